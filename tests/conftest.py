@@ -73,6 +73,22 @@ def pytest_collection_modifyitems(items):
             item.add_marker(skip)
 
 
+@pytest.fixture(autouse=True)
+def summaries(request):
+    """Every summary that a program wrote in a test is as weir.analysis.model describes it.
+
+    Summaries that a test makes up are without `schema`.
+    """
+    yield
+    from weir.analysis import model  # not in the process that only starts others
+
+    folder = request.node.funcargs.get("tmp_path")
+    for path in folder.rglob("summary*.json") if folder else ():
+        text = path.read_bytes()
+        if b'"schema"' in text[:40]:
+            model.decode(text, str(path))
+
+
 @pytest.fixture(scope="session")
 def root():
     """The repository."""

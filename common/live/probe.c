@@ -149,8 +149,8 @@ void watch_host_json(const struct watch_probe *p, const char *prefix, struct jso
 	// As the lcore measured: iterations that took longer than their work.
 	json_u64(j, "stalls", l->count.stalls);
 	json_u64(j, "stalled_ns", l->count.stalled_ns);
-	json_u64(j, "stall_p50_ns", hist_quantile(&l->stall, 0.5));
-	json_u64(j, "stall_max_ns", l->stall.max);
+	json_known(j, "stall_p50_ns", l->stall.total > 0, hist_quantile(&l->stall, 0.5));
+	json_known(j, "stall_max_ns", l->stall.total > 0, l->stall.max);
 	// The lateness of a packet at an lcore with no other work.
 	json_u64(j, "floor_p50_ns", watch_floor_ns(l, 0.5));
 	json_u64(j, "floor_p99_ns", watch_floor_ns(l, 0.99));

@@ -24,10 +24,7 @@ bool live_summary(void *of, FILE *out, const struct facts *verdict) {
 	bool balanced;
 	struct json j;
 
-	json_begin(&j, out);
-	json_text(&j, "program", app->program->name);
-	json_text(&j, "version", run_version());
-	json_text(&j, "title", app->run.title);
+	run_summary_begin(&app->run, app->program->self, &j, out);
 	json_u64(&j, "seed", app->run.seed);
 	json_f64(&j, "virtual_s", (double)time_since(live_end_ns(app), start_ns) / 1e9);
 	json_f64(&j, "start_s", (double)start_ns / 1e9);
@@ -36,19 +33,7 @@ bool live_summary(void *of, FILE *out, const struct facts *verdict) {
 	json_f64(&j, "wall_s", app->wall_s);
 	facts_json(verdict, &j);
 	balanced = app->program->summary(app, &j);
-	json_object(&j, "telemetry");
-	json_u64(&j, "level", app->run.telemetry_level);
-	for (uint32_t i = 0; i < app->lcore[0]->streams; i++) {
-		const struct tel *t = app->lcore[0]->stream[i];
-
-		if (t->head == 0)
-			continue;
-		json_object(&j, tel_stream_name((enum tel_stream)(t - app->lcore[0]->tel)));
-		json_u64(&j, "records", t->head - tel_lost(t));
-		json_u64(&j, "lost", tel_lost(t));
-		json_close(&j, '}');
-	}
-	json_close(&j, '}');
+	run_summary_telemetry(app->run.telemetry_level, app->lcore[0]->tel, &j);
 	json_end(&j);
 	return balanced;
 }
@@ -96,10 +81,10 @@ void live_late_json(
 	json_u64(j, packets, late->total);
 	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
 		snprintf(name, sizeof(name), "%s_%s_ns", error, quantiles[i].name);
-		json_u64(j, name, hist_quantile(late, quantiles[i].q));
+		json_known(j, name, late->total > 0, hist_quantile(late, quantiles[i].q));
 	}
 	snprintf(name, sizeof(name), "%s_max_ns", error);
-	json_u64(j, name, late->max);
+	json_known(j, name, late->total > 0, late->max);
 }
 
 void live_lcore_json(const struct live_app *app, uint32_t lcore, struct json *j) {
@@ -110,6 +95,6 @@ void live_lcore_json(const struct live_app *app, uint32_t lcore, struct json *j)
 	json_u64(j, "iteration_max_ns", load->iteration_max_ns);
 	json_u64(j, "quiesced", load->quiesced);
 	json_u64(j, "quiesced_max_ns", load->quiesced_max_ns);
-	json_f64(j, "busy", app->wall_s > 0 ? (double)load->busy_ns / 1e9 / app->wall_s : 0);
+	json_f64(j, "busy", (double)load->busy_ns / 1e9 / app->wall_s);
 	json_u64(j, "tsc_hz", app->lcore[lcore]->clock.tsc_hz);
 }

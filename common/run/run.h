@@ -106,6 +106,13 @@ int run_create(struct run *r, const struct run_options *opt, bool virtual_time, 
 void run_discard(struct run *r);
 // Writes a program's summary; false: its ledger does not balance.
 typedef bool run_summary_fn(void *of, FILE *out, const struct facts *verdict);
+// Begins a summary: `schema`, the version of what tools/src/weir/analysis/model.py describes, its
+// kind there, the program and the title.
+#define RUN_SUMMARY_SCHEMA 1
+void run_summary_begin(const struct run *r, const char *kind, struct json *j, FILE *out);
+// Writes the section `telemetry`: of each stream that has any, the records in its file and those
+// lost. `tel`: one of each stream.
+void run_summary_telemetry(uint64_t level, const struct tel *tel, struct json *j);
 // The end of a run, good or bad: summary.json ("summary-switch.json" live; NULL: nothing was
 // measured; with --json also to standard output), the ledger, and manifest.json again with
 // ended_utc, exit and verdict, which was "running" until then: the first fact of *verdict, "ok" if

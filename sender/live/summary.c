@@ -187,7 +187,7 @@ static void write_machine(const struct sender_app *app, struct json *j) {
 		write_lcore(app, k, j);
 		json_u64(j, "stalls", w->count.stalls);
 		json_u64(j, "stalled_ns", w->count.stalled_ns);
-		json_u64(j, "stall_max_ns", w->stall.max);
+		json_known(j, "stall_max_ns", w->stall.total > 0, w->stall.max);
 		json_close(j, '}');
 	}
 	json_close(j, ']');

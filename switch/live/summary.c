@@ -300,12 +300,14 @@ static void write_pool(const struct switch_app *app, struct json *j) {
 	json_u64(j, "buffers", app->buffers);
 	json_u64(j, "bytes", app->live.eal.memory_bytes);
 	json_bool(j, "hugepages", app->live.eal.hugepages);
+	json_object(j, "quotas"); // of each path's or port's packets
 	for (uint32_t i = 0; i < app->live.ports; i++) {
 		const struct plan_port *p = &app->plan.port[i];
 
 		if (p->path != NULL || app->plan.routed)
 			json_u64(j, p->path != NULL ? p->path_name : p->common.name, p->quota);
 	}
+	json_close(j, '}');
 	json_close(j, '}');
 	json_text(j, "eal", app->live.eal.args);
 }

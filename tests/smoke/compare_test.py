@@ -115,7 +115,9 @@ def traffic(weir_switch, tmp_path_factory, build):
             side.close()
         summary, data = switch.summary(), pcap.read_bytes()
         assert summary["capture"]["lost"] == 0
-        assert all(summary["telemetry"][name]["lost"] == 0 for name in ("packets", "arrivals"))
+        assert all(
+            summary["telemetry"]["streams"][name]["lost"] == 0 for name in ("packets", "arrivals")
+        )
         kernel += sum(port["driver_missed"] for port in summary["ports"])
         found = [did(switch, data, path) for path in (0, 1)]
         ports = lab.tmp / "ports.pcapng"

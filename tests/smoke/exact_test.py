@@ -71,7 +71,7 @@ def test_no_departure_is_early(lab, root, rate):
     packets = open_ring(loop.folder / "packets.ring").records
     left = departures(packets)
     due_ns, late_ns = left["ts_ns"].astype(np.int64), left["sojourn_ns"].astype(np.int64)
-    assert switch["telemetry"]["packets"]["lost"] == 0
+    assert switch["telemetry"]["streams"]["packets"]["lost"] == 0
     assert late_ns.min() >= 0
     rate_bps = switch["links"]["forward"]["rate_bps"]
     spaces_ns = np.diff(due_ns) - wire_bits(left)[1:] * 1e9 / rate_bps

@@ -319,7 +319,7 @@ def test_disk_fills_up(lab, tmp_path):
     assert "No space left on device" in sentences[0]
     assert summary["ledger"]["balanced"]
     assert lost > 0
-    assert summary["telemetry"]["packets"] == {"records": records, "lost": lost}
+    assert summary["telemetry"]["streams"]["packets"] == {"records": records, "lost": lost}
     count = said(summary, r"packets\.ring: (\d+) of (\d+) records were lost \(No space left .*\)")
     assert [int(n) for n in count.groups()] == [lost, produced]
 
@@ -347,7 +347,7 @@ def test_readers_die(lab):
     assert lab.telemetry("/weir/info")["iterations"] > 0
     summary = balanced(switch)
     assert summary["faults"] == []
-    assert summary["telemetry"]["packets"]["lost"] == 0
+    assert summary["telemetry"]["streams"]["packets"]["lost"] == 0
 
 
 def test_pool_runs_out_and_recovers(lab):

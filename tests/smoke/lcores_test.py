@@ -95,7 +95,7 @@ def test_what_two_lcores_decided_is_decided_again(lab, build):
     assert switch.stop() == 0
     summary = switch.summary()
     assert summary["ledger"]["balanced"]
-    assert summary["telemetry"]["packets"]["lost"] == 0
+    assert summary["telemetry"]["streams"]["packets"]["lost"] == 0
     done = replay(switch.folder, build)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "and 4 parameter changes replayed" in done.stdout

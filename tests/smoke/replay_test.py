@@ -198,7 +198,7 @@ def test_lost_records_are_counted(lab, build):
     assert lab.ping(count=2)
     assert lab.host("a", sys.executable, "-c", FLOOD).wait() == 0
     assert switch.stop() == 0
-    assert switch.summary()["telemetry"]["arrivals"]["lost"] > 0
+    assert switch.summary()["telemetry"]["streams"]["arrivals"]["lost"] > 0
     done = replay(switch.folder, build)
     assert done.returncode == 1
     assert re.search(r"the recording has holes: [\d,]+ of [\d,]+ records", done.stderr)
@@ -210,7 +210,7 @@ def test_lost_arrivals_are_in_the_verdicts(lab):
     assert lab.host("a", sys.executable, "-c", FLOOD).wait() == 0
     assert switch.stop() == 0
     summary = switch.summary()
-    lost = summary["telemetry"]["arrivals"]["lost"]
+    lost = summary["telemetry"]["streams"]["arrivals"]["lost"]
     assert lost > 0
     verdicts = [found for found in summary["verdicts"] if found["cause"] == "telemetry"]
     assert (

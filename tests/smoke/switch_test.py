@@ -240,7 +240,7 @@ def test_asked_through_telemetry(lab):
     assert switch.wait() == 0
     summary = switch.summary()
     assert outcome(summary) == "ok"
-    assert summary["telemetry"]["events"]["records"] == 1
+    assert summary["telemetry"]["streams"]["events"]["records"] == 1
 
 
 def test_ipv6_begins_a_run_and_has_flows(lab):
@@ -279,7 +279,7 @@ def test_port_goes_down_and_up(lab):
     summary = switch.summary()
     assert summary["ledger"]["balanced"]
     assert summary["ledger"]["drops"].get("no_route", 0) > 0
-    assert summary["telemetry"]["events"]["records"] == 2
+    assert summary["telemetry"]["streams"]["events"]["records"] == 2
 
 
 def test_pool_share_is_kept(lab):
@@ -291,7 +291,10 @@ def test_pool_share_is_kept(lab):
     summary = switch.summary()
     assert summary["ledger"]["balanced"]
     assert set(summary["ledger"]["drops"]) <= {"no_mbuf", "queue_full"}
-    assert summary["ledger"]["paths"]["forward"]["inside"]["pkts"] <= summary["pool"]["forward"]
+    assert (
+        summary["ledger"]["paths"]["forward"]["inside"]["pkts"]
+        <= summary["pool"]["quotas"]["forward"]
+    )
 
 
 def test_three_ports_flood_learn_and_know(tmp_path, build):
@@ -338,7 +341,7 @@ def test_records_every_packet(lab):
     events = packets.records["event"]
     late_ns = packets.records["sojourn_ns"][events == 5]
     link = summary["links"]["forward"]
-    assert summary["telemetry"]["packets"] == {"records": len(events), "lost": 0}
+    assert summary["telemetry"]["streams"]["packets"] == {"records": len(events), "lost": 0}
     assert (events == 1).sum() == summary["ledger"]["paths"]["forward"]["in"]["pkts"]
     assert (events == 2).sum() == link["out_pkts"]
     # Each departure with its own emulation error; the summary has the same.

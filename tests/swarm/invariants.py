@@ -260,7 +260,7 @@ def telemetry(run: Folder) -> Iterator[str]:
             ring.check()
         except RingError as error:
             yield str(error)
-        said = run.summary["telemetry"].get(name, {"records": 0, "lost": 0})
+        said = run.summary["telemetry"]["streams"].get(name, {"records": 0, "lost": 0})
         if (said["records"], said["lost"]) != (len(ring), 0):
             yield f"{name} has {len(ring)} records, the summary says {said}"
     if "interval" in run.rings:

@@ -444,7 +444,7 @@ def rates(
 def telemetry(run: Second) -> Iterator[str]:
     """How many records there are, and for how many there was no room."""
     for name, records in run.records.items():
-        said = run.summary["telemetry"].get(name, {"records": 0, "lost": 0})
+        said = run.summary["telemetry"]["streams"].get(name, {"records": 0, "lost": 0})
         yield from differ(f"telemetry.{name}.records", said["records"], len(records))
         yield from differ(f"telemetry.{name}.lost", said["lost"], run.lost[name])
 

@@ -247,7 +247,7 @@ def make_summary(groups, goodput, links, seconds, level, seed):
         },
         "groups": rows,
         "jfi": 0.99,
-        "telemetry": {"level": level, "interval": {"records": 1, "lost": 0}},
+        "telemetry": {"level": level, "streams": {"interval": {"records": 1, "lost": 0}}},
         "verdict": "ok",
     }
 

@@ -203,9 +203,9 @@ def test_at_a_rate_time_is_the_wall_clocks():
 
 def test_lost_records_are_a_share_of_all_and_are_told():
     stream = {"records": 60, "lost": 20}
-    telemetry = {"level": 3, "packets": stream, "events": {"records": 20, "lost": 0}}
-    assert peers.lost_share(telemetry) == pytest.approx(0.2)
-    assert peers.lost_share({"level": 0}) == 0
+    streams = {"packets": stream, "events": {"records": 20, "lost": 0}}
+    assert peers.lost_share(streams) == pytest.approx(0.2)
+    assert peers.lost_share({}) == 0
     got = row(Case("memif", "1500", level=3), weir=[10], level0=[9])
     assert "lost" not in show(live.report([got]))
     got.samples["weir"] = [replace(sample(10), lost=0.25)]

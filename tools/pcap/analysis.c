@@ -253,7 +253,7 @@ static void write_group(const struct track_group *g, double measured_s, struct j
 		snprintf(name, sizeof(name), "port %u", g->port);
 	json_object(j, NULL);
 	json_text(j, "name", name);
-	json_text(j, "cc", "");
+	json_null(j, "cc"); // packets do not say it
 	json_u64(j, "flows", g->flows);
 	if (measured_s > 0)
 		json_f64(j, "goodput_bps", (double)g->measured_bytes * 8 / measured_s);

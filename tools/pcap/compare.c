@@ -4,6 +4,7 @@
 #include "common/base/likely.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -300,7 +301,9 @@ static void write_ledger(const struct compare *c, struct json *j) {
 }
 
 static void write_path(const struct match_path *p, struct json *j) {
-	uint64_t least_ns = p->matched > 0 ? p->delay_min_ns : 0;
+	uint64_t p50_ns = hist_quantile(&p->delay, 0.5), p99_ns = hist_quantile(&p->delay, 0.99);
+	uint64_t least_ns = p->delay_min_ns;
+	bool known = p->matched > 0;
 
 	json_u64(j, "in", p->in);
 	json_u64(j, "matched", p->matched);
@@ -309,16 +312,16 @@ static void write_path(const struct match_path *p, struct json *j) {
 	json_u64(j, "marks", p->marked);
 	json_u64(j, "reordered", p->reordered);
 	json_u64(j, "ambiguous", p->ambiguous);
-	json_u64(j, "delay_min_ns", least_ns);
-	json_f64(j, "delay_mean_ns", hist_mean(&p->delay));
-	json_u64(j, "delay_p50_ns", hist_quantile(&p->delay, 0.5));
-	json_u64(j, "delay_p99_ns", hist_quantile(&p->delay, 0.99));
-	json_u64(j, "delay_max_ns", p->delay.max);
+	json_known(j, "delay_min_ns", known, least_ns);
+	json_f64(j, "delay_mean_ns", known ? hist_mean(&p->delay) : (double)NAN);
+	json_known(j, "delay_p50_ns", known, p50_ns);
+	json_known(j, "delay_p99_ns", known, p99_ns);
+	json_known(j, "delay_max_ns", known, p->delay.max);
 	// What is above the least delay was spent in queues.
-	json_f64(j, "queue_mean_ns", p->matched > 0 ? hist_mean(&p->delay) - (double)least_ns : 0);
-	json_u64(j, "sojourn_p50_ns", time_since(hist_quantile(&p->delay, 0.5), least_ns));
-	json_u64(j, "sojourn_p99_ns", time_since(hist_quantile(&p->delay, 0.99), least_ns));
-	json_u64(j, "sojourn_max_ns", time_since(p->delay.max, least_ns));
+	json_f64(j, "queue_mean_ns", known ? hist_mean(&p->delay) - (double)least_ns : (double)NAN);
+	json_known(j, "sojourn_p50_ns", known, time_since(p50_ns, least_ns));
+	json_known(j, "sojourn_p99_ns", known, time_since(p99_ns, least_ns));
+	json_known(j, "sojourn_max_ns", known, time_since(p->delay.max, least_ns));
 }
 
 static void write_flow(const struct match_flow *f, struct json *j) {
@@ -348,9 +351,9 @@ static void write_flow(const struct match_flow *f, struct json *j) {
 	json_u64(j, "marks", f->marked);
 	json_u64(j, "reordered", f->reordered);
 	json_u64(j, "ambiguous", f->ambiguous);
-	json_u64(j, "delay_min_ns", f->matched > 0 ? f->delay_min_ns : 0);
-	json_u64(j, "delay_mean_ns", f->matched > 0 ? f->delay_sum_ns / f->matched : 0);
-	json_u64(j, "delay_max_ns", f->delay_max_ns);
+	json_known(j, "delay_min_ns", f->matched > 0, f->delay_min_ns);
+	json_f64(j, "delay_mean_ns", (double)f->delay_sum_ns / (double)f->matched);
+	json_known(j, "delay_max_ns", f->matched > 0, f->delay_max_ns);
 	json_close(j, '}');
 }
 

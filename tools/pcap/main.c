@@ -165,10 +165,7 @@ static bool summary(void *of, FILE *out, const struct facts *verdict) {
 	const struct analysis *a = &job->analysis;
 	struct json j;
 
-	json_begin(&j, out);
-	json_text(&j, "program", PROGRAM);
-	json_text(&j, "version", run_version());
-	json_text(&j, "title", job->settings.title);
+	run_summary_begin(&job->run, job->comparing ? "comparison" : "analysis", &j, out);
 	json_f64(&j, "warmup_s", (double)job->settings.warmup_ns / 1e9);
 	json_f64(&j, "wall_s", job->wall_s);
 	json_f64(&j, "cpu_s", job->cpu_s);
@@ -177,17 +174,7 @@ static bool summary(void *of, FILE *out, const struct facts *verdict) {
 		compare_summary(&job->compare, &j);
 	else
 		analysis_summary(a, &j);
-	json_object(&j, "telemetry");
-	json_u64(&j, "level", job->settings.level);
-	for (enum tel_stream s = 0; s < TEL_STREAM_COUNT; s++) {
-		if (job->tel[s].head == 0)
-			continue;
-		json_object(&j, tel_stream_name(s));
-		json_u64(&j, "records", job->tel[s].head - job->tel[s].lost);
-		json_u64(&j, "lost", job->tel[s].lost);
-		json_close(&j, '}');
-	}
-	json_close(&j, '}');
+	run_summary_telemetry(job->settings.level, job->tel, &j);
 	json_end(&j);
 	return job->comparing ? compare_balanced(&job->compare) : analysis_balanced(a);
 }

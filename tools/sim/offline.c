@@ -390,8 +390,7 @@ bool offline_summary(struct offline *o, FILE *out, const struct facts *verdict) 
 
 	for (uint32_t i = 0; i < o->paths.count; i++)
 		balanced &= path_balanced(&o->paths.path[i]);
-	json_begin(&j, out);
-	summary_head(&j, o->run, o->tel);
+	summary_head(&j, out, "offline", o->run, o->tel);
 	json_bool(&j, "seed_used", paths_random(&o->paths));
 	json_f64(&j, "virtual_s", (double)o->now_ns / 1e9);
 	json_f64(&j, "warmup_s", (double)o->run->warmup_ns / 1e9);
@@ -412,7 +411,7 @@ bool offline_summary(struct offline *o, FILE *out, const struct facts *verdict) 
 	json_close(&j, '}');
 	paths_summary(&o->paths, &j, o->now_ns);
 	paths_why(&o->paths, &j, o->now_ns);
-	summary_telemetry(&j, o->run, o->tel);
+	run_summary_telemetry(o->run->telemetry_level, o->tel, &j);
 	capture_summary(o->capture, &j);
 	json_end(&j);
 	return balanced;

@@ -355,15 +355,13 @@ static void write_names(const struct replay *r, struct json *j) {
 }
 
 bool replay_summary(struct replay *r, FILE *out, const struct facts *verdict) {
+	static struct tel tel[TEL_STREAM_COUNT];
 	bool balanced = true;
 	struct json j;
 
 	for (uint32_t i = 0; i < r->paths.count; i++)
 		balanced &= path_balanced(&r->paths.path[i]);
-	json_begin(&j, out);
-	json_text(&j, "program", "weir-sim");
-	json_text(&j, "version", run_version());
-	json_text(&j, "title", r->run->title);
+	run_summary_begin(r->run, "replay", &j, out);
 	json_text(&j, "replay", r->name);
 	json_u64(&j, "seed", r->run->seed);
 	json_f64(&j, "virtual_s", (double)r->now_ns / 1e9);
@@ -377,13 +375,8 @@ bool replay_summary(struct replay *r, FILE *out, const struct facts *verdict) {
 	paths_ledger(&r->paths, &j);
 	json_close(&j, '}');
 	paths_summary(&r->paths, &j, r->now_ns);
-	json_object(&j, "telemetry");
-	json_u64(&j, "level", r->run->telemetry_level);
-	json_object(&j, "packets");
-	json_u64(&j, "records", r->packets.head - r->packets.lost);
-	json_u64(&j, "lost", r->packets.lost);
-	json_close(&j, '}');
-	json_close(&j, '}');
+	tel[TEL_STREAM_PACKETS] = r->packets;
+	run_summary_telemetry(r->run->telemetry_level, tel, &j);
 	json_end(&j);
 	return balanced;
 }

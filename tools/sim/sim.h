@@ -128,9 +128,8 @@ void sim_fini(struct sim *s);
 
 // Parts that other summaries have too. Program, version, title, seed and digest, of streams that
 // are closed.
-void summary_head(struct json *j, const struct run *run, const struct tel *tel);
-// Records of each of the TEL_STREAM_COUNT streams.
-void summary_telemetry(struct json *j, const struct run *run, const struct tel *tel);
+void summary_head(
+	struct json *j, FILE *out, const char *kind, const struct run *run, const struct tel *tel);
 // Utilisation (0..1) of the first group's first link since the start or the warm-up; NaN without a
 // link.
 double sim_utilisation(struct sim *s);

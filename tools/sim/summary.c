@@ -19,13 +19,12 @@ static uint64_t run_digest(const struct tel *tel) {
 	return XXH64(digest, streams * sizeof(digest[0]), 0);
 }
 
-void summary_head(struct json *j, const struct run *run, const struct tel *tel) {
+void summary_head(
+	struct json *j, FILE *out, const char *kind, const struct run *run, const struct tel *tel) {
 	char digest[17];
 
 	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)run_digest(tel));
-	json_text(j, "program", "weir-sim");
-	json_text(j, "version", run_version());
-	json_text(j, "title", run->title);
+	run_summary_begin(run, kind, j, out);
 	json_u64(j, "seed", run->seed);
 	json_text(j, "digest", digest);
 }
@@ -90,20 +89,6 @@ static void write_receivers(struct sim *s, struct json *j) {
 	json_close(j, '}');
 }
 
-void summary_telemetry(struct json *j, const struct run *run, const struct tel *tel) {
-	json_object(j, "telemetry");
-	json_u64(j, "level", run->telemetry_level);
-	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
-		if (tel[i].head == 0)
-			continue;
-		json_object(j, tel_stream_name((enum tel_stream)i));
-		json_u64(j, "records", tel[i].head - tel[i].lost);
-		json_u64(j, "lost", tel[i].lost);
-		json_close(j, '}');
-	}
-	json_close(j, '}');
-}
-
 uint64_t sim_data_segs(const struct sim *s) {
 	uint64_t segs = 0;
 
@@ -149,8 +134,7 @@ bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict) {
 	struct fact limits;
 	struct json j;
 
-	json_begin(&j, out);
-	summary_head(&j, s->run, s->tel);
+	summary_head(&j, out, "simulation", s->run, s->tel);
 	json_bool(&j, "seed_used",
 		s->guests != NULL || paths_random(&s->paths) || groups_random(&s->groups));
 	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
@@ -167,7 +151,7 @@ bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict) {
 	host_summary(&sender, 1, &j, s->now_ns);
 	write_receivers(s, &j);
 	guests_summary(s->guests, &j);
-	summary_telemetry(&j, s->run, s->tel);
+	run_summary_telemetry(s->run->telemetry_level, s->tel, &j);
 	capture_summary(s->capture, &j);
 	json_object(&j, "memory");
 	json_u64(&j, "packets_max", s->inside_max);

@@ -103,7 +103,7 @@ def group_rows(summary: dict[str, Any]) -> list[Row]:
     return [
         [
             name,
-            str(group.get("cc", units.NONE)),
+            str(group.get("cc") or units.NONE),
             units.count(group.get("flows")),
             units.rate(group.get("goodput_bps")),
             units.percent((group.get("goodput_bps") or 0) / total_bps if total_bps else None, 1),
@@ -315,8 +315,8 @@ def show(summary: dict[str, Any], out: Console) -> None:
         out.print()
     for line in why_lines(summary):
         out.print(f"why: {line}", soft_wrap=True, markup=False)
-    for stream, counts in summary.get("telemetry", {}).items():
-        if isinstance(counts, dict) and counts.get("lost"):
+    for stream, counts in summary.get("telemetry", {}).get("streams", {}).items():
+        if counts.get("lost"):
             out.print(
                 f"telemetry: {counts['lost']:,} of {counts['records'] + counts['lost']:,}"
                 f" {stream} records lost",

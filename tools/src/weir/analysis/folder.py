@@ -136,11 +136,12 @@ def merge_summaries(
     parts = {"switch": switch, "sender": sender}
     present = {name: part for name, part in parts.items() if part}
     programs = " + ".join(str(part.get("program")) for part in present.values())
-    merged: dict[str, Any] = {"program": programs}
+    merged: dict[str, Any] = {}
     for part in (sender, switch):  # the switch's measure wins: it is the bottleneck
         for key, value in part.items():
             if key not in NOT_MERGED:
                 merged[key] = value
+    merged |= {"kind": "live", "program": programs}
     errors = [part.get("emulation", {}) for part in (sender, switch)]
     if any(errors):
         merged["emulation"] = {**errors[0], **errors[1]}
@@ -152,10 +153,14 @@ def merge_summaries(
         "balanced": all(balanced.values()),
         "programs": balanced,
     }
+    telemetry = {name: part.get("telemetry", {}) for name, part in present.items()}
     merged["telemetry"] = {
-        f"{stream}-{name}" if isinstance(counts, dict) else stream: counts
-        for name, part in present.items()
-        for stream, counts in part.get("telemetry", {}).items()
+        "level": max((of.get("level", 0) for of in telemetry.values()), default=0),
+        "streams": {
+            f"{stream}-{name}": counts
+            for name, of in telemetry.items()
+            for stream, counts in of.get("streams", {}).items()
+        },
     }
     merged["faults"] = [
         {"program": name, **fault}

@@ -239,14 +239,13 @@ def finished(child: Child, summary: Path, got: Sample) -> Sample:
         raise UserError(f"{Path(child.argv[0]).name} dropped {bad:,} frames as malformed", 1)
     shutil.rmtree(summary.parent)  # level 3 writes hundreds of megabytes per second
     hz = data.get("lcore", data.get("sender_lcore", {})).get("tsc_hz")
-    return replace(got, tsc_hz=hz, lost=lost_share(data["telemetry"]))
+    return replace(got, tsc_hz=hz, lost=lost_share(data["telemetry"]["streams"]))
 
 
-def lost_share(telemetry: Mapping[str, Any]) -> float:
-    """Lost records of all that were produced, from a summary."""
-    streams = [one for one in telemetry.values() if isinstance(one, dict)]
-    lost: int = sum(one["lost"] for one in streams)
-    kept: int = sum(one["records"] for one in streams)
+def lost_share(streams: Mapping[str, Any]) -> float:
+    """Lost records of all that were produced, from a summary's telemetry."""
+    lost: int = sum(one["lost"] for one in streams.values())
+    kept: int = sum(one["records"] for one in streams.values())
     return lost / max(1, lost + kept)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 import json
 import os
@@ -741,12 +742,25 @@ def list_(
     pager.show(done.stdout)
 
 
-@app.command("schema", epilog=examples("schema > schema.json"))
-def schema_() -> None:
-    """Prints the JSON Schema of a config, for editors and other programs."""
-    from weir import schema
+class SchemaOf(enum.StrEnum):
+    """What `schema` describes."""
 
-    print(schema.text(schema.of_config()), end="")
+    CONFIG = "config"
+    SUMMARY = "summary"
+
+
+@app.command("schema", epilog=examples("schema > schema.json", "schema summary"))
+def schema_(
+    what: Annotated[SchemaOf, typer.Argument(help="A config, or a run's summary.json.")] = (
+        SchemaOf.CONFIG
+    ),
+) -> None:
+    """Prints the JSON Schema of a config, for editors and other programs, or of summary.json."""
+    from weir import schema
+    from weir.analysis import model
+
+    of = model.schema() if what is SchemaOf.SUMMARY else schema.of_config()
+    print(schema.text(of), end="")
 
 
 @app.command("completion", epilog=examples("completion bash", "completion zsh > _weir"))

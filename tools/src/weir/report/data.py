@@ -50,7 +50,7 @@ def read(run: Run) -> RunData:
     scene = axes.Scene(
         groups=theme.group_styles(
             [
-                (name, str(group.get("cc", "")))
+                (name, str(group.get("cc") or ""))
                 for name, group in zip(
                     summary.group_names(numbers), numbers.get("groups", []), strict=True
                 )

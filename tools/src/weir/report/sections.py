@@ -283,7 +283,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         figures.panels(shown, by_flow(acks, styles), data.scene),
         "What the congestion controls were given. After each ACK.",
     )
-    algorithms = [str(group.get("cc", "")) for group in data.numbers.get("groups", [])]
+    algorithms = [str(group.get("cc") or "") for group in data.numbers.get("groups", [])]
     for observer in schema.observers:
         groups = [index for index, cc in enumerate(algorithms) if cc == observer.name]
         own = acks.filter(pl.col("group").is_in(groups))
