@@ -69,7 +69,7 @@ struct pcapng {
 	int error; // errno of the first write that failed: the file ends with the last whole block before it
 };
 
-// Opens a file for writing. `path` and `program` ("weir-sim 0.1.0", for shb_userappl) stay the
+// Opens a file for writing. `path` and `program` ("weir-sim 1.0.0", for shb_userappl) stay the
 // caller's and outlive it. 0 or -errno with a sentence.
 int pcapng_open(struct pcapng *w, const char *path, const char *program, uint64_t rotate_bytes,
 	struct err *err);

@@ -122,7 +122,7 @@ void run_summary_telemetry(uint64_t level, const struct tel *tel, struct json *j
 int run_end(struct run *r, run_summary_fn *summary, void *of, struct facts *verdict, int rc,
 	struct err *err);
 void run_free(struct run *r);
-// "0.1.0", and the commit it was built from or "unknown".
+// "1.0.0", and the commit it was built from or "unknown".
 const char *run_version(void);
 const char *run_commit(void);
 // The exit status of a main that ends with rc: 2 for what the user can change in the command or the

@@ -168,7 +168,7 @@ def make_run(
         json.dumps(
             {
                 "program": "weir-sim",
-                "version": "0.1.0",
+                "version": "1.0.0",
                 "commit": "0123abc",
                 "seed": seed,
                 "config_hash": "89abcdef01234567",
@@ -216,7 +216,7 @@ def make_summary(groups, goodput, links, seconds, level, seed):
     }
     return {
         "program": "weir-sim",
-        "version": "0.1.0",
+        "version": "1.0.0",
         "seed": seed,
         "virtual_s": seconds,
         "wall_s": 0.5,

@@ -27,6 +27,23 @@ PAGES = sorted(
 )
 
 
+def test_every_version_is_the_same() -> None:
+    """Of the build, the package, the citation, and the newest in CHANGELOG.md."""
+    places = {
+        "meson.build": r"^  version: '([\d.]+)'",
+        "tools/pyproject.toml": r'^version = "([\d.]+)"',
+        "tools/src/weir/__init__.py": r'^__version__ = "([\d.]+)"',
+        "CITATION.cff": r"^version: ([\d.]+)",
+        "CHANGELOG.md": r"^## \[([\d.]+)\] - \d{4}-\d\d-\d\d$",
+    }
+    found = {
+        place: re.findall(pattern, (ROOT / place).read_text(), re.MULTILINE)[:1]
+        for place, pattern in places.items()
+    }
+    assert len({tuple(versions) for versions in found.values()}) == 1, found
+    assert found["meson.build"]
+
+
 def blocks(language: str) -> list[str]:
     """The fenced blocks of a language."""
     found = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)

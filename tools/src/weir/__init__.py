@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from weir.report import figures
     from weir.runner import run
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = ["Batch", "Run", "Stream", "UserError", "export", "figures", "metrics", "open", "run"]
 
 _PLACES = {
