@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small part of each study of `weir reproduce all`, and that the documents have its results."""
+"""A small part of each study of `weir reproduce all`, and that tools/studies.md has its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RENEW = "renew it: tools/weir reproduce all --write-docs"
 
 def results() -> str:
     """What stands between the markers of tools/studies.md."""
-    return documents.LONG.read_text().partition(documents.BEGIN)[2].partition(documents.END)[0]
+    return documents.PAGE.read_text().partition(documents.BEGIN)[2].partition(documents.END)[0]
 
 
 @pytest.mark.slow
@@ -59,6 +59,6 @@ def test_the_documents_have_every_claim() -> None:
         assert cells[:2] == [experiment.name, documents.cell(one.says)], RENEW
         assert cells[3] == study_page.within(one), RENEW
     verdicts = [line.split("|")[-2].strip() for line in rows]
-    short = documents.SHORT.read_text().partition(documents.BEGIN)[2].partition(documents.END)[0]
-    holding = sum(int(n) for n in re.findall(r": (\d+) of \d+ hold", short))
+    overview = page.partition("\n### ")[0]
+    holding = sum(int(n) for n in re.findall(r": (\d+) of \d+ hold", overview))
     assert holding == verdicts.count("holds"), RENEW

@@ -183,7 +183,7 @@ def of_run(program, folder, **more):
 
 
 def test_stop_ends_all_programs_of_the_run(fake, weir):
-    """As the README writes it: it asked for a prefix where switch and sender ran."""
+    """As the guide writes it: it asked for a prefix where switch and sender ran."""
     order = []
     programs = [
         switch(fake, "sw", info=of_run("weir-switch", "runs/a"), stop=lambda _: order.append("sw")),

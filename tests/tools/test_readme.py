@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The README stays true: its commands run, its example is a config, its files exist."""
+"""The pages stay true: their commands run, their examples are configs, their files exist."""
 
 from __future__ import annotations
 
@@ -19,12 +19,20 @@ from weir.runner import PROGRAMS
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = (ROOT / "configs/README.md").read_text()
 README = (ROOT / "README.md").read_text()
+GUIDE = (ROOT / "tools/guide.md").read_text()
+DESIGN = (ROOT / "common/design.md").read_text()
+README_WORDS_MAX = 800
 PAGES = sorted(
     ROOT / name
     for name in subprocess.run(
         ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
 )
+
+
+def test_the_readme_is_short() -> None:
+    """What Weir is, two commands, and where to read on."""
+    assert len(README.split()) <= README_WORDS_MAX
 
 
 def test_every_version_is_the_same() -> None:
@@ -45,8 +53,8 @@ def test_every_version_is_the_same() -> None:
 
 
 def blocks(language: str) -> list[str]:
-    """The fenced blocks of a language."""
-    found = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    """The guide's fenced blocks of a language."""
+    found = re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
     assert found
     return found
 
@@ -103,8 +111,8 @@ def test_the_example_is_a_config(weir_sim: Path) -> None:
 def test_the_sweep(tmp_path: Path) -> None:
     """The sweep shown is the file's, and comes out as the file's head says."""
     path = ROOT / "configs/sweeps/buffer.yaml"
-    assert "\n    tools/weir sweep configs/sweeps/buffer.yaml\n" in README
-    assert path.read_text().partition("config: ")[2] in README
+    assert "\n    tools/weir sweep configs/sweeps/buffer.yaml\n" in GUIDE
+    assert path.read_text().partition("config: ")[2] in GUIDE
     argv = [str(ROOT / "tools/weir"), "sweep", str(path), "--out", str(tmp_path)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
@@ -129,7 +137,7 @@ def test_the_example_of_an_error(weir_sim: Path, tmp_path: Path) -> None:
     done = subprocess.run([weir_sim, config, "--check"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 2
     said = done.stderr.removeprefix("weir-sim: ").replace(str(config), "x.yaml").strip()
-    assert f"`{said}`" in README
+    assert f"`{said}`" in GUIDE
 
 
 def test_the_tables_of_disciplines_and_stages_are_those_of_the_registries(weir_sim: Path) -> None:
@@ -217,8 +225,10 @@ def test_commands_that_a_page_shows_are_there(page: Path) -> None:
 
 
 def test_the_map_is_true() -> None:
-    """Folders that the README names exist."""
-    for folder in re.findall(r"^    (\w+)/  ", README, re.MULTILINE):
+    """Folders that the design page names exist."""
+    folders = re.findall(r"^    ([\w/]+)/  ", DESIGN, re.MULTILINE)
+    assert len(folders) > 20
+    for folder in folders:
         assert (ROOT / folder).is_dir(), folder
 
 

@@ -342,7 +342,7 @@ def reproduce_(
     ] = None,
     write_docs: Annotated[
         bool,
-        typer.Option("--write-docs", help="Of all: put the results into README and studies.md."),
+        typer.Option("--write-docs", help="Of all: put the results into tools/studies.md."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
 ) -> None:

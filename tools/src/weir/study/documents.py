@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of studies in README.md and tools/studies.md: written from a run, and by it alone."""
+"""The results of studies in tools/studies.md: written from a run, and by it alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weir.study.study_page import Result
 ROOT = Path(__file__).resolve().parents[4]
 BEGIN = "<!-- results: tools/weir reproduce all --write-docs -->\n"
 END = "<!-- end of results -->\n"
-SHORT, LONG = ROOT / "README.md", ROOT / "tools/studies.md"
+PAGE = ROOT / "tools/studies.md"
 
 
 def line(cells: Sequence[str]) -> str:
@@ -35,22 +35,22 @@ def row(experiment: Experiment, one: Checked) -> str:
     return line([experiment.name, claim.says, marked, study_page.within(claim), here, verdict])
 
 
-def short(results: Sequence[Result], scale: str, commit: str) -> str:
+def overview(results: Sequence[Result]) -> str:
     """How many claims of each study hold."""
     lines = [line(["study", "experiments", "claims that hold"]), "|---|---|---|"]
     for study, checked in results:
         counts = "; ".join(study_page.counts(checked))
         lines.append(line([f"`{study.name}`", str(len(study.experiments)), counts]))
-    return f"\n{when(scale, commit)}\n\n" + "\n".join(lines) + "\n\n"
+    return "\n".join(lines) + "\n"
 
 
-def long(results: Sequence[Result], scale: str, commit: str) -> str:
-    """Every claim of every study, with what differs."""
-    parts = [f"\n{when(scale, commit)}\n"]
+def page(results: Sequence[Result], scale: str, commit: str) -> str:
+    """How many claims hold; then every claim of every study, with what differs."""
+    parts = [f"\n{when(scale, commit)}\n\n", overview(results)]
     for study, checked in results:
         lines = [
             f"\n### {study.name}: {study.title}\n",
-            f"{study.source}. {'; '.join(study_page.counts(checked))}.\n",
+            f"{study.source}.\n",
             line(["", "claim", "published", "holds within", "here", ""]),
             "|---|---|---|---|---|---|",
             *(row(one.experiment, one) for one in checked),
@@ -68,17 +68,13 @@ def when(scale: str, commit: str) -> str:
     return f"From `weir reproduce all --{scale}` at commit {commit}, {day}."
 
 
-def put(path: Path, text: str) -> None:
-    """Replaces what stands between the markers of a page."""
-    page = path.read_text(encoding="utf-8")
-    if page.count(BEGIN) != 1 or page.count(END) != 1:
-        raise UserError(f"{path}: the lines '{BEGIN.strip()}' and '{END.strip()}' are not there")
-    before, _, rest = page.partition(BEGIN)
-    folder.write_whole(path, before + BEGIN + text + END + rest.partition(END)[2])
-
-
-def write(results: Sequence[Result], scale: str, commit: str) -> list[Path]:
-    """Writes both pages."""
-    put(SHORT, short(results, scale, commit))
-    put(LONG, long(results, scale, commit))
-    return [SHORT, LONG]
+def write(results: Sequence[Result], scale: str, commit: str) -> Path:
+    """Replaces what stands between the markers of the page."""
+    old = PAGE.read_text(encoding="utf-8")
+    if old.count(BEGIN) != 1 or old.count(END) != 1:
+        raise UserError(f"{PAGE}: the lines '{BEGIN.strip()}' and '{END.strip()}' are not there")
+    before, rest = old.split(BEGIN)
+    folder.write_whole(
+        PAGE, before + BEGIN + page(results, scale, commit) + END + rest.split(END)[1]
+    )
+    return PAGE
