@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes ared.csv: Adaptive RED's max_p, from the rule of Floyd, Gummadi and Shenker (2001).
 
-Exact rational numbers; nothing is shared with the implementation in C. Run it as
-`python tests/vectors/ared.py > tests/vectors/ared.csv`.
+Exact rational numbers; nothing is shared with the implementation in C.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Writes cobalt.csv: COBALT's state after each packet or overflow, from its published description.
 
 Integers only: floor(interval / sqrt(n)) = isqrt(interval^2 / n); nothing is shared with the
-implementation in C. Run it as `python tests/vectors/cobalt.py > tests/vectors/cobalt.csv`.
+implementation in C.
 """
 
 from __future__ import annotations

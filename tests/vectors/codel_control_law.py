@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes codel_control_law.csv: when the next drop is due, after a time.
-
-Run it as `python tests/vectors/codel_control_law.py > tests/vectors/codel_control_law.csv`.
-"""
+"""Writes codel_control_law.csv: when the next drop is due, after a time."""
 
 from codel_law import INTERVAL_NS, TICK_BITS, linux_ticks
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes codel_law.csv: the time from each drop to the next, for counts of 1 to 1000.
 
-Integers; nothing is shared with the implementation in C. Run it as
-`python tests/vectors/codel_law.py > tests/vectors/codel_law.csv`.
+Integers; nothing is shared with the implementation in C.
 """
 
 from __future__ import annotations

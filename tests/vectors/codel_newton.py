@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes codel_newton.csv: Newton steps on the 16-bit reciprocal square root.
-
-Run it as `python tests/vectors/codel_newton.py > tests/vectors/codel_newton.csv`.
-"""
+"""Writes codel_newton.csv: Newton steps on the 16-bit reciprocal square root."""
 
 from codel_law import newton
 

@@ -2,8 +2,7 @@
 """Writes codel_scenarios.csv: queues of 1000 B packets through CoDel, after ns-3's scenarios.
 
 A model of RFC 8289's pseudocode, with its own queue and both laws; nothing is shared with the
-implementation in C. Run it as
-`python tests/vectors/codel_scenarios.py > tests/vectors/codel_scenarios.csv`.
+implementation in C.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes docsis_pie.csv: DOCSIS-PIE's drop probability after each update, from RFC 8034's formulas.
 
-Exact rational numbers; nothing is shared with the implementation in C. Run it as
-`python tests/vectors/docsis_pie.py > tests/vectors/docsis_pie.csv`.
+Exact rational numbers; nothing is shared with the implementation in C.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes dualpi2_gains.csv: DualPI2's update time and gains, from RFC 9332's formulas.
 
-Exact rational numbers; nothing is shared with the implementation in C. Run it as
-`python tests/vectors/dualpi2_gains.py > tests/vectors/dualpi2_gains.csv`.
+Exact rational numbers; nothing is shared with the implementation in C.
 """
 
 from __future__ import annotations

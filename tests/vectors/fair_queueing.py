@@ -2,8 +2,7 @@
 """Writes fair_queueing.csv: the order in which backlogged queues are served, and how fair it is.
 
 Models of deficit round robin and of RFC 8290's lists, with a queue per flow; nothing is shared with
-the implementation in C. Run it as
-`python tests/vectors/fair_queueing.py > tests/vectors/fair_queueing.csv`.
+the implementation in C.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes fattest_queue.csv: which queue loses packets when the limit of all is exceeded.
 
-A search over all queues, as RFC 8290 has it; nothing is shared with the implementation in C. Run it
-as `python tests/vectors/fattest_queue.py > tests/vectors/fattest_queue.csv`.
+A search over all queues, as RFC 8290 has it; nothing is shared with the implementation in C.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes pie.csv: PIE's drop probability after each update, from RFC 8033's formulas.
 
-Exact rational numbers; nothing is shared with the implementation in C. Run it as
-`python tests/vectors/pie.py > tests/vectors/pie.csv`.
+Exact rational numbers; nothing is shared with the implementation in C.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes red.csv: RED's average queue, from the formulas of Floyd and Jacobson (1993).
 
-Decimal numbers of 50 digits; nothing is shared with the implementation in C. Run it as
-`python tests/vectors/red.py > tests/vectors/red.csv`.
+Decimal numbers of 50 digits; nothing is shared with the implementation in C.
 """
 
 from __future__ import annotations

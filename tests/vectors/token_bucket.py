@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes token_bucket.csv: colors and tokens of the markers of RFC 2697 and RFC 2698.
 
-Fractions; nothing is shared with the implementation in C. Run it as
-`python tests/vectors/token_bucket.py > tests/vectors/token_bucket.csv`.
+Fractions; nothing is shared with the implementation in C.
 """
 
 from __future__ import annotations
