@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes the traces of this folder, and larger ones that are not kept.
 
+Those that configs name are in git: a config runs from a clone as it is, and so do weir-sim's users.
+
 python configs/traces/make.py lte > configs/traces/lte-like.trace
 python configs/traces/make.py fast > fast.trace       ten times 100 ms near 10 Gbit/s, in us
 python configs/traces/make.py steps > configs/traces/handover.csv

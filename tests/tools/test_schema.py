@@ -259,7 +259,10 @@ def wrong(row):
 
 
 def test_it_is_the_one_in_the_folder(weir, weir_sim):
-    """Editors read that file: after a change of a table, `weir schema > configs/schema.json`."""
+    """It is in git because editors read it in a clone where nothing was built yet.
+
+    After a change of a table: `weir schema > configs/schema.json`.
+    """
     done = weir("schema", env={"WEIR_BUILD": str(weir_sim.parents[2])})
     assert done.status == 0
     assert json.loads(done.out)["definitions"]["aqm.codel"]
