@@ -24,12 +24,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON_MIN = (3, 11)
 TICK_S = 1.0  # between two lines of what a long command does
-# What apt, pip and npm write of an index that does not answer.
+# What apt, pip, uv and npm write of an index that does not answer.
 UNREACHABLE = (
     "NewConnectionError",
     "NameResolutionError",
     "ConnectTimeoutError",
     "ProxyError",
+    "error sending request for url",
     "Temporary failure resolving",
     "Could not resolve",
     "Could not connect to",
@@ -100,6 +101,9 @@ VENV_NEED = Need("python3-venv", "")
 APT_WAIT_S = 300
 # Every Python package with its version and hashes, under tools/; tools/lock makes them.
 LOCKS = {"plain": "requirements.txt", "tests": "requirements-dev.txt"}
+UV = "requirements-uv.txt"  # what installs them
+# The machine's certificates, as pip has them by its config; and this Python, no other.
+UV_ENVIRONMENT = {"UV_SYSTEM_CERTS": "1", "UV_PYTHON_DOWNLOADS": "never"}
 
 
 def say(text: str) -> None:
@@ -239,7 +243,7 @@ def system_packages(tests: bool, dpdk: bool, build: Path) -> None:
 
 def inputs_hash() -> str:
     """What the set-up is made from, as tools/weir computes it."""
-    inputs = ("pyproject.toml", *LOCKS.values(), "src/weir/bootstrap.py")
+    inputs = ("pyproject.toml", *LOCKS.values(), UV, "src/weir/bootstrap.py")
     return hashlib.sha256(
         b"".join((ROOT / "tools" / name).read_bytes() for name in inputs)
     ).hexdigest()
@@ -281,11 +285,13 @@ def python_packages(tests: bool, build: Path) -> None:
     if not python.exists() or quiet([str(python), "-m", "pip", "--version"]) != 0:
         make_venv(path, build)
     log = build / "weir-setup.log"
-    pip = [str(python), "-m", "pip", "install"]
-    locked_packages = ["--require-hashes", "--requirement", str(ROOT / "tools" / LOCKS[extra])]
-    itself = ["--no-deps", "--no-build-isolation", "--no-index", "--editable", str(ROOT / "tools")]
-    for what in (locked_packages, itself):
-        if logged([*pip, *what], log) != 0:
+    hashed = ("--require-hashes", "--requirement")
+    pip = [str(python), "-m", "pip", "install", *hashed, str(ROOT / "tools" / UV)]
+    uv = [str(path / "bin/uv"), "pip", "install", "--python", str(python)]
+    packages = [*uv, "--compile-bytecode", *hashed, str(ROOT / "tools" / LOCKS[extra])]
+    itself = [*uv, "--no-deps", "--no-build-isolation", "--offline", "--editable"]
+    for argv in (pip, packages, [*itself, str(ROOT / "tools")]):
+        if logged(argv, log, UV_ENVIRONMENT) != 0:
             why = last_error(log)
             raise SetupError(f"cannot install Python packages: {why} (all of it: {log})")
     stamp.write_text(f"{key}{extra}\n")
