@@ -51,7 +51,6 @@ __attribute__((format(printf, 3, 4))) static void stop(
 	size_t used = n > 0 && n < (int)sizeof(r->said) ? (size_t)n : sizeof(r->said) - 1;
 
 	va_start(ap, format);
-	// NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): the line above does that
 	vsnprintf(r->said + used, sizeof(r->said) - used, format, ap);
 	va_end(ap);
 	r->end = end;

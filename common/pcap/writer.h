@@ -55,7 +55,7 @@ struct pcap_slot {
 };
 
 // Single producer, single consumer. A full ring drops the newest and counts it.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): keeps producer and consumer apart
+// Padding keeps the two apart.
 struct pcap_ring {
 	struct pcap_slot *slot;
 	uint64_t mask, limit; // limit: the first position that may not be free
@@ -68,7 +68,6 @@ struct pcap_ring {
 
 struct pcap_kept;
 
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the rings are aligned
 struct pcap_writer {
 	struct pcap_ring ring[LIVE_LCORES_MAX]; // first: aligned to cache lines
 	struct pcap_writer_env env;

@@ -43,7 +43,6 @@
 #include <stdint.h>
 
 #define TEL_FIELD_(ctype, dtype, name, unit, meaning) ctype name;
-// NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum
 #define TEL_SIZE_(ctype, dtype, name, unit, meaning) +sizeof(ctype)
 // The rest of the last eight bytes is an explicit zero member, not padding: records are compared
 // byte by byte.
@@ -96,7 +95,7 @@ struct tel_counters {
 // The first bytes of the header page, little endian; the JSON schema follows at schema_offset.
 // In virtual time the page depends on nothing but the stream, the config and the seed.
 // tests/tools checks that Python reads the same.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): keeps producer and consumer apart
+// Padding keeps producer and consumer apart.
 struct tel_header {
 	char magic[8];
 	uint32_t endian; // TEL_ENDIAN

@@ -83,7 +83,6 @@ DPDK_NEED = Need("libdpdk-dev", "pkgconfig libdpdk")
 TEST_NEEDS = (
     Need("clang-14", "command clang-14"),
     Need("clang-format-14", "command clang-format-14"),
-    Need("clang-tidy-14", "command clang-tidy-14"),
     Need("libclang-rt-14-dev", "file usr/lib/llvm-14/lib/clang/14*/lib/linux/libclang_rt.fuzzer-*"),
     Need("chromium-headless-shell", "command chromium-headless-shell"),
     Need("tshark", "command tshark"),
