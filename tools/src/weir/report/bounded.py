@@ -63,7 +63,10 @@ def area(path: Path) -> tuple[Floats, Floats, Floats] | None:
 
 
 def places(y: Floats, points: int = POINTS_MAX) -> npt.NDArray[np.int64]:
-    """Places of at most so many values: the smallest and the largest of each stretch, the ends."""
+    """Places of at most so many values: the smallest and the largest of each stretch, the ends.
+
+    tsdownsample's would be the same but for the ends: not worth a compiled package.
+    """
     if y.size <= points:
         return np.arange(y.size)
     edges = np.linspace(0, y.size, points // 2).astype(np.int64)
