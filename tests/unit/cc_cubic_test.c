@@ -267,6 +267,21 @@ START_TEST(a_timeout_in_recovery_reduces_once) {
 }
 END_TEST
 
+// Until something is acknowledged it is the same episode; afterwards it is not.
+START_TEST(two_timeouts_in_an_episode_reduce_once) {
+	struct cc_bench b;
+
+	CC_OPEN(&b, "cubic", "initial", "100");
+	cc_rto(&b, 0, 100);
+	cc_rto(&b, 500 * MS, 100);
+	OBS_EQ(&b, SSTHRESH, 70, 1e-5);
+	ack_at(&b, 1000 * MS, 100 * MS, 69);
+	cc_rto(&b, 2000 * MS, 2);
+	OBS_EQ(&b, SSTHRESH, 2, 1e-5);
+	ck_assert_double_eq(b.out.pacing_bps, 0);
+}
+END_TEST
+
 START_TEST(holds_still_in_recovery) {
 	struct cc_bench b;
 	struct cc_ack ack;
@@ -436,7 +451,8 @@ TEST_MAIN(follows_the_cubic_curve, grows_by_half_per_round_trip_at_most,
 	a_spurious_reduction_in_slow_start_goes_on_doubling, is_no_slower_than_reno_at_a_small_bdp,
 	delayed_acks_change_little, an_echo_of_congestion_reduces_too,
 	a_timeout_starts_again_from_one, a_timeout_in_recovery_reduces_once,
-	holds_still_in_recovery, time_that_was_not_used_does_not_count, idling_restarts,
+	two_timeouts_in_an_episode_reduce_once, holds_still_in_recovery,
+	time_that_was_not_used_does_not_count, idling_restarts,
 	hystart_exits_at_the_thresholds_of_rfc_9406, hystart_ends_after_five_rounds_or_resumes,
 	hystart_only_in_the_first_slow_start, refuses_what_cannot_be,
 	a_repeated_timeout_reduces_no_further)

@@ -3,7 +3,11 @@
 // segments, CUBIC computes anew each HZ/32 ticks, and Westwood+ knows RTTs in ticks.
 #include "cc_test.h"
 
+#include <math.h>
+
 enum { SSTHRESH, BWE_BPS, RTT_MIN };
+enum { CUBIC_W_MAX = 1, CUBIC_K, CUBIC_W_EST };
+enum { CUBIC_SLOW_START, CUBIC_CONCAVE = 3 };
 #define TICK (4 * MS)
 
 static void ack_in_ticks(
@@ -46,6 +50,23 @@ START_TEST(cubic_overshoots_reno_by_what_it_did_not_look_at) {
 		us += 71;
 		CWND_EQ(&b, steps[i].cwnd);
 	}
+}
+END_TEST
+
+// K, W_est and the part of the curve are shown as without ticks; Linux forgets W_max at a timeout.
+START_TEST(cubic_shows_its_curve) {
+	struct cc_bench b;
+
+	open_at(&b, "cubic", 100.5);
+	cc_loss(&b, 50 * MS, 100, false);
+	ck_assert_double_eq(cc_observed(&b, CUBIC_W_MAX), 100);
+	ack_in_ticks(&b, 1000 * MS, 100 * MS, 1, false);
+	ck_assert_double_eq_tol(cc_observed(&b, CUBIC_K), cbrt(30 / 0.4), 0.02);
+	ck_assert_double_eq(cc_observed(&b, CUBIC_W_EST), 70);
+	ck_assert_int_eq(cc_mode(&b), CUBIC_CONCAVE);
+	cc_rto(&b, 2000 * MS, 70);
+	ck_assert_double_eq(cc_observed(&b, CUBIC_W_MAX), 0);
+	ck_assert_int_eq(cc_mode(&b), CUBIC_SLOW_START);
 }
 END_TEST
 
@@ -115,5 +136,6 @@ START_TEST(illinois_forgets_what_is_over) {
 }
 END_TEST
 
-TEST_MAIN(cubic_overshoots_reno_by_what_it_did_not_look_at, reno_has_whole_segments,
-	westwood_goes_up_to_its_estimate_when_the_episode_is_over, illinois_forgets_what_is_over)
+TEST_MAIN(cubic_overshoots_reno_by_what_it_did_not_look_at, cubic_shows_its_curve,
+	reno_has_whole_segments, westwood_goes_up_to_its_estimate_when_the_episode_is_over,
+	illinois_forgets_what_is_over)
