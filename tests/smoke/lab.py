@@ -19,30 +19,19 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
-import threading
 import time
 from pathlib import Path
 
-from weir.live import priority
+from weir.live.child import Child
+from weir.live.laboratory import ADDRESS, Laboratory
+from weir.live.laboratory import command as sh
 
 CPUS = sorted(os.sched_getaffinity(0))
 LCORE = CPUS[-1]
 HOST = ["taskset", "-c", str(CPUS[0])]
 RUNTIME = Path("/var/run/dpdk")
 NUMBERS = itertools.count()
-ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1", "c": "198.19.0.2"}
 WAIT_S = 60
-
-
-def sh(*argv, timeout=30, check=True):
-    """Runs a command, returns its standard output."""
-    done = subprocess.run(
-        [str(a) for a in argv], capture_output=True, text=True, timeout=timeout, check=False
-    )
-    if check and done.returncode != 0:
-        raise RuntimeError(f"{argv}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def wait_for(condition, what, seconds=WAIT_S):
@@ -65,55 +54,6 @@ def processes():
             if line := path.read_bytes():
                 found[int(path.parent.name)] = line.replace(b"\0", b" ").decode()
     return found
-
-
-class Child:
-    """A process of the test, before others; its output is collected as it comes."""
-
-    def __init__(self, argv, **kwargs):
-        self.argv = [str(a) for a in argv]
-        self.out: list[str] = []
-        self.err: list[str] = []
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        self.process = priority.start(self.argv, start_new_session=True, **pipes, **kwargs)
-        self.readers = [
-            threading.Thread(target=self.read, args=(stream, lines), daemon=True)
-            for stream, lines in ((self.process.stdout, self.out), (self.process.stderr, self.err))
-        ]
-        for reader in self.readers:
-            reader.start()
-
-    def read(self, stream, lines):
-        for line in stream:
-            lines.append(line.rstrip("\n"))
-        stream.close()
-
-    @property
-    def running(self):
-        return self.process.poll() is None
-
-    def wait(self, seconds=WAIT_S):
-        """Its exit status."""
-        try:
-            status = self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise TimeoutError(
-                f"{self.argv} did not end within {seconds} s: {self.err[-5:]}"
-            ) from None
-        for reader in self.readers:
-            reader.join(5)
-        return status
-
-    def send(self, number):
-        self.process.send_signal(number)
-
-    def kill(self):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)  # and what it started
-        self.process.wait(WAIT_S)
-        for reader in self.readers:
-            reader.join(5)
 
 
 class Program(Child):
@@ -146,8 +86,7 @@ class Program(Child):
 
     def stop(self, number=signal.SIGINT):
         """Ends it the way a user does, returns its exit status: 0 if it is that of the signal."""
-        if self.running:
-            self.send(number)
+        self.send(number)
         status = self.wait()
         return 0 if status == 128 + number else status
 
@@ -172,35 +111,24 @@ class Machine:
 MACHINE = Machine()
 
 
-class Lab:
-    """Two hosts and a switch between them. A context manager."""
+class Lab(Laboratory):
+    """Two hosts and a switch between them, and the programs in them. A context manager."""
 
     def __init__(self, tmp_path, build):
+        super().__init__(f"weir{os.getpid()}n{next(NUMBERS)}x")  # begins no other lab's name
         self.tmp = Path(tmp_path)
         self.build = Path(build)
-        self.name = f"weir{os.getpid()}n{next(NUMBERS)}x"  # begins no other lab's name
-        self.prefix = self.name
         self.children: list[Child] = []
-        self.spaces: list[str] = []
         self.server: Child | None = None
         self.client: Child | None = None
 
     def __enter__(self):
         MACHINE.acquire()
-        try:
-            for space in ("sw", "a", "b"):
-                self.namespace(space)
-            self.wire("a", "left")
-            self.wire("b", "right")
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
+        return super().__enter__()
 
     def __exit__(self, *_):
         self.end_children()
-        for space in self.spaces:
-            subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
+        super().__exit__()
         for left in RUNTIME.glob(f"{self.prefix}*"):  # by programs that were killed
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         MACHINE.release()
@@ -212,46 +140,6 @@ class Lab:
     def end_children(self):
         while self.children:
             self.children.pop().kill()
-
-    def space(self, name):
-        return f"{self.name}{name}"
-
-    def namespace(self, name):
-        space = self.space(name)
-        sh("ip", "netns", "add", space)
-        self.spaces.append(space)
-        # The kernel's own IPv6 chatter is not part of an experiment.
-        for where in ("all", "default"):
-            self.sh(name, "sysctl", "-qw", f"net.ipv6.conf.{where}.disable_ipv6=1")
-        sh("ip", "-n", space, "link", "set", "lo", "up")
-
-    def wire(self, host, port):
-        """Connects a host's eth0 to a port of the switch's namespace, offloads off."""
-        sw, end = self.space("sw"), self.space(host)
-        sh(
-            "ip",
-            "-n",
-            sw,
-            "link",
-            "add",
-            port,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "eth0",
-            "netns",
-            end,
-        )
-        sh("ip", "-n", end, "addr", "add", f"{ADDRESS[host]}/15", "dev", "eth0")
-        for where, link in (("sw", port), (host, "eth0")):
-            self.up(where, link)
-
-    def up(self, where, link):
-        """Sets a link up, offloads off."""
-        off = [x for what in ("tso", "gso", "gro", "tx") for x in (what, "off")]
-        self.sh(where, "ethtool", "-K", link, *off)
-        sh("ip", "-n", self.space(where), "link", "set", link, "up")
 
     def tap(self, port):
         """A bridge before a port: the link `tap`, which no program polls, sees all that passes."""
@@ -280,13 +168,6 @@ class Lab:
             return [line for line in lines if not line.startswith(("LISTEN", "TIME-WAIT"))]
 
         wait_for(lambda: not unclosed(), lambda: f"all connections' ends: {unclosed()}")
-
-    def enter(self, name, *argv):
-        """argv in a namespace. Not `ip netns exec`: that hides /sys/fs/bpf and the like."""
-        return ["nsenter", f"--net=/run/netns/{self.space(name)}", *argv]
-
-    def sh(self, name, *argv, **kwargs):
-        return sh(*self.enter(name, *argv), **kwargs)
 
     def host(self, name, *argv):
         """A child in a host's namespace, off the lcore's CPU."""

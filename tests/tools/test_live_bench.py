@@ -230,12 +230,12 @@ def test_the_busiest_thread_is_the_one_that_worked():
     assert str(os.getpid()) in now
 
 
-def test_a_child_that_ends_says_why(tmp_path):
+def test_a_child_that_ends_says_why():
     argv = [sys.executable, "-c", "print('{}'); print('no such port'); raise SystemExit(3)"]
-    with lab.Child(argv, tmp_path / "log") as child, pytest.raises(Skipped) as caught:
+    with lab.Measured(argv) as child, pytest.raises(Skipped) as caught:
         child.wait_for(lambda: None, "ready line")
     assert str(caught.value).endswith("ended: no such port")
-    with lab.Child(["sleep", "60"], tmp_path / "log") as child:
+    with lab.Measured(["sleep", "60"]) as child:
         assert child.running
     assert not child.running
 

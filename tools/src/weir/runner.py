@@ -31,7 +31,7 @@ from weir import configs, units
 from weir.analysis import folder
 from weir.analysis.folder import Run
 from weir.errors import UserError
-from weir.live import priority
+from weir.live.child import Child
 from weir.summary import progress
 
 PROGRAMS = {
@@ -206,48 +206,35 @@ def default_out(config: Path) -> Path:
     return base if not base.exists() else next(path for path in taken if not path.exists())
 
 
-Inbox = queue.Queue[tuple["Child", str | None]]
+Inbox = queue.Queue[tuple["Program", str | None]]
 
 
-class Child:
-    """A C program: in a session of its own, so that Ctrl-C reaches it once, from us."""
+class Program(Child):
+    """A C program, whose lines go to an inbox. In a session of its own: Ctrl-C reaches it once."""
 
     def __init__(self, name: str, argv: Sequence[str], inbox: Inbox) -> None:
-        start = subprocess.Popen if name in ("sim", "pcap") else priority.start
         self.name = name
         self.ready = False
         self.eof = False
         self.asked = False
-        self.process = start(
-            argv,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-            env=os.environ | {"WEIR_RUNNER": str(os.getpid())},  # whose end is its end
-        )
         self._inbox = inbox
-        threading.Thread(target=self._read, daemon=True).start()
+        environment = os.environ | {"WEIR_RUNNER": str(os.getpid())}  # whose end is its end
+        live = name not in ("sim", "pcap")
+        super().__init__(argv, first=live, stdout=subprocess.DEVNULL, env=environment)
 
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        with self.process.stderr as lines:
-            for line in lines:
-                self._inbox.put((self, line.rstrip("\n")))
+    def said(self, line: str) -> None:
+        """To the inbox, as is that it will say no more."""
+        self._inbox.put((self, line))
+
+    def closed(self) -> None:
+        """It has ended, or as good as."""
         self._inbox.put((self, None))
 
     def finish(self) -> None:
         """Asks it to end. Once: a second time would kill it while it writes its run folder."""
         if not self.asked:
             self.asked = True
-            self.signal(signal.SIGINT)
-
-    def signal(self, number: int) -> None:
-        """Sends a signal, unless it has ended."""
-        if self.process.poll() is None:
-            with suppress(ProcessLookupError):
-                self.process.send_signal(number)
+            self.send(signal.SIGINT)
 
 
 @dataclass
@@ -255,14 +242,14 @@ class Session:
     """The programs of one run, and what was asked of them."""
 
     listener: Listener
-    children: list[Child] = field(default_factory=list)
+    children: list[Program] = field(default_factory=list)
     inbox: Inbox = field(default_factory=queue.Queue)
     interrupts: int = 0
     signal: int = 0  # the first one that we were sent
 
-    def start(self, name: str, argv: Sequence[str]) -> Child:
+    def start(self, name: str, argv: Sequence[str]) -> Program:
         """Starts a program."""
-        child = Child(name, argv, self.inbox)
+        child = Program(name, argv, self.inbox)
         self.children.append(child)
         return child
 
@@ -274,7 +261,7 @@ class Session:
             if self.interrupts < 3:
                 child.finish()
             else:
-                child.signal(signal.SIGKILL)
+                child.send(signal.SIGKILL)
 
     def hear(self, timeout_s: float = 0.2) -> None:
         """Passes on what a program said, if one says something in time."""
@@ -301,16 +288,16 @@ class Session:
         except OSError:
             self.listener = Silent()
 
-    def wait_ready(self, child: Child) -> None:
+    def wait_ready(self, child: Program) -> None:
         """Until it is ready or has ended; one sentence if it is neither in time."""
         deadline = time.monotonic() + READY_S_MAX
         while not child.ready and not child.eof and not self.interrupts:
             self.hear()
             if time.monotonic() > deadline:
-                child.signal(signal.SIGKILL)
+                child.send(signal.SIGKILL)
                 raise UserError(f"weir-{child.name} was not ready after {READY_S_MAX:.0f} s", 1)
 
-    def wait_any(self) -> Child:
+    def wait_any(self) -> Program:
         """The first program to end."""
         while True:
             for child in self.children:
@@ -324,7 +311,7 @@ class Session:
         while not all(child.eof for child in self.children) and time.monotonic() < deadline:
             self.hear()
 
-    def stop(self, child: Child) -> None:
+    def stop(self, child: Program) -> None:
         """Asks it to end if it still runs, and is patient: it writes its part of the run folder."""
         if child.eof:
             return
@@ -334,7 +321,7 @@ class Session:
             self.hear()
         if not child.eof:
             self.pass_on(f"weir-{child.name} did not stop; it was killed", None)
-            child.signal(signal.SIGKILL)
+            child.send(signal.SIGKILL)
 
     def end(self) -> None:
         """Whatever happened here: those that still run write their folders."""
@@ -343,7 +330,7 @@ class Session:
         for child in self.children:
             self.stop(child)
 
-    def status(self, child: Child) -> int:
+    def status(self, child: Program) -> int:
         """Its exit status, once it has ended; a signal as a shell counts it.
 
         One that was asked to end and did so has not failed: what that means for the run is

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,24 +18,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from weir import bootstrap
 from weir.errors import UserError
-from weir.live import client, priority
+from weir.live import client, laboratory
+from weir.live.child import Child
+from weir.live.laboratory import ADDRESS, CommandError, Laboratory
 
 CPUS = sorted(os.sched_getaffinity(0))
 FIRST, LAST = CPUS[0], CPUS[-1]  # the neighbours' core, and that of what is measured
 START_S_MAX = 20.0
 WARM_S = 0.6
-STOP_S_MAX = 10.0
 POLL_S = 0.02
 HUGEPAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 PAGE_BYTES = 2 << 20
 # FCS not counted, as testpmd counts. IMIX: seven to four to one, as weir-live-load sends it.
 FRAMES = {"64": 64.0, "512": 512.0, "1500": 1500.0, "imix": (7 * 64 + 4 * 570 + 1514) / 12}
 SIDES = ("left", "right")
-ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1"}
 NUMBERS = count()
 OURS = f"weirbench{os.getpid()}x"  # what every prefix begins with
 
@@ -108,48 +107,17 @@ class Case:
         return FRAMES[self.frame]
 
 
-class Child:
-    """A process of the benchmark, its output in a file. A context manager that ends it."""
+class Measured(Child):
+    """A process of the benchmark, in a network namespace or not."""
 
-    def __init__(self, argv: Sequence[object], log: Path, space: str | None = None):
-        self.argv = [str(arg) for arg in argv]
-        self.log = log
-        # Not `ip netns exec`: that hides /sys/fs/bpf. Each of these becomes the next.
-        enter = ["nsenter", f"--net=/run/netns/{space}"] if space else []
-        with log.open("wb") as out:
-            self.process = priority.start(
-                [*enter, *self.argv],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def __enter__(self) -> Child:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    @property
-    def running(self) -> bool:
-        """Has it not ended?"""
-        return self.process.poll() is None
-
-    def stop(self) -> int:
-        """SIGINT, and patience."""
-        if self.running:
-            self.process.send_signal(signal.SIGINT)
-        try:
-            return self.process.wait(STOP_S_MAX)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return self.process.wait()
+    def __init__(self, argv: Sequence[object], space: str | None = None):
+        super().__init__(laboratory.enter(space, *argv), stdin=subprocess.DEVNULL)
+        self.name = Path(str(argv[0])).name
 
     def why(self) -> str:
         """What it said last, progress left out."""
-        lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-        said = [line.strip() for line in lines if not line.startswith("{")]
+        lines = [line.strip() for line in (*self.out, *self.err)]
+        said = [line for line in lines if line and not line.startswith("{")]
         status = self.process.poll()
         ended = f"signal {-status}" if status is not None and status < 0 else "it said nothing"
         return (said or [ended])[-1][:300]
@@ -161,11 +129,11 @@ class Child:
             value = condition()
             if value:
                 return value
-            name = Path(self.argv[0]).name
             if not self.running:
-                raise Skipped(f"{name} ended: {self.why()}")
+                self.stop()  # for all that it said
+                raise Skipped(f"{self.name} ended: {self.why()}")
             if time.monotonic() > deadline:
-                raise Skipped(f"{name}: no {what} within {START_S_MAX:.0f} s: {self.why()}")
+                raise Skipped(f"{self.name}: no {what} within {START_S_MAX:.0f} s: {self.why()}")
             time.sleep(POLL_S)
 
 
@@ -217,13 +185,13 @@ def counters(prefix: str, ports: int | None = None) -> Counters | None:
     return None
 
 
-def wait_started(child: Child, prefix: str) -> None:
+def wait_started(child: Measured, prefix: str) -> None:
     """Until a program's ports are started: what connects to a memif before is turned away."""
     child.wait_for(lambda: counters(prefix), "started port").close()
 
 
 def measure(
-    child: Child,
+    child: Measured,
     prefix: str,
     seconds: float,
     frame_bytes: float | None,
@@ -246,12 +214,12 @@ def measure(
         # Before its neighbours: a memif port may crash if its peer leaves in the middle of a burst.
         child.stop()
     except client.Ended:
-        raise Skipped(f"{Path(child.argv[0]).name} ended: {child.why()}") from None
+        raise Skipped(f"{child.name} ended: {child.why()}") from None
     finally:
         counted.close()
     pkts = pkts_after - pkts
     if pkts == 0 or cpu_ns == 0:
-        raise Skipped(f"{Path(child.argv[0]).name} sent nothing")
+        raise Skipped(f"{child.name} sent nothing")
     size = size_after - size if frame_bytes is None else round(pkts * frame_bytes)
     return Sample(pkts, 8 * size, cpu_ns, end - begin)
 
@@ -276,10 +244,6 @@ class Bench:
         """A file for a memif's socket, which only this user can open."""
         return self.folder / self.name("m")
 
-    def log(self, name: str) -> Path:
-        """A file for a program's output."""
-        return self.folder / f"{name}.log"
-
 
 def eal(prefix: str, lcores: str, memory_mb: int) -> list[str]:
     """Arguments of a DPDK program: as weir's own, with hugepages."""
@@ -300,76 +264,40 @@ def memif(role: str, socket: Path, number: int) -> str:
     return f"net_memif{number},role={role},id={number},{where},rsize=10"
 
 
-class Veth:
+class Veth(Laboratory):
     """a ---- left [ sw ] right ---- b: three network namespaces of the benchmark's own."""
 
-    def __init__(self, bench: Bench):
-        self.bench = bench
-        self.prefix = f"weirb{os.getpid()}x{next(NUMBERS)}"
-
-    def space(self, name: str) -> str:
-        """A namespace's name."""
-        return f"{self.prefix}{name}"
-
-    def sh(self, name: str, *argv: object) -> str:
-        """A command in a namespace."""
-        enter = ["nsenter", f"--net=/run/netns/{self.space(name)}"]
-        return command(*enter, *argv)
-
-    def __enter__(self) -> Veth:
+    def __enter__(self) -> Self:
         try:
-            for name in ("sw", "a", "b"):
-                command("ip", "netns", "add", self.space(name))
-                self.sh(name, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
-                self.sh(name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
-            for side, host in zip(SIDES, ADDRESS, strict=True):
-                link = ("link", "add", side, "type", "veth", "peer", "name", "eth0")
-                self.sh("sw", "ip", *link, "netns", self.space(host))
-                self.sh(host, "ip", "addr", "add", f"{ADDRESS[host]}/15", "dev", "eth0")
-                for name, iface in (("sw", side), (host, "eth0")):
-                    off = [word for what in ("tso", "gso", "gro", "tx") for word in (what, "off")]
-                    self.sh(name, "ethtool", "-K", iface, *off)
-                    self.sh(name, "ip", "link", "set", iface, "up")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for name in ("sw", "a", "b"):
-            bootstrap.quiet(["ip", "netns", "del", self.space(name)])
+            return super().__enter__()
+        except CommandError as error:
+            raise Skipped(str(error)) from None
 
     @contextmanager
-    def traffic(self, cpu: int | None) -> Iterator[Child]:
+    def traffic(self, cpu: int | None) -> Iterator[Measured]:
         """Kernel TCP from a to b, as fast as it goes; on one CPU, or where the kernel likes."""
-        iperf, name = bootstrap.tool("iperf3"), self.prefix
+        iperf = bootstrap.tool("iperf3")
         pin = ["taskset", "-c", str(cpu)] if cpu is not None else []
-        server_log = self.bench.log(name + "server")
-        with Child([*pin, iperf, "-s", "--forceflush"], server_log, self.space("b")) as server:
-            server.wait_for(lambda: "listening" in server_log.read_text(), "iperf3 server")
+        with Measured([*pin, iperf, "-s", "--forceflush"], self.space("b")) as server:
+            server.wait_for(lambda: "listening" in "".join(server.out), "iperf3 server")
             argv = [*pin, iperf, "-c", ADDRESS["b"], "-t", "3600", "--forceflush"]
-            with Child(argv, self.bench.log(name + "client"), self.space("a")) as client:
+            with Measured(argv, self.space("a")) as client:
                 yield client
 
 
 def command(*argv: object) -> str:
     """Runs a command; Skipped with what it said."""
-    words = [str(arg) for arg in argv]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Skipped(f"{words[0]}: {error}") from None
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
-        raise Skipped(f"{' '.join(words)}: {said[-1]}")
-    return done.stdout
+        return laboratory.command(*argv)
+    except CommandError as error:
+        raise Skipped(str(error).splitlines()[-1]) from None
 
 
-def veth(bench: Bench) -> Veth:
+def veth() -> Veth:
     """Two hosts and what lies between them."""
     if os.geteuid() != 0:
         raise Skipped("network namespaces need root")
-    return Veth(bench)
+    return Veth(f"weirb{os.getpid()}x{next(NUMBERS)}")
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pyroute2 import netns
+
 from weir import bootstrap, runner
 from weir.bench.lab import (
     AQMS,
@@ -25,7 +27,7 @@ from weir.bench.lab import (
     WARM_S,
     Bench,
     Case,
-    Child,
+    Measured,
     Sample,
     Skipped,
     Veth,
@@ -72,14 +74,14 @@ class Between:
 
 @contextmanager
 def fed(
-    bench: Bench, case: Case, prefix: str, start: Callable[[Between], Child]
-) -> Iterator[Child]:
+    bench: Bench, case: Case, prefix: str, start: Callable[[Between], Measured]
+) -> Iterator[Measured]:
     """Starts a program between two ports of the case's kind, and what sends through them."""
     if case.port == "null":
         with start(Between(null_ports(case.frame))) as child:
             yield child
     elif case.port == "xdp":
-        with veth(bench) as wires:
+        with veth() as wires:
             devs = [f"net_af_xdp{i},iface={name}" for i, name in enumerate(SIDES)]
             with start(Between(devs, wires.space("sw"))) as child, wires.traffic(FIRST):
                 yield child
@@ -99,11 +101,11 @@ def load_text(case: Case) -> str:
     return f"{case.frame}{flows}{rate}"
 
 
-def load(bench: Bench, frame: str, devs: Sequence[str]) -> Child:
+def load(bench: Bench, frame: str, devs: Sequence[str]) -> Measured:
     """weir-live-load on the neighbours' core."""
     prefix = bench.name("load")
     argv = [bench_program("load"), *eal(prefix, f"0@{FIRST}", 128), "--", frame, *devs]
-    return Child(argv, bench.log(prefix))
+    return Measured(argv)
 
 
 def bench_program(name: str) -> Path:
@@ -117,11 +119,11 @@ def floor(bench: Bench, case: Case) -> Sample:
     memory_mb = 160 + round(case.delay_ms * FLOOR_MAX_PPMS * BUFFER_BYTES / 1e6)
     argv = [bench_program("floor"), *eal(prefix, f"0@{LAST}", memory_mb), "--no-telemetry", "--"]
     argv += [*null_ports(case.frame), str(case.delay_ms), str(bench.seconds)]
-    with Child(argv, bench.log(prefix)) as child:
+    with Measured(argv) as child:
         child.wait_for(lambda: not child.running, "end")
         if child.process.returncode != 0:
             raise Skipped(f"weir-live-floor failed: {child.why()}")
-    return floor_sample(child.log.read_text(), case.frame_bytes)
+    return floor_sample("\n".join(child.out), case.frame_bytes)
 
 
 def floor_sample(text: str, frame_bytes: float) -> Sample:
@@ -146,8 +148,8 @@ def testpmd(mode: str) -> Callable[[Bench, Case], Sample]:
     def sample(bench: Bench, case: Case) -> Sample:
         prefix = bench.name("testpmd")
 
-        def start(at: Between) -> Child:
-            return Child(testpmd_argv(prefix, mode, at.devs), bench.log(prefix), at.space)
+        def start(at: Between) -> Measured:
+            return Measured(testpmd_argv(prefix, mode, at.devs), at.space)
 
         with fed(bench, case, prefix, start) as child:
             return paced(case, measure(child, prefix, bench.seconds, case.frame_bytes))
@@ -175,7 +177,7 @@ def txonly(bench: Bench, case: Case) -> Sample:
     argv = testpmd_argv(prefix, "txonly", [own_memory(socket, 0)])
     with load(bench, "sink", [memif("server", socket, 0)]) as sink:
         sink.wait_for(socket.exists, "socket")
-        with Child([*argv, "--txpkts=1514"], bench.log(prefix)) as child:
+        with Measured([*argv, "--txpkts=1514"]) as child:
             wait_started(child, prefix)
             return measure(child, prefix, bench.seconds, 1514)
 
@@ -205,38 +207,38 @@ def weir_switch(bench: Bench, case: Case) -> Sample:
     prefix = bench.name("switch")
     out = bench.folder / prefix
 
-    def start(at: Between) -> Child:
+    def start(at: Between) -> Measured:
         config = bench.folder / f"{prefix}.yaml"
         config.write_text(switch_config(prefix, case, at.devs, LAST))
-        return weir_live("switch", config, out, bench.log(prefix), at.space)
+        return weir_live("switch", config, out, at.space)
 
     with fed(bench, case, prefix, start) as child:
         got = paced(case, measure(child, prefix, bench.seconds, case.frame_bytes))
         return finished(child, out / "summary-switch.json", got)
 
 
-def weir_live(program: str, config: Path, out: Path, log: Path, space: str | None = None) -> Child:
+def weir_live(program: str, config: Path, out: Path, space: str | None = None) -> Measured:
     """A live program, started and ready."""
     argv = [runner.find_program(program), config, "--out", out, "--duration", "1h", "--progress"]
-    child = Child(argv, log, space)
+    child = Measured(argv, space)
     try:
-        child.wait_for(lambda: '"ready"' in log.read_text(errors="replace"), "ready line")
+        child.wait_for(lambda: any('"ready"' in line for line in child.err), "ready line")
     except BaseException:
         child.stop()
         raise
     return child
 
 
-def finished(child: Child, summary: Path, got: Sample) -> Sample:
+def finished(child: Measured, summary: Path, got: Sample) -> Sample:
     """The sample, once the program has ended and its ledger balances."""
     # SIGINT is how a program without an end of its own is asked for its figures.
     if child.process.returncode not in (0, 128 + signal.SIGINT) or not summary.exists():
-        raise UserError(f"{Path(child.argv[0]).name} failed: {child.why()}", 1)
+        raise UserError(f"{child.name} failed: {child.why()}", 1)
     data = json.loads(summary.read_text())
     if not data["ledger"]["balanced"]:
         raise UserError(f"{summary}: the ledger does not balance", 1)
     if bad := data["ledger"].get("drops", {}).get("malformed"):
-        raise UserError(f"{Path(child.argv[0]).name} dropped {bad:,} frames as malformed", 1)
+        raise UserError(f"{child.name} dropped {bad:,} frames as malformed", 1)
     shutil.rmtree(summary.parent)  # level 3 writes hundreds of megabytes per second
     hz = data.get("lcore", data.get("sender_lcore", {})).get("tsc_hz")
     return replace(got, tsc_hz=hz, lost=lost_share(data["telemetry"]["streams"]))
@@ -296,8 +298,8 @@ def weir_sender(bench: Bench, case: Case) -> Sample:
         files[key].write_text(text)
     other = "switch" if case.delay_ms else "sender"
     with (
-        weir_live(other, files["o"], bench.folder / f"{prefix}o", bench.log(prefix + "o")),
-        weir_live("sender", files[""], out, bench.log(prefix)) as child,
+        weir_live(other, files["o"], bench.folder / f"{prefix}o"),
+        weir_live("sender", files[""], out) as child,
     ):
         got = measure(child, prefix, bench.seconds, None, ports=1)
         return finished(child, out / "summary-sender.json", got)
@@ -308,7 +310,7 @@ def bridge(bench: Bench, case: Case) -> Sample:
 
     It has no thread of its own: its cost is the time between two packets, on all CPUs.
     """
-    with veth(bench) as wires:
+    with veth() as wires:
         wires.sh("sw", "ip", "link", "add", "br0", "type", "bridge")
         for side in SIDES:
             wires.sh("sw", "ip", "link", "set", side, "master", "br0")
@@ -393,19 +395,18 @@ class OpenVswitch:
         server = [bootstrap.tool("ovsdb-server"), database, f"--remote=punix:{socket}"]
         server += [f"--unixctl={self.folder}/db.ctl", "--no-chdir"]
         space = f"{self.prefix}sw"
-        command("ip", "netns", "add", space)  # br0 is a device too
+        netns.create(space)  # br0 is a device too
         try:
-            with Child(self.argv(*server), self.bench.log(self.prefix + "db")) as db:
+            with Measured(self.argv(*server)) as db:
                 db.wait_for(Path(socket).exists, "socket")
                 self.configure(case, policed)
                 argv = [OVS_PROGRAM, f"unix:{socket}", f"--unixctl={control}", "--no-chdir"]
-                log = self.bench.log(self.prefix)
-                with Child(self.argv(*argv), log, space) as child:
+                with Measured(self.argv(*argv), space) as child:
                     child.wait_for((self.folder / "br0.mgmt").exists, "bridge")
                     self.flows()
                     return measure(child, self.prefix, self.bench.seconds, case.frame_bytes)
         finally:
-            bootstrap.quiet(["ip", "netns", "del", space])
+            netns.remove(space)
 
     def flows(self) -> None:
         """What comes in by one port goes out by the other, without learning."""

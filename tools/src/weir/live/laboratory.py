@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two hosts and a switch between them, each a network namespace, with veth pairs as wires.
+
+a ---- left [ sw ] right ---- b
+"""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Self
+
+from pyroute2 import NetNS, netns
+from pyroute2.netlink.exceptions import NetlinkError
+
+ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1", "c": "198.19.0.2"}
+PREFIX_BITS = 15
+OFFLOADS = ("tso", "gso", "gro", "tx")
+
+
+class CommandError(RuntimeError):
+    """What a command said when it failed."""
+
+
+def command(*argv: object, timeout: float = 30, check: bool = True) -> str:
+    """Runs a command; its standard output."""
+    words = [str(arg) for arg in argv]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CommandError(f"{words[0]}: {error}") from None
+    if check and done.returncode != 0:
+        said = (done.stderr + done.stdout).strip() or f"exit {done.returncode}"
+        raise CommandError(f"{' '.join(words)}: {said}")
+    return done.stdout
+
+
+def enter(space: str | None, *argv: object) -> list[object]:
+    """argv in a namespace. Not `ip netns exec`: that hides /sys/fs/bpf and the like."""
+    return [*(["nsenter", f"--net=/run/netns/{space}"] if space else []), *argv]
+
+
+class Laboratory:
+    """The namespaces; their names begin with `prefix`. A context manager that removes them."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.spaces: list[str] = []
+
+    def __enter__(self) -> Self:
+        try:
+            self.make()
+        except NetlinkError as error:
+            self.__exit__()
+            raise CommandError(f"network namespaces: {error}") from None
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self.spaces:
+            netns.remove(self.spaces.pop())
+
+    def make(self) -> None:
+        """Namespaces and wires."""
+        for name in ("sw", "a", "b"):
+            self.namespace(name)
+        self.wire("a", "left")
+        self.wire("b", "right")
+
+    def space(self, name: str) -> str:
+        """A namespace's name."""
+        return f"{self.prefix}{name}"
+
+    def enter(self, name: str, *argv: object) -> list[object]:
+        """argv in a namespace."""
+        return enter(self.space(name), *argv)
+
+    def sh(self, name: str, *argv: object, timeout: float = 30, check: bool = True) -> str:
+        """Runs a command in a namespace; its standard output."""
+        return command(*self.enter(name, *argv), timeout=timeout, check=check)
+
+    def namespace(self, name: str) -> None:
+        """Makes one. The kernel's own IPv6 chatter is not part of an experiment."""
+        netns.create(self.space(name))
+        self.spaces.append(self.space(name))
+        here = "net.ipv6.conf"
+        self.sh(name, "sysctl", "-qw", *(f"{here}.{w}.disable_ipv6=1" for w in ("all", "default")))
+        with NetNS(self.space(name)) as links:
+            links.link("set", index=1, state="up")
+
+    def wire(self, host: str, port: str) -> None:
+        """Connects a host's eth0 to a port of the switch's namespace."""
+        peer = {"ifname": "eth0", "net_ns_fd": self.space(host)}
+        with NetNS(self.space("sw")) as links:
+            links.link("add", ifname=port, kind="veth", peer=peer)
+        with NetNS(self.space(host)) as links:
+            index = links.link_lookup(ifname="eth0")[0]
+            links.addr("add", index=index, address=ADDRESS[host], prefixlen=PREFIX_BITS)
+        self.up("sw", port)
+        self.up(host, "eth0")
+
+    def up(self, name: str, link: str) -> None:
+        """Sets a link up, offloads off."""
+        off = [word for what in OFFLOADS for word in (what, "off")]
+        self.sh(name, "ethtool", "-K", link, *off)
+        with NetNS(self.space(name)) as links:
+            links.link("set", index=links.link_lookup(ifname=link)[0], state="up")
