@@ -82,8 +82,11 @@ static void replay(struct run *run, const char *file) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct input in = {data, data + size};
-	struct run run = {
-		.seed = 1, .telemetry_level = 3, .tel = {.virtual_time = true, .level = 3}};
+	const struct run_options options = {.program = "weir-sim"};
+	struct run run = {.options = &options,
+		.seed = 1,
+		.telemetry_level = 3,
+		.tel = {.virtual_time = true, .level = 3}};
 	struct err err = {""};
 	char file[64];
 	int fd = recording(&in);

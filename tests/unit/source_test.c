@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #define DRAWS 20000
-#define TRACES VECTORS "/../../configs/traces/"
 
 struct read_source {
 	struct config *config;

@@ -88,11 +88,11 @@ class Packets(Section):
     bytes: Count
 
 
-class PathLedger(Section, rename={"came": "in"}):
+class PathLedger(Section, rename={"entered": "in"}):
     """in + duplicated = out + inside + drops by reason."""
 
     balanced: bool
-    came: Packets
+    entered: Packets
     duplicated: Packets
     out: Packets
     inside: Packets
@@ -693,10 +693,10 @@ class CapturesLedger(Section):
     captures: dict[str, dict[str, Count]]
 
 
-class Matched(Section, rename={"came": "in"}):
+class Matched(Section, rename={"entered": "in"}):
     """Packets of one capture found in another; delays above the least are queueing."""
 
-    came: Count
+    entered: Count
     matched: Count
     drops: Count
     not_judged: Count
