@@ -40,12 +40,12 @@ def changed_since(commit: str) -> set[str]:
 
 
 def drawn(mutants: dict[int, Mutant], count: int) -> list[int]:
-    """So many of them, the same ones each time."""
+    """All of them, or so many from all files: the same ones each time."""
 
     def lot(number: int) -> bytes:
         return hashlib.sha256(repr(mutants[number]).encode()).digest()
 
-    return sorted(sorted(mutants, key=lot)[:count]) if count else sorted(mutants)
+    return sorted(mutants, key=lot)[:count] if count else sorted(mutants)
 
 
 def tried(copy: Copy, chosen: list[int], seconds: float) -> dict[int, str | None]:

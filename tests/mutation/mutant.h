@@ -2,33 +2,34 @@
 // Which mistake a program makes: included first in each file that tests/mutate puts mistakes into.
 //
 // MUTANT is the number of the mistake that is made; without it none is. MUTANTS_REACHED is a file
-// of one byte per number, which becomes 1 where the program comes past.
+// of one byte per number, which becomes 1 where the program comes past. No header of the system is
+// included but this: files may have functions of such names as read and dup.
 #pragma once
-#include <fcntl.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static long mutant_chosen;
 static unsigned char *mutant_reached;
 
 __attribute__((constructor)) static void mutant_start(void) {
+	extern char *getenv(const char *name);
+	extern long atol(const char *text);
+	extern int open(const char *path, int flags, ...);
+	extern long lseek(int fd, long offset, int whence);
+	extern void *mmap(void *at, unsigned long size, int protection, int flags, int fd, long);
 	const char *chosen = getenv("MUTANT"), *reached = getenv("MUTANTS_REACHED");
+	enum { READ_WRITE = 2, END = 2, PROTECTION = 3, SHARED = 1 };
 
-	if (chosen != NULL)
+	if (chosen)
 		mutant_chosen = atol(chosen);
-	if (reached == NULL)
+	if (!reached)
 		return;
-	int fd = open(reached, O_RDWR);
-	// Shared: a test's parts are processes.
-	mutant_reached = mmap(
-		NULL, (size_t)lseek(fd, 0, SEEK_END), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
+	int fd = open(reached, READ_WRITE);
+	// Shared, since a test's parts are processes.
+	mutant_reached = mmap(0, (unsigned long)lseek(fd, 0, END), PROTECTION, SHARED, fd, 0);
 }
 
 static inline bool mutant(long number) {
-	if (mutant_reached != NULL)
+	if (mutant_reached)
 		mutant_reached[number] = 1;
 	return number == mutant_chosen;
 }

@@ -32,7 +32,7 @@ OPAQUE = {
     "type_descriptor", "gnu_asm_expression", "string_literal", "char_literal", "comment",
 }  # fmt: skip
 # Calls that change nothing a test could see; capitals are macros, which may paste what they get.
-OPAQUE_CALL = re.compile(r"(?:static_)?assert|free|\w*prefetch\w*|[A-Z][A-Z0-9_]*")
+OPAQUE_CALL = re.compile(r"(?:static_)?assert|free|va_end|\w*prefetch\w*|[A-Z][A-Z0-9_]*")
 
 
 @dataclass(frozen=True)
