@@ -9,9 +9,12 @@ from __future__ import annotations
 import subprocess
 from typing import Self
 
-from pyroute2 import NetNS, netns
+from pyroute2 import NetNS, config, netns
 from pyroute2.netlink.exceptions import NetlinkError
 
+# It enters a namespace in a process of its own, which SIGTERM ends: without our handler for that.
+config.child_process_mode = "mp"
+config.disable_mp_signal = True
 ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1", "c": "198.19.0.2"}
 PREFIX_BITS = 15
 OFFLOADS = ("tso", "gso", "gro", "tx")
