@@ -50,7 +50,7 @@ struct group {
 	uint64_t tso; // enum tso_mode, or segments per burst
 	bool paced_by_cc; // pacing: cc, no bursts
 	bool host_paced; // pacing: srtt or fq
-	bool bursts; // segments are sent by tcp/bursts.c: tso, or pacing: fq
+	bool bursts; // several segments may leave at once (tcp/bursts.c): tso, or pacing: fq
 	uint64_t ack_every; // receiver: one ACK per this many full segments
 	uint64_t ack_delay_ns; // receiver: at the latest after this
 	int acks; // enum acks_mode

@@ -28,9 +28,8 @@
 // segments wait unsent: the packets on the wire have the same times, and inflight does not count
 // what has not left. Socket buffers are full from the first one:
 // in Linux those that were written before the peer's window has opened are smaller.
-#include "common/base/likely.h"
-#include "sender/endpoint.h"
-#include "sender/tcp/loss.h"
+#include "sender/tcp/bursts.h"
+
 #include "sender/tcp/pacer.h"
 
 #include <math.h>
@@ -40,10 +39,8 @@
 #define BURST_RTT_UNIT_NS (512 * NS_PER_US) // tcp_tso_rtt_log
 #define BURST_SEGS_MIN 2
 #define BURST_SLOW_BPS 1.2e6 // bbr_min_tso_rate
-#define FQ_UNPACED_SEGS 10
 
-// Segments of a full burst.
-static uint32_t burst_segs(const struct group *g, const struct flow *f) {
+uint32_t burst_segs(const struct group *g, const struct flow *f) {
 	double bps = f->out.pacing_bps > 0 ? f->out.pacing_bps : pacer_window_bps(g, f);
 	double bytes = bps / 8 / BURST_RATE_PART;
 	uint64_t halved = f->rtt.min_ns / BURST_RTT_UNIT_NS;
@@ -82,90 +79,19 @@ static bool defers(const struct flow *f, uint32_t size, uint64_t room, uint64_t 
 	return time_since(ack_ns, now_ns) <= time_min(f->rtt.srtt_ns / 2, NS_PER_MS);
 }
 
-// Whether no segment may follow `index` in its burst but for the end of the data, which has PSH of
-// its own.
-static bool burst_ends(const struct flow *f, uint64_t index, bool retransmit) {
+uint32_t burst_part(
+	const struct flow *f, uint32_t size, int64_t room, bool retransmit, uint64_t now_ns) {
+	uint32_t n = (uint32_t)min_u64((uint64_t)(room > 0 ? room : 1), size);
+
+	if (retransmit)
+		return n;
+	if (defers(f, size, (uint64_t)room, now_ns))
+		return 0;
+	return (uint32_t)min_u64(n, (uint64_t)fmax(f->cwnd_segs / 2, 1));
+}
+
+bool burst_ends(const struct flow *f, uint64_t index, bool retransmit) {
 	if (retransmit)
 		return f->unsent_lost == 1;
 	return flow_offset(f, index + 1) + flow_len(f, index + 1) > f->wnd_bytes;
-}
-
-// Sends up to `max` segments at once, all of them retransmissions or all new: how many. The last
-// one of several has PSH.
-static uint32_t burst(struct endpoint *e, struct flow *f, uint32_t max, bool retransmit,
-	uint64_t due_ns, bool paced, uint64_t now_ns) {
-	uint32_t n = 0;
-
-	do {
-		uint64_t i = retransmit ? flow_next_lost(f) : f->nxt;
-
-		// The timeout counts from the first segment's retransmission (RFC 6675 section 6).
-		if (retransmit && i == f->una)
-			f->rtx_base_ns = now_ns;
-		flow_transmit(e, f, i, due_ns, paced,
-			n > 0 && (n + 1 == max || burst_ends(f, i, retransmit)), now_ns);
-		n++;
-	} while (n < max && (retransmit ? f->unsent_lost > 0 : flow_new_allowed(e, f, now_ns)));
-	return n;
-}
-
-// Sets the slot of the next burst. A burst that left after its slot makes the next gap shorter.
-static uint64_t set_slot(struct flow *f, const struct group *g, double bps, uint32_t segs,
-	uint64_t at_ns, uint64_t now_ns) {
-	uint64_t late_ns = f->next_send_ns > 0 ? time_since(at_ns, f->next_send_ns) : 0, from_ns;
-
-	if (g->pacing == PACING_FQ && f->count.sent_segs < FQ_UNPACED_SEGS)
-		return at_ns;
-	from_ns = pacer_sent(f, bps, segs, at_ns, now_ns);
-	if (g->pacing == PACING_FQ && late_ns > 0)
-		f->next_send_ns -= time_min(late_ns, (f->next_send_ns - from_ns) / 2);
-	return from_ns;
-}
-
-bool flow_send_bursts(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
-	const struct group *g = flow_group(e, f);
-	double bps = pacer_bps(g, f);
-	uint32_t size = burst_segs(g, f), n;
-	bool paced = bps > 0, sent = false;
-
-	if (f->pace.armed) // the slot may be earlier than this ACK
-		due_ns = time_min(due_ns, f->pace.t.expires_ns);
-	f->cwnd_blocked = false;
-	for (;;) {
-		int64_t room = flow_window_room(f);
-		bool retransmit = f->unsent_lost > 0
-			&& !(spurious_new_first(f) && flow_new_allowed(e, f, now_ns));
-		uint64_t at_ns = now_ns;
-
-		if (room <= 0) {
-			flow_window_limits(f);
-			f->owed_ns = 0; // the window limits sending, not the pacer
-			break;
-		}
-		if (paced && pacer_holds(e, f, retransmit, now_ns))
-			break;
-		if (!retransmit && !flow_new_allowed(e, f, now_ns)) {
-			flow_source_limits(f);
-			break;
-		}
-		if (flow_idle(g, f, now_ns)) {
-			flow_after_idle(e, f, now_ns);
-			room = flow_window_room(f);
-			bps = paced ? pacer_bps(g, f) : 0;
-		}
-		n = (uint32_t)min_u64((uint64_t)(room > 0 ? room : 1), size);
-		if (!retransmit && defers(f, size, (uint64_t)room, now_ns)) {
-			flow_window_limits(f);
-			break;
-		}
-		if (!retransmit)
-			n = (uint32_t)min_u64(n, (uint64_t)fmax(f->cwnd_segs / 2, 1));
-		if (paced)
-			at_ns = time_max(f->next_send_ns, due_ns);
-		n = burst(e, f, n, retransmit, at_ns, paced && f->next_send_ns > 0, now_ns);
-		sent = true;
-		if (paced)
-			due_ns = set_slot(f, g, bps, n, at_ns, now_ns);
-	}
-	return sent;
 }

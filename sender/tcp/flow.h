@@ -12,10 +12,10 @@
 //
 //	pipe (inflight) = nxt - una - sacked - lost + retrans
 //
-// The files: handshake.c; transmit.c (acceptance of segments, transmission); pacer.h (times of
-// transmission); rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c (scoreboard and RACK-TLP);
-// spurious.c (undo of spurious reductions); marks.c and accecn.h (ECN feedback); writes.c (short
-// segments).
+// The files: accept.c (the peer's segments); handshake.c; transmit.c; bursts.h (how many segments
+// leave at once); pacer.h (when); rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c
+// (scoreboard and RACK-TLP); spurious.c (undo of spurious reductions); marks.c and accecn.h (ECN
+// feedback); writes.c (short segments).
 #pragma once
 #include "common/base/counters.h"
 #include "common/base/likely.h"
@@ -357,13 +357,6 @@ static inline int32_t flow_ack_ahead(const struct flow *f, const struct seg *s) 
 // Sends as many segments as window and pacer allow. `due_ns`: the time of the pacing slot, else
 // now_ns. True: at least one was sent. The caller calls flow_arm_rtx afterwards.
 bool flow_send(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns);
-// Does flow_send's work for groups with `tso` or `pacing: fq` (bursts.c).
-__attribute__((cold)) bool flow_send_bursts(
-	struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns);
-// Whether a new segment may be sent: not beyond the data, the FIN, or the peer's window.
-bool flow_new_allowed(struct endpoint *e, struct flow *f, uint64_t now_ns);
-// After flow_idle: the control adapts its window.
-void flow_after_idle(struct endpoint *e, struct flow *f, uint64_t now_ns);
 // Sends a tail loss probe: new data if the window allows, else the last segment again. Uses a
 // pacing slot, as in Linux.
 void flow_send_probe(struct endpoint *e, struct flow *f, uint64_t now_ns);
@@ -373,6 +366,8 @@ uint64_t flow_next_lost(struct flow *f);
 // `push`: with PSH.
 void flow_transmit(struct endpoint *e, struct flow *f, uint64_t index, uint64_t due_ns, bool paced,
 	bool push, uint64_t now_ns);
+
+// accept.c
 void flow_end(
 	struct endpoint *e, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns);
 void flow_ack_now(struct endpoint *e, struct flow *f, uint64_t now_ns); // a bare ACK

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #define OWED_NS_MAX (200 * NS_PER_MS) // at most this much is made up for: Linux's minimum RTO
+#define FQ_UNPACED_SEGS 10
 
 // Skips whole pacing slots and keeps the flow's phase, so that flows delayed by the same stall are
 // not synchronised afterwards. The skipped time is added to owed_ns.
@@ -29,4 +30,16 @@ void pacer_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns) {
 	f->next_send_ns -= off_ns;
 	f->owed_ns -= off_ns;
 	f->missed_ns -= (int64_t)off_ns;
+}
+
+// A burst that left after its slot makes the next gap shorter.
+uint64_t pacer_fq(struct flow *f, double bps, uint32_t segs, uint64_t due_ns, uint64_t now_ns) {
+	uint64_t late_ns = f->next_send_ns > 0 ? time_since(due_ns, f->next_send_ns) : 0, from_ns;
+
+	if (f->count.sent_segs < FQ_UNPACED_SEGS)
+		return due_ns;
+	from_ns = pacer_sent(f, bps, segs, due_ns, now_ns);
+	if (late_ns > 0)
+		f->next_send_ns -= time_min(late_ns, (f->next_send_ns - from_ns) / 2);
+	return from_ns;
 }

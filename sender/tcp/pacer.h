@@ -68,3 +68,12 @@ static inline uint64_t pacer_sent(
 		pacer_make_up(f, now_ns, (uint64_t)whole);
 	return due_ns;
 }
+
+// The same with the rules of `pacing: fq` (bursts.c).
+__attribute__((cold)) uint64_t pacer_fq(
+	struct flow *f, double bps, uint32_t segs, uint64_t due_ns, uint64_t now_ns);
+static inline uint64_t pacer_slot(const struct group *g, struct flow *f, double bps, uint32_t segs,
+	uint64_t due_ns, uint64_t now_ns) {
+	return unlikely(g->pacing == PACING_FQ) ? pacer_fq(f, bps, segs, due_ns, now_ns)
+						: pacer_sent(f, bps, segs, due_ns, now_ns);
+}

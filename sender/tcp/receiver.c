@@ -293,7 +293,7 @@ void receiver_close(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	receiver_send_ack(e, r, now_ns);
 }
 
-// As transmit.c, answer_closed.
+// As accept.c, answer_closed.
 static void answer_closed(
 	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	struct seg reset;
