@@ -32,31 +32,22 @@
 //     not: where a link was down for a minute it would begin with 1/256. ECN echoes are ignored.
 //   - A result of less than half of its rate is not one: the application, or the receiver, was the limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
-#include "sender/cc/cc_draw.h"
-#include "sender/cc/monitor.h"
 #include "sender/cc/power.h"
+#include "sender/cc/trials.h"
 
 static const char *const utility_names[] = {"latency", "loss", NULL};
 enum utility { UTILITY_LATENCY, UTILITY_LOSS };
 
 struct config {
-	double initial_segs, min_bps;
+	struct trials_config trials;
 	int utility;
-	double exponent, b, c, epsilon, theta, omega, omega_step, slope_min;
+	double exponent, b, c, theta, omega, omega_step, slope_min;
 };
 
 #define F64(field, low, high) PARAM_F64(struct config, field), .min = (low), .max = (high)
 
 static const struct param params[] = {
-	{.name = "initial",
-		.def = "10",
-		.help = "segments per round trip at the start",
-		F64(initial_segs, 1, 1000)},
-	{.name = "min_rate",
-		.def = "100kbit",
-		.help = "smallest rate",
-		.unit = UNIT_RATE_BPS,
-		F64(min_bps, 1000, 1e12)},
+	TRIALS_PARAMS,
 	{.name = "utility",
 		.def = "latency",
 		.help = "what is to be large: with the growth of the RTT in it, or with loss alone",
@@ -73,7 +64,7 @@ static const struct param params[] = {
 	{.name = "epsilon",
 		.def = "0.05",
 		.help = "how far from its rate it probes",
-		F64(epsilon, 0.001, 0.5)},
+		F64(trials.epsilon, 0.001, 0.5)},
 	{.name = "theta",
 		.def = "1",
 		.help = "Mbit/s of a step per unit of the gradient",
@@ -93,73 +84,13 @@ static const struct param params[] = {
 	PARAM_END,
 };
 
-#define SEGS_MIN 4.0 // of the window: receivers with delayed ACKs keep sending them
 #define TAU_MAX 100
 
-enum mode { MODE_STARTING, MODE_PROBING };
-enum tag { TAG_WAIT, TAG_START, TAG_UP, TAG_DOWN };
-
 struct vivace {
-	struct monitors q;
-	float rate_mbps;
-	float last_u; // STARTING: the best result so far
-	float u[2]; // PROBING: of the rate above, of the one below
-	uint32_t mss_bytes, seed;
-	uint8_t mode;
-	uint8_t sent, known; // probes of this step, and results
-	bool up_first;
-	int8_t dir;
+	struct trials t;
 	uint8_t tau, k; // STARTING: tau results in a row were worse
 };
 static_assert(sizeof(struct vivace) <= CC_STATE_MAX_BYTES, "state too large");
-
-static double vivace_given_window(const void *config) {
-	return MONITOR_UNACKED_SEGS;
-}
-
-static void set_rate(struct vivace *v, const struct config *cfg, double rate_mbps) {
-	v->rate_mbps = monitor_bounded(rate_mbps, cfg->min_bps);
-}
-
-// From now on: a new step of PROBING.
-static void start_step(struct vivace *v, uint64_t now_ns) {
-	v->mode = MODE_PROBING;
-	v->sent = v->known = 0;
-	monitors_forget(&v->q, TAG_WAIT);
-	v->up_first = (cc_draw(v->seed, now_ns) >> 40 & 1) != 0;
-}
-
-// The next interval, by the state.
-static void start_interval(struct vivace *v, const struct config *cfg, uint64_t now_ns) {
-	double rate = (double)v->rate_mbps;
-	enum tag tag = TAG_WAIT;
-
-	if (v->mode == MODE_STARTING && v->sent == 0) {
-		tag = TAG_START;
-		v->sent = 1;
-	} else if (v->mode == MODE_PROBING && v->sent < 2) {
-		tag = (v->sent == 0) == v->up_first ? TAG_UP : TAG_DOWN;
-		rate *= tag == TAG_UP ? 1 + cfg->epsilon : 1 - cfg->epsilon;
-		v->sent++;
-	}
-	monitors_start(&v->q, rate, (uint8_t)tag, now_ns);
-}
-
-static void vivace_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
-	uint64_t now_ns, struct cc_out *out) {
-	const struct config *cfg = config;
-	struct vivace *v = state;
-
-	*v = (struct vivace){
-		.mss_bytes = mss_bytes,
-		.seed = cc_seed(now_ns, mss_bytes),
-		.last_u = -1e30f,
-	};
-	set_rate(v, cfg, monitor_rate_mbps(cfg->initial_segs, mss_bytes, rtt_ns));
-	start_interval(v, cfg, now_ns);
-	monitor_set_out((double)v->rate_mbps, mss_bytes, rtt_ns,
-		cfg->initial_segs > SEGS_MIN ? cfg->initial_segs : SEGS_MIN, out);
-}
 
 static double utility(const struct config *cfg, const struct monitor *m) {
 	double x = (double)m->rate_mbps, slope = monitor_slope(m);
@@ -171,29 +102,32 @@ static double utility(const struct config *cfg, const struct monitor *m) {
 
 static void starting(struct vivace *v, const struct config *cfg, const struct monitor *m, double u,
 	uint64_t now_ns) {
-	if (u > (double)v->last_u) {
-		set_rate(v, cfg, 2 * (double)m->rate_mbps);
-		v->sent = 0;
+	struct trials *t = &v->t;
+
+	if (u > (double)t->last_u) {
+		trials_set_rate(t, cfg, 2 * (double)m->rate_mbps);
+		t->sent = 0;
 	} else if (v->tau++ == 0) {
-		v->sent = 0; // once more
+		t->sent = 0; // once more
 		return;
 	} else {
-		set_rate(v, cfg, (double)m->rate_mbps / 2);
-		start_step(v, now_ns);
+		trials_set_rate(t, cfg, (double)m->rate_mbps / 2);
+		trials_probe(t, now_ns);
 	}
 	v->tau = 0;
-	v->last_u = (float)u;
+	t->last_u = (float)u;
 }
 
 // One step of the ascent.
 static void climb(struct vivace *v, const struct config *cfg, uint64_t now_ns) {
-	double rate = (double)v->rate_mbps, step, limit;
-	double gradient = ((double)v->u[0] - (double)v->u[1]) / (2 * cfg->epsilon * rate);
+	struct trials *t = &v->t;
+	double rate = (double)t->rate_mbps, step, limit;
+	double gradient = ((double)t->u[0] - (double)t->u[1]) / (2 * cfg->trials.epsilon * rate);
 	int8_t dir = gradient < 0 ? -1 : 1;
 
-	if (dir != v->dir) {
+	if (dir != t->dir) {
 		v->tau = v->k = 0;
-		v->dir = dir;
+		t->dir = dir;
 	}
 	v->tau = (uint8_t)(v->tau + (v->tau < TAU_MAX));
 	step = cfg->theta * gradient * (v->tau <= 3 ? v->tau : 2 * v->tau - 3);
@@ -205,103 +139,49 @@ static void climb(struct vivace *v, const struct config *cfg, uint64_t now_ns) {
 		while (v->k > 0 && step * dir <= (cfg->omega + (v->k - 1) * cfg->omega_step) * rate)
 			v->k--;
 	}
-	set_rate(v, cfg, rate + step);
-	start_step(v, now_ns);
+	trials_set_rate(t, cfg, rate + step);
+	trials_probe(t, now_ns);
 }
 
-// A result. True: the rate may have changed, so that a new interval starts at once.
-static bool learn(
-	struct vivace *v, const struct config *cfg, const struct monitor *m, uint64_t now_ns) {
-	double u;
+static bool vivace_result(
+	struct trials *t, const void *config, const struct monitor *m, uint64_t now_ns) {
+	const struct config *cfg = config;
+	struct vivace *v = (struct vivace *)t;
+	double u = utility(cfg, m);
 
-	if (m->tag == TAG_WAIT || m->acked + m->lost == 0
-		|| (m->tag == TAG_START) != (v->mode == MODE_STARTING))
-		return false;
-	if (!monitor_used(m, v->q.m[0].start_ns, v->mss_bytes)) { // try again
-		if (monitor_overloads(m))
-			set_rate(v, cfg, (double)v->rate_mbps / 2);
-		if (v->mode == MODE_PROBING)
-			start_step(v, now_ns);
-		else
-			v->sent = 0;
-		return true;
-	}
-	u = utility(cfg, m);
-	if (m->tag == TAG_START) {
+	if (m->tag == TRIALS_TRY) {
 		starting(v, cfg, m, u, now_ns);
 		return true;
 	}
-	v->last_u = (float)u;
-	v->u[m->tag == TAG_DOWN] = (float)u;
-	if (++v->known < 2)
+	t->last_u = (float)u;
+	t->u[m->tag == TRIALS_DOWN] = (float)u;
+	if (++t->known < 2)
 		return false;
 	climb(v, cfg, now_ns);
 	return true;
 }
 
-static void vivace_on_ack(
-	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
-	const struct config *cfg = config;
-	struct vivace *v = state;
-	const struct monitor *now;
-	double least_ns = monitors_least_ns(&v->q, v->mss_bytes);
-	struct monitor done;
-	bool next = false;
+static const struct trials_rules rules = {
+	.rtts_min = 1,
+	.probes = 2,
+	.result = vivace_result,
+};
 
-	monitors_ack(&v->q, ack);
-	while (monitors_done(&v->q, ack, &done))
-		next |= learn(v, cfg, &done, ack->now_ns);
-	now = monitors_now(&v->q);
-	next |= ack->now_ns - now->start_ns >= ack->srtt_ns
-		&& (double)(ack->now_ns - now->start_ns) >= least_ns;
-	if (next && v->q.count < MONITORS)
-		start_interval(v, cfg, ack->now_ns);
-	monitor_set_out(
-		(double)monitors_now(&v->q)->rate_mbps, v->mss_bytes, ack->srtt_ns, SEGS_MIN, out);
-}
-
-static void vivace_on_loss(
-	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
-	// It is part of an interval's result.
-}
-
-static void restart(struct vivace *v, const struct config *cfg, uint64_t now_ns) {
-	v->q.count = 0;
-	start_step(v, now_ns);
-	start_interval(v, cfg, now_ns);
-}
-
-static void vivace_on_rto(
-	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
-	const struct config *cfg = config;
+static void vivace_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+	uint64_t now_ns, struct cc_out *out) {
 	struct vivace *v = state;
 
-	if (!loss->repeated)
-		set_rate(v, cfg, (double)v->rate_mbps / 2);
-	restart(v, cfg, loss->now_ns);
-	out->pacing_bps = (double)v->rate_mbps * 1e6;
-	out->cwnd_segs = SEGS_MIN;
-}
-
-static void vivace_on_idle(
-	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
-	restart(state, config, now_ns);
+	*v = (struct vivace){0};
+	trials_init(&v->t, &rules, config, mss_bytes, rtt_ns, now_ns, out);
 }
 
 static void vivace_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
 	const struct vivace *v = state;
 
-	out[0] = v->rate_mbps;
-	out[1] = v->last_u;
-	out[2] = v->dir * (float)v->tau;
+	out[0] = v->t.rate_mbps;
+	out[1] = v->t.last_u;
+	out[2] = v->t.dir * (float)v->tau;
 	out[3] = v->k;
-}
-
-// 0 starting, 1 probing.
-static uint8_t vivace_mode(const void *state) {
-	const struct vivace *v = state;
-
-	return v->mode;
 }
 
 const struct cc_ops cc_vivace = {
@@ -312,12 +192,12 @@ const struct cc_ops cc_vivace = {
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct vivace),
 	.observed = {"rate_mbps", "utility", "tau", "k"},
-	.given_window = vivace_given_window,
+	.given_window = trials_given_window,
 	.init = vivace_init,
-	.on_ack = vivace_on_ack,
-	.on_loss = vivace_on_loss,
-	.on_rto = vivace_on_rto,
-	.on_idle = vivace_on_idle,
+	.on_ack = trials_on_ack,
+	.on_loss = trials_on_loss,
+	.on_rto = trials_on_rto,
+	.on_idle = trials_on_idle,
 	.observe = vivace_observe,
-	.mode = vivace_mode,
+	.mode = trials_mode, // 0 starting, 1 probing
 };
