@@ -92,6 +92,10 @@ struct endpoint {
 	struct seg_arena arena;
 	struct flow *flow;
 	uint32_t flows;
+	// Of each flow, connection_bytes for the state of a transport beside TCP, zeroed; NULL:
+	// there is none.
+	char *connection;
+	uint32_t connection_bytes;
 	struct receiver *receiver;
 	struct receiver_acks *receiver_acks; // of each receiver, if any has modes; else NULL
 	uint32_t receivers; // those of flows first
@@ -115,6 +119,10 @@ static inline uint32_t host_shard_flows(uint32_t flows, uint32_t shard_id, uint3
 // Index of flow `id` and of its receiver in the host that holds them.
 static inline uint32_t endpoint_index(const struct endpoint *e, uint32_t id) {
 	return e->env.shards <= 1 ? id : id / e->env.shards;
+}
+
+static inline void *endpoint_connection(const struct endpoint *e, uint32_t id) {
+	return e->connection + (size_t)endpoint_index(e, id) * e->connection_bytes;
 }
 
 static inline void endpoint_arm(struct endpoint *e, struct host_timer *t, uint64_t expires_ns) {

@@ -124,8 +124,12 @@ static const struct param plugins[] = {
 
 void groups_observers(const struct groups *gs, struct tel_run *run) {
 	static_assert(CC_OBSERVED == TEL_OBSERVED, "as many as a record holds");
-	for (uint32_t i = 0; i < gs->count; i++)
-		tel_observer(run, TEL_STREAM_CC, gs->group[i].cc->name, gs->group[i].cc->observed);
+	for (uint32_t i = 0; i < gs->count; i++) {
+		const struct cc_ops *cc = gs->group[i].cc;
+
+		if (cc != NULL)
+			tel_observer(run, TEL_STREAM_CC, cc->name, cc->observed);
+	}
 }
 
 void groups_list(struct run_list *l) {
@@ -197,10 +201,6 @@ static void group_preset(const struct cc_ops *cc, struct config_node *params_nod
 	}
 }
 
-static double guest_window(const void *config) {
-	return 10; // RFC 6928; its segments are in the kernel's memory
-}
-
 // Whose TCP it is. A kernel's control has nothing but a name here.
 static int group_stack(struct group *g, struct config_node *node, struct err *err) {
 	int rc = stack_read(&g->stack, node, "stack", err);
@@ -223,11 +223,7 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 		return config_err(config_get(node, "cc"), -EINVAL, err,
 			"cc: with stack: linux it is the kernel's: stack: {linux: {cc: %s}}",
 			g->stack.cc);
-	g->guest_cc = (struct cc_ops){.name = g->stack.cc,
-		.summary = "a Linux kernel's",
-		.ecn = true,
-		.given_window = guest_window};
-	g->cc = &g->guest_cc;
+	g->control = g->stack.cc;
 	if (g->name[0] == '\0') {
 		memcpy(g->name, "linux ", 6);
 		memcpy(g->name + 6, g->stack.cc,
@@ -243,10 +239,7 @@ static int group_transport(struct group *g, struct config_node *node, struct err
 	if (at != NULL)
 		return config_err(
 			at, -EINVAL, err, "cc: source %s has none; leave it out", g->source->name);
-	g->guest_cc = (struct cc_ops){.name = g->transport->name,
-		.summary = g->transport->summary,
-		.given_window = guest_window};
-	g->cc = &g->guest_cc;
+	g->control = g->transport->name;
 	if (g->name[0] == '\0')
 		snprintf(g->name, sizeof(g->name), "%s", g->transport->name);
 	return 0;
@@ -278,7 +271,7 @@ static int group_cc(struct group *g, struct config_node *node, struct err *err) 
 	if (rc < 0)
 		return rc;
 	g->cc = cc_all[which];
-	name = g->cc->name;
+	g->control = name = g->cc->name;
 	if (g->name[0] == '\0')
 		snprintf(g->name, sizeof(g->name), "%s", name);
 	group_preset(g->cc, params_node);
@@ -351,6 +344,10 @@ static int group_source(struct group *g, struct config_node *node, struct err *e
 	return rc < 0 ? rc : source_fits(g, node, err);
 }
 
+static bool answers_ecn(const struct group *g) {
+	return g->stack.guest || (g->cc != NULL && g->cc->ecn);
+}
+
 static int group_init(struct group *g, struct config_node *node, struct err *err) {
 	int rc;
 
@@ -370,14 +367,14 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 	if ((rc = group_times(g, node, err)) < 0)
 		return rc;
 	if (g->ecn == ECN_AS_CC)
-		g->ecn = (int)g->cc->codepoint;
+		g->ecn = g->cc == NULL ? CC_ECN_OFF : (int)g->cc->codepoint;
 	if (g->ack_every == ACK_EVERY_AS_CC)
-		g->ack_every = g->cc->ack_each ? 1 : 2;
-	if (g->ecn != CC_ECN_OFF && !g->cc->ecn && !g->ecn_unheard)
+		g->ack_every = g->cc != NULL && g->cc->ack_each ? 1 : 2;
+	if (g->ecn != CC_ECN_OFF && !answers_ecn(g) && !g->ecn_unheard)
 		return config_err(config_get(node, "ecn"), -EINVAL, err,
 			"ecn: %s does not answer ECN marks and would starve flows that do: "
 			"write ecn: off, or ecn_unheard: allow to study that",
-			g->cc->name);
+			g->control);
 	if (g->rwnd < g->mss)
 		return config_err(node, -EINVAL, err, "rwnd must hold a segment: mss or more");
 	if (g->rmem > 0 && g->rmem < 4 * g->mss)

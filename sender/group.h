@@ -66,8 +66,8 @@ struct group {
 	bool sack, timestamps, tlp, frto;
 
 	struct stack stack, peer; // the sending and the receiving side's
-	const struct cc_ops *cc; // of a kernel's stack: guest_cc
-	struct cc_ops guest_cc; // its name, and nothing that is ever called; also of a transport
+	const char *control; // its name: cc's, the kernel's, or in its place the transport's
+	const struct cc_ops *cc; // NULL: a kernel's, or none, of a transport beside TCP
 	void *cc_config;
 	const struct source_ops *source;
 	void *source_config;

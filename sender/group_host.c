@@ -46,7 +46,8 @@ void group_host_modes(struct group *g) {
 }
 
 int group_feedback(struct group *g, struct config_node *node, struct err *err) {
-	int feedback = g->ecn_feedback == 0 ? (int)g->cc->feedback : g->ecn_feedback - 1;
+	int own = g->cc == NULL ? CC_FEEDBACK_CLASSIC : (int)g->cc->feedback;
+	int feedback = g->ecn_feedback == 0 ? own : g->ecn_feedback - 1;
 	bool dctcp = feedback == CC_FEEDBACK_DCTCP;
 
 	if (dctcp && g->peer.guest && strcmp(g->peer.cc, "dctcp") != 0) {

@@ -22,7 +22,7 @@ const struct config_node *groups_unreached(
 // Whether the groups differ in nothing that a comparison would be of, and start at the same
 // instants.
 static bool alike(const struct group *a, const struct group *b) {
-	return strcmp(a->cc->name, b->cc->name) == 0 && a->stack.guest == b->stack.guest
+	return strcmp(a->control, b->control) == 0 && a->stack.guest == b->stack.guest
 		&& a->base_rtt_ns == b->base_rtt_ns && a->mss == b->mss
 		&& a->start_ns == b->start_ns && a->stagger_ns == b->stagger_ns && a->jitter_ns == 0
 		&& b->jitter_ns == 0 && a->source->kind == b->source->kind

@@ -27,7 +27,7 @@ static void group_flows(struct host *h, uint32_t index, const uint64_t *start_ns
 
 	snprintf(name, sizeof(name), "flows.%u.source", index);
 	rng_init(&rng, h->env.seed, name);
-	if (g->cc->state_size > h->cc_bytes)
+	if (g->cc != NULL && g->cc->state_size > h->cc_bytes)
 		h->cc_bytes = (uint32_t)g->cc->state_size;
 	for (uint32_t i = 0; i < g->count; i++) {
 		uint64_t bytes =
@@ -55,7 +55,11 @@ static int flows_init(struct host *h, struct err *err) {
 
 	h->flows = h->waiting = host_shard_flows(gs->flows, h->env.shard_id, h->env.shards);
 	h->flow = mem_map(h->flows * sizeof(*h->flow));
-	if (h->flow == NULL || start_ns == NULL)
+	h->connection_bytes = host_connection_bytes(gs);
+	if (h->connection_bytes > 0)
+		h->connection = mem_map((size_t)h->flows * h->connection_bytes);
+	if (h->flow == NULL || start_ns == NULL
+		|| (h->connection_bytes > 0 && h->connection == NULL))
 		rc = err_set(err, -ENOMEM, "no memory for %u flows", h->flows);
 	if (rc == 0)
 		rc = workloads_init(&h->endpoint, err);
@@ -201,7 +205,9 @@ void host_fini(struct host *h) {
 	mem_unmap(h->flow, h->flows * sizeof(*h->flow));
 	receivers_acks_fini(&h->endpoint);
 	mem_unmap(h->receiver, h->env.receivers * sizeof(*h->receiver));
+	mem_unmap(h->connection, (size_t)h->flows * h->connection_bytes);
 	h->flow = NULL;
+	h->connection = NULL;
 	h->receiver = NULL;
 	h->flows = h->receivers = 0;
 }

@@ -51,9 +51,11 @@ uint64_t host_window_segs(const struct groups *gs);
 // another ring: with such a block for each flow, and one more, for a ring that moves has its old
 // place meanwhile, there is a free one.
 uint64_t host_peer_window_segs(const struct groups *gs);
-// For host.c: records of the scoreboard; ranges of what receivers may have out of order.
+// For host.c: records of the scoreboard; ranges of what receivers may have out of order; a flow's
+// state of a transport beside TCP.
 uint64_t host_arena_segs(const struct groups *gs, const struct host_env *env);
 uint64_t host_ranges(const struct groups *gs, const struct host_env *env);
+uint32_t host_connection_bytes(const struct groups *gs);
 // Bytes that host_init would allocate.
 uint64_t host_bytes(const struct groups *gs, const struct host_env *env);
 int host_init(struct host *h, const struct groups *gs, const struct host_env *env, struct err *err);

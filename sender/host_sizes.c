@@ -2,6 +2,7 @@
 // How much memory a host takes, by what its groups and the network can lead to.
 #include "sender/host.h"
 #include "sender/source/source.h"
+#include "sender/transport.h"
 
 #include <math.h>
 
@@ -9,14 +10,31 @@
 #define RANGES_PER_RECEIVER 16
 #define WINDOW_PARTS 2 // of a window: a part of the first segment is acknowledged; the FIN
 
-// The largest window that the group's control need not grow to, in segments; the peer's may be
-// smaller.
+// The largest window that the group's control need not grow to, in segments. The segments of a
+// kernel are in its memory.
+static double given_window(const struct group *g) {
+	return g->cc == NULL ? 0 : g->cc->given_window(g->cc_config);
+}
+
+// The peer's may be smaller.
 static double group_window(const struct group *g) {
-	return fmin(g->cc->given_window(g->cc_config), (double)(g->rwnd / g->payload + 1));
+	return fmin(given_window(g), (double)(g->rwnd / g->payload + 1));
 }
 
 static bool unbounded(const struct group *g) {
-	return isinf(g->cc->given_window(g->cc_config));
+	return isinf(given_window(g));
+}
+
+uint32_t host_connection_bytes(const struct groups *gs) {
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < gs->count; i++) {
+		const struct transport_ops *t = gs->group[i].transport;
+
+		if (t != NULL && t->connection_size > bytes)
+			bytes = t->connection_size;
+	}
+	return (uint32_t)((bytes + 63) / 64 * 64);
 }
 
 uint64_t host_window_segs(const struct groups *gs) {
@@ -101,7 +119,7 @@ uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
 	if (env->flows)
 		bytes += seg_arena_bytes(host_arena_segs(gs, env))
 			+ host_shard_flows(gs->flows, env->shard_id, env->shards)
-				* sizeof(struct flow)
+				* (sizeof(struct flow) + host_connection_bytes(gs))
 			+ gs->flows * sizeof(uint64_t)
 			+ workloads_bytes(gs, env->shard_id, env->shards);
 	return bytes;

@@ -55,7 +55,7 @@ static void write_group(
 
 	json_object(j, NULL);
 	json_text(j, "name", g->name);
-	json_text(j, "cc", g->cc->name);
+	json_text(j, "cc", g->control);
 	if (g->stack.guest || g->peer.guest) {
 		json_text(j, "stack", g->stack.guest ? "linux" : "weir");
 		json_text(j, "peer", g->peer.guest ? "linux" : "weir");
@@ -139,8 +139,9 @@ static void add_rates(struct host_conformance *c, struct hist *ppb, struct hist 
 			(double)(f->count.sent_segs - f->at_measure.sent_segs) * f->payload * 8;
 		double off, present;
 
-		if (g->cc->state_size > 0 || g->pacing == PACING_OFF || f->out.pacing_bps <= 0
-			|| f->state != FLOW_OPEN || present_ns < (int64_t)NS_PER_S)
+		if (g->cc == NULL || g->cc->state_size > 0 || g->pacing == PACING_OFF
+			|| f->out.pacing_bps <= 0 || f->state != FLOW_OPEN
+			|| present_ns < (int64_t)NS_PER_S)
 			continue;
 		off = rate_off(bits, span_ns, f->out.pacing_bps);
 		present = rate_off(bits, present_ns, f->out.pacing_bps);

@@ -29,7 +29,7 @@ void endpoint_cc_record(struct endpoint *e, const struct flow *f, const struct c
 	if (e->env.tel_cc == NULL || !tel_flow_sampled(e->env.tel_run, f->id)
 		|| (r = tel_put(e->env.tel_cc)) == NULL)
 		return;
-	if (g->cc->observe != NULL)
+	if (g->cc != NULL && g->cc->observe != NULL)
 		g->cc->observe(f->cc_state, g->cc_config, obs);
 	*r = (struct tel_cc){
 		.ts_ns = a->now_ns,

@@ -3,6 +3,7 @@
 // packets arrive, and when its timers end. A host calls it for the flows of groups whose source
 // asks for it (source_ops.transport). TCP is called directly: its path has no table.
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 
 struct endpoint;
@@ -13,6 +14,7 @@ struct seg;
 struct transport_ops {
 	const char *name; // of its groups, if they have no other
 	const char *summary;
+	size_t connection_size; // of a flow's state (endpoint_connection)
 	// Bytes of a full segment, by the config of the source that asks for it.
 	uint32_t (*payload)(const void *source_config);
 	// A flow was initialised, and is to start at its start_ns.

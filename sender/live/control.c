@@ -76,7 +76,7 @@ static void add_group(const struct sender_app *app, uint32_t i, struct rte_tel_d
 	snprintf(key, sizeof(key), "%u", i);
 	d = control_dict(d, key);
 	control_text(d, "name", app->groups.group[i].name);
-	control_text(d, "cc", app->groups.group[i].cc->name);
+	control_text(d, "cc", app->groups.group[i].control);
 	control_u64(d, "now_ns", app->lcore->mailbox.snapshot.now_ns);
 	control_u64(d, "waiting", s.waiting);
 	control_u64(d, "open", s.open);

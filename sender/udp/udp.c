@@ -5,29 +5,22 @@
 #include "sender/source/source.h"
 #include "sender/tcp/receiver.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 #define CATCH_UP_NS (200 * NS_PER_MS) // a live sender that is later than this leaves datagrams out
 
-// In place of a congestion control's state.
 struct udp_flow {
 	struct rng rng;
 	uint64_t rest; // gaps: fixed: of the division by the rate, so that rounding never adds up
 	uint64_t reported; // datagrams that have arrived
 };
-static_assert(sizeof(struct udp_flow) <= CC_STATE_MAX_BYTES, "in a flow's state");
-
-static struct udp_flow *state_of(struct flow *f) {
-	return (struct udp_flow *)(void *)f->cc_state;
-}
 
 static const struct udp_config *config_of(const struct endpoint *e, const struct flow *f) {
 	return flow_group(e, f)->source_config;
 }
 
 static void udp_open(struct endpoint *e, struct flow *f) {
-	struct udp_flow *u = state_of(f);
+	struct udp_flow *u = endpoint_connection(e, f->id);
 	char name[48];
 
 	f->next_send_ns = f->start_ns;
@@ -42,7 +35,7 @@ static void udp_open(struct endpoint *e, struct flow *f) {
 // at once, as a program that writes to a socket would, but not without bound.
 static void set_next(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	const struct udp_config *c = config_of(e, f);
-	struct udp_flow *u = state_of(f);
+	struct udp_flow *u = endpoint_connection(e, f->id);
 
 	if (c->gaps == UDP_FIXED) {
 		u->rest += c->bytes * 8 * NS_PER_S;
@@ -90,7 +83,7 @@ static void udp_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 
 static void udp_report_rx(
 	struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
-	struct udp_flow *u = state_of(f);
+	struct udp_flow *u = endpoint_connection(e, f->id);
 	int32_t arrived = seq_diff(s->ack, (uint32_t)u->reported);
 	int32_t ahead = seq_diff(s->seq, (uint32_t)f->una);
 
@@ -135,6 +128,7 @@ static uint32_t udp_payload(const void *source_config) {
 const struct transport_ops transport_udp = {
 	.name = "udp",
 	.summary = "datagrams at a constant rate",
+	.connection_size = sizeof(struct udp_flow),
 	.payload = udp_payload,
 	.open = udp_open,
 	.receive = udp_report_rx,

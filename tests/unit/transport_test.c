@@ -18,7 +18,16 @@ static uint32_t toy_payload(const void *source_config) {
 	return TOY_BYTES;
 }
 
+struct toy {
+	uint32_t id, timeouts;
+	char large[1000];
+};
+
 static void toy_open(struct endpoint *e, struct flow *f) {
+	struct toy *t = endpoint_connection(e, f->id);
+
+	ck_assert_uint_eq(t->timeouts, 0);
+	t->id = f->id;
 	count.opened++;
 }
 
@@ -37,7 +46,10 @@ static void toy_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 		e->waiting--;
 		e->open++;
 	} else {
-		count.timeouts++;
+		struct toy *t = endpoint_connection(e, f->id);
+
+		ck_assert_uint_eq(t->id, f->id);
+		count.timeouts = ++t->timeouts;
 		f->count.retransmits++;
 	}
 	toy_send(e, f, now_ns);
@@ -77,6 +89,7 @@ static void toy_receiver_timer(struct endpoint *e, struct receiver *r, uint64_t 
 static const struct transport_ops toy = {
 	.name = "toy",
 	.summary = "stop and wait",
+	.connection_size = sizeof(struct toy),
 	.payload = toy_payload,
 	.open = toy_open,
 	.receive = toy_receive,
