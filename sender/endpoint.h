@@ -7,7 +7,7 @@
 #include "common/base/wheel.h"
 #include "common/net/seg.h"
 #include "common/telemetry/telemetry.h"
-#include "sender/group.h"
+#include "sender/group/group.h"
 #include "sender/tcp/ranges.h"
 #include "sender/tcp/segs.h"
 
@@ -76,7 +76,7 @@ struct host_count {
 	uint64_t seg_refused; // a flow could not send: the segment arena was full
 };
 
-// The application of flows whose source has a schedule (workload.c). Other flows never call it.
+// The application of flows whose source has a schedule (workload/). Other flows never call it.
 struct endpoint_app {
 	// A flow's connection is open; something was acknowledged, with an RTT sample or 0; it is
 	// closed in both directions, or has failed.
@@ -144,7 +144,7 @@ static inline void endpoint_send(
 	e->env.output(e->env.ctx, id, seg, 1, ecn, now_ns, false);
 }
 
-// Telemetry (records.c).
+// Telemetry (host/records.c).
 void endpoint_event(struct endpoint *e, const struct flow *f, enum tel_event event, double before,
 	double value, uint32_t detail, uint64_t now_ns);
 void endpoint_cc_record(struct endpoint *e, const struct flow *f, const struct cc_ack *ack);

@@ -4,7 +4,7 @@
 //
 //	path: {forward: [hop1, hop2], reverse: back}
 //
-// The other keys of a group are the sender's (sender/group.c).
+// The other keys of a group are the sender's (sender/group/config.c).
 #pragma once
 #include "common/config/config.h"
 

@@ -12,7 +12,7 @@
 //	  sender: {lcores: [0], ports: [...]}
 //
 // A program adds keys of its own: its table of parameters begins with LIVE_PROCESS_PARAMS, that of
-// its ports with LIVE_PORT_PARAMS (switch/plan.c, sender/plan.c).
+// its ports with LIVE_PORT_PARAMS (switch/plan.c, sender/host/plan.c).
 #pragma once
 #include "common/config/config.h"
 #include "common/net/flow_addr.h"

@@ -25,9 +25,9 @@
 #include "common/live/lcore.h"
 #include "common/net/flow_addr.h"
 #include "common/pcap/writer.h"
-#include "sender/host.h"
-#include "sender/host_scan.h"
-#include "sender/plan.h"
+#include "sender/host/host.h"
+#include "sender/host/plan.h"
+#include "sender/host/scan.h"
 #include "sender/tcp/connections.h"
 
 #include <stdatomic.h>

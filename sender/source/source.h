@@ -12,7 +12,7 @@
 // Sizes, pauses and times between arrivals are drawn from a random stream that is named by the
 // group (and by the flow, where each flow has its own schedule). So the schedule follows from the
 // config and the seed alone: a live run is offered the same transfers as a run in virtual time,
-// whatever the network does and however many lcores there are. sender/workload.c carries schedules
+// whatever the network does and however many lcores there are. sender/workload/workload.c carries schedules
 // out.
 #pragma once
 #include "common/base/param.h"

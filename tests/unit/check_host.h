@@ -3,7 +3,7 @@
 // from their records. For the unit tests (link.h) and the fuzz targets, which say what NEED does
 // with a condition that does not hold.
 #pragma once
-#include "sender/host.h"
+#include "sender/host/host.h"
 
 #ifndef NEED
 #error "define NEED(condition) first"

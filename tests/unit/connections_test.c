@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections that are none of the config's flows: found, begun, refused, and their receivers used
 // again.
-#include "sender/host.h"
+#include "sender/host/host.h"
 #include "sender/tcp/connections.h"
 #include "test.h"
 

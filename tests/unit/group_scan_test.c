@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A group scan against the flows counted one by one, whatever its steps.
 #include "link.h"
-#include "sender/host_scan.h"
+#include "sender/host/scan.h"
 
 #define GROUPS                                                                                     \
 	"{name: short, count: 7, cc: newreno, stagger: 1ms, source: {size: {bytes: 60000B}}}, "    \

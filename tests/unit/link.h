@@ -9,7 +9,7 @@
 #include "common/base/rng.h"
 #include "common/config/config.h"
 #include "common/net/clear.h"
-#include "sender/host.h"
+#include "sender/host/host.h"
 #include "sender/source/source.h"
 #include "test.h"
 

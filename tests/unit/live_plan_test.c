@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/plan.h"
+#include "sender/host/plan.h"
 #include "test.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 // path of 10 ms each way.
 #include "link.h"
 #include "sender/source/probe.h"
-#include "sender/workload.h"
+#include "sender/workload/workload.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 // Schedules against theory: times between arrivals and sizes are drawn from the distributions that
 // the config names. p-values at fixed seeds (statistics.h). Means from the definitions: the file's
 // by hand, from its lines.
-#include "sender/group.h"
+#include "sender/group/group.h"
 #include "sender/source/sizes.h"
 #include "sender/source/source.h"
 #include "statistics.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Schedules on hosts: which transfers begin when, on which connection, and what is noted of them.
 #include "link.h"
-#include "sender/workload.h"
+#include "sender/workload/workload.h"
 
 #define POISSON                                                                                    \
 	"{cc: newreno, count: 4, source: {poisson: {interval: 50ms, sizes: {law: exponential, mean: 30kB}}}"

@@ -2,7 +2,7 @@
 // weir-sim: runs an experiment in virtual time. Needs no root, no hugepages, no DPDK.
 #include "common/pcap/writer.h"
 #include "common/run/run_list.h"
-#include "sender/plan.h"
+#include "sender/host/plan.h"
 #include "sender/source/source.h"
 #include "switch/aqm/aqm.h"
 #include "switch/plan.h"

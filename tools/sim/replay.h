@@ -11,7 +11,7 @@
 // have no lateness here.
 #pragma once
 #include "common/run/run.h"
-#include "sender/group.h"
+#include "sender/group/group.h"
 #include "switch/path.h"
 #include "switch/plan.h"
 

@@ -17,8 +17,8 @@
 // the components that sent them.
 #pragma once
 #include "common/run/run.h"
-#include "sender/group.h"
-#include "sender/host.h"
+#include "sender/group/group.h"
+#include "sender/host/host.h"
 #include "switch/capture.h"
 #include "switch/path.h"
 #include "switch/path_route.h"

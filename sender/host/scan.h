@@ -4,7 +4,7 @@
 // A look at 100 000 flows would hold packets up for milliseconds, so a group scan takes a few of
 // them at a time: its sums are of moments that lie as far apart as the scan takes.
 #pragma once
-#include "sender/host.h"
+#include "sender/host/host.h"
 
 struct group_scan_sum {
 	uint64_t waiting, open, done, failed; // flows; open: from the SYN on

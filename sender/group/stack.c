@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/stack.h"
+#include "sender/group/stack.h"
 
 #include "common/run/run_list.h"
 

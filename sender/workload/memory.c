@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the schedules of a host's flows take of memory.
-#include "sender/workload.h"
+#include "sender/workload/workload.h"
 
 #include <errno.h>
 #include <stdlib.h>

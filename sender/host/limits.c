@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What keeps each flow from sending more, at this moment, and how many flows have it in common.
-#include "sender/host.h"
+#include "sender/host/host.h"
 #include "sender/source/source.h"
 #include "sender/tcp/pacer.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a host's flows did since the warm-up, per group.
 #include "common/base/hist.h"
-#include "sender/host_workloads.h"
+#include "sender/host/workloads.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/network.h"
+#include "sender/group/network.h"
 
 #include "common/net/wire.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The summary of the transfers and probes of a group, of all hosts that share it.
-#include "sender/host_workloads.h"
+#include "sender/host/workloads.h"
 
 // The estimate from the mean RTTmin and the mean dq of the group's flows.
 static void probe_summary(const struct host *const *hosts, uint32_t n, uint32_t g, struct json *j) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/group.h"
 #include "common/run/run_list.h"
-#include "sender/group_host.h"
+#include "sender/group/group.h"
+#include "sender/group/host.h"
 #include "sender/source/sizes.h"
 #include "sender/source/source.h"
 #include "sender/transport.h"

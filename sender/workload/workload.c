@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/workload.h"
+#include "sender/workload/workload.h"
 
 #include "common/base/mem.h"
 

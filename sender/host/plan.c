@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/plan.h"
+#include "sender/host/plan.h"
 
 #include "common/base/ns.h"
 #include "common/net/address.h"
 #include "common/run/run_list.h"
-#include "sender/network.h"
+#include "sender/group/network.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/host_scan.h"
+#include "sender/host/scan.h"
 
 #include "common/base/likely.h"
 

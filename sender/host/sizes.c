@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How much memory a host takes, by what its groups and the network can lead to.
-#include "sender/host.h"
+#include "sender/host/host.h"
 #include "sender/source/source.h"
 #include "sender/transport.h"
 

@@ -16,11 +16,11 @@
 #include "common/net/flow_addr.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/endpoint.h"
-#include "sender/group.h"
-#include "sender/network.h"
+#include "sender/group/group.h"
+#include "sender/group/network.h"
 #include "sender/tcp/loss.h"
 #include "sender/tcp/receiver.h"
-#include "sender/workload.h"
+#include "sender/workload/workload.h"
 
 // What the side that was opened has sent on a flow's connections: programs in guests do.
 struct flow_back {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/group_host.h"
+#include "sender/group/host.h"
 
 #include "common/base/ns.h"
 

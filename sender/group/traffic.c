@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What follows from the groups' keys about their traffic: when flows start, how large frames are.
-#include "sender/group.h"
+#include "sender/group/group.h"
 
 #include "common/base/rng.h"
 #include "common/base/u64.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-#include "sender/host.h"
+#include "sender/host/host.h"
 
 // "transfers" and "probe" of group `g` in the summary, of all hosts; nothing if its source has no
 // schedule.

@@ -13,7 +13,7 @@
 #pragma once
 #include "common/config/live.h"
 #include "common/net/wire.h"
-#include "sender/group.h"
+#include "sender/group/group.h"
 
 struct live_port {
 	struct live_port_common common;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/host.h"
+#include "sender/host/host.h"
 
 #include "common/base/likely.h"
 #include "common/base/mem.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is recorded of transfers, and the summary of a group's.
 #include "common/net/wire.h"
-#include "sender/network.h"
-#include "sender/workload.h"
+#include "sender/group/network.h"
+#include "sender/workload/workload.h"
 
 // The time that the transfer would take alone, on a network without queues, without a limit by
 // windows: round trips, and its frames at the rate of the slowest link. 0: the config does not say.

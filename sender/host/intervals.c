@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The telemetry records of a host's flows.
-#include "sender/host.h"
+#include "sender/host/host.h"
 
 void host_still_open(struct host *h, uint64_t now_ns) {
 	for (uint32_t i = 0; i < h->flows; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The estimates of a group whose source probes (source/probe.c): RTTs of its flows, an event of
 // each flow, the summary.
-#include "sender/workload.h"
+#include "sender/workload/workload.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #include "common/config/config.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/cc/cc.h"
-#include "sender/stack.h"
+#include "sender/group/stack.h"
 
 #include <stdbool.h>
 #include <stdint.h>
