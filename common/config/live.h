@@ -36,7 +36,7 @@ struct live_process {
 	uint64_t burst; // packets per receive or transmit call, at most
 	uint64_t ring_size; // records per telemetry ring
 	uint64_t tx_timeout_ns; // how long a port may refuse packets before they are dropped
-	uint64_t late_ns; // packets that leave later than this are late (watch.h)
+	uint64_t late_ns; // packets that leave later than this are late (common/watch/watch.h)
 	uint64_t handover; // frames in a ring between two lcores
 	bool force; // start although memory looks too small
 	uint32_t lcore[LIVE_LCORES_MAX]; // CPUs, each once

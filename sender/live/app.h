@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sender as a live program (common/live/app.h).
+// The sender as a live program (common/live/app/app.h).
 #pragma once
 #include "common/live/dpdk.h"
 
-#include "common/live/app.h"
+#include "common/live/app/app.h"
 #include "sender/live/lcore.h"
 
 struct sender_app {

@@ -21,8 +21,8 @@
 #pragma once
 #include "common/live/dpdk.h"
 
-#include "common/live/egress.h"
-#include "common/live/lcore.h"
+#include "common/live/lcore/lcore.h"
+#include "common/live/port/egress.h"
 #include "common/net/flow_addr.h"
 #include "common/pcap/writer.h"
 #include "sender/host/host.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The switch as a live program (common/live/app.h).
+// The switch as a live program (common/live/app/app.h).
 #pragma once
 #include "common/live/dpdk.h"
 
-#include "common/live/app.h"
+#include "common/live/app/app.h"
 #include "switch/capture.h"
 #include "switch/live/lcore.h"
 #include "switch/live/source.h"

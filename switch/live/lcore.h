@@ -8,7 +8,7 @@
 //
 // Several lcores: one lcore owns a port and the path before it; only this lcore sends there and
 // watches the link. A frame received by another lcore goes to the owner through a ring
-// (lcore_ring.h). Its arrival time is that of the iteration that takes it off the ring, which may
+// (common/live/lcore/ring.h). Its arrival time is that of the iteration that takes it off the ring, which may
 // be later than the real one, never earlier. Frames that find the ring full are dropped (reason
 // `tx`) and counted per ring. Frames of one flow pass through the same ring, so they keep their
 // order.
@@ -19,10 +19,10 @@
 #pragma once
 #include "common/live/dpdk.h"
 
-#include "common/live/egress.h"
-#include "common/live/lcore.h"
-#include "switch/arena.h"
+#include "common/live/lcore/lcore.h"
+#include "common/live/port/egress.h"
 #include "switch/fabric.h"
+#include "switch/live/arena.h"
 #include "switch/live/source.h"
 #include "switch/path.h"
 #include "switch/plan.h"

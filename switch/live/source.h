@@ -15,8 +15,8 @@
 #pragma once
 #include "common/live/dpdk.h"
 
-#include "common/live/lcore_ring.h"
-#include "common/live/port.h"
+#include "common/live/lcore/ring.h"
+#include "common/live/port/port.h"
 #include "switch/arrivals.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch/arena.h"
+#include "switch/live/arena.h"
 
 #include "common/base/rng.h"
 #include "test.h"

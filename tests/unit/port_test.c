@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/port.h"
+#include "common/live/port/port.h"
 #include "test.h"
 
 // The port as its first lcore finds it when it looks, with its link up or down now.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/watch_lcore.h"
+#include "common/watch/lcore.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/watch.h"
+#include "common/watch/watch.h"
 
 #include <assert.h>
 #include <math.h>

@@ -13,11 +13,11 @@
 #pragma once
 #include "common/live/dpdk.h"
 
-#include "common/live/clock.h"
-#include "common/live/control.h"
-#include "common/live/port.h"
-#include "common/live/watch_lcore.h"
+#include "common/live/app/control.h"
+#include "common/live/lcore/clock.h"
+#include "common/live/port/port.h"
 #include "common/telemetry/telemetry.h"
+#include "common/watch/lcore.h"
 
 #include <stdatomic.h>
 

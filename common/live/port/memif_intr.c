@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/memif_intr.h"
+#include "common/live/port/memif_intr.h"
 
-#include "common/live/quiesce.h"
+#include "common/live/lcore/quiesce.h"
 
 #include <errno.h>
 #include <stdatomic.h>

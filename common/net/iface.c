@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/iface.h"
+#include "common/net/iface.h"
 
 #include <errno.h>
 #include <linux/ethtool.h>

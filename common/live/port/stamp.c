@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define ALLOW_EXPERIMENTAL_API // rte_eth_read_clock is, in 22.11
-#include "common/live/stamp.h"
+#include "common/live/port/stamp.h"
 
 #define ANCHOR_NS (100 * NS_PER_MS)
 #define ANCHOR_TRIES 3 // each takes about a microsecond, because the card is read over PCIe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/probe.h"
+#include "common/live/lcore/probe.h"
 
 #include "common/base/u64.h"
 

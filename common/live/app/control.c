@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/control.h"
+#include "common/live/app/control.h"
 
 #include <ctype.h>
 #include <errno.h>

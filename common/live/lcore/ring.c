@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/lcore_ring.h"
+#include "common/live/lcore/ring.h"
 
-#include "common/live/port.h"
+#include "common/live/port/port.h"
 
 #include <rte_errno.h>
 #include <rte_lcore.h>

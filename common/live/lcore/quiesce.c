@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/quiesce.h"
+#include "common/live/lcore/quiesce.h"
 
 #include <assert.h>
 #include <pthread.h>

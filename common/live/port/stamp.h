@@ -14,7 +14,7 @@
 #include "common/live/dpdk.h"
 
 #include "common/base/card_clock.h"
-#include "common/live/clock.h"
+#include "common/live/lcore/clock.h"
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>

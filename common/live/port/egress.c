@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/egress.h"
+#include "common/live/port/egress.h"
 
 #include "common/base/mem.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The answers through rte_telemetry that both live programs give in the same way (app.h).
-#include "common/live/app.h"
+#include "common/live/app/app.h"
 
 #include <errno.h>
 

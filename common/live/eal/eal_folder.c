@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/eal_folder.h"
+#include "common/live/eal/eal_folder.h"
 
-#include "common/live/eal.h"
+#include "common/live/eal/eal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/eal.h"
+#include "common/live/eal/eal.h"
 
 #include "common/base/mem.h"
-#include "common/live/eal_folder.h"
-#include "common/live/memif_intr.h"
+#include "common/live/eal/eal_folder.h"
+#include "common/live/port/memif_intr.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -11,9 +11,9 @@
 #pragma once
 #include "common/live/dpdk.h"
 
-#include "common/live/eal.h"
-#include "common/live/lcore.h"
-#include "common/live/probe.h"
+#include "common/live/eal/eal.h"
+#include "common/live/lcore/lcore.h"
+#include "common/live/lcore/probe.h"
 #include "common/run/run.h"
 
 #include <pthread.h>
@@ -112,7 +112,7 @@ int live_free(const struct live_app *app, uint32_t lcore, struct err *err);
 uint64_t live_start_ns(const struct live_app *app);
 uint64_t live_end_ns(const struct live_app *app);
 
-// Parts of answers, from the counters that lcores publish (watch.h), so that no lcore has to be
+// Parts of answers, from the counters that lcores publish (common/watch/watch.h), so that no lcore has to be
 // asked. The first begins /weir/info; false: the lcores do not run. The others add a dictionary to
 // `d` for an lcore in /weir/lcores and for a port in /weir/ports; NULL: no memory, nothing may be
 // written into it.

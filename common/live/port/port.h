@@ -9,8 +9,8 @@
 #include "common/base/err.h"
 #include "common/base/pkt.h"
 #include "common/config/live.h"
-#include "common/live/eal.h"
-#include "common/live/stamp.h"
+#include "common/live/eal/eal.h"
+#include "common/live/port/stamp.h"
 #include "common/net/wire.h"
 #include "common/telemetry/telemetry.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Takes the samples that watch.h judges: counters of the lcore, the drivers and the kernel. All
+// Takes the samples that common/watch/watch.h judges: counters of the lcore, the drivers and the kernel. All
 // functions run on the control thread.
 #pragma once
 #include "common/live/dpdk.h"
 
-#include "common/live/lcore.h"
-#include "common/live/watch.h"
+#include "common/live/lcore/lcore.h"
+#include "common/watch/watch.h"
 
 struct watch_probe {
 	struct watch *watch;

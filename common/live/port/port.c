@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/port.h"
+#include "common/live/port/port.h"
 
-#include "common/live/iface.h"
-#include "common/live/memif.h"
-#include "common/live/quiesce.h"
+#include "common/live/lcore/quiesce.h"
+#include "common/live/port/memif.h"
+#include "common/net/iface.h"
 #include "common/run/run.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/memif.h"
+#include "common/live/port/memif.h"
 
 #include <errno.h>
 #include <rte_eal.h>

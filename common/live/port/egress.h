@@ -22,8 +22,8 @@
 
 #include "common/base/hist.h"
 #include "common/base/pkt.h"
-#include "common/live/lcore.h"
-#include "common/live/lcore_ring.h"
+#include "common/live/lcore/lcore.h"
+#include "common/live/lcore/ring.h"
 
 // Sums for a least-squares line through lateness over time. A point is the most punctual burst of
 // 134 ms, because the other bursts are delayed at random.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The parts of a live run's summary that both programs share (app.h).
-#include "common/live/app.h"
+#include "common/live/app/app.h"
 
 #include "common/net/address.h"
 

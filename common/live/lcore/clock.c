@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "common/live/clock.h"
+#include "common/live/lcore/clock.h"
 
 #include <errno.h>
 #include <rte_cpuflags.h>

@@ -20,7 +20,7 @@
 // Findings of a kind less than a second apart are one episode, and each episode becomes a sentence.
 #pragma once
 #include "common/base/fact.h"
-#include "common/live/watch_lcore.h"
+#include "common/watch/lcore.h"
 
 #define WATCH_EPISODES_MAX 40
 
