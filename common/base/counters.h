@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counters that are declared once. A list of V(type, name, source) makes the members of a struct, their
-// sums and differences, and their names in JSON: one more is one more line of the list.
+// Counters that are declared once. A list makes the members of a struct, their sums and differences,
+// their names in JSON and their definitions: one more is one more line of the list.
 //
-//	#define FLOW_COUNTERS(V) V(uint64_t, acked_bytes, COUNT_ALWAYS) ...
+//	V(type, name, source, unit, definition, recorded)
+//
+// The last three are those of common/run/numbers.h (`recorded` is its `source`).
+//
+//	#define FLOW_COUNTERS(V) V(uint64_t, acked_bytes, COUNT_ALWAYS, "B", ...) ...
 //	struct flow_count { FLOW_COUNTERS(COUNTERS_MEMBER) };
 //	FLOW_COUNTERS(COUNTERS_ADD)     sum->name += to->name - from->name
 //	FLOW_COUNTERS(COUNTERS_JSON)    with `struct json *j` and `const bool *known`, by `source`
+//	FLOW_COUNTERS(COUNTERS_NUMBER)  elements of a struct number[], with COUNTERS_PLACE and COUNTERS_OVER
 #pragma once
 
 // Where a counter is known.
@@ -17,8 +22,14 @@ enum counter_source {
 	COUNTER_SOURCES
 };
 
-#define COUNTERS_MEMBER(type, name, source) type name;
-#define COUNTERS_ADD(type, name, source) sum->name += to->name - from->name;
-#define COUNTERS_JSON(type, name, source)                                                          \
+#define COUNTERS_MEMBER(type, name, source, ...) type name;
+#define COUNTERS_ADD(type, name, source, ...) sum->name += to->name - from->name;
+#define COUNTERS_JSON(type, name, source, ...)                                                     \
 	if ((source) != COUNT_INNER)                                                               \
 		json_known(j, #name, known[source], sum->name);
+#define COUNTERS_NUMBER(type, name, source, unit, definition, recorded)                            \
+	{(source) == COUNT_INNER ? NULL : COUNTERS_PLACE, #name, unit, definition, recorded,       \
+		(source) == COUNT_OURS		    ? "of a kernel's flows"                        \
+			: (source) == COUNT_VIRTUAL ? "live: the sender does not see them"         \
+						    : "",                                          \
+		COUNTERS_OVER},

@@ -12,6 +12,7 @@
 // unknown     what is null, and a dash where a person reads it; "": it is always known
 //
 // V(CONSTANT, name, meaning)
+// Counters of flows and receivers have their definitions in their own lists (common/base/counters.h).
 #pragma once
 
 #define NUMBER_TIMES(V)                                                                             \
@@ -43,39 +44,10 @@
 	D("groups", "rtt_mean_ns", "ns", MEASURED,                                                 \
 		"mean of all RTT samples of the group's flows: sum / number, not a mean of means", \
 		"interval.rtt_mean_ns weighed by interval.rtt_samples", "no sample")               \
-	D("groups", "acked_bytes", "B", MEASURED, "payload acknowledged in sequence",              \
-		"interval.acked_bytes", "")                                                        \
-	D("groups", "sent_segs", "segment", MEASURED,                                              \
-		"segments with payload sent, retransmissions included; no SYN, FIN or bare ACK",   \
-		"interval.sent_segs", "")                                                          \
-	D("groups", "lost_segs", "segment", MEASURED,                                              \
-		"times the sender declared one of these lost, those taken back too",               \
-		"interval.lost_segs", "of a kernel's flows")                                       \
-	D("groups", "drops", "packet", MEASURED,                                                   \
-		"packets with payload that the forward paths dropped, counted when they are",      \
-		"interval.drops", "live: the sender does not see them")                            \
-	D("groups", "retransmits", "segment", MEASURED, "of sent_segs, those sent before",         \
-		"interval.retransmits", "")                                                        \
 	D("groups", "rtx_overhead", "", MEASURED,                                                  \
 		"retransmits / (sent_segs - retransmits): resent "                                 \
 		"over sent for the first time, which in the end is over acknowledged",             \
 		"interval.retransmits, interval.sent_segs", "nothing was sent for the first time") \
-	D("groups", "spurious", "segment", MEASURED,                                               \
-		"of retransmits, those that the receiver reports as duplicates (DSACK)",           \
-		"events: spurious", "")                                                            \
-	D("groups", "cwnd_reductions", "", MEASURED,                                               \
-		"window reductions, one per episode, timeouts among them",                         \
-		"interval.cwnd_reductions", "of a kernel's flows")                                 \
-	D("groups", "ecn_echoes", "", MEASURED, "of cwnd_reductions, those by ECN",                \
-		"events: reduction with detail 1", "of a kernel's flows")                          \
-	D("groups", "ce_segs", "segment", MEASURED,                                                \
-		"segments of which the peer says that they arrived with CE", "", "")               \
-	D("groups", "timeouts", "", MEASURED, "retransmission timeouts of open connections",       \
-		"events: timeout", "of a kernel's flows")                                          \
-	D("groups", "spurious_timeouts", "", MEASURED, "timeouts whose reduction was undone",      \
-		"events: undo", "of a kernel's flows")                                             \
-	D("groups", "spurious_recoveries", "", MEASURED, "recoveries whose reduction was undone",  \
-		"events: undo", "of a kernel's flows")                                             \
 	D("", "jfi", "", MEASURED, "as that of a group, of all flows", "as that of a group",       \
 		"nothing was delivered")                                                           \
 	D("flows", "waiting", "flow", END, "flows that have not begun, or wait to begin", "", "")  \
@@ -209,13 +181,6 @@
 		"times a segment waited for memory; a run with any is "                            \
 		"not valid",                                                                       \
 		"", "")                                                                            \
-	D("receivers", "bytes", "B", RUN, "payload that arrived in sequence", "", "")              \
-	D("receivers", "segs", "segment", RUN, "acceptable segments with payload that arrived",    \
-		"", "")                                                                            \
-	D("receivers", "duplicate_segs", "segment", RUN, "of these, nothing new in them", "", "")  \
-	D("receivers", "out_of_order_segs", "segment", RUN, "of these, above a hole", "", "")      \
-	D("receivers", "acks", "packet", RUN, "ACKs sent", "", "")                                 \
-	D("receivers", "ce_segs", "segment", RUN, "of these segments, those with CE", "", "")      \
 	D("receivers", "ranges_refused", "", RUN,                                                  \
 		"ranges for which memory was missing; a run "                                      \
 		"with any is not valid",                                                           \
@@ -277,3 +242,12 @@
 	NUMBERS_OF_FLOWS(D)                                                                        \
 	NUMBERS_OF_TRANSFERS(D)                                                                    \
 	NUMBERS_OF_LINKS(D) NUMBERS_OF_THE_RUN(D) NUMBERS_OF_REPORTS(D)
+
+#define NUMBER_TIME_CONSTANT_(constant, name, meaning) constant,
+enum number_time { NUMBER_TIMES(NUMBER_TIME_CONSTANT_) };
+#undef NUMBER_TIME_CONSTANT_
+
+struct number {
+	const char *place, *name, *unit, *definition, *source, *unknown;
+	enum number_time over;
+};

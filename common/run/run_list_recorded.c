@@ -65,16 +65,11 @@ void run_list_streams(struct run_list *l) {
 	}
 }
 
-#define NUMBER_CONSTANT_(constant, name, meaning) constant,
 #define NUMBER_TIME_(constant, name, meaning) [constant] = {name, meaning},
 #define NUMBER_(place, name, unit, over, definition, source, unknown)                              \
 	{place, name, unit, definition, source, unknown, NUMBER_##over},
-enum number_time { NUMBER_TIMES(NUMBER_CONSTANT_) };
 static const struct { const char *name, *meaning; } number_times[] = {NUMBER_TIMES(NUMBER_TIME_)};
-static const struct number {
-	const char *place, *name, *unit, *definition, *source, *unknown;
-	enum number_time over;
-} numbers[] = {NUMBERS(NUMBER_)};
+static const struct number numbers[] = {NUMBERS(NUMBER_)};
 
 static void number_json(struct run_list *l, const struct number *n, const char *name) {
 	struct json *j = &l->json;
@@ -99,25 +94,29 @@ static void number_page(FILE *out, const struct number *n, const char *name) {
 	columns_named(out, 2, 7, "null", n->unknown[0] != '\0' ? n->unknown : "never");
 }
 
-void run_list_numbers(struct run_list *l) {
+static void list_number(struct run_list *l, const struct number *n) {
 	bool all = l->asked == NULL || l->asked[0] == '\0';
+	char name[64];
 
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		const struct number *n = &numbers[i];
-		char name[64];
+	if (n->place == NULL)
+		return;
+	snprintf(name, sizeof(name), "%s%s%s", n->place, n->place[0] != '\0' ? "." : "", n->name);
+	enum list_asked how = list_asked(l, "number", name, NULL);
 
-		snprintf(name, sizeof(name), "%s%s%s", n->place, n->place[0] != '\0' ? "." : "",
-			n->name);
-		enum list_asked how = list_asked(l, "number", name, NULL);
+	if (how == ASKED_NOT || (all && !l->as_json)) // as streams
+		return;
+	if (l->as_json)
+		number_json(l, n, name);
+	else if (how == ASKED_KIND)
+		columns_named(l->out, 0, 28, name, n->definition);
+	else
+		number_page(l->out, n, name);
+	l->kind = "number";
+}
 
-		if (how == ASKED_NOT || (all && !l->as_json)) // as streams
-			continue;
-		if (l->as_json)
-			number_json(l, n, name);
-		else if (how == ASKED_KIND)
-			columns_named(l->out, 0, 28, name, n->definition);
-		else
-			number_page(l->out, n, name);
-		l->kind = "number";
-	}
+void run_list_numbers(struct run_list *l, const struct number *counters, size_t n) {
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		list_number(l, &numbers[i]);
+	for (size_t i = 0; i < n; i++)
+		list_number(l, &counters[i]);
 }

@@ -14,6 +14,7 @@
 #include "common/base/likely.h"
 #include "common/base/wheel.h"
 #include "common/net/flow_addr.h"
+#include "common/run/numbers.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/endpoint.h"
 #include "sender/group/group.h"
@@ -123,6 +124,9 @@ void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, u
 // Adds what the host's receivers have counted to *sum; writes it into the object that is open.
 void host_receivers(const struct host *h, struct receiver_count *sum);
 void host_receivers_write(const struct receiver_count *sum, struct json *j);
+// The definitions of these counters and of the flows' (numbers.c).
+extern const struct number host_numbers[];
+extern const size_t host_numbers_count;
 // What keeps the flows of all hosts that share the groups from sending more, at this moment: "all
 // 10 flows were limited by their receive window", with the cause that most have and the number of
 // flows of each. False: there are no flows.

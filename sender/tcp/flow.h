@@ -43,31 +43,40 @@ enum flow_frto { FRTO_OFF, FRTO_RETRANSMITTED, FRTO_NEW }; // RFC 5682: the last
 enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // purpose of the timer
 
 // Totals since the start; the summary subtracts a copy taken at the end of the warm-up. The first
-// four change with every ACK.
-//
-//	sent_segs        with payload, retransmissions included; so are the next ones
-//	lost_segs        loss marks, including those later undone: Linux's tp->lost
-//	drops            data packets dropped on the forward path
-//	cwnd_reductions  one per episode; ecn_echoes: those of them that ECN echoes caused
-//	spurious         retransmissions that the receiver already had (DSACK)
-//	spurious_timeouts, spurious_recoveries   undone
-//	ce_segs          segments of which the peer says that they arrived with CE. Classic feedback
-//	                 repeats an echo until CWR: then at least so many, one per echo.
+// four change with every ACK. Classic feedback repeats an echo until CWR: then ce_segs are at least
+// so many, one per echo. lost_segs is Linux's tp->lost.
 #define FLOW_COUNTERS(V)                                                                           \
-	V(uint64_t, acked_bytes, COUNT_ALWAYS)                                                     \
-	V(uint64_t, sent_segs, COUNT_ALWAYS)                                                       \
-	V(uint64_t, rtt_sum_ns, COUNT_INNER)                                                       \
-	V(uint64_t, rtt_samples, COUNT_INNER)                                                      \
-	V(uint64_t, retransmits, COUNT_ALWAYS)                                                     \
-	V(uint64_t, lost_segs, COUNT_OURS)                                                         \
-	V(uint64_t, drops, COUNT_VIRTUAL)                                                          \
-	V(uint32_t, cwnd_reductions, COUNT_OURS)                                                   \
-	V(uint32_t, timeouts, COUNT_OURS)                                                          \
-	V(uint32_t, spurious, COUNT_ALWAYS)                                                        \
-	V(uint32_t, spurious_timeouts, COUNT_OURS)                                                 \
-	V(uint32_t, spurious_recoveries, COUNT_OURS)                                               \
-	V(uint32_t, ecn_echoes, COUNT_OURS)                                                        \
-	V(uint64_t, ce_segs, COUNT_ALWAYS)
+	V(uint64_t, acked_bytes, COUNT_ALWAYS, "B", "payload acknowledged in sequence",            \
+		"interval.acked_bytes")                                                            \
+	V(uint64_t, sent_segs, COUNT_ALWAYS, "segment",                                            \
+		"segments with payload sent, retransmissions included; no SYN, FIN or bare ACK",   \
+		"interval.sent_segs")                                                              \
+	V(uint64_t, rtt_sum_ns, COUNT_INNER, "", "", "")                                           \
+	V(uint64_t, rtt_samples, COUNT_INNER, "", "", "")                                          \
+	V(uint64_t, retransmits, COUNT_ALWAYS, "segment", "of sent_segs, those sent before",       \
+		"interval.retransmits")                                                            \
+	V(uint64_t, lost_segs, COUNT_OURS, "segment",                                              \
+		"times the sender declared one of these lost, those taken back too",               \
+		"interval.lost_segs")                                                              \
+	V(uint64_t, drops, COUNT_VIRTUAL, "packet",                                                \
+		"packets with payload that the forward paths dropped, counted when they are",      \
+		"interval.drops")                                                                  \
+	V(uint32_t, cwnd_reductions, COUNT_OURS, "",                                               \
+		"window reductions, one per episode, timeouts among them",                         \
+		"interval.cwnd_reductions")                                                        \
+	V(uint32_t, timeouts, COUNT_OURS, "", "retransmission timeouts of open connections",       \
+		"events: timeout")                                                                 \
+	V(uint32_t, spurious, COUNT_ALWAYS, "segment",                                             \
+		"of retransmits, those that the receiver reports as duplicates (DSACK)",           \
+		"events: spurious")                                                                \
+	V(uint32_t, spurious_timeouts, COUNT_OURS, "", "timeouts whose reduction was undone",      \
+		"events: undo")                                                                    \
+	V(uint32_t, spurious_recoveries, COUNT_OURS, "", "recoveries whose reduction was undone",  \
+		"events: undo")                                                                    \
+	V(uint32_t, ecn_echoes, COUNT_OURS, "", "of cwnd_reductions, those by ECN",                \
+		"events: reduction with detail 1")                                                 \
+	V(uint64_t, ce_segs, COUNT_ALWAYS, "segment",                                              \
+		"segments of which the peer says that they arrived with CE", "")
 struct flow_count {
 	FLOW_COUNTERS(COUNTERS_MEMBER)
 };

@@ -60,14 +60,14 @@ struct receiver_acks {
 	struct receiver_window window;
 };
 
-// bytes: payload delivered in order. duplicate_segs: without new data.
 #define RECEIVER_COUNTERS(V)                                                                       \
-	V(uint64_t, bytes, COUNT_ALWAYS)                                                           \
-	V(uint64_t, segs, COUNT_ALWAYS) /* with data */                                            \
-	V(uint64_t, acks, COUNT_ALWAYS) /* sent */                                                 \
-	V(uint64_t, duplicate_segs, COUNT_ALWAYS)                                                  \
-	V(uint64_t, out_of_order_segs, COUNT_ALWAYS)                                               \
-	V(uint64_t, ce_segs, COUNT_ALWAYS)
+	V(uint64_t, bytes, COUNT_ALWAYS, "B", "payload that arrived in sequence", "")              \
+	V(uint64_t, segs, COUNT_ALWAYS, "segment",                                                 \
+		"acceptable segments with payload that arrived", "")                               \
+	V(uint64_t, acks, COUNT_ALWAYS, "packet", "ACKs sent", "")                                 \
+	V(uint64_t, duplicate_segs, COUNT_ALWAYS, "segment", "of these, nothing new in them", "")  \
+	V(uint64_t, out_of_order_segs, COUNT_ALWAYS, "segment", "of these, above a hole", "")      \
+	V(uint64_t, ce_segs, COUNT_ALWAYS, "segment", "of these segments, those with CE", "")
 struct receiver_count {
 	RECEIVER_COUNTERS(COUNTERS_MEMBER)
 };

@@ -46,7 +46,7 @@ static int list(const struct run_options *opt, struct err *err) {
 	plan_list(&l);
 	live_plan_list(&l);
 	run_list_streams(&l);
-	run_list_numbers(&l);
+	run_list_numbers(&l, host_numbers, host_numbers_count);
 	run_list_units(&l);
 	return run_list_end(&l,
 		"aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream, number",
