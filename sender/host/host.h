@@ -23,19 +23,15 @@
 #include "sender/tcp/receiver.h"
 #include "sender/workload/workload.h"
 
-// What the side that was opened has sent on a flow's connections: programs in guests do.
-struct flow_back {
-	uint64_t acked_bytes, sent_segs, retransmits, rtt_sum_ns, rtt_samples;
-};
-
 struct host {
 	union {
 		struct endpoint endpoint;
 		struct endpoint; // its members are the host's
 	};
-	// Of each flow now, then of each at the end of the warm-up; the caller's. NULL: the peers
-	// send no payload.
-	struct flow_back *back;
+	// What the side that was opened has sent on each flow's connections, as programs in guests
+	// do: now, then at the end of the warm-up; the caller's. Of a kernel only some are known.
+	// NULL: the peers send no payload.
+	struct flow_count *back;
 	uint32_t cc_bytes; // of the largest algorithm's state
 	struct workloads own_workloads;
 	uint64_t fetched_slot, fetched_far; // cursors of host_fetch_timers

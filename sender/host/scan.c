@@ -5,19 +5,10 @@
 
 #include <string.h>
 
-void group_scan_add(struct group_scan_sum *sum, const struct group_scan_sum *g) {
-	sum->waiting += g->waiting;
-	sum->open += g->open;
-	sum->done += g->done;
-	sum->failed += g->failed;
-	sum->acked_bytes += g->acked_bytes;
-	sum->sent_segs += g->sent_segs;
-	sum->retransmits += g->retransmits;
-	sum->timeouts += g->timeouts;
-	sum->measured += g->measured;
-	sum->srtt_ns += g->srtt_ns;
-	sum->cwnd_segs += g->cwnd_segs;
-	sum->pacing_bps += g->pacing_bps;
+void group_scan_add(struct group_scan_sum *sum, const struct group_scan_sum *to) {
+	const struct group_scan_sum none = {0}, *from = &none;
+
+	GROUP_SCAN_SUMS(COUNTERS_ADD)
 }
 
 void group_scan_begin(struct group_scan *s, const struct host *h) {

@@ -6,13 +6,23 @@
 #pragma once
 #include "sender/host/host.h"
 
+// Flows by state (open: from the SYN on); totals of all flows since the start; sums over the open
+// flows that have measured a round trip, `measured` of them (a flow that is not paced adds 0).
+#define GROUP_SCAN_SUMS(V)                                                                         \
+	V(uint64_t, waiting, COUNT_ALWAYS)                                                         \
+	V(uint64_t, open, COUNT_ALWAYS)                                                            \
+	V(uint64_t, done, COUNT_ALWAYS)                                                            \
+	V(uint64_t, failed, COUNT_ALWAYS)                                                          \
+	V(uint64_t, acked_bytes, COUNT_ALWAYS)                                                     \
+	V(uint64_t, sent_segs, COUNT_ALWAYS)                                                       \
+	V(uint64_t, retransmits, COUNT_ALWAYS)                                                     \
+	V(uint64_t, timeouts, COUNT_ALWAYS)                                                        \
+	V(uint64_t, measured, COUNT_ALWAYS)                                                        \
+	V(uint64_t, srtt_ns, COUNT_INNER)                                                          \
+	V(double, cwnd_segs, COUNT_INNER)                                                          \
+	V(double, pacing_bps, COUNT_INNER)
 struct group_scan_sum {
-	uint64_t waiting, open, done, failed; // flows; open: from the SYN on
-	// Of all flows, since the start.
-	uint64_t acked_bytes, sent_segs, retransmits, timeouts;
-	// Sums over the open flows that have measured a round trip: `measured` of them.
-	uint64_t measured, srtt_ns;
-	double cwnd_segs, pacing_bps; // a flow that is not paced adds 0
+	GROUP_SCAN_SUMS(COUNTERS_MEMBER)
 };
 
 struct group_scan {
@@ -22,7 +32,7 @@ struct group_scan {
 };
 
 // Adds what the scan of another host found of the same group.
-void group_scan_add(struct group_scan_sum *sum, const struct group_scan_sum *g);
+void group_scan_add(struct group_scan_sum *sum, const struct group_scan_sum *to);
 void group_scan_begin(struct group_scan *s, const struct host *h);
 // Looks at `n` more flows, or at as many as are left; false: all have been seen.
 bool group_scan_step(struct group_scan *s, uint32_t n);

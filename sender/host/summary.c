@@ -16,6 +16,10 @@ static double jain_index(const struct jain *j) {
 }
 
 // What was sent again over what was sent for the first time; NaN when that is nothing.
+static double rtt_mean_ns(const struct flow_count *c) {
+	return c->rtt_samples == 0 ? (double)NAN : (double)c->rtt_sum_ns / (double)c->rtt_samples;
+}
+
 static double rtx_overhead(uint64_t sent_segs, uint64_t retransmits) {
 	return sent_segs == retransmits ? (double)NAN
 					: (double)retransmits / (double)(sent_segs - retransmits);
@@ -63,9 +67,7 @@ static void write_group(
 	json_u64(j, "flows", g->count);
 	json_f64(j, "goodput_bps", s->jain.sum);
 	json_f64(j, "jfi", jain_index(&s->jain));
-	json_f64(j, "rtt_mean_ns",
-		sum->rtt_samples == 0 ? (double)NAN
-				      : (double)sum->rtt_sum_ns / (double)sum->rtt_samples);
+	json_f64(j, "rtt_mean_ns", rtt_mean_ns(sum));
 	FLOW_COUNTERS(COUNTERS_JSON)
 	json_f64(j, "rtx_overhead", rtx_overhead(sum->sent_segs, sum->retransmits));
 }
@@ -73,28 +75,22 @@ static void write_group(
 // The connections' other direction, if the side that was opened has sent something.
 static void write_back(struct json *j, const struct host *h, uint32_t group, double seconds) {
 	const struct group *g = &h->groups->group[group];
-	struct flow_back sum = {0};
+	struct flow_count total = {0}, *sum = &total;
 
 	for (uint32_t i = 0; h->back != NULL && i < g->count; i++) {
-		const struct flow_back *b = &h->back[g->first + i], *o = b + h->flows;
+		const struct flow_count *to = &h->back[g->first + i], *from = to + h->flows;
 
-		sum.acked_bytes += b->acked_bytes - o->acked_bytes;
-		sum.sent_segs += b->sent_segs - o->sent_segs;
-		sum.retransmits += b->retransmits - o->retransmits;
-		sum.rtt_sum_ns += b->rtt_sum_ns - o->rtt_sum_ns;
-		sum.rtt_samples += b->rtt_samples - o->rtt_samples;
+		FLOW_COUNTERS(COUNTERS_ADD)
 	}
-	if (sum.sent_segs == 0)
+	if (sum->sent_segs == 0)
 		return;
 	json_object(j, "back");
-	json_f64(j, "goodput_bps", (double)sum.acked_bytes * 8 / seconds);
-	json_f64(j, "rtt_mean_ns",
-		sum.rtt_samples == 0 ? (double)NAN
-				     : (double)sum.rtt_sum_ns / (double)sum.rtt_samples);
-	json_u64(j, "acked_bytes", sum.acked_bytes);
-	json_u64(j, "sent_segs", sum.sent_segs);
-	json_u64(j, "retransmits", sum.retransmits);
-	json_f64(j, "rtx_overhead", rtx_overhead(sum.sent_segs, sum.retransmits));
+	json_f64(j, "goodput_bps", (double)sum->acked_bytes * 8 / seconds);
+	json_f64(j, "rtt_mean_ns", rtt_mean_ns(sum));
+	json_u64(j, "acked_bytes", sum->acked_bytes);
+	json_u64(j, "sent_segs", sum->sent_segs);
+	json_u64(j, "retransmits", sum->retransmits);
+	json_f64(j, "rtx_overhead", rtx_overhead(sum->sent_segs, sum->retransmits));
 	json_close(j, '}');
 }
 

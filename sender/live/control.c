@@ -65,6 +65,10 @@ static bool answer_ports(
 	return true;
 }
 
+#define SCAN_ANSWER(type, name, source)                                                            \
+	if ((source) != COUNT_INNER)                                                               \
+		control_u64(d, #name, (uint64_t)s.name);
+
 static void add_group(const struct sender_app *app, uint32_t i, struct rte_tel_data *d) {
 	struct group_scan_sum s = {0};
 	char key[16];
@@ -78,15 +82,7 @@ static void add_group(const struct sender_app *app, uint32_t i, struct rte_tel_d
 	control_text(d, "name", app->groups.group[i].name);
 	control_text(d, "cc", app->groups.group[i].control);
 	control_u64(d, "now_ns", app->lcore->mailbox.snapshot.now_ns);
-	control_u64(d, "waiting", s.waiting);
-	control_u64(d, "open", s.open);
-	control_u64(d, "done", s.done);
-	control_u64(d, "failed", s.failed);
-	control_u64(d, "acked_bytes", s.acked_bytes);
-	control_u64(d, "sent_segs", s.sent_segs);
-	control_u64(d, "retransmits", s.retransmits);
-	control_u64(d, "timeouts", s.timeouts);
-	control_u64(d, "measured", s.measured);
+	GROUP_SCAN_SUMS(SCAN_ANSWER)
 	control_u64(d, "srtt_mean_ns", (uint64_t)((double)s.srtt_ns / n));
 	control_f64(d, "cwnd_mean_segs", s.cwnd_segs / n);
 	control_u64(d, "pacing_bps", (uint64_t)s.pacing_bps);

@@ -39,38 +39,49 @@
 #define SENDER_STOCK 32 // empty frames at hand
 #define SENDER_FETCH 4 // headers are prefetched this many frames ahead
 
+// A port's counters. COUNT_ALWAYS: in the summary by this name; COUNT_INNER: not, or by another.
+#define SENDER_COUNTERS(V)                                                                         \
+	V(uint64_t, rx_frames, COUNT_ALWAYS)                                                       \
+	V(uint64_t, rx_bytes, COUNT_ALWAYS)                                                        \
+	V(uint64_t, rx_tcp, COUNT_ALWAYS) /* delivered to the host */                              \
+	V(uint64_t, rx_arp, COUNT_ALWAYS)                                                          \
+	V(uint64_t, rx_echo, COUNT_ALWAYS)                                                         \
+	/* ICMP "fragmentation needed": a router dropped our frame. */                             \
+	V(uint64_t, rx_too_big, COUNT_ALWAYS)                                                      \
+	V(uint64_t, rx_other, COUNT_ALWAYS) /* unknown protocol, or another destination */         \
+	/* From addresses outside the test ranges: not answered. */                                \
+	V(uint64_t, rx_outside, COUNT_ALWAYS)                                                      \
+	V(uint64_t, rx_reset, COUNT_ALWAYS) /* TCP segments of no connection */                    \
+	V(uint64_t, rx_malformed, COUNT_ALWAYS)                                                    \
+	V(uint64_t, tx_own, COUNT_INNER) /* ARP, ping and resets */                                \
+	V(uint64_t, tx_wanted, COUNT_ALWAYS) /* tx_own and the host's segments */                  \
+	V(uint64_t, no_mbuf, COUNT_ALWAYS) /* frames not sent for lack of a buffer */              \
+	/* Filled in by sender_count_port, from the queue and the rings. */                        \
+	V(uint64_t, tx_frames, COUNT_INNER) /* taken by the port */                                \
+	V(uint64_t, tx_bytes, COUNT_INNER)                                                         \
+	/* Refused by the port for too long, or no room in the queue. */                           \
+	V(uint64_t, tx_dropped, COUNT_ALWAYS)                                                      \
+	/* Dropped: longer than the MTU of the port's interface. */                                \
+	V(uint64_t, tx_too_long, COUNT_ALWAYS)                                                     \
+	V(uint64_t, tx_waiting, COUNT_INNER) /* in the queue and in rings to this lcore */         \
+	/* Between lcores; 0 with one lcore. Frames given to the flow's lcore, got from others. */ \
+	V(uint64_t, rx_given, COUNT_INNER)                                                         \
+	V(uint64_t, rx_got, COUNT_INNER)                                                           \
+	V(uint64_t, rx_no_room, COUNT_INNER) /* dropped: the ring to the other lcore was full */   \
+	/* Dropped by other lcores: the ring to this one was full. */                              \
+	V(uint64_t, rx_not_taken, COUNT_INNER)                                                     \
+	V(uint64_t, rx_waiting, COUNT_INNER) /* in rings to this lcore */                          \
+	/* Frames given to the queue's owner, and got as owner. */                                 \
+	V(uint64_t, tx_given, COUNT_INNER)                                                         \
+	V(uint64_t, tx_got, COUNT_INNER)
 struct sender_count {
-	uint64_t rx_frames, rx_bytes;
-	uint64_t rx_tcp; // delivered to the host
-	uint64_t rx_arp, rx_echo;
-	uint64_t rx_too_big; // ICMP "fragmentation needed": a router dropped our frame
-	uint64_t rx_other; // unknown protocol, or another destination
-	uint64_t rx_outside; // from addresses outside the test ranges: not answered
-	uint64_t rx_reset; // TCP segments of no connection
-	uint64_t rx_malformed;
-	uint64_t tx_own; // ARP, ping and resets
-	uint64_t tx_wanted; // tx_own and the host's segments
-	uint64_t no_mbuf; // frames not sent for lack of a buffer
-	// Filled in by sender_count_port, from the queue and the rings.
-	uint64_t tx_frames, tx_bytes; // taken by the port
-	uint64_t tx_dropped; // refused by the port for too long, or no room in the queue
-	uint64_t tx_too_long; // dropped: longer than the MTU of the port's interface
-	uint64_t tx_waiting; // in the queue and in rings to this lcore
-	// Between lcores; 0 with one lcore.
-	uint64_t rx_given, rx_got; // frames given to the flow's lcore; frames got from others
-	uint64_t rx_no_room; // dropped: the ring to the other lcore was full
-	uint64_t rx_not_taken; // dropped by other lcores: the ring to this one was full
-	uint64_t rx_waiting; // in rings to this lcore
-	uint64_t tx_given, tx_got; // frames given to the queue's owner; frames got as owner
+	SENDER_COUNTERS(COUNTERS_MEMBER)
 };
 
-// Adds `c` to `sum`; all members are totals.
-static inline void sender_count_add(struct sender_count *sum, const struct sender_count *c) {
-	const uint64_t *from = (const uint64_t *)c;
-	uint64_t *to = (uint64_t *)sum;
+static inline void sender_count_add(struct sender_count *sum, const struct sender_count *to) {
+	const struct sender_count none = {0}, *from = &none;
 
-	for (size_t i = 0; i < sizeof(*c) / sizeof(*from); i++)
-		to[i] += from[i];
+	SENDER_COUNTERS(COUNTERS_ADD)
 }
 
 // A received segment of a connection.

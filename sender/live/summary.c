@@ -9,7 +9,8 @@
 // Writes a port's counters, summed over all lcores.
 static void write_port(const struct sender_app *app, uint32_t i, struct json *j) {
 	const struct live_port *plan = &app->plan.port[i];
-	struct sender_count sum = {0}, *c = &sum;
+	const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true};
+	struct sender_count total = {0}, *sum = &total;
 	uint64_t refused = 0;
 	char ip[ADDRESS_IP_SIZE];
 
@@ -17,44 +18,31 @@ static void write_port(const struct sender_app *app, uint32_t i, struct json *j)
 		const struct sender_port *p = &app->lcore[k].port[i];
 		struct sender_count one = sender_count_port(&app->lcore[k], p);
 
-		sender_count_add(&sum, &one);
+		sender_count_add(sum, &one);
 		refused += p->connections.refused;
 	}
-	uint64_t unsent = port_unsent(&app->live.port[i], c->tx_frames);
+	uint64_t unsent = port_unsent(&app->live.port[i], sum->tx_frames);
 
 	address_ip_text(plan->ip, ip);
 	json_object(j, NULL);
 	live_port_json(&app->live.port[i], j);
 	json_text(j, "role", live_role_names[plan->role]);
 	json_text(j, "ip", ip);
-	json_u64(j, "rx_frames", c->rx_frames);
-	json_u64(j, "rx_bytes", c->rx_bytes);
-	json_u64(j, "rx_tcp", c->rx_tcp);
-	json_u64(j, "rx_arp", c->rx_arp);
-	json_u64(j, "rx_echo", c->rx_echo);
-	json_u64(j, "rx_too_big", c->rx_too_big);
-	json_u64(j, "rx_other", c->rx_other);
-	json_u64(j, "rx_outside", c->rx_outside);
-	json_u64(j, "rx_reset", c->rx_reset);
-	json_u64(j, "rx_malformed", c->rx_malformed);
-	json_u64(j, "tx_wanted", c->tx_wanted);
-	json_u64(j, "tx_frames", c->tx_frames - unsent);
+	SENDER_COUNTERS(COUNTERS_JSON)
+	json_u64(j, "tx_frames", sum->tx_frames - unsent);
 	if (unsent == 0)
-		json_u64(j, "tx_bytes", c->tx_bytes);
+		json_u64(j, "tx_bytes", sum->tx_bytes);
 	else // of how many bytes the driver does not say
 		json_null(j, "tx_bytes");
-	json_u64(j, "tx_dropped", c->tx_dropped);
-	json_u64(j, "tx_too_long", c->tx_too_long);
 	json_u64(j, "tx_unsent", unsent);
-	json_u64(j, "no_mbuf", c->no_mbuf);
-	json_u64(j, "waiting", c->tx_waiting);
+	json_u64(j, "waiting", sum->tx_waiting);
 	if (app->live.lcores > 1) {
 		// Frames received by another lcore than the flow's; of these, dropped, and still
 		// waiting.
-		json_u64(j, "handed_over", c->rx_given + c->rx_no_room);
-		json_u64(j, "handover_dropped", c->rx_no_room);
-		json_u64(j, "handover_waiting", c->rx_waiting);
-		json_u64(j, "sent_through_another", c->tx_given);
+		json_u64(j, "handed_over", sum->rx_given + sum->rx_no_room);
+		json_u64(j, "handover_dropped", sum->rx_no_room);
+		json_u64(j, "handover_waiting", sum->rx_waiting);
+		json_u64(j, "sent_through_another", sum->tx_given);
 	}
 	json_u64(j, "connections_refused", refused);
 	json_close(j, '}');

@@ -30,7 +30,7 @@ struct guests {
 	struct guest *guest;
 	struct guests_place *place;
 	uint32_t count;
-	struct flow_back *back; // the sender's (host.h)
+	struct flow_count *back; // the sender's (host.h)
 	uint16_t *of_flow[2]; // by side, receiver first: the flow's guest, or NO_GUEST
 	struct pkt_list held[2]; // packets for our transport in this window
 	uint64_t window_end_ns; // of the order under way

@@ -98,7 +98,7 @@ static void reopen(struct host *h, struct flow *f) {
 
 // The side that was opened: what it has received and sent.
 static void received(struct guests *gs, const struct sample *m) {
-	struct flow_back *b = &gs->back[m->flow];
+	struct flow_count *b = &gs->back[m->flow];
 
 	gs->sim->receiver.receiver[m->flow].count.bytes = m->bytes;
 	b->acked_bytes = m->back_bytes;
