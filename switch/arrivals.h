@@ -67,7 +67,7 @@ int arrivals_next(struct arrivals *a, struct err *err);
 // When the present frame arrives, if the run begins at base_ns of the capture's time.
 uint64_t arrivals_ns(const struct arrivals *a, uint64_t base_ns);
 // Numbers of the hosts of a frame, of which so many bytes are known, as weir-switch finds them
-// (aqm_hosts_fn).
+// (pkt_owner.hosts).
 uint32_t arrivals_hosts(const uint8_t *data, uint32_t captured);
 // Fills in a packet for it; what arrived is counted. False: it is left out.
 bool arrivals_packet(struct arrivals *a, uint64_t base_ns, struct pkt *p);

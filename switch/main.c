@@ -25,8 +25,6 @@ static int configure(struct live_app *live, struct err *err) {
 		.group_route = app->plan.group_route,
 		.flows = config_get(root, "flows"),
 		.groups = app->plan.groups,
-		.hosts = switch_hosts,
-		.headers = {.read = switch_headers},
 		.no_source = config_get(root, "flows") != NULL
 			? "a run has either flows or captures as its traffic"
 			: NULL,

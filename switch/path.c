@@ -11,14 +11,16 @@
 
 #define PATH_BURST 64 // twice that of the live loop: one that is not full is the last
 
-// Counts what the stages have just dropped and hands it to the owner.
+// Counts what the stages have just dropped and gives it back to the owner.
 __attribute__((noinline)) static void path_count_drops(struct path *p) {
-	for (const struct pkt *pkt = p->fresh.head; pkt != NULL; pkt = pkt->next) {
+	for (const struct pkt *pkt = p->drops.head; pkt != NULL; pkt = pkt->next) {
 		assert(pkt->drop_reason > DROP_NONE && pkt->drop_reason < DROP_REASONS);
 		p->drop[pkt->drop_reason].pkts++;
 		p->drop[pkt->drop_reason].bytes += pkt->size_bytes;
 	}
-	pkt_list_join(&p->drops, &p->fresh);
+	if (p->owner.free != NULL)
+		p->owner.free(p->owner.ctx, &p->drops);
+	p->drops = (struct pkt_list){0};
 }
 
 void path_trace(struct path *p, const struct tel_arrivals *r) {
@@ -53,7 +55,7 @@ static void trace_ack(struct path *p, const struct pkt *pkt, const struct pkt_he
 }
 
 static void trace_headers(struct path *p, const struct pkt *pkt) {
-	struct pkt_headers h = pkt_headers(&p->headers, pkt);
+	struct pkt_headers h = pkt_headers(&p->owner, pkt);
 
 	path_trace(p,
 		&(struct tel_arrivals){
@@ -79,7 +81,7 @@ __attribute__((noinline)) static void path_trace_arrivals(
 		path_trace(p,
 			&(struct tel_arrivals){
 				.ts_ns = pkt->arrival_ns,
-				.value = aqm_hosts(p->hosts, pkt),
+				.value = pkt_hosts(&p->owner, pkt),
 				.flow_id = pkt->flow_id,
 				.pkt_id = pkt->id,
 				.size_bytes = pkt->size_bytes,
@@ -97,9 +99,9 @@ static void stage_advance(struct path *p, uint32_t i, uint64_t now_ns) {
 	uint32_t n;
 
 	do {
-		n = from->ops->pop(from->state, now_ns, pkts, PATH_BURST, &p->fresh);
+		n = from->ops->pop(from->state, now_ns, pkts, PATH_BURST, &p->drops);
 		if (n > 0)
-			to->ops->push(to->state, pkts, n, &p->fresh);
+			to->ops->push(to->state, pkts, n, &p->drops);
 	} while (n == PATH_BURST);
 }
 
@@ -132,8 +134,8 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 		if (p->stages == 2)
 			p->idle_ns = pkts[0]->arrival_ns + first->after_ns;
 	}
-	first->ops->push(first->state, pkts, n, &p->fresh);
-	if (unlikely(p->fresh.head != NULL))
+	first->ops->push(first->state, pkts, n, &p->drops);
+	if (unlikely(p->drops.head != NULL))
 		path_count_drops(p);
 }
 
@@ -160,8 +162,8 @@ uint32_t path_pop(struct path *p, uint64_t now_ns, struct pkt **pkts, uint32_t m
 
 	if (now_ns >= p->idle_ns)
 		path_advance(p, now_ns);
-	n = last->ops->pop(last->state, now_ns, pkts, max, &p->fresh);
-	if (unlikely(p->fresh.head != NULL))
+	n = last->ops->pop(last->state, now_ns, pkts, max, &p->drops);
+	if (unlikely(p->drops.head != NULL))
 		path_count_drops(p);
 	for (uint32_t i = 0; i < n; i++)
 		bytes += pkts[i]->size_bytes;
@@ -177,9 +179,10 @@ void path_serve(struct path *p, uint64_t now_ns) {
 		stage_advance(p, i, now_ns);
 	for (uint32_t i = 0; i < p->stages; i++) {
 		if (p->stage[i].ops->serve != NULL)
-			p->stage[i].ops->serve(p->stage[i].state, now_ns, &p->fresh);
+			p->stage[i].ops->serve(p->stage[i].state, now_ns, &p->drops);
 	}
-	path_count_drops(p);
+	if (p->drops.head != NULL)
+		path_count_drops(p);
 }
 
 void path_end(struct path *p, uint64_t now_ns) {

@@ -9,7 +9,7 @@
 // tail_ns.
 //
 // Packets are popped with arrival_ns = their theoretical departure from the last stage. Packets
-// that stages drop are counted by reason and put on `drops`; the owner frees them.
+// that stages drop are counted by reason and given back to their owner before the call returns.
 #pragma once
 #include "switch/stage/flow_delays.h"
 
@@ -60,18 +60,16 @@ struct path {
 	uint64_t
 		base_rtt_ns; // for limits in BDP: the longest round trip of a group that passes it (path_route.h)
 	struct tel *tel_arrivals; // NULL: off
-	aqm_hosts_fn *hosts;
-	struct pkt_reader headers;
+	struct pkt_owner owner;
 	bool reads_headers; // a stage does
 	uint64_t idle_ns; // before then path_pop needs nothing from the stages before the last
 	uint64_t last_arrival_ns;
-	struct pkt_list fresh; // dropped in this call, not yet counted; empty between calls
+	struct pkt_list drops; // of this call, not yet counted; empty between calls
 	struct pkt_count in, out;
 	struct stage_copies copies; // packets that its stages made
 	struct pkt_count drop[DROP_REASONS];
 	// When the measurement began: `in`, and of `drop`.
 	uint64_t measured_in_pkts, measured_drop_pkts[DROP_REASONS];
-	struct pkt_list drops; // to be freed by the owner
 	struct tel *tel_packets;
 	const struct tel_run *tel_run;
 	struct path_tap *tap; // NULL: none
@@ -110,8 +108,7 @@ struct paths_env {
 	struct config_node *flows; // the list of groups, for messages; NULL: there is none
 	uint32_t groups;
 	bool groups_only; // all packets come from the groups' flows: every path is one of theirs
-	aqm_hosts_fn *hosts; // of packets that are pushed; NULL: their flow group stands for both
-	struct pkt_reader headers; // of packets that are pushed
+	struct pkt_owner owner; // of packets that are pushed
 	const char *no_source; // why no path may have a source; NULL: the caller reads them
 	struct tel *tel_packets, *tel_arrivals; // NULL: off
 	const struct tel_run *tel_run;
@@ -208,8 +205,8 @@ double path_utilisation(struct path *p, uint64_t now_ns);
 
 // The path's records go to these streams from now on; before the first packet.
 void path_streams(struct path *p, struct tel *packets, struct tel *arrivals);
-// Who makes copies of its packets, if a stage does; before the first packet.
-void path_copies(struct path *p, stage_copy_fn *copy, void *ctx);
+// The owner of its packets from now on; before the first packet.
+void path_owner(struct path *p, const struct pkt_owner *owner);
 // Shows its packets to `tap`, before the first of them.
 void path_tap(struct path *p, struct path_tap *tap);
 

@@ -230,9 +230,7 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 
 		p->tel_packets = env->tel_packets;
 		p->tel_arrivals = env->tel_arrivals;
-		p->hosts = env->hosts;
-		p->headers = env->headers;
-		p->copies.path = p;
+		p->owner = env->owner;
 		p->copies.no_memory = &p->drop[DROP_NO_MBUF];
 		p->tel_run = env->tel_run;
 		for (uint32_t k = 0; k < p->stages; k++) {
@@ -246,8 +244,7 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 			s->env.run_seed = env->run_seed;
 			s->env.base_rtt_ns = p->base_rtt_ns;
 			s->env.mtu_bytes = env->mtu_bytes;
-			s->env.hosts = env->hosts;
-			s->env.headers = &p->headers;
+			s->env.owner = &p->owner;
 			p->reads_headers |= s->ops->headers != NULL && s->ops->headers(s->state);
 			s->env.copies = &p->copies;
 			s->env.copy_bit = copy_bit;
@@ -359,9 +356,8 @@ void path_streams(struct path *p, struct tel *packets, struct tel *arrivals) {
 		p->stage[k].env.tel_packets = packets;
 }
 
-void path_copies(struct path *p, stage_copy_fn *copy, void *ctx) {
-	p->copies.copy = copy;
-	p->copies.ctx = ctx;
+void path_owner(struct path *p, const struct pkt_owner *owner) {
+	p->owner = *owner;
 }
 
 void path_tap(struct path *p, struct path_tap *tap) {

@@ -107,15 +107,6 @@ struct pkt_headers {
 		uint32_t start, end; // sequence numbers, end exclusive
 	} sack[PKT_SACKS];
 };
-typedef struct pkt_headers pkt_headers_fn(void *ctx, const struct pkt *p);
-struct pkt_reader {
-	pkt_headers_fn *read; // NULL: there are no headers
-	void *ctx;
-};
-
-static inline struct pkt_headers pkt_headers(const struct pkt_reader *r, const struct pkt *p) {
-	return r != NULL && r->read != NULL ? r->read(r->ctx, p) : (struct pkt_headers){0};
-}
 
 // Number of packets and the sum of their sizes.
 struct pkt_count {
@@ -186,6 +177,30 @@ static inline void pkt_list_join(struct pkt_list *to, struct pkt_list *from) {
 	to->count += from->count;
 	to->bytes += from->bytes;
 	*from = (struct pkt_list){0};
+}
+
+// Who has the memory and the bytes of packets. Paths, stages and disciplines ask it for what they
+// cannot do with a struct pkt alone. Each program has one; any function may be NULL.
+struct pkt_owner {
+	// A packet like p, on the same way; NULL: there is no memory for one.
+	struct pkt *(*copy)(void *ctx, const struct pkt *p);
+	// Takes back packets that were dropped. NULL: their memory is not managed.
+	void (*free)(void *ctx, struct pkt_list *drops);
+	// Numbers of the packet's hosts, of 16 bits: the source's in the upper half, the
+	// destination's in the lower one. NULL: its flow group stands for both.
+	uint32_t (*hosts)(void *ctx, const struct pkt *p);
+	struct pkt_headers (*headers)(void *ctx, const struct pkt *p); // NULL: there are none
+	void *ctx;
+};
+
+// `o` may be NULL.
+static inline uint32_t pkt_hosts(const struct pkt_owner *o, const struct pkt *p) {
+	return o != NULL && o->hosts != NULL ? o->hosts(o->ctx, p)
+					     : p->delay_class * UINT32_C(0x10001);
+}
+
+static inline struct pkt_headers pkt_headers(const struct pkt_owner *o, const struct pkt *p) {
+	return o != NULL && o->headers != NULL ? o->headers(o->ctx, p) : (struct pkt_headers){0};
 }
 
 // Puts p on the caller's list of drops with its reason.

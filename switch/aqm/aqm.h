@@ -18,14 +18,6 @@
 
 struct wire;
 
-// Numbers of a packet's hosts, of 16 bits: the source's in the upper half, the destination's in the
-// lower one. Its owner finds them, when the packet arrives, in what it has besides the struct pkt.
-typedef uint32_t aqm_hosts_fn(const struct pkt *p);
-
-static inline uint32_t aqm_hosts(aqm_hosts_fn *hosts, const struct pkt *p) {
-	return hosts != NULL ? hosts(p) : p->delay_class * UINT32_C(0x10001);
-}
-
 // A discipline's environment.
 struct aqm_env {
 	uint64_t
@@ -34,8 +26,7 @@ struct aqm_env {
 	uint32_t overhead_bytes; // per frame on the link
 	uint32_t mtu_bytes; // largest frame with FCS
 	uint64_t seed; // hash(run seed, path, stage)
-	aqm_hosts_fn *hosts; // NULL: a packet's flow group stands for both its hosts
-	const struct pkt_reader *headers; // of packets; NULL: there are none
+	const struct pkt_owner *owner; // of packets; NULL: it is asked for nothing
 };
 
 struct backlog {
@@ -78,7 +69,7 @@ struct aqm_ops {
 	// Internal values for plots, zero before the call, recorded once per interval
 	// (TEL_EV_OBSERVED); may be NULL.
 	void (*observe)(const void *q, double out[AQM_OBSERVED]);
-	// Whether it reads packets' headers (env->headers), once its parameters are known. NULL:
+	// Whether it reads packets' headers (pkt_headers), once its parameters are known. NULL:
 	// no.
 	bool (*headers)(const void *q);
 	// True once a packet's fate depended on a draw or on the seed. NULL: on none.

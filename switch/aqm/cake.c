@@ -24,7 +24,7 @@
 //	dual-srchost    equal shares for the sources, and for the flows of each; dual-dsthost: for destinations
 //	triple          a flow's share is that of the busier of its two hosts: 1 / max(load of both)
 //
-// Hosts: a packet's owner knows them (aqm_env.hosts). Live they are hashes of the IPv4 addresses.
+// Hosts: a packet's owner knows them (pkt_hosts). Live they are hashes of the IPv4 addresses.
 // Flows of weir-sender share addresses: a group of them is a host, as source and as destination.
 //
 // The hash (section III.C): eight queues in succession are a set. A flow joins the queue it has,
@@ -118,8 +118,7 @@ static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
 		return err_set(err, -EINVAL, "buckets: %llu is not a multiple of %u",
 			(unsigned long long)c->fq.buckets, CAKE_WAYS);
 	cobalt_law_init(&c->law, env, "cake");
-	c->hosts = env->hosts;
-	c->headers = env->headers;
+	c->owner = env->owner;
 	rc = flow_queues_init(&c->fq, sizeof(struct cobalt_state), env, err);
 	if (rc < 0)
 		return rc;
@@ -146,7 +145,7 @@ static inline uint32_t key_of(const struct cake *c, const struct pkt *p) {
 
 	if (likely(c->isolation == ISOLATE_FLOWS || cake_two_levels(c)))
 		return p->flow_id;
-	hosts = aqm_hosts(c->hosts, p);
+	hosts = pkt_hosts(c->owner, p);
 	if (c->isolation == ISOLATE_SRC)
 		return hosts >> 16;
 	return c->isolation == ISOLATE_DST ? hosts & 0xffff : hosts;
@@ -217,7 +216,7 @@ static inline void wake(struct cake *c, struct flow_queue *q, const struct pkt *
 
 	if (!cake_two_levels(c))
 		return;
-	hosts = aqm_hosts(c->hosts, p);
+	hosts = pkt_hosts(c->owner, p);
 	q->source = (uint16_t)(hosts >> 16);
 	q->destination = (uint16_t)hosts;
 	q->by_destination = cake_to_destination(c, q);
@@ -258,7 +257,7 @@ __attribute__((noinline)) static void shed(
 // p is the newest packet of the queue.
 __attribute__((noinline)) static void filter_acks(
 	struct cake *c, struct flow_queue *q, const struct pkt *p, struct pkt_list *drops) {
-	struct pkt_headers newest = pkt_headers(c->headers, p);
+	struct pkt_headers newest = pkt_headers(c->owner, p);
 	struct backlog backlog = flow_queue_backlog(q);
 	struct pkt *oldest = NULL, *before_oldest = NULL, *before = NULL;
 	uint32_t redundant = 0, enough = c->ack_filter == ACK_FILTER_AGGRESSIVE ? 1 : 2;
@@ -270,7 +269,7 @@ __attribute__((noinline)) static void filter_acks(
 
 		if (i->flow_id != p->flow_id)
 			continue;
-		h = pkt_headers(c->headers, i);
+		h = pkt_headers(c->owner, i);
 		if (!ack_filter_alike(&newest, &h))
 			redundant = 0;
 		else if (ack_filter_covers(&newest, &h) && redundant++ == 0) {

@@ -66,8 +66,7 @@ struct cake {
 	uint64_t memory_limit; // bytes; 0: as Linux's
 
 	uint64_t held_bytes; // memory of the packets inside, as Linux counts it
-	aqm_hosts_fn *hosts;
-	const struct pkt_reader *headers;
+	const struct pkt_owner *owner;
 	struct cake_set *set;
 	struct cake_host *host; // sources, then destinations; one, if hosts do not matter
 	struct cake_chain busy; // hosts with queues

@@ -50,7 +50,7 @@ struct dualpi2 {
 	double classic_share;
 	int scheduler, classify;
 	uint64_t l4s_dscp; // 0: none
-	const struct pkt_reader *headers;
+	const struct pkt_owner *owner;
 
 	struct aqm_limit max;
 	bool sojourn; // the threshold is a time
@@ -98,7 +98,7 @@ static int dualpi2_init(void *self, const struct aqm_env *env, struct err *err) 
 	if (d->law.update_ns > 0 && d->law.update_ns < UPDATE_MIN_NS)
 		return err_set(err, -EINVAL, "update: %llu ns is less than 1us",
 			(unsigned long long)d->law.update_ns);
-	d->headers = env->headers;
+	d->owner = env->owner;
 	dualpi2_law_init(&d->law);
 	dualpi2_state_init(&d->law, &d->state, env->seed);
 	d->sojourn = d->threshold.kind == LIMIT_TIME;
@@ -146,7 +146,7 @@ static inline bool dualpi2_is_l4s(const struct dualpi2 *d, const struct pkt *p) 
 
 static inline bool dualpi2_joins_l4s(const struct dualpi2 *d, const struct pkt *p) {
 	return dualpi2_is_l4s(d, p)
-		|| (unlikely(d->l4s_dscp > 0) && pkt_headers(d->headers, p).dscp == d->l4s_dscp);
+		|| (unlikely(d->l4s_dscp > 0) && pkt_headers(d->owner, p).dscp == d->l4s_dscp);
 }
 
 static void dualpi2_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {

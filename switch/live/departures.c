@@ -150,8 +150,6 @@ static uint32_t collect_some(struct switch_lcore *s, struct switch_port *out, ui
 		}
 	}
 	out->inside -= n;
-	if (s->routes == NULL && out->path->drops.head != NULL)
-		switch_free_drops(s, out);
 	return n;
 }
 

@@ -44,10 +44,12 @@ static void assign_paths(struct switch_lcore *s, struct paths *paths) {
 				s->path[s->paths++] = &paths->path[i];
 		}
 	}
+	struct pkt_owner owner = switch_pkt_owner(s);
+
 	for (uint32_t i = 0; i < s->paths; i++) {
 		path_streams(s->path[i], &s->lcore.tel[TEL_STREAM_PACKETS],
 			&s->lcore.tel[TEL_STREAM_ARRIVALS]);
-		path_copies(s->path[i], switch_copy, s);
+		path_owner(s->path[i], &owner);
 	}
 }
 

@@ -13,22 +13,6 @@ static void drop(struct switch_lcore *s, struct rte_mbuf *m, enum drop_reason wh
 	rte_pktmbuf_free(m);
 }
 
-void switch_free_drops(struct switch_lcore *s, struct switch_port *out) {
-	struct pkt_list *drops = &out->path->drops;
-
-	out->inside -= drops->count;
-	for (struct pkt *p = drops->head, *next; p != NULL; p = next) {
-		next = p->next;
-		if (packet_metadata(p)->len > 0) {
-			arena_put(&s->small, &p, 1);
-		} else {
-			rte_pktmbuf_free(port_mbuf(p));
-			out->large--;
-		}
-	}
-	*drops = (struct pkt_list){0};
-}
-
 static bool is_tcp_or_udp(const struct wire_flow *f) {
 	return f->proto == WIRE_PROTO_TCP || f->proto == WIRE_PROTO_UDP;
 }
@@ -70,15 +54,14 @@ static void start_with(struct switch_lcore *s, const struct rte_mbuf *m) {
 
 // Pushes the batch of packets into the path.
 static void push(struct switch_lcore *s, struct switch_port *out) {
-	if (unlikely(s->routes != NULL)) {
-		switch_routes_push(s, out);
-		return;
-	}
-	path_push(out->path, out->batch, out->nb_batched);
-	out->inside += out->nb_batched;
+	uint32_t n = out->nb_batched;
+
+	out->inside += n;
 	out->nb_batched = 0;
-	if (out->path->drops.head != NULL)
-		switch_free_drops(s, out);
+	if (unlikely(s->routes != NULL))
+		switch_routes_push(s, out, n);
+	else
+		path_push(out->path, out->batch, n);
 }
 
 static inline bool is_small(const struct rte_mbuf *m) {
@@ -135,6 +118,7 @@ static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 	struct switch_lcore *s, struct switch_port *out, struct rte_mbuf *const *m, uint32_t n,
 	const bool small, struct port *from) {
 	size_t most = make_room(s, out, n, small);
+	uint8_t port = (uint8_t)out->egress.index;
 	struct pkt **batch = out->batch + out->nb_batched;
 	uint64_t flags = 0, bytes = 0, now_ns = s->lcore.now_ns;
 
@@ -153,6 +137,7 @@ static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 			packet_metadata(batch[i])->len = 0;
 		}
 		p = batch[i];
+		packet_metadata(p)->port = port;
 		p->arrival_ns = now_ns;
 		bytes += p->size_bytes = port_frame_bytes(len);
 		p->ecn = packet_metadata(p)->ecn = wire_ecn(frame, m[i]->data_len);

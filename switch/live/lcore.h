@@ -39,7 +39,7 @@
 struct packet_metadata {
 	uint8_t ecn; // as received: written back only if a queue changed it
 	uint8_t len; // of a small frame, which begins at `frame`; 0: it is in its mbuf
-	uint8_t port; // by which it leaves, while it is on its way to the lcore that owns that port, or on a route
+	uint8_t port; // by which it leaves, in the lcore that owns it
 	uint8_t route; // its group's (routes.c); 0: it has none
 	bool replayed; // from a capture; of packets whose flow matters
 	uint8_t frame[] __attribute__((aligned(8)));
@@ -173,15 +173,9 @@ static inline struct switch_lcore *switch_lcore(struct lcore *l) {
 static_assert(offsetof(struct switch_lcore, lcore) == 0, "the one is the other");
 
 extern const struct lcore_ops switch_lcore_ops;
-// Numbers of the hosts of a packet on its arrival (aqm_hosts_fn).
-uint32_t switch_hosts(const struct pkt *p);
-// Its headers, as received (pkt_headers_fn). ctx: NULL.
-struct pkt_headers switch_headers(void *ctx, const struct pkt *p);
-// Frees packets that the port's path dropped: it has counted them.
-void switch_free_drops(struct switch_lcore *s, struct switch_port *out);
-
-// A copy of a packet, for a stage, as far as its port has room (stage_copy_fn). ctx: the lcore.
-struct pkt *switch_copy(void *ctx, const struct path *path, const struct pkt *p);
+// owner.c. The owner of the lcore's packets. It reads hosts and headers as they were received, and
+// makes copies as far as the packet's port has room.
+struct pkt_owner switch_pkt_owner(struct switch_lcore *s);
 
 // inspect.c. Why a frame is dropped that is longer than a buffer or that wire_check finds not good.
 enum drop_reason switch_invalid(const struct rte_mbuf *m);
@@ -205,8 +199,8 @@ static inline uint8_t switch_route(
 
 	return s->routes != NULL && s->routes->first[route] != NULL ? (uint8_t)route : 0;
 }
-// Puts the port's batch into the first paths of their routes.
-void switch_routes_push(struct switch_lcore *s, struct switch_port *out);
+// Puts `n` packets of the port's batch into the first paths of their routes.
+void switch_routes_push(struct switch_lcore *s, struct switch_port *out, uint32_t n);
 // Moves packets that have left a path by now to the next one, or to their port.
 void switch_routes_pass(struct switch_lcore *s);
 

@@ -70,43 +70,20 @@ int switch_routes_init(struct switch_lcore *s, struct paths *paths, struct err *
 	return 0;
 }
 
-// Frees what a path has dropped: each packet counted for the port that it would have left by.
-static void free_drops(struct switch_lcore *s, struct path *path) {
-	struct pkt *p;
-
-	while ((p = pkt_list_pop(&path->drops)) != NULL) {
-		struct switch_port *out = &s->port[packet_metadata(p)->port];
-
-		out->inside--;
-		if (packet_metadata(p)->len > 0) {
-			arena_put(&s->small, &p, 1);
-		} else {
-			rte_pktmbuf_free(port_mbuf(p));
-			out->large--;
-		}
-	}
-}
-
 static void enter(struct switch_lcore *s, struct path *path, struct pkt *p) {
-	if (path == NULL) {
+	if (path == NULL)
 		pkt_list_push(&s->port[packet_metadata(p)->port].due, p);
-		return;
-	}
-	path_push(path, &p, 1);
-	if (path->drops.head != NULL)
-		free_drops(s, path);
+	else
+		path_push(path, &p, 1);
 }
 
-void switch_routes_push(struct switch_lcore *s, struct switch_port *out) {
-	out->inside += out->nb_batched;
-	for (uint32_t i = 0; i < out->nb_batched; i++) {
+void switch_routes_push(struct switch_lcore *s, struct switch_port *out, uint32_t n) {
+	for (uint32_t i = 0; i < n; i++) {
 		struct pkt *p = out->batch[i];
 		uint8_t route = packet_metadata(p)->route;
 
-		packet_metadata(p)->port = (uint8_t)out->egress.index;
 		enter(s, route > 0 ? s->routes->first[route] : out->path, p);
 	}
-	out->nb_batched = 0;
 }
 
 static void pass(struct switch_lcore *s, struct path *path) {
@@ -124,8 +101,6 @@ static void pass(struct switch_lcore *s, struct path *path) {
 			enter(s, r->next[route][path->index], pkts[i]);
 		}
 	} while (n == PASS_MAX);
-	if (path->drops.head != NULL)
-		free_drops(s, path);
 }
 
 void switch_routes_pass(struct switch_lcore *s) {

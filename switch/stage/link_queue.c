@@ -51,8 +51,7 @@ int link_begin(struct link *l, const struct stage_env *env, uint64_t rate_bps, u
 		.overhead_bytes = framing_overhead_bytes(&l->wire.framing, env->mtu_bytes),
 		.mtu_bytes = env->mtu_bytes,
 		.seed = rng_u64(&seed),
-		.hosts = env->hosts,
-		.headers = env->headers,
+		.owner = env->owner,
 	};
 	l->wire.env = env;
 	l->in_bursts = l->aqm->dequeue_burst != NULL && !l->wire.framing.padded;

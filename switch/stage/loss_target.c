@@ -47,7 +47,7 @@ static int target_init(void *self, const struct stage_env *env, struct err *err)
 static bool has_target(struct target *t, const struct pkt *p) {
 	if (p->flow_id != t->flow || t->state == TARGET_OVER || t->lost > t->retransmissions)
 		return false;
-	struct pkt_headers h = pkt_headers(t->pass.env->headers, p);
+	struct pkt_headers h = pkt_headers(t->pass.env->owner, p);
 	uint32_t first = h.seq + h.syn;
 
 	if (h.seq_count == 0 && !h.syn) // an ACK

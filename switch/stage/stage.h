@@ -37,14 +37,8 @@ struct path_tap {
 		enum tel_packet_event event, const struct pkt *p, uint64_t ts_ns);
 };
 
-// Makes a packet like p, as the owner of packets does it; NULL: there is no memory for one.
-typedef struct pkt *stage_copy_fn(void *ctx, const struct path *path, const struct pkt *p);
-
-// Copies that stages of a path make.
+// Copies that the stages of a path have made.
 struct stage_copies {
-	const struct path *path;
-	stage_copy_fn *copy; // NULL: there is never memory
-	void *ctx;
 	struct pkt_count made; // with those that there was no memory for
 	struct pkt_count *no_memory; // drops of the path
 };
@@ -62,8 +56,7 @@ struct stage_env {
 	// Delays of single flows (flow_delays.h); NULL: all of a group have the same.
 	const struct flow_delays *flow_delays;
 	uint64_t max_pkts; // packets a delay line must be able to hold
-	aqm_hosts_fn *hosts; // NULL: a packet's flow group stands for both its hosts
-	const struct pkt_reader *headers; // of its packets
+	const struct pkt_owner *owner; // of its packets
 	struct stage_copies *copies;
 	uint32_t copy_bit; // set in the number of a copy; differs between stages of a path
 	// Telemetry of links; NULL: off.
@@ -121,7 +114,7 @@ struct stage_ops {
 	bool (*random)(const void *st);
 	// Whether it reads packets' flow_id. NULL: no.
 	bool (*flows)(const void *st);
-	// Whether it reads packets' headers (env->headers). NULL: no.
+	// Whether it reads packets' headers (pkt_headers). NULL: no.
 	bool (*headers)(const void *st);
 	// Longest time a packet may stay; determines env->max_pkts. NULL: the stage has no such
 	// bound.

@@ -10,7 +10,8 @@ __attribute__((noinline)) void stage_trace(const struct stage_env *env, enum tel
 
 struct pkt *stage_copy(const struct stage_env *env, const struct pkt *p) {
 	struct stage_copies *c = env->copies;
-	struct pkt *copy = c->copy != NULL ? c->copy(c->ctx, c->path, p) : NULL;
+	const struct pkt_owner *o = env->owner;
+	struct pkt *copy = o != NULL && o->copy != NULL ? o->copy(o->ctx, p) : NULL;
 
 	pkt_count_add(&c->made, 1, p->size_bytes);
 	if (copy == NULL) {

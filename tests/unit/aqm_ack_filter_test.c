@@ -91,12 +91,12 @@ static struct pkt_headers headers(void *ctx, const struct pkt *p) {
 }
 
 static void open_filter(struct aqm_bench *b, const char *filter, struct pkt *pkts) {
-	static const struct pkt_reader reader = {.read = headers};
+	static const struct pkt_owner owner = {.headers = headers};
 	const struct aqm_env env = {.rate_bps = 1000000,
 		.base_rtt_ns = 100 * MS,
 		.mtu_bytes = MTU,
 		.seed = 1,
-		.headers = &reader};
+		.owner = &owner};
 	char params[200];
 
 	first = pkts;

@@ -23,9 +23,9 @@ static struct pkt_headers an_ack(void *ctx, const struct pkt *p) {
 }
 
 static void side_open(struct side *s, const char *name, const char *params) {
-	static const struct pkt_reader headers = {.read = an_ack};
+	static const struct pkt_owner owner = {.headers = an_ack};
 	static const struct aqm_env env = {
-		.rate_bps = 3700000000, .base_rtt_ns = MS, .mtu_bytes = MTU, .headers = &headers};
+		.rate_bps = 3700000000, .base_rtt_ns = MS, .mtu_bytes = MTU, .owner = &owner};
 
 	*s = (struct side){.pkts = pkts_new(PKTS, 0)};
 	ck_assert_msg(aqm_open(&s->b, name, params, &env) == 0, "%s", s->b.err.msg);

@@ -12,16 +12,18 @@ enum { NEW, BULK, HOSTS, COLLIDED }; // as observed
 // The flow's hosts are in its number: source, destination, and the flow between them, 8 bits each.
 #define FLOW(source, destination, n) ((uint32_t)((source) << 16 | (destination) << 8 | (n)))
 
-static uint32_t hosts_in_flow_id(const struct pkt *p) {
+static uint32_t hosts_in_flow_id(void *ctx, const struct pkt *p) {
 	return p->flow_id >> 16 << 16 | (p->flow_id >> 8 & 0xff);
 }
+
+static const struct pkt_owner owner = {.hosts = hosts_in_flow_id};
 
 static const struct aqm_env env = {
 	.rate_bps = 100000000,
 	.base_rtt_ns = 100 * MS,
 	.mtu_bytes = MTU,
 	.seed = 1,
-	.hosts = hosts_in_flow_id,
+	.owner = &owner,
 };
 
 static void open_cake(struct aqm_bench *b, const char *params) {
@@ -577,7 +579,7 @@ START_TEST(a_group_is_a_host) {
 	uint32_t from[2] = {0};
 	struct aqm_bench b;
 
-	groups.hosts = NULL;
+	groups.owner = NULL;
 	ck_assert_int_eq(aqm_open(&b, "cake", "{isolation: triple, " PATIENT "}", &groups), 0);
 	for (uint32_t i = 0; i < 400; i++) {
 		pkts[i].delay_class = i % 2;

@@ -396,12 +396,12 @@ END_TEST
 static struct pkt_headers headers(void *ctx, const struct pkt *p) {
 	return (struct pkt_headers){.dscp = (uint8_t)p->flow_id};
 }
-static const struct pkt_reader reader = {.read = headers};
+static const struct pkt_owner owner = {.headers = headers};
 
 static void open_by_dscp(struct aqm_bench *b, const char *params) {
 	struct aqm_env with = env;
 
-	with.headers = &reader;
+	with.owner = &owner;
 	ck_assert_msg(aqm_open(b, "dualpi2", params, &with) == 0, "%s", b->err.msg);
 }
 

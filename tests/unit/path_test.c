@@ -10,10 +10,14 @@ struct world {
 	struct err err;
 };
 
+// Packets that were dropped, until a test takes them.
+static struct pkt_list dropped;
+
 static int try_paths(struct world *w, const char *text, const struct paths_env *env) {
 	*w = (struct world){.ps = calloc(1, sizeof(*w->ps))};
 	w->config = config_parse("test.yaml", text, strlen(text), &w->err);
 	ck_assert_msg(w->config != NULL, "%s", w->err.msg);
+	dropped = (struct pkt_list){0};
 	return paths_init(w->ps, config_get(config_root(w->config), "paths"), env, &w->err);
 }
 
@@ -23,7 +27,11 @@ static void close_paths(struct world *w) {
 	config_free(w->config);
 }
 
-static const struct paths_env env = {.run_seed = 1, .mtu_bytes = MTU};
+static void keep(void *ctx, struct pkt_list *drops) {
+	pkt_list_join(&dropped, drops);
+}
+
+static const struct paths_env env = {.run_seed = 1, .mtu_bytes = MTU, .owner = {.free = keep}};
 
 static struct world open_paths(const char *text) {
 	struct world w;
@@ -176,7 +184,7 @@ static void collect(struct path *p, uint64_t now_ns, struct outcome *o) {
 		o->out_ns[o->outs] = pkt->arrival_ns;
 		o->out_id[o->outs++] = pkt->id;
 	}
-	for (struct pkt *pkt; (pkt = pkt_list_pop(&p->drops)) != NULL; o->drops++)
+	for (struct pkt *pkt; (pkt = pkt_list_pop(&dropped)) != NULL; o->drops++)
 		o->drop_reason[pkt->id] = pkt->drop_reason;
 }
 
@@ -380,7 +388,7 @@ static const char recorded[] =
 	" forward: [{loss: {rate: 30%}}, {link: {rate: 8Gbit, queue: {fifo: {limit: 4pkt}}}},"
 	" {delay: {delay: 1ms}}]}";
 
-static uint32_t hosts_of_flow(const struct pkt *p) {
+static uint32_t hosts_of_flow(void *ctx, const struct pkt *p) {
 	return p->flow_id << 16 | 9;
 }
 
@@ -397,7 +405,7 @@ START_TEST(hosts_are_those_of_the_owner) {
 		struct pkt *pkts = pkts_new(6, 1000), *out[6];
 		struct world w;
 
-		owned.hosts = known > 0 ? hosts_of_flow : NULL;
+		owned.owner.hosts = known > 0 ? hosts_of_flow : NULL;
 		ck_assert_int_eq(try_paths(&w, text, &owned), 0);
 		for (uint32_t i = 0; i < 6; i++) {
 			pkts[i].flow_id = i / 5; // the last one's owner knows another source
@@ -744,7 +752,7 @@ static uint64_t lost_of(const char *stages) {
 	for (uint32_t i = 0; i < 64; i++)
 		put(p, &pkts[i], i * MS);
 	path_serve(p, NS_PER_S);
-	for (struct pkt *d; (d = pkt_list_pop(&p->drops)) != NULL;)
+	for (struct pkt *d; (d = pkt_list_pop(&dropped)) != NULL;)
 		lost |= UINT64_C(1) << (d - pkts);
 	close_paths(&w);
 	free(pkts);

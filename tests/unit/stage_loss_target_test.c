@@ -6,7 +6,7 @@ static struct pkt_headers next; // of the packet that is put
 static struct pkt_headers headers(void *ctx, const struct pkt *p) {
 	return next;
 }
-static const struct pkt_reader reader = {.read = headers};
+static const struct pkt_owner owner = {.headers = headers};
 
 static bool lost(struct stage_bench *b, uint32_t flow, struct pkt_headers h) {
 	static uint64_t now_ns;
@@ -30,7 +30,7 @@ static bool lost(struct stage_bench *b, uint32_t flow, struct pkt_headers h) {
 #define DATA(n, size) ((struct pkt_headers){.seq = (n), .seq_count = (size)})
 
 START_TEST(the_byte_and_its_first_retransmissions) {
-	struct stage_bench b = {.env = {.headers = &reader}};
+	struct stage_bench b = {.owner = owner};
 
 	ck_assert_int_eq(
 		stage_open(&b, "{loss_target: {flow: 3, byte: 2000, retransmissions: 2}}"), 0);
@@ -55,7 +55,7 @@ START_TEST(the_byte_and_its_first_retransmissions) {
 END_TEST
 
 START_TEST(the_first_connection_only) {
-	struct stage_bench b = {.env = {.headers = &reader}};
+	struct stage_bench b = {.owner = owner};
 
 	ck_assert_int_eq(
 		stage_open(&b, "{loss_target: {flow: 0, byte: 0, retransmissions: 5}}"), 0);
@@ -69,7 +69,7 @@ START_TEST(the_first_connection_only) {
 END_TEST
 
 START_TEST(a_connection_that_is_older) {
-	struct stage_bench b = {.env = {.headers = &reader}};
+	struct stage_bench b = {.owner = owner};
 
 	ck_assert_int_eq(stage_open(&b, "{loss_target: {flow: 0, byte: 100}}"), 0);
 	ck_assert(!lost(&b, 0, DATA(10, 0)));

@@ -89,6 +89,7 @@ struct stage_bench {
 	struct pkt_list drops;
 	struct err err;
 	uint64_t in_pkts, in_bytes, out_pkts, out_bytes;
+	struct pkt_owner owner; // given: what it has besides copies
 	struct stage_copies copies; // that it made; they live until stage_close
 	struct pkt_count no_memory;
 	struct stage_made {
@@ -100,7 +101,7 @@ struct stage_bench {
 
 #define COPY_BIT (UINT32_C(1) << 31)
 
-static inline struct pkt *stage_make(void *ctx, const struct path *path, const struct pkt *p) {
+static inline struct pkt *stage_make(void *ctx, const struct pkt *p) {
 	struct stage_bench *b = ctx;
 	struct stage_made *m = calloc(1, sizeof(*m));
 
@@ -121,7 +122,10 @@ static inline int stage_open(struct stage_bench *b, const char *text) {
 
 	b->env.name = b->env.name != NULL ? b->env.name : "forward.test";
 	b->env.mtu_bytes = MTU;
-	b->copies = (struct stage_copies){.copy = stage_make, .ctx = b, .no_memory = &b->no_memory};
+	b->owner.copy = stage_make;
+	b->owner.ctx = b;
+	b->env.owner = &b->owner;
+	b->copies = (struct stage_copies){.no_memory = &b->no_memory};
 	b->env.copies = &b->copies;
 	b->env.copy_bit = COPY_BIT;
 	b->env.max_pkts = b->env.max_pkts > 0 ? b->env.max_pkts : 1u << 24;

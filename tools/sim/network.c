@@ -140,8 +140,6 @@ __attribute__((noinline)) void sim_network_enter(struct sim *s, struct path *p) 
 	do {
 		n = sim_network_take(s, route_node(p), pkts, SIM_BURST);
 		path_push(p, pkts, n);
-		if (p->drops.head != NULL)
-			sim_free_drops(s, p);
 	} while (n == SIM_BURST);
 }
 
@@ -160,6 +158,4 @@ __attribute__((noinline)) void sim_network_leave(struct sim *s, struct path *p, 
 			network->passed += to >= NODE_PATHS;
 		}
 	} while (n == SIM_BURST);
-	if (p->drops.head != NULL)
-		sim_free_drops(s, p);
 }

@@ -99,14 +99,14 @@ static void packet_put(struct offline *o, struct pkt *p) {
 	pkt_list_push(&o->free[held(p)->order], p);
 }
 
-static void free_drops(struct offline *o, struct path *path) {
+static void free_packets(void *ctx, struct pkt_list *drops) {
 	struct pkt *p;
 
-	while ((p = pkt_list_pop(&path->drops)) != NULL)
-		packet_put(o, p);
+	while ((p = pkt_list_pop(drops)) != NULL)
+		packet_put(ctx, p);
 }
 
-static struct pkt *copy_packet(void *ctx, const struct path *path, const struct pkt *p) {
+static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
 	struct offline *o = ctx;
 	struct pkt *copy = packet_get(o, held(p)->captured);
 
@@ -134,7 +134,7 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 	return h->captured;
 }
 
-static uint32_t hosts(const struct pkt *p) {
+static uint32_t hosts(void *ctx, const struct pkt *p) {
 	return held(p)->hosts;
 }
 
@@ -147,18 +147,15 @@ static int network_init(struct offline *o, struct err *err) {
 	struct paths_env env = {
 		.run_seed = o->run->seed,
 		.mtu_bytes = PLAN_MTU_BYTES,
-		.hosts = hosts,
-		.headers = {.read = headers},
+		.owner = {copy_packet, free_packets, hosts, headers, o},
 		.tel_packets = &o->tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &o->tel[TEL_STREAM_ARRIVALS],
 		.tel_run = &o->run->tel,
 	};
 	int rc = paths_init(&o->paths, config_get(root, "paths"), &env, err);
 
-	for (uint32_t i = 0; rc == 0 && i < o->paths.count; i++) {
-		path_copies(&o->paths.path[i], copy_packet, o);
+	for (uint32_t i = 0; rc == 0 && i < o->paths.count; i++)
 		o->reads_headers |= o->paths.path[i].reads_headers;
-	}
 	if (rc == 0)
 		rc = schedule_init(&o->schedule, config_get(root, "schedule"), &o->paths, err);
 	return rc;
@@ -224,7 +221,6 @@ static void take(struct offline *o, struct path *path, uint64_t now_ns) {
 			packet_put(o, pkts[i]);
 		}
 	} while (n == BURST);
-	free_drops(o, path);
 }
 
 // The present frame as a packet, if it can be one and there is memory for it.
@@ -298,10 +294,8 @@ static void end_interval(struct offline *o) {
 static void at_boundary(struct offline *o) {
 	uint64_t now_ns = o->now_ns;
 
-	for (uint32_t i = 0; i < o->paths.count; i++) {
+	for (uint32_t i = 0; i < o->paths.count; i++)
 		path_serve(&o->paths.path[i], now_ns);
-		free_drops(o, &o->paths.path[i]);
-	}
 	capture_flush(o->capture, now_ns);
 	if (now_ns == o->next_interval_ns) {
 		end_interval(o);
@@ -365,10 +359,8 @@ int offline_close(struct offline *o, struct err *err) {
 	int rc = 0;
 
 	end_interval(o);
-	for (uint32_t i = 0; i < o->paths.count; i++) {
+	for (uint32_t i = 0; i < o->paths.count; i++)
 		path_end(&o->paths.path[i], o->now_ns);
-		free_drops(o, &o->paths.path[i]);
-	}
 	rc = capture_close(o->capture, err);
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
 		struct err one;

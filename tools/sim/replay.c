@@ -78,7 +78,7 @@ static struct replay_pkt *recorded(struct pkt *p) {
 	return (struct replay_pkt *)(void *)p;
 }
 
-static uint32_t hosts(const struct pkt *p) {
+static uint32_t hosts(void *ctx, const struct pkt *p) {
 	return ((const struct replay_pkt *)(const void *)p)->hosts;
 }
 
@@ -92,12 +92,18 @@ static struct pkt *packet_get(struct replay *r) {
 	return p != NULL ? p : r->fresh < r->packets_max ? &r->base[r->fresh++].pkt : NULL;
 }
 
-static struct pkt *copy_packet(void *ctx, const struct path *path, const struct pkt *p) {
+static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
 	struct pkt *copy = packet_get(ctx);
 
 	if (copy != NULL)
 		*recorded(copy) = *(const struct replay_pkt *)(const void *)p;
 	return copy;
+}
+
+static void free_packets(void *ctx, struct pkt_list *drops) {
+	struct replay *r = ctx;
+
+	pkt_list_join(&r->free, drops);
 }
 
 // Makes the paths as the recording program did.
@@ -114,8 +120,7 @@ static int make_paths(struct replay *r, struct err *err) {
 		.group_route = r->plan.group_route,
 		.flows = flows,
 		.groups = r->plan.groups,
-		.hosts = hosts,
-		.headers = {.read = headers},
+		.owner = {copy_packet, free_packets, hosts, headers, r},
 		.tel_packets = &r->packets,
 		.tel_run = &r->run->tel,
 	};
@@ -158,11 +163,9 @@ int replay_init(struct replay *r, struct run *run, const char *file, struct err 
 	if (rc == 0 && r->records > 0) {
 		uint64_t copies = 1;
 
-		for (uint32_t i = 0; i < r->paths.count; i++) {
+		for (uint32_t i = 0; i < r->paths.count; i++)
 			copies = max_u64(
 				copies, path_capacity(&r->paths.path[i], PLAN_MTU_BYTES).copies);
-			path_copies(&r->paths.path[i], copy_packet, r);
-		}
 		r->packets_max = copies * r->records;
 		r->base = mem_map(r->packets_max * sizeof(struct replay_pkt));
 		if (r->base == NULL)
@@ -179,13 +182,6 @@ int replay_open(struct replay *r, struct err *err) {
 	return tel_open(&r->packets, TEL_STREAM_PACKETS, &r->run->tel, "", RING_RECORDS, NULL, err);
 }
 
-static void free_drops(struct replay *r, struct path *p) {
-	struct pkt *pkt;
-
-	while ((pkt = pkt_list_pop(&p->drops)) != NULL)
-		pkt_list_push(&r->free, pkt);
-}
-
 // Takes the packets that have left the path by now_ns.
 static void take(struct replay *r, struct path *p, uint64_t now_ns) {
 	struct pkt *pkts[BURST];
@@ -199,7 +195,6 @@ static void take(struct replay *r, struct path *p, uint64_t now_ns) {
 			pkt_list_push(&r->free, pkts[i]);
 		}
 	} while (n == BURST);
-	free_drops(r, p);
 }
 
 static int bad_record(
@@ -310,7 +305,6 @@ static int step(struct replay *r, const struct tel_arrivals *a, struct err *err)
 	default:
 		return bad_record(r, a, "neither a packet nor a change", err);
 	}
-	free_drops(r, p);
 	return 1;
 }
 

@@ -9,7 +9,6 @@
 #include "common/net/clear.h"
 #include "common/net/corrupt.h"
 #include "common/net/flow_addr.h"
-#include "common/net/headers.h"
 #include "common/net/wire.h"
 
 #include <errno.h>
@@ -172,19 +171,6 @@ static int delays_stay(const struct schedule *schedule, struct err *err) {
 	return 0;
 }
 
-static struct pkt_headers sim_headers(void *ctx, const struct pkt *p) {
-	const struct seg *seg = pkt_seg_const(p);
-	const struct sim *s = ctx;
-
-	struct pkt_headers h = {.seq = seg->seq,
-		.seq_count = (uint16_t)(seg->len + ((seg->flags & SEG_FIN) != 0)),
-		.syn = (seg->flags & SEG_SYN) != 0,
-		.dscp = (uint8_t)s->groups.group[p->delay_class].dscp};
-
-	headers_of_ack(&h, seg);
-	return h;
-}
-
 static int paths_read(struct sim *s, struct err *err) {
 	struct config_node *root = config_root(s->run->config), *node = config_get(root, "paths");
 	struct flows flows;
@@ -197,7 +183,7 @@ static int paths_read(struct sim *s, struct err *err) {
 		.flows = config_get(root, "flows"),
 		.groups = s->groups.count,
 		.groups_only = true,
-		.headers = {.read = sim_headers, .ctx = s},
+		.owner = sim_owner(s),
 		.no_source = "a run has either flows or captures as its traffic",
 		.tel_packets = &s->tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &s->tel[TEL_STREAM_ARRIVALS],
@@ -211,8 +197,6 @@ static int paths_read(struct sim *s, struct err *err) {
 		rc = routes_check(&s->paths, node, err);
 	if (rc < 0)
 		return rc;
-	for (uint32_t i = 0; i < s->paths.count; i++)
-		path_copies(&s->paths.path[i], sim_copy, s);
 	sim_network_init(s);
 	rc = schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);
 	return rc < 0 ? rc : delays_stay(&s->schedule, err);

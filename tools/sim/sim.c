@@ -4,6 +4,7 @@
 
 #include "common/base/likely.h"
 #include "common/net/clear.h"
+#include "common/net/headers.h"
 #include "common/net/wire.h"
 
 #include <assert.h>
@@ -40,7 +41,7 @@ static inline void pool_put(struct sim *s, struct pkt *pkt) {
 	p->free[p->frees++] = pkt;
 }
 
-struct pkt *sim_copy(void *ctx, const struct path *path, const struct pkt *p) {
+static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
 	struct sim *s = ctx;
 	struct sim_pool *pool = &s->pool[p->pool];
 	struct pkt *copy = pool_get(pool, p->pool);
@@ -54,15 +55,34 @@ struct pkt *sim_copy(void *ctx, const struct path *path, const struct pkt *p) {
 	return copy;
 }
 
-void sim_free_drops(struct sim *s, struct path *path) {
+static void free_packets(void *ctx, struct pkt_list *drops) {
+	struct sim *s = ctx;
 	struct pkt *pkt;
 
-	while ((pkt = pkt_list_pop(&path->drops)) != NULL) {
+	while ((pkt = pkt_list_pop(drops)) != NULL) {
 		if (pkt_seg(pkt)->len > 0)
 			host_dropped(&s->sender, pkt->flow_id);
 		pool_put(s, pkt);
 		s->inside--;
 	}
+}
+
+static struct pkt_headers headers(void *ctx, const struct pkt *p) {
+	const struct seg *seg = pkt_seg_const(p);
+	const struct sim *s = ctx;
+
+	struct pkt_headers h = {.seq = seg->seq,
+		.seq_count = (uint16_t)(seg->len + ((seg->flags & SEG_FIN) != 0)),
+		.syn = (seg->flags & SEG_SYN) != 0,
+		.dscp = (uint8_t)s->groups.group[p->delay_class].dscp};
+
+	headers_of_ack(&h, seg);
+	return h;
+}
+
+struct pkt_owner sim_owner(struct sim *s) {
+	return (struct pkt_owner){
+		.copy = copy_packet, .free = free_packets, .headers = headers, .ctx = s};
 }
 
 __attribute__((noinline)) static void flush(struct sim *s, enum sim_pool_kind direction) {
@@ -75,8 +95,6 @@ __attribute__((noinline)) static void flush(struct sim *s, enum sim_pool_kind di
 	} else {
 		path_push(path, b->pkt, b->count);
 		b->count = 0;
-		if (path->drops.head != NULL)
-			sim_free_drops(s, path);
 	}
 	if (s->inside > s->inside_max)
 		s->inside_max = s->inside;
@@ -238,8 +256,6 @@ static inline __attribute__((always_inline)) void feed(
 		}
 		s->inside -= n;
 	} while (n == BATCH);
-	if (from != NULL && from->drops.head != NULL)
-		sim_free_drops(s, from);
 	host_run(h, last_ns);
 	if (s->side[to_sender ? FLOWS_FORWARD : FLOWS_REVERSE].burst.count > 0)
 		flush(s, to_sender ? POOL_FORWARD : POOL_REVERSE);
@@ -302,10 +318,8 @@ static void end_interval(struct sim *s) {
 static void at_boundary(struct sim *s) {
 	uint64_t now_ns = s->now_ns;
 
-	for (uint32_t i = 0; i < s->paths.count; i++) {
+	for (uint32_t i = 0; i < s->paths.count; i++)
 		path_serve(&s->paths.path[i], now_ns);
-		sim_free_drops(s, &s->paths.path[i]);
-	}
 	capture_flush(s->capture, now_ns);
 	if (now_ns == s->next_interval_ns) {
 		end_interval(s);

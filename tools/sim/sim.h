@@ -147,8 +147,6 @@ uint32_t sim_network_take(struct sim *s, uint32_t node, struct pkt **pkts, uint3
 void sim_network_enter(struct sim *s, struct path *p);
 // Takes off a path what leaves it by last_ns, for the components behind it.
 void sim_network_leave(struct sim *s, struct path *p, uint64_t last_ns);
-// Frees what a path has dropped.
-void sim_free_drops(struct sim *s, struct path *p);
 
 // sim.c, for guests: packets from and to their pools, and in order of time into what comes first
 // for a direction.
@@ -160,7 +158,8 @@ void sim_flush(struct sim *s, enum flows_direction d);
 int sim_pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err);
 capture_frame_fn sim_frame; // ctx: the sim, or NULL: of groups without DSCP
 
-// sim.c, for stages: a packet from the pool of the one that it is a copy of. ctx: the sim
-stage_copy_fn sim_copy;
+// sim.c: the owner of all packets. A copy comes from the pool of its original; a flow is told of
+// its data that was dropped.
+struct pkt_owner sim_owner(struct sim *s);
 // sim.c: the hosts' output callbacks, which put segments into the paths.
 host_output sim_sender_output, sim_receiver_output;

@@ -47,8 +47,6 @@ static void collect(struct guests *gs, enum flows_direction side, uint64_t last_
 		}
 		s->inside -= n;
 	} while (n == BATCH);
-	if (from != NULL && from->drops.head != NULL)
-		sim_free_drops(s, from);
 }
 
 void guests_emit(struct guests *gs, enum flows_direction side, uint64_t until_ns) {

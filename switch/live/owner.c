@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stages ask the owner of packets for: numbers of their hosts, their headers, copies of them.
+// The owner of a live lcore's packets: small ones are in its arena, others in their mbufs. Of each
+// kind the port by which they leave has a quota.
 #include "switch/live/lcore.h"
 
 #include "common/net/flow_addr.h"
@@ -8,12 +9,12 @@
 
 #include <string.h>
 
-uint32_t switch_hosts(const struct pkt *p) {
+static uint32_t hosts(void *ctx, const struct pkt *p) {
 	const struct packet_metadata *m = (const void *)p->user;
 	struct wire_flow f;
 
 	if (!m->replayed && (p->flow_id & FLOW_ADDR_HASHED) == 0) // weir-sender's
-		return aqm_hosts(NULL, p);
+		return pkt_hosts(NULL, p);
 	if (m->len > 0)
 		wire_read_flow(m->frame, m->len, &f);
 	else
@@ -22,7 +23,7 @@ uint32_t switch_hosts(const struct pkt *p) {
 	return flow_addr_hosts(f.src, f.dst);
 }
 
-struct pkt_headers switch_headers(void *ctx, const struct pkt *p) {
+static struct pkt_headers headers(void *ctx, const struct pkt *p) {
 	const struct packet_metadata *m = (const void *)p->user;
 
 	if (m->len > 0)
@@ -31,22 +32,10 @@ struct pkt_headers switch_headers(void *ctx, const struct pkt *p) {
 		port_mbuf_const(p)->data_len);
 }
 
-// The port that a packet leaves by whose path this is.
-static struct switch_port *exit_of(
-	struct switch_lcore *s, const struct path *path, const struct pkt *p) {
-	uint32_t i = 0;
-
-	if (s->routes != NULL)
-		return &s->port[((const struct packet_metadata *)(const void *)p->user)->port];
-	while (s->port[i].path != path)
-		i++;
-	return &s->port[i];
-}
-
-struct pkt *switch_copy(void *ctx, const struct path *path, const struct pkt *p) {
+static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
 	const struct packet_metadata *m = (const void *)p->user;
 	struct switch_lcore *s = ctx;
-	struct switch_port *out = exit_of(s, path, p);
+	struct switch_port *out = &s->port[m->port];
 	struct pkt *copy = NULL;
 
 	// Packets on their way into the path have their part of the quota already.
@@ -70,4 +59,25 @@ struct pkt *switch_copy(void *ctx, const struct path *path, const struct pkt *p)
 	}
 	out->inside++;
 	return copy;
+}
+
+static void free_packets(void *ctx, struct pkt_list *drops) {
+	struct switch_lcore *s = ctx;
+
+	for (struct pkt *p = drops->head, *next; p != NULL; p = next) {
+		struct switch_port *out = &s->port[packet_metadata(p)->port];
+
+		next = p->next;
+		out->inside--;
+		if (packet_metadata(p)->len > 0) {
+			arena_put(&s->small, &p, 1);
+		} else {
+			rte_pktmbuf_free(port_mbuf(p));
+			out->large--;
+		}
+	}
+}
+
+struct pkt_owner switch_pkt_owner(struct switch_lcore *s) {
+	return (struct pkt_owner){copy_packet, free_packets, hosts, headers, s};
 }
