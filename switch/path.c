@@ -129,7 +129,7 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 		p->tap->arrived(p->tap, p, pkts, n);
 	// What leaves a link before these come goes straight to the next stage; it is idle until
 	// then.
-	if (p->stages > 1 && first->ops->serve != NULL) {
+	if (p->stages > 1 && first->ops->figures != NULL) {
 		stage_advance(p, 0, pkts[0]->arrival_ns);
 		if (p->stages == 2)
 			p->idle_ns = pkts[0]->arrival_ns + first->after_ns;
@@ -178,8 +178,8 @@ void path_serve(struct path *p, uint64_t now_ns) {
 	for (uint32_t i = 0; i + 1 < p->stages; i++)
 		stage_advance(p, i, now_ns);
 	for (uint32_t i = 0; i < p->stages; i++) {
-		if (p->stage[i].ops->serve != NULL)
-			p->stage[i].ops->serve(p->stage[i].state, now_ns, &p->drops);
+		if (path_is_link(&p->stage[i]))
+			p->stage[i].ops->figures->serve(p->stage[i].state, now_ns, &p->drops);
 	}
 	if (p->drops.head != NULL)
 		path_count_drops(p);

@@ -38,7 +38,7 @@ static inline bool path_is_link(const struct path_stage *s) {
 
 // A delay and nothing else: a link may have one behind its wire, but is served in its own time.
 static inline bool path_is_delay(const struct path_stage *s) {
-	return s->ops->min_delay_ns != NULL && !path_is_link(s);
+	return s->ops->delay != NULL && !path_is_link(s);
 }
 
 // `group` of an event record about this stage: the index of its link, or UINT16_MAX.

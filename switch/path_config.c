@@ -72,7 +72,7 @@ static int stage_name(
 	return 0;
 }
 
-static const struct param stage_also[] = {
+static const struct param path_also[] = {
 	{"name", "",
 		"in overrides, schedules and results; default: its type, a second link is link2",
 		UNIT_NONE, PARAM_SCALAR},
@@ -81,11 +81,13 @@ static const struct param stage_also[] = {
 
 // Keys of a stage that its table does not have: those it reads itself, and the name.
 static int stage_params(struct path_stage *s, struct config_node *params, struct err *err) {
-	struct param also[STAGE_ALSO_MAX + 2] = {stage_also[0]};
+	struct param also[STAGE_ALSO_MAX + 2] = {path_also[0]};
 
-	for (size_t i = 0; s->ops->also != NULL && s->ops->also[i].name != NULL; i++) {
+	const struct param *own = stage_also(s->ops);
+
+	for (size_t i = 0; own != NULL && own[i].name != NULL; i++) {
 		assert(i < STAGE_ALSO_MAX);
-		also[1 + i] = s->ops->also[i];
+		also[1 + i] = own[i];
 	}
 	return config_params(params, s->name, s->ops->params, also, s->state, err);
 }
@@ -113,8 +115,8 @@ static int stage_read(struct path *p, struct config_node *node, struct err *err)
 		return err_set(err, -ENOMEM, "%s: no memory", s->name);
 	p->stages++;
 	rc = stage_params(s, params, err);
-	if (rc == 0 && s->ops->configure != NULL)
-		rc = s->ops->configure(s->state, params, err);
+	if (rc == 0 && s->ops->config != NULL && s->ops->config->configure != NULL)
+		rc = s->ops->config->configure(s->state, params, err);
 	return rc;
 }
 
@@ -171,25 +173,26 @@ void path_derive(struct path *p) {
 
 		s->after_ns = after_ns;
 		tail = tail && path_is_delay(s);
-		if (s->ops->min_delay_ns != NULL)
-			after_ns += s->ops->min_delay_ns(s->state);
+		if (s->ops->delay != NULL)
+			after_ns += s->ops->delay->min_ns(s->state);
 		if (tail)
 			p->tail_ns = after_ns;
 	}
 	for (uint32_t i = 0; i < p->stages; i++) {
 		struct path_stage *s = &p->stage[i];
 
-		copies <<= s->ops->copies;
-		if (s->ops->rate_bps != NULL) {
+		copies <<= stage_copies_packets(s->ops);
+		if (s->ops->capacity != NULL) {
 			copies = 1;
-			rate_bps = s->ops->rate_bps(s->state);
+			rate_bps = s->ops->capacity->rate_bps(s->state);
 			slowest_bps = min_u64(slowest_bps, rate_bps);
 		}
-		if (s->ops->max_delay_ns == NULL)
+		if (s->ops->delay == NULL)
 			continue;
-		delay_ns += s->ops->max_delay_ns(s->state);
-		double pkts = (double)rate_bps * (double)s->ops->max_delay_ns(s->state)
-			/ (8e9 * FRAME_MIN_BYTES);
+		uint64_t max_ns = s->ops->delay->max_ns(s->state);
+		double pkts = (double)rate_bps * (double)max_ns / (8e9 * FRAME_MIN_BYTES);
+
+		delay_ns += max_ns;
 		uint64_t bound = rate_bps == 0 || pkts > 1e15
 			? LINE_PKTS_MAX
 			: copies * (uint64_t)pkts + LINE_PKTS_SLACK;
@@ -206,8 +209,8 @@ uint64_t path_min_delay_ns(const struct path *p) {
 	uint64_t sum_ns = 0;
 
 	for (uint32_t i = 0; i < p->stages; i++) {
-		if (p->stage[i].ops->min_delay_ns != NULL)
-			sum_ns += p->stage[i].ops->min_delay_ns(p->stage[i].state);
+		if (p->stage[i].ops->delay != NULL)
+			sum_ns += p->stage[i].ops->delay->min_ns(p->stage[i].state);
 	}
 	return sum_ns;
 }
@@ -245,10 +248,10 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 			s->env.base_rtt_ns = p->base_rtt_ns;
 			s->env.mtu_bytes = env->mtu_bytes;
 			s->env.owner = &p->owner;
-			p->reads_headers |= s->ops->headers != NULL && s->ops->headers(s->state);
+			p->reads_headers |= stage_reads_headers(s->ops, s->state);
 			s->env.copies = &p->copies;
 			s->env.copy_bit = copy_bit;
-			copy_bit >>= s->ops->copies;
+			copy_bit >>= stage_copies_packets(s->ops);
 			s->env.tel_packets = env->tel_packets;
 			s->env.tel_run = env->tel_run;
 			s->env.path_index = (uint8_t)i;
@@ -273,7 +276,7 @@ static void observer(struct tel_run *run, const char *name) {
 			tel_observer(run, TEL_STREAM_EVENTS, name, (*o)->observed);
 	for (const struct stage_ops *const *o = stage_all; *o != NULL; o++)
 		if (strcmp((*o)->name, name) == 0)
-			tel_observer(run, TEL_STREAM_EVENTS, name, (*o)->observed);
+			tel_observer(run, TEL_STREAM_EVENTS, name, (*o)->observer->names);
 }
 
 void paths_observers(const struct paths *ps, struct tel_run *run) {
@@ -285,8 +288,7 @@ void paths_observers(const struct paths *ps, struct tel_run *run) {
 
 		for (uint32_t k = 0; k < p->stages; k++) {
 			const struct path_stage *s = &p->stage[k];
-			const char *name =
-				s->ops->observe != NULL ? s->ops->observe(s->state, out) : NULL;
+			const char *name = stage_observe(s->ops, s->state, out);
 
 			if (name != NULL)
 				observer(run, name);
@@ -305,7 +307,7 @@ void paths_list(struct run_list *l) {
 				.observed = (*o)->observed,
 				.nb_observed = AQM_OBSERVED});
 	for (const struct stage_ops *const *o = stage_all; *o != NULL; o++) {
-		const struct param *own = (*o)->also;
+		const struct param *own = stage_also(*o);
 
 		run_list_entry(l,
 			&(struct run_listed){.kind = "stage",
@@ -313,10 +315,10 @@ void paths_list(struct run_list *l) {
 				.summary = (*o)->summary,
 				.reference = (*o)->reference,
 				.params = (*o)->params,
-				.also = {own != NULL ? own : stage_also,
-					own != NULL ? stage_also : NULL},
-				.observed = (*o)->observed,
-				.nb_observed = AQM_OBSERVED});
+				.also = {own != NULL ? own : path_also,
+					own != NULL ? path_also : NULL},
+				.observed = (*o)->observer != NULL ? (*o)->observer->names : NULL,
+				.nb_observed = (*o)->observer != NULL ? AQM_OBSERVED : 0});
 	}
 }
 

@@ -82,7 +82,7 @@ static int no_stage(const struct path *p, size_t prefix, struct err *err) {
 
 // Whether a key is one of those that a stage reads besides its parameters.
 static bool stage_reads(const struct stage_ops *ops, const char *key) {
-	return ops->also != NULL && param_find(ops->also, key) != NULL;
+	return stage_also(ops) != NULL && param_find(stage_also(ops), key) != NULL;
 }
 
 int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
@@ -141,8 +141,8 @@ static uint32_t param_hash(const struct path_stage *s, const struct param *param
 // What follows from a new value of a parameter.
 static void path_changed(
 	struct path *p, struct path_stage *s, const struct param *param, uint64_t now_ns) {
-	if (s->ops->update != NULL)
-		s->ops->update(s->state, now_ns);
+	if (s->ops->config != NULL && s->ops->config->update != NULL)
+		s->ops->config->update(s->state, now_ns);
 	path_serve(p, now_ns); // a link that was down may send again
 	path_derive(p);
 	p->idle_ns = 0;

@@ -22,7 +22,7 @@ static struct path_stage *paths_link(struct paths *ps, uint32_t i, struct path *
 
 // Of a link that was served to now_ns.
 static struct stage_stats *path_stats(const struct path_stage *s, uint64_t now_ns) {
-	return s->ops->figures(s->state, now_ns);
+	return s->ops->figures->read(s->state, now_ns);
 }
 
 uint8_t path_last_link(const struct path *p) {
@@ -42,7 +42,7 @@ bool paths_random(const struct paths *ps) {
 		for (uint32_t k = 0; k < ps->path[i].stages; k++) {
 			const struct path_stage *s = &ps->path[i].stage[k];
 
-			if (s->ops->random != NULL && s->ops->random(s->state))
+			if (stage_random(s->ops, s->state))
 				return true;
 		}
 	}
@@ -54,8 +54,7 @@ bool paths_flows(const struct paths *ps) {
 		for (uint32_t k = 0; k < ps->path[i].stages; k++) {
 			const struct path_stage *s = &ps->path[i].stage[k];
 
-			if (s->env.class_extra_ns != NULL
-				|| (s->ops->flows != NULL && s->ops->flows(s->state)))
+			if (s->env.class_extra_ns != NULL || stage_reads_flows(s->ops, s->state))
 				return true;
 		}
 	}
@@ -98,9 +97,9 @@ struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {
 	for (uint32_t i = 0; i < p->stages; i++) {
 		const struct path_stage *s = &p->stage[i];
 
-		c.copies <<= s->ops->copies;
-		if (s->ops->limit != NULL) {
-			struct aqm_limit l = s->ops->limit(s->state);
+		c.copies <<= stage_copies_packets(s->ops);
+		if (s->ops->capacity != NULL) {
+			struct aqm_limit l = s->ops->capacity->limit(s->state);
 
 			c.queue_pkts += min_u64(l.pkts, l.bytes / (frame_bytes + l.overhead_bytes));
 		}
@@ -155,7 +154,7 @@ static void link_interval(const struct path_stage *s, struct tel *links, uint64_
 
 static void stage_event(const struct path_stage *s, struct tel *events, uint64_t now_ns) {
 	double out[AQM_OBSERVED] = {0};
-	const char *name = s->ops->observe != NULL ? s->ops->observe(s->state, out) : NULL;
+	const char *name = stage_observe(s->ops, s->state, out);
 	struct tel_events *r;
 
 	if (name == NULL || (r = tel_put(events)) == NULL)

@@ -27,7 +27,7 @@
 
 static struct stats_figures figures(
 	const struct path_stage *s, uint64_t now_ns, struct stats_totals *in_run) {
-	struct stage_stats *st = s->ops->figures(s->state, now_ns);
+	struct stage_stats *st = s->ops->figures->read(s->state, now_ns);
 	const struct stats_totals *from = &stats_peak(st, STATS_RUN)->from;
 	struct stats_totals to = stats_totals(st, now_ns);
 	struct stats_figures f = stats_figures(from, &to);
@@ -44,7 +44,7 @@ static struct stats_figures figures(
 static double busy(const struct path_stage *s, uint64_t now_ns) {
 	if (path_is_link(s))
 		return figures(s, now_ns, NULL).utilisation;
-	return s->ops->busy != NULL ? s->ops->busy(s->state, now_ns) : 0;
+	return s->ops->capacity != NULL ? s->ops->capacity->busy(s->state, now_ns) : 0;
 }
 
 static const struct path_stage *busiest(
@@ -172,8 +172,7 @@ static void lost_before(
 
 static void own_queue(
 	const struct path_stage *s, const struct stats_totals *in_run, struct fact *why) {
-	struct aqm_limit l = s->ops->limit != NULL ? s->ops->limit(s->state)
-						   : (struct aqm_limit){.pkts = UINT64_MAX};
+	struct aqm_limit l = s->ops->capacity->limit(s->state);
 	double pkts = (double)(in_run->out_pkts + in_run->drops);
 
 	why->cause = "own_queue";

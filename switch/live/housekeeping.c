@@ -15,7 +15,7 @@ static void snapshot_links(struct switch_lcore *s, struct switch_snapshot *snap,
 		if (!path_is_link(&p->stage[k]))
 			continue;
 		const struct stage_stats *link =
-			p->stage[k].ops->figures(p->stage[k].state, s->lcore.now_ns);
+			p->stage[k].ops->figures->read(p->stage[k].state, s->lcore.now_ns);
 		struct stats_totals t = stats_totals(link, s->lcore.now_ns);
 
 		snap->link[n].path = p->index;

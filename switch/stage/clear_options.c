@@ -77,5 +77,5 @@ const struct stage_ops stage_clear_options = {
 	.pop = instant_pop,
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
-	.update = clear_options_update,
+	.config = &(const struct stage_config){.update = clear_options_update},
 };

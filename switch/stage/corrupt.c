@@ -65,11 +65,11 @@ const struct stage_ops stage_corrupt = {
 	.summary = "flips a bit of some packets, which the receiver's checksum catches",
 	.params = params,
 	.state_size = sizeof(struct corrupt),
-	.random = corrupt_random,
 	.init = corrupt_init,
 	.push = corrupt_push,
 	.pop = instant_pop,
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
-	.update = corrupt_update,
+	.config = &(const struct stage_config){.update = corrupt_update},
+	.needs = &(const struct stage_needs){.random = corrupt_random},
 };

@@ -87,11 +87,11 @@ const struct stage_ops stage_ecn = {
 	.reference = "RFC 3168; Trammell and others 2015; Lim and others 2022",
 	.params = params,
 	.state_size = sizeof(struct ecn_stage),
-	.random = ecn_random,
 	.init = ecn_init,
 	.push = ecn_push,
 	.pop = instant_pop,
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
-	.update = ecn_update,
+	.config = &(const struct stage_config){.update = ecn_update},
+	.needs = &(const struct stage_needs){.random = ecn_random},
 };

@@ -314,17 +314,17 @@ const struct stage_ops stage_jitter = {
 	.name = "jitter",
 	.summary = "random delay, independent or correlated, with or without reordering",
 	.params = params,
-	.also = also,
 	.state_size = sizeof(struct jitter),
-	.random = jitter_random,
-	.configure = jitter_configure,
 	.init = jitter_init,
 	.fini = jitter_fini,
 	.push = jitter_push,
 	.pop = jitter_pop,
 	.next_ns = jitter_next_ns,
 	.backlog = jitter_backlog,
-	.update = jitter_update,
-	.min_delay_ns = jitter_min_delay_ns,
-	.max_delay_ns = jitter_max_delay_ns,
+	.config =
+		&(const struct stage_config){
+			.also = also, .configure = jitter_configure, .update = jitter_update},
+	.delay = &(const struct stage_delay){.min_ns = jitter_min_delay_ns,
+		.max_ns = jitter_max_delay_ns},
+	.needs = &(const struct stage_needs){.random = jitter_random},
 };

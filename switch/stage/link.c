@@ -73,17 +73,20 @@ const struct stage_ops stage_link = {
 	.reference = "virtual finish time as in GCRA, ITU-T I.371",
 	.params = params,
 	.state_size = sizeof(struct constant_link),
-	.also = also,
-	LINK_QUEUE_OPS,
-	.configure = link_configure,
+	.init = constant_init,
 	.fini = link_fini,
 	.push = link_push,
 	.pop = link_pop,
 	.next_ns = link_next_ns,
-	.serve = link_serve,
-	.figures = link_figures,
-	.random = link_random,
-	.init = constant_init,
-	.update = constant_update,
-	.rate_bps = constant_rate_bps,
+	.backlog = link_backlog,
+	.config =
+		&(const struct stage_config){
+			.also = also, .configure = link_configure, .update = constant_update},
+	.capacity =
+		&(const struct stage_capacity){.limit = link_limit, .rate_bps = constant_rate_bps},
+	.figures = &(const struct stage_figures){.serve = link_serve, .read = link_figures},
+	.observer = &link_observer,
+	.needs =
+		&(const struct stage_needs){
+			.random = link_random, .flows = link_flows, .headers = link_headers},
 };

@@ -30,7 +30,6 @@ uint32_t link_pop(
 uint64_t link_next_ns(const void *self);
 struct backlog link_backlog(const void *self);
 struct stage_stats *link_figures(void *self, uint64_t now_ns);
-const char *link_observe(const void *self, double out[AQM_OBSERVED]);
 bool link_random(const void *self);
 bool link_flows(const void *self);
 bool link_headers(const void *self);
@@ -39,7 +38,4 @@ struct aqm_limit link_limit(const void *self);
 // The discipline with a call per packet; packets are recorded if there is a stream.
 struct wire_queue link_queue(const struct link *l);
 
-// Operations of all kinds of links.
-#define LINK_QUEUE_OPS                                                                             \
-	.backlog = link_backlog, .observe = link_observe, .flows = link_flows,                     \
-	.headers = link_headers, .limit = link_limit
+extern const struct stage_observer link_observer;

@@ -162,7 +162,7 @@ struct stage_stats *link_figures(void *self, uint64_t now_ns) {
 	return wire_figures(&((struct link *)self)->wire, now_ns);
 }
 
-const char *link_observe(const void *self, double out[AQM_OBSERVED]) {
+static const char *link_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct link *l = self;
 
 	if (l->aqm->observe == NULL)
@@ -170,6 +170,8 @@ const char *link_observe(const void *self, double out[AQM_OBSERVED]) {
 	l->aqm->observe(l->q, out);
 	return l->aqm->name;
 }
+
+const struct stage_observer link_observer = {.observe = link_observe};
 
 bool link_random(const void *self) {
 	const struct link *l = self;

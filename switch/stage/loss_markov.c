@@ -99,11 +99,10 @@ const struct stage_ops stage_loss_markov = {
 	.reference = "Salsano and others 2012; Linux netem's `loss state`",
 	.params = params,
 	.state_size = sizeof(struct markov),
-	.random = loss_random,
-	.flows = loss_flows,
 	.init = markov_init,
 	.push = markov_push,
 	.pop = instant_pop,
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
+	.needs = &(const struct stage_needs){.random = loss_random, .flows = loss_flows},
 };

@@ -66,10 +66,10 @@ const struct stage_ops stage_loss_mask = {
 	.summary = "64 bits that say which packets are lost",
 	.params = params,
 	.state_size = sizeof(struct mask),
-	.flows = loss_flows,
 	.init = mask_init,
 	.push = mask_push,
 	.pop = instant_pop,
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
+	.needs = &(const struct stage_needs){.flows = loss_flows},
 };

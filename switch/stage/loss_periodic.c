@@ -57,10 +57,10 @@ const struct stage_ops stage_loss_periodic = {
 	.summary = "every n-th packet is lost, or a run of them",
 	.params = params,
 	.state_size = sizeof(struct periodic),
-	.flows = loss_flows,
 	.init = periodic_init,
 	.push = periodic_push,
 	.pop = instant_pop,
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
+	.needs = &(const struct stage_needs){.flows = loss_flows},
 };

@@ -84,11 +84,10 @@ const struct stage_ops stage_loss_target = {
 	.summary = "loses the segment with a given byte of a flow, and its first retransmissions",
 	.params = params,
 	.state_size = sizeof(struct target),
-	.flows = target_reads,
-	.headers = target_reads,
 	.init = target_init,
 	.push = target_push,
 	.pop = instant_pop,
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
+	.needs = &(const struct stage_needs){.flows = target_reads, .headers = target_reads},
 };

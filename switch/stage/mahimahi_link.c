@@ -254,17 +254,19 @@ const struct stage_ops stage_mahimahi_link = {
 	.summary = "a queue whose packets leave at the times of a mahimahi file",
 	.reference = "mm-link of mahimahi (USENIX ATC 2015)",
 	.params = params,
-	.also = also,
 	.state_size = sizeof(struct mahimahi_link),
-	LINK_QUEUE_OPS,
-	.figures = mahimahi_figures,
-	.configure = mahimahi_configure,
 	.init = mahimahi_init,
 	.fini = mahimahi_fini,
 	.push = mahimahi_push,
 	.pop = mahimahi_pop,
 	.next_ns = mahimahi_next_ns,
-	.serve = mahimahi_serve,
-	.random = link_random,
-	.rate_bps = mahimahi_rate_bps,
+	.backlog = link_backlog,
+	.config = &(const struct stage_config){.also = also, .configure = mahimahi_configure},
+	.capacity =
+		&(const struct stage_capacity){.limit = link_limit, .rate_bps = mahimahi_rate_bps},
+	.figures = &(const struct stage_figures){.serve = mahimahi_serve, .read = mahimahi_figures},
+	.observer = &link_observer,
+	.needs =
+		&(const struct stage_needs){
+			.random = link_random, .flows = link_flows, .headers = link_headers},
 };

@@ -99,13 +99,19 @@ const struct stage_ops stage_markov_link = {
 	.summary = "a queue and a wire that is in a good or in a bad state",
 	.reference = "Gilbert, Capacity of a Burst-Noise Channel, 1960",
 	.params = params,
-	.also = also,
 	.state_size = sizeof(struct markov_link),
-	STEPPED_OPS,
-	.push = stepped_push,
-	.configure = link_configure,
 	.init = markov_init,
 	.fini = link_fini,
-	.random = markov_random,
-	.rate_bps = markov_rate_bps,
+	.push = stepped_push,
+	.pop = stepped_pop,
+	.next_ns = stepped_next_ns,
+	.backlog = link_backlog,
+	.config = &(const struct stage_config){.also = also, .configure = link_configure},
+	.capacity =
+		&(const struct stage_capacity){.limit = link_limit, .rate_bps = markov_rate_bps},
+	.figures = &(const struct stage_figures){.serve = stepped_serve, .read = link_figures},
+	.observer = &link_observer,
+	.needs =
+		&(const struct stage_needs){
+			.random = markov_random, .flows = link_flows, .headers = link_headers},
 };

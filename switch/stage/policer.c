@@ -240,15 +240,16 @@ const struct stage_ops stage_policer = {
 	.summary = "token buckets that drop or mark what exceeds a rate",
 	.reference = "RFC 2697, RFC 2698",
 	.params = params,
-	.also = also,
 	.state_size = sizeof(struct policer),
-	.observed = {"committed_bytes", "other_bytes", "yellow_pkts", "red_pkts"},
-	.configure = policer_configure,
 	.init = policer_init,
 	.push = policer_push,
 	.pop = policer_pop,
 	.next_ns = policer_next_ns,
 	.backlog = policer_backlog,
-	.observe = policer_observe,
-	.update = policer_update,
+	.config =
+		&(const struct stage_config){
+			.also = also, .configure = policer_configure, .update = policer_update},
+	.observer = &(const struct stage_observer){.names = {"committed_bytes", "other_bytes",
+							   "yellow_pkts", "red_pkts"},
+		.observe = policer_observe},
 };

@@ -9,9 +9,9 @@
 // in order of arrival_ns and leave in order of departure. A stage must decide by these times
 // only, so that the result does not depend on when or how often it is called.
 //
-// Code outside this folder does not know the types of stages: an operation that only some stages
-// have may be NULL. A stage with `figures` is called a link by the summary, interval records, top,
-// ctl and the report.
+// Code outside this folder does not know the types of stages: what only some stages have is in
+// structs of its own, which a stage names or leaves NULL. A stage with `figures` is called a link by
+// the summary, interval records, top, ctl and the report.
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/param.h"
@@ -71,18 +71,64 @@ struct stage_env {
 
 struct stage_stats;
 
+// What a stage may have besides the operations that all have, of each kind a struct. Its members
+// may be NULL if that is said.
+
+// Parameters beyond its table.
+struct stage_config {
+	const struct param *also; // keys that configure() reads; NULL: none
+	int (*configure)(void *st, struct config_node *node, struct err *err); // or NULL
+	// A `live` parameter of the table was changed at now_ns. NULL: nothing follows.
+	void (*update)(void *st, uint64_t now_ns);
+};
+
+// Times between a packet's arrival and its departure; a stage without waits for nothing but others.
+// Known once the parameters are read, before init.
+struct stage_delay {
+	uint64_t (*min_ns)(const void *st); // the lookahead of virtual time
+	uint64_t (*max_ns)(const void *st); // determines env->max_pkts
+};
+
+// What it holds and how fast it is: sizes memory.
+struct stage_capacity {
+	struct aqm_limit (*limit)(const void *st); // of all its queues
+	uint64_t (*rate_bps)(const void *st);
+	// Of a stage without figures: the part of the time up to now_ns for which its wire, or the
+	// busiest of them, was in use. NULL: it has figures.
+	double (*busy)(const void *st, uint64_t now_ns);
+};
+
+// Statistics of its queue and its wire: these make it a link.
+struct stage_figures {
+	// Processes all departures due by now_ns; the packets wait for pop.
+	void (*serve)(void *st, uint64_t now_ns, struct pkt_list *drops);
+	struct stage_stats *(*read)(void *st, uint64_t now_ns); // after it was served to now_ns
+};
+
+// Internal values for plots, recorded once per interval (TEL_EV_OBSERVED).
+struct stage_observer {
+	const char *names[AQM_OBSERVED]; // of the numbers; NULL: unused, or a discipline's
+	// Zero before the call. Returns the observer's name: the stage's or its discipline's;
+	// NULL: there are no values.
+	const char *(*observe)(const void *st, double out[AQM_OBSERVED]);
+};
+
+// What it needs of packets and of the seed.
+struct stage_needs {
+	bool copies; // it makes at most one copy of a packet (stage_copy)
+	// True once a packet's fate depended on a draw from its random stream. NULL: it has none.
+	bool (*random)(const void *st);
+	bool (*flows)(const void *st); // whether it reads packets' flow_id; NULL: no
+	bool (*headers)(const void *st); // whether it asks for headers (pkt_headers); NULL: no
+};
+
 struct stage_ops {
 	const char *name;
 	const char *summary;
 	const char *reference; // paper or RFC, for --list; NULL: none
 	const struct param *params;
-	// Keys besides the parameters, which configure() reads; NULL: none.
-	const struct param *also;
 	size_t state_size; // zeroed, then the table's fields are filled, then configure, init
-	bool copies; // it makes at most one copy of a packet (stage_copy)
-	const char *observed[AQM_OBSERVED]; // names of observe()'s numbers; NULL: unused
 
-	int (*configure)(void *st, struct config_node *node, struct err *err); // NULL: nothing more
 	int (*init)(void *st, const struct stage_env *env, struct err *err);
 	void (*fini)(void *st); // may be NULL; also called when configure or init failed
 	// Takes a burst, so that a stage keeps its state in registers and packets can be
@@ -96,37 +142,37 @@ struct stage_ops {
 	// jumps there; live loops poll.
 	uint64_t (*next_ns)(const void *st);
 	struct backlog (*backlog)(const void *st); // packets inside
-	// Processes all departures due by now_ns; the packets wait for pop. NULL: pop does this.
-	void (*serve)(void *st, uint64_t now_ns, struct pkt_list *drops);
-	// Statistics of its queue and wire, after it was served to now_ns. NULL: it keeps none.
-	struct stage_stats *(*figures)(void *st, uint64_t now_ns);
-	// Internal values for plots, zero before the call, recorded once per interval
-	// (TEL_EV_OBSERVED). Returns the observer's name: the stage's or its discipline's; NULL:
-	// there are no values. May be NULL.
-	const char *(*observe)(const void *st, double out[AQM_OBSERVED]);
-	// A `live` parameter of the table was changed at now_ns; may be NULL.
-	void (*update)(void *st, uint64_t now_ns);
-	// Minimum time between a packet's arrival and its departure (the lookahead of virtual
-	// time). Known once the parameters are read, before init.
-	uint64_t (*min_delay_ns)(const void *st); // NULL: 0
-	// True once a packet's fate depended on a draw from its random stream. NULL: it has no
-	// random stream.
-	bool (*random)(const void *st);
-	// Whether it reads packets' flow_id. NULL: no.
-	bool (*flows)(const void *st);
-	// Whether it reads packets' headers (pkt_headers). NULL: no.
-	bool (*headers)(const void *st);
-	// Longest time a packet may stay; determines env->max_pkts. NULL: the stage has no such
-	// bound.
-	uint64_t (*max_delay_ns)(const void *st);
-	// The limit of all its queues and its rate, to size memory. NULL: it has none.
-	struct aqm_limit (*limit)(const void *st);
-	uint64_t (*rate_bps)(const void *st);
-	// Of a stage without figures that serialises: the part of the time up to now_ns for which
-	// its wire, or the busiest of them, was in use. NULL: it does not serialise, or it has
-	// figures.
-	double (*busy)(const void *st, uint64_t now_ns);
+
+	// NULL: it has nothing of the kind.
+	const struct stage_config *config;
+	const struct stage_delay *delay;
+	const struct stage_capacity *capacity;
+	const struct stage_figures *figures;
+	const struct stage_observer *observer;
+	const struct stage_needs *needs;
 };
+
+static inline bool stage_copies_packets(const struct stage_ops *ops) {
+	return ops->needs != NULL && ops->needs->copies;
+}
+static inline bool stage_random(const struct stage_ops *ops, const void *st) {
+	return ops->needs != NULL && ops->needs->random != NULL && ops->needs->random(st);
+}
+static inline bool stage_reads_flows(const struct stage_ops *ops, const void *st) {
+	return ops->needs != NULL && ops->needs->flows != NULL && ops->needs->flows(st);
+}
+static inline bool stage_reads_headers(const struct stage_ops *ops, const void *st) {
+	return ops->needs != NULL && ops->needs->headers != NULL && ops->needs->headers(st);
+}
+// Keys that it reads besides its parameters; NULL: none.
+static inline const struct param *stage_also(const struct stage_ops *ops) {
+	return ops->config != NULL ? ops->config->also : NULL;
+}
+// As its observer; NULL: there are no values.
+static inline const char *stage_observe(
+	const struct stage_ops *ops, const void *st, double out[AQM_OBSERVED]) {
+	return ops->observer != NULL ? ops->observer->observe(st, out) : NULL;
+}
 
 extern const struct stage_ops *const stage_all[]; // ends with NULL
 const struct stage_ops *stage_find(const char *name);

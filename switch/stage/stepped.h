@@ -29,7 +29,3 @@ void stepped_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_li
 uint32_t stepped_pop(
 	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops);
 uint64_t stepped_next_ns(const void *self);
-
-#define STEPPED_OPS                                                                                \
-	LINK_QUEUE_OPS, .pop = stepped_pop, .next_ns = stepped_next_ns, .serve = stepped_serve,    \
-			.figures = link_figures

@@ -202,15 +202,21 @@ const struct stage_ops stage_theaterq_link = {
 	.summary = "a queue and a wire whose rate, delay, loss and limit a file has",
 	.reference = "TheaterQ, arXiv 2510.27057",
 	.params = params,
-	.also = also,
 	.state_size = sizeof(struct theaterq_link),
-	STEPPED_OPS,
-	.configure = theaterq_configure,
 	.init = theaterq_init,
 	.fini = theaterq_fini,
 	.push = theaterq_push,
-	.random = theaterq_random,
-	.rate_bps = theaterq_rate_bps,
-	.min_delay_ns = theaterq_min_delay_ns,
-	.max_delay_ns = theaterq_max_delay_ns,
+	.pop = stepped_pop,
+	.next_ns = stepped_next_ns,
+	.backlog = link_backlog,
+	.config = &(const struct stage_config){.also = also, .configure = theaterq_configure},
+	.delay = &(const struct stage_delay){.min_ns = theaterq_min_delay_ns,
+		.max_ns = theaterq_max_delay_ns},
+	.capacity =
+		&(const struct stage_capacity){.limit = link_limit, .rate_bps = theaterq_rate_bps},
+	.figures = &(const struct stage_figures){.serve = stepped_serve, .read = link_figures},
+	.observer = &link_observer,
+	.needs =
+		&(const struct stage_needs){
+			.random = theaterq_random, .flows = link_flows, .headers = link_headers},
 };

@@ -83,7 +83,7 @@ START_TEST(a_bdp_is_that_of_the_longest_round_trip_through_a_path) {
 	ck_assert_uint_eq(w.ps->path[1].base_rtt_ns, 22 * MS);
 	ck_assert_uint_eq(w.ps->path[2].base_rtt_ns, 22 * MS);
 	// 8 Mbit/s for 22 ms, in bytes with the overhead of a link: at most 22000 of frames.
-	struct aqm_limit l = stage_link.limit(w.ps->path[0].stage[0].state);
+	struct aqm_limit l = stage_link.capacity->limit(w.ps->path[0].stage[0].state);
 	ck_assert_uint_eq(l.bytes, 22000);
 	close_routes(&w);
 }

@@ -65,9 +65,9 @@ START_TEST(changes_apply_in_order_and_are_recorded) {
 	link = w.ps->path[0].stage[0].state;
 	ck_assert_uint_eq(schedule_next_ns(&w.s), 10 * NS_PER_S);
 	ck_assert_uint_eq(schedule_apply(&w.s, 10 * NS_PER_S - 1, &events), 0);
-	ck_assert_uint_eq(stage_link.rate_bps(link), 10000000000);
+	ck_assert_uint_eq(stage_link.capacity->rate_bps(link), 10000000000);
 	ck_assert_uint_eq(schedule_apply(&w.s, 10 * NS_PER_S, &events), 2);
-	ck_assert_uint_eq(stage_link.rate_bps(link), 5000000000);
+	ck_assert_uint_eq(stage_link.capacity->rate_bps(link), 5000000000);
 	ck_assert_uint_eq(schedule_next_ns(&w.s), 12 * NS_PER_S);
 	// Applied late, recorded at its own time; the last of one time wins.
 	ck_assert_uint_eq(schedule_apply(&w.s, 20 * NS_PER_S, &events), 2);
@@ -107,7 +107,7 @@ START_TEST(capacity_is_that_of_all_times) {
 	ck_assert_uint_eq(c.rate_bps, 40000000000);
 	ck_assert_uint_eq(c.delay_ns, 300 * MS);
 	ck_assert_uint_eq(c.queue_pkts, 99);
-	ck_assert_uint_eq(stage_link.rate_bps(w.ps->path[0].stage[0].state), 10000000000);
+	ck_assert_uint_eq(stage_link.capacity->rate_bps(w.ps->path[0].stage[0].state), 10000000000);
 	ck_assert_uint_eq(path_min_delay_ns(&w.ps->path[0]), 10 * MS);
 	ck_assert_uint_eq(path_min_delay_ns(&w.ps->path[1]), 10 * MS);
 	static const uint64_t ahead_ms[] = {10, 300, 300, 10, 0};
@@ -139,7 +139,7 @@ START_TEST(part_of_a_schedule_changes_its_paths_only) {
 	ck_assert_int_eq(schedule_part(&none, &w.s, paths, 0, &w.err), 0);
 	ck_assert_uint_eq(schedule_next_ns(&none), NEVER_NS);
 	ck_assert_uint_eq(schedule_apply(&mine, 1 * NS_PER_S, NULL), 1);
-	ck_assert_uint_eq(stage_link.rate_bps(paths[0]->stage[0].state), 5000000000);
+	ck_assert_uint_eq(stage_link.capacity->rate_bps(paths[0]->stage[0].state), 5000000000);
 	ck_assert_uint_eq(schedule_next_ns(&mine), 3 * NS_PER_S);
 	ck_assert_uint_eq(schedule_apply(&mine, 9 * NS_PER_S, NULL), 1);
 	ck_assert_uint_eq(path_min_delay_ns(paths[0]), 40 * MS);

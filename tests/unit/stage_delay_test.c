@@ -7,7 +7,7 @@ START_TEST(departure_is_arrival_plus_delay_to_the_nanosecond) {
 	struct pkt *pkts = pkts_new(3, 1000);
 
 	ck_assert_int_eq(stage_open(&b, "{delay: {delay: 10ms}}"), 0);
-	ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 10 * MS);
+	ck_assert_uint_eq(b.ops->delay->min_ns(b.st), 10 * MS);
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
 	stage_put(&b, &pkts[0], 5);
 	stage_put(&b, &pkts[1], 5);
@@ -77,8 +77,8 @@ START_TEST(flows_have_their_own_extra_delay) {
 		struct pkt *pkts = pkts_new(6, 1000);
 
 		ck_assert_int_eq(stage_open(&b, stages[k]), 0);
-		ck_assert_uint_eq(b.ops->max_delay_ns(b.st), 40 * MS);
-		ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 10 * MS);
+		ck_assert_uint_eq(b.ops->delay->max_ns(b.st), 40 * MS);
+		ck_assert_uint_eq(b.ops->delay->min_ns(b.st), 10 * MS);
 		for (uint32_t i = 0; i < 6; i++) {
 			pkts[i].delay_class = sent[i].group;
 			pkts[i].flow_id = sent[i].flow;
@@ -230,7 +230,7 @@ START_TEST(a_lower_delay_does_as_on_decrease_says) {
 		stage_put(&b, &pkts[0], 0);
 		stage_put(&b, &pkts[1], MS);
 		stage_live(&b, "delay", "2ms", 3 * MS);
-		ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 2 * MS);
+		ck_assert_uint_eq(b.ops->delay->min_ns(b.st), 2 * MS);
 		stage_conserved(&b);
 		stage_put(&b, &pkts[2], 5 * MS);
 		stage_live(&b, "delay", "1ms", 5 * MS + 500 * US);

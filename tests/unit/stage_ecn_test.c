@@ -33,7 +33,7 @@ START_TEST(codepoints_become_what_is_written) {
 		ck_assert_uint_eq(after(&b, ECN_ECT1, 2), cases[i].ect1);
 		ck_assert_uint_eq(after(&b, ECN_ECT0, 3), cases[i].ect0);
 		ck_assert_uint_eq(after(&b, ECN_CE, 4), cases[i].ce);
-		ck_assert(!b.ops->random(b.st));
+		ck_assert(!b.ops->needs->random(b.st));
 		stage_close(&b);
 	}
 }
@@ -44,7 +44,7 @@ START_TEST(a_fraction_of_packets_is_changed) {
 	double n = 1e6, changed = 0;
 
 	ck_assert_int_eq(stage_open(&b, "{ecn: {ect0: not_ect, fraction: 3%}}"), 0);
-	ck_assert(b.ops->random(b.st));
+	ck_assert(b.ops->needs->random(b.st));
 	for (uint32_t i = 0; i < n; i++)
 		changed += after(&b, ECN_ECT0, i) == ECN_NOT_ECT;
 	ck_assert_double_gt(normal_p((changed - 0.03 * n) / sqrt(n * 0.03 * 0.97)), P_LEAST);

@@ -24,12 +24,12 @@ START_TEST(edges_serialise_their_own_flows_only) {
 	struct pkt *pkts = pkts_new(6, 980);
 
 	open_edges(&b, "{edges: {count: 2, rate: 8Gbit}}");
-	ck_assert(b.ops->min_delay_ns == NULL); // no lookahead
+	ck_assert(b.ops->delay == NULL); // no lookahead
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
 	for (int i = 0; i < 6; i++)
 		put(&b, &pkts[i], want[i].flow, want[i].in_ns);
 	double seen[AQM_OBSERVED] = {0};
-	b.ops->observe(b.st, seen);
+	b.ops->observer->observe(b.st, seen);
 	ck_assert_double_eq(seen[0], 2); // at 2500 four have departed
 	ck_assert_double_eq(seen[1], 2 * 980);
 	for (int i = 0; i < 6; i++) { // ties leave in order of arrival
@@ -40,8 +40,8 @@ START_TEST(edges_serialise_their_own_flows_only) {
 	}
 	ck_assert_ptr_null(stage_take(&b, NEVER_NS));
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
-	ck_assert_double_eq(b.ops->busy(b.st, 2500), 1); // edge 0
-	ck_assert_double_eq(b.ops->busy(b.st, 4000), 0.75); // each of them
+	ck_assert_double_eq(b.ops->capacity->busy(b.st, 2500), 1); // edge 0
+	ck_assert_double_eq(b.ops->capacity->busy(b.st, 4000), 0.75); // each of them
 	stage_close(&b);
 	free(pkts);
 }
@@ -139,9 +139,9 @@ START_TEST(each_edge_has_its_own_limit) {
 			ck_assert_uint_eq(b.drops.count, dropped);
 		}
 		ck_assert_uint_eq(pkts[3].drop_reason, DROP_QUEUE_FULL);
-		ck_assert_uint_eq(b.ops->limit(b.st).pkts, all[k].pkts);
-		ck_assert_uint_eq(b.ops->limit(b.st).bytes, all[k].bytes);
-		ck_assert_uint_eq(b.ops->rate_bps(b.st), 16000000000);
+		ck_assert_uint_eq(b.ops->capacity->limit(b.st).pkts, all[k].pkts);
+		ck_assert_uint_eq(b.ops->capacity->limit(b.st).bytes, all[k].bytes);
+		ck_assert_uint_eq(b.ops->capacity->rate_bps(b.st), 16000000000);
 		for (int i = 0; i < 5; i++)
 			ck_assert_ptr_nonnull(stage_take(&b, NEVER_NS));
 		ck_assert_ptr_null(stage_take(&b, NEVER_NS));

@@ -98,7 +98,7 @@ START_TEST(delays_are_cut_at_zero_and_max) {
 	ck_assert_double_eq(delay[0], -1);
 	ck_assert_double_eq(delay[PKTS - 1], 1.5);
 	ck_assert_int_eq(stage_open(&b, "{jitter: {mean: 1ms, spread: 1ms, max: 2500us}}"), 0);
-	ck_assert_uint_eq(b.ops->max_delay_ns(b.st), 2500 * US);
+	ck_assert_uint_eq(b.ops->delay->max_ns(b.st), 2500 * US);
 	stage_close(&b);
 }
 END_TEST
@@ -154,7 +154,7 @@ START_TEST(a_table_is_not_cut_at_a_number_of_spreads) {
 		name);
 	ck_assert_msg(stage_open(&b, text) == 0, "%s", b.err.msg);
 	remove(name);
-	ck_assert_uint_eq(b.ops->max_delay_ns(b.st), MS);
+	ck_assert_uint_eq(b.ops->delay->max_ns(b.st), MS);
 	for (uint64_t i = 0; i < 100; i++) {
 		struct pkt one = {.size_bytes = 100};
 
@@ -398,8 +398,8 @@ START_TEST(with_a_gap_every_nth_packet_is_ahead) {
 
 	ck_assert_int_eq(
 		stage_open(&b, "{jitter: {mean: 2500us, spread: 0ms, ahead: 100%, gap: 5}}"), 0);
-	ck_assert(!b.ops->random(b.st)); // nothing depends on a draw
-	ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 0);
+	ck_assert(!b.ops->needs->random(b.st)); // nothing depends on a draw
+	ck_assert_uint_eq(b.ops->delay->min_ns(b.st), 0);
 	for (uint32_t i = 0; i < 15; i++)
 		stage_put(&b, &pkts[i], i * MS);
 	for (uint32_t i = 0; i < 15; i++) {
@@ -494,9 +494,9 @@ START_TEST(the_shortest_delay_is_known) {
 		struct stage_bench b = {0};
 
 		ck_assert_int_eq(stage_open(&b, cases[i].text), 0);
-		ck_assert_uint_eq(b.ops->min_delay_ns(b.st), cases[i].min_ns);
-		ck_assert_int_eq(b.ops->random(b.st), cases[i].random);
-		ck_assert_uint_eq(b.ops->max_delay_ns(b.st), cases[i].max_ns);
+		ck_assert_uint_eq(b.ops->delay->min_ns(b.st), cases[i].min_ns);
+		ck_assert_int_eq(b.ops->needs->random(b.st), cases[i].random);
+		ck_assert_uint_eq(b.ops->delay->max_ns(b.st), cases[i].max_ns);
 		stage_close(&b);
 	}
 }
@@ -509,10 +509,10 @@ START_TEST(changes_apply_from_the_next_packet_on) {
 	static const uint64_t out_ms[] = {10, 3, 10, 6};
 
 	ck_assert_int_eq(stage_open(&b, "{jitter: {mean: 10ms, spread: 0ms}}"), 0);
-	ck_assert(!b.ops->random(b.st));
+	ck_assert(!b.ops->needs->random(b.st));
 	stage_put(&b, &pkts[0], 0);
 	stage_live(&b, "mean", "2ms", MS);
-	ck_assert_uint_eq(b.ops->min_delay_ns(b.st), 2 * MS);
+	ck_assert_uint_eq(b.ops->delay->min_ns(b.st), 2 * MS);
 	stage_put(&b, &pkts[1], MS);
 	pkts[2].delay_class = 1;
 	stage_put(&b, &pkts[2], MS);
@@ -523,9 +523,9 @@ START_TEST(changes_apply_from_the_next_packet_on) {
 		ck_assert_ptr_nonnull(p);
 		ck_assert_uint_eq(p->arrival_ns, out_ms[p->id] * MS);
 	}
-	ck_assert_uint_eq(b.ops->max_delay_ns(b.st), 9 * MS);
+	ck_assert_uint_eq(b.ops->delay->max_ns(b.st), 9 * MS);
 	stage_live(&b, "spread", "1ms", 30 * MS);
-	ck_assert(b.ops->random(b.st));
+	ck_assert(b.ops->needs->random(b.st));
 	stage_close(&b);
 	free(pkts);
 }

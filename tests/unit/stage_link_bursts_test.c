@@ -65,8 +65,8 @@ static uint32_t twins_take(struct twins *w, uint64_t now_ns, uint32_t max) {
 static void twins_agree(struct twins *w, uint64_t now_ns) {
 	struct stage_bench *a = &w->b[0], *b = &w->b[1];
 	struct stats_totals x = link_totals(a->st, now_ns), y = link_totals(b->st, now_ns);
-	const struct stage_stats *p = a->ops->figures(a->st, now_ns);
-	const struct stage_stats *q = b->ops->figures(b->st, now_ns);
+	const struct stage_stats *p = a->ops->figures->read(a->st, now_ns);
+	const struct stage_stats *q = b->ops->figures->read(b->st, now_ns);
 	struct pkt *one, *other;
 
 	NEED(same_totals(&x, &y));

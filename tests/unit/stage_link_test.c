@@ -110,7 +110,7 @@ START_TEST(link_that_is_down_waits_and_recovers) {
 
 	open_link(&b, "{link: {rate: 8Mbit, overhead: 0B, queue: {fifo: {limit: 2pkt}}}}");
 	stage_put(&b, &pkts[0], 0);
-	b.ops->serve(b.st, 250 * US, &b.drops);
+	b.ops->figures->serve(b.st, 250 * US, &b.drops);
 	stage_live(&b, "rate", "0", 250 * US);
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
 	ck_assert_double_eq_tol(link_totals(b.st, 5 * MS).wire_bits, 2000, 1e-6);
@@ -120,9 +120,9 @@ START_TEST(link_that_is_down_waits_and_recovers) {
 	ck_assert_ptr_eq(b.drops.head, &pkts[3]); // the queue's limit
 	ck_assert_ptr_null(stage_take(&b, NEVER_NS - 1));
 	stage_conserved(&b);
-	b.ops->serve(b.st, 10 * MS, &b.drops);
+	b.ops->figures->serve(b.st, 10 * MS, &b.drops);
 	stage_live(&b, "rate", "4Mbit", 10 * MS);
-	b.ops->serve(b.st, 10 * MS, &b.drops);
+	b.ops->figures->serve(b.st, 10 * MS, &b.drops);
 	for (uint32_t i = 0; i < 3; i++) {
 		ck_assert_ptr_eq(stage_take(&b, NEVER_NS - 1), &pkts[i]);
 		ck_assert_uint_eq(pkts[i].arrival_ns, 11500 * US + i * 2 * MS);
@@ -150,7 +150,7 @@ START_TEST(link_that_is_down_from_the_start_begins_when_it_comes_up) {
 	stage_put(&b, &pkts[1], 2 * MS);
 	ck_assert_uint_eq(b.ops->next_ns(b.st), NEVER_NS);
 	stage_live(&b, "rate", "8Mbit", 5 * MS);
-	b.ops->serve(b.st, 5 * MS, &b.drops);
+	b.ops->figures->serve(b.st, 5 * MS, &b.drops);
 	ck_assert_uint_eq(b.ops->next_ns(b.st), 6 * MS);
 	ck_assert_ptr_eq(stage_take(&b, 6 * MS), &pkts[0]);
 	ck_assert_uint_eq(link_peak(b.st, STATS_RUN)->sojourn_ns, 4 * MS);
@@ -171,7 +171,7 @@ static void busy(uint64_t rate_bps, uint32_t n, uint16_t size_bytes) {
 	snprintf(text, sizeof(text), "{link: {rate: %.9fkbit, queue: {fifo: {limit: 9pkt}}}}",
 		(double)rate_bps / 1e3);
 	open_link(&b, text);
-	ck_assert_uint_eq(stage_link.rate_bps(b.st), rate_bps);
+	ck_assert_uint_eq(stage_link.capacity->rate_bps(b.st), rate_bps);
 	struct pkt *one = &pkts[0], *p = NULL;
 
 	b.ops->push(b.st, &one, 1, &b.drops);

@@ -375,7 +375,7 @@ START_TEST(a_burst_is_lost_or_passes_as_one) {
 
 	ck_assert_int_eq(
 		stage_open(&b, "{loss_periodic: {every: 2, unit: burst, burst_gap: 1us}}"), 0);
-	ck_assert(b.ops->flows(b.st));
+	ck_assert(b.ops->needs->flows(b.st));
 	for (size_t i = 0; i < sizeof(in) / sizeof(in[0]); i++) {
 		struct pkt one = {
 			.flow_id = in[i].flow,

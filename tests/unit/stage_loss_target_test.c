@@ -34,7 +34,7 @@ START_TEST(the_byte_and_its_first_retransmissions) {
 
 	ck_assert_int_eq(
 		stage_open(&b, "{loss_target: {flow: 3, byte: 2000, retransmissions: 2}}"), 0);
-	ck_assert(b.ops->headers(b.st) && b.ops->flows(b.st));
+	ck_assert(b.ops->needs->headers(b.st) && b.ops->needs->flows(b.st));
 	// The sequence number wraps between the SYN and the byte, which is number 2000 of the
 	// payload.
 	uint32_t isn = UINT32_MAX - 500;

@@ -25,7 +25,7 @@ static void observe(const char *params, struct times *t) {
 	for (int i = 0; i < 2000; i++)
 		stage_put(&b, &pkts[i], 0);
 	while (good < TIMES || bad < TIMES) {
-		const struct stage_stats *s = b.ops->figures(b.st, now_ns);
+		const struct stage_stats *s = b.ops->figures->read(b.st, now_ns);
 		bool was_bad = s->rate_bps == 1000;
 
 		now_ns = b.ops->next_ns(b.st);
@@ -119,8 +119,8 @@ START_TEST(outages_are_counted) {
 		stage_open(&b,
 			"{markov_link: {good: 100Mbit, bad: 0, good_mean: 90ms, bad_mean: 10ms}}"),
 		0);
-	b.ops->serve(b.st, end_ns, &b.drops);
-	struct stats_totals t = stats_totals(b.ops->figures(b.st, end_ns), end_ns);
+	b.ops->figures->serve(b.st, end_ns, &b.drops);
+	struct stats_totals t = stats_totals(b.ops->figures->read(b.st, end_ns), end_ns);
 	ck_assert_double_eq_tol((double)t.down_ns / (double)end_ns, 0.1, 0.01);
 	ck_assert(t.capacity == (stats_u128)(end_ns - t.down_ns) * 100000000);
 	stage_close(&b);

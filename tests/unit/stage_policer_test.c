@@ -9,7 +9,7 @@ static void open_policer(struct stage_bench *b, const char *text) {
 static double observed(const struct stage_bench *b, int i) {
 	double out[AQM_OBSERVED] = {0};
 
-	b->ops->observe(b->st, out);
+	b->ops->observer->observe(b->st, out);
 	return out[i];
 }
 

@@ -81,7 +81,7 @@ static bool open_stage(
 	*b = (struct stage_bench){.env = {.base_rtt_ns = 20 * MS, .run_seed = 3}};
 	snprintf(text, sizeof(text), "{%s: {", ops->name);
 	add_given(text, sizeof(text), ops->name, ops->params, key);
-	add_given(text, sizeof(text), ops->name, ops->also, key);
+	add_given(text, sizeof(text), ops->name, stage_also(ops), key);
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s%s}}", key,
 		key[0] != '\0' ? ": " : "", value);
 	file_name[0] = '\0';
@@ -111,7 +111,7 @@ static void left(struct player *r, const struct pkt *p) {
 	bool copy = (p->id & COPY_BIT) != 0;
 	uint32_t id = p->id & ~COPY_BIT;
 
-	NEED(copy ? r->b.ops->copies : p == &r->pkts[id]);
+	NEED(copy ? stage_copies_packets(r->b.ops) : p == &r->pkts[id]);
 	NEED(p->arrival_ns >= r->out_ns && p->arrival_ns >= r->in_ns[id] + r->min_delay_ns);
 	if (r->ordered) {
 		NEED(copy ? r->last[p->flow_id] == id + 1 : r->last[p->flow_id] <= id);
@@ -141,12 +141,12 @@ static void take_all(struct player *r, uint64_t now_ns) {
 		NEED(next_ns <= p->arrival_ns);
 		left(r, p);
 	}
-	if (b->ops->serve != NULL)
-		b->ops->serve(b->st, now_ns, &b->drops);
+	if (b->ops->figures != NULL)
+		b->ops->figures->serve(b->st, now_ns, &b->drops);
 	stage_conserved(b);
 	if (r->stats == NULL)
 		return;
-	b->ops->figures(b->st, now_ns);
+	b->ops->figures->read(b->st, now_ns);
 	NEED(r->stats->queue_pkts == 0 || r->stats->rate_bps == 0 || r->stats->wire_pkts == 1);
 }
 
@@ -210,13 +210,13 @@ static uint64_t play(const struct stage_ops *ops, const char *key, const char *v
 		r.ordered &= strcmp(unordered[i], ops->name) != 0;
 	r.pkts = pkts_new(PKTS + BURST, 0);
 	r.in_ns = calloc(PKTS + BURST, sizeof(*r.in_ns));
-	if (ops->min_delay_ns != NULL)
-		r.min_delay_ns = ops->min_delay_ns(r.b.st);
+	if (ops->delay != NULL)
+		r.min_delay_ns = ops->delay->min_ns(r.b.st);
 	if (ops->figures != NULL) {
-		const struct stage_stats *stats = ops->figures(r.b.st, 0);
+		const struct stage_stats *stats = ops->figures->read(r.b.st, 0);
 
 		r.stats = stats->slots ? NULL : stats;
-		r.rate_bps = ops->rate_bps(r.b.st);
+		r.rate_bps = ops->capacity->rate_bps(r.b.st);
 	}
 	for (uint32_t i = 0; next < PKTS; i++) {
 		put_some(&r, &next, &rng);

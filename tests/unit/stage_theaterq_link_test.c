@@ -56,8 +56,8 @@ START_TEST(packets_never_overtake_when_the_delay_falls) {
 	open_link(&b, "2ms,10ms,8Mbit,0,0\n1s,1ms,8Mbit,0,0\n", ", overhead: 0B");
 	for (int i = 0; i < 3; i++)
 		stage_put(&b, &pkts[i], 0);
-	ck_assert_uint_eq(b.ops->min_delay_ns(b.st), MS);
-	ck_assert_uint_eq(b.ops->max_delay_ns(b.st), 10 * MS);
+	ck_assert_uint_eq(b.ops->delay->min_ns(b.st), MS);
+	ck_assert_uint_eq(b.ops->delay->max_ns(b.st), 10 * MS);
 	ck_assert_ptr_eq(stage_take(&b, 11 * MS), &pkts[0]);
 	ck_assert_ptr_null(stage_take(&b, 12 * MS - 1));
 	ck_assert_ptr_eq(stage_take(&b, 12 * MS), &pkts[1]);
@@ -96,14 +96,14 @@ START_TEST(loss_is_of_the_step) {
 	uint32_t lost = 0;
 
 	open_link(&b, "1s,0,1Gbit,429496730,0\n1s,0,1Gbit,0,0\n", "");
-	ck_assert(!b.ops->random(b.st));
+	ck_assert(!b.ops->needs->random(b.st));
 	for (uint32_t i = 0; i < 100000; i++) {
 		stage_put(&b, &pkts[i], i * MS + 1);
 		lost += pkts[i].drop_reason == DROP_LOSS;
 		NEED(pkts[i].drop_reason == DROP_NONE || i / 1000 % 2 == 0);
 		stage_take(&b, i * MS + 1);
 	}
-	ck_assert(b.ops->random(b.st));
+	ck_assert(b.ops->needs->random(b.st));
 	ck_assert_uint_ge(lost, 5000 - 335);
 	ck_assert_uint_le(lost, 5000 + 335);
 	stage_close(&b);
@@ -135,10 +135,10 @@ START_TEST(departures_are_those_of_a_link_that_is_changed) {
 		t_ns += rng_u64(&rng) % (3 * MS);
 		a[i].size_bytes = c[i].size_bytes = (uint16_t)(64 + rng_u64(&rng) % 1455);
 		for (; change_ns <= t_ns; change_ns += keep_us[step] * US) {
-			plain.ops->serve(plain.st, change_ns, &plain.drops);
+			plain.ops->figures->serve(plain.st, change_ns, &plain.drops);
 			step = (step + 1) % 5;
 			stage_live(&plain, "rate", rates[step], change_ns);
-			plain.ops->serve(plain.st, change_ns, &plain.drops);
+			plain.ops->figures->serve(plain.st, change_ns, &plain.drops);
 		}
 		stage_put(&b, &a[i], t_ns);
 		stage_put(&plain, &c[i], t_ns);
@@ -174,7 +174,7 @@ START_TEST(idle_link_passes_over_rounds) {
 	ck_assert_uint_eq((uint64_t)(t.capacity / NS_PER_S), rounds * 8000);
 	ck_assert_uint_eq(t.down_ns, rounds * 2 * MS);
 	const struct stats_peak *run =
-		stats_run(b.ops->figures(b.st, rounds * 3 * MS), rounds * 3 * MS);
+		stats_run(b.ops->figures->read(b.st, rounds * 3 * MS), rounds * 3 * MS);
 	ck_assert_uint_eq(run->rate_min_bps, 0);
 	ck_assert_uint_eq(run->rate_max_bps, 8000000);
 	stage_close(&b);

@@ -136,9 +136,9 @@ static inline int stage_open(struct stage_bench *b, const char *text) {
 	b->ops = stage_find(name);
 	ck_assert_ptr_nonnull(b->ops);
 	b->st = calloc(1, b->ops->state_size);
-	int rc = config_params(params, name, b->ops->params, b->ops->also, b->st, &b->err);
-	if (rc == 0 && b->ops->configure != NULL)
-		rc = b->ops->configure(b->st, params, &b->err);
+	int rc = config_params(params, name, b->ops->params, stage_also(b->ops), b->st, &b->err);
+	if (rc == 0 && b->ops->config != NULL && b->ops->config->configure != NULL)
+		rc = b->ops->config->configure(b->st, params, &b->err);
 	return rc == 0 ? b->ops->init(b->st, &b->env, &b->err) : rc;
 }
 
@@ -160,7 +160,7 @@ static inline void stage_live(
 
 	ck_assert(p != NULL && p->live);
 	ck_assert_int_eq(param_set(p, b->st, value, &b->err), 0);
-	b->ops->update(b->st, now_ns);
+	b->ops->config->update(b->st, now_ns);
 }
 
 static inline void stage_conserved(const struct stage_bench *b) {
@@ -211,27 +211,27 @@ static inline void tel_memory(struct tel *tel, struct tel_packets *records, uint
 extern const struct stage_ops stage_link;
 
 static inline void link_serve(void *link, uint64_t now_ns, struct pkt_list *drops) {
-	stage_link.serve(link, now_ns, drops);
+	stage_link.figures->serve(link, now_ns, drops);
 }
 
 static inline struct stats_totals link_totals(void *link, uint64_t now_ns) {
-	return stats_totals(stage_link.figures(link, now_ns), now_ns);
+	return stats_totals(stage_link.figures->read(link, now_ns), now_ns);
 }
 
 static inline const struct stats_peak *link_peak(void *link, enum stats_window w) {
-	return stats_peak(stage_link.figures(link, 0), w);
+	return stats_peak(stage_link.figures->read(link, 0), w);
 }
 
 static inline const struct stats_peak *link_run(void *link, uint64_t now_ns) {
-	return stats_run(stage_link.figures(link, now_ns), now_ns);
+	return stats_run(stage_link.figures->read(link, now_ns), now_ns);
 }
 
 static inline void link_restart(void *link, enum stats_window w, uint64_t now_ns) {
-	stats_restart(stage_link.figures(link, now_ns), w, now_ns);
+	stats_restart(stage_link.figures->read(link, now_ns), w, now_ns);
 }
 
 static inline const struct hist *link_sojourn(void *link) {
-	return stats_sojourn(stage_link.figures(link, 0));
+	return stats_sojourn(stage_link.figures->read(link, 0));
 }
 
 static inline bool same_totals(const struct stats_totals *x, const struct stats_totals *y) {

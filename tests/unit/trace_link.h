@@ -25,6 +25,6 @@ static inline int trace_link_open(
 }
 
 static inline struct stats_totals trace_link_totals(struct stage_bench *b, uint64_t now_ns) {
-	b->ops->serve(b->st, now_ns, &b->drops);
-	return stats_totals(b->ops->figures(b->st, now_ns), now_ns);
+	b->ops->figures->serve(b->st, now_ns, &b->drops);
+	return stats_totals(b->ops->figures->read(b->st, now_ns), now_ns);
 }
