@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // weir-switch: the live bottleneck. Frames from any port go through the path of the port they leave
 // by: queues, links, delays, losses, in real time, each path on one lcore.
-#include "common/run/run_list.h"
 #include "switch/live/app.h"
+
+#include "common/run/run_list.h"
 
 #include <errno.h>
 #include <math.h>

@@ -131,17 +131,18 @@ static void link_interval(const struct path_stage *s, struct tel *links, uint64_
 	const struct stats_peak *peak = stats_peak(st, STATS_INTERVAL);
 	struct stats_totals to = stats_totals(st, now_ns);
 	struct stats_figures f = stats_figures(&peak->from, &to);
+	struct link_count n = stats_count(&peak->from, &to);
 	struct tel_links *r = tel_put(links);
 
 	if (r != NULL)
 		*r = (struct tel_links){
 			.ts_ns = now_ns,
-			.out_bytes = to.out_bytes - peak->from.out_bytes,
+			.out_bytes = n.out_bytes,
 			.rate_bps = st->varies ? (uint64_t)f.rate_mean_bps : st->rate_bps,
 			.link = s->env.link_index,
-			.out_pkts = to.out_pkts - peak->from.out_pkts,
-			.drops = to.drops - peak->from.drops,
-			.marks = to.marks - peak->from.marks,
+			.out_pkts = n.out_pkts,
+			.drops = n.drops,
+			.marks = n.marks,
 			.queue_pkts = saturate32(st->queue_pkts),
 			.queue_max_pkts = saturate32(peak->queue_pkts),
 			.queue_mean_pkts = (float)f.queue_mean_pkts,
@@ -213,6 +214,8 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 		const struct hist *sojourn = stats_sojourn(st);
 		struct stats_totals to = stats_totals(st, now_ns);
 		struct stats_figures f = stats_figures(&peak->from, &to);
+		const struct link_count since = stats_count(&peak->from, &to), *sum = &since;
+		const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true};
 		bool timed = sojourn->total > 0; // a packet has left
 
 		json_object(j, path_link_title(p, s));
@@ -224,10 +227,7 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 		json_known(j, "sojourn_p50_ns", timed, hist_quantile(sojourn, 0.5));
 		json_known(j, "sojourn_p99_ns", timed, hist_quantile(sojourn, 0.99));
 		json_known(j, "sojourn_max_ns", timed, sojourn->max);
-		json_u64(j, "out_pkts", to.out_pkts - peak->from.out_pkts);
-		json_u64(j, "out_bytes", to.out_bytes - peak->from.out_bytes);
-		json_u64(j, "drops", to.drops - peak->from.drops);
-		json_u64(j, "marks", to.marks - peak->from.marks);
+		LINK_COUNTERS(COUNTERS_JSON)
 		json_u64(j, "rate_bps", st->rate_bps);
 		json_f64(j, "rate_mean_bps", f.rate_mean_bps);
 		json_u64(j, "rate_min_bps", peak->rate_min_bps);

@@ -26,18 +26,14 @@
 #define BOTTLENECK_BUSY 0.9
 
 static struct stats_figures figures(
-	const struct path_stage *s, uint64_t now_ns, struct stats_totals *in_run) {
+	const struct path_stage *s, uint64_t now_ns, struct link_count *in_run) {
 	struct stage_stats *st = s->ops->figures->read(s->state, now_ns);
 	const struct stats_totals *from = &stats_peak(st, STATS_RUN)->from;
 	struct stats_totals to = stats_totals(st, now_ns);
-	struct stats_figures f = stats_figures(from, &to);
 
-	to.out_pkts -= from->out_pkts;
-	to.drops -= from->drops;
-	to.marks -= from->marks;
 	if (in_run != NULL)
-		*in_run = to;
-	return f;
+		*in_run = stats_count(from, &to);
+	return stats_figures(from, &to);
 }
 
 // The part of the time for which the stage could take no more; 0: it has no rate.
@@ -115,7 +111,7 @@ static double lost_elsewhere(
 
 	for (uint32_t i = 0; i < p->stages; i++) {
 		if (path_is_link(&p->stage[i])) {
-			struct stats_totals in_run;
+			struct link_count in_run;
 
 			figures(&p->stage[i], now_ns, &in_run);
 			by_links += in_run.drops;
@@ -171,7 +167,7 @@ static void lost_before(
 }
 
 static void own_queue(
-	const struct path_stage *s, const struct stats_totals *in_run, struct fact *why) {
+	const struct path_stage *s, const struct link_count *in_run, struct fact *why) {
 	struct aqm_limit l = s->ops->capacity->limit(s->state);
 	double pkts = (double)(in_run->out_pkts + in_run->drops);
 
@@ -190,7 +186,7 @@ static void own_queue(
 // False: there was a standing queue.
 static bool reason(const struct paths *ps, const struct path *p, const struct path_stage *s,
 	uint64_t now_ns, struct fact *why) {
-	struct stats_totals in_run;
+	struct link_count in_run;
 	struct stats_figures f = figures(s, now_ns, &in_run);
 	const struct path_stage *other;
 	double most = BOTTLENECK_BUSY;

@@ -6,34 +6,26 @@
 #include <errno.h>
 #include <string.h>
 
-extern const struct aqm_ops aqm_cake;
-extern const struct aqm_ops aqm_cobalt;
-extern const struct aqm_ops aqm_codel;
-extern const struct aqm_ops aqm_docsis_pie;
-extern const struct aqm_ops aqm_drr;
-extern const struct aqm_ops aqm_dualpi2;
-extern const struct aqm_ops aqm_fifo;
-extern const struct aqm_ops aqm_fq_codel;
-extern const struct aqm_ops aqm_fq_pie;
-extern const struct aqm_ops aqm_pie;
-extern const struct aqm_ops aqm_red;
-extern const struct aqm_ops aqm_step;
+// In the order in which --list prints them.
+#define AQMS(V)                                                                                    \
+	V(fifo)                                                                                    \
+	V(codel)                                                                                   \
+	V(cobalt)                                                                                  \
+	V(pie)                                                                                     \
+	V(docsis_pie)                                                                              \
+	V(red)                                                                                     \
+	V(step)                                                                                    \
+	V(drr)                                                                                     \
+	V(fq_codel)                                                                                \
+	V(fq_pie)                                                                                  \
+	V(dualpi2)                                                                                 \
+	V(cake)
 
-const struct aqm_ops *const aqm_all[] = {
-	&aqm_fifo,
-	&aqm_codel,
-	&aqm_cobalt,
-	&aqm_pie,
-	&aqm_docsis_pie,
-	&aqm_red,
-	&aqm_step,
-	&aqm_drr,
-	&aqm_fq_codel,
-	&aqm_fq_pie,
-	&aqm_dualpi2,
-	&aqm_cake,
-	NULL,
-};
+#define DECLARE(name) extern const struct aqm_ops aqm_##name;
+AQMS(DECLARE)
+
+#define ENTRY(name) &aqm_##name,
+const struct aqm_ops *const aqm_all[] = {AQMS(ENTRY) NULL};
 
 const struct aqm_ops *aqm_find(const char *name) {
 	for (size_t i = 0; aqm_all[i] != NULL; i++) {

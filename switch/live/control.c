@@ -108,6 +108,8 @@ static bool answer_paths(
 	return snap != NULL;
 }
 
+#define CONTROL_COUNTER(type, name, source) control_u64(one, #name, link->count.name);
+
 static bool answer_links(
 	struct live_app *live, const char *params, struct rte_tel_data *d, struct err *err) {
 	const struct switch_snapshot *snap = switch_snapshot(switch_app(live), err);
@@ -122,10 +124,7 @@ static bool answer_links(
 		control_u64(one, "rate_bps", link->rate_bps);
 		control_u64(one, "queue_pkts", link->queue_pkts);
 		control_u64(one, "queue_bytes", link->queue_bytes);
-		control_u64(one, "out_pkts", link->out_pkts);
-		control_u64(one, "out_bytes", link->out_bytes);
-		control_u64(one, "drops", link->drops);
-		control_u64(one, "marks", link->marks);
+		LINK_COUNTERS(CONTROL_COUNTER)
 		control_u64(one, "wire_bits", (uint64_t)link->wire_bits);
 		control_u64(one, "capacity_bits", (uint64_t)link->capacity_bits);
 	}

@@ -3,7 +3,6 @@
 #include "switch/live/lcore.h"
 
 #include "switch/capture.h"
-#include "switch/stage/stats.h"
 
 #include <string.h>
 
@@ -23,10 +22,7 @@ static void snapshot_links(struct switch_lcore *s, struct switch_snapshot *snap,
 		snap->link[n].rate_bps = link->rate_bps;
 		snap->link[n].queue_pkts = link->queue_pkts;
 		snap->link[n].queue_bytes = link->queue_bytes;
-		snap->link[n].out_pkts = t.out_pkts;
-		snap->link[n].out_bytes = t.out_bytes;
-		snap->link[n].drops = t.drops;
-		snap->link[n].marks = t.marks;
+		snap->link[n].count = t.count;
 		snap->link[n].wire_bits = t.wire_bits;
 		snap->link[n].capacity_bits = (double)t.capacity / 1e9;
 	}

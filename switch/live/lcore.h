@@ -27,6 +27,7 @@
 #include "switch/path.h"
 #include "switch/plan.h"
 #include "switch/schedule.h"
+#include "switch/stage/stats.h"
 
 #define SWITCH_EGRESS_SLOTS 512 // frames that wait for their port, a power of two
 #define SWITCH_MBUF_CACHE 512
@@ -100,7 +101,8 @@ struct switch_snapshot {
 	struct switch_link {
 		uint32_t path;
 		char name[48];
-		uint64_t rate_bps, queue_pkts, queue_bytes, out_pkts, out_bytes, drops, marks;
+		uint64_t rate_bps, queue_pkts, queue_bytes;
+		struct link_count count;
 		double wire_bits, capacity_bits;
 	} link[PATH_LINKS_MAX];
 };

@@ -4,48 +4,33 @@
 
 #include <string.h>
 
-extern const struct stage_ops stage_clear_options;
-extern const struct stage_ops stage_corrupt;
-extern const struct stage_ops stage_delay;
-extern const struct stage_ops stage_duplicate;
-extern const struct stage_ops stage_ecn;
-extern const struct stage_ops stage_edges;
-extern const struct stage_ops stage_jitter;
-extern const struct stage_ops stage_link;
-extern const struct stage_ops stage_loss;
-extern const struct stage_ops stage_loss_gilbert;
-extern const struct stage_ops stage_loss_markov;
-extern const struct stage_ops stage_loss_mask;
-extern const struct stage_ops stage_loss_periodic;
-extern const struct stage_ops stage_loss_target;
-extern const struct stage_ops stage_loss_trace;
-extern const struct stage_ops stage_mahimahi_link;
-extern const struct stage_ops stage_markov_link;
-extern const struct stage_ops stage_policer;
-extern const struct stage_ops stage_theaterq_link;
+// In the order in which --list prints them.
+#define STAGES(V)                                                                                  \
+	V(link)                                                                                    \
+	V(delay)                                                                                   \
+	V(loss)                                                                                    \
+	V(edges)                                                                                   \
+	V(loss_gilbert)                                                                            \
+	V(loss_markov)                                                                             \
+	V(loss_periodic)                                                                           \
+	V(loss_mask)                                                                               \
+	V(loss_trace)                                                                              \
+	V(loss_target)                                                                             \
+	V(ecn)                                                                                     \
+	V(clear_options)                                                                           \
+	V(corrupt)                                                                                 \
+	V(duplicate)                                                                               \
+	V(policer)                                                                                 \
+	V(jitter)                                                                                  \
+	V(mahimahi_link)                                                                           \
+	V(theaterq_link)                                                                           \
+	V(markov_link)
 
-const struct stage_ops *const stage_all[] = {
-	&stage_link,
-	&stage_delay,
-	&stage_loss,
-	&stage_edges,
-	&stage_loss_gilbert,
-	&stage_loss_markov,
-	&stage_loss_periodic,
-	&stage_loss_mask,
-	&stage_loss_trace,
-	&stage_loss_target,
-	&stage_ecn,
-	&stage_clear_options,
-	&stage_corrupt,
-	&stage_duplicate,
-	&stage_policer,
-	&stage_jitter,
-	&stage_mahimahi_link,
-	&stage_theaterq_link,
-	&stage_markov_link,
-	NULL,
-};
+#define DECLARE(name) extern const struct stage_ops stage_##name;
+STAGES(DECLARE)
+
+#define ENTRY(name) &stage_##name,
+const struct stage_ops *const stage_all[] = {STAGES(ENTRY) NULL};
 
 const struct stage_ops *stage_find(const char *name) {
 	for (size_t i = 0; stage_all[i] != NULL; i++) {

@@ -33,12 +33,12 @@ void stats_rate(struct stage_stats *s, uint64_t now_ns, uint64_t rate_bps) {
 struct stats_totals stats_totals(const struct stage_stats *s, uint64_t now_ns) {
 	return (struct stats_totals){
 		.at_ns = now_ns,
-		.out_pkts = s->sent - s->wire_pkts,
-		.out_bytes = s->sent_bytes - s->wire_bytes,
+		.count = {.out_pkts = s->sent - s->wire_pkts,
+			.out_bytes = s->sent_bytes - s->wire_bytes,
+			.drops = s->drops,
+			.marks = s->marks},
 		.dequeued = s->sent,
 		.sojourn_ns = s->sojourn_ns,
-		.drops = s->drops,
-		.marks = s->marks,
 		.queue_pkt_ns = now_ns * s->queue_pkts - s->moment_pkts,
 		.queue_byte_ns = (stats_u128)now_ns * s->queue_bytes - s->moment_bytes,
 		.capacity = capacity(s, now_ns),

@@ -8,6 +8,7 @@
 // q(t) t - sum of t_i over arrivals + sum of t_i over departures from the queue, modulo 2^64 for
 // packets (10^6 of them for five hours), 2^128 for bytes.
 #pragma once
+#include "common/base/counters.h"
 #include "common/base/hist.h"
 #include "common/base/likely.h"
 #include "common/base/ns.h"
@@ -16,13 +17,24 @@
 
 __extension__ typedef unsigned __int128 stats_u128;
 
+// What a link has counted, as its summary and /weir/links have it: frames sent, FCS included, at the
+// end of their transmission; packets dropped and marked by its queue.
+#define LINK_COUNTERS(V)                                                                           \
+	V(uint64_t, out_pkts, COUNT_ALWAYS)                                                        \
+	V(uint64_t, out_bytes, COUNT_ALWAYS)                                                       \
+	V(uint64_t, drops, COUNT_ALWAYS)                                                           \
+	V(uint64_t, marks, COUNT_ALWAYS)
+
+struct link_count {
+	LINK_COUNTERS(COUNTERS_MEMBER)
+};
+
 // Totals since the start; figures are differences of two of these.
 struct stats_totals {
 	uint64_t at_ns;
-	uint64_t out_pkts, out_bytes; // frames sent, FCS included, at the end of their transmission
+	struct link_count count;
 	uint64_t dequeued; // packets from the queue to the wire
 	uint64_t sojourn_ns; // their times in the queue
-	uint64_t drops, marks; // by the queue
 	uint64_t queue_pkt_ns; // backlog integrated over time
 	stats_u128 queue_byte_ns;
 	stats_u128 capacity; // rate integrated over time, 1e-9 bit
@@ -160,6 +172,15 @@ static inline void stats_skip(
 
 struct stats_totals stats_totals(const struct stage_stats *s, uint64_t now_ns);
 struct stats_figures stats_figures(const struct stats_totals *from, const struct stats_totals *to);
+// What was counted between the two.
+static inline struct link_count stats_count(
+	const struct stats_totals *before, const struct stats_totals *after) {
+	const struct link_count *from = &before->count, *to = &after->count;
+	struct link_count since = {0}, *sum = &since;
+
+	LINK_COUNTERS(COUNTERS_ADD)
+	return since;
+}
 const struct stats_peak *stats_peak(struct stage_stats *s, enum stats_window w);
 // Peaks and rates of the run up to now_ns.
 const struct stats_peak *stats_run(struct stage_stats *s, uint64_t now_ns);

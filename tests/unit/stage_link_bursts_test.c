@@ -145,7 +145,7 @@ static uint64_t twins_play(struct twins *w, const char *text, uint64_t gap_ns, b
 		}
 		twins_agree(w, t);
 	}
-	uint64_t drops = link_totals(w->b[0].st, t).drops;
+	uint64_t drops = link_totals(w->b[0].st, t).count.drops;
 	while (twins_take(w, NEVER_NS, BURST) == BURST)
 		continue;
 	twins_agree(w, t);

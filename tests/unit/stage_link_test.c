@@ -368,8 +368,8 @@ START_TEST(figures_by_hand) {
 	link_serve(b.st, 2500, &b.drops);
 	struct stats_totals mid = link_totals(b.st, 2500);
 	struct stats_figures f = stats_figures(&zero, &mid);
-	ck_assert_uint_eq(mid.out_pkts, 1);
-	ck_assert_uint_eq(mid.out_bytes, 980);
+	ck_assert_uint_eq(mid.count.out_pkts, 1);
+	ck_assert_uint_eq(mid.count.out_bytes, 980);
 	ck_assert_double_eq_tol(f.utilisation, 1500.0 / 2500.0, 1e-12);
 	ck_assert_double_eq_tol(f.queue_mean_pkts, (2 * 1000.0 + 500.0) / 2500.0, 1e-12);
 	ck_assert_double_eq_tol(f.sojourn_mean_ns, (0 + 1000) / 2.0, 1e-12);
@@ -382,8 +382,8 @@ START_TEST(figures_by_hand) {
 	link_serve(b.st, 5000, &b.drops);
 	struct stats_totals end = link_totals(b.st, 5000);
 	f = stats_figures(&link_peak(b.st, STATS_RUN)->from, &end);
-	ck_assert_uint_eq(end.out_pkts - mid.out_pkts, 2);
-	ck_assert_uint_eq(end.drops, 1);
+	ck_assert_uint_eq(end.count.out_pkts - mid.count.out_pkts, 2);
+	ck_assert_uint_eq(end.count.drops, 1);
 	ck_assert_double_eq_tol(f.utilisation, 1500.0 / 2500.0, 1e-12);
 	ck_assert_double_eq_tol(f.queue_mean_pkts, 500.0 / 2500.0, 1e-12);
 	ck_assert_double_eq_tol(f.queue_mean_bytes, 500.0 * 980 / 2500.0, 1e-9);
@@ -462,7 +462,7 @@ static void play(const char *text, enum polling polling, struct history *h) {
 	h->peak_ns = link_peak(b.st, STATS_INTERVAL)->sojourn_ns;
 	drain(&b, NEVER_NS, h);
 	h->sojourn = *link_sojourn(b.st);
-	h->marks = link_totals(b.st, t).marks;
+	h->marks = link_totals(b.st, t).count.marks;
 	h->records = (uint32_t)tel.written;
 	for (struct pkt *p; (p = pkt_list_pop(&b.drops)) != NULL;) {
 		h->drop_reason[h->drops] = p->drop_reason;

@@ -79,7 +79,7 @@ START_TEST(limit_is_of_the_step) {
 		ck_assert_uint_eq(b.drops.count, drops[i]);
 	}
 	ck_assert_uint_eq(pkts[3].drop_reason, DROP_QUEUE_FULL);
-	ck_assert_uint_eq(trace_link_totals(&b, 300 * US).drops, 4);
+	ck_assert_uint_eq(trace_link_totals(&b, 300 * US).count.drops, 4);
 	// The frame that leaves at 1 ms has made room for one that comes at that time.
 	stage_put(&b, &pkts[0], MS);
 	ck_assert_uint_eq(b.drops.count, 4);

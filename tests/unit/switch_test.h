@@ -235,11 +235,10 @@ static inline const struct hist *link_sojourn(void *link) {
 }
 
 static inline bool same_totals(const struct stats_totals *x, const struct stats_totals *y) {
-	return x->out_pkts == y->out_pkts && x->out_bytes == y->out_bytes
-		&& x->dequeued == y->dequeued && x->sojourn_ns == y->sojourn_ns
-		&& x->drops == y->drops && x->marks == y->marks
-		&& x->queue_pkt_ns == y->queue_pkt_ns && x->queue_byte_ns == y->queue_byte_ns
-		&& x->capacity == y->capacity && memcmp(&x->wire_bits, &y->wire_bits, 8) == 0;
+	return memcmp(&x->count, &y->count, sizeof(x->count)) == 0 && x->dequeued == y->dequeued
+		&& x->sojourn_ns == y->sojourn_ns && x->queue_pkt_ns == y->queue_pkt_ns
+		&& x->queue_byte_ns == y->queue_byte_ns && x->capacity == y->capacity
+		&& memcmp(&x->wire_bits, &y->wire_bits, 8) == 0;
 }
 
 // n packets of one size with ids 0, 1, ...
