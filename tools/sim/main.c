@@ -6,6 +6,7 @@
 #include "sender/source/source.h"
 #include "switch/aqm/aqm.h"
 #include "switch/plan.h"
+#include "tools/sim/guest/guests.h"
 #include "tools/sim/offline.h"
 #include "tools/sim/replay.h"
 #include "tools/sim/sim.h"
@@ -109,7 +110,7 @@ static int had_memory(const struct sim *s, struct err *err) {
 
 	if (rc == 0)
 		rc = host_had_memory(&s->receiver, err);
-	if (rc == 0 && s->unsent > 0)
+	if (rc == 0 && s->pools.unsent > 0)
 		rc = err_set(err, -ENOSPC, HOST_NO_FIGURES,
 			"packets were dropped because the memory for packets was full");
 	return rc;
@@ -130,8 +131,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	if (rc < 0)
 		return run_end(s->run, NULL, NULL, &verdict, rc, err);
 	run_catch_signals();
-	if (s->guests != NULL)
-		s->failed = guests_boot(s->guests, &s->err);
+	s->failed = guests_boot(s->guests, &s->err);
 	run_through(s, opt->progress);
 	rc = sim_close(s, err);
 	if (s->failed < 0 && !run_stop)

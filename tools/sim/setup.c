@@ -4,12 +4,9 @@
 #include "tools/sim/sim.h"
 
 #include "common/base/mem.h"
-#include "common/base/rng.h"
 #include "common/base/u64.h"
-#include "common/net/clear.h"
-#include "common/net/corrupt.h"
-#include "common/net/flow_addr.h"
-#include "common/net/wire.h"
+#include "tools/sim/frame.h"
+#include "tools/sim/guest/guests.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,18 +16,6 @@
 #define PIPE_SEGS_MAX (UINT64_C(1) << 40) // far more than fits into memory
 #define SEGS_LEAST (UINT64_C(1) << 20) // 32 MB of address space
 #define SEGS_PROVEN_MAX (UINT64_C(1) << 26) // 2 GB of it
-
-int sim_pool_init(struct sim_pool *p, size_t object, uint64_t size, struct err *err) {
-	memset(p, 0, sizeof(*p));
-	p->size = size;
-	p->object = object;
-	p->base = mem_map(size * object);
-	p->free = mem_map(size * sizeof(struct pkt *));
-	if (p->base == NULL || p->free == NULL)
-		return err_set(err, -ENOMEM, "no memory for %llu packets in flight",
-			(unsigned long long)size);
-	return 0;
-}
 
 // Whether an earlier group has the same route.
 static bool seen_before(const struct paths *ps, uint32_t group) {
@@ -110,9 +95,35 @@ static uint64_t segs_least(const struct groups *gs) {
 	return proven > SEGS_PROVEN_MAX ? SEGS_LEAST : max_u64(SEGS_LEAST, proven);
 }
 
+// The hosts as nodes, with their guests.
+static int nodes_init(struct sim *s, uint64_t pipe_segs, struct err *err) {
+	static const struct node_ops *const ops[] = {&side_sender_ops, &side_receiver_ops};
+	struct topology *n = &s->topology;
+	struct guests_env env = {.run = s->run,
+		.groups = &s->groups,
+		.side = s->side,
+		.pools = &s->pools,
+		.pipe_segs = pipe_segs};
+
+	topology_init(n, &s->paths);
+	for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++)
+		s->side[d] = (struct side){.node.ops = ops[d],
+			.to = topology_to(n, d),
+			.from = topology_from(n, d),
+			.host = d == FLOWS_FORWARD ? &s->sender : &s->receiver,
+			.pools = &s->pools,
+			.paths = &s->paths};
+	int rc = guests_init(&s->guests, &env, err);
+
+	if (rc == 0)
+		topology_hosts(n,
+			guests_node(s->guests, FLOWS_FORWARD, &s->side[FLOWS_FORWARD].node),
+			guests_node(s->guests, FLOWS_REVERSE, &s->side[FLOWS_REVERSE].node));
+	return rc;
+}
+
 static int hosts_init(struct sim *s, struct err *err) {
 	struct host_env env = {
-		.ctx = s,
 		.seed = s->run->seed,
 		.duration_ns = s->run->duration_ns,
 		.virtual_time = true,
@@ -126,7 +137,8 @@ static int hosts_init(struct sim *s, struct err *err) {
 	rc = memory_check(s, &env, err);
 	if (rc < 0)
 		return rc;
-	env.output = sim_sender_output;
+	env.output = side_sender_output;
+	env.ctx = &s->side[FLOWS_FORWARD];
 	env.flows = true;
 	env.tel_cc = &s->tel[TEL_STREAM_CC];
 	env.tel_flows = &s->tel[TEL_STREAM_FLOWS];
@@ -138,21 +150,22 @@ static int hosts_init(struct sim *s, struct err *err) {
 	rc = host_init(&s->sender, &s->groups, &env, err);
 	if (rc < 0)
 		return rc;
-	env.output = sim_receiver_output;
+	env.output = side_receiver_output;
+	env.ctx = &s->side[FLOWS_REVERSE];
 	env.flows = false;
 	env.receivers = s->groups.flows;
 	rc = host_init(&s->receiver, &s->groups, &env, err);
 	if (rc < 0)
 		return rc;
 	// A packet for each segment on the scoreboard, its retransmission, and their ACKs.
-	for (uint32_t i = 0; rc == 0 && i < POOLS; i++)
-		rc = sim_pool_init(&s->pool[i], i >= POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt),
+	for (uint8_t i = 0; rc == 0 && i < POOL_FRAMES; i++)
+		rc = pool_init(&s->pools, i, i >= POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt),
 			copies
 				* (4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
 					+ 16 * (uint64_t)s->groups.flows),
 			err);
 	if (rc == 0)
-		rc = guests_init(&s->guests, s, copies * env.pipe_segs, err);
+		rc = nodes_init(s, copies * env.pipe_segs, err);
 	return rc;
 }
 
@@ -197,7 +210,6 @@ static int paths_read(struct sim *s, struct err *err) {
 		rc = routes_check(&s->paths, node, err);
 	if (rc < 0)
 		return rc;
-	sim_network_init(s);
 	rc = schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);
 	return rc < 0 ? rc : delays_stay(&s->schedule, err);
 }
@@ -226,45 +238,17 @@ int sim_init(struct sim *s, struct run *run, struct err *err) {
 	return rc;
 }
 
-// A guest's frame, or of our own segments the headers: their payload is zeros.
-uint32_t sim_frame(void *ctx, const struct path *path, const struct pkt *p, uint8_t *bytes,
+static uint32_t write_frame(void *ctx, const struct path *path, const struct pkt *p, uint8_t *bytes,
 	uint32_t room, uint32_t *length) {
-	struct wire_addr a = {
-		.src_mac = {{2, 0, 0, 0, 0, 1}},
-		.dst_mac = {{2, 0, 0, 0, 0, 2}},
-		.src_ip = flow_addr_ip(FLOW_ADDR_SENDER, p->flow_id),
-		.dst_ip = FLOW_ADDR_RECEIVER,
-		.src_port = flow_addr_port(p->flow_id),
-		.dst_port = FLOW_ADDR_DST_PORT,
-	};
-	const struct seg *seg = pkt_seg_const(p);
 	const struct sim *s = ctx;
-	uint8_t dscp = s != NULL ? (uint8_t)s->groups.group[p->delay_class].dscp : 0;
 
-	if ((*length = guests_frame(p, bytes, room)) > 0)
-		return *length < room ? *length : room;
-	if (sim_direction(p) == FLOWS_REVERSE)
-		a = (struct wire_addr){
-			a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
-	uint8_t tos = (uint8_t)(dscp << 2 | p->ecn);
-	bool udp = (seg->options & SEG_OPT_UDP) != 0;
-	uint32_t captured = (uint32_t)(udp ? wire_write_udp(bytes, &a, tos, (uint16_t)p->id, seg)
-					   : wire_write_tcp(bytes, &a, tos, (uint16_t)p->id, seg));
-	*length = (uint32_t)wire_tcp_frame(seg);
-	if ((p->flags & PKT_CLEARED) != 0)
-		clear_frame(bytes, captured, p->flags);
-	if ((p->flags & PKT_CORRUPT) != 0)
-		corrupt_frame(bytes, captured, rng_mix(p->id));
-	if (captured + seg->len >= *length)
-		return captured;
-	memset(bytes + captured, 0, *length - captured); // padded to the shortest frame
-	return *length;
+	return frame_write(p, (uint8_t)s->groups.group[p->delay_class].dscp, bytes, room, length);
 }
 
 // Data before its first path, ACKs behind their last one.
 static bool at_sender(void *ctx, const struct path *path, const struct pkt *p, bool leaving) {
 	const struct sim *s = ctx;
-	enum flows_direction d = sim_direction(p);
+	enum flows_direction d = pool_direction(p);
 	const struct route *r = &s->paths.route[p->delay_class][d];
 
 	return leaving ? d == FLOWS_REVERSE && r->path[r->count - 1] == path
@@ -308,7 +292,7 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 				    &(struct capture_env){.run = s->run,
 					    .paths = &s->paths,
 					    .at_sender = at_sender,
-					    .frame = sim_frame,
+					    .frame = write_frame,
 					    .ctx = s},
 				    err);
 }
@@ -323,8 +307,5 @@ void sim_fini(struct sim *s) {
 	if (s->paths.count > 0)
 		paths_fini(&s->paths);
 	groups_fini(&s->groups);
-	for (uint32_t i = 0; i < POOLS + 2 * GUESTS_MAX; i++) {
-		mem_unmap(s->pool[i].base, s->pool[i].size * s->pool[i].object);
-		mem_unmap(s->pool[i].free, s->pool[i].size * sizeof(struct pkt *));
-	}
+	pools_fini(&s->pools);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/guest/guests.h"
 #include "tools/sim/sim.h"
 
 #include <math.h>
@@ -29,22 +30,12 @@ void summary_head(
 	json_text(j, "digest", digest);
 }
 
-// Packets that came into the network from a host, and from the network to it.
-static uint64_t sent(const struct sim_side *side) {
-	return side->to != NULL ? side->to->in.pkts : side->listed;
-}
-
-static uint64_t arrived(const struct sim_side *side) {
-	return side->from != NULL ? side->from->out.pkts : side->taken;
-}
-
 // Checks that each side's packets entered their first path, that those that left a path entered the
 // next one or arrived at the other side, where it may have been discarded, and that the others are
 // still in use in the pool.
 static bool ledger_balanced(const struct sim *s) {
-	const struct sim_side *sender = &s->side[FLOWS_FORWARD],
-			      *receiver = &s->side[FLOWS_REVERSE];
-	uint64_t inside = 0, in = 0, out = 0, passed = s->network.passed;
+	const struct side *sender = &s->side[FLOWS_FORWARD], *receiver = &s->side[FLOWS_REVERSE];
+	uint64_t inside = 0, in = 0, out = 0, passed = s->topology.passed;
 	bool ok = true;
 
 	for (uint32_t i = 0; i < s->paths.count; i++) {
@@ -55,12 +46,12 @@ static bool ledger_balanced(const struct sim *s) {
 		out += p->out.pkts;
 		ok = ok && path_balanced(p);
 	}
-	return ok && s->sender.count.tx_segs == sent(sender)
-		&& s->receiver.count.tx_segs == sent(receiver)
-		&& s->sender.count.rx_segs + s->checksum_errors[1] == arrived(sender)
-		&& s->receiver.count.rx_segs + s->checksum_errors[0] == arrived(receiver)
-		&& in == sent(sender) + sent(receiver) + passed
-		&& out == arrived(sender) + arrived(receiver) + passed && s->inside == inside;
+	return ok && s->sender.count.tx_segs == sender->given
+		&& s->receiver.count.tx_segs == receiver->given
+		&& s->sender.count.rx_segs + sender->checksum_errors == sender->taken
+		&& s->receiver.count.rx_segs + receiver->checksum_errors == receiver->taken
+		&& in == sender->given + receiver->given + passed
+		&& out == sender->taken + receiver->taken + passed && s->pools.inside == inside;
 }
 
 static void write_ledger(struct sim *s, struct json *j, bool balanced) {
@@ -72,10 +63,10 @@ static void write_ledger(struct sim *s, struct json *j, bool balanced) {
 	json_u64(j, "sender_rx", s->sender.count.rx_segs);
 	json_u64(j, "receiver_tx", s->receiver.count.tx_segs);
 	json_u64(j, "receiver_rx", s->receiver.count.rx_segs);
-	json_u64(j, "receiver_checksum_errors", s->checksum_errors[0]);
-	json_u64(j, "sender_checksum_errors", s->checksum_errors[1]);
+	json_u64(j, "receiver_checksum_errors", s->side[FLOWS_REVERSE].checksum_errors);
+	json_u64(j, "sender_checksum_errors", s->side[FLOWS_FORWARD].checksum_errors);
 	json_close(j, '}');
-	json_u64(j, "inside", s->inside);
+	json_u64(j, "inside", s->pools.inside);
 	json_close(j, '}');
 }
 
@@ -136,7 +127,7 @@ bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict) {
 
 	summary_head(&j, out, "simulation", s->run, s->tel);
 	json_bool(&j, "seed_used",
-		s->guests != NULL || paths_random(&s->paths) || groups_random(&s->groups));
+		guests_random(s->guests) || paths_random(&s->paths) || groups_random(&s->groups));
 	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
 	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
 	json_f64(&j, "wall_s", s->cost.wall_s);
@@ -154,7 +145,7 @@ bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict) {
 	run_summary_telemetry(s->run->telemetry_level, s->tel, &j);
 	capture_summary(s->capture, &j);
 	json_object(&j, "memory");
-	json_u64(&j, "packets_max", s->inside_max);
+	json_u64(&j, "packets_max", s->pools.inside_max);
 	json_u64(&j, "segments_max", s->sender.arena.used_max);
 	json_close(&j, '}');
 	json_end(&j);

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-static_assert(SIM_PKT_SIZE_ == SIM_PKT_SIZE, "a frame follows the segment");
-
 #define STUCK_MAX 64 // times a guest is run at one time without taking a frame that waits
 
 int guest_open(struct guest *g, uint32_t index, const struct guest_folder *f, const uint8_t mac[6],
@@ -129,7 +127,7 @@ static uint64_t send_ns(const struct guest_card *c, uint32_t size) {
 static void transmit(struct guest *g) {
 	uint64_t now_ns = calendar_now(&g->calendar) - g->epoch_ns;
 	struct guest_card *c = &g->card;
-	uint8_t frame[GUEST_FRAME_ROOM];
+	uint8_t frame[FRAME_ROOM];
 	uint32_t size;
 	uint16_t head;
 
@@ -225,7 +223,7 @@ static bool complete(struct guest *g, uint64_t now_ns) {
 // Puts frames that have arrived by now into the guest's buffers, as many as there are; true: there
 // were some.
 static bool receive(struct guest *g, uint64_t now_ns) {
-	uint8_t frame[GUEST_FRAME_ROOM];
+	uint8_t frame[FRAME_ROOM];
 	bool some = false;
 
 	while (g->inbox.head != NULL && g->inbox.head->arrival_ns <= now_ns) {

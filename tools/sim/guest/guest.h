@@ -13,6 +13,7 @@
 // All its times are the run's. Its own clock is ahead by GUEST_EPOCH_NS, in which it boots.
 #pragma once
 #include "common/base/pkt.h"
+#include "tools/sim/frame.h"
 #include "tools/sim/guest/calendar.h"
 #include "tools/sim/guest/message.h"
 #include "tools/sim/guest/process.h"
@@ -23,24 +24,12 @@
 
 #define GUEST_EPOCH_NS (10 * UINT64_C(1000000000))
 
-// A packet that is a guest's frame: the decoded segment's header, as of any other, then the frame
-// without FCS, padded to the shortest. Its length is that of the packet less the FCS.
-#define GUEST_FRAME_ROOM 1536
-#define GUEST_PKT_SIZE (SIM_PKT_SIZE_ + GUEST_FRAME_ROOM)
-#define SIM_PKT_SIZE_ 128 // seg.h: SIM_PKT_SIZE
-static inline uint8_t *guest_frame(struct pkt *p) {
-	return (uint8_t *)p + SIM_PKT_SIZE_;
-}
-static inline const uint8_t *guest_frame_const(const struct pkt *p) {
-	return (const uint8_t *)p + SIM_PKT_SIZE_;
-}
-
 // What a guest's card is connected to; called in the thread that runs the guest.
 struct guest_wire {
 	// A frame that the guest sends: the packet for it, with all that paths need; NULL: it is
 	// thrown away.
 	struct pkt *(*packet)(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size);
-	// The frame of a packet for the guest, at most GUEST_FRAME_ROOM bytes into `frame`; its
+	// The frame of a packet for the guest, at most FRAME_ROOM bytes into `frame`; its
 	// size.
 	uint32_t (*frame)(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame);
 	void *ctx;

@@ -3,8 +3,6 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
-#include "common/net/clear.h"
-#include "common/net/corrupt.h"
 #include "common/net/flow_addr.h"
 #include "common/net/wire.h"
 
@@ -15,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static_assert(POOLS + 2 * GUESTS_MAX <= UINT8_MAX && POOLS % 2 == 0, "pkt.pool");
+static_assert(POOL_FRAMES + 2 * GUESTS_MAX <= POOLS_MAX, "two numbers each");
 
 #define AHEAD_NS (100 * NS_PER_US) // by which a sample precedes the end of its interval
 #define SAMPLES_PER_FLOW                                                                           \
@@ -45,7 +43,7 @@ static uint32_t count_guests(const struct groups *groups) {
 
 // Gives the groups' flows to their guests, the senders first.
 static void place_flows(struct guests *gs) {
-	const struct groups *groups = &gs->sim->groups;
+	const struct groups *groups = gs->env.groups;
 	uint16_t next = 0;
 
 	for (int sender = 1; sender >= 0; sender--) {
@@ -67,21 +65,21 @@ static void place_flows(struct guests *gs) {
 	}
 }
 
-// A guest's pool: its parity says which way its packets go (sim_direction).
+// A guest's pool: its parity says which way its packets go (pool_direction).
 static uint8_t pool_of(const struct guests *gs, uint32_t guest) {
-	return (uint8_t)(POOLS + 2 * guest
+	return (uint8_t)(POOL_FRAMES + 2 * guest
 		+ (gs->place[guest].sender ? FLOWS_FORWARD : FLOWS_REVERSE));
 }
 
-static int get_memory(struct guests *gs, uint64_t pipe_segs, struct err *err) {
+static int get_memory(struct guests *gs, struct err *err) {
 	int rc = 0;
 
 	gs->guest = calloc(gs->count, sizeof(*gs->guest));
 	gs->place = calloc(gs->count, sizeof(*gs->place));
 	for (int i = 0; i < 2; i++)
-		gs->of_flow[i] = calloc(gs->sim->groups.flows, sizeof(uint16_t));
-	gs->back = calloc(2 * (size_t)gs->sim->groups.flows, sizeof(*gs->back));
-	gs->sim->sender.back = gs->back;
+		gs->of_flow[i] = calloc(gs->env.groups->flows, sizeof(uint16_t));
+	gs->back = calloc(2 * (size_t)gs->env.groups->flows, sizeof(*gs->back));
+	guests_side(gs, true)->host->back = gs->back;
 	if (gs->guest == NULL || gs->place == NULL || gs->back == NULL || gs->of_flow[0] == NULL
 		|| gs->of_flow[1] == NULL)
 		return err_set(err, -ENOMEM, "no memory for %u guests", gs->count);
@@ -91,35 +89,52 @@ static int get_memory(struct guests *gs, uint64_t pipe_segs, struct err *err) {
 
 		g->calendar.listener = g->calendar.fd = g->calendar.page_fd = -1;
 		g->net.listener = g->net.fd = g->net.call_fd = -1;
-		rc = sim_pool_init(&gs->sim->pool[pool_of(gs, i)], GUEST_PKT_SIZE,
-			2 * pipe_segs + POOL_LEAST, err);
+		rc = pool_init(gs->env.pools, pool_of(gs, i), FRAME_PKT_SIZE,
+			2 * gs->env.pipe_segs + POOL_LEAST, err);
 	}
 	return rc;
 }
 
-int guests_init(struct guests **out, struct sim *s, uint64_t pipe_segs, struct err *err) {
-	struct config_node *flows = config_get(config_root(s->run->config), "flows");
-	uint32_t count = count_guests(&s->groups);
+int guests_init(struct guests **out, const struct guests_env *env, struct err *err) {
+	struct config_node *root = config_root(env->run->config),
+			   *flows = config_get(root, "flows");
+	uint32_t count = count_guests(env->groups);
 	struct guests *gs;
 
 	if (count == 0)
 		return 0;
-	if (s->run->stop.metric == STOP_CWND_REDUCTIONS)
-		return config_err(config_get(config_root(s->run->config), "stop"), -EINVAL, err,
+	if (env->run->stop.metric == STOP_CWND_REDUCTIONS)
+		return config_err(config_get(root, "stop"), -EINVAL, err,
 			"stop: cwnd_reductions: a Linux kernel does not say how often it reduces its "
 			"window; there is goodput, jfi, drops");
 	if (count > GUESTS_MAX)
 		return config_err(flows, -ERANGE, err,
 			"flows: %u guests; there may be %d: give less `hosts`", count, GUESTS_MAX);
-	if (s->groups.flows > FLOW_ADDR_PORTS)
+	if (env->groups->flows > FLOW_ADDR_PORTS)
 		return config_err(flows, -ERANGE, err, "flows: with stack: linux at most %u",
 			FLOW_ADDR_PORTS);
 	if ((gs = calloc(1, sizeof(*gs))) == NULL)
 		return err_set(err, -ENOMEM, "no memory for %u guests", count);
 	*out = gs;
-	gs->sim = s;
+	gs->env = *env;
 	gs->count = count;
-	return get_memory(gs, pipe_segs, err);
+	for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++)
+		gs->node[d] = (struct guests_node){
+			.node.ops = &guests_node_ops, .of = gs, .sender = d == FLOWS_FORWARD};
+	return get_memory(gs, err);
+}
+
+struct node *guests_node(struct guests *gs, enum flows_direction side, struct node *host) {
+	if (gs == NULL)
+		return host;
+	gs->env.side[side].host->env.output =
+		side == FLOWS_FORWARD ? guests_sender_output : guests_receiver_output;
+	gs->env.side[side].host->env.ctx = gs;
+	return &gs->node[side].node;
+}
+
+bool guests_random(const struct guests *gs) {
+	return gs != NULL;
 }
 
 // The program of the host that the guest runs. One that answers is there from the start.
@@ -142,7 +157,7 @@ static void plan_program(
 
 static void plan_settings(const struct guests *gs, uint32_t index, struct guest_plan *plan) {
 	const struct guests_place *at = &gs->place[index];
-	const struct group *g = &gs->sim->groups.group[at->group];
+	const struct group *g = &gs->env.groups->group[at->group];
 	const struct stack *st = side_of(g, at->sender);
 
 	*plan = (struct guest_plan){
@@ -152,7 +167,7 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 		.peer_ip = htonl(at->sender ? FLOW_ADDR_RECEIVER : FLOW_ADDR_SENDER),
 		.port = FLOW_ADDR_DST_PORT,
 		.mtu = (uint16_t)(g->mss + WIRE_IPV4 + WIRE_TCP),
-		.interval_ns = gs->sim->run->telemetry_interval_ns,
+		.interval_ns = gs->env.run->telemetry_interval_ns,
 		.sysctls = st->sysctls,
 	};
 	plan->pause_ns = st->pause_ns == 0 ? PLAN_NEVER : st->pause_ns;
@@ -173,9 +188,9 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 }
 
 // The plan of a guest, to be freed; NULL: no memory.
-static void *make_plan(const struct guests *gs, uint32_t index, size_t *bytes) {
+static void *make_plan(struct guests *gs, uint32_t index, size_t *bytes) {
 	const struct guests_place *at = &gs->place[index];
-	const struct group *g = &gs->sim->groups.group[at->group];
+	const struct group *g = &gs->env.groups->group[at->group];
 	uint32_t hosts = group_hosts(g, at->sender), n = 0;
 	struct guest_plan *plan;
 
@@ -185,7 +200,7 @@ static void *make_plan(const struct guests *gs, uint32_t index, size_t *bytes) {
 		return NULL;
 	plan_settings(gs, index, plan);
 	for (uint32_t k = at->shard; k < g->count; k += hosts) {
-		const struct flow *f = &gs->sim->sender.flow[g->first + k];
+		const struct flow *f = &guests_side(gs, true)->host->flow[g->first + k];
 
 		((struct plan_flow *)(void *)(plan + 1))[n++] = (struct plan_flow){
 			.start_ns = f->start_ns,
@@ -200,7 +215,7 @@ static void *make_plan(const struct guests *gs, uint32_t index, size_t *bytes) {
 
 static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 	const struct guests_place *at = &gs->place[index];
-	const struct group *group = &gs->sim->groups.group[at->group];
+	const struct group *group = &gs->env.groups->group[at->group];
 	const struct stack *st = side_of(group, at->sender);
 	struct guest *g = &gs->guest[index];
 	struct guest_start start = {.index = index,
@@ -226,13 +241,13 @@ static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 	rc = st->run[0] == '\0'
 		? 0
 		: program_open(&g->program, st->run, ((struct guest_plan *)plan)->run_stop_ns,
-			index, gs->sim->run->dir, err);
+			index, gs->env.run->dir, err);
 	if (rc < 0) {
 		free(plan);
 		return rc;
 	}
 	snprintf(name, sizeof(name), "guest.%u", index);
-	rng_init(&rng, gs->sim->run->seed, name);
+	rng_init(&rng, gs->env.run->seed, name);
 	start.seed = rng_u64(&rng);
 	start.page_fd = g->calendar.page_fd;
 	start.plan = plan;
@@ -245,7 +260,7 @@ static uint64_t all_memory_bytes(const struct guests *gs) {
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < gs->count; i++)
-		bytes += side_of(&gs->sim->groups.group[gs->place[i].group], gs->place[i].sender)
+		bytes += side_of(&gs->env.groups->group[gs->place[i].group], gs->place[i].sender)
 				 ->memory_bytes
 			+ OVERHEAD_BYTES;
 	return bytes;
@@ -257,13 +272,15 @@ int guests_check(const struct guests *gs, struct err *err) {
 
 	if (gs == NULL || guest_folder_check(&folder, all_memory_bytes(gs), &why) == 0)
 		return 0;
-	return config_err(config_get(config_root(gs->sim->run->config), "flows"), -EINVAL, err,
+	return config_err(config_get(config_root(gs->env.run->config), "flows"), -EINVAL, err,
 		"flows: %s", why.msg);
 }
 
 int guests_boot(struct guests *gs, struct err *err) {
 	int rc;
 
+	if (gs == NULL)
+		return 0;
 	gs->threads = guests_cpus() < gs->count ? guests_cpus() : gs->count;
 	rc = guest_folder_make(&gs->folder, all_memory_bytes(gs), err);
 	for (uint32_t i = 0; rc == 0 && i < gs->count; i++)
@@ -302,12 +319,12 @@ struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint3
 	if (info.proto != WIRE_PROTO_TCP || info.fragment
 		|| wire_parse_tcp(frame, &info, false, &seg) != WIRE_OK)
 		return NULL;
-	uint32_t id = flow_addr_index(FLOW_ADDR_SENDER, gs->sim->groups.flows,
+	uint32_t id = flow_addr_index(FLOW_ADDR_SENDER, gs->env.groups->flows,
 		sender ? info.addr.src_ip : info.addr.dst_ip,
 		sender ? info.addr.src_port : info.addr.dst_port);
 	if (id == FLOW_ADDR_NONE || gs->of_flow[sender][id] != guest)
 		return NULL;
-	p = sim_pool_get(&gs->sim->pool[pool_of(gs, guest)], pool_of(gs, guest));
+	p = pool_get(gs->env.pools, pool_of(gs, guest));
 	if (p == NULL) {
 		snprintf(gs->guest[guest].trouble, sizeof(gs->guest[guest].trouble),
 			"the memory for its packets is full");
@@ -319,39 +336,24 @@ struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint3
 	p->drop_reason = DROP_NONE;
 	p->flags = 0;
 	seg_copy_header(pkt_seg(p), &seg);
-	memcpy(guest_frame(p), frame, size);
+	memcpy(frame_bytes(p), frame, size);
 	if (size < WIRE_MIN_FRAME) {
-		memset(guest_frame(p) + size, 0, WIRE_MIN_FRAME - size);
+		memset(frame_bytes(p) + size, 0, WIRE_MIN_FRAME - size);
 		size = WIRE_MIN_FRAME;
 	}
 	p->size_bytes = (uint16_t)(size + WIRE_FCS);
 	return p;
 }
 
-uint32_t guests_frame(const struct pkt *p, uint8_t *bytes, uint32_t room) {
-	uint32_t size = p->size_bytes - WIRE_FCS, n = size < room ? size : room;
-
-	if (p->pool < POOLS)
-		return 0;
-	memcpy(bytes, guest_frame_const(p), n);
-	if (wire_ecn_any(bytes, n) != p->ecn)
-		wire_set_ecn(bytes, n, p->ecn);
-	if ((p->flags & PKT_CLEARED) != 0)
-		clear_frame(bytes, n, p->flags);
-	if ((p->flags & PKT_CORRUPT) != 0)
-		corrupt_frame(bytes, n, rng_mix(p->id));
-	return size;
-}
-
 uint32_t guests_encode(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame) {
-	uint32_t length, written = sim_frame(NULL, NULL, p, frame, GUEST_FRAME_ROOM, &length);
+	uint32_t length, written = frame_write(p, 0, frame, FRAME_ROOM, &length);
 
 	memset(frame + written, 0, length - written); // payload
 	return length;
 }
 
 void guests_keep_logs(const struct guests *gs, const char *run_folder) {
-	for (uint32_t i = 0; i < gs->count; i++)
+	for (uint32_t i = 0; gs != NULL && i < gs->count; i++)
 		guest_keep_log(&gs->folder, i, run_folder);
 }
 
@@ -412,7 +414,7 @@ void guests_free(struct guests *gs) {
 	guest_folder_remove(&gs->folder);
 	for (int i = 0; i < 2; i++)
 		free(gs->of_flow[i]);
-	gs->sim->sender.back = NULL;
+	guests_side(gs, true)->host->back = NULL;
 	free(gs->back);
 	free(gs->place);
 	free(gs->guest);

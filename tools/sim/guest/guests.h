@@ -18,35 +18,36 @@
 #include <stdint.h>
 
 #define GUESTS_MAX 120 // two pool numbers each, of 256
-#define GUESTS_WINDOW_NS (5 * UINT64_C(1000000)) // longest window with guests
 
-struct sim;
-struct json;
+struct groups;
 struct guests;
+struct json;
+struct node;
+struct pools;
+struct run;
+struct side;
 
-// Plans the guests of the run's groups. *out stays NULL if there are none.
-int guests_init(struct guests **out, struct sim *s, uint64_t pipe_segs, struct err *err);
+// What guests are among; all outlives them.
+struct guests_env {
+	struct run *run;
+	const struct groups *groups;
+	struct side *side; // the two hosts, by the direction in which they send
+	struct pools *pools;
+	uint64_t pipe_segs; // that the network can hold
+};
+
+// Plans the guests of the run's groups. *out stays NULL if there are none; all other functions take
+// that for guests that do nothing.
+int guests_init(struct guests **out, const struct guests_env *env, struct err *err);
+// The node of a side: its host and its guests. Without guests: `host`.
+struct node *guests_node(struct guests *gs, enum flows_direction side, struct node *host);
+// Whether the run's seed decides something: each guest has one of its own.
+bool guests_random(const struct guests *gs);
 // Refuses a run for which this machine lacks something: the kernel, memory in /dev/shm, ... -EINVAL
-// with a sentence. Nothing is started or written. `gs` may be NULL.
+// with a sentence. Nothing is started or written.
 int guests_check(const struct guests *gs, struct err *err);
 // Starts and boots them. -EINTR: run_stop.
 int guests_boot(struct guests *gs, struct err *err);
-// Runs one side, our host and its guests, to the end of a window; what goes wrong with a guest ends
-// the run (sim.failed).
-void guests_feed(struct guests *gs, enum flows_direction side, uint64_t last_ns);
-// The length of windows in which both sides may run at once: where there is one path in each
-// direction, the shorter delay. 0: one side runs after the other.
-uint64_t guests_both_ns(const struct guests *gs);
-void guests_feed_both(struct guests *gs, uint64_t last_ns);
-// For sim.c: before our transport puts a packet of that time into a path, the guests' earlier
-// frames go into it.
-void guests_emit(struct guests *gs, enum flows_direction side, uint64_t until_ns);
-// When one of them has something to do; NEVER_NS: only a packet can wake them.
-uint64_t guests_next_ns(const struct guests *gs);
-// Writes the frame of a packet that a guest has sent, as far as there is room, with what the paths
-// have done to it:
-// its ECN bits, a flipped bit. Returns its size without FCS; 0: no guest has sent it.
-uint32_t guests_frame(const struct pkt *p, uint8_t *bytes, uint32_t room);
 // What the guests' kernels have printed goes into the run folder: after a failure.
 void guests_keep_logs(const struct guests *gs, const char *run_folder);
 // "guests": {release, package, options, count, tx_frames, rx_frames, ...}

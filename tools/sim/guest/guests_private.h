@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shared by the files of the guests of a run.
 #pragma once
+#include "common/run/run.h"
+#include "tools/sim/frame.h"
 #include "tools/sim/guest/guests.h"
-#include "tools/sim/sim.h"
+#include "tools/sim/side.h"
 
 #include <pthread.h>
 
@@ -24,8 +26,17 @@ struct guests_thread {
 	bool started;
 };
 
+// A side with guests: its host and they.
+struct guests_node {
+	struct node node;
+	struct guests *of;
+	bool sender;
+	bool begun; // the packets of this window have been taken
+};
+
 struct guests {
-	struct sim *sim;
+	struct guests_env env;
+	struct guests_node node[FLOWS_DIRECTIONS];
 	struct guest_folder folder;
 	struct guest *guest;
 	struct guests_place *place;
@@ -41,7 +52,8 @@ struct guests {
 	pthread_cond_t ordered, carried_out;
 	uint64_t order;
 	uint32_t busy;
-	int sides; // of the order: 1 receivers, 2 senders, 3 both
+	int begun; // sides whose guests are to run: 1 receivers, 2 senders, 3 both
+	int sides; // of the order
 	bool end;
 };
 
@@ -56,6 +68,12 @@ void guests_end_threads(struct guests *gs);
 // unknown.
 uint32_t guests_cpus(void);
 int guests_cpu(uint32_t number);
+// window.c
+extern const struct node_ops guests_node_ops;
+host_output guests_sender_output, guests_receiver_output; // ctx: the guests
+static inline struct side *guests_side(struct guests *gs, bool sender) {
+	return &gs->env.side[sender ? FLOWS_FORWARD : FLOWS_REVERSE];
+}
 // guests.c: the packet of a guest's frame, and the frame of a packet for it.
 struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size);
 uint32_t guests_encode(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame);

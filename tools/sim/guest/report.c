@@ -100,7 +100,7 @@ static void reopen(struct host *h, struct flow *f) {
 static void received(struct guests *gs, const struct sample *m) {
 	struct flow_count *b = &gs->back[m->flow];
 
-	gs->sim->receiver.receiver[m->flow].count.bytes = m->bytes;
+	guests_side(gs, false)->host->receiver[m->flow].count.bytes = m->bytes;
 	b->acked_bytes = m->back_bytes;
 	b->sent_segs = m->data_segs_out;
 	b->retransmits = m->total_retrans;
@@ -111,7 +111,7 @@ static void received(struct guests *gs, const struct sample *m) {
 }
 
 void guests_report(struct guests *gs, const struct sample *m) {
-	struct host *h = &gs->sim->sender;
+	struct host *h = guests_side(gs, true)->host;
 	struct flow *f;
 
 	if (m->flow >= h->flows)

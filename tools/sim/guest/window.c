@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A window of a run with guests. For each side, or for both at once:
+// A side with guests through a window, or both sides at once:
 //
 //	1. what leaves the side's path in the window goes to the guests' inboxes, or is held for our transport
 //	2. the guests run through the window
@@ -12,46 +12,45 @@
 
 #include <string.h>
 
+#define WINDOW_MAX_NS (5 * NS_PER_MS)
 #define BATCH 64
 
-static void to_guest(struct guests *gs, bool sender, struct guest *g, struct pkt *p) {
-	struct sim *s = gs->sim;
-
-	(sender ? &s->sender : &s->receiver)->count.rx_segs++;
+static void to_guest(struct host *h, bool sender, struct guest *g, struct pkt *p) {
+	h->count.rx_segs++;
 	if (!sender && pkt_seg(p)->len > 0)
-		s->receiver.receiver[p->flow_id].count.segs++;
+		h->receiver[p->flow_id].count.segs++;
 	if (!sender && p->ecn == ECN_CE)
-		s->receiver.receiver[p->flow_id].count.ce_segs++;
+		h->receiver[p->flow_id].count.ce_segs++;
 	pkt_list_push(&g->inbox, p);
 }
 
 // Step 1.
-static void collect(struct guests *gs, enum flows_direction side, uint64_t last_ns) {
-	struct path *from = gs->sim->side[side].from;
-	struct sim *s = gs->sim;
-	bool sender = side == FLOWS_FORWARD;
+static void begin(struct node *node, uint64_t last_ns) {
+	struct guests_node *n = (struct guests_node *)(void *)node;
+	struct guests *gs = n->of;
+	struct side *x = guests_side(gs, n->sender);
 	struct pkt *batch[BATCH];
-	uint32_t n;
+	uint32_t count;
 
 	do {
-		n = from != NULL
-			? path_pop(from, last_ns, batch, BATCH)
-			: sim_network_take(s, sender ? NODE_SENDER : NODE_RECEIVER, batch, BATCH);
-		for (uint32_t i = 0; i < n; i++) {
-			uint16_t g = gs->of_flow[sender][batch[i]->flow_id];
+		count = side_take(x, last_ns, batch, BATCH);
+		for (uint32_t i = 0; i < count; i++) {
+			uint16_t g = gs->of_flow[n->sender][batch[i]->flow_id];
 
 			if (g != NO_GUEST)
-				to_guest(gs, sender, &gs->guest[g], batch[i]);
+				to_guest(x->host, n->sender, &gs->guest[g], batch[i]);
 			else
-				pkt_list_push(&gs->held[sender], batch[i]);
+				pkt_list_push(&gs->held[n->sender], batch[i]);
 		}
-		s->inside -= n;
-	} while (n == BATCH);
+		x->pools->inside -= count;
+	} while (count == BATCH);
+	n->begun = true;
+	gs->begun |= n->sender ? 2 : 1;
 }
 
-void guests_emit(struct guests *gs, enum flows_direction side, uint64_t until_ns) {
-	bool forward = side == FLOWS_FORWARD;
-	struct sim *s = gs->sim;
+// Before our transport sends a packet of that time, the guests' earlier frames go.
+static void emit(struct guests *gs, bool sender, uint64_t until_ns) {
+	struct side *x = guests_side(gs, sender);
 
 	for (;;) {
 		struct guest *first = NULL;
@@ -60,7 +59,7 @@ void guests_emit(struct guests *gs, enum flows_direction side, uint64_t until_ns
 		for (uint32_t i = 0; i < gs->count; i++) {
 			struct guest *g = &gs->guest[i];
 
-			if (gs->place[i].sender != forward || g->outbox.head == NULL
+			if (gs->place[i].sender != sender || g->outbox.head == NULL
 				|| g->outbox.head->arrival_ns > t_ns
 				|| (first != NULL && g->outbox.head->arrival_ns == t_ns))
 				continue;
@@ -69,110 +68,119 @@ void guests_emit(struct guests *gs, enum flows_direction side, uint64_t until_ns
 		}
 		if (first == NULL)
 			return;
-		(forward ? &s->sender : &s->receiver)->count.tx_segs++;
-		sim_send_frame(s, side, pkt_list_pop(&first->outbox));
+		x->host->count.tx_segs++;
+		side_send(x, pkt_list_pop(&first->outbox));
 	}
 }
 
+void guests_sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns, bool paced) {
+	emit(ctx, true, t_ns);
+	side_sender_output(guests_side(ctx, true), id, seg, n, ecn, t_ns, paced);
+}
+
+void guests_receiver_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns, bool paced) {
+	emit(ctx, false, t_ns);
+	side_receiver_output(guests_side(ctx, false), id, seg, n, ecn, t_ns, paced);
+}
+
 // Step 3, on one packet. Guests' checksums are verified as a card does.
-static void to_host(struct sim *s, bool sender, struct pkt *p) {
-	struct host *h = sender ? &s->sender : &s->receiver;
+static void to_host(struct side *x, bool sender, struct pkt *p) {
 	const struct seg *seg = pkt_seg(p);
-	uint8_t frame[GUEST_FRAME_ROOM];
+	uint8_t frame[FRAME_ROOM];
 	struct wire_info info;
 	struct seg decoded;
-	uint32_t size = guests_frame(p, frame, sizeof(frame));
+	uint32_t size;
 
-	if (size > 0) {
+	if (frame_is_whole(p)) {
+		frame_write(p, 0, frame, sizeof(frame), &size);
 		if (wire_parse(frame, size, &info) != WIRE_OK
 			|| wire_parse_tcp(frame, &info, true, &decoded) != WIRE_OK) {
-			s->checksum_errors[sender]++;
+			x->checksum_errors++;
 			return;
 		}
 		seg = &decoded;
 	} else if ((p->flags & PKT_CORRUPT) != 0) {
-		s->checksum_errors[sender]++;
+		x->checksum_errors++;
 		return;
 	} else if ((p->flags & PKT_CLEARED) != 0) {
 		clear_seg(pkt_seg(p), p->flags);
 	}
 	if (sender)
-		host_rx_flow(h, p->flow_id, seg, p->ecn, p->arrival_ns);
+		host_rx_flow(x->host, p->flow_id, seg, p->ecn, p->arrival_ns);
 	else
-		host_rx_receiver(h, p->flow_id, seg, p->ecn, p->arrival_ns);
+		host_rx_receiver(x->host, p->flow_id, seg, p->ecn, p->arrival_ns);
 }
 
-static void finish(struct guests *gs, enum flows_direction side, uint64_t last_ns) {
-	bool sender = side == FLOWS_FORWARD;
-	struct sim *s = gs->sim;
-	struct host *h = sender ? &s->sender : &s->receiver;
+static void finish(struct guests *gs, bool sender, uint64_t last_ns) {
+	struct side *x = guests_side(gs, sender);
 	struct pkt *p;
 
 	while ((p = pkt_list_pop(&gs->held[sender])) != NULL) {
-		host_run(h, p->arrival_ns);
-		to_host(s, sender, p);
-		sim_pool_put(s, p);
+		host_run(x->host, p->arrival_ns);
+		to_host(x, sender, p);
+		pool_put(x->pools, p);
 	}
-	host_run(h, last_ns);
-	guests_emit(gs, side, last_ns);
-	sim_flush(s, side);
+	host_run(x->host, last_ns);
+	emit(gs, sender, last_ns);
+	side_flush(x);
 	for (uint32_t i = 0; i < gs->count; i++) {
 		struct guest *g = &gs->guest[i];
 
 		if (gs->place[i].sender != sender)
 			continue;
 		while ((p = pkt_list_pop(&g->delivered)) != NULL)
-			sim_pool_put(s, p);
+			pool_put(x->pools, p);
 		for (uint32_t k = 0; k < g->nb_samples; k++)
 			guests_report(gs, &g->sample[k]);
 		g->nb_samples = 0;
 	}
 }
 
-static void check(struct guests *gs) {
-	struct sim *s = gs->sim;
-
-	for (uint32_t i = 0; s->failed == 0 && i < gs->count; i++) {
+static int outcome(const struct guests *gs, struct err *err) {
+	for (uint32_t i = 0; i < gs->count; i++) {
 		if (gs->guest[i].rc < 0)
-			s->failed = err_set(&s->err, gs->guest[i].rc, "%s", gs->guest[i].err.msg);
+			return err_set(err, gs->guest[i].rc, "%s", gs->guest[i].err.msg);
 	}
+	return 0;
 }
 
-void guests_feed(struct guests *gs, enum flows_direction side, uint64_t last_ns) {
-	collect(gs, side, last_ns);
-	guests_run_sides(gs, side == FLOWS_FORWARD ? 2 : 1, last_ns + 1);
-	finish(gs, side, last_ns);
-	check(gs);
+// The guests of all sides that have begun run together, with the first of these.
+static int run_until(struct node *node, uint64_t last_ns, struct err *err) {
+	struct guests_node *n = (struct guests_node *)(void *)node;
+	struct guests *gs = n->of;
+
+	if (!n->begun)
+		begin(node, last_ns);
+	if (gs->begun != 0)
+		guests_run_sides(gs, gs->begun, last_ns + 1);
+	gs->begun = 0;
+	n->begun = false;
+	finish(gs, n->sender, last_ns);
+	return outcome(gs, err);
 }
 
-uint64_t guests_both_ns(const struct guests *gs) {
-	const struct path *forward = gs->sim->side[FLOWS_FORWARD].to,
-			  *reverse = gs->sim->side[FLOWS_REVERSE].to;
-
-	if (forward == NULL || reverse == NULL || gs->sim->side[FLOWS_REVERSE].from != forward
-		|| gs->sim->side[FLOWS_FORWARD].from != reverse)
-		return 0;
-	return time_min(path_min_delay_ns(forward), path_min_delay_ns(reverse));
-}
-
-void guests_feed_both(struct guests *gs, uint64_t last_ns) {
-	collect(gs, FLOWS_FORWARD, last_ns);
-	collect(gs, FLOWS_REVERSE, last_ns);
-	guests_run_sides(gs, 3, last_ns + 1);
-	finish(gs, FLOWS_FORWARD, last_ns);
-	finish(gs, FLOWS_REVERSE, last_ns);
-	check(gs);
-}
-
-uint64_t guests_next_ns(const struct guests *gs) {
-	uint64_t t_ns = NEVER_NS;
+static uint64_t next_event_ns(struct node *node, uint64_t limit_ns) {
+	const struct guests_node *n = (const struct guests_node *)(const void *)node;
+	struct guests *gs = n->of;
+	uint64_t t_ns = host_next_ns(guests_side(gs, n->sender)->host, limit_ns);
 
 	for (uint32_t i = 0; i < gs->count; i++) {
 		const struct guest *g = &gs->guest[i];
 
+		if (gs->place[i].sender != n->sender)
+			continue;
 		t_ns = time_min(t_ns, guest_next_ns(g));
 		if (g->outbox.head != NULL)
 			t_ns = time_min(t_ns, g->outbox.head->arrival_ns);
 	}
 	return t_ns;
 }
+
+const struct node_ops guests_node_ops = {
+	.next_event_ns = next_event_ns,
+	.run_until = run_until,
+	.begin = begin,
+	.window_max_ns = WINDOW_MAX_NS,
+};

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/frame.h"
+
+#include "common/base/rng.h"
+#include "common/net/clear.h"
+#include "common/net/corrupt.h"
+#include "common/net/flow_addr.h"
+#include "common/net/wire.h"
+
+#include <string.h>
+
+static uint32_t write_whole(const struct pkt *p, uint8_t *bytes, uint32_t room, uint32_t *length) {
+	const uint8_t *frame = (const uint8_t *)p + SIM_PKT_SIZE;
+	uint32_t size = p->size_bytes - WIRE_FCS, n = size < room ? size : room;
+
+	*length = size;
+	memcpy(bytes, frame, n);
+	if (wire_ecn_any(bytes, n) != p->ecn)
+		wire_set_ecn(bytes, n, p->ecn);
+	if ((p->flags & PKT_CLEARED) != 0)
+		clear_frame(bytes, n, p->flags);
+	if ((p->flags & PKT_CORRUPT) != 0)
+		corrupt_frame(bytes, n, rng_mix(p->id));
+	return n;
+}
+
+uint32_t frame_write(
+	const struct pkt *p, uint8_t dscp, uint8_t *bytes, uint32_t room, uint32_t *length) {
+	struct wire_addr a = {
+		.src_mac = {{2, 0, 0, 0, 0, 1}},
+		.dst_mac = {{2, 0, 0, 0, 0, 2}},
+		.src_ip = flow_addr_ip(FLOW_ADDR_SENDER, p->flow_id),
+		.dst_ip = FLOW_ADDR_RECEIVER,
+		.src_port = flow_addr_port(p->flow_id),
+		.dst_port = FLOW_ADDR_DST_PORT,
+	};
+	const struct seg *seg = pkt_seg_const(p);
+
+	if (frame_is_whole(p))
+		return write_whole(p, bytes, room, length);
+	if (pool_direction(p) == FLOWS_REVERSE)
+		a = (struct wire_addr){
+			a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
+	uint8_t tos = (uint8_t)(dscp << 2 | p->ecn);
+	bool udp = (seg->options & SEG_OPT_UDP) != 0;
+	uint32_t captured = (uint32_t)(udp ? wire_write_udp(bytes, &a, tos, (uint16_t)p->id, seg)
+					   : wire_write_tcp(bytes, &a, tos, (uint16_t)p->id, seg));
+	*length = (uint32_t)wire_tcp_frame(seg);
+	if ((p->flags & PKT_CLEARED) != 0)
+		clear_frame(bytes, captured, p->flags);
+	if ((p->flags & PKT_CORRUPT) != 0)
+		corrupt_frame(bytes, captured, rng_mix(p->id));
+	if (captured + seg->len >= *length)
+		return captured;
+	memset(bytes + captured, 0, *length - captured); // padded to the shortest frame
+	return *length;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bytes of packets in virtual time, where someone asks for them: captures, guests. A segment travels
+// decoded and is encoded here. A packet of a pool of frames has its frame behind the segment's
+// header, without FCS, padded to the shortest: its length is that of the packet less the FCS.
+#pragma once
+#include "common/net/seg.h"
+#include "tools/sim/pool.h"
+
+#define FRAME_ROOM 1536
+#define FRAME_PKT_SIZE (SIM_PKT_SIZE + FRAME_ROOM)
+
+static inline bool frame_is_whole(const struct pkt *p) {
+	return p->pool >= POOL_FRAMES;
+}
+static inline uint8_t *frame_bytes(struct pkt *p) {
+	return (uint8_t *)p + SIM_PKT_SIZE;
+}
+
+// Writes the packet's frame as it is now, with what paths have done to it, at most `room` bytes;
+// its length into *length. Returns how many bytes it has written: of a segment the headers, the
+// payload is zeros. `dscp`: of a segment.
+uint32_t frame_write(
+	const struct pkt *p, uint8_t dscp, uint8_t *bytes, uint32_t room, uint32_t *length);

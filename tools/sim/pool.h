@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory of packets in virtual time.
+//
+// A pool has packets of one size and one direction, forward ones in the even pools. Data and ACKs
+// have separate pools, so that the few ACKs in flight stay in the cache. A segment with SACK blocks
+// or SYN options needs a second cache line. Further pools have packets with whole frames (frame.h),
+// one for each machine that makes such.
+#pragma once
+#include "common/base/err.h"
+#include "common/base/likely.h"
+#include "common/base/pkt.h"
+#include "common/config/flows.h"
+
+enum pool_kind { POOL_FORWARD, POOL_REVERSE, POOL_LARGE, POOL_LARGE_REVERSE, POOL_FRAMES };
+#define POOLS_MAX (POOL_FRAMES + 240)
+static_assert(POOLS_MAX <= UINT8_MAX && POOL_FRAMES % 2 == 0, "pkt.pool");
+static_assert((int)POOL_FORWARD == FLOWS_FORWARD && (int)POOL_REVERSE == FLOWS_REVERSE,
+	"the pool of a direction has its number");
+
+struct pool {
+	char *base;
+	struct pkt **free; // a stack: the packet freed last is used next, from the cache
+	uint64_t frees;
+	uint64_t size, next; // objects; those from `next` on were never used
+	size_t object; // bytes
+};
+
+struct pools {
+	struct pool pool[POOLS_MAX];
+	uint64_t inside, inside_max; // packets between hosts
+	uint64_t unsent; // packets that were dropped because a pool was empty
+};
+
+static inline enum flows_direction pool_direction(const struct pkt *p) {
+	return p->pool % 2 == 0 ? FLOWS_FORWARD : FLOWS_REVERSE;
+}
+
+#define POOL_AHEAD 4 // packets prefetched ahead
+
+// NULL: the pool is empty.
+static inline struct pkt *pool_get(struct pools *ps, uint8_t number) {
+	struct pool *p = &ps->pool[number];
+	struct pkt *pkt;
+
+	if (likely(p->frees > 0)) {
+		pkt = p->free[--p->frees];
+		if (p->frees >= POOL_AHEAD)
+			prefetch_write(p->free[p->frees - POOL_AHEAD]);
+	} else {
+		if (p->next == p->size)
+			return NULL;
+		pkt = (struct pkt *)(void *)(p->base + p->next++ * p->object);
+	}
+	pkt->pool = number;
+	return pkt;
+}
+
+static inline void pool_put(struct pools *ps, struct pkt *pkt) {
+	struct pool *p = &ps->pool[pkt->pool];
+
+	p->free[p->frees++] = pkt;
+}
+
+int pool_init(struct pools *ps, uint8_t number, size_t object, uint64_t size, struct err *err);
+void pools_fini(struct pools *ps);
