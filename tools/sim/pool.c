@@ -5,9 +5,9 @@
 
 #include <errno.h>
 
-int pool_init(struct pools *ps, uint8_t number, size_t object, uint64_t size, struct err *err) {
-	struct pool *p = &ps->pool[number];
-
+int pool_init(struct pools *ps, struct pool *p, uint8_t number, size_t object, uint64_t size,
+	struct err *err) {
+	ps->pool[number] = p;
 	*p = (struct pool){.size = size, .object = object};
 	p->base = mem_map(size * object);
 	p->free = mem_map(size * sizeof(struct pkt *));
@@ -19,7 +19,11 @@ int pool_init(struct pools *ps, uint8_t number, size_t object, uint64_t size, st
 
 void pools_fini(struct pools *ps) {
 	for (uint32_t i = 0; i < POOLS_MAX; i++) {
-		mem_unmap(ps->pool[i].base, ps->pool[i].size * ps->pool[i].object);
-		mem_unmap(ps->pool[i].free, ps->pool[i].size * sizeof(struct pkt *));
+		struct pool *p = ps->pool[i];
+
+		if (p == NULL)
+			continue;
+		mem_unmap(p->base, p->size * p->object);
+		mem_unmap(p->free, p->size * sizeof(struct pkt *));
 	}
 }

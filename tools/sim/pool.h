@@ -25,8 +25,9 @@ struct pool {
 	size_t object; // bytes
 };
 
+// All pools; each belongs to the node whose packets it has. A packet goes back to where it came from.
 struct pools {
-	struct pool pool[POOLS_MAX];
+	struct pool *pool[POOLS_MAX];
 	uint64_t inside, inside_max; // packets between hosts
 	uint64_t unsent; // packets that were dropped because a pool was empty
 };
@@ -37,9 +38,8 @@ static inline enum flows_direction pool_direction(const struct pkt *p) {
 
 #define POOL_AHEAD 4 // packets prefetched ahead
 
-// NULL: the pool is empty.
-static inline struct pkt *pool_get(struct pools *ps, uint8_t number) {
-	struct pool *p = &ps->pool[number];
+// `number`: of the pool. NULL: it is empty.
+static inline struct pkt *pool_get(struct pool *p, uint8_t number) {
 	struct pkt *pkt;
 
 	if (likely(p->frees > 0)) {
@@ -56,10 +56,11 @@ static inline struct pkt *pool_get(struct pools *ps, uint8_t number) {
 }
 
 static inline void pool_put(struct pools *ps, struct pkt *pkt) {
-	struct pool *p = &ps->pool[pkt->pool];
+	struct pool *p = ps->pool[pkt->pool];
 
 	p->free[p->frees++] = pkt;
 }
 
-int pool_init(struct pools *ps, uint8_t number, size_t object, uint64_t size, struct err *err);
+int pool_init(struct pools *ps, struct pool *p, uint8_t number, size_t object, uint64_t size,
+	struct err *err);
 void pools_fini(struct pools *ps);

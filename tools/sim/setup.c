@@ -95,30 +95,34 @@ static uint64_t segs_least(const struct groups *gs) {
 	return proven > SEGS_PROVEN_MAX ? SEGS_LEAST : max_u64(SEGS_LEAST, proven);
 }
 
-// The hosts as nodes, with their guests.
-static int nodes_init(struct sim *s, uint64_t pipe_segs, struct err *err) {
+// The hosts as nodes.
+static void sides_init(struct sim *s) {
 	static const struct node_ops *const ops[] = {&side_sender_ops, &side_receiver_ops};
-	struct topology *n = &s->topology;
+
+	topology_init(&s->topology, &s->paths);
+	for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++)
+		s->side[d] = (struct side){.node.ops = ops[d],
+			.to = topology_to(&s->topology, d),
+			.from = topology_from(&s->topology, d),
+			.host = d == FLOWS_FORWARD ? &s->sender : &s->receiver,
+			.pools = &s->pools,
+			.paths = &s->paths};
+}
+
+// The nodes of the run: those of the hosts, or those that guests make of them.
+static int nodes_init(struct sim *s, uint64_t pipe_segs, struct err *err) {
+	struct node *sender = &s->side[FLOWS_FORWARD].node;
+	struct node *receiver = &s->side[FLOWS_REVERSE].node;
 	struct guests_env env = {.run = s->run,
 		.groups = &s->groups,
 		.side = s->side,
 		.pools = &s->pools,
 		.pipe_segs = pipe_segs};
-
-	topology_init(n, &s->paths);
-	for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++)
-		s->side[d] = (struct side){.node.ops = ops[d],
-			.to = topology_to(n, d),
-			.from = topology_from(n, d),
-			.host = d == FLOWS_FORWARD ? &s->sender : &s->receiver,
-			.pools = &s->pools,
-			.paths = &s->paths};
 	int rc = guests_init(&s->guests, &env, err);
 
 	if (rc == 0)
-		topology_hosts(n,
-			guests_node(s->guests, FLOWS_FORWARD, &s->side[FLOWS_FORWARD].node),
-			guests_node(s->guests, FLOWS_REVERSE, &s->side[FLOWS_REVERSE].node));
+		topology_hosts(&s->topology, guests_node(s->guests, FLOWS_FORWARD, sender),
+			guests_node(s->guests, FLOWS_REVERSE, receiver));
 	return rc;
 }
 
@@ -158,12 +162,14 @@ static int hosts_init(struct sim *s, struct err *err) {
 	if (rc < 0)
 		return rc;
 	// A packet for each segment on the scoreboard, its retransmission, and their ACKs.
+	uint64_t pkts = copies
+		* (4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
+			+ 16 * (uint64_t)s->groups.flows);
+
+	sides_init(s);
 	for (uint8_t i = 0; rc == 0 && i < POOL_FRAMES; i++)
-		rc = pool_init(&s->pools, i, i >= POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt),
-			copies
-				* (4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
-					+ 16 * (uint64_t)s->groups.flows),
-			err);
+		rc = pool_init(&s->pools, &s->side[i % 2].pool[i / 2], i,
+			i >= POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt), pkts, err);
 	if (rc == 0)
 		rc = nodes_init(s, copies * env.pipe_segs, err);
 	return rc;
@@ -298,6 +304,7 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 }
 
 void sim_fini(struct sim *s) {
+	pools_fini(&s->pools);
 	guests_free(s->guests);
 	s->guests = NULL;
 	capture_free(s->capture);
@@ -307,5 +314,4 @@ void sim_fini(struct sim *s) {
 	if (s->paths.count > 0)
 		paths_fini(&s->paths);
 	groups_fini(&s->groups);
-	pools_fini(&s->pools);
 }

@@ -44,14 +44,14 @@ __attribute__((noinline)) static void drop_unsent(struct side *x, enum flows_dir
 		host_dropped(x->host, id);
 }
 
-// Puts a segment into a packet, its sequence number `ahead` further.
-static inline void send_packet(struct side *x, enum flows_direction direction, enum pool_kind kind,
-	uint16_t group, uint32_t id, uint16_t size, const struct seg *seg, uint32_t ahead,
-	uint8_t ecn, uint64_t t_ns) {
-	struct pkt *pkt = pool_get(x->pools, (uint8_t)kind);
+// Puts a segment into a packet of a pool, its sequence number `ahead` further.
+static inline __attribute__((always_inline)) void send_packet(struct side *x,
+	enum flows_direction d, const bool large, uint16_t group, uint32_t id, uint16_t size,
+	const struct seg *seg, uint32_t ahead, uint8_t ecn, uint64_t t_ns) {
+	struct pkt *pkt = pool_get(&x->pool[large], (uint8_t)(d + (large ? POOL_LARGE : 0)));
 
 	if (unlikely(pkt == NULL)) {
-		drop_unsent(x, direction, group, id, size, seg);
+		drop_unsent(x, d, group, id, size, seg);
 		return;
 	}
 	pkt->arrival_ns = t_ns;
@@ -61,7 +61,7 @@ static inline void send_packet(struct side *x, enum flows_direction direction, e
 	pkt->delay_class = group;
 	pkt->drop_reason = DROP_NONE;
 	pkt->flags = 0;
-	if (kind >= POOL_LARGE)
+	if (large)
 		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
 	else
 		seg_copy_header(pkt_seg(pkt), seg);
@@ -69,18 +69,18 @@ static inline void send_packet(struct side *x, enum flows_direction direction, e
 	x->burst[x->in_burst++] = pkt;
 }
 
-static inline void send_packets(struct side *x, enum flows_direction direction, uint16_t group,
-	uint32_t id, const struct seg *first, uint32_t n, uint8_t ecn, uint64_t t_ns) {
+static inline __attribute__((always_inline)) void send_packets(struct side *x,
+	enum flows_direction d, uint16_t group, uint32_t id, const struct seg *first, uint32_t n,
+	uint8_t ecn, uint64_t t_ns) {
 	uint16_t size = (uint16_t)(wire_tcp_frame(first) + WIRE_FCS);
-	enum pool_kind kind = (enum pool_kind)direction;
 
 	if (unlikely(seg_is_large(first))) {
-		send_packet(x, direction, POOL_LARGE + kind, group, id, size, first, 0, ecn, t_ns);
+		send_packet(x, d, true, group, id, size, first, 0, ecn, t_ns);
 		flush(x);
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		send_packet(x, direction, kind, group, id, size, first, i * first->len, ecn, t_ns);
+		send_packet(x, d, false, group, id, size, first, i * first->len, ecn, t_ns);
 		if (x->in_burst == SIDE_BURST)
 			flush(x);
 	}
@@ -125,7 +125,8 @@ static inline __attribute__((always_inline)) void fetch_more(
 
 static inline __attribute__((always_inline)) void run(
 	struct side *x, bool to_sender, uint64_t last_ns) {
-	struct host *h = x->host;
+	struct host *const h = x->host;
+	struct pools *const ps = x->pools;
 	struct pkt *batch[BATCH];
 	uint32_t n;
 
@@ -150,9 +151,9 @@ static inline __attribute__((always_inline)) void run(
 				host_rx_flow(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
 			else
 				host_rx_receiver(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
-			pool_put(x->pools, pkt);
+			pool_put(ps, pkt);
 		}
-		x->pools->inside -= n;
+		ps->inside -= n;
 	} while (n == BATCH);
 	host_run(h, last_ns);
 	side_flush(x);

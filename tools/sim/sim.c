@@ -8,13 +8,14 @@
 
 static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
 	struct sim *s = ctx;
-	struct pkt *copy = pool_get(&s->pools, p->pool);
+	struct pool *pool = s->pools.pool[p->pool];
+	struct pkt *copy = pool_get(pool, p->pool);
 
 	if (copy == NULL) {
 		s->pools.unsent++;
 		return NULL;
 	}
-	memcpy(copy, p, s->pools.pool[p->pool].object);
+	memcpy(copy, p, pool->object);
 	s->pools.inside++;
 	return copy;
 }

@@ -74,14 +74,15 @@ static uint8_t pool_of(const struct guests *gs, uint32_t guest) {
 static int get_memory(struct guests *gs, struct err *err) {
 	int rc = 0;
 
+	gs->pool = calloc(gs->count, sizeof(*gs->pool));
 	gs->guest = calloc(gs->count, sizeof(*gs->guest));
 	gs->place = calloc(gs->count, sizeof(*gs->place));
 	for (int i = 0; i < 2; i++)
 		gs->of_flow[i] = calloc(gs->env.groups->flows, sizeof(uint16_t));
 	gs->back = calloc(2 * (size_t)gs->env.groups->flows, sizeof(*gs->back));
 	guests_side(gs, true)->host->back = gs->back;
-	if (gs->guest == NULL || gs->place == NULL || gs->back == NULL || gs->of_flow[0] == NULL
-		|| gs->of_flow[1] == NULL)
+	if (gs->pool == NULL || gs->guest == NULL || gs->place == NULL || gs->back == NULL
+		|| gs->of_flow[0] == NULL || gs->of_flow[1] == NULL)
 		return err_set(err, -ENOMEM, "no memory for %u guests", gs->count);
 	place_flows(gs);
 	for (uint32_t i = 0; rc == 0 && i < gs->count; i++) {
@@ -89,7 +90,7 @@ static int get_memory(struct guests *gs, struct err *err) {
 
 		g->calendar.listener = g->calendar.fd = g->calendar.page_fd = -1;
 		g->net.listener = g->net.fd = g->net.call_fd = -1;
-		rc = pool_init(gs->env.pools, pool_of(gs, i), FRAME_PKT_SIZE,
+		rc = pool_init(gs->env.pools, &gs->pool[i], pool_of(gs, i), FRAME_PKT_SIZE,
 			2 * gs->env.pipe_segs + POOL_LEAST, err);
 	}
 	return rc;
@@ -324,7 +325,7 @@ struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint3
 		sender ? info.addr.src_port : info.addr.dst_port);
 	if (id == FLOW_ADDR_NONE || gs->of_flow[sender][id] != guest)
 		return NULL;
-	p = pool_get(gs->env.pools, pool_of(gs, guest));
+	p = pool_get(&gs->pool[guest], pool_of(gs, guest));
 	if (p == NULL) {
 		snprintf(gs->guest[guest].trouble, sizeof(gs->guest[guest].trouble),
 			"the memory for its packets is full");
@@ -415,6 +416,7 @@ void guests_free(struct guests *gs) {
 	for (int i = 0; i < 2; i++)
 		free(gs->of_flow[i]);
 	guests_side(gs, true)->host->back = NULL;
+	free(gs->pool);
 	free(gs->back);
 	free(gs->place);
 	free(gs->guest);

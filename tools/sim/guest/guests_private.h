@@ -39,6 +39,7 @@ struct guests {
 	struct guests_node node[FLOWS_DIRECTIONS];
 	struct guest_folder folder;
 	struct guest *guest;
+	struct pool *pool; // of each guest's frames
 	struct guests_place *place;
 	uint32_t count;
 	struct flow_count *back; // the sender's (host.h)
