@@ -2,7 +2,7 @@
 // One of the two hosts as a node, by the direction in which it sends: it runs on the packets that
 // come to it, and puts the segments of its connections into packets.
 #pragma once
-#include "sender/host.h"
+#include "sender/host/host.h"
 #include "switch/path.h"
 #include "tools/sim/node.h"
 #include "tools/sim/pool.h"
