@@ -275,11 +275,16 @@ def iperf_result(child):
     return result
 
 
+# Causes of common/watch/watch.h: what the machine did to the run, not how it ended.
+FELL_BEHIND = {"host", "port", "lcore", "pool", "missed", "telemetry", "clock"}
+
+
 def outcome(summary):
     """The verdict, but for what fell behind: machines are shared, and a live run says so."""
     said = [found["sentence"] for found in summary["verdicts"]]
-    assert summary["verdict"] != "ok" or not said
-    return "ok" if summary["verdict"] in said else summary["verdict"]
+    assert summary["verdict"] == (said[0] if said else "ok")
+    ends = [one["sentence"] for one in summary["verdicts"] if one["cause"] not in FELL_BEHIND]
+    return ends[0] if ends else "ok"
 
 
 def median(values):
