@@ -4,48 +4,33 @@
 
 #include <string.h>
 
-extern const struct cc_ops cc_bbr;
-extern const struct cc_ops cc_bbr3;
-extern const struct cc_ops cc_compound;
-extern const struct cc_ops cc_copa;
-extern const struct cc_ops cc_cubic;
-extern const struct cc_ops cc_dctcp;
-extern const struct cc_ops cc_fast;
-extern const struct cc_ops cc_fixed;
-extern const struct cc_ops cc_illinois;
-extern const struct cc_ops cc_ledbat;
-extern const struct cc_ops cc_lola;
-extern const struct cc_ops cc_newreno;
-extern const struct cc_ops cc_pcc;
-extern const struct cc_ops cc_prague;
-extern const struct cc_ops cc_swift;
-extern const struct cc_ops cc_timely;
-extern const struct cc_ops cc_vegas;
-extern const struct cc_ops cc_vivace;
-extern const struct cc_ops cc_westwood;
+// In the order in which --list prints them.
+#define CONTROLS(V)                                                                                \
+	V(copa)                                                                                    \
+	V(cubic)                                                                                   \
+	V(bbr)                                                                                     \
+	V(bbr3)                                                                                    \
+	V(newreno)                                                                                 \
+	V(dctcp)                                                                                   \
+	V(prague)                                                                                  \
+	V(vegas)                                                                                   \
+	V(fast)                                                                                    \
+	V(lola)                                                                                    \
+	V(ledbat)                                                                                  \
+	V(westwood)                                                                                \
+	V(illinois)                                                                                \
+	V(compound)                                                                                \
+	V(vivace)                                                                                  \
+	V(pcc)                                                                                     \
+	V(swift)                                                                                   \
+	V(timely)                                                                                  \
+	V(fixed)
 
-const struct cc_ops *const cc_all[] = {
-	&cc_copa,
-	&cc_cubic,
-	&cc_bbr,
-	&cc_bbr3,
-	&cc_newreno,
-	&cc_dctcp,
-	&cc_prague,
-	&cc_vegas,
-	&cc_fast,
-	&cc_lola,
-	&cc_ledbat,
-	&cc_westwood,
-	&cc_illinois,
-	&cc_compound,
-	&cc_vivace,
-	&cc_pcc,
-	&cc_swift,
-	&cc_timely,
-	&cc_fixed,
-	NULL,
-};
+#define DECLARE(name) extern const struct cc_ops cc_##name;
+CONTROLS(DECLARE)
+
+#define ENTRY(name) &cc_##name,
+const struct cc_ops *const cc_all[] = {CONTROLS(ENTRY) NULL};
 
 const struct cc_ops *cc_find(const char *name) {
 	for (size_t i = 0; cc_all[i] != NULL; i++) {
