@@ -22,11 +22,12 @@ enum counter_source {
 	COUNTER_SOURCES
 };
 
-#define COUNTERS_MEMBER(type, name, source, ...) type name;
-#define COUNTERS_ADD(type, name, source, ...) sum->name += to->name - from->name;
-#define COUNTERS_JSON(type, name, source, ...)                                                     \
-	if ((source) != COUNT_INNER)                                                               \
-		json_known(j, #name, known[source], sum->name);
+#define COUNTERS_MEMBER(type, name, ...) type name;
+#define COUNTERS_ADD(type, name, ...) sum->name += to->name - from->name;
+#define COUNTERS_SOURCE(source, ...) (source)
+#define COUNTERS_JSON(type, name, ...)                                                             \
+	if (COUNTERS_SOURCE(__VA_ARGS__, ) != COUNT_INNER)                                         \
+		json_known(j, #name, known[COUNTERS_SOURCE(__VA_ARGS__, )], sum->name);
 #define COUNTERS_NUMBER(type, name, source, unit, definition, recorded)                            \
 	{(source) == COUNT_INNER ? NULL : COUNTERS_PLACE, #name, unit, definition, recorded,       \
 		(source) == COUNT_OURS		    ? "of a kernel's flows"                        \

@@ -67,13 +67,6 @@ static const struct param params[] = {
 
 enum { MODE_ADJUSTING = TRIALS_MODES }; // DECIDING is the PROBING of trials.h
 
-struct pcc {
-	struct trials t;
-	int8_t votes;
-	uint8_t n; // in steps of `epsilon`; STARTING: n results in a row were worse
-};
-static_assert(sizeof(struct pcc) <= CC_STATE_MAX_BYTES, "state too large");
-
 static double utility(const struct config *cfg, const struct monitor *m) {
 	double x = (double)m->rate_mbps, loss = monitor_loss(m);
 	double sigmoid = 1 / (1 + power_exp(cfg->alpha * (loss - cfg->tolerated)));
@@ -82,27 +75,26 @@ static double utility(const struct config *cfg, const struct monitor *m) {
 }
 
 // The result of a pair's first or second interval, or of the last pair.
-static bool vote(struct pcc *p, const struct config *cfg, const struct monitor *m, double u,
+static bool vote(struct trials *t, const struct config *cfg, const struct monitor *m, double u,
 	uint64_t now_ns) {
-	struct trials *t = &p->t;
 	double step = cfg->trials.epsilon;
 
 	if (t->known == 0)
-		p->votes = 0;
+		t->tally = 0;
 	t->u[m->tag == TRIALS_DOWN] = (float)u;
 	if (++t->known % 2 != 0)
 		return false;
-	p->votes = (int8_t)(p->votes + (t->u[0] > t->u[1]) - (t->u[0] < t->u[1]));
+	t->tally = (int8_t)(t->tally + (t->u[0] > t->u[1]) - (t->u[0] < t->u[1]));
 	if (t->known < PROBES)
 		return false;
-	if (p->votes == 2 || p->votes == -2) {
-		t->dir = (int8_t)(p->votes / 2);
+	if (t->tally == 2 || t->tally == -2) {
+		t->dir = (int8_t)(t->tally / 2);
 		trials_set_rate(t, cfg, (double)t->rate_mbps * (1 + t->dir * t->eps * step));
 		t->last_u = t->u[t->dir < 0];
 		t->mode = MODE_ADJUSTING;
-		t->eps = p->n = 1;
+		t->eps = t->step = 1;
 		t->sent = 0;
-		trials_set_rate(t, cfg, (double)t->rate_mbps * (1 + t->dir * p->n * step));
+		trials_set_rate(t, cfg, (double)t->rate_mbps * (1 + t->dir * t->step * step));
 	} else {
 		t->eps = (uint8_t)(t->eps + (t->eps < cfg->steps_max));
 		trials_probe(t, now_ns);
@@ -111,18 +103,17 @@ static bool vote(struct pcc *p, const struct config *cfg, const struct monitor *
 }
 
 // The result of a rate that STARTING or ADJUSTING tries.
-static void tried(struct pcc *p, const struct config *cfg, double u, uint64_t now_ns) {
-	struct trials *t = &p->t;
+static void tried(struct trials *t, const struct config *cfg, double u, uint64_t now_ns) {
 	bool starting = t->mode == TRIALS_STARTING;
 	double rate = (double)t->rate_mbps, step = cfg->trials.epsilon;
-	double factor = starting ? 2 : 1 + t->dir * p->n * step;
+	double factor = starting ? 2 : 1 + t->dir * t->step * step;
 
-	if (u <= (double)t->last_u && starting && p->n == 0) {
-		p->n = 1;
+	if (u <= (double)t->last_u && starting && t->step == 0) {
+		t->step = 1;
 		t->sent = 0; // once more
 		return;
 	}
-	p->n = starting ? 0 : p->n;
+	t->step = starting ? 0 : t->step;
 	if (u <= (double)t->last_u) {
 		trials_set_rate(t, cfg, rate / factor);
 		trials_probe(t, now_ns);
@@ -130,9 +121,9 @@ static void tried(struct pcc *p, const struct config *cfg, double u, uint64_t no
 	}
 	t->last_u = (float)u;
 	t->sent = 0;
-	if (!starting && p->n * step < 0.5) {
-		p->n = (uint8_t)(p->n + (p->n < N_MAX));
-		factor = 1 + t->dir * p->n * step;
+	if (!starting && t->step * step < 0.5) {
+		t->step = (uint8_t)(t->step + (t->step < N_MAX));
+		factor = 1 + t->dir * t->step * step;
 	}
 	trials_set_rate(t, cfg, rate * factor);
 }
@@ -140,12 +131,11 @@ static void tried(struct pcc *p, const struct config *cfg, double u, uint64_t no
 static bool pcc_result(
 	struct trials *t, const void *config, const struct monitor *m, uint64_t now_ns) {
 	const struct config *cfg = config;
-	struct pcc *p = (struct pcc *)t;
 	double u = utility(cfg, m);
 
 	if (m->tag != TRIALS_TRY)
-		return vote(p, cfg, m, u, now_ns);
-	tried(p, cfg, u, now_ns);
+		return vote(t, cfg, m, u, now_ns);
+	tried(t, cfg, u, now_ns);
 	return true;
 }
 
@@ -158,19 +148,19 @@ static const struct trials_rules rules = {
 
 static void pcc_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
-	struct pcc *p = state;
+	struct trials *t = state;
 
-	*p = (struct pcc){0};
-	trials_init(&p->t, &rules, config, mss_bytes, rtt_ns, now_ns, out);
+	*t = (struct trials){0};
+	trials_init(t, &rules, config, mss_bytes, rtt_ns, now_ns, out);
 }
 
 static void pcc_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
-	const struct pcc *p = state;
+	const struct trials *t = state;
 
-	out[0] = p->t.rate_mbps;
-	out[1] = p->t.last_u;
-	out[2] = p->t.dir * (float)p->n;
-	out[3] = p->t.eps;
+	out[0] = t->rate_mbps;
+	out[1] = t->last_u;
+	out[2] = t->dir * (float)t->step;
+	out[3] = t->eps;
 }
 
 const struct cc_ops cc_pcc = {
@@ -180,7 +170,7 @@ const struct cc_ops cc_pcc = {
 		     "Control for Consistent High Performance, NSDI 2015",
 	.params = params,
 	.config_size = sizeof(struct config),
-	.state_size = sizeof(struct pcc),
+	.state_size = sizeof(struct trials),
 	.observed = {"rate_mbps", "utility", "n", "epsilon"},
 	.given_window = trials_given_window,
 	.init = pcc_init,

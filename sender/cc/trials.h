@@ -41,7 +41,7 @@ struct trials_rules {
 		struct trials *t, const void *config, const struct monitor *m, uint64_t now_ns);
 };
 
-// And its state with this.
+// And this is its state: a struct around it would take a cache line more.
 struct trials {
 	const struct trials_rules *rules;
 	struct monitors q;
@@ -54,7 +54,10 @@ struct trials {
 	uint8_t order; // a bit per pair: the rate above comes first
 	uint8_t eps; // of PROBING, in steps of `epsilon`
 	int8_t dir; // where the rate is moving
+	uint8_t step; // the control's own: PCC's n, Vivace's tau
+	int8_t tally; // likewise: PCC's votes, Vivace's k
 };
+static_assert(sizeof(struct trials) <= CC_STATE_MAX_BYTES, "state too large");
 
 void trials_set_rate(struct trials *t, const void *config, double rate_mbps);
 // From now on: PROBING, at its beginning.

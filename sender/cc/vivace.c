@@ -86,12 +86,6 @@ static const struct param params[] = {
 
 #define TAU_MAX 100
 
-struct vivace {
-	struct trials t;
-	uint8_t tau, k; // STARTING: tau results in a row were worse
-};
-static_assert(sizeof(struct vivace) <= CC_STATE_MAX_BYTES, "state too large");
-
 static double utility(const struct config *cfg, const struct monitor *m) {
 	double x = (double)m->rate_mbps, slope = monitor_slope(m);
 
@@ -100,44 +94,43 @@ static double utility(const struct config *cfg, const struct monitor *m) {
 	return power_of(x, cfg->exponent) - cfg->b * x * slope - cfg->c * x * monitor_loss(m);
 }
 
-static void starting(struct vivace *v, const struct config *cfg, const struct monitor *m, double u,
+static void starting(struct trials *t, const struct config *cfg, const struct monitor *m, double u,
 	uint64_t now_ns) {
-	struct trials *t = &v->t;
-
 	if (u > (double)t->last_u) {
 		trials_set_rate(t, cfg, 2 * (double)m->rate_mbps);
 		t->sent = 0;
-	} else if (v->tau++ == 0) {
+	} else if (t->step++ == 0) {
 		t->sent = 0; // once more
 		return;
 	} else {
 		trials_set_rate(t, cfg, (double)m->rate_mbps / 2);
 		trials_probe(t, now_ns);
 	}
-	v->tau = 0;
+	t->step = 0;
 	t->last_u = (float)u;
 }
 
 // One step of the ascent.
-static void climb(struct vivace *v, const struct config *cfg, uint64_t now_ns) {
-	struct trials *t = &v->t;
+static void climb(struct trials *t, const struct config *cfg, uint64_t now_ns) {
 	double rate = (double)t->rate_mbps, step, limit;
 	double gradient = ((double)t->u[0] - (double)t->u[1]) / (2 * cfg->trials.epsilon * rate);
 	int8_t dir = gradient < 0 ? -1 : 1;
 
 	if (dir != t->dir) {
-		v->tau = v->k = 0;
+		t->step = 0;
+		t->tally = 0;
 		t->dir = dir;
 	}
-	v->tau = (uint8_t)(v->tau + (v->tau < TAU_MAX));
-	step = cfg->theta * gradient * (v->tau <= 3 ? v->tau : 2 * v->tau - 3);
-	limit = (cfg->omega + v->k * cfg->omega_step) * rate;
+	t->step = (uint8_t)(t->step + (t->step < TAU_MAX));
+	step = cfg->theta * gradient * (t->step <= 3 ? t->step : 2 * t->step - 3);
+	limit = (cfg->omega + t->tally * cfg->omega_step) * rate;
 	if (step * dir > limit) {
 		step = dir * limit;
-		v->k = (uint8_t)(v->k + (v->k < TAU_MAX));
+		t->tally = (int8_t)(t->tally + (t->tally < TAU_MAX));
 	} else {
-		while (v->k > 0 && step * dir <= (cfg->omega + (v->k - 1) * cfg->omega_step) * rate)
-			v->k--;
+		while (t->tally > 0
+			&& step * dir <= (cfg->omega + (t->tally - 1) * cfg->omega_step) * rate)
+			t->tally--;
 	}
 	trials_set_rate(t, cfg, rate + step);
 	trials_probe(t, now_ns);
@@ -146,18 +139,17 @@ static void climb(struct vivace *v, const struct config *cfg, uint64_t now_ns) {
 static bool vivace_result(
 	struct trials *t, const void *config, const struct monitor *m, uint64_t now_ns) {
 	const struct config *cfg = config;
-	struct vivace *v = (struct vivace *)t;
 	double u = utility(cfg, m);
 
 	if (m->tag == TRIALS_TRY) {
-		starting(v, cfg, m, u, now_ns);
+		starting(t, cfg, m, u, now_ns);
 		return true;
 	}
 	t->last_u = (float)u;
 	t->u[m->tag == TRIALS_DOWN] = (float)u;
 	if (++t->known < 2)
 		return false;
-	climb(v, cfg, now_ns);
+	climb(t, cfg, now_ns);
 	return true;
 }
 
@@ -169,19 +161,19 @@ static const struct trials_rules rules = {
 
 static void vivace_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
-	struct vivace *v = state;
+	struct trials *t = state;
 
-	*v = (struct vivace){0};
-	trials_init(&v->t, &rules, config, mss_bytes, rtt_ns, now_ns, out);
+	*t = (struct trials){0};
+	trials_init(t, &rules, config, mss_bytes, rtt_ns, now_ns, out);
 }
 
 static void vivace_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
-	const struct vivace *v = state;
+	const struct trials *t = state;
 
-	out[0] = v->t.rate_mbps;
-	out[1] = v->t.last_u;
-	out[2] = v->t.dir * (float)v->tau;
-	out[3] = v->k;
+	out[0] = t->rate_mbps;
+	out[1] = t->last_u;
+	out[2] = t->dir * (float)t->step;
+	out[3] = t->tally;
 }
 
 const struct cc_ops cc_vivace = {
@@ -190,7 +182,7 @@ const struct cc_ops cc_vivace = {
 	.reference = "Dong and others: PCC Vivace: Online-Learning Congestion Control, NSDI 2018",
 	.params = params,
 	.config_size = sizeof(struct config),
-	.state_size = sizeof(struct vivace),
+	.state_size = sizeof(struct trials),
 	.observed = {"rate_mbps", "utility", "tau", "k"},
 	.given_window = trials_given_window,
 	.init = vivace_init,

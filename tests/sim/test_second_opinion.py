@@ -82,6 +82,8 @@ UNNOTICED = {
     "wall_s": "a clock of the machine",
     "measured.wall_s": "a clock of the machine",
     "measured.cpu_s": "a clock of the machine",
+    "schema": "the form of the file",
+    "dropped_elsewhere": "each is of a test in tests/unit/why_test.c",
     "memory.": "no record tells it",
     "segments.unacceptable": "no record tells it; each is of a test in tests/unit",
     "segments.refused": "no record tells it; the verdict does",

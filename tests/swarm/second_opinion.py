@@ -673,11 +673,37 @@ def paths_of_capture(run: Second) -> Iterator[str]:
             yield from differ(f"captured: {name}.{what}.bytes", said["bytes"], sum(sizes))
 
 
+def limits(run: Second) -> Iterator[str]:
+    """Each flow has one limit at the end, and those that have ended or failed are known."""
+    if (said := run.summary.get("limits")) is None:
+        return
+    states = run.summary["flows"]
+    counted = {key: n for key, n in said.items() if key not in ("cause", "sentence", "flows")}
+    yield from differ("limits", sum(counted.values()), said["flows"])
+    yield from differ("limits.flows", said["flows"], sum(states.values()))
+    for ours, theirs in (("ended", "done"), ("failed", "failed")):
+        yield from differ(f"limits.{ours}", said[ours], states[theirs])
+
+
+def why(run: Second) -> Iterator[str]:
+    """What is said of a link without a queue is what stands under `links`."""
+    for i, said in enumerate(run.summary["why"]):
+        link = run.summary["links"][said["link"]]
+        arrived = link["out_pkts"] + link["drops"]
+        right = {"utilisation": link["utilisation"]}
+        if said["cause"] == "own_queue":
+            right |= {"dropped": link["drops"] / arrived, "marked": link["marks"] / arrived}
+        for key, value in right.items():
+            yield from differ(f"why.{i}.{key}", said[key], value, DOUBLE)
+
+
 OPINIONS: list[Callable[[Second], Iterator[str]]] = [
     config,
     groups,
     group_events,
     flow_states,
+    limits,
+    why,
     transfers,
     probes,
     base_rtts,
