@@ -71,7 +71,7 @@ uint32_t stepped_pop(
 	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
 	struct stepped *s = self;
 
-	stepped_serve(s, now_ns, drops);
+	stepped_serve(s, time_since(now_ns, s->min_delay_ns), drops);
 	return wire_pop_out(&s->link.wire, now_ns, pkts, max);
 }
 

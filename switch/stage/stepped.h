@@ -9,6 +9,7 @@ struct stepped {
 	struct link link;
 	uint64_t change_ns; // when the next step begins; NEVER_NS: it does not
 	uint64_t rate_bps, delay_ns; // of the present step
+	uint64_t min_delay_ns; // of all steps: so far ahead stepped_pop may be called
 	uint64_t released_ns; // the last packet's departure
 	// Sets the three for the step that begins at now_ns.
 	void (*step)(struct stepped *s, uint64_t now_ns);

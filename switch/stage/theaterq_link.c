@@ -108,12 +108,22 @@ static void theaterq_skip(struct stepped *s, uint64_t now_ns) {
 	s->change_ns += ns;
 }
 
+static uint64_t theaterq_min_delay_ns(const void *self) {
+	const struct theaterq_link *l = self;
+	uint64_t delay_ns = NEVER_NS;
+
+	for (size_t i = 0; i < l->trace.count; i++)
+		delay_ns = time_min(delay_ns, l->trace.step[i].delay_ns);
+	return delay_ns;
+}
+
 static int theaterq_init(void *self, const struct stage_env *env, struct err *err) {
 	struct theaterq_link *l = self;
 
 	rng_init(&l->rng, env->run_seed, env->name);
 	l->stepped.step = theaterq_step;
 	l->stepped.skip = theaterq_skip;
+	l->stepped.min_delay_ns = theaterq_min_delay_ns(l);
 	return stepped_begin(
 		&l->stepped, env, max_u64((uint64_t)(l->capacity / l->trace.period_ns), 1000), err);
 }
@@ -177,15 +187,6 @@ static uint64_t theaterq_rate_bps(const void *self) {
 	for (size_t i = 0; i < l->trace.count; i++)
 		rate_bps = max_u64(rate_bps, l->trace.step[i].rate_bps);
 	return rate_bps;
-}
-
-static uint64_t theaterq_min_delay_ns(const void *self) {
-	const struct theaterq_link *l = self;
-	uint64_t delay_ns = NEVER_NS;
-
-	for (size_t i = 0; i < l->trace.count; i++)
-		delay_ns = time_min(delay_ns, l->trace.step[i].delay_ns);
-	return delay_ns;
 }
 
 static uint64_t theaterq_max_delay_ns(const void *self) {

@@ -67,6 +67,24 @@ START_TEST(packets_never_overtake_when_the_delay_falls) {
 }
 END_TEST
 
+// Virtual time asks for what leaves until 11 ms before a packet of 1.5 ms comes. The step of 2 ms
+// has not begun for that one: half of it is sent at the first rate.
+START_TEST(taken_ahead_by_the_least_delay) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(2, 1004);
+
+	open_link(&b, "2ms,10ms,8Mbit,0,0\n1s,10ms,4Mbit,0,0\n", ", overhead: 0B");
+	stage_put(&b, &pkts[0], 0);
+	ck_assert_ptr_eq(stage_take(&b, 11 * MS), &pkts[0]);
+	ck_assert_ptr_null(stage_take(&b, 11 * MS));
+	stage_put(&b, &pkts[1], 1500 * US);
+	ck_assert_ptr_null(stage_take(&b, 13 * MS - 1));
+	ck_assert_ptr_eq(stage_take(&b, 13 * MS), &pkts[1]);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
 // A limit of 2 in the first step, 3 in the second; the frame on the wire is not in the queue.
 START_TEST(limit_is_of_the_step) {
 	static const uint32_t drops[] = {0, 0, 0, 1, 1, 2, 3, 4};
@@ -213,6 +231,6 @@ START_TEST(mistakes_have_a_line) {
 END_TEST
 
 TEST_MAIN(steps_change_rate_and_delay_and_loop, hold_keeps_the_last_step,
-	packets_never_overtake_when_the_delay_falls, limit_is_of_the_step, loss_is_of_the_step,
-	departures_are_those_of_a_link_that_is_changed, idle_link_passes_over_rounds,
-	mistakes_have_a_line)
+	packets_never_overtake_when_the_delay_falls, taken_ahead_by_the_least_delay,
+	limit_is_of_the_step, loss_is_of_the_step, departures_are_those_of_a_link_that_is_changed,
+	idle_link_passes_over_rounds, mistakes_have_a_line)
