@@ -188,7 +188,8 @@
 	D("telemetry", "level", "", RUN, "of the config", "config.yaml", "")                       \
 	D("telemetry", "records", "record", RUN, "of a stream", "the ring's length", "")           \
 	D("telemetry", "lost", "record", RUN, "that had no room", "the ring's gap records", "")    \
-	D("memory", "packets_max", "packet", RUN, "most packets inside at once", "", "")           \
+	D("memory", "packets_max", "packet", RUN,                                                  \
+		"most packets inside, of 512 times of the run and more", "", "")                   \
 	D("memory", "segments_max", "segment", RUN, "most places of scoreboards used", "", "")     \
 	D("stop", "change", "", RUN, "of the config: what counts as settled", "config.yaml", "")   \
 	D("stop", "over_s", "s", RUN, "of the config: for how long", "config.yaml", "")            \

@@ -67,9 +67,9 @@ void host_rx_flow(
 	struct host *h, uint32_t index, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
 void host_rx_receiver(
 	struct host *h, uint32_t index, const struct seg *seg, uint8_t ecn, uint64_t now_ns);
-// A packet with data of flow `index` was dropped on its way. The caller knows; the flow does not.
-static inline void host_dropped(struct host *h, uint32_t index) {
-	h->flow[index].count.drops++;
+// Packets with data of flow `index` were dropped on their way. The caller knows; the flow does not.
+static inline void host_dropped(struct host *h, uint32_t index, uint32_t packets) {
+	h->flow[index].count.drops += packets;
 }
 // Fires timers with expiry <= now_ns, in exact order: `max` of them at most.
 void host_fire_due(struct host *h, uint64_t now_ns, uint32_t max);

@@ -28,7 +28,8 @@ struct pool {
 // All pools; each belongs to the node whose packets it has. A packet goes back to where it came from.
 struct pools {
 	struct pool *pool[POOLS_MAX];
-	uint64_t inside, inside_max; // packets between hosts
+	uint64_t inside; // packets between hosts
+	uint64_t inside_max; // the most that there were at boundaries of windows
 	uint64_t unsent; // packets that were dropped because a pool was empty
 };
 

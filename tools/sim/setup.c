@@ -141,6 +141,9 @@ static int hosts_init(struct sim *s, struct err *err) {
 	rc = memory_check(s, &env, err);
 	if (rc < 0)
 		return rc;
+	s->dropped = mem_map(s->groups.flows * sizeof(*s->dropped));
+	if (s->dropped == NULL)
+		return err_set(err, -ENOMEM, "no memory for %u flows", s->groups.flows);
 	env.output = side_sender_output;
 	env.ctx = &s->side[FLOWS_FORWARD];
 	env.flows = true;
@@ -305,6 +308,7 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 
 void sim_fini(struct sim *s) {
 	pools_fini(&s->pools);
+	mem_unmap(s->dropped, s->groups.flows * sizeof(*s->dropped));
 	guests_free(s->guests);
 	s->guests = NULL;
 	capture_free(s->capture);

@@ -11,15 +11,12 @@
 #define WINDOW_MAX_NS (250 * NS_PER_US)
 
 __attribute__((noinline)) static void flush(struct side *x) {
-	struct pools *ps = x->pools;
 	uint32_t n = x->in_burst;
 
 	x->in_burst = 0;
 	x->given += n;
-	ps->inside += n;
+	x->pools->inside += n;
 	x->to->ops->give(x->to, x->burst, n);
-	if (ps->inside > ps->inside_max)
-		ps->inside_max = ps->inside;
 }
 
 void side_flush(struct side *x) {
@@ -41,7 +38,7 @@ __attribute__((noinline)) static void drop_unsent(struct side *x, enum flows_dir
 	x->given++;
 	x->pools->unsent++;
 	if (seg->len > 0 && direction == FLOWS_FORWARD)
-		host_dropped(x->host, id);
+		host_dropped(x->host, id, 1);
 }
 
 // Puts a segment into a packet of a pool, its sequence number `ahead` further.

@@ -2,6 +2,7 @@
 // The run: who owns packets, and what happens at the boundaries of windows.
 #include "tools/sim/sim.h"
 
+#include "common/base/u64.h"
 #include "common/net/headers.h"
 
 #include <string.h>
@@ -20,13 +21,27 @@ static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
 	return copy;
 }
 
+// The flow is told at the next boundary: it reads it only there.
+static void drop_data(struct sim *s, const struct pkt *pkt) {
+	s->dropped[pkt->flow_id]++;
+	s->any_dropped = true;
+}
+
+static void report_drops(struct sim *s) {
+	for (uint32_t i = 0; s->any_dropped && i < s->groups.flows; i++) {
+		host_dropped(&s->sender, i, s->dropped[i]);
+		s->dropped[i] = 0;
+	}
+	s->any_dropped = false;
+}
+
 static void free_packets(void *ctx, struct pkt_list *drops) {
 	struct sim *s = ctx;
 	struct pkt *pkt;
 
 	while ((pkt = pkt_list_pop(drops)) != NULL) {
 		if (pkt_seg(pkt)->len > 0)
-			host_dropped(&s->sender, pkt->flow_id);
+			drop_data(s, pkt);
 		pool_put(&s->pools, pkt);
 		s->pools.inside--;
 	}
@@ -95,6 +110,8 @@ static void at_boundary(struct sim *s) {
 
 	for (uint32_t i = 0; i < s->paths.count; i++)
 		path_serve(&s->paths.path[i], now_ns);
+	report_drops(s);
+	s->pools.inside_max = max_u64(s->pools.inside_max, s->pools.inside);
 	capture_flush(s->capture, now_ns);
 	if (now_ns == s->next_interval_ns) {
 		end_interval(s);
@@ -118,21 +135,25 @@ static void at_boundary(struct sim *s) {
 // Packets that enter a path ahead from the first event on leave it no earlier than the window's
 // length later. So windows begin at events, and idle time costs nothing, however short the delay
 // is.
-void sim_run(struct sim *s, uint64_t until_ns) {
+static void run_windows(struct sim *s, uint64_t boundary_ns) {
 	struct topology *n = &s->topology;
 
+	while (s->now_ns < boundary_ns && s->failed == 0) {
+		uint64_t event_ns = time_max(topology_next_ns(n, boundary_ns), s->now_ns);
+		uint64_t end_ns = time_min(event_ns + n->window_ns, boundary_ns);
+
+		s->failed = topology_run(n, end_ns - 1, &s->err);
+		s->now_ns = end_ns;
+	}
+}
+
+void sim_run(struct sim *s, uint64_t until_ns) {
 	if (s->now_ns == 0)
 		at_boundary(s);
 	while (s->now_ns < until_ns && !s->run->stop.settled && s->failed == 0) {
 		uint64_t boundary_ns = next_boundary(s, until_ns);
 
-		while (s->now_ns < boundary_ns && s->failed == 0) {
-			uint64_t event_ns = time_max(topology_next_ns(n, boundary_ns), s->now_ns);
-			uint64_t end_ns = time_min(event_ns + n->window_ns, boundary_ns);
-
-			s->failed = topology_run(n, end_ns - 1, &s->err);
-			s->now_ns = end_ns;
-		}
+		run_windows(s, boundary_ns);
 		publish(s);
 		at_boundary(s);
 	}
@@ -145,6 +166,7 @@ int sim_close(struct sim *s, struct err *err) {
 	host_still_open(&s->sender, s->now_ns);
 	for (uint32_t i = 0; i < s->paths.count; i++)
 		path_end(&s->paths.path[i], s->now_ns);
+	report_drops(s);
 	publish(s);
 	rc = capture_close(s->capture, err);
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {

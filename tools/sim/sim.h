@@ -31,6 +31,8 @@ struct sim {
 		side[FLOWS_DIRECTIONS]; // the hosts as nodes, by the direction in which they send
 	struct topology topology;
 	struct pools pools;
+	uint32_t *dropped; // data packets of each flow that it is not told of yet
+	bool any_dropped;
 	struct capture *capture; // NULL: none
 	struct tel tel[TEL_STREAM_COUNT];
 	uint64_t now_ns; // all events before this time are done

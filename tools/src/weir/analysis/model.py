@@ -340,7 +340,7 @@ class Stop(Section):
 
 
 class Memory(Section):
-    """The most that was in use at once."""
+    """The most that was in use at once; packets, at the ends of the run's steps."""
 
     packets_max: Count
     segments_max: Count
