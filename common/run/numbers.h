@@ -161,6 +161,7 @@
 	D("", "virtual_s", "s", RUN, "length of the run in its own time", "", "")                  \
 	D("", "warmup_s", "s", RUN, "length of the warm-up", "config.yaml", "")                    \
 	D("", "wall_s", "s", RUN, "time that it took", "", "")                                     \
+	D("", "threads", "thread", RUN, "that it ran on", "", "")                                  \
 	D("measured", "wall_s", "s", MEASURED, "time that this part took", "", "")                 \
 	D("measured", "cpu_s", "s", MEASURED, "processor time that this part took", "", "")        \
 	D("measured", "virtual_s", "s", MEASURED, "virtual_s - warmup_s", "", "")                  \

@@ -11,7 +11,10 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define THREADS_MAX 1024
 
 enum option_code {
 	OPTION_SEED = 256,
@@ -24,6 +27,7 @@ enum option_code {
 	OPTION_PROGRESS,
 	OPTION_PCAP,
 	OPTION_REPLAY,
+	OPTION_THREADS,
 	OPTION_FORCE,
 	OPTION_VERSION,
 };
@@ -39,6 +43,7 @@ static const struct option long_options[] = {
 	{"progress", no_argument, NULL, OPTION_PROGRESS},
 	{"pcap", required_argument, NULL, OPTION_PCAP},
 	{"replay", required_argument, NULL, OPTION_REPLAY},
+	{"threads", required_argument, NULL, OPTION_THREADS},
 	{"force", no_argument, NULL, OPTION_FORCE},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPTION_VERSION},
@@ -92,7 +97,9 @@ static void print_help(const char *program) {
 	      "  --pcap FILE         write the packets to a capture file\n",
 		stdout);
 	if (sim)
-		fputs("  --replay FILE       put an arrivals.ring through the paths, nothing else\n",
+		fputs("  --replay FILE       put an arrivals.ring through the paths, nothing else\n"
+		      "  --threads N         use up to N processors for this run; the results are\n"
+		      "                      the same (default: 1)\n",
 			stdout);
 	fputs("  --json              the summary, or the list, as JSON on standard output\n"
 	      "  --progress          progress as JSON lines on standard error\n"
@@ -142,6 +149,19 @@ static int set_config(struct run_options *opt, const char *path, struct err *err
 	return 0;
 }
 
+static int set_threads(struct run_options *opt, const char *value, struct err *err) {
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	if (!is_sim(opt->program))
+		return err_set(err, -EINVAL, "--threads: only weir-sim; lcores are in the config");
+	if (value[0] < '0' || value[0] > '9' || *end != '\0' || n < 1 || n > THREADS_MAX)
+		return err_set(err, -EINVAL, "--threads: '%s' is not a number from 1 to %d", value,
+			THREADS_MAX);
+	opt->threads = (uint32_t)n;
+	return 0;
+}
+
 // One option or, code 1, the config file. 1: done.
 static int apply(struct run_options *opt, int code, const char *value, struct err *err) {
 	switch (code) {
@@ -167,6 +187,8 @@ static int apply(struct run_options *opt, int code, const char *value, struct er
 			return err_set(err, -EINVAL, "--replay: only weir-sim replays");
 		opt->replay = value;
 		return 0;
+	case OPTION_THREADS:
+		return set_threads(opt, value, err);
 	case OPTION_CHECK:
 		opt->check = true;
 		return 0;

@@ -41,6 +41,7 @@ struct run_options {
 	const char *list; // --list [KIND|NAME]: "" all; NULL: not asked
 	const char *pcap; // --pcap FILE
 	const char *replay; // --replay FILE (weir-sim only): an arrivals.ring
+	uint32_t threads; // --threads N (weir-sim only): at most so many; 0: the default
 	bool check, print_config, json, progress, force; // --progress: JSON lines on standard error
 	char **eal_argv; // after "--" (live programs only)
 	int eal_argc;

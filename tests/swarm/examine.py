@@ -27,7 +27,7 @@ CPU_S_MAX = 20  # a run takes 0.2 s under sanitizers: what takes a hundred times
 CPU_S_REDUCED = 3  # enough to tell a hang from what ends, some hundred times over
 WALL_S_MAX = 400
 REDUCTIONS_MAX = 400
-NOT_OF_THE_SEED = ("wall_s", "measured")
+NOT_OF_THE_SEED = ("wall_s", "measured", "threads")
 SANITIZERS = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
@@ -59,10 +59,11 @@ class Result:
 
 
 def weir_sim(
-    program: Path, config: Path, out: Path, cpu_s: int
+    program: Path, config: Path, out: Path, cpu_s: int, threads: int = 1
 ) -> subprocess.CompletedProcess[str]:
     """One run, held to a time of the processor and not of a shared machine's clock."""
     argv = ["prlimit", f"--cpu={cpu_s}", str(program), str(config), "--out", str(out)]
+    argv += ["--threads", str(threads)]
     try:
         return subprocess.run(
             argv,
@@ -99,10 +100,13 @@ def summary(folder: Path) -> dict[str, Any]:
 
 
 def differs(one: Path, other: Path) -> Finding | None:
-    """Same seed, same bytes, whatever the compiler did: the digest is over all telemetry."""
+    """Same seed, same bytes, whatever the compiler did and on two threads.
+
+    The digest is over all telemetry.
+    """
     before, after = summary(one), summary(other)
     keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
-    says = f"{', '.join(keys)} differ in the release build, run from the resolved config"
+    says = f"{', '.join(keys)} differ in the release build, on 2 threads from the resolved config"
     return Finding("same_bytes", says) if keys else None
 
 
@@ -138,8 +142,8 @@ def examine(text: str, programs: Programs, report: bool = False, cpu_s: int = CP
                 return Result(finding=Finding("second_opinion", says))
         except json.JSONDecodeError as error:
             return Result(finding=Finding("summary", str(error)))
-        # The resolved config means the same as what the user wrote.
-        done = weir_sim(programs.release, folder / "config.yaml", second, cpu_s)
+        # The resolved config means the same as what the user wrote, on two threads too.
+        done = weir_sim(programs.release, folder / "config.yaml", second, cpu_s, 2)
         finding = ended_badly(done) or differs(folder, second)
         return Result(finding=finding or (renders(folder) if report else None))
 

@@ -128,6 +128,8 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	rc = run_create(s->run, opt, true, err);
 	if (rc == 0)
 		rc = sim_open(s, opt->pcap, err);
+	if (rc == 0)
+		rc = sim_threads(s, opt->threads, err);
 	if (rc < 0)
 		return run_end(s->run, NULL, NULL, &verdict, rc, err);
 	run_catch_signals();
@@ -297,6 +299,10 @@ static int replayed(struct run *run, const struct run_options *opt, struct err *
 	return rc;
 }
 
+static bool is_offline(const struct run *run) {
+	return config_get(config_root(run->config), "flows") == NULL && offline_wanted(run->config);
+}
+
 int main(int argc, char **argv) {
 	static struct run_options opt;
 	struct run run;
@@ -310,9 +316,12 @@ int main(int argc, char **argv) {
 	rc = run_load(&run, &opt, &err);
 	if (rc < 0)
 		return run_exit(PROGRAM, rc, &err);
+	if (opt.threads > 1 && (opt.replay != NULL || is_offline(&run)))
+		run_warn(
+			&run, "--threads %u: the run has one thread; it has no hosts", opt.threads);
 	if (opt.replay != NULL)
 		rc = replayed(&run, &opt, &err);
-	else if (config_get(config_root(run.config), "flows") == NULL && offline_wanted(run.config))
+	else if (is_offline(&run))
 		rc = offline(&run, &opt, &err);
 	else
 		rc = configured(&run, &opt, &err);

@@ -7,6 +7,7 @@
 #include "common/base/u64.h"
 #include "tools/sim/frame.h"
 #include "tools/sim/guest/guests.h"
+#include "tools/sim/pipeline.h"
 
 #include <errno.h>
 #include <string.h>
@@ -308,6 +309,7 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 
 void sim_fini(struct sim *s) {
 	pools_fini(&s->pools);
+	pipeline_end(s->pipeline);
 	mem_unmap(s->dropped, s->groups.flows * sizeof(*s->dropped));
 	guests_free(s->guests);
 	s->guests = NULL;

@@ -4,6 +4,7 @@
 
 #include "common/base/u64.h"
 #include "common/net/headers.h"
+#include "tools/sim/pipeline.h"
 
 #include <string.h>
 
@@ -21,7 +22,7 @@ static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
 	return copy;
 }
 
-// The flow is told at the next boundary: it reads it only there.
+// The flow is told at the next boundary: it may run on another thread, and reads it only there.
 static void drop_data(struct sim *s, const struct pkt *pkt) {
 	s->dropped[pkt->flow_id]++;
 	s->any_dropped = true;
@@ -153,10 +154,57 @@ void sim_run(struct sim *s, uint64_t until_ns) {
 	while (s->now_ns < until_ns && !s->run->stop.settled && s->failed == 0) {
 		uint64_t boundary_ns = next_boundary(s, until_ns);
 
-		run_windows(s, boundary_ns);
+		if (s->pipeline != NULL)
+			s->now_ns = pipeline_run(s->pipeline, boundary_ns);
+		else
+			run_windows(s, boundary_ns);
 		publish(s);
 		at_boundary(s);
 	}
+}
+
+// Data for which the paths have no memory, as side.c's: main reports that the run is not valid.
+static void refused(void *ctx, const struct pkt *pkt) {
+	struct sim *s = ctx;
+
+	path_push_nothing(s->paths.route[pkt->delay_class][FLOWS_FORWARD].path[0], pkt->size_bytes);
+	s->pools.unsent++;
+	s->pools.inside--;
+	if (pkt_seg_const(pkt)->len > 0)
+		drop_data(s, pkt);
+}
+
+// Why this run has one thread; NULL: it may have two.
+static const char *one_thread(struct sim *s, struct pipeline_env *env) {
+	if (s->topology.node[NODE_SENDER] != &s->side[FLOWS_FORWARD].node
+		|| s->topology.node[NODE_RECEIVER] != &s->side[FLOWS_REVERSE].node)
+		return "guests are its hosts";
+	if (!topology_plain(&s->topology, &env->forward, &env->reverse))
+		return "only one path forward and one back can be divided";
+	if (path_min_delay_ns(env->forward) + path_min_delay_ns(env->reverse)
+		< PIPELINE_DELAY_MIN_NS)
+		return "the delay of the paths is too short to gain by more";
+	if (s->tel[TEL_STREAM_PACKETS].ring != NULL || s->tel[TEL_STREAM_ARRIVALS].ring != NULL
+		|| s->capture != NULL)
+		return "all paths record their packets in one order";
+	return NULL;
+}
+
+int sim_threads(struct sim *s, uint32_t threads, struct err *err) {
+	struct pipeline_env env = {.sender = &s->side[FLOWS_FORWARD],
+		.receiver = &s->side[FLOWS_REVERSE],
+		.pools = &s->pools,
+		.refused = refused,
+		.ctx = s};
+	const char *why = threads > 1 ? one_thread(s, &env) : NULL;
+
+	s->threads = threads > 1 && why == NULL ? 2 : 1;
+	if (why != NULL)
+		run_warn(s->run, "--threads %u: the run has one thread; %s", threads, why);
+	else if (threads > 2)
+		run_warn(s->run, "--threads %u: the run has two threads, which is the most yet",
+			threads);
+	return s->threads == 2 ? pipeline_begin(&s->pipeline, &env, err) : 0;
 }
 
 int sim_close(struct sim *s, struct err *err) {

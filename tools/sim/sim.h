@@ -12,6 +12,7 @@
 #include "tools/sim/topology.h"
 
 struct guests;
+struct pipeline;
 
 // The cost of the run: wall-clock time of all of it, and figures since the end of the warm-up.
 struct sim_cost {
@@ -26,14 +27,17 @@ struct sim {
 	struct network_empty empty[GROUPS_MAX];
 	struct paths paths;
 	struct schedule schedule;
-	struct host sender, receiver;
+	_Alignas(64) struct host sender; // apart from what another thread writes
+	_Alignas(64) struct host receiver;
 	struct side
 		side[FLOWS_DIRECTIONS]; // the hosts as nodes, by the direction in which they send
 	struct topology topology;
-	struct pools pools;
+	struct pipeline *pipeline; // pipeline.h; NULL: one thread
+	uint32_t threads;
+	_Alignas(64) struct pools pools;
 	uint32_t *dropped; // data packets of each flow that it is not told of yet
 	bool any_dropped;
-	struct capture *capture; // NULL: none
+	_Alignas(64) struct capture *capture; // NULL: none
 	struct tel tel[TEL_STREAM_COUNT];
 	uint64_t now_ns; // all events before this time are done
 	uint64_t interval_start_ns, next_interval_ns;
@@ -48,6 +52,9 @@ struct sim {
 int sim_init(struct sim *s, struct run *run, struct err *err);
 // Opens the telemetry streams, in the run folder or only for the digest. `pcap`: file or NULL.
 int sim_open(struct sim *s, const char *pcap, struct err *err);
+// Asks for a number of threads, after sim_open and before the first run. There are one or two; where
+// there are fewer than asked for, a warning says why.
+int sim_threads(struct sim *s, uint32_t threads, struct err *err);
 // Runs until `until_ns` (at most the duration) or until the stop rule ends it.
 void sim_run(struct sim *s, uint64_t until_ns);
 // Writes the last records and closes the files; on error err has the sentence about the first file

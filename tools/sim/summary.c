@@ -131,6 +131,7 @@ bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict) {
 	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
 	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
 	json_f64(&j, "wall_s", s->cost.wall_s);
+	json_u64(&j, "threads", s->threads);
 	write_measured(s, &j);
 	facts_json(verdict, &j);
 	write_stop(s, &j);

@@ -174,16 +174,25 @@ static void order_nodes(struct topology *n) {
 	}
 }
 
-// The window in which neither host gets what the other one sends in it, where each path between them
-// has a delay and there is nothing else; 0: there is none.
-static uint64_t apart_ns(const struct topology *n) {
+bool topology_plain(struct topology *n, struct path **forward, struct path **reverse) {
 	uint32_t there = path_behind(n, NODE_SENDER), back = path_behind(n, NODE_RECEIVER);
 
 	if (there == 0 || back == 0 || path_before(n, NODE_RECEIVER) != there
 		|| path_before(n, NODE_SENDER) != back)
-		return 0;
-	return time_min(path_min_delay_ns(n->path[there - NODE_PATHS].path),
-		path_min_delay_ns(n->path[back - NODE_PATHS].path));
+		return false;
+	*forward = n->path[there - NODE_PATHS].path;
+	*reverse = n->path[back - NODE_PATHS].path;
+	return true;
+}
+
+// The window in which neither host gets what the other one sends in it, where each path between them
+// has a delay and there is nothing else; 0: there is none.
+static uint64_t apart_ns(struct topology *n) {
+	struct path *forward, *reverse;
+
+	return topology_plain(n, &forward, &reverse)
+		? time_min(path_min_delay_ns(forward), path_min_delay_ns(reverse))
+		: 0;
 }
 
 void topology_order(struct topology *n) {

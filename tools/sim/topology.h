@@ -63,6 +63,8 @@ struct node *topology_to(struct topology *n, uint32_t host);
 struct node *topology_from(struct topology *n, uint32_t host);
 // The hosts as nodes, and the steps of the windows.
 void topology_hosts(struct topology *n, struct node *sender, struct node *receiver);
+// Whether there are two hosts and one path from each to the other, and nothing else.
+bool topology_plain(struct topology *n, struct path **forward, struct path **reverse);
 // The steps from now on, with the delays as they are.
 void topology_order(struct topology *n);
 

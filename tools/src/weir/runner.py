@@ -60,6 +60,7 @@ class Options:
     duration: str | None = None
     pcap: Path | None = None
     force: bool = False
+    threads: int | None = None  # of weir-sim
     only: str | None = None  # --check or --print-config: nothing runs
 
     def command(self, live: bool) -> list[str]:
@@ -84,6 +85,8 @@ class Options:
             argv += ["--pcap", str(self.pcap)]
         if self.force:
             argv.append("--force")
+        if self.threads is not None:
+            argv += ["--threads", str(self.threads)]
         if self.only is not None:
             argv.append(self.only)
         return argv

@@ -761,6 +761,7 @@ class Simulation(Summary, tag="simulation"):
     seed_used: bool
     virtual_s: Number
     warmup_s: Number
+    threads: Count
     measured: Measured | None
     ledger: SimulationLedger
     links: dict[str, Link]

@@ -117,6 +117,10 @@ def run_(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the run in the folder, and the capture.")
     ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="In virtual time: processors to use; same results. [1]"),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what is wrong with the config.")
     ] = False,
@@ -130,7 +134,14 @@ def run_(
     from weir.analysis import folder
 
     options = runner.Options(
-        config, out or runner.default_out(config), override or (), seed, duration, pcap, force
+        config,
+        out or runner.default_out(config),
+        override or (),
+        seed,
+        duration,
+        pcap,
+        force,
+        threads,
     )
     if check or print_config:
         options.only = "--check" if check else "--print-config"

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--threads: the same bytes on two threads as on one, and a sentence where there is one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import ROOT
+from .test_determinism import MIXED
+
+# Level 1: packets that are recorded one by one have one order of all paths.
+PLAIN = MIXED.replace("level: 3", "level: 1")
+CASES = {
+    "mixed": PLAIN,
+    "delay_forward_only": PLAIN.replace("    - delay: {delay: 10ms}\nflows", "flows"),
+    "delay_reverse_only": PLAIN.replace(
+        "    - delay: {delay: 10ms, late: 0.5%, late_by: 2ms}\n", ""
+    ).replace(", forward.delay.delay: 5ms", ""),
+    "delays_shorten": PLAIN.replace(
+        "forward.delay.delay: 5ms", "forward.delay.delay: 0ms, reverse.delay.delay: 1us"
+    ),
+    "duplicates": PLAIN.replace("    - loss: {rate: 0.3%}", "    - duplicate: {rate: 5%}"),
+    "no_link": """
+duration: 300ms
+warmup: 100ms
+paths: {forward: [{delay: {delay: 1ms}}], reverse: [{delay: {delay: 1ms}}]}
+flows: [{count: 2000, cc: {fixed: {cwnd: 10}}, ack_every: 1}]
+""",
+    "transfers": """
+duration: 3s
+paths:
+  forward: [{link: {rate: 100Mbit, queue: {fq_codel: {}}}}, {delay: {delay: 5ms}}]
+  reverse: [{link: {rate: 2Mbit, queue: {fifo: {limit: 50pkt}}}}, {delay: {delay: 5ms}}]
+flows:
+  - {count: 20, cc: cubic, source: {poisson: {load: 30Mbit, sizes: {law: pareto, mean: 50kB}}}}
+  - {count: 2, cc: bbr}
+""",
+    "settles": """
+duration: 60s
+stop: {metric: goodput, change: 5%, over: 2s}
+paths:
+  forward: [{link: {rate: 20Mbit, queue: {fifo: {limit: 1BDP}}}}]
+  reverse: [{delay: {delay: 20ms}}]
+flows: [{count: 2, cc: newreno}]
+""",
+    "handover": (ROOT / "configs/handover.yaml")
+    .read_text()
+    .replace("traces/", f"{ROOT}/configs/traces/"),
+}
+
+
+def simulated(program: Path, config: Path, out: Path, *argv: str) -> tuple[dict[str, Any], str]:
+    """The summary, and what the program said."""
+    done = subprocess.run(
+        [program, config, "--out", out, *argv], capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads((out / "summary.json").read_text()), done.stderr
+
+
+def of_the_seed(summary: dict[str, Any]) -> dict[str, Any]:
+    """All but what the clock decides."""
+    measured = {
+        k: v for k, v in (summary["measured"] or {}).items() if k not in ("wall_s", "cpu_s")
+    }
+    return {k: v for k, v in summary.items() if k not in ("wall_s", "threads")} | {
+        "measured": measured
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_same_bytes(weir_sim: Path, tmp_path: Path, case: str) -> None:
+    config = tmp_path / "x.yaml"
+    config.write_text(CASES[case])
+    one, said_one = simulated(weir_sim, config, tmp_path / "1", "--threads", "1")
+    two, said_two = simulated(weir_sim, config, tmp_path / "2", "--threads", "2")
+
+    assert (one["threads"], two["threads"]) == (1, 2)
+    assert of_the_seed(one) == of_the_seed(two)
+    assert said_one == said_two
+    rings = sorted((tmp_path / "1").glob("*.ring"))
+    assert rings
+    for ring in rings:
+        assert ring.read_bytes() == (tmp_path / "2" / ring.name).read_bytes(), ring.name
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["-o", "telemetry.level=3"], "all paths record their packets in one order"),
+        (["-o", "telemetry.arrivals=yes"], "all paths record their packets in one order"),
+        (["--pcap", "x.pcap"], "all paths record their packets in one order"),
+        (
+            ["-o", "paths.reverse.0.delay.delay=900us"],
+            "the delay of the paths is too short to gain by more",
+        ),
+    ],
+)
+def test_one_thread(weir_sim: Path, tmp_path: Path, argv: list[str], why: str) -> None:
+    config = tmp_path / "x.yaml"
+    config.write_text(CASES["settles"])
+    argv = [str(tmp_path / word) if word == "x.pcap" else word for word in argv]
+    argv += ["--duration", "1s", "--threads", "4"]
+    summary, said = simulated(weir_sim, config, tmp_path / "r", *argv)
+
+    assert summary["threads"] == 1
+    assert f"weir-sim: warning: --threads 4: the run has one thread; {why}\n" in said
+
+
+def test_several_bottlenecks_have_one_thread(weir_sim: Path, tmp_path: Path) -> None:
+    summary, said = simulated(
+        weir_sim,
+        ROOT / "configs/parking-lot.yaml",
+        tmp_path / "r",
+        *("--duration", "2s", "-o", "warmup=0s", "--threads", "2"),
+    )
+
+    assert summary["threads"] == 1
+    assert "the run has one thread; only one path forward and one back can be divided" in said
+
+
+def test_more_than_there_are(weir_sim: Path, tmp_path: Path) -> None:
+    config = tmp_path / "x.yaml"
+    config.write_text(CASES["transfers"])
+    summary, said = simulated(weir_sim, config, tmp_path / "r", "--threads", "8")
+
+    assert summary["threads"] == 2
+    assert "--threads 8: the run has two threads, which is the most yet" in said
+
+
+@pytest.mark.parametrize("threads", ["0", "-1", "two", "1.5", "", "100000"])
+def test_not_a_number_of_threads(weir_sim: Path, threads: str) -> None:
+    done = subprocess.run(
+        [weir_sim, "x.yaml", f"--threads={threads}"], capture_output=True, text=True, timeout=20
+    )
+
+    assert done.returncode == 2
+    assert f"--threads: '{threads}' is not a number from 1 to" in done.stderr
+
+
+def test_an_interrupted_run_ends(weir_sim: Path, tmp_path: Path) -> None:
+    """Both threads end at a signal, and the folder is complete."""
+    config = tmp_path / "x.yaml"
+    config.write_text(PLAIN.replace("duration: 8s", "duration: 10000s"))
+    argv = [weir_sim, config, "--out", tmp_path / "r", "--threads", "2", "--progress"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stderr is not None
+        child.stderr.readline()
+        os.kill(child.pid, signal.SIGINT)
+        child.communicate(timeout=100)
+
+    assert child.returncode == 130
+    summary = json.loads((tmp_path / "r/summary.json").read_text())
+    assert summary["threads"] == 2
+    assert summary["ledger"]["balanced"]
