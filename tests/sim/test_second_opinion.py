@@ -83,6 +83,7 @@ UNNOTICED = {
     "measured.wall_s": "a clock of the machine",
     "measured.cpu_s": "a clock of the machine",
     "schema": "the form of the file",
+    "threads": "of the command line: tests/sim/test_threads.py",
     "dropped_elsewhere": "each is of a test in tests/unit/why_test.c",
     "memory.": "no record tells it",
     "segments.unacceptable": "no record tells it; each is of a test in tests/unit",
