@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 static void put_text(struct json *j, const char *text) {
@@ -108,16 +107,6 @@ void json_bool(struct json *j, const char *name, bool v) {
 void json_text(struct json *j, const char *name, const char *v) {
 	put_name(j, name);
 	put_text(j, v);
-}
-
-void json_format(struct json *j, const char *name, const char *fmt, ...) {
-	char text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	json_text(j, name, text);
 }
 
 void json_null(struct json *j, const char *name) {

@@ -24,8 +24,6 @@ void json_u64(struct json *j, const char *name, uint64_t v);
 void json_f64(struct json *j, const char *name, double v);
 void json_bool(struct json *j, const char *name, bool v);
 void json_text(struct json *j, const char *name, const char *v);
-__attribute__((format(printf, 3, 4))) void json_format(
-	struct json *j, const char *name, const char *fmt, ...); // a text of up to 511 bytes
 void json_null(struct json *j, const char *name);
 void json_known(
 	struct json *j, const char *name, bool known, uint64_t v); // null if it is not known
