@@ -25,17 +25,22 @@ void pipe_wait(uint32_t *times) {
 		nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
 }
 
-static inline char *slot(struct pipe *p, uint64_t i) {
-	return p->slot[i % PIPE_SLOTS];
+// Packets may be made in the slots that the consumer has read; returns their number.
+static uint64_t find_room(struct pipe *p) {
+	p->made.size = atomic_load_explicit(&p->tail, memory_order_acquire) + PIPE_SLOTS;
+	return p->made.size - p->made.next;
 }
 
-static uint64_t slots_free(struct pipe *p) {
-	p->tail_seen = atomic_load_explicit(&p->tail, memory_order_acquire);
-	return PIPE_SLOTS - (p->put - p->tail_seen);
+void pipe_init(struct pipe *p) {
+	p->node.ops = &pipe_ops;
+	p->made = (struct pool){.base = p->slot[0],
+		.object = PIPE_SLOT,
+		.mask = PIPE_SLOTS - 1,
+		.size = PIPE_SLOTS};
 }
 
-uint32_t pipe_room(struct pipe *p) {
-	return (uint32_t)slots_free(p) / 2;
+static const struct pkt *first(struct pipe *p) {
+	return (const struct pkt *)(const void *)p->slot[p->got % PIPE_SLOTS];
 }
 
 // Whether there is a packet to take.
@@ -43,10 +48,6 @@ static bool filled(struct pipe *p) {
 	if (p->got == p->head_seen)
 		p->head_seen = atomic_load_explicit(&p->head, memory_order_acquire);
 	return p->got != p->head_seen;
-}
-
-static const struct pkt *first(struct pipe *p) {
-	return (const struct pkt *)(const void *)slot(p, p->got);
 }
 
 uint64_t pipe_next_ns(struct pipe *p) {
@@ -57,49 +58,28 @@ static uint64_t next_event_ns(struct node *n, uint64_t limit_ns) {
 	return pipe_next_ns((struct pipe *)(void *)n);
 }
 
-static void put(struct pipe *p, const struct pkt *pkt) {
-	size_t object = p->giver->pool[pkt->pool]->object;
-
-	for (size_t at = 0; at < object; at += PIPE_SLOT)
-		memcpy(slot(p, p->put++), (const char *)pkt + at, PIPE_SLOT);
-}
-
-static void publish(struct pipe *p) {
-	atomic_store_explicit(&p->head, p->put, memory_order_release);
-}
-
-__attribute__((noinline)) static void wait_for_room(struct pipe *p) {
-	uint32_t times = 0;
-
-	publish(p);
-	while (slots_free(p) < 2)
-		pipe_wait(&times);
-}
-
 static void give(struct node *n, struct pkt *const *pkts, uint32_t count) {
 	struct pipe *p = (struct pipe *)(void *)n;
+	uint32_t times = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (unlikely(PIPE_SLOTS - (p->put - p->tail_seen) < 2))
-			wait_for_room(p);
-		put(p, pkts[i]);
-		pool_put(p->giver, pkts[i]);
+	atomic_store_explicit(&p->head, p->made.next, memory_order_release);
+	while (p->made.size - p->made.next < PIPE_BURST && find_room(p) < PIPE_BURST) {
+		p->waits(p->waits_ctx);
+		pipe_wait(&times);
 	}
-	publish(p);
 }
 
 // The first packet, which there is, in the consumer's memory; NULL: it has none.
 static struct pkt *get(struct pipe *p) {
-	uint8_t number = first(p)->pool;
-	struct pool *pool = p->taker->pool[number];
-	struct pkt *pkt = pool_get(pool, number);
+	const struct pkt *from = first(p);
+	struct pool *pool = p->taker->pool[from->pool];
+	struct pkt *pkt = pool_get(pool, from->pool);
 
-	if (unlikely(pkt == NULL))
-		p->refused(p->ctx, first(p));
-	for (size_t at = 0; at < pool->object; at += PIPE_SLOT, p->got++) {
-		if (likely(pkt != NULL))
-			memcpy((char *)pkt + at, slot(p, p->got), PIPE_SLOT);
-	}
+	if (likely(pkt != NULL))
+		memcpy(pkt, from, pool->object > sizeof(struct pkt) ? PIPE_SLOT : sizeof(*pkt));
+	else
+		p->refused(p->refused_ctx, from);
+	p->got++;
 	return pkt;
 }
 

@@ -6,28 +6,36 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
+#define LAST_NS (NEVER_NS - 1)
 #define PASS_MAX 64 // packets that pass between two nodes at a time
-#define OWN_PKTS 1024 // of the sender: more than a burst and a batch
+static_assert(PIPE_BURST == SIDE_BURST, "a host makes as many packets before it gives them");
+
+// What one thread runs.
+struct lane {
+	struct pipe pipe; // to the path, from the other lane's host
+	struct path *path;
+	struct node *enter; // the path
+	struct side *side;
+	struct lane *other;
+	struct pools *pools;
+	struct pool pool[2]; // of the packets in the path
+	uint64_t delay_ns; // of the path, the least until the next boundary
+	uint64_t now_ns; // all before is done on the host
+	_Alignas(64) _Atomic uint64_t done_ns; // the same, and what it sent is in its pipe
+	_Alignas(64) _Atomic uint64_t rest_ns; // the boundary up to which all is done
+};
+
+enum { CALLER, OTHER, LANES };
 
 struct pipeline {
-	struct pipe data, acks;
-	struct side *sender, *receiver;
-	struct path *forward, *reverse;
-	struct node *into_forward, *off_reverse; // the paths as nodes
-	struct pools *pools; // of the other thread
-	uint64_t there_ns, back_ns; // least delays of the paths, until the next boundary
+	struct lane lane[LANES];
+	struct pools pools; // of the other thread
 	pthread_t thread;
 	bool begun;
-	_Alignas(64) struct pools own; // of the sender
-	struct pool ack_pool[2];
-	_Alignas(64) struct pool data_pool[2]; // of the other thread
-	// How far the threads are: all that the sender sends before `sent_ns` is in its pipe, all
-	// ACKs that arrive before `acked_ns` are in theirs.
-	_Alignas(64) _Atomic uint64_t sent_ns, boundary_ns;
+	_Alignas(64) _Atomic uint64_t boundary_ns;
 	_Atomic bool ends;
-	_Alignas(64) _Atomic uint64_t acked_ns, rest_ns;
-	uint64_t receiver_ns; // all before is done on the receiver
 };
 
 static inline uint64_t load(_Atomic uint64_t *at) {
@@ -38,209 +46,150 @@ static inline void store(_Atomic uint64_t *at, uint64_t value) {
 	atomic_store_explicit(at, value, memory_order_release);
 }
 
-static uint64_t min3(uint64_t a, uint64_t b, uint64_t c) {
-	return time_min(a, time_min(b, c));
-}
-
-// When a window of a node begins: with its next event, limit_ns if there is none before, and not
-// before now_ns.
-static uint64_t event_before(struct node *n, uint64_t limit_ns, uint64_t now_ns) {
-	return time_max(now_ns, time_min(limit_ns, n->ops->next_event_ns(n, limit_ns)));
-}
-
-// ---- The sender, on the caller's thread ----
-
-// Runs it through a window that begins with its next event. ACKs of the nanosecond acked_ns may come
-// later; the sender's timers come before ACKs of their nanosecond, so it may be run through it.
-static void run_sender(struct pipeline *p, uint64_t acked_ns, uint64_t boundary_ns) {
-	struct node *node = &p->sender->node;
-	struct err err;
-	uint64_t event_ns =
-		event_before(node, time_min(pipe_next_ns(&p->acks), acked_ns), load(&p->sent_ns));
-	uint64_t last_ns = min3(acked_ns, event_ns + node->ops->window_max_ns - 1, boundary_ns - 1);
-
-	node->ops->run_until(node, last_ns, &err);
-	store(&p->sent_ns, time_min(last_ns + 1, acked_ns));
-}
-
-static void sender_loop(struct pipeline *p, uint64_t boundary_ns) {
-	uint32_t waits = 0;
-
-	for (uint64_t sent_ns; (sent_ns = load(&p->sent_ns)) < boundary_ns;) {
-		uint64_t acked_ns = load(&p->acked_ns);
-
-		if (acked_ns == sent_ns && pipe_next_ns(&p->acks) == NEVER_NS) {
-			pipe_wait(&waits);
-			continue;
-		}
-		run_sender(p, acked_ns, boundary_ns);
-		waits = 0;
-	}
-}
-
-// ---- The paths and the receiver, on the other thread ----
-
-// Data that was sent by last_ns enters its path. False: there was none.
-static bool take_data(struct pipeline *p, uint64_t last_ns) {
+// Takes from the pipe to the path what was sent by last_ns; the path may be further ahead than the
+// host. False: there was nothing.
+static bool fill_path(struct lane *l, uint64_t last_ns) {
 	struct pkt *pkts[PASS_MAX];
 	uint32_t count, all = 0;
 
 	do {
-		count = pipe_ops.take(&p->data.node, last_ns, pkts, PASS_MAX);
-		p->into_forward->ops->give(p->into_forward, pkts, count);
+		count = pipe_ops.take(&l->pipe.node, last_ns, pkts, PASS_MAX);
+		l->enter->ops->give(l->enter, pkts, count);
 		all += count;
 	} while (count == PASS_MAX);
 	return all > 0;
 }
 
-// ACKs leave their path, as far ahead as its delay allows.
-static void give_acks(struct pipeline *p, uint64_t boundary_ns) {
-	uint64_t until_ns = time_min(p->receiver_ns + p->back_ns, boundary_ns);
-	struct pkt *pkts[PASS_MAX];
-	uint32_t count = PASS_MAX;
-
-	if (load(&p->acked_ns) == until_ns)
-		return;
-	while (count == PASS_MAX && pipe_room(&p->acks) >= PASS_MAX) {
-		count = p->off_reverse->ops->take(p->off_reverse, until_ns - 1, pkts, PASS_MAX);
-		if (count == 0)
-			break;
-		uint64_t arrival_ns = pkts[count - 1]->arrival_ns;
-
-		pipe_ops.give(&p->acks.node, pkts, count);
-		store(&p->acked_ns, arrival_ns);
-	}
-	if (count < PASS_MAX)
-		store(&p->acked_ns, until_ns);
-}
-
-// Runs the receiver through a window that begins with its next event, if it may be run any further.
-static bool run_receiver(struct pipeline *p, uint64_t sent_ns, uint64_t boundary_ns) {
-	struct node *node = &p->receiver->node;
-	uint64_t limit_ns = time_min(sent_ns + p->there_ns, boundary_ns);
+// Runs the host through a window that begins with its next event, as far as the other allows.
+static void run_window(struct lane *l, uint64_t limit_ns) {
+	const struct node_ops *ops = l->side->node.ops;
+	uint64_t event_ns = time_min(pipe_next_ns(&l->pipe), path_next_ns(l->path));
 	struct err err;
 
-	if (limit_ns <= p->receiver_ns)
-		return false;
-	uint64_t event_ns = min3(pipe_next_ns(&p->data), path_next_ns(p->forward), limit_ns);
+	event_ns = time_min(event_ns, limit_ns);
+	event_ns = time_min(event_ns, ops->next_event_ns(&l->side->node, event_ns));
+	event_ns = time_max(event_ns, l->now_ns);
+	l->now_ns = time_min(event_ns + ops->window_max_ns, limit_ns);
+	fill_path(l, l->now_ns - 1);
+	ops->run_until(&l->side->node, l->now_ns - 1, &err);
+	store(&l->done_ns, l->now_ns);
+}
 
-	event_ns = event_before(node, event_ns, p->receiver_ns);
-	uint64_t end_ns = time_min(event_ns + node->ops->window_max_ns, limit_ns);
+// Does what can be done now. False: there was nothing.
+static bool run_once(struct lane *l, uint64_t boundary_ns) {
+	uint64_t limit_ns = time_min(load(&l->other->done_ns) + l->delay_ns, boundary_ns);
 
-	take_data(p, end_ns - 1);
-	node->ops->run_until(node, end_ns - 1, &err);
-	p->receiver_ns = end_ns;
+	if (limit_ns <= l->now_ns)
+		return fill_path(l, LAST_NS);
+	run_window(l, limit_ns);
 	return true;
 }
 
-// Whether all before the boundary is done.
-static bool at_rest(struct pipeline *p, uint64_t sent_ns, uint64_t boundary_ns) {
-	return sent_ns == boundary_ns && p->receiver_ns == boundary_ns
-		&& load(&p->acked_ns) == boundary_ns && pipe_next_ns(&p->data) == NEVER_NS;
-}
-
-static void receiver_loop(struct pipeline *p, uint64_t boundary_ns) {
+// Runs a lane up to the boundary, at which its path has all that the other host has sent.
+static void run_lane(struct lane *l, uint64_t boundary_ns) {
 	uint32_t waits = 0;
-	uint64_t sent_ns;
+	bool others_done;
 
 	do {
-		give_acks(p, boundary_ns);
-		sent_ns = load(&p->sent_ns);
-		if (run_receiver(p, sent_ns, boundary_ns) || take_data(p, boundary_ns - 1))
+		others_done = load(&l->other->done_ns) == boundary_ns;
+		if (run_once(l, boundary_ns))
 			waits = 0;
 		else
 			pipe_wait(&waits);
-	} while (!at_rest(p, sent_ns, boundary_ns));
-	store(&p->rest_ns, boundary_ns);
+	} while (!others_done || l->now_ns < boundary_ns);
+	fill_path(l, LAST_NS);
+	store(&l->rest_ns, boundary_ns);
 }
 
 static void *thread_main(void *arg) {
 	struct pipeline *p = arg;
+	struct lane *l = &p->lane[OTHER];
 	uint32_t waits = 0;
 
 	while (!atomic_load_explicit(&p->ends, memory_order_acquire)) {
 		uint64_t boundary_ns = load(&p->boundary_ns);
 
-		if (boundary_ns == p->receiver_ns) {
+		if (boundary_ns == l->now_ns) {
 			pipe_wait(&waits);
 			continue;
 		}
-		receiver_loop(p, boundary_ns);
+		run_lane(l, boundary_ns);
 		waits = 0;
 	}
 	return NULL;
 }
 
-// ---- Both ----
-
 uint64_t pipeline_run(struct pipeline *p, uint64_t boundary_ns) {
 	uint32_t waits = 0;
 
-	p->there_ns = path_min_delay_ns(p->forward);
-	p->back_ns = path_min_delay_ns(p->reverse);
+	for (uint32_t i = 0; i < LANES; i++)
+		p->lane[i].delay_ns = path_min_delay_ns(p->lane[i].path);
 	store(&p->boundary_ns, boundary_ns);
-	sender_loop(p, boundary_ns);
-	while (load(&p->rest_ns) != boundary_ns)
+	run_lane(&p->lane[CALLER], boundary_ns);
+	while (load(&p->lane[OTHER].rest_ns) != boundary_ns)
 		pipe_wait(&waits);
-	p->pools->inside += p->own.inside;
-	p->own.inside = 0;
 	return boundary_ns;
 }
 
-// Large pools of data go from the sender to the paths; the sender gets small ones of data and ACKs.
-static int pools_divide(struct pipeline *p, struct err *err) {
-	int rc = 0;
+// While the host waits for room in its pipe, the other may wait for room in this one.
+static void waits(void *lane) {
+	fill_path(lane, LAST_NS);
+}
 
-	for (uint8_t i = 0; rc == 0 && i < POOL_FRAMES; i++) {
-		size_t object = p->pools->pool[i]->object;
-		struct pool *own = &p->ack_pool[i / 2];
+// A lane with the host `side` and the path of what comes to it, of direction d.
+static void lane_init(
+	struct lane *l, const struct pipeline_env *env, enum flows_direction d, struct side *side) {
+	pipe_init(&l->pipe);
+	l->path = env->path[d];
+	l->enter = env->side[d].to;
+	l->side = side;
+	l->pipe.refused = env->refused;
+	l->pipe.refused_ctx = env->ctx;
+}
 
-		if (i % 2 == FLOWS_FORWARD) {
-			own = &p->sender->pool[i / 2];
-			p->data_pool[i / 2] = *own;
-			p->pools->pool[i] = &p->data_pool[i / 2];
-		}
-		rc = pool_init(&p->own, own, i, object, OWN_PKTS, err);
+// Memory of packets of direction d goes to the lane with their path; what makes them does so in the
+// pipe to it.
+static void lane_connect(struct lane *l, const struct pipeline_env *env, enum flows_direction d) {
+	struct pools *all = env->pools[FLOWS_FORWARD];
+
+	for (uint32_t i = d; i < POOL_FRAMES; i += FLOWS_DIRECTIONS) {
+		l->pool[i / 2] = *all->pool[i];
+		all->pool[i] = &l->pool[i / 2];
+		env->side[d].pool[i / 2] = &l->pipe.made;
 	}
-	p->sender->pools = &p->own;
-	return rc;
+	l->pipe.taker = l->pools;
+	l->pipe.waits = waits;
+	l->pipe.waits_ctx = l->other;
+	l->side->pools = l->pools;
+	env->side[d].to = &l->pipe.node;
 }
 
-static void pipe_init(struct pipe *pipe, struct pools *giver, struct pools *taker) {
-	pipe->node.ops = &pipe_ops;
-	pipe->giver = giver;
-	pipe->taker = taker;
-}
+static void lanes_init(struct pipeline *p, const struct pipeline_env *env) {
+	struct lane *caller = &p->lane[CALLER], *other = &p->lane[OTHER];
 
-static void connect(struct pipeline *p) {
-	pipe_init(&p->data, &p->own, p->pools);
-	pipe_init(&p->acks, p->pools, &p->own);
-	p->into_forward = p->sender->to;
-	p->off_reverse = p->sender->from;
-	p->sender->to = &p->data.node;
-	p->sender->from = &p->acks.node;
+	lane_init(caller, env, FLOWS_REVERSE, &env->side[FLOWS_FORWARD]);
+	lane_init(other, env, FLOWS_FORWARD, &env->side[FLOWS_REVERSE]);
+	caller->other = other;
+	other->other = caller;
+	caller->pools = env->pools[FLOWS_REVERSE];
+	other->pools = &p->pools;
+	lane_connect(caller, env, FLOWS_REVERSE);
+	lane_connect(other, env, FLOWS_FORWARD);
+	memcpy(p->pools.pool, caller->pools->pool, sizeof(p->pools.pool));
+	env->pools[FLOWS_FORWARD] = &p->pools;
 }
 
 int pipeline_begin(struct pipeline **pipeline, const struct pipeline_env *env, struct err *err) {
 	struct pipeline *p = mem_map(sizeof(*p));
-	int rc;
 
 	if (p == NULL)
 		return err_set(err, -ENOMEM, "no memory for a second thread");
 	*pipeline = p;
-	p->sender = env->sender;
-	p->receiver = env->receiver;
-	p->forward = env->forward;
-	p->reverse = env->reverse;
-	p->pools = env->pools;
-	p->data.refused = env->refused;
-	p->data.ctx = env->ctx;
-	rc = pools_divide(p, err);
-	connect(p);
-	if (rc == 0 && pthread_create(&p->thread, NULL, thread_main, p) != 0)
-		rc = err_set(err, -EAGAIN, "cannot begin a second thread");
-	p->begun = rc == 0;
-	return rc;
+	lanes_init(p, env);
+	if (pthread_create(&p->thread, NULL, thread_main, p) != 0)
+		return err_set(err, -EAGAIN, "cannot begin a second thread");
+	p->begun = true;
+	return 0;
 }
 
 void pipeline_end(struct pipeline *p) {
@@ -249,6 +198,5 @@ void pipeline_end(struct pipeline *p) {
 	atomic_store_explicit(&p->ends, true, memory_order_release);
 	if (p->begun)
 		pthread_join(p->thread, NULL);
-	pools_fini(&p->own);
 	mem_unmap(p, sizeof(*p));
 }

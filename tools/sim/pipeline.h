@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two hosts and the two paths between them on two threads.
+// Two hosts and the two paths between them on two threads. Each runs a host and the path before it.
 //
-//	caller's thread              thread of its own
-//	sender  --- data pipe ----> forward path, receiver, reverse path
-//	   ^------- ACK pipe ------------------------------------'
+//	caller's thread                    thread of its own
+//	sender  ---------- pipe of data ---------->  forward path
+//	reverse path  <--- pipe of ACKs ---------------  receiver
 //
-// Each publishes how far it is. What was sent before a time leaves the forward path no earlier than
-// the path's delay after it, so the receiver may be as far ahead of the sender; what the receiver
-// has sent before a time leaves the reverse path no earlier than that path's delay later, so the
-// sender may be as far ahead of the receiver. Neither waits for the other as long as the delay of
-// both is more than what one is late by. The sender is further stopped by a full pipe, which holds
-// less than the caches; the other thread always empties it. It is never stopped itself: where the
-// pipe of ACKs is full, they stay in their path.
+// Each publishes how far its host is. What a host has sent before a time leaves the path behind it no
+// earlier than the path's delay after it, so the other host may be as far ahead. Neither waits for
+// the other as long as the delay of both paths is more than what one is late by. A thread whose pipe
+// is full waits for the other, which always empties it: into a path, that has room for all packets.
 //
 // The order of what happens at each node is that of one thread, and so is every byte that is
 // recorded. Both rest at boundaries, where the caller's thread does what concerns all nodes.
@@ -22,10 +19,11 @@
 struct pipeline;
 
 struct pipeline_env {
-	struct side *sender, *receiver;
-	struct path *forward, *reverse;
-	struct pools *pools; // of the paths and the receiver from then on
-	// Data is lost for want of memory.
+	struct side *side; // [FLOWS_DIRECTIONS], by the direction in which a host sends
+	struct path *path[FLOWS_DIRECTIONS];
+	// Of the packets of each direction: where those in its path are counted.
+	struct pools **pools; // [FLOWS_DIRECTIONS]
+	// A packet is lost for want of memory.
 	void (*refused)(void *ctx, const struct pkt *p);
 	void *ctx;
 };
@@ -38,6 +36,5 @@ int pipeline_begin(struct pipeline **pipeline, const struct pipeline_env *env, s
 // Runs all nodes up to boundary_ns, which itself is not reached. Then both threads are at rest;
 // returns that time.
 uint64_t pipeline_run(struct pipeline *p, uint64_t boundary_ns);
-// Ends the thread, which is at rest. After pools_fini of the environment's pools. NULL: there is
-// nothing to do.
+// Ends the thread, which is at rest. NULL: there is nothing to do.
 void pipeline_end(struct pipeline *p);

@@ -23,6 +23,8 @@ struct pool {
 	uint64_t frees;
 	uint64_t size, next; // objects; those from `next` on were never used
 	size_t object; // bytes
+	// All bits, or, of a ring (pipe.h), its packets - 1: no packet is freed, `next` counts on.
+	uint64_t mask;
 };
 
 // All pools; each belongs to the node whose packets it has. A packet goes back to where it came from.
@@ -50,7 +52,8 @@ static inline struct pkt *pool_get(struct pool *p, uint8_t number) {
 	} else {
 		if (p->next == p->size)
 			return NULL;
-		pkt = (struct pkt *)(void *)(p->base + p->next++ * p->object);
+		pkt = (struct pkt *)(void *)(p->base + (p->next++ & p->mask) * p->object);
+		prefetch_write(p->base + ((p->next + POOL_AHEAD) & p->mask) * p->object);
 	}
 	pkt->pool = number;
 	return pkt;
@@ -64,4 +67,6 @@ static inline void pool_put(struct pools *ps, struct pkt *pkt) {
 
 int pool_init(struct pools *ps, struct pool *p, uint8_t number, size_t object, uint64_t size,
 	struct err *err);
+// Adds to *ps what another thread has counted; both may be the same.
+void pools_join(struct pools *ps, struct pools *others);
 void pools_fini(struct pools *ps);

@@ -101,13 +101,16 @@ static void sides_init(struct sim *s) {
 	static const struct node_ops *const ops[] = {&side_sender_ops, &side_receiver_ops};
 
 	topology_init(&s->topology, &s->paths);
-	for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++)
+	for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++) {
+		s->pools_of[d] = &s->pools;
 		s->side[d] = (struct side){.node.ops = ops[d],
 			.to = topology_to(&s->topology, d),
 			.from = topology_from(&s->topology, d),
 			.host = d == FLOWS_FORWARD ? &s->sender : &s->receiver,
 			.pools = &s->pools,
+			.pool = {&s->pool[d], &s->pool[POOL_LARGE + d]},
 			.paths = &s->paths};
+	}
 }
 
 // The nodes of the run: those of the hosts, or those that guests make of them.
@@ -172,7 +175,7 @@ static int hosts_init(struct sim *s, struct err *err) {
 
 	sides_init(s);
 	for (uint8_t i = 0; rc == 0 && i < POOL_FRAMES; i++)
-		rc = pool_init(&s->pools, &s->side[i % 2].pool[i / 2], i,
+		rc = pool_init(&s->pools, &s->pool[i], i,
 			i >= POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt), pkts, err);
 	if (rc == 0)
 		rc = nodes_init(s, copies * env.pipe_segs, err);

@@ -45,7 +45,7 @@ __attribute__((noinline)) static void drop_unsent(struct side *x, enum flows_dir
 static inline __attribute__((always_inline)) void send_packet(struct side *x,
 	enum flows_direction d, const bool large, uint16_t group, uint32_t id, uint16_t size,
 	const struct seg *seg, uint32_t ahead, uint8_t ecn, uint64_t t_ns) {
-	struct pkt *pkt = pool_get(&x->pool[large], (uint8_t)(d + (large ? POOL_LARGE : 0)));
+	struct pkt *pkt = pool_get(x->pool[large], (uint8_t)(d + (large ? POOL_LARGE : 0)));
 
 	if (unlikely(pkt == NULL)) {
 		drop_unsent(x, d, group, id, size, seg);
@@ -100,8 +100,8 @@ void side_receiver_output(void *ctx, uint32_t id, const struct seg *seg, uint32_
 // Packets taken before the first is processed. Meanwhile the connections of the following ones are
 // prefetched, a few cache lines at a time, because a core can have only some misses outstanding.
 #define BATCH 64
-#define FETCH_CONNECTION 6 // packets ahead, for the connection's own cache lines
-#define FETCH_MORE 3 // packets ahead, for the data to which these lines point
+#define FETCH_CONNECTION 12 // packets ahead, for the connection's own cache lines
+#define FETCH_MORE 6 // packets ahead, for the data to which these lines point
 
 // Always inlined: gcc takes a function that only prefetches for one without effect.
 static inline __attribute__((always_inline)) void fetch(

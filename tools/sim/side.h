@@ -14,7 +14,7 @@ struct side {
 	struct node node;
 	struct node *to, *from; // what takes its packets, and what it takes packets from
 	struct host *host;
-	struct pool pool[2]; // of its segments: those of one line, larger ones
+	struct pool *pool[2]; // of its segments: those of one line, larger ones
 	struct pools *pools;
 	struct paths *paths; // one counts the packet for which there was no memory
 	struct pkt *burst[SIDE_BURST]; // to be given; none between windows

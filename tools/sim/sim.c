@@ -9,16 +9,17 @@
 #include <string.h>
 
 static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
-	struct sim *s = ctx;
-	struct pool *pool = s->pools.pool[p->pool];
+	const struct sim *s = ctx;
+	struct pools *pools = s->pools_of[pool_direction(p)];
+	struct pool *pool = pools->pool[p->pool];
 	struct pkt *copy = pool_get(pool, p->pool);
 
 	if (copy == NULL) {
-		s->pools.unsent++;
+		pools->unsent++;
 		return NULL;
 	}
 	memcpy(copy, p, pool->object);
-	s->pools.inside++;
+	pools->inside++;
 	return copy;
 }
 
@@ -28,7 +29,8 @@ static void drop_data(struct sim *s, const struct pkt *pkt) {
 	s->any_dropped = true;
 }
 
-static void report_drops(struct sim *s) {
+static void join_counts(struct sim *s) {
+	pools_join(&s->pools, s->pools_of[FLOWS_FORWARD]);
 	for (uint32_t i = 0; s->any_dropped && i < s->groups.flows; i++) {
 		host_dropped(&s->sender, i, s->dropped[i]);
 		s->dropped[i] = 0;
@@ -41,10 +43,12 @@ static void free_packets(void *ctx, struct pkt_list *drops) {
 	struct pkt *pkt;
 
 	while ((pkt = pkt_list_pop(drops)) != NULL) {
+		struct pools *pools = s->pools_of[pool_direction(pkt)];
+
 		if (pkt_seg(pkt)->len > 0)
 			drop_data(s, pkt);
-		pool_put(&s->pools, pkt);
-		s->pools.inside--;
+		pool_put(pools, pkt);
+		pools->inside--;
 	}
 }
 
@@ -111,7 +115,7 @@ static void at_boundary(struct sim *s) {
 
 	for (uint32_t i = 0; i < s->paths.count; i++)
 		path_serve(&s->paths.path[i], now_ns);
-	report_drops(s);
+	join_counts(s);
 	s->pools.inside_max = max_u64(s->pools.inside_max, s->pools.inside);
 	capture_flush(s->capture, now_ns);
 	if (now_ns == s->next_interval_ns) {
@@ -163,13 +167,14 @@ void sim_run(struct sim *s, uint64_t until_ns) {
 	}
 }
 
-// Data for which the paths have no memory, as side.c's: main reports that the run is not valid.
+// A packet for which its path has no memory, as side.c's: main reports that the run is not valid.
 static void refused(void *ctx, const struct pkt *pkt) {
 	struct sim *s = ctx;
+	enum flows_direction d = pool_direction(pkt);
 
-	path_push_nothing(s->paths.route[pkt->delay_class][FLOWS_FORWARD].path[0], pkt->size_bytes);
-	s->pools.unsent++;
-	s->pools.inside--;
+	path_push_nothing(s->paths.route[pkt->delay_class][d].path[0], pkt->size_bytes);
+	s->pools_of[d]->unsent++;
+	s->pools_of[d]->inside--;
 	if (pkt_seg_const(pkt)->len > 0)
 		drop_data(s, pkt);
 }
@@ -179,9 +184,10 @@ static const char *one_thread(struct sim *s, struct pipeline_env *env) {
 	if (s->topology.node[NODE_SENDER] != &s->side[FLOWS_FORWARD].node
 		|| s->topology.node[NODE_RECEIVER] != &s->side[FLOWS_REVERSE].node)
 		return "guests are its hosts";
-	if (!topology_plain(&s->topology, &env->forward, &env->reverse))
+	if (!topology_plain(&s->topology, &env->path[FLOWS_FORWARD], &env->path[FLOWS_REVERSE]))
 		return "only one path forward and one back can be divided";
-	if (path_min_delay_ns(env->forward) + path_min_delay_ns(env->reverse)
+	if (path_min_delay_ns(env->path[FLOWS_FORWARD])
+			+ path_min_delay_ns(env->path[FLOWS_REVERSE])
 		< PIPELINE_DELAY_MIN_NS)
 		return "the delay of the paths is too short to gain by more";
 	if (s->tel[TEL_STREAM_PACKETS].ring != NULL || s->tel[TEL_STREAM_ARRIVALS].ring != NULL
@@ -191,11 +197,8 @@ static const char *one_thread(struct sim *s, struct pipeline_env *env) {
 }
 
 int sim_threads(struct sim *s, uint32_t threads, struct err *err) {
-	struct pipeline_env env = {.sender = &s->side[FLOWS_FORWARD],
-		.receiver = &s->side[FLOWS_REVERSE],
-		.pools = &s->pools,
-		.refused = refused,
-		.ctx = s};
+	struct pipeline_env env = {
+		.side = s->side, .pools = s->pools_of, .refused = refused, .ctx = s};
 	const char *why = threads > 1 ? one_thread(s, &env) : NULL;
 
 	s->threads = threads > 1 && why == NULL ? 2 : 1;
@@ -214,7 +217,7 @@ int sim_close(struct sim *s, struct err *err) {
 	host_still_open(&s->sender, s->now_ns);
 	for (uint32_t i = 0; i < s->paths.count; i++)
 		path_end(&s->paths.path[i], s->now_ns);
-	report_drops(s);
+	join_counts(s);
 	publish(s);
 	rc = capture_close(s->capture, err);
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {

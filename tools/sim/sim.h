@@ -35,6 +35,8 @@ struct sim {
 	struct pipeline *pipeline; // pipeline.h; NULL: one thread
 	uint32_t threads;
 	_Alignas(64) struct pools pools;
+	struct pool pool[POOL_FRAMES]; // of our hosts
+	struct pools *pools_of[FLOWS_DIRECTIONS]; // where the paths' packets are counted
 	uint32_t *dropped; // data packets of each flow that it is not told of yet
 	bool any_dropped;
 	_Alignas(64) struct capture *capture; // NULL: none
