@@ -99,7 +99,7 @@ static void print_help(const char *program) {
 	if (sim)
 		fputs("  --replay FILE       put an arrivals.ring through the paths, nothing else\n"
 		      "  --threads N         use up to N processors for this run; the results are\n"
-		      "                      the same (default: 1)\n",
+		      "                      the same (default: 2 where they are idle and it pays)\n",
 			stdout);
 	fputs("  --json              the summary, or the list, as JSON on standard output\n"
 	      "  --progress          progress as JSON lines on standard error\n"

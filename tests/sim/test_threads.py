@@ -132,7 +132,17 @@ def test_more_than_there_are(weir_sim: Path, tmp_path: Path) -> None:
     summary, said = simulated(weir_sim, config, tmp_path / "r", "--threads", "8")
 
     assert summary["threads"] == 2
-    assert "--threads 8: the run has two threads, which is the most yet" in said
+    assert "--threads 8: the run has two threads, which is the most" in said
+
+
+def test_default_is_one_on_one_processor(weir_sim: Path, tmp_path: Path) -> None:
+    config = tmp_path / "x.yaml"
+    config.write_text(CASES["transfers"])
+    cpu = min(os.sched_getaffinity(0))
+    argv = ["taskset", "-c", str(cpu), str(weir_sim), str(config), "--out", str(tmp_path / "r")]
+    subprocess.run(argv, check=True, capture_output=True, timeout=100)
+
+    assert json.loads((tmp_path / "r/summary.json").read_text())["threads"] == 1
 
 
 @pytest.mark.parametrize("threads", ["0", "-1", "two", "1.5", "", "100000"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from weir.errors import UserError
-from weir.study.cells import LOCK, Cell, run_cells
+from weir.study.cells import LOCK, Cell, run_cells, spare_cpus
 
 pytestmark = pytest.mark.usefixtures("weir_sim")
 
@@ -202,3 +202,12 @@ def running(out):
         if any(word.startswith(os.fsencode(out) + b"/") for word in words):
             found.append(int(path.parent.name))
     return found
+
+
+@pytest.mark.parametrize(("cpus", "workers", "cells", "spare"), [
+    (2, None, 1, True), (2, None, 2, False), (2, 1, 9, True), (16, None, 4, True),
+    (16, None, 9, False), (1, None, 1, False),
+])  # fmt: skip
+def test_cells_that_leave_processors_idle_use_them(monkeypatch, cpus, workers, cells, spare):
+    monkeypatch.setattr("dask.system.CPU_COUNT", cpus)
+    assert spare_cpus(workers, cells) is spare

@@ -6,6 +6,8 @@
 #include "common/net/headers.h"
 #include "tools/sim/pipeline.h"
 
+#include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
@@ -196,17 +198,34 @@ static const char *one_thread(struct sim *s, struct pipeline_env *env) {
 	return NULL;
 }
 
-int sim_threads(struct sim *s, uint32_t threads, struct err *err) {
+// Processors that this process may use and that nothing else keeps busy at this moment; 1 at least.
+static uint32_t idle_processors(void) {
+	FILE *f = fopen("/proc/loadavg", "re");
+	unsigned int running = 1; // this process is one of them
+	cpu_set_t may;
+
+	if (f == NULL || fscanf(f, "%*s %*s %*s %u/", &running) != 1)
+		running = UINT16_MAX;
+	if (f != NULL)
+		fclose(f);
+	if (sched_getaffinity(0, sizeof(may), &may) != 0)
+		return 1;
+	uint32_t count = (uint32_t)CPU_COUNT(&may);
+
+	return count >= running ? count - running + 1 : 1;
+}
+
+int sim_threads(struct sim *s, uint32_t asked, struct err *err) {
 	struct pipeline_env env = {
 		.side = s->side, .pools = s->pools_of, .refused = refused, .ctx = s};
+	uint32_t threads = asked > 0 ? asked : idle_processors();
 	const char *why = threads > 1 ? one_thread(s, &env) : NULL;
 
 	s->threads = threads > 1 && why == NULL ? 2 : 1;
-	if (why != NULL)
-		run_warn(s->run, "--threads %u: the run has one thread; %s", threads, why);
-	else if (threads > 2)
-		run_warn(s->run, "--threads %u: the run has two threads, which is the most yet",
-			threads);
+	if (asked > 1 && why != NULL)
+		run_warn(s->run, "--threads %u: the run has one thread; %s", asked, why);
+	else if (asked > 2)
+		run_warn(s->run, "--threads %u: the run has two threads, which is the most", asked);
 	return s->threads == 2 ? pipeline_begin(&s->pipeline, &env, err) : 0;
 }
 

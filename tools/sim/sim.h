@@ -54,9 +54,9 @@ struct sim {
 int sim_init(struct sim *s, struct run *run, struct err *err);
 // Opens the telemetry streams, in the run folder or only for the digest. `pcap`: file or NULL.
 int sim_open(struct sim *s, const char *pcap, struct err *err);
-// Asks for a number of threads, after sim_open and before the first run. There are one or two; where
-// there are fewer than asked for, a warning says why.
-int sim_threads(struct sim *s, uint32_t threads, struct err *err);
+// Asks for a number of threads, after sim_open and before the first run; 0: what pays. There are one
+// or two; where there are fewer than asked for, a warning says why.
+int sim_threads(struct sim *s, uint32_t asked, struct err *err);
 // Runs until `until_ns` (at most the duration) or until the stop rule ends it.
 void sim_run(struct sim *s, uint64_t until_ns);
 // Writes the last records and closes the files; on error err has the sentence about the first file

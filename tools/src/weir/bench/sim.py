@@ -235,7 +235,7 @@ def weir(flows: int, length: Length, out: Path) -> Sample:
     """weir-sim, in a run folder of its own."""
     config = SOURCES / "corescale.yaml"
     argv = [str(runner.find_program("sim")), str(config), "--out", str(out)]
-    argv += ["--duration", f"{length.warmup_s + length.measured_s}s"]
+    argv += ["--threads", "1", "--duration", f"{length.warmup_s + length.measured_s}s"]
     argv += ["-o", f"warmup={length.warmup_s}s", "-o", f"flows.0.count={flows}"]
     _, peak = child(argv)
     return parse_weir(json.loads((out / "summary.json").read_text()), peak)

@@ -119,7 +119,9 @@ def run_(
     ] = False,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="In virtual time: processors to use; same results. [1]"),
+        typer.Option(
+            min=1, help="In virtual time: processors to use; same results. [2 where they are idle]"
+        ),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what is wrong with the config.")

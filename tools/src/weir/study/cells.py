@@ -98,6 +98,7 @@ class Batch:
     program: Path
     version: str | None  # weir-sim's; None: runs of any version are reused
     one_cpu: bool = False  # each worker here has a CPU of its own
+    one_thread: bool = True  # of each cell; False: as many as pay
 
 
 def run_cells(
@@ -123,7 +124,8 @@ def run_cells(
     program = runner.find_program("sim").resolve()
     out = out.resolve()
     version = None if any_version else program_version(program)
-    batch = Batch(out, program, version, one_cpu and scheduler is None)
+    one_thread = scheduler is not None or not spare_cpus(workers, len(cells))
+    batch = Batch(out, program, version, one_cpu and scheduler is None, one_thread)
     absolute = [Cell(c.name, c.config.resolve(), c.override, c.seed, c.duration) for c in cells]
     outcomes: dict[int, Outcome] = {}
     with ExitStack() as stack:
@@ -147,6 +149,13 @@ def check_names(cells: Sequence[Cell]) -> None:
             raise UserError(f"'{name}' cannot be the name of a cell: it names a folder")
         if len(name.encode()) > 200:
             raise UserError(f"'{name}' is too long for the name of a cell")
+
+
+def spare_cpus(workers: int | None, cells: int) -> bool:
+    """Whether each of the cells that run at a time may have two CPUs."""
+    from dask.system import CPU_COUNT
+
+    return CPU_COUNT >= 2 * min(workers or CPU_COUNT, cells)
 
 
 def program_version(program: Path) -> str:
@@ -254,7 +263,8 @@ def run_cell(cell: Cell, batch: Batch) -> tuple[Fate, str]:
     partial = batch.out / f".{cell.name}.{uuid.uuid4().hex}.cell"
     try:
         pinned = ["taskset", "-c", str(own_cpu())] if batch.one_cpu else []
-        status, stderr = run_child([*pinned, *argv, "--out", str(partial)])
+        threads = ["--threads", "1"] if batch.one_thread else []
+        status, stderr = run_child([*pinned, *argv, *threads, "--out", str(partial)])
         message = reason(status, stderr).replace(str(partial), str(place)) if status else ""
         if partial.exists() and status >= 0:
             move(partial, place)
