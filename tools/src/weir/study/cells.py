@@ -155,7 +155,7 @@ def spare_cpus(workers: int | None, cells: int) -> bool:
     """Whether each of the cells that run at a time may have two CPUs."""
     from dask.system import CPU_COUNT
 
-    return CPU_COUNT >= 2 * min(workers or CPU_COUNT, cells)
+    return 2 * min(workers or CPU_COUNT, cells) <= CPU_COUNT
 
 
 def program_version(program: Path) -> str:
