@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define LAST_NS (NEVER_NS - 1)
+#define IDLE_WAITS 50 // more than a busy lane has
 #define PASS_MAX 64 // packets that pass between two nodes at a time
 static_assert(PIPE_BURST == SIDE_BURST, "a host makes as many packets before it gives them");
 
@@ -25,6 +26,8 @@ struct lane {
 	uint64_t now_ns; // all before is done on the host
 	_Alignas(64) _Atomic uint64_t done_ns; // the same, and what it sent is in its pipe
 	_Alignas(64) _Atomic uint64_t rest_ns; // the boundary up to which all is done
+	// Said while it waits: having taken `seen` packets it does nothing by itself before idle_ns.
+	_Atomic uint64_t idle_ns, seen;
 };
 
 enum { CALLER, OTHER, LANES };
@@ -60,29 +63,51 @@ static bool fill_path(struct lane *l, uint64_t last_ns) {
 	return all > 0;
 }
 
-// Runs the host through a window that begins with its next event, as far as the other allows.
-static void run_window(struct lane *l, uint64_t limit_ns) {
-	const struct node_ops *ops = l->side->node.ops;
+// When a packet comes or the host does something by itself; limit_ns: not before.
+static uint64_t next_event_ns(struct lane *l, uint64_t limit_ns) {
 	uint64_t event_ns = time_min(pipe_next_ns(&l->pipe), path_next_ns(l->path));
-	struct err err;
+	struct node *host = &l->side->node;
 
 	event_ns = time_min(event_ns, limit_ns);
-	event_ns = time_min(event_ns, ops->next_event_ns(&l->side->node, event_ns));
-	event_ns = time_max(event_ns, l->now_ns);
+	return time_min(event_ns, host->ops->next_event_ns(host, event_ns));
+}
+
+// Runs the host through a window that begins with its next event, as far as the other allows. False:
+// nothing happened in it.
+static bool run_window(struct lane *l, uint64_t limit_ns) {
+	const struct node_ops *ops = l->side->node.ops;
+	uint64_t event_ns = time_max(next_event_ns(l, limit_ns), l->now_ns);
+	struct err err;
+
+	if (limit_ns <= l->now_ns)
+		return false;
 	l->now_ns = time_min(event_ns + ops->window_max_ns, limit_ns);
 	fill_path(l, l->now_ns - 1);
 	ops->run_until(&l->side->node, l->now_ns - 1, &err);
 	store(&l->done_ns, l->now_ns);
+	return event_ns < limit_ns;
 }
 
-// Does what can be done now. False: there was nothing.
+// Does what can be done now. False: nothing happened.
 static bool run_once(struct lane *l, uint64_t boundary_ns) {
 	uint64_t limit_ns = time_min(load(&l->other->done_ns) + l->delay_ns, boundary_ns);
 
-	if (limit_ns <= l->now_ns)
-		return fill_path(l, LAST_NS);
-	run_window(l, limit_ns);
-	return true;
+	return limit_ns > l->now_ns ? run_window(l, limit_ns) : fill_path(l, LAST_NS);
+}
+
+// Where neither has anything to do, they would come to the next event by steps of a round trip. But
+// if the other has taken all that was sent to it, it sends nothing before its next event, or before
+// this host's next event has had an effect there. False: nothing happened.
+static bool run_idle(struct lane *l, uint64_t boundary_ns) {
+	struct lane *other = l->other;
+	uint64_t event_ns = next_event_ns(l, boundary_ns);
+
+	store(&l->idle_ns, event_ns);
+	store(&l->seen, l->pipe.got);
+	if (load(&other->seen) != other->pipe.made.next)
+		return false;
+	event_ns = time_min(load(&other->idle_ns), event_ns + other->delay_ns);
+	return run_window(l, time_min(event_ns + l->delay_ns, boundary_ns));
 }
 
 // Runs a lane up to the boundary, at which its path has all that the other host has sent.
@@ -92,7 +117,7 @@ static void run_lane(struct lane *l, uint64_t boundary_ns) {
 
 	do {
 		others_done = load(&l->other->done_ns) == boundary_ns;
-		if (run_once(l, boundary_ns))
+		if (run_once(l, boundary_ns) || (waits > IDLE_WAITS && run_idle(l, boundary_ns)))
 			waits = 0;
 		else
 			pipe_wait(&waits);
