@@ -111,6 +111,7 @@ POLICED = (
     "{delay: {delay: 50ms}}]",
     "schedule=[]",
 )
+SHORT = ("duration=2s", "warmup=1s")
 STATEMENTS = [
     Statement(
         "asymmetric-uplink",
@@ -204,6 +205,14 @@ STATEMENTS = [
         r"a tenth of the link, ([\d.]+) Mbit/s",
         lambda run: [run.groups[1]["probe"]["rate_bps"] / 1e6],
         near(0.2),
+    ),
+    Statement("corescale-100g", r"utilisation above ([\d.]+)", link("utilisation"), above, SHORT),
+    Statement(
+        "corescale-100g",
+        r"mean time in the queue above (\d+) ms",
+        link("queue_mean_ns", 1e6),
+        above,
+        SHORT,
     ),
     Statement("cubic-curve", r"mean queue ([\d.]+) BDP", queue_per(1e7 / FRAME_BITS), near(0.03)),
     Statement("dctcp-step", r"(\d+) to 49 Mbit/s of payload", goodput(0), above),
