@@ -2,7 +2,7 @@
 // The lower bound in `weir bench corescale`: moves the same packets as a simulation of the network
 // through the same queues, does nothing else, and measures the time.
 //
-//	sender's line -> FIFO of 375 MB, served at 10 Gbit/s -> FIFO of 10 ms -> receiver's line
+//	sender's line -> FIFO of 300 ms, served at 10 Gbit/s -> FIFO of 10 ms -> receiver's line
 //	  -> FIFO of 10 ms -> sender's line ...
 //
 // Per data packet: a 64-byte packet is taken from a pool, written, queued, given its departure
@@ -27,8 +27,9 @@
 
 #define FRAME_BYTES 1518 // 1448 of payload, headers, FCS
 #define WIRE_BYTES 1538 // with preamble and gap
-#define BUFFER_BYTES UINT64_C(375000000)
-#define TX_PS (WIRE_BYTES * UINT64_C(800)) // at 10 Gbit/s
+#define GBIT 10 // unless said
+#define GBIT_MAX 400
+#define BUFFER_BYTES_PER_GBIT UINT64_C(37500000)
 #define DELAY_PS UINT64_C(10000000000) // each way
 #define WINDOW_PS UINT64_C(250000000)
 #define BATCH 16
@@ -61,6 +62,7 @@ struct floor {
 	struct packet *free;
 	struct fifo queue, wire, acks;
 	struct end *sender, *receiver;
+	uint64_t tx_ps; // of a packet
 	uint64_t link_ps; // the last departure
 	uint64_t sum; // of the data read, so that the compiler keeps the reads
 };
@@ -170,10 +172,10 @@ static inline bool due(const struct fifo *q, uint64_t end_ps) {
 static uint64_t run_link(struct floor *f, uint64_t end_ps) {
 	uint64_t done = 0;
 
-	for (; f->queue.head != f->queue.tail && f->link_ps + TX_PS < end_ps; done++) {
+	for (; f->queue.head != f->queue.tail && f->link_ps + f->tx_ps < end_ps; done++) {
 		struct packet *p = pop(&f->queue);
 
-		f->link_ps += TX_PS;
+		f->link_ps += f->tx_ps;
 		p->time_ps = f->link_ps + DELAY_PS;
 		push(&f->wire, p);
 	}
@@ -227,9 +229,9 @@ static uint64_t run(struct floor *f, uint64_t packets, uint64_t *now_ps) {
 }
 
 // Fills buffer and path with equally many packets of each flow, in random order.
-static void fill(struct floor *f, uint32_t flows) {
+static void fill(struct floor *f, uint32_t flows, uint64_t buffer_bytes) {
 	// Half of the flows also have a packet at the receiver whose ACK waits for the next packet.
-	uint64_t sent = BUFFER_BYTES / FRAME_BYTES + 2 * DELAY_PS / TX_PS + flows / 2;
+	uint64_t sent = buffer_bytes / FRAME_BYTES + 2 * DELAY_PS / f->tx_ps + flows / 2;
 	uint64_t packets = sent + BATCH, rng = 1;
 	struct packet *p = huge(packets * sizeof(*p));
 
@@ -263,15 +265,21 @@ static bool parse(const char *text, uint64_t min, uint64_t max, uint64_t *value)
 
 int main(int argc, char **argv) {
 	static struct floor f;
-	uint64_t flows, packets, now_ps = 0;
+	uint64_t flows, packets, gbit = GBIT, now_ps = 0;
 
-	if (argc != 3 || !parse(argv[1], 1, 1000000, &flows)
-		|| !parse(argv[2], 1, UINT64_C(1000000000000), &packets)) {
-		fprintf(stderr, "usage: weir-floor FLOWS PACKETS (1 to 1000000, 1 to 10^12)\n");
+	if (argc < 3 || argc > 4 || !parse(argv[1], 1, 1000000, &flows)
+		|| !parse(argv[2], 1, UINT64_C(1000000000000), &packets)
+		|| (argc == 4 && !parse(argv[3], 1, GBIT_MAX, &gbit))) {
+		fprintf(stderr,
+			"usage: weir-floor FLOWS PACKETS [GBIT] (1 to 1000000, 1 to 10^12, 1 to %d)\n",
+			GBIT_MAX);
 		return 2;
 	}
-	fill(&f, (uint32_t)flows);
-	run(&f, 4 * (BUFFER_BYTES / FRAME_BYTES), &now_ps); // until the order is self-clocked
+	const uint64_t buffer_bytes = gbit * BUFFER_BYTES_PER_GBIT;
+
+	f.tx_ps = WIRE_BYTES * UINT64_C(8000) / gbit;
+	fill(&f, (uint32_t)flows, buffer_bytes);
+	run(&f, 4 * (buffer_bytes / FRAME_BYTES), &now_ps); // until the order is self-clocked
 	uint64_t begin_ps = now_ps;
 	double wall_s = clock_s(CLOCK_MONOTONIC), cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t done = run(&f, packets, &now_ps);
@@ -281,7 +289,7 @@ int main(int argc, char **argv) {
 	       ", \"wall_s\": %.6f, \"cpu_s\": %.6f, \"virtual_s\": %.6f, \"queue_fill\": %.4f, \"dropped\": 0, "
 	       "\"acks\": %" PRIu64 ", \"sum\": %" PRIu64 "}\n",
 		flows, done, wall_s, cpu_s, (double)(now_ps - begin_ps) / 1e12,
-		(double)((f.queue.tail - f.queue.head) * FRAME_BYTES) / (double)BUFFER_BYTES,
+		(double)((f.queue.tail - f.queue.head) * FRAME_BYTES) / (double)buffer_bytes,
 		f.acks.tail - f.acks.head, f.sum);
 	return 0;
 }

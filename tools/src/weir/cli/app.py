@@ -18,6 +18,7 @@ import typer
 import typer.core
 
 from weir import __version__
+from weir.cli import bench as bench_commands
 from weir.cli import complete, usage
 from weir.cli import figures as figure_commands
 from weir.cli import guests as guest_commands
@@ -66,8 +67,7 @@ app = typer.Typer(
     ),
 )
 
-bench_app = typer.Typer(help="Measures Weir's own speed.", no_args_is_help=True)
-app.add_typer(bench_app, name="bench")
+app.add_typer(bench_commands.app, name="bench")
 app.add_typer(pcap_commands.app, name="pcap")
 app.add_typer(guest_commands.app, name="guests")
 
@@ -480,130 +480,6 @@ def ctl_(
     from weir.live import ctl
 
     raise typer.Exit(ctl.main())
-
-
-@bench_app.command(
-    "corescale",
-    epilog=examples("bench corescale --flows 100,1000 --no-ns3", "bench corescale --json"),
-)
-def bench_corescale(
-    flows: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Numbers of flows.")
-    ] = "100,1000,5000,50000",
-    repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 3,
-    no_ns3: Annotated[bool, typer.Option("--no-ns3", help="Leave ns-3 out.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Every round's figures as JSON.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Keep bench.json and the run folders here.")
-    ] = None,
-) -> None:
-    """What a packet of 10 Gbit/s costs, beside a bare loop and ns-3, in rounds."""
-    from weir import summary
-    from weir.bench import sim
-
-    counts = sim.parse_flows(flows)
-    found = sim.corescale(counts, repeat, not no_ns3, out, summary.console(stderr=True))
-    if as_json:
-        print(json.dumps(found, indent=1))
-    else:
-        sim.show(found, summary.console())
-
-
-@bench_app.command(
-    "live",
-    epilog=examples(
-        "bench live --list", "bench live --rows 'null-64-*' --repeat 5", "bench live --full --json"
-    ),
-)
-def bench_live(
-    rows: Annotated[
-        str | None, typer.Option(metavar="ROW,ROW,...", help="Rows, * for any: null-64-*.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick/--full", help="A few minutes, or every row.")
-    ] = True,
-    repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 3,
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long each is measured.")] = 1.0,
-    list_rows: Annotated[bool, typer.Option("--list", help="Only name the rows.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Every round's figures as JSON.")] = False,
-) -> None:
-    """What a live packet costs, beside testpmd, Open vSwitch, the kernel and a bare loop."""
-    from weir import summary
-    from weir.bench import live
-
-    cases = live.choose(rows, quick)
-    if list_rows:
-        print("\n".join(case.name for case in (cases if rows else live.all_cases())))
-        return
-    found = live.measure_all(cases, repeat, seconds, summary.console(stderr=True))
-    if as_json:
-        print(json.dumps(found, indent=1))
-    else:
-        live.show(found, summary.console())
-    raise typer.Exit(1 if live.failed(found) else 0)
-
-
-@bench_app.command("cc", epilog=examples("bench cc", "bench cc --repeat 5 --json"))
-def bench_cc(
-    repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 3,
-    acks: Annotated[int, typer.Option(min=1000, help="Per control and round.")] = 2_000_000,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
-) -> None:
-    """What an ACK costs each congestion control: instructions, time, bytes of state."""
-    from weir import summary
-    from weir.bench import controls
-
-    found = controls.measure(repeat, acks)
-    if as_json:
-        print(json.dumps(found, indent=1))
-    else:
-        controls.show(found, summary.console())
-
-
-@bench_app.command("aqm", epilog=examples("bench aqm", "bench aqm --flows 5000 --repeat 20"))
-def bench_aqm(
-    flows: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Numbers of flows.")
-    ] = "100,5000,65536",
-    repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 7,
-    packets: Annotated[int, typer.Option(min=1000, help="Per discipline and round.")] = 1_000_000,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
-) -> None:
-    """What a packet costs each fair queue in virtual time, above a fifo, without losses."""
-    from weir import summary
-    from weir.bench import disciplines, sim
-
-    found = disciplines.measure(sim.parse_flows(flows), repeat, packets)
-    if as_json:
-        print(json.dumps(found, indent=1))
-    else:
-        disciplines.show(found, summary.console())
-
-
-@bench_app.command(
-    "pcap", epilog=examples("bench pcap --packets 1000000 --repeat 1", "bench pcap --json")
-)
-def bench_pcap(
-    flows: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Numbers of flows.")
-    ] = "10,1000,100000",
-    packets: Annotated[int, typer.Option(min=10_000, help="Of each capture.")] = 10_000_000,
-    repeat: Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Every round's figures as JSON.")] = False,
-) -> None:
-    """What a packet of a capture costs, beside tcptrace, tshark and scapy, in rounds.
-
-    The others read the beginning of the capture with about 1000 flows, as the table says.
-    """
-    from weir import summary
-    from weir.bench import captures, sim
-
-    counts = sim.parse_flows(flows)
-    found = captures.measure_all(counts, packets, repeat, summary.console(stderr=True))
-    if as_json:
-        print(json.dumps(found, indent=1))
-    else:
-        captures.show(found, summary.console())
 
 
 @app.command("report", epilog=examples("report runs/mine", "report runs/mine --out pages"))

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir bench: wiring only. What is measured is in weir.bench."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
+
+from weir.cli.usage import examples
+
+app = typer.Typer(
+    help="Measures Weir's own speed.",
+    no_args_is_help=True,
+)
+
+Loads = Annotated[
+    str,
+    typer.Option(
+        metavar="N[@GBIT],...", help="Numbers of flows, at 10 Gbit/s unless said: 50000@100."
+    ),
+]
+Flows = Annotated[str, typer.Option(metavar="N,N,...", help="Numbers of flows.")]
+Repeat = Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")]
+Json = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
+
+
+def finish(
+    module: ModuleType,
+    measure: Callable[[int], dict[str, Any]],
+    repeat: int,
+    as_json: bool,
+) -> dict[str, Any]:
+    """Measures, and shows what was found."""
+    from weir import summary
+
+    found = measure(repeat)
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        module.show(found, summary.console())
+    return found
+
+
+@app.command(
+    "corescale",
+    epilog=examples(
+        "bench corescale --flows 100,1000 --no-ns3",
+        "bench corescale --no-ns3 --htsim ~/csg-htsim",
+    ),
+)
+def corescale_(
+    flows: Loads = "100,1000,5000,50000,50000@100",
+    repeat: Repeat = 3,
+    no_ns3: Annotated[bool, typer.Option("--no-ns3", help="Leave ns-3 out.")] = False,
+    htsim: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also htsim: a clone of csg-htsim that has been built."),
+    ] = None,
+    as_json: Json = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep bench.json and the run folders here.")
+    ] = None,
+) -> None:
+    """What a packet costs weir-sim, beside a bare loop, htsim and ns-3, in rounds."""
+    from weir import summary
+    from weir.bench import corescale, sim
+
+    loads = sim.parse_loads(flows)
+    screen = summary.console(stderr=True)
+    finish(
+        corescale,
+        lambda rounds: corescale.measure(
+            loads,
+            rounds,
+            screen,
+            with_ns3=not no_ns3,
+            htsim=htsim,
+            out=out,
+        ),
+        repeat,
+        as_json,
+    )
+
+
+@app.command(
+    "live",
+    epilog=examples(
+        "bench live --list", "bench live --rows 'null-64-*' --repeat 5", "bench live --full --json"
+    ),
+)
+def live_(
+    rows: Annotated[
+        str | None, typer.Option(metavar="ROW,ROW,...", help="Rows, * for any: null-64-*.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="A few minutes, or every row.")
+    ] = True,
+    repeat: Repeat = 3,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long each is measured.")] = 1.0,
+    list_rows: Annotated[bool, typer.Option("--list", help="Only name the rows.")] = False,
+    as_json: Json = False,
+) -> None:
+    """What a live packet costs, beside testpmd, Open vSwitch, the kernel and a bare loop."""
+    from weir import summary
+    from weir.bench import live
+
+    cases = live.choose(rows, quick)
+    if list_rows:
+        print("\n".join(case.name for case in (cases if rows else live.all_cases())))
+        return
+    screen = summary.console(stderr=True)
+    found = finish(
+        live,
+        lambda rounds: live.measure_all(cases, rounds, seconds, screen),
+        repeat,
+        as_json,
+    )
+    raise typer.Exit(1 if live.failed(found) else 0)
+
+
+@app.command("cc", epilog=examples("bench cc", "bench cc --repeat 5 --json"))
+def cc_(
+    repeat: Repeat = 3,
+    acks: Annotated[int, typer.Option(min=1000, help="Per control and round.")] = 2_000_000,
+    as_json: Json = False,
+) -> None:
+    """What an ACK costs each congestion control: instructions, time, bytes of state."""
+    from weir.bench import controls
+
+    finish(
+        controls,
+        lambda rounds: controls.measure(rounds, acks),
+        repeat,
+        as_json,
+    )
+
+
+@app.command("aqm", epilog=examples("bench aqm", "bench aqm --flows 5000 --repeat 20"))
+def aqm_(
+    flows: Flows = "100,5000,65536",
+    repeat: Repeat = 7,
+    packets: Annotated[int, typer.Option(min=1000, help="Per discipline and round.")] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """What a packet costs each fair queue in virtual time, above a fifo, without losses."""
+    from weir.bench import disciplines, sim
+
+    counts = sim.parse_flows(flows)
+    finish(
+        disciplines,
+        lambda rounds: disciplines.measure(counts, rounds, packets),
+        repeat,
+        as_json,
+    )
+
+
+@app.command(
+    "pcap", epilog=examples("bench pcap --packets 1000000 --repeat 1", "bench pcap --json")
+)
+def pcap_(
+    flows: Flows = "10,1000,100000",
+    packets: Annotated[int, typer.Option(min=10_000, help="Of each capture.")] = 10_000_000,
+    repeat: Repeat = 3,
+    as_json: Json = False,
+) -> None:
+    """What a packet of a capture costs, beside tcptrace, tshark and scapy, in rounds.
+
+    The others read the beginning of the capture with about 1000 flows, as the table says.
+    """
+    from weir import summary
+    from weir.bench import captures, sim
+
+    counts = sim.parse_flows(flows)
+    screen = summary.console(stderr=True)
+    finish(
+        captures,
+        lambda rounds: captures.measure_all(counts, packets, rounds, screen),
+        repeat,
+        as_json,
+    )
