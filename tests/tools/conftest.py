@@ -28,7 +28,7 @@ def weir(tmp_path):
         done = subprocess.run(
             [sys.executable, "-m", "weir", *map(str, args)],
             cwd=cwd,
-            env={**os.environ, **(env or {})},
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), **(env or {})},
             capture_output=True,
             text=True,
             timeout=120,

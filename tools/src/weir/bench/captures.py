@@ -295,6 +295,12 @@ def run_once(argv: Sequence[str]) -> Cost:
     return {"cpu_s": used.ru_utime + used.ru_stime, "memory_bytes": used.ru_maxrss * 1024.0}
 
 
+def medians(found: dict[str, Any]) -> dict[str, float]:
+    """Weir-pcap's nanoseconds per packet, by capture."""
+    rows = [row for row in found["rows"] if row["program"] == OWN]
+    return {f"{row['flows']:,} flows": row["ns_per_packet"] for row in rows}
+
+
 def show(found: dict[str, Any], out: Console) -> None:
     """The table of programs, and that of what is asked for."""
     cells = [

@@ -85,18 +85,21 @@ def report(
     return {"rounds": len(rounds), "machine": sim.machine(), "rows": rows}
 
 
-def measure(repeat: int, acks: int) -> dict[str, Any]:
-    """Builds weir-cc and measures all controls in rounds."""
+def measure(repeat: int, acks: int, counted: bool = True) -> dict[str, Any]:
+    """Builds weir-cc and measures all controls in rounds; counts instructions or not."""
     try:
         sim.build_targets(PROGRAM)
     except bootstrap.SetupError as error:
         raise UserError(str(error), 1) from None
     program = runner.build_dir() / PROGRAM
     rounds = [parse(run([program, "-", str(acks)]).stdout) for _ in range(repeat)]
-    counted: dict[str, float] = {}
-    if shutil.which("valgrind") is not None:
-        counted = {name: instructions(program, name) for name in rounds[0]}
-    return report(rounds, counted)
+    names = rounds[0] if counted and shutil.which("valgrind") is not None else {}
+    return report(rounds, {name: instructions(program, name) for name in names})
+
+
+def medians(found: Mapping[str, Any]) -> dict[str, float]:
+    """Nanoseconds per ACK, by control."""
+    return {row["name"]: row["ns"] for row in found["rows"]}
 
 
 def show(found: Mapping[str, Any], screen: Console) -> None:

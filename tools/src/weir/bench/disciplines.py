@@ -97,6 +97,11 @@ def measure(flows: Sequence[int], repeat: int, packets: int) -> dict[str, Any]:
     return {"rounds": repeat, "machine": sim.machine(), "rows": found}
 
 
+def medians(found: Mapping[str, Any]) -> dict[str, float]:
+    """Nanoseconds per packet above a fifo, by case."""
+    return {f"{row['name']}, {row['flows']:,} flows": row["above_ns"] for row in found["rows"]}
+
+
 def show(found: Mapping[str, Any], screen: Console) -> None:
     """The table, and what has to be known to read it."""
     cells = [

@@ -229,12 +229,14 @@ def label(name: str) -> str:
 
 
 def measure_all(
-    cases: Sequence[Case], repeat: int, seconds: float, screen: Console
+    cases: Sequence[Case], repeat: int, seconds: float, screen: Console, alone: bool = False
 ) -> dict[str, Any]:
-    """The whole benchmark."""
+    """The whole benchmark; alone: without peers."""
     if os.geteuid() != 0:
         raise UserError("bench live needs root: for hugepages and network namespaces", 1)
     rows = [Row(case) for case in cases]
+    for row in rows if alone else []:
+        row.skipped = dict.fromkeys(compared_with(row.case), "left out")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
     runner.find_program("switch")
     prepare(rows)
@@ -268,6 +270,11 @@ def report(rows: Sequence[Row]) -> dict[str, Any]:
         ],
         "core_share": min((s.cpu_ns / s.wall_ns for s in samples), default=None),
     }
+
+
+def medians(found: Mapping[str, Any]) -> dict[str, float]:
+    """Nanoseconds per packet, of the rows that could be measured."""
+    return {row["row"]: row["weir"]["ns_per_packet"] for row in found["rows"] if row["weir"]}
 
 
 def table_rows(row: Mapping[str, Any]) -> list[list[str]]:

@@ -12,12 +12,19 @@ from typing import Annotated, Any
 import typer
 
 from weir.cli.usage import examples
+from weir.errors import UserError
 
 app = typer.Typer(
-    help="Measures Weir's own speed.",
+    help="Measures Weir's own speed. Each benchmark keeps its medians: see history.",
     no_args_is_help=True,
 )
 
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COMMIT", help="Builds this commit and compares it with this build, in rounds."
+    ),
+]
 Loads = Annotated[
     str,
     typer.Option(
@@ -30,19 +37,30 @@ Json = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
 
 
 def finish(
+    name: str,
     module: ModuleType,
     measure: Callable[[int], dict[str, Any]],
     repeat: int,
+    against: str | None,
     as_json: bool,
 ) -> dict[str, Any]:
-    """Measures, and shows what was found."""
+    """Measures, keeps the medians or compares them with a commit's, and shows what was found."""
     from weir import summary
+    from weir.bench import history
 
-    found = measure(repeat)
+    show = module.show
+    if against is None:
+        found = measure(repeat)
+        history.append(name, module.medians(found))
+    else:
+        found = history.against(
+            against, name, measure, module.medians, repeat, summary.console(stderr=True)
+        )
+        show = history.show_comparison
     if as_json:
         print(json.dumps(found, indent=1))
     else:
-        module.show(found, summary.console())
+        show(found, summary.console())
     return found
 
 
@@ -51,6 +69,7 @@ def finish(
     epilog=examples(
         "bench corescale --flows 100,1000 --no-ns3",
         "bench corescale --no-ns3 --htsim ~/csg-htsim",
+        "bench corescale --flows 5000 --repeat 5 --against HEAD~1",
     ),
 )
 def corescale_(
@@ -61,6 +80,7 @@ def corescale_(
         Path | None,
         typer.Option(metavar="DIR", help="Also htsim: a clone of csg-htsim that has been built."),
     ] = None,
+    against: Against = None,
     as_json: Json = False,
     out: Annotated[
         Path | None, typer.Option(help="Keep bench.json and the run folders here.")
@@ -70,9 +90,12 @@ def corescale_(
     from weir import summary
     from weir.bench import corescale, sim
 
+    if against is not None and (htsim is not None or out is not None):
+        raise UserError("--against compares weir-sim alone: without --htsim and --out")
     loads = sim.parse_loads(flows)
     screen = summary.console(stderr=True)
     finish(
+        "corescale",
         corescale,
         lambda rounds: corescale.measure(
             loads,
@@ -81,8 +104,10 @@ def corescale_(
             with_ns3=not no_ns3,
             htsim=htsim,
             out=out,
+            alone=against is not None,
         ),
         repeat,
+        against,
         as_json,
     )
 
@@ -103,6 +128,7 @@ def live_(
     repeat: Repeat = 3,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long each is measured.")] = 1.0,
     list_rows: Annotated[bool, typer.Option("--list", help="Only name the rows.")] = False,
+    against: Against = None,
     as_json: Json = False,
 ) -> None:
     """What a live packet costs, beside testpmd, Open vSwitch, the kernel and a bare loop."""
@@ -115,27 +141,32 @@ def live_(
         return
     screen = summary.console(stderr=True)
     found = finish(
+        "live",
         live,
-        lambda rounds: live.measure_all(cases, rounds, seconds, screen),
+        lambda rounds: live.measure_all(cases, rounds, seconds, screen, against is not None),
         repeat,
+        against,
         as_json,
     )
-    raise typer.Exit(1 if live.failed(found) else 0)
+    raise typer.Exit(1 if against is None and live.failed(found) else 0)
 
 
 @app.command("cc", epilog=examples("bench cc", "bench cc --repeat 5 --json"))
 def cc_(
     repeat: Repeat = 3,
     acks: Annotated[int, typer.Option(min=1000, help="Per control and round.")] = 2_000_000,
+    against: Against = None,
     as_json: Json = False,
 ) -> None:
     """What an ACK costs each congestion control: instructions, time, bytes of state."""
     from weir.bench import controls
 
     finish(
+        "cc",
         controls,
-        lambda rounds: controls.measure(rounds, acks),
+        lambda rounds: controls.measure(rounds, acks, counted=against is None),
         repeat,
+        against,
         as_json,
     )
 
@@ -145,6 +176,7 @@ def aqm_(
     flows: Flows = "100,5000,65536",
     repeat: Repeat = 7,
     packets: Annotated[int, typer.Option(min=1000, help="Per discipline and round.")] = 1_000_000,
+    against: Against = None,
     as_json: Json = False,
 ) -> None:
     """What a packet costs each fair queue in virtual time, above a fifo, without losses."""
@@ -152,9 +184,11 @@ def aqm_(
 
     counts = sim.parse_flows(flows)
     finish(
+        "aqm",
         disciplines,
         lambda rounds: disciplines.measure(counts, rounds, packets),
         repeat,
+        against,
         as_json,
     )
 
@@ -166,6 +200,7 @@ def pcap_(
     flows: Flows = "10,1000,100000",
     packets: Annotated[int, typer.Option(min=10_000, help="Of each capture.")] = 10_000_000,
     repeat: Repeat = 3,
+    against: Against = None,
     as_json: Json = False,
 ) -> None:
     """What a packet of a capture costs, beside tcptrace, tshark and scapy, in rounds.
@@ -176,10 +211,37 @@ def pcap_(
     from weir.bench import captures, sim
 
     counts = sim.parse_flows(flows)
+    readers = captures.READERS if against is None else captures.READERS[:1]
     screen = summary.console(stderr=True)
     finish(
+        "pcap",
         captures,
-        lambda rounds: captures.measure_all(counts, packets, rounds, screen),
+        lambda rounds: captures.measure_all(counts, packets, rounds, screen, readers),
         repeat,
+        against,
         as_json,
     )
+
+
+@app.command(
+    "history", epilog=examples("bench history", "bench history corescale --file bench.jsonl")
+)
+def history_(
+    bench: Annotated[str | None, typer.Argument(metavar="[BENCH]", help="Only this one.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Read this. [~/.local/state/weir/bench.jsonl]")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """The medians that each benchmark found, with date, commit and machine.
+
+    A commit is compared with this build by any benchmark with --against COMMIT.
+    """
+    from weir import summary
+    from weir.bench import history
+
+    entries = history.read(file, bench)
+    if as_json:
+        print(json.dumps(entries, indent=1))
+    else:
+        history.show(entries, summary.console())

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir bench history and --against: what is kept, and when two builds differ."""
+
+import io
+import json
+import os
+
+import pytest
+from rich.console import Console
+from weir.bench import history
+from weir.errors import UserError
+
+
+def test_medians_are_kept_and_listed(weir, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert history.read() == []
+    history.append("cc", {"copa": 12.5, "reno": 3.0})
+    history.append("corescale", {"5,000": 120.0})
+    kept = [json.loads(line) for line in (tmp_path / "weir/bench.jsonl").read_text().splitlines()]
+    assert history.read() == kept
+    assert [set(entry) for entry in kept] == [{"bench", "commit", "date", "machine", "rows"}] * 2
+    assert history.read(bench="cc") == kept[:1]
+    done = weir("bench", "history", "cc", env={"XDG_STATE_HOME": str(tmp_path), "COLUMNS": "200"})
+    assert done.status == 0
+    assert "copa  12.5 ns" in done.out
+    assert "5,000" not in done.out
+
+
+def test_a_history_that_cannot_be_written_or_read(monkeypatch, tmp_path, capfd, weir):
+    (tmp_path / "weir").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    history.append("cc", {"copa": 12.5})
+    assert "these figures are not kept" in capfd.readouterr().err
+    (tmp_path / "broken").write_text("{}\nx\n")
+    done = weir("bench", "history", "--file", "broken")
+    assert (done.status, done.err) == (
+        2,
+        "weir: broken: not a history of benchmarks: a line is no JSON\n",
+    )
+
+
+def test_a_row_differs_if_all_rounds_agree():
+    here = [
+        {"slow": 110, "noisy": 100, "fast": 80, "new": 1},
+        {"slow": 240, "noisy": 90, "fast": 9},
+    ]
+    there = [{"slow": 100, "noisy": 90, "fast": 100}, {"slow": 200, "noisy": 100, "fast": 10}]
+    slow, noisy, fast = history.compare(here, there)
+    assert (slow["ratio"], slow["ratio_min"], slow["ratio_max"]) == pytest.approx((1.15, 1.1, 1.2))
+    assert [history.direction(row) for row in (slow, noisy, fast)] == ["slower", "", "faster"]
+
+
+def test_both_builds_are_measured_in_turn(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEIR_BUILD", str(tmp_path / "here"))
+    monkeypatch.setattr(history, "build_commit", lambda commit: tmp_path / "there")
+    order = []
+
+    def measure(rounds):
+        assert rounds == 1
+        order.append(os.environ["WEIR_BUILD"].rpartition("/")[2])
+        return {"ns": 100.0 if order[-1] == "there" else 110.0}
+
+    found = history.against(
+        "HEAD", "cc", measure, lambda found: {"row": found["ns"]}, 2, Console(file=io.StringIO())
+    )
+    assert order == ["here", "there", "there", "here"]
+    assert os.environ["WEIR_BUILD"] == str(tmp_path / "here")
+    assert found["rows"][0]["ratio"] == pytest.approx(1.1)
+    out = io.StringIO()
+    history.show_comparison(found, Console(file=out, width=120))
+    assert "slower" in out.getvalue()
+    assert "if nothing differed, 0.500 of 1 rows would seem to" in out.getvalue()
+
+
+def test_what_cannot_be_compared(weir):
+    done = weir("bench", "cc", "--against", "HEAD", "--repeat", "1")
+    assert done.status == 2
+    assert done.err.startswith("weir: --against: one round says nothing of its noise")
+    with pytest.raises(UserError, match="'no-such' is no commit of"):
+        history.full_commit("no-such")
+    done = weir("bench", "cc", "--against", "--version")
+    assert done.status == 2
+    assert done.err.startswith("weir: --against: '--version' is no commit of")
+
+
+def test_weir_sim_alone_is_compared(weir):
+    done = weir("bench", "corescale", "--htsim", "clone", "--against", "HEAD")
+    assert done.status == 2
+    assert done.err.startswith("weir: --against compares weir-sim alone")
