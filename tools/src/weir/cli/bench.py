@@ -113,6 +113,38 @@ def corescale_(
 
 
 @app.command(
+    "threads",
+    epilog=examples("bench threads", "bench threads --flows 50000@100 --threads 2 --repeat 5"),
+)
+def threads_(
+    flows: Annotated[
+        str, typer.Option(metavar="N[@GBIT]", help="Flows, at 10 Gbit/s unless said: 50000@100.")
+    ] = "5000",
+    threads: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Numbers of threads; 1 is always measured.")
+    ] = "1,2,4,8",
+    repeat: Repeat = 3,
+    against: Against = None,
+    as_json: Json = False,
+) -> None:
+    """How much faster threads make a run, beside as many independent copies of it."""
+    from weir import summary
+    from weir.bench import sim
+    from weir.bench import threads as bench
+
+    load, counts = sim.parse_load(flows), bench.parse(threads)
+    screen = summary.console(stderr=True)
+    finish(
+        "threads",
+        bench,
+        lambda rounds: bench.measure(load, counts, rounds, screen, alone=against is not None),
+        repeat,
+        against,
+        as_json,
+    )
+
+
+@app.command(
     "live",
     epilog=examples(
         "bench live --list", "bench live --rows 'null-64-*' --repeat 5", "bench live --full --json"
