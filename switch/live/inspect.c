@@ -17,12 +17,13 @@ enum drop_reason switch_invalid(const struct rte_mbuf *m) {
 }
 
 void switch_find_offloads(struct switch_port *from) {
-	for (uint32_t i = 0; i < from->nb_rx && from->inspected < SWITCH_INSPECTED; i++) {
+	for (uint32_t i = 0; i < from->nb_rx && from->checked < SWITCH_CHECKED; i++) {
 		const struct rte_mbuf *m = from->rx_burst[i];
 		enum wire_l4_sum sum =
 			wire_l4_sum(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
 
-		from->inspected += sum != WIRE_L4_NONE;
+		from->checked += sum != WIRE_L4_NONE;
 		from->offloaded += sum == WIRE_L4_PARTIAL;
 	}
+	from->inspected += from->nb_rx;
 }

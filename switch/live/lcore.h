@@ -31,7 +31,8 @@
 
 #define SWITCH_EGRESS_SLOTS 512 // frames that wait for their port, a power of two
 #define SWITCH_MBUF_CACHE 512
-#define SWITCH_INSPECTED 64 // frames of a port whose checksums are looked at
+#define SWITCH_CHECKED 64 // TCP and UDP frames of a port whose checksums are looked at
+#define SWITCH_INSPECTED 4096 // first frames of a port, among which these are
 #define SWITCH_SMALL_MAX 80 // bytes of a frame without FCS that waits outside its mbuf: most ACKs
 
 // The switch's metadata of a packet. Small frames are copied beside their struct pkt, into two
@@ -78,8 +79,8 @@ struct switch_port {
 	struct rte_mbuf *rx_burst[PORT_BURST_MAX]; // of this iteration
 	struct pkt *batch[PORT_BURST_MAX]; // on their way into the path
 	struct pkt_count rx;
-	uint32_t inspected,
-		offloaded; // of its first TCP and UDP frames; those without their checksum
+	// Of its first frames; of these, TCP and UDP; of these, without their checksum.
+	uint32_t inspected, checked, offloaded;
 	struct egress egress;
 	// Of each frame in `egress`, if departures are traced.
 	struct switch_trace trace[SWITCH_EGRESS_SLOTS];
@@ -181,8 +182,8 @@ struct pkt_owner switch_pkt_owner(struct switch_lcore *s);
 
 // inspect.c. Why a frame is dropped that is longer than a buffer or that wire_check finds not good.
 enum drop_reason switch_invalid(const struct rte_mbuf *m);
-// Looks at the first TCP and UDP frames of a port, in the present burst: if a host leaves checksums
-// to its card, there are none behind a virtual one, and its packets are lost at their receiver.
+// Looks at the first frames of a port, in the present burst: if a host leaves checksums to its
+// card, there are none behind a virtual one, and its packets are lost at their receiver.
 void switch_find_offloads(struct switch_port *from);
 
 // departures.c. Transmits due packets burst by burst, until none is due or the port takes no more.

@@ -49,7 +49,7 @@ static const struct switch_port *offloading(const struct switch_app *app) {
 		for (uint32_t i = 0; i < app->live.ports; i++) {
 			const struct switch_port *p = &app->lcore[k].port[i];
 
-			if (p->offloaded > p->inspected / 2)
+			if (p->offloaded > p->checked / 2)
 				return p;
 		}
 	}
@@ -66,10 +66,10 @@ bool switch_thrown(const struct switch_app *app, struct fact *fault) {
 			"the host behind port %s leaves checksums to its card (%u of its first %u packets), "
 			"so that the receiver throws its packets away: set `ethtool -K IFACE tx off tso off "
 			"gso off gro off` there",
-			from->egress.port->name, from->offloaded, from->inspected);
+			from->egress.port->name, from->offloaded, from->checked);
 		fact_text(fault, "port", from->egress.port->name);
 		fact_number(fault, "count", from->offloaded);
-		fact_number(fault, "of", from->inspected);
+		fact_number(fault, "of", from->checked);
 		return true;
 	}
 	return path_none_for_most(sum.rx, sum.drop, fault);
