@@ -49,13 +49,19 @@ static inline void arena_take(struct arena *a, struct pkt **pkts, uint32_t n) {
 	}
 }
 
-// Gives `n` packets back.
-static inline void arena_put(struct arena *a, struct pkt *const *pkts, uint32_t n) {
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t at = (uint64_t)((const char *)pkts[i] - a->base);
-		uint32_t page = (uint32_t)(at / ARENA_PAGE_BYTES);
+static inline uint32_t arena_slot(const struct arena *a, const struct pkt *p) {
+	return (uint32_t)((uint64_t)((const char *)p - a->base) / ARENA_PKT_BYTES);
+}
 
-		a->free[page] |= 1u << at / ARENA_PKT_BYTES % 32;
+// Gives `n` packets back. Successive ones are mostly of one page.
+static inline void arena_put(struct arena *a, struct pkt *const *pkts, uint32_t n) {
+	for (uint32_t i = 0; i < n;) {
+		uint32_t page = arena_slot(a, pkts[i]) / 32, freed = 0;
+
+		do
+			freed |= 1u << arena_slot(a, pkts[i]) % 32;
+		while (++i < n && arena_slot(a, pkts[i]) / 32 == page);
+		a->free[page] |= freed;
 		if (a->free[page] == ARENA_PAGE_FREE && page != a->current)
 			a->stack[a->stacked++] = page;
 	}
