@@ -184,14 +184,15 @@ static int port_path(
 				port->path_name, p->port[k].common.name);
 	}
 	port->quota = path_pkts(ps, port->path, (uint32_t)port->min_packet);
-	port->large_quota =
-		path_pkts(ps, port->path, (uint32_t)max_u64(port->min_packet, LARGE_PACKET));
+	port->large_quota = PLAN_SHORT
+		+ path_pkts(ps, port->path, (uint32_t)max_u64(port->min_packet, LARGE_PACKET));
+	port->large_quota = time_min(port->large_quota, port->quota);
 	return 0;
 }
 
 // Where groups name their paths, any packet may pass any path, and leave by any port.
 static int plan_routes(struct plan *p, struct paths *ps, struct err *err) {
-	uint64_t quota = STRAIGHT_PKTS, large_quota = STRAIGHT_PKTS;
+	uint64_t quota = STRAIGHT_PKTS, large_quota = STRAIGHT_PKTS + PLAN_SHORT;
 
 	for (uint32_t g = 0; g < p->groups; g++) {
 		for (int d = 0; d < FLOWS_DIRECTIONS; d++)
@@ -214,7 +215,7 @@ static int plan_routes(struct plan *p, struct paths *ps, struct err *err) {
 	}
 	for (uint32_t k = 0; k < p->ports; k++) {
 		p->port[k].quota = quota;
-		p->port[k].large_quota = large_quota;
+		p->port[k].large_quota = time_min(large_quota, quota);
 	}
 	return 0;
 }

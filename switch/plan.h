@@ -12,8 +12,8 @@
 // over the packets inside, `min_packet`, 512 B by default: a third of a full frame, so that a path
 // takes three ACKs per full frame in the other direction, and small enough that a mix of sizes
 // fits. For 64 B at line rate set it to 64B: there is room for 8 times as many packets then, of
-// which only small frames use it, as these wait outside their buffers in 128 B each. For all others
-// the mean is taken to be 512 B at least.
+// which only small frames use it, as these wait outside their buffers in 128 B each: all but the
+// first PLAN_SHORT. For all others the mean is taken to be 512 B at least.
 //
 // `pool` sets what all paths and ports together may hold instead, each in proportion; less than the
 // sum is refused without `force`.
@@ -37,6 +37,9 @@
 
 #define PLAN_MTU_BYTES 1518 // with FCS
 #define PLAN_STATIC_MAX 256
+
+// A path with fewer packets is short: small frames wait in their buffers too, which takes no copy.
+#define PLAN_SHORT 512
 
 enum plan_start { PLAN_START_NOW, PLAN_START_TRAFFIC };
 

@@ -64,23 +64,25 @@ static void push(struct switch_lcore *s, struct switch_port *out) {
 		path_push(out->path, out->batch, n);
 }
 
-static inline bool is_small(const struct rte_mbuf *m) {
-	return m->pkt_len <= SWITCH_SMALL_MAX;
+// Whether a frame for the port is copied out of its mbuf: a small one, unless its path is short.
+static inline bool is_copied(const struct switch_port *out, const struct rte_mbuf *m) {
+	return m->pkt_len <= SWITCH_SMALL_MAX
+		&& (out->inside >= PLAN_SHORT || out->large >= out->large_quota);
 }
 
-// The number of `n` packets, all small or none, for which the path has room. Makes room for them in
-// the batch and the mbuf cache.
+// The number of `n` packets, all copied or none, for which the path has room. Makes room for them
+// in the batch and the mbuf cache.
 static inline uint32_t make_room(
-	struct switch_lcore *s, struct switch_port *out, uint32_t n, bool small) {
+	struct switch_lcore *s, struct switch_port *out, uint32_t n, bool copied) {
 	if (out->nb_batched + n > PORT_BURST_MAX)
 		push(s, out);
 	uint64_t room = out->quota - out->inside - out->nb_batched;
 
-	if (!small)
+	if (!copied)
 		room = time_min(room, out->large_quota - out->large);
 	if (n > room)
 		n = (uint32_t)room;
-	if (small && s->nb_cached + n > SWITCH_MBUF_CACHE) {
+	if (copied && s->nb_cached + n > SWITCH_MBUF_CACHE) {
 		uint32_t kept = SWITCH_MBUF_CACHE - n;
 
 		rte_pktmbuf_free_bulk(s->mbuf_cache + kept, s->nb_cached - kept);
@@ -111,18 +113,18 @@ static inline void copy_frame(struct pkt *p, const uint8_t *frame, uint32_t len)
 	memcpy(packet_metadata(p)->frame, frame, SWITCH_SMALL_MAX);
 }
 
-// Turns the first of `n` frames, all small or none, into packets of the port's path, as far as it
+// Turns the first of `n` frames, all copied or none, into packets of the port's path, as far as it
 // has room; checks and counters are shared by all. Their arrival time is that of the card of port
 // `from`, or now if `from` is NULL.
 static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 	struct switch_lcore *s, struct switch_port *out, struct rte_mbuf *const *m, uint32_t n,
-	const bool small, struct port *from) {
-	size_t most = make_room(s, out, n, small);
+	const bool copied, struct port *from) {
+	size_t most = make_room(s, out, n, copied);
 	uint8_t port = (uint8_t)out->egress.index;
 	struct pkt **batch = out->batch + out->nb_batched;
 	uint64_t flags = 0, bytes = 0, now_ns = s->lcore.now_ns;
 
-	if (small)
+	if (copied)
 		arena_take(&s->small, batch, (uint32_t)most); // one per unit of quota
 	for (size_t i = 0; i < most; i++) {
 		const uint8_t *frame = rte_pktmbuf_mtod(m[i], const uint8_t *);
@@ -130,7 +132,7 @@ static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 		struct pkt *p;
 
 		flags |= m[i]->ol_flags;
-		if (small) {
+		if (copied) {
 			copy_frame(batch[i], frame, len);
 		} else {
 			batch[i] = port_pkt(m[i]);
@@ -150,7 +152,7 @@ static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 		batch[k]->arrival_ns = stamp_arrival(&from->stamp, m[k], now_ns);
 	for (uint32_t k = 0; s->flows_matter && k < most; k++)
 		classify(s, m[k], batch[k]);
-	if (small)
+	if (copied)
 		recycle_mbufs(s, m, most, flags);
 	else
 		out->large += most;
@@ -159,25 +161,25 @@ static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 }
 
 // Two functions, so that each loop has enough registers.
-__attribute__((noinline)) static struct pkt_count push_small(struct switch_lcore *s,
+__attribute__((noinline)) static struct pkt_count push_copied(struct switch_lcore *s,
 	struct switch_port *out, struct rte_mbuf *const *m, uint32_t n, struct port *from) {
 	return mbufs_to_packets(s, out, m, n, true, from);
 }
 
-__attribute__((noinline)) static struct pkt_count push_large(struct switch_lcore *s,
+__attribute__((noinline)) static struct pkt_count push_mbufs(struct switch_lcore *s,
 	struct switch_port *out, struct rte_mbuf *const *m, uint32_t n, struct port *from) {
 	return mbufs_to_packets(s, out, m, n, false, from);
 }
 
-// Puts the first of `n` frames, all small or none, into a port's path or queue, or drops them.
+// Puts the first of `n` frames, all copied or none, into a port's path or queue, or drops them.
 // Returns their number, at least one.
 static struct pkt_count enqueue(struct switch_lcore *s, struct switch_port *out,
 	struct rte_mbuf *const *m, uint32_t n, struct port *from) {
 	struct pkt_count put = {0};
 
 	if (out->path != NULL || unlikely(s->routes != NULL)) {
-		put = is_small(m[0]) ? push_small(s, out, m, n, from)
-				     : push_large(s, out, m, n, from);
+		put = is_copied(out, m[0]) ? push_copied(s, out, m, n, from)
+					   : push_mbufs(s, out, m, n, from);
 		if (put.pkts == 0) {
 			pkt_count_add(&put, 1, port_frame_bytes(m[0]->pkt_len));
 			drop(s, m[0], DROP_NO_MBUF);
@@ -241,10 +243,10 @@ __attribute__((noinline)) static void flood(
 	enqueue(s, &s->port[__builtin_ctzll(ports)], &m, 1, from);
 }
 
-// The number of frames from the first on that have the same output port, are valid, and are small
+// The number of frames from the first on that have the same output port, are valid, and are copied
 // if the first is. The first frame has been checked.
 static inline uint32_t run_length(const struct way *way, struct rte_mbuf *const *m, uint32_t n) {
-	bool small = is_small(m[0]);
+	bool copied = is_copied(way->only, m[0]);
 	uint32_t i;
 
 	for (i = 1; i < n; i++) {
@@ -252,7 +254,8 @@ static inline uint32_t run_length(const struct way *way, struct rte_mbuf *const 
 
 		if (i + 4 < n)
 			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
-		if (is_small(m[i]) != small || memcmp(way->macs, frame, sizeof(way->macs)) != 0
+		if (is_copied(way->only, m[i]) != copied
+			|| memcmp(way->macs, frame, sizeof(way->macs)) != 0
 			|| !is_valid(m[i], frame))
 			break;
 	}
