@@ -100,13 +100,15 @@ static bool run_once(struct lane *l, uint64_t boundary_ns) {
 // this host's next event has had an effect there. False: nothing happened.
 static bool run_idle(struct lane *l, uint64_t boundary_ns) {
 	struct lane *other = l->other;
-	uint64_t event_ns = next_event_ns(l, boundary_ns);
+	bool all_taken = load(&other->seen) == other->pipe.made.next;
+	uint64_t others_ns = load(&other->idle_ns);
+	uint64_t event_ns = next_event_ns(l, boundary_ns); // knows what was sent before others_ns
 
 	store(&l->idle_ns, event_ns);
 	store(&l->seen, l->pipe.got);
-	if (load(&other->seen) != other->pipe.made.next)
+	if (!all_taken)
 		return false;
-	event_ns = time_min(load(&other->idle_ns), event_ns + other->delay_ns);
+	event_ns = time_min(others_ns, event_ns + other->delay_ns);
 	return run_window(l, time_min(event_ns + l->delay_ns, boundary_ns));
 }
 
