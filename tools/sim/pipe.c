@@ -75,6 +75,7 @@ static struct pkt *get(struct pipe *p) {
 	struct pool *pool = p->taker->pool[from->pool];
 	struct pkt *pkt = pool_get(pool, from->pool);
 
+	prefetch(p->slot[(p->got + RING_AHEAD) % PIPE_SLOTS]);
 	if (likely(pkt != NULL))
 		memcpy(pkt, from, pool->object > sizeof(struct pkt) ? PIPE_SLOT : sizeof(*pkt));
 	else

@@ -40,6 +40,7 @@ static inline enum flows_direction pool_direction(const struct pkt *p) {
 }
 
 #define POOL_AHEAD 4 // packets prefetched ahead
+#define RING_AHEAD 16 // the same where another CPU had them
 
 // `number`: of the pool. NULL: it is empty.
 static inline struct pkt *pool_get(struct pool *p, uint8_t number) {
@@ -53,7 +54,7 @@ static inline struct pkt *pool_get(struct pool *p, uint8_t number) {
 		if (p->next == p->size)
 			return NULL;
 		pkt = (struct pkt *)(void *)(p->base + (p->next++ & p->mask) * p->object);
-		prefetch_write(p->base + ((p->next + POOL_AHEAD) & p->mask) * p->object);
+		prefetch_write(p->base + ((p->next + RING_AHEAD) & p->mask) * p->object);
 	}
 	pkt->pool = number;
 	return pkt;
