@@ -35,6 +35,8 @@ static const struct param port_params[] = {
 		PARAM_TEXT(struct live_port, peer_text)},
 	{"queues", "1", "receive and transmit queues: 1, or one for each of lcores", UNIT_NONE,
 		PARAM_U64(struct live_port, queues), .min = 1, .max = LIVE_LCORES_MAX},
+	{"delay", "0s", "of a receiver: how long after the data its ACKs leave", UNIT_TIME_NS,
+		PARAM_U64(struct live_port, delay_ns), .min = 0, .max = 10e9},
 	{"gateway", "", "next hop, if the peer is not on this network", UNIT_NONE,
 		PARAM_TEXT(struct live_port, gateway_text)},
 	{"port", "5001", "TCP port of the receiving side", UNIT_NONE,
@@ -120,6 +122,8 @@ static int port_check(
 	if (port->queues != 1 && port->queues != p->process.lcores)
 		return config_err(n, -EINVAL, err, "queues: 1, or one for each of lcores: %u",
 			p->process.lcores);
+	if (port->delay_ns > 0 && port->role != LIVE_RECEIVER)
+		return config_err(n, -EINVAL, err, "delay: only a receiver delays what it sends");
 	if (i > 0 && port->role == p->port[0].role)
 		return config_err(
 			n, -EINVAL, err, "role: two ports are %s", live_role_names[port->role]);

@@ -25,6 +25,7 @@ struct live_port {
 	uint32_t ip; // first of the port's addresses
 	uint32_t peer; // sender: the receiving side; receiver: first address of the sending side
 	uint32_t next_hop; // frames go to its MAC address: the gateway or the peer
+	uint64_t delay_ns; // receiver: how long its ACKs wait before they are sent
 	uint64_t queues; // to receive and to transmit: one, or one for each lcore
 	struct wire_mac mac;
 	bool mac_given;

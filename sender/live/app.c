@@ -27,16 +27,27 @@ static uint32_t receivers(const struct sender_app *app, uint32_t k) {
 		+ (uint32_t)app->plan.dynamic_connections;
 }
 
+// The ACKs that a receiver holds at most: twice one for each segment that the network carries
+// meanwhile.
+static uint64_t delayed_segs(const struct sender_app *app, const struct live_port *port) {
+	struct host_env env = host_env(app, 0);
+
+	return 2 * (uint64_t)((double)env.segs_per_s * (double)port->delay_ns / 1e9);
+}
+
 // Memory of all hosts, in bytes.
 static uint64_t hosts_bytes(const struct sender_app *app) {
+	const struct live_port *receiver = live_plan_port(&app->plan, LIVE_RECEIVER);
 	uint64_t bytes = 0;
 
 	for (uint32_t k = 0; k < app->live.lcores; k++) {
 		struct host_env env = host_env(app, k);
 
 		env.flows = live_plan_port(&app->plan, LIVE_SENDER) != NULL;
-		if (live_plan_port(&app->plan, LIVE_RECEIVER) != NULL)
+		if (receiver != NULL)
 			env.receivers = receivers(app, k);
+		if (receiver != NULL && receiver->delay_ns > 0)
+			bytes += seg_delay_bytes(delayed_segs(app, receiver));
 		bytes += host_bytes(&app->groups, &env);
 	}
 	return bytes;
@@ -102,6 +113,8 @@ static int join_port(struct sender_app *app, uint32_t k, uint32_t i, struct err 
 	s->lcore.owns_port[i] = p->is_primary;
 	s->lcore.ports++;
 	rc = egress_init(&p->egress, &s->lcore, i, SENDER_EGRESS_SLOTS, &app->plan.process, err);
+	if (rc == 0 && from->delay_ns > 0)
+		rc = seg_delay_init(&p->delay, from->delay_ns, delayed_segs(app, from), err);
 	p->egress.queue = p->queue;
 	sender_learn_peer(p, &p->peer_mac);
 	if (rc < 0 || from->role != LIVE_RECEIVER)
@@ -206,6 +219,7 @@ void sender_close(struct live_app *live) {
 		for (uint32_t i = 0; i < app->lcore[k].lcore.ports; i++) {
 			connections_fini(&app->lcore[k].port[i].connections);
 			egress_fini(&app->lcore[k].port[i].egress);
+			seg_delay_fini(&app->lcore[k].port[i].delay);
 		}
 		host_fini(&app->lcore[k].sender);
 		host_fini(&app->lcore[k].receiver);

@@ -41,8 +41,12 @@ static void send_arp_request(struct sender_lcore *s, struct sender_port *p) {
 
 static void transmit(struct sender_lcore *s) {
 	for (uint32_t i = 0; i < s->lcore.ports; i++) {
-		if (s->port[i].egress.count > 0)
-			egress_flush(&s->port[i].egress);
+		struct sender_port *p = &s->port[i];
+
+		if (p->delay.count > 0)
+			sender_send_delayed(s, p);
+		if (p->egress.count > 0)
+			egress_flush(&p->egress);
 	}
 }
 

@@ -28,6 +28,7 @@
 #include "sender/host/host.h"
 #include "sender/host/plan.h"
 #include "sender/host/scan.h"
+#include "sender/host/seg_delay.h"
 #include "sender/tcp/connections.h"
 
 #include <stdatomic.h>
@@ -110,6 +111,7 @@ struct sender_port {
 	struct sender_arrival arrival[SENDER_RX_MAX]; // the segments among them
 	uint32_t arrivals;
 	struct wire_template head; // header of frames to the next hop
+	struct seg_delay delay; // a receiver's ACKs on their way to the egress
 	struct egress egress;
 	struct sender_count count;
 	struct connections connections; // receiving side: dynamic connections
@@ -246,6 +248,8 @@ static inline void sender_put_frame(
 }
 void sender_put_seg(struct sender_lcore *s, struct sender_port *p, const struct wire_addr *addr,
 	const struct seg *seg);
+// Sends the segments whose delay is over, as long as the port has room.
+void sender_send_delayed(struct sender_lcore *s, struct sender_port *p);
 // The hosts' output callback; ctx is a struct sender_port.
 void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t due_ns, bool paced);

@@ -148,7 +148,8 @@ struct sender_count sender_count_port(const struct sender_lcore *s, const struct
 	c.tx_bytes = p->egress.tx.bytes;
 	c.tx_dropped = p->egress.dropped.pkts;
 	c.tx_too_long = p->egress.too_long.pkts;
-	c.tx_waiting = p->egress.count;
+	c.tx_wanted += p->delay.count;
+	c.tx_waiting = p->egress.count + p->delay.count;
 	c.tx_given = p->tx_ring.nb_handed;
 	for (uint32_t k = 0; k < s->lcore.lcores; k++) {
 		const struct lcore_ring *rx = rx_ring(s, p, k), *tx = tx_ring(s, p, k);
@@ -168,7 +169,7 @@ static bool port_balanced(
 	const struct sender_port *p, const struct sender_count *c, const struct host *h) {
 	return c->tx_wanted + c->tx_got
 		== c->tx_frames + c->tx_given + c->tx_dropped + c->tx_too_long + c->no_mbuf
-			+ p->egress.count
+			+ p->egress.count + p->delay.count
 		&& c->rx_frames
 		== c->rx_tcp + c->rx_arp + c->rx_echo + c->rx_too_big + c->rx_other + c->rx_outside
 			+ c->rx_reset + c->rx_malformed
@@ -188,7 +189,7 @@ bool sender_balanced(const struct sender_lcore *all) {
 			if (!port_balanced(p, &c, p->host))
 				return false;
 			sender_count_add(&sum, &c);
-			queued += p->egress.count;
+			queued += p->egress.count + p->delay.count;
 		}
 		if (sum.rx_given != sum.rx_got + sum.rx_waiting
 			|| sum.tx_given + queued != sum.tx_got + sum.tx_waiting)

@@ -113,35 +113,46 @@ static void write_faults(struct sender_app *app, struct json *j) {
 	json_close(j, ']');
 }
 
-// Writes the errors of paced segments' transmit times and of flows' rates.
-static void write_emulation(
-	const struct sender_app *app, const struct host *const *hosts, struct json *j) {
-	struct host_conformance c = host_conformance(hosts, app->live.lcores);
-	static struct hist undisturbed, all;
-	uint64_t early = 0, scheduled = 0;
+// How late what leaves through the port of a role was, of all lcores.
+struct lateness {
+	struct hist undisturbed, all;
+	uint64_t early, scheduled;
+};
 
-	hist_reset(&undisturbed);
-	hist_reset(&all);
+static void sum_lateness(const struct sender_app *app, enum live_role role, struct lateness *sum) {
+	hist_reset(&sum->undisturbed);
+	hist_reset(&sum->all);
+	sum->early = sum->scheduled = 0;
 	for (uint32_t k = 0; k < app->live.lcores; k++) {
 		for (uint32_t i = 0; i < app->plan.ports; i++) {
 			const struct egress *e = &app->lcore[k].port[i].egress;
 
-			hist_merge(&undisturbed, &e->late);
-			hist_merge(&all, &e->late_disturbed);
-			early += e->early;
-			scheduled += e->scheduled;
+			if (app->plan.port[i].role != (int)role)
+				continue;
+			hist_merge(&sum->undisturbed, &e->late);
+			hist_merge(&sum->all, &e->late_disturbed);
+			sum->early += e->early;
+			sum->scheduled += e->scheduled;
 		}
 	}
-	hist_merge(&all, &undisturbed);
-	json_object(j, "emulation");
-	live_late_json(&all, "paced_segs", "pacing_error", j);
-	json_u64(j, "pacing_early", early);
-	json_u64(j, "pacing_scheduled", scheduled); // lateness is unknown
+	hist_merge(&sum->all, &sum->undisturbed);
+}
+
+// Writes the errors of paced segments' transmit times and of flows' rates.
+static void write_pacing(
+	const struct sender_app *app, const struct host *const *hosts, struct json *j) {
+	struct host_conformance c = host_conformance(hosts, app->live.lcores);
+	static struct lateness late;
+
+	sum_lateness(app, LIVE_SENDER, &late);
+	live_late_json(&late.all, "paced_segs", "pacing_error", j);
+	json_u64(j, "pacing_early", late.early);
+	json_u64(j, "pacing_scheduled", late.scheduled); // lateness is unknown
 	json_object(j, "pacing_undisturbed");
-	live_late_json(&undisturbed, "paced_segs", "pacing_error", j);
+	live_late_json(&late.undisturbed, "paced_segs", "pacing_error", j);
 	json_close(j, '}');
-	json_cdf(j, "pacing_error_cdf", &all);
-	json_cdf(j, "pacing_error_undisturbed_cdf", &undisturbed);
+	json_cdf(j, "pacing_error_cdf", &late.all);
+	json_cdf(j, "pacing_error_undisturbed_cdf", &late.undisturbed);
 	json_object(j, "pacing_rate"); // relative error
 	json_u64(j, "flows", c.flows);
 	json_f64(j, "p99", c.flows > 0 ? c.p99 : NAN);
@@ -149,6 +160,32 @@ static void write_emulation(
 	json_f64(j, "undisturbed_p99", c.flows > 0 ? c.p99_present : NAN);
 	json_f64(j, "undisturbed_worst", c.flows > 0 ? c.worst_present : NAN);
 	json_close(j, '}');
+}
+
+// Writes how much later than its delay a receiver's ACKs left, by the names of the switch's.
+static void write_delay(const struct sender_app *app, struct json *j) {
+	static struct lateness late;
+
+	sum_lateness(app, LIVE_RECEIVER, &late);
+	live_late_json(&late.all, "packets", "delay_error", j);
+	json_object(j, "undisturbed");
+	live_late_json(&late.undisturbed, "packets", "delay_error", j);
+	json_close(j, '}');
+	json_u64(j, "early", late.early);
+}
+
+static void write_emulation(
+	const struct sender_app *app, const struct host *const *hosts, struct json *j) {
+	const struct live_port *receiver = live_plan_port(&app->plan, LIVE_RECEIVER);
+	bool paces = hosts[0]->flows > 0, delays = receiver != NULL && receiver->delay_ns > 0;
+
+	if (!paces && !delays)
+		return;
+	json_object(j, "emulation");
+	if (paces)
+		write_pacing(app, hosts, j);
+	if (delays)
+		write_delay(app, j);
 	json_close(j, '}');
 }
 
@@ -203,8 +240,7 @@ bool sender_summary(struct live_app *live, struct json *j) {
 	for (uint32_t i = 0; i < live->ports; i++)
 		write_port(app, i, j);
 	json_close(j, ']');
-	if (hosts[0]->flows > 0)
-		write_emulation(app, hosts, j);
+	write_emulation(app, hosts, j);
 	write_machine(app, j);
 	if (app->capture != NULL)
 		pcap_writer_summary(app->capture, j);

@@ -94,34 +94,71 @@ static inline uint8_t tos_of(const struct groups *groups, uint32_t id, uint8_t e
 	return ecn;
 }
 
+// A receiver's segment; `addr`: of a dynamic connection, else NULL.
+static inline void put_answer(struct sender_port *p, uint32_t id, const struct wire_addr *addr,
+	const struct seg *seg, uint8_t ecn, uint64_t due_ns) {
+	const struct live_port *plan = p->plan;
+
+	if (addr == NULL)
+		wire_template_ends(&p->head, plan->ip, (uint16_t)plan->peer_port,
+			flow_addr_ip(plan->peer, id), flow_addr_port(id));
+	put_seg(p->live, p, addr, tos_of(p->live->groups, id, ecn), seg, due_ns);
+}
+
+static void delay_answer(struct sender_port *p, uint32_t id, const struct wire_addr *addr,
+	const struct seg *seg, uint8_t ecn) {
+	struct delayed_seg *d = seg_delay_put(&p->delay, id, seg, ecn, p->live->lcore.now_ns);
+
+	if (unlikely(d == NULL)) {
+		p->count.tx_wanted++;
+		p->count.no_mbuf++;
+	} else if (unlikely(addr != NULL)) {
+		d->addr = *addr;
+	}
+}
+
+// The clock of the hosts is ahead of the port's by the lead.
+void sender_send_delayed(struct sender_lcore *s, struct sender_port *p) {
+	const struct delayed_seg *d;
+
+	while (p->egress.count < PORT_FULL
+		&& (d = seg_delay_take(&p->delay, s->lcore.now_ns)) != NULL)
+		put_answer(p, d->id, d->id < s->groups->flows ? NULL : &d->addr, &d->seg, d->ecn,
+			d->due_ns - s->lcore.lead_ns);
+}
+
+static void output_answer(struct sender_port *p, uint32_t id, const struct seg *seg, uint8_t ecn) {
+	const struct wire_addr *addr = NULL;
+
+	if (unlikely(id >= p->live->groups->flows))
+		addr = connections_addr(&p->connections, &p->host->endpoint, id);
+	if (p->delay.slot != NULL && (seg->flags & SEG_RST) == 0)
+		delay_answer(p, id, addr, seg, ecn);
+	else
+		put_answer(p, id, addr, seg, ecn, 0);
+}
+
 void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t due_ns, bool paced) {
 	struct sender_port *p = ctx;
 	const struct live_port *plan = p->plan;
-	const struct wire_addr *addr = NULL;
-	uint32_t flows = p->live->groups->flows;
-	uint16_t port = (uint16_t)plan->peer_port;
 	uint8_t tos;
 
-	if (plan->role == LIVE_SENDER) {
-		wire_template_ends(
-			&p->head, flow_addr_ip(plan->ip, id), flow_addr_port(id), plan->peer, port);
-	} else {
-		if (id < flows)
-			wire_template_ends(&p->head, plan->ip, port, flow_addr_ip(plan->peer, id),
-				flow_addr_port(id));
-		else
-			addr = connections_addr(&p->connections, &p->host->endpoint, id);
+	if (plan->role == LIVE_RECEIVER) {
+		output_answer(p, id, seg, ecn);
+		return;
 	}
+	wire_template_ends(&p->head, flow_addr_ip(plan->ip, id), flow_addr_port(id), plan->peer,
+		(uint16_t)plan->peer_port);
 	due_ns = paced ? due_ns : 0;
 	tos = tos_of(p->live->groups, id, ecn);
-	put_seg(p->live, p, addr, tos, seg, due_ns);
+	put_seg(p->live, p, NULL, tos, seg, due_ns);
 	if (n == 1)
 		return;
 	struct seg next; // one of several plain segments
 	seg_copy_header(&next, seg);
 	for (uint32_t i = 1; i < n; i++) {
 		next.seq += seg->len;
-		put_seg(p->live, p, addr, tos, &next, due_ns);
+		put_seg(p->live, p, NULL, tos, &next, due_ns);
 	}
 }

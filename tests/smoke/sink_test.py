@@ -14,25 +14,24 @@ def lab(tmp_path, build, weir_sender):
         yield lab
 
 
-def start(lab, root, role, name, *options):
-    """One side; the driver copies, so that it needs no hugepages."""
+def start(lab, root, role, name, *options, port=""):
+    """One side; the driver copies, so that it needs no hugepages. port: more keys of its port."""
     memif = "server" if role == "receiver" else "client"
     dev = f"net_memif0,role={memif},socket={lab.prefix},rsize=10"
     settings = [
         f"live.sender.prefix={lab.prefix}{name}",
         "live.sender.answer=60s",  # both share a CPU
-        f'live.sender.ports=[{{name: {name}, role: {role}, dev: "{dev}"}}]',
+        f'live.sender.ports=[{{name: {name}, role: {role}, dev: "{dev}"{port}}}]',
         *options,
     ]
     overrides = [arg for setting in settings for arg in ("-o", setting)]
     return lab.start("sender/weir-sender", root / CONFIG, *overrides, out=lab.tmp / name)
 
 
-def both(lab, root, *options):
+def both(lab, root, *options, sink_port=""):
     """Runs the sender to its end, then stops the sink; both summaries."""
-    sink = start(
-        lab, root, "receiver", "sink", "duration=300s", f"live.sender.lcores=[{LCORE}]", *options
-    )
+    alone = ("duration=300s", f"live.sender.lcores=[{LCORE}]")
+    sink = start(lab, root, "receiver", "sink", *alone, *options, port=sink_port)
     assert sink.ready(), sink.err
     sender = start(lab, root, "sender", "sent", "duration=3s", "warmup=1s", *options)
     assert sender.wait() == 0, sender.err
@@ -74,3 +73,18 @@ def test_thousands_of_copa_flows_open_and_balance(lab, root):
         "undisturbed_p99": None,
         "undisturbed_worst": None,
     }
+
+
+def test_a_round_trip_lasts_as_long_as_the_sink_delays_its_acks(lab, root):
+    sent, sink = both(lab, root, PACED % 200, sink_port=", delay: 20ms")
+    assert sent["ledger"]["balanced"]
+    assert sink["ledger"]["balanced"]
+    group, delayed = sent["groups"][0], sink["emulation"]
+    assert group["acked_bytes"] > 0
+    # No ACK leaves early; how late those leave that the host let wait is in the sink's summary.
+    assert group["rtt_mean_ns"] >= 20e6
+    assert group["rtt_mean_ns"] <= quiet(21e6, 1e9)
+    assert delayed["early"] == 0
+    assert delayed["packets"] > 0
+    assert delayed["delay_error_p50_ns"] <= quiet(5e3, 1e9)
+    assert sink["sender_ports"][0]["no_mbuf"] == 0

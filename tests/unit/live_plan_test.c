@@ -160,6 +160,8 @@ START_TEST(bad_ports_are_one_sentence) {
 			"'1' is not a MAC address"},
 		{"ports: [{name: a, role: sender, dev: net_null0, queues: 2}]",
 			"queues: 1, or one for each of lcores: 1"},
+		{"ports: [{name: a, role: sender, dev: net_null0, delay: 10ms}]",
+			"delay: only a receiver delays what it sends"},
 		{"ports: [{name: a, role: both, dev: net_null0}]", "role"},
 		{"ports: [{role: sender, dev: net_null0}]", "name is required"},
 	};
