@@ -42,6 +42,7 @@ def test_every_row_has_its_own_name_and_the_quick_ones_are_among_them():
     assert set(AQMS) == set(tables.read()["aqm"])
     assert Case("null", "64", "codel", 10, 3).name == "null-64-codel-10ms-level3"
     assert Case("sender", "5000", delay_ms=10).name == "sender-5000-10ms"
+    assert Case("sender-switch", "5000", delay_ms=10).name == "sender-switch-5000-10ms"
     assert Case("memif", "1500", level=3, gbit=25).name == "memif-1500-fifo-25g-level3"
     assert Case("memif", "64", "drr", flows=5000).name == "memif-64-drr-5000flows"
     assert all(live.compared_with(case) for case in live.all_cases())
@@ -55,12 +56,15 @@ def test_rows_are_chosen_by_name_and_pattern_each_once(weir):
     assert chosen == [
         "sender-5000",
         "sender-5000-10ms",
+        "sender-5000-20ms",
         "sender-50000",
         "sender-50000-10ms",
+        "sender-50000-20ms",
+        "sender-switch-5000-10ms",
         "xdp-1500-fifo-10ms",
         *(f"xdp-1500-{aqm}-10ms" for aqm in list(AQMS)[1:]),
     ]
-    assert len(live.choose(None, False)) > len(live.choose(None, True)) == 13
+    assert len(live.choose(None, False)) > len(live.choose(None, True)) == 15
     done = weir("bench", "live", "--rows", "null-65-*")
     assert (done.status, done.out) == (2, "")
     assert "no row is called 'null-65-*'" in done.err
@@ -149,7 +153,7 @@ def test_what_cannot_be_installed_is_skipped_with_its_reason(monkeypatch, tmp_pa
 @pytest.mark.slow
 def test_the_switchs_configuration_is_the_case(weir_switch, tmp_path):
     for case in live.all_cases():
-        if case.port == "sender":
+        if case.is_sender:
             continue
         devs = ["net_null0", "net_null1"]
         text = peers.switch_config("p", case, devs, 0)
@@ -165,12 +169,19 @@ def test_the_switchs_configuration_is_the_case(weir_switch, tmp_path):
 
 
 def test_the_senders_configuration_is_the_case(weir_sender, tmp_path):
-    case = Case("sender", "5000", delay_ms=10)
     ports = [("sender", "net_memif0,id=0"), ("receiver", "net_memif1,id=1")]
-    text = peers.sender_config("p", case, ports, 0)
-    assert yaml.safe_load(text)["flows"][0]["count"] == 5000
-    (tmp_path / "c.yaml").write_text(text)
-    subprocess.run([weir_sender, tmp_path / "c.yaml", "--check"], check=True)
+    for kind, delays in (("sender", [None, "10ms"]), ("sender-switch", [None, None])):
+        text = peers.sender_config("p", Case(kind, "5000", delay_ms=10), ports, 0)
+        config = yaml.safe_load(text)
+        assert config["flows"][0]["count"] == 5000
+        assert [port.get("delay") for port in config["live"]["sender"]["ports"]] == delays
+        (tmp_path / "c.yaml").write_text(text)
+        subprocess.run([weir_sender, tmp_path / "c.yaml", "--check"], check=True)
+
+
+def test_what_a_sender_sends_into_is_said():
+    assert "leave the row's time after" in show(live.report([row(Case("sender", "5000"))]))
+    assert "sink" not in show(live.report([row(Case("null", "64"))]))
 
 
 def test_the_load_is_the_case():

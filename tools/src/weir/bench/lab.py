@@ -82,20 +82,25 @@ AQMS = {
 class Case:
     """What comes in, and what is done with it."""
 
-    port: str  # null, memif, xdp; sender
-    frame: str  # of FRAMES; sender: number of flows
+    port: str  # null, memif, xdp; sender: into a sink; sender-switch: through weir-switch
+    frame: str  # of FRAMES; a sender's: number of flows
     aqm: str = "fifo"
-    delay_ms: int = 0
+    delay_ms: int = 0  # each way; of a sink: from the data to its ACK
     level: int = 0
     gbit: int = 0  # what comes in per second, on the wire; 0: as much as is taken
     flows: int = 1  # of memif's load
 
     @property
+    def is_sender(self) -> bool:
+        """Is weir-sender measured, and not weir-switch?"""
+        return self.port.startswith("sender")
+
+    @property
     def name(self) -> str:
         """null-64-fifo-10ms-level3, memif-1500-fifo-25g, memif-64-drr-5000flows."""
-        if self.port == "sender":
-            return f"sender-{self.frame}" + (f"-{self.delay_ms}ms" if self.delay_ms else "")
         delay = f"-{self.delay_ms}ms" if self.delay_ms else ""
+        if self.is_sender:
+            return f"{self.port}-{self.frame}{delay}"
         level = f"-level{self.level}" if self.level else ""
         rate = f"-{self.gbit}g" if self.gbit else ""
         flows = f"-{self.flows}flows" if self.flows > 1 else ""

@@ -54,7 +54,14 @@ QUICK = (
     "xdp-1500-fifo",
     "sender-5000",
     "sender-5000-10ms",
+    "sender-5000-20ms",
     "sender-50000-10ms",
+    "sender-switch-5000-10ms",
+)
+SENDERS = (
+    "sender: weir-sender into a sink, another weir-sender on the other core, whose ACKs leave the"
+    " row's time after their data came; sender-switch: weir-switch is there, the row's time each"
+    " way, and the sink on the sender's core; testpmd sends into a sink that answers nothing"
 )
 
 
@@ -128,7 +135,7 @@ class Row:
 
 def compared_with(case: Case) -> tuple[str, ...]:
     """What a case is compared with."""
-    if case.port == "sender":
+    if case.is_sender:
         return ("txonly",)
     if case.level > 0:
         return ("level0",)
@@ -158,8 +165,9 @@ def all_cases() -> Iterator[Case]:
             for count in (5000, 65536):
                 yield Case("memif", frame, aqm, flows=count)
     for flows in ("5000", "50000"):
-        for delay_ms in (0, 10):
+        for delay_ms in (0, 10, 20):
             yield Case("sender", flows, delay_ms=delay_ms)
+    yield Case("sender-switch", "5000", delay_ms=10)
 
 
 def choose(patterns: str | None, quick: bool) -> list[Case]:
@@ -220,7 +228,7 @@ def interleave(rows: Sequence[Row], repeat: int, at: Bench, screen: Console) -> 
 
 def measure_of(case: Case) -> Measure:
     """weir's own program for a case."""
-    return peers.weir_sender if case.port == "sender" else peers.weir_switch
+    return peers.weir_sender if case.is_sender else peers.weir_switch
 
 
 def label(name: str) -> str:
@@ -313,6 +321,8 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
         " the other's, median over the rounds and half its spread; Gbit/s: frames without FCS",
         soft_wrap=True,
     )
+    if any(row["row"].startswith("sender") for row in found["rows"]):
+        screen.print(SENDERS, soft_wrap=True)
     share = found["core_share"]
     if share is not None and share < QUIET:
         screen.print(

@@ -56,7 +56,7 @@ KERNEL_NEEDS = (Need("iperf3", "command iperf3"), Need("ethtool", "command ethto
 
 def memory_bytes(case: Case) -> int:
     """Hugepages that the largest program of a case takes, and its neighbours with it."""
-    if case.port == "sender":
+    if case.is_sender:
         return 2 << 30
     delayed = 2 * RATE_MAX_PPS[case.port] * case.delay_ms / 1e3
     if case.port == "null":
@@ -261,27 +261,29 @@ def sender_config(prefix: str, case: Case, ports: Sequence[tuple[str, str]], cpu
 
     Checksums are a card's work, and between programs of one machine nobody's.
     """
+    sink = case.port == "sender" and case.delay_ms > 0
+    delay = {"receiver": f", delay: {case.delay_ms}ms" if sink else "", "sender": ""}
     listed = "".join(
-        f'\n      - {{name: {role}, role: {role}, dev: "{dev}"}}' for role, dev in ports
+        f'\n      - {{name: {role}, role: {role}, dev: "{dev}"{delay[role]}}}'
+        for role, dev in ports
     )
-    path = "[link: {rate: 40Gbit, queue: {fifo: {limit: 1BDP}}}, delay: {delay: 10ms}]"
     return (
-        f"paths: {{forward: {path}, reverse: [delay: {{delay: 10ms}}]}}\n"
         f"flows: [{{count: {case.frame}, cc: {{copa: {{delta: 0.5}}}}, jitter: 300ms}}]\n"
         "telemetry: {level: 0}\n"
         f"live:\n  sender:\n    lcores: [{cpu}]\n    prefix: {prefix}\n    hugepages: yes\n"
-        f"    checksum: no\n    ports:{listed}\n"
+        f"    checksum: no\n    rate: 40Gbit\n    pipe: 50ms\n    ports:{listed}\n"
     )
 
 
 def weir_sender(bench: Bench, case: Case) -> Sample:
-    """weir-sender, its receiver on the other core; with a delay weir-switch is there instead.
+    """weir-sender; on the other core a sink, or weir-switch and then the sink is on this one too.
 
     Its packets are what its sending port sent: data. ACKs, if they are its own too, are their cost.
     """
     prefix, socket = bench.name("sender"), bench.socket()
     out = bench.folder / prefix
-    if case.delay_ms:
+    through_switch = case.port == "sender-switch"
+    if through_switch:
         path = Case("memif", "1500", "fifo", case.delay_ms)
         other_config = switch_config(
             prefix + "o", path, [memif("server", socket, i) for i in range(2)], FIRST
@@ -296,9 +298,10 @@ def weir_sender(bench: Bench, case: Case) -> Sample:
     files = {key: bench.folder / f"{prefix}{key}.yaml" for key in texts}
     for key, text in texts.items():
         files[key].write_text(text)
-    other = "switch" if case.delay_ms else "sender"
     with (
-        weir_live(other, files["o"], bench.folder / f"{prefix}o"),
+        weir_live(
+            "switch" if through_switch else "sender", files["o"], bench.folder / f"{prefix}o"
+        ),
         weir_live("sender", files[""], out) as child,
     ):
         got = measure(child, prefix, bench.seconds, None, ports=1)
