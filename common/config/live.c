@@ -24,6 +24,8 @@ const struct param live_root_params[] = {
 const struct param live_also[] = {
 	{"switch", "", "only read by weir-switch", UNIT_NONE, PARAM_MAP("live.switch")},
 	{"sender", "", "only read by weir-sender", UNIT_NONE, PARAM_MAP("live.sender")},
+	{"receiver", "", "the other side, for weir run --live to start as a weir-sender", UNIT_NONE,
+		PARAM_MAP("live.sender")},
 	PARAM_END,
 };
 const struct param live_port_also[] = {

@@ -205,6 +205,9 @@ int sender_begin(struct live_app *live, struct err *err) {
 	uint64_t start_ns;
 	int rc = 0;
 
+	for (uint32_t k = 0; k < live->lcores && live_plan_port(&app->plan, LIVE_SENDER) == NULL;
+		k++)
+		live->watch[k].self = "receiver"; // in sentences
 	start_ns =
 		clock_now(&live->lcore[0]->clock) + START_AHEAD_NS + app->groups.flows * NS_PER_US;
 	for (uint32_t k = 0; rc == 0 && k < live->lcores; k++)

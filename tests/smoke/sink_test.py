@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir-sender into weir-sender over memif: configs/sender-25g.yaml, the pacer's own report."""
+"""weir-sender into weir-sender over memif: configs/sender-25g.yaml, by hand and as one command."""
+
+import json
+import os
+import subprocess
+import sys
 
 import pytest
-from lab import LCORE, QUIET, Lab, quiet
+from lab import CPUS, LCORE, QUIET, Lab, quiet
+from weir.analysis import model
 
 CONFIG = "configs/sender-25g.yaml"
 PACED = "flows=[{count: %d, cc: {fixed: {cwnd: 50, rate: 1Mbit}}, jitter: 500ms, tlp: no}]"
@@ -88,3 +94,37 @@ def test_a_round_trip_lasts_as_long_as_the_sink_delays_its_acks(lab, root):
     assert delayed["packets"] > 0
     assert delayed["delay_error_p50_ns"] <= quiet(5e3, 1e9)
     assert sink["sender_ports"][0]["no_mbuf"] == 0
+
+
+@pytest.mark.parametrize("lcores", [([CPUS[0]], [LCORE]), ([CPUS[0], LCORE], [LCORE])])
+def test_one_command_runs_sender_and_receiver_and_ends_both(lab, root, tmp_path, lcores):
+    """Small, and without hugepages; two CPUs have to do for three lcores."""
+    settings = ["duration=2s", "warmup=500ms", "flows.0.count=100", "flows.0.jitter=100ms"]
+    settings += ["live.sender.answer=60s", PACED % 100]
+    for section, role, cpus in zip(
+        ("sender", "receiver"), ("client", "server"), lcores, strict=True
+    ):
+        dev = f"net_memif0,role={role},socket={lab.prefix},rsize=10"
+        settings += [
+            f"live.{section}.prefix={lab.prefix}{section}",
+            f"live.{section}.hugepages=no",
+            f"live.{section}.lcores={cpus}",
+            f"live.{section}.ports.0.dev={dev}",
+        ]
+    out = tmp_path / "run"
+    argv = [sys.executable, "-m", "weir", "run", root / CONFIG, "--live", "--no-report"]
+    argv += ["--out", out, *(arg for setting in settings for arg in ("-o", setting))]
+    environment = os.environ | {"WEIR_BUILD": str(lab.build)}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    for written in ("summary.json", "receiver/summary-sender.json"):
+        model.decode((out / written).read_text())
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["ledger"]["programs"] == {"sender": True, "receiver": True}
+    assert summary["receivers"]["bytes"] > 0
+    assert summary["groups"][0]["rtt_mean_ns"] >= 10e6
+    assert summary["emulation"]["early"] == summary["emulation"]["pacing_early"] == 0
+    assert "interrupted" not in {found["cause"] for found in summary["verdicts"]}
+    assert "port_down" not in {found["cause"] for found in summary["faults"]}
+    own = json.loads((out / "receiver/summary-sender.json").read_text())
+    assert own["sender_ports"][0]["role"] == "receiver"

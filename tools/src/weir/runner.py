@@ -31,6 +31,7 @@ from weir import configs, units
 from weir.analysis import folder
 from weir.analysis.folder import Run
 from weir.errors import UserError
+from weir.live import receiver
 from weir.live.child import Child
 from weir.summary import progress
 
@@ -309,9 +310,10 @@ class Session:
             self.hear()
 
     def wait_all(self, seconds: float) -> None:
-        """Until all have ended, or for so long."""
+        """Until all that end by themselves have done so, or for so long."""
         deadline = time.monotonic() + seconds
-        while not all(child.eof for child in self.children) and time.monotonic() < deadline:
+        ending = [child for child in self.children if child.name != receiver.NAME]
+        while not all(child.eof for child in ending) and time.monotonic() < deadline:
             self.hear()
 
     def stop(self, child: Program) -> None:
@@ -398,9 +400,11 @@ def read_only(options: Options, live: bool) -> int:
     Live, each program checks its part; the first prints the config.
     """
     refuse_sweep(options.config)
-    names = live_programs(options) if live else ["sim"]
-    for name in names if options.only == "--check" else names[:1]:
-        done = subprocess.run(options.argv(name), stderr=subprocess.PIPE, text=True)
+    argvs = live_argvs(options) if live else {"sim": options.argv("sim")}
+    if options.only != "--check":
+        argvs = dict([next(pair for pair in argvs.items() if pair[0] != receiver.NAME)])
+    for argv in argvs.values():
+        done = subprocess.run(argv, stderr=subprocess.PIPE, text=True)
         for line in done.stderr.splitlines():
             print(from_weir(line), file=sys.stderr)
         if done.returncode != 0:
@@ -433,8 +437,8 @@ def refuse_sweep(config: Path) -> None:
         raise UserError(f"{config} is a sweep, not one experiment: weir sweep {config}")
 
 
-def live_programs(options: Options) -> list[str]:
-    """Which live programs a config asks for: those with a section below `live`."""
+def live_sections(options: Options) -> dict[str, Any]:
+    """What a config has below `live`, in the order in which its programs start."""
     import yaml
 
     if str(options.config) == "-":
@@ -442,28 +446,40 @@ def live_programs(options: Options) -> list[str]:
     try:
         config = yaml.load(options.config.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return ["switch", "sender"]  # they say what is wrong, with its place
+        return {"switch": {}, "sender": {}}  # they say what is wrong, with its place
     live = config.get("live") if isinstance(config, dict) else None
-    named = [name for name in ("switch", "sender") if isinstance(live, dict) and name in live]
-    if not named:
+    live = live if isinstance(live, dict) else {}
+    found = {name: live[name] for name in ("switch", receiver.NAME, "sender") if name in live}
+    if not {*found} - {receiver.NAME}:
         raise UserError(
             f"{options.config}: --live needs live.switch or live.sender; this config has neither"
         )
-    return named
+    return found
+
+
+def live_argvs(options: Options) -> dict[str, list[str]]:
+    """The command lines of the programs that a config asks for, one for each section."""
+    sections = live_sections(options)
+    found = {}
+    for name, section in sections.items():
+        if name == receiver.NAME and isinstance(section, dict):
+            found[name] = receiver.options(options, section).argv("sender")
+        elif name != receiver.NAME:
+            found[name] = options.argv(name, name == "switch" or "switch" not in sections)
+    return found
 
 
 def run_live(options: Options, listener: Listener) -> int:
-    """An experiment on real ports: switch first, then sender; summaries merged.
+    """An experiment on real ports: switch first, receiver, then sender; summaries merged.
 
-    They come before what else runs on their CPUs. Both end after the run's duration; one that is
-    still there some seconds later is stopped.
+    They come before what else runs on their CPUs. Switch and sender both end after the run's
+    duration; one that is still there some seconds later is stopped. The receiver is stopped then.
     """
     session = Session(listener)
-    names = live_programs(options)
-    argvs = {name: options.argv(name, name == names[0]) for name in names}
+    argvs = live_argvs(options)
     with catching(session):
-        for name in names:
-            child = session.start(name, argvs[name])
+        for name, argv in argvs.items():
+            child = session.start(name, argv)
             session.wait_ready(child)
             if child.eof or session.interrupts:
                 break

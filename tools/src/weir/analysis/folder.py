@@ -33,7 +33,8 @@ STREAMS = RUN + CAPTURE
 # weir-sim writes the first; live, each program writes its own.
 SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
 MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
-
+# Of live.receiver, a weir-sender with a folder of its own in the run's.
+RECEIVER = "receiver"
 
 LOCK = ".weir-lock"  # a byte for each live program's files; common/run/run_folder.c
 
@@ -113,38 +114,48 @@ def merge_live(path: Path, killed: Mapping[str, str] | None = None) -> dict[str,
     """
     parts: dict[str, dict[str, Any]] = {}
     missing: dict[str, str] = {}
-    for name in ("switch", "sender"):
-        summary = path / f"summary-{name}.json"
+    places = {"switch": path, "sender": path, RECEIVER: path / RECEIVER}
+    for name, place in places.items():
+        program = "switch" if name == "switch" else "sender"
+        summary = place / f"summary-{program}.json"
         parts[name] = read_json(summary) if summary.exists() else {}
-        if not parts[name] and (path / f"manifest-{name}.json").exists():
+        if not parts[name] and (place / f"manifest-{program}.json").exists():
             missing[name] = f"weir-{name} wrote no summary: it was killed, or still runs"
     if not any(parts.values()):
         return {}
-    return merge_summaries(parts["switch"], parts["sender"], {**missing, **(killed or {})})
+    return merge_summaries(
+        parts["switch"], parts["sender"], {**missing, **(killed or {})}, parts[RECEIVER]
+    )
 
 
 def merge_summaries(
-    switch: dict[str, Any], sender: dict[str, Any], missing: Mapping[str, str] | None = None
+    switch: dict[str, Any],
+    sender: dict[str, Any],
+    missing: Mapping[str, str] | None = None,
+    receiver: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """One summary of a live run from its two programs' own.
+    """One summary of a live run from its programs' own.
 
     Each section comes from the program that measured it: links from the switch, groups from the
-    sender, emulation errors from both; the ledger balances when both do. A program that did not end
-    by itself comes first in the verdict; the other was then interrupted because of it. So is a
-    switch whose sender had finished, which is as it should be.
+    sender, receivers from live.receiver's, emulation errors from all; the ledger balances when all
+    do. A program that did not end by itself comes first in the verdict; the others were then
+    interrupted because of it. So is a switch or a receiver whose sender had finished, which is as
+    it should be.
     """
-    parts = {"switch": switch, "sender": sender}
+    parts = {"switch": switch, "sender": sender, RECEIVER: receiver or {}}
     present = {name: part for name, part in parts.items() if part}
-    programs = " + ".join(str(part.get("program")) for part in present.values())
+    programs = " + ".join(dict.fromkeys(str(part.get("program")) for part in present.values()))
     merged: dict[str, Any] = {}
+    if "receivers" in parts[RECEIVER]:
+        merged["receivers"] = parts[RECEIVER]["receivers"]
     for part in (sender, switch):  # the switch's measure wins: it is the bottleneck
         for key, value in part.items():
             if key not in NOT_MERGED:
                 merged[key] = value
     merged |= {"kind": "live", "program": programs}
-    errors = [part.get("emulation", {}) for part in (sender, switch)]
+    errors = [parts[name].get("emulation", {}) for name in (RECEIVER, "sender", "switch")]
     if any(errors):
-        merged["emulation"] = {**errors[0], **errors[1]}
+        merged["emulation"] = {**errors[0], **errors[1], **errors[2]}
     ledgers = {name: part.get("ledger", {}) for name, part in present.items()}
     balanced = {name: bool(part.get("balanced")) for name, part in ledgers.items()}
     merged["ledger"] = {
@@ -166,6 +177,8 @@ def merge_summaries(
         {"program": name, **fault}
         for name, part in present.items()
         for fault in part.get("faults", [])
+        # As the sender ends; a link that goes down before is down at the sender's port too.
+        if (name, fault["cause"]) != (RECEIVER, "port_down")
     ]
     merged["verdicts"] = merge_verdicts(present, missing or {})
     merged["verdict"] = merged["verdicts"][0]["sentence"] if merged["verdicts"] else "ok"
@@ -175,13 +188,13 @@ def merge_summaries(
 def merge_verdicts(
     present: Mapping[str, dict[str, Any]], missing: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The facts of both programs: how they ended, then what fell behind in them."""
+    """The facts of all programs: how they ended, then what fell behind in them."""
     stopped = {name: is_interrupted(part) for name, part in present.items()}
     killed = [{"cause": "no_summary", "sentence": said} for said in missing.values()]
     ends: list[dict[str, Any]] = []
     found: list[dict[str, Any]] = []
     for name, part in present.items():
-        finished = name == "switch" and not stopped.get("sender", True)
+        finished = name != "sender" and not stopped.get("sender", True)
         for fact in part.get("verdicts", []):
             if fact["cause"] != "interrupted":
                 found.append({"program": name, **fact})

@@ -855,7 +855,7 @@ class Sender(LiveProgram, tag="sender", kw_only=True):
 
 
 class Live(LiveProgram, tag="live", kw_only=True):
-    """A live run's two programs as one (`weir run --live`)."""
+    """A live run's programs as one (`weir run --live`)."""
 
     ledger: LiveLedger
     links: dict[str, Link] | Absent = UNSET
