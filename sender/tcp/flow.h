@@ -168,6 +168,9 @@ struct flow {
 	struct host_timer pace; // for the flow's start, then for the next paced segment
 	double next_send_frac; // of a nanosecond, beyond next_send_ns
 	uint64_t owed_ns; // time of missed pacing slots still to be made up for
+	// Of pacing slots since the warm-up: missed, less made up for. A sender that its lcore
+	// limits misses one per segment, so it is in the timer's line.
+	int64_t missed_ns;
 
 	// Retransmission. Lost segments that are not yet retransmitted are at rtx_hint or above, or
 	// in [relost, relost_end): their retransmission was lost.
@@ -202,7 +205,6 @@ struct flow {
 	uint64_t interval_delivered_bytes; // since the start, up to the last interval's end
 	uint64_t measure_delivered_bytes; // up to the end of the warm-up
 	uint64_t measure_send_ns; // last_send_ns at the end of the warm-up
-	int64_t missed_ns; // missed pacing slots since then; negative: more made up for than missed
 
 	// Of a source with a schedule (workload.h).
 	struct flow_count at_open; // totals of the flow's connections before this one
