@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from swarm.generate import Generator, registry
+from swarm.main import dump, new_seed
+from weir import bootstrap
 
 from .conftest import ROOT
 from .test_determinism import MIXED
@@ -170,3 +173,44 @@ def test_an_interrupted_run_ends(weir_sim: Path, tmp_path: Path) -> None:
     summary = json.loads((tmp_path / "r/summary.json").read_text())
     assert summary["threads"] == 2
     assert summary["ledger"]["balanced"]
+
+
+RANDOM = 60  # experiments, of which about half have two threads
+LEVEL_1 = ("-o", "telemetry.level=1", "-o", "telemetry.arrivals=no")
+
+
+def under_race_checks(program: Path, config: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    """With two threads; ThreadSanitizer wants addresses that are not random."""
+    argv = ["setarch", "-R", program, config, "--out", out, "--threads", "2", *LEVEL_1]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300)
+
+
+def digest(done: subprocess.CompletedProcess[str], out: Path) -> tuple[str, int]:
+    """Of a run, and its threads; the sentence of a config that is refused."""
+    assert "ThreadSanitizer" not in done.stderr, done.stderr[:4000]
+    if done.returncode == 2:
+        return done.stderr.splitlines()[-1], 0
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((out / "summary.json").read_text())
+    return summary["digest"], summary["threads"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_no_races(weir_sim: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Random experiments on two threads, watched: no race, and the bytes of one thread."""
+    program = bootstrap.race_checked()
+    seed, kinds = new_seed(), registry(weir_sim)
+    with capsys.disabled():
+        print(f"\n{RANDOM} experiments from --seed {seed}")
+    config, two = tmp_path / "x.yaml", 0
+    for i in range(RANDOM):
+        config.write_text(dump(Generator(seed + i, kinds).experiment()))
+        out = tmp_path / str(i)
+        found, threads = digest(under_race_checks(program, config, out / "2"), out / "2")
+        argv = [weir_sim, config, "--out", out / "1", "--threads", "1", *LEVEL_1]
+        alone = subprocess.run(argv, capture_output=True, text=True, timeout=100)
+
+        assert found == digest(alone, out / "1")[0], f"seed {seed + i}"
+        two += threads == 2
+    assert two > RANDOM / 4

@@ -324,10 +324,10 @@ def configure(build: Path, options: Sequence[str], env: dict[str, str] | None = 
         raise SetupError(f"cannot configure {build}: {last_error(log)} (all of it: {log})")
 
 
-def compile_(build: Path) -> None:
-    """Brings a build directory up to date; ninja knows what changed."""
+def compile_(build: Path, *targets: str) -> None:
+    """Brings a build directory, or parts of it, up to date; ninja knows what changed."""
     log = build / "weir-build.log"
-    if logged([tool("ninja"), "-C", str(build)], log) != 0:
+    if logged([tool("ninja"), "-C", str(build), *targets], log) != 0:
         raise SetupError(f"the build failed: {last_error(log)} (all of it: {log})")
 
 
@@ -343,6 +343,17 @@ def sanitized() -> Path:
         configure(build, options, {"CC": "clang-14"})
         compile_(build)
     return build
+
+
+def race_checked() -> Path:
+    """Brings weir-sim with ThreadSanitizer up to date: two threads however short delays are."""
+    build, program = ROOT / "build-tsan", "tools/sim/weir-sim"
+    options = ["-Ddpdk=disabled", "--buildtype=debugoptimized", "-Doptimization=1"]
+    options += ["-Db_sanitize=thread", "-Db_lundef=false", "-Dc_args=-DPIPELINE_DELAY_MIN_NS=1"]
+    with locked(build):
+        configure(build, options)
+        compile_(build, program)
+    return build / program
 
 
 def tool(name: str) -> str:
