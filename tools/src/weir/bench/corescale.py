@@ -19,7 +19,7 @@ from rich.console import Console
 from weir import bootstrap, runner, summary, units
 from weir.bench import sim, simulators
 from weir.bench.rounds import rounds
-from weir.bench.sim import GBIT, QUIET, Length, Load, Sample, middle
+from weir.bench.sim import GBIT, Length, Load, Sample, middle
 from weir.bench.simulators import Ns3Length
 from weir.errors import UserError
 
@@ -260,13 +260,9 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
         " does what is repaired",
         soft_wrap=True,
     )
-    if found["core_share"] < QUIET:
-        screen.print(
-            f"the machine was busy: a program got only {units.percent(found['core_share'], 0)} of"
-            " a core; s/s says less than this machine can do",
-            style="yellow",
-            soft_wrap=True,
-        )
+    sim.warn_busy(
+        found["core_share"], "a program", "; s/s says less than this machine can do", screen
+    )
     if found["ns3"]:
         dropped = sum(row["ns3"]["dropped"] for row in rows if row["ns3"])
         losses = f"with {dropped:,} packets lost" if dropped else "before its first loss"

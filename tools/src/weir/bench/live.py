@@ -22,7 +22,7 @@ from weir import bootstrap, runner, summary, units
 from weir.bench import peers, sim
 from weir.bench.lab import AQMS, FRAMES, Bench, Case, Sample, Skipped, hugepages
 from weir.bench.rounds import rounds
-from weir.bench.sim import QUIET, middle
+from weir.bench.sim import middle
 from weir.bootstrap import Need
 from weir.errors import UserError
 
@@ -323,14 +323,8 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
     )
     if any(row["row"].startswith("sender") for row in found["rows"]):
         screen.print(SENDERS, soft_wrap=True)
-    share = found["core_share"]
-    if share is not None and share < QUIET:
-        screen.print(
-            f"the machine was busy: a program got only {units.percent(share, 0)} of a core; over"
-            " memif and veth that also makes it wait for its neighbours",
-            style="yellow",
-            soft_wrap=True,
-        )
+    waits = "; over memif and veth that also makes it wait for its neighbours"
+    sim.warn_busy(found["core_share"], "a program", waits, screen)
     screen.print(f"machine: {found['machine']}", soft_wrap=True)
 
 

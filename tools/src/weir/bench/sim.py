@@ -16,6 +16,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rich.console import Console
+
 from weir import bootstrap, runner, units
 from weir.errors import UserError
 
@@ -212,3 +214,13 @@ def machine() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return f"{names[0] if names else 'unknown'}, {os.cpu_count()} cores"
+
+
+def warn_busy(share: float | None, what: str, so: str, screen: Console) -> None:
+    """Says that the programs, or one of them, got less than a core; None: it is not known."""
+    if share is not None and share < QUIET:
+        screen.print(
+            f"the machine was busy: {what} got only {units.percent(share, 0)} of a core{so}",
+            style="yellow",
+            soft_wrap=True,
+        )

@@ -20,7 +20,7 @@ from rich.console import Console
 from weir import summary, units
 from weir.bench import sim
 from weir.bench.rounds import rounds
-from weir.bench.sim import QUIET, Length, Load, Sample, middle
+from weir.bench.sim import Length, Load, Sample, middle
 from weir.errors import UserError
 
 THREADS_MAX = 64
@@ -159,11 +159,5 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
     )
     if any(row["beyond_cpus"] for row in rows):
         screen.print(f"*: more threads than the {found['cpus']} CPUs of this machine")
-    if found["core_share"] < QUIET:
-        screen.print(
-            f"the machine was busy: one thread got only {units.percent(found['core_share'], 0)} of"
-            " a core",
-            style="yellow",
-            soft_wrap=True,
-        )
+    sim.warn_busy(found["core_share"], "one thread", "", screen)
     screen.print(f"machine: {found['machine']}", soft_wrap=True)
