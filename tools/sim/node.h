@@ -10,6 +10,8 @@
 #include "common/base/err.h"
 #include "common/base/pkt.h"
 
+#define NODE_PASS_MAX 64 // packets that pass between two nodes at a time
+
 struct node;
 
 struct node_ops {

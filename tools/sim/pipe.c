@@ -54,10 +54,6 @@ uint64_t pipe_next_ns(struct pipe *p) {
 	return filled(p) ? first(p)->arrival_ns : NEVER_NS;
 }
 
-static uint64_t next_event_ns(struct node *n, uint64_t limit_ns) {
-	return pipe_next_ns((struct pipe *)(void *)n);
-}
-
 static void give(struct node *n, struct pkt *const *pkts, uint32_t count) {
 	struct pipe *p = (struct pipe *)(void *)n;
 	uint32_t times = 0;
@@ -96,4 +92,4 @@ static uint32_t take(struct node *n, uint64_t last_ns, struct pkt **pkts, uint32
 	return count;
 }
 
-const struct node_ops pipe_ops = {.next_event_ns = next_event_ns, .take = take, .give = give};
+const struct node_ops pipe_ops = {.take = take, .give = give};

@@ -10,7 +10,6 @@
 
 #define LAST_NS (NEVER_NS - 1)
 #define IDLE_WAITS 50 // more than a busy lane has
-#define PASS_MAX 64 // packets that pass between two nodes at a time
 static_assert(PIPE_BURST == SIDE_BURST, "a host makes as many packets before it gives them");
 
 // What one thread runs.
@@ -52,14 +51,14 @@ static inline void store(_Atomic uint64_t *at, uint64_t value) {
 // Takes from the pipe to the path what was sent by last_ns; the path may be further ahead than the
 // host. False: there was nothing.
 static bool fill_path(struct lane *l, uint64_t last_ns) {
-	struct pkt *pkts[PASS_MAX];
+	struct pkt *pkts[NODE_PASS_MAX];
 	uint32_t count, all = 0;
 
 	do {
-		count = pipe_ops.take(&l->pipe.node, last_ns, pkts, PASS_MAX);
+		count = pipe_ops.take(&l->pipe.node, last_ns, pkts, NODE_PASS_MAX);
 		l->enter->ops->give(l->enter, pkts, count);
 		all += count;
-	} while (count == PASS_MAX);
+	} while (count == NODE_PASS_MAX);
 	return all > 0;
 }
 

@@ -6,8 +6,6 @@
 
 #include <assert.h>
 
-#define PASS_MAX 64 // packets that pass between two nodes at a time
-
 static uint64_t path_event_ns(struct node *n, uint64_t limit_ns) {
 	return path_next_ns(((struct topology_path *)(void *)n)->path);
 }
@@ -228,22 +226,22 @@ uint64_t topology_next_ns(struct topology *n, uint64_t limit_ns) {
 
 // Gives to a path what has come to it.
 __attribute__((noinline)) static void enter(struct topology *n, uint32_t node) {
-	struct pkt *pkts[PASS_MAX];
+	struct pkt *pkts[NODE_PASS_MAX];
 	uint32_t count;
 
 	do {
-		count = merge(n, node, pkts, PASS_MAX);
+		count = merge(n, node, pkts, NODE_PASS_MAX);
 		n->node[node]->ops->give(n->node[node], pkts, count);
-	} while (count == PASS_MAX);
+	} while (count == NODE_PASS_MAX);
 }
 
 // Takes what leaves a path by last_ns, for the nodes behind it.
 __attribute__((noinline)) static void leave(struct topology *n, uint32_t node, uint64_t last_ns) {
-	struct pkt *pkts[PASS_MAX];
+	struct pkt *pkts[NODE_PASS_MAX];
 	uint32_t count;
 
 	do {
-		count = n->node[node]->ops->take(n->node[node], last_ns, pkts, PASS_MAX);
+		count = n->node[node]->ops->take(n->node[node], last_ns, pkts, NODE_PASS_MAX);
 		for (uint32_t i = 0; i < count; i++) {
 			enum flows_direction d = pool_direction(pkts[i]);
 			uint32_t to = n->next[d][pkts[i]->delay_class][node - NODE_PATHS];
@@ -251,7 +249,7 @@ __attribute__((noinline)) static void leave(struct topology *n, uint32_t node, u
 			pkt_list_push(&n->list[to][node], pkts[i]);
 			n->passed += to >= NODE_PATHS;
 		}
-	} while (count == PASS_MAX);
+	} while (count == NODE_PASS_MAX);
 }
 
 int topology_run(struct topology *n, uint64_t last_ns, struct err *err) {
