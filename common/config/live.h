@@ -10,7 +10,7 @@
 //	    handover: 1024              frames that may wait in the ring from one lcore to another
 //	    ports: [{name: left, dev: "net_af_packet0,iface=veth0", ...}]
 //	  sender: {lcores: [0], ports: [...]}
-//	  receiver: {lcores: [3], ports: [...]}   the same keys; `weir run --live` starts a second weir-sender with them
+//	  receiver: {lcores: [3], ports: [...]}   of a second weir-sender (weir run --live)
 //
 // A program adds keys of its own: its table of parameters begins with LIVE_PROCESS_PARAMS, that of
 // its ports with LIVE_PORT_PARAMS (switch/plan.c, sender/host/plan.c).
