@@ -65,6 +65,15 @@ def test_the_shipped_config_is_read_by_both(weir_sender, root, tmp_path):
         assert subprocess.run(argv, capture_output=True).returncode == 0
 
 
+@pytest.mark.parametrize("check", [["--check"], []])
+def test_it_says_what_is_wrong_by_the_names_of_the_config(weir, weir_sender, root, check):
+    wrong = ("-o", "live.receiver.ports.0.delay=11s")
+    config = str(root / "configs/sender-25g.yaml")
+    done = weir("run", config, "--live", "--out", "r", *check, *wrong)
+    assert done.status == 2
+    assert f"weir-receiver: {' '.join(wrong)}: delay: 11s is not in [0s, 10s]" in done.err
+
+
 def test_alone_it_is_no_live_run(tmp_path):
     (tmp_path / "x.yaml").write_text("live: {receiver: {}}\n")
     with pytest.raises(UserError, match="this config has neither"):

@@ -280,7 +280,7 @@ class Session:
         if now is not None and "ready" in now:
             child.ready = bool(now["ready"])
         elif now is not None or line.strip():
-            self.pass_on(line, now)
+            self.pass_on(receiver.said(line) if child.name == receiver.NAME else line, now)
 
     def pass_on(self, line: str, now: dict[str, Any] | None) -> None:
         """To the listener. A terminal or a pipe that is gone ends no run: it goes on unseen."""
@@ -403,10 +403,12 @@ def read_only(options: Options, live: bool) -> int:
     argvs = live_argvs(options) if live else {"sim": options.argv("sim")}
     if options.only != "--check":
         argvs = dict([next(pair for pair in argvs.items() if pair[0] != receiver.NAME)])
-    for argv in argvs.values():
+    for name, argv in argvs.items():
         done = subprocess.run(argv, stderr=subprocess.PIPE, text=True)
         for line in done.stderr.splitlines():
-            print(from_weir(line), file=sys.stderr)
+            print(
+                receiver.said(line) if name == receiver.NAME else from_weir(line), file=sys.stderr
+            )
         if done.returncode != 0:
             return done.returncode
     return 0

@@ -34,3 +34,8 @@ def options(given: Options, section: Mapping[str, Any]) -> Options:
         elif not override.startswith((f"{SENDER}.", f"{SENDER}=")):
             mine.append(override)
     return replace(given, out=given.out / NAME, overrides=[*mine, NO_END], duration=None, pcap=None)
+
+
+def said(line: str) -> str:
+    """What its weir-sender says, by the names that the user gave."""
+    return line.replace("weir-sender: ", f"weir-{NAME}: ", 1).replace(SENDER, SECTION)
