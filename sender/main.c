@@ -5,6 +5,7 @@
 
 #include "common/net/address.h"
 #include "common/run/run_list.h"
+#include "sender/cc/plugin.h"
 
 #include <errno.h>
 
@@ -75,6 +76,8 @@ static int outcome(struct live_app *live, struct facts *verdict, struct err *err
 	int rc = app->capture != NULL ? pcap_writer_close(app->capture, err) : 0;
 
 	run_interrupted(verdict);
+	if (rc == 0)
+		rc = cc_plugin_outcome(err);
 	for (uint32_t k = 0; k < live->lcores; k++) {
 		unanswered |= app->lcore[k].unanswered;
 		if (rc == 0)

@@ -11,11 +11,7 @@
 // One space is allowed before the unit, and no other text. A decimal exponent
 // ("1e-4", "1e6bit") is allowed; signs, hexadecimal, inf and nan are not.
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-enum unit { UNIT_NONE, UNIT_TIME_NS, UNIT_RATE_BPS, UNIT_BYTES, UNIT_RATIO };
+#include "common/weir/param.h"
 
 // 0 and *value, or -EINVAL when the text is not wholly a number of that unit.
 int unit_parse(const char *text, enum unit unit, double *value);

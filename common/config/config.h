@@ -63,6 +63,9 @@ void config_add(struct config_node *map, const char *key, const char *text);
 // `what` names the section for "what: rate is required".
 int config_params(struct config_node *n, const char *what, const struct param *table,
 	const struct param *also, void *obj, struct err *err);
+// The same into a new object of `size` bytes, which the caller frees, also after an error.
+int config_object(struct config_node *n, const char *what, const struct param *table,
+	const struct param *also, size_t size, void **object, struct err *err);
 // Reads one of them where another function reads the rest of the map: no default is written into
 // the tree.
 int config_param(struct config_node *map, const char *what, const struct param *p, void *obj,
@@ -94,14 +97,16 @@ struct config_file {
 	uint64_t digest; // XXH64 of it
 };
 // Keys of a map that names a file.
-#define CONFIG_FILE_PARAMS(help)                                                                   \
-	{"file", NULL, help ", relative to the config's folder", UNIT_NONE, PARAM_SCALAR}, {       \
+#define CONFIG_FILE_PARAMS(help) CONFIG_NAMED_FILE_PARAMS("file", help)
+#define CONFIG_NAMED_FILE_PARAMS(key, help)                                                        \
+	{key, NULL, help ", relative to the config's folder", UNIT_NONE, PARAM_SCALAR}, {          \
 		"digest", "", "of the file, which is checked if it is given", UNIT_NONE,           \
 			PARAM_SCALAR                                                               \
 	}
-// Reads the file of the map's key `file`, and checks the key `digest` or adds it. It lives as long
+// Reads the file that the map's key names, and checks the key `digest` or adds it. It lives as long
 // as the document.
-int config_read_file(struct config_node *map, const struct config_file **file, struct err *err);
+int config_read_file(
+	struct config_node *map, const char *key, const struct config_file **file, struct err *err);
 // From now on the tree names the copies.
 void config_use_copies(struct config *c);
 // From now on the tree has the absolute path of each file, so that a printed config finds it from

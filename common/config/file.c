@@ -101,30 +101,31 @@ static int check_digest(struct config_node *map, const struct config_file *f, st
 	return 0;
 }
 
-int config_read_file(struct config_node *map, const struct config_file **file, struct err *err) {
-	struct config_node *named = config_get(map, "file");
+int config_read_file(struct config_node *map, const char *key, const struct config_file **file,
+	struct err *err) {
+	struct config_node *named = config_get(map, key);
 	const char *name = named != NULL ? config_text(named) : NULL;
 	char path[PATH_SIZE];
 	struct config_file *f;
 	int rc;
 
 	if (name == NULL || name[0] == '\0')
-		return config_err(named != NULL ? named : map, -EINVAL, err, "file is required");
+		return config_err(named != NULL ? named : map, -EINVAL, err, "%s is required", key);
 
 	FILE *in = open_file(map->doc, name, path);
 
 	if (in == NULL)
-		return config_err(
-			named, -errno, err, "file: %s: cannot be read: %s", path, strerror(errno));
+		return config_err(named, -errno, err, "%s: %s: cannot be read: %s", key, path,
+			strerror(errno));
 	f = config_alloc(map->doc, sizeof(*f));
 	rc = read_whole(map->doc, in, f);
 	fclose(in);
 	if (rc == -EFBIG)
-		return config_err(named, rc, err, "file: %s: larger than %u MiB", path,
+		return config_err(named, rc, err, "%s: %s: larger than %u MiB", key, path,
 			CONFIG_FILE_BYTES_MAX >> 20);
 	if (rc < 0)
 		return config_err(
-			named, rc, err, "file: %s: cannot be read: %s", path, strerror(-rc));
+			named, rc, err, "%s: %s: cannot be read: %s", key, path, strerror(-rc));
 	f->path = config_copy(map->doc, path, strlen(path));
 	f->digest = XXH64(f->text, f->size, 0);
 	if ((rc = check_digest(map, f, err)) < 0)

@@ -48,7 +48,7 @@ int numbers_read(struct numbers *n, struct config_node *map, struct err *err) {
 	const struct config_file *file;
 	struct text_file f;
 	struct err why;
-	int rc = config_read_file(map, &file, err);
+	int rc = config_read_file(map, "file", &file, err);
 
 	if (rc < 0)
 		return rc;

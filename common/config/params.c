@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -139,6 +140,14 @@ int config_params(struct config_node *n, const char *what, const struct param *t
 			config_add(n, p->name, p->def);
 	}
 	return 0;
+}
+
+int config_object(struct config_node *n, const char *what, const struct param *table,
+	const struct param *also, size_t size, void **object, struct err *err) {
+	*object = calloc(1, size == 0 ? 1 : size);
+	if (*object == NULL)
+		return err_set(err, -ENOMEM, "no memory for %s", what);
+	return config_params(n, what, table, also, *object, err);
 }
 
 // Two names where one is wanted, the second from an override of a parameter of something that is

@@ -312,6 +312,14 @@ void run_list_entry(struct run_list *l, const struct run_listed *e) {
 	l->kind = e->kind;
 }
 
+void run_list_plugin(struct run_list *l, const struct run_listed *e) {
+	if (l->as_json)
+		list_json(l, e);
+	else
+		list_page(l->out, e);
+	l->kind = e->kind;
+}
+
 void run_list_live_section(struct run_list *l, const struct live_section *s, const char *summary) {
 	char name[32], ports[40];
 
@@ -367,6 +375,8 @@ void run_list_units(struct run_list *l) {
 }
 
 int run_list_end(struct run_list *l, const char *kinds, struct err *err) {
+	if (l->rc < 0)
+		return err_set(err, l->rc, "list: %s", l->why.msg);
 	if (l->kind == NULL && l->nearest[0] != '\0')
 		return err_set(err, -EINVAL, "list: nothing is called '%s'; did you mean '%s'?",
 			l->asked, l->nearest);

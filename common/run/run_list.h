@@ -21,6 +21,8 @@ struct run_list {
 	const char *kind; // of the last entry that was shown; NULL: none was
 	char nearest[32]; // the name most like what was asked for; "": none is
 	size_t nearest_d;
+	struct err why; // of what was asked for: it cannot be listed
+	int rc;
 };
 
 // One plug-in, or one section of the config.
@@ -39,6 +41,8 @@ void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out
 // Entries of one kind follow each other. Nothing is written of one that was not asked for; one
 // whose name was asked for is written at length.
 void run_list_entry(struct run_list *l, const struct run_listed *e);
+// A plug-in of the user's, which was asked for by its file: written at length.
+void run_list_plugin(struct run_list *l, const struct run_listed *e);
 // The keys of the config's top level, `telemetry` and `stop`.
 void run_list_run(struct run_list *l);
 // The keys of `live` itself; those of live.switch or live.sender and of its ports.

@@ -558,7 +558,7 @@ static void bbr_observe(const void *state, const void *config, float out[CC_OBSE
 }
 
 // 0 STARTUP, 1 DRAIN, 2 PROBE_BW, 3 PROBE_RTT.
-static uint8_t bbr_mode(const void *state) {
+static uint8_t bbr_mode(const void *state, const void *config) {
 	const struct bbr *b = state;
 
 	return b->mode;

@@ -527,7 +527,7 @@ static void bbr3_observe(const void *state, const void *config, float out[CC_OBS
 }
 
 // 0 Startup, 1 Drain, 2 DOWN, 3 CRUISE, 4 REFILL, 5 UP, 6 ProbeRTT.
-static uint8_t bbr3_mode(const void *state) {
+static uint8_t bbr3_mode(const void *state, const void *config) {
 	const struct bbr3 *b = state;
 
 	return b->mode;

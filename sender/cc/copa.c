@@ -591,7 +591,7 @@ static void copa_observe(const void *state, const void *config, float out[CC_OBS
 }
 
 // 0 slow start, 1 default, 2 competitive.
-static uint8_t copa_mode(const void *state) {
+static uint8_t copa_mode(const void *state, const void *config) {
 	const struct copa *c = state;
 
 	return c->slow_start ? 0 : c->competitive ? 2 : 1;

@@ -503,13 +503,13 @@ static void cubic_observe(const void *state, const void *config, float out[CC_OB
 }
 
 // 0 slow start, 1 CSS, 2 Reno-friendly, 3 concave, 4 convex, 5 recovery.
-static uint8_t cubic_mode(const void *state) {
+static uint8_t cubic_mode(const void *state, const void *config) {
 	const struct cubic *r = state;
 
 	return r->mode;
 }
 
-static double cubic_ssthresh(const void *state) {
+static double cubic_ssthresh(const void *state, const void *config) {
 	const struct cubic *r = state;
 
 	return r->now.ssthresh_segs;

@@ -338,7 +338,7 @@ static void lola_observe(const void *state, const void *config, float out[CC_OBS
 }
 
 // 0 slow start, 1 cubic increase, 2 fair flow balancing, 3 hold.
-static uint8_t lola_mode(const void *state) {
+static uint8_t lola_mode(const void *state, const void *config) {
 	const struct lola *l = state;
 
 	return l->phase.mode;

@@ -140,7 +140,7 @@ static inline void reno_on_idle(
 	slow_start_idle(config, out);
 }
 
-static inline uint8_t reno_mode(const void *state) {
+static inline uint8_t reno_mode(const void *state, const void *config) {
 	const struct reno *r = state;
 
 	if (r->timeout)
@@ -150,7 +150,7 @@ static inline uint8_t reno_mode(const void *state) {
 	return r->slow_start ? RENO_SLOW_START : RENO_AVOIDANCE;
 }
 
-static inline double reno_ssthresh(const void *state) {
+static inline double reno_ssthresh(const void *state, const void *config) {
 	const struct reno *r = state;
 
 	return r->ssthresh_segs;

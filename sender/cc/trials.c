@@ -123,7 +123,7 @@ void trials_on_idle(
 	restart(state, config, now_ns);
 }
 
-uint8_t trials_mode(const void *state) {
+uint8_t trials_mode(const void *state, const void *config) {
 	const struct trials *t = state;
 
 	return t->mode;

@@ -73,4 +73,4 @@ void trials_on_loss(
 void trials_on_rto(void *state, const void *config, const struct cc_loss *loss, struct cc_out *out);
 void trials_on_idle(
 	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out);
-uint8_t trials_mode(const void *state);
+uint8_t trials_mode(const void *state, const void *config);

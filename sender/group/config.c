@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/run/run_list.h"
-#include "sender/group/group.h"
+#include "sender/group/control.h"
 #include "sender/group/host.h"
 #include "sender/source/sizes.h"
 #include "sender/source/source.h"
@@ -133,16 +133,7 @@ void groups_observers(const struct groups *gs, struct tel_run *run) {
 }
 
 void groups_list(struct run_list *l) {
-	for (const struct cc_ops *const *o = cc_all; *o != NULL; o++)
-		run_list_entry(l,
-			&(struct run_listed){.kind = "cc",
-				.name = (*o)->name,
-				.alias = (*o)->alias,
-				.summary = (*o)->summary,
-				.reference = (*o)->reference,
-				.params = (*o)->params,
-				.observed = (*o)->observed,
-				.nb_observed = CC_OBSERVED});
+	controls_list(l);
 	for (const struct source_ops *const *o = source_all; *o != NULL; o++)
 		run_list_entry(l,
 			&(struct run_listed){.kind = "source",
@@ -170,35 +161,6 @@ void groups_list(struct run_list *l) {
 			.summary = "sizes of a source's transfers: `sizes` of a source",
 			.params = sizes_params,
 			.also = {sizes_file_params}});
-}
-
-// Reads {name: {params}} at `key` into a new config object.
-static int plugin_config(struct config_node *node, const char *what, const struct param *table,
-	const struct param *also, size_t size, void **config, struct err *err) {
-	*config = calloc(1, size == 0 ? 1 : size);
-	if (*config == NULL)
-		return err_set(err, -ENOMEM, "no memory for %s", what);
-	return config_params(node, what, table, also, *config, err);
-}
-
-// Writes what a preset sets into the config, where it shows and is read like anything else that was
-// written there.
-static void group_preset(const struct cc_ops *cc, struct config_node *params_node) {
-	const struct config_node *at;
-
-	if (cc->preset == NULL || config_kind(params_node) != CONFIG_MAP)
-		return;
-	at = config_get(params_node, cc->preset);
-	if (at == NULL || config_text(at) == NULL)
-		return;
-	for (const struct cc_preset *s = cc->presets; s->name != NULL; s++) {
-		if (strcmp(s->name, config_text(at)) != 0)
-			continue;
-		for (const char *const *set = s->set; *set != NULL; set += 2) {
-			if (config_get(params_node, set[0]) == NULL)
-				config_add(params_node, set[0], set[1]);
-		}
-	}
 }
 
 // Whose TCP it is. A kernel's control has nothing but a name here.
@@ -230,53 +192,6 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 			strlen(g->stack.cc) + 1); // one that the kernel has
 	}
 	return 0;
-}
-
-// A transport beside TCP has none.
-static int group_transport(struct group *g, struct config_node *node, struct err *err) {
-	struct config_node *at = config_get(node, "cc");
-
-	if (at != NULL)
-		return config_err(
-			at, -EINVAL, err, "cc: source %s has none; leave it out", g->source->name);
-	g->control = g->transport->name;
-	if (g->name[0] == '\0')
-		snprintf(g->name, sizeof(g->name), "%s", g->transport->name);
-	return 0;
-}
-
-static struct config_name nth_cc(size_t i) {
-	return cc_all[i] != NULL ? (struct config_name){cc_all[i]->name, cc_all[i]->alias}
-				 : (struct config_name){NULL, NULL};
-}
-
-static int group_cc(struct group *g, struct config_node *node, struct err *err) {
-	struct config_node *at = config_get(node, "cc"), *params_node;
-	const char *name;
-	size_t which;
-	int rc;
-
-	if (g->stack.guest)
-		return 0;
-	g->transport = g->source->transport;
-	if (g->transport != NULL)
-		return group_transport(g, node, err);
-	if (at == NULL)
-		return config_err(node, -EINVAL, err,
-			"cc is required: the congestion control, e.g. cc: %s", cc_all[0]->name);
-	rc = config_plugin(at, "cc", &name, &params_node, err);
-	if (rc < 0)
-		return rc;
-	rc = config_registered(at, "cc", "a congestion control", nth_cc, &which, err);
-	if (rc < 0)
-		return rc;
-	g->cc = cc_all[which];
-	g->control = name = g->cc->name;
-	if (g->name[0] == '\0')
-		snprintf(g->name, sizeof(g->name), "%s", name);
-	group_preset(g->cc, params_node);
-	return plugin_config(
-		params_node, name, g->cc->params, NULL, g->cc->config_size, &g->cc_config, err);
 }
 
 // Whether the times of starts and stops go together.
@@ -337,7 +252,7 @@ static int group_source(struct group *g, struct config_node *node, struct err *e
 	if ((rc = config_registered(at, "source", "a source", nth_source, &which, err)) < 0)
 		return rc;
 	g->source = source_all[which];
-	rc = plugin_config(params_node, g->source->name, g->source->params, g->source->also,
+	rc = config_object(params_node, g->source->name, g->source->params, g->source->also,
 		g->source->config_size, &g->source_config, err);
 	if (rc == 0 && g->source->configure != NULL)
 		rc = g->source->configure(g->source_config, params_node, err);
@@ -358,7 +273,7 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 	if (rc == 0)
 		rc = group_source(g, node, err);
 	if (rc == 0)
-		rc = group_cc(g, node, err);
+		rc = group_control(g, node, err);
 	if (rc == 0)
 		rc = stack_fits(&g->stack, g->count, g->stagger_ns + g->jitter_ns, g->source->name,
 			node, err);

@@ -111,7 +111,7 @@ int sizes_read(struct sizes *s, struct config_node *source, struct err *err) {
 			? 0
 			: config_err(
 				config_get(node, "file"), -EINVAL, err, "file: is for law: file");
-	if ((rc = config_read_file(node, &file, err)) < 0)
+	if ((rc = config_read_file(node, "file", &file, err)) < 0)
 		return rc;
 	rc = read_points(s, file, &why);
 	return rc < 0 ? config_err(file->named, rc, err, "file: %s", why.msg) : 0;

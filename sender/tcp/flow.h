@@ -226,10 +226,10 @@ static inline const struct group *flow_group(const struct endpoint *e, const str
 
 // What the algorithm calls its mode, after each of its decisions.
 static inline void flow_note_mode(const struct endpoint *e, struct flow *f) {
-	const struct cc_ops *cc = flow_group(e, f)->cc;
+	const struct group *g = flow_group(e, f);
 
-	if (cc->mode != NULL)
-		f->cc_mode = cc->mode(f->cc_state);
+	if (g->cc->mode != NULL)
+		f->cc_mode = g->cc->mode(f->cc_state, g->cc_config);
 }
 
 void flow_init(struct endpoint *e, struct flow *f, uint32_t id, uint16_t group, uint64_t start_ns,

@@ -20,7 +20,8 @@ static inline double pacer_window_bps(const struct group *g, const struct flow *
 
 	if (f->rtt.srtt_ns == 0)
 		return 0;
-	if (g->cc->ssthresh != NULL && f->cwnd_segs < g->cc->ssthresh(f->cc_state) / 2)
+	if (g->cc->ssthresh != NULL
+		&& f->cwnd_segs < g->cc->ssthresh(f->cc_state, g->cc_config) / 2)
 		gain = PACER_SS_GAIN;
 	segs = fmax(f->cwnd_segs, (double)(f->nxt - f->una));
 	return gain * segs * f->payload * 8e9 / (double)f->rtt.srtt_ns;

@@ -70,7 +70,7 @@ static int trace_configure(void *self, struct config_node *node, struct err *err
 	const struct config_file *file;
 	struct text_file f;
 	struct err why;
-	int rc = config_read_file(node, &file, err);
+	int rc = config_read_file(node, "file", &file, err);
 
 	if (rc < 0)
 		return rc;

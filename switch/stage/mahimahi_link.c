@@ -83,7 +83,7 @@ static int mahimahi_configure(void *self, struct config_node *node, struct err *
 	struct trace_file *t = &l->trace;
 	const struct config_file *file;
 	struct err why = {""};
-	int rc = config_read_file(node, &file, err);
+	int rc = config_read_file(node, "file", &file, err);
 
 	if (rc < 0)
 		return rc;

@@ -61,7 +61,7 @@ static int theaterq_configure(void *self, struct config_node *node, struct err *
 	struct theaterq_link *l = self;
 	const struct config_file *file;
 	struct err why = {""};
-	int rc = config_read_file(node, &file, err);
+	int rc = config_read_file(node, "file", &file, err);
 
 	if (rc == 0
 		&& (rc = trace_file_read(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One congestion control on a bench: parameters as text, ACKs by hand.
 #pragma once
+#include "common/base/param.h"
 #include "sender/cc/cc.h"
 
 #include "test.h"
@@ -98,7 +99,7 @@ static inline double cc_observed(const struct cc_bench *b, int i) {
 }
 
 static inline int cc_mode(const struct cc_bench *b) {
-	return b->ops->mode(b->state);
+	return b->ops->mode(b->state, b->config);
 }
 
 #define CWND_EQ(b, segs) ck_assert_double_eq_tol((b)->out.cwnd_segs, segs, 1e-9)
@@ -113,13 +114,13 @@ static inline void cc_check_repeated_timeout(const char *name, double ssthresh_s
 
 	CC_OPEN(&b, name, "initial", "100");
 	cc_rto(&b, 1000 * MS, 100);
-	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), ssthresh_segs, 1e-9);
+	ck_assert_double_eq_tol(b.ops->ssthresh(b.state, b.config), ssthresh_segs, 1e-9);
 	struct cc_ack ack = cc_ack_of(&b, 1100 * MS, 100 * MS);
 
 	ack.in_sequence = false;
 	ack.in_loss = true;
 	cc_ack(&b, &ack);
 	cc_rto_repeated(&b, 1400 * MS, 100);
-	ck_assert_double_eq_tol(b.ops->ssthresh(b.state), ssthresh_segs, 1e-9);
+	ck_assert_double_eq_tol(b.ops->ssthresh(b.state, b.config), ssthresh_segs, 1e-9);
 	CWND_EQ(&b, 1);
 }

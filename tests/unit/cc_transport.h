@@ -18,7 +18,9 @@ static inline double cc_observed(struct link *l, int i) {
 }
 
 static inline int cc_mode(struct link *l) {
-	return l->groups.group[0].cc->mode(link_flow(l)->cc_state);
+	const struct group *g = &l->groups.group[0];
+
+	return g->cc->mode(link_flow(l)->cc_state, g->cc_config);
 }
 
 #define CWND_EQ(l, segs) ck_assert_double_eq_tol(cwnd(l), segs, 1e-9 * (1 + (segs)))

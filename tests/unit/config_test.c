@@ -625,7 +625,7 @@ START_TEST(files_are_copied_under_names_of_their_own) {
 		folder);
 	struct config *c = config_parse(path, text, strlen(text), &err);
 	for (size_t i = 0; i < 3; i++) {
-		ck_assert_msg(config_read_file(config_at(config_root(c), i), &file, &err) == 0,
+		ck_assert_msg(config_read_file(config_at(config_root(c), i), "file", &file, &err) == 0,
 			"%s", err.msg);
 		ck_assert_str_eq(file->text, i == 1 ? "1\n" : "0\n");
 		ck_assert_str_eq(file->copy, copies[i]);
@@ -647,10 +647,10 @@ START_TEST(files_are_copied_under_names_of_their_own) {
 	fclose(f);
 	snprintf(path, sizeof(path), "%s/config.yaml", folder);
 	c = config_parse(path, "{one: {file: ../far/gone}, two: {file: ../far/none}}", 52, &err);
-	ck_assert_int_eq(config_read_file(config_at(config_root(c), 0), &file, &err), 0);
+	ck_assert_int_eq(config_read_file(config_at(config_root(c), 0), "file", &file, &err), 0);
 	ck_assert_str_eq(file->text, "copy");
 	ck_assert_str_eq(file->copy, "file-gone");
-	ck_assert_int_lt(config_read_file(config_at(config_root(c), 1), &file, &err), 0);
+	ck_assert_int_lt(config_read_file(config_at(config_root(c), 1), "file", &file, &err), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "none: cannot be read: No such file or directory"));
 	config_free(c);
 	snprintf(path, sizeof(path), "rm -r %s", folder);

@@ -22,7 +22,7 @@ static struct link *recovering(struct link *l) {
 }
 
 static double ssthresh(struct link *l) {
-	return cc_find("newreno")->ssthresh(link_flow(l)->cc_state);
+	return cc_find("newreno")->ssthresh(link_flow(l)->cc_state, NULL);
 }
 
 // An ACK that echoes the timestamp of what was sent then.

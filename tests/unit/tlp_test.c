@@ -200,7 +200,7 @@ START_TEST(reduction_for_a_repaired_loss_stays) {
 	hand_ack_at(l, f->nxt, 100 * MS);
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	ck_assert_uint_eq(f->count.spurious_recoveries, 0);
-	ck_assert_double_eq(cc_find("newreno")->ssthresh(f->cc_state), before / 2);
+	ck_assert_double_eq(cc_find("newreno")->ssthresh(f->cc_state, NULL), before / 2);
 	ck_assert_double_lt(f->out.cwnd_segs, before);
 	link_close(l);
 }

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Public: the interface of congestion controls, those within Weir and plug-ins (`cc: {plugin:
+// ./mine.so}`). One file per algorithm, one ops table at its bottom; a plug-in's file ends with
+// CC_PLUGIN(ops).
+//
+// An algorithm is a state machine: from ACKs, losses and timeouts, each with its time, it computes
+// a window and a pacing rate. It never reads a clock, allocates, logs or touches a packet, so it
+// runs unchanged on DPDK and in virtual time.
+//
+// Windows are in segments and fractional: at high BDP an integer step truncates v/(delta*cwnd) to
+// 0. Rates are payload bits per second.
+#pragma once
+#include "param.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CC_STATE_MAX_BYTES 256
+#define CC_OBSERVED 4
+
+// The transport's measurements for an ACK.
+struct cc_ack {
+	uint64_t now_ns;
+	uint64_t rtt_ns; // of the newest segment it acknowledged; 0: no valid sample (Karn)
+	uint64_t srtt_ns; // RFC 6298, gain 1/8
+	uint64_t rtt_min_ns; // smallest RTT of the connection
+	uint64_t sent_ns; // transmission time of that newest segment
+	uint64_t tick_ns; // of the host's clock, for what Linux counts in ticks; 0: it is exact
+	double cwnd_at_send; // window when it was sent, segments
+	uint32_t acked_segs; // newly acknowledged, cumulatively or by SACK
+	uint32_t passed_segs; // that una passed, also those which SACK had acknowledged before
+	uint32_t lost_segs; // newly declared lost
+	uint32_t ce_segs; // that arrived with CE; classic_ecn: 0, it is not known
+	uint32_t inflight_segs; // pipe after this ACK
+	uint32_t prior_inflight_segs; // and before it
+	uint64_t delivered_segs; // since the start, after this ACK
+	uint64_t prior_delivered_segs; // when the newest acknowledged segment was sent
+	double delivery_bps; // rate sample (draft-cheng-iccrg-delivery-rate-estimation); 0: none; cc_ops.rate
+	uint64_t interval_ns; // length of the rate sample; 0: none
+	uint64_t next_send_ns; // the next pacing slot; now_ns or earlier: at once
+	bool app_limited; // the sample is limited by the application
+	bool cwnd_limited; // sending was limited by the window, not by pacing or the application
+	bool host_paced; // by the host, whatever the algorithm does: pacing: srtt or fq
+	bool in_sequence; // it advances una: only then may a window grow (RFC 5681 3.1)
+	bool in_recovery; // fast recovery, after on_loss
+	bool in_loss; // recovery by slow start, after on_rto
+	bool classic_ecn; // the peer says that there was a mark, not how many: on_loss is all there is
+};
+
+struct cc_loss {
+	uint64_t now_ns;
+	uint32_t inflight_segs; // pipe when the loss was detected, lost segments included
+	uint32_t lost_segs; // declared lost so far in this episode
+	bool ecn; // an ECN echo, not a loss
+	bool classic_ecn; // as in cc_ack: the answer is that of a Classic control (RFC 9331 section 4.3)
+	bool repeated; // on_rto: the retransmission timed out too; ssthresh stays (RFC 5681 3.1)
+};
+
+// The algorithm's decisions; on a call it holds the last ones.
+struct cc_out {
+	double cwnd_segs; // never below 1
+	double pacing_bps; // 0: not paced, limited by the window only
+};
+
+// What the receiver must report of the packets marked CE.
+enum cc_feedback {
+	CC_FEEDBACK_CLASSIC, // that there was one, until CWR (RFC 3168)
+	CC_FEEDBACK_DCTCP, // how many: ECE of each ACK is CE of the packets it acknowledges (RFC 8257); not negotiated
+	CC_FEEDBACK_ACCECN, // how many: ACKs carry a counter of them (RFC 9768)
+};
+
+// The ECN codepoint of a flow's data packets.
+enum cc_ecn { CC_ECN_OFF, CC_ECN_ECT0, CC_ECN_ECT1 };
+
+// A set of parameters under one name: the value of the parameter `preset` that stands for it. A
+// config's own values for these keys win.
+struct cc_preset {
+	const char *name;
+	const char *const *set; // key, text, key, text ... NULL
+};
+
+// All members must be set, except those that may be NULL.
+struct cc_ops {
+	const char *name;
+	const char *alias; // what else it is called; NULL: nothing
+	const char *summary; // one line, with the paper or RFC
+	const char *reference; // the paper's authors and title, or the RFC, for --list; NULL: none
+	const struct param *params;
+	const char *preset; // the parameter that names one of `presets`; NULL: none
+	const struct cc_preset *presets; // ends with a NULL name
+	size_t config_size;
+	size_t state_size; // <= CC_STATE_MAX_BYTES, zeroed by the caller
+	bool prr; // the transport moves towards a reduced window by RFC 9937
+	bool rate; // on_ack uses delivery_bps, which is else 0
+	bool ecn; // it responds to ECN echoes; else a group may not ask for ECN, unless it allows that
+	// on_ack answers a loss after an ECN echo, or the echo itself. Another control's window may
+	// fall in on_ack only for reasons of its own, such as the delay.
+	bool answers_in_on_ack;
+	enum cc_ecn codepoint; // of a group that does not say: for controls that live on marks
+	enum cc_feedback
+		feedback; // the receiver's echo it needs; it may get the classic one instead: classic_ecn
+	uint64_t burst_ns; // with `tso: linux`, of its rate; 0: the host's
+	bool ack_each; // of a group that does not say: receivers acknowledge each segment
+	bool any_idle; // on_idle, however short the pause was
+	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
+
+	// The larger of the initial and the minimum window, in segments; memory is sized for it.
+	// INFINITY: no loss bounds the window, only the peer's.
+	double (*given_window)(const void *config);
+	// `rtt_ns`: measured in the handshake; 0: none.
+	void (*init)(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+		uint64_t now_ns, struct cc_out *out);
+	// Called for each ACK that acknowledged segments or marked some lost, also in recovery.
+	void (*on_ack)(
+		void *state, const void *config, const struct cc_ack *ack, struct cc_out *out);
+	// Once per episode: the first loss or ECN echo of a window (RFC 6582's `recover` rule).
+	void (*on_loss)(
+		void *state, const void *config, const struct cc_loss *loss, struct cc_out *out);
+	// Each retransmission timeout: all outstanding segments count as lost.
+	void (*on_rto)(
+		void *state, const void *config, const struct cc_loss *loss, struct cc_out *out);
+	// The losses reported by on_loss or on_rto since the last undo or the end of the last
+	// episode were spurious (RFC 4015, RFC 9438 section 4.9): undoes the reduction; may be
+	// NULL.
+	void (*on_spurious)(void *state, const void *config, uint64_t now_ns, struct cc_out *out);
+	// Sending starts again after at least one RTO of silence (any_idle: or as soon as the
+	// application had left nothing in flight); may be NULL.
+	void (*on_idle)(void *state, const void *config, uint64_t now_ns, uint64_t idle_ns,
+		struct cc_out *out);
+	// Internal values for plots: obs0 to obs3 of a `cc` record, zero before the call; may be
+	// NULL.
+	void (*observe)(const void *state, const void *config, float out[CC_OBSERVED]);
+	// A small number for the interval record; NULL: 0.
+	uint8_t (*mode)(const void *state, const void *config);
+	// The slow start threshold in segments, for `pacing: srtt`; NULL: no slow start of this
+	// kind.
+	double (*ssthresh)(const void *state, const void *config);
+};
+
+// The version of this header. It grows with each change that a plug-in compiled before it would
+// not survive; such a plug-in is refused.
+#define CC_ABI 1
+
+struct cc_plugin {
+	uint32_t abi;
+	uint32_t ops_size, ack_size, loss_size, out_size, param_size;
+	const struct cc_ops *ops;
+};
+
+// What a plug-in exports: CC_PLUGIN(my_ops) at the end of its source.
+#define CC_PLUGIN(my_ops)                                                                          \
+	__attribute__((visibility("default"))) const struct cc_plugin weir_cc_plugin = {           \
+		.abi = CC_ABI,                                                                     \
+		.ops_size = sizeof(struct cc_ops),                                                 \
+		.ack_size = sizeof(struct cc_ack),                                                 \
+		.loss_size = sizeof(struct cc_loss),                                               \
+		.out_size = sizeof(struct cc_out),                                                 \
+		.param_size = sizeof(struct param),                                                \
+		.ops = &(my_ops),                                                                  \
+	}
+
+// A change of a size is a change of the version.
+static_assert(sizeof(struct cc_ack) == 128 && sizeof(struct cc_loss) == 24
+		&& sizeof(struct cc_out) == 16 && sizeof(struct param) == 80
+		&& sizeof(struct cc_ops) == 216,
+	"raise CC_ABI, and say the new sizes here");

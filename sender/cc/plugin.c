@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sender/cc/plugin.h"
+
+#include "common/run/run.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OWN_CONFIG 16 // a plug-in's own config begins here, behind a pointer to the plug-in
+
+struct plugin {
+	struct plugin *next;
+	struct cc_ops ops; // what the transport calls
+	const struct cc_ops *own;
+	struct param *params; // its own, with the offsets of our config object
+	char *path;
+};
+
+static struct plugin *loaded; // kept to the end: names and tables are the plug-ins'
+
+// Whose code this thread is in: written before and after each call, read after a crash.
+static _Thread_local const char *volatile running_path, *volatile running;
+
+// The first answer that was none.
+static struct {
+	atomic_bool set;
+	const struct plugin *of;
+	const char *callback, *what;
+	uint64_t now_ns;
+	double value;
+} fault;
+
+static const struct {
+	int number;
+	const char *what;
+} crashes[] = {{SIGSEGV, "an access to memory that it does not have"},
+	{SIGBUS, "an access to memory that it does not have"},
+	{SIGFPE, "a division of integers by zero"},
+	{SIGILL, "an instruction that this processor does not have"},
+	{SIGABRT, "a call of abort()"}};
+#define CRASHES (sizeof(crashes) / sizeof(crashes[0]))
+static struct sigaction before_us[CRASHES];
+
+static void say(const char *text) {
+	(void)!write(STDERR_FILENO, text, strlen(text));
+}
+
+// Calls nothing that a signal handler may not.
+static void on_crash(int number, siginfo_t *info, void *context) {
+	size_t i = 0;
+
+	while (i + 1 < CRASHES && crashes[i].number != number)
+		i++;
+	if (running == NULL) { // not in a plug-in: it happens again, without us
+		sigaction(number, &before_us[i], NULL);
+		return;
+	}
+	say(program_invocation_short_name);
+	say(": plug-in ");
+	say(running_path);
+	say(": ");
+	say(running);
+	say(": ");
+	say(crashes[i].what);
+	say(" ended the run; what was recorded until then is in its folder\n");
+	_exit(EXIT_FAILURE);
+}
+
+static void catch_crashes(void) {
+	struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO};
+
+	if (loaded != NULL)
+		return;
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < CRASHES; i++)
+		sigaction(crashes[i].number, &action, &before_us[i]);
+}
+
+static void enter(const char *path, const char *what) {
+	running_path = path;
+	running = what;
+}
+
+static void leave(void) {
+	running = NULL;
+}
+
+static const struct plugin *plugin_of(const void *config) {
+	return *(const struct plugin *const *)config;
+}
+
+static const void *own_config(const void *config) {
+	return (const char *)config + OWN_CONFIG;
+}
+
+static void refuse(const struct plugin *p, const char *callback, uint64_t now_ns, const char *what,
+	double value) {
+	if (atomic_exchange(&fault.set, true))
+		return;
+	fault.of = p;
+	fault.callback = callback;
+	fault.now_ns = now_ns;
+	fault.what = what;
+	fault.value = value;
+	run_stop = SIGABRT;
+}
+
+// An answer that is none leaves the last one.
+static void check(const struct plugin *p, const char *callback, uint64_t now_ns,
+	const struct cc_out *last, struct cc_out *out) {
+	bool window = isfinite(out->cwnd_segs) && out->cwnd_segs >= 1;
+	bool rate = isfinite(out->pacing_bps) && out->pacing_bps >= 0;
+
+	if (window && rate)
+		return;
+	refuse(p, callback, now_ns, window ? "pacing_bps" : "cwnd_segs",
+		window ? out->pacing_bps : out->cwnd_segs);
+	*out = *last;
+}
+
+static double plugin_given_window(const void *config) {
+	const struct plugin *p = plugin_of(config);
+
+	enter(p->path, "given_window");
+	double segs = p->own->given_window(own_config(config));
+	leave();
+	if (segs >= 1) // INFINITY is legal here
+		return segs;
+	refuse(p, "given_window", 0, "its answer", segs);
+	return 1;
+}
+
+static void plugin_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+	uint64_t now_ns, struct cc_out *out) {
+	const struct cc_out none = {.cwnd_segs = 1};
+	const struct plugin *p = plugin_of(config);
+
+	enter(p->path, "init");
+	p->own->init(state, own_config(config), mss_bytes, rtt_ns, now_ns, out);
+	leave();
+	check(p, "init", now_ns, &none, out);
+}
+
+static void plugin_on_ack(
+	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
+	const struct plugin *p = plugin_of(config);
+	struct cc_out last = *out;
+
+	enter(p->path, "on_ack");
+	p->own->on_ack(state, own_config(config), ack, out);
+	leave();
+	check(p, "on_ack", ack->now_ns, &last, out);
+}
+
+static void plugin_on_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	const struct plugin *p = plugin_of(config);
+	struct cc_out last = *out;
+
+	enter(p->path, "on_loss");
+	p->own->on_loss(state, own_config(config), loss, out);
+	leave();
+	check(p, "on_loss", loss->now_ns, &last, out);
+}
+
+static void plugin_on_rto(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	const struct plugin *p = plugin_of(config);
+	struct cc_out last = *out;
+
+	enter(p->path, "on_rto");
+	p->own->on_rto(state, own_config(config), loss, out);
+	leave();
+	check(p, "on_rto", loss->now_ns, &last, out);
+}
+
+static void plugin_on_spurious(
+	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	const struct plugin *p = plugin_of(config);
+	struct cc_out last = *out;
+
+	enter(p->path, "on_spurious");
+	p->own->on_spurious(state, own_config(config), now_ns, out);
+	leave();
+	check(p, "on_spurious", now_ns, &last, out);
+}
+
+static void plugin_on_idle(
+	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
+	const struct plugin *p = plugin_of(config);
+	struct cc_out last = *out;
+
+	enter(p->path, "on_idle");
+	p->own->on_idle(state, own_config(config), now_ns, idle_ns, out);
+	leave();
+	check(p, "on_idle", now_ns, &last, out);
+}
+
+static void plugin_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
+	const struct plugin *p = plugin_of(config);
+
+	enter(p->path, "observe");
+	p->own->observe(state, own_config(config), out);
+	leave();
+}
+
+static uint8_t plugin_mode(const void *state, const void *config) {
+	const struct plugin *p = plugin_of(config);
+
+	enter(p->path, "mode");
+	uint8_t mode = p->own->mode(state, own_config(config));
+	leave();
+	return mode;
+}
+
+static double plugin_ssthresh(const void *state, const void *config) {
+	const struct plugin *p = plugin_of(config);
+
+	enter(p->path, "ssthresh");
+	double segs = p->own->ssthresh(state, own_config(config));
+	leave();
+	return segs;
+}
+
+// Its ops with our functions around its own.
+static struct cc_ops guarded(const struct cc_ops *own) {
+	struct cc_ops ops = *own;
+
+	ops.given_window = plugin_given_window;
+	ops.init = plugin_init;
+	ops.on_ack = plugin_on_ack;
+	ops.on_loss = plugin_on_loss;
+	ops.on_rto = plugin_on_rto;
+	ops.on_spurious = own->on_spurious != NULL ? plugin_on_spurious : NULL;
+	ops.on_idle = own->on_idle != NULL ? plugin_on_idle : NULL;
+	ops.observe = own->observe != NULL ? plugin_observe : NULL;
+	ops.mode = own->mode != NULL ? plugin_mode : NULL;
+	ops.ssthresh = own->ssthresh != NULL ? plugin_ssthresh : NULL;
+	ops.config_size = OWN_CONFIG + own->config_size;
+	return ops;
+}
+
+// The linker's sentence, which begins with the path.
+static const char *without(const char *path, const char *sentence) {
+	size_t n = strlen(path);
+
+	return strncmp(sentence, path, n) == 0 && sentence[n] == ':' ? sentence + n + 2 : sentence;
+}
+
+static int read_object(
+	const char *path, const struct cc_ops **own, size_t *params, struct err *err) {
+	void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	const struct cc_plugin *plugin;
+	int rc;
+
+	if (object == NULL)
+		return err_set(err, -EINVAL, "%s", without(path, dlerror()));
+	plugin = dlsym(object, "weir_cc_plugin");
+	if (plugin == NULL)
+		return err_set(err, -EINVAL,
+			"it has no symbol weir_cc_plugin: its source ends with CC_PLUGIN(ops)");
+	rc = cc_plugin_check(plugin, params, err);
+	*own = plugin->ops;
+	return rc;
+}
+
+static struct plugin *plugin_add(const char *path, const struct cc_ops *own, size_t params) {
+	struct plugin *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	p->path = strdup(path);
+	p->params = calloc(params + 1, sizeof(*p->params));
+	if (p->path == NULL || p->params == NULL) {
+		free(p->path);
+		free(p->params);
+		free(p);
+		return NULL;
+	}
+	for (size_t i = 0; i < params; i++) {
+		p->params[i] = own->params[i];
+		p->params[i].offset += OWN_CONFIG;
+	}
+	p->own = own;
+	p->ops = guarded(own);
+	p->ops.params = p->params;
+	p->next = loaded;
+	return loaded = p;
+}
+
+int cc_plugin_load(const char *path, const struct cc_ops **ops, struct err *err) {
+	// Without a slash the linker would look among the system's libraries.
+	char here[4096];
+	const struct cc_ops *own = NULL;
+	size_t params = 0;
+	struct plugin *p;
+	struct err why;
+	int rc;
+
+	snprintf(here, sizeof(here), "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
+	catch_crashes();
+	enter(here, "loading it");
+	rc = read_object(here, &own, &params, &why);
+	leave();
+	if (rc < 0)
+		return err_set(err, rc, "plug-in %s: %s", here, why.msg);
+	p = plugin_add(here, own, params);
+	if (p == NULL)
+		return err_set(err, -ENOMEM, "no memory for plug-in %s", here);
+	*ops = &p->ops;
+	return 0;
+}
+
+void cc_plugin_config(const struct cc_ops *ops, void *config) {
+	const struct plugin *p = loaded;
+
+	while (&p->ops != ops)
+		p = p->next;
+	*(const struct plugin **)config = p;
+}
+
+int cc_plugin_outcome(struct err *err) {
+	if (!fault.set)
+		return 0;
+	return err_set(err, -EIO,
+		"plug-in %s: %s (now_ns %" PRIu64 "): %s is %g, and must be a finite number of %s",
+		fault.of->path, fault.callback, fault.now_ns, fault.what, fault.value,
+		strcmp(fault.what, "pacing_bps") == 0 ? "0 or more" : "1 or more");
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sender/group/control.h"
+
+#include "common/run/run_list.h"
+#include "sender/cc/plugin.h"
+#include "sender/source/source.h"
+#include "sender/transport.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct param outside[] = {
+	CONFIG_NAMED_FILE_PARAMS("plugin", "a congestion control of yours, a shared object"),
+	PARAM_END,
+};
+
+static struct run_listed listed(const struct cc_ops *o) {
+	return (struct run_listed){.kind = "cc",
+		.name = o->name,
+		.alias = o->alias,
+		.summary = o->summary,
+		.reference = o->reference,
+		.params = o->params,
+		.observed = o->observed,
+		.nb_observed = CC_OBSERVED};
+}
+
+void controls_list(struct run_list *l) {
+	const char *suffix = l->asked != NULL ? strrchr(l->asked, '.') : NULL;
+	const struct cc_ops *plugin;
+	struct run_listed e;
+
+	for (const struct cc_ops *const *o = cc_all; *o != NULL; o++) {
+		e = listed(*o);
+		run_list_entry(l, &e);
+	}
+	if (suffix == NULL || strcmp(suffix, ".so") != 0)
+		return;
+	l->rc = cc_plugin_load(l->asked, &plugin, &l->why);
+	if (l->rc < 0)
+		return;
+	e = listed(plugin);
+	run_list_plugin(l, &e);
+}
+
+// Writes what a preset sets into the config, where it shows and is read like anything else that was
+// written there.
+static void control_preset(const struct cc_ops *cc, struct config_node *params_node) {
+	const struct config_node *at;
+
+	if (cc->preset == NULL || config_kind(params_node) != CONFIG_MAP)
+		return;
+	at = config_get(params_node, cc->preset);
+	if (at == NULL || config_text(at) == NULL)
+		return;
+	for (const struct cc_preset *s = cc->presets; s->name != NULL; s++) {
+		if (strcmp(s->name, config_text(at)) != 0)
+			continue;
+		for (const char *const *set = s->set; *set != NULL; set += 2) {
+			if (config_get(params_node, set[0]) == NULL)
+				config_add(params_node, set[0], set[1]);
+		}
+	}
+}
+
+// A transport beside TCP has none.
+static int control_transport(struct group *g, struct config_node *node, struct err *err) {
+	struct config_node *at = config_get(node, "cc");
+
+	if (at != NULL)
+		return config_err(
+			at, -EINVAL, err, "cc: source %s has none; leave it out", g->source->name);
+	g->control = g->transport->name;
+	if (g->name[0] == '\0')
+		snprintf(g->name, sizeof(g->name), "%s", g->transport->name);
+	return 0;
+}
+
+static struct config_name nth_control(size_t i) {
+	return cc_all[i] != NULL ? (struct config_name){cc_all[i]->name, cc_all[i]->alias}
+				 : (struct config_name){NULL, NULL};
+}
+
+// The control and its parameters, once it is known which it is.
+static int control_config(struct group *g, struct config_node *params_node,
+	const struct param *also, struct err *err) {
+	g->control = g->cc->name;
+	if (g->name[0] == '\0')
+		snprintf(g->name, sizeof(g->name), "%s", g->control);
+	control_preset(g->cc, params_node);
+	return config_object(params_node, g->control, g->cc->params, also, g->cc->config_size,
+		&g->cc_config, err);
+}
+
+// {plugin: ./mine.so, its parameters}
+static int control_plugin(struct group *g, struct config_node *map, struct err *err) {
+	const struct config_file *file;
+	struct err why;
+	int rc = config_read_file(map, "plugin", &file, err);
+
+	if (rc < 0)
+		return rc;
+	if ((rc = cc_plugin_load(file->path, &g->cc, &why)) < 0)
+		return config_err(file->named, rc, err, "%s", why.msg);
+	if ((rc = control_config(g, map, outside, err)) < 0)
+		return rc;
+	cc_plugin_config(g->cc, g->cc_config);
+	return 0;
+}
+
+int group_control(struct group *g, struct config_node *node, struct err *err) {
+	struct config_node *at = config_get(node, "cc"), *params_node;
+	const char *name;
+	size_t which;
+	int rc;
+
+	if (g->stack.guest)
+		return 0;
+	g->transport = g->source->transport;
+	if (g->transport != NULL)
+		return control_transport(g, node, err);
+	if (at == NULL)
+		return config_err(node, -EINVAL, err,
+			"cc is required: the congestion control, e.g. cc: %s", cc_all[0]->name);
+	if (config_kind(at) == CONFIG_MAP && config_get(at, "plugin") != NULL)
+		return control_plugin(g, at, err);
+	rc = config_plugin(at, "cc", &name, &params_node, err);
+	if (rc < 0)
+		return rc;
+	rc = config_registered(at, "cc", "a congestion control", nth_control, &which, err);
+	if (rc < 0)
+		return rc;
+	g->cc = cc_all[which];
+	return control_config(g, params_node, NULL, err);
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The congestion control of a group: one of ours, a plug-in, or none.
+#pragma once
+#include "sender/group/group.h"
+
+struct run_list;
+
+// All of ours; a plug-in if the name of its file was asked for.
+void controls_list(struct run_list *l);
+// Reads the key `cc` of a group, whose stack and source are known.
+int group_control(struct group *g, struct config_node *node, struct err *err);

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Congestion controls from outside: `cc: {plugin: ./mine.so}`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from weir.plugin import new
+
+from .conftest import Simulate
+
+# Random losses and delays, ECN's marks, lost ACKs, an outage with timeouts, pauses of the source.
+HARD = """
+seed: {seed}
+duration: 20s
+paths:
+  forward:
+    - loss: {{rate: 0.5%}}
+    - link: {{rate: 6Mbit, queue: {{codel: {{target: 5ms, ecn: yes}}}}}}
+    - jitter: {{mean: 5ms, spread: 4ms}}
+    - delay: {{delay: 20ms}}
+  reverse:
+    - loss: {{rate: 5%}}
+    - delay: {{delay: 20ms}}
+flows:
+  - {{count: 3, cc: {cc}, ecn: ect0, name: a}}
+  - count: 2
+    cc: {cc}
+    name: b
+    source: {{closed: {{sizes: {{mean: 300kB}}, think: 900ms, connection: keep}}}}
+schedule:
+  - {{at: 5s, forward.loss.rate: 100%}}
+  - {{at: 7s, forward.loss.rate: 0.5%}}
+telemetry: {{level: 3}}
+"""
+
+Compile = Callable[..., Path]
+
+
+@pytest.fixture
+def build_plugin(tmp_path: Path) -> Compile:
+    """build_plugin((text, other text) ...): the template with these changes, compiled."""
+
+    def compiled(*changes: tuple[str, str], flags: str = "-O2 -Wall -Wextra -Werror") -> Path:
+        folder = tmp_path / "mine"
+        files = new.create("mine", folder)
+        text = files[0].read_text()
+        for old, other in changes:
+            assert old in text
+            text = text.replace(old, other)
+        files[0].write_text(text)
+        subprocess.run(["make", "-s", "-C", str(folder), f"CFLAGS={flags}"], check=True)
+        return folder / "mine.so"
+
+    return compiled
+
+
+def test_newreno_as_a_plugin(build_plugin: Compile, simulate: Simulate) -> None:
+    """The template is NewReno: each record is what the control within gives."""
+    plugin = build_plugin()
+    for seed in (1, 2):
+        within = simulate(HARD.format(seed=seed, cc="newreno"))
+        outside = simulate(HARD.format(seed=seed, cc=f"{{plugin: {plugin}}}"))
+        assert outside.summary["digest"] == within.summary["digest"]
+        for group in outside.groups:
+            assert group["cc"] == "mine"
+        # What the scenario is for has happened.
+        assert within.groups[0]["timeouts"] > 0
+        assert within.groups[0]["ce_segs"] > 0
+
+
+def test_a_run_folder_runs_again(
+    build_plugin: Compile, simulate: Simulate, weir_sim: Path, tmp_path: Path
+) -> None:
+    """It holds the plug-in itself, and all of its parameters."""
+    plugin = build_plugin()
+    first = simulate(HARD.format(seed=1, cc=f"{{plugin: {plugin}, beta: 0.7}}"))
+    plugin.unlink()
+    text = (first.folder / "config.yaml").read_text()
+    for line in ("plugin: file-mine.so", "beta: 0.7", "initial: 10"):
+        assert f"      {line}\n" in text
+    out = tmp_path / "again"
+    argv = [weir_sim, first.folder / "config.yaml", "--out", out]
+    subprocess.run(argv, check=True, capture_output=True)
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["digest"] == first.summary["digest"]
+
+
+def test_it_is_listed_like_one_within(build_plugin: Compile, weir_sim: Path) -> None:
+    """With its parameters and the names of what it records."""
+    argv = [weir_sim, "--list", build_plugin(), "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    entry = json.loads(done.stdout)["cc"]["mine"]
+    assert entry["params"]["beta"]["default"] == "50%"
+    assert entry["observed"] == ["ssthresh_segs"]
+
+
+def said(weir_sim: Path, folder: Path, plugin: Path, more: str = "") -> tuple[int, str]:
+    """Status and the sentence of a run."""
+    config = folder / "small.yaml"
+    config.write_text(HARD.format(seed=1, cc=f"{{plugin: {plugin}{more}}}"))
+    argv = [weir_sim, config, "--out", folder / "run", "--force"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "changes", "sentence"),
+    [
+        (2, [("CC_PLUGIN(ops);", "const struct cc_ops *mine = &ops;")], "no symbol weir_cc_plugin"),
+        (
+            2,
+            [("#include <weir/cc.h>", "#include <weir/cc.h>\n#undef CC_ABI\n#define CC_ABI 0")],
+            r"compiled for version 0 of weir/cc.h, and this is version \d+: compile it again",
+        ),
+        (2, [(".on_rto = on_rto,", "")], "its ops have no on_rto"),
+        (2, [('.observed = {"ssthresh_segs"},', "")], "both or neither: observe"),
+        (2, [(".init = init,", ".init = no_such_init,")], "undefined symbol: no_such_init"),
+        (2, [('.name = "mine"', '.name = "Mine 2"')], "name of 1 to 31 small letters"),
+        (2, [("sizeof(struct state),", "1000,")], "1000 bytes, and a flow has room for 256"),
+        (2, [("sizeof(struct config),", "8,")], "parameter beta lies behind the config of 8 bytes"),
+        (2, [('"50%"', '"50 apples"')], "beta: '50 apples' is not a ratio"),
+        (
+            1,
+            [("acked / out->cwnd_segs;", "acked / 0. - acked / 0.;")],
+            r"on_ack \(now_ns \d+\): cwnd_segs is -?nan, and must be a finite number of 1 or more",
+        ),
+        (
+            1,
+            [("out->cwnd_segs = 1;", "out->cwnd_segs = 0.5;")],
+            r"on_rto \(now_ns \d+\): cwnd_segs is 0.5",
+        ),
+        (
+            1,
+            [("out->pacing_bps = 0;", "out->pacing_bps = -1;")],
+            r"init \(now_ns \d+\): pacing_bps is -1, and must be a finite number of 0 or more",
+        ),
+        (
+            1,
+            [("	(void)loss;", "	*(volatile int *)(uintptr_t)loss->lost_segs = 1;")],
+            "on_loss: an access to memory that it does not have ended the run",
+        ),
+        (
+            1,
+            [("	(void)loss;", "	volatile int no = 0;\tout->cwnd_segs = 7 / no;")],
+            "on_loss: a division of integers by zero ended the run",
+        ),
+    ],
+)
+def test_a_bad_plugin_gets_one_sentence(
+    weir_sim: Path,
+    build_plugin: Compile,
+    tmp_path: Path,
+    status: int,
+    changes: list[tuple[str, str]],
+    sentence: str,
+) -> None:
+    """With the file's name, and no figures of a run that went wrong."""
+    flags = "-O2 -Wno-error=implicit-function-declaration -w"
+    if "no_such_init" in changes[0][1]:
+        declared = "typeof(init) no_such_init;"
+        changes = [
+            *changes,
+            (
+                "static_assert(sizeof(struct state)",
+                f"{declared}\nstatic_assert(sizeof(struct state)",
+            ),
+        ]
+    plugin = build_plugin(*changes, flags=flags)
+    got, text = said(weir_sim, tmp_path, plugin)
+    assert re.search(sentence, text), text
+    assert str(plugin) in text
+    assert got == status
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (", bta: 1", r"mine: unknown key 'bta'; did you mean 'beta'\?"),
+        (", beta: 2", r"beta: 2 is not in \[1%, 1\]"),
+        (", digest: 12", "it is another file"),
+    ],
+)
+def test_its_parameters_are_checked(
+    weir_sim: Path, build_plugin: Compile, tmp_path: Path, more: str, sentence: str
+) -> None:
+    """As those of a control within, with the place in the config."""
+    status, text = said(weir_sim, tmp_path, build_plugin(), more)
+    assert status == 2
+    assert re.search(rf"small.yaml:14:\d+: {sentence}|{sentence}", text), text
+
+
+def test_what_is_no_plugin(weir_sim: Path, tmp_path: Path) -> None:
+    """A file that is not there, and one that is something else."""
+    status, text = said(weir_sim, tmp_path, Path("no.so"))
+    assert (status, "cannot be read: No such file" in text) == (1, True)
+    (tmp_path / "text.so").write_text("text")
+    status, text = said(weir_sim, tmp_path, Path("text.so"))
+    assert (status, "file too short" in text) == (2, True)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir new cc NAME: a folder with a congestion control that works, to be changed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from weir.bootstrap import ROOT
+from weir.errors import UserError
+
+TEMPLATE = Path(__file__).with_name("template")
+HEADERS = ROOT / "common"  # has weir/cc.h
+FILES = {
+    "control.c": "NAME.c",
+    "Makefile": "Makefile",
+    "config.yaml": "NAME.yaml",
+    "test.py": "test_NAME.py",
+}
+
+
+def create(name: str, folder: Path) -> list[Path]:
+    """Writes the folder; its files. UserError: no name for a control, or a file is there."""
+    if re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) is None:
+        raise UserError(f"new: '{name}' is no name: 1 to 31 small letters, digits and _")
+    made = {}
+    for source, target in FILES.items():
+        text = (TEMPLATE / source).read_text(encoding="utf-8").replace("NAME", name)
+        text = text.replace("HEADERS", shlex.quote(str(HEADERS)))
+        made[folder / target.replace("NAME", name)] = text.replace(
+            "PROGRAM", str(ROOT / "tools/weir")
+        )
+    for path in made:
+        if path.exists():
+            raise UserError(f"new: {path} exists")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
+    return list(made)
