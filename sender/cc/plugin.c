@@ -69,7 +69,7 @@ static void on_crash(int number, siginfo_t *info, void *context) {
 	say(running);
 	say(": ");
 	say(crashes[i].what);
-	say(" ended the run; what was recorded until then is in its folder\n");
+	say(" ended the program; a run's folder has what was recorded until then\n");
 	_exit(EXIT_FAILURE);
 }
 

@@ -144,12 +144,12 @@ def said(weir_sim: Path, folder: Path, plugin: Path, more: str = "") -> tuple[in
         (
             1,
             [("	(void)loss;", "	*(volatile int *)(uintptr_t)loss->lost_segs = 1;")],
-            "on_loss: an access to memory that it does not have ended the run",
+            "on_loss: an access to memory that it does not have ended the program",
         ),
         (
             1,
             [("	(void)loss;", "	volatile int no = 0;\tout->cwnd_segs = 7 / no;")],
-            "on_loss: a division of integers by zero ended the run",
+            "on_loss: a division of integers by zero ended the program",
         ),
     ],
 )

@@ -38,6 +38,7 @@ from weir.summary import progress
 PROGRAMS = {
     "sim": "tools/sim/weir-sim",
     "pcap": "tools/pcap/weir-pcap",
+    "check-cc": "tools/check/weir-check-cc",
     "switch": "switch/weir-switch",
     "sender": "sender/weir-sender",
 }

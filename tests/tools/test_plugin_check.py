@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir new cc and weir check cc: a folder that works, and checks that can fail."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from weir.errors import UserError
+from weir.plugin import check, new
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    """plugin((text, other text) ...): the template with these changes, compiled."""
+
+    def compiled(*changes):
+        files = new.create("mine", tmp_path / "mine")
+        text = files[0].read_text()
+        for old, other in changes:
+            assert old in text
+            text = text.replace(old, other)
+        files[0].write_text(text)
+        subprocess.run(["make", "-s", "-C", tmp_path / "mine", "CFLAGS=-O2 -w"], check=True)
+        return str(tmp_path / "mine/mine.so")
+
+    return compiled
+
+
+def test_a_new_folder_works(weir, tmp_path):
+    """What it says to type runs, and its own test passes."""
+    said = weir("new", "cc", "mine")
+    assert said.status == 0
+    assert "make -C mine" in said.out
+    subprocess.run(["make", "-s", "-C", tmp_path / "mine"], check=True)
+    ran = weir("run", "mine/mine.yaml", "--duration", "12s", "--no-report", "--out", "run")
+    assert ran.status == 0, ran.err
+    assert "mine" in ran.out
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"],
+        cwd=tmp_path / "mine",
+        capture_output=True,
+        text=True,
+    )
+    assert "2 passed" in tested.stdout, tested.stdout
+
+
+def test_nothing_is_overwritten(weir, tmp_path):
+    """A second time the same name is refused, and a name that C cannot have."""
+    assert weir("new", "cc", "mine").status == 0
+    refused = weir("new", "cc", "mine")
+    assert (refused.status, refused.err) == (2, "weir: new: mine/mine.c exists\n")
+    refused = weir("new", "cc", "My-Own")
+    assert refused.status == 2
+    assert "1 to 31 small letters, digits and _" in refused.err
+
+
+@pytest.mark.slow
+def test_newreno_passes(weir, plugin):
+    """And stands in each scenario where the control within stands."""
+    done = weir("check", "cc", plugin(), "--json")
+    assert done.status == 0, done.out
+    found = json.loads(done.out)
+    assert {row["passed"] for row in found["checks"]} <= {True, None}
+    assert len({row["scenario"] for row in found["scenarios"]}) == 8
+    for row in found["scenarios"]:
+        assert row["values"]["mine"] == row["values"]["newreno"]
+        assert "–" not in row["values"].values()
+
+
+GROW = "if (!ack->in_recovery)"
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("any values", (GROW, f"if (ack->rtt_ns > 99000000000) out->cwnd_segs = 0; {GROW}")),
+        ("any values", (GROW, f"((struct config *)config)->beta = 1; {GROW}")),
+        ("any values", (GROW, f"((volatile struct state *)s)[1].episode = 1; {GROW}")),
+        ("no allocation", (GROW, f"free(*(void *volatile []){{malloc(9)}}); {GROW}")),
+        ("same answers", (GROW, f"static double n; out->cwnd_segs += n += 1e-6; {GROW}")),
+        ("state moves", (GROW, f"out->cwnd_segs += ((uintptr_t)s & 15) / 16.; {GROW}")),
+    ],
+)
+def test_what_it_finds_by_hand(plugin, name, change):
+    """Each check, failed by a control with that fault."""
+    found = check.by_hand(
+        plugin(("#include <weir/cc.h>", "#include <stdlib.h>\n#include <weir/cc.h>"), change)
+    )
+    assert name in [row.name for row in found if row.passed is False]
+
+
+GROWS = "		grow(s, ack->acked_segs, out);"
+STUCK = (GROWS, f"		if (!s->timeout){GROWS}")  # at the segment that a timeout leaves
+SAME = "	s->episode = s->timeout = false;"
+NOT_UNDONE = (SAME, "	s->timeout = true; out->cwnd_segs = 1;")
+LOSS = "	lower(s, config, out);\n	s->episode = true;"
+DEAF = (LOSS, f"	if (loss->ecn) return;\n{LOSS}")
+IDLE = "		out->cwnd_segs = cfg->initial_segs;\n	(void)state,"
+TIMID = (IDLE, "		out->cwnd_segs = 1;\n	((struct state *)state)->timeout = true,")
+START = "	s->slow_start = true;"
+PLACED = (START, f"{START} s->ssthresh_segs = 10 + (uintptr_t)malloc(1) / 16 % 1000;")
+
+
+@pytest.mark.parametrize(
+    ("of", "changes"),
+    [
+        (check.timeouts, [STUCK]),
+        (check.spurious, [STUCK, NOT_UNDONE]),
+        (check.pauses, [STUCK, TIMID]),
+        (check.marks, [DEAF]),
+        (check.repeats, [PLACED]),
+    ],
+)
+def test_what_it_finds_on_paths(plugin, of, changes):
+    """Likewise, as the transport calls it."""
+    include = ("#include <weir/cc.h>", "#include <stdlib.h>\n#include <weir/cc.h>")
+    assert of(plugin(include, *changes)).passed is False
+
+
+def test_a_crash_is_a_finding(plugin):
+    """The program that checks is not ended by it."""
+    crash = "*(volatile int *)(uintptr_t)ack->acked_segs = 1;"
+    found = check.by_hand(plugin((GROW, f"{crash} {GROW}")))
+    assert [row.passed for row in found] == [False]
+    assert "on_ack: an access to memory that it does not have" in found[0].found
+
+
+def test_what_is_no_control(weir):
+    """One sentence."""
+    done = weir("check", "cc", "none.so")
+    assert done.status == 2
+    assert "none.so: cannot open shared object file" in done.err
+    with pytest.raises(UserError, match="cubicc"):
+        check.by_hand("cubicc")

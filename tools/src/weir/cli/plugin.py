@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir new and weir check: congestion controls of the user's."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weir.cli.usage import examples, program
+
+if TYPE_CHECKING:
+    from weir.plugin.check import Number, Result
+
+new_app = typer.Typer(
+    help="Begins something of your own: a folder that works.", no_args_is_help=True
+)
+check_app = typer.Typer(help="Checks something of your own.", no_args_is_help=True)
+
+
+@new_app.command("cc", epilog=examples("new cc mine", "new cc mine --folder ~/controls/mine"))
+def new_cc(
+    name: Annotated[
+        str, typer.Argument(help="Of the congestion control: small letters, digits, _.")
+    ],
+    folder: Annotated[
+        Path | None, typer.Option(help="Where it is written; default: a folder of that name here.")
+    ] = None,
+) -> None:
+    """A congestion control in C: NewReno, to be changed; with a Makefile, a config and a test."""
+    from weir.plugin import new
+
+    where = folder or Path(name)
+    for path in new.create(name, where):
+        print(path)
+    print(f"\nmake -C {where} && {program()} run {where}/{name}.yaml")
+
+
+@check_app.command("cc", epilog=examples("check cc mine/mine.so", "check cc cubic --json"))
+def check_cc(
+    control: Annotated[str, typer.Argument(help="A plug-in's file, or the name of a control.")],
+    as_json: Annotated[bool, typer.Option("--json", help="All results, as JSON.")] = False,
+) -> None:
+    """What a congestion control must do anywhere, and what it does in eight scenarios."""
+    from weir.plugin import check
+
+    results = check.conformance(control)
+    failed = any(result.passed is False for result in results)
+    numbers = [] if failed else check.scenarios(control)
+    if as_json:
+        found = {"checks": [asdict(row) for row in results]}
+        found["scenarios"] = [asdict(row) for row in numbers]
+        print(json.dumps(found, indent=1))
+    else:
+        show(results, numbers)
+    if failed:
+        raise typer.Exit(1)
+
+
+def show(results: list[Result], numbers: list[Number]) -> None:
+    """Both as tables."""
+    from weir import summary, units
+
+    out = summary.console()
+    words = {True: "ok", False: "FAILED", None: units.NONE}
+    rows = [[words[result.passed], result.name, result.found] for result in results]
+    summary.print_table(out, summary.table(("", "check", "found"), rows, left=3))
+    if not numbers:
+        return
+    columns = ("scenario", "", *numbers[0].values)
+    cells = [[number.scenario, number.what, *number.values.values()] for number in numbers]
+    out.print()
+    summary.print_table(out, summary.table(columns, cells, left=2))

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir check cc: what a congestion control must do on any path, and what it does on usual ones.
+
+The control answers by hand first, to values that no path gives (tools/check/cc.c), then to the
+transport: losses, timeouts, pauses, marks, spurious recoveries. A check that can be passed only by
+one kind of control is none: each says what any control must do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weir import units
+from weir.errors import UserError
+from weir.runner import find_program
+
+Summary = dict[str, Any]
+BESIDE = ("newreno", "cubic", "bbr", "copa")
+RUN_S_MAX = 120
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check has found. `passed` None: it does not apply."""
+
+    name: str
+    passed: bool | None
+    found: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a scenario, for the control and those beside it."""
+
+    scenario: str
+    what: str
+    values: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run: its summary, or the sentence in its place."""
+
+    summary: Summary | None
+    said: str = ""
+
+
+PATH = """
+seed: 1
+duration: {duration}
+warmup: {warmup}
+paths:
+  forward:
+    - loss: {{rate: {loss}}}
+    - link: {{rate: {rate}, queue: {queue}}}
+    - delay: {{delay: 20ms}}
+  reverse:
+    - delay: {{delay: 20ms}}
+flows:
+{flows}schedule: [{schedule}]
+telemetry: {{level: 1}}
+"""
+USUAL = {
+    "duration": "30s",
+    "warmup": "10s",
+    "loss": "0%",
+    "rate": "50Mbit",
+    "queue": "{fifo: {limit: 1BDP}}",
+    "schedule": "",
+}
+
+
+def config(*flows: str, **changes: str) -> str:
+    """An experiment with these groups of flows; CC in them is the control."""
+    groups = "".join(f"  - {{{group}}}\n" for group in flows or ("cc: CC",))
+    return PATH.format(**{**USUAL, **changes, "flows": groups})
+
+
+def written(control: str) -> str:
+    """The value of `cc` in a config: a name, or a plug-in by its file."""
+    if not control.endswith(".so"):
+        return control
+    return json.dumps({"plugin": str(Path(control).resolve())})
+
+
+def run(text: str, control: str, *options: str) -> Done:
+    """Runs an experiment with the control in it."""
+    with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
+        argv = [str(find_program("sim")), "-", "--out", f"{folder}/run", "--json", *options]
+        try:
+            done = subprocess.run(
+                argv,
+                input=text.replace("CC", written(control)),
+                capture_output=True,
+                text=True,
+                timeout=RUN_S_MAX,
+            )
+        except subprocess.TimeoutExpired:
+            return Done(None, f"the run did not end within {RUN_S_MAX} s")
+    if done.returncode != 0:
+        return Done(None, (done.stderr.strip().splitlines() or ["no sentence"])[-1])
+    return Done(json.loads(done.stdout))
+
+
+def summary_of(done: Done, control: str) -> Summary:
+    """Of a run that must have ended well."""
+    if done.summary is None:
+        raise UserError(f"check: {control}: {done.said}", 1)
+    return done.summary
+
+
+def link(summary: Summary) -> Summary:
+    """The forward link's figures."""
+    figures: Summary = summary["links"]["forward"]
+    return figures
+
+
+def by_hand(control: str) -> list[Result]:
+    """What it answers to values that no path gives."""
+    path = str(Path(control).resolve()) if control.endswith(".so") else control
+    done = subprocess.run(
+        [str(find_program("check-cc")), path], capture_output=True, text=True, timeout=RUN_S_MAX
+    )
+    if done.returncode == 2:
+        raise UserError(done.stderr.strip().partition(": ")[2])
+    if done.returncode != 0:
+        why = done.stderr.strip() or f"it ended the program with status {done.returncode}"
+        return [Result("any values", False, why)]
+    said = json.loads(done.stdout)
+    calls = f"{said['calls']} calls with values from 0 to huge"
+    counted = said["allocations"]
+    return [
+        Result("any values", said["fault"] is None, said["fault"] or f"{calls}: windows and rates"),
+        Result(
+            "no allocation",
+            None if counted is None else counted == 0,
+            "this build cannot count" if counted is None else f"{counted} in {calls}",
+        ),
+        Result("same answers", said["same"], f"{calls}, twice"),
+        Result("state moves", said["moved_same"], "the same calls while the flow's memory moves"),
+    ]
+
+
+def goes_on(done: Done, at_least: float, counted: str) -> tuple[bool | None, str]:
+    """Does it use so much of the link? Unknown if what the path is for did not happen."""
+    if done.summary is None:
+        return False, done.said
+    group = done.summary["groups"][0]
+    used = link(done.summary)["utilisation"]
+    found = f"{units.percent(used, 0)} of the link; {counted.replace('_', ' ')}: {group[counted]}"
+    return (used >= at_least if group[counted] > 0 else None), found
+
+
+def timeouts(control: str) -> Result:
+    """A path that is down for three seconds; half of the link soon after it is back."""
+    down = "{at: 5s, forward.loss.rate: 100%}, {at: 8s, forward.loss.rate: 0%}"
+    # What ends while it is measured is the timeout that found the path back.
+    done = run(config(warmup="4s", schedule=down), control)
+    return Result("timeouts", *goes_on(done, 0.3, "timeouts"))
+
+
+def spurious(control: str) -> Result:
+    """A path that becomes longer at once, so that timeouts fire and nothing is lost."""
+    longer = "{at: 12s, forward.delay.delay: 900ms}, {at: 14s, forward.delay.delay: 20ms}"
+    done = run(config(schedule=longer), control)
+    return Result("undo", *goes_on(done, 0.3, "spurious_timeouts"))
+
+
+def pauses(control: str) -> Result:
+    """A source that pauses: no transfer may stand still."""
+    source = "source: {closed: {sizes: {mean: 500kB}, think: 2s, times: fixed, connection: keep}}"
+    done = run(config(f"cc: CC, {source}"), control)
+    if done.summary is None:
+        return Result("idle", False, done.said)
+    megabytes = done.summary["groups"][0]["acked_bytes"] / 1e6
+    # 20 s are measured; a transfer of 500 kB takes 0.5 s at a third of the link, and 2 s of pause.
+    return Result("idle", megabytes >= 3, f"{megabytes:.1f} MB in pieces of 0.5 MB, 2 s between")
+
+
+def marks(control: str) -> Result:
+    """A queue that marks; a control that does not answer is refused there."""
+    queue = "{codel: {target: 5ms, ecn: yes}}"
+    done = run(config("cc: CC, ecn: ect0", queue=queue), control)
+    if done.summary is None and "does not answer ECN marks" in done.said:
+        return Result("ECN", None, "it says that it does not answer marks; `ecn:` is refused")
+    if done.summary is None:
+        return Result("ECN", False, done.said)
+    figures = link(done.summary)
+    marked = figures["marks"] / done.summary["groups"][0]["sent_segs"]
+    used = figures["utilisation"]
+    # CoDel marks more and more until it is heard. Weir's own have up to 1.5 % of packets marked
+    # here (Prague, which wants marks), one that does not listen has 20 %.
+    found = f"{units.percent(marked, 2)} of packets marked, {units.percent(used, 0)} of the link"
+    return Result("ECN", marked < 0.05 and used > 0.3, found)
+
+
+def lossy(control: str) -> Result:
+    """A third of all packets is lost: some data arrives, however slowly."""
+    done = run(config(loss="30%", rate="1Mbit", warmup="0s", duration="120s"), control)
+    return Result("heavy loss", *goes_on(done, 0.0001, "timeouts"))
+
+
+def repeats(control: str) -> Result:
+    """The same bytes of telemetry twice, on one thread and on two."""
+    text = config("cc: CC, count: 5, stagger: 1s", loss="0.1%")
+    runs = [run(text, control, "--threads", threads) for threads in ("1", "1", "2")]
+    wrong = next((done.said for done in runs if done.summary is None), None)
+    if wrong is not None:
+        return Result("same bytes", False, wrong)
+    digests = {done.summary["digest"] for done in runs if done.summary is not None}
+    return Result("same bytes", len(digests) == 1, "twice on one thread, once on two")
+
+
+CHECKS: tuple[Callable[[str], Result], ...] = (timeouts, spurious, pauses, marks, lossy, repeats)
+
+
+def utilisation(summary: Summary) -> str:
+    """Of the link."""
+    return units.percent(link(summary)["utilisation"], 1)
+
+
+def queue(summary: Summary) -> str:
+    """Mean time in the queue."""
+    return units.time(link(summary)["queue_mean_ns"])
+
+
+def worst(summary: Summary) -> str:
+    """What one packet in a hundred waits longer than."""
+    return units.time(link(summary)["sojourn_p99_ns"])
+
+
+def fairness(summary: Summary) -> str:
+    """Jain's index of the first group."""
+    jfi = summary["groups"][0]["jfi"]
+    return units.NONE if jfi is None else f"{jfi:.3f}"
+
+
+def goodputs(summary: Summary) -> list[float]:
+    """Of the first two groups, bit/s."""
+    return [summary["groups"][i]["goodput_bps"] for i in range(2)]
+
+
+def part(summary: Summary) -> str:
+    """Of the goodput, the first group's."""
+    mine, other = goodputs(summary)
+    return units.percent(mine / (mine + other), 1)
+
+
+def times(summary: Summary) -> str:
+    """The first group's goodput over the second's."""
+    mine, other = goodputs(summary)
+    return f"{mine / other:.2f}" if other else units.NONE
+
+
+Reader = Callable[[Summary], str]
+STEPS = "{at: 15s, forward.link.rate: 10Mbit}, {at: 22s, forward.link.rate: 50Mbit}"
+SCENARIOS: tuple[tuple[str, str, dict[str, Reader]], ...] = (
+    ("alone", config(), {"link used": utilisation, "queue": queue}),
+    (
+        "buffer of 0.1 BDP",
+        config(queue="{fifo: {limit: 0.1BDP}}"),
+        {"link used": utilisation},
+    ),
+    (
+        "buffer of 10 BDP",
+        config(queue="{fifo: {limit: 10BDP}}", duration="60s", warmup="20s"),
+        {"queue": queue, "link used": utilisation},
+    ),
+    ("1 % of packets lost", config(loss="1%"), {"link used": utilisation, "queue": queue}),
+    (
+        "two, 5 s apart",
+        config("cc: CC, count: 2, stagger: 5s", duration="60s", warmup="20s"),
+        {"Jain's index": fairness},
+    ),
+    (
+        "RTTs of 40 and 160 ms",
+        config("cc: CC, base_rtt: 40ms", "cc: CC, base_rtt: 160ms", duration="60s", warmup="20s"),
+        {"short over long": times},
+    ),
+    (
+        "beside CUBIC",
+        config("cc: CC", "cc: cubic", duration="60s", warmup="20s"),
+        {"part of the goodput": part},
+    ),
+    (
+        "50, 10, 50 Mbit/s",
+        config(schedule=STEPS),
+        {"link used": utilisation, "p99 of the queue": worst},
+    ),
+)
+
+
+def conformance(control: str) -> list[Result]:
+    """All checks, on as many CPUs as there are."""
+    first = by_hand(control)
+    if not all(result.passed in (True, None) for result in first):
+        return first
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return first + list(pool.map(lambda check: check(control), CHECKS))
+
+
+def name_of(control: str) -> str:
+    """A plug-in's file without its folder; a control's name."""
+    return Path(control).name.removesuffix(".so")
+
+
+def scenarios(control: str) -> list[Number]:
+    """The eight scenarios, for the control and for those that stand beside it."""
+    controls = list(dict.fromkeys([control, *BESIDE]))
+    cells = [(text, control) for _, text, _ in SCENARIOS for control in controls]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = list(pool.map(lambda cell: run(*cell, "--threads", "1"), cells))
+    numbers = []
+    for row, (name, _, readers) in enumerate(SCENARIOS):
+        own = dict(zip(controls, runs[row * len(controls) :], strict=False))
+        numbers += [
+            Number(
+                name, what, {name_of(key): read(summary_of(done, key)) for key, done in own.items()}
+            )
+            for what, read in readers.items()
+        ]
+    return numbers
