@@ -9,6 +9,8 @@ import sys
 import pytest
 from lab import CPUS, LCORE, QUIET, Lab, quiet
 from weir.analysis import model
+from weir.analysis.ring import open_ring
+from weir.plugin import new
 
 CONFIG = "configs/sender-25g.yaml"
 PACED = "flows=[{count: %d, cc: {fixed: {cwnd: 50, rate: 1Mbit}}, jitter: 500ms, tlp: no}]"
@@ -128,3 +130,28 @@ def test_one_command_runs_sender_and_receiver_and_ends_both(lab, root, tmp_path,
     assert "port_down" not in {found["cause"] for found in summary["faults"]}
     own = json.loads((out / "receiver/summary-sender.json").read_text())
     assert own["sender_ports"][0]["role"] == "receiver"
+
+
+def test_a_plugin_runs_live(lab, root, tmp_path):
+    """A control from outside paces and reports as one within; NaN ends the run with a sentence."""
+    source = new.create("mine", tmp_path / "mine")[0]
+    subprocess.run(["make", "-s", "-C", source.parent], check=True)
+    cc = f"flows=[{{count: 20, cc: {{plugin: {source.with_suffix('.so')}}}}}]"
+    sent, sink = both(lab, root, cc, "telemetry.level=3")
+    assert sent["ledger"]["balanced"]
+    assert sink["receivers"]["bytes"] > 0
+    assert sent["groups"][0]["cc"] == "mine"
+    observers = open_ring(lab.tmp / "sent/cc.ring").schema.observers
+    assert [(o.name, o.observed) for o in observers] == [("mine", ("ssthresh_segs",))]
+
+    text = source.read_text()
+    source.write_text(text.replace("acked / out->cwnd_segs;", "acked / 0. - acked / 0.;"))
+    subprocess.run(["make", "-s", "-C", source.parent], check=True)
+    alone = ("duration=300s", f"live.sender.lcores=[{LCORE}]")
+    sink = start(lab, root, "receiver", "sink2", *alone)
+    assert sink.ready(), sink.err
+    sender = start(lab, root, "sender", "sent2", "duration=300s", cc)
+    assert sender.wait() == 1
+    assert "on_ack (now_ns " in sender.err[-1]
+    assert "cwnd_segs is " in sender.err[-1]
+    sink.stop()

@@ -28,6 +28,15 @@ def plain(value: object) -> Any:
     return [plain(part) for part in value] if isinstance(value, list | tuple) else text(value)
 
 
+def control(cc: object) -> str:
+    """What the value of `cc` is called: its name, a plug-in by its file."""
+    if not isinstance(cc, Mapping):
+        return str(cc)
+    if "plugin" in cc:
+        return Path(str(cc["plugin"])).stem.removeprefix("file-")
+    return str(next(iter(cc), ""))
+
+
 @contextmanager
 def as_file(config: Path | str | Mapping[str, Any]) -> Iterator[Path]:
     """A config's file; of a dict one that is there while it is run."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from weir import tables
@@ -37,9 +38,9 @@ NAMES = {
 SCALAR: Schema = {"type": ["string", "number", "boolean"]}
 
 
-def of_config() -> Schema:
-    """The schema of the tables of this build."""
-    return make(tables.read())
+def of_config(plugin: Path | None = None) -> Schema:
+    """The schema of the tables of this build; with a plug-in, of its parameters too."""
+    return make(tables.read(), None if plugin is None else tables.of_plugin(plugin))
 
 
 def text(schema: Schema) -> str:
@@ -47,9 +48,9 @@ def text(schema: Schema) -> str:
     return json.dumps(schema, indent=1) + "\n"
 
 
-def make(listed: Tables) -> Schema:
+def make(listed: Tables, plugin: Entry | None = None) -> Schema:
     """The schema of these tables."""
-    makers = Maker(listed)
+    makers = Maker(listed, plugin)
     sections = {
         name: makers.table(entry, name)
         for kind in ("run", "flows", "live")
@@ -72,8 +73,9 @@ def make(listed: Tables) -> Schema:
 class Maker:
     """Makes schemas of tables."""
 
-    def __init__(self, listed: Tables) -> None:
+    def __init__(self, listed: Tables, plugin: Entry | None) -> None:
         self.listed = listed
+        self.outside = plugin
         self.suffixes = {unit: row["suffixes"] for unit, row in listed["unit"].items()}
 
     def numbers(self) -> Schema:
@@ -184,7 +186,23 @@ class Maker:
         if not bare:  # an empty "enum" is no schema
             return section
         shown = {"enumDescriptions": [entries[name][1]["summary"] for name in bare]}
-        return {"anyOf": [{"enum": bare, **shown}, section]}
+        outside = [self.from_outside()] if "cc" in kinds else []
+        return {"anyOf": [{"enum": bare, **shown}, section, *outside]}
+
+    def from_outside(self) -> Schema:
+        """{plugin: FILE, its parameters}; they are known where the plug-in is."""
+        file = {"description": "a congestion control of yours: a shared object", **SCALAR}
+        made: Schema = {
+            "type": "object",
+            "properties": {"plugin": file, "digest": SCALAR},
+            "required": ["plugin"],
+        }
+        if self.outside is None:
+            return {**made, "additionalProperties": SCALAR}
+        own = self.table(self.outside, "plugin")
+        made["properties"] |= own["properties"]
+        made["required"] += own["required"]
+        return {**made, "additionalProperties": False}
 
     def map_of(self, name: str) -> Schema:
         """A section, which may be empty if nothing in it is required."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
+from weir.errors import UserError
 from weir.runner import find_program
 
 Entry = dict[str, Any]
@@ -19,6 +21,16 @@ def read() -> Tables:
     done = subprocess.run([program, "--list", "--json"], capture_output=True, check=True)
     tables: Tables = json.loads(done.stdout)
     return tables
+
+
+def of_plugin(file: Path) -> Entry:
+    """What a plug-in says of itself. UserError: it is none."""
+    argv = [str(find_program("sim")), "--list", str(file), "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise UserError(done.stderr.strip().partition(": ")[2])
+    listed: Tables = json.loads(done.stdout)
+    return next(iter(listed["cc"].values()))
 
 
 def keys(entry: Entry) -> dict[str, Entry]:

@@ -600,7 +600,7 @@ def replay_(
 @app.command(
     "list",
     epilog=examples(
-        "list", "list cc", "list codel", "list flows", "list live", "list stream --json"
+        "list", "list cc", "list codel", "list mine.so", "list flows", "list stream --json"
     ),
 )
 def list_(
@@ -610,7 +610,7 @@ def list_(
             autocompletion=complete.names,
             metavar="[KIND|NAME]",
             help="aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream, number,"
-            " or one of what they list.",
+            " or one of what they list; or a plug-in's file.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
@@ -641,17 +641,25 @@ class SchemaOf(enum.StrEnum):
     SUMMARY = "summary"
 
 
-@app.command("schema", epilog=examples("schema > schema.json", "schema summary"))
+@app.command(
+    "schema",
+    epilog=examples(
+        "schema > schema.json", "schema summary", "schema --plugin mine.so > schema.json"
+    ),
+)
 def schema_(
     what: Annotated[SchemaOf, typer.Argument(help="A config, or a run's summary.json.")] = (
         SchemaOf.CONFIG
     ),
+    plugin: Annotated[
+        Path | None, typer.Option(help="A congestion control of yours: its parameters too.")
+    ] = None,
 ) -> None:
     """Prints the JSON Schema of a config, for editors and other programs, or of summary.json."""
     from weir import schema
     from weir.analysis import model
 
-    of = model.schema() if what is SchemaOf.SUMMARY else schema.of_config()
+    of = model.schema() if what is SchemaOf.SUMMARY else schema.of_config(plugin)
     print(schema.text(of), end="")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from weir import summary, units
+from weir import configs, summary, units
 from weir.analysis import captures, metrics
 from weir.errors import UserError
 from weir.report import axes, theme
@@ -136,8 +136,7 @@ def recovered(
         named = config.get("flows", [])
         for group in groups:
             own = named[group["group"]] if group["group"] < len(named) else {}
-            cc = own.get("cc", "")
-            group["cc"] = next(iter(cc), "") if isinstance(cc, dict) else cc
+            group["cc"] = configs.control(own.get("cc", ""))
             group["name"] = own.get("name") or group["cc"] or f"group {group['group']}"
         found["groups"] = groups
         found["jfi"] = metrics.jfi(flows.each["goodput_bps"].to_numpy())
