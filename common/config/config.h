@@ -107,6 +107,8 @@ struct config_file {
 // as the document.
 int config_read_file(
 	struct config_node *map, const char *key, const struct config_file **file, struct err *err);
+// From now on a value that names a file relative to the config's folder is its absolute path.
+void config_beside(struct config_node *named);
 // From now on the tree names the copies.
 void config_use_copies(struct config *c);
 // From now on the tree has the absolute path of each file, so that a printed config finds it from

@@ -156,6 +156,15 @@ void config_absolute(struct config_node *named) {
 	named->text = path;
 }
 
+void config_beside(struct config_node *named) {
+	char path[PATH_SIZE];
+
+	if (!beside(named->doc, named->text, path))
+		return;
+	named->text = config_copy(named->doc, path, strlen(path));
+	config_absolute(named);
+}
+
 void config_use_absolute(struct config *c) {
 	for (const struct config_file *f = c->files; f != NULL; f = f->next) {
 		f->named->text = f->path;

@@ -3,6 +3,7 @@
 
 #include "common/run/run_list.h"
 #include "sender/cc/plugin.h"
+#include "sender/cc/python.h"
 #include "sender/source/source.h"
 #include "sender/transport.h"
 
@@ -12,6 +13,12 @@
 
 static const struct param outside[] = {
 	CONFIG_NAMED_FILE_PARAMS("plugin", "a congestion control of yours, a shared object"),
+	PARAM_END,
+};
+
+static const struct param in_python[] = {
+	{"python", NULL, "FILE:CLASS, relative to the config's folder; only in virtual time",
+		UNIT_NONE, PARAM_SCALAR},
 	PARAM_END,
 };
 
@@ -109,6 +116,22 @@ static int control_plugin(struct group *g, struct config_node *map, struct err *
 	return 0;
 }
 
+// {python: mine.py:MyControl, its parameters}
+static int control_python(struct group *g, struct config_node *map, struct err *err) {
+	struct config_node *named = config_get(map, "python");
+	const char *text = config_text(named);
+	struct err why;
+	int rc;
+
+	if (text == NULL)
+		return config_err(named, -EINVAL, err, "python: FILE:CLASS is required");
+	if (strchr(text, ':') != NULL)
+		config_beside(named);
+	if ((rc = cc_python_open(config_text(named), &g->cc, &why)) < 0)
+		return config_err(named, rc, err, "python: %s", why.msg);
+	return control_config(g, map, in_python, err);
+}
+
 int group_control(struct group *g, struct config_node *node, struct err *err) {
 	struct config_node *at = config_get(node, "cc"), *params_node;
 	const char *name;
@@ -125,6 +148,8 @@ int group_control(struct group *g, struct config_node *node, struct err *err) {
 			"cc is required: the congestion control, e.g. cc: %s", cc_all[0]->name);
 	if (config_kind(at) == CONFIG_MAP && config_get(at, "plugin") != NULL)
 		return control_plugin(g, at, err);
+	if (config_kind(at) == CONFIG_MAP && config_get(at, "python") != NULL)
+		return control_python(g, at, err);
 	rc = config_plugin(at, "cc", &name, &params_node, err);
 	if (rc < 0)
 		return rc;

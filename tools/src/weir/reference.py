@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from weir import tables
 from weir.analysis import folder
+from weir.bootstrap import ROOT
 from weir.errors import UserError
 from weir.tables import Entry, Tables
 
@@ -14,6 +16,10 @@ BEGIN = "<!-- tables: tools/weir list --update configs/README.md -->\n"
 END = "<!-- end of tables -->\n"
 NUMBERS_BEGIN = "<!-- numbers: tools/weir list --update tools/numbers.md -->\n"
 NUMBERS_END = "<!-- end of numbers -->\n"
+MEASUREMENTS_BEGIN = "<!-- measurements: tools/weir list --update tools/python-controls.md -->\n"
+MEASUREMENTS_END = "<!-- end of measurements -->\n"
+FEATURES_BEGIN = "<!-- features: tools/weir list --update tools/python-controls.md -->\n"
+FEATURES_END = "<!-- end of features -->\n"
 TITLES = {"aqm": "queue discipline", "stage": "stage"}
 UNITS = {"ns": "time", "bit/s": "rate", "B": "bytes"}
 
@@ -83,7 +89,39 @@ def numbers(listed: Tables) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-PAGES = ((BEGIN, END, markdown), (NUMBERS_BEGIN, NUMBERS_END, numbers))
+def measurement_list() -> list[tuple[str, str, str]]:
+    """What a control in Python is given: type in C, name and meaning."""
+    text = (ROOT / "tools/sim/agent/measurements.h").read_text(encoding="utf-8")
+    found: list[tuple[str, str, str]] = re.findall(r'V\((\w+), (\w+), +"([^"]*)"\)', text)
+    return found
+
+
+def measurements(_: Tables) -> str:
+    """The members of a control's measurements: first those that are of an interval."""
+    text = (ROOT / "tools/sim/agent/measurements.h").read_text(encoding="utf-8")
+    interval = text.partition("#define MEASUREMENTS_LAST")[0]
+    lines = ["", "| of | measurement | meaning |", "|---|---|---|"]
+    for _kind, name, meaning in measurement_list():
+        of = "the interval" if f", {name}, " in interval else "now"
+        lines.append(f"| {of} | `{name}` | {cell(meaning)} |")
+    return "\n".join(lines) + "\n\n"
+
+
+def features(_: Tables) -> str:
+    """The numbers of an agent's observation."""
+    from weir.gym import FEATURES
+
+    lines = ["", "| number | at most | meaning |", "|---|---|---|"]
+    lines += [f"| `{f.name}` | {f.high:g} | {cell(f.meaning)} |" for f in FEATURES]
+    return "\n".join(lines) + "\n\n"
+
+
+PAGES = (
+    (BEGIN, END, markdown),
+    (NUMBERS_BEGIN, NUMBERS_END, numbers),
+    (MEASUREMENTS_BEGIN, MEASUREMENTS_END, measurements),
+    (FEATURES_BEGIN, FEATURES_END, features),
+)
 
 
 def update(path: Path) -> None:
@@ -93,11 +131,14 @@ def update(path: Path) -> None:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text"
         raise UserError(f"{path}: cannot be read: {reason}", 1) from None
+    written = 0
     for begin, end, make in PAGES:
         head, found, rest = text.partition(begin)
         _, ended, tail = rest.partition(end)
         if found and ended:
-            folder.write_whole(path, head + begin + make(tables.read()) + end + tail)
-            return
-    marks = f"{BEGIN.strip()} and {END.strip()}"
-    raise UserError(f"{path}: it has no lines {marks}, between which the tables stand")
+            text = head + begin + make(tables.read()) + end + tail
+            written += 1
+    if written == 0:
+        marks = f"{BEGIN.strip()} and {END.strip()}"
+        raise UserError(f"{path}: it has no lines {marks}, between which the tables stand")
+    folder.write_whole(path, text)

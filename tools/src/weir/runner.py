@@ -223,7 +223,9 @@ class Program(Child):
         self.eof = False
         self.asked = False
         self._inbox = inbox
-        environment = os.environ | {"WEIR_RUNNER": str(os.getpid())}  # whose end is its end
+        ours = {"WEIR_RUNNER": str(os.getpid())}  # whose end is its end
+        ours["WEIR_PYTHON"] = os.environ.get("WEIR_PYTHON") or sys.executable  # of controls
+        environment = os.environ | ours
         live = name not in ("sim", "pcap")
         super().__init__(argv, first=live, stdout=subprocess.DEVNULL, env=environment)
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sender/cc/python.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OBJECT "weir-python.so"
+
+typedef const struct cc_ops *opener(const char *text, char *error, size_t error_size);
+
+// In the folder of the running program. NULL: there is none.
+static opener *find(void) {
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof(OBJECT));
+	void *object, *symbol;
+	opener *found = NULL;
+
+	if (n <= 0)
+		return NULL;
+	path[n] = '\0';
+	strcpy(strrchr(path, '/') + 1, OBJECT);
+	object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	symbol = object != NULL ? dlsym(object, "weir_python_open") : NULL;
+	memcpy(&found, &symbol, sizeof(found));
+	return found;
+}
+
+int cc_python_open(const char *text, const struct cc_ops **ops, struct err *err) {
+	opener *open_class = find();
+	char why[sizeof(err->msg)];
+
+	if (open_class == NULL)
+		return err_set(err, -EINVAL,
+			"controls in Python are for virtual time (weir run without --live)");
+	*ops = open_class(text, why, sizeof(why));
+	return *ops != NULL ? 0 : err_set(err, -EINVAL, "%s", why);
+}

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Congestion controls in Python: the same bytes as in C; what they are given; what goes wrong."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from weir import reference
+from weir.control import Measurements
+
+from .conftest import ROOT, Simulate
+from .test_determinism import MIXED
+
+NEWRENO = ROOT / "configs/controls/newreno.py"
+WAIT_S_MAX = 60
+ONE = """
+duration: 3s
+paths:
+  forward:
+    - loss: {rate: 0.2%}
+    - link: {rate: 10Mbit, queue: {fifo: {limit: 2BDP}}}
+    - delay: {delay: 10ms}
+  reverse:
+    - delay: {delay: 10ms}
+flows:
+  - {cc: CONTROL}
+telemetry: {level: 3}
+"""
+HEAD = "from weir.control import Control, Measurements, parameter\n"
+
+
+@pytest.fixture(autouse=True)
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEIR_PYTHON", sys.executable)
+
+
+@pytest.mark.parametrize("extra", ["", "hz: 250, ", "halve: flight, "])
+def test_newreno_in_python_is_newreno(simulate: Simulate, extra: str) -> None:
+    """Same bytes: fast recovery, timeouts, spurious losses, ECN, idle flows, ticks."""
+    own = "halve: flight" if "halve" in extra else ""
+    group = extra if "hz" in extra else ""
+    built_in = MIXED.replace("cc: newreno", f"{group}cc: {{newreno: {{{own}}}}}")
+    python = MIXED.replace(
+        "cc: newreno", f'{group}cc: {{python: "{NEWRENO}:NewReno"{own and ", " + own}}}'
+    )
+    expected, found = simulate(built_in), simulate(python)
+    assert found.summary["digest"] == expected.summary["digest"]
+    assert [group["cc"] for group in found.groups] == ["copa", "NewReno", "NewReno"]
+    header = (found.folder / "cc.ring").read_bytes()[:4096]
+    assert b"NewReno" in header
+    assert b"ssthresh_segs" in header
+
+
+def config(tmp_path: Path, body: str, *, keys: str = "") -> str:
+    """A config whose control is a class `Mine` of a file beside it."""
+    (tmp_path / "mine.py").write_text(HEAD + body)
+    text = f'{{python: "{tmp_path / "mine.py"}:Mine"{keys}}}'
+    return ONE.replace("CONTROL", text)
+
+
+INTERVALS = """
+class Mine(Control):
+    '''Checks what it is given.'''
+
+    window = parameter(8.0, "window in segments", min=1)
+    least = parameter(0, "shortest interval", unit="time")
+    silent = parameter(False, "do not count")
+    kind = parameter("a", "of something", choices=("a", "b"))
+    observed = ("acked", "calls", "losses")
+
+    def init(self, m):
+        assert m.rtt_ns == m.srtt_ns > 20e6 and m.mss_bytes == 1448
+        assert (self.window, self.silent, self.kind) == (16.0, True, "b")
+        self.cwnd_segs = self.window
+        self.acked = self.calls = self.losses = 0
+
+    def on_ack(self, m):
+        assert m.interval_ns >= (m.srtt_ns if self.least == 1 else self.least)
+        assert m.acks + m.losses >= 1 and m.rtt_samples <= m.acks
+        assert m.rtt_samples == 0 or m.rtt_min_ns <= m.rtt_lowest_ns <= m.rtt_mean_ns
+        assert m.cwnd_segs == 16
+        self.acked += m.acked_segs
+        assert self.least == 0 or self.acked == m.delivered_segs
+        self.calls += 1
+        self.losses += m.losses
+"""
+
+
+@pytest.mark.parametrize(("every", "least"), [("ack", "0ns"), ("rtt", "1ns"), ("50ms", "50ms")])
+def test_an_interval_has_all_that_was_measured(
+    simulate: Simulate, tmp_path: Path, every: str, least: str
+) -> None:
+    keys = f", every: {every}, least: {least}, window: 16, silent: yes, kind: b"
+    run = simulate(config(tmp_path, INTERVALS, keys=keys))
+    last = run.records("cc")[-1]
+    records = len(run.records("cc"))
+    most = {"ack": records, "rtt": 3e9 / 20e6, "50ms": 3e9 / 50e6}[every]
+    assert 0.5 * most < last["obs1"] <= most + last["obs2"], "a loss may end one, too"
+    assert last["obs2"] > 0, "losses are counted without on_loss"
+
+
+def test_its_summary_and_parameters_are_those_of_a_control(weir_sim: Path, tmp_path: Path) -> None:
+    place = tmp_path / "c.yaml"
+    place.write_text(config(tmp_path, INTERVALS, keys=", every: 10ms"))
+    argv = [str(weir_sim), str(place), "--print-config"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S_MAX)
+    assert done.returncode == 0, done.stderr
+    for key in ("every: 10ms", "window: 8", "least: 0", "silent: no", "kind: a"):
+        assert key in done.stdout
+
+
+METHOD = "class Mine(Control):\n    def on_ack(self, m):\n        "
+
+
+@pytest.mark.parametrize(
+    ("body", "keys", "status", "sentence"),
+    [
+        (METHOD + "1 / 0", "", 1, "mine.py:4: ZeroDivisionError: division by zero"),
+        (METHOD + "m.rtt", "", 1, "mine.py:4: AttributeError: .* no attribute 'rtt'"),
+        (
+            METHOD + "self.cwnd_segs = float('nan')",
+            "",
+            1,
+            r"mine.py:3: after Mine.on_ack cwnd_segs is nan and pacing_bps 0.0; both must be",
+        ),
+        (METHOD + "self.pacing_bps = -1", "", 1, "pacing_bps -1; both must be finite and not"),
+        (METHOD + "import os; os._exit(3)", "", 1, "ended with status 3"),
+        (METHOD + "import os; os.kill(os.getpid(), 9)", "", 1, "was ended by signal 9"),
+        ("class Yours(Control): pass", "", 2, "mine.py has no class Mine"),
+        ("class Mine: pass", "", 2, "mine.py:Mine is no weir.control.Control"),
+        ("class Mine(Control): pass", "", 2, "mine.py:Mine has no on_ack"),
+        ("class Mine(Control):", "", 2, "mine.py:2: .*expected an indented block"),
+        ("import nothing_of_this_name", "", 2, "mine.py:2: ModuleNotFoundError: No module"),
+        (METHOD + "pass\n    a = parameter('x', '')", "", 2, "Mine.a: a text needs choices"),
+        (METHOD + "pass\n    a = parameter(-1, '')", "", 2, r"Mine.a: -1 is not in \[0, inf\]"),
+        (METHOD + "pass\n    every = parameter(1, '')", "", 2, "the name is Weir's own"),
+        (METHOD + "pass", ", tempo: 3", 2, "tempo"),
+        (METHOD + "pass\n    a = parameter(1.0, '', max=2)", ", a: 3", 2, "a: 3 is not in "),
+        (METHOD + "pass", ", every: never", 2, "every"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(
+    weir_sim: Path, tmp_path: Path, body: str, keys: str, status: int, sentence: str
+) -> None:
+    place = tmp_path / "c.yaml"
+    place.write_text(config(tmp_path, body, keys=keys))
+    done = subprocess.run(
+        [str(weir_sim), str(place), "--out", str(tmp_path / "run")],
+        capture_output=True, text=True, timeout=WAIT_S_MAX,
+    )  # fmt: skip
+    assert re.search(sentence, done.stderr)
+    assert done.returncode == status
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("python", "sentence"),
+    [("/nonexistent/python", "cannot be run"), ("/bin/false", "ended with status 1")],
+)
+def test_another_python(
+    weir_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, sentence: str
+) -> None:
+    monkeypatch.setenv("WEIR_PYTHON", python)
+    place = tmp_path / "c.yaml"
+    place.write_text(config(tmp_path, METHOD + "pass"))
+    argv = [str(weir_sim), str(place), "--check"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S_MAX)
+    assert sentence in done.stderr
+    assert "WEIR_PYTHON names the Python that has Weir" in done.stderr
+    assert done.returncode == 2
+
+
+def test_ctrl_c_ends_a_control_that_does_not(weir_sim: Path, tmp_path: Path) -> None:
+    place, began = tmp_path / "c.yaml", tmp_path / "began"
+    body = f"open({str(began)!r}, 'w')\n        while True: import time; time.sleep(1)"
+    place.write_text(config(tmp_path, METHOD + body))
+    argv = [str(weir_sim), str(place), "--out", str(tmp_path / "run")]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + WAIT_S_MAX
+        while not began.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=WAIT_S_MAX)
+    assert process.returncode != 0
+    assert "signal 9" in said
+
+
+def test_what_it_prints_is_no_part_of_the_summary(weir_sim: Path, tmp_path: Path) -> None:
+    place = tmp_path / "c.yaml"
+    place.write_text(config(tmp_path, METHOD + "pass\n    def init(self, m): print('begins')"))
+    argv = [str(weir_sim), str(place), "--json", "--out", str(tmp_path / "run")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S_MAX)
+    assert "begins" in done.stderr
+    assert done.stdout.startswith("{")
+
+
+def test_the_types_for_editors_are_those_of_the_record() -> None:
+    kinds = {"uint64_t": "int", "double": "float"}
+    expected = {name: kinds[kind] for kind, name, _ in reference.measurement_list()}
+    assert Measurements.__annotations__ == expected
+    assert list(Measurements.__annotations__) == list(expected)
+
+
+def test_the_example_of_the_page_runs(simulate: Simulate, tmp_path: Path) -> None:
+    page = (ROOT / "tools/python-controls.md").read_text()
+    example = page.partition("```python\n")[2].partition("```")[0].partition("\n\n")[2]
+    run = simulate(config(tmp_path, example.replace("MyControl", "Mine"), keys=", every: rtt"))
+    assert run.link["utilisation"] > 0.5

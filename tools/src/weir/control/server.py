@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The process of a run's controls in Python, which weir-sim starts: server FROM TO MEMORY."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from weir.control import page as pages
+from weir.control.control import UNITS, Control
+from weir.control.measurements import Measurements
+from weir.control.page import Page
+
+METHODS = ("init", "on_ack", "on_loss", "on_rto", "on_spurious", "on_idle")
+INFINITE = float("inf")
+
+
+class Refused(Exception):
+    """One sentence about a class that cannot be a control."""
+
+
+def load(text: str) -> type[Control]:
+    """The class that FILE:CLASS names."""
+    file, _, name = text.rpartition(":")
+    if text == "agent":
+        raise Refused("agent is a flow of weir.gym; a control is FILE:CLASS")
+    if not file:
+        raise Refused(f"{text} is not FILE:CLASS, as in mine.py:MyControl")
+    found = getattr(module(file), name, None)
+    if found is None:
+        raise Refused(f"{file} has no class {name}")
+    if not (isinstance(found, type) and issubclass(found, Control)):
+        raise Refused(f"{text} is no weir.control.Control")
+    if found.on_ack is Control.on_ack:
+        raise Refused(f"{text} has no on_ack")
+    return found
+
+
+def module(file: str) -> ModuleType:
+    """A file as a module; files beside it can be imported from it."""
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise Refused(f"{file}: there is no such file")
+    name = path.stem.replace("-", "_")
+    if getattr(sys.modules.get(name), "__file__", None) == str(path):
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise Refused(f"{file} is no Python file")
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[name] = loaded
+    sys.path.insert(0, str(path.parent))
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def described(of: type[Control]) -> str:
+    """A class as weir-sim reads it: tools/sim/agent/class.h."""
+    calls = sum(
+        1 << (pages.INIT + i)
+        for i, name in enumerate(METHODS)
+        if getattr(of, name) is not getattr(Control, name)
+    )
+    numbers = (
+        of.prr, of.ecn, of.answers_in_on_ack, of.codepoint, of.feedback, of.ack_each,
+        of.any_idle, of.has_ssthresh, of.together, calls,
+    )  # fmt: skip
+    summary = (of.__doc__ or of.__name__).strip().splitlines()[0]
+    lines = [["class", of.__name__, summary, *(str(int(number)) for number in numbers)]]
+    if of.observed:
+        lines.append(["observed", *of.observed])
+    return "\n".join("\t".join(line) for line in [*lines, *parameters(of)])
+
+
+def parameters(of: type[Control]) -> list[list[str]]:
+    """Its parameters, a line each."""
+    lines = []
+    for name, p in of.parameters().items():
+        if name in ("python", "every"):
+            raise Refused(f"{of.__name__}.{name}: the name is Weir's own")
+        if wrong := p.wrong():
+            raise Refused(f"{of.__name__}.{name}: {wrong}")
+        most = "" if p.max == INFINITE else repr(float(p.max))
+        range_ = [repr(float(p.min)), most, str(UNITS.index(p.unit))]
+        lines.append(["param", name, p.kind, p.text, *range_, p.help, *p.choices])
+    return lines
+
+
+def place(error: BaseException) -> str:
+    """The line of the user's that raised it: the last one that is not ours or Python's own."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = str(Path(__file__).parent)
+    own = [f for f in frames if not f.filename.startswith((ours, "<frozen", sys.base_prefix))]
+    frame = (own or frames)[-1]
+    return f"{frame.filename}:{frame.lineno}"
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong in the user's file, and where."""
+    if isinstance(error, Refused):
+        return str(error)
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{place(error)}: {type(error).__name__}" + (f": {said}" if said else "")
+
+
+class Flow:
+    """A control and its methods, by the number of the call."""
+
+    def __init__(self, control: Control, m: Measurements) -> None:
+        self.control = control
+        self.m = m
+        self.methods: list[Callable[[Measurements], None]] = [
+            getattr(control, name) for name in METHODS
+        ]
+        self.observed = type(control).observed
+
+    def seen(self) -> tuple[float, float, float, float]:
+        """The values of what it lets be observed."""
+        values = [float(getattr(self.control, name)) for name in self.observed]
+        return tuple(values + [0.0] * (4 - len(values)))  # type: ignore[return-value]
+
+
+class Server:
+    """Answers weir-sim until it ends."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.classes: list[type[Control]] = []
+        self.flows: dict[int, Flow] = {}
+        self.started = 0
+
+    def open(self) -> None:
+        """A class is asked for."""
+        of = load(self.page.text)
+        self.page.text = described(of)
+        self.classes.append(of)
+
+    def init(self, number: int, slot: int) -> Flow:
+        """A flow begins."""
+        control = self.classes[number]()
+        for (name, p), value in zip(
+            control.parameters().items(), self.page.params(len(control.parameters())), strict=True
+        ):
+            setattr(control, name, p.value(value))
+        control.flow = self.started
+        self.started += 1
+        flow = self.flows[slot] = Flow(control, self.page.measurements(slot))
+        return flow
+
+    def call(self, call: int, number: int, slot: int) -> None:
+        """A method of a flow's control."""
+        if call == pages.INIT:
+            flow = self.init(number, slot)
+        else:
+            flow = self.flows[slot]
+            flow.control.cwnd_segs = flow.m.cwnd_segs  # 1 after a handshake that was repeated
+        control = flow.control
+        flow.methods[call - pages.INIT](flow.m)
+        cwnd, pacing = control.cwnd_segs, control.pacing_bps
+        if not (0 <= cwnd < INFINITE and 0 <= pacing < INFINITE):
+            raise Refused(impossible(flow, METHODS[call - pages.INIT]))
+        if cwnd < 1:
+            cwnd = control.cwnd_segs = 1.0
+        observed = flow.seen() if flow.observed else pages.UNOBSERVED
+        self.page.decide(slot, cwnd, pacing, control.ssthresh_segs, observed, control.mode)
+
+    def answer(self) -> bool:
+        """One call; False: the run has ended."""
+        call, number, slot, _ = self.page.called()
+        if call == pages.END:
+            return False
+        if call == pages.OPEN:
+            self.open()
+        else:
+            self.call(call, number, slot)
+        return True
+
+    def serve(self) -> None:
+        """Until the run ends, or a control cannot go on."""
+        while self.page.wait():
+            try:
+                if not self.answer():
+                    return
+            except (Exception, SystemExit) as error:
+                self.page.fail(sentence(error))
+                return
+            self.page.answer()
+
+
+def impossible(flow: Flow, method: str) -> str:
+    """The sentence about a window or a rate that is no number."""
+    control = flow.control
+    code: Any = getattr(type(control), method).__code__
+    name = f"{type(control).__name__}.{method}"
+    return (
+        f"{code.co_filename}:{code.co_firstlineno}: after {name} cwnd_segs is "
+        f"{control.cwnd_segs} and pacing_bps {control.pacing_bps}; both must be finite and "
+        "not negative"
+    )
+
+
+def main() -> None:
+    """Ctrl-C is for weir-sim, which then ends us."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    random.seed(0)
+    Server(Page(*map(int, sys.argv[1:4]))).serve()
+
+
+if __name__ == "__main__":
+    main()
