@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weir's bottleneck as an environment for reinforcement learning: `pip install weir[gym]`.
+
+    import weir.gym
+
+    env = weir.gym.CongestionEnv("configs/gym/one-flow.yaml", action="cwnd")
+    observation, info = env.reset(seed=1)
+    observation, reward, terminated, truncated, info = env.step([0.5])
+
+`CongestionEnv` has one flow (Gymnasium), `CongestionParallelEnv` several agents in one bottleneck
+(PettingZoo). tools/python-controls.md has the page about both.
+"""
+
+try:
+    import gymnasium
+    import pettingzoo  # noqa: F401
+except ImportError as missing:
+    raise ImportError(f"{missing}: weir.gym needs it (pip install weir[gym])") from missing
+
+from weir.gym.env import CongestionEnv
+from weir.gym.parallel import CongestionParallelEnv
+from weir.gym.spaces import FEATURES, observe, utility
+
+__all__ = ["FEATURES", "CongestionEnv", "CongestionParallelEnv", "observe", "utility"]
+
+gymnasium.register(id="weir/Congestion-v1", entry_point="weir.gym.env:CongestionEnv")

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What episodes are: a config, and what is drawn anew for each of them.
+
+    config: ../quickstart.yaml
+    draw:
+      paths.forward.link.rate: {loguniform: [5Mbit, 100Mbit]}
+      paths.forward.delay.delay: {uniform: [5ms, 50ms]}
+      paths.forward.link.queue.fifo.limit: {choice: [0.5BDP, 2BDP]}
+
+Distributions: uniform and loguniform between two numbers with units of one kind, integers from the
+first to the second inclusive, and choice among values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from weir.errors import UserError
+from weir.units import SUFFIXES
+
+BASE = {"ns": "ns", "bit/s": "bit", "B": "B"}  # a unit's suffix, for numbers in it
+KINDS = ("uniform", "loguniform", "integers", "choice")
+AGENT = "agent"
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One value of the config, drawn for each episode."""
+
+    key: str
+    kind: str
+    values: tuple[Any, ...]
+    unit: str = ""
+
+    def text(self, rng: np.random.Generator) -> str:
+        """A value as the config has it."""
+        if self.kind == "choice":
+            return str(self.values[int(rng.integers(len(self.values)))])
+        low, high = self.values
+        if self.kind == "integers":
+            return str(int(rng.integers(int(low), int(high), endpoint=True)))
+        if self.kind == "uniform":
+            value = float(rng.uniform(low, high))
+        else:
+            value = float(np.exp(rng.uniform(np.log(low), np.log(high))))
+        return f"{value!r}{self.unit}"
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """A config and its draws; how many flows of it are agents."""
+
+    config: Path
+    draws: tuple[Draw, ...]
+    agents: int
+
+    def overrides(self, rng: np.random.Generator) -> dict[str, str]:
+        """One episode's values, by their keys."""
+        return {draw.key: draw.text(rng) for draw in self.draws}
+
+
+def read(path: Path | str) -> Episodes:
+    """Reads a file of episodes, or a config that is the same in each."""
+    place = Path(path)
+    content = _mapping(place)
+    if "config" not in content:
+        return Episodes(place, (), _agents(place, content))
+    if unknown := set(content) - {"config", "draw"}:
+        raise UserError(f"{place}: {sorted(unknown)[0]} is neither config nor draw")
+    config = place.parent / str(content["config"])
+    draw = content.get("draw") or {}
+    if not isinstance(draw, Mapping):
+        raise UserError(f"{place}: draw: is no map of keys to distributions")
+    draws = tuple(_draw(place, str(key), of) for key, of in draw.items())
+    return Episodes(config, draws, _agents(config, _mapping(config)))
+
+
+def _mapping(path: Path) -> Mapping[str, Any]:
+    try:
+        content = yaml.load(path.read_text(), yaml.BaseLoader)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: {' '.join(str(error).split())}") from error
+    if not isinstance(content, Mapping):
+        raise UserError(f"{path} is no map of keys to values")
+    return content
+
+
+def _draw(place: Path, key: str, of: Any) -> Draw:
+    if not (isinstance(of, Mapping) and len(of) == 1 and next(iter(of)) in KINDS):
+        raise UserError(f"{place}: draw: {key}: one of {', '.join(KINDS)}, as {{uniform: [1, 2]}}")
+    kind, values = next(iter(of.items()))
+    if not (isinstance(values, list) and values and (kind == "choice" or len(values) == 2)):
+        raise UserError(f"{place}: draw: {key}: {kind} is of a list of two, choice of any number")
+    if re.fullmatch(r"flows\.\d+\.count", key):
+        raise UserError(f"{place}: draw: {key}: the number of agents is that of the config")
+    if kind == "choice":
+        return Draw(key, kind, tuple(values))
+    numbers = [_number(text) for text in values]
+    (low, unit), (high, other) = numbers
+    if unit is None or unit != other or not low <= high or (kind == "loguniform" and low <= 0):
+        raise UserError(
+            f"{place}: draw: {key}: {kind} is of two numbers of one unit, the smaller one first"
+            + (" and above 0" if kind == "loguniform" else "")
+        )
+    return Draw(key, kind, (low, high), BASE.get(unit, unit))
+
+
+def _number(text: Any) -> tuple[float, str | None]:
+    """A number in the base of its unit, and which unit: "", that of a dimension, or a suffix."""
+    match = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?) ?([a-zA-Zµμ/%]*)", str(text))
+    if match is None:
+        return 0.0, None
+    value, suffix = float(match[1]), match[2]
+    for unit, suffixes in SUFFIXES.items():
+        if suffix in suffixes:
+            return value * suffixes[suffix], unit
+    return value, suffix
+
+
+def _agents(place: Path, content: Mapping[str, Any]) -> int:
+    """The flows whose control is an agent."""
+    groups = content.get("flows")
+    flows = [g for g in groups if isinstance(g, Mapping)] if isinstance(groups, list) else []
+    mine = [g for g in flows if isinstance(g.get("cc"), Mapping) and g["cc"].get("python") == AGENT]
+    try:
+        count = sum(int(group.get("count", 1)) for group in mine)
+    except ValueError:
+        count = 0
+    if count == 0:
+        raise UserError(f"{place}: no flow has `cc: {{python: {AGENT}, every: 10ms}}`")
+    return count

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An episode: a weir-sim whose agents' flows are controlled from here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO
+
+from weir.control import Control, Measurements, page, parameter
+from weir.control.page import Page
+from weir.control.server import described
+from weir.errors import UserError
+from weir.gym.episodes import AGENT
+from weir.runner import find_program
+
+WAIT_S_MAX = 60.0
+
+
+class Agent(Control):
+    """A flow of weir.gym."""
+
+    initial = parameter(10.0, "initial window in segments", min=1, max=1000)
+    ecn = True
+    together = True
+
+    def init(self, m: Measurements) -> None:
+        """Answered by the simulation."""
+
+    def on_ack(self, m: Measurements) -> None:
+        """Answered by the simulation."""
+
+
+class Simulation:
+    """A running episode. Each `step` lets it run until the flows' measurements are there."""
+
+    def __init__(
+        self, config: Path, overrides: Mapping[str, str], seed: int, out: Path | None = None
+    ) -> None:
+        down, up = os.pipe(), os.pipe()
+        memory = os.memfd_create("weir-agent")
+        theirs = (down[0], up[1], memory)
+        self._folder = TemporaryDirectory(prefix="weir-gym-")  # its run's, unless it is kept
+        place = out if out is not None else Path(self._folder.name) / "run"
+        argv = [str(find_program("sim")), str(config), "--seed", str(seed), "--threads", "1"]
+        argv += [arg for key, value in overrides.items() for arg in ("-o", f"{key}={value}")]
+        argv += ["--out", str(place), "--force"]
+        self._said: IO[bytes] = TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._said,
+            pass_fds=theirs,
+            start_new_session=True,
+            env=os.environ | {"WEIR_AGENT": ",".join(map(str, theirs))},
+        )
+        os.close(down[0])
+        os.close(up[1])
+        self._fds = [up[0], down[1], memory]
+        self.page = Page(up[0], down[1], memory)
+        try:
+            self.running = self._wait()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def flows(self) -> int:
+        """The agents' flows that have begun."""
+        return self.page.called()[3]
+
+    def step(self) -> bool:
+        """Goes on with what has been decided; False: the episode has ended."""
+        with self._pinned():
+            self.page.answer()
+            self.running = self._wait()
+        return self.running
+
+    def _wait(self) -> bool:
+        while self.page.wait():
+            call, _, slot, _ = self.page.called()
+            if call == page.ACK:
+                return True
+            if call == page.END:
+                break
+            self._answer(call, slot)
+        self._end()
+        return False
+
+    def _answer(self, call: int, slot: int) -> None:
+        if call == page.INIT:
+            self.page.decide(slot, self.page.params(1)[0], 0.0)
+        elif self.page.text == AGENT:
+            self.page.text = described(Agent)
+        else:
+            self.page.fail(f"{self.page.text}: in weir.gym the controls in Python are agents")
+            return
+        self.page.answer()
+
+    def _end(self) -> None:
+        """It has ended by itself: nothing stays open but the memory, for the last measurements."""
+        status = self._process.wait(WAIT_S_MAX)
+        self._said.seek(0)
+        said = self._said.read().decode(errors="replace").strip().splitlines()
+        self.close()
+        if status != 0:
+            why = said[-1] if said else f"it ended with status {status}"
+            raise UserError(why.removeprefix("weir-sim: "), 1)
+
+    @contextmanager
+    def _pinned(self) -> Iterator[None]:
+        """On weir-sim's CPU while it is waited for; what the caller does next may be anywhere."""
+        cpu = self.page.cpu()
+        before = os.sched_getaffinity(0)
+        if cpu is None or cpu not in before:
+            yield
+            return
+        os.sched_setaffinity(0, {cpu})
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, before)
+
+    def close(self) -> None:
+        """Ends it, however far it is."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        for fd in self._fds:
+            os.close(fd)
+        self._fds = []
+        self._said.close()
+        self._folder.cleanup()
