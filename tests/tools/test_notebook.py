@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "configs/notebooks/first-run.ipynb"
+AGENT = NOTEBOOK.with_name("train-agent.ipynb")
 EXECUTE = """
 import sys
 import nbclient, nbformat
@@ -90,6 +92,28 @@ def test_commands_of_a_clean_install(clean, tmp_path):
     assert (tmp_path / "run/export/packets.pcapng").stat().st_size > 1000
 
 
-def test_the_notebook_is_kept_without_outputs():
-    cells = json.loads(NOTEBOOK.read_text())["cells"]
+def test_the_notebook_that_trains_an_agent_runs(weir_sim, build, tmp_path):
+    """A short training; the longer one's curve; its policy as a control beside NewReno."""
+    folder = tmp_path / "configs"
+    for name in ("notebooks", "gym", "controls"):
+        shutil.copytree(ROOT / "configs" / name, folder / name)
+    where, done = folder / "notebooks", tmp_path / "done.ipynb"
+    call(
+        [sys.executable, "-c", EXECUTE, where / AGENT.name, where, done],
+        env={**os.environ, "WEIR_BUILD": str(build)},
+    )
+    outputs = [o for cell in json.loads(done.read_text())["cells"] for o in cell.get("outputs", [])]
+    said = "".join("".join(output.get("text", "")) for output in outputs)
+    assert "generation 1: candidates" in said
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == 1
+    found = re.findall(r"(\w+) +utilisation ([\d.]+), mean RTT ([\d.]+) ms", said)
+    assert [name for name, _, _ in found] == ["Trained", "newreno"]
+    (_, used, rtt), (_, _, rtt_of_newreno) = found
+    assert float(used) > 0.9
+    assert float(rtt) < 0.8 * float(rtt_of_newreno)
+
+
+@pytest.mark.parametrize("notebook", [NOTEBOOK, AGENT], ids=lambda path: path.stem)
+def test_a_notebook_is_kept_without_outputs(notebook):
+    cells = json.loads(notebook.read_text())["cells"]
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)

@@ -174,8 +174,10 @@ class Silent:
 def identify() -> None:
     """Tells the programs started from here what the user typed and what this runs on.
 
-    They write it into their manifests. tools/weir has said the first already.
+    They write it into their manifests. tools/weir has said the first already. And which Python has
+    the controls that are classes.
     """
+    os.environ.setdefault("WEIR_PYTHON", sys.executable)
     os.environ.setdefault("WEIR_COMMAND", shlex.join(["weir", *sys.argv[1:]]))
     os.environ["WEIR_VERSIONS"] = ", ".join(f"{name} {v}" for name, v in versions().items())
 
@@ -223,9 +225,7 @@ class Program(Child):
         self.eof = False
         self.asked = False
         self._inbox = inbox
-        ours = {"WEIR_RUNNER": str(os.getpid())}  # whose end is its end
-        ours["WEIR_PYTHON"] = os.environ.get("WEIR_PYTHON") or sys.executable  # of controls
-        environment = os.environ | ours
+        environment = os.environ | {"WEIR_RUNNER": str(os.getpid())}  # whose end is its end
         live = name not in ("sim", "pcap")
         super().__init__(argv, first=live, stdout=subprocess.DEVNULL, env=environment)
 

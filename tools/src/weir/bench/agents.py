@@ -8,6 +8,7 @@ median of five rounds; all rows are measured in each.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import statistics
 import subprocess
@@ -40,8 +41,14 @@ telemetry: {{level: 0}}
 """
 
 
+def steps_apart_per_s(config: Path, number: int) -> float:
+    """Of so many processes with an environment each, that know nothing of each other."""
+    with multiprocessing.get_context("fork").Pool(number) as pool:
+        return sum(pool.starmap(steps_per_s, [(config, 1)] * number, chunksize=1))
+
+
 def steps_per_s(config: Path, number: int) -> float:
-    """Of so many environments, each in a process of its own but a single one."""
+    """Of so many environments, in an AsyncVectorEnv if they are several."""
     made: Any = CongestionEnv(config)
     if number > 1:
         made.close()
@@ -87,9 +94,11 @@ def rows(folder: Path, seconds: int) -> dict[str, Callable[[], float]]:
         "NewReno in C, ns per data segment": lambda: ns(built_in),
         "NewReno in Python, ns per data segment": lambda: ns(python),
         "1 environment, every 10 ms, steps/s": lambda: steps_per_s(each_10ms, 1),
-        "2 environments, every 10 ms, steps/s": lambda: steps_per_s(each_10ms, 2),
+        "2 in an AsyncVectorEnv, every 10 ms, steps/s": lambda: steps_per_s(each_10ms, 2),
+        "2 processes with one each, every 10 ms, steps/s": lambda: steps_apart_per_s(each_10ms, 2),
         "1 environment, every RTT, steps/s": lambda: steps_per_s(each_rtt, 1),
-        "2 environments, every RTT, steps/s": lambda: steps_per_s(each_rtt, 2),
+        "2 in an AsyncVectorEnv, every RTT, steps/s": lambda: steps_per_s(each_rtt, 2),
+        "2 processes with one each, every RTT, steps/s": lambda: steps_apart_per_s(each_rtt, 2),
     }
 
 
