@@ -93,7 +93,8 @@ static int stage_params(struct path_stage *s, struct config_node *params, struct
 }
 
 static struct config_name nth_stage(size_t i) {
-	return (struct config_name){stage_all[i] != NULL ? stage_all[i]->name : NULL, NULL};
+	return stage_all[i] != NULL ? (struct config_name){stage_all[i]->name, stage_all[i]->alias}
+				    : (struct config_name){NULL, NULL};
 }
 
 static int stage_read(struct path *p, struct config_node *node, struct err *err) {
@@ -312,6 +313,7 @@ void paths_list(struct run_list *l) {
 		run_list_entry(l,
 			&(struct run_listed){.kind = "stage",
 				.name = (*o)->name,
+				.alias = (*o)->alias,
 				.summary = (*o)->summary,
 				.reference = (*o)->reference,
 				.params = (*o)->params,

@@ -23,7 +23,7 @@
 	V(policer)                                                                                 \
 	V(jitter)                                                                                  \
 	V(mahimahi_link)                                                                           \
-	V(theaterq_link)                                                                           \
+	V(replay)                                                                           \
 	V(markov_link)
 
 #define DECLARE(name) extern const struct stage_ops stage_##name;

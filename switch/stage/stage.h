@@ -124,6 +124,7 @@ struct stage_needs {
 
 struct stage_ops {
 	const char *name;
+	const char *alias; // what else it is called; NULL: nothing
 	const char *summary;
 	const char *reference; // paper or RFC, for --list; NULL: none
 	const struct param *params;

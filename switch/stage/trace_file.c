@@ -7,7 +7,18 @@
 // unit. Times never fall; a time that is written twice is two packets. A round ends with the last
 // time.
 //
-// theaterq (TheaterQ's SIMPLE format, arXiv 2510.27057): a line has KEEP,LATENCY,RATE,LOSS,LIMIT:
+// steps, with a header (what `weir trace import` writes): columns by name, in any order.
+//
+//	at_us,rate_bps,delay_us,loss,limit_pkts
+//	0,40000000,20000,0,500
+//	2000000,5Mbit,35ms,1%,500
+//	2100000
+//
+// A line holds from its time, at 1 ns or later steps, to that of the next; the last line has only a
+// time, when the round ends. The first time is 0. After _ stands the unit of numbers without one: a
+// time's, a rate's. at and rate are required; what is left out is 0. A rate of 0: the link is down.
+//
+// steps, without that header (TheaterQ's SIMPLE format, arXiv 2510.27057): KEEP,LATENCY,RATE,LOSS,LIMIT:
 // how long it holds in us, delay in ns, rate in bit/s, loss as a share of 2^32 - 1, limit of the
 // queue in packets. Any of them may have a unit instead, as in a config:
 // 100ms,20ms,10Mbit,0.1%,1000. As TheaterQ does, lines that do not begin with a digit are left out.
@@ -31,7 +42,6 @@
 #define RATE_MAX_BPS 1e12
 #define DELAY_MAX_NS 60e9
 #define LIMIT_MAX_PKTS 1e9
-#define COLUMNS 5
 #define LINE_SIZE 256
 
 struct reader {
@@ -127,87 +137,207 @@ static int read_mahimahi(struct trace_file *t, struct reader *r, uint64_t unit_n
 	return rc;
 }
 
-// A column as a number in the base of its unit.
-struct column {
+// What a step has. In a header `_` and a unit follow the name of a time or of a rate.
+enum field { TIME, DELAY, RATE, LOSS, LIMIT, FIELDS };
+static const struct {
 	const char *name;
 	enum unit unit;
-	double bare; // a number without a unit is in so many of the base
 	double max;
+} fields[FIELDS] = {
+	[TIME] = {"at", UNIT_TIME_NS, (double)TIME_MAX_NS},
+	[DELAY] = {"delay", UNIT_TIME_NS, DELAY_MAX_NS},
+	[RATE] = {"rate", UNIT_RATE_BPS, RATE_MAX_BPS},
+	[LOSS] = {"loss", UNIT_RATIO, 1},
+	[LIMIT] = {"limit_pkts", UNIT_NONE, LIMIT_MAX_PKTS},
 };
-static const struct column columns[COLUMNS] = {
-	{"KEEP", UNIT_TIME_NS, 1e3, (double)TIME_MAX_NS},
-	{"LATENCY", UNIT_TIME_NS, 1, DELAY_MAX_NS},
-	{"RATE", UNIT_RATE_BPS, 1, RATE_MAX_BPS},
-	{"LOSS", UNIT_RATIO, 1.0 / UINT32_MAX, 1},
-	{"LIMIT", UNIT_NONE, 1, LIMIT_MAX_PKTS},
+
+struct column {
+	char name[16];
+	enum field field;
+	double bare; // a number without a unit is in so many of the base
 };
+struct layout {
+	bool begins; // times are those at which steps begin, and not how long they hold
+	int count;
+	struct column column[FIELDS];
+};
+static const struct layout theaterq = {
+	.count = FIELDS,
+	.column = {{"KEEP", TIME, 1e3}, {"LATENCY", DELAY, 1}, {"RATE", RATE, 1},
+		{"LOSS", LOSS, 1.0 / UINT32_MAX}, {"LIMIT", LIMIT, 1}},
+};
+
+static char *next_column(char **rest) {
+	char *text = strsep(rest, ",");
+
+	while (text != NULL && isspace((unsigned char)*text))
+		text++;
+	return text;
+}
+
+// Whether the text names a column of this field; then *bare is that of its unit.
+static bool field_named(enum field f, const char *text, double *bare) {
+	size_t len = strlen(fields[f].name);
+	enum unit unit = fields[f].unit;
+	char one[LINE_SIZE + 1];
+
+	*bare = 1;
+	if (unit != UNIT_TIME_NS && unit != UNIT_RATE_BPS)
+		return strcmp(text, fields[f].name) == 0;
+	if (strncmp(text, fields[f].name, len) != 0 || text[len] != '_')
+		return false;
+	snprintf(one, sizeof(one), "1%s", text + len + 1);
+	return unit_parse(one, unit, bare) == 0;
+}
+
+static int header_column(const struct reader *r, struct layout *l, const char *text) {
+	struct column *c = &l->column[l->count];
+	int f = 0;
+
+	while (f < FIELDS && !field_named((enum field)f, text, &c->bare))
+		f++;
+	if (f == FIELDS)
+		return line_error(r,
+			"'%.40s' is not a column: there are at_us, rate_bps, delay_us, loss, "
+			"limit_pkts",
+			text);
+	for (int i = 0; i < l->count; i++) {
+		if (l->column[i].field == (enum field)f)
+			return line_error(r, "two columns are %s", fields[f].name);
+	}
+	c->field = (enum field)f;
+	snprintf(c->name, sizeof(c->name), "%s", text);
+	l->count++;
+	return 0;
+}
+
+// A line that does not begin with a digit: the names of columns, or nothing.
+static int steps_header(struct reader *r, struct layout *l, bool first) {
+	char *rest = r->text, *text;
+	bool rate = false;
+	int rc = 0;
+
+	if (strncmp(r->text, "at_", 3) != 0 && strstr(r->text, ",at_") == NULL)
+		return 0;
+	if (!first)
+		return line_error(r, "a header behind the first step");
+	*l = (struct layout){.begins = true};
+	while (rc == 0 && (text = next_column(&rest)) != NULL)
+		rc = header_column(r, l, text);
+	for (int i = 0; i < l->count; i++)
+		rate |= l->column[i].field == RATE;
+	return rc < 0 || rate ? rc : line_error(r, "no column is a rate, such as rate_bps");
+}
 
 static int column_read(
 	const struct reader *r, const struct column *c, const char *text, double *value) {
+	enum unit unit = fields[c->field].unit;
 	uint64_t number;
 
 	if (whole_number(text, &number))
 		*value = (double)number * c->bare;
-	else if (c->unit == UNIT_NONE || unit_parse(text, c->unit, value) < 0)
+	else if (unit != UNIT_RATIO && unit_parse(text, UNIT_NONE, value) == 0)
+		*value *= c->bare;
+	else if (unit == UNIT_NONE || unit_parse(text, unit, value) < 0)
 		return line_error(r, "%s: '%.40s' is not a number%s%s", c->name, text,
-			c->unit != UNIT_NONE ? " or " : "",
-			c->unit != UNIT_NONE ? unit_example(c->unit) : "");
-	if (!(*value >= 0 && *value <= c->max))
+			unit != UNIT_NONE ? " or " : "",
+			unit != UNIT_NONE ? unit_example(unit) : "");
+	if (!(*value >= 0 && *value <= fields[c->field].max))
 		return line_error(r, "%s: %.40s is out of range", c->name, text);
 	return 0;
 }
 
-static int theaterq_line(struct reader *r, struct trace_step *step) {
-	double value[COLUMNS];
+static int columns_error(const struct reader *r, const struct layout *l, int count) {
+	if (!l->begins)
+		return line_error(
+			r, "%d columns, not the five KEEP,LATENCY,RATE,LOSS,LIMIT", count);
+	return line_error(r, "%d columns, and the header has %d", count, l->count);
+}
+
+// The last line: when the round ends.
+static int end_line(const struct reader *r, const struct layout *l, struct trace_step *step) {
+	double time_ns;
+	int at = 0, rc;
+
+	while (l->column[at].field != TIME)
+		at++;
+	rc = column_read(r, &l->column[at], r->text, &time_ns);
+	step->at_ns = rc == 0 ? (uint64_t)(time_ns + 0.5) : 0;
+	return rc;
+}
+
+// One line as a step whose at_ns is the line's time.
+static int step_line(struct reader *r, const struct layout *l, struct trace_step *step) {
+	double value[FIELDS] = {0};
 	char *rest = r->text;
 	int count = 1, rc;
 
 	for (const char *s = r->text; *s != '\0'; s++)
 		count += *s == ',';
-	if (count != COLUMNS)
-		return line_error(
-			r, "%d columns, not the five KEEP,LATENCY,RATE,LOSS,LIMIT", count);
-	for (int i = 0; i < COLUMNS; i++) {
-		char *text = strsep(&rest, ",");
+	if (count != l->count)
+		return columns_error(r, l, count);
+	for (int i = 0; i < count; i++) {
+		const struct column *c = &l->column[i];
 
-		while (isspace((unsigned char)*text))
-			text++;
-		if ((rc = column_read(r, &columns[i], text, &value[i])) < 0)
+		if ((rc = column_read(r, c, next_column(&rest), &value[c->field])) < 0)
 			return rc;
 	}
-	if (value[0] < 1)
-		return line_error(r, "KEEP: a step that lasts no time");
-	if (value[2] > 0 && value[2] < RATE_MIN_BPS)
+	if (value[RATE] > 0 && value[RATE] < RATE_MIN_BPS)
 		return line_error(r, "RATE: not 0 and below 1kbit");
 	*step = (struct trace_step){
-		.at_ns = (uint64_t)(value[0] + 0.5),
-		.rate_bps = (uint64_t)(value[2] + 0.5),
-		.delay_ns = (uint64_t)(value[1] + 0.5),
-		.loss = rng_threshold(value[3]),
-		.limit_pkts = (uint64_t)value[4],
+		.at_ns = (uint64_t)(value[TIME] + 0.5),
+		.rate_bps = (uint64_t)(value[RATE] + 0.5),
+		.delay_ns = (uint64_t)(value[DELAY] + 0.5),
+		.loss = rng_threshold(value[LOSS]),
+		.limit_pkts = (uint64_t)value[LIMIT],
 	};
 	return 0;
 }
 
-static int read_theaterq(struct trace_file *t, struct reader *r) {
-	bool rate = false;
+// A step ends where the next line begins, or so long after the one before.
+static int step_add(
+	struct trace_file *t, const struct reader *r, const struct layout *l, uint64_t time_ns) {
+	uint64_t before_ns = t->period_ns;
+
+	t->period_ns = l->begins ? time_ns : before_ns + time_ns;
+	if (t->period_ns > TIME_MAX_NS)
+		return line_error(r, "later than 10^6 s");
+	if (l->begins && t->count == 0)
+		return time_ns == 0 ? 0 : line_error(r, "the first time is 0, and this one is not");
+	if (t->period_ns > before_ns)
+		return 0;
+	return l->begins ? line_error(r, "times rise from line to line, and this one does not")
+			 : line_error(r, "KEEP: a step that lasts no time");
+}
+
+static int read_steps(struct trace_file *t, struct reader *r) {
+	struct layout l = theaterq;
+	bool rate = false, ended = false;
 	size_t room = 0;
 	int rc;
 
 	while ((rc = next_line(r)) > 0) {
-		struct trace_step step, *more;
+		struct trace_step step = {0}, *more;
 
-		if (!isdigit((unsigned char)r->text[0]))
+		if (!isdigit((unsigned char)r->text[0])) {
+			if ((rc = steps_header(r, &l, t->count == 0)) < 0)
+				return rc;
 			continue;
-		if ((rc = theaterq_line(r, &step)) < 0)
+		}
+		if (ended)
+			return line_error(r, "behind the line that has only a time");
+		ended = l.begins && strchr(r->text, ',') == NULL;
+		if ((rc = ended ? end_line(r, &l, &step) : step_line(r, &l, &step)) < 0
+			|| (rc = step_add(t, r, &l, step.at_ns)) < 0)
 			return rc;
+		if (l.begins && t->count > 0)
+			t->step[t->count - 1].at_ns = t->period_ns;
+		if (ended)
+			continue;
 		more = grown(t->step, t->count, &room, sizeof(*more));
 		if (more == NULL)
 			return err_set(r->err, -ENOMEM, "%s: no memory for it", r->path);
 		t->step = more;
-		t->period_ns += step.at_ns;
-		if (t->period_ns > TIME_MAX_NS)
-			return line_error(r, "later than 10^6 s");
 		step.at_ns = t->period_ns;
 		t->step[t->count++] = step;
 		rate |= step.rate_bps > 0;
@@ -215,6 +345,9 @@ static int read_theaterq(struct trace_file *t, struct reader *r) {
 	if (rc == 0 && !rate)
 		return err_set(r->err, -EINVAL, "%s: %s", r->path,
 			t->count == 0 ? "no steps in it" : "no step has a rate");
+	if (rc == 0 && l.begins && !ended)
+		return line_error(
+			r, "the last line has only a time, that of the end, and this has more");
 	return rc;
 }
 
@@ -224,7 +357,7 @@ int trace_file_read(struct trace_file *t, enum trace_format format, uint64_t uni
 	int rc;
 
 	*t = (struct trace_file){0};
-	rc = format == TRACE_MAHIMAHI ? read_mahimahi(t, &r, unit_ns) : read_theaterq(t, &r);
+	rc = format == TRACE_MAHIMAHI ? read_mahimahi(t, &r, unit_ns) : read_steps(t, &r);
 	if (rc < 0)
 		trace_file_free(t);
 	return rc;

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum trace_format { TRACE_MAHIMAHI, TRACE_THEATERQ };
+enum trace_format { TRACE_MAHIMAHI, TRACE_STEPS };
 
-// From the one before, or the start of a round, to at_ns: rate and more (theaterq); or at at_ns a
+// From the one before, or the start of a round, to at_ns: rate and more (steps); or at at_ns a
 // packet may leave (mahimahi, which has nothing else).
 struct trace_step {
 	uint64_t at_ns;
@@ -19,7 +19,7 @@ struct trace_step {
 };
 
 struct trace_file {
-	struct trace_step *step; // theaterq
+	struct trace_step *step; // steps
 	uint64_t *at_ns; // mahimahi
 	size_t count; // at least 1
 	uint64_t period_ns; // of a round, above 0

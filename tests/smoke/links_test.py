@@ -21,7 +21,7 @@ STAGES = f"""
     - link: {{rate: 20Mbit, framing: atm, queue: {{fifo: {{limit: 30pkt}}}}}}
     - delay: {{delay: 5ms}}
   reverse:
-    - theaterq_link: {{file: {TRACES}/handover.csv, queue: {{fifo: {{limit: 300pkt}}}}}}
+    - replay: {{file: {TRACES}/handover.csv, queue: {{fifo: {{limit: 300pkt}}}}}}
     - markov_link: {{good: 20Mbit, bad: 0, good_mean: 100ms, bad_mean: 20ms,
         queue: {{fifo: {{limit: 50pkt}}}}}}
 """

@@ -21,7 +21,7 @@ Config = dict[str, Any]
 Params = dict[str, dict[str, Any]]
 
 FRAME_BITS = 1538 * 8
-TRACES = ("mahimahi_link", "theaterq_link")
+TRACES = ("mahimahi_link", "replay")
 BITS_MIN = 9200 * 8  # a queue holds the largest frame
 DURATION_NS_MAX = 100e9
 STEPS_MAX = 2e5  # windows of virtual time: the duration over the longer one-way delay

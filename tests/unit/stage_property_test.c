@@ -23,7 +23,7 @@ static const struct {
 } files[] = {
 	{"loss_trace", "000100\n"},
 	{"mahimahi_link", "1\n2\n2\n3\n7\n9\n"},
-	{"theaterq_link", "10ms,1ms,20Mbit,1%,50\n5ms,1ms,0,0,50\n7ms,1ms,3Mbit,0,0\n"},
+	{"replay", "10ms,1ms,20Mbit,1%,50\n5ms,1ms,0,0,50\n7ms,1ms,3Mbit,0,0\n"},
 };
 // Stages that reorder by default.
 static const char *const unordered[] = {"jitter", NULL};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "trace_link.h"
 
+#include <math.h>
+
 static int open_with(struct stage_bench *b, const char *trace, const char *params) {
-	return trace_link_open(b, "theaterq_link", trace, params);
+	return trace_link_open(b, "replay", trace, params);
 }
 
 static void open_link(struct stage_bench *b, const char *trace, const char *params) {
@@ -199,6 +201,115 @@ START_TEST(idle_link_passes_over_rounds) {
 }
 END_TEST
 
+// Columns by name, in any order and unit, with units in the file or not; what is left out is 0.
+START_TEST(columns_have_names_and_units) {
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(3, 1004);
+
+	open_link(&b,
+		"# two steps of 1.5 ms and 2.5 ms\n"
+		"rate_Mbps,at_ms, delay_us\n"
+		"8,0,100.5\n"
+		"4Mbit,1.5,2ms\n"
+		"4\n",
+		", overhead: 0B");
+	ck_assert_uint_eq(b.ops->delay->min_ns(b.st), 100500);
+	ck_assert_uint_eq(b.ops->delay->max_ns(b.st), 2 * MS);
+	for (int i = 0; i < 3; i++)
+		stage_put(&b, &pkts[i], 0);
+	// The second has half of it sent when the rate halves; the third is sent in a second round,
+	// whose delay is less than that of the packet before it.
+	static const uint64_t want_ns[] = {MS + 100500, 2500 * US + 2 * MS, 4500 * US};
+	for (int i = 0; i < 3; i++) {
+		ck_assert_ptr_null(stage_take(&b, want_ns[i] - 1));
+		ck_assert_ptr_eq(stage_take(&b, want_ns[i]), &pkts[i]);
+	}
+	struct stats_totals t = trace_link_totals(&b, 4 * MS);
+	ck_assert_uint_eq((uint64_t)(t.capacity / NS_PER_S), 8 * 1500 + 4 * 2500);
+	stage_close(&b);
+	free(pkts);
+}
+END_TEST
+
+// A trace of 1 us steps, and what a packet meets on it by its definition. Rates are whole bits per
+// ns; a packet takes 997 bytes of the wire.
+#define STEPS 5000u
+#define PKTS 20000u
+struct fine {
+	uint32_t rate[STEPS], delay_ns[STEPS];
+	bool lost[STEPS];
+};
+
+static char *fine_trace(struct fine *f, struct rng *rng) {
+	char *text = malloc(64 * (STEPS + 2)), *at = text;
+
+	at += sprintf(at, "at_us,rate_bps,delay_ns,loss\n");
+	for (uint32_t i = 0; i < STEPS; i++) {
+		f->rate[i] = (uint32_t)(rng_u64(rng) % 100);
+		f->delay_ns[i] = (uint32_t)(1000 + rng_u64(rng) % 1000);
+		f->lost[i] = rng_u64(rng) % 10 == 0;
+		at += sprintf(at, "%u,%u%s,%u,%d\n", i, f->rate[i],
+			f->rate[i] > 0 ? "000000000" : "", f->delay_ns[i], f->lost[i]);
+	}
+	sprintf(at, "%u\n", STEPS);
+	return text;
+}
+
+// The end of a packet that begins at t, and the step that it is of: a frame whose last bit leaves in
+// the nanosecond in which a step ends is of that step.
+static double fine_sent(const struct fine *f, double t, uint32_t *step) {
+	double bits = 997 * 8;
+
+	for (*step = (uint32_t)(t / 1000);; ++*step) {
+		double rate = f->rate[*step % STEPS], edge = 1000 * ((double)*step + 1);
+
+		if (t + bits / rate < edge + 1)
+			return t + bits / rate;
+		bits -= (edge - t) * rate;
+		t = edge;
+	}
+}
+
+// Departures within 1 ns, with the delay of the step in which a packet has been sent, and losses
+// exactly those of the step in which it arrives.
+START_TEST(each_microsecond_has_its_own_rate_delay_and_loss) {
+	struct fine *f = calloc(1, sizeof(*f));
+	struct pkt *pkts = pkts_new(PKTS, 1001);
+	uint64_t *in_ns = calloc(PKTS, sizeof(*in_ns)), t_ns = 0;
+	struct stage_bench b = {0};
+	double sent = 0, out = 0;
+	uint32_t step;
+	struct rng rng;
+
+	rng_init(&rng, 1, "trace");
+	char *text = fine_trace(f, &rng);
+	open_link(&b, text, ", overhead: 0B, queue: {fifo: {limit: 100000pkt}}");
+	for (uint32_t i = 0; i < PKTS; i++) {
+		in_ns[i] = t_ns += rng_u64(&rng) % 400;
+		stage_put(&b, &pkts[i], t_ns);
+		stage_take(&b, t_ns);
+	}
+	while (stage_take(&b, t_ns + NS_PER_S) != NULL)
+		;
+	ck_assert_uint_eq(b.out_pkts + b.drops.count, PKTS);
+	for (uint32_t i = 0; i < PKTS; i++) {
+		bool lost = f->lost[in_ns[i] / 1000 % STEPS];
+
+		NEED((pkts[i].drop_reason == DROP_LOSS) == lost);
+		if (lost)
+			continue;
+		sent = fine_sent(f, fmax(sent, (double)in_ns[i]), &step);
+		out = fmax(out, sent + f->delay_ns[step % STEPS]);
+		NEED(fabs((double)pkts[i].arrival_ns - out) < 1.001);
+	}
+	stage_close(&b);
+	free(text);
+	free(in_ns);
+	free(pkts);
+	free(f);
+}
+END_TEST
+
 START_TEST(mistakes_have_a_line) {
 	static const struct {
 		const char *trace, *sentence;
@@ -215,6 +326,20 @@ START_TEST(mistakes_have_a_line) {
 		{"1ms,0,8Mbit,101%,0\n", ":1: LOSS: 101% is out of range"},
 		{"1ms,0,0,0,0\n", ": no step has a rate"},
 		{"KEEP,LATENCY,RATE,LOSS,LIMIT\n", ": no steps in it"},
+		{"at_us,rate_bps,jitter_us\n",
+			":1: 'jitter_us' is not a column: there are at_us, rate_bps, delay_us, loss, "
+			"limit_pkts"},
+		{"at_us,rate_bps,at_ms\n", ":1: two columns are at"},
+		{"at_us,delay_us\n", ":1: no column is a rate, such as rate_bps"},
+		{"at_us,rate_bps\n0,8Mbit,1\n", ":2: 3 columns, and the header has 2"},
+		{"at_us,rate_bps\n5,8Mbit\n", ":2: the first time is 0, and this one is not"},
+		{"at_us,rate_bps\n0,8Mbit\n0,9Mbit\n",
+			":3: times rise from line to line, and this one does not"},
+		{"at_us,rate_bps\n0,8Mbit\n9\n10,1Mbit\n",
+			":4: behind the line that has only a time"},
+		{"at_us,rate_bps\n0,8Mbit\n",
+			":2: the last line has only a time, that of the end, and this has more"},
+		{"1,0,8000000,0,0\nat_us,rate_bps\n", ":2: a header behind the first step"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -223,7 +348,7 @@ START_TEST(mistakes_have_a_line) {
 
 		ck_assert_int_lt(open_with(&b, cases[i].trace, ""), 0);
 		snprintf(
-			want, sizeof(want), "test:1:24: file: %s%s", trace_file, cases[i].sentence);
+			want, sizeof(want), "test:1:17: file: %s%s", trace_file, cases[i].sentence);
 		ck_assert_str_eq(b.err.msg, want);
 		stage_close(&b);
 	}
@@ -233,4 +358,5 @@ END_TEST
 TEST_MAIN(steps_change_rate_and_delay_and_loop, hold_keeps_the_last_step,
 	packets_never_overtake_when_the_delay_falls, taken_ahead_by_the_least_delay,
 	limit_is_of_the_step, loss_is_of_the_step, departures_are_those_of_a_link_that_is_changed,
-	idle_link_passes_over_rounds, mistakes_have_a_line)
+	idle_link_passes_over_rounds, columns_have_names_and_units,
+	each_microsecond_has_its_own_rate_delay_and_loss, mistakes_have_a_line)

@@ -22,7 +22,7 @@
 enum end { END_LOOP, END_HOLD };
 static const char *const end_names[] = {"loop", "hold", NULL};
 
-struct theaterq_link {
+struct replay {
 	struct stepped stepped;
 	int end;
 
@@ -40,32 +40,32 @@ struct theaterq_link {
 
 static const struct param params[] = {
 	{"end", "loop", "at the end of the file: from its start, or its last line for ever",
-		UNIT_NONE, PARAM_ENUM(struct theaterq_link, end, end_names)},
-	FRAMING_PARAM(struct theaterq_link, stepped.link.wire.framing, "ethernet",
-		"what a frame is carried in"),
+		UNIT_NONE, PARAM_ENUM(struct replay, end, end_names)},
+	FRAMING_PARAM(
+		struct replay, stepped.link.wire.framing, "ethernet", "what a frame is carried in"),
 	PARAM_END,
 };
 
 static const struct param also[] = {
-	CONFIG_FILE_PARAMS("lines of KEEP,LATENCY,RATE,LOSS,LIMIT"),
+	CONFIG_FILE_PARAMS(
+		"a header at_us,rate_bps,delay_us,loss,limit_pkts or TheaterQ's, and lines"),
 	LINK_QUEUE_PARAM,
 	FRAMING_OVERHEAD_PARAM,
 	PARAM_END,
 };
 
-static uint64_t step_ns(const struct theaterq_link *l, size_t i) {
+static uint64_t step_ns(const struct replay *l, size_t i) {
 	return l->trace.step[i].at_ns - (i > 0 ? l->trace.step[i - 1].at_ns : 0);
 }
 
-static int theaterq_configure(void *self, struct config_node *node, struct err *err) {
-	struct theaterq_link *l = self;
+static int replay_configure(void *self, struct config_node *node, struct err *err) {
+	struct replay *l = self;
 	const struct config_file *file;
 	struct err why = {""};
 	int rc = config_read_file(node, "file", &file, err);
 
 	if (rc == 0
-		&& (rc = trace_file_read(
-			    &l->trace, TRACE_THEATERQ, 1, file->path, file->text, &why))
+		&& (rc = trace_file_read(&l->trace, TRACE_STEPS, 1, file->path, file->text, &why))
 			< 0)
 		return config_err(file->named, rc, err, "file: %s", why.msg);
 	for (size_t i = 0; rc == 0 && i < l->trace.count; i++) {
@@ -78,8 +78,8 @@ static int theaterq_configure(void *self, struct config_node *node, struct err *
 	return rc == 0 ? link_configure(self, node, err) : rc;
 }
 
-static void theaterq_step(struct stepped *s, uint64_t now_ns) {
-	struct theaterq_link *l = (struct theaterq_link *)s;
+static void replay_step(struct stepped *s, uint64_t now_ns) {
+	struct replay *l = (struct replay *)s;
 
 	l->now = &l->trace.step[l->next];
 	s->rate_bps = l->now->rate_bps;
@@ -95,8 +95,8 @@ static void theaterq_step(struct stepped *s, uint64_t now_ns) {
 
 // At the end of a round: passes over whole rounds but the last, which the statistics see step by
 // step.
-static void theaterq_skip(struct stepped *s, uint64_t now_ns) {
-	struct theaterq_link *l = (struct theaterq_link *)s;
+static void replay_skip(struct stepped *s, uint64_t now_ns) {
+	struct replay *l = (struct replay *)s;
 	uint64_t rounds = time_since(now_ns, s->change_ns) / l->trace.period_ns;
 
 	if (l->next != 0 || rounds < 2)
@@ -108,8 +108,8 @@ static void theaterq_skip(struct stepped *s, uint64_t now_ns) {
 	s->change_ns += ns;
 }
 
-static uint64_t theaterq_min_delay_ns(const void *self) {
-	const struct theaterq_link *l = self;
+static uint64_t replay_min_delay_ns(const void *self) {
+	const struct replay *l = self;
 	uint64_t delay_ns = NEVER_NS;
 
 	for (size_t i = 0; i < l->trace.count; i++)
@@ -117,26 +117,26 @@ static uint64_t theaterq_min_delay_ns(const void *self) {
 	return delay_ns;
 }
 
-static int theaterq_init(void *self, const struct stage_env *env, struct err *err) {
-	struct theaterq_link *l = self;
+static int replay_init(void *self, const struct stage_env *env, struct err *err) {
+	struct replay *l = self;
 
 	rng_init(&l->rng, env->run_seed, env->name);
-	l->stepped.step = theaterq_step;
-	l->stepped.skip = theaterq_skip;
-	l->stepped.min_delay_ns = theaterq_min_delay_ns(l);
+	l->stepped.step = replay_step;
+	l->stepped.skip = replay_skip;
+	l->stepped.min_delay_ns = replay_min_delay_ns(l);
 	return stepped_begin(
 		&l->stepped, env, max_u64((uint64_t)(l->capacity / l->trace.period_ns), 1000), err);
 }
 
-static void theaterq_fini(void *self) {
-	struct theaterq_link *l = self;
+static void replay_fini(void *self) {
+	struct replay *l = self;
 
 	trace_file_free(&l->trace);
 	link_fini(self);
 }
 
 // Whether the step's limit refuses a packet; the queue's own comes after it.
-static bool theaterq_full(struct theaterq_link *l, struct pkt *p, struct pkt_list *drops) {
+static bool replay_full(struct replay *l, struct pkt *p, struct pkt_list *drops) {
 	struct stage_stats *stats = &l->stepped.link.wire.stats;
 
 	if (l->now->limit_pkts == 0)
@@ -150,7 +150,7 @@ static bool theaterq_full(struct theaterq_link *l, struct pkt *p, struct pkt_lis
 	return true;
 }
 
-static bool theaterq_lost(struct theaterq_link *l, struct pkt *p, struct pkt_list *drops) {
+static bool replay_lost(struct replay *l, struct pkt *p, struct pkt_list *drops) {
 	if (l->now->loss == 0)
 		return false;
 	l->random = true;
@@ -160,8 +160,8 @@ static bool theaterq_lost(struct theaterq_link *l, struct pkt *p, struct pkt_lis
 	return true;
 }
 
-static void theaterq_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
-	struct theaterq_link *l = self;
+static void replay_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	struct replay *l = self;
 
 	if (!l->checks) {
 		stepped_push(self, pkts, n, drops);
@@ -169,19 +169,19 @@ static void theaterq_push(void *self, struct pkt *const *pkts, uint32_t n, struc
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		stepped_follow(&l->stepped, pkts[i]->arrival_ns, drops);
-		if (!theaterq_lost(l, pkts[i], drops) && !theaterq_full(l, pkts[i], drops))
+		if (!replay_lost(l, pkts[i], drops) && !replay_full(l, pkts[i], drops))
 			stepped_push(self, &pkts[i], 1, drops);
 	}
 }
 
-static bool theaterq_random(const void *self) {
-	const struct theaterq_link *l = self;
+static bool replay_random(const void *self) {
+	const struct replay *l = self;
 
 	return l->random || link_random(self);
 }
 
-static uint64_t theaterq_rate_bps(const void *self) {
-	const struct theaterq_link *l = self;
+static uint64_t replay_rate_bps(const void *self) {
+	const struct replay *l = self;
 	uint64_t rate_bps = 0;
 
 	for (size_t i = 0; i < l->trace.count; i++)
@@ -189,8 +189,8 @@ static uint64_t theaterq_rate_bps(const void *self) {
 	return rate_bps;
 }
 
-static uint64_t theaterq_max_delay_ns(const void *self) {
-	const struct theaterq_link *l = self;
+static uint64_t replay_max_delay_ns(const void *self) {
+	const struct replay *l = self;
 	uint64_t delay_ns = 0;
 
 	for (size_t i = 0; i < l->trace.count; i++)
@@ -198,26 +198,27 @@ static uint64_t theaterq_max_delay_ns(const void *self) {
 	return delay_ns;
 }
 
-const struct stage_ops stage_theaterq_link = {
-	.name = "theaterq_link",
+const struct stage_ops stage_replay = {
+	.name = "replay",
+	.alias = "theaterq_link", // before files had columns with names
 	.summary = "a queue and a wire whose rate, delay, loss and limit a file has",
 	.reference = "TheaterQ, arXiv 2510.27057",
 	.params = params,
-	.state_size = sizeof(struct theaterq_link),
-	.init = theaterq_init,
-	.fini = theaterq_fini,
-	.push = theaterq_push,
+	.state_size = sizeof(struct replay),
+	.init = replay_init,
+	.fini = replay_fini,
+	.push = replay_push,
 	.pop = stepped_pop,
 	.next_ns = stepped_next_ns,
 	.backlog = link_backlog,
-	.config = &(const struct stage_config){.also = also, .configure = theaterq_configure},
-	.delay = &(const struct stage_delay){.min_ns = theaterq_min_delay_ns,
-		.max_ns = theaterq_max_delay_ns},
+	.config = &(const struct stage_config){.also = also, .configure = replay_configure},
+	.delay = &(const struct stage_delay){.min_ns = replay_min_delay_ns,
+		.max_ns = replay_max_delay_ns},
 	.capacity =
-		&(const struct stage_capacity){.limit = link_limit, .rate_bps = theaterq_rate_bps},
+		&(const struct stage_capacity){.limit = link_limit, .rate_bps = replay_rate_bps},
 	.figures = &(const struct stage_figures){.serve = stepped_serve, .read = link_figures},
 	.observer = &link_observer,
 	.needs =
 		&(const struct stage_needs){
-			.random = theaterq_random, .flows = link_flows, .headers = link_headers},
+			.random = replay_random, .flows = link_flows, .headers = link_headers},
 };
