@@ -120,3 +120,12 @@ def config_rate_bps(text: object) -> float | None:
 def config_time_ns(text: object) -> float | None:
     """A time as a config writes it ("100ms"), or None when it is not one."""
     return _config_number(text, "ns")
+
+
+def config_ratio(text: object) -> float | None:
+    """A ratio as a config writes it ("0.1%", "0.001"), or None when it is not one."""
+    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(%?)\s*", str(text))
+    try:
+        return float(match[1]) / (100 if match[2] else 1) if match else None
+    except ValueError:
+        return None

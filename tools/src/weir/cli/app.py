@@ -24,6 +24,7 @@ from weir.cli import figures as figure_commands
 from weir.cli import guests as guest_commands
 from weir.cli import pcap as pcap_commands
 from weir.cli import plugin as plugin_commands
+from weir.cli import trace as trace_commands
 from weir.cli.usage import examples
 from weir.errors import UserError, drop_output, guarded, unheard
 
@@ -73,6 +74,7 @@ app.add_typer(pcap_commands.app, name="pcap")
 app.add_typer(guest_commands.app, name="guests")
 app.add_typer(plugin_commands.new_app, name="new")
 app.add_typer(plugin_commands.check_app, name="check")
+app.add_typer(trace_commands.app, name="trace")
 
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run folder.", autocompletion=complete.runs)

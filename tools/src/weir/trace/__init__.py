@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Recorded links: their rate, delay and loss over time, as the stage replay reads them."""

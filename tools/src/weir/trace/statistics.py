@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a trace has: mean, percentiles over time, outages; on a terminal and as a figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from weir import units
+from weir.trace.steps import NS_PER_S, Floats, Steps
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+BARS = " ▁▂▃▄▅▆▇█"
+LINE = 72  # characters of a line of bars
+
+
+def percentiles(values: Floats, lengths: Floats) -> dict[str, float]:
+    """The least value that is not exceeded for so much of the time, and the mean over time."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(lengths[order]) / lengths.sum()
+    places = np.minimum(np.searchsorted(reached, np.array(QUANTILES) - 1e-12), len(values) - 1)
+    named = {f"p{100 * q:g}": values[order][i] for q, i in zip(QUANTILES, places, strict=True)}
+    least, most = float(values.min()), float(values.max())
+    mean = float(np.average(values, weights=lengths))
+    return {"mean": mean, "min": least, **{k: float(v) for k, v in named.items()}, "max": most}
+
+
+def outages(steps: Steps) -> dict[str, float]:
+    """How often, how long in all and at most the rate is 0."""
+    down = np.concatenate(([False], steps.rate_bps == 0, [False]))
+    edges = np.append(steps.at_ns, steps.end_ns)
+    begins, ends = edges[down[1:] & ~down[:-1]], edges[~down[1:] & down[:-1]]
+    long_s = (ends - begins) / NS_PER_S
+    return {
+        "count": len(long_s),
+        "total_s": float(long_s.sum()),
+        "longest_s": float(long_s.max(initial=0.0)),
+    }
+
+
+def of(steps: Steps) -> dict[str, Any]:
+    """All of it, with stable names; what the trace does not have is null."""
+    lengths = steps.lengths_ns
+    delays = steps.delay_ns if steps.delay_ns.any() else None
+    return {
+        "duration_s": steps.end_ns / NS_PER_S,
+        "steps": len(steps.at_ns),
+        "rate_bps": percentiles(steps.rate_bps, lengths),
+        "delay_ns": None if delays is None else percentiles(delays, lengths),
+        "loss": float(np.average(steps.loss, weights=lengths)) if steps.loss.any() else None,
+        "outages": outages(steps),
+    }
+
+
+def bars(steps: Steps) -> str:
+    """The mean rate over time, as a line of blocks; a blank is an outage."""
+    rates = steps.mean_rates(np.linspace(0.0, steps.end_ns, LINE + 1))
+    heights = np.ceil(rates / rates.max() * (len(BARS) - 1) - 1e-9).astype(int)
+    return "".join(BARS[height] for height in heights)
+
+
+def show(steps: Steps, screen: Console) -> None:
+    """The statistics as a table, above the rate over time."""
+    found = of(steps)
+    rows = Table("over time", "rate", "delay")
+    for name, rate in found["rate_bps"].items():
+        delay = None if found["delay_ns"] is None else found["delay_ns"][name]
+        rows.add_row(name, units.rate(rate), units.time(delay))
+    down = found["outages"]
+    screen.print(rows)
+    screen.print(bars(steps), highlight=False, markup=False)
+    screen.print(
+        f"{found['steps']:,} steps in {units.time(steps.end_ns)};"
+        f" loss {units.percent(found['loss'])};"
+        f" outages: {down['count']}, together {units.time(down['total_s'] * NS_PER_S)},"
+        f" the longest {units.time(down['longest_s'] * NS_PER_S)}",
+        soft_wrap=True,
+        highlight=False,
+    )
+
+
+def figure(steps: Steps) -> Figure:
+    """Rate and, where there is one, delay over time; how much of the time the rate is below."""
+    from weir.report import axes
+
+    delayed = bool(steps.delay_ns.any())
+    drawn, panels = axes.subplots(3 if delayed else 2)
+    edges_s = np.append(steps.at_ns, steps.end_ns) / NS_PER_S
+    divisor, unit = units.step(float(steps.rate_bps.max()), units.RATE_STEPS)
+    panels[0].stairs(steps.rate_bps / divisor, edges_s, baseline=None)
+    panels[0].set(xlabel="time (s)", ylabel=f"rate ({unit})", ylim=(0, None), xlim=(0, edges_s[-1]))
+    order = np.argsort(steps.rate_bps, kind="stable")
+    reached = np.cumsum(steps.lengths_ns[order]) / steps.end_ns
+    panels[1].step(steps.rate_bps[order] / divisor, reached, where="post")
+    panels[1].set(xlabel=f"rate ({unit})", ylabel="part of the time below", ylim=(0, 1))
+    if delayed:
+        divisor, unit = units.step(float(steps.delay_ns.max()), units.TIME_STEPS)
+        panels[2].stairs(steps.delay_ns / divisor, edges_s, baseline=None)
+        panels[2].set(xlabel="time (s)", ylabel=f"delay ({unit})", xlim=(0, edges_s[-1]))
+    return drawn

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Steps: the rate, delay and loss of a link over time, and the file in which `replay` reads them.
+
+switch/stage/trace_file.c describes the file.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from weir import units
+from weir.errors import UserError
+
+Floats = npt.NDArray[np.float64]
+RATE_MIN_BPS = 1000.0  # the stage's; what is less is an outage
+NS_PER_S = 1e9
+# A number without a unit in a column of this name, where the unit is not in the name.
+PLAIN = {"loss": 1.0, "limit_pkts": 1.0}
+PARSERS = {
+    "at": units.config_time_ns,
+    "delay": units.config_time_ns,
+    "rate": units.config_rate_bps,
+    "loss": units.config_ratio,
+}
+WRITTEN = ("at_us", "rate_bps", "delay_us", "loss", "limit_pkts")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Each holds from its time to that of the next, the last one to end_ns. Times begin with 0."""
+
+    at_ns: Floats
+    rate_bps: Floats
+    delay_ns: Floats
+    loss: Floats
+    limit_pkts: Floats
+    end_ns: float
+
+    @property
+    def lengths_ns(self) -> Floats:
+        """How long each holds."""
+        return np.diff(self.at_ns, append=self.end_ns)
+
+    def mean_rates(self, edges_ns: Floats) -> Floats:
+        """The mean rate between each two of these times."""
+        bits = np.concatenate(([0.0], np.cumsum(self.rate_bps * self.lengths_ns)))
+        at = np.append(self.at_ns, self.end_ns)
+        return np.asarray(np.diff(np.interp(edges_ns, at, bits)) / np.diff(edges_ns))
+
+    def series(self, step_ns: float) -> Floats:
+        """The mean rate of each whole interval of this length."""
+        count = int(self.end_ns / step_ns + 1e-9)
+        if count < 1:
+            raise UserError(f"the trace has {units.time(self.end_ns)}, less than one --step", 2)
+        return self.mean_rates(np.arange(count + 1, dtype=np.float64) * step_ns)
+
+
+def make(
+    at_ns: npt.ArrayLike,
+    end_ns: float,
+    rate_bps: npt.ArrayLike,
+    delay_ns: npt.ArrayLike = 0.0,
+    loss: npt.ArrayLike = 0.0,
+    limit_pkts: npt.ArrayLike = 0.0,
+) -> Steps:
+    """Steps of arrays, or of a number for all; rates below the stage's least are outages."""
+    at = np.asarray(at_ns, dtype=np.float64)
+    rate, delay, lost, limit = (
+        np.broadcast_to(np.asarray(values, dtype=np.float64), at.shape)
+        for values in (rate_bps, delay_ns, loss, limit_pkts)
+    )
+    return Steps(
+        at, np.where(rate < RATE_MIN_BPS, 0.0, np.round(rate)), delay, lost, limit, float(end_ns)
+    )
+
+
+def write(steps: Steps, out: Path) -> None:
+    """A line for each step that differs from the one before it, and one for the end."""
+    rows = np.column_stack(
+        (steps.at_ns / 1e3, steps.rate_bps, steps.delay_ns / 1e3, steps.loss, steps.limit_pkts)
+    )
+    new = np.append(True, (np.diff(rows[:, 1:], axis=0) != 0).any(axis=1))
+    lines = [",".join(WRITTEN)]
+    lines += [",".join(plain(value) for value in row) for row in rows[new]]
+    out.write_text("\n".join([*lines, plain(steps.end_ns / 1e3)]) + "\n", encoding="utf-8")
+
+
+def plain(value: float) -> str:
+    """A number with as many digits as the stage can tell apart: 1 ns of 10^6 s, 1 bit/s."""
+    return str(int(value)) if value == int(value) else f"{value:.9f}".rstrip("0").rstrip(".")
+
+
+def read(file: Path) -> Steps:
+    """The steps of a file with a header."""
+    with file.open(encoding="utf-8", newline="") as text:
+        numbered = [(n, row) for n, row in enumerate(csv.reader(text), 1) if row and row[0].strip()]
+    rows = [(n, [cell.strip() for cell in row]) for n, row in numbered if row[0].strip()[0] != "#"]
+    if len(rows) < 3 or not any(name.startswith("at_") for name in rows[0][1]):
+        raise UserError(
+            f"{file}: no steps with a header such as {','.join(WRITTEN[:3])}: say with --from what"
+            " it is",
+            2,
+        )
+    names = rows[0][1]
+    columns: dict[str, list[float]] = {name: [] for name in names}
+    for n, row in rows[1:-1]:
+        if len(row) != len(names):
+            raise UserError(f"{file}:{n}: {len(row)} columns, and the header has {len(names)}", 2)
+        for name, cell in zip(names, row, strict=True):
+            columns[name].append(value(name, cell, f"{file}:{n}"))
+    last, end = rows[-1]
+    if len(end) != 1:
+        raise UserError(f"{file}:{last}: the last line has only a time, that of the end", 2)
+    at = next(name for name in names if name.startswith("at_"))
+    columns[at].append(value(at, end[0], f"{file}:{last}"))
+    return of_columns(columns, str(file))
+
+
+def of_columns(columns: dict[str, list[float]], place: str) -> Steps:
+    """Columns by their names in the header, in base units; that of times also has the end."""
+    found = {name.split("_")[0]: np.asarray(values) for name, values in columns.items()}
+    if "rate" not in found:
+        raise UserError(f"{place}: no column is a rate, such as rate_bps", 2)
+    at = found["at"]
+    if at[0] != 0 or (np.diff(at) <= 0).any():
+        raise UserError(f"{place}: times begin with 0 and rise from line to line", 2)
+    zero = np.zeros(1)
+    others = (found.get(name, zero) for name in ("delay", "loss", "limit"))
+    return make(at[:-1], at[-1], found["rate"], *others)
+
+
+def value(name: str, cell: str, place: str) -> float:
+    """What a cell of a column stands for, in ns, bit/s, a ratio or packets."""
+    try:
+        return float(cell) * factor(name)
+    except ValueError:
+        pass
+    parse = PARSERS.get(name.split("_")[0])
+    found = parse(cell) if parse is not None else None
+    if found is None:
+        raise UserError(f"{place}: {name}: '{cell}' is not a number", 2)
+    return found
+
+
+def factor(name: str) -> float:
+    """What a number without a unit in this column is multiplied by: 1000 in delay_us."""
+    if name in PLAIN:
+        return PLAIN[name]
+    stem, _, unit = name.partition("_")
+    kind = {"at": "ns", "delay": "ns", "rate": "bit/s"}.get(stem)
+    if kind is None or unit not in units.SUFFIXES[kind]:
+        raise UserError(f"'{name}' is not a column: there are {', '.join(WRITTEN)}", 2)
+    return units.SUFFIXES[kind][unit]
