@@ -24,6 +24,7 @@ from weir.cli import figures as figure_commands
 from weir.cli import guests as guest_commands
 from weir.cli import pcap as pcap_commands
 from weir.cli import plugin as plugin_commands
+from weir.cli import shell as shell_command
 from weir.cli import trace as trace_commands
 from weir.cli.usage import examples
 from weir.errors import UserError, drop_output, guarded, unheard
@@ -177,6 +178,16 @@ def run_(
         screen.print(str(shown), soft_wrap=True)
         say_notes(loaded.notes)
     raise typer.Exit(status)
+
+
+app.command(
+    "shell",
+    epilog=examples(
+        "shell --rate 50Mbit --delay 20ms -- curl -O https://www.debian.org/",
+        "shell --delay 20ms --up up.trace --down down.trace",
+        "shell configs/quickstart.yaml --server 'iperf3 -s' -- sh -c 'iperf3 -c $WEIR_SERVER'",
+    ),
+)(shell_command.shell_)
 
 
 @app.command(

@@ -7,6 +7,7 @@ a ---- left [ sw ] right ---- b
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Self
 
 from pyroute2 import NetNS, config, netns
@@ -39,7 +40,7 @@ def command(*argv: object, timeout: float = 30, check: bool = True) -> str:
 
 def enter(space: str | None, *argv: object) -> list[object]:
     """argv in a namespace. Not `ip netns exec`: that hides /sys/fs/bpf and the like."""
-    return [*(["nsenter", f"--net=/run/netns/{space}"] if space else []), *argv]
+    return [*(["nsenter", f"--net={Path('/run/netns', space)}"] if space else []), *argv]
 
 
 class Laboratory:
@@ -83,25 +84,33 @@ class Laboratory:
         """Runs a command in a namespace; its standard output."""
         return command(*self.enter(name, *argv), timeout=timeout, check=check)
 
-    def namespace(self, name: str) -> None:
-        """Makes one. The kernel's own IPv6 chatter is not part of an experiment."""
+    def create(self, name: str) -> None:
+        """Makes an empty namespace."""
         netns.create(self.space(name))
         self.spaces.append(self.space(name))
+
+    def namespace(self, name: str) -> None:
+        """Makes one. The kernel's own IPv6 chatter is not part of an experiment."""
+        self.create(name)
         here = "net.ipv6.conf"
         self.sh(name, "sysctl", "-qw", *(f"{here}.{w}.disable_ipv6=1" for w in ("all", "default")))
         with NetNS(self.space(name)) as links:
             links.link("set", index=1, state="up")
 
-    def wire(self, host: str, port: str) -> None:
-        """Connects a host's eth0 to a port of the switch's namespace."""
-        peer = {"ifname": "eth0", "net_ns_fd": self.space(host)}
+    def wire(self, host: str, port: str, link: str = "eth0") -> None:
+        """Connects a link of a host to a port of the switch's namespace."""
+        peer = {"ifname": link, "net_ns_fd": self.space(host)}
         with NetNS(self.space("sw")) as links:
             links.link("add", ifname=port, kind="veth", peer=peer)
-        with NetNS(self.space(host)) as links:
-            index = links.link_lookup(ifname="eth0")[0]
-            links.addr("add", index=index, address=ADDRESS[host], prefixlen=PREFIX_BITS)
+        self.address(host, link)
         self.up("sw", port)
-        self.up(host, "eth0")
+        self.up(host, link)
+
+    def address(self, host: str, link: str) -> None:
+        """Gives a link its address."""
+        with NetNS(self.space(host)) as links:
+            index = links.link_lookup(ifname=link)[0]
+            links.addr("add", index=index, address=ADDRESS[host], prefixlen=PREFIX_BITS)
 
     def up(self, name: str, link: str) -> None:
         """Sets a link up, offloads off."""

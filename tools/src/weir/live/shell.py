@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`weir shell`: a command behind a bottleneck that is made for it, and what passed.
+
+    command [ in ] ---- left [ sw: weir-switch ] right ---- the other side
+
+Each is a network namespace. The other side is the host, which forwards and translates addresses;
+or, for users that are not root, slirp4netns, which turns packets into sockets of the user; or a
+namespace with a server. All runs inside weir.live.contained, so that nothing of it stays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weir import runner
+from weir.analysis import folder
+from weir.errors import UserError
+from weir.live import contained, shell_report
+from weir.live.child import Child
+from weir.live.shell_network import SERVER, Network, Side
+
+PLACE = contained.PRIVATE / "weir"
+READY_S_MAX = 60.0
+GRACE_S = 2.0  # between a signal that we were sent and the end of what does not follow it
+LISTEN_S_MAX = 3.0  # for a server to open its socket; some never do
+NO_END = "24h"  # of the switch; the longest
+PROMPT = "PS1='[weir $WEIR_SHELL] '$PS1; unset PROMPT_COMMAND"
+FRAMES = 4096  # of each ring of a port: what arrives while another process has the CPU
+FRAME_BYTES = 2048
+RINGS = 2 * 2  # both ports'
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What `weir shell` was asked for."""
+
+    config: Mapping[str, Any]  # resolved: paths and telemetry
+    place: Path  # that its files' names are relative to
+    command: Sequence[str]
+    server: str | None = None
+    out: Path | None = None
+    force: bool = False
+    swap: bool = False  # what leaves the shell takes `reverse`
+    title: str = ""
+
+
+def frames_of_a_user() -> int:
+    """As many as may be locked in memory, with as much left for others."""
+    _, most = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (most, most))
+    if most == resource.RLIM_INFINITY:
+        return FRAMES
+    fit = max(most // (2 * RINGS * FRAME_BYTES), 64)
+    return min(FRAMES, 1 << (fit.bit_length() - 1))
+
+
+def section(cpu: int = 0, swap: bool = False, frames: int = FRAMES) -> dict[str, Any]:
+    """`live` of the config: what leaves by a port has passed its path."""
+    paths = ("forward", "reverse") if swap else ("reverse", "forward")
+    ports = [
+        {"name": name, "dev": f"net_af_packet{n},iface={name},framecnt={frames}", "path": path}
+        for n, (name, path) in enumerate(zip(("left", "right"), paths, strict=True))
+    ]
+    return {"switch": {"lcores": [cpu], "prefix": "shell", "hugepages": "no", "ports": ports}}
+
+
+class Program(Child):
+    """weir-switch: its lines are for the user, but for its progress."""
+
+    def __init__(self, argv: Sequence[object], **options: Any) -> None:
+        self.ready = threading.Event()
+        super().__init__(argv, stdout=subprocess.DEVNULL, **options)
+
+    def said(self, line: str) -> None:
+        """It is ready, or says something else."""
+        now = runner.progress_object(line)
+        if now is None:
+            print(runner.from_weir(line), file=sys.stderr)
+        elif now.get("ready"):
+            self.ready.set()
+
+    def closed(self) -> None:
+        """It will not be ready any more."""
+        self.ready.set()
+
+
+class Shell:
+    """Everything inside. `pipe`: from it come the signals that are for the command."""
+
+    def __init__(self, wanted: Wanted, pipe: int, alone: bool) -> None:
+        self.wanted, self.pipe, self.alone = wanted, pipe, alone
+        side = Side.SERVER if wanted.server else Side.USER if alone else Side.HOST
+        self.network = Network(side)
+        self.folder = (wanted.out or PLACE / "run").absolute()
+        self.known: list[subprocess.Popen[Any]] = []  # besides the command
+
+    def run(self) -> int:
+        """The command's exit status."""
+        PLACE.mkdir()
+        os.environ["RUNTIME_DIRECTORY"] = str(PLACE)  # where weir top and ctl look for the switch
+        with self.network:
+            switch = self.start_switch()
+            if not switch.ready.wait(READY_S_MAX) or not switch.running:
+                raise UserError("weir-switch did not start", switch.process.poll() or 1)
+            for note in self.network.open(PLACE):
+                print(f"weir: note: {note}", file=sys.stderr)
+            self.known += [each.process for each in self.network.children]
+            if self.wanted.server:
+                self.start_server(self.wanted.server)
+            status = self.run_command(switch)
+            ended = switch.process.poll()
+            switch.stop()
+            self.report({} if ended is None else {"switch": f"weir-switch ended early ({ended})"})
+        return status
+
+    def start_switch(self) -> Program:
+        """weir-switch between its ports; its config comes from us."""
+        import yaml
+
+        cpus = sorted(os.sched_getaffinity(0))
+        cpu = cpus[-self.network.number % len(cpus)]  # shells in shells: each on another, if it can
+        frames = frames_of_a_user() if self.alone else FRAMES
+        config = {**self.wanted.config, "live": section(cpu, self.wanted.swap, frames)}
+        text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=math.inf)
+        options = runner.Options(Path("-"), self.folder, duration=NO_END, force=self.wanted.force)
+        read, write = os.pipe()
+        argv = self.network.enter("sw", *options.argv("switch"))
+        environment = os.environ | {"WEIR_RUNNER": str(os.getpid())}
+        switch = Program(argv, stdin=read, cwd=self.wanted.place, env=environment)
+        os.close(read)
+        with os.fdopen(write, "w") as pipe:
+            pipe.write(text)
+        self.known.append(switch.process)
+        return switch
+
+    def start_server(self, line: str) -> None:
+        """The other side's command, until it listens; its output is a file of the run folder."""
+        with (self.folder / "server.log").open("w") as log:
+            argv = self.network.enter(SERVER, *shlex.split(line))
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
+            server = Child(argv, first=False, **streams)
+        self.known.append(server.process)
+        deadline = time.monotonic() + LISTEN_S_MAX
+        while server.running and time.monotonic() < deadline:
+            if self.network.listens(SERVER):
+                return
+            time.sleep(0.05)
+        if not server.running:
+            said = (self.folder / "server.log").read_text(errors="replace").splitlines()
+            raise UserError(f"--server {line}: it ended: {said[-1] if said else 'silent'}", 1)
+
+    def run_command(self, switch: Child) -> int:
+        """Starts the command, in the terminal's session, and waits for it."""
+        argv = [str(word) for word in self.network.enter("in", *self.wanted.command)]
+        command = subprocess.Popen(argv, env=self.environment())
+        threading.Thread(target=self.pass_on, args=(command,), daemon=True).start()
+        while (ended := reap([*self.known, command])) != command.pid:
+            if ended == switch.process.pid:
+                print("weir: weir-switch ended: so does the shell", file=sys.stderr)
+                end(command, signal.SIGHUP)
+        code = command.wait()
+        if switch.process.poll() is not None:
+            return 1
+        return code if code >= 0 else 128 - code
+
+    def pass_on(self, command: subprocess.Popen[Any]) -> None:
+        """The signals that we were sent. Without the process that sends them we end too."""
+        while number := os.read(self.pipe, 1):
+            end(command, number[0])
+        os._exit(1)
+
+    def environment(self) -> dict[str, str]:
+        """The command's: where the other side is, and what bash begins its prompt with."""
+        kept = {key: text for key, text in os.environ.items() if key != "WEIR_COMMAND"}
+        mine = {"WEIR_SERVER": self.network.server, "WEIR_SHELL": self.wanted.title}
+        return kept | mine | {"PROMPT_COMMAND": PROMPT}
+
+    def report(self, killed: Mapping[str, str]) -> None:
+        """What passed, on standard error; the page of a run that is kept."""
+        summary = folder.merge_live(self.folder, killed)
+        if not summary:
+            return
+        folder.write_whole(self.folder / folder.SUMMARIES[0], json.dumps(summary, indent=1) + "\n")
+        shell_report.show(summary, self.wanted.swap)
+        if self.wanted.out is not None:
+            from weir.report import page
+
+            print(page.write(folder.load(self.wanted.out)), file=sys.stderr)
+
+
+def end(command: subprocess.Popen[Any], number: int) -> None:
+    """Sends a signal, and after a while the one that none can ignore."""
+    command.send_signal(number)
+    timer = threading.Timer(GRACE_S, command.kill)
+    timer.daemon = True
+    timer.start()
+
+
+def reap(known: Sequence[subprocess.Popen[Any]]) -> int:
+    """Waits for the next process to end, which may be one that another has left to us."""
+    pid = found.si_pid if (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) else 0
+    if all(process.pid != pid for process in known):
+        os.waitpid(pid, 0)
+    else:
+        next(process for process in known if process.pid == pid).poll()
+    return pid
+
+
+def run(wanted: Wanted) -> int:
+    """Everything; the command's exit status."""
+    runner.find_program("switch")
+    alone = contained.unshare_processes()
+    inside: Callable[[int], int] = lambda pipe: Shell(wanted, pipe, alone).run()  # noqa: E731
+    return contained.run(inside)
