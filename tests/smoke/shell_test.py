@@ -81,7 +81,7 @@ def test_curl_through_a_shell_in_a_shell(page):
 def test_iperf3_without_root(tmp_path):
     out = tmp_path / "run"
     script = "iperf3 -J -c $WEIR_SERVER -t 1; exit 7"
-    options = [*LINK, "--server", "iperf3 -s", "--out", out, "-o", "telemetry.level=1"]
+    options = [*LINK, "--server", "iperf3 -s", "--out", out]
     child = shell(*options, "--", "sh", "-c", script, as_user=True)
     assert child.status == 7, child.err
     result = json.loads("\n".join(child.out))["end"]
@@ -106,7 +106,7 @@ class Terminal:
     def __init__(self, *words):
         self.pid, self.file = pty.fork()
         if self.pid == 0:
-            os.execvpe(WEIR[0], [*WEIR, "shell", *words], os.environ | {"SHELL": "/bin/bash"})
+            os.execv(WEIR[0], [*WEIR, "shell", *words])
         self.seen = ""
 
     def wait_for(self, text):
@@ -132,7 +132,7 @@ class Terminal:
 
 def test_a_terminal():
     """Ctrl-C is for the command, not for the shell; what bash says, it ends with."""
-    terminal = Terminal("--delay", "1ms")
+    terminal = Terminal("--delay", "1ms", "--", "bash", "--norc")
     terminal.wait_for("[weir delay=1ms]")
     terminal.write("echo $((6 * 7)); sleep 1000\n")
     terminal.wait_for("42\r\n")

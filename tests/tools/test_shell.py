@@ -97,10 +97,11 @@ def test_a_wrong_command_is_one_sentence(monkeypatch, typed, words, said):
 
 def test_frames_that_a_user_may_lock(monkeypatch):
     """The rings of both ports take at most half of what RLIMIT_MEMLOCK allows."""
+    monkeypatch.setattr(shell.contained, "is_machines_root", lambda: False)
     monkeypatch.setattr(shell.resource, "setrlimit", lambda *_: None)
     for most, frames in ((8 << 20, 512), (64 << 10, 64), (1 << 40, shell.FRAMES), (-1, 4096)):
         monkeypatch.setattr(shell.resource, "getrlimit", lambda _, most=most: (most, most))
-        assert shell.frames_of_a_user() == frames
+        assert shell.frames() == frames
 
 
 def test_the_report_has_a_row_for_each_direction():

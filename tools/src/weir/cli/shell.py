@@ -148,7 +148,7 @@ def shell_(
     link = Link(rate, delay, up, down, queue, limit, loss)
     if bool(file) == bool(link.given()):
         raise UserError("give a CONFIG, or the bottleneck as options: --rate 50Mbit --delay 20ms")
-    overrides = [*(override or ()), *([] if out else ["telemetry.level=0"])]
+    overrides = [*(override or ()), *([] if out else ["telemetry={level: 0}"])]
     config = resolved(file, link, overrides, seed)
     place = file.absolute().parent if file else Path.cwd()
     runner.identify()

@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from weir.errors import UserError, guarded
@@ -62,6 +63,11 @@ def unshare_processes() -> bool:
     return True
 
 
+def is_machines_root() -> bool:
+    """Are our users those of the machine, and not of a namespace?"""
+    return Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
+
+
 def run(inside: Inside) -> int:
     """The exit status of `inside`, which process 1 runs."""
     numbers = {number for number in PASSED if signal.getsignal(number) != signal.SIG_IGN}
@@ -93,7 +99,8 @@ def wait(child: int, pipe: int, numbers: set[signal.Signals]) -> int:
         seen = signal.sigwaitinfo(numbers | {signal.SIGCHLD})
         if seen.si_signo != signal.SIGCHLD:
             if seen.si_code <= 0:  # of a process, not of the kernel
-                os.write(pipe, bytes([seen.si_signo]))
+                with suppress(BrokenPipeError):  # it is about to end
+                    os.write(pipe, bytes([seen.si_signo]))
             continue
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid == child:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import resource
 import shlex
 import signal
@@ -58,8 +59,10 @@ class Wanted:
     title: str = ""
 
 
-def frames_of_a_user() -> int:
-    """As many as may be locked in memory, with as much left for others."""
+def frames() -> int:
+    """As many as a user may lock in memory, with as much left for others; root may all."""
+    if contained.is_machines_root():
+        return FRAMES
     _, most = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (most, most))
@@ -69,11 +72,11 @@ def frames_of_a_user() -> int:
     return min(FRAMES, 1 << (fit.bit_length() - 1))
 
 
-def section(cpu: int = 0, swap: bool = False, frames: int = FRAMES) -> dict[str, Any]:
+def section(cpu: int = 0, swap: bool = False, count: int = FRAMES) -> dict[str, Any]:
     """`live` of the config: what leaves by a port has passed its path."""
     paths = ("forward", "reverse") if swap else ("reverse", "forward")
     ports = [
-        {"name": name, "dev": f"net_af_packet{n},iface={name},framecnt={frames}", "path": path}
+        {"name": name, "dev": f"net_af_packet{n},iface={name},framecnt={count}", "path": path}
         for n, (name, path) in enumerate(zip(("left", "right"), paths, strict=True))
     ]
     return {"switch": {"lcores": [cpu], "prefix": "shell", "hugepages": "no", "ports": ports}}
@@ -90,7 +93,7 @@ class Program(Child):
         """It is ready, or says something else."""
         now = runner.progress_object(line)
         if now is None:
-            print(runner.from_weir(line), file=sys.stderr)
+            print(re.sub(r"standard input:\d+:\d+: ", "", line), file=sys.stderr)
         elif now.get("ready"):
             self.ready.set()
 
@@ -103,7 +106,7 @@ class Shell:
     """Everything inside. `pipe`: from it come the signals that are for the command."""
 
     def __init__(self, wanted: Wanted, pipe: int, alone: bool) -> None:
-        self.wanted, self.pipe, self.alone = wanted, pipe, alone
+        self.wanted, self.pipe = wanted, pipe
         side = Side.SERVER if wanted.server else Side.USER if alone else Side.HOST
         self.network = Network(side)
         self.folder = (wanted.out or PLACE / "run").absolute()
@@ -115,8 +118,10 @@ class Shell:
         os.environ["RUNTIME_DIRECTORY"] = str(PLACE)  # where weir top and ctl look for the switch
         with self.network:
             switch = self.start_switch()
-            if not switch.ready.wait(READY_S_MAX) or not switch.running:
-                raise UserError("weir-switch did not start", switch.process.poll() or 1)
+            if not switch.ready.wait(READY_S_MAX):
+                raise UserError(f"weir-switch was not ready after {READY_S_MAX:.0f} s", 1)
+            if not switch.running:
+                return switch.wait()  # it said why
             for note in self.network.open(PLACE):
                 print(f"weir: note: {note}", file=sys.stderr)
             self.known += [each.process for each in self.network.children]
@@ -134,8 +139,7 @@ class Shell:
 
         cpus = sorted(os.sched_getaffinity(0))
         cpu = cpus[-self.network.number % len(cpus)]  # shells in shells: each on another, if it can
-        frames = frames_of_a_user() if self.alone else FRAMES
-        config = {**self.wanted.config, "live": section(cpu, self.wanted.swap, frames)}
+        config = {**self.wanted.config, "live": section(cpu, self.wanted.swap, frames())}
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=math.inf)
         options = runner.Options(Path("-"), self.folder, duration=NO_END, force=self.wanted.force)
         read, write = os.pipe()
@@ -172,7 +176,7 @@ class Shell:
         while (ended := reap([*self.known, command])) != command.pid:
             if ended == switch.process.pid:
                 print("weir: weir-switch ended: so does the shell", file=sys.stderr)
-                end(command, signal.SIGHUP)
+                end(command.pid, signal.SIGHUP)
         code = command.wait()
         if switch.process.poll() is not None:
             return 1
@@ -181,7 +185,7 @@ class Shell:
     def pass_on(self, command: subprocess.Popen[Any]) -> None:
         """The signals that we were sent. Without the process that sends them we end too."""
         while number := os.read(self.pipe, 1):
-            end(command, number[0])
+            end(command.pid, number[0])
         os._exit(1)
 
     def environment(self) -> dict[str, str]:
@@ -203,22 +207,29 @@ class Shell:
             print(page.write(folder.load(self.wanted.out)), file=sys.stderr)
 
 
-def end(command: subprocess.Popen[Any], number: int) -> None:
-    """Sends a signal, and after a while the one that none can ignore."""
-    command.send_signal(number)
-    timer = threading.Timer(GRACE_S, command.kill)
+def end(pid: int, number: int) -> None:
+    """Sends a process a signal, and after a while the one that none can ignore."""
+
+    def send(which: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, which)  # not by Popen, which might wait for it here
+
+    send(number)
+    timer = threading.Timer(GRACE_S, send, (signal.SIGKILL,))
     timer.daemon = True
     timer.start()
 
 
 def reap(known: Sequence[subprocess.Popen[Any]]) -> int:
     """Waits for the next process to end, which may be one that another has left to us."""
-    pid = found.si_pid if (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) else 0
-    if all(process.pid != pid for process in known):
-        os.waitpid(pid, 0)
+    ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    process = next((each for each in known if each.pid == ended.si_pid), None)
+    if process is None:
+        os.waitpid(ended.si_pid, 0)
     else:
-        next(process for process in known if process.pid == pid).poll()
-    return pid
+        process.poll()
+    return ended.si_pid
 
 
 def run(wanted: Wanted) -> int:

@@ -8,6 +8,7 @@ the largest in use around it, so that the networks of a shell in a shell differ.
 from __future__ import annotations
 
 import enum
+import errno
 import ipaddress
 import os
 import shutil
@@ -129,7 +130,7 @@ class Network(Laboratory):
             try:
                 self.wire(HOST, "right", self.link)
             except NetlinkError as error:
-                if error.code != 17 or self.number + 1 >= len(NETWORKS):  # EEXIST
+                if error.code != errno.EEXIST or self.number + 1 >= len(NETWORKS):
                     raise
                 self.number += 1
             else:
