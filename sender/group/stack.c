@@ -10,6 +10,9 @@
 static const char *const closings[] = {"fin", "rst", NULL};
 
 static const struct param params[] = {
+	{"kernel", STACK_CURRENT,
+		"the guests' kernel, as tools/weir guests list has it; current is Debian's",
+		UNIT_NONE, PARAM_TEXT(struct stack, kernel)},
 	{"cc", "cubic",
 		"the kernel's congestion control; of the receiver too: DCTCP needs it there",
 		UNIT_NONE, PARAM_TEXT(struct stack, cc)},
@@ -43,6 +46,9 @@ static const struct param params[] = {
 static const struct param maps[] = {
 	{"sysctl", "", "settings by their names below net.ipv4, or whole: {tcp_ecn: 1}", UNIT_NONE,
 		PARAM_SCALAR},
+	{"module", "",
+		"parameters of the kernel's modules, loaded or built in: {tcp_cubic: {hystart: 0}}",
+		UNIT_NONE, PARAM_SCALAR},
 	{"run", "",
 		"a program of the host that the guest runs in place of Weir's sender or receiver, as a "
 		"shell command that sees the host's files read-only: \"iperf3 -c {peer} -t 30\"; {peer} "
@@ -117,6 +123,67 @@ static int read_sysctls(struct stack *st, struct config_node *map, struct err *e
 	return 0;
 }
 
+// A word of a module: its name, a parameter's, or its value.
+static bool module_word(const char *text, size_t size) {
+	if (text == NULL || text[0] == '\0' || strlen(text) >= size)
+		return false;
+	for (const char *c = text; *c != '\0'; c++) {
+		if (!isgraph((unsigned char)*c) || strchr("\"'\\=/", *c) != NULL)
+			return false;
+	}
+	return true;
+}
+
+// "beta=600 hystart=0"
+static int read_params(
+	char text[static STACK_PARAMS_SIZE], struct config_node *map, struct err *err) {
+	size_t n = 0;
+
+	for (size_t i = 0; i < config_count(map); i++) {
+		struct config_node *value = config_at(map, i);
+		const char *said = config_text(value);
+
+		if (!module_word(config_key(map, i), STACK_SYSCTL_SIZE)
+			|| !module_word(said, STACK_SYSCTL_SIZE))
+			return config_err(value, -EINVAL, err,
+				"module: %s: a parameter is a name and a value without spaces",
+				config_key(map, i));
+		n += (size_t)snprintf(text + n, STACK_PARAMS_SIZE - n, "%s%s=%s", i == 0 ? "" : " ",
+			config_key(map, i), said);
+		if (n >= STACK_PARAMS_SIZE)
+			return config_err(value, -ERANGE, err,
+				"module: the parameters of one have at most %d characters",
+				STACK_PARAMS_SIZE - 1);
+	}
+	return 0;
+}
+
+static int read_modules(struct stack *st, struct config_node *map, struct err *err) {
+	int rc = 0;
+
+	if (map == NULL)
+		return 0;
+	if (config_kind(map) != CONFIG_MAP)
+		return config_err(map, -EINVAL, err,
+			"module is a map of modules and their parameters such as {tcp_cubic: "
+			"{hystart: 0}}");
+	if (config_count(map) > STACK_MODULES)
+		return config_err(map, -ERANGE, err, "module: at most %d modules", STACK_MODULES);
+	for (size_t i = 0; rc == 0 && i < config_count(map); i++) {
+		struct config_node *each = config_at(map, i);
+		const char *name = config_key(map, i);
+
+		if (config_kind(each) != CONFIG_MAP || config_count(each) == 0
+			|| !module_word(name, STACK_SYSCTL_SIZE))
+			return config_err(each, -EINVAL, err,
+				"module: %s is a map of parameters such as {hystart: 0}", name);
+		snprintf(st->module[i].name, STACK_SYSCTL_SIZE, "%s", name);
+		rc = read_params(st->module[i].params, each, err);
+		st->modules++;
+	}
+	return rc;
+}
+
 static int read_run(struct stack *st, struct config_node *node, struct err *err) {
 	const char *text = node == NULL ? NULL : config_text(node);
 
@@ -140,6 +207,9 @@ static int check(const struct stack *st, struct config_node *node, struct err *e
 		"highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "vegas", "veno",
 		"westwood", "yeah", NULL};
 	static const char *const qdiscs[] = {"fq", "fq_codel", "pfifo_fast", NULL};
+	if (!module_word(st->kernel, STACK_KERNEL_SIZE))
+		return config_err(
+			node, -EINVAL, err, "kernel: '%s' is no name of a kernel", st->kernel);
 	if (st->resume_ns > 0 && st->resume_ns <= st->pause_ns)
 		return config_err(node, -EINVAL, err, "resume is later than pause");
 	const struct {
@@ -147,7 +217,8 @@ static int check(const struct stack *st, struct config_node *node, struct err *e
 		const char *const *known;
 	} words[] = {{"cc", st->cc, controls}, {"qdisc", st->qdisc, qdiscs}};
 
-	for (size_t i = 0; i < 2; i++) {
+	// What another kernel than Debian's has it says itself (tools/sim/guest/guests_kernels.c).
+	for (size_t i = strcmp(st->kernel, STACK_CURRENT) == 0 ? 0 : 1; i < 2; i++) {
 		char names[CONFIG_NAMES_SIZE] = "";
 		bool found = false;
 
@@ -192,6 +263,7 @@ int stack_read(struct stack *st, struct config_node *group, const char *what, st
 	}
 	if ((rc = config_params(map, name, params, maps, st, err)) < 0
 		|| (rc = read_sysctls(st, config_get(map, "sysctl"), err)) < 0
+		|| (rc = read_modules(st, config_get(map, "module"), err)) < 0
 		|| (rc = read_run(st, config_get(map, "run"), err)) < 0)
 		return rc;
 	return check(st, at, err);

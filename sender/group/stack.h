@@ -21,11 +21,16 @@ struct run_list;
 #define STACK_HOSTS_MAX 64 // guests of one side of a group
 #define STACK_SYSCTL_SIZE 64
 #define STACK_RUN_SIZE 512
+#define STACK_KERNEL_SIZE 32
+#define STACK_MODULES 8 // whose parameters are set
+#define STACK_PARAMS_SIZE 256
+#define STACK_CURRENT "current" // the kernel unless one is named: Debian's
 
 enum stack_closing { STACK_FIN, STACK_RST };
 
 struct stack {
 	bool guest; // a Linux kernel's; else ours
+	char kernel[PARAM_TEXT_SIZE]; // its name (tools/weir guests list)
 	char cc[PARAM_TEXT_SIZE], qdisc[PARAM_TEXT_SIZE];
 	uint64_t hosts; // guests over which the flows are spread
 	uint64_t memory_bytes; // of each
@@ -40,6 +45,11 @@ struct stack {
 		char name[STACK_SYSCTL_SIZE], value[STACK_SYSCTL_SIZE]; // "net/ipv4/tcp_ecn"
 	} sysctl[STACK_SYSCTLS];
 	uint32_t sysctls;
+	struct {
+		char name[STACK_SYSCTL_SIZE];
+		char params[STACK_PARAMS_SIZE]; // "beta=600 hystart=0"
+	} module[STACK_MODULES];
+	uint32_t modules;
 	char run[STACK_RUN_SIZE]; // a program of the host in place of ours, for the shell; "": none
 };
 

@@ -133,6 +133,45 @@ def test_groups_that_start_together(weir_sim: Path, tmp_path: Path) -> None:
             assert "starts at the same instants as group 0, which is like it" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("kernel: ../x", "kernel: '../x' is no name of a kernel"),
+        ("module: 3", "module is a map of modules and their parameters"),
+        ("module: {tcp_cubic: 3}", "module: tcp_cubic is a map of parameters such as"),
+        ("module: {tcp_cubic: {a: b c}}", "module: a: a parameter is a name and a value without"),
+        ("kernel: other", "kernel: 'other' is not built; there is mine; run: tools/weir guests"),
+        ("kernel: mine, cc: bbr", "cc: kernel 'mine' has no 'bbr'; it has reno fast"),
+        (
+            "kernel: mine, cc: fast, module: {tcp_fast: {beta: 3}}",
+            "module: tcp_fast of kernel 'mine' has no parameter 'beta'",
+        ),
+    ],
+)
+def test_kernels_of_ones_own(weir_sim: Path, tmp_path: Path, keys: str, said: str) -> None:
+    """What a group asks of its guests' kernel, and that is not there, is one sentence."""
+    config, guests = tmp_path / "x.yaml", tmp_path / "guests"
+    config.write_text(GOOD.replace("cc: copa", f"stack: {{linux: {{{keys}}}}}"))
+    (guests / "key").mkdir(parents=True)
+    (guests / "mine").symlink_to("key")
+    (guests / "key/linux").touch(mode=0o755)
+    about = {"controls": "reno fast", "modules": "tcp_fast"}
+    (guests / "key/guest.json").write_text(json.dumps(about, indent=1))
+    (guests / "key/tcp_fast.ko").write_bytes(bytes(4090) + b"\0parmtype=alpha:uint\0")
+    done = subprocess.run(
+        [str(weir_sim), str(config), "--out", str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "WEIR_GUESTS": str(guests)},
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"weir-sim: {config}:")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_guest_kernel_that_is_missing(weir_sim: Path, tmp_path: Path) -> None:
     """Refused before anything starts, with what to do; --check needs no kernel."""
     config, out = tmp_path / "x.yaml", tmp_path / "run"

@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 from weir.analysis import folder
 from weir.guests import build as guest_build
+from weir.guests import kernels
 from weir.summary import group_rows as summary_rows
 
 pytestmark = pytest.mark.slow
@@ -42,9 +43,9 @@ telemetry: {{level: 1, interval: 100ms}}
 @pytest.fixture(scope="session", autouse=True)
 def kernel():
     """The guests' kernel: built here if nobody has built it, which takes minutes."""
-    if guest_build.current() is None:
+    if kernels.current() is None:
         guest_build.build(lambda *_: None)
-    return guest_build.current()
+    return kernels.current()
 
 
 @pytest.fixture(autouse=True)

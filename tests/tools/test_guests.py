@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir guests build: what is unpacked, what is asked of Kconfig, what a second call does."""
+"""weir guests: what is unpacked, what is asked of Kconfig, what a second call does, names."""
 
+import contextlib
+import dataclasses
+import hashlib
 import io
 import json
 import subprocess
 import tarfile
 
 import pytest
+from weir.cli import app
 from weir.errors import UserError
-from weir.guests import build
+from weir.guests import build, kernels, recipe
 
-KERNEL = build.Kernel("linux-source-6.12", "6.12.1-1", "6.12.1-weir", "00", "gcc 12", "cafe")
+KERNEL = kernels.Kernel("linux-source-6.12", "6.12.1-1", "6.12.1-weir", "00", "gcc 12", "cafe")
 
 
 @pytest.fixture
@@ -81,8 +85,10 @@ def test_guests_have_debians_ticks(tmp_path):
     kconfig = tmp_path / build.TICKS_FILE
     kconfig.parent.mkdir(parents=True)
     kconfig.write_text(f"config A\n\tbool\n\n{build.TICKS_FIXED}\nconfig B\n\tbool\n")
-    build.free_ticks(tmp_path)
-    assert kconfig.read_text().split("\n\n")[1] == 'source "kernel/Kconfig.hz"'
+    for _ in range(2):  # a source that has been changed is as well
+        build.free_ticks(tmp_path)
+        assert kconfig.read_text().split("\n\n")[1] == 'source "kernel/Kconfig.hz"'
+    kconfig.write_text("config HZ\n\tint\n\tdefault 60\n")
     with pytest.raises(UserError, match="does not fix its ticks"):
         build.free_ticks(tmp_path)
 
@@ -102,22 +108,22 @@ def test_another_source_option_or_compiler_is_another_kernel(monkeypatch, tmp_pa
 
 def test_a_second_call_downloads_and_builds_nothing(cache, monkeypatch):
     built(cache)
-    monkeypatch.setattr(build, "source", lambda: (KERNEL.package, KERNEL.version))
+    monkeypatch.setattr(build, "source", lambda *_: (KERNEL.package, KERNEL.version))
     monkeypatch.setattr(build, "identify", lambda *_: KERNEL)
-    monkeypatch.setattr(build, "install_needs", lambda: None)
+    monkeypatch.setattr(build, "install_needs", lambda *_: None)
     monkeypatch.setattr(build, "download", lambda *_: pytest.fail("downloads"))
     assert build.build(lambda *_: None) == (KERNEL, False)
-    assert build.current() == KERNEL
+    assert kernels.current() == KERNEL
     assert (cache / "current").readlink().as_posix() == KERNEL.key
 
 
 def test_no_kernel_or_half_of_one_is_none(cache):
-    assert build.current() is None
+    assert kernels.current() is None
     built(cache)
-    build.choose(KERNEL.key)
-    assert build.current() == KERNEL
+    kernels.choose(KERNEL.key)
+    assert kernels.current() == KERNEL
     (cache / KERNEL.key / "linux").unlink()
-    assert build.current() is None
+    assert kernels.current() is None
 
 
 def test_what_was_begun_is_removed_when_it_fails(cache, monkeypatch):
@@ -126,9 +132,9 @@ def test_what_was_begun_is_removed_when_it_fails(cache, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(build, "source", lambda: (KERNEL.package, KERNEL.version))
+    monkeypatch.setattr(build, "source", lambda *_: (KERNEL.package, KERNEL.version))
     monkeypatch.setattr(build, "identify", lambda *_: KERNEL)
-    monkeypatch.setattr(build, "install_needs", lambda: None)
+    monkeypatch.setattr(build, "install_needs", lambda *_: None)
     monkeypatch.setattr(build, "download", lambda package, version, folder: folder / "x.deb")
     monkeypatch.setattr(build, "unpack", stop)
     with pytest.raises(KeyboardInterrupt):
@@ -191,3 +197,169 @@ def test_progress_is_a_line_per_tenth_with_an_estimate():
     assert [line.split(":")[0] for line in said[1:]] == ["compiling"] * 10
     assert "about 0 s left" in said[1]
     assert said[-1] == "compiling: 100 %"
+
+
+# Kernels of one's own.
+
+
+def tree_of(folder, **more):
+    """The least that is taken for a kernel's source; other files by their names."""
+    texts = {"Makefile": "mrproper:\n\trm -f built\n", "arch/um/Kconfig": build.TICKS_FIXED}
+    for name, text in (texts | more).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_what_is_refused_before_anything_is_done(cache, tmp_path):
+    tree = tree_of(tmp_path / "tree")
+    (cache / "taken").mkdir()
+    for made, said in {
+        recipe.Recipe(hz=1000): "needs a name: --name NAME",
+        recipe.Recipe(patches=(tmp_path / "x",)): "needs a name",
+        recipe.Recipe(name="a b"): "'a b' is not 1 to 31 letters",
+        recipe.Recipe(name="taken"): "'taken' is taken by the cache itself",
+        recipe.Recipe(name="00112233aabbccdd"): "is taken by the cache itself",
+        recipe.Recipe(name="a", hz=100): "--hz: 100 is not one of 250, 1000",
+        recipe.Recipe(name="a", source="nowhere"): "nowhere is no folder, no tarball and no",
+        recipe.Recipe(name="a", patches=(tmp_path / "x",)): "x: no such file",
+        recipe.Recipe(name="a", fragment=tmp_path): "no such file",
+        recipe.Recipe(name="a", modules=(tmp_path,)): "has no Kbuild and no Makefile",
+        recipe.Recipe(name="a", modules=(tree, tree)): "two folders have the same name",
+    }.items():
+        with pytest.raises(UserError, match=said) as refused:
+            build.build(lambda *_: pytest.fail("begins"), made)
+        assert refused.value.status == 2
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_tree_or_a_tarball_is_copied(tmp_path, packed):
+    """A tree with what git knows of it and what was built in it, which stay where they are."""
+    source = tree_of(tmp_path / "linux-9.9", built="x", **{".git/HEAD": "x"})
+    before = recipe.version_of(source)
+    given = source
+    if packed:
+        given = tmp_path / "linux-9.9.tar.xz"
+        subprocess.run(["tar", "-C", tmp_path, "-cJf", given, source.name], check=True)
+    recipe.unpack_source(given, tmp_path / "copy")
+    found = {path.name for path in (tmp_path / "copy").iterdir()}
+    assert found - {".git"} == {"Makefile", "arch"} | ({"built"} if packed else set())
+    assert (source / "built").exists()
+    (source / "Makefile").write_text("all:\n")
+    assert recipe.version_of(source) != before
+    with pytest.raises(UserError, match="not the tree of a Linux kernel"):
+        recipe.unpack_source(tmp_path, tmp_path.parent / f"{tmp_path.name}-other")
+
+
+def test_a_patch_that_does_not_apply_is_named(tmp_path):
+    tree = tree_of(tmp_path / "tree", **{"net/x.c": "a\nb\nc\n"})
+    patch = tmp_path / "b.patch"
+    patch.write_text("--- a/net/x.c\n+++ b/net/x.c\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n")
+    recipe.apply_patches([patch], tree)
+    assert (tree / "net/x.c").read_text() == "a\nB\nc\n"
+    for text, said in (
+        (patch.read_text().replace("B", "D").replace(" a\n", " x\n"), "Hunk #1 FAILED at 1"),
+        (patch.read_text().replace("net/x.c", "net/y.c"), "can't find file to patch"),
+        ("no patch\n", "garbage"),
+    ):
+        patch.write_text(text)
+        with pytest.raises(UserError, match=f"b.patch does not apply to this source: .*{said}"):
+            recipe.apply_patches([patch], tree)
+
+
+def test_options_of_a_fragment_that_kconfig_dropped_are_named(tmp_path):
+    """Those that it does not know, and those that another option asks for nevertheless."""
+    fragment = tmp_path / "more.config"
+    fragment.write_text("CONFIG_MPTCP=y\n# CONFIG_UNIX is not set\nCONFIG_TCP_CONG_BBR=m\n")
+    more = recipe.Recipe(fragment=fragment, hz=1000).options()
+    asked = build.plain_options() + more
+    assert build.missing_options(asked, more) == []
+    without = asked.replace("CONFIG_MPTCP=y", "").replace("# CONFIG_UNIX is not set", "")
+    assert build.missing_options(without, more) == ["CONFIG_UNIX=n", "CONFIG_MPTCP=y"]
+    assert build.options_of(asked)["CONFIG_HZ_1000"] == "y"
+    assert build.options_of(asked)["CONFIG_HZ_250"] == "n"
+
+
+def test_what_a_kernel_is_made_of_is_its_key(monkeypatch, tmp_path):
+    """A plain one has the key that it had before there were others."""
+    monkeypatch.setattr(build, "compiler", lambda: "gcc 12")
+    patch, fragment, module = tmp_path / "a.patch", tmp_path / "b.config", tmp_path / "module"
+    module.mkdir()
+    for file in (patch, fragment, module / "Kbuild"):
+        file.write_text("x\n")
+    made = [
+        recipe.Recipe(),
+        recipe.Recipe(hz=1000),
+        recipe.Recipe(patches=(patch,)),
+        recipe.Recipe(fragment=fragment),
+        recipe.Recipe(modules=(module,)),
+    ]
+    keys = [build.identify("linux", "1", each).key for each in made]
+    assert len(set(keys)) == len(made)
+    options = hashlib.sha256(build.OPTIONS.read_bytes()).hexdigest()[:16]
+    plain = hashlib.sha256(f"linux\n1\n{options}\ngcc 12".encode()).hexdigest()[:16]
+    assert keys[0] == plain
+    assert build.identify("linux", "1", recipe.Recipe(name="other")).key == plain
+    (module / "Kbuild").write_text("y\n")
+    assert build.identify("linux", "1", made[-1]).key != keys[-1]
+
+
+def test_modules_are_loaded_behind_those_that_they_need(tmp_path):
+    needs = {"a": "b-x,c", "b-x": "c", "c": "", "d": "built_in"}
+    for name, others in needs.items():
+        said = f"\0license=GPL\0depends={others.replace('-', '_')}\0"
+        (tmp_path / f"{name}.ko").write_bytes(said.encode())
+    order = recipe.load_order(tmp_path.glob("*.ko"))
+    assert [recipe.module_name(file) for file in order] == ["c", "b_x", "a", "d"]
+    (tmp_path / "c.ko").write_bytes(b"\0depends=a\0")
+    with pytest.raises(UserError, match="modules need each other"):
+        recipe.load_order(tmp_path.glob("*.ko"))
+
+
+@pytest.fixture
+def weir(monkeypatch):
+    """Runs a command; its status."""
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["weir", *words])
+        with contextlib.suppress(SystemExit):
+            return app.main()
+        return 0
+
+    return run
+
+
+def test_names_of_kernels(cache):
+    """A kernel goes with its last name."""
+    for key in ("cafe", "beef", "f00d"):
+        built(cache, dataclasses.replace(KERNEL, key=key))
+    kernels.choose("cafe")
+    kernels.choose("beef", "mine")
+    kernels.choose("beef", "same")
+    assert list(kernels.named()) == ["current", "mine", "same"]
+    kernels.choose("f00d", "mine")
+    assert (cache / "beef").exists()
+    kernels.remove("same")
+    assert not (cache / "beef").exists()
+    for name in ("same", "f00d", "../x"):
+        with pytest.raises(UserError, match=f"no kernel '{name}'; there is current, mine"):
+            kernels.remove(name)
+    assert kernels.find("mine").key == "f00d"
+
+
+def test_the_commands(cache, capsys, weir):
+    assert weir("guests", "list") == 0
+    assert capsys.readouterr().out == "no kernel is built; run: tools/weir guests build\n"
+    built(cache, dataclasses.replace(KERNEL, controls="reno mine", modules="tcp_mine"))
+    kernels.choose(KERNEL.key, "own")
+    assert weir("guests", "list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "own: Linux 6.12.1-weir (linux-source-6.12 6.12.1-1)"
+    assert lines[1:] == ["  modules: tcp_mine", "  controls: reno mine"]
+    assert weir("guests", "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["own"]["key"] == KERNEL.key
+    assert weir("guests", "build", "--hz", "1000") == 2
+    assert "needs a name: --name NAME" in capsys.readouterr().err
+    assert weir("guests", "remove", "own") == 0
+    assert weir("guests", "remove", "own") == 2
+    assert "there is no kernel 'own'; there is none" in capsys.readouterr().err

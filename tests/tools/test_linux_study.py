@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 from weir.analysis.ring import open_ring
 from weir.guests import build as guest_build
+from weir.guests import kernels
 from weir.study import beside, linux, linux_page
 from weir.study.beside import Reason
 from weir.study.linux import Case, Link, Measured, Pair, Plan
@@ -176,7 +177,7 @@ def test_reasons_name_rows_that_there_are():
 @pytest.mark.slow
 def test_a_kernel_and_ours_on_one_page(tmp_path, capsys):
     """The table is what the telemetry says, counted again with numpy; nothing is run twice."""
-    if guest_build.current() is None:
+    if kernels.current() is None:
         guest_build.build(lambda *_: None)
     plan = Plan(True, tmp_path, [ALONE, dataclasses.replace(MIX, seeds=1)])
     screen = Console(quiet=True)

@@ -186,6 +186,7 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 		memcpy(plan->sysctl[i].name, st->sysctl[i].name, PLAN_TEXT);
 		memcpy(plan->sysctl[i].value, st->sysctl[i].value, PLAN_TEXT);
 	}
+	guests_plan_modules(gs, index, plan);
 }
 
 // The plan of a guest, to be freed; NULL: no memory.
@@ -221,6 +222,7 @@ static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 	struct guest *g = &gs->guest[index];
 	struct guest_start start = {.index = index,
 		.memory_bytes = st->memory_bytes,
+		.kernel = guests_kernel(gs, index),
 		.cpu = guests_cpu(index % gs->threads)};
 	char name[32];
 	struct rng rng;
@@ -267,11 +269,13 @@ static uint64_t all_memory_bytes(const struct guests *gs) {
 	return bytes;
 }
 
-int guests_check(const struct guests *gs, struct err *err) {
+int guests_check(struct guests *gs, struct err *err) {
 	struct guest_folder folder;
 	struct err why;
 
-	if (gs == NULL || guest_folder_check(&folder, all_memory_bytes(gs), &why) == 0)
+	if (gs == NULL
+		|| (guests_find_kernels(gs, &why) == 0
+			&& guest_folder_check(&folder, all_memory_bytes(gs), &why) == 0))
 		return 0;
 	return config_err(config_get(config_root(gs->env.run->config), "flows"), -EINVAL, err,
 		"flows: %s", why.msg);
@@ -283,6 +287,8 @@ int guests_boot(struct guests *gs, struct err *err) {
 	if (gs == NULL)
 		return 0;
 	gs->threads = guests_cpus() < gs->count ? guests_cpus() : gs->count;
+	if ((rc = guests_find_kernels(gs, err)) < 0)
+		return rc;
 	rc = guest_folder_make(&gs->folder, all_memory_bytes(gs), err);
 	for (uint32_t i = 0; rc == 0 && i < gs->count; i++)
 		rc = start_one(gs, i, err);
@@ -374,7 +380,6 @@ static void programs_summary(const struct guests *gs, struct json *j) {
 }
 
 void guests_summary(const struct guests *gs, struct json *j) {
-	static const char *const texts[] = {"release", "package", "version", "options"};
 	struct guest_count sum = {0};
 
 	if (gs == NULL)
@@ -389,12 +394,7 @@ void guests_summary(const struct guests *gs, struct json *j) {
 		sum.runs += c->runs;
 	}
 	json_object(j, "guests");
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		char text[128];
-
-		guest_kernel_text(&gs->folder, texts[i], text, sizeof(text));
-		json_text(j, texts[i], text);
-	}
+	guests_kernels_summary(gs, j);
 	json_u64(j, "count", gs->count);
 	json_u64(j, "tx_frames", sum.tx);
 	json_u64(j, "rx_frames", sum.rx);

@@ -45,11 +45,11 @@ struct node *guests_node(struct guests *gs, enum flows_direction side, struct no
 bool guests_random(const struct guests *gs);
 // Refuses a run for which this machine lacks something: the kernel, memory in /dev/shm, ... -EINVAL
 // with a sentence. Nothing is started or written.
-int guests_check(const struct guests *gs, struct err *err);
+int guests_check(struct guests *gs, struct err *err);
 // Starts and boots them. -EINTR: run_stop.
 int guests_boot(struct guests *gs, struct err *err);
 // What the guests' kernels have printed goes into the run folder: after a failure.
 void guests_keep_logs(const struct guests *gs, const char *run_folder);
-// "guests": {release, package, options, count, tx_frames, rx_frames, ...}
+// "guests": {release, package, options, kernels, count, tx_frames, rx_frames, ...}
 void guests_summary(const struct guests *gs, struct json *j);
 void guests_free(struct guests *gs);

@@ -4,6 +4,7 @@
 #include "common/run/run.h"
 #include "tools/sim/frame.h"
 #include "tools/sim/guest/guests.h"
+#include "tools/sim/guest/kernel.h"
 #include "tools/sim/side.h"
 
 #include <pthread.h>
@@ -16,6 +17,7 @@ struct guests_place {
 	uint16_t group;
 	uint32_t shard; // of the group's hosts
 	uint32_t flows;
+	uint32_t kernel; // its number among the run's
 };
 
 // A thread runs the guests whose number is its own modulo the number of threads.
@@ -38,6 +40,7 @@ struct guests {
 	struct guests_env env;
 	struct guests_node node[FLOWS_DIRECTIONS];
 	struct guest_folder folder;
+	struct kernels kernels;
 	struct guest *guest;
 	struct pool *pool; // of each guest's frames
 	struct guests_place *place;
@@ -58,6 +61,12 @@ struct guests {
 	bool end;
 };
 
+// guests_kernels.c: each guest's kernel, or a sentence: it is not there, or lacks what is asked for.
+int guests_find_kernels(struct guests *gs, struct err *err);
+const struct kernel *guests_kernel(const struct guests *gs, uint32_t index);
+void guests_plan_modules(const struct guests *gs, uint32_t index, struct guest_plan *plan);
+// release, package, version, options: null if there are several kernels; and "kernels".
+void guests_kernels_summary(const struct guests *gs, struct json *j);
 // report.c: what a guest says of a connection, into the flow's counters and telemetry.
 void guests_report(struct guests *gs, const struct sample *m);
 // threads.c: runs the guests of these sides to the end of the window; what went wrong is in their
@@ -74,6 +83,11 @@ extern const struct node_ops guests_node_ops;
 host_output guests_sender_output, guests_receiver_output; // ctx: the guests
 static inline struct side *guests_side(struct guests *gs, bool sender) {
 	return &gs->env.side[sender ? FLOWS_FORWARD : FLOWS_REVERSE];
+}
+static inline const struct stack *guests_stack(const struct guests *gs, uint32_t index) {
+	const struct group *g = &gs->env.groups->group[gs->place[index].group];
+
+	return gs->place[index].sender ? &g->stack : &g->peer;
 }
 // guests.c: the packet of a guest's frame, and the frame of a packet for it.
 struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size);

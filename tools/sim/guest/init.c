@@ -416,12 +416,14 @@ static void begin(void) {
 	set_timer();
 }
 
-int main(void) {
+int main(int argc, char **argv) {
 	struct epoll_event event[EVENTS];
 
 	mkdir("/proc", 0755);
 	if (mount("proc", "/proc", "proc", 0, NULL) < 0)
 		fail("/proc: %s", strerror(errno));
+	if (argc > 1 && strcmp(argv[1], "ask") == 0)
+		modules_ask(argc - 2, argv + 2);
 	take_plan(read_plan());
 	set_up();
 	poller = epoll_create1(0);

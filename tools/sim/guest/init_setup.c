@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/reboot.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -101,11 +102,13 @@ void fail(const char *format, ...) {
 		memcpy(out.sample, text, sizeof(text));
 		send_message(MESSAGE_BAD, (uint32_t)strlen(text), sizeof(text));
 	}
+	if (plan == NULL)
+		reboot(RB_POWER_OFF);
 	for (;;)
 		pause();
 }
 
-static void write_file(const char *path, const char *text) {
+void write_file(const char *path, const char *text) {
 	int fd = open(path, O_WRONLY);
 
 	if (fd < 0 || write(fd, text, strlen(text)) < 0)
@@ -210,6 +213,7 @@ void set_up(void) {
 	open_control();
 	if (plan->run[0] != '\0')
 		set_for_program();
+	modules_load();
 	set_sysctls();
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/sim/guest/initramfs.h"
 
+#include "tools/sim/guest/kernel.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,12 +49,33 @@ static void *read_whole(const char *path, size_t *size) {
 	return bytes;
 }
 
-int initramfs_write(
-	const char *path, const char *init, const void *plan, size_t plan_bytes, struct err *err) {
+// modules/NAME.ko; an inode further.
+static int modules(FILE *out, uint32_t inode, const struct kernel *k, struct err *err) {
+	const char *rest = k->modules;
+	char name[64], path[640], inside[96];
+
+	if (rest[0] != '\0')
+		entry(out, inode++, "modules", FOLDER, 0, 0, NULL, 0);
+	while (kernel_next_word(&rest, name, sizeof(name))) {
+		size_t size = 0;
+
+		snprintf(path, sizeof(path), "%s/%s.ko", k->folder, name);
+		snprintf(inside, sizeof(inside), "modules/%s.ko", name);
+		void *bytes = read_whole(path, &size);
+		if (bytes == NULL)
+			return err_set(err, -EIO, "%s: cannot be read", path);
+		entry(out, inode++, inside, PLAIN, 0, 0, bytes, size);
+		free(bytes);
+	}
+	return 0;
+}
+
+int initramfs_write(const char *path, const char *init, const struct kernel *k, const void *plan,
+	size_t plan_bytes, struct err *err) {
 	size_t size = 0;
 	void *program = read_whole(init, &size);
 	FILE *out;
-	int failed;
+	int failed, rc;
 
 	if (program == NULL)
 		return err_set(err, -EIO, "%s: cannot be read", init);
@@ -64,10 +87,11 @@ int initramfs_write(
 	entry(out, 2, "dev/console", CHARACTERS, 5, 1, NULL, 0);
 	entry(out, 3, "init", PROGRAM, 0, 0, program, size);
 	entry(out, 4, "plan", PLAIN, 0, 0, plan, plan_bytes);
-	entry(out, 5, "TRAILER!!!", 0, 0, 0, NULL, 0);
+	rc = modules(out, 5, k, err);
+	entry(out, 0, "TRAILER!!!", 0, 0, 0, NULL, 0);
 	failed = ferror(out);
 	free(program);
-	if (fclose(out) != 0 || failed)
+	if (fclose(out) != 0 || (failed && rc == 0))
 		return err_set(err, -ENOSPC, "%s: cannot be written", path);
-	return 0;
+	return rc;
 }

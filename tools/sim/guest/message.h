@@ -58,12 +58,22 @@ static_assert(sizeof(struct sample) == 112, "no padding");
 
 #define PLAN_TEXT 64
 #define PLAN_SYSCTLS 16
+#define PLAN_LOADED 32 // recipe.py: MODULES_MAX
+#define PLAN_MODULES (PLAN_LOADED + 8) // and built in ones with parameters
+#define PLAN_PARAMS 256
 #define PLAN_RUN 1024
 #define PLAN_ENDLESS UINT64_MAX
 #define PLAN_NEVER UINT64_MAX
 
 struct plan_sysctl {
 	char name[PLAN_TEXT], value[PLAN_TEXT]; // "net/ipv4/tcp_ecn", "1"
+};
+
+// A module of the kernel: /modules/NAME.ko, or built in.
+struct plan_module {
+	char name[PLAN_TEXT];
+	char params[PLAN_PARAMS]; // "a=1 b=2"
+	uint32_t built_in;
 };
 
 struct guest_plan {
@@ -84,6 +94,8 @@ struct guest_plan {
 	char folder[PLAN_RUN]; // in which it begins
 	char cc[PLAN_TEXT], qdisc[PLAN_TEXT];
 	struct plan_sysctl sysctl[PLAN_SYSCTLS];
+	struct plan_module module[PLAN_MODULES]; // in the order in which they are loaded
+	uint32_t modules;
 };
 
 struct plan_flow {

@@ -2,6 +2,7 @@
 #include "tools/sim/guest/process.h"
 
 #include "tools/sim/guest/initramfs.h"
+#include "tools/sim/guest/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,26 +25,7 @@
 
 #define SHM "/dev/shm"
 #define FREE_FILES 8 // depth of nftw's open folders
-#define BUILD_FIRST "run: tools/weir guests build"
 #define MACHINE "x86_64"
-
-// ~/.cache/weir/guests/current/linux, as tools/src/weir/guests/build.py has it.
-static int find_kernel(struct guest_folder *f, struct err *err) {
-	const char *named = getenv("WEIR_GUESTS"), *cache = getenv("XDG_CACHE_HOME"),
-		   *home = getenv("HOME");
-
-	if (named != NULL && named[0] != '\0')
-		snprintf(f->kernel, sizeof(f->kernel), "%s/current/linux", named);
-	else if (cache != NULL && cache[0] != '\0')
-		snprintf(f->kernel, sizeof(f->kernel), "%s/weir/guests/current/linux", cache);
-	else
-		snprintf(f->kernel, sizeof(f->kernel), "%s/.cache/weir/guests/current/linux",
-			home == NULL ? "" : home);
-	if (access(f->kernel, X_OK) == 0)
-		return 0;
-	return err_set(err, -ENOENT,
-		"stack: linux needs a guest kernel, and %s is not there; " BUILD_FIRST, f->kernel);
-}
 
 // Our own two files lie beside the program: weir-sim, guest/init, guest/shim.so.
 static int find_files(struct guest_folder *f, struct err *err) {
@@ -162,8 +144,7 @@ int guest_folder_check(struct guest_folder *f, uint64_t bytes, struct err *err) 
 	if ((rc = check_machine(err)) < 0)
 		return rc;
 	remove_stale();
-	if ((rc = find_kernel(f, err)) < 0 || (rc = find_files(f, err)) < 0
-		|| (rc = check_ptrace(err)) < 0)
+	if ((rc = find_files(f, err)) < 0 || (rc = check_ptrace(err)) < 0)
 		return rc;
 	return check_shm(bytes, err);
 }
@@ -196,7 +177,7 @@ void guest_path(
 // generator.
 static void become(const struct guest_folder *f, const struct guest_start *s) {
 	char memory[32], id[32], time[64], card[64], ram[64], seed[64], preload[544], home[80],
-		temporary[80], page[32], log[108];
+		temporary[80], page[32], log[108], program[544];
 	char *const argv[] = {(char *)(uintptr_t) "linux", memory, id, time, card, ram,
 		(char *)(uintptr_t) "root=/dev/ram0", (char *)(uintptr_t) "rdinit=/init",
 		(char *)(uintptr_t) "con=null", (char *)(uintptr_t) "con0=null,fd:1",
@@ -229,7 +210,8 @@ static void become(const struct guest_folder *f, const struct guest_start *s) {
 		|| fcntl(s->page_fd, F_SETFD, 0) < 0 || chdir(f->path) < 0
 		|| personality(ADDR_NO_RANDOMIZE) < 0)
 		_exit(126);
-	execve(f->kernel, argv, environment);
+	snprintf(program, sizeof(program), "%s/linux", s->kernel->folder);
+	execve(program, argv, environment);
 	_exit(127);
 }
 
@@ -239,7 +221,7 @@ pid_t guest_process(const struct guest_folder *f, const struct guest_start *s, s
 	int rc;
 
 	guest_path(f, s->index, "initramfs", path);
-	if ((rc = initramfs_write(path, f->init, s->plan, s->plan_bytes, err)) < 0)
+	if ((rc = initramfs_write(path, f->init, s->kernel, s->plan, s->plan_bytes, err)) < 0)
 		return rc;
 	pid = fork();
 	if (pid == 0) {
@@ -303,23 +285,4 @@ void guest_keep_log(const struct guest_folder *f, uint32_t index, const char *ru
 	if (to != NULL)
 		fclose(to);
 	fclose(from);
-}
-
-void guest_kernel_text(const struct guest_folder *f, const char *key, char *text, size_t size) {
-	char path[528], json[2048], sought[64];
-	FILE *file;
-
-	text[0] = '\0';
-	snprintf(path, sizeof(path), "%.*s/guest.json", (int)(strrchr(f->kernel, '/') - f->kernel),
-		f->kernel);
-	if ((file = fopen(path, "r")) == NULL)
-		return;
-	json[fread(json, 1, sizeof(json) - 1, file)] = '\0';
-	fclose(file);
-	snprintf(sought, sizeof(sought), "\"%s\": \"", key);
-	const char *at = strstr(json, sought);
-	if (at != NULL) {
-		at += strlen(sought);
-		snprintf(text, size, "%.*s", (int)strcspn(at, "\""), at);
-	}
 }

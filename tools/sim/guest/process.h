@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A guest's processes: where its kernel is, the folder it runs in, its start and its end.
+// A guest's processes: the folder it runs in, its start and its end.
 //
 //	/dev/shm/weir-guests-XXXXXX/     of a run, which has locked it; removed at its end, or by the next run
 //		0.time, 0.card           sockets of guest 0
@@ -11,23 +11,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct kernel;
+
 struct guest_folder {
 	char path[64]; // "": none
 	int lock_fd; // of the folder, locked
-	char kernel[512], shim[512], init[512]; // files
+	char shim[512], init[512]; // files
 };
 
 struct guest_start {
 	uint32_t index; // of the guest in the run
 	uint64_t seed; // of what its kernel draws
 	uint64_t memory_bytes;
+	const struct kernel *kernel;
 	int cpu; // -1: any
 	int page_fd; // page.h
 	const void *plan;
 	size_t plan_bytes;
 };
 
-// Finds the kernel and our two files; a folder that holds `bytes` would have room. -ENOENT,
+// Finds our two files; a folder that holds `bytes` would have room. -ENOENT,
 // -ENOSPC, -ENOTSUP, ... and a sentence that says what to do.
 int guest_folder_check(struct guest_folder *f, uint64_t bytes, struct err *err);
 // That, and makes the folder.
@@ -46,6 +49,3 @@ void guest_kill(pid_t pid);
 void guest_last_words(const struct guest_folder *f, uint32_t index, char *text, size_t size);
 // Copies what its kernel has printed, if anything, to the run folder: guest-INDEX.log.
 void guest_keep_log(const struct guest_folder *f, uint32_t index, const char *run_folder);
-// A text of guest.json, which the build has left beside the kernel: "release", "options", ...; "":
-// there is none.
-void guest_kernel_text(const struct guest_folder *f, const char *key, char *text, size_t size);

@@ -114,6 +114,7 @@ class Maker:
         if name == "linux":  # the names of settings are the kernel's
             settings = {"type": "object", "additionalProperties": SCALAR}
             made["properties"]["sysctl"] |= settings
+            made["properties"]["module"] |= {"type": "object", "additionalProperties": settings}
         return made
 
     def value(self, row: Entry) -> Schema:

@@ -357,19 +357,31 @@ class Program(Section):
     ended_ns: Count | None
 
 
-class Guests(Section):
-    """Linux kernels among the hosts."""
+class Kernel(Section):
+    """A kernel, and the numbers of the guests that ran it."""
 
+    name: str
     release: str
     package: str
     version: str
     options: str
+    guests: list[Count]
+
+
+class Guests(Section):
+    """Linux kernels among the hosts."""
+
+    release: str | None  # and the next three: None if there are several kernels
+    package: str | None
+    version: str | None
+    options: str | None
     count: Count
     tx_frames: Count
     rx_frames: Count
     other_frames: Count
     interrupts: Count
     runs: Count
+    kernels: list[Kernel] | Absent = UNSET
     programs: list[Program] | Absent = UNSET
 
 

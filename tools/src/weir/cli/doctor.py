@@ -21,7 +21,7 @@ from weir import units
 from weir.cli.cards import cards
 from weir.cli.host import BAD, OK, WARN, Check, Host, cpu_list, output
 from weir.errors import UserError
-from weir.guests import build as guest_build
+from weir.guests import kernels
 from weir.runner import PROGRAMS, build_dir, find_program
 
 GIB = 1 << 30
@@ -271,7 +271,7 @@ def kernel(host: Host) -> Iterator[Check]:
 
 def guests(host: Host) -> Iterator[Check]:
     """What `stack: linux` needs: a kernel for guests, and a place for their memory."""
-    built = guest_build.current()
+    built = kernels.current()
     if built is None:
         yield Check(
             "guest kernel",

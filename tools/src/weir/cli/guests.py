@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir guests: the kernel of `stack: linux`."""
+"""weir guests: the kernels of `stack: linux`."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,18 +13,81 @@ import typer
 from weir.cli.usage import examples
 
 app = typer.Typer(help="Linux kernels in virtual time (stack: linux).", no_args_is_help=True)
+Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+Source = Annotated[
+    str | None,
+    typer.Option(help="A kernel's folder, tarball or Debian package (linux-source-6.1)."),
+]
+Patches = Annotated[list[Path] | None, typer.Option("--patch", help="Applied in order, as -p1.")]
+Modules = Annotated[
+    list[Path] | None,
+    typer.Option("--module", help="A folder with a module's source; guests load it."),
+]
+Fragment = Annotated[
+    Path | None, typer.Option("--config", help="Options of Kconfig, on top of ours.")
+]
+Name = Annotated[
+    str | None, typer.Option(help="What a config calls it: stack: {linux: {kernel: NAME}}.")
+]
+Ticks = Annotated[int, typer.Option(help="Ticks per second: 250, as Debian's, or 1000.")]
 
 
-@app.command("build", epilog=examples("guests build", "guests build --json"))
+@app.command(
+    "build",
+    epilog=examples(
+        "guests build",
+        "guests build --name mine --patch mine.patch",
+        "guests build --name fast --source linux-6.12.tar.xz --module tcp_fast --hz 1000",
+    ),
+)
 def build_(
-    as_json: Annotated[bool, typer.Option("--json", help="What was built, as JSON.")] = False,
+    source: Source = None,
+    patch: Patches = None,
+    module: Modules = None,
+    config: Fragment = None,
+    name: Name = None,
+    hz: Ticks = 250,
+    as_json: Json = False,
 ) -> None:
-    """Builds Debian's kernel for guests, once: a few minutes; 700 MB of disk must be free."""
-    from weir.guests import build
+    """Builds Debian's kernel for guests, or your own under a name; 2.5 GB of disk at most."""
+    from weir.guests import build, kernels, recipe
 
-    kernel, fresh = build.build(build.Steps())
+    of = recipe.Recipe(
+        source, tuple(patch or ()), tuple(module or ()), config, name or kernels.CURRENT, hz
+    )
+    kernel, fresh = build.build(build.Steps(), of)
     if as_json:
         print(json.dumps({**asdict(kernel), "built": fresh}, indent=1))
         return
     what = "is built" if fresh else "was there already"
-    print(f"Linux {kernel.release} ({kernel.package} {kernel.version}) {what}: {build.cache()}")
+    called = "" if name is None else f" {name}:"
+    print(
+        f"Linux{called} {kernel.release} ({kernel.package} {kernel.version}) {what}: "
+        f"{kernels.cache()}"
+    )
+
+
+@app.command("list", epilog=examples("guests list", "guests list --json"))
+def list_(as_json: Json = False) -> None:
+    """The kernels that are built, with their modules and congestion controls."""
+    from weir.guests import kernels
+
+    found = kernels.named()
+    if as_json:
+        print(json.dumps({name: asdict(kernel) for name, kernel in found.items()}, indent=1))
+        return
+    for name, kernel in found.items():
+        print(f"{name}: Linux {kernel.release} ({kernel.package} {kernel.version})")
+        for what in ("patches", "modules", "controls"):
+            if of := getattr(kernel, what):
+                print(f"  {what}: {of}")
+    if not found:
+        print("no kernel is built; run: tools/weir guests build")
+
+
+@app.command("remove", epilog=examples("guests remove mine"))
+def remove_(name: Annotated[str, typer.Argument(help="As guests list has it.")]) -> None:
+    """Removes a kernel."""
+    from weir.guests import kernels
+
+    kernels.remove(name)

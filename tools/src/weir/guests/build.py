@@ -3,8 +3,7 @@
 
     source package -> the part of its tree that User Mode Linux needs -> linux, guest.json
 
-    ~/.cache/weir/guests/KEY/linux       KEY: a hash of source version, options and compiler
-    ~/.cache/weir/guests/current -> KEY  what weir-sim runs; WEIR_GUESTS names another folder
+kernels.py has the cache, recipe.py what may differ from Debian's kernel.
 
 The package is downloaded, not installed: that needs no root. Package, tree and objects are deleted
 at the end, however it ends.
@@ -14,22 +13,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from weir import bootstrap
 from weir.errors import UserError
+from weir.guests import boot
+from weir.guests.commands import make, output, piped
+from weir.guests.kernels import Kernel, cache, choose, find
+from weir.guests.recipe import (
+    Recipe,
+    apply_patches,
+    build_modules,
+    check,
+    load_order,
+    module_name,
+    unpack_package,
+    unpack_source,
+    version_of,
+)
 
 # Newest first. 6.1 has no shared-memory time travel, and costs more per frame.
 PACKAGES = ("linux-source-6.12", "linux-source-6.1")
@@ -42,18 +52,17 @@ NEEDS = (
     bootstrap.Need("xz-utils", "command xz"),
     bootstrap.Need("libc6-dev", "file usr/include/stdio.h"),
 )
+WHOLE_NEEDS = (
+    bootstrap.Need("patch", "command patch"),
+    bootstrap.Need("tar", "command tar"),
+    bootstrap.Need("bzip2", "command bzip2"),
+)
+PLAIN = Recipe()
 OPTIONS = Path(__file__).with_name("kernel.config")
 ARCHITECTURE = "x86_64"
 DISK_BYTES = 700_000_000  # at the peak: tree and objects
+WHOLE_BYTES = 2_500_000_000  # with the whole tree
 STEPS = 1230  # lines that make prints; only for the estimate
-# With these, and the same compiler, the binary has the same bytes on every machine.
-REPRODUCIBLE = {
-    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
-    "KBUILD_BUILD_USER": "weir",
-    "KBUILD_BUILD_HOST": "weir",
-    "KBUILD_BUILD_VERSION": "1",
-    "LC_ALL": "C",
-}
 # What is unpacked whole, below the tree; of everything else the files that make and Kconfig read.
 WHOLE = (
     *(
@@ -80,51 +89,11 @@ ALSO = re.compile(r"(.*/)?(Kconfig|Makefile|Kbuild)[^/]*|drivers/net/[^/]+|[^/]+
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A built kernel, as guest.json describes it."""
-
-    package: str
-    version: str  # of the package
-    release: str  # what uname -r says in a guest
-    options: str  # hash of the options
-    compiler: str
-    key: str
-
-
-def cache() -> Path:
-    """The folder of built kernels."""
-    if named := os.environ.get("WEIR_GUESTS"):
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "weir/guests"
-
-
-def current() -> Kernel | None:
-    """The kernel that weir-sim runs; None: none is built."""
-    folder = cache() / "current"
-    try:
-        described = json.loads((folder / "guest.json").read_text(encoding="utf-8"))
-        kernel = Kernel(**described)
-    except (OSError, ValueError, TypeError):
-        return None
-    return kernel if os.access(folder / "linux", os.X_OK) else None
-
-
 def wanted(path: str) -> bool:
     """Does User Mode Linux need this file of the tree? The path begins below the tree."""
     if any(path == name or path.startswith(f"{name}/") for name in WHOLE):
         return True
     return ALSO.fullmatch(path) is not None
-
-
-def output(argv: list[str]) -> str:
-    """What a command prints, or one sentence."""
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
-        raise UserError(f"guests: {argv[0]} failed: {said}", 1)
-    return done.stdout
 
 
 def candidate(policy: str) -> str | None:
@@ -133,16 +102,19 @@ def candidate(policy: str) -> str | None:
     return None if found is None or found[1] == "(none)" else found[1]
 
 
-def source() -> tuple[str, str]:
-    """The source package to build, and its version."""
+def source(recipe: Recipe = PLAIN) -> tuple[str, str]:
+    """The name of the source to build, and its version."""
+    if (given := recipe.file()) is not None:
+        return given.resolve().name, version_of(given)
     if shutil.which("apt-get") is None:
         raise UserError("guests: builds Debian's kernel source, and this system has no apt-get", 1)
-    for package in PACKAGES:
+    packages = PACKAGES if recipe.source is None else (recipe.source,)
+    for package in packages:
         version = candidate(output(["apt-cache", "policy", package]))
         if version is not None:
             return package, version
     raise UserError(
-        f"guests: apt knows neither {' nor '.join(PACKAGES)}: add Debian 12's security suite to "
+        f"guests: apt knows no {' and no '.join(packages)}: add Debian 12's security suite to "
         "its sources and run: apt-get update",
         1,
     )
@@ -153,15 +125,18 @@ def compiler() -> str:
     return output(["gcc", "--version"]).splitlines()[0]
 
 
-def identify(package: str, version: str) -> Kernel:
+def identify(package: str, version: str, recipe: Recipe = PLAIN) -> Kernel:
     """What would be built here, before it is."""
-    options = hashlib.sha256(OPTIONS.read_bytes()).hexdigest()[:16]
+    asked = OPTIONS.read_bytes() + recipe.options().encode()
+    options = hashlib.sha256(asked).hexdigest()[:16]
     gcc = compiler()
-    key = hashlib.sha256("\n".join((package, version, options, gcc)).encode()).hexdigest()[:16]
-    return Kernel(package, version, "", options, gcc, key)
+    parts = (package, version, options, gcc, *recipe.hashes())
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    patches = " ".join(path.name for path in recipe.patches)
+    return Kernel(package, version, "", options, gcc, key, patches)
 
 
-def check_machine() -> None:
+def check_machine(recipe: Recipe = PLAIN) -> None:
     """Refuses another architecture and a full disk."""
     if platform.machine() != ARCHITECTURE:
         raise UserError(
@@ -170,17 +145,19 @@ def check_machine() -> None:
     place = cache()
     place.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(place).free
-    if free < DISK_BYTES:
+    needed = WHOLE_BYTES if recipe.whole() else DISK_BYTES
+    if free < needed:
         raise UserError(
-            f"guests: the build needs {DISK_BYTES // 1_000_000} MB in {place} and "
+            f"guests: the build needs {needed // 1_000_000} MB in {place} and "
             f"{free // 1_000_000} MB are free: name another folder in WEIR_GUESTS",
             1,
         )
 
 
-def install_needs() -> None:
+def install_needs(recipe: Recipe = PLAIN) -> None:
     """The programs that building needs."""
-    missing = [need.package for need in NEEDS if not need.met()]
+    needs = (*NEEDS, *WHOLE_NEEDS) if recipe.whole() else NEEDS
+    missing = [need.package for need in needs if not need.met()]
     if not missing:
         return
     bootstrap.say(f"installing Debian packages: {' '.join(missing)}")
@@ -214,25 +191,6 @@ def download(package: str, version: str, folder: Path) -> Path:
     return found[0]
 
 
-@contextmanager
-def piped(*commands: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Commands in a pipe; the last one's output is read. All end with the block."""
-    running: list[subprocess.Popen[bytes]] = []
-    try:
-        for argv in commands:
-            before = running[-1].stdout if running else subprocess.DEVNULL
-            running.append(subprocess.Popen(argv, stdin=before, stdout=subprocess.PIPE))
-            if running[1:] and running[-2].stdout is not None:
-                running[-2].stdout.close()
-        yield running[-1]
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
-
-
 def unpack(deb: Path, package: str, tree: Path, progress: Progress) -> None:
     """The part of the tree that is needed. Its files are counted by hundreds of the whole."""
     name = f"./usr/src/{package}.tar.xz"
@@ -258,15 +216,17 @@ def free_ticks(tree: Path) -> None:
     """Makes CONFIG_HZ an option of User Mode Linux, as it is one of every other machine."""
     kconfig = tree / TICKS_FILE
     text = kconfig.read_text(encoding="utf-8")
+    if TICKS_CHOSEN in text:
+        return
     if TICKS_FIXED not in text:
         raise UserError(f"guests: {TICKS_FILE} of this kernel source does not fix its ticks", 1)
     kconfig.write_text(text.replace(TICKS_FIXED, TICKS_CHOSEN), encoding="utf-8")
 
 
-def merge_options(objects: Path) -> None:
+def merge_options(objects: Path, more: str = "") -> None:
     """Appends our options to .config: of two lines the last counts."""
     config = objects / ".config"
-    config.write_text(config.read_text() + "\n" + plain_options())
+    config.write_text(f"{config.read_text()}\n{plain_options()}{more}")
 
 
 def plain_options() -> str:
@@ -274,57 +234,34 @@ def plain_options() -> str:
     return re.sub(r"\s+# optional$", "", OPTIONS.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
-def missing_options(config: str) -> list[str]:
+def options_of(text: str) -> dict[str, str]:
+    """What a .config says, "n" of an option that is not set. Lines marked optional are not read."""
+    line = re.compile(r"^(?:# )?(CONFIG_\w+)(?:=(.*\S)| is not set)\s*$", re.MULTILINE)
+    found = ((name, value or "n") for name, value in line.findall(text))
+    return {name: value for name, value in found if not value.endswith("# optional")}
+
+
+def missing_options(config: str, more: str = "") -> list[str]:
     """Options that we ask for and Kconfig has dropped; there is no kernel without them."""
-    have = set(config.splitlines())
-    return [
-        line
-        for line in OPTIONS.read_text(encoding="utf-8").splitlines()
-        if re.match(r"CONFIG_\w+=[^n]", line) and "# optional" not in line and line not in have
-    ]
+    asked = options_of(OPTIONS.read_text(encoding="utf-8")) | options_of(more)
+    have = options_of(config)
+    return [f"{name}={value}" for name, value in asked.items() if have.get(name, "n") != value]
 
 
-def make(tree: Path, objects: Path, target: str, log: Path, line: Callable[[], None]) -> None:
-    """One make, its output in a log. Interrupted, it ends with all that it started."""
-    argv = ["nice", "make", "-C", str(tree), "ARCH=um", f"O={objects}", f"-j{jobs()}", target]
-    with log.open("ab") as out:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **REPRODUCIBLE},
-            start_new_session=True,
-        )
-        try:
-            assert process.stdout is not None
-            for said in process.stdout:
-                out.write(said)
-                line()
-            status = process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
-    if status != 0:
-        raise UserError(f"guests: make {target} failed: {bootstrap.last_error(log)}", 1)
-
-
-def jobs() -> int:
-    """As many compilers as CPUs that we may use."""
-    return len(os.sched_getaffinity(0))
-
-
-def compile_(tree: Path, objects: Path, progress: Progress) -> str:
+def compile_(tree: Path, objects: Path, recipe: Recipe, progress: Progress) -> str:
     """Configures and builds; returns the release."""
     objects.mkdir()
     log = objects / "build.log"
-    make(tree, objects, "allnoconfig", log, lambda: None)
-    merge_options(objects)
-    make(tree, objects, "olddefconfig", log, lambda: None)
-    lost = missing_options((objects / ".config").read_text())
-    if lost:
-        raise UserError(f"guests: this kernel source has no {', '.join(lost)}", 1)
+    make(tree, objects, log, lambda: None, "allnoconfig")
+    merge_options(objects, recipe.options())
+    make(tree, objects, log, lambda: None, "olddefconfig")
+    config = (objects / ".config").read_text()
+    if lost := missing_options(config, recipe.options()):
+        raise UserError(
+            f"guests: Kconfig has dropped {', '.join(lost)}: this source has no such option, or "
+            "not what it depends on",
+            1,
+        )
     done = 0
 
     def line() -> None:
@@ -332,53 +269,73 @@ def compile_(tree: Path, objects: Path, progress: Progress) -> str:
         done += 1
         progress("compiling", min(done, STEPS), STEPS)
 
-    make(tree, objects, "linux", log, line)
+    modular = ["modules"] if "CONFIG_MODULES=y\n" in config else []
+    make(tree, objects, log, line, "linux", *modular)
+    build_modules(recipe.modules, tree, objects, log, line)
     return (objects / "include/config/kernel.release").read_text().strip()
 
 
-def keep(objects: Path, kernel: Kernel) -> None:
-    """Moves what was built into the cache: whole or not at all."""
+def collect(objects: Path, kernel: Kernel, place: Path) -> Kernel:
+    """What was built, without debugging information, as it stands in the cache."""
+    place.mkdir(mode=0o755)
+    modules = load_order(objects.rglob("*.ko"))
+    built = {module_name(file) + ".ko": file for file in modules}
+    for name, file in {"linux": objects / "linux", **built}.items():
+        shutil.copy2(file, place / name)
+        subprocess.run(["strip", "--strip-debug", str(place / name)], check=False)
+    shutil.copy2(objects / ".config", place / "config")
+    return replace(kernel, modules=" ".join(map(module_name, modules)))
+
+
+def keep(objects: Path, kernel: Kernel, recipe: Recipe) -> Kernel:
+    """Moves what was built into the cache: whole or not at all, and not what does not boot."""
     with tempfile.TemporaryDirectory(dir=cache(), prefix="building-") as folder:
         new = Path(folder) / kernel.key
-        new.mkdir(mode=0o755)
-        shutil.copy2(objects / "linux", new / "linux")
-        subprocess.run(["strip", "--strip-debug", str(new / "linux")], check=False)
-        shutil.copy2(objects / ".config", new / "config")
+        kernel = collect(objects, kernel, new)
+        if recipe.whole():
+            kernel = replace(kernel, controls=boot.controls(new, kernel))
         (new / "guest.json").write_text(json.dumps(asdict(kernel), indent=1) + "\n")
         place = cache() / kernel.key
         shutil.rmtree(place, ignore_errors=True)
         new.rename(place)
+    return kernel
 
 
-def choose(key: str) -> None:
-    """Makes it the one that weir-sim runs."""
-    link = cache() / f"current.{os.getpid()}"
-    link.unlink(missing_ok=True)
-    link.symlink_to(key)
-    link.rename(cache() / "current")
+def fill(tree: Path, kernel: Kernel, recipe: Recipe, progress: Progress) -> None:
+    """The source's tree, changed as the recipe says."""
+    given = recipe.file()
+    if given is not None:
+        progress("unpacking", 0, 0)
+        unpack_source(given, tree)
+    else:
+        progress("downloading", 0, 0)
+        deb = download(kernel.package, kernel.version, tree.parent)
+        if recipe.whole():
+            progress("unpacking", 0, 0)
+            unpack_package(deb, kernel.package, tree)
+        else:
+            unpack(deb, kernel.package, tree, progress)
+        deb.unlink()
+    free_ticks(tree)
+    apply_patches(recipe.patches, tree)
 
 
-def build(progress: Progress) -> tuple[Kernel, bool]:
-    """The kernel of this machine's source, and whether it had to be built."""
-    check_machine()
-    install_needs()
-    package, version = source()
-    kernel = identify(package, version)
+def build(progress: Progress, recipe: Recipe = PLAIN) -> tuple[Kernel, bool]:
+    """The recipe's kernel, and whether it had to be built."""
+    check(recipe)
+    check_machine(recipe)
+    install_needs(recipe)
+    kernel = identify(*source(recipe), recipe)
     with bootstrap.locked(cache()):
-        if (cache() / kernel.key / "guest.json").exists():
-            choose(kernel.key)
-            return current() or kernel, False
+        if (there := find(kernel.key)) is not None:
+            choose(kernel.key, recipe.name)
+            return there, False
         with tempfile.TemporaryDirectory(dir=cache(), prefix="building-") as folder:
-            work = Path(folder)
-            progress("downloading", 0, 0)
-            deb = download(package, version, work)
-            unpack(deb, package, work / "tree", progress)
-            free_ticks(work / "tree")
-            deb.unlink()
-            release = compile_(work / "tree", work / "objects", progress)
-            kernel = Kernel(**{**asdict(kernel), "release": release})
-            keep(work / "objects", kernel)
-        choose(kernel.key)
+            tree, objects = Path(folder) / "tree", Path(folder) / "objects"
+            fill(tree, kernel, recipe, progress)
+            release = compile_(tree, objects, recipe, progress)
+            kernel = keep(objects, replace(kernel, release=release), recipe)
+        choose(kernel.key, recipe.name)
     return kernel, True
 
 

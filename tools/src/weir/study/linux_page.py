@@ -13,7 +13,7 @@ from rich.console import Console
 from weir import summary, units
 from weir.analysis import folder, metrics
 from weir.errors import UserError
-from weir.guests import build as guest_build
+from weir.guests import kernels
 from weir.report import document, theme
 from weir.report.document import Status, Table
 from weir.study import beside, linux, linux_figures, reproduce
@@ -67,7 +67,7 @@ def run(
     as_json: bool = False,
 ) -> int:
     """Runs what is not there yet, writes page and table, shows them; exit status."""
-    if guest_build.current() is None:
+    if kernels.current() is None:
         raise UserError("reproduce linux needs the guests' kernel; run: tools/weir guests build", 1)
     made.write_configs()
     runs = list(made.runs())

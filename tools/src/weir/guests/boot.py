@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Boots a kernel that was built, once, in real time: whether it does, and what it offers.
+
+Its root is a folder of the host, in which the guests' program (tools/sim/guest/init_ask.c) loads
+the modules and prints which congestion controls there are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from weir.errors import UserError
+from weir.guests.kernels import Kernel
+from weir.runner import find_program
+
+BOOT_S = 60  # a boot takes a fraction of a second
+ARGUMENTS = (
+    *("mem=128M", "umid=weir", "root=/dev/root", "rootfstype=hostfs", "ro", "init=/init"),
+    *("con=null", "con0=null,fd:1", "console=tty0", "quiet", "norandmaps", "panic=-1"),
+)
+
+
+def controls(folder: Path, kernel: Kernel) -> str:
+    """The congestion controls of the kernel in this folder, with its modules; or one sentence."""
+    guest = find_program("sim").parent / "guest"
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="weir-boot-") as name:
+        root = Path(name)
+        for empty in ("proc", "dev", "modules"):
+            (root / empty).mkdir()
+        shutil.copy2(guest / "guest-init", root / "init")
+        for file in folder.glob("*.ko"):
+            shutil.copy2(file, root / "modules" / file.name)
+        asked = ["--", "ask", *kernel.modules.split()]
+        said = run([str(folder / "linux"), *ARGUMENTS, f"rootflags={root}", *asked], guest, root)
+    found = re.search(r"^weir: controls (.*\S)\s*$", said, re.MULTILINE)
+    if found is None:
+        lines = [line for line in said.splitlines() if line.strip()] or ["it has printed nothing"]
+        why = [line for line in lines if line.startswith("weir: ") or "panic" in line] or lines
+        raise UserError(f"guests: the kernel that was built does not boot: {why[-1].strip()}", 1)
+    return found[1]
+
+
+def run(argv: list[str], guest: Path, root: Path) -> str:
+    """What the kernel prints until it ends, or is ended."""
+    environment = {"LD_PRELOAD": str(guest / "libguest-shim.so"), "HOME": str(root)}
+    process = subprocess.Popen(
+        argv,
+        env=environment | {"TMPDIR": str(root)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        return process.communicate(timeout=BOOT_S)[0]
+    except subprocess.TimeoutExpired as late:
+        said = late.stdout or b""
+        return said.decode(errors="replace") if isinstance(said, bytes) else said
+    finally:
+        stop(process)
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Ends it with all that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

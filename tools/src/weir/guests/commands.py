@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Commands that a build of a kernel runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from weir import bootstrap
+from weir.errors import UserError
+
+# With these, and the same compiler, the binary has the same bytes on every machine.
+REPRODUCIBLE = {
+    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
+    "KBUILD_BUILD_USER": "weir",
+    "KBUILD_BUILD_HOST": "weir",
+    "KBUILD_BUILD_VERSION": "1",
+    "LC_ALL": "C",
+}
+
+
+def output(argv: list[str]) -> str:
+    """What a command prints, or one sentence."""
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
+        raise UserError(f"guests: {argv[0]} failed: {said}", 1)
+    return done.stdout
+
+
+@contextmanager
+def piped(*commands: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Commands in a pipe; the last one's output is read. All end with the block."""
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        for argv in commands:
+            before = running[-1].stdout if running else subprocess.DEVNULL
+            running.append(subprocess.Popen(argv, stdin=before, stdout=subprocess.PIPE))
+            if running[1:] and running[-2].stdout is not None:
+                running[-2].stdout.close()
+        yield running[-1]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def make(tree: Path, objects: Path, log: Path, line: Callable[[], None], *targets: str) -> None:
+    """One make, its output in a log. Interrupted, it ends with all that it started."""
+    argv = ["nice", "make", "-C", str(tree), "ARCH=um", f"O={objects}", f"-j{jobs()}", *targets]
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **REPRODUCIBLE},
+            start_new_session=True,
+        )
+        try:
+            assert process.stdout is not None
+            for said in process.stdout:
+                out.write(said)
+                line()
+            status = process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    if status != 0:
+        raise UserError(f"guests: make {targets[-1]} failed: {bootstrap.last_error(log)}", 1)
+
+
+def jobs() -> int:
+    """As many compilers as CPUs that we may use."""
+    return len(os.sched_getaffinity(0))
