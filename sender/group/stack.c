@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+static const char *const memory_words[] = {"auto", NULL};
 static const char *const closings[] = {"fin", "rst", NULL};
 
 static const struct param params[] = {
@@ -20,8 +21,10 @@ static const struct param params[] = {
 		PARAM_TEXT(struct stack, qdisc)},
 	{"hosts", "1", "guests over which the group's flows are spread", UNIT_NONE,
 		PARAM_U64(struct stack, hosts), 1, STACK_HOSTS_MAX},
-	{"memory", "128MB", "of each guest; it bounds the kernel's buffers", UNIT_BYTES,
-		PARAM_U64(struct stack, memory_bytes), 32e6, 4e9},
+	{"memory", "auto",
+		"of each guest; auto: 128 MB and what its connections can fill of the kernel's buffers",
+		UNIT_BYTES, PARAM_U64(struct stack, memory_bytes), 32e6, 64e9,
+		.choices = memory_words},
 	{"card", "10Gbit", "rate at which a guest's network card sends", UNIT_RATE_BPS,
 		PARAM_U64(struct stack, card_bps), 1e6, 1e12},
 	{"coalesce", "0s",

@@ -33,7 +33,7 @@ struct stack {
 	char kernel[PARAM_TEXT_SIZE]; // its name (tools/weir guests list)
 	char cc[PARAM_TEXT_SIZE], qdisc[PARAM_TEXT_SIZE];
 	uint64_t hosts; // guests over which the flows are spread
-	uint64_t memory_bytes; // of each
+	uint64_t memory_bytes; // of each; 0: by what its connections can fill
 	uint64_t card_bps; // rate at which its card sends
 	uint64_t coalesce_ns; // least time between two interrupts of its card
 	uint64_t pause_ns, resume_ns; // between these the receiving program does not read; 0: never

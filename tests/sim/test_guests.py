@@ -1127,6 +1127,32 @@ def test_a_program_is_told_to_stop(write, run, tmp_path):
     assert '"end":' in (tmp_path / "run/guest-0.out").read_text()
 
 
+def test_a_guest_is_an_ordinary_host(write, run, tmp_path):
+    """Its settings are those of Linux with 16 GB, whatever memory it has; the group's go first."""
+    text = "cd /proc/sys/net/ipv4; cat tcp_rmem tcp_wmem tcp_max_tw_buckets tcp_max_syn_backlog"
+    stack = f"{{linux: {{run: {json.dumps(text)}, SETTING}}}}"
+    for setting, wmem in (("memory: 40MB", "4194304"), ('sysctl: {tcp_wmem: "4096 9 99"}', "99")):
+        config = write(f"{{stack: {stack.replace('SETTING', setting)}, peer: weir}}")
+        summary = run(config, "run", "--duration", "100ms", "--force")
+        assert summary["verdicts"] == []
+        rmem, wmem_line, buckets, backlog = (
+            (tmp_path / "run/guest-0.out").read_text().split("\n")[:4]
+        )
+        assert rmem.split() == ["4096", "131072", "6291456"]
+        assert wmem_line.split()[2] == wmem
+        assert (buckets, backlog) == ("65536", "1024")
+
+
+def test_a_kernel_short_of_memory_is_a_fact(write, run):
+    """Bounds of 400 kB to 800 kB for all of TCP: it counts pressure, and is no ordinary host."""
+    stack = '{linux: {cc: cubic, sysctl: {tcp_mem: "100 150 200"}}}'
+    summary = run(write(f"{{count: 3, stack: {stack}, peer: weir}}", duration="2s"))
+    (fact,) = summary["verdicts"]
+    assert (fact["cause"], fact["guest"], fact["group"]) == ("guest_memory", 0, 0)
+    assert fact["tcp_memory_pressures"] > 0
+    assert "guest 0 (stack of group 0) was short of memory for its buffers" in fact["sentence"]
+
+
 def bursts(capture):
     """Sizes of groups of data frames that left within 20 us of each other; frames without data."""
     last, size, sizes, acks = {}, {}, [], 0

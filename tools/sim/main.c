@@ -147,6 +147,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 		rc = had_memory(s, err);
 	if (s->sender.failed > 0 && s->sender.failed == s->sender.flows)
 		facts_say(&verdict, "every_flow_failed", "every flow failed");
+	guests_faults(s->guests, &verdict);
 	run_interrupted(&verdict);
 	return run_end(s->run, summary, s, &verdict, rc, err);
 }

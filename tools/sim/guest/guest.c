@@ -105,6 +105,8 @@ static void hear(struct guest *g, const uint8_t *frame, uint32_t size) {
 		hear_samples(g, frame + at, m.count);
 	} else if (m.kind == MESSAGE_OUTPUT && m.count <= size - at) {
 		program_output(&g->program, frame + at, m.count, g->trouble, sizeof(g->trouble));
+	} else if (m.kind == MESSAGE_MEMORY && size >= at + sizeof(g->shortage)) {
+		memcpy(&g->shortage, frame + at, sizeof(g->shortage));
 	} else if (m.kind == MESSAGE_ENDED) {
 		program_ended(&g->program, (int)m.count, calendar_now(&g->calendar) - g->epoch_ns,
 			g->trouble, sizeof(g->trouble));

@@ -70,6 +70,7 @@ struct guest {
 	uint64_t ready_clock_ns, ready_ns; // its program's clock, and ours, when it was ready
 	struct guest_count count;
 	struct guest_program program;
+	struct guest_shortage shortage; // as its program has last reported it
 	char trouble[256]; // what its program complains about; "": nothing
 	int rc; // of guest_run in its thread
 	struct err err;

@@ -169,7 +169,6 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 		.port = FLOW_ADDR_DST_PORT,
 		.mtu = (uint16_t)(g->mss + WIRE_IPV4 + WIRE_TCP),
 		.interval_ns = gs->env.run->telemetry_interval_ns,
-		.sysctls = st->sysctls,
 	};
 	plan->pause_ns = st->pause_ns == 0 ? PLAN_NEVER : st->pause_ns;
 	plan->resume_ns = st->resume_ns == 0 ? PLAN_NEVER : st->resume_ns;
@@ -182,9 +181,10 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 	memcpy(plan->peer_mac, at->sender ? receiver_mac : sender_mac, 6);
 	snprintf(plan->cc, sizeof(plan->cc), "%.60s", st->cc);
 	snprintf(plan->qdisc, sizeof(plan->qdisc), "%.60s", st->qdisc);
-	for (uint32_t i = 0; i < st->sysctls; i++) {
-		memcpy(plan->sysctl[i].name, st->sysctl[i].name, PLAN_TEXT);
-		memcpy(plan->sysctl[i].value, st->sysctl[i].value, PLAN_TEXT);
+	guests_plan_memory(gs, index, plan);
+	for (uint32_t i = 0; i < st->sysctls; i++, plan->sysctls++) {
+		memcpy(plan->sysctl[plan->sysctls].name, st->sysctl[i].name, PLAN_TEXT);
+		memcpy(plan->sysctl[plan->sysctls].value, st->sysctl[i].value, PLAN_TEXT);
 	}
 	guests_plan_modules(gs, index, plan);
 }
@@ -196,7 +196,7 @@ static void *make_plan(struct guests *gs, uint32_t index, size_t *bytes) {
 	uint32_t hosts = group_hosts(g, at->sender), n = 0;
 	struct guest_plan *plan;
 
-	static_assert(PLAN_TEXT == STACK_SYSCTL_SIZE && PLAN_SYSCTLS == STACK_SYSCTLS, "copied");
+	static_assert(PLAN_TEXT == STACK_SYSCTL_SIZE, "copied");
 	*bytes = sizeof(*plan) + at->flows * sizeof(struct plan_flow);
 	if ((plan = calloc(1, *bytes)) == NULL)
 		return NULL;
@@ -221,7 +221,7 @@ static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 	const struct stack *st = side_of(group, at->sender);
 	struct guest *g = &gs->guest[index];
 	struct guest_start start = {.index = index,
-		.memory_bytes = st->memory_bytes,
+		.memory_bytes = guests_memory_bytes(gs, index),
 		.kernel = guests_kernel(gs, index),
 		.cpu = guests_cpu(index % gs->threads)};
 	char name[32];
@@ -263,9 +263,7 @@ static uint64_t all_memory_bytes(const struct guests *gs) {
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < gs->count; i++)
-		bytes += side_of(&gs->env.groups->group[gs->place[i].group], gs->place[i].sender)
-				 ->memory_bytes
-			+ OVERHEAD_BYTES;
+		bytes += guests_memory_bytes(gs, i) + OVERHEAD_BYTES;
 	return bytes;
 }
 

@@ -19,6 +19,7 @@
 
 #define GUESTS_MAX 120 // two pool numbers each, of 256
 
+struct facts;
 struct groups;
 struct guests;
 struct json;
@@ -52,4 +53,6 @@ int guests_boot(struct guests *gs, struct err *err);
 void guests_keep_logs(const struct guests *gs, const char *run_folder);
 // "guests": {release, package, options, kernels, count, tx_frames, rx_frames, ...}
 void guests_summary(const struct guests *gs, struct json *j);
+// Adds what makes a guest another host than an ordinary one.
+void guests_faults(const struct guests *gs, struct facts *verdict);
 void guests_free(struct guests *gs);

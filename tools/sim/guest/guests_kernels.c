@@ -24,7 +24,7 @@ static int check_modules(const struct kernel *k, const struct stack *st, struct 
 			continue;
 		while (kernel_next_word(&rest, one, sizeof(one))) {
 			one[strcspn(one, "=")] = '\0';
-			if (!kernel_module_takes(k, st->module[i].name, one))
+			if (!kernel_module_has(k, st->module[i].name, one))
 				return err_set(err, -EINVAL,
 					"module: %s of kernel '%s' has no parameter '%.60s'",
 					st->module[i].name, k->name, one);

@@ -67,6 +67,9 @@ const struct kernel *guests_kernel(const struct guests *gs, uint32_t index);
 void guests_plan_modules(const struct guests *gs, uint32_t index, struct guest_plan *plan);
 // release, package, version, options: null if there are several kernels; and "kernels".
 void guests_kernels_summary(const struct guests *gs, struct json *j);
+// guests_memory.c: a guest's memory, and the settings of an ordinary host, which depend on that.
+uint64_t guests_memory_bytes(const struct guests *gs, uint32_t index);
+void guests_plan_memory(const struct guests *gs, uint32_t index, struct guest_plan *plan);
 // report.c: what a guest says of a connection, into the flow's counters and telemetry.
 void guests_report(struct guests *gs, const struct sample *m);
 // threads.c: runs the guests of these sides to the end of the window; what went wrong is in their

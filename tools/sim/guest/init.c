@@ -15,9 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -364,6 +362,7 @@ static void do_due(void) {
 	do_events(now_ns);
 	if (next_sample_ns <= now_ns) {
 		sample_all();
+		memory_report();
 		next_sample_ns += plan->interval_ns;
 	}
 	set_timer();
@@ -419,9 +418,7 @@ static void begin(void) {
 int main(int argc, char **argv) {
 	struct epoll_event event[EVENTS];
 
-	mkdir("/proc", 0755);
-	if (mount("proc", "/proc", "proc", 0, NULL) < 0)
-		fail("/proc: %s", strerror(errno));
+	mount_proc();
 	if (argc > 1 && strcmp(argv[1], "ask") == 0)
 		modules_ask(argc - 2, argv + 2);
 	take_plan(read_plan());

@@ -44,6 +44,7 @@ bool tcp_info_of(int fd, struct tcp_info *t);
 void sample_of(struct sample *s, const struct tcp_info *t);
 // Says what is wrong, and stops the guest.
 __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ...);
+void mount_proc(void);
 void write_file(const char *path, const char *text);
 // The file /plan.
 void *read_plan(void);
@@ -53,6 +54,9 @@ void set_up(void);
 int open_listener(void);
 // A change of a file descriptor of the program (init_program.c) is to be served by program_serve.
 void watch_program(int fd);
+
+// init_memory.c: whether the kernel was short of memory.
+void memory_report(void);
 
 // init_modules.c: the kernel's modules.
 void modules_load(void); // those of the plan, with their parameters

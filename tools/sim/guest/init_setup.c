@@ -116,6 +116,12 @@ void write_file(const char *path, const char *text) {
 	close(fd);
 }
 
+void mount_proc(void) {
+	mkdir("/proc", 0755);
+	if (mount("proc", "/proc", "proc", 0, NULL) < 0)
+		fail("/proc: %s", strerror(errno));
+}
+
 void *read_plan(void) {
 	int fd = open("/plan", O_RDONLY);
 	struct stat st;

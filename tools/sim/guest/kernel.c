@@ -124,7 +124,7 @@ bool kernel_word(const char *words, const char *word) {
 }
 
 // A module says of each parameter "parmtype=NAME:TYPE".
-bool kernel_module_takes(const struct kernel *k, const char *module, const char *param) {
+bool kernel_module_has(const struct kernel *k, const char *module, const char *param) {
 	char path[640], sought[128], bytes[4096];
 	size_t kept = 0, n, length;
 	bool found = false;

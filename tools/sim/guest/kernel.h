@@ -33,4 +33,4 @@ bool kernel_word(const char *words, const char *word);
 // The next of them, whose place moves behind it; false: there are no more.
 bool kernel_next_word(const char **words, char *word, size_t size);
 // Whether the kernel's module NAME.ko has this parameter.
-bool kernel_module_takes(const struct kernel *k, const char *module, const char *param);
+bool kernel_module_has(const struct kernel *k, const char *module, const char *param);

@@ -7,6 +7,7 @@
 //	SAMPLES guest -> weir-sim   what the kernel says of its connections (TCP_INFO)
 //	OUTPUT  guest -> weir-sim   what a program of the host has printed (`run`)
 //	ENDED   guest -> weir-sim   that program has ended
+//	MEMORY  guest -> weir-sim   its kernel was short of memory
 //
 // Messages are Ethernet frames of a type of their own. They pass no queue, no card and no path and
 // take no time. Both sides run on one machine, so that structs travel as they are.
@@ -23,7 +24,8 @@ enum message_kind {
 	MESSAGE_SAMPLES,
 	MESSAGE_BAD,
 	MESSAGE_OUTPUT,
-	MESSAGE_ENDED
+	MESSAGE_ENDED,
+	MESSAGE_MEMORY
 };
 
 struct message {
@@ -54,10 +56,18 @@ struct sample {
 	uint8_t error; // FAILED: errno
 };
 static_assert(sizeof(struct sample) == 112, "no padding");
+
+// Of /proc/net/netstat, since the guest was booted.
+struct guest_shortage {
+	uint64_t pressures; // TCPMemoryPressures
+	uint64_t prunes; // PruneCalled
+	uint64_t pruned; // RcvPruned
+};
+
 #define SAMPLES_MAX 12 // in a frame
 
 #define PLAN_TEXT 64
-#define PLAN_SYSCTLS 16
+#define PLAN_SYSCTLS 24 // a group's, behind those of an ordinary host
 #define PLAN_LOADED 32 // recipe.py: MODULES_MAX
 #define PLAN_MODULES (PLAN_LOADED + 8) // and built in ones with parameters
 #define PLAN_PARAMS 256

@@ -48,6 +48,12 @@ class Fact(Section):
     busy: Number | Absent = UNSET
     late_pkts: Count | Absent = UNSET
     waiting_max: Count | Absent = UNSET
+    guest: Count | Absent = UNSET
+    group: Count | Absent = UNSET
+    # Of a guest's kernel, by /proc/net/netstat.
+    tcp_memory_pressures: Count | Absent = UNSET
+    prune_called: Count | Absent = UNSET
+    rcv_pruned: Count | Absent = UNSET
 
 
 class Why(Section):

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of one's own: a patched 6.1 and a 6.12 with a module, beside Debian's, in one run.
+
+They are built once and kept, which takes 10 minutes on two CPUs: only with WEIR_KERNELS=1.
+"""
+
+import fcntl
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from weir.guests import build, kernels
+from weir.guests.recipe import Recipe
+
+KEPT = Path(__file__).with_name("kernels")
+MORE = build.OPTIONS.with_name("more.config")
+RECIPES = (
+    Recipe(
+        name="test-patched",
+        source="linux-source-6.1",
+        patches=(KEPT / "initial-window.patch",),
+    ),
+    Recipe(name="test-module", modules=(KEPT / "fixed",), fragment=MORE),
+)
+WINDOW = 20  # segments, of tcp_fixed
+CONFIG = """
+seed: 1
+duration: 3s
+paths:
+  forward:
+    - link: {rate: 50Mbit, queue: {fifo: {limit: 1BDP}}}
+    - delay: {delay: 20ms}
+  reverse:
+    - delay: {delay: 20ms}
+flows:
+"""
+PATCHED = "{kernel: test-patched, cc: cubic}"
+MODULE = f"{{kernel: test-module, cc: fixed, module: {{tcp_fixed: {{window: {WINDOW}}}}}}}"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.environ.get("WEIR_KERNELS") != "1", reason="needs WEIR_KERNELS=1"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    """The three kernels."""
+    if kernels.current() is None:
+        build.build(build.Steps())
+    for recipe in RECIPES:
+        build.build(build.Steps(), recipe)
+
+
+@pytest.fixture(autouse=True)
+def alone():
+    """tests/sim/test_guests.py looks at all guests that there are."""
+    with Path("/tmp/weir-test-guests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def run(weir_sim, tmp_path, stacks, *options):
+    """The summary of a run with a flow of each stack, half a second after the one before."""
+    config = tmp_path / "config.yaml"
+    flows = (f"  - {{start: {n / 2}s, stack: {{linux: {of}}}}}" for n, of in enumerate(stacks))
+    config.write_text(CONFIG + "\n".join(flows))
+    argv = [weir_sim, config, "--out", tmp_path / "run", "--force", "--json", *options]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_each_kernel_offers():
+    for recipe in RECIPES:
+        kernel = kernels.find(recipe.name)
+        controls = kernel.controls.split()
+        assert {"reno", "cubic", "bbr", "dctcp"} < set(controls)
+        assert ("fixed" in controls) == (kernel.modules == "tcp_fixed")
+    assert kernels.find("test-patched").release.startswith("6.1.")
+    assert kernels.find("test-patched").patches == "initial-window.patch"
+
+
+def test_three_kernels_in_one_run_ten_times(weir_sim, tmp_path):
+    """The same bytes."""
+    stacks = (PATCHED, MODULE, "{cc: cubic}")
+    summaries = [run(weir_sim, tmp_path, stacks) for _ in range(10)]
+    assert len({summary["digest"] for summary in summaries}) == 1
+    found = {
+        kernel["name"]: (kernel["release"][:4].rstrip("."), kernel["guests"])
+        for kernel in summaries[0]["guests"]["kernels"]
+    }
+    assert found == {
+        "test-patched": ("6.1", [0, 3]),
+        "test-module": ("6.12", [1, 4]),
+        "current": (kernels.current().release[:4], [2, 5]),
+    }
+    assert summaries[0]["guests"]["release"] is None
+
+
+def test_a_modules_window_is_what_flies_in_a_round_trip(weir_sim, tmp_path):
+    """1448 bytes of each segment; the handshake and the initial window take three round trips."""
+    (group,) = run(weir_sim, tmp_path, (MODULE,))["groups"]
+    rounds = 3 / (group["rtt_mean_ns"] / 1e9)
+    assert group["acked_bytes"] == pytest.approx((rounds - 3) * WINDOW * 1448, rel=0.02)
+
+
+def test_the_patch_is_seen_on_the_wire(weir_sim, tmp_path):
+    """Twenty segments in the first round trip where Debian's kernel sends ten."""
+    capture = tmp_path / "x.pcapng"
+    run(weir_sim, tmp_path, (PATCHED, "{cc: cubic}"), "--pcap", str(capture))
+    fields = ("tcp.srcport", "frame.time_epoch")
+    argv = [
+        "tshark",
+        "-r",
+        str(capture),
+        "-Y",
+        "tcp.dstport == 5001 && tcp.len > 0",
+        "-T",
+        "fields",
+    ]
+    argv += [word for field in fields for word in ("-e", field)]
+    shown = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300).stdout
+    times = {}
+    for port, at in (line.split("\t") for line in shown.splitlines()):
+        times.setdefault(int(port), []).append(float(at))
+    first = {port: sum(t < all_[0] + 0.03 for t in all_) for port, all_ in times.items()}
+    assert [first[port] for port in sorted(first)] == [20, 10]
