@@ -113,6 +113,30 @@
 	D("back", "sent_segs", "segment", MEASURED, "segments with payload that it sent", "", "")  \
 	D("back", "retransmits", "segment", MEASURED, "of these, sent before", "", "")             \
 	D("back", "rtx_overhead", "", MEASURED, "likewise", "", "")                                \
+	D("ip_flows", "goodput_bps", "bit/s", MEASURED, "8 * received_bytes / measured time",      \
+		"ip_flows.received_bytes", "")                                                     \
+	D("ip_flows", "sent_pkts", "packet", MEASURED, "packets that entered the first path",      \
+		"ip_flows.sent_pkts", "")                                                          \
+	D("ip_flows", "sent_bytes", "B", MEASURED,                                                 \
+		"their payload, behind the IP header and that of UDP", "ip_flows.sent_bytes", "")  \
+	D("ip_flows", "received_pkts", "packet", MEASURED, "packets that left the last path",      \
+		"ip_flows.received_pkts", "")                                                      \
+	D("ip_flows", "received_bytes", "B", MEASURED, "their payload", "ip_flows.received_bytes", \
+		"")                                                                                \
+	D("ip_flows", "drops", "packet", MEASURED, "packets that the paths dropped",               \
+		"ip_flows.drops", "")                                                              \
+	D("ip_flows", "ce_pkts", "packet", MEASURED, "of those received, with CE",                 \
+		"ip_flows.ce_pkts", "")                                                            \
+	D("ip_flows", "delay_min_ns", "ns", MEASURED,                                              \
+		"shortest time from the first path to behind the last one",                        \
+		"ip_flows.delay_min_ns", "none was received")                                      \
+	D("ip_flows", "delay_mean_ns", "ns", MEASURED, "mean of it", "ip_flows.delay_mean_ns",     \
+		"none was received")                                                               \
+	D("ip_flows", "delay_max_ns", "ns", MEASURED, "longest", "ip_flows.delay_max_ns",          \
+		"none was received")                                                               \
+	D("ip_flows", "rtt_mean_ns", "ns", MEASURED, "only the program knows it", "", "always")    \
+	D("ip_flows", "retransmits", "", MEASURED, "likewise", "", "always")                       \
+	D("ip_flows", "cwnd_reductions", "", MEASURED, "likewise", "", "always")                   \
 	D("base_rtt", "min_ns", "ns", RUN, "smallest base RTT that was drawn", "events: base_rtt", \
 		"")                                                                                \
 	D("base_rtt", "median_ns", "ns", RUN, "the middle one", "events: base_rtt", "")            \

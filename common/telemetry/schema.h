@@ -341,6 +341,26 @@
 	F(uint16_t, "<u2", group, "", "flow group")                                                \
 	F(uint8_t, "|u1", event, "tel_flow_event", "what happened")
 
+// A direction of a 5-tuple of which guests send packets that are of no flow of their group, in an
+// interval in which there are some: what is counted where they enter and leave paths.
+#define TEL_IP_FLOWS(F, N)                                                                         \
+	F(uint64_t, "<u8", ts_ns, "ns", "end of the interval")                                     \
+	F(uint64_t, "<u8", sent_bytes, "B", "payload, behind the IP header and that of UDP")       \
+	F(uint64_t, "<u8", received_bytes, "B", "payload that left the last path")                 \
+	N(uint64_t, "<u8", delay_mean_ns, "ns", "one way, of the packets that left it")            \
+	N(uint64_t, "<u8", delay_min_ns, "ns", "shortest")                                         \
+	N(uint64_t, "<u8", delay_max_ns, "ns", "longest")                                          \
+	F(uint32_t, "<u4", flow_id, "", "hash of the 5-tuple, the same in both directions")        \
+	F(uint32_t, "<u4", sent_pkts, "packet", "that entered the first path")                     \
+	F(uint32_t, "<u4", received_pkts, "packet", "that left the last path")                     \
+	F(uint32_t, "<u4", ce_pkts, "packet", "of these, with CE")                                 \
+	F(uint32_t, "<u4", drops, "packet", "dropped in the paths")                                \
+	F(uint16_t, "<u2", src_port, "", "sender's; 0: it has none")                               \
+	F(uint16_t, "<u2", dst_port, "", "receiver's; 0: it has none")                             \
+	F(uint16_t, "<u2", group, "", "flow group")                                                \
+	F(uint8_t, "|u1", protocol, "", "number of the IP header")                                 \
+	F(uint8_t, "|u1", forward, "", "1: of the group's stack, 0: of its peer")
+
 // S(stream, STREAM)
 #define TEL_STREAMS(S)                                                                             \
 	S(packets, PACKETS)                                                                        \
@@ -354,4 +374,5 @@
 	S(losses, LOSSES)                                                                          \
 	S(delays, DELAYS)                                                                          \
 	S(segments, SEGMENTS)                                                                      \
-	S(transfers, TRANSFERS)
+	S(transfers, TRANSFERS)                                                                    \
+	S(ip_flows, IP_FLOWS)

@@ -85,6 +85,7 @@ def numbers_of_sections():
     return {
         "groups": model.Group, "flows": model.Flows, "transfers": model.Transfers,
         "probe": model.Probe, "back": model.Back, "base_rtt": model.BaseRtt,
+        "ip_flows": model.IpFlow,
         "links": model.Link, "measured": model.Measured, "segments": model.Segments,
         "receivers": model.Receivers, "memory": model.Memory, "stop": model.Stop,
     }  # fmt: skip

@@ -282,6 +282,8 @@ static bool stream_wanted(const struct sim *s, enum tel_stream stream) {
 		return level >= 1;
 	case TEL_STREAM_TRANSFERS:
 		return level >= 1 && groups_scheduled(&s->groups);
+	case TEL_STREAM_IP_FLOWS:
+		return level >= 1 && guests_send_any(s->guests);
 	case TEL_STREAM_ARRIVALS:
 		return s->run->telemetry_arrivals;
 	default:

@@ -4,6 +4,7 @@
 
 #include "common/base/u64.h"
 #include "common/net/headers.h"
+#include "tools/sim/guest/guests.h"
 #include "tools/sim/pipeline.h"
 
 #include <sched.h>
@@ -47,7 +48,9 @@ static void free_packets(void *ctx, struct pkt_list *drops) {
 	while ((pkt = pkt_list_pop(drops)) != NULL) {
 		struct pools *pools = s->pools_of[pool_direction(pkt)];
 
-		if (pkt_seg(pkt)->len > 0)
+		if ((pkt->flow_id & FLOW_ADDR_HASHED) != 0)
+			guests_dropped(s->guests, pkt);
+		else if (pkt_seg(pkt)->len > 0)
 			drop_data(s, pkt);
 		pool_put(pools, pkt);
 		pools->inside--;
@@ -109,6 +112,7 @@ static void end_interval(struct sim *s) {
 		return;
 	host_interval(&s->sender, now_ns);
 	paths_interval(&s->paths, &s->tel[TEL_STREAM_LINKS], &s->tel[TEL_STREAM_EVENTS], now_ns);
+	guests_interval(s->guests, &s->tel[TEL_STREAM_IP_FLOWS], now_ns);
 	s->interval_start_ns = now_ns;
 }
 
@@ -129,6 +133,7 @@ static void at_boundary(struct sim *s) {
 		end_interval(s);
 		host_measure(&s->sender, now_ns);
 		paths_measure(&s->paths, now_ns);
+		guests_measure(s->guests);
 	}
 	if (now_ns >= schedule_next_ns(&s->schedule)) {
 		schedule_apply(&s->schedule, now_ns, &s->tel[TEL_STREAM_EVENTS]);

@@ -6,17 +6,20 @@
 #include <xxhash.h>
 
 // xxh64 over the streams' digests, in their order: equal runs have equal digests. Without the
-// arrivals, which are input of the paths. The transfers, a later stream, count if there are any.
+// arrivals, which are input of the paths. Transfers and IP flows, later streams, count if there are any.
 static uint64_t run_digest(const struct tel *tel) {
-	uint64_t digest[TEL_STREAM_ARRIVALS + 1] = {0};
+	static const enum tel_stream later[] = {TEL_STREAM_TRANSFERS, TEL_STREAM_IP_FLOWS};
+	uint64_t digest[TEL_STREAM_ARRIVALS + 2] = {0};
 	size_t streams = TEL_STREAM_ARRIVALS;
 
 	for (uint32_t i = 0; i < TEL_STREAM_ARRIVALS; i++) {
 		if (tel[i].head > 0)
 			digest[i] = tel_digest(&tel[i]);
 	}
-	if (tel[TEL_STREAM_TRANSFERS].head > 0)
-		digest[streams++] = tel_digest(&tel[TEL_STREAM_TRANSFERS]);
+	for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
+		if (tel[later[i]].head > 0)
+			digest[streams++] = tel_digest(&tel[later[i]]);
+	}
 	return XXH64(digest, streams * sizeof(digest[0]), 0);
 }
 
@@ -142,7 +145,7 @@ bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict) {
 		fact_json(&limits, &j, "limits");
 	host_summary(&sender, 1, &j, s->now_ns);
 	write_receivers(s, &j);
-	guests_summary(s->guests, &j);
+	guests_summary(s->guests, &j, (double)time_since(s->now_ns, s->run->warmup_ns) / 1e9);
 	run_summary_telemetry(s->run->telemetry_level, s->tel, &j);
 	capture_summary(s->capture, &j);
 	json_object(&j, "memory");

@@ -27,7 +27,7 @@ static const struct stack *side_of(const struct group *g, bool sender) {
 	return sender ? &g->stack : &g->peer;
 }
 
-static uint32_t group_hosts(const struct group *g, bool sender) {
+uint32_t guests_of_side(const struct group *g, bool sender) {
 	const struct stack *st = side_of(g, sender);
 
 	return !st->guest ? 0 : (uint32_t)(st->hosts < g->count ? st->hosts : g->count);
@@ -37,7 +37,8 @@ static uint32_t count_guests(const struct groups *groups) {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < groups->count; i++)
-		n += group_hosts(&groups->group[i], true) + group_hosts(&groups->group[i], false);
+		n += guests_of_side(&groups->group[i], true)
+			+ guests_of_side(&groups->group[i], false);
 	return n;
 }
 
@@ -49,7 +50,7 @@ static void place_flows(struct guests *gs) {
 	for (int sender = 1; sender >= 0; sender--) {
 		for (uint32_t i = 0; i < groups->count; i++) {
 			const struct group *g = &groups->group[i];
-			uint32_t hosts = group_hosts(g, sender != 0);
+			uint32_t hosts = guests_of_side(g, sender != 0);
 
 			for (uint32_t k = 0; k < g->count; k++)
 				gs->of_flow[sender][g->first + k] =
@@ -65,10 +66,11 @@ static void place_flows(struct guests *gs) {
 	}
 }
 
-// A guest's pool: its parity says which way its packets go (pool_direction).
-static uint8_t pool_of(const struct guests *gs, uint32_t guest) {
-	return (uint8_t)(POOL_FRAMES + 2 * guest
-		+ (gs->place[guest].sender ? FLOWS_FORWARD : FLOWS_REVERSE));
+// A kernel alone has no other packets but TCP's; in a group with a program it may have to answer it.
+static bool sends_any(const struct guests *gs, uint32_t guest) {
+	const struct group *g = &gs->env.groups->group[gs->place[guest].group];
+
+	return g->stack.run[0] != '\0' || g->peer.run[0] != '\0';
 }
 
 static int get_memory(struct guests *gs, struct err *err) {
@@ -77,12 +79,13 @@ static int get_memory(struct guests *gs, struct err *err) {
 	gs->pool = calloc(gs->count, sizeof(*gs->pool));
 	gs->guest = calloc(gs->count, sizeof(*gs->guest));
 	gs->place = calloc(gs->count, sizeof(*gs->place));
+	gs->ip_flows = calloc(gs->count, sizeof(*gs->ip_flows));
 	for (int i = 0; i < 2; i++)
 		gs->of_flow[i] = calloc(gs->env.groups->flows, sizeof(uint16_t));
 	gs->back = calloc(2 * (size_t)gs->env.groups->flows, sizeof(*gs->back));
 	guests_side(gs, true)->host->back = gs->back;
 	if (gs->pool == NULL || gs->guest == NULL || gs->place == NULL || gs->back == NULL
-		|| gs->of_flow[0] == NULL || gs->of_flow[1] == NULL)
+		|| gs->ip_flows == NULL || gs->of_flow[0] == NULL || gs->of_flow[1] == NULL)
 		return err_set(err, -ENOMEM, "no memory for %u guests", gs->count);
 	place_flows(gs);
 	for (uint32_t i = 0; rc == 0 && i < gs->count; i++) {
@@ -90,8 +93,10 @@ static int get_memory(struct guests *gs, struct err *err) {
 
 		g->calendar.listener = g->calendar.fd = g->calendar.page_fd = -1;
 		g->net.listener = g->net.fd = g->net.call_fd = -1;
-		rc = pool_init(gs->env.pools, &gs->pool[i], pool_of(gs, i), FRAME_PKT_SIZE,
+		rc = pool_init(gs->env.pools, &gs->pool[i], guests_pool_of(gs, i), FRAME_PKT_SIZE,
 			2 * gs->env.pipe_segs + POOL_LEAST, err);
+		if (rc == 0 && sends_any(gs, i))
+			rc = ip_flows_init(&gs->ip_flows[i], err);
 	}
 	return rc;
 }
@@ -193,7 +198,7 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 static void *make_plan(struct guests *gs, uint32_t index, size_t *bytes) {
 	const struct guests_place *at = &gs->place[index];
 	const struct group *g = &gs->env.groups->group[at->group];
-	uint32_t hosts = group_hosts(g, at->sender), n = 0;
+	uint32_t hosts = guests_of_side(g, at->sender), n = 0;
 	struct guest_plan *plan;
 
 	static_assert(PLAN_TEXT == STACK_SYSCTL_SIZE, "copied");
@@ -213,6 +218,18 @@ static void *make_plan(struct guests *gs, uint32_t index, size_t *bytes) {
 		};
 	}
 	return plan;
+}
+
+static int open_program(struct guests *gs, uint32_t index, const char *run, struct guest_plan *plan,
+	struct err *err) {
+	struct guest_program *p = &gs->guest[index].program;
+	int rc = program_open(p, run, plan->run_stop_ns, index, gs->env.run->dir, err);
+	char *whole = rc < 0 ? NULL : realpath(p->files, NULL);
+
+	if (whole != NULL)
+		snprintf(plan->files, sizeof(plan->files), "%s", whole);
+	free(whole);
+	return rc;
 }
 
 static int start_one(struct guests *gs, uint32_t index, struct err *err) {
@@ -241,10 +258,7 @@ static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 		free(plan);
 		return err_set(err, -ENOMEM, "no memory for guest %u", index);
 	}
-	rc = st->run[0] == '\0'
-		? 0
-		: program_open(&g->program, st->run, ((struct guest_plan *)plan)->run_stop_ns,
-			index, gs->env.run->dir, err);
+	rc = st->run[0] == '\0' ? 0 : open_program(gs, index, st->run, plan, err);
 	if (rc < 0) {
 		free(plan);
 		return rc;
@@ -297,66 +311,6 @@ int guests_boot(struct guests *gs, struct err *err) {
 	return rc;
 }
 
-// A datagram of a program would vanish, and the program might wait for an answer for ever: that
-// ends the run. What a kernel says by itself (IGMP, neighbour discovery of IPv6) does not.
-static void refuse_datagram(struct guest *g, const struct wire_info *info) {
-	bool udp = info->proto == WIRE_PROTO_UDP;
-	struct in_addr to = {htonl(info->addr.dst_ip)};
-	char address[INET_ADDRSTRLEN];
-
-	if (!udp && info->proto != WIRE_PROTO_ICMP)
-		return;
-	inet_ntop(AF_INET, &to, address, sizeof(address));
-	snprintf(g->trouble, sizeof(g->trouble),
-		"sends %s to %s, and of guests only TCP is carried", udp ? "UDP" : "ICMP", address);
-}
-
-struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size) {
-	struct guests *gs = ctx;
-	bool sender = gs->place[guest].sender;
-	struct wire_info info;
-	struct seg seg;
-	struct pkt *p;
-
-	if (wire_parse(frame, size, &info) != WIRE_OK)
-		return NULL;
-	refuse_datagram(&gs->guest[guest], &info);
-	if (info.proto != WIRE_PROTO_TCP || info.fragment
-		|| wire_parse_tcp(frame, &info, false, &seg) != WIRE_OK)
-		return NULL;
-	uint32_t id = flow_addr_index(FLOW_ADDR_SENDER, gs->env.groups->flows,
-		sender ? info.addr.src_ip : info.addr.dst_ip,
-		sender ? info.addr.src_port : info.addr.dst_port);
-	if (id == FLOW_ADDR_NONE || gs->of_flow[sender][id] != guest)
-		return NULL;
-	p = pool_get(&gs->pool[guest], pool_of(gs, guest));
-	if (p == NULL) {
-		snprintf(gs->guest[guest].trouble, sizeof(gs->guest[guest].trouble),
-			"the memory for its packets is full");
-		return NULL;
-	}
-	p->flow_id = id;
-	p->ecn = info.ecn;
-	p->delay_class = gs->place[guest].group;
-	p->drop_reason = DROP_NONE;
-	p->flags = 0;
-	seg_copy_header(pkt_seg(p), &seg);
-	memcpy(frame_bytes(p), frame, size);
-	if (size < WIRE_MIN_FRAME) {
-		memset(frame_bytes(p) + size, 0, WIRE_MIN_FRAME - size);
-		size = WIRE_MIN_FRAME;
-	}
-	p->size_bytes = (uint16_t)(size + WIRE_FCS);
-	return p;
-}
-
-uint32_t guests_encode(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame) {
-	uint32_t length, written = frame_write(p, 0, frame, FRAME_ROOM, &length);
-
-	memset(frame + written, 0, length - written); // payload
-	return length;
-}
-
 void guests_keep_logs(const struct guests *gs, const char *run_folder) {
 	for (uint32_t i = 0; gs != NULL && i < gs->count; i++)
 		guest_keep_log(&gs->folder, i, run_folder);
@@ -372,12 +326,42 @@ static void programs_summary(const struct guests *gs, struct json *j) {
 	json_array(j, "programs");
 	for (uint32_t i = 0; i < gs->count; i++) {
 		if (gs->guest[i].program.run != NULL)
-			program_summary(&gs->guest[i].program, i, gs->place[i].sender, j);
+			program_summary(&gs->guest[i].program, i, gs->place[i].group,
+				gs->place[i].sender, j);
 	}
 	json_close(j, ']');
 }
 
-void guests_summary(const struct guests *gs, struct json *j) {
+bool guests_send_any(const struct guests *gs) {
+	for (uint32_t i = 0; gs != NULL && i < gs->count; i++) {
+		if (gs->ip_flows[i].flow != NULL)
+			return true;
+	}
+	return false;
+}
+
+void guests_interval(struct guests *gs, struct tel *tel, uint64_t now_ns) {
+	for (uint32_t i = 0; gs != NULL && i < gs->count; i++)
+		ip_flows_interval(
+			&gs->ip_flows[i], tel, now_ns, gs->place[i].group, gs->place[i].sender);
+}
+
+void guests_measure(struct guests *gs) {
+	for (uint32_t i = 0; gs != NULL && i < gs->count; i++)
+		ip_flows_measure(&gs->ip_flows[i]);
+}
+
+static void write_ip_flows(const struct guests *gs, struct json *j, double seconds) {
+	if (!guests_send_any(gs))
+		return;
+	json_array(j, "ip_flows");
+	for (uint32_t i = 0; i < gs->count; i++)
+		ip_flows_summary(
+			&gs->ip_flows[i], j, gs->place[i].group, gs->place[i].sender, seconds);
+	json_close(j, ']');
+}
+
+void guests_summary(const struct guests *gs, struct json *j, double seconds) {
 	struct guest_count sum = {0};
 
 	if (gs == NULL)
@@ -391,6 +375,7 @@ void guests_summary(const struct guests *gs, struct json *j) {
 		sum.interrupts += c->interrupts;
 		sum.runs += c->runs;
 	}
+	write_ip_flows(gs, j, seconds);
 	json_object(j, "guests");
 	guests_kernels_summary(gs, j);
 	json_u64(j, "count", gs->count);
@@ -410,6 +395,8 @@ void guests_free(struct guests *gs) {
 		guests_end_threads(gs);
 	for (uint32_t i = 0; gs->guest != NULL && i < gs->count; i++)
 		guest_close(&gs->guest[i]);
+	for (uint32_t i = 0; gs->ip_flows != NULL && i < gs->count; i++)
+		ip_flows_fini(&gs->ip_flows[i]);
 	guest_folder_remove(&gs->folder);
 	for (int i = 0; i < 2; i++)
 		free(gs->of_flow[i]);
@@ -417,6 +404,7 @@ void guests_free(struct guests *gs) {
 	free(gs->pool);
 	free(gs->back);
 	free(gs->place);
+	free(gs->ip_flows);
 	free(gs->guest);
 	free(gs);
 }

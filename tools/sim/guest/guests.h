@@ -27,6 +27,7 @@ struct node;
 struct pools;
 struct run;
 struct side;
+struct tel;
 
 // What guests are among; all outlives them.
 struct guests_env {
@@ -51,8 +52,15 @@ int guests_check(struct guests *gs, struct err *err);
 int guests_boot(struct guests *gs, struct err *err);
 // What the guests' kernels have printed goes into the run folder: after a failure.
 void guests_keep_logs(const struct guests *gs, const char *run_folder);
-// "guests": {release, package, options, kernels, count, tx_frames, rx_frames, ...}
-void guests_summary(const struct guests *gs, struct json *j);
+// "ip_flows" and "guests": {release, package, options, kernels, count, tx_frames, rx_frames, ...};
+// `seconds` since the start or the warm-up.
+void guests_summary(const struct guests *gs, struct json *j, double seconds);
 // Adds what makes a guest another host than an ordinary one.
 void guests_faults(const struct guests *gs, struct facts *verdict);
+// Packets that are of no flow of the config (ip_flows.h): whether there may be some; one that was
+// dropped in a path; the end of an interval; from now on they are measured.
+bool guests_send_any(const struct guests *gs);
+void guests_dropped(struct guests *gs, const struct pkt *p);
+void guests_interval(struct guests *gs, struct tel *tel, uint64_t now_ns);
+void guests_measure(struct guests *gs);
 void guests_free(struct guests *gs);

@@ -4,6 +4,7 @@
 #include "common/run/run.h"
 #include "tools/sim/frame.h"
 #include "tools/sim/guest/guests.h"
+#include "tools/sim/guest/ip_flows.h"
 #include "tools/sim/guest/kernel.h"
 #include "tools/sim/side.h"
 
@@ -44,6 +45,7 @@ struct guests {
 	struct guest *guest;
 	struct pool *pool; // of each guest's frames
 	struct guests_place *place;
+	struct ip_flows *ip_flows; // of each guest
 	uint32_t count;
 	struct flow_count *back; // the sender's (host.h)
 	uint16_t *of_flow[2]; // by side, receiver first: the flow's guest, or NO_GUEST
@@ -92,6 +94,13 @@ static inline const struct stack *guests_stack(const struct guests *gs, uint32_t
 
 	return gs->place[index].sender ? &g->stack : &g->peer;
 }
-// guests.c: the packet of a guest's frame, and the frame of a packet for it.
+// guests.c
+uint32_t guests_of_side(const struct group *g, bool sender);
+// packets.c: the packet of a guest's frame, and the frame of a packet for it.
+uint8_t guests_pool_of(const struct guests *gs, uint32_t guest);
 struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size);
 uint32_t guests_encode(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame);
+// A packet of an IP flow: enters the first path at its arrival_ns; has left the last one for the guest
+// that is returned.
+void guests_ip_sent(struct guests *gs, struct pkt *p);
+uint32_t guests_ip_received(struct guests *gs, struct pkt *p);

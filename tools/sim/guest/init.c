@@ -275,6 +275,7 @@ static void sample_all(void) {
 
 	if (program) {
 		sockets_sample();
+		sync();
 		return;
 	}
 	for (uint32_t i = 0; i < plan->flows; i++) {

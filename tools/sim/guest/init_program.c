@@ -3,6 +3,10 @@
 //
 //	/host             the host's files as the user of weir-sim may read them; nothing there can be written
 //	/host/proc, ...   this kernel's own /proc, /sys and /dev; /tmp, /var/tmp and /run are empty and writable
+//	$WEIR_OUT         a folder of the run's, on the host: what is written there stays
+//
+// The kernel holds files of that folder back: they are written at the program's end, and with each
+// sample.
 //
 // It is a command of the host's shell. What it prints, and how it ends, is sent to weir-sim. It is
 // root, to open any port, but without CAP_SYS_ADMIN, with which it could mount the host's files
@@ -24,6 +28,8 @@
 #include <unistd.h>
 
 #define HOST "/host"
+#define OUT "/tmp/weir-out" // as the program sees it
+#define FILES HOST OUT
 
 static pid_t child; // 0: not started
 static bool stopped;
@@ -49,6 +55,9 @@ void program_prepare(void) {
 	if (symlink("/proc/self/fd", HOST "/dev/fd") < 0 && errno != EEXIST)
 		fail("run: /dev/fd: %s", strerror(errno));
 	mount_new("tmpfs", HOST "/tmp", 0, true);
+	mkdir(FILES, 0777);
+	if (mount("none", FILES, "hostfs", MS_NOSUID | MS_NODEV, plan->files) < 0)
+		fail("run: %s: %s", plan->files, strerror(errno));
 	mount_new("tmpfs", HOST "/var/tmp", 0, false);
 	mount_new("tmpfs", HOST "/run", 0, false);
 	sigemptyset(&ends);
@@ -64,7 +73,10 @@ __attribute__((noreturn)) static void become(int to) {
 	char *const argv[] = {shell, option, (char *)(uintptr_t)plan->run, NULL};
 	char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	char home[] = "HOME=/tmp", temporary[] = "TMPDIR=/tmp", locale[] = "LANG=C.UTF-8";
-	char *const environment[] = {path, home, temporary, locale, NULL};
+	char out_folder[] = "WEIR_OUT=" OUT;
+	// OpenSSL asks the processor for neither random numbers nor its cycle counter.
+	char cpu[] = "OPENSSL_ia32cap=~0x4000000000000010:~0x40000";
+	char *const environment[] = {path, home, temporary, locale, out_folder, cpu, NULL};
 	sigset_t none;
 	int in;
 
@@ -144,6 +156,7 @@ void program_serve(void) {
 		if (pid != child)
 			continue;
 		forward(true);
+		sync();
 		child = -1;
 		send_message(MESSAGE_ENDED, (uint32_t)status, 0);
 	}

@@ -102,6 +102,7 @@ struct guest_plan {
 	uint64_t run_ns, run_stop_ns; // when `run` is started, and is sent SIGTERM; PLAN_NEVER
 	char run[PLAN_RUN]; // a shell command, which does what this program would do; "": none
 	char folder[PLAN_RUN]; // in which it begins
+	char files[PLAN_RUN]; // the host's folder that it sees as $WEIR_OUT
 	char cc[PLAN_TEXT], qdisc[PLAN_TEXT];
 	struct plan_sysctl sysctl[PLAN_SYSCTLS];
 	struct plan_module module[PLAN_MODULES]; // in the order in which they are loaded

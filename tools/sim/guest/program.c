@@ -4,9 +4,36 @@
 #include "common/base/json.h"
 #include "common/base/ns.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at) {
+	return remove(path);
+}
+
+// The folder for the program's files, without those of an earlier run.
+static int make_folder(struct guest_program *p, struct err *err) {
+	nftw(p->files, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return mkdir(p->files, 0777) == 0
+		? 0
+		: err_set(err, -errno, "%s: %s", p->files, strerror(errno));
+}
+
+static bool has_files(const struct guest_program *p) {
+	DIR *folder = opendir(p->files);
+	uint32_t n = 0;
+
+	while (folder != NULL && readdir(folder) != NULL)
+		n++;
+	if (folder != NULL)
+		closedir(folder);
+	return n > 2; // "." and ".."
+}
 
 int program_open(struct guest_program *p, const char *run, uint64_t stop_ns, uint32_t index,
 	const char *run_folder, struct err *err) {
@@ -15,7 +42,10 @@ int program_open(struct guest_program *p, const char *run, uint64_t stop_ns, uin
 	*p = (struct guest_program){.run = run, .stop_ns = stop_ns};
 	snprintf(path, sizeof(path), "%s/guest-%u.out", run_folder, index);
 	p->output = fopen(path, "w");
-	return p->output != NULL ? 0 : err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (p->output == NULL)
+		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	snprintf(p->files, sizeof(p->files), "%.500s/guest-%u", run_folder, index);
+	return make_folder(p, err);
 }
 
 static void end_line(struct guest_program *p) {
@@ -64,15 +94,22 @@ bool program_ended(
 	return false;
 }
 
-void program_summary(const struct guest_program *p, uint32_t index, bool sender, struct json *j) {
+void program_summary(const struct guest_program *p, uint32_t index, uint32_t group, bool sender,
+	struct json *j) {
 	char name[32];
 
 	snprintf(name, sizeof(name), "guest-%u.out", index);
 	json_object(j, NULL);
 	json_u64(j, "guest", index);
+	json_u64(j, "group", group);
 	json_text(j, "side", sender ? "stack" : "peer");
 	json_text(j, "run", p->run);
 	json_text(j, "output", name);
+	snprintf(name, sizeof(name), "guest-%u", index);
+	if (has_files(p))
+		json_text(j, "files", name);
+	else
+		json_null(j, "files");
 	if (p->ended) {
 		int status =
 			WIFSIGNALED(p->status) ? 128 + WTERMSIG(p->status) : WEXITSTATUS(p->status);
@@ -90,4 +127,6 @@ void program_close(struct guest_program *p) {
 	if (p->output != NULL)
 		fclose(p->output);
 	p->output = NULL;
+	if (p->files[0] != '\0')
+		rmdir(p->files);
 }

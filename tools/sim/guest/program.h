@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A program of the host that a guest runs (`run`), as weir-sim sees it: what it prints goes into a
-// file of the run folder, and one that fails ends the run.
+// file of the run folder, what it writes into $WEIR_OUT into a folder there, and one that fails ends
+// the run.
 #pragma once
 #include "common/base/err.h"
 
@@ -15,6 +16,7 @@ struct json;
 struct guest_program {
 	const char *run; // its command, as configured; NULL: the guest runs none
 	FILE *output;
+	char files[600]; // guest-INDEX in the run folder, which it sees as $WEIR_OUT
 	uint64_t bytes; // printed
 	uint64_t stop_ns; // it is told to end then; NEVER_NS
 	uint64_t ended_ns;
@@ -26,7 +28,7 @@ struct guest_program {
 	char next[128];
 };
 
-// Opens guest-INDEX.out in the run folder. `run` is not copied.
+// Opens guest-INDEX.out in the run folder, and makes the folder guest-INDEX. `run` is not copied.
 int program_open(struct guest_program *p, const char *run, uint64_t stop_ns, uint32_t index,
 	const char *run_folder, struct err *err);
 // It has printed `n` bytes. False, and a sentence: more than a run folder should hold.
@@ -35,7 +37,9 @@ bool program_output(
 // It has ended. False, and a sentence: with an error, before it was told to end.
 bool program_ended(
 	struct guest_program *p, int status, uint64_t now_ns, char *trouble, size_t size);
-// {guest, side, run, output, status, ended_ns}: status as a shell says it; the last two are null if
-// it still ran.
-void program_summary(const struct guest_program *p, uint32_t index, bool sender, struct json *j);
+// {guest, group, side, run, output, files, status, ended_ns}: files is null if it has written none, status
+// as a shell says it; the last two are null if it still ran.
+void program_summary(
+	const struct guest_program *p, uint32_t index, uint32_t group, bool sender, struct json *j);
+// A folder without files is removed.
 void program_close(struct guest_program *p);

@@ -15,13 +15,19 @@
 #define WINDOW_MAX_NS (5 * NS_PER_MS)
 #define BATCH 64
 
-static void to_guest(struct host *h, bool sender, struct guest *g, struct pkt *p) {
+static void to_guest(struct guests *gs, struct host *h, bool sender, struct pkt *p) {
+	uint32_t guest = gs->of_flow[sender][p->flow_id];
+
+	if (guest == NO_GUEST) {
+		pkt_list_push(&gs->held[sender], p);
+		return;
+	}
 	h->count.rx_segs++;
 	if (!sender && pkt_seg(p)->len > 0)
 		h->receiver[p->flow_id].count.segs++;
 	if (!sender && p->ecn == ECN_CE)
 		h->receiver[p->flow_id].count.ce_segs++;
-	pkt_list_push(&g->inbox, p);
+	pkt_list_push(&gs->guest[guest].inbox, p);
 }
 
 // Step 1.
@@ -35,12 +41,12 @@ static void begin(struct node *node, uint64_t last_ns) {
 	do {
 		count = side_take(x, last_ns, batch, BATCH);
 		for (uint32_t i = 0; i < count; i++) {
-			uint16_t g = gs->of_flow[n->sender][batch[i]->flow_id];
-
-			if (g != NO_GUEST)
-				to_guest(x->host, n->sender, &gs->guest[g], batch[i]);
-			else
-				pkt_list_push(&gs->held[n->sender], batch[i]);
+			if (!ip_flow_is(batch[i])) {
+				to_guest(gs, x->host, n->sender, batch[i]);
+				continue;
+			}
+			x->host->count.rx_segs++;
+			pkt_list_push(&gs->guest[guests_ip_received(gs, batch[i])].inbox, batch[i]);
 		}
 		x->pools->inside -= count;
 	} while (count == BATCH);
@@ -69,6 +75,8 @@ static void emit(struct guests *gs, bool sender, uint64_t until_ns) {
 		if (first == NULL)
 			return;
 		x->host->count.tx_segs++;
+		if (ip_flow_is(first->outbox.head))
+			guests_ip_sent(gs, first->outbox.head);
 		side_send(x, pkt_list_pop(&first->outbox));
 	}
 }

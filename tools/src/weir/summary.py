@@ -91,14 +91,28 @@ def group_names(summary: dict[str, Any]) -> list[str]:
     ]
 
 
+def ip_flow_sums(flows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Goodput and drops of a group's flows beside TCP, by protocol and direction."""
+    sums: dict[str, dict[str, Any]] = {}
+    for flow in flows:
+        kind = flow["protocol"] + (" back" if flow["direction"] == "reverse" else "")
+        of = sums.setdefault(kind, {"flows": 0, "goodput_bps": 0, "drops": 0})
+        of["flows"] += 1
+        of["goodput_bps"] += flow["goodput_bps"]
+        of["drops"] += flow["drops"]
+    return sums
+
+
 def group_rows(summary: dict[str, Any]) -> list[Row]:
     """The groups table; drops are those of the paths, the overhead that of retransmissions."""
     groups: list[dict[str, Any]] = summary.get("groups", [])
     rows: list[tuple[str, dict[str, Any]]] = []
-    for name, group in zip(group_names(summary), groups, strict=True):
+    for index, (name, group) in enumerate(zip(group_names(summary), groups, strict=True)):
         rows.append((name, group))
         if group.get("back"):  # what the side that was opened has sent
             rows.append((f"{name}, back", group["back"]))
+        flows = [flow for flow in summary.get("ip_flows", []) if flow["group"] == index]
+        rows += [(f"{name}, {kind}", sums) for kind, sums in ip_flow_sums(flows).items()]
     total_bps = sum(group.get("goodput_bps") or 0 for _, group in rows)
     return [
         [

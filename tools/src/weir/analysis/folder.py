@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from weir.analysis.stream import Stream
 
 CHUNK_RECORDS = 1 << 22
-RUN = ("packets", "cc", "flows", "interval", "links", "events", "arrivals", "transfers")
+RUN = ("packets", "cc", "flows", "interval", "links", "events", "arrivals", "transfers", "ip_flows")
 # Of a capture: sums of each flow by what they are about, and every segment.
 CAPTURE = ("captured", "losses", "delays", "segments")
 STREAMS = RUN + CAPTURE

@@ -356,11 +356,39 @@ class Program(Section):
     """A program that ran in a guest."""
 
     guest: Count
+    group: Count
     side: str
     run: str
     output: str
+    files: str | None
     status: Count | None
     ended_ns: Count | None
+
+
+class IpFlow(Section):
+    """A direction of a 5-tuple of guests that is no flow of the config, in the measured time."""
+
+    group: Count
+    direction: str
+    protocol: str
+    src: str
+    src_port: Count | None
+    dst: str
+    dst_port: Count | None
+    flow_id: Count
+    goodput_bps: Number
+    sent_pkts: Count
+    sent_bytes: Count
+    received_pkts: Count
+    received_bytes: Count
+    drops: Count
+    ce_pkts: Count
+    delay_min_ns: Count | None
+    delay_mean_ns: Count | None
+    delay_max_ns: Count | None
+    rtt_mean_ns: None
+    retransmits: None
+    cwnd_reductions: None
 
 
 class Kernel(Section):
@@ -792,6 +820,7 @@ class Simulation(Summary, tag="simulation"):
     memory: Memory
     limits: Limits | Absent = UNSET
     stop: Stop | Absent = UNSET
+    ip_flows: list[IpFlow] | Absent = UNSET
     guests: Guests | Absent = UNSET
     capture: Capture | Absent = UNSET
 
