@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from weir import qlog
 from weir.analysis import folder
 from weir.summary import group_rows
 
@@ -214,3 +215,40 @@ def test_what_a_program_writes_is_kept(weir_sim, write, run, tmp_path):
     summary = run(config, "run", "--force")
     assert summary["guests"]["programs"][0]["files"] is None
     assert not (made / "guest-0").exists()
+
+
+NGTCP2 = (
+    "head -c 300000 /dev/zero > /tmp/data; gtlsclient -q --no-pmtud --exit-on-all-streams-close "
+    "--qlog-dir=$WEIR_OUT -d /tmp/data -m PUT {peer} 4433 https://weir/"
+)
+NGTCP2_SERVER = (
+    "cd /tmp; openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key "
+    "-out cert -subj /CN=weir 2>&-; exec gtlsserver -q --qlog-dir=$WEIR_OUT '*' 4433 key cert"
+)
+
+
+@pytest.mark.skipif(shutil.which("gtlsclient") is None, reason="ngtcp2-client is not installed")
+def test_quic_and_its_own_log(write, run, tmp_path):
+    """ngtcp2 through loss, twice: its losses are the drops, its least RTT is the paths'.
+
+    Bits that it draws from std::random_device differ in its frames; their sizes and times do not.
+    """
+    peer = f"{{linux: {{run: {json.dumps(NGTCP2_SERVER)}}}}}"
+    config = write(
+        group(NGTCP2, peer, "name: quic, count: 1"), before="{loss: {rate: 2%}}, ", duration="3s"
+    )
+    logs = []
+    for name in ("a", "b"):
+        summary = run(config, name)
+        client, server = qlog.of_run(tmp_path / name, summary)
+        log = [(tmp_path / name / of["name"]).read_bytes() for of in (client, server)]
+        logs.append((summary["digest"], *log))
+    assert logs[0] == logs[1]
+    assert (client["by"], server["by"]) == ("client", "server")
+    assert client["path"]["drops"] > 3
+    assert client["lost"] - client["spurious"] == client["path"]["drops"]
+    assert client["min_rtt_ns"] == 20e6 == client["path"]["least_rtt_ns"] // 1e6 * 1e6
+    assert client["path"]["least_rtt_ns"] < client["smoothed_rtt_ns"] < 2 * 20e6
+    (sent,) = (f for f in summary["ip_flows"] if f["direction"] == "forward")
+    assert sent["received_bytes"] > 300_000
+    assert [row[0] for row in group_rows(summary)] == ["quic", "quic, udp", "quic, udp back"]

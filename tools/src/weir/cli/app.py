@@ -253,6 +253,23 @@ def probe_(
         probe.show(estimate, summary.console())
 
 
+@app.command("qlog", epilog=examples("qlog runs/quic", "qlog runs/quic --json"))
+def qlog_(
+    run: RunArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+) -> None:
+    """What QUIC programs in guests have written into $WEIR_OUT, beside what the paths counted."""
+    from weir import qlog, summary
+    from weir.analysis import folder
+
+    found = qlog.of_run(run, folder.load(run).summary)
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return
+    screen = summary.console()
+    summary.print_table(screen, summary.table(qlog.COLUMNS, qlog.rows(found), left=2))
+
+
 @app.command(
     "init",
     epilog=examples(

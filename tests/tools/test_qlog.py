@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir qlog: what is read of qlog 0.3 and of the newer drafts, and what is no qlog."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+from weir import qlog
+from weir.cli.app import app
+from weir.errors import UserError
+
+HEADS = {
+    "0.3": {"qlog_format": "JSON-SEQ", "qlog_version": "0.3"},
+    "newer": {"file_schema": "urn:ietf:params:qlog:file:sequential"},
+}
+CLIENT = {"trace": {"vantage_point": {"name": "x", "type": "client"}}}
+
+
+def packet(number, kind="1RTT", **data):
+    return {"header": {"packet_type": kind, "packet_number": number}, **data}
+
+
+def ack(*blocks):
+    return packet(0, frames=[{"frame_type": "ack", "acked_ranges": [list(b) for b in blocks]}])
+
+
+EVENTS = [
+    ("recovery:metrics_updated", {"smoothed_rtt": 333, "latest_rtt": 0}),  # before any sample
+    *(("transport:packet_sent", packet(number)) for number in range(10)),
+    ("recovery:metrics_updated", {"min_rtt": 20, "smoothed_rtt": 21}),
+    ("recovery:metrics_updated", {"min_rtt": 19.5, "smoothed_rtt": 24}),
+    ("recovery:packet_lost", packet(3)),
+    ("recovery:packet_lost", packet(6)),
+    ("recovery:packet_lost", packet(1, "initial")),
+    ("transport:packet_received", ack((5, 7), (2,))),  # 6 was not lost
+    ("transport:packet_received", ack((5, 7))),
+    ("recovery:metrics_updated", {"congestion_window": 15000}),
+]
+
+
+def written(path, head, separator="\x1e", end="\n"):
+    records = [head | CLIENT] + [{"time": 0, "name": n, "data": d} for n, d in EVENTS]
+    path.write_text("".join(separator + json.dumps(record) + "\n" for record in records)[:-1] + end)
+    return path
+
+
+@pytest.mark.parametrize("version", HEADS)
+@pytest.mark.parametrize("separator", ["\x1e", ""])
+def test_figures_of_a_connection(tmp_path, version, separator):
+    found = qlog.read(written(tmp_path / "x.sqlog", HEADS[version], separator))
+    assert (found.by, found.sent, found.lost, found.spurious) == ("client", 10, 3, 1)
+    assert (found.min_rtt_ns, found.smoothed_rtt_ns) == (19.5e6, 22.5e6)
+
+
+def test_a_record_that_was_cut_off_is_left_out(tmp_path):
+    path = written(tmp_path / "x.sqlog", HEADS["0.3"], end='\n\x1e{"time": 3, "na')
+    assert qlog.read(path).lost == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("no json", "record 1 is no JSON object"),
+        ("[1]", "record 1 is no JSON object"),
+        ("{}", "names no qlog version"),
+        ("", "names no qlog version"),
+        ('{"qlog_version": "0.3"}\n{"name\n{}', "record 2 is no JSON object"),
+    ],
+)
+def test_what_is_no_qlog_is_said(tmp_path, text, said):
+    (tmp_path / "x.qlog").write_text(text)
+    with pytest.raises(UserError, match=said):
+        qlog.read(tmp_path / "x.qlog")
+
+
+def summary(files="guest-0"):
+    def flow(direction, pkts, mean, drops):
+        return {
+            "group": 0, "protocol": "udp", "direction": direction, "received_pkts": pkts,
+            "delay_min_ns": 10_000_000, "delay_mean_ns": mean, "drops": drops, "goodput_bps": 1e6,
+        }  # fmt: skip
+
+    program = {"group": 0, "side": "stack", "files": files}
+    flows = [flow("forward", 1, 12e6, 2), flow("forward", 3, 16e6, 1), flow("reverse", 5, 10e6, 0)]
+    return {"guests": {"programs": [program]}, "ip_flows": flows}
+
+
+def test_the_paths_figures_stand_beside(tmp_path):
+    (tmp_path / "guest-0").mkdir()
+    written(tmp_path / "guest-0/x.sqlog", HEADS["newer"])
+    (found,) = qlog.of_run(tmp_path, summary())
+    path = {"drops": 3, "least_rtt_ns": 20_000_000, "mean_rtt_ns": 25e6, "goodput_bps": 2e6}
+    assert found["path"] == path
+    assert found["name"] == "guest-0/x.sqlog"
+    assert len(qlog.rows([found])[0]) == len(qlog.COLUMNS)
+
+
+def test_a_run_without_qlogs_is_said(tmp_path):
+    with pytest.raises(UserError, match=r"has written a qlog into \$WEIR_OUT"):
+        qlog.of_run(tmp_path, summary(None))
+
+
+def test_a_folder_without_a_run_is_said(tmp_path):
+    done = CliRunner().invoke(app, ["qlog", str(tmp_path / "none")])
+    assert isinstance(done.exception, UserError)
