@@ -26,17 +26,10 @@
 // be ahead again, so that with `ahead: 100%` every n-th is. On average one of n - 1 + 1 / ahead
 // packets is. netem's correlation of these draws is left out.
 //
-// `reordering: forbidden`: a packet leaves no earlier than the one before it, as behind a link
-// layer that delivers in order; delays are longer then. Where this stage also adds what the base
-// RTTs of flow groups exceed the delays of the paths by, it adds that afterwards: a group with a
-// short base RTT does not wait for one with a long base RTT.
-//
-// Packets wait in a timing wheel, in exact order of departure; ties leave in order of arrival.
-#include "switch/stage/flow_delays.h"
+// `reordering: forbidden`: a packet leaves no earlier than the one before it (delay_wheel.h).
+#include "switch/stage/delay_wheel.h"
 
 #include "common/base/draw.h"
-#include "common/base/likely.h"
-#include "common/base/wheel.h"
 #include "common/config/numbers.h"
 
 #include <errno.h>
@@ -52,12 +45,12 @@ enum reordering { ALLOWED, FORBIDDEN };
 static const char *const reordering_names[] = {"allowed", "forbidden", NULL};
 
 struct jitter {
+	struct delay_wheel wheel;
 	uint64_t mean_ns, spread_ns, max_ns, half_life_ns;
 	int distribution, reordering;
 	double shape, scale, ahead;
 	uint64_t gap;
 
-	const struct stage_env *env;
 	struct numbers table;
 	double pareto_mean, pareto_sd;
 	uint64_t longest_ns; // that a delay may be
@@ -65,12 +58,8 @@ struct jitter {
 	uint64_t delayed; // packets since the last that was ahead
 	double y;
 	uint64_t arrival_ns; // of the packet before, 0 at first
-	uint64_t release_ns; // its departure, before a base RTT's part is added
 	bool begun, random;
-	uint64_t pkts, bytes; // in the wheel
-	struct pkt_list out; // departed while the stage was full, not yet taken
 	struct rng rng;
-	struct wheel wheel;
 };
 
 static const struct param params[] = {
@@ -197,9 +186,9 @@ static void jitter_update(void *self, uint64_t now_ns) {
 static int jitter_init(void *self, const struct stage_env *env, struct err *err) {
 	struct jitter *j = self;
 
-	j->env = env;
+	delay_wheel_init(&j->wheel, env);
+	j->wheel.in_order = j->reordering == FORBIDDEN;
 	rng_init(&j->rng, env->run_seed, env->name);
-	wheel_init(&j->wheel, 0);
 	jitter_update(self, 0);
 	return 0;
 }
@@ -210,76 +199,16 @@ static void jitter_fini(void *self) {
 	numbers_fini(&j->table);
 }
 
-static struct pkt *jitter_release(struct jitter *j, uint64_t now_ns) {
-	struct timer *t = wheel_pop(&j->wheel, now_ns);
-	struct pkt *p = (struct pkt *)(void *)t;
-
-	static_assert(offsetof(struct pkt, timer) == 0, "a packet is its timer");
-	if (p == NULL)
-		return NULL;
-	p->arrival_ns = p->release_ns;
-	j->pkts--;
-	j->bytes -= p->size_bytes;
-	return p;
-}
-
-// Whether there is no room for a packet that arrives at t_ns. Packets due by then do not count,
-// even if pop has not taken them yet.
-__attribute__((noinline)) static bool jitter_full(struct jitter *j, uint64_t t_ns) {
-	struct pkt *p;
-
-	while ((p = jitter_release(j, t_ns)) != NULL)
-		pkt_list_push(&j->out, p);
-	return j->pkts >= j->env->max_pkts;
-}
-
 static void jitter_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	struct jitter *j = self;
-	bool extras = stage_extras(j->env) > 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct pkt *p = pkts[i];
-		uint64_t t_ns = p->arrival_ns, release_ns = t_ns + draw_delay_ns(j, t_ns);
+		uint64_t t_ns = pkts[i]->arrival_ns, delay_ns = draw_delay_ns(j, t_ns);
 
 		j->arrival_ns = t_ns;
 		j->begun = true;
-		if (unlikely(j->pkts >= j->env->max_pkts) && jitter_full(j, t_ns)) {
-			stage_drop(j->env, drops, p, DROP_DELAY_FULL);
-			continue;
-		}
-		if (j->reordering == FORBIDDEN)
-			release_ns = time_max(release_ns, j->release_ns);
-		j->release_ns = release_ns;
-		if (extras)
-			release_ns += stage_extra_ns(j->env, stage_extra_of(j->env, p));
-		j->pkts++;
-		j->bytes += p->size_bytes;
-		wheel_arm(&j->wheel, &p->timer, release_ns);
+		delay_wheel_push(&j->wheel, pkts[i], delay_ns, drops);
 	}
-}
-
-static uint32_t jitter_pop(
-	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
-	struct jitter *j = self;
-	uint32_t n = 0;
-
-	while (n < max && unlikely(j->out.head != NULL) && j->out.head->arrival_ns <= now_ns)
-		pkts[n++] = pkt_list_pop(&j->out);
-	while (n < max && (pkts[n] = jitter_release(j, now_ns)) != NULL)
-		n++;
-	return n;
-}
-
-static uint64_t jitter_next_ns(const void *self) {
-	const struct jitter *j = self;
-
-	return j->out.head != NULL ? j->out.head->arrival_ns : wheel_first_ns(&j->wheel);
-}
-
-static struct backlog jitter_backlog(const void *self) {
-	const struct jitter *j = self;
-
-	return (struct backlog){.pkts = j->pkts + j->out.count, .bytes = j->bytes + j->out.bytes};
 }
 
 static bool jitter_random(const void *self) {
@@ -303,11 +232,8 @@ static uint64_t jitter_min_delay_ns(const void *self) {
 
 static uint64_t jitter_max_delay_ns(const void *self) {
 	const struct jitter *j = self;
-	uint64_t extra_ns = 0;
 
-	for (uint32_t i = 0; i < stage_extras(j->env); i++)
-		extra_ns = time_max(extra_ns, stage_extra_ns(j->env, i));
-	return j->longest_ns + extra_ns;
+	return j->longest_ns + delay_wheel_extra_ns(&j->wheel);
 }
 
 const struct stage_ops stage_jitter = {
@@ -318,9 +244,9 @@ const struct stage_ops stage_jitter = {
 	.init = jitter_init,
 	.fini = jitter_fini,
 	.push = jitter_push,
-	.pop = jitter_pop,
-	.next_ns = jitter_next_ns,
-	.backlog = jitter_backlog,
+	.pop = delay_wheel_pop,
+	.next_ns = delay_wheel_next_ns,
+	.backlog = delay_wheel_backlog,
 	.config =
 		&(const struct stage_config){
 			.also = also, .configure = jitter_configure, .update = jitter_update},
