@@ -22,3 +22,17 @@ static inline double draw_normal(struct rng *rng) {
 
 	return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
 }
+
+// Of mean `mean`, at most 500: P(N = n) = mean^n e^-mean / n!. By adding up, so in steps of about
+// the mean.
+static inline uint32_t quantile_poisson(double u, double mean) {
+	double p = exp(-mean), reached = p;
+	uint32_t n = 0;
+
+	// Beyond all that double precision can tell from 1 nothing is added.
+	while (u >= reached && (p > 0x1.0p-60 || n < mean)) {
+		p *= mean / ++n;
+		reached += p;
+	}
+	return n;
+}

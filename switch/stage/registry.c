@@ -22,8 +22,10 @@
 	V(duplicate)                                                                               \
 	V(policer)                                                                                 \
 	V(jitter)                                                                                  \
+	V(wifi_jitter)                                                                             \
+	V(leo_handover)                                                                            \
 	V(mahimahi_link)                                                                           \
-	V(replay)                                                                           \
+	V(replay)                                                                                  \
 	V(markov_link)
 
 #define DECLARE(name) extern const struct stage_ops stage_##name;

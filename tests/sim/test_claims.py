@@ -228,6 +228,14 @@ STATEMENTS = [
         above,
         ("paths.forward.jitter.half_life=0ns",),
     ),
+    Statement("leo-handover", r"BBR reaches ([\d.]+) Mbit/s", goodput(0), near(0.03)),
+    Statement(
+        "leo-handover",
+        r"([\d.]+) Mbit/s is what CUBIC has",
+        goodput(0),
+        near(0.03),
+        ("flows.0.cc=cubic",),
+    ),
     Statement("lte-trace", r"the file's, ([\d.]+) Mbit/s", link("rate_mean_bps", 1e6), near(0.01)),
     Statement("lte-trace", r"above (\d+) ms with the FIFO", link("sojourn_p99_ns", 1e6), above),
     Statement(
@@ -274,6 +282,19 @@ STATEMENTS = [
         lambda run: [100 * run.link["utilisation"]],
         near(0.2),
         ("flows.0.cc=newreno",),
+    ),
+    Statement(
+        "wifi-jitter",
+        r"mean RTT is (\d+) ms.*CUBIC reaches ([\d.]+) Mbit/s",
+        both(rtt, goodput(0)),
+        near(0.03),
+    ),
+    Statement(
+        "wifi-jitter",
+        r"([\d.]+) Mbit/s is what BBR has",
+        goodput(0),
+        near(0.03),
+        ("flows.0.cc=bbr",),
     ),
 ]
 OWN = {"web-search"}  # a test below

@@ -122,6 +122,8 @@ def numbers(*argv: object) -> dict[str, Any]:
 
 def test_there_is_a_file_of_each_format() -> None:
     assert set(MAKERS) | {"steps"} == set(formats.FORMATS)
+    said = command("import", "--help").output
+    assert [name for name in formats.FORMATS if name not in said] == []
 
 
 @pytest.mark.parametrize("name", MAKERS)
