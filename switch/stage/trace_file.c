@@ -191,10 +191,10 @@ static bool field_named(enum field f, const char *text, double *bare) {
 }
 
 static int header_column(const struct reader *r, struct layout *l, const char *text) {
-	struct column *c = &l->column[l->count];
+	struct column c;
 	int f = 0;
 
-	while (f < FIELDS && !field_named((enum field)f, text, &c->bare))
+	while (f < FIELDS && !field_named((enum field)f, text, &c.bare))
 		f++;
 	if (f == FIELDS)
 		return line_error(r,
@@ -205,9 +205,9 @@ static int header_column(const struct reader *r, struct layout *l, const char *t
 		if (l->column[i].field == (enum field)f)
 			return line_error(r, "two columns are %s", fields[f].name);
 	}
-	c->field = (enum field)f;
-	snprintf(c->name, sizeof(c->name), "%s", text);
-	l->count++;
+	c.field = (enum field)f;
+	snprintf(c.name, sizeof(c.name), "%s", text);
+	l->column[l->count++] = c; // there is room for one of each field
 	return 0;
 }
 
@@ -217,7 +217,7 @@ static int steps_header(struct reader *r, struct layout *l, bool first) {
 	bool rate = false;
 	int rc = 0;
 
-	if (strncmp(r->text, "at_", 3) != 0 && strstr(r->text, ",at_") == NULL)
+	if (strstr(r->text, "at_") == NULL)
 		return 0;
 	if (!first)
 		return line_error(r, "a header behind the first step");

@@ -45,7 +45,8 @@ static const struct param params[] = {
 		PARAM_U64(struct wifi_jitter, long_ns), 1, 1e9},
 	{"long_count", "12", "mean of that number", UNIT_NONE,
 		PARAM_F64(struct wifi_jitter, long_count), 0.001, 500},
-	{"max", "250ms", "longest wait", UNIT_TIME_NS, PARAM_U64(struct wifi_jitter, max_ns), 1, 60e9},
+	{"max", "250ms", "longest wait", UNIT_TIME_NS, PARAM_U64(struct wifi_jitter, max_ns), 1,
+		60e9},
 	PARAM_END,
 };
 

@@ -290,6 +290,7 @@ BAD = {
     ("theaterq", "1,2,3\n"): ":1: 3 columns, not the five",
     ("steps", "1\n2\n"): "say with --from what it is",
     ("steps", "at_us,rate_bps\n0,0\n9\n"): "no step has a rate",
+    ("steps", "at_us,rate_bps,at_ms\n0,1,0\n9\n"): "two columns are one and the same",
     ("steps", "at_us,rate_bps\n0,1Mbit\n5,2Mbit\n5\n"): "times begin with 0 and rise",
     ("vhs", ""): "--from: 'vhs' is not a format; there is steps, mahimahi",
 }

@@ -208,7 +208,7 @@ START_TEST(columns_have_names_and_units) {
 
 	open_link(&b,
 		"# two steps of 1.5 ms and 2.5 ms\n"
-		"rate_Mbps,at_ms, delay_us\n"
+		"rate_Mbps, at_ms, delay_us\n"
 		"8,0,100.5\n"
 		"4Mbit,1.5,2ms\n"
 		"4\n",
@@ -330,6 +330,7 @@ START_TEST(mistakes_have_a_line) {
 			":1: 'jitter_us' is not a column: there are at_us, rate_bps, delay_us, loss, "
 			"limit_pkts"},
 		{"at_us,rate_bps,at_ms\n", ":1: two columns are at"},
+		{"at_us,rate_bps,delay_us,loss,limit_pkts,at_ms\n", ":1: two columns are at"},
 		{"at_us,delay_us\n", ":1: no column is a rate, such as rate_bps"},
 		{"at_us,rate_bps\n0,8Mbit,1\n", ":2: 3 columns, and the header has 2"},
 		{"at_us,rate_bps\n5,8Mbit\n", ":2: the first time is 0, and this one is not"},

@@ -124,6 +124,8 @@ def read(file: Path) -> Steps:
 def of_columns(columns: dict[str, list[float]], place: str) -> Steps:
     """Columns by their names in the header, in base units; that of times also has the end."""
     found = {name.split("_")[0]: np.asarray(values) for name, values in columns.items()}
+    if len(found) < len(columns):
+        raise UserError(f"{place}: two columns are one and the same: {', '.join(columns)}", 2)
     if "rate" not in found:
         raise UserError(f"{place}: no column is a rate, such as rate_bps", 2)
     at = found["at"]
