@@ -250,7 +250,7 @@ static double ssthresh(const void *state, const void *config) {
 
 // Nothing says that a loss bounds the window of a control in Python.
 static double given_window(const void *config) {
-	return INFINITY;
+	return HUGE_VAL;
 }
 
 static void init(struct state *st, const struct agent_class *class, const void *config,
