@@ -73,6 +73,15 @@ def test_every_config_is_accepted(check, path):
     check.validate(loaded(path.read_text()))
 
 
+def test_a_control_in_python_is_accepted(check):
+    agent = "{python: agent, every: 20ms}"
+    text = (ROOT / "configs/gym/one-flow-link.yaml").read_text()
+    for cc in (agent, "{python: mine.py:Mine}", "{python: mine.py:Mine, every: rtt, gain: 2}"):
+        check.validate(loaded(text.replace(agent, cc)))
+    for cc in ("{python: mine.py}", "{every: rtt}"):
+        assert not check.is_valid(loaded(text.replace(agent, cc)))
+
+
 def test_ajv_takes_the_schema_and_every_config(editors, listed):
     """It was refused whole, for an empty enum: no draft of JSON Schema has one."""
     documents = {path.name: loaded(path.read_text()) for path in CONFIGS}

@@ -29,11 +29,13 @@ def plain(value: object) -> Any:
 
 
 def control(cc: object) -> str:
-    """What the value of `cc` is called: its name, a plug-in by its file."""
+    """What the value of `cc` is called: its name, the file of a plug-in, the class of Python."""
     if not isinstance(cc, Mapping):
         return str(cc)
     if "plugin" in cc:
         return Path(str(cc["plugin"])).stem.removeprefix("file-")
+    if "python" in cc:
+        return str(cc["python"]).rpartition(":")[2]
     return str(next(iter(cc), ""))
 
 

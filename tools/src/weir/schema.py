@@ -70,6 +70,25 @@ def make(listed: Tables, plugin: Entry | None = None) -> Schema:
     }
 
 
+# {python: FILE:CLASS, its parameters}, which are known where the class is.
+IN_PYTHON: Schema = {
+    "type": "object",
+    "properties": {
+        "python": {
+            "description": "a congestion control of yours: FILE:CLASS, or an agent of weir.gym",
+            "type": "string",
+            "pattern": ":|^agent$",
+        },
+        "every": {
+            "description": "when it is called: ack, rtt or a time such as 10ms",
+            "type": "string",
+        },
+    },
+    "required": ["python"],
+    "additionalProperties": SCALAR,
+}
+
+
 class Maker:
     """Makes schemas of tables."""
 
@@ -187,7 +206,7 @@ class Maker:
         if not bare:  # an empty "enum" is no schema
             return section
         shown = {"enumDescriptions": [entries[name][1]["summary"] for name in bare]}
-        outside = [self.from_outside()] if "cc" in kinds else []
+        outside = [self.from_outside(), IN_PYTHON] if "cc" in kinds else []
         return {"anyOf": [{"enum": bare, **shown}, section, *outside]}
 
     def from_outside(self) -> Schema:
