@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv
 from pettingzoo.test import parallel_api_test
 from weir import UserError, reference
+from weir.bench import agents
 from weir.gym import FEATURES, CongestionEnv, CongestionParallelEnv
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -171,6 +172,20 @@ def test_several_agents_step_at_once(write):
 def test_configs_that_are_no_environment(write, flows, sentence):
     with pytest.raises(UserError, match=sentence):
         CongestionEnv(write(*flows)).reset(seed=1)
+
+
+def test_agents_step_at_once_or_not_at_all(write):
+    other = AGENT.replace("20ms", "30ms")
+    for flows in ([AGENT.replace("20ms", "rtt") + ", count: 2"], [AGENT, other]):
+        with pytest.raises(UserError, match="agents step at once: all have the same `every`"):
+            CongestionParallelEnv(write(*flows))
+
+
+def test_the_benchmark_measures(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_PYTHON", sys.executable)
+    rows = agents.rows(tmp_path, 1)
+    for name in list(rows)[:3]:
+        assert rows[name]() > 0
 
 
 @pytest.mark.parametrize(

@@ -137,4 +137,7 @@ def _agents(place: Path, content: Mapping[str, Any]) -> int:
         count = 0
     if count == 0:
         raise UserError(f"{place}: no flow has `cc: {{python: {AGENT}, every: 10ms}}`")
+    every = {str(group["cc"].get("every", "ack")) for group in mine}
+    if count > 1 and (len(every) > 1 or every & {"ack", "rtt"}):
+        raise UserError(f"{place}: agents step at once: all have the same `every`, a time")
     return count
