@@ -625,7 +625,8 @@ START_TEST(files_are_copied_under_names_of_their_own) {
 		folder);
 	struct config *c = config_parse(path, text, strlen(text), &err);
 	for (size_t i = 0; i < 3; i++) {
-		ck_assert_msg(config_read_file(config_at(config_root(c), i), "file", &file, &err) == 0,
+		ck_assert_msg(
+			config_read_file(config_at(config_root(c), i), "file", &file, &err) == 0,
 			"%s", err.msg);
 		ck_assert_str_eq(file->text, i == 1 ? "1\n" : "0\n");
 		ck_assert_str_eq(file->copy, copies[i]);
@@ -658,10 +659,33 @@ START_TEST(files_are_copied_under_names_of_their_own) {
 }
 END_TEST
 
-TEST_MAIN(files_are_copied_under_names_of_their_own, tree_and_places,
-	bad_yaml_is_one_sentence_with_its_place, a_map_has_a_limit, files, overrides_set_values,
-	items_of_a_list_have_one_name, a_parameter_of_another_plugin_says_how_to_replace_it,
-	bad_overrides_are_one_sentence, params_are_typed_and_resolved, bad_params_are_one_sentence,
+// `cc: {python: mine.py:Mine}`: a text with a file in it, good from any folder.
+START_TEST(a_name_beside_the_config_is_made_absolute) {
+	static const char text[] = "{a: mine.py:Mine, b: /far/mine.py:Mine}";
+	struct err err;
+	char want[512], here[256];
+
+	struct config *c = config_parse("/some/where/c.yaml", text, sizeof(text) - 1, &err);
+	config_beside(config_get(config_root(c), "a"));
+	config_beside(config_get(config_root(c), "b"));
+	check_text(c, "a", "/some/where/mine.py:Mine");
+	check_text(c, "b", "/far/mine.py:Mine");
+	config_free(c);
+
+	c = config_parse("c.yaml", text, sizeof(text) - 1, &err);
+	config_beside(config_get(config_root(c), "a"));
+	ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+	snprintf(want, sizeof(want), "%s/mine.py:Mine", here);
+	check_text(c, "a", want);
+	config_free(c);
+}
+END_TEST
+
+TEST_MAIN(a_name_beside_the_config_is_made_absolute, files_are_copied_under_names_of_their_own,
+	tree_and_places, bad_yaml_is_one_sentence_with_its_place, a_map_has_a_limit, files,
+	overrides_set_values, items_of_a_list_have_one_name,
+	a_parameter_of_another_plugin_says_how_to_replace_it, bad_overrides_are_one_sentence,
+	params_are_typed_and_resolved, bad_params_are_one_sentence,
 	an_override_is_the_place_of_its_error, plugins, bad_plugins_are_one_sentence,
 	a_key_that_nobody_reads_is_an_error, a_missing_section_is_made, prints_what_loads_back,
 	any_text_survives_printing)
