@@ -49,6 +49,7 @@ def written(path, head, separator="\x1e", end="\n"):
 def test_figures_of_a_connection(tmp_path, version, separator):
     found = qlog.read(written(tmp_path / "x.sqlog", HEADS[version], separator))
     assert (found.by, found.sent, found.lost, found.spurious) == ("client", 10, 3, 1)
+    assert found.unacked == 3  # 0, 1 and 4; 3 was lost, and of 8 and 9 nothing is known yet
     assert (found.min_rtt_ns, found.smoothed_rtt_ns) == (19.5e6, 22.5e6)
 
 

@@ -8,10 +8,12 @@ Read are qlog 0.3 (draft-ietf-quic-qlog-main-schema-03) and the newer drafts, as
 |---|---|
 | packet_sent | packets sent |
 | packet_lost | packets declared lost; of these spurious: an ACK for it has come after that |
+| packet_received | unacked: sent before one that its ACKs cover, and neither covered nor lost |
 | metrics_updated | min_rtt, smoothed_rtt (mean over events); ngtcp2 writes whole milliseconds |
 
 An event is known by what follows the colon in its name. Times are milliseconds, as both drafts have
-them by default. Packet numbers are those of 1-RTT packets.
+them by default. Packet numbers are those of 1-RTT packets. The path's drops are lost less spurious,
+and unacked: a packet of ACKs alone is never declared lost.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from weir.errors import UserError
 NS_PER_MS = 1e6
 SUFFIXES = (".sqlog", ".qlog")
 COLUMNS = (
-    "qlog", "by", "sent", "lost", "spurious", "min RTT", "mean smoothed RTT",
+    "qlog", "by", "sent", "lost", "spurious", "unacked", "min RTT", "mean smoothed RTT",
     "path: drops", "least RTT", "mean RTT", "goodput",
 )  # fmt: skip
 
@@ -42,6 +44,7 @@ class Qlog:
     sent: int = 0
     lost: int = 0
     spurious: int = 0
+    unacked: int = 0
     min_rtt_ns: float | None = None
     smoothed_rtt_ns: float | None = None
 
@@ -51,6 +54,8 @@ class _Reading:
     """What is kept while it is read."""
 
     open_losses: set[int] = field(default_factory=set)
+    waiting: set[int] = field(default_factory=set)  # packets sent that no ACK has covered
+    acked_max: int = -1
     smoothed_ms: float = 0.0
     samples: int = 0
 
@@ -80,6 +85,8 @@ def _acknowledge(found: Qlog, reading: _Reading, data: dict[str, Any]) -> None:
             late = {n for n in reading.open_losses if block[0] <= n <= block[-1]}
             found.spurious += len(late)
             reading.open_losses -= late
+            reading.waiting -= {n for n in reading.waiting if block[0] <= n <= block[-1]}
+            reading.acked_max = max(reading.acked_max, block[-1])
 
 
 def _measure(found: Qlog, reading: _Reading, data: dict[str, Any]) -> None:
@@ -92,13 +99,16 @@ def _measure(found: Qlog, reading: _Reading, data: dict[str, Any]) -> None:
 
 def _take(found: Qlog, reading: _Reading, event: str, data: dict[str, Any]) -> None:
     header = data.get("header", {})
+    one_rtt = header.get("packet_type") == "1RTT"
     if event == "packet_sent":
         found.sent += 1
+        reading.waiting |= {header["packet_number"]} if one_rtt else set()
     elif event == "packet_lost":
         found.lost += 1
-        if header.get("packet_type") == "1RTT":
+        if one_rtt:
+            reading.waiting.discard(header["packet_number"])
             reading.open_losses.add(header["packet_number"])
-    elif event == "packet_received" and header.get("packet_type") == "1RTT":
+    elif event == "packet_received" and one_rtt:
         _acknowledge(found, reading, data)
     elif event == "metrics_updated":
         _measure(found, reading, data)
@@ -115,6 +125,7 @@ def read(path: Path) -> Qlog:
     for record in records:
         event = str(record.get("name", "")).rpartition(":")[2]
         _take(found, reading, event, record.get("data", {}))
+    found.unacked = sum(number < reading.acked_max for number in reading.waiting)
     if reading.samples:
         found.smoothed_rtt_ns = reading.smoothed_ms / reading.samples * NS_PER_MS
     return found
@@ -165,7 +176,7 @@ def rows(found: list[dict[str, Any]]) -> list[list[str]]:
     return [
         [
             of["name"], of["by"], units.count(of["sent"]), units.count(of["lost"]),
-            units.count(of["spurious"]), units.time(of["min_rtt_ns"]),
+            units.count(of["spurious"]), units.count(of["unacked"]), units.time(of["min_rtt_ns"]),
             units.time(of["smoothed_rtt_ns"]), units.count(of["path"]["drops"]),
             units.time(of["path"]["least_rtt_ns"]), units.time(of["path"]["mean_rtt_ns"]),
             units.rate(of["path"]["goodput_bps"]),
