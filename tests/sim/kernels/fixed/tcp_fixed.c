@@ -6,18 +6,15 @@
 static unsigned int window = 10;
 module_param(window, uint, 0444);
 
-static u32 ssthresh(struct sock *sk)
-{
+static u32 ssthresh(struct sock *sk) {
 	return window;
 }
 
-static void keep(struct sock *sk, u32 ack, u32 acked)
-{
+static void keep(struct sock *sk, u32 ack, u32 acked) {
 	tcp_snd_cwnd_set(tcp_sk(sk), window);
 }
 
-static u32 undo(struct sock *sk)
-{
+static u32 undo(struct sock *sk) {
 	return window;
 }
 
@@ -29,13 +26,11 @@ static struct tcp_congestion_ops fixed = {
 	.name = "fixed",
 };
 
-static int __init fixed_begin(void)
-{
+static int __init fixed_begin(void) {
 	return tcp_register_congestion_control(&fixed);
 }
 
-static void __exit fixed_end(void)
-{
+static void __exit fixed_end(void) {
 	tcp_unregister_congestion_control(&fixed);
 }
 
