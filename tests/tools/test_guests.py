@@ -137,6 +137,7 @@ def test_what_was_begun_is_removed_when_it_fails(cache, monkeypatch):
     monkeypatch.setattr(build, "install_needs", lambda *_: None)
     monkeypatch.setattr(build, "download", lambda package, version, folder: folder / "x.deb")
     monkeypatch.setattr(build, "unpack", stop)
+    (cache / "building-killed/tree").mkdir(parents=True)  # by a build that was killed
     with pytest.raises(KeyboardInterrupt):
         build.build(lambda *_: None)
     assert [path.name for path in cache.iterdir()] == ["weir-lock"]

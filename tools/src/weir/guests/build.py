@@ -327,6 +327,8 @@ def build(progress: Progress, recipe: Recipe = PLAIN) -> tuple[Kernel, bool]:
     install_needs(recipe)
     kernel = identify(*source(recipe), recipe)
     with bootstrap.locked(cache()):
+        for killed in cache().glob("building-*"):
+            shutil.rmtree(killed, ignore_errors=True)
         if (there := find(kernel.key)) is not None:
             choose(kernel.key, recipe.name)
             return there, False
