@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/cc/python.h"
 
+#include "common/run/run.h"
+
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define OBJECT "weir-python.so"
 
-typedef const struct cc_ops *opener(const char *text, char *error, size_t error_size);
+typedef const struct cc_ops *opener(
+	const char *text, void (*failed)(const char *sentence), char *error, size_t error_size);
+
+static struct err failure;
+static bool has_failed;
+
+static void on_failure(const char *sentence) {
+	err_set(&failure, 0, "%s", sentence);
+	has_failed = true;
+	run_stop = SIGABRT;
+}
 
 // In the folder of the running program. NULL: there is none.
 static opener *find(void) {
@@ -35,6 +48,10 @@ int cc_python_open(const char *text, const struct cc_ops **ops, struct err *err)
 	if (open_class == NULL)
 		return err_set(err, -EINVAL,
 			"controls in Python are for virtual time (weir run without --live)");
-	*ops = open_class(text, why, sizeof(why));
+	*ops = open_class(text, on_failure, why, sizeof(why));
 	return *ops != NULL ? 0 : err_set(err, -EINVAL, "%s", why);
+}
+
+int cc_python_outcome(struct err *err) {
+	return has_failed ? err_set(err, -EIO, "%s", failure.msg) : 0;
 }

@@ -157,6 +157,7 @@ def test_what_is_wrong_is_one_sentence(
     assert re.search(sentence, done.stderr)
     assert done.returncode == status
     assert done.stderr.count("\n") == 1
+    assert (tmp_path / "run/summary.json").exists() == (status == 1), "what was until then"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,7 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ERROR_BYTES 1024
 #define HASHED (2 * AGENT_SLOTS)
@@ -28,11 +26,14 @@ static char *opened[AGENT_CLASSES]; // what each was asked for as
 static uint32_t nb_classes;
 static uint64_t next_step_ns; // of flows that are called together
 static uint32_t slot_of_state[HASHED]; // 1 + its number; 0: free
+static void (*on_failure)(const char *sentence);
+static bool broken;
 
-// A control cannot fail: there is nobody to return to.
-__attribute__((noreturn)) static void fail(const char *sentence) {
-	fprintf(stderr, "weir-sim: %s\n", sentence);
-	_exit(1);
+// A control cannot return an error: the run is told to end, and until it does all stays as it is.
+static void fail(const char *sentence) {
+	if (!broken)
+		on_failure(sentence);
+	broken = true;
 }
 
 static struct agent_slot *slot_for(const void *state) {
@@ -45,8 +46,10 @@ static struct agent_slot *slot_for(const void *state) {
 			return slot;
 		at = (at + 1) % HASHED;
 	}
-	if (page->slots == AGENT_SLOTS)
+	if (page->slots == AGENT_SLOTS) {
 		fail("there are more than 65536 flows with a control in Python");
+		return page->slot_of;
+	}
 	slot_of_state[at] = ++page->slots;
 	page->slot_of[page->slots - 1].state = state;
 	return &page->slot_of[page->slots - 1];
@@ -73,6 +76,8 @@ static void begin_interval(struct agent_slot *s, uint64_t now_ns) {
 static void ask(enum agent_call call, const struct state *st) {
 	char sentence[ERROR_BYTES];
 
+	if (broken)
+		return;
 	page->call = call;
 	page->of = st->class->number;
 	page->slot = (uint32_t)(st->slot - page->slot_of);
@@ -91,7 +96,10 @@ static void call(
 	st->slot->m.pacing_bps = out->pacing_bps;
 	finish(st->slot, now_ns);
 	ask(which, st);
-	take(st->slot, out);
+	if (!broken)
+		take(st->slot, out);
+	else if (which == AGENT_INIT)
+		out->cwnd_segs = 1;
 	if (which == AGENT_ACK)
 		begin_interval(st->slot, now_ns);
 }
@@ -126,7 +134,8 @@ static void event(const struct state *st, const struct agent_config *config, uin
 
 	if (st->class->together) {
 		step_all(st, every, now_ns);
-		take(st->slot, out);
+		if (!broken)
+			take(st->slot, out);
 	} else if (now_ns >= st->slot->start_ns + length_ns(st, every)) {
 		call(AGENT_ACK, st, now_ns, out);
 	}
@@ -325,9 +334,12 @@ static const struct cc_ops *open_class(const char *text, char *error, size_t err
 }
 
 // What weir-sim looks up in this object: the control that `text`, FILE:CLASS, names. It is good for
-// the rest of the run. NULL with a sentence.
-const struct cc_ops *weir_python_open(const char *text, char *error, size_t error_size);
-const struct cc_ops *weir_python_open(const char *text, char *error, size_t error_size) {
+// the rest of the run, which `failed` is to end. NULL with a sentence.
+const struct cc_ops *weir_python_open(
+	const char *text, void (*failed)(const char *sentence), char *error, size_t error_size);
+const struct cc_ops *weir_python_open(
+	const char *text, void (*failed)(const char *sentence), char *error, size_t error_size) {
+	on_failure = failed;
 	for (uint32_t i = 0; i < nb_classes; i++) {
 		if (strcmp(opened[i], text) == 0)
 			return &classes[i].ops;
