@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("WEIR_BUILD", ROOT / "build"))
 WRITER = BUILD / "tests/tools/ring_writer"
 STREAMS = (
-    "packets", "cc", "flows", "interval", "links", "events", "arrivals",
+    "packets", "cc", "flows", "interval", "links", "events", "arrivals", "ip_flows",
     "captured", "losses", "delays", "segments", "transfers",
 )  # fmt: skip
 DEADLINE_S = 60.0
