@@ -24,7 +24,7 @@ STAGES = f"""
     - replay: {{file: {TRACES}/handover.csv, queue: {{fifo: {{limit: 300pkt}}}}}}
     - markov_link: {{good: 20Mbit, bad: 0, good_mean: 100ms, bad_mean: 20ms,
         queue: {{fifo: {{limit: 50pkt}}}}}}
-    - wifi_jitter: {{mean: 2ms}}
+    - wifi_jitter: {{jitter: 2ms}}
     - leo_handover: {{period: 400ms, offset: 100ms, delay: 1ms, spread: 4ms, outage: 10ms,
         settling: 50ms}}
 """

@@ -78,7 +78,7 @@ class Network(Lab):
             for space in "cd":
                 self.namespace(space)
             self.make_links()
-            self.address()
+            self.set_addresses()
             self.offload()
             self.meet()
         except BaseException:
@@ -107,7 +107,7 @@ class Network(Lab):
     def sysctl(self, space, *settings):
         self.sh(space, "sysctl", "-qw", *settings)
 
-    def address(self):
+    def set_addresses(self):
         for space in "ca":
             self.ip(space, "".join(f"link set {name} up\n" for name in LINKS))
         for space, lines in (("c", IN_C), ("a", IN_A), ("b", IN_B), ("d", IN_D)):

@@ -191,7 +191,7 @@ class Generator:
         if name == "jitter":  # in proportion to the delays
             params["mean"] = text(scale.delay_ns * self.random.choice([0, 0.1, 1]), "ns")
             params["spread"] = text(scale.delay_ns * self.log(1e-3, 1), "ns")
-        if name == "wifi_jitter":  # long waits are longer than short ones
+        if name == "wifi_jitter":  # the constants of its model
             params = {k: v for k, v in params.items() if not k.startswith(("short_", "long_"))}
         if name == "leo_handover":  # an outage and what follows fit into the period
             params.pop("period", None)
