@@ -5,7 +5,7 @@
 
 #include "common/net/address.h"
 #include "common/run/run_list.h"
-#include "sender/cc/plugin.h"
+#include "sender/cc/outcome.h"
 
 #include <errno.h>
 
@@ -77,7 +77,7 @@ static int outcome(struct live_app *live, struct facts *verdict, struct err *err
 
 	run_interrupted(verdict);
 	if (rc == 0)
-		rc = cc_plugin_outcome(err);
+		rc = cc_outcome(err);
 	for (uint32_t k = 0; k < live->lcores; k++) {
 		unanswered |= app->lcore[k].unanswered;
 		if (rc == 0)

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/cc/plugin.h"
 
-#include "common/run/run.h"
+#include "sender/cc/outcome.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,15 +26,6 @@ static struct plugin *loaded; // kept to the end: names and tables are the plug-
 
 // Whose code this thread is in: written before and after each call, read after a crash.
 static _Thread_local const char *volatile running_path, *volatile running;
-
-// The first answer that was none.
-static struct {
-	atomic_bool set;
-	const struct plugin *of;
-	const char *callback, *what;
-	uint64_t now_ns;
-	double value;
-} fault;
 
 static const struct {
 	int number;
@@ -101,15 +91,10 @@ static const void *own_config(const void *config) {
 }
 
 static void refuse(const struct plugin *p, const char *callback, uint64_t now_ns, const char *what,
-	double value) {
-	if (atomic_exchange(&fault.set, true))
-		return;
-	fault.of = p;
-	fault.callback = callback;
-	fault.now_ns = now_ns;
-	fault.what = what;
-	fault.value = value;
-	run_stop = SIGABRT;
+	double value, int least) {
+	cc_fail("plug-in %s: %s (now_ns %" PRIu64
+		"): %s is %g, and must be a finite number of %d or more",
+		p->path, callback, now_ns, what, value, least);
 }
 
 // An answer that is none leaves the last one.
@@ -121,7 +106,7 @@ static void check(const struct plugin *p, const char *callback, uint64_t now_ns,
 	if (window && rate)
 		return;
 	refuse(p, callback, now_ns, window ? "pacing_bps" : "cwnd_segs",
-		window ? out->pacing_bps : out->cwnd_segs);
+		window ? out->pacing_bps : out->cwnd_segs, window ? 0 : 1);
 	*out = *last;
 }
 
@@ -133,7 +118,7 @@ static double plugin_given_window(const void *config) {
 	leave();
 	if (segs >= 1) // INFINITY is legal here
 		return segs;
-	refuse(p, "given_window", 0, "its answer", segs);
+	refuse(p, "given_window", 0, "its answer", segs, 1);
 	return 1;
 }
 
@@ -324,13 +309,4 @@ void cc_plugin_config(const struct cc_ops *ops, void *config) {
 	while (&p->ops != ops)
 		p = p->next;
 	*(const struct plugin **)config = p;
-}
-
-int cc_plugin_outcome(struct err *err) {
-	if (!fault.set)
-		return 0;
-	return err_set(err, -EIO,
-		"plug-in %s: %s (now_ns %" PRIu64 "): %s is %g, and must be a finite number of %s",
-		fault.of->path, fault.callback, fault.now_ns, fault.what, fault.value,
-		strcmp(fault.what, "pacing_bps") == 0 ? "0 or more" : "1 or more");
 }

@@ -3,7 +3,7 @@
 //
 // The transport calls a plug-in through functions of ours. They look at what it answers, and know
 // during each call whose code is running: a crash there ends the program with a sentence, an answer
-// that is no window ends the run with one.
+// that is no window ends the run with one (outcome.h).
 #pragma once
 #include "common/base/err.h"
 #include "sender/cc/cc.h"
@@ -15,5 +15,3 @@ int cc_plugin_load(const char *path, const struct cc_ops **ops, struct err *err)
 int cc_plugin_check(const struct cc_plugin *plugin, size_t *params, struct err *err);
 // To be called for each config object of a plug-in's control, once its parameters have been read.
 void cc_plugin_config(const struct cc_ops *ops, void *config);
-// The end of a run: -EIO and a sentence if it was ended (run_stop) by what a plug-in answered.
-int cc_plugin_outcome(struct err *err);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/cc/python.h"
 
-#include "common/run/run.h"
+#include "sender/cc/outcome.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,13 +14,8 @@
 typedef const struct cc_ops *opener(
 	const char *text, void (*failed)(const char *sentence), char *error, size_t error_size);
 
-static struct err failure;
-static bool has_failed;
-
 static void on_failure(const char *sentence) {
-	err_set(&failure, 0, "%s", sentence);
-	has_failed = true;
-	run_stop = SIGABRT;
+	cc_fail("%s", sentence);
 }
 
 // In the folder of the running program. NULL: there is none.
@@ -50,8 +44,4 @@ int cc_python_open(const char *text, const struct cc_ops **ops, struct err *err)
 			"controls in Python are for virtual time (weir run without --live)");
 	*ops = open_class(text, on_failure, why, sizeof(why));
 	return *ops != NULL ? 0 : err_set(err, -EINVAL, "%s", why);
-}
-
-int cc_python_outcome(struct err *err) {
-	return has_failed ? err_set(err, -EIO, "%s", failure.msg) : 0;
 }

@@ -8,5 +8,3 @@
 // The control that FILE:CLASS names; *ops lives as long as the program. -EINVAL and a sentence: the
 // program has no Python, or the class is no control.
 int cc_python_open(const char *text, const struct cc_ops **ops, struct err *err);
-// The end of a run: -EIO and a sentence if it was ended (run_stop) because a control failed.
-int cc_python_outcome(struct err *err);

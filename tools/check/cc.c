@@ -13,6 +13,7 @@
 #include "common/base/ns.h"
 #include "common/base/param.h"
 #include "common/base/rng.h"
+#include "sender/cc/outcome.h"
 #include "sender/cc/plugin.h"
 
 #include <errno.h>
@@ -216,7 +217,7 @@ static bool answered(const struct cc_out *out) {
 }
 
 static bool faulty(const struct course *c, struct err *why) {
-	if (cc_plugin_outcome(why) < 0)
+	if (cc_outcome(why) < 0)
 		return true;
 	if (answered(&c->out))
 		return false;

@@ -2,8 +2,7 @@
 // weir-sim: runs an experiment in virtual time. Needs no root, no hugepages, no DPDK.
 #include "common/pcap/writer.h"
 #include "common/run/run_list.h"
-#include "sender/cc/plugin.h"
-#include "sender/cc/python.h"
+#include "sender/cc/outcome.h"
 #include "sender/host/plan.h"
 #include "sender/source/source.h"
 #include "switch/aqm/aqm.h"
@@ -143,9 +142,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	if (rc == 0 && s->failed < 0 && !run_stop)
 		rc = err_set(err, s->failed, "%s", s->err.msg);
 	if (rc == 0)
-		rc = cc_plugin_outcome(err);
-	if (rc == 0)
-		rc = cc_python_outcome(err);
+		rc = cc_outcome(err);
 	if (rc == 0)
 		rc = had_memory(s, err);
 	if (s->sender.failed > 0 && s->sender.failed == s->sender.flows)
