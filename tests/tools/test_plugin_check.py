@@ -131,5 +131,5 @@ def test_what_is_no_control(weir):
     done = weir("check", "cc", "none.so")
     assert done.status == 2
     assert "none.so: cannot open shared object file" in done.err
-    with pytest.raises(UserError, match="cubicc"):
+    with pytest.raises(UserError, match="'cubicc' is neither a plug-in"):
         check.by_hand("cubicc")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir import units
+from weir import tables, units
 from weir.errors import UserError
 from weir.runner import find_program
 
@@ -125,6 +125,10 @@ def link(summary: Summary) -> Summary:
 
 def by_hand(control: str) -> list[Result]:
     """What it answers to values that no path gives."""
+    if not control.endswith(".so") and control not in tables.read()["cc"]:
+        raise UserError(
+            f"check: '{control}' is neither a plug-in, FILE.so, nor one of weir list cc"
+        )
     path = str(Path(control).resolve()) if control.endswith(".so") else control
     done = subprocess.run(
         [str(find_program("check-cc")), path], capture_output=True, text=True, timeout=RUN_S_MAX
