@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,46 +13,29 @@ from numpy.typing import NDArray
 
 from weir.control import Measurements
 from weir.errors import UserError
-from weir.gym import episodes
+from weir.gym.bottleneck import Bottleneck
 from weir.gym.simulation import Simulation
-from weir.gym.spaces import FEATURES, Actions, observation_space, observe, utility
+from weir.gym.spaces import observation_space, observe
 
 Observation = NDArray[np.float32]
-SEEDS = 2**31
 
 
-class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
+class CongestionEnv(Bottleneck, gymnasium.Env[Observation, NDArray[np.float32]]):
     """The window or rate of one flow, once per interval (`every`) of the config.
 
-    path is a file of episodes (weir.gym.episodes) or a config; action is cwnd, pacing or both;
-    reward is a function of the interval's Measurements; out keeps the run folder of the last
-    episode. An episode ends, truncated, with the config's duration. `measurements` has all that the
-    transport measured in the interval that the last observation is of.
+    Its parameters are Bottleneck's. An episode ends, truncated, with the config's duration.
+    `measurements` has all that the transport measured in the interval that the last observation is
+    of.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012
-    names = tuple(feature.name for feature in FEATURES)
 
-    def __init__(
-        self,
-        path: Path | str,
-        *,
-        action: str = "cwnd",
-        factor: float = 2.0,
-        cwnd_max_segs: float = 10000.0,
-        reward: Callable[[Measurements], float] = utility,
-        out: Path | str | None = None,
-    ) -> None:
-        self._episodes = episodes.read(path)
+    def _prepare(self, path: Path | str) -> None:
         if self._episodes.agents != 1:
             raise UserError(
                 f"{path}: {self._episodes.agents} flows are agents; CongestionEnv is of one, "
                 "CongestionParallelEnv of several"
             )
-        self._actions = Actions(action, factor, cwnd_max_segs)
-        self._reward = reward
-        self._out = None if out is None else Path(out)
-        self._simulation: Simulation | None = None
         self.observation_space = cast("Space[Observation]", observation_space())
         self.action_space = cast("Space[Observation]", self._actions.space())
 
@@ -74,15 +56,9 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
 
         options may have `overrides`, values of the config for this episode, by their keys.
         """
-        super().reset(seed=seed)
-        self.close()
-        overrides = self._episodes.overrides(self.np_random) | (options or {}).get("overrides", {})
-        number = int(self.np_random.integers(SEEDS))
-        self._simulation = Simulation(self._episodes.config, overrides, number, self._out)
-        if not self._simulation.running:
-            self.close()
-            raise UserError("the episode ended before its flow had an ACK", 1)
-        return observe(self.measurements), {"overrides": overrides, "seed": number}
+        gymnasium.Env.reset(self, seed=seed)
+        info = self._begin(self.np_random, options, "its flow")
+        return observe(self.measurements), info
 
     def step(
         self, action: NDArray[np.float32]
@@ -93,9 +69,3 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         running = simulation.step()
         m = self.measurements
         return observe(m), self._reward(m), False, not running, {"now_s": m.now_ns / 1e9}
-
-    def close(self) -> None:
-        """Ends the episode."""
-        if self._simulation is not None:
-            self._simulation.close()
-            self._simulation = None

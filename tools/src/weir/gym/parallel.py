@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,13 @@ from pettingzoo import ParallelEnv
 
 from weir.control import Measurements
 from weir.errors import UserError
-from weir.gym import episodes
-from weir.gym.env import SEEDS, Observation
+from weir.gym.bottleneck import Bottleneck
+from weir.gym.env import Observation
 from weir.gym.simulation import Simulation
-from weir.gym.spaces import FEATURES, Actions, nothing, observation_space, observe, utility
+from weir.gym.spaces import nothing, observation_space, observe
 
 
-class CongestionParallelEnv(ParallelEnv):  # type: ignore[misc]
+class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
     """As CongestionEnv, for every flow of the config whose control is an agent.
 
     All agents step at once: at the first ACK, loss or timeout of any of them at or after a multiple
@@ -31,23 +30,8 @@ class CongestionParallelEnv(ParallelEnv):  # type: ignore[misc]
     """
 
     metadata = {"name": "weir_congestion_v1", "render_modes": []}  # noqa: RUF012
-    names = tuple(feature.name for feature in FEATURES)
 
-    def __init__(
-        self,
-        path: Path | str,
-        *,
-        action: str = "cwnd",
-        factor: float = 2.0,
-        cwnd_max_segs: float = 10000.0,
-        reward: Callable[[Measurements], float] = utility,
-        out: Path | str | None = None,
-    ) -> None:
-        self._episodes = episodes.read(path)
-        self._actions = Actions(action, factor, cwnd_max_segs)
-        self._reward = reward
-        self._out = None if out is None else Path(out)
-        self._simulation: Simulation | None = None
+    def _prepare(self, path: Path | str) -> None:
         self._rng = seeding.np_random(None)[0]
         self.render_mode = None
         self.possible_agents = [f"agent_{i}" for i in range(self._episodes.agents)]
@@ -87,15 +71,8 @@ class CongestionParallelEnv(ParallelEnv):  # type: ignore[misc]
         """Begins an episode, as CongestionEnv.reset."""
         if seed is not None:
             self._rng = seeding.np_random(seed)[0]
-        self.close()
-        overrides = self._episodes.overrides(self._rng) | (options or {}).get("overrides", {})
-        number = int(self._rng.integers(SEEDS))
-        self._simulation = Simulation(self._episodes.config, overrides, number, self._out)
-        if not self._simulation.running:
-            self.close()
-            raise UserError("the episode ended before any flow had an ACK", 1)
+        info = self._begin(self._rng, options, "any flow")
         self.agents = list(self.possible_agents)
-        info = {"overrides": overrides, "seed": number}
         return self._observations(), {name: dict(info) for name in self.agents}
 
     def step(
@@ -124,9 +101,3 @@ class CongestionParallelEnv(ParallelEnv):  # type: ignore[misc]
 
     def render(self) -> None:
         """Nothing to see; `out` keeps a run folder, of which there are reports."""
-
-    def close(self) -> None:
-        """Ends the episode."""
-        if self._simulation is not None:
-            self._simulation.close()
-            self._simulation = None
