@@ -101,6 +101,25 @@ def build():
     return BUILD
 
 
+@pytest.fixture
+def build_plugin(tmp_path):
+    """build_plugin((text, other text) ...): weir new cc's control with these changes, compiled."""
+    from weir.plugin import new
+
+    def compiled(*changes, flags="-O2 -w"):
+        folder = tmp_path / f"control{len(list(tmp_path.glob('control*')))}"
+        source = new.create("mine", folder)[0]
+        text = source.read_text()
+        for old, other in changes:
+            assert old in text
+            text = text.replace(old, other)
+        source.write_text(text)
+        subprocess.run(["make", "-s", "-C", folder, f"CFLAGS={flags}"], check=True)
+        return source.with_suffix(".so")
+
+    return compiled
+
+
 def program(name):
     path = BUILD / name
     if not path.exists():

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from weir.plugin import new
 
 from .conftest import Simulate
 
@@ -42,27 +41,9 @@ telemetry: {{level: 3}}
 Compile = Callable[..., Path]
 
 
-@pytest.fixture
-def build_plugin(tmp_path: Path) -> Compile:
-    """build_plugin((text, other text) ...): the template with these changes, compiled."""
-
-    def compiled(*changes: tuple[str, str], flags: str = "-O2 -Wall -Wextra -Werror") -> Path:
-        folder = tmp_path / "mine"
-        files = new.create("mine", folder)
-        text = files[0].read_text()
-        for old, other in changes:
-            assert old in text
-            text = text.replace(old, other)
-        files[0].write_text(text)
-        subprocess.run(["make", "-s", "-C", str(folder), f"CFLAGS={flags}"], check=True)
-        return folder / "mine.so"
-
-    return compiled
-
-
 def test_newreno_as_a_plugin(build_plugin: Compile, simulate: Simulate) -> None:
     """The template is NewReno: each record is what the control within gives."""
-    plugin = build_plugin()
+    plugin = build_plugin(flags="-O2 -Wall -Wextra -Werror")
     for seed in (1, 2):
         within = simulate(HARD.format(seed=seed, cc="newreno"))
         outside = simulate(HARD.format(seed=seed, cc=f"{{plugin: {plugin}}}"))
@@ -162,7 +143,6 @@ def test_a_bad_plugin_gets_one_sentence(
     sentence: str,
 ) -> None:
     """With the file's name, and no figures of a run that went wrong."""
-    flags = "-O2 -Wno-error=implicit-function-declaration -w"
     if "no_such_init" in changes[0][1]:
         declared = "typeof(init) no_such_init;"
         changes = [
@@ -172,7 +152,7 @@ def test_a_bad_plugin_gets_one_sentence(
                 f"{declared}\nstatic_assert(sizeof(struct state)",
             ),
         ]
-    plugin = build_plugin(*changes, flags=flags)
+    plugin = build_plugin(*changes)
     got, text = said(weir_sim, tmp_path, plugin)
     assert re.search(sentence, text), text
     assert str(plugin) in text

@@ -10,7 +10,6 @@ import pytest
 from lab import CPUS, LCORE, QUIET, Lab, quiet
 from weir.analysis import model
 from weir.analysis.ring import open_ring
-from weir.plugin import new
 
 CONFIG = "configs/sender-25g.yaml"
 PACED = "flows=[{count: %d, cc: {fixed: {cwnd: 50, rate: 1Mbit}}, jitter: 500ms, tlp: no}]"
@@ -132,25 +131,21 @@ def test_one_command_runs_sender_and_receiver_and_ends_both(lab, root, tmp_path,
     assert own["sender_ports"][0]["role"] == "receiver"
 
 
-def test_a_plugin_runs_live(lab, root, tmp_path):
+def test_a_plugin_runs_live(lab, root, build_plugin):
     """A control from outside paces and reports as one within; NaN ends the run with a sentence."""
-    source = new.create("mine", tmp_path / "mine")[0]
-    subprocess.run(["make", "-s", "-C", source.parent], check=True)
-    cc = f"flows=[{{count: 20, cc: {{plugin: {source.with_suffix('.so')}}}}}]"
-    sent, sink = both(lab, root, cc, "telemetry.level=3")
+    flows = "flows=[{count: 20, cc: {plugin: %s}}]"
+    sent, sink = both(lab, root, flows % build_plugin(), "telemetry.level=3")
     assert sent["ledger"]["balanced"]
     assert sink["receivers"]["bytes"] > 0
     assert sent["groups"][0]["cc"] == "mine"
     observers = open_ring(lab.tmp / "sent/cc.ring").schema.observers
     assert [(o.name, o.observed) for o in observers] == [("mine", ("ssthresh_segs",))]
 
-    text = source.read_text()
-    source.write_text(text.replace("out->cwnd_segs += step;", "out->cwnd_segs += step * 0. / 0.;"))
-    subprocess.run(["make", "-s", "-C", source.parent], check=True)
+    nan = build_plugin(("out->cwnd_segs += step;", "out->cwnd_segs += step * 0. / 0.;"))
     alone = ("duration=300s", f"live.sender.lcores=[{LCORE}]")
     sink = start(lab, root, "receiver", "sink2", *alone)
     assert sink.ready(), sink.err
-    sender = start(lab, root, "sender", "sent2", "duration=300s", cc)
+    sender = start(lab, root, "sender", "sent2", "duration=300s", flows % nan)
     assert sender.wait() == 1
     assert "on_ack (now_ns " in sender.err[-1]
     assert "cwnd_segs is " in sender.err[-1]

@@ -7,24 +7,13 @@ import sys
 
 import pytest
 from weir.errors import UserError
-from weir.plugin import check, new
+from weir.plugin import check
 
 
 @pytest.fixture
-def plugin(tmp_path):
-    """plugin((text, other text) ...): the template with these changes, compiled."""
-
-    def compiled(*changes):
-        files = new.create("mine", tmp_path / "mine")
-        text = files[0].read_text()
-        for old, other in changes:
-            assert old in text
-            text = text.replace(old, other)
-        files[0].write_text(text)
-        subprocess.run(["make", "-s", "-C", tmp_path / "mine", "CFLAGS=-O2 -w"], check=True)
-        return str(tmp_path / "mine/mine.so")
-
-    return compiled
+def plugin(build_plugin):
+    """plugin((text, other text) ...): as `weir check cc` is given it."""
+    return lambda *changes: str(build_plugin(*changes))
 
 
 def test_a_new_folder_works(weir, tmp_path):
