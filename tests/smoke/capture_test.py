@@ -91,9 +91,9 @@ def test_a_capture_has_the_bits_that_a_stage_flipped(weir_switch, lab):
     wire = Capture(lab, "b", "eth0", what="udp dst port 9")
     paths = PATHS.replace("[{link", "[{corrupt: {rate: 50%}}, {link", 1)
     switch = lab.switch(paths.replace("100pkt", "3000pkt"), *options)
-    lab.ping(count=5)  # a learns where b is; what is lost of ARP's frames, it asks again
+    lab.ping(count=5, wait=2)  # a learns where b is; what is lost of ARP's frames, it asks again
     lab.host("a", sys.executable, "-c", FLOOD).wait()
-    lab.ping(count=5)
+    lab.ping(count=5, wait=2)
     assert switch.stop() == 0
     wire.close()
     data = pcap.read_bytes()

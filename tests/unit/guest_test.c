@@ -43,7 +43,8 @@ static int connect_to(const char *path) {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	strncpy(at.sun_path, path, sizeof(at.sun_path) - 1);
+	ck_assert_uint_lt(strlen(path), sizeof(at.sun_path));
+	memcpy(at.sun_path, path, strlen(path));
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	return fd;
 }
