@@ -6,8 +6,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 from weir import qlog
+from weir.analysis import folder
 from weir.cli.app import app
 from weir.errors import UserError
+from weir.report import comparison, page
 
 HEADS = {
     "0.3": {"qlog_format": "JSON-SEQ", "qlog_version": "0.3"},
@@ -94,6 +96,35 @@ def test_the_paths_figures_stand_beside(tmp_path):
     assert found["path"] == path
     assert found["name"] == "guest-0/x.sqlog"
     assert len(qlog.rows([found])[0]) == len(qlog.COLUMNS)
+
+
+def run_of(path, least_rtt_ms):
+    """A run's folder: its summary, and one qlog of the opening side."""
+    head = json.dumps(HEADS["newer"] | CLIENT)
+    event = {"time": 0, "name": "recovery:metrics_updated", "data": {"min_rtt": least_rtt_ms}}
+    (path / "guest-0").mkdir(parents=True)
+    (path / "guest-0/x.sqlog").write_text(f"{head}\n{json.dumps(event)}\n")
+    group = {"name": "quic", "cc": None, "flows": 1}
+    (path / "summary.json").write_text(json.dumps(summary() | {"groups": [group]}))
+    return folder.load(path)
+
+
+def test_a_report_and_a_comparison_have_them(tmp_path):
+    runs = [run_of(tmp_path / name, ms) for name, ms in (("a", 20), ("b", 30))]
+    ((text, table),) = page.qlogs(runs[0])
+    assert "qlogs" in text
+    assert table.rows[0][0] == "guest-0/x.sqlog"
+    numbers = {m.name: m.values for m in comparison.numbers(comparison.read(runs))}
+    assert numbers["qlog: least RTT, quic"] == [20e6, 30e6]
+    assert numbers["qlog: packets lost, less spurious, quic"] == [0, 0]
+
+
+def test_a_report_names_a_file_that_is_no_qlog(tmp_path):
+    run = run_of(tmp_path / "a", 20)
+    (run.path / "guest-0/y.qlog").write_text("no json")
+    ((text, table),) = page.qlogs(run)
+    assert "y.qlog: record 1 is no JSON object" in text
+    assert not table.rows
 
 
 def test_a_run_without_qlogs_is_said(tmp_path):

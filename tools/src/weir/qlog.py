@@ -154,8 +154,11 @@ def _path(summary: dict[str, Any], group: int, forward: bool) -> dict[str, Any]:
     }
 
 
-def of_run(folder: Path, summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each qlog in a run's folders of programs: its figures, and the path's of that direction."""
+def found_in(folder: Path, summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each qlog in a run's folders of programs: its figures, and the path's of that direction.
+
+    UserError: a file is no qlog.
+    """
     found = []
     for program in (summary.get("guests") or {}).get("programs", []):
         if program["files"] is None:
@@ -164,11 +167,23 @@ def of_run(folder: Path, summary: dict[str, Any]) -> list[dict[str, Any]]:
         for path in sorted(p for p in place.rglob("*") if p.suffix in SUFFIXES):
             of = asdict(read(path))
             of["name"] = str(path.relative_to(folder))
-            path_of = _path(summary, program["group"], program["side"] == "stack")
-            found.append({**of, "path": path_of})
+            group, side = program["group"], program["side"]
+            path_of = _path(summary, group, side == "stack")
+            found.append({**of, "group": group, "side": side, "path": path_of})
+    return found
+
+
+def of_run(folder: Path, summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same; UserError: there is none."""
+    found = found_in(folder, summary)
     if not found:
         raise UserError(f"{folder}: no program of it has written a qlog into $WEIR_OUT")
     return found
+
+
+def lost_of(of: dict[str, Any]) -> int:
+    """Packets of a qlog that were lost indeed: less spurious ones."""
+    return int(of["lost"]) - int(of["spurious"])
 
 
 def rows(found: list[dict[str, Any]]) -> list[list[str]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from weir import summary, units
+from weir import qlog, summary, units
 from weir.analysis import folder, metrics, windows
 from weir.analysis.folder import Run
 from weir.errors import UserError
@@ -139,6 +139,7 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
         Metric(f"{OBJECTIVE}, {pair.label}", units.number, _objective(reports, pair), True)
         for pair in groups[:KEYS_MAX]
     ]
+    found += _qlogs(compared, groups[:KEYS_MAX])
     # Runs may differ in length: counts are per segment or per second of what was measured.
     sent = [_total(r, "sent_segs") for r in reports]
     spans = [one.data.scene.duration_s - one.data.scene.warmup_s for one in compared]
@@ -192,6 +193,28 @@ def _of(reports: Sequence[dict[str, Any]], pair: pairing.Pair, key: str) -> list
         None if place is None else _number(report["groups"][place].get(key))
         for report, place in zip(reports, pair.groups, strict=True)
     ]
+
+
+QLOG: tuple[tuple[str, Callable[[dict[str, Any]], float | None], Show], ...] = (
+    ("packets lost, less spurious", qlog.lost_of, units.count),
+    ("least RTT", lambda of: _number(of["min_rtt_ns"]), units.time),
+    ("mean smoothed RTT", lambda of: _number(of["smoothed_rtt_ns"]), units.time),
+)
+
+
+def _qlogs(compared: Sequence[Compared], groups: Sequence[pairing.Pair]) -> list[Metric]:
+    """What the opening side's qlog of each group says, where a run has just one of a group."""
+    runs = [qlog.found_in(one.data.run.path, one.data.run.summary) for one in compared]
+    found = []
+    for pair in groups:
+        each = [
+            [of for of in run if of["side"] == "stack" and of["group"] == place]
+            for run, place in zip(runs, pair.groups, strict=True)
+        ]
+        for label, of, show in QLOG:
+            values = [of(own[0]) if len(own) == 1 else None for own in each]
+            found.append(Metric(f"qlog: {label}, {pair.label}", show, values))
+    return found
 
 
 def _objective(reports: Sequence[dict[str, Any]], pair: pairing.Pair) -> list[float | None]:

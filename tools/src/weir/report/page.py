@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from weir import runner, summary, units
+from weir import qlog, runner, summary, units
 from weir.analysis import folder, losses, metrics
 from weir.errors import UserError
 from weir.report import bottleneck, document, interactive, sections, theme
@@ -50,7 +50,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
         headline=headline(report),
         notes=run.notes,
         traffic=traffic(report),
-        transfers=transfers(data),
+        transfers=[*transfers(data), *qlogs(run)],
         warmup=warmup(report, data.scene.warmup_s),
         why=[*summary.why_lines(report), *(losses.sentences(run) if captured(run) else [])],
         emulation=emulation(report),
@@ -136,6 +136,18 @@ def traffic(report: dict[str, Any]) -> list[Table]:
     groups, links = summary.group_rows(report), summary.link_rows(report)
     tables = [Table(summary.GROUP_COLUMNS, groups, left=2), Table(summary.LINK_COLUMNS, links)]
     return [table for table in tables if table.rows]
+
+
+def qlogs(run: Run) -> list[tuple[str, Table]]:
+    """What programs wrote in qlogs, beside what the paths counted; a file that is none is named."""
+    text = (
+        "What QUIC programs say in their qlogs, of the whole run, and what the paths have counted"
+    )
+    try:
+        found = qlog.found_in(run.path, run.summary)
+    except UserError as error:
+        return [(f"{text}: {error}", Table(qlog.COLUMNS, []))]
+    return [(text, Table(qlog.COLUMNS, qlog.rows(found), left=2))] if found else []
 
 
 COMPLETION_COLUMNS = (
