@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ipaddress
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,14 +79,19 @@ def flows_of(
     files: Sequence[str], console: Console, interface: str = ""
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """The flows of captures and their summary, without a run folder that stays."""
+    with analysed(files, console, {"interval": "1h", "interface": interface}) as loaded:
+        return flows(loaded), loaded.summary
+
+
+@contextmanager
+def analysed(files: Sequence[str], console: Console, settings: Mapping[str, str]) -> Iterator[Run]:
+    """The run of captures, in a folder that does not stay."""
     with tempfile.TemporaryDirectory(prefix="weir-pcap-") as temporary:
         out = Path(temporary) / "run"
-        settings = {"interval": "1h", "interface": interface}
         status = run_pcap("analyze", files, out, settings, False, console)
         if status != 0:
             raise SystemExit(status)  # the program said why
-        loaded = folder.load(out)
-        return flows(loaded), loaded.summary
+        yield folder.load(out)
 
 
 def flows(loaded: Run) -> pl.DataFrame:

@@ -107,6 +107,25 @@ def flows_(
 
 
 @app.command(
+    "identify", epilog=examples("pcap identify run.pcapng", "pcap identify a.pcap b.pcap --json")
+)
+def identify_(
+    files: Files,
+    interface: Interface = "",
+    as_json: Annotated[bool, typer.Option("--json", help="With the flows' behaviour.")] = False,
+) -> None:
+    """Which congestion control each TCP flow of a capture shows, by how it behaves."""
+    from weir import summary
+    from weir.identify import table
+
+    found = table.of_captures(files, summary.console(stderr=True), interface)
+    if as_json:
+        print(json.dumps(table.as_dicts(found), indent=1))
+    else:
+        table.show(found, summary.console())
+
+
+@app.command(
     "compare",
     epilog=examples(
         "pcap compare ingress.pcapng egress.pcapng",
