@@ -6,7 +6,10 @@ import dataclasses
 import hashlib
 import io
 import json
+import os
+import signal
 import subprocess
+import sys
 import tarfile
 
 import pytest
@@ -124,6 +127,29 @@ def test_no_kernel_or_half_of_one_is_none(cache):
     assert kernels.current() == KERNEL
     (cache / KERNEL.key / "linux").unlink()
     assert kernels.current() is None
+
+
+BUILD = """
+import sys
+from pathlib import Path
+from weir.guests.commands import ended_in_order, make
+tree = Path(sys.argv[1])
+with ended_in_order():
+    make(tree, tree, tree / "log", lambda: None, "all")
+"""
+
+
+def test_a_build_that_is_ended_leaves_no_make(tmp_path):
+    """By SIGTERM: what make has started writes into a pipe, which ends when none of it is left."""
+    os.mkfifo(tmp_path / "alive")
+    (tmp_path / "Makefile").write_text("all:\n\texec sleep 600 > alive\n")
+    with (
+        subprocess.Popen([sys.executable, "-c", BUILD, tmp_path]) as process,
+        (tmp_path / "alive").open("rb") as alive,  # once it is opened for writing
+    ):
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert alive.read() == b""
 
 
 def test_what_was_begun_is_removed_when_it_fails(cache, monkeypatch):

@@ -51,6 +51,23 @@ def piped(*commands: list[str]) -> Iterator[subprocess.Popen[bytes]]:
                 process.stdout.close()
 
 
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the block as Ctrl-C does: what it has started and made goes, too."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) == signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def make(tree: Path, objects: Path, log: Path, line: Callable[[], None], *targets: str) -> None:
     """One make, its output in a log. Interrupted, it ends with all that it started."""
     argv = ["nice", "make", "-C", str(tree), "ARCH=um", f"O={objects}", f"-j{jobs()}", *targets]
