@@ -22,7 +22,8 @@ static const struct param params[] = {
 	{"hosts", "1", "guests over which the group's flows are spread", UNIT_NONE,
 		PARAM_U64(struct stack, hosts), 1, STACK_HOSTS_MAX},
 	{"memory", "auto",
-		"of each guest; auto: 128 MB and what its connections can fill of the kernel's buffers",
+		"of each guest; auto: 128 MB and what its connections can fill of the kernel's buffers; "
+		"less than these need is refused",
 		UNIT_BYTES, PARAM_U64(struct stack, memory_bytes), 32e6, 64e9,
 		.choices = memory_words},
 	{"card", "10Gbit", "rate at which a guest's network card sends", UNIT_RATE_BPS,

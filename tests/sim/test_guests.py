@@ -487,6 +487,21 @@ def test_too_little_shared_memory(weir_sim, write, tmp_path):
     refused(weir_sim, config, tmp_path, "MB in /dev/shm for its guests, and", started=False)
 
 
+def test_memory_that_the_buffers_do_not_fit_in_is_refused(weir_sim, write, tmp_path):
+    """What the sentence says is needed is enough, and a MB less is not."""
+
+    def config(memory):
+        stack = f"{{linux: {{memory: {memory}MB}}}}"
+        return write(f"{{count: 8, stack: {stack}, peer: weir}}", rate="1Gbit")
+
+    refused(weir_sim, config(40), tmp_path, "for a guest of group 0 (stack)", started=False)
+    said = subprocess.run([weir_sim, config(40), "--check"], capture_output=True, text=True).stderr
+    needed = int(re.search(r"and (\d+) MB are needed", said)[1])
+    for memory, status in ((needed, 0), (needed - 2, 2)):
+        done = subprocess.run([weir_sim, config(memory), "--check"], capture_output=True)
+        assert done.returncode == status
+
+
 def in_mount_namespace(command):
     """For subprocess: /dev/shm as the command leaves it, for this process only."""
     libc = ctypes.CDLL(None, use_errno=True)

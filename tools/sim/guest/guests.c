@@ -106,6 +106,8 @@ int guests_init(struct guests **out, const struct guests_env *env, struct err *e
 			   *flows = config_get(root, "flows");
 	uint32_t count = count_guests(env->groups);
 	struct guests *gs;
+	struct err why;
+	int rc;
 
 	if (count == 0)
 		return 0;
@@ -127,7 +129,11 @@ int guests_init(struct guests **out, const struct guests_env *env, struct err *e
 	for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++)
 		gs->node[d] = (struct guests_node){
 			.node.ops = &guests_node_ops, .of = gs, .sender = d == FLOWS_FORWARD};
-	return get_memory(gs, err);
+	if ((rc = get_memory(gs, err)) < 0)
+		return rc;
+	if ((rc = guests_memory_check(gs, &why)) < 0)
+		return config_err(flows, rc, err, "flows: %s", why.msg);
+	return 0;
 }
 
 struct node *guests_node(struct guests *gs, enum flows_direction side, struct node *host) {

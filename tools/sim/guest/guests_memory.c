@@ -8,10 +8,12 @@
 //	memory = 128 MB + min(4 * bytes that the network can hold, flows * (tcp_rmem + tcp_wmem) maxima)
 //
 // 4: a sender keeps up to two windows (tcp_sndbuf_expand), and a kernel's buffers are up to twice
-// what they hold. Pages that a guest does not touch cost the host nothing.
+// what they hold. Pages that a guest does not touch cost the host nothing. A `memory:` in which
+// these buffers would be under pressure is refused.
 #include "common/base/fact.h"
 #include "tools/sim/guest/guests_private.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,19 +45,50 @@ static uint64_t buffer_max(const struct stack *st, size_t which) {
 	return sscanf(value, "%*u %*u %llu", &most) == 1 ? most : 0;
 }
 
-uint64_t guests_memory_bytes(const struct guests *gs, uint32_t index) {
+// What its connections can fill.
+static uint64_t buffers_bytes(const struct guests *gs, uint32_t index) {
 	const struct stack *st = guests_stack(gs, index);
 	uint64_t held = HELD * gs->env.pipe_segs * FRAME_ROOM,
-		 buffers = gs->place[index].flows * (buffer_max(st, 0) + buffer_max(st, 1));
+		 most = gs->place[index].flows * (buffer_max(st, 0) + buffer_max(st, 1));
 
-	return st->memory_bytes > 0 ? st->memory_bytes : BASE_BYTES + time_min(held, buffers);
+	return time_min(held, most);
+}
+
+uint64_t guests_memory_bytes(const struct guests *gs, uint32_t index) {
+	const struct stack *st = guests_stack(gs, index);
+
+	return st->memory_bytes > 0 ? st->memory_bytes : BASE_BYTES + buffers_bytes(gs, index);
+}
+
+static uint64_t tcp_bytes(uint64_t memory_bytes) {
+	return memory_bytes - time_min(KERNEL_BYTES, memory_bytes / 2);
+}
+
+int guests_memory_check(const struct guests *gs, struct err *err) {
+	for (uint32_t i = 0; i < gs->count; i++) {
+		const struct guests_place *at = &gs->place[i];
+		uint64_t memory = guests_memory_bytes(gs, i), filled = buffers_bytes(gs, i),
+			 tcp = filled / 3 * 4, needed = tcp + time_min(KERNEL_BYTES, tcp);
+
+		if (tcp_bytes(memory) / 4 * 3 >= filled)
+			continue;
+		return err_set(err, -EINVAL,
+			"memory: %llu MB for a guest of group %u (%s) is too little: its "
+			"connections (%u) can fill %llu MB of the kernel's buffers on these paths, "
+			"and %llu MB are needed; or lower tcp_rmem and tcp_wmem",
+			(unsigned long long)(memory / 1000000), at->group,
+			at->sender ? "stack" : "peer", at->flows,
+			(unsigned long long)(filled / 1000000),
+			(unsigned long long)(needed / 1000000 + 1));
+	}
+	return 0;
 }
 
 // Below the first of tcp_mem's three numbers memory bounds nothing, from the second on the kernel
 // counts it as pressure: as both are the same, no bound is silent.
 void guests_plan_memory(const struct guests *gs, uint32_t index, struct guest_plan *plan) {
-	uint64_t all = guests_memory_bytes(gs, index),
-		 pages = (all - time_min(KERNEL_BYTES, all / 2)) / PAGE_BYTES, much = pages / 4 * 3;
+	uint64_t all = guests_memory_bytes(gs, index), pages = tcp_bytes(all) / PAGE_BYTES,
+		 much = pages / 4 * 3;
 	struct plan_sysctl *last = &plan->sysctl[HOST_SYSCTLS];
 
 	memcpy(plan->sysctl, host, sizeof(host));
