@@ -89,7 +89,8 @@ int config_registered(struct config_node *n, const char *what, const char *is,
 #define CONFIG_FILE_BYTES_MAX (64u << 20)
 struct config_file {
 	const struct config_file *next;
-	struct config_node *named; // the value that names it
+	struct config_node *named; // the value that names it; NULL: read for another's sake
+	const char *part; // what the value says of the file: ":MyControl"; "": nothing
 	const char *path; // as it was opened
 	const char *copy; // name of the copy
 	const char *text; // what is in it; ends with a 0 that is not counted
@@ -107,8 +108,14 @@ struct config_file {
 // as the document.
 int config_read_file(
 	struct config_node *map, const char *key, const struct config_file **file, struct err *err);
-// From now on a value that names a file relative to the config's folder is its absolute path.
-void config_beside(struct config_node *named);
+// The same of a value FILE:PART.
+int config_read_part(
+	struct config_node *map, const char *key, const struct config_file **file, struct err *err);
+// Reads a file that another one needs, so that the run's folder has a copy of it. `at` is the place
+// of an error.
+int config_read_also(struct config_node *at, const char *path, struct err *err);
+// The value that names the file at `path`: PATH, or PATH:PART. It lives as long as the document.
+const char *config_file_text(const struct config_file *f, const char *path);
 // From now on the tree names the copies.
 void config_use_copies(struct config *c);
 // From now on the tree has the absolute path of each file, so that a printed config finds it from

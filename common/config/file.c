@@ -101,46 +101,100 @@ static int check_digest(struct config_node *map, const struct config_file *f, st
 	return 0;
 }
 
-int config_read_file(struct config_node *map, const char *key, const struct config_file **file,
-	struct err *err) {
+// Reads a file; `at` is the place of an error, `key` what it begins with.
+static int read_file(struct config_node *at, const char *key, const char *name,
+	struct config_file **file, struct err *err) {
+	struct config *c = at->doc;
+	char path[PATH_SIZE];
+	FILE *in = open_file(c, name, path);
+	int rc;
+
+	if (in == NULL)
+		return config_err(
+			at, -errno, err, "%s: %s: cannot be read: %s", key, path, strerror(errno));
+
+	struct config_file *f = config_alloc(c, sizeof(*f));
+
+	rc = read_whole(c, in, f);
+	fclose(in);
+	if (rc == -EFBIG)
+		return config_err(at, rc, err, "%s: %s: larger than %u MiB", key, path,
+			CONFIG_FILE_BYTES_MAX >> 20);
+	if (rc < 0)
+		return config_err(
+			at, rc, err, "%s: %s: cannot be read: %s", key, path, strerror(-rc));
+	f->path = config_copy(c, path, strlen(path));
+	f->digest = XXH64(f->text, f->size, 0);
+	f->copy = copy_name(c, name, f->digest);
+	f->part = "";
+	*file = f;
+	return 0;
+}
+
+static void add_file(struct config *c, struct config_file *f) {
+	f->next = c->files;
+	c->files = f;
+}
+
+// `colon`: where the name of the file ends; NULL: it is all of the text.
+static int read_value(struct config_node *map, const char *key, const char *colon,
+	const struct config_file **file, struct err *err) {
 	struct config_node *named = config_get(map, key);
 	const char *name = named != NULL ? config_text(named) : NULL;
-	char path[PATH_SIZE];
 	struct config_file *f;
 	int rc;
 
 	if (name == NULL || name[0] == '\0')
 		return config_err(named != NULL ? named : map, -EINVAL, err, "%s is required", key);
-
-	FILE *in = open_file(map->doc, name, path);
-
-	if (in == NULL)
-		return config_err(named, -errno, err, "%s: %s: cannot be read: %s", key, path,
-			strerror(errno));
-	f = config_alloc(map->doc, sizeof(*f));
-	rc = read_whole(map->doc, in, f);
-	fclose(in);
-	if (rc == -EFBIG)
-		return config_err(named, rc, err, "%s: %s: larger than %u MiB", key, path,
-			CONFIG_FILE_BYTES_MAX >> 20);
-	if (rc < 0)
-		return config_err(
-			named, rc, err, "%s: %s: cannot be read: %s", key, path, strerror(-rc));
-	f->path = config_copy(map->doc, path, strlen(path));
-	f->digest = XXH64(f->text, f->size, 0);
+	if (colon != NULL)
+		name = config_copy(map->doc, name, (size_t)(colon - name));
+	if ((rc = read_file(named, key, name, &f, err)) < 0)
+		return rc;
 	if ((rc = check_digest(map, f, err)) < 0)
 		return rc;
-	f->copy = copy_name(map->doc, name, f->digest);
 	f->named = named;
-	f->next = map->doc->files;
-	map->doc->files = f;
+	f->part = colon != NULL ? colon : "";
+	add_file(map->doc, f);
 	*file = f;
 	return 0;
 }
 
+int config_read_file(struct config_node *map, const char *key, const struct config_file **file,
+	struct err *err) {
+	return read_value(map, key, NULL, file, err);
+}
+
+int config_read_part(struct config_node *map, const char *key, const struct config_file **file,
+	struct err *err) {
+	const struct config_node *named = config_get(map, key);
+	const char *text = named != NULL ? config_text(named) : NULL;
+
+	return read_value(map, key, text != NULL ? strrchr(text, ':') : NULL, file, err);
+}
+
+int config_read_also(struct config_node *at, const char *path, struct err *err) {
+	struct config_file *f;
+	int rc = read_file(at, "file", path, &f, err);
+
+	if (rc == 0)
+		add_file(at->doc, f);
+	return rc;
+}
+
+const char *config_file_text(const struct config_file *f, const char *path) {
+	struct config *c = f->named->doc;
+	size_t size = strlen(path) + strlen(f->part) + 1;
+	char *text = config_alloc(c, size);
+
+	snprintf(text, size, "%s%s", path, f->part);
+	return text;
+}
+
 void config_use_copies(struct config *c) {
-	for (const struct config_file *f = c->files; f != NULL; f = f->next)
-		f->named->text = f->copy;
+	for (const struct config_file *f = c->files; f != NULL; f = f->next) {
+		if (f->named != NULL)
+			f->named->text = config_file_text(f, f->copy);
+	}
 }
 
 void config_absolute(struct config_node *named) {
@@ -156,18 +210,11 @@ void config_absolute(struct config_node *named) {
 	named->text = path;
 }
 
-void config_beside(struct config_node *named) {
-	char path[PATH_SIZE];
-
-	if (!beside(named->doc, named->text, path))
-		return;
-	named->text = config_copy(named->doc, path, strlen(path));
-	config_absolute(named);
-}
-
 void config_use_absolute(struct config *c) {
 	for (const struct config_file *f = c->files; f != NULL; f = f->next) {
-		f->named->text = f->path;
+		if (f->named == NULL)
+			continue;
+		f->named->text = config_file_text(f, f->path);
 		config_absolute(f->named);
 	}
 }

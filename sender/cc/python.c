@@ -11,8 +11,8 @@
 
 #define OBJECT "weir-python.so"
 
-typedef const struct cc_ops *opener(
-	const char *text, void (*failed)(const char *sentence), char *error, size_t error_size);
+typedef bool opener(const char *text, void (*failed)(const char *sentence),
+	struct cc_python *control, char *error, size_t error_size);
 
 static void on_failure(const char *sentence) {
 	cc_fail("%s", sentence);
@@ -35,13 +35,14 @@ static opener *find(void) {
 	return found;
 }
 
-int cc_python_open(const char *text, const struct cc_ops **ops, struct err *err) {
+int cc_python_open(const char *text, struct cc_python *control, struct err *err) {
 	opener *open_class = find();
 	char why[sizeof(err->msg)];
 
 	if (open_class == NULL)
 		return err_set(err, -EINVAL,
 			"controls in Python are for virtual time (weir run without --live)");
-	*ops = open_class(text, on_failure, why, sizeof(why));
-	return *ops != NULL ? 0 : err_set(err, -EINVAL, "%s", why);
+	if (!open_class(text, on_failure, control, why, sizeof(why)))
+		return err_set(err, -EINVAL, "%s", why);
+	return 0;
 }

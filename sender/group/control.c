@@ -17,8 +17,7 @@ static const struct param outside[] = {
 };
 
 static const struct param in_python[] = {
-	{"python", NULL, "FILE:CLASS, relative to the config's folder; only in virtual time",
-		UNIT_NONE, PARAM_SCALAR},
+	CONFIG_NAMED_FILE_PARAMS("python", "FILE:CLASS, only in virtual time; FILE is"),
 	PARAM_END,
 };
 
@@ -35,19 +34,20 @@ static struct run_listed listed(const struct cc_ops *o) {
 
 void controls_list(struct run_list *l) {
 	const char *suffix = l->asked != NULL ? strrchr(l->asked, '.') : NULL;
-	const struct cc_ops *plugin;
+	struct cc_python python = {0};
 	struct run_listed e;
 
 	for (const struct cc_ops *const *o = cc_all; *o != NULL; o++) {
 		e = listed(*o);
 		run_list_entry(l, &e);
 	}
-	if (suffix == NULL || strcmp(suffix, ".so") != 0)
+	if (suffix != NULL && strcmp(suffix, ".so") == 0)
+		l->rc = cc_plugin_load(l->asked, &python.ops, &l->why);
+	else if (suffix != NULL && strchr(suffix, ':') != NULL)
+		l->rc = cc_python_open(l->asked, &python, &l->why);
+	if (python.ops == NULL)
 		return;
-	l->rc = cc_plugin_load(l->asked, &plugin, &l->why);
-	if (l->rc < 0)
-		return;
-	e = listed(plugin);
+	e = listed(python.ops);
 	run_list_plugin(l, &e);
 }
 
@@ -120,16 +120,24 @@ static int control_plugin(struct group *g, struct config_node *map, struct err *
 static int control_python(struct group *g, struct config_node *map, struct err *err) {
 	struct config_node *named = config_get(map, "python");
 	const char *text = config_text(named);
+	const struct config_file *file;
+	struct cc_python python;
 	struct err why;
-	int rc;
+	int rc = 0;
 
 	if (text == NULL)
 		return config_err(named, -EINVAL, err, "python: FILE:CLASS is required");
-	if (strchr(text, ':') != NULL)
-		config_beside(named);
-	if ((rc = cc_python_open(config_text(named), &g->cc, &why)) < 0)
+	if (strchr(text, ':') != NULL) {
+		if ((rc = config_read_part(map, "python", &file, err)) < 0)
+			return rc;
+		text = config_file_text(file, file->path);
+	}
+	if ((rc = cc_python_open(text, &python, &why)) < 0)
 		return config_err(named, rc, err, "python: %s", why.msg);
-	return control_config(g, map, in_python, err);
+	for (const char *const *path = python.imports; rc == 0 && *path != NULL; path++)
+		rc = config_read_also(named, *path, err);
+	g->cc = python.ops;
+	return rc < 0 ? rc : control_config(g, map, in_python, err);
 }
 
 int group_control(struct group *g, struct config_node *node, struct err *err) {

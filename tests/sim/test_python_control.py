@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -191,6 +193,53 @@ def test_ctrl_c_ends_a_control_that_does_not(weir_sim: Path, tmp_path: Path) -> 
         _, said = process.communicate(timeout=WAIT_S_MAX)
     assert process.returncode != 0
     assert "signal 9" in said
+
+
+def test_a_run_folder_replays_without_its_files(
+    simulate: Simulate, weir_sim: Path, tmp_path: Path
+) -> None:
+    """It holds the file, and the one that this file imports, and all parameters."""
+    folder = tmp_path / "controls"
+    folder.mkdir()
+    (folder / "law.py").write_text("def more(cwnd): return 1 / cwnd\n")
+    body = HEAD + "import law\n\n\n" + METHOD + "self.cwnd_segs += law.more(self.cwnd_segs)\n"
+    (folder / "mine.py").write_text(body)
+    first = simulate(ONE.replace("CONTROL", "{python: controls/mine.py:Mine}"))
+    shutil.rmtree(folder)
+    text = (first.folder / "config.yaml").read_text()
+    assert "      python: file-mine.py:Mine\n" in text
+    assert (first.folder / "file-mine.py").read_text() == body
+
+    out = tmp_path / "again"
+    argv = [weir_sim, first.folder / "config.yaml", "--out", out]
+    subprocess.run(argv, check=True, capture_output=True, timeout=WAIT_S_MAX)
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["digest"] == first.summary["digest"]
+    copies = {path.name for path in out.glob("file-*")}
+    assert copies == {"file-mine.py", "file-law.py"}
+
+    (out / "file-mine.py").write_text(body + "# changed\n")
+    argv = [weir_sim, out / "config.yaml", "--check"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S_MAX)
+    assert done.returncode == 2
+    assert "it is another file; leave digest out to use it" in done.stderr
+
+
+def test_it_is_listed_like_one_within(weir_sim: Path, tmp_path: Path) -> None:
+    """With its parameters and the names of what it records; also when it is none."""
+    config(tmp_path, INTERVALS)
+    argv = [str(weir_sim), "--list", f"{tmp_path}/mine.py:Mine"]
+    done = subprocess.run([*argv, "--json"], capture_output=True, text=True, timeout=WAIT_S_MAX)
+    entry = json.loads(done.stdout)["cc"]["Mine"]
+    assert list(entry["params"]) == ["every", "window", "least", "silent", "kind"]
+    assert entry["params"]["window"]["default"] == "8.0"
+    assert entry["observed"] == ["acked", "calls", "losses"]
+    page = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S_MAX).stdout
+    assert page.startswith("Mine: Checks what it is given.")
+    argv[-1] += "s"
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S_MAX)
+    assert done.returncode == 2
+    assert done.stderr == f"weir-sim: list: {tmp_path}/mine.py has no class Mines\n"
 
 
 def test_what_it_prints_is_no_part_of_the_summary(weir_sim: Path, tmp_path: Path) -> None:

@@ -278,6 +278,29 @@ def test_it_is_the_one_in_the_folder(weir, weir_sim):
     assert (ROOT / "configs/schema.json").read_text() == done.out
 
 
+def test_a_class_in_python_has_its_own_keys(weir, weir_sim, tmp_path):
+    """With --plugin FILE:CLASS they are checked; without, any key is good."""
+    (tmp_path / "mine.py").write_text(
+        "from weir.control import Control, parameter\n\n\nclass Mine(Control):\n"
+        "    window = parameter(8, 'segments', max=9)\n\n    def on_ack(self, m): pass\n"
+    )
+    env = {"WEIR_BUILD": str(weir_sim.parents[2])}
+    own = weir("schema", "--plugin", f"{tmp_path}/mine.py:Mine", env=env)
+    made = jsonschema.Draft7Validator(json.loads(own.out))
+    any_key = jsonschema.Draft7Validator(json.loads((ROOT / "configs/schema.json").read_text()))
+    config = yaml.safe_load((ROOT / "configs/quickstart.yaml").read_text())
+
+    def good(**keys):
+        config["flows"] = [{"cc": {"python": "mine.py:Mine", **keys}}]
+        return [schema.is_valid(config) for schema in (made, any_key)]
+
+    assert good(every="rtt", window=3, digest="0") == [True, True]
+    assert good(windows=3) == good(window=10) == [False, True]
+    refused = weir("schema", "--plugin", f"{tmp_path}/mine.py:None", env=env)
+    assert refused.status == 2
+    assert refused.err == f"weir: list: {tmp_path}/mine.py has no class None\n"
+
+
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_config_names_it(path):
     """As the language server for YAML reads it."""

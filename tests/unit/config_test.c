@@ -659,29 +659,50 @@ START_TEST(files_are_copied_under_names_of_their_own) {
 }
 END_TEST
 
-// `cc: {python: mine.py:Mine}`: a text with a file in it, good from any folder.
-START_TEST(a_name_beside_the_config_is_made_absolute) {
-	static const char text[] = "{a: mine.py:Mine, b: /far/mine.py:Mine}";
+static void write_text(const char *path, const char *text) {
+	FILE *f = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+// `cc: {python: mine.py:Mine}`: a text with a file in it, and a file that this one needs.
+START_TEST(a_part_of_a_file_is_named_with_it) {
+	static const char text[] = "{python: mine.py:Mine}";
+	char folder[] = "/tmp/weir-config-XXXXXX", path[256], want[256];
+	const struct config_file *file;
 	struct err err;
-	char want[512], here[256];
 
-	struct config *c = config_parse("/some/where/c.yaml", text, sizeof(text) - 1, &err);
-	config_beside(config_get(config_root(c), "a"));
-	config_beside(config_get(config_root(c), "b"));
-	check_text(c, "a", "/some/where/mine.py:Mine");
-	check_text(c, "b", "/far/mine.py:Mine");
-	config_free(c);
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/mine.py", folder);
+	write_text(path, "import other");
+	snprintf(path, sizeof(path), "%s/other.py", folder);
+	write_text(path, "");
+	snprintf(path, sizeof(path), "%s/c.yaml", folder);
+	struct config *c = config_parse(path, text, sizeof(text) - 1, &err);
+	struct config_node *root = config_root(c);
 
-	c = config_parse("c.yaml", text, sizeof(text) - 1, &err);
-	config_beside(config_get(config_root(c), "a"));
-	ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
-	snprintf(want, sizeof(want), "%s/mine.py:Mine", here);
-	check_text(c, "a", want);
+	ck_assert_int_eq(config_read_part(root, "python", &file, &err), 0);
+	ck_assert_str_eq(file->text, "import other");
+	snprintf(want, sizeof(want), "%s/mine.py:Mine", folder);
+	ck_assert_str_eq(config_file_text(file, file->path), want);
+	snprintf(path, sizeof(path), "%s/other.py", folder);
+	ck_assert_int_eq(config_read_also(root, path, &err), 0);
+	ck_assert_str_eq(config_files(c)->copy, "file-other.py");
+	config_use_absolute(c);
+	check_text(c, "python", want);
+	config_use_copies(c);
+	check_text(c, "python", "file-mine.py:Mine");
+	ck_assert_int_lt(config_read_also(root, "/nowhere/other.py", &err), 0);
+	ck_assert_ptr_nonnull(strstr(err.msg, "file: /nowhere/other.py: cannot be read"));
 	config_free(c);
+	snprintf(path, sizeof(path), "rm -r %s", folder);
+	ck_assert_int_eq(system(path), 0);
 }
 END_TEST
 
-TEST_MAIN(a_name_beside_the_config_is_made_absolute, files_are_copied_under_names_of_their_own,
+TEST_MAIN(a_part_of_a_file_is_named_with_it, files_are_copied_under_names_of_their_own,
 	tree_and_places, bad_yaml_is_one_sentence_with_its_place, a_map_has_a_limit, files,
 	overrides_set_values, items_of_a_list_have_one_name,
 	a_parameter_of_another_plugin_says_how_to_replace_it, bad_overrides_are_one_sentence,

@@ -5,6 +5,7 @@
 // A control has no timer: an interval ends with the first ACK, loss or timeout at or after its end.
 // Flows of a class that is called `together` end theirs at once, at the first such event of any of
 // them at or after a multiple of `every`; each has its decision with its own next event.
+#include "sender/cc/python.h"
 #include "tools/sim/agent/class.h"
 #include "tools/sim/agent/process.h"
 
@@ -311,7 +312,7 @@ static void give_functions(struct agent_class *c) {
 	o->ssthresh = c->has_ssthresh ? ssthresh : NULL;
 }
 
-static const struct cc_ops *open_class(const char *text, char *error, size_t error_size) {
+static const struct agent_class *open_class(const char *text, char *error, size_t error_size) {
 	struct agent_class *c = &classes[nb_classes];
 	char *answer;
 
@@ -330,19 +331,14 @@ static const struct cc_ops *open_class(const char *text, char *error, size_t err
 		return NULL;
 	give_functions(c);
 	nb_classes++;
-	return &c->ops;
+	return c;
 }
 
-// What weir-sim looks up in this object: the control that `text`, FILE:CLASS, names. It is good for
-// the rest of the run, which `failed` is to end. NULL with a sentence.
-const struct cc_ops *weir_python_open(
-	const char *text, void (*failed)(const char *sentence), char *error, size_t error_size);
-const struct cc_ops *weir_python_open(
-	const char *text, void (*failed)(const char *sentence), char *error, size_t error_size) {
-	on_failure = failed;
+// The one that was opened as that, or is now.
+static const struct agent_class *class_of(const char *text, char *error, size_t error_size) {
 	for (uint32_t i = 0; i < nb_classes; i++) {
 		if (strcmp(opened[i], text) == 0)
-			return &classes[i].ops;
+			return &classes[i];
 	}
 	if (nb_classes == AGENT_CLASSES) {
 		snprintf(error, error_size, "there are more than %d controls in Python",
@@ -352,6 +348,21 @@ const struct cc_ops *weir_python_open(
 	if (page == NULL)
 		page = agent_start(error, error_size);
 	return page != NULL ? open_class(text, error, error_size) : NULL;
+}
+
+// What weir-sim looks up in this object: the control that `text`, FILE:CLASS, names. It is good for
+// the rest of the run, which `failed` is to end. False with a sentence.
+bool weir_python_open(const char *text, void (*failed)(const char *sentence),
+	struct cc_python *control, char *error, size_t error_size);
+bool weir_python_open(const char *text, void (*failed)(const char *sentence),
+	struct cc_python *control, char *error, size_t error_size) {
+	const struct agent_class *c;
+
+	on_failure = failed;
+	c = class_of(text, error, error_size);
+	if (c != NULL)
+		*control = (struct cc_python){&c->ops, c->imports};
+	return c != NULL;
 }
 
 // The last interval of flows that are called together ends with the last event of any of them.

@@ -80,6 +80,11 @@ static bool read_param(struct agent_class *c, char *line) {
 	return p->type != PARAM_TYPE_ENUM || read_choices(p, line);
 }
 
+static void read_import(struct agent_class *c, char *line) {
+	if (c->nb_imports < AGENT_IMPORTS)
+		c->imports[c->nb_imports++] = field(&line);
+}
+
 bool agent_class_read(struct agent_class *c, char *answer, char *error, size_t error_size) {
 	c->params[0] = every;
 	for (char *line; (line = strsep(&answer, "\n")) != NULL;) {
@@ -92,6 +97,8 @@ bool agent_class_read(struct agent_class *c, char *answer, char *error, size_t e
 			read_observed(c, line);
 		else if (strcmp(what, "param") == 0)
 			read = read_param(c, line);
+		else if (strcmp(what, "import") == 0)
+			read_import(c, line);
 		if (!read) {
 			snprintf(error, error_size, "%s has more than %d parameters", c->ops.name,
 				AGENT_PARAMS);

@@ -6,10 +6,12 @@
 //	       has_ssthresh together calls
 //	observed  name...
 //	param  name kind default min max unit help choice...
+//	import path
 #pragma once
 #include "tools/sim/agent/page.h"
 
 #define AGENT_CLASSES 16
+#define AGENT_IMPORTS 32
 
 union agent_value {
 	double number;
@@ -29,7 +31,8 @@ enum agent_every { AGENT_EVERY_ACK, AGENT_EVERY_RTT };
 struct agent_class {
 	struct cc_ops ops; // without functions
 	struct param params[AGENT_PARAMS + 2]; // `every` first, PARAM_END last
-	uint32_t number, nb_params;
+	const char *imports[AGENT_IMPORTS + 1]; // files beside its own, up to a NULL
+	uint32_t number, nb_params, nb_imports;
 	uint32_t calls; // bit 1 << enum agent_call: it wants to be called
 	bool has_ssthresh;
 	bool together; // all flows are called at once, at multiples of `every`

@@ -11,8 +11,8 @@ The programs also take names in any case, and other names of controls (reno): ed
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from weir import tables
@@ -35,12 +35,16 @@ NAMES = {
     "ratio": "ratio",
     "limit": "limit",
 }
+NOTHING: Mapping[str, Entry] = MappingProxyType({})
 SCALAR: Schema = {"type": ["string", "number", "boolean"]}
 
 
-def of_config(plugin: Path | None = None) -> Schema:
-    """The schema of the tables of this build; with a plug-in, of its parameters too."""
-    return make(tables.read(), None if plugin is None else tables.of_plugin(plugin))
+def of_config(control: str | None = None) -> Schema:
+    """The schema of the tables of this build; with a control of the user's, of its keys too."""
+    if control is None:
+        return make(tables.read())
+    kind = "python" if ":" in control else "plugin"
+    return make(tables.read(), {kind: tables.of_outside(control)})
 
 
 def text(schema: Schema) -> str:
@@ -48,9 +52,9 @@ def text(schema: Schema) -> str:
     return json.dumps(schema, indent=1) + "\n"
 
 
-def make(listed: Tables, plugin: Entry | None = None) -> Schema:
-    """The schema of these tables."""
-    makers = Maker(listed, plugin)
+def make(listed: Tables, outside: Mapping[str, Entry] = NOTHING) -> Schema:
+    """The schema of these tables, and of the control for one of OUTSIDE."""
+    makers = Maker(listed, outside)
     sections = {
         name: makers.table(entry, name)
         for kind in ("run", "flows", "live")
@@ -70,31 +74,41 @@ def make(listed: Tables, plugin: Entry | None = None) -> Schema:
     }
 
 
-# {python: FILE:CLASS, its parameters}, which are known where the class is.
-IN_PYTHON: Schema = {
-    "type": "object",
-    "properties": {
-        "python": {
-            "description": "a congestion control of yours: FILE:CLASS, or an agent of weir.gym",
-            "type": "string",
-            "pattern": ":|^agent$",
+# {plugin: FILE, its parameters} and {python: FILE:CLASS, its parameters}.
+OUTSIDE: dict[str, Schema] = {
+    "plugin": {
+        "type": "object",
+        "properties": {
+            "plugin": {"description": "a congestion control of yours: a shared object", **SCALAR},
+            "digest": SCALAR,
         },
-        "every": {
-            "description": "when it is called: ack, rtt or a time such as 10ms",
-            "type": "string",
-        },
+        "required": ["plugin"],
     },
-    "required": ["python"],
-    "additionalProperties": SCALAR,
+    "python": {
+        "type": "object",
+        "properties": {
+            "python": {
+                "description": "a congestion control of yours: FILE:CLASS, or an agent of weir.gym",
+                "type": "string",
+                "pattern": ":|^agent$",
+            },
+            "digest": SCALAR,
+            "every": {
+                "description": "when it is called: ack, rtt or a time such as 10ms",
+                "type": "string",
+            },
+        },
+        "required": ["python"],
+    },
 }
 
 
 class Maker:
     """Makes schemas of tables."""
 
-    def __init__(self, listed: Tables, plugin: Entry | None) -> None:
+    def __init__(self, listed: Tables, outside: Mapping[str, Entry]) -> None:
         self.listed = listed
-        self.outside = plugin
+        self.outside = outside
         self.suffixes = {unit: row["suffixes"] for unit, row in listed["unit"].items()}
 
     def numbers(self) -> Schema:
@@ -206,23 +220,21 @@ class Maker:
         if not bare:  # an empty "enum" is no schema
             return section
         shown = {"enumDescriptions": [entries[name][1]["summary"] for name in bare]}
-        outside = [self.from_outside(), IN_PYTHON] if "cc" in kinds else []
+        outside = map(self.from_outside, OUTSIDE) if "cc" in kinds else ()
         return {"anyOf": [{"enum": bare, **shown}, section, *outside]}
 
-    def from_outside(self) -> Schema:
-        """{plugin: FILE, its parameters}; they are known where the plug-in is."""
-        file = {"description": "a congestion control of yours: a shared object", **SCALAR}
-        made: Schema = {
-            "type": "object",
-            "properties": {"plugin": file, "digest": SCALAR},
-            "required": ["plugin"],
-        }
-        if self.outside is None:
+    def from_outside(self, kind: str) -> Schema:
+        """One of OUTSIDE. Its parameters are known where the control is."""
+        made = OUTSIDE[kind]
+        if kind not in self.outside:
             return {**made, "additionalProperties": SCALAR}
-        own = self.table(self.outside, "plugin")
-        made["properties"] |= own["properties"]
-        made["required"] += own["required"]
-        return {**made, "additionalProperties": False}
+        own = self.table(self.outside[kind], kind)
+        return {
+            **made,
+            "properties": made["properties"] | own["properties"],
+            "required": made["required"] + own["required"],
+            "additionalProperties": False,
+        }
 
     def map_of(self, name: str) -> Schema:
         """A section, which may be empty if nothing in it is required."""

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from pathlib import Path
+import sys
 from typing import Any
 
 from weir.errors import UserError
@@ -15,18 +16,24 @@ Entry = dict[str, Any]
 Tables = dict[str, dict[str, Entry]]
 
 
+def ask(*words: str) -> subprocess.CompletedProcess[str]:
+    """What weir-sim lists. It asks this Python for classes of the user's."""
+    argv = [str(find_program("sim")), "--list", *words]
+    env = {"WEIR_PYTHON": sys.executable, **os.environ}
+    return subprocess.run(argv, capture_output=True, text=True, env=env)
+
+
 def read() -> Tables:
     """Entries by kind and name: read()["aqm"]["codel"]["params"]["target"]["default"]."""
-    program = str(find_program("sim"))
-    done = subprocess.run([program, "--list", "--json"], capture_output=True, check=True)
+    done = ask("--json")
+    done.check_returncode()
     tables: Tables = json.loads(done.stdout)
     return tables
 
 
-def of_plugin(file: Path) -> Entry:
-    """What a plug-in says of itself. UserError: it is none."""
-    argv = [str(find_program("sim")), "--list", str(file), "--json"]
-    done = subprocess.run(argv, capture_output=True, text=True)
+def of_outside(control: str) -> Entry:
+    """What a plug-in's FILE, or FILE:CLASS in Python, says of itself. UserError: it is none."""
+    done = ask(control, "--json")
     if done.returncode != 0:
         raise UserError(done.stderr.strip().partition(": ")[2])
     listed: Tables = json.loads(done.stdout)

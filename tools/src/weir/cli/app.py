@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import shlex
-import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -630,7 +629,7 @@ def replay_(
 @app.command(
     "list",
     epilog=examples(
-        "list", "list cc", "list codel", "list mine.so", "list flows", "list stream --json"
+        "list", "list cc", "list codel", "list mine.so", "list mine.py:MyControl", "list flows"
     ),
 )
 def list_(
@@ -640,7 +639,7 @@ def list_(
             autocompletion=complete.names,
             metavar="[KIND|NAME]",
             help="aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream, number,"
-            " or one of what they list; or a plug-in's file.",
+            " or one of what they list; or a control of yours: mine.so, mine.py:MyControl.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
@@ -649,15 +648,13 @@ def list_(
     ] = None,
 ) -> None:
     """Lists what there is, the keys of a config, and telemetry; NAME alone has a page."""
-    from weir import reference, runner
+    from weir import reference, runner, tables
     from weir.cli import pager
 
     if update is not None:
         reference.update(update)
         return
-    options = ["--json"] if as_json else []
-    argv = [str(runner.find_program("sim")), *options, "--list", *([name] if name else [])]
-    done = subprocess.run(argv, capture_output=True, text=True)
+    done = tables.ask(*([name] if name else []), *(["--json"] if as_json else []))
     if done.returncode != 0:
         print(runner.from_weir(done.stderr), end="", file=sys.stderr)
         raise typer.Exit(done.returncode)
@@ -674,7 +671,7 @@ class SchemaOf(enum.StrEnum):
 @app.command(
     "schema",
     epilog=examples(
-        "schema > schema.json", "schema summary", "schema --plugin mine.so > schema.json"
+        "schema > schema.json", "schema --plugin mine.so", "schema --plugin mine.py:MyControl"
     ),
 )
 def schema_(
@@ -682,7 +679,10 @@ def schema_(
         SchemaOf.CONFIG
     ),
     plugin: Annotated[
-        Path | None, typer.Option(help="A congestion control of yours: its parameters too.")
+        str | None,
+        typer.Option(
+            metavar="FILE|FILE:CLASS", help="A congestion control of yours: its parameters too."
+        ),
     ] = None,
 ) -> None:
     """Prints the JSON Schema of a config, for editors and other programs, or of summary.json."""

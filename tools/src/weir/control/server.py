@@ -9,6 +9,8 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +22,7 @@ from weir.control.page import Page
 
 METHODS = ("init", "on_ack", "on_loss", "on_rto", "on_spurious", "on_idle")
 INFINITE = float("inf")
+COPY = "file-"  # what the name of a copy in a run's folder begins with
 
 
 class Refused(Exception):
@@ -33,7 +36,7 @@ def load(text: str) -> type[Control]:
         raise Refused("agent is a flow of weir.gym; a control is FILE:CLASS")
     if not file:
         raise Refused(f"{text} is not FILE:CLASS, as in mine.py:MyControl")
-    found = getattr(module(file), name, None)
+    found = getattr(module(Path(file).resolve()), name, None)
     if found is None:
         raise Refused(f"{file} has no class {name}")
     if not (isinstance(found, type) and issubclass(found, Control)):
@@ -43,22 +46,45 @@ def load(text: str) -> type[Control]:
     return found
 
 
-def module(file: str) -> ModuleType:
+class Copies(MetaPathFinder):
+    """Finds what a file in a run's folder imports, which is there as file-NAME.py."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def find_spec(
+        self, fullname: str, path: object = None, target: object = None
+    ) -> ModuleSpec | None:
+        """Of the copy, if there is one."""
+        copy = self.folder / f"{COPY}{fullname}.py"
+        return importlib.util.spec_from_file_location(fullname, copy) if copy.is_file() else None
+
+
+def module(path: Path) -> ModuleType:
     """A file as a module; files beside it can be imported from it."""
-    path = Path(file).resolve()
     if not path.is_file():
-        raise Refused(f"{file}: there is no such file")
-    name = path.stem.replace("-", "_")
+        raise Refused(f"{path}: there is no such file")
+    name = path.stem.removeprefix(COPY).replace("-", "_")
     if getattr(sys.modules.get(name), "__file__", None) == str(path):
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise Refused(f"{file} is no Python file")
+        raise Refused(f"{path} is no Python file")
     loaded = importlib.util.module_from_spec(spec)
     sys.modules[name] = loaded
     sys.path.insert(0, str(path.parent))
+    if path.name.startswith(COPY):
+        sys.meta_path.append(Copies(path.parent))
     spec.loader.exec_module(loaded)
     return loaded
+
+
+def imports(of: type[Control]) -> str:
+    """The files beside its own that have been imported, a line each."""
+    own = Path(sys.modules[of.__module__].__file__ or "")
+    files = [getattr(loaded, "__file__", None) for loaded in list(sys.modules.values())]
+    beside = {Path(file) for file in files if file is not None} - {own}
+    return "".join(f"\nimport\t{path}" for path in sorted(beside) if path.parent == own.parent)
 
 
 def described(of: type[Control]) -> str:
@@ -83,7 +109,7 @@ def parameters(of: type[Control]) -> list[list[str]]:
     """Its parameters, a line each."""
     lines = []
     for name, p in of.parameters().items():
-        if name in ("python", "every"):
+        if name in ("python", "digest", "every"):
             raise Refused(f"{of.__name__}.{name}: the name is Weir's own")
         if wrong := p.wrong():
             raise Refused(f"{of.__name__}.{name}: {wrong}")
@@ -141,7 +167,7 @@ class Server:
     def open(self) -> None:
         """A class is asked for."""
         of = load(self.page.text)
-        self.page.text = described(of)
+        self.page.text = described(of) + imports(of)
         self.classes.append(of)
 
     def init(self, number: int, slot: int) -> Flow:
