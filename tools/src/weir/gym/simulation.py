@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
@@ -76,9 +75,15 @@ class Simulation:
 
     def step(self) -> bool:
         """Goes on with what has been decided; False: the episode has ended."""
-        with self._pinned():
+        # On weir-sim's CPU while it is waited for; what the caller does next may be anywhere.
+        cpu, allowed = self.page.cpu(), os.sched_getaffinity(0)
+        pinned = (cpu,) if cpu is not None and cpu in allowed else allowed
+        os.sched_setaffinity(0, pinned)
+        try:
             self.page.answer()
             self.running = self._wait()
+        finally:
+            os.sched_setaffinity(0, allowed)
         return self.running
 
     def _wait(self) -> bool:
@@ -111,20 +116,6 @@ class Simulation:
         if status != 0:
             why = said[-1] if said else f"it ended with status {status}"
             raise UserError(why.removeprefix("weir-sim: "), 1)
-
-    @contextmanager
-    def _pinned(self) -> Iterator[None]:
-        """On weir-sim's CPU while it is waited for; what the caller does next may be anywhere."""
-        cpu = self.page.cpu()
-        before = os.sched_getaffinity(0)
-        if cpu is None or cpu not in before:
-            yield
-            return
-        os.sched_setaffinity(0, {cpu})
-        try:
-            yield
-        finally:
-            os.sched_setaffinity(0, before)
 
     def close(self) -> None:
         """Ends it, however far it is."""

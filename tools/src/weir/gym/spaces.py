@@ -87,15 +87,19 @@ FEATURES = (
 )
 
 
+_VALUES = tuple(feature.value for feature in FEATURES)
+_HIGH = np.array([feature.high for feature in FEATURES], np.float32)
+
+
 def observation_space() -> Box:
     """A number for each of FEATURES, from 0 to its bound."""
-    high = np.array([feature.high for feature in FEATURES], np.float32)
-    return Box(np.zeros_like(high), high, dtype=np.float32)
+    return Box(np.zeros_like(_HIGH), _HIGH, dtype=np.float32)
 
 
 def observe(m: Measurements) -> NDArray[np.float32]:
     """FEATURES of an interval; a Control can call it, so that a trained agent runs as one."""
-    return np.array([min(f.value(m), f.high) for f in FEATURES], np.float32)
+    found = [value(m) for value in _VALUES]
+    return np.minimum(np.array(found, np.float32), _HIGH)
 
 
 def nothing() -> NDArray[np.float32]:
@@ -138,7 +142,7 @@ class Actions:
 
     def decide(self, action: NDArray[np.float32], m: Measurements) -> tuple[float, float]:
         """Window and pacing rate from now on."""
-        powers = [self.factor ** float(min(max(a, -1), 1)) for a in action]
+        powers = [self.factor ** min(max(a, -1.0), 1.0) for a in np.asarray(action).tolist()]
         cwnd = self._window(m.cwnd_segs * powers[0])
         if self.kind == "cwnd":
             return cwnd, 0.0
