@@ -1,24 +1,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small part of each study of `weir reproduce all`, and that tools/studies.md has its results."""
+"""A small part of each study that has its results in tools/studies.md or tools/suites.md."""
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
 import pytest
 from weir.study import claim, documents, reproduce, studies, study_page
-from weir.study.cells import run_cells
+from weir.study.cells import Cell, run_cells
 from weir.study.claim import Found, Study
 
 CHEAP_S = 3.0  # of one core: what a cell may cost here
 CHEAP_CELLS = 60  # of a study
-RENEW = "renew it: tools/weir reproduce all --write-docs"
+SUITE_CELL_S = 0.5  # likewise of a suite
+SUITE_CELLS = 4
+RENEW = "renew it: tools/weir reproduce NAME --write-docs, NAME as in the line before the results"
+ROW = re.compile(r"^\| [A-Z0-9](.*\|){5}")
 
 
-def results() -> str:
-    """What stands between the markers of tools/studies.md."""
-    return documents.PAGE.read_text().partition(documents.BEGIN)[2].partition(documents.END)[0]
+def results(name: str) -> str:
+    """What stands between the lines of a name in tools/studies.md or tools/suites.md."""
+    return documents.written(documents.page_of(name).read_text(), name)[1]
+
+
+def some_cells(study: Study, each_s: float, count: int, all_s: float) -> list[Cell]:
+    """Cells of claims, in their order: each claim whose cells are cheap and still fit."""
+    cells = [cell for trial in claim.trials(study) for cell in trial.cells(True)]
+    costs = dict(zip((cell.name for cell in cells), reproduce.costs_s(cells), strict=True))
+    needed: set[str] = set()
+    for one in (one for experiment in study.experiments for one in experiment.claims):
+        own = {cell.name for trial in one.trials for cell in trial.cells(True)}
+        cheap = all(costs[name] <= each_s for name in own)
+        more = needed | own
+        if cheap and len(more) <= count and sum(costs[name] for name in more) <= all_s:
+            needed = more
+    return [cell for cell in cells if cell.name in needed]
+
+
+def check_rows(name: str, study: Study, chosen: list[Cell], place: Path) -> int:
+    """Runs cells: the page has the row of each claim as it is here; how many were measured."""
+    outcomes = run_cells(chosen, place, workers=1)
+    assert [o.message for o in outcomes if o.status == "failed"] == []
+    found = Found({o.cell.name: o.folder for o in outcomes}, True)
+    page = results(name)
+    measured = [one for one in claim.check(study, found) if one.values]
+    for one in measured:
+        assert documents.row(one.experiment, one) in page, RENEW
+    return len(measured)
 
 
 @pytest.mark.slow
@@ -26,33 +56,25 @@ def results() -> str:
 @pytest.mark.parametrize("study", studies.ALL, ids=lambda study: study.name)
 def test_the_documents_have_what_comes_out(study: Study, tmp_path: Path) -> None:
     """Each claim whose cells are cheap is measured: tools/studies.md has its row as it is here."""
-    cells = [cell for trial in claim.trials(study) for cell in trial.cells(True)]
-    costs = dict(zip((cell.name for cell in cells), reproduce.costs_s(cells), strict=True))
-    needed: dict[str, None] = {}
-    for experiment in study.experiments:
-        for one in experiment.claims:
-            own = [cell.name for trial in one.trials for cell in trial.cells(True)]
-            new = {name: None for name in own if name not in needed}
-            cheap = all(costs[name] <= CHEAP_S for name in own)
-            if cheap and len(needed) + len(new) <= CHEAP_CELLS:
-                needed |= new
-    chosen = [cell for cell in cells if cell.name in needed]
-    outcomes = run_cells(chosen, tmp_path, workers=1)
-    assert [o.message for o in outcomes if o.status == "failed"] == []
-    found = Found({o.cell.name: o.folder for o in outcomes}, True)
-    page, checked = results(), claim.check(study, found)
-    measured = [one for one in checked if one.values]
-
-    assert len(measured) > 2
-    for one in measured:
-        assert documents.row(one.experiment, one) in page, RENEW
+    chosen = some_cells(study, CHEAP_S, CHEAP_CELLS, math.inf)
+    assert check_rows("all", study, chosen, tmp_path) > 2
 
 
-def test_the_documents_have_every_claim() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("name", studies.SUITES)
+def test_the_pages_of_suites_have_what_comes_out(name: str, tmp_path: Path) -> None:
+    """Likewise of a suite's first study, of fewer cells."""
+    study = studies.SUITES[name][0]
+    chosen = some_cells(study, SUITE_CELL_S, SUITE_CELLS, SUITE_CELLS * SUITE_CELL_S)
+    assert check_rows(name, study, chosen, tmp_path) > 0
+
+
+@pytest.mark.parametrize("name", ["all", *studies.SUITES])
+def test_the_documents_have_every_claim(name: str) -> None:
     """In the order of the studies, with what is asked; their counts are of these rows."""
-    page = results()
-    rows = [line for line in page.splitlines() if re.match(r"^\| [A-Z]", line)]
-    claims = [(e, c) for study in studies.ALL for e in study.experiments for c in e.claims]
+    page = results(name)
+    rows = [line for line in page.splitlines() if ROW.match(line)]
+    claims = [(e, c) for study in studies.chosen(name) for e in study.experiments for c in e.claims]
     assert len(rows) == len(claims), RENEW
     for line, (experiment, one) in zip(rows, claims, strict=True):
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]

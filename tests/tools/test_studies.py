@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 from weir.cli.app import app
 from weir.errors import UserError
-from weir.study import claim, copa, papers, reproduce, studies, study_page
+from weir.study import claim, copa, documents, papers, reproduce, studies, study_page
 from weir.study import sets as tried
 from weir.study.claim import Checked, Claim, Experiment, Found, Study, Trial
 
@@ -72,6 +72,7 @@ def test_the_five_documents_have_31_experiments():
         ("derived", {"low": 4.0, "high": 5.0, "tolerance": "x"}, "has a number"),
         ("direction", {"published": 4.5, "low": 4.0}, "no number"),
         ("direction", {}, "has a bound"),
+        ("shown", {"low": 4.0}, "neither a bound nor a number"),
         ("not comparable", {}, "says why"),
     ],
 )
@@ -115,6 +116,29 @@ def test_counts_are_by_kind():
     found.append(Checked(found[0].experiment, FULL, ()))
     assert study_page.counts(found) == ["number: 1 of 2 hold", "direction: 0 of 1 hold, 1 missing"]
     assert study_page.status(found).kind == "bad"
+
+
+def test_what_is_shown_is_not_judged():
+    one = Claim("a rate", "section 5", "shown", (SHORT,), lambda run: 3.0, "Mbit/s")
+    found = [Checked(Experiment("X1", "an experiment", (one,)), one, (3.0,))]
+    assert [found[0].verdict, study_page.row(found[0])[-1]] == ["shown", "shown"]
+    assert study_page.counts(found) == ["1 shown"]
+    assert study_page.status(found).kind == "good"
+
+
+def test_results_go_between_the_lines_of_their_name(tmp_path, monkeypatch):
+    """Another suite's results on the same page stay as they are."""
+    page = tmp_path / "suites.md"
+    blocks = "".join(f"## {n}\n{documents.begin(n)}old {n}\n{documents.END}" for n in ("a", "b"))
+    page.write_text(blocks)
+    monkeypatch.setattr(documents, "page_of", lambda name: page)
+    one = study(FULL)
+    documents.write("b", [(one, [Checked(one.experiments[0], FULL, (95.0,))])], "quick", "0123")
+    text = page.read_text()
+    assert documents.written(text, "a")[1] == "old a\n"
+    assert "| X1 | the link is full | – | at least 90.0 | 95.0 % | holds |" in text
+    with pytest.raises(UserError, match=r"reproduce c --write-docs.* are not there"):
+        documents.write("c", [], "quick", "0123")
 
 
 def test_trials_of_one_name_are_one():

@@ -364,7 +364,9 @@ def sweep_(
     ),
 )
 def reproduce_(
-    study: Annotated[str, typer.Argument(metavar="STUDY|all", autocompletion=complete.studies)],
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY|SUITE|all", autocompletion=complete.studies)
+    ],
     quick: Annotated[
         bool,
         typer.Option("--quick/--full", help="Few seeds and minutes, or the source's own lengths."),
@@ -387,7 +389,10 @@ def reproduce_(
     ] = None,
     write_docs: Annotated[
         bool,
-        typer.Option("--write-docs", help="Of all: put the results into tools/studies.md."),
+        typer.Option(
+            "--write-docs",
+            help="Of all and of suites: put the results into tools/studies.md, suites.md.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
 ) -> None:
@@ -396,14 +401,15 @@ def reproduce_(
     from weir.study import linux_page, reproduce, studies
 
     runner.identify()
-    known = [*studies.STUDIES, "linux", "all"]
+    known = studies.names()
     if study not in known:
         listed = f"{', '.join(known[:-1])} and {known[-1]}"
         raise UserError(f"'{study}' cannot be reproduced; there are {listed}")
     if scheduler is not None and workers is not None:
         raise UserError("--workers is for local processes: --scheduler has its own")
-    if write_docs and study != "all":
-        raise UserError("--write-docs: the documents have the results of all")
+    if write_docs and study not in ("all", *studies.SUITES):
+        kept = ", ".join(["all", *studies.SUITES])
+        raise UserError(f"--write-docs: the documents have the results of {kept}")
     screen = summary.console(stderr=as_json)
     if study == "linux":
         plan = linux_page.plan(quick, out)
@@ -418,9 +424,9 @@ def reproduce_(
                 linux_page.run(plan, screen, scheduler=scheduler, workers=workers, as_json=as_json)
             )
         return
-    chosen = studies.ALL if study == "all" else [studies.STUDIES[study]]
+    chosen = studies.chosen(study)
     plans = [
-        reproduce.plan(one, quick, out / one.name if out and study == "all" else out)
+        reproduce.plan(one, quick, out / one.name if out and len(chosen) > 1 else out)
         for one in chosen
     ]
     if cell is not None:
@@ -432,6 +438,7 @@ def reproduce_(
     else:
         raise typer.Exit(
             reproduce.run_all(
+                study,
                 plans,
                 out,
                 screen,

@@ -130,9 +130,9 @@ def figures(ctx: Context, incomplete: str) -> list[str]:
 
 def studies(incomplete: str) -> list[str]:
     """What `weir reproduce` knows."""
-    from weir.study.studies import STUDIES
+    from weir.study import studies as known
 
-    return begun(incomplete, [*STUDIES, "linux", "all"])
+    return begun(incomplete, known.names())
 
 
 def formats(incomplete: str) -> list[str]:

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 CONFIGS = Path(__file__).resolve().parents[4] / "configs"
 
-Kind = Literal["number", "direction", "derived", "not comparable"]
-Verdict = Literal["holds", "differs", "missing", "not comparable"]
-KINDS: tuple[Kind, ...] = ("number", "direction", "derived", "not comparable")
+Kind = Literal["number", "direction", "derived", "shown", "not comparable"]
+Verdict = Literal["holds", "differs", "missing", "shown", "not comparable"]
+KINDS: tuple[Kind, ...] = ("number", "direction", "derived", "shown", "not comparable")
 MEANS: dict[Kind, str] = {
     "number": "printed by the source; the tolerance says where it comes from",
     "direction": "an order or a sign that the source states",
     "derived": "our arithmetic from what the source says, not printed by it",
+    "shown": "measured as the source asks, which gives neither a number nor an order for it",
     "not comparable": "what cannot be run here, and why",
 }
 
@@ -85,13 +86,16 @@ class Claim:
 
     def __post_init__(self) -> None:
         bounded = math.isfinite(self.low) and math.isfinite(self.high)
+        one_bound = math.isfinite(self.low) or math.isfinite(self.high)
         if self.kind == "not comparable":
             wrong = "" if self.why else "says why"
         elif self.measure is None:
             wrong = "is measured"
+        elif self.kind == "shown":
+            judged = one_bound or self.published is not None
+            wrong = "has neither a bound nor a number" if judged else ""
         elif self.kind == "direction":
-            asked = math.isfinite(self.low) or math.isfinite(self.high)
-            wrong = "" if asked and self.published is None else "has a bound and no number"
+            wrong = "" if one_bound and self.published is None else "has a bound and no number"
         else:
             number = self.published is not None and bounded and self.tolerance
             wrong = "" if number else "has a number, bounds on both sides, and says whence"
@@ -149,6 +153,8 @@ class Checked:
             return "not comparable"
         if self.value is None or math.isnan(self.value):
             return "missing"
+        if self.claim.kind == "shown":
+            return "shown"
         return "holds" if self.claim.low <= self.value <= self.claim.high else "differs"
 
     @property

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of studies in tools/studies.md: written from a run, and by it alone."""
+"""The results of studies in tools/studies.md and of suites in tools/suites.md.
+
+They are written from a run, and by it alone. What `weir reproduce NAME --write-docs` writes stands
+between two lines of its own, so that each suite is renewed without the others.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,22 @@ from weir.analysis import folder
 from weir.errors import UserError
 from weir.reference import cell
 from weir.study import study_page
-from weir.study.claim import Checked, Experiment
+from weir.study.claim import Checked, Experiment, Study
 from weir.study.study_page import Result
 
 ROOT = Path(__file__).resolve().parents[4]
-BEGIN = "<!-- results: tools/weir reproduce all --write-docs -->\n"
 END = "<!-- end of results -->\n"
-PAGE = ROOT / "tools/studies.md"
+ALL = "all"  # the name of the five documents together
+
+
+def page_of(name: str) -> Path:
+    """Where the results of `weir reproduce NAME` stand."""
+    return ROOT / ("tools/studies.md" if name == ALL else "tools/suites.md")
+
+
+def begin(name: str) -> str:
+    """The line before the results of `weir reproduce NAME`."""
+    return f"<!-- results: tools/weir reproduce {name} --write-docs -->\n"
 
 
 def line(cells: Sequence[str]) -> str:
@@ -44,37 +57,46 @@ def overview(results: Sequence[Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(results: Sequence[Result], scale: str, commit: str) -> str:
-    """How many claims hold; then every claim of every study, with what differs."""
-    parts = [f"\n{when(scale, commit)}\n\n", overview(results)]
-    for study, checked in results:
-        lines = [
-            f"\n### {study.name}: {study.title}\n",
-            f"{study.source}.\n",
-            line(["", "claim", "published", "holds within", "here", ""]),
-            "|---|---|---|---|---|---|",
-            *(row(one.experiment, one) for one in checked),
-        ]
-        if off := study_page.differing(checked):
-            lines += ["", "What differs:", ""]
-            lines += [f"- {what}. {why}" for what, why in off]
-        parts.append("\n".join(lines) + "\n")
-    return "".join(parts) + "\n"
+def section(study: Study, checked: Sequence[Checked]) -> str:
+    """Every claim of a study, with what differs."""
+    lines = [
+        f"\n### {study.name}: {study.title}\n",
+        f"{study.source}.\n",
+        line(["", "claim", "published", "holds within", "here", ""]),
+        "|---|---|---|---|---|---|",
+        *(row(one.experiment, one) for one in checked),
+    ]
+    if off := study_page.differing(checked):
+        lines += ["", "What differs:", ""]
+        lines += [f"- {what}. {why}" for what, why in off]
+    return "\n".join(lines) + "\n"
 
 
-def when(scale: str, commit: str) -> str:
-    """Where the numbers are from."""
+def page(name: str, results: Sequence[Result], scale: str, commit: str) -> str:
+    """How many claims hold; then every claim of every study."""
     day = datetime.now(UTC).date().isoformat()
-    return f"From `weir reproduce all --{scale}` at commit {commit}, {day}."
+    when = f"From `weir reproduce {name} --{scale}` at commit {commit}, {day}."
+    parts = [f"\n{when}\n\n", overview(results)]
+    return "".join([*parts, *(section(*one) for one in results), "\n"])
 
 
-def write(results: Sequence[Result], scale: str, commit: str) -> Path:
-    """Replaces what stands between the markers of the page."""
-    old = PAGE.read_text(encoding="utf-8")
-    if old.count(BEGIN) != 1 or old.count(END) != 1:
-        raise UserError(f"{PAGE}: the lines '{BEGIN.strip()}' and '{END.strip()}' are not there")
-    before, rest = old.split(BEGIN)
-    folder.write_whole(
-        PAGE, before + BEGIN + page(results, scale, commit) + END + rest.split(END)[1]
-    )
-    return PAGE
+def written(text: str, name: str) -> tuple[str, str, str]:
+    """A page before the results of a name, these, and the page after them.
+
+    UserError: the lines that enclose them are not there.
+    """
+    before, first, rest = text.partition(begin(name))
+    results, last, after = rest.partition(END)
+    if not first or not last:
+        raise UserError(
+            f"{page_of(name)}: the lines '{begin(name).strip()}' and '{END.strip()}' are not there"
+        )
+    return before + first, results, last + after
+
+
+def write(name: str, results: Sequence[Result], scale: str, commit: str) -> Path:
+    """Replaces what stands between the lines of a name on its page."""
+    place = page_of(name)
+    before, _, after = written(place.read_text(encoding="utf-8"), name)
+    folder.write_whole(place, before + page(name, results, scale, commit) + after)
+    return place

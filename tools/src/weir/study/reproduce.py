@@ -190,6 +190,7 @@ def finish(screen: Console, failed: dict[str, str], written: Sequence[Path], dat
 
 
 def run_all(
+    name: str,
     plans: Sequence[Plan],
     out: Path | None,
     screen: Console,
@@ -199,7 +200,7 @@ def run_all(
     as_json: bool = False,
     write_docs: bool = False,
 ) -> int:
-    """Runs studies one after the other; of several also one page over all. Exit status.
+    """Runs the studies of a name in turn; of several also one page over all. Exit status.
 
     write_docs: puts the results into the project's documents, if no cell failed.
     """
@@ -215,13 +216,13 @@ def run_all(
         written += [made.out / f"{made.study.name}.{kind}" for kind in ("parquet", "html")]
     study_page.show(results, screen)
     if len(plans) > 1:
-        place = out or Path("runs") / f"all-{plans[0].scale}"
+        place = out or Path("runs") / f"{name}-{plans[0].scale}"
         place.mkdir(parents=True, exist_ok=True)
-        written = [place / "all.parquet", place / "all.html"]
+        written = [place / f"{name}.parquet", place / f"{name}.html"]
         folder.write_table(written[0], study_page.table(results))
         pages = {made.study.name: made.out / f"{made.study.name}.html" for made in plans}
         folder.write_whole(written[1], study_page.overview(results, plans[0].scale, pages, place))
     if write_docs and not failed:
-        written.append(documents.write(results, plans[0].scale, commit()))
+        written.append(documents.write(name, results, plans[0].scale, commit()))
     rows = study_page.table(results).to_dicts() if as_json else None
     return finish(screen, failed, written, rows)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from weir.study import copa, copa_ns3, corescale, lola, mvfst, papers
 from weir.study.claim import Study
 
@@ -14,6 +16,19 @@ ALL: tuple[Study, ...] = (
     mvfst.STUDY,
     corescale.CORESCALE,
 )
+# The field's test suites, by name; tools/suites.md has a section for each.
+SUITES: dict[str, tuple[Study, ...]] = {}
 STUDIES: dict[str, Study] = {
-    study.name: study for study in (*ALL, corescale.EDGESCALE, papers.STUDY)
+    study.name: study
+    for study in (*ALL, corescale.EDGESCALE, papers.STUDY, *chain.from_iterable(SUITES.values()))
 }
+
+
+def names() -> list[str]:
+    """What `weir reproduce` runs; `linux` has a command line of its own."""
+    return list(dict.fromkeys([*STUDIES, *SUITES, "linux", "all"]))
+
+
+def chosen(name: str) -> tuple[Study, ...]:
+    """The studies of a name: several of `all` and of some suites."""
+    return {"all": ALL, **SUITES}.get(name) or (STUDIES[name],)

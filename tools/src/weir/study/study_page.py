@@ -29,7 +29,13 @@ COLUMNS = (
     "holds within",
     "verdict",
 )
-MARKS = {"holds": "holds", "differs": "DIFFERS", "missing": "MISSING", "not comparable": "–"}
+MARKS = {
+    "holds": "holds",
+    "differs": "DIFFERS",
+    "missing": "MISSING",
+    "shown": "shown",
+    "not comparable": "–",
+}
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -90,6 +96,9 @@ def counts(checked: Sequence[Checked]) -> list[str]:
             holding = sum(one.verdict == "holds" for one in own)
             missing = sum(one.verdict == "missing" for one in own)
             more = f", {missing} missing" if missing else ""
+            if kind == "shown":
+                found.append(f"{len(own) - missing} shown{more}")
+                continue
             found.append(f"{kind}: {holding} of {len(own)} hold{more}")
     return found
 
