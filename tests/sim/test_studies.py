@@ -47,7 +47,8 @@ def check_rows(name: str, study: Study, chosen: list[Cell], place: Path) -> int:
     page = results(name)
     measured = [one for one in claim.check(study, found) if one.values]
     for one in measured:
-        assert documents.row(one.experiment, one) in page, RENEW
+        if one.claim.kind != "shown":
+            assert documents.row(one.experiment, one) in page, RENEW
     return len(measured)
 
 
@@ -63,18 +64,19 @@ def test_the_documents_have_what_comes_out(study: Study, tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("name", studies.SUITES)
 def test_the_pages_of_suites_have_what_comes_out(name: str, tmp_path: Path) -> None:
-    """Likewise of a suite's first study, of fewer cells."""
-    study = studies.SUITES[name][0]
+    """Likewise of a suite's last study, of fewer cells."""
+    study = studies.SUITES[name][-1]
     chosen = some_cells(study, SUITE_CELL_S, SUITE_CELLS, SUITE_CELLS * SUITE_CELL_S)
     assert check_rows(name, study, chosen, tmp_path) > 0
 
 
 @pytest.mark.parametrize("name", ["all", *studies.SUITES])
 def test_the_documents_have_every_claim(name: str) -> None:
-    """In the order of the studies, with what is asked; their counts are of these rows."""
+    """Each that is judged, in the order of the studies; their counts are of these rows."""
     page = results(name)
     rows = [line for line in page.splitlines() if ROW.match(line)]
-    claims = [(e, c) for study in studies.chosen(name) for e in study.experiments for c in e.claims]
+    every = [(e, c) for study in studies.chosen(name) for e in study.experiments for c in e.claims]
+    claims = [(e, c) for e, c in every if c.kind != "shown"]
     assert len(rows) == len(claims), RENEW
     for line, (experiment, one) in zip(rows, claims, strict=True):
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]

@@ -451,6 +451,57 @@ def reproduce_(
 
 
 @app.command(
+    "evaluate",
+    epilog=examples(
+        "evaluate copa",
+        "evaluate ./mine.so --out runs/mine",
+        "evaluate mine.py:MyControl --plan",
+        "evaluate linux:bbr",
+        "evaluate copa --print-config cubic-1BDP",
+    ),
+)
+def evaluate_(
+    control: Annotated[
+        str, typer.Argument(metavar="CC", help="A name, FILE.so, FILE.py:CLASS, or linux:NAME.")
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="One run of each case, or five seeds.")
+    ] = True,
+    out: Annotated[Path | None, typer.Option(help="The folder. [runs/evaluate-CC-quick]")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Local processes. [one per CPU]")
+    ] = None,
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="Only show the cells and what they cost.")
+    ] = False,
+    cell: Annotated[
+        str | None,
+        typer.Option("--print-config", metavar="CELL", help="Print a cell as a config, run none."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
+) -> None:
+    """Evaluates a congestion control by the criteria of RFC 9743: a page and a Parquet table."""
+    from weir import runner, summary
+    from weir.study import evaluate, evaluate_scene, reproduce
+
+    runner.identify()
+    one = evaluate.study(evaluate_scene.control_of(control), control)
+    made = reproduce.plan(one, quick, out)
+    screen = summary.console(stderr=as_json)
+    reproduce.refuse(made)
+    if cell is not None:
+        reproduce.print_config([made], cell)
+    elif only_plan:
+        reproduce.show_plan([made], workers or os.cpu_count() or 1, screen)
+    else:
+        raise typer.Exit(
+            reproduce.run_all(
+                made.study.name, [made], out, screen, workers=workers, as_json=as_json
+            )
+        )
+
+
+@app.command(
     "study",
     epilog=examples(
         'study copa --set "velocity_rtts: 6"',

@@ -26,6 +26,7 @@ CONFIGS = Path(__file__).resolve().parents[4] / "configs"
 
 Kind = Literal["number", "direction", "derived", "shown", "not comparable"]
 Verdict = Literal["holds", "differs", "missing", "shown", "not comparable"]
+VERDICTS: tuple[Verdict, ...] = ("holds", "differs", "missing", "shown", "not comparable")
 KINDS: tuple[Kind, ...] = ("number", "direction", "derived", "shown", "not comparable")
 MEANS: dict[Kind, str] = {
     "number": "printed by the source; the tolerance says where it comes from",
@@ -204,9 +205,10 @@ def no_figures(found: Found) -> Iterator[tuple[Figure, str]]:
 
 @dataclass(frozen=True)
 class Study:
-    """A source and its experiments: what `weir reproduce NAME` runs and shows.
+    """A source and its experiments: what a command runs and shows.
 
     figures gives them in the source's axes, each with its caption: those whose runs are there.
+    command: the one that runs it; reproduce NAME, where nothing else is said.
     """
 
     name: str
@@ -214,6 +216,12 @@ class Study:
     source: str  # authors, where it was published, when
     experiments: tuple[Experiment, ...]
     figures: Callable[[Found], Iterator[tuple[Figure, str]]] = no_figures
+    command: str = ""
+
+    @property
+    def rerun(self) -> str:
+        """What is written after `weir` to run it."""
+        return self.command or f"reproduce {self.name}"
 
 
 def trials(study: Study) -> list[Trial]:

@@ -58,13 +58,13 @@ def overview(results: Sequence[Result]) -> str:
 
 
 def section(study: Study, checked: Sequence[Checked]) -> str:
-    """Every claim of a study, with what differs."""
+    """Every claim of a study that is judged, with what differs; what is shown is on its page."""
     lines = [
         f"\n### {study.name}: {study.title}\n",
         f"{study.source}.\n",
         line(["", "claim", "published", "holds within", "here", ""]),
         "|---|---|---|---|---|---|",
-        *(row(one.experiment, one) for one in checked),
+        *(row(one.experiment, one) for one in checked if one.claim.kind != "shown"),
     ]
     if off := study_page.differing(checked):
         lines += ["", "What differs:", ""]

@@ -61,6 +61,11 @@ def resolved(cell: Cell, program: Path) -> str:
     return done.stdout
 
 
+def refuse(made: Plan) -> None:
+    """UserError: the first cell's config is refused."""
+    resolved(made.cells[0], runner.find_program("sim"))
+
+
 def cost_s(config: dict[str, Any]) -> float:
     """About how long a run takes on one core: by what its slowest forward link can carry."""
     links = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from weir.study import copa, copa_ns3, corescale, lola, mvfst, papers
+from weir.study import copa, copa_ns3, corescale, lola, mvfst, papers, rfc7928
 from weir.study.claim import Study
 
 # What `all` runs: the five documents that Weir exists for.
@@ -17,7 +17,9 @@ ALL: tuple[Study, ...] = (
     corescale.CORESCALE,
 )
 # The field's test suites, by name; tools/suites.md has a section for each.
-SUITES: dict[str, tuple[Study, ...]] = {}
+SUITES: dict[str, tuple[Study, ...]] = {
+    "rfc7928": rfc7928.STUDIES,
+}
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (*ALL, corescale.EDGESCALE, papers.STUDY, *chain.from_iterable(SUITES.values()))

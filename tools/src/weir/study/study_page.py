@@ -15,7 +15,17 @@ from weir import summary, units
 from weir.report import document
 from weir.report.document import Status, Table
 from weir.report.page import address
-from weir.study.claim import KINDS, MEANS, Checked, Claim, Experiment, Found, Study, trials
+from weir.study.claim import (
+    KINDS,
+    MEANS,
+    VERDICTS,
+    Checked,
+    Claim,
+    Experiment,
+    Found,
+    Study,
+    trials,
+)
 
 Result = tuple[Study, list[Checked]]
 COLUMNS = (
@@ -182,10 +192,27 @@ def html(
         ],
         failed=failed,
         differing=differing(checked),
+        contents=contents(study, checked),
         sections=list(sections(study, checked, found, place)),
         figures=document.embed(study.figures(found)),
         kinds=MEANS.items(),
     )
+
+
+CONTENTS = ("", "what", "holds", "differs", "missing", "shown", "not comparable")
+CONTENTS_MIN = 12  # of experiments: fewer are seen without a table of them
+
+
+def contents(study: Study, checked: Sequence[Checked]) -> Table | None:
+    """How many claims of each experiment have which verdict; None: a short page needs no such."""
+    if len(study.experiments) < CONTENTS_MIN:
+        return None
+    rows = []
+    for experiment in study.experiments:
+        verdicts = [one.verdict for one in of_experiment(experiment, checked)]
+        counted = (units.count(verdicts.count(v)) for v in VERDICTS)
+        rows.append([experiment.name, experiment.title, *counted])
+    return Table(CONTENTS, rows, 2)
 
 
 OVERVIEW = (

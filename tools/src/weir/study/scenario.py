@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cases of test suites: one bottleneck with other flows in each, and what is measured there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.analysis.folder import Run
+from weir.study.claim import Claim, Trial
+from weir.study.measures import flow_goodputs, jain
+
+Measure = Callable[..., float | None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is asked of a scenario: its place in the source, its flows, and other changes.
+
+    flows: items of the config's list, `CC` in them the control that is tried. changes: overrides.
+    more: what is measured besides the usual, with its unit.
+    """
+
+    name: str  # 5.1.1, as the source counts
+    title: str
+    flows: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    more: tuple[tuple[str, Measure, str], ...] = ()
+
+    def options(self, control: str = "CC") -> tuple[str, ...]:
+        """Its overrides, with a control in its place."""
+        flows = ", ".join("{" + flow.replace("CC", control) + "}" for flow in self.flows)
+        return (f"flows=[{flows}]", *self.changes) if flows else self.changes
+
+
+def shown(says: str, source: str, trials: tuple[Trial, ...], measure: Measure, unit: str) -> Claim:
+    """A measurement that the source asks for and does not judge."""
+    return Claim(says, source, "shown", trials, measure, unit)
+
+
+def used_percent(run: Run) -> float:
+    """Of the first link, its rate changes counted."""
+    return 100 * float(run.summary["links"]["forward"]["utilisation"])
+
+
+def lost_percent(run: Run) -> float:
+    """Packets dropped at the link, of those that came."""
+    link = run.summary["links"]["forward"]
+    arrived = link["drops"] + link["out_pkts"]
+    return 100 * float(link["drops"]) / arrived if arrived else math.nan
+
+
+def marked_percent(run: Run) -> float:
+    """Packets marked at the link, of those that left it."""
+    link = run.summary["links"]["forward"]
+    return 100 * float(link["marks"]) / link["out_pkts"] if link["out_pkts"] else math.nan
+
+
+def delay_ms(run: Run) -> float:
+    """Mean time in the queue."""
+    return sojourn_ms(run, "queue_mean_ns")
+
+
+def p99_ms(run: Run) -> float:
+    """The time in the queue that one packet of a hundred exceeds."""
+    return sojourn_ms(run, "sojourn_p99_ns")
+
+
+def median_ms(run: Run) -> float:
+    """The median time in the queue."""
+    return sojourn_ms(run, "sojourn_p50_ns")
+
+
+def sojourn_ms(run: Run, key: str) -> float:
+    """A figure of the link's time in the queue; not a number when nothing has left it."""
+    found = run.summary["links"]["forward"][key]
+    return math.nan if found is None else float(found) / 1e6
+
+
+def of_group(key: str, group: int, scale: float = 1.0) -> Measure:
+    """A figure of a group of flows."""
+    return lambda run: scale * float(run.summary["groups"][group][key])
+
+
+def transfers_ms(key: str, group: int) -> Measure:
+    """A figure of a group's completion times."""
+
+    def measure(run: Run) -> float | None:
+        found = run.summary["groups"][group]["transfers"][key]
+        return None if found is None else float(found) / 1e6
+
+    return measure
+
+
+def ratio(first: int, second: int) -> Measure:
+    """Goodput of one flow of a group over that of one of another."""
+
+    def measure(run: Run) -> float:
+        each = [group["goodput_bps"] / group["flows"] for group in run.summary["groups"]]
+        return float(each[first] / each[second]) if each[second] else math.inf
+
+    return measure
+
+
+def share_percent(group: int) -> Measure:
+    """A group's part of all goodput."""
+
+    def measure(run: Run) -> float:
+        rates = [one["goodput_bps"] for one in run.summary["groups"]]
+        return 100 * float(rates[group]) / sum(rates) if sum(rates) else math.nan
+
+    return measure
+
+
+def own_jfi(group: int) -> Measure:
+    """Jain's index of a group's flows."""
+    return lambda run: float(run.summary["groups"][group]["jfi"])
+
+
+def late_jfi(last_s: float) -> Measure:
+    """Jain's index of all flows in the last seconds."""
+
+    def measure(run: Run) -> float:
+        end_s = float(run.summary["virtual_s"])
+        return jain(flow_goodputs(run, end_s - last_s, end_s))
+
+    return measure
+
+
+def settled_s(at_s: float, until_s: float, bound_ms: float) -> Measure:
+    """How long after a change the mean delay of an interval stays above a bound.
+
+    The whole time, where it does so to the end.
+    """
+
+    def measure(run: Run) -> float:
+        records = run.stream("links").records
+        times = records["ts_ns"] / 1e9
+        own = (records["link"] == 0) & (times > at_s) & (times <= until_s)
+        above = times[own & (records["sojourn_mean_ns"] > bound_ms * 1e6)]
+        return float(np.max(above)) - at_s if len(above) else 0.0
+
+    return measure
+
+
+def between_ms(from_s: float, to_s: float) -> Measure:
+    """Mean time in the queue of the packets that left within a time."""
+
+    def measure(run: Run) -> float:
+        records = run.stream("links").records
+        times = records["ts_ns"] / 1e9
+        own = records[(records["link"] == 0) & (times > from_s) & (times <= to_s)]
+        weights = own["out_pkts"].astype(np.float64)
+        if not weights.sum():
+            return math.nan
+        return float(np.average(own["sojourn_mean_ns"], weights=weights)) / 1e6
+
+    return measure
