@@ -47,6 +47,7 @@ struct cc_ack {
 	bool in_recovery; // fast recovery, after on_loss
 	bool in_loss; // recovery by slow start, after on_rto
 	bool classic_ecn; // the peer says that there was a mark, not how many: on_loss is all there is
+	bool lost_app_limited; // the application had limited sending when the last of lost_segs left
 };
 
 struct cc_loss {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // BBR's measure of ACK aggregation: how many more segments than bandwidth x time were acknowledged
 // while ACKs came in batches, at most in the last 5 to 10 round trips (Linux,
-// bbr_update_ack_aggregation; draft-ietf-ccwg-bbr, 5.5.9).
+// bbr_update_ack_aggregation; draft-ietf-ccwg-bbr, 5.5.9, whose window of rounds is bbr3.c's).
 //
 //	excess  = acknowledged since the interval began - bandwidth x its length, at most the window
 //	          the next interval begins when ACKs have fallen behind the bandwidth, or after 2^20 segments
@@ -34,9 +34,9 @@ static inline void extra_acked_round(struct extra_acked *e, uint8_t rounds) {
 	e->half[e->now] = 0;
 }
 
-// An ACK, at a bandwidth of rate_bps.
-static inline void extra_acked_add(struct extra_acked *e, const struct cc_ack *ack, double rate_bps,
-	uint32_t mss_bits, double cwnd_segs) {
+// An ACK, at a bandwidth of rate_bps: the excess.
+static inline double extra_acked_excess(struct extra_acked *e, const struct cc_ack *ack,
+	double rate_bps, uint32_t mss_bits, double cwnd_segs) {
 	double expected = rate_bps * (double)(ack->now_ns - e->start_ns) * 1e-9 / mss_bits;
 
 	if (e->segs <= expected || e->segs + ack->acked_segs >= EXTRA_SEGS_MAX) {
@@ -44,8 +44,14 @@ static inline void extra_acked_add(struct extra_acked *e, const struct cc_ack *a
 		expected = 0;
 	}
 	e->segs += ack->acked_segs;
-	e->half[e->now] =
-		(float)max_f64((double)e->half[e->now], min_f64(e->segs - expected, cwnd_segs));
+	return min_f64(e->segs - expected, cwnd_segs);
+}
+
+static inline void extra_acked_add(struct extra_acked *e, const struct cc_ack *ack, double rate_bps,
+	uint32_t mss_bits, double cwnd_segs) {
+	double excess = extra_acked_excess(e, ack, rate_bps, mss_bits, cwnd_segs);
+
+	e->half[e->now] = (float)max_f64((double)e->half[e->now], excess);
 }
 
 static inline double extra_acked_segs(const struct extra_acked *e) {

@@ -126,10 +126,8 @@ static void reno_dupacks(struct flow *f, bool dup, struct delivery *d) {
 	} else {
 		return;
 	}
-	if ((flow_seg(f, f->una)->flags & SENT_LOST) == 0) {
-		loss_mark(f, f->una);
-		d->lost++;
-	}
+	if ((flow_seg(f, f->una)->flags & SENT_LOST) == 0)
+		loss_mark_in(f, f->una, d);
 }
 
 // The interval of the delivery rate sample for the newest delivered segment, in ns; 0: no sample.
@@ -163,6 +161,7 @@ static inline void notify_cc(struct endpoint *e, struct flow *f, const struct de
 		.interval_ns = d->acked > 0 ? rate_interval_ns(f, d) : 0,
 		.next_send_ns = f->next_send_ns,
 		.app_limited = d->app_limited,
+		.lost_app_limited = d->lost_app_limited,
 		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
 		.host_paced = flow_group(e, f)->host_paced,
 		.in_sequence = d->advanced || kernel_may_raise(e, f, d),

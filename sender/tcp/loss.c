@@ -257,6 +257,12 @@ void loss_mark(struct flow *f, uint64_t index) {
 	f->relost_end = max_u64(f->relost_end, index + 1);
 }
 
+void loss_mark_in(struct flow *f, uint64_t index, struct delivery *d) {
+	d->lost_app_limited = (flow_seg(f, index)->flags & SENT_APP_LIMITED) != 0;
+	loss_mark(f, index);
+	d->lost++;
+}
+
 static uint64_t reo_wnd_ns(const struct flow *f) {
 	if (!f->reordering_seen && (f->ca != FLOW_CA_OPEN || f->sacked >= FLOW_DUP_THRESH))
 		return 0;
@@ -312,8 +318,7 @@ uint64_t loss_detect(struct endpoint *e, struct flow *f, uint64_t now_ns, struct
 			if (!sent_before_rack(f, i, sent_ns)
 				|| !rack_lost(f, sent_ns, reo_ns, now_ns, &wait_ns))
 				break;
-			loss_mark(f, i);
-			d->lost++;
+			loss_mark_in(f, i, d);
 		}
 		f->rack_scan = i + 1;
 	}
@@ -326,8 +331,7 @@ uint64_t loss_detect(struct endpoint *e, struct flow *f, uint64_t now_ns, struct
 			|| !sent_before_rack(f, i, sent_ns)
 			|| !rack_lost(f, sent_ns, reo_ns, now_ns, &wait_ns))
 			break;
-		loss_mark(f, i);
-		d->lost++;
+		loss_mark_in(f, i, d);
 	}
 	return wait_ns;
 }

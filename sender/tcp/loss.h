@@ -25,6 +25,7 @@ struct delivery {
 	// Rate sample.
 	uint64_t prior_delivered, prior_ns, send_elapsed_ns;
 	bool app_limited;
+	bool lost_app_limited; // the last lost segment was sent so
 	bool old; // a later ACK has overtaken this one
 	bool dsack; // of a segment that was sent again
 	bool reordered;
@@ -41,6 +42,7 @@ void loss_fetch(const struct flow *f, const struct seg *seg);
 // RACK: marks lost segments; returns the time in ns until the next check, 0: none is needed.
 uint64_t loss_detect(struct endpoint *e, struct flow *f, uint64_t now_ns, struct delivery *d);
 void loss_mark(struct flow *f, uint64_t index);
+void loss_mark_in(struct flow *f, uint64_t index, struct delivery *d); // by an ACK
 // Payload that the peer has, as far as it said so: what it acknowledged, and whole segments beyond
 // (of a peer without SACK one for each duplicate ACK). What arrives in an interval counts there,
 // also if a hole before it is filled later.

@@ -101,3 +101,18 @@ def test_drain_ends_beside_a_full_queue(simulate: Simulate) -> None:
 
     assert len(left) == len(entered) == 1
     assert left[0] - entered[0] < 4 * 5 * 0.040  # four round trips of 4 BDP and the path
+
+
+@pytest.mark.parametrize(("cc", "probe_rtt"), [("bbr", 3), ("bbr3", 6)])
+def test_the_first_data_long_after_the_handshake(
+    simulate: Simulate, cc: str, probe_rtt: int
+) -> None:
+    """Section 5.4.1: a flow that never sent has no queue to drain; its window grows from ten."""
+    source = "{request: {think: 11s, times: fixed, sizes: {mean: 1MB}}}"
+    flows = f"flows=[{{count: 1, cc: {cc}, source: {source}}}]"
+    run = simulate("bbr3-cubic", flows, "duration=12s", "warmup=0s", "telemetry.level=3")
+    events, acks = run.records("events"), run.records("cc")
+
+    assert acks["ts_ns"][0] > 11e9
+    assert acks["cwnd_segs"][0] > 10
+    assert probe_rtt not in events["value"][events["event"] == CC_MODE]

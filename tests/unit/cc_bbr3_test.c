@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// draft-ietf-ccwg-bbr-05: the model's numbers and states after exact rounds.
+// draft-ietf-ccwg-bbr: the model's numbers and states after exact rounds.
 #include "cc_bbr3.h"
 
 START_TEST(startup_and_drain) {

@@ -159,6 +159,7 @@ static struct cc_ack any_ack(struct course *c) {
 	};
 
 	a.app_limited = coin(r);
+	a.lost_app_limited = coin(r);
 	a.cwnd_limited = coin(r);
 	a.host_paced = coin(r);
 	a.in_sequence = coin(r);
