@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A flow of BBR version 3 read from the telemetry of level 3: its phases, rounds and bounds.
+
+Every ACK's record has what sender/cc/bbr3.c observes: bw, min_rtt and the two bounds of what is in
+flight. A round is the draft's packet-timed one (section 5.5.1): it ends with the first ACK of a
+segment that was sent after it began.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weir.study.measures import SEGMENT_BITS, Floats
+
+if TYPE_CHECKING:
+    from weir.analysis.folder import Run
+
+# Modes of bbr3_mode() in sender/cc/bbr3.c.
+STARTUP, DRAIN, DOWN, CRUISE, REFILL, UP, PROBE_RTT = range(7)
+MARGIN = 0.99  # PacingMarginPercent
+QUANTUM_BITS = 65536 * 8
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A mode from its start to its end, in seconds; the last one ends with the run."""
+
+    mode: int
+    start: float
+    end: float
+
+    @property
+    def length(self) -> float:
+        """In seconds."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The only flow of a run."""
+
+    run: Run
+
+    @cached_property
+    def acks(self) -> npt.NDArray[np.void]:
+        """Its records, one for each ACK."""
+        return np.asarray(self.run.stream("cc").records)
+
+    @cached_property
+    def time(self) -> Floats:
+        """Of each ACK, in seconds."""
+        return np.asarray(self.acks["ts_ns"] * 1e-9)
+
+    @cached_property
+    def sent(self) -> Floats:
+        """When the newest segment that each ACK acknowledged was sent; never falls."""
+        rtt = np.where(self.acks["rtt_ns"] > 0, self.acks["rtt_ns"], np.inf)
+        return np.asarray(np.maximum.accumulate(self.time - rtt * 1e-9))
+
+    @cached_property
+    def phases(self) -> list[Phase]:
+        """All of them, from the first ACK on.
+
+        A timeout or an undo changes the mode without an event: the next one says from which.
+        """
+        changes = [(float(self.time[0]), STARTUP)]
+        silent = np.sort(np.concatenate([self.events(k)["ts_ns"] for k in ("timeout", "undo")]))
+        for event in self.events("cc_mode"):
+            time, before = float(event["ts_ns"]) * 1e-9, int(event["before"])
+            if before != changes[-1][1]:
+                since = silent[(silent > changes[-1][0] * 1e9) & (silent <= event["ts_ns"])]
+                changes.append((float(since[-1]) * 1e-9 if len(since) else time, before))
+            changes.append((time, int(event["value"])))
+        ends = [time for time, _ in changes[1:]] + [self.seconds]
+        return [Phase(mode, time, end) for (time, mode), end in zip(changes, ends, strict=True)]
+
+    @property
+    def seconds(self) -> float:
+        """How long the run was."""
+        return float(self.run.summary["virtual_s"])
+
+    def events(self, kind: str) -> Any:
+        """Those of one kind."""
+        events = self.run.stream("events")
+        return events.records[events.records["event"] == events.number("event", kind)]
+
+    def of(self, mode: int, since: float = 0.0) -> list[Phase]:
+        """The phases of a mode that began since then and have ended."""
+        return [
+            one
+            for one in self.phases
+            if one.mode == mode and one.start >= since and one.end < self.seconds
+        ]
+
+    def after(self, phase: Phase) -> int:
+        """The mode that followed."""
+        return self.phases[self.phases.index(phase) + 1].mode
+
+    def place(self, time: float) -> int:
+        """The last ACK until then; of a phase's end: the one that ended it."""
+        return max(int(np.searchsorted(self.time, time + 1e-10, side="right")) - 1, 0)
+
+    def at(self, name: str, time: float) -> float:
+        """A field of the last ACK until then."""
+        return float(self.acks[name][self.place(time)])
+
+    def within(self, name: str, start: float, end: float) -> Floats:
+        """A field of the ACKs from `start` to before `end`."""
+        first, last = np.searchsorted(self.time, (start - 1e-10, end - 1e-10))
+        return np.asarray(self.acks[name][first:last], dtype=np.float64)
+
+    def round_starts(self, start: float, end: float) -> list[int]:
+        """The ACKs that ended a round, of rounds of which the first began at `start`."""
+        found: list[int] = []
+        begun = start
+        while True:
+            place = int(np.searchsorted(self.sent, begun - 1e-10))
+            if place >= len(self.time) or self.time[place] > end + 1e-10:
+                return found
+            found.append(place)
+            begun = float(self.time[place])
+
+    def rounds(self, start: float, end: float) -> int:
+        """How many rounds ended, the one that `end` ended included."""
+        return len(self.round_starts(start, end))
+
+    def bdp(self, time: float) -> float:
+        """Bw min_rtt then, in segments."""
+        return self.at("obs0", time) * self.at("obs1", time) * 1e-9 / SEGMENT_BITS
+
+    def budget(self, time: float, segs: float) -> float:
+        """QuantizationBudget of section 5.6.4.2, by the pacing before `time`."""
+        bits = float(self.acks["pacing_bps"][max(self.place(time) - 1, 0)]) * 1e-3
+        quantum = min(bits, QUANTUM_BITS) / SEGMENT_BITS
+        return max(segs, 3 * max(quantum, 2), 4)
+
+    def pacing_gain(self, phase: Phase) -> float:
+        """The median in a phase, of bw and the margin."""
+        bw = self.within("obs0", phase.start, phase.end)
+        pacing = self.within("pacing_bps", phase.start, phase.end)
+        return float(np.median(pacing / bw)) / MARGIN if len(bw) else math.nan
+
+    def flat_rounds(self, phase: Phase, baseline: float) -> int:
+        """CheckFullBWReached: rounds in a row at its end whose rate grew by less than a quarter."""
+        count = 0
+        for place in self.round_starts(phase.start, phase.end):
+            rate = float(self.acks["delivery_bps"][place])
+            if self.acks["app_limited"][place] or rate <= 0:
+                continue
+            count += 1
+            if rate >= 1.25 * baseline:
+                baseline, count = rate, 0
+        return count
