@@ -187,7 +187,7 @@ def careful_rounds(t: Trace, at: Place) -> float:
     return math.nan if phase is NEVER else float(t.rounds(phase.start, phase.end))
 
 
-def careful_again(t: Trace, at: Place) -> float:
+def careful_repeated(t: Trace, at: Place) -> float:
     """1: DOWN, for one round, then REFILL."""
     phase = careful(t)
     if phase is NEVER:

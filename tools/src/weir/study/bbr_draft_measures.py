@@ -25,6 +25,7 @@ from weir.study.bbr_draft_trace import (
 )
 from weir.study.measures import SEGMENT_BITS
 
+ACK_SEGS = 2  # a delayed ACK's: that many are aggregated on any path
 DATA = SEGMENT_BITS / WIRE_PKT_BITS  # payload of what is on the wire
 NEVER = Phase(-1, math.nan, math.nan)
 
@@ -96,6 +97,8 @@ def startup_losses(t: Trace, at: Place) -> float:
 def startup_limited(t: Trace, at: Place) -> float:
     """Of the last round trip."""
     end = first(t, STARTUP).end
+    if math.isnan(end):
+        return math.nan
     return float(np.mean(t.within("app_limited", end - 2 * at.rtt_s, end)))
 
 
@@ -153,7 +156,7 @@ def drained(t: Trace, at: Place) -> float:
     if drain_rounds(t, at) == 4 or followed(t, first(t, DRAIN), PROBE_RTT) == 1:
         return 1.0
     before, after = drain_inflight_before(t, at), drain_inflight(t, at)
-    return math.nan if math.isnan(after) else float(after <= 1 < before)
+    return float(after <= 1 < before)  # 0 too if it never came
 
 
 def drain_then_probe_bw(t: Trace, at: Place) -> float:
@@ -194,13 +197,27 @@ def up_pacing(t: Trace, at: Place) -> float:
     return math.nan if phase is NEVER else t.pacing_gain(phase)
 
 
-def up_window(t: Trace, at: Place) -> float:
-    """Largest, without the two segments that UP adds, over bw min_rtt or the offload budget."""
-    phase = plain_up(t)
+def window_gain(t: Trace, phase: Phase, more: int) -> float:
+    """The largest window, without `more` and the two segments of an ACK, over bw min_rtt.
+
+    Where the offload budget is more than that, over it.
+    """
     if phase is NEVER:
         return math.nan
-    segs = t.within("cwnd_segs", phase.start, phase.end) - 2
-    return float(np.max(segs)) / max(t.bdp(phase.end), t.budget(phase.end, 0) / 2.25)
+    segs = float(
+        np.max(t.within("cwnd_segs", phase.start + t.at("obs1", phase.end) * 1e-9, phase.end))
+    )
+    return (segs - more - ACK_SEGS) / t.bdp(phase.end - 1e-6)
+
+
+def up_window(t: Trace, at: Place) -> float:
+    """UP adds two segments."""
+    return window_gain(t, plain_up(t), 2)
+
+
+def plain_window(t: Trace, at: Place) -> float:
+    """In the first CRUISE, where nothing is aggregated but by delayed ACKs."""
+    return window_gain(t, first(t, CRUISE), 0)
 
 
 def last_up_before(t: Trace, time: float) -> Phase:
@@ -345,17 +362,15 @@ def use(t: Trace, at: Place) -> float:
 # ProbeRTT
 
 
+def handshake(t: Trace, at: Place) -> float:
+    """When its RTT was measured, that of packets shorter than data."""
+    return float(t.time[0]) - at.rtt_s
+
+
 def probe_rtt_after(t: Trace, at: Place) -> float:
-    """From the handshake, which had the smallest RTT, or the last lower one."""
+    """From the handshake on: on a link data's RTTs are longer."""
     phase = first(t, PROBE_RTT)
-    if phase is NEVER:
-        return math.nan
-    rtt = t.within("rtt_ns", 0, phase.start)
-    before = np.minimum.accumulate(np.where(rtt > 0, rtt, np.inf))
-    # The handshake's RTT is that of small packets: data's are longer on a slow link.
-    handshake = float(t.time[0]) - at.rtt_s
-    lower = np.flatnonzero(before < 1e6 * at.rtt_ms)
-    return phase.start - (handshake if len(lower) == 0 else float(t.time[lower[-1]]))
+    return math.nan if phase is NEVER else phase.start - handshake(t, at)
 
 
 def probe_rtt_window(t: Trace, at: Place) -> float:
@@ -395,3 +410,9 @@ def probe_rtt_then_startup(t: Trace, at: Place) -> float:
 def probe_rtts(t: Trace, at: Place) -> float:
     """How many."""
     return float(sum(one.mode == PROBE_RTT for one in t.phases))
+
+
+def min_rtt_after(t: Trace, at: Place) -> float:
+    """From the handshake, whose RTT is the smallest, until min_rtt is what ProbeRTT has seen."""
+    risen = np.flatnonzero(np.diff(t.acks["obs1"]) > 0)
+    return float(t.time[risen[0] + 1]) - handshake(t, at) if len(risen) else math.nan

@@ -101,8 +101,8 @@ def bulk(at: Place) -> Trial:
 
 
 def startup_loss(at: Place) -> Trial:
-    """Half of the rate is written; after 2 s 7 losses in each round trip, or 3 %, if more."""
-    every = max(min(math.floor(0.5 * at.bdp / 7.5), 33), 2)
+    """Half of the rate is written; after 2 s 6 or 7 losses in a round, or 3 %, if more."""
+    every = max(min(math.floor(0.5 * at.bdp / 4.4), 33), 2)
     after = round(0.5 * at.mbit * 1e6 / WIRE_PKT_BITS * LOSSES_S)
     forward = f"{{loss_periodic: {{every: {every}, after: {after}}}}}, {at.link()}"
     return trial("startup-loss", at, forward=forward, source=limited(at, 0.5), params=NO_PROBE_RTT)
