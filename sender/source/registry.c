@@ -4,7 +4,7 @@
 #include "sender/source/source.h"
 
 extern const struct source_ops source_bulk, source_size, source_poisson, source_closed,
-	source_request, source_on_off, source_udp, source_probe, source_video;
+	source_request, source_on_off, source_udp, source_probe, source_video, source_media;
 
 const struct source_ops *const source_all[] = {
 	&source_bulk,
@@ -16,6 +16,7 @@ const struct source_ops *const source_all[] = {
 	&source_udp,
 	&source_probe,
 	&source_video,
+	&source_media,
 	NULL,
 };
 

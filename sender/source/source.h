@@ -47,6 +47,9 @@ struct source_seen {
 	// The transfer that ended last; last_ns: since it was due or, if that is later, the one
 	// before it ended. 0: none.
 	uint64_t last_bytes, last_ns;
+	// Payload that its control lets it send: the window per smoothed RTT, at most the pacing
+	// rate. 0: not known yet.
+	double permitted_bps;
 };
 
 struct transport_ops; // transport.h

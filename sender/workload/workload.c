@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,16 @@ static struct flow_transfer *begin_transfer(
 
 // ---- Schedules ----
 
+// The last segment of each transfer is short, and a window counts segments.
+static double permitted_bps(const struct flow *f) {
+	double bytes =
+		f->data_segs > 0 ? (double)f->total_bytes / (double)f->data_segs : f->payload;
+	double srtt_ns = (double)f->rtt.srtt_ns;
+	double bps = srtt_ns > 0 ? f->cwnd_segs * bytes * 8e9 / srtt_ns : 0;
+
+	return f->out.pacing_bps > 0 ? fmin(bps, (double)f->out.pacing_bps) : bps;
+}
+
 // Draws the transfer after this one, which is to begin its gap after from_ns.
 static void draw(const struct endpoint *e, struct workload *w, uint64_t from_ns) {
 	const struct group *g = &e->groups->group[w->group];
@@ -85,6 +96,7 @@ static void draw(const struct endpoint *e, struct workload *w, uint64_t from_ns)
 		seen.unfinished = f->transfers;
 		seen.last_bytes = w->last_bytes;
 		seen.last_ns = w->last_ns;
+		seen.permitted_bps = permitted_bps(f);
 	}
 	w->number++;
 	w->next = (struct transfer){0};

@@ -80,6 +80,36 @@ def test_a_slower_link_lowers_the_bitrate_at_once(simulate: Simulate) -> None:
     assert metrics.video_streams(frame_of(sent), CLOSE)["stalls"][0] > 0
 
 
+CALL = "flows=[{cc: cubic, source: {media: {min: 240kbit, max: %s, spread: 0}}}]"
+
+
+def test_a_frame_on_an_empty_path_takes_a_round_trip(simulate: Simulate) -> None:
+    """40 ms, and 1052 B at 10 Mbit/s: 1000 B of payload and headers; 30 frames a second."""
+    run = simulate(STEADY, CALL % "240kbit", "paths.forward.link.framing=ip", "duration=5s")
+    sent = segments(run)
+
+    assert (sent["size_bytes"] == 1000).all()
+    assert set((sent["ts_ns"] - sent["start_ns"])[1:]) == {40_000_000 + 1052 * 800}
+    assert len(sent) == 148  # those of 5 s, without the last, which is on its way
+
+
+@pytest.mark.parametrize("cc", ["cubic", "bbr3", "copa"])
+def test_an_encoder_follows_its_control(simulate: Simulate, cc: str) -> None:
+    """On 1 Mbit/s near that from 10 s on; from 20 s on 500 kbit/s, and 15 s later below that."""
+    run = simulate(
+        STEADY,
+        (CALL % "3Mbit").replace("cubic", cc),
+        "paths.forward.link.rate=1Mbit",
+        "paths.forward.link.queue.fifo.limit=300ms",
+        "schedule=[{at: 20s, forward.link.rate: 500kbit}]",
+    )
+    sent = segments(run)
+    at_s, bps = sent["start_ns"] / 1e9, sent["size_bytes"] * 8e9 / sent["gap_ns"]
+
+    assert 0.7e6 < bps[(at_s > 10) & (at_s < 20)].mean() < 1.0e6
+    assert bps[at_s > 35].mean() < 0.5e6
+
+
 def frame_of(records: np.ndarray) -> pl.DataFrame:
     """Records as the tools have them."""
     return pl.DataFrame({name: records[name] for name in records.dtype.names if name})
@@ -92,6 +122,8 @@ def frame_of(records: np.ndarray) -> pl.DataFrame:
         ("{cc: cubic, source: {video: {ladder: fast}}}", "'fast' is not a bitrate"),
         ('{cc: cubic, source: {video: {ladder: " "}}}', "no bitrate"),
         ("{cc: cubic, source: {video: {safety: 0}}}", "safety"),
+        ("{cc: cubic, source: {media: {min: 2Mbit}}}", "max: the bitrate is below min"),
+        ("{cc: cubic, source: {media: {fps: 0}}}", "fps"),
     ],
 )
 def test_wrong_groups_are_refused(

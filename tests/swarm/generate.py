@@ -310,6 +310,9 @@ class Generator:
                 group["source"] = {source: {"interval": text(interval_ns, "ns")}}
                 group.pop("stagger", None)
                 group.pop("jitter", None)
+            if source == "media":  # whose bounds and whose times must be in order
+                for name in ("min", "max", "pause", "resume"):
+                    group["source"][source].pop(name, None)
             if source == "udp":  # nothing controls it, and it sends at any size what it says
                 group.pop("cc")
                 group["ecn"] = self.random.choice(["off", "ect0"])

@@ -276,6 +276,71 @@ START_TEST(video_follows_the_goodput) {
 }
 END_TEST
 
+// Four frames a second: the bitrate in bits a second is 32 times a frame's bytes.
+static uint64_t media_bytes(struct read_source *s, double permitted_bps, uint64_t period_ns) {
+	const struct source_seen seen = {.permitted_bps = permitted_bps};
+	struct transfer t = {0};
+
+	s->ops->next(s->cfg, s->state, &s->rng, &seen, &t);
+	ck_assert_uint_eq(t.gap_ns, period_ns);
+	return t.bytes;
+}
+
+START_TEST(media_follows_what_is_permitted) {
+	struct read_source s;
+
+	open_source(&s,
+		"{media: {fps: 4, min: 32kbit, max: 320kbit, initial: 64kbit, share: 0.5, "
+		"reaction: 250ms, spread: 0}}");
+	ck_assert_uint_eq(media_bytes(&s, 0, 250000000), 2000);
+	// Half of 256 kbit/s is twice as much: 2000 + 2000 (1 - 1/e) = 3264.24.
+	ck_assert_uint_eq(media_bytes(&s, 256000, 250000000), 3264);
+	ck_assert_uint_eq(media_bytes(&s, 256000, 250000000), 3729); // 4000 - 735.76 / e
+	for (int i = 0; i < 100; i++)
+		media_bytes(&s, 1e9, 250000000);
+	ck_assert_uint_eq(media_bytes(&s, 1e9, 250000000), 10000);
+	for (int i = 0; i < 100; i++)
+		media_bytes(&s, 1, 250000000);
+	ck_assert_uint_eq(media_bytes(&s, 1, 250000000), 1000);
+	close_source(&s);
+}
+END_TEST
+
+// Of 32 kbit/s a frame has 1000 B in the mean: with a key frame in four, 7 times as large, 400 B.
+START_TEST(media_has_key_frames_and_pauses) {
+	struct read_source s;
+
+	open_source(&s,
+		"{media: {fps: 4, min: 32kbit, max: 32kbit, spread: 0, key_every: 4, "
+		"key_size: 7, pause: 1500ms, resume: 4s}}");
+	for (uint64_t i = 0; i < 12; i++)
+		ck_assert_uint_eq(media_bytes(&s, 0, i == 5 ? 2750000000 : 250000000),
+			i % 4 == 0 ? 2800 : 400);
+	close_source(&s);
+}
+END_TEST
+
+static double laplace_cdf(double x, const void *ctx) {
+	double y = (x + 0.5) / 1000 - 1, scale = *(const double *)ctx;
+
+	return y < 0 ? exp(y / scale) / 2 : 1 - exp(-y / scale) / 2;
+}
+
+static double laplace_below(double x, const void *ctx) {
+	return laplace_cdf(x - 0.5, ctx);
+}
+
+START_TEST(media_sizes_vary_by_laplaces_law) {
+	struct read_source s;
+	double scale = 0.1;
+
+	open_source(&s, "{media: {fps: 4, min: 32kbit, max: 32kbit, spread: 0.1}}");
+	draws(&s, gap_ns, bytes);
+	ck_assert_double_gt(ks_test(bytes, DRAWS, laplace_cdf, laplace_below, &scale), P_LEAST);
+	close_source(&s);
+}
+END_TEST
+
 START_TEST(wrong_sources_are_refused) {
 	static const char *const bad[][2] = {
 		{"{poisson: {}}", "either interval or load"},
@@ -289,6 +354,9 @@ START_TEST(wrong_sources_are_refused) {
 		{"{poisson: {load: 1Tbit, sizes: {mean: 10B}}}", "100 ns is the least"},
 		{"{on_off: {sizes: {}}}", "unknown key 'sizes'"},
 		{"{closed: {connection: old}}", "connection"},
+		{"{media: {min: 2Mbit}}", "max: the bitrate is below min"},
+		{"{media: {pause: 2s}}", "pause and resume: both, and pause first"},
+		{"{media: {pause: 2s, resume: 1s}}", "pause and resume: both, and pause first"},
 		{"{closed: {}}, stack: {linux: {cc: cubic}}", "bulk or size"},
 		{"{poisson: {interval: 1s}}, stagger: 1s", "stagger: source poisson says when"},
 		{"{poisson: {interval: 1s}}, jitter: 1s", "jitter: source poisson says when"},
@@ -341,4 +409,5 @@ END_TEST
 
 TEST_MAIN(arrivals_are_a_poisson_process, sizes_are_exponential, sizes_are_pareto,
 	web_search_sizes_and_load, data_mining_sizes, pauses_are_exponential,
-	video_follows_the_goodput, wrong_sources_are_refused, wrong_files_are_refused)
+	video_follows_the_goodput, media_follows_what_is_permitted, media_has_key_frames_and_pauses,
+	media_sizes_vary_by_laplaces_law, wrong_sources_are_refused, wrong_files_are_refused)

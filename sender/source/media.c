@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Interactive media: a frame clock, and an encoder whose bitrate follows what the transport permits.
+//
+//	frame k    is written at start + (k + 1) / fps, whatever became of those before
+//	target     share * permitted, between min and max; `initial` while nothing is known
+//	bitrate   += (target - bitrate) (1 - exp(-1 / (fps reaction)))    the encoder's delay
+//	size       bitrate / (8 fps) * x * key
+//	x          1 + Laplace's law of scale `spread`, between 0.1 and 10
+//	key        without `key_every`: 1; else key_size for each key_every-th frame from the first on
+//	           and less than 1 for the others, so that their mean is 1
+//
+// Permitted is what the congestion control lets the flow send: its window per smoothed round trip,
+// and not more than its pacing rate if it has one (source.h). A share below 1 leaves room for
+// frames of more than the mean size and for what has queued at the sender.
+//
+// Between `pause` and `resume`, times since the flow's start, no frame is written; the encoder then
+// goes on with the bitrate that it had.
+//
+// Frames are transfers on one connection: the summary's completion times are those from when a
+// frame is written until its last byte is acknowledged, a round trip where nothing queues.
+//
+// Sizes that vary by Laplace's law around the mean, a delay of the encoder and larger frames are
+// those of the statistical model of RFC 8593, section 5. Where we differ: its delay is a wait between
+// changes of the bitrate, and its larger frames follow a change; here the bitrate glides, and larger
+// frames come at equal distances, as an encoder with a fixed group of pictures has them.
+#include "sender/source/source.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+
+#define LEAST_PART 0.1 // of the mean size
+#define MOST_PART 10.0
+
+struct media {
+	double fps, min_bps, max_bps, initial_bps, share, spread, key_size;
+	uint64_t reaction_ns, key_every, pause_ns, resume_ns;
+};
+
+struct media_state {
+	double bitrate_bps; // 0: before the first frame
+	uint64_t at_ns; // of the frame before, since the flow's start
+	uint64_t paused_ns;
+	uint64_t frame; // of the next
+};
+static_assert(sizeof(struct media_state) <= SOURCE_STATE_BYTES, "fits");
+
+static const struct param params[] = {
+	{"fps", "30", "frames per second", UNIT_NONE, PARAM_F64(struct media, fps), 1, 1000},
+	{"min", "150kbit", "lowest bitrate of the encoder", UNIT_RATE_BPS,
+		PARAM_F64(struct media, min_bps), 1e3, 1e12},
+	{"max", "1500kbit", "its highest; the same as min: a constant bitrate", UNIT_RATE_BPS,
+		PARAM_F64(struct media, max_bps), 1e3, 1e12},
+	{"initial", "300kbit", "its first, within min and max", UNIT_RATE_BPS,
+		PARAM_F64(struct media, initial_bps), 1e3, 1e12},
+	{"share", "0.8", "part of what the transport permits that the bitrate aims at", UNIT_NONE,
+		PARAM_F64(struct media, share), 0.1, 1},
+	{"reaction", "200ms", "time constant with which the bitrate follows; 0s: at once",
+		UNIT_TIME_NS, PARAM_U64(struct media, reaction_ns), 0, 6e10},
+	{"spread", "0.15", "scale of Laplace's law of frame sizes, of the mean; 0: all alike",
+		UNIT_NONE, PARAM_F64(struct media, spread), 0, 1},
+	{"key_every", "0", "a key frame in so many; 0: none", UNIT_NONE,
+		PARAM_U64(struct media, key_every), 0, 1e6},
+	{"key_size", "5", "size of a key frame in those of another", UNIT_NONE,
+		PARAM_F64(struct media, key_size), 1, 1000},
+	{"pause", "0s", "no frame from this time after the flow's start on; 0s: never",
+		UNIT_TIME_NS, PARAM_U64(struct media, pause_ns), 0, 1e15},
+	{"resume", "0s", "until this time", UNIT_TIME_NS, PARAM_U64(struct media, resume_ns), 0,
+		1e15},
+	PARAM_END,
+};
+
+static int media_configure(void *config, struct config_node *node, struct err *err) {
+	const struct media *m = config;
+
+	if (m->max_bps < m->min_bps)
+		return config_err(
+			config_get(node, "max"), -EINVAL, err, "max: the bitrate is below min");
+	if ((m->pause_ns > 0) != (m->resume_ns > 0) || m->resume_ns < m->pause_ns)
+		return config_err(node, -EINVAL, err, "pause and resume: both, and pause first");
+	return 0;
+}
+
+static double within(const struct media *m, double bps) {
+	return fmin(fmax(bps, m->min_bps), m->max_bps);
+}
+
+static void follow(const struct media *m, struct media_state *s, const struct source_seen *seen) {
+	double target_bps = within(
+		m, seen->permitted_bps > 0 ? m->share * seen->permitted_bps : m->initial_bps);
+	double part = m->reaction_ns > 0 ? 1 - exp(-1e9 / m->fps / (double)m->reaction_ns) : 1;
+
+	if (s->bitrate_bps <= 0)
+		s->bitrate_bps = within(m, m->initial_bps);
+	s->bitrate_bps += (target_bps - s->bitrate_bps) * part;
+}
+
+// Of mean 1.
+static double varied(const struct media *m, struct rng *rng) {
+	double u;
+
+	if (m->spread <= 0)
+		return 1;
+	u = rng_unit(rng) - 0.5;
+	u = 1 + m->spread * copysign(log(1 - 2 * fabs(u)), u);
+	return fmin(fmax(u, LEAST_PART), MOST_PART);
+}
+
+static double key(const struct media *m, uint64_t frame) {
+	double others;
+
+	if (m->key_every == 0)
+		return 1;
+	others = (double)m->key_every / ((double)m->key_every - 1 + m->key_size);
+	return frame % m->key_every == 0 ? others * m->key_size : others;
+}
+
+// Since the flow's start.
+static uint64_t frame_ns(const struct media *m, struct media_state *s) {
+	uint64_t at_ns = (uint64_t)((double)(s->frame + 1) * 1e9 / m->fps) + s->paused_ns;
+
+	if (s->paused_ns == 0 && m->pause_ns > 0 && at_ns >= m->pause_ns) {
+		s->paused_ns = m->resume_ns > at_ns ? m->resume_ns - at_ns : 0;
+		at_ns += s->paused_ns;
+	}
+	return at_ns;
+}
+
+static double frame_bytes(const struct media *m, const struct media_state *s, struct rng *rng) {
+	double mean = s->bitrate_bps / m->fps / 8;
+
+	return fmax(mean * varied(m, rng) * key(m, s->frame), 1);
+}
+
+static void media_next(const void *config, void *state, struct rng *rng,
+	const struct source_seen *seen, struct transfer *t) {
+	const struct media *m = config;
+	struct media_state *s = state;
+	uint64_t at_ns = frame_ns(m, s);
+
+	follow(m, s, seen);
+	t->gap_ns = at_ns - s->at_ns;
+	t->bytes = (uint64_t)(frame_bytes(m, s, rng) + 0.5);
+	s->at_ns = at_ns;
+	s->frame++;
+}
+
+const struct source_ops source_media = {
+	.name = "media",
+	.summary =
+		"interactive media: frames of an encoder that follows what the transport permits",
+	.reference = "RFC 8593, section 5",
+	.params = params,
+	.config_size = sizeof(struct media),
+	.kind = SOURCE_WRITES,
+	.random = true,
+	.configure = media_configure,
+	.next = media_next,
+};
