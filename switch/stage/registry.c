@@ -23,6 +23,7 @@
 	V(policer)                                                                                 \
 	V(jitter)                                                                                  \
 	V(wifi_jitter)                                                                             \
+	V(periodic_delay)                                                                          \
 	V(leo_handover)                                                                            \
 	V(mahimahi_link)                                                                           \
 	V(replay)                                                                                  \
