@@ -28,6 +28,7 @@ enum option_code {
 	OPTION_PCAP,
 	OPTION_REPLAY,
 	OPTION_THREADS,
+	OPTION_TRIALS,
 	OPTION_FORCE,
 	OPTION_VERSION,
 };
@@ -44,6 +45,7 @@ static const struct option long_options[] = {
 	{"pcap", required_argument, NULL, OPTION_PCAP},
 	{"replay", required_argument, NULL, OPTION_REPLAY},
 	{"threads", required_argument, NULL, OPTION_THREADS},
+	{"trials", no_argument, NULL, OPTION_TRIALS},
 	{"force", no_argument, NULL, OPTION_FORCE},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPTION_VERSION},
@@ -99,7 +101,9 @@ static void print_help(const char *program) {
 	if (sim)
 		fputs("  --replay FILE       put an arrivals.ring through the paths, nothing else\n"
 		      "  --threads N         use up to N processors for this run; the results are\n"
-		      "                      the same (default: 2 where they are idle and it pays)\n",
+		      "                      the same (default: 2 where they are idle and it pays)\n"
+		      "  --trials            in place of CONFIG: each line of standard input is one,\n"
+		      "                      as JSON; its summary is a line of standard output\n",
 			stdout);
 	fputs("  --json              the summary, or the list, as JSON on standard output\n"
 	      "  --progress          progress as JSON lines on standard error\n"
@@ -189,6 +193,11 @@ static int apply(struct run_options *opt, int code, const char *value, struct er
 		return 0;
 	case OPTION_THREADS:
 		return set_threads(opt, value, err);
+	case OPTION_TRIALS:
+		if (!is_sim(opt->program))
+			return err_set(err, -EINVAL, "--trials: only weir-sim, in virtual time");
+		opt->trials = true;
+		return 0;
 	case OPTION_CHECK:
 		opt->check = true;
 		return 0;
@@ -281,7 +290,10 @@ int run_options(
 	if (opt->eal_argc > 0 && is_sim(program))
 		return err_set(err, -EINVAL, "%s: %s has no EAL to give arguments to",
 			opt->eal_argv[0], program);
-	if (opt->config_path == NULL && opt->list == NULL)
+	if (opt->trials && opt->config_path != NULL)
+		return err_set(err, -EINVAL, "%s: --trials reads configs from standard input",
+			opt->config_path);
+	if (opt->config_path == NULL && opt->list == NULL && !opt->trials)
 		return err_set(
 			err, -EINVAL, "a config file is wanted: %s CONFIG, see --help", program);
 	return 0;

@@ -106,7 +106,9 @@ static int load_params(struct run *r, struct err *err) {
 		config_section(root, "telemetry"), "telemetry", telemetry_params, NULL, r, err);
 }
 
-int run_load(struct run *r, const struct run_options *opt, struct err *err) {
+// A run of this config, which it then owns.
+static int load(
+	struct run *r, const struct run_options *opt, struct config *config, struct err *err) {
 	const char *dash = strchr(opt->program, '-');
 	int rc;
 
@@ -115,7 +117,7 @@ int run_load(struct run *r, const struct run_options *opt, struct err *err) {
 	r->lock_fd = r->reserve_fd = -1;
 	if (strcmp(opt->program, "weir-sim") != 0 && dash != NULL)
 		snprintf(r->suffix, sizeof(r->suffix), "%s", dash);
-	r->config = config_load(opt->config_path, err);
+	r->config = config;
 	if (r->config == NULL)
 		return -EINVAL;
 	for (int i = 0; i < opt->override_count; i++) {
@@ -123,6 +125,15 @@ int run_load(struct run *r, const struct run_options *opt, struct err *err) {
 			return rc;
 	}
 	return load_params(r, err);
+}
+
+int run_load(struct run *r, const struct run_options *opt, struct err *err) {
+	return load(r, opt, config_load(opt->config_path, err), err);
+}
+
+int run_read(struct run *r, const struct run_options *opt, const char *name, const char *text,
+	size_t size, struct err *err) {
+	return load(r, opt, config_parse(name, text, size, err), err);
 }
 
 void run_warn(const struct run *r, const char *fmt, ...) {
@@ -222,19 +233,38 @@ static void fill_tel(struct run *r, bool virtual_time, const char *text, size_t 
 		(uint64_t)XXH64(&name, sizeof(name), 0));
 }
 
-int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err) {
-	time_t now = time(NULL);
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
-	int rc;
+// The config as its run resolved it; the caller frees it.
+static int resolved(struct run *r, char **text, size_t *size, struct err *err) {
+	FILE *f = open_memstream(text, size);
 
-	assert(opt == r->options);
 	if (f == NULL)
 		return err_set(err, -ENOMEM, "out of memory");
 	config_use_copies(r->config);
 	config_print(r->config, f);
-	fclose(f);
+	return fclose(f) == 0 ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+int run_unrecorded(struct run *r, struct err *err) {
+	char *text = NULL;
+	size_t size = 0;
+	int rc = resolved(r, &text, &size, err);
+
+	if (rc == 0)
+		fill_tel(r, true, text, size);
+	r->tel.dir = NULL;
+	free(text);
+	return rc;
+}
+
+int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err) {
+	time_t now = time(NULL);
+	char *text = NULL;
+	size_t size = 0;
+	int rc = resolved(r, &text, &size, err);
+
+	assert(opt == r->options);
+	if (rc < 0)
+		goto out;
 	fill_tel(r, virtual_time, text, size);
 	folder_utc_text(now, "%Y-%m-%dT%H:%M:%SZ", r->started_utc, sizeof(r->started_utc));
 	if ((rc = folder_name(r, now, err)) < 0 || (rc = folder_make(r, err)) < 0

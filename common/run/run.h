@@ -43,6 +43,7 @@ struct run_options {
 	const char *replay; // --replay FILE (weir-sim only): an arrivals.ring
 	uint32_t threads; // --threads N (weir-sim only): at most so many; 0: the default
 	bool check, print_config, json, progress, force; // --progress: JSON lines on standard error
+	bool trials; // --trials (weir-sim only)
 	char **eal_argv; // after "--" (live programs only)
 	int eal_argc;
 	int argc;
@@ -83,6 +84,9 @@ int run_options(
 // Reads the config file, applies the overrides and reads the run's own keys. *opt must outlive *r;
 // run_free also after an error.
 int run_load(struct run *r, const struct run_options *opt, struct err *err);
+// The same of a config that is text; `name` stands in errors for its file.
+int run_read(struct run *r, const struct run_options *opt, const char *name, const char *text,
+	size_t size, struct err *err);
 // Says one sentence on standard error, as a warning of the program.
 __attribute__((format(printf, 2, 3))) void run_warn(const struct run *r, const char *fmt, ...);
 // Says on standard error that the run ends before `what`, which the config has at this node; NULL:
@@ -103,6 +107,8 @@ void run_print_config(const struct run *r);
 // own manifest-switch.json, manifest-sender.json and the like, and its own lock; the first one
 // writes config.yaml. Disk space for what run_end writes is reserved here.
 int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err);
+// In place of run_create, for a run without a folder: its telemetry goes into the digest alone.
+int run_unrecorded(struct run *r, struct err *err);
 // Takes away what run_create made, but for what the other live program has in it: nothing began.
 void run_discard(struct run *r);
 // Writes a program's summary; false: its ledger does not balance.

@@ -11,6 +11,7 @@
 #include "tools/sim/offline.h"
 #include "tools/sim/replay.h"
 #include "tools/sim/sim.h"
+#include "tools/sim/trials.h"
 
 #include <errno.h>
 #include <math.h>
@@ -106,17 +107,6 @@ static bool summary(void *s, FILE *out, const struct facts *verdict) {
 	return sim_summary(s, out, verdict);
 }
 
-static int had_memory(const struct sim *s, struct err *err) {
-	int rc = host_had_memory(&s->sender, err);
-
-	if (rc == 0)
-		rc = host_had_memory(&s->receiver, err);
-	if (rc == 0 && s->pools.unsent > 0)
-		rc = err_set(err, -ENOSPC, HOST_NO_FIGURES,
-			"packets were dropped because the memory for packets was full");
-	return rc;
-}
-
 // The run itself, once the config has been checked.
 static int experiment(struct sim *s, const struct run_options *opt, struct err *err) {
 	static struct facts verdict;
@@ -144,7 +134,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	if (rc == 0)
 		rc = cc_outcome(err);
 	if (rc == 0)
-		rc = had_memory(s, err);
+		rc = sim_had_memory(s, err);
 	if (s->sender.failed > 0 && s->sender.failed == s->sender.flows)
 		facts_say(&verdict, "every_flow_failed", "every flow failed");
 	guests_faults(s->guests, &verdict);
@@ -317,6 +307,8 @@ int main(int argc, char **argv) {
 		return run_exit(PROGRAM, rc, &err);
 	if (opt.list != NULL)
 		return run_exit(PROGRAM, list(&opt, &err), &err);
+	if (opt.trials)
+		return run_exit(PROGRAM, trials(&opt, &err), &err);
 	rc = run_load(&run, &opt, &err);
 	if (rc < 0)
 		return run_exit(PROGRAM, rc, &err);

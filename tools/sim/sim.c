@@ -7,6 +7,7 @@
 #include "tools/sim/guest/guests.h"
 #include "tools/sim/pipeline.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -253,5 +254,16 @@ int sim_close(struct sim *s, struct err *err) {
 		if (closed < 0 && rc == 0)
 			rc = err_set(err, closed, "%s", one.msg);
 	}
+	return rc;
+}
+
+int sim_had_memory(const struct sim *s, struct err *err) {
+	int rc = host_had_memory(&s->sender, err);
+
+	if (rc == 0)
+		rc = host_had_memory(&s->receiver, err);
+	if (rc == 0 && s->pools.unsent > 0)
+		rc = err_set(err, -ENOSPC, HOST_NO_FIGURES,
+			"packets were dropped because the memory for packets was full");
 	return rc;
 }

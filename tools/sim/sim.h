@@ -62,6 +62,8 @@ void sim_run(struct sim *s, uint64_t until_ns);
 // Writes the last records and closes the files; on error err has the sentence about the first file
 // that failed.
 int sim_close(struct sim *s, struct err *err);
+// A run for which the memory was too small has failed: -ENOSPC and a sentence.
+int sim_had_memory(const struct sim *s, struct err *err);
 // Data segments that have arrived at a receiver.
 uint64_t sim_data_segs(const struct sim *s);
 
