@@ -354,6 +354,52 @@ def sweep_(
 
 
 @app.command(
+    "attack",
+    epilog=examples(
+        "attack configs/attacks/boxes/low-rate-newreno.yaml --runs 300",
+        "attack configs/quickstart.yaml --goal utilisation --time 2m --cc cubic",
+        "attack configs/attacks/boxes/low-rate-newreno.yaml --seed 7 --json",
+    ),
+)
+def attack_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="An attack (config, goal, box), or a config.",
+            autocompletion=complete.configs,
+        ),
+    ],
+    goal: Annotated[
+        str | None,
+        typer.Option(help="utilisation, starvation, delay, loss or oscillation. [the file's]"),
+    ] = None,
+    control: Annotated[
+        str | None, typer.Option("--cc", help="The congestion control of all flows.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Trials. [500 without --time]")] = None,
+    time: Annotated[str | None, typer.Option(help="How long to search: 2m.")] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**20, help="Of the search.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Trials at a time. [one per CPU]")
+    ] = None,
+    keep: Annotated[
+        str, typer.Option(help="Of the harm, what is left when the attack is minimised.")
+    ] = "90%",
+    out: Annotated[
+        Path | None, typer.Option(help="Its folder; goes on there. [runs/attack-FILE-SEED]")
+    ] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="No page.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+) -> None:
+    """Searches for the network under which a config's flows do worst, within bounds."""
+    from weir.cli import attack
+
+    given = attack.Given(file, goal, control, runs, time, seed, workers, keep, out, not no_report)
+    raise typer.Exit(attack.command(given, as_json))
+
+
+@app.command(
     "reproduce",
     epilog=examples(
         "reproduce all --plan",

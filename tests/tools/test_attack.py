@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir attack: trials are runs, the search is determined by its seed, what it finds replays."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from weir.attack import attack
+from weir.attack.box import Box
+from weir.attack.elements import ELEMENTS
+from weir.attack.minimise import minimise
+from weir.attack.search import Budget, Journal, search
+from weir.attack.trials import Trials
+from weir.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+BOXES = ROOT / "configs/attacks/boxes"
+CONFIG = {
+    "duration": "3s",
+    "warmup": "500ms",
+    "paths": {
+        "forward": [
+            {"link": {"rate": "10Mbit", "queue": {"fifo": {"limit": "1BDP"}}}},
+            {"delay": {"delay": "10ms"}},
+        ],
+        "reverse": [{"delay": {"delay": "10ms"}}],
+    },
+    "flows": [{"cc": "cubic"}, {"cc": "newreno", "start": "10ms"}],
+}
+
+
+@pytest.fixture
+def trials(weir_sim):
+    with Trials(ROOT, 2) as found:
+        yield found
+
+
+def written(tmp_path, **content):
+    path = tmp_path / "x.yaml"
+    path.write_text(json.dumps({"config": CONFIG, "goal": "utilisation", **content}))
+    return path
+
+
+def test_a_trial_is_the_run_of_its_config(weir, trials, tmp_path):
+    """The digest and figures of weir run; one that is refused says why, and the next one runs."""
+    path = tmp_path / "run.yaml"
+    path.write_text(attack.yaml_text(CONFIG, ["A run."]))
+    assert weir("run", str(path), "--out", str(tmp_path / "run"), "--no-report").status == 0
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    [trial] = trials.run([CONFIG])
+    for key in ("digest", "groups", "links", "ledger"):
+        assert trial[key] == summary[key]
+    with pytest.raises(UserError, match=r"trial:1:\d+: cc: 'cubicc' is not"):
+        trials.run([CONFIG | {"flows": [{"cc": "cubicc"}]}])
+    assert trials.run([CONFIG])[0]["digest"] == summary["digest"]
+
+
+def test_trials_are_in_order(trials):
+    several = [CONFIG | {"seed": n, "flows": [{"cc": "cubic", "jitter": "1s"}]} for n in range(12)]
+    assert [one["seed"] for one in trials.run(several)] == list(range(12))
+
+
+def test_every_element_makes_configs_that_run(trials):
+    """At random points and at the ends; at the benign point nothing changes."""
+    rng = np.random.default_rng(1)
+    for name in ELEMENTS:
+        box = Box(CONFIG, {name: {"flows": "each"} if name == "delay" else {}})
+        assert len(box.names) == len(box.benign) > 0
+        if name != "buffer":
+            assert box.configured(box.nothing()) == CONFIG, name
+        size = len(box.names)
+        points = [[0.0] * size, [1.0] * size, *rng.uniform(0, 1, (4, size)).round(6).tolist()]
+        summaries = trials.run([box.configured(point) for point in points])
+        assert len({one["digest"] for one in summaries}) > 1, name
+        assert all(one["ledger"]["balanced"] for one in summaries)
+
+
+def test_delays_are_within_their_bound(trials):
+    """No RTT is longer than what the paths, the queue and the bound explain."""
+    box = Box(CONFIG, {"delay": {"most": "30ms", "pieces": "3"}, "acks": {"most": "20ms"}})
+    config = box.configured([0.2, 1, 0, 0.5, 0.6, 1, 0, 0, 0.3, 0, 1])
+    [late] = [s["periodic_delay"] for s in config["paths"]["forward"] if "periodic_delay" in s]
+    assert late == {"name": "late", "period": "50.2ms", "delays": "30ms 0ms 15ms"}
+    assert config["paths"]["reverse"][0]["periodic_delay"]["delays"].startswith("20ms 0ms")
+    [summary] = trials.run([config])
+    longest_ns = 20e6 + 50e6 + summary["links"]["forward"]["sojourn_max_ns"] + 12.3e6
+    assert all(20e6 < g["rtt_mean_ns"] < longest_ns for g in summary["groups"])
+
+
+def test_a_search_is_determined_by_its_seed(tmp_path, weir_sim):
+    """The same trials with one process and two, and where it was ended in the middle of a line."""
+    asked = attack.read(written(tmp_path, box={"buffer": {}, "loss": {}}))
+
+    def searched(name, workers, runs, seed=1):
+        path = tmp_path / name
+        with Trials(tmp_path, workers) as trials:
+            one = attack.Attack(asked, trials)
+            journal = Journal(path, {"seed": seed})
+            found = search(2, one.measure, Budget(runs), seed, journal)
+        journal.close()
+        return found, path
+
+    found, first = searched("first", 1, 14)
+    again, second = searched("second", 2, 14)
+    assert found == again
+    assert first.read_bytes() == second.read_bytes()
+    assert found.harm == max(
+        json.loads(line)["harm"] for line in first.read_text().split("\n")[1:-1]
+    )
+    second.write_bytes(first.read_bytes()[:300])
+    assert searched("second", 2, 14)[0] == found
+    assert first.read_bytes() == second.read_bytes()
+    assert searched("third", 2, 14, seed=2)[0].point != found.point
+    with pytest.raises(UserError, match="is of another search"):
+        searched("first", 1, 14, seed=2)
+
+
+def test_what_the_harm_does_not_need_is_left_out():
+    """Of four amounts one does all of the harm, above a quarter."""
+    box = Box(CONFIG, {"loss": {}, "losses": {"count": "2"}, "start": {}})
+    needed = box.names.index("length of loss 2")
+    point = [0.9] * len(box.names)
+    left, harm = minimise(box, point, lambda x: float(x[needed] >= 0.25), 0.9)
+    assert harm == 1.0
+    amounts = {box.names[i]: x for i, x in enumerate(left) if box.benign[i] is not None}
+    assert amounts == {**dict.fromkeys(amounts, 0.0), "length of loss 2": 0.45}
+
+
+def box_of(path):
+    asked = attack.read(path)
+    return Box(asked.config, asked.box)
+
+
+BAD = [
+    ({"box": {"weather": {}}}, "box: weather is none of rate, buffer"),
+    ({"box": {"delay": {"most": "20"}}}, "box: delay: period: [1s] is not a list of two"),
+    ({"box": {"rate": {"pieces": "0"}}}, "box: rate: pieces: 0 is not a number from 1 to 64"),
+    ({"box": {"bursts": {"rat": "1Mbit"}}}, "box: bursts: rat is none of rate, share"),
+    ({"box": {"bursts": "often"}}, "box: bursts: is no map"),
+    ({"box": {}}, "box: has none of"),
+    ({"goal": "fame", "box": {"loss": {}}}, "'fame' is none of utilisation, starvation"),
+    ({"bound": "much", "box": {"loss": {}}}, "bound: much is no number"),
+    ({"aim": "loss", "box": {"loss": {}}}, "aim is none of config, goal, bound, box"),
+    ({"config": "none.yaml", "box": {"loss": {}}}, "none.yaml: No such file or directory"),
+]
+BAD[1][0]["box"]["delay"]["period"] = ["1s"]
+
+
+@pytest.mark.parametrize(("content", "sentence"), BAD)
+def test_what_is_no_attack_is_refused(content, sentence, tmp_path):
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        box_of(written(tmp_path, **content))
+
+
+def test_the_low_rate_attack_is_found(weir, weir_sim, tmp_path):
+    """SIGCOMM 2003: with a period near minRTO, 1 s, bursts deny a link to NewReno.
+
+    Nothing tells the search the period. If the bursts took their fifth and no more, the
+    harm were 0; the paper's figures have a tenth of the throughput left near minRTO.
+    """
+    out = tmp_path / "out"
+    argv = ["attack", str(BOXES / "low-rate-newreno.yaml"), "--runs", "60", "--out", str(out)]
+    done = weir(*argv, "--json")
+    assert done.status == 0, done.err
+    result = json.loads(done.out)
+    assert result["trials"] == 60
+    assert result["benign"] < 0.05
+    assert result["left"] > 0.7
+    config = attack.mapping(out / "attack.yaml")
+    bursts = config["flows"][1]
+    assert 500 < float(bursts["stagger"].removesuffix("ms")) < 1300
+    assert json.loads((out / "attack/summary.json").read_text())["digest"] == result["digest"]
+    page = (out / "report.html").read_text()
+    assert "name: bursts" in page
+    assert "benign network" in page
+    # The folder is that of this search: it goes on, and refuses another.
+    assert json.loads(weir(*argv, "--json", "--no-report").out) == result
+    refused = weir(*argv[:-1], str(out), "--seed", "2")
+    assert refused.status == 2
+    assert "is of another search" in refused.err
+
+
+def test_options_that_are_refused(weir, tmp_path):
+    path = str(written(tmp_path, box={"loss": {}}))
+    for words, sentence in [
+        (["--time", "soon"], "--time: soon is no time"),
+        (["--keep", "all"], "--keep: all is no share"),
+        (["--goal", "fame"], "'fame' is none of"),
+    ]:
+        done = weir("attack", path, *words)
+        assert done.status == 2
+        assert sentence in done.err
+
+
+def test_a_bound_that_does_not_hold_is_a_failure(weir, weir_sim, tmp_path):
+    """Exit status 1, and the network that shows it; a bound that holds is 0."""
+    for bound, status in (("1%", 1), ("99.9%", 0)):
+        path = written(tmp_path, box={"loss": {"most": "5%"}}, bound=bound)
+        out = str(tmp_path / bound)
+        assert (
+            weir("attack", str(path), "--runs", "8", "--out", out, "--no-report").status == status
+        )

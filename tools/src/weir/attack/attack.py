@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An attack: its file, the search, and what is left of the worst network.
+
+    config: ../quickstart.yaml     # or the config itself, as a map
+    goal: utilisation
+    bound: 50%                     # optional: what no network of the box may exceed
+    box:
+      bursts: {share: 20%, period: [100ms, 5s]}
+
+A config alone has the box of `USUAL`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from weir import units
+from weir.attack.box import Box, victims
+from weir.attack.element import Config
+from weir.attack.goals import Goal, goal_of
+from weir.attack.minimise import minimise
+from weir.attack.search import Budget, Found, Journal, Point, search
+from weir.attack.trials import Trials
+from weir.errors import UserError
+
+KEYS = ("config", "goal", "bound", "box", "title")
+USUAL: dict[str, Any] = {
+    "rate": {"pieces": "4", "low": "50%"},
+    "buffer": {"low": "0.25", "high": "4"},
+    "delay": {"most": "20ms", "pieces": "4"},
+    "bursts": {"share": "10%"},
+    "losses": {"count": "3", "longest": "50ms"},
+}
+FILES = ("file", "plugin", "python")  # keys of configs whose values are files
+KEEP = 0.9  # of the harm above a benign network's that what is left still does
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An attack as its file and the command line ask for it."""
+
+    path: Path
+    config: Config
+    goal: Goal
+    box: Mapping[str, Any]
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a search has found."""
+
+    goal: str
+    trials: int
+    benign: float  # harm of the benign network
+    found: float  # of the worst network of the box
+    left: float  # of what is left of it
+    distance: float  # of that from the benign network, 0 to 1
+    held: bool | None  # that nothing exceeded the bound; None: there is none
+    digest: str
+    network: dict[str, str]  # what is left, in words of the config
+
+
+def mapping(path: Path) -> dict[str, Any]:
+    """A file's map, all values as text."""
+    try:
+        content = yaml.load(path.read_text(), yaml.BaseLoader)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} is no map of keys to values")
+    return content
+
+
+def with_whole_paths(value: Any, folder: Path) -> Any:
+    """A config whose files are found from any folder."""
+    if isinstance(value, dict):
+        return {
+            key: str((folder / part).resolve())
+            if key in FILES and isinstance(part, str) and (folder / part).exists()
+            else with_whole_paths(part, folder)
+            for key, part in value.items()
+        }
+    return [with_whole_paths(part, folder) for part in value] if isinstance(value, list) else value
+
+
+def read(path: Path, goal: str | None = None, control: str | None = None) -> Asked:
+    """Reads an attack, or a config that is attacked in the usual box."""
+    content = mapping(path)
+    if "config" not in content:
+        content = {"config": content, "box": USUAL}
+    if unknown := [key for key in content if key not in KEYS]:
+        raise UserError(f"{path}: {unknown[0]} is none of {', '.join(KEYS)}")
+    config, folder = content["config"], path.parent
+    if isinstance(config, str):
+        place = path.parent / config
+        config, folder = mapping(place), place.parent
+    if not isinstance(config, dict):
+        raise UserError(f"{path}: config: is neither a file nor a map")
+    config = with_whole_paths(config, folder)
+    config.pop("live", None)
+    for index in victims(config) if control else ():
+        config["flows"][index]["cc"] = control
+    wanted = goal or content.get("goal")
+    if not wanted:
+        raise UserError(f"{path}: goal: is wanted, or --goal")
+    box = content.get("box")
+    if not isinstance(box, dict):
+        raise UserError(f"{path}: box: is wanted, a map of what the network may do")
+    return Asked(path, config, goal_of(wanted), box, _bound(path, content.get("bound")))
+
+
+def _bound(path: Path, text: str | None) -> float | None:
+    bound = None if text is None else units.config_ratio(text)
+    if text is not None and bound is None:
+        raise UserError(f"{path}: bound: {text} is no number, such as 50%")
+    return bound
+
+
+class Attack:
+    """A search with its trials. `measure` gives harms of points, in their order."""
+
+    def __init__(self, asked: Asked, trials: Trials) -> None:
+        self.asked, self.trials = asked, trials
+        self.box = Box(asked.config, asked.box)
+
+    def measure(self, points: Sequence[Point]) -> list[float]:
+        """Their harms."""
+        several = [self.box.configured(point) for point in points]
+        summaries = self.trials.run(several)
+        pairs = zip(several, summaries, strict=True)
+        return [round(self.asked.goal.harm(config, one), 6) for config, one in pairs]
+
+    def harm(self, point: Point) -> float:
+        """Of one."""
+        return self.measure([point])[0]
+
+    def run(
+        self,
+        budget: Budget,
+        seed: int,
+        journal: Journal,
+        on_trials: Callable[[Found], None],
+        keep: float = KEEP,
+    ) -> tuple[Result, Found, Config]:
+        """Searches, minimises, and runs what is left once more."""
+        benign = self.harm(self.box.nothing())
+        found = search(len(self.box.names), self.measure, budget, seed, journal, on_trials)
+        at_least = benign + keep * (found.harm - benign)
+        point, left = found.point, found.harm
+        if found.harm > benign:
+            point, left = minimise(self.box, found.point, self.harm, at_least)
+        config = self.box.configured(point)
+        digest = self.trials.run([config])[0]["digest"]
+        bound = self.asked.bound
+        result = Result(
+            self.asked.goal.name,
+            len(found.worst),
+            benign,
+            found.harm,
+            left,
+            round(self.box.distance(point), 4),
+            None if bound is None else max(found.harm, benign) <= bound,
+            digest,
+            differences(self.asked.config, config),
+        )
+        return result, found, config
+
+
+def differences(before: Config, after: Config) -> dict[str, str]:
+    """What the network does: the parts of the config that it changed or added."""
+    found: dict[str, str] = {}
+    for path, stages in after["paths"].items():
+        own = before["paths"].get(path, [])
+        for stage in stages:
+            if stage not in own:
+                name, params = next(iter(stage.items()))
+                found[f"{path}: {name}"] = _flow_text(params)
+    for index, group in enumerate(after["flows"]):
+        own_group = before["flows"][index] if index < len(before["flows"]) else {}
+        changed = {key: value for key, value in group.items() if own_group.get(key) != value}
+        changed.pop("path", None)
+        if changed:
+            found[f"flows: {group.get('name', index)}"] = _flow_text(changed)
+    changes = [item for item in after.get("schedule", []) if item not in before.get("schedule", [])]
+    for item in changes:
+        found[f"at {item['at']}"] = _flow_text({k: v for k, v in item.items() if k != "at"})
+    return found
+
+
+def _flow_text(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1 << 20)
+    return text.strip().removesuffix("\n...").replace("'", "")
+
+
+def yaml_text(config: Config, comment: Sequence[str]) -> str:
+    """A config as a file that begins with a comment."""
+    lines = [f"# {line}" for line in comment]
+    for key, value in config.items():
+        if key == "paths":
+            lines.append("paths:")
+            for path, stages in value.items():
+                lines += [f"  {path}:", *(f"    - {_item(stage)}" for stage in stages)]
+        elif isinstance(value, list):
+            lines += [f"{key}:", *(f"  - {_item(item)}" for item in value)]
+        else:
+            lines.append(f"{key}: {_item(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _item(value: Any) -> str:
+    if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), dict):
+        name, params = next(iter(value.items()))
+        return f"{name}: {_plain(params)}"
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_plain(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_plain, value)) + "]"
+    text = str(value)
+    special = (
+        set(text) & set("{}[],#&*!|>'\"%@`") and not text.rstrip("%").replace(".", "").isdigit()
+    )
+    return json.dumps(text) if special or ": " in text or text == "" else text

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The box: what a network may do to the flows of a config, and within which bounds.
+
+    box:
+      rate: {pieces: 8, low: 50%}
+      delay: {most: 20ms, pieces: 6, period: [20ms, 2s]}
+
+Each key is an element. A point of the box is a list of numbers in [0, 1], a few for each element,
+which it turns into ordinary sections of the config. Some numbers are amounts: at their benign value
+the element does nothing there (`benign`); the others say where or when (benign is None).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from weir import units
+from weir.attack.element import BACK, PATH, Bounds, Config, Element, Network, link_of
+from weir.attack.elements import ELEMENTS
+from weir.errors import UserError
+
+
+def victims(config: Config) -> tuple[int, ...]:
+    """The groups that have a congestion control."""
+    groups = config.get("flows")
+    if not isinstance(groups, list):
+        raise UserError("attack: the config has no flows")
+    return tuple(
+        index
+        for index, group in enumerate(groups)
+        if not (isinstance(group.get("source"), Mapping) and "udp" in group["source"])
+    )
+
+
+def network_of(config: Config) -> Network:
+    """What elements have to know; refuses a config that they cannot change."""
+    paths = config.get("paths")
+    if not (isinstance(paths, Mapping) and isinstance(paths.get(PATH), list)):
+        raise UserError(f"attack: paths: {PATH}: is wanted, a list of stages with a link")
+    rate_bps = units.config_rate_bps(link_of(config)[1].get("rate"))
+    duration_ns = units.config_time_ns(config.get("duration", "30s"))
+    if not rate_bps or not duration_ns:
+        raise UserError("attack: the link's rate and the duration of the config are wanted")
+    return Network(duration_ns, rate_bps, victims(config))
+
+
+class Box:
+    """All elements of a box; a point is as many numbers in [0, 1] as they have."""
+
+    def __init__(self, config: Config, box: Mapping[str, Any]) -> None:
+        self.config = config
+        network = network_of(config)
+        self.elements: list[tuple[str, Element]] = []
+        for name, given in box.items():
+            if name not in ELEMENTS:
+                raise UserError(f"box: {name} is none of {', '.join(ELEMENTS)}")
+            kind = ELEMENTS[name]
+            keys = dict(kind.keys) | ({"path": BACK} if name == "acks" else {})
+            self.elements.append((name, kind(Bounds(name, given, keys), network)))
+        self.names = [name for _, element in self.elements for name in element.names]
+        self.benign = [value for _, element in self.elements for value in element.benign]
+        if not self.names:
+            raise UserError(f"box: has none of {', '.join(ELEMENTS)}")
+
+    def spans(self) -> list[tuple[str, slice]]:
+        """Each element's numbers."""
+        found, begin = [], 0
+        for name, element in self.elements:
+            found.append((name, slice(begin, begin + len(element.names))))
+            begin += len(element.names)
+        return found
+
+    def nothing(self) -> list[float]:
+        """A point at which the network is benign."""
+        return [0.5 if value is None else value for value in self.benign]
+
+    def configured(self, x: Sequence[float]) -> Config:
+        """The config under the network of this point."""
+        config = deepcopy(self.config)
+        for (_, element), (_, span) in zip(self.elements, self.spans(), strict=True):
+            part = list(x[span])
+            if any(value is None for value in element.benign) and not self._does(element, part):
+                continue
+            element.apply(config, part)
+        if config.get("schedule"):
+            config["schedule"].sort(key=lambda item: units.config_time_ns(item["at"]) or 0)
+        return config
+
+    @staticmethod
+    def _does(element: Element, x: Sequence[float]) -> bool:
+        """Whether some amount is not benign; an element without amounts always does something."""
+        pairs = [(a, b) for a, b in zip(x, element.benign, strict=True) if b is not None]
+        return not pairs or any(a != b for a, b in pairs)
+
+    def distance(self, x: Sequence[float]) -> float:
+        """From the benign network: the mean distance of amounts, 0 to 1."""
+        parts = [
+            abs(value - benign) / max(benign, 1 - benign)
+            for value, benign in zip(x, self.benign, strict=True)
+            if benign is not None
+        ]
+        return sum(parts) / len(parts) if parts else 0.0

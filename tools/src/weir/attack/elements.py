@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The elements of a box: each is one thing that a network may do."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from weir import units
+from weir.attack.element import (
+    BACK,
+    PATH,
+    Bounds,
+    Config,
+    Element,
+    Network,
+    at,
+    link_of,
+    log_between,
+    rate_text,
+    rounded,
+    stages,
+    time_text,
+)
+
+BURSTS_MAX = 2000  # flows of a group
+
+
+class Rate(Element):
+    """The link's rate in equal parts of the run, as shares of its own."""
+
+    keys = {"pieces": "8", "low": "50%", "high": "100%"}  # noqa: RUF012
+
+    def __init__(self, of: Bounds, network: Network) -> None:
+        super().__init__(of, network)
+        self.low, self.high = of.number("low", "ratio"), of.number("high", "ratio")
+        if not 0 < self.low <= 1 <= self.high:
+            raise of.fail("low", "above 0 and at most 100%, with high at least 100%")
+        own = (1 - self.low) / (self.high - self.low) if self.high > self.low else 1.0
+        for piece in range(of.count("pieces", 64)):
+            self.amount(f"rate in part {piece + 1}", own)
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """The first part is the link's own parameter, the others are changes."""
+        _, link = link_of(config)
+        before = 1.0
+        for piece, part in enumerate(x):
+            share = self.low + part * (self.high - self.low)
+            share = 1.0 if abs(share - 1) < 0.005 else rounded(share, 2)
+            if share == before:
+                continue
+            text = rate_text(self.network.rate_bps * share)
+            if piece == 0:
+                link["rate"] = text
+            else:
+                at(config, self.network.duration_ns * piece / len(x), f"{PATH}.link.rate", text)
+            before = share
+
+
+class Buffer(Element):
+    """The size of the link's queue, in BDP."""
+
+    keys = {"low": "0.1", "high": "4"}  # noqa: RUF012
+
+    def __init__(self, of: Bounds, network: Network) -> None:
+        super().__init__(of, network)
+        self.low, self.high = (self._bdp(of, key) for key in ("low", "high"))
+        if not 0 < self.low <= self.high:
+            raise of.fail("low", "above 0 and at most high")
+        self.place("size of the buffer")
+
+    @staticmethod
+    def _bdp(of: Bounds, key: str) -> float:
+        match = re.fullmatch(r"([0-9.]+) ?(?:BDP)?", str(of.values[key]))
+        if match is None:
+            raise of.fail(key, "a number of BDP")
+        return float(match[1])
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """Keeps the discipline."""
+        _, link = link_of(config)
+        queue = link.get("queue", "fifo")
+        name, params = (queue, {}) if isinstance(queue, str) else next(iter(queue.items()))
+        limit = f"{rounded(log_between(self.low, self.high, x[0]), 2):g}BDP"
+        link["queue"] = {name: {**params, "limit": limit}}
+
+
+class Delay(Element):
+    """A delay up to a bound, in order: the service of the link, late by at most `most` (CCAC)."""
+
+    keys = {  # noqa: RUF012
+        "most": "20ms",
+        "pieces": "6",
+        "period": "[20ms, 2s]",
+        "flows": "all",
+        "path": PATH,
+    }
+
+    def __init__(self, of: Bounds, network: Network) -> None:
+        super().__init__(of, network)
+        self.most_ns = of.number("most", "time")
+        self.pieces = of.count("pieces", 64)
+        self.period_ns = of.interval("period", "time")
+        self.path = of.choice("path", (PATH, BACK))
+        each = of.choice("flows", ("all", "each")) == "each"
+        self.groups: tuple[int | None, ...] = network.victims if each else (None,)
+        for group in self.groups:
+            own = "" if group is None else f" of group {group + 1}"
+            self.place(f"period{own}")
+            for piece in range(self.pieces):
+                self.amount(f"delay{own} in part {piece + 1}")
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """A stage periodic_delay for all flows, or a path for each group of its own."""
+        size = 1 + self.pieces
+        for number, group in enumerate(self.groups):
+            stage = self._stage(x[number * size : (number + 1) * size])
+            if stage is None:
+                continue
+            if group is None:
+                self._insert(config, stage)
+            else:
+                self._own_path(config, group, stage)
+
+    def _stage(self, x: Sequence[float]) -> Config | None:
+        # A step of a 20th of the bound, so that what is found can be read.
+        delays = [rounded(round(part * 20) / 20 * self.most_ns) for part in x[1:]]
+        if not any(delays):
+            return None
+        period_ns = rounded(log_between(*self.period_ns, x[0]))
+        if len(set(delays)) == 1:
+            return {"delay": {"delay": time_text(delays[0])}}
+        words = " ".join(time_text(delay) for delay in delays)
+        return {"periodic_delay": {"period": time_text(period_ns), "delays": words}}
+
+    def _insert(self, config: Config, stage: Config) -> None:
+        place = link_of(config)[0] + 1 if self.path == PATH else 0
+        params = next(iter(stage.values()))
+        stages(config, self.path).insert(place, {next(iter(stage)): {"name": "late", **params}})
+
+    def _own_path(self, config: Config, group: int, stage: Config) -> None:
+        name = f"late{group + 1}"
+        config["paths"][name] = [stage]
+        flow = config["flows"][group]
+        route = flow.setdefault("path", {PATH: [PATH], BACK: [BACK]})
+        route[self.path].append(name)
+
+
+class Bursts(Element):
+    """Cross traffic: bursts of UDP, one each period, of at most a share of the link on average."""
+
+    keys = {  # noqa: RUF012
+        "rate": "",
+        "share": "20%",
+        "period": "[100ms, 5s]",
+        "shortest": "1ms",
+    }
+
+    def __init__(self, of: Bounds, network: Network) -> None:
+        super().__init__(of, network)
+        rate = of.values["rate"]
+        self.rate_bps = of.number("rate", "rate") if rate else 2 * network.rate_bps
+        self.share = of.number("share", "ratio")
+        self.period_ns = of.interval("period", "time")
+        self.shortest_ns = of.number("shortest", "time")
+        if network.duration_ns / self.period_ns[0] > BURSTS_MAX:
+            raise of.fail("period", f"at least {time_text(network.duration_ns / BURSTS_MAX)}")
+        self.place("period of the bursts")
+        self.amount("length of the bursts")
+        self.place("first burst")
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """One group of flows: each burst is a flow."""
+        period_ns = rounded(log_between(*self.period_ns, x[0]))
+        most_ns = period_ns * min(1.0, self.share * self.network.rate_bps / self.rate_bps)
+        length_ns = min(rounded(x[1] * most_ns, 2), most_ns)
+        if length_ns < self.shortest_ns:
+            return
+        start_ns = rounded(x[2] * period_ns)
+        count = max(1, math.ceil((self.network.duration_ns - start_ns) / period_ns))
+        config["flows"].append(
+            {
+                "name": "bursts",
+                "source": {"udp": {"rate": rate_text(self.rate_bps)}},
+                "count": str(count),
+                "start": time_text(start_ns),
+                "stagger": time_text(period_ns),
+                "stop": time_text(start_ns + length_ns),
+                "stop_stagger": time_text(period_ns),
+            }
+        )
+
+
+class Losses(Element):
+    """Times at which all packets of the path are lost: which ones is their placement."""
+
+    keys = {"count": "4", "longest": "50ms", "from": "0s", "path": PATH}  # noqa: RUF012
+
+    def __init__(self, of: Bounds, network: Network) -> None:
+        super().__init__(of, network)
+        self.longest_ns = of.number("longest", "time")
+        self.from_ns = of.number("from", "time")
+        self.path = of.choice("path", (PATH, BACK))
+        if self.from_ns >= network.duration_ns:
+            raise of.fail("from", "before the end of the run")
+        for loss in range(of.count("count", 64)):
+            self.place(f"time of loss {loss + 1}")
+            self.amount(f"length of loss {loss + 1}")
+
+    def _spans(self, x: Sequence[float]) -> list[tuple[float, float]]:
+        """Times, the overlapping ones joined."""
+        end_ns = self.network.duration_ns
+        found: list[tuple[float, float]] = []
+        for when, long in sorted(zip(x[::2], x[1::2], strict=True)):
+            begin = rounded(self.from_ns + when * (end_ns - self.from_ns), 5)
+            end = min(begin + rounded(long * self.longest_ns, 2), end_ns)
+            if end - begin < 1e5:
+                continue
+            if found and begin <= found[-1][1]:
+                found[-1] = (found[-1][0], max(end, found[-1][1]))
+            else:
+                found.append((begin, end))
+        return found
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """A stage `loss` before the link, which is switched on and off."""
+        spans = self._spans(x)
+        if not spans:
+            return
+        stages(config, self.path).insert(0, {"loss": {"name": "lost", "rate": "0%"}})
+        items = config.setdefault("schedule", [])
+        for begin, end in spans:
+            for when, rate in ((begin, "100%"), (end, "0%")):
+                items.append({"at": time_text(when), f"{self.path}.lost.rate": rate})
+
+
+class Loss(Element):
+    """Random loss before the link."""
+
+    keys = {"most": "1%"}  # noqa: RUF012
+
+    def __init__(self, of: Bounds, network: Network) -> None:
+        super().__init__(of, network)
+        self.most = of.number("most", "ratio")
+        self.amount("random loss")
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """A stage `loss`."""
+        rate = rounded(100 * x[0] * self.most, 2)
+        if rate > 0:
+            stages(config, PATH).insert(0, {"loss": {"name": "random", "rate": f"{rate:g}%"}})
+
+
+class Start(Element):
+    """When each group after the first starts."""
+
+    keys = {"most": "1s"}  # noqa: RUF012
+
+    def __init__(self, of: Bounds, network: Network) -> None:
+        super().__init__(of, network)
+        self.most_ns = of.number("most", "time")
+        self.groups = network.victims[1:]
+        for group in self.groups:
+            self.amount(f"start of group {group + 1}")
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """Later than the config says."""
+        for group, part in zip(self.groups, x, strict=True):
+            later_ns = rounded(part * self.most_ns)
+            if later_ns >= 1e6:
+                own = units.config_time_ns(config["flows"][group].get("start", "0s")) or 0
+                config["flows"][group]["start"] = time_text(own + later_ns)
+
+
+ELEMENTS: dict[str, type[Element]] = {
+    "rate": Rate,
+    "buffer": Buffer,
+    "delay": Delay,
+    "acks": Delay,
+    "bursts": Bursts,
+    "losses": Losses,
+    "loss": Loss,
+    "start": Start,
+}

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Goals of an attack: each says from a run's summary how much harm was done; more is worse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from weir import units
+from weir.attack.box import victims
+from weir.attack.element import BACK, PATH, Config
+from weir.errors import UserError
+
+Summary = dict[str, Any]
+OPTIONS_BYTES, HEADERS_BYTES = (
+    12,
+    66,
+)  # of a segment with timestamps: payload below the MSS, frame above it
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What an attack is after. `harm` is a number of `unit`."""
+
+    name: str
+    says: str
+    unit: str
+    harm: Callable[[Config, Summary], float]
+
+    def text(self, harm: float) -> str:
+        """A harm, for people."""
+        return units.percent(harm, 1) if self.unit == "%" else f"{units.number(harm)} {self.unit}"
+
+
+def goodputs(config: Config, summary: Summary) -> list[float]:
+    """Of the victims' groups, for each flow, bit/s."""
+    groups = [summary["groups"][index] for index in victims(config)]
+    return [group["goodput_bps"] / group["flows"] for group in groups]
+
+
+def link(summary: Summary) -> Summary:
+    """The first link of the path forward."""
+    figures: Summary = summary["links"][PATH]
+    return figures
+
+
+def base_rtt_ns(config: Config) -> float:
+    """Of both paths, without queues and without what an attack adds (which has a name)."""
+    total = 0.0
+    for path in (PATH, BACK):
+        for stage in config["paths"].get(path, []):
+            params = stage.get("delay") if isinstance(stage, dict) else None
+            if isinstance(params, dict) and "name" not in params:
+                total += units.config_time_ns(params.get("delay")) or 0
+    return total
+
+
+def payload_share(config: Config) -> float:
+    """Of the link's bits, those that are payload of full segments."""
+    first = config["flows"][victims(config)[0]]
+    mss = units.config_bytes(first.get("mss", "1460B")) or 1460
+    return (mss - OPTIONS_BYTES) / (mss + HEADERS_BYTES + OPTIONS_BYTES)
+
+
+def unused(config: Config, summary: Summary) -> float:
+    """Of what the link left to the victims, the part that they did not use."""
+    groups = summary["groups"]
+    own = sum(groups[index]["goodput_bps"] for index in victims(config))
+    other = sum(group["goodput_bps"] for group in groups) - own
+    capacity = link(summary)["rate_mean_bps"] * payload_share(config) - other
+    return max(0.0, 1 - own / capacity) if capacity > 0 else 0.0
+
+
+def starved(config: Config, summary: Summary) -> float:
+    """How far the flow with the least is below the one with the most."""
+    rates = goodputs(config, summary)
+    if len(rates) < 2:
+        raise UserError("attack: starvation is of two groups of flows or more")
+    return 1 - min(rates) / max(rates) if max(rates) > 0 else 0.0
+
+
+def delayed(config: Config, summary: Summary) -> float:
+    """The time in the queue that one packet in a hundred exceeds, in base RTTs."""
+    waited = link(summary)["sojourn_p99_ns"]
+    return (waited or 0) / base_rtt_ns(config)
+
+
+def lost(config: Config, summary: Summary) -> float:
+    """The part of the victims' segments that the queue dropped or the path lost."""
+    groups = [summary["groups"][index] for index in victims(config)]
+    sent = sum(group["sent_segs"] for group in groups)
+    return sum(group["drops"] for group in groups) / sent if sent else 0.0
+
+
+def quantile_ns(cdf: list[list[float]], share: float) -> float:
+    """Of [[upper end, share up to it], ...]."""
+    return next((end for end, up_to in cdf if up_to >= share), cdf[-1][0]) if cdf else 0.0
+
+
+def oscillating(config: Config, summary: Summary) -> float:
+    """The spread of the time in the queue, 5th to 95th percentile, in base RTTs."""
+    cdf = link(summary)["sojourn_cdf"]
+    return (quantile_ns(cdf, 0.95) - quantile_ns(cdf, 0.05)) / base_rtt_ns(config)
+
+
+GOALS = {
+    goal.name: goal
+    for goal in (
+        Goal(
+            "utilisation", "of the link's capacity that other traffic left is unused", "%", unused
+        ),
+        Goal("starvation", "is what the slowest flow has less than the fastest", "%", starved),
+        Goal("delay", "of queueing, the 99th percentile", "base RTT", delayed),
+        Goal("loss", "of the segments are lost", "%", lost),
+        Goal(
+            "oscillation",
+            "between the 5th and 95th percentile of queueing",
+            "base RTT",
+            oscillating,
+        ),
+    )
+}
+
+
+def goal_of(name: str) -> Goal:
+    """A goal by its name."""
+    if name not in GOALS:
+        raise UserError(f"attack: goal: '{name}' is none of {', '.join(GOALS)}")
+    return GOALS[name]

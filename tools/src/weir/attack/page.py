@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of an attack: its harm beside the benign network's, and the trace of what it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weir import units
+from weir.attack import figure
+from weir.attack.attack import Asked, Result
+from weir.attack.element import Config
+from weir.report import document
+from weir.report.document import Status, Table
+
+if TYPE_CHECKING:
+    from weir.analysis.folder import Run
+
+
+def numbers(asked: Asked, result: Result) -> list[tuple[str, str]]:
+    """What a reader wants first."""
+    goal = asked.goal
+    return [
+        ("harm of what is left", goal.text(result.left)),
+        ("of the worst network", goal.text(result.found)),
+        ("of the benign network", goal.text(result.benign)),
+        ("distance from benign", units.number(result.distance, 2)),
+        ("trials", units.count(result.trials)),
+        ("digest", result.digest),
+    ]
+
+
+def status(asked: Asked, result: Result) -> Status:
+    """Whether the bound held, if there is one."""
+    if result.held is None:
+        return Status("warn", f"{asked.goal.text(result.left)} {asked.goal.says}.")
+    bound = asked.goal.text(asked.bound or 0)
+    if result.held:
+        return Status("good", f"No network of {result.trials:,} exceeded {bound}.")
+    return Status("bad", f"The bound of {bound} does not hold.")
+
+
+def write(
+    path: Path,
+    asked: Asked,
+    result: Result,
+    worst: list[float],
+    config: Config,
+    runs: tuple[Run, Run],
+    text: str,
+) -> None:
+    """report.html, which needs no other file."""
+    drawn = [
+        (
+            figure.trace(*runs, config),
+            "What the flows got, and what the network did. Goodput and queue under attack, and"
+            " dotted in the benign network; below the link's rate, cross traffic and (orange) times"
+            " at which all is lost; at the bottom the delays that are added.",
+        ),
+        (
+            figure.progress(worst, result.benign, f"harm ({asked.goal.unit})"),
+            "The search. The worst harm after each trial, and the benign network's.",
+        ),
+    ]
+    rows = [[where, what] for where, what in result.network.items()]
+    path.write_text(
+        document.render(
+            "attack.html.j2",
+            title=f"Attack on {asked.goal.name}: {asked.path.stem}",
+            numbers=numbers(asked, result),
+            status=status(asked, result),
+            network=Table(("where", "what the network does"), rows, left=2),
+            figures=document.embed(drawn),
+            config=text,
+        )
+    )

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`weir attack`: a search into a folder, with its progress, its page and its proof.
+
+The folder has trials.jsonl (every trial), attack.yaml (what is left of the worst network, a config
+for `weir run`), benign.yaml, attack.json (the numbers), the run folders attack/ and benign/ of
+both, and report.html.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import weir
+from weir import units
+from weir.attack import page
+from weir.attack.attack import KEEP, Asked, Attack, Result, yaml_text
+from weir.attack.search import Budget, Found, Journal
+from weir.attack.trials import Trials
+from weir.errors import UserError
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for."""
+
+    out: Path
+    runs: int | None = None
+    seconds: float | None = None
+    seed: int = 1
+    workers: int | None = None
+    keep: float = KEEP
+    report: bool = True
+
+
+def identity(asked: Asked, seed: int) -> dict[str, str | int]:
+    """The first line of trials.jsonl: of which search it is."""
+    whole = json.dumps([asked.config, asked.goal.name, dict(asked.box)], sort_keys=True)
+    return {"search": hashlib.sha256(whole.encode()).hexdigest()[:16], "seed": seed}
+
+
+def comment(asked: Asked, result: Result, seed: int) -> list[str]:
+    """At the top of attack.yaml."""
+    goal = asked.goal
+    command = shlex.join(["weir", "attack", str(asked.path), "--seed", str(seed)])
+    return [
+        f"Found by `{command}`, in {result.trials} trials.",
+        f"{goal.text(result.left)} {goal.says}; {goal.text(result.benign)} in the same network"
+        " without the attack.",
+        f"Digest {result.digest}.",
+    ]
+
+
+def execute(asked: Asked, options: Options, on_trials: Callable[[Found], None]) -> Result:
+    """Searches, minimises, replays, and writes the folder."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    journal = Journal(options.out / "trials.jsonl", identity(asked, options.seed))
+    budget = Budget(options.runs, options.seconds)
+    with Trials(asked.path.parent, options.workers) as trials:
+        attack = Attack(asked, trials)
+        result, found, config = attack.run(budget, options.seed, journal, on_trials, options.keep)
+        benign = attack.box.configured(attack.box.nothing())
+    journal.close()
+    text = yaml_text(config, comment(asked, result, options.seed))
+    (options.out / "attack.yaml").write_text(text)
+    (options.out / "benign.yaml").write_text(yaml_text(benign, ["The same without the attack."]))
+    (options.out / "attack.json").write_text(json.dumps(asdict(result), indent=1) + "\n")
+    runs = tuple(
+        weir.run(options.out / f"{name}.yaml", out=options.out / name, force=True)
+        for name in ("attack", "benign")
+    )
+    digest = runs[0].summary["digest"]
+    if digest != result.digest:
+        raise UserError(f"attack: the replay has digest {digest}, the trial {result.digest}", 1)
+    if options.report:
+        place = options.out / "report.html"
+        page.write(place, asked, result, found.worst, config, (runs[0], runs[1]), text)
+    return result
+
+
+def lines(asked: Asked, result: Result) -> list[list[str]]:
+    """The result as rows of a table: what, how much."""
+    goal = asked.goal
+    rows = [
+        ["harm", f"{goal.text(result.left)} {goal.says}"],
+        ["worst found", goal.text(result.found)],
+        ["benign network", goal.text(result.benign)],
+        ["distance from benign", units.number(result.distance, 2)],
+        ["trials", units.count(result.trials)],
+        ["digest", result.digest],
+    ]
+    if asked.bound is not None:
+        words = "holds" if result.held else "DOES NOT HOLD"
+        rows.append(["bound", f"{goal.text(asked.bound)}: {words}"])
+    return rows + [[where, what] for where, what in result.network.items()]

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir attack: reads the options, shows the search and what it has found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from weir import runner, summary, units
+from weir.attack import attack, run
+from weir.attack.search import Found
+from weir.errors import UserError
+
+RUNS = 500
+
+
+@dataclass(frozen=True)
+class Given:
+    """The command line."""
+
+    file: Path
+    goal: str | None
+    control: str | None
+    runs: int | None
+    time: str | None
+    seed: int
+    workers: int | None
+    keep: str
+    out: Path | None
+    report: bool
+
+
+def options(given: Given) -> run.Options:
+    """With units read and defaults filled in."""
+    ns = units.config_time_ns(given.time) if given.time is not None else None
+    keep = units.config_ratio(given.keep)
+    if given.time is not None and not ns:
+        raise UserError(f"--time: {given.time} is no time, such as 2m")
+    if keep is None or not 0 <= keep <= 1:
+        raise UserError(f"--keep: {given.keep} is no share, such as 90%")
+    name = "-".join(["attack", given.file.stem, *([given.control] if given.control else [])])
+    place = given.out or Path("runs") / f"{name}-{given.seed}"
+    runs = given.runs or (None if ns else RUNS)
+    seconds = ns / 1e9 if ns else None
+    return run.Options(place, runs, seconds, given.seed, given.workers, keep, given.report)
+
+
+def command(given: Given, as_json: bool) -> int:
+    """The exit status: 1 if the bound of the file does not hold."""
+    asked, opts = attack.read(given.file, given.goal, given.control), options(given)
+    runner.identify()
+    screen, of = summary.console(stderr=True), f" of {opts.runs}" if opts.runs else ""
+    with screen.status("") as shown:
+
+        def on_trials(found: Found) -> None:
+            worst = asked.goal.text(found.harm)
+            shown.update(f"{len(found.worst)}{of} trials: worst {worst}")
+
+        result = run.execute(asked, opts, on_trials)
+    if as_json:
+        print(json.dumps(asdict(result), indent=1))
+    else:
+        out = summary.console()
+        rows = run.lines(asked, result)
+        summary.print_table(out, summary.table(("", ""), rows, left=2))
+        out.print(str(opts.out / ("report.html" if opts.report else "attack.yaml")), soft_wrap=True)
+    return 1 if result.held is False else 0
