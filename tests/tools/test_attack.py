@@ -3,13 +3,15 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from weir.attack import attack
+from weir.attack import attack, documents, registry
 from weir.attack.box import Box
 from weir.attack.elements import ELEMENTS
+from weir.attack.goals import goal_of
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Journal, search
 from weir.attack.trials import Trials
@@ -103,8 +105,8 @@ def test_a_search_is_determined_by_its_seed(tmp_path, weir_sim):
         return found, path
 
     found, first = searched("first", 1, 14)
-    again, second = searched("second", 2, 14)
-    assert found == again
+    same, second = searched("second", 2, 14)
+    assert found == same
     assert first.read_bytes() == second.read_bytes()
     assert found.harm == max(
         json.loads(line)["harm"] for line in first.read_text().split("\n")[1:-1]
@@ -182,6 +184,15 @@ def test_the_low_rate_attack_is_found(weir, weir_sim, tmp_path):
     assert "is of another search" in refused.err
 
 
+def test_a_bound_that_is_proved_holds(weir, weir_sim, tmp_path):
+    """CCAC's copa_proofs.py: the queue never exceeds 4 BDP and 2 alpha; see the box."""
+    argv = ["attack", BOXES / "copa-bound.yaml", "--runs", "60", "--no-report", "--json"]
+    done = weir(*argv, "--out", tmp_path / "x")
+    assert done.status == 0
+    assert json.loads(done.out)["held"] is True
+    assert 0.5 < json.loads(done.out)["found"] < 4.1
+
+
 def test_options_that_are_refused(weir, tmp_path):
     path = str(written(tmp_path, box={"loss": {}}))
     for words, sentence in [
@@ -200,5 +211,62 @@ def test_a_bound_that_does_not_hold_is_a_failure(weir, weir_sim, tmp_path):
         path = written(tmp_path, box={"loss": {"most": "5%"}}, bound=bound)
         out = str(tmp_path / bound)
         assert (
-            weir("attack", str(path), "--runs", "8", "--out", out, "--no-report").status == status
+            weir("attack", str(path), "--runs", "6", "--out", out, "--no-report").status == status
         )
+
+
+KNOWN = registry.read()
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
+def test_a_registered_attack_replays(known, trials):
+    """To the same bytes, with the same harm; far worse than its network without the attack."""
+    attacked, benign = trials.run([known.config, known.benign])
+    goal = goal_of(known.goal)
+    assert attacked["digest"] == known.digest
+    assert goal.harm(known.config, attacked) == pytest.approx(known.harm, abs=1e-6)
+    assert 2 * goal.harm(known.benign, benign) < known.harm
+    assert known.digest in (registry.FOLDER / f"{known.name}.yaml").read_text()
+
+
+def test_the_registry_is_whole():
+    """Each network of the folder stands in its index."""
+    assert {path.stem for path in registry.FOLDER.glob("*.yaml")} == {one.name for one in KNOWN}
+    assert len(KNOWN) >= 6
+
+
+def test_a_control_under_the_known_attacks(weir_sim):
+    """What check cc shows, a row for each attack. One that sends as it likes is not harmed."""
+    fixed = {"fixed": {"rate": "4Mbit", "cwnd": "1000"}}
+    rows = registry.rows(registry.tried({"copa": "copa", "fixed": fixed}))
+    assert [row[0] for row in rows] == [one.name for one in KNOWN]
+    late = next(row for row in rows if row[0] == "copa-jitter")
+    assert float(late[2].split(" %")[0]) > 80 > float(late[3].split(" %")[0])
+
+
+def test_only_boxes_of_the_folder_are_registered(weir, weir_sim, tmp_path):
+    path = written(tmp_path, box={"loss": {}})
+    done = weir("attack", path, "--runs", "4", "--register", "--no-report", "--out", tmp_path / "x")
+    assert done.status == 2
+    assert "--register is for the boxes of" in done.err
+
+
+def test_several_controls_are_a_table(weir, weir_sim, tmp_path):
+    """The one that suffers most comes first; the page's table has ten."""
+    path = written(tmp_path, box={"delay": {"most": "20ms", "pieces": "2"}})
+    argv = ["attack", path, "--cc", "cubic,copa", "--runs", "8", "--out", tmp_path / "x"]
+    found = json.loads(weir(*argv, "--no-report", "--json").out)
+    assert list(found) == ["copa", "cubic"]
+    assert found["copa"]["found"] > found["cubic"]["found"]
+    assert len(documents.part("worst").splitlines()) == 2 + 10
+
+
+def test_the_page_has_the_known_attacks():
+    """`weir attack ... --register` renews its table."""
+    assert documents.part("known") == documents.known()
+
+
+def test_trials_take_no_config_file(weir_sim):
+    done = subprocess.run([weir_sim, "x.yaml", "--trials"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "x.yaml: --trials reads configs from standard input" in done.stderr

@@ -195,22 +195,30 @@ class Bursts(Element):
 class Losses(Element):
     """Times at which all packets of the path are lost: which ones is their placement."""
 
-    keys = {"count": "4", "longest": "50ms", "from": "0s", "path": PATH}  # noqa: RUF012
+    keys = {  # noqa: RUF012
+        "count": "4",
+        "longest": "50ms",
+        "from": "0s",
+        "until": "",
+        "path": PATH,
+    }
 
     def __init__(self, of: Bounds, network: Network) -> None:
         super().__init__(of, network)
         self.longest_ns = of.number("longest", "time")
         self.from_ns = of.number("from", "time")
+        until = of.values["until"]
+        self.until_ns = of.number("until", "time") if until else network.duration_ns
         self.path = of.choice("path", (PATH, BACK))
-        if self.from_ns >= network.duration_ns:
-            raise of.fail("from", "before the end of the run")
+        if not self.from_ns < self.until_ns <= network.duration_ns:
+            raise of.fail("from", "before `until` and the end of the run")
         for loss in range(of.count("count", 64)):
             self.place(f"time of loss {loss + 1}")
             self.amount(f"length of loss {loss + 1}")
 
     def _spans(self, x: Sequence[float]) -> list[tuple[float, float]]:
         """Times, the overlapping ones joined."""
-        end_ns = self.network.duration_ns
+        end_ns = self.until_ns
         found: list[tuple[float, float]] = []
         for when, long in sorted(zip(x[::2], x[1::2], strict=True)):
             begin = rounded(self.from_ns + when * (end_ns - self.from_ns), 5)

@@ -30,9 +30,9 @@ def goodput_mbps(run: Run, groups: list[int]) -> tuple[Any, Any]:
         if index in groups:
             chosen |= set(range(first, first + group["flows"]))
         first += group["flows"]
-    own = records[np.isin(records["flow_id"], list(chosen))]
-    times, places = np.unique(own["ts_ns"], return_inverse=True)
-    delivered = np.bincount(places, own["delivered_bytes"], len(times))
+    times, places = np.unique(records["ts_ns"], return_inverse=True)
+    own = np.isin(records["flow_id"], list(chosen))
+    delivered = np.bincount(places, np.where(own, records["delivered_bytes"], 0), len(times))
     length_s = np.diff(times, prepend=0) / 1e9
     return times / 1e9, delivered * 8 / length_s / 1e6
 
@@ -75,7 +75,7 @@ def losses_s(config: Config) -> list[tuple[float, float]]:
 
 
 def _network(axis: Axes, run: Run, config: Config, end_s: float) -> None:
-    axis.step(*rate_mbps(config, end_s), where="post", color=theme.INK, label="link")
+    axis.step(*rate_mbps(config, end_s), where="post", color=theme.FAINT, label="link")
     own = victims(config)
     others = [i for i in range(len(run.summary["groups"])) if i not in own]
     if others:
@@ -94,13 +94,14 @@ def _delays(axis: Axes, config: Config, end_s: float) -> None:
             if name == "periodic_delay":
                 label = f"added on path {path}"
                 axis.plot(times_s, added_ms(params, times_s), color=colour, lw=0.8, label=label)
-    axis.set(ylabel="delay added (ms)", xlabel="time (s)", ylim=(0, None))
+    axis.set(ylabel="delay added (ms)", ylim=(0, None))
 
 
 def trace(run: Run, benign: Run, config: Config) -> Figure:
     """Goodput and queue under attack and in the benign network; rate, traffic, losses, delays."""
     figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
-    panels = figure.subplots(4, 1, sharex=True)
+    held = any("periodic_delay" in stage for path in config["paths"].values() for stage in path)
+    panels = figure.subplots(3 + held, 1, sharex=True)
     end_s = run.summary["virtual_s"]
     for place, index in enumerate(victims(config)):
         colour = theme.CYCLE[place % len(theme.CYCLE)]
@@ -114,7 +115,9 @@ def trace(run: Run, benign: Run, config: Config) -> Figure:
     panels[0].set(ylabel="goodput (Mbit/s)", ylim=(0, None))
     panels[1].set(ylabel="time in the queue (ms)", ylim=(0, None))
     _network(panels[2], run, config, end_s)
-    _delays(panels[3], config, end_s)
+    if held:
+        _delays(panels[3], config, end_s)
+    panels[-1].set(xlabel="time (s)")
     axes.legend(figure)
     return figure
 

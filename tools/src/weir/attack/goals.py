@@ -30,7 +30,11 @@ class Goal:
 
     def text(self, harm: float) -> str:
         """A harm, for people."""
-        return units.percent(harm, 1) if self.unit == "%" else f"{units.number(harm)} {self.unit}"
+        if self.unit != "%":
+            return f"{units.number(harm)} {self.unit}"
+        if self.name == "starvation" and harm < 1:
+            return f"{units.percent(harm, 1)} (1 to {units.number(1 / (1 - harm))})"
+        return units.percent(harm, 1)
 
 
 def goodputs(config: Config, summary: Summary) -> list[float]:

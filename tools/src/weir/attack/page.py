@@ -10,7 +10,7 @@ from weir import units
 from weir.attack import figure
 from weir.attack.attack import Asked, Result
 from weir.attack.element import Config
-from weir.report import document
+from weir.report import document, theme
 from weir.report.document import Status, Table
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def write(
     text: str,
 ) -> None:
     """report.html, which needs no other file."""
+    theme.use()
     drawn = [
         (
             figure.trace(*runs, config),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import weir
 from weir import units
-from weir.attack import page
+from weir.attack import page, registry
 from weir.attack.attack import KEEP, Asked, Attack, Result, yaml_text
 from weir.attack.search import Budget, Found, Journal
 from weir.attack.trials import Trials
@@ -35,6 +35,7 @@ class Options:
     workers: int | None = None
     keep: float = KEEP
     report: bool = True
+    register: bool = False
 
 
 def identity(asked: Asked, seed: int) -> dict[str, str | int]:
@@ -76,10 +77,22 @@ def execute(asked: Asked, options: Options, on_trials: Callable[[Found], None]) 
     digest = runs[0].summary["digest"]
     if digest != result.digest:
         raise UserError(f"attack: the replay has digest {digest}, the trial {result.digest}", 1)
+    if options.register:
+        registry.register(asked, result, options.seed, options.out / "attack.yaml")
     if options.report:
         place = options.out / "report.html"
         page.write(place, asked, result, found.worst, config, (runs[0], runs[1]), text)
     return result
+
+
+COLUMNS = ("control", "benign", "worst", "minimised", "distance", "what the network then does")
+
+
+def row(asked: Asked, result: Result) -> list[str]:
+    """The result as a row beside those of other controls."""
+    harms = [asked.goal.text(harm) for harm in (result.benign, result.found, result.left)]
+    does = "; ".join(f"{where}: {what}" for where, what in result.network.items())
+    return [*harms, units.number(result.distance, 2), does]
 
 
 def lines(asked: Asked, result: Result) -> list[list[str]]:

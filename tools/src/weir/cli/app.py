@@ -359,6 +359,7 @@ def sweep_(
         "attack configs/attacks/boxes/low-rate-newreno.yaml --runs 300",
         "attack configs/quickstart.yaml --goal utilisation --time 2m --cc cubic",
         "attack configs/attacks/boxes/low-rate-newreno.yaml --seed 7 --json",
+        "attack configs/attacks/boxes/worst-case.yaml --cc copa,cubic,bbr --runs 200",
     ),
 )
 def attack_(
@@ -375,7 +376,8 @@ def attack_(
         typer.Option(help="utilisation, starvation, delay, loss or oscillation. [the file's]"),
     ] = None,
     control: Annotated[
-        str | None, typer.Option("--cc", help="The congestion control of all flows.")
+        str | None,
+        typer.Option("--cc", help="Of all flows: a control, or several: a,b,c."),
     ] = None,
     runs: Annotated[int | None, typer.Option(min=1, help="Trials. [500 without --time]")] = None,
     time: Annotated[str | None, typer.Option(help="How long to search: 2m.")] = None,
@@ -390,12 +392,31 @@ def attack_(
         Path | None, typer.Option(help="Its folder; goes on there. [runs/attack-FILE-SEED]")
     ] = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="No page.")] = False,
+    register: Annotated[
+        bool, typer.Option("--register", help="Keep what is found in configs/attacks.")
+    ] = False,
+    write_docs: Annotated[
+        bool, typer.Option("--write-docs", help="The table of several --cc into tools/attack.md.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Searches for the network under which a config's flows do worst, within bounds."""
     from weir.cli import attack
 
-    given = attack.Given(file, goal, control, runs, time, seed, workers, keep, out, not no_report)
+    given = attack.Given(
+        file,
+        goal,
+        control,
+        runs,
+        time,
+        seed,
+        workers,
+        keep,
+        out,
+        not no_report,
+        register,
+        write_docs,
+    )
     raise typer.Exit(attack.command(given, as_json))
 
 

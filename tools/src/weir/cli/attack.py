@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from weir import runner, summary, units
-from weir.attack import attack, run
+from weir.attack import attack, documents, run
 from weir.attack.search import Found
 from weir.errors import UserError
 
@@ -29,6 +29,8 @@ class Given:
     keep: str
     out: Path | None
     report: bool
+    register: bool
+    write_docs: bool
 
 
 def options(given: Given) -> run.Options:
@@ -43,21 +45,33 @@ def options(given: Given) -> run.Options:
     place = given.out or Path("runs") / f"{name}-{given.seed}"
     runs = given.runs or (None if ns else RUNS)
     seconds = ns / 1e9 if ns else None
-    return run.Options(place, runs, seconds, given.seed, given.workers, keep, given.report)
+    return run.Options(
+        place, runs, seconds, given.seed, given.workers, keep, given.report, given.register
+    )
 
 
-def command(given: Given, as_json: bool) -> int:
-    """The exit status: 1 if the bound of the file does not hold."""
+def searched(given: Given) -> tuple[attack.Asked, run.Options, attack.Result]:
+    """One search, with its progress."""
     asked, opts = attack.read(given.file, given.goal, given.control), options(given)
-    runner.identify()
     screen, of = summary.console(stderr=True), f" of {opts.runs}" if opts.runs else ""
+    name = f"{given.control}: " if given.control else ""
     with screen.status("") as shown:
 
         def on_trials(found: Found) -> None:
             worst = asked.goal.text(found.harm)
-            shown.update(f"{len(found.worst)}{of} trials: worst {worst}")
+            shown.update(f"{name}{len(found.worst)}{of} trials: worst {worst}")
 
-        result = run.execute(asked, opts, on_trials)
+        return asked, opts, run.execute(asked, opts, on_trials)
+
+
+def command(given: Given, as_json: bool) -> int:
+    """The exit status: 1 if the bound of the file does not hold."""
+    runner.identify()
+    if given.control and "," in given.control:
+        return compared(given, as_json)
+    asked, opts, result = searched(given)
+    if given.register:
+        documents.write("known", documents.known())
     if as_json:
         print(json.dumps(asdict(result), indent=1))
     else:
@@ -66,3 +80,23 @@ def command(given: Given, as_json: bool) -> int:
         summary.print_table(out, summary.table(("", ""), rows, left=2))
         out.print(str(opts.out / ("report.html" if opts.report else "attack.yaml")), soft_wrap=True)
     return 1 if result.held is False else 0
+
+
+def compared(given: Given, as_json: bool) -> int:
+    """Several controls under one box: a row each, the one that suffers most first."""
+    found = {}
+    for control in (given.control or "").split(","):
+        place = None if given.out is None else given.out / control
+        found[control] = searched(replace(given, control=control, out=place))
+    found = dict(sorted(found.items(), key=lambda item: -item[1][2].found))
+    if as_json:
+        print(
+            json.dumps({name: asdict(result) for name, (_, _, result) in found.items()}, indent=1)
+        )
+    else:
+        rows = [[name, *run.row(asked, result)] for name, (asked, _, result) in found.items()]
+        shown = [row[:-1] for row in rows]
+        summary.print_table(summary.console(), summary.table(run.COLUMNS[:-1], shown, left=1))
+        if given.write_docs:
+            documents.write("worst", documents.worst(rows))
+    return 1 if any(result.held is False for _, _, result in found.values()) else 0

@@ -13,6 +13,7 @@ import typer
 from weir.cli.usage import examples, program
 
 if TYPE_CHECKING:
+    from weir.attack.registry import Tried
     from weir.plugin.check import Number, Result
 
 new_app = typer.Typer(
@@ -44,18 +45,21 @@ def check_cc(
     control: Annotated[str, typer.Argument(help="A plug-in's file, or the name of a control.")],
     as_json: Annotated[bool, typer.Option("--json", help="All results, as JSON.")] = False,
 ) -> None:
-    """What a congestion control must do anywhere, and what it does in eight scenarios."""
+    """What a congestion control must do anywhere, in eight scenarios, and under known attacks."""
     from weir.plugin import check
 
     results = check.conformance(control)
     failed = any(result.passed is False for result in results)
     numbers = [] if failed else check.scenarios(control)
+    attacked = [] if failed else check.attacks(control)
     if as_json:
         found = {"checks": [asdict(row) for row in results]}
         found["scenarios"] = [asdict(row) for row in numbers]
+        found["attacks"] = [asdict(row) for row in attacked]
         print(json.dumps(found, indent=1))
     else:
         show(results, numbers)
+        show_attacks(attacked)
     if failed:
         raise typer.Exit(1)
 
@@ -74,3 +78,17 @@ def show(results: list[Result], numbers: list[Number]) -> None:
     cells = [[number.scenario, number.what, *number.values.values()] for number in numbers]
     out.print()
     summary.print_table(out, summary.table(columns, cells, left=2))
+
+
+def show_attacks(found: list[Tried]) -> None:
+    """The harm of each attack, and in brackets that of its network without the attack."""
+    from weir import summary
+    from weir.attack import registry
+
+    if not found:
+        return
+    out = summary.console()
+    controls = dict.fromkeys(one.control for one in found)
+    out.print()
+    columns = ("attack (benign)", "harm to", *controls)
+    summary.print_table(out, summary.table(columns, registry.rows(found), left=2))

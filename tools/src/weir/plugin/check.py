@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from weir import tables, units
+from weir.attack import registry
 from weir.errors import UserError
 from weir.runner import find_program
 
@@ -332,3 +333,12 @@ def scenarios(control: str) -> list[Number]:
             for what, read in readers.items()
         ]
     return numbers
+
+
+def attacks(control: str) -> list[registry.Tried]:
+    """The control, and those beside it, under the attacks of configs/attacks."""
+    named = {
+        name_of(one): json.loads(written(one)) if one.endswith(".so") else one
+        for one in dict.fromkeys([control, *BESIDE])
+    }
+    return registry.tried(named)
