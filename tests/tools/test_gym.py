@@ -2,6 +2,8 @@
 """weir.gym: the checkers of Gymnasium and PettingZoo, exact seeds, and what cannot be."""
 
 import hashlib
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -238,6 +240,28 @@ def test_agent_is_no_control_elsewhere(weir_sim, write, monkeypatch):
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert "agent is a flow of weir.gym" in done.stderr
+
+
+def test_an_episode_that_has_ended_goes_no_further(env):
+    env.reset(seed=1, options=SHORT)
+    keep = np.zeros(1, np.float32)
+    while not env.step(keep)[3]:
+        pass
+    with pytest.raises(UserError, match=r"another begins with reset\(\)"):
+        env.step(keep)
+
+
+def test_the_example_for_stable_baselines3(weir_sim):
+    """A short training: the page has a whole one. torch is no dependency of the tests."""
+    python = os.environ.get("WEIR_SB3", sys.executable)
+    found = subprocess.run([python, "-c", "import stable_baselines3"], capture_output=True)
+    if found.returncode != 0:
+        pytest.skip("no stable_baselines3; WEIR_SB3 may name a Python that has it")
+    argv = [python, str(ROOT / "configs/notebooks/train-sb3.py"), "1000"]
+    env = {**os.environ, "WEIR_BUILD": str(weir_sim.parents[2])}
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, env=env)
+    number = r"-?[0-9]+\.[0-9]{2} per step\n"
+    assert re.fullmatch(f"before: {number}after 1000 steps: {number}", done.stdout), done.stderr
 
 
 def test_the_page_is_that_of_the_lists():

@@ -75,6 +75,8 @@ class Simulation:
 
     def step(self) -> bool:
         """Goes on with what has been decided; False: the episode has ended."""
+        if not self.running:
+            raise UserError("the episode has ended; another begins with reset()")
         # On weir-sim's CPU while it is waited for; what the caller does next may be anywhere.
         cpu, allowed = self.page.cpu(), os.sched_getaffinity(0)
         pinned = (cpu,) if cpu is not None and cpu in allowed else allowed
