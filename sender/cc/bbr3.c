@@ -50,6 +50,12 @@
 //   - A quantum is 1 ms of pacing, 2 segments to 64 KB, as in the draft, though segments leave one by one here.
 //   - Samples of segments sent in ProbeRTT count as application-limited; in the draft the transport marks them so.
 //   - No generator of its own: waits are drawn by cc_draw.h.
+//
+// What this text costs and mends, at 100 Mbit/s and 40 ms (in brackets: that of version 05, without
+// careful probes; means of three starts): beside CUBIC 0.74 (0.69) of the link with 1 BDP of buffer,
+// as the second probe comes at once; 0.48 (0.48) with 4 BDP. Two flows lose 929 (1466) packets in a
+// minute with 1 BDP, 1321 (657) with 0.3 BDP. At 50 Mbit/s, a delay that is 0.55 s longer for 0.55 s,
+// in UP: 35.8 (29.8) of 47 Mbit/s in the 3.7 s from then on.
 #include "sender/cc/bbr3_model.h"
 #include "sender/cc/cc_draw.h"
 
