@@ -2,7 +2,7 @@
 // Interactive media: a frame clock, and an encoder whose bitrate follows what the transport permits.
 //
 //	frame k    is written at start + (k + 1) / fps, whatever became of those before
-//	target     share * permitted, between min and max; `initial` while nothing is known
+//	target     fraction * permitted, between min and max; `initial` while nothing is known
 //	bitrate   += (target - bitrate) (1 - exp(-1 / (fps reaction)))    the encoder's delay
 //	size       bitrate / (8 fps) * x * key
 //	x          1 + Laplace's law of scale `spread`, between 0.1 and 10
@@ -10,7 +10,7 @@
 //	           and less than 1 for the others, so that their mean is 1
 //
 // Permitted is what the congestion control lets the flow send: its window per smoothed round trip,
-// and not more than its pacing rate if it has one (source.h). A share below 1 leaves room for
+// and not more than its pacing rate if it has one (source.h). A fraction below 1 leaves room for
 // frames of more than the mean size and for what has queued at the sender.
 //
 // Between `pause` and `resume`, times since the flow's start, no frame is written; the encoder then
@@ -33,7 +33,7 @@
 #define MOST_PART 10.0
 
 struct media {
-	double fps, min_bps, max_bps, initial_bps, share, spread, key_size;
+	double fps, min_bps, max_bps, initial_bps, fraction, spread, key_size;
 	uint64_t reaction_ns, key_every, pause_ns, resume_ns;
 };
 
@@ -53,8 +53,8 @@ static const struct param params[] = {
 		PARAM_F64(struct media, max_bps), 1e3, 1e12},
 	{"initial", "300kbit", "its first, within min and max", UNIT_RATE_BPS,
 		PARAM_F64(struct media, initial_bps), 1e3, 1e12},
-	{"share", "0.8", "part of what the transport permits that the bitrate aims at", UNIT_NONE,
-		PARAM_F64(struct media, share), 0.1, 1},
+	{"fraction", "0.8", "part of what the transport permits that the bitrate aims at",
+		UNIT_NONE, PARAM_F64(struct media, fraction), 0.1, 1},
 	{"reaction", "200ms", "time constant with which the bitrate follows; 0s: at once",
 		UNIT_TIME_NS, PARAM_U64(struct media, reaction_ns), 0, 6e10},
 	{"spread", "0.15", "scale of Laplace's law of frame sizes, of the mean; 0: all alike",
@@ -87,7 +87,7 @@ static double within(const struct media *m, double bps) {
 
 static void follow(const struct media *m, struct media_state *s, const struct source_seen *seen) {
 	double target_bps = within(
-		m, seen->permitted_bps > 0 ? m->share * seen->permitted_bps : m->initial_bps);
+		m, seen->permitted_bps > 0 ? m->fraction * seen->permitted_bps : m->initial_bps);
 	double part = m->reaction_ns > 0 ? 1 - exp(-1e9 / m->fps / (double)m->reaction_ns) : 1;
 
 	if (s->bitrate_bps <= 0)

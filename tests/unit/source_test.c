@@ -290,7 +290,7 @@ START_TEST(media_follows_what_is_permitted) {
 	struct read_source s;
 
 	open_source(&s,
-		"{media: {fps: 4, min: 32kbit, max: 320kbit, initial: 64kbit, share: 0.5, "
+		"{media: {fps: 4, min: 32kbit, max: 320kbit, initial: 64kbit, fraction: 0.5, "
 		"reaction: 250ms, spread: 0}}");
 	ck_assert_uint_eq(media_bytes(&s, 0, 250000000), 2000);
 	// Half of 256 kbit/s is twice as much: 2000 + 2000 (1 - 1/e) = 3264.24.
