@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from weir.study import bbr_draft, c4, copa, copa_ns3, corescale, lola, mvfst, papers, rfc7928
+from weir.study import bbr_draft, c4, copa, copa_ns3, corescale, lola, mvfst, papers, rfc7928, rmcat
 from weir.study.claim import Study
 
 # What `all` runs: the five documents that Weir exists for.
@@ -20,6 +20,7 @@ ALL: tuple[Study, ...] = (
 SUITES: dict[str, tuple[Study, ...]] = {
     "bbr-draft": (bbr_draft.STUDY,),
     "c4": (c4.STUDY,),
+    "rmcat": (rmcat.STUDY,),
     "rfc7928": rfc7928.STUDIES,
 }
 STUDIES: dict[str, Study] = {
