@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The scenarios in which picoquic's C4 was compared with its CUBIC and its BBR.
 
-A scenario is a download, alone or beside another one, and its result the time until the client's
-connection is over: the mean of 100 runs, and what nine of ten do not exceed. Their runs differ by
-the random numbers of the links' jitter and by QUIC's own (connection ids, skipped packet numbers);
-ours by the seed of the jitter, and of two downloads by their starts, drawn from 10 ms. Where
-nothing is random one run is all.
+A scenario is a download, alone or beside another one, or a call of three streams (c4_media.py). A
+download's result is the time until the client's connection is over: the mean of 100 runs, and what
+nine of ten do not exceed. Their runs differ by the random numbers of the links' jitter and by
+QUIC's own (connection ids, skipped packet numbers); ours by the seed of the jitter, and of two
+downloads by their starts, drawn from 10 ms. Where nothing is random one run is all.
 
 What a time of ours needs to be compared with one of picoquic's:
 
@@ -29,6 +29,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from weir.study.c4_media import CALLS
 from weir.study.c4_scenarios import ALONE, BESIDE, CONTROLS, Scenario
 from weir.study.claim import Claim, Experiment, Found, Study, Trial, near
 
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
 PART = 0.10  # of a published time
 TOLERANCE = "our own: 10 % for another transport and another author's control; the text has none"
 CLOSE = 0.01  # two means as near as this have no order
-SCENARIOS = (*ALONE, *BESIDE)
+SCENARIOS = (*ALONE, *BESIDE, *CALLS)
 
 
 def time_claim(one: Scenario, cc: str) -> Claim:
     """A published mean."""
     published = one.published[cc]
     return Claim(
-        f"{one.name}: {CONTROLS[cc]}'s mean time (nine of ten: {published.p90:.3f} s)",
+        f"{one.name}: {one.what(cc)}",
         one.section,
         "number",
         (one.trial(cc),),

@@ -63,6 +63,10 @@ class Scenario:
         """Until the main download's connection would be over in picoquic; not a number: not yet."""
         return closed_s(run) + self.rtt_ms / 1e3
 
+    def what(self, cc: str) -> str:
+        """What is published of a control."""
+        return f"{CONTROLS[cc]}'s mean time (nine of ten: {self.published[cc].p90:.3f} s)"
+
 
 def closed_s(run: Run) -> float:
     """When all of the first flow was acknowledged."""
