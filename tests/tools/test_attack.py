@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import weir
+from typer.testing import CliRunner
 from weir.attack import attack, documents, registry
 from weir.attack.box import Box
 from weir.attack.elements import ELEMENTS
@@ -15,6 +17,7 @@ from weir.attack.goals import goal_of
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Journal, search
 from weir.attack.trials import Trials
+from weir.cli.app import app
 from weir.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,18 +42,30 @@ def trials(weir_sim):
         yield found
 
 
+def command(*words):
+    """The command, in this process, which has what it imports; a sentence is a UserError."""
+    return CliRunner().invoke(app, ["attack", *map(str, words)])
+
+
+def refused(*words):
+    """The sentence with which it ends, which is bad usage."""
+    with pytest.raises(UserError) as found:
+        raise command(*words).exception
+    assert found.value.status == 2
+    return str(found.value)
+
+
 def written(tmp_path, **content):
     path = tmp_path / "x.yaml"
     path.write_text(json.dumps({"config": CONFIG, "goal": "utilisation", **content}))
     return path
 
 
-def test_a_trial_is_the_run_of_its_config(weir, trials, tmp_path):
+def test_a_trial_is_the_run_of_its_config(trials, tmp_path):
     """The digest and figures of weir run; one that is refused says why, and the next one runs."""
     path = tmp_path / "run.yaml"
     path.write_text(attack.yaml_text(CONFIG, ["A run."]))
-    assert weir("run", str(path), "--out", str(tmp_path / "run"), "--no-report").status == 0
-    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    summary = weir.run(path, out=tmp_path / "run").summary
     [trial] = trials.run([CONFIG])
     for key in ("digest", "groups", "links", "ledger"):
         assert trial[key] == summary[key]
@@ -156,17 +171,16 @@ def test_what_is_no_attack_is_refused(content, sentence, tmp_path):
         box_of(written(tmp_path, **content))
 
 
-def test_the_low_rate_attack_is_found(weir, weir_sim, tmp_path):
+@pytest.mark.usefixtures("weir_sim")
+def test_the_low_rate_attack_is_found(tmp_path):
     """SIGCOMM 2003: with a period near minRTO, 1 s, bursts deny a link to NewReno.
 
     Nothing tells the search the period. If the bursts took their fifth and no more, the
     harm were 0; the paper's figures have a tenth of the throughput left near minRTO.
     """
     out = tmp_path / "out"
-    argv = ["attack", str(BOXES / "low-rate-newreno.yaml"), "--runs", "60", "--out", str(out)]
-    done = weir(*argv, "--json")
-    assert done.status == 0, done.err
-    result = json.loads(done.out)
+    argv = [BOXES / "low-rate-newreno.yaml", "--runs", "60", "--out", out, "--json"]
+    result = json.loads(command(*argv).stdout)
     assert result["trials"] == 60
     assert result["benign"] < 0.05
     assert result["left"] > 0.7
@@ -178,41 +192,37 @@ def test_the_low_rate_attack_is_found(weir, weir_sim, tmp_path):
     assert "name: bursts" in page
     assert "benign network" in page
     # The folder is that of this search: it goes on, and refuses another.
-    assert json.loads(weir(*argv, "--json", "--no-report").out) == result
-    refused = weir(*argv[:-1], str(out), "--seed", "2")
-    assert refused.status == 2
-    assert "is of another search" in refused.err
+    assert json.loads(command(*argv, "--no-report").stdout) == result
+    assert "is of another search" in refused(*argv, "--seed", "2")
 
 
-def test_a_bound_that_is_proved_holds(weir, weir_sim, tmp_path):
+@pytest.mark.usefixtures("weir_sim")
+def test_a_bound_that_is_proved_holds(tmp_path):
     """CCAC's copa_proofs.py: the queue never exceeds 4 BDP and 2 alpha; see the box."""
-    argv = ["attack", BOXES / "copa-bound.yaml", "--runs", "60", "--no-report", "--json"]
-    done = weir(*argv, "--out", tmp_path / "x")
-    assert done.status == 0
-    assert json.loads(done.out)["held"] is True
-    assert 0.5 < json.loads(done.out)["found"] < 4.1
+    argv = [BOXES / "copa-bound.yaml", "--runs", "60", "--no-report", "--json"]
+    done = command(*argv, "--out", tmp_path / "x")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["held"] is True
+    assert 0.5 < json.loads(done.stdout)["found"] < 4.1
 
 
-def test_options_that_are_refused(weir, tmp_path):
+def test_options_that_are_refused(tmp_path):
     path = str(written(tmp_path, box={"loss": {}}))
     for words, sentence in [
         (["--time", "soon"], "--time: soon is no time"),
         (["--keep", "all"], "--keep: all is no share"),
         (["--goal", "fame"], "'fame' is none of"),
     ]:
-        done = weir("attack", path, *words)
-        assert done.status == 2
-        assert sentence in done.err
+        assert sentence in refused(path, *words)
 
 
-def test_a_bound_that_does_not_hold_is_a_failure(weir, weir_sim, tmp_path):
+@pytest.mark.usefixtures("weir_sim")
+def test_a_bound_that_does_not_hold_is_a_failure(tmp_path):
     """Exit status 1, and the network that shows it; a bound that holds is 0."""
     for bound, status in (("1%", 1), ("99.9%", 0)):
         path = written(tmp_path, box={"loss": {"most": "5%"}}, bound=bound)
-        out = str(tmp_path / bound)
-        assert (
-            weir("attack", str(path), "--runs", "6", "--out", out, "--no-report").status == status
-        )
+        argv = [path, "--runs", "6", "--out", tmp_path / bound, "--no-report"]
+        assert command(*argv).exit_code == status
 
 
 KNOWN = registry.read()
@@ -244,18 +254,18 @@ def test_a_control_under_the_known_attacks(weir_sim):
     assert float(late[2].split(" %")[0]) > 80 > float(late[3].split(" %")[0])
 
 
-def test_only_boxes_of_the_folder_are_registered(weir, weir_sim, tmp_path):
-    path = written(tmp_path, box={"loss": {}})
-    done = weir("attack", path, "--runs", "4", "--register", "--no-report", "--out", tmp_path / "x")
-    assert done.status == 2
-    assert "--register is for the boxes of" in done.err
+@pytest.mark.usefixtures("weir_sim")
+def test_only_boxes_of_the_folder_are_registered(tmp_path):
+    argv = [written(tmp_path, box={"loss": {}}), "--runs", "4", "--register", "--no-report"]
+    assert "--register is for the boxes of" in refused(*argv, "--out", tmp_path / "x")
 
 
-def test_several_controls_are_a_table(weir, weir_sim, tmp_path):
+@pytest.mark.usefixtures("weir_sim")
+def test_several_controls_are_a_table(tmp_path):
     """The one that suffers most comes first; the page's table has ten."""
     path = written(tmp_path, box={"delay": {"most": "20ms", "pieces": "2"}})
-    argv = ["attack", path, "--cc", "cubic,copa", "--runs", "8", "--out", tmp_path / "x"]
-    found = json.loads(weir(*argv, "--no-report", "--json").out)
+    argv = [path, "--cc", "cubic,copa", "--runs", "8", "--out", tmp_path / "x", "--no-report"]
+    found = json.loads(command(*argv, "--json").stdout)
     assert list(found) == ["copa", "cubic"]
     assert found["copa"]["found"] > found["cubic"]["found"]
     assert len(documents.part("worst").splitlines()) == 2 + 10
