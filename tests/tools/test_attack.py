@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from weir.attack import attack, documents, registry
 from weir.attack.box import Box
 from weir.attack.elements import ELEMENTS
-from weir.attack.goals import goal_of
+from weir.attack.goals import GOALS, goal_of
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Journal, search
 from weir.attack.trials import Trials
@@ -148,6 +148,28 @@ def test_what_the_harm_does_not_need_is_left_out():
 def box_of(path):
     asked = attack.read(path)
     return Box(asked.config, asked.box)
+
+
+def test_goals_by_hand():
+    """Of two groups, three flows, a link of 10 Mbit/s and a base RTT of 20 ms."""
+    groups = [
+        {"goodput_bps": 6e6, "flows": 2, "sent_segs": 700, "drops": 7},
+        {"goodput_bps": 1e6, "flows": 1, "sent_segs": 300, "drops": 13},
+    ]
+    cdf = [[1e6, 0.05], [10e6, 0.5], [31e6, 0.95], [40e6, 1.0]]
+    link = {"rate_mean_bps": 10e6, "sojourn_p99_ns": 40e6, "sojourn_cdf": cdf}
+    summary = {"groups": groups, "links": {"forward": link}}
+    expected = {
+        "utilisation": 1 - 7 / (10 * 1448 / 1538),
+        "starvation": 1 - 1 / 3,
+        "delay": 2,
+        "loss": 0.02,
+        "oscillation": 1.5,
+    }
+    assert {name: goal.harm(CONFIG, summary) for name, goal in GOALS.items()} == pytest.approx(
+        expected
+    )
+    assert goal_of("starvation").text(0.8) == "80.0 % (1 to 5.00)"
 
 
 BAD = [
