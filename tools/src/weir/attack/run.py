@@ -12,6 +12,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -61,11 +62,10 @@ def execute(asked: Asked, options: Options, on_trials: Callable[[Found], None]) 
     options.out.mkdir(parents=True, exist_ok=True)
     journal = Journal(options.out / "trials.jsonl", identity(asked, options.seed))
     budget = Budget(options.runs, options.seconds)
-    with Trials(asked.path.parent, options.workers) as trials:
+    with closing(journal), Trials(asked.path.parent, options.workers) as trials:
         attack = Attack(asked, trials)
         result, found, config = attack.run(budget, options.seed, journal, on_trials, options.keep)
         benign = attack.box.configured(attack.box.nothing())
-    journal.close()
     text = yaml_text(config, comment(asked, result, options.seed))
     (options.out / "attack.yaml").write_text(text)
     (options.out / "benign.yaml").write_text(yaml_text(benign, ["The same without the attack."]))
