@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from weir.errors import UserError
-from weir.study.cells import LOCK, Cell, run_cells, spare_cpus
+from weir.study.cells import LOCK, PYTHON, Cell, run_cells, spare_cpus, without_names
 
 pytestmark = pytest.mark.usefixtures("weir_sim")
 
@@ -95,6 +95,14 @@ def test_a_config_that_names_a_file_is_done_until_the_file_changes(config, tmp_p
     assert run([cell(config, 1)], out) == [("count=1", "reused", "")]
     trace.write_text("5\n20\n")
     assert run([cell(config, 1)], out) == [("count=1", "done", "")]
+
+
+def test_a_plugin_is_the_same_wherever_its_copy_is():
+    """A run folder has a copy: each cell of a plug-in failed, as its config had changed."""
+    one, other = ("cc:\n  plugin: {}\n  digest: a1\n".format(n) for n in ("/x/a.so", "file-a.so"))
+    assert without_names(one) == without_names(other)
+    assert without_names(one) != without_names(one.replace("a1", "a2"))
+    assert PYTHON.search("cc:\n  python: /x/mine.py:Mine\n")
 
 
 def test_runs_of_another_commit_are_reused_when_told(config, tmp_path):

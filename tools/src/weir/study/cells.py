@@ -41,7 +41,8 @@ Fate = Literal["done", "reused", "failed"]
 CONNECT_S_MAX = 30.0  # for a scheduler to answer and to have a worker
 POLL_S = 0.2  # how often a running cell looks whether it is still wanted
 LOCK = ".weir-lock"
-FILE = re.compile(r"^( *(?:- )?file: ).*$", re.MULTILINE)
+FILE = re.compile(r"^( *(?:- )?(?:file|plugin|python): ).*$", re.MULTILINE)
+PYTHON = re.compile(r"^ *(?:- )?python: ", re.MULTILINE)  # of its class a config has no digest
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ def run_cell(cell: Cell, batch: Batch) -> tuple[Fate, str]:
     printed = subprocess.run([*argv, "--print-config"], capture_output=True, text=True)
     if printed.returncode != 0:
         return "failed", reason(printed.returncode, printed.stderr)
-    if holds(place, printed.stdout, batch.version):
+    if not PYTHON.search(printed.stdout) and holds(place, printed.stdout, batch.version):
         return "reused", ""
     if place.exists() and not any((place / name).exists() for name in folder.MANIFESTS):
         return "failed", f"{place} is there and is not a run"
