@@ -99,7 +99,7 @@ def test_a_config_that_names_a_file_is_done_until_the_file_changes(config, tmp_p
 
 def test_a_plugin_is_the_same_wherever_its_copy_is():
     """A run folder has a copy: each cell of a plug-in failed, as its config had changed."""
-    one, other = ("cc:\n  plugin: {}\n  digest: a1\n".format(n) for n in ("/x/a.so", "file-a.so"))
+    one, other = (f"cc:\n  plugin: {n}\n  digest: a1\n" for n in ("/x/a.so", "file-a.so"))
     assert without_names(one) == without_names(other)
     assert without_names(one) != without_names(one.replace("a1", "a2"))
     assert PYTHON.search("cc:\n  python: /x/mine.py:Mine\n")
