@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small part of each study that has its results in tools/studies.md or tools/suites.md."""
+"""A small part of each study that has its results in tools/studies.md or tools/suites/."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW = re.compile(r"^\| [A-Z0-9](.*\|){5}")
 
 
 def results(name: str) -> str:
-    """What stands between the lines of a name in tools/studies.md or tools/suites.md."""
+    """What stands between the lines of a name in tools/studies.md or tools/suites/."""
     return documents.written(documents.page_of(name).read_text(), name)[1]
 
 

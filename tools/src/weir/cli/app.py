@@ -458,7 +458,7 @@ def reproduce_(
         bool,
         typer.Option(
             "--write-docs",
-            help="Of all and of suites: put the results into tools/studies.md, suites.md.",
+            help="Of all and of suites: put the results into tools/studies.md, tools/suites/.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,

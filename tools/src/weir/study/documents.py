@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of studies in tools/studies.md and of suites in tools/suites.md.
+"""The results of studies in tools/studies.md, and of each suite in a page of tools/suites/.
 
-They are written from a run, and by it alone. What `weir reproduce NAME --write-docs` writes stands
-between two lines of its own, so that each suite is renewed without the others.
+They are written from a run, and by it alone: `weir reproduce NAME --write-docs` replaces what stands
+between two lines of a page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALL = "all"  # the name of the five documents together
 
 def page_of(name: str) -> Path:
     """Where the results of `weir reproduce NAME` stand."""
-    return ROOT / ("tools/studies.md" if name == ALL else "tools/suites.md")
+    return ROOT / ("tools/studies.md" if name == ALL else f"tools/suites/{name}.md")
 
 
 def begin(name: str) -> str:
