@@ -49,7 +49,7 @@ static const struct param params[] = {
 	{"fps", "30", "frames per second", UNIT_NONE, PARAM_F64(struct media, fps), 1, 1000},
 	{"min", "150kbit", "lowest bitrate of the encoder", UNIT_RATE_BPS,
 		PARAM_F64(struct media, min_bps), 1e3, 1e12},
-	{"max", "1500kbit", "its highest; the same as min: a constant bitrate", UNIT_RATE_BPS,
+	{"max", "1.5Mbit", "its highest; the same as min: a constant bitrate", UNIT_RATE_BPS,
 		PARAM_F64(struct media, max_bps), 1e3, 1e12},
 	{"initial", "300kbit", "its first, within min and max", UNIT_RATE_BPS,
 		PARAM_F64(struct media, initial_bps), 1e3, 1e12},

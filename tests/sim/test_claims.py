@@ -104,6 +104,18 @@ def retransmitted(run: Run) -> list[float]:
     return [100 * group["retransmits"] / group["sent_segs"]]
 
 
+def used(run: Run) -> list[float]:
+    """Of the link, in %."""
+    return [100 * run.link["utilisation"]]
+
+
+def frame_time(run: Run) -> list[float]:
+    """Of a call's frames, from when one is written until it is acknowledged: the median, in s."""
+    done = run.records("transfers")
+    done = done[done["event"] == 2]
+    return [float(np.median(done["ts_ns"] - done["start_ns"])) / 1e9]
+
+
 CODEL = "paths.forward.link.queue={codel: {limit: 4BDP}}"
 FIFO = "paths.forward.link.queue={fifo: {limit: 4BDP}}"
 POLICED = (
@@ -279,10 +291,18 @@ STATEMENTS = [
     Statement(
         "westwood-loss",
         r"(\d+) % of the link",
-        lambda run: [100 * run.link["utilisation"]],
+        used,
         near(0.2),
         ("flows.0.cc=newreno",),
     ),
+    Statement("media-call", r"([\d.]+) s in the median with Copa", frame_time, near(0.05)),
+    Statement("media-call", r"([\d.]+) s with BBR", frame_time, near(0.05), ("flows.0.cc=bbr3",)),
+    Statement(
+        "media-call", r"([\d.]+) s with CUBIC", frame_time, near(0.05), ("flows.0.cc=cubic",)
+    ),
+    Statement("periodic-delay", r"uses (\d+) % of the link", used, near(0.1)),
+    Statement("periodic-delay", r"vegas (\d+) %", used, near(0.1), ("flows.0.cc=vegas",)),
+    Statement("periodic-delay", r"or bbr (\d+) % or", used, above, ("flows.0.cc=bbr",)),
     Statement(
         "wifi-jitter",
         r"mean RTT is (\d+) ms.*CUBIC reaches ([\d.]+) Mbit/s",
