@@ -32,6 +32,7 @@ class Behaviour:
 
     cut: float = np.nan  # window after a loss over that before; median
     cut_spread: float = np.nan  # log10 of the distance of its quartiles
+    halves: float = np.nan  # log10 of the distance of the cut from a half
     ecn_cut: float = np.nan  # the same after a mark
     ecn_share: float = 0.0  # of the reductions
     after_bdp: float = np.nan  # log2 of the window after a reduction over the path's BDP
@@ -252,6 +253,7 @@ def of_reductions(steps: Steps, found: list[Reduction], bdp: float) -> dict[str,
     afters = np.array([one.after for one in found]) / bdp
     return {
         "cut": median(cuts[lost]), "cut_spread": np.log10(0.01 + spread(cuts[lost])),
+        "halves": np.log10(0.01 + abs(median(cuts[lost]) - 0.5)),
         "ecn_cut": median(cuts[~lost]), "ecn_share": float(np.mean(~lost)) if found else 0.0,
         "after_bdp": np.log2(max(median(afters), 0.01)),
         "after_spread": np.log10(0.01 + spread(afters)),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The results of studies in tools/studies.md, and of each suite in a page of tools/suites/.
 
-They are written from a run, and by it alone: `weir reproduce NAME --write-docs` replaces what stands
-between two lines of a page.
+They are written from a run, and by it alone: `weir reproduce NAME --write-docs` replaces what
+stands between two lines of a page.
 """
 
 from __future__ import annotations
