@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/cc/python.h"
 
+#include "common/run/run.h"
 #include "sender/cc/outcome.h"
 
 #include <dlfcn.h>
@@ -12,7 +13,7 @@
 #define OBJECT "weir-python.so"
 
 typedef bool opener(const char *text, void (*failed)(const char *sentence),
-	struct cc_python *control, char *error, size_t error_size);
+	const volatile int *stop, struct cc_python *control, char *error, size_t error_size);
 
 static void on_failure(const char *sentence) {
 	cc_fail("%s", sentence);
@@ -42,7 +43,7 @@ int cc_python_open(const char *text, struct cc_python *control, struct err *err)
 	if (open_class == NULL)
 		return err_set(err, -EINVAL,
 			"controls in Python are for virtual time (weir run without --live)");
-	if (!open_class(text, on_failure, control, why, sizeof(why)))
+	if (!open_class(text, on_failure, &run_stop, control, why, sizeof(why)))
 		return err_set(err, -EINVAL, "%s", why);
 	return 0;
 }

@@ -236,7 +236,7 @@ def bash(build, tmp_path_factory):
 @pytest.mark.slow
 def test_bash_completes(bash):
     assert bash("weir", "re") == ["reproduce", "report", "replay"]
-    assert bash("weir", "pcap", "") == ["analyze", "flows", "compare"]
+    assert bash("weir", "pcap", "") == ["analyze", "flows", "identify", "compare"]
     assert "--duration" in bash("weir", "run", "x.yaml", "--d")
     assert "--interval" in bash("weir", "top", "--")
     assert bash("weir", "run", "conf") == ["configs/one.yaml", "configs/two.yaml"]

@@ -335,7 +335,8 @@ static const struct agent_class *open_class(const char *text, char *error, size_
 }
 
 // The one that was opened as that, or is now.
-static const struct agent_class *class_of(const char *text, char *error, size_t error_size) {
+static const struct agent_class *class_of(
+	const char *text, const volatile int *stop, char *error, size_t error_size) {
 	for (uint32_t i = 0; i < nb_classes; i++) {
 		if (strcmp(opened[i], text) == 0)
 			return &classes[i];
@@ -346,20 +347,21 @@ static const struct agent_class *class_of(const char *text, char *error, size_t 
 		return NULL;
 	}
 	if (page == NULL)
-		page = agent_start(error, error_size);
+		page = agent_start(stop, error, error_size);
 	return page != NULL ? open_class(text, error, error_size) : NULL;
 }
 
 // What weir-sim looks up in this object: the control that `text`, FILE:CLASS, names. It is good for
-// the rest of the run, which `failed` is to end. False with a sentence.
+// the rest of the run, which `failed` is to end, and which is to end when *stop is not 0. False with
+// a sentence.
 bool weir_python_open(const char *text, void (*failed)(const char *sentence),
-	struct cc_python *control, char *error, size_t error_size);
+	const volatile int *stop, struct cc_python *control, char *error, size_t error_size);
 bool weir_python_open(const char *text, void (*failed)(const char *sentence),
-	struct cc_python *control, char *error, size_t error_size) {
+	const volatile int *stop, struct cc_python *control, char *error, size_t error_size) {
 	const struct agent_class *c;
 
 	on_failure = failed;
-	c = class_of(text, error, error_size);
+	c = class_of(text, stop, error, error_size);
 	if (c != NULL)
 		*control = (struct cc_python){&c->ops, c->imports};
 	return c != NULL;

@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 #define INTERRUPTED_MS 2000 // a call may last so long after Ctrl-C
+#define LOOK_MS 200 // how soon a wait notices it
 
 static struct {
 	int from, to; // pipes
 	pid_t child; // 0: the process is our parent
 	pid_t owner; // whoever has forked from us since says nothing
-	bool interrupted;
+	const volatile int *stop; // not 0: the run is to end
 } agent;
 
 static const char *interpreter(void) {
@@ -93,12 +94,13 @@ static void survive_failed_writes(void) {
 		sigaction(SIGPIPE, &none, NULL);
 }
 
-struct agent_page *agent_start(char *error, size_t error_size) {
+struct agent_page *agent_start(const volatile int *stop, char *error, size_t error_size) {
 	const char *given = getenv("WEIR_AGENT");
 	struct agent_page *page;
 	int memory;
 
 	agent.owner = getpid();
+	agent.stop = stop;
 	survive_failed_writes();
 	if (given != NULL) {
 		if (sscanf(given, "%d,%d,%d", &agent.from, &agent.to, &memory) == 3)
@@ -134,20 +136,19 @@ static void gone(char *error, size_t error_size) {
 			interpreter(), WEXITSTATUS(status));
 }
 
-// After Ctrl-C a call still has time to end, as the run then ends in order.
+// After Ctrl-C a call still has time to end, as the run then ends in order. The signal interrupts no
+// wait if it came before it, or if another thread has handled it.
 static bool answered(void) {
 	struct pollfd p = {.fd = agent.from, .events = POLLIN};
+	int stopped_ms = 0;
 	char byte;
-	ssize_t n;
 
-	for (;;) {
-		if (agent.interrupted && poll(&p, 1, INTERRUPTED_MS) == 0)
+	while (poll(&p, 1, LOOK_MS) <= 0) {
+		stopped_ms += *agent.stop != 0 ? LOOK_MS : 0;
+		if (stopped_ms > INTERRUPTED_MS)
 			return false;
-		n = read(agent.from, &byte, 1);
-		if (n >= 0 || errno != EINTR)
-			return n == 1;
-		agent.interrupted = true;
 	}
+	return read(agent.from, &byte, 1) == 1;
 }
 
 bool agent_ask(struct agent_page *page, char *error, size_t error_size) {
@@ -158,7 +159,7 @@ bool agent_ask(struct agent_page *page, char *error, size_t error_size) {
 		snprintf(error, error_size, "%.*s", AGENT_TEXT_BYTES - 1, page->text);
 		return false;
 	}
-	if (agent.interrupted && agent.child > 0)
+	if (*agent.stop != 0 && agent.child > 0)
 		kill(agent.child, SIGKILL);
 	gone(error, error_size);
 	return false;

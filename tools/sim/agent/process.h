@@ -4,8 +4,9 @@
 #pragma once
 #include "tools/sim/agent/page.h"
 
-// Starts it, or finds the parent. The page; NULL with a sentence.
-struct agent_page *agent_start(char *error, size_t error_size);
+// Starts it, or finds the parent; *stop is not 0 from when the run is to end. The page; NULL with a
+// sentence.
+struct agent_page *agent_start(const volatile int *stop, char *error, size_t error_size);
 // Asks what the page says and waits for the answer. False with a sentence: there is none.
 bool agent_ask(struct agent_page *page, char *error, size_t error_size);
 // Puts the caller's thread and the process on one CPU, where none of them waits long for the other:

@@ -24,7 +24,7 @@ from weir.errors import UserError
 
 PROGRAM = "tools/bench/weir-cc"
 LOOP = "fixed"
-STATE_BYTES_MAX = 192
+STATE_BYTES_MAX = 256  # CC_STATE_MAX_BYTES
 NS_MAX = 100.0
 COUNTED_ACKS = (20_000, 60_000)  # the difference leaves out the start
 COLUMNS = ("control", "state", "instructions\nper ACK", "\nns per ACK", "of it\nthe loop")

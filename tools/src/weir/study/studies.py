@@ -5,7 +5,19 @@ from __future__ import annotations
 
 from itertools import chain
 
-from weir.study import bbr_draft, c4, copa, copa_ns3, corescale, lola, mvfst, papers, rfc7928, rmcat
+from weir.study import (
+    bbr_draft,
+    c4,
+    copa,
+    copa_ns3,
+    corescale,
+    lola,
+    mvfst,
+    papers,
+    rfc7928,
+    rmcat,
+    tcp_eval,
+)
 from weir.study.claim import Study
 
 # What `all` runs: the five documents that Weir exists for.
@@ -21,6 +33,7 @@ SUITES: dict[str, tuple[Study, ...]] = {
     "bbr-draft": (bbr_draft.STUDY,),
     "c4": (c4.STUDY,),
     "rmcat": (rmcat.STUDY,),
+    "tcp-eval": tcp_eval.STUDIES,
     "rfc7928": rfc7928.STUDIES,
 }
 STUDIES: dict[str, Study] = {
