@@ -12,9 +12,9 @@ from weir.bench import controls
 from weir.errors import UserError
 
 ROUNDS = (
-    {"newreno": (32, 8.0), "heavy": (200, 7.0), "slow": (8, 140.0), "fixed": (0, 6.0)},
-    {"newreno": (32, 12.0), "heavy": (200, 9.0), "slow": (8, 110.0), "fixed": (0, 9.0)},
-    {"newreno": (32, 9.0), "heavy": (200, 9.0), "slow": (8, 130.0), "fixed": (0, 5.0)},
+    {"newreno": (32, 8.0), "heavy": (264, 7.0), "slow": (8, 140.0), "fixed": (0, 6.0)},
+    {"newreno": (32, 12.0), "heavy": (264, 9.0), "slow": (8, 110.0), "fixed": (0, 9.0)},
+    {"newreno": (32, 9.0), "heavy": (264, 9.0), "slow": (8, 130.0), "fixed": (0, 5.0)},
 )
 COUNTED = {"newreno": 95.0, "heavy": 60.0, "fixed": 50.0}
 
@@ -33,10 +33,10 @@ def test_the_table_names_what_is_beyond_the_limits():
     controls.show(controls.report(ROUNDS, COUNTED), Console(file=out, width=120))
     text = out.getvalue()
     for figure in (
-        "200 B",
+        "264 B",
         "45",
         "3.0",
-        "beyond 192 bytes of state and 100 ns per ACK: heavy, slow",
+        "beyond 256 bytes of state and 100 ns per ACK: heavy, slow",
     ):
         assert figure in text
     assert "valgrind" in text

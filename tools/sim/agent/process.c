@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define INTERRUPTED_MS 2000 // a call may last so long after Ctrl-C
-#define LOOK_MS 200 // how soon a wait notices it
+#define POLL_MS 200 // how soon a wait notices it
 
 static struct {
 	int from, to; // pipes
@@ -143,8 +143,8 @@ static bool answered(void) {
 	int stopped_ms = 0;
 	char byte;
 
-	while (poll(&p, 1, LOOK_MS) <= 0) {
-		stopped_ms += *agent.stop != 0 ? LOOK_MS : 0;
+	while (poll(&p, 1, POLL_MS) <= 0) {
+		stopped_ms += *agent.stop != 0 ? POLL_MS : 0;
 		if (stopped_ms > INTERRUPTED_MS)
 			return false;
 	}

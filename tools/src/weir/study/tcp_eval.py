@@ -80,7 +80,7 @@ LINKS = (
         "{link: {rate: 4Mbit, queue: {fifo: {limit: 1000ms}}}}, {delay: {delay: 5us}}",
     ),
     Link("4.4.5", "wireless LAN, as a link of 6 Mbit/s", 6, "100ms", wide(CENTRAL_MS), (300, 4000)),
-    Link("4.4.6", "dial-up link of 64 kbit/s", 0.064, "1250ms", wide(5), (6000, 90000)),
+    Link("4.4.6", "dial-up link of 64 kbit/s", 0.064, "1250ms", wide(5), (6000, 86400)),
 )  # fmt: skip
 ACCESS = LINKS[1]
 LOADS = (60, 85, 110)  # % of the link
