@@ -109,12 +109,9 @@ def learn(search: Any, asked: Sequence[Any], harms: Sequence[float]) -> None:
 
 def generations(dimensions: int, seed: int) -> Iterator[Generation]:
     """Generations of points without end, each with what is to be learn_from of its harms."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what the package could also do with others
-            import cma
-    except ImportError as missing:
-        raise UserError(f"{missing}: weir attack needs it (pip install weir[attack])", 1) from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what the package could also do with others
+        import cma
     rng = np.random.default_rng(seed)
     for start in range(1 << 30):
         usual = 4 + int(3 * np.log(dimensions + 1))

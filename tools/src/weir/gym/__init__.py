@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weir's bottleneck as an environment for reinforcement learning: `pip install weir[gym]`.
+"""Weir's bottleneck as an environment for reinforcement learning.
 
     import weir.gym
 
@@ -15,7 +15,8 @@ try:
     import gymnasium
     import pettingzoo  # noqa: F401
 except ImportError as missing:
-    raise ImportError(f"{missing}: weir.gym needs it (pip install weir[gym])") from missing
+    packages = "gymnasium pettingzoo"
+    raise ImportError(f"{missing}: weir.gym needs it (pip install {packages})") from missing
 
 from weir.gym.env import CongestionEnv
 from weir.gym.parallel import CongestionParallelEnv
