@@ -174,12 +174,7 @@ static void warn_unused(const struct sim *s) {
 
 static int configured(struct run *run, const struct run_options *opt, struct err *err) {
 	static struct sim s;
-	struct config_node *live = config_get(config_root(run->config), "live");
-	int rc;
-
-	if (live != NULL)
-		config_skip(live);
-	rc = sim_init(&s, run, err);
+	int rc = sim_init(&s, run, err);
 
 	if (rc < 0)
 		return rc;

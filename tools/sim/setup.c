@@ -228,16 +228,19 @@ static int paths_read(struct sim *s, struct err *err) {
 }
 
 int sim_init(struct sim *s, struct run *run, struct err *err) {
-	struct config_node *flows = config_get(config_root(run->config), "flows");
+	struct config_node *root = config_root(run->config);
+	struct config_node *flows = config_get(root, "flows"), *live = config_get(root, "live");
 	int rc;
 
 	memset(s, 0, sizeof(*s));
 	s->run = run;
+	if (live != NULL) // of the other programs
+		config_skip(live);
 	if (flows == NULL)
 		return err_set(err, -EINVAL,
 			"%s: flows is required: a list of groups such as "
 			"- {count: 10, cc: copa}",
-			config_place(config_root(run->config)));
+			config_place(root));
 	rc = groups_init(&s->groups, flows, err);
 	if (rc == 0)
 		rc = groups_draw(&s->groups, flows, run->seed, run->duration_ns, err);

@@ -68,12 +68,8 @@ static int answer(struct sim *s, struct err *err) {
 
 static int one_trial(struct run *run, struct err *err) {
 	static struct sim s;
-	struct config_node *live = config_get(config_root(run->config), "live");
-	int rc;
+	int rc = sim_init(&s, run, err);
 
-	if (live != NULL)
-		config_skip(live);
-	rc = sim_init(&s, run, err);
 	if (rc < 0)
 		return rc;
 	if (s.guests != NULL)
