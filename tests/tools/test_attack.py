@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import weir
 from typer.testing import CliRunner
+from weir import configs
 from weir.attack import attack, documents, registry
 from weir.attack.box import Box
 from weir.attack.elements import ELEMENTS
@@ -206,7 +207,7 @@ def test_the_low_rate_attack_is_found(tmp_path):
     assert result["trials"] == 60
     assert result["benign"] < 0.05
     assert result["left"] > 0.7
-    config = attack.mapping(out / "attack.yaml")
+    config = configs.mapping(out / "attack.yaml")
     bursts = config["flows"][1]
     assert 500 < float(bursts["stagger"].removesuffix("ms")) < 1300
     assert json.loads((out / "attack/summary.json").read_text())["digest"] == result["digest"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Configs that programs in Python give: values as text, a dict as a file."""
+"""Configs that programs in Python give: values as text, a dict as a file, a file as a dict."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from weir.errors import UserError
 
 
 def text(value: object) -> str:
@@ -26,6 +28,21 @@ def plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list | tuple) else text(value)
+
+
+def mapping(path: Path) -> dict[str, Any]:
+    """A YAML file's map, all values as text; UserError: it cannot be read, or is no map."""
+    import yaml
+
+    try:
+        content = yaml.load(path.read_text(), yaml.BaseLoader)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} is no map of keys to values")
+    return content
 
 
 def control(cc: object) -> str:

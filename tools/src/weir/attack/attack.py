@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from weir import units
+from weir import configs, units
 from weir.attack.box import Box, victims
 from weir.attack.element import Config
 from weir.attack.goals import Goal, goal_of
@@ -67,19 +67,6 @@ class Result:
     network: dict[str, str]  # what is left, in words of the config
 
 
-def mapping(path: Path) -> dict[str, Any]:
-    """A file's map, all values as text."""
-    try:
-        content = yaml.load(path.read_text(), yaml.BaseLoader)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path} is no map of keys to values")
-    return content
-
-
 def with_whole_paths(value: Any, folder: Path) -> Any:
     """A config whose files are found from any folder."""
     if isinstance(value, dict):
@@ -94,7 +81,7 @@ def with_whole_paths(value: Any, folder: Path) -> Any:
 
 def read(path: Path, goal: str | None = None, control: str | None = None) -> Asked:
     """Reads an attack, or a config that is attacked in the usual box."""
-    content = mapping(path)
+    content = configs.mapping(path)
     if "config" not in content:
         content = {"config": content, "box": USUAL}
     if unknown := [key for key in content if key not in KEYS]:
@@ -102,7 +89,7 @@ def read(path: Path, goal: str | None = None, control: str | None = None) -> Ask
     config, folder = content["config"], path.parent
     if isinstance(config, str):
         place = path.parent / config
-        config, folder = mapping(place), place.parent
+        config, folder = configs.mapping(place), place.parent
     if not isinstance(config, dict):
         raise UserError(f"{path}: config: is neither a file nor a map")
     config = with_whole_paths(config, folder)

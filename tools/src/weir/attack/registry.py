@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weir import configs
 from weir.attack import attack
 from weir.attack.attack import Asked, Result
 from weir.attack.box import victims
@@ -62,7 +63,7 @@ def read() -> list[Known]:
     found = []
     for name, entry in sorted(index().items()):
         asked = attack.read(FOLDER / "boxes" / f"{name}.yaml")
-        config = attack.mapping(FOLDER / f"{name}.yaml")
+        config = configs.mapping(FOLDER / f"{name}.yaml")
         harm, digest = entry["left"], entry["digest"]
         found.append(Known(name, entry["goal"], harm, digest, config, asked.config))
     return found

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
+from weir import configs
 from weir.errors import UserError
 from weir.units import SUFFIXES
 
@@ -69,7 +69,7 @@ class Episodes:
 def read(path: Path | str) -> Episodes:
     """Reads a file of episodes, or a config that is the same in each."""
     place = Path(path)
-    content = _mapping(place)
+    content = configs.mapping(place)
     if "config" not in content:
         return Episodes(place, (), _agents(place, content))
     if unknown := set(content) - {"config", "draw"}:
@@ -79,19 +79,7 @@ def read(path: Path | str) -> Episodes:
     if not isinstance(draw, Mapping):
         raise UserError(f"{place}: draw: is no map of keys to distributions")
     draws = tuple(_draw(place, str(key), of) for key, of in draw.items())
-    return Episodes(config, draws, _agents(config, _mapping(config)))
-
-
-def _mapping(path: Path) -> Mapping[str, Any]:
-    try:
-        content = yaml.load(path.read_text(), yaml.BaseLoader)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: {' '.join(str(error).split())}") from error
-    if not isinstance(content, Mapping):
-        raise UserError(f"{path} is no map of keys to values")
-    return content
+    return Episodes(config, draws, _agents(config, configs.mapping(config)))
 
 
 def _draw(place: Path, key: str, of: Any) -> Draw:

@@ -14,6 +14,7 @@ from weir.study.evaluate_scene import (
     depth,
     goodput,
     goodput_between,
+    no_more_lost,
     path,
     schedule,
     stages,
@@ -157,15 +158,7 @@ def transients() -> Iterator[Row]:
     yield Row(step, "5 become 50 Mbit/s: until 40 are used", back_s(30, 40), "s")
     onset = Scene("onset", ("NEW, count: 2", "cc: cubic, count: 20, start: 20s"))
     yield Row(onset, "20 CUBIC flows come: packets dropped", lost_percent, "%")
-    yield Row(
-        onset,
-        "packets dropped",
-        lost_percent,
-        "",
-        True,
-        high=1.5,
-        tolerance=f"{HARM}; half as much again is ours",
-    )
+    yield no_more_lost(onset)
     down = Scene(
         "down-3s",
         changes=(

@@ -122,6 +122,12 @@ class Row:
         )
 
 
+def no_more_lost(scene: Scene) -> Row:
+    """It loses no more than half as many packets again as CUBIC does."""
+    tolerance = f"{HARM}; half as much again is ours"
+    return Row(scene, "packets dropped", lost_percent, "", True, high=1.5, tolerance=tolerance)
+
+
 def over(measure: Measure) -> Callable[[Run, Run], float]:
     """A value over another run's; two that are both 0 are equal."""
 
