@@ -55,8 +55,10 @@ VELOCITY = trial("c1-velocity", "telemetry={level: 3, interval: 100ms}", "durati
 def period_rtts(run: Run) -> float:
     """The strongest period of the queue's swing, in mean round trips."""
     links = after_warmup(run, "links")
-    queue = links[links["link"] == 0]["queue_mean_pkts"].astype(np.float64)
-    step_s = float(np.median(np.diff(links[links["link"] == 0]["ts_ns"]))) / 1e9
+    first = links[links["link"] == 0]
+    queue = first["queue_mean_pkts"].astype(np.float64)
+    steps_ns: Floats = np.diff(first["ts_ns"])
+    step_s = float(np.median(steps_ns)) / 1e9
     power = np.abs(np.fft.rfft(queue - queue.mean())) ** 2
     frequency = np.fft.rfftfreq(len(queue), step_s)[1 + int(np.argmax(power[1:]))]
     return float(1e9 / frequency / run.summary["groups"][0]["rtt_mean_ns"])
