@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The definition of every number that a run reports: one line each, in one place. `weir-sim --list
-// number` lists them, tools/numbers.md is their page, and tests/tools/second_opinion.py computes
-// each a second time from what was recorded.
+// number` lists them, tools/docs/reference/numbers.md is their page, and
+// tests/swarm/second_opinion.py computes each a second time from what was recorded.
 //
 //	D(place, name, unit, over, definition, source, unknown)
 //

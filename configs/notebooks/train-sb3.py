@@ -2,7 +2,7 @@
 """Trains an agent of weir.gym by PPO, with stable-baselines3: train-sb3.py [STEPS].
 
 The reward per step is printed before and after, on episodes that it was not trained on.
-tools/python-controls.md says what has to be installed.
+tools/docs/how-to/python-controls.md says what has to be installed.
 """
 
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One definition per number (tools/numbers.md): what it counts, over which time, without what."""
+"""One definition per number (numbers.md): what it counts, over which time, without what."""
 
 from __future__ import annotations
 

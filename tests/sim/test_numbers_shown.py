@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What reports, comparisons and sweeps show, by the definitions of tools/numbers.md."""
+"""What reports, comparisons and sweeps show, by the definitions of numbers.md."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def test_the_types_for_editors_are_those_of_the_record() -> None:
 
 
 def test_the_example_of_the_page_runs(simulate: Simulate, tmp_path: Path) -> None:
-    page = (ROOT / "tools/python-controls.md").read_text()
+    page = (ROOT / "tools/docs/how-to/python-controls.md").read_text()
     example = page.partition("```python\n")[2].partition("```")[0].partition("\n\n")[2]
     run = simulate(config(tmp_path, example.replace("MyControl", "Mine"), keys=", every: rtt"))
     assert run.link["utilisation"] > 0.5

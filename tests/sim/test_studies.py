@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small part of each study that has its results in tools/studies.md or tools/suites/."""
+"""A small part of each study that has results in tools/docs/reference, in studies.md or suites/."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW = re.compile(r"^\| [A-Z0-9](.*\|){5}")
 
 
 def results(name: str) -> str:
-    """What stands between the lines of a name in tools/studies.md or tools/suites/."""
+    """What stands between the lines of a name in studies.md or suites/."""
     return documents.written(documents.page_of(name).read_text(), name)[1]
 
 
@@ -56,7 +56,7 @@ def check_rows(name: str, study: Study, chosen: list[Cell], place: Path) -> int:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("study", studies.ALL, ids=lambda study: study.name)
 def test_the_documents_have_what_comes_out(study: Study, tmp_path: Path) -> None:
-    """Each claim whose cells are cheap is measured: tools/studies.md has its row as it is here."""
+    """Each claim whose cells are cheap is measured: studies.md has its row as it is here."""
     chosen = some_cells(study, CHEAP_S, CHEAP_CELLS, math.inf)
     assert check_rows("all", study, chosen, tmp_path) > 2
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every number of a summary, computed again by its definition in tools/numbers.md.
+"""Every number of a summary, computed again by its definition in tools/docs/reference/numbers.md.
 
 From the rings with numpy, read here by their own headers, and from a capture of the paths with
 tshark; nothing of Weir's metrics is used. Each function is given a finished run and says what

@@ -265,7 +265,7 @@ def test_the_example_for_stable_baselines3(weir_sim):
 
 
 def test_the_page_is_that_of_the_lists():
-    """After a change of either: `tools/weir list --update tools/python-controls.md`."""
-    page = (ROOT / "tools/python-controls.md").read_text()
+    """After a change of either: `tools/weir list --update tools/docs/how-to/python-controls.md`."""
+    page = (ROOT / "tools/docs/how-to/python-controls.md").read_text()
     for begin, end, make in reference.PAGES[2:]:
         assert page.partition(begin)[2].partition(end)[0] == make({})

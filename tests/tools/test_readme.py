@@ -19,7 +19,7 @@ from weir.runner import PROGRAMS
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = (ROOT / "configs/README.md").read_text()
 README = (ROOT / "README.md").read_text()
-GUIDE = (ROOT / "tools/guide.md").read_text()
+GUIDE = (ROOT / "tools/docs/how-to/guide.md").read_text()
 DESIGN = (ROOT / "common/design.md").read_text()
 README_WORDS_MAX = 800
 PAGES = sorted(
@@ -147,8 +147,8 @@ def test_the_tables_of_disciplines_and_stages_are_those_of_the_registries(weir_s
 
 
 def test_the_page_of_numbers_is_the_list_of_definitions(weir_sim: Path) -> None:
-    """After a change of common/run/numbers.h: `tools/weir list --update tools/numbers.md`."""
-    page = (ROOT / "tools/numbers.md").read_text()
+    """After a change of numbers.h: `tools/weir list --update tools/docs/reference/numbers.md`."""
+    page = (ROOT / "tools/docs/reference/numbers.md").read_text()
     written = page.partition(reference.NUMBERS_BEGIN)[2].partition(reference.NUMBERS_END)[0]
     assert written == reference.numbers(tables.read())
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a control in Python is given: one list, of which the record, its names in Python and the
-// table in tools/python-controls.md are made. All members have 8 bytes.
+// table in tools/docs/how-to/python-controls.md are made. All members have 8 bytes.
 #pragma once
 #include <stdint.h>
 

@@ -14,11 +14,15 @@ from weir.tables import Entry, Tables
 
 BEGIN = "<!-- tables: tools/weir list --update configs/README.md -->\n"
 END = "<!-- end of tables -->\n"
-NUMBERS_BEGIN = "<!-- numbers: tools/weir list --update tools/numbers.md -->\n"
+NUMBERS_BEGIN = "<!-- numbers: tools/weir list --update tools/docs/reference/numbers.md -->\n"
 NUMBERS_END = "<!-- end of numbers -->\n"
-MEASUREMENTS_BEGIN = "<!-- measurements: tools/weir list --update tools/python-controls.md -->\n"
+MEASUREMENTS_BEGIN = (
+    "<!-- measurements: tools/weir list --update tools/docs/how-to/python-controls.md -->\n"
+)
 MEASUREMENTS_END = "<!-- end of measurements -->\n"
-FEATURES_BEGIN = "<!-- features: tools/weir list --update tools/python-controls.md -->\n"
+FEATURES_BEGIN = (
+    "<!-- features: tools/weir list --update tools/docs/how-to/python-controls.md -->\n"
+)
 FEATURES_END = "<!-- end of features -->\n"
 TITLES = {"aqm": "queue discipline", "stage": "stage"}
 UNITS = {"ns": "time", "bit/s": "rate", "B": "bytes"}

@@ -3,7 +3,7 @@
 
 What is not known is None (null), what a run does not have is absent (UNSET). Names end in their
 unit: _ns, _s, _bps (bits per second), _bytes, _pkts, _segs; a share is 0 to 1. The numbers'
-definitions are those of `weir list --json` (`number`), and of tools/numbers.md.
+definitions are those of `weir list --json` (`number`), and of tools/docs/reference/numbers.md.
 """
 
 from __future__ import annotations

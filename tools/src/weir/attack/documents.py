@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of tools/attack.md: the attacks that are known, and worst cases under one box."""
+"""The tables of attack.md: the attacks that are known, and worst cases under one box."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weir.attack import registry
 from weir.attack.goals import goal_of
 from weir.attack.run import COLUMNS
 
-PAGE = Path(__file__).resolve().parents[4] / "tools/attack.md"
+PAGE = Path(__file__).resolve().parents[4] / "tools/docs/how-to/attack.md"
 KNOWN = ("attack", "goal", "harm", "without it", "trials", "seed")
 PARTS = {  # of the page: between these two lines
     "worst": ("<!-- worst cases: --write-docs -->\n", "<!-- end of worst cases -->"),
@@ -35,7 +35,7 @@ def known() -> str:
     rows = []
     for name, one in registry.index().items():
         goal = goal_of(one["goal"])
-        link = f"[{name}](../configs/attacks/{name}.yaml)"
+        link = f"[{name}](../../../configs/attacks/{name}.yaml)"
         harms = [goal.text(one[key]) for key in ("left", "benign")]
         rows.append([link, goal.name, *harms, units.count(one["trials"]), str(one["seed"])])
     return markdown(KNOWN, rows, range(2, 6))

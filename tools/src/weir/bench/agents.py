@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The cost of Python: a call of a control, and steps per second of weir.gym. A module to be run.
 
-python -m weir.bench.agents [SECONDS] prints the table of tools/python-controls.md. Each row is the
-median of five rounds; all rows are measured in each.
+python -m weir.bench.agents [SECONDS] prints the table of python-controls.md. Each row is the median
+of five rounds; all rows are measured in each.
 """
 
 from __future__ import annotations

@@ -396,7 +396,7 @@ def attack_(
         bool, typer.Option("--register", help="Keep what is found in configs/attacks.")
     ] = False,
     write_docs: Annotated[
-        bool, typer.Option("--write-docs", help="The table of several --cc into tools/attack.md.")
+        bool, typer.Option("--write-docs", help="The table of several --cc into attack.md.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
@@ -458,7 +458,7 @@ def reproduce_(
         bool,
         typer.Option(
             "--write-docs",
-            help="Of all and of suites: put the results into tools/studies.md, tools/suites/.",
+            help="Of all and of suites: put the results into tools/docs/reference.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,

@@ -17,7 +17,7 @@
         def on_loss(self, m: Measurements) -> None:
             self.cwnd_segs = max(self.cwnd_segs / 2, 2.0)
 
-tools/python-controls.md is the page about it.
+tools/docs/how-to/python-controls.md is the page about it.
 """
 
 from weir.control.control import Control, Parameter, parameter

@@ -8,7 +8,7 @@
     observation, reward, terminated, truncated, info = env.step([0.5])
 
 `CongestionEnv` has one flow (Gymnasium), `CongestionParallelEnv` several agents in one bottleneck
-(PettingZoo). tools/python-controls.md has the page about both.
+(PettingZoo). tools/docs/how-to/python-controls.md has the page about both.
 """
 
 try:

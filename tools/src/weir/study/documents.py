@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of studies in tools/studies.md, and of each suite in a page of tools/suites/.
+"""The results of studies in tools/docs/reference: studies.md, and of each suite a page of suites/.
 
 They are written from a run, and by it alone: `weir reproduce NAME --write-docs` replaces what
 stands between two lines of a page.
@@ -25,7 +25,7 @@ ALL = "all"  # the name of the five documents together
 
 def page_of(name: str) -> Path:
     """Where the results of `weir reproduce NAME` stand."""
-    return ROOT / ("tools/studies.md" if name == ALL else f"tools/suites/{name}.md")
+    return ROOT / "tools/docs/reference" / ("studies.md" if name == ALL else f"suites/{name}.md")
 
 
 def begin(name: str) -> str:
@@ -39,7 +39,7 @@ def line(cells: Sequence[str]) -> str:
 
 
 def row(experiment: Experiment, one: Checked) -> str:
-    """A claim in tools/studies.md."""
+    """A claim in studies.md."""
     claim = one.claim
     asked = study_page.asked(claim, claim.kind)
     marked = f"{asked} (derived)" if claim.kind == "derived" else asked

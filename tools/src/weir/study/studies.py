@@ -28,7 +28,8 @@ ALL: tuple[Study, ...] = (
     mvfst.STUDY,
     corescale.CORESCALE,
 )
-# The field's test suites: tools/suites.md has a section for each, tools/suites/ its results.
+# The field's test suites: suites.md of tools/docs/reference has a section for each, suites/ its
+# results.
 SUITES: dict[str, tuple[Study, ...]] = {
     "bbr-draft": (bbr_draft.STUDY,),
     "c4": (c4.STUDY,),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recordings of other programs as steps; tools/traces.md says what each format has.
+"""Recordings of other programs as steps; tools/docs/how-to/traces.md says what each format has.
 
 What is recorded packet by packet becomes the mean rate of intervals of `step_ns`.
 """
