@@ -19,6 +19,7 @@ import typer.core
 from weir import __version__
 from weir.cli import bench as bench_commands
 from weir.cli import complete, usage
+from weir.cli import docs as docs_command
 from weir.cli import figures as figure_commands
 from weir.cli import guests as guest_commands
 from weir.cli import pcap as pcap_commands
@@ -784,6 +785,11 @@ def list_(
         print(runner.from_weir(done.stderr), end="", file=sys.stderr)
         raise typer.Exit(done.returncode)
     pager.show(done.stdout)
+
+
+app.command("docs", epilog=examples("docs", "docs --where", "docs --build site"))(
+    docs_command.docs_
+)
 
 
 class SchemaOf(enum.StrEnum):

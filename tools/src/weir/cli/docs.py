@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir docs: the pages as a site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def docs_(
+    build: Annotated[
+        Path | None,
+        typer.Option("--build", metavar="DIR", help="Builds the site into a new folder and ends."),
+    ] = None,
+    where: Annotated[
+        bool, typer.Option("--where", help="Prints the first page's path and opens nothing.")
+    ] = False,
+) -> None:
+    """Opens the documentation in a browser, without a network: tutorials, how-tos, reference."""
+    from weir.docs import site
+
+    if build is not None:
+        site.build(build)
+    if build is not None or where:
+        print((build or site.find()) / "index.html")
+    else:
+        site.serve(site.find())
