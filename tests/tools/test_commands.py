@@ -116,7 +116,7 @@ def test_every_program_has_examples_that_run(build, captures, program):
 
 def test_what_prints_a_table_prints_json():
     for words, command in LEAVES.items():
-        prints = words[-1] not in NO_TABLE and words[0] != "new"
+        prints = words[-1] not in NO_TABLE and words[0] not in ("new", "setup")
         assert ("--json" in option_names(command)) == prints, words
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`pip install ./tools` without a compiler and without a build is enough for the notebook."""
+"""The installed package, without a compiler and a clone, is enough for the notebook."""
 
 import json
 import os
@@ -35,24 +35,21 @@ def call(argv, **options):
 
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory):
-    """An environment with Weir as pip installs it: its python, and variables without a compiler.
+    """An environment with Weir as a wheel leaves it, without the programs: its python, and
+    variables without a compiler.
 
     What Weir needs comes from the tests' own environment, so that no network is needed.
     """
     folder = tmp_path_factory.mktemp("clean")
-    tools = folder / "tools"  # a copy, without the repository around it
-    ignored = shutil.ignore_patterns("__pycache__", "sim", "bench", "pcap")
-    shutil.copytree(ROOT / "tools", tools, ignore=ignored)
-    shutil.copytree(ROOT / "tools/src", tools / "src", dirs_exist_ok=True)
     env = {"HOME": str(folder), "PATH": str(folder / "bin"), "WEIR_BUILD": str(folder / "build")}
     call([sys.executable, "-m", "venv", "--without-pip", folder / "venv"])
     python = folder / "venv/bin/python"
     where = call([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
-    others = Path(where.strip()) / "others.pth"
-    others.write_text(sysconfig.get_path("purelib") + "\n")
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index"]
-    options = ["--no-deps", "--no-build-isolation", "--ignore-installed"]
-    call([*pip, *options, tools], env=env, cwd=folder)
+    site = Path(where.strip())
+    (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    shutil.copytree(ROOT / "tools/src/weir", site / "weir")
+    (site / "weir/tree").mkdir()
+    shutil.copy(ROOT / "meson.build", site / "weir/tree")
     return python, env
 
 
@@ -82,12 +79,11 @@ def test_the_notebook_runs_with_the_programs(weir_sim, build, tmp_path):
 
 
 def test_commands_of_a_clean_install(clean, tmp_path):
-    """The command is there, with the report's templates and typeface."""
+    """They run, with the report's templates and typeface."""
     python, env = clean
     shutil.copytree(NOTEBOOK.parent / "cubic-and-bbr", tmp_path / "run")
-    command = python.parent / "weir"
     for words in (["summary"], ["report"], ["export", "--to", "pcapng"]):
-        call([command, words[0], tmp_path / "run", *words[1:]], env=env, cwd=tmp_path)
+        call([python, "-m", "weir", words[0], tmp_path / "run", *words[1:]], env=env, cwd=tmp_path)
     assert (tmp_path / "run/report.html").stat().st_size > 10_000
     assert (tmp_path / "run/export/packets.pcapng").stat().st_size > 1000
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from weir.report import figures
     from weir.runner import run
 
-__version__ = "1.0.0"
 __all__ = ["Batch", "Run", "Stream", "UserError", "export", "figures", "metrics", "open", "run"]
 
 _PLACES = {
@@ -38,6 +37,7 @@ _PLACES = {
     "Run": ("weir.analysis.folder", "Run"),
     "Stream": ("weir.analysis.stream", "Stream"),
     "UserError": ("weir.errors", "UserError"),
+    "__version__": ("weir.version", "VERSION"),
     "export": ("weir.export", None),
     "figures": ("weir.report.figures", None),
     "metrics": ("weir.analysis.metrics", None),

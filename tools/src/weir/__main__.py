@@ -20,11 +20,13 @@ def main() -> int:
     # What tools/weir blocked, so that Python's own start is not interrupted, comes now.
     signal.signal(signal.SIGINT, leave)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    # Two of cli's commands without its imports: typer's take longer than all that these do.
+    # Commands without the imports of the others: typer's take longer than all they do.
     if sys.argv[1:2] == ["ctl"]:
         from weir.live.ctl import main as run
     elif sys.argv[1:2] == ["top"]:
         from weir.live.top import main as run
+    elif sys.argv[1:2] in (["sim"], ["switch"], ["sender"]):
+        from weir.cli.programs import main as run
     else:
         from weir.cli.app import main as run
     try:

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+PACKAGE = Path(__file__).resolve().parent
+CLONE = PACKAGE.parents[2]
+INSTALLED = not (CLONE / "tools/weir").exists()
+# The one place that says where sources, configs and programs are: in a clone; or under tree/ of
+# what meson.build installs, each where it is in a clone.
+ROOT = PACKAGE / "tree" if INSTALLED else CLONE
 PYTHON_MIN = (3, 11)
 TICK_S = 1.0  # between two lines of what a long command does
 # What apt, pip, uv and npm write of an index that does not answer.
@@ -101,9 +107,25 @@ TEST_NEEDS = (
     Need("nodejs", "command node"),
     Need("npm", "command npm"),
 )
+# What these are called on systems without apt-get, on which nobody has tested Weir.
+PLAIN_NAMES = {
+    **{"ninja-build": "ninja", "pkg-config": "pkgconf", "libyaml-dev": "libyaml"},
+    **{"libpcap-dev": "libpcap", "libxxhash-dev": "xxhash", "libzstd-dev": "zstd"},
+    **{"zlib1g-dev": "zlib", "libdpdk-dev": "dpdk", "python3-venv": "python"},
+}
+OTHER_NAMES = {
+    "dnf install": {
+        **{"libc6-dev": "glibc-devel", "pkg-config": "pkgconf-pkg-config", "check": "check-devel"},
+        **{"libyaml-dev": "libyaml-devel", "libpcap-dev": "libpcap-devel"},
+        **{"libxxhash-dev": "xxhash-devel", "libzstd-dev": "libzstd-devel"},
+        **{"zlib1g-dev": "zlib-devel", "libdpdk-dev": "dpdk-devel", "python3-venv": "python3"},
+    },
+    "pacman -S": PLAIN_NAMES | {"libc6-dev": "glibc"},
+    "brew install": PLAIN_NAMES | {"gcc": "", "libc6-dev": ""},
+}
 VENV_NEED = Need("python3-venv", "")
 APT_WAIT_S = 300
-# Every Python package with its version and hashes, under tools/; tools/lock makes them.
+# Every Python package with its hashes, under tools/; tools/lock makes them.
 LOCKS = {"plain": "requirements.txt", "tests": "requirements-dev.txt"}
 UV = "requirements-uv.txt"  # what installs them
 # The machine's certificates, as pip has them by its config; and this Python, no other.
@@ -226,18 +248,30 @@ def apt(packages: Sequence[str], build: Path) -> str | None:
     return f"{why or last_error(log)} (all of it: {log})"
 
 
+def apt_or_sentence(packages: Sequence[str], build: Path) -> None:
+    """Installs Debian packages; SetupError says with which command the user can."""
+    why = apt(packages, build)
+    if why is not None:
+        said = f"cannot install {', '.join(packages)}: {why}; install them with: "
+        raise SetupError(said + by_hand(packages))
+
+
+def by_hand(packages: Sequence[str]) -> str:
+    """The command that installs Debian packages here, by the names that they have here."""
+    there = [manager for manager in OTHER_NAMES if shutil.which(manager.split()[0]) is not None]
+    if shutil.which("apt-get") or not there:
+        return f"apt-get install {' '.join(packages)}"
+    names = OTHER_NAMES[there[0]]
+    return f"{there[0]} {' '.join(filter(None, (names.get(name, name) for name in packages)))}"
+
+
 def system_packages(tests: bool, dpdk: bool, build: Path) -> None:
     """Installs the Debian packages that are missing."""
     needs = BUILD_NEEDS + (TEST_NEEDS if tests else ())
     missing = [need.package for need in needs if not need.met()]
     if missing:
         say(f"installing Debian packages: {' '.join(missing)}")
-        why = apt(missing, build)
-        if why is not None:
-            raise SetupError(
-                f"cannot install {', '.join(missing)}: {why}; install them with: "
-                f"apt-get install {' '.join(missing)}"
-            )
+        apt_or_sentence(missing, build)
     if dpdk and not DPDK_NEED.met():
         say(f"installing Debian packages: {DPDK_NEED.package} (for the live programs)")
         why = apt([DPDK_NEED.package], build)
@@ -247,7 +281,7 @@ def system_packages(tests: bool, dpdk: bool, build: Path) -> None:
 
 def inputs_hash() -> str:
     """What the set-up is made from, as tools/weir computes it."""
-    inputs = ("pyproject.toml", *LOCKS.values(), UV, "src/weir/bootstrap.py")
+    inputs = (*LOCKS.values(), UV, "src/weir/bootstrap.py")
     return hashlib.sha256(
         b"".join((ROOT / "tools" / name).read_bytes() for name in inputs)
     ).hexdigest()
@@ -293,12 +327,22 @@ def python_packages(tests: bool, build: Path) -> None:
     pip = [str(python), "-m", "pip", "install", *hashed, str(ROOT / "tools" / UV)]
     uv = [str(path / "bin/uv"), "pip", "install", "--python", str(python)]
     packages = [*uv, "--compile-bytecode", *hashed, str(ROOT / "tools" / LOCKS[extra])]
-    itself = [*uv, "--no-deps", "--no-build-isolation", "--offline", "--editable"]
-    for argv in (pip, packages, [*itself, str(ROOT / "tools")]):
+    for argv in (pip, packages):
         if logged(argv, log, UV_ENVIRONMENT) != 0:
             why = last_error(log)
             raise SetupError(f"cannot install Python packages: {why} (all of it: {log})")
+    link_sources(path)
     stamp.write_text(f"{key}{extra}\n")
+
+
+def link_sources(environment: Path) -> None:
+    """The weir command and module of an environment are those of this clone."""
+    for packages in environment.glob("lib/python3*/site-packages"):
+        (packages / "weir.pth").write_text(f"{ROOT / 'tools/src'}\n")
+    command = environment / "bin/weir"
+    python = shlex.quote(str(environment / "bin/python"))
+    command.write_text(f'#!/bin/sh\nexec {python} -m weir "$@"\n')
+    command.chmod(0o755)
 
 
 def editor_packages(build: Path) -> Path:

@@ -30,10 +30,12 @@ from rich.progress import TaskID
 from weir import configs, units
 from weir.analysis import folder
 from weir.analysis.folder import Run
+from weir.bootstrap import INSTALLED, ROOT
 from weir.errors import UserError
 from weir.live import receiver
 from weir.live.child import Child
 from weir.summary import progress
+from weir.version import VERSION
 
 PROGRAMS = {
     "sim": "tools/sim/weir-sim",
@@ -189,18 +191,25 @@ def versions() -> dict[str, str]:
 
 
 def build_dir() -> Path:
-    """Where meson built: WEIR_BUILD, else build/ of the repository this file is in."""
-    default = Path(__file__).resolve().parents[3] / "build"
-    return Path(os.environ.get("WEIR_BUILD") or default)
+    """Where meson built: WEIR_BUILD, else build/ of the clone or of what is installed."""
+    return Path(os.environ.get("WEIR_BUILD") or ROOT / "build")
+
+
+def live_build() -> Path:
+    """Where the live programs are: with the others, else where `weir setup live` builds them."""
+    if not INSTALLED or (build_dir() / PROGRAMS["switch"]).exists():
+        return build_dir()
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "weir" / f"live-{VERSION}"
 
 
 def find_program(name: str) -> Path:
     """A C program of the build, or one sentence."""
-    path = build_dir() / PROGRAMS[name]
+    path = (live_build() if name in ("switch", "sender") else build_dir()) / PROGRAMS[name]
     if not os.access(path, os.X_OK):
         why = "run tools/weir once to build it, or name the folder of a build in WEIR_BUILD"
         if name in ("switch", "sender"):
-            why += "; the live programs need libdpdk-dev (see: weir doctor)"
+            why = "live runs need it and DPDK: `weir setup live` (as root) installs both"
         raise UserError(f"{path} was not built; {why}", 1)
     return path
 

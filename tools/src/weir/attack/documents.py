@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from weir import units
 from weir.attack import registry
 from weir.attack.goals import goal_of
 from weir.attack.run import COLUMNS
+from weir.bootstrap import ROOT
 
-PAGE = Path(__file__).resolve().parents[4] / "tools/docs/how-to/attack.md"
+PAGE = ROOT / "tools/docs/how-to/attack.md"
 KNOWN = ("attack", "goal", "harm", "without it", "trials", "seed")
 PARTS = {  # of the page: between these two lines
     "worst": ("<!-- worst cases: --write-docs -->\n", "<!-- end of worst cases -->"),

@@ -22,9 +22,10 @@ from weir.attack.box import victims
 from weir.attack.element import Config
 from weir.attack.goals import goal_of
 from weir.attack.trials import Trials
+from weir.bootstrap import ROOT
 from weir.errors import UserError
 
-FOLDER = Path(__file__).resolve().parents[4] / "configs/attacks"
+FOLDER = ROOT / "configs/attacks"
 KEPT = ("goal", "trials", "benign", "left", "digest")
 
 

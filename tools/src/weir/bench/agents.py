@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 
+from weir.bootstrap import ROOT
 from weir.gym import CongestionEnv
 from weir.runner import find_program
 
@@ -85,7 +86,7 @@ def rows(folder: Path, seconds: int) -> dict[str, Callable[[], float]]:
         wall_s, segs = run_s(config, folder / "run")
         return wall_s * 1e9 / segs
 
-    file = Path(__file__).resolve().parents[4] / "configs" / SHOWN
+    file = ROOT / "configs" / SHOWN
     built_in = write("c", "newreno")
     python = write("python", f'{{python: "{file}:NewReno"}}')
     each_rtt = write("rtt", "{python: agent, every: rtt}")

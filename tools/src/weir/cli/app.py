@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from weir import __version__
 from weir.cli import bench as bench_commands
 from weir.cli import complete, usage
 from weir.cli import docs as docs_command
@@ -24,10 +23,12 @@ from weir.cli import figures as figure_commands
 from weir.cli import guests as guest_commands
 from weir.cli import pcap as pcap_commands
 from weir.cli import plugin as plugin_commands
+from weir.cli import setup as setup_commands
 from weir.cli import shell as shell_command
 from weir.cli import trace as trace_commands
 from weir.cli.usage import examples
 from weir.errors import UserError, drop_output, guarded, unheard
+from weir.version import VERSION
 
 
 class Commands(typer.core.TyperGroup):
@@ -73,6 +74,7 @@ app = typer.Typer(
 app.add_typer(bench_commands.app, name="bench")
 app.add_typer(pcap_commands.app, name="pcap")
 app.add_typer(guest_commands.app, name="guests")
+app.add_typer(setup_commands.app, name="setup")
 app.add_typer(plugin_commands.new_app, name="new")
 app.add_typer(plugin_commands.check_app, name="check")
 app.add_typer(trace_commands.app, name="trace")
@@ -857,7 +859,7 @@ def say_notes(notes: list[str]) -> None:
 def version(value: bool) -> None:
     """--version."""
     if value:
-        print(f"weir {__version__}")
+        print(f"weir {VERSION}")
         raise typer.Exit
 
 

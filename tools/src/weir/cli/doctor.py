@@ -27,7 +27,7 @@ from weir.runner import PROGRAMS, build_dir, find_program
 GIB = 1 << 30
 AF_XDP = 44
 DPDK_MIN = (22, 11)
-DPDK_FIX = "apt-get install libdpdk-dev"
+LIVE_FIX = "weir setup live"
 WAKE_US_MAX = 10
 TCP_WANTED = ("reno", "cubic", "bbr")
 
@@ -41,9 +41,8 @@ def programs(_: Host) -> Iterator[Check]:
         except UserError:
             state = BAD if name == "sim" else WARN
             meaning = "nothing runs without it" if name == "sim" else "`weir run --live` needs it"
-            fix = "tools/weir sim --version"
-            if name != "sim":
-                fix = f"{DPDK_FIX} && meson setup --reconfigure {build} && ninja -C {build}"
+            live = name in ("switch", "sender")
+            fix = LIVE_FIX if live else "tools/weir sim --version"
             yield Check(f"weir-{name}", state, "not built", meaning, fix)
         else:
             said = output([str(path), "--version"])
@@ -66,7 +65,7 @@ def dpdk(_: Host) -> Iterator[Check]:
             WARN,
             "not installed",
             "virtual time works; the live programs need it",
-            DPDK_FIX,
+            LIVE_FIX,
         )
         return
     version = tuple(int(part) for part in re.findall(r"\d+", found)[:2])

@@ -19,11 +19,12 @@ import yaml
 
 from weir import tables, units
 from weir.analysis.folder import write_whole
+from weir.bootstrap import ROOT
 from weir.cli import usage
 from weir.errors import UserError
 from weir.runner import find_program
 
-SCHEMA = Path(__file__).resolve().parents[4] / "configs/schema.json"  # of a clone
+SCHEMA = ROOT / "configs/schema.json"
 QUANTITY = r"[\w.+-]+ ?[\w/%]*"  # weir-sim knows which
 CONFIG = """\
 # {flows} through a bottleneck of {rate}, for {duration}.

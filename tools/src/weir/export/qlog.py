@@ -27,12 +27,13 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from weir import __version__, routes, units
+from weir import routes, units
 from weir.analysis.folder import Run
 from weir.analysis.header import NO_FLOW
 from weir.analysis.stream import Batch, Stream
 from weir.errors import UserError
 from weir.export.tables import selected
+from weir.version import VERSION
 
 RECORD_SEPARATOR = "\x1e"
 TIMESTAMPS_BYTES = 12  # TCP option, with its padding: part of the MSS
@@ -121,7 +122,7 @@ def header(run: Run, flow: int) -> dict[str, Any]:
         "qlog_version": "0.3",
         "qlog_format": "JSON-SEQ",
         "title": f"{run.config.get('title') or run.path.resolve().name}, flow {flow}",
-        "description": f"written by weir {__version__}",
+        "description": f"written by weir {VERSION}",
         "trace": {
             "common_fields": {
                 "time_format": "relative",

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from weir.bootstrap import ROOT
 from weir.study.cells import Cell
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from weir.analysis.folder import Run
 
-CONFIGS = Path(__file__).resolve().parents[4] / "configs"
+CONFIGS = ROOT / "configs"
 
 Kind = Literal["number", "direction", "derived", "shown", "not comparable"]
 Verdict = Literal["holds", "differs", "missing", "shown", "not comparable"]

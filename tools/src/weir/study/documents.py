@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from weir.analysis import folder
+from weir.bootstrap import ROOT
 from weir.errors import UserError
 from weir.reference import cell
 from weir.study import study_page
 from weir.study.claim import Checked, Experiment, Study
 from weir.study.study_page import Result
 
-ROOT = Path(__file__).resolve().parents[4]
 END = "<!-- end of results -->\n"
 ALL = "all"  # the name of the five documents together
 

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir sim|switch|sender ARGS: a C program, which takes the place of this one."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from weir import runner
+from weir.errors import guarded
+
+
+def main() -> int:
+    """What is wrong is one sentence."""
+    return guarded(start)
+
+
+def start() -> int:
+    """Never returns, unless it cannot be started."""
+    runner.identify()
+    program = str(runner.find_program(sys.argv[1]))
+    os.execv(program, [program, *sys.argv[2:]])

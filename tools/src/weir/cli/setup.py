@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir setup: what is not there after Weir is installed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weir.bootstrap import ROOT
+from weir.cli.usage import examples
+from weir.errors import UserError
+
+app = typer.Typer(help="Adds what an installed Weir is without.", no_args_is_help=True)
+
+
+@app.command("live", epilog=examples("setup live"))
+def live_() -> None:
+    """Installs DPDK (as root) and builds the programs of live runs with it, in a minute."""
+    from weir.live import programs
+
+    for path in programs.setup():
+        print(path)
+
+
+@app.command("configs", epilog=examples("setup configs", "setup configs mine"))
+def configs_(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder.")] = Path(
+        "configs"
+    ),
+) -> None:
+    """Copies the configs that Weir comes with, to be run and changed."""
+    if folder.exists():
+        raise UserError(f"setup configs: {folder} exists: name a new folder")
+    shutil.copytree(ROOT / "configs", folder, ignore=shutil.ignore_patterns("bulk", "__pycache__"))
+    print(f"{folder} is written; {folder}/README.md says what each shows")
