@@ -19,6 +19,11 @@ const struct param live_root_params[] = {
 	{"epoch", "0",
 		"UTC in nanoseconds, of the last two days, that is 0 ns in telemetry; 0: each start",
 		UNIT_NONE, PARAM_U64(struct live_process, epoch_utc_ns), .min = 0, .max = 9e18},
+	{"test_clock_offset", "0s", "for tests: the program's clock is ahead of the host's by this",
+		UNIT_TIME_NS, PARAM_U64(struct live_process, test_offset_ns), .min = 0,
+		.max = 60e9},
+	{"test_clock_drift", "0", "for tests: and fast by so many parts per million", UNIT_NONE,
+		PARAM_F64(struct live_process, test_drift_ppm), .min = -400, .max = 400},
 	PARAM_END,
 };
 const struct param live_also[] = {

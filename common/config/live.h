@@ -46,6 +46,8 @@ struct live_process {
 	// Of `live` itself.
 	bool allow_nic, allow_destinations;
 	uint64_t epoch_utc_ns; // 0: the program's start
+	uint64_t test_offset_ns; // of this program's clock, for tests
+	double test_drift_ppm;
 };
 
 // Rows for the struct live_process of a program's T. `rings`: the default of handover.

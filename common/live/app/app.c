@@ -242,10 +242,12 @@ static void other_cpus(const struct live_process *process, cpu_set_t *cpus) {
 
 // Prepares the run up to the first packet. The clock starts when the run folder exists.
 static int open_run(struct live_app *app, struct err *err) {
-	struct clock_anchor anchor = clock_anchor();
+	struct clock_anchor anchor;
 	char log[640];
 	int rc;
 
+	clock_plant(app->process->test_offset_ns, app->process->test_drift_ppm);
+	anchor = clock_anchor();
 	other_cpus(app->process, &app->cpus);
 	if ((rc = start_eal(app, err)) < 0 || (rc = app->program->open(app, err)) < 0)
 		return rc;

@@ -11,6 +11,12 @@
 #define WIDTH_NS_MAX 1000 // a wider anchor is not used
 #define EPOCH_NS_MAX (48 * 3600 * NS_PER_S) // then the times of a run of one day fit into 48 bits
 
+static struct {
+	uint64_t mono_ns, utc_ns; // when it was planted
+	uint64_t offset_ns; // of UTC
+	double drift;
+} planted;
+
 static uint64_t kernel_ns(clockid_t id) {
 	struct timespec ts;
 
@@ -18,8 +24,25 @@ static uint64_t kernel_ns(clockid_t id) {
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+static uint64_t drifted_ns(uint64_t ns, uint64_t since_ns) {
+	return planted.drift == 0
+		? ns
+		: ns + (uint64_t)(int64_t)((double)(int64_t)(ns - since_ns) * planted.drift);
+}
+
 uint64_t clock_mono_ns(void) {
-	return kernel_ns(CLOCK_MONOTONIC);
+	return drifted_ns(kernel_ns(CLOCK_MONOTONIC), planted.mono_ns);
+}
+
+static uint64_t clock_utc_ns(void) {
+	return drifted_ns(kernel_ns(CLOCK_REALTIME), planted.utc_ns) + planted.offset_ns;
+}
+
+void clock_plant(uint64_t offset_ns, double drift_ppm) {
+	planted.mono_ns = kernel_ns(CLOCK_MONOTONIC);
+	planted.utc_ns = kernel_ns(CLOCK_REALTIME);
+	planted.offset_ns = offset_ns;
+	planted.drift = drift_ppm / 1e6;
 }
 
 struct clock_anchor clock_anchor(void) {
@@ -35,7 +58,7 @@ struct clock_anchor clock_anchor(void) {
 		best.width_ticks = after - before;
 		best.tsc = before + best.width_ticks / 2;
 		best.mono_ns = mono_ns;
-		best.utc_ns = kernel_ns(CLOCK_REALTIME);
+		best.utc_ns = clock_utc_ns();
 	}
 	return best;
 }

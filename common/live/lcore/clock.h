@@ -42,6 +42,9 @@ struct clock {
 };
 
 uint64_t clock_mono_ns(void); // CLOCK_MONOTONIC
+// For tests: this program then reads the kernel's clocks as those of another host, UTC ahead by
+// offset_ns and both fast by drift_ppm. Before clock_init's first anchor.
+void clock_plant(uint64_t offset_ns, double drift_ppm);
 struct clock_anchor clock_anchor(void);
 // Measures the TSC's rate from `first` to now (waits until 200 ms have passed). Refuses a TSC that
 // is not invariant.
