@@ -101,6 +101,7 @@ TEST_NEEDS = (
     Need("ethtool", "command ethtool"),
     Need("nftables", "command nft"),
     Need("slirp4netns", "command slirp4netns"),
+    Need("openssh-server", "file usr/sbin/sshd"),
     Need("curl", "command curl"),
     Need("iputils-ping", "command ping"),
     Need("procps", "command sysctl"),

@@ -133,16 +133,23 @@ def run(
     return loaded
 
 
-def execute(options: Options, listener: Listener, live: bool) -> tuple[int, Run | None]:
+def execute(
+    options: Options, listener: Listener, live: bool, hosts: Path | None = None
+) -> tuple[int, Run | None]:
     """Runs an experiment: its exit status, and the run; None: it never began.
 
-    The listener was told why, if it failed.
+    The listener was told why, if it failed. hosts: the inventory of a live run over several.
     """
     refuse_sweep(options.config)
     before = folder.written(options.out)
     with folder.locked(options.out):
         pass  # the programs lock it themselves
-    status = (run_live if live else run_sim)(options, listener)
+    if hosts is not None:
+        from weir.hosts import session
+
+        status = session.run(options, listener, hosts)
+    else:
+        status = (run_live if live else run_sim)(options, listener)
     if folder.written(options.out) == before:
         return status or 1, None
     with folder.locked(options.out):

@@ -34,6 +34,7 @@ class Fact(Section):
     cause: str
     sentence: str
     program: str | Absent = UNSET  # of two that are shown as one
+    host: str | Absent = UNSET  # of several
     port: str | Absent = UNSET
     path: str | Absent = UNSET
     cpu: Count | Absent = UNSET
@@ -148,11 +149,22 @@ class Ledger(Section):
     balanced: bool
 
 
+class BetweenHosts(Section, rename={"source": "from"}):
+    """Frames that left a host's port, and those that reached the port it is connected to."""
+
+    source: str
+    to: str
+    sent: Count
+    received: Count
+    lost: Count
+
+
 class LiveLedger(Section):
-    """Of a live run's programs; what the switch counted, if there is one."""
+    """Of a live run's programs, or hosts; what the switch counted, if there is one."""
 
     balanced: bool
     programs: dict[str, bool]
+    between_hosts: list[BetweenHosts] | Absent = UNSET
     received: Count | Absent = UNSET
     copied: Count | Absent = UNSET
     duplicated: Count | Absent = UNSET
@@ -901,10 +913,27 @@ class Sender(LiveProgram, tag="sender", kw_only=True):
     capture: Capture | Absent = UNSET
 
 
+class RunHost(Section):
+    """A host of a live run, and its clock against the switch's, from frames that both captured."""
+
+    role: str
+    command: str | None
+    balanced: bool | None
+    verdict: str | None
+    disciplined_by: str | None  # chrony, or the kernel that NTP or PTP steers
+    clock_error_ns: Count | None  # as that says
+    frames: Count | Absent = UNSET
+    offset_ns: float | Absent | None = UNSET  # in the middle of the run; ahead is positive
+    offset_error_ns: Number | Absent | None = UNSET
+    drift_ppm: float | Absent | None = UNSET
+    drift_error_ppm: Number | Absent | None = UNSET
+
+
 class Live(LiveProgram, tag="live", kw_only=True):
     """A live run's programs as one (`weir run --live`)."""
 
     ledger: LiveLedger
+    hosts: dict[str, RunHost] | Absent = UNSET
     links: dict[str, Link] | Absent = UNSET
     why: list[Why] | Absent = UNSET
     host: Host | Absent = UNSET

@@ -118,6 +118,10 @@ def run_(
     live: Annotated[
         bool, typer.Option("--live", help="On real ports with DPDK, not in virtual time.")
     ] = False,
+    hosts: Annotated[
+        Path | None,
+        typer.Option(metavar="INVENTORY", help="With --live: on the hosts of Ansible's inventory."),
+    ] = None,
     no_report: Annotated[bool, typer.Option("--no-report", help="Only run and measure.")] = False,
     pcap: Annotated[
         Path | None, typer.Option(help="Also write the packets, as on the wire.")
@@ -156,9 +160,11 @@ def run_(
     if check or print_config:
         options.only = "--check" if check else "--print-config"
         raise typer.Exit(runner.read_only(options, live))
+    if hosts is not None and not live:
+        raise UserError("--hosts needs --live")
     runner.identify()
     with runner.Bar(summary.console(stderr=True)) as bar:
-        status, loaded = runner.execute(options, bar, live)
+        status, loaded = runner.execute(options, bar, live, hosts)
     if loaded is None:
         raise typer.Exit(status)  # the program said why
     with folder.locked(options.out):

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`weir run --live --hosts`: three hosts that are namespaces with an sshd each."""
+
+import json
+
+import pytest
+from hosts_bed import Bed
+from weir.analysis import folder, model
+
+OFFSET_NS, DRIFT_PPM = 5e6, 20
+PLANTED = {"live.test_clock_offset": "5ms", "live.test_clock_drift": DRIFT_PPM}
+
+
+@pytest.fixture
+def bed(tmp_path, build, weir_switch, weir_sender):
+    with Bed(tmp_path, build) as bed:
+        yield bed
+
+
+@pytest.mark.slow
+def test_a_run_over_three_hosts_is_one_run(bed):
+    """One ledger, and clocks whose bounds are true of what was planted in the sender's."""
+    run = bed.weir(inventory=bed.inventory(tx={"weir_set": PLANTED}))
+    assert run.wait(120) == 0, run.err
+    text = (run.folder / "summary.json").read_text()
+    model.decode(text)
+    summary = json.loads(text)
+    assert summary["ledger"]["balanced"]
+    assert summary["ledger"]["programs"] == {"tx": True, "mid": True, "rx": True}
+    between = summary["ledger"]["between_hosts"]
+    assert {(one["from"], one["to"]) for one in between} == {
+        ("tx/a", "mid/left"),
+        ("mid/left", "tx/a"),
+        ("rx/b", "mid/right"),
+        ("mid/right", "rx/b"),
+    }
+    assert all(one["sent"] == one["received"] + one["lost"] > 0 for one in between)
+    assert summary["groups"][0]["acked_bytes"] > 0
+    planted, other = summary["hosts"]["tx"], summary["hosts"]["rx"]
+    near = (
+        planted["offset_error_ns"] + DRIFT_PPM * 1e-6 * 10e9
+    )  # planted at its start, up to 10 s ago
+    assert abs(planted["offset_ns"] - OFFSET_NS) <= near
+    assert abs(planted["drift_ppm"] - DRIFT_PPM) <= planted["drift_error_ppm"] + 1
+    assert abs(other["offset_ns"]) <= other["offset_error_ns"] + 1000
+    assert abs(other["drift_ppm"]) <= other["drift_error_ppm"] + 1
+    loaded = folder.load(run.folder)
+    assert {ring.path.name for ring in loaded.rings("events")} >= {
+        "events-tx.ring",
+        "events-mid.ring",
+    }
+    assert not list(bed.tmp.glob("weir-*"))
+    print(planted, other, between)

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What runs on a host of `weir run --live --hosts`. It needs Python 3.9 and nothing else.
+
+    agent.pyz WHAT HOST [ARGUMENT]
+
+The archive has this file, request.json (by hosts' names) and the config with what it reads. Each
+call does one thing, prints one line, `WEIR {...}`, and ends. Only `start` leaves something behind:
+the keeper, which starts the host's program and ends it, and itself, when nobody has attended for
+as long as the lease is. So nothing runs on when the one who started it is gone.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from weir.hosts import check
+
+READY_S_MAX = 60.0
+STOP_S_MAX = 20.0
+POLL_S = 0.1
+LINES_MAX = 200
+MARK = "WEIR "
+
+Answer = dict[str, Any]
+Wanted = dict[str, Any]
+
+
+class Place:
+    """The run's folder on this host."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.path = Path(wanted["place"])
+        self.run = self.path / "run"
+        self.said = self.path / "said"
+        self.status = self.path / "status"
+        self.lease = self.path / "lease"
+        self.keeper = self.path / "keeper"
+
+    def ended(self) -> int | None:
+        """The program's exit status, if it has ended or its keeper has."""
+        try:
+            return int(self.status.read_text())
+        except (OSError, ValueError):
+            return None if alive(self.number(self.keeper)) else 1
+
+    def number(self, path: Path) -> int:
+        """A process id from a file; 0: there is none."""
+        try:
+            return int(path.read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def lines(self, since: int) -> tuple[list[str], int]:
+        """What the program said since that byte, and how far that is."""
+        try:
+            with self.said.open("rb") as file:
+                file.seek(since)
+                whole = file.read(1 << 20)
+        except OSError:
+            return [], since
+        whole = whole[: whole.rfind(b"\n") + 1]
+        return whole.decode(errors="replace").splitlines()[-LINES_MAX:], since + len(whole)
+
+
+def alive(pid: int) -> bool:
+    """Does this process run?"""
+    try:
+        return (
+            pid > 0 and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        )
+    except OSError:
+        return False
+
+
+def prepare(wanted: Wanted) -> Answer:
+    """Unpacks the archive, then says what this host is like."""
+    place = Place(wanted)
+    try:
+        place.path.mkdir(mode=0o700)
+        shutil.copy(archive(), place.path / "agent.pyz")
+        with zipfile.ZipFile(archive()) as packed:
+            packed.extractall(place.path, [n for n in packed.namelist() if n.startswith("config/")])
+        reserve(place.path, wanted["space_bytes"])
+    except OSError as error:
+        shutil.rmtree(place.path, ignore_errors=True)
+        return {"problems": [f"{place.path}: {error.strerror}"]}
+    return check.check(wanted)
+
+
+def reserve(path: Path, size: int) -> None:
+    """OSError: so much is not free."""
+    free = shutil.disk_usage(path).free
+    if free < size:
+        raise OSError(28, f"{free >> 20} MiB are free, {size >> 20} MiB are needed")
+
+
+def archive() -> Path:
+    """The file that this is run from."""
+    return Path(sys.argv[0]).resolve()
+
+
+def start(wanted: Wanted) -> Answer:
+    """Starts the keeper; until the program is ready, or has ended."""
+    place = Place(wanted)
+    place.lease.touch()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            keep(wanted, place)
+        os._exit(0)
+    os.wait()
+    deadline = time.monotonic() + READY_S_MAX
+    while time.monotonic() < deadline:
+        lines, _ = place.lines(0)
+        started = place.keeper.exists()
+        if started and (wanted["ready"] is None or any(wanted["ready"] in x for x in lines)):
+            return attend(wanted) | {"ready": True}
+        if started and place.ended() is not None:
+            break
+        time.sleep(POLL_S)
+    return attend(wanted) | {"ready": False}
+
+
+def keep(wanted: Wanted, place: Place) -> None:
+    """The keeper: this process becomes it, and never returns."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    status = 1
+    try:
+        (place.path / ".keeper").write_text(str(os.getpid()))
+        (place.path / ".keeper").rename(place.keeper)
+        place.run.mkdir(exist_ok=True)
+        prefer()
+        with place.said.open("wb") as said:
+            child = subprocess.Popen(
+                wanted["argv"],
+                stdin=subprocess.DEVNULL,
+                stdout=said if wanted["output"] else subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+                cwd=place.path,
+                env={**os.environ, **wanted["environment"], "WEIR_RUNNER": str(os.getpid())},
+            )
+            status = watch(child, wanted, place)
+    except OSError as error:
+        place.said.write_text(f"{wanted['argv'][0]}: {error.strerror}\n")
+    finally:
+        try:
+            place.status.write_text(str(status))
+        except OSError:
+            place.status.unlink()
+        os._exit(0)
+
+
+def prefer() -> None:
+    """As weir/live/priority.py: the program comes before what else runs on its CPUs."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, min(os.getpriority(os.PRIO_PROCESS, 0), -10))
+
+
+def watch(child: subprocess.Popen[bytes], wanted: Wanted, place: Place) -> int:
+    """Until it ends, or nobody attends any more: then all that was made here goes."""
+    seen, since = 0.0, time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGINT))
+    while child.poll() is None:
+        try:
+            attended = place.lease.stat().st_mtime
+        except OSError:
+            attended = seen
+        if attended != seen:
+            seen, since = attended, time.monotonic()
+        if time.monotonic() - since > wanted["lease_s"]:
+            end(child)
+            shutil.rmtree(place.path, ignore_errors=True)
+            os._exit(0)
+        time.sleep(POLL_S)
+    kill_group(child.pid)
+    return child.returncode
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """Asks it to end, then makes it."""
+    child.send_signal(signal.SIGINT)
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(STOP_S_MAX)
+    kill_group(child.pid)
+    child.wait()
+
+
+def kill_group(pid: int) -> None:
+    """A command may have started others."""
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def attend(wanted: Wanted, since: str = "0") -> Answer:
+    """The client is there: how it goes."""
+    place = Place(wanted)
+    if not place.path.is_dir():
+        return {"gone": True, "ended": 1, "lines": [], "since": 0}
+    place.lease.touch()
+    ended = place.ended()  # before its lines: they are then complete
+    lines, byte = place.lines(int(since))
+    free = shutil.disk_usage(place.path).free
+    return {"ended": ended, "lines": lines, "since": byte, "free_bytes": free}
+
+
+def stop(wanted: Wanted, since: str = "0") -> Answer:
+    """Ends the program and packs what it wrote."""
+    place = Place(wanted)
+    if place.path.is_dir() and place.ended() is None:
+        os.kill(place.number(place.keeper), signal.SIGTERM)
+        deadline = time.monotonic() + STOP_S_MAX
+        while place.ended() is None and time.monotonic() < deadline:
+            place.lease.touch()
+            time.sleep(POLL_S)
+    answer = attend(wanted, since)
+    if answer["ended"] is None:
+        pid = place.number(place.keeper)
+        os.kill(pid, signal.SIGKILL)  # what it started ends with it
+        answer["ended"] = 128 + signal.SIGKILL
+    return answer | pack(place)
+
+
+def pack(place: Place) -> Answer:
+    """The run's files as one, which is fetched next."""
+    if not place.path.is_dir():
+        return {"packed": False}
+    try:
+        with tarfile.open(place.path / "run.tar.gz", "w:gz", compresslevel=1) as tar:
+            for name in ("run", "said", "capture.pcapng"):
+                if (place.path / name).exists():
+                    tar.add(place.path / name, name)
+    except OSError as error:
+        (place.path / "run.tar.gz").unlink(missing_ok=True)
+        return {"packed": False, "problems": [f"{place.path}: {error.strerror}"]}
+    return {"packed": True}
+
+
+def clean(wanted: Wanted) -> Answer:
+    """Removes all that was made here; what still runs is killed."""
+    place = Place(wanted)
+    pid = place.number(place.keeper)
+    if place.path.is_dir() and place.ended() is None and alive(pid):
+        os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(place.path, ignore_errors=True)
+    return {}
+
+
+def probe(wanted: Wanted) -> Answer:
+    """Frames to all other hosts' ports, and which of theirs arrive."""
+    return check.probe(wanted)
+
+
+WHAT = {each.__name__: each for each in (prepare, probe, start, attend, stop, clean)}
+
+
+def main() -> None:
+    """One request."""
+    what, host, *arguments = sys.argv[1:]
+    with zipfile.ZipFile(archive()) as packed:
+        wanted = json.loads(packed.read("request.json"))[host]
+    answer = WHAT[what](wanted, *arguments)
+    text = base64.b64encode(json.dumps(answer).encode()).decode()  # whatever a terminal does to it
+    print(MARK + text, flush=True)
+    if answer.get("problems") or answer.get("ready") is False:
+        sys.exit(1)  # no other host goes on
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Offset and drift of a host's clock, from frames that pass it and another host.
+
+Both captured them. With o(t) by how much the other's clock is ahead at time t of ours,
+
+    a frame from us to them: their time - our time = o(t) + its delay >= o(t)
+    a frame from them to us: their time - our time = o(t) - its delay <= o(t)
+
+o is taken for a line: clocks drift steadily within a run. All lines that lie below the first points
+and above the second are possible, and nothing else is known. The offset in the middle of the run
+and the drift are those between the most extreme of them, and the error is how far these are: a
+bound, not an estimate, as long as no frame is stamped before it left or after it arrived.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+BINS = 1000  # of time; of each one only the frame with the least delay is looked at
+FRAMES_MAX = 2_000_000  # of a capture that are read
+BLOCK_PACKET, BLOCK_INTERFACE, BLOCK_SECTION = 6, 1, 0x0A0D0D0A
+INBOUND, OUTBOUND = 1, 2
+Points = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Theirs against ours: offset in the middle of the run, drift, and how far each may be off."""
+
+    frames: int
+    offset_ns: float | None = None
+    offset_error_ns: float | None = None
+    drift_ppm: float | None = None
+    drift_error_ppm: float | None = None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """When a frame passed a port, in ns since 1970, and what it is known by."""
+
+    ts_ns: int
+    port: str
+    direction: int
+    key: bytes
+
+
+def frames(path: Path) -> Iterator[Frame]:
+    """A capture of our own programs: pcapng, this machine's byte order, nanoseconds."""
+    names: list[str] = []
+    with path.open("rb") as file:
+        for _ in range(FRAMES_MAX):
+            head = file.read(8)
+            if len(head) < 8:
+                return
+            kind, size = struct.unpack("<II", head)
+            body = file.read(size - 8)
+            if len(body) < size - 8:
+                return
+            if kind == BLOCK_INTERFACE:
+                names.append(option(body, 8, 2).decode(errors="replace"))
+            elif kind == BLOCK_PACKET:
+                number, high, low, captured = struct.unpack_from("<IIII", body)
+                flags = option(body, 20 + (captured + 3) // 4 * 4, 2)
+                direction = flags[0] & 3 if flags else 0
+                if key := identity(body[20 : 20 + captured]):
+                    yield Frame(high << 32 | low, names[number], direction, key)
+
+
+def option(body: bytes, at: int, code: int) -> bytes:
+    """An option of a block, empty without it."""
+    while at + 4 <= len(body) - 4:
+        found, size = struct.unpack_from("<HH", body, at)
+        if found == code:
+            return body[at + 4 : at + 4 + size]
+        if found == 0:
+            break
+        at += 4 + (size + 3) // 4 * 4
+    return b""
+
+
+def identity(frame: bytes) -> bytes:
+    """What stays of a frame on its way: IPv4 without ECN, TTL and checksum, and what is behind."""
+    if frame[12:14] != b"\x08\x00":
+        return b""
+    kept = frame[16:22] + frame[23:24] + frame[26:96]
+    return hashlib.blake2b(kept, digest_size=12).digest()
+
+
+def once(path: Path, port: str, direction: int) -> dict[bytes, int]:
+    """Times of the frames that passed a port once; of others it is not known which is which."""
+    found: dict[bytes, int] = {}
+    twice = set()
+    for frame in frames(path):
+        if frame.port == port and frame.direction == direction:
+            if frame.key in found:
+                twice.add(frame.key)
+            found[frame.key] = frame.ts_ns
+    return {key: ts_ns for key, ts_ns in found.items() if key not in twice}
+
+
+def measure(ours: Path, our_port: str, theirs: Path, their_port: str) -> Clock:
+    """Their clock against ours, from two captures and the ports between which frames went."""
+    above = pairs(once(ours, our_port, OUTBOUND), once(theirs, their_port, INBOUND))
+    below = pairs(once(ours, our_port, INBOUND), once(theirs, their_port, OUTBOUND))
+    return between(above, below)
+
+
+def pairs(ours: dict[bytes, int], theirs: dict[bytes, int]) -> Points:
+    """Our time and how much later theirs was, of each frame that both have."""
+    both = [(ts_ns, theirs[key] - ts_ns) for key, ts_ns in ours.items() if key in theirs]
+    return np.array(both, dtype=np.int64).reshape(-1, 2)  # type: ignore[return-value]
+
+
+def between(above: Points, below: Points) -> Clock:
+    """The lines that lie below all points of the one and above all of the other."""
+    count = len(above) + len(below)
+    if len(above) < 2 or len(below) < 2:
+        return Clock(count)
+    first, last = (f(f(above[:, 0]), f(below[:, 0])) for f in (min, max))
+    middle, base = (int(first) + int(last)) // 2, int(np.median(above[:, 1]))
+    upper = lowest((above - [middle, base]).astype(float))
+    lower = lowest((below - [middle, base]) * [1.0, -1.0]) * [1.0, -1.0]
+    offsets, slopes = corners(upper, lower)
+    if not len(offsets):
+        return Clock(count)
+    offset, error = (offsets.max() + offsets.min()) / 2, (offsets.max() - offsets.min()) / 2
+    drift, drift_error = (slopes.max() + slopes.min()) / 2, (slopes.max() - slopes.min()) / 2
+    return Clock(count, base + offset, error, drift * 1e6, drift_error * 1e6)
+
+
+def lowest(points: Points) -> Points:
+    """The lower hull of the least of each bin: all that a line below all points can touch."""
+    times = points[:, 0]
+    width = max(float(np.ptp(times)), 1.0) / BINS
+    bins = ((times - times.min()) / width).astype(int)
+    order = np.lexsort((points[:, 1], bins))
+    _, firsts = np.unique(bins[order], return_index=True)
+    least = points[order][firsts]
+    hull: list[Points] = []
+    for point in least[np.argsort(least[:, 0], kind="stable")]:
+        while len(hull) > 1 and cross(hull[-2], hull[-1], point) <= 0:
+            hull.pop()
+        hull.append(point)
+    return np.array(hull)
+
+
+def cross(a: Points, b: Points, c: Points) -> float:
+    """Above 0: from a over b to c it turns left."""
+    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+
+
+def corners(upper: Points, lower: Points) -> tuple[Points, Points]:
+    """Offsets at time 0 and slopes of the possible lines that touch two points."""
+    points = np.concatenate([upper, lower])
+    first, second = np.triu_indices(len(points), 1)
+    run = points[second, 0] - points[first, 0]
+    kept = run != 0
+    first, second, run = first[kept], second[kept], run[kept]
+    slopes = (points[second, 1] - points[first, 1]) / run
+    offsets = points[first, 1] - slopes * points[first, 0]
+    slack = 1e-3  # ns, of arithmetic
+    fits = np.all(offsets[:, None] + slopes[:, None] * upper[:, 0] <= upper[:, 1] + slack, axis=1)
+    fits &= np.all(offsets[:, None] + slopes[:, None] * lower[:, 0] >= lower[:, 1] - slack, axis=1)
+    return offsets[fits], slopes[fits]

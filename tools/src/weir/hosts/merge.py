@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One run folder from those of all hosts: summary, ledger, clocks, streams.
+
+hosts/NAME/         what NAME wrote: a run folder of its own, with what its program said
+summary.json        of all of them
+STREAM-NAME.ring    the streams of the switch and, if there is but one of each, of the others
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from weir.analysis import folder
+from weir.errors import UserError
+from weir.hosts import clocks
+from weir.hosts.inventory import Host
+from weir.hosts.plan import Plan
+from weir.runner import Options
+
+Part = dict[str, Any]
+SUMS = ("flows", "segments", "receivers")  # counts, which add up over hosts
+LISTS = ("groups", "sender_ports")
+
+
+def make_folder(options: Options) -> None:
+    """The run folder, empty. UserError: there is a run in it already."""
+    out = options.out
+    if not options.force and folder.written(out):
+        raise UserError(f"{out}: there is a run in it: choose another --out, or --force")
+    for path in (out / "hosts", *out.glob("*.ring"), *(out / n for n in NAMES)):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{out}: {error.strerror}", 1) from None
+
+
+NAMES = (*folder.SUMMARIES, *folder.MANIFESTS, "config.yaml")
+
+
+def drop_folder(options: Options) -> None:
+    """Nothing ran: an empty folder goes."""
+    if not any(options.out.iterdir()):
+        options.out.rmdir()
+
+
+def write(options: Options, plan: Plan, said: Mapping[str, Part], failure: str) -> None:
+    """The top of the folder."""
+    parts = {name: part(options.out / "hosts" / name) for name in plan.hosts}
+    lift(options.out, plan.hosts, parts)
+    merged = summary(plan.hosts, parts, failure)
+    if merged is None:
+        return
+    merged["hosts"] = {
+        name: about(host, parts[name], said.get(name, {})) for name, host in plan.hosts.items()
+    }
+    for name, clock in measured(options.out, plan).items():
+        merged["hosts"][name] |= {"frames": clock.frames, **asdict(clock)}
+    text = json.dumps(merged, indent=1)
+    folder.write_whole(options.out / folder.SUMMARIES[0], text + "\n")
+
+
+def part(path: Path) -> Part:
+    """A host's own summary, empty if it wrote none."""
+    found = [path / name for name in folder.SUMMARIES[1:] if (path / name).exists()]
+    return folder.read_json(found[0]) if found else {}
+
+
+def lift(out: Path, hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> None:
+    """Links what readers look for at the top: manifests, the config, streams."""
+    alone = sum(host.role == "sender" and not host.kernel for host in hosts.values()) <= 1
+    for name, host in hosts.items():
+        below = out / "hosts" / name
+        for stream in below.glob("*.ring") if alone or host.role == "switch" else ():
+            kind = stream.stem.split("-")[0]
+            link(stream, out / f"{kind}-{name}.ring")
+        if host.role != "receiver":
+            for file in (*folder.MANIFESTS[1:], "config.yaml"):
+                if (below / file).exists() and not (out / file).exists():
+                    link(below / file, out / file)
+
+
+def link(old: Path, new: Path) -> None:
+    """The same file by another name, or a copy where there are no links."""
+    try:
+        os.link(old, new)
+    except OSError:
+        shutil.copy(old, new)
+
+
+def summary(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) -> Part | None:
+    """The summary of all; None: no host wrote one."""
+    by_role = {
+        role: {
+            name: parts[name] for name, host in hosts.items() if host.role == role and parts[name]
+        }
+        for role in ("switch", "sender", "receiver")
+    }
+    if not any(by_role.values()):
+        return None
+    switch, sender, receiver = (combined(by_role[r]) for r in ("switch", "sender", "receiver"))
+    merged = folder.merge_summaries(switch, sender, {}, receiver)
+    present = {name: each for name, each in parts.items() if each}
+    between = list(cables(hosts, present))
+    merged["ledger"] |= {
+        "balanced": balanced(present, between),
+        "programs": {name: bool(each["ledger"]["balanced"]) for name, each in present.items()},
+        "between_hosts": between,
+    }
+    merged["telemetry"]["streams"] = {
+        f"{stream}-{name}": counts
+        for name, each in present.items()
+        for stream, counts in each["telemetry"]["streams"].items()
+    }
+    merged["faults"] = [*facts(hosts, present, "faults"), *lost(between)]
+    merged["verdicts"] = verdicts(hosts, parts, failure)
+    merged["verdict"] = merged["verdicts"][0]["sentence"] if merged["verdicts"] else "ok"
+    return merged
+
+
+def combined(parts: Mapping[str, Part]) -> Part:
+    """The summaries of hosts of one role as one: the first one's, with lists and sums of all."""
+    each = list(parts.values())
+    if not each:
+        return {}
+    made = dict(each[0])
+    if len(each) == 1:
+        return made
+    for key in LISTS:
+        if key in made:
+            made[key] = [item for one in each for item in one.get(key, ())]
+    for key in SUMS:
+        if key in made:
+            made[key] = {name: sum(one[key][name] for one in each) for name in made[key]}
+    if "jfi" in made:
+        made["jfi"] = None  # of several hosts' flows nobody has computed it
+    made.pop("limits", None)
+    return made
+
+
+def ports(summary: Part) -> dict[str, tuple[int, int]]:
+    """Frames that each port has sent, and received or missed."""
+    listed = summary.get("ports") or summary.get("sender_ports") or ()
+    return {
+        one["name"]: (
+            one.get("tx_pkts", one.get("tx_frames", 0)),
+            one.get("rx_pkts", one.get("rx_frames", 0)) + one["driver_missed"],
+        )
+        for one in listed
+    }
+
+
+def cables(hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> Iterator[Part]:
+    """What left a host and what reached the next, each direction of each cable."""
+    for name, host in hosts.items():
+        for port, (their, end) in sorted(host.cables.items()):
+            if name in parts and their in parts:
+                sent = ports(parts[name]).get(port, (0, 0))[0]
+                received = ports(parts[their]).get(end, (0, 0))[1]
+                yield {
+                    "from": f"{name}/{port}",
+                    "to": f"{their}/{end}",
+                    "sent": sent,
+                    "received": received,
+                    "lost": max(sent - received, 0),
+                }
+
+
+def balanced(parts: Mapping[str, Part], between: list[Part]) -> bool:
+    """Do all hosts' ledgers balance, and did nothing arrive that had not been sent?"""
+    arrived = all(one["sent"] == one["received"] + one["lost"] for one in between)
+    return arrived and all(bool(each["ledger"]["balanced"]) for each in parts.values())
+
+
+def lost(between: list[Part]) -> Iterator[Part]:
+    """A fault for each direction of a cable that lost frames."""
+    for one in between:
+        if one["lost"] > 0:
+            sentence = (
+                f"{one['lost']} of {one['sent']} frames that left {one['from']} "
+                f"did not reach {one['to']}"
+            )
+            counts = {"count": one["lost"], "of": one["sent"]}
+            yield {"cause": "between_hosts", "sentence": sentence, **counts}
+
+
+def facts(hosts: Mapping[str, Host], parts: Mapping[str, Part], key: str) -> Iterator[Part]:
+    """Facts of all hosts, each with its host."""
+    for name, each in parts.items():
+        for fact in each.get(key, ()):
+            if (hosts[name].role, fact["cause"]) == ("receiver", "port_down"):
+                continue  # as the sender ends
+            yield {"host": name, "program": hosts[name].role, **fact}
+
+
+def verdicts(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) -> list[Part]:
+    """How it ended, then what fell behind on each host."""
+    ends = [{"cause": "host", "sentence": failure}] if failure else []
+    for name, host in hosts.items():
+        if not parts[name] and not host.kernel and not failure:
+            sentence = f"{name}: its {host.role} wrote no summary"
+            ends.append({"cause": "no_summary", "host": name, "sentence": sentence})
+    found = list(facts(hosts, {name: each for name, each in parts.items() if each}, "verdicts"))
+    stopped = [one for one in found if one["cause"] == "interrupted"]
+    by_sender = [one for one in stopped if one["program"] == "sender"]
+    # A switch or a receiver is stopped when the senders have ended: as it should be.
+    ends += by_sender[:1] if not ends else []
+    return [*ends, *(one for one in found if one["cause"] != "interrupted")]
+
+
+def about(host: Host, part: Part, clock: Part) -> Part:
+    """A host in the summary."""
+    return {
+        "role": host.role,
+        "command": " ".join(host.command) or None,
+        "balanced": bool(part["ledger"]["balanced"]) if part else None,
+        "verdict": part.get("verdict"),
+        "disciplined_by": clock.get("by"),
+        "clock_error_ns": clock.get("error_ns"),
+    }
+
+
+def measured(out: Path, plan: Plan) -> dict[str, clocks.Clock]:
+    """The clock of each host against the switch's, over the cable between them."""
+    found = {}
+    for name, host in plan.hosts.items():
+        for port, (their, end) in sorted(host.cables.items()):
+            mine, other = (out / "hosts" / n / "capture.pcapng" for n in (name, their))
+            if plan.hosts[their].role == "switch" and mine.exists() and other.exists():
+                found[name] = clocks.measure(other, end, mine, port)
+    return found

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each host of a run is asked to do, and the archive that carries it there."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weir import configs
+from weir.errors import UserError
+from weir.hosts.inventory import Host
+from weir.runner import PROGRAMS, Options
+
+NO_END = "24h"  # of the side that receives; it is stopped when the senders have ended
+LEASE_S = 30.0
+PROBE_S = 8.0
+SPACE_BYTES = 1 << 20  # of a host's folder, at least
+CAPTURE_LEVEL = 2  # of telemetry, from which on frames are captured, for the hosts' clocks
+HERE = Path(__file__).parent
+FILES = {"__main__.py": "agent.py", "weir/hosts/check.py": "check.py"}
+PACKAGES = ("weir/__init__.py", "weir/hosts/__init__.py")
+
+
+@dataclass
+class Plan:
+    """Of a whole run: hosts, requests by their names, and whether frames are captured."""
+
+    hosts: Mapping[str, Host]
+    requests: dict[str, dict[str, Any]]
+    captures: bool
+
+
+def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
+    """The requests. UserError: what the config has not, and a host needs."""
+    config = read(options.config)
+    live = config.get("live")
+    live = live if isinstance(live, dict) else {}
+    captures = options.pcap is not None or level(options, config) >= CAPTURE_LEVEL
+    made = Plan(hosts, {}, captures)
+    for host in hosts.values():
+        place = f"{host.tmp}/weir-{run}-{host.name}"
+        made.requests[host.name] = {
+            "host": host.name,
+            "id": run,
+            "place": place,
+            "space_bytes": SPACE_BYTES,
+            "lease_s": LEASE_S,
+            "ports": host.ports,
+            "awaited": [[port, *cable] for port, cable in sorted(host.cables.items())],
+            "probe_s": PROBE_S,
+            "hugepages": host.hugepages,
+            "environment": {},
+            "output": host.kernel,
+            "ready": host.ready if host.kernel else '"ready"',
+            "program": None if host.kernel else f"{host.directory}/build/{binary(host)}",
+            "argv": host.command if host.kernel else argv(options, host, live, place, captures),
+        }
+    return made
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The config, every scalar as text."""
+    import yaml
+
+    try:
+        config = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
+    return config if isinstance(config, dict) else {}
+
+
+def level(options: Options, config: Mapping[str, Any]) -> int:
+    """Telemetry's level, by the config and what replaces its values."""
+    given = config.get("telemetry", {}).get("level", "1")
+    for override in options.overrides:
+        key, _, value = override.partition("=")
+        given = value if key == "telemetry.level" else given
+    return int(given) if str(given).isdigit() else 1
+
+
+def binary(host: Host) -> str:
+    """The program of its role, below the build folder."""
+    return PROGRAMS["switch" if host.role == "switch" else "sender"]
+
+
+def argv(
+    options: Options, host: Host, live: Mapping[str, Any], place: str, captures: bool
+) -> list[str]:
+    """The command line of a host's program."""
+    import yaml
+
+    key = "switch" if host.role == "switch" else "sender"
+    part = section(options.config, host, live)
+    part["prefix"] = Path(place).name[:48]
+    text = yaml.safe_dump(part, default_flow_style=True, width=math.inf, sort_keys=False)
+    mine = [f"live.{key}={text.strip()}", *options.overrides]
+    mine += [f"{name}={configs.text(value)}" for name, value in host.override.items()]
+    words = [f"{host.directory}/build/{binary(host)}", f"{place}/config/{options.config.name}"]
+    words += ["--out", f"{place}/run", "--progress"]
+    for override in mine:
+        words += ["-o", override]
+    if options.seed is not None:
+        words += ["--seed", str(options.seed)]
+    duration = NO_END if host.role == "receiver" else options.duration
+    if duration is not None:
+        words += ["--duration", duration]
+    if captures:
+        words += ["--pcap", f"{place}/capture.pcapng"]
+    return words
+
+
+def section(config: Path, host: Host, live: Mapping[str, Any]) -> dict[str, Any]:
+    """`live.ROLE` for this host: its ports and CPUs in place of the config's.
+
+    A receiver's is live.receiver, or the ports of live.sender that receive.
+    """
+    found = live.get(host.role)
+    if found is None and host.role == "receiver":
+        found = live.get("sender")
+    if not isinstance(found, dict):
+        raise UserError(f"{config}: {host.name} is a {host.role}, and there is no live.{host.role}")
+    listed = found.get("ports")
+    ports = (
+        [dict(port) for port in listed if isinstance(port, dict)]
+        if isinstance(listed, list)
+        else []
+    )
+    if host.role != "switch":
+        ports = [port for port in ports if port.get("role") == host.role]
+    for port in ports:
+        if port.get("name") in host.ports:
+            port["dev"] = host.ports[port["name"]]
+    names = [port.get("name") for port in ports]
+    for name in host.ports:
+        if name not in names:
+            has = ", ".join(map(str, names)) or "none"
+            raise UserError(f"{config}: {host.name}: there is no port {name}, only {has}")
+    made = {**found, "ports": ports}
+    if host.lcores is not None:
+        made["lcores"] = host.lcores
+    if host.hugepages:
+        made["hugepages"] = "yes"
+    return made
+
+
+def archive(path: Path, plan: Plan, config: Path) -> Path:
+    """Writes the archive: the agent, the requests, the config and the files that it names."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, file in FILES.items():
+            packed.write(HERE / file, name)
+        for name in PACKAGES:
+            packed.writestr(name, "")
+        packed.writestr("request.json", json.dumps(plan.requests))
+        packed.write(config, f"config/{config.name}")
+        for file in sorted(set(files(config, read(config)))):
+            packed.write(config.parent / file, f"config/{file}")
+    return path
+
+
+def files(config: Path, value: Any) -> Iterator[str]:
+    """Texts of a config that are files beside it."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from files(config, each)
+    elif isinstance(value, str) and value and "\n" not in value and len(value) < 4096:
+        path = config.parent / value
+        if path.is_file() and path != config:
+            if not path.resolve().is_relative_to(config.parent.resolve()):
+                raise UserError(
+                    f"{config}: {value} is not below its folder: it is not sent to hosts"
+                )
+            yield value
