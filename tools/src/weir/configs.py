@@ -45,6 +45,34 @@ def mapping(path: Path) -> dict[str, Any]:
     return content
 
 
+def leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """All values of a config by the keys that -o takes: paths.forward.link.rate, flows.0.count.
+
+    What is chosen by its name is a value too: flows.0.cc is copa, paths.forward link and delay.
+    """
+    inside = f"{path}." if path else ""
+    if isinstance(value, Mapping):
+        if path and len(value) == 1:
+            yield path, str(next(iter(value)))
+        for key, inner in value.items():
+            yield from leaves(inner, f"{inside}{key}")
+    elif isinstance(value, list):
+        types = [next(iter(item)) if is_typed(item) else None for item in value]
+        if any(types):
+            yield path, ", ".join(map(str, types))
+        for index, (item, kind) in enumerate(zip(value, types, strict=True)):
+            place = types[: index + 1].count(kind)
+            named = f"{inside}{kind}{place if place > 1 else ''}"
+            yield from leaves(item[kind], named) if kind else leaves(item, f"{inside}{index}")
+    else:
+        yield path, str(value)
+
+
+def is_typed(item: object) -> bool:
+    """{link: {...}}: called by its one key."""
+    return isinstance(item, Mapping) and len(item) == 1
+
+
 def control(cc: object) -> str:
     """What the value of `cc` is called: its name, the file of a plug-in, the class of Python."""
     if not isinstance(cc, Mapping):

@@ -50,6 +50,7 @@ STOP_S_MAX = 20.0
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = tuple(128 + number for number in ENDING)
 ESTIMATE_S_MIN = 1.0  # of a run, before what is left is estimated
+NAME_LENGTH = 100  # of a run folder, without its time
 TOGETHER_S = 5.0  # live programs that count the same duration end within this
 
 
@@ -110,7 +111,7 @@ def run(
 
     config is a file, or what would be in one as a dict; files that a dict names have whole paths.
     overrides replaces values of the config by their keys: {"flows.0.count": 10}. out is the run
-    folder [runs/CONFIG-TIME]; force replaces the run in it. duration has its unit: "10s".
+    folder [runs/CONFIG-CHANGES-TIME]; force replaces the run in it. duration has its unit: "10s".
     Ctrl-C ends the run early, its folder complete, and raises KeyboardInterrupt. UserError: the
     config is wrong, the programs were not built, or the run failed; its folder then has what there
     was to record.
@@ -118,7 +119,7 @@ def run(
     given = [f"{key}={configs.text(value)}" for key, value in (overrides or {}).items()]
     listener = Silent()
     with configs.as_file(config) as path:
-        place = default_out(path) if out is None else Path(out)
+        place = default_out(path, given, seed, live) if out is None else Path(out)
         options = Options(path, place, given, seed, duration, None, force)
         # A dict's file goes; the folder has what it said.
         lasting = place / "config.yaml" if isinstance(config, Mapping) else path
@@ -221,12 +222,24 @@ def find_program(name: str) -> Path:
     return path
 
 
-def default_out(config: Path) -> Path:
-    """runs/<config>-<UTC time>, with a number behind it if that is taken."""
+def default_out(
+    config: Path, overrides: Sequence[str] = (), seed: int | None = None, live: bool = False
+) -> Path:
+    """runs/CONFIG-WHAT WAS CHANGED-UTC TIME, with a number behind it if that is taken."""
     stem = "stdin" if str(config) == "-" else config.stem
-    base = Path("runs") / f"{stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    said = "-".join([stem, *changed(overrides, seed, live)])
+    name = re.sub(r"[^A-Za-z0-9._=,+-]+", "_", said)[:NAME_LENGTH].rstrip("-_,")
+    base = Path("runs") / f"{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     taken = (base.with_name(f"{base.name}-{n}") for n in range(2, 1000))
     return base if not base.exists() else next(path for path in taken if not path.exists())
+
+
+def changed(overrides: Sequence[str], seed: int | None, live: bool) -> list[str]:
+    """What a run's name says of how it differs from its config: count=10, seed=3, live."""
+    parts = [override.partition("=") for override in overrides]
+    found = [f"{key.rpartition('.')[2]}={value}" for key, _, value in parts]
+    found += [] if seed is None else [f"seed={seed}"]
+    return [*found, "live"] if live else found
 
 
 Inbox = queue.Queue[tuple["Program", str | None]]

@@ -249,7 +249,7 @@ class Run:
         import yaml
 
         try:
-            value = yaml.load(self.config_text, Loader=yaml.BaseLoader)  # text only, no objects
+            value = yaml.load(self.config_text, Loader=yaml.CBaseLoader)  # text only, no objects
         except yaml.YAMLError:
             self.notes.append("config.yaml is not YAML.")
             return {}
@@ -379,6 +379,11 @@ def check(path: Path) -> None:
         raise UserError(f"{path}: no such run folder")
     if not path.is_dir():
         raise UserError(f"{path}: not a run folder but a file")
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder holds a run."""
+    return path.is_dir() and any((path / name).exists() for name in MANIFESTS)
 
 
 def load(path: Path | str) -> Run:

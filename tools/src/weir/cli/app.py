@@ -20,6 +20,7 @@ from weir.cli import bench as bench_commands
 from weir.cli import complete, usage
 from weir.cli import docs as docs_command
 from weir.cli import figures as figure_commands
+from weir.cli import folders as folder_commands
 from weir.cli import guests as guest_commands
 from weir.cli import pcap as pcap_commands
 from weir.cli import plugin as plugin_commands
@@ -112,7 +113,9 @@ def run_(
             autocompletion=complete.keys,
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder. [runs/CONFIG-TIME]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder. [runs/CONFIG-CHANGES-TIME]")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Replaces the config's.")] = None,
     duration: Annotated[str | None, typer.Option(help="Replaces the config's: 10s.")] = None,
     live: Annotated[
@@ -149,7 +152,7 @@ def run_(
 
     options = runner.Options(
         config,
-        out or runner.default_out(config),
+        out or runner.default_out(config, override or (), seed, live),
         override or (),
         seed,
         duration,
@@ -231,7 +234,9 @@ def probe_(
     live: Annotated[
         bool, typer.Option("--live", help="On real ports with DPDK, not in virtual time.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="The run folder. [runs/CONFIG-TIME]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder. [runs/CONFIG-CHANGES-TIME]")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Replaces the config's.")] = None,
     duration: Annotated[str | None, typer.Option(help="Replaces the config's: 10s.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
@@ -246,7 +251,7 @@ def probe_(
 
     probing = probe.Probing(at, count, interval, delta, size, rtt_min, alone)
     overrides = [probe.override(config, probing, duration), *(override or ())]
-    place = out or runner.default_out(config)
+    place = out or runner.default_out(config, override or (), seed, live)
     options = runner.Options(config, place, overrides, seed, duration, None, force)
     runner.identify()
     console = summary.console(stderr=True)
@@ -667,6 +672,7 @@ def report_(
     say_notes(loaded.notes)
 
 
+folder_commands.register(app)
 app.command(
     "plot",
     epilog=examples(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
 
@@ -41,6 +41,8 @@ def captures(incomplete: str) -> list[str]:
 
 def runs(incomplete: str) -> list[str]:
     """Run folders, and the folders on the way to them."""
+    from weir.analysis.folder import is_run
+
     return walk(incomplete, is_run)
 
 
@@ -63,16 +65,17 @@ def keys(ctx: Context, incomplete: str) -> list[str]:
 
     import yaml
 
+    from weir import configs as configs_module
     from weir import runner
     from weir.errors import UserError
 
     try:
         argv = [str(runner.find_program("sim")), *named(ctx, "config")[:1], "--print-config"]
         done = subprocess.run(argv, capture_output=True, text=True, check=True)
-        found = list(leaves(yaml.load(done.stdout, Loader=yaml.CBaseLoader), ""))
+        config = yaml.load(done.stdout, Loader=yaml.CBaseLoader)
     except (UserError, OSError, subprocess.CalledProcessError, yaml.YAMLError):
         return []
-    return begun(incomplete, found)
+    return begun(incomplete, {f"{key}=" for key, _ in configs_module.leaves(config)})
 
 
 def named(ctx: Context, argument: str) -> list[str]:
@@ -81,26 +84,6 @@ def named(ctx: Context, argument: str) -> list[str]:
     if not given:
         return list(ctx.args)
     return [str(one) for one in given] if isinstance(given, list | tuple) else [str(given)]
-
-
-def leaves(value: object, path: str) -> Iterator[str]:
-    """Paths of all values; an item of a list by its type or its number."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from leaves(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        types = [next(iter(item)) if is_typed(item) else None for item in value]
-        for index, (item, kind) in enumerate(zip(value, types, strict=True)):
-            place = types[: index + 1].count(kind)
-            named = f"{path}.{kind}{place if place > 1 else ''}"
-            yield from leaves(item[kind], named) if kind else leaves(item, f"{path}.{index}")
-    else:
-        yield f"{path}="
-
-
-def is_typed(item: object) -> bool:
-    """{link: {...}}: called by its one key."""
-    return isinstance(item, dict) and len(item) == 1
 
 
 def streams(ctx: Context, incomplete: str) -> list[str]:
@@ -159,11 +142,6 @@ def orders(incomplete: str) -> list[str]:
 def begun(incomplete: str, words: Iterable[str]) -> list[str]:
     """The words that begin so."""
     return sorted(word for word in words if word.startswith(incomplete))
-
-
-def is_run(path: Path) -> bool:
-    """Whether a folder holds a run."""
-    return path.is_dir() and any(path.glob("manifest*.json"))
 
 
 def walk(incomplete: str, wanted: Callable[[Path], bool]) -> list[str]:

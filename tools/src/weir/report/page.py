@@ -15,7 +15,7 @@ from urllib.parse import quote
 import polars as pl
 
 from weir import qlog, runner, summary, units
-from weir.analysis import folder, losses, metrics
+from weir.analysis import folder, labels, losses, metrics
 from weir.errors import UserError
 from weir.report import bottleneck, document, interactive, sections, theme
 from weir.report.data import RunData, read
@@ -49,6 +49,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
         status=status(report),
         headline=headline(report),
         notes=run.notes,
+        labels=labels.read(run.path),
         traffic=traffic(report),
         transfers=[*transfers(data), *qlogs(run)],
         warmup=warmup(report, data.scene.warmup_s),

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ls, open, rm, tag and note; what a run folder is called."""
+
+import fcntl
+import json
+import os
+import re
+
+import pytest
+from synthetic import make_run
+from weir import configs, runner
+from weir.analysis import labels, listing, removal
+
+
+def a_run(path, began="2026-11-01T10:00:00Z", goodput=5e6, cc="copa", utilisation=0.9):
+    """A run folder without telemetry."""
+    path.mkdir(parents=True)
+    manifest = {"program": "weir-sim", "title": f"about {path.name}", "started_utc": began}
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    summary = {
+        "title": f"about {path.name}",
+        "verdict": "ok",
+        "groups": [{"name": "", "cc": cc, "flows": 2, "goodput_bps": goodput}],
+        "links": {"forward": {"utilisation": utilisation, "queue_mean_ns": goodput / 2}},
+    }
+    (path / "summary.json").write_text(json.dumps(summary))
+    (path / "config.yaml").write_text(f"flows:\n  - {{count: 2, cc: {{{cc}: {{}}}}}}\n")
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three runs, and a folder that is none."""
+    top = tmp_path / "runs"
+    a_run(top / "a", "2026-11-01T10:00:00Z", 5e6)
+    a_run(top / "b", "2026-10-01T10:00:00Z", 9e6, "cubic")
+    a_run(top / "deep/c", "2020-01-01T10:00:00Z", 1e6)
+    (top / "papers").mkdir()
+    (top / "papers/paper.tex").write_text("x")
+    return top
+
+
+def names(weir, *words):
+    done = weir("ls", "--json", *words)
+    assert done.status == 0, done.err
+    return [row["path"].rpartition("/")[2] for row in json.loads(done.out)]
+
+
+def test_ls_sorts_and_filters(weir, runs):
+    assert names(weir) == ["c", "b", "a"]
+    assert names(weir, "runs", "--sort", "goodput", "--reverse") == ["b", "a", "c"]
+    assert names(weir, "--filter", "goodput>=5Mbit", "--filter", "delay<4ms") == ["a"]
+    assert names(weir, "--filter", "flows.0.cc=cubic") == ["b"]
+    assert names(weir, "--filter", "title~ABOUT c") == ["c"]
+    labels.tag(runs / "a", ["fig3"])
+    assert names(weir, "--filter", "tag=fig3") == ["a"]
+    assert names(weir, "--filter", "tag!=fig3") == ["c", "b"]
+
+
+def test_ls_shows_a_line_for_each_run(weir, runs):
+    labels.note(runs / "a", "for the paper")
+    done = weir("ls")
+    assert re.search(r"runs/a +2026-11-01 10:00 +5\.00 Mbit/s +2\.50 ms +ok +2 copa", done.out)
+    assert "for the paper" in done.out
+    assert "3 in runs" in done.out
+    assert "tags" not in done.out  # nobody has given one
+
+
+def test_a_sweep_is_one_line_until_it_is_named(weir, runs):
+    import polars as pl
+
+    a_run(runs / "sweep/x=1"), a_run(runs / "sweep/x=2")
+    pl.DataFrame({"status": ["done", "failed"]}).write_parquet(runs / "sweep/table.parquet")
+    assert names(weir) == ["c", "b", "a", "sweep"]
+    entry = listing.read(runs / "sweep")
+    assert (entry.title, entry.verdict, entry.runs) == ("sweep, 2 rows", "1 failed", 2)
+    assert names(weir, "runs/sweep", "--sort", "folder") == ["x=1", "x=2"]
+
+
+def test_a_run_that_cannot_be_read_says_why_in_its_line(runs):
+    (runs / "a/summary.json").write_text("{")
+    assert "not JSON" in listing.read(runs / "a").verdict
+    (runs / "b/labels.json").write_text('{"tags": "keep"}')
+    assert "wanted are tags" in listing.read(runs / "b").verdict
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("ls", "nowhere"), "weir: nowhere: no such run folder\n"),
+        (("ls", "--sort", "size"), "--sort: 'size' is none of folder, title, date"),
+        (("ls", "--filter", "goodput"), "--filter: 'goodput' is no condition such as"),
+        (("ls", "--filter", "speed>3"), "--filter: 'speed' is none of tag, folder"),
+        (("ls", "--filter", "goodput>fast"), "goodput is compared with a number and its unit"),
+        (("tag", "runs/a", "a b"), "'a b' is no tag: a tag is a word"),
+        (("tag", "runs/papers", "x"), "runs/papers: not a run folder"),
+        (("tag", "runs/a", "x", "--remove"), "runs/a has no tag 'x'"),
+        (("note", "runs/a", "x" * 2001), "a note has at most 2000 characters, not 2001"),
+        (("open", "runs/papers"), "runs/papers: not a run folder"),
+        (("rm",), "name run folders, or say --older 30d"),
+        (("rm", "--older", "long"), "--older: 'long' is not a time such as 30d"),
+        (("rm", "runs/a"), "rm asks before it removes, and this is no terminal: say --yes"),
+        (("rm", "runs/papers", "--yes"), "runs/papers is not a run folder: no manifest.json in it"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(weir, runs, words, sentence):
+    done = weir(*words)
+    assert done.status in (1, 2)
+    assert sentence in done.err
+    assert done.err.count("\n") == 1
+    assert len(list(listing.find(runs))) == 3
+
+
+def test_rm_removes_what_is_old_and_keeps_what_is_tagged(weir, runs):
+    labels.tag(runs / "b", ["keep"])
+    done = weir("rm", "--older", "30d", "--yes", "runs")
+    assert done.status == 0
+    assert "runs/b has the tag 'keep': it stays" in done.err
+    assert not (runs / "deep/c").exists()
+    assert (runs / "b").exists()
+    assert (runs / "papers/paper.tex").exists()
+    assert weir("rm", "--older", "300w", "--yes").out == "nothing to remove\n"
+
+
+def test_rm_of_named_runs_is_all_or_nothing(weir, runs):
+    assert weir("rm", "runs/a", "runs/nowhere", "--yes").status == 1
+    assert (runs / "a").exists()
+    assert weir("rm", "runs/a", "runs/b", "--yes").out.startswith("removed 2 runs, ")
+    assert sorted(path.name for path in runs.iterdir()) == ["deep", "papers"]
+
+
+def test_rm_leaves_what_is_more_than_a_run(runs, tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(runs / "a")
+    assert "is a link" in removal.why_not(tmp_path / "link")
+    a_run(runs / "a/inner")
+    assert f"has another run in it: {runs / 'a/inner'}" in removal.why_not(runs / "a")
+    (runs / "b/.git").mkdir()
+    assert "git repository" in removal.why_not(runs / "b")
+    monkeypatch.chdir(runs / "deep/c")
+    assert "working directory" in removal.why_not(runs / "deep/c")
+
+
+def test_rm_leaves_a_run_that_goes_on(weir, runs):
+    with (runs / "a/.weir-lock").open("w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 2)
+        done = weir("rm", "runs/a", "--yes")
+    assert done.status == 2
+    assert "another run is writing there" in done.err
+    assert (runs / "a/summary.json").exists()
+
+
+def test_ages():
+    assert removal.age_s("2w") == 14 * 86_400
+    assert removal.age_s("1.5d") == 129_600
+    assert removal.age_s("12h") == 43_200
+
+
+def test_tags_and_the_note_are_in_the_report(weir, tmp_path):
+    run = make_run(tmp_path / "run", seconds=2)
+    assert weir("tag", "run", "fig3", "keep").out == "fig3 keep\n"
+    assert weir("tag", "run", "fig3", "--remove").out == "keep\n"
+    assert weir("note", "run", " the <first> one ").out == "the <first> one\n"
+    done = weir("open", "run", env={"DISPLAY": "", "WAYLAND_DISPLAY": ""})
+    assert done.out == "run/report.html\n"
+    page = (run / "report.html").read_text()
+    assert "<p>the &lt;first&gt; one</p>" in page
+    assert "Tags: keep." in page
+    written = (run / "report.html").stat().st_mtime_ns
+    weir("open", "run", env={"DISPLAY": "", "WAYLAND_DISPLAY": ""})
+    assert (run / "report.html").stat().st_mtime_ns == written
+    labels.note(run, "")
+    assert labels.read(run).note == ""
+
+
+def test_a_run_folder_says_what_was_changed(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    given = ["flows.0.count=10", "flows.0.cc={copa: {delta: 0.1}}"]
+    made = runner.default_out(tmp_path / "quickstart.yaml", given, 3, live=True)
+    assert re.fullmatch(
+        r"runs/quickstart-count=10-cc=_copa_delta_0\.1_-seed=3-live-\d{8}T\d{6}Z", str(made)
+    )
+    long = runner.default_out(tmp_path / "x.yaml", ["a/../b=" + "é" * 500])
+    assert len(long.name) < 130
+    assert os.sep not in long.name
+
+
+def test_a_configs_values_have_the_keys_of_overrides():
+    config = {
+        "paths": {"forward": [{"link": {"rate": "1"}}, {"delay": {"delay": "2"}}, {"link": {}}]},
+        "flows": [{"count": "3", "cc": {"copa": {"delta": "0.5"}}}],
+    }
+    found = dict(configs.leaves(config))
+    assert found["paths.forward"] == "link, delay, link"
+    assert found["paths.forward.link.rate"] == "1"
+    assert found["flows.0.cc"] == "copa"
+    assert found["flows.0.cc.copa.delta"] == "0.5"

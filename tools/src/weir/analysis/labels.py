@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tags and a note that a user gives a run: a file in its folder, which moves with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from weir.analysis import folder
+from weir.errors import UserError
+
+FILE = "labels.json"
+KEEP = "keep"  # a run with this tag is not removed
+TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+TAGS_MAX = 20
+NOTE_MAX = 2000  # characters
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a user says of a run."""
+
+    tags: tuple[str, ...] = ()
+    note: str = ""
+
+
+def read(run: Path) -> Labels:
+    """The labels of a run folder; UserError: the file there is none of ours."""
+    path = run / FILE
+    if not path.exists():
+        return Labels()
+    found = folder.read_json(path)
+    tags, note = found.get("tags", []), found.get("note", "")
+    if not isinstance(note, str) or not isinstance(tags, list) or not all(map(is_tag, tags)):
+        raise UserError(f"{path}: wanted are tags, a list of words, and note, a text", 1)
+    return Labels(tuple(tags), note)
+
+
+def is_tag(tag: object) -> bool:
+    """Whether it is a word that may be a tag."""
+    return isinstance(tag, str) and TAG.fullmatch(tag) is not None
+
+
+def tag(run: Path, tags: Iterable[str], remove: bool = False) -> Labels:
+    """Gives a run tags, or takes them away. UserError: no run folder, or no tag."""
+    given = tuple(tags)
+    for one in given:
+        if not is_tag(one):
+            raise UserError(
+                f"'{one}' is no tag: a tag is a word of up to 40 letters, digits, '.', '_' and '-'"
+            )
+    before = of_run(run)
+    kept = tuple(one for one in before.tags if one not in given)
+    if remove and len(kept) + len(set(given)) != len(before.tags):
+        missing = next(one for one in given if one not in before.tags)
+        raise UserError(f"{run} has no tag '{missing}'", 1)
+    wanted = kept if remove else tuple(dict.fromkeys((*before.tags, *given)))
+    if len(wanted) > TAGS_MAX:
+        raise UserError(f"{run} would have {len(wanted)} tags: at most {TAGS_MAX}")
+    return write(run, replace(before, tags=wanted))
+
+
+def note(run: Path, text: str) -> Labels:
+    """Gives a run a note in place of the one that it has; "" takes it away."""
+    if len(text) > NOTE_MAX:
+        raise UserError(f"a note has at most {NOTE_MAX} characters, not {len(text)}")
+    return write(run, replace(of_run(run), note=text.strip()))
+
+
+def of_run(run: Path) -> Labels:
+    """The same as read, of what must be a run folder."""
+    folder.check(run)
+    if not folder.is_run(run):
+        raise UserError(f"{run}: not a run folder: no manifest.json in it")
+    return read(run)
+
+
+def write(run: Path, labels: Labels) -> Labels:
+    """Into the run's folder."""
+    folder.write_whole(run / FILE, json.dumps(asdict(labels), indent=1) + "\n")
+    return labels
+
+
+def newer(run: Path, report: Path) -> bool:
+    """Whether a run was given labels after its report was written."""
+    file = run / FILE
+    return file.exists() and file.stat().st_mtime_ns > report.stat().st_mtime_ns

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run folders below a folder: a line of each, from its summary and manifest alone."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from weir import configs, units
+from weir.analysis import folder, labels
+from weir.errors import UserError
+
+TABLE = "table.parquet"  # of a sweep or a study, whose runs are below it
+DEPTH_MAX = 8
+SORT_KEYS = ("folder", "title", "date", "verdict", "flows", "goodput", "delay")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run, or a sweep with all its runs; what is not known is None."""
+
+    path: Path
+    title: str
+    date: str  # when it began, in UTC: 2026-11-28 05:10
+    verdict: str
+    groups: str = ""  # 10 copa, 10 cubic
+    flows: int | None = None
+    goodput_bps: float | None = None
+    delay_ns: float | None = None  # mean queueing delay of the busiest link
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    runs: int | None = None  # of a sweep
+
+    def as_json(self) -> dict[str, Any]:
+        """Its numbers by the names of the columns."""
+        return {**self.__dict__, "path": str(self.path), "tags": list(self.tags)}
+
+
+def find(top: Path, inside: bool = True) -> Iterator[Path]:
+    """Run folders in a folder and below it, and sweeps, in which runs are only sought if asked."""
+    folder.check(top)
+    yield from _below(top, inside, 0)
+
+
+def _below(path: Path, inside: bool, depth: int) -> Iterator[Path]:
+    names, folders = set(), []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            names.add(entry.name)
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                folders.append(entry.name)
+    if any(name in names for name in folder.MANIFESTS):
+        yield path
+        return
+    if TABLE in names and not inside:
+        yield path
+        return
+    if depth < DEPTH_MAX:
+        for name in sorted(folders):
+            yield from _below(path / name, False, depth + 1)
+
+
+def read(path: Path) -> Entry:
+    """A run's line; one that cannot be read says why in its verdict."""
+    if not folder.is_run(path):
+        return sweep(path)
+    try:
+        run = folder.load(path)
+        given = labels.read(path)
+    except UserError as error:
+        return Entry(path, path.name, modified(path), f"unreadable: {error}")
+    report = run.summary
+    links = list(report.get("links", {}).values())
+    busiest: dict[str, Any] = max(
+        links, key=lambda link: float(link.get("utilisation") or 0), default={}
+    )
+    groups = report.get("groups", [])
+    started = str(run.manifest.get("started_utc") or "")
+    return Entry(
+        path,
+        str(report.get("title") or run.manifest.get("title") or path.name),
+        started.replace("T", " ")[:16] or modified(path),
+        str(report.get("verdict") or "did not end by itself"),
+        ", ".join(f"{group.get('flows', 0)} {group.get('cc') or '?'}" for group in groups),
+        sum(group.get("flows") or 0 for group in groups) if groups else None,
+        sum(group.get("goodput_bps") or 0 for group in groups) if groups else None,
+        busiest.get("queue_mean_ns"),
+        given.tags,
+        given.note,
+    )
+
+
+def sweep(path: Path) -> Entry:
+    """The line of a sweep or a study: how many runs, and what failed."""
+    import polars as pl
+
+    rows, failed = pl.scan_parquet(path / TABLE), 0
+    names = rows.collect_schema().names()
+    count = rows.select(pl.len()).collect().item()
+    if "status" in names:
+        failed = rows.filter(pl.col("status") == "failed").select(pl.len()).collect().item()
+    kind = "sweep" if "status" in names else "study"
+    verdict = f"{failed} failed" if failed else "ok"
+    return Entry(path, f"{kind}, {count:,} rows", modified(path / TABLE), verdict, runs=count)
+
+
+def modified(path: Path) -> str:
+    """When a file was last written."""
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def age_s(entry: Entry) -> float:
+    """How long ago a run began."""
+    then = datetime.strptime(entry.date, "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
+    return (datetime.now(UTC) - then).total_seconds()
+
+
+def ordered(entries: Sequence[Entry], key: str, reverse: bool = False) -> list[Entry]:
+    """By one of SORT_KEYS, those without a value last; UserError: no such key."""
+    if key not in SORT_KEYS:
+        raise UserError(f"--sort: '{key}' is none of {', '.join(SORT_KEYS)}")
+    value = VALUES[key]
+    known = [entry for entry in entries if value(entry) is not None]
+    rest = [entry for entry in entries if value(entry) is None]
+    return sorted(known, key=value, reverse=reverse) + rest
+
+
+VALUES: dict[str, Callable[[Entry], Any]] = {
+    "folder": lambda e: str(e.path),
+    "title": lambda e: e.title,
+    "date": lambda e: e.date,
+    "verdict": lambda e: e.verdict,
+    "groups": lambda e: e.groups,
+    "flows": lambda e: e.flows,
+    "goodput": lambda e: e.goodput_bps,
+    "delay": lambda e: e.delay_ns,
+    "note": lambda e: e.note,
+}
+UNITS: Mapping[str, Callable[[object], float | None]] = {
+    "goodput": units.config_rate_bps,
+    "delay": units.config_time_ns,
+    "flows": units.config_ratio,
+}
+CONDITION = re.compile(r"([\w.]+)\s*(<=|>=|!=|=|<|>|~)\s*(.*)")
+ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
+    "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What `--filter` asks of a run: goodput>1Gbit, tag=keep, title~loss, flows.0.cc=copa."""
+
+    name: str
+    order: str
+    text: str
+
+    def holds(self, entry: Entry) -> bool:
+        """Whether a run is wanted; what it does not know is not."""
+        if self.name == "tag":
+            found = any(self._of_text(tag) for tag in entry.tags)
+            return found if self.order != "!=" else self.text not in entry.tags
+        if self.name in UNITS:
+            value, bound = VALUES[self.name](entry), UNITS[self.name](self.text)
+            return value is not None and bool(ORDERS[self.order](value, bound))
+        if self.name in VALUES:
+            return self._of_text(VALUES[self.name](entry))
+        value = config_value(entry.path, self.name)
+        return value is not None and self._of_text(value)
+
+    def _of_text(self, value: str) -> bool:
+        if self.order == "~":
+            return self.text.lower() in value.lower()
+        return ORDERS[self.order](value, self.text)
+
+
+def condition(text: str) -> Condition:
+    """Reads one; UserError says what is wrong."""
+    match = CONDITION.fullmatch(text.strip())
+    if match is None:
+        raise UserError(
+            f"--filter: '{text}' is no condition such as goodput>1Gbit, tag=keep, title~loss or"
+            " flows.0.cc=copa"
+        )
+    name, order, bound = match.groups()
+    if name not in VALUES and name != "tag" and "." not in name:
+        raise UserError(
+            f"--filter: '{name}' is none of tag, {', '.join(VALUES)}, and no key of a config"
+        )
+    if name in UNITS and (order == "~" or UNITS[name](bound) is None):
+        raise UserError(f"--filter: {name} is compared with a number and its unit, not '{bound}'")
+    return Condition(name, order, bound)
+
+
+def config_value(path: Path, key: str) -> str | None:
+    """A value of a run's resolved config by its key for -o."""
+    if not folder.is_run(path):
+        return None
+    return dict(configs.leaves(folder.load(path).config)).get(key)

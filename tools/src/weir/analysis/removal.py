@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Removes run folders, and nothing that is none."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from weir import units
+from weir.analysis import folder, labels, listing
+from weir.errors import UserError
+
+DAY_S = 86_400.0
+LONG = {"d": DAY_S, "day": DAY_S, "days": DAY_S, "w": 7 * DAY_S, "weeks": 7 * DAY_S}
+
+
+def age_s(text: str) -> float:
+    """A time in days or weeks, or as configs write it: 30d, 2w, 12h. UserError: it is none."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text)
+    if match is not None and match[2] in LONG:
+        return float(match[1]) * LONG[match[2]]
+    found = units.config_time_ns(text) if match is not None else None
+    if found is None:
+        raise UserError(f"--older: '{text}' is not a time such as 30d, 2w or 12h")
+    return found / 1e9
+
+
+def why_not(path: Path) -> str | None:
+    """Why a folder is not removed: a sentence, or None if it may go."""
+    if path.is_symlink():
+        return f"{path} is a link: remove it by its own name"
+    if not path.is_dir():
+        return f"{path}: no such run folder"
+    if not folder.is_run(path):
+        return f"{path} is not a run folder: no manifest.json in it"
+    if Path.cwd().is_relative_to(path.resolve()):
+        return f"{path} is the working directory, or above it"
+    if (path / ".git").exists():
+        return f"{path} is a git repository as well as a run folder"
+    nested = next((run for child in children(path) for run in listing.find(child)), None)
+    if nested is not None:
+        return f"{path} has another run in it: {nested}"
+    if labels.KEEP in labels.read(path).tags:
+        return f"{path} has the tag '{labels.KEEP}'"
+    return None
+
+
+def children(path: Path) -> list[Path]:
+    """Folders in a run folder but those of the run itself."""
+    own = (folder.RECEIVER, "replay")
+    return [p for p in path.iterdir() if p.is_dir() and not p.is_symlink() and p.name not in own]
+
+
+def size_bytes(path: Path) -> int:
+    """What removing a folder frees."""
+    return sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())
+
+
+def remove(path: Path) -> None:
+    """Removes a run folder in which no program writes. UserError: it may not go."""
+    refusal = why_not(path)
+    if refusal is not None:
+        raise UserError(f"{refusal}: it stays", 1)
+    with folder.locked(path):
+        shutil.rmtree(path)

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir ls, open, rm, tag and note: wiring only."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from weir.cli import complete
+from weir.cli.usage import examples
+from weir.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from weir.analysis.listing import Entry
+
+RUNS = Path("runs")
+TITLE_CHARS = 44
+Run = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder.", autocompletion=complete.runs)
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("ls", epilog=examples(
+        "ls",
+        "ls runs --sort goodput --reverse --filter 'goodput>90Mbit'",
+        "ls --filter tag=fig3 --filter flows.0.cc=copa --json",
+    ))(ls_)  # fmt: skip
+    app.command("open", epilog=examples("open runs/mine"))(open_)
+    app.command("rm", epilog=examples(
+        "rm runs/mine runs/other",
+        "rm --older 30d",
+        "rm --older 2w runs/buffer --yes",
+    ))(rm_)  # fmt: skip
+    app.command("tag", epilog=examples(
+        "tag runs/mine keep fig3", "tag runs/mine fig3 --remove"
+    ))(tag_)  # fmt: skip
+    app.command("note", epilog=examples("note runs/mine 'the run of figure 3'"))(note_)
+
+
+def ls_(
+    top: Annotated[Path, typer.Argument(metavar="DIR", help="Where the run folders are.")] = RUNS,
+    sort: Annotated[
+        str, typer.Option(help="folder, title, date, verdict, flows, goodput or delay.")
+    ] = "date",
+    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="CONDITION",
+            help="Only runs with goodput>1Gbit, delay<5ms, tag=keep, title~loss, verdict=ok or"
+            " a key of the config, flows.0.cc=copa; repeated: all of them.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The list as JSON.")] = False,
+) -> None:
+    """Lists the runs in a folder: what each is, when it ran, and what came out."""
+    from weir import summary
+    from weir.analysis import listing
+
+    conditions = [listing.condition(text) for text in where or []]
+    entries = [listing.read(path) for path in listing.find(top)]
+    kept = [entry for entry in entries if all(one.holds(entry) for one in conditions)]
+    shown = listing.ordered(kept, sort, reverse)
+    if as_json:
+        print(json.dumps([entry.as_json() for entry in shown], indent=1))
+        return
+    screen = summary.console()
+    if shown:
+        summary.print_table(screen, table(shown))
+    whole = f" of {len(entries):,}" if conditions else ""
+    screen.print(f"{len(shown):,}{whole} in {top}", soft_wrap=True, markup=False)
+
+
+def table(entries: list[Entry]) -> Table:
+    """Numbers to the right, texts to the left; without the columns that are empty in all rows."""
+    from weir import summary, units
+
+    columns = {
+        "folder": [str(one.path) for one in entries],
+        "began (UTC)": [one.date for one in entries],
+        "goodput": [units.rate(one.goodput_bps) for one in entries],
+        "delay": [units.time(one.delay_ns) for one in entries],
+        "verdict": [clipped(one.verdict) for one in entries],
+        "groups": [clipped(one.groups) for one in entries],
+        "title": [clipped(one.title) for one in entries],
+        "tags": [" ".join(one.tags) for one in entries],
+        "note": [clipped(one.note) for one in entries],
+    }
+    used = {name: cells for name, cells in columns.items() if any(cells)}
+    made = summary.plain()
+    for name in used:
+        right = name in ("began (UTC)", "goodput", "delay")
+        made.add_column(name, justify="right" if right else "left", no_wrap=True)
+    for row in zip(*used.values(), strict=True):
+        made.add_row(*map(escape, row))
+    return made
+
+
+def clipped(text: str) -> str:
+    """As much of a text as a column has room for; --json has all."""
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1]}…"
+
+
+def open_(run: Run) -> None:
+    """Opens a run's report in the browser, or prints its path where there is no display."""
+    import webbrowser
+
+    from weir.analysis import folder, labels
+    from weir.report import page
+
+    folder.check(run)
+    pages = (run / name for name in ("report.html", "index.html"))
+    report = next((path for path in pages if path.exists()), None)
+    if report is None or labels.newer(run, report):
+        report = page.write(folder.load(run))
+    print(report)
+    if any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
+        webbrowser.open(report.resolve().as_uri())
+
+
+def rm_(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER]...",
+            help="Run folders; with --older, where to look for them. [runs]",
+            autocompletion=complete.runs,
+        ),
+    ] = None,
+    older: Annotated[
+        str | None, typer.Option(metavar="AGE", help="All that began so long ago: 30d, 2w, 12h.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Removes runs, asking first. One with the tag 'keep' stays, and what is no run folder."""
+    from weir import units
+    from weir.analysis import folder, listing, removal
+
+    if not folders and older is None:
+        raise UserError("name run folders, or say --older 30d")
+    chosen = list(folders or [])
+    if older is not None:
+        bound_s = removal.age_s(older)
+        found = [path for top in chosen or [RUNS] for path in listing.find(top)]
+        old = [path for path in found if listing.age_s(listing.read(path)) >= bound_s]
+        for path in old:
+            if not folder.is_run(path):
+                say(f"{path} has many runs: weir rm --older {older} {path} removes them")
+        chosen = [path for path in old if folder.is_run(path)]
+    refusals = {path: removal.why_not(path) for path in chosen}
+    for refusal in filter(None, refusals.values()):
+        say(f"{refusal}: it stays")
+    going = [path for path, refusal in refusals.items() if refusal is None]
+    if older is None and len(going) < len(chosen):
+        raise typer.Exit(1)  # what was named is wrong: nothing is removed
+    if going and (yes or agreed(going, sum(map(removal.size_bytes, going)))):
+        freed = remove(going)
+        print(f"removed {len(going):,} runs, {units.size(freed)}")
+    elif not going:
+        print("nothing to remove")
+
+
+def agreed(going: list[Path], size: int) -> bool:
+    """Asks the user."""
+    from weir import units
+
+    if not sys.stdin.isatty():
+        raise UserError("rm asks before it removes, and this is no terminal: say --yes")
+    for path in going:
+        print(path)
+    return typer.confirm(f"Remove these {len(going):,} runs, {units.size(size)}?")
+
+
+def remove(going: list[Path]) -> int:
+    """Removes folders; how many bytes that freed."""
+    from weir.analysis import removal
+
+    freed = 0
+    for path in going:
+        size = removal.size_bytes(path)
+        removal.remove(path)
+        freed += size
+    return freed
+
+
+def say(sentence: str) -> None:
+    """A sentence for the user."""
+    print(f"weir: {sentence}", file=sys.stderr)
+
+
+def tag_(
+    run: Run,
+    tags: Annotated[list[str], typer.Argument(metavar="TAG...", help="'keep' is kept by rm.")],
+    remove: Annotated[bool, typer.Option("--remove", help="Take them away.")] = False,
+) -> None:
+    """Gives a run tags, which `ls` shows and filters by, and prints those that it has."""
+    from weir.analysis import labels
+
+    print(" ".join(labels.tag(run, tags, remove).tags))
+
+
+def note_(
+    run: Run,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="'' takes it away.")],
+) -> None:
+    """Gives a run a note, which `ls` and its report show."""
+    from weir.analysis import labels
+
+    print(labels.note(run, text).note)
