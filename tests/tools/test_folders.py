@@ -40,41 +40,41 @@ def runs(tmp_path):
     return top
 
 
-def names(weir, *words):
-    done = weir("ls", "--json", *words)
+def names(weir_here, *words):
+    done = weir_here("ls", "--json", *words)
     assert done.status == 0, done.err
     return [row["path"].rpartition("/")[2] for row in json.loads(done.out)]
 
 
-def test_ls_sorts_and_filters(weir, runs):
-    assert names(weir) == ["c", "b", "a"]
-    assert names(weir, "runs", "--sort", "goodput", "--reverse") == ["b", "a", "c"]
-    assert names(weir, "--filter", "goodput>=5Mbit", "--filter", "delay<4ms") == ["a"]
-    assert names(weir, "--filter", "flows.0.cc=cubic") == ["b"]
-    assert names(weir, "--filter", "title~ABOUT c") == ["c"]
+def test_ls_sorts_and_filters(weir_here, runs):
+    assert names(weir_here) == ["c", "b", "a"]
+    assert names(weir_here, "runs", "--sort", "goodput", "--reverse") == ["b", "a", "c"]
+    assert names(weir_here, "--filter", "goodput>=5Mbit", "--filter", "delay<4ms") == ["a"]
+    assert names(weir_here, "--filter", "flows.0.cc=cubic") == ["b"]
+    assert names(weir_here, "--filter", "title~ABOUT c") == ["c"]
     labels.tag(runs / "a", ["fig3"])
-    assert names(weir, "--filter", "tag=fig3") == ["a"]
-    assert names(weir, "--filter", "tag!=fig3") == ["c", "b"]
+    assert names(weir_here, "--filter", "tag=fig3") == ["a"]
+    assert names(weir_here, "--filter", "tag!=fig3") == ["c", "b"]
 
 
-def test_ls_shows_a_line_for_each_run(weir, runs):
+def test_ls_shows_a_line_for_each_run(weir_here, runs):
     labels.note(runs / "a", "for the paper")
-    done = weir("ls")
+    done = weir_here("ls")
     assert re.search(r"runs/a +2026-11-01 10:00 +5\.00 Mbit/s +2\.50 ms +ok +2 copa", done.out)
     assert "for the paper" in done.out
     assert "3 in runs" in done.out
     assert "tags" not in done.out  # nobody has given one
 
 
-def test_a_sweep_is_one_line_until_it_is_named(weir, runs):
+def test_a_sweep_is_one_line_until_it_is_named(weir_here, runs):
     import polars as pl
 
     a_run(runs / "sweep/x=1"), a_run(runs / "sweep/x=2")
     pl.DataFrame({"status": ["done", "failed"]}).write_parquet(runs / "sweep/table.parquet")
-    assert names(weir) == ["c", "b", "a", "sweep"]
+    assert names(weir_here) == ["c", "b", "a", "sweep"]
     entry = listing.read(runs / "sweep")
     assert (entry.title, entry.verdict, entry.runs) == ("sweep, 2 rows", "1 failed", 2)
-    assert names(weir, "runs/sweep", "--sort", "folder") == ["x=1", "x=2"]
+    assert names(weir_here, "runs/sweep", "--sort", "folder") == ["x=1", "x=2"]
 
 
 def test_a_run_that_cannot_be_read_says_why_in_its_line(runs):
@@ -103,29 +103,29 @@ def test_a_run_that_cannot_be_read_says_why_in_its_line(runs):
         (("rm", "runs/papers", "--yes"), "runs/papers is not a run folder: no manifest.json in it"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(weir, runs, words, sentence):
-    done = weir(*words)
+def test_what_is_wrong_is_one_sentence(weir_here, runs, words, sentence):
+    done = weir_here(*words)
     assert done.status in (1, 2)
     assert sentence in done.err
     assert done.err.count("\n") == 1
     assert len(list(listing.find(runs))) == 3
 
 
-def test_rm_removes_what_is_old_and_keeps_what_is_tagged(weir, runs):
+def test_rm_removes_what_is_old_and_keeps_what_is_tagged(weir_here, runs):
     labels.tag(runs / "b", ["keep"])
-    done = weir("rm", "--older", "30d", "--yes", "runs")
+    done = weir_here("rm", "--older", "30d", "--yes", "runs")
     assert done.status == 0
     assert "runs/b has the tag 'keep': it stays" in done.err
     assert not (runs / "deep/c").exists()
     assert (runs / "b").exists()
     assert (runs / "papers/paper.tex").exists()
-    assert weir("rm", "--older", "300w", "--yes").out == "nothing to remove\n"
+    assert weir_here("rm", "--older", "300w", "--yes").out == "nothing to remove\n"
 
 
-def test_rm_of_named_runs_is_all_or_nothing(weir, runs):
-    assert weir("rm", "runs/a", "runs/nowhere", "--yes").status == 1
+def test_rm_of_named_runs_is_all_or_nothing(weir_here, runs):
+    assert weir_here("rm", "runs/a", "runs/nowhere", "--yes").status == 1
     assert (runs / "a").exists()
-    assert weir("rm", "runs/a", "runs/b", "--yes").out.startswith("removed 2 runs, ")
+    assert weir_here("rm", "runs/a", "runs/b", "--yes").out.startswith("removed 2 runs, ")
     assert sorted(path.name for path in runs.iterdir()) == ["deep", "papers"]
 
 
@@ -155,18 +155,20 @@ def test_ages():
     assert removal.age_s("12h") == 43_200
 
 
-def test_tags_and_the_note_are_in_the_report(weir, tmp_path):
+def test_tags_and_the_note_are_in_the_report(weir_here, tmp_path, monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     run = make_run(tmp_path / "run", seconds=2)
-    assert weir("tag", "run", "fig3", "keep").out == "fig3 keep\n"
-    assert weir("tag", "run", "fig3", "--remove").out == "keep\n"
-    assert weir("note", "run", " the <first> one ").out == "the <first> one\n"
-    done = weir("open", "run", env={"DISPLAY": "", "WAYLAND_DISPLAY": ""})
+    assert weir_here("tag", "run", "fig3", "keep").out == "fig3 keep\n"
+    assert weir_here("tag", "run", "fig3", "--remove").out == "keep\n"
+    assert weir_here("note", "run", " the <first> one ").out == "the <first> one\n"
+    done = weir_here("open", "run")
     assert done.out == "run/report.html\n"
     page = (run / "report.html").read_text()
     assert "<p>the &lt;first&gt; one</p>" in page
     assert "Tags: keep." in page
     written = (run / "report.html").stat().st_mtime_ns
-    weir("open", "run", env={"DISPLAY": "", "WAYLAND_DISPLAY": ""})
+    weir_here("open", "run")
     assert (run / "report.html").stat().st_mtime_ns == written
     labels.note(run, "")
     assert labels.read(run).note == ""

@@ -7,7 +7,8 @@
     run = weir.open("runs/mine")
     run.packets["sojourn_ns"]      # a numpy array; run.cc, run.flows, run.events, ... likewise
 
-`weir.open` gives a `Run` (analysis/folder.py), whose streams are `Stream`s (analysis/stream.py).
+`weir.open` gives a `Run` (analysis/folder.py), whose streams are `Stream`s (analysis/stream.py),
+`weir.open_many` the numbers of many runs as one frame, and `weir.table` means over their seeds.
 `weir.metrics` has the functions from records to numbers, `weir.figures` those from them to figures,
 `weir.export.write` writes a run for other programs.
 Whatever is wrong is a `weir.UserError`, which says so in one sentence.
@@ -25,12 +26,25 @@ if TYPE_CHECKING:
     from weir.analysis import metrics
     from weir.analysis.folder import Run
     from weir.analysis.folder import load as open
+    from weir.analysis.many import open_many, table
     from weir.analysis.stream import Batch, Stream
     from weir.errors import UserError
     from weir.report import figures
     from weir.runner import run
 
-__all__ = ["Batch", "Run", "Stream", "UserError", "export", "figures", "metrics", "open", "run"]
+__all__ = [
+    "Batch",
+    "Run",
+    "Stream",
+    "UserError",
+    "export",
+    "figures",
+    "metrics",
+    "open",
+    "open_many",
+    "run",
+    "table",
+]
 
 _PLACES = {
     "Batch": ("weir.analysis.stream", "Batch"),
@@ -42,7 +56,9 @@ _PLACES = {
     "figures": ("weir.report.figures", None),
     "metrics": ("weir.analysis.metrics", None),
     "open": ("weir.analysis.folder", "load"),
+    "open_many": ("weir.analysis.many", "open_many"),
     "run": ("weir.runner", "run"),
+    "table": ("weir.analysis.many", "table"),
 }
 
 

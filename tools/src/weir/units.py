@@ -37,6 +37,30 @@ _BARE = {"ns": 1e9, "bit/s": 1.0, "B": 1.0}  # a duration is in seconds; other t
 Steps = tuple[tuple[float, str], ...]
 
 
+# What a name of a number ends in, and its unit.
+SUFFIX_UNITS = {
+    "_ns": "ns",
+    "_bps": "bit/s",
+    "_bytes": "B",
+    "_pkts": "packets",
+    "_segs": "segments",
+    "_s": "s",
+}
+STEPS = {"ns": TIME_STEPS, "bit/s": RATE_STEPS, "B": BYTE_STEPS}
+
+
+def unit_of(name: str) -> str:
+    """The unit that the end of a number's name says; "" if it says none."""
+    return next((unit for end, unit in SUFFIX_UNITS.items() if name.endswith(end)), "")
+
+
+def shown(value: float | None, unit: str) -> str:
+    """A number with its unit, in the steps that the unit has."""
+    if unit in STEPS:
+        return _scaled(value, STEPS[unit])
+    return NONE if value is None else f"{number(value)} {unit}".strip()
+
+
 def step(value: float | None, steps: Steps) -> tuple[float, str]:
     """The divisor and unit in which a value, say the largest of an axis, reads best."""
     if value is None or not math.isfinite(value):

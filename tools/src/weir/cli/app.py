@@ -26,6 +26,7 @@ from weir.cli import pcap as pcap_commands
 from weir.cli import plugin as plugin_commands
 from weir.cli import setup as setup_commands
 from weir.cli import shell as shell_command
+from weir.cli import sweeps as sweep_commands
 from weir.cli import trace as trace_commands
 from weir.cli.usage import examples
 from weir.errors import UserError, drop_output, guarded, unheard
@@ -673,6 +674,7 @@ def report_(
 
 
 folder_commands.register(app)
+sweep_commands.register(app)
 app.command(
     "plot",
     epilog=examples(

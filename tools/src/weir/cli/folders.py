@@ -167,9 +167,14 @@ def rm_(
         raise typer.Exit(1)  # what was named is wrong: nothing is removed
     if going and (yes or agreed(going, sum(map(removal.size_bytes, going)))):
         freed = remove(going)
-        print(f"removed {len(going):,} runs, {units.size(freed)}")
+        print(f"removed {runs_of(going)}, {units.size(freed)}")
     elif not going:
         print("nothing to remove")
+
+
+def runs_of(going: list[Path]) -> str:
+    """How many they are."""
+    return f"{len(going):,} run{'s' if len(going) > 1 else ''}"
 
 
 def agreed(going: list[Path], size: int) -> bool:
@@ -180,7 +185,7 @@ def agreed(going: list[Path], size: int) -> bool:
         raise UserError("rm asks before it removes, and this is no terminal: say --yes")
     for path in going:
         print(path)
-    return typer.confirm(f"Remove these {len(going):,} runs, {units.size(size)}?")
+    return typer.confirm(f"Remove {runs_of(going)}, {units.size(size)}?")
 
 
 def remove(going: list[Path]) -> int:

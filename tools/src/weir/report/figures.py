@@ -451,18 +451,6 @@ def states(episodes: pl.DataFrame, styles: Mapping[int, Style], scene: Scene) ->
     return figure
 
 
-# What a name of a number ends in, and the unit of its axis.
-SUFFIXES = {
-    "_ns": "ns",
-    "_bps": "bit/s",
-    "_bytes": "B",
-    "_pkts": "packets",
-    "_segs": "segments",
-    "_s": "s",
-}
-STEPS = {"ns": units.TIME_STEPS, "bit/s": units.RATE_STEPS, "B": units.BYTE_STEPS}
-
-
 @dataclass(frozen=True)
 class Quantity:
     """A column of numbers, its name in words and its unit."""
@@ -475,9 +463,9 @@ class Quantity:
     def of(column: str, name: str | None = None) -> Quantity:
         """Its unit from the end of its name."""
         name = name or column
-        suffix = next((end for end in SUFFIXES if name.endswith(end)), "")
+        suffix = next((end for end in units.SUFFIX_UNITS if name.endswith(end)), "")
         label = name.removesuffix(suffix).replace("_", " ")
-        return Quantity(column, label, SUFFIXES.get(suffix, ""))
+        return Quantity(column, label, units.unit_of(name))
 
 
 def panels(
@@ -491,9 +479,9 @@ def panels(
         column = quantity.column
         finite = [(style, f.filter(pl.col(column).is_finite())) for style, f in series]
         divisor, unit = 1.0, quantity.unit
-        if unit in STEPS:
+        if unit in units.STEPS:
             top = max((maximum(frame, column) for _, frame in finite), default=0.0)
-            divisor, unit = units.step(top, STEPS[unit])
+            divisor, unit = units.step(top, units.STEPS[unit])
         for style, frame in finite:
             axes.plot(
                 frame["time_s"],

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many runs as one tidy frame, and a table of means over seeds from it.
+
+frame = weir.open_many("runs/**")
+weir.table(frame, by=["flows.0.cc"], metrics=["goodput_bps", "rtt_mean_ns"])
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from weir import configs, summary, units
+from weir.analysis import folder, listing, spread
+from weir.errors import UserError
+
+OWN = ("seed", "title")  # of a run's config; they make no column
+FIXED = {
+    "run": pl.String,
+    "seed": pl.UInt64,
+    "group": pl.String,
+    "link": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+    "unit": pl.String,
+}
+
+
+def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
+    """One row for each number of each run's summary: run, seed, keys, group, link, metric, value.
+
+    runs is a pattern ("runs/**" is all below runs), a folder with runs, or a list of either. Each
+    key of the resolved configs in which runs differ is a column of text, named as -o names it;
+    it is null where a run does not have it. group and link are null where a number is of neither.
+    unit is "ns", "bit/s", "B", "packets", "segments", "s" or "". UserError: there is no run.
+    """
+    found = [folder.load(path) for path in paths(runs)]
+    settings = [dict(configs.leaves(run.config)) for run in found]
+    keys = differing(settings)
+    rows = [
+        {"run": str(run.path), "seed": run.summary.get("seed"), **chosen(keys, known), **number}
+        for run, known in zip(found, settings, strict=True)
+        for number in numbers(run.summary)
+    ]
+    names = ["run", "seed", *keys, *list(FIXED)[2:]]
+    return pl.DataFrame(rows, {name: FIXED.get(name, pl.String) for name in names}, orient="row")
+
+
+def paths(runs: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Run folders that are meant; UserError: none is."""
+    given = [runs] if isinstance(runs, str | Path) else list(runs)
+    named = [Path(one) for each in given for one in (sorted(matching(str(each))) or [str(each)])]
+    found = [run for place in named if place.is_dir() for run in listing.find(place)]
+    if not found:
+        raise UserError(f"there is no run in {', '.join(map(str, given))}")
+    return list(dict.fromkeys(found))
+
+
+def matching(pattern: str) -> list[str]:
+    """Paths that a pattern stands for; it may be relative or begin at the root."""
+    return glob.glob(pattern, recursive=True)  # noqa: PTH207 (pathlib's takes no whole path)
+
+
+def differing(settings: Sequence[dict[str, str]]) -> list[str]:
+    """The keys that have more than one value among the runs that have them."""
+    values: dict[str, set[str]] = {}
+    for known in settings:
+        for key, value in known.items():
+            values.setdefault(key, set()).add(value)
+    return [key for key, those in values.items() if len(those) > 1 and key not in OWN]
+
+
+def chosen(keys: Sequence[str], known: dict[str, str]) -> dict[str, str | None]:
+    """The values of some keys."""
+    return {key: known.get(key) for key in keys}
+
+
+def numbers(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every number of a summary's groups and links, and of the run."""
+    rows = leaves({k: v for k, v in report.items() if k in ("jfi", "virtual_s", "wall_s")})
+    for name, group in zip(summary.group_names(report), report.get("groups", []), strict=True):
+        rows += [{"group": name, **row} for row in leaves(group)]
+    for name, link in report.get("links", {}).items():
+        rows += [{"link": name, **row} for row in leaves(link)]
+    return rows
+
+
+def leaves(part: dict[str, Any], prefix: str = "") -> list[dict[str, Any]]:
+    """The numbers of an object and of those in it: transfers.completion_p99_ns."""
+    found: list[dict[str, Any]] = []
+    for name, value in part.items():
+        if isinstance(value, dict):
+            found += leaves(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found.append({"metric": f"{prefix}{name}", "value": value, "unit": units.unit_of(name)})
+    return found
+
+
+def table(
+    runs: pl.DataFrame | str | Path | Sequence[str | Path],
+    *,
+    by: Sequence[str] = (),
+    metrics: Sequence[str] = ("goodput_bps", "rtt_mean_ns"),
+) -> pl.DataFrame:
+    """Means over runs: a row for each group or link and value of `by`, four columns per metric.
+
+    by are columns of open_many's frame beside group and link [all keys that differ]. METRIC is the
+    mean, METRIC_low and METRIC_high are the ends of its 95 % interval (analysis/spread.py), null of
+    a single run; METRIC_n is how many runs it is of.
+    """
+    frame = runs if isinstance(runs, pl.DataFrame) else open_many(runs)
+    keys = list(by) or [name for name in frame.columns if name not in FIXED]
+    missing = [name for name in keys if name not in frame.columns]
+    if missing:
+        raise UserError(f"the runs do not differ in {missing[0]}; there is {', '.join(keys)}")
+    named = [*keys, *(name for name in ("group", "link") if name not in keys)]
+    parts = [means(frame.filter(pl.col("metric") == one), named, one) for one in metrics]
+    made = parts[0]
+    for part in parts[1:]:
+        made = made.join(part, on=named, how="full", coalesce=True, nulls_equal=True)
+    return made
+
+
+def means(frame: pl.DataFrame, keys: list[str], metric: str) -> pl.DataFrame:
+    """One metric's columns."""
+    if frame.height == 0:
+        raise UserError(f"no run has a number '{metric}'")
+    grouped = frame.group_by(keys, maintain_order=True).agg(pl.col("value"))
+    mean, low, high = spread.intervals([part.to_numpy() for part in grouped["value"]])
+    ends = {metric: mean, f"{metric}_low": low, f"{metric}_high": high}
+    added = [pl.Series(name, values).fill_nan(None) for name, values in ends.items()]
+    return grouped.select(*keys, *added, pl.col("value").list.len().alias(f"{metric}_n"))
