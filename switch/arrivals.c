@@ -183,7 +183,7 @@ uint32_t arrivals_hosts(const uint8_t *data, uint32_t captured) {
 static uint32_t flow_of(const struct arrivals *a) {
 	struct wire_flow f = read_flow(a->data, a->captured);
 	uint32_t id = FLOW_ADDR_NONE, any = FLOW_ADDR_HASHED - 1;
-	bool tcp = f.proto == WIRE_PROTO_TCP && !f.ipv6;
+	bool tcp = f.proto == WIRE_PROTO_TCP;
 
 	if (tcp && f.dst == FLOW_ADDR_RECEIVER && f.dst_port == FLOW_ADDR_DST_PORT)
 		id = flow_addr_index(FLOW_ADDR_SENDER, any, f.src, f.src_port);

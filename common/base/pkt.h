@@ -95,7 +95,7 @@ struct pkt_headers {
 	uint32_t seq; // TCP sequence number
 	uint16_t seq_count; // sequence numbers of its payload and its FIN
 	bool syn;
-	uint8_t dscp; // of IPv4
+	uint8_t dscp; // of IP
 	// Of a segment that is an ACK and nothing else: without data, of the flags only ACK and
 	// those of ECN, of the options only timestamps and SACK.
 	bool pure_ack;

@@ -36,3 +36,10 @@ void address_ip_text(uint32_t ip, char text[static ADDRESS_IP_SIZE]) {
 	snprintf(text, ADDRESS_IP_SIZE, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 0xff, ip >> 8 & 0xff,
 		ip & 0xff);
 }
+
+void address_host_text(uint32_t ip, bool ipv6, char text[static ADDRESS_HOST_SIZE]) {
+	if (ipv6)
+		snprintf(text, ADDRESS_HOST_SIZE, "2001:2::%x:%x", ip >> 16, ip & 0xffff);
+	else
+		address_ip_text(ip, text);
+}

@@ -90,12 +90,13 @@ uint16_t wire_csum_replace(uint16_t csum, uint16_t was, uint16_t is) {
 	return (uint16_t)~fold64((uint64_t)(uint16_t)~csum + (uint16_t)~was + is);
 }
 
-static void read_ipv4(const uint8_t *frame, struct wire_info *info) {
+static void read_ipv4(const uint8_t *frame, size_t len, struct wire_info *info) {
 	const uint8_t *ip = frame + WIRE_ETH;
 	size_t header = (size_t)(ip[0] & 15) * 4;
 	uint16_t fragment = wire_get16(ip + 6);
 
 	info->ecn = ip[1] & 3;
+	info->dscp = ip[1] >> 2;
 	info->ip_len = wire_get16(ip + 2);
 	info->proto = ip[9];
 	info->addr.src_ip = wire_get32(ip + 12);
@@ -103,25 +104,28 @@ static void read_ipv4(const uint8_t *frame, struct wire_info *info) {
 	info->l4_offset = (uint16_t)(WIRE_ETH + header);
 	info->fragment = (fragment & WIRE_IP_FRAGMENT) != 0;
 	if ((info->proto == WIRE_PROTO_TCP || info->proto == WIRE_PROTO_UDP)
-		&& (fragment & IP_OFFSET) == 0 && info->ip_len >= header + 4) {
+		&& (fragment & IP_OFFSET) == 0 && info->ip_len >= header + 4
+		&& len >= WIRE_ETH + header + 4) {
 		info->addr.src_port = wire_get16(ip + header);
 		info->addr.dst_port = wire_get16(ip + header + 2);
 	}
 }
 
-void wire_read(const uint8_t *frame, struct wire_info *info) {
+void wire_read(const uint8_t *frame, size_t len, struct wire_info *info) {
 	*info = (struct wire_info){.ethertype = wire_get16(frame + 12), .l4_offset = WIRE_ETH};
 	memcpy(info->addr.dst_mac.b, frame, 6);
 	memcpy(info->addr.src_mac.b, frame + 6, 6);
-	if (wire_is_ipv4(frame))
-		read_ipv4(frame, info);
+	if (info->ethertype == WIRE_ETHERTYPE_IPV6)
+		wire_read_ipv6(frame, len, info);
+	else if (wire_is_ipv4(frame) && len >= WIRE_ETH + WIRE_IPV4)
+		read_ipv4(frame, len, info);
 }
 
 enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *info) {
 	enum wire_status status = wire_check(frame, len);
 
 	if (status == WIRE_OK)
-		wire_read(frame, info);
+		wire_read(frame, len, info);
 	return status;
 }
 
@@ -173,10 +177,9 @@ static inline bool all_zero(const uint8_t *p, size_t len) {
 }
 
 // The payload of our own senders is zeros, which add nothing, and are recognised in a tenth of the
-// time that adding them takes. `header` is at most `len`.
-static inline bool tcp_sum_good(
-	const uint8_t *tcp, size_t header, size_t len, const struct wire_addr *addr) {
-	uint64_t pseudo = (uint64_t)addr->src_ip + addr->dst_ip + WIRE_PROTO_TCP + len;
+// time that adding them takes. `header` is at most `len`; `addresses` are what they add.
+static inline bool tcp_sum_good(const uint8_t *tcp, size_t header, size_t len, uint64_t addresses) {
+	uint64_t pseudo = addresses + WIRE_PROTO_TCP + len;
 	uint32_t sum = fold64(pseudo) + __builtin_bswap16(fold64(sum_words(tcp, header)));
 
 	if (!all_zero(tcp + header, len - header))
@@ -203,13 +206,17 @@ enum wire_status wire_parse_tcp_header(const uint8_t *tcp, size_t size, struct s
 	return parse_options(options, size - WIRE_TCP, seg);
 }
 
+// Of addresses outside 2001:2::/96 *addr does not have all.
+static uint64_t addresses_sum(const uint8_t *frame, const struct wire_addr *addr) {
+	return addr->ipv6 ? wire_frame_sum(frame, true) : wire_addr_sum(addr);
+}
+
 enum wire_status wire_parse_tcp(
 	const uint8_t *frame, const struct wire_info *info, bool verify, struct seg *seg) {
 	const uint8_t *tcp = frame + info->l4_offset;
 	enum wire_status status;
 
-	if (info->ethertype != WIRE_ETHERTYPE_IPV4 || info->proto != WIRE_PROTO_TCP
-		|| info->fragment)
+	if (info->proto != WIRE_PROTO_TCP || info->fragment)
 		return WIRE_BAD_HEADER;
 	size_t len = WIRE_ETH + (size_t)info->ip_len - info->l4_offset;
 	if (len < WIRE_TCP)
@@ -219,7 +226,7 @@ enum wire_status wire_parse_tcp(
 		return WIRE_BAD_HEADER;
 	if (header > len)
 		return WIRE_TRUNCATED;
-	if (verify && !tcp_sum_good(tcp, header, len, &info->addr))
+	if (verify && !tcp_sum_good(tcp, header, len, addresses_sum(frame, &info->addr)))
 		return WIRE_BAD_CHECKSUM;
 	status = wire_parse_tcp_header(tcp, header, seg);
 	seg->len = (uint16_t)(len - header);
@@ -255,12 +262,11 @@ size_t wire_tcp_header(const struct seg *seg) {
 	return WIRE_TCP + before + wire_accecn_size(wire_accecn_fields(seg, OPTIONS_MAX - before));
 }
 
-size_t wire_tcp_frame_any(const struct seg *seg) {
-	size_t len = WIRE_ETH + WIRE_IPV4 + wire_tcp_header(seg) + seg->len;
+size_t wire_tcp_frame_any(const struct seg *seg, uint32_t ip) {
+	size_t len = WIRE_ETH + ip + wire_tcp_header(seg) + seg->len;
 
 	if ((seg->options & SEG_OPT_UDP) != 0)
-		len = WIRE_ETH + WIRE_IPV4 + WIRE_UDP
-			+ (seg->len > 0 ? seg->len : WIRE_UDP_NUMBERS);
+		len = WIRE_ETH + ip + WIRE_UDP + (seg->len > 0 ? seg->len : WIRE_UDP_NUMBERS);
 	return len < WIRE_MIN_FRAME ? WIRE_MIN_FRAME : len;
 }
 
@@ -298,21 +304,32 @@ static void write_options(uint8_t *p, const struct seg *seg, uint64_t *sum) {
 		p = sum32(p, wire_get32(accecn + i), sum);
 }
 
+static uint8_t *put_ipv4(uint8_t *p, const struct wire_addr *a, uint8_t proto, uint8_t tos,
+	uint16_t ip_id, uint32_t payload) {
+	uint64_t sum = (uint64_t)a->src_ip + a->dst_ip + (IP_TTL << 8 | proto);
+
+	p = sum32(p, 0x45u << 24 | (uint32_t)tos << 16 | (WIRE_IPV4 + payload), &sum);
+	p = sum32(p, (uint32_t)ip_id << 16 | IP_DF, &sum);
+	p = wire_put32(p, IP_TTL << 24 | (uint32_t)proto << 16 | (uint16_t)~fold64(sum));
+	p = wire_put32(p, a->src_ip);
+	return wire_put32(p, a->dst_ip);
+}
+
+uint8_t *wire_put_ip(uint8_t *p, const struct wire_addr *addr, uint8_t proto, uint8_t tos,
+	uint16_t ip_id, uint32_t payload) {
+	p = wire_put_eth(p, &addr->dst_mac, &addr->src_mac,
+		addr->ipv6 ? WIRE_ETHERTYPE_IPV6 : WIRE_ETHERTYPE_IPV4);
+	return addr->ipv6 ? wire_put_ipv6(p, addr, proto, tos, payload)
+			  : put_ipv4(p, addr, proto, tos, ip_id, payload);
+}
+
 size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg) {
-	uint8_t *p = wire_put_eth(buf, &addr->dst_mac, &addr->src_mac, WIRE_ETHERTYPE_IPV4);
 	size_t header = wire_tcp_header(seg);
 	uint32_t tcp_len = (uint32_t)header + seg->len;
-	uint64_t addresses = (uint64_t)addr->src_ip + addr->dst_ip;
+	uint8_t *p = wire_put_ip(buf, addr, WIRE_PROTO_TCP, tos, ip_id, tcp_len);
+	uint64_t sum = wire_addr_sum(addr) + WIRE_PROTO_TCP + tcp_len;
 
-	uint64_t sum = addresses + (IP_TTL << 8 | WIRE_PROTO_TCP);
-	p = sum32(p, 0x45u << 24 | (uint32_t)tos << 16 | (WIRE_IPV4 + tcp_len), &sum);
-	p = sum32(p, (uint32_t)ip_id << 16 | IP_DF, &sum);
-	p = wire_put32(p, IP_TTL << 24 | WIRE_PROTO_TCP << 16 | (uint16_t)~fold64(sum));
-	p = wire_put32(p, addr->src_ip);
-	p = wire_put32(p, addr->dst_ip);
-
-	sum = addresses + WIRE_PROTO_TCP + tcp_len;
 	p = sum32(p, (uint32_t)addr->src_port << 16 | addr->dst_port, &sum);
 	p = sum32(p, seg->seq, &sum);
 	p = sum32(p, seg->ack, &sum);
@@ -321,7 +338,7 @@ size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, u
 	p = sum32(p, offset << 28 | ae | (uint32_t)seg->flags << 16 | seg->window, &sum);
 	write_options(p + 4, seg, &sum);
 	wire_put32(p, (uint32_t)(uint16_t)~fold64(sum) << 16);
-	return WIRE_ETH + WIRE_IPV4 + header;
+	return WIRE_ETH + wire_ip_header(addr->ipv6) + header;
 }
 
 void wire_template_init(struct wire_template *t, const struct wire_addr *addr) {
@@ -385,14 +402,16 @@ bool wire_parse_plain(
 	info->addr.dst_port = wire_get16(tcp + 2);
 	info->ethertype = WIRE_ETHERTYPE_IPV4;
 	info->proto = WIRE_PROTO_TCP;
+	info->addr.ipv6 = false;
 	info->ecn = ip[1] & 3;
-	info->ip_len = (uint16_t)ip_len;
+	info->dscp = ip[1] >> 2;
+	info->ip_len = ip_len;
 	info->l4_offset = WIRE_ETH + WIRE_IPV4;
 	info->fragment = false;
 	seg_header(seg, wire_get32(tcp + 4), wire_get32(tcp + 8),
 		(uint16_t)(ip_len - (WIRE_HEADER_PLAIN - WIRE_ETH)), wire_get16(tcp + 14), tcp[13],
 		true, wire_get32(tcp + WIRE_TCP + 4), wire_get32(tcp + WIRE_TCP + 8));
 	return !verify
-		|| tcp_sum_good(
-			tcp, WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4, tcp_len, &info->addr);
+		|| tcp_sum_good(tcp, WIRE_HEADER_PLAIN - WIRE_ETH - WIRE_IPV4, tcp_len,
+			(uint64_t)info->addr.src_ip + info->addr.dst_ip);
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Wire codecs: Ethernet II, ARP (RFC 826), IPv4 (RFC 791), ICMP echo (RFC 792), TCP (RFC 9293) with
-// MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018), AccECN (RFC 9768), UDP (RFC 768).
-// Pure: bytes in, structs out.
+// Wire codecs: Ethernet II, ARP (RFC 826), IPv4 (RFC 791), IPv6 (RFC 8200) with neighbour discovery
+// (RFC 4861), ICMP echo (RFC 792, RFC 4443), TCP (RFC 9293) with MSS, window scale and timestamps
+// (RFC 7323), SACK (RFC 2018), AccECN (RFC 9768), UDP (RFC 768). Pure: bytes in, structs out.
 //
-// wire.c has the per-packet part of TCP, wire_udp.c UDP, wire_any.c what a switch reads of any
-// frame, wire_arp_icmp.c the rest.
+// Hosts have IPv4 addresses, and in IPv6 the same ones in the last 32 bits of 2001:2::/96, which is
+// set aside for benchmarks as 198.18.0.0/15 is (RFC 5180): 198.18.0.1 is 2001:2::c612:1. So an
+// address is one number everywhere, with a word beside it that says which protocol it is of.
+//
+// wire.c has the per-packet part of TCP, wire_udp.c UDP, wire_ipv6.c the header of IPv6, wire_any.c
+// what a switch reads of any frame, wire_arp_icmp.c and wire_icmpv6.c the rest.
 //
 // Addresses and ports are in host byte order everywhere outside these files; MAC addresses are six
 // bytes in wire order. Frames exclude the FCS; struct pkt.size_bytes includes it (+ WIRE_FCS).
@@ -26,7 +30,7 @@
 #define WIRE_UDP_NUMBERS 8u // seq and ack, the first bytes of a datagram's payload
 #define WIRE_MIN_FRAME 60u // without FCS
 #define WIRE_OVERHEAD 20u // preamble, start delimiter and inter-frame gap
-#define WIRE_HEADER_MAX (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 40u)
+#define WIRE_HEADER_MAX (WIRE_ETH + WIRE_IPV6 + WIRE_TCP + 40u)
 #define WIRE_HEADER_PLAIN (WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 12u) // timestamps, no other option
 
 #define WIRE_ETHERTYPE_IPV4 0x0800
@@ -37,6 +41,7 @@
 #define WIRE_PROTO_ICMP 1
 #define WIRE_PROTO_TCP 6
 #define WIRE_PROTO_UDP 17
+#define WIRE_PROTO_ICMPV6 58
 
 struct wire_mac {
 	uint8_t b[6];
@@ -47,26 +52,39 @@ struct wire_addr {
 	struct wire_mac src_mac, dst_mac;
 	uint32_t src_ip, dst_ip;
 	uint16_t src_port, dst_port;
+	bool ipv6; // the addresses are the last 32 bits of those; 0: one outside 2001:2::/96
 };
+
+// The other direction's.
+static inline struct wire_addr wire_addr_back(const struct wire_addr *a) {
+	return (struct wire_addr){
+		a->dst_mac, a->src_mac, a->dst_ip, a->src_ip, a->dst_port, a->src_port, a->ipv6};
+}
+
+// Bytes of an IP header without options.
+static inline uint32_t wire_ip_header(bool ipv6) {
+	return ipv6 ? WIRE_IPV6 : WIRE_IPV4;
+}
 
 // What an Ethernet frame holds, as far as a switch or a host must know.
 struct wire_info {
 	struct wire_addr addr; // ports 0 unless TCP or UDP and not a later fragment
 	uint16_t ethertype;
-	uint8_t proto; // IPv4 only
-	uint8_t ecn; // enum ecn; ECN_NOT_ECT unless IPv4
-	uint16_t ip_len; // IPv4 total length; the frame may be padded beyond it
+	uint8_t proto; // of IPv6 that behind the extension headers; 0: not IP
+	uint8_t ecn, dscp; // 0 unless IP
+	uint32_t ip_len; // with the IP header; the frame may be padded beyond it
 	uint16_t l4_offset; // from the start of the frame
 	bool fragment;
 };
 
 enum wire_status { WIRE_OK, WIRE_TRUNCATED, WIRE_BAD_HEADER, WIRE_BAD_CHECKSUM };
 
-// Reads Ethernet and, for IPv4, the IP header (its checksum is verified) and the ports. Of a frame
+// Reads Ethernet and, for IP, its header (IPv4's checksum is verified) and the ports. Of a frame
 // that is not good *info says nothing.
 enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *info);
-// The same for a frame that is known to be good (wire_ip.h).
-void wire_read(const uint8_t *frame, struct wire_info *info);
+// The same for a frame that is known to be good (wire_ip.h), or of which only the first `len` bytes,
+// WIRE_ETH or more, are known: what lies beyond them is not read.
+void wire_read(const uint8_t *frame, size_t len, struct wire_info *info);
 // Reads the TCP segment behind a frame that wire_parse found good. `verify` checks the TCP checksum
 // too. Unknown options are passed over, MSS, window scale and SACK-permitted but on a SYN too; a
 // window scale above 14 is read as 14 (RFC 7323). An option that runs out of its bounds is
@@ -82,20 +100,22 @@ enum wire_status wire_parse_tcp_header(const uint8_t *tcp, size_t size, struct s
 // Bytes of TCP header (options included) that the segment needs. SACK blocks that do not fit into
 // 40 bytes of options are left out: with timestamps the fourth; then fields of the AccECN option.
 size_t wire_tcp_header(const struct seg *seg);
-// Frame length without FCS (never below 60) of a segment, or of a datagram.
-size_t wire_tcp_frame_any(const struct seg *seg);
-static inline size_t wire_tcp_frame(const struct seg *seg) {
-	size_t len = WIRE_ETH + WIRE_IPV4 + WIRE_TCP + 12 + (size_t)seg->len;
+// Frame length without FCS (never below 60) of a segment, or of a datagram, behind an IP header of
+// `ip` bytes.
+size_t wire_tcp_frame_any(const struct seg *seg, uint32_t ip);
+static inline size_t wire_tcp_frame(const struct seg *seg, uint32_t ip) {
+	size_t len = WIRE_ETH + ip + WIRE_TCP + 12 + (size_t)seg->len;
 
 	// With timestamps alone, as nearly all are, it is longer than the least.
 	if (likely(seg->options == SEG_OPT_TS && seg->sack_count == 0))
 		return len;
-	return wire_tcp_frame_any(seg);
+	return wire_tcp_frame_any(seg, ip);
 }
-// Writes Ethernet, IPv4 and TCP headers with checksums; `tos` is DSCP * 4 + ECN; the payload is
+// Writes Ethernet, IP and TCP headers with checksums; `tos` is DSCP * 4 + ECN; the payload is
 // seg->len zero bytes, which the caller provides (they add nothing to a checksum) and which this
 // function does not touch, and likewise the padding of a short frame. `buf` has WIRE_HEADER_MAX
-// bytes; header and payload fit into an IPv4 packet. Returns the header length.
+// bytes; header and payload fit into an IP packet. IPv6 has no ip_id, and a flow label by the
+// addresses (RFC 6437). Returns the header length.
 size_t wire_write_tcp(uint8_t *buf, const struct wire_addr *addr, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg);
 
@@ -116,19 +136,20 @@ struct wire_template {
 void wire_template_init(struct wire_template *t, const struct wire_addr *addr);
 // Other ends of a connection between the same MAC addresses.
 static inline void wire_template_ends(struct wire_template *t, uint32_t src_ip, uint16_t src_port,
-	uint32_t dst_ip, uint16_t dst_port) {
+	uint32_t dst_ip, uint16_t dst_port, bool ipv6) {
 	t->addr.src_ip = src_ip;
 	t->addr.dst_ip = dst_ip;
 	t->addr.src_port = src_port;
 	t->addr.dst_port = dst_port;
+	t->addr.ipv6 = ipv6;
 }
 static inline bool wire_is_plain(const struct seg *seg) {
 	return seg->options == SEG_OPT_TS && seg->sack_count == 0;
 }
-// wire_write_tcp for such a segment: the same bytes, WIRE_HEADER_PLAIN of them.
+// wire_write_tcp for such a segment in IPv4: the same bytes, WIRE_HEADER_PLAIN of them.
 void wire_write_plain(uint8_t *buf, const struct wire_template *t, uint8_t tos, uint16_t ip_id,
 	const struct seg *seg);
-// wire_parse and wire_parse_tcp in one for a good frame of such a segment, without IP options.
+// wire_parse and wire_parse_tcp in one for a good frame of such a segment, in IPv4 without options.
 // False:
 // it is another, or not good, and these two say what it is.
 bool wire_parse_plain(
@@ -136,7 +157,8 @@ bool wire_parse_plain(
 // What tells the flows of packets apart, of IPv4 and IPv6, with up to two VLAN tags before it. All
 // zero: neither.
 struct wire_flow {
-	uint32_t src, dst; // IPv4 addresses; of IPv6 a hash of each
+	uint32_t src,
+		dst; // IPv4 addresses, or the last 32 bits of 2001:2::/96; of other IPv6 a hash
 	// 0 unless TCP or UDP, and of fragments: the later ones have no ports, and those of a
 	// packet are one flow.
 	uint16_t src_port, dst_port;
@@ -169,7 +191,18 @@ struct wire_arp {
 enum wire_status wire_parse_arp(const uint8_t *frame, size_t len, struct wire_arp *arp);
 // Writes a 60-byte ARP frame: a broadcast request (target_mac is not read), or a reply to target.
 size_t wire_write_arp(uint8_t *buf, const struct wire_arp *arp, const struct wire_mac *target_mac);
-// The MTU of the next hop that an ICMP "fragmentation needed" reports (RFC 1191); 0: it is none.
+// Neighbour discovery, which is ARP in IPv6: reads a solicitation or an advertisement. An address
+// outside 2001:2::/96 is 0. False: it is none.
+bool wire_parse_neighbour(
+	const uint8_t *frame, size_t len, const struct wire_info *info, struct wire_arp *arp);
+// Writes a solicitation of WIRE_NEIGHBOUR bytes.
+#define WIRE_NEIGHBOUR 86u
+void wire_write_solicitation(uint8_t *buf, const struct wire_arp *arp);
+// Turns a solicitation in place into the advertisement of its target at `mac`. `frame` has room for
+// WIRE_NEIGHBOUR bytes, which the answer has.
+void wire_advertise(uint8_t *frame, const struct wire_mac *mac);
+// The MTU of the next hop that an ICMP "fragmentation needed" (RFC 1191) or an ICMPv6 "packet too
+// big" (RFC 8201) reports; 0: it is none.
 uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info *info);
 // Turns an ICMP echo request in place into its reply; false if it is none.
 bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info);

@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-#define IPV6_EXTENSIONS_MAX 4
-#define IPV6_HOP_OPTIONS 0
-#define IPV6_ROUTING 43
-#define IPV6_FRAGMENT 44
-#define IPV6_OPTIONS 60
-
 // Where the IP header begins, behind VLAN tags of four bytes each; 0: there is none, or not the
 // whole of an IPv4 header without options. *ipv6: which it is.
 static size_t ip_offset(const uint8_t *frame, size_t len, bool *ipv6) {
@@ -40,37 +34,30 @@ static void read_ports(const uint8_t *frame, size_t at, size_t end, struct wire_
 	flow->dst_port = wire_get16(frame + at + 2);
 }
 
-static uint32_t ipv6_hash(const uint8_t *address) {
+// Of 2001:2::/96 the last 32 bits, so that flows of weir-sender are known.
+static uint32_t ipv6_number(const uint8_t *address) {
+	uint32_t ip = wire_get_ipv6_address(address);
 	uint64_t net, host;
 
+	if (ip != 0)
+		return ip;
 	memcpy(&net, address, sizeof(net));
 	memcpy(&host, address + sizeof(net), sizeof(host));
 	return (uint32_t)(rng_mix(net ^ rng_mix(host)) >> 32);
 }
 
-// Extension headers (RFC 8200 section 4) may come before the transport header.
 static void read_ipv6_flow(const uint8_t *frame, size_t at, size_t end, struct wire_flow *flow) {
-	const uint8_t *ip = frame + at;
+	struct wire_upper upper;
 
 	if (at + WIRE_IPV6 > end)
 		return;
+	upper = wire_ipv6_upper(frame, at, end);
 	flow->ipv6 = true;
-	flow->src = ipv6_hash(ip + 8);
-	flow->dst = ipv6_hash(ip + 24);
-	flow->proto = ip[6];
-	at += WIRE_IPV6;
-	for (int i = 0; i < IPV6_EXTENSIONS_MAX && at + 8 <= end; i++) {
-		bool fragment = flow->proto == IPV6_FRAGMENT;
-
-		if (!fragment && flow->proto != IPV6_HOP_OPTIONS && flow->proto != IPV6_ROUTING
-			&& flow->proto != IPV6_OPTIONS)
-			break;
-		flow->proto = frame[at];
-		if (fragment)
-			return;
-		at += ((size_t)frame[at + 1] + 1) * 8;
-	}
-	read_ports(frame, at, end, flow);
+	flow->src = ipv6_number(frame + at + 8);
+	flow->dst = ipv6_number(frame + at + 24);
+	flow->proto = upper.proto;
+	if (!upper.fragment)
+		read_ports(frame, upper.at, end, flow);
 }
 
 // Where the packet whose IP header begins at `at` ends, by its own word.
@@ -99,7 +86,8 @@ enum wire_l4_sum wire_l4_sum(const uint8_t *frame, size_t len) {
 		return WIRE_L4_NONE;
 	end = ip_end(frame, at, ipv6);
 	addresses = ipv6 ? 32 : 8;
-	size_t l4 = at + (ipv6 ? WIRE_IPV6 : (size_t)(frame[at] & 15) * 4);
+	size_t l4 = ipv6 ? wire_ipv6_upper(frame, at, end < len ? end : len).at
+			 : at + (size_t)(frame[at] & 15) * 4;
 	size_t sum_at = l4 + (flow.proto == WIRE_PROTO_TCP ? 16 : 6);
 	if (end > len || sum_at + 2 > end)
 		return WIRE_L4_NONE;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ARP, ICMP echo, and the path MTU that a router reports by ICMP.
+#include "common/net/wire_icmpv6.h"
 #include "common/net/wire_ip.h"
 #include "common/net/wire_put.h"
 
@@ -66,6 +67,8 @@ static size_t icmp_size(const uint8_t *frame, size_t len, const struct wire_info
 uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info *info) {
 	uint32_t mtu;
 
+	if (info->addr.ipv6)
+		return wire_icmpv6_mtu(frame, len, info);
 	if (icmp_size(frame, len, info, 3, 4) == 0)
 		return 0;
 	mtu = wire_get16(frame + WIRE_ETH + WIRE_IPV4 + 6);
@@ -81,6 +84,8 @@ bool wire_echo_reply(uint8_t *frame, size_t len, const struct wire_info *info) {
 
 	size_t icmp_len = icmp_size(frame, len, info, 8, 0);
 
+	if (info->addr.ipv6)
+		return wire_icmpv6_echo(frame, len, info);
 	if (icmp_len == 0 || (frame[0] & 1) != 0)
 		return false;
 	memcpy(frame, info->addr.src_mac.b, 6);

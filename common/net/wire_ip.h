@@ -57,6 +57,29 @@ static inline enum wire_status wire_check_ipv4(const uint8_t *frame, size_t len)
 	return wire_ip_sum_good(ip, header) ? WIRE_OK : WIRE_BAD_CHECKSUM;
 }
 
+// The last 32 bits of an IPv6 address in 2001:2::/96; 0: it is another.
+static inline uint32_t wire_get_ipv6_address(const uint8_t *p) {
+	static const uint8_t net[12] = {0x20, 0x01, 0x00, 0x02};
+
+	return memcmp(p, net, sizeof(net)) == 0 ? wire_get32(p + sizeof(net)) : 0;
+}
+
+// What the addresses of an untagged frame add to the checksum of a pseudo header.
+static inline uint32_t wire_frame_sum(const uint8_t *frame, bool ipv6) {
+	return wire_sum(frame + WIRE_ETH + (ipv6 ? 8 : 12), ipv6 ? 32 : 8, 0);
+}
+
+// What an IPv6 packet has behind its extension headers.
+struct wire_upper {
+	size_t at; // from the start of the frame, at most the packet's end
+	uint8_t proto;
+	bool fragment;
+};
+// Of a frame with an IPv6 header at `at`, of a packet that ends at `end`, within the frame.
+struct wire_upper wire_ipv6_upper(const uint8_t *frame, size_t at, size_t end);
+// wire_read of untagged IPv6.
+void wire_read_ipv6(const uint8_t *frame, size_t len, struct wire_info *info);
+
 // Of a frame that is not IPv4, as far as it is IPv6, or IP behind VLAN tags.
 enum wire_status wire_check_any(const uint8_t *frame, size_t len);
 
@@ -68,7 +91,7 @@ static inline enum wire_status wire_check(const uint8_t *frame, size_t len) {
 					   : wire_check_any(frame, len);
 }
 
-// The checksum of a TCP segment or a UDP datagram in IPv4.
+// The checksum of a TCP segment or a UDP datagram.
 enum wire_l4_sum {
 	WIRE_L4_NONE, // it is neither, or a fragment
 	WIRE_L4_FILLED, // filled in: right or wrong
@@ -86,12 +109,30 @@ static inline uint8_t wire_ecn(const uint8_t *frame, size_t len) {
 	return type < WIRE_ETHERTYPE_VLAN ? ECN_NOT_ECT : wire_ecn_any(frame, len);
 }
 
-// Addresses and ports of a TCP segment or a UDP datagram in IPv4 without options. The frame is not
-// checked: the lcore that gets it does this. False: it is something else.
+// Addresses and ports of a TCP segment or a UDP datagram in IPv6 without extension headers, between
+// addresses of 2001:2::/96. The frame is not checked. False: it is something else.
+static inline bool wire_read_addr_ipv6(const uint8_t *frame, size_t len, struct wire_addr *a) {
+	const uint8_t *ip = frame + WIRE_ETH;
+
+	if (len < WIRE_ETH + WIRE_IPV6 + 4 || wire_get16(frame + 12) != WIRE_ETHERTYPE_IPV6
+		|| ip[0] >> 4 != 6 || (ip[6] != WIRE_PROTO_TCP && ip[6] != WIRE_PROTO_UDP))
+		return false;
+	a->src_ip = wire_get_ipv6_address(ip + 8);
+	a->dst_ip = wire_get_ipv6_address(ip + 24);
+	a->src_port = wire_get16(ip + WIRE_IPV6);
+	a->dst_port = wire_get16(ip + WIRE_IPV6 + 2);
+	a->ipv6 = true;
+	return a->src_ip != 0 && a->dst_ip != 0;
+}
+
+// The same of IPv4 without options, or of IPv6. The frame is not checked: the lcore that gets it
+// does this.
 static inline bool wire_read_addr(const uint8_t *frame, size_t len, struct wire_addr *a) {
 	const uint8_t *ip = frame + WIRE_ETH;
 
-	if (len < WIRE_ETH + WIRE_IPV4 + WIRE_TCP || !wire_is_ipv4(frame) || ip[0] != 0x45
+	if (len >= WIRE_ETH && unlikely(!wire_is_ipv4(frame)))
+		return wire_read_addr_ipv6(frame, len, a);
+	if (len < WIRE_ETH + WIRE_IPV4 + WIRE_TCP || ip[0] != 0x45
 		|| (ip[9] != WIRE_PROTO_TCP && ip[9] != WIRE_PROTO_UDP)
 		|| (wire_get16(ip + 6) & WIRE_IP_FRAGMENT) != 0)
 		return false;
@@ -99,5 +140,6 @@ static inline bool wire_read_addr(const uint8_t *frame, size_t len, struct wire_
 	a->dst_ip = wire_get32(ip + 16);
 	a->src_port = wire_get16(ip + WIRE_IPV4);
 	a->dst_port = wire_get16(ip + WIRE_IPV4 + 2);
+	a->ipv6 = false;
 	return true;
 }

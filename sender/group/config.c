@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "common/net/wire.h"
 #include "common/run/run_list.h"
 #include "sender/group/control.h"
 #include "sender/group/host.h"
@@ -13,6 +14,7 @@
 #include <string.h>
 
 enum { ECN_AS_CC = CC_ECN_ECT1 + 1, ACK_EVERY_AS_CC = 0 };
+static const char *const ip_names[] = {"ipv4", "ipv6", NULL};
 static const char *const ecn_names[] = {"off", "ect0", "ect1", "cc", NULL};
 static const char *const unheard_names[] = {"refuse", "allow", NULL};
 static const char *const feedback_names[] = {"cc", "classic", "dctcp", "accecn", NULL};
@@ -35,8 +37,12 @@ static const struct param params[] = {
 		UNIT_TIME_NS, PARAM_U64(struct group, stop_stagger_ns), 0, 1e13},
 	{"jitter", "0s", "each flow starts later by a uniform draw up to this", UNIT_TIME_NS,
 		PARAM_U64(struct group, jitter_ns), 0, 1e13},
-	{"mss", "1460B", "TCP maximum segment size: payload plus TCP options", UNIT_BYTES,
-		PARAM_U64(struct group, mss), 88, 9000},
+	{"ip", "ipv4", "of its packets, in both directions", UNIT_NONE,
+		PARAM_ENUM(struct group, ip, ip_names)},
+	{"mss", "1460B",
+		"TCP maximum segment size: payload plus TCP options; with ip: ipv6, whose header "
+		"is 20 bytes longer, 1440B unless written",
+		UNIT_BYTES, PARAM_U64(struct group, mss), 88, 9000},
 	FLOWS_BASE_RTT(struct group, base_rtt_ns),
 	{"host", "ideal",
 		"what its hosts are, in one word that sets parameters which are not written: ideal: "
@@ -173,9 +179,10 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 		rc = stack_read(&g->peer, node, "peer", err);
 	if (rc < 0)
 		return rc;
-	if ((g->stack.guest || g->peer.guest) && g->mss > 1460)
+	if ((g->stack.guest || g->peer.guest) && g->ip_header + WIRE_TCP + g->mss > 1500)
 		return config_err(node, -EINVAL, err,
-			"mss: a Linux guest's card takes frames of 1514 bytes: 1460B at most");
+			"mss: a Linux guest's card takes frames of 1514 bytes: %uB at most",
+			1500 - g->ip_header - WIRE_TCP);
 	if ((g->stack.guest || g->peer.guest) && g->dscp > 0)
 		return config_err(config_get(node, "dscp"), -EINVAL, err,
 			"dscp: a Linux guest's packets have 0; with stack: linux there is no dscp");
@@ -268,6 +275,7 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 
 	group_host(node);
 	rc = config_params(node, "flows", params, plugins, g, err);
+	g->ip_header = wire_ip_header(g->ip == GROUP_IPV6);
 	if (rc == 0)
 		rc = group_stack(g, node, err);
 	if (rc == 0)
@@ -322,6 +330,7 @@ int groups_init(struct groups *gs, struct config_node *node, struct err *err) {
 		g->first = gs->flows;
 		gs->flows += (uint32_t)g->count;
 		gs->dscp |= g->dscp > 0;
+		gs->ipv6 |= g->ip == GROUP_IPV6;
 		gs->datagrams |= g->transport != NULL;
 	}
 	return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A flow group: flows that share a configuration, from one entry of the config's `flows` list.
 #pragma once
+#include "common/base/likely.h"
 #include "common/base/param.h"
 #include "common/config/base_rtt.h"
 #include "common/config/config.h"
@@ -14,6 +15,7 @@
 struct source_ops; // source/source.h
 struct transport_ops; // transport.h
 
+enum group_ip { GROUP_IPV4, GROUP_IPV6 };
 enum pacing_mode { PACING_CC, PACING_SRTT, PACING_FQ, PACING_OFF };
 enum acks_mode { ACKS_FIXED, ACKS_LINUX };
 enum tso_mode { TSO_NO, TSO_LINUX }; // larger numbers: segments per burst
@@ -38,6 +40,7 @@ struct group {
 	uint64_t stagger_ns; // between the starts of its flows
 	uint64_t stop_stagger_ns; // between their stops
 	uint64_t jitter_ns; // plus a uniform draw from [0, jitter)
+	int ip; // enum group_ip
 	uint64_t mss; // value of the MSS option: payload plus TCP options
 	uint64_t base_rtt_ns; // 0: what the paths give; the longest of its flows
 	int host; // the name that set other parameters
@@ -76,6 +79,7 @@ struct group {
 	bool keeps; // its source's transfers share one connection per flow
 	uint32_t first; // index of its first flow
 	uint32_t payload; // bytes per full segment
+	uint32_t ip_header; // bytes of its packets' IP header
 };
 
 struct run_list;
@@ -85,6 +89,7 @@ struct groups {
 	uint32_t count;
 	uint32_t flows; // sum of their counts
 	bool dscp; // one of them has a DSCP
+	bool ipv6; // one of them is of IPv6
 	bool datagrams; // one of them has a transport beside TCP, in UDP
 	struct base_rtts base_rtts; // once groups_draw has drawn them
 };
@@ -116,6 +121,11 @@ void group_starts(const struct group *g, uint32_t index, uint64_t seed, uint64_t
 const struct config_node *groups_guest(const struct groups *gs, struct config_node *flows);
 // Does the seed decide when flows start, or what they send?
 bool groups_random(const struct groups *gs);
+// Are the packets of flow `id` IPv6's? Not those of a connection that is no flow.
+bool groups_ipv6_of(const struct groups *gs, uint32_t id);
+static inline bool groups_ipv6(const struct groups *gs, uint32_t id) {
+	return unlikely(gs->ipv6) && groups_ipv6_of(gs, id);
+}
 // Does flow `id` send UDP?
 bool groups_datagrams(const struct groups *gs, uint32_t id);
 // Does a group's source have a schedule of transfers?

@@ -20,18 +20,29 @@ static_assert(sizeof(host_sets) / sizeof(host_sets[0]) + 1
 		== sizeof(group_host_names) / sizeof(group_host_names[0]),
 	"one for each name");
 
-void group_host(struct config_node *node) {
-	const struct config_node *at =
-		config_kind(node) == CONFIG_MAP ? config_get(node, "host") : NULL;
+// Adds what is not written.
+static void complete(struct config_node *node, const char *key, const char *text) {
+	if (config_get(node, key) == NULL)
+		config_add(node, key, text);
+}
 
-	for (size_t i = 0; at != NULL && config_text(at) != NULL && group_host_names[i] != NULL;
-		i++) {
-		if (strcmp(group_host_names[i], config_text(at)) != 0)
+static bool is(const struct config_node *at, const char *word) {
+	return at != NULL && config_text(at) != NULL && strcmp(config_text(at), word) == 0;
+}
+
+void group_host(struct config_node *node) {
+	const struct config_node *at;
+
+	if (config_kind(node) != CONFIG_MAP)
+		return;
+	if (is(config_get(node, "ip"), "ipv6"))
+		complete(node, "mss", "1440B");
+	at = config_get(node, "host");
+	for (size_t i = 0; group_host_names[i] != NULL; i++) {
+		if (!is(at, group_host_names[i]))
 			continue;
-		for (const char *const *set = host_sets[i]; *set != NULL; set += 2) {
-			if (config_get(node, set[0]) == NULL)
-				config_add(node, set[0], set[1]);
-		}
+		for (const char *const *set = host_sets[i]; *set != NULL; set += 2)
+			complete(node, set[0], set[1]);
 	}
 }
 

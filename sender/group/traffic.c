@@ -71,6 +71,14 @@ bool groups_datagrams(const struct groups *gs, uint32_t id) {
 	return false;
 }
 
+bool groups_ipv6_of(const struct groups *gs, uint32_t id) {
+	for (uint32_t i = gs->count; i-- > 0;) {
+		if (id >= gs->group[i].first)
+			return id < gs->flows && gs->group[i].ip == GROUP_IPV6;
+	}
+	return false;
+}
+
 bool groups_scheduled(const struct groups *gs) {
 	for (uint32_t i = 0; i < gs->count; i++) {
 		if (source_scheduled(gs->group[i].source))
@@ -81,7 +89,7 @@ bool groups_scheduled(const struct groups *gs) {
 
 // Of a full segment or of a datagram, with FCS.
 static uint32_t frame_bytes(const struct group *g) {
-	uint32_t ip = WIRE_ETH + WIRE_IPV4 + WIRE_FCS;
+	uint32_t ip = WIRE_ETH + g->ip_header + WIRE_FCS;
 
 	return ip + (g->transport != NULL ? WIRE_UDP + g->payload : WIRE_TCP + (uint32_t)g->mss);
 }

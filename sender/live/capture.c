@@ -15,27 +15,22 @@
 #define RING_RECORDS (1u << 17)
 
 // The flow of the config that a frame belongs to, or FLOW_ADDR_NONE.
-static uint32_t flow_of(const struct sender_port *p, const uint8_t *frame, bool sent) {
+static uint32_t flow_of(const struct sender_port *p, const struct rte_mbuf *m, bool sent) {
 	struct wire_info w;
-	struct wire_addr *a = &w.addr;
 
-	wire_read(frame, &w);
-	if (w.ethertype != WIRE_ETHERTYPE_IPV4
-		|| (w.proto != WIRE_PROTO_TCP && w.proto != WIRE_PROTO_UDP))
+	wire_read(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &w);
+	if (w.proto != WIRE_PROTO_TCP && w.proto != WIRE_PROTO_UDP)
 		return FLOW_ADDR_NONE;
 	if (sent)
-		*a = (struct wire_addr){.src_ip = a->dst_ip,
-			.dst_ip = a->src_ip,
-			.src_port = a->dst_port,
-			.dst_port = a->src_port};
-	return sender_flow_of(p, a);
+		w.addr = wire_addr_back(&w.addr);
+	return sender_flow_of(p, &w.addr);
 }
 
 void sender_capture_frame(struct sender_lcore *s, const struct sender_port *p,
 	const struct rte_mbuf *m, enum pcapng_direction direction, uint64_t ts_ns) {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	const struct tel_run *tel = &s->capture->env.run->tel;
-	uint32_t flow = flow_of(p, frame, direction == PCAPNG_OUTBOUND);
+	uint32_t flow = flow_of(p, m, direction == PCAPNG_OUTBOUND);
 	struct pcap_place place;
 
 	if (tel->level == 2 && (flow == FLOW_ADDR_NONE || !tel_flow_chosen(tel, flow)))

@@ -23,7 +23,8 @@
 #define ITERATION_TIMERS 64 // at a time
 #define FEW_TIMERS ANSWERS // while full bursts are received
 
-static void send_arp_request(struct sender_lcore *s, struct sender_port *p) {
+// Asks for the next hop's MAC address: by ARP, or in IPv6 if the first flows are of it.
+static void solicit(struct sender_lcore *s, struct sender_port *p) {
 	struct wire_arp arp = {.request = true,
 		.sender_mac = p->port->mac,
 		.sender_ip = p->plan->ip,
@@ -34,7 +35,11 @@ static void send_arp_request(struct sender_lcore *s, struct sender_port *p) {
 	p->count.tx_own++;
 	if (m == NULL)
 		return;
-	m->pkt_len = m->data_len = (uint16_t)wire_write_arp(data, &arp, NULL);
+	if (groups_ipv6(s->groups, 0))
+		wire_write_solicitation(data, &arp);
+	else
+		wire_write_arp(data, &arp, NULL);
+	m->pkt_len = m->data_len = groups_ipv6(s->groups, 0) ? WIRE_NEIGHBOUR : WIRE_MIN_FRAME;
 	memset(data + m->data_len, 0, WIRE_HEADER_MAX - m->data_len);
 	sender_put_frame(s, p, m, 0);
 }
@@ -391,7 +396,7 @@ static int resolve(struct sender_lcore *all, uint32_t port, struct err *err) {
 	const struct live_port *plan = all->port[port].plan;
 	uint64_t begin_ns = clock_now(&all->lcore.clock), next_ns = 0;
 	bool known = false;
-	char ip[ADDRESS_IP_SIZE];
+	char ip[ADDRESS_HOST_SIZE];
 
 	for (;;) {
 		bool quiesced = false;
@@ -408,15 +413,17 @@ static int resolve(struct sender_lcore *all, uint32_t port, struct err *err) {
 		if (run_stop)
 			return err_set(err, -EINTR, "interrupted before the first packet");
 		if (all->lcore.now_ns - begin_ns > all->plan->answer_ns) {
-			address_ip_text(plan->next_hop, ip);
+			address_host_text(plan->next_hop, groups_ipv6(all->groups, 0), ip);
 			return err_set(err, -EHOSTUNREACH,
-				"port %s: %s does not answer ARP (%.3g s); is the other side up?",
-				plan->common.name, ip, (double)all->plan->answer_ns / 1e9);
+				"port %s: %s does not answer %s (%.3g s); is the other side up?",
+				plan->common.name, ip,
+				groups_ipv6(all->groups, 0) ? "neighbour solicitations" : "ARP",
+				(double)all->plan->answer_ns / 1e9);
 		}
 		// A port that is not yet connected would drop the request.
 		if (all->lcore.now_ns < next_ns || !all->port[port].port->was_up)
 			continue;
-		send_arp_request(all, &all->port[port]);
+		solicit(all, &all->port[port]);
 		next_ns = all->lcore.now_ns + ARP_RETRY_NS;
 	}
 }

@@ -216,16 +216,14 @@ void sender_fetch(const struct sender_port *p);
 void sender_deliver(struct sender_lcore *s, struct sender_port *p, uint32_t first, uint32_t n);
 // The flow of the config that a segment belongs to, by its addresses, or FLOW_ADDR_NONE.
 static inline uint32_t sender_flow_of(const struct sender_port *p, const struct wire_addr *a) {
-	uint32_t flows = p->live->groups->flows;
+	const struct groups *groups = p->live->groups;
+	uint32_t flows = groups->flows, id = FLOW_ADDR_NONE;
 
-	if (sender_sends(p)) {
-		if (a->src_ip != p->plan->peer || a->src_port != p->plan->peer_port)
-			return FLOW_ADDR_NONE;
-		return flow_addr_index(p->plan->ip, flows, a->dst_ip, a->dst_port);
-	}
-	if (a->dst_port != p->plan->peer_port)
-		return FLOW_ADDR_NONE;
-	return flow_addr_index(p->plan->peer, flows, a->src_ip, a->src_port);
+	if (!sender_sends(p) && a->dst_port == p->plan->peer_port)
+		id = flow_addr_index(p->plan->peer, flows, a->src_ip, a->src_port);
+	else if (sender_sends(p) && a->src_ip == p->plan->peer && a->src_port == p->plan->peer_port)
+		id = flow_addr_index(p->plan->ip, flows, a->dst_ip, a->dst_port);
+	return likely(groups_ipv6(groups, id) == a->ipv6) ? id : FLOW_ADDR_NONE;
 }
 
 // capture.c

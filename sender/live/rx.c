@@ -38,6 +38,46 @@ static bool is_ours(const struct sender_port *p, uint32_t ip) {
 	return ip - p->plan->ip < p->addresses;
 }
 
+static void learn(
+	struct sender_lcore *s, struct sender_port *p, uint32_t ip, const struct wire_mac *mac) {
+	if (ip != p->plan->next_hop)
+		return;
+	sender_learn_peer(p, mac);
+	p->peer_known = true;
+	share_peer(s, p);
+}
+
+// Sends an answer that was written into the frame that asked, which may have been longer than a
+// buffer.
+static void send_back(
+	struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m, size_t size) {
+	rte_pktmbuf_free(m->next);
+	m->next = NULL;
+	m->nb_segs = 1;
+	m->pkt_len = m->data_len = (uint16_t)size;
+	p->count.tx_own++;
+	sender_put_frame(s, p, m, 0);
+}
+
+// Neighbour discovery, which is IPv6's ARP. False: it is none.
+static bool receive_neighbour(struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m,
+	const struct wire_info *w) {
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	struct wire_arp arp;
+
+	if (!wire_parse_neighbour(frame, m->data_len, w, &arp))
+		return false;
+	p->count.rx_arp++;
+	learn(s, p, arp.sender_ip, &arp.sender_mac);
+	if (arp.request && is_ours(p, arp.target_ip)) {
+		wire_advertise(frame, &p->port->mac);
+		send_back(s, p, m, WIRE_NEIGHBOUR);
+	} else {
+		rte_pktmbuf_free(m);
+	}
+	return true;
+}
+
 static void receive_arp(struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m) {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 	struct wire_arp arp;
@@ -48,30 +88,20 @@ static void receive_arp(struct sender_lcore *s, struct sender_port *p, struct rt
 		return;
 	}
 	p->count.rx_arp++;
-	if (arp.sender_ip == p->plan->next_hop) {
-		sender_learn_peer(p, &arp.sender_mac);
-		p->peer_known = true;
-		share_peer(s, p);
-	}
+	learn(s, p, arp.sender_ip, &arp.sender_mac);
 	if (!arp.request || !is_ours(p, arp.target_ip)) {
 		rte_pktmbuf_free(m);
 		return;
 	}
 	struct wire_arp reply = {
 		.sender_mac = p->port->mac, .sender_ip = arp.target_ip, .target_ip = arp.sender_ip};
-	rte_pktmbuf_free(m->next); // of a request that was longer than a buffer
-	m->next = NULL;
-	m->nb_segs = 1;
-	m->pkt_len = m->data_len = (uint16_t)wire_write_arp(frame, &reply, &arp.sender_mac);
-	p->count.tx_own++;
-	sender_put_frame(s, p, m, 0);
+	send_back(s, p, m, wire_write_arp(frame, &reply, &arp.sender_mac));
 }
 
 // Answers a segment of no connection with a reset.
 static void refuse(struct sender_lcore *s, struct sender_port *p, const struct wire_addr *from,
 	const struct seg *seg) {
-	struct wire_addr to = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip,
-		from->dst_port, from->src_port};
+	struct wire_addr to = wire_addr_back(from);
 	struct seg rst;
 
 	p->count.rx_reset++;
@@ -110,23 +140,36 @@ static void deliver(struct sender_lcore *s, struct sender_port *p, const struct 
 		host_rx_receiver(p->host, id, &a->seg, a->info.ecn, s->lcore.now_ns);
 }
 
+// From an address of IPv6 that is none of the testbed's, as a kernel's own of a link: not answered.
+static bool is_foreign(const struct wire_info *w) {
+	return w->addr.ipv6 && w->addr.src_ip == 0;
+}
+
+static bool is_outside(const struct sender_lcore *s, const struct wire_info *w) {
+	return (w->ethertype == WIRE_ETHERTYPE_IPV4 || (w->addr.ipv6 && !is_foreign(w)))
+		&& !live_may_send(&s->plan->process, w->addr.src_ip);
+}
+
 // Answers or counts a frame without a segment for us, and frees it.
 static void receive_other(struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m,
 	const struct wire_info *w) {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	bool ours = is_ours(p, w->addr.dst_ip) && !is_foreign(w);
 	uint32_t mtu;
 
 	if (w->ethertype == WIRE_ETHERTYPE_ARP) {
 		receive_arp(s, p, m);
 		return;
 	}
-	if (is_ours(p, w->addr.dst_ip) && wire_echo_reply(frame, m->data_len, w)) {
+	if (w->addr.ipv6 && receive_neighbour(s, p, m, w))
+		return;
+	if (ours && wire_echo_reply(frame, m->data_len, w)) {
 		p->count.rx_echo++;
 		p->count.tx_own++;
 		sender_put_frame(s, p, m, 0);
 		return;
 	}
-	mtu = is_ours(p, w->addr.dst_ip) ? wire_path_mtu(frame, m->data_len, w) : 0;
+	mtu = ours ? wire_path_mtu(frame, m->data_len, w) : 0;
 	if (mtu > 0) {
 		p->count.rx_too_big++;
 		p->path_mtu = p->path_mtu == 0 || mtu < p->path_mtu ? mtu : p->path_mtu;
@@ -162,11 +205,10 @@ static bool receive_seg(struct sender_lcore *s, struct sender_port *p, struct rt
 	p->count.rx_bytes += port_frame_bytes(m->pkt_len);
 	if (!plain && wire_parse(frame, m->data_len, w) != WIRE_OK)
 		return dropped(m, &p->count.rx_malformed);
-	if (w->ethertype == WIRE_ETHERTYPE_IPV4
-		&& !live_may_send(&s->plan->process, w->addr.src_ip))
+	if (is_outside(s, w))
 		return dropped(m, &p->count.rx_outside);
 	a->id = sender_flow_of(p, &w->addr);
-	if (w->ethertype != WIRE_ETHERTYPE_IPV4 || w->fragment || !is_ours(p, w->addr.dst_ip)
+	if (w->fragment || !is_ours(p, w->addr.dst_ip) || is_foreign(w)
 		|| (w->proto != WIRE_PROTO_TCP
 			&& (w->proto != WIRE_PROTO_UDP || !read_datagram(p, frame, a)))) {
 		receive_other(s, p, m, w);

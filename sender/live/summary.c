@@ -97,8 +97,9 @@ static void write_faults(struct sender_app *app, struct json *j) {
 	live_faults_json(&app->live, sum.no_mbuf, j);
 	fact_count(j, "too_big", NULL, mtu > 0 ? sum.rx_too_big : 0,
 		"a router on the path dropped %llu frames as too big, its next link carries %u B of "
-		"IPv4: write mss: %uB for the flows",
-		(unsigned long long)sum.rx_too_big, mtu, mtu - WIRE_IPV4 - WIRE_TCP);
+		"IP: write mss: %uB for the flows",
+		(unsigned long long)sum.rx_too_big, mtu,
+		mtu - wire_ip_header(app->groups.ipv6) - WIRE_TCP);
 	fact_count(j, "beyond_mtu", NULL, sum.tx_too_long,
 		"%llu frames were dropped: they are longer than the MTU of their port's interface; "
 		"write a smaller mss for the flows, or raise the MTU",

@@ -62,18 +62,19 @@ static inline void put_seg(struct sender_lcore *s, struct sender_port *p,
 	if (m == NULL)
 		return;
 	// The longer header of an earlier use may lie where the payload must be zero.
-	if (addr == NULL && wire_is_plain(seg)) {
+	const struct wire_addr *to = addr == NULL ? &p->head.addr : addr;
+
+	if (addr == NULL && wire_is_plain(seg) && likely(!to->ipv6)) {
 		wire_write_plain(data, &p->head, tos, p->ip_id++, seg);
 		memset(data + WIRE_HEADER_PLAIN, 0, WIRE_HEADER_MAX - WIRE_HEADER_PLAIN);
 	} else {
-		const struct wire_addr *to = addr == NULL ? &p->head.addr : addr;
 		bool udp = (seg->options & SEG_OPT_UDP) != 0;
 		size_t header = udp ? wire_write_udp(data, to, tos, p->ip_id++, seg)
 				    : wire_write_tcp(data, to, tos, p->ip_id++, seg);
 
 		memset(data + header, 0, WIRE_HEADER_MAX - header);
 	}
-	m->data_len = (uint16_t)wire_tcp_frame(seg);
+	m->data_len = (uint16_t)wire_tcp_frame(seg, wire_ip_header(to->ipv6));
 	m->pkt_len = m->data_len;
 	sender_put_frame(s, p, m, due_ns);
 }
@@ -101,7 +102,8 @@ static inline void put_answer(struct sender_port *p, uint32_t id, const struct w
 
 	if (addr == NULL)
 		wire_template_ends(&p->head, plan->ip, (uint16_t)plan->peer_port,
-			flow_addr_ip(plan->peer, id), flow_addr_port(id));
+			flow_addr_ip(plan->peer, id), flow_addr_port(id),
+			groups_ipv6(p->live->groups, id));
 	put_seg(p->live, p, addr, tos_of(p->live->groups, id, ecn), seg, due_ns);
 }
 
@@ -149,7 +151,7 @@ void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, ui
 		return;
 	}
 	wire_template_ends(&p->head, flow_addr_ip(plan->ip, id), flow_addr_port(id), plan->peer,
-		(uint16_t)plan->peer_port);
+		(uint16_t)plan->peer_port, groups_ipv6(p->live->groups, id));
 	due_ns = paced ? due_ns : 0;
 	tos = tos_of(p->live->groups, id, ecn);
 	put_seg(p->live, p, NULL, tos, seg, due_ns);

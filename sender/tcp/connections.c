@@ -35,7 +35,8 @@ static uint32_t find(struct connections *c, const struct wire_addr *from) {
 		const struct wire_addr *a = &c->entry[i].addr;
 
 		if (a->dst_ip == from->src_ip && a->dst_port == from->src_port
-			&& a->src_ip == from->dst_ip && a->src_port == from->dst_port)
+			&& a->src_ip == from->dst_ip && a->src_port == from->dst_port
+			&& a->ipv6 == from->ipv6)
 			break;
 	}
 	return i;
@@ -45,8 +46,7 @@ static void insert(struct connections *c, uint32_t i, const struct wire_addr *fr
 	uint32_t *bucket = bucket_of(c, from);
 
 	c->entry[i] = (struct connection){
-		.addr = {from->dst_mac, from->src_mac, from->dst_ip, from->src_ip, from->dst_port,
-			from->src_port},
+		.addr = wire_addr_back(from),
 		.next = *bucket,
 		.used = true,
 	};

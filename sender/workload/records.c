@@ -9,8 +9,8 @@
 uint64_t workload_ideal_ns(const struct endpoint *e, const struct flow *f, uint64_t bytes) {
 	const struct network_empty *empty = e->env.empty == NULL ? NULL : &e->env.empty[f->group];
 	uint64_t payload = f->payload, segs = bytes / payload, rest = bytes % payload;
-	uint32_t headers = WIRE_ETH + WIRE_IPV4 + WIRE_TCP + WIRE_FCS + WIRE_OVERHEAD
-		+ (flow_group(e, f)->timestamps ? 12 : 0);
+	uint32_t headers = WIRE_ETH + flow_group(e, f)->ip_header + WIRE_TCP + WIRE_FCS
+		+ WIRE_OVERHEAD + (flow_group(e, f)->timestamps ? 12 : 0);
 	const uint64_t *own_ns = e->groups->base_rtts.flow_ns;
 	uint64_t wire, rtt_ns;
 

@@ -17,15 +17,15 @@ static bool is_tcp_or_udp(const struct wire_flow *f) {
 	return f->proto == WIRE_PROTO_TCP || f->proto == WIRE_PROTO_UDP;
 }
 
-// Sets the packet's flow: its index if it is one of weir-sender's flows, which are IPv4, else a
-// hash of its addresses.
+// Sets the packet's flow: its index if it is one of weir-sender's flows, else a hash of its
+// addresses.
 static void classify(const struct switch_lcore *s, const struct rte_mbuf *m, struct pkt *p) {
 	const struct plan *plan = s->plan;
 	uint32_t id = FLOW_ADDR_NONE, direction = FLOWS_FORWARD;
 	struct wire_flow f;
 
 	wire_read_flow(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &f);
-	if (is_tcp_or_udp(&f) && !f.ipv6) {
+	if (is_tcp_or_udp(&f)) {
 		id = flow_addr_index(plan->flow_base_ip, plan->flows, f.src, f.src_port);
 		if (id == FLOW_ADDR_NONE) {
 			id = flow_addr_index(plan->flow_base_ip, plan->flows, f.dst, f.dst_port);

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import (
+    ICMPv6EchoReply,
+    ICMPv6EchoRequest,
+    ICMPv6ND_NA,
+    ICMPv6ND_NS,
+    ICMPv6NDOptDstLLAddr,
+    ICMPv6NDOptSrcLLAddr,
+    IPv6,
+    IPv6ExtHdrDestOpt,
+    IPv6ExtHdrFragment,
+    IPv6ExtHdrHopByHop,
+    PadN,
+)
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Packet, Raw
 
@@ -60,6 +73,7 @@ def segments(draw: st.DrawFn) -> dict[str, Any]:
     used += 4 * bool(options & OPT_MSS) + 4 * bool(options & OPT_WSCALE)
     blocks = draw(st.integers(0, (40 - used - 4) // 8))
     return {
+        "ipv6": draw(st.integers(0, 1)),
         "src_ip": draw(u32),
         "dst_ip": draw(u32),
         "src_port": draw(u16),
@@ -96,18 +110,29 @@ def to_scapy_options(s: dict[str, Any]) -> list[tuple[str, Any]]:
     return options
 
 
-def to_scapy(s: dict[str, Any], ecn: int, ip_id: int, payload: bytes) -> Packet:
+def six(ip: int) -> str:
+    """A host's address in IPv6."""
+    return str(IPv6Address((0x20010002 << 96) + ip))
+
+
+def to_ip(s: dict[str, Any], tos: int, ip_id: int, label: int = 0) -> Packet:
+    if s["ipv6"]:
+        return IPv6(src=six(s["src_ip"]), dst=six(s["dst_ip"]), tc=tos, hlim=64, fl=label, nh=6)
+    return IP(
+        src=str(IPv4Address(s["src_ip"])),
+        dst=str(IPv4Address(s["dst_ip"])),
+        tos=tos,
+        id=ip_id,
+        flags="DF",
+        ttl=64,
+        proto=6,
+    )
+
+
+def to_scapy(s: dict[str, Any], tos: int, ip_id: int, payload: bytes, label: int = 0) -> Packet:
     return (
         Ether(src=MAC_A, dst=MAC_B)
-        / IP(
-            src=str(IPv4Address(s["src_ip"])),
-            dst=str(IPv4Address(s["dst_ip"])),
-            tos=ecn,
-            id=ip_id,
-            flags="DF",
-            ttl=64,
-            proto=6,
-        )
+        / to_ip(s, tos, ip_id, label)
         / TCP(
             sport=s["src_port"],
             dport=s["dst_port"],
@@ -131,17 +156,26 @@ def numbers(s: dict[str, Any]) -> list[int]:
 @given(segments(), st.integers(0, 3), u16)
 def test_we_write_what_scapy_writes(ask: Ask, s: dict[str, Any], ecn: int, ip_id: int) -> None:
     ours = bytes.fromhex(ask("write", ecn, ip_id, *numbers(s))["frame"])
-    assert ours == bytes(to_scapy(s, ecn, ip_id, bytes(s["len"]))).ljust(60, b"\0")
+    label = int.from_bytes(ours[15:18], "big") & 0xFFFFF
+    assert ours == bytes(to_scapy(s, ecn, ip_id, bytes(s["len"]), label)).ljust(60, b"\0")
 
 
 @settings(max_examples=300, deadline=None)
 @given(segments(), st.integers(0, 3), u16)
 def test_scapy_reads_what_we_write(ask: Ask, s: dict[str, Any], ecn: int, ip_id: int) -> None:
     frame = Ether(bytes.fromhex(ask("write", ecn, ip_id, *numbers(s))["frame"]))
-    ip, tcp = frame[IP], frame[TCP]
-    assert (frame.src, frame.dst, frame.type) == (MAC_A, MAC_B, 0x0800)
-    assert (int(IPv4Address(ip.src)), int(IPv4Address(ip.dst))) == (s["src_ip"], s["dst_ip"])
-    assert (ip.tos, ip.id, ip.flags, ip.ttl, ip.proto) == (ecn, ip_id, "DF", 64, 6)
+    tcp = frame[TCP]
+    assert (frame.src, frame.dst, frame.type) == (MAC_A, MAC_B, 0x86DD if s["ipv6"] else 0x0800)
+    if s["ipv6"]:
+        ip = frame[IPv6]
+        assert (ip.src, ip.dst) == (six(s["src_ip"]), six(s["dst_ip"]))
+        assert (ip.tc, ip.hlim, ip.nh) == (ecn, 64, 6)
+        assert ip.plen - 4 * tcp.dataofs == s["len"]
+    else:
+        ip = frame[IP]
+        assert (int(IPv4Address(ip.src)), int(IPv4Address(ip.dst))) == (s["src_ip"], s["dst_ip"])
+        assert (ip.tos, ip.id, ip.flags, ip.ttl, ip.proto) == (ecn, ip_id, "DF", 64, 6)
+        assert ip.len - 4 * ip.ihl - 4 * tcp.dataofs == s["len"]
     assert (tcp.sport, tcp.dport, tcp.seq, tcp.ack) == (
         s["src_port"],
         s["dst_port"],
@@ -150,18 +184,18 @@ def test_scapy_reads_what_we_write(ask: Ask, s: dict[str, Any], ecn: int, ip_id:
     )
     assert (tcp.window, int(tcp.flags), tcp.urgptr) == (s["window"], s["flags"], 0)
     assert tcp.options == to_scapy_options(s)
-    assert ip.len - 4 * ip.ihl - 4 * tcp.dataofs == s["len"]
-    checksums = ip.chksum, tcp.chksum
-    del ip.chksum, tcp.chksum
+    checksums = None if s["ipv6"] else ip.chksum, tcp.chksum
+    ip.delfieldval("chksum")
+    tcp.delfieldval("chksum")
     second = Ether(bytes(frame))
-    assert (second[IP].chksum, second[TCP].chksum) == checksums
+    assert (None if s["ipv6"] else second[IP].chksum, second[TCP].chksum) == checksums
 
 
 @settings(max_examples=300, deadline=None)
 @given(segments(), st.integers(0, 3), u16, st.binary(max_size=200))
 @example(
     # Odd payload whose last byte alone decides the checksum.
-    dict.fromkeys(("src_ip", "dst_ip", "src_port", "dst_port", "seq", "ack"), 0)
+    dict.fromkeys(("ipv6", "src_ip", "dst_ip", "src_port", "dst_port", "seq", "ack"), 0)
     | dict.fromkeys(("tsval", "tsecr", "window", "flags", "options", "wscale", "mss"), 0)
     | {"len": 0, "sack": []},
     0,
@@ -183,7 +217,9 @@ def test_we_read_what_scapy_writes(
 @given(segments(), st.integers(0, 2**16), st.integers(0, 7))
 def test_one_wrong_bit_does_not_pass(ask: Ask, s: dict[str, Any], at: int, bit: int) -> None:
     frame = bytearray(bytes(to_scapy(s, 0, 0, b"weir")))
-    at = 14 + at % (len(frame) - 14)
+    # No checksum covers the first bytes of IPv6, nor the eighth, its hop limit.
+    first = 14 + 8 * s["ipv6"]
+    at = first + at % (len(frame) - first)
     frame[at] ^= 1 << bit
     got = ask("parse", bytes(frame))
     assert got["tcp"] != OK
@@ -248,3 +284,93 @@ def test_other_traffic_is_told_apart(ask: Ask) -> None:
     assert (arp["status"], arp["ethertype"], arp["proto"]) == (OK, 0x0806, 0)
     assert ask("parse", bytes(ip / TCP())[:-1])["status"] == TRUNCATED
     assert ask("parse", b"")["status"] == TRUNCATED
+
+
+EXTENSIONS = {
+    "hop": IPv6ExtHdrHopByHop(options=PadN(optdata=bytes(4))),
+    "three": IPv6ExtHdrHopByHop() / IPv6ExtHdrDestOpt() / IPv6ExtHdrDestOpt(),
+}
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+@settings(max_examples=30, deadline=None)
+@given(segments(), u8, st.binary(max_size=200))
+def test_we_read_ipv6_behind_extension_headers(
+    ask: Ask, name: str, s: dict[str, Any], tos: int, payload: bytes
+) -> None:
+    s |= {"ipv6": 1}
+    tcp = to_scapy(s, tos, 0, payload)[TCP]
+    ip = to_ip(s, tos, 0, 0x12345)
+    ip.delfieldval("nh")
+    got = ask("parse", bytes(Ether(src=MAC_A, dst=MAC_B) / ip / EXTENSIONS[name] / tcp))
+    assert (got["status"], got["tcp"], got["ecn"], got["dscp"]) == (OK, OK, tos & 3, tos >> 2)
+    want = s | {"len": len(payload)}
+    assert {k: got[k] for k in want} == want
+
+
+def test_ipv6_that_is_not_for_us_is_told_apart(ask: Ask) -> None:
+    ip = Ether(src=MAC_A, dst=MAC_B) / IPv6(src="fe80::1", dst=six(7))
+    foreign = ask("parse", bytes(ip / TCP(sport=1, dport=2)))
+    assert (foreign["tcp"], foreign["src_ip"], foreign["dst_ip"]) == (OK, 0, 7)
+    fragment = ask("parse", bytes(ip / IPv6ExtHdrFragment(m=1, nh=6) / TCP()))
+    assert (fragment["status"], fragment["fragment"], fragment["tcp"]) == (OK, 1, BAD_HEADER)
+    assert ask("parse", bytes(ip / TCP())[:-1])["status"] == TRUNCATED
+    assert ask("parse", bytes(ip)[:30])["proto"] == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(segments())
+def test_datagrams_agree(ask: Ask, s: dict[str, Any]) -> None:
+    s |= {"len": max(s["len"], 8)}
+    ours = bytes.fromhex(ask("write_udp", 0, 0, *numbers(s))["frame"])
+    label = int.from_bytes(ours[15:18], "big") & 0xFFFFF
+    payload = s["seq"].to_bytes(4, "big") + s["ack"].to_bytes(4, "big") + bytes(s["len"] - 8)
+    ip = to_ip(s, 0, 0, label)
+    ip.setfieldval("nh" if s["ipv6"] else "proto", 17)
+    theirs = ip / UDP(sport=s["src_port"], dport=s["dst_port"]) / Raw(payload)
+    assert ours == bytes(Ether(src=MAC_A, dst=MAC_B) / theirs).ljust(60, b"\0")
+
+
+@settings(max_examples=30, deadline=None)
+@given(u32, u32)
+def test_neighbour_discovery_agrees(ask: Ask, sender: int, target: int) -> None:
+    group = (0xFF02 << 112) + 0x1FF000000 + (target & 0xFFFFFF)
+    group_mac = "33:33:ff:" + (target & 0xFFFFFF).to_bytes(3, "big").hex(":")
+    solicitation = (
+        Ether(src=MAC_A, dst=group_mac)
+        / IPv6(src=six(sender), dst=str(IPv6Address(group)), hlim=255)
+        / ICMPv6ND_NS(tgt=six(target))
+        / ICMPv6NDOptSrcLLAddr(lladdr=MAC_A)
+    )
+    advertisement = (
+        Ether(src=MAC_B, dst=MAC_A)
+        / IPv6(src=six(target), dst=six(sender), hlim=255)
+        / ICMPv6ND_NA(tgt=six(target), R=0, S=1, O=1)
+        / ICMPv6NDOptDstLLAddr(lladdr=MAC_B)
+    )
+    assert bytes.fromhex(ask("solicit", sender, target)["frame"]) == bytes(solicitation)
+    assert bytes.fromhex(ask("advertise", bytes(solicitation))["frame"]) == bytes(advertisement)
+    said = {"status": OK, "request": 1, "sender_ip": sender, "target_ip": target}
+    assert ask("neighbour", bytes(solicitation)) == said | {"sender_mac": MAC_A}
+    said = {"status": OK, "request": 0, "sender_ip": target, "target_ip": sender}
+    assert ask("neighbour", bytes(advertisement)) == said | {"sender_mac": MAC_B}
+    for frame in (solicitation, advertisement):
+        frame[IPv6].hlim = 254  # it has passed a router
+        assert ask("neighbour", bytes(frame))["status"] == BAD_HEADER
+
+
+def test_a_host_without_an_address_gets_no_advertisement(ask: Ask) -> None:
+    asks = Ether() / IPv6(src="::", dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=six(1))
+    assert ask("neighbour", bytes(asks))["status"] == BAD_HEADER
+
+
+@settings(max_examples=50, deadline=None)
+@given(u16, u16, st.binary(max_size=100))
+def test_echo_reply_of_ipv6_agrees(ask: Ask, ident: int, number: int, data: bytes) -> None:
+    one, two = "2001:2::1", "fe80::2"
+    request = IPv6(src=one, dst=two) / ICMPv6EchoRequest(id=ident, seq=number, data=data)
+    reply = IPv6(src=two, dst=one) / ICMPv6EchoReply(id=ident, seq=number, data=data)
+    asked = bytes(Ether(src=MAC_A, dst=MAC_B) / request)
+    answer = bytes(Ether(src=MAC_B, dst=MAC_A) / reply)
+    assert bytes.fromhex(ask("echo", asked)["reply"]) == answer
+    assert ask("echo", answer)["reply"] is None

@@ -7,7 +7,10 @@
 //	echo FRAME          {"reply": FRAME or null}
 //	ecn FRAME ECN       {"frame": FRAME}
 //	write NUMBER...     {"frame": FRAME}; the numbers are in the order of read_segment
+//	write_udp NUMBER... likewise
 //	write_arp REQUEST SENDER_IP TARGET_IP
+//	neighbour FRAME     {"status", ...} of wire_parse_neighbour
+//	solicit SENDER_IP TARGET_IP, advertise FRAME
 #include "common/net/wire.h"
 
 #include <stdio.h>
@@ -49,9 +52,10 @@ static void parse(char **text) {
 	enum wire_status status = wire_parse(frame, len, &i);
 
 	printf("{\"status\": %d, \"ethertype\": %u, \"proto\": %u, \"ecn\": %u, \"ip_len\": %u, "
-	       "\"fragment\": %u, \"src_ip\": %u, \"dst_ip\": %u, \"src_port\": %u, \"dst_port\": %u",
+	       "\"fragment\": %u, \"src_ip\": %u, \"dst_ip\": %u, \"src_port\": %u, \"dst_port\": %u, "
+	       "\"ipv6\": %d, \"dscp\": %u",
 		(int)status, i.ethertype, i.proto, i.ecn, i.ip_len, i.fragment, i.addr.src_ip,
-		i.addr.dst_ip, i.addr.src_port, i.addr.dst_port);
+		i.addr.dst_ip, i.addr.src_port, i.addr.dst_port, i.addr.ipv6, i.dscp);
 	if (status == WIRE_OK && (status = wire_parse_tcp(frame, &i, true, &s)) == WIRE_OK) {
 		printf(", \"seq\": %u, \"ack\": %u, \"tsval\": %u, \"tsecr\": %u, \"len\": %u, "
 		       "\"window\": %u, \"flags\": %u, \"options\": %u, \"wscale\": %u, "
@@ -65,16 +69,29 @@ static void parse(char **text) {
 	printf(", \"tcp\": %d}\n", (int)status);
 }
 
-static void parse_arp(char **text) {
-	struct wire_arp a;
-	size_t len = read_hex(text);
-	enum wire_status status = wire_parse_arp(frame, len, &a);
-	const uint8_t *m = a.sender_mac.b;
+static void print_arp(int status, const struct wire_arp *a) {
+	const uint8_t *m = a->sender_mac.b;
 
 	printf("{\"status\": %d, \"request\": %d, \"sender_ip\": %u, \"target_ip\": %u, "
 	       "\"sender_mac\": \"%02x:%02x:%02x:%02x:%02x:%02x\"}\n",
-		(int)status, a.request, a.sender_ip, a.target_ip, m[0], m[1], m[2], m[3], m[4],
-		m[5]);
+		status, a->request, a->sender_ip, a->target_ip, m[0], m[1], m[2], m[3], m[4], m[5]);
+}
+
+static void parse_arp(char **text) {
+	struct wire_arp a;
+	size_t len = read_hex(text);
+
+	print_arp((int)wire_parse_arp(frame, len, &a), &a);
+}
+
+static void parse_neighbour(char **text) {
+	struct wire_arp a = {0};
+	struct wire_info info;
+	size_t len = read_hex(text);
+	bool good = wire_parse(frame, len, &info) == WIRE_OK
+		&& wire_parse_neighbour(frame, len, &info, &a);
+
+	print_arp(good ? WIRE_OK : WIRE_BAD_HEADER, &a);
 }
 
 static void echo(char **text) {
@@ -95,6 +112,7 @@ static void set_ecn(char **text) {
 }
 
 static void read_segment(char **text, struct wire_addr *addr, struct seg *seg) {
+	addr->ipv6 = read_number(text) != 0;
 	addr->src_ip = read_number(text);
 	addr->dst_ip = read_number(text);
 	addr->src_port = (uint16_t)read_number(text);
@@ -116,16 +134,43 @@ static void read_segment(char **text, struct wire_addr *addr, struct seg *seg) {
 	}
 }
 
-static void write_tcp(char **text) {
-	uint8_t ecn = (uint8_t)read_number(text);
+static void write_frame(char **text, bool udp) {
+	uint8_t tos = (uint8_t)read_number(text);
 	uint16_t ip_id = (uint16_t)read_number(text);
 	struct wire_addr addr = {.src_mac = mac_a, .dst_mac = mac_b};
 	struct seg seg = {0};
 
 	read_segment(text, &addr, &seg);
 	memset(frame, 0, sizeof(frame));
-	wire_write_tcp(frame, &addr, ecn, ip_id, &seg);
-	print_hex("frame", wire_tcp_frame(&seg));
+	seg.options |= udp ? SEG_OPT_UDP : 0;
+	if (udp)
+		wire_write_udp(frame, &addr, tos, ip_id, &seg);
+	else
+		wire_write_tcp(frame, &addr, tos, ip_id, &seg);
+	print_hex("frame", wire_tcp_frame(&seg, wire_ip_header(addr.ipv6)));
+}
+
+static void write_tcp(char **text) {
+	write_frame(text, false);
+}
+
+static void write_udp(char **text) {
+	write_frame(text, true);
+}
+
+static void solicit(char **text) {
+	struct wire_arp arp = {.request = true, .sender_mac = mac_a};
+
+	arp.sender_ip = read_number(text);
+	arp.target_ip = read_number(text);
+	wire_write_solicitation(frame, &arp);
+	print_hex("frame", WIRE_NEIGHBOUR);
+}
+
+static void advertise(char **text) {
+	read_hex(text);
+	wire_advertise(frame, &mac_b);
+	print_hex("frame", WIRE_NEIGHBOUR);
 }
 
 static void write_arp(char **text) {
@@ -142,7 +187,8 @@ int main(void) {
 		const char *name;
 		void (*run)(char **text);
 	} commands[] = {{"parse", parse}, {"arp", parse_arp}, {"echo", echo}, {"ecn", set_ecn},
-		{"write", write_tcp}, {"write_arp", write_arp}};
+		{"write", write_tcp}, {"write_udp", write_udp}, {"write_arp", write_arp},
+		{"neighbour", parse_neighbour}, {"solicit", solicit}, {"advertise", advertise}};
 
 	while (fgets(line, sizeof(line), stdin) != NULL) {
 		char *text;

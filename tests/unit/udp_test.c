@@ -37,8 +37,9 @@ START_TEST(a_datagram_is_written_and_read) {
 
 		s.len = (uint16_t)(len > 8 ? len : 0); // 0: the numbers alone
 		ck_assert_uint_eq(wire_write_udp(frame, &a, 46 << 2, 9, &s), 50);
-		ck_assert_uint_eq(wire_tcp_frame(&s), 42 + payload < 60 ? 60 : 42 + payload);
-		ck_assert_int_eq(wire_parse(frame, wire_tcp_frame(&s), &info), WIRE_OK);
+		ck_assert_uint_eq(
+			wire_tcp_frame(&s, WIRE_IPV4), 42 + payload < 60 ? 60 : 42 + payload);
+		ck_assert_int_eq(wire_parse(frame, wire_tcp_frame(&s, WIRE_IPV4), &info), WIRE_OK);
 		ck_assert_uint_eq(info.proto, 17);
 		ck_assert_uint_eq(info.addr.src_port, 10000);
 		ck_assert_uint_eq(frame[15], 46 << 2);

@@ -37,7 +37,7 @@ static const char kernel_echo[] =
 static const struct wire_mac mac_a = {{2, 0, 0, 0, 0, 1}};
 static const struct wire_mac mac_b = {{2, 0, 0, 0, 0, 2}};
 static const struct wire_addr addr = {
-	{{2, 0, 0, 0, 0, 1}}, {{2, 0, 0, 0, 0, 2}}, IP_A, IP_B, 40000, 5001};
+	{{2, 0, 0, 0, 0, 1}}, {{2, 0, 0, 0, 0, 2}}, IP_A, IP_B, 40000, 5001, false};
 
 static uint8_t frame[2048];
 
@@ -56,7 +56,7 @@ static size_t build(const struct seg *seg, uint8_t ecn) {
 	memset(frame, 0, sizeof(frame));
 	ck_assert_uint_eq(wire_write_tcp(frame, &addr, ecn, 7, seg),
 		WIRE_ETH + WIRE_IPV4 + wire_tcp_header(seg));
-	return wire_tcp_frame(seg);
+	return wire_tcp_frame(seg, WIRE_IPV4);
 }
 
 static void check_seg(const struct seg *got, const struct seg *want) {
@@ -268,10 +268,10 @@ START_TEST(sizes) {
 	struct seg seg = {.flags = SEG_ACK};
 
 	ck_assert_uint_eq(wire_tcp_header(&seg), 20);
-	ck_assert_uint_eq(wire_tcp_frame(&seg), 60);
+	ck_assert_uint_eq(wire_tcp_frame(&seg, WIRE_IPV4), 60);
 	seg.options = SEG_OPT_TS;
 	seg.len = 1448;
-	ck_assert_uint_eq(wire_tcp_frame(&seg), 1514);
+	ck_assert_uint_eq(wire_tcp_frame(&seg, WIRE_IPV4), 1514);
 	seg.sack_count = 3;
 	ck_assert_uint_eq(wire_tcp_header(&seg), 60);
 	seg.sack_count = 4; // a fourth has no room beside timestamps
@@ -622,7 +622,8 @@ START_TEST(template_writes_the_same_bytes) {
 			ends.dst_port = (uint16_t)rng_u64(&r);
 		}
 		ck_assert(wire_is_plain(&seg));
-		wire_template_ends(&t, ends.src_ip, ends.src_port, ends.dst_ip, ends.dst_port);
+		wire_template_ends(
+			&t, ends.src_ip, ends.src_port, ends.dst_ip, ends.dst_port, false);
 		ck_assert_mem_eq(&t.addr, &ends, sizeof(ends));
 		wire_write_plain(plain, &t, ecn, ip_id, &seg);
 		ck_assert_uint_eq(
@@ -855,7 +856,7 @@ START_TEST(ports_are_in_the_first_four_bytes_behind_ip) {
 
 		build(&plain, 0);
 		frame[17] = len; // of IP
-		wire_read(frame, &info);
+		wire_read(frame, sizeof(frame), &info);
 		ck_assert_uint_eq(info.addr.src_port, len < 24 ? 0 : 40000);
 		ck_assert_uint_eq(info.addr.dst_port, len < 24 ? 0 : 5001);
 	}

@@ -24,8 +24,8 @@ static uint32_t write_whole(const struct pkt *p, uint8_t *bytes, uint32_t room, 
 	return n;
 }
 
-uint32_t frame_write(
-	const struct pkt *p, uint8_t dscp, uint8_t *bytes, uint32_t room, uint32_t *length) {
+uint32_t frame_write(const struct pkt *p, const struct group *group, uint8_t *bytes, uint32_t room,
+	uint32_t *length) {
 	struct wire_addr a = {
 		.src_mac = {{2, 0, 0, 0, 0, 1}},
 		.dst_mac = {{2, 0, 0, 0, 0, 2}},
@@ -33,19 +33,19 @@ uint32_t frame_write(
 		.dst_ip = FLOW_ADDR_RECEIVER,
 		.src_port = flow_addr_port(p->flow_id),
 		.dst_port = FLOW_ADDR_DST_PORT,
+		.ipv6 = group->ip == GROUP_IPV6,
 	};
 	const struct seg *seg = pkt_seg_const(p);
 
 	if (frame_is_whole(p))
 		return write_whole(p, bytes, room, length);
 	if (pool_direction(p) == FLOWS_REVERSE)
-		a = (struct wire_addr){
-			a.dst_mac, a.src_mac, a.dst_ip, a.src_ip, a.dst_port, a.src_port};
-	uint8_t tos = (uint8_t)(dscp << 2 | p->ecn);
+		a = wire_addr_back(&a);
+	uint8_t tos = (uint8_t)(group->dscp << 2 | p->ecn);
 	bool udp = (seg->options & SEG_OPT_UDP) != 0;
 	uint32_t captured = (uint32_t)(udp ? wire_write_udp(bytes, &a, tos, (uint16_t)p->id, seg)
 					   : wire_write_tcp(bytes, &a, tos, (uint16_t)p->id, seg));
-	*length = (uint32_t)wire_tcp_frame(seg);
+	*length = (uint32_t)wire_tcp_frame(seg, group->ip_header);
 	if ((p->flags & PKT_CLEARED) != 0)
 		clear_frame(bytes, captured, p->flags);
 	if ((p->flags & PKT_CORRUPT) != 0)

@@ -5,6 +5,7 @@
 // is room for what its pool's owner keeps of it.
 #pragma once
 #include "common/net/seg.h"
+#include "sender/group/group.h"
 #include "tools/sim/pool.h"
 
 #define FRAME_ROOM 1536
@@ -23,6 +24,6 @@ static inline void *frame_owner(struct pkt *p) {
 
 // Writes the packet's frame as it is now, with what paths have done to it, at most `room` bytes;
 // its length into *length. Returns how many bytes it has written: of a segment the headers, the
-// payload is zeros. `dscp`: of a segment.
-uint32_t frame_write(
-	const struct pkt *p, uint8_t dscp, uint8_t *bytes, uint32_t room, uint32_t *length);
+// payload is zeros. `group`: the segment's.
+uint32_t frame_write(const struct pkt *p, const struct group *group, uint8_t *bytes, uint32_t room,
+	uint32_t *length);

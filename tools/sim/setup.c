@@ -258,7 +258,7 @@ static uint32_t write_frame(void *ctx, const struct path *path, const struct pkt
 	uint32_t room, uint32_t *length) {
 	const struct sim *s = ctx;
 
-	return frame_write(p, (uint8_t)s->groups.group[p->delay_class].dscp, bytes, room, length);
+	return frame_write(p, &s->groups.group[p->delay_class], bytes, room, length);
 }
 
 // Data before its first path, ACKs behind their last one.

@@ -178,7 +178,7 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 		.ip = htonl(at->sender ? FLOW_ADDR_SENDER : FLOW_ADDR_RECEIVER),
 		.peer_ip = htonl(at->sender ? FLOW_ADDR_RECEIVER : FLOW_ADDR_SENDER),
 		.port = FLOW_ADDR_DST_PORT,
-		.mtu = (uint16_t)(g->mss + WIRE_IPV4 + WIRE_TCP),
+		.mtu = (uint16_t)(g->mss + g->ip_header + WIRE_TCP),
 		.interval_ns = gs->env.run->telemetry_interval_ns,
 	};
 	plan->pause_ns = st->pause_ns == 0 ? PLAN_NEVER : st->pause_ns;

@@ -176,7 +176,9 @@ struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint3
 }
 
 uint32_t guests_encode(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame) {
-	uint32_t length, written = frame_write(p, 0, frame, FRAME_ROOM, &length);
+	const struct guests *gs = ctx;
+	const struct group *g = &gs->env.groups->group[p->delay_class];
+	uint32_t length, written = frame_write(p, g, frame, FRAME_ROOM, &length);
 
 	memset(frame + written, 0, length - written); // payload
 	return length;

@@ -102,7 +102,8 @@ static void to_host(struct side *x, bool sender, struct pkt *p) {
 	uint32_t size;
 
 	if (frame_is_whole(p)) {
-		frame_write(p, 0, frame, sizeof(frame), &size);
+		frame_write(
+			p, &x->host->groups->group[p->delay_class], frame, sizeof(frame), &size);
 		if (wire_parse(frame, size, &info) != WIRE_OK
 			|| wire_parse_tcp(frame, &info, true, &decoded) != WIRE_OK) {
 			x->checksum_errors++;

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Flows of IPv6: what they get, how long their frames are, and what others read in a capture."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from .conftest import Simulate
+
+ALIKE = """
+seed: 1
+duration: 20s
+warmup: 5s
+paths:
+  forward:
+    - link: {rate: 20Mbit, queue: {fifo: {limit: 1BDP}}}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+  - {count: 4, cc: cubic}
+"""
+MIXED = """
+seed: 4
+duration: 3s
+paths:
+  forward:
+    - loss: {rate: 1%}
+    - link: {rate: 20Mbit, queue: {fq_codel: {ecn: yes}}}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+  - {count: 3, cc: newreno, ecn: ect0, dscp: 10}
+  - {count: 3, cc: newreno, ecn: ect0, dscp: 10, ip: ipv6}
+  - {name: datagrams, source: {udp: {rate: 1Mbit}}, ip: ipv6}
+telemetry: {level: 3, capture: paths}
+"""
+OFFLINE = """
+duration: 4s
+paths:
+  forward:
+    - source: {pcap: %s, filter: "dst port 5001"}
+    - link: {rate: 20Mbit, queue: {fq_codel: {ecn: yes}}}
+telemetry: {level: 3}
+"""
+FULL = 1514  # without FCS: an MSS of 1460 in IPv4, of 1440 in IPv6
+ENQUEUE = 1
+
+
+@pytest.mark.parametrize("cc", ["cubic", "copa"])
+def test_goodput_is_the_payloads_part_and_the_queue_the_same(simulate: Simulate, cc: str) -> None:
+    """The frames are as long; 1428 bytes of each are payload instead of 1448."""
+    four, six = (simulate(ALIKE, f"flows.0.cc={cc}", f"flows.0.ip={ip}") for ip in ("ipv4", "ipv6"))
+
+    payloads = 1428 / 1448
+    assert six.groups[0]["goodput_bps"] == pytest.approx(
+        four.groups[0]["goodput_bps"] * payloads, rel=0.01
+    )
+    assert six.link["queue_mean_ns"] == pytest.approx(four.link["queue_mean_ns"], rel=0.01)
+    assert six.link["utilisation"] == pytest.approx(four.link["utilisation"], rel=0.001)
+
+
+def test_a_written_mss_makes_frames_longer(simulate: Simulate) -> None:
+    sizes = []
+    for ip in ("ipv4", "ipv6"):
+        run = simulate(ALIKE, f"flows.0.ip={ip}", "flows.0.mss=1400B", "telemetry.level=3")
+        sizes.append(run.records("packets")["size_bytes"])
+    assert (sizes[0].max(), sizes[1].max()) == (14 + 20 + 20 + 1400 + 4, 14 + 40 + 20 + 1400 + 4)
+
+
+def captured(weir_sim: Path, folder: Path) -> Path:
+    """A run of MIXED with a capture."""
+    config, pcap = folder / "mixed.yaml", folder / "mixed.pcapng"
+    config.write_text(MIXED)
+    argv = [str(weir_sim), str(config), "--pcap", str(pcap), "--out", str(folder / "run")]
+    subprocess.run(argv, check=True, capture_output=True, timeout=120)
+    return pcap
+
+
+def shown(pcap: Path, display_filter: str, *names: str) -> list[list[str]]:
+    """The fields of the frames that pass a display filter, as tshark reads them."""
+    argv = ["tshark", "-r", str(pcap), "-o", "tcp.check_checksum:TRUE", "-Y", display_filter]
+    argv += ["-o", "udp.check_checksum:TRUE", "-T", "fields"]
+    for name in names:
+        argv += ["-e", name]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120)
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_tshark_reads_both_beside_each_other(weir_sim: Path, tmp_path: Path) -> None:
+    pcap = captured(weir_sim, tmp_path)
+
+    assert shown(pcap, "tcp.checksum.status == 0 || udp.checksum.status == 0", "frame.number") == []
+    for version, source in (("ip", "198.18.0.1"), ("ipv6", "2001:2::c612:1")):
+        data = shown(pcap, f"{version}.src == {source} && tcp", "frame.len", "tcp.len")
+        assert {int(length) for length, payload in data if int(payload) > 0} == {FULL}
+    to = shown(pcap, "ipv6", "ipv6.src", "ipv6.dst", "ipv6.hlim")
+    ends = {"2001:2::c612:1", "2001:2::c613:1"}
+    assert {frozenset(line[:2]) for line in to} == {frozenset(ends)}
+    assert {line[2] for line in to} == {"64"}
+    # Each connection has one flow label (RFC 6437), and those of all seven flows differ.
+    labels = shown(pcap, "ipv6.src == 2001:2::c612:1", "_ws.col.Protocol", "ipv6.flow",
+                   "tcp.srcport", "udp.srcport")  # fmt: skip
+    assert len({tuple(line[1:]) for line in labels}) == len({line[1] for line in labels}) == 4
+    # DSCP and CE are in the traffic class.
+    marked = shown(
+        pcap, "ipv6.src == 2001:2::c612:1 && tcp && ipv6.tclass.ecn == 3", "ipv6.tclass.dscp"
+    )
+    assert len(marked) > 0
+    assert {line[0] for line in marked} == {"10"}
+
+
+def test_the_offline_switch_knows_its_flows(
+    weir_sim: Path, tmp_path: Path, simulate: Simulate
+) -> None:
+    """A capture of the queue's arrivals into the same queue: the flows have their numbers."""
+    pcap = captured(weir_sim, tmp_path)
+    run = simulate(OFFLINE % pcap)
+
+    packets = run.records("packets")
+    flows = np.unique(packets["flow_id"][packets["event"] == ENQUEUE])
+    tcp = flows[flows < 7]
+    assert tcp.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_word_that_is_no_version_is_refused(weir_sim: Path, tmp_path: Path) -> None:
+    config = tmp_path / "bad.yaml"
+    config.write_text(ALIKE.replace("cc: cubic", "cc: cubic, ip: 6"))
+    done = subprocess.run([str(weir_sim), str(config)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "ip: '6' is not one of ipv4, ipv6" in done.stderr
