@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import shutil
 import subprocess
 import threading
@@ -18,7 +19,7 @@ from test_commands import LEAVES
 from typer.testing import CliRunner
 from weir import tables
 from weir.cli.app import app
-from weir.docs import made, site
+from weir.docs import gallery, made, site
 from weir.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,3 +185,38 @@ def test_the_site_in_a_browser(built: Path) -> None:
     server.server_close()
     assert wrong == []
     assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+
+
+@pytest.mark.parametrize("picture", gallery.pictures(), ids=lambda picture: picture.name)
+def test_a_picture_of_the_gallery(
+    picture: gallery.Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weir_sim: Path
+) -> None:
+    """It is there and small; its commands are valid, and each plots what was run before."""
+    file = gallery.PICTURES / f"{picture.name}.png"
+    assert 1000 < file.stat().st_size <= 60_000
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    monkeypatch.chdir(tmp_path)
+    ran = set()
+    for command in picture.commands:
+        words = shlex.split(command)
+        check = ["--check"] if words[0] == "run" else ["--help"] if words[0] == "plot" else []
+        done = CliRunner().invoke(app, [*words, *check])
+        assert done.exit_code == 0, done.output
+        ran |= {words[-1]} if words[0] == "run" else set()
+        if words[0] == "plot":
+            assert {word for word in words if word.startswith("runs/")} == ran
+            assert words[-2] == "--figure" or "--label" in words
+
+
+def test_the_gallery_has_its_pictures_alone() -> None:
+    """24, each by its own name."""
+    names = [picture.name for picture in gallery.pictures()]
+    assert len(names) == 24
+    assert sorted(names) == sorted(path.stem for path in gallery.PICTURES.iterdir())
+
+
+def test_a_command_of_the_gallery_that_fails(tmp_path: Path) -> None:
+    """The sentence names it."""
+    with pytest.raises(UserError, match=r"weir run none\.yaml: .*none\.yaml") as raised:
+        gallery.run("run none.yaml", tmp_path)
+    assert raised.value.status == 1

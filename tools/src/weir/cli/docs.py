@@ -14,13 +14,20 @@ def docs_(
         Path | None,
         typer.Option("--build", metavar="DIR", help="Builds the site into a new folder and ends."),
     ] = None,
+    gallery: Annotated[
+        bool, typer.Option("--gallery", help="Draws the pictures of the gallery again, and ends.")
+    ] = False,
     where: Annotated[
         bool, typer.Option("--where", help="Prints the first page's path and opens nothing.")
     ] = False,
 ) -> None:
     """Opens the documentation in a browser, without a network: tutorials, how-tos, reference."""
+    from weir.docs import gallery as pictures
     from weir.docs import site
 
+    if gallery:
+        pictures.draw()
+        return
     if build is not None:
         site.build(build)
     if build is not None or where:

@@ -11,6 +11,7 @@ import typer
 
 import weir
 from weir import reference, tables
+from weir.docs import gallery
 from weir.reference import cell, code
 from weir.tables import Entry, Tables
 
@@ -123,4 +124,5 @@ PAGES: dict[str, Callable[[Tables], str]] = {
     **{name: list_page(name) for name in LISTS},
     "streams": stream_page,
     "python": python_page,
+    "gallery": lambda _: gallery.page(),
 }

@@ -24,7 +24,7 @@ from typing import Any
 
 from weir import tables
 from weir.bootstrap import ROOT
-from weir.docs import made
+from weir.docs import gallery, made
 from weir.errors import UserError
 
 SETTINGS = ROOT / "tools/docs/zensical.toml"
@@ -66,7 +66,8 @@ def gather(into: Path) -> None:
     for name, make in made.PAGES.items():
         (into / f"made/{name}.md").write_text(make(tables.read()), encoding="utf-8")
     own = [ROOT / name for name in pages() if not name.startswith("made/")]
-    for file in {*own, *(other for page in own for other in linked(page))}:
+    pictures = gallery.PICTURES.glob("*.png")
+    for file in {*own, *pictures, *(other for page in own for other in linked(page))}:
         put(file, into)
     put(ROOT / "tools/docs/site.css", into)
 

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The gallery: pictures, and the commands that make them, which tools/docs/gallery.yaml lists."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from weir.bootstrap import ROOT
+from weir.errors import UserError
+
+LIST = ROOT / "tools/docs/gallery.yaml"
+PICTURES = ROOT / "tools/docs/gallery"
+WIDTH = 800  # pixels
+COLOURS = 16  # a picture of lines needs no more, and is a quarter of the size
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One of the gallery."""
+
+    name: str
+    title: str
+    commands: list[str]
+
+    @property
+    def all_commands(self) -> list[str]:
+        """As they are typed after `weir`."""
+        return [*self.commands[:-1], f"{self.commands[-1]} --out {self.name}.png"]
+
+
+def pictures() -> list[Picture]:
+    """All, in order."""
+    return [Picture(**entry) for entry in yaml.safe_load(LIST.read_text(encoding="utf-8"))]
+
+
+def section(picture: Picture) -> str:
+    """A picture and its commands."""
+    typed = "\n".join(f"tools/weir {command}" for command in picture.all_commands)
+    image = f"![{picture.title}](../tools/docs/gallery/{picture.name}.png)"
+    return f"## {picture.title}\n\n{image}\n\n```sh\n{typed}\n```\n"
+
+
+def page() -> str:
+    """The gallery as a page of the site."""
+    head = (
+        "# Gallery\n\nEach picture, and all commands that made it, from the folder of a clone.\n\n"
+    )
+    return head + "\n".join(map(section, pictures()))
+
+
+def shrink(drawn: Path, into: Path) -> None:
+    """A picture for a page: narrower, with few colours."""
+    from PIL import Image
+
+    with Image.open(drawn) as image:
+        size = (WIDTH, round(image.height * WIDTH / image.width))
+        small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+    small.quantize(COLOURS, dither=Image.Dither.NONE).save(into, optimize=True)
+
+
+def draw() -> None:
+    """Runs all commands, each once, in a folder of their own, and keeps the pictures."""
+    done: set[str] = set()
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="weir-gallery-") as work:
+        (Path(work) / "configs").symlink_to(ROOT / "configs")
+        for picture in pictures():
+            for command in picture.all_commands:
+                if command not in done:
+                    run(command, Path(work))
+                    done.add(command)
+            shrink(Path(work) / f"{picture.name}.png", PICTURES / f"{picture.name}.png")
+
+
+def run(command: str, folder: Path) -> None:
+    """One command; what it says is shown if it fails."""
+    words = shlex.split(command)
+    argv = [sys.executable, "-m", "weir", *words, *(["--no-report"] if words[0] == "run" else [])]
+    result = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise UserError(f"weir {command}: {result.stderr.strip()}", 1)
