@@ -22,6 +22,7 @@ README = (ROOT / "README.md").read_text()
 GUIDE = (ROOT / "tools/docs/how-to/guide.md").read_text()
 DESIGN = (ROOT / "common/design.md").read_text()
 README_WORDS_MAX = 800
+COMMANDS = typer.main.get_command(app)
 PAGES = sorted(
     ROOT / name
     for name in subprocess.run(
@@ -208,7 +209,7 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 def test_commands_that_a_page_shows_are_there(page: Path) -> None:
     """Each command and each long option of `tools/weir ...`, wherever a page writes one."""
     for words in re.findall(r"tools/weir ((?:[a-z]+ )?[a-z]+[^`\n]*)", page.read_text()):
-        command = typer.main.get_command(app)
+        command = COMMANDS
         shown = words.split()
         if shown[0] in {*PROGRAMS} - {"pcap"}:
             continue
