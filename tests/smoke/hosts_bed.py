@@ -8,10 +8,13 @@ tx:eth1 ---- mid:left   mid:right ---- rx:eth1
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 
 from lab import CPUS, LCORE, Lab, wait_for
@@ -67,6 +70,12 @@ PORTS = {
 GROUPS = {"tx": "sender", "mid": "switch", "rx": "receiver"}
 
 
+def netns_pids(space):
+    """The processes in a namespace."""
+    done = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True)
+    return [int(word) for word in done.stdout.split()]
+
+
 class Bed(Lab):
     """The namespaces, an sshd in each host's, and weir in the client's."""
 
@@ -96,6 +105,17 @@ class Bed(Lab):
             self.up("mid", port)
         for name in HOSTS:
             self.sshd(name)
+
+    def __exit__(self, *details):
+        for name in HOSTS:  # sessions of sshd are in no group of ours
+            self.end_host(name)
+        super().__exit__(*details)
+
+    def end_host(self, name):
+        """Kills all that runs in a host's namespace, its sshd too."""
+        for pid in netns_pids(self.space(name)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def ip(self, space, *lines):
         for line in lines:

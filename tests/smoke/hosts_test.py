@@ -45,9 +45,8 @@ def test_a_run_over_three_hosts_is_one_run(bed):
     assert abs(other["offset_ns"]) <= other["offset_error_ns"] + 1000
     assert abs(other["drift_ppm"]) <= other["drift_error_ppm"] + 1
     loaded = folder.load(run.folder)
-    assert {ring.path.name for ring in loaded.rings("events")} >= {
-        "events-tx.ring",
-        "events-mid.ring",
-    }
+    rings = {ring.path.name: ring for ring in loaded.rings("events")}
+    assert {*rings} == {"events-tx.ring", "events-mid.ring", "events-rx.ring"}
+    sender = rings["events-tx.ring"]
+    assert sender.header.utc_start_ns - loaded.started_ns(sender) == round(planted["offset_ns"])
     assert not list(bed.tmp.glob("weir-*"))
-    print(planted, other, between)

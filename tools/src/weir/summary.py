@@ -242,6 +242,22 @@ def ledger_lines(summary: dict[str, Any]) -> list[str]:
             f"{name}: {pkts['in']:,} in{twice} = {pkts['out']:,} out + {pkts['inside']:,} inside"
             + "".join(f" + {text}" for text in lost or ["0 dropped"])
         )
+    for cable in summary.get("ledger", {}).get("between_hosts", ()):
+        counts = [f"{cable[key]:,} {key}" for key in ("sent", "received", "lost")]
+        lines.append("{from} to {to}: ".format(**cable) + "{} = {} + {}".format(*counts))
+    return lines
+
+
+def clock_lines(summary: dict[str, Any]) -> list[str]:
+    """By how much hosts' clocks were ahead of the switch's, and within which bound."""
+    lines = []
+    for name, host in summary.get("hosts", {}).items():
+        if host.get("offset_ns") is not None:
+            ahead, error = (units.time(host[f"offset{what}_ns"]) for what in ("", "_error"))
+            drift, wide = (units.number(host[f"drift{what}_ppm"]) for what in ("", "_error"))
+            lines.append(
+                f"{name}: {ahead} ahead of the switch's, ± {error}; drift {drift} ppm, ± {wide} ppm"
+            )
     return lines
 
 
@@ -341,6 +357,8 @@ def show(summary: dict[str, Any], out: Console) -> None:
         out.print(f"ledger {line}", style="" if balanced else "red", soft_wrap=True)
     verdict = {True: "balanced", False: "NOT BALANCED"}.get(balanced, "none")
     out.print(f"ledger: {verdict}", style="green" if balanced else "bold red")
+    for line in clock_lines(summary):
+        out.print(f"clock {line}", soft_wrap=True, markup=False)
     out.print(speed(summary), soft_wrap=True)
     for fault in summary.get("faults", []):
         out.print(f"fault: {sentence(fault)}", style="yellow", soft_wrap=True, markup=False)
@@ -351,8 +369,10 @@ def show(summary: dict[str, Any], out: Console) -> None:
 
 
 def sentence(fact: dict[str, Any]) -> str:
-    """What a fact says, and of which program if two are shown as one."""
+    """What a fact says, and of which host or program if several are shown as one."""
     said = str(fact["sentence"])
+    if "host" in fact:
+        return f"{fact['host']}: {said}"
     return f"weir-{fact['program']}: {said}" if "program" in fact else said
 
 

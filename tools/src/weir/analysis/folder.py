@@ -329,15 +329,21 @@ class Run:
 
         found = {}
         for name in self.streams:
-            starts = [ring.header.utc_start_ns for ring in self._opened[name]]
+            starts = [self.started_ns(ring) for ring in self._opened[name]]
             delays = [max(0, start - self.start_utc_ns) for start in starts]
             found[name] = Stream(self._opened[name], delays)
         return found
 
+    def started_ns(self, ring: Ring) -> int:
+        """UTC of a file's 0 ns; of a host's, STREAM-HOST.ring, by the clock of the switch's."""
+        host = ring.path.stem.partition("-")[2]
+        ahead_ns = self.summary.get("hosts", {}).get(host, {}).get("offset_ns")
+        return ring.header.utc_start_ns - round(ahead_ns or 0)
+
     @cached_property
     def start_utc_ns(self) -> int:
         """Live, when the first program started: its zero is the run's. 0 in virtual time."""
-        starts = [ring.header.utc_start_ns for rings in self._opened.values() for ring in rings]
+        starts = [self.started_ns(ring) for rings in self._opened.values() for ring in rings]
         return min((start for start in starts if start > 0), default=0)
 
     def chunks(self, stream: str, columns: Sequence[str]) -> Iterator[dict[str, npt.NDArray[Any]]]:

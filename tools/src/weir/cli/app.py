@@ -161,11 +161,15 @@ def run_(
         force,
         threads,
     )
+    if hosts is not None and not live:
+        raise UserError("--hosts needs --live")
+    if hosts is not None and check:
+        from weir.hosts import inventory, plan
+
+        raise typer.Exit(plan.check(options, inventory.read(hosts)))
     if check or print_config:
         options.only = "--check" if check else "--print-config"
         raise typer.Exit(runner.read_only(options, live))
-    if hosts is not None and not live:
-        raise UserError("--hosts needs --live")
     runner.identify()
     with runner.Bar(summary.console(stderr=True)) as bar:
         status, loaded = runner.execute(options, bar, live, hosts)

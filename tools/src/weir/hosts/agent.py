@@ -154,41 +154,56 @@ def keep(wanted: Wanted, place: Place) -> None:
                 cwd=place.path,
                 env={**os.environ, **wanted["environment"], "WEIR_RUNNER": str(os.getpid())},
             )
-            status = watch(child, wanted, place)
+            status = watch(child, Lease(place, wanted["lease_s"]))
     except OSError as error:
         place.said.write_text(f"{wanted['argv'][0]}: {error.strerror}\n")
     finally:
-        try:
+        with suppress(OSError):
             place.status.write_text(str(status))
-        except OSError:
-            place.status.unlink()
+        wait_unattended(place, Lease(place, wanted["lease_s"]))
         os._exit(0)
+
+
+class Lease:
+    """Whether somebody attends, by the time of a file and this process's own clock."""
+
+    def __init__(self, place: Place, seconds: float) -> None:
+        self.path, self.seconds = place.lease, seconds
+        self.seen, self.since = 0.0, time.monotonic()
+
+    def expired(self) -> bool:
+        """Has nobody touched it for so long?"""
+        with suppress(OSError):
+            touched = self.path.stat().st_mtime
+            if touched != self.seen:
+                self.seen, self.since = touched, time.monotonic()
+        return time.monotonic() - self.since > self.seconds
+
+
+def watch(child: subprocess.Popen[bytes], lease: Lease) -> int:
+    """Until it ends, is asked to, or nobody attends any more; its exit status."""
+    signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGINT))
+    while child.poll() is None:
+        if lease.expired():
+            end(child)
+        time.sleep(POLL_S)
+    kill_group(child.pid)
+    return child.returncode
+
+
+def wait_unattended(place: Place, lease: Lease) -> None:
+    """Nobody comes for what it wrote: that goes too."""
+    while place.path.is_dir():
+        if lease.expired():
+            shutil.rmtree(place.path, ignore_errors=True)
+            return
+        time.sleep(POLL_S)
 
 
 def prefer() -> None:
     """As weir/live/priority.py: the program comes before what else runs on its CPUs."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, min(os.getpriority(os.PRIO_PROCESS, 0), -10))
-
-
-def watch(child: subprocess.Popen[bytes], wanted: Wanted, place: Place) -> int:
-    """Until it ends, or nobody attends any more: then all that was made here goes."""
-    seen, since = 0.0, time.monotonic()
-    signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGINT))
-    while child.poll() is None:
-        try:
-            attended = place.lease.stat().st_mtime
-        except OSError:
-            attended = seen
-        if attended != seen:
-            seen, since = attended, time.monotonic()
-        if time.monotonic() - since > wanted["lease_s"]:
-            end(child)
-            shutil.rmtree(place.path, ignore_errors=True)
-            os._exit(0)
-        time.sleep(POLL_S)
-    kill_group(child.pid)
-    return child.returncode
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
@@ -229,8 +244,7 @@ def stop(wanted: Wanted, since: str = "0") -> Answer:
             time.sleep(POLL_S)
     answer = attend(wanted, since)
     if answer["ended"] is None:
-        pid = place.number(place.keeper)
-        os.kill(pid, signal.SIGKILL)  # what it started ends with it
+        kill_keeper(place)
         answer["ended"] = 128 + signal.SIGKILL
     return answer | pack(place)
 
@@ -246,16 +260,21 @@ def pack(place: Place) -> Answer:
                     tar.add(place.path / name, name)
     except OSError as error:
         (place.path / "run.tar.gz").unlink(missing_ok=True)
+        kill_keeper(place)  # which would remove it
         return {"packed": False, "problems": [f"{place.path}: {error.strerror}"]}
     return {"packed": True}
+
+
+def kill_keeper(place: Place) -> None:
+    """What it started ends with it."""
+    if alive(place.number(place.keeper)):
+        os.kill(place.number(place.keeper), signal.SIGKILL)
 
 
 def clean(wanted: Wanted) -> Answer:
     """Removes all that was made here; what still runs is killed."""
     place = Place(wanted)
-    pid = place.number(place.keeper)
-    if place.path.is_dir() and place.ended() is None and alive(pid):
-        os.kill(pid, signal.SIGKILL)
+    kill_keeper(place)
     shutil.rmtree(place.path, ignore_errors=True)
     return {}
 
@@ -272,7 +291,7 @@ def main() -> None:
     """One request."""
     what, host, *arguments = sys.argv[1:]
     with zipfile.ZipFile(archive()) as packed:
-        wanted = json.loads(packed.read("request.json"))[host]
+        wanted = check.resolved(json.loads(packed.read("request.json"))[host])
     answer = WHAT[what](wanted, *arguments)
     text = base64.b64encode(json.dumps(answer).encode()).decode()  # whatever a terminal does to it
     print(MARK + text, flush=True)

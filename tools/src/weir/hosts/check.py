@@ -26,6 +26,27 @@ Answer = dict[str, Any]
 Wanted = dict[str, Any]
 
 
+def resolved(wanted: Wanted) -> Wanted:
+    """Devices that are given as mac:ADDRESS, as the PCI addresses or interfaces that they are."""
+    known = {dev: by_mac(dev[4:]) for dev in wanted["ports"].values() if dev.startswith("mac:")}
+    argv = wanted["argv"]
+    for dev, found in known.items():
+        argv = [word.replace(dev, found) for word in argv]
+    ports = {name: known.get(dev, dev) for name, dev in wanted["ports"].items()}
+    return {**wanted, "argv": argv, "ports": ports}
+
+
+def by_mac(address: str) -> str:
+    """The device with this MAC address, or the words that say that there is none."""
+    for path in Path("/sys/class/net").glob("*/address"):
+        if path.read_text().strip() == address.lower():
+            device = path.parent / "device"
+            is_pci = (device / "subsystem").resolve().name == "pci"
+            name = path.parent.name
+            return device.resolve().name if is_pci else f"net_af_packet0,iface={name}"
+    return f"net_none,iface={address}"
+
+
 def check(wanted: Wanted) -> Answer:
     """Version, commit, clock; what is missing, a sentence each."""
     problems = [*ports(wanted), *hugepages(wanted)]

@@ -27,6 +27,7 @@ VARIABLES = {
     "weir_lcores": "the CPUs that do the work, in place of the config's: [2, 3]",
     "weir_hugepages": "yes: refuse the host if none is free",
     "weir_set": "values of the config for this host: {flows.0.count: 100}",
+    "weir_lease": "seconds after which a program ends of which nobody has asked [30]",
     "weir_command": "of group kernel: the command",
     "weir_side": "of group kernel: sender or receiver [receiver]",
     "weir_ready": "of group kernel: what its output says when it is ready [at once]",
@@ -43,6 +44,7 @@ class Host:
     kernel: bool = False
     directory: str = ""
     tmp: str = "/tmp"
+    lease_s: float = 30.0
     ports: dict[str, str] = field(default_factory=dict)  # names of the config to devices
     cables: dict[str, tuple[str, str]] = field(default_factory=dict)  # of a port: host, port
     lcores: list[int] | None = None
@@ -110,6 +112,10 @@ def host(place: str, name: str, group: str, variables: Mapping[str, Any]) -> Hos
     made.python = made.python if python.startswith("auto") else python
     made.directory = str(mine.get("weir_dir", Path(__file__).resolve().parents[4]))
     made.tmp = str(mine.get("weir_tmp", made.tmp))
+    try:
+        made.lease_s = float(mine.get("weir_lease", made.lease_s))
+    except (TypeError, ValueError):
+        raise UserError(f"{place}: weir_lease is a number of seconds") from None
     made.hugepages = mine.get("weir_hugepages") in (True, "yes", "True")
     made.lcores = mine.get("weir_lcores")
     made.override = expect(place, mine, "weir_set")
@@ -150,7 +156,7 @@ def add_port(place: str, made: Host, port: str, value: Any) -> None:
 
 def device(dev: str, number: int) -> str:
     """A device as the programs want it; an interface's name means af_packet on it."""
-    if dev.startswith(("net_", "eth_")) or ":" in dev:
+    if dev.startswith(("net_", "eth_", "mac:")) or ":" in dev:
         return dev
     return f"net_af_packet{number},iface={dev},framecnt=4096"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,10 +16,10 @@ from typing import Any
 from weir import configs
 from weir.errors import UserError
 from weir.hosts.inventory import Host
-from weir.runner import PROGRAMS, Options
+from weir.live import receiver
+from weir.runner import PROGRAMS, Options, find_program
 
 NO_END = "24h"  # of the side that receives; it is stopped when the senders have ended
-LEASE_S = 30.0
 PROBE_S = 8.0
 SPACE_BYTES = 1 << 20  # of a host's folder, at least
 CAPTURE_LEVEL = 2  # of telemetry, from which on frames are captured, for the hosts' clocks
@@ -49,7 +51,7 @@ def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
             "id": run,
             "place": place,
             "space_bytes": SPACE_BYTES,
-            "lease_s": LEASE_S,
+            "lease_s": host.lease_s,
             "ports": host.ports,
             "awaited": [[port, *cable] for port, cable in sorted(host.cables.items())],
             "probe_s": PROBE_S,
@@ -92,26 +94,55 @@ def argv(
     options: Options, host: Host, live: Mapping[str, Any], place: str, captures: bool
 ) -> list[str]:
     """The command line of a host's program."""
-    import yaml
-
-    key = "switch" if host.role == "switch" else "sender"
-    part = section(options.config, host, live)
-    part["prefix"] = Path(place).name[:48]
-    text = yaml.safe_dump(part, default_flow_style=True, width=math.inf, sort_keys=False)
-    mine = [f"live.{key}={text.strip()}", *options.overrides]
-    mine += [f"{name}={configs.text(value)}" for name, value in host.override.items()]
     words = [f"{host.directory}/build/{binary(host)}", f"{place}/config/{options.config.name}"]
     words += ["--out", f"{place}/run", "--progress"]
-    for override in mine:
-        words += ["-o", override]
-    if options.seed is not None:
-        words += ["--seed", str(options.seed)]
-    duration = NO_END if host.role == "receiver" else options.duration
-    if duration is not None:
-        words += ["--duration", duration]
+    words += settings(options, host, live, Path(place).name[:48])
     if captures:
         words += ["--pcap", f"{place}/capture.pcapng"]
     return words
+
+
+def settings(options: Options, host: Host, live: Mapping[str, Any], prefix: str) -> list[str]:
+    """The options that make the config that of a host."""
+    import yaml
+
+    part = section(options.config, host, live) | {"prefix": prefix}
+    text = yaml.safe_dump(part, default_flow_style=True, width=math.inf, sort_keys=False)
+    key = "switch" if host.role == "switch" else "sender"
+    given = [*options.overrides]
+    given += [f"{name}={configs.text(value)}" for name, value in host.override.items()]
+    words = ["-o", f"live.{key}={text.strip()}"]
+    for override in given:
+        words += ["-o", for_receiver(override) if host.role == "receiver" else override]
+    if options.seed is not None:
+        words += ["--seed", str(options.seed)]
+    duration = NO_END if host.role == "receiver" else options.duration
+    return words if duration is None else [*words, "--duration", duration]
+
+
+def for_receiver(override: str) -> str:
+    """Its weir-sender has what is live.receiver's as live.sender."""
+    if override.startswith((f"{receiver.SECTION}.", f"{receiver.SECTION}=")):
+        return receiver.SENDER + override.removeprefix(receiver.SECTION)
+    return override
+
+
+def check(options: Options, hosts: Mapping[str, Host]) -> int:
+    """What this machine's programs say of the config, as each host would get it: 0, or why not."""
+    config = read(options.config)
+    live = config.get("live")
+    for host in hosts.values():
+        if host.kernel:
+            continue
+        program = find_program("switch" if host.role == "switch" else "sender")
+        words = settings(options, host, live if isinstance(live, dict) else {}, "weir-check")
+        command = [str(program), str(options.config), *words, "--check"]
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+        for line in done.stderr.splitlines():
+            print(f"{host.name}: {line}", file=sys.stderr)
+        if done.returncode != 0:
+            return done.returncode
+    return 0
 
 
 def section(config: Path, host: Host, live: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tarfile
 import time
@@ -16,7 +17,7 @@ from weir.hosts import cabling, inventory, merge, plan
 from weir.hosts.ansible import UNASKED, Ansible, Reply
 
 WATCH_S = 1.0  # between two rounds of questions
-GRACE_S = 30.0  # for commands after weir's own senders
+GRACE_S = 15.0  # for senders when the switch has ended
 FREE_BYTES = 256 << 10  # a host with less is full
 
 Replies = Mapping[str, Reply]
@@ -89,7 +90,8 @@ class Hosts(runner.Session):
     def watch(self) -> None:
         """Until all senders have ended, or the switch where there is none. Failure: another did."""
         ending = self.role("sender") or self.role("switch")
-        while not self.interrupts:
+        last_s = math.inf
+        while not self.interrupts and time.monotonic() < last_s:
             for name, reply in self.ask("attend.yml", self.role(*inventory.ROLES)).items():
                 self.note(name, reply)
                 if name in self.lost:
@@ -99,6 +101,8 @@ class Hosts(runner.Session):
                     raise Failure(name, self.last.get(name, why))
             if all(name in self.ended for name in ending):
                 return
+            if last_s == math.inf and any(name in self.ended for name in self.role("switch")):
+                last_s = time.monotonic() + GRACE_S
             time.sleep(WATCH_S)
 
     def early(self, name: str, ending: Iterable[str]) -> bool:
