@@ -181,8 +181,13 @@ def merge_summaries(
         if (name, fault["cause"]) != (RECEIVER, "port_down")
     ]
     merged["verdicts"] = merge_verdicts(present, missing or {})
-    merged["verdict"] = merged["verdicts"][0]["sentence"] if merged["verdicts"] else "ok"
+    merged["verdict"] = verdict(merged["verdicts"])
     return merged
+
+
+def verdict(facts: Sequence[Mapping[str, Any]]) -> str:
+    """The first one's sentence."""
+    return str(facts[0]["sentence"]) if facts else "ok"
 
 
 def merge_verdicts(

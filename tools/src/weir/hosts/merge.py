@@ -120,7 +120,7 @@ def summary(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) 
     }
     merged["faults"] = [*facts(hosts, present, "faults"), *lost(between)]
     merged["verdicts"] = verdicts(hosts, parts, failure)
-    merged["verdict"] = merged["verdicts"][0]["sentence"] if merged["verdicts"] else "ok"
+    merged["verdict"] = folder.verdict(merged["verdicts"])
     return merged
 
 
