@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A sweep's grid, its errors, its table; and a real Dask scheduler with a worker that is killed."""
+"""A sweep's grid, its errors, its table."""
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
-from contextlib import suppress
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,7 +13,6 @@ from weir.study import sweep
 from weir.study.cells import Cell, Outcome
 
 DEADLINE_S = 120
-DASK = Path(sys.executable).with_name("dask")
 CONFIG = """\
 seed: 4
 duration: 500ms
@@ -29,12 +24,6 @@ paths:
     - delay: {delay: 10ms}
 flows:
   - {count: 1, cc: newreno}
-"""
-# A weir-sim that ends the worker of a cell with seed 2.
-KILLER = """\
-#!/bin/sh
-case "$*" in *"--seed 2"*--out*) kill -9 $PPID ;; esac
-exec {weir_sim} "$@"
 """
 
 
@@ -241,7 +230,16 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_part_of_a_table(weir_sim, fol
         ([], "config: nope.yaml\nseeds: 1\n", "nope.yaml: cannot be read"),
         ([], "config: x.yaml\ngrid:\n  flows.0.cnt: [1]\n", "s.yaml:3:3: -o flows.0.cnt=1: flows:"),
         (["--workers", "0"], "", "Invalid value for '--workers'"),
-        (["--scheduler", "a", "--workers", "1"], "", "--workers is for this machine"),
+        (
+            ["--cluster", "tcp://a:1", "--workers", "1"],
+            "config: x.yaml\nseeds: 1\n",
+            "--workers: the workers of a running scheduler are as they are",
+        ),
+        (
+            ["--cluster", "pigeon"],
+            "config: x.yaml\nseeds: 1\n",
+            "--cluster: 'pigeon' is none of tcp://host:port",
+        ),
     ],
 )
 def test_bad_usage_runs_nothing(weir, weir_sim, folder, args, text, sentence):
@@ -251,200 +249,3 @@ def test_bad_usage_runs_nothing(weir, weir_sim, folder, args, text, sentence):
     assert sentence in done.err
     assert len(done.err.splitlines()) == 1
     assert not (folder / "runs").exists()
-
-
-def until(true):
-    """Waits for something to be true, and gives it back."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := true()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
-def children(pid):
-    """The programs that a process has started and that have not ended."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue  # it has ended
-        if int(parent) == pid and state != "Z":
-            found.append(int(path.parent.name))
-    return found
-
-
-def command_line(pid):
-    try:
-        return (Path("/proc") / str(pid) / "cmdline").read_text().split("\0")
-    except OSError:
-        return []
-
-
-def running(pid):
-    return next((child for child in children(pid) if "--out" in command_line(child)), None)
-
-
-def gone(pid):
-    try:
-        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
-class Cluster:
-    """A Dask scheduler and two workers, as a user starts them."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.file = folder / "scheduler.json"
-        self.started = []
-        self.cells = []
-        self.start("scheduler", "--port", "0")
-        self.address = (
-            until(lambda: self.file.exists() and self.file.read_text())
-            and json.loads(self.file.read_text())["address"]
-        )
-        self.workers = [
-            self.start("worker", "--nthreads", "1", "--no-nanny", "--local-directory", folder)
-            for _ in range(2)
-        ]
-
-    def start(self, what, *args):
-        with (self.folder / f"{what}-{len(self.started)}.log").open("w") as log:
-            process = subprocess.Popen(
-                [DASK, what, "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", self.file,
-                 *args], stdout=log, stderr=log,
-            )  # fmt: skip
-        self.started.append(process)
-        return process
-
-    def sweep(self, *args):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "weir", "sweep", "s.yaml", "--scheduler", self.address, *args],
-            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.started.append(process)
-        return process
-
-    def running(self, worker):
-        """The weir-sim that a worker runs a cell with, once it does."""
-        self.cells.append(until(lambda: running(worker.pid)))
-        return self.cells[-1]
-
-    def stop(self):
-        for process in reversed(self.started):
-            process.kill()
-            process.communicate()
-        for pid in self.cells:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-
-@pytest.fixture
-def cluster(weir_sim, folder):
-    made = Cluster(folder)
-    yield made
-    made.stop()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir_sim, folder, number):
-    """It is killed in the middle of a cell, whose weir-sim we stop before; the other takes over."""
-    (folder / "s.yaml").write_text(
-        "config: x.yaml\nduration: 60s\nseeds: 6\ngrid:\n"
-        "  paths.forward.link.rate: [1Gbit]\n  flows.0.cc: [newreno, cubic]\n"
-    )
-    out = folder / "runs/s"
-    client = cluster.sweep()
-    until(lambda: len(list(out.glob("*/summary.json"))) >= 3)
-    victim, survivor = cluster.workers
-    child = cluster.running(victim)
-    os.kill(child, signal.SIGSTOP)
-    (_, partial) = command_line(child)[-3:-1]
-    victim.send_signal(number)
-    _, err = client.communicate(timeout=DEADLINE_S)
-    assert (client.returncode, err) == (0, "")
-    assert victim.wait(DEADLINE_S) == (-number if number == signal.SIGKILL else 0)
-    assert survivor.poll() is None
-    made = pl.read_parquet(out / "table.parquet")
-    points = [(cc, seed) for cc in ("newreno", "cubic") for seed in range(1, 7)]
-    assert made.select("flows.0.cc", "seed").rows() == points
-    assert made["folder"].n_unique() == 12
-    assert made["balanced"].all()
-    # What the victim had ended but not yet told is found again.
-    assert set(made["status"]) <= {"done", "reused"}
-    assert "done" in set(made["status"])
-    # The cell that was cut off is whole, and as if nothing had happened.
-    (row,) = (
-        row for row in made.iter_rows(named=True) if Path(partial).name.startswith(
-            f".{Path(row['folder']).name}.")
-    )  # fmt: skip
-    alone = subprocess.run(
-        [weir_sim, folder / "x.yaml", "--duration", "60s", "--seed", str(row["seed"]), "--json",
-         "-o", "paths.forward.link.rate=1Gbit", "-o", f"flows.0.cc={row['flows.0.cc']}",
-         "--out", folder / "alone"], capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert json.loads(alone.stdout)["digest"] == row["digest"]
-    assert not list(out.glob(".*.cell"))
-
-
-def hours(folder):
-    """A sweep of which nobody sees the end."""
-    (folder / "s.yaml").write_text(
-        "config: x.yaml\nduration: 24h\nseeds: 4\ngrid: {paths.forward.link.rate: [10Gbit]}\n"
-    )
-
-
-@pytest.mark.slow
-def test_a_killed_worker_takes_its_weir_sim_along(cluster, folder):
-    hours(folder)
-    cluster.sweep()
-    victim, survivor = cluster.workers
-    children = [cluster.running(worker) for worker in (victim, survivor)]
-    victim.kill()
-    until(lambda: gone(children[0]))
-    assert not gone(children[1])
-
-
-@pytest.mark.slow
-def test_a_cell_that_kills_its_workers_is_given_up(folder, weir_sim, monkeypatch):
-    program = folder / "build/tools/sim/weir-sim"
-    program.parent.mkdir(parents=True)
-    program.write_text(KILLER.format(weir_sim=weir_sim))
-    program.chmod(0o755)
-    monkeypatch.setenv("WEIR_BUILD", str(folder / "build"))
-    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
-    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION", "1.0")
-    (folder / "s.yaml").write_text("config: x.yaml\nseeds: [2, 3, 4, 5, 6]\n")
-    made = Cluster(folder)
-    try:
-        client = made.sweep("--json")
-        said, err = client.communicate(timeout=DEADLINE_S)
-    finally:
-        made.stop()
-    assert (client.returncode, err) == (1, "weir: seed=2: each worker that ran it died\n")
-    assert [row["status"] for row in json.loads(said)] == ["failed", *["done"] * 4]
-    assert not (folder / "runs/s/seed=2").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_sweep_that_is_stopped_frees_the_workers(cluster, folder, number):
-    """They go on with the next sweep, which removes what was left."""
-    hours(folder)
-    client = cluster.sweep()
-    for worker in cluster.workers:
-        cluster.running(worker)
-    client.send_signal(number)
-    client.communicate(timeout=DEADLINE_S)
-    assert client.returncode == (130 if number == signal.SIGINT else -number)
-    until(lambda: all(map(gone, cluster.cells)))
-    (folder / "s.yaml").write_text("config: x.yaml\nseeds: 4\n")
-    client = cluster.sweep("--json")
-    said, err = client.communicate(timeout=DEADLINE_S)
-    assert (client.returncode, err) == (0, "")
-    assert [row["status"] for row in json.loads(said)] == ["done"] * 4
-    assert not list((folder / "runs/s").glob(".*.cell"))

@@ -321,7 +321,7 @@ def init_(
     epilog=examples(
         "sweep configs/sweeps/buffer.yaml",
         "sweep configs/sweeps/buffer.yaml --all --json",
-        "sweep configs/sweeps/buffer.yaml --scheduler tcp://host:8786",
+        "sweep configs/sweeps/buffer.yaml --cluster tcp://host:8786",
     ),
 )
 def sweep_(
@@ -332,11 +332,9 @@ def sweep_(
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="The folder of its runs. [runs/FILE]")] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler: tcp://host:port.")
-    ] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="WHERE", help=usage.CLUSTER)] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells at a time, here. [one per CPU]")
+        int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
     ] = None,
     any_version: Annotated[
         bool, typer.Option("--any-version", help="Keep cells that another commit of Weir ran.")
@@ -351,15 +349,13 @@ def sweep_(
     from weir.study import sweep
 
     runner.identify()
-    if scheduler is not None and workers is not None:
-        raise UserError("--workers is for this machine: --scheduler has its own")
     asked = sweep.read(file)
     out = out or Path("runs") / file.stem
     table = sweep.execute(
         asked,
         out,
         summary.console(stderr=True),
-        scheduler=scheduler,
+        cluster=cluster,
         workers=workers,
         any_version=any_version,
     )
@@ -461,11 +457,9 @@ def reproduce_(
         Path | None, typer.Option(help="The folder. [runs/STUDY-quick or -full]")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Local processes. [one per CPU]")
+        int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
     ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler: tcp://host:port.")
-    ] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="WHERE", help=usage.CLUSTER)] = None,
     only_plan: Annotated[
         bool, typer.Option("--plan", help="Only show the cells and what they cost.")
     ] = False,
@@ -491,8 +485,6 @@ def reproduce_(
     if study not in known:
         listed = f"{', '.join(known[:-1])} and {known[-1]}"
         raise UserError(f"'{study}' cannot be reproduced; there are {listed}")
-    if scheduler is not None and workers is not None:
-        raise UserError("--workers is for local processes: --scheduler has its own")
     if write_docs and study not in ("all", *studies.SUITES):
         kept = ", ".join(["all", *studies.SUITES])
         raise UserError(f"--write-docs: the documents have the results of {kept}")
@@ -507,7 +499,7 @@ def reproduce_(
             linux_page.show_plan(plan, workers or os.cpu_count() or 1, screen)
         else:
             raise typer.Exit(
-                linux_page.run(plan, screen, scheduler=scheduler, workers=workers, as_json=as_json)
+                linux_page.run(plan, screen, cluster=cluster, workers=workers, as_json=as_json)
             )
         return
     chosen = studies.chosen(study)
@@ -528,7 +520,7 @@ def reproduce_(
                 plans,
                 out,
                 screen,
-                scheduler=scheduler,
+                cluster=cluster,
                 workers=workers,
                 as_json=as_json,
                 write_docs=write_docs,
@@ -555,7 +547,7 @@ def evaluate_(
     ] = True,
     out: Annotated[Path | None, typer.Option(help="The folder. [runs/evaluate-CC-quick]")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Local processes. [one per CPU]")
+        int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
     ] = None,
     only_plan: Annotated[
         bool, typer.Option("--plan", help="Only show the cells and what they cost.")
@@ -609,7 +601,7 @@ def study_(
     ] = True,
     out: Annotated[Path | None, typer.Option(help="The folder. [runs/STUDY-sets]")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Local processes. [one per CPU]")
+        int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
 ) -> None:

@@ -16,6 +16,10 @@ EXIT_STATUSES = (
     (130, "ended early by Ctrl-C (SIGINT), likewise"),
     (143, "ended early by SIGTERM, likewise"),
 )
+CLUSTER = (
+    "Where it runs: tcp://host:port, a Dask scheduler (was --scheduler); ssh:host,host; slurm; pbs."
+    " [this machine]"
+)
 
 
 def program() -> str:

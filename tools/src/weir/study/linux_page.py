@@ -62,7 +62,7 @@ def run(
     made: Plan,
     screen: Console,
     *,
-    scheduler: str | None = None,
+    cluster: str | None = None,
     workers: int | None = None,
     as_json: bool = False,
 ) -> int:
@@ -74,7 +74,7 @@ def run(
     outcomes = run_cells(
         [made.cell(*one) for one in runs],
         made.out / "cells",
-        scheduler=scheduler,
+        cluster=cluster,
         workers=workers,
         one_cpu=True,
         on_outcome=reproduce.progress(screen),

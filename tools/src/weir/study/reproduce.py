@@ -19,8 +19,9 @@ from weir.analysis import folder
 from weir.errors import UserError
 from weir.report import theme
 from weir.study import claim, documents, study_page
-from weir.study.cells import Cell, Outcome, parted, program_version, run_cells
+from weir.study.cells import Cell, Outcome, parted, run_cells
 from weir.study.claim import CONFIGS, Checked, Found, Study
+from weir.study.travel import program_version
 
 NS_PER_PACKET = 150.0  # of weir-sim on one core, for estimates
 START_S = 0.3
@@ -130,7 +131,7 @@ def run(
     made: Plan,
     screen: Console,
     *,
-    scheduler: str | None = None,
+    cluster: str | None = None,
     workers: int | None = None,
 ) -> tuple[list[Checked], dict[str, str]]:
     """Runs what is not there yet, writes page and table; the claims, and why cells failed."""
@@ -141,7 +142,7 @@ def run(
     outcomes = run_cells(
         [cells[index] for _, index in longest_first],
         made.out / "cells",
-        scheduler=scheduler,
+        cluster=cluster,
         workers=workers,
         on_outcome=progress(screen, {cells[i].name: cost for cost, i in longest_first}),
     )
@@ -200,7 +201,7 @@ def run_all(
     out: Path | None,
     screen: Console,
     *,
-    scheduler: str | None = None,
+    cluster: str | None = None,
     workers: int | None = None,
     as_json: bool = False,
     write_docs: bool = False,
@@ -215,7 +216,7 @@ def run_all(
     for made in plans:
         if len(plans) > 1:
             screen.print(f"{made.study.name}: {made.study.title}", markup=False, soft_wrap=True)
-        checked, missing = run(made, screen, scheduler=scheduler, workers=workers)
+        checked, missing = run(made, screen, cluster=cluster, workers=workers)
         results.append((made.study, checked))
         failed |= missing
         written += [made.out / f"{made.study.name}.{kind}" for kind in ("parquet", "html")]

@@ -34,7 +34,7 @@ from rich.console import Console
 from weir import runner, summary, units
 from weir.analysis import folder
 from weir.errors import UserError
-from weir.study import cells
+from weir.study import cells, travel
 from weir.study.cells import Cell, Outcome
 
 KEYS = ("config", "duration", "seeds", "grid")
@@ -221,7 +221,7 @@ def check(sweep: Sweep) -> None:
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode == 0:
         return
-    sentence = cells.reason(done.returncode, done.stderr)
+    sentence = travel.reason(done.returncode, done.stderr)
     for override, where in zip(cell.override, sweep.lines.values(), strict=True):
         if sentence.startswith(f"-o {override}: "):
             raise UserError(f"{where}: {sentence}", done.returncode)
@@ -233,7 +233,7 @@ def execute(
     out: Path,
     console: Console,
     *,
-    scheduler: str | None = None,
+    cluster: str | None = None,
     workers: int | None = None,
     any_version: bool = False,
 ) -> pl.DataFrame:
@@ -244,7 +244,7 @@ def execute(
         outcomes = cells.run_cells(
             [cell for cell, _ in planned],
             out,
-            scheduler=scheduler,
+            cluster=cluster,
             workers=workers,
             any_version=any_version,
             on_outcome=bar.outcome,

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A sweep on a Dask scheduler whose workers share no path with it, and what is killed of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+DEADLINE_S = 120
+DASK = Path(sys.executable).with_name("dask")
+HOW = ("status", "folder", "wall_s")  # columns that say how a table was made
+CONFIG = """\
+seed: 4
+duration: 500ms
+paths:
+  forward:
+    - link: {rate: 1Mbit, queue: {fifo: {limit: 20pkt}}}
+    - delay: {delay: 10ms}
+  reverse:
+    - delay: {delay: 10ms}
+flows:
+  - {count: 1, cc: newreno}
+"""
+# A weir-sim that ends the worker of a cell with seed 2.
+KILLER = """\
+#!/bin/sh
+case "$*" in *--out*) grep -q '^seed: 2$' "$1" && kill -9 $PPID ;; esac
+exec {weir_sim} "$@"
+"""
+
+
+def until(true):
+    """Waits for something to be true, and gives it back."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := true()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def children(pid):
+    """The programs that a process has started and that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue  # it has ended
+        if int(parent) == pid and state != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def command_line(pid):
+    try:
+        return (Path("/proc") / str(pid) / "cmdline").read_text().split("\0")
+    except OSError:
+        return []
+
+
+def running(pid):
+    return next((child for child in children(pid) if "--out" in command_line(child)), None)
+
+
+def gone(pid):
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+class Cluster:
+    """A Dask scheduler and workers, as a user starts them."""
+
+    def __init__(self, folder, workers=2):
+        self.folder = folder
+        self.started = []
+        self.cells = []
+        self.port = 0
+        self.start_scheduler()
+        self.workers = [self.worker() for _ in range(workers)]
+
+    def start_scheduler(self):
+        """Again at the same port, if it was there before."""
+        file = self.folder / f"scheduler-{len(self.started)}.json"
+        args = ("--port", str(self.port), "--no-dashboard", "--scheduler-file", file)
+        self.scheduler = self.start([DASK, "scheduler", "--host", "127.0.0.1", *args])
+        self.address = json.loads(until(lambda: file.exists() and file.read_text()))["address"]
+        self.port = int(self.address.rpartition(":")[2])
+
+    def worker(self, *args):
+        """Where we have our folder it has an empty one of its own: nothing is shared."""
+        dask = [DASK, "worker", self.address, "--host", "127.0.0.1", "--nthreads", "1"]
+        dask += ["--no-dashboard", "--death-timeout", "60", *(args or ["--no-nanny"])]
+        if os.geteuid() != 0:
+            return self.start(dask)
+        script = 'mount -t tmpfs none "$0" && mkdir "$0/w" && cd "$0/w" && exec "$@"'
+        return self.start(["unshare", "-m", "sh", "-c", script, self.folder, *dask])
+
+    def start(self, argv):
+        environment = os.environ | {"TMPDIR": str(self.folder / "w")}
+        (self.folder / "w").mkdir(exist_ok=True)
+        with (self.folder / f"{len(self.started)}.log").open("w") as log:
+            process = subprocess.Popen(argv, stdout=log, stderr=log, env=environment)
+        self.started.append(process)
+        return process
+
+    def sweep(self, *args):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "weir", "sweep", "s.yaml", "--cluster", self.address, *args],
+            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.started.append(process)
+        return process
+
+    def running(self, worker):
+        """The weir-sim that a worker runs a cell with, once it does."""
+        self.cells.append(until(lambda: running(worker.pid)))
+        return self.cells[-1]
+
+    def stop(self):
+        for process in reversed(self.started):
+            process.kill()
+            process.communicate()
+        for pid in self.cells:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with an experiment in it."""
+    (tmp_path / "x.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+@pytest.fixture
+def cluster(weir_sim, folder):
+    made = Cluster(folder)
+    yield made
+    made.stop()
+
+
+def results(folder):
+    """The table of a sweep, without the columns that say how it was made, as bytes."""
+    return pl.read_parquet(folder / "table.parquet").drop(HOW).write_csv().encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir, folder, number):
+    """It is killed in the middle of a cell, whose weir-sim we stop before; the other takes over.
+
+    The cells read a file that the workers have not. All is as if run here.
+    """
+    (folder / "up.trace").write_text("5\n10\n12\n")
+    (folder / "x.yaml").write_text(
+        CONFIG.replace("link: {rate: 1Mbit,", "mahimahi_link: {file: up.trace,")
+    )
+    (folder / "s.yaml").write_text(
+        "config: x.yaml\nduration: 60s\nseeds: 3\ngrid:\n  flows.0.cc: [newreno, nope, cubic]\n"
+    )
+    out = folder / "runs/s"
+    client = cluster.sweep()
+    victim, survivor = cluster.workers
+    os.kill(cluster.running(victim), signal.SIGSTOP)
+    until(lambda: len(list(out.glob("*/summary.json"))) >= 3)
+    victim.send_signal(number)
+    _, err = client.communicate(timeout=DEADLINE_S)
+    assert (client.returncode, err.count("cc: 'nope' is not a congestion control")) == (1, 3)
+    assert victim.wait(DEADLINE_S) == (-number if number == signal.SIGKILL else 0)
+    assert survivor.poll() is None
+    made = pl.read_parquet(out / "table.parquet")
+    points = [(cc, seed) for cc in ("newreno", "nope", "cubic") for seed in range(1, 4)]
+    assert made.select("flows.0.cc", "seed").rows() == points
+    assert set(made["status"]) == {"done", "failed"}
+    ran = {f"flows.0.cc={cc},seed={n}" for cc in ("cubic", "newreno") for n in (1, 2, 3)}
+    assert {path.name for path in out.iterdir()} == {".weir-lock", "table.parquet", *ran}
+    assert weir("sweep", "s.yaml", "--out", "here").status == 1
+    assert results(out) == results(folder / "here")
+    # The folder, copied elsewhere, goes on there.
+    (folder / "runs").rename(folder / "elsewhere")
+    again = weir("sweep", "s.yaml", "--out", "elsewhere/s")
+    assert "9 cells: 6 reused, 3 failed" in again.out
+    assert results(folder / "elsewhere/s") == results(folder / "here")
+
+
+def hours(folder):
+    """A sweep of which nobody sees the end."""
+    (folder / "s.yaml").write_text(
+        "config: x.yaml\nduration: 24h\nseeds: 4\ngrid: {paths.forward.link.rate: [10Gbit]}\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_killed_worker_takes_its_weir_sim_along(cluster, folder):
+    hours(folder)
+    cluster.sweep()
+    victim, survivor = cluster.workers
+    children = [cluster.running(worker) for worker in (victim, survivor)]
+    victim.kill()
+    until(lambda: gone(children[0]))
+    assert not gone(children[1])
+
+
+@pytest.mark.slow
+def test_a_cell_that_kills_its_workers_is_given_up(folder, weir_sim, monkeypatch, tmp_path_factory):
+    """Nannies start the workers anew."""
+    program = tmp_path_factory.mktemp("build") / "tools/sim/weir-sim"
+    program.parent.mkdir(parents=True)
+    program.write_text(KILLER.format(weir_sim=weir_sim))
+    program.chmod(0o755)
+    monkeypatch.setenv("WEIR_BUILD", str(program.parents[2]))
+    (folder / "s.yaml").write_text("config: x.yaml\nseeds: [2, 3, 4, 5, 6]\n")
+    made = Cluster(folder, workers=0)
+    for _ in range(2):
+        made.worker("--nanny")
+    try:
+        client = made.sweep("--json")
+        said, err = client.communicate(timeout=DEADLINE_S)
+    finally:
+        made.stop()
+    assert client.returncode == 1
+    assert err.startswith("weir: seed=2: 3 workers died while they ran it: tcp://127.0.0.1:")
+    assert [row["status"] for row in json.loads(said)] == ["failed", *["done"] * 4]
+    assert not (folder / "runs/s/seed=2").exists()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_started_anew_loses_no_cell(cluster, weir, folder):
+    """Its workers end with it; others come. What was done is not done again."""
+    (folder / "s.yaml").write_text("config: x.yaml\nduration: 60s\nseeds: 6\n")
+    out = folder / "runs/s"
+    client = cluster.sweep("--json")
+    os.kill(cluster.running(cluster.workers[0]), signal.SIGSTOP)
+    until(lambda: len(list(out.glob("*/summary.json"))) >= 2)
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("*/summary.json")}
+    for process in (cluster.scheduler, *cluster.workers):
+        process.kill()
+        process.wait()
+    cluster.start_scheduler()
+    cluster.worker()
+    said, err = client.communicate(timeout=DEADLINE_S)
+    assert (client.returncode, err) == (0, "")
+    assert [row["status"] for row in json.loads(said)] == ["done"] * 6
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
+    assert weir("sweep", "s.yaml", "--out", "here").status == 0
+    assert results(out) == results(folder / "here")
+
+
+@pytest.mark.slow
+def test_a_worker_of_another_version_is_refused_by_name(
+    cluster, weir_sim, folder, monkeypatch, tmp_path_factory
+):
+    """The other one does all; without another one there is no sweep."""
+    program = tmp_path_factory.mktemp("build") / "tools/sim/weir-sim"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\n{weir_sim} "$@" | sed "s/^weir-sim 1/weir-sim 0/"\n')
+    program.chmod(0o755)
+    with monkeypatch.context() as old:
+        old.setenv("WEIR_BUILD", str(program.parents[2]))
+        cluster.worker("--no-nanny", "--name", "old")
+    (folder / "s.yaml").write_text("config: x.yaml\nseeds: 4\n")
+    until(lambda: "old" in (folder / "0.log").read_text())
+    said, err = cluster.sweep("--json").communicate(timeout=DEADLINE_S)
+    assert err.startswith("weir: worker old (tcp://127.0.0.1:")
+    assert ") is refused: it has weir-sim 0." in err
+    assert [row["status"] for row in json.loads(said)] == ["done"] * 4
+    for worker in cluster.workers:
+        worker.kill()
+        worker.wait()
+    client = cluster.sweep("--out", "other")
+    _, err = client.communicate(timeout=DEADLINE_S)
+    assert client.returncode == 1
+    assert "is refused" in err.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_sweep_that_is_stopped_frees_the_workers(cluster, folder, number):
+    """They go on with the next sweep, which removes what was left."""
+    hours(folder)
+    client = cluster.sweep()
+    for worker in cluster.workers:
+        cluster.running(worker)
+    client.send_signal(number)
+    client.communicate(timeout=DEADLINE_S)
+    assert client.returncode == (130 if number == signal.SIGINT else -number)
+    until(lambda: all(map(gone, cluster.cells)))
+    (folder / "s.yaml").write_text("config: x.yaml\nseeds: 4\n")
+    client = cluster.sweep("--json")
+    said, err = client.communicate(timeout=DEADLINE_S)
+    assert (client.returncode, err) == (0, "")
+    assert [row["status"] for row in json.loads(said)] == ["done"] * 4
+    assert not list((folder / "runs/s").glob(".*.cell"))

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a cell travels: its resolved config and the files that it reads go to a worker as bytes, the
+run folder comes back as a compressed archive. A worker shares no path with anybody.
+
+On this machine the same code runs; the files are then read where they are, and the run folder is
+written beside its place.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir import runner
+from weir.errors import UserError
+
+POLL_S = 0.2  # how often a running cell looks whether it is still wanted
+ARCHIVE_BYTES_MAX = 1 << 30  # of a run folder on its way back
+FILE = re.compile(r"^( *(?:- )?(?:file|plugin|python): )(.*)$", re.MULTILINE)
+LOCAL = ("", "")  # the identity of this very process
+COPY = "file-"  # what a run folder's copies of files begin with
+PROBE = {  # a cell whose digest tells whether a worker computes what we do
+    "seed": 1,
+    "duration": "200ms",
+    "paths": {
+        "forward": [
+            {"link": {"rate": "2Mbit", "queue": {"fifo": {"limit": "9pkt"}}}},
+            {"delay": {"delay": "5ms"}},
+        ],
+        "reverse": [{"delay": {"delay": "5ms"}}],
+    },
+    "flows": [{"count": 2, "cc": "cubic"}],
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A cell on its way to a worker."""
+
+    name: str
+    config: str  # its file's name
+    text: str  # the resolved config
+    files: tuple[tuple[str, bytes], ...]  # beside it
+    environment: tuple[tuple[str, str], ...]  # for the manifest
+    options: tuple[str, ...] = ()  # of weir-sim
+    own_cpu: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a worker says of a cell; message is empty if it ran well."""
+
+    message: str
+    run: Path | bytes | None  # its folder, here or as an archive; None: there is none
+
+
+@functools.lru_cache(maxsize=32)
+def _read(path: Path, _changed_ns: int) -> bytes:
+    return path.read_bytes()  # the same object for each cell: it travels once in a message
+
+
+def pack(text: str, here: bool) -> tuple[str, tuple[tuple[str, bytes], ...]]:
+    """A resolved config and its files, named as a run folder names its copies."""
+    if here:
+        return text, ()
+    names: dict[str, Path] = {}
+
+    def named(found: re.Match[str]) -> str:
+        path, colon, rest = _split(found[2])
+        name, number = _copy_name(path.name), 1
+        while names.setdefault(name, path) != path:
+            number += 1
+            name = f"{COPY}{number}-{path.name.removeprefix(COPY)}"
+        return f"{found[1]}{name}{colon}{rest}"
+
+    moved = FILE.sub(named, text)
+    files = [(name, _read(path, path.stat().st_mtime_ns)) for name, path in names.items()]
+    return moved, tuple(files)
+
+
+def _split(value: str) -> tuple[Path, str, str]:
+    """FILE, or FILE:CLASS of a control in Python."""
+    path = Path(value.strip().strip("'\""))
+    if path.exists():
+        return path, "", ""
+    name, colon, rest = str(path).rpartition(":")
+    return Path(name), colon, rest
+
+
+def _copy_name(name: str) -> str:
+    return name if name.startswith(COPY) else f"{COPY}{name}"
+
+
+def run_tasks(tasks: Sequence[Task], out: Path | None) -> list[Result]:
+    """In a worker: runs cells one after the other, in `out` or [None] a folder of its own."""
+    return [run_task(task, out) for task in tasks]
+
+
+def run_task(task: Task, out: Path | None) -> Result:
+    """In a worker: runs a cell."""
+    parent = out or Path(tempfile.gettempdir())
+    made = parent / f".{task.name}.{uuid.uuid4().hex}.cell"
+    made.mkdir()
+    kept = False
+    try:
+        for name, content in (*task.files, (task.config, task.text.encode())):
+            (made / name).write_bytes(content)
+        message, run = _simulate(task, made)
+        if run is None or out is not None:
+            kept = run is not None
+            return Result(message, run)
+        return _archived(message, run)
+    finally:
+        if not kept:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def _simulate(task: Task, made: Path) -> tuple[str, Path | None]:
+    """What went wrong, and the run folder, unless there is none."""
+    run = made / "run"
+    pinned = ["taskset", "-c", str(own_cpu())] if task.own_cpu else []
+    argv = [str(runner.find_program("sim")), str(made / task.config), *task.options]
+    status, stderr = run_child([*pinned, *argv, "--out", str(run)], dict(task.environment))
+    message = reason(status, stderr) if status else ""
+    for ours, theirs in ((run, task.name), (made / task.config, task.config)):
+        message = message.replace(str(ours), theirs)
+    return message, run if run.exists() and status >= 0 else None
+
+
+def _archived(message: str, run: Path) -> Result:
+    """The run folder as bytes, if it is not too large."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
+        for path in sorted(run.iterdir()):
+            archive.add(path, path.name)
+            if packed.tell() > ARCHIVE_BYTES_MAX:
+                return Result(
+                    "its folder is larger than 1 GiB, compressed: lower telemetry.level", None
+                )
+    return Result(message, packed.getvalue())
+
+
+def unpack(archive: bytes, place: Path) -> None:
+    """A run folder from its archive."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+        packed.extractall(place, filter="data")
+
+
+def run_child(argv: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Exit status and standard error of a program that ends with this worker or its task."""
+    from distributed import Reschedule
+
+    child = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", *argv],  # the kernel's part, should we be killed
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        process_group=0,  # Ctrl-C is for us
+        env=os.environ | environment,
+    )
+    try:
+        while True:
+            try:
+                _, stderr = child.communicate(timeout=POLL_S)
+                return child.returncode, stderr
+            except subprocess.TimeoutExpired:
+                if not wanted():
+                    raise Reschedule from None
+    finally:
+        child.kill()
+        child.wait()
+
+
+def own_cpu() -> int:
+    """The CPU of this worker, of those that we may use; workers here are numbered."""
+    from distributed import get_worker
+
+    cpus = sorted(os.sched_getaffinity(0))
+    return cpus[int(get_worker().name) % len(cpus)]
+
+
+def wanted() -> bool:
+    """Does this worker go on, and somebody wait for the task that this is?"""
+    from distributed import Status, get_worker
+
+    worker = get_worker()
+    task = worker.state.tasks.get(worker.get_current_task())
+    return worker.status == Status.running and task is not None and task.state == "executing"
+
+
+def reason(status: int, stderr: str) -> str:
+    """Why weir-sim failed: what it said last, or what ended it."""
+    if status < 0:
+        return f"weir-sim was ended by {signal.Signals(-status).name}"
+    if status in runner.INTERRUPTED:
+        return "the run was interrupted"
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    return lines[-1].removeprefix("weir-sim: ") if lines else f"weir-sim exited with {status}"
+
+
+def program_version(program: Path) -> str:
+    """What weir-sim --version says: name, version, commit."""
+    return subprocess.run(
+        [program, "--version"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def identity() -> tuple[str, str]:
+    """Version of weir-sim here and the digest that it finds; or "" and what is wrong."""
+    runner.identify()
+    try:
+        program = runner.find_program("sim")
+        version = program_version(program)
+        done = subprocess.run(
+            [program, "--trials"], input=json.dumps(PROBE) + "\n", capture_output=True, text=True
+        )
+        return version, str(json.loads(done.stdout)["digest"])
+    except (UserError, OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        return "", f"cannot run weir-sim: {error}"
