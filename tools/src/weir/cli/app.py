@@ -654,14 +654,19 @@ def ctl_(
 def report_(
     run_folder: RunArgument,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where report.html goes. [the run folder]")
+        Path | None, typer.Option(metavar="DIR", help="Where report.html goes. [the folder itself]")
     ] = None,
 ) -> None:
-    """Writes report.html for a run and prints its path."""
+    """Writes report.html for a run, or for a sweep, and prints its path."""
     from weir import runner, summary
     from weir.analysis import folder
     from weir.report import page
 
+    if sweep_commands.is_sweep([run_folder]):
+        from weir.study import sweep_page
+
+        print(sweep_page.write(run_folder, out))
+        return
     loaded = folder.load(run_folder)
     with runner.Count(summary.console(stderr=True), "parts") as bar:
         written = page.write(loaded, out, bar.update)
@@ -677,6 +682,8 @@ app.command(
         "plot runs/mine",
         "plot runs/mine --figure rtt --out rtt.pdf",
         "plot runs/a runs/b --figure rtt --width page --out both.svg",
+        "plot runs/buffer --x buffer --y goodput --by cc --facet flows --logx --width page",
+        "plot runs/buffer --x buffer --heat flows --y delay --where cc=copa --out heat.png",
     ),
 )(figure_commands.plot_)
 app.command(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weir.cli import complete
+from weir.cli import complete, sweeps
 from weir.errors import UserError
 
 if TYPE_CHECKING:
@@ -60,15 +60,43 @@ def plot_(
     ylim: Annotated[
         list[str] | None, typer.Option(metavar="LOW,HIGH", help="The same of the y axis.")
     ] = None,
+    x: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Of a sweep: over which parameter.")
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Of a sweep: which number. [goodput]")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Of a sweep: a line for each value.")
+    ] = None,
+    facet: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Of a sweep: a panel for each value.")
+    ] = None,
+    heat: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Of a sweep: a heat map over --x and this one."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Of a sweep: only these cells; repeated."),
+    ] = None,
+    logx: Annotated[bool, typer.Option("--logx", help="Of a sweep: x is logarithmic.")] = False,
+    logy: Annotated[bool, typer.Option("--logy", help="Of a sweep: y is logarithmic.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The list of figures as JSON.")] = False,
 ) -> None:
-    """Writes one figure of a run, or of several compared, for a paper: fonts embedded."""
+    """Writes one figure of a run, of several compared, or of a sweep, for a paper."""
     from weir import runner, summary
     from weir.analysis import folder
     from weir.report import comparison, data, paper, sections
 
     ends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
     shape = paper.Shape(width.value, height, *ends)
+    wanted = sweeps.Wanted(x, y, by, facet, heat, tuple(where or ()), logx, logy)
+    if sweeps.is_sweep(runs):
+        sweeps.plot(runs[0], wanted, out, shape, as_json)
+        return
+    if wanted != sweeps.NOTHING:
+        raise UserError(f"{runs[0]} is no sweep: --x, --y, --by and the like are for sweeps")
     loaded = [folder.load(path) for path in runs]
     paper.use()
     with runner.Count(summary.console(stderr=True), "parts") as bar:

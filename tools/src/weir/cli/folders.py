@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from weir.cli import complete
+from weir.cli import complete, sweeps
 from weir.cli.usage import examples
 from weir.errors import UserError
 
@@ -123,7 +123,13 @@ def open_(run: Run) -> None:
     folder.check(run)
     pages = (run / name for name in ("report.html", "index.html"))
     report = next((path for path in pages if path.exists()), None)
-    if report is None or labels.newer(run, report):
+    if sweeps.is_sweep([run]):
+        from weir.study import sweep_page, sweep_table
+
+        table = sweep_table.file_of(run)
+        if report is None or table.stat().st_mtime_ns > report.stat().st_mtime_ns:
+            report = sweep_page.write(run)
+    elif report is None or labels.newer(run, report):
         report = page.write(folder.load(run))
     print(report)
     if any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):

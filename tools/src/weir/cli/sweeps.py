@@ -4,13 +4,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from weir.cli import complete
 from weir.cli.usage import examples
+from weir.errors import UserError
+
+if TYPE_CHECKING:
+    from weir.report.paper import Shape
+    from weir.study.sweep_figures import Choice
+    from weir.study.sweep_table import SweepTable
 
 Sweep = Annotated[
     Path,
@@ -59,3 +67,77 @@ def diff_(
     else:
         sweep_diff.show(found, first.axes, summary.console(), every)
     raise typer.Exit(1 if any(row.kind == "changed" for row in found.rows) else 0)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What `weir plot` was asked for of a sweep."""
+
+    x: str | None = None
+    y: str | None = None
+    by: str | None = None
+    facet: str | None = None
+    heat: str | None = None
+    where: tuple[str, ...] = ()
+    logx: bool = False
+    logy: bool = False
+
+
+NOTHING = Wanted()
+
+
+def is_sweep(paths: Sequence[Path]) -> bool:
+    """Whether one sweep was named."""
+    from weir.analysis import folder
+    from weir.study import sweep_table
+
+    return len(paths) == 1 and not folder.is_run(paths[0]) and sweep_table.is_sweep(paths[0])
+
+
+def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bool) -> None:
+    """Draws one figure of a sweep; without --x and --y lists what there is to draw."""
+    from weir.report import paper
+    from weir.study import sweep_figures, sweep_table
+
+    table = sweep_table.load(path).where(wanted.where)
+    if wanted.x is None and wanted.y is None:
+        show(table, as_json)
+        return
+    choice = chosen(table, wanted)
+    sweep_figures.check(table, choice)
+    metric = table.metric(wanted.y or "goodput")
+    draw = sweep_figures.lines if wanted.heat is None else sweep_figures.heat
+    out = out or Path(f"{path.resolve().stem}-{wanted.y or 'goodput'}.pdf")
+    paper.check(out)
+    paper.use()
+    paper.write(draw(table, metric, choice), out, shape)
+    print(out)
+
+
+def chosen(table: SweepTable, wanted: Wanted) -> Choice:
+    """The parameters that were named; without --x those that the page chooses."""
+    from weir.study import sweep_figures
+
+    if wanted.x is None:
+        choice, left = sweep_figures.suggested(table.axes)
+        if choice is None or left:
+            raise UserError("--x: say over which parameter")
+        return choice
+    if wanted.heat is not None and wanted.by is not None:
+        raise UserError("--heat and --by: a heat map has no lines; --facet makes panels")
+    named = (wanted.heat or wanted.by, wanted.facet)
+    by, facet = (None if name is None else table.axis(name) for name in named)
+    return sweep_figures.Choice(table.axis(wanted.x), by, facet, wanted.logx, wanted.logy)
+
+
+def show(table: SweepTable, as_json: bool) -> None:
+    """The parameters that vary with their values, and the numbers."""
+    from weir.study import sweep_table
+
+    if as_json:
+        axes = {one.key: list(one.names) for one in table.axes}
+        print(json.dumps({"parameters": axes, "numbers": list(sweep_table.METRICS)}, indent=1))
+        return
+    for one in table.axes:
+        print(f"{one.key:40} {', '.join(one.names)}")
+    print(f"{'--y':40} {', '.join(sweep_table.METRICS)}, or a column of the table")

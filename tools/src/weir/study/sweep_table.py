@@ -152,6 +152,10 @@ class SweepTable:
             kept = replace(kept, frame=kept.frame.filter(pl.col(one.key).is_in(wanted)))
         return kept
 
+    @cached_property
+    def _prints(self) -> list[int]:
+        return self.prints(self.figures)
+
     def prints(self, columns: Sequence[str]) -> list[int]:
         """A number for each cell, the same for runs with the same digest and the same figures.
 
@@ -175,7 +179,7 @@ class SweepTable:
         """
         found: dict[tuple[Any, ...], dict[int, float]] = {}
         rows = self.frame.select(*keys).rows() if keys else [()] * values.size
-        for row, same, value in zip(rows, self.prints(self.figures), values, strict=True):
+        for row, same, value in zip(rows, self._prints, values, strict=True):
             own = found.setdefault(row, {})
             if not np.isnan(value):
                 own[same] = value
@@ -192,7 +196,7 @@ class SweepTable:
 
 def load(path: Path) -> SweepTable:
     """Reads a sweep's folder or its table. UserError: it is none."""
-    file = path / TABLE if path.is_dir() else path
+    file = file_of(path)
     if not file.exists():
         raise UserError(f"{path}: not a sweep: no {TABLE} in it")
     try:
@@ -203,6 +207,11 @@ def load(path: Path) -> SweepTable:
     if missing:
         raise UserError(f"{file}: not the table of a sweep: it has no {', '.join(missing)}")
     return SweepTable(path, frame)
+
+
+def file_of(path: Path) -> Path:
+    """The table of a sweep's folder, or the table itself."""
+    return path / TABLE if path.is_dir() else path
 
 
 def is_sweep(path: Path) -> bool:

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A sweep's page and its figures: numbers in them are those of the table."""
+
+import itertools
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from weir.errors import UserError
+from weir.report import figure_data
+from weir.study import sweep_figures, sweep_page, sweep_table
+
+GRID = {
+    "paths.forward.link.queue.fifo.limit": ["0.5BDP", "1BDP", "10BDP", "20BDP"],
+    "flows.0.cc": ["{copa: {delta: 0.1}}", "cubic"],
+    "flows.0.count": [1, 10],
+}
+
+
+def write(path, seeds=4, grid=GRID):
+    """A sweep of which all numbers are known: goodput grows by the place of the cell."""
+    path.mkdir()
+    rows = []
+    for number, values in enumerate(itertools.product(*grid.values())):
+        for seed in range(seeds):
+            rows.append(
+                {
+                    **dict(zip(grid, values, strict=True)),
+                    "seed": seed,
+                    "status": "done",
+                    "message": None,
+                    "folder": f"elsewhere/cell={number},seed={seed}",
+                    "digest": f"{number}-{seed}",
+                    "jfi": 0.9,
+                    "groups.0.goodput_bps": 1e6 * (number + 1) + 1e3 * seed,
+                    "groups.0.rtt_mean_ns": 2e7,
+                    "links.forward.utilisation": 0.9,
+                    "links.forward.queue_mean_ns": 1e6 * (number + 1),
+                    "links.reverse.utilisation": 0.1,
+                }
+            )
+    rows[3] |= {"status": "failed", "message": "no <room>", "groups.0.goodput_bps": None}
+    pl.DataFrame(rows, infer_schema_length=None).write_parquet(path / "table.parquet")
+    return path
+
+
+def made(path, metric="goodput", **names):
+    table = sweep_table.load(path)
+    axes = {key: table.axis(name) for key, name in names.items()}
+    choice = sweep_figures.Choice(**axes)
+    sweep_figures.check(table, choice)
+    return table, table.metric(metric), choice
+
+
+def test_lines_are_the_means_and_strokes_their_intervals(tmp_path):
+    table, metric, choice = made(write(tmp_path / "s"), x="buffer", by="cc", facet="flows")
+    figure = sweep_figures.lines(table, metric, choice)
+    one, ten = figure.axes
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["flows 1", "flows 10"]
+    copa, strokes, cubic, _ = one.lines
+    assert list(copa.get_xdata()) == [0.5, 1, 10, 20]
+    assert list(copa.get_ydata()) == pytest.approx([1.001, 5.0015, 9.0015, 13.0015])
+    assert list(cubic.get_ydata()) == pytest.approx([3.0015, 7.0015, 11.0015, 15.0015])
+    low, high, gap = strokes.get_ydata()[3:6]
+    assert 5.000 <= low < 5.0015 < high <= 5.003
+    assert np.isnan(gap)
+    assert copa.get_label() == "Copa, delta 0.1"
+    assert (copa.get_color(), copa.get_marker()) != (cubic.get_color(), cubic.get_marker())
+    assert ten.get_ylim() == one.get_ylim()
+
+
+def test_a_panel_is_drawn_into_axes_of_ones_own(tmp_path):
+    from matplotlib.figure import Figure
+
+    table, metric, choice = made(write(tmp_path / "s"), x="buffer", by="cc", facet="flows")
+    axes = Figure().subplots()
+    means = table.means(metric, choice.keys).filter(pl.col("flows.0.count") == 1)
+    sweep_figures.line_panel(axes, means, choice)
+    assert len(axes.lines) == 4
+
+
+def test_a_heat_map_has_the_means_as_colours_and_in_words(tmp_path):
+    table, metric, choice = made(write(tmp_path / "s"), "delay", x="buffer", by="flows", facet="cc")
+    figure = sweep_figures.heat(table, metric, choice)
+    left = figure.axes[0]
+    [mesh] = left.collections
+    assert mesh.get_array().ravel().tolist() == pytest.approx([1, 5, 9, 13, 2, 6, 10, 14])
+    assert [text.get_text() for text in left.texts][:2] == ["1.00", "5.00"]
+    assert figure.axes[2].get_ylabel() == "delay (ms)"
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        ({"x": "buffer", "by": "cc"}, "flows.0.count varies too (1, 10): choose it with --by"),
+        ({"x": "buffer", "by": "buffer", "facet": "cc"}, "flows.0.count varies too"),
+        ({"x": "speed"}, "'speed' is no parameter that varies"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_sentence(tmp_path, names, sentence):
+    with pytest.raises(UserError) as caught:
+        made(write(tmp_path / "s"), **names)
+    assert sentence in str(caught.value)
+
+
+def test_the_page_has_figures_what_failed_and_what_lies_apart(tmp_path):
+    path = write(tmp_path / "s")
+    frame = pl.read_parquet(path / "table.parquet")
+    odd = pl.when(pl.int_range(pl.len()) == 9).then(5e6).otherwise(pl.col("groups.0.goodput_bps"))
+    frame.with_columns(odd.alias("groups.0.goodput_bps")).write_parquet(path / "table.parquet")
+    (path / "cell=2,seed=1").mkdir()
+    (path / "cell=2,seed=1/report.html").write_text("")
+    text = sweep_page.write(path).read_text()
+    assert text.count("<figure") == 6  # goodput, delay, Jain's index, RTT; two heat maps
+    assert "Figure 1. Goodput over buffer (BDP), by congestion control, a panel for each" in text
+    assert "63 done, 1 failed." in text
+    assert "no &lt;room&gt;" in text
+    assert '<a href="cell%3D2%2Cseed%3D1/report.html">cell=2,seed=1</a>: goodput 5.00' in text
+    assert "<link" not in text
+    assert "src=" not in text.replace("src:url(data:", "")
+
+
+def test_more_parameters_than_a_figure_has_room_for_are_said(tmp_path):
+    path = write(tmp_path / "s", 1, {**GRID, "flows.0.mss": [500, 1460]})
+    text = sweep_page.write(path, tmp_path / "pages").read_text()
+    assert "The figures are of flows.0.mss = 500" in text
+    assert "Cells that lie apart: none" in text
+
+
+def test_a_sweep_of_seeds_alone_has_a_page(tmp_path):
+    path = write(tmp_path / "s", 5, {"flows.0.count": [1]})
+    assert "<figure" not in sweep_page.write(path).read_text()
+
+
+def test_plot_and_report_take_a_sweep(weir_here, tmp_path):
+    write(tmp_path / "s")
+    assert weir_here("report", "s").out == "s/report.html\n"
+    listed = weir_here("plot", "s").out
+    assert "flows.0.cc                               copa, delta 0.1, cubic" in listed
+    assert json.loads(weir_here("plot", "s", "--json").out)["numbers"][0] == "goodput"
+    words = ("plot", "s", "--x", "buffer", "--by", "cc", "--facet", "flows", "--logx")
+    assert weir_here(*words).out == "s-goodput.pdf\n"
+    assert weir_here(*words, "--out", "a.csv").status == 0
+    table = pl.read_csv(tmp_path / "a.csv")
+    assert set(table["line"]) >= {"CUBIC", "Copa, delta 0.1"}
+    for wrong, sentence in (
+        (("--x", "buffer", "--heat", "flows", "--by", "cc"), "--heat and --by: a heat map"),
+        (("--x", "cc", "--by", "flows", "--facet", "buffer", "--logx"), "--logx: flows.0.cc has"),
+        (("--x", "buffer", "--where", "cc=reno"), "--where: flows.0.cc is never reno"),
+    ):
+        done = weir_here("plot", "s", *wrong)
+        assert done.status == 2
+        assert sentence in done.err
+    assert "is no sweep" in weir_here("plot", "nowhere", "--x", "buffer").err
+
+
+def test_the_data_of_a_figure_are_its_means(tmp_path):
+    table, metric, choice = made(write(tmp_path / "s"), x="buffer", by="cc", facet="flows")
+    rows = figure_data.table(sweep_figures.lines(table, metric, choice))
+    cubic = rows.filter((pl.col("line") == "CUBIC") & (pl.col("panel") == 1))
+    assert cubic["y"][:4].to_list() == pytest.approx([3.0015, 7.0015, 11.0015, 15.0015])
