@@ -2,6 +2,7 @@
 """A kernel's TCP as the peer of weir-sender, run as a child of the smoke tests.
 
 peer.py sink PORT CONNECTIONS    accepts, reads to the end of each, prints what came
+peer.py sink6 PORT CONNECTIONS   likewise, connections of IPv6 too
 peer.py source ADDRESS PORT CONNECTIONS BYTES [CONGESTION]    connects, sends, waits for the FIN
 peer.py bulk ADDRESS PORT CONGESTION SECONDS    sends that long, prints samples of TCP_INFO
 """
@@ -17,10 +18,10 @@ import time
 WINDOW_MAX = 1 << 21
 
 
-def sink(port, connections):
+def sink(port, connections, **both):
     """Counts the bytes of each connection; all must be zeros, and end with a FIN."""
     selector = selectors.DefaultSelector()
-    listener = socket.create_server(("", port), backlog=1024)
+    listener = socket.create_server(("", port), backlog=1024, **both)
     selector.register(listener, selectors.EVENT_READ)
     print("listening", flush=True)
     counts, ended, zeros = {}, 0, True
@@ -112,6 +113,8 @@ def bulk(address, port, congestion, seconds):
 if __name__ == "__main__":
     if sys.argv[1] == "sink":
         sink(*map(int, sys.argv[2:4]))
+    elif sys.argv[1] == "sink6":
+        sink(*map(int, sys.argv[2:4]), family=socket.AF_INET6, dualstack_ipv6=True)
     elif sys.argv[1] == "bulk":
         bulk(sys.argv[2], int(sys.argv[3]), sys.argv[4], float(sys.argv[5]))
     else:
