@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is installed from a wheel or a Debian package: its files, and that it needs no clone."""
 
+import importlib.machinery
+import importlib.util
 import json
 import os
 import shutil
@@ -10,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from weir import bootstrap, runner
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,3 +125,65 @@ def test_without_apt_the_names_are_those_of_the_system(monkeypatch, tmp_path, ma
     with pytest.raises(bootstrap.SetupError, match="this system has no apt-get") as refused:
         bootstrap.apt_or_sentence(names, tmp_path)
     assert command in str(refused.value)
+
+
+# Data, and what a comment would change; what becomes a user's own; the kernel's.
+NO_LICENCE_LINE = (
+    *("LICENSE", "CITATION.cff", ".git", ".editorconfig", "common/commit.txt", "configs/"),
+    *("tests/fuzz/", "tests/corpus/", "tests/golden/", "tests/swarm/corpus/", "tests/sim/kernels/"),
+    *("tools/requirements", "tools/packaging/requirements", "tools/packaging/debian/"),
+    *("tests/tools/editors/", "tools/src/weir/py.typed", "tools/src/weir/plugin/template/"),
+)
+NO_COMMENTS = (".md", ".svg", ".j2", ".csv", ".yaml")
+
+
+def test_every_source_names_its_licence():
+    """The SPDX line is among the first four: before it there may be `#!` and a template's parts."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\n")
+    missing = []
+    for name in filter(None, listed):
+        if name.startswith(NO_LICENCE_LINE) or name.endswith(NO_COMMENTS):
+            continue
+        head = (ROOT / name).read_text(errors="replace").splitlines()[:4]
+        if head and not any("SPDX-License-Identifier: BSD-3-Clause" in line for line in head):
+            missing.append(name)
+    assert missing == []
+
+
+def test_the_citation_has_the_papers():
+    """What the format asks of each reference; the papers that Weir began with are among them."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    for reference in cited["references"]:
+        assert {"type", "title", "authors", "year"} <= set(reference)
+    titles = " ".join(reference["title"] for reference in cited["references"])
+    assert all(name in titles for name in ("Copa", "LoLa", "At Scale", "CUBIC", "CoDel", "BBR"))
+
+
+def test_a_commit_s_archive_names_the_commit():
+    """`git archive` writes it into common/commit.txt, which meson.build reads without git."""
+    assert "common/commit.txt export-subst" in (ROOT / ".gitattributes").read_text()
+    assert (ROOT / "common/commit.txt").read_text() == "$Format:%H$\n"
+
+
+def test_the_matrix_keeps_the_rows_that_it_did_not_try(tmp_path, monkeypatch):
+    path = str(ROOT / "tools/packaging/matrix")
+    loader = importlib.machinery.SourceFileLoader("matrix", path)
+    matrix = importlib.util.module_from_spec(importlib.util.spec_from_loader("matrix", loader))
+    loader.exec_module(matrix)
+    page = tmp_path / "page.md"
+    page.write_text(f"head\n{matrix.BEGIN}| a |\n|---|\n{matrix.END}tail\n")
+    monkeypatch.setattr(matrix, "PAGE", page)
+    for row in ("| deb | trixie | 1 |", "| wheel | trixie | 1 |", "| deb | trixie | 2 |"):
+        matrix.write(row)
+    assert page.read_text().splitlines()[4:] == [
+        "| wheel | trixie | 1 |", "| deb | trixie | 2 |", matrix.END.strip(), "tail",
+    ]  # fmt: skip
+
+
+def test_what_the_matrix_does_not_know_is_one_sentence():
+    argv = [sys.executable, ROOT / "tools/packaging/matrix", "snap:sid"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "'snap:sid' is none of wheel:bookworm, " in done.stderr
