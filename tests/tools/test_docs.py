@@ -35,13 +35,13 @@ LOOKED_AT = (
 
 
 class Page(HTMLParser):
-    """What a page loads, where it leads, and what can be led to."""
+    """What a page loads, where it links, and what can be led to."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
         self.loads: list[str] = []
-        self.leads: list[str] = []
+        self.links: list[str] = []
         self.names = {""}
         self.feed(path.read_text())
 
@@ -50,7 +50,7 @@ class Page(HTMLParser):
         if tag in FETCHED and given.get(FETCHED[tag]):
             self.loads.append(given[FETCHED[tag]] or "")
         if tag == "a" and given.get("href"):
-            self.leads.append(given["href"] or "")
+            self.links.append(given["href"] or "")
         self.names.update(name for name in (given.get("id"), given.get("name")) if name)
 
 
@@ -94,7 +94,7 @@ def test_every_link_leads_somewhere(built_pages: dict[Path, Page]) -> None:
     """To a file of the site, and to a heading on its page."""
     wrong = []
     for path, page in built_pages.items():
-        for target in {*page.leads, *page.loads}:
+        for target in {*page.links, *page.loads}:
             file, _, name = unquote(target).partition("#")
             place = (path.parent / file).resolve() if file else path
             if "://" in target or target.startswith("mailto:"):
