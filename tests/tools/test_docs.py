@@ -138,7 +138,7 @@ def test_other_files_are_not_replaced(tmp_path: Path) -> None:
 def test_without_the_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence with what to install."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    with pytest.raises(UserError, match=r"pip install 'weir\[docs\]'") as raised:
+    with pytest.raises(UserError, match=r"pip install 'weir-testbed\[docs\]'") as raised:
         site.build(tmp_path / "site")
     assert raised.value.status == 1
 
@@ -149,6 +149,9 @@ def test_a_wheel_has_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(site, "PACKAGED", tmp_path / "site")
     with pytest.raises(UserError, match="a clone of Weir has them"):
         site.find()
+    monkeypatch.setattr(gallery, "LIST", tmp_path / "none.yaml")
+    with pytest.raises(UserError, match="a clone of Weir has it"):
+        gallery.draw()
     (tmp_path / "site").mkdir()
     (tmp_path / "site/index.html").touch()
     assert site.find() == tmp_path / "site"

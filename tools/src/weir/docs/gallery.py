@@ -37,6 +37,8 @@ class Picture:
 
 def pictures() -> list[Picture]:
     """All, in order."""
+    if not LIST.exists():
+        raise UserError("this installation has no gallery; a clone of Weir has it", 1)
     return [Picture(**entry) for entry in yaml.safe_load(LIST.read_text(encoding="utf-8"))]
 
 

@@ -74,14 +74,17 @@ def gather(into: Path) -> None:
 
 def build(site: Path) -> None:
     """Builds the site into a folder: all of it or nothing."""
+    if not SETTINGS.exists():
+        raise UserError("this installation has no pages; a clone of Weir has them", 1)
     if importlib.util.find_spec("zensical") is None:
-        raise UserError("building the pages needs zensical: pip install 'weir[docs]'", 1)
+        raise UserError("building the pages needs zensical: pip install 'weir-testbed[docs]'", 1)
     try:
         site.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{site}: cannot be a folder: {error.strerror}", 1) from None
     if any(site.iterdir()) and not (site / STAMP).exists():
         raise UserError(f"{site}: it has other files; name a folder that is new or empty")
+    print("weir: building the pages", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="weir-docs-") as work:
         gather(Path(work) / "docs")
         shutil.copy(SETTINGS, work)
@@ -108,11 +111,8 @@ def find() -> Path:
     """The folder of the built site: the wheel's, or the clone's, built when it is not there."""
     if (PACKAGED / "index.html").exists():
         return PACKAGED
-    if not SETTINGS.exists():
-        raise UserError("this installation has no pages; a clone of Weir has them", 1)
     site = ROOT / "build/site"
-    if stale(site):
-        print("weir: building the pages", file=sys.stderr)
+    if not SETTINGS.exists() or stale(site):
         build(site)
     return site
 
