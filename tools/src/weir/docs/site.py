@@ -91,7 +91,7 @@ def build(site: Path) -> None:
         argv = [sys.executable, "-m", "zensical", "build", "--strict"]
         done = subprocess.run(argv, cwd=work, capture_output=True, text=True)
         if done.returncode != 0:
-            said = done.stdout.partition("\nTraceback")[0].strip() or done.stderr.strip()
+            said = (done.stdout + done.stderr.partition("Traceback")[0]).strip()
             raise UserError(f"the pages cannot be built:\n{said}", 1)
         (Path(work) / "site" / STAMP).touch()
         shutil.rmtree(site)
