@@ -134,7 +134,7 @@ NO_LICENCE_LINE = (
     *("tools/requirements", "tools/packaging/requirements", "tools/packaging/debian/"),
     *("tests/tools/editors/", "tools/src/weir/py.typed", "tools/src/weir/plugin/template/"),
 )
-NO_COMMENTS = (".md", ".svg", ".j2", ".csv", ".yaml")
+NO_COMMENTS = (".md", ".svg", ".png", ".j2", ".csv", ".yaml")
 
 
 def test_every_source_names_its_licence():

@@ -6,6 +6,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
