@@ -31,6 +31,14 @@ class Width(StrEnum):
     PAGE = "page"
 
 
+class Venue(StrEnum):
+    """Whose template a figure is for."""
+
+    ACM = "acm"
+    IEEE = "ieee"
+    USENIX = "usenix"
+
+
 def plot_(
     runs: Runs,
     figure: Annotated[
@@ -45,7 +53,14 @@ def plot_(
         Path | None,
         typer.Option(metavar="FILE", help="A .pdf, .png or .svg; .csv: its data. [NAME.pdf]"),
     ] = None,
-    width: Annotated[Width, typer.Option(help="3.33 or 7 inches.")] = Width.COLUMN,
+    width: Annotated[Width, typer.Option(help="Of the venue's column or page.")] = Width.COLUMN,
+    venue: Annotated[
+        Venue, typer.Option(help="Whose: 3.33 and 7 inches; ieee: 3.48 and 7.14.")
+    ] = Venue.ACM,
+    code: Annotated[
+        bool,
+        typer.Option("--code", help="Also its data, .csv, and the script, .py, that draws it."),
+    ] = False,
     height: Annotated[
         float | None, typer.Option(metavar="INCHES", min=0.5, max=20, help="[by its panels]")
     ] = None,
@@ -89,8 +104,8 @@ def plot_(
     from weir.analysis import folder
     from weir.report import comparison, data, paper, sections
 
-    ends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
-    shape = paper.Shape(width.value, height, *ends)
+    xends, yends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
+    shape = paper.Shape(width.value, height, xends, yends, venue.value, code)
     wanted = sweeps.Wanted(x, y, by, facet, heat, tuple(where or ()), logx, logy)
     if sweeps.is_sweep(runs):
         sweeps.plot(runs[0], wanted, out, shape, as_json)
@@ -98,7 +113,7 @@ def plot_(
     if wanted != sweeps.NOTHING:
         raise UserError(f"{runs[0]} is no sweep: --x, --y, --by and the like are for sweeps")
     loaded = [folder.load(path) for path in runs]
-    paper.use()
+    paper.use(venue.value)
     with runner.Count(summary.console(stderr=True), "parts") as bar:
         if len(loaded) == 1:
             one = data.read(loaded[0])
@@ -115,11 +130,11 @@ def plot_(
             except UserError:
                 say_notes(loaded)  # perhaps why it is not there
                 raise
-            paper.write(chosen, out, shape)
+            written = paper.write(chosen, out, shape)
         rows = [] if figure is not None else [(one.name, one.caption) for one in drawn]
     say_notes(loaded)
     if figure is not None:
-        print(out)
+        print(*written, sep="\n")
     elif as_json:
         print(json.dumps([{"name": name, "caption": says} for name, says in rows], indent=1))
     else:

@@ -109,9 +109,8 @@ def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bo
     draw = sweep_figures.lines if wanted.heat is None else sweep_figures.heat
     out = out or Path(f"{path.resolve().stem}-{wanted.y or 'goodput'}.pdf")
     paper.check(out)
-    paper.use()
-    paper.write(draw(table, metric, choice), out, shape)
-    print(out)
+    paper.use(shape.venue)
+    print(*paper.write(draw(table, metric, choice), out, shape), sep="\n")
 
 
 def chosen(table: SweepTable, wanted: Wanted) -> Choice:

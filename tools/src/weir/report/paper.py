@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One figure of a run as a file for a paper: a column wide, small type, fonts in the file."""
+"""One figure as a file for a paper: as wide as its column, in its type, told apart in grey print.
+
+Widths are those of the templates: acmart's sigconf, IEEEtran, USENIX's style of 2020.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
 
 from weir.errors import UserError
-from weir.report import axes, bounded, document, figure_data, theme
+from weir.report import axes, bounded, document, figure_data, grey, script, theme
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,17 +23,28 @@ if TYPE_CHECKING:
     from weir.report.sections import Drawn
 
 FORMATS = (".pdf", ".png", ".svg", ".csv")  # the last: its data
-WIDTHS_IN = {"column": 3.33, "page": 7.0}  # of a journal with two columns
+WIDTHS_IN = {"column": 3.33, "page": 7.0}  # of acm's, and of usenix's
+VENUES: dict[str, dict[str, float]] = {
+    "acm": WIDTHS_IN,
+    "ieee": {"column": 3.48, "page": 7.14},
+    "usenix": WIDTHS_IN,
+}
+TYPES: dict[str, dict[Any, Any]] = {
+    "acm": {},
+    "ieee": dict.fromkeys(theme.SMALL, 8),
+    "usenix": {},
+}  # beside theme.PAPER
 PANEL_IN = 1.85  # height of one of several panels in a column
 PAGE_IN = 9.0  # height of a page's text
 PANELS_MAX = 8  # of readable height, one below the other
 DPI = 600  # of PNG; line art
 
 
-def use() -> None:
+def use(venue: str = "acm") -> None:
     """Sets matplotlib up for papers; before anything is drawn, because artists keep their type."""
     theme.use()
     theme.use_paper()
+    mpl.rcParams.update(TYPES[venue])
 
 
 def choose(drawn: Iterable[Drawn], name: str) -> Figure:
@@ -48,10 +64,17 @@ Limits = Sequence[tuple[float | None, float | None]]
 class Shape:
     """How a figure of a paper is set."""
 
-    width: str = "column"  # of WIDTHS_IN
+    width: str = "column"  # or "page"
     height_in: float | None = None
     xlim: Limits = ()  # of each panel, or one for all, in the units of its axis
     ylim: Limits = ()
+    venue: str = "acm"  # of VENUES
+    code: bool = False  # also its data and the script that draws it
+
+    @property
+    def width_in(self) -> float:
+        """Of the venue's column or page."""
+        return VENUES[self.venue][self.width]
 
 
 def limits(text: str) -> tuple[float | None, float | None]:
@@ -93,15 +116,24 @@ def check(out: Path) -> None:
         raise UserError(f"{out.parent}: no such folder")
 
 
-def write(figure: Figure, out: Path, shape: Shape) -> None:
-    """Writes a figure in the format that the file's name asks for."""
+def write(figure: Figure, out: Path, shape: Shape) -> list[Path]:
+    """Writes a figure in the format that the file's name asks for; the files, itself first."""
     check(out)
+    if shape.code:
+        script.check(out)
+    save(figure, out, shape)
+    return [out, *script.write(figure, out, DPI)] if shape.code else [out]
+
+
+def save(figure: Figure, out: Path, shape: Shape) -> None:
+    """Writes the figure alone."""
     if out.suffix == ".csv":
         figure_data.table(figure).write_csv(out)
         return
     bounded.bound(figure)
+    grey.separate(figure)
     set_limits(figure, shape)
-    fit(figure, WIDTHS_IN[shape.width])
+    fit(figure, shape.width_in)
     if shape.height_in is not None:
         figure.set_figheight(shape.height_in)
     if out.suffix == ".pdf":
@@ -120,7 +152,7 @@ def fit(figure: Figure, width_in: float) -> None:
     In a column, what stood side by side stands one below the other, unless there is too much of it.
     """
     grids = [spec.get_gridspec() for a in figure.axes if (spec := a.get_subplotspec())]
-    shown = [a for a in figure.axes if a.get_visible()]
+    shown = [a for a in figure.axes if a.get_visible() and not hasattr(a, "_colorbar")]
     height = figure.get_figheight()
     if any(grid.ncols > 1 for grid in grids):
         beside = -(-len(shown) // PANELS_MAX)
@@ -134,6 +166,8 @@ def fit(figure: Figure, width_in: float) -> None:
             panel.set_subplotspec(grid[divmod(place, beside)])
             if place + beside < len(shown) and panel.get_xlabel() == shown[-1].get_xlabel():
                 panel.set_xlabel("")  # another below
+            if place % beside == 0 and not panel.get_ylabel():  # it stood beside one that has
+                panel.set_ylabel(shown[0].get_ylabel())
     figure.set_size_inches(width_in, min(height, PAGE_IN))
     for old in list(figure.legends):
         old.remove()

@@ -174,6 +174,7 @@ RC: dict[Any, Any] = {
 }
 
 
+SMALL = ("xtick.labelsize", "ytick.labelsize", "legend.fontsize")
 PAPER: dict[Any, Any] = {
     "font.size": 8,
     "axes.titlesize": 8,
