@@ -7,7 +7,6 @@ import os
 import re
 
 import pytest
-from synthetic import make_run
 from weir import configs, runner
 from weir.analysis import labels, listing, removal
 
@@ -158,7 +157,7 @@ def test_ages():
 def test_tags_and_the_note_are_in_the_report(weir_here, tmp_path, monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    run = make_run(tmp_path / "run", seconds=2)
+    run = a_run(tmp_path / "run")
     assert weir_here("tag", "run", "fig3", "keep").out == "fig3 keep\n"
     assert weir_here("tag", "run", "fig3", "--remove").out == "keep\n"
     assert weir_here("note", "run", " the <first> one ").out == "the <first> one\n"
