@@ -117,13 +117,13 @@ def test_the_script_draws_the_same_picture(run, tmp_path, monkeypatch, name):
     out = tmp_path / f"{name}.png"
     picture, code, table = paper.write(figure, out, paper.Shape("page", code=True))
     assert (code.name, table.name) == (f"{name}.py", f"{name}.csv")
-    again = tmp_path / "again.png"
+    repeated = tmp_path / "again.png"
     namespace = {"__name__": "script"}
     exec(compile(code.read_text(), str(code), "exec"), namespace)
     namespace["draw_figure"](namespace["FIGURE"], namespace["read_table"](table)).savefig(
-        again, dpi=100
+        repeated, dpi=100
     )
-    first, second = pixels(picture), pixels(again)
+    first, second = pixels(picture), pixels(repeated)
     assert first.shape == second.shape
     assert np.sqrt(np.mean((first - second) ** 2)) < 1  # of 255
 

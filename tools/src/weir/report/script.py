@@ -95,11 +95,11 @@ def describe(figure: Figure) -> tuple[dict[str, Any], list[Row]]:
     panels = []
     for number, axes in enumerate([a for a in figure.axes if a.get_visible()], start=1):
         artists = []
-        for artist, (source_, look, data) in enumerate(artists_of(axes), start=1):
+        for artist, (source_, form, data) in enumerate(artists_of(axes), start=1):
             places[id(source_)] = (number, artist)
             label = interactive._label(source_) if hasattr(source_, "get_label") else ""
             rows += [(number, artist, label, *row) for row in data]
-            artists.append(look)
+            artists.append(form)
         panels.append({**axes_of(axes), "artists": artists})
         field = getattr(axes, "_colorbar", None)
         if field is not None:
@@ -134,19 +134,19 @@ def artists_of(axes: Axes) -> Iterator[tuple[Any, dict[str, Any], list[Row]]]:
     for patch in axes.patches:
         if isinstance(patch, Rectangle):
             (x, y), w, h = patch.get_xy(), patch.get_width(), patch.get_height()
-            yield patch, look("box", face(patch)), [tuple(map(float, (x, y, x + w, y + h)))]
+            yield patch, described_as("box", face(patch)), [tuple(map(float, (x, y, x + w, y + h)))]
         elif isinstance(patch, Polygon):
             corners = np.asarray(patch.get_xy(), np.float64)
-            yield patch, look("polygon", face(patch)), rows_of(corners[:, 0], corners[:, 1])
+            yield patch, described_as("polygon", face(patch)), rows_of(corners[:, 0], corners[:, 1])
     for line in axes.lines:
-        yield line, line_look(line, axes), rows_of(line.get_xdata(), line.get_ydata())
+        yield line, line_style(line, axes), rows_of(line.get_xdata(), line.get_ydata())
     for text in axes.texts:
         at = getattr(text, "xy", text.get_position())
-        made = {**look("text", text_look(text)), "text": text.get_text()}
+        made = {**described_as("text", text_style(text)), "text": text.get_text()}
         yield text, made, [(float(at[0]), float(at[1]), "", "")]
 
 
-def text_look(text: Any) -> dict[str, Any]:
+def text_style(text: Any) -> dict[str, Any]:
     """A text's look, and how far from its place it stands."""
     how = {"ha": text.get_ha(), "va": text.get_va(), "color": colour(text.get_color())}
     how["fontsize"] = float(text.get_fontsize())
@@ -155,7 +155,7 @@ def text_look(text: Any) -> dict[str, Any]:
     return how
 
 
-def look(kind: str, how: dict[str, Any]) -> dict[str, Any]:
+def described_as(kind: str, how: dict[str, Any]) -> dict[str, Any]:
     """What something is, and how it looks."""
     return {"kind": kind, "how": how}
 
@@ -167,14 +167,14 @@ def rows_of(x: Any, y: Any, x2: Any = None, y2: Any = None) -> list[Row]:
     return list(zip(*columns, strict=True))
 
 
-def line_look(line: Line2D, axes: Axes) -> dict[str, Any]:
+def line_style(line: Line2D, axes: Axes) -> dict[str, Any]:
     """A line's look. Its dashes in points have no public name."""
     how = {name: getattr(line, f"get_{name}")() for name in LINE}
     offset, dashes = line._unscaled_dash_pattern  # type: ignore[attr-defined]
     drawn = line.get_linestyle() not in ("None", "none", "", " ")
     how["linestyle"] = "none" if not drawn else "-" if dashes is None else (offset, tuple(dashes))
     frame = {(True, True): "data", (True, False): "x", (False, True): "y", (False, False): "axes"}
-    return {**look("line", how), "frame": frame[interactive._frame(line, axes)]}
+    return {**described_as("line", how), "frame": frame[interactive._frame(line, axes)]}
 
 
 def area(collection: PolyCollection) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def area(collection: PolyCollection) -> dict[str, Any]:
         "hatch": collection.get_hatch(),
         "zorder": collection.get_zorder(),
     }
-    return look("area", how)
+    return described_as("area", how)
 
 
 def face(patch: Any) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def field(mesh: QuadMesh) -> tuple[dict[str, Any], list[Row]]:
     low, high = mesh.get_clim()
     how = {"cmap": mesh.get_cmap().name, "vmin": low, "vmax": high, "rasterized": True}
     data = rows_of(columns.ravel(), rows.ravel(), None, values.ravel())
-    return {**look("field", how), "columns": int(values.shape[1])}, data
+    return {**described_as("field", how), "columns": int(values.shape[1])}, data
 
 
 def colour(value: Any) -> str:

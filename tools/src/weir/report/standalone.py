@@ -39,8 +39,8 @@ def draw_figure(described: dict[str, Any], rows: Rows) -> Figure:
         if "colours_of" in panel:
             bar = figure.colorbar(drawn[tuple(panel["colours_of"])], cax=axes)
             bar.outline.set_visible(False)
-        for artist, look in enumerate(panel["artists"], start=1):
-            made = draw_artist(axes, look, rows.get((number, artist), []))
+        for artist, style in enumerate(panel["artists"], start=1):
+            made = draw_artist(axes, style, rows.get((number, artist), []))
             drawn[number, artist] = made
         set_axes(axes, panel)
     key = described["legend"]
@@ -58,14 +58,14 @@ def draw_figure(described: dict[str, Any], rows: Rows) -> Figure:
     return figure
 
 
-def draw_artist(axes: Any, look: dict[str, Any], rows: list[list[float]]) -> Any:
+def draw_artist(axes: Any, style: dict[str, Any], rows: list[list[float]]) -> Any:
     """A line, an area, a rectangle, a polygon, a field of colours or a text."""
     x, y, x2, y2 = zip(*rows, strict=True) if rows else ((), (), (), ())
-    kind, how = look["kind"], look["how"]
+    kind, how = style["kind"], style["how"]
     if kind == "line":
         frames = {"data": axes.transData, "x": axes.get_xaxis_transform(),
                   "y": axes.get_yaxis_transform(), "axes": axes.transAxes}  # fmt: skip
-        [line] = axes.plot(x, y, transform=frames[look["frame"]], **how)
+        [line] = axes.plot(x, y, transform=frames[style["frame"]], **how)
         return line
     if kind == "area":
         return axes.fill_between(x, y, y2, **how)
@@ -75,10 +75,10 @@ def draw_artist(axes: Any, look: dict[str, Any], rows: list[list[float]]) -> Any
     if kind == "polygon":
         return axes.add_patch(Polygon(list(zip(x, y, strict=True)), **how))
     if kind == "field":
-        width = look["columns"]
+        width = style["columns"]
         field = [list(y2[at : at + width]) for at in range(0, len(y2), width)]
         return axes.pcolormesh(field, **how)
-    return axes.annotate(look["text"], (x[0], y[0]), **how)
+    return axes.annotate(style["text"], (x[0], y[0]), **how)
 
 
 def set_axes(axes: Any, panel: dict[str, Any]) -> None:
