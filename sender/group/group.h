@@ -5,6 +5,7 @@
 #include "common/base/param.h"
 #include "common/config/base_rtt.h"
 #include "common/config/config.h"
+#include "common/net/wire.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/cc/cc.h"
 #include "sender/group/stack.h"
@@ -125,6 +126,10 @@ bool groups_random(const struct groups *gs);
 bool groups_ipv6_of(const struct groups *gs, uint32_t id);
 static inline bool groups_ipv6(const struct groups *gs, uint32_t id) {
 	return unlikely(gs->ipv6) && groups_ipv6_of(gs, id);
+}
+// Bytes of the IP header of a group's packets.
+static inline uint32_t groups_ip_header(const struct groups *gs, uint32_t group) {
+	return likely(!gs->ipv6) ? WIRE_IPV4 : gs->group[group].ip_header;
 }
 // Does flow `id` send UDP?
 bool groups_datagrams(const struct groups *gs, uint32_t id);

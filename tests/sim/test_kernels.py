@@ -100,6 +100,24 @@ def test_three_kernels_in_one_run_ten_times(weir_sim, tmp_path):
     assert summaries[0]["guests"]["release"] is None
 
 
+def test_ipv6_beside_ipv4_between_kernels_and_to_ours(weir_sim, tmp_path):
+    """Kernels at both ends, or at one: what a link carries, and 1428 bytes of each frame."""
+    linux = "stack: {linux: {kernel: test-module, cc: cubic}}"
+    config = tmp_path / "config.yaml"
+    goodputs = {}
+    for ip, peer in (("ipv4", ""), ("ipv6", ""), ("ipv6", ", peer: weir")):
+        config.write_text(f"{CONFIG}  - {{ip: {ip}, {linux}{peer}}}\n".replace("3s", "10s"))
+        argv = [weir_sim, config, "--out", tmp_path / "run", "--force", "--json"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        summary = json.loads(done.stdout)
+        assert summary["ledger"]["balanced"]
+        goodputs[ip, peer] = summary["groups"][0]["goodput_bps"]
+    four = goodputs["ipv4", ""]
+    assert goodputs["ipv6", ""] == pytest.approx(four * 1428 / 1448, rel=0.01)
+    assert goodputs["ipv6", ", peer: weir"] == pytest.approx(four * 1428 / 1448, rel=0.03)
+
+
 def test_a_modules_window_is_what_flies_in_a_round_trip(weir_sim, tmp_path):
     """1448 bytes of each segment; the handshake and the initial window take three round trips."""
     (group,) = run(weir_sim, tmp_path, (MODULE,))["groups"]

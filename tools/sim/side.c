@@ -69,7 +69,7 @@ static inline __attribute__((always_inline)) void send_packet(struct side *x,
 static inline __attribute__((always_inline)) void send_packets(struct side *x,
 	enum flows_direction d, uint16_t group, uint32_t id, const struct seg *first, uint32_t n,
 	uint8_t ecn, uint64_t t_ns) {
-	uint32_t ip = x->host->groups->group[group].ip_header;
+	uint32_t ip = groups_ip_header(x->host->groups, group);
 	uint16_t size = (uint16_t)(wire_tcp_frame(first, ip) + WIRE_FCS);
 
 	if (unlikely(seg_is_large(first))) {

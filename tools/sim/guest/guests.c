@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/rng.h"
+#include "common/net/address.h"
 #include "common/net/flow_addr.h"
 #include "common/net/wire.h"
 
@@ -152,10 +153,13 @@ bool guests_random(const struct guests *gs) {
 // The program of the host that the guest runs. One that answers is there from the start.
 static void plan_program(
 	const struct group *g, const struct stack *st, bool sender, struct guest_plan *plan) {
-	const char *peer = sender ? "198.19.0.1" : "198.18.0.1", *from = st->run, *at;
+	char peer[ADDRESS_HOST_SIZE];
+	const char *from = st->run, *at;
 	char *to = plan->run, *end = plan->run + PLAN_RUN;
 
-	static_assert(PLAN_RUN > STACK_RUN_SIZE / 6 * 10 + 6, "each {peer} is ten characters then");
+	static_assert(PLAN_RUN > STACK_RUN_SIZE / 6 * 14 + 6, "each {peer} is 14 characters then");
+	address_host_text(
+		sender ? FLOW_ADDR_RECEIVER : FLOW_ADDR_SENDER, g->ip == GROUP_IPV6, peer);
 	while ((at = strstr(from, "{peer}")) != NULL) {
 		to += snprintf(to, (size_t)(end - to), "%.*s%s", (int)(at - from), from, peer);
 		from = at + strlen("{peer}");
@@ -178,6 +182,7 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 		.ip = htonl(at->sender ? FLOW_ADDR_SENDER : FLOW_ADDR_RECEIVER),
 		.peer_ip = htonl(at->sender ? FLOW_ADDR_RECEIVER : FLOW_ADDR_SENDER),
 		.port = FLOW_ADDR_DST_PORT,
+		.ipv6 = g->ip == GROUP_IPV6,
 		.mtu = (uint16_t)(g->mss + g->ip_header + WIRE_TCP),
 		.interval_ns = gs->env.run->telemetry_interval_ns,
 	};

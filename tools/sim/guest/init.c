@@ -118,21 +118,17 @@ static void end_flow(struct flow *f, enum sample_event event, int error) {
 }
 
 static void start_flow(struct flow *f) {
-	struct sockaddr_in from = {.sin_family = AF_INET,
-		.sin_addr.s_addr = plan->ip,
-		.sin_port = htons(f->plan.port)};
-	struct sockaddr_in to = {.sin_family = AF_INET,
-		.sin_addr.s_addr = plan->peer_ip,
-		.sin_port = htons(plan->port)};
+	struct address from = address_of(plan->ip, f->plan.port);
+	struct address to = address_of(plan->peer_ip, plan->port);
 	int one = 1, mss = f->plan.mss;
 
-	f->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	f->fd = socket(address_family(), SOCK_STREAM | SOCK_NONBLOCK, 0);
 	if (f->fd < 0 || setsockopt(f->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0
 		|| (mss > 0 && setsockopt(f->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)) < 0)
-		|| bind(f->fd, (struct sockaddr *)&from, sizeof(from)) < 0)
+		|| bind(f->fd, &from.any, from.size) < 0)
 		fail("flow %u: %s", f->plan.flow, strerror(errno));
 	f->state = CONNECTING;
-	if (connect(f->fd, (struct sockaddr *)&to, sizeof(to)) < 0 && errno != EINPROGRESS)
+	if (connect(f->fd, &to.any, to.size) < 0 && errno != EINPROGRESS)
 		fail("flow %u: connect: %s", f->plan.flow, strerror(errno));
 	watch(f->fd, EPOLLOUT, (uint64_t)(f - flow), EPOLL_CTL_ADD);
 }
@@ -196,14 +192,14 @@ static void serve_sender(struct flow *f, uint32_t events) {
 }
 
 static void accept_flows(void) {
-	struct sockaddr_in from;
-	socklen_t size = sizeof(from);
+	struct address from;
 	int fd;
 
-	while ((fd = accept4(listener, (struct sockaddr *)&from, &size, 0)) >= 0) {
-		uint32_t i = by_port[ntohs(from.sin_port)];
+	while (from.size = sizeof(from.six),
+		(fd = accept4(listener, &from.any, &from.size, 0)) >= 0) {
+		// The port is at the same place in both.
+		uint32_t i = by_port[ntohs(from.four.sin_port)];
 
-		size = sizeof(from);
 		if (i == NONE || flow[i].fd >= 0) {
 			close(fd);
 			continue;

@@ -3,6 +3,7 @@
 #pragma once
 #include "tools/sim/guest/message.h"
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +53,22 @@ void *read_plan(void);
 void set_up(void);
 // Listens at the plan's port; accept4 does not wait.
 int open_listener(void);
+
+// init_address.c: addresses of the plan's IP version. `ip` is in network order, 0: any.
+struct address {
+	union {
+		struct sockaddr any;
+		struct sockaddr_in four;
+		struct sockaddr_in6 six;
+	};
+	socklen_t size;
+};
+int address_family(void);
+struct address address_of(uint32_t ip, uint16_t port);
+// Of the interface: before it goes up, and after.
+void ipv6_settings(const char *device);
+void ipv6_set_interface(const char *device);
+
 // A change of a file descriptor of the program (init_program.c) is to be served by program_serve.
 void watch_program(int fd);
 

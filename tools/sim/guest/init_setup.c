@@ -215,8 +215,11 @@ static void open_control(void) {
 // reported.
 void set_up(void) {
 	write_file("/proc/sys/net/core/default_qdisc", plan->qdisc);
+	ipv6_settings(DEVICE);
 	set_interface();
 	open_control();
+	if (plan->ipv6)
+		ipv6_set_interface(DEVICE);
 	if (plan->run[0] != '\0')
 		set_for_program();
 	modules_load();
@@ -224,12 +227,11 @@ void set_up(void) {
 }
 
 int open_listener(void) {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(plan->port)};
-	int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct address at = address_of(0, plan->port);
+	int one = 1, listener = socket(address_family(), SOCK_STREAM | SOCK_NONBLOCK, 0);
 
 	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0
-		|| bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0
-		|| listen(listener, 65535) < 0)
+		|| bind(listener, &at.any, at.size) < 0 || listen(listener, 65535) < 0)
 		fail("port %u: %s", plan->port, strerror(errno));
 	return listener;
 }

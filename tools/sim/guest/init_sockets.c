@@ -119,7 +119,8 @@ static void take(struct nlmsghdr *n, bool ended) {
 	struct tcp_info t = {0};
 	bool known = false;
 
-	if (left < 0 || d->idiag_family != AF_INET || d->id.idiag_dst[0] != plan->peer_ip)
+	if (left < 0 || d->idiag_family != address_family()
+		|| d->id.idiag_dst[plan->ipv6 ? 3 : 0] != plan->peer_ip)
 		return;
 	uint32_t index = ntohs(plan->sender ? d->id.idiag_sport : d->id.idiag_dport) - first->port;
 	if (index >= plan->flows)
@@ -156,7 +157,7 @@ void sockets_sample(void) {
 	} ask = {.head = {.nlmsg_len = sizeof(ask),
 			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-		.what = {.sdiag_family = AF_INET,
+		.what = {.sdiag_family = (uint8_t)address_family(),
 			.sdiag_protocol = IPPROTO_TCP,
 			.idiag_ext = 1 << (INET_DIAG_INFO - 1),
 			.idiag_states = 1u << ESTABLISHED | 1u << FIN_WAIT1 | 1u << FIN_WAIT2

@@ -71,7 +71,7 @@ struct guest_shortage {
 #define PLAN_LOADED 32 // recipe.py: MODULES_MAX
 #define PLAN_MODULES (PLAN_LOADED + 8) // and built in ones with parameters
 #define PLAN_PARAMS 256
-#define PLAN_RUN 1024
+#define PLAN_RUN 1280
 #define PLAN_ENDLESS UINT64_MAX
 #define PLAN_NEVER UINT64_MAX
 
@@ -94,6 +94,7 @@ struct guest_plan {
 	uint16_t port; // of the receiver
 	uint16_t mtu;
 	uint32_t sysctls;
+	uint32_t ipv6; // its flows are of it; the addresses are the last 32 bits of 2001:2::/96
 	uint64_t interval_ns; // between samples
 	uint64_t ahead_ns; // by which a sample precedes the end of its interval
 	uint64_t pause_ns, resume_ns; // receiver: reads nothing between these; PLAN_NEVER
