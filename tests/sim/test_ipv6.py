@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+import weir
+import weir.export
+from weir.export.qlog import payloads
 
 from .conftest import Simulate
 
@@ -70,6 +74,21 @@ def test_a_written_mss_makes_frames_longer(simulate: Simulate) -> None:
         run = simulate(ALIKE, f"flows.0.ip={ip}", "flows.0.mss=1400B", "telemetry.level=3")
         sizes.append(run.records("packets")["size_bytes"])
     assert (sizes[0].max(), sizes[1].max()) == (14 + 20 + 20 + 1400 + 4, 14 + 40 + 20 + 1400 + 4)
+
+
+def test_an_export_has_its_addresses(simulate: Simulate) -> None:
+    run = weir.open(simulate(ALIKE, "flows.0.ip=ipv6", "telemetry.level=1").folder)
+    (file, *_) = weir.export.write(run, "qlog", run.path)
+    events = [json.loads(line[1:]) for line in file.read_text().split("\n") if line]
+    started = next(
+        event["data"] for event in events if "connection_started" in event.get("name", "")
+    )
+    assert (started["ip_version"], started["src_ip"], started["dst_ip"]) == (
+        "v6",
+        "2001:2::c612:1",
+        "2001:2::c613:1",
+    )
+    assert payloads(run.config) == [1428]
 
 
 def captured(weir_sim: Path, folder: Path) -> Path:

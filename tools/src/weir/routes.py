@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +22,17 @@ def route(group: dict[str, Any], direction: str) -> list[str]:
 def groups(config: dict[str, Any]) -> list[dict[str, Any]]:
     """The flow groups of a config; a config without flows has one of which nothing is known."""
     return config.get("flows") or [{}]
+
+
+def is_ipv6(config: dict[str, Any]) -> list[bool]:
+    """Which groups' packets are IPv6's."""
+    return [group.get("ip") == "ipv6" for group in groups(config)]
+
+
+def host_address(ip: int, ipv6: bool) -> str:
+    """A host's address: of IPv6 it is in the last 32 bits of 2001:2::/96."""
+    six = ipaddress.IPv6Address((0x2001_0002 << 96) + ip)
+    return str(six if ipv6 else ipaddress.IPv4Address(ip))
 
 
 def group_of(config: dict[str, Any], flows: Iterable[int]) -> npt.NDArray[np.intp]:

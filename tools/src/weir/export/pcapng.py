@@ -5,7 +5,8 @@ Of a packet the records know its size, its flow, its ECN bits and its number; of
 and ports. A frame is therefore an IPv4 header and the two ports of TCP, 24 bytes, captured of a
 packet of its original length: there are no sequence numbers and no payload, and Wireshark calls it
 "packet size limited during capture". The sender's MSS decides whether a packet has data, so nothing
-is said of that. Addresses are 0.0.0.0 where the run recorded no flows.
+is said of that. Addresses are 0.0.0.0 where the run recorded no flows. Flows of IPv6 have
+the IPv4 addresses that are the last 32 bits of theirs; `--pcap` writes them as they are.
 
 A packet is a frame for each thing that happened to it, on an interface that says what: "forward
 link 0 enqueue", "forward link 0 drop queue_full". epb_packetid is the number of the path times 2^32

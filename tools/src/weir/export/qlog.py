@@ -17,7 +17,6 @@ QUIC's events stand for TCP's as in qvis's own conversion of TCP captures: packe
 from __future__ import annotations
 
 import heapq
-import ipaddress
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -93,7 +92,7 @@ def _sources(run: Run, flows: Sequence[int]) -> list[Iterator[Event]]:
     """What each stream knows, by time."""
     sources = []
     if "flows" in run.streams:
-        sources.append(_connections(run.flows, flows))
+        sources.append(_connections(run.flows, flows, routes.is_ipv6(run.config)))
     if "cc" in run.streams or "interval" in run.streams:
         stream = run.cc if "cc" in run.streams else run.interval
         sources.append(_metrics(stream, payloads(run.config), flows))
@@ -138,7 +137,8 @@ def payloads(config: dict[str, Any]) -> list[int]:
     """The payload of a segment of each group, in bytes: MSS less the timestamps' option."""
     found = []
     for group in config.get("flows", []):
-        mss = units.config_bytes(group.get("mss", "1460B")) or 1460
+        default = 1440 if group.get("ip") == "ipv6" else 1460
+        mss = units.config_bytes(group.get("mss", f"{default}B")) or default
         found.append(mss - (TIMESTAMPS_BYTES if group.get("timestamps", "yes") == "yes" else 0))
     return found
 
@@ -151,17 +151,17 @@ def _rows(batch: Batch, *names: str) -> Iterator[tuple[Any, ...]]:
     )
 
 
-def _connections(stream: Stream, flows: Sequence[int]) -> Iterator[Event]:
+def _connections(stream: Stream, flows: Sequence[int], six: Sequence[bool]) -> Iterator[Event]:
     kinds = {number: name for name, number in stream.field("event").values.items()}
-    names = ("ts_ns", "flow_id", "event", "src_ip", "dst_ip", "src_port", "dst_port")
+    names = ("ts_ns", "flow_id", "event", "group", "src_ip", "dst_ip", "src_port", "dst_port")
     for batch in selected(stream, flows):
-        for ts_ns, flow, event, src_ip, dst_ip, src_port, dst_port in _rows(batch, *names):
-            kind = kinds.get(event)
+        for ts_ns, flow, event, group, src_ip, dst_ip, src_port, dst_port in _rows(batch, *names):
+            kind, ipv6 = kinds.get(event), group < len(six) and six[group]
             if kind == "open":
                 started = {
-                    "ip_version": "v4",
-                    "src_ip": str(ipaddress.IPv4Address(src_ip)),
-                    "dst_ip": str(ipaddress.IPv4Address(dst_ip)),
+                    "ip_version": "v6" if ipv6 else "v4",
+                    "src_ip": routes.host_address(src_ip, ipv6),
+                    "dst_ip": routes.host_address(dst_ip, ipv6),
                     "protocol": "TCP",
                     "src_port": src_port,
                     "dst_port": dst_port,
