@@ -116,6 +116,16 @@ def frame_time(run: Run) -> list[float]:
     return [float(np.median(done["ts_ns"] - done["start_ns"])) / 1e9]
 
 
+def ping(name: str = "Ping (ms) ICMP") -> Callable[[Run], list[float]]:
+    """A group's pings: their median, in ms."""
+
+    def measured(run: Run) -> list[float]:
+        [own] = [group for group in run.groups if group["name"] == name]
+        return [own["transfers"]["completion_p50_ns"] / 1e6]
+
+    return measured
+
+
 CODEL = "paths.forward.link.queue={codel: {limit: 4BDP}}"
 FIFO = "paths.forward.link.queue={fifo: {limit: 4BDP}}"
 POLICED = (
@@ -124,6 +134,7 @@ POLICED = (
     "schedule=[]",
 )
 SHORT = ("duration=2s", "warmup=1s")
+CAKES = ("paths.forward.link.queue=cake", "paths.reverse.link.queue=cake")
 STATEMENTS = [
     Statement(
         "asymmetric-uplink",
@@ -233,6 +244,19 @@ STATEMENTS = [
     Statement("dualpi2-l4s", r"both flows near (\d+) Mbit/s", goodput(1), near(0.05)),
     Statement("fast-queue", r"so a queue of (\d+)", queue_per(1), near(0.03)),
     Statement("fq-codel", r"within 6 % of a fair share, ([\d.]+) Mbit/s", goodput(0), near(0.06)),
+    Statement("flent/rrul", r"(\d+) ms in the median", ping(), near(0.03)),
+    Statement("flent/rrul", r"(\d+) ms and 2550", ping(), near(0.03), CAKES),
+    Statement("flent/rrul_be", r"(\d+) ms in the median", ping(), near(0.03)),
+    Statement("flent/tcp_nup", r"(\d+) ms in the median", ping(), near(0.03)),
+    Statement("flent/tcp_ndown", r"(\d+) ms in the median", ping(), near(0.03)),
+    Statement("flent/rtt_fair", r"(\d+) ms in the median", ping("Ping (ms) ICMP1"), near(0.03)),
+    Statement(
+        "flent/rtt_fair",
+        r"nearest has ([\d.]+) Mbit/s and the farthest ([\d.]+)",
+        goodput(0, 3),
+        near(0.05),
+    ),
+    Statement("flent/voip", r"(\d+) ms in the median", ping(), near(0.03)),
     Statement(
         "jitter",
         r"stays above (\d+) Mbit/s",
@@ -359,7 +383,9 @@ def test_every_claim_is_checked() -> None:
     tests = [path for room in ("sim", "smoke") for path in (ROOT / "tests" / room).glob("*.py")]
     texts = [path.read_text() for path in tests if path != Path(__file__)]
 
-    for name in {path.stem for path in CONFIGS.glob("*.yaml")} - own:
+    names = {path.stem for path in CONFIGS.glob("*.yaml")}
+    names |= {f"flent/{path.stem}" for path in (CONFIGS / "flent").glob("*.yaml")}
+    for name in names - own:
         named = re.compile(rf"\b{re.escape(name)}(\.yaml|\")")
         assert any(named.search(text) for text in texts), f"no test names {name}"
 

@@ -95,6 +95,7 @@ TEST_NEEDS = (
     Need("tcpdump", "command tcpdump"),
     Need("tcptrace", "command tcptrace"),
     Need("iperf3", "command iperf3"),
+    Need("flent", "command flent"),
     Need("ngtcp2-client", "command gtlsclient"),
     Need("ngtcp2-server", "file usr/sbin/gtlsserver"),
     Need("iproute2", "command ip"),

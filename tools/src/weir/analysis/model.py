@@ -737,6 +737,21 @@ class CapturedGroup(Section):
     timeouts: Count
 
 
+class ImportedGroup(Section):
+    """What another program has measured of its flows."""
+
+    name: str
+    cc: str | None
+    flows: Count
+    goodput_bps: Number | None
+    jfi: Share | None
+    rtt_mean_ns: Number | None
+    acked_bytes: Number | None
+    sent_segs: Count | None
+    retransmits: Number | None
+    cwnd_reductions: Count | None
+
+
 class CaptureLedger(Section):
     """Each packet that was read, by what became of it."""
 
@@ -983,7 +998,13 @@ class Comparison(Summary, tag="comparison"):
     flows: list[MatchedFlow]
 
 
-AnySummary = Simulation | Offline | Replay | Switch | Sender | Live | Analysis | Comparison
+class Import(Summary, tag="import"):
+    """weir import: a result of flent or iperf3."""
+
+    groups: list[ImportedGroup]
+
+
+AnySummary = Simulation | Offline | Replay | Switch | Sender | Live | Analysis | Comparison | Import
 
 
 def decode(text: bytes | str, place: str = "summary") -> AnySummary:

@@ -182,6 +182,7 @@ def run_(
                 print(json.dumps(loaded.summary, indent=1), flush=True)
             elif loaded.summary:
                 summary.show(loaded.summary, screen)
+                say_delay(loaded, screen)
         shown = options.out
         if not no_report:
             from weir.report import page
@@ -708,6 +709,7 @@ def summary_(
         print(json.dumps(loaded.summary, indent=1))
     else:
         summary.show(loaded.summary, summary.console())
+        say_delay(loaded, summary.console())
 
 
 @app.command(
@@ -716,13 +718,16 @@ def summary_(
         "export runs/mine --to parquet",
         "export runs/mine --to csv --stream interval --flow 7 --out tables",
         "export runs/mine --to qlog",
+        "export runs/mine --to flent",
     ),
 )
 def export_(
     run_folder: RunArgument,
     to: Annotated[
         str,
-        typer.Option("--to", metavar="parquet|csv|qlog|pcapng", autocompletion=complete.formats),
+        typer.Option(
+            "--to", metavar="parquet|csv|qlog|pcapng|flent", autocompletion=complete.formats
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the files go. [RUN/export]")
@@ -754,6 +759,24 @@ def export_(
     for file in files:
         print(file)
     say_notes(loaded.notes)
+
+
+@app.command(
+    "import",
+    epilog=examples(
+        "import rrul-2026-11-28.flent.gz",
+        "import iperf3.json --out runs/iperf3",
+    ),
+)
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Of flent, or of iperf3 -J.")],
+    out: Annotated[Path | None, typer.Option(help="The folder. [runs/FILE]")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+) -> None:
+    """Makes a run folder of a result of flent or iperf3, for `weir compare`."""
+    from weir import imported
+
+    print(imported.write(file, out or Path("runs") / file.name.partition(".")[0], force))
 
 
 @app.command("replay", epilog=examples("replay runs/proof", "replay runs/proof --out runs/again"))
@@ -865,6 +888,17 @@ def doctor_(
     else:
         doctor.show(found, summary.console())
     raise typer.Exit(1 if doctor.bad(found) else 0)
+
+
+def say_delay(run: Any, screen: Any) -> None:
+    """What pings say of the delay under load, if any group pings."""
+    from weir.analysis import latency
+
+    found = latency.under_load(run)
+    if found is not None:
+        said = zip(latency.COLUMNS, found.row(), strict=True)
+        parts = [f"{name} {value}" for name, value in said]
+        screen.print(f"delay of pings: {', '.join(parts)}", soft_wrap=True)
 
 
 def say_notes(notes: list[str]) -> None:

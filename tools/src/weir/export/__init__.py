@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes a run for other programs: Parquet and CSV tables, qlog, pcapng.
+"""Writes a run for other programs: Parquet and CSV tables, qlog, pcapng, flent's data files.
 
 Every format is written a batch of records at a time: memory does not depend on the run's size.
 """
@@ -16,7 +16,7 @@ from weir.errors import UserError
 
 __all__ = ["FORMATS", "write"]
 
-FORMATS = ("parquet", "csv", "qlog", "pcapng")
+FORMATS = ("parquet", "csv", "qlog", "pcapng", "flent")
 
 
 def write(
@@ -37,7 +37,7 @@ def write(
     stream's name, how many of its records were read and how many there are. UserError: an unknown
     format, or nothing to write.
     """
-    from weir.export import pcapng, qlog, tables
+    from weir.export import flent, pcapng, qlog, tables
 
     if to not in FORMATS:
         raise UserError(f"there is no format '{to}', only {', '.join(FORMATS)}")
@@ -63,9 +63,11 @@ def write(
         return files
     if to == "qlog":
         return qlog.write(run, folder, flows)
-    file = folder / "packets.pcapng"
+    file, written = folder / "packets.pcapng", pcapng.write
+    if to == "flent":
+        file, written = folder / flent.file_name(run), flent.write
     with partial(file) as path:
-        pcapng.write(run, path, flows)
+        written(run, path, flows)
     return [file]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from weir import qlog, summary, units
-from weir.analysis import folder, metrics, windows
+from weir.analysis import folder, latency, metrics, windows
 from weir.analysis.folder import Run
 from weir.errors import UserError
 from weir.report import (
@@ -140,6 +140,11 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
         for pair in groups[:KEYS_MAX]
     ]
     found += _qlogs(compared, groups[:KEYS_MAX])
+    loads = [latency.under_load(one.data.run) for one in compared]
+    pings = [None if one is None else one.median_ns for one in loads]
+    found.append(Metric("delay under load, median", units.time, pings))
+    rpm = [None if one is None else one.rpm for one in loads]
+    found.append(Metric("round trips per minute under load", units.number, rpm))
     # Runs may differ in length: counts are per segment or per second of what was measured.
     sent = [_total(r, "sent_segs") for r in reports]
     spans = [one.data.scene.duration_s - one.data.scene.warmup_s for one in compared]

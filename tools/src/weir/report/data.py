@@ -119,6 +119,8 @@ def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
     known = run.summary.get("virtual_s")
     if known and run.summary.get("program") == summary.SIMULATOR:
         return float(known)
+    if run.summary.get("kind") == "import":
+        return float(run.summary["wall_s"])
     captured = run.summary.get("capture")  # its last interval may end behind it
     if isinstance(captured, dict) and captured.get("duration_s"):
         return float(captured["duration_s"])

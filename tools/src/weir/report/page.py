@@ -15,7 +15,7 @@ from urllib.parse import quote
 import polars as pl
 
 from weir import qlog, runner, summary, units
-from weir.analysis import folder, labels, losses, metrics
+from weir.analysis import folder, labels, latency, losses, metrics
 from weir.errors import UserError
 from weir.report import bottleneck, document, interactive, sections, theme
 from weir.report.data import RunData, read
@@ -51,7 +51,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
         notes=run.notes,
         labels=labels.read(run.path),
         traffic=traffic(report),
-        transfers=[*transfers(data), *qlogs(run)],
+        transfers=[*under_load(run), *transfers(data), *qlogs(run)],
         warmup=warmup(report, data.scene.warmup_s),
         why=[*summary.why_lines(report), *(losses.sentences(run) if captured(run) else [])],
         emulation=emulation(report),
@@ -149,6 +149,14 @@ def qlogs(run: Run) -> list[tuple[str, Table]]:
     except UserError as error:
         return [(f"{text}: {error}", Table(qlog.COLUMNS, []))]
     return [(text, Table(qlog.COLUMNS, qlog.rows(found), left=2))] if found else []
+
+
+def under_load(run: Run) -> list[tuple[str, Table]]:
+    """Delay of pings without and with the load, and responsiveness."""
+    found = latency.under_load(run)
+    text = "Delay under load: round trips of pings before and beside the bulk flows, and how many a"
+    text += " minute has with the load"
+    return [(text, Table(latency.COLUMNS, [found.row()]))] if found is not None else []
 
 
 COMPLETION_COLUMNS = (

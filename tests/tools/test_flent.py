@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""flent's data files: what is written is what was recorded, and flent and `weir import` read it."""
+
+import gzip
+import json
+import subprocess
+
+import numpy as np
+import pytest
+import weir
+from synthetic import ROOT
+from weir import imported
+from weir.errors import UserError
+from weir.export import flent
+
+IPERF3 = {
+    "start": {"test_start": {"protocol": "TCP", "duration": 10}},
+    "end": {
+        "streams": [
+            {
+                "sender": {"retransmits": 3, "mean_rtt": 20000, "sender": True},
+                "receiver": {"bytes": 1000, "bits_per_second": 6e6, "sender": True},
+            },
+            {
+                "sender": {"retransmits": 4, "mean_rtt": 30000, "sender": True},
+                "receiver": {"bytes": 3000, "bits_per_second": 2e6, "sender": True},
+            },
+            {
+                "sender": {"sender": False},
+                "receiver": {"bytes": 5000, "bits_per_second": 5e6, "sender": False},
+            },
+        ],
+        "sender_tcp_congestion": "cubic",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A short rrul of less than a second of processor time."""
+    out = tmp_path_factory.mktemp("flent") / "short"
+    overrides = {"duration": "8s", "telemetry.interval": "200ms"}
+    return weir.run(ROOT / "configs/flent/rrul.yaml", overrides=overrides, out=out)
+
+
+@pytest.fixture(scope="module")
+def document(run):
+    return flent.document(run, ())
+
+
+def test_a_file_has_the_members_of_format_version_4(document):
+    assert set(document) == {"version", "metadata", "x_values", "results", "raw_values"}
+    assert document["version"] == 4
+    assert document["metadata"]["NAME"] == "rrul"
+    assert document["x_values"] == pytest.approx(np.arange(1, 41) * 0.2)
+    assert {len(values) for values in document["results"].values()} == {40}
+
+
+def test_its_series_are_those_of_flents_test(document):
+    ways = [f"TCP {way} {mark}" for way in ("upload", "download") for mark in RRUL]
+    pings = ["Ping (ms) UDP EF", "Ping (ms) UDP BK", "Ping (ms) UDP BE", "Ping (ms) ICMP"]
+    assert sorted(document["raw_values"]) == sorted([*ways, *pings])
+    derived = {"TCP upload avg", "TCP upload sum", "TCP download avg", "TCP download sum"}
+    derived |= {"TCP totals", "Ping (ms) avg"}
+    assert set(document["results"]) - set(document["raw_values"]) == derived
+
+
+RRUL = ("BE", "BK", "CS5", "EF")
+
+
+def test_its_rates_are_those_of_the_run(run, document):
+    """Delivered bytes of the flow, in all intervals."""
+    interval = run.interval.to_polars()
+    for flow, mark in enumerate(RRUL):
+        own = interval.filter(interval["flow_id"] == flow)
+        bits = sum(v or 0 for v in document["results"][f"TCP upload {mark}"]) * 0.2 * 1e6
+        assert bits == pytest.approx(float(own["delivered_bytes"].sum()) * 8)
+
+
+def test_its_pings_are_those_of_the_run(run, document):
+    transfers = run.stream("transfers").to_polars()
+    group = [g["name"] for g in run.summary["groups"]].index(PING)
+    own = transfers.filter((transfers["group"] == group) & (transfers["event"] == 2))
+    values = [point["val"] for point in document["raw_values"]["Ping (ms) ICMP"]]
+    assert values == pytest.approx(((own["ts_ns"] - own["start_ns"]) / 1e6).to_list())
+
+
+def test_a_series_has_null_where_nothing_ended():
+    one = flent.Series("Ping (ms) ICMP", "ms", [0.1, 0.2, 0.9], [10.0, 30.0, 50.0])
+    assert flent.on_grid(one, 5, 0.2) == [20.0, None, None, None, 50.0]
+    rows = {"TCP upload::1": [1.0, None], "TCP upload::2": [3.0, None]}
+    made = flent.totals(rows)
+    assert made == {
+        "TCP upload avg": [2.0, None],
+        "TCP upload sum": [4.0, None],
+        "TCP totals": [4.0, None],
+    }
+
+
+def test_export_writes_it_and_import_reads_it_for_compare(run, weir, tmp_path):
+    done = weir("export", run.path, "--to", "flent")
+    assert done.status == 0, done.err
+    done = weir("import", done.out.strip(), "--out", "back")
+    assert (done.status, done.out) == (0, "back\n"), done.err
+    done = weir("compare", run.path, "back", "--json")
+    assert done.status == 0, done.err
+    rows = {row["name"]: row["values"] for row in json.loads(done.out)["numbers"]}
+    assert all(value is None or value >= 0 for value in rows["goodput, TCP upload EF"])
+    assert rows["Jain's index"][1] is None  # of all flows: flent does not say it
+    back = json.loads((tmp_path / "back/summary.json").read_text())
+    total = sum(g["goodput_bps"] for g in back["groups"] if g["name"].startswith("TCP upload"))
+    sums = [v for v in flent.document(run, ())["results"]["TCP upload sum"] if v is not None]
+    assert total == pytest.approx(np.mean(sums) * 1e6, rel=0.02)
+
+
+def test_flent_reads_it(run, tmp_path):
+    """Debian's flent 2.1: its summary, and the plot of its own test as a file."""
+    file = tmp_path / "run.flent"
+    flent.write(run, file, ())
+    done = subprocess.run(
+        ["flent", "-i", file, "-f", "summary"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Summary of rrul test run" in done.stdout
+    mean = np.mean([p["val"] for p in json.loads(file.read_text())["raw_values"][PING]])
+    shown = next(line for line in done.stdout.splitlines() if line.strip().startswith(PING))
+    assert float(shown.partition(":")[2].split()[0]) == pytest.approx(mean, abs=0.01)
+
+
+PING = "Ping (ms) ICMP"
+
+
+def test_iperf3_is_imported_with_what_it_says(tmp_path):
+    file = tmp_path / "i.json"
+    file.write_text(json.dumps(IPERF3))
+    found = imported.summary(file)
+    assert found["wall_s"] == 10
+    there, back = found["groups"]
+    assert (there["name"], there["flows"], there["goodput_bps"]) == ("cubic", 2, 8e6)
+    assert (there["rtt_mean_ns"], there["retransmits"], there["acked_bytes"]) == (25e6, 7, 4000)
+    assert there["jfi"] == pytest.approx(64 / (2 * 40))
+    assert (back["name"], back["goodput_bps"]) == ("cubic, to the client", 5e6)
+    assert back["rtt_mean_ns"] is None
+    assert back["retransmits"] is None
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{", ":1: not JSON: "),
+        (b"[]", ": not a JSON object"),
+        (b'{"a": 1}', ": neither a data file of flent nor the JSON of iperf3 (-J)"),
+        (b'{"start": {}, "end": {}, "error": "refused"}', ": iperf3 failed: refused"),
+        (b'{"start": {}, "end": {}}', ": iperf3 has measured nothing in it"),
+        (b'{"version": 5, "metadata": {}, "results": {}}', ": flent's format version 5; 2, 3 and"),
+        (b"\x1f\x8b\x08", ": cannot be read: "),
+    ],
+)
+def test_what_is_no_result_is_one_sentence(content, says, tmp_path):
+    file = tmp_path / "x.json"
+    file.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        imported.summary(file)
+    assert str(error.value).startswith(f"{file}{says}")
+    assert "\n" not in str(error.value)
+    assert error.value.status == 1
+
+
+def test_import_leaves_a_folder_alone_that_is_there(weir, tmp_path):
+    packed = tmp_path / "i.json.gz"
+    packed.write_bytes(gzip.compress(json.dumps(IPERF3).encode()))
+    assert imported.write(packed, tmp_path / "one") == tmp_path / "one"
+    done = weir("import", packed, "--out", "one")
+    assert done.status == 2
+    assert "--force replaces it" in done.err
+    assert imported.write(packed, tmp_path / "one", force=True) == tmp_path / "one"
