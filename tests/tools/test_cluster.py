@@ -182,13 +182,18 @@ def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir, folder, num
     assert made.select("flows.0.cc", "seed").rows() == points
     assert set(made["status"]) == {"done", "failed"}
     ran = {f"flows.0.cc={cc},seed={n}" for cc in ("cubic", "newreno") for n in (1, 2, 3)}
-    assert {path.name for path in out.iterdir()} == {".weir-lock", "table.parquet", *ran}
+    assert {path.name for path in out.iterdir()} == {
+        ".weir-lock",
+        "sweep.json",
+        "table.parquet",
+        *ran,
+    }
     assert weir("sweep", "s.yaml", "--out", "here").status == 1
     assert results(out) == results(folder / "here")
     # The folder, copied elsewhere, goes on there.
     (folder / "runs").rename(folder / "elsewhere")
-    again = weir("sweep", "s.yaml", "--out", "elsewhere/s")
-    assert "9 cells: 6 reused, 3 failed" in again.out
+    second = weir("sweep", "s.yaml", "--out", "elsewhere/s")
+    assert "9 cells: 6 reused, 3 failed" in second.out
     assert results(folder / "elsewhere/s") == results(folder / "here")
 
 

@@ -323,13 +323,17 @@ def init_(
         "sweep configs/sweeps/buffer.yaml",
         "sweep configs/sweeps/buffer.yaml --all --json",
         "sweep configs/sweeps/buffer.yaml --cluster tcp://host:8786",
+        "sweep configs/sweeps/buffer.yaml --shard 2/3",
+        "sweep --merge runs/buffer-1of3 runs/buffer-2of3 runs/buffer-3of3 --out runs/buffer",
     ),
 )
 def sweep_(
-    file: Annotated[
-        Path,
+    files: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="FILE", help="A config, a grid and seeds.", autocompletion=complete.configs
+            metavar="FILE|DIR...",
+            help="A config, a grid and seeds; with --merge the folders of its parts.",
+            autocompletion=complete.configs,
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="The folder of its runs. [runs/FILE]")] = None,
@@ -337,6 +341,12 @@ def sweep_(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
     ] = None,
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Only part I of N, into runs/FILE-IofN.")
+    ] = None,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Put all parts of a sweep together in --out.")
+    ] = False,
     any_version: Annotated[
         bool, typer.Option("--any-version", help="Keep cells that another commit of Weir ran.")
     ] = False,
@@ -347,19 +357,29 @@ def sweep_(
 ) -> None:
     """Runs a grid of experiments on Dask, those not done yet, into one Parquet table."""
     from weir import runner, summary
-    from weir.study import sweep
+    from weir.study import shards, sweep
 
     runner.identify()
-    asked = sweep.read(file)
-    out = out or Path("runs") / file.stem
-    table = sweep.execute(
-        asked,
-        out,
-        summary.console(stderr=True),
-        cluster=cluster,
-        workers=workers,
-        any_version=any_version,
-    )
+    file = files[0]
+    if merge:
+        if out is None or cluster or workers or shard:
+            raise UserError("--merge runs nothing: it takes the folders of the parts and --out")
+        table, asked = sweep.merge(files, out)
+    else:
+        if len(files) > 1:
+            raise UserError(f"{files[1]}: one sweep at a time; folders of its parts want --merge")
+        asked, part = sweep.read(file), shards.read(shard)
+        name = file.stem if shard is None else f"{file.stem}-{part.index}of{part.count}"
+        out = out or Path("runs") / name
+        table = sweep.execute(
+            asked,
+            out,
+            summary.console(stderr=True),
+            cluster=cluster,
+            workers=workers,
+            any_version=any_version,
+            shard=part,
+        )
     if as_json:
         print(json.dumps(table.to_dicts(), indent=1))
     else:

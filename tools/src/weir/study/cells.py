@@ -140,6 +140,7 @@ def run_cells(
     any_version: bool = False,
     one_cpu: bool = False,
     on_outcome: Callable[[Outcome, int, int], None] | None = None,
+    on_begin: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
     """Runs cells into out/NAME; one outcome for each, in the order given.
 
@@ -147,7 +148,8 @@ def run_cells(
     run here [as many as there are CPUs]. any_version reuses runs of other commits too. one_cpu
     gives each local worker a CPU of its own: runs with guests, which otherwise use all CPUs, are
     faster side by side.
-    on_outcome is told each outcome, how many there are and will be. A worker that is refused is
+    on_outcome is told each outcome, how many there are and will be; on_begin that `out` is ours. A
+    worker that is refused is
     said on standard error.
     UserError: names that cannot be, no weir-sim, no cluster, or another batch in `out`.
     """
@@ -162,6 +164,7 @@ def run_cells(
     outcomes: dict[int, Outcome] = {}
     with ExitStack() as stack:
         stack.enter_context(locked(out))
+        on_begin()
         if cells:
             crew = stack.enter_context(clusters.connected(cluster, workers, len(cells)))
             dispatch = Dispatch(
@@ -267,3 +270,10 @@ def move(partial: Path, place: Path) -> None:
         place.rename(old)
     partial.rename(place)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def copy(run: Path, place: Path) -> None:
+    """Puts a copy of a run in a place of this batch."""
+    partial = place.with_name(f".{place.name}.{uuid.uuid4().hex}.cell")
+    shutil.copytree(run, partial)
+    move(partial, place)

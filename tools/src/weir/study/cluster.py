@@ -207,5 +207,5 @@ def needed(module: str) -> Any:
     except ImportError:
         name = module.replace("_", "-")
         raise UserError(
-            f"--cluster needs the Python package {name}: pip install 'weir[clusters]'", 1
+            f"--cluster needs the Python package {name}: pip install 'weir-testbed[clusters]'", 1
         ) from None

@@ -29,7 +29,7 @@ from weir.study.travel import Result, Task
 
 DEATHS_MAX = 3
 TRIES_MAX = 20  # of a cell whose scheduler or worker goes again and again
-LOOK_S = 1.0  # between two looks at who is there
+REFRESH_S = 1.0  # between two looks at who is there
 POLL_S = 0.2
 GATHER_S = (10, 60, 600)  # for a result to arrive from a worker that is there
 MESSAGE_S = 0.5  # short cells go together, up to this
@@ -85,7 +85,7 @@ class Dispatch:
         self.sent: dict[str, Sent] = {}
         self.ended: SimpleQueue[str] = SimpleQueue()
         self.scheduler = ""
-        self.looked_s = -LOOK_S
+        self.refreshed_s = -REFRESH_S
         self.seen_s = time.monotonic()
 
     def results(self) -> Iterator[Ended]:
@@ -93,7 +93,7 @@ class Dispatch:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             try:
                 while self.waiting or self.ready or self.suspects or self.sent:
-                    yield from self._look()
+                    yield from self._refresh()
                     yield from self._give(pool)
                     yield from self._take()
             finally:
@@ -109,12 +109,12 @@ class Dispatch:
 
     # 1. Who is there.
 
-    def _look(self) -> Iterator[Ended]:
+    def _refresh(self) -> Iterator[Ended]:
         now_s = time.monotonic()
-        if now_s - self.looked_s < LOOK_S:
+        if now_s - self.refreshed_s < REFRESH_S:
             return
         scheduler, there = self.crew.there()
-        self.looked_s = time.monotonic()
+        self.refreshed_s = time.monotonic()
         if scheduler and scheduler != self.scheduler:
             self._anew()
             self.scheduler = scheduler
@@ -123,8 +123,8 @@ class Dispatch:
                 yield from self._gone(address)
             self._accept({a: one for a, one in there.items() if a not in self.workers})
         if self.workers and scheduler:
-            self.seen_s = self.looked_s
-        elif self.looked_s - self.seen_s > self.crew.away_s_max or (
+            self.seen_s = self.refreshed_s
+        elif self.refreshed_s - self.seen_s > self.crew.away_s_max or (
             self.refused and there and self.refused.keys() >= there.keys()
         ):
             raise UserError("; ".join(self.refused.values()) or "no worker is left", 1)
@@ -132,7 +132,7 @@ class Dispatch:
     def _anew(self) -> None:
         """Another scheduler: nothing of the old one comes back."""
         for key in list(self.sent):
-            self._again(self._forget(key).indices)
+            self._requeue(self._forget(key).indices)
         self.workers.clear()
 
     def _accept(self, there: dict[str, tuple[str, int]]) -> None:
@@ -245,7 +245,7 @@ class Dispatch:
             return
         sent = self._forget(key)
         if results is None:
-            self._again(sent.indices)
+            self._requeue(sent.indices)
         else:
             yield from zip(sent.indices, results, strict=True)
 
@@ -281,7 +281,7 @@ class Dispatch:
             worker.alone = False
         return sent
 
-    def _again(self, indices: Sequence[int]) -> None:
+    def _requeue(self, indices: Sequence[int]) -> None:
         for index in indices:
             self.tries[index] += 1
             if self.tries[index] > TRIES_MAX:

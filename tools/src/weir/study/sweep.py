@@ -34,13 +34,14 @@ from rich.console import Console
 from weir import runner, summary, units
 from weir.analysis import folder
 from weir.errors import UserError
-from weir.study import cells, travel
+from weir.study import cells, shards, travel
 from weir.study.cells import Cell, Outcome
 
 KEYS = ("config", "duration", "seeds", "grid")
 CELLS_MAX = 10_000
 SEED_MAX = 2**64 - 1
 ROWS_SHOWN = 24
+WRITE_S_MIN = 5.0  # between two writings of a table that grows
 NAME_LENGTH = 150
 STATUSES = ("done", "reused", "failed")
 FIXED = {  # columns of every table, after the parameters
@@ -214,13 +215,13 @@ def whole(path: Path, node: yaml.Node, low: int, high: int) -> int:
     return int(value)
 
 
-def check(sweep: Sweep) -> None:
-    """Asks weir-sim about the first cell: what is wrong with it is likely wrong with all."""
+def check(sweep: Sweep) -> str:
+    """The first cell's resolved config: what is wrong with it is likely wrong with all."""
     cell, _ = sweep.cells()[0]
-    argv = [*cell.argv(runner.find_program("sim")), "--check"]
+    argv = [*cell.argv(runner.find_program("sim")), "--print-config"]
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode == 0:
-        return
+        return done.stdout
     sentence = travel.reason(done.returncode, done.stderr)
     for override, where in zip(cell.override, sweep.lines.values(), strict=True):
         if sentence.startswith(f"-o {override}: "):
@@ -236,22 +237,71 @@ def execute(
     cluster: str | None = None,
     workers: int | None = None,
     any_version: bool = False,
+    shard: shards.Shard = shards.WHOLE,
 ) -> pl.DataFrame:
-    """Runs what is not there yet and writes out/table.parquet, which is also returned."""
-    check(sweep)
-    planned = sweep.cells()
+    """Runs what is not there yet; writes out/table.parquet as it goes, and returns it."""
+    identity = shards.identity(sweep, check(sweep))
+    planned = shard.of(sweep.cells())
+    if not planned:
+        raise UserError(f"--shard {shard}: there are only {len(sweep.cells())} cells")
+    growing = Growing(out / "table.parquet", [(cell.name, point) for cell, point in planned])
     with Bar(console, len(planned)) as bar:
-        outcomes = cells.run_cells(
+
+        def on_outcome(outcome: Outcome, ended: int, total: int) -> None:
+            growing.add(outcome)
+            bar.outcome(outcome, ended, total)
+
+        cells.run_cells(
             [cell for cell, _ in planned],
             out,
             cluster=cluster,
             workers=workers,
             any_version=any_version,
-            on_outcome=bar.outcome,
+            on_outcome=on_outcome,
+            on_begin=lambda: shards.write(out, sweep, shard, identity),
         )
-    made = table([point for _, point in planned], outcomes)
-    folder.write_table(out / "table.parquet", made)
-    return made
+    return growing.write()
+
+
+def merge(places: Sequence[Path], out: Path) -> tuple[pl.DataFrame, Sweep]:
+    """Puts the shards of a sweep together in out, which is then as if one had run all."""
+    sweep, identity, ended = shards.together(places)
+    with cells.locked(out):
+        growing = Growing(out / "table.parquet", [(c.name, point) for c, point in sweep.cells()])
+        for cell, _ in sweep.cells():
+            place, status, message = ended[cell.name]
+            if place.exists():
+                cells.copy(place, out / cell.name)
+            growing.add(Outcome(cell, (out / cell.name).resolve(), status, message))
+        shards.write(out, sweep, shards.WHOLE, identity)
+        return growing.write(), sweep
+
+
+class Growing:
+    """A table that is written while its cells end, for a tenth of the time at most."""
+
+    def __init__(self, path: Path, planned: Sequence[tuple[str, dict[str, str]]]) -> None:
+        self.path = path
+        self.points = dict(planned)
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.next_s = time.monotonic() + WRITE_S_MIN
+
+    def add(self, outcome: Outcome) -> None:
+        """A cell ended."""
+        name = outcome.cell.name
+        self.rows[name] = row(self.points[name], outcome)
+        began_s = time.monotonic()
+        if began_s >= self.next_s:
+            self.write()
+            ended_s = time.monotonic()
+            self.next_s = ended_s + max(WRITE_S_MIN, 9 * (ended_s - began_s))
+
+    def write(self) -> pl.DataFrame:
+        """Of the cells that have ended, in the order of the grid."""
+        there = [name for name in self.points if name in self.rows]
+        made = framed([self.points[n] for n in there], [self.rows[n] for n in there])
+        folder.write_table(self.path, made)
+        return made
 
 
 def table(points: Sequence[dict[str, str]], outcomes: Sequence[Outcome]) -> pl.DataFrame:
@@ -261,14 +311,21 @@ def table(points: Sequence[dict[str, str]], outcomes: Sequence[Outcome]) -> pl.D
     links, those of objects in them too: groups.0.transfers.completion_p50_ns. A failed cell has
     nulls. A parameter that is a number in every cell is one here.
     """
-    rows: list[dict[str, Any]] = []
-    for point, outcome in zip(points, outcomes, strict=True):
-        row: dict[str, Any] = {**point, **dict.fromkeys(FIXED)}
-        row |= {"seed": outcome.cell.seed, "folder": str(outcome.folder)}
-        row |= {"status": outcome.status, "message": outcome.message}
-        if outcome.status != "failed":
-            row |= figures(folder.read_json(outcome.folder / "summary.json"))
-        rows.append(row)
+    return framed(points, [row(*one) for one in zip(points, outcomes, strict=True)])
+
+
+def row(point: dict[str, str], outcome: Outcome) -> dict[str, Any]:
+    """Of one cell."""
+    made: dict[str, Any] = {**point, **dict.fromkeys(FIXED)}
+    made |= {"seed": outcome.cell.seed, "folder": str(outcome.folder)}
+    made |= {"status": outcome.status, "message": outcome.message}
+    if outcome.status != "failed":
+        made |= figures(folder.read_json(outcome.folder / "summary.json"))
+    return made
+
+
+def framed(points: Sequence[dict[str, str]], rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    """Rows as a table."""
     made = pl.DataFrame(rows, schema_overrides=FIXED, infer_schema_length=None)
     return made.with_columns(typed(made[name]) for name in points[0])
 

@@ -145,7 +145,7 @@ def _archived(message: str, run: Path) -> Result:
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
         for path in sorted(run.iterdir()):
             archive.add(path, path.name)
-            if packed.tell() > ARCHIVE_BYTES_MAX:
+            if packed.getbuffer().nbytes > ARCHIVE_BYTES_MAX:
                 return Result(
                     "its folder is larger than 1 GiB, compressed: lower telemetry.level", None
                 )
