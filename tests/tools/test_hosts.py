@@ -163,6 +163,22 @@ def test_a_program_ends_when_nobody_attends(tmp_path):
     assert ask("attend")["gone"]
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Failed to connect to the host via ssh: ssh: port 22: No route to host", "No route"),
+        ("Task failed: Failed to connect to the host via ssh: ", "the connection was lost"),
+        ("/bin/sh: python9: not found\r\nShared connection to h closed.\r\n", "python9"),
+        (None, "None"),
+    ],
+)
+def test_what_ansible_says_is_one_line(text, said):
+    line = ansible.one_line(text)
+    assert said in line
+    assert "\n" not in line
+    assert "Failed" not in line
+
+
 def test_a_cable_that_is_elsewhere_is_named():
     right = {"heard": [["b", "mid", "right"]], "silent": []}
     left = {"heard": [["left", "tx", "a"], ["right", "rx", "b"]], "silent": []}

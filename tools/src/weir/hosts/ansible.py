@@ -141,10 +141,10 @@ def one_line(text: Any) -> str:
     """The last line that says something, without what Ansible puts before and behind."""
     lines = [line.strip() for line in str(text).replace("\r", "\n").splitlines()]
     lines = [x for x in lines if x and not x.startswith(("Shared connection", "Warning:", "debug"))]
-    said = lines[-1] if lines else "it did not say why"
-    return said.removeprefix("Task failed: ").removeprefix(
-        "Failed to connect to the host via ssh: "
-    )
+    said = lines[-1] if lines else ""
+    for before in ("Task failed: ", "Failed to connect to the host via ssh:"):
+        said = said.removeprefix(before).strip()
+    return said or "the connection was lost"
 
 
 def first_error(done: Any) -> str:
