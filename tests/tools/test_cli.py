@@ -467,12 +467,14 @@ def test_a_command_that_ctrl_c_ends_says_so(weir_sim, tmp_path):
     (tmp_path / "s.yaml").write_text("config: x.yaml\nduration: 24h\nseeds: 1\n")
     argv = [sys.executable, "-m", "weir", "sweep", "s.yaml", "--out", "out"]
     process = subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("out/.*.cell/*.ring")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("out/.*.cell/run/*.ring")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said.splitlines()[-1] == "weir: interrupted"
     assert "Traceback" not in said
