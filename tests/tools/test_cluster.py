@@ -12,22 +12,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from small import CONFIG, HOW
 
 DEADLINE_S = 120
 DASK = Path(sys.executable).with_name("dask")
-HOW = ("status", "folder", "wall_s")  # columns that say how a table was made
-CONFIG = """\
-seed: 4
-duration: 500ms
-paths:
-  forward:
-    - link: {rate: 1Mbit, queue: {fifo: {limit: 20pkt}}}
-    - delay: {delay: 10ms}
-  reverse:
-    - delay: {delay: 10ms}
-flows:
-  - {count: 1, cc: newreno}
-"""
 # A weir-sim that ends the worker of a cell with seed 2.
 KILLER = """\
 #!/bin/sh

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from weir import summary
+from weir import configs, summary
 from weir.errors import UserError
 from weir.hosts import agent, ansible, cabling, clocks, inventory, merge, plan
 from weir.runner import Options
@@ -104,7 +104,7 @@ def test_each_host_gets_its_own_part(tmp_path):
     assert "role: receiver, dev: net_null3" in " ".join(receiver)
     assert "role: sender" not in " ".join(receiver)
     assert made.requests["tx"]["awaited"] == [["a", "mid", "left"]]
-    assert list(plan.files(config, plan.read(config))) == ["up.trace"]
+    assert list(plan.files(config, configs.mapping(config))) == ["up.trace"]
     with pytest.raises(UserError, match="rx: there is no port c, only b"):
         plan.make(options, hosts(rx={"weir_ports": {"c": "eth1"}}), "id")
 

@@ -6,25 +6,15 @@ import shutil
 
 import polars as pl
 import pytest
+import small
+from small import HOW
 
-CONFIG = """\
-seed: 4
-duration: 250ms
-paths:
-  forward:
-    - link: {rate: 1Mbit, queue: {fifo: {limit: 20pkt}}}
-    - delay: {delay: 10ms}
-  reverse:
-    - delay: {delay: 10ms}
-flows:
-  - {count: 1, cc: newreno}
-"""
+CONFIG = small.CONFIG.replace("500ms", "250ms")
 SWEEP = """\
 config: x.yaml
 seeds: 2
 grid: {flows.0.count: [1, 2e0], flows.0.cc: [copa, nope]}
 """
-HOW = ("status", "folder", "wall_s")  # columns that say how a table was made
 
 
 @pytest.fixture(scope="module")

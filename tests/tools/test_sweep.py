@@ -8,23 +8,12 @@ import sys
 
 import polars as pl
 import pytest
+from small import CONFIG
 from weir.errors import UserError
 from weir.study import sweep
 from weir.study.cells import Cell, Outcome
 
 DEADLINE_S = 120
-CONFIG = """\
-seed: 4
-duration: 500ms
-paths:
-  forward:
-    - link: {rate: 1Mbit, queue: {fifo: {limit: 20pkt}}}
-    - delay: {delay: 10ms}
-  reverse:
-    - delay: {delay: 10ms}
-flows:
-  - {count: 1, cc: newreno}
-"""
 
 
 @pytest.fixture

@@ -35,9 +35,11 @@ def mapping(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        content = yaml.load(path.read_text(), yaml.BaseLoader)
+        content = yaml.load(path.read_text(encoding="utf-8"), yaml.CBaseLoader)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not text in UTF-8") from error
     except yaml.YAMLError as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):

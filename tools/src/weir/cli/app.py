@@ -568,7 +568,7 @@ def evaluate_(
     ] = True,
     out: Annotated[Path | None, typer.Option(help="The folder. [runs/evaluate-CC-quick]")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
+        int | None, typer.Option(min=1, help="Cells at a time. [one per CPU]")
     ] = None,
     only_plan: Annotated[
         bool, typer.Option("--plan", help="Only show the cells and what they cost.")
@@ -622,7 +622,7 @@ def study_(
     ] = True,
     out: Annotated[Path | None, typer.Option(help="The folder. [runs/STUDY-sets]")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
+        int | None, typer.Option(min=1, help="Cells at a time. [one per CPU]")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
 ) -> None:

@@ -45,6 +45,11 @@ def pages() -> list[str]:
     return list(listed(tomllib.loads(SETTINGS.read_text(encoding="utf-8"))["project"]["nav"]))
 
 
+def own() -> list[Path]:
+    """Those that the repository has; the others are made."""
+    return [ROOT / name for name in pages() if not name.startswith("made/")]
+
+
 def linked(page: Path) -> Iterator[Path]:
     """Files that are no pages and that a page leads to or shows."""
     for target in LINK.findall(re.sub(r"`[^`]*`", "", page.read_text(encoding="utf-8"))):
@@ -65,9 +70,8 @@ def gather(into: Path) -> None:
     (into / "made").mkdir(parents=True)
     for name, make in made.PAGES.items():
         (into / f"made/{name}.md").write_text(make(tables.read()), encoding="utf-8")
-    own = [ROOT / name for name in pages() if not name.startswith("made/")]
     pictures = gallery.PICTURES.glob("*.png")
-    for file in {*own, *pictures, *(other for page in own for other in linked(page))}:
+    for file in {*own(), *pictures, *(other for page in own() for other in linked(page))}:
         put(file, into)
     put(ROOT / "tools/docs/site.css", into)
 
@@ -102,8 +106,7 @@ def stale(site: Path) -> bool:
     """Whether a page, or the package that pages are made of, is newer than the site."""
     if not (site / STAMP).exists():
         return True
-    own = [ROOT / name for name in pages() if not name.startswith("made/")]
-    sources = [SETTINGS, *own, *(ROOT / "tools/src/weir").rglob("*.py")]
+    sources = [SETTINGS, *own(), *(ROOT / "tools/src/weir").rglob("*.py")]
     return max(file.stat().st_mtime for file in sources) > (site / STAMP).stat().st_mtime
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.hosts import check
+from weir.live import priority
 
 READY_S_MAX = 60.0
 STOP_S_MAX = 20.0
@@ -143,9 +144,8 @@ def keep(wanted: Wanted, place: Place) -> None:
         (place.path / ".keeper").write_text(str(os.getpid()))
         (place.path / ".keeper").rename(place.keeper)
         place.run.mkdir(exist_ok=True)
-        prefer()
         with place.said.open("wb") as said:
-            child = subprocess.Popen(
+            child = priority.start(
                 wanted["argv"],
                 stdin=subprocess.DEVNULL,
                 stdout=said if wanted["output"] else subprocess.DEVNULL,
@@ -198,12 +198,6 @@ def wait_unattended(place: Place, lease: Lease) -> None:
             shutil.rmtree(place.path, ignore_errors=True)
             return
         time.sleep(POLL_S)
-
-
-def prefer() -> None:
-    """As weir/live/priority.py: the program comes before what else runs on its CPUs."""
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, min(os.getpriority(os.PRIO_PROCESS, 0), -10))
 
 
 def end(child: subprocess.Popen[bytes]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from weir import configs
 from weir.errors import UserError
 from weir.hosts.inventory import Host
-from weir.live import receiver
+from weir.live import priority, receiver
 from weir.runner import PROGRAMS, Options, find_program
 
 NO_END = "24h"  # of the side that receives; it is stopped when the senders have ended
@@ -24,8 +24,12 @@ PROBE_S = 8.0
 SPACE_BYTES = 1 << 20  # of a host's folder, at least
 CAPTURE_LEVEL = 2  # of telemetry, from which on frames are captured, for the hosts' clocks
 HERE = Path(__file__).parent
-FILES = {"__main__.py": "agent.py", "weir/hosts/check.py": "check.py"}
-PACKAGES = ("weir/__init__.py", "weir/hosts/__init__.py")
+FILES = {
+    "__main__.py": HERE / "agent.py",
+    "weir/hosts/check.py": HERE / "check.py",
+    "weir/live/priority.py": Path(priority.__file__),
+}
+PACKAGES = ("weir/__init__.py", "weir/hosts/__init__.py", "weir/live/__init__.py")
 
 
 @dataclass
@@ -39,7 +43,7 @@ class Plan:
 
 def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
     """The requests. UserError: what the config has not, and a host needs."""
-    config = read(options.config)
+    config = configs.mapping(options.config)
     live = config.get("live")
     live = live if isinstance(live, dict) else {}
     captures = options.pcap is not None or level(options, config) >= CAPTURE_LEVEL
@@ -63,17 +67,6 @@ def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
             "argv": host.command if host.kernel else argv(options, host, live, place, captures),
         }
     return made
-
-
-def read(path: Path) -> dict[str, Any]:
-    """The config, every scalar as text."""
-    import yaml
-
-    try:
-        config = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
-    return config if isinstance(config, dict) else {}
 
 
 def level(options: Options, config: Mapping[str, Any]) -> int:
@@ -129,7 +122,7 @@ def for_receiver(override: str) -> str:
 
 def check(options: Options, hosts: Mapping[str, Host]) -> int:
     """What this machine's programs say of the config, as each host would get it: 0, or why not."""
-    config = read(options.config)
+    config = configs.mapping(options.config)
     live = config.get("live")
     for host in hosts.values():
         if host.kernel:
@@ -182,13 +175,13 @@ def section(config: Path, host: Host, live: Mapping[str, Any]) -> dict[str, Any]
 def archive(path: Path, plan: Plan, config: Path) -> Path:
     """Writes the archive: the agent, the requests, the config and the files that it names."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, file in FILES.items():
-            packed.write(HERE / file, name)
+        for name, ours in FILES.items():
+            packed.write(ours, name)
         for name in PACKAGES:
             packed.writestr(name, "")
         packed.writestr("request.json", json.dumps(plan.requests))
         packed.write(config, f"config/{config.name}")
-        for file in sorted(set(files(config, read(config)))):
+        for file in sorted(set(files(config, configs.mapping(config)))):
             packed.write(config.parent / file, f"config/{file}")
     return path
 

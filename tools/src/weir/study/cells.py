@@ -107,7 +107,7 @@ class Batch:
             return Result(reason(printed.returncode, printed.stderr), None)
         if not PYTHON.search(printed.stdout) and holds(place, printed.stdout, self.version):
             return Result("", place)
-        if place.exists() and not any((place / name).exists() for name in folder.MANIFESTS):
+        if place.exists() and not folder.is_run(place):
             return Result(f"{place} is there and is not a run", None)
         text, files = travel.pack(printed.stdout, self.here)
         said = (("WEIR_COMMAND", os.environ.get("WEIR_COMMAND", f"weir run {cell.config}")),)
@@ -148,9 +148,8 @@ def run_cells(
     run here [as many as there are CPUs]. any_version reuses runs of other commits too. one_cpu
     gives each local worker a CPU of its own: runs with guests, which otherwise use all CPUs, are
     faster side by side.
-    on_outcome is told each outcome, how many there are and will be; on_begin that `out` is ours. A
-    worker that is refused is
-    said on standard error.
+    on_outcome is told each outcome, how many there are and will be; on_begin that `out` is ours.
+    Which workers are refused is said on standard error.
     UserError: names that cannot be, no weir-sim, no cluster, or another batch in `out`.
     """
     check_names(cells)

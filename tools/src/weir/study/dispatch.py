@@ -169,15 +169,13 @@ class Dispatch:
     def _give(self, pool: ThreadPoolExecutor) -> Iterator[Ended]:
         while True:
             self._fill(pool)
-            worker = self._idle(self.suspects and 1)
-            if worker is not None and self.suspects:
+            if self.suspects and (worker := self._idle(wholly=True)) is not None:
                 index = self.suspects.popleft()
                 yield from self._send(worker, [(index, self.prepare(index))])
-                continue
-            worker = self._idle(0)
-            if worker is None or not self.ready:
+            elif self.ready and (worker := self._idle(wholly=False)) is not None:
+                yield from self._send(worker, self._message())
+            else:
                 return
-            yield from self._send(worker, self._message())
 
     def _fill(self, pool: ThreadPoolExecutor) -> None:
         """A few cells are prepared before somebody wants them."""
@@ -186,7 +184,7 @@ class Dispatch:
             index = self.waiting.pop()
             self.ready.append((index, pool.submit(self.prepare, index)))
 
-    def _idle(self, wholly: object) -> str | None:
+    def _idle(self, wholly: bool) -> str | None:
         """The worker with most threads to spare, or one without any cell."""
         free = {
             address: worker.threads - len(worker.keys)
