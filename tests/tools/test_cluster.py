@@ -160,7 +160,7 @@ def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir, folder, num
     client = cluster.sweep()
     victim, survivor = cluster.workers
     os.kill(cluster.running(victim), signal.SIGSTOP)
-    until(lambda: len(list(out.glob("*/summary.json"))) >= 3)
+    until(lambda: len(list(out.glob("[!.]*/summary.json"))) >= 3)
     victim.send_signal(number)
     _, err = client.communicate(timeout=DEADLINE_S)
     assert (client.returncode, err.count("cc: 'nope' is not a congestion control")) == (1, 3)
@@ -234,8 +234,8 @@ def test_a_scheduler_that_is_started_anew_loses_no_cell(cluster, weir, folder):
     out = folder / "runs/s"
     client = cluster.sweep("--json")
     os.kill(cluster.running(cluster.workers[0]), signal.SIGSTOP)
-    until(lambda: len(list(out.glob("*/summary.json"))) >= 2)
-    kept = {path: path.stat().st_mtime_ns for path in out.glob("*/summary.json")}
+    until(lambda: len(list(out.glob("[!.]*/summary.json"))) >= 2)
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("[!.]*/summary.json")}
     for process in (cluster.scheduler, *cluster.workers):
         process.kill()
         process.wait()
