@@ -11,7 +11,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import synthetic
 from weir import configs, summary
+from weir.analysis import folder
 from weir.errors import UserError
 from weir.hosts import agent, ansible, cabling, clocks, inventory, merge, plan
 from weir.runner import Options
@@ -233,6 +235,7 @@ def test_the_bounds_of_a_clock_hold(seed):
     above, below = (np.array(points).astype(np.int64) for points in (above, below))
     found = clocks.between(above, below)
     assert found.frames == 6002
+    assert found.offset_utc_ns == start + middle
     assert abs(found.offset_ns - offset_ns) <= found.offset_error_ns <= 50e3
     assert abs(found.drift_ppm - drift * 1e6) <= found.drift_error_ppm <= 100
 
@@ -259,6 +262,33 @@ def test_a_frame_is_known_by_what_stays_of_it():
     assert clocks.identity(mac + ip + b"tcp") == clocks.identity(b"\1" + mac[1:] + marked + b"tcp")
     assert clocks.identity(mac + ip + b"tcp") != clocks.identity(mac + ip + b"tcP")
     assert clocks.identity(bytes(12) + b"\x08\x06" + ip) == b""
+    six, marked = (struct.pack("!IHBB32x", 6 << 28 | n << 20, 3, 6, 64 - n) for n in (0, 3))
+    mac = bytes(12) + b"\x86\xdd"
+    assert clocks.identity(mac + six + b"tcp") == clocks.identity(b"\1" + mac[1:] + marked + b"tcp")
+    assert clocks.identity(mac + six + b"tcp") != clocks.identity(mac + six + b"tcP")
+
+
+def test_a_hosts_records_are_on_the_switchs_line(tmp_path):
+    """A clock that is ahead and fast: what happened at one time has one time."""
+    utc, middle, ahead, drift = 1_700_000_000 * 10**9, 10**9, 5_000_000, 100e-6
+    true = np.arange(0, 2 * middle, 10**8)
+    late = 200_000_000  # the other program starts later, and its clock shows:
+    shown = utc + late + ahead + round(drift * (late - middle))
+    for host, zero, times in (
+        ("mid", utc, true),
+        ("tx", shown, np.rint((true[2:] - late) * (1 + drift))),
+    ):
+        records = synthetic.empty("events", len(times))
+        records["ts_ns"] = times
+        synthetic.write_ring(tmp_path / f"events-{host}.ring", "events", records, utc=zero)
+    clock = {"offset_utc_ns": utc + middle, "offset_ns": ahead, "drift_ppm": drift * 1e6}
+    (tmp_path / "summary.json").write_text(json.dumps({"hosts": {"mid": {}, "tx": clock}}))
+    stream = folder.load(tmp_path).stream("events")
+    seen = {ring.path.name: batch["ts_ns"].astype(float) for ring, batch in stream.parts()}
+    np.testing.assert_allclose(seen["events-mid.ring"], true, atol=0)
+    np.testing.assert_allclose(seen["events-tx.ring"], true[2:], atol=2)
+    np.testing.assert_allclose(stream["ts_ns"].astype(float), [*true, *true[2:]], atol=2)
+    assert (stream.records["ts_ns"] == stream["ts_ns"]).all()
 
 
 def test_hosts_needs_live_and_checks_without_hosts(root, tmp_path, weir_switch, weir_sender):

@@ -330,20 +330,30 @@ class Run:
 
     @cached_property
     def _streams(self) -> dict[str, Stream]:
-        from weir.analysis.stream import Stream
+        from weir.analysis.stream import Shift, Stream
 
         found = {}
         for name in self.streams:
-            starts = [self.started_ns(ring) for ring in self._opened[name]]
-            delays = [max(0, start - self.start_utc_ns) for start in starts]
-            found[name] = Stream(self._opened[name], delays)
+            rings = self._opened[name]
+            delays = [max(0, self.started_ns(ring) - self.start_utc_ns) for ring in rings]
+            drifts = [(self.clock(ring).get("drift_ppm") or 0) / 1e6 for ring in rings]
+            found[name] = Stream(rings, list(map(Shift, delays, drifts)))
         return found
 
-    def started_ns(self, ring: Ring) -> int:
-        """UTC of a file's 0 ns; of a host's, STREAM-HOST.ring, by the clock of the switch's."""
+    def clock(self, ring: Ring) -> dict[str, Any]:
+        """What is known of the clock of the host that wrote a file, STREAM-HOST.ring."""
         host = ring.path.stem.partition("-")[2]
-        ahead_ns = self.summary.get("hosts", {}).get(host, {}).get("offset_ns")
-        return ring.header.utc_start_ns - round(ahead_ns or 0)
+        known: dict[str, Any] = self.summary.get("hosts", {}).get(host, {})
+        return known if known.get("offset_ns") is not None else {}
+
+    def started_ns(self, ring: Ring) -> int:
+        """UTC of a file's 0 ns; of a host's by the clock of the switch's."""
+        start_ns, clock = int(ring.header.utc_start_ns), self.clock(ring)
+        if not clock:
+            return start_ns
+        middle_ns = int(clock["offset_utc_ns"])
+        since_ns = start_ns - middle_ns - float(clock["offset_ns"])
+        return middle_ns + round(since_ns / (1 + float(clock["drift_ppm"]) / 1e6))
 
     @cached_property
     def start_utc_ns(self) -> int:

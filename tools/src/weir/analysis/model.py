@@ -938,7 +938,8 @@ class RunHost(Section):
     disciplined_by: str | None  # chrony, or the kernel that NTP or PTP steers
     clock_error_ns: Count | None  # as that says
     frames: Count | Absent = UNSET
-    offset_ns: float | Absent | None = UNSET  # in the middle of the run; ahead is positive
+    offset_utc_ns: Count | Absent | None = UNSET  # the middle of the run, by the switch's clock
+    offset_ns: float | Absent | None = UNSET  # then; ahead is positive
     offset_error_ns: Number | Absent | None = UNSET
     drift_ppm: float | Absent | None = UNSET
     drift_error_ppm: Number | Absent | None = UNSET

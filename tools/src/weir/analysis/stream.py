@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -37,16 +38,32 @@ def without_gaps(slots: Records) -> Records:
     return slots[~gaps] if gaps.any() else slots
 
 
+@dataclass(frozen=True)
+class Shift:
+    """From a program's time to the run's: when it started, and by how much its clock is fast."""
+
+    start_ns: int = 0
+    drift: float = 0.0  # seconds too many in each second of the run
+
+    def __call__(self, times: Column) -> Column:
+        """Times of the run, in ns; the same array if there is nothing to change."""
+        moved: Column = times + np.uint64(self.start_ns) if self.start_ns else times
+        if not self.drift:
+            return moved
+        gained: Column = np.rint(times * (self.drift / (1 + self.drift))).astype(np.int64)
+        return moved - gained.view(np.uint64)
+
+
 class Batch:
     """Records of one stream, shape (n,).
 
-    schema has each field's name, dtype, unit and meaning. delay_ns is added to the times.
+    schema has each field's name, dtype, unit and meaning. The times are shifted.
     """
 
-    def __init__(self, schema: Schema, slots: Records, delay_ns: int = 0) -> None:
+    def __init__(self, schema: Schema, slots: Records, shift: Shift = Shift()) -> None:
         self.schema = schema
         self._slots = slots
-        self._delay_ns = np.uint64(delay_ns)
+        self._shift = shift
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -82,12 +99,12 @@ class Batch:
 
         Not a copy unless times have to be changed.
         """
-        if not self._delay_ns:
+        if self._shift == Shift():
             return self._slots
         moved = self._slots.copy()
         for name in TIMES:
             if name in self.names:
-                moved[name] += self._delay_ns
+                moved[name] = self[name]
         return moved
 
     def __array__(
@@ -99,17 +116,17 @@ class Batch:
         """One field, shape (n,): a strided view unless times have to be changed."""
         self.field(name)
         column: Column = self._slots[name]
-        return column + self._delay_ns if self._delay_ns and name in TIMES else column
+        return self._shift(column) if name in TIMES else column
 
     def batches(self, records: int = BATCH_RECORDS) -> Iterator[Batch]:
         """The records, at most so many at a time, in the order of the file: views of it."""
         for start in range(0, len(self._slots), records):
             part = self._slots[start : start + records]
-            yield Batch(self.schema, part, int(self._delay_ns))
+            yield Batch(self.schema, part, self._shift)
 
     def rows(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Batch:
         """The records that a mask of shape (n,) chooses, or indices; copied."""
-        return Batch(self.schema, self._slots[chosen], int(self._delay_ns))
+        return Batch(self.schema, self._slots[chosen], self._shift)
 
     def to_polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """All columns, or those named, as a frame; copies, because Polars has columns.
@@ -140,14 +157,14 @@ class Stream(Batch):
     files has a `Ring` for each file: one in virtual time, one for each program live.
     """
 
-    def __init__(self, files: Sequence[Ring], delays_ns: Sequence[int]) -> None:
+    def __init__(self, files: Sequence[Ring], shifts: Sequence[Shift]) -> None:
         self.files = list(files)
-        self._delays_ns = list(delays_ns)
+        self._shifts = list(shifts)
         self.schema = files[0].schema
         if any(file.schema.fields != self.schema.fields for file in files):
             common = [f for f in self.schema.fields if all(f in r.schema.fields for r in files)]
             self.schema = Schema(self.schema.stream, self.schema.record_size, tuple(common))
-        self._delay_ns = np.uint64(delays_ns[0] if len(files) == 1 else 0)
+        self._shift = shifts[0] if len(files) == 1 else Shift()
 
     @property
     def lost(self) -> int:
@@ -171,11 +188,11 @@ class Stream(Batch):
 
     def parts(self) -> Iterator[tuple[Ring, Batch]]:
         """What is in each file, with all its fields: those of two programs may differ."""
-        for file, delay_ns in zip(self.files, self._delays_ns, strict=True):
+        for file, shift in zip(self.files, self._shifts, strict=True):
             slots = file.records
             if file.header.counters.gaps > 0:
                 slots = without_gaps(slots)
-            yield file, Batch(file.schema, slots, delay_ns)
+            yield file, Batch(file.schema, slots, shift)
 
     @property
     def records(self) -> Records:
@@ -191,12 +208,12 @@ class Stream(Batch):
 
         What is not kept is unmapped again: the process holds no more than it works on.
         """
-        for file, delay_ns in zip(self.files, self._delays_ns, strict=True):
+        for file, shift in zip(self.files, self._shifts, strict=True):
             schema = Schema(self.schema.stream, file.schema.record_size, self.schema.fields)
             for start in range(0, len(file), records):
                 part = file.part(start, records)
                 part = without_gaps(part) if file.header.counters.gaps else part
-                yield Batch(schema, part, delay_ns)
+                yield Batch(schema, part, shift)
 
     def tail(self, poll_s: float = 0.1) -> Iterator[Batch]:
         """Follows a run that goes on: yields new records as they appear, from the first on.
@@ -205,19 +222,19 @@ class Stream(Batch):
         when all programs have closed their files; one that was killed never does.
         """
         waiting = [
-            (file.schema, delay_ns, tail(file.path, 0.0))
-            for file, delay_ns in zip(self.files, self._delays_ns, strict=True)
+            (file.schema, shift, tail(file.path, 0.0))
+            for file, shift in zip(self.files, self._shifts, strict=True)
         ]
         while waiting:
             quiet, still = True, []
-            for schema, delay_ns, source in waiting:
+            for schema, shift, source in waiting:
                 slots = next(source, None)
                 if slots is None:
                     continue
-                still.append((schema, delay_ns, source))
+                still.append((schema, shift, source))
                 if len(slots) > 0:
                     quiet = False
-                    yield Batch(schema, without_gaps(slots), delay_ns)
+                    yield Batch(schema, without_gaps(slots), shift)
             waiting = still
             if waiting and quiet:
                 yield Batch(self.schema, np.empty(0, self.schema.dtype))

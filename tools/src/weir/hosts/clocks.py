@@ -35,6 +35,7 @@ class Clock:
     """Theirs against ours: offset in the middle of the run, drift, and how far each may be off."""
 
     frames: int
+    offset_utc_ns: int | None = None  # the middle, by our clock
     offset_ns: float | None = None
     offset_error_ns: float | None = None
     drift_ppm: float | None = None
@@ -86,10 +87,13 @@ def option(body: bytes, at: int, code: int) -> bytes:
 
 
 def identity(frame: bytes) -> bytes:
-    """What stays of a frame on its way: IPv4 without ECN, TTL and checksum, and what is behind."""
-    if frame[12:14] != b"\x08\x00":
+    """What stays of a frame on its way: IP without ECN, TTL and checksum, and what is behind."""
+    if frame[12:14] == b"\x08\x00":
+        kept = frame[16:22] + frame[23:24] + frame[26:96]
+    elif frame[12:14] == b"\x86\xdd":
+        kept = frame[16:21] + frame[22:116]
+    else:
         return b""
-    kept = frame[16:22] + frame[23:24] + frame[26:96]
     return hashlib.blake2b(kept, digest_size=12).digest()
 
 
@@ -132,7 +136,7 @@ def between(above: Points, below: Points) -> Clock:
         return Clock(count)
     offset, error = (offsets.max() + offsets.min()) / 2, (offsets.max() - offsets.min()) / 2
     drift, drift_error = (slopes.max() + slopes.min()) / 2, (slopes.max() - slopes.min()) / 2
-    return Clock(count, base + offset, error, drift * 1e6, drift_error * 1e6)
+    return Clock(count, middle, base + offset, error, drift * 1e6, drift_error * 1e6)
 
 
 def lowest(points: Points) -> Points:
