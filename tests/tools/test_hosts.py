@@ -45,7 +45,25 @@ def test_roles_are_groups_and_cables_have_two_ends():
     ]
     assert found["tx"].ports == {"a": "net_af_packet0,iface=eth1,framecnt=4096"}
     assert found["mid"].ports["right"] == "0000:03:00.1"
-    assert found["mid"].cables == {"left": ("tx", "a"), "right": ("rx", "b")}
+    assert found["mid"].joined() == [("left", "tx", "a"), ("right", "rx", "b")]
+
+
+def test_several_senders_may_be_joined_to_one_port():
+    """By an Ethernet switch: cables and clocks are checked, frames cannot be balanced there."""
+    groups = GROUPS | {"sender": {"hosts": ["tx", "tx2"]}}
+    found = hosts(groups, tx2=TX)
+    assert found["mid"].joined()[:2] == [("left", "tx", "a"), ("left", "tx2", "a")]
+    ears = [["left", "tx", "a"], ["left", "tx2", "a"], ["right", "rx", "b"]]
+    tx = {"heard": [["a", "mid", "left"]], "silent": []}
+    rx = {"heard": [["b", "mid", "right"]], "silent": []}
+    heard = {"tx": tx, "tx2": tx, "rx": rx, "mid": {"heard": ears, "silent": []}}
+    assert list(cabling.wrong(found, heard)) == []
+    heard["mid"]["heard"] = ears[1:]
+    assert list(cabling.wrong(found, heard)) == [
+        ("mid", "port left should be connected to tx/a: it hears tx2/a")
+    ]
+    parts = {name: {"ports": [], "ledger": {"balanced": True}} for name in found}
+    assert {one["from"] for one in merge.cables(found, parts)} == {"mid/right", "rx/b"}
 
 
 @pytest.mark.parametrize(
@@ -339,7 +357,7 @@ def test_the_profile_of_cloudlab_makes_an_inventory(root, tmp_path):
         "left": "mac:0c:42:a1:00:00:00",
         "right": "mac:0c:42:a1:00:00:01",
     }
-    assert found["sender"].cables == {"a": ("switch", "left")}
+    assert found["sender"].cables == {"a": [("switch", "left")]}
     manifest.write_text("<rspec/>")
     done = subprocess.run([*script, manifest], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")

@@ -16,7 +16,7 @@ def wrong(
     silent = {(name, port) for name in hosts for port in answers[name]["silent"]}
     for name, host in hosts.items():
         heard = [tuple(each) for each in answers[name]["heard"]]
-        for port, (their, end) in sorted(host.cables.items()):
+        for port, their, end in host.joined():
             if (port, their, end) in heard or {(name, port), (their, end)} & silent:
                 continue
             others = [f"{h}/{p}" for mine, h, p in heard if mine == port]

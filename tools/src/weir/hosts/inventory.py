@@ -46,12 +46,16 @@ class Host:
     tmp: str = "/tmp"
     lease_s: float = 30.0
     ports: dict[str, str] = field(default_factory=dict)  # names of the config to devices
-    cables: dict[str, tuple[str, str]] = field(default_factory=dict)  # of a port: host, port
+    cables: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # port: (host, port) ...
     lcores: list[int] | None = None
     hugepages: bool = False
     override: dict[str, Any] = field(default_factory=dict)
     command: list[str] = field(default_factory=list)
     ready: str | None = None
+
+    def joined(self) -> list[tuple[str, str, str]]:
+        """Each port, with the host and port at the other end; a port may have several."""
+        return [(port, *end) for port, ends in sorted(self.cables.items()) for end in ends]
 
 
 def program(name: str) -> str:
@@ -151,7 +155,7 @@ def add_port(place: str, made: Host, port: str, value: Any) -> None:
         their, slash, end = str(section["cable"]).partition("/")
         if not slash:
             raise UserError(f"{place}: weir_ports: {port}: cable is HOST/PORT")
-        made.cables[port] = (their, end)
+        made.cables[port] = [(their, end)]
 
 
 def device(dev: str, number: int) -> str:
@@ -162,16 +166,23 @@ def device(dev: str, number: int) -> str:
 
 
 def check_cables(path: Path, hosts: Mapping[str, Host]) -> None:
-    """Both ends of a cable are ports of the inventory; what one end says holds for the other."""
-    for mine in list(hosts.values()):
-        for port, (their, end) in list(mine.cables.items()):
-            if their not in hosts or end not in hosts[their].ports:
-                raise UserError(
-                    f"{path}: {mine.name}: weir_ports: {port}: there is no port {their}/{end}"
-                )
-            other = hosts[their].cables.setdefault(end, (mine.name, port))
-            if other != (mine.name, port):
-                raise UserError(
-                    f"{path}: {their}/{end} is connected to {'/'.join(other)}, "
-                    f"and {mine.name}/{port} to it too"
-                )
+    """Both ends of a cable are ports of the inventory; what one end says holds for the other.
+
+    Several hosts of one role may be joined to a port of the switch: by an Ethernet switch.
+    """
+    said = [(one, port, *ends[0]) for one in hosts.values() for port, ends in one.cables.items()]
+    for mine, port, their, end in said:
+        if their not in hosts or end not in hosts[their].ports:
+            raise UserError(
+                f"{path}: {mine.name}: weir_ports: {port}: there is no port {their}/{end}"
+            )
+        ends = hosts[their].cables.setdefault(end, [])
+        if (mine.name, port) not in ends:
+            ends.append((mine.name, port))
+        others = [other for other in ends if hosts[other[0]].role != mine.role]
+        if len(ends) > 1 and (others or hosts[their].role != "switch"):
+            other = (others or ends)[0]
+            raise UserError(
+                f"{path}: {their}/{end} is connected to {'/'.join(other)}, "
+                f"and {mine.name}/{port} to it too"
+            )

@@ -157,10 +157,14 @@ def ports(summary: Part) -> dict[str, tuple[int, int]]:
 
 
 def cables(hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> Iterator[Part]:
-    """What left a host and what reached the next, each direction of each cable."""
+    """What left a host and what reached the next, each direction of each cable.
+
+    An Ethernet switch that joins several adds frames of its own: nothing is known there.
+    """
     for name, host in hosts.items():
-        for port, (their, end) in sorted(host.cables.items()):
-            if name in parts and their in parts:
+        for port, their, end in host.joined():
+            alone = len(host.cables[port]) == len(hosts[their].cables[end]) == 1
+            if alone and name in parts and their in parts:
                 sent = ports(parts[name]).get(port, (0, 0))[0]
                 received = ports(parts[their]).get(end, (0, 0))[1]
                 yield {
@@ -230,7 +234,7 @@ def measured(out: Path, plan: Plan) -> dict[str, clocks.Clock]:
     """The clock of each host against the switch's, over the cable between them."""
     found = {}
     for name, host in plan.hosts.items():
-        for port, (their, end) in sorted(host.cables.items()):
+        for port, their, end in host.joined():
             mine, other = (out / "hosts" / n / "capture.pcapng" for n in (name, their))
             if plan.hosts[their].role == "switch" and mine.exists() and other.exists():
                 found[name] = clocks.measure(other, end, mine, port)

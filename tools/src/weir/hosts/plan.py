@@ -57,7 +57,7 @@ def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
             "space_bytes": SPACE_BYTES,
             "lease_s": host.lease_s,
             "ports": host.ports,
-            "awaited": [[port, *cable] for port, cable in sorted(host.cables.items())],
+            "awaited": [list(each) for each in host.joined()],
             "probe_s": PROBE_S,
             "hugepages": host.hugepages,
             "environment": {},
