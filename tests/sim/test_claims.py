@@ -87,6 +87,12 @@ def share(run: Run) -> list[float]:
     return [rates[1] / sum(rates)]
 
 
+def ratio(run: Run) -> float:
+    """The second group's goodput per the first's."""
+    first, second = (group["goodput_bps"] for group in run.groups)
+    return float(second / first)
+
+
 def queue_per(pkts: float) -> Callable[[Run], list[float]]:
     """Mean queue in so many packets."""
     return lambda run: [run.link["queue_mean_pkts"] / pkts]
@@ -257,6 +263,18 @@ STATEMENTS = [
         near(0.05),
     ),
     Statement("flent/voip", r"(\d+) ms in the median", ping(), near(0.03)),
+    Statement(
+        "ipv6",
+        r"([\d.]+) and ([\d.]+) Mbit/s per flow, the second ([\d.]+) of the first",
+        lambda run: [*(g["goodput_bps"] / 4e6 for g in run.groups), ratio(run)],
+        near(0.003),
+    ),
+    Statement(
+        "ipv6",
+        r"within each group is above (0.\d+)",
+        lambda run: [min(group["jfi"] for group in run.groups)],
+        above,
+    ),
     Statement(
         "jitter",
         r"stays above (\d+) Mbit/s",
