@@ -99,19 +99,28 @@ class Batch:
     threads: tuple[str, ...]  # weir-sim's option
 
     def prepare(self, cell: Cell) -> Task | Result:
-        """A cell as it travels, or what became of it without."""
+        """A cell as it travels, or what became of it without.
+
+        Its config is resolved only to compare it with a run that is there, or for a worker that has
+        not our files: this starts a program.
+        """
         place = self.out / cell.name
         argv = cell.argv(self.program)
-        printed = subprocess.run([*argv, "--print-config"], capture_output=True, text=True)
-        if printed.returncode != 0:
-            return Result(reason(printed.returncode, printed.stderr), None)
-        if not PYTHON.search(printed.stdout) and holds(place, printed.stdout, self.version):
-            return Result("", place)
-        if place.exists() and not folder.is_run(place):
-            return Result(f"{place} is there and is not a run", None)
-        text, files = travel.pack(printed.stdout, self.here)
+        _, config, *options = argv
+        files: tuple[tuple[str, bytes], ...] = ()
+        if place.exists() or not self.here:
+            printed = subprocess.run([*argv, "--print-config"], capture_output=True, text=True)
+            if printed.returncode != 0:
+                return Result(reason(printed.returncode, printed.stderr), None)
+            if not PYTHON.search(printed.stdout) and holds(place, printed.stdout, self.version):
+                return Result("", place)
+            if place.exists() and not folder.is_run(place):
+                return Result(f"{place} is there and is not a run", None)
+            if not self.here:
+                config, options = cell.config.name, []
+                files = travel.pack(config, printed.stdout)
         said = (("WEIR_COMMAND", os.environ.get("WEIR_COMMAND", f"weir run {cell.config}")),)
-        return Task(cell.name, cell.config.name, text, files, said, self.threads, self.one_cpu)
+        return Task(cell.name, config, (*options, *self.threads), files, said, self.one_cpu)
 
     def outcome(self, cell: Cell, result: Result) -> Outcome:
         """What became of a cell, its folder in its place."""

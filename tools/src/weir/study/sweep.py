@@ -20,6 +20,7 @@ import itertools
 import math
 import re
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -348,7 +349,7 @@ def leaves(prefix: str, part: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict):
             found |= leaves(f"{prefix}.{name}", value)
         elif isinstance(value, (str, int, float)):
-            found[f"{prefix}.{name}"] = value
+            found[sys.intern(f"{prefix}.{name}")] = value  # one text for all cells
     return found
 
 

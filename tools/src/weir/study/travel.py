@@ -2,8 +2,8 @@
 """How a cell travels: its resolved config and the files that it reads go to a worker as bytes, the
 run folder comes back as a compressed archive. A worker shares no path with anybody.
 
-On this machine the same code runs; the files are then read where they are, and the run folder is
-written beside its place.
+On this machine the same code runs; config and files are then read where they are, and the run
+folder is written beside its place.
 """
 
 from __future__ import annotations
@@ -50,11 +50,10 @@ class Task:
     """A cell on its way to a worker."""
 
     name: str
-    config: str  # its file's name
-    text: str  # the resolved config
-    files: tuple[tuple[str, bytes], ...]  # beside it
+    config: str  # its file, among `files` or with its whole path
+    options: tuple[str, ...]  # of weir-sim
+    files: tuple[tuple[str, bytes], ...]  # that are put into its folder
     environment: tuple[tuple[str, str], ...]  # for the manifest
-    options: tuple[str, ...] = ()  # of weir-sim
     own_cpu: bool = False
 
 
@@ -71,10 +70,8 @@ def _read(path: Path, _changed_ns: int) -> bytes:
     return path.read_bytes()  # the same object for each cell: it travels once in a message
 
 
-def pack(text: str, here: bool) -> tuple[str, tuple[tuple[str, bytes], ...]]:
-    """A resolved config and its files, named as a run folder names its copies."""
-    if here:
-        return text, ()
+def pack(config: str, text: str) -> tuple[tuple[str, bytes], ...]:
+    """A resolved config and the files that it names, as a run folder names its copies."""
     names: dict[str, Path] = {}
 
     def named(found: re.Match[str]) -> str:
@@ -87,7 +84,7 @@ def pack(text: str, here: bool) -> tuple[str, tuple[tuple[str, bytes], ...]]:
 
     moved = FILE.sub(named, text)
     files = [(name, _read(path, path.stat().st_mtime_ns)) for name, path in names.items()]
-    return moved, tuple(files)
+    return (config, moved.encode()), *files
 
 
 def _split(value: str) -> tuple[Path, str, str]:
@@ -115,7 +112,7 @@ def run_task(task: Task, out: Path | None) -> Result:
     made.mkdir()
     kept = False
     try:
-        for name, content in (*task.files, (task.config, task.text.encode())):
+        for name, content in task.files:
             (made / name).write_bytes(content)
         message, run = _simulate(task, made)
         if run is None or out is not None:
