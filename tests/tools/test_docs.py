@@ -202,19 +202,19 @@ def test_a_picture_of_the_gallery(
     ran = set()
     for command in picture.commands:
         words = shlex.split(command)
-        check = ["--check"] if words[0] == "run" else ["--help"] if words[0] == "plot" else []
+        check = {"run": ["--check"], "sweep": ["--help"], "plot": ["--help"]}.get(words[0], [])
         done = CliRunner().invoke(app, [*words, *check])
         assert done.exit_code == 0, done.output
-        ran |= {words[-1]} if words[0] == "run" else set()
+        ran |= {words[-1]} if words[0] in ("run", "sweep") else set()
         if words[0] == "plot":
             assert {word for word in words if word.startswith("runs/")} == ran
-            assert words[-2] == "--figure" or "--label" in words
+            assert "--figure" in words
 
 
 def test_the_gallery_has_its_pictures_alone() -> None:
-    """24, each by its own name."""
+    """24 or more, each by its own name."""
     names = [picture.name for picture in gallery.pictures()]
-    assert len(names) == 24
+    assert len(names) >= 24
     assert sorted(names) == sorted(path.stem for path in gallery.PICTURES.iterdir())
 
 

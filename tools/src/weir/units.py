@@ -54,6 +54,12 @@ def unit_of(name: str) -> str:
     return next((unit for end, unit in SUFFIX_UNITS.items() if name.endswith(end)), "")
 
 
+def label_of(name: str) -> str:
+    """A number's name in words, without its unit: goodput_bps is goodput."""
+    end = next((end for end in SUFFIX_UNITS if name.endswith(end)), "")
+    return name.removesuffix(end).replace("_", " ")
+
+
 def shown(value: float | None, unit: str) -> str:
     """A number with its unit, in the steps that the unit has."""
     if unit in STEPS:

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from weir import configs, summary, units
-from weir.analysis import folder, listing, spread
+from weir.analysis import folder, listing, one_way, spread
 from weir.errors import UserError
 
 OWN = ("seed", "title")  # of a run's config; they make no column
@@ -36,7 +36,8 @@ def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
     runs is a pattern ("runs/**" is all below runs), a folder with runs, or a list of either. Each
     key of the resolved configs in which runs differ is a column of text, named as -o names it;
     it is null where a run does not have it. group and link are null where a number is of neither.
-    unit is "ns", "bit/s", "B", "packets", "segments", "s" or "". UserError: there is no run.
+    unit is "ns", "bit/s", "B", "packets", "segments", "s" or "". UserError: there is no run. Beside
+    the summary's numbers there is one_way_p95_ns of a run (analysis/one_way.py), where it is known.
     """
     found = [folder.load(path) for path in paths(runs)]
     settings = [dict(configs.leaves(run.config)) for run in found]
@@ -44,7 +45,7 @@ def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
     rows = [
         {"run": str(run.path), "seed": run.summary.get("seed"), **chosen(keys, known), **number}
         for run, known in zip(found, settings, strict=True)
-        for number in numbers(run.summary)
+        for number in [*numbers(run.summary), *derived(run)]
     ]
     names = ["run", "seed", *keys, *list(FIXED)[2:]]
     return pl.DataFrame(rows, {name: FIXED.get(name, pl.String) for name in names}, orient="row")
@@ -87,6 +88,42 @@ def numbers(report: dict[str, Any]) -> list[dict[str, Any]]:
     for name, link in report.get("links", {}).items():
         rows += [{"link": name, **row} for row in leaves(link)]
     return rows
+
+
+def derived(run: folder.Run) -> list[dict[str, Any]]:
+    """What config and summary say together."""
+    delay_ns = one_way.p95_ns(run.config, run.summary)
+    return [] if delay_ns is None else leaves({"one_way_p95_ns": delay_ns})
+
+
+def points(frame: pl.DataFrame, by: str) -> pl.DataFrame:
+    """A row per run for report/many_figures.py: name, the value of `by`; delay_ns, goodput_bps."""
+    numbers = {"goodput_bps": "goodput_bps", "one_way_p95_ns": "delay_ns"}
+    found = frame.filter(pl.col("metric").is_in(list(numbers)) & pl.col("link").is_null())
+    each = [pl.col("value").filter(pl.col("metric") == metric) for metric in numbers]
+    known = zip(each, numbers.values(), strict=True)
+    sums = [pl.when(one.len() > 0).then(one.sum()).alias(name) for one, name in known]
+    named = pl.col(by).fill_null("").alias("name")
+    return found.group_by("run", named, maintain_order=True).agg(sums)
+
+
+def samples(frame: pl.DataFrame, by: str, metric: str) -> pl.DataFrame:
+    """A row per value of a metric: name, the value of `by`, and value."""
+    found = frame.filter(pl.col("metric") == metric)
+    if found.height == 0:
+        raise UserError(f"no run has a number '{metric}'")
+    return found.select(name=pl.col(by).fill_null(""), value="value")
+
+
+def key(frame: pl.DataFrame, by: str | None) -> str:
+    """A column by its name or the end of it [cc]; UserError: none is, or several are."""
+    columns = [name for name in frame.columns if name not in ("metric", "value", "unit", "seed")]
+    wanted = by or "cc"
+    fit = [c for c in columns if c == wanted] or [c for c in columns if c.endswith(f".{wanted}")]
+    if len(fit) != 1:
+        problem = f"'{wanted}' may be {', '.join(fit)}" if fit else f"no run differs in '{wanted}'"
+        raise UserError(f"--by: {problem}: choose one of {', '.join(fit or columns)}")
+    return fit[0]
 
 
 def leaves(part: dict[str, Any], prefix: str = "") -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ def plot_(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Which; without it, they are listed.",
+            help="Which; without it, they are listed. Of many runs or a sweep: pantheon, box, cdf.",
             autocompletion=complete.figures,
         ),
     ] = None,
@@ -79,10 +79,15 @@ def plot_(
         str | None, typer.Option(metavar="KEY", help="Of a sweep: over which parameter.")
     ] = None,
     y: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Of a sweep: which number. [goodput]")
+        str | None,
+        typer.Option(metavar="NUMBER", help="Of a sweep, a box or a cdf: which number. [goodput]"),
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Of a sweep: a line for each value.")
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Of a sweep: a line for each value; of many runs: what tells them apart. [cc]",
+        ),
     ] = None,
     facet: Annotated[
         str | None, typer.Option(metavar="KEY", help="Of a sweep: a panel for each value.")
@@ -102,15 +107,18 @@ def plot_(
     """Writes one figure of a run, of several compared, or of a sweep, for a paper."""
     from weir import runner, summary
     from weir.analysis import folder
-    from weir.report import comparison, data, paper, sections
+    from weir.report import comparison, data, many_figures, paper, sections
 
     xends, yends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
     shape = paper.Shape(width.value, height, xends, yends, venue.value, code)
-    wanted = sweeps.Wanted(x, y, by, facet, heat, tuple(where or ()), logx, logy)
+    wanted = sweeps.Wanted(x, y, by, facet, heat, tuple(where or ()), logx, logy, figure)
     if sweeps.is_sweep(runs):
         sweeps.plot(runs[0], wanted, out, shape, as_json)
         return
-    if wanted != sweeps.NOTHING:
+    if figure in many_figures.NAMES:
+        sweeps.plot_runs(runs, wanted, out, shape)
+        return
+    if wanted != sweeps.Wanted(figure=figure):
         raise UserError(f"{runs[0]} is no sweep: --x, --y, --by and the like are for sweeps")
     loaded = [folder.load(path) for path in runs]
     paper.use(venue.value)

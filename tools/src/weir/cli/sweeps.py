@@ -16,6 +16,9 @@ from weir.cli.usage import examples
 from weir.errors import UserError
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from weir.report.many_figures import Number
     from weir.report.paper import Shape
     from weir.study.sweep_figures import Choice
     from weir.study.sweep_table import SweepTable
@@ -81,9 +84,7 @@ class Wanted:
     where: tuple[str, ...] = ()
     logx: bool = False
     logy: bool = False
-
-
-NOTHING = Wanted()
+    figure: str | None = None  # of report/many_figures.py
 
 
 def is_sweep(paths: Sequence[Path]) -> bool:
@@ -95,11 +96,19 @@ def is_sweep(paths: Sequence[Path]) -> bool:
 
 
 def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bool) -> None:
-    """Draws one figure of a sweep; without --x and --y lists what there is to draw."""
+    """Draws one figure of a sweep; without --figure, --x and --y lists what there is to draw."""
     from weir.report import paper
-    from weir.study import sweep_figures, sweep_table
+    from weir.study import sweep_figures, sweep_points, sweep_table
 
     table = sweep_table.load(path).where(wanted.where)
+    if wanted.figure is not None:
+        check(wanted)
+        by = sweep_points.kinds(table, wanted.by)
+        if wanted.figure == "pantheon":
+            save(wanted.figure, sweep_points.points(table, by), None, out, shape)
+        else:
+            save(wanted.figure, *sweep_points.samples(table, by, wanted.y or "goodput"), out, shape)
+        return
     if wanted.x is None and wanted.y is None:
         show(table, as_json)
         return
@@ -111,6 +120,50 @@ def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bo
     paper.check(out)
     paper.use(shape.venue)
     print(*paper.write(draw(table, metric, choice), out, shape), sep="\n")
+
+
+def plot_runs(paths: Sequence[Path], wanted: Wanted, out: Path | None, shape: Shape) -> None:
+    """Draws a figure of many runs, or of folders with runs."""
+    from weir import units
+    from weir.analysis import many
+    from weir.report.many_figures import Number
+
+    check(wanted)
+    if wanted.where:
+        raise UserError("--where is for sweeps: name the runs that are meant")
+    frame = many.open_many([*paths])
+    by = many.key(frame, wanted.by)
+    if wanted.figure == "pantheon":
+        save(wanted.figure, many.points(frame, by), None, out, shape)
+        return
+    name = wanted.y or "goodput_bps"
+    found, number = many.samples(frame, by, name), Number(units.label_of(name), units.unit_of(name))
+    save(str(wanted.figure), found, number, out, shape)
+
+
+def check(wanted: Wanted) -> None:
+    """UserError: something was asked for that a figure of NAMES does not have."""
+    from weir.report import many_figures
+
+    many_figures.check(str(wanted.figure))
+    given: dict[str, object] = {"--x": wanted.x, "--facet": wanted.facet, "--heat": wanted.heat}
+    given |= {"--logx": wanted.logx, "--logy": wanted.logy}
+    given |= {"--y": wanted.y} if wanted.figure == "pantheon" else {}
+    for option, value in given.items():
+        if value:
+            raise UserError(f"{option}: the figure {wanted.figure} has no such option")
+
+
+def save(
+    name: str, frame: pl.DataFrame, number: Number | None, out: Path | None, shape: Shape
+) -> None:
+    """Draws one of many_figures.NAMES and prints the files."""
+    from weir.report import many_figures, paper
+
+    out = out or Path(f"{name}.pdf")
+    paper.check(out)
+    paper.use(shape.venue)
+    print(*paper.write(many_figures.figure(name, frame, number), out, shape), sep="\n")
 
 
 def chosen(table: SweepTable, wanted: Wanted) -> Choice:
@@ -131,12 +184,15 @@ def chosen(table: SweepTable, wanted: Wanted) -> Choice:
 
 def show(table: SweepTable, as_json: bool) -> None:
     """The parameters that vary with their values, and the numbers."""
+    from weir.report import many_figures
     from weir.study import sweep_table
 
     if as_json:
         axes = {one.key: list(one.names) for one in table.axes}
-        print(json.dumps({"parameters": axes, "numbers": list(sweep_table.METRICS)}, indent=1))
+        numbers, names = list(sweep_table.METRICS), list(many_figures.NAMES)
+        print(json.dumps({"parameters": axes, "numbers": numbers, "figures": names}, indent=1))
         return
     for one in table.axes:
         print(f"{one.key:40} {', '.join(one.names)}")
     print(f"{'--y':40} {', '.join(sweep_table.METRICS)}, or a column of the table")
+    print(f"{'--figure':40} {', '.join(many_figures.NAMES)}")

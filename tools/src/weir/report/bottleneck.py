@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from weir import routes, units
+from weir.analysis import one_way
 
 HEADERS, TIMESTAMPS = 14 + 20 + 20, 12  # Ethernet, IPv4, TCP; the option, part of the segment size
 
@@ -19,29 +20,18 @@ def busiest(report: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
 def propagation_ns(config: dict[str, Any]) -> float | None:
     """Constant delay of a round trip, if it is the same for all flows."""
     groups = routes.groups(config)
-    asked = [group.get("base_rtt", "0") for group in groups]
-    if any(isinstance(rtt, dict) or units.config_time_ns(rtt) for rtt in asked):
+    if one_way.own_base_rtt(groups):
         return None
     paths = config.get("paths", {})
     totals = {
         sum(
-            delay_ns(paths.get(name, []))
+            one_way.delay_ns(paths.get(name, []))
             for way in routes.DIRECTIONS
             for name in routes.route(group, way)
         )
         for group in groups
     }
     return (totals.pop() or None) if len(totals) == 1 else None
-
-
-def delay_ns(stages: list[Any]) -> float:
-    """Constant delay of a path."""
-    delays = [stage.get("delay") for stage in stages if isinstance(stage, dict)]
-    return sum(
-        units.config_time_ns(params.get("delay", "0")) or 0.0
-        for params in delays
-        if isinstance(params, dict)
-    )
 
 
 def payload_most(config: dict[str, Any], report: dict[str, Any]) -> str:

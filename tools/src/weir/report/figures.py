@@ -463,9 +463,7 @@ class Quantity:
     def of(column: str, name: str | None = None) -> Quantity:
         """Its unit from the end of its name."""
         name = name or column
-        suffix = next((end for end in units.SUFFIX_UNITS if name.endswith(end)), "")
-        label = name.removesuffix(suffix).replace("_", " ")
-        return Quantity(column, label, units.unit_of(name))
+        return Quantity(column, units.label_of(name), units.unit_of(name))
 
 
 def panels(

@@ -18,7 +18,7 @@ from weir.errors import UserError
 from weir.report import document, theme
 from weir.report.document import Status, Table
 from weir.report.page import address
-from weir.study import sweep_figures
+from weir.study import sweep_figures, sweep_points
 from weir.study.sweep_figures import Choice
 from weir.study.sweep_table import Axis, Metric, SweepTable, file_of, load
 
@@ -203,9 +203,7 @@ def failed(table: SweepTable, place: Path) -> list[Link]:
 
 def linked(table: SweepTable, row: int, text: str, place: Path) -> Link:
     """A cell, with the address of its report, or of its folder."""
-    given = Path(str(table.frame["folder"][row]))
-    home = table.path if table.path.is_dir() else table.path.parent
-    run = next((p for p in (given, home / given.name) if p.exists()), home / given.name)
+    run = sweep_points.run_of(table, row)
     report = run / NAME
     shown = report if report.exists() else run
     return Link(run.name, text, address(shown, place), report.exists())

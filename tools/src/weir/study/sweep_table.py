@@ -124,9 +124,8 @@ class SweepTable:
             raise UserError(f"{self.path} has no {label}: no run of it ended", 1)
         known = pl.all_horizontal(pl.col(columns).is_null()).not_()
         values = self.frame.select(pl.when(known).then(of(*columns).cast(pl.Float64)))
-        text = label.removesuffix(next((e for e in units.SUFFIX_UNITS if label.endswith(e)), ""))
         numbers = values.to_series().fill_null(np.nan).to_numpy()
-        return Metric(text.replace("_", " "), units.unit_of(name), numbers)
+        return Metric(units.label_of(label), units.unit_of(name), numbers)
 
     @cached_property
     def busiest(self) -> str:

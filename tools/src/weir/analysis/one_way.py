@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The delay of packets from their sender to their receiver, where it follows from one link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weir import routes, units
+from weir.analysis import metrics
+
+LINKS = {"link", "mahimahi_link"}
+# Stages that hold back no packet, or each as long.
+STEADY = {
+    "delay", "loss", "loss_gilbert", "loss_markov", "loss_periodic", "loss_mask",
+    "loss_trace", "loss_target", "ecn", "clear_options", "corrupt", "duplicate", "policer",
+}  # fmt: skip
+
+
+def own_base_rtt(groups: Sequence[dict[str, Any]]) -> bool:
+    """Whether any group adds a delay of its own to that of its paths."""
+    asked = [group.get("base_rtt", "0") for group in groups]
+    return any(isinstance(rtt, dict) or bool(units.config_time_ns(rtt)) for rtt in asked)
+
+
+def delay_ns(stages: Sequence[Any]) -> float:
+    """Constant delay of a path."""
+    delays = [stage.get("delay") for stage in stages if isinstance(stage, dict)]
+    return sum(
+        units.config_time_ns(params.get("delay", "0")) or 0.0
+        for params in delays
+        if isinstance(params, dict)
+    )
+
+
+def p95_ns(config: dict[str, Any], report: dict[str, Any]) -> float | None:
+    """95th percentile over all packets: propagation, and the time in the queue of the one link.
+
+    To within 3 %, as a summary's distribution is. None: flows have several paths or base RTTs, more
+    than one link's queue changes the delay, or no packet was measured.
+    """
+    stages = way(config)
+    if stages is None:
+        return None
+    name = next(name for name, stage in stages if LINKS & set(stage))
+    link = report.get("links", {}).get(name) or {}
+    if not link.get("sojourn_cdf"):
+        return None
+    ends, share = np.asarray(link["sojourn_cdf"], np.float64).T
+    largest = float(link.get("sojourn_max_ns") or np.inf)
+    waited = metrics.quantile_of_cdf(*metrics.within_bins(ends, share, largest), 0.95)
+    return None if waited is None else delay_ns([stage for _, stage in stages]) + waited
+
+
+def way(config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]] | None:
+    """The stages that all data passes, with their path's name; None: not one link and constants."""
+    groups, paths = routes.groups(config), config.get("paths", {})
+    ways = {tuple(routes.route(group, "forward")) for group in groups}
+    if len(ways) != 1 or own_base_rtt(groups) or config.get("schedule"):
+        return None
+    stages = [
+        (name, stage)
+        for name in ways.pop()
+        for stage in paths.get(name, [])
+        if isinstance(stage, dict)
+    ]
+    kinds = [next(iter(stage)) for _, stage in stages]
+    late = [units.config_ratio(stage["delay"].get("late", "0")) for _, stage in stages
+            if isinstance(stage.get("delay"), dict)]  # fmt: skip
+    links = sum(kind in LINKS for kind in kinds)
+    steady = set(kinds) <= STEADY | LINKS and links == 1 and not any(late)
+    return stages if steady else None
