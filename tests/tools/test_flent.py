@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import weir
 from synthetic import ROOT
-from weir import imported
+from weir import imported, summary, units
+from weir.analysis import folder, model
 from weir.errors import UserError
 from weir.export import flent
+from weir.report import page
 
 IPERF3 = {
     "start": {"test_start": {"protocol": "TCP", "duration": 10}},
@@ -107,7 +109,15 @@ def test_export_writes_it_and_import_reads_it_for_compare(run, weir, tmp_path):
     rows = {row["name"]: row["values"] for row in json.loads(done.out)["numbers"]}
     assert all(value is None or value >= 0 for value in rows["goodput, TCP upload EF"])
     assert rows["Jain's index"][1] is None  # of all flows: flent does not say it
+    listed = json.loads(weir("ls", ".", "--json").out)
+    assert [one["verdict"] for one in listed] == [None]  # nobody judged it
+    assert (
+        "another program: nobody has judged it"
+        in page.status(folder.load(tmp_path / "back").summary).text
+    )
     back = json.loads((tmp_path / "back/summary.json").read_text())
+    model.decode(json.dumps(back))
+    assert summary.end_of(back) == units.NONE
     total = sum(g["goodput_bps"] for g in back["groups"] if g["name"].startswith("TCP upload"))
     sums = [v for v in flent.document(run, ())["results"]["TCP upload sum"] if v is not None]
     assert total == pytest.approx(np.mean(sums) * 1e6, rel=0.02)

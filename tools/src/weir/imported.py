@@ -15,9 +15,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from weir import __version__
+from weir import __version__, units
 from weir.analysis import folder, metrics
 from weir.errors import UserError
+from weir.summary import total
 
 SCHEMA = 1
 FILE_BYTES_MAX = 1 << 30
@@ -55,7 +56,7 @@ def summary(file: Path) -> dict[str, Any]:
         "version": __version__,
         "title": file.name,
         "wall_s": length_s,
-        "verdict": "ok",
+        "verdict": None,  # nobody has judged it
         "verdicts": [],
         "groups": groups,
         "telemetry": {"level": 0, "streams": {}},
@@ -88,15 +89,9 @@ def group(name: str, cc: str | None, flows: int, **known: float | None) -> dict[
     return {"name": name, "cc": cc, "flows": flows, **unknown, **known}
 
 
-def number(value: Any) -> float | None:
-    """A number, or None."""
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if known else None
-
-
 def mean(values: Iterable[Any]) -> float | None:
     """Of those that are numbers."""
-    known = [one for value in values if (one := number(value)) is not None]
+    known = [one for value in values if (one := units.known(value)) is not None]
     return statistics.fmean(known) if known else None
 
 
@@ -125,7 +120,9 @@ def flent(given: dict[str, Any], file: Path) -> tuple[str, float, list[dict[str,
         elif name.startswith("Ping"):
             rtt = statistics.fmean(known) * MS
             groups.append(group(name, None, len(each), rtt_mean_ns=rtt))
-    ends = [end for value in values_of(given.get("x_values")) if (end := number(value)) is not None]
+    ends = [
+        end for value in values_of(given.get("x_values")) if (end := units.known(value)) is not None
+    ]
     return "flent", max(ends, default=0.0), groups
 
 
@@ -147,7 +144,7 @@ def iperf3(given: dict[str, Any], file: Path) -> tuple[str, float, list[dict[str
         own = [one for one in streams if sender(one) == sends]
         if own:
             groups.append(streams_group(cc if sends else f"{cc}, to the client", cc, own, udp))
-    return "iperf3", number(test.get("duration")) or 0.0, groups
+    return "iperf3", units.known(test.get("duration")) or 0.0, groups
 
 
 def sender(stream: dict[str, Any]) -> bool:
@@ -160,9 +157,9 @@ def streams_group(name: str, cc: str, streams: list[dict[str, Any]], udp: bool) 
     """The streams of one direction; a stream's goodput is what its receiver has counted."""
     ends = ("udp", "udp") if udp else ("sender", "receiver")
     sent, received = ([one.get(which) or {} for one in streams] for which in ends)
-    rates = [number(one.get("bits_per_second")) for one in received]
+    rates = [units.known(one.get("bits_per_second")) for one in received]
     known = [rate for rate in rates if rate is not None]
-    rtt = mean(value for one in sent if (value := number(one.get("mean_rtt"))))
+    rtt = mean(value for one in sent if (value := units.known(one.get("mean_rtt"))))
     return group(
         name,
         cc,
@@ -170,12 +167,6 @@ def streams_group(name: str, cc: str, streams: list[dict[str, Any]], udp: bool) 
         goodput_bps=sum(known) if len(known) == len(rates) else None,
         jfi=metrics.jfi(known) if len(known) == len(rates) else None,
         rtt_mean_ns=None if rtt is None else rtt * 1e3,  # iperf3 has microseconds
-        retransmits=total(one.get("retransmits") for one in sent),
-        acked_bytes=total(one.get("bytes") for one in received),
+        retransmits=total(sent, "retransmits"),
+        acked_bytes=total(received, "bytes"),
     )
-
-
-def total(values: Iterable[Any]) -> float | None:
-    """The sum of numbers; None if one is not known."""
-    known = [number(value) for value in values]
-    return None if None in known else sum(value or 0 for value in known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -103,6 +104,13 @@ def ip_flow_sums(flows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return sums
 
 
+def total(groups: Sequence[Mapping[str, Any]], key: str) -> float | None:
+    """The sum of a number over groups; None if that of one is not known, or there is none."""
+    values = [units.known(group.get(key)) for group in groups]
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
 def group_rows(summary: dict[str, Any]) -> list[Row]:
     """The groups table; drops are those of the paths, the overhead that of retransmissions."""
     groups: list[dict[str, Any]] = summary.get("groups", [])
@@ -113,14 +121,14 @@ def group_rows(summary: dict[str, Any]) -> list[Row]:
             rows.append((f"{name}, back", group["back"]))
         flows = [flow for flow in summary.get("ip_flows", []) if flow["group"] == index]
         rows += [(f"{name}, {kind}", sums) for kind, sums in ip_flow_sums(flows).items()]
-    total_bps = sum(group.get("goodput_bps") or 0 for _, group in rows)
+    total_bps = total([group for _, group in rows], "goodput_bps")
     return [
         [
             name,
             str(group.get("cc") or units.NONE),
             units.count(group.get("flows")),
             units.rate(group.get("goodput_bps")),
-            units.percent((group.get("goodput_bps") or 0) / total_bps if total_bps else None, 1),
+            units.percent(group["goodput_bps"] / total_bps if total_bps else None, 1),
             ratio(group.get("jfi")),
             units.time(group.get("rtt_mean_ns") or None),  # 0: nothing measured one
             units.count(group.get("drops")),
@@ -379,6 +387,12 @@ def sentence(fact: dict[str, Any]) -> str:
 def verdict_lines(summary: dict[str, Any]) -> list[str]:
     """How the run ended unless well, then what fell behind in it, worst first."""
     return [sentence(fact) for fact in summary.get("verdicts", [])]
+
+
+def end_of(summary: dict[str, Any]) -> str:
+    """How a run ended, in a line; a dash for a result that nobody has judged."""
+    verdict = summary.get("verdict", "did not end by itself")
+    return "; ".join(verdict_lines(summary)) or str(units.NONE if verdict is None else verdict)
 
 
 def why_lines(summary: dict[str, Any]) -> list[str]:

@@ -125,6 +125,13 @@ def percent(ratio: float | None, decimals: int = 2) -> str:
     return NONE if ratio is None else _signed(f"{100 * ratio:.{decimals}f} %")
 
 
+def known(value: object) -> float | None:
+    """A value of JSON if it is a finite number, or None."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
 def _config_number(text: object, unit: str) -> float | None:
     match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-zA-Zµμ/]*)\s*", str(text))
     factor = {**SUFFIXES[unit], "": _BARE[unit]}.get(match[2]) if match else None

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from weir import configs, units
+from weir import configs, summary, units
 from weir.analysis import folder, labels
 from weir.errors import UserError
 
@@ -28,9 +28,9 @@ class Entry:
     path: Path
     title: str
     date: str  # when it began, in UTC: 2026-11-28 05:10
-    verdict: str
+    verdict: str | None  # null: nobody has judged it
     groups: str = ""  # 10 copa, 10 cubic
-    flows: int | None = None
+    flows: float | None = None
     goodput_bps: float | None = None
     delay_ns: float | None = None  # mean queueing delay of the busiest link
     tags: tuple[str, ...] = ()
@@ -86,10 +86,10 @@ def read(path: Path) -> Entry:
         path,
         str(report.get("title") or run.manifest.get("title") or path.name),
         started.replace("T", " ")[:16] or modified(path),
-        str(report.get("verdict") or "did not end by itself"),
+        report.get("verdict", "did not end by itself"),
         ", ".join(f"{group.get('flows', 0)} {group.get('cc') or '?'}" for group in groups),
-        sum(group.get("flows") or 0 for group in groups) if groups else None,
-        sum(group.get("goodput_bps") or 0 for group in groups) if groups else None,
+        summary.total(groups, "flows"),
+        summary.total(groups, "goodput_bps"),
         busiest.get("queue_mean_ns"),
         given.tags,
         given.note,
@@ -170,9 +170,8 @@ class Condition:
         if self.name in UNITS:
             value, bound = VALUES[self.name](entry), UNITS[self.name](self.text)
             return value is not None and bool(ORDERS[self.order](value, bound))
-        if self.name in VALUES:
-            return self._of_text(VALUES[self.name](entry))
-        value = config_value(entry.path, self.name)
+        known = VALUES.get(self.name)
+        value = known(entry) if known else config_value(entry.path, self.name)
         return value is not None and self._of_text(value)
 
     def _of_text(self, value: str) -> bool:

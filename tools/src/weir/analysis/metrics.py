@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -236,13 +235,6 @@ def rtt_of_code(code: pl.Expr) -> pl.Expr:
 def known_sum(values: pl.Expr) -> pl.Expr:
     """The sum; null if one of them is not known."""
     return pl.when(values.null_count() == 0).then(values.sum())
-
-
-def total(groups: Iterable[Mapping[str, Any]], key: str) -> int | None:
-    """A count of all groups of a summary; None if that of one is not known."""
-    counts = [group.get(key) for group in groups]
-    known = [int(count) for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 def tally(frames: Iterable[pl.DataFrame], t0_ns: float = 0.0) -> Tally:

@@ -821,7 +821,7 @@ class Summary(Section, tag_field="kind"):
     version: str
     title: str
     wall_s: Number
-    verdict: str  # the sentence of the first of `verdicts`, or "ok"
+    verdict: str | None  # the first of `verdicts`, or "ok"; null if nobody judged: what is imported
     verdicts: list[Fact]
     telemetry: Telemetry
 

@@ -91,7 +91,7 @@ def table(entries: list[Entry]) -> Table:
         "began (UTC)": [one.date for one in entries],
         "goodput": [units.rate(one.goodput_bps) for one in entries],
         "delay": [units.time(one.delay_ns) for one in entries],
-        "verdict": [clipped(one.verdict) for one in entries],
+        "verdict": [clipped(one.verdict or units.NONE) for one in entries],
         "groups": [clipped(one.groups) for one in entries],
         "title": [clipped(one.title) for one in entries],
         "tags": [" ".join(one.tags) for one in entries],

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -121,9 +120,15 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
     """What runs are compared by: totals, each group, the busiest link, the run's own error."""
     reports = [one.data.numbers for one in compared]
     found = [
-        Metric("flows", units.count, [_total(r, "flows") for r in reports]),
-        Metric("goodput", units.rate, [_total(r, "goodput_bps") for r in reports]),
-        Metric("Jain's index", summary.ratio, [_number(r.get("jfi")) for r in reports]),
+        Metric(
+            "flows", units.count, [summary.total(r.get("groups", []), "flows") for r in reports]
+        ),
+        Metric(
+            "goodput",
+            units.rate,
+            [summary.total(r.get("groups", []), "goodput_bps") for r in reports],
+        ),
+        Metric("Jain's index", summary.ratio, [units.known(r.get("jfi")) for r in reports]),
     ]
     groups = pairing.pairs(reports)
     if len(groups) > 1:
@@ -146,12 +151,12 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
     rpm = [None if one is None else one.rpm for one in loads]
     found.append(Metric("round trips per minute under load", units.number, rpm))
     # Runs may differ in length: counts are per segment or per second of what was measured.
-    sent = [_total(r, "sent_segs") for r in reports]
+    sent = [summary.total(r.get("groups", []), "sent_segs") for r in reports]
     spans = [one.data.scene.duration_s - one.data.scene.warmup_s for one in compared]
-    resent = [_total(r, "retransmits") for r in reports]
+    resent = [summary.total(r.get("groups", []), "retransmits") for r in reports]
     first = [None if s is None or r is None else s - r for s, r in zip(sent, resent, strict=True)]
     found.append(Metric("segments sent again per first", units.percent, _over(resent, first)))
-    reduced = [_total(r, "cwnd_reductions") for r in reports]
+    reduced = [summary.total(r.get("groups", []), "cwnd_reductions") for r in reports]
     found.append(Metric("window reductions per second", units.number, _over(reduced, spans)))
     links = [(bottleneck.busiest(r) or ("", {}))[1] for r in reports]
     shown: tuple[tuple[str, str, Show], ...] = (
@@ -161,23 +166,18 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
         ("queueing delay, p99", "sojourn_p99_ns", units.time),
     )
     for label, key, show in shown:
-        found.append(Metric(label, show, [_number(each.get(key)) for each in links]))
+        found.append(Metric(label, show, [units.known(each.get(key)) for each in links]))
     for label, key in (("drops", "drops"), ("CE marks", "marks")):
-        counts = [_number(each.get(key)) for each in links]
+        counts = [units.known(each.get(key)) for each in links]
         name = f"{label} at the busiest link per second"
         found.append(Metric(name, units.number, _over(counts, spans)))
     errors = [r.get("emulation", {}) for r in reports]
     for label, key in (("median", "p50"), ("p99", "p99"), ("largest", "max")):
-        values = [_number(e.get(f"delay_error_{key}_ns")) for e in errors]
+        values = [units.known(e.get(f"delay_error_{key}_ns")) for e in errors]
         found.append(Metric(f"emulation's error of delay, {label}", units.time, values))
-    values = [_number(e.get("rate_error_ppm")) for e in errors]
+    values = [units.known(e.get("rate_error_ppm")) for e in errors]
     found.append(Metric("emulation's error of rate (ppm)", units.number, values))
     return [m for m in found if any(value is not None for value in m.values)]
-
-
-def _number(value: Any) -> float | None:
-    known = isinstance(value, int | float) and math.isfinite(value)
-    return float(value) if known else None
 
 
 def _over(values: Sequence[float | None], by: Sequence[float | None]) -> list[float | None]:
@@ -187,23 +187,17 @@ def _over(values: Sequence[float | None], by: Sequence[float | None]) -> list[fl
     ]
 
 
-def _total(report: dict[str, Any], key: str) -> float | None:
-    values = [_number(group.get(key)) for group in report.get("groups", [])]
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
-
-
 def _of(reports: Sequence[dict[str, Any]], pair: pairing.Pair, key: str) -> list[float | None]:
     return [
-        None if place is None else _number(report["groups"][place].get(key))
+        None if place is None else units.known(report["groups"][place].get(key))
         for report, place in zip(reports, pair.groups, strict=True)
     ]
 
 
 QLOG: tuple[tuple[str, Callable[[dict[str, Any]], float | None], Show], ...] = (
     ("packets lost, less spurious", qlog.lost_of, units.count),
-    ("least RTT", lambda of: _number(of["min_rtt_ns"]), units.time),
-    ("mean smoothed RTT", lambda of: _number(of["smoothed_rtt_ns"]), units.time),
+    ("least RTT", lambda of: units.known(of["min_rtt_ns"]), units.time),
+    ("mean smoothed RTT", lambda of: units.known(of["smoothed_rtt_ns"]), units.time),
 )
 
 
@@ -285,11 +279,9 @@ def endings(compared: Sequence[Compared]) -> Table:
         report, run = one.data.numbers, one.data.run
         known = {**run.manifest, **run.summary}
         balanced = report.get("ledger", {}).get("balanced")
-        said = summary.verdict_lines(report)
-        verdict = "; ".join(said) or str(report.get("verdict", "did not end by itself"))
         ledger = {True: "balanced", False: "NOT BALANCED"}.get(balanced, "none")
         seed, commit = str(known.get("seed", "")), str(known.get("commit", ""))
-        rows.append([one.name, verdict, ledger, seed, commit[:12]])
+        rows.append([one.name, summary.end_of(report), ledger, seed, commit[:12]])
     return Table(("run", "verdict", "ledger", "seed", "commit"), rows, left=5)
 
 

@@ -103,6 +103,8 @@ def status(report: dict[str, Any]) -> Status:
         return Status("bad", "The run did not end by itself.")
     if balanced is False:
         return Status("bad", "The ledger is not balanced: packets are missing from it.")
+    if report.get("kind") == "import":
+        return Status("warn", "A result of another program: nobody has judged it.")
     found = summary.verdict_lines(report)
     if found:
         more = f" And {len(found) - 1} more, under Verdict." if len(found) > 1 else ""
@@ -115,9 +117,10 @@ def headline(report: dict[str, Any]) -> list[tuple[str, str]]:
     numbers = []
     groups = report.get("groups", [])
     if groups:
-        total = sum(group.get("goodput_bps") or 0 for group in groups)
-        flows = sum(group.get("flows") or 0 for group in groups)
-        numbers += [("flows", units.count(flows)), ("goodput", units.rate(total))]
+        numbers += [
+            ("flows", units.count(summary.total(groups, "flows"))),
+            ("goodput", units.rate(summary.total(groups, "goodput_bps"))),
+        ]
     link = bottleneck.busiest(report)
     if link is not None:
         numbers += [
