@@ -159,10 +159,10 @@ def box(panel: Axes, samples: pl.DataFrame, number: Number) -> None:
     for place, (style, values) in enumerate(found):
         if values.size == 0:
             continue
-        look = {"color": style.colour, "linewidth": 1.0}
+        drawn = {"color": style.colour, "linewidth": 1.0}
         panel.boxplot(
-            [values], positions=[place], widths=0.5, manage_ticks=False, boxprops=look,
-            whiskerprops=look, capprops=look, medianprops={**look, "linewidth": 1.8},
+            [values], positions=[place], widths=0.5, manage_ticks=False, boxprops=drawn,
+            whiskerprops=drawn, capprops=drawn, medianprops={**drawn, "linewidth": 1.8},
             flierprops={"markeredgecolor": style.colour, "markersize": 3},
         )  # fmt: skip
         if values.size <= DOTS_MAX:
