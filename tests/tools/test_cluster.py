@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from small import CONFIG, HOW
+from weir.study import sweep as study
+from weir.summary import console
 
 DEADLINE_S = 120
 DASK = Path(sys.executable).with_name("dask")
@@ -64,6 +67,14 @@ def gone(pid):
         return True
 
 
+def sweep(folder, *args):
+    """A sweep in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "weir", "sweep", "s.yaml", *args],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
 class Cluster:
     """A Dask scheduler and workers, as a user starts them."""
 
@@ -101,12 +112,8 @@ class Cluster:
         return process
 
     def sweep(self, *args):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "weir", "sweep", "s.yaml", "--cluster", self.address, *args],
-            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.started.append(process)
-        return process
+        self.started.append(sweep(self.folder, "--cluster", self.address, *args))
+        return self.started[-1]
 
     def running(self, worker):
         """The weir-sim that a worker runs a cell with, once it does."""
@@ -294,3 +301,59 @@ def test_a_sweep_that_is_stopped_frees_the_workers(cluster, folder, number):
     assert (client.returncode, err) == (0, "")
     assert [row["status"] for row in json.loads(said)] == ["done"] * 4
     assert not list((folder / "runs/s").glob(".*.cell"))
+
+
+SHORT = "config: x.yaml\nduration: 1000s\nseeds: 3\ngrid: {flows.0.cc: [newreno, cubic]}\n"
+
+
+def killed_in_the_middle(client, runner, out):
+    """Kills a sweep of which a cell was stopped; gives back the cells that are there."""
+    os.kill(until(lambda: running(runner.pid)), signal.SIGSTOP)
+    until(lambda: list(out.glob("[!.]*/summary.json")))
+    client.kill()
+    client.communicate()
+    return {path: path.stat().st_mtime_ns for path in out.glob("[!.]*/summary.json")}
+
+
+def execute(folder, out, cluster=None):
+    """The sweep in this process: what became of its cells, its table, and what its folder holds."""
+    asked = study.read(folder / "s.yaml")
+    made = study.execute(asked, folder / out, console(stderr=True), cluster=cluster)
+    names = {path.name for path in (folder / out).iterdir()}
+    return made["status"].to_list(), results(folder / out), names
+
+
+@pytest.fixture(scope="module")
+def whole(weir_sim, tmp_path_factory):
+    """The sweep that nobody killed."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "x.yaml").write_text(CONFIG)
+    (folder / "s.yaml").write_text(SHORT)
+    return execute(folder, "out")[1:]
+
+
+def goes_on(folder, kept, whole, cluster=None):
+    """The sweep, run again, loses nothing, does nothing twice and leaves nothing of the other."""
+    status, *there = execute(folder, "killed", cluster)
+    assert status.count("reused") == len(kept)
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
+    assert tuple(there) == whole
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on_wherever_its_folder_is(folder, whole):
+    """It is killed here, and goes on in a copy of its folder."""
+    (folder / "s.yaml").write_text(SHORT)
+    client = sweep(folder, "--out", "first")
+    made = killed_in_the_middle(client, client, folder / "first")
+    shutil.copytree(folder / "first", folder / "killed")
+    copied = [folder / "killed" / path.relative_to(folder / "first") for path in made]
+    goes_on(folder, {path: path.stat().st_mtime_ns for path in copied}, whole)
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_of_a_cluster_goes_on_there(folder, cluster, whole):
+    (folder / "s.yaml").write_text(SHORT)
+    client = cluster.sweep("--out", "killed")
+    kept = killed_in_the_middle(client, cluster.workers[0], folder / "killed")
+    goes_on(folder, kept, whole, cluster.address)

@@ -27,8 +27,8 @@ def test_a_cell_is_one_program(started, tmp_path):
     several = [Cell(f"seed={n}", config, seed=n, duration="20ms") for n in range(1, 13)]
     run_cells(several, tmp_path / "out")
     assert len(started()) == 1 + len(several)
-    again = run_cells(several, tmp_path / "out")
-    assert {outcome.status for outcome in again} == {"reused"}
+    outcomes = run_cells(several, tmp_path / "out")
+    assert {outcome.status for outcome in outcomes} == {"reused"}
     assert len(started()) == 2 * (1 + len(several))
     assert sum("--print-config" in line for line in started()) == len(several)
 
