@@ -303,3 +303,35 @@ def test_trials_take_no_config_file(weir_sim):
     done = subprocess.run([weir_sim, "x.yaml", "--trials"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "x.yaml: --trials reads configs from standard input" in done.stderr
+
+
+@pytest.fixture
+def workers():
+    """A scheduler with two workers, in this process: where it listens."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp",
+        dashboard_address="127.0.0.1:0", host="127.0.0.1",
+    ) as made:  # fmt: skip
+        yield made.scheduler_address
+
+
+def test_a_search_on_a_cluster_finds_what_one_here_does(tmp_path, weir_sim, workers):
+    """Byte for byte, with a file that travels; a config that is refused is one sentence."""
+    (tmp_path / "up.trace").write_text("1\n2\n4\n")
+    link = {"mahimahi_link": {"file": "up.trace", "queue": {"fifo": {"limit": "20pkt"}}}}
+    paths = {**CONFIG["paths"], "reverse": [link, *CONFIG["paths"]["reverse"]]}
+    file = written(tmp_path, config=CONFIG | {"paths": paths}, box={"losses": {"count": "2"}})
+    given = (file, "--runs", 8, "--no-report")
+    there = command(*given, "--cluster", workers, "--out", tmp_path / "there")
+    assert there.exit_code == 0, there.exception
+    command(*given, "--out", tmp_path / "here")
+    for name in ("trials.jsonl", "attack.yaml", "attack.json"):
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+    bad = written(tmp_path, config=CONFIG | {"mtu": "9"}, box={"losses": {}})
+    done = command(bad, "--cluster", workers, "--out", tmp_path / "bad")
+    assert "mtu" in str(done.exception)
+    assert refused(bad, "--cluster", "lab") == (
+        "--cluster: 'lab' is none of tcp://host:port, ssh:host,host, slurm, pbs"
+    )

@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
@@ -26,7 +26,7 @@ from weir.attack.element import Config
 from weir.attack.goals import Goal, goal_of
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Found, Journal, Point, search
-from weir.attack.trials import Trials
+from weir.attack.trials import Summary
 from weir.errors import UserError
 
 KEYS = ("config", "goal", "bound", "box", "title")
@@ -112,10 +112,17 @@ def _bound(path: Path, text: str | None) -> float | None:
     return bound
 
 
+class Runs(Protocol):
+    """What runs trials: here, or on a cluster."""
+
+    def run(self, several: Sequence[Config]) -> list[Summary]:
+        """The summary of each config; a config that weir-sim refuses is a UserError."""
+
+
 class Attack:
     """A search with its trials. `measure` gives harms of points, in their order."""
 
-    def __init__(self, asked: Asked, trials: Trials) -> None:
+    def __init__(self, asked: Asked, trials: Runs) -> None:
         self.asked, self.trials = asked, trials
         self.box = Box(asked.config, asked.box)
 

@@ -18,10 +18,9 @@ from pathlib import Path
 
 import weir
 from weir import units
-from weir.attack import page, registry
+from weir.attack import page, registry, remote
 from weir.attack.attack import KEEP, Asked, Attack, Result, yaml_text
 from weir.attack.search import Budget, Found, Journal
-from weir.attack.trials import Trials
 from weir.errors import UserError
 
 
@@ -33,6 +32,7 @@ class Options:
     runs: int | None = None
     seconds: float | None = None
     seed: int = 1
+    cluster: str | None = None
     workers: int | None = None
     keep: float = KEEP
     report: bool = True
@@ -62,7 +62,8 @@ def execute(asked: Asked, options: Options, on_trials: Callable[[Found], None]) 
     options.out.mkdir(parents=True, exist_ok=True)
     journal = Journal(options.out / "trials.jsonl", identity(asked, options.seed))
     budget = Budget(options.runs, options.seconds)
-    with closing(journal), Trials(asked.path.parent, options.workers) as trials:
+    folder, where = asked.path.parent, options.cluster
+    with closing(journal), remote.opened(folder, where, options.workers) as trials:
         attack = Attack(asked, trials)
         result, found, config = attack.run(budget, options.seed, journal, on_trials, options.keep)
         benign = attack.box.configured(attack.box.nothing())

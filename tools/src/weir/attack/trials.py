@@ -83,7 +83,12 @@ class Trials:
             answer = b""
         if not answer:
             raise UserError(f"weir-sim ended in a trial (status {process.wait()}): {line}", 1)
-        summary: Summary = json.loads(answer)
-        if "error" in summary:
-            raise UserError(f"{summary['error']} in the config {line}", 1)
-        return summary
+        return checked(answer, line)
+
+
+def checked(answer: str | bytes, line: str) -> Summary:
+    """The summary that weir-sim answers a config with; UserError: it refuses the config."""
+    summary: Summary = json.loads(answer)
+    if "error" in summary:
+        raise UserError(f"{summary['error']} in the config {line}", 1)
+    return summary

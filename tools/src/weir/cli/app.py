@@ -395,6 +395,7 @@ def sweep_(
         "attack configs/attacks/boxes/low-rate-newreno.yaml --runs 300",
         "attack configs/quickstart.yaml --goal utilisation --time 2m --cc cubic",
         "attack configs/attacks/boxes/low-rate-newreno.yaml --seed 7 --json",
+        "attack configs/quickstart.yaml --goal delay --cluster tcp://host:8786",
         "attack configs/attacks/boxes/worst-case.yaml --cc copa,cubic,bbr --runs 200",
     ),
 )
@@ -421,6 +422,7 @@ def attack_(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Trials at a time. [one per CPU]")
     ] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="WHERE", help=usage.CLUSTER)] = None,
     keep: Annotated[
         str, typer.Option(help="Of the harm, what is left when the attack is minimised.")
     ] = "90%",
@@ -446,6 +448,7 @@ def attack_(
         runs,
         time,
         seed,
+        cluster,
         workers,
         keep,
         out,

@@ -25,6 +25,7 @@ class Given:
     runs: int | None
     time: str | None
     seed: int
+    cluster: str | None
     workers: int | None
     keep: str
     out: Path | None
@@ -46,7 +47,15 @@ def options(given: Given) -> run.Options:
     runs = given.runs or (None if ns else RUNS)
     seconds = ns / 1e9 if ns else None
     return run.Options(
-        place, runs, seconds, given.seed, given.workers, keep, given.report, given.register
+        place,
+        runs,
+        seconds,
+        given.seed,
+        given.cluster,
+        given.workers,
+        keep,
+        given.report,
+        given.register,
     )
 
 

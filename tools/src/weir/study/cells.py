@@ -18,7 +18,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -176,13 +175,10 @@ def run_cells(
         if cells:
             crew = stack.enter_context(clusters.connected(cluster, workers, len(cells)))
             dispatch = Dispatch(
-                crew,
-                [(cell.config, cell.duration, *cell.override) for cell in cells],
-                lambda index: batch.prepare(absolute[index]),
-                out if here else None,
-                lambda said: print(f"weir: {said}", file=sys.stderr),
+                crew, lambda index: batch.prepare(absolute[index]), out if here else None
             )
-            for index, result in dispatch.results():
+            settings = [(cell.config, cell.duration, *cell.override) for cell in cells]
+            for index, result in dispatch.results(settings):
                 outcome = replace(batch.outcome(absolute[index], result), cell=cells[index])
                 outcomes[index] = replace(outcome, folder=out / cells[index].name)
                 if outcome.status != "failed":

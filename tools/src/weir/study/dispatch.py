@@ -11,6 +11,7 @@ workers it is given up. When the scheduler is another than before, what was unde
 from __future__ import annotations
 
 import os
+import sys
 import time
 import uuid
 from collections import deque
@@ -25,7 +26,7 @@ from weir.errors import UserError
 from weir.study import travel
 from weir.study.cluster import Crew
 from weir.study.costs import Costs
-from weir.study.travel import Result, Task
+from weir.study.travel import Result, Work
 
 DEATHS_MAX = 3
 TRIES_MAX = 20  # of a cell whose scheduler or worker goes again and again
@@ -36,7 +37,7 @@ MESSAGE_S = 0.5  # short cells go together, up to this
 MESSAGE_CELLS_MAX = 64
 OVERHEAD_S = 0.02  # of a cell, beside its simulation
 
-Prepare = Callable[[int], Task | Result]
+Prepare = Callable[[int], Work | Result]
 Ended = tuple[int, Result]
 
 
@@ -65,31 +66,31 @@ class Dispatch:
     def __init__(
         self,
         crew: Crew,
-        settings: Sequence[tuple[Hashable, ...]],
         prepare: Prepare,
         out: Path | None,
-        say: Callable[[str], None],
     ) -> None:
-        self.crew, self.settings, self.prepare, self.out, self.say = (
-            crew, settings, prepare, out, say,
-        )  # fmt: skip
+        self.crew, self.prepare, self.out = crew, prepare, out
+        self.settings: Sequence[tuple[Hashable, ...]] = ()
         self.costs = Costs()
         self.sort_at = 1
-        self.waiting = list(range(len(settings)))[::-1]  # the next is the last
-        self.ready: deque[tuple[int, Future[Task | Result]]] = deque()
+        self.waiting: list[int] = []  # the next is the last
+        self.ready: deque[tuple[int, Future[Work | Result]]] = deque()
         self.suspects: deque[int] = deque()
         self.deaths: dict[int, list[str]] = {}
-        self.tries = [0] * len(settings)
+        self.tries: list[int] = []
         self.workers: dict[str, Worker] = {}
         self.refused: dict[str, str] = {}
         self.sent: dict[str, Sent] = {}
         self.ended: SimpleQueue[str] = SimpleQueue()
         self.scheduler = ""
         self.refreshed_s = -REFRESH_S
-        self.seen_s = time.monotonic()
+        self.seen_s = 0.0
 
-    def results(self) -> Iterator[Ended]:
-        """Each cell's index and what became of it, as they end."""
+    def results(self, settings: Sequence[tuple[Hashable, ...]]) -> Iterator[Ended]:
+        """Each cell's index and what became of it, as they end. settings: of each, for its cost."""
+        self.settings, self.tries = settings, [0] * len(settings)
+        self.waiting = list(range(len(settings)))[::-1]
+        self.seen_s = time.monotonic()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             try:
                 while self.waiting or self.ready or self.suspects or self.sent:
@@ -150,7 +151,7 @@ class Dispatch:
                 self.workers[address] = Worker(name, threads)
             elif wrong:
                 self.refused[address] = f"worker {name} ({address}) is refused: {wrong}"
-                self.say(self.refused[address])
+                print(f"weir: {self.refused[address]}", file=sys.stderr)
 
     def _gone(self, address: str) -> Iterator[Ended]:
         worker = self.workers.pop(address)
@@ -194,9 +195,9 @@ class Dispatch:
         best = max(free, key=free.__getitem__, default=None)
         return best if best is not None and free[best] > 0 else None
 
-    def _message(self) -> list[tuple[int, Task | Result]]:
+    def _message(self) -> list[tuple[int, Work | Result]]:
         """The next cell, and those after it while all are short."""
-        chosen: list[tuple[int, Task | Result]] = []
+        chosen: list[tuple[int, Work | Result]] = []
         cost_s = 0.0
         while self.ready and len(chosen) < MESSAGE_CELLS_MAX:
             index, prepared = self.ready[0]
@@ -208,7 +209,7 @@ class Dispatch:
             chosen.append((index, prepared.result()))
         return chosen
 
-    def _send(self, address: str, message: list[tuple[int, Task | Result]]) -> Iterator[Ended]:
+    def _send(self, address: str, message: list[tuple[int, Work | Result]]) -> Iterator[Ended]:
         """What needs no worker has ended."""
         tasks = []
         for index, one in message:

@@ -30,6 +30,7 @@ POLL_S = 0.2  # how often a running cell looks whether it is still wanted
 ARCHIVE_BYTES_MAX = 1 << 30  # of a run folder on its way back
 FILE = re.compile(r"^( *(?:- )?(?:file|plugin|python): )(.*)$", re.MULTILINE)
 LOCAL = ("", "")  # the identity of this very process
+TRIAL = "trial.json"
 COPY = "file-"  # what a run folder's copies of files begin with
 PROBE = {  # a cell whose digest tells whether a worker computes what we do
     "seed": 1,
@@ -58,11 +59,23 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """A config of which only the summary is wanted, on its way to a worker."""
+
+    config: str  # a line of JSON, for weir-sim --trials
+    files: tuple[tuple[str, bytes], ...]  # that it names
+
+
+Work = Task | Trial
+
+
+@dataclass(frozen=True)
 class Result:
     """What a worker says of a cell; message is empty if it ran well."""
 
     message: str
     run: Path | bytes | None  # its folder, here or as an archive; None: there is none
+    summary: str = ""  # of a trial
 
 
 @functools.lru_cache(maxsize=32)
@@ -100,9 +113,20 @@ def _copy_name(name: str) -> str:
     return name if name.startswith(COPY) else f"{COPY}{name}"
 
 
-def run_tasks(tasks: Sequence[Task], out: Path | None) -> list[Result]:
+def run_tasks(tasks: Sequence[Work], out: Path | None) -> list[Result]:
     """In a worker: runs cells one after the other, in `out` or [None] a folder of its own."""
-    return [run_task(task, out) for task in tasks]
+    return [run_trial(one) if isinstance(one, Trial) else run_task(one, out) for one in tasks]
+
+
+def run_trial(trial: Trial) -> Result:
+    """In a worker: runs a trial."""
+    with tempfile.TemporaryDirectory(prefix="weir-") as folder:
+        for name, content in ((TRIAL, trial.config.encode()), *trial.files):
+            (Path(folder) / name).write_bytes(content)
+        argv = [str(runner.find_program("sim")), "--trials"]
+        done = run_child(argv, {}, Path(folder) / TRIAL)
+    failed = done.returncode or not done.stdout
+    return Result(reason(done.returncode, done.stderr) if failed else "", None, done.stdout)
 
 
 def run_task(task: Task, out: Path | None) -> Result:
@@ -129,11 +153,11 @@ def _simulate(task: Task, made: Path) -> tuple[str, Path | None]:
     run = made / "run"
     pinned = ["taskset", "-c", str(own_cpu())] if task.own_cpu else []
     argv = [str(runner.find_program("sim")), str(made / task.config), *task.options]
-    status, stderr = run_child([*pinned, *argv, "--out", str(run)], dict(task.environment))
-    message = reason(status, stderr) if status else ""
+    done = run_child([*pinned, *argv, "--out", str(run)], dict(task.environment))
+    message = reason(done.returncode, done.stderr) if done.returncode else ""
     for ours, theirs in ((run, task.name), (made / task.config, task.config)):
         message = message.replace(str(ours), theirs)
-    return message, run if run.exists() and status >= 0 else None
+    return message, run if run.exists() and done.returncode >= 0 else None
 
 
 def _archived(message: str, run: Path) -> Result:
@@ -155,25 +179,29 @@ def unpack(archive: bytes, place: Path) -> None:
         packed.extractall(place, filter="data")
 
 
-def run_child(argv: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Exit status and standard error of a program that ends with this worker or its task."""
+def run_child(
+    argv: Sequence[str], environment: dict[str, str], config: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A program that ends with this worker or its task; [config] reads it, and runs beside it."""
     from distributed import Reschedule
 
-    child = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", *argv],  # the kernel's part, should we be killed
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        process_group=0,  # Ctrl-C is for us
-        env=os.environ | environment,
-    )
+    with (config or Path(os.devnull)).open() as given:
+        child = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *argv],  # the kernel's part, should we be killed
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=config and config.parent,
+            text=True,
+            errors="replace",
+            process_group=0,  # Ctrl-C is for us
+            env=os.environ | environment,
+        )
     try:
         while True:
             try:
-                _, stderr = child.communicate(timeout=POLL_S)
-                return child.returncode, stderr
+                said = child.communicate(timeout=POLL_S)
+                return subprocess.CompletedProcess(argv, child.returncode, *said)
             except subprocess.TimeoutExpired:
                 if not wanted():
                     raise Reschedule from None
