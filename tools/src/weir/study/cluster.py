@@ -6,6 +6,7 @@ Dask carries tasks and results. Which worker gets which cell is said by dispatch
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
@@ -163,11 +164,11 @@ def _ssh(hosts: list[str], workers: int | None) -> Iterator[Any]:
     needed("asyncssh")
     from distributed import SSHCluster
 
-    options: dict[str, Any] = {"dashboard": False, "idle_timeout": "10 minutes"}
+    options: dict[str, Any] = {"dashboard": False, "idle_timeout": "10 minutes", "port": 0}
     try:
         made = SSHCluster(
             [hosts[0], *hosts],
-            scheduler_options=options | {"port": 0},
+            scheduler_options=options | {"host": asyncio.run(_address(hosts[0]))},
             worker_options={"nthreads": workers, "death_timeout": "60"},
             remote_python=os.environ.get("WEIR_REMOTE_PYTHON") or sys.executable,
         )
@@ -175,6 +176,12 @@ def _ssh(hosts: list[str], workers: int | None) -> Iterator[Any]:
         raise UserError(f"ssh:{','.join(hosts)}: no cluster there: {error}", 1) from None
     with made:
         yield made
+
+
+async def _address(host: str) -> str:
+    """Of a host, by which we reach it: Dask would take the one that its way to the internet has."""
+    async with needed("asyncssh").connect(host) as connection:
+        return str(connection.get_extra_info("peername")[0])
 
 
 @contextmanager
