@@ -32,11 +32,14 @@
 // a list it shares the one at its hash until that has left the list: its packets keep their order.
 // One of 100 flows in 1024 queues shares its own with probability 1.4e-6; with a plain hash, 9 %.
 //
+// `diffserv` (section III.A): packets of some DSCPs have queues, hosts and COBALT of their own, a tin, and so precedence
+// up to a part of the rate. cake_tins.h has the modes.
+//
 // `ack_filter` (section III.D): an ACK that joins a queue takes the oldest there that it makes
 // redundant out of it, by ack_filter.h: `filter` if another one stays, `aggressive` at once. A slow
 // uplink then carries fewer ACKs, and a download is not limited by them.
 //
-// cake_hosts.h has the order of service, cobalt_law.h COBALT, flow_queues.h new and fattest queues.
+// cake_ways.h has the hash, cake_hosts.h the order of service, cobalt_law.h COBALT, flow_queues.h new and fattest queues.
 //
 // Where we differ from Linux, and why:
 // - Flows are served in two levels, hosts and their queues. Linux has one round, in which a queue gets quantum / load:
@@ -50,14 +53,18 @@
 // - Linux has no limit in packets. Here both hold. With `limit` in bytes, time or BDP there is no limit of the memory unless
 //   one is written.
 //
+// - `diffserv` is besteffort unless one is written; Linux has diffserv3. A packet that is no IP packet is best effort;
+//   in Linux ARP is network control. A link's rate may change: the tins' parts are of its first one, as Linux's are
+//   of `bandwidth`.
+//
 // What is not there, and why:
 // - The shaper with its overhead compensation: the stage `link` has both.
-// - Tins by DSCP: all packets are best effort, as with Linux's besteffort.
 #include "common/base/mem.h"
 #include "switch/aqm/ack_filter.h"
 #include "switch/aqm/bursts.h"
-#include "switch/aqm/cake_hosts.h"
 #include "switch/aqm/cake_memory.h"
+#include "switch/aqm/cake_tins.h"
+#include "switch/aqm/cake_ways.h"
 
 #include <errno.h>
 
@@ -82,47 +89,27 @@ static const struct param params[] = {
 	{"ack_filter", "no",
 		"drop ACKs that a newer one in the queue makes redundant: all but one of a flow, or all",
 		UNIT_NONE, PARAM_ENUM(struct cake, ack_filter, ack_filter_names)},
+	{"diffserv", "besteffort", "tins for packets' DSCPs, as Linux's (its default is diffserv3)",
+		UNIT_NONE, PARAM_ENUM(struct cake, diffserv, cake_mode_names)},
 	COBALT_LAW_PARAMS(struct cake),
 	PARAM_END,
 };
 
-#define CAKE_MEMORY_LEAST (UINT64_C(4) << 20)
-#define CAKE_MEMORY_FRAMES 10240
-
-static uint64_t memory_limit(const struct cake *c, const struct aqm_env *env) {
-	double intervals = 4 * (double)c->law.interval_ns * 1e-9 * (double)env->rate_bps / 8;
-	uint64_t frames = max_u64(c->fq.max.pkts, CAKE_MEMORY_FRAMES);
-
-	if (c->memory_limit > 0)
-		return c->memory_limit;
-	if (c->fq.limit.kind != LIMIT_PACKETS)
-		return UINT64_MAX;
-	frames *= env->mtu_bytes - CAKE_FCS_BYTES;
-	return env->rate_bps > 0 && intervals < (double)frames
-		? time_min(time_max((uint64_t)intervals, CAKE_MEMORY_LEAST), frames)
-		: frames;
-}
-
-// Whether n more packets fit, of so many bytes and so much memory.
-static inline bool cake_fit(const struct cake *c, uint32_t n, uint64_t bytes, uint64_t memory) {
-	return flow_queues_fit(&c->fq, n, bytes) && c->held_bytes + memory <= c->memory_limit;
-}
-
-static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
-	struct cake *c = self;
+// A tin, with COBALT for so much of the link.
+static int tin_init(struct cake *c, const struct aqm_env *env, uint64_t rate_bps, struct err *err) {
 	size_t sets = c->fq.buckets / CAKE_WAYS;
 	size_t hosts = cake_two_levels(c) ? 2 * CAKE_HOSTS : 1;
-	int rc;
+	struct aqm_env own = *env;
+	int rc = flow_queues_init(&c->fq, sizeof(struct cobalt_state), env, err);
 
-	if (c->fq.buckets % CAKE_WAYS != 0)
-		return err_set(err, -EINVAL, "buckets: %llu is not a multiple of %u",
-			(unsigned long long)c->fq.buckets, CAKE_WAYS);
-	cobalt_law_init(&c->law, env, "cake");
-	c->owner = env->owner;
-	rc = flow_queues_init(&c->fq, sizeof(struct cobalt_state), env, err);
 	if (rc < 0)
 		return rc;
-	c->memory_limit = memory_limit(c, env);
+	own.rate_bps = rate_bps;
+	c->owner = env->owner;
+	c->memory_limit = cake_memory_limit(c, env);
+	if (c->diffserv != CAKE_BESTEFFORT)
+		cake_tin_targets(&c->law, &own);
+	cobalt_law_init(&c->law, &own, "cake");
 	c->memory_bytes = sets * sizeof(*c->set) + hosts * sizeof(*c->host);
 	c->memory = mem_map(c->memory_bytes);
 	if (c->memory == NULL)
@@ -132,97 +119,52 @@ static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
 	return 0;
 }
 
-static void cake_fini(void *self) {
-	struct cake *c = self;
-
+static void tin_fini(struct cake *c) {
 	mem_unmap(c->memory, c->memory_bytes);
 	flow_queues_fini(&c->fq);
 }
 
-// What packets have in common that join one queue.
-static inline uint32_t key_of(const struct cake *c, const struct pkt *p) {
-	uint32_t hosts;
+// All tins but the first, which have its parameters.
+static int tins_init(
+	struct cake *c, const struct cake *as_written, const struct aqm_env *env, struct err *err) {
+	struct cake_tins *t = c->tins = mem_map(sizeof(*t));
+	int rc = 0;
 
-	if (likely(c->isolation == ISOLATE_FLOWS || cake_two_levels(c)))
-		return p->flow_id;
-	hosts = pkt_hosts(c->owner, p);
-	if (c->isolation == ISOLATE_SRC)
-		return hosts >> 16;
-	return c->isolation == ISOLATE_DST ? hosts & 0xffff : hosts;
-}
-
-#define EACH_WAY UINT64_C(0x0101010101010101) // times a byte: that byte for each
-
-// Bit 7 of each way's byte whose tag is the key's, and perhaps of some ways after such a one.
-static inline uint64_t tagged_ways(const struct cake_set *set, uint32_t key) {
-	uint64_t differ = set->tags ^ (uint8_t)key * EACH_WAY;
-
-	return (differ - EACH_WAY) & ~differ & EACH_WAY << 7;
-}
-
-static inline uint32_t first_way(uint64_t tagged) {
-	return (uint32_t)__builtin_ctzll(tagged) / 8;
-}
-
-// A queue for a key that none in the set is used for.
-__attribute__((noinline)) static uint32_t new_way(struct cake *c, uint32_t direct, uint32_t key) {
-	struct cake_set *set = &c->set[direct / CAKE_WAYS];
-	uint8_t bit = (uint8_t)(1u << direct % CAKE_WAYS);
-	uint32_t way = direct % CAKE_WAYS;
-
-	if ((set->shared & bit) != 0 || set->used == UINT8_MAX) {
-		set->shared |= bit;
-		c->fq.collided++;
-		return direct;
+	if (t == NULL)
+		return err_set(err, -ENOMEM, "diffserv: no memory for its tins");
+	cake_tins_init(t, c, env);
+	for (uint32_t i = 1; i < t->count && rc == 0; i++) {
+		*t->tin[i] = *as_written;
+		rc = tin_init(t->tin[i], env, t->rate_bps[i], err);
 	}
-	if ((set->used & bit) != 0)
-		way = (uint32_t)__builtin_ctz((uint8_t)~set->used);
-	set->tags &= ~(UINT64_C(0xff) << 8 * way);
-	set->tags |= (uint64_t)(uint8_t)key << 8 * way;
-	c->fq.queue[direct - direct % CAKE_WAYS + way].flow_id = key;
-	return direct - direct % CAKE_WAYS + way;
+	return rc;
 }
 
-// The queue in the set of `direct`, at its hash, that is or was used for a key. UINT32_MAX: none.
-static inline uint32_t way_of(const struct cake *c, uint32_t direct, uint32_t key) {
-	uint32_t first = direct - direct % CAKE_WAYS;
-	uint64_t ways;
+static int cake_init(void *self, const struct aqm_env *env, struct err *err) {
+	struct cake *c = self;
+	struct cake as_written = *c;
+	int rc;
 
-	if (likely(c->fq.queue[direct].flow_id == key))
-		return direct;
-	for (ways = tagged_ways(&c->set[direct / CAKE_WAYS], key); ways != 0; ways &= ways - 1) {
-		uint32_t index = first + first_way(ways);
-
-		if (c->fq.queue[index].flow_id == key)
-			return index;
-	}
-	return UINT32_MAX;
+	if (c->fq.buckets % CAKE_WAYS != 0)
+		return err_set(err, -EINVAL, "buckets: %llu is not a multiple of %u",
+			(unsigned long long)c->fq.buckets, CAKE_WAYS);
+	if (c->diffserv != CAKE_BESTEFFORT && aqm_rate_known("diffserv", env, err) < 0)
+		return -EINVAL;
+	rc = tin_init(c, env, env->rate_bps, err);
+	return rc < 0 || c->diffserv == CAKE_BESTEFFORT ? rc : tins_init(c, &as_written, env, err);
 }
 
-// The queue that a key's packet joins, which is then in use.
-static inline uint32_t find_way(struct cake *c, uint32_t key) {
-	uint32_t direct = flow_queues_index(&c->fq, key), index = way_of(c, direct, key);
-
-	if (unlikely(index == UINT32_MAX))
-		index = new_way(c, direct, key);
-	if (c->fq.queue[index].list == FLOW_NONE)
-		c->set[index / CAKE_WAYS].used |= (uint8_t)(1u << index % CAKE_WAYS);
-	return index;
+static uint32_t tin_count(const struct cake *c) {
+	return c->tins != NULL ? c->tins->count : 1;
 }
 
-// A queue in no list gets its first packet's hosts, and less credits the more old ones these have.
-static inline void wake(struct cake *c, struct flow_queue *q, const struct pkt *p) {
-	uint32_t hosts, load;
+static void cake_fini(void *self) {
+	struct cake *c = self;
 
-	if (!cake_two_levels(c))
-		return;
-	hosts = pkt_hosts(c->owner, p);
-	q->source = (uint16_t)(hosts >> 16);
-	q->destination = (uint16_t)hosts;
-	q->by_destination = cake_to_destination(c, q);
-	load = cake_host_of(c, q)->load;
-	if (load > 1)
-		q->credits = (int32_t)time_max(c->fq.quantum_bytes / load, 1);
+	for (uint32_t i = 1; i < tin_count(c); i++)
+		tin_fini(c->tins->tin[i]);
+	mem_unmap(c->tins, sizeof(*c->tins));
+	tin_fini(c);
 }
 
 static inline void join(struct cake *c, uint32_t index, struct pkt *p) {
@@ -232,26 +174,29 @@ static inline void join(struct cake *c, uint32_t index, struct pkt *p) {
 	flow_queues_append(&c->fq, index, p, FLOW_NEW);
 	c->held_bytes += memory_of(p);
 	if (list == FLOW_NONE)
-		wake(c, q, p);
+		cake_wake(c, q, p);
 	else if (unlikely(list == FLOW_OLD && !q->bulk))
 		cake_set_bulk(c, q, true);
 }
 
-// Drops from the heads of the fattest queues until the limit holds.
+// Drops the oldest packet of the fattest queue.
+static void shed_one(struct cake *c, uint64_t now_ns, struct pkt_list *drops) {
+	struct flow_queue *q = flow_queues_fattest(&c->fq);
+	struct backlog before = flow_queue_backlog(q);
+
+	cobalt_overflow(&c->law, flow_queue_state(&c->fq, q), q->pkts.head->arrival_ns, now_ns);
+	q->signals = true;
+	c->held_bytes -= memory_of(q->pkts.head);
+	pkt_drop(drops, pkt_list_pop(&q->pkts), DROP_QUEUE_FULL);
+	flow_queues_left(&c->fq, q, before);
+	c->fq.shed = true;
+}
+
+// Until the limit holds.
 __attribute__((noinline)) static void shed(
 	struct cake *c, uint64_t now_ns, struct pkt_list *drops) {
-	while (!cake_fit(c, 0, 0, 0)) {
-		struct flow_queue *q = flow_queues_fattest(&c->fq);
-		struct backlog before = flow_queue_backlog(q);
-
-		cobalt_overflow(
-			&c->law, flow_queue_state(&c->fq, q), q->pkts.head->arrival_ns, now_ns);
-		q->signals = true;
-		c->held_bytes -= memory_of(q->pkts.head);
-		pkt_drop(drops, pkt_list_pop(&q->pkts), DROP_QUEUE_FULL);
-		flow_queues_left(&c->fq, q, before);
-		c->fq.shed = true;
-	}
+	while (!cake_fit(c, 0, 0, 0))
+		shed_one(c, now_ns, drops);
 }
 
 // p is the newest packet of the queue.
@@ -285,14 +230,34 @@ __attribute__((noinline)) static void filter_acks(
 	pkt_drop(drops, oldest, DROP_ACK_FILTER);
 }
 
-static void cake_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
-	struct cake *c = self;
+static inline void tin_enqueue(
+	struct cake *c, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
 	uint32_t index = find_way(c, key_of(c, p));
 
 	p->arrival_ns = now_ns;
 	join(c, index, p);
 	if (unlikely(c->ack_filter != ACK_FILTER_NO))
 		filter_acks(c, &c->fq.queue[index], p, drops);
+}
+
+__attribute__((noinline)) static void tins_enqueue(
+	struct cake_tins *t, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+	uint32_t i = t->of_dscp[pkt_headers(t->tin[0]->owner, p).dscp];
+
+	cake_tin_wakes(t, i, now_ns);
+	tin_enqueue(t->tin[i], p, now_ns, drops);
+	while (unlikely(!cake_tins_fit(t)))
+		shed_one(cake_tins_fattest(t), now_ns, drops);
+}
+
+static void cake_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
+	struct cake *c = self;
+
+	if (unlikely(c->tins != NULL)) {
+		tins_enqueue(c->tins, p, now_ns, drops);
+		return;
+	}
+	tin_enqueue(c, p, now_ns, drops);
 	if (unlikely(!cake_fit(c, 0, 0, 0)))
 		shed(c, now_ns, drops);
 }
@@ -312,8 +277,7 @@ static inline struct pkt *cake_oldest(void *served, uint64_t *left_bytes) {
 	return p;
 }
 
-static struct pkt *cake_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
-	struct cake *c = self;
+static inline struct pkt *tin_dequeue(struct cake *c, uint64_t now_ns, struct pkt_list *drops) {
 	struct flow_queue *q;
 
 	while ((q = cake_next(c)) != NULL) {
@@ -333,6 +297,28 @@ static struct pkt *cake_dequeue(void *self, uint64_t now_ns, struct pkt_list *dr
 		return p;
 	}
 	return NULL;
+}
+
+__attribute__((noinline)) static struct pkt *tins_dequeue(
+	struct cake_tins *t, uint64_t now_ns, struct pkt_list *drops) {
+	uint32_t i;
+
+	while ((i = cake_tins_next(t, now_ns)) < t->count) {
+		struct pkt *p = tin_dequeue(t->tin[i], now_ns, drops);
+
+		if (p == NULL)
+			continue;
+		cake_tin_sent(t, i, p, now_ns);
+		return p;
+	}
+	return NULL;
+}
+
+static struct pkt *cake_dequeue(void *self, uint64_t now_ns, struct pkt_list *drops) {
+	struct cake *c = self;
+
+	return unlikely(c->tins != NULL) ? tins_dequeue(c->tins, now_ns, drops)
+					 : tin_dequeue(c, now_ns, drops);
 }
 
 // The queue at the packet's hash, which is that of most flows; besides, its set.
@@ -365,7 +351,7 @@ static uint64_t cake_enqueue_all(
 	struct cake *c = self;
 	uint64_t bytes = 0, memory = 0;
 
-	if (unlikely(n > FLOW_QUEUES_BURST || c->ack_filter != ACK_FILTER_NO))
+	if (unlikely(n > FLOW_QUEUES_BURST || c->ack_filter != ACK_FILTER_NO || c->tins != NULL))
 		return 0;
 	for (uint32_t i = 0; i < n; i++) {
 		index[i] = key_of(c, pkts[i]);
@@ -397,7 +383,7 @@ AQM_BURSTS(cake)
 static struct backlog cake_backlog(const void *self) {
 	const struct cake *c = self;
 
-	return c->fq.all;
+	return c->tins != NULL ? cake_tins_backlog(c->tins) : c->fq.all;
 }
 
 static struct aqm_limit cake_limit(const void *self) {
@@ -408,23 +394,28 @@ static struct aqm_limit cake_limit(const void *self) {
 
 static bool cake_random(const void *self) {
 	const struct cake *c = self;
+	bool random = c->law.drew || flow_queues_random(&c->fq);
 
-	return c->law.drew || flow_queues_random(&c->fq);
+	for (uint32_t i = 1; i < tin_count(c); i++)
+		random |= cake_random(c->tins->tin[i]);
+	return random;
 }
 
 static bool cake_reads_headers(const void *self) {
 	const struct cake *c = self;
 
-	return c->ack_filter != ACK_FILTER_NO;
+	return c->ack_filter != ACK_FILTER_NO || c->diffserv != CAKE_BESTEFFORT;
 }
 
 static void cake_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct cake *c = self;
 
-	out[0] = c->fq.list[FLOW_NEW].count;
-	out[1] = c->bulk_queues;
-	out[2] = c->busy_hosts;
-	out[3] = (double)c->fq.collided;
+	out[0] += c->fq.list[FLOW_NEW].count;
+	out[1] += c->bulk_queues;
+	out[2] += c->busy_hosts;
+	out[3] += (double)c->fq.collided;
+	for (uint32_t i = 1; i < tin_count(c); i++)
+		cake_observe(c->tins->tin[i], out);
 }
 
 const struct aqm_ops aqm_cake = {

@@ -62,8 +62,9 @@ struct cake_host {
 struct cake {
 	struct flow_queues fq; // of the old list only its length: hosts have chains of their own
 	struct cobalt_law law;
-	int isolation, ack_filter;
+	int isolation, ack_filter, diffserv;
 	uint64_t memory_limit; // bytes; 0: as Linux's
+	struct cake_tins *tins; // of which this one is the first; NULL: there is no other
 
 	uint64_t held_bytes; // memory of the packets inside, as Linux counts it
 	const struct pkt_owner *owner;
@@ -260,4 +261,19 @@ static inline void cake_empty(struct cake *c, struct flow_queue *q) {
 	q->list = FLOW_NONE;
 	set->used &= others;
 	set->shared &= others;
+}
+
+// A queue in no list gets its first packet's hosts, and less credits the more old ones these have.
+static inline void cake_wake(struct cake *c, struct flow_queue *q, const struct pkt *p) {
+	uint32_t hosts, load;
+
+	if (!cake_two_levels(c))
+		return;
+	hosts = pkt_hosts(c->owner, p);
+	q->source = (uint16_t)(hosts >> 16);
+	q->destination = (uint16_t)hosts;
+	q->by_destination = cake_to_destination(c, q);
+	load = cake_host_of(c, q)->load;
+	if (load > 1)
+		q->credits = (int32_t)time_max(c->fq.quantum_bytes / load, 1);
 }
