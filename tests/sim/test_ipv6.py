@@ -134,6 +134,30 @@ def test_tshark_reads_both_beside_each_other(weir_sim: Path, tmp_path: Path) -> 
     assert {line[0] for line in marked} == {"10"}
 
 
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_an_exported_capture_has_both(simulate: Simulate) -> None:
+    run = weir.open(simulate(MIXED, "duration=1s").folder)
+    (file,) = weir.export.write(run, "pcapng", run.path)
+
+    fields = ("ip.src", "ipv6.src", "frame.len", "ip.dsfield.ecn", "ipv6.tclass.ecn")
+    rows = shown(file, "tcp", *fields, "frame.comment", "_ws.malformed")
+    assert len(rows) == len(run.packets)
+    packets = run.packets.records
+    for row, packet in zip(rows, packets, strict=True):
+        six = int(packet["flow_id"] >= 3)
+        ends = ("2001:2::c612:1", "2001:2::c613:1") if six else ("198.18.0.1", "198.19.0.1")
+        assert row[six] in ends
+        assert int(row[2]) == packet["size_bytes"] - 18
+        assert int(row[3 + six]) == packet["ecn"]
+        assert row[5].endswith(", CE") == (packet["ecn"] == 3)
+        assert row[6] == ""
+    assert any(row[5].startswith("drop loss") for row in rows)
+    flows = run.flows.records
+    assert {int(flow["flow_id"]) for flow in flows if flow["group"] == 1} == {3, 4, 5}
+    dscp = shown(file, 'ipv6 && frame.comment contains "CE"', "ipv6.tclass.dscp")
+    assert {line[0] for line in dscp} == {"10"}
+
+
 def test_the_offline_switch_knows_its_flows(
     weir_sim: Path, tmp_path: Path, simulate: Simulate
 ) -> None:

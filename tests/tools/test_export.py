@@ -2,6 +2,7 @@
 """weir export: what other programs read is what was recorded."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -250,7 +251,7 @@ def test_tshark_reads_every_packet(run, tmp_path):
     (file,) = weir.export.write(run, "pcapng", tmp_path)
     names = ("frame.time_epoch", "frame.len", "frame.interface_name", "ip.src", "ip.dst")
     more = ("tcp.srcport", "tcp.dstport", "ip.id", "ip.checksum.status", "_ws.malformed", "ip.len")
-    rows = tshark(file, *names, *more)
+    rows = tshark(file, *names, *more, "frame.comment")
     assert len(rows) == len(run.packets)
     flows = {int(r["flow_id"]): r for r in run.flows.records}
     paths = ("forward", "reverse")
@@ -263,6 +264,9 @@ def test_tshark_reads_every_packet(run, tmp_path):
         assert row[5:7] == ports[:: -1 if record["path"] else 1]
         assert int(row[7], 16) == record["pkt_id"] & 0xFFFF
         assert row[8:10] == ["1", ""], "a good checksum; not malformed"
+        happened = re.sub(r"^\w+ (link \d )?", "", row[2])
+        waits = f"{record['sojourn_ns'] // 1000}.{record['sojourn_ns'] % 1000:03d}"
+        assert row[11] == f"{happened}, queue {record['queue_bytes']} B, sojourn {waits} us"
     assert {row[3] for row in rows} == {row[4] for row in rows}
     interfaces = Counter(row[2] for row in rows)
     drops = run.summary["ledger"]["paths"]["forward"]["drops"]
@@ -273,8 +277,8 @@ def test_tshark_reads_every_packet(run, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("to", ["parquet", "csv", "pcapng"])
 def test_memory_does_not_depend_on_the_length(tmp_path, to):
-    """Ten million records, 320 MB, with far less memory."""
-    n = 10_000_000
+    """Ten million records, 320 MB, with far less memory; two million of pcapng, which is larger."""
+    n = 10_000_000 if to != "pcapng" else 2_000_000
     packets = synthetic.empty("packets", n)
     packets["ts_ns"] = np.arange(n)
     packets["size_bytes"], packets["event"] = 1518, 2

@@ -430,12 +430,14 @@ def block(kind: int, body: bytes, order: str = "<") -> bytes:
 
 
 def pcapng(frames: list[Frame], order: str = "<") -> bytes:
-    """A section with interfaces in microseconds and in 2^-30 s, an unknown block, options."""
+    """A section with interfaces in microseconds and in 2^-30 s, keys, an unknown block, options."""
+    keys = b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\n"
     option = struct.pack(order + "HHBxxx", 9, 1, 0x80 | 30) + bytes(4)
     parts = [
         block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), order),
         block(1, struct.pack(order + "HHI", 1, 0, 0), order),
         block(1, struct.pack(order + "HHI", 101, 0, 0) + option, order),
+        block(10, struct.pack(order + "II", 0x544C534B, len(keys)) + keys, order),  # of TLS
         block(0x0BAD, b"whatever", order),
     ]
     for number, (ns, frame) in enumerate(frames):

@@ -2,23 +2,27 @@
 """The packets stream as pcapng: what happened to each packet, for Wireshark and tshark.
 
 Of a packet the records know its size, its flow, its ECN bits and its number; of the flow, addresses
-and ports. A frame is therefore an IPv4 header and the two ports of TCP, 24 bytes, captured of a
-packet of its original length: there are no sequence numbers and no payload, and Wireshark calls it
-"packet size limited during capture". The sender's MSS decides whether a packet has data, so nothing
-is said of that. Addresses are 0.0.0.0 where the run recorded no flows. Flows of IPv6 have
-the IPv4 addresses that are the last 32 bits of theirs; `--pcap` writes them as they are.
+and ports; the config knows the version of IP and the DSCP of the flow's group. A frame is therefore
+a header of IPv4 or IPv6 and the two ports of TCP, 24 or 44 bytes, captured of a packet of its
+original length: there are no sequence numbers and no payload, and Wireshark calls it "packet size
+limited during capture". The sender's MSS decides whether a packet has data, so nothing is said of
+that. Addresses are 0.0.0.0 where the run recorded no flows.
 
 A packet is a frame for each thing that happened to it, on an interface that says what: "forward
 link 0 enqueue", "forward link 0 drop queue_full". epb_packetid is the number of the path times 2^32
-plus pkt_id: the same packet has the same number on all interfaces, and its low half is the IPv4
-identification. Frames are in the order of the file: those of an interface by time, but one link may
-be ahead of another by what it had queued.
+plus pkt_id: the same packet has the same number on all interfaces, and its low half is the
+identification of IPv4. Frames are in the order of the file: those of an interface by time, but one
+link may be ahead of another by what it had queued.
+
+A frame's comment (opt_comment, `frame.comment` in tshark) has what the record says besides:
+"drop queue_full, queue 151800 B, sojourn 0.000 us, CE".
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,18 +35,16 @@ from weir.analysis.header import NO_LINK
 from weir.analysis.stream import Batch, Stream
 from weir.export.tables import selected
 
-LINKTYPE_IPV4 = 228
+LINKTYPE_RAW = 101  # IPv4 or IPv6, by the first four bits
 ETHERNET_BYTES = 18  # header and FCS: counted in size_bytes, not in the frame
-_HEADER = struct.Struct("<IIIHHqI")  # section header block
-_FRAME = np.dtype(  # enhanced packet block with one option
+IPV6_PREFIX = (0x20010002, 0, 0)  # routes.host_address: an address is the last 32 bits
+_SECTION = struct.Struct("<IIIHHqI")  # section header block
+_HEAD = np.dtype(  # of an enhanced packet block
+    [(name, "<u4") for name in ("type", "length", "interface", "time_high", "time_low")]
+    + [("captured", "<u4"), ("original", "<u4")]
+)
+_IPV4 = np.dtype(
     [
-        ("type", "<u4"),
-        ("length", "<u4"),
-        ("interface", "<u4"),
-        ("time_high", "<u4"),
-        ("time_low", "<u4"),
-        ("captured", "<u4"),
-        ("original", "<u4"),
         ("version", "u1"),
         ("tos", "u1"),
         ("total", ">u2"),
@@ -53,16 +55,29 @@ _FRAME = np.dtype(  # enhanced packet block with one option
         ("checksum", ">u2"),
         ("source", ">u4"),
         ("destination", ">u4"),
-        ("source_port", ">u2"),
-        ("destination_port", ">u2"),
-        ("option", "<u2"),
-        ("option_length", "<u2"),
-        ("packet_id", "<u8"),
-        ("end", "<u4"),
-        ("trailing_length", "<u4"),
     ]
 )
-_CAPTURED = 24
+_IPV6 = np.dtype(
+    [
+        ("version", ">u4"),  # and traffic class
+        ("payload", ">u2"),
+        ("protocol", "u1"),
+        ("ttl", "u1"),
+        ("source", ">u4", 4),
+        ("destination", ">u4", 4),
+    ]
+)
+_PORTS = np.dtype([("source", ">u2"), ("destination", ">u2")])
+_IDENTIFIED = np.dtype([("option", "<u2"), ("size", "<u2"), ("packet_id", "<u8")])
+_OPTION = np.dtype([("option", "<u2"), ("size", "<u2")])
+_END = np.dtype([("end", "<u4"), ("length", "<u4")])
+TCP, TTL = 6, 64
+BLOCK_BYTES = sum(of.itemsize for of in (_HEAD, _OPTION, _IDENTIFIED, _END))
+PIECE = 100_000  # packets, of which each needs some 600 bytes meanwhile
+CE = 3
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+Part = tuple[Bytes, Mask]  # shape (n, k): some bytes of each block, and which of them it has
 _ENDPOINTS = np.dtype(
     [("src_ip", "u4"), ("dst_ip", "u4"), ("src_port", "u2"), ("dst_port", "u2"), ("group", "u2")]
 )
@@ -72,14 +87,42 @@ def write(run: Run, path: Path, flows: Sequence[int]) -> None:
     """Writes the packets of a run. UserError: they were not recorded (level 2 or 3)."""
     packets = run.packets
     paths = list(run.config.get("paths", {}))
-    ends = endpoints(run)
-    back = routes.backward(run.config)
+    known = Known(
+        run.start_utc_ns,
+        endpoints(run),
+        routes.backward(run.config),
+        np.array([*routes.is_ipv6(run.config), False]),
+        np.array([*(int(g.get("dscp", 0)) for g in routes.groups(run.config)), 0], np.uint8),
+    )
     with path.open("wb") as file:
-        file.write(_HEADER.pack(0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28))
+        file.write(_SECTION.pack(0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28))
         interfaces: dict[int, int] = {}  # by what happened: their numbers
         for batch in selected(packets, flows):
-            numbers = _interfaces(file, packets, batch, paths, interfaces)
-            frames(batch, numbers, run.start_utc_ns, ends, back).tofile(file)
+            for some in pieces(batch):
+                codes, where = codes_of(some)
+                words = [
+                    words_of(packets, paths, *code.to_bytes(4, "big")) for code in codes.tolist()
+                ]
+                numbers = _interfaces(file, codes, words, interfaces)
+                happened = texts([" ".join(of[1:]) for of in words])
+                file.write(blocks(some, numbers[where], pick(happened, where), known))
+
+
+@dataclass(frozen=True)
+class Known:
+    """What of a run all its blocks need."""
+
+    start_ns: int
+    ends: npt.NDArray[Any]
+    backward: Mask  # by group and path: those of ACKs
+    ipv6: Mask  # by group, and False at the end
+    dscp: Bytes  # likewise
+
+
+def pieces(batch: Batch) -> Iterator[Batch]:
+    """A batch in parts of which blocks can be in memory."""
+    for at in range(0, len(batch), PIECE):
+        yield batch.rows(np.arange(at, min(at + PIECE, len(batch))))
 
 
 def endpoints(run: Run) -> npt.NDArray[Any]:
@@ -93,31 +136,37 @@ def endpoints(run: Run) -> npt.NDArray[Any]:
     return known
 
 
-def _interfaces(
-    file: BinaryIO, packets: Stream, batch: Batch, paths: Sequence[str], known: dict[int, int]
-) -> npt.NDArray[np.uint32]:
-    """The interface of each packet; blocks of new ones are written."""
+def codes_of(batch: Batch) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:
+    """What happened, a byte each for path, link, event and reason; and which of it to a packet."""
     parts = [batch[name].astype(np.uint32) for name in ("path", "link", "event", "reason")]
     codes = parts[0] << np.uint32(24) | parts[1] << np.uint32(16) | parts[2] << np.uint32(8)
-    distinct, where = np.unique(codes | parts[3], return_inverse=True)
-    for code in distinct.tolist():
+    return np.unique(codes | parts[3], return_inverse=True)
+
+
+def _interfaces(
+    file: BinaryIO,
+    codes: npt.NDArray[np.uint32],
+    words: Sequence[Sequence[str]],
+    known: dict[int, int],
+) -> npt.NDArray[np.uint32]:
+    """The interface of each code; blocks of new ones are written."""
+    for code, of in zip(codes.tolist(), words, strict=True):
         if code not in known:
             known[code] = len(known)
-            file.write(_interface(name_of(packets, paths, *code.to_bytes(4, "big"))))
-    return np.array([known[code] for code in distinct.tolist()], np.uint32)[where]
+            file.write(_interface(" ".join(of)))
+    return np.array([known[code] for code in codes.tolist()], np.uint32)
 
 
-def name_of(
+def words_of(
     packets: Stream, paths: Sequence[str], path: int, link: int, event: int, reason: int
-) -> str:
-    """What happened, and where."""
+) -> list[str]:
+    """Where, as one word; what happened; why."""
     events = {number: name for name, number in packets.field("event").values.items()}
     reasons = {number: name for name, number in packets.field("reason").values.items()}
-    words = [paths[path] if path < len(paths) else f"path {path}"]
-    words += [] if link == NO_LINK else [f"link {link}"]
+    place = paths[path] if path < len(paths) else f"path {path}"
+    words = [place if link == NO_LINK else f"{place} link {link}"]
     words.append(events.get(event, f"event {event}"))
-    words += [reasons.get(reason, f"reason {reason}")] if reason else []
-    return " ".join(words)
+    return words + ([reasons.get(reason, f"reason {reason}")] if reason else [])
 
 
 def _interface(name: str) -> bytes:
@@ -126,38 +175,137 @@ def _interface(name: str) -> bytes:
     padded = text + bytes(-len(text) % 4)
     options = struct.pack("<HH", 2, len(text)) + padded + struct.pack("<HHBxxxHH", 9, 1, 9, 0, 0)
     length = 20 + len(options)
-    head = struct.pack("<IIHHI", 1, length, LINKTYPE_IPV4, 0, 0)
+    head = struct.pack("<IIHHI", 1, length, LINKTYPE_RAW, 0, 0)
     return head + options + struct.pack("<I", length)
 
 
-def frames(
-    batch: Batch,
-    interfaces: npt.NDArray[np.uint32],
-    start_ns: int,
-    ends: npt.NDArray[Any],
-    back_paths: npt.NDArray[np.bool_],
+def blocks(batch: Batch, interfaces: npt.NDArray[np.uint32], happened: Part, known: Known) -> bytes:
+    """An enhanced packet block for each packet."""
+    of = known.ends[np.minimum(batch["flow_id"], len(known.ends) - 1)]
+    group = np.minimum(of["group"], len(known.backward) - 1)
+    back = known.backward[group, np.minimum(batch["path"], known.backward.shape[1] - 1)]
+    six = known.ipv6[np.minimum(of["group"], len(known.ipv6) - 1)]
+    tos = known.dscp[np.minimum(of["group"], len(known.dscp) - 1)] << np.uint8(2) | batch["ecn"]
+    ends = [np.where(back, of[b], of[a]) for a, b in (("src_ip", "dst_ip"), ("dst_ip", "src_ip"))]
+    ports = np.zeros(len(batch), _PORTS)
+    ports["source"] = np.where(back, of["dst_port"], of["src_port"])
+    ports["destination"] = np.where(back, of["src_port"], of["dst_port"])
+    text, sizes = comments(batch, happened)
+    captured = np.where(six, _IPV6.itemsize, _IPV4.itemsize) + _PORTS.itemsize
+    length = np.maximum(batch["size_bytes"].astype(np.int64) - ETHERNET_BYTES, captured)
+    option, identified = np.zeros(len(batch), _OPTION), np.zeros(len(batch), _IDENTIFIED)
+    option["option"], option["size"] = 1, sizes
+    identified["option"], identified["size"] = 5, 8
+    identified["packet_id"] = batch["path"].astype(np.uint64) << np.uint64(32) | batch["pkt_id"]
+    head, end = np.zeros(len(batch), _HEAD), np.zeros(len(batch), _END)
+    whole = captured + text[1].sum(axis=1) + BLOCK_BYTES
+    head["type"], head["length"], end["length"] = 6, whole, whole
+    head["interface"], head["captured"], head["original"] = interfaces, captured, length
+    times = batch["ts_ns"] + np.uint64(known.start_ns)
+    head["time_high"], head["time_low"] = times >> np.uint64(32), times & np.uint64(0xFFFFFFFF)
+    parts = [
+        whole_of(head),
+        whole_of(ipv4(length, tos, batch["pkt_id"], ends), ~six),
+        whole_of(ipv6(length, tos, ends), six),
+        whole_of(ports),
+        whole_of(option),
+        text,
+        whole_of(identified),
+        whole_of(end),
+    ]
+    made, shown = joined_columns(parts)
+    return made[shown].tobytes()
+
+
+def ipv4(
+    length: npt.NDArray[Any], tos: Bytes, number: npt.NDArray[Any], ends: Sequence[Any]
 ) -> npt.NDArray[np.void]:
-    """A block for each packet, shape (n,). `back_paths`: those of ACKs, by group and path."""
-    made = np.zeros(len(batch), _FRAME)
-    made["type"], made["length"], made["trailing_length"] = 6, _FRAME.itemsize, _FRAME.itemsize
-    made["interface"] = interfaces
-    times = batch["ts_ns"] + np.uint64(start_ns)
-    made["time_high"], made["time_low"] = times >> np.uint64(32), times & np.uint64(0xFFFFFFFF)
-    length = np.maximum(batch["size_bytes"].astype(np.int64) - ETHERNET_BYTES, _CAPTURED)
-    made["captured"], made["original"], made["total"] = _CAPTURED, length, length
-    made["version"], made["tos"], made["ttl"], made["protocol"] = 0x45, batch["ecn"], 64, 6
-    made["id"] = batch["pkt_id"] & np.uint32(0xFFFF)
-    of = ends[np.minimum(batch["flow_id"], len(ends) - 1)]
-    group = np.minimum(of["group"], len(back_paths) - 1)
-    back = back_paths[group, np.minimum(batch["path"], back_paths.shape[1] - 1)]
-    made["source"] = np.where(back, of["dst_ip"], of["src_ip"])
-    made["destination"] = np.where(back, of["src_ip"], of["dst_ip"])
-    made["source_port"] = np.where(back, of["dst_port"], of["src_port"])
-    made["destination_port"] = np.where(back, of["src_port"], of["dst_port"])
+    """Headers of IPv4."""
+    made = np.zeros(len(length), _IPV4)
+    made["version"], made["tos"], made["ttl"], made["protocol"] = 0x45, tos, TTL, TCP
+    made["total"], made["id"] = length, number & np.uint32(0xFFFF)
+    made["source"], made["destination"] = ends
     made["checksum"] = checksum(made)
-    made["option"], made["option_length"] = 5, 8
-    made["packet_id"] = batch["path"].astype(np.uint64) << np.uint64(32) | batch["pkt_id"]
     return made
+
+
+def ipv6(length: npt.NDArray[Any], tos: Bytes, ends: Sequence[Any]) -> npt.NDArray[np.void]:
+    """Headers of IPv6."""
+    made = np.zeros(len(length), _IPV6)
+    made["version"] = np.uint32(6 << 28) | tos.astype(np.uint32) << np.uint32(20)
+    made["payload"], made["protocol"], made["ttl"] = length - _IPV6.itemsize, TCP, TTL
+    for name, address in zip(("source", "destination"), ends, strict=True):
+        made[name][:, :3], made[name][:, 3] = IPV6_PREFIX, address
+    return made
+
+
+def comments(batch: Batch, happened: Part) -> tuple[Part, npt.NDArray[np.int64]]:
+    """What the records say of packets, padded to four bytes; and the lengths without padding."""
+    n = len(batch)
+    sojourn = batch["sojourn_ns"]
+    parts = [
+        happened,
+        constant(", queue ", n),
+        digits(batch["queue_bytes"], 12),
+        constant(" B, sojourn ", n),
+        digits(sojourn // np.uint64(1000), 12),
+        constant(".", n),
+        digits(sojourn % np.uint64(1000) + np.uint64(1000), 4, first=1),
+        constant(" us", n),
+        constant(", CE", n, batch["ecn"] == CE),
+    ]
+    text, shown = joined_columns(parts)
+    sizes = shown.sum(axis=1)
+    pads = np.arange(3) < (-sizes % 4)[:, None]
+    return joined_columns([(text, shown), (np.zeros((n, 3), np.uint8), pads)]), sizes
+
+
+def whole_of(made: npt.NDArray[Any], has: Mask | None = None) -> Part:
+    """The bytes of structs, of all blocks or of some."""
+    columns = made.view(np.uint8).reshape(len(made), made.dtype.itemsize)
+    mask = (
+        np.ones(columns.shape, bool)
+        if has is None
+        else np.repeat(has[:, None], columns.shape[1], 1)
+    )
+    return columns, mask
+
+
+def constant(text: str, n: int, has: Mask | None = None) -> Part:
+    """The same text in all, or in some."""
+    made = np.broadcast_to(np.frombuffer(text.encode(), np.uint8), (n, len(text.encode())))
+    mask = np.ones(n, bool) if has is None else has
+    return made, np.broadcast_to(mask[:, None], made.shape)
+
+
+def digits(values: npt.NDArray[Any], most: int, first: int = 0) -> Part:
+    """Decimal numbers without leading zeros, from one of their digits on."""
+    powers = np.uint64(10) ** np.arange(most - 1, -1, -1, dtype=np.uint64)
+    rest = values.astype(np.uint64)[:, None]
+    made = (rest // powers % np.uint64(10) + np.uint64(48)).astype(np.uint8)
+    shown = rest >= powers
+    shown[:, -1] = True
+    return made[:, first:], shown[:, first:]
+
+
+def texts(words: Sequence[str]) -> Part:
+    """A text each."""
+    coded = [word.encode() for word in words]
+    most = max(map(len, coded))
+    made = np.frombuffer(b"".join(word.ljust(most, b"\0") for word in coded), np.uint8)
+    made = made.reshape(len(coded), most)
+    return made, np.arange(most) < np.array([len(word) for word in coded])[:, None]
+
+
+def pick(part: Part, rows: npt.NDArray[np.intp]) -> Part:
+    """Some of its rows."""
+    return part[0][rows], part[1][rows]
+
+
+def joined_columns(parts: Sequence[Part]) -> Part:
+    """Parts of the same blocks, one behind the other."""
+    made, masks = zip(*parts, strict=True)
+    return np.concatenate(made, axis=1), np.concatenate(masks, axis=1)
 
 
 def checksum(made: npt.NDArray[np.void]) -> npt.NDArray[np.uint32]:
