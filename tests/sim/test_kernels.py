@@ -39,6 +39,27 @@ flows:
 PATCHED = "{kernel: test-patched, cc: cubic}"
 MODULE = f"{{kernel: test-module, cc: fixed, module: {{tcp_fixed: {{window: {WINDOW}}}}}}}"
 
+# Four programs that send more than the link carries, with the marks BE, CS1, CS5 and EF.
+MARKS = (0, 8, 40, 46)
+LINK = """
+seed: 1
+duration: 8s
+warmup: 3s
+paths:
+  forward:
+    - link: {rate: %s, queue: %s}
+    - delay: {delay: 10ms}
+  reverse: [{delay: {delay: 10ms}}]
+flows:
+"""
+SEND = (
+    "D=$(ls /sys/class/net | grep -v lo | head -n 1); "
+    "/usr/sbin/tc qdisc replace dev $D root cake bandwidth 20mbit {mode} overhead 24 mpu 84; "
+    "for i in 0 8 40 46; do iperf3 -c {{peer}} -p $((5001+i)) -u -b 20M -l 1400 -S $((i*4)) -t 9 & "
+    "done > /tmp/said 2>&1; sleep 9"
+)
+RECEIVE = "for i in 0 8 40 46; do iperf3 -s -p $((5001+i)) & done > /tmp/said 2>&1; sleep 9"
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.environ.get("WEIR_KERNELS") != "1", reason="needs WEIR_KERNELS=1"),
@@ -146,3 +167,34 @@ def test_the_patch_is_seen_on_the_wire(weir_sim, tmp_path):
         times.setdefault(int(port), []).append(float(at))
     first = {port: sum(t < all_[0] + 0.03 for t in all_) for port, all_ in times.items()}
     assert [first[port] for port in sorted(first)] == [20, 10]
+
+
+def shares(weir_sim, tmp_path, text):
+    """The parts of the datagrams' goodput, by size."""
+    config = tmp_path / "config.yaml"
+    config.write_text(text)
+    argv = [weir_sim, config, "--out", tmp_path / "run", "--force", "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    found = [group["goodput_bps"] for group in summary["groups"]]
+    if "ip_flows" in summary:
+        udp = (flow for flow in summary["ip_flows"] if flow["protocol"] == "udp")
+        found = [flow["goodput_bps"] for flow in udp if flow["direction"] == "forward"]
+    found = sorted(found, reverse=True)[: len(MARKS)]
+    return [rate / sum(found) for rate in found] + [0] * (len(MARKS) - len(found))
+
+
+@pytest.mark.parametrize("mode", ["diffserv3", "diffserv4", "diffserv8", "precedence"])
+def test_cakes_tins_share_a_link_as_the_kernels(weir_sim, tmp_path, mode):
+    """sch_cake in a guest, whose card is faster than its bandwidth, and our CAKE on a link."""
+    run = {"kernel": "test-module", "cc": "cubic"}
+    stack = json.dumps({"linux": run | {"run": SEND.format(mode=mode)}})
+    peer = json.dumps({"linux": run | {"run": RECEIVE}})
+    theirs = LINK % ("1Gbit", "{fifo: {limit: 1000p}}")
+    theirs += f"  - {{count: 4, stack: {stack}, peer: {peer}}}\n"
+    ours = LINK % ("20Mbit", f"{{cake: {{diffserv: {mode}}}}}")
+    for mark in MARKS:
+        ours += f"  - {{source: {{udp: {{rate: 20Mbit}}}}, dscp: {mark}, jitter: 1ms}}\n"
+    kernel = shares(weir_sim, tmp_path, theirs)
+    assert shares(weir_sim, tmp_path, ours) == pytest.approx(kernel, abs=0.01)
