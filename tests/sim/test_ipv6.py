@@ -83,11 +83,8 @@ def test_an_export_has_its_addresses(simulate: Simulate) -> None:
     started = next(
         event["data"] for event in events if "connection_started" in event.get("name", "")
     )
-    assert (started["ip_version"], started["src_ip"], started["dst_ip"]) == (
-        "v6",
-        "2001:2::c612:1",
-        "2001:2::c613:1",
-    )
+    assert started["local"]["ip_v6"] == "2001:2::c612:1"
+    assert started["remote"]["ip_v6"] == "2001:2::c613:1"
     assert payloads(run.config) == [1428]
 
 

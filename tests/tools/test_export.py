@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 import synthetic
 import weir
+from weir import qlog as qlog_reader
 from weir.export import qlog
 
 CONFIG = """\
@@ -178,7 +179,7 @@ def events_of_all(files):
 
 def test_qlog_is_a_file_for_each_flow(run, tmp_path):
     """A trace is of one connection: tools that read it take a file for one."""
-    files = weir.export.write(run, "qlog", tmp_path)
+    files = weir.export.write(run, "qlog-0.3", tmp_path)
     flows = sorted({int(flow) for flow in run.flows["flow_id"]})
     assert [file.name for file in files] == [f"flow-{flow}.sqlog" for flow in flows]
     assert sorted(tmp_path.iterdir()) == sorted(files)
@@ -192,13 +193,15 @@ def test_qlog_is_a_file_for_each_flow(run, tmp_path):
 
 
 def test_qlog_of_more_flows_than_files_may_be_open(run, tmp_path, monkeypatch):
-    whole = [file.read_text() for file in weir.export.write(run, "qlog", tmp_path / "a")]
+    whole = [file.read_text() for file in weir.export.write(run, "qlog-0.3", tmp_path / "a")]
     monkeypatch.setattr(qlog, "OPEN_MAX", 1)
-    assert [file.read_text() for file in weir.export.write(run, "qlog", tmp_path / "b")] == whole
+    assert [
+        file.read_text() for file in weir.export.write(run, "qlog-0.3", tmp_path / "b")
+    ] == whole
 
 
 def test_qlog_keeps_to_its_schema(run, tmp_path):
-    files = weir.export.write(run, "qlog", tmp_path)
+    files = weir.export.write(run, "qlog-0.3", tmp_path)
     assert {file.suffix for file in files} == {".sqlog"}, "by which qvis knows JSON-SEQ"
     events = events_of_all(files)
     for name, schema in DATA.items():
@@ -212,8 +215,71 @@ def test_qlog_keeps_to_its_schema(run, tmp_path):
             jsonschema.validate(event["data"], OWN)
 
 
+# draft-ietf-quic-qlog-main-schema-14 and -quic-events of July 2026; tests/tools/qlog_cddl.py checks
+# a file against the CDDL of the drafts themselves.
+END = shape({}, ip_v4=TEXT, port_v4=PORT, ip_v6=TEXT, port_v6=PORT)
+NEWEST_HEADER = shape(
+    {
+        "file_schema": {"const": "urn:ietf:params:qlog:file:sequential"},
+        "serialization_format": {"const": "application/qlog+json-seq"},
+        "trace": shape(
+            {"event_schemas": {"const": ["urn:ietf:params:qlog:events:quic", "weir:events"]}},
+            common_fields=shape(
+                {
+                    "time_format": {"const": "relative_to_epoch"},
+                    "reference_time": shape({"clock_type": {"const": "system"}, "epoch": TEXT}),
+                }
+            ),
+            vantage_point=shape({"type": {"const": "client"}}, name=TEXT),
+        ),
+    },
+    title=TEXT,
+    description=TEXT,
+)
+NEWEST = {
+    "quic:connection_started": shape({"local": END, "remote": END}),
+    "quic:connection_closed": shape({}, trigger={"enum": ["application", "error", "idle_timeout"]}),
+    "quic:recovery_metrics_updated": DATA["recovery:metrics_updated"],
+    "quic:congestion_state_updated": DATA["recovery:congestion_state_updated"],
+    "quic:packet_sent": DATA["transport:packet_sent"],
+    "quic:packet_lost": shape({"header": PACKET}),
+}
+
+
+def test_qlog_of_the_newest_drafts_says_the_same(run, tmp_path):
+    old = weir.export.write(run, "qlog-0.3", tmp_path / "old")
+    new = weir.export.write(run, "qlog", tmp_path / "new")
+    assert [file.name for file in new] == [file.name for file in old]
+    for before, after in zip(old, new, strict=True):
+        jsonschema.validate(events_of(after)[0], NEWEST_HEADER)
+        pairs = list(zip(events_of(before)[1], events_of(after)[1], strict=True))
+        for one, other in pairs:
+            assert (one["time"], one["group_id"]) == (other["time"], other["group_id"])
+            lost = one["name"] == "recovery:packet_lost"
+            assert other.get("weir_reason") == (one["data"]["reason"] if lost else None)
+    events = events_of_all(new)
+    for name in {event["name"] for event in events}:
+        mine = [event["data"] for event in events if event["name"] == name]
+        schema = NEWEST.get(name, OWN)
+        assert name in NEWEST or name.startswith("weir:")
+        jsonschema.validate(mine, {"type": "array", "items": schema})
+    assert set(NEWEST) <= {event["name"] for event in events}
+    phases = [e["data"] for e in events if e["data"].get("trigger") == "cc_mode"]
+    kind = run.events.field("event").values["cc_mode"]
+    changes = run.events["value"][run.events["event"] == kind]
+    assert sorted(phase["new"] for phase in phases) == sorted(f"mode {new:g}" for new in changes)
+    assert len(phases) > 0
+
+
+def test_qlog_that_is_written_can_be_read(run, tmp_path):
+    for form in ("qlog", "qlog-0.3"):
+        found = qlog_reader.read(weir.export.write(run, form, tmp_path / form)[0])
+        assert (found.by, found.sent > 0, found.lost > 0) == ("client", True, True)
+        assert found.min_rtt_ns == pytest.approx(run.cc["rtt_min_ns"].min(), rel=0.5)
+
+
 def test_qlog_says_what_was_recorded(run, tmp_path):
-    events = events_of_all(weir.export.write(run, "qlog", tmp_path))
+    events = events_of_all(weir.export.write(run, "qlog-0.3", tmp_path))
     named = Counter(event["name"] for event in events)
     forward = run.summary["ledger"]["paths"]["forward"]
     assert named["transport:packet_sent"] == forward["in"]["pkts"]
@@ -232,7 +298,7 @@ def test_qlog_says_what_was_recorded(run, tmp_path):
 
 def test_qlog_of_level_1_has_the_intervals(tmp_path):
     made = weir.open(synthetic.make_run(tmp_path / "run"))
-    events = events_of_all(weir.export.write(made, "qlog", tmp_path))
+    events = events_of_all(weir.export.write(made, "qlog-0.3", tmp_path))
     metrics = [event["data"] for event in events if event["name"] == "recovery:metrics_updated"]
     assert len(metrics) == len(made.interval)
     jsonschema.validate(metrics[0], DATA["recovery:metrics_updated"])

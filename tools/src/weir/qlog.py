@@ -9,11 +9,11 @@ Read are qlog 0.3 (draft-ietf-quic-qlog-main-schema-03) and the newer drafts, as
 | packet_sent | packets sent |
 | packet_lost | packets declared lost; of these spurious: an ACK for it has come after that |
 | packet_received | unacked: sent before one that its ACKs cover, and neither covered nor lost |
-| metrics_updated | min_rtt, smoothed_rtt (mean over events); ngtcp2 writes whole milliseconds |
+| recovery_metrics_updated | min_rtt, smoothed_rtt (mean); ngtcp2 writes whole milliseconds |
 
-An event is known by what follows the colon in its name. Times are milliseconds, as both drafts have
-them by default. Packet numbers are those of 1-RTT packets. The path's drops are lost less spurious,
-and unacked: a packet of ACKs alone is never declared lost.
+An event is known by what follows the colon in its name; metrics_updated is an older name. Times are
+milliseconds, as both drafts have them by default. Packet numbers are those of 1-RTT packets. The
+path's drops are lost less spurious, and unacked: a packet of ACKs alone is never declared lost.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _take(found: Qlog, reading: _Reading, event: str, data: dict[str, Any]) -> N
             reading.open_losses.add(header["packet_number"])
     elif event == "packet_received" and one_rtt:
         _acknowledge(found, reading, data)
-    elif event == "metrics_updated":
+    elif event in ("metrics_updated", "recovery_metrics_updated"):
         _measure(found, reading, data)
 
 

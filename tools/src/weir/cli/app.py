@@ -749,7 +749,9 @@ def export_(
     to: Annotated[
         str,
         typer.Option(
-            "--to", metavar="parquet|csv|qlog|pcapng|flent", autocompletion=complete.formats
+            "--to",
+            metavar="parquet|csv|qlog|qlog-0.3|pcapng|flent",
+            autocompletion=complete.formats,
         ),
     ],
     out: Annotated[

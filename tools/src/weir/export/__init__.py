@@ -16,7 +16,7 @@ from weir.errors import UserError
 
 __all__ = ["FORMATS", "write"]
 
-FORMATS = ("parquet", "csv", "qlog", "pcapng", "flent")
+FORMATS = ("parquet", "csv", "qlog", "qlog-0.3", "pcapng", "flent")
 
 
 def write(
@@ -61,8 +61,8 @@ def write(
             with partial(file) as path:
                 table(stream, path, flows)
         return files
-    if to == "qlog":
-        return qlog.write(run, folder, flows)
+    if to in ("qlog", "qlog-0.3"):
+        return qlog.write(run, folder, flows, to)
     file, written = folder / "packets.pcapng", pcapng.write
     if to == "flent":
         file, written = folder / flent.file_name(run), flent.write

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run as qlog 0.3 (draft-ietf-quic-qlog-main-schema-03, JSON-SEQ), the version that qvis reads.
+"""A run as qlog, JSON text sequences: as the newest drafts have it, or as 0.3, which qvis reads.
 
 A file for each flow, as a trace is of a connection; each event's group_id names the flow, too.
 QUIC's events stand for TCP's as in qvis's own conversion of TCP captures: packets are of type 1RTT.
+
+The names here are those of 0.3; qlog_forms.py has what the newest form makes of them.
 
 | event | from |
 |---|---|
@@ -31,6 +33,7 @@ from weir.analysis.folder import Run
 from weir.analysis.header import NO_FLOW
 from weir.analysis.stream import Batch, Stream
 from weir.errors import UserError
+from weir.export import qlog_forms
 from weir.export.tables import selected
 from weir.version import VERSION
 
@@ -69,18 +72,20 @@ class Files:
             file.close()
 
 
-def write(run: Run, folder: Path, flows: Sequence[int]) -> list[Path]:
+def write(run: Run, folder: Path, flows: Sequence[int], form: str) -> list[Path]:
     """Writes a run: a file for each flow. UserError: nothing of flows was recorded."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".qlog-") as beside:
-        files = Files(Path(beside), lambda flow: _line(header(run, flow)))
+        files = Files(Path(beside), lambda flow: _line(header(run, flow, form)))
         try:
             for ts_ns, flow, name, data in heapq.merge(
                 *_sources(run, flows), key=lambda event: event[0]
             ):
+                said = {"name": name, "data": data}
+                said = said if form == qlog_forms.OLD else qlog_forms.newest(name, data)
                 files.write(
                     flow,
                     f'{RECORD_SEPARATOR}{{"time":{ts_ns / 1e6:.6f},"group_id":"flow {flow}",'
-                    f'"name":"{name}","data":{_json(data)}}}\n',
+                    f"{_json(said)[1:]}\n",
                 )
         finally:
             files.close()
@@ -115,22 +120,10 @@ def _line(value: Any) -> str:
     return f"{RECORD_SEPARATOR}{_json(value)}\n"
 
 
-def header(run: Run, flow: int) -> dict[str, Any]:
-    """What comes before the events: times are in ms, from the start of the run."""
-    return {
-        "qlog_version": "0.3",
-        "qlog_format": "JSON-SEQ",
-        "title": f"{run.config.get('title') or run.path.resolve().name}, flow {flow}",
-        "description": f"written by weir {VERSION}",
-        "trace": {
-            "common_fields": {
-                "time_format": "relative",
-                "reference_time": run.start_utc_ns / 1e6,
-                "protocol_type": ["TCP"],
-            },
-            "vantage_point": {"name": "sender", "type": "client"},
-        },
-    }
+def header(run: Run, flow: int, form: str) -> dict[str, Any]:
+    """What comes before a flow's events."""
+    title = f"{run.config.get('title') or run.path.resolve().name}, flow {flow}"
+    return qlog_forms.header(form, title, f"written by weir {VERSION}", run.start_utc_ns)
 
 
 def payloads(config: dict[str, Any]) -> list[int]:
