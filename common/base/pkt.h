@@ -43,13 +43,16 @@ enum ecn { ECN_VALUES(PKT_CONSTANT_) };
 	V(DROP_CHECKSUM, 12, "checksum", "live: a wrong checksum of the IP header")                \
 	V(DROP_TOO_LONG, 13, "too_long", "live: longer than a buffer")                             \
 	V(DROP_MTU, 14, "mtu", "live: longer than the MTU of the interface by which it leaves")    \
-	V(DROP_DRIVER, 15, "driver", "live: the port's driver took it and did not send it")
+	V(DROP_DRIVER, 15, "driver", "live: the port's driver took it and did not send it")        \
+	V(DROP_TOO_BIG, 16, "too_big", "larger than the MTU of a stage")
 
 enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 
 // Bits of pkt.flags.
 #define PKT_MARKED 0x01 // CE was set by the current queue; the link counts and clears it
 #define PKT_CORRUPT 0x04 // a stage flipped a bit, which the receiver's checksum finds
+// Not a packet of its flow, but what its sender is to be told: that it was too big (stage mtu).
+#define PKT_TOO_BIG 0x80
 #define PKT_RETRANSMIT 0x02 // virtual time only: a retransmission
 // TCP options that a stage cleared (net/clear.h), on SYNs and SYN/ACKs or on other segments.
 #define PKT_CLEAR_ACCECN_SYN 0x08
@@ -186,6 +189,9 @@ struct pkt_owner {
 	struct pkt *(*copy)(void *ctx, const struct pkt *p);
 	// Takes back packets that were dropped. NULL: their memory is not managed.
 	void (*free)(void *ctx, struct pkt_list *drops);
+	// A packet with PKT_TOO_BIG, on the way of p: the message to p's sender that its packet is
+	// larger than `mtu` (ICMP, ICMPv6). NULL: there is no memory for one, or p gets no answer.
+	struct pkt *(*too_big)(void *ctx, const struct pkt *p, uint32_t mtu);
 	// Numbers of the packet's hosts, of 16 bits: the source's in the upper half, the
 	// destination's in the lower one. NULL: its flow group stands for both.
 	uint32_t (*hosts)(void *ctx, const struct pkt *p);

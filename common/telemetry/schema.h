@@ -71,7 +71,10 @@
 		"before: RTTmin, value: dq, value3: completion time, all in ns; value2: rate in "    \
 		"bit/s, 0: no limit; detail: probes answered")                                       \
 	V(TEL_EV_BASE_RTT, 13, "base_rtt",                                                           \
-		"a flow opens whose group draws base RTTs; value: its own, in ns")
+		"a flow opens whose group draws base RTTs; value: its own, in ns")                   \
+	V(TEL_EV_PATH_MTU, 14, "path_mtu",                                                           \
+		"before, value: payload of a full segment, in bytes; detail: 0: a router has said "  \
+		"so (ICMP), 1: a black hole, 2: a larger one has arrived")
 
 // E(enum, list of its values)
 #define TEL_ENUMS(E)                                                                               \

@@ -15,7 +15,7 @@
 // The files: accept.c (the peer's segments); handshake.c; transmit.c; bursts.h (how many segments
 // leave at once); pacer.h (when); rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c
 // (scoreboard and RACK-TLP); spurious.c (undo of spurious reductions); marks.c and accecn.h (ECN
-// feedback); writes.c (short segments).
+// feedback); writes.c (short segments); path_mtu.c (smaller ones).
 #pragma once
 #include "common/base/counters.h"
 #include "common/base/likely.h"
@@ -215,6 +215,7 @@ struct flow {
 	uint64_t write_seg, write_bytes; // where the oldest of them begins (writes.c)
 	bool keep; // no FIN behind the last segment: more transfers may follow on this connection
 	bool peer_closed; // its FIN has arrived
+	uint32_t path_mtu; // the smallest that a router has reported; 0: none has
 	struct accecn_sender marks; // accecn
 };
 #define FLOW_HOT_BYTES 384
@@ -394,6 +395,12 @@ void flow_renew(struct endpoint *e, struct flow *f, uint64_t bytes, uint64_t now
 void handshake_rx(struct endpoint *e, struct flow *f, const struct seg *seg, uint64_t now_ns);
 // The time to wait for the answer to a SYN, with the retransmission timeout rto_ns.
 uint64_t handshake_timeout_ns(const struct endpoint *e, const struct flow *f, uint64_t rto_ns);
+
+// path_mtu.c
+// A router has dropped the packet with this sequence number, as it was larger than `mtu`.
+void flow_too_big(struct endpoint *e, struct flow *f, uint32_t seq, uint32_t mtu, uint64_t now_ns);
+// The largest payload that fits into path_mtu.
+uint32_t path_mtu_payload(const struct endpoint *e, const struct flow *f);
 
 // rtx_timer.c
 // Starts, extends or stops the timer. To be called after each change of the flow's window, pacer or

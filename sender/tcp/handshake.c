@@ -105,6 +105,7 @@ static void established(struct endpoint *e, struct flow *f, const struct seg *s,
 	rtt_ns = syn_rtt_ns(f, s, now_ns);
 	agree_ecn(f, g, s);
 	f->payload = g->probes ? 1 : sendable(mss_payload(g, s, f->ts_ok), s->window);
+	f->payload = (uint32_t)min_u64(f->payload, path_mtu_payload(e, f));
 	if (f->data_segs != FLOW_ENDLESS)
 		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
 	f->ts_recent = s->tsval;
@@ -169,6 +170,7 @@ void flow_renew(struct endpoint *e, struct flow *f, uint64_t bytes, uint64_t now
 	f->measure_send_ns = old.measure_send_ns;
 	f->missed_ns = old.missed_ns;
 	f->transfer = old.transfer;
+	f->path_mtu = old.path_mtu;
 	f->workload = old.workload;
 	f->next_free = FLOW_NONE;
 	f->transfers = old.transfers;

@@ -345,8 +345,12 @@ uint64_t flow_delivered_bytes(const struct flow *f) {
 	return time_max(bytes, f->least_delivered_bytes);
 }
 
-void flow_forget(struct flow *f) {
+void flow_keep_delivered(struct flow *f) {
 	f->least_delivered_bytes = flow_delivered_bytes(f);
+}
+
+void flow_forget(struct flow *f) {
+	flow_keep_delivered(f);
 	f->sacked = 0;
 }
 

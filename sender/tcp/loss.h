@@ -47,6 +47,8 @@ void loss_mark_in(struct flow *f, uint64_t index, struct delivery *d); // by an 
 // (of a peer without SACK one for each duplicate ACK). What arrives in an interval counts there,
 // also if a hole before it is filled later.
 uint64_t flow_delivered_bytes(const struct flow *f);
+// Keeps what it says now as a lower bound: what is counted is about to change.
+void flow_keep_delivered(struct flow *f);
 // Forgets the reports of what has arrived above a hole; what they said was delivered stays so.
 void flow_forget(struct flow *f);
 void loss_on_timeout(struct flow *f, uint64_t now_ns);

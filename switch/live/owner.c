@@ -79,5 +79,9 @@ static void free_packets(void *ctx, struct pkt_list *drops) {
 }
 
 struct pkt_owner switch_pkt_owner(struct switch_lcore *s) {
-	return (struct pkt_owner){copy_packet, free_packets, hosts, headers, s};
+	return (struct pkt_owner){.copy = copy_packet,
+		.free = free_packets,
+		.hosts = hosts,
+		.headers = headers,
+		.ctx = s};
 }

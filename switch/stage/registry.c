@@ -20,6 +20,7 @@
 	V(clear_options)                                                                           \
 	V(corrupt)                                                                                 \
 	V(duplicate)                                                                               \
+	V(mtu)                                                                                     \
 	V(policer)                                                                                 \
 	V(jitter)                                                                                  \
 	V(wifi_jitter)                                                                             \

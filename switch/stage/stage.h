@@ -189,6 +189,8 @@ void stage_trace(const struct stage_env *env, enum tel_packet_event event, const
 // A copy of p, counted and recorded at p's arrival. NULL: there is no memory for it, which is
 // counted as a drop.
 struct pkt *stage_copy(const struct stage_env *env, const struct pkt *p);
+// The message to p's sender that p is larger than `mtu`, counted as a copy. NULL: there is none.
+struct pkt *stage_too_big(const struct stage_env *env, const struct pkt *p, uint32_t mtu);
 // Drops p on its arrival, in a stage without a queue.
 void stage_drop(
 	const struct stage_env *env, struct pkt_list *drops, struct pkt *p, enum drop_reason why);

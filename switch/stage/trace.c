@@ -23,6 +23,18 @@ struct pkt *stage_copy(const struct stage_env *env, const struct pkt *p) {
 	return copy;
 }
 
+struct pkt *stage_too_big(const struct stage_env *env, const struct pkt *p, uint32_t mtu) {
+	const struct pkt_owner *o = env->owner;
+	struct pkt *answer = o != NULL && o->too_big != NULL ? o->too_big(o->ctx, p, mtu) : NULL;
+
+	if (answer == NULL)
+		return NULL;
+	pkt_count_add(&env->copies->made, 1, answer->size_bytes);
+	answer->id = p->id ^ env->copy_bit;
+	stage_trace(env, TEL_DUPLICATE, answer, answer->arrival_ns, 0);
+	return answer;
+}
+
 void stage_drop(
 	const struct stage_env *env, struct pkt_list *drops, struct pkt *p, enum drop_reason why) {
 	pkt_drop(drops, p, why);

@@ -9,6 +9,7 @@
 #include "common/base/rng.h"
 #include "common/config/config.h"
 #include "common/net/clear.h"
+#include "common/net/wire.h"
 #include "sender/host/host.h"
 #include "sender/source/source.h"
 #include "test.h"
@@ -42,6 +43,11 @@ struct link_opts {
 	uint64_t start_ns;
 	uint32_t check_every; // events; 0: all. For gigabytes
 	uint32_t iss_offset; // the flows' initial sequence number moves by this
+	// From the mtu_from-th data packet on, those that are larger (of IPv4) die; unless it is a
+	// black hole, a router at the receiver says so. 0: all pass.
+	uint32_t mtu;
+	uint64_t mtu_from;
+	bool black_hole;
 	bool hand;
 	uint16_t window; // hand: of the SYN/ACK; 0: 65535
 	uint8_t clear; // options that segments to the sender lose: PKT_CLEARED
@@ -54,6 +60,7 @@ struct link_pkt {
 	uint32_t id;
 	uint8_t ecn;
 	bool forward;
+	bool too_big; // of seg, which a router tells its sender
 	struct seg seg;
 };
 
@@ -108,12 +115,12 @@ static inline void link_check(struct link *l) {
 
 // ---- The pipe ----
 
-static inline void link_push(struct link *l, bool forward, uint32_t id, const struct seg *seg,
-	uint8_t ecn, uint64_t t_ns) {
+static inline struct link_pkt *link_push(struct link *l, bool forward, uint32_t id,
+	const struct seg *seg, uint8_t ecn, uint64_t t_ns) {
 	struct link_pkt *p = malloc(sizeof(*p)), **at = &l->head;
 
 	NEED(p != NULL);
-	*p = (struct link_pkt){NULL, t_ns, id, ecn, forward, *seg};
+	*p = (struct link_pkt){.t_ns = t_ns, .id = id, .ecn = ecn, .forward = forward, .seg = *seg};
 	if (l->head != NULL && l->tail->t_ns <= t_ns)
 		at = &l->tail->next;
 	while (*at != NULL && (*at)->t_ns <= t_ns)
@@ -122,6 +129,7 @@ static inline void link_push(struct link *l, bool forward, uint32_t id, const st
 	*at = p;
 	if (p->next == NULL)
 		l->tail = p;
+	return p;
 }
 
 static inline bool bit(uint64_t mask, uint64_t i) {
@@ -148,6 +156,14 @@ static inline void link_tx_one(struct link *l, uint32_t id, const struct seg *se
 
 		log.index = link_index(&l->tx.flow[id], seg->seq);
 		l->data[i % LINK_LOG] = log;
+		if (l->o.mtu > 0 && i >= l->o.mtu_from
+			&& wire_tcp_frame(seg, WIRE_IPV4) - WIRE_ETH > l->o.mtu) {
+			l->died++;
+			if (!l->o.black_hole)
+				link_push(l, false, id, seg, ecn, t_ns + 2 * l->o.delay_ns)
+					->too_big = true;
+			return;
+		}
 		if (bit(l->o.lose, i)
 			|| (l->o.loss > 0 && rng_below(&l->rng, rng_threshold(l->o.loss)))) {
 			l->died++;
@@ -203,7 +219,7 @@ static inline struct link *link_open(const struct link_opts *o) {
 	l->o = *o;
 	if (l->o.delay_ns == 0)
 		l->o.delay_ns = 10 * MS;
-	l->oracle = !o->hand;
+	l->oracle = !o->hand && o->mtu == 0;
 	snprintf(text, sizeof(text), "flows: [%s]", o->group);
 	l->config = config_parse("test", text, strlen(text), &err);
 	ck_assert_msg(l->config != NULL, "%s", err.msg);
@@ -274,6 +290,8 @@ static inline void link_deliver(struct link *l, uint64_t now_ns) {
 			host_rx_receiver(&l->rx, p->id, &p->seg, p->ecn, now_ns);
 			if (refused == l->rx.count.rx_bad + l->rx.ranges.refused)
 				link_arrived(l, p);
+		} else if (p->too_big) {
+			host_too_big(&l->tx, p->id, p->seg.seq, l->o.mtu, now_ns);
 		} else {
 			host_rx_flow(&l->tx, p->id, &p->seg, p->ecn, now_ns);
 		}

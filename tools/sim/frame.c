@@ -24,6 +24,22 @@ static uint32_t write_whole(const struct pkt *p, uint8_t *bytes, uint32_t room, 
 	return n;
 }
 
+// What a router writes of the packet in whose place the answer travels (sim.c). The receiver's address
+// stands for the router's, as it has none.
+static uint32_t write_too_big(const struct pkt *p, const struct group *group,
+	const struct wire_addr *from, uint8_t *bytes, uint32_t room, uint32_t *length) {
+	uint8_t frame[WIRE_TOO_BIG_MAX] = {0}, answer[WIRE_TOO_BIG_MAX];
+	const struct seg *seg = pkt_seg_const(p);
+	struct seg about = {.seq = seg->seq, .len = (uint16_t)seg->ack, .flags = SEG_ACK};
+
+	wire_write_tcp(frame, from, (uint8_t)(group->dscp << 2), (uint16_t)p->id, &about);
+	*length = (uint32_t)wire_write_too_big(answer, frame, sizeof(frame), seg->window);
+	if (*length < room)
+		room = *length;
+	memcpy(bytes, answer, room);
+	return room;
+}
+
 uint32_t frame_write(const struct pkt *p, const struct group *group, uint8_t *bytes, uint32_t room,
 	uint32_t *length) {
 	struct wire_addr a = {
@@ -39,6 +55,8 @@ uint32_t frame_write(const struct pkt *p, const struct group *group, uint8_t *by
 
 	if (frame_is_whole(p))
 		return write_whole(p, bytes, room, length);
+	if ((p->flags & PKT_TOO_BIG) != 0)
+		return write_too_big(p, group, &a, bytes, room, length);
 	if (pool_direction(p) == FLOWS_REVERSE)
 		a = wire_addr_back(&a);
 	uint8_t tos = (uint8_t)(group->dscp << 2 | p->ecn);

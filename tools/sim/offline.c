@@ -147,7 +147,11 @@ static int network_init(struct offline *o, struct err *err) {
 	struct paths_env env = {
 		.run_seed = o->run->seed,
 		.mtu_bytes = PLAN_MTU_BYTES,
-		.owner = {copy_packet, free_packets, hosts, headers, o},
+		.owner = {.copy = copy_packet,
+			.free = free_packets,
+			.hosts = hosts,
+			.headers = headers,
+			.ctx = o},
 		.tel_packets = &o->tel[TEL_STREAM_PACKETS],
 		.tel_arrivals = &o->tel[TEL_STREAM_ARRIVALS],
 		.tel_run = &o->run->tel,

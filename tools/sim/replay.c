@@ -120,7 +120,11 @@ static int make_paths(struct replay *r, struct err *err) {
 		.group_route = r->plan.group_route,
 		.flows = flows,
 		.groups = r->plan.groups,
-		.owner = {copy_packet, free_packets, hosts, headers, r},
+		.owner = {.copy = copy_packet,
+			.free = free_packets,
+			.hosts = hosts,
+			.headers = headers,
+			.ctx = r},
 		.tel_packets = &r->packets,
 		.tel_run = &r->run->tel,
 	};

@@ -66,6 +66,26 @@ static inline __attribute__((always_inline)) void send_packet(struct side *x,
 	x->burst[x->in_burst++] = pkt;
 }
 
+// Answers from routers: the receiving host sends them back, as they went on in their packet's place;
+// the sending one takes them.
+__attribute__((cold, noinline)) static void take_too_big(
+	struct side *x, bool to_sender, struct pkt *pkt, uint64_t t_ns) {
+	const struct seg *seg = pkt_seg(pkt);
+	uint64_t unsent = x->pools->unsent;
+
+	x->host->count.rx_segs++;
+	if (to_sender) {
+		host_too_big(x->host, pkt->flow_id, seg->seq, seg->window, t_ns);
+		return;
+	}
+	x->host->count.tx_segs++;
+	send_packet(x, FLOWS_REVERSE, false, pkt->delay_class, pkt->flow_id, pkt->size_bytes, seg,
+		0, ECN_NOT_ECT, t_ns);
+	if (x->pools->unsent == unsent)
+		x->burst[x->in_burst - 1]->flags = PKT_TOO_BIG;
+	side_flush(x);
+}
+
 static inline __attribute__((always_inline)) void send_packets(struct side *x,
 	enum flows_direction d, uint16_t group, uint32_t id, const struct seg *first, uint32_t n,
 	uint8_t ecn, uint64_t t_ns) {
@@ -145,6 +165,8 @@ static inline __attribute__((always_inline)) void run(
 				clear_seg(pkt_seg(pkt), pkt->flags);
 			if (unlikely((pkt->flags & PKT_CORRUPT) != 0))
 				x->checksum_errors++;
+			else if (unlikely((pkt->flags & PKT_TOO_BIG) != 0))
+				take_too_big(x, to_sender, pkt, t_ns);
 			else if (to_sender)
 				host_rx_flow(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
 			else

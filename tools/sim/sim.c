@@ -58,6 +58,28 @@ static void free_packets(void *ctx, struct pkt_list *drops) {
 	}
 }
 
+// In the packet's place travels what its sender is to know: its sequence number and, as `window`, the
+// MTU; as `ack` its size, for captures.
+static struct pkt *too_big(void *ctx, const struct pkt *p, uint32_t mtu) {
+	const struct sim *s = ctx;
+	uint32_t ip_header = s->groups.group[p->delay_class].ip_header;
+	struct pkt *answer;
+	struct seg *seg;
+
+	// Datagrams have nobody who listens, and a guest's frames are not turned round.
+	if (frame_is_whole(p) || (pkt_seg_const(p)->options & SEG_OPT_UDP) != 0
+		|| (answer = copy_packet(ctx, p)) == NULL)
+		return NULL;
+	answer->flags = PKT_TOO_BIG;
+	answer->ecn = ECN_NOT_ECT;
+	answer->size_bytes = (uint16_t)(WIRE_FCS
+		+ wire_too_big_size(
+			ip_header == WIRE_IPV6, p->size_bytes - (uint32_t)(WIRE_ETH + WIRE_FCS)));
+	seg = pkt_seg(answer);
+	seg_header(seg, seg->seq, seg->len, 0, (uint16_t)mtu, 0, false, 0, 0);
+	return answer;
+}
+
 static struct pkt_headers headers(void *ctx, const struct pkt *p) {
 	const struct seg *seg = pkt_seg_const(p);
 	const struct sim *s = ctx;
@@ -72,8 +94,11 @@ static struct pkt_headers headers(void *ctx, const struct pkt *p) {
 }
 
 struct pkt_owner sim_owner(struct sim *s) {
-	return (struct pkt_owner){
-		.copy = copy_packet, .free = free_packets, .headers = headers, .ctx = s};
+	return (struct pkt_owner){.copy = copy_packet,
+		.free = free_packets,
+		.too_big = too_big,
+		.headers = headers,
+		.ctx = s};
 }
 
 // The next time of an action for which all earlier events must be done: an interval, a change, the
