@@ -20,6 +20,7 @@ static const char *const unheard_names[] = {"refuse", "allow", NULL};
 static const char *const feedback_names[] = {"cc", "classic", "dctcp", "accecn", NULL};
 static const char *const pacing_names[] = {"cc", "srtt", "fq", "off", NULL};
 static const char *const acks_names[] = {"fixed", "linux", NULL};
+static const char *const mtu_probing_names[] = {"off", "black_hole", "always", NULL};
 static const char *const tso_words[] = {"no", "linux", NULL};
 static const char *const ack_every_words[] = {"cc", NULL};
 
@@ -113,6 +114,11 @@ static const struct param params[] = {
 	{"tlp", "yes", "tail loss probe (RFC 8985)", UNIT_NONE, PARAM_BOOL(struct group, tlp)},
 	{"frto", "yes", "detect spurious timeouts without timestamps (RFC 5682)", UNIT_NONE,
 		PARAM_BOOL(struct group, frto)},
+	{"mtu_probing", "off",
+		"packetization layer path MTU discovery (RFC 4821): black_hole: after 4 timeouts in a "
+		"row segments of 1024 bytes, then larger ones if they arrive; always: from the start "
+		"(Linux: tcp_mtu_probing 0, 1, 2)",
+		UNIT_NONE, PARAM_ENUM(struct group, mtu_probing, mtu_probing_names)},
 	PARAM_END,
 };
 

@@ -34,6 +34,8 @@ enum receiver_mode {
 };
 #define RECEIVER_HOST (RECEIVER_GRO | RECEIVER_LINUX_ACKS | RECEIVER_WINDOW)
 
+enum mtu_probing { MTU_PROBING_OFF, MTU_PROBING_BLACK_HOLE, MTU_PROBING_ALWAYS };
+
 struct group {
 	char name[PARAM_TEXT_SIZE]; // default: the congestion control's
 	uint64_t count;
@@ -68,6 +70,7 @@ struct group {
 	uint64_t tick_ns; // 1 s / hz; 0: exact
 	uint64_t retries; // timeouts in a row before a flow gives up
 	bool sack, timestamps, tlp, frto;
+	int mtu_probing; // enum mtu_probing
 
 	struct stack stack, peer; // the sending and the receiving side's
 	const char *control; // its name: cc's, the kernel's, or in its place the transport's

@@ -4,6 +4,7 @@
 #include "common/base/likely.h"
 #include "common/base/mem.h"
 #include "sender/source/source.h"
+#include "sender/tcp/path_mtu.h"
 #include "sender/transport.h"
 
 #include <errno.h>

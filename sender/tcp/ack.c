@@ -378,6 +378,7 @@ void flow_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t 
 		return;
 	}
 	set_reorder_timer(e, f, wait_ns, now_ns);
+	flow_search(e, f, s, now_ns);
 	flow_send(e, f, now_ns, now_ns);
 	flow_arm_rtx(e, f, now_ns);
 }

@@ -15,7 +15,8 @@
 // The files: accept.c (the peer's segments); handshake.c; transmit.c; bursts.h (how many segments
 // leave at once); pacer.h (when); rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c
 // (scoreboard and RACK-TLP); spurious.c (undo of spurious reductions); marks.c and accecn.h (ECN
-// feedback); writes.c (short segments); path_mtu.c (smaller ones).
+// feedback); writes.c (short segments); path_mtu.c and
+// mtu_probe.c (smaller and larger ones).
 #pragma once
 #include "common/base/counters.h"
 #include "common/base/likely.h"
@@ -92,6 +93,15 @@ struct flow_transfer {
 	uint32_t number; // in its schedule
 };
 
+// The search for the largest payload that arrives.
+struct mtu_search {
+	uint32_t low, high; // one that has arrived, the largest that may; 0: there was no search
+	uint32_t size; // of the probe in flight; 0: none
+	uint32_t seq; // where it begins
+	uint32_t tries; // of this size, that were lost
+	uint64_t behind; // the first segment sent after it
+};
+
 // Members are in the order of use: an ACK that only advances una, and the segments it releases,
 // touch only the first six cache lines and the algorithm's state. With 50 000 flows each line is a
 // cache miss.
@@ -123,6 +133,7 @@ struct flow {
 	bool rack_retrans : 1; // rack_seg was a retransmission
 	bool reordering_seen : 1;
 	bool tlp_retrans : 1; // the probe was a retransmission
+	bool searches : 1; // for a larger MTU (mtu_probe.c)
 	bool writes : 1; // several transfers share the connection: their last segments may be short
 
 	// 2. Scoreboard.
@@ -215,6 +226,7 @@ struct flow {
 	uint64_t write_seg, write_bytes; // where the oldest of them begins (writes.c)
 	bool keep; // no FIN behind the last segment: more transfers may follow on this connection
 	bool peer_closed; // its FIN has arrived
+	struct mtu_search search;
 	uint32_t path_mtu; // the smallest that a router has reported; 0: none has
 	struct accecn_sender marks; // accecn
 };
@@ -396,11 +408,19 @@ void handshake_rx(struct endpoint *e, struct flow *f, const struct seg *seg, uin
 // The time to wait for the answer to a SYN, with the retransmission timeout rto_ns.
 uint64_t handshake_timeout_ns(const struct endpoint *e, const struct flow *f, uint64_t rto_ns);
 
-// path_mtu.c
-// A router has dropped the packet with this sequence number, as it was larger than `mtu`.
-void flow_too_big(struct endpoint *e, struct flow *f, uint32_t seq, uint32_t mtu, uint64_t now_ns);
-// The largest payload that fits into path_mtu.
-uint32_t path_mtu_payload(const struct endpoint *e, const struct flow *f);
+// mtu_probe.c
+void mtu_probe_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns);
+// Whether a D-SACK block reports the probe.
+static inline bool mtu_probe_arrived(const struct flow *f, const struct seg_sack *b) {
+	return f->searches && f->search.size > 0 && b->start == f->search.seq
+		&& b->end - b->start == f->search.size;
+}
+// After each ACK that is not an expected one, of which a flow that searches has none.
+static inline void flow_search(
+	struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	if (unlikely(f->searches))
+		mtu_probe_ack(e, f, s, now_ns);
+}
 
 // rtx_timer.c
 // Starts, extends or stops the timer. To be called after each change of the flow's window, pacer or

@@ -4,6 +4,7 @@
 #include "common/base/rng.h"
 #include "sender/endpoint.h"
 #include "sender/tcp/loss.h"
+#include "sender/tcp/path_mtu.h"
 
 #define PAYLOAD_MIN 48 // MSS_MIN less 40 bytes of options
 // Between the sequence numbers of two connections: more than any window, so that old packets are
@@ -106,6 +107,8 @@ static void established(struct endpoint *e, struct flow *f, const struct seg *s,
 	agree_ecn(f, g, s);
 	f->payload = g->probes ? 1 : sendable(mss_payload(g, s, f->ts_ok), s->window);
 	f->payload = (uint32_t)min_u64(f->payload, path_mtu_payload(e, f));
+	if (g->mtu_probing != MTU_PROBING_OFF)
+		mtu_probe_open(e, f);
 	if (f->data_segs != FLOW_ENDLESS)
 		f->data_segs = (f->total_bytes + f->payload - 1) / f->payload;
 	f->ts_recent = s->tsval;

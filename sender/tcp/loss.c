@@ -218,7 +218,7 @@ void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 			&& (seq_diff(b->end, s->ack) <= 0
 				|| (s->sack_count > 1 && seq_diff(b->start, s->sack[1].start) >= 0
 					&& seq_diff(b->end, s->sack[1].end) <= 0))) {
-			if (resent_has(&f->resent, b)) {
+			if (resent_has(&f->resent, b) && !mtu_probe_arrived(f, b)) {
 				d->dsack = true;
 				spurious_duplicates(f, b, d);
 			}

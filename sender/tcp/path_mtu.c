@@ -14,6 +14,7 @@
 //   - All that is not SACKED counts as lost, although a part may have passed before the path changed; Linux marks
 //     what is larger than the new size, which is the same but for the last segment.
 //   - The MTU of a path is not raised again after ten minutes; of a flow's next connection it stays.
+#include "sender/tcp/path_mtu.h"
 #include "common/net/wire.h"
 #include "sender/endpoint.h"
 #include "sender/tcp/loss.h"
@@ -110,7 +111,7 @@ static void restart(struct flow *f) {
 		f->rtx_kind = RTX_RTO;
 }
 
-// False: the arena has no room for the records; nothing was done.
+// Gives what is not acknowledged segments of another size. False: the arena has no room for the records; nothing was done.
 static bool resize(struct endpoint *e, struct flow *f, uint32_t payload, bool lost) {
 	struct flow_transfer transfer[UINT8_MAX];
 	const size_t transfers = f->writes ? f->transfer_room * sizeof(transfer[0]) : 0;
@@ -144,15 +145,16 @@ static bool resize(struct endpoint *e, struct flow *f, uint32_t payload, bool lo
 	return true;
 }
 
-// Cuts what is in flight into segments of `payload` and sends it again.
-static void lower(struct endpoint *e, struct flow *f, uint32_t payload, uint64_t now_ns) {
+bool path_mtu_resize(struct endpoint *e, struct flow *f, uint32_t payload, bool lost, uint32_t why,
+	uint64_t now_ns) {
 	uint32_t before = f->payload;
 
-	if (!resize(e, f, payload, true)) {
+	if (!resize(e, f, payload, lost)) {
 		e->count.seg_refused++;
-		return;
+		return false;
 	}
-	endpoint_event(e, f, TEL_EV_PATH_MTU, before, payload, 0, now_ns);
+	endpoint_event(e, f, TEL_EV_PATH_MTU, before, payload, why, now_ns);
+	return true;
 }
 
 void flow_too_big(struct endpoint *e, struct flow *f, uint32_t seq, uint32_t mtu, uint64_t now_ns) {
@@ -168,7 +170,9 @@ void flow_too_big(struct endpoint *e, struct flow *f, uint32_t seq, uint32_t mtu
 	f->path_mtu = f->path_mtu == 0 || mtu < f->path_mtu ? mtu : f->path_mtu;
 	if (path_mtu_payload(e, f) >= f->payload)
 		return; // an answer to a packet from before
-	lower(e, f, path_mtu_payload(e, f), now_ns);
+	if (!path_mtu_resize(e, f, path_mtu_payload(e, f), true, PATH_MTU_ICMP, now_ns))
+		return;
+	f->search.high = (uint32_t)min_u64(f->search.high, f->payload);
 	if (f->lost > 0)
 		f->ca = FLOW_CA_LOSS; // no reduction follows
 	flow_send(e, f, now_ns, now_ns);

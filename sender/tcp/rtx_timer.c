@@ -5,6 +5,7 @@
 #include "common/base/jiffies.h"
 #include "sender/endpoint.h"
 #include "sender/tcp/flow.h"
+#include "sender/tcp/path_mtu.h"
 
 #define TLP_MAX_ACK_DELAY_NS (200 * NS_PER_MS) // RFC 8985 section 7.2, worst delayed ACK
 #define PROBES_MAX 30 // the interval doubles no more often
@@ -100,8 +101,10 @@ static void timeout(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	}
 	flow_enter_loss(e, f, now_ns);
 	f->timeouts++;
+	mtu_probe_timeout(e, f, now_ns);
 	// Not limited by the window or the pacer.
-	flow_transmit(e, f, flow_next_lost(f), now_ns, false, false, now_ns);
+	if (f->unsent_lost > 0)
+		flow_transmit(e, f, flow_next_lost(f), now_ns, false, false, now_ns);
 	flow_send(e, f, now_ns, now_ns);
 	flow_arm_rtx(e, f, now_ns);
 }

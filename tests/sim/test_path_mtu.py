@@ -63,6 +63,20 @@ def test_nothing_passes_a_black_hole(simulate: Simulate) -> None:
     assert ledger(run)["duplicated"]["pkts"] == 0
 
 
+@pytest.mark.parametrize(("probing", "timeouts"), [("black_hole", 4), ("always", 0)])
+def test_probing_finds_the_way_through_a_black_hole(
+    simulate: Simulate, probing: str, timeouts: int
+) -> None:
+    """In segments of 1024 bytes, then in those that fit; a lost probe reduces no window."""
+    run = simulate("path-mtu", BLACK_HOLE, f"flows.0.mtu_probing={probing}")
+    assert run.summary["ledger"]["balanced"]
+    assert run.groups[0]["timeouts"] == timeouts
+    assert run.groups[0]["cwnd_reductions"] == 0
+    assert run.summary["groups"][0]["goodput_bps"] * 10 / 8 == 10e6
+    events = run.records("events")
+    assert 1340 <= events["value"][events["event"] == PATH_MTU][-1] <= 1348
+
+
 def test_a_path_may_change(simulate: Simulate) -> None:
     """What is in flight when the MTU falls is cut anew, with SACKed segments among it."""
     falls = "schedule=[{at: 1s, forward.mtu.mtu: 900B}]"

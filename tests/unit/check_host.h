@@ -80,7 +80,8 @@ static inline void check_flow(const struct flow *f, uint64_t now_ns) {
 	NEED(f->una_bytes >= flow_offset(f, f->una));
 	NEED(f->una_bytes <= flow_sent_bytes(f));
 	// A part of a segment was sent: by a probe, or before segments were cut anew.
-	NEED(f->una == f->nxt || f->path_mtu > 0 || f->probe_end <= flow_offset(f, f->nxt));
+	NEED(f->una == f->nxt || f->path_mtu > 0 || f->search.high > 0
+		|| f->probe_end <= flow_offset(f, f->nxt));
 	// Something will happen: a timer for what is out, a timer for what waits.
 	NEED(f->una == f->nxt || (f->rtx_kind != RTX_NONE && f->rtx_kind != RTX_PERSIST));
 	NEED(!flow_unsent(f) || f->una < f->nxt || f->pace.armed || f->rtx.armed);

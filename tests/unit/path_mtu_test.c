@@ -123,5 +123,83 @@ START_TEST(transfers_are_cut_anew) {
 }
 END_TEST
 
+// Without a word from a router: the fourth timeout makes segments of 1024 bytes, which arrive; then
+// probes find the 1348 that fit into 1400. The steps are those of halving [1024, 1448], and each
+// size that is too large is tried three times.
+START_TEST(a_black_hole_is_probed) {
+	struct link *l =
+		LINK(.group = "{cc: newreno, mtu_probing: black_hole, source: {size: {bytes: 4MB}}}",
+			.mtu = 1400, .black_hole = true);
+	const struct flow *f = link_flow(l);
+
+	while (f->count.timeouts < 3)
+		NEED(link_step(l, 10 * S));
+	ck_assert_uint_eq(f->payload, 1448);
+	while (f->count.timeouts < 4)
+		NEED(link_step(l, 10 * S));
+	ck_assert_uint_eq(f->payload, 1024);
+	ck_assert(f->searches);
+	link_finish(l, 20 * S);
+	link_complete(l);
+	ck_assert_uint_eq(f->payload, 1348);
+	ck_assert_uint_lt(f->search.high, 1348 + 8);
+	ck_assert(!f->searches);
+	ck_assert_uint_eq(f->count.timeouts, 4);
+	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
+	ck_assert_uint_eq(f->count.spurious, 0);
+	link_close(l);
+}
+END_TEST
+
+// A probe is the last of what was acknowledged: nothing follows from its loss. One that arrives
+// raises the size, and the window has the same bytes.
+START_TEST(a_probe_that_arrives_raises_the_size) {
+	struct link *l = HAND(.group = "{cc: newreno, mtu_probing: always}");
+	const struct flow *f = link_flow(l);
+	uint64_t t_ns = l->now_ns + 20 * MS;
+
+	ck_assert_uint_eq(f->payload, 1024);
+	hand_ack_at(l, 2, t_ns);
+	const struct seg *probe = NULL;
+	for (uint64_t i = 0; i < l->data_count; i++)
+		probe = l->data[i].seg.len == 1236 ? &l->data[i].seg : probe;
+	ck_assert_ptr_nonnull(probe);
+	ck_assert_uint_eq(probe->seq + 1236, flow_seq(f, 2));
+	double bytes = f->out.cwnd_segs * f->payload;
+	struct seg s = hand_ack(l, 2, t_ns + MS);
+	s.sack[s.sack_count++] = (struct seg_sack){probe->seq, probe->seq + 1236};
+	hand_feed(l, &s, t_ns + MS);
+	ck_assert_uint_eq(f->payload, 1236);
+	ck_assert_double_eq_tol(f->out.cwnd_segs * f->payload, bytes, 1e-6);
+	ck_assert_uint_eq(f->count.spurious, 0);
+	link_close(l);
+}
+END_TEST
+
+// Losses, reordering, other sources and peers, as above.
+START_TEST(probing_at_any_time) {
+	static const char *const groups[] = {
+		"{count: 2, cc: cubic, mtu_probing: always, source: {size: {bytes: 200kB}}}",
+		"{count: 2, cc: cubic, mtu_probing: black_hole, source: {size: {bytes: 200kB}}}",
+		"{count: 2, cc: bbr, mtu_probing: black_hole, sack: no, source: {size: {bytes: 90kB}}}",
+		"{count: 2, cc: copa, mtu_probing: always, rwnd: 20kB, source: {size: {bytes: 90kB}}}",
+		"{count: 2, cc: newreno, mss: 8960B, mtu_probing: always, source: {size: {bytes: 300kB}}}",
+	};
+	static const uint32_t mtus[] = {1499, 1400, 1000, 300};
+
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct link *l = LINK(.group = groups[seed % 5], .mtu = mtus[seed / 5 % 4],
+			.mtu_from = seed / 20 * 23, .black_hole = true, .loss = seed % 3 * 0.02,
+			.ack_loss = seed % 2 * 0.1, .reorder = seed % 4 * 0.02, .late_ns = 3 * MS,
+			.seed = seed);
+
+		link_finish(l, 1200 * S);
+		link_complete(l);
+		link_close(l);
+	}
+}
+END_TEST
+
 TEST_MAIN(a_transfer_goes_on_a_round_trip_later, what_is_made_up_is_not_believed,
-	what_is_sacked_stays_so, at_any_time, transfers_are_cut_anew)
+	what_is_sacked_stays_so, at_any_time, transfers_are_cut_anew, a_black_hole_is_probed,
+	a_probe_that_arrives_raises_the_size, probing_at_any_time)
