@@ -150,6 +150,25 @@ static bool is_outside(const struct sender_lcore *s, const struct wire_info *w) 
 		&& !live_may_send(&s->plan->process, w->addr.src_ip);
 }
 
+// A router has dropped a segment as too large.
+static void take_too_big(struct sender_lcore *s, struct sender_port *p, const struct rte_mbuf *m,
+	const struct wire_info *w, uint32_t mtu) {
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	struct wire_quote q;
+	struct wire_addr back;
+	uint32_t id;
+
+	p->count.rx_too_big++;
+	p->path_mtu = p->path_mtu == 0 || mtu < p->path_mtu ? mtu : p->path_mtu;
+	if (p->host == NULL || !sender_sends(p) || !wire_too_big_quote(frame, m->data_len, w, &q))
+		return;
+	back = wire_addr_back(&q.addr);
+	id = sender_flow_of(p, &back);
+	if (id == FLOW_ADDR_NONE || id % s->lcore.lcores != s->lcore.index)
+		return;
+	host_too_big(p->host, endpoint_index(&p->host->endpoint, id), q.seq, mtu, s->lcore.now_ns);
+}
+
 // Answers or counts a frame without a segment for us, and frees it.
 static void receive_other(struct sender_lcore *s, struct sender_port *p, struct rte_mbuf *m,
 	const struct wire_info *w) {
@@ -170,12 +189,10 @@ static void receive_other(struct sender_lcore *s, struct sender_port *p, struct 
 		return;
 	}
 	mtu = ours ? wire_path_mtu(frame, m->data_len, w) : 0;
-	if (mtu > 0) {
-		p->count.rx_too_big++;
-		p->path_mtu = p->path_mtu == 0 || mtu < p->path_mtu ? mtu : p->path_mtu;
-	} else {
+	if (mtu > 0)
+		take_too_big(s, p, m, w, mtu);
+	else
 		p->count.rx_other++;
-	}
 	rte_pktmbuf_free(m);
 }
 

@@ -54,12 +54,25 @@ static struct lcore_ring *tx_ring(
 	return p->owns_queue ? &s->all[from].port[p - s->port].tx_ring : &none;
 }
 
+// The other end's addresses of a segment that a router says is too large.
+static bool read_quoted(const uint8_t *frame, size_t len, struct wire_addr *a) {
+	struct wire_info w;
+	struct wire_quote q;
+
+	if (wire_parse(frame, len, &w) != WIRE_OK || wire_path_mtu(frame, len, &w) == 0
+		|| !wire_too_big_quote(frame, len, &w, &q))
+		return false;
+	*a = wire_addr_back(&q.addr);
+	return true;
+}
+
 static uint32_t owner(
 	const struct sender_lcore *s, const struct sender_port *p, const struct rte_mbuf *m) {
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	struct wire_addr a;
 	uint32_t id;
 
-	if (!wire_read_addr(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &a))
+	if (!wire_read_addr(frame, m->data_len, &a) && !read_quoted(frame, m->data_len, &a))
 		return s->lcore.index;
 	id = sender_flow_of(p, &a);
 	if (id == FLOW_ADDR_NONE && sender_sends(p))
