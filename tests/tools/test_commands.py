@@ -156,10 +156,10 @@ def test_json_of_the_list_of_figures(weir, tmp_path):
 @pytest.mark.slow
 def test_exit_statuses_are_those_of_the_table(weir, programs, tmp_path):
     shown = weir("--help").out
-    guide = (ROOT / "tools/docs/how-to/guide.md").read_text()
+    page = (ROOT / "tools/docs/reference/run-folder.md").read_text()
     for status, meaning in usage.EXIT_STATUSES:
         assert re.search(rf"^ +{status} +{re.escape(meaning)}$", shown, re.MULTILINE)
-        assert f"| {status} | {meaning} |" in guide
+        assert f"| {status} | {meaning} |" in page
     run = make_run(tmp_path / "run")
     (run / "summary.json").unlink()
     found = {

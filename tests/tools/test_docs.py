@@ -29,7 +29,7 @@ LOOKED_AT = (
     "made/commands.html",
     "made/controls.html",
     "made/python.html",
-    "tools/docs/how-to/guide.html",
+    "tools/docs/how-to/sweeps.html",
     "tools/docs/reference/studies.html",
 )
 

@@ -19,7 +19,10 @@ from weir.runner import PROGRAMS
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = (ROOT / "configs/README.md").read_text()
 README = (ROOT / "README.md").read_text()
-GUIDE = (ROOT / "tools/docs/how-to/guide.md").read_text()
+GUIDE = "".join(
+    (ROOT / f"tools/docs/{name}.md").read_text()
+    for name in ("how-to/experiments", "how-to/sweeps", "reference/run-folder")
+)
 DESIGN = (ROOT / "common/design.md").read_text()
 README_WORDS_MAX = 800
 COMMANDS = typer.main.get_command(app)
@@ -52,7 +55,7 @@ def test_every_version_is_the_same() -> None:
 
 
 def blocks(language: str) -> list[str]:
-    """The guide's fenced blocks of a language."""
+    """The pages' fenced blocks of a language."""
     found = re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
     assert found
     return found
