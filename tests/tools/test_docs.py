@@ -122,6 +122,7 @@ def test_the_reference_lacks_nothing(weir_sim: Path) -> None:
             assert f"\n| `{field}` | " in pages["streams"]
     for words in LEAVES:
         assert f"\n## weir {' '.join(words)}\n" in pages["commands"]
+    assert "\n```sh\ntools/weir run configs/quickstart.yaml\n" in pages["commands"]
 
 
 def test_other_files_are_not_replaced(tmp_path: Path) -> None:

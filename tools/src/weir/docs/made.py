@@ -11,6 +11,7 @@ import typer
 
 import weir
 from weir import reference, tables
+from weir.cli.usage import program
 from weir.docs import gallery
 from weir.reference import cell, code
 from weir.tables import Entry, Tables
@@ -53,7 +54,8 @@ def command_section(words: str, command: Any) -> str:
     rows = [option(param, context) for param in command.get_params(context)]
     text = re.sub(r"\n\s*\n\s*", "\n\n", command.help or "").replace("\b\n", "")
     ending = (command.epilog or "").replace("\b\n", "").partition("Examples:\n")[2]
-    examples = f"\n```sh\n{re.sub(r'(?m)^  ', '', ending)}\n```\n" if ending else ""
+    typed = re.sub(rf"(?m)^  (?:{re.escape(program())} )?", "tools/weir ", ending)
+    examples = f"\n```sh\n{typed}\n```\n" if ending else ""
     table = "| | |\n|---|---|\n" + "\n".join(rows)
     return f"## {words}\n\n{text}\n\n```text\n{usage}\n```\n{examples}\n{table}\n"
 
