@@ -4,11 +4,13 @@
 import contextlib
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
 import sys
 import threading
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -160,6 +162,31 @@ def with_traffic(shown):
     return shown if moved and all(row["busy"] for row in shown["lcores"]) else None
 
 
+def scrapes(prefixes):
+    """What Prometheus gets of two different samples, by name and labels."""
+    parser = pytest.importorskip("prometheus_client.parser")
+    chosen = [arg for prefix in prefixes for arg in ("--prefix", prefix)]
+    argv = [sys.executable, "-m", "weir", "top", "--serve", "127.0.0.1:0", "--interval", "0.3"]
+    with subprocess.Popen([*argv, *chosen], stderr=subprocess.PIPE, text=True) as top:
+        url = top.stderr.readline().split("/ shows")[0]
+
+        def scrape():
+            with urllib.request.urlopen(f"{url}/metrics", timeout=20) as answer:
+                families = list(parser.text_string_to_metric_families(answer.read().decode()))
+            assert all(family.documentation for family in families)
+            return {
+                f"{one.name}{one.labels}": one.value
+                for family in families
+                for one in family.samples
+            }
+
+        first = scrape()
+        second = wait_for(lambda: (found := scrape()) != first and found, "another sample")
+        top.send_signal(signal.SIGINT)
+        assert top.wait(20) == 0
+    return first, second
+
+
 def test_top_shows_switch_and_sender(lab, root):
     options = ("-o", "paths.forward.link.rate=100Mbit", "-o", f"flows={GROUPS}")
     loop = Loop(lab, root, *options, "-o", "live.switch.start=now", "--duration", "300s")
@@ -186,6 +213,13 @@ def test_top_shows_switch_and_sender(lab, root):
     assert bulk["srtt_mean_ns"] >= 20e6
     assert bulk["cwnd_mean_segs"] >= 1
     assert late["srtt_mean_ns"] is None
+
+    first, second = scrapes(prefixes)
+    counters = [name for name in first if name.partition("{")[0].endswith("_total")]
+    assert all(first[name] <= second[name] for name in counters)
+    grown = {name.partition("{")[0] for name in counters if first[name] < second[name]}
+    assert {"weir_group_acked_bytes_total", "weir_link_sent_bytes_total"} <= grown
+    assert {"weir_port_sent_packets_total", "weir_path_received_bytes_total"} <= grown
 
     shown = lab.telemetry("/weir/info", prefixes[1])
     assert shown["flows_open"] == 90

@@ -179,7 +179,9 @@ def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir, folder, num
     assert set(made["status"]) == {"done", "failed"}
     ran = {f"flows.0.cc={cc},seed={n}" for cc in ("cubic", "newreno") for n in (1, 2, 3)}
     assert {path.name for path in out.iterdir()} == {
+        ".progress.json",
         ".weir-lock",
+        "report.html",
         "sweep.json",
         "table.parquet",
         *ran,

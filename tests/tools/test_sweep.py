@@ -178,7 +178,14 @@ def test_a_sweep_runs_tells_what_failed_and_does_not_run_again(weir, weir_sim, f
         " did you mean 'copa'?\n"
     )
     assert done.err.count("\n") == 1
-    assert done.out.splitlines()[-2:] == ["3 cells: 2 done, 1 failed", "runs/s/table.parquet"]
+    assert done.out.splitlines()[-3:] == [
+        "3 cells: 2 done, 1 failed",
+        "runs/s/table.parquet",
+        "runs/s/report.html",
+    ]
+    assert "nope" in (folder / "runs/s/report.html").read_text()
+    kept = json.loads((folder / "runs/s/.progress.json").read_text())
+    assert kept == {"cells": 3, "done": 2, "reused": 0, "failed": 1, "left_ns": None, "here": True}
     made = pl.read_parquet(folder / "runs/s/table.parquet")
     assert made["flows.0.cc"].to_list() == ["newreno", "nope", "copa"]
     assert made["seed"].to_list() == [4, None, 4]

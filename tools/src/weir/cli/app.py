@@ -357,7 +357,7 @@ def sweep_(
 ) -> None:
     """Runs a grid of experiments on Dask, those not done yet, into one Parquet table."""
     from weir import runner, summary
-    from weir.study import shards, sweep
+    from weir.study import shards, sweep, sweep_page
 
     runner.identify()
     file = files[0]
@@ -380,12 +380,14 @@ def sweep_(
             any_version=any_version,
             shard=part,
         )
+    page = sweep_page.write(out)
     if as_json:
         print(json.dumps(table.to_dicts(), indent=1))
     else:
         screen = summary.console()
         sweep.show(table, asked, screen, None if show_all else sweep.ROWS_SHOWN)
         screen.print(str(out / "table.parquet"), soft_wrap=True)
+        screen.print(str(page), soft_wrap=True)
     raise typer.Exit(1 if "failed" in table["status"] else 0)
 
 
@@ -652,6 +654,9 @@ def top_(
     interval: Annotated[float, typer.Option(metavar="S")] = 1.0,
     once: Annotated[bool, typer.Option("--once")] = False,
     as_json: Annotated[bool, typer.Option("--json")] = False,
+    sweep: Annotated[Path | None, typer.Option("--sweep", metavar="DIR")] = None,
+    serve: Annotated[str | None, typer.Option("--serve", metavar="ADDR:PORT")] = None,
+    token: Annotated[str | None, typer.Option("--token")] = None,
 ) -> None:
     """Watches the live programs that run: ports, paths, groups of flows, lcores."""
     from weir.live import top

@@ -17,6 +17,7 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
@@ -28,8 +29,11 @@ from weir.errors import UserError, guarded
 from weir.live import client
 from weir.live.ctl import Parser
 from weir.live.sample import Frame, Row, Sample, frame, take
+from weir.study import progress
 
 INTERVAL_S_MIN = 0.1
+DEFAULT_ADDRESS = "127.0.0.1:8790"
+Columns = tuple[tuple[str, ...], int, tuple[int, ...]]
 
 # Columns, how many of them hold names, and those a narrow terminal does without, in this order.
 LCORES = (
@@ -64,6 +68,15 @@ GROUPS = (
     2,
     (3, 9, 5, 4, 1, 8),
 )
+
+
+SWEEPS = (("sweep", "cells", "done", "reused", "failed", "running", "left"), 1, (3, 5))
+
+
+def sweep_cells(row: Row) -> list[str]:
+    """A row for people."""
+    counts = (row[name] for name in ("cells", "done", "reused", "failed", "running"))
+    return [row["name"], *map(units.count, counts), units.time(row["left_ns"])]
 
 
 def lcore_cells(row: Row) -> list[str]:
@@ -150,25 +163,34 @@ def fitting(
     return kept
 
 
-def render(shown: Frame, width: int) -> Group:
-    """A frame for a terminal: a table for each kind of thing that there is."""
+def tables(shown: Frame) -> Iterator[tuple[Columns, list[list[str]]]]:
+    """A frame for people: a table for each kind of thing that there is."""
+    if "sweeps" in shown:
+        yield SWEEPS, [sweep_cells(row) for row in shown["sweeps"]]
+        return
     links = shown["links"]
     paths: list[list[str]] = []
     for path in shown["paths"]:
         paths += path_cells(path, [link for link in links if link["path"] == path["name"]])
-    parts: list[Any] = []
-    for (columns, left, spare), rows in (
+    for columns, rows in (
         (LCORES, [lcore_cells(row) for row in shown["lcores"]]),
         (PORTS, [port_cells(row) for row in shown["ports"]]),
         (PATHS, paths),
         (GROUPS, [group_cells(row) for row in shown["groups"]]),
     ):
         if rows:
-            kept = fitting(columns, rows, spare, width)
-            names = tuple(columns[i] for i in kept)
-            cells = [[row[i] for i in kept] for row in rows]
-            table = summary.table(names, cells, sum(i < left for i in kept))
-            parts += [*([Text()] if parts else []), table]
+            yield columns, rows
+
+
+def render(shown: Frame, width: int) -> Group:
+    """A frame for a terminal."""
+    parts: list[Any] = []
+    for (columns, left, spare), rows in tables(shown):
+        kept = fitting(columns, rows, spare, width)
+        names = tuple(columns[i] for i in kept)
+        cells = [[row[i] for i in kept] for row in rows]
+        table = summary.table(names, cells, sum(i < left for i in kept))
+        parts += [*([Text()] if parts else []), table]
     return Group(*parts)
 
 
@@ -178,6 +200,7 @@ class Watch:
     def __init__(self, prefixes: Sequence[str]) -> None:
         self.every = not prefixes
         self.programs = client.select(prefixes)
+        self.last: list[Sample] = []
 
     def __enter__(self) -> Watch:
         return self
@@ -197,6 +220,7 @@ class Watch:
             except (client.Ended, TimeoutError):
                 program.close()
                 self.programs.remove(program)
+        self.last = samples or self.last
         return samples
 
     def frames(self, interval_s: float, quits: Callable[[float], bool]) -> Iterator[Frame]:
@@ -226,7 +250,8 @@ def parser() -> Parser:
         prog="weir top",
         description="Watches the live programs that run: ports, paths, groups of flows, lcores."
         " q ends it.",
-        epilog="Examples: weir top; weir top --once --json; weir top --interval 0.2",
+        epilog="Examples: weir top; weir top --once --json; weir top --interval 0.2;"
+        " weir top --serve; weir top --serve 127.0.0.1:9000 --sweep runs/buffer",
     )
     made.add_argument(
         "--prefix",
@@ -240,6 +265,19 @@ def parser() -> Parser:
     )
     made.add_argument("--once", action="store_true", help="one frame, from two samples")
     made.add_argument("--json", action="store_true", help="a line of JSON per frame")
+    made.add_argument("--sweep", metavar="DIR", type=Path, help="a sweep that runs, by its folder")
+    made.add_argument(
+        "--serve",
+        metavar="ADDR:PORT",
+        nargs="?",
+        const=DEFAULT_ADDRESS,
+        help=f"as a page for a browser, and /metrics for Prometheus [{DEFAULT_ADDRESS}]",
+    )
+    made.add_argument(
+        "--token",
+        default=os.environ.get("WEIR_TOKEN"),
+        help="what each request to --serve must bring; needed beyond this machine [WEIR_TOKEN]",
+    )
     return made
 
 
@@ -251,22 +289,34 @@ def main() -> int:
 def execute(argv: Sequence[str]) -> int:
     """Shows what the words ask for."""
     asked = parser().parse_args(list(argv))
-    show(asked.prefix, asked.interval, asked.once, asked.json, summary.console())
+    if asked.serve is not None and (asked.once or asked.json):
+        raise UserError("--serve shows frames until the run ends: without --once and --json")
+    if asked.sweep is not None and asked.prefix:
+        raise UserError("--prefix chooses a live program: without --sweep")
+    with watched(asked) as watch, keyboard() as quits, contextlib.suppress(KeyboardInterrupt):
+        frames = watch.frames(asked.interval, quits)
+        if asked.serve is not None:
+            from weir.live import serve
+
+            serve.serve(asked.serve, asked.token, watch, frames)
+        else:
+            show(frames, asked.once, asked.json, summary.console())
     return 0
 
 
-def show(
-    prefixes: Sequence[str], interval_s: float, once: bool, as_json: bool, out: Console
-) -> None:
+def watched(asked: argparse.Namespace) -> Watch | progress.Watch:
+    """What is watched: programs, or a sweep."""
+    return Watch(asked.prefix) if asked.sweep is None else progress.Watch(asked.sweep)
+
+
+def show(frames: Iterator[Frame], once: bool, as_json: bool, out: Console) -> None:
     """Frames until the programs end, q or Ctrl-C, or only one."""
-    with Watch(prefixes) as watch, keyboard() as quits, contextlib.suppress(KeyboardInterrupt):
-        frames = watch.frames(interval_s, quits)
-        if once:
-            first = next(frames, None)
-            if first is None:
-                raise UserError("the program has ended", 1)
-            frames = iter([first])
-        draw(frames, as_json, out)
+    if once:
+        first = next(frames, None)
+        if first is None:
+            raise UserError("the program has ended", 1)
+        frames = iter([first])
+    draw(frames, as_json, out)
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ from rich.console import Console
 from weir import runner, summary, units
 from weir.analysis import folder
 from weir.errors import UserError
-from weir.study import cells, shards, travel
+from weir.study import cells, progress, shards, travel
 from weir.study.cells import Cell, Outcome
 
 KEYS = ("config", "duration", "seeds", "grid")
@@ -246,11 +246,17 @@ def execute(
     if not planned:
         raise UserError(f"--shard {shard}: there are only {len(sweep.cells())} cells")
     growing = Growing(out / "table.parquet", [(cell.name, point) for cell, point in planned])
-    with Bar(console, len(planned)) as bar:
+    kept = progress.Progress(out, len(planned), here=cluster is None)
+    with Bar(console, kept) as bar:
+
+        def on_begin() -> None:
+            shards.write(out, sweep, shard, identity)
+            kept.write()
 
         def on_outcome(outcome: Outcome, ended: int, total: int) -> None:
             growing.add(outcome)
-            bar.outcome(outcome, ended, total)
+            kept.add(outcome.status)
+            bar.outcome(outcome)
 
         cells.run_cells(
             [cell for cell, _ in planned],
@@ -259,7 +265,7 @@ def execute(
             workers=workers,
             any_version=any_version,
             on_outcome=on_outcome,
-            on_begin=lambda: shards.write(out, sweep, shard, identity),
+            on_begin=on_begin,
         )
     return growing.write()
 
@@ -422,13 +428,12 @@ def short(names: Sequence[str]) -> list[str]:
 class Bar:
     """Progress on a terminal, with an estimate; why a cell failed, above it."""
 
-    def __init__(self, console: Console, total: int) -> None:
+    def __init__(self, console: Console, kept: progress.Progress) -> None:
         self.console = console
-        self.started_s = time.monotonic()
-        self.ran = 0
-        self.failed = 0
+        self.kept = kept
         self.bar = summary.progress(console)
-        self.task = self.bar.add_task("sweeping", total=total, times=f"0 of {total:,} cells")
+        said = f"0 of {kept.cells:,} cells"
+        self.task = self.bar.add_task("sweeping", total=kept.cells, times=said)
 
     def __enter__(self) -> Bar:
         self.bar.start()
@@ -437,17 +442,15 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
-    def outcome(self, outcome: Outcome, ended: int, total: int) -> None:
+    def outcome(self, outcome: Outcome) -> None:
         """A cell ended."""
-        self.ran += outcome.status != "reused"
         if outcome.status == "failed":
-            self.failed += 1
             said = f"weir: {outcome.cell.name}: {outcome.message}"
             self.console.print(said, markup=False, highlight=False, soft_wrap=True)
-        parts = [f"{ended:,} of {total:,} cells"]
-        if self.failed:
-            parts.append(f"{self.failed:,} failed")
-        if self.ran and ended < total:
-            left_s = (time.monotonic() - self.started_s) / self.ran * (total - ended)
-            parts.append(f"about {units.time(left_s * 1e9)} left")
-        self.bar.update(self.task, completed=ended, times=", ".join(parts))
+        kept, failed = self.kept, self.kept.counts["failed"]
+        parts = [f"{kept.ended:,} of {kept.cells:,} cells"]
+        if failed:
+            parts.append(f"{failed:,} failed")
+        if kept.left_ns is not None:
+            parts.append(f"about {units.time(kept.left_ns)} left")
+        self.bar.update(self.task, completed=kept.ended, times=", ".join(parts))
