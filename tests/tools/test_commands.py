@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -178,7 +177,7 @@ def stop(number, _):
     make_run(OUT)
     sys.exit(128 + number)
 signal.signal(signal.SIGINT, stop)
-say(virtual_s=1.0, wall_s=0.5, duration_s=20.0)
+print("waits", file=sys.stderr, flush=True)
 time.sleep(60)
 """
 
@@ -186,15 +185,11 @@ time.sleep(60)
 def interrupted(programs, out, number):
     """The exit status of a run that a signal ends."""
     argv = [sys.executable, "-m", "weir", "run", "x.yaml", "--out", out, "--no-report"]
-    env = {**os.environ, **programs(sim=WAITS), "WEIR_MARK": str(out)}
-    process = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    while not children.read_text().strip() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(1)  # until its own handler is there
-    process.send_signal(number)
-    return process.wait(timeout=30)
+    env = {**os.environ, **programs(sim=WAITS)}
+    with subprocess.Popen(argv, env=env, text=True, stderr=subprocess.PIPE) as process:
+        assert "waits" in process.stderr.readline()
+        process.send_signal(number)
+        return process.wait(timeout=30)
 
 
 @pytest.fixture(scope="module")
@@ -216,10 +211,13 @@ def bash(build, tmp_path_factory):
         "WEIR_BUILD": str(build),
     }
 
+    with (place / "completion").open("w") as script:
+        subprocess.run([command, "completion", "bash"], env=env, stdout=script, check=True)
+
     def offer(*words):
         quoted = " ".join(map(shlex.quote, words))
         script = f"""
-            source <(weir completion bash)
+            source completion
             COMP_WORDS=({quoted}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
             $(complete -p weir | sed 's/.*-F \\([^ ]*\\) .*/\\1/') weir
             printf '%s\\n' "${{COMPREPLY[@]}}"
