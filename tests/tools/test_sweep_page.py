@@ -136,6 +136,12 @@ def test_a_sweep_of_seeds_alone_has_a_page(tmp_path):
     assert "<figure" not in sweep_page.write(path).read_text()
 
 
+def test_a_sweep_without_a_grid_has_a_page(tmp_path):
+    """No parameter at all: a table without rows was added to one with them."""
+    path = write(tmp_path / "s", 5, {})
+    assert "Cells that lie apart" in sweep_page.write(path).read_text()
+
+
 def test_plot_takes_a_sweep(weir_here, tmp_path):
     write(tmp_path / "s")
     listed = weir_here("plot", "s").out

@@ -56,9 +56,12 @@ class Progress:
         counts = {status: self.counts[status] for status in ("done", "reused", "failed")}
         row = {"cells": self.cells, **counts, "left_ns": self.left_ns, "here": self.here}
         written = self.path.with_name(FILE + ".new")
-        with contextlib.suppress(OSError):
+        try:
             written.write_text(json.dumps(row))
             written.replace(self.path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                written.unlink()
 
 
 class Watch:

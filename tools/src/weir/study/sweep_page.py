@@ -173,9 +173,9 @@ def apart(table: SweepTable, metric: Metric) -> dict[int, tuple[float, float]]:
     The spread is 1.48 times the median of all distances that are not 0: that of normal values.
     Gives how often the spread, and the median.
     """
-    frame = table.frame.select(*table.keys).with_columns(
+    frame = table.frame.with_columns(
         row=pl.int_range(pl.len()), value=pl.Series(metric.values)
-    )
+    ).select(*table.keys, "row", "value")
     median = pl.col("value").median()
     count = pl.col("value").count()
     kept = frame.filter(pl.col("value").is_finite())
