@@ -34,6 +34,8 @@ def write(file: Path, out: Path, force: bool = False) -> Path:
     if out.exists() and not force:
         raise UserError(f"{out}: is there: choose another --out, or --force replaces it")
     out.mkdir(parents=True, exist_ok=True)
+    manifest = {key: found[key] for key in ("kind", "program", "version", "title")}
+    folder.write_whole(out / folder.MANIFESTS[0], json.dumps(manifest, indent=1) + "\n")
     folder.write_whole(out / "summary.json", json.dumps(found, indent=1) + "\n")
     return out
 

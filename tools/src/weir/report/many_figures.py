@@ -45,7 +45,7 @@ class Number:
     unit: str
 
 
-def looks(names: Sequence[str]) -> list[Style]:
+def styles(names: Sequence[str]) -> list[Style]:
     """The look of each kind: a control's own, or the next of the cycle."""
     known = [configs.control(name.partition(",")[0]) for name in names]
     labels = [
@@ -66,7 +66,7 @@ def kinds(frame: pl.DataFrame) -> Iterator[tuple[Style, pl.DataFrame]]:
         raise UserError(
             f"there are {len(names)} kinds of run: at most {NAMES_MAX} can be told apart"
         )
-    for name, style in zip(names, looks(names), strict=True):
+    for name, style in zip(names, styles(names), strict=True):
         yield style, frame.filter(pl.col("name") == name)
 
 
