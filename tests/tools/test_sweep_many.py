@@ -21,7 +21,7 @@ def started(weir_sim, tmp_path, monkeypatch):
 
 
 def test_a_cell_is_one_program(started, tmp_path):
-    """Its config was resolved by another one before: a third of its cost. One tells the version."""
+    """Its config was resolved by another one before: a sixth of its CPU. One tells the version."""
     config = tmp_path / "x.yaml"
     config.write_text(CONFIG)
     several = [Cell(f"seed={n}", config, seed=n, duration="20ms") for n in range(1, 13)]

@@ -81,12 +81,12 @@ static bool open_stage(
 	char text[512];
 
 	*b = (struct stage_bench){.env = {.base_rtt_ns = 20 * MS, .run_seed = 3}};
+	file_name[0] = '\0';
 	snprintf(text, sizeof(text), "{%s: {", ops->name);
 	add_given(text, sizeof(text), ops->name, ops->params, key);
 	add_given(text, sizeof(text), ops->name, stage_also(ops), key);
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s%s}}", key,
 		key[0] != '\0' ? ": " : "", value);
-	file_name[0] = '\0';
 	int rc = stage_open(b, text);
 	if (file_name[0] != '\0')
 		unlink(file_name);

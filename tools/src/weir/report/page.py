@@ -74,10 +74,10 @@ def captured(run: Run) -> bool:
 
 
 def verdicts(run: Run, report: dict[str, Any]) -> list[str] | None:
-    """What the reader must know; None: nothing, as nothing can fall behind in virtual time."""
+    """What the reader must know; None: in virtual time nothing could, or nobody judged."""
     said = summary.verdict_lines(report)
     exact = run.summary.get("program", summary.SIMULATOR) == summary.SIMULATOR
-    return None if exact and not said else said
+    return None if (exact or run.summary.get("kind") == "import") and not said else said
 
 
 def files(run: Run, place: Path) -> list[tuple[str, str]]:
