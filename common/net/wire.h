@@ -204,8 +204,8 @@ void wire_advertise(uint8_t *frame, const struct wire_mac *mac);
 // The MTU of the next hop that an ICMP "fragmentation needed" (RFC 1191) or an ICMPv6 "packet too
 // big" (RFC 8201) reports; 0: it is none.
 uint32_t wire_path_mtu(const uint8_t *frame, size_t len, const struct wire_info *info);
-// That answer to a frame without VLAN tags: its size, at most WIRE_TOO_BIG_MAX; 0: the frame gets none. `frame` and
-// `buf` do not overlap.
+// That answer to a frame without VLAN tags: its size, at most WIRE_TOO_BIG_MAX; 0: the frame gets
+// none. `frame` and `buf` do not overlap.
 #define WIRE_TOO_BIG_MAX (WIRE_ETH + 1280u)
 size_t wire_write_too_big(uint8_t *buf, const uint8_t *frame, size_t len, uint32_t mtu);
 // Its size for a packet of ip_len bytes.

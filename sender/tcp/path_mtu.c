@@ -11,8 +11,8 @@
 // transmission; a segment is SACKED if all that it overlaps were.
 //
 // Where we differ from Linux, and why
-//   - All that is not SACKED counts as lost, although a part may have passed before the path changed; Linux marks
-//     what is larger than the new size, which is the same but for the last segment.
+//   - All that is not SACKED counts as lost, although a part may have passed before the path
+//     changed; Linux marks what is larger than the new size, the same but for the last segment.
 //   - The MTU of a path is not raised again after ten minutes; of a flow's next connection it stays.
 #include "sender/tcp/path_mtu.h"
 #include "common/net/wire.h"
@@ -111,7 +111,8 @@ static void restart(struct flow *f) {
 		f->rtx_kind = RTX_RTO;
 }
 
-// Gives what is not acknowledged segments of another size. False: the arena has no room for the records; nothing was done.
+// Gives what is not acknowledged segments of another size. False: the arena has no room for the
+// records; nothing was done.
 static bool resize(struct endpoint *e, struct flow *f, uint32_t payload, bool lost) {
 	struct flow_transfer transfer[UINT8_MAX];
 	const size_t transfers = f->writes ? f->transfer_room * sizeof(transfer[0]) : 0;

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from weir import routes
 from weir.analysis import latency, metrics
 from weir.analysis.folder import Run
 from weir.errors import UserError
@@ -199,7 +200,7 @@ def metadata(
         "HOST": "receiver",
         "HOSTS": ["receiver"] * (4 if name == "rtt_fair" else 1),
         "LOCAL_HOST": "sender",
-        "IP_VERSION": 6 if any(g.get("ip") == "ipv6" for g in run.config.get("flows") or []) else 4,
+        "IP_VERSION": 6 if any(routes.is_ipv6(run.config)) else 4,
         "TEST_PARAMETERS": streams,
         "NOTE": f"weir {run.summary.get('version', '')}, seed {run.summary.get('seed', '')}",
         "DATA_FILENAME": file_name(run),
