@@ -33,10 +33,10 @@ static bool answer_info(
 	struct path_param at = {0};
 	uint64_t live_params = 0;
 
-	while (paths_next_param(&app->paths, &at))
-		live_params++;
 	if (!live_control_info(live, d, err))
 		return false;
+	while (paths_next_param(&app->paths, &at))
+		live_params++;
 	control_u64(d, "pool_buffers", app->buffers);
 	control_u64(d, "pool_free", rte_mempool_avail_count(app->lcore->pool));
 	control_u64(d, "links", app->lcore->links);

@@ -193,6 +193,8 @@ def test_top_shows_switch_and_sender(lab, root):
     switch, sender = loop.switch(), loop.sender()
     prefixes = [f"{lab.prefix}switch", f"{lab.prefix}sender"]
     assert sender.ready(), sender.err
+    for prefix in prefixes:
+        lab.runs(prefix)
     shown = wait_for(lambda: with_traffic(frame(prefixes)), "traffic")
 
     assert [row["program"] for row in shown["lcores"]] == ["weir-switch", "weir-sender"]
@@ -253,7 +255,7 @@ def test_several_may_ask_at_once_and_at_the_end(lab, root):
     assert sender.ready(), sender.err
     commands = {f"{lab.prefix}switch": "/weir/links", f"{lab.prefix}sender": "/weir/groups"}
     for prefix in commands:
-        wait_for(lambda at=prefix: "now_ns" in (lab.telemetry("/weir/info", at) or ()), "a run")
+        lab.runs(prefix)
     questions = [(*question, []) for question in commands.items() for _ in range(2)]
     threads = [threading.Thread(target=ask_on, args=one, daemon=True) for one in questions]
     for thread in threads:
@@ -269,6 +271,17 @@ def test_several_may_ask_at_once_and_at_the_end(lab, root):
         assert answers[len(answers) - len(refused) :] == refused
 
 
+def test_a_sender_that_waits_for_its_peer_says_so(lab, root):
+    """Its socket is open before its lcores run; it was "no program of Weir" then."""
+    sender = Loop(lab, root).start("sender/weir-sender", "server")
+    assert sender.ready(), sender.err
+    for command in ("top", "ctl"):
+        refused = weir(command, "--prefix", f"{lab.prefix}sender")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert refused.stderr == f"weir: '{lab.prefix}sender': the sender is not running\n"
+    assert sender.stop() == 0
+
+
 def modes(folder):
     """Of everything below a folder, and of itself."""
     return {path: stat.S_IMODE(path.lstat().st_mode) for path in (folder, *folder.rglob("*"))}
@@ -282,9 +295,7 @@ def test_sockets_are_the_users_own_and_the_folder_has_usual_modes(lab, root):
         loop.folder = lab.tmp / f"deep{next(NUMBERS)}" / "run"
         switch, sender = loop.switch(), loop.sender()
         assert sender.ready(), sender.err
-        wait_for(
-            lambda: "now_ns" in (lab.telemetry("/weir/info", f"{lab.prefix}sender") or ()), "a run"
-        )
+        lab.runs(f"{lab.prefix}sender")
         runtime = [Path("/var/run/dpdk") / f"{lab.prefix}{name}" for name in ("switch", "sender")]
         runtime.append(Path("/var/run/dpdk") / f"{lab.prefix}.memif")
         running = {path: mode for made in runtime for path, mode in modes(made).items()}

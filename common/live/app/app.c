@@ -262,7 +262,9 @@ static int open_run(struct live_app *app, struct err *err) {
 	}
 	if ((rc = clock_init(&app->lcore[0]->clock, &anchor, err)) < 0
 		|| (rc = run_create(&app->run, &app->opt, false, err)) < 0
-		|| (rc = start_clock(app, err)) < 0 || (rc = start_control(app, err)) < 0)
+		|| (rc = start_clock(app, err)) < 0
+		|| (rc = control_register(app->program->commands, app, err)) < 0
+		|| (rc = start_control(app, err)) < 0)
 		return rc;
 	if (app->program->connect != NULL && (rc = app->program->connect(app, err)) < 0)
 		return rc;
@@ -270,9 +272,7 @@ static int open_run(struct live_app *app, struct err *err) {
 	if ((rc = eal_log_to(&app->eal, log, err)) < 0 || (rc = open_streams(app, err)) < 0)
 		return rc;
 	atomic_store(&app->recording, true);
-	if (app->program->begin != NULL && (rc = app->program->begin(app, err)) < 0)
-		return rc;
-	return control_register(app->program->commands, app, err);
+	return app->program->begin != NULL ? app->program->begin(app, err) : 0;
 }
 
 static int lcore_main(void *arg) {

@@ -54,8 +54,7 @@ struct live_program {
 	// Finds the peer, once the control thread runs. On an error the run folder is removed. May
 	// be NULL.
 	int (*connect)(struct live_app *app, struct err *err);
-	// Called last before the lcores run; the streams are open, the commands are registered
-	// next. May be NULL.
+	// Called last before the lcores run; the streams are open. May be NULL.
 	int (*begin)(struct live_app *app, struct err *err);
 	void (*drain)(struct live_app
 			*app); // control thread: empties the program's own rings; may be NULL
