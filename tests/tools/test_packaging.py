@@ -167,19 +167,43 @@ def test_a_commit_s_archive_names_the_commit():
     assert (ROOT / "common/commit.txt").read_text() == "$Format:%H$\n"
 
 
-def test_the_matrix_keeps_the_rows_that_it_did_not_try(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def matrix():
+    """tools/packaging/matrix, as a module."""
     path = str(ROOT / "tools/packaging/matrix")
     loader = importlib.machinery.SourceFileLoader("matrix", path)
-    matrix = importlib.util.module_from_spec(importlib.util.spec_from_loader("matrix", loader))
-    loader.exec_module(matrix)
-    page = tmp_path / "page.md"
-    page.write_text(f"head\n{matrix.BEGIN}| a |\n|---|\n{matrix.END}tail\n")
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("matrix", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_the_matrix_keeps_the_rows_that_it_did_not_try(tmp_path, monkeypatch, matrix):
+    page, readme = tmp_path / "page.md", tmp_path / "readme.md"
+    for path in (page, readme):
+        path.write_text(f"head\n{matrix.BEGIN}| a |\n|---|\n{matrix.END}tail\n")
     monkeypatch.setattr(matrix, "PAGE", page)
-    for row in ("| deb | trixie | 1 |", "| wheel | trixie | 1 |", "| deb | trixie | 2 |"):
+    monkeypatch.setattr(matrix, "README", readme)
+    rows = [
+        "| deb | trixie | 1 MB | 9 MB | the same | 1 s | 2026-01-01 |",
+        "| wheel | trixie | 1 MB | 9 MB | the same | 1 s | 2026-01-03 |",
+        "| deb | trixie | 1 MB | 9 MB | the same | 1 s | 2026-01-02 |",
+        "| wheel | noble | 1 MB | 9 MB | OTHER | 1 s | 2026-01-02 |",
+    ]
+    for row in rows:
         matrix.write(row)
     assert page.read_text().splitlines()[4:] == [
-        "| wheel | trixie | 1 |", "| deb | trixie | 2 |", matrix.END.strip(), "tail",
+        rows[1], rows[3], rows[2], matrix.END.strip(), "tail",
     ]  # fmt: skip
+    assert readme.read_text().splitlines()[2:] == [
+        "|Same telemetry on|by|tried|", "|---|---|---|", "|Debian 13|wheel, deb|2026-01-02|",
+        matrix.END.strip(), "tail",
+    ]  # fmt: skip
+
+
+def test_the_readme_has_what_the_matrix_came_to(matrix):
+    table = (ROOT / "README.md").read_text().partition(matrix.BEGIN)[2].partition(matrix.END)[0]
+    assert table == matrix.short(matrix.tried())
+    assert table.count("\n") == 2 + len(matrix.SYSTEMS)
 
 
 def test_what_the_matrix_does_not_know_is_one_sentence():
