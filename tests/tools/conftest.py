@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import os
-import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+import command
 import hypothesis
 import pytest
 
@@ -13,28 +12,15 @@ hypothesis.settings.register_profile("weir", deadline=None)
 hypothesis.settings.load_profile("weir")
 
 
-@dataclass
-class Done:
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def weir(tmp_path):
     """Runs the weir command in an empty folder."""
 
     def call(*args, env=None, cwd=tmp_path):
-        done = subprocess.run(
-            [sys.executable, "-m", "weir", *map(str, args)],
-            cwd=cwd,
-            env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), **(env or {})},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert "Traceback" not in done.stderr
-        return Done(done.returncode, done.stdout, done.stderr)
+        kept = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), **(env or {})}
+        done = command.run([*map(str, args)], kept, cwd)
+        assert "Traceback" not in done.err
+        return done
 
     return call
 
@@ -50,7 +36,7 @@ def weir_here(tmp_path, monkeypatch, capsys):
         capsys.readouterr()
         status = app.main()
         said = capsys.readouterr()
-        return Done(status, said.out, said.err)
+        return command.Done(status, said.out, said.err)
 
     return call
 

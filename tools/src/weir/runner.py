@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import TaskID
 
-from weir import configs, units
+from weir import configs, places, units
 from weir.analysis import folder
 from weir.analysis.folder import Run
 from weir.bootstrap import INSTALLED, ROOT
@@ -207,8 +207,7 @@ def live_build() -> Path:
     """Where the live programs are: with the others, else where `weir setup live` builds them."""
     if not INSTALLED or (build_dir() / PROGRAMS["switch"]).exists():
         return build_dir()
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "weir" / f"live-{VERSION}"
+    return places.cache() / f"live-{VERSION}"
 
 
 def find_program(name: str) -> Path:

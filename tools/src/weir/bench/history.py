@@ -20,7 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bootstrap, runner, summary, units
+from weir import bootstrap, places, runner, summary, units
 from weir.bench import sim
 from weir.bench.rounds import rounds
 from weir.errors import UserError
@@ -34,14 +34,9 @@ Measure = Callable[[int], dict[str, Any]]  # a benchmark, with so many rounds
 Medians = Callable[[Mapping[str, Any]], dict[str, float]]  # nanoseconds by row, less is better
 
 
-def base_folder(variable: str, default: str) -> Path:
-    """A folder of the user's: XDG_STATE_HOME, .local/state."""
-    return Path(os.environ.get(variable) or Path.home() / default) / "weir"
-
-
 def history_file() -> Path:
     """Where medians are kept."""
-    return base_folder("XDG_STATE_HOME", ".local/state") / "bench.jsonl"
+    return places.state() / "bench.jsonl"
 
 
 def built_commit() -> str | None:
@@ -208,7 +203,7 @@ def full_commit(name: str) -> str:
 
 def build_commit(commit: str) -> Path:
     """The build of a commit in the cache, in a work tree of its own; made on first use."""
-    folder = base_folder("XDG_CACHE_HOME", ".cache") / "bench" / commit[:12]
+    folder = places.cache() / "bench" / commit[:12]
     source, build = folder / "source", folder / "build"
     if not (source / "meson.build").exists():
         git("worktree", "prune")

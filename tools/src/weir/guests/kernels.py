@@ -16,6 +16,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from weir import places
 from weir.errors import UserError
 
 CURRENT = "current"  # Debian's kernel as it is
@@ -42,8 +43,7 @@ def cache() -> Path:
     """The folder of built kernels."""
     if named := os.environ.get("WEIR_GUESTS"):
         return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "weir/guests"
+    return places.cache() / "guests"
 
 
 def find(name: str) -> Kernel | None:

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +16,10 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+
+from weir import places
+from weir.analysis import folder
+from weir.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +33,12 @@ PAD = 2  # characters between columns
 PRINT_CHARS = 150  # across a printed page, in the smallest type that page.css allows
 WIDE_CHARS = 110  # a table with more is set in smaller type on the screen, too
 SHORT_ROWS = 12  # a table with no more is not divided between printed pages
+
+# The typeface: matplotlib's files with their weights, and what of them is taken.
+FACES = (("STIXGeneral", 400), ("STIXGeneralBol", 700))
+CHARACTERS = [*range(0x20, 0x7F), *range(0xA0, 0x180), *range(0x370, 0x400)]
+CHARACTERS += [0x2009, 0x2013, 0x2014, 0x2018, 0x2019, 0x2026, 0x2212, 0x2264, 0x2265]
+FEATURES = ["kern", "liga"]
 
 # What cells and headlines say of how something ended, and its colour.
 STATUS = {
@@ -182,21 +194,35 @@ def inline_svg(figure: Figure, prefix: str) -> Markup:
 
 @cache
 def fonts() -> Markup:
-    """The figures' typeface for the page: matplotlib's own STIX, cut down to Latin text."""
+    """The figures' typeface for the page. To cut it takes half a second: a copy is kept."""
+    import fontTools
+    import matplotlib as mpl
+
+    made_of = repr((mpl.__version__, fontTools.version, FACES, CHARACTERS, FEATURES))
+    kept = places.cache() / f"typeface-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.css"
+    with suppress(OSError):
+        return Markup(kept.read_text("ascii"))
+    made = cut_fonts()
+    with suppress(OSError, UserError):  # then it is made again
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        folder.write_whole(kept, made)
+    return Markup(made)
+
+
+def cut_fonts() -> str:
+    """Matplotlib's own STIX, cut down to Latin and Greek text."""
     import matplotlib as mpl
     from fontTools import subset
 
-    faces_dir = Path(mpl.get_data_path()) / "fonts/ttf"
-    wanted = [*range(0x20, 0x7F), *range(0xA0, 0x180), *range(0x370, 0x400)]
-    wanted += [0x2009, 0x2013, 0x2014, 0x2018, 0x2019, 0x2026, 0x2212, 0x2264, 0x2265]
     faces = []
-    for name, weight in (("STIXGeneral", 400), ("STIXGeneralBol", 700)):
-        options = subset.Options(flavor="woff", layout_features=["kern", "liga"])
+    for name, weight in FACES:
+        options = subset.Options(flavor="woff", layout_features=FEATURES)
         options.drop_tables += ["FFTM"]  # a font editor's time stamps
         out = io.BytesIO()
-        with subset.load_font(str(faces_dir / f"{name}.ttf"), options) as font:
+        path = Path(mpl.get_data_path()) / f"fonts/ttf/{name}.ttf"
+        with subset.load_font(str(path), options) as font:
             cut = subset.Subsetter(options)
-            cut.populate(unicodes=wanted)
+            cut.populate(unicodes=CHARACTERS)
             cut.subset(font)
             subset.save_font(font, out, options)
         data = base64.b64encode(out.getvalue()).decode()
@@ -204,4 +230,4 @@ def fonts() -> Markup:
             f"@font-face{{font-family:STIXGeneral;font-weight:{weight};"
             f"src:url(data:font/woff;base64,{data}) format('woff')}}\n"
         )
-    return Markup("".join(faces))
+    return "".join(faces)
