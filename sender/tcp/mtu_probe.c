@@ -2,19 +2,24 @@
 // Packetization layer path MTU discovery (RFC 4821): where no router says that packets are too
 // large, their size is found by sending some.
 //
-//	black hole    four timeouts in a row: segments of 1024 bytes; with each one more, half of that
-//	search        low has arrived, high is the most that may; probe (low + high) / 2
-//	              it arrives: low = probe;  three are lost: high = probe - 1;  ends at high - low < 8
-//	raise         segments of `low`, and of the window as many fewer
+//	black hole   four timeouts in a row: segments of 1024 bytes; each one more halves them
+//	search       low has arrived, high is the most that may; probe (low + high) / 2
+//	             it arrives: low = probe;  three are lost: high = probe - 1
+//	             ends at high - low < 8
+//	raise        segments of `low`, and of the window as many fewer
 //
 // The constants are Linux's (tcp_base_mss, tcp_probe_threshold, tcp_retries1).
 //
 // Where we differ from Linux, and why
-//   - A probe carries the last bytes that were acknowledged, and a D-SACK (RFC 2883) reports its arrival; there it is
-//     new data. Its loss needs no repair and cannot be taken for congestion. Without SACK there is no search.
-//   - Three lost probes mean that the size is too large, as in RFC 8899 section 5.1.2; in Linux one.
-//   - A search that has ended is not repeated after ten minutes. As there, a black hole begins another.
-//   - Linux scales the window of any control. Here that of one which keeps its own is as before, in segments.
+//   - A probe carries the last bytes that were acknowledged, and a D-SACK (RFC 2883) reports its
+//     arrival; there it is new data. Its loss needs no repair and cannot be taken for congestion.
+//     Without SACK there is no search.
+//   - Three lost probes mean that the size is too large, as in RFC 8899 section 5.1.2; in Linux
+//     one.
+//   - A search that has ended is not repeated after ten minutes. As there, a black hole begins
+//     another.
+//   - Linux scales the window of any control. Here that of one which keeps its own is as before, in
+//     segments.
 #include "sender/endpoint.h"
 #include "sender/tcp/loss.h"
 #include "sender/tcp/path_mtu.h"

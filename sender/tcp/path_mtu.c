@@ -5,15 +5,16 @@
 // keeps its segments, as Linux's does (tcp_simple_retransmit).
 //
 // A flow's segments are numbered by their size (flow.h), so a new size gives all of them new
-// numbers: segment i is [i payload, (i + 1) payload) again, of which the first may be acknowledged in
-// part. What was sent of a segment that was not sent whole counts as a window probe's bytes
+// numbers: segment i is [i payload, (i + 1) payload) again, of which the first may be acknowledged
+// in part. What was sent of a segment that was not sent whole counts as a window probe's bytes
 // (probe_end), which a segment carries again. Each new record is that of the bytes' last
 // transmission; a segment is SACKED if all that it overlaps were.
 //
 // Where we differ from Linux, and why
 //   - All that is not SACKED counts as lost, although a part may have passed before the path
 //     changed; Linux marks what is larger than the new size, the same but for the last segment.
-//   - The MTU of a path is not raised again after ten minutes; of a flow's next connection it stays.
+//   - The MTU of a path is not raised again after ten minutes; of a flow's next connection it
+//     stays.
 #include "sender/tcp/path_mtu.h"
 #include "common/net/wire.h"
 #include "sender/endpoint.h"

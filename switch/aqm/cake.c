@@ -2,26 +2,31 @@
 // CAKE, Common Applications Kept Enhanced: a queue per flow, with COBALT, served fairly among hosts
 // and the flows of a host (Hoiland-Jorgensen, Taht, Morton: Piece of CAKE, LANMAN 2018, III.B-C).
 //
-//	enqueue   the packet joins its flow's queue, one of eight that its hash allows. A queue that was in no
-//	          list is sparse: it joins the new queues with quantum / load credits. Above the limit the queue
-//	          with the most bytes loses its oldest packet, and its BLUE makes a step.
-//	dequeue   the first new queue is served; without credits it gets a quantum and is from now on a bulk
-//	          queue of its host. If there is no new queue, the first host is served: without credits it gets
-//	          a quantum and goes to the end of the hosts. Likewise its first queue, among its queues.
-//	          COBALT takes a packet off the queue, whose size is subtracted from the credits of the queue
-//	          and, unless the queue is new, of the host. A new queue that is empty goes to the end of its
-//	          host's queues; an empty queue there leaves the list, and a host without queues does too.
+//	enqueue   the packet joins its flow's queue, one of eight that its hash allows. A queue that
+//	          was in no list is sparse: it joins the new queues with quantum / load credits.
+//	          Above the limit the queue with the most bytes loses its oldest packet, and its
+//	          BLUE makes a step.
+//	dequeue   the first new queue is served; without credits it gets a quantum and is from now
+//	          on a bulk queue of its host. If there is no new queue, the first host is served:
+//	          without credits it gets a quantum and goes to the end of the hosts. Likewise its
+//	          first queue, among its queues. COBALT takes a packet off the queue, whose size is
+//	          subtracted from the credits of the queue and, unless the queue is new, of the
+//	          host. A new queue that is empty goes to the end of its host's queues; an empty
+//	          queue there leaves the list, and a host without queues does too.
 //	load      the number of the host's bulk queues
-//	memory    as Linux counts it (skb->truesize): a frame, 64 bytes before it and 320 after it in a block whose size is a
-//	          power of two, and 256 bytes: 2304 for a frame of 1518 bytes. Its limit is what the link carries in four
-//	          intervals, or 4 MiB if that is more, or 10240 frames of the largest size (`limit`, if it is larger) if
-//	          that is less
+//	memory    as Linux counts it (skb->truesize): a frame, 64 bytes before it and 320 after it
+//	          in a block whose size is a power of two, and 256 bytes: 2304 for a frame of 1518
+//	          bytes. Its limit is what the link carries in four intervals, or 4 MiB if that is
+//	          more, or 10240 frames of the largest size (`limit`, if it is larger) if that is
+//	          less
 //
 // `isolation` says what a flow and its host are:
 //
 //	flows           flows by themselves, as in fq_codel
-//	hosts           a pair of source and destination has one queue; srchost: a source, dsthost: a destination
-//	dual-srchost    equal shares for the sources, and for the flows of each; dual-dsthost: for destinations
+//	hosts           a pair of source and destination has one queue; srchost: a source, dsthost:
+//	                a destination
+//	dual-srchost    equal shares for the sources, and for the flows of each; dual-dsthost: for
+//	                destinations
 //	triple          a flow's share is that of the busier of its two hosts: 1 / max(load of both)
 //
 // Hosts: a packet's owner knows them (pkt_hosts). Live they are hashes of the IPv4 addresses.
@@ -32,30 +37,32 @@
 // a list it shares the one at its hash until that has left the list: its packets keep their order.
 // One of 100 flows in 1024 queues shares its own with probability 1.4e-6; with a plain hash, 9 %.
 //
-// `diffserv` (section III.A): packets of some DSCPs have queues, hosts and COBALT of their own, a tin, and so precedence
-// up to a part of the rate. cake_tins.h has the modes.
+// `diffserv` (section III.A): packets of some DSCPs have queues, hosts and COBALT of their own, a
+// tin, and so precedence up to a part of the rate. cake_tins.h has the modes.
 //
 // `ack_filter` (section III.D): an ACK that joins a queue takes the oldest there that it makes
 // redundant out of it, by ack_filter.h: `filter` if another one stays, `aggressive` at once. A slow
 // uplink then carries fewer ACKs, and a download is not limited by them.
 //
-// cake_ways.h has the hash, cake_hosts.h the order of service, cobalt_law.h COBALT, flow_queues.h new and fattest queues.
+// cake_ways.h has the hash, cake_hosts.h the order of service, cobalt_law.h COBALT, flow_queues.h
+// new and fattest queues.
 //
 // Where we differ from Linux, and why:
-// - Flows are served in two levels, hosts and their queues. Linux has one round, in which a queue gets quantum / load:
-//   the shares are the same, but with 5000 flows of one host a packet would cost thousands of visits.
-//   In `triple` a queue is served as one of the busier host's, which is decided anew at each of its turns; a host's
-//   quantum is in proportion to how many of its bulk queues are with it.
-// - An empty new queue passes through the old ones (RFC 8290, section 4.2). In Linux it leaves at once: a flow whose
-//   next packet always comes just after that is served as often as all others together.
+// - Flows are served in two levels, hosts and their queues. Linux has one round, in which a queue
+//   gets quantum / load: the shares are the same, but with 5000 flows of one host a packet would
+//   cost thousands of visits. In `triple` a queue is served as one of the busier host's, which is
+//   decided anew at each of its turns; a host's quantum is in proportion to how many of its bulk
+//   queues are with it.
+// - An empty new queue passes through the old ones (RFC 8290, section 4.2). In Linux it leaves at
+//   once: a flow whose next packet always comes just after that is served as often as all others
+//   together.
 // - Queues whose COBALT has not yet decayed are not kept in a list of their own: see cobalt_law.h.
 // - Sizes count the FCS. The quantum is constant; Linux takes less than 1514 B below 50 Mbit/s.
-// - Linux has no limit in packets. Here both hold. With `limit` in bytes, time or BDP there is no limit of the memory unless
-//   one is written.
-//
-// - `diffserv` is besteffort unless one is written; Linux has diffserv3. A packet that is no IP packet is best effort;
-//   in Linux ARP is network control. A link's rate may change: the tins' parts are of its first one, as Linux's are
-//   of `bandwidth`.
+// - Linux has no limit in packets. Here both hold. With `limit` in bytes, time or BDP there is no
+//   limit of the memory unless one is written.
+// - `diffserv` is besteffort unless one is written; Linux has diffserv3. A packet that is no IP
+//   packet is best effort; in Linux ARP is network control. A link's rate may change: the tins'
+//   parts are of its first one, as Linux's are of `bandwidth`.
 //
 // What is not there, and why:
 // - The shaper with its overhead compensation: the stage `link` has both.

@@ -25,10 +25,12 @@ enum {
 //
 //	source, destination   hosts, if these matter
 //	bulk                  it counts in the loads of its hosts
-//	by_destination        it is in the chain of its destination, if it is old, else of its source
+//	by_destination        it is in the chain of its destination, if it is old, else of its
+//	                      source
 //	next                  the queue after it in that chain, unless it is the last one
-//	later                 the queue that was put at the end of a chain CAKE_QUEUES_AHEAD queues later. Queues are served
-//	                      in about that order, so it is the one to be prefetched; nothing else depends on it.
+//	later                 the queue that was put at the end of a chain CAKE_QUEUES_AHEAD queues
+//	                      later. Queues are served in about that order, so it is the one to be
+//	                      prefetched; nothing else depends on it.
 //	signals               COBALT drops or marks, or did so lately: else its state is not read
 //
 // A FIFO of queues or of hosts, each of which has the next one's index. Indices are counted from 1

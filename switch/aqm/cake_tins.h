@@ -3,20 +3,24 @@
 // struct cake with queues, hosts and COBALT of its own; the first is the discipline itself, whose
 // limits hold for all together.
 //
-//	rate      a tin's part of the link's rate (below). It bounds a tin's precedence, not what it gets
-//	next      time at which the tin's rate allows its next packet. A packet that leaves at `now` and lasts d at that rate:
-//	          next += d if next < now, else next = max(next, now + d). A tin without packets that gets one: next = max(next, now)
-//	service   of the tins with packets the last whose next has come, else the one whose next comes first
-//	COBALT    target: at least the time of 1.5 full-sized frames at the tin's rate; interval: longer by as much, and
-//	          two targets at least
+//	rate      a tin's part of the link's rate (below). It bounds a tin's precedence, not what it
+//	          gets
+//	next      time at which the tin's rate allows its next packet. A packet that leaves at `now`
+//	          and lasts d at that rate: next += d if next < now, else next = max(next, now + d).
+//	          A tin without packets that gets one: next = max(next, now)
+//	service   of the tins with packets the last whose next has come, else the one whose next
+//	          comes first
+//	COBALT    target: at least the time of 1.5 full-sized frames at the tin's rate; interval:
+//	          longer by as much, and two targets at least
 //	overflow  the queue with the most bytes of all tins
 //
 // `diffserv`, tins from the first on:
 //
 //	diffserv3    best effort, all of the rate; LE and CS1, 1/16; DSCP 4, VA, EF, CS6, CS7, 1/4
-//	diffserv4    best effort; LE, CS1, 1/16; CS2, CS3, AF2x to AF4x, DSCP 4, 1/2; CS4 to CS7, VA, EF, 1/4
-//	diffserv8    LE; CS1, AF1x; best effort; CS3, AF3x, AF4x; AF2x, DSCP 4; CS2; CS4, CS5, VA, EF; CS6, CS7: each 7/8 of
-//	             the one before
+//	diffserv4    best effort; LE, CS1, 1/16; CS2, CS3, AF2x to AF4x, DSCP 4, 1/2; CS4 to CS7,
+//	             VA, EF, 1/4
+//	diffserv8    LE; CS1, AF1x; best effort; CS3, AF3x, AF4x; AF2x, DSCP 4; CS2; CS4, CS5, VA,
+//	             EF; CS6, CS7: each 7/8 of the one before
 //	precedence   the upper three bits; each 7/8 of the one before
 //
 // Source: Linux 6.12, sch_cake (tables, parts, service); LANMAN 2018, section III.A.
