@@ -10,6 +10,7 @@
 #define ICMP_HEADER 8u
 #define QUOTED 8u // of what is behind an IPv4 header (RFC 792)
 #define IPV6_MTU_MIN 1280u
+#define IP_OFFSET 0x1fffu
 #define TTL 64
 
 uint32_t wire_too_big_size(bool ipv6, uint32_t ip_len) {
@@ -21,9 +22,11 @@ uint32_t wire_too_big_size(bool ipv6, uint32_t ip_len) {
 }
 
 // Whether it may be answered: not an ICMP error, so that none is answered by another (RFC 1122
-// section 3.2.2, RFC 4443 section 2.4), nor a packet to a group.
+// section 3.2.2, RFC 4443 section 2.4), nor a packet to a group, nor a later fragment of IPv4.
 static bool may_answer(const uint8_t *frame, const struct wire_info *w) {
 	if ((frame[0] & 1) != 0 || w->proto == 0 || w->ip_len == 0)
+		return false;
+	if (!w->addr.ipv6 && (wire_get16(frame + WIRE_ETH + 6) & IP_OFFSET) != 0)
 		return false;
 	return w->proto != WIRE_PROTO_ICMP && w->proto != WIRE_PROTO_ICMPV6;
 }

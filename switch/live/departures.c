@@ -133,6 +133,27 @@ static uint32_t take_due(struct switch_port *out, struct pkt **pkts, uint32_t ma
 	return n;
 }
 
+// Turns the stages' answers among `n` packets round, as they have come to the end of their path: each
+// is relayed as if it had come in where it would have left. Returns the number of the other packets.
+__attribute__((cold, noinline)) static uint32_t send_back(
+	struct switch_lcore *s, struct switch_port *out, struct pkt **pkts, uint32_t n) {
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct pkt *p = pkts[i];
+
+		if ((p->flags & PKT_TOO_BIG) == 0) {
+			pkts[kept++] = p;
+			continue;
+		}
+		change_frame(port_mbuf(p), p, packet_metadata(p)->ecn);
+		out->inside--;
+		out->large--;
+		switch_relay_own(s, out->egress.index, port_mbuf(p));
+	}
+	return kept;
+}
+
 // Takes up to `max` due packets off the path, at most COLLECT_MAX.
 static uint32_t collect_some(struct switch_lcore *s, struct switch_port *out, uint32_t max) {
 	struct pkt *pkts[COLLECT_MAX];
@@ -140,6 +161,8 @@ static uint32_t collect_some(struct switch_lcore *s, struct switch_port *out, ui
 		? take_due(out, pkts, max)
 		: path_pop(out->path, switch_horizon(s, out), pkts, max);
 
+	if (unlikely(s->answers))
+		n = send_back(s, out, pkts, n);
 	for (uint32_t i = 0, k; i < n; i += k) {
 		k = packet_metadata(pkts[i])->len > 0
 			? packets_to_mbufs(s, out, pkts + i, n - i, true)

@@ -320,6 +320,13 @@ __attribute__((noinline)) static void relay_handed(struct switch_lcore *s) {
 	s->nb_handed = 0;
 }
 
+static void push_all(struct switch_lcore *s) {
+	for (uint32_t i = 0; i < s->lcore.ports; i++) {
+		if (s->port[i].nb_batched > 0)
+			push(s, &s->port[i]);
+	}
+}
+
 static void relay_all(struct switch_lcore *s) {
 	for (uint32_t i = 0; i < s->lcore.ports; i++) {
 		if (s->port[i].nb_rx > 0)
@@ -327,10 +334,15 @@ static void relay_all(struct switch_lcore *s) {
 	}
 	if (s->nb_handed > 0)
 		relay_handed(s);
-	for (uint32_t i = 0; i < s->lcore.ports; i++) {
-		if (s->port[i].nb_batched > 0)
-			push(s, &s->port[i]);
-	}
+	push_all(s);
+}
+
+void switch_relay_own(struct switch_lcore *s, uint32_t in, struct rte_mbuf *m) {
+	static const uint8_t no_station[6]; // an address to be learned is not in it
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	flood(s, fabric_relay(&s->fabric, frame, no_station, in, s->lcore.now_ns).ports, m, NULL);
+	push_all(s);
 }
 
 // Puts frames of a capture into their path, up to now, with their own times as arrivals. They are

@@ -165,6 +165,7 @@ struct switch_lcore {
 	struct rte_mbuf *mbuf_cache[SWITCH_MBUF_CACHE]; // free mbufs of copied frames
 	uint32_t nb_cached;
 	uint64_t schedule_ns; // next change; NEVER_NS: none, or not yet started
+	bool answers; // a stage has made one: there may be some in paths
 	struct pkt_count copied;
 	struct pkt_count drop[DROP_REASONS]; // without frames that waited for a port
 
@@ -177,6 +178,9 @@ static inline struct switch_lcore *switch_lcore(struct lcore *l) {
 static_assert(offsetof(struct switch_lcore, lcore) == 0, "the one is the other");
 
 extern const struct lcore_ops switch_lcore_ops;
+// lcore.c. Relays a frame that the switch has made, as if it had come in at port `in`, by now.
+void switch_relay_own(struct switch_lcore *s, uint32_t in, struct rte_mbuf *m);
+
 // owner.c. The owner of the lcore's packets. It reads hosts and headers as they were received, and
 // makes copies as far as the packet's port has room.
 struct pkt_owner switch_pkt_owner(struct switch_lcore *s);

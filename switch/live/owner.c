@@ -9,27 +9,35 @@
 
 #include <string.h>
 
+struct frame_view {
+	const uint8_t *bytes;
+	size_t len;
+};
+
+static struct frame_view frame_of(const struct pkt *p) {
+	const struct packet_metadata *m = (const void *)p->user;
+
+	if (m->len > 0)
+		return (struct frame_view){m->frame, m->len};
+	return (struct frame_view){rte_pktmbuf_mtod(port_mbuf_const(p), const uint8_t *),
+		port_mbuf_const(p)->data_len};
+}
+
 static uint32_t hosts(void *ctx, const struct pkt *p) {
 	const struct packet_metadata *m = (const void *)p->user;
+	struct frame_view frame = frame_of(p);
 	struct wire_flow f;
 
 	if (!m->replayed && (p->flow_id & FLOW_ADDR_HASHED) == 0) // weir-sender's
 		return pkt_hosts(NULL, p);
-	if (m->len > 0)
-		wire_read_flow(m->frame, m->len, &f);
-	else
-		wire_read_flow(rte_pktmbuf_mtod(port_mbuf_const(p), const uint8_t *),
-			port_mbuf_const(p)->data_len, &f);
+	wire_read_flow(frame.bytes, frame.len, &f);
 	return flow_addr_hosts(f.src, f.dst);
 }
 
 static struct pkt_headers headers(void *ctx, const struct pkt *p) {
-	const struct packet_metadata *m = (const void *)p->user;
+	struct frame_view frame = frame_of(p);
 
-	if (m->len > 0)
-		return headers_read(m->frame, m->len);
-	return headers_read(rte_pktmbuf_mtod(port_mbuf_const(p), const uint8_t *),
-		port_mbuf_const(p)->data_len);
+	return headers_read(frame.bytes, frame.len);
 }
 
 static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
@@ -61,6 +69,37 @@ static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
 	return copy;
 }
 
+// In an mbuf, as an answer of IPv6 is as long as its least MTU. What a capture has is not answered:
+// its sender is not there.
+static struct pkt *too_big(void *ctx, const struct pkt *p, uint32_t mtu) {
+	const struct packet_metadata *m = (const void *)p->user;
+	struct switch_lcore *s = ctx;
+	struct switch_port *out = &s->port[m->port];
+	struct frame_view about = frame_of(p);
+	struct rte_mbuf *mbuf;
+	struct pkt *answer;
+
+	if (out->source != NULL || out->inside + out->nb_batched >= out->quota
+		|| out->large >= out->large_quota || (mbuf = rte_pktmbuf_alloc(s->pool)) == NULL)
+		return NULL;
+	mbuf->pkt_len = mbuf->data_len = (uint16_t)wire_write_too_big(
+		rte_pktmbuf_mtod(mbuf, uint8_t *), about.bytes, about.len, mtu);
+	if (mbuf->data_len == 0) {
+		rte_pktmbuf_free(mbuf);
+		return NULL;
+	}
+	answer = port_pkt(mbuf);
+	*answer = *p;
+	answer->flags = PKT_TOO_BIG;
+	answer->size_bytes = port_frame_bytes(mbuf->data_len);
+	answer->ecn = packet_metadata(answer)->ecn = ECN_NOT_ECT;
+	packet_metadata(answer)->len = 0;
+	out->inside++;
+	out->large++;
+	s->answers = true;
+	return answer;
+}
+
 static void free_packets(void *ctx, struct pkt_list *drops) {
 	struct switch_lcore *s = ctx;
 
@@ -81,6 +120,7 @@ static void free_packets(void *ctx, struct pkt_list *drops) {
 struct pkt_owner switch_pkt_owner(struct switch_lcore *s) {
 	return (struct pkt_owner){.copy = copy_packet,
 		.free = free_packets,
+		.too_big = too_big,
 		.hosts = hosts,
 		.headers = headers,
 		.ctx = s};

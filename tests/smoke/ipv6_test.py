@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab import Lab, iperf_result, quiet, wait_for
+from lab import SIX, Lab, iperf_result, quiet, wait_for
 from tcpdump import Capture
 from weir.analysis.ring import open_ring
 
 PEER = Path(__file__).with_name("peer.py")
-SIX = {"a": "2001:2::c612:1", "b": "2001:2::c613:1"}
 FLOWS, BYTES = 20, 200_000
 PATHS = """
   forward: [{link: {rate: 50Mbit, queue: {fq_codel: {ecn: yes}}}}, {delay: {delay: 10ms}}]
@@ -36,13 +35,6 @@ def lab(tmp_path, build, weir_switch, weir_sender):
         yield lab
 
 
-def enable(lab, host):
-    """The kernel's IPv6 in a namespace, with its address."""
-    lab.sh(host, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=0")
-    lab.sh(host, "ip", "addr", "add", f"{SIX[host]}/96", "dev", "eth0", "nodad")
-    lab.sh(host, "ip", "route", "add", "2001:2::/96", "dev", "eth0", "metric", "1")
-
-
 def sender(lab, role, space, *options):
     lab.sh(space, "ip", "addr", "flush", "dev", "eth0")
     config = SENDER % (lab.prefix + "s", role)
@@ -50,7 +42,7 @@ def sender(lab, role, space, *options):
 
 
 def test_flows_of_both_into_a_kernel(lab):
-    enable(lab, "b")
+    lab.enable_ipv6("b")
     switch = lab.switch(PATHS, "-o", "telemetry.level=3", top=f"flows: [{{count: {2 * FLOWS}}}]")
     sink = lab.host("b", sys.executable, PEER, "sink6", 5001, 2 * FLOWS)
     wait_for(lambda: sink.out, "the sink")
@@ -74,7 +66,7 @@ def test_flows_of_both_into_a_kernel(lab):
 
 
 def test_a_kernel_into_our_receiver(lab):
-    enable(lab, "a")
+    lab.enable_ipv6("a")
     switch = lab.switch(PATHS)
     child = sender(lab, "receiver", "b")
     assert child.ready()
@@ -95,7 +87,7 @@ def test_a_kernel_into_our_receiver(lab):
 def test_iperf3_through_the_switch(lab):
     """ECN: the queue marks what would be dropped, in the traffic class."""
     for host in "ab":
-        enable(lab, host)
+        lab.enable_ipv6(host)
     lab.enable_ecn()
     switch = lab.switch(PATHS)
     lab.iperf_server("b")

@@ -32,6 +32,7 @@ HOST = ["taskset", "-c", str(CPUS[0])]
 RUNTIME = Path("/var/run/dpdk")
 NUMBERS = itertools.count()
 WAIT_S = 60
+SIX = {"a": "2001:2::c612:1", "b": "2001:2::c613:1"}
 
 
 def wait_for(condition, what, seconds=WAIT_S):
@@ -136,6 +137,12 @@ class Lab(Laboratory):
     def enable_ecn(self):
         for host in ("a", "b"):
             self.sh(host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1")
+
+    def enable_ipv6(self, host):
+        """The kernel's IPv6 in a namespace, with its address."""
+        self.sh(host, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=0")
+        self.sh(host, "ip", "addr", "add", f"{SIX[host]}/96", "dev", "eth0", "nodad")
+        self.sh(host, "ip", "route", "add", "2001:2::/96", "dev", "eth0", "metric", "1")
 
     def end_children(self):
         while self.children:

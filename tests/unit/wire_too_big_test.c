@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+static uint8_t frame[WIRE_HEADER_MAX + 1448];
+
 static size_t too_big(uint8_t *buf, bool ipv6, uint32_t mtu) {
 	const struct wire_addr a = {.src_ip = FLOW_ADDR_SENDER,
 		.dst_ip = FLOW_ADDR_RECEIVER,
@@ -15,7 +17,6 @@ static size_t too_big(uint8_t *buf, bool ipv6, uint32_t mtu) {
 		.ipv6 = ipv6};
 	const struct seg seg = {
 		.seq = 0xfedcba98, .len = 1448, .flags = SEG_ACK, .options = SEG_OPT_TS};
-	uint8_t frame[WIRE_HEADER_MAX + 1448] = {0};
 	size_t header = wire_write_tcp(frame, &a, 0, 1, &seg);
 
 	return wire_write_too_big(buf, frame, header + 1448, mtu);
@@ -50,7 +51,7 @@ START_TEST(the_answer_names_the_segment) {
 }
 END_TEST
 
-// An error is not answered by another, nor is what came to a group.
+// An error is not answered by another, nor is what came to a group, nor what is behind a fragment.
 START_TEST(some_frames_get_no_answer) {
 	uint8_t buf[WIRE_TOO_BIG_MAX], second[WIRE_TOO_BIG_MAX];
 	size_t size = too_big(buf, false, 1400);
@@ -61,6 +62,9 @@ START_TEST(some_frames_get_no_answer) {
 	ck_assert_uint_eq(wire_write_too_big(second, buf, size, 60), 0);
 	memset(buf, 0xff, sizeof(buf));
 	ck_assert_uint_eq(wire_write_too_big(second, buf, sizeof(buf), 60), 0);
+	ck_assert_uint_eq(too_big(buf, false, 1400), 70);
+	frame[WIRE_ETH + 7] = 1; // of 8 bytes in front
+	ck_assert_uint_eq(wire_write_too_big(second, frame, sizeof(frame), 1400), 0);
 }
 END_TEST
 

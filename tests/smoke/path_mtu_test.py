@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hops of another MTU in weir-switch: the answers of kernels' TCP and of weir-sender to them."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from lab import ADDRESS, CPUS, LCORE, SIX, Lab, quiet, sh, wait_for
+from weir.analysis.ring import open_ring
+
+PEER = Path(__file__).with_name("peer.py")
+BYTES = 300_000
+PATH_MTU = 14  # an event
+LINK = "{link: {rate: 50Mbit, queue: {fifo: {limit: 2MB}}}}, {delay: {delay: 10ms}}"
+PATHS = f"""
+  forward: [{LINK}, {{mtu: {{mtu: 1400B}}}}]
+  reverse: [{{delay: {{delay: 10ms}}}}]"""
+FLOWS = f"""
+seed: 1
+duration: 60s
+paths: {PATHS}
+flows:
+  - {{count: 2, cc: cubic, source: {{size: {{bytes: {BYTES}}}}}}}
+  - {{count: 2, cc: cubic, source: {{size: {{bytes: {BYTES}}}}}, ip: ipv6}}
+telemetry: {{level: 1, interval: 100ms}}
+"""
+SENDER = """
+live:
+  sender:
+    lcores: %s
+    prefix: %s
+    answer: 60s # a busy machine may keep the switch from its CPU
+    ports: [{name: a, role: sender, dev: "net_af_packet0,iface=eth0,framecnt=4096"}]
+"""
+
+
+@pytest.fixture
+def lab(tmp_path, build, weir_switch, weir_sender):
+    with Lab(tmp_path, build) as lab:
+        lab.enable_ipv6("b")
+        yield lab
+
+
+def sink(lab, connections):
+    child = lab.host("b", sys.executable, PEER, "sink6", 5001, connections)
+    wait_for(lambda: child.out, "the sink")
+    return child
+
+
+def refused(switch):
+    """Packets that were dropped as too big, in a whole ledger; each was answered."""
+    ledger = switch.summary()["ledger"]
+    assert ledger["balanced"]
+    assert set(ledger["drops"]) == {"too_big"}
+    assert ledger["duplicated"] == ledger["drops"]["too_big"]
+    return ledger["drops"]["too_big"]
+
+
+def test_a_kernel_learns_the_path_mtu(lab):
+    """Its route cache has it, of IPv4 and of IPv6."""
+    lab.enable_ipv6("a")
+    switch = lab.switch(PATHS)
+    child = sink(lab, 2)
+    addresses = [ADDRESS["b"], SIX["b"]]
+    for address in addresses:
+        source = lab.host("a", sys.executable, PEER, "source", address, 5001, 1, BYTES)
+        assert source.wait(60) == 0
+        assert "mtu 1400" in lab.sh("a", "ip", "route", "get", address)
+    assert child.wait(60) == 0
+    assert switch.stop() == 0
+    assert json.loads(child.out[-1]) == {"bytes": [BYTES, BYTES], "zeros": True}
+    assert refused(switch) >= 2
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+def test_a_sender_on_two_lcores_does_as_in_virtual_time(lab, weir_sim):
+    """Of two flows of a version each lcore has one, and one lcore receives for both."""
+    virtual = sh(weir_sim, lab.config(FLOWS), "--out", lab.tmp / "virtual", "--json")
+    switch = lab.switch(PATHS)
+    child = sink(lab, 4)
+    lab.sh("a", "ip", "addr", "flush", "dev", "eth0")
+    config = FLOWS + SENDER % (sorted({CPUS[0], LCORE}), lab.prefix + "s")
+    sender = lab.start("sender/weir-sender", config, space="a")
+    assert child.wait(60) == 0
+    assert sender.stop() == 0
+    assert switch.stop() == 0
+
+    assert json.loads(child.out[-1]) == {"bytes": [BYTES] * 4, "zeros": True}
+    summary = sender.summary()
+    assert summary["ledger"]["balanced"]
+    assert summary["sender_ports"][0]["handed_over"] > 0
+    events = open_ring(sender.folder / "events-sender.ring").records
+    changes = events[events["event"] == PATH_MTU]
+    assert sorted(zip(changes["flow_id"].tolist(), changes["value"].tolist(), strict=True)) == [
+        (0, 1348),
+        (1, 1348),
+        (2, 1328),
+        (3, 1328),
+    ]
+    # Each first window was too large and was sent again, as in virtual time; what a busy machine
+    # delays may be sent once more, and later than the message.
+    resent = [group["retransmits"] for group in summary["groups"]]
+    planned = [group["retransmits"] for group in json.loads(virtual)["groups"]]
+    assert planned == [20, 20]
+    assert sum(resent) >= refused(switch) >= quiet(40, 4)
+    if quiet(True, False):
+        assert resent == planned
