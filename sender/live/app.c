@@ -189,6 +189,8 @@ static int open_hosts(struct sender_app *app, uint32_t k, uint64_t start_ns, str
 			env.receivers = receivers(app, k);
 		}
 		rc = host_init(h, &app->groups, &env, err);
+		if (rc == 0 && sends && app->live.run.warmup_ns == 0)
+			host_measure(h, start_ns);
 		s->port[i].host = h;
 	}
 	lcore_start_at(&s->lcore, start_ns);

@@ -97,7 +97,7 @@ static void set_param(struct switch_lcore *s, struct switch_mailbox *box) {
 void switch_measure(struct lcore *l) {
 	struct switch_lcore *s = switch_lcore(l);
 
-	if (l->interval_ns > 0)
+	if (l->interval_ns > 0 && l->now_ns > l->start_ns)
 		switch_interval(s);
 	for (uint32_t i = 0; i < s->paths; i++)
 		path_measure(s->path[i], l->now_ns);

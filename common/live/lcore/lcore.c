@@ -21,6 +21,8 @@ void lcore_start_at(struct lcore *l, uint64_t start_ns) {
 	l->measure_ns = start_ns + l->warmup_ns;
 	if (l->ops->start != NULL)
 		l->ops->start(l);
+	if (l->warmup_ns == 0) // not at the next housekeeping: what happens before it counts
+		lcore_measure(l);
 }
 
 void lcore_start(struct lcore *l) {
@@ -33,7 +35,7 @@ void lcore_start(struct lcore *l) {
 
 void lcore_measure(struct lcore *l) {
 	l->ops->measure(l);
-	l->measured_ns = l->now_ns;
+	l->measured_ns = time_max(l->now_ns, l->start_ns);
 	l->measure_ns = NEVER_NS;
 }
 
