@@ -2,20 +2,26 @@
 """Hops of another MTU in weir-switch: the answers of kernels' TCP and of weir-sender to them."""
 
 import json
+import os
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from lab import ADDRESS, CPUS, LCORE, SIX, Lab, quiet, sh, wait_for
 from weir.analysis.ring import open_ring
 
 PEER = Path(__file__).with_name("peer.py")
 BYTES = 300_000
-PATH_MTU = 14  # an event
+PATH_MTU, CLOSE = 14, 2  # events
 LINK = "{link: {rate: 50Mbit, queue: {fifo: {limit: 2MB}}}}, {delay: {delay: 10ms}}"
 PATHS = f"""
   forward: [{LINK}, {{mtu: {{mtu: 1400B}}}}]
   reverse: [{{delay: {{delay: 10ms}}}}]"""
+HOLE = f"[{LINK}, {{mtu: {{mtu: 1400B, black_hole: yes}}}}]"
+BLACK_HOLES = f"{{forward: {HOLE}, reverse: {HOLE}}}"
+LONG = 10_000_000
 FLOWS = f"""
 seed: 1
 duration: 60s
@@ -24,6 +30,13 @@ flows:
   - {{count: 2, cc: cubic, source: {{size: {{bytes: {BYTES}}}}}}}
   - {{count: 2, cc: cubic, source: {{size: {{bytes: {BYTES}}}}}, ip: ipv6}}
 telemetry: {{level: 1, interval: 100ms}}
+"""
+PROBING = f"""
+seed: 1
+duration: 60s
+flows:
+  - {{cc: cubic, source: {{size: {{bytes: {LONG}}}}}}}
+  - {{cc: cubic, source: {{size: {{bytes: {LONG}}}}}, mtu_probing: black_hole}}
 """
 SENDER = """
 live:
@@ -42,8 +55,8 @@ def lab(tmp_path, build, weir_switch, weir_sender):
         yield lab
 
 
-def sink(lab, connections):
-    child = lab.host("b", sys.executable, PEER, "sink6", 5001, connections)
+def sink(lab, connections, host="b"):
+    child = lab.host(host, sys.executable, PEER, "sink6", 5001, connections)
     wait_for(lambda: child.out, "the sink")
     return child
 
@@ -108,3 +121,56 @@ def test_a_sender_on_two_lcores_does_as_in_virtual_time(lab, weir_sim):
     assert sum(resent) >= refused(switch) >= quiet(40, 4)
     if quiet(True, False):
         assert resent == planned
+
+
+def connection(lab, host):
+    """What `ss` says of the connection that a host has opened; nothing: there is none."""
+    shown = lab.sh(host, "ss", "-Htin", "state", "established", "dport", "=", ":5001")
+    return dict(word.split(":", 1) for word in shown.split() if word.count(":") == 1)
+
+
+@pytest.mark.skipif(os.environ.get("WEIR_BLACK_HOLES") != "1", reason="needs WEIR_BLACK_HOLES=1")
+def test_a_black_hole_stops_whom_it_stops_in_linux(lab, capsys):
+    """Kernel a does not probe and kernel b does; then a flow of weir-sender of each kind."""
+    switch = lab.switch(BLACK_HOLES)
+    for host, probing in ("a", 0), ("b", 1):
+        lab.sh(host, "sysctl", "-qw", f"net.ipv4.tcp_mtu_probing={probing}")
+    into_a, into_b = sink(lab, 1, "a"), sink(lab, 1)
+    stalls = lab.host("a", sys.executable, PEER, "source", ADDRESS["b"], 5001, 1, LONG)
+    probes = lab.host("b", sys.executable, PEER, "source", ADDRESS["a"], 5001, 1, LONG)
+    kernel, begin = {}, time.monotonic()  # when a size was first seen
+    while probes.running:
+        mss = int(connection(lab, "b").get("mss", 0))
+        kernel.setdefault(mss, round(time.monotonic() - begin, 1))
+    kernel_s = time.monotonic() - begin
+    assert json.loads(into_a.out[-1])["bytes"] == [LONG]
+    stalled = connection(lab, "a")
+    assert (stalled["mss"], stalled["bytes_acked"]) == ("1448", "1")  # the SYN
+    assert int(stalled["backoff"]) >= 4
+    assert 1340 <= min(set(list(kernel)[-2:]) - {0}) <= 1348
+    stalls.kill()
+    into_b.kill()
+
+    child = sink(lab, 2)
+    lab.sh("a", "ip", "addr", "flush", "dev", "eth0")
+    config = PROBING + SENDER % ([CPUS[0]], lab.prefix + "s")
+    sender = lab.start("sender/weir-sender", config, "-o", "telemetry.level=1", space="a")
+    assert sender.ready()
+    info = "/weir/info", lab.prefix + "s"
+    wait_for(lambda: (lab.telemetry(*info) or {}).get("flows_done") == 1, "the flow")
+    assert sender.stop() == 0
+    assert switch.stop() == 0
+    child.kill()
+    summary = sender.summary()
+    assert [group["acked_bytes"] for group in summary["groups"]] == [0, LONG]
+    assert [group["timeouts"] >= 4 for group in summary["groups"]] == [True, True]
+    flows = open_ring(sender.folder / "flows.ring").records
+    events = open_ring(sender.folder / "events-sender.ring").records
+    changes = events[events["event"] == PATH_MTU]
+    assert set(changes["flow_id"]) == {1}
+    assert 1340 <= changes["value"][-1] <= 1348
+    closed = flows["ts_ns"][flows["event"] == CLOSE]
+    times = np.append(changes["ts_ns"], closed) / 1e9 - summary["start_s"]
+    with capsys.disabled():
+        print(f"kernel: {kernel}, done after {kernel_s:.1f} s")
+        print(f"weir-sender: {changes['value']} and done after {times.round(1)} s")
