@@ -164,6 +164,34 @@ static void check_neighbour(const uint8_t *frame, size_t size, const struct wire
 	REQUIRE(memcmp(&back.sender_mac, &mac, sizeof(mac)) == 0);
 }
 
+// The answer to a packet that is too large goes to its sender, with the MTU, and names its segment;
+// it gets no answer itself.
+static void check_too_big(const uint8_t *frame, size_t size) {
+	static uint8_t answer[WIRE_TOO_BIG_MAX];
+	struct wire_info about;
+	struct wire_info w;
+	struct wire_quote q;
+	size_t n = wire_write_too_big(answer, frame, size, 1400);
+
+	if (n == 0)
+		return;
+	wire_read(frame, size, &about);
+	REQUIRE(n == wire_too_big_size(about.addr.ipv6, about.ip_len));
+	REQUIRE(wire_parse(answer, n, &w) == WIRE_OK);
+	REQUIRE(memcmp(&w.addr.dst_mac, &about.addr.src_mac, sizeof(w.addr.dst_mac)) == 0);
+	REQUIRE(w.addr.src_ip == about.addr.dst_ip && w.addr.dst_ip == about.addr.src_ip);
+	REQUIRE(wire_path_mtu(answer, n, &w) == 1400);
+	REQUIRE(wire_write_too_big(written, answer, n, 1400) == 0);
+	bool tcp = wire_too_big_quote(answer, n, &w, &q);
+	REQUIRE(tcp == (about.proto == WIRE_PROTO_TCP) || about.addr.ipv6);
+	if (!tcp || about.ip_len < wire_ip_header(about.addr.ipv6) + 8)
+		return;
+	q.addr.src_mac = about.addr.src_mac;
+	q.addr.dst_mac = about.addr.dst_mac;
+	REQUIRE(same_addr(&q.addr, &about.addr));
+	REQUIRE(q.seq == wire_get32(frame + about.l4_offset + 4));
+}
+
 static void check_ip(uint8_t *frame, size_t size) {
 	struct wire_info info;
 	struct wire_info reparsed;
@@ -222,6 +250,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	wire_read_flow(frame, size, &flow); // nothing is read outside the frame
 	if (size >= WIRE_ETH)
 		wire_read(frame, size, &cut);
+	check_too_big(frame, size);
 	check_arp(frame, size);
 	check_addr(frame, size);
 	check_ip(frame, size);
