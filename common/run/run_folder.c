@@ -201,6 +201,8 @@ static void remove_run(const struct run *r, const char *suffix) {
 	static const char *const names[] = {
 #define RUN_RING_(stream, STREAM) #stream, ".ring",
 		TEL_STREAMS(RUN_RING_) "summary", ".json"};
+	// The config, and what tools/weir and its user said of this run.
+	static const char *const about[] = {"config.yaml", "report.html", "labels.json"};
 	char path[768];
 
 	// Of two programs that find it, one takes it away.
@@ -217,8 +219,10 @@ static void remove_run(const struct run *r, const char *suffix) {
 			unlink(path);
 		}
 	}
-	snprintf(path, sizeof(path), "%s/config.yaml", r->dir);
-	unlink(path);
+	for (size_t i = 0; i < sizeof(about) / sizeof(about[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", r->dir, about[i]);
+		unlink(path);
+	}
 }
 
 bool folder_holds_run(const struct run *r, const char *suffix) {

@@ -10,7 +10,7 @@ import pytest
 import weir
 from synthetic import ROOT
 from weir import imported, summary, units
-from weir.analysis import folder, model
+from weir.analysis import folder, labels, model
 from weir.errors import UserError
 from weir.export import flent
 from weir.report import page
@@ -182,4 +182,16 @@ def test_import_leaves_a_folder_alone_that_is_there(weir, tmp_path):
     done = weir("import", packed, "--out", "one")
     assert done.status == 2
     assert "--force replaces it" in done.err
-    assert imported.write(packed, tmp_path / "one", force=True) == tmp_path / "one"
+
+
+def test_import_replaces_a_run_and_what_was_said_of_it(tmp_path):
+    file, out = tmp_path / "i.json", tmp_path / "one"
+    file.write_text(json.dumps(IPERF3))
+    imported.write(file, out)
+    labels.tag(out, ["keep"])
+    (out / "cc.ring").touch()
+    (out / "mine.txt").touch()
+    assert imported.write(file, out, force=True) == out
+    assert labels.read(out) == labels.Labels()
+    assert not (out / "cc.ring").exists()
+    assert (out / "mine.txt").exists()

@@ -491,6 +491,8 @@ START_TEST(a_folder_with_a_run_is_refused) {
 	ck_assert_int_eq(load("weir-sim", dir, false), 0);
 	ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
 	leave(dir, "packets.ring");
+	leave(dir, "labels.json");
+	leave(dir, "report.html");
 	run_free(&run);
 
 	ck_assert_int_eq(load("weir-sim", dir, false), 0);
@@ -498,12 +500,13 @@ START_TEST(a_folder_with_a_run_is_refused) {
 	ck_assert_str_eq(err.msg, want);
 	ck_assert_int_eq(run_end(&run, balanced, NULL, facts(NULL), 0, &err), 0); // of no run
 	ck_assert(!exists(dir, "summary.json"));
-	ck_assert(exists(dir, "packets.ring"));
+	ck_assert(exists(dir, "packets.ring") && exists(dir, "labels.json"));
 	run_free(&run);
 
 	ck_assert_int_eq(load("weir-sim", dir, true), 0);
 	ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
 	ck_assert(!exists(dir, "packets.ring"));
+	ck_assert(!exists(dir, "labels.json") && !exists(dir, "report.html"));
 	ck_assert(exists(dir, "manifest.json"));
 	run_free(&run);
 	end();

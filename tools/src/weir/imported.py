@@ -33,6 +33,8 @@ def write(file: Path, out: Path, force: bool = False) -> Path:
     found = summary(file)
     if out.exists() and not force:
         raise UserError(f"{out}: is there: choose another --out, or --force replaces it")
+    if folder.is_run(out):
+        folder.clear(out)
     out.mkdir(parents=True, exist_ok=True)
     manifest = {key: found[key] for key in ("kind", "program", "version", "title")}
     folder.write_whole(out / folder.MANIFESTS[0], json.dumps(manifest, indent=1) + "\n")

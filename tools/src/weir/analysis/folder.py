@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ STREAMS = RUN + CAPTURE
 # weir-sim writes the first; live, each program writes its own.
 SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
 MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
+# Its config, and what was said of it; common/run/run_folder.c.
+ABOUT = ("config.yaml", "report.html", "labels.json")
 # Of live.receiver, a weir-sender with a folder of its own in the run's.
 RECEIVER = "receiver"
 
@@ -86,6 +89,13 @@ def written(path: Path) -> dict[str, int]:
     """Which manifests a folder holds, and when each was written: the same as before, no new run."""
     found = (path / name for name in MANIFESTS)
     return {file.name: file.stat().st_mtime_ns for file in found if file.exists()}
+
+
+def clear(path: Path) -> None:
+    """Takes away the run that a folder holds."""
+    names = (*SUMMARIES, *MANIFESTS, *ABOUT)
+    for part in (path / "hosts", *path.glob("*.ring"), *(path / name for name in names)):
+        shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
 
 
 def read_json(path: Path) -> dict[str, Any]:

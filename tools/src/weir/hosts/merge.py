@@ -33,15 +33,11 @@ def make_folder(options: Options) -> None:
     out = options.out
     if not options.force and folder.written(out):
         raise UserError(f"{out}: there is a run in it: choose another --out, or --force")
-    for path in (out / "hosts", *out.glob("*.ring"), *(out / n for n in NAMES)):
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    folder.clear(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{out}: {error.strerror}", 1) from None
-
-
-NAMES = (*folder.SUMMARIES, *folder.MANIFESTS, "config.yaml")
 
 
 def drop_folder(options: Options) -> None:
