@@ -84,6 +84,8 @@ static void write_run(struct json *j, const struct run *r) {
 	json_close(j, ']');
 	if (getenv("WEIR_COMMAND") != NULL) // tools/weir says what its user typed
 		json_text(j, "command", getenv("WEIR_COMMAND"));
+	if (getenv("WEIR_ASKED") != NULL) // and a sweep how it knows the run again
+		json_text(j, "asked", getenv("WEIR_ASKED"));
 	json_text(j, "clock", r->tel.virtual_time ? "virtual" : "real");
 }
 

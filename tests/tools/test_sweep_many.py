@@ -21,7 +21,7 @@ def started(weir_sim, tmp_path, monkeypatch):
 
 
 def test_a_cell_is_one_program(started, tmp_path):
-    """Its config was resolved by another one before: a sixth of its CPU. One tells the version."""
+    """And none where a run of it is there. One more tells the version."""
     config = tmp_path / "x.yaml"
     config.write_text(CONFIG)
     several = [Cell(f"seed={n}", config, seed=n, duration="20ms") for n in range(1, 13)]
@@ -29,8 +29,20 @@ def test_a_cell_is_one_program(started, tmp_path):
     assert len(started()) == 1 + len(several)
     outcomes = run_cells(several, tmp_path / "out")
     assert {outcome.status for outcome in outcomes} == {"reused"}
-    assert len(started()) == 2 * (1 + len(several))
-    assert sum("--print-config" in line for line in started()) == len(several)
+    assert len(started()) == 1 + len(several) + 1
+
+
+def test_a_config_that_is_written_otherwise_is_resolved_to_be_compared(started, tmp_path):
+    config, out = tmp_path / "x.yaml", tmp_path / "out"
+    config.write_text(CONFIG)
+    run_cells([Cell("one", config)], out)
+    config.write_text(CONFIG + "# A remark.\n")
+    (outcome,) = run_cells([Cell("one", config)], out)
+    assert outcome.status == "reused"
+    assert sum("--print-config" in line for line in started()) == 1
+    config.write_text(CONFIG.replace("20pkt", "21pkt"))
+    (outcome,) = run_cells([Cell("one", config)], out)
+    assert outcome.status == "done"
 
 
 def test_a_table_that_grows_is_written_for_a_tenth_of_the_time(tmp_path, monkeypatch):

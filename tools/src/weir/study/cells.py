@@ -5,8 +5,9 @@ A cell is one run of weir-sim. What a worker made of it is renamed to out/NAME a
 is killed on the way, out/NAME is a whole run or not there; the next batch removes what was left.
 
 A cell is not run again when out/NAME holds a run that ended by itself, of the same resolved config
-(weir-sim --print-config) by the same version and commit of weir-sim, whose ledger balances. So a
-batch goes on wherever its folder is copied to.
+by the same version and commit of weir-sim, whose ledger balances. So a batch goes on wherever its
+folder is copied to. The run's manifest has a digest of what was asked for; where it is the same,
+and nothing else was read, so is the resolved config, and weir-sim need not print it.
 
 Workers elsewhere need weir and nothing else: travel.py.
 """
@@ -14,6 +15,7 @@ Workers elsewhere need weir and nothing else: travel.py.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -38,6 +40,8 @@ Fate = Literal["done", "reused", "failed"]
 
 LOCK = ".weir-lock"
 PYTHON = re.compile(r"^ *(?:- )?python: ", re.MULTILINE)  # of its class a config has no digest
+# What is resolved by more than the config: files, and kernels of guests.
+OUTSIDE = re.compile(rf"{travel.FILE.pattern}|^ *(?:- )?(?:stack|kernel):", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,15 @@ class Cell:
         if self.duration is not None:
             argv += ["--duration", self.duration]
         return argv
+
+    def asked(self) -> str:
+        """A digest of the config file and the options; "" without the file: weir-sim says so."""
+        try:
+            text = travel.content(self.config)
+        except OSError:
+            return ""
+        options = "\0".join(self.argv(Path())[2:])
+        return hashlib.sha256(text + b"\0" + options.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -100,25 +113,29 @@ class Batch:
     def prepare(self, cell: Cell) -> Task | Result:
         """A cell as it travels, or what became of it without.
 
-        Its config is resolved only to compare it with a run that is there, or for a worker that has
-        not our files: this starts a program.
+        Its config is resolved only to compare it with a run that is there and may be of another
+        one, or for a worker that has not our files: this starts a program.
         """
-        place = self.out / cell.name
+        place, asked = self.out / cell.name, cell.asked()
         argv = cell.argv(self.program)
         _, config, *options = argv
         files: tuple[tuple[str, bytes], ...] = ()
+        before = finished(place, self.version)
+        if before is not None and self.version is not None and before.asks(asked):
+            return Result("", place)
         if place.exists() or not self.here:
             printed = subprocess.run([*argv, "--print-config"], capture_output=True, text=True)
             if printed.returncode != 0:
                 return Result(reason(printed.returncode, printed.stderr), None)
-            if not PYTHON.search(printed.stdout) and holds(place, printed.stdout, self.version):
+            if before is not None and before.is_of(printed.stdout):
                 return Result("", place)
             if place.exists() and not folder.is_run(place):
                 return Result(f"{place} is there and is not a run", None)
             if not self.here:
                 config, options = cell.config.name, []
                 files = travel.pack(config, printed.stdout)
-        said = (("WEIR_COMMAND", os.environ.get("WEIR_COMMAND", f"weir run {cell.config}")),)
+        command = os.environ.get("WEIR_COMMAND", f"weir run {cell.config}")
+        said = (("WEIR_COMMAND", command), ("WEIR_ASKED", asked))
         return Task(cell.name, config, (*options, *self.threads), files, said, self.one_cpu)
 
     def outcome(self, cell: Cell, result: Result) -> Outcome:
@@ -229,23 +246,36 @@ def remove_partial(out: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def holds(place: Path, config: str, version: str | None) -> bool:
-    """Is place a finished, balanced run of this resolved config (and by this weir-sim)?"""
+@dataclass(frozen=True)
+class Before:
+    """A run that is there, as it may be used again."""
+
+    asked: str | None  # Cell.asked; None: no batch has run it
+    config: str  # resolved
+
+    def asks(self, asked: str) -> bool:
+        """Was just this asked for, and nothing read beside it?"""
+        return self.asked == asked != "" and not OUTSIDE.search(self.config)
+
+    def is_of(self, config: str) -> bool:
+        """Is it of this resolved config?"""
+        same = without_names(self.config) == without_names(config)
+        return same and not PYTHON.search(config)
+
+
+def finished(place: Path, version: str | None) -> Before | None:
+    """The finished, balanced run in a folder (by this weir-sim), if there is one."""
     try:
         manifest = folder.read_json(place / "manifest.json")
         summary = folder.read_json(place / "summary.json")
         stored = (place / "config.yaml").read_text(encoding="utf-8")
     except (UserError, OSError, UnicodeDecodeError):
-        return False
+        return None
     made_by = "{program} {version} (commit {commit})".format_map(
         {key: manifest.get(key) for key in ("program", "version", "commit")}
     )
-    return (
-        without_names(stored) == without_names(config)
-        and manifest.get("exit") == 0
-        and summary.get("ledger", {}).get("balanced") is True
-        and version in (None, made_by)
-    )
+    good = manifest.get("exit") == 0 and summary.get("ledger", {}).get("balanced") is True
+    return Before(manifest.get("asked"), stored) if good and version in (None, made_by) else None
 
 
 def balanced(place: Path) -> bool:

@@ -78,6 +78,11 @@ class Result:
     summary: str = ""  # of a trial
 
 
+def content(path: Path) -> bytes:
+    """A file's bytes, read once while it does not change."""
+    return _read(path, path.stat().st_mtime_ns)
+
+
 @functools.lru_cache(maxsize=32)
 def _read(path: Path, _changed_ns: int) -> bytes:
     return path.read_bytes()  # the same object for each cell: it travels once in a message
@@ -96,7 +101,7 @@ def pack(config: str, text: str) -> tuple[tuple[str, bytes], ...]:
         return f"{found[1]}{name}{colon}{rest}"
 
     moved = FILE.sub(named, text)
-    files = [(name, _read(path, path.stat().st_mtime_ns)) for name, path in names.items()]
+    files = [(name, content(path)) for name, path in names.items()]
     return (config, moved.encode()), *files
 
 
