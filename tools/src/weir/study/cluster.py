@@ -10,13 +10,14 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from weir.errors import UserError
 from weir.study import travel
+from weir.study.jobs import JOBS_MAX, QUEUES, Jobs, needed, queued
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 CONNECT_S_MAX = 30.0  # for a scheduler to answer and to have a worker
 AWAY_S_MAX = 300.0  # without a scheduler or a worker, in the middle
 QUEUED_S_MAX = 7 * 24 * 3600.0  # for a job of a cluster to begin
-QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster"}
 
 
 @dataclass
@@ -37,6 +37,7 @@ class Crew:
     away_s_max: float
     opened: list[Any] = field(default_factory=list)
     ours: tuple[str, str] | None = None  # who we are, once somebody is asked
+    jobs: Jobs | None = None
 
     def there(self) -> tuple[str, dict[str, tuple[str, int]]]:
         """Which scheduler answers, and its workers' names and threads by address."""
@@ -73,6 +74,11 @@ class Crew:
         if digest != our_digest:
             return f"its run of a known cell has digest {digest}, ours {our_digest}"
         return None
+
+    def keep(self, workers: Collection[str]) -> None:
+        """Of a cluster's jobs. workers: the names of those that were accepted."""
+        if self.jobs is not None:
+            self.jobs.keep(workers)
 
     def _reconnect(self) -> None:
         from distributed import Client
@@ -117,12 +123,14 @@ def connected(where: str | None, workers: int | None, cells: int) -> Iterator[Cr
     running = where is not None and "://" in where
     with ExitStack() as stack:
         address: Any = where
+        jobs: Jobs | None = None
         if where is None:
             address = stack.enter_context(_local(workers, cells))
         elif kind == "ssh":
             address = stack.enter_context(_ssh(where.partition(":")[2].split(","), workers))
         elif kind in QUEUES:
-            address = stack.enter_context(queued(kind, workers or cells))
+            jobs = stack.enter_context(queued(kind, workers or min(cells, JOBS_MAX)))
+            address = jobs.made
         try:
             client = stack.enter_context(Client(address, timeout=CONNECT_S_MAX))
             if running:
@@ -132,7 +140,7 @@ def connected(where: str | None, workers: int | None, cells: int) -> Iterator[Cr
                 f"{where}: no Dask scheduler with a worker answers there: {error}", 1
             ) from None
         away_s_max = QUEUED_S_MAX if kind in QUEUES else AWAY_S_MAX
-        crew = Crew(client, where if running else None, where is None, away_s_max)
+        crew = Crew(client, where if running else None, where is None, away_s_max, jobs=jobs)
         stack.callback(crew.close)
         yield crew
 
@@ -182,37 +190,3 @@ async def _address(host: str) -> str:
     """Of a host, by which we reach it: Dask would take the one that its way to the internet has."""
     async with needed("asyncssh").connect(host) as connection:
         return str(connection.get_extra_info("peername")[0])
-
-
-@contextmanager
-def queued(kind: str, jobs: int) -> Iterator[Any]:
-    """Jobs of one worker each. Dask's jobqueue.yaml says partition, cores, memory, wall time."""
-    jobqueue = needed("dask_jobqueue")
-    import dask
-
-    said = dask.config.get(f"jobqueue.{kind}", {})
-    given = {
-        "cores": said.get("cores") or 1,
-        "processes": said.get("processes") or 1,
-        "memory": said.get("memory") or "2GB",
-    }
-    try:
-        made = getattr(jobqueue, QUEUES[kind])(**given)
-        made.scale(jobs=jobs)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise UserError(f"--cluster {kind}: {str(error).splitlines()[0]}", 1) from None
-    with made:
-        yield made
-
-
-def needed(module: str) -> Any:
-    """A package that only clusters need."""
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        name = module.replace("_", "-")
-        raise UserError(
-            f"--cluster needs the Python package {name}: pip install 'weir-testbed[clusters]'", 1
-        ) from None

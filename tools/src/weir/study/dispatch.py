@@ -123,6 +123,7 @@ class Dispatch:
             for address in self.workers.keys() - there.keys():
                 yield from self._gone(address)
             self._accept({a: one for a, one in there.items() if a not in self.workers})
+            self.crew.keep({worker.name for worker in self.workers.values()})
         if self.workers and scheduler:
             self.seen_s = self.refreshed_s
         elif self.refreshed_s - self.seen_s > self.crew.away_s_max or (
