@@ -5,6 +5,7 @@ import re
 from importlib import import_module
 from types import SimpleNamespace
 
+import cluster_bed
 import dask
 import pytest
 from small import CONFIG
@@ -159,3 +160,12 @@ def test_a_queue_that_does_not_answer_changes_nothing(kept, monkeypatch):
     several.keep([])
     assert made.asked == 2
     assert jobs.listed(jobs.Queue("", ("false",))) is None
+
+
+def test_a_script_that_has_run_has_one_row_in_the_page():
+    page = cluster_bed.PAGE.read_text()
+    assert page.count(cluster_bed.BEGIN) == page.count(cluster_bed.END) == 1
+    for day in (1, 2):
+        page = cluster_bed.with_row(page, f"| `tests/slurm` | two | of day {day} |")
+    assert page.count("| `tests/slurm` |") == 1
+    assert "| `tests/slurm` | two | of day 2 |" in page
