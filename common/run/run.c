@@ -56,6 +56,8 @@ static const struct param telemetry_params[] = {
 		PARAM_F64(struct run, telemetry_sample), 0, 1},
 	{"arrivals", "no", "record what enters each path, for `weir replay`", UNIT_NONE,
 		PARAM_BOOL(struct run, telemetry_arrivals)},
+	{"segments", "no", "level 2 and 3, in virtual time: record each segment at its sender",
+		UNIT_NONE, PARAM_BOOL(struct run, telemetry_segments)},
 	{"capture", "port", "what --pcap shows: a port's packets; each path's in, out and drops",
 		UNIT_NONE, PARAM_ENUM(struct run, capture_points, capture_names)},
 	{"rotate", "0B",
@@ -83,6 +85,16 @@ void run_list_run(struct run_list *l) {
 			.params = stop_params});
 }
 
+static int segments_check(const struct run *r, const struct config_node *node, struct err *err) {
+	if (strcmp(r->options->program, "weir-sim") != 0)
+		return config_err(node, -EINVAL, err,
+			"segments: only virtual time records them; -o telemetry.segments=no runs "
+			"without, and weir pcap analyze reads those of a capture");
+	if (r->telemetry_level < 2)
+		return config_err(node, -EINVAL, err, "segments: they need level 2 or 3");
+	return 0;
+}
+
 static int load_params(struct run *r, struct err *err) {
 	struct config_node *root = config_root(r->config);
 	int rc = config_params(root, NULL, run_params, run_sections, r, err);
@@ -102,8 +114,11 @@ static int load_params(struct run *r, struct err *err) {
 		return config_err(config_get(root, "stop"), -EINVAL, err,
 			"stop: only virtual time can end early; -o stop.metric=none runs the whole "
 			"duration");
-	return config_params(
+	rc = config_params(
 		config_section(root, "telemetry"), "telemetry", telemetry_params, NULL, r, err);
+	if (rc < 0 || !r->telemetry_segments)
+		return rc;
+	return segments_check(r, config_get(config_get(root, "telemetry"), "segments"), err);
 }
 
 // A run of this config, which it then owns.

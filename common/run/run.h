@@ -63,6 +63,7 @@ struct run {
 	uint64_t telemetry_interval_ns;
 	double telemetry_sample; // share of flows at level 2
 	bool telemetry_arrivals; // record what a replay needs
+	bool telemetry_segments; // record each segment at its sender; virtual time
 	int capture_points; // what a capture shows
 	uint64_t capture_rotate_bytes; // of a file of it; 0: no bound
 	char dir[512]; // run folder, once created

@@ -313,14 +313,17 @@
 	N(uint32_t, "<u4", window_max_bytes, "B", "largest")                                       \
 	F(uint16_t, "<u2", group, "", "flow group")
 
-// Every TCP packet of a capture (level 3; level 2: of a subset of flows).
+// Every TCP packet of a capture, or of a run's flows at their sender (telemetry.segments); level 3;
+// level 2: of a subset of flows.
 #define TEL_SEGMENTS(F, N)                                                                         \
 	F(uint64_t, "<u8", ts_ns, "ns", "capture time")                                            \
-	F(uint64_t, "<u8", rtt_ns, "ns", "sample that this ACK gives, 0 if none")                  \
+	F(uint64_t, "<u8", rtt_ns, "ns", "capture: sample that this ACK gives, 0 if none")         \
 	F(uint32_t, "<u4", flow_id, "", "flow; 2^32-1: the connection had carried no payload")     \
 	F(uint32_t, "<u4", seq, "", "sequence number, from the connection's first")                \
 	F(uint32_t, "<u4", ack, "", "acknowledgement number, likewise")                            \
 	N(uint32_t, "<u4", window_bytes, "B", "window, scaled")                                    \
+	N(uint32_t, "<u4", sack_start, "", "first SACK block, as ack")                             \
+	N(uint32_t, "<u4", sack_end, "", "behind it")                                              \
 	F(uint32_t, "<u4", payload_bytes, "B", "payload")                                          \
 	F(uint32_t, "<u4", inflight_bytes, "B", "data: bytes in flight with this segment")         \
 	F(uint16_t, "<u2", kind, "",                                                               \
@@ -329,6 +332,20 @@
 	F(uint8_t, "|u1", flags, "", "of the TCP header")                                          \
 	F(uint8_t, "|u1", ecn, "ecn", "ECN bits")                                                  \
 	F(uint8_t, "|u1", forward, "", "1: of the flow's sender, 0: of its receiver")
+
+// Kinds of a packet, bits of `kind` in `segments` records.
+enum {
+	KIND_RETRANSMIT = 1,
+	KIND_SPURIOUS = 2,
+	KIND_OUT_OF_ORDER = 4,
+	KIND_DUPLICATE = 8,
+	KIND_GAP = 16,
+	KIND_KEEP_ALIVE = 32,
+	KIND_DUPLICATE_ACK = 64,
+	KIND_ZERO_WINDOW = 128,
+	KIND_SACK = 256,
+	KIND_DSACK = 512,
+};
 
 // A transfer of a source with a schedule: it ends, or is unfinished at the end of the run.
 #define TEL_TRANSFERS(F, N)                                                                        \

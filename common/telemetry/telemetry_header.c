@@ -57,7 +57,8 @@ const char *tel_stream_summary(enum tel_stream s) {
 		[TEL_STREAM_CAPTURED] = "capture: each direction of each TCP connection",
 		[TEL_STREAM_LOSSES] = "capture: a direction's losses",
 		[TEL_STREAM_DELAYS] = "capture: a direction's times",
-		[TEL_STREAM_SEGMENTS] = "capture: each segment (level 3; 2: some flows)",
+		[TEL_STREAM_SEGMENTS] =
+			"each segment (captures, segments: yes; level 3; 2: some flows)",
 		[TEL_STREAM_TRANSFERS] = "each transfer of a source with a schedule (level 1)",
 		[TEL_STREAM_IP_FLOWS] = "guests: each 5-tuple but TCP in each interval (level 1)",
 	};

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from weir import runner
-from weir.analysis import captures, folder
+from weir.analysis import captures, folder, segments
 from weir.analysis.ring import open_ring
 from weir.report import data, sections
 
@@ -213,7 +213,7 @@ def test_sequence_numbers_go_on_beyond_their_width() -> None:
     """RFC 9293 section 3.4: modulo 2^32, in each direction and flow by themselves."""
     wide = [2**32 - 3000, 2**32 - 1500, 2**32, 2**32 - 1500, 2**32 + 1500]  # one sent again
     frame = pl.DataFrame({"flow_id": 0, "forward": True, "seq": [n % 2**32 for n in wide]})
-    assert frame.select(sections.unwrapped(pl.col("seq")))["seq"].to_list() == wide
+    assert frame.select(segments.unwrapped(pl.col("seq")))["seq"].to_list() == wide
 
 
 def packets(pcap: Path, interface: str) -> dict[int, tuple[int, str]]:

@@ -364,6 +364,21 @@ START_TEST(live_runs_do_not_stop_early) {
 }
 END_TEST
 
+START_TEST(live_runs_do_not_record_segments) {
+	begin("telemetry: {level: 2, segments: yes}\npaths: {}\n");
+	ck_assert_int_eq(load("weir-sim", NULL, false), 0);
+	ck_assert(run.telemetry_segments);
+	run_free(&run);
+	ck_assert_int_eq(load("weir-sender", NULL, false), -EINVAL);
+	ck_assert_str_eq(err.msg + strlen(folder) + 1,
+		"two.flows.yaml:1:33: segments: only virtual time records them; "
+		"-o telemetry.segments=no runs without, and weir pcap analyze reads those of a "
+		"capture");
+	run_free(&run);
+	end();
+}
+END_TEST
+
 START_TEST(a_run_folder) {
 	char dir[128], first_id[32];
 
@@ -404,7 +419,7 @@ START_TEST(a_run_folder) {
 	ck_assert_str_eq(text,
 		"title: Two flows\npaths: {}\nseed: 1\nduration: 30s\nwarmup: 0s\n"
 		"telemetry:\n  level: 1\n  interval: 100ms\n  sample: 1%\n  arrivals: no\n"
-		"  capture: port\n  rotate: 0B\n");
+		"  segments: no\n  capture: port\n  rotate: 0B\n");
 	free(text);
 	run_free(&run);
 
@@ -1171,8 +1186,8 @@ END_TEST
 
 TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_sentence,
 	help_and_version, loads_its_own_keys, defaults_and_overrides, bad_configs_are_one_sentence,
-	live_runs_do_not_stop_early, a_run_folder, how_a_run_ends, the_default_name,
-	a_folder_with_a_run_is_refused, a_forced_run_leaves_no_stale_stream,
+	live_runs_do_not_stop_early, live_runs_do_not_record_segments, a_run_folder, how_a_run_ends,
+	the_default_name, a_folder_with_a_run_is_refused, a_forced_run_leaves_no_stale_stream,
 	a_foreign_config_is_kept, two_live_programs_share_a_folder,
 	a_run_that_goes_on_keeps_its_folder, live_programs_lock_what_is_their_own,
 	a_run_that_did_not_begin_leaves_nothing, folders_that_cannot_be, a_forbidden_folder,

@@ -26,20 +26,6 @@
 #define TRACK_SEQ_MAX                                                                              \
 	(1 << 30) // farther off no sequence number can be (RFC 7323: the largest window)
 
-// Kinds of a packet, bits of `kind` in `segments` records.
-enum {
-	KIND_RETRANSMIT = 1,
-	KIND_SPURIOUS = 2,
-	KIND_OUT_OF_ORDER = 4,
-	KIND_DUPLICATE = 8,
-	KIND_GAP = 16,
-	KIND_KEEP_ALIVE = 32,
-	KIND_DUPLICATE_ACK = 64,
-	KIND_ZERO_WINDOW = 128,
-	KIND_SACK = 256,
-	KIND_DSACK = 512,
-};
-
 struct track_limits {
 	uint32_t connections; // at once
 	size_t sent_bytes; // memory of unacknowledged segments

@@ -38,6 +38,7 @@ void track_segment(const struct track_at *a) {
 		|| (r = tel_put(&a->t->tel[TEL_STREAM_SEGMENTS])) == NULL)
 		return;
 	bool acks = (a->p->seg.flags & SEG_ACK) != 0;
+	const struct seg_sack *sack = a->p->seg.sack_count > 0 ? a->p->seg.sack : NULL;
 	bool known = (a->p->seg.flags & SEG_SYN) != 0 || track_scale_known(a->f, a->d);
 
 	*r = (struct tel_segments){
@@ -48,6 +49,8 @@ void track_segment(const struct track_at *a) {
 		.window_bytes = !acks ? a->p->seg.window
 			: known	      ? window
 				      : TEL_UNKNOWN(uint32_t),
+		.sack_start = sack != NULL ? sack->start - other->isn : TEL_UNKNOWN(uint32_t),
+		.sack_end = sack != NULL ? sack->end - other->isn : TEL_UNKNOWN(uint32_t),
 		.payload_bytes = a->p->payload,
 		.inflight_bytes = a->inflight,
 		.rtt_ns = a->rtt_ns,

@@ -177,6 +177,10 @@ int offline_init(struct offline *o, struct run *run, struct err *err) {
 	if (run->stop.metric != STOP_NONE)
 		return config_err(config_get(root, "stop"), -EINVAL, err,
 			"stop: what it waits for are figures of flows, and this run has captures");
+	if (run->telemetry_segments)
+		return config_err(config_get(root, "telemetry"), -EINVAL, err,
+			"segments: this run has captures and no flows; weir pcap analyze reads "
+			"the segments of a capture");
 	rc = network_init(o, err);
 	for (uint32_t i = 0; rc == 0 && i < o->paths.count; i++) {
 		if (o->paths.path[i].source == NULL)

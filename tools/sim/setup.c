@@ -113,6 +113,19 @@ static void sides_init(struct sim *s) {
 	}
 }
 
+// The sender asks whether segments are recorded here, once, and not for each.
+static int record_segments(struct sim *s, struct err *err) {
+	struct side *x = &s->side[FLOWS_FORWARD];
+
+	if (!s->run->telemetry_segments)
+		return 0;
+	x->segments = &s->segments;
+	x->node.ops = &side_recorded_ops;
+	s->sender.env.output = side_recorded_output;
+	return segments_init(
+		&s->segments, &s->tel[TEL_STREAM_SEGMENTS], &s->run->tel, &s->groups, err);
+}
+
 // The nodes of the run: those of the hosts, or those that guests make of them.
 static int nodes_init(struct sim *s, uint64_t pipe_segs, struct err *err) {
 	struct node *sender = &s->side[FLOWS_FORWARD].node;
@@ -174,6 +187,7 @@ static int hosts_init(struct sim *s, struct err *err) {
 			+ 16 * (uint64_t)s->groups.flows);
 
 	sides_init(s);
+	rc = record_segments(s, err);
 	for (uint8_t i = 0; rc == 0 && i < POOL_FRAMES; i++)
 		rc = pool_init(&s->pools, &s->pool[i], i,
 			i >= POOL_LARGE ? SIM_PKT_SIZE : sizeof(struct pkt), pkts, err);
@@ -289,6 +303,8 @@ static bool stream_wanted(const struct sim *s, enum tel_stream stream) {
 		return level >= 1 && guests_send_any(s->guests);
 	case TEL_STREAM_ARRIVALS:
 		return s->run->telemetry_arrivals;
+	case TEL_STREAM_SEGMENTS:
+		return s->run->telemetry_segments;
 	default:
 		return false; // of captures
 	}
@@ -319,6 +335,7 @@ void sim_fini(struct sim *s) {
 	pools_fini(&s->pools);
 	pipeline_end(s->pipeline);
 	mem_unmap(s->dropped, s->groups.flows * sizeof(*s->dropped));
+	segments_fini(&s->segments);
 	guests_free(s->guests);
 	s->guests = NULL;
 	capture_free(s->capture);

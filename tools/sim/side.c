@@ -111,6 +111,14 @@ void side_sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t 
 	send_packets(x, FLOWS_FORWARD, x->host->flow[id].group, id, seg, n, ecn, t_ns);
 }
 
+void side_recorded_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
+	uint64_t t_ns, bool paced) {
+	struct side *x = ctx;
+
+	segments_sent(x->segments, &x->host->flow[id], seg, n, ecn, t_ns);
+	side_sender_output(ctx, id, seg, n, ecn, t_ns, paced);
+}
+
 void side_receiver_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t t_ns, bool paced) {
 	struct side *x = ctx;
@@ -141,8 +149,16 @@ static inline __attribute__((always_inline)) void fetch_more(
 		host_fetch_ranges(h, pkt->flow_id);
 }
 
+static inline __attribute__((always_inline)) void to_flow(
+	struct side *x, bool recorded, struct pkt *pkt, uint64_t t_ns) {
+	if (recorded)
+		segments_received(
+			x->segments, &x->host->flow[pkt->flow_id], pkt_seg(pkt), pkt->ecn, t_ns);
+	host_rx_flow(x->host, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
+}
+
 static inline __attribute__((always_inline)) void run(
-	struct side *x, bool to_sender, uint64_t last_ns) {
+	struct side *x, bool to_sender, bool recorded, uint64_t last_ns) {
 	struct host *const h = x->host;
 	struct pools *const ps = x->pools;
 	struct pkt *batch[BATCH];
@@ -168,7 +184,7 @@ static inline __attribute__((always_inline)) void run(
 			else if (unlikely((pkt->flags & PKT_TOO_BIG) != 0))
 				take_too_big(x, to_sender, pkt, t_ns);
 			else if (to_sender)
-				host_rx_flow(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
+				to_flow(x, recorded, pkt, t_ns);
 			else
 				host_rx_receiver(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
 			pool_put(ps, pkt);
@@ -180,12 +196,17 @@ static inline __attribute__((always_inline)) void run(
 }
 
 static int run_sender(struct node *n, uint64_t last_ns, struct err *err) {
-	run((struct side *)(void *)n, true, last_ns);
+	run((struct side *)(void *)n, true, false, last_ns);
+	return 0;
+}
+
+static int run_recorded(struct node *n, uint64_t last_ns, struct err *err) {
+	run((struct side *)(void *)n, true, true, last_ns);
 	return 0;
 }
 
 static int run_receiver(struct node *n, uint64_t last_ns, struct err *err) {
-	run((struct side *)(void *)n, false, last_ns);
+	run((struct side *)(void *)n, false, false, last_ns);
 	return 0;
 }
 
@@ -196,6 +217,11 @@ static uint64_t next_event_ns(struct node *n, uint64_t limit_ns) {
 const struct node_ops side_sender_ops = {
 	.next_event_ns = next_event_ns,
 	.run_until = run_sender,
+	.window_max_ns = WINDOW_MAX_NS,
+};
+const struct node_ops side_recorded_ops = {
+	.next_event_ns = next_event_ns,
+	.run_until = run_recorded,
 	.window_max_ns = WINDOW_MAX_NS,
 };
 const struct node_ops side_receiver_ops = {

@@ -6,6 +6,7 @@
 #include "switch/path.h"
 #include "tools/sim/node.h"
 #include "tools/sim/pool.h"
+#include "tools/sim/segments.h"
 
 // A host's packets leave it in bursts of this size.
 #define SIDE_BURST 64
@@ -21,12 +22,13 @@ struct side {
 	uint32_t in_burst;
 	uint64_t given, taken; // packets
 	uint64_t checksum_errors; // packets discarded, because a stage had flipped a bit
+	struct segments *segments; // NULL: they are not recorded
 };
 
-extern const struct node_ops side_sender_ops, side_receiver_ops;
-
-// The hosts' output callbacks, which put segments into packets. ctx: the side
-host_output side_sender_output, side_receiver_output;
+// The hosts as nodes, and their output callbacks, which put segments into packets (ctx: the side).
+// Of the sender there are two of each: those that record segments, and those that do not ask.
+extern const struct node_ops side_sender_ops, side_recorded_ops, side_receiver_ops;
+host_output side_sender_output, side_recorded_output, side_receiver_output;
 // Gives what is in the burst.
 void side_flush(struct side *x);
 // Sends a packet that was made elsewhere, in order of time.

@@ -8,6 +8,7 @@
 #include "switch/capture.h"
 #include "switch/path.h"
 #include "switch/schedule.h"
+#include "tools/sim/segments.h"
 #include "tools/sim/side.h"
 #include "tools/sim/topology.h"
 
@@ -39,6 +40,7 @@ struct sim {
 	struct pools *pools_of[FLOWS_DIRECTIONS]; // where the paths' packets are counted
 	uint32_t *dropped; // data packets of each flow that it is not told of yet
 	bool any_dropped;
+	struct segments segments;
 	_Alignas(64) struct capture *capture; // NULL: none
 	struct tel tel[TEL_STREAM_COUNT];
 	uint64_t now_ns; // all events before this time are done

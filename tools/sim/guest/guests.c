@@ -138,11 +138,15 @@ int guests_init(struct guests **out, const struct guests_env *env, struct err *e
 }
 
 struct node *guests_node(struct guests *gs, enum flows_direction side, struct node *host) {
+	struct host_env *env;
+
 	if (gs == NULL)
 		return host;
-	gs->env.side[side].host->env.output =
-		side == FLOWS_FORWARD ? guests_sender_output : guests_receiver_output;
-	gs->env.side[side].host->env.ctx = gs;
+	env = &gs->env.side[side].host->env;
+	if (side == FLOWS_FORWARD)
+		gs->sender_output = env->output;
+	env->output = side == FLOWS_FORWARD ? guests_sender_output : guests_receiver_output;
+	env->ctx = gs;
 	return &gs->node[side].node;
 }
 

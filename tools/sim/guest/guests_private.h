@@ -40,6 +40,7 @@ struct guests_node {
 struct guests {
 	struct guests_env env;
 	struct guests_node node[FLOWS_DIRECTIONS];
+	host_output *sender_output; // what our sender's segments take without guests
 	struct guest_folder folder;
 	struct kernels kernels;
 	struct guest *guest;

@@ -83,8 +83,10 @@ static void emit(struct guests *gs, bool sender, uint64_t until_ns) {
 
 void guests_sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t t_ns, bool paced) {
-	emit(ctx, true, t_ns);
-	side_sender_output(guests_side(ctx, true), id, seg, n, ecn, t_ns, paced);
+	struct guests *gs = ctx;
+
+	emit(gs, true, t_ns);
+	gs->sender_output(guests_side(gs, true), id, seg, n, ecn, t_ns, paced);
 }
 
 void guests_receiver_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
@@ -116,6 +118,9 @@ static void to_host(struct side *x, bool sender, struct pkt *p) {
 	} else if ((p->flags & PKT_CLEARED) != 0) {
 		clear_seg(pkt_seg(p), p->flags);
 	}
+	if (sender && x->segments != NULL)
+		segments_received(
+			x->segments, &x->host->flow[p->flow_id], seg, p->ecn, p->arrival_ns);
 	if (sender)
 		host_rx_flow(x->host, p->flow_id, seg, p->ecn, p->arrival_ns);
 	else

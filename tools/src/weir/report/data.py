@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from weir import configs, summary, units
@@ -183,3 +184,15 @@ def flow_data(
     each = metrics.per_flow(interval, (length - warmup) * metrics.NS_PER_S, t0_ns)
     step_ns = metrics.step_ns(interval) if intervals is None else intervals.length_ns
     return FlowData(step_ns, rated, each)
+
+
+def chosen_records(
+    run: Run, stream: str, names: Sequence[str], chosen: Collection[int]
+) -> pl.DataFrame:
+    """A stream's records of some flows; no columns if there are none."""
+    wanted = np.asarray(list(chosen), dtype=np.uint32)
+    found = []
+    for part in run.chunks(stream, names):
+        keep = np.isin(part["flow_id"], wanted)
+        found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
+    return pl.concat(found) if found else pl.DataFrame()

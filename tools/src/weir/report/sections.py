@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from weir import summary, units
-from weir.analysis import metrics, windows
+from weir.analysis import metrics, segments, windows
 from weir.analysis.header import NO_LINK
-from weir.report import axes, balance, bottleneck, figures, lateness, theme
-from weir.report.data import FlowData, RunData
+from weir.report import axes, balance, bottleneck, figures, lateness, segment_sections, theme
+from weir.report.data import FlowData, RunData, chosen_records
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -72,7 +72,14 @@ def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Drawn]:
     if flows is not None:
         parts += [
             partial(each, data, flows)
-            for each in (draw_shares, draw_base_rtts, draw_balance, draw_sequence, draw_acks)
+            for each in (
+                draw_shares,
+                draw_base_rtts,
+                draw_balance,
+                draw_sequence,
+                draw_segments,
+                draw_acks,
+            )
         ]
     rest = (draw_completion, draw_observed, draw_events, draw_lateness)
     parts += [partial(each, data) for each in rest]
@@ -303,14 +310,14 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 
 def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
-    """Time-sequence graphs, of a capture whose packets were recorded (level 2 and 3)."""
+    """Time-sequence graphs, where segments were recorded (level 2 and 3)."""
     chosen = metrics.typical_flows(flows.each, SEQUENCE_FLOWS)
     names = ("ts_ns", "flow_id", "seq", "ack", "payload_bytes", "kind", "forward")
-    found = chosen_records(data.run, "segments", names, chosen) if data.captured else None
-    if found is None or found.height == 0:
+    found = chosen_records(data.run, "segments", names, chosen)
+    if found.height == 0:
         return
-    retransmission = 1  # of `kind`
-    forward, is_resent = pl.col("forward") == 1, (pl.col("kind") & retransmission) != 0
+    forward = pl.col("forward") == 1
+    is_resent = (pl.col("kind") & segments.RETRANSMISSION) != 0
     top = pl.when(forward).then(pl.col("seq") + pl.col("payload_bytes")).otherwise("ack")
     bins = (pl.col("ts_ns") / (data.scene.duration_s * metrics.NS_PER_S) * SEQUENCE_POINTS).floor()
     numbered = found.sort("ts_ns").select(
@@ -320,7 +327,7 @@ def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         data=~forward | (pl.col("payload_bytes") > 0),
         time_s=pl.col("ts_ns") / metrics.NS_PER_S,
         bin=bins,
-        bytes=unwrapped(top),
+        bytes=segments.unwrapped(top),
     )
     numbered = numbered.filter("data")
     # Of each bin the last: these numbers rise. Of what was sent again each has a dot.
@@ -343,30 +350,15 @@ def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     )
 
 
-def unwrapped(number: pl.Expr) -> pl.Expr:
-    """Sequence numbers of each flow and direction, in their order, beyond 2^32."""
-    wide = number.cast(pl.Int64)
-    step = wide.diff().fill_null(0)
-    wraps = (step < -(2**31)).cast(pl.Int64) - (step > 2**31).cast(pl.Int64)
-    return (wide + wraps.cum_sum() * 2**32).over("flow_id", "forward")
+def draw_segments(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+    """A flow's segments one by one, and what happened around the first drop."""
+    yield from (Drawn(*each) for each in segment_sections.draw(data, flows))
 
 
 def without_unset(acks: pl.DataFrame) -> pl.DataFrame:
     """ssthresh before the first loss is no number (1e9 segments, sender/cc/slow_start.h)."""
     own = [pl.col(name) for name in CC_OWN if name in acks.columns]
     return acks.with_columns(pl.when(column < UNSET_SEGS).then(column) for column in own)
-
-
-def chosen_records(
-    run: Run, stream: str, names: Sequence[str], chosen: Collection[int]
-) -> pl.DataFrame:
-    """A stream's records of some flows; no columns if there are none."""
-    wanted = np.asarray(list(chosen), dtype=np.uint32)
-    found = []
-    for part in run.chunks(stream, names):
-        keep = np.isin(part["flow_id"], wanted)
-        found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
-    return pl.concat(found) if found else pl.DataFrame()
 
 
 def by_flow(

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The figures of a run's single segments: which flow and time they show, and their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from weir import routes, units
+from weir.analysis import metrics, segments
+from weir.analysis.header import NO_LINK
+from weir.report import segment_figures
+from weir.report.data import FlowData, RunData, chosen_records
+from weir.report.segment_figures import Around, between
+
+WHOLE_MAX = 3000  # segments and ACKs that a graph can show; of more a part
+NAMES = (
+    "ts_ns", "flow_id", "seq", "ack", "payload_bytes", "window_bytes", "kind", "flags", "forward",
+    "sack_start", "sack_end",
+)  # fmt: skip
+PACKETS = ("ts_ns", "queue_bytes", "flow_id", "pkt_id", "event", "reason", "link", "path")
+CWND = {"time_s": pl.Float64, "cwnd_segs": pl.Float32}
+ROUND_S = 0.1  # of a flow of which no RTT is known
+
+
+def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
+    """Name, figure and caption of each; none without records of segments of our own format."""
+    rings = data.run.rings("segments")
+    known = {field.name for ring in rings for field in ring.schema.fields}
+    if not set(NAMES) <= known:
+        return
+    chosen = metrics.typical_flows(flows.each, 1)
+    for flow_id in chosen:
+        own = of_flow(data, flow_id)
+        part, said = readable(own, round_s(data, flow_id, 0.0))
+        if part["start"].count() > 0:
+            title = data.scene.flow(flow_id)
+            yield (
+                "stevens",
+                segment_figures.sequence(part, title),
+                f"Time-sequence graph of {title}. Segments, retransmissions, ACKs, SACK blocks and"
+                f" the receiver's window, as tcptrace draws them{said}.",
+            )
+    around = around_drop(data)
+    if around is not None:
+        resent_s = around.resent_s
+        waited = None if resent_s is None else (resent_s - around.drop_s) * metrics.NS_PER_S
+        yield (
+            "drop",
+            segment_figures.timeline(around),
+            f"Around the first drop, at {around.drop_s:.6f} s ({around.reason.replace('_', ' ')})."
+            " Its flow's segments and ACKs, the queue, and the window; retransmitted after"
+            f" {units.time(waited)}.",
+        )
+
+
+def of_flow(data: RunData, flow_id: int) -> pl.DataFrame:
+    """A flow's segments, numbered; unknown numbers are null."""
+    found = chosen_records(data.run, "segments", NAMES, [flow_id])
+    unknown = 2**32 - 1
+    nullable = ("window_bytes", "sack_start", "sack_end")
+    return segments.numbered(
+        found.with_columns(pl.when(pl.col(n) != unknown).then(pl.col(n)) for n in nullable)
+    )
+
+
+def round_s(data: RunData, flow_id: int, at_s: float) -> float:
+    """A flow's smoothed RTT at some time."""
+    acks = chosen_records(data.run, "cc", ("ts_ns", "flow_id", "srtt_ns"), [flow_id])
+    if acks.height == 0:
+        return ROUND_S
+    late = acks.filter(pl.col("ts_ns") >= at_s * metrics.NS_PER_S)
+    return float((late if late.height else acks)["srtt_ns"][0]) / metrics.NS_PER_S
+
+
+def readable(own: pl.DataFrame, rtt_s: float) -> tuple[pl.DataFrame, str]:
+    """All of a flow, or what lies around its first retransmission; and what is said of that."""
+    if own.height <= WHOLE_MAX:
+        return own, ""
+    resent = own.filter("resent")["time_s"]
+    middle = float(resent[0]) if resent.len() else float(own["time_s"][0]) + 2 * rtt_s
+    return (
+        between(own, middle - 2 * rtt_s, middle + 3 * rtt_s).head(WHOLE_MAX),
+        f"; around the first of {resent.len()} retransmissions" if resent.len() else "; its start",
+    )
+
+
+def around_drop(data: RunData) -> Around | None:
+    """The first drop of data, where packets and segments were recorded."""
+    row = first_drop(data)
+    if row is None:
+        return None
+    flow_id, drop_s = row["flow_id"], row["ts_ns"] / metrics.NS_PER_S
+    flow = of_flow(data, flow_id)
+    start, resent_s = segments.fate(flow, place(data, row))
+    rtt_s = round_s(data, flow_id, drop_s)
+    ends = drop_s - rtt_s, (resent_s or drop_s + 2 * rtt_s) + rtt_s
+    cc = chosen_records(data.run, "cc", ("ts_ns", "flow_id", "cwnd_segs"), [flow_id])
+    reasons = {number: name for name, number in data.run.values("packets", "reason").items()}
+    return Around(
+        flow=between(flow, *ends),
+        **at_queue(data, row, ends),
+        cwnd=between(timed(cc), *ends) if cc.height else pl.DataFrame(schema=CWND),
+        drop_s=drop_s,
+        reason=reasons.get(row["reason"], f"reason {row['reason']}"),
+        start=start,
+        resent_s=resent_s,
+    )
+
+
+def first_drop(data: RunData) -> dict[str, Any] | None:
+    """The record of the first packet that was dropped where its flow's data enters the network."""
+    flows = recorded_flows(data)
+    groups = routes.group_of(data.run.config, flows)
+    entered = [routes.data_path(data.run.config, int(group)) for group in groups]
+    wanted = pl.DataFrame(
+        {"flow_id": flows, "path": entered}, {"flow_id": pl.UInt32, "path": pl.UInt8}
+    )
+    is_drop = pl.col("event") == data.run.values("packets", "event").get("drop", -1)
+    found = (part.join(wanted, ["flow_id", "path"], "semi") for part in packets(data, is_drop))
+    return next((part.row(0, named=True) for part in found if part.height), None)
+
+
+def place(data: RunData, row: dict[str, Any]) -> int | None:
+    """How many packets of its flow were sent before one; None: not known, as some were copied.
+
+    A path numbers its packets as they come.
+    """
+    kinds = data.run.values("packets", "event")
+    shown = [kinds[name] for name in ("enqueue", "drop", "duplicate")]
+    own = (pl.col("path") == row["path"]) & (pl.col("flow_id") == row["flow_id"])
+    found = pl.concat(packets(data, own & pl.col("event").is_in(shown)))
+    if (found["event"] == kinds["duplicate"]).any():
+        return None
+    return found.filter(pl.col("pkt_id") < row["pkt_id"])["pkt_id"].n_unique()
+
+
+def at_queue(
+    data: RunData, row: dict[str, Any], ends: tuple[float, float]
+) -> dict[str, pl.DataFrame]:
+    """What came to the link that dropped a packet, its queue and all that it dropped."""
+    kinds = data.run.values("packets", "event")
+    from_ns, to_ns = (end * metrics.NS_PER_S for end in ends)
+    near = pl.col("ts_ns").is_between(from_ns, to_ns)
+    here = (pl.col("path") == row["path"]) & (pl.col("link") == row["link"])
+    records = timed(pl.concat(packets(data, here & near)))
+    queued = [kinds[name] for name in ("enqueue", "dequeue", "drop")]
+    own, event = pl.col("flow_id") == row["flow_id"], pl.col("event")
+    return {
+        "arrivals": records.filter(own & (event == kinds["enqueue"])),
+        "queue": records.filter(event.is_in([] if row["link"] == NO_LINK else queued)),
+        "drops": records.filter(event == kinds["drop"]),
+    }
+
+
+def packets(data: RunData, wanted: pl.Expr) -> Iterator[pl.DataFrame]:
+    """Records of packets that are wanted, a part of the file at a time."""
+    for part in data.run.chunks("packets", PACKETS):
+        yield pl.DataFrame(part).filter(wanted)
+
+
+def timed(frame: pl.DataFrame) -> pl.DataFrame:
+    """With time_s."""
+    return frame.with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
+
+
+def recorded_flows(data: RunData) -> list[int]:
+    """Flows of which there are segments."""
+    found: set[int] = set()
+    for part in data.run.chunks("segments", ("flow_id",)):
+        found |= set(pl.Series(part["flow_id"]).unique().to_list())
+    return sorted(found)
