@@ -175,6 +175,8 @@ def test_they_change_nothing_and_without_them_there_is_no_figure(weir_sim, run, 
 def test_axes_of_ones_own(run, name):
     panels = Figure().subplots(1 if name == "stevens" else 3)
     assert run.plot(name, ax=panels) is np.ravel(panels)[0].figure
+    lines = {line.get_label(): line for line in np.ravel(panels)[0].lines}
+    assert lines["SACK"].get_markevery() == (1, 3)  # at the upper ends only
     with pytest.raises(UserError, match="panels: give as many axes"):
         run.plot(name, ax=[*np.ravel(panels), Figure().subplots()])
 

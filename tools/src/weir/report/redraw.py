@@ -67,7 +67,8 @@ def _line(line: Line2D, source: Axes, target: Axes) -> None:
         (False, True): target.get_yaxis_transform(),
     }[interactive._frame(line, source)]
     made = Line2D(*line.get_data(), label=line.get_label(), transform=transform)
-    made.update_from(line)
+    made.update_from(line)  # all but markevery
+    made.set_markevery(line.get_markevery())
     made.set_transform(transform)
     made.set_label(str(line.get_label()))
     target.add_line(made)
