@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The weir command in a process that is forked where its modules have been imported.
 
-A quarter of a second per call is saved: as much as most commands take. Everything else is as in
-`python -m weir`, which other tests start.
+A quarter of a second per call is saved: as much as most commands take. All but what the modules do
+when they are imported is as in `python -m weir`, which other tests start.
 """
 
 import multiprocessing

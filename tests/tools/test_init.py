@@ -177,9 +177,10 @@ def test_it_says_what_was_typed(weir, build_env, tmp_path):
     assert done.out == "mine.yaml is written; next: ../clone/tools/weir run mine.yaml\n"
     text = (tmp_path / "mine.yaml").read_text()
     assert "#   ../clone/tools/weir run mine.yaml -o seed=2 " in text
-    shown = weir("init", "--help", env=typed).out
-    assert "  ../clone/tools/weir init mine.yaml --force" in shown
-    assert "Usage: ../clone/tools/weir init " in shown
+    argv = [sys.executable, "-m", "weir", "init", "--help"]  # its examples are made at its start
+    shown = subprocess.run(argv, env={**os.environ, **typed}, capture_output=True, text=True)
+    assert "  ../clone/tools/weir init mine.yaml --force" in shown.stdout
+    assert "Usage: ../clone/tools/weir init " in shown.stdout
 
 
 def test_it_asks_five_questions(build_env, tmp_path):
