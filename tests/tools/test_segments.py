@@ -60,6 +60,7 @@ def test_they_are_those_of_the_capture(run, build):
     ]
     assert_frame_equal(*(f.sort("ts_ns", "forward", "seq", "ack") for f in shown))
     assert shown[0]["resent"].sum() == run.summary["groups"][0]["retransmits"] > 20
+    assert weir.open(run.path.parent / "pcap").plot("stevens").axes[0].lines
 
 
 def frame(rows):
@@ -104,6 +105,9 @@ def test_strokes_stairs_and_ticks_are_the_segments():
     segment_figures.stevens(panel, segments.numbered(frame(ROWS[1:2] + ROWS[2:4])))
     lines = {line.get_label(): line for line in panel.lines}
     assert set(lines) == {"ACK", "segment", "duplicate ACK"}  # the window ends far above
+    assert not segment_figures.window_near(segments.numbered(frame(ROWS)))
+    near = segments.numbered(frame(ROWS).with_columns(window_bytes=300))
+    assert segment_figures.window_near(near)  # 500 B above the first, with 200 B of data
     low, high, gap = lines["segment"].get_ydata()
     assert np.isnan(gap)
     assert (low, high) == (0, 100)
@@ -131,6 +135,21 @@ def test_the_report_has_them(run):
     for name in ("stevens", "drop"):
         grey.separate(drawn[name].figure)
         assert list(grey.alike(drawn[name].figure)) == []
+
+
+def test_a_drop_behind_the_queue(weir_sim, tmp_path):
+    """Of a stage that is no link: shown beside the queue that the flow passed."""
+    config = CONFIG.replace("  reverse:", "    - loss: {rate: 3%}\n  reverse:", 1)
+    argv = [weir_sim, "-", "--out", tmp_path / "r"]
+    subprocess.run(argv, input=config, capture_output=True, text=True, check=True)
+    read = data.read(weir.open(tmp_path / "r"))
+    around = segment_sections.around_drop(read)
+    first = segment_sections.of_flow(read, 0).filter("resent").row(0, named=True)
+    assert (around.start, around.resent_s) == (first["start"], first["time_s"])
+    assert around.reason == "loss"
+    assert around.drops["queue_bytes"].to_list() == [0]
+    assert around.arrivals.height > 20
+    assert around.queue["queue_bytes"].max() > 0
 
 
 def test_a_drop_of_which_nothing_is_known_has_no_mark():

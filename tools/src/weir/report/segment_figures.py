@@ -46,7 +46,7 @@ STROKES: dict[
     ),
 }
 STAIRS = {"ACK": ("ack", theme.GREEN, "-"), "window": ("window", theme.ORANGE, theme.DASHES[1])}
-WINDOW_SEEN = 3.0  # times what was sent: a window's end farther away is not drawn
+WINDOW_SEEN = 3.0  # times the height of all else: a window's end farther away is not drawn
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ def stevens(panel: Axes, flow: pl.DataFrame) -> None:
     )
     for name, (column, colour, dash) in STAIRS.items():
         own = scaled.drop_nulls(column)
-        top = maximum(scaled, "end")
-        if own.height == 0 or (name == "window" and maximum(own, column) > WINDOW_SEEN * top):
+        if own.height == 0 or (name == "window" and not window_near(scaled)):
             continue
         drawn: dict[str, Any] = {"color": colour, "linestyle": dash, "drawstyle": "steps-post"}
         panel.plot(own["time_s"], own[column], linewidth=0.9, label=name, **drawn)
@@ -95,6 +94,12 @@ def stevens(panel: Axes, flow: pl.DataFrame) -> None:
             panel.plot(time, y, label=name, marker=marker, markevery=(1, 3), **style)
     panel.set_ylabel(f"sequence number ({unit})")
     panel.set_xlabel("time (s)")
+
+
+def window_near(flow: pl.DataFrame) -> bool:
+    """Whether the window's end leaves room to see the segments."""
+    low, top = flow.select(pl.min_horizontal("start", "ack").min(), pl.col("end").max()).row(0)
+    return top is not None and maximum(flow, "window") - low <= WINDOW_SEEN * (top - low)
 
 
 def strokes(own: pl.DataFrame, low: str, high: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

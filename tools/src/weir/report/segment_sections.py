@@ -21,7 +21,10 @@ NAMES = (
     "ts_ns", "flow_id", "seq", "ack", "payload_bytes", "window_bytes", "kind", "flags", "forward",
     "sack_start", "sack_end",
 )  # fmt: skip
-PACKETS = ("ts_ns", "queue_bytes", "flow_id", "pkt_id", "event", "reason", "link", "path")
+PACKETS = (
+    "ts_ns", "queue_bytes", "flow_id", "pkt_id", "size_bytes", "event", "reason", "link", "path",
+)  # fmt: skip
+HEADERS_MAX = 118  # bytes of a frame without payload: Ethernet, IPv6, TCP with all options, FCS
 CWND = {"time_s": pl.Float64, "cwnd_segs": pl.Float32}
 ROUND_S = 0.1  # of a flow of which no RTT is known
 
@@ -32,8 +35,8 @@ def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
     known = {field.name for ring in rings for field in ring.schema.fields}
     if not set(NAMES) <= known:
         return
-    chosen = metrics.typical_flows(flows.each, 1)
-    for flow_id in chosen:
+    recorded = flows.each.filter(pl.col("flow_id").is_in(recorded_flows(data)))
+    for flow_id in metrics.typical_flows(recorded, 1):
         own = of_flow(data, flow_id)
         part, said = readable(own, round_s(data, flow_id, 0.0))
         if part["start"].count() > 0:
@@ -112,7 +115,7 @@ def around_drop(data: RunData) -> Around | None:
 
 
 def first_drop(data: RunData) -> dict[str, Any] | None:
-    """The record of the first packet that was dropped where its flow's data enters the network."""
+    """The record of the first data that was dropped on the path where its flow's packets enter."""
     flows = recorded_flows(data)
     groups = routes.group_of(data.run.config, flows)
     entered = [routes.data_path(data.run.config, int(group)) for group in groups]
@@ -120,6 +123,7 @@ def first_drop(data: RunData) -> dict[str, Any] | None:
         {"flow_id": flows, "path": entered}, {"flow_id": pl.UInt32, "path": pl.UInt8}
     )
     is_drop = pl.col("event") == data.run.values("packets", "event").get("drop", -1)
+    is_drop &= pl.col("size_bytes") > HEADERS_MAX
     found = (part.join(wanted, ["flow_id", "path"], "semi") for part in packets(data, is_drop))
     return next((part.row(0, named=True) for part in found if part.height), None)
 
@@ -141,18 +145,22 @@ def place(data: RunData, row: dict[str, Any]) -> int | None:
 def at_queue(
     data: RunData, row: dict[str, Any], ends: tuple[float, float]
 ) -> dict[str, pl.DataFrame]:
-    """What came to the link that dropped a packet, its queue and all that it dropped."""
+    """What was dropped where a packet was, its flow's arrivals at a link there, and the queue.
+
+    That is the link that dropped it, or if another stage did, the first link of its path.
+    """
     kinds = data.run.values("packets", "event")
     from_ns, to_ns = (end * metrics.NS_PER_S for end in ends)
     near = pl.col("ts_ns").is_between(from_ns, to_ns)
-    here = (pl.col("path") == row["path"]) & (pl.col("link") == row["link"])
-    records = timed(pl.concat(packets(data, here & near)))
+    records = timed(pl.concat(packets(data, (pl.col("path") == row["path"]) & near)))
+    event, link = pl.col("event"), pl.col("link")
+    arrivals = records.filter((pl.col("flow_id") == row["flow_id"]) & (event == kinds["enqueue"]))
+    shown = arrivals["link"].min() if row["link"] == NO_LINK else row["link"]
     queued = [kinds[name] for name in ("enqueue", "dequeue", "drop")]
-    own, event = pl.col("flow_id") == row["flow_id"], pl.col("event")
     return {
-        "arrivals": records.filter(own & (event == kinds["enqueue"])),
-        "queue": records.filter(event.is_in([] if row["link"] == NO_LINK else queued)),
-        "drops": records.filter(event == kinds["drop"]),
+        "arrivals": arrivals.filter(link == shown),
+        "queue": records.filter((link == shown) & event.is_in(queued)),
+        "drops": records.filter((link == row["link"]) & (event == kinds["drop"])),
     }
 
 
