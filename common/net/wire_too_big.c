@@ -8,6 +8,10 @@
 #include "common/net/wire_put.h"
 
 #define ICMP_HEADER 8u
+#define ICMP_ECHO_REPLY 0
+#define ICMP_ECHO 8
+#define ICMPV6_ECHO 128
+#define ICMPV6_ECHO_REPLY 129
 #define QUOTED 8u // of what is behind an IPv4 header (RFC 792)
 #define IPV6_MTU_MIN 1280u
 #define IP_OFFSET 0x1fffu
@@ -21,14 +25,21 @@ uint32_t wire_too_big_size(bool ipv6, uint32_t ip_len) {
 	return WIRE_ETH + WIRE_IPV6 + ICMP_HEADER + (ip_len < most ? ip_len : most);
 }
 
-// Whether it may be answered: not an ICMP error, so that none is answered by another (RFC 1122
-// section 3.2.2, RFC 4443 section 2.4), nor a packet to a group, nor a later fragment of IPv4.
-static bool may_answer(const uint8_t *frame, const struct wire_info *w) {
+// Whether it may be answered: a message of ICMP only if it is an echo, so that no error is answered
+// by another (RFC 1122 section 3.2.2, RFC 4443 section 2.4), nor a packet to a group, nor a later
+// fragment of IPv4.
+static bool may_answer(const uint8_t *frame, size_t len, const struct wire_info *w) {
+	uint8_t request = w->addr.ipv6 ? ICMPV6_ECHO : ICMP_ECHO;
+	uint8_t reply = w->addr.ipv6 ? ICMPV6_ECHO_REPLY : ICMP_ECHO_REPLY;
+
 	if ((frame[0] & 1) != 0 || w->proto == 0 || w->ip_len == 0)
 		return false;
 	if (!w->addr.ipv6 && (wire_get16(frame + WIRE_ETH + 6) & IP_OFFSET) != 0)
 		return false;
-	return w->proto != WIRE_PROTO_ICMP && w->proto != WIRE_PROTO_ICMPV6;
+	if (w->proto != WIRE_PROTO_ICMP && w->proto != WIRE_PROTO_ICMPV6)
+		return true;
+	return w->l4_offset < len && (!w->addr.ipv6 || !w->fragment)
+		&& (frame[w->l4_offset] == request || frame[w->l4_offset] == reply);
 }
 
 static uint8_t *put_ipv4(uint8_t *p, const uint8_t *ip, uint32_t payload) {
@@ -61,7 +72,7 @@ size_t wire_write_too_big(uint8_t *buf, const uint8_t *frame, size_t len, uint32
 		return 0;
 	wire_read(frame, len, &w);
 	size = wire_too_big_size(w.addr.ipv6, w.ip_len);
-	if (!may_answer(frame, &w) || w.l4_offset < WIRE_ETH + WIRE_IPV4
+	if (!may_answer(frame, len, &w) || w.l4_offset < WIRE_ETH + WIRE_IPV4
 		|| (w.addr.ipv6 ? WIRE_ETH + w.ip_len > len : ip[0] != 0x45))
 		return 0;
 	memcpy(buf, frame + 6, 6);

@@ -68,4 +68,24 @@ START_TEST(some_frames_get_no_answer) {
 }
 END_TEST
 
-TEST_MAIN(the_answer_names_the_segment, some_frames_get_no_answer)
+// As `ping -M do` asks for.
+START_TEST(a_large_echo_is_answered) {
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		uint8_t buf[WIRE_TOO_BIG_MAX];
+		struct wire_info w;
+		struct wire_quote q;
+		size_t size = too_big(buf, ipv6, 1400), l4 = WIRE_ETH + wire_ip_header(ipv6);
+
+		frame[WIRE_ETH + (ipv6 ? 6 : 9)] = ipv6 ? WIRE_PROTO_ICMPV6 : WIRE_PROTO_ICMP;
+		frame[l4] = ipv6 ? 128 : 8;
+		ck_assert_uint_eq(wire_write_too_big(buf, frame, sizeof(frame), 1400), size);
+		wire_read(buf, size, &w);
+		ck_assert_uint_eq(wire_path_mtu(buf, size, &w), 1400);
+		ck_assert(!wire_too_big_quote(buf, size, &w, &q));
+		frame[l4] = 3; // destination unreachable, time exceeded
+		ck_assert_uint_eq(wire_write_too_big(buf, frame, sizeof(frame), 1400), 0);
+	}
+}
+END_TEST
+
+TEST_MAIN(the_answer_names_the_segment, some_frames_get_no_answer, a_large_echo_is_answered)
