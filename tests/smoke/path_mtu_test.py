@@ -13,6 +13,7 @@ from lab import ADDRESS, CPUS, LCORE, SIX, Lab, quiet, sh, wait_for
 from weir.analysis.ring import open_ring
 
 PEER = Path(__file__).with_name("peer.py")
+BOTH = sorted({CPUS[0], LCORE})
 BYTES = 300_000
 PATH_MTU, CLOSE = 14, 2  # events
 LINK = "{link: {rate: 50Mbit, queue: {fifo: {limit: 2MB}}}}, {delay: {delay: 10ms}}"
@@ -71,9 +72,9 @@ def refused(switch):
 
 
 def test_a_kernel_learns_the_path_mtu(lab):
-    """Its route cache has it, of IPv4 and of IPv6."""
+    """Its route cache has it, of IPv4 and of IPv6. Each port has an lcore, if there are two."""
     lab.enable_ipv6("a")
-    switch = lab.switch(PATHS)
+    switch = lab.switch(PATHS, "-o", f"live.switch.lcores={BOTH}")
     child = sink(lab, 2)
     addresses = [ADDRESS["b"], SIX["b"]]
     for address in addresses:
@@ -86,14 +87,14 @@ def test_a_kernel_learns_the_path_mtu(lab):
     assert refused(switch) >= 2
 
 
-@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+@pytest.mark.skipif(len(BOTH) < 2, reason="needs two CPUs")
 def test_a_sender_on_two_lcores_does_as_in_virtual_time(lab, weir_sim):
     """Of two flows of a version each lcore has one, and one lcore receives for both."""
     virtual = sh(weir_sim, lab.config(FLOWS), "--out", lab.tmp / "virtual", "--json")
     switch = lab.switch(PATHS)
     child = sink(lab, 4)
     lab.sh("a", "ip", "addr", "flush", "dev", "eth0")
-    config = FLOWS + SENDER % (sorted({CPUS[0], LCORE}), lab.prefix + "s")
+    config = FLOWS + SENDER % (BOTH, lab.prefix + "s")
     sender = lab.start("sender/weir-sender", config, space="a")
     assert child.wait(60) == 0
     assert sender.stop() == 0
