@@ -190,6 +190,16 @@ def test_they_change_nothing_and_without_them_there_is_no_figure(weir_sim, run, 
         without.plot("drop")
 
 
+def test_a_sample_without_a_flow_has_no_figure(weir_sim, tmp_path):
+    """Level 2 takes 1 % of one flow, which is none: there is a ring, and no record in it."""
+    argv = [weir_sim, "-", "--out", tmp_path / "r", "-o", "telemetry.level=2"]
+    subprocess.run(argv, input=CONFIG, capture_output=True, text=True, check=True)
+    without = weir.open(tmp_path / "r")
+    assert len(without.stream("segments").records) == 0
+    with pytest.raises(UserError, match="no figure 'stevens'"):
+        without.plot("stevens")
+
+
 @pytest.mark.parametrize("name", ["stevens", "drop"])
 def test_axes_of_ones_own(run, name):
     panels = Figure().subplots(1 if name == "stevens" else 3)

@@ -127,7 +127,7 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     yield Drawn(
         "shares",
         figures.shares(flows.each, data.scene),
-        f"Shares of {units.count(count)} flows. Goodput"
+        f"Shares of {units.count(count)} flow{'s' * (count != 1)}. Goodput"
         + (" after the warm-up" if data.scene.warmup_s else "")
         + f", relative to its mean; Jain's index {summary.ratio(index)}, of the flows that have"
         " begun.",
