@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from weir.analysis import labels
 from weir.errors import UserError
 from weir.study.cells import LOCK, PYTHON, Cell, run_cells, spare_cpus, without_names
 
@@ -75,12 +76,16 @@ def test_what_is_done_is_not_run_again_unless_something_changed(config, tmp_path
     cells = [cell(config, 1), cell(config, 2), cell(config, 3), cell(config, 4)]
     assert {status for _, status, _ in run(cells, out)} == {"done"}
     changed = [cells[0], cell(config, 2, seed=5), cells[2], cells[3]]
+    for name in ("count=1", "count=2"):
+        labels.tag(out / name, ["fig3"])
     summary = out / "count=3/summary.json"
     summary.write_text(summary.read_text().replace('"balanced": true', '"balanced": false'))
     manifest = out / "count=4/manifest.json"
     manifest.write_text(manifest.read_text().replace('"commit": "', '"commit": "other-'))
     assert [status for _, status, _ in run(changed, out)] == ["reused", "done", "done", "done"]
     assert json.loads((out / "count=2/summary.json").read_text())["seed"] == 5
+    assert labels.read(out / "count=1").tags == ("fig3",)
+    assert labels.read(out / "count=2").tags == ()  # they were of the run that was there
     assert [status for _, status, _ in run(changed, out)] == ["reused"] * 4
 
 
