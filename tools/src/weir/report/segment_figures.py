@@ -20,12 +20,13 @@ from matplotlib.figure import Figure
 
 from weir import units
 from weir.report import axes as shared
-from weir.report import theme
+from weir.report import bounded, theme
 from weir.report.axes import maximum
 
-STROKES: dict[
-    str, tuple[str, str, str, dict[str, Any]]
-] = {  # what, ends of the stroke, marker at its upper end, style
+LETTER = "$R$"  # of a retransmission
+LETTERS_MAX = 40  # that can be read; of more every nth retransmission has one
+Stroke = tuple[str, str, str, dict[str, Any]]  # its ends, marker at the upper one, style
+STROKES: dict[str, Stroke] = {
     "segment": (
         "start",
         "end",
@@ -35,7 +36,7 @@ STROKES: dict[
     "retransmission": (
         "start",
         "end",
-        "$R$",
+        LETTER,
         {"color": theme.VERMILLION, "linewidth": 1.2, "markersize": 5, "markeredgewidth": 0},
     ),
     "SACK": (
@@ -69,8 +70,11 @@ def between(frame: pl.DataFrame, from_s: float, to_s: float) -> pl.DataFrame:
     return frame.filter(pl.col("time_s").is_between(from_s, to_s))
 
 
-def stevens(panel: Axes, flow: pl.DataFrame) -> None:
-    """One flow's time-sequence graph into axes; flow is of segments.numbered."""
+def stevens(panel: Axes, flow: pl.DataFrame, points: int = bounded.POINTS_MAX) -> None:
+    """One flow's time-sequence graph into axes; flow is of segments.numbered.
+
+    points: of a line at most; of more strokes than that allows every nth is drawn.
+    """
     divisor, unit = units.step(maximum(flow, "end"), units.BYTE_STEPS)
     scaled = flow.with_columns(
         pl.col(name) / divisor
@@ -90,8 +94,10 @@ def stevens(panel: Axes, flow: pl.DataFrame) -> None:
     for name, (low, high, marker, style) in STROKES.items():
         own = scaled.filter(kinds.get(name, pl.lit(True))).drop_nulls(low)
         if own.height:
+            own = own.gather_every(-(-3 * own.height // points))
             time, y = strokes(own, low, high)
-            panel.plot(time, y, label=name, marker=marker, markevery=(1, 3), **style)
+            letters = -(-own.height // LETTERS_MAX) if marker == LETTER else 1
+            panel.plot(time, y, label=name, marker=marker, markevery=(1, 3 * letters), **style)
     panel.set_ylabel(f"sequence number ({unit})")
     panel.set_xlabel("time (s)")
 
@@ -122,7 +128,7 @@ def timeline(around: Around) -> Figure:
     """A drop: its flow's segments and ACKs, the queue in which it happened, the window below."""
     figure = Figure(figsize=(shared.WIDTH_IN, 4.6))
     top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
-    stevens(top, around.flow)
+    stevens(top, around.flow, bounded.PANEL_POINTS)
     divisor, _ = units.step(maximum(around.flow, "end"), units.BYTE_STEPS)
     if around.start is not None:
         style: dict[str, Any] = {"color": theme.VERMILLION, "markersize": 7, "linestyle": "none"}

@@ -16,7 +16,7 @@ from weir.report import segment_figures
 from weir.report.data import FlowData, RunData, chosen_records
 from weir.report.segment_figures import Around, between
 
-WHOLE_MAX = 3000  # segments and ACKs that a graph can show; of more a part
+WHOLE_MAX = 2000  # segments and ACKs that a graph can show; of more a part
 NAMES = (
     "ts_ns", "flow_id", "seq", "ack", "payload_bytes", "window_bytes", "kind", "flags", "forward",
     "sack_start", "sack_end",
@@ -85,8 +85,10 @@ def readable(own: pl.DataFrame, rtt_s: float) -> tuple[pl.DataFrame, str]:
         return own, ""
     resent = own.filter("resent")["time_s"]
     middle = float(resent[0]) if resent.len() else float(own["time_s"][0]) + 2 * rtt_s
+    near = between(own, middle - 2 * rtt_s, middle + 3 * rtt_s)
+    place = int((near["time_s"] < middle).sum())
     return (
-        between(own, middle - 2 * rtt_s, middle + 3 * rtt_s).head(WHOLE_MAX),
+        near.slice(max(0, place - WHOLE_MAX // 2), WHOLE_MAX),
         f"; around the first of {resent.len()} retransmissions" if resent.len() else "; its start",
     )
 
