@@ -144,6 +144,8 @@ def test_the_report_has_them(run):
     assert at * 1e3 == first["start"]  # the first that was dropped is the first that is sent again
     dropped = run.frame("packets").filter(pl.col("event") == 3).row(0, named=True)
     assert drop_s == dropped["ts_ns"] / 1e9
+    cwnd = panels[2].lines[0].get_xdata()
+    assert cwnd[0] <= panels[1].lines[0].get_xdata()[0] < drop_s  # what held when it begins
     queue = next(line for line in panels[1].lines if line.get_label() == "queue")
     assert queue.get_ydata().max() * 1e3 == run.frame("packets")["queue_bytes"].max()
     for name in ("stevens", "drop"):

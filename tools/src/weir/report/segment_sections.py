@@ -108,7 +108,7 @@ def around_drop(data: RunData) -> Around | None:
     return Around(
         flow=between(flow, *ends),
         **at_queue(data, row, ends),
-        cwnd=between(timed(cc), *ends) if cc.height else pl.DataFrame(schema=CWND),
+        cwnd=held(timed(cc), *ends) if cc.height else pl.DataFrame(schema=CWND),
         drop_s=drop_s,
         reason=reasons.get(row["reason"], f"reason {row['reason']}"),
         start=start,
@@ -170,6 +170,12 @@ def packets(data: RunData, wanted: pl.Expr) -> Iterator[pl.DataFrame]:
     """Records of packets that are wanted, a part of the file at a time."""
     for part in data.run.chunks("packets", PACKETS):
         yield pl.DataFrame(part).filter(wanted)
+
+
+def held(frame: pl.DataFrame, from_s: float, to_s: float) -> pl.DataFrame:
+    """The rows of a time, after what held at its begin."""
+    first = frame.filter(pl.col("time_s") < from_s).tail(1).with_columns(time_s=pl.lit(from_s))
+    return pl.concat([first, between(frame, from_s, to_s)])
 
 
 def timed(frame: pl.DataFrame) -> pl.DataFrame:
