@@ -20,7 +20,7 @@ static int configure(struct live_app *live, struct err *err) {
 	int rc = plan_flows(&app->plan, c, live->run.seed, live->run.duration_ns, err);
 	struct paths_env env = {
 		.run_seed = live->run.seed,
-		.mtu_bytes = PLAN_MTU_BYTES,
+		.mtu_bytes = live_frame_bytes(&app->plan.process),
 		.group_base_rtt_ns = app->plan.group_base_rtt_ns,
 		.base_rtts = &app->plan.base_rtts,
 		.group_route = app->plan.group_route,
@@ -43,7 +43,7 @@ static int configure(struct live_app *live, struct err *err) {
 	if (rc == 0)
 		rc = plan_ports(&app->plan, c, &app->paths, err);
 	if (rc == 0)
-		rc = switch_sources_open(app->source, &app->paths, err);
+		rc = switch_sources_open(app->source, &app->paths, app->plan.process.mtu, err);
 	if (rc == 0)
 		rc = config_unused(c, err);
 	if (rc == 0)

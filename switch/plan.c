@@ -34,7 +34,7 @@ static const struct param port_params[] = {
 	{"path", "", "what leaves through this port goes through this path; default: straight out",
 		UNIT_NONE, PARAM_TEXT(struct plan_port, path_name)},
 	{"min_packet", "512B", "smallest mean packet its path must hold; sizes the packet pool",
-		UNIT_BYTES, PARAM_U64(struct plan_port, min_packet), .min = 64, .max = 1518},
+		UNIT_BYTES, PARAM_U64(struct plan_port, min_packet), .min = 64, .max = 9018},
 	{"lcore", "", "the CPU, one of lcores, that serves it; default: each one in turn",
 		UNIT_NONE, PARAM_TEXT(struct plan_port, lcore_text)},
 	{"rx_queues", "1", "receive queues, each for another one of lcores", UNIT_NONE,
@@ -74,10 +74,12 @@ void plan_list(struct run_list *l) {
 int plan_flows(
 	struct plan *p, struct config *c, uint64_t seed, uint64_t duration_ns, struct err *err) {
 	struct config_node *root = config_root(c), *list = config_get(root, "flows");
+	struct config_node *live = config_get(root, "live");
 	struct flows f;
 	int rc;
 
-	if ((rc = live_sender_ip(config_get(root, "live"), &p->flow_base_ip, err)) < 0)
+	if ((rc = live_mtu(live, &p->process, err)) < 0
+		|| (rc = live_sender_ip(live, &p->flow_base_ip, err)) < 0)
 		return rc;
 	if ((rc = flows_read(&f, list, err)) < 0
 		|| (rc = base_rtts_init(&p->base_rtts, &f, list, seed, duration_ns, err)) < 0)

@@ -35,7 +35,7 @@
 #include "common/net/wire.h"
 #include "switch/path.h"
 
-#define PLAN_MTU_BYTES 1518 // with FCS
+#define PLAN_MTU_BYTES 1518 // with FCS, of captures
 #define PLAN_STATIC_MAX 256
 
 // A path with fewer packets is short: small frames wait in their buffers too, which takes no copy.
@@ -81,8 +81,8 @@ struct plan {
 	uint32_t groups;
 };
 
-// Reads the number and base RTT of each flow group, and the sender's address. Base RTTs are drawn
-// for a run of this seed and duration; 0: it has no end.
+// Reads live.mtu, the number and base RTT of each flow group, and the sender's address. Base RTTs
+// are drawn for a run of this seed and duration; 0: it has no end.
 int plan_flows(
 	struct plan *p, struct config *c, uint64_t seed, uint64_t duration_ns, struct err *err);
 // Reads the keys of live.switch and of its ports, before there are paths: a mistyped key of theirs

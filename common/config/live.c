@@ -11,11 +11,18 @@
 const char *const live_hugepage_names[] = {"auto", "yes", "no", NULL};
 const char *const live_role_names[] = {"sender", "receiver", NULL};
 
+#define MTU_PARAM                                                                                  \
+	{                                                                                          \
+		"mtu", "1500B", "largest IP packet of a port; buffers follow from it", UNIT_BYTES, \
+			PARAM_U64(struct live_process, mtu), .min = 1280, .max = 9000              \
+	}
+
 const struct param live_root_params[] = {
 	{"allow_nic", "no", "ports that lead out of this machine are refused without it", UNIT_NONE,
 		PARAM_BOOL(struct live_process, allow_nic)},
 	{"allow_destinations", "no", "sending anywhere but 198.18.0.0/15 is refused without it",
 		UNIT_NONE, PARAM_BOOL(struct live_process, allow_destinations)},
+	MTU_PARAM,
 	{"epoch", "0",
 		"UTC in nanoseconds, of the last two days, that is 0 ns in telemetry; 0: each start",
 		UNIT_NONE, PARAM_U64(struct live_process, epoch_utc_ns), .min = 0, .max = 9e18},
@@ -189,6 +196,7 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 			"dev is required, e.g. \"net_af_packet0,iface=veth0\" or \"0000:03:00.0\"");
 	dev->node = n;
 	dev->allow_nic = lp->allow_nic;
+	dev->mtu = lp->mtu;
 	dev->text = config_text(n);
 	len = strcspn(dev->text, ",");
 	if (len >= sizeof(dev->name))
@@ -212,6 +220,11 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 	if (dev->zero_copy && lp->hugepages == LIVE_HUGEPAGES_NO)
 		return config_err(
 			n, -EINVAL, err, "dev: zero-copy=yes of a memif needs hugepages: yes");
+	if (lp->mtu > LIVE_MTU && strncmp(dev->text, "net_af_xdp", strlen("net_af_xdp")) == 0)
+		return config_err(n, -EINVAL, err,
+			"dev: '%s' carries packets of at most %d bytes, and live.mtu is %llu: take "
+			"net_af_packet",
+			dev->name, LIVE_MTU, (unsigned long long)lp->mtu);
 	if (dev->pci && !lp->allow_nic)
 		return config_err(n, -EINVAL, err,
 			"dev: %s is a physical port; set live.allow_nic: yes if its network is yours",
@@ -262,4 +275,11 @@ int live_sender_ip(struct config_node *live, uint32_t *ip, struct err *err) {
 		break;
 	}
 	return rc;
+}
+
+int live_mtu(struct config_node *live, struct live_process *lp, struct err *err) {
+	static const struct param mtu = MTU_PARAM;
+	bool map = live != NULL && config_kind(live) == CONFIG_MAP;
+
+	return config_param(map ? live : NULL, "live", &mtu, lp, err);
 }

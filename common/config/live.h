@@ -4,6 +4,7 @@
 //	live:
 //	  allow_nic: no                 ports that lead out of this machine are refused without it
 //	  allow_destinations: no        sending anywhere but 198.18.0.0/15 likewise
+//	  mtu: 1500B                    the largest packets of all ports
 //	  epoch: 0                      UTC in ns that both programs call 0 ns; 0: each its own start
 //	  switch:
 //	    lcores: [1, 2]              the CPUs that do the work; a bottleneck is one CPU's
@@ -17,6 +18,7 @@
 #pragma once
 #include "common/config/config.h"
 #include "common/net/flow_addr.h"
+#include "common/net/wire.h"
 
 #include <sched.h>
 #include <stdbool.h>
@@ -25,6 +27,7 @@
 #define LIVE_PORTS_MAX 16
 #define LIVE_LCORES_MAX 16
 #define LIVE_IFACE_SIZE 16
+#define LIVE_MTU 1500 // the default
 
 enum live_hugepages { LIVE_HUGEPAGES_AUTO, LIVE_HUGEPAGES_YES, LIVE_HUGEPAGES_NO };
 extern const char *const live_hugepage_names[];
@@ -45,6 +48,7 @@ struct live_process {
 	struct config_node *lcores_node; // the list, for messages
 	// Of `live` itself.
 	bool allow_nic, allow_destinations;
+	uint64_t mtu; // bytes of the largest IP packet that ports carry
 	uint64_t epoch_utc_ns; // 0: the program's start
 	uint64_t test_offset_ns; // of this program's clock, for tests
 	double test_drift_ppm;
@@ -80,6 +84,7 @@ struct live_dev {
 	bool pci;
 	bool zero_copy; // a memif whose peer maps the memory of this program, which hugepages alone allow
 	bool allow_nic; // of live_process
+	uint64_t mtu; // likewise
 	const struct config_node *node; // for messages
 };
 
@@ -156,6 +161,13 @@ int live_address(struct config_node *n, const char *key, const char *text, uint3
 // The address of live.sender's port that sends, or the default if there is none. The section is
 // another program's: the rest of it is left alone.
 int live_sender_ip(struct config_node *live, uint32_t *ip, struct err *err);
+// The `mtu` of `live`, for readers of nothing else there; NULL: the default.
+int live_mtu(struct config_node *live, struct live_process *lp, struct err *err);
+
+// The largest frame of a live port, with FCS.
+static inline uint32_t live_frame_bytes(const struct live_process *lp) {
+	return WIRE_ETH + (uint32_t)lp->mtu + WIRE_FCS;
+}
 
 // Whether packets may go to this address: one for tests, or live.allow_destinations.
 static inline bool live_may_send(const struct live_process *lp, uint32_t ip) {

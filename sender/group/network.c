@@ -27,6 +27,7 @@ static double number(struct config_node *map, const char *key, enum unit unit) {
 struct reader {
 	struct config_node *schedule, *flows;
 	bool edges; // count edges among the links
+	uint32_t frame_bytes; // the largest
 	double rate_bps; // of the slowest link of each path in which data begins, each link at its fastest, all together
 	double path_bps; // of the path that is read
 	double delay_ns; // each delay at its longest
@@ -70,7 +71,7 @@ static void add_queue(struct reader *r, struct config_node *link, double rate_bp
 		r->queue_ns += limit.value * 8e9 / rate_bps;
 		break;
 	case LIMIT_PACKETS:
-		r->queue_ns += limit.value * (NETWORK_FRAME_BYTES + WIRE_OVERHEAD) * 8e9 / rate_bps;
+		r->queue_ns += limit.value * (r->frame_bytes + WIRE_OVERHEAD) * 8e9 / rate_bps;
 		break;
 	case LIMIT_TIME:
 		r->queue_ns += limit.value;
@@ -151,10 +152,12 @@ static void add_path(struct reader *r, struct config_node *path, const char *pat
 		r->rate_bps += r->path_bps;
 }
 
-void network_read(struct network *n, struct config_node *root, uint64_t base_rtt_ns) {
+void network_read(
+	struct network *n, struct config_node *root, uint64_t base_rtt_ns, uint32_t frame_bytes) {
 	struct config_node *paths = config_get(root, "paths");
-	struct reader r = {
-		.schedule = config_get(root, "schedule"), .flows = config_get(root, "flows")};
+	struct reader r = {.schedule = config_get(root, "schedule"),
+		.flows = config_get(root, "flows"),
+		.frame_bytes = frame_bytes};
 	double extra_ns = (double)base_rtt_ns;
 
 	for (size_t i = 0;

@@ -7,7 +7,6 @@
 
 #include <stdint.h>
 
-#define NETWORK_FRAME_BYTES 1518 // largest, with FCS; what a live port's buffers take
 #define NETWORK_RATE_BPS UINT64_C(10000000000) // without a link
 #define NETWORK_PIPE_NS UINT64_C(200000000)
 
@@ -18,8 +17,9 @@ struct network {
 };
 
 // The switch checks these sections; what cannot be read here is left out. `base_rtt_ns`: the
-// longest that a flow group asks for, 0: none does.
-void network_read(struct network *n, struct config_node *root, uint64_t base_rtt_ns);
+// longest that a flow group asks for, 0: none does; `frame_bytes`: the largest, with FCS.
+void network_read(
+	struct network *n, struct config_node *root, uint64_t base_rtt_ns, uint32_t frame_bytes);
 
 // The network of a flow group without its queues.
 struct network_empty {

@@ -138,7 +138,7 @@ static void complete_network(
 
 	for (uint32_t i = 0; i < gs->count; i++)
 		base_rtt_ns = time_max(base_rtt_ns, gs->group[i].base_rtt_ns);
-	network_read(&n, root, base_rtt_ns);
+	network_read(&n, root, base_rtt_ns, live_frame_bytes(&p->process));
 	if (p->rate_bps == 0)
 		p->rate_bps = n.rate_bps;
 	if (p->pipe_ns == 0)
@@ -164,9 +164,12 @@ int live_plan_init(
 		if ((rc = port_check(p, i, n, gs->flows, err)) < 0)
 			return rc;
 	}
-	if (groups_mtu_bytes(gs) > NETWORK_FRAME_BYTES)
+	if (groups_mtu_bytes(gs) > live_frame_bytes(&p->process))
 		return config_err(node, -EINVAL, err,
-			"flows: an mss of more than 1460 B does not fit into the frames of a live port");
+			"flows: packets of %u bytes do not fit live.mtu, %llu bytes: a larger mtu, up to "
+			"9000B, or a smaller mss or payload does",
+			groups_mtu_bytes(gs) - WIRE_ETH - WIRE_FCS,
+			(unsigned long long)p->process.mtu);
 	complete_network(p, config_root(c), gs);
 	return 0;
 }

@@ -69,7 +69,7 @@ void sender_size(struct live_app *live, struct eal_args *args) {
 		app->tx_buffers +=
 			n * (own + SENDER_EGRESS_SLOTS + SENDER_TX_RING) - SENDER_TX_RING;
 	}
-	args->pool_bytes = pool_bytes(app->rx_buffers) + pool_bytes(app->tx_buffers);
+	args->pool_bytes = pool_bytes(app->rx_buffers + app->tx_buffers, app->plan.process.mtu);
 	args->other_bytes = hosts_bytes(app);
 	snprintf(args->what, sizeof(args->what), "%u flows", app->groups.flows);
 	snprintf(args->sum, sizeof(args->sum),
@@ -139,14 +139,15 @@ static void prepare(
 int sender_open(struct live_app *live, struct err *err) {
 	struct sender_app *app = sender_app(live);
 	const struct run_options *opt = &live->opt;
+	uint64_t mtu = app->plan.process.mtu;
 	struct rte_mempool *rx, *tx = NULL;
 	int rc = opt->pcap != NULL ? pcap_writer_check(opt->pcap, opt->force, err) : 0;
 
 	if (rc < 0)
 		return rc;
-	rx = pool_create("weir-rx", app->rx_buffers, false, err);
+	rx = pool_create("weir-rx", app->rx_buffers, mtu, false, err);
 	if (rx != NULL)
-		tx = pool_create("weir-tx", app->tx_buffers, false, err);
+		tx = pool_create("weir-tx", app->tx_buffers, mtu, false, err);
 	if (tx == NULL)
 		return -ENOMEM;
 	for (uint32_t k = 0; k < live->lcores; k++)

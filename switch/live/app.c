@@ -38,7 +38,7 @@ void switch_size(struct live_app *live, struct eal_args *args) {
 	for (uint32_t i = 0; i < app->paths.count; i++)
 		app->port_buffers += app->paths.path[i].source != NULL ? SOURCE_BUFFERS : 0;
 	app->buffers += app->port_buffers + SWITCH_MBUF_CACHE;
-	args->pool_bytes = pool_bytes(app->buffers);
+	args->pool_bytes = pool_bytes(app->buffers, app->plan.process.mtu);
 	args->other_bytes = arena_bytes(app->small);
 	snprintf(args->what, sizeof(args->what), "packets");
 	used = plan_text(&app->plan, app->port_buffers, args->sum, sizeof(args->sum));
@@ -148,7 +148,8 @@ int switch_open(struct live_app *live, struct err *err) {
 
 	for (uint32_t i = 0; i < app->paths.count; i++)
 		sourced |= app->paths.path[i].source != NULL;
-	struct rte_mempool *pool = pool_create("weir", app->buffers, sourced, err);
+	struct rte_mempool *pool =
+		pool_create("weir", app->buffers, app->plan.process.mtu, sourced, err);
 	if (pool == NULL)
 		return -ENOMEM;
 	live->lcores = app->plan.process.lcores;

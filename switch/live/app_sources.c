@@ -2,6 +2,7 @@
 #include "switch/live/source.h"
 
 #include "common/base/u64.h"
+#include "common/live/port/frame.h"
 #include "switch/live/app.h"
 
 #include <string.h>
@@ -11,7 +12,8 @@
 #define FILL_WAITS 10000 // for the ring to be full before the run begins
 #define HEADERS 128u // the longest that are looked at
 
-int switch_sources_open(struct switch_source *source, struct paths *paths, struct err *err) {
+int switch_sources_open(
+	struct switch_source *source, struct paths *paths, uint64_t mtu, struct err *err) {
 	uint64_t base_ns = NEVER_NS;
 	int rc = 0;
 
@@ -21,7 +23,7 @@ int switch_sources_open(struct switch_source *source, struct paths *paths, struc
 		if (paths->path[i].source == NULL)
 			continue;
 		rc = arrivals_open(a, &paths->path[i], err);
-		a->frame_max = RTE_MBUF_DEFAULT_DATAROOM;
+		a->frame_max = frame_room(mtu);
 		if (rc == 0 && !a->ended)
 			base_ns = time_min(base_ns, a->stamp_ns);
 	}

@@ -54,8 +54,9 @@ struct switch_source {
 };
 
 // Reads the captures that paths have as their sources, up to the first frame. source: one of each
-// path.
-int switch_sources_open(struct switch_source *source, struct paths *paths, struct err *err);
+// path. Packets of more than `mtu` bytes are left out if they do not fit a buffer.
+int switch_sources_open(
+	struct switch_source *source, struct paths *paths, uint64_t mtu, struct err *err);
 // Begins to read ahead; returns when the rings are as full as they will be.
 int switch_sources_start(struct live_app *live, struct err *err);
 // Ends the threads; what no path has got did not arrive.

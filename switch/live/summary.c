@@ -219,9 +219,9 @@ static void write_cut(const struct switch_app *app, struct json *j) {
 	for (uint32_t i = 0; i < app->live.lcores; i++)
 		pkts += app->lcore[i].drop[DROP_CUT].pkts + app->lcore[i].drop[DROP_TOO_LONG].pkts;
 	fact_count(j, "cut", NULL, pkts,
-		"%llu frames were longer than a port receives: at the hosts set the MTU to 1500, "
-		"and tso, gso and gro off",
-		(unsigned long long)pkts);
+		"%llu frames were longer than a port receives: at the hosts set the MTU to %llu, as "
+		"live.mtu is, and tso, gso and gro off",
+		(unsigned long long)pkts, (unsigned long long)app->plan.process.mtu);
 }
 
 // Writes the faults during the run.

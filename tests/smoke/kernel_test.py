@@ -128,24 +128,6 @@ def test_an_mtu_that_changes_during_the_run(lab):
     assert check_ledger(switch)["ledger"]["drops"] == {"mtu": 5}
 
 
-def test_jumbo_frames_are_dropped_and_named(lab):
-    """A buffer holds 2 kB: what is longer was dropped as `cut`, and nothing said what to do."""
-    for where, link in (("sw", "left"), ("sw", "right"), ("a", "eth0"), ("b", "eth0")):
-        lab.sh(where, "ip", "link", "set", link, "mtu", "9000")
-    switch = lab.switch(PATHS % FIFO)
-    assert lab.ping(count=9, size=1400)
-    assert lab.ping(count=3, size=8000, wait=1) == []
-    assert switch.stop() == 0
-    summary = check_ledger(switch)
-    assert summary["ledger"]["drops"] == {"cut": 3}
-    assert {
-        "cause": "cut",
-        "count": 3,
-        "sentence": "3 frames were longer than a port receives: at the hosts set the MTU to 1500,"
-        " and tso, gso and gro off",
-    } in summary["faults"]
-
-
 def test_hosts_that_offload_are_named(lab):
     """A connection never opened, and the sentence was that 0.00169 % of the link was offered."""
     lab.sh("a", "ethtool", "-K", "eth0", "tx", "on")

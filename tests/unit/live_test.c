@@ -39,6 +39,8 @@ START_TEST(process_has_defaults) {
 	ck_assert_uint_eq(lp.lcores, 1);
 	ck_assert_uint_eq(lp.lcore[0], 3);
 	ck_assert_uint_eq(lp.burst, 32);
+	ck_assert_uint_eq(lp.mtu, LIVE_MTU);
+	ck_assert_uint_eq(live_frame_bytes(&lp), 1518);
 	ck_assert_uint_eq(lp.tx_timeout_ns, 1000000000);
 	ck_assert_int_eq(lp.hugepages, LIVE_HUGEPAGES_AUTO);
 	ck_assert(!lp.allow_nic && !lp.allow_destinations && !lp.force);
@@ -62,6 +64,8 @@ START_TEST(bad_process_is_one_sentence) {
 		{"live: {switch: {lcores: [1], ring_size: 1000}}", "1000 is not a power of two"},
 		{"live: {switch: {lcores: [1], burst: 0}}", "burst: 0 is not in"},
 		{"live: {switch: {lcores: [1], brust: 8}}", "brust"},
+		{"live: {mtu: 1279B, switch: {lcores: [1]}}", "mtu: 1279B is not in"},
+		{"live: {mtu: 9001B, switch: {lcores: [1]}}", "mtu: 9001B is not in"},
 	};
 	struct live_process lp;
 	struct err err;

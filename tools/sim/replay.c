@@ -114,7 +114,7 @@ static int make_paths(struct replay *r, struct err *err) {
 	int rc = plan_flows(&r->plan, r->run->config, r->run->seed, 0, err);
 	struct paths_env env = {
 		.run_seed = r->run->seed,
-		.mtu_bytes = PLAN_MTU_BYTES,
+		.mtu_bytes = live_frame_bytes(&r->plan.process),
 		.group_base_rtt_ns = r->plan.group_base_rtt_ns,
 		.base_rtts = &r->plan.base_rtts,
 		.group_route = r->plan.group_route,

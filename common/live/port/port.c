@@ -2,6 +2,7 @@
 #include "common/live/port/port.h"
 
 #include "common/live/lcore/quiesce.h"
+#include "common/live/port/frame.h"
 #include "common/live/port/memif.h"
 #include "common/net/iface.h"
 #include "common/run/run.h"
@@ -17,8 +18,6 @@
 #include <string.h>
 
 #define POOL_CACHE 512
-#define ELEMENT_BYTES                                                                              \
-	((uint32_t)(sizeof(struct rte_mbuf) + sizeof(struct pkt) + RTE_MBUF_DEFAULT_BUF_SIZE))
 #define SERVER_TRIES 100
 #define SERVER_RETRY_US 100000
 #define RECONNECT_NS (500 * NS_PER_MS)
@@ -48,8 +47,16 @@ uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
 	return own;
 }
 
-uint64_t pool_bytes(uint64_t buffers) {
-	uint64_t object = rte_mempool_calc_obj_size(ELEMENT_BYTES, 0, NULL);
+static uint16_t data_bytes(uint64_t mtu) {
+	return (uint16_t)(RTE_PKTMBUF_HEADROOM + frame_room(mtu));
+}
+
+static uint32_t element_bytes(uint64_t mtu) {
+	return (uint32_t)(sizeof(struct rte_mbuf) + sizeof(struct pkt)) + data_bytes(mtu);
+}
+
+uint64_t pool_bytes(uint64_t buffers, uint64_t mtu) {
+	uint64_t object = rte_mempool_calc_obj_size(element_bytes(mtu), 0, NULL);
 
 	// Plus one pointer per buffer in the ring of free ones, whose size is a power of two.
 	return buffers * object + 2 * 8 * buffers;
@@ -65,12 +72,13 @@ static void pool_touch(struct rte_mempool *mp, void *arg, void *obj, unsigned in
 // As rte_pktmbuf_pool_create, except that without hugepages an object may cross a page boundary:
 // otherwise there would be one object per page of 4 KiB, and no device reads them by physical
 // address then.
-static struct rte_mempool *pool_make(const char *name, unsigned int buffers, bool shared) {
-	struct rte_pktmbuf_pool_private private = {.mbuf_data_room_size = RTE_MBUF_DEFAULT_BUF_SIZE,
-		.mbuf_priv_size = sizeof(struct pkt)};
+static struct rte_mempool *pool_make(
+	const char *name, unsigned int buffers, uint64_t mtu, bool shared) {
+	struct rte_pktmbuf_pool_private private = {
+		.mbuf_data_room_size = data_bytes(mtu), .mbuf_priv_size = sizeof(struct pkt)};
 	unsigned int flags = rte_eal_has_hugepages() ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG;
-	struct rte_mempool *mp = rte_mempool_create_empty(name, buffers, ELEMENT_BYTES, POOL_CACHE,
-		sizeof(private), (int)rte_socket_id(), flags);
+	struct rte_mempool *mp = rte_mempool_create_empty(name, buffers, element_bytes(mtu),
+		POOL_CACHE, sizeof(private), (int)rte_socket_id(), flags);
 
 	if (mp == NULL)
 		return NULL;
@@ -94,14 +102,15 @@ static struct rte_mempool *pool_make(const char *name, unsigned int buffers, boo
 	return mp;
 }
 
-struct rte_mempool *pool_create(const char *name, uint64_t buffers, bool shared, struct err *err) {
+struct rte_mempool *pool_create(
+	const char *name, uint64_t buffers, uint64_t mtu, bool shared, struct err *err) {
 	struct rte_mempool *pool = NULL;
 
 	if (buffers <= UINT32_MAX / 2)
-		pool = pool_make(name, (unsigned int)buffers, shared);
+		pool = pool_make(name, (unsigned int)buffers, mtu, shared);
 	if (pool == NULL)
 		err_set(err, -ENOMEM, "a pool of %llu packets (%.0f MB): %s",
-			(unsigned long long)buffers, (double)pool_bytes(buffers) / 1e6,
+			(unsigned long long)buffers, (double)pool_bytes(buffers, mtu) / 1e6,
 			rte_strerror(rte_errno));
 	return pool;
 }
@@ -111,7 +120,8 @@ static int probe(struct port *p, const struct eal *eal, struct err *err) {
 	long mark = eal_log_mark(eal);
 	int rc, saved;
 
-	if (memif_args(&p->dev, args, sizeof(args)) < 0)
+	if (memif_args(&p->dev, args, sizeof(args)) < 0
+		|| frame_args(&p->dev, args, sizeof(args)) < 0)
 		return config_err(
 			p->dev.node, -E2BIG, err, "dev: '%.60s...' is too long", p->dev.text);
 	if ((rc = iface_check(&p->dev, err)) < 0)
@@ -152,8 +162,10 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 	struct rte_eth_dev_info info;
 	int rc, socket = rte_eth_dev_socket_id(p->id);
 
-	if (p->dev.pci)
+	if (p->dev.pci) {
+		conf.rxmode.mtu = (uint32_t)p->dev.mtu;
 		stamp_ask(&p->stamp, p->id, p->lead_ns > 0, &conf);
+	}
 	if (p->rx_queues > 1 && rte_eth_dev_info_get(p->id, &info) == 0)
 		conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads
 			& (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
@@ -184,13 +196,18 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 	return 0;
 }
 
-static int check_queues(struct port *p, struct err *err) {
+static int check_limits(struct port *p, struct err *err) {
 	struct rte_eth_dev_info info;
 
 	p->rx_queues += p->rx_queues == 0;
 	p->tx_queues += p->tx_queues == 0;
-	if (rte_eth_dev_info_get(p->id, &info) < 0
-		|| (p->rx_queues <= info.max_rx_queues && p->tx_queues <= info.max_tx_queues))
+	if (rte_eth_dev_info_get(p->id, &info) < 0)
+		return 0;
+	if (p->dev.pci && p->dev.mtu > info.max_mtu)
+		return config_err(p->dev.node, -ENOTSUP, err,
+			"dev: '%s' carries packets of at most %u bytes, and live.mtu is %llu",
+			p->dev.name, info.max_mtu, (unsigned long long)p->dev.mtu);
+	if (p->rx_queues <= info.max_rx_queues && p->tx_queues <= info.max_tx_queues)
 		return 0;
 	return config_err(p->dev.node, -ENOTSUP, err,
 		"dev: '%s' has %u receive and %u transmit queues, and %u and %u are asked for",
@@ -254,7 +271,7 @@ int port_open(struct port *p, const struct live_port_common *config, struct rte_
 	name_peer(p);
 	if ((rc = probe(p, eal, err)) < 0)
 		return rc;
-	if ((rc = check_queues(p, err)) < 0)
+	if ((rc = check_limits(p, err)) < 0)
 		return rc;
 	mark = eal_log_mark(eal);
 	if ((rc = start(p, pool, eal)) < 0 && run_stop)

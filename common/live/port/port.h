@@ -71,11 +71,12 @@ static inline uint16_t port_frame_bytes(uint32_t len) {
 
 // Buffers that a port keeps: in descriptors, fill queues and bursts in flight.
 uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst);
-// Memory of a pool, in bytes.
-uint64_t pool_bytes(uint64_t buffers);
+// Memory of a pool for packets of up to `mtu` bytes.
+uint64_t pool_bytes(uint64_t buffers, uint64_t mtu);
 // Makes a pool with all pages present and zeroed data; `shared`: threads other than a single lcore
 // use it. NULL: err has the reason.
-struct rte_mempool *pool_create(const char *name, uint64_t buffers, bool shared, struct err *err);
+struct rte_mempool *pool_create(
+	const char *name, uint64_t buffers, uint64_t mtu, bool shared, struct err *err);
 
 // Probes the device (except PCI devices, which the EAL has probed), configures and starts it. Its
 // receive queues get frames by RSS over addresses and ports if it has that, else as its driver
