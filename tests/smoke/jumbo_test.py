@@ -2,6 +2,7 @@
 """Packets of 9000 bytes through the live programs (live.mtu), and those that do not fit."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,7 @@ live:
     lcores: [%d]
     prefix: %s
     answer: 60s # a busy machine may keep the switch from its CPU
-    ports: [{name: a, role: sender, dev: "net_af_packet0,iface=eth0"}]
+    ports: [{name: a, role: sender, dev: "net_af_packet0,iface=eth0,framesz=9216,blocksz=36864"}]
 """
 
 
@@ -68,8 +69,9 @@ def data_frames(switch):
     return sizes[sizes > 100]
 
 
-def test_kernels_send_jumbo_frames_through_the_switch(lab):
-    switch = start(lab, *MTU)
+def test_kernels_send_jumbo_frames_through_the_switch(lab, build):
+    """Virtual time decides about the recorded ones as the switch did."""
+    switch = start(lab, *MTU, "-o", "telemetry.arrivals=yes")
     child = sink(lab, 2)
     source = lab.host("a", sys.executable, PEER, "source", ADDRESS["b"], 5001, 2, BYTES)
     assert source.wait(60) == 0
@@ -77,6 +79,10 @@ def test_kernels_send_jumbo_frames_through_the_switch(lab):
     assert switch.stop() == 0
     assert json.loads(child.out[-1]) == {"bytes": [BYTES] * 2, "zeros": True}
     assert data_frames(switch).max() == FULL
+    replayed = [sys.executable, "-m", "weir", "replay", switch.folder]
+    env = {**os.environ, "WEIR_BUILD": str(build)}
+    done = subprocess.run(replayed, env=env, capture_output=True, text=True)
+    assert done.stdout.startswith("identical: "), done.stdout + done.stderr
 
 
 def test_a_sender_sends_jumbo_frames_into_a_kernel(lab):
