@@ -6,17 +6,15 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from lab import ADDRESS, Lab, wait_for
+from lab import ADDRESS, PEER, Lab
 from pcapng import chosen, is_transport, packets
 from tcpdump import Capture
 from weir.analysis import ring
 
-PEER = Path(__file__).with_name("peer.py")
 PORT, FLOWS, BYTES = 5001, 4, 300_000
 PATHS = """
   forward:
@@ -100,8 +98,7 @@ def traffic(weir_switch, tmp_path_factory, build):
         options = (*RECORDED, "-o", "telemetry.capture=paths", "--pcap", str(pcap))
         switch = lab.switch(PATHS, *options)
         sides = [Capture(lab, host, "eth0", what="tcp or udp", snap=128) for host in "ab"]
-        sink = lab.host("b", sys.executable, PEER, "sink", PORT, FLOWS)
-        wait_for(lambda: sink.out, "the sink")
+        sink = lab.sink(FLOWS, port=PORT)
         source = ("source", ADDRESS["b"], PORT, FLOWS, BYTES)
         source = lab.host("a", sys.executable, PEER, *source)
         assert lab.host("a", sys.executable, "-c", LOAD).wait() == 0

@@ -3,14 +3,12 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
-from lab import SIX, Lab, iperf_result, quiet, wait_for
+from lab import PEER, SIX, Lab, iperf_result, quiet
 from tcpdump import Capture
 from weir.analysis.ring import open_ring
 
-PEER = Path(__file__).with_name("peer.py")
 FLOWS, BYTES = 20, 200_000
 PATHS = """
   forward: [{link: {rate: 50Mbit, queue: {fq_codel: {ecn: yes}}}}, {delay: {delay: 10ms}}]
@@ -44,8 +42,7 @@ def sender(lab, role, space, *options):
 def test_flows_of_both_into_a_kernel(lab):
     lab.enable_ipv6("b")
     switch = lab.switch(PATHS, "-o", "telemetry.level=3", top=f"flows: [{{count: {2 * FLOWS}}}]")
-    sink = lab.host("b", sys.executable, PEER, "sink6", 5001, 2 * FLOWS)
-    wait_for(lambda: sink.out, "the sink")
+    sink = lab.sink(2 * FLOWS, kind="sink6")
     capture = Capture(lab, "b", "eth0")
     child = sender(lab, "sender", "a")
     assert sink.wait(120) == 0

@@ -5,14 +5,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from lab import ADDRESS, CPUS, Lab, wait_for
+from lab import ADDRESS, CPUS, PEER, Lab
 from loopback_test import Loop
 from weir.analysis.ring import open_ring
 
-PEER = Path(__file__).with_name("peer.py")
 FORWARD, ENQUEUE = 0, 1
 BYTES = 1_000_000
 # Ethernet's header and FCS around headers of IP and TCP and its timestamps: 111 full ones, a rest.
@@ -53,12 +51,6 @@ def start(lab, *options):
     return lab.switch(PATHS, *overrides, *options)
 
 
-def sink(lab, connections):
-    child = lab.host("b", sys.executable, PEER, "sink", 5001, connections)
-    wait_for(lambda: child.out, "the sink")
-    return child
-
-
 def data_frames(switch):
     """Their sizes on the way forward, in a whole ledger without a drop."""
     ledger = switch.summary()["ledger"]
@@ -72,7 +64,7 @@ def data_frames(switch):
 def test_kernels_send_jumbo_frames_through_the_switch(lab, build):
     """Virtual time decides about the recorded ones as the switch did."""
     switch = start(lab, *MTU, "-o", "telemetry.arrivals=yes")
-    child = sink(lab, 2)
+    child = lab.sink(2)
     source = lab.host("a", sys.executable, PEER, "source", ADDRESS["b"], 5001, 2, BYTES)
     assert source.wait(60) == 0
     assert child.wait(60) == 0
@@ -87,7 +79,7 @@ def test_kernels_send_jumbo_frames_through_the_switch(lab, build):
 
 def test_a_sender_sends_jumbo_frames_into_a_kernel(lab):
     switch = start(lab, *MTU)
-    child = sink(lab, 2)
+    child = lab.sink(2)
     lab.sh("a", "ip", "addr", "flush", "dev", "eth0")
     config = SENDER % (BYTES, CPUS[0], lab.prefix + "s")
     sender = lab.start("sender/weir-sender", config, *MTU, space="a")

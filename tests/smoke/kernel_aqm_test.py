@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lab import Lab, outcome, wait_for
+from lab import PEER, Lab, outcome
 from weir import tables
 from weir.analysis.ring import open_ring
 
@@ -28,7 +28,6 @@ LISTED = json.loads(
     subprocess.run([SIM, "--list", "--json"], capture_output=True, text=True, check=True).stdout
 )
 AQM: dict[str, tables.Entry] = LISTED["aqm"]
-PEER = Path(__file__).with_name("peer.py")
 PORT = 5001
 PLAIN, ECN = "198.19.0.1", "198.19.0.3"  # b's addresses; a's route to the second has ECN
 RATE_MBIT, LIMIT_MS = 20, 100
@@ -110,8 +109,7 @@ def carry(lab: Lab, name: str) -> Seen:
     """Two connections through one discipline, to their ends."""
     before = counters(lab)
     switch = lab.switch(PATHS % parameters(name), "-o", "telemetry.level=3")
-    sink = lab.host("b", sys.executable, PEER, "sink", PORT, 2)
-    wait_for(lambda: sink.out, "the sink")
+    sink = lab.sink(2, port=PORT)
     bulk = {
         to: lab.host("a", sys.executable, PEER, "bulk", to, PORT, "cubic", SECONDS)
         for to in (PLAIN, ECN)

@@ -23,14 +23,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from lab import quiet, sh, wait_for
+from lab import PEER, quiet, sh, wait_for
 from network import HTTP_PORT, LINKS, NUMBER, SIX, Info, Network, Sockets, nstat
 from tcpdump import Capture, rows
 from weir.analysis import captures, folder
 
 pytestmark = pytest.mark.slow
 
-PEER = Path(__file__).with_name("peer.py")
 PORT = 5001
 BASE_US = 20_000  # no packet leaves the switch before its delay
 PATHS = """
@@ -212,12 +211,10 @@ def transfer(lab, kind):
     """Starts all programs that send, and waits for them; how many connections c and d had."""
     peers = [name for name in LINKS if name not in ("plain", "six")] if kind == "loss" else ["wire"]
     count = {name: 3 if name == "wire" else 1 for name in peers}
-    sinks = [lab.host("d", sys.executable, PEER, "sink", PORT, sum(count.values()))]
+    sinks = [lab.sink(sum(count.values()), "d", PORT)]
     if kind == "loss":
-        sinks.append(lab.host("c", sys.executable, PEER, "sink", PORT, 1))
+        sinks.append(lab.sink(1, "c", PORT))
         lab.iperf_server("d")
-    for sink in sinks:
-        wait_for(lambda sink=sink: sink.out, "the sink")
     source = [sys.executable, PEER, "source"]
     sent = []
     for name in peers:

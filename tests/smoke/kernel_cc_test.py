@@ -19,16 +19,14 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
-from lab import ADDRESS, QUIET, WAIT_S, Lab, best_of, quiet, wait_for
+from lab import ADDRESS, PEER, QUIET, WAIT_S, Lab, best_of, quiet
 from weir.analysis.ring import open_ring
 
 pytestmark = pytest.mark.slow
 
-PEER = Path(__file__).with_name("peer.py")
 PORT = 5001
 NAME, OURS = "cubic", "{cubic: {reno_alpha: constant}}"
 WARMUP_S = quiet(5, 1)
@@ -153,8 +151,7 @@ def kernel(lab, link, name, seconds, seed):
     for host in ("a", "b"):
         lab.sh(host, "sysctl", "-qw", *(f"net.ipv4.{setting}" for setting in SETTINGS))
     switch = lab.switch(link.paths, "-o", f"seed={seed}", "-o", "telemetry.level=3")
-    sink = lab.host("b", sys.executable, PEER, "sink", PORT, 1)
-    wait_for(lambda: "listening" in sink.out, "sink")
+    sink = lab.sink(1, port=PORT)
     total = WARMUP_S + seconds
     bulk = lab.host("a", sys.executable, PEER, "bulk", ADDRESS["b"], PORT, name, total)
     assert bulk.wait(total + WAIT_S) == 0, bulk.err

@@ -11,15 +11,13 @@ import sys
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import polars as pl
 import pytest
-from lab import ADDRESS, Lab, sh, wait_for
+from lab import ADDRESS, PEER, Lab, sh, wait_for
 from tcpdump import Capture
 from weir.analysis import captures, folder
 
-PEER = Path(__file__).with_name("peer.py")
 PORT, FLOWS = 5001, 3
 PATHS = """
   forward:
@@ -88,8 +86,7 @@ def runs(weir_switch, weir_pcap, tmp_path_factory, build):
         for kind, (loss, late, size) in KINDS.items():
             switch = lab.switch(PATHS % (loss, late))
             sides = [Capture(lab, host, "eth0") for host in "ab"]
-            sink = lab.host("b", sys.executable, PEER, "sink", PORT, FLOWS)
-            wait_for(lambda sink=sink: sink.out, "the sink")
+            sink = lab.sink(FLOWS, port=PORT)
             argv = ("source", ADDRESS["b"], PORT, FLOWS, size, "cubic")
             source = lab.host("a", sys.executable, PEER, *argv)
             if kind == "outage":

@@ -19,6 +19,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from weir.live.laboratory import command as sh
 CPUS = sorted(os.sched_getaffinity(0))
 LCORE = CPUS[-1]
 HOST = ["taskset", "-c", str(CPUS[0])]
+PEER = Path(__file__).with_name("peer.py")
 RUNTIME = Path("/var/run/dpdk")
 NUMBERS = itertools.count()
 WAIT_S = 60
@@ -180,6 +182,12 @@ class Lab(Laboratory):
         """A child in a host's namespace, off the lcore's CPU."""
         child = Child(self.enter(name, *HOST, *argv))
         self.children.append(child)
+        return child
+
+    def sink(self, connections, host="b", port=5001, kind="sink"):
+        """peer.py as a server that counts what so many connections bring; "sink6": IPv6 too."""
+        child = self.host(host, sys.executable, PEER, kind, port, connections)
+        wait_for(lambda: "listening" in child.out, "the sink")
         return child
 
     def config(self, text):

@@ -5,14 +5,12 @@ import json
 import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-from lab import ADDRESS, CPUS, LCORE, SIX, Lab, quiet, sh, wait_for
+from lab import ADDRESS, CPUS, LCORE, PEER, SIX, Lab, quiet, sh, wait_for
 from weir.analysis.ring import open_ring
 
-PEER = Path(__file__).with_name("peer.py")
 BOTH = sorted({CPUS[0], LCORE})
 BYTES = 300_000
 PATH_MTU, CLOSE = 14, 2  # events
@@ -56,12 +54,6 @@ def lab(tmp_path, build, weir_switch, weir_sender):
         yield lab
 
 
-def sink(lab, connections, host="b"):
-    child = lab.host(host, sys.executable, PEER, "sink6", 5001, connections)
-    wait_for(lambda: child.out, "the sink")
-    return child
-
-
 def refused(switch):
     """Packets that were dropped as too big, in a whole ledger; each was answered."""
     ledger = switch.summary()["ledger"]
@@ -75,7 +67,7 @@ def test_a_kernel_learns_the_path_mtu(lab):
     """Its route cache has it, of IPv4 and of IPv6. Each port has an lcore, if there are two."""
     lab.enable_ipv6("a")
     switch = lab.switch(PATHS, "-o", f"live.switch.lcores={BOTH}")
-    child = sink(lab, 2)
+    child = lab.sink(2, kind="sink6")
     addresses = [ADDRESS["b"], SIX["b"]]
     for address in addresses:
         source = lab.host("a", sys.executable, PEER, "source", address, 5001, 1, BYTES)
@@ -92,7 +84,7 @@ def test_a_sender_on_two_lcores_does_as_in_virtual_time(lab, weir_sim):
     """Of two flows of a version each lcore has one, and one lcore receives for both."""
     virtual = sh(weir_sim, lab.config(FLOWS), "--out", lab.tmp / "virtual", "--json")
     switch = lab.switch(PATHS)
-    child = sink(lab, 4)
+    child = lab.sink(4, kind="sink6")
     lab.sh("a", "ip", "addr", "flush", "dev", "eth0")
     config = FLOWS + SENDER % (BOTH, lab.prefix + "s")
     sender = lab.start("sender/weir-sender", config, space="a")
@@ -136,7 +128,7 @@ def test_a_black_hole_stops_whom_it_stops_in_linux(lab, capsys):
     switch = lab.switch(BLACK_HOLES)
     for host, probing in ("a", 0), ("b", 1):
         lab.sh(host, "sysctl", "-qw", f"net.ipv4.tcp_mtu_probing={probing}")
-    into_a, into_b = sink(lab, 1, "a"), sink(lab, 1)
+    into_a, into_b = (lab.sink(1, host, kind="sink6") for host in "ab")
     stalls = lab.host("a", sys.executable, PEER, "source", ADDRESS["b"], 5001, 1, LONG)
     probes = lab.host("b", sys.executable, PEER, "source", ADDRESS["a"], 5001, 1, LONG)
     kernel, begin = {}, time.monotonic()  # when a size was first seen
@@ -152,7 +144,7 @@ def test_a_black_hole_stops_whom_it_stops_in_linux(lab, capsys):
     stalls.kill()
     into_b.kill()
 
-    child = sink(lab, 2)
+    child = lab.sink(2, kind="sink6")
     lab.sh("a", "ip", "addr", "flush", "dev", "eth0")
     config = PROBING + SENDER % ([CPUS[0]], lab.prefix + "s")
     sender = lab.start("sender/weir-sender", config, "-o", "telemetry.level=1", space="a")

@@ -6,16 +6,14 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
-from lab import ADDRESS, RUNTIME, Lab, wait_for
+from lab import ADDRESS, PEER, RUNTIME, Lab, wait_for
 from pcapng import is_transport, packets
 from tcpdump import Capture, retransmissions
 from weir.analysis import folder
 
-PEER = Path(__file__).with_name("peer.py")
 FLOWS, BYTES = 100, 200_000  # less than the queue in PATHS
 PATHS = """
   forward:
