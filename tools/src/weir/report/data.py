@@ -12,6 +12,7 @@ import polars as pl
 
 from weir import configs, summary, units
 from weir.analysis import captures, metrics
+from weir.analysis.ring import to_frame
 from weir.errors import UserError
 from weir.report import axes, theme
 
@@ -189,10 +190,11 @@ def flow_data(
 def chosen_records(
     run: Run, stream: str, names: Sequence[str], chosen: Collection[int]
 ) -> pl.DataFrame:
-    """A stream's records of some flows; no columns if there are none."""
+    """A stream's records of some flows, with null for what is not known; no columns without any."""
     wanted = np.asarray(list(chosen), dtype=np.uint32)
     found = []
     for part in run.chunks(stream, names):
         keep = np.isin(part["flow_id"], wanted)
-        found.append(pl.DataFrame({name: column[keep] for name, column in part.items()}))
+        own = {name: column[keep] for name, column in part.items()}
+        found.append(to_frame(run.rings(stream)[0].schema, own))
     return pl.concat(found) if found else pl.DataFrame()

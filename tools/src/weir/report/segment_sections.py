@@ -61,13 +61,8 @@ def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
 
 
 def of_flow(data: RunData, flow_id: int) -> pl.DataFrame:
-    """A flow's segments, numbered; unknown numbers are null."""
-    found = chosen_records(data.run, "segments", NAMES, [flow_id])
-    unknown = 2**32 - 1
-    nullable = ("window_bytes", "sack_start", "sack_end")
-    return segments.numbered(
-        found.with_columns(pl.when(pl.col(n) != unknown).then(pl.col(n)) for n in nullable)
-    )
+    """A flow's segments, numbered."""
+    return segments.numbered(chosen_records(data.run, "segments", NAMES, [flow_id]))
 
 
 def round_s(data: RunData, flow_id: int, at_s: float) -> float:
@@ -168,8 +163,8 @@ def at_queue(
 
 def packets(data: RunData, wanted: pl.Expr) -> Iterator[pl.DataFrame]:
     """Records of packets that are wanted, a part of the file at a time."""
-    for part in data.run.chunks("packets", PACKETS):
-        yield pl.DataFrame(part).filter(wanted)
+    for part in data.run.chunk_frames("packets", PACKETS):
+        yield part.filter(wanted)
 
 
 def held(frame: pl.DataFrame, from_s: float, to_s: float) -> pl.DataFrame:
