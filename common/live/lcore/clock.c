@@ -50,15 +50,18 @@ struct clock_anchor clock_anchor(void) {
 
 	for (int i = 0; i < ANCHOR_TRIES; i++) {
 		uint64_t before = rte_rdtsc();
+		uint64_t utc_ns = clock_utc_ns();
 		uint64_t mono_ns = clock_mono_ns();
 		uint64_t after = rte_rdtsc();
 
 		if (after - before >= best.width_ticks)
 			continue;
-		best.width_ticks = after - before;
-		best.tsc = before + best.width_ticks / 2;
-		best.mono_ns = mono_ns;
-		best.utc_ns = clock_utc_ns();
+		best = (struct clock_anchor){
+			.tsc = before + (after - before) / 2,
+			.mono_ns = mono_ns,
+			.utc_ns = utc_ns,
+			.width_ticks = after - before,
+		};
 	}
 	return best;
 }
