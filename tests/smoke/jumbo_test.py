@@ -107,7 +107,8 @@ def test_jumbo_frames_cross_memifs(lab, root):
     ledger, ended = switch.summary()["ledger"], sender.summary()
     assert ledger["balanced"]
     assert ended["ledger"]["balanced"]
-    assert ledger["drops"] == {}
+    # The sender asks for the receiver's address again until the switch sees both rings connected.
+    assert set(ledger["drops"]) <= {"no_route"}
     assert ended["receivers"]["bytes"] == BYTES
     packets = open_ring(loop.folder / "packets.ring").records
     assert packets["size_bytes"].max() == FULL

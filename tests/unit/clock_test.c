@@ -43,8 +43,7 @@ START_TEST(both_clocks_are_read_at_once) {
 		reading = 0;
 		struct clock_anchor a = clock_anchor();
 
-		ck_assert_int_lt(
-			llabs((int64_t)(a.utc_ns - a.mono_ns) - between_ns), AWAY_NS / 2);
+		ck_assert_int_lt(llabs((int64_t)(a.utc_ns - a.mono_ns) - between_ns), AWAY_NS / 2);
 	}
 }
 END_TEST
