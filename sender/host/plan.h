@@ -37,6 +37,7 @@ struct live_plan {
 	// The longest time that a packet and its ACK can be under way, queues included.
 	uint64_t pipe_ns;
 	uint64_t answer_ns; // how long a peer may take to answer
+	uint64_t begin_utc_ns; // when flows begin; 0: at once
 	uint64_t dynamic_connections; // that a receiver takes beside those of the config's flows
 	bool checksum; // verify received TCP checksums
 	struct live_port port[LIVE_ROLES];

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #define START_AHEAD_NS (50 * NS_PER_MS) // time from the end of the preparations to the first SYN
+#define BEGIN_NS_MAX (60 * NS_PER_S)
 
 static struct host_env host_env(const struct sender_app *app, uint32_t k) {
 	uint64_t frame = groups_min_frame(&app->groups);
@@ -203,16 +204,34 @@ int sender_connect(struct live_app *live, struct err *err) {
 	return sender_resolve(sender_app(live)->lcore, err);
 }
 
+// When flows begin: at live.sender.begin, but no sooner than they can.
+static int begin_at(const struct sender_app *app, uint64_t *start_ns, struct err *err) {
+	const struct clock *c = &app->live.lcore[0]->clock;
+	uint64_t now_ns = clock_now(c), utc_ns = app->plan.begin_utc_ns;
+	uint64_t begin_ns = time_since(utc_ns, c->start.utc_ns);
+
+	*start_ns = now_ns + START_AHEAD_NS + app->groups.flows * NS_PER_US;
+	if (utc_ns == 0)
+		return 0;
+	if (time_since(begin_ns, now_ns) > BEGIN_NS_MAX)
+		return err_set(err, -ERANGE,
+			"live.sender.begin: %llu is %.3g s ahead by this host's clock: at most a minute",
+			(unsigned long long)utc_ns, (double)time_since(begin_ns, now_ns) / 1e9);
+	if (begin_ns < *start_ns)
+		run_warn(&app->live.run, "live.sender.begin has passed: flows begin %.3g s late",
+			(double)(*start_ns - begin_ns) / 1e9);
+	*start_ns = time_max(*start_ns, begin_ns);
+	return 0;
+}
+
 int sender_begin(struct live_app *live, struct err *err) {
 	struct sender_app *app = sender_app(live);
 	uint64_t start_ns;
-	int rc = 0;
+	int rc = begin_at(app, &start_ns, err);
 
 	for (uint32_t k = 0; k < live->lcores && live_plan_port(&app->plan, LIVE_SENDER) == NULL;
 		k++)
 		live->watch[k].self = "receiver"; // in sentences
-	start_ns =
-		clock_now(&live->lcore[0]->clock) + START_AHEAD_NS + app->groups.flows * NS_PER_US;
 	for (uint32_t k = 0; rc == 0 && k < live->lcores; k++)
 		rc = open_hosts(app, k, start_ns, err);
 	return rc < 0 ? rc : sender_capture_open(app, err);

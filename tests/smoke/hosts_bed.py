@@ -21,6 +21,7 @@ from lab import CPUS, LCORE, Lab, wait_for
 from weir.live.child import Child
 
 HOSTS = {"tx": "198.18.255.2", "mid": "198.18.255.3", "rx": "198.18.255.4"}
+MORE = {"tx2": "198.18.255.5", "rx2": "198.18.255.6"}  # beside tx and rx: see join()
 CLIENT = "198.18.255.1/24"
 SSHD = """
 ListenAddress {address}
@@ -67,7 +68,8 @@ PORTS = {
     "mid": {"left": "left", "right": "right"},
     "rx": {"b": {"dev": "eth1", "cable": "mid/right"}},
 }
-GROUPS = {"tx": "sender", "mid": "switch", "rx": "receiver"}
+PORTS |= {"tx2": PORTS["tx"], "rx2": PORTS["rx"]}
+GROUPS = {"tx": "sender", "mid": "switch", "rx": "receiver", "tx2": "sender", "rx2": "receiver"}
 
 
 def netns_pids(space):
@@ -82,32 +84,49 @@ class Bed(Lab):
     def make(self):
         self.home = self.tmp / "ssh"
         self.home.mkdir()
+        self.hosts = {}
         Path("/run/sshd").mkdir(exist_ok=True)
         subprocess.run(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.home / "key"], check=True
         )
-        for name in ("client", *HOSTS):
-            self.namespace(name)
+        self.namespace("client")
         self.ip(
             "client", "link add br0 type bridge", f"addr add {CLIENT} dev br0", "link set br0 up"
         )
-        for name, address in HOSTS.items():
-            peer = f"peer name eth0 netns {self.space(name)}"
-            self.ip(
-                "client",
-                f"link add name {name} type veth {peer}",
-                f"link set dev {name} master br0 up",
-            )
-            self.ip(name, f"addr add {address}/24 dev eth0", "link set eth0 up")
+        for name in HOSTS:
+            self.add(name)
         for host, port in (("tx", "left"), ("rx", "right")):
             self.ip("mid", f"link add {port} type veth peer name eth1 netns {self.space(host)}")
             self.up(host, "eth1")
             self.up("mid", port)
-        for name in HOSTS:
-            self.sshd(name)
+
+    def add(self, name):
+        """A host on the management network."""
+        self.hosts[name] = (HOSTS | MORE)[name]
+        self.namespace(name)
+        self.attach("client", "br0", name, name, "eth0")
+        self.ip(name, f"addr add {self.hosts[name]}/24 dev eth0", "link set eth0 up")
+        self.sshd(name)
+
+    def attach(self, space, bridge, port, host, interface):
+        """A cable from a bridge's port to a host's interface."""
+        peer = f"peer name {interface} netns {self.space(host)}"
+        self.ip(space, f"link add name {port} type veth {peer}")
+        self.ip(space, f"link set dev {port} master {bridge} up")
+
+    def join(self):
+        """tx2 beside tx, and rx2 beside rx: an Ethernet switch, a bridge, before either port."""
+        self.namespace("fabric")
+        for bridge, port, hosts in ("br1", "left", ("tx", "tx2")), ("br2", "right", ("rx", "rx2")):
+            self.ip("mid", f"link del {port}")
+            self.ip("fabric", f"link add {bridge} type bridge", f"link set {bridge} up")
+            self.add(hosts[1])
+            for host, link in (("mid", port), (hosts[0], "eth1"), (hosts[1], "eth1")):
+                self.attach("fabric", bridge, host + port, host, link)
+                self.up(host, link)
 
     def __exit__(self, *details):
-        for name in HOSTS:  # sessions of sshd are in no group of ours
+        for name in self.hosts:  # sessions of sshd are in no group of ours
             self.end_host(name)
         super().__exit__(*details)
 
@@ -124,7 +143,7 @@ class Bed(Lab):
     def sshd(self, name, *inside):
         """The daemon of a host; inside: what it runs in, such as a mount namespace."""
         path = self.home / f"{name}.conf"
-        path.write_text(SSHD.format(address=HOSTS[name], folder=self.home, name=name))
+        path.write_text(SSHD.format(address=self.hosts[name], folder=self.home, name=name))
         child = Child(self.enter(name, *inside, "/usr/sbin/sshd", "-D", "-e", "-f", path))
         self.children.append(child)
         wait_for((self.home / f"{name}.pid").exists, lambda: f"sshd: {child.err}")
@@ -137,13 +156,13 @@ class Bed(Lab):
             f"-o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
         )
         groups = {}
-        for name, group in GROUPS.items():
+        for name in self.hosts:
             mine = change.get(name, {})
             if mine is None:
                 continue
-            group = mine.get("group", group)
+            group = mine.get("group", GROUPS[name])
             hosts = groups.setdefault(group, {"hosts": {}})["hosts"]
-            hosts[name] = {"ansible_host": HOSTS[name], "weir_ports": PORTS[name]}
+            hosts[name] = {"ansible_host": self.hosts[name], "weir_ports": PORTS[name]}
             hosts[name] |= {"weir_tmp": str(self.tmp)}
             hosts[name] |= {key: value for key, value in mine.items() if key != "group"}
         variables = {"ansible_ssh_common_args": ssh, "ansible_python_interpreter": sys.executable}

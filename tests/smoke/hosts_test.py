@@ -2,6 +2,7 @@
 """`weir run --live --hosts`: three hosts that are namespaces with an sshd each."""
 
 import json
+import os
 
 import pytest
 from hosts_bed import Bed
@@ -49,3 +50,37 @@ def test_a_run_over_three_hosts_is_one_run(bed):
     bound_ns = planted["offset_error_ns"] + planted["drift_error_ppm"] * 1e-6 * half_ns
     assert abs(ahead_ns - OFFSET_NS) <= bound_ns + 1000
     assert not list(bed.tmp.glob("weir-*"))
+
+
+@pytest.mark.skipif(os.environ.get("WEIR_HOSTS_FAULTS") != "1", reason="WEIR_HOSTS_FAULTS=1")
+def test_ethernet_switches_join_senders_and_receivers(bed):
+    """CoreScale's layout with two of each: the rows between hosts have the sums of all ports."""
+    bed.join()
+    addresses = {
+        f"{role}{number}": {"weir_set": {f"live.{section}.ports.0.{key}": address}}
+        for number, last in (("", 1), ("2", 2))
+        for role, section, key, address in (
+            ("tx", "sender", "ip", f"198.18.{last}.1"),
+            ("rx", "receiver", "ip", f"198.19.{last}.1"),
+        )
+    }
+    for number, last in (("", 1), ("2", 2)):
+        addresses[f"tx{number}"]["weir_set"]["live.sender.ports.0.peer"] = f"198.19.{last}.1"
+    run = bed.weir(inventory=bed.inventory(**addresses))
+    assert run.wait(120) == 0, run.err
+    summary = json.loads((run.folder / "summary.json").read_text())
+    model.decode(json.dumps(summary))
+    assert summary["ledger"]["balanced"]
+    between = {(one["from"], one["to"]): one for one in summary["ledger"]["between_hosts"]}
+    assert {*between} == {
+        ("mid/left", "tx/a, tx2/a"),
+        ("tx/a, tx2/a", "mid/left"),
+        ("mid/right", "rx/b, rx2/b"),
+        ("rx/b, rx2/b", "mid/right"),
+    }
+    for one in between.values():
+        assert one["lost"] is None
+        assert one["sent"] > 500
+        assert one["lost_at_least"] == max(one["sent"] - one["received"], 0)
+    # They begin together, so that none sends after the switch has ended.
+    assert not [one for one in summary["faults"] if one["cause"] == "between_hosts"], between

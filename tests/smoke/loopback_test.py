@@ -4,6 +4,7 @@
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from lab import NUMBERS, QUIET, Lab, outcome, quiet, wait_for
@@ -155,7 +156,10 @@ def test_1_gbit(lab, root):
 
 
 def test_both_programs_are_on_one_time_base(lab, root):
-    """A SYN is sent, seen by the switch as its flow's, and data acknowledged a round trip later."""
+    """A SYN is sent, seen by the switch as its flow's, and data acknowledged a round trip later.
+
+    The sender begins at a time of UTC that it is given, as those of several hosts do.
+    """
     import polars as pl
     from weir.analysis import folder
 
@@ -163,7 +167,14 @@ def test_both_programs_are_on_one_time_base(lab, root):
     options += ("-o", "flows.0.source={size: {bytes: 20kB}}", "-o", "flows.0.jitter=0s")
     level = ("-o", "telemetry.level=3")
     loop = Loop(lab, root, *options, *level, "--duration", "300s", "-o", "warmup=0s")
-    switch, sender = loop.switch(), loop.sender()
+    switch, given = loop.switch(), loop.options
+    loop.options = (*given, "-o", f"live.sender.begin={time.time_ns() + 3600 * 10**9}")
+    refused = loop.sender(out=lab.tmp / "refused")
+    assert refused.wait() == 2
+    assert "s ahead by this host's clock: at most a minute" in refused.err[-1]
+    begin_ns = (int(time.time()) + 4) * 10**9
+    loop.options = (*given, "-o", f"live.sender.begin={begin_ns}")
+    sender = loop.sender()
     assert sender.ready(), sender.err
 
     def done():
@@ -184,6 +195,9 @@ def test_both_programs_are_on_one_time_base(lab, root):
     # The programs began one after the other: without folder's help they are apart.
     starts = {ring.header.utc_start_ns for ring in (*run.rings("packets"), *run.rings("cc"))}
     assert len(starts) == 2
+    after_ns = run.start_utc_ns + times["start_ns"].min() - begin_ns
+    late = any("live.sender.begin has passed" in line for line in sender.err)
+    assert after_ns > 0 if late else 0 <= after_ns < 1000
 
 
 def test_10_gbit(lab, root):

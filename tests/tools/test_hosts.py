@@ -21,7 +21,11 @@ from weir.runner import Options
 TX = {"weir_ports": {"a": {"dev": "eth1", "cable": "mid/left"}}}
 MID = {"weir_ports": {"left": "eth1", "right": "0000:03:00.1"}}
 RX = {"weir_ports": {"b": {"dev": "net_null3", "cable": "mid/right"}}}
-GROUPS = {"sender": {"hosts": ["tx"]}, "switch": {"hosts": ["mid"]}, "receiver": {"hosts": ["rx"]}}
+GROUPS = {
+    "sender": {"hosts": ["tx"]},
+    "switch": {"hosts": ["mid"]},
+    "receiver": {"hosts": ["rx"]},
+}
 CONFIG = """
 live:
   switch: {lcores: [1], ports: [{name: left, dev: x}, {name: right, dev: x}]}
@@ -49,7 +53,7 @@ def test_roles_are_groups_and_cables_have_two_ends():
 
 
 def test_several_senders_may_be_joined_to_one_port():
-    """By an Ethernet switch: cables and clocks are checked, frames cannot be balanced there."""
+    """By an Ethernet switch: cables and clocks are checked, of frames the least loss is known."""
     groups = GROUPS | {"sender": {"hosts": ["tx", "tx2"]}}
     found = hosts(groups, tx2=TX)
     assert found["mid"].joined()[:2] == [("left", "tx", "a"), ("left", "tx2", "a")]
@@ -62,19 +66,73 @@ def test_several_senders_may_be_joined_to_one_port():
     assert list(cabling.wrong(found, heard)) == [
         ("mid", "port left should be connected to tx/a: it hears tx2/a")
     ]
-    parts = {name: {"ports": [], "ledger": {"balanced": True}} for name in found}
-    assert {one["from"] for one in merge.cables(found, parts)} == {"mid/right", "rx/b"}
+    frames = {"tx": ("a", 100, 40), "tx2": ("a", 50, 21), "mid": ("left", 60, 143)}
+    parts = {
+        name: {
+            "ports": [
+                {"name": port, "tx_pkts": sent, "rx_pkts": received, "driver_missed": 0}
+                for port, sent, received in [frames.get(name, ("b", 7, 7))]
+            ],
+            "ledger": {"balanced": True},
+        }
+        for name in found
+    }
+    between = [one for one in merge.cables(found, parts) if "tx/a" in one["from"] + one["to"]]
+    assert between == [
+        {
+            "from": "mid/left",
+            "to": "tx/a, tx2/a",
+            "sent": 60,
+            "received": 61,  # a flooded frame reached both
+            "lost": None,
+            "lost_at_least": 0,
+        },
+        {
+            "from": "tx/a, tx2/a",
+            "to": "mid/left",
+            "sent": 150,
+            "received": 143,
+            "lost": None,
+            "lost_at_least": 7,
+        },
+    ]
+    assert merge.balanced(parts, between)
+    assert [fault["sentence"] for fault in merge.lost(between)] == [
+        "at least 7 of 150 frames that left tx/a, tx2/a did not reach mid/left"
+    ]
+    whole = {"ledger": {"between_hosts": between}}
+    assert summary.ledger_lines(whole)[-1] == (
+        "tx/a, tx2/a to mid/left: 150 sent, 143 received, at least 7 lost"
+    )
+    del parts["tx2"]
+    assert not [one for one in merge.cables(found, parts) if "tx/a" in one["from"] + one["to"]]
 
 
 @pytest.mark.parametrize(
     ("groups", "variables", "said"),
     [
         ({}, {}, "hosts.yaml: no host is in the group sender or switch"),
-        (GROUPS | {"kernel": {"hosts": ["tx"]}}, {}, "tx is in the groups sender and kernel"),
-        (GROUPS, {"tx": {"weir_port": {}}}, "tx: weir_port is no variable of weir: weir_dir,"),
+        (
+            GROUPS | {"kernel": {"hosts": ["tx"]}},
+            {},
+            "tx is in the groups sender and kernel",
+        ),
+        (
+            GROUPS,
+            {"tx": {"weir_port": {}}},
+            "tx: weir_port is no variable of weir: weir_dir,",
+        ),
         (GROUPS, {"tx": {"weir_ports": ["eth1"]}}, "tx: weir_ports is not a map"),
-        (GROUPS, {"tx": {"weir_ports": {"a": 3}}}, "tx: weir_ports: a: device of each port"),
-        (GROUPS, {"tx": {"weir_ports": {"a": {"dev": "e", "cable": "mid"}}}}, "HOST/PORT"),
+        (
+            GROUPS,
+            {"tx": {"weir_ports": {"a": 3}}},
+            "tx: weir_ports: a: device of each port",
+        ),
+        (
+            GROUPS,
+            {"tx": {"weir_ports": {"a": {"dev": "e", "cable": "mid"}}}},
+            "HOST/PORT",
+        ),
         (
             GROUPS,
             {"tx": {"weir_ports": {"a": {"dev": "e", "cable": "mid/up"}}}},
@@ -85,14 +143,26 @@ def test_several_senders_may_be_joined_to_one_port():
             {"rx": {"weir_ports": {"b": {"dev": "e", "cable": "mid/left"}}}},
             "mid/left is connected to rx/b, and tx/a to it too",
         ),
-        ({"switch": {"hosts": ["mid", "tx"]}}, {}, "more than one host is in the group switch"),
-        (GROUPS | {"kernel": {"hosts": ["k"]}}, {"k": {}}, "k: a host in the group kernel needs"),
+        (
+            {"switch": {"hosts": ["mid", "tx"]}},
+            {},
+            "more than one host is in the group switch",
+        ),
+        (
+            GROUPS | {"kernel": {"hosts": ["k"]}},
+            {"k": {}},
+            "k: a host in the group kernel needs",
+        ),
         (
             GROUPS | {"kernel": {"hosts": ["k"]}},
             {"k": {"weir_command": "true", "weir_side": "left"}},
             "weir_side is sender or receiver, not left",
         ),
-        (GROUPS, {"tx": TX | {"weir_lease": "long"}}, "weir_lease is a number of seconds"),
+        (
+            GROUPS,
+            {"tx": TX | {"weir_lease": "long"}},
+            "weir_lease is a number of seconds",
+        ),
     ],
 )
 def test_an_inventory_that_is_wrong_is_one_sentence(groups, variables, said):
@@ -186,9 +256,18 @@ def test_a_program_ends_when_nobody_attends(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Failed to connect to the host via ssh: ssh: port 22: No route to host", "No route"),
-        ("Task failed: Failed to connect to the host via ssh: ", "the connection was lost"),
-        ("/bin/sh: python9: not found\r\nShared connection to h closed.\r\n", "python9"),
+        (
+            "Failed to connect to the host via ssh: ssh: port 22: No route to host",
+            "No route",
+        ),
+        (
+            "Task failed: Failed to connect to the host via ssh: ",
+            "the connection was lost",
+        ),
+        (
+            "/bin/sh: python9: not found\r\nShared connection to h closed.\r\n",
+            "python9",
+        ),
         (None, "None"),
     ],
 )
@@ -202,7 +281,11 @@ def test_what_ansible_says_is_one_line(text, said):
 def test_a_cable_that_is_elsewhere_is_named():
     right = {"heard": [["b", "mid", "right"]], "silent": []}
     left = {"heard": [["left", "tx", "a"], ["right", "rx", "b"]], "silent": []}
-    good = {"tx": {"heard": [["a", "mid", "left"]], "silent": []}, "mid": left, "rx": right}
+    good = {
+        "tx": {"heard": [["a", "mid", "left"]], "silent": []},
+        "mid": left,
+        "rx": right,
+    }
     assert list(cabling.wrong(hosts(), good)) == []
     crossed = good | {"tx": {"heard": [["a", "mid", "right"]], "silent": []}}
     assert list(cabling.wrong(hosts(), crossed)) == [
@@ -266,7 +349,12 @@ def test_clocks_that_no_line_explains_are_not_known():
 
 
 def test_clocks_and_faults_are_shown_with_their_hosts():
-    clock = {"offset_ns": 5.05e6, "offset_error_ns": 8930, "drift_ppm": 24.9, "drift_error_ppm": 10}
+    clock = {
+        "offset_ns": 5.05e6,
+        "offset_error_ns": 8930,
+        "drift_ppm": 24.9,
+        "drift_error_ppm": 10,
+    }
     assert summary.clock_lines({"hosts": {"tx": clock, "mid": {"offset_ns": None}}}) == [
         "tx: 5.05 ms ahead of the switch's, ± 8.93 µs; drift 24.9 ppm, ± 10.0 ppm"
     ]
@@ -299,7 +387,11 @@ def test_a_hosts_records_are_on_the_switchs_line(tmp_path):
         records = synthetic.empty("events", len(times))
         records["ts_ns"] = times
         synthetic.write_ring(tmp_path / f"events-{host}.ring", "events", records, utc=zero)
-    clock = {"offset_utc_ns": utc + middle, "offset_ns": ahead, "drift_ppm": drift * 1e6}
+    clock = {
+        "offset_utc_ns": utc + middle,
+        "offset_ns": ahead,
+        "drift_ppm": drift * 1e6,
+    }
     (tmp_path / "summary.json").write_text(json.dumps({"hosts": {"mid": {}, "tx": clock}}))
     stream = folder.load(tmp_path).stream("events")
     seen = {ring.path.name: batch["ts_ns"].astype(float) for ring, batch in stream.parts()}
@@ -312,7 +404,14 @@ def test_a_hosts_records_are_on_the_switchs_line(tmp_path):
 def test_hosts_needs_live_and_checks_without_hosts(root, tmp_path, weir_switch, weir_sender):
     """CoreScale's layout is 21 hosts; every one's config is checked here."""
     deploy = root / "tools/deploy"
-    argv = [sys.executable, "-m", "weir", "run", "--hosts", deploy / "corescale-hosts.yaml"]
+    argv = [
+        sys.executable,
+        "-m",
+        "weir",
+        "run",
+        "--hosts",
+        deploy / "corescale-hosts.yaml",
+    ]
     argv += [deploy / "corescale.yaml", "--check"]
     done = subprocess.run(argv, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "weir: --hosts needs --live\n")

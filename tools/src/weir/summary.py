@@ -251,8 +251,13 @@ def ledger_lines(summary: dict[str, Any]) -> list[str]:
             + "".join(f" + {text}" for text in lost or ["0 dropped"])
         )
     for cable in summary.get("ledger", {}).get("between_hosts", ()):
-        counts = [f"{cable[key]:,} {key}" for key in ("sent", "received", "lost")]
-        lines.append("{from} to {to}: ".format(**cable) + "{} = {} + {}".format(*counts))
+        form = "{from} to {to}: {sent:,} sent = {received:,} received + {lost:,} lost"
+        if cable["lost"] is None:
+            form = (
+                "{from} to {to}: {sent:,} sent, {received:,} received, "
+                "at least {lost_at_least:,} lost"
+            )
+        lines.append(form.format(**cable))
     return lines
 
 

@@ -150,13 +150,17 @@ class Ledger(Section):
 
 
 class BetweenHosts(Section, rename={"source": "from"}):
-    """Frames that left a host's port, and those that reached the port it is connected to."""
+    """Frames that left a host's port, and those that reached the port it is connected to.
+
+    Where an Ethernet switch joins several ports, both are lists of names and `lost` is not known.
+    """
 
     source: str
     to: str
     sent: Count
     received: Count
-    lost: Count
+    lost: Count | None
+    lost_at_least: Count | Absent = UNSET
 
 
 class LiveLedger(Section):

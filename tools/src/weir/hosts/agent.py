@@ -112,9 +112,14 @@ def archive() -> Path:
     return Path(sys.argv[0]).resolve()
 
 
-def start(wanted: Wanted) -> Answer:
-    """Starts the keeper; until the program is ready, or has ended."""
+def start(wanted: Wanted, begin_s: str = "0") -> Answer:
+    """Starts the keeper; until the program is ready, or has ended.
+
+    begin_s: UTC in whole seconds, at which a sender's flows begin; 0: at once.
+    """
     place = Place(wanted)
+    if wanted["program"] and int(begin_s) > 0:
+        wanted["argv"] += ["-o", f"live.sender.begin={begin_s}000000000"]
     place.lease.touch()
     if os.fork() == 0:
         os.setsid()

@@ -24,6 +24,7 @@ from weir.hosts.plan import Plan
 from weir.runner import Options
 
 Part = dict[str, Any]
+End = tuple[str, str]  # a host and its port
 SUMS = ("flows", "segments", "receivers")  # counts, which add up over hosts
 LISTS = ("groups", "sender_ports")
 
@@ -155,38 +156,52 @@ def ports(summary: Part) -> dict[str, tuple[int, int]]:
 def cables(hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> Iterator[Part]:
     """What left a host and what reached the next, each direction of each cable.
 
-    An Ethernet switch that joins several adds frames of its own: nothing is known there.
+    An Ethernet switch that joins several hosts to one port is one cable with several ends. It adds
+    frames of its own and copies what it floods: of those that were lost only the least is known.
     """
     for name, host in hosts.items():
-        for port, their, end in host.joined():
-            alone = len(host.cables[port]) == len(hosts[their].cables[end]) == 1
-            if alone and name in parts and their in parts:
-                sent = ports(parts[name]).get(port, (0, 0))[0]
-                received = ports(parts[their]).get(end, (0, 0))[1]
-                yield {
-                    "from": f"{name}/{port}",
-                    "to": f"{their}/{end}",
-                    "sent": sent,
-                    "received": received,
-                    "lost": max(sent - received, 0),
-                }
+        for port, ends in sorted(host.cables.items()):
+            here = [(name, port)]
+            if len(ends) > 1:
+                yield from row(parts, here, ends)
+                yield from row(parts, ends, here)
+            elif len(hosts[ends[0][0]].cables[ends[0][1]]) == 1:
+                yield from row(parts, here, ends)
+
+
+def row(parts: Mapping[str, Part], source: list[End], to: list[End]) -> Iterator[Part]:
+    """One direction of a cable, if the numbers of all its ends are known."""
+    counted = {(name, port): n for name in parts for port, n in ports(parts[name]).items()}
+    if not counted.keys() >= {*source, *to}:
+        return
+    sent, received = sum(counted[end][0] for end in source), sum(counted[end][1] for end in to)
+    missing, joined = max(sent - received, 0), len(source) + len(to) > 2
+    yield {
+        "from": ", ".join(f"{name}/{port}" for name, port in source),
+        "to": ", ".join(f"{name}/{port}" for name, port in to),
+        "sent": sent,
+        "received": received,
+        "lost": None if joined else missing,
+    } | ({"lost_at_least": missing} if joined else {})
 
 
 def balanced(parts: Mapping[str, Part], between: list[Part]) -> bool:
     """Do all hosts' ledgers balance, and did nothing arrive that had not been sent?"""
-    arrived = all(one["sent"] == one["received"] + one["lost"] for one in between)
+    known = (one for one in between if one["lost"] is not None)
+    arrived = all(one["sent"] == one["received"] + one["lost"] for one in known)
     return arrived and all(bool(each["ledger"]["balanced"]) for each in parts.values())
 
 
 def lost(between: list[Part]) -> Iterator[Part]:
     """A fault for each direction of a cable that lost frames."""
     for one in between:
-        if one["lost"] > 0:
+        if missing := one["lost"] or one.get("lost_at_least"):
+            least = "" if one["lost"] else "at least "
             sentence = (
-                f"{one['lost']} of {one['sent']} frames that left {one['from']} "
+                f"{least}{missing} of {one['sent']} frames that left {one['from']} "
                 f"did not reach {one['to']}"
             )
-            counts = {"count": one["lost"], "of": one["sent"]}
+            counts = {"count": missing, "of": one["sent"]}
             yield {"cause": "between_hosts", "sentence": sentence, **counts}
 
 

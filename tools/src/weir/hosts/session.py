@@ -18,6 +18,7 @@ from weir.hosts.ansible import UNASKED, Ansible, Reply
 
 WATCH_S = 1.0  # between two rounds of questions
 GRACE_S = 15.0  # for senders when the switch has ended
+AHEAD_S = 10  # when several senders begin, so that all are ready
 FREE_BYTES = 256 << 10  # a host with less is full
 
 Replies = Mapping[str, Reply]
@@ -55,12 +56,14 @@ class Hosts(runner.Session):
             return {}
         places = {name: one["place"] for name, one in self.plan.requests.items()}
         pythons = {name: host.python for name, host in self.plan.hosts.items()}
+        ours = [name for name in self.role("sender") if not self.plan.hosts[name].kernel]
         known = {
             "weir_places": places,
             "weir_python": pythons,
             "weir_agent": {n: f"{pythons[n]} {place}/agent.pyz" for n, place in places.items()},
             "weir_since": self.since,
             "weir_order": [self.role(role) for role in inventory.ROLES],
+            "weir_ahead_s": AHEAD_S if len(ours) > 1 else 0,
         }
         return self.by.ask(playbook, names, known | values)
 
@@ -77,7 +80,11 @@ class Hosts(runner.Session):
         return found
 
     def start_all(self) -> None:
-        """Receivers, the switch, then senders: each role when the one before is ready."""
+        """Receivers, the switch, then senders: each role when the one before is ready.
+
+        Several senders begin together, as far as their clocks agree: the switch's run would be over
+        before that of one that began later, and what that one still sends would be lost.
+        """
         replies = self.ask("start.yml", self.role(*inventory.ROLES))
         for name, reply in replies.items():
             if reply.error != UNASKED:
