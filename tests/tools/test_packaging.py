@@ -72,6 +72,7 @@ class Installed:
     def weir(self, *args, path=None):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("WEIR")}
         kept |= {"PYTHONPATH": str(self.place / "site"), "XDG_CACHE_HOME": str(self.place)}
+        kept["HOME"] = "/dev/null/home"  # as of a user who has none
         if path is not None:
             kept["PATH"] = str(path)
         return subprocess.run(
@@ -93,6 +94,8 @@ def test_configs_are_copied_and_run_without_a_clone(installed):
     done = installed.weir("run", "configs/quickstart.yaml", *quick)
     assert done.returncode == 0, done.stderr
     assert "ledger: balanced" in done.stdout
+    drawn = installed.weir("report", "run")
+    assert (drawn.returncode, drawn.stderr) == (0, "")
     second = installed.weir("setup", "configs")
     assert (second.returncode, second.stdout) == (2, "")
     assert second.stderr == "weir: setup configs: configs exists: name a new folder\n"

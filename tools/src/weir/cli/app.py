@@ -6,6 +6,7 @@ from __future__ import annotations
 import enum
 import itertools
 import json
+import logging
 import os
 import shlex
 import sys
@@ -955,6 +956,8 @@ def options(
 
 def main() -> int:
     """Every bad input is one sentence on standard error and the right exit status."""
+    # It says in three lines that it cannot write to the user's home, and draws all the same.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     return guarded(command)
 
 
