@@ -624,7 +624,9 @@ START_TEST(template_writes_the_same_bytes) {
 		ck_assert(wire_is_plain(&seg));
 		wire_template_ends(
 			&t, ends.src_ip, ends.src_port, ends.dst_ip, ends.dst_port, false);
-		ck_assert_mem_eq(&t.addr, &ends, sizeof(ends));
+		ck_assert_mem_eq(
+			&t.addr, &ends, offsetof(struct wire_addr, ipv6)); // padding follows
+		ck_assert(t.addr.ipv6 == ends.ipv6);
 		wire_write_plain(plain, &t, ecn, ip_id, &seg);
 		ck_assert_uint_eq(
 			wire_write_tcp(frame, &ends, ecn, ip_id, &seg), WIRE_HEADER_PLAIN);
