@@ -57,7 +57,7 @@ PATHS = """
     - link: {{rate: 10Mbit, queue: {{fifo: {{limit: 50pkt}}}}}}
     - delay: {{delay: 5ms}}
 """
-SCHEDULE = "schedule: [{at: 1500ms, forward.link.rate: 12Mbit, forward.delay.delay: 3ms}]"
+SCHEDULE = "schedule: [{at: 600ms, forward.link.rate: 12Mbit, forward.delay.delay: 3ms}]"
 RECORD = ("-o", "telemetry.level=3", "-o", "telemetry.arrivals=yes")
 ENQUEUE, DROP = 1, 3
 FLOOD = f"""
@@ -90,7 +90,7 @@ def record(lab, queue, more=""):
     """Kernel TCP with changes on the way, until every decision was made; the run folder."""
     switch = lab.switch(PATHS.format(queue=queue), *RECORD, top=SCHEDULE + more)
     lab.iperf("cubic", 100, omit=0)
-    wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 1.6e9, "both scheduled changes")
+    wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 0.7e9, "both scheduled changes")
     # With so few losses the queue fills.
     assert "error" not in lab.telemetry("/weir/set,forward.loss.rate=0.1%")
     assert "error" not in lab.telemetry("/weir/set,forward.link.rate=15Mbit")
