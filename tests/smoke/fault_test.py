@@ -368,8 +368,7 @@ def test_pool_runs_out_and_recovers(lab):
 
 
 def test_stopped_and_continued(lab):
-    delays = "{forward: [{delay: {delay: 300ms}}], reverse: [{delay: {delay: 300ms}}]}"
-    switch = lab.switch(delays)
+    switch = lab.switch(PATHS.replace("5ms", "300ms"))
     pings = lab.host("a", "ping", "-n", "-i", "0.02", "-c", "150", "-W", "30", ADDRESS["b"])
 
     def inside_pkts():

@@ -107,8 +107,8 @@ def test_the_clocks_error_is_of_the_run(lab, ago_s):
 def test_a_slow_consumer_is_named(lab, root):
     # Ten packets of each of 1000 flows, and the switch has the path's delay for its own.
     flows = ("-o", "flows.0.cc={fixed: {cwnd: 10}}", "-o", "flows.0.jitter=0s")
-    delay = ("-o", "paths.forward.delay.delay=300ms", "--duration", "300s")
-    loop = Loop(lab, root, "-o", "warmup=0s", *flows, *delay)
+    link = ("-o", "paths.forward.link.rate=1Gbit", "-o", "paths.forward.delay.delay=300ms")
+    loop = Loop(lab, root, "-o", "warmup=0s", *flows, *link, "--duration", "300s")
     switch, sender = loop.switch(), loop.sender()
     assert sender.ready(), sender.err
     prefix = f"{lab.prefix}switch"
