@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab import CPUS, LCORE, QUIET, Lab, iperf_result, outcome
+from lab import CPUS, LCORE, QUIET, Lab, iperf_result, outcome, quiet
 from replay_test import FLOOD, PATHS, RECORD, SCHEDULE, replay, wait_for
 
 TWO = f"live.switch.lcores=[{CPUS[0]}, {LCORE}]"
@@ -39,7 +39,7 @@ def tidy(lab):
 def test_a_connection_crosses_lcores(lab):
     """Data on one lcore, its acknowledgements on the other: as fast as the link."""
     switch = lab.switch(THROUGH, "-o", TWO, *SHARED)
-    client = lab.iperf("cubic", 3)
+    client = lab.iperf("cubic", quiet(3, 1), omit=quiet(1, 0))
     lcores = lab.telemetry("/weir/lcores")
     assert [lcores[i]["cpu"] for i in ("0", "1")] == [CPUS[0], LCORE]
     result = iperf_result(client)
