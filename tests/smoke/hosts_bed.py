@@ -17,7 +17,7 @@ import textwrap
 from contextlib import suppress
 from pathlib import Path
 
-from lab import LCORE, Lab, wait_for
+from lab import CPUS, LCORE, Lab, wait_for
 from weir.live.child import Child
 
 HOSTS = {"tx": "198.18.255.2", "mid": "198.18.255.3", "rx": "198.18.255.4"}
@@ -34,7 +34,6 @@ UsePAM no
 PrintMotd no
 Subsystem sftp internal-sftp
 """
-# All three hosts' programs poll one CPU: the other is for sshd, Ansible and its modules.
 CONFIG = f"""
 seed: 1
 duration: 3s
@@ -55,12 +54,12 @@ live:
       - {{name: left, dev: net_null0, path: reverse}}
       - {{name: right, dev: net_null1, path: forward}}
   sender:
-    lcores: [{LCORE}]
+    lcores: [{CPUS[0]}]
     hugepages: no
     answer: 30s
     ports: [{{name: a, role: sender, dev: net_null0}}]
   receiver:
-    lcores: [{LCORE}]
+    lcores: [{CPUS[0]}]
     hugepages: no
     ports: [{{name: b, role: receiver, dev: net_null0}}]
 """

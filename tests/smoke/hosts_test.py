@@ -38,6 +38,7 @@ def test_a_run_over_three_hosts_is_one_run(bed):
     assert all(one["sent"] == one["received"] + one["lost"] > 0 for one in between)
     assert summary["groups"][0]["acked_bytes"] > 0
     planted, other = summary["hosts"]["tx"], summary["hosts"]["rx"]
+    assert planted["offset_error_ns"] < OFFSET_NS / 10  # else it would say nothing
     assert abs(planted["drift_ppm"] - DRIFT_PPM) <= planted["drift_error_ppm"] + 1
     assert abs(other["offset_ns"]) <= other["offset_error_ns"] + 1000
     assert abs(other["drift_ppm"]) <= other["drift_error_ppm"] + 1
