@@ -38,6 +38,11 @@ struct pkt_headers headers_read(const uint8_t *frame, size_t len) {
 
 	if (len < WIRE_ETH)
 		return h;
+	// From here on without its VLAN tags, which stand before the type. The MAC addresses, which
+	// are then wrong, are not looked at.
+	size_t tags = wire_tags(frame, len) * (size_t)WIRE_TAG;
+	frame += tags;
+	len -= tags;
 	wire_read(frame, len, &w);
 	h.dscp = w.dscp;
 	size_t tcp = w.l4_offset;

@@ -106,4 +106,39 @@ START_TEST(an_ack_and_nothing_else) {
 }
 END_TEST
 
-TEST_MAIN(tcp_in_ipv4, anything_else, an_ack_and_nothing_else)
+// Puts so many tags before the type; the length with them.
+static size_t tag(uint8_t *frame, size_t len, uint32_t tags) {
+	static const uint8_t tag[][WIRE_TAG] = {{0x81, 0, 0, 5}, {0x88, 0xa8, 0xe0, 7}};
+
+	for (uint32_t i = 0; i < tags; i++, len += WIRE_TAG) {
+		memmove(frame + 12 + WIRE_TAG, frame + 12, len - 12);
+		memcpy(frame + 12, tag[i], WIRE_TAG);
+	}
+	return len;
+}
+
+// Of IPv4 and IPv6, TCP and UDP, without a tag, with one (802.1Q) and with two (802.1ad).
+START_TEST(behind_vlan_tags) {
+	for (uint32_t tags = 0; tags <= 2; tags++) {
+		for (int ipv6 = 0; ipv6 <= 1; ipv6++) {
+			struct wire_addr a = {.src_ip = 1, .dst_ip = 2, .ipv6 = ipv6 == 1};
+			struct seg seg = {.seq = 5, .ack = 77, .flags = SEG_ACK};
+			uint8_t frame[200] = {0};
+			size_t len = wire_write_tcp(frame, &a, 46 << 2 | ECN_CE, 0, &seg);
+			struct pkt_headers h = headers_read(frame, tag(frame, len, tags));
+
+			ck_assert_uint_eq(h.dscp, 46);
+			ck_assert(h.seq == 5 && h.seq_count == 0 && h.pure_ack && h.ack == 77);
+			seg = (struct seg){.len = 40, .options = SEG_OPT_UDP};
+			len = tag(frame, wire_write_udp(frame, &a, 8 << 2, 0, &seg), tags);
+			h = headers_read(frame, len);
+			ck_assert(h.dscp == 8 && h.seq == 0 && h.seq_count == 0 && !h.pure_ack);
+			// Cut off within the IP header there is nothing to read.
+			len = WIRE_ETH + tags * WIRE_TAG + WIRE_IPV4 - 1;
+			ck_assert_uint_eq(headers_read(frame, len).dscp, 0);
+		}
+	}
+}
+END_TEST
+
+TEST_MAIN(tcp_in_ipv4, anything_else, an_ack_and_nothing_else, behind_vlan_tags)
