@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -139,6 +140,48 @@ def test_marks_of_datagrams_are_counted(write, run, place):
     assert flows["forward", "udp", 10000, 9]["ce_pkts"] == 0
     assert flows["forward", "udp", 10001, 9]["ce_pkts"] > 500
     assert summary["links"]["forward"]["marks"] == flows["forward", "udp", 10001, 9]["ce_pkts"]
+
+
+MARKED = """
+import socket, sys, time
+ends = []
+for dscp in (0, 8, 34, 46):
+    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    end.bind(("", 10000 + dscp))
+    end.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2)
+    end.connect((sys.argv[1], 9))
+    ends.append(end)
+while True:
+    for end in ends:
+        end.send(bytes(972))
+    time.sleep(0.0005)
+"""
+
+
+def test_a_dscp_that_a_program_sets_has_its_tin(write, run, place, tmp_path):
+    """Datagrams of best effort, CS1, AF41 and EF, each more than the link carries, in diffserv4.
+
+    A sixteenth is CS1's, a half AF41's, a quarter EF's, the rest best effort's. Recorded arrivals
+    have the DSCPs, so that a replay decides the same.
+    """
+    config = write(
+        group(program(place, MARKED), peer=LISTENER, more="count: 64"),
+        rate="10Mbit",
+        queue="{cake: {diffserv: diffserv4, target: 1s, interval: 100s}}",
+        duration="3s",
+    )
+    summary = run(config, "run", "-o", "telemetry={level: 3, arrivals: yes}")
+    got = {flow["src_port"] - 10000: flow[GOT] for flow in summary["ip_flows"]}
+    shares = {dscp: pkts / sum(got.values()) for dscp, pkts in got.items()}
+    assert shares == pytest.approx({0: 3 / 16, 8: 1 / 16, 34: 1 / 2, 46: 1 / 4}, abs=0.005)
+    arrivals = folder.load(tmp_path / "run").frame("arrivals")
+    events = folder.load(tmp_path / "run").values("arrivals", "event")
+    heads = arrivals.filter((arrivals["event"] == events["headers"]) & (arrivals["path"] == 0))
+    assert set(heads["param"]) == {0, 8, 34, 46}
+    argv = [sys.executable, "-m", "weir", "replay", str(tmp_path / "run")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("identical:")
 
 
 def sent_and_received(capture):

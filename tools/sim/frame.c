@@ -10,7 +10,7 @@
 #include <string.h>
 
 static uint32_t write_whole(const struct pkt *p, uint8_t *bytes, uint32_t room, uint32_t *length) {
-	const uint8_t *frame = (const uint8_t *)p + SIM_PKT_SIZE;
+	const uint8_t *frame = frame_bytes_const(p);
 	uint32_t size = p->size_bytes - WIRE_FCS, n = size < room ? size : room;
 
 	*length = size;

@@ -18,6 +18,9 @@ static inline bool frame_is_whole(const struct pkt *p) {
 static inline uint8_t *frame_bytes(struct pkt *p) {
 	return (uint8_t *)p + SIM_PKT_SIZE;
 }
+static inline const uint8_t *frame_bytes_const(const struct pkt *p) {
+	return (const uint8_t *)p + SIM_PKT_SIZE;
+}
 static inline void *frame_owner(struct pkt *p) {
 	return frame_bytes(p) + FRAME_ROOM;
 }
