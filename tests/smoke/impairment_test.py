@@ -68,7 +68,7 @@ def kernel_count(lab, host, protocol, name):
 def test_every_impairment_decides_the_same(lab, build):
     """Kernel TCP through all of them, replayed from the recorded arrivals."""
     switch = lab.switch(STAGES, *RECORD)
-    lab.iperf("cubic", 100, omit=0)
+    lab.iperf("cubic", 100, omit=0, connections=4)
     wait_for(lambda: lab.telemetry("/weir/links")["forward/link"]["out_pkts"] > 4000, "packets")
     assert "error" not in lab.telemetry("/weir/set,forward.jitter.mean=2ms")
     assert "error" not in lab.telemetry("/weir/set,forward.corrupt.rate=1%")

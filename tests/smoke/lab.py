@@ -267,11 +267,12 @@ live:
             lambda: f"iperf3 -s {self.server.out} {self.server.err}",
         )
 
-    def iperf(self, congestion, seconds, omit=1, source="a", target="b"):
+    def iperf(self, congestion, seconds, omit=1, source="a", target="b", connections=1):
         """Starts an iperf3 client; its result is in result(child)."""
         self.iperf_server(target)
         times = ("-t", seconds, "-O", omit)
         argv = ["iperf3", "-c", ADDRESS[target], "-C", congestion, *times, "-J"]
+        argv += ["-P", connections]
         self.client = self.host(source, *argv)
         return self.client
 
