@@ -14,7 +14,7 @@ from pcapng import is_transport, packets
 from tcpdump import Capture, retransmissions
 from weir.analysis import folder
 
-FLOWS, BYTES = 100, 200_000  # less than the queue in PATHS
+FLOWS, BYTES = 100, 100_000  # less than the queue in PATHS
 PATHS = """
   forward:
     - loss: {rate: %s}
@@ -125,7 +125,7 @@ def test_kernel_into_our_receiver(lab, impairment):
     assert child.ready()
     assert len(lab.ping(count=5)) >= 3  # ARP and echo are answered
     capture = Capture(lab, "a", "eth0")
-    connections, size = 20, 1_000_000
+    connections, size = 20, 500_000
     source = peer(lab, "a", "source", ADDRESS["b"], 5001, connections, size)
     assert source.wait(120) == 0
     # Its last ACKs are on their way.
