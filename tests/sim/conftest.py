@@ -46,10 +46,15 @@ Simulate = Callable[..., Run]
 
 @pytest.fixture
 def simulate(weir_sim: Path, tmp_path: Path) -> Simulate:
-    """simulate(config, "key=value", ...): a config's name or its text, with overrides."""
+    """simulate(config, "key=value", ...): a config's name or its text, with overrides.
+
+    by: the command that starts the program.
+    """
     runs = 0
 
-    def run(config: str, *overrides: str, program: Path = weir_sim) -> Run:
+    def run(
+        config: str, *overrides: str, program: Path = weir_sim, by: tuple[str, ...] = ()
+    ) -> Run:
         nonlocal runs
         runs += 1
         folder = tmp_path / f"run{runs}"
@@ -57,7 +62,7 @@ def simulate(weir_sim: Path, tmp_path: Path) -> Simulate:
         if "\n" in config:
             path = tmp_path / f"run{runs}.yaml"
             path.write_text(config)
-        argv = [str(program), str(path), "--out", str(folder)]
+        argv = [*by, str(program), str(path), "--out", str(folder)]
         for override in overrides:
             argv += ["-o", override]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_S_MAX)

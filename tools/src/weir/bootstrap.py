@@ -397,10 +397,13 @@ def sanitized() -> Path:
 
 
 def race_checked() -> Path:
-    """Brings weir-sim with ThreadSanitizer up to date: two threads however short delays are."""
+    """Brings weir-sim with ThreadSanitizer, not optimised, up to date.
+
+    It takes two threads however short delays are.
+    """
     build, program = ROOT / "build-tsan", "tools/sim/weir-sim"
-    options = ["-Ddpdk=disabled", "--buildtype=debugoptimized", "-Doptimization=1"]
-    options += ["-Db_sanitize=thread", "-Db_lundef=false", "-Dc_args=-DPIPELINE_DELAY_MIN_NS=1"]
+    options = ["-Ddpdk=disabled", "--buildtype=plain", "-Db_sanitize=thread", "-Db_lundef=false"]
+    options += ["-Dc_args=-g1 -DPIPELINE_DELAY_MIN_NS=1"]
     with locked(build):
         configure(build, options)
         compile_(build, program)
