@@ -328,7 +328,9 @@ def python_packages(tests: bool, build: Path) -> None:
     hashed = ("--require-hashes", "--requirement")
     pip = [str(python), "-m", "pip", "install", *hashed, str(ROOT / "tools" / UV)]
     uv = [str(path / "bin/uv"), "pip", "install", "--python", str(python)]
-    packages = [*uv, "--compile-bytecode", *hashed, str(ROOT / "tools" / LOCKS[extra])]
+    # Byte code takes longer than all else; what tests import of it is compiled as they do.
+    byte_code = [] if tests else ["--compile-bytecode"]
+    packages = [*uv, *byte_code, *hashed, str(ROOT / "tools" / LOCKS[extra])]
     for argv in (pip, packages):
         if logged(argv, log, UV_ENVIRONMENT) != 0:
             why = last_error(log)
