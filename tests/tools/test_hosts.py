@@ -7,6 +7,7 @@ import random
 import struct
 import subprocess
 import sys
+import time
 from xml.etree import ElementTree
 
 import numpy as np
@@ -218,16 +219,17 @@ def test_the_archive_answers_by_itself(tmp_path):
     assert not (tmp_path / "place").exists()
 
 
-def test_a_program_ends_when_nobody_attends(tmp_path):
+def agent_of(tmp_path, argv, lease_s):
+    """Asks the agent of a host whose program is a command: ask(what, argument...)."""
     request = {
         "host": "h",
         "place": str(tmp_path / "place"),
         "space_bytes": 0,
-        "lease_s": 1,
+        "lease_s": lease_s,
         "ports": {},
         "hugepages": False,
         "program": None,
-        "argv": ["sleep", "600"],
+        "argv": argv,
         "environment": {},
         "output": True,
         "ready": None,
@@ -237,11 +239,27 @@ def test_a_program_ends_when_nobody_attends(tmp_path):
     config.write_text("{}")
     plan.archive(path, plan.Plan({}, {"h": request}, False), config)
 
-    def ask(what):
-        argv = [sys.executable, path, what, "h"]
+    def ask(what, *arguments):
+        argv = [sys.executable, path, what, "h", *arguments]
         return ansible.decode(subprocess.run(argv, capture_output=True, text=True).stdout)
 
     assert ask("prepare")["problems"] == []
+    return ask
+
+
+def test_a_command_begins_with_the_senders(tmp_path):
+    ask, begin_s = agent_of(tmp_path, ["date", "+%s"], 30), int(time.time()) + 2
+    assert ask("start", str(begin_s))["ready"]
+    for _ in range(600):
+        if (answer := ask("attend"))["ended"] is not None:
+            break
+    assert answer["ended"] == 0
+    assert int(answer["lines"][0]) >= begin_s
+    ask("clean")
+
+
+def test_a_program_ends_when_nobody_attends(tmp_path):
+    ask = agent_of(tmp_path, ["sleep", "600"], 1)
     assert ask("start")["ready"]
     keeper = int((tmp_path / "place/keeper").read_text())
     for _ in range(600):

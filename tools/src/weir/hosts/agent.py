@@ -30,6 +30,7 @@ from weir.live import priority
 
 READY_S_MAX = 60.0
 STOP_S_MAX = 20.0
+BEGIN_S_MAX = 60.0  # a host's clock may be wrong
 POLL_S = 0.1
 LINES_MAX = 200
 MARK = "WEIR "
@@ -115,7 +116,8 @@ def archive() -> Path:
 def start(wanted: Wanted, begin_s: str = "0") -> Answer:
     """Starts the keeper; until the program is ready, or has ended.
 
-    begin_s: UTC in whole seconds, at which a sender's flows begin; 0: at once.
+    begin_s: UTC in whole seconds, at which a sender's flows, or a command that is not ours, begin;
+    0: at once.
     """
     place = Place(wanted)
     if wanted["program"] and int(begin_s) > 0:
@@ -124,7 +126,7 @@ def start(wanted: Wanted, begin_s: str = "0") -> Answer:
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            keep(wanted, place)
+            keep(wanted, place, 0 if wanted["program"] else int(begin_s))
         os._exit(0)
     os.wait()
     deadline = time.monotonic() + READY_S_MAX
@@ -139,7 +141,7 @@ def start(wanted: Wanted, begin_s: str = "0") -> Answer:
     return attend(wanted) | {"ready": False}
 
 
-def keep(wanted: Wanted, place: Place) -> None:
+def keep(wanted: Wanted, place: Place, begin_s: int) -> None:
     """The keeper: this process becomes it, and never returns."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -149,6 +151,7 @@ def keep(wanted: Wanted, place: Place) -> None:
         (place.path / ".keeper").write_text(str(os.getpid()))
         (place.path / ".keeper").rename(place.keeper)
         place.run.mkdir(exist_ok=True)
+        time.sleep(min(max(begin_s - time.time(), 0), BEGIN_S_MAX))
         with place.said.open("wb") as said:
             child = priority.start(
                 wanted["argv"],

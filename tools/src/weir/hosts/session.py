@@ -56,14 +56,13 @@ class Hosts(runner.Session):
             return {}
         places = {name: one["place"] for name, one in self.plan.requests.items()}
         pythons = {name: host.python for name, host in self.plan.hosts.items()}
-        ours = [name for name in self.role("sender") if not self.plan.hosts[name].kernel]
         known = {
             "weir_places": places,
             "weir_python": pythons,
             "weir_agent": {n: f"{pythons[n]} {place}/agent.pyz" for n, place in places.items()},
             "weir_since": self.since,
             "weir_order": [self.role(role) for role in inventory.ROLES],
-            "weir_ahead_s": AHEAD_S if len(ours) > 1 else 0,
+            "weir_ahead_s": AHEAD_S if len(self.role("sender")) > 1 else 0,
         }
         return self.by.ask(playbook, names, known | values)
 
