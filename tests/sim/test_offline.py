@@ -7,6 +7,7 @@ import json
 import shutil
 import struct
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ OFFLINE = (
     + "telemetry: {level: 3, arrivals: yes}\n"
 )
 START_NS = 1_700_000_000 * 10**9
+DEQUEUE = 2  # enum tel_packet_event
 
 
 def ipv4(length: int, number: int, ecn: int = 0) -> bytes:
@@ -144,6 +146,29 @@ def test_a_captured_frame_leaves_twice(weir_sim: Path, tmp_path: Path) -> None:
         "queue 0.000000 ms",
         "queue 0.800000 ms",
     ] * 3
+
+
+def test_captured_frames_join_the_tins_of_their_dscps(weir_sim: Path, tmp_path: Path) -> None:
+    """Best effort, CS1, AF41 and EF, each more than the link carries, every other one tagged.
+
+    Of a link that all fill, diffserv4 gives EF a quarter, AF41 a half, CS1 a sixteenth.
+    """
+    dscps = (0, 8, 34, 46)
+    frames = [ipv4(1000, i, dscps[i % 4] << 2) for i in range(8)]
+    frames[4:] = [data[:12] + b"\x81\x00\x00\x05" + data[12:] for data in frames[4:]]
+    write_pcap(tmp_path / "in.pcap", [(START_NS + i * 200_000, frames[i % 8]) for i in range(5000)])
+    cake = "cake: {diffserv: diffserv4, target: 1s, interval: 100s}"
+    config = FIFO.replace("fifo: {limit: 2pkt}", cake)
+    assert cake in config
+    done = run(weir_sim, tmp_path, config, "telemetry.arrivals=yes")
+    packets = done.records("packets")
+    taken = packets["pkt_id"][packets["event"] == DEQUEUE]
+    shares = {dscp: float(np.mean(taken % 4 == i)) for i, dscp in enumerate(dscps)}
+    assert shares == pytest.approx({0: 3 / 16, 8: 1 / 16, 34: 1 / 2, 46: 1 / 4}, abs=0.01)
+    argv = [sys.executable, "-m", "weir", "replay", str(done.folder)]
+    replayed = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+    assert replayed.stdout.startswith("identical:")
 
 
 def test_a_run_folder_is_enough_to_repeat_the_run(weir_sim: Path, tmp_path: Path) -> None:

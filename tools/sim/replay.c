@@ -131,8 +131,9 @@ static int make_paths(struct replay *r, struct err *err) {
 
 	if (rc == 0 && r->header->virtual_time != 0) {
 		rc = groups_init(&groups, flows, err);
-		if (rc == 0)
-			env.mtu_bytes = groups_mtu_bytes(&groups);
+		if (rc == 0) // without flows the packets were a capture's
+			env.mtu_bytes =
+				groups.count > 0 ? groups_mtu_bytes(&groups) : PLAN_MTU_BYTES;
 		groups_fini(&groups);
 	}
 	if (rc == 0)
