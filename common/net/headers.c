@@ -40,7 +40,7 @@ struct pkt_headers headers_read(const uint8_t *frame, size_t len) {
 		return h;
 	// From here on without its VLAN tags, which stand before the type. The MAC addresses, which
 	// are then wrong, are not looked at.
-	size_t tags = wire_tags(frame, len) * (size_t)WIRE_TAG;
+	size_t tags = likely(wire_is_ipv4(frame)) ? 0 : wire_tags(frame, len) * (size_t)WIRE_TAG;
 	frame += tags;
 	len -= tags;
 	wire_read(frame, len, &w);
