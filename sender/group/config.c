@@ -189,9 +189,9 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 		return config_err(node, -EINVAL, err,
 			"mss: a Linux guest's card takes frames of 1514 bytes: %uB at most",
 			1500 - g->ip_header - WIRE_TCP);
-	if ((g->stack.guest || g->peer.guest) && g->dscp > 0)
+	if ((g->stack.run[0] != '\0' || g->peer.run[0] != '\0') && g->dscp > 0)
 		return config_err(config_get(node, "dscp"), -EINVAL, err,
-			"dscp: a Linux guest's packets have 0; with stack: linux there is no dscp");
+			"dscp: with run a program marks its packets itself (IP_TOS; iperf3 -S)");
 	if (!g->stack.guest)
 		return 0;
 	if (config_get(node, "cc") != NULL)

@@ -259,6 +259,21 @@ def test_reordering_loses_nothing(write, run):
     assert summary["receivers"]["bytes"] == 4 * SIZE
 
 
+@pytest.mark.parametrize(("peer", "codepoints"), [("linux", {0, 2}), ("weir", {0})])
+def test_all_segments_of_a_group_have_its_dscp(write, run, tmp_path, peer, codepoints):
+    """From the SYN to the last ACK, both ways, whoever has the other end.
+
+    ECN is the kernels', which ask for it; our receiver has it if the group says so.
+    """
+    stack = "stack: {linux: {sysctl: {tcp_ecn: 1}}}"
+    config = write(f"{{dscp: 34, {stack}, peer: {peer}, source: {{size: {{bytes: 200kB}}}}}}")
+    run(config, "run", "--pcap", str(tmp_path / "run.pcapng"))
+    found = frames(tmp_path / "run.pcapng", "ip.dsfield.dscp", "ip.dsfield.ecn")
+    assert len(found) > 200
+    assert {dscp for dscp, _ in found} == {34}
+    assert {ecn for _, ecn in found} == codepoints
+
+
 def test_a_kernel_answers_marks(write, run):
     """With ECN a CoDel queue marks and drops nothing, and the kernel sends nothing twice."""
     queue = "{codel: {ecn: yes}}"
@@ -419,6 +434,7 @@ def test_flows_start_and_stop_when_they_are_told(write, run, tmp_path):
         ("{stack: {linux: {run: ''}}, peer: linux}", "a command of 1 to 511 characters"),
         ("{stack: {linux: {run: x}}, peer: linux, source: {size: {bytes: 1kB}}}", "source: with"),
         ("{count: 2, stack: {linux: {run: x}}, peer: linux, jitter: 1s}", "with run the program"),
+        ("{stack: {linux: {run: x}}, peer: linux, dscp: 46}", "a program marks its packets itself"),
     ],
 )
 def test_configs_are_refused_in_one_sentence(weir_sim, write, flows, said):

@@ -188,6 +188,7 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 		.port = FLOW_ADDR_DST_PORT,
 		.ipv6 = g->ip == GROUP_IPV6,
 		.mtu = (uint16_t)(g->mss + g->ip_header + WIRE_TCP),
+		.tos = (uint32_t)g->dscp << 2,
 		.interval_ns = gs->env.run->telemetry_interval_ns,
 	};
 	plan->pause_ns = st->pause_ns == 0 ? PLAN_NEVER : st->pause_ns;

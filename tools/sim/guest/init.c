@@ -125,7 +125,7 @@ static void start_flow(struct flow *f) {
 	f->fd = socket(address_family(), SOCK_STREAM | SOCK_NONBLOCK, 0);
 	if (f->fd < 0 || setsockopt(f->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0
 		|| (mss > 0 && setsockopt(f->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)) < 0)
-		|| bind(f->fd, &from.any, from.size) < 0)
+		|| address_set_tos(f->fd) < 0 || bind(f->fd, &from.any, from.size) < 0)
 		fail("flow %u: %s", f->plan.flow, strerror(errno));
 	f->state = CONNECTING;
 	if (connect(f->fd, &to.any, to.size) < 0 && errno != EINPROGRESS)

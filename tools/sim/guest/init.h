@@ -65,6 +65,8 @@ struct address {
 };
 int address_family(void);
 struct address address_of(uint32_t ip, uint16_t port);
+// Gives a socket's packets the plan's DSCP; < 0: errno says why not. ECN is the kernel's.
+int address_set_tos(int fd);
 // Of the interface: before it goes up, and after.
 void ipv6_settings(const char *device);
 void ipv6_set_interface(const char *device);

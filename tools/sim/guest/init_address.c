@@ -35,6 +35,15 @@ int address_family(void) {
 	return plan->ipv6 ? AF_INET6 : AF_INET;
 }
 
+int address_set_tos(int fd) {
+	int tos = (int)plan->tos;
+
+	if (tos == 0)
+		return 0;
+	return plan->ipv6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos))
+			  : setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+}
+
 struct address address_of(uint32_t ip, uint16_t port) {
 	struct address a = {.size = sizeof(a.four)};
 

@@ -231,7 +231,8 @@ int open_listener(void) {
 	int one = 1, listener = socket(address_family(), SOCK_STREAM | SOCK_NONBLOCK, 0);
 
 	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0
-		|| bind(listener, &at.any, at.size) < 0 || listen(listener, 65535) < 0)
+		|| address_set_tos(listener) < 0 || bind(listener, &at.any, at.size) < 0
+		|| listen(listener, 65535) < 0)
 		fail("port %u: %s", plan->port, strerror(errno));
 	return listener;
 }

@@ -93,6 +93,7 @@ struct guest_plan {
 	uint8_t mac[8], peer_mac[8]; // six bytes each
 	uint16_t port; // of the receiver
 	uint16_t mtu;
+	uint32_t tos; // of its connections: DSCP * 4
 	uint32_t sysctls;
 	uint32_t ipv6; // its flows are of it; the addresses are the last 32 bits of 2001:2::/96
 	uint64_t interval_ns; // between samples
