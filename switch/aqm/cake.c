@@ -66,6 +66,7 @@
 //
 // What is not there, and why:
 // - The shaper with its overhead compensation: the stage `link` has both.
+// - `wash`, which sets a packet's DSCP to 0 once its tin is chosen: no stage writes a DSCP.
 #include "common/base/mem.h"
 #include "switch/aqm/ack_filter.h"
 #include "switch/aqm/bursts.h"

@@ -28,8 +28,8 @@
 // integers.
 //
 // Where we differ from the RFCs, and why: tokens come continuously and not byte by byte, so that a
-// bucket has no clock of its own. Colors are no DSCP, which packets here do not have; hence no
-// color-aware mode.
+// bucket has no clock of its own. Colors are neither read from a packet's DSCP nor written to it;
+// hence no color-aware mode.
 #include "switch/stage/stage.h"
 
 #include "common/base/u64.h"
