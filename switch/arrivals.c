@@ -87,6 +87,7 @@ int arrivals_open(struct arrivals *a, struct path *path, struct err *err) {
 			a->file[0] != '/' && access(a->file, F_OK) < 0
 				? "; its name is relative to the working directory"
 				: "");
+	a->reader.keep_secrets = true;
 	config_absolute(config_get(path->source, "pcap"));
 	return arrivals_next(a, err);
 }
@@ -155,6 +156,15 @@ int arrivals_next(struct arrivals *a, struct err *err) {
 	}
 	a->ended = true;
 	return rc;
+}
+
+size_t arrivals_secrets(struct arrivals *a, const uint8_t **blocks) {
+	const struct secrets *s = &a->reader.secrets;
+	size_t taken = a->secrets_taken;
+
+	*blocks = s->bytes + taken;
+	a->secrets_taken = s->size;
+	return s->size - taken;
 }
 
 uint64_t arrivals_ns(const struct arrivals *a, uint64_t base_ns) {

@@ -57,6 +57,7 @@ struct arrivals {
 	uint32_t captured, length;
 	uint64_t stamp_ns; // in the file
 	uint64_t step_back_ns; // the most that a frame was stamped earlier than one before
+	size_t secrets_taken; // bytes, by arrivals_secrets
 	struct arrivals_count count;
 };
 
@@ -64,6 +65,9 @@ struct arrivals {
 int arrivals_open(struct arrivals *a, struct path *path, struct err *err);
 // Reads the next frame, if there is one. 0 or -EIO with a sentence: it cannot be read on.
 int arrivals_next(struct arrivals *a, struct err *err);
+// Decryption secrets for the present frame and those behind it that were not there at the last call
+// (common/pcap/secrets.h), until arrivals_next; the number of their bytes.
+size_t arrivals_secrets(struct arrivals *a, const uint8_t **blocks);
 // When the present frame arrives, if the run begins at base_ns of the capture's time.
 uint64_t arrivals_ns(const struct arrivals *a, uint64_t base_ns);
 // Numbers of the hosts of a frame, of which so many bytes are known, as weir-switch finds them

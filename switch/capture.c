@@ -73,6 +73,11 @@ void capture_reached(
 	pcap_writer_reached(&c->writer, ring, now_ns);
 }
 
+void capture_secrets(struct capture *c, const uint8_t *blocks, size_t size) {
+	if (c != NULL)
+		pcapng_secrets(&c->writer.file, blocks, size);
+}
+
 void capture_drain(struct capture *c) {
 	if (c != NULL)
 		pcap_writer_drain(&c->writer);

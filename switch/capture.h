@@ -53,6 +53,8 @@ void capture_paths(struct capture *c, uint32_t ring, struct path *const *paths, 
 // packets that are due on them and late. NULL is fine here and below.
 void capture_reached(
 	struct capture *c, uint32_t ring, struct path *const *paths, uint32_t n, uint64_t now_ns);
+// Decryption secrets of what the paths show from then on (common/pcap/secrets.h), copied.
+void capture_secrets(struct capture *c, const uint8_t *blocks, size_t size);
 // Empties the rings and writes what is old enough.
 void capture_drain(struct capture *c);
 // All paths were served up to now_ns: what they have shown before then is written.

@@ -155,9 +155,9 @@ static void write_out(struct pcapng *w, int ms) {
 
 // Room for a block of so many bytes, which write_bytes puts there; false: there is none.
 static bool make_room(struct pcapng *w, size_t size) {
-	if (w->used + size > BUFFER_BYTES)
+	if (w->used + size > w->room)
 		write_out(w, 0);
-	return w->error == 0 && w->used + size <= BUFFER_BYTES;
+	return w->error == 0 && w->used + size <= w->room;
 }
 
 static void write_bytes(struct pcapng *w, const void *bytes, size_t size) {
@@ -264,7 +264,8 @@ int pcapng_open(struct pcapng *w, const char *path, const char *program, uint64_
 	w->rotate_bytes = rotate_bytes;
 	if (rotate_bytes > 0 && (rc = name_previous(w, err)) < 0)
 		return rc;
-	w->buffer = malloc(BUFFER_BYTES);
+	w->room = BUFFER_BYTES;
+	w->buffer = malloc(w->room);
 	if (w->buffer == NULL)
 		return err_set(err, -ENOMEM, "no memory to write it");
 	rc = open_file(w);
@@ -294,9 +295,32 @@ uint32_t pcapng_interface(struct pcapng *w, const char *name) {
 	return w->interfaces++;
 }
 
+static void write_secrets(struct pcapng *w, const uint8_t *blocks, size_t size) {
+	for (uint32_t total; size > 0; blocks += total, size -= total) {
+		memcpy(&total, blocks + 4, sizeof(total));
+		if (make_room(w, total))
+			write_bytes(w, blocks, total);
+	}
+}
+
+void pcapng_secrets(struct pcapng *w, const uint8_t *blocks, size_t size) {
+	// One block may be larger than the buffer.
+	uint8_t *buffer = size > w->room ? realloc(w->buffer, size) : w->buffer;
+
+	if (buffer != NULL) {
+		w->buffer = buffer;
+		w->room = (size_t)max_u64(w->room, size);
+	}
+	if (buffer == NULL || secrets_add(&w->secrets, blocks, size) < 0)
+		end_early(w, 0, ENOMEM);
+	else if (w->begun)
+		write_secrets(w, blocks, size);
+}
+
 static void begin_file(struct pcapng *w) {
 	w->begun = true;
 	write_section(w);
+	write_secrets(w, w->secrets.bytes, w->secrets.size);
 	for (uint32_t i = 0; i < w->interfaces; i++)
 		write_interface(w, &w->interface[i]);
 }
@@ -415,6 +439,7 @@ int pcapng_close(struct pcapng *w, struct err *err) {
 		begin_file(w);
 	if (w->fd >= 0)
 		end_file(w);
+	secrets_free(&w->secrets);
 	free(w->buffer);
 	w->buffer = NULL;
 	return w->error == 0 ? 0 : err_set(err, -w->error, "%s", pcapng_error(w));

@@ -10,9 +10,9 @@
 //
 // With `rotate_bytes` a file that would grow beyond it is closed and renamed, "run.pcapng" to
 // "run.1.pcapng" (the one that was there is replaced), and another begun: at most twice that many
-// bytes are on the disk, the newest of them.
+// bytes are on the disk, the newest of them. Each has the decryption secrets, and one packet at least.
 #pragma once
-#include "common/base/err.h"
+#include "common/pcap/secrets.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,7 +58,8 @@ struct pcapng {
 	bool regular; // a file, and no pipe or device
 	bool no_wait;
 	uint8_t *buffer; // of whole blocks
-	size_t used;
+	size_t used, room; // of it
+	struct secrets secrets; // each file begins with them
 	const char *path, *program; // the caller's
 	char previous[1024]; // what a full file is renamed to
 	uint64_t rotate_bytes, file_bytes; // 0: no bound
@@ -75,6 +76,8 @@ int pcapng_open(struct pcapng *w, const char *path, const char *program, uint64_
 	struct err *err);
 // Adds an interface, before the first packet; at most PCAPNG_INTERFACES_MAX. Its number.
 uint32_t pcapng_interface(struct pcapng *w, const char *name);
+// Decryption secrets (common/pcap/secrets.h) of the packets that follow: whole blocks, copied.
+void pcapng_secrets(struct pcapng *w, const uint8_t *blocks, size_t size);
 void pcapng_write(struct pcapng *w, const struct pcapng_packet *p);
 // Writes what is in memory: all of it, or what the reader takes at once.
 void pcapng_flush(struct pcapng *w);

@@ -266,6 +266,7 @@ static bool block_sane(
 	uint32_t least = type == BLOCK_ENHANCED || type == BLOCK_PACKET ? 32
 		: type == BLOCK_INTERFACE				? 20
 		: type == BLOCK_SIMPLE					? 16
+		: type == SECRETS_BLOCK					? 20
 									: 12;
 
 	if (total >= least && total % 4 == 0 && total <= (packet ? INPUT_BYTES : BLOCK_BYTES_MAX))
@@ -292,7 +293,7 @@ static int pcapng_block(struct reader *r, struct frame *f, bool first, int *rc, 
 	if (!block_sane(r, type, packet, total, offset))
 		return -1;
 	// Of a block without a packet that may be larger than the buffer, what is looked at.
-	size_t part = packet ? total : type == BLOCK_INTERFACE ? OPTION_BYTES_MAX : 12;
+	size_t part = packet ? total : type == BLOCK_INTERFACE ? OPTION_BYTES_MAX : SECRETS_HEAD;
 	part = part < total ? part : total;
 	if (unlikely((size_t)(in->end - in->at) < total) && (!first || !need(r, part, rc, err)))
 		return -1;
@@ -300,10 +301,16 @@ static int pcapng_block(struct reader *r, struct frame *f, bool first, int *rc, 
 		return -1;
 	if (type == BLOCK_INTERFACE && !read_interface(r, in->at + 8, part - 12, offset))
 		return -1;
+	if (type == SECRETS_BLOCK && !secrets_fit(in->at, total, r->swapped)) {
+		stop(r, READER_DAMAGED,
+			"the decryption secrets at byte %llu do not fit into their block",
+			(unsigned long long)offset);
+		return -1;
+	}
 	r->count.skipped_blocks += !packet;
-	if (likely((size_t)(in->end - in->at) >= total))
-		in->at += total;
-	else if (!input_skip(in, total, rc, err)) {
+	if (type == SECRETS_BLOCK && r->keep_secrets
+			? !secrets_read(&r->secrets, in, total, r->swapped, rc, err)
+			: !input_skip(in, total, rc, err)) {
 		if (*rc == 0)
 			stop(r, READER_CUT,
 				"ends in the middle of a record, which begins at byte %llu",
@@ -418,29 +425,26 @@ static int start(struct reader *r, struct err *err) {
 	return not_a_capture(r, err);
 }
 
-int reader_open(struct reader *r, const char *path, struct err *err) {
-	memset(r, 0, sizeof(*r));
-	int rc = input_open(&r->in, path, err);
-
+static int opened(struct reader *r, int rc, struct err *err) {
 	if (rc == 0)
 		rc = start(r, err);
 	if (rc < 0)
 		input_close(&r->in);
 	return rc;
+}
+
+int reader_open(struct reader *r, const char *path, struct err *err) {
+	memset(r, 0, sizeof(*r));
+	return opened(r, input_open(&r->in, path, err), err);
 }
 
 int reader_open_memory(
 	struct reader *r, const char *name, const void *bytes, size_t size, struct err *err) {
 	memset(r, 0, sizeof(*r));
-	int rc = input_open_memory(&r->in, name, bytes, size, err);
-
-	if (rc == 0)
-		rc = start(r, err);
-	if (rc < 0)
-		input_close(&r->in);
-	return rc;
+	return opened(r, input_open_memory(&r->in, name, bytes, size, err), err);
 }
 
 void reader_close(struct reader *r) {
+	secrets_free(&r->secrets);
 	input_close(&r->in);
 }

@@ -6,7 +6,7 @@
 // file whose interfaces differ in link type: hence a reader of our own, which gives packets in
 // batches.
 #pragma once
-#include "common/pcap/input.h"
+#include "common/pcap/secrets.h"
 
 #define READER_BATCH 64u
 #define READER_CAPTURED_MAX 262144u // bytes of one packet, as libpcap allows
@@ -88,6 +88,10 @@ struct reader {
 	// How it ended, if not whole: "x.pcap: ends in the middle of a packet at byte 4711".
 	char said[256];
 	uint64_t last_ns;
+	// Set by the caller: decryption secrets are kept. Those that lie before a packet are there with
+	// the batch that has the packet.
+	bool keep_secrets;
+	struct secrets secrets;
 	// Private.
 	bool pcapng, swapped, nanoseconds;
 	uint32_t record_extra; // bytes between a record's header and its packet

@@ -24,6 +24,8 @@ int switch_sources_open(
 			continue;
 		rc = arrivals_open(a, &paths->path[i], err);
 		a->frame_max = frame_room(mtu);
+		// A live capture has too little of a frame for anything to be decrypted.
+		a->reader.keep_secrets = false;
 		if (rc == 0 && !a->ended)
 			base_ns = time_min(base_ns, a->stamp_ns);
 	}

@@ -194,6 +194,19 @@ int offline_init(struct offline *o, struct run *run, struct err *err) {
 	return rc;
 }
 
+// Once for each file, though several paths read it.
+static void pass_secrets(struct offline *o, struct arrivals *a) {
+	const uint8_t *blocks;
+	size_t size = arrivals_secrets(a, &blocks);
+
+	for (struct arrivals *b = o->source; size > 0 && b < a; b++) {
+		if (b->path != NULL && strcmp(b->file, a->file) == 0)
+			return;
+	}
+	if (size > 0)
+		capture_secrets(o->capture, blocks, size);
+}
+
 int offline_open(struct offline *o, const char *pcap, struct err *err) {
 	paths_observers(&o->paths, &o->run->tel);
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
@@ -208,13 +221,14 @@ int offline_open(struct offline *o, const char *pcap, struct err *err) {
 		if (rc < 0)
 			return rc;
 	}
-	return pcap == NULL ? 0
-			    : capture_open(&o->capture, pcap,
-				    &(struct capture_env){.run = o->run,
-					    .paths = &o->paths,
-					    .epoch_ns = o->base_ns == NEVER_NS ? 0 : o->base_ns,
-					    .frame = frame},
-				    err);
+	if (pcap == NULL)
+		return 0;
+	return capture_open(&o->capture, pcap,
+		&(struct capture_env){.run = o->run,
+			.paths = &o->paths,
+			.epoch_ns = o->base_ns == NEVER_NS ? 0 : o->base_ns,
+			.frame = frame},
+		err);
 }
 
 // What has left by now_ns.
@@ -280,6 +294,7 @@ static int feed(struct offline *o, struct arrivals *a, uint64_t *end_ns, struct 
 				return rc;
 			}
 		}
+		pass_secrets(o, a);
 		path_push(a->path, pkts, n);
 		o->last_ns = time_max(o->last_ns, a->path->last_arrival_ns);
 		take(o, a->path, a->path->last_arrival_ns);
