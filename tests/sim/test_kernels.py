@@ -139,6 +139,30 @@ def test_ipv6_beside_ipv4_between_kernels_and_to_ours(weir_sim, tmp_path):
     assert goodputs["ipv6", ", peer: weir"] == pytest.approx(four * 1428 / 1448, rel=0.03)
 
 
+@pytest.mark.parametrize("ip", ["ipv4", "ipv6"])
+def test_what_a_socket_of_both_versions_carries_is_counted(weir_sim, tmp_path, ip):
+    """iperf3's server listens for IPv6, and takes IPv4 at the same socket, where there is IPv6.
+
+    Both of its connections end within the run, which the kernel says by itself.
+    """
+    config = tmp_path / "config.yaml"
+    send = json.dumps("iperf3 -c {peer} -n 400K -J")
+    programs = (
+        f"stack: {{linux: {{kernel: test-module, run: {send}}}}}",
+        "peer: {linux: {kernel: test-module, run: iperf3 -s}}",
+    )
+    config.write_text(f"{CONFIG}  - {{count: 2, ip: {ip}, {', '.join(programs)}}}\n")
+    argv = [weir_sim, config, "--out", tmp_path / "run", "--force", "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    said = json.loads((tmp_path / "run/guest-0.out").read_text())["end"]
+    (group,) = summary["groups"]
+    assert 100 < group["acked_bytes"] - said["sum_received"]["bytes"] < 1000
+    assert summary["receivers"]["bytes"] == group["acked_bytes"]
+    assert (summary["flows"]["open"], summary["flows"]["waiting"]) == (0, 0)
+
+
 def test_a_modules_window_is_what_flies_in_a_round_trip(weir_sim, tmp_path):
     """1448 bytes of each segment; the handshake and the initial window take three round trips."""
     (group,) = run(weir_sim, tmp_path, (MODULE,))["groups"]

@@ -45,7 +45,9 @@ int sockets_open(void) {
 	if (ports == NULL)
 		fail("no memory for %u flows", plan->flows);
 	lister = open_diag(0, 0);
-	endings = open_diag(1u << (SKNLGRP_INET_TCP_DESTROY - 1), SOCK_NONBLOCK);
+	endings = open_diag(
+		1u << (SKNLGRP_INET_TCP_DESTROY - 1) | 1u << (SKNLGRP_INET6_TCP_DESTROY - 1),
+		SOCK_NONBLOCK);
 	return endings;
 }
 
@@ -112,6 +114,20 @@ static void take_connection(struct port *p, uint8_t state, const struct tcp_info
 		p->before = s;
 }
 
+// A program may carry IPv4 by a socket of IPv6, which has the address as ::ffff:198.19.0.1.
+static bool is_peers(const struct inet_diag_msg *d) {
+	static const uint32_t mapped[] = {0, 0, 0xffff}, ours[] = {0x20010002, 0, 0};
+	const uint32_t *begin = plan->ipv6 ? ours : mapped;
+
+	if (d->idiag_family == AF_INET)
+		return !plan->ipv6 && d->id.idiag_dst[0] == plan->peer_ip;
+	for (int i = 0; i < 3; i++) {
+		if (ntohl(d->id.idiag_dst[i]) != begin[i])
+			return false;
+	}
+	return d->id.idiag_dst[3] == plan->peer_ip;
+}
+
 // The macros of netlink take no const.
 static void take(struct nlmsghdr *n, bool ended) {
 	struct inet_diag_msg *d = NLMSG_DATA(n);
@@ -119,8 +135,7 @@ static void take(struct nlmsghdr *n, bool ended) {
 	struct tcp_info t = {0};
 	bool known = false;
 
-	if (left < 0 || d->idiag_family != address_family()
-		|| d->id.idiag_dst[plan->ipv6 ? 3 : 0] != plan->peer_ip)
+	if (left < 0 || !is_peers(d))
 		return;
 	uint32_t index = ntohs(plan->sender ? d->id.idiag_sport : d->id.idiag_dport) - first->port;
 	if (index >= plan->flows)
@@ -149,7 +164,7 @@ static bool take_all(char *bytes, ssize_t size, bool ended) {
 	return true;
 }
 
-void sockets_sample(void) {
+static void sample_family(uint8_t family) {
 	static _Alignas(8) char answer[ANSWER_BYTES];
 	struct {
 		struct nlmsghdr head;
@@ -157,7 +172,7 @@ void sockets_sample(void) {
 	} ask = {.head = {.nlmsg_len = sizeof(ask),
 			 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-		.what = {.sdiag_family = (uint8_t)address_family(),
+		.what = {.sdiag_family = family,
 			.sdiag_protocol = IPPROTO_TCP,
 			.idiag_ext = 1 << (INET_DIAG_INFO - 1),
 			.idiag_states = 1u << ESTABLISHED | 1u << FIN_WAIT1 | 1u << FIN_WAIT2
@@ -168,6 +183,12 @@ void sockets_sample(void) {
 		fail("run: sock_diag: %s", strerror(errno));
 	while ((n = recv(lister, answer, sizeof(answer), 0)) > 0 && take_all(answer, n, false))
 		;
+}
+
+void sockets_sample(void) {
+	if (!plan->ipv6)
+		sample_family(AF_INET);
+	sample_family(AF_INET6);
 	send_samples();
 }
 
