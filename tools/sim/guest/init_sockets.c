@@ -116,16 +116,14 @@ static void take_connection(struct port *p, uint8_t state, const struct tcp_info
 
 // A program may carry IPv4 by a socket of IPv6, which has the address as ::ffff:198.19.0.1.
 static bool is_peers(const struct inet_diag_msg *d) {
-	static const uint32_t mapped[] = {0, 0, 0xffff}, ours[] = {0x20010002, 0, 0};
-	const uint32_t *begin = plan->ipv6 ? ours : mapped;
+	struct address peer = address_of(plan->peer_ip, 0);
+	struct in6_addr to;
 
-	if (d->idiag_family == AF_INET)
-		return !plan->ipv6 && d->id.idiag_dst[0] == plan->peer_ip;
-	for (int i = 0; i < 3; i++) {
-		if (ntohl(d->id.idiag_dst[i]) != begin[i])
-			return false;
-	}
-	return d->id.idiag_dst[3] == plan->peer_ip;
+	memcpy(&to, d->id.idiag_dst, sizeof(to));
+	if (plan->ipv6)
+		return memcmp(&to, &peer.six.sin6_addr, sizeof(to)) == 0;
+	return to.s6_addr32[d->idiag_family == AF_INET ? 0 : 3] == plan->peer_ip
+		&& (d->idiag_family == AF_INET || IN6_IS_ADDR_V4MAPPED(&to));
 }
 
 // The macros of netlink take no const.
