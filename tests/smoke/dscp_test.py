@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, best_of
+from replay_test import replay
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
@@ -125,13 +126,7 @@ def test_frames_join_the_tins_of_their_dscps(lab, build, length, rate_bps):
     arrivals = open_ring(folder / "arrivals.ring").records
     heads = arrivals[(arrivals["event"] == HEADERS) & (arrivals["path"] == 0)]
     assert set(SHARES) == set(heads["param"])
-    done = subprocess.run(
-        [sys.executable, "-m", "weir", "replay", folder],
-        env={**os.environ, "WEIR_BUILD": str(build)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = replay(folder, build)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("identical:")
 

@@ -57,16 +57,12 @@ def test_a_run_over_three_hosts_is_one_run(bed):
 def test_ethernet_switches_join_senders_and_receivers(bed):
     """CoreScale's layout with two of each: the rows between hosts have the sums of all ports."""
     bed.join()
-    addresses = {
-        f"{role}{number}": {"weir_set": {f"live.{section}.ports.0.{key}": address}}
-        for number, last in (("", 1), ("2", 2))
-        for role, section, key, address in (
-            ("tx", "sender", "ip", f"198.18.{last}.1"),
-            ("rx", "receiver", "ip", f"198.19.{last}.1"),
-        )
-    }
+    addresses = {}
     for number, last in (("", 1), ("2", 2)):
-        addresses[f"tx{number}"]["weir_set"]["live.sender.ports.0.peer"] = f"198.19.{last}.1"
+        ours, theirs = f"198.18.{last}.1", f"198.19.{last}.1"
+        sends = {"live.sender.ports.0.ip": ours, "live.sender.ports.0.peer": theirs}
+        addresses[f"tx{number}"] = {"weir_set": sends}
+        addresses[f"rx{number}"] = {"weir_set": {"live.receiver.ports.0.ip": theirs}}
     run = bed.weir(inventory=bed.inventory(**addresses))
     assert run.wait(120) == 0, run.err
     summary = json.loads((run.folder / "summary.json").read_text())

@@ -956,7 +956,7 @@ def options(
 
 def main() -> int:
     """Every bad input is one sentence on standard error and the right exit status."""
-    # It says in three lines that it cannot write to the user's home, and draws all the same.
+    # Where the user's home cannot be written, matplotlib says so in three lines, and draws.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     return guarded(command)
 

@@ -159,19 +159,19 @@ def cables(hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> Iterator[Par
     An Ethernet switch that joins several hosts to one port is one cable with several ends. It adds
     frames of its own and copies what it floods: of those that were lost only the least is known.
     """
+    counted = {(name, port): n for name in parts for port, n in ports(parts[name]).items()}
     for name, host in hosts.items():
         for port, ends in sorted(host.cables.items()):
             here = [(name, port)]
             if len(ends) > 1:
-                yield from row(parts, here, ends)
-                yield from row(parts, ends, here)
+                yield from row(counted, here, ends)
+                yield from row(counted, ends, here)
             elif len(hosts[ends[0][0]].cables[ends[0][1]]) == 1:
-                yield from row(parts, here, ends)
+                yield from row(counted, here, ends)
 
 
-def row(parts: Mapping[str, Part], source: list[End], to: list[End]) -> Iterator[Part]:
+def row(counted: Mapping[End, tuple[int, int]], source: list[End], to: list[End]) -> Iterator[Part]:
     """One direction of a cable, if the numbers of all its ends are known."""
-    counted = {(name, port): n for name in parts for port, n in ports(parts[name]).items()}
     if not counted.keys() >= {*source, *to}:
         return
     sent, received = sum(counted[end][0] for end in source), sum(counted[end][1] for end in to)
