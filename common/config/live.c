@@ -215,12 +215,12 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 			return config_err(n, -EINVAL, err, "dev: iface: the name is too long");
 		memcpy(dev->iface, iface, len);
 	}
-	dev->zero_copy = strncmp(dev->text, "net_memif", strlen("net_memif")) == 0
-		&& strstr(dev->text, "zero-copy=yes") != NULL;
+	dev->zero_copy =
+		live_dev_is(dev, "net_memif") && strstr(dev->text, "zero-copy=yes") != NULL;
 	if (dev->zero_copy && lp->hugepages == LIVE_HUGEPAGES_NO)
 		return config_err(
 			n, -EINVAL, err, "dev: zero-copy=yes of a memif needs hugepages: yes");
-	if (lp->mtu > LIVE_MTU && strncmp(dev->text, "net_af_xdp", strlen("net_af_xdp")) == 0)
+	if (lp->mtu > LIVE_MTU && live_dev_is(dev, "net_af_xdp"))
 		return config_err(n, -EINVAL, err,
 			"dev: '%s' carries packets of at most %d bytes, and live.mtu is %llu: take "
 			"net_af_packet",

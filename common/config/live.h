@@ -23,6 +23,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define LIVE_PORTS_MAX 16
 #define LIVE_LCORES_MAX 16
@@ -87,6 +88,11 @@ struct live_dev {
 	uint64_t mtu; // likewise
 	const struct config_node *node; // for messages
 };
+
+// Whether the device is one of the driver's, such as "net_memif".
+static inline bool live_dev_is(const struct live_dev *dev, const char *driver) {
+	return strncmp(dev->text, driver, strlen(driver)) == 0;
+}
 
 // Of a port, in either section. A program's struct begins with it.
 struct live_port_common {

@@ -99,6 +99,22 @@ bool iface_is_up(const struct live_dev *dev) {
 	return ask(dev->iface, SIOCGIFFLAGS, &req) && (req.ifr_flags & up) == up;
 }
 
+uint64_t iface_dropped(const struct live_dev *dev) {
+	FILE *in = dev->iface[0] == '\0' ? NULL : fopen("/proc/thread-self/net/dev", "re");
+	unsigned long long dropped, found = 0;
+	char line[512], name[32];
+
+	while (in != NULL && fgets(line, sizeof(line), in) != NULL) {
+		// A name, then bytes, packets, errors and drops of reception.
+		if (sscanf(line, " %31[^:]: %*u %*u %*u %llu", name, &dropped) == 2
+			&& strcmp(name, dev->iface) == 0)
+			found = dropped;
+	}
+	if (in != NULL)
+		fclose(in);
+	return found;
+}
+
 uint32_t iface_mtu(const struct live_dev *dev) {
 	struct ifreq req = {0};
 

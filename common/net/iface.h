@@ -14,5 +14,8 @@ int iface_check(const struct live_dev *dev, struct err *err);
 bool iface_driver_stays(const char *driver);
 // The MTU of the device's kernel interface; 0: it has none.
 uint32_t iface_mtu(const struct live_dev *dev);
+// Frames that the device's kernel interface has received and dropped, for lack of room in the CPU's
+// queue (net.core.netdev_max_backlog) or in the card, since it was made; 0: it has none.
+uint64_t iface_dropped(const struct live_dev *dev);
 // Whether the device's kernel interface is up and has a carrier; true for a device without one.
 bool iface_is_up(const struct live_dev *dev);

@@ -7,7 +7,7 @@
 #include <math.h>
 
 // Writes a port's counters, summed over all lcores.
-static void write_port(const struct sender_app *app, uint32_t i, struct json *j) {
+static void write_port(struct sender_app *app, uint32_t i, struct json *j) {
 	const struct live_port *plan = &app->plan.port[i];
 	const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true};
 	struct sender_count total = {0}, *sum = &total;

@@ -167,7 +167,7 @@ static void write_ports(struct switch_app *app, struct json *j) {
 	json_array(j, "ports");
 	for (uint32_t i = 0; i < app->live.ports; i++) {
 		const struct switch_port *p = switch_owner(app->lcore, i);
-		const struct port *port = p->egress.port;
+		struct port *port = p->egress.port;
 		struct pkt_count rx = {0};
 		uint64_t dropped = 0;
 

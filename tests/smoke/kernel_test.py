@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A real kernel's TCP through weir-switch, over both kinds of veth port."""
 
+import json
+import signal
 import sys
 import time
 
 import pytest
-from lab import QUIET, Lab, best_of, iperf_result, median, quiet, wait_for
+from lab import ADDRESS, QUIET, Lab, best_of, iperf_result, median, quiet, wait_for
 from weir.analysis.ring import open_ring
 
 TEL_DROP, DROP_AQM = 3, 2
@@ -217,3 +219,36 @@ def test_codel_marks_what_can_be_marked(lab):
     dropped = packets[(packets["event"] == TEL_DROP) & (packets["reason"] == DROP_AQM)]
     assert summary["ledger"]["drops"].get("aqm", 0) == len(dropped)
     assert not dropped["ecn"].any()
+
+
+FLOOD = f"""
+import socket
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(20000):
+    out.sendto(bytes(100), ("{ADDRESS["b"]}", 9))
+"""
+
+
+def handed_to_wire(lab):
+    """Frames that host a's end of the veth was given, sent or dropped, by its own counters."""
+    seen = json.loads(lab.sh("a", "ip", "-j", "-s", "link", "show", "eth0"))[0]["stats64"]["tx"]
+    return seen["packets"] + seen["dropped"]
+
+
+@pytest.mark.parametrize("dev", ["af_packet", "af_xdp"])
+def test_what_is_lost_before_a_port_is_counted(lab, dev):
+    """A switch that stands still overruns its socket: those frames were in no counter."""
+    switch = lab.switch(PATHS % FIFO, dev=dev)
+    before = handed_to_wire(lab)
+    lab.ping(count=2)  # ARP is done
+    switch.send(signal.SIGSTOP)
+    try:
+        lab.sh("a", sys.executable, "-c", FLOOD)
+    finally:
+        switch.send(signal.SIGCONT)
+    wait_for(lambda: lab.ping(count=1, wait=1), "an answer: all that had room was received")
+    assert switch.stop() == 0
+    summary = switch.summary()
+    left = next(each for each in summary["ports"] if each["name"] == "left")
+    assert left["driver_missed"] > 1000
+    assert left["rx_pkts"] + left["driver_missed"] == handed_to_wire(lab) - before

@@ -97,6 +97,22 @@ def test_it_is_stopped_when_the_sender_has_ended(weir, programs, tmp_path):
     assert own[-2:] == ["-o", "duration=24h"]
 
 
+def test_more_resent_than_lost_is_said():
+    port = {"driver_missed": 3, "driver_no_mbuf": 0, "tx_dropped": 1, "tx_unsent": 0}
+    switch = {"ledger": {"balanced": True, "drops": {"loss": 5}}, "links": {"forward": {}}}
+    switch["ports"] = [port, port | {"driver_missed": None}]
+    sender = {"ledger": {"balanced": True}, "sender_ports": []}
+    sender["groups"] = [{"retransmits": 13, "spurious": 2}, {"retransmits": None}]
+    merged = folder.merge_summaries(switch, sender)
+    (fault,) = merged["faults"]
+    assert (fault["cause"], fault["count"]) == ("unseen_losses", 1)
+    assert fault["sentence"].startswith("11 segments were resent and 10 frames are known to be")
+    sender["groups"][0]["spurious"] = 3
+    assert folder.merge_summaries(switch, sender)["faults"] == []
+    # Behind another's switch, losses are not known.
+    assert folder.merge_summaries({}, sender)["faults"] == []
+
+
 def test_its_figures_are_merged_and_its_sentences_have_its_name():
     late = {f"delay_error_{q}_ns": 500 for q in ("p50", "p99", "p999", "max")}
     slow = {"cause": "lcore", "sentence": "the receiver fell behind"}

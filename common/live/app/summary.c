@@ -55,17 +55,18 @@ void live_faults_json(const struct live_app *app, uint64_t no_mbuf, struct json 
 		(unsigned long long)no_mbuf);
 }
 
-void live_port_json(const struct port *port, struct json *j) {
-	struct rte_eth_stats stats = {0};
+void live_port_json(struct port *port, struct json *j) {
+	struct rte_eth_stats stats;
 	char mac[ADDRESS_MAC_SIZE];
 
-	rte_eth_stats_get(port->id, &stats);
+	port_stats(port, &stats);
 	address_mac_text(&port->mac, mac);
 	json_text(j, "name", port->name);
 	json_text(j, "dev", port->dev.text);
 	json_text(j, "mac", mac);
-	// The driver's counters: frames not received for lack of room; frames taken but not sent.
-	json_u64(j, "driver_missed", stats.imissed);
+	// The driver's and the kernel's counters: frames not received for lack of room; frames taken
+	// but not sent.
+	json_known(j, "driver_missed", port_counts_missed(port), stats.imissed);
 	json_u64(j, "driver_no_mbuf", stats.rx_nombuf);
 	json_u64(j, "driver_tx_errors", stats.oerrors);
 }

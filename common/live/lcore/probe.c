@@ -116,9 +116,9 @@ void watch_probe_sample(struct watch_probe *p, bool last) {
 	watch_shown(w, &s->count);
 	uint64_t missed = s->count.not_taken, no_buffer = 0;
 	for (uint32_t i = 0; i < p->watch->ports; i++) {
-		struct rte_eth_stats stats = {0};
+		struct rte_eth_stats stats;
 
-		rte_eth_stats_get(p->lcore->port[i]->id, &stats);
+		port_stats(p->lcore->port[i], &stats);
 		missed += count_missed(p, i, &stats);
 		no_buffer += p->lcore->owns_port[i] ? stats.rx_nombuf : 0;
 		s->waiting_max[i] = atomic_load(&w->waiting_max[i]);

@@ -20,10 +20,6 @@ uint32_t frame_room(uint64_t mtu) {
 	return ((uint32_t)mtu + RING_HEADER + WIRE_ETH + WIRE_TAG + KIB - 1) / KIB * KIB;
 }
 
-static bool is_driver(const struct live_dev *dev, const char *name) {
-	return strncmp(dev->text, name, strlen(name)) == 0;
-}
-
 static bool has(const struct live_dev *dev, const char *argument) {
 	return strstr(dev->text, argument) != NULL;
 }
@@ -35,9 +31,9 @@ int frame_args(const struct live_dev *dev, char *args, size_t size) {
 
 	if (room == frame_room(LIVE_MTU))
 		return 0;
-	if (is_driver(dev, "net_af_packet") && !has(dev, ",framesz=") && !has(dev, ",blocksz="))
+	if (live_dev_is(dev, "net_af_packet") && !has(dev, ",framesz=") && !has(dev, ",blocksz="))
 		n = snprintf(args + used, size - used, ",framesz=%u,blocksz=%u", room, block);
-	else if (is_driver(dev, "net_memif") && !has(dev, ",bsize="))
+	else if (live_dev_is(dev, "net_memif") && !has(dev, ",bsize="))
 		n = snprintf(args + used, size - used, ",bsize=%u", room);
 	return n < (int)(size - used) ? 0 : -E2BIG;
 }

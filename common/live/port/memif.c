@@ -45,8 +45,7 @@ int memif_args(const struct live_dev *dev, char *args, size_t size) {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	bool server = strstr(dev->text, "role=server") != NULL;
 
-	if (strncmp(dev->text, "net_memif", strlen("net_memif")) != 0
-		|| strstr(dev->text, ",socket-abstract=") != NULL
+	if (!live_dev_is(dev, "net_memif") || strstr(dev->text, ",socket-abstract=") != NULL
 		|| memchr(name, '/', (size_t)len) != NULL || prefix == NULL) {
 		if (server && strstr(dev->text, ",socket-abstract=no") != NULL
 			&& len < (int)sizeof(at.sun_path)) {

@@ -37,12 +37,12 @@ static uint64_t memif_ring(const struct live_dev *dev) {
 uint64_t port_own_buffers(const struct live_dev *dev, uint64_t burst) {
 	uint64_t own = 4 * burst + POOL_CACHE;
 
-	if (strncmp(dev->text, "net_af_xdp", strlen("net_af_xdp")) == 0)
+	if (live_dev_is(dev, "net_af_xdp"))
 		return own + 4 * AF_XDP_RING;
 	if (dev->zero_copy)
 		return own + 2 * memif_ring(dev);
 	// net_ring and NICs hold an mbuf per descriptor; the other devices copy frames.
-	if (dev->pci || strncmp(dev->text, "net_ring", strlen("net_ring")) == 0)
+	if (dev->pci || live_dev_is(dev, "net_ring"))
 		return own + 2 * PORT_DESCRIPTORS;
 	return own;
 }
@@ -256,7 +256,7 @@ static void read_mtu(struct port *p) {
 		atomic_store_explicit(&p->frame_max, mtu + WIRE_ETH, memory_order_relaxed);
 }
 
-int port_open(struct port *p, const struct live_port_common *config, struct rte_mempool *pool,
+static int make(struct port *p, const struct live_port_common *config, struct rte_mempool *pool,
 	const struct eal *eal, struct err *err) {
 	const struct live_dev *dev = &config->dev;
 	struct rte_ether_addr mac;
@@ -265,10 +265,11 @@ int port_open(struct port *p, const struct live_port_common *config, struct rte_
 	int rc;
 
 	p->dev = *dev;
-	p->memif = strncmp(dev->text, "net_memif", strlen("net_memif")) == 0;
+	p->memif = live_dev_is(dev, "net_memif");
 	p->client = p->memif && strstr(dev->text, "role=server") == NULL;
 	snprintf(p->name, sizeof(p->name), "%s", config->name);
 	name_peer(p);
+	p->dropped_before = iface_dropped(&p->dev);
 	if ((rc = probe(p, eal, err)) < 0)
 		return rc;
 	if ((rc = check_limits(p, err)) < 0)
@@ -290,6 +291,16 @@ int port_open(struct port *p, const struct live_port_common *config, struct rte_
 	atomic_store(&p->up, p->ever_up);
 	p->was_up = true;
 	return 0;
+}
+
+int port_open(struct port *p, const struct live_port_common *config, struct rte_mempool *pool,
+	const struct eal *eal, struct err *err) {
+	int rc;
+
+	sockets_note(&p->sockets);
+	rc = make(p, config, pool, eal, err);
+	sockets_note(NULL);
+	return rc;
 }
 
 void port_close(struct port *p) {
@@ -344,6 +355,30 @@ bool port_changed(struct port *p, uint64_t now_ns) {
 		p->last_down_ns = now_ns;
 	}
 	return true;
+}
+
+bool port_counts_missed(const struct port *p) {
+	static const char *const silent[] = {"net_tap", "net_tun", "net_vhost", "net_virtio_user"};
+
+	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+		if (live_dev_is(&p->dev, silent[i]))
+			return false;
+	}
+	return true;
+}
+
+void port_stats(struct port *p, struct rte_eth_stats *stats) {
+	uint64_t missed = 0;
+
+	memset(stats, 0, sizeof(*stats));
+	rte_eth_stats_get(p->id, stats);
+	if (p->sockets.count == 0)
+		return;
+	for (uint32_t i = 0; i < p->sockets.count; i++)
+		missed += stats->q_errors[i] = sockets_missed(&p->sockets, i);
+	if (live_dev_is(&p->dev, "net_af_packet"))
+		missed += time_since(iface_dropped(&p->dev), p->dropped_before);
+	stats->imissed = missed;
 }
 
 // Not all drivers count under `oerrors` what they took: some count what they refused, too.

@@ -10,6 +10,7 @@
 #include "common/base/pkt.h"
 #include "common/config/live.h"
 #include "common/live/eal/eal.h"
+#include "common/live/port/sockets.h"
 #include "common/live/port/stamp.h"
 #include "common/net/wire.h"
 #include "common/telemetry/telemetry.h"
@@ -30,6 +31,8 @@ struct port {
 	struct wire_mac mac;
 	bool open;
 	bool memif, client; // a memif port; one that connects to its peer
+	struct port_sockets sockets; // of a port at a kernel interface
+	uint64_t dropped_before; // iface_dropped, before the port was opened
 	struct stamp stamp; // receive and transmit stamps, if the device has them
 	// How long before its time a frame may be given to the port. Set by the program before
 	// port_open, which sets it to 0 if the port has no transmit stamps.
@@ -97,6 +100,12 @@ void port_trace(const struct port *p, struct tel *events, uint32_t i, uint64_t n
 // times count from start_ns. False: the link never went down.
 bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, struct fact *fault);
 
+// The driver's counters. Of net_af_packet and net_af_xdp, frames that were lost in front of the port
+// are the kernel's counts: those without room in the port's sockets, and, for net_af_packet, those
+// that its interface dropped before. Any thread but an lcore's.
+void port_stats(struct port *p, struct rte_eth_stats *stats);
+// Whether these count the frames that were lost in front of the port.
+bool port_counts_missed(const struct port *p);
 // Of `taken` frames that the driver took, how many it then did not send.
 uint64_t port_unsent(const struct port *p, uint64_t taken);
 

@@ -8,7 +8,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -189,10 +189,37 @@ def merge_summaries(
         for fault in part.get("faults", [])
         # As the sender ends; a link that goes down before is down at the sender's port too.
         if (name, fault["cause"]) != (RECEIVER, "port_down")
-    ]
+    ] + unseen_losses(merged, present.values())
     merged["verdicts"] = merge_verdicts(present, missing or {})
     merged["verdict"] = verdict(merged["verdicts"])
     return merged
+
+
+def unseen_losses(
+    merged: Mapping[str, Any], parts: Iterable[Mapping[str, Any]], between: int = 0
+) -> list[dict[str, Any]]:
+    """A fault if more segments were resent than frames are known to be lost.
+
+    Needs a switch: of another network's losses nothing is known. Losses of the whole run are
+    compared with the retransmissions of the measured time, less those found to be needless.
+    between: frames lost on the cables between hosts.
+    """
+    if not merged.get("links") or not merged.get("groups"):
+        return []
+    ports = [p for part in parts for p in (*part.get("ports", ()), *part.get("sender_ports", ()))]
+    counters = ("driver_missed", "driver_no_mbuf", "tx_dropped", "tx_unsent")
+    known = between + sum(merged["ledger"].get("drops", {}).values())
+    known += sum(port.get(counter) or 0 for port in ports for counter in counters)
+    resent = sum(
+        (group.get("retransmits") or 0) - (group.get("spurious") or 0) for group in merged["groups"]
+    )
+    if resent <= known:
+        return []
+    sentence = (
+        f"{resent} segments were resent and {known} frames are known to be lost: the others were"
+        " lost where nothing counts them, or resent without need"
+    )
+    return [{"cause": "unseen_losses", "sentence": sentence, "count": resent - known}]
 
 
 def verdict(facts: Sequence[Mapping[str, Any]]) -> str:

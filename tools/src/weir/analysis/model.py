@@ -549,12 +549,15 @@ class Clock(Section):
 
 
 class Port(Section):
-    """A port as its driver counts."""
+    """A port as its driver and the kernel count.
+
+    Missed are frames that were lost in front of the port; null where its driver does not count.
+    """
 
     name: str
     dev: str
     mac: str
-    driver_missed: Count
+    driver_missed: Count | None
     driver_no_mbuf: Count
     driver_tx_errors: Count
 

@@ -115,7 +115,12 @@ def summary(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) 
         for name, each in present.items()
         for stream, counts in each["telemetry"]["streams"].items()
     }
-    merged["faults"] = [*facts(hosts, present, "faults"), *lost(between)]
+    gone = sum(one["lost"] or one.get("lost_at_least", 0) for one in between)
+    merged["faults"] = [
+        *facts(hosts, present, "faults"),
+        *lost(between),
+        *folder.unseen_losses(merged, present.values(), gone),
+    ]
     merged["verdicts"] = verdicts(hosts, parts, failure)
     merged["verdict"] = folder.verdict(merged["verdicts"])
     return merged
@@ -147,7 +152,7 @@ def ports(summary: Part) -> dict[str, tuple[int, int]]:
     return {
         one["name"]: (
             one.get("tx_pkts", one.get("tx_frames", 0)),
-            one.get("rx_pkts", one.get("rx_frames", 0)) + one["driver_missed"],
+            one.get("rx_pkts", one.get("rx_frames", 0)) + (one["driver_missed"] or 0),
         )
         for one in listed
     }
