@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files of others: what is no regular file, too long, too deep or misshapen is one sentence."""
+
+import gzip
+import os
+from typing import Any
+
+import msgspec
+import pytest
+from weir import foreign
+from weir.errors import UserError
+
+
+class Shape(msgspec.Struct):
+    rate: float | None
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("none", "No such file or directory"),
+        (".", "not a regular file"),
+        ("fifo", "not a regular file"),
+        ("zero", "not a regular file"),
+        ("loop", "Too many levels of symbolic links"),
+    ],
+)
+@pytest.mark.parametrize("read", [foreign.read_bytes, lambda path: list(foreign.text_lines(path))])
+def test_only_regular_files_are_read_and_none_is_waited_for(tmp_path, name, says, read):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UserError, match=f"{name}: cannot be read: {says}" if name != "." else says):
+        read(tmp_path / name)
+
+
+def test_a_link_to_a_regular_file_is_read(tmp_path):
+    (tmp_path / "file").write_bytes(b"\xef\xbb\xbfone\r\ntwo")
+    (tmp_path / "link").symlink_to("file")
+    assert foreign.read_bytes(tmp_path / "link") == b"one\r\ntwo"
+    lines = list(foreign.text_lines(tmp_path / "link"))
+    assert lines == [(f"{tmp_path}/link:1", "one\r\n"), (f"{tmp_path}/link:2", "two")]
+
+
+def test_bounds_hold_for_what_is_unpacked(tmp_path):
+    (tmp_path / "x").write_bytes(gzip.compress(bytes(1001)))
+    assert len(foreign.read_bytes(tmp_path / "x", 1001)) == 1001
+    with pytest.raises(UserError, match="more than 1,000 bytes"):
+        foreign.read_bytes(tmp_path / "x", 1000)
+    with pytest.raises(UserError, match="not text"):
+        list(foreign.text_lines(tmp_path / "x"))
+    (tmp_path / "x").write_bytes(gzip.compress(bytes(1001))[:-9])
+    with pytest.raises(UserError, match="gzip is cut off or damaged"):
+        foreign.read_bytes(tmp_path / "x")
+    (tmp_path / "x").write_text("a\nb\n")
+    with pytest.raises(UserError, match="more than 3 bytes"):
+        list(foreign.text_lines(tmp_path / "x", 3))
+
+
+def test_numbers_that_are_not_known_are_null():
+    assert foreign.decode(b'{"rate": NaN, "b": [-Infinity]}', Shape, "x").rate is None
+    found = foreign.decode(b'{"a": "NaN", "b": [1, NaN,NaN ,-Infinity]}', dict[str, Any], "x")
+    assert found == {"a": "NaN", "b": [1, None, None, None]}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "x: not JSON: "),
+        (b'{"rate": 1} 2', "x: not JSON: "),
+        (b'{"rate": 1, "a": "\xff', "x: not JSON: "),
+        (b"[1]", "x: has another shape than it should: Expected `object`, got `array`"),
+        (b"{}", "x: has another shape than it should: Object missing required field `rate`"),
+        (b'{"rate": "1"}', "x: has another shape than it should: Expected `float | null`"),
+        (b'{"rate": 1e400}', r"x: .*Number out of range - at `\$.rate`"),
+        (b'{"rate": 1, "b": ' + b"[" * 10**6, "x: is nested deeper than 64 levels"),
+        (b"[" + b"0," * 4_000_000 + b"0]", "x: has more than 4,000,000 values"),
+    ],
+)
+def test_json_of_another_shape_is_one_sentence(data, says):
+    with pytest.raises(UserError, match=says) as caught:
+        foreign.decode(data, Shape, "x")
+    assert "\n" not in str(caught.value)
+    assert caught.value.status == 1
+
+
+def test_json_of_any_shape_has_a_depth():
+    inner = b"[" * 63 + b"]" * 63
+    foreign.decode(b'{"a": ' + inner + b"}", dict[str, Any], "x")
+    with pytest.raises(UserError, match="nested deeper"):
+        foreign.decode(b'{"a": [[' + inner + b"]]}", dict[str, Any], "x")
