@@ -359,6 +359,16 @@ def test_the_bounds_of_a_clock_hold(seed):
     assert abs(found.drift_ppm - drift * 1e6) <= found.drift_error_ppm <= 100
 
 
+def test_stamps_that_are_off_widen_the_bound():
+    """A busy program's clock was 3 us from its kernel's, and the bound was less than that."""
+    times = np.arange(0, 10**9, 10**6)
+    above, below = (np.column_stack([times, 3000 + side + 0 * times]) for side in (50, -50))
+    assert clocks.between(above, below).offset_error_ns < 100
+    found = clocks.between(above, below, 3000)
+    assert abs(found.offset_ns - 0) <= found.offset_error_ns <= 3100
+    assert 0 < found.drift_error_ppm <= 7  # 2 x 3050 ns in a second
+
+
 def test_clocks_that_no_line_explains_are_not_known():
     above = np.array([(0, 100), (10, 100)])
     assert clocks.between(above, np.add(above, [0, 50])).offset_ns is None  # arrived before it left

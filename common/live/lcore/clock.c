@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/live/lcore/clock.h"
 
+#include "common/base/u64.h"
+
 #include <errno.h>
 #include <rte_cpuflags.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 #define EPOCH_NS_MAX (48 * 3600 * NS_PER_S) // then the times of a run of one day fit into 48 bits
 
 static struct {
-	uint64_t mono_ns, utc_ns; // when it was planted
+	uint64_t mono_ns, utc_ns; // from when on the clocks drift
 	uint64_t offset_ns; // of UTC
 	double drift;
 } planted;
@@ -39,8 +41,10 @@ static uint64_t clock_utc_ns(void) {
 }
 
 void clock_plant(uint64_t offset_ns, double drift_ppm) {
-	planted.mono_ns = kernel_ns(CLOCK_MONOTONIC);
-	planted.utc_ns = kernel_ns(CLOCK_REALTIME);
+	uint64_t utc_ns = kernel_ns(CLOCK_REALTIME), since_ns = utc_ns % CLOCK_PLANT_NS;
+
+	planted.mono_ns = kernel_ns(CLOCK_MONOTONIC) - since_ns;
+	planted.utc_ns = utc_ns - since_ns;
 	planted.offset_ns = offset_ns;
 	planted.drift = drift_ppm / 1e6;
 }
@@ -141,6 +145,7 @@ void clock_watch(struct clock *c) {
 		return;
 	}
 	c->anchors++;
+	c->width_max_ticks = max_u64(c->width_max_ticks, now.width_ticks);
 	ticks_fit_add(&c->fit, now.tsc, now.mono_ns);
 	if (!ticks_fit_line(&c->fit, &fit))
 		return;
@@ -182,6 +187,12 @@ void clock_follow(struct clock *c, const struct clock *first) {
 		follow_kernel(c);
 	else
 		follow_other(c, first);
+}
+
+uint64_t clock_error_max_ns(const struct clock *c) {
+	uint64_t unsure_ticks = c->width_max_ticks / 2 + c->start.width_ticks;
+
+	return (uint64_t)llabs(c->offset_max_ns) + unsure_ticks * NS_PER_S / c->tsc_hz;
 }
 
 double clock_error_ppm(const struct clock *c) {

@@ -38,12 +38,15 @@ struct clock {
 	// Used by the control thread only.
 	struct ticks_fit fit; // CLOCK_MONOTONIC over the TSC
 	int64_t offset_ns, offset_max_ns; // ours - the kernel's: the last, and the largest
+	uint64_t width_max_ticks; // the widest anchor that was used
 	uint64_t anchors, refused; // anchors taken, and those that were too wide to use
 };
 
 uint64_t clock_mono_ns(void); // CLOCK_MONOTONIC
 // For tests: this program then reads the kernel's clocks as those of another host, UTC ahead by
-// offset_ns and both fast by drift_ppm. Before clock_init's first anchor.
+// offset_ns and both fast by drift_ppm. Before clock_init's first anchor. The offset is that of the
+// last whole CLOCK_PLANT_NS of UTC, from which the drift counts: so it is known at any time.
+#define CLOCK_PLANT_NS (1000 * NS_PER_S)
 void clock_plant(uint64_t offset_ns, double drift_ppm);
 struct clock_anchor clock_anchor(void);
 // Measures the TSC's rate from `first` to now (waits until 200 ms have passed). Refuses a TSC that
@@ -59,6 +62,9 @@ void clock_watch(struct clock *c);
 // Lcore, in housekeeping: the first lcore's clock adopts the requested rate; other lcores' clocks
 // copy the first one's line and stay within a nanosecond of it.
 void clock_follow(struct clock *c, const struct clock *first);
+// How far a time of the run, in UTC, may be from the kernel's: the largest offset that was seen, and
+// what is not known of the moments at which the clocks were read. Means nothing without an anchor.
+uint64_t clock_error_max_ns(const struct clock *c);
 // Mean difference of the clock's rate from the kernel's since clock_start, in ppm.
 double clock_error_ppm(const struct clock *c);
 // Mean difference of the TSC at its first measured rate from CLOCK_MONOTONIC, in ppm: the error

@@ -173,6 +173,7 @@ void watch_probe_json(const struct watch_probe *p, const char *prefix, struct js
 	json_u64(j, "anchors_refused", c->refused);
 	json_f64(j, "offset_ns", (double)c->offset_ns);
 	json_f64(j, "offset_max_ns", (double)c->offset_max_ns);
+	json_known(j, "error_max_ns", c->anchors > 0, clock_error_max_ns(c));
 	json_f64(j, "error_ppm", clock_error_ppm(c));
 	json_f64(j, "drift_ppm", clock_drift_ppm(c));
 	json_close(j, '}');

@@ -544,6 +544,7 @@ class Clock(Section):
     anchors_refused: Count
     offset_ns: float
     offset_max_ns: float
+    error_max_ns: Count | None  # of any time in UTC; not known if all anchors were refused
     error_ppm: float | None
     drift_ppm: float | None
 

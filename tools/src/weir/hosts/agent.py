@@ -31,6 +31,7 @@ from weir.live import priority
 READY_S_MAX = 60.0
 STOP_S_MAX = 20.0
 BEGIN_S_MAX = 60.0  # a host's clock may be wrong
+STARTING_S = 120.0  # nobody attends before the programs of all hosts are ready
 POLL_S = 0.1
 LINES_MAX = 200
 MARK = "WEIR "
@@ -123,6 +124,7 @@ def start(wanted: Wanted, begin_s: str = "0") -> Answer:
     if wanted["program"] and int(begin_s) > 0:
         wanted["argv"] += ["-o", f"live.sender.begin={begin_s}000000000"]
     place.lease.touch()
+    os.utime(place.lease, 2 * (time.time() + STARTING_S,))
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -134,11 +136,11 @@ def start(wanted: Wanted, begin_s: str = "0") -> Answer:
         lines, _ = place.lines(0)
         started = place.keeper.exists()
         if started and (wanted["ready"] is None or any(wanted["ready"] in x for x in lines)):
-            return attend(wanted) | {"ready": True}
+            return state(place) | {"ready": True}
         if started and place.ended() is not None:
             break
         time.sleep(POLL_S)
-    return attend(wanted) | {"ready": False}
+    return state(place) | {"ready": False}
 
 
 def keep(wanted: Wanted, place: Place, begin_s: int) -> None:
@@ -173,7 +175,10 @@ def keep(wanted: Wanted, place: Place, begin_s: int) -> None:
 
 
 class Lease:
-    """Whether somebody attends, by the time of a file and this process's own clock."""
+    """Whether somebody attends, by the time of a file and this process's own clock.
+
+    A time that is still to come says that nobody attends before.
+    """
 
     def __init__(self, place: Place, seconds: float) -> None:
         self.path, self.seconds = place.lease, seconds
@@ -184,7 +189,8 @@ class Lease:
         with suppress(OSError):
             touched = self.path.stat().st_mtime
             if touched != self.seen:
-                self.seen, self.since = touched, time.monotonic()
+                ahead_s = max(touched - time.time(), 0)
+                self.seen, self.since = touched, time.monotonic() + ahead_s
         return time.monotonic() - self.since > self.seconds
 
 
@@ -229,8 +235,13 @@ def attend(wanted: Wanted, since: str = "0") -> Answer:
     if not place.path.is_dir():
         return {"gone": True, "ended": 1, "lines": [], "since": 0}
     place.lease.touch()
+    return state(place, int(since))
+
+
+def state(place: Place, since: int = 0) -> Answer:
+    """Whether the program has ended, and what it said since that byte."""
     ended = place.ended()  # before its lines: they are then complete
-    lines, byte = place.lines(int(since))
+    lines, byte = place.lines(since)
     free = shutil.disk_usage(place.path).free
     return {"ended": ended, "lines": lines, "since": byte, "free_bytes": free}
 

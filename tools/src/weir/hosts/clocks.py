@@ -9,7 +9,8 @@ Both captured them. With o(t) by how much the other's clock is ahead at time t o
 o is taken for a line: clocks drift steadily within a run. All lines that lie below the first points
 and above the second are possible, and nothing else is known. The offset in the middle of the run
 and the drift are those between the most extreme of them, and the error is how far these are: a
-bound, not an estimate, as long as no frame is stamped before it left or after it arrived.
+bound, not an estimate. For no frame is stamped after it left or before it arrived, and by how much
+the clock that stamps may be from the kernel's each program says: so far the points are moved apart.
 """
 
 from __future__ import annotations
@@ -109,11 +110,14 @@ def once(path: Path, port: str, direction: int) -> dict[bytes, int]:
     return {key: ts_ns for key, ts_ns in found.items() if key not in twice}
 
 
-def measure(ours: Path, our_port: str, theirs: Path, their_port: str) -> Clock:
-    """Their clock against ours, from two captures and the ports between which frames went."""
+def measure(ours: Path, our_port: str, theirs: Path, their_port: str, stamps_ns: float) -> Clock:
+    """Their clock against ours, from two captures and the ports between which frames went.
+
+    stamps_ns: how far both programs' stamps together may be from their kernels' clocks.
+    """
     above = pairs(once(ours, our_port, OUTBOUND), once(theirs, their_port, INBOUND))
     below = pairs(once(ours, our_port, INBOUND), once(theirs, their_port, OUTBOUND))
-    return between(above, below)
+    return between(above, below, stamps_ns)
 
 
 def pairs(ours: dict[bytes, int], theirs: dict[bytes, int]) -> Points:
@@ -122,15 +126,18 @@ def pairs(ours: dict[bytes, int], theirs: dict[bytes, int]) -> Points:
     return np.array(both, dtype=np.int64).reshape(-1, 2)  # type: ignore[return-value]
 
 
-def between(above: Points, below: Points) -> Clock:
-    """The lines that lie below all points of the one and above all of the other."""
+def between(above: Points, below: Points, stamps_ns: float = 0) -> Clock:
+    """The lines that lie below all points of the one and above all of the other.
+
+    Each point may be off by stamps_ns.
+    """
     count = len(above) + len(below)
     if len(above) < 2 or len(below) < 2:
         return Clock(count)
     first, last = (f(f(above[:, 0]), f(below[:, 0])) for f in (min, max))
     middle, base = (int(first) + int(last)) // 2, int(np.median(above[:, 1]))
-    upper = lowest((above - [middle, base]).astype(float))
-    lower = lowest((below - [middle, base]) * [1.0, -1.0]) * [1.0, -1.0]
+    upper = lowest((above - [middle, base - stamps_ns]).astype(float))
+    lower = lowest((below - [middle, base + stamps_ns]) * [1.0, -1.0]) * [1.0, -1.0]
     offsets, slopes = corners(upper, lower)
     if not len(offsets):
         return Clock(count)

@@ -57,7 +57,7 @@ def write(options: Options, plan: Plan, said: Mapping[str, Part], failure: str) 
     merged["hosts"] = {
         name: about(host, parts[name], said.get(name, {})) for name, host in plan.hosts.items()
     }
-    for name, clock in measured(options.out, plan).items():
+    for name, clock in measured(options.out, plan, parts).items():
         merged["hosts"][name] |= {"frames": clock.frames, **asdict(clock)}
     text = json.dumps(merged, indent=1)
     folder.write_whole(options.out / folder.SUMMARIES[0], text + "\n")
@@ -246,12 +246,21 @@ def about(host: Host, part: Part, clock: Part) -> Part:
     }
 
 
-def measured(out: Path, plan: Plan) -> dict[str, clocks.Clock]:
+def stamps_ns(part: Part) -> float | None:
+    """How far a program's times may be from its kernel's clock; None: it does not know."""
+    clock: Part = part.get("clock") or part.get("sender_clock") or {}
+    return clock.get("error_max_ns")
+
+
+def measured(out: Path, plan: Plan, parts: Mapping[str, Part]) -> dict[str, clocks.Clock]:
     """The clock of each host against the switch's, over the cable between them."""
     found = {}
     for name, host in plan.hosts.items():
         for port, their, end in host.joined():
             mine, other = (out / "hosts" / n / "capture.pcapng" for n in (name, their))
-            if plan.hosts[their].role == "switch" and mine.exists() and other.exists():
-                found[name] = clocks.measure(other, end, mine, port)
+            unsure = [stamps_ns(parts[n]) for n in (name, their)]
+            known = [error for error in unsure if error is not None]
+            both = mine.exists() and other.exists() and len(known) == 2
+            if plan.hosts[their].role == "switch" and both:
+                found[name] = clocks.measure(other, end, mine, port, sum(known))
     return found
