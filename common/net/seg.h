@@ -101,6 +101,11 @@ static inline bool seg_is_large(const struct seg *s) {
 		!= 0;
 }
 
+// Whether it asks for a new connection. With a FIN it does not, as in Linux.
+static inline bool seg_opens(const struct seg *s) {
+	return (s->flags & (SEG_SYN | SEG_ACK | SEG_RST | SEG_FIN)) == SEG_SYN;
+}
+
 // Whether the AccECN option counts bytes with CE.
 static inline bool seg_has_ceb(const struct seg *s) {
 	return (s->options & SEG_OPT_ACCECN) != 0 && s->ecn_fields > SEG_ECN_CEB;

@@ -92,22 +92,11 @@ static uint32_t begin(struct connections *c, struct endpoint *e, const struct wi
 	return i;
 }
 
-uint32_t connections_lookup(struct connections *c, struct endpoint *e, uint32_t index,
-	const struct wire_addr *from, const struct seg *seg) {
-	bool syn = (seg->flags & (SEG_SYN | SEG_ACK)) == SEG_SYN;
-	struct receiver *r;
+uint32_t connections_lookup(struct connections *c, struct endpoint *e, const struct wire_addr *from,
+	const struct seg *seg) {
+	uint32_t i = find(c, from);
 
-	if (index == CONNECTION_NONE) {
-		uint32_t i = find(c, from);
-
-		if (i == CONNECTION_NONE && syn)
-			i = begin(c, e, from);
-		if (i == CONNECTION_NONE)
-			return CONNECTION_NONE;
-		index = e->receivers - c->size + i;
-	}
-	r = &e->receiver[index];
-	if (syn && receiver_over(r) && seg->seq != r->irs)
-		receiver_renew(e, r, r->group_index);
-	return index;
+	if (i == CONNECTION_NONE && seg_opens(seg))
+		i = begin(c, e, from);
+	return i == CONNECTION_NONE ? i : e->receivers - c->size + i;
 }

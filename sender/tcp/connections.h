@@ -31,18 +31,15 @@ struct connections {
 int connections_init(struct connections *c, uint32_t size, struct err *err);
 void connections_fini(struct connections *c);
 
-// The slow path of connections_receiver: all segments but those of the config's flows without SYN.
-uint32_t connections_lookup(struct connections *c, struct endpoint *e, uint32_t index,
-	const struct wire_addr *from, const struct seg *seg);
+// The slow path of connections_receiver: all segments but those of the config's flows.
+uint32_t connections_lookup(struct connections *c, struct endpoint *e, const struct wire_addr *from,
+	const struct seg *seg);
 // The receiver of e for a segment from these addresses. CONNECTION_NONE: the segment belongs to no
 // connection, and begins none or found no free receiver. `index`: the receiver of the config's flow
-// with these addresses, or CONNECTION_NONE. A receiver whose connection is over accepts a SYN with
-// another sequence number.
+// with these addresses, or CONNECTION_NONE.
 static inline uint32_t connections_receiver(struct connections *c, struct endpoint *e,
 	uint32_t index, const struct wire_addr *from, const struct seg *seg) {
-	if (likely(index != CONNECTION_NONE && (seg->flags & SEG_SYN) == 0))
-		return index;
-	return connections_lookup(c, e, index, from, seg);
+	return likely(index != CONNECTION_NONE) ? index : connections_lookup(c, e, from, seg);
 }
 
 // The addresses to which the spare receiver with this number (struct receiver.id) sends.

@@ -116,9 +116,13 @@ static void agree_ecn(struct receiver *r, const struct group *g, const struct se
 
 static void receiver_syn(
 	struct endpoint *e, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
-	if (receiver_over(r) && s->seq != r->irs && (s->flags & SEG_ACK) == 0)
+	if (receiver_renewed_by(r, s))
 		receiver_renew(e, r, r->group_index); // the sender's next connection
 	if (r->state == RECEIVER_LISTEN) {
+		if (!seg_opens(s)) {
+			e->count.rx_bad++;
+			return;
+		}
 		r->state = RECEIVER_OPEN;
 		r->irs = s->seq;
 		r->ts_ok = receiver_group(e, r)->timestamps && (s->options & SEG_OPT_TS) != 0;

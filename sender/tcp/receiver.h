@@ -147,6 +147,10 @@ void receiver_rx(struct endpoint *e, struct receiver *r, const struct seg *seg, 
 void receiver_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns);
 // Whether the connection has ended, with a FIN or a reset.
 bool receiver_over(const struct receiver *r);
+// Whether the segment begins the peer's next connection. After a reset any SYN does that is not the
+// old one. After a FIN its number must be beyond the old connection's, or its timestamp newer (RFC
+// 9293 section 3.10.7.4, MAY-2; RFC 6191 section 2): another may be old or forged.
+bool receiver_renewed_by(const struct receiver *r, const struct seg *s);
 // Resets a receiver for a new connection. Its totals continue; h counts the old connection if it
 // was done.
 void receiver_renew(struct endpoint *e, struct receiver *r, uint16_t group);

@@ -33,6 +33,14 @@ bool receiver_over(const struct receiver *r) {
 	return r->state == RECEIVER_CLOSED || receiver_done(r);
 }
 
+bool receiver_renewed_by(const struct receiver *r, const struct seg *s) {
+	if (!seg_opens(s) || s->seq == r->irs || !receiver_over(r))
+		return false;
+	return r->state == RECEIVER_CLOSED || seq_diff(s->seq, receiver_seq(r, r->rcv_nxt)) > 0
+		|| (r->ts_ok && (s->options & SEG_OPT_TS) != 0
+			&& seq_diff(s->tsval, r->ts_recent) > 0);
+}
+
 void receiver_renew(struct endpoint *e, struct receiver *r, uint16_t group) {
 	struct receiver_count total = r->count;
 

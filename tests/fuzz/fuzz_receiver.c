@@ -6,6 +6,8 @@
 // honest sender goes on from the last acknowledgement: each segment of its data and its FIN must be
 // acknowledged, unless a reset that TCP must believe had ended the connection.
 //
+// After an end, only a SYN beyond the old connection begins another.
+//
 // As in fuzz_flow.c, what the sender sent in its own name binds it, and what is forged changes
 // nothing.
 #include "fuzz.h"
@@ -68,11 +70,25 @@ static bool echoes_ts(const struct receiver *r, const struct seg *s) {
 		&& (behind == 0 || (behind > 0 && behind < len));
 }
 
+// Whether a SYN begins the connection after one that is over.
+static bool begins_next(const struct receiver *r, const struct seg *s) {
+	if (r->state == RECEIVER_CLOSED)
+		return s->seq != r->irs;
+	return r->state == RECEIVER_OPEN && r->fin_seen && r->rcv_nxt == r->fin && s->seq != r->irs
+		&& (seq_diff(s->seq, next_seq(r)) > 0
+			|| (r->ts_ok && (s->options & SEG_OPT_TS) != 0
+				&& seq_diff(s->tsval, r->ts_recent) > 0));
+}
+
 static void feed(struct peer *p, const struct seg *s, uint8_t ecn) {
 	struct receiver *r = p->receiver;
 	bool nothing = r->rcv_nxt == 0 && r->head == NULL && !r->fin_seen;
-	bool first = (s->flags & (SEG_SYN | SEG_RST)) == SEG_SYN
-		&& (r->state == RECEIVER_LISTEN || (nothing && s->seq == r->irs)); // or again
+	bool syn = (s->flags & (SEG_SYN | SEG_RST)) == SEG_SYN;
+	bool opens = syn && (s->flags & (SEG_ACK | SEG_FIN)) == 0;
+	bool next = opens && begins_next(r, s);
+	bool first = next || (opens && r->state == RECEIVER_LISTEN)
+		|| (syn && r->state != RECEIVER_LISTEN && nothing && s->seq == r->irs); // again
+	uint32_t irs = first ? s->seq : r->irs;
 	int32_t newer = seq_diff(s->tsval, tsval(p));
 
 	if ((echoes_ts(r, s) || (first && (s->options & SEG_OPT_TS) != 0)) && newer > 0)
@@ -80,8 +96,13 @@ static void feed(struct peer *p, const struct seg *s, uint8_t ecn) {
 	if ((s->flags & SEG_RST) != 0)
 		p->reset |= r->state == RECEIVER_OPEN && seq_diff(s->seq, next_seq(r)) >= 0
 			&& seq_diff(s->seq, next_seq(r)) <= 1;
+	if (next) {
+		p->acked = p->reset = false;
+		r->count = (struct receiver_count){0}; // check_host.h counts one connection
+	}
 	host_rx_receiver(&p->host, 0, s, ecn, p->now_ns);
 	check_host(&p->host, p->now_ns);
+	NEED(r->irs == irs);
 	NEED(r->state != RECEIVER_CLOSED || p->reset);
 }
 

@@ -71,6 +71,59 @@ START_TEST(the_acknowledgement_of_our_fin_may_follow_the_peers) {
 }
 END_TEST
 
+// A forged or old SYN renewed a connection that was over, whatever its number and its other flags.
+START_TEST(only_a_syn_beyond_a_connection_that_is_over_begins_the_next) {
+	static const struct {
+		int32_t beyond; // the FIN's number
+		uint8_t flags, options;
+		int32_t newer; // than the last timestamp
+		bool begins;
+	} want[] = {
+		{0, 0, SEG_OPT_TS, 0, false},
+		{-2, 0, SEG_OPT_TS, 0, false},
+		{-1, 0, SEG_OPT_TS, 1, false}, // the old SYN, late
+		{INT32_MIN, 0, SEG_OPT_TS, -1, false},
+		{-2, 0, 0, 1, false}, // its timestamp is not there
+		{1, SEG_FIN, SEG_OPT_TS, 1, false},
+		{1, SEG_ACK, SEG_OPT_TS, 1, false},
+		{1, 0, 0, 0, true},
+		{-2, 0, SEG_OPT_TS, 1, true},
+	};
+
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct link *l = RCV("");
+		struct seg s;
+
+		syn(l, 7, ALL_OPTIONS, 0, 0);
+		feed_fin(l, 0, MS);
+		s = data(l, 0, 0, MS);
+		s.seq += (uint32_t)want[i].beyond;
+		s.flags = SEG_SYN | want[i].flags;
+		s.options = want[i].options;
+		s.tsval += (uint32_t)want[i].newer;
+		feed(l, &s, ECN_NOT_ECT, 2 * MS);
+		ck_assert_uint_eq(rcv(l)->irs, want[i].begins ? s.seq : 7);
+		ck_assert_uint_eq(
+			last_ack(l)->flags, want[i].begins ? SEG_SYN | SEG_ACK : SEG_ACK | SEG_FIN);
+		ck_assert_uint_eq(l->rx.count.rx_bad, !want[i].begins);
+		link_close(l);
+	}
+}
+END_TEST
+
+// As in Linux; a SYN/ACK has no connection to be of (RFC 9293 section 3.10.7.2).
+START_TEST(a_receiver_that_waits_takes_no_syn_with_fin_or_ack) {
+	struct link *l = RCV("");
+
+	syn(l, 7, ALL_OPTIONS, SEG_FIN, 0);
+	syn(l, 7, ALL_OPTIONS, SEG_ACK, 0);
+	ck_assert_uint_eq(l->acks_count, 0);
+	ck_assert_uint_eq(l->rx.count.rx_bad, 2);
+	ck_assert_int_eq(rcv(l)->state, RECEIVER_LISTEN);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(a_receiver_that_resets_answers_what_still_comes) {
 	struct link *l = RCV("ack_every: 1, peer: {weir: {reset_at: 1s}}");
 	uint64_t acks = 1;
@@ -99,4 +152,6 @@ END_TEST
 TEST_MAIN(our_fin_is_sent_until_it_is_acknowledged_and_data_goes_on,
 	an_acknowledgement_of_a_fin_that_was_not_sent_is_refused,
 	the_acknowledgement_of_our_fin_may_follow_the_peers,
+	only_a_syn_beyond_a_connection_that_is_over_begins_the_next,
+	a_receiver_that_waits_takes_no_syn_with_fin_or_ack,
 	a_receiver_that_resets_answers_what_still_comes)

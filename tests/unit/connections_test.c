@@ -135,7 +135,8 @@ START_TEST(all_of_the_addresses_count) {
 END_TEST
 
 START_TEST(only_a_syn_begins_a_connection) {
-	static const uint8_t flags[] = {0, SEG_ACK, SEG_FIN | SEG_ACK, SEG_RST, SEG_SYN | SEG_ACK};
+	static const uint8_t flags[] = {
+		0, SEG_ACK, SEG_FIN | SEG_ACK, SEG_RST, SEG_SYN | SEG_ACK, SEG_SYN | SEG_FIN};
 	struct site s;
 
 	site_open(&s, SPARE);
@@ -245,7 +246,9 @@ START_TEST(a_flows_receiver_is_its_own_and_begins_anew_in_its_group) {
 	host_rx_receiver(&s.host, 1, &rst, ECN_NOT_ECT, 0);
 	ck_assert_uint_eq(r->state, RECEIVER_CLOSED);
 	ck_assert_uint_eq(connections_receiver(&s.c, &s.host.endpoint, 1, &a, &other), 1);
-	ck_assert_uint_eq(r->state, RECEIVER_LISTEN);
+	host_rx_receiver(&s.host, 1, &other, ECN_NOT_ECT, 0);
+	ck_assert_uint_eq(r->state, RECEIVER_OPEN);
+	ck_assert_uint_eq(r->irs, ISN + 5000);
 	ck_assert_uint_eq(r->group_index, 1);
 	ck_assert_uint_eq(r->id, 1);
 	for (uint32_t i = 0; i < SPARE; i++)
