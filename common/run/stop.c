@@ -17,7 +17,7 @@ const struct param stop_params[] = {
 };
 
 static uint64_t tick_ns(const struct stop *s, uint64_t k) {
-	return s->start_ns + k * s->over_ns / STOP_TICKS;
+	return stop_tick_ns(s->start_ns, s->over_ns, k);
 }
 
 int stop_init(struct stop *s, struct config_node *root, uint64_t warmup_ns, struct err *err) {

@@ -34,6 +34,10 @@ struct stop {
 	bool settled; // at start_ns + ticks * over / STOP_TICKS
 };
 
+// When tick `k` is.
+static inline uint64_t stop_tick_ns(uint64_t start_ns, uint64_t over_ns, uint64_t k) {
+	return start_ns + k * over_ns / STOP_TICKS;
+}
 extern const struct param stop_params[];
 // Reads the config's `stop` section; without one there is no rule.
 int stop_init(struct stop *s, struct config_node *root, uint64_t warmup_ns, struct err *err);

@@ -209,6 +209,17 @@ SIZE = 700_003  # the last segment is short
 BOTH_WAYS = "{loss: {rate: 1%}}, "
 
 
+@pytest.mark.parametrize("stop", ["", "\nstop: {metric: goodput, change: 10%, over: 117ms}"])
+def test_goodput_is_of_the_time_that_the_link_counts(write, run, stop):
+    """Warm-up, duration and the rule's end are no multiples of telemetry's interval."""
+    flow = "{stack: {linux: {cc: bbr, qdisc: fq}}}"
+    summary = run(write(flow, duration=f"693.7ms\nwarmup: 350ms{stop}", rate="100Mbit"))
+    assert (summary["virtual_s"] < 0.69) == bool(stop)
+    seconds = summary["virtual_s"] - summary["warmup_s"]
+    (group,), pkts = summary["groups"], summary["links"]["forward"]["out_pkts"]
+    assert group["goodput_bps"] * seconds / 8 / 1448 == pytest.approx(pkts, rel=1e-3, abs=2)
+
+
 @pytest.mark.parametrize(
     ("stacks", "name"),
     [

@@ -18,7 +18,7 @@ static_assert(POOL_FRAMES + 2 * GUESTS_MAX <= POOLS_MAX, "two numbers each");
 
 #define AHEAD_NS (100 * NS_PER_US) // by which a sample precedes the end of its interval
 #define SAMPLES_PER_FLOW                                                                           \
-	8 // in a window: one per interval, opened, closed; windows end with intervals
+	8 // in a window: opened, closed, one per interval; these end with windows, few AHEAD_NS apart
 #define POOL_LEAST 4096
 #define OVERHEAD_BYTES (24 * 1024 * 1024) // of a guest in /dev/shm, besides its memory
 
@@ -179,6 +179,7 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 	const struct guests_place *at = &gs->place[index];
 	const struct group *g = &gs->env.groups->group[at->group];
 	const struct stack *st = side_of(g, at->sender);
+	const struct run *run = gs->env.run;
 
 	*plan = (struct guest_plan){
 		.sender = at->sender,
@@ -189,7 +190,10 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 		.ipv6 = g->ip == GROUP_IPV6,
 		.mtu = (uint16_t)(g->mss + g->ip_header + WIRE_TCP),
 		.tos = (uint32_t)g->dscp << 2,
-		.interval_ns = gs->env.run->telemetry_interval_ns,
+		.interval_ns = run->telemetry_interval_ns,
+		.warmup_ns = run->warmup_ns,
+		.duration_ns = run->duration_ns,
+		.stop_over_ns = run->stop.metric == STOP_NONE ? 0 : run->stop.over_ns,
 	};
 	plan->pause_ns = st->pause_ns == 0 ? PLAN_NEVER : st->pause_ns;
 	plan->resume_ns = st->resume_ns == 0 ? PLAN_NEVER : st->resume_ns;

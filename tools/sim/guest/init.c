@@ -42,7 +42,7 @@ static int ticks = -1, poller = -1, listener = -1;
 static bool program; // the plan names one of the host, which does all
 static bool paused; // the receiver does not read
 static uint64_t offset_ns; // the run's clock less ours
-static uint64_t next_sample_ns = UINT64_MAX; // the run's
+static uint64_t next_end_ns; // of an interval, in the run's time
 static uint32_t begun; // flows before this one have been started, in the order of their start
 static uint32_t *order;
 static char zeros[WRITE_BYTES];
@@ -293,9 +293,13 @@ static uint64_t event_ns(uint32_t event) {
 	return event == EVENT_PAUSE ? plan->pause_ns : plan->resume_ns;
 }
 
+static uint64_t sample_ns(void) {
+	return time_since(next_end_ns, plan->ahead_ns);
+}
+
 // The next thing that is due, in the run's time.
 static uint64_t next_ns(void) {
-	uint64_t t = next_sample_ns;
+	uint64_t t = sample_ns();
 
 	if (program)
 		return program_next_ns() < t ? program_next_ns() : t;
@@ -357,10 +361,10 @@ static void do_due(void) {
 			finish(f);
 	}
 	do_events(now_ns);
-	if (next_sample_ns <= now_ns) {
+	if (sample_ns() <= now_ns) {
 		sample_all();
 		memory_report();
-		next_sample_ns += plan->interval_ns;
+		next_end_ns = end_after_ns(next_end_ns);
 	}
 	set_timer();
 }
@@ -408,7 +412,7 @@ static void begin(void) {
 			fail("packet socket: %s", strerror(errno));
 	} while (go.head.kind != MESSAGE_GO);
 	offset_ns = go.head.clock_ns;
-	next_sample_ns = plan->interval_ns - plan->ahead_ns;
+	next_end_ns = end_after_ns(0);
 	set_timer();
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shared by the files of the program inside a guest.
 #pragma once
+#include "common/base/ns.h"
 #include "tools/sim/guest/message.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define NS_PER_S UINT64_C(1000000000)
 
 extern const struct guest_plan *plan;
 extern int control; // the packet socket for messages; -1: not yet open
@@ -32,6 +31,9 @@ struct outgoing {
 extern struct outgoing out;
 
 uint64_t clock_ns(void);
+// The first end of an interval after `t`, in the run's time, as sim.c has them: a run measures from
+// one to another.
+uint64_t end_after_ns(uint64_t t);
 // Sends `out` with the head and `bytes` of what follows it.
 void send_message(uint32_t kind, uint32_t count, size_t bytes);
 // Samples in the message under way: the next one; whether that was the last for which there is

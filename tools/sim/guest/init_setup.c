@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/sim/guest/init.h"
 
+#include "common/run/stop.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +34,21 @@ uint64_t clock_ns(void) {
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+uint64_t end_after_ns(uint64_t t) {
+	uint64_t end_ns = (t / plan->interval_ns + 1) * plan->interval_ns;
+
+	if (t < plan->warmup_ns)
+		return time_min(end_ns, plan->warmup_ns);
+	if (t < plan->duration_ns)
+		end_ns = time_min(end_ns, plan->duration_ns);
+	if (plan->stop_over_ns == 0)
+		return end_ns;
+	uint64_t tick = (t - plan->warmup_ns) * STOP_TICKS / plan->stop_over_ns, tick_ns;
+	while ((tick_ns = stop_tick_ns(plan->warmup_ns, plan->stop_over_ns, tick)) <= t)
+		tick++;
+	return time_min(end_ns, tick_ns);
 }
 
 void send_message(uint32_t kind, uint32_t count, size_t bytes) {

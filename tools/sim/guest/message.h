@@ -96,7 +96,8 @@ struct guest_plan {
 	uint32_t tos; // of its connections: DSCP * 4
 	uint32_t sysctls;
 	uint32_t ipv6; // its flows are of it; the addresses are the last 32 bits of 2001:2::/96
-	uint64_t interval_ns; // between samples
+	uint64_t interval_ns, warmup_ns, duration_ns; // intervals end with these
+	uint64_t stop_over_ns; // and with the ticks of a rule (stop.h); 0: there is none
 	uint64_t ahead_ns; // by which a sample precedes the end of its interval
 	uint64_t pause_ns, resume_ns; // receiver: reads nothing between these; PLAN_NEVER
 	uint64_t close_ns; // all open connections are closed then; PLAN_NEVER
