@@ -26,7 +26,8 @@ def runs(tmp_path):
 def test_a_row_for_each_number_with_the_keys_that_differ(runs):
     frame = weir.open_many(f"{runs}/**")
     keys = ["flows.0.cc", "flows.0.cc.copa.delta", "flows.0.cc.cubic.delta"]
-    assert frame.columns == ["run", "seed", *keys, "group", "link", "metric", "value", "unit"]
+    last = ["group", "link", "metric", "value", "unit"]
+    assert frame.columns == ["run", "seed", "seed_used", *keys, *last]
     one = frame.filter(pl.col("metric") == "goodput_bps")
     assert one["flows.0.cc"].to_list() == ["copa", "copa", "cubic", "cubic"]
     assert one["flows.0.cc.copa.delta"].to_list() == ["1", "2", None, None]

@@ -22,6 +22,7 @@ OWN = ("seed", "title")  # of a run's config; they make no column
 FIXED = {
     "run": pl.String,
     "seed": pl.UInt64,
+    spread.USED: pl.Boolean,
     "group": pl.String,
     "link": pl.String,
     "metric": pl.String,
@@ -31,24 +32,32 @@ FIXED = {
 
 
 def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
-    """One row for each number of each run's summary: run, seed, keys, group, link, metric, value.
+    """One row for each number of each run's summary: run, seed, seed_used, keys, number.
 
     runs is a pattern ("runs/**" is all below runs), a folder with runs, or a list of either. Each
     key of the resolved configs in which runs differ is a column of text, named as -o names it;
-    it is null where a run does not have it. group and link are null where a number is of neither.
-    unit is "ns", "bit/s", "B", "packets", "segments", "s" or "". UserError: there is no run. Beside
-    the summary's numbers there is one_way_p95_ns of a run (analysis/one_way.py), where it is known.
+    it is null where a run does not have it. seed_used is false where nothing random was drawn: runs
+    of the same keys are then one run. The number is in the columns group, link, metric, value and
+    unit; group and link are null where it is of neither, unit is "ns", "bit/s", "B", "packets",
+    "segments", "s" or "". UserError: there is no run. Beside the summary's numbers there is
+    one_way_p95_ns of a run (analysis/one_way.py), where it is known.
     """
     found = [folder.load(path) for path in paths(runs)]
     settings = [dict(configs.leaves(run.config)) for run in found]
     keys = differing(settings)
     rows = [
-        {"run": str(run.path), "seed": run.summary.get("seed"), **chosen(keys, known), **number}
+        {**heading(run), **chosen(keys, known), **number}
         for run, known in zip(found, settings, strict=True)
         for number in [*numbers(run.summary), *derived(run)]
     ]
-    names = ["run", "seed", *keys, *list(FIXED)[2:]]
+    names = ["run", "seed", spread.USED, *keys, *list(FIXED)[3:]]
     return pl.DataFrame(rows, {name: FIXED.get(name, pl.String) for name in names}, orient="row")
+
+
+def heading(run: folder.Run) -> dict[str, Any]:
+    """The first columns of a run."""
+    return {"run": str(run.path), "seed": run.summary.get("seed"),
+            spread.USED: run.summary.get(spread.USED)}  # fmt: skip
 
 
 def paths(runs: str | Path | Sequence[str | Path]) -> list[Path]:
@@ -103,21 +112,34 @@ def points(frame: pl.DataFrame, by: str) -> pl.DataFrame:
     each = [pl.col("value").filter(pl.col("metric") == metric) for metric in numbers]
     known = zip(each, numbers.values(), strict=True)
     sums = [pl.when(one.len() > 0).then(one.sum()).alias(name) for one, name in known]
+    found = found.filter(spread.replicas(found, [*settings(frame), "group", "metric"]))
     named = pl.col(by).fill_null("").alias("name")
     return found.group_by("run", named, maintain_order=True).agg(sums)
 
 
 def samples(frame: pl.DataFrame, by: str, metric: str) -> pl.DataFrame:
     """A row per value of a metric: name, the value of `by`, and value."""
+    found = of_metric(frame, metric)
+    found = found.filter(spread.replicas(found, [*settings(frame), "group", "link"]))
+    return found.select(name=pl.col(by).fill_null(""), value="value")
+
+
+def of_metric(frame: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """The rows of a metric; UserError: there are none."""
     found = frame.filter(pl.col("metric") == metric)
     if found.height == 0:
         raise UserError(f"no run has a number '{metric}'")
-    return found.select(name=pl.col(by).fill_null(""), value="value")
+    return found
+
+
+def settings(frame: pl.DataFrame) -> list[str]:
+    """The columns of open_many's frame that are keys of configs."""
+    return [name for name in frame.columns if name not in FIXED]
 
 
 def key(frame: pl.DataFrame, by: str | None) -> str:
     """A column by its name or the end of it [cc]; UserError: none is, or several are."""
-    columns = [name for name in frame.columns if name not in ("metric", "value", "unit", "seed")]
+    columns = [c for c in frame.columns if c not in FIXED or c in ("run", "group", "link")]
     wanted = by or "cc"
     fit = [c for c in columns if c == wanted] or [c for c in columns if c.endswith(f".{wanted}")]
     if len(fit) != 1:
@@ -147,15 +169,16 @@ def table(
 
     by are columns of open_many's frame beside group and link [all keys that differ]. METRIC is the
     mean, METRIC_low and METRIC_high are the ends of its 95 % interval (analysis/spread.py), null of
-    a single run; METRIC_n is how many runs it is of.
+    a single run; METRIC_n is how many runs it is of. Runs in which
+    nothing random was drawn are one run for all seeds.
     """
     frame = runs if isinstance(runs, pl.DataFrame) else open_many(runs)
-    keys = list(by) or [name for name in frame.columns if name not in FIXED]
+    keys = list(by) or settings(frame)
     missing = [name for name in keys if name not in frame.columns]
     if missing:
         raise UserError(f"the runs do not differ in {missing[0]}; there is {', '.join(keys)}")
     named = [*keys, *(name for name in ("group", "link") if name not in keys)]
-    parts = [means(frame.filter(pl.col("metric") == one), named, one) for one in metrics]
+    parts = [means(frame, named, one) for one in metrics]
     made = parts[0]
     for part in parts[1:]:
         made = made.join(part, on=named, how="full", coalesce=True, nulls_equal=True)
@@ -164,10 +187,7 @@ def table(
 
 def means(frame: pl.DataFrame, keys: list[str], metric: str) -> pl.DataFrame:
     """One metric's columns."""
-    if frame.height == 0:
-        raise UserError(f"no run has a number '{metric}'")
-    grouped = frame.group_by(keys, maintain_order=True).agg(pl.col("value"))
-    mean, low, high = spread.intervals([part.to_numpy() for part in grouped["value"]])
-    ends = {metric: mean, f"{metric}_low": low, f"{metric}_high": high}
-    added = [pl.Series(name, values).fill_nan(None) for name, values in ends.items()]
-    return grouped.select(*keys, *added, pl.col("value").list.len().alias(f"{metric}_n"))
+    known = of_metric(frame, metric)
+    found = spread.means(known, keys, [*settings(frame), "group", "link"]).fill_nan(None)
+    ends = {"mean": metric, "low": f"{metric}_low", "high": f"{metric}_high", "n": f"{metric}_n"}
+    return found.rename(ends)

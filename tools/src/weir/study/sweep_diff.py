@@ -14,14 +14,15 @@ from rich.console import Console
 
 from weir import summary, units
 from weir.analysis import spread
-from weir.analysis.spread import Floats
+from weir.analysis.spread import USED, Floats
 from weir.errors import UserError
 from weir.study.sweep import short
 from weir.study.sweep_table import Axis, SweepTable, called
 
 LEVEL = 0.05
 DEFAULT = ("goodput", "delay")
-Runs = dict[tuple[Any, ...], dict[int, Any]]
+Run = tuple[int, bool | None]  # what tells it from others, and whether its seed was used
+Runs = dict[tuple[Any, ...], list[Run]]
 ORDER = ("changed", "one seed", "within", "identical", "missing")
 SAID = {
     "changed": "changed",
@@ -76,7 +77,7 @@ def compare(a: SweepTable, b: SweepTable, metrics: Sequence[str] = DEFAULT) -> D
     rows, p = [], []
     for name in metrics:
         of_a, of_b = a.metric(name), b.metric(name)
-        in_a, in_b = a.parts(of_a.values, keys), b.parts(of_b.values, keys)
+        in_a, in_b = a.parts(of_a, keys), b.parts(of_b, keys)
         for point in points:
             values = in_a[point], in_b[point]
             said = kind(runs[0][point], runs[1][point], *values)
@@ -89,28 +90,27 @@ def compare(a: SweepTable, b: SweepTable, metrics: Sequence[str] = DEFAULT) -> D
 
 
 def runs_of(table: SweepTable, keys: Sequence[str], columns: Sequence[str]) -> Runs:
-    """Of each combination: its different runs, and for each whether its seed was used."""
+    """Of each combination its runs that are samples."""
     found: Runs = {}
-    used = (
-        table.frame["seed_used"]
-        if "seed_used" in table.frame.columns
-        else [None] * table.frame.height
-    )
-    rows = table.frame.select(*keys).iter_rows()
-    for row, same, drawn in zip(rows, table.prints(columns), used, strict=True):
-        found.setdefault(row, {})[same] = drawn
+    frame = table.frame
+    used = frame[USED] if USED in frame.columns else [None] * frame.height
+    rows = frame.select(*keys).rows() if keys else [()] * frame.height
+    each = zip(rows, table.prints(columns), used, table.replicas, strict=True)
+    for row, same, drawn, sample in each:
+        if sample:
+            found.setdefault(row, []).append((same, drawn))
     return found
 
 
-def kind(a: dict[int, Any], b: dict[int, Any], in_a: Floats, in_b: Floats) -> str:
+def kind(a: Sequence[Run], b: Sequence[Run], in_a: Floats, in_b: Floats) -> str:
     """What can be said before any test."""
     if not (in_a.size and in_b.size):
         return "missing"
-    if set(a) == set(b):
+    if sorted(same for same, _ in a) == sorted(same for same, _ in b):
         return "identical"
     if min(in_a.size, in_b.size) > 1:
         return "within"
-    if any(used is not False for used in (*a.values(), *b.values())):
+    if any(used is not False for _, used in (*a, *b)):
         return "one seed"
     same = in_a.size == in_b.size and np.array_equal(in_a, in_b)
     return "within" if same else "changed"  # nothing random: a difference is one

@@ -13,7 +13,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from weir import units
-from weir.analysis import folder
+from weir.analysis import folder, spread
 from weir.errors import UserError
 from weir.report import document, theme
 from weir.report.document import Status, Table
@@ -134,8 +134,8 @@ def caption(metric: Metric, choice: Choice) -> str:
     by = "" if choice.by is None else f", by {choice.by.label}"
     facet = "" if choice.facet is None else f", a panel for each {choice.facet.label}"
     return (
-        f"{capital(metric.label)} over {choice.x.label}{by}{facet}. Means over seeds; strokes are"
-        " their 95 % intervals (percentile bootstrap, 2000 samples, fixed seed)."
+        f"{capital(metric.label)} over {choice.x.label}{by}{facet}. Means; strokes are their"
+        f" {spread.STATED}."
     )
 
 

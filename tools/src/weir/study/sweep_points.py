@@ -33,17 +33,20 @@ def names(table: SweepTable, by: Axis) -> pl.Series:
 
 
 def points(table: SweepTable, by: Axis) -> pl.DataFrame:
-    """name, delay_ns and goodput_bps of each cell; from their folders, so these must be there."""
-    delays = [one_way_ns(run_of(table, row)) for row in range(table.frame.height)]
+    """name, delay_ns and goodput_bps of cells that are samples; their folders must be there."""
+    sample = table.replicas
+    delays = [one_way_ns(run_of(table, row)) if sample[row] else None for row in range(len(sample))]
     goodput = pl.Series("goodput_bps", table.metric("goodput").values)
-    return pl.DataFrame([names(table, by), pl.Series("delay_ns", delays, pl.Float64), goodput])
+    delay = pl.Series("delay_ns", delays, pl.Float64)
+    return pl.DataFrame([names(table, by), delay, goodput]).filter(sample)
 
 
 def samples(table: SweepTable, by: Axis, metric: str) -> tuple[pl.DataFrame, Number]:
-    """name and value of each cell, and what the value is."""
+    """name and value of each cell that is a sample, and what the value is."""
     found = table.metric(metric)
     values = pl.Series("value", np.asarray(found.values, np.float64))
-    return pl.DataFrame([names(table, by), values]), Number(found.label, found.unit)
+    frame = pl.DataFrame([names(table, by), values]).filter(table.replicas)
+    return frame, Number(found.label, found.unit)
 
 
 def run_of(table: SweepTable, row: int) -> Path:

@@ -151,10 +151,6 @@ class SweepTable:
             kept = replace(kept, frame=kept.frame.filter(pl.col(one.key).is_in(wanted)))
         return kept
 
-    @cached_property
-    def _prints(self) -> list[int]:
-        return self.prints(self.figures)
-
     def prints(self, columns: Sequence[str]) -> list[int]:
         """A number for each cell, the same for runs with the same digest and the same figures.
 
@@ -170,27 +166,21 @@ class SweepTable:
         found = self._ending(r"(links|groups)\..*")
         return [*found, *(c for c in ("digest", "jfi", "virtual_s") if c in self.frame.columns)]
 
-    def parts(self, values: Floats, keys: Sequence[str]) -> dict[tuple[Any, ...], Floats]:
-        """Values over seeds by the values of some parameters.
+    @cached_property
+    def replicas(self) -> pl.Series:
+        """Says for each cell whether it is a sample: seeds that were not used are one run."""
+        return spread.replicas(self.frame, self.keys)
 
-        Cells of which all figures are the same are one run: where nothing random was drawn, seeds
-        are no replicas.
-        """
-        found: dict[tuple[Any, ...], dict[int, float]] = {}
-        rows = self.frame.select(*keys).rows() if keys else [()] * values.size
-        for row, same, value in zip(rows, self._prints, values, strict=True):
-            own = found.setdefault(row, {})
-            if not np.isnan(value):
-                own[same] = value
-        return {row: np.array(list(own.values())) for row, own in found.items()}
+    def _valued(self, metric: Metric) -> pl.DataFrame:
+        return self.frame.with_columns(value=pl.Series(metric.values))
+
+    def parts(self, metric: Metric, keys: Sequence[str]) -> dict[tuple[Any, ...], Floats]:
+        """The values over seeds of each combination of parameters."""
+        return spread.samples(self._valued(metric), keys, self.keys)
 
     def means(self, metric: Metric, keys: Sequence[str]) -> pl.DataFrame:
         """mean, low, high (95 %, of several seeds) and n of each combination of parameters."""
-        parts = self.parts(metric.values, keys)
-        mean, low, high = spread.intervals(list(parts.values()))
-        made = {key: [row[i] for row in parts] for i, key in enumerate(keys)}
-        n = [part.size for part in parts.values()]
-        return pl.DataFrame({**made, "mean": mean, "low": low, "high": high, "n": n})
+        return spread.means(self._valued(metric), keys, self.keys)
 
 
 def load(path: Path) -> SweepTable:

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The mean over a sweep's seeds is one number, whoever shows it, also where runs are equal."""
+
+import itertools
+import json
+import statistics
+import subprocess
+
+import polars as pl
+import pytest
+import weir
+from weir.study import cells, sweep, sweep_diff, sweep_figures, sweep_page, sweep_table
+
+CONFIG = """\
+duration: 1s
+paths:
+  forward:
+    - loss: {rate: 0.2%}
+    - link: {rate: 4Mbit, queue: {fifo: {limit: 20pkt}}}
+    - delay: {delay: 20ms}
+  reverse:
+    - delay: {delay: 20ms}
+flows:
+  - {count: 1, cc: newreno}
+"""
+SWEEP = """\
+config: base.yaml
+seeds: 5
+grid:
+  paths.forward.loss.rate: [0%, 0.2%]
+  flows.0.cc: [newreno, cubic]
+"""
+KEYS = ["paths.forward.loss.rate", "flows.0.cc"]
+
+
+@pytest.fixture(scope="module")
+def swept(weir_sim, tmp_path_factory):
+    """A sweep's folder; and of each combination the delays (ms) of its samples, by hand."""
+    place = tmp_path_factory.mktemp("sweep")
+    (place / "base.yaml").write_text(CONFIG)
+    (place / "grid.yaml").write_text(SWEEP)
+    planned = sweep.read(place / "grid.yaml").cells()
+    found, each = [], {}
+    for cell, point in planned:
+        folder = place / "out" / cell.name
+        argv = [*cell.argv(weir_sim), "--out", str(folder)]
+        subprocess.run(argv, check=True, capture_output=True)
+        found.append(cells.Outcome(cell, folder, "done", None))
+        summary = json.loads((folder / "summary.json").read_text())
+        delays = each.setdefault(tuple(point[key] for key in KEYS), [])
+        if summary["seed_used"] or not delays:
+            delays.append(summary["links"]["forward"]["queue_mean_ns"] / 1e6)
+    table = sweep.table([point for _, point in planned], found)
+    table.write_parquet(place / "out/table.parquet")
+    return place / "out", each
+
+
+def test_the_mean_over_seeds_is_one_number(swept):
+    """Rare losses make some of the runs equal; each is a sample. Without losses all are one run."""
+    folder, each = swept
+    right = {point: statistics.mean(delays) for point, delays in each.items()}
+    assert {len(delays) for (rate, _), delays in each.items() if rate == "0%"} == {1}
+    assert any(1 < len(set(delays)) < len(delays) for delays in each.values())
+
+    table = sweep_table.load(folder)
+    loss, cc = (table.axis(name) for name in KEYS)
+    choice = sweep_figures.Choice(loss, cc)
+    delay = table.metric("delay")
+    drawn = {"figure": sweep_figures.lines(table, delay, choice)}
+    second = sweep_page.SHOWN.index("delay")
+    drawn["page"], _ = next(itertools.islice(sweep_page.draw(table, choice), second, None))
+    shown = {name: of_lines(figure, loss, cc) for name, figure in drawn.items()}
+
+    means = weir.table(folder, by=KEYS, metrics=["queue_mean_ns"])
+    means = means.filter(pl.col("link") == "forward")
+    sizes = {row[:-1]: row[-1] for row in means.select(*KEYS, "queue_mean_ns_n").rows()}
+    assert sizes == {point: len(delays) for point, delays in each.items()}
+    shown["table"] = {
+        row[:-1]: row[-1] / 1e6 for row in means.select(*KEYS, "queue_mean_ns").rows()
+    }
+
+    frame = weir.open_many(folder).filter(
+        (pl.col("metric") == "queue_mean_ns") & (pl.col("link") == "forward")
+    )
+    shown["open_many"] = by_hand(frame.with_columns(of="value"), KEYS)
+    stored = pl.read_parquet(folder / "table.parquet")
+    shown["Parquet"] = by_hand(stored.with_columns(of="links.forward.queue_mean_ns"), KEYS)
+    rows = sweep_diff.compare(table, table, ["delay"]).rows
+    shown["diff"] = {row.point: row.a.mean() / 1e6 for row in rows}
+    for name, found in shown.items():
+        assert found == pytest.approx(right), name
+
+
+def of_lines(figure, loss, cc):
+    """Means by rate and control: each line of means has one of strokes behind it."""
+    [panel] = figure.axes
+    lines = panel.lines[::2]
+    assert panel.get_ylabel().endswith("(ms)")
+    return {
+        (rate, control): y
+        for control, line in zip(cc.values, lines, strict=True)
+        for rate, y in zip(loss.values, line.get_ydata(), strict=True)
+    }
+
+
+def by_hand(frame, keys):
+    samples = frame.filter(pl.col("seed_used") | (pl.col("seed") == 1))
+    means = samples.group_by(keys).agg(pl.col("of").mean())
+    return {row[:-1]: row[-1] / 1e6 for row in means.rows()}
