@@ -21,6 +21,7 @@ from weir.report import (
     bounded,
     document,
     figures,
+    grey,
     interactive,
     lateness,
     page,
@@ -291,6 +292,31 @@ def test_groups_are_told_apart():
     assert colours(("", "newreno"), ("", "copa")) == [reno, copa]  # by algorithm, not by place
     assert len(set(colours(("a", "copa"), ("b", "copa"), ("c", "copa")))) == 3
     assert [s.label for s in theme.group_styles([("", "copa"), ("x", "newreno")])] == ["Copa", "x"]
+
+
+@pytest.mark.parametrize("names", [
+    ["bbr", "mine"], ["mine", "other", "third", "cubic", "bbr"], ["copa", "copa", "newreno"],
+    [f"mine{n}" for n in range(16)] + ["bbr", "copa", "cubic", "newreno"], list(theme.STYLES)[8:20],
+    [f"mine{n}" for n in range(27)], ["copa", "cubic", "bbr", "newreno"] * 5,
+], ids=lambda names: f"{len(names)} with {names[0]}")  # fmt: skip
+def test_looks_in_use_are_given_to_nothing_else(names):
+    """A control of one's own had BBR's colour, marker and dash where it was the fourth."""
+    found = theme.group_styles([("", name) for name in names])
+    own = {
+        name: style for name, style in zip(names, found, strict=True) if name not in theme.STYLES
+    }
+    for name in theme.CONTROLS:
+        known = theme.style(name)
+        assert name not in names or known in found or len(names) == 20
+        assert (known.marker, known.dash) not in {(s.marker, s.dash) for s in own.values()}
+    assert len({(style.marker, style.dash) for style in found}) == len(names)
+    colours = min(len(names), 8) if own else 1
+    assert len({style.colour for style in found}) >= colours
+    figure, (panel,) = subplots(1)
+    for style in found:
+        drawn = {"color": style.colour, "linestyle": style.dash, "marker": style.marker}
+        panel.plot([0, 1], [0, 1], label=f"{style.label}{len(panel.lines)}", **drawn)
+    assert list(grey.alike(figure)) == []
 
 
 def test_many_groups_are_told_apart():

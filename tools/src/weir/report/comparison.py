@@ -62,15 +62,24 @@ def read(runs: Sequence[Run], on_progress: sections.Progress | None = None) -> l
     """Reads the runs' streams and gives each a letter and a colour."""
     if not 2 <= len(runs) <= RUNS_MAX:
         raise UserError(f"give 2 to {RUNS_MAX} run folders, not {len(runs)}")
-    found = []
+    loaded = []
     for index, run in enumerate(runs):
         if on_progress is not None:
             on_progress("reading", index, len(runs))
-        name = f"{'ABCDEFGH'[index]}: {run.path.resolve().name}"
-        found.append(Compared(name, theme.style("", name, index), data.read(run)))
+        loaded.append(data.read(run))
     if on_progress is not None:
         on_progress("reading", len(runs), len(runs))
-    return found
+    names = [f"{'ABCDEFGH'[i]}: {run.path.resolve().name}" for i, run in enumerate(runs)]
+    styles = theme.styles_of(
+        [(name, control(one)) for name, one in zip(names, loaded, strict=True)]
+    )
+    return [Compared(*one) for one in zip(names, styles, loaded, strict=True)]
+
+
+def control(one: data.RunData) -> str:
+    """The congestion control of all groups of a run; "" if there are several, or none is known."""
+    each = {str(group.get("cc") or "") for group in one.numbers.get("groups", [])}
+    return each.pop() if len(each) == 1 else ""
 
 
 def relabelled(compared: Sequence[Compared], labels: Sequence[str]) -> list[Compared]:
@@ -446,7 +455,7 @@ def draw_links(
         if found is None or one.data.links is None:
             continue
         known, _ = sections.delays(one.data, one.data.links, [found[0]])
-        distributions += [replace(cdf, label=one.name) for cdf in known[:1]]
+        distributions += [replace(cdf, label=one.name, style=one.style) for cdf in known[:1]]
     if distributions:
         yield Drawn(
             "delay",

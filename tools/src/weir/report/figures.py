@@ -153,7 +153,7 @@ def queue(links: pl.DataFrame, scene: Scene) -> Figure:
     several = links["link"].n_unique() > 1
     for panel, mean, largest, (divisor, unit), title in panels:
         for index, part in split_by(links.sort("time_s"), "link"):
-            style = _link_style(index, scene) if several else theme.style("copa")
+            style = _link_style(index, scene) if several else theme.style("", "", 0)
             time = part["time_s"].to_numpy()
             panel.fill_between(
                 time,
@@ -210,6 +210,7 @@ class Cdf:
     delay_ns: npt.NDArray[np.float64]
     share: npt.NDArray[np.float64]
     points: Sequence[tuple[str, float, float]] = ()  # of every packet: name, delay_ns, share
+    style: Style | None = None  # else the next of the cycle
     binned: bool = False  # it rises within bins, from metrics.within_bins; else at values
 
 
@@ -219,12 +220,11 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
     longest = max(max(d.delay_ns[-1], *(p[1] for p in d.points), 0.0) for d in distributions)
     divisor, unit = units.step(float(longest), units.TIME_STEPS)
     for index, d in enumerate(distributions):
-        style = (
-            theme.style("copa") if len(distributions) == 1 else theme.style(d.label, None, index)
-        )
+        name = d.label if len(distributions) > 1 else ""
+        style = d.style or theme.style(name, None, index)
         x, share = _thin(d.delay_ns / divisor, d.share)
         label = d.label if len(distributions) > 1 else None
-        dash = theme.DASHES[index % len(theme.DASHES)]
+        dash = d.style.dash if d.style else theme.DASHES[index % len(theme.DASHES)]
         drawn: dict[str, Any] = {"color": style.colour, "linestyle": dash}
         drawn["drawstyle"] = "default" if d.binned else "steps-post"
         left.plot([x[0], *x], [0, *share], label=label, **drawn)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ def separate(figure: Figure) -> None:
 
 
 def change(line: Line2D, others: Sequence[Line2D]) -> None:
-    """Another dash, or else a marker here and there, until it differs from all others."""
+    """Another dash, or else a marker here and there, filled or hollow, until none is like it."""
 
     def free() -> bool:
         return not any(
@@ -114,8 +114,10 @@ def change(line: Line2D, others: Sequence[Line2D]) -> None:
     line.set_markevery(
         max(1, len(np.asarray(line.get_xdata())) // MARKERS_SHOWN) if drawn else None
     )
-    for marker in theme.MARKERS:
+    filled = line.get_markerfacecolor()
+    for face, marker in product((filled, "white"), theme.MARKERS):
         line.set_marker(marker)
+        line.set_markerfacecolor(face)
         line.set_markersize(3.5)
         if free():
             return

@@ -46,17 +46,14 @@ class Number:
 
 
 def styles(names: Sequence[str]) -> list[Style]:
-    """The look of each kind: a control's own, or the next of the cycle."""
+    """The look of each kind: a control's or a discipline's own, or one that none of them has."""
     known = [configs.control(name.partition(",")[0]) for name in names]
-    labels = [
-        theme.style(cc).label + name.removeprefix(cc) if cc in theme.STYLES else name
-        for cc, name in zip(known, names, strict=True)
-    ]
-    if set(known) <= set(theme.STYLES) and len(set(known)) == len(names):
-        return [theme.style(cc, label) for cc, label in zip(known, labels, strict=True)]
-    if len(names) <= len(theme.CYCLE):
-        return [theme.style("", label, place) for place, label in enumerate(labels)]
-    return theme.many_styles([(label, "") for label in labels])
+    return theme.styles_of(
+        [
+            (theme.style(cc).label + name.removeprefix(cc) if cc in theme.STYLES else name, cc)
+            for cc, name in zip(known, names, strict=True)
+        ]
+    )
 
 
 def kinds(frame: pl.DataFrame) -> Iterator[tuple[Style, pl.DataFrame]]:

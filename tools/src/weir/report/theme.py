@@ -7,6 +7,7 @@ blindness, and apart in lightness where print is grey.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,16 +45,16 @@ STYLES = {
     "reverse": Style("reverse", FAINT, "s"),
     "fifo": Style("FIFO", INK, "o"),
     "codel": Style("CoDel", ORANGE, "v"),
-    "cobalt": Style("COBALT", ORANGE, "^"),
+    "cobalt": Style("COBALT", ORANGE, "^", DASHES[1]),
     "pie": Style("PIE", BLUE, "P"),
-    "docsis_pie": Style("DOCSIS-PIE", SKY, "P"),
+    "docsis_pie": Style("DOCSIS-PIE", SKY, "P", DASHES[1]),
     "red": Style("RED", VERMILLION, "X"),
     "step": Style("step", GREEN, "D"),
     "dualpi2": Style("DualPI2", PURPLE, "s"),
-    "drr": Style("DRR", GREEN, "^"),
-    "fq_codel": Style("FQ-CoDel", SKY, "D"),
-    "fq_pie": Style("FQ-PIE", ORANGE, "D"),
-    "cake": Style("CAKE", PURPLE, "o"),
+    "drr": Style("DRR", GREEN, "^", DASHES[2]),
+    "fq_codel": Style("FQ-CoDel", SKY, "D", DASHES[1]),
+    "fq_pie": Style("FQ-PIE", ORANGE, "D", DASHES[2]),
+    "cake": Style("CAKE", PURPLE, "o", DASHES[1]),
     # Kinds of event, as events.ring names them.
     "reduction": Style("window reduction", VERMILLION, "v"),
     "timeout": Style("timeout", BLACK, "X"),
@@ -71,47 +72,85 @@ STYLES = {
 CYCLE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
 MARKERS = "os^DvPX*"
 SHADES_MAX = 6  # of one colour that are told apart, with dashes
+CONTROLS = ("copa", "newreno", "cubic", "bbr", "prague", "fixed")
+# What is left of a look in grey print: each marker with each dash, neighbours unlike in both.
+FORMS = tuple(
+    (MARKERS[k % len(MARKERS)], DASHES[(k + k // len(MARKERS)) % len(DASHES)])
+    for k in range(len(MARKERS) * len(DASHES))
+)
+FREE = tuple(
+    form for form in FORMS if form not in {(STYLES[c].marker, STYLES[c].dash) for c in CONTROLS}
+)  # that no control of STYLES has
 
 
 def style(name: str, label: str | None = None, index: int = 0) -> Style:
-    """The look of something known, or the next of the cycle."""
+    """The look of something known, or the next of the cycle, which no known control has."""
     known = STYLES.get(name)
     if known is None:
-        dash = DASHES[index % len(DASHES)]
-        known = Style(name, CYCLE[index % len(CYCLE)], MARKERS[index % len(MARKERS)], dash)
+        known = Style(name, CYCLE[index % len(CYCLE)], *FREE[index % len(FREE)])
     return replace(known, label=label or known.label)
 
 
 def group_styles(groups: Sequence[tuple[str, str]]) -> list[Style]:
-    """Looks of the flow groups, given (name, cc): by algorithm if that tells them apart."""
-    algorithms = [cc for _, cc in groups]
-    if len(set(algorithms)) == len(groups) and all(cc in STYLES for cc in algorithms):
-        return [style(cc, STYLES[cc].label if name in ("", cc) else name) for name, cc in groups]
-    if len(groups) > len(CYCLE):
-        return many_styles(groups)
-    return [style("", name or cc, i) for i, (name, cc) in enumerate(groups)]
+    """Looks of the flow groups, given (name, cc), of which either may be empty."""
+    named = [
+        (STYLES[cc].label if cc in STYLES and name in ("", cc) else name or cc, cc)
+        for name, cc in groups
+    ]
+    return styles_of(named)
 
 
-def many_styles(groups: Sequence[tuple[str, str]]) -> list[Style]:
-    """Looks of more groups than there are colours: shades of their algorithm's, else a spectrum.
+def styles_of(named: Sequence[tuple[str, str]]) -> list[Style]:
+    """Looks of things, given (label, name), that differ from each other, in grey print too.
 
-    Neighbours in colour differ in dash besides.
+    The first of a name of STYLES has its look. Others have the colour that is used least and a
+    marker with a dash that none of the others and no control of STYLES has. The same list always
+    has the same looks, so one that is made for all figures of a page keeps them.
     """
-    members = {cc: [i for i, group in enumerate(groups) if group[1] == cc] for _, cc in groups}
-    bases = [STYLES[cc].colour for cc in members if cc in STYLES]
+    several = len({name for _, name in named}) < len(named)
+    if len(named) > (len(CYCLE) if several else len(FREE)):
+        return many_styles(named)
+    places: dict[str, int] = {}
+    for place, (_, name) in enumerate(named):
+        if name in STYLES:
+            places.setdefault(name, place)
+    known = {place: STYLES[name] for name, place in places.items()}
+    colours = Counter(one.colour for one in known.values())
+    used = {(one.marker, one.dash) for one in known.values()}
+    free = (form for form in FREE if form not in used)
+    found = []
+    for place, (label, _) in enumerate(named):
+        if place in known:
+            found.append(replace(known[place], label=label))
+            continue
+        colour = min(CYCLE, key=lambda one: colours[one])
+        colours[colour] += 1
+        found.append(Style(label, colour, *next(free)))
+    return found
+
+
+def many_styles(named: Sequence[tuple[str, str]]) -> list[Style]:
+    """Looks of more things than there are colours: shades of their name's colour, else a spectrum.
+
+    Neighbours in colour differ in dash besides; as many as there are FORMS differ in grey print.
+    """
+    members = {name: [i for i, one in enumerate(named) if one[1] == name] for _, name in named}
+    bases = [STYLES[name].colour for name in members if name in STYLES]
     known = len(bases) == len(members) and len(members) == len(set(bases))
     if not known or max(map(len, members.values())) > SHADES_MAX:
-        members = {"": list(range(len(groups)))}
-    styles = {}
-    for cc, places in members.items():
+        members = {"": list(range(len(named)))}
+    styles: dict[int, Style] = {}
+    left = list(FORMS)
+    for name, places in members.items():
         n = len(places)
         dark = 0.45 if n > 1 else 0.0
-        colours = shades(STYLES[cc].colour, n, dark) if cc else spectrum(n)
+        colours = shades(STYLES[name].colour, n, dark) if name else spectrum(n)
         for k, (place, colour) in enumerate(zip(places, colours, strict=True)):
-            label = groups[place][0] or groups[place][1]
-            marker, dash = MARKERS[k % len(MARKERS)], DASHES[k % len(DASHES)]
-            styles[place] = Style(label, colour, marker, dash)
-    return [styles[place] for place in range(len(groups))]
+            left = left or list(FORMS)
+            form = next((one for one in left if one[1] == DASHES[k % len(DASHES)]), left[0])
+            left.remove(form)
+            styles[place] = Style(named[place][0], colour, *form)
+    return [styles[place] for place in range(len(named))]
 
 
 def spectrum(n: int) -> list[str]:

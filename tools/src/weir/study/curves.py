@@ -33,16 +33,10 @@ def points(axis: Axes, found: Iterable[tuple[Any, Any]], style: theme.Style, siz
 
 def names(run: Run) -> list[theme.Style]:
     """The look of each flow."""
-    groups = run.summary["groups"]
-    found: list[theme.Style] = []
-    for index, group in enumerate(groups):
-        for number in range(group["flows"]):
-            place = len(found)
-            label = f"{theme.style(group['cc']).label}, flow {place + 1}"
-            dash = theme.DASHES[(number if len(groups) == 1 else index) % len(theme.DASHES)]
-            colour = theme.CYCLE[place % len(theme.CYCLE)]
-            found.append(theme.Style(label, colour, "o", dash))
-    return found
+    controls = [group["cc"] for group in run.summary["groups"] for _ in range(group["flows"])]
+    return theme.styles_of(
+        [(f"{theme.style(cc).label}, flow {place}", cc) for place, cc in enumerate(controls, 1)]
+    )
 
 
 def rates_and_delay(run: Run) -> Figure:

@@ -14,15 +14,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from weir import configs, units
+from weir import units
 from weir.errors import UserError
 from weir.report import axes as shared
-from weir.report import theme
+from weir.report import many_figures, theme
 from weir.report.theme import Style
 from weir.study.sweep_table import Axis, Metric, SweepTable
 
 PANELS_MAX = 12
-LINES_MAX = 12
+LINES_MAX = 20
 BESIDE = 3  # panels in a row
 PANEL_IN = 1.9  # height of a row of panels
 TICKS_MAX = 8  # values that all have a tick
@@ -140,17 +140,9 @@ def styles(axis: Axis | None) -> list[Style]:
     """The look of each value: a control's own, or the next of the cycle."""
     if axis is None:
         return [theme.style("", "", 0)]
-    known = [configs.control(name.partition(",")[0]) for name in axis.names]
-    if axis.key.endswith(("cc", "queue")) and len(set(known)) == len(known):
-        found = zip(known, axis.names, strict=True)
-        return [
-            theme.style(name, theme.style(name).label + shown.removeprefix(name), index)
-            for index, (name, shown) in enumerate(found)
-        ]
-    named = [labelled(axis, name) for name in axis.names]
-    if len(named) > len(theme.CYCLE):
-        return theme.many_styles([(name, "") for name in named])
-    return [theme.style("", name, index) for index, name in enumerate(named)]
+    if axis.key.endswith(("cc", "queue")):
+        return many_figures.styles(axis.names)
+    return theme.styles_of([(labelled(axis, name), "") for name in axis.names])
 
 
 def labelled(axis: Axis, name: str) -> str:
