@@ -261,6 +261,7 @@ def test_a_command_begins_with_the_senders(tmp_path):
 def test_a_program_ends_when_nobody_attends(tmp_path):
     ask = agent_of(tmp_path, ["sleep", "600"], 1)
     assert ask("start")["ready"]
+    assert ask("attend")["ended"] is None  # somebody did, once
     keeper = int((tmp_path / "place/keeper").read_text())
     for _ in range(600):
         if not agent.alive(keeper):
