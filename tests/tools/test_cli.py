@@ -399,6 +399,7 @@ def test_a_sender_that_is_killed_is_named(weir, programs, tmp_path):
     assert done.status == 128 + signal.SIGKILL
     assert one_line(done.err) == "weir-sender was killed (SIGKILL)"
     assert "verdict: weir-sender was killed (SIGKILL)" in done.out.splitlines()
+    assert "ledger: not known: sender wrote none; that of switch balances" in done.out.splitlines()
     assert "weir-sender was killed (SIGKILL)" in (tmp_path / "r/report.html").read_text()
     # As programs leave it that were started by hand.
     (tmp_path / "r/summary.json").unlink()

@@ -233,6 +233,18 @@ def terms(of: list[tuple[str, int]]) -> str:
     return " + ".join(f"{count:,} {name}" for name, count in of)
 
 
+def balance(summary: dict[str, Any]) -> str:
+    """Whether the ledger balances; if that is not known, of which program or host it is not."""
+    ledger = summary.get("ledger", {})
+    programs: dict[str, bool | None] = ledger.get("programs", {})
+    if ledger.get("balanced") is None and programs:
+        silent = [name for name, known in programs.items() if known is None]
+        others = [name for name, known in programs.items() if known]
+        well = f"; that of {', '.join(others)} balances" if others else ""
+        return f"not known: {', '.join(silent)} wrote none{well}"
+    return {True: "balanced", False: "NOT BALANCED"}.get(ledger.get("balanced"), "none")
+
+
 def ledger_lines(summary: dict[str, Any]) -> list[str]:
     """The account of a switch's ports in a line, then each path's."""
     received, gone = port_terms(summary.get("ledger", {}))
@@ -368,8 +380,8 @@ def show(summary: dict[str, Any], out: Console) -> None:
     balanced = summary.get("ledger", {}).get("balanced")
     for line in ledger_lines(summary):
         out.print(f"ledger {line}", style="" if balanced else "red", soft_wrap=True)
-    verdict = {True: "balanced", False: "NOT BALANCED"}.get(balanced, "none")
-    out.print(f"ledger: {verdict}", style="green" if balanced else "bold red")
+    style = "green" if balanced else "bold red"
+    out.print(f"ledger: {balance(summary)}", style=style, soft_wrap=True)
     for line in clock_lines(summary):
         out.print(f"clock {line}", soft_wrap=True, markup=False)
     out.print(speed(summary), soft_wrap=True)

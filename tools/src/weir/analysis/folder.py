@@ -147,10 +147,10 @@ def merge_summaries(
     """One summary of a live run from its programs' own.
 
     Each section comes from the program that measured it: links from the switch, groups from the
-    sender, receivers from live.receiver's, emulation errors from all; the ledger balances when all
-    do. A program that did not end by itself comes first in the verdict; the others were then
-    interrupted because of it. So is a switch or a receiver whose sender had finished, which is as
-    it should be.
+    sender, receivers from live.receiver's, emulation errors from all. The ledger balances when all
+    do; whether that of a missing program does is not known. A program that did not end by itself
+    comes first in the verdict; the others were then interrupted because of it. So is a switch or a
+    receiver whose sender had finished, which is as it should be.
     """
     parts = {"switch": switch, "sender": sender, RECEIVER: receiver or {}}
     present = {name: part for name, part in parts.items() if part}
@@ -167,11 +167,13 @@ def merge_summaries(
     if any(errors):
         merged["emulation"] = {**errors[0], **errors[1], **errors[2]}
     ledgers = {name: part.get("ledger", {}) for name, part in present.items()}
-    balanced = {name: bool(part.get("balanced")) for name, part in ledgers.items()}
+    balanced = {name: None for name in missing or ()} | {
+        name: bool(part.get("balanced")) for name, part in ledgers.items()
+    }
     merged["ledger"] = {
         **ledgers.get("sender", {}),
         **ledgers.get("switch", {}),
-        "balanced": all(balanced.values()),
+        "balanced": all_of(balanced.values()),
         "programs": balanced,
     }
     telemetry = {name: part.get("telemetry", {}) for name, part in present.items()}
@@ -193,6 +195,12 @@ def merge_summaries(
     merged["verdicts"] = merge_verdicts(present, missing or {})
     merged["verdict"] = verdict(merged["verdicts"])
     return merged
+
+
+def all_of(balanced: Iterable[bool | None]) -> bool | None:
+    """Whether all ledgers balance; None: all that are known do."""
+    known = {*balanced}
+    return None if known == {True, None} or known == {None} else False not in known
 
 
 def unseen_losses(

@@ -166,8 +166,8 @@ class BetweenHosts(Section, rename={"source": "from"}):
 class LiveLedger(Section):
     """Of a live run's programs, or hosts; what the switch counted, if there is one."""
 
-    balanced: bool
-    programs: dict[str, bool]
+    balanced: bool | None
+    programs: dict[str, bool | None]  # None: it wrote no summary
     between_hosts: list[BetweenHosts] | Absent = UNSET
     received: Count | Absent = UNSET
     copied: Count | Absent = UNSET

@@ -105,9 +105,13 @@ def summary(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) 
     merged = folder.merge_summaries(switch, sender, {}, receiver)
     present = {name: each for name, each in parts.items() if each}
     between = list(cables(hosts, present))
+    ours = [name for name, host in hosts.items() if not host.kernel]
+    programs = {
+        name: bool(parts[name]["ledger"]["balanced"]) if parts[name] else None for name in ours
+    }
     merged["ledger"] |= {
-        "balanced": balanced(present, between),
-        "programs": {name: bool(each["ledger"]["balanced"]) for name, each in present.items()},
+        "balanced": folder.all_of([*programs.values(), arrived(between)]),
+        "programs": programs,
         "between_hosts": between,
     }
     merged["telemetry"]["streams"] = {
@@ -190,11 +194,10 @@ def row(counted: Mapping[End, tuple[int, int]], source: list[End], to: list[End]
     } | ({"lost_at_least": missing} if joined else {})
 
 
-def balanced(parts: Mapping[str, Part], between: list[Part]) -> bool:
-    """Do all hosts' ledgers balance, and did nothing arrive that had not been sent?"""
+def arrived(between: list[Part]) -> bool:
+    """Whether nothing arrived that had not been sent."""
     known = (one for one in between if one["lost"] is not None)
-    arrived = all(one["sent"] == one["received"] + one["lost"] for one in known)
-    return arrived and all(bool(each["ledger"]["balanced"]) for each in parts.values())
+    return all(one["sent"] == one["received"] + one["lost"] for one in known)
 
 
 def lost(between: list[Part]) -> Iterator[Part]:

@@ -287,8 +287,7 @@ def endings(compared: Sequence[Compared]) -> Table:
     for one in compared:
         report, run = one.data.numbers, one.data.run
         known = {**run.manifest, **run.summary}
-        balanced = report.get("ledger", {}).get("balanced")
-        ledger = {True: "balanced", False: "NOT BALANCED"}.get(balanced, "none")
+        ledger = summary.balance(report)
         seed, commit = str(known.get("seed", "")), str(known.get("commit", ""))
         rows.append([one.name, summary.end_of(report), ledger, seed, commit[:12]])
     return Table(("run", "verdict", "ledger", "seed", "commit"), rows, left=5)

@@ -129,9 +129,8 @@ def headline(report: dict[str, Any]) -> list[tuple[str, str]]:
         ]
     if report.get("jfi") is not None:
         numbers.append(("Jain's index", summary.ratio(report["jfi"])))
-    balanced = report.get("ledger", {}).get("balanced")
-    if balanced is not None:
-        numbers.append(("ledger", "balanced" if balanced else "not balanced"))
+    if report.get("ledger"):
+        numbers.append(("ledger", summary.balance(report)))
     return numbers
 
 
@@ -273,22 +272,24 @@ def emulation(report: dict[str, Any]) -> Table | None:
 class Ledger:
     """Every packet accounted for: in + duplicated = out + inside + drops by reason."""
 
-    balanced: bool
+    balanced: bool | None
+    sentence: str
     faults: list[str]
     table: Table
 
 
 def ledger(report: dict[str, Any]) -> Ledger | None:
     """The ledger, if there is one: the account of all ports, then of each path."""
-    accounts = report.get("ledger", {})
-    balanced = accounts.get("balanced")
-    if balanced is None:
+    accounts = report.get("ledger")
+    if not accounts:
         return None
+    balanced = accounts.get("balanced")
     rows = port_rows(accounts)
     for name, path in accounts.get("paths", {}).items():
-        rows += path_rows(name, path, balanced)
+        rows += path_rows(name, path, balanced is not False)
     table = Table(("path", "", "packets", "bytes"), rows, left=2)
-    return Ledger(balanced, [summary.sentence(one) for one in report.get("faults", [])], table)
+    faults = [summary.sentence(one) for one in report.get("faults", [])]
+    return Ledger(balanced, summary.balance(report), faults, table)
 
 
 def port_rows(accounts: dict[str, Any]) -> list[list[str]]:
@@ -301,7 +302,7 @@ def port_rows(accounts: dict[str, Any]) -> list[list[str]]:
         sign = "− " if index >= len(received) else "+ " if index else ""
         rows.append(["" if index else "all ports", sign + label, units.count(count or 0), ""])
     rest = sum(count for _, count in received) - sum(count for _, count in gone)
-    return [*rows, ["", "= 0" if accounts["balanced"] else "=", f"{rest:,}", ""]]
+    return [*rows, ["", "=" if accounts["balanced"] is False else "= 0", f"{rest:,}", ""]]
 
 
 TERMS = (
