@@ -176,6 +176,10 @@ def test_summary_shows_and_hands_on(weir, tmp_path):
         assert text in shown.out
     written = json.loads((run / "summary.json").read_text())
     assert json.loads(weir("summary", run, "--json").out) == written
+    (run / "summary.json").write_text(json.dumps(written | {"warmup_s": 2.0}))
+    says = "The ledger counts the whole run, the tables what came after 2.00 s of warm-up.\n"
+    assert says in weir("summary", run).out
+    assert says not in shown.out
 
 
 @pytest.mark.slow

@@ -40,6 +40,7 @@ def test_a_share_differs_by_points_and_much_is_a_number():
         (12e6, 10e6, "+2.00 Mbit/s (+20 %)"),
         (10e6, 12e6, "−2.00 Mbit/s (−16.7 %)"),
         (5.0, 5.0, "0"),
+        (1e8 + 1.49e-08, 1e8, "0"),  # sums in another order
         (5.0, 0.0, "+5.00 bit/s"),
         (None, 1.0, "–"),
         (1.0, None, "–"),

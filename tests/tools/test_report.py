@@ -637,10 +637,12 @@ def test_distributions_have_the_value_on_x_and_a_dash_each(tmp_path):
         assert (np.diff(x) >= 0).all()
         assert (y[0], y[-1]) == (0, 1)
     several = [
-        figures.Cdf(name, np.array([1.0, 2e6]), np.array([0.5, 1.0]))
+        figures.Cdf(name, np.array([1.0, 2e6]), np.array([0.5, 1.0]), [("p99", 2e6, 0.99)])
         for name in ("forward", "reverse", "fifo", "codel")
     ]
     drawn = figures.delay_cdf(several)
+    keys = [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
+    assert keys == ["forward", "reverse", "fifo", "codel", "p99"]  # and what the circles are
     dashes = {str(line._dash_pattern) for line in drawn.axes[0].lines}
     assert len(dashes) == 4
     assert len({str(style.dash) for style in lateness.KNOWN.values()}) == 4

@@ -161,6 +161,9 @@ def test_plot_takes_a_sweep(weir_here, tmp_path):
         assert done.status == 2
         assert sentence in done.err
     assert "is no sweep" in weir_here("plot", "nowhere", "--x", "buffer").err
+    done = weir_here("plot", "s", "--x", "buffer", "--label", "one")
+    assert (done.status, done.out) == (2, "")
+    assert "--label is for runs and their groups" in done.err
 
 
 def test_the_data_of_a_figure_are_its_means(tmp_path):

@@ -382,6 +382,9 @@ def show(summary: dict[str, Any], out: Console) -> None:
         out.print(f"ledger {line}", style="" if balanced else "red", soft_wrap=True)
     style = "green" if balanced else "bold red"
     out.print(f"ledger: {balance(summary)}", style=style, soft_wrap=True)
+    if balanced is not None and (warmup_s := summary.get("warmup_s")):
+        late = units.time(1e9 * warmup_s)
+        out.print(f"The ledger counts the whole run, the tables what came after {late} of warm-up.")
     for line in clock_lines(summary):
         out.print(f"clock {line}", soft_wrap=True, markup=False)
     out.print(speed(summary), soft_wrap=True)

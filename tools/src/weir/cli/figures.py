@@ -112,6 +112,10 @@ def plot_(
     xends, yends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
     shape = paper.Shape(width.value, height, xends, yends, venue.value, code)
     wanted = sweeps.Wanted(x, y, by, facet, heat, tuple(where or ()), logx, logy, figure)
+    if label and (sweeps.is_sweep(runs) or figure in many_figures.NAMES):
+        raise UserError(
+            "--label is for runs and their groups: kinds of run are called by their parameters"
+        )
     if sweeps.is_sweep(runs):
         sweeps.plot(runs[0], wanted, out, shape, as_json)
         return

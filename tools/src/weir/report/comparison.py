@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,6 +36,7 @@ from weir.report.theme import Style
 
 OBJECTIVE = "log(throughput) − ½ log(RTT)"
 RUNS_MAX = len(theme.CYCLE)
+NOISE = 1e-12  # relative: what is nearer is one number, rounded otherwise
 KEYS_MAX = 60  # of configs that differ
 Show = Callable[[float | None], str]
 
@@ -234,11 +236,16 @@ def _objective(reports: Sequence[dict[str, Any]], pair: pairing.Pair) -> list[fl
     ]
 
 
+def apart(value: float, base: float) -> float:
+    """What a value is above another; 0 where only the rounding of sums tells them apart."""
+    return 0.0 if math.isclose(value, base, rel_tol=NOISE) else value - base
+
+
 def difference(value: float | None, base: float | None, show: Show, logarithm: bool = False) -> str:
     """Sign and size of what a value is above another, and the share of that: +1.20 ms (+3.1 %)."""
     if value is None or base is None:
         return units.NONE
-    if value == base:
+    if apart(value, base) == 0:
         return "0"
     sign = "+" if value > base else "−"
     percent = abs(value - base) / abs(base) * 100 if base else 0.0
@@ -273,7 +280,8 @@ def as_json(compared: Sequence[Compared]) -> dict[str, Any]:
             "name": m.name,
             "values": list(m.values),
             "differences": [
-                None if v is None or m.values[0] is None else v - m.values[0] for v in m.values
+                None if v is None or m.values[0] is None else apart(v, m.values[0])
+                for v in m.values
             ],
         }
         for m in numbers(compared)

@@ -241,6 +241,11 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
             left.plot([at / divisor], [q], label=label, **line_style)
             if q < 1:
                 right.plot([at / divisor], [1 - q], **line_style)
+    if len(distributions) > 1:  # the key of what is marked on each
+        names = {name: None for d in distributions for name, *_ in d.points[:2]}
+        for name, face in zip(names, (theme.INK, "white"), strict=False):
+            key: dict[str, Any] = {"color": theme.INK, "markerfacecolor": face, "markersize": 4}
+            left.plot([], [], "o", label=name, **key)
     left.set_ylabel("share of packets")
     left.set_ylim(0, 1.04)
     right.set_ylabel("share of packets above")
