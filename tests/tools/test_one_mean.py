@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The mean over a sweep's seeds is one number, whoever shows it, also where runs are equal."""
 
+import io
 import itertools
 import json
+import os
 import statistics
 import subprocess
+import sys
 
 import polars as pl
 import pytest
 import weir
+from rich.console import Console
 from weir.study import cells, sweep, sweep_diff, sweep_figures, sweep_page, sweep_table
 
 CONFIG = """\
@@ -29,6 +33,14 @@ seeds: 5
 grid:
   paths.forward.loss.rate: [0%, 0.2%]
   flows.0.cc: [newreno, cubic]
+"""
+CONTROL = """\
+from weir.control import Control
+
+
+class Mine(Control):
+    def on_ack(self, m):
+        self.cwnd_segs = 10
 """
 KEYS = ["paths.forward.loss.rate", "flows.0.cc"]
 
@@ -89,6 +101,76 @@ def test_the_mean_over_seeds_is_one_number(swept):
     shown["diff"] = {row.point: row.a.mean() / 1e6 for row in rows}
     for name, found in shown.items():
         assert found == pytest.approx(right), name
+
+
+def test_the_terminal_has_a_row_for_each_combination(swept):
+    folder, each = swept
+    out = Console(width=200, record=True, file=io.StringIO())
+    sweep.show(
+        pl.read_parquet(folder / "table.parquet"), sweep.read(folder.parent / "grid.yaml"), out
+    )
+    text = out.export_text()
+    for (rate, cc), delays in each.items():
+        [row] = [
+            line for line in text.splitlines() if line.startswith(f"{rate} ") and f" {cc} " in line
+        ]
+        assert f" {len(delays)} " in row
+        assert f" {statistics.mean(delays):.1f} " in row
+        assert ("±" in row) == (len(delays) > 1)
+    assert "queueing delay" in text
+    assert "95 % intervals (Student's t)" in text
+    assert "in 2 of 4 combinations the seed changes nothing" in text
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "markdown", "latex"])
+def test_the_table_is_printed(swept, weir_here, form):
+    folder, each = swept
+    words = ("--by", "loss.rate", "--by", "flows.0.cc", "--y", "queue_mean_ns", "--to", form)
+    done = weir_here("table", str(folder), *words)
+    assert (done.status, done.err) == (0, "")
+    rate, cc = max(each, key=lambda point: len(set(each[point])))
+    mean = statistics.mean(each[rate, cc])
+    shown = f"{mean:.1f}" if form != "csv" else repr(mean * 1e6)[:12]
+    [row] = [line for line in done.out.splitlines() if cc in line and shown in line and "5" in line]
+    ends = {"text": "5", "csv": ",5", "markdown": "| 5 |", "latex": r"& 5 \\"}
+    assert row.endswith(ends[form])
+
+
+def test_a_control_of_ones_own_has_one_name(weir_sim, tmp_path, build_plugin):
+    """By its name, not its file, and never null: in figures, tables, and of open_many."""
+    file = build_plugin().rename(tmp_path / "other.so")
+    (tmp_path / "c.py").write_text(CONTROL)
+    (tmp_path / "base.yaml").write_text(CONFIG)
+    values = ["newreno", f"{{plugin: {file}}}", f"{{python: {tmp_path}/c.py:Mine, every: rtt}}"]
+    (tmp_path / "grid.yaml").write_text(
+        f"config: base.yaml\ngrid: {{flows.0.cc: {values}}}\n".replace("'", "")
+    )
+    planned, found = sweep.read(tmp_path / "grid.yaml").cells(), []
+    for number, (cell, _) in enumerate(planned):
+        folder = tmp_path / f"out/{number}"
+        argv = [*cell.argv(weir_sim), "--out", str(folder)]
+        env = {**os.environ, "WEIR_PYTHON": sys.executable}
+        subprocess.run(argv, check=True, capture_output=True, env=env)
+        found.append(cells.Outcome(cell, folder, "done", None))
+    sweep.table([point for _, point in planned], found).write_parquet(
+        tmp_path / "out/table.parquet"
+    )
+    names = ["newreno", "mine", "Mine"]
+    assert (
+        weir.open_many(tmp_path / "out")["flows.0.cc"].unique(maintain_order=True).to_list()
+        == names
+    )
+    assert weir.table(tmp_path / "out", by=["flows.0.cc"])["flows.0.cc"].to_list() == names
+    table = sweep_table.load(tmp_path / "out")
+    assert [name.partition(",")[0] for name in table.axis("cc").names] == names
+    [panel] = sweep_figures.lines(
+        table, table.metric("goodput"), sweep_figures.Choice(table.axis("cc"))
+    ).axes
+    assert [label.get_text() for label in panel.get_xticklabels()] == [
+        "newreno",
+        "mine",
+        "Mine, every rtt",
+    ]
 
 
 def of_lines(figure, loss, cc):

@@ -75,8 +75,14 @@ def is_typed(item: object) -> bool:
     return isinstance(item, Mapping) and len(item) == 1
 
 
+OUTSIDE = ("plugin", "python")  # keys of a control of the user's own, beside its parameters
+
+
 def control(cc: object) -> str:
-    """What the value of `cc` is called: its name, the file of a plug-in, the class of Python."""
+    """What the value of `cc` is called: its name, the file of a plug-in, the class of Python.
+
+    A plug-in may have another name than its file: a run's summary knows it.
+    """
     if not isinstance(cc, Mapping):
         return str(cc)
     if "plugin" in cc:
@@ -84,6 +90,18 @@ def control(cc: object) -> str:
     if "python" in cc:
         return str(cc["python"]).rpartition(":")[2]
     return str(next(iter(cc), ""))
+
+
+def controls(config: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, str]:
+    """What the controls of the user's own are called, by key: flows.0.cc."""
+    flows, groups = config.get("flows"), summary.get("groups") or []
+    found = {}
+    for index, flow in enumerate(flows if isinstance(flows, list) else ()):
+        cc = flow.get("cc") if isinstance(flow, Mapping) else None
+        if isinstance(cc, Mapping) and any(key in cc for key in OUTSIDE):
+            known = groups[index].get("cc") if index < len(groups) else None
+            found[f"flows.{index}.cc"] = str(known or control(cc))
+    return found
 
 
 @contextmanager

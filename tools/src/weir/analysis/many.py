@@ -8,7 +8,9 @@ weir.table(frame, by=["flows.0.cc"], metrics=["goodput_bps", "rtt_mean_ns"])
 from __future__ import annotations
 
 import glob
+import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,10 @@ def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
     one_way_p95_ns of a run (analysis/one_way.py), where it is known.
     """
     found = [folder.load(path) for path in paths(runs)]
-    settings = [dict(configs.leaves(run.config)) for run in found]
+    settings = [
+        dict(configs.leaves(run.config)) | configs.controls(run.config, run.summary)
+        for run in found
+    ]
     keys = differing(settings)
     rows = [
         {**heading(run), **chosen(keys, known), **number}
@@ -191,3 +196,39 @@ def means(frame: pl.DataFrame, keys: list[str], metric: str) -> pl.DataFrame:
     found = spread.means(known, keys, [*settings(frame), "group", "link"]).fill_nan(None)
     ends = {"mean": metric, "low": f"{metric}_low", "high": f"{metric}_high", "n": f"{metric}_n"}
     return found.rename(ends)
+
+
+def rows(made: pl.DataFrame, metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """The columns and rows of a table for people: each mean with its interval, and of how many."""
+    parts = ("", "_low", "_high", "_n")
+    numbers = {f"{one}{part}" for one in metrics for part in parts}
+    keys = [name for name in made.columns if name not in numbers and made[name].count()]
+    shown = []
+    for row in made.iter_rows(named=True):
+        cells = [units.NONE if row[key] is None else str(row[key]) for key in keys]
+        for one in metrics:
+            mean, low, high, n = (row[f"{one}{part}"] for part in parts)
+            say = partial(units.shown, unit=units.unit_of(one))
+            known = [math.nan if end is None else end for end in (mean, low, high)]
+            cells += [spread.stated(say, *known), units.count(n)]
+        shown.append(cells)
+    return [*keys, *(name for one in metrics for name in (units.label_of(one), "n"))], shown
+
+
+def latex(columns: Sequence[str], lines: Sequence[Sequence[str]], left: int) -> str:
+    """A table for LaTeX with booktabs; `left` columns are words."""
+    signs: dict[str, str | int | None] = {"±": r"$\pm$", "−": "$-$", "µ": r"$\mu$"}
+    signs |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    signs |= {sign: rf"\{sign}" for sign in "_%&#{}$"}
+    head, *body = [" & ".join(cell.translate(str.maketrans(signs)) for cell in line) + r" \\"
+                   for line in (columns, *lines)]  # fmt: skip
+    kinds = "l" * left + "r" * (len(columns) - left)
+    return "\n".join([rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule", *body,
+                      r"\bottomrule", r"\end{tabular}"])  # fmt: skip
+
+
+def markdown(columns: Sequence[str], lines: Sequence[Sequence[str]], left: int) -> str:
+    """A table for Markdown."""
+    rule = ["---"] * left + ["--:"] * (len(columns) - left)
+    cells = ([cell.replace("|", "\\|") for cell in line] for line in (columns, rule, *lines))
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

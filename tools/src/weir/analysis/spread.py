@@ -17,7 +17,7 @@ reported is none is at most the level, whatever depends on what.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,12 @@ import numpy.typing as npt
 import polars as pl
 from scipy import special
 
+from weir import units
+
 Floats = npt.NDArray[np.float64]
 
 COVERED = 0.95
-STATED = f"{100 * COVERED:g} % intervals over seeds (Student's t)"  # in captions
+STATED = f"{100 * COVERED:g} % intervals (Student's t)"  # in captions
 USED = "seed_used"  # a column: whether anything random was drawn
 
 
@@ -74,6 +76,17 @@ def intervals(parts: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
     error = np.array([part.std(ddof=1) if part.size > 1 else np.nan for part in parts])
     half = error / np.sqrt(np.maximum(size, 1)) * special.stdtrit(size - 1, (1 + COVERED) / 2)
     return mean, mean - half, mean + half
+
+
+def stated(show: Callable[[float], str], mean: float, low: float, high: float) -> str:
+    """A mean with half of its interval, as `show` writes numbers: 1.50 ± 0.20 ms."""
+    if not math.isfinite(mean):
+        return units.NONE
+    if not math.isfinite(low):
+        return show(mean)
+    number, space, unit = show(mean).partition(" ")
+    half = show(high - mean)
+    return f"{number} ± {half}" if half.endswith(space + unit) else f"{number} {unit} ± {half}"
 
 
 def welch(a: Floats, b: Floats) -> float:

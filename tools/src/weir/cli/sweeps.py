@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +41,65 @@ def register(app: typer.Typer) -> None:
             "diff runs/before runs/after --y goodput --y jfi --where cc=copa --all",
         ),
     )(diff_)
+    app.command(
+        "table",
+        epilog=examples(
+            "table runs/buffer",
+            "table runs/buffer --by cc --y goodput_bps --y queue_mean_ns --to latex",
+        ),
+    )(table_)
+
+
+class Form(StrEnum):
+    """How a table is written."""
+
+    TEXT = "text"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+
+
+def table_(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="A sweep, or folders with runs.",
+            autocompletion=complete.runs,
+        ),
+    ],
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="A row for each value; repeated. [all that differ]"),
+    ] = None,
+    y: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NUMBER", help="Of a summary; repeated. [goodput_bps, rtt_mean_ns]"),
+    ] = None,
+    to: Annotated[Form, typer.Option(help="CSV has the numbers as they are.")] = Form.TEXT,
+    as_json: Annotated[bool, typer.Option("--json", help="Rows as JSON.")] = False,
+) -> None:
+    """Prints means over the seeds of many runs with their intervals, as weir.table has them."""
+    from weir import summary
+    from weir.analysis import many, spread
+
+    metrics = y or ["goodput_bps", "rtt_mean_ns"]
+    frame = many.open_many([*runs])
+    made = many.table(frame, by=[many.key(frame, one) for one in by or ()], metrics=metrics)
+    if as_json:
+        print(json.dumps(made.to_dicts(), indent=1))
+        return
+    if to is Form.CSV:
+        print(made.write_csv(), end="")
+        return
+    columns, rows = many.rows(made, metrics)
+    left = len(columns) - 2 * len(metrics)
+    if to is Form.TEXT:
+        screen = summary.console()
+        summary.print_table(screen, summary.table(tuple(columns), rows, left=left))
+        screen.print(f"means of n runs with their {spread.STATED}", soft_wrap=True)
+    else:
+        print((many.latex if to is Form.LATEX else many.markdown)(columns, rows, left))
 
 
 def diff_(

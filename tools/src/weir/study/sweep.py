@@ -23,7 +23,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,11 @@ import yaml
 from rich.console import Console
 
 from weir import runner, summary, units
-from weir.analysis import folder
+from weir.analysis import folder, spread
 from weir.errors import UserError
 from weir.study import cells, progress, shards, travel
 from weir.study.cells import Cell, Outcome
+from weir.study.sweep_table import SweepTable
 
 KEYS = ("config", "duration", "seeds", "grid")
 CELLS_MAX = 10_000
@@ -381,29 +382,37 @@ def same_runs(made: pl.DataFrame, sweep: Sweep) -> tuple[int, int]:
     return sum(part.count(False) > 1 for part in parts), combinations
 
 
+SHOWN: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("goodput", "goodput", units.rate),
+    ("delay", "queueing delay", units.time),
+    ("loss", "loss", units.percent),
+    ("jfi", "JFI", summary.ratio),
+)
+
+
 def show(made: pl.DataFrame, sweep: Sweep, out: Console, rows_max: int | None = None) -> None:
-    """The first cells, one line each with the parameters that vary, and how many there are."""
-    varied = [name for name, values in sweep.grid.items() if len(values) > 1]
-    links = [name for name in made.columns if re.fullmatch(r"links\..*\.utilisation", name)]
-    goodputs = [name for name in made.columns if re.fullmatch(r"groups\.\d+\.goodput_bps", name)]
-    rows = []
-    for row in made.head(made.height if rows_max is None else rows_max).iter_rows(named=True):
-        goodput = [row[name] for name in goodputs if row[name] is not None]
-        rows.append(
-            [
-                *(str(row[name]) for name in varied),
-                units.NONE if row["seed"] is None else str(row["seed"]),
-                row["status"],
-                *(units.percent(row[name]) for name in links),
-                units.rate(sum(goodput) if goodput else None),
-                summary.ratio(row["jfi"]),
-                units.time(None if row["wall_s"] is None else row["wall_s"] * 1e9),
-            ]
-        )
-    columns = (*short(varied), "seed", "status", *short(links), "goodput", "JFI", "wall")
-    summary.print_table(out, summary.table(columns, rows, left=len(varied)))
-    if rows_max is not None and made.height > rows_max:
-        out.print(f"and {made.height - rows_max:,} more in the table: --all shows them")
+    """The first combinations, each with its means over seeds; how many cells there are."""
+    table = SweepTable(sweep.path, made)
+    found = [(name, say, table.known(key)) for key, name, say in SHOWN]
+    means = [(name, say, table.means(metric, table.keys)) for name, say, metric in found if metric]
+    axes = {one.key: dict(zip(one.values, one.names, strict=True)) for one in table.axes}
+    points = made.select(table.keys).unique(maintain_order=True) if table.keys else pl.DataFrame()
+    height = points.height or 1
+    shown = height if rows_max is None else min(height, rows_max)
+    rows = [
+        [
+            *(named[points[key][row]] for key, named in axes.items()),
+            str(means[0][2]["n"][row]) if means else "0",
+            *(spread.stated(say, *part.row(row)[-4:-1]) for _, say, part in means),
+        ]
+        for row in range(shown)
+    ]
+    columns = (*short(list(axes)), "runs", *(name for name, _, _ in means))
+    summary.print_table(out, summary.table(columns, rows, left=len(axes)))
+    if any(part["low"].is_finite().any() for _, _, part in means):
+        out.print(f"means of so many runs with their {spread.STATED}", soft_wrap=True)
+    if shown < height:
+        out.print(f"and {height - shown:,} more in the table: --all shows them")
     counts = Counter(made["status"])
     said = ", ".join(f"{counts[status]:,} {status}" for status in STATUSES if counts[status])
     out.print(f"{made.height:,} cells: {said}")

@@ -17,7 +17,7 @@ from weir.analysis import spread
 from weir.analysis.spread import USED, Floats
 from weir.errors import UserError
 from weir.study.sweep import short
-from weir.study.sweep_table import Axis, SweepTable, called
+from weir.study.sweep_table import Axis, SweepTable
 
 LEVEL = 0.05
 DEFAULT = ("goodput", "delay")
@@ -136,10 +136,11 @@ def show(found: Difference, axes: Sequence[Axis], out: Console, every: bool) -> 
     """A line for each change, or for everything; then how many of each kind there are."""
     shown = [row for row in found.rows if every or row.kind in ("changed", "one seed")]
     varied = [axis.key for axis in axes]
+    named = {axis.key: dict(zip(axis.values, axis.names, strict=True)) for axis in axes}
     columns = (*short(varied), "number", "A", "B", "change", "p (Holm)", "seeds", "verdict")
     rows = [
         [
-            *(called(key, row.point[found.keys.index(key)]) for key in varied),
+            *(named[key][row.point[found.keys.index(key)]] for key in varied),
             row.metric,
             *(units.shown(part.mean() if part.size else None, row.unit) for part in (row.a, row.b)),
             units.NONE if math.isnan(row.change) else f"{100 * row.change:+.2f} %",

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 from weir import units
 from weir.analysis import folder, spread
-from weir.errors import UserError
 from weir.report import document, theme
 from weir.report.document import Status, Table
 from weir.report.page import address
@@ -101,22 +100,13 @@ def axis_row(one: Axis) -> list[str]:
 def draw(table: SweepTable, choice: Choice) -> Iterator[tuple[Figure, str]]:
     """The figures with their captions."""
     for name in SHOWN:
-        metric = known(table, name)
+        metric = table.known(name)
         if metric is not None:
             yield sweep_figures.lines(table, metric, choice), caption(metric, choice)
     for name in HEATED:
-        metric, field = known(table, name), heat_choice(choice)
+        metric, field = table.known(name), heat_choice(choice)
         if metric is not None and field is not None:
             yield sweep_figures.heat(table, metric, field), heat_caption(metric, field)
-
-
-def known(table: SweepTable, name: str) -> Metric | None:
-    """A number, if any cell has it."""
-    try:
-        metric = table.metric(name)
-    except UserError:
-        return None
-    return metric if np.isfinite(metric.values).any() else None
 
 
 def heat_choice(choice: Choice) -> Choice | None:
@@ -134,8 +124,8 @@ def caption(metric: Metric, choice: Choice) -> str:
     by = "" if choice.by is None else f", by {choice.by.label}"
     facet = "" if choice.facet is None else f", a panel for each {choice.facet.label}"
     return (
-        f"{capital(metric.label)} over {choice.x.label}{by}{facet}. Means; strokes are their"
-        f" {spread.STATED}."
+        f"{capital(metric.label)} over {choice.x.label}{by}{facet}. Means over seeds; strokes are"
+        f" their {spread.STATED}."
     )
 
 
@@ -154,7 +144,7 @@ def outliers(table: SweepTable, place: Path) -> list[Link]:
     """Cells that lie far from the median of their own combination, farthest first."""
     found: dict[int, tuple[float, str]] = {}
     for name in ("goodput", "delay", "jfi"):
-        metric = known(table, name)
+        metric = table.known(name)
         if metric is None:
             continue
         for row, (far, median) in apart(table, metric).items():

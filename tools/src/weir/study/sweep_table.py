@@ -33,7 +33,7 @@ BUSIEST = {  # numbers of the busiest link
     "marks": "marks",
 }
 SUMS = {"goodput": "goodput_bps", "retransmits": "retransmits", "reductions": "cwnd_reductions"}
-METRICS = ("goodput", *BUSIEST, "jfi", "rtt", "retransmits", "reductions")
+METRICS = ("goodput", *BUSIEST, "loss", "jfi", "rtt", "retransmits", "reductions")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,18 @@ class SweepTable:
     def axes(self) -> list[Axis]:
         """Those that vary."""
         found = {key: self.frame[key].unique(maintain_order=True).to_list() for key in self.keys}
-        return [axis(key, values) for key, values in found.items() if len(values) > 1]
+        return [
+            axis(key, values, self._controls(key))
+            for key, values in found.items()
+            if len(values) > 1
+        ]
+
+    def _controls(self, key: str) -> dict[Any, str]:
+        """What the runs call the controls of a key such as flows.0.cc, by their values there."""
+        of = key.replace("flows.", "groups.", 1)
+        if not re.fullmatch(r"flows\.\d+\.cc", key) or of not in self.frame.columns:
+            return {}
+        return dict(self.frame.select(key, of).drop_nulls().rows())
 
     def axis(self, name: str) -> Axis:
         """A parameter by its key, the end of it, or what users call it. UserError: none, or two."""
@@ -98,6 +109,10 @@ class SweepTable:
         if name == "rtt":
             columns = self._ending(r"groups\.\d+\.rtt_mean_ns")
             return self._made("mean RTT", "_ns", pl.mean_horizontal, columns)
+        if name == "loss":  # of the packets with payload
+            parts = [self._ending(rf"groups\.\d+\.{of}") for of in ("drops", "sent_segs")]
+            drops, sent = (self._made(name, "", pl.sum_horizontal, part).values for part in parts)
+            return Metric(name, "", drops / np.where(sent > 0, sent, np.nan))
         numbers = [c for c in self.frame.columns[len(self.keys) + 1 :] if self._is_number(c)]
         fit = [c for c in numbers if c == name] or [c for c in numbers if c.endswith(f".{name}")]
         if len(fit) == 1:
@@ -109,6 +124,14 @@ class SweepTable:
             f"'{name}' is no number of {self.path}; there is {', '.join(METRICS)} and each of its"
             " columns, such as groups.0.rtt_mean_ns"
         )
+
+    def known(self, name: str) -> Metric | None:
+        """A number, if any cell has it."""
+        try:
+            found = self.metric(name)
+        except UserError:
+            return None
+        return found if np.isfinite(found.values).any() else None
 
     def _is_number(self, column: str) -> bool:
         return self.frame[column].dtype.is_numeric()
@@ -208,15 +231,15 @@ def is_sweep(path: Path) -> bool:
     return path.suffix == ".parquet" or (path / TABLE).exists()
 
 
-def axis(key: str, values: Sequence[Any]) -> Axis:
-    """A parameter with its values."""
+def axis(key: str, values: Sequence[Any], controls: Mapping[Any, str] | None = None) -> Axis:
+    """A parameter with its values; controls: what runs call those that are controls."""
     end = key.rpartition(".")[2]
     numbers, unit = measured([str(value) for value in values])
     label = SHOWN.get(end, end.replace("_", " "))
     if numbers is not None:
         ordered = sorted(zip(numbers, values, strict=True), key=lambda pair: pair[0])
         numbers, values = tuple(n for n, _ in ordered), [value for _, value in ordered]
-    named = tuple(called(key, value) for value in values)
+    named = tuple(called(key, value, (controls or {}).get(value)) for value in values)
     return Axis(key, f"{label} ({unit})" if unit else label, tuple(values), named, numbers)
 
 
@@ -250,8 +273,8 @@ KINDS: tuple[tuple[Callable[[object], float | None], units.Steps], ...] = (
 )
 
 
-def called(key: str, value: Any) -> str:
-    """A value for people: {copa: {delta: 0.1}} is copa, delta 0.1."""
+def called(key: str, value: Any, control: str | None = None) -> str:
+    """A value for people: {copa: {delta: 0.1}} is copa, delta 0.1; control: what its run says."""
     text = str(value)
     if not text.startswith("{"):
         return text
@@ -259,10 +282,11 @@ def called(key: str, value: Any) -> str:
         read = yaml.load(text, yaml.CBaseLoader)
     except yaml.YAMLError:
         return text
-    if key.endswith("cc") or (isinstance(read, Mapping) and len(read) == 1):
-        name = configs.control(read)
-        inner = next(iter(read.values()))
-        if isinstance(inner, Mapping) and "plugin" not in read and "python" not in read:
-            return ", ".join([name, *(f"{k} {configs.text(v)}" for k, v in inner.items())])
-        return name
-    return text
+    if not (key.endswith("cc") or (isinstance(read, Mapping) and len(read) == 1)):
+        return text
+    outside = any(name in read for name in configs.OUTSIDE)
+    inner = read if outside else next(iter(read.values()))
+    name = control if outside and control else configs.control(read)
+    parameters = inner.items() if isinstance(inner, Mapping) else ()
+    shown = [f"{k} {configs.text(v)}" for k, v in parameters if k not in configs.OUTSIDE]
+    return ", ".join([name, *shown])
