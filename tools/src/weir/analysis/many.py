@@ -174,7 +174,7 @@ def table(
 
     by are columns of open_many's frame beside group and link [all keys that differ]. METRIC is the
     mean, METRIC_low and METRIC_high are the ends of its 95 % interval (analysis/spread.py), null of
-    a single run; METRIC_n is how many runs it is of. Runs in which
+    a single run and of equal ones; METRIC_n is how many runs it is of. Runs in which
     nothing random was drawn are one run for all seeds.
     """
     frame = runs if isinstance(runs, pl.DataFrame) else open_many(runs)

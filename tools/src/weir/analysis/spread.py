@@ -3,8 +3,8 @@
 
 A mean's interval is Student's: mean - t s/sqrt(n) to mean + t s/sqrt(n), with t of n - 1 degrees of
 freedom, so that of normal values it covers their mean in 95 % of the cases for any number of seeds.
-Values that are far from normal, such as those of rare losses, are covered less often. Of one value
-the interval is not known.
+Values that are far from normal, such as those of rare losses, are covered less often. Of one value,
+or of equal ones, the interval is not known: equal samples do not say how far others may be.
 
 Seeds of a run in which nothing random was drawn are one run, not replicas: `replicas` leaves the
 others out, by this cause and never by their numbers, as two samples may be equal by chance.
@@ -30,7 +30,9 @@ from weir import units
 Floats = npt.NDArray[np.float64]
 
 COVERED = 0.95
-STATED = f"{100 * COVERED:g} % intervals (Student's t)"  # in captions
+STATED = (
+    f"{100 * COVERED:g} % intervals (Student's t, for values that are about normal)"  # in captions
+)
 USED = "seed_used"  # a column: whether anything random was drawn
 
 
@@ -70,10 +72,10 @@ def samples(
 
 
 def intervals(parts: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
-    """Mean, low and high of each part; one of a single value has no interval: NaN."""
+    """Mean, low and high of each part; one value, or equal ones, have no interval: NaN."""
     mean = np.array([part.mean() if part.size else np.nan for part in parts])
     size = np.array([part.size for part in parts], np.float64)
-    error = np.array([part.std(ddof=1) if part.size > 1 else np.nan for part in parts])
+    error = np.array([part.std(ddof=1) if part.size and np.ptp(part) else np.nan for part in parts])
     half = error / np.sqrt(np.maximum(size, 1)) * special.stdtrit(size - 1, (1 + COVERED) / 2)
     return mean, mean - half, mean + half
 
