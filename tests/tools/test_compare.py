@@ -4,6 +4,7 @@
 import json
 import re
 import struct
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,7 @@ from synthetic import make_run
 from weir import units
 from weir.analysis import folder
 from weir.errors import UserError
-from weir.report import comparison, data, pairing, paper, sections
+from weir.report import comparison, data, grey, pairing, paper, sections, theme
 
 
 def runs(tmp_path, *rates, **options):
@@ -278,3 +279,18 @@ def test_the_figure_of_goodput_has_that_name(weir, tmp_path):
     drawn = {one.name: one.caption for one in sections.draw(data.read(folder.load(run)))}
     assert drawn["goodput"].startswith("Goodput over time.")
     assert "throughput" not in drawn
+
+
+def test_a_control_looks_the_same_in_all_figures_of_a_comparison(tmp_path):
+    made = [make_run(tmp_path / cc, groups=((cc, cc, 1),), seconds=2) for cc in ("mine", "bbr")]
+    compared = comparison.read([folder.load(run) for run in made])
+    mine, bbr = (one.style for one in compared)
+    assert replace(bbr, label="BBR") == theme.style("bbr")
+    assert (mine.marker, mine.dash) != (bbr.marker, bbr.dash)
+    assert mine.colour != bbr.colour
+    figures = {one.name: one.figure for one in comparison.draw(compared)}
+    for name in ("goodput", "rtt", "queue", "delay"):
+        lines = {
+            line.get_label(): line.get_color() for line in grey.named_lines(figures[name].axes[0])
+        }
+        assert (name, lines["B: bbr"]) == (name, bbr.colour)

@@ -34,6 +34,7 @@ class Scene:
     duration_s: float
     warmup_s: float = 0.0
     links: Sequence[str] = ()  # names by link index
+    link_styles: Sequence[Style] = ()  # likewise; of none, a link looks as its name does
     flows: Mapping[int, str] = field(default_factory=dict)  # of a capture: their addresses
 
     def flow(self, flow_id: int) -> str:

@@ -368,6 +368,7 @@ def draw_common(compared: Sequence[Compared]) -> Iterator[Drawn]:
         groups=[one.style for one in compared],
         duration_s=max(one.data.scene.duration_s for one in compared),
         links=[one.name for one in compared],
+        link_styles=[one.style for one in compared],
     )
     with_flows = [(i, one, one.data.flows) for i, one in enumerate(compared) if one.data.flows]
     if with_flows:

@@ -150,7 +150,7 @@ def queue(links: pl.DataFrame, scene: Scene) -> Figure:
             "queueing delay",
         ),
     )
-    several = links["link"].n_unique() > 1
+    several = links["link"].n_unique() > 1 or len(scene.link_styles) > 0
     for panel, mean, largest, (divisor, unit), title in panels:
         for index, part in split_by(links.sort("time_s"), "link"):
             style = _link_style(index, scene) if several else theme.style("", "", 0)
@@ -198,6 +198,8 @@ def _events_on(panel: Axes, links: pl.DataFrame, kind: str, at: str, divisor: fl
 
 
 def _link_style(index: int, scene: Scene) -> Style:
+    if index < len(scene.link_styles):
+        return scene.link_styles[index]
     name = scene.links[index] if index < len(scene.links) else f"link {index}"
     return theme.style(name, name, index)
 
