@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """weir.gym: the checkers of Gymnasium and PettingZoo, exact seeds, and what cannot be."""
 
+import gc
 import hashlib
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -55,11 +57,97 @@ def write(tmp_path):
     return place
 
 
-def test_gymnasium_has_nothing_to_complain_of(env):
-    check_env(env, skip_render_check=True)
-    made = gymnasium.make("weir/Congestion-v1", path=EPISODES)
+def test_gymnasium_has_nothing_to_complain_of():
+    made = gymnasium.make("weir/Congestion-v1", path=EPISODES, render_mode="rgb_array")
     assert made.observation_space.shape == (len(FEATURES),)
+    check_env(made.unwrapped)
     made.close()
+
+
+def test_a_picture_is_of_the_last_seconds(write):
+    """As RecordVideo and the helpers that evaluate an agent take it, by their own collector."""
+    path = write(AGENT)
+    made = gymnasium.make("weir/Congestion-v1", path=path, render_mode="rgb_array_list")
+    made.reset(seed=1)
+    for _ in range(3):
+        made.step(np.ones(1, np.float32))
+    frames = made.render()
+    assert len(frames) == 4
+    assert {(frame.shape, frame.dtype) for frame in frames} == {((360, 480, 3), np.dtype("uint8"))}
+    assert len({frame.tobytes() for frame in frames}) == 4, "each step is drawn"
+    made.close()
+    several = CongestionParallelEnv(write(f"{AGENT}, count: 2"), render_mode="rgb_array")
+    several.reset(seed=1)
+    coloured = several.render().reshape(-1, 3).astype(int)
+    assert np.ptp(coloured, axis=1).max() > 100, "lines in the colours of the figures"
+    several.close()
+    with pytest.raises(ValueError, match="render_mode: 'human' is none of rgb_array"):
+        CongestionEnv(path, render_mode="human")
+
+
+def test_an_action_that_is_no_number_is_refused(env, write):
+    """The window stays, and the episode goes on with the next action."""
+    several = CongestionParallelEnv(write(f"{AGENT}, count: 2"))
+    several.reset(seed=1)
+    env.reset(seed=1, options=SHORT)
+    for action in ([np.nan], [np.inf], [-np.inf], [], [0, 0], 0, None, ["up"], [None], [10**400]):
+        with pytest.raises(ValueError, match=r"action: .* must be 1 finite number from -1 to 1"):
+            env.step(action)
+        with pytest.raises(ValueError, match=r"action of agent_1: .* must be 1 finite number"):
+            several.step({"agent_0": [1.0], "agent_1": action})
+    with pytest.raises(ValueError, match="action: 'agent_2' is no agent"):
+        several.step({"agent_2": [1.0]})
+    observation, *_ = env.step([5])
+    assert env.observation_space.contains(observation)
+    assert env.measurements.cwnd_segs == 20, "twice the initial window"
+    several.step({"agent_1": [0.0]})
+    assert several.measurements("agent_0").cwnd_segs == 10
+    several.close()
+
+
+@pytest.mark.parametrize("reward", [np.nan, np.inf, None, "much"])
+def test_a_reward_that_is_no_number_is_refused(reward):
+    env = CongestionEnv(EPISODES, reward=lambda m: reward)
+    env.reset(seed=1, options=SHORT)
+    with pytest.raises(ValueError, match=r"reward: .* is no finite number"):
+        env.step([0.0])
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"action": "speed"}, "action: speed is none of cwnd, pacing, both"),
+        ({"factor": np.inf}, "factor: inf is not above 1, or not finite"),
+        ({"factor": np.nan}, "factor: nan is not above 1, or not finite"),
+        ({"cwnd_max_segs": np.nan}, "cwnd_max_segs: nan is below 2, or not finite"),
+    ],
+)
+def test_settings_that_are_none(setting, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        CongestionEnv(EPISODES, **setting)
+
+
+def test_an_environment_that_is_dropped_ends_its_program():
+    env = CongestionEnv(EPISODES)
+    env.reset(seed=1, options=SHORT)
+    program = env._simulation._process.pid
+    del env
+    gc.collect()
+    assert not Path(f"/proc/{program}").exists()
+
+
+def test_an_environment_is_pickled_without_its_episode(env, write):
+    """A copy draws the same episodes, and its program is its own."""
+    env.reset(seed=1, options=SHORT)
+    copy = pickle.loads(pickle.dumps(env))
+    with pytest.raises(UserError, match=r"an episode begins with reset\(\)"):
+        copy.step([0.0])
+    assert copy.reset(options=SHORT)[1] == env.reset(options=SHORT)[1]
+    env.step([0.0])
+    copy.close()
+    several = pickle.loads(pickle.dumps(CongestionParallelEnv(write(f"{AGENT}, count: 2"))))
+    assert several.possible_agents == ["agent_0", "agent_1"]
 
 
 def episode(env, seed, steps=ACTIONS):
@@ -227,11 +315,6 @@ def test_what_is_drawn(write, tmp_path):
     assert {one["c"] for one in drawn} == {"1", "2", "3"}
     assert {one["d"] for one in drawn} == {"red", "codel"}
     assert all(one["e"].endswith("BDP") for one in drawn)
-
-
-def test_an_action_that_is_none():
-    with pytest.raises(ValueError, match="action: speed is none of cwnd, pacing, both"):
-        CongestionEnv(EPISODES, action="speed")
 
 
 def test_agent_is_no_control_elsewhere(weir_sim, write, monkeypatch):

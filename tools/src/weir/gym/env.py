@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from weir.control import Measurements
 from weir.errors import UserError
-from weir.gym.bottleneck import Bottleneck
-from weir.gym.simulation import Simulation
+from weir.gym.bottleneck import RENDER_MODES, Bottleneck
 from weir.gym.spaces import observation_space, observe
 
 Observation = NDArray[np.float32]
@@ -28,7 +27,7 @@ class CongestionEnv(Bottleneck, gymnasium.Env[Observation, NDArray[np.float32]])
     of.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012
+    metadata = {"render_modes": RENDER_MODES, "render_fps": 30}  # noqa: RUF012
 
     def _prepare(self, path: Path | str) -> None:
         if self._episodes.agents != 1:
@@ -43,11 +42,6 @@ class CongestionEnv(Bottleneck, gymnasium.Env[Observation, NDArray[np.float32]])
     def measurements(self) -> Measurements:
         """Of the last interval."""
         return self._running().page.measurements(0)
-
-    def _running(self) -> Simulation:
-        if self._simulation is None:
-            raise UserError("an episode begins with reset()")
-        return self._simulation
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -65,7 +59,9 @@ class CongestionEnv(Bottleneck, gymnasium.Env[Observation, NDArray[np.float32]])
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Decides, and runs to the end of the next interval."""
         simulation = self._running()
-        simulation.page.decide(0, *self._actions.decide(action, self.measurements))
+        powers = self._actions.powers(action)
+        simulation.page.decide(0, *self._actions.decide(powers, self.measurements))
         running = simulation.step()
+        self._see()
         m = self.measurements
-        return observe(m), self._reward(m), False, not running, {"now_s": m.now_ns / 1e9}
+        return observe(m), self._rewarded(m), False, not running, {"now_s": m.now_ns / 1e9}

@@ -14,7 +14,7 @@ from pettingzoo import ParallelEnv
 
 from weir.control import Measurements
 from weir.errors import UserError
-from weir.gym.bottleneck import Bottleneck
+from weir.gym.bottleneck import RENDER_MODES, Bottleneck
 from weir.gym.env import Observation
 from weir.gym.simulation import Simulation
 from weir.gym.spaces import nothing, observation_space, observe
@@ -29,11 +29,10 @@ class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
     that had no ACK in the interval sees it by `acked`.
     """
 
-    metadata = {"name": "weir_congestion_v1", "render_modes": []}  # noqa: RUF012
+    metadata = {"name": "weir_congestion_v1", "render_modes": RENDER_MODES}  # noqa: RUF012
 
     def _prepare(self, path: Path | str) -> None:
         self._rng = seeding.np_random(None)[0]
-        self.render_mode = None
         self.possible_agents = [f"agent_{i}" for i in range(self._episodes.agents)]
         self.agents: list[str] = []
         self._spaces = {
@@ -60,10 +59,13 @@ class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
         return {name: nothing() if m is None else observe(m) for name, m in measured.items()}
 
     def _decide(self, simulation: Simulation, actions: dict[str, NDArray[np.float32]]) -> None:
+        if unknown := set(actions) - set(self.possible_agents):
+            raise ValueError(f"action: {sorted(unknown)[0]!r} is no agent of this environment")
+        powers = {name: self._actions.powers(action, name) for name, action in actions.items()}
         for slot, name in enumerate(self.possible_agents):
             m = self.measurements(name)
-            if m is not None and name in actions:
-                simulation.page.decide(slot, *self._actions.decide(actions[name], m))
+            if m is not None and name in powers:
+                simulation.page.decide(slot, *self._actions.decide(powers[name], m))
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -89,8 +91,9 @@ class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
             raise UserError("an episode begins with reset()")
         self._decide(self._simulation, actions)
         running = self._simulation.step()
+        self._see()
         measured = {name: self.measurements(name) for name in self.agents}
-        rewards = {n: 0.0 if m is None else self._reward(m) for n, m in measured.items()}
+        rewards = {n: 0.0 if m is None else self._rewarded(m) for n, m in measured.items()}
         observations = self._observations()
         ended = dict.fromkeys(self.agents, not running)
         terminated = dict.fromkeys(self.agents, False)
@@ -98,6 +101,3 @@ class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
         if not running:
             self.agents = []
         return observations, rewards, terminated, ended, infos
-
-    def render(self) -> None:
-        """Nothing to see; `out` keeps a run folder, of which there are reports."""

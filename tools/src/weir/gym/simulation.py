@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -40,12 +41,13 @@ class Simulation:
     def __init__(
         self, config: Path, overrides: Mapping[str, str], seed: int, out: Path | None = None
     ) -> None:
+        program = find_program("sim")
+        folder = TemporaryDirectory(prefix="weir-gym-")  # its run's, unless it is kept
+        place = out if out is not None else Path(folder.name) / "run"
         down, up = os.pipe(), os.pipe()
         memory = os.memfd_create("weir-agent")
         theirs = (down[0], up[1], memory)
-        self._folder = TemporaryDirectory(prefix="weir-gym-")  # its run's, unless it is kept
-        place = out if out is not None else Path(self._folder.name) / "run"
-        argv = [str(find_program("sim")), str(config), "--seed", str(seed), "--threads", "1"]
+        argv = [str(program), str(config), "--seed", str(seed), "--threads", "1"]
         argv += [arg for key, value in overrides.items() for arg in ("-o", f"{key}={value}")]
         argv += ["--out", str(place), "--force"]
         self._said: IO[bytes] = TemporaryFile()  # noqa: SIM115
@@ -60,7 +62,10 @@ class Simulation:
         )
         os.close(down[0])
         os.close(up[1])
-        self._fds = [up[0], down[1], memory]
+        # An environment that is dropped ends its program, too.
+        self.close = weakref.finalize(
+            self, end_program, self._process, (up[0], down[1], memory), self._said, folder
+        )
         self.page = Page(up[0], down[1], memory)
         try:
             self.running = self._wait()
@@ -84,6 +89,10 @@ class Simulation:
         try:
             self.page.answer()
             self.running = self._wait()
+        except BaseException:  # an answer is under way that nothing will read
+            self.running = False
+            self.close()
+            raise
         finally:
             os.sched_setaffinity(0, allowed)
         return self.running
@@ -119,13 +128,18 @@ class Simulation:
             why = said[-1] if said else f"it ended with status {status}"
             raise UserError(why.removeprefix("weir-sim: "), 1)
 
-    def close(self) -> None:
-        """Ends it, however far it is."""
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-        for fd in self._fds:
-            os.close(fd)
-        self._fds = []
-        self._said.close()
-        self._folder.cleanup()
+
+def end_program(
+    process: subprocess.Popen[bytes],
+    fds: tuple[int, ...],
+    said: IO[bytes],
+    folder: TemporaryDirectory[str],
+) -> None:
+    """Ends an episode, however far it is."""
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+    for fd in fds:
+        os.close(fd)
+    said.close()
+    folder.cleanup()

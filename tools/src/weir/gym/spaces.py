@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -133,16 +134,34 @@ class Actions:
     def __post_init__(self) -> None:
         if self.kind not in ACTIONS:
             raise ValueError(f"action: {self.kind} is none of {', '.join(ACTIONS)}")
-        if not self.factor > 1:
-            raise ValueError(f"factor: {self.factor} is not above 1")
+        if not 1 < self.factor < math.inf:
+            raise ValueError(f"factor: {self.factor} is not above 1, or not finite")
+        if not WINDOW_MIN_SEGS <= self.cwnd_max_segs < math.inf:
+            raise ValueError(
+                f"cwnd_max_segs: {self.cwnd_max_segs} is below {WINDOW_MIN_SEGS:g}, or not finite"
+            )
 
     def space(self) -> Box:
         """One number, or two."""
         return Box(-1, 1, (2 if self.kind == "both" else 1,), np.float32)
 
-    def decide(self, action: NDArray[np.float32], m: Measurements) -> tuple[float, float]:
+    def powers(self, action: Any, agent: str = "") -> list[float]:
+        """Returns the factors of an action, which is cut off at -1 and 1. One that is not of
+        space()'s shape, or has a number that is not finite, is a ValueError."""
+        shape = self.space().shape
+        try:
+            values = np.asarray(action, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            values = np.array([np.nan])
+        if values.shape != shape or not np.isfinite(values).all():
+            raise ValueError(
+                f"action{f' of {agent}' if agent else ''}: {action!r} must be {shape[0]} finite "
+                f"number{'s'[: shape[0] - 1]} from -1 to 1, in an array of one dimension"
+            )
+        return [self.factor**power for power in np.clip(values, -1, 1).tolist()]
+
+    def decide(self, powers: list[float], m: Measurements) -> tuple[float, float]:
         """Window and pacing rate from now on."""
-        powers = [self.factor ** min(max(a, -1.0), 1.0) for a in np.asarray(action).tolist()]
         cwnd = self._window(m.cwnd_segs * powers[0])
         if self.kind == "cwnd":
             return cwnd, 0.0
