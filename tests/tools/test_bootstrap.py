@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from weir import bootstrap
+from weir import bootstrap, runner
+from weir.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
-NINJA = "rule say\n  command = {command}\nbuild out: say\n"
+NINJA = "rule say\n  command = {command}\nbuild sim switch sender: say\n"
 
 
 LOCKS = tuple(f"tools/requirements{part}.txt" for part in ("", "-dev", "-uv"))
@@ -105,12 +106,12 @@ def copy(tmp_path):
     return Copy(tmp_path)
 
 
-def test_the_second_time_only_ninja_is_asked(copy):
+def test_the_second_time_nothing_is_set_up_or_built(copy):
     copy.venv()
-    copy.build()
+    copy.build("false")
     done = copy.weir("report", "a b")
     assert (done.status, done.out, done.err) == (0, "", "")
-    assert copy.log.read_text() == "weir -m weir report a b\n"
+    assert copy.log.read_text() == "weir -P -m weir report a b\n"
 
 
 @pytest.mark.parametrize("name", INPUTS)
@@ -153,11 +154,10 @@ def test_another_user_runs_a_build_that_is_up_to_date(copy):
         if path.is_relative_to("/tmp/") and path != Path("/tmp"):
             path.chmod(0o755)
     (copy.path / "build").chmod(0o555)
-    done = other_user(copy.path / "tools/weir", "report", "a")
+    done = other_user(copy.path / "tools/weir", "--build", "sim")
     assert (done.status, done.err) == (0, "")
-    assert copy.log.read_text() == "weir -m weir report a\n"
     os.utime(copy.path / "common/a.c", (2e9, 2e9))
-    done = other_user(copy.path / "tools/weir", "report", "a")
+    done = other_user(copy.path / "tools/weir", "--build", "sim")
     assert done.status == 1
     assert "belongs to another user and is older than common/a.c: ask them" in done.err
 
@@ -197,15 +197,53 @@ def test_what_is_installed_is_pinned_with_hashes():
 def test_a_failed_build_is_a_sentence_and_its_log(copy):
     copy.venv()
     copy.build("echo 'x.c:1: error: no such thing'; false")
-    done = copy.weir("run", "x.yaml")
-    assert done.status == 1
-    assert done.err.splitlines()[-1] == (
-        f"weir: the build failed; all of it is in {copy.path}/build/weir-build.log"
-    )
-    assert "no such thing" in done.err
-    assert copy.calls("weir") == []
-    copy.weir("doctor")  # is there to find out
-    assert copy.calls("weir") == ["weir -m weir doctor"]
+    for argv in (["sim", "x.yaml"], ["--build", "sim"]):
+        done = copy.weir(*argv)
+        assert done.status == 1
+        assert done.err.splitlines()[-1] == (
+            f"weir: weir-sim cannot be built; all of it is in {copy.path}/build/weir-build.log"
+        )
+        assert "no such thing" in done.err
+
+
+def test_a_command_builds_the_program_that_it_runs(monkeypatch, tmp_path):
+    wrapper = tmp_path / "weir"
+    fail = '[ "$2" = sim ] || { echo "weir: x" >&2; exit 1; }'
+    wrapper.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/log\n{fail}\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("WEIR_WRAPPER", str(wrapper))
+    runner.rebuild.cache_clear()
+    for _ in range(2):
+        runner.find_program("sim")
+    with pytest.raises(UserError, match=r"^x$"):
+        runner.find_program("pcap")
+    runner.rebuild.cache_clear()
+    assert (tmp_path / "log").read_text() == "--build sim\n--build pcap\n"
+
+
+CONTROL = """
+from weir.control import Control
+class Mine(Control):
+    def on_ack(self, m):
+        self.cwnd_segs = 10
+"""
+
+
+def test_no_file_of_the_current_folder_is_loaded(tmp_path):
+    """A folder's glob.py was executed by every command."""
+    names = {name.partition(".")[0] for name in sys.modules} | sys.stdlib_module_names
+    for name in names - {"__main__", "__future__"}:
+        (tmp_path / f"{name}.py").write_text('raise SystemExit("loaded: " + __file__)\n')
+    (tmp_path / "mine.py").write_text(CONTROL)
+    config = Path(shutil.copy(ROOT / "configs/quickstart.yaml", tmp_path))
+    few = ["flows.0.count=2", "duration=50ms", "warmup=0s", "flows.0.cc={python: mine.py:Mine}"]
+    options = [word for change in few for word in ("-o", change)]
+    run = ["run", str(config), *options, "--out", "r", "--no-report"]
+    for weir in (ROOT / "tools/weir", ROOT / ".venv/bin/weir"):
+        for argv in (["--help"], ["ls", "."], [*run, "--force"]):
+            done = subprocess.run([weir, *argv], cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            assert "loaded" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -216,9 +254,10 @@ def test_a_failed_build_is_a_sentence_and_its_log(copy):
 def test_the_c_programs_are_run_from_the_build(copy, name, program):
     copy.venv()
     copy.build()
-    missing = copy.weir(name)
-    assert missing.status == 1
-    assert "was not built" in missing.err
+    if name != "sim":  # without DPDK there is no such target
+        missing = copy.weir(name)
+        assert missing.status == 1
+        assert "was not built" in missing.err
     path = copy.path / "build" / program
     path.parent.mkdir(parents=True)
     path.write_text('#!/bin/sh\necho "$@"\nexit 7\n')

@@ -42,8 +42,9 @@ static void become(int from, int to, int memory) {
 	}
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	setenv("PYTHONHASHSEED", "0", 1);
-	execlp(interpreter(), interpreter(), "-m", "weir.control.server", text[0], text[1], text[2],
-		(char *)NULL);
+	// -P: no module of the current folder takes the place of Python's own.
+	execlp(interpreter(), interpreter(), "-P", "-m", "weir.control.server", text[0], text[1],
+		text[2], (char *)NULL);
 	_exit(127);
 }
 

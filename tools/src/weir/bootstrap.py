@@ -345,7 +345,7 @@ def link_sources(environment: Path) -> None:
         (packages / "weir.pth").write_text(f"{ROOT / 'tools/src'}\n")
     command = environment / "bin/weir"
     python = shlex.quote(str(environment / "bin/python"))
-    command.write_text(f'#!/bin/sh\nexec {python} -m weir "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {python} -P -m weir "$@"\n')
     command.chmod(0o755)
 
 

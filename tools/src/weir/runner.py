@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from types import FrameType
@@ -210,14 +211,26 @@ def live_build() -> Path:
     return places.cache() / f"live-{VERSION}"
 
 
+@cache
+def rebuild(name: str) -> None:
+    """Brings a program of this clone up to date, if tools/weir runs us; UserError: it cannot be."""
+    wrapper = os.environ.get("WEIR_WRAPPER")
+    if wrapper is None:
+        return
+    done = subprocess.run([wrapper, "--build", name], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise UserError(done.stderr.strip().replace("\nweir: ", "\n").removeprefix("weir: "), 1)
+
+
 def find_program(name: str) -> Path:
-    """A C program of the build, or one sentence."""
+    """A C program of the build, up to date, or one sentence."""
     path = (live_build() if name in ("switch", "sender") else build_dir()) / PROGRAMS[name]
     if not os.access(path, os.X_OK):
         why = "run tools/weir once to build it, or name the folder of a build in WEIR_BUILD"
         if name in ("switch", "sender"):
             why = "live runs need it and DPDK: `weir setup live` (as root) installs both"
         raise UserError(f"{path} was not built; {why}", 1)
+    rebuild(name)
     return path
 
 

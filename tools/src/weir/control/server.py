@@ -65,6 +65,8 @@ def module(path: Path) -> ModuleType:
     if not path.is_file():
         raise Refused(f"{path}: there is no such file")
     name = path.stem.removeprefix(COPY).replace("-", "_")
+    if name in sys.stdlib_module_names:
+        name = f"control_{name}"
     if getattr(sys.modules.get(name), "__file__", None) == str(path):
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -72,7 +74,7 @@ def module(path: Path) -> ModuleType:
         raise Refused(f"{path} is no Python file")
     loaded = importlib.util.module_from_spec(spec)
     sys.modules[name] = loaded
-    sys.path.insert(0, str(path.parent))
+    sys.path.append(str(path.parent))  # last: no file there takes the place of Python's own
     if path.name.startswith(COPY):
         sys.meta_path.append(Copies(path.parent))
     spec.loader.exec_module(loaded)

@@ -86,7 +86,14 @@ def draw() -> None:
 def run(command: str, folder: Path) -> None:
     """One command; what it says is shown if it fails."""
     words = shlex.split(command)
-    argv = [sys.executable, "-m", "weir", *words, *(["--no-report"] if words[0] == "run" else [])]
+    argv = [
+        sys.executable,
+        "-P",
+        "-m",
+        "weir",
+        *words,
+        *(["--no-report"] if words[0] == "run" else []),
+    ]
     result = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
     if result.returncode != 0:
         raise UserError(f"weir {command}: {result.stderr.strip()}", 1)
