@@ -156,8 +156,8 @@ def test_iperf3_is_imported_with_what_it_says(tmp_path):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"{", ":1: not JSON: "),
-        (b"[]", ": not a JSON object"),
+        (b"{", ": not JSON: "),
+        (b"[]", ": has another shape than it should: Expected `object`, got `array`"),
         (b'{"a": 1}', ": neither a data file of flent nor the JSON of iperf3 (-J)"),
         (b'{"start": {}, "end": {}, "error": "refused"}', ": iperf3 failed: refused"),
         (b'{"start": {}, "end": {}}', ": iperf3 has measured nothing in it"),
@@ -173,6 +173,64 @@ def test_what_is_no_result_is_one_sentence(content, says, tmp_path):
     assert str(error.value).startswith(f"{file}{says}")
     assert "\n" not in str(error.value)
     assert error.value.status == 1
+
+
+@pytest.mark.parametrize("meta", [{}, {"SERIES_META": {}}])
+@pytest.mark.parametrize("raw", [True, False])
+def test_statistics_of_sockets_and_sums_are_no_flows(meta, raw, tmp_path):
+    """Goodput is the mean of flent's own sum, in which a flow that has no rate adds nothing."""
+    rates = {"TCP upload::1": [4.0, 8.0, None], "TCP upload::2": [None, 2.0, None]}
+    derived = {"TCP upload avg": [4.0, 5.0, None], "TCP upload sum": [4.0, 10.0, None]}
+    derived |= {"TCP upload fairness": [1.0, 0.7, None], "TCP upload total": [4.0, 10.0, None]}
+    sockets = ("tcp_rtt", "tcp_cwnd", "tcp_delivery_rate", "tcp_pacing_rate")
+    statistics = {f"{name}::{what}": [9.0, 9.0, 9.0] for name in rates for what in sockets}
+    others = {"HTTP latency": [5.0, 5.0, 5.0], "cpu_stats_192.0.2.1::load": [0.1, 0.1, 0.1]}
+    samples = {name: [{"t": 1, "val": 4.0}, {"t": 1, "tcp_rtt": 80.0}] for name in rates}
+    document = {
+        "version": 4, "metadata": meta, "x_values": [0.0, 0.2, 0.4],
+        "results": {**rates, **derived, **statistics, **others},
+    }  # fmt: skip
+    document |= {"raw_values": samples | {name: [] for name in statistics}} if raw else {}
+    if meta:
+        meta["SERIES_META"] |= {name: {"UNITS": "Mbits/s"} for name in [*rates, *derived]}
+        document["results"]["TCP upload::3"] = [9.0, 9.0, 9.0]
+        meta["SERIES_META"]["TCP upload::3"] = {"UNITS": "ms"}
+    (tmp_path / "x.flent").write_text(json.dumps(document))
+    (found,) = imported.summary(tmp_path / "x.flent")["groups"]
+    assert (found["name"], found["flows"], found["goodput_bps"]) == ("TCP upload", 2, 7e6)
+    assert found["jfi"] == pytest.approx(49 / (2 * 37))
+    assert found["rtt_mean_ns"] == (80e6 if raw else None)
+    document["x_values"].append(0.6)
+    (tmp_path / "x.flent").write_text(json.dumps(document))
+    with pytest.raises(UserError, match="series 'TCP upload::1' has 3 values for 4 times"):
+        imported.summary(tmp_path / "x.flent")
+
+
+def udp(sender, lost, **more):
+    """A stream of UDP at 4 Mbit/s for a second, as iperf3 3.12 writes it."""
+    said = {"bytes": 500_000, "bits_per_second": 4e6, "packets": 400, "lost_packets": lost}
+    return {"udp": said | {"sender": sender} | more}
+
+
+def test_goodput_of_udp_is_what_came(tmp_path):
+    """By stream, what was sent less what was lost; since 3.10 there is what receivers counted."""
+    end = {"streams": [udp(True, 100), udp(True, 100), udp(False, 200)]}
+    file = tmp_path / "i.json"
+    start = {"test_start": {"protocol": "UDP", "duration": 1}}
+    file.write_text(json.dumps({"start": start, "end": end}))
+    there, back = imported.summary(file)["groups"]
+    assert (there["flows"], there["goodput_bps"], there["acked_bytes"]) == (2, 6e6, 750_000)
+    assert (back["flows"], back["goodput_bps"], back["acked_bytes"]) == (1, 2e6, 250_000)
+    end["sum_received"] = {"bytes": 749_000, "bits_per_second": 5.9e6}
+    end["sum_received_bidir_reverse"] = {"bytes": 251_000, "bits_per_second": 2.1e6}
+    file.write_text(json.dumps({"start": start, "end": end}))
+    there, back = imported.summary(file)["groups"]
+    assert (there["goodput_bps"], there["acked_bytes"], there["jfi"]) == (5.9e6, 749_000, 1)
+    assert (back["goodput_bps"], back["acked_bytes"]) == (2.1e6, 251_000)
+    end = {"streams": [udp(True, 100), udp(True, 0, packets=0)]}
+    file.write_text(json.dumps({"start": start, "end": end}))
+    (there,) = imported.summary(file)["groups"]
+    assert (there["goodput_bps"], there["jfi"], there["acked_bytes"]) == (None, None, None)
 
 
 def test_import_leaves_a_folder_alone_that_is_there(weir, tmp_path):
