@@ -292,6 +292,13 @@ BAD = {
     ("steps", "at_us,rate_bps\n0,0\n9\n"): "no step has a rate",
     ("steps", "at_us,rate_bps,at_ms\n0,1,0\n9\n"): "two columns are one and the same",
     ("steps", "at_us,rate_bps\n0,1Mbit\n5,2Mbit\n5\n"): "times begin with 0 and rise",
+    ("mahimahi", "1\nnan\n"): "is negative or no number",
+    ("mahimahi", "1\n1e400\n"): "is negative or no number",
+    ("5g", "Throughput\n5\n-1\n"): "is negative or no number",
+    ("csv", "at_s,rate_mbps\n1,nan\n2,3\n"): "is negative or no number",
+    ("iperf3", '{"intervals": [{"sum": 1}]}'): "no result of iperf3 --json with intervals",
+    ("iperf3", '{"intervals": ' + "[" * 10**5): "is nested deeper than",
+    ("steps", "at_us,rate_bps\n0,-1Mbit\n5\n"): "'-1Mbit' is not a number",
     ("vhs", ""): "--from: 'vhs' is not a format; there is steps, mahimahi",
 }
 
@@ -305,12 +312,29 @@ def test_bad_recordings_are_one_sentence(name: str, text: str, tmp_path: Path) -
     assert caught.value.status == 2
 
 
+def test_what_iperf3_omits_and_what_mm_link_drops_is_left_out(tmp_path: Path) -> None:
+    """The times of what `iperf3 -O` counts begin again; a drop is `ms d pkts bytes`."""
+    ends = [(0, 1, True), (1, 2, True), (0.1, 1, False), (1, 2, False)]
+    sums = [
+        {"start": a, "end": b, "bits_per_second": (n + 1) * 1e6, "omitted": omitted}
+        for n, (a, b, omitted) in enumerate(ends)
+    ]
+    (tmp_path / "i.json").write_text(json.dumps({"intervals": [{"sum": s} for s in sums]}))
+    found = formats.read(tmp_path / "i.json", "iperf3", formats.Reading())
+    assert list(found.rate_bps) == [3e6, 4e6]
+    (tmp_path / "log").write_text("0 + 1500\n0 # 1500\n4 d 1 1500\n100 # 1500\n100 - 1500 9\n")
+    found = formats.read(tmp_path / "log", "pantheon", formats.Reading())
+    assert (found.end_ns, list(found.delay_ns)) == (100 * MS, [9 * MS])
+    (tmp_path / "bom").write_bytes(b"\xef\xbb\xbf50\n100\n")
+    assert formats.read(tmp_path / "bom", "mahimahi", formats.Reading()).end_ns == 100 * MS
+
+
 def test_bad_options_are_one_sentence(tmp_path: Path, weir: Any) -> None:
     in_theaterq(tmp_path / "x.csv")
     command("import", tmp_path / "x.csv", "--from", "theaterq", "--out", tmp_path / "t.csv")
     (tmp_path / "flat.csv").write_text("at_s,rate_bps\n0,1Mbit\n100\n")
     for argv, sentence in (
-        (["show", "none.csv"], "none.csv: No such file or directory"),
+        (["show", "none.csv"], "none.csv: cannot be read: No such file or directory"),
         (["show", "t.csv", "--step", "soon"], "--step: 'soon' is not a time"),
         (["fit", "t.csv", "--model", "magic"], "'magic' is not a model; there is markov, ar"),
         (["fit", "t.csv", "--model", "ar"], "name a file for a trace of it with --out"),

@@ -24,10 +24,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weir import units
+from weir import foreign, units
 from weir.errors import UserError
 
 NS_PER_MS = 1e6
+QLOG_BYTES_MAX = 64 << 20
 SUFFIXES = (".sqlog", ".qlog")
 COLUMNS = (
     "qlog", "by", "sent", "lost", "spurious", "unacked", "min RTT", "mean smoothed RTT",
@@ -63,8 +64,8 @@ class _Reading:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """Its records; the last one may have been cut off."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = foreign.read_bytes(path, QLOG_BYTES_MAX).decode()
+    except UnicodeDecodeError as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     lines = [line for line in text.replace("\x1e", "\n").split("\n") if line.strip()]
     for number, line in enumerate(lines):

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from weir import foreign
 from weir.errors import UserError
 from weir.trace import steps
 from weir.trace.steps import NS_PER_S, Floats, Steps
@@ -25,6 +26,7 @@ from weir.trace.steps import NS_PER_S, Floats, Steps
 MS = 1e6
 OPPORTUNITY_BITS = 1500 * 8  # of mahimahi: 1500 bytes of IP packets
 LEOCC_DELAY_NS = 10 * MS
+STEPS_MAX = 3_000_000  # a file of the stage replay has no more
 # Of the 5G sets, whose lines are a second apart: their columns, and what a number is in bit/s.
 MOBILE_RATES = {"Throughput": 1e6, "DL_bitrate": 1e3}
 
@@ -48,6 +50,8 @@ def of_intervals(ends_ns: Floats, bits: Floats) -> Steps:
 
 def binned(at_ns: Floats, bits: Floats | float, step_ns: float) -> Steps:
     """The same of packets; one at the end of an interval, (from, to], is its own."""
+    if not np.isfinite(at_ns).all() or at_ns.min() < 0 or at_ns[-1] > STEPS_MAX * step_ns:
+        raise UserError(f"a time is negative or no number, or beyond {STEPS_MAX:,} intervals")
     count = max(1, int(np.ceil(at_ns[-1] / step_ns - 1e-9)))
     ends = np.append(np.arange(1.0, count) * step_ns, at_ns[-1])
     place = np.clip(np.ceil(at_ns / step_ns - 1e-9).astype(np.int64) - 1, 0, count - 1)
@@ -57,11 +61,10 @@ def binned(at_ns: Floats, bits: Floats | float, step_ns: float) -> Steps:
 
 def lines(file: Path) -> Iterator[tuple[str, list[str]]]:
     """The place and the words of each line that has some and is no comment."""
-    with file.open(encoding="utf-8", errors="replace") as text:
-        for n, line in enumerate(text, 1):
-            words = line.split()
-            if words and not words[0].startswith("#"):
-                yield f"{file}:{n}", words
+    for place, line in foreign.text_lines(file):
+        words = line.split()
+        if words and not words[0].startswith("#"):
+            yield place, words
 
 
 def numbers(file: Path) -> Floats:
@@ -120,9 +123,8 @@ def theaterq(file: Path, reading: Reading) -> Steps:
 
 def table(file: Path) -> tuple[list[str], list[dict[str, str]]]:
     """The names of a CSV file's columns, and its rows."""
-    with file.open(encoding="utf-8", errors="replace", newline="") as text:
-        reader = csv.DictReader(text, skipinitialspace=True)
-        rows = list(reader)
+    reader = csv.DictReader((line for _, line in foreign.text_lines(file)), skipinitialspace=True)
+    rows = list(reader)
     if not rows:
         raise UserError(f"{file}: no rows below a header")
     return [name.strip() for name in reader.fieldnames or ()], rows
@@ -178,25 +180,27 @@ def mobile(file: Path, reading: Reading) -> Steps:
 def iperf3(file: Path, reading: Reading) -> Steps:
     """`iperf3 --json`: the rate of each interval, and what UDP's receiver lost."""
     try:
-        intervals = [i["sum"] for i in json.loads(file.read_text())["intervals"]]
+        said = foreign.read_json(file, dict[str, Any])["intervals"]
+        # The times of the others begin again behind those that -O leaves out.
+        intervals = [i["sum"] for i in said if not i["sum"].get("omitted")]
         start = [float(i["start"]) for i in intervals]
         rates = [float(i["bits_per_second"]) for i in intervals]
         lost = [float(i.get("lost_percent", 0.0)) / 100 for i in intervals]
         end = float(intervals[-1]["end"])
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError):
         raise UserError(f"{file}: no result of iperf3 --json with intervals") from None
     at = np.array(start) - start[0]
     return steps.make(at * NS_PER_S, (end - start[0]) * NS_PER_S, rates, loss=lost)
 
 
 def pantheon(file: Path, reading: Reading) -> Steps:
-    """A tunnel's or mm-link's log: `ms # bytes`, `ms + bytes flow`, `ms - bytes delay flow`.
+    """A tunnel's or mm-link's log: `ms # bytes`, `ms + bytes`, `ms - bytes ms`, `ms d pkts bytes`.
 
     The rate is that of the opportunities (#), or where there are none that of what left (-). The
     delay is the smallest of the log, for the rest is the queue that its senders made; the loss is
     that of the whole log where no queue is known to have dropped.
     """
-    seen: dict[str, list[tuple[float, float]]] = {"#": [], "+": [], "-": []}
+    seen: dict[str, list[tuple[float, float]]] = {"#": [], "+": [], "-": [], "d": []}
     delays = []
     for place, words in lines(file):
         try:
@@ -269,10 +273,16 @@ def read(file: Path, name: str, reading: Reading) -> Steps:
         raise UserError(f"--from: '{name}' is not a format; there is {', '.join(FORMATS)}")
     try:
         found = FORMATS[name](file, reading)
-    except OSError as error:
-        raise UserError(f"{error.filename or file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{file}: not a text") from None
+    except UserError as error:
+        text = str(error)
+        raise UserError(text if str(file) in text else f"{file}: {text}") from None
+    except (OSError, csv.Error) as error:
+        raise UserError(f"{file}: {error}") from None
+    numbers = (found.at_ns, found.rate_bps, found.delay_ns, found.loss, found.limit_pkts)
+    if not all((np.isfinite(one) & (one >= 0)).all() for one in (*numbers, found.end_ns)):
+        raise UserError(f"{file}: a time, rate, delay, loss or limit is negative or no number")
+    if (np.diff(found.at_ns, append=found.end_ns) <= 0).any():
+        raise UserError(f"{file}: its times do not rise from step to step")
     if not (found.rate_bps > 0).any():
         raise UserError(f"{file}: no step has a rate")
     return found

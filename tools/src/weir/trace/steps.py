@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from weir import units
+from weir import foreign, units
 from weir.errors import UserError
 
 Floats = npt.NDArray[np.float64]
@@ -75,7 +75,12 @@ def make(
         for values in (rate_bps, delay_ns, loss, limit_pkts)
     )
     return Steps(
-        at, np.where(rate < RATE_MIN_BPS, 0.0, np.round(rate)), delay, lost, limit, float(end_ns)
+        at,
+        np.where((rate >= 0) & (rate < RATE_MIN_BPS), 0.0, np.round(rate)),
+        delay,
+        lost,
+        limit,
+        float(end_ns),
     )
 
 
@@ -97,8 +102,8 @@ def plain(value: float) -> str:
 
 def read(file: Path) -> Steps:
     """The steps of a file with a header."""
-    with file.open(encoding="utf-8", newline="") as text:
-        numbered = [(n, row) for n, row in enumerate(csv.reader(text), 1) if row and row[0].strip()]
+    text = (line for _, line in foreign.text_lines(file))
+    numbered = [(n, row) for n, row in enumerate(csv.reader(text), 1) if row and row[0].strip()]
     rows = [(n, [cell.strip() for cell in row]) for n, row in numbered if row[0].strip()[0] != "#"]
     if len(rows) < 3 or not any(name.startswith("at_") for name in rows[0][1]):
         raise UserError(
