@@ -332,6 +332,7 @@ static int write_summary(struct run *r, run_summary_fn *summary, void *of,
 	rc = folder_file_end(r, f, "summary.json", err);
 	if (rc < 0 || !r->options->json)
 		return rc;
+	run_stdout_back();
 	summary(of, stdout, verdict);
 	return run_flush(err);
 }

@@ -154,3 +154,7 @@ void run_interrupted(struct facts *verdict);
 // Of standard input, output and error those that were closed: without this the next file that is
 // opened would get what is written to them. run_options calls it.
 void run_keep_streams(void);
+// What is printed between the two goes to standard error: code that is not ours may print, and
+// standard output has the program's own answer. Both may be called more than once.
+void run_stdout_aside(void);
+void run_stdout_back(void);

@@ -19,6 +19,26 @@ void run_keep_streams(void) {
 	}
 }
 
+static int standard_output = -1; // while it is aside
+
+void run_stdout_aside(void) {
+	if (standard_output >= 0)
+		return;
+	fflush(stdout);
+	standard_output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (standard_output >= 0)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+void run_stdout_back(void) {
+	if (standard_output < 0)
+		return;
+	fflush(stdout);
+	dup2(standard_output, STDOUT_FILENO);
+	close(standard_output);
+	standard_output = -1;
+}
+
 static void on_signal(int signal) {
 	run_stop = signal;
 }

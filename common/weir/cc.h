@@ -151,16 +151,16 @@ struct cc_plugin {
 };
 
 // What a plug-in exports: CC_PLUGIN(my_ops) at the end of its source.
+#ifndef __cplusplus
+#define CC_EXPORTED_ __attribute__((visibility("default")))
+#else // where a constant is else local to its file, and a name has its type in it
+#define CC_EXPORTED_ extern "C" __attribute__((visibility("default")))
+extern "C" const struct cc_plugin weir_cc_plugin;
+#endif
 #define CC_PLUGIN(my_ops)                                                                          \
-	__attribute__((visibility("default"))) const struct cc_plugin weir_cc_plugin = {           \
-		.abi = CC_ABI,                                                                     \
-		.ops_size = sizeof(struct cc_ops),                                                 \
-		.ack_size = sizeof(struct cc_ack),                                                 \
-		.loss_size = sizeof(struct cc_loss),                                               \
-		.out_size = sizeof(struct cc_out),                                                 \
-		.param_size = sizeof(struct param),                                                \
-		.ops = &(my_ops),                                                                  \
-	}
+	CC_EXPORTED_ const struct cc_plugin weir_cc_plugin = {CC_ABI, sizeof(struct cc_ops),       \
+		sizeof(struct cc_ack), sizeof(struct cc_loss), sizeof(struct cc_out),              \
+		sizeof(struct param), &(my_ops)}
 
 // A change of a size is a change of the version.
 static_assert(sizeof(struct cc_ack) == 128 && sizeof(struct cc_loss) == 24

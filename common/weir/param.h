@@ -57,27 +57,36 @@ struct param {
 	const char *of; // see enum param_type
 };
 
+#ifndef __cplusplus
+#define PARAM_IS_(T, field, ctype) __builtin_types_compatible_p(__typeof__(((T *)0)->field), ctype)
+#define PARAM_TYPE_(value) .type = (value)
+#define PARAM_OFFSET_(value) .offset = (value)
+#define PARAM_CHOICES_(names) .choices = (names)
+#define PARAM_END                                                                                  \
+	{ .name = NULL }
+#else // has no designated initializers behind others: what follows is `min, max`, or nothing
+#include <type_traits>
+#define PARAM_IS_(T, field, ctype) std::is_same<decltype(T::field), ctype>::value
+#define PARAM_TYPE_(value) value
+#define PARAM_OFFSET_(value) value
+#define PARAM_CHOICES_(names) 0, 0, names
+#define PARAM_END                                                                                  \
+	{}
+#endif
+
 #define PARAM_FIELD_(T, field, ctype)                                                              \
-	(offsetof(T, field)                                                                        \
-		+ 0                                                                                \
-			* sizeof(char[__builtin_types_compatible_p(                                \
-					      __typeof__(((T *)0)->field), ctype)                  \
-					? 1                                                        \
-					: -1]))
-#define PARAM_U64(T, field) .type = PARAM_TYPE_U64, .offset = PARAM_FIELD_(T, field, uint64_t)
-#define PARAM_F64(T, field) .type = PARAM_TYPE_F64, .offset = PARAM_FIELD_(T, field, double)
-#define PARAM_BOOL(T, field) .type = PARAM_TYPE_BOOL, .offset = PARAM_FIELD_(T, field, bool)
+	PARAM_OFFSET_(offsetof(T, field) + 0 * sizeof(char[PARAM_IS_(T, field, ctype) ? 1 : -1]))
+#define PARAM_U64(T, field) PARAM_TYPE_(PARAM_TYPE_U64), PARAM_FIELD_(T, field, uint64_t)
+#define PARAM_F64(T, field) PARAM_TYPE_(PARAM_TYPE_F64), PARAM_FIELD_(T, field, double)
+#define PARAM_BOOL(T, field) PARAM_TYPE_(PARAM_TYPE_BOOL), PARAM_FIELD_(T, field, bool)
 #define PARAM_ENUM(T, field, names)                                                                \
-	.type = PARAM_TYPE_ENUM, .offset = PARAM_FIELD_(T, field, int), .choices = (names)
+	PARAM_TYPE_(PARAM_TYPE_ENUM), PARAM_FIELD_(T, field, int), PARAM_CHOICES_(names)
 #define PARAM_TEXT(T, field)                                                                       \
-	.type = PARAM_TYPE_TEXT, .offset = PARAM_FIELD_(T, field, char[PARAM_TEXT_SIZE])
-#define PARAM_LIMIT(T, field)                                                                      \
-	.type = PARAM_TYPE_LIMIT, .offset = PARAM_FIELD_(T, field, struct limit)
+	PARAM_TYPE_(PARAM_TYPE_TEXT), PARAM_FIELD_(T, field, char[PARAM_TEXT_SIZE])
+#define PARAM_LIMIT(T, field) PARAM_TYPE_(PARAM_TYPE_LIMIT), PARAM_FIELD_(T, field, struct limit)
 #define PARAM_SCALAR .type = PARAM_TYPE_SCALAR
 #define PARAM_PLUGIN(kind) .type = PARAM_TYPE_PLUGIN, .of = (kind)
 #define PARAM_MAP(table) .type = PARAM_TYPE_MAP, .of = (table)
 #define PARAM_LIST(table) .type = PARAM_TYPE_LIST, .of = (table)
 #define PARAM_NAMES .type = PARAM_TYPE_NAMES
 #define PARAM_PATHS(kind) .type = PARAM_TYPE_PATHS, .of = (kind)
-#define PARAM_END                                                                                  \
-	{ .name = NULL }

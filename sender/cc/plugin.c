@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/cc/plugin.h"
 
+#include "common/run/run.h"
 #include "sender/cc/outcome.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#define CALL_S_MAX 2 // of a call, once the run is to end
+#define SAMPLE_MS 100
 #define OWN_CONFIG 16 // a plug-in's own config begins here, behind a pointer to the plug-in
 
 struct plugin {
@@ -24,8 +31,16 @@ struct plugin {
 
 static struct plugin *loaded; // kept to the end: names and tables are the plug-ins'
 
-// Whose code this thread is in: written before and after each call, read after a crash.
+// Whose code this thread is in: written before and after each call, read by signal handlers.
 static _Thread_local const char *volatile running_path, *volatile running;
+// A call that lasts is marked: `running` is `marked` until it returns, and this is what it was.
+static _Thread_local const char *volatile lasting;
+static const char marked[] = "";
+static atomic_bool limited; // calls have CALL_S_MAX even if nothing ends the run
+
+// Where a thread's handlers run when its stack is full.
+static _Thread_local char handler_stack[32768];
+static _Thread_local const char *stack_begin;
 
 static const struct {
 	int number;
@@ -43,6 +58,25 @@ static void say(const char *text) {
 }
 
 // Calls nothing that a signal handler may not.
+static _Noreturn void end_program(const char *what) {
+	say(program_invocation_short_name);
+	say(": plug-in ");
+	say(running_path);
+	say(": ");
+	say(running == marked ? lasting : running);
+	say(": ");
+	say(what);
+	say(" ended the program; a run's folder has what was recorded until then\n");
+	_exit(EXIT_FAILURE);
+}
+
+static bool stack_is_full(const char *address) {
+	struct rlimit most;
+
+	return getrlimit(RLIMIT_STACK, &most) == 0 && address < stack_begin
+		&& (uintptr_t)(stack_begin - address) < most.rlim_cur + (1u << 20);
+}
+
 static void on_crash(int number, siginfo_t *info, void *context) {
 	size_t i = 0;
 
@@ -52,25 +86,97 @@ static void on_crash(int number, siginfo_t *info, void *context) {
 		sigaction(number, &before_us[i], NULL);
 		return;
 	}
-	say(program_invocation_short_name);
-	say(": plug-in ");
-	say(running_path);
-	say(": ");
-	say(running);
-	say(": ");
-	say(crashes[i].what);
-	say(" ended the program; a run's folder has what was recorded until then\n");
-	_exit(EXIT_FAILURE);
+	end_program(number == SIGSEGV && stack_is_full(info->si_addr)
+			? "a full stack (does a function call itself without end?)"
+			: crashes[i].what);
 }
 
-static void catch_crashes(void) {
-	struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO};
-
-	if (loaded != NULL)
+static void on_exit_within(void) {
+	if (running == NULL)
 		return;
-	sigemptyset(&action.sa_mask);
+	fflush(stdout);
+	end_program("a call of exit()");
+}
+
+// In each thread, once per CALL_S_MAX: whether it is still in the call of the last time.
+static void on_sample(int number) {
+	if (running == NULL)
+		return;
+	if (running == marked)
+		end_program("a call that did not return within 2 s");
+	lasting = running;
+	running = marked;
+}
+
+static void sample_threads(void) {
+	DIR *threads = opendir("/proc/self/task");
+	const struct dirent *entry;
+
+	while (threads != NULL && (entry = readdir(threads)) != NULL) {
+		if (atoi(entry->d_name) > 0)
+			tgkill(getpid(), atoi(entry->d_name), SIGURG);
+	}
+	if (threads != NULL)
+		closedir(threads);
+}
+
+// A thread of its own, so that calls cost nothing more: it sleeps until the run is to end.
+static void *watch(void *unused) {
+	while (run_stop == 0 && !limited)
+		usleep(SAMPLE_MS * 1000);
+	for (;;) {
+		sample_threads();
+		sleep(CALL_S_MAX);
+	}
+	return NULL;
+}
+
+static int start_watch(struct err *err) {
+	sigset_t all, before;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(&thread, NULL, watch, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		return err_set(err, -rc, "no thread for plug-ins: %s", strerror(rc));
+	pthread_detach(thread);
+	return 0;
+}
+
+// For the thread that calls it. One that has such a stack, as with a sanitizer, keeps it.
+static void give_handler_stack(void) {
+	const stack_t own = {.ss_sp = handler_stack, .ss_size = sizeof(handler_stack)};
+	stack_t old;
+
+	if (stack_begin != NULL)
+		return;
+	stack_begin = __builtin_frame_address(0);
+	if (sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE) != 0)
+		sigaltstack(&own, NULL);
+}
+
+static int catch_ends(struct err *err) {
+	struct sigaction crash = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	struct sigaction sample = {.sa_handler = on_sample, .sa_flags = SA_RESTART | SA_ONSTACK};
+	static bool caught;
+
+	give_handler_stack();
+	if (caught)
+		return 0;
+	caught = true;
+	sigemptyset(&crash.sa_mask);
+	sigemptyset(&sample.sa_mask);
 	for (size_t i = 0; i < CRASHES; i++)
-		sigaction(crashes[i].number, &action, &before_us[i]);
+		sigaction(crashes[i].number, &crash, &before_us[i]);
+	sigaction(SIGURG, &sample, NULL);
+	atexit(on_exit_within);
+	return start_watch(err);
+}
+
+void cc_plugin_limit(void) {
+	limited = true;
 }
 
 static void enter(const char *path, const char *what) {
@@ -127,6 +233,7 @@ static void plugin_init(void *state, const void *config, uint32_t mss_bytes, uin
 	const struct cc_out none = {.cwnd_segs = 1};
 	const struct plugin *p = plugin_of(config);
 
+	give_handler_stack();
 	enter(p->path, "init");
 	p->own->init(state, own_config(config), mss_bytes, rtt_ns, now_ns, out);
 	leave();
@@ -290,10 +397,13 @@ int cc_plugin_load(const char *path, const struct cc_ops **ops, struct err *err)
 	int rc;
 
 	snprintf(here, sizeof(here), "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
-	catch_crashes();
+	if ((rc = catch_ends(err)) < 0)
+		return rc;
+	run_stdout_aside();
 	enter(here, "loading it");
 	rc = read_object(here, &own, &params, &why);
 	leave();
+	run_stdout_back();
 	if (rc < 0)
 		return err_set(err, rc, "plug-in %s: %s", here, why.msg);
 	p = plugin_add(here, own, params);

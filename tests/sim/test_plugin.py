@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,43 @@ def test_it_is_listed_like_one_within(build_plugin: Compile, weir_sim: Path) -> 
     entry = json.loads(done.stdout)["cc"]["mine"]
     assert entry["params"]["beta"]["default"] == "50%"
     assert entry["observed"] == ["ssthresh_segs"]
+
+
+HERE = Path(__file__)
+PLUS, COMMON = HERE.with_name("plus.cpp"), HERE.parents[2] / "common"
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++-14"])
+def test_a_plugin_in_cpp(compiler: str, weir_sim: Path, tmp_path: Path) -> None:
+    """The header is C++17 and C++20, and what it exports is found."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    for standard in ("c++17", "c++20"):
+        made = tmp_path / f"{standard}.so"
+        argv = [compiler, f"-std={standard}", "-fvisibility=hidden", "-shared", "-fPIC"]
+        argv += ["-I", str(COMMON), "-o", str(made), str(PLUS)]
+        subprocess.run(argv, check=True, capture_output=True)
+        listed = subprocess.run(
+            [weir_sim, "--list", made, "--json"], check=True, capture_output=True, text=True
+        )
+        params = json.loads(listed.stdout)["cc"]["plus"]["params"]
+        assert (params["beta"]["default"], params["mode"]["choices"]) == ("50%", ["slow", "fast"])
+
+
+def test_a_call_that_does_not_return_is_ended(
+    build_plugin: Compile, weir_sim: Path, tmp_path: Path
+) -> None:
+    """Two seconds after Ctrl-C or SIGTERM, with a sentence and the folder."""
+    config, out = tmp_path / "small.yaml", tmp_path / "run"
+    plugin = build_plugin(("	if (!ack->in_recovery)", "	for (;;)"))
+    config.write_text(HARD.format(seed=1, cc=f"{{plugin: {plugin}}}"))
+    argv = ["timeout", "--kill-after=60", "1", weir_sim, config, "--out", out]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.stderr.endswith(
+        f"plug-in {plugin}: on_ack: a call that did not return within 2 s ended the program; a "
+        "run's folder has what was recorded until then\n"
+    )
+    assert (out / "manifest.json").exists()
 
 
 def said(weir_sim: Path, folder: Path, plugin: Path, more: str = "") -> tuple[int, str]:

@@ -107,12 +107,41 @@ def test_what_it_finds_on_paths(plugin, of, changes):
     assert of(plugin(include, *changes)).passed is False
 
 
-def test_a_crash_is_a_finding(plugin):
+INCLUDE = "#include <weir/cc.h>"
+HEADERS = (INCLUDE, f"#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n{INCLUDE}")
+DEEP = "static int deep(volatile int *n) { volatile int m = *n + 1; return deep(&m) + m; }"
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            "*(volatile int *)(uintptr_t)ack->acked_segs = 1;",
+            "on_ack: an access to memory that it does not have",
+        ),
+        ("exit(0);", "on_ack: a call of exit() ended the program"),
+        ("_exit(0);", "it ended the program with status 0"),
+        ("for (;;) pause();", "on_ack: a call that did not return within 2 s ended the program"),
+        ("deep(&(volatile int){0});", "on_ack: a full stack"),
+    ],
+)
+def test_what_ends_the_program_is_a_finding(plugin, call, sentence):
     """The program that checks is not ended by it."""
-    crash = "*(volatile int *)(uintptr_t)ack->acked_segs = 1;"
-    found = check.by_hand(plugin((GROW, f"{crash} {GROW}")))
+    deep = [("static void on_ack(", f"{DEEP}\nstatic void on_ack(")] if "deep" in call else []
+    found = check.by_hand(plugin(HEADERS, *deep, (GROW, f"{call} {GROW}")))
     assert [row.passed for row in found] == [False]
-    assert "on_ack: an access to memory that it does not have" in found[0].found
+    assert sentence in found[0].found
+
+
+def test_what_it_prints_is_no_answer(plugin):
+    """It goes to standard error, beside the JSON of the programs."""
+    control = plugin(HEADERS, (GROW, f'puts("{{"); fflush(stdout); {GROW}'))
+    found = {row.name: row.passed for row in check.by_hand(control)}
+    assert found["any values"]
+    assert found["same answers"]
+    done = check.run(check.config(duration="1s", warmup="0s"), control)
+    assert done.summary is not None
+    assert done.summary["groups"][0]["acked_bytes"] > 0
 
 
 def test_what_is_no_control(weir):

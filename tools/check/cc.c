@@ -4,7 +4,8 @@
 //
 // A control is called CALLS times in any order, with times, counts and rates that are 0, huge or
 // between. Its config cannot be written, and behind its state begins a page that nobody may touch,
-// so that a write outside its own memory ends the program (plugin.h). The same calls are made three
+// so that a write outside its own memory ends the program (plugin.h), as do exit() and a call that
+// does not return. The same calls are made three
 // times: in one place, again, and with a state that moves to another place on the way, as a flow's
 // may; each must answer the same bytes.
 //
@@ -13,6 +14,7 @@
 #include "common/base/ns.h"
 #include "common/base/param.h"
 #include "common/base/rng.h"
+#include "common/run/run.h"
 #include "sender/cc/outcome.h"
 #include "sender/cc/plugin.h"
 
@@ -294,10 +296,13 @@ int main(int argc, char **argv) {
 		fprintf(stderr, PROGRAM ": %s\n", err.msg);
 		return 2;
 	}
+	run_stdout_aside();
+	cc_plugin_limit();
 	for (int i = 0; i < 3; i++) {
 		digest[i] = course(&b, i == 2, &calls, &fault);
 		counted += allocations;
 	}
+	run_stdout_back();
 	print(&b, calls, fault.msg, counted, digest[0] == digest[1], digest[0] == digest[2]);
 	return 0;
 }

@@ -124,6 +124,7 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	if (rc < 0)
 		return run_end(s->run, NULL, NULL, &verdict, rc, err);
 	run_catch_signals();
+	run_stdout_aside();
 	s->failed = guests_boot(s->guests, &s->err);
 	run_through(s, opt->progress);
 	rc = sim_close(s, err);

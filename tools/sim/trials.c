@@ -18,8 +18,10 @@ static int run_trial(struct sim *s, struct err *err) {
 		rc = sim_threads(s, 1, err);
 	if (rc < 0)
 		return rc;
+	run_stdout_aside();
 	sim_run(s, s->run->duration_ns);
 	closed = sim_close(s, &late);
+	run_stdout_back();
 	if (s->failed < 0)
 		return err_set(err, s->failed, "%s", s->err.msg);
 	if (closed < 0)

@@ -301,6 +301,7 @@ static int experiment(struct live_app *app, struct err *err) {
 	int rc;
 
 	run_catch_signals();
+	run_stdout_aside();
 	if ((rc = open_run(app, err)) < 0) {
 		stop_control(app);
 		run_discard(&app->run);

@@ -106,9 +106,15 @@ def run(text: str, control: str, *options: str) -> Done:
             )
         except subprocess.TimeoutExpired:
             return Done(None, f"the run did not end within {RUN_S_MAX} s")
-    if done.returncode != 0:
-        return Done(None, (done.stderr.strip().splitlines() or ["no sentence"])[-1])
+    if done.returncode != 0 or not done.stdout:
+        return Done(None, why(done))
     return Done(json.loads(done.stdout))
+
+
+def why(done: subprocess.CompletedProcess[str]) -> str:
+    """The last sentence of a program that has no answer."""
+    said = done.stderr.strip().splitlines()
+    return said[-1] if said else f"it ended the program with status {done.returncode}"
 
 
 def summary_of(done: Done, control: str) -> Summary:
@@ -131,14 +137,15 @@ def by_hand(control: str) -> list[Result]:
             f"check: '{control}' is neither a plug-in, FILE.so, nor one of weir list cc"
         )
     path = str(Path(control).resolve()) if control.endswith(".so") else control
-    done = subprocess.run(
-        [str(find_program("check-cc")), path], capture_output=True, text=True, timeout=RUN_S_MAX
-    )
+    argv = [str(find_program("check-cc")), path]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_S_MAX)
+    except subprocess.TimeoutExpired:
+        return [Result("any values", False, f"the calls did not end within {RUN_S_MAX} s")]
     if done.returncode == 2:
         raise UserError(done.stderr.strip().partition(": ")[2])
-    if done.returncode != 0:
-        why = done.stderr.strip() or f"it ended the program with status {done.returncode}"
-        return [Result("any values", False, why)]
+    if done.returncode != 0 or not done.stdout:
+        return [Result("any values", False, why(done))]
     said = json.loads(done.stdout)
     calls = f"{said['calls']} calls with values from 0 to huge"
     counted = said["allocations"]
