@@ -76,6 +76,28 @@ def test_what_is_no_qlog_is_said(tmp_path, text, said):
         qlog.read(tmp_path / "x.qlog")
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("packet_sent", {"header": {"packet_type": "1RTT"}}),
+        ("packet_sent", packet([])),
+        ("packet_sent", []),
+        ("packet_received", packet(0, frames=[{"frame_type": "ack", "acked_ranges": [["a"]]}])),
+        ("packet_received", packet(0, frames=[{"frame_type": "ack", "acked_ranges": [[]]}])),
+        ("metrics_updated", {"min_rtt": 1, "smoothed_rtt": "1"}),
+    ],
+)
+def test_an_event_of_another_shape_is_one_sentence(tmp_path, name, data):
+    events = [("packet_sent", packet(1)), (name, data)]
+    records = [HEADS["0.3"]] + [{"name": of, "data": what} for of, what in events]
+    (tmp_path / "x.qlog").write_text("\n".join(map(json.dumps, records)))
+    with pytest.raises(
+        UserError, match=r"x\.qlog: an event has another shape than qlog's: "
+    ) as error:
+        qlog.read(tmp_path / "x.qlog")
+    assert "\n" not in str(error.value)
+
+
 def summary(files="guest-0"):
     def flow(direction, pkts, mean, drops):
         return {

@@ -287,6 +287,7 @@ BAD = {
     ("leocc", "1\n2\n"): "name the file of one-way delays with --delays",
     ("pantheon", "1 ? 1500\n"): ":1: not 'ms # bytes'",
     ("5g", "a,b\n1,2\n"): "no column is Throughput or DL_bitrate",
+    ("theaterq", ",2,3,4,5\n"): "no steps in it",
     ("theaterq", "1,2,3\n"): ":1: 3 columns, not the five",
     ("steps", "1\n2\n"): "say with --from what it is",
     ("steps", "at_us,rate_bps\n0,0\n9\n"): "no step has a rate",

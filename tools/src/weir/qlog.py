@@ -116,7 +116,21 @@ def _take(found: Qlog, reading: _Reading, event: str, data: dict[str, Any]) -> N
 
 
 def read(path: Path) -> Qlog:
-    """A qlog's figures."""
+    """A qlog's figures. UserError: it is none, or a member has another type than qlog gives it."""
+    try:
+        return _read(path)
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+    ) as error:
+        raise UserError(f"{path}: an event has another shape than qlog's: {error!r}") from None
+
+
+def _read(path: Path) -> Qlog:
     found, reading = Qlog(path.name), _Reading()
     records = _lines(path)
     head = next(records, {})

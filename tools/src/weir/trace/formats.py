@@ -106,7 +106,7 @@ def theaterq(file: Path, reading: Reading) -> Steps:
     rows = []
     for place, words in lines(file):
         cells = "".join(words).split(",")
-        if not cells[0][0].isdigit():
+        if not cells[0][:1].isdigit():
             continue
         if len(cells) != 5:
             raise UserError(f"{place}: {len(cells)} columns, not the five of KEEP,...,LIMIT")
