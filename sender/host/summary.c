@@ -85,11 +85,14 @@ static void write_back(struct json *j, const struct host *h, uint32_t group, dou
 	if (sum->sent_segs == 0)
 		return;
 	json_object(j, "back");
+	if (g->peer.guest)
+		json_text(j, "cc", g->peer.cc);
 	json_f64(j, "goodput_bps", (double)sum->acked_bytes * 8 / seconds);
 	json_f64(j, "rtt_mean_ns", rtt_mean_ns(sum));
 	json_u64(j, "acked_bytes", sum->acked_bytes);
 	json_u64(j, "sent_segs", sum->sent_segs);
 	json_u64(j, "retransmits", sum->retransmits);
+	json_u64(j, "drops", sum->drops);
 	json_f64(j, "rtx_overhead", rtx_overhead(sum->sent_segs, sum->retransmits));
 	json_close(j, '}');
 }

@@ -158,7 +158,7 @@ static int hosts_init(struct sim *s, struct err *err) {
 	rc = memory_check(s, &env, err);
 	if (rc < 0)
 		return rc;
-	s->dropped = mem_map(s->groups.flows * sizeof(*s->dropped));
+	s->dropped = mem_map(2 * s->groups.flows * sizeof(*s->dropped));
 	if (s->dropped == NULL)
 		return err_set(err, -ENOMEM, "no memory for %u flows", s->groups.flows);
 	env.output = side_sender_output;
@@ -334,7 +334,7 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 void sim_fini(struct sim *s) {
 	pools_fini(&s->pools);
 	pipeline_end(s->pipeline);
-	mem_unmap(s->dropped, s->groups.flows * sizeof(*s->dropped));
+	mem_unmap(s->dropped, 2 * s->groups.flows * sizeof(*s->dropped));
 	segments_fini(&s->segments);
 	guests_free(s->guests);
 	s->guests = NULL;

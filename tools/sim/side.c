@@ -38,7 +38,7 @@ __attribute__((noinline)) static void drop_unsent(struct side *x, enum flows_dir
 	x->given++;
 	x->pools->unsent++;
 	if (seg->len > 0 && direction == FLOWS_FORWARD)
-		host_dropped(x->host, id, 1);
+		host_dropped(x->host, id, 1, 0);
 }
 
 // Puts a segment into a packet of a pool, its sequence number `ahead` further.

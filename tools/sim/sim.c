@@ -29,15 +29,19 @@ static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
 
 // The flow is told at the next boundary: it may run on another thread, and reads it only there.
 static void drop_data(struct sim *s, const struct pkt *pkt) {
-	s->dropped[pkt->flow_id]++;
+	bool back = pool_direction(pkt) == FLOWS_REVERSE;
+
+	s->dropped[pkt->flow_id + (back ? s->groups.flows : 0)]++;
 	s->any_dropped = true;
 }
 
 static void join_counts(struct sim *s) {
 	pools_join(&s->pools, s->pools_of[FLOWS_FORWARD]);
 	for (uint32_t i = 0; s->any_dropped && i < s->groups.flows; i++) {
-		host_dropped(&s->sender, i, s->dropped[i]);
-		s->dropped[i] = 0;
+		uint32_t *back = &s->dropped[s->groups.flows + i];
+
+		host_dropped(&s->sender, i, s->dropped[i], *back);
+		s->dropped[i] = *back = 0;
 	}
 	s->any_dropped = false;
 }

@@ -38,7 +38,8 @@ struct sim {
 	_Alignas(64) struct pools pools;
 	struct pool pool[POOL_FRAMES]; // of our hosts
 	struct pools *pools_of[FLOWS_DIRECTIONS]; // where the paths' packets are counted
-	uint32_t *dropped; // data packets of each flow that it is not told of yet
+	// Data packets of each flow that it is not told of yet: those of its own, then its peer's.
+	uint32_t *dropped;
 	bool any_dropped;
 	struct segments segments;
 	_Alignas(64) struct capture *capture; // NULL: none

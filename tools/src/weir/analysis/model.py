@@ -242,14 +242,16 @@ class BaseRtt(Section):
     max_ns: Count
 
 
-class Back(Section):
+class Back(Section, kw_only=True):
     """What the side that was opened has sent."""
 
+    cc: str | Absent = UNSET  # of a kernel
     goodput_bps: Number
     rtt_mean_ns: Number | None
     acked_bytes: Count
     sent_segs: Count
     retransmits: Count
+    drops: Count | Absent = UNSET  # of older runs they were the group's
     rtx_overhead: Number | None
 
 
