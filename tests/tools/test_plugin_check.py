@@ -58,6 +58,7 @@ def test_newreno_passes(weir, plugin):
 
 
 GROW = "if (!ack->in_recovery)"
+START = "	s->slow_start = true;"
 
 
 @pytest.mark.parametrize(
@@ -67,6 +68,7 @@ GROW = "if (!ack->in_recovery)"
         ("any values", (GROW, f"((struct config *)config)->beta = 1; {GROW}")),
         ("any values", (GROW, f"((volatile struct state *)s)[1].episode = 1; {GROW}")),
         ("no allocation", (GROW, f"free(*(void *volatile []){{malloc(9)}}); {GROW}")),
+        ("no allocation", (START, f"{START} free(*(void *volatile []){{malloc(9)}});")),
         ("same answers", (GROW, f"static double n; out->cwnd_segs += n += 1e-6; {GROW}")),
         ("state moves", (GROW, f"out->cwnd_segs += ((uintptr_t)s & 15) / 16.; {GROW}")),
     ],
@@ -87,7 +89,6 @@ LOSS = "	lower(s, config, out);\n	s->episode = true;"
 DEAF = (LOSS, f"	if (loss->ecn) return;\n{LOSS}")
 IDLE = "		out->cwnd_segs = cfg->initial_segs;\n	(void)state,"
 TIMID = (IDLE, "		out->cwnd_segs = 1;\n	((struct state *)state)->timeout = true,")
-START = "	s->slow_start = true;"
 PLACED = (START, f"{START} s->ssthresh_segs = 10 + (uintptr_t)malloc(1) / 16 % 1000;")
 
 

@@ -241,8 +241,8 @@ static uint64_t course(const struct bed *b, bool moves, uint64_t *calls, struct 
 	XXH64_reset(c.answers, 0);
 	for (int i = 0; i < PLACES; i++)
 		memset(b->place[i], 0, b->ops->state_size);
-	b->ops->init(state, b->config, MSS_BYTES, 50 * NS_PER_MS, c.now_ns, &c.out);
 	allocations = 0;
+	b->ops->init(state, b->config, MSS_BYTES, 50 * NS_PER_MS, c.now_ns, &c.out);
 	for (*calls = 0; *calls < CALLS && !faulty(&c, fault); (*calls)++) {
 		if (moves && *calls % 97 == 0) {
 			char *to = b->place[state == b->place[0]];
