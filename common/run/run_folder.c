@@ -36,13 +36,19 @@ static int write_error(const char *path, int error, struct err *err) {
 	return err_set(err, -error, "%s: cannot be written: %s", path, strerror(error));
 }
 
+// A new file, for writing. Whoever made the folder may have put a link to any file in its place.
+static FILE *new_file(const char *path) {
+	unlink(path);
+	return fopen(path, "wxe");
+}
+
 int folder_file_begin(const struct run *r, const char *name, FILE **f, struct err *err) {
 	char temporary[768], path[768];
 
 	if (file_path(r, name, ".", ".tmp", temporary, sizeof(temporary)) < 0
 		|| file_path(r, name, "", "", path, sizeof(path)) < 0)
 		return write_error(name, ENAMETOOLONG, err);
-	*f = fopen(temporary, "we");
+	*f = new_file(temporary);
 	return *f != NULL ? 0 : write_error(path, errno, err);
 }
 
@@ -149,7 +155,10 @@ int folder_lock(struct run *r, struct err *err) {
 	snprintf(path, sizeof(path), "%s/%s", r->dir, LOCK_NAME);
 	do { // until it is not one that folder_unlock took away meanwhile
 		close_fd(&r->lock_fd);
-		r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+		r->lock_fd =
+			open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+		if (r->lock_fd < 0 && errno == ELOOP)
+			return err_set(err, -ELOOP, "%s: is a link: remove it", path);
 		if (r->lock_fd < 0)
 			return write_error(path, errno, err);
 		if (!take_lock(r->lock_fd, switch_ ? 0 : 1, switch_ + sender)) {
@@ -264,7 +273,7 @@ int folder_write_files(const struct run *r, struct err *err) {
 				   file->copy, r->suffix)
 				>= (int)sizeof(temporary))
 			return write_error(file->copy, ENAMETOOLONG, err);
-		FILE *f = fopen(temporary, "we");
+		FILE *f = new_file(temporary);
 		if (f == NULL)
 			return write_error(path, errno, err);
 		fwrite(file->text, 1, file->size, f);

@@ -122,7 +122,7 @@ int tel_file_open(struct tel *t, enum tel_stream s, const struct tel_run *run, s
 	if (t->fd < 0)
 		return t->fd;
 	if (!run->virtual_time)
-		t->direct_fd = open(t->path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+		t->direct_fd = open(t->path, O_WRONLY | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
 	errno = 0;
 	if (write_all(t->fd, page, sizeof(page), 0) == sizeof(page))
 		return 0;

@@ -5,10 +5,12 @@ import fcntl
 import json
 import os
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 from weir import configs, runner
-from weir.analysis import labels, listing, removal
+from weir.analysis import folder, labels, listing, removal
 
 
 def a_run(path, began="2026-11-01T10:00:00Z", goodput=5e6, cc="copa", utilisation=0.9):
@@ -146,6 +148,62 @@ def test_rm_leaves_a_run_that_goes_on(weir, runs):
     assert done.status == 2
     assert "another run is writing there" in done.err
     assert (runs / "a/summary.json").exists()
+
+
+CONFIG = """
+flows: [{cc: newreno}]
+paths:
+  forward: [{link: {rate: 5Mbit, queue: {fifo: {limit: 9pkt}}}}]
+  reverse: [{delay: {delay: 9ms}}]
+"""
+
+
+def test_nothing_is_written_through_a_link(weir, weir_here, tmp_path):
+    """In a folder of another any name may be a link: those that are there, and those beside."""
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG)
+    run = (
+        "run",
+        config,
+        "--duration",
+        "1s",
+        "-o",
+        "telemetry.level=2",
+        "-o",
+        "warmup=0s",
+        "--force",
+        "--out",
+    )
+    others = (
+        ("tag", "{}", "mine"),
+        ("report", "{}"),
+        *(("export", "{}", "--to", form) for form in ("parquet", "pcapng")),
+        ("rm", "{}", "--yes"),
+    )
+    first, victim = tmp_path / "first", tmp_path / "precious"
+    victim.write_text("precious")
+    assert weir(*run, first).status == 0
+    for words in others[:-1]:
+        assert weir_here(*(word.format(first) for word in words)).status == 0
+    made = [path.relative_to(first) for path in first.rglob("*") if path.is_file()]
+    assert len(made) > 10
+    lock = [Path(folder.LOCK)]  # which keeps a command from the other names
+    names = [(lock, (*run, "{}")), (lock, others[-1])]
+    names += [(made, command) for command in ((*run, "{}"), *others[:-1])]
+    for linked, command in names:
+        place = tmp_path / "links"
+        shutil.copytree(first, place)
+        for name in linked:
+            beside = (f".{name.name}.tmp", f".{name.stem}-{os.getpid()}{name.suffix}")
+            for one in (name.name, *beside) if name.name != "manifest.json" else beside:
+                (place / name).with_name(one).unlink(missing_ok=True)
+                if one.startswith(".") or command[0] == "run":
+                    (place / name).with_name(one).symlink_to(victim)
+        call = weir if command[0] == "run" else weir_here
+        done = call(*(str(word).format(place) for word in command))
+        assert done.err.count("\n") <= 1, done.err
+        assert victim.read_text() == "precious", command
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_ages():

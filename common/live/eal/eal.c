@@ -328,7 +328,8 @@ int eal_log_to(struct eal *e, const char *path, struct err *err) {
 	char buf[4096];
 	off_t at = 0;
 	ssize_t n;
-	FILE *f = fopen(path, "we");
+	unlink(path); // of a run before, or a link
+	FILE *f = fopen(path, "wxe");
 
 	if (f == NULL)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));

@@ -275,10 +275,11 @@ void guest_keep_log(const struct guest_folder *f, uint32_t index, const char *ru
 
 	guest_path(f, index, "log", path);
 	snprintf(kept, sizeof(kept), "%s/guest-%u.log", run_folder, index);
+	unlink(kept); // of a run before, or a link
 	if (f->path[0] == '\0' || (from = fopen(path, "r")) == NULL)
 		return;
 	while ((n = fread(bytes, 1, sizeof(bytes), from)) > 0) {
-		if (to == NULL && (to = fopen(kept, "w")) == NULL)
+		if (to == NULL && (to = fopen(kept, "wx")) == NULL)
 			break;
 		fwrite(bytes, 1, n, to);
 	}

@@ -41,7 +41,8 @@ int program_open(struct guest_program *p, const char *run, uint64_t stop_ns, uin
 
 	*p = (struct guest_program){.run = run, .stop_ns = stop_ns};
 	snprintf(path, sizeof(path), "%s/guest-%u.out", run_folder, index);
-	p->output = fopen(path, "w");
+	unlink(path); // of a run before, or a link
+	p->output = fopen(path, "wx");
 	if (p->output == NULL)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	snprintf(p->files, sizeof(p->files), "%.500s/guest-%u", run_folder, index);

@@ -214,9 +214,14 @@ def unreachable(lines: Sequence[str]) -> str | None:
 def locked(build: Path) -> Iterator[None]:
     """One set-up at a time; the same lock as tools/weir's."""
     build.mkdir(parents=True, exist_ok=True)
-    with (build / "weir-lock").open("w") as lock:
+    lock = os.open(
+        build / "weir-lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666
+    )
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 def apt(packages: Sequence[str], build: Path) -> str | None:

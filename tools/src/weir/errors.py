@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
 
 
 class UserError(Exception):
@@ -41,6 +44,20 @@ def guarded(command: Callable[[], int]) -> int:
     except MemoryError:
         print("weir: not enough memory for this run's telemetry", file=sys.stderr)
         return 1
+
+
+def open_lock(path: Path) -> TextIO:
+    """Opens a lock file and cuts nothing off it. UserError: a link is in its place.
+
+    Whoever made the folder may have put a link to any file there.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        return os.fdopen(os.open(path, flags, 0o666), "w")
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    raise UserError(f"{path}: is a link: remove it", 1)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weir.errors import UserError
+from weir.errors import UserError, open_lock
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,7 +51,7 @@ def locked(path: Path) -> Iterator[None]:
     file = path / LOCK
     with ExitStack() as stack:
         while True:  # until it is not one that another has taken away meanwhile
-            lock = stack.enter_context(file.open("w"))
+            lock = stack.enter_context(open_lock(file))
             try:
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 2)
             except (BlockingIOError, PermissionError):
@@ -66,16 +66,28 @@ def locked(path: Path) -> Iterator[None]:
             file.unlink(missing_ok=True)
 
 
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A file to write beside a path, whose place it takes at the end; it goes if that fails.
+
+    The name beside may be taken: by a program of this number, or by a link to any file.
+    """
+    beside = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    beside.unlink(missing_ok=True)
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
     """Writes a file, or leaves what was there; UserError with its path."""
-    partial = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
     try:
-        partial.write_bytes(content.encode() if isinstance(content, str) else content)
-        partial.replace(path)
+        with whole(path) as beside, beside.open("xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}", 1) from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def write_table(path: Path, table: pl.DataFrame) -> None:
@@ -95,7 +107,8 @@ def clear(path: Path) -> None:
     """Takes away the run that a folder holds."""
     names = (*SUMMARIES, *MANIFESTS, *ABOUT)
     for part in (path / "hosts", *path.glob("*.ring"), *(path / name for name in names)):
-        shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+        inside = part.is_dir() and not part.is_symlink()
+        shutil.rmtree(part) if inside else part.unlink(missing_ok=True)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir import units
+from weir.analysis import folder
 from weir.attack import figure
 from weir.attack.attack import Asked, Result
 from weir.attack.element import Config
@@ -64,7 +65,8 @@ def write(
         ),
     ]
     rows = [[where, what] for where, what in result.network.items()]
-    path.write_text(
+    folder.write_whole(
+        path,
         document.render(
             "attack.html.j2",
             title=f"Attack on {asked.goal.name}: {asked.path.stem}",
@@ -73,5 +75,5 @@ def write(
             network=Table(("where", "what the network does"), rows, left=2),
             figures=document.embed(drawn),
             config=text,
-        )
+        ),
     )

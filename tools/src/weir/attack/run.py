@@ -18,6 +18,7 @@ from pathlib import Path
 
 import weir
 from weir import units
+from weir.analysis.folder import write_whole
 from weir.attack import page, registry, remote
 from weir.attack.attack import KEEP, Asked, Attack, Result, yaml_text
 from weir.attack.search import Budget, Found, Journal
@@ -68,9 +69,10 @@ def execute(asked: Asked, options: Options, on_trials: Callable[[Found], None]) 
         result, found, config = attack.run(budget, options.seed, journal, on_trials, options.keep)
         benign = attack.box.configured(attack.box.nothing())
     text = yaml_text(config, comment(asked, result, options.seed))
-    (options.out / "attack.yaml").write_text(text)
-    (options.out / "benign.yaml").write_text(yaml_text(benign, ["The same without the attack."]))
-    (options.out / "attack.json").write_text(json.dumps(asdict(result), indent=1) + "\n")
+    write_whole(options.out / "attack.yaml", text)
+    same = yaml_text(benign, ["The same without the attack."])
+    write_whole(options.out / "benign.yaml", same)
+    write_whole(options.out / "attack.json", json.dumps(asdict(result), indent=1) + "\n")
     runs = tuple(
         weir.run(options.out / f"{name}.yaml", out=options.out / name, force=True)
         for name in ("attack", "benign")

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from weir.analysis import folder
 from weir.errors import UserError
 
 Point = list[float]
@@ -70,11 +71,10 @@ class Journal:
             self._file.write(json.dumps(of) + "\n")
 
     def _read(self) -> list[dict[str, Any]]:
-        if not self.path.exists():
-            return []
+        before = self.path.read_text() if self.path.exists() else ""
         # The last line may be cut off.
-        lines = [x for x in self.path.read_text().splitlines(keepends=True) if x.endswith("\n")]
-        self.path.write_text("".join(lines))
+        lines = [x for x in before.splitlines(keepends=True) if x.endswith("\n")]
+        folder.write_whole(self.path, "".join(lines))  # a new file, even where a link was
         return [json.loads(line) for line in lines]
 
     def measured(self, points: Sequence[Point], measure: Measure) -> list[float]:

@@ -6,12 +6,10 @@ Every format is written a batch of records at a time: memory does not depend on 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from weir.analysis.folder import Run
+from weir.analysis.folder import Run, whole
 from weir.errors import UserError
 
 __all__ = ["FORMATS", "write"]
@@ -58,7 +56,7 @@ def write(
             suffix, table = packed if compress else (".csv", tables.csv)
         files = [folder / f"{stream.schema.stream}{suffix}" for stream in chosen]
         for stream, file in zip(chosen, files, strict=True):
-            with partial(file) as path:
+            with whole(file) as path:
                 table(stream, path, flows)
         return files
     if to in ("qlog", "qlog-0.3"):
@@ -66,17 +64,6 @@ def write(
     file, written = folder / "packets.pcapng", pcapng.write
     if to == "flent":
         file, written = folder / flent.file_name(run), flent.write
-    with partial(file) as path:
+    with whole(file) as path:
         written(run, path, flows)
     return [file]
-
-
-@contextmanager
-def partial(path: Path) -> Iterator[Path]:
-    """A file to write beside path that takes its place at the end, or goes if that fails."""
-    beside = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        yield beside
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

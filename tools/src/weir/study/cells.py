@@ -30,7 +30,7 @@ from typing import Literal
 
 from weir import runner
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.errors import UserError, open_lock
 from weir.study import cluster as clusters
 from weir.study import travel
 from weir.study.dispatch import Dispatch
@@ -230,7 +230,7 @@ def locked(out: Path) -> Iterator[None]:
         out.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise UserError(f"{out}: not a folder but a file") from None
-    with (out / LOCK).open("w") as lock:
+    with open_lock(out / LOCK) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

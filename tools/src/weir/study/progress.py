@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from weir.analysis import folder
 from weir.errors import UserError
 
 FILE = ".progress.json"
@@ -55,13 +56,8 @@ class Progress:
         self.next_s = time.monotonic() + WRITE_S
         counts = {status: self.counts[status] for status in ("done", "reused", "failed")}
         row = {"cells": self.cells, **counts, "left_ns": self.left_ns, "here": self.here}
-        written = self.path.with_name(FILE + ".new")
-        try:
-            written.write_text(json.dumps(row))
-            written.replace(self.path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                written.unlink()
+        with contextlib.suppress(UserError):
+            folder.write_whole(self.path, json.dumps(row))
 
 
 class Watch:
