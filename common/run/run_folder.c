@@ -2,6 +2,8 @@
 // The run folder, as run.h and folder.h describe it.
 #include "common/run/run_folder.h"
 
+#include "common/base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -36,19 +38,13 @@ static int write_error(const char *path, int error, struct err *err) {
 	return err_set(err, -error, "%s: cannot be written: %s", path, strerror(error));
 }
 
-// A new file, for writing. Whoever made the folder may have put a link to any file in its place.
-static FILE *new_file(const char *path) {
-	unlink(path);
-	return fopen(path, "wxe");
-}
-
 int folder_file_begin(const struct run *r, const char *name, FILE **f, struct err *err) {
 	char temporary[768], path[768];
 
 	if (file_path(r, name, ".", ".tmp", temporary, sizeof(temporary)) < 0
 		|| file_path(r, name, "", "", path, sizeof(path)) < 0)
 		return write_error(name, ENAMETOOLONG, err);
-	*f = new_file(temporary);
+	*f = file_new(temporary);
 	return *f != NULL ? 0 : write_error(path, errno, err);
 }
 
@@ -273,7 +269,7 @@ int folder_write_files(const struct run *r, struct err *err) {
 				   file->copy, r->suffix)
 				>= (int)sizeof(temporary))
 			return write_error(file->copy, ENAMETOOLONG, err);
-		FILE *f = new_file(temporary);
+		FILE *f = file_new(temporary);
 		if (f == NULL)
 			return write_error(path, errno, err);
 		fwrite(file->text, 1, file->size, f);

@@ -5,9 +5,8 @@
 // A control is called CALLS times in any order, with times, counts and rates that are 0, huge or
 // between. Its config cannot be written, and behind its state begins a page that nobody may touch,
 // so that a write outside its own memory ends the program (plugin.h), as do exit() and a call that
-// does not return. The same calls are made three
-// times: in one place, again, and with a state that moves to another place on the way, as a flow's
-// may; each must answer the same bytes.
+// does not return. The same calls are made three times: in one place, again, and with a state that
+// moves to another place on the way, as a flow's may; each must answer the same bytes.
 //
 // Prints one line of JSON. `allocations`: of memory, in all calls; null: this build cannot count.
 #include "common/base/json.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/live/eal/eal.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/live/eal/eal_folder.h"
 #include "common/live/port/memif_intr.h"
@@ -328,8 +329,7 @@ int eal_log_to(struct eal *e, const char *path, struct err *err) {
 	char buf[4096];
 	off_t at = 0;
 	ssize_t n;
-	unlink(path); // of a run before, or a link
-	FILE *f = fopen(path, "wxe");
+	FILE *f = file_new(path);
 
 	if (f == NULL)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/sim/guest/program.h"
 
+#include "common/base/file.h"
 #include "common/base/json.h"
 #include "common/base/ns.h"
 
@@ -41,8 +42,7 @@ int program_open(struct guest_program *p, const char *run, uint64_t stop_ns, uin
 
 	*p = (struct guest_program){.run = run, .stop_ns = stop_ns};
 	snprintf(path, sizeof(path), "%s/guest-%u.out", run_folder, index);
-	unlink(path); // of a run before, or a link
-	p->output = fopen(path, "wx");
+	p->output = file_new(path);
 	if (p->output == NULL)
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
 	snprintf(p->files, sizeof(p->files), "%.500s/guest-%u", run_folder, index);
