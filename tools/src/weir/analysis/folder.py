@@ -212,8 +212,10 @@ def merge_summaries(
 
 def all_of(balanced: Iterable[bool | None]) -> bool | None:
     """Whether all ledgers balance; None: all that are known do."""
-    known = {*balanced}
-    return None if known == {True, None} or known == {None} else False not in known
+    found = {*balanced}
+    if False in found:
+        return False
+    return None if None in found else True
 
 
 def unseen_losses(
