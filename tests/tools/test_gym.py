@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import gymnasium
+import matplotlib
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -78,7 +79,9 @@ def test_a_picture_is_of_the_last_seconds(write):
     made.close()
     several = CongestionParallelEnv(write(f"{AGENT}, count: 2"), render_mode="rgb_array")
     several.reset(seed=1)
-    coloured = several.render().reshape(-1, 3).astype(int)
+    # Whatever the process draws besides, as with the theme of the figures.
+    with matplotlib.rc_context({"figure.constrained_layout.use": True}):
+        coloured = several.render().reshape(-1, 3).astype(int)
     assert np.ptp(coloured, axis=1).max() > 100, "lines in the colours of the figures"
     several.close()
     with pytest.raises(ValueError, match="render_mode: 'human' is none of rgb_array"):

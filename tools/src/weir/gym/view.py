@@ -70,7 +70,8 @@ def canvas() -> FigureCanvasAgg:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 4.8), dpi=75)
+    # Without the layout that the process may have set: the margins are below.
+    figure = Figure(figsize=(6.4, 4.8), dpi=75, layout="none")
     for axes, (label, _) in zip(figure.subplots(len(PANELS), sharex=True), PANELS, strict=True):
         axes.set_ylabel(label)
     figure.axes[-1].set_xlabel("time, s")
