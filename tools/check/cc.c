@@ -31,7 +31,8 @@
 #define SEGS_MAX (1u << 24)
 #define PLACES 2 // of a state that moves
 
-static uint64_t allocations;
+// Of this thread, which calls the control; the one that watches it (plugin.c) allocates too.
+static _Thread_local uint64_t allocations;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
 #define COUNTS false

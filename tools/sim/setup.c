@@ -14,6 +14,7 @@
 
 #define RING_RECORDS 16384
 #define COPIES_MAX 64 // of a packet that memory is reserved for
+#define PKTS_MAX (UINT64_C(1) << 31) // of a pool: 137 GB, if all were in use
 #define PIPE_SEGS_MAX (UINT64_C(1) << 40) // far more than fits into memory
 #define SEGS_LEAST (UINT64_C(1) << 20) // 32 MB of address space
 #define SEGS_PROVEN_MAX (UINT64_C(1) << 26) // 2 GB of it
@@ -182,9 +183,10 @@ static int hosts_init(struct sim *s, struct err *err) {
 	if (rc < 0)
 		return rc;
 	// A packet for each segment on the scoreboard, its retransmission, and their ACKs.
-	uint64_t pkts = copies
-		* (4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
-			+ 16 * (uint64_t)s->groups.flows);
+	uint64_t pkts = min_u64(PKTS_MAX,
+		copies
+			* (4 * ((uint64_t)s->sender.arena.blocks << SEG_ORDER_MIN)
+				+ 16 * (uint64_t)s->groups.flows));
 
 	sides_init(s);
 	rc = record_segments(s, err);

@@ -70,8 +70,9 @@ def canvas() -> FigureCanvasAgg:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # Without the layout that the process may have set: the margins are below.
-    figure = Figure(figsize=(6.4, 4.8), dpi=75, layout="none")
+    # Without the layout that the process may have set: the margins are below. matplotlib's types
+    # leave this value out.
+    figure = Figure(figsize=(6.4, 4.8), dpi=75, layout="none")  # type: ignore[arg-type]
     for axes, (label, _) in zip(figure.subplots(len(PANELS), sharex=True), PANELS, strict=True):
         axes.set_ylabel(label)
     figure.axes[-1].set_xlabel("time, s")
