@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
+from weir import bootstrap
 from weir.cli.app import app
 from weir.errors import UserError
 from weir.study import claim, copa, documents, papers, reproduce, studies, study_page
@@ -139,6 +140,26 @@ def test_results_go_between_the_lines_of_their_name(tmp_path, monkeypatch):
     assert "| X1 | the link is full | – | at least 90.0 | 95.0 % | holds |" in text
     with pytest.raises(UserError, match=r"reproduce c --write-docs.* are not there"):
         documents.write("c", [], "quick", "0123")
+
+
+@needs_sim
+@pytest.mark.parametrize("argv", [["reproduce", "c4"], ["attack", "x.yaml", "--cc", "copa,bbr"]])
+def test_documents_are_not_written_from_changed_sources(argv, tmp_path, monkeypatch):
+    """Three pages named a commit with -dirty behind it, which no reader can have."""
+
+    def git(*args):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x", *args], cwd=tmp_path)
+
+    def refusal():
+        return str(CliRunner().invoke(app, [*argv, "--write-docs"]).exception)
+
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "other sources than those of weir-sim")
+    monkeypatch.setattr(bootstrap, "ROOT", tmp_path)
+    assert "weir-sim is of commit" in refusal()
+    (tmp_path / "file").touch()
+    git("add", "file")
+    assert "commit all changes first" in refusal()
 
 
 def test_trials_of_one_name_are_one():

@@ -11,6 +11,7 @@ from weir import runner, summary, units
 from weir.attack import attack, documents, run
 from weir.attack.search import Found
 from weir.errors import UserError
+from weir.study import documents as studies_documents
 
 RUNS = 500
 
@@ -76,7 +77,10 @@ def searched(given: Given) -> tuple[attack.Asked, run.Options, attack.Result]:
 def command(given: Given, as_json: bool) -> int:
     """The exit status: 1 if the bound of the file does not hold."""
     runner.identify()
-    if given.control and "," in given.control:
+    several = "," in (given.control or "")
+    if given.write_docs and not several:
+        raise UserError("--write-docs: the page has a table of several controls: --cc copa,bbr")
+    if several:
         return compared(given, as_json)
     asked, opts, result = searched(given)
     if given.register:
@@ -93,19 +97,21 @@ def command(given: Given, as_json: bool) -> int:
 
 def compared(given: Given, as_json: bool) -> int:
     """Several controls under one box: a row each, the one that suffers most first."""
+    if given.write_docs:
+        studies_documents.commit()
     found = {}
     for control in (given.control or "").split(","):
         place = None if given.out is None else given.out / control
         found[control] = searched(replace(given, control=control, out=place))
     found = dict(sorted(found.items(), key=lambda item: -item[1][2].found))
+    rows = [[name, *run.row(asked, result)] for name, (asked, _, result) in found.items()]
+    if given.write_docs:
+        documents.write("worst", documents.worst(rows))
     if as_json:
         print(
             json.dumps({name: asdict(result) for name, (_, _, result) in found.items()}, indent=1)
         )
     else:
-        rows = [[name, *run.row(asked, result)] for name, (asked, _, result) in found.items()]
         shown = [row[:-1] for row in rows]
         summary.print_table(summary.console(), summary.table(run.COLUMNS[:-1], shown, left=1))
-        if given.write_docs:
-            documents.write("worst", documents.worst(rows))
     return 1 if any(result.held is False for _, _, result in found.values()) else 0

@@ -11,16 +11,33 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from weir import runner
 from weir.analysis import folder
+from weir.bench import history
 from weir.bootstrap import ROOT
 from weir.errors import UserError
 from weir.reference import cell
 from weir.study import study_page
 from weir.study.claim import Checked, Experiment, Study
 from weir.study.study_page import Result
+from weir.study.travel import program_version
 
 END = "<!-- end of results -->\n"
 ALL = "all"  # the name of the five documents together
+
+
+def commit() -> str:
+    """The commit that results for the documents are from.
+
+    UserError: files differ from it, or weir-sim is of another. A reader must be able to have it.
+    """
+    found = program_version(runner.find_program("sim")).partition("commit ")[2].rstrip(")")
+    here = history.built_commit()
+    if here is None or here.endswith("-dirty"):
+        raise UserError("--write-docs: commit all changes first: the page names the commit", 1)
+    if found != here:
+        raise UserError(f"--write-docs: weir-sim is of commit {found}, the sources of {here}", 1)
+    return found
 
 
 def page_of(name: str) -> Path:

@@ -21,7 +21,6 @@ from weir.report import theme
 from weir.study import claim, documents, study_page
 from weir.study.cells import Cell, Outcome, parted, run_cells
 from weir.study.claim import CONFIGS, Checked, Found, Study
-from weir.study.travel import program_version
 
 NS_PER_PACKET = 150.0  # of weir-sim on one core, for estimates
 START_S = 0.3
@@ -158,12 +157,6 @@ def run(
     return checked, failed
 
 
-def commit() -> str:
-    """Of the weir-sim that ran the cells."""
-    said = program_version(runner.find_program("sim"))
-    return said.partition("commit ")[2].rstrip(")")
-
-
 def progress(
     screen: Console, costs: Mapping[str, float] | None = None
 ) -> Callable[[Outcome, int, int], None]:
@@ -213,6 +206,7 @@ def run_all(
     results: list[tuple[Study, list[Checked]]] = []
     failed: dict[str, str] = {}
     written = []
+    commit = documents.commit() if write_docs else ""
     for made in plans:
         if len(plans) > 1:
             screen.print(f"{made.study.name}: {made.study.title}", markup=False, soft_wrap=True)
@@ -229,6 +223,6 @@ def run_all(
         pages = {made.study.name: made.out / f"{made.study.name}.html" for made in plans}
         folder.write_whole(written[1], study_page.overview(results, plans[0].scale, pages, place))
     if write_docs and not failed:
-        written.append(documents.write(name, results, plans[0].scale, commit()))
+        written.append(documents.write(name, results, plans[0].scale, commit))
     rows = study_page.table(results).to_dicts() if as_json else None
     return finish(screen, failed, written, rows)
