@@ -5,7 +5,8 @@
 //	M      = marked / acknowledged segments of an observation window, about a round trip
 //	alpha  = (1 - g) alpha + g M                             at its end (section 3.3); 1 at the start (4.2)
 //	ECE:   cwnd = ssthresh = max(cwnd (1 - alpha / 2), 2)    once per window of data
-//	loss:  cwnd = ssthresh = max(cwnd / 2, 2)                likewise (3.5), also after an ECE of that window
+//	loss:  cwnd = ssthresh = max(cwnd / 2, 2)                likewise (3.5); after an ECE of that window half of
+//	                                                         what is in flight then (RFC 5681, equation 4)
 //	otherwise as Reno (reno.h): slow start, cwnd += acked / cwnd, timeouts
 //
 // An observation window ends with the ACK of the first segment sent after the last one ended. M is
@@ -82,7 +83,7 @@ static void dctcp_on_ack(
 	d->echoed = d->echoed && ack->in_recovery;
 	if (d->echoed && ack->lost_segs > 0) {
 		d->echoed = false;
-		reno_on_loss(&d->reno, out->cwnd_segs / 2, out);
+		reno_on_loss(&d->reno, fmin(ack->prior_inflight_segs / 2.0, out->cwnd_segs), out);
 	}
 	marks_observe(&d->marks, cfg->g, 0, ack);
 	reno_on_ack(&d->reno, &cfg->slow_start, ack, out);

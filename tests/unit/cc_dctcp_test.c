@@ -90,6 +90,26 @@ START_TEST(a_loss_halves_after_a_mark) {
 }
 END_TEST
 
+// The window of that moment, of which what is in flight is the measure (RFC 5681, equation 4). It was
+// the target of the mark's reduction: one of half a window and a loss left a quarter.
+START_TEST(a_loss_after_a_mark_halves_what_is_in_flight) {
+	struct link *l = HAND(.group = DCTCP(", abc_limit: 1"));
+	double target, flight = 0;
+
+	ack_to(l, 1, false, 40 * MS);
+	ack_to(l, 2, true, 40 * MS + 1); // alpha is 15 / 16
+	target = 11 * (1 - 15.0 / 32);
+	CWND_EQ(l, target);
+	for (uint64_t to = 4; link_flow(l)->count.lost_segs == 0; to++) {
+		flight = flow_inflight(link_flow(l));
+		hand_sack_at(l, 2, 3, to, 40 * MS + to);
+	}
+	ck_assert_double_gt(flight, target + 1);
+	CWND_EQ(l, flight / 2);
+	link_close(l);
+}
+END_TEST
+
 // The echo's episode ends with a timeout: a retransmission that is lost after it was sent in the
 // window that the timeout has reduced already.
 START_TEST(a_loss_after_a_timeout_reduces_nothing) {
@@ -215,6 +235,6 @@ END_TEST
 
 TEST_MAIN(alpha_follows_the_share_of_marks, an_ack_counts_each_of_its_segments,
 	a_loss_after_a_timeout_reduces_nothing, alpha_reaches_zero_and_a_mark_then_costs_little,
-	a_loss_halves, a_loss_halves_after_a_mark, the_receiver_reports_every_mark,
-	a_group_may_choose_the_echo, ecn_is_on_by_default,
+	a_loss_halves, a_loss_halves_after_a_mark, a_loss_after_a_mark_halves_what_is_in_flight,
+	the_receiver_reports_every_mark, a_group_may_choose_the_echo, ecn_is_on_by_default,
 	a_deaf_control_ignores_echoes_where_that_is_allowed, is_reno_without_marks)
