@@ -25,9 +25,9 @@
 //   - Segments are counted, not bytes; SACKed ones too. They are all of one size, but for the last one.
 //   - The ACK that ends an observation window and starts a reduction reduces by the alpha before it: the transport
 //     reports a reduction before the ACK that causes it. The next one knows the new alpha.
-//   - cwnd is a real number, so a small alpha still reduces it. Linux truncates the window's cut to whole segments and
-//     has to stop alpha at a smallest value (min_not_zero).
-//   - A timeout halves ssthresh, as a loss does; Linux uses alpha there.
+//   - cwnd and alpha are real numbers, so that a small alpha still reduces. On hosts that count in ticks
+//     (`hz`) they are Linux's: alpha has 1024 steps (marks.h), and the window's cut is whole segments. Behind CoDel
+//     at 100 Mbit/s and 20 ms these hosts get three times as many marks, as Linux does.
 //   - SYNs and retransmissions are not ECN capable (RFC 3168), of which section 3.6 leaves the first open.
 #include "sender/cc/marks.h"
 #include "sender/cc/reno.h"
@@ -85,7 +85,7 @@ static void dctcp_on_ack(
 		d->echoed = false;
 		reno_on_loss(&d->reno, fmin(ack->prior_inflight_segs / 2.0, out->cwnd_segs), out);
 	}
-	marks_observe(&d->marks, cfg->g, 0, ack);
+	marks_observe(&d->marks, cfg->g, ack->tick_ns > 0, 0, ack);
 	reno_on_ack(&d->reno, &cfg->slow_start, ack, out);
 }
 

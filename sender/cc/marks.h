@@ -5,8 +5,15 @@
 //	M      = marked / acknowledged segments of an observation window
 //	alpha  = (1 - g) alpha + g M    at its end: with the first ACK of a segment sent after the last one ended,
 //	                                and not before `least_ns`; `hold`: from the first window on that has a mark
+//
+// `whole`: alpha is counted in 1024ths as Linux's DCTCP does (dctcp_update_alpha). What is less than one of them is lost,
+// so that few marks in a window are none; and alpha falls to 0 from below 1 / g of them.
 #pragma once
 #include "sender/cc/cc.h"
+
+#include <math.h>
+
+#define MARKS_WHOLE 1024.0
 
 struct marks {
 	double alpha;
@@ -16,8 +23,15 @@ struct marks {
 	bool hold; // alpha does not change, because nothing was ever marked
 };
 
+static inline double marks_whole(const struct marks *m, double g) {
+	double before = round(m->alpha * MARKS_WHOLE), less = floor(before * g);
+	double more = floor(m->marked * floor(MARKS_WHOLE * g) / m->acked);
+
+	return fmin((before - (less > 0 ? less : before) + more) / MARKS_WHOLE, 1);
+}
+
 static inline void marks_observe(
-	struct marks *m, double g, uint64_t least_ns, const struct cc_ack *ack) {
+	struct marks *m, double g, bool whole, uint64_t least_ns, const struct cc_ack *ack) {
 	m->acked += ack->acked_segs;
 	m->marked += ack->ce_segs;
 	if (ack->acked_segs == 0 || ack->sent_ns < m->window_ns
@@ -25,7 +39,9 @@ static inline void marks_observe(
 		return;
 	m->last_m = (float)m->marked / (float)m->acked;
 	m->hold = m->hold && m->marked == 0;
-	if (!m->hold)
+	if (!m->hold && whole)
+		m->alpha = marks_whole(m, g);
+	else if (!m->hold)
 		m->alpha += g * ((double)m->last_m - m->alpha);
 	m->window_ns = ack->now_ns;
 	m->acked = m->marked = 0;

@@ -126,7 +126,7 @@ static void prague_on_ack(
 		reno_on_loss(&r->reno, out->cwnd_segs / 2, out);
 	}
 	r->rtt_virt_ns = rtt_virt_ns(cfg, ack->srtt_ns);
-	marks_observe(&r->marks, cfg->g, r->rtt_virt_ns, ack);
+	marks_observe(&r->marks, cfg->g, false, r->rtt_virt_ns, ack);
 	if (ack->ce_segs > 0 && ack->now_ns >= r->reduce_ns) {
 		r->reduce_ns = ack->now_ns + r->rtt_virt_ns;
 		reno_on_loss(&r->reno, out->cwnd_segs * (1 - r->marks.alpha / 2), out);

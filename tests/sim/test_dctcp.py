@@ -101,7 +101,7 @@ def test_the_model_of_the_paper(simulate: Simulate, flows: int) -> None:
     model = np.sqrt(2 / window)
     swing = flows * window * model / 2
 
-    assert np.mean(alpha(run)) == pytest.approx(model, rel=0.25)
+    assert 0.8 * model <= np.mean(alpha(run)) <= 0.95 * model
     assert run.link["utilisation"] >= 0.999
     assert run.link["queue_max_pkts"] == pytest.approx(k + flows, abs=0.02 * k + flows)
     assert run.link["queue_mean_pkts"] == pytest.approx(k + flows - swing / 2, abs=swing / 4)

@@ -6,6 +6,7 @@
 #include <math.h>
 
 enum { SSTHRESH, BWE_BPS, RTT_MIN };
+enum { DCTCP_ALPHA = 1 };
 enum { CUBIC_W_MAX = 1, CUBIC_K, CUBIC_W_EST };
 enum { CUBIC_SLOW_START, CUBIC_CONCAVE = 3 };
 #define TICK (4 * MS)
@@ -136,6 +137,33 @@ START_TEST(illinois_forgets_what_is_over) {
 }
 END_TEST
 
-TEST_MAIN(cubic_overshoots_reno_by_what_it_did_not_look_at, cubic_shows_its_curve,
-	reno_has_whole_segments, westwood_goes_up_to_its_estimate_when_the_episode_is_over,
-	illinois_forgets_what_is_over)
+// dctcp_update_alpha: alpha is a number of 1024ths, in integers here, and one mark of 100 segments is
+// none; below 16 it falls to 0 at once.
+START_TEST(dctcp_counts_alpha_in_1024ths) {
+	static const uint32_t marks[] = {0, 40, 0, 0, 1, 2, 3, 100};
+	uint32_t alpha = 1024;
+	uint64_t now_ns = MS;
+	struct cc_bench b;
+
+	CC_OPEN(&b, "dctcp", "initial", "10");
+	for (int i = 0; i < 200; i++) {
+		uint32_t marked = i < 80 ? 0 : marks[i % 8];
+		struct cc_ack ack = cc_ack_of(&b, now_ns, MS);
+
+		ack.tick_ns = TICK;
+		ack.acked_segs = 100;
+		ack.ce_segs = marked;
+		cc_ack(&b, &ack);
+		alpha -= (alpha >> 4) > 0 ? alpha >> 4 : alpha;
+		alpha += (marked << 6) / 100;
+		ck_assert_double_eq(cc_observed(&b, DCTCP_ALPHA), alpha / 1024.0);
+		ck_assert(i != 79 || alpha == 0);
+		now_ns += MS;
+	}
+	ck_assert_uint_gt(alpha, 100);
+}
+END_TEST
+
+TEST_MAIN(dctcp_counts_alpha_in_1024ths, cubic_overshoots_reno_by_what_it_did_not_look_at,
+	cubic_shows_its_curve, reno_has_whole_segments,
+	westwood_goes_up_to_its_estimate_when_the_episode_is_over, illinois_forgets_what_is_over)
