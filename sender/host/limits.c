@@ -4,13 +4,16 @@
 #include "sender/source/source.h"
 #include "sender/tcp/pacer.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum limit_of_flow {
 	NOT_BEGUN,
 	CONNECTING,
 	ENDED,
-	FAILED,
+	GAVE_UP,
+	RESET,
+	RESET_BY_PROGRAM,
 	NO_DATA,
 	RECEIVE_WINDOW,
 	CWND,
@@ -18,13 +21,17 @@ enum limit_of_flow {
 	UDP,
 	LIMITS
 };
+static_assert(LIMITS + 1 <= FACT_MEMBERS, "all are written, and the number of flows");
 
 // Its name, and what stands after "all 10 flows" and "the flow", or a number of them.
 static const char *const limit_text[LIMITS][3] = {
 	[NOT_BEGUN] = {"not_begun", "had not begun", "had not begun"},
 	[CONNECTING] = {"connecting", "had no answer to their SYN", "had no answer to its SYN"},
 	[ENDED] = {"ended", "had ended", "had ended"},
-	[FAILED] = {"failed", "had failed", "had failed"},
+	[GAVE_UP] = {"failed", "had given up after timeouts", "had given up after timeouts"},
+	[RESET] = {"reset", "had been reset", "had been reset"},
+	[RESET_BY_PROGRAM] = {"reset_by_program", "had been reset by their programs",
+		"had been reset by its program"},
 	[NO_DATA] = {"no_data", "had sent all their data", "had sent all its data"},
 	[RECEIVE_WINDOW] = {"receive_window", "were limited by their receive window",
 		"was limited by its receive window"},
@@ -35,6 +42,15 @@ static const char *const limit_text[LIMITS][3] = {
 	[UDP] = {"udp", "sent at the constant rate of their datagrams",
 		"sent at the constant rate of its datagrams"},
 };
+
+// A program of the host resets its connections when it ends with data under way (iperf3 -R).
+static enum limit_of_flow failure(const struct host *h, const struct flow *f) {
+	const struct group *g = flow_group(&h->endpoint, f);
+
+	if (f->gave_up)
+		return GAVE_UP;
+	return g->stack.run[0] != '\0' || g->peer.run[0] != '\0' ? RESET_BY_PROGRAM : RESET;
+}
 
 // The order is that of flow_send: the congestion window, data, the peer's window. A flow sends as
 // soon as nothing of these forbids it, so that only its pacing rate remains.
@@ -49,7 +65,7 @@ static enum limit_of_flow flow_limit(const struct host *h, const struct flow *f)
 	case FLOW_DONE:
 		return ENDED;
 	case FLOW_FAILED:
-		return FAILED;
+		return failure(h, f);
 	case FLOW_OPEN:
 		break;
 	}

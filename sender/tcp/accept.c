@@ -51,6 +51,7 @@ void flow_reset(struct endpoint *e, const struct flow *f, uint64_t now_ns) {
 void flow_end(
 	struct endpoint *e, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns) {
 	f->state = (uint8_t)state;
+	f->gave_up = event == TEL_GAVE_UP;
 	f->rtx_kind = RTX_NONE;
 	f->rtx_deadline_ns = NEVER_NS;
 	endpoint_cancel(e, &f->rtx);

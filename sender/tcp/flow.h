@@ -201,6 +201,7 @@ struct flow {
 	bool undo_timeout; // it began with a timeout
 	uint8_t frto; // enum flow_frto
 	bool ecn_loss; // the algorithm was informed of a loss in this ECN episode
+	bool gave_up; // FLOW_FAILED: after too many timeouts; else it was reset
 	uint64_t probe_end; // offset up to which window probes have carried data
 	uint64_t challenge_ns; // no unacceptable segment is answered before this time
 	uint32_t dupacks; // duplicate ACKs in a row, from a peer without SACK

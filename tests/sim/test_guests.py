@@ -1062,6 +1062,10 @@ def test_what_the_opened_side_sends_is_a_row(write, run):
     first, other = summary_rows(summary)
     assert other[0] == f"{first[0]}, back"
     assert "Mbit/s" in other[3]
+    # Its client ends the connection while data are under way, which is how iperf3 does it.
+    assert (
+        summary["limits"]["sentence"] == "of 2 flows 1 had ended, 1 had been reset by its program"
+    )
 
 
 @pytest.mark.parametrize(("program", "said"), [

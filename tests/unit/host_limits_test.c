@@ -38,12 +38,16 @@ START_TEST(after_its_end) {
 }
 END_TEST
 
-START_TEST(given_up) {
+START_TEST(given_up_or_reset) {
 	struct link *l = LINK(.group = "{cc: newreno, retries: 1, rto_max: 1s}", .loss = 1.0,
 		.lose_syn = UINT64_MAX);
 
 	link_finish(l, 1000 * NS_PER_S);
-	expect(l, "the flow had failed");
+	expect(l, "the flow had given up after timeouts");
+	link_close(l);
+	l = LINK(.group = "{cc: newreno, stack: {weir: {reset_at: 100ms}}}");
+	link_run(l, 200 * MS);
+	expect(l, "the flow had been reset");
 	link_close(l);
 }
 END_TEST
@@ -192,7 +196,7 @@ START_TEST(limits_are_counted) {
 }
 END_TEST
 
-TEST_MAIN(before_its_start, after_its_end, given_up, its_data_or_its_window,
+TEST_MAIN(before_its_start, after_its_end, given_up_or_reset, its_data_or_its_window,
 	its_pace_until_a_window_ends, a_window_that_opened_by_less_than_a_burst,
 	datagrams_have_no_windows, flows_are_counted, a_host_without_flows_has_no_limits,
 	limits_are_counted)

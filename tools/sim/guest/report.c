@@ -82,7 +82,8 @@ static void ended(struct host *h, struct flow *f, const struct sample *m) {
 	} else {
 		f->state = FLOW_FAILED;
 		h->failed++;
-		event = m->error == ETIMEDOUT ? TEL_GAVE_UP : TEL_RESET;
+		f->gave_up = m->error == ETIMEDOUT;
+		event = f->gave_up ? TEL_GAVE_UP : TEL_RESET;
 	}
 	endpoint_flow_record(&h->endpoint, f, event, m->clock_ns);
 }

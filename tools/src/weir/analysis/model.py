@@ -80,12 +80,14 @@ class Limits(Section):
     not_begun: Count
     connecting: Count
     ended: Count
-    failed: Count
+    failed: Count  # gave up after timeouts; in older runs, those that were reset too
     no_data: Count
     receive_window: Count
     cwnd: Count
     pacing: Count
     udp: Count
+    reset: Count | Absent = UNSET
+    reset_by_program: Count | Absent = UNSET  # of a program of the host, in a guest
 
 
 class Packets(Section):
