@@ -212,7 +212,7 @@ static int check_packet(const struct replay *r, const struct path *p, const stru
 	uint32_t ahead, struct err *err) {
 	if (a->pkt_id != p->next_id + ahead)
 		return bad_record(r, a, "a packet before it is missing", err);
-	if (a->size_bytes < 4 || a->ecn > ECN_CE || !(a->value >= 0 && a->value <= UINT32_MAX))
+	if (a->size_bytes < 4 || a->ecn > ECN_CE)
 		return bad_record(r, a, "not a packet", err);
 	return 0;
 }
@@ -259,6 +259,9 @@ static int push_burst(
 	int rc;
 
 	for (; n < BURST && a < end && is_packet(a) && a->path == p->index; a++, records++) {
+		// Host numbers, TSval, the end of a SACK block.
+		if (!(a->value >= 0 && a->value <= UINT32_MAX))
+			return bad_record(r, a, "not a packet", err);
 		if (read_headers(h, a))
 			continue;
 		if ((rc = check_packet(r, p, a, n, err)) < 0)
