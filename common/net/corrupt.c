@@ -4,11 +4,6 @@
 #include "common/net/wire.h"
 #include "common/net/wire_ip.h"
 
-#define VLAN 0x8100
-#define VLAN_SERVICE 0x88a8
-#define ETHERTYPE_IPV6 0x86dd
-#define IPV4_OFFSET 0x1fff
-#define IPV6_HEADER 40
 // The first byte of each transport header from which on a bit may be flipped: behind TCP's data
 // offset and flags, behind UDP's header, behind ICMP's type, which a receiver looks at before the
 // checksum.
@@ -23,26 +18,13 @@ static size_t transport_from(uint8_t protocol) {
 }
 
 size_t corrupt_bit(const uint8_t *frame, size_t len, uint64_t draw) {
-	size_t ip = 14, from, end = len;
+	struct wire_walk w = wire_walk(frame, len);
+	size_t end = w.end < len ? w.end : len, from = WIRE_ETH;
 
-	while (ip + 4 <= len && ip < 22
-		&& (wire_get16(frame + ip - 2) == VLAN
-			|| wire_get16(frame + ip - 2) == VLAN_SERVICE))
-		ip += 4;
-	from = ip;
-	if (ip + WIRE_IPV4 <= len && wire_get16(frame + ip - 2) == WIRE_ETHERTYPE_IPV4) {
-		// The rest of a fragmented packet has no transport header.
-		bool first = (wire_get16(frame + ip + 6) & IPV4_OFFSET) == 0;
-
-		from = ip + 4u * (frame[ip] & 15) + (first ? transport_from(frame[ip + 9]) : 0);
-		end = ip + wire_get16(frame + ip + 2);
-	} else if (ip + IPV6_HEADER <= len && wire_get16(frame + ip - 2) == ETHERTYPE_IPV6) {
-		from = ip + IPV6_HEADER + transport_from(frame[ip + 6]);
-		end = ip + IPV6_HEADER + wire_get16(frame + ip + 4);
-	}
-	end = end < len ? end : len;
+	if (w.ip > 0) // the rest of a fragmented packet has no transport header
+		from = w.l4 + (w.later ? 0 : transport_from(w.proto));
 	if (from >= end) { // too short for what its header says
-		from = ip < len ? ip : 0;
+		from = w.ip < len ? w.ip : 0;
 		end = len;
 	}
 	if (from >= end)

@@ -33,23 +33,16 @@ static void read_ack(struct pkt_headers *h, const uint8_t *tcp, size_t header) {
 }
 
 struct pkt_headers headers_read(const uint8_t *frame, size_t len) {
+	struct wire_walk w = wire_walk(frame, len);
 	struct pkt_headers h = {0};
-	struct wire_info w;
+	size_t tcp = w.l4;
 
-	if (len < WIRE_ETH)
-		return h;
-	// From here on without its VLAN tags, which stand before the type. The MAC addresses, which
-	// are then wrong, are not looked at.
-	size_t tags = likely(wire_is_ipv4(frame)) ? 0 : wire_tags(frame, len) * (size_t)WIRE_TAG;
-	frame += tags;
-	len -= tags;
-	wire_read(frame, len, &w);
-	h.dscp = w.dscp;
-	size_t tcp = w.l4_offset;
+	if (w.ip > 0)
+		h.dscp = w.ipv6 ? (uint8_t)(wire_get16(frame + w.ip) >> 6 & 63)
+				: frame[w.ip + 1] >> 2;
 	if (w.proto != WIRE_PROTO_TCP || len < tcp + WIRE_TCP || w.fragment)
 		return h;
-	size_t end = WIRE_ETH + w.ip_len,
-	       payload = tcp + (size_t)(frame[tcp + TCP_OFFSET] >> 4) * 4;
+	size_t end = w.end, payload = tcp + (size_t)(frame[tcp + TCP_OFFSET] >> 4) * 4;
 
 	h.seq = wire_get32(frame + tcp + 4);
 	h.seq_count = (uint16_t)((end > payload ? end - payload : 0)

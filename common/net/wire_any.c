@@ -7,18 +7,26 @@
 
 #include <string.h>
 
-// Where the IP header begins, behind VLAN tags of four bytes each; 0: there is none, or not the
-// whole of an IPv4 header without options. *ipv6: which it is.
-static size_t ip_offset(const uint8_t *frame, size_t len, bool *ipv6) {
+// Where the type of what is behind VLAN tags of four bytes each ends.
+static size_t pass_tags(const uint8_t *frame, size_t len) {
 	size_t at = WIRE_ETH;
+
+	for (int tags = 0; tags < 2 && len >= at + 4; tags++) {
+		uint16_t type = wire_get16(frame + at - 2);
+
+		if (type != WIRE_ETHERTYPE_VLAN && type != WIRE_ETHERTYPE_QINQ)
+			break;
+		at += 4;
+	}
+	return at;
+}
+
+// Where the IP header begins, behind VLAN tags; 0: there is none, or not the whole of an IPv4 header
+// without options. *ipv6: which it is.
+static inline size_t ip_offset(const uint8_t *frame, size_t len, bool *ipv6) {
+	size_t at = likely(wire_is_ipv4(frame)) ? WIRE_ETH : pass_tags(frame, len);
 	uint16_t type = wire_get16(frame + at - 2);
 
-	for (int tags = 0; tags < 2 && len >= at + 4
-		&& (type == WIRE_ETHERTYPE_VLAN || type == WIRE_ETHERTYPE_QINQ);
-		tags++) {
-		at += 4;
-		type = wire_get16(frame + at - 2);
-	}
 	*ipv6 = type == WIRE_ETHERTYPE_IPV6;
 	if ((!*ipv6 && type != WIRE_ETHERTYPE_IPV4) || len < at + WIRE_IPV4
 		|| frame[at] >> 4 != (*ipv6 ? 6 : 4))
@@ -26,12 +34,46 @@ static size_t ip_offset(const uint8_t *frame, size_t len, bool *ipv6) {
 	return at;
 }
 
-// Those of a transport header at `at`, of a packet that ends at `end`.
-static void read_ports(const uint8_t *frame, size_t at, size_t end, struct wire_flow *flow) {
-	if ((flow->proto != WIRE_PROTO_TCP && flow->proto != WIRE_PROTO_UDP) || at + 4 > end)
-		return;
-	flow->src_port = wire_get16(frame + at);
-	flow->dst_port = wire_get16(frame + at + 2);
+// The rest of it, where an IPv4 header is at w->ip.
+static inline void walk_ipv4(const uint8_t *frame, size_t len, struct wire_walk *w) {
+	const uint8_t *ip = frame + w->ip;
+	uint16_t total = wire_get16(ip + 2), fragment = wire_get16(ip + 6);
+
+	// 0: a segment that the card is still to cut up.
+	w->end = likely(total > 0) ? w->ip + total : len;
+	w->l4 = w->ip + (size_t)(ip[0] & 15) * 4;
+	w->proto = w->fragment_proto = ip[9];
+	w->fragment = (fragment & WIRE_IP_FRAGMENT) != 0;
+	w->later = (fragment & WIRE_IP_OFFSET) != 0;
+}
+
+struct wire_walk wire_walk(const uint8_t *frame, size_t len) {
+	struct wire_walk w = {.end = len};
+
+	w.ip = len < WIRE_ETH ? 0 : ip_offset(frame, len, &w.ipv6);
+	w.l4 = w.ip;
+	if (w.ip > 0 && !w.ipv6)
+		walk_ipv4(frame, len, &w);
+	else if (w.ip > 0 && len >= w.ip + WIRE_IPV6)
+		wire_walk_ipv6(frame, len, &w);
+	size_t end = w.end < len ? w.end : len;
+	w.l4 = w.l4 < end ? w.l4 : end;
+	return w;
+}
+
+// Those of a packet that is no fragment.
+static inline void read_ports(
+	const uint8_t *frame, size_t len, const struct wire_walk *w, struct wire_flow *flow) {
+	size_t end = w->end < len ? w->end : len;
+
+	flow->proto = w->fragment_proto;
+	if ((w->proto == WIRE_PROTO_TCP || w->proto == WIRE_PROTO_UDP) && !w->fragment
+		&& w->l4 + 4 <= end) {
+		uint32_t ports = wire_get32(frame + w->l4);
+
+		flow->src_port = (uint16_t)(ports >> 16);
+		flow->dst_port = (uint16_t)ports;
+	}
 }
 
 // Of 2001:2::/96 the last 32 bits, so that flows of weir-sender are known.
@@ -44,20 +86,6 @@ static uint32_t ipv6_number(const uint8_t *address) {
 	memcpy(&net, address, sizeof(net));
 	memcpy(&host, address + sizeof(net), sizeof(host));
 	return (uint32_t)(rng_mix(net ^ rng_mix(host)) >> 32);
-}
-
-static void read_ipv6_flow(const uint8_t *frame, size_t at, size_t end, struct wire_flow *flow) {
-	struct wire_upper upper;
-
-	if (at + WIRE_IPV6 > end)
-		return;
-	upper = wire_ipv6_upper(frame, at, end);
-	flow->ipv6 = true;
-	flow->src = ipv6_number(frame + at + 8);
-	flow->dst = ipv6_number(frame + at + 24);
-	flow->proto = upper.proto;
-	if (!upper.fragment)
-		read_ports(frame, upper.at, end, flow);
 }
 
 // Where the packet whose IP header begins at `at` ends, by its own word.
@@ -77,22 +105,14 @@ enum wire_status wire_check_any(const uint8_t *frame, size_t len) {
 // The sum of the pseudo header (RFC 9293 section 3.1, RFC 768; RFC 8200 section 8.1) is what a host
 // leaves in the checksum's place if its card is to add the rest.
 enum wire_l4_sum wire_l4_sum(const uint8_t *frame, size_t len) {
-	struct wire_flow flow;
-	bool ipv6 = false;
-	size_t at = len < WIRE_ETH ? 0 : ip_offset(frame, len, &ipv6), end, addresses;
+	struct wire_walk w = wire_walk(frame, len);
+	size_t sum_at = w.l4 + (w.proto == WIRE_PROTO_TCP ? 16 : 6);
 
-	wire_read_flow(frame, len, &flow);
-	if (at == 0 || (flow.src_port == 0 && flow.dst_port == 0))
+	if ((w.proto != WIRE_PROTO_TCP && w.proto != WIRE_PROTO_UDP) || w.fragment || w.end > len
+		|| sum_at + 2 > w.end)
 		return WIRE_L4_NONE;
-	end = ip_end(frame, at, ipv6);
-	addresses = ipv6 ? 32 : 8;
-	size_t l4 = ipv6 ? wire_ipv6_upper(frame, at, end < len ? end : len).at
-			 : at + (size_t)(frame[at] & 15) * 4;
-	size_t sum_at = l4 + (flow.proto == WIRE_PROTO_TCP ? 16 : 6);
-	if (end > len || sum_at + 2 > end)
-		return WIRE_L4_NONE;
-	uint32_t sum = wire_sum(
-		frame + at + (ipv6 ? 8 : 12), addresses, flow.proto + (uint32_t)(end - l4));
+	uint32_t sum = wire_sum(frame + w.ip + (w.ipv6 ? 8 : 12), w.ipv6 ? 32 : 8,
+		w.proto + (uint32_t)(w.end - w.l4));
 
 	return (wire_get16(frame + sum_at) ^ wire_fold(sum)) == UINT16_MAX ? WIRE_L4_PARTIAL
 									   : WIRE_L4_FILLED;
@@ -105,41 +125,48 @@ uint32_t wire_tags(const uint8_t *frame, size_t len) {
 	return at == 0 ? 0 : (uint32_t)(at - WIRE_ETH) / WIRE_TAG;
 }
 
+size_t wire_tcp_size(const uint8_t *frame, size_t len, const struct wire_walk *w) {
+	size_t end = w->end < len ? w->end : len, size;
+
+	if (w->proto != WIRE_PROTO_TCP || w->later || w->l4 + WIRE_TCP > end)
+		return 0;
+	size = (size_t)(frame[w->l4 + 12] >> 4) * 4;
+	return size >= WIRE_TCP && w->l4 + size <= end ? size : 0;
+}
+
 uint32_t wire_syn_mtu(const uint8_t *frame, size_t len) {
-	bool ipv6 = false;
-	size_t at = len < WIRE_ETH ? 0 : ip_offset(frame, len, &ipv6);
+	struct wire_walk w = wire_walk(frame, len);
+	size_t header = wire_tcp_size(frame, len, &w);
 	struct seg seg;
 
-	if (at == 0 || frame[at + (ipv6 ? 6 : 9)] != WIRE_PROTO_TCP)
-		return 0;
-	at += ipv6 ? WIRE_IPV6 : (size_t)(frame[at] & 15) * 4;
-	size_t header = at + WIRE_TCP > len ? 0 : (size_t)(frame[at + 12] >> 4) * 4;
-	if (header < WIRE_TCP || at + header > len
-		|| wire_parse_tcp_header(frame + at, header, &seg) != WIRE_OK
+	if (header == 0 || wire_parse_tcp_header(frame + w.l4, header, &seg) != WIRE_OK
 		|| (seg.options & SEG_OPT_MSS) == 0)
 		return 0;
-	return seg.mss + WIRE_TCP + (ipv6 ? WIRE_IPV6 : WIRE_IPV4);
+	return seg.mss + WIRE_TCP + (w.ipv6 ? WIRE_IPV6 : WIRE_IPV4);
 }
 
 void wire_read_flow(const uint8_t *frame, size_t len, struct wire_flow *flow) {
-	bool ipv6 = false;
-	size_t at = len < WIRE_ETH ? 0 : ip_offset(frame, len, &ipv6), end;
-	const uint8_t *ip = frame + at;
+	struct wire_walk w;
+	const uint8_t *ip;
 
 	*flow = (struct wire_flow){0};
-	if (at == 0)
+	w.ip = len < WIRE_ETH ? 0 : ip_offset(frame, len, &w.ipv6);
+	ip = frame + w.ip;
+	if (w.ip == 0)
 		return;
-	end = ip_end(frame, at, ipv6);
-	end = end < len ? end : len;
-	if (ipv6) {
-		read_ipv6_flow(frame, at, end, flow);
-		return;
+	// Each in a branch of its own: the live switch asks this of every frame.
+	if (!w.ipv6) {
+		walk_ipv4(frame, len, &w);
+		flow->src = wire_get32(ip + 12);
+		flow->dst = wire_get32(ip + 16);
+		read_ports(frame, len, &w, flow);
+	} else if (len >= w.ip + WIRE_IPV6) {
+		wire_walk_ipv6(frame, len, &w);
+		flow->ipv6 = true;
+		flow->src = ipv6_number(ip + 8);
+		flow->dst = ipv6_number(ip + 24);
+		read_ports(frame, len, &w, flow);
 	}
-	flow->src = wire_get32(ip + 12);
-	flow->dst = wire_get32(ip + 16);
-	flow->proto = ip[9];
-	if ((wire_get16(ip + 6) & WIRE_IP_FRAGMENT) == 0)
-		read_ports(frame, at + (size_t)(ip[0] & 15) * 4, end, flow);
 }
 
 size_t wire_length(const uint8_t *frame, size_t len) {

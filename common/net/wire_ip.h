@@ -8,6 +8,10 @@
 #include <string.h>
 
 #define WIRE_IP_FRAGMENT 0x3fffu // more fragments, or an offset
+#define WIRE_IP_OFFSET 0x1fffu
+#define WIRE_EXTENSIONS_MAX 8 // headers of IPv6: more are no traffic
+#define WIRE_EXT_FRAGMENT 44
+#define WIRE_EXT_AUTH 51
 
 static inline uint16_t wire_get16(const uint8_t *p) {
 	uint16_t v;
@@ -69,14 +73,57 @@ static inline uint32_t wire_frame_sum(const uint8_t *frame, bool ipv6) {
 	return wire_sum(frame + WIRE_ETH + (ipv6 ? 8 : 12), ipv6 ? 32 : 8, 0);
 }
 
-// What an IPv6 packet has behind its extension headers.
-struct wire_upper {
-	size_t at; // from the start of the frame, at most the packet's end
-	uint8_t proto;
-	bool fragment;
+// Where the headers of a frame are, in bytes from its start. What a tunnel carries is payload.
+struct wire_walk {
+	size_t ip; // behind up to two VLAN tags; 0: there is none, or not its first 20 bytes
+	size_t l4; // behind IPv4's options, or IPv6's extension headers; at most where the packet ends
+	size_t end; // of the packet by its own word; of the frame if that does not say
+	uint8_t proto; // of what is at l4
+	uint8_t fragment_proto; // the same for all fragments of a packet; else proto
+	bool ipv6;
+	bool fragment; // a part of a packet
+	bool later; // not its first part: no transport header is there
 };
-// Of a frame with an IPv6 header at `at`, of a packet that ends at `end`, within the frame.
-struct wire_upper wire_ipv6_upper(const uint8_t *frame, size_t at, size_t end);
+// Of a frame of which `len` bytes are there.
+struct wire_walk wire_walk(const uint8_t *frame, size_t len);
+// Bytes of its TCP header; 0: it has none, or not all of it is there.
+size_t wire_tcp_size(const uint8_t *frame, size_t len, const struct wire_walk *w);
+// Passes over extension headers from w.l4 on, of a packet of which the bytes before `end` are there.
+// By value, so that the common case stays in registers.
+struct wire_walk wire_walk_extensions(const uint8_t *frame, size_t end, struct wire_walk w);
+// The rest of it, where an IPv6 header is at w->ip.
+static inline void wire_walk_ipv6(const uint8_t *frame, size_t len, struct wire_walk *w) {
+	const uint8_t *ip = frame + w->ip;
+	uint16_t payload = wire_get16(ip + 4);
+
+	// 0: a jumbogram, or a segment that the card is still to cut up.
+	w->end = likely(payload > 0) ? w->ip + WIRE_IPV6 + payload : len;
+	w->ipv6 = true;
+	w->fragment = w->later = false;
+	w->l4 = w->ip + WIRE_IPV6;
+	w->proto = w->fragment_proto = ip[6];
+	if (unlikely(w->proto != WIRE_PROTO_TCP && w->proto != WIRE_PROTO_UDP))
+		*w = wire_walk_extensions(frame, w->end < len ? w->end : len, *w);
+}
+
+// Whether an extension header follows that says how long it is (RFC 8200 section 4, RFC 4302, RFC
+// 6275, RFC 7401, RFC 5533).
+static inline bool wire_is_extension(uint8_t proto) {
+	return proto == 0 || proto == 43 || proto == WIRE_EXT_FRAGMENT || proto == WIRE_EXT_AUTH
+		|| proto == 60 || proto == 135 || proto == 139 || proto == 140;
+}
+
+// Bytes of such a header, of which eight are there.
+static inline size_t wire_extension_size(uint8_t proto, const uint8_t *p) {
+	return proto == WIRE_EXT_FRAGMENT ? 8
+		: proto == WIRE_EXT_AUTH  ? (p[1] + 2u) * 4
+					  : (p[1] + 1u) * 8;
+}
+
+// Whether a fragment header is that of a part: an atomic fragment (RFC 6946) is a whole packet.
+static inline bool wire_is_part(const uint8_t *extension) {
+	return (wire_get16(extension + 2) & 0xfff9u) != 0;
+}
 // wire_read of untagged IPv6.
 void wire_read_ipv6(const uint8_t *frame, size_t len, struct wire_info *info);
 

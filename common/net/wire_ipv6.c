@@ -4,59 +4,50 @@
 #include "common/net/wire_ip.h"
 #include "common/net/wire_put.h"
 
-#define EXTENSIONS_MAX 4
-#define HOP_OPTIONS 0
-#define ROUTING 43
-#define FRAGMENT 44
-#define OPTIONS 60
 #define HOP_LIMIT 64
 #define LABEL 0xfffffu
 
-static bool is_extension(uint8_t proto) {
-	return proto == HOP_OPTIONS || proto == ROUTING || proto == OPTIONS || proto == FRAGMENT;
-}
+struct wire_walk wire_walk_extensions(const uint8_t *frame, size_t end, struct wire_walk w) {
+	for (int i = 0; i < WIRE_EXTENSIONS_MAX && !w.later && w.l4 + 8 <= end
+		&& wire_is_extension(w.proto);
+		i++) {
+		const uint8_t *extension = frame + w.l4;
+		bool part = w.proto == WIRE_EXT_FRAGMENT && wire_is_part(extension);
 
-// Extension headers (RFC 8200 section 4) may come before the transport header. Behind that of a
-// fragment there is none to read.
-struct wire_upper wire_ipv6_upper(const uint8_t *frame, size_t at, size_t end) {
-	struct wire_upper u = {.at = at + WIRE_IPV6, .proto = frame[at + 6]};
-
-	for (int i = 0; i < EXTENSIONS_MAX && u.at + 8 <= end && is_extension(u.proto); i++) {
-		const uint8_t *extension = frame + u.at;
-
-		u.fragment = u.proto == FRAGMENT;
-		u.proto = extension[0];
-		u.at += u.fragment ? 8 : ((size_t)extension[1] + 1) * 8;
-		if (u.fragment)
-			break;
+		w.l4 += wire_extension_size(w.proto, extension);
+		w.proto = extension[0];
+		if (!w.fragment)
+			w.fragment_proto = w.proto;
+		w.fragment |= part;
+		w.later = part && (wire_get16(extension + 2) & 0xfff8u) != 0;
 	}
-	u.at = u.at < end ? u.at : end;
-	return u;
+	w.l4 = w.l4 < end ? w.l4 : end;
+	return w;
 }
 
 void wire_read_ipv6(const uint8_t *frame, size_t len, struct wire_info *info) {
 	const uint8_t *ip = frame + WIRE_ETH;
-	struct wire_upper upper;
+	struct wire_walk w;
 	size_t end;
 
 	if (len < WIRE_ETH + WIRE_IPV6 || ip[0] >> 4 != 6)
 		return;
+	w.ip = WIRE_ETH;
+	wire_walk_ipv6(frame, len, &w);
+	end = w.end < len ? w.end : len;
 	info->ip_len = WIRE_IPV6 + wire_get16(ip + 4);
-	end = WIRE_ETH + info->ip_len;
-	end = end < len ? end : len;
-	upper = wire_ipv6_upper(frame, WIRE_ETH, end);
 	info->addr.ipv6 = true;
 	info->addr.src_ip = wire_get_ipv6_address(ip + 8);
 	info->addr.dst_ip = wire_get_ipv6_address(ip + 24);
 	info->dscp = (uint8_t)(wire_get16(ip) >> 6 & 63);
 	info->ecn = ip[1] >> 4 & 3;
-	info->proto = upper.proto;
-	info->l4_offset = (uint16_t)upper.at;
-	info->fragment = upper.fragment;
-	if ((upper.proto == WIRE_PROTO_TCP || upper.proto == WIRE_PROTO_UDP) && !upper.fragment
-		&& upper.at + 4 <= end) {
-		info->addr.src_port = wire_get16(frame + upper.at);
-		info->addr.dst_port = wire_get16(frame + upper.at + 2);
+	info->proto = w.proto;
+	info->l4_offset = (uint16_t)w.l4;
+	info->fragment = w.fragment;
+	if ((w.proto == WIRE_PROTO_TCP || w.proto == WIRE_PROTO_UDP) && !w.fragment
+		&& w.l4 + 4 <= end) {
+		info->addr.src_port = wire_get16(frame + w.l4);
+		info->addr.dst_port = wire_get16(frame + w.l4 + 2);
 	}
 }
 

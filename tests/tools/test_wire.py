@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 from collections.abc import Callable, Iterator
 from ipaddress import IPv4Address, IPv6Address
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_NOP
 from scapy.layers.inet6 import (
     ICMPv6EchoReply,
     ICMPv6EchoRequest,
@@ -26,9 +28,12 @@ from scapy.layers.inet6 import (
     IPv6ExtHdrDestOpt,
     IPv6ExtHdrFragment,
     IPv6ExtHdrHopByHop,
+    IPv6ExtHdrRouting,
     PadN,
 )
-from scapy.layers.l2 import ARP, Ether
+from scapy.layers.ipsec import AH
+from scapy.layers.l2 import ARP, GRE, Dot1AD, Dot1Q, Ether
+from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -374,3 +379,111 @@ def test_echo_reply_of_ipv6_agrees(ask: Ask, ident: int, number: int, data: byte
     answer = bytes(Ether(src=MAC_B, dst=MAC_A) / reply)
     assert bytes.fromhex(ask("echo", asked)["reply"]) == answer
     assert ask("echo", answer)["reply"] is None
+
+
+def headers(rng: random.Random) -> list[Packet]:
+    """All that stands before a transport header: tags, IP, its options or extension headers."""
+    tags = rng.choice([[], [], [Dot1Q(vlan=5)], [Dot1AD(vlan=5), Dot1Q(vlan=6)]])
+    offset, more = rng.choice([(0, 0)] * 4 + [(0, 1), (7, 1), (7, 0)])
+    frame = [Ether(src=MAC_A, dst=MAC_B), *tags]
+    if rng.random() < 0.4:
+        options = rng.randrange(4) * [IPOption_NOP()]
+        ends = {"src": "10.0.0.1", "dst": "10.0.0.2"}
+        return [*frame, IP(**ends, frag=offset, flags=more, options=options)]
+    chain = [
+        IPv6ExtHdrHopByHop(options=PadN(optdata=bytes(rng.randrange(30)))),
+        IPv6ExtHdrDestOpt(options=PadN(optdata=bytes(rng.randrange(30)))),
+        IPv6ExtHdrRouting(addresses=rng.randrange(3) * ["2001:db8::3"], segleft=0),
+    ]
+    chain = rng.sample(chain, rng.randrange(4))
+    if offset or more or rng.random() < 0.2:  # the last: an atomic fragment
+        chain.insert(rng.randrange(len(chain) + 1), IPv6ExtHdrFragment(offset=offset, m=more))
+    if rng.random() < 0.3:
+        chain.append(AH(payloadlen=4, icv=bytes(12)))
+    return [*frame, IPv6(src="2001:db8::1", dst="2001:db8::2"), *chain]
+
+
+# Options and checksums that differ by as much: 0x0402 - 0x0101.
+SACK, NOPS = ([("SAckOK", b"")], 0x1000), ([("NOP", None), ("NOP", None)], 0x1301)
+COVERED = {6: 14, 17: 8}  # from which byte of a transport header on a bit may be flipped; else 2
+
+
+def contents(options: list[Any], checksum: int) -> list[tuple[bytes, int]]:
+    """Transport headers with payload, and what tunnels carry, each with its protocol's number."""
+    tcp = TCP(sport=1, dport=2, flags="S", chksum=checksum, options=[("MSS", 1440), *options])
+    tcp /= Raw(b"data")
+    inner = Ether(src=MAC_A, dst=MAC_B) / IP(src="10.1.0.1", dst="10.1.0.2") / tcp
+    packets = [
+        (tcp, 6),
+        (tcp, 6),
+        (UDP(sport=1, dport=2) / Raw(b"data"), 17),
+        (ICMP() / Raw(b"data"), 1),
+        (GRE() / inner[IP], 47),
+        (inner[IP], 4),
+        (UDP(sport=1, dport=4789) / VXLAN(vni=7) / inner, 17),
+    ]
+    return [(bytes(packet), proto) for packet, proto in packets]
+
+
+def walked(layers: list[Packet], payload: bytes, proto: int) -> tuple[bytes, dict[str, Any]]:
+    """The frame of these layers as scapy writes it, and where its headers are."""
+    layers[-1].setfieldval("proto" if isinstance(layers[-1], IP) else "nh", proto)
+    for upper, layer in pairwise([*layers, Raw(payload)]):
+        upper.add_payload(layer)
+        if isinstance(layer, AH) and not isinstance(upper, IP):
+            upper.nh = 51  # scapy does not fill it in
+    frame = bytes(layers[0])
+    at, ahead = len(frame) - len(payload), proto
+    tags = sum(isinstance(layer, Dot1Q) for layer in layers)
+    ip = next(layer for layer in layers if isinstance(layer, IP | IPv6))
+    part = next((layer for layer in layers if isinstance(layer, IPv6ExtHdrFragment)), ip)
+    first = last = True
+    if isinstance(part, IP):
+        first, last = part.frag == 0, part.flags == 0
+    elif part is not ip:
+        first, last = part.offset == 0, part.m == 0
+        ahead = frame[-len(part)] if not (first and last) else proto
+        if not first:
+            at, proto = len(frame) - len(part.payload), ahead
+    return frame, {
+        "ip": 14 + 4 * tags,
+        "l4": at,
+        "end": len(frame),
+        "proto": proto,
+        "fragment_proto": ahead,
+        "ipv6": isinstance(ip, IPv6),
+        "fragment": not (first and last),
+        "later": not first,
+    }
+
+
+def test_a_thousand_frames_are_walked_as_scapy_reads_them() -> None:
+    """Options and checksums behind extension headers were left, bits flipped in these headers."""
+    lines: list[str] = []
+    wanted: list[tuple[dict[str, Any], int, str]] = []
+    changed = 0
+    packets = list(zip(contents(*SACK), contents(*NOPS), strict=True))
+    for seed in range(1000):
+        rng = random.Random(seed)
+        (payload, proto), (twin, _) = rng.choice(packets)
+        padding = bytes(seed % 3)
+        frame, want = walked(headers(rng), payload, proto)
+        first = not want["later"]
+        cleared = frame[: -len(twin)] + twin if first and proto == 6 else frame
+        changed += cleared != frame
+        covered = want["l4"] + (COVERED.get(want["proto"], 2) if first else 0)
+        wanted.append((want, covered, (cleared + padding).hex()))
+        text = (frame + padding).hex()
+        draws = (0, 8 * (len(frame) - covered) - 1, rng.getrandbits(31))
+        lines += [f"walk {text}", f"clear {text}", *(f"corrupt {text} {draw}" for draw in draws)]
+    assert (
+        sum(clear not in line for (*_, clear), line in zip(wanted, lines[::5], strict=True)) > 100
+    )
+    answers = subprocess.run(
+        [DUMP], input="\n".join([*lines, ""]), capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    for want, covered, clear in wanted:
+        walk, cleared_as, *flipped = (json.loads(answers.pop(0)) for _ in range(5))
+        assert walk == want
+        assert cleared_as["frame"] == clear, want
+        assert all(covered <= flip["bit"] // 8 < want["end"] for flip in flipped), want

@@ -4,6 +4,9 @@
 //
 //	parse FRAME         {"status", ...} of wire_parse and wire_parse_tcp
 //	arp FRAME           {"status", ...} of wire_parse_arp
+//	walk FRAME          what wire_walk finds in it
+//	corrupt FRAME DRAW  {"bit": its number in the frame}
+//	clear FRAME         {"frame": FRAME} without options of SACK and AccECN
 //	echo FRAME          {"reply": FRAME or null}
 //	ecn FRAME ECN       {"frame": FRAME}
 //	write NUMBER...     {"frame": FRAME}; the numbers are in the order of read_segment
@@ -11,7 +14,9 @@
 //	write_arp REQUEST SENDER_IP TARGET_IP
 //	neighbour FRAME     {"status", ...} of wire_parse_neighbour
 //	solicit SENDER_IP TARGET_IP, advertise FRAME
-#include "common/net/wire.h"
+#include "common/net/clear.h"
+#include "common/net/corrupt.h"
+#include "common/net/wire_ip.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +116,27 @@ static void set_ecn(char **text) {
 	print_hex("frame", len);
 }
 
+static void walk(char **text) {
+	struct wire_walk w = wire_walk(frame, read_hex(text));
+
+	printf("{\"ip\": %zu, \"l4\": %zu, \"end\": %zu, \"proto\": %u, \"fragment_proto\": %u, "
+	       "\"ipv6\": %d, \"fragment\": %d, \"later\": %d}\n",
+		w.ip, w.l4, w.end, w.proto, w.fragment_proto, w.ipv6, w.fragment, w.later);
+}
+
+static void corrupt(char **text) {
+	size_t len = read_hex(text);
+
+	printf("{\"bit\": %zu}\n", corrupt_bit(frame, len, read_number(text)));
+}
+
+static void clear(char **text) {
+	size_t len = read_hex(text);
+
+	clear_frame(frame, len, PKT_CLEARED);
+	print_hex("frame", len);
+}
+
 static void read_segment(char **text, struct wire_addr *addr, struct seg *seg) {
 	addr->ipv6 = read_number(text) != 0;
 	addr->src_ip = read_number(text);
@@ -188,7 +214,8 @@ int main(void) {
 		void (*run)(char **text);
 	} commands[] = {{"parse", parse}, {"arp", parse_arp}, {"echo", echo}, {"ecn", set_ecn},
 		{"write", write_tcp}, {"write_udp", write_udp}, {"write_arp", write_arp},
-		{"neighbour", parse_neighbour}, {"solicit", solicit}, {"advertise", advertise}};
+		{"neighbour", parse_neighbour}, {"solicit", solicit}, {"advertise", advertise},
+		{"walk", walk}, {"corrupt", corrupt}, {"clear", clear}};
 
 	while (fgets(line, sizeof(line), stdin) != NULL) {
 		char *text;

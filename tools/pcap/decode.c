@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EXTENSIONS_MAX 8 // headers of IPv6: more are no traffic
 #define LAYERS_MAX 32 // of a frame, likewise
 #define TAKEN_BY_ALL 576u // bytes of an IPv4 packet
 #define IPV6_HEADER 40u
@@ -176,25 +175,15 @@ struct layer layer_ipv4(struct walk *w) {
 	return unlikely(!take(r, header)) ? layer_end(DECODE_TRUNCATED) : of_protocol(w, ip[9]);
 }
 
-// RFC 8200 section 4, RFC 4302 (authentication), RFC 6275 (mobility), RFC 7401 (HIP), RFC 5533
-// (shim6).
-static bool ipv6_extension(uint8_t proto) {
-	return proto == 0 || proto == 43 || proto == 44 || proto == 51 || proto == 60
-		|| proto == 135 || proto == 139 || proto == 140;
-}
-
 // Behind IPv6's own header.
 static struct layer ipv6_extensions(struct walk *w, uint8_t proto) {
 	struct rest *r = &w->r;
 
-	for (int i = 0; i < EXTENSIONS_MAX && ipv6_extension(proto); i++) {
+	for (int i = 0; i < WIRE_EXTENSIONS_MAX && wire_is_extension(proto); i++) {
 		if (r->captured < 8)
 			return layer_short(w, 8);
-		uint32_t size = proto == 44 ? 8
-			: proto == 51	    ? (r->p[1] + 2u) * 4
-					    : (r->p[1] + 1u) * 8;
-		// Offset, or more to follow: an atomic fragment (RFC 6946) is a whole packet.
-		if (proto == 44 && (wire_get16(r->p + 2) & 0xfff9u) != 0)
+		uint32_t size = (uint32_t)wire_extension_size(proto, r->p);
+		if (proto == WIRE_EXT_FRAGMENT && wire_is_part(r->p))
 			return layer_end(DECODE_FRAGMENT);
 		proto = r->p[0];
 		if (!take(r, size))
