@@ -22,10 +22,10 @@ ALONE = Case(LINK, "fifo", ("reno",), True)
 MIX = Case(LINK, "codel", ("cubic", "bbr"), True, 2)
 
 
-def run(goodput=10e6, rtt=30.0, losses=100, quota=1.0, start=7):
+def run(goodput=10e6, rtt=30.0, losses=100, quota=1.0, start=7, marks=100):
     """What was measured in a run."""
     curve = pl.DataFrame({"time_s": [0.1, 2.9], "cwnd_segs": [10.0, 30.0]})
-    return Measured(goodput, rtt, start, losses, 0, quota, curve, True, {"kernel": "6.12"})
+    return Measured(goodput, rtt, start, losses, marks, quota, curve, True, {"kernel": "6.12"})
 
 
 def pair(case=ALONE, **ours):
@@ -50,7 +50,9 @@ def test_the_cells_are_those_that_were_asked_for():
         assert {"0.3BDP", "4BDP"} <= {k.limit for k in links.values()}
         assert sum("loss" in k.behind for k in links.values()) == 1
         assert sum("late" in k.behind for k in links.values()) == 1
-        assert len(alone) == len(links) * 2 * len(linux.CONTROLS) == 168
+        marked = {case.controls[0] for case in alone if case.marks}
+        assert marked == set(linux.CONTROLS) - {"bbr"}  # which answers no mark
+        assert len(alone) == len(links) * (2 * len(linux.CONTROLS) + 6) == 240
         mixes = [case for case in made if case.mixed]
         assert {case.controls for case in mixes} == {
             ("cubic", "reno"), ("cubic", "bbr"), ("bbr", "reno"), ("vegas", "cubic"),
@@ -110,6 +112,9 @@ def test_a_cell_is_compared_with_itself_only():
         ({"rtt": 29.0}, ["rtt_ms"]),
         ({"losses": 116}, ["losses"]),
         ({"losses": 84}, ["losses"]),
+        ({"marks": 115}, []),
+        ({"marks": 116}, ["marks"]),
+        ({"marks": 84}, ["marks"]),
         ({"start": 12}, []),  # a few more
         ({"start": 13}, ["losses_start"]),
         ({"start": 2}, []),

@@ -16,7 +16,7 @@ from weir.study.linux import NAMES, Case, Pair
 
 GOODPUT_OFF = 0.02
 RTT_OFF = 0.03
-LOSSES_OFF = 0.15
+LOSSES_OFF = 0.15  # of marks too
 LOSSES_FEW = 5  # as few losses more or less are the phase of a sawtooth, not a rate
 START_FACTOR = 1.5  # losses at the start, in either direction
 QUOTA_OFF = 0.05
@@ -29,6 +29,7 @@ COLUMNS = (
     *("RTT: Linux", "Weir", "diff."),
     *("losses at start: Linux", "Weir"),
     *("after: Linux", "Weir"),
+    *("marks: Linux", "Weir"),
     "bounds",
 )
 MIX_COLUMNS = (
@@ -47,6 +48,7 @@ WORDS = {
     "rtt_ms": "RTT",
     "losses_start": "losses at start",
     "losses": "losses",
+    "marks": "marks",
     "quota": "goodput",
 }
 
@@ -164,7 +166,11 @@ def outside(pair: Pair) -> list[tuple[str, str]]:
     for name, bound in (("goodput_bps", GOODPUT_OFF), ("rtt_ms", RTT_OFF)):
         if abs(pair.relative(name)) > bound:
             found.append((name, f"{100 * pair.relative(name):+.1f} %"))
-    for name, near in (("losses_start", near_start), ("losses", near_losses)):
+    for name, near in (
+        ("losses_start", near_start),
+        ("losses", near_losses),
+        ("marks", near_losses),
+    ):
         theirs, ours = (pair.mean(side, name) for side in ("linux", "weir"))
         if not near(theirs, ours):
             found.append((name, f"{ours:.0f} for {theirs:.0f}"))
@@ -214,6 +220,8 @@ def alone_rows(pairs: Iterable[Pair]) -> list[list[str]]:
             row += [units.number(theirs), units.number(ours), percent(pair.relative(name))]
         for name in ("losses_start", "losses"):
             row += [f"{pair.mean(side, name):.0f}" for side in ("linux", "weir")]
+        marks = [f"{pair.mean(side, 'marks'):.0f}" for side in ("linux", "weir")]
+        row += marks if pair.case.marks else [units.NONE] * 2
         rows.append([*row, verdict(pair)])
     return rows
 

@@ -8,6 +8,7 @@ telemetry, but for goodput, which is what TCP says was acknowledged:
 
     RTT      the base round trip and the mean time in the queue
     losses   data packets that the path dropped, before the warm-up's end and after it
+    marks    data packets that the bottleneck marked after it
 
 Kernels run with pfifo_fast, which adds nothing: BBR paces itself, all others send what ACKs permit.
 Ours are Linux's hosts (`host: linux`) with receive buffers as large as the kernels' here. Cards of
@@ -67,6 +68,7 @@ MIXES = (
     ("copa", "cubic"),
 )
 QUEUES = ("fifo", "codel")
+MARKED = {"codel-ecn": ("reno", "cubic", "vegas", "westwood", "illinois"), "step": ("dctcp",)}
 
 # Guests as large as small servers, and buffers that hold no flow back. Their cards interrupt for
 # each frame, so that GRO has nothing to collect at these rates.
@@ -90,7 +92,9 @@ class Link:
     def paths(self, queue: str, ecn: bool) -> str:
         """The config's paths."""
         discipline = f"fifo: {{limit: {self.limit}}}"
-        if queue == "codel":
+        if queue == "step":
+            discipline = f"step: {{limit: 4BDP, threshold: {max(1, self.rtt_ms // 4)}ms}}"
+        elif queue != "fifo":
             discipline = f"codel: {{ecn: {'yes' if ecn else 'no'}}}"
         half = f"{{delay: {{delay: {1000 * self.rtt_ms // 2}us}}}}"
         forward = [f"{{link: {{rate: {self.rate_mbit}Mbit, queue: {{{discipline}}}}}}}"]
@@ -145,6 +149,16 @@ class Case:
         return len(self.controls) > 1
 
     @property
+    def ecn(self) -> bool:
+        """Packets say that they may be marked."""
+        return self.queue in MARKED or "dctcp" in self.controls
+
+    @property
+    def marks(self) -> bool:
+        """Packets are marked: a FIFO drops."""
+        return self.ecn and self.queue != "fifo"
+
+    @property
     def name(self) -> str:
         """Of its row, and of its folders with side and seed."""
         return f"{self.link.name}-{self.queue}-{'-'.join(self.controls)}"
@@ -161,12 +175,14 @@ class Case:
         """What is run, as a config."""
         count = FLOWS_OF_MIX if self.mixed else 1
         jitter = ", jitter: 1s" if self.mixed else ""
-        groups = [f"  - {{count: {count}{jitter}, {group(side, cc)}}}" for cc in self.controls]
+        groups = [
+            f"  - {{count: {count}{jitter}, {group(side, cc, self.ecn)}}}" for cc in self.controls
+        ]
         title = f"{' beside '.join(NAMES[cc] for cc in self.controls)}, {self.link.name}"
         return (
             f"title: {title}, {self.queue}, {side}\n"
             f"duration: {self.duration_s}s\nwarmup: {self.warmup_s}s\n"
-            f"{self.link.paths(self.queue, 'dctcp' in self.controls)}flows:\n"
+            f"{self.link.paths(self.queue, self.ecn)}flows:\n"
             + "\n".join(groups)
             + "\ntelemetry: {level: 1, interval: 100ms}\n"
         )
@@ -177,21 +193,24 @@ class Case:
         return segments * FRAMES_PER_SEGMENT
 
 
-def group(side: str, cc: str) -> str:
+def group(side: str, cc: str, marked: bool) -> str:
     """Control and stack of a group's flows. The kernel has no Copa: ours sends there too."""
     if side == "linux" and cc != "copa":
-        ecn = ", tcp_ecn: 1" if cc == "dctcp" else ""
+        ecn = ", tcp_ecn: 1" if marked else ""
         kernel = f"cc: {cc}, memory: {MEMORY}, qdisc: pfifo_fast, sysctl: {{{SYSCTL}{ecn}}}"
         return f"stack: {{linux: {{{kernel}}}}}"
     ours = HYSTART_PP if side == "weir-hystartpp" else OURS[cc]
     if cc == "copa":
         return f"cc: {ours}, ack_every: 1"  # as Copa's authors acknowledge
-    return f"cc: {ours}, {HOST}{', ecn: ect0' if cc == 'dctcp' else ''}"
+    return f"cc: {ours}, {HOST}{', ecn: ect0' if marked else ''}"
 
 
 def cases(quick: bool) -> list[Case]:
     """All that is compared."""
-    alone = [Case(link, q, (cc,), quick) for link in LINKS for q in QUEUES for cc in CONTROLS]
+    by_queue = {**dict.fromkeys(QUEUES, CONTROLS), **MARKED}
+    alone = [
+        Case(link, q, (cc,), quick) for link in LINKS for q, ccs in by_queue.items() for cc in ccs
+    ]
     queues = QUEUES[:1] if quick else QUEUES
     return alone + [Case(MIX_LINK, queue, mix, quick, SEEDS) for queue in queues for mix in MIXES]
 
