@@ -137,10 +137,10 @@ static bool too_old(const struct flow *f, const struct seg *s) {
 			|| (uint64_t)age_ms * NS_PER_MS > f->rtt.rto_ns);
 }
 
-// A segment of a connection that we have reset is answered by a reset with the sequence number that
-// its sender expects (RFC 9293 section 3.10.7.1): that of the first reset may have been higher.
-static void answer_closed(
-	struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
+// What belongs to no connection of ours is answered by a reset with the sequence number that its
+// sender expects (RFC 9293 sections 3.10.7.1 and 3.10.7.3): one that we have reset, as the number of
+// the first reset may have been higher, or an older one that our SYN met.
+void flow_answer_unknown(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	struct seg reset;
 
 	if ((s->flags & (SEG_RST | SEG_ACK)) != SEG_ACK)
@@ -162,7 +162,7 @@ void flow_rx(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t n
 		if (f->state == FLOW_DONE && (s->flags & SEG_RST) == 0)
 			flow_peer_data(e, f, s, now_ns);
 		if (f->state == FLOW_FAILED && flow_group(e, f)->stack.reset_ns > 0)
-			answer_closed(e, f, s, now_ns);
+			flow_answer_unknown(e, f, s, now_ns);
 		return;
 	}
 	if ((s->flags & SEG_RST) != 0) {

@@ -396,6 +396,7 @@ void flow_transmit(struct endpoint *e, struct flow *f, uint64_t index, uint64_t 
 void flow_end(
 	struct endpoint *e, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns);
 void flow_ack_now(struct endpoint *e, struct flow *f, uint64_t now_ns); // a bare ACK
+void flow_answer_unknown(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns);
 // Sends a reset if the flow is open; its state does not change.
 void flow_reset(struct endpoint *e, const struct flow *f, uint64_t now_ns);
 

@@ -144,8 +144,11 @@ void handshake_rx(struct endpoint *e, struct flow *f, const struct seg *s, uint6
 		flow_end(e, f, FLOW_FAILED, TEL_RESET, now_ns);
 	else if ((s->flags & SEG_SYN) != 0 && acks_syn)
 		established(e, f, s, now_ns);
-	else
+	else {
 		e->count.rx_bad++;
+		if (!acks_syn)
+			flow_answer_unknown(e, f, s, now_ns);
+	}
 }
 
 void flow_renew(struct endpoint *e, struct flow *f, uint64_t bytes, uint64_t now_ns) {

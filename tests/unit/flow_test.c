@@ -266,6 +266,54 @@ START_TEST(syn_is_refused_only_by_who_saw_it) {
 }
 END_TEST
 
+// RFC 9293 section 3.10.7.3: what does not acknowledge the SYN is of an old connection, whose host
+// thereby learns that it is over.
+START_TEST(wrong_syn_ack_is_reset) {
+	struct link *l = LINK(.group = "{cc: newreno}", .hand = true);
+	struct seg s;
+	uint64_t sent;
+
+	link_run(l, 0);
+	sent = l->ctl_count;
+	s = hand_syn_ack(l, 20 * MS);
+	s.ack += 7;
+	hand_feed(l, &s, 20 * MS);
+	ck_assert_uint_eq(l->ctl_count, sent + 1);
+	ck_assert_uint_eq(l->ctl[sent].seg.flags, SEG_RST);
+	ck_assert_uint_eq(l->ctl[sent].seg.seq, s.ack);
+	s.flags = SEG_RST | SEG_ACK; // a reset is answered by nothing
+	hand_feed(l, &s, 20 * MS);
+	ck_assert_uint_eq(l->ctl_count, sent + 1);
+	s = hand_syn_ack(l, 20 * MS);
+	hand_feed(l, &s, 20 * MS);
+	ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
+	link_close(l);
+}
+END_TEST
+
+// RFC 7323 section 3.2 would have it dropped; Linux takes it, and so do we.
+START_TEST(an_ack_without_its_timestamp_counts) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	struct seg s = hand_ack(l, 5, 40 * MS);
+
+	s.options = 0;
+	hand_feed(l, &s, 40 * MS);
+	ck_assert_uint_eq(link_flow(l)->una, 5);
+	link_close(l);
+}
+END_TEST
+
+// RFC 6928 has 14600 bytes, but at least two segments, where segments are large; Linux has ten.
+START_TEST(the_first_window_is_ten_segments_of_any_size) {
+	struct link *l = LINK(.group = "{cc: newreno, mss: 8960B}");
+
+	link_run(l, 25 * MS);
+	ck_assert_uint_eq(link_flow(l)->payload, 8948);
+	ck_assert_double_eq(link_flow(l)->out.cwnd_segs, 10);
+	link_close(l);
+}
+END_TEST
+
 // RFC 5961 section 3.2.
 START_TEST(rst_closes_only_at_the_next_byte) {
 	struct link *l = HAND(.group = "{cc: newreno}");
@@ -909,11 +957,13 @@ START_TEST(srtt_learns_nothing_from_what_was_sent_again) {
 }
 END_TEST
 
-TEST_MAIN(srtt_is_of_the_oldest_segment, srtt_learns_nothing_from_what_was_sent_again,
-	syn_offers_what_the_group_wants, handshake_takes_one_round_trip_and_measures_it,
-	payload_is_what_both_sides_take, window_is_scaled_but_in_the_syn,
-	window_without_the_option_is_not_scaled, lost_syns_are_sent_again_ever_more_slowly,
-	lost_syns_do_not_come_again_together, a_path_longer_than_the_timeout_is_measured,
+TEST_MAIN(wrong_syn_ack_is_reset, an_ack_without_its_timestamp_counts,
+	the_first_window_is_ten_segments_of_any_size, srtt_is_of_the_oldest_segment,
+	srtt_learns_nothing_from_what_was_sent_again, syn_offers_what_the_group_wants,
+	handshake_takes_one_round_trip_and_measures_it, payload_is_what_both_sides_take,
+	window_is_scaled_but_in_the_syn, window_without_the_option_is_not_scaled,
+	lost_syns_are_sent_again_ever_more_slowly, lost_syns_do_not_come_again_together,
+	a_path_longer_than_the_timeout_is_measured,
 	lost_syn_without_timestamps_starts_with_three_seconds, lost_syn_ack_is_asked_for_again,
 	lost_ack_of_the_handshake_does_not_matter, peer_that_never_answers_is_given_up,
 	syn_is_refused_only_by_who_saw_it, rst_closes_only_at_the_next_byte,
