@@ -249,7 +249,13 @@ static void receiver_data(struct endpoint *e, struct receiver *r, const struct s
 		receiver_report_duplicate(r, start, end);
 		repeated = true;
 	} else if (start <= r->rcv_nxt) {
+		uint64_t before = r->rcv_nxt;
+
 		receiver_in_order(e, r, end);
+		if (unlikely(start < before && s->len > 0)) { // RFC 2883 section 4: its part below
+			receiver_report_repeated(r, start, before);
+			now = true; // or another report might come before this one has left
+		}
 	} else {
 		odd = true;
 		// The number of a bare FIN is not in the ranges; receiver_report_fin adds it.
@@ -297,7 +303,7 @@ void receiver_close(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	receiver_send_ack(e, r, now_ns);
 }
 
-// As accept.c, answer_closed.
+// As flow_answer_unknown.
 static void answer_closed(
 	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
 	struct seg reset;

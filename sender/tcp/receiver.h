@@ -213,7 +213,8 @@ void receiver_in_order(struct endpoint *e, struct receiver *r, uint64_t end);
 // Data out of order: merges [start, end) into the ranges. False: all of it had been received
 // before.
 bool receiver_out_of_order(struct endpoint *e, struct receiver *r, uint64_t start, uint64_t end);
-// Reports [start, end) as a duplicate in the next ACK.
+// Both report [start, end) as a duplicate in the next ACK; the second counts a segment, too.
+void receiver_report_repeated(struct receiver *r, uint64_t start, uint64_t end);
 void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end);
 // Adds a FIN beyond a hole to the blocks of an ACK that has room for `room` blocks.
 void receiver_report_fin(const struct receiver *r, struct seg *s, uint32_t room);

@@ -152,8 +152,7 @@ static void sack_forget(struct receiver *r) {
 	r->sack_count = kept;
 }
 
-void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end) {
-	r->count.duplicate_segs++;
+void receiver_report_repeated(struct receiver *r, uint64_t start, uint64_t end) {
 	if (!r->sack_ok)
 		return;
 	if (r->sack_count == SEG_SACK_MAX)
@@ -162,6 +161,11 @@ void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end)
 	r->sack[0] = (struct seg_sack){receiver_seq(r, start), receiver_seq(r, end)};
 	r->sack_count++;
 	r->dsack = true;
+}
+
+void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end) {
+	r->count.duplicate_segs++;
+	receiver_report_repeated(r, start, end);
 }
 
 void receiver_in_order(struct endpoint *e, struct receiver *r, uint64_t end) {

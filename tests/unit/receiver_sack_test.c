@@ -87,6 +87,27 @@ START_TEST(duplicate_below_is_reported_once) {
 }
 END_TEST
 
+// RFC 2883 section 4: of a segment that is partly new the other part is reported, as Linux does.
+START_TEST(the_repeated_part_of_a_new_segment_is_reported) {
+	struct link *l = RCV("");
+	uint64_t acks = 1;
+
+	syn(l, 7, ALL_OPTIONS, 0, 0);
+	feed_seg(l, 0, 0);
+	feed_seg(l, 1, 0);
+	feed_seg(l, 5, 0);
+	expect(l, &acks, 2, 2 * LEN);
+	feed_data(l, LEN, 2 * LEN, 0);
+	expect(l, &acks, 1, 3 * LEN);
+	block(l, 0, 1, 2);
+	block(l, 1, 5, 6);
+	ck_assert_uint_eq(rcv(l)->count.duplicate_segs, 0);
+	feed_seg(l, 6, 0);
+	block(l, 0, 5, 7);
+	link_close(l);
+}
+END_TEST
+
 // RFC 2883 section 4.1.3: the second block is the one that holds the duplicate, so that the sender
 // can tell. It was the most recently changed one, and the sender took the duplicate for news.
 START_TEST(duplicate_above_comes_with_the_block_around_it) {
@@ -275,6 +296,7 @@ static void model_report(struct model *m, uint64_t first) {
 static uint8_t model_take(
 	struct model *m, uint64_t start, uint64_t end, struct seg_sack sack[SEG_SACK_MAX]) {
 	bool beyond = start > m->nxt, news = false;
+	uint64_t before = m->nxt;
 	uint8_t n = 0;
 
 	for (uint64_t i = start; i < end; i++) {
@@ -284,9 +306,9 @@ static uint8_t model_take(
 	while (m->nxt < SPACE && m->got[m->nxt])
 		m->nxt++;
 	model_report(m, beyond ? start : 0);
-	if (!news) {
+	if (!news || start < before) {
 		m->count -= m->count == SEG_SACK_MAX;
-		sack[n++] = (struct seg_sack){(uint32_t)start, (uint32_t)end};
+		sack[n++] = (struct seg_sack){(uint32_t)start, (uint32_t)(news ? before : end)};
 	}
 	for (uint8_t i = 0; i < m->count; i++)
 		sack[n++] = block_around(m, m->recent[i]);
@@ -461,10 +483,10 @@ START_TEST(empty_range_pool_refuses_and_recovers) {
 END_TEST
 
 TEST_MAIN(hole_is_reported_at_once_until_it_is_filled, blocks_are_reported_newest_first,
-	four_blocks_without_timestamps, duplicate_below_is_reported_once,
-	duplicate_above_comes_with_the_block_around_it, full_report_makes_room_for_a_duplicate,
-	fin_beyond_a_hole_is_reported, a_duplicate_comes_before_the_fin,
-	a_fin_that_was_reported_makes_room_for_newer_blocks,
+	the_repeated_part_of_a_new_segment_is_reported, four_blocks_without_timestamps,
+	duplicate_below_is_reported_once, duplicate_above_comes_with_the_block_around_it,
+	full_report_makes_room_for_a_duplicate, fin_beyond_a_hole_is_reported,
+	a_duplicate_comes_before_the_fin, a_fin_that_was_reported_makes_room_for_newer_blocks,
 	late_original_is_reported_though_paws_refuses_it,
 	late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new,
 	ranges_and_reports_are_those_of_a_byte_map, thousands_of_holes_need_few_steps,
