@@ -34,6 +34,23 @@ PAGES = sorted(
 )
 
 
+def test_rules_of_rfcs_name_tests_that_there_are() -> None:
+    """A rule is kept, or done as Linux does it, because a test says so."""
+    page = (ROOT / "sender/README.md").read_text().partition("## Rules of the RFCs")[2]
+    rows = re.findall(r"^\| [\d, ]+ \| .* \| (\w[\w ]+) \| (.*) \|$", page, re.MULTILINE)
+    there = {
+        name
+        for path in (ROOT / "tests/unit").glob("*_test.c")
+        for name in re.findall(r"^START_TEST\((\w+)\)", path.read_text(), re.MULTILINE)
+    }
+    assert len(rows) == page.count("\n| ") - 1  # all but the head
+    for kept, tests in rows:
+        named = set(re.findall(r"`(\w+)`", tests))
+        assert kept in ("kept", "as Linux", "not")
+        assert named or kept == "not"
+        assert named <= there
+
+
 def test_the_readme_is_short() -> None:
     """What Weir is, two commands, and where to read on."""
     assert len(README.split()) <= README_WORDS_MAX

@@ -517,6 +517,17 @@ START_TEST(retransmissions_are_not_ecn_capable) {
 }
 END_TEST
 
+// RFC 3168 section 6.1.2 would wait for the timeout then; Linux goes on with two segments, and so do we.
+START_TEST(echo_at_one_segment_leaves_two) {
+	struct link *l = HAND(.group = "{cc: {newreno: {initial: 1}}, ecn: ect0}");
+
+	ck_assert_double_eq(link_flow(l)->out.cwnd_segs, 1);
+	echo_at(l, 1, T0);
+	ck_assert_double_eq(link_flow(l)->out.cwnd_segs, 2);
+	link_close(l);
+}
+END_TEST
+
 START_TEST(one_mark_per_window_halves_each_time) {
 	struct link *l = LINK(.group = ECT, .mark = UINT64_C(1) << 5 | UINT64_C(1) << 40);
 	const struct flow *f = link_flow(l);
@@ -567,13 +578,13 @@ START_TEST(steps_down_are_no_answers_to_an_echo) {
 }
 END_TEST
 
-TEST_MAIN(one_loss_of_twenty_without_sack, steps_down_are_no_answers_to_an_echo,
-	duplicates_that_deliver_nothing_send_nothing, window_does_not_grow_on_what_is_sacked_only,
-	one_loss_of_twenty_as_in_the_rfc, fifteen_losses_of_twenty,
-	progress_that_finds_a_loss_is_not_rewarded, window_after_recovery_is_ssthresh,
-	losses_of_one_window_are_one_reduction, loss_of_the_next_window_is_its_own_reduction,
-	third_duplicate_ack_sends_the_hole, window_updates_are_no_duplicates,
-	duplicates_after_a_timeout_are_not_arrivals,
+TEST_MAIN(echo_at_one_segment_leaves_two, one_loss_of_twenty_without_sack,
+	steps_down_are_no_answers_to_an_echo, duplicates_that_deliver_nothing_send_nothing,
+	window_does_not_grow_on_what_is_sacked_only, one_loss_of_twenty_as_in_the_rfc,
+	fifteen_losses_of_twenty, progress_that_finds_a_loss_is_not_rewarded,
+	window_after_recovery_is_ssthresh, losses_of_one_window_are_one_reduction,
+	loss_of_the_next_window_is_its_own_reduction, third_duplicate_ack_sends_the_hole,
+	window_updates_are_no_duplicates, duplicates_after_a_timeout_are_not_arrivals,
 	no_fast_retransmit_of_what_the_timeout_repaired,
 	echo_halves_once_per_window_and_cwr_is_told_once, echo_before_cwr_was_sent_is_the_same_one,
 	loss_and_echo_in_one_window_are_one_reduction, timeout_is_told_by_cwr,
