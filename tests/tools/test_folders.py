@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ls, open, rm, tag and note; what a run folder is called."""
 
+import contextlib
 import fcntl
+import io
 import json
 import os
 import re
@@ -9,7 +11,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from weir import configs, runner
+from rich.live import Live
+from weir import configs, errors, runner, summary
 from weir.analysis import folder, labels, listing, removal
 
 
@@ -151,6 +154,8 @@ def test_rm_leaves_a_run_that_goes_on(weir, runs):
 
 
 CONFIG = """
+duration: 300ms
+warmup: 0s
 flows: [{cc: newreno}]
 paths:
   forward: [{link: {rate: 5Mbit, queue: {fifo: {limit: 9pkt}}}}]
@@ -162,18 +167,8 @@ def test_nothing_is_written_through_a_link(weir, weir_here, tmp_path):
     """In a folder of another any name may be a link: those that are there, and those beside."""
     config = tmp_path / "config.yaml"
     config.write_text(CONFIG)
-    run = (
-        "run",
-        config,
-        "--duration",
-        "1s",
-        "-o",
-        "telemetry.level=2",
-        "-o",
-        "warmup=0s",
-        "--force",
-        "--out",
-    )
+    options = ("--no-report", "--force", "--out")  # the report has a command of its own
+    run = ("run", config, "-o", "telemetry.level=2", *options)
     others = (
         ("tag", "{}", "mine"),
         ("report", "{}"),
@@ -204,6 +199,51 @@ def test_nothing_is_written_through_a_link(weir, weir_here, tmp_path):
         assert done.err.count("\n") <= 1, done.err
         assert victim.read_text() == "precious", command
         shutil.rmtree(place, ignore_errors=True)
+
+
+EVIL = "a\x1b]0;title\x07\x9b2J\u202e[/]\nledger: balanced"
+
+
+def test_names_of_files_do_not_act_on_the_terminal(weir_here, tmp_path):
+    run = a_run(tmp_path / f"runs/{EVIL.replace('/', '')}", cc=EVIL)
+    (run / "config.yaml").write_text("flows: []\n")
+    file = run / "summary.json"
+    fact = {"cause": EVIL, "sentence": EVIL, "program": EVIL, "host": EVIL, "link": EVIL}
+    found = json.loads(file.read_text()) | {
+        "title": EVIL,
+        "verdict": EVIL,
+        **{key: [fact] for key in ("why", "faults", "verdicts")},
+        "ledger": {"paths": {EVIL: {"drops": {EVIL: {"pkts": 1, "bytes": 1}}}}},
+        "telemetry": {"streams": {EVIL: {"records": 1, "lost": 1}}},
+        "hosts": {EVIL: dict.fromkeys(("offset_ns", "offset_error_ns"), 1)},
+    }
+    found["hosts"][EVIL] |= {"drift_ppm": 0, "drift_error_ppm": 0}
+    found["groups"][0]["name"], found["links"][EVIL] = EVIL, found["links"]["forward"]
+    file.write_text(json.dumps(found))
+    labels.note(run, EVIL)
+    damaged = a_run(tmp_path / "damaged\x1b]0;x\x07")
+    (damaged / "summary.json").write_text("{")
+    for words in (
+        ("summary", run), ("compare", run, run), ("ls", "runs"), ("note", run, EVIL),
+        ("summary", damaged), ("summary", EVIL), ("plot", run, "--figure", EVIL),
+    ):  # fmt: skip
+        done = weir_here(*words)
+        assert done.out + done.err
+        assert done.out + done.err == errors.printable(done.out + done.err), words
+        assert not re.search("^ledger: balanced", done.out, re.MULTILINE) or words[0] == "note"
+
+
+def test_a_screen_keeps_its_own_colours_and_bars():
+    out = io.StringIO()
+    with contextlib.redirect_stdout(errors.Plain(out)):
+        screen = summary.Screen(force_terminal=True, highlight=False, markup=False)
+        screen.print(EVIL, style="red")
+        with Live(EVIL, console=screen, auto_refresh=False):
+            print(EVIL)
+    assert out.getvalue().startswith("\x1b[31ma?]0;title?")
+    assert "\x1b[1A" in out.getvalue()  # the bar goes back to its first line
+    assert set(out.getvalue()) & set("\x07\x9b\u202e") == set()
+    assert "\x1b]" not in out.getvalue()
 
 
 def test_ages():

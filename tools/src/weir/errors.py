@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 
 class UserError(Exception):
@@ -20,8 +21,51 @@ class UserError(Exception):
         self.status = status
 
 
+# Controls of C0 and C1 but tab and newline, marks that turn the direction of writing, and bytes of
+# a file's name that are no UTF-8: they set a terminal's title and clipboard, or hide what is there.
+UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """Text for a terminal, in which nothing that a file says acts on the terminal."""
+    return UNPRINTABLE.sub("?", text)
+
+
+def one_line(text: str) -> str:
+    """A name for a terminal, without a line of its own."""
+    return printable(text.replace("\n", " "))
+
+
+class Plain:
+    """Standard output or standard error of a command: prints plain text.
+
+    summary.Screen, whose own colours are to be kept, writes to `stream`.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """Writes what is printable of a text."""
+        return self.stream.write(printable(text))
+
+
 def guarded(command: Callable[[], int]) -> int:
     """Every bad end of a command is one sentence on standard error and the right exit status."""
+    with (
+        redirect_stdout(cast(TextIO, Plain(sys.stdout))),
+        redirect_stderr(cast(TextIO, Plain(sys.stderr))),
+    ):
+        return ended(command)
+
+
+def ended(command: Callable[[], int]) -> int:
+    """The exit status of a command, and its sentence if it ends badly."""
     try:
         status = command()
         sys.stdout.flush()

@@ -5,16 +5,24 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleDimensions
+from rich.console import (
+    Console,
+    ConsoleDimensions,
+    ConsoleOptions,
+    JustifyMethod,
+    RenderableType,
+)
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
 from weir import units
+from weir.errors import Plain, one_line, printable
 
 Row = list[str]
 GROUP_COLUMNS = (
@@ -50,7 +58,26 @@ EMULATION_COLUMNS = ("emulation error", "median", "p99", "p99.9", "largest", "ra
 
 
 class Screen(Console):
-    """A console whose reader may go."""
+    """A console whose reader may go, and on which nothing is printed that acts on a terminal."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Renders with what is no control of Rich's own made plain."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream itself, also where a bar has put its own before it."""
+        stream = super().file
+        while isinstance(stream, Plain):
+            stream = stream.stream
+        return stream
+
+    @file.setter
+    def file(self, new: IO[str]) -> None:
+        self._file = new
 
     def on_broken_pipe(self) -> None:
         """Leaves it to the command, which has not failed."""
@@ -59,7 +86,7 @@ class Screen(Console):
 
 def console(stderr: bool = False) -> Console:
     """A console for people, or a pipe."""
-    made = Screen(stderr=stderr, highlight=False)
+    made = Screen(stderr=stderr, highlight=False, markup=False)
     if not stderr and not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = PIPE_WIDTH
     return made
@@ -290,9 +317,10 @@ def table(columns: tuple[str, ...], rows: list[Row], left: int) -> Table:
     """A plain table; the first `left` columns hold names."""
     made = plain()
     for index, name in enumerate(columns):
-        made.add_column(Text(name), justify="left" if index < left else "right", no_wrap=True)
+        side: JustifyMethod = "left" if index < left else "right"
+        made.add_column(Text(one_line(name)), justify=side, no_wrap=True)
     for row in rows:
-        made.add_row(*(Text(cell) for cell in row))
+        made.add_row(*(Text(one_line(cell)) for cell in row))
     return made
 
 
@@ -369,39 +397,41 @@ def show(summary: dict[str, Any], out: Console) -> None:
         print_table(out, table(EMULATION_COLUMNS, errors, left=1))
         out.print()
     for line in why_lines(summary):
-        out.print(f"why: {line}", soft_wrap=True, markup=False)
+        out.print(f"why: {line}", soft_wrap=True)
     for stream, counts in summary.get("telemetry", {}).get("streams", {}).items():
         if counts.get("lost"):
             out.print(
                 f"telemetry: {counts['lost']:,} of {counts['records'] + counts['lost']:,}"
-                f" {stream} records lost",
+                f" {one_line(stream)} records lost",
                 style="yellow",
             )
     balanced = summary.get("ledger", {}).get("balanced")
-    for line in ledger_lines(summary):
+    for line in map(one_line, ledger_lines(summary)):
         out.print(f"ledger {line}", style="" if balanced else "red", soft_wrap=True)
     style = "green" if balanced else "bold red"
     out.print(f"ledger: {balance(summary)}", style=style, soft_wrap=True)
     if balanced is not None and (warmup_s := summary.get("warmup_s")):
         late = units.time(1e9 * warmup_s)
         out.print(f"The ledger counts the whole run, the tables what came after {late} of warm-up.")
-    for line in clock_lines(summary):
-        out.print(f"clock {line}", soft_wrap=True, markup=False)
+    for line in map(one_line, clock_lines(summary)):
+        out.print(f"clock {line}", soft_wrap=True)
     out.print(speed(summary), soft_wrap=True)
     for fault in summary.get("faults", []):
-        out.print(f"fault: {sentence(fault)}", style="yellow", soft_wrap=True, markup=False)
+        out.print(f"fault: {sentence(fault)}", style="yellow", soft_wrap=True)
     lines = verdict_lines(summary)
     if lines:
         more = f" (and {len(lines) - 1} more: see the report)" if len(lines) > 1 else ""
-        out.print(f"verdict: {lines[0]}{more}", style="yellow", soft_wrap=True, markup=False)
+        out.print(f"verdict: {lines[0]}{more}", style="yellow", soft_wrap=True)
 
 
 def sentence(fact: dict[str, Any]) -> str:
     """What a fact says, and of which host or program if several are shown as one."""
     said = str(fact["sentence"])
     if "host" in fact:
-        return f"{fact['host']}: {said}"
-    return f"weir-{fact['program']}: {said}" if "program" in fact else said
+        said = f"{fact['host']}: {said}"
+    elif "program" in fact:
+        said = f"weir-{fact['program']}: {said}"
+    return one_line(said)
 
 
 def verdict_lines(summary: dict[str, Any]) -> list[str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from weir.cli import complete, sweeps
 from weir.cli.usage import examples
@@ -84,7 +83,7 @@ def ls_(
 
 def table(entries: list[Entry]) -> Table:
     """Numbers to the right, texts to the left; without the columns that are empty in all rows."""
-    from weir import summary, units
+    from weir import errors, summary, units
 
     columns = {
         "folder": [str(one.path) for one in entries],
@@ -103,7 +102,7 @@ def table(entries: list[Entry]) -> Table:
         right = name in ("began (UTC)", "goodput", "delay")
         made.add_column(name, justify="right" if right else "left", no_wrap=True)
     for row in zip(*used.values(), strict=True):
-        made.add_row(*map(escape, row))
+        made.add_row(*map(errors.one_line, row))
     return made
 
 

@@ -355,7 +355,7 @@ def draw(frames: Iterator[Frame], as_json: bool, out: Console) -> None:
             out.print(render(shown, out.width))
     else:
         # Neither wider nor higher than the terminal, or the next frame would miss its place.
-        narrow = Console(highlight=False)
+        narrow = summary.Screen(highlight=False, markup=False)
         with Live(console=narrow, auto_refresh=False, vertical_overflow="crop") as screen:
             for shown in frames:
                 screen.update(render(shown, narrow.width), refresh=True)
