@@ -130,11 +130,15 @@ def run(
     made: Plan,
     screen: Console,
     *,
+    ran: dict[Cell, Path],
     cluster: str | None = None,
     workers: int | None = None,
 ) -> tuple[list[Checked], dict[str, str]]:
-    """Runs what is not there yet, writes page and table; the claims, and why cells failed."""
-    cells = made.cells
+    """Runs what is not there yet, writes page and table; the claims, and why cells failed.
+
+    ran: cells that another study of the suite has run, to which it adds.
+    """
+    cells = [cell for cell in made.cells if cell not in ran]
     longest_first = sorted(
         zip(costs_s(cells), range(len(cells)), strict=True), key=lambda one: -one[0]
     )
@@ -146,7 +150,8 @@ def run(
         on_outcome=progress(screen, {cells[i].name: cost for cost, i in longest_first}),
     )
     folders, failed = parted(outcomes)
-    found = Found(folders, made.quick)
+    ran |= {cell: folders[cell.name] for cell in cells if cell.name in folders}
+    found = Found({cell.name: ran[cell] for cell in made.cells if cell in ran}, made.quick)
     checked = claim.check(made.study, found)
     theme.use()
     html, parquet = (made.out / f"{made.study.name}.{kind}" for kind in ("html", "parquet"))
@@ -205,12 +210,13 @@ def run_all(
     """
     results: list[tuple[Study, list[Checked]]] = []
     failed: dict[str, str] = {}
+    ran: dict[Cell, Path] = {}
     written = []
     commit = documents.commit() if write_docs else ""
     for made in plans:
         if len(plans) > 1:
             screen.print(f"{made.study.name}: {made.study.title}", markup=False, soft_wrap=True)
-        checked, missing = run(made, screen, cluster=cluster, workers=workers)
+        checked, missing = run(made, screen, ran=ran, cluster=cluster, workers=workers)
         results.append((made.study, checked))
         failed |= missing
         written += [made.out / f"{made.study.name}.{kind}" for kind in ("parquet", "html")]
