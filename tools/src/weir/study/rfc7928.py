@@ -3,8 +3,8 @@
 
 The RFC names scenarios and metrics and no thresholds. So most rows are shown. Judged are the order
 that an AQM is for (section 1.1: less delay than a drop-tail queue of the same size), and the target
-that the discipline has in its own document. The text was not at hand: sections and numbers marked
-"from memory" are to be confirmed. Rates and round trips are ours.
+that the discipline has in its own document, at the flow counts of section 8.2.1 and at those with
+which this drop-tail queue loses what the section names. Rates and round trips are ours.
 """
 
 from __future__ import annotations
@@ -40,8 +40,32 @@ CONFIG = "studies/rfc7928/dumbbell"
 LIMIT = "limit: 1BDP"
 ORDER = "section 1.1; the order alone: the text gives no number"
 BAND = "our own band: the text gives no number; twice the discipline's own target"
-# Flows of NewReno that lose 0.1, 0.5 and 1 % in this drop-tail queue, found by trial.
-MILD, MEDIUM, HEAVY = 6, 13, 20
+PACKETS = round(2 * 20e6 * 0.1 / 8 / 1500)  # S of section 8.2.1: the BDP and the buffer
+# Flows for each level: as the text has them (8.2.2 to 8.2.4), and, found by trial, those that lose
+# 0.1, 0.5 and 1 % in this drop-tail queue, where the text's lose 0.4, 1.7 and 2.7 %.
+MILD, MEDIUM, HEAVY = (round(part * PACKETS) for part in (0.036, 0.081, 0.114))
+LEVELS = (
+    ("8.2.2", "mild", MILD, "ROUND(0.036 S)"),
+    ("8.2.3", "medium", MEDIUM, "ROUND(0.081 S)"),
+    ("8.2.4", "heavy", HEAVY, "ROUND(0.114 S)"),
+    ("8.2.2-6", "mild", 6, "which lose 0.1 % in the drop-tail queue"),
+    ("8.2.3-13", "medium", 13, "which lose 0.5 % in the drop-tail queue"),
+    ("8.2.4-20", "heavy", 20, "which lose 1 % in the drop-tail queue"),
+)
+ROUND_ROBIN = (
+    "each flow has a queue of its own, and a packet waits while the others send theirs: a round of"
+    " 27 queues with a packet each takes 16.6 ms, whatever the target (with FQ-CoDel's at 1 ms the"
+    " median of 27 flows is 25.4 ms, with an interval of 20 ms besides 16.4)"
+)
+# Why the median exceeds its bound, by discipline.
+WHY = {
+    "codel": "CoDel comes to more drops only by its count, which grows with the square of the time"
+    " above the target and begins again below it: 27 flows need 41 drops a second, and their median"
+    " of 16.4 ms is 12.5 with a target of 1 ms, but 8.3 with an interval of 50 ms",
+    "fq_codel": ROUND_ROBIN,
+    "fq_pie": ROUND_ROBIN,
+    "cake": ROUND_ROBIN,
+}
 
 
 @dataclass(frozen=True)
@@ -175,17 +199,8 @@ CASES = (
         ),
     ),
     *(
-        Case(
-            place,
-            f"{word} congestion: {count} flows, which lose {loss} % in the drop-tail queue"
-            " (levels from memory)",
-            (many(count),),
-        )
-        for place, word, count, loss in (
-            ("8.2.2", "mild", MILD, 0.1),
-            ("8.2.3", "medium", MEDIUM, 0.5),
-            ("8.2.4", "heavy", HEAVY, 1),
-        )
+        Case(place, f"{word} congestion: {count} flows, {whence}", (many(count),))
+        for place, word, count, whence in LEVELS
     ),
     Case(
         "8.2.5",
@@ -245,7 +260,6 @@ CASES = (
     ),
 )
 ECN = Case("4.5", "ECN: the senders' packets may be marked", (many(10, ", ecn: ect0"),))
-LEVELS = ("8.2.2", "8.2.3")
 
 
 def override(case: Case, discipline: Discipline, marks: bool = False) -> tuple[str, ...]:
@@ -290,13 +304,14 @@ def near_target(case: Case, discipline: Discipline, own: Trial) -> Claim:
     """Whether the discipline keeps its own promise."""
     return Claim(
         f"median delay, beside a target of {discipline.target_ms:g} ms",
-        f"section {case.name}; {discipline.source}",
+        f"section {case.name.partition('-')[0]}; {discipline.source}",
         "direction",
         (own,),
         median_ms,
         "ms",
         high=2 * (discipline.target_ms or 0),
         tolerance=BAND,
+        why=WHY.get(discipline.name, ""),
     )
 
 
@@ -306,7 +321,7 @@ def experiment(case: Case, discipline: Discipline) -> Experiment:
     claims = list(usual(case, own))
     if discipline.target_ms is not None:
         claims.append(less_delay(case, own))
-        if case.name in LEVELS:
+        if case.name.startswith(("8.2.2", "8.2.3", "8.2.4")):
             claims.append(near_target(case, discipline, own))
     return Experiment(case.name, case.title, tuple(claims))
 
