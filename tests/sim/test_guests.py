@@ -1140,6 +1140,22 @@ def test_a_program_sees_the_hosts_files_and_writes_none(write, run, tmp_path):
     assert lines[-1].split()[0] == "10.00"
 
 
+def test_what_is_built_in_has_its_parameters_as_it_begins(weir_sim, write, run, tmp_path):
+    """CUBIC derives others from `beta` at its init; what the kernel does not take is said."""
+    module = "module: {tcp_cubic: {%s, hystart_detect: 0x1}, printk: {time: on}}"
+    linux = f"{{linux: {{run: cat /proc/cmdline, {module}}}}}"
+    made = write(f"{{stack: {linux % 'beta: 512'}, peer: weir}}", duration="100ms")
+    run(made)
+    cmdline = (tmp_path / "run/guest-0.out").read_text().split()
+    asked = ["tcp_cubic.beta=512", "tcp_cubic.hystart_detect=0x1", "printk.time=on"]
+    assert cmdline[-3:] == asked
+    for given, said in {
+        "beta: many": "the kernel did not take 'many' as 'beta' of 'tcp_cubic', which is '717'",
+        "gamma: 1": "the kernel has no parameter 'gamma' of 'tcp_cubic', loaded or built in",
+    }.items():
+        refused(weir_sim, write(f"{{stack: {linux % given}, peer: weir}}"), tmp_path, said)
+
+
 def test_a_program_that_fails_ends_the_run(weir_sim, write, tmp_path):
     config = write("{stack: {linux: {run: no-such-program}}, peer: weir}")
     refused(

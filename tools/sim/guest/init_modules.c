@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
@@ -26,9 +28,41 @@ static void load(const char *name, const char *params) {
 	close(fd);
 }
 
-// What is built in has its parameters in /sys, if they can be set in a running kernel.
-static void set_built_in(const struct plan_module *m) {
-	char params[PLAN_PARAMS], path[2 * PLAN_PARAMS], *rest = params, *one;
+// As the kernel writes it: numbers are decimal, a bool is Y or N.
+static bool same_value(const char *given, const char *has) {
+	char *end_given, *end_has;
+	long long a = strtoll(given, &end_given, 0), b = strtoll(has, &end_has, 0);
+
+	if (end_given != given && *end_given == '\0' && end_has != has && *end_has == '\0')
+		return a == b;
+	if (strcmp(has, "Y") == 0)
+		return strchr("1yYtT", given[0]) != NULL || strcasecmp(given, "on") == 0;
+	if (strcmp(has, "N") == 0)
+		return strchr("0nNfF", given[0]) != NULL || strcasecmp(given, "off") == 0;
+	return strcmp(given, has) == 0;
+}
+
+// What is built in has its parameters from the kernel's command line, which takes any name.
+static void check_param(const char *module, const char *param, const char *value) {
+	char path[2 * PLAN_PARAMS], has[PLAN_PARAMS];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", module, param);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd < 0 ? -1 : read(fd, has, sizeof(has) - 1);
+	if (size < 0)
+		fail("module: the kernel has no parameter '%s' of '%s', loaded or built in", param,
+			module);
+	close(fd);
+	has[size] = '\0';
+	has[strcspn(has, "\n")] = '\0';
+	if (!same_value(value, has))
+		fail("module: the kernel did not take '%s' as '%s' of '%s', which is '%s'", value,
+			param, module, has);
+}
+
+static void check_built_in(const struct plan_module *m) {
+	char params[PLAN_PARAMS], *rest = params, *one;
 
 	mkdir("/sys", 0755);
 	if (mount("sysfs", "/sys", "sysfs", 0, NULL) < 0 && errno != EBUSY)
@@ -38,8 +72,7 @@ static void set_built_in(const struct plan_module *m) {
 		char *value = strchr(one, '=');
 
 		*value++ = '\0';
-		snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", m->name, one);
-		write_file(path, value);
+		check_param(m->name, one, value);
 	}
 }
 
@@ -48,7 +81,7 @@ void modules_load(void) {
 		const struct plan_module *m = &plan->module[i];
 
 		if (m->built_in)
-			set_built_in(m);
+			check_built_in(m);
 		else
 			load(m->name, m->params);
 	}

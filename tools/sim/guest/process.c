@@ -3,6 +3,7 @@
 
 #include "tools/sim/guest/initramfs.h"
 #include "tools/sim/guest/kernel.h"
+#include "tools/sim/guest/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,7 @@
 #define SHM "/dev/shm"
 #define FREE_FILES 8 // depth of nftw's open folders
 #define MACHINE "x86_64"
+#define PARAMS_SIZE 3072 // of COMMAND_LINE_SIZE, which is 4096 (arch/um/include/asm/setup.h)
 
 // Our own two files lie beside the program: weir-sim, guest/init, guest/shim.so.
 static int find_files(struct guest_folder *f, struct err *err) {
@@ -173,9 +175,35 @@ void guest_path(
 	snprintf(path, 108, "%s/%u.%s", f->path, index, suffix);
 }
 
+// Parameters of what is built in: NAME.PARAM=VALUE, which the kernel has before it begins what they
+// are of. The guest looks whether it took them (init_modules.c).
+static int built_in_params(
+	const struct guest_start *s, char text[static PARAMS_SIZE], struct err *err) {
+	const struct guest_plan *plan = s->plan;
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < plan->modules; i++) {
+		const char *rest = plan->module[i].params;
+		char one[PLAN_PARAMS];
+
+		while (plan->module[i].built_in && kernel_next_word(&rest, one, sizeof(one))) {
+			n += (size_t)snprintf(text + n, PARAMS_SIZE - n, "%s%s.%s",
+				n > 0 ? " " : "", plan->module[i].name, one);
+			if (n >= PARAMS_SIZE)
+				return err_set(err, -E2BIG,
+					"module: the parameters of what is built into a kernel have at "
+					"most %d characters, with the names of their modules",
+					PARAMS_SIZE - 1);
+		}
+	}
+	return 0;
+}
+
 // What the kernel's command line may hold is the same in every run: it seeds the kernel's
 // generator.
-static void become(const struct guest_folder *f, const struct guest_start *s) {
+static void become(const struct guest_folder *f, const struct guest_start *s,
+	char params[static PARAMS_SIZE]) {
 	char memory[32], id[32], time[64], card[64], ram[64], seed[64], preload[544], home[80],
 		temporary[80], page[32], log[108], program[544];
 	char *const argv[] = {(char *)(uintptr_t) "linux", memory, id, time, card, ram,
@@ -183,7 +211,7 @@ static void become(const struct guest_folder *f, const struct guest_start *s) {
 		(char *)(uintptr_t) "con=null", (char *)(uintptr_t) "con0=null,fd:1",
 		(char *)(uintptr_t) "console=tty0", (char *)(uintptr_t) "quiet",
 		(char *)(uintptr_t) "norandmaps", (char *)(uintptr_t) "random.trust_bootloader=on",
-		(char *)(uintptr_t) "panic=-1", NULL};
+		(char *)(uintptr_t) "panic=-1", params[0] == '\0' ? NULL : params, NULL};
 	char *const environment[] = {preload, seed, home, temporary, page, NULL};
 	cpu_set_t cpus;
 	int out, in;
@@ -216,12 +244,14 @@ static void become(const struct guest_folder *f, const struct guest_start *s) {
 }
 
 pid_t guest_process(const struct guest_folder *f, const struct guest_start *s, struct err *err) {
-	char path[108];
+	char path[108], params[PARAMS_SIZE];
 	pid_t parent = getpid(), pid;
 	int rc;
 
 	guest_path(f, s->index, "initramfs", path);
-	if ((rc = initramfs_write(path, f->init, s->kernel, s->plan, s->plan_bytes, err)) < 0)
+	if ((rc = built_in_params(s, params, err)) < 0
+		|| (rc = initramfs_write(path, f->init, s->kernel, s->plan, s->plan_bytes, err))
+			< 0)
 		return rc;
 	pid = fork();
 	if (pid == 0) {
@@ -232,7 +262,7 @@ pid_t guest_process(const struct guest_folder *f, const struct guest_start *s, s
 			_exit(125);
 		signal(SIGINT, SIG_DFL);
 		signal(SIGTERM, SIG_DFL);
-		become(f, s);
+		become(f, s, params);
 	}
 	return pid < 0 ? err_set(err, -errno, "guest %u: %s", s->index, strerror(errno)) : pid;
 }

@@ -26,7 +26,7 @@ struct guest_start {
 	const struct kernel *kernel;
 	int cpu; // -1: any
 	int page_fd; // page.h
-	const void *plan;
+	const void *plan; // struct guest_plan, and its flows
 	size_t plan_bytes;
 };
 
