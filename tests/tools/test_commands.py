@@ -24,7 +24,19 @@ ROOT = Path(__file__).resolve().parents[2]
 # What these print is a path, a sentence, a schema or a script.
 PIPES = {"capture_output": True, "text": True, "timeout": 60}
 NO_TABLE = {
-    *("completion", "docs", "export", "import", "init", "note", "open", "remove", "rm", "tag"),
+    *(
+        "completion",
+        "docs",
+        "export",
+        "import",
+        "init",
+        "note",
+        "open",
+        "pack",
+        "remove",
+        "rm",
+        "tag",
+    ),
     *("replay", "report", "schema", "shell"),
 }
 PROGRAMS = ("weir-sim", "weir-switch", "weir-sender", "weir-pcap")

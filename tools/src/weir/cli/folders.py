@@ -44,6 +44,9 @@ def register(app: typer.Typer) -> None:
         "tag runs/mine keep fig3", "tag runs/mine fig3 --remove"
     ))(tag_)  # fmt: skip
     app.command("note", epilog=examples("note runs/mine 'the run of figure 3'"))(note_)
+    app.command("pack", epilog=examples(
+        "pack runs/mine", "pack runs/buffer runs/mine --out artifact.tar.gz --no-rings"
+    ))(pack_)  # fmt: skip
 
 
 def ls_(
@@ -229,3 +232,26 @@ def note_(
     from weir.analysis import labels
 
     print(labels.note(run, text).note)
+
+
+def pack_(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Runs in virtual time, a sweep, or folders with runs.",
+            autocompletion=complete.runs,
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="The archive. [RUN.tar.gz]")] = None,
+    no_rings: Annotated[
+        bool, typer.Option("--no-rings", help="Without telemetry, which is large.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+) -> None:
+    """Packs runs with all that runs them again and compares: an artifact for reviewers."""
+    from weir.export import pack
+
+    place = out or Path(f"{runs[0].resolve().name}.tar.gz")
+    pack.write(runs, place, not no_rings, force)
+    print(place)
