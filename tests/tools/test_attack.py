@@ -183,7 +183,10 @@ BAD = [
     ({"goal": "fame", "box": {"loss": {}}}, "'fame' is none of utilisation, starvation"),
     ({"bound": "much", "box": {"loss": {}}}, "bound: much is no number"),
     ({"aim": "loss", "box": {"loss": {}}}, "aim is none of config, goal, bound, box"),
-    ({"config": "none.yaml", "box": {"loss": {}}}, "none.yaml: No such file or directory"),
+    (
+        {"config": "none.yaml", "box": {"loss": {}}},
+        "none.yaml: cannot be read: No such file or directory",
+    ),
 ]
 BAD[1][0]["box"]["delay"]["period"] = ["1s"]
 

@@ -55,6 +55,8 @@ def test_bounds_hold_for_what_is_unpacked(tmp_path):
     (tmp_path / "x").write_text("a\nb\n")
     with pytest.raises(UserError, match="more than 3 bytes"):
         list(foreign.text_lines(tmp_path / "x", 3))
+    with pytest.raises(UserError, match="more than 1 lines"):
+        list(foreign.text_lines(tmp_path / "x", lines_max=1))
 
 
 def test_numbers_that_are_not_known_are_null():
@@ -89,3 +91,30 @@ def test_json_of_any_shape_has_a_depth():
     foreign.decode(b'{"a": ' + inner + b"}", dict[str, Any], "x")
     with pytest.raises(UserError, match="nested deeper"):
         foreign.decode(b'{"a": [[' + inner + b"]]}", dict[str, Any], "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: &x [1]\nb: *x", "x: bad YAML: anchors and aliases are not supported"),
+        ("a: *x", "x: bad YAML: anchors and aliases are not supported"),
+        ("[" * 33, "x: bad YAML: nested more than 32 levels deep"),
+        ("[a]: b", "x: bad YAML: a key must be a plain name"),
+        ("a: b\n---\nc: d", "x: bad YAML: more than one document"),
+        ("a: [", "x: bad YAML: while parsing a flow node did not find expected node content"),
+        ("a: \x1b", "x: bad YAML: .*control characters are not allowed"),
+    ],
+)
+def test_yaml_is_read_as_weir_sim_reads_it(text, says):
+    """Aliases in aliases hung whatever walked through a config: nine kilobytes were 9^25 texts."""
+    with pytest.raises(UserError, match=says) as caught:
+        foreign.decode_yaml(text, "x")
+    assert "\n" not in str(caught.value)
+
+
+def test_yaml_is_text_lists_and_maps():
+    assert foreign.decode_yaml("a: [1, {b: yes}]\nc:\n- ''\n", "x") == {
+        "a": ["1", {"b": "yes"}],
+        "c": [""],
+    }
+    assert foreign.decode_yaml("", "x") is None

@@ -6,7 +6,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 from weir import qlog
-from weir.analysis import folder
+from weir.analysis import folder, model
 from weir.cli.app import app
 from weir.errors import UserError
 from weir.report import comparison, page
@@ -100,13 +100,23 @@ def test_an_event_of_another_shape_is_one_sentence(tmp_path, name, data):
 
 def summary(files="guest-0"):
     def flow(direction, pkts, mean, drops):
-        return {
+        known = {
             "group": 0, "protocol": "udp", "direction": direction, "received_pkts": pkts,
             "delay_min_ns": 10_000_000, "delay_mean_ns": mean, "drops": drops, "goodput_bps": 1e6,
+            "src": "a", "dst": "b", "flow_id": 0, "sent_pkts": pkts, "sent_bytes": 0,
+            "received_bytes": 0, "ce_pkts": 0,
         }  # fmt: skip
+        return dict.fromkeys(model.IpFlow.__struct_fields__) | known
 
-    program = {"group": 0, "side": "stack", "files": files}
-    flows = [flow("forward", 1, 12e6, 2), flow("forward", 3, 16e6, 1), flow("reverse", 5, 10e6, 0)]
+    program = {
+        "guest": 0, "group": 0, "side": "stack", "run": "quic", "output": "guest-0.txt",
+        "files": files, "status": 0, "ended_ns": 0,
+    }  # fmt: skip
+    flows = [
+        flow("forward", 1, 12_000_000, 2),
+        flow("forward", 3, 16_000_000, 1),
+        flow("reverse", 5, 10_000_000, 0),
+    ]
     return {"guests": {"programs": [program]}, "ip_flows": flows}
 
 
@@ -126,7 +136,7 @@ def run_of(path, least_rtt_ms):
     event = {"time": 0, "name": "recovery:metrics_updated", "data": {"min_rtt": least_rtt_ms}}
     (path / "guest-0").mkdir(parents=True)
     (path / "guest-0/x.sqlog").write_text(f"{head}\n{json.dumps(event)}\n")
-    group = {"name": "quic", "cc": None, "flows": 1}
+    group = {"name": "quic", "cc": "reno", "flows": 1}
     (path / "summary.json").write_text(json.dumps(summary() | {"groups": [group]}))
     return folder.load(path)
 

@@ -7,9 +7,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
+
+from weir import foreign
 from weir.errors import UserError
+
+Named = dict[str, Any]
+
+
+class Shape(msgspec.Struct):
+    """What readers of a resolved config take for granted; weir-sim says whether it is right."""
+
+    paths: dict[str, list[Named]] = {}
+    flows: list[Named] | Literal[""] = []
+    live: Named | Literal[""] = {}
 
 
 def text(value: object) -> str:
@@ -30,18 +43,20 @@ def plain(value: object) -> Any:
     return [plain(part) for part in value] if isinstance(value, list | tuple) else text(value)
 
 
+def read(path: Path) -> Any:
+    """What a YAML file holds, all values as text; UserError: it cannot be read."""
+    try:
+        data = foreign.read_bytes(path, foreign.YAML_BYTES_MAX).decode()
+        return foreign.decode_yaml(data, str(path))
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not text in UTF-8") from None
+    except UserError as error:
+        raise UserError(str(error)) from None  # a config that is wrong: status 2
+
+
 def mapping(path: Path) -> dict[str, Any]:
     """A YAML file's map, all values as text; UserError: it cannot be read, or is no map."""
-    import yaml
-
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), yaml.CBaseLoader)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is not text in UTF-8") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: {' '.join(str(error).split())}") from error
+    content = read(path)
     if not isinstance(content, dict):
         raise UserError(f"{path} is no map of keys to values")
     return content

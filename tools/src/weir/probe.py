@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from weir import units
+from weir import configs, units
 from weir.errors import UserError
 
 NAME = "weir probe"
@@ -52,14 +52,7 @@ class Probing:
 
 def override(config: Path, probing: Probing, duration: str | None) -> str:
     """`flows=...` of the config with the group of probes as its last."""
-    import yaml
-
-    try:
-        read = yaml.load(config.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-    except OSError as error:
-        raise UserError(f"{config}: {error.strerror}", 2) from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{config}: {error}", 2) from None
+    read = configs.read(config)
     flows = read.get("flows") if isinstance(read, dict) else None
     if not isinstance(flows, list) or not all(isinstance(group, dict) for group in flows):
         raise UserError(f"{config}: flows: a list of groups of flows is expected", 2)

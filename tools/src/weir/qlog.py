@@ -151,7 +151,10 @@ def _path(summary: dict[str, Any], group: int, forward: bool) -> dict[str, Any]:
     flows = [
         flow
         for flow in summary.get("ip_flows", [])
-        if flow["group"] == group and flow["protocol"] == "udp" and flow["received_pkts"]
+        if flow["group"] == group
+        and flow["protocol"] == "udp"
+        and flow["received_pkts"]
+        and None not in (flow["delay_min_ns"], flow["delay_mean_ns"])
     ]
     ways = [[f for f in flows if (f["direction"] == "forward") == way] for way in (True, False)]
     own = ways[0] if forward else ways[1]
@@ -179,6 +182,8 @@ def found_in(folder: Path, summary: dict[str, Any]) -> list[dict[str, Any]]:
         if program["files"] is None:
             continue
         place = folder / program["files"]
+        if not place.resolve().is_relative_to(folder.resolve()):
+            raise UserError(f"{folder}: the files of a program are outside of the folder", 1)
         for path in sorted(p for p in place.rglob("*") if p.suffix in SUFFIXES):
             of = asdict(read(path))
             of["name"] = str(path.relative_to(folder))

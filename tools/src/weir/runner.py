@@ -471,13 +471,11 @@ def run_sim(options: Options, listener: Listener) -> int:
 
 def refuse_sweep(config: Path) -> None:
     """One sentence for a file that is for another command. What else is wrong the programs say."""
-    import yaml
-
     if not config.is_file():
         return
     try:
-        read = yaml.load(config.read_text(encoding="utf-8"), Loader=yaml.CBaseLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        read = configs.read(config)
+    except UserError:
         return
     if isinstance(read, dict) and "config" in read and ("grid" in read or "seeds" in read):
         raise UserError(f"{config} is a sweep, not one experiment: weir sweep {config}")
@@ -485,13 +483,11 @@ def refuse_sweep(config: Path) -> None:
 
 def live_sections(options: Options) -> dict[str, Any]:
     """What a config has below `live`, in the order in which its programs start."""
-    import yaml
-
     if str(options.config) == "-":
         raise UserError("--live reads the config twice: give a file, not standard input")
     try:
-        config = yaml.load(options.config.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        config = configs.read(options.config)
+    except UserError:
         return {"switch": {}, "sender": {}}  # they say what is wrong, with its place
     live = config.get("live") if isinstance(config, dict) else None
     live = live if isinstance(live, dict) else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
@@ -113,9 +114,9 @@ def group_names(summary: dict[str, Any]) -> list[str]:
         str(group.get("name") or group.get("cc") or index)
         for index, group in enumerate(summary.get("groups", []))
     ]
+    alike = Counter(names)
     return [
-        f"{name}, group {index}" if names.count(name) > 1 else name
-        for index, name in enumerate(names)
+        f"{name}, group {index}" if alike[name] > 1 else name for index, name in enumerate(names)
     ]
 
 
@@ -292,11 +293,8 @@ def ledger_lines(summary: dict[str, Any]) -> list[str]:
     for cable in summary.get("ledger", {}).get("between_hosts", ()):
         form = "{from} to {to}: {sent:,} sent = {received:,} received + {lost:,} lost"
         if cable["lost"] is None:
-            form = (
-                "{from} to {to}: {sent:,} sent, {received:,} received, "
-                "at least {lost_at_least:,} lost"
-            )
-        lines.append(form.format(**cable))
+            form = "{from} to {to}: {sent:,} sent, {received:,} received, at least {least} lost"
+        lines.append(form.format(**cable, least=units.count(cable.get("lost_at_least"))))
     return lines
 
 
@@ -305,8 +303,8 @@ def clock_lines(summary: dict[str, Any]) -> list[str]:
     lines = []
     for name, host in summary.get("hosts", {}).items():
         if host.get("offset_ns") is not None:
-            ahead, error = (units.time(host[f"offset{what}_ns"]) for what in ("", "_error"))
-            drift, wide = (units.number(host[f"drift{what}_ppm"]) for what in ("", "_error"))
+            ahead, error = (units.time(host.get(f"offset{what}_ns")) for what in ("", "_error"))
+            drift, wide = (units.number(host.get(f"drift{what}_ppm")) for what in ("", "_error"))
             lines.append(
                 f"{name}: {ahead} ahead of the switch's, ± {error}; drift {drift} ppm, ± {wide} ppm"
             )

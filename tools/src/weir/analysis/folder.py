@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import fcntl
 import io
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weir import foreign
 from weir.errors import UserError, open_lock
 
 if TYPE_CHECKING:
@@ -113,16 +113,14 @@ def clear(path: Path) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, or one sentence about why not."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}:{error.lineno}: not JSON: {error.msg}", 1) from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text"
-        raise UserError(f"{path}: cannot be read: {reason}", 1) from None
-    if not isinstance(value, dict):
-        raise UserError(f"{path}: not a JSON object", 1)
-    return value
+    return foreign.read_json(path, dict[str, Any])
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """The same of a summary, whose members have the types that they should."""
+    from weir.analysis import model
+
+    return model.checked(read_json(path), str(path))
 
 
 # What both programs say, each of itself.
@@ -141,7 +139,7 @@ def merge_live(path: Path, killed: Mapping[str, str] | None = None) -> dict[str,
     for name, place in places.items():
         program = "switch" if name == "switch" else "sender"
         summary = place / f"summary-{program}.json"
-        parts[name] = read_json(summary) if summary.exists() else {}
+        parts[name] = read_summary(summary) if summary.exists() else {}
         if not parts[name] and (place / f"manifest-{program}.json").exists():
             missing[name] = f"weir-{name} wrote no summary: it was killed, or still runs"
     if not any(parts.values()):
@@ -311,14 +309,16 @@ class Run:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The resolved config, every scalar as text."""
-        import yaml
+        from weir import configs
 
+        place = str(self.path / "config.yaml")
         try:
-            value = yaml.load(self.config_text, Loader=yaml.CBaseLoader)  # text only, no objects
-        except yaml.YAMLError:
-            self.notes.append("config.yaml is not YAML.")
+            value = foreign.decode_yaml(self.config_text, place) or {}
+            foreign.check(value, configs.Shape, place)
+        except UserError as error:
+            self.notes.append(f"{error}.")
             return {}
-        return value if isinstance(value, dict) else {}
+        return dict(value)
 
     @property
     def packets(self) -> Stream:
@@ -469,6 +469,8 @@ def is_run(path: Path) -> bool:
 
 def load(path: Path | str) -> Run:
     """Reads a run folder; half a run is a run, with a note."""
+    from weir.analysis import model
+
     path = Path(path)
     check(path)
     rings = list(path.glob("*.ring"))
@@ -478,7 +480,7 @@ def load(path: Path | str) -> Run:
     summary: dict[str, Any] = {}
     whole, *halves = (path / name for name in SUMMARIES)
     if whole.exists():
-        summary = read_json(whole)
+        summary = read_summary(whole)
     elif any(half.exists() for half in halves):
         summary = merge_live(path)
     else:
@@ -486,7 +488,9 @@ def load(path: Path | str) -> Run:
     manifest: dict[str, Any] = {}
     for name in MANIFESTS:
         if (path / name).exists():
-            manifest = {**read_json(path / name), **manifest}
+            found = read_json(path / name)
+            foreign.check(found, model.Manifest, str(path / name))
+            manifest = {**found, **manifest}
     config = path / "config.yaml"
-    config_text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
-    return Run(path, summary, manifest, config_text, notes)
+    text = foreign.read_bytes(config, foreign.YAML_BYTES_MAX) if config.exists() else b""
+    return Run(path, summary, manifest, text.decode(errors="replace"), notes)

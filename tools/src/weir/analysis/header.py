@@ -19,6 +19,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from weir.errors import UserError
+
 MAGIC = b"WEIRTEL1"
 VERSION = 3  # TEL_VERSION of common/telemetry/telemetry.h
 ENDIAN = 0x01020304
@@ -40,8 +42,11 @@ _DAMAGED = (
 )  # fmt: skip
 
 
-class RingError(Exception):
+class RingError(UserError):
     """One sentence for the user, starting with the path."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, 1)
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,11 @@ def _parse_schema(text: bytes, path: Path) -> Schema:
         dtype = schema.dtype
     except _DAMAGED as e:
         raise RingError(f"{path}: its schema cannot be read ({e})") from e
-    if dtype.itemsize < 16 or dtype.hasobject or any(f.offset < 0 for f in fields):
+    if (
+        not 16 <= dtype.itemsize <= HEADER_SIZE
+        or dtype.hasobject
+        or any(f.offset < 0 for f in fields)
+    ):
         raise RingError(f"{path}: its schema cannot be read (no record of numbers)")
     return schema
 

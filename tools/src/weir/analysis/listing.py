@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from weir import configs, summary, units
+from weir import configs, foreign, summary, units
 from weir.analysis import folder, labels
 from weir.errors import UserError
 
@@ -81,11 +81,11 @@ def read(path: Path) -> Entry:
         links, key=lambda link: float(link.get("utilisation") or 0), default={}
     )
     groups = report.get("groups", [])
-    started = str(run.manifest.get("started_utc") or "")
+    started = run.manifest.get("started_utc")
     return Entry(
         path,
         str(report.get("title") or run.manifest.get("title") or path.name),
-        started.replace("T", " ")[:16] or modified(path),
+        minute(datetime.fromisoformat(started)) if started else modified(path),
         report.get("verdict", "did not end by itself"),
         ", ".join(f"{group.get('flows', 0)} {group.get('cc') or '?'}" for group in groups),
         summary.total(groups, "flows"),
@@ -100,11 +100,17 @@ def sweep(path: Path) -> Entry:
     """The line of a sweep or a study: how many runs, and what failed."""
     import polars as pl
 
-    rows, failed = pl.scan_parquet(path / TABLE), 0
-    names = rows.collect_schema().names()
-    count = rows.select(pl.len()).collect().item()
-    if "status" in names:
-        failed = rows.filter(pl.col("status") == "failed").select(pl.len()).collect().item()
+    failed = 0
+    try:
+        foreign.open_regular(path / TABLE).close()
+        rows = pl.scan_parquet(path / TABLE)
+        names = rows.collect_schema().names()
+        count = rows.select(pl.len()).collect().item()
+        if "status" in names:
+            failed = rows.filter(pl.col("status") == "failed").select(pl.len()).collect().item()
+    except (UserError, OSError, pl.exceptions.PolarsError):
+        verdict = f"unreadable: {path / TABLE}: not a Parquet table"
+        return Entry(path, path.name, modified(path), verdict)
     kind = "sweep" if "status" in names else "study"
     verdict = f"{failed} failed" if failed else "ok"
     return Entry(path, f"{kind}, {count:,} rows", modified(path / TABLE), verdict, runs=count)
@@ -112,7 +118,12 @@ def sweep(path: Path) -> Entry:
 
 def modified(path: Path) -> str:
     """When a file was last written."""
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
+    return minute(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+
+
+def minute(when: datetime) -> str:
+    """A time in UTC as the table shows it."""
+    return when.strftime("%Y-%m-%d %H:%M")
 
 
 def age_s(entry: Entry) -> float:

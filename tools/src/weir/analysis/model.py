@@ -8,17 +8,23 @@ definitions are those of `weir list --json` (`number`), and of tools/docs/refere
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from datetime import datetime
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from weir import foreign
 from weir.errors import UserError
 
 VERSION = 1  # a summary's `schema`: raised with what a reader has to be changed for
 
-Count = Annotated[int, Meta(ge=0)]
-Number = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Seed = Annotated[int, Meta(ge=0)]  # of 64 bits
+Number = Annotated[float, Meta(ge=0, le=1e30)]
+Signed = Annotated[float, Meta(ge=-1e30, le=1e30)]
 Share = Annotated[float, Meta(ge=0, le=1 + 1e-9)]
 Cdf = list[tuple[Number, Share]]  # (upper end of a bucket, share of the samples up to it)
 Absent = UnsetType
@@ -40,12 +46,12 @@ class Fact(Section):
     cpu: Count | Absent = UNSET
     count: Number | Absent = UNSET  # packets, frames or records
     of: Number | Absent | None = UNSET  # of how many; None: that says nothing
-    from_s: float | Absent = UNSET
-    to_s: float | Absent = UNSET
+    from_s: Signed | Absent = UNSET
+    to_s: Signed | Absent = UNSET
     bad_s: Number | Absent = UNSET  # for how long in that time
     down_s: Number | Absent = UNSET
     worst_s: Number | Absent = UNSET
-    worst_at_s: float | Absent = UNSET
+    worst_at_s: Signed | Absent = UNSET
     busy: Number | Absent = UNSET
     late_pkts: Count | Absent = UNSET
     waiting_max: Count | Absent = UNSET
@@ -476,7 +482,7 @@ class PortEmulation(Lateness):
     undisturbed: Lateness
     early: Count
     scheduled: Count
-    rate_error_ppm: float | None
+    rate_error_ppm: Signed | None
 
 
 class PacingLateness(Section):
@@ -513,7 +519,7 @@ class Emulation(Section):
     delay_error_cdf: Cdf | Absent = UNSET
     early: Count | Absent = UNSET
     scheduled: Count | Absent = UNSET
-    rate_error_ppm: float | Absent | None = UNSET
+    rate_error_ppm: Signed | Absent | None = UNSET
     paced_segs: Count | Absent = UNSET
     pacing_error_p50_ns: Count | Absent | None = UNSET
     pacing_error_p99_ns: Count | Absent | None = UNSET
@@ -546,11 +552,11 @@ class Clock(Section):
 
     anchors: Count
     anchors_refused: Count
-    offset_ns: float
-    offset_max_ns: float
+    offset_ns: Signed
+    offset_max_ns: Signed
     error_max_ns: Count | None  # of any time in UTC; not known if all anchors were refused
-    error_ppm: float | None
-    drift_ppm: float | None
+    error_ppm: Signed | None
+    drift_ppm: Signed | None
 
 
 class Port(Section):
@@ -825,6 +831,12 @@ class Apart(Section):
     segments: Count
 
 
+class Manifest(Struct):
+    """What readers of manifest.json take for granted."""
+
+    started_utc: datetime | None = None
+
+
 class Summary(Section, tag_field="kind"):
     """What all kinds have."""
 
@@ -841,7 +853,7 @@ class Summary(Section, tag_field="kind"):
 class Simulation(Summary, tag="simulation"):
     """weir-sim: flows in virtual time."""
 
-    seed: Count
+    seed: Seed
     digest: str
     seed_used: bool
     virtual_s: Number
@@ -867,7 +879,7 @@ class Simulation(Summary, tag="simulation"):
 class Offline(Summary, tag="offline"):
     """weir-sim: captures as the traffic of paths."""
 
-    seed: Count
+    seed: Seed
     digest: str
     seed_used: bool
     virtual_s: Number
@@ -883,7 +895,7 @@ class Replay(Summary, tag="replay"):
     """weir-sim --replay: what entered a live switch once more."""
 
     replay: str
-    seed: Count
+    seed: Seed
     virtual_s: Number
     arrivals: Count
     changes: Count
@@ -896,7 +908,7 @@ class Replay(Summary, tag="replay"):
 class LiveProgram(Summary, kw_only=True):
     """What both live programs have."""
 
-    seed: Count
+    seed: Seed
     virtual_s: Number
     start_s: Number
     warmup_s: Number
@@ -951,9 +963,9 @@ class RunHost(Section):
     clock_error_ns: Count | None  # as that says
     frames: Count | Absent = UNSET
     offset_utc_ns: Count | Absent | None = UNSET  # the middle of the run, by the switch's clock
-    offset_ns: float | Absent | None = UNSET  # then; ahead is positive
+    offset_ns: Signed | Absent | None = UNSET  # then; ahead is positive
     offset_error_ns: Number | Absent | None = UNSET
-    drift_ppm: float | Absent | None = UNSET
+    drift_ppm: Signed | Absent | None = UNSET
     drift_error_ppm: Number | Absent | None = UNSET
 
 
@@ -1027,6 +1039,45 @@ def decode(text: bytes | str, place: str = "summary") -> AnySummary:
     except msgspec.MsgspecError as error:
         raise UserError(f"{place}: {error}", 1) from None
     return made
+
+
+# Readers take each of their members for granted; the members of others are not in every version.
+ROWS_MAX = 1000
+WHOLE = (Fact, Why, Packets, BetweenHosts, Records, Program, IpFlow)
+
+
+@cache
+def loose(kind: Any) -> Any:
+    """The same type as any version may have written it, with unknown members and without known."""
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        every = msgspec.structs.fields(kind)
+        members: list[tuple[str, Any, Any]] = [
+            (one.name, loose(one.type), msgspec.NODEFAULT)
+            if one.required and kind in WHOLE
+            else (one.name, loose(one.type) | UnsetType, UNSET)
+            for one in every
+        ]
+        names = {one.name: one.encode_name for one in every}
+        return msgspec.defstruct(kind.__name__, members, rename=names, kw_only=True)
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return Union[tuple(map(loose, inner))]  # noqa: UP007
+    return origin[tuple(map(loose, inner))] if origin in (list, dict, tuple) else kind
+
+
+def checked(summary: dict[str, Any], place: str) -> dict[str, Any]:
+    """A summary of any version, as it is. UserError: a member that is known has another type."""
+    named = {one.__struct_config__.tag: one for one in get_args(AnySummary)}
+    kind = named.get(str(summary.get("kind", "simulation")))
+    if kind is None:
+        raise UserError(
+            f"{place}: this version knows no summary of the kind '{summary['kind']}'", 1
+        )
+    foreign.check(summary, loose(kind), place)
+    for part in ("groups", "links"):  # each is a row of a table
+        if len(summary.get(part, ())) > ROWS_MAX:
+            raise UserError(f"{place}: has more than {ROWS_MAX:,} {part}, the most that is read", 1)
+    return summary
 
 
 def schema() -> dict[str, Any]:

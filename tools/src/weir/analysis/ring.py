@@ -3,8 +3,8 @@
 
 A file is a header page of 4096 bytes, which holds its own schema, followed by records of one
 fixed size; `numpy.memmap(path, dtype, offset=4096)` is the whole reader. The header page is read
-by `header.py`; a ring in shared memory by `consumer.py`. numpy is the only dependency; polars is
-loaded when asked for.
+by `header.py`; a ring in shared memory by `consumer.py`. Dependencies are numpy and msgspec;
+polars is loaded when asked for.
 
 A slot holds a record or a gap record. A gap record has `ts_ns == GAP` and, in the next eight
 bytes, the number of records lost there.
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from weir import foreign
 from weir.analysis.header import (
     HEADER_SIZE,
     Header,
@@ -31,6 +32,7 @@ from weir.analysis.header import (
     parse_header,
     read_counters,
 )
+from weir.errors import UserError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -227,12 +229,16 @@ def open_ring(path: str | os.PathLike[str]) -> Ring:
     """
     path = Path(path)
     try:
-        with path.open("rb") as f:
+        with foreign.open_regular(path) as f:
             with map_page(f, path) as page:
                 header, schema = parse_header(page, path)
             size = os.fstat(f.fileno()).st_size  # after the counters: they never count too much
     except OSError as e:
         raise RingError(f"{path}: {e.strerror}") from e
+    except RingError:
+        raise
+    except UserError as e:
+        raise RingError(str(e)) from None
     if header.capacity != 0:
         raise RingError(f"{path}: a ring in shared memory, not a file; attach a Consumer")
     return Ring(path, header, schema, size)

@@ -172,7 +172,9 @@ class Stream(Batch):
         return sum(file.lost for file in self.files)
 
     def __len__(self) -> int:
-        return sum(len(file) - file.header.counters.gaps for file in self.files)
+        return sum(
+            len(file) - (len(file.gaps) if file.header.counters.gaps else 0) for file in self.files
+        )
 
     @cached_property
     def _slots(self) -> Records:  # type: ignore[override]

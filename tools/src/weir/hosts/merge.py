@@ -66,7 +66,7 @@ def write(options: Options, plan: Plan, said: Mapping[str, Part], failure: str) 
 def part(path: Path) -> Part:
     """A host's own summary, empty if it wrote none."""
     found = [path / name for name in folder.SUMMARIES[1:] if (path / name).exists()]
-    return folder.read_json(found[0]) if found else {}
+    return folder.read_summary(found[0]) if found else {}
 
 
 def lift(out: Path, hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> None:

@@ -356,7 +356,7 @@ def provenance(run: Run) -> list[tuple[str, str]]:
         ("started", known.get("started_utc")),
         ("host", host),
         ("versions", versions(known.get("versions"))),
-        ("speed", summary.speed(known)),
+        ("speed", summary.speed(run.summary)),
         ("verdict", known.get("verdict")),
         ("folder", run.path.resolve()),
     ]

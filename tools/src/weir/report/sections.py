@@ -453,7 +453,11 @@ def delays(
             largest = float(report[name].get("sojourn_max_ns") or np.inf)
             delay, share = metrics.within_bins(delay, share, largest)
             marks = (("median", "sojourn_p50_ns", 0.5), ("p99", "sojourn_p99_ns", 0.99))
-            points = [(label, float(report[name][key]), q) for label, key, q in marks]
+            points = [
+                (label, float(at), q)
+                for label, key, q in marks
+                if (at := report[name].get(key)) is not None
+            ]
             found.append(figures.Cdf(name, delay, share, points, binned=True))
     if found:
         return found, "All packets; each delay is known to within 3 %."

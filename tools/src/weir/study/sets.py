@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from rich.console import Console
 
-from weir import runner, summary, tables
+from weir import foreign, runner, summary, tables
 from weir.analysis import folder
 from weir.errors import UserError
 from weir.study import claim, reproduce, study_page
@@ -34,8 +34,8 @@ class Sets:
         """By name; UserError: it is no list of parameters."""
         text = self.written[index]
         try:
-            found = yaml.load(f"{{{text}}}", Loader=yaml.BaseLoader)
-        except yaml.YAMLError:
+            found = foreign.decode_yaml(f"{{{text}}}", "--set")
+        except UserError:
             found = None
         if not isinstance(found, dict) or not all(isinstance(v, str) and v for v in found.values()):
             raise UserError(

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import yaml
 
-from weir import configs, units
+from weir import configs, foreign, units
 from weir.analysis import spread
 from weir.analysis.spread import Floats
 from weir.errors import UserError
@@ -212,8 +211,9 @@ def load(path: Path) -> SweepTable:
     if not file.exists():
         raise UserError(f"{path}: not a sweep: no {TABLE} in it")
     try:
+        foreign.open_regular(file).close()
         frame = pl.read_parquet(file)
-    except (OSError, pl.exceptions.PolarsError):
+    except (UserError, OSError, pl.exceptions.PolarsError):
         raise UserError(f"{file}: not a Parquet table", 1) from None
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
@@ -279,8 +279,8 @@ def called(key: str, value: Any, control: str | None = None) -> str:
     if not text.startswith("{"):
         return text
     try:
-        read = yaml.load(text, yaml.CBaseLoader)
-    except yaml.YAMLError:
+        read = foreign.decode_yaml(text, key)
+    except UserError:
         return text
     if not (key.endswith("cc") or (isinstance(read, Mapping) and len(read) == 1)):
         return text
