@@ -66,7 +66,10 @@ class Counted(Struct):
     lost_packets: float | None = None  # below 0 where packets were duplicated
 
 
-class Stream(Struct):
+NOTHING = Counted()  # one for all of which nothing was counted: there may be millions
+
+
+class Stream(Struct, gc=False):
     """A stream of iperf3; UDP has one block for both ends."""
 
     sender: Counted | None = None
@@ -233,7 +236,7 @@ def iperf3(given: Document, file: Path) -> tuple[str, float, list[dict[str, Any]
     udp = test.protocol.upper() == "UDP"
     cc = "udp" if udp else end.sender_tcp_congestion or "tcp"
     ways = {
-        sends: [one for one in end.streams if (one.sender or one.udp or Counted()).sender == sends]
+        sends: [one for one in end.streams if (one.sender or one.udp or NOTHING).sender == sends]
         for sends in (True, False)
     }
     groups = []
@@ -252,8 +255,8 @@ def iperf3(given: Document, file: Path) -> tuple[str, float, list[dict[str, Any]
 
 def tcp_numbers(streams: list[Stream]) -> dict[str, float | None]:
     """The streams of one direction; a stream's goodput is what its receiver has counted."""
-    sent = [one.sender or Counted() for one in streams]
-    received = [one.receiver or Counted() for one in streams]
+    sent = [one.sender or NOTHING for one in streams]
+    received = [one.receiver or NOTHING for one in streams]
     rates = [one.bits_per_second for one in received]
     rtt = mean(one.mean_rtt or None for one in sent)  # 0: the server's, which are not sent
     return {
@@ -270,7 +273,7 @@ def udp_numbers(streams: list[Stream], received: Counted | None) -> dict[str, fl
 
     iperf3 3.10 and later add what the receiver of all has counted.
     """
-    kept = [(one.udp or Counted(), kept_of(one.udp or Counted())) for one in streams]
+    kept = [(one.udp or NOTHING, kept_of(one.udp or NOTHING)) for one in streams]
     rates = [times(one.bits_per_second, part) for one, part in kept]
     amounts = [times(one.bytes, part) for one, part in kept]
     return {

@@ -11,8 +11,10 @@ import json
 import re
 import subprocess
 import tempfile
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,11 @@ import numpy as np
 from weir import foreign
 from weir.errors import UserError
 from weir.trace import steps
-from weir.trace.steps import NS_PER_S, Floats, Steps
+from weir.trace.steps import NS_PER_S, STEPS_MAX, Floats, Steps
 
 MS = 1e6
 OPPORTUNITY_BITS = 1500 * 8  # of mahimahi: 1500 bytes of IP packets
 LEOCC_DELAY_NS = 10 * MS
-STEPS_MAX = 3_000_000  # a file of the stage replay has no more
 # Of the 5G sets, whose lines are a second apart: their columns, and what a number is in bit/s.
 MOBILE_RATES = {"Throughput": 1e6, "DL_bitrate": 1e3}
 
@@ -59,9 +60,9 @@ def binned(at_ns: Floats, bits: Floats | float, step_ns: float) -> Steps:
     return of_intervals(ends, np.asarray(np.bincount(place, weights, count), np.float64))
 
 
-def lines(file: Path) -> Iterator[tuple[str, list[str]]]:
+def lines(file: Path, lines_max: int = foreign.LINES_MAX) -> Iterator[tuple[str, list[str]]]:
     """The place and the words of each line that has some and is no comment."""
-    for place, line in foreign.text_lines(file):
+    for place, line in foreign.text_lines(file, lines_max=lines_max):
         words = line.split()
         if words and not words[0].startswith("#"):
             yield place, words
@@ -69,7 +70,7 @@ def lines(file: Path) -> Iterator[tuple[str, list[str]]]:
 
 def numbers(file: Path) -> Floats:
     """A number from each line."""
-    found = []
+    found = array("d")
     for place, words in lines(file):
         try:
             found.append(float(words[0]))
@@ -103,8 +104,8 @@ def leocc(file: Path, reading: Reading) -> Steps:
 
 def theaterq(file: Path, reading: Reading) -> Steps:
     """KEEP,LATENCY,RATE,LOSS,LIMIT in us, ns, bit/s, 1 / (2^32 - 1) and packets, or with units."""
-    rows = []
-    for place, words in lines(file):
+    rows = array("d")
+    for place, words in lines(file, STEPS_MAX):
         cells = "".join(words).split(",")
         if not cells[0][:1].isdigit():
             continue
@@ -113,27 +114,29 @@ def theaterq(file: Path, reading: Reading) -> Steps:
         names = ("at_us", "delay_ns", "rate_bps", "loss", "limit_pkts")
         row = [steps.value(name, cell, place) for name, cell in zip(names, cells, strict=True)]
         row[3] /= 2**32 - 1 if cells[3].isdigit() else 1
-        rows.append(row)
+        rows.extend(row)
     if not rows:
         raise UserError(f"{file}: no steps in it")
-    keep, delay, rate, loss, limit = np.array(rows).T
+    keep, delay, rate, loss, limit = np.array(rows).reshape(-1, 5).T
     ends = np.cumsum(keep)
     return steps.make(ends - keep, ends[-1], rate, delay, loss, limit)
 
 
-def table(file: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """The names of a CSV file's columns, and its rows."""
-    reader = csv.DictReader((line for _, line in foreign.text_lines(file)), skipinitialspace=True)
-    rows = list(reader)
-    if not rows:
+def table(file: Path) -> tuple[list[str], Iterator[tuple[str, dict[str, str]]]]:
+    """The names of a CSV file's columns, and the place and cells of each row."""
+    text = (line for _, line in foreign.text_lines(file, lines_max=STEPS_MAX))
+    reader = csv.DictReader(text, skipinitialspace=True)
+    rows = ((f"{file}:{n}", row) for n, row in enumerate(reader, 2))
+    first = next(rows, None)
+    if first is None:
         raise UserError(f"{file}: no rows below a header")
-    return [name.strip() for name in reader.fieldnames or ()], rows
+    return [name.strip() for name in reader.fieldnames or ()], chain([first], rows)
 
 
 def from_csv(file: Path, reading: Reading) -> Steps:
     """Columns as ours (rate_mbps, at_s), or those that the command line names (dl:kbps)."""
     names, rows = table(file)
-    values = {}
+    chosen, found = {}, {}
     for stem in ("at", "rate", "delay", "loss"):
         given = reading.columns.get(stem)
         own = next((name for name in names if name.split("_")[0] == stem), None)
@@ -144,11 +147,13 @@ def from_csv(file: Path, reading: Reading) -> Steps:
             raise UserError(f"{file}: no column is called '{column}'; there is {', '.join(names)}")
         kind = f"{stem}_{unit}" if unit else column
         steps.factor(kind)
-        values[stem] = np.array(
-            [steps.value(kind, row[column] or "", f"{file}:{n}") for n, row in enumerate(rows, 2)]
-        )
-    if "at" not in values or "rate" not in values:
+        chosen[stem], found[stem] = (column, kind), array("d")
+    if not {"at", "rate"} <= chosen.keys():
         raise UserError(f"{file}: say with --at and --rate which columns are time and rate")
+    for place, row in rows:
+        for stem, (column, kind) in chosen.items():
+            found[stem].append(steps.value(kind, row[column] or "", place))
+    values = {stem: np.array(column) for stem, column in found.items()}
     at = values.pop("at")
     if len(at) < 2 or (np.diff(at) <= 0).any():
         raise UserError(f"{file}: its times do not rise from row to row")
@@ -167,11 +172,12 @@ def mobile(file: Path, reading: Reading) -> Steps:
     names, rows = table(file)
     column = next((name for name in MOBILE_RATES if name in names), None)
     if column is not None:
-        rates = [steps.value("rate_bps", row[column] or "0", str(file)) for row in rows]
-        rate = np.array(rates) * MOBILE_RATES[column]
+        cells = (steps.value("rate_bps", row[column] or "0", place) for place, row in rows)
+        rate = np.fromiter(cells, np.float64) * MOBILE_RATES[column]
     elif re.fullmatch(r"[\d.eE+-]+", names[-1].split()[-1]):
-        last = [(place, re.split(r"[,\s]+", " ".join(words))[-1]) for place, words in lines(file)]
-        rate = np.array([steps.value("rate_bps", cell, place) for place, cell in last]) * 1e6
+        last = ((place, re.split(r"[,\s]+", " ".join(words))[-1]) for place, words in lines(file))
+        cells = (steps.value("rate_bps", cell, place) for place, cell in last)
+        rate = np.fromiter(cells, np.float64) * 1e6
     else:
         raise UserError(f"{file}: no column is {' or '.join(MOBILE_RATES)}")
     return steps.make(np.arange(len(rate)) * NS_PER_S, len(rate) * NS_PER_S, rate)
@@ -200,17 +206,17 @@ def pantheon(file: Path, reading: Reading) -> Steps:
     delay is the smallest of the log, for the rest is the queue that its senders made; the loss is
     that of the whole log where no queue is known to have dropped.
     """
-    seen: dict[str, list[tuple[float, float]]] = {"#": [], "+": [], "-": [], "d": []}
-    delays = []
+    seen = {kind: array("d") for kind in "#+-d"}  # a time and a size of each
+    delays = array("d")
     for place, words in lines(file):
         try:
             at, kind, size = float(words[0]), words[1], float(words[2])
-            seen[kind].append((at, size))
+            seen[kind].extend((at, size))
             if kind == "-":
                 delays.append(float(words[3]))
         except (ValueError, KeyError, IndexError):
             raise UserError(f"{place}: not 'ms # bytes', 'ms + bytes' or 'ms - bytes ms'") from None
-    at_ms, sizes = np.array(seen["#"] or seen["-"] or [(0.0, 0.0)]).T
+    at_ms, sizes = np.array(seen["#"] or seen["-"] or (0.0, 0.0)).reshape(-1, 2).T
     if at_ms[-1] <= at_ms[0]:
         raise UserError(f"{file}: no packets leave in it")
     lost = 0.0

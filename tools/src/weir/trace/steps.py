@@ -7,7 +7,10 @@ switch/stage/trace_file.c describes the file.
 from __future__ import annotations
 
 import csv
+from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +30,7 @@ PARSERS = {
     "rate": units.config_rate_bps,
     "loss": units.config_ratio,
 }
+STEPS_MAX = 3_000_000  # a file of the stage replay has no more
 WRITTEN = ("at_us", "rate_bps", "delay_us", "loss", "limit_pkts")
 
 
@@ -102,23 +106,25 @@ def plain(value: float) -> str:
 
 def read(file: Path) -> Steps:
     """The steps of a file with a header."""
-    text = (line for _, line in foreign.text_lines(file))
-    numbered = [(n, row) for n, row in enumerate(csv.reader(text), 1) if row and row[0].strip()]
-    rows = [(n, [cell.strip() for cell in row]) for n, row in numbered if row[0].strip()[0] != "#"]
-    if len(rows) < 3 or not any(name.startswith("at_") for name in rows[0][1]):
+    text = (line for _, line in foreign.text_lines(file, lines_max=STEPS_MAX))
+    stripped = enumerate(([cell.strip() for cell in row] for row in csv.reader(text)), 1)
+    rows = ((n, row) for n, row in stripped if row and row[0] and row[0][0] != "#")
+    names = next(rows, (0, []))[1]
+    first = list(islice(rows, 2))
+    if len(first) < 2 or not any(name.startswith("at_") for name in names):
         raise UserError(
             f"{file}: no steps with a header such as {','.join(WRITTEN[:3])}: say with --from what"
             " it is",
             2,
         )
-    names = rows[0][1]
-    columns: dict[str, list[float]] = {name: [] for name in names}
-    for n, row in rows[1:-1]:
+    columns = {name: array("d") for name in names}
+    last, end = first[0]
+    for following in chain(first[1:], rows):
+        (n, row), (last, end) = (last, end), following
         if len(row) != len(names):
             raise UserError(f"{file}:{n}: {len(row)} columns, and the header has {len(names)}", 2)
         for name, cell in zip(names, row, strict=True):
             columns[name].append(value(name, cell, f"{file}:{n}"))
-    last, end = rows[-1]
     if len(end) != 1:
         raise UserError(f"{file}:{last}: the last line has only a time, that of the end", 2)
     at = next(name for name in names if name.startswith("at_"))
@@ -126,7 +132,7 @@ def read(file: Path) -> Steps:
     return of_columns(columns, str(file))
 
 
-def of_columns(columns: dict[str, list[float]], place: str) -> Steps:
+def of_columns(columns: Mapping[str, array[float] | list[float]], place: str) -> Steps:
     """Columns by their names in the header, in base units; that of times also has the end."""
     found = {name.split("_")[0]: np.asarray(values) for name, values in columns.items()}
     if len(found) < len(columns):
