@@ -2,11 +2,15 @@
 """The known runs that behave most like a flow: their control is its, or it is unknown.
 
 Known are runs of Linux's controls in guests and of ours, over paths drawn at random (train.py);
-each is a row of known.csv: the control, and the numbers of behaviour.py. The distance of two flows
-is that of their numbers, each in units of its deviation among runs of one control; a number that
+each is a row of known.csv: the control, and the numbers of behaviour.py. Two flows are apart by the
+difference of their numbers, each in units of its deviation among runs of one control; a number that
 only one of them has counts as MISSING. The nearest NEAREST have votes, by the inverse of the
-distance's square. A flow is unknown if it lies further from all than known runs of one control lie
-from each other, or if no control has most of the votes.
+square; the flow's distance is that of the nearest run over the first control's share of the votes.
+
+How far is too far says trial: each known run is looked up among the others, over other paths, once
+with its control among them and once without it, as a flow of a control that nobody knows. What
+then was nearest, and how far, says of each control up to which distance it is believed, and of a
+flow at about that distance how often it is right.
 """
 
 from __future__ import annotations
@@ -26,8 +30,18 @@ from weir.identify.behaviour import NAMES, Behaviour
 KNOWN = Path(__file__).with_name("known.csv")
 NEAREST = 5
 MISSING = 1.0  # deviations
-CONFIDENCE_MIN = 0.5
 UNKNOWN = "unknown"
+WITHOUT = 0.5  # weight of a trial without its control: two of three flows are of a known one
+ABOUT = 20  # trials at about a flow's distance
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Known runs of which one control was the nearest, by distance."""
+
+    distances: Floats
+    weights: Floats  # 1: it was theirs; -WITHOUT: theirs was left out; 0: theirs was another
+    far: float  # the control is believed up to this distance
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,7 @@ class Known:
     paths: tuple[str, ...]  # which of the drawn paths each had
     vectors: Floats  # (runs, numbers)
     deviation: Floats  # of each number among runs of one control
-    far: float  # a distance to the nearest that 99 % of the known runs do not reach
+    trials: dict[str, Trials]  # by the control that was nearest
 
 
 @dataclass(frozen=True)
@@ -46,21 +60,35 @@ class Found:
     """What a flow is taken for."""
 
     control: str  # or "unknown"
-    confidence: float  # share of the votes of the first
-    votes: dict[str, float]  # shares, most first
-    distance: float  # of the nearest known run
+    confidence: float | None  # of the trials at about this distance, those right; None: unknown
+    votes: dict[str, float]  # shares of the nearest runs, most first
+    distance: float | None  # over that up to which the first is believed; None: not tried
 
 
 def known_from(controls: list[str], paths: list[str], vectors: Floats) -> Known:
-    """The runs with what their numbers are divided by."""
-    known = Known(tuple(controls), tuple(paths), vectors, deviations(controls, vectors), np.inf)
-    nearest = []
-    for number, (control, path) in enumerate(zip(controls, paths, strict=True)):
-        others = [c == control and p != path for c, p in zip(controls, paths, strict=True)]
-        if any(others):
-            nearest.append(float(distances(known, vectors[number])[others].min()))
-    far = float(np.percentile(nearest, 99)) if nearest else np.inf
-    return replace(known, far=far)
+    """The runs with what their numbers are divided by, and what trials of them show."""
+    deviation = deviations(controls, vectors)
+    runs = Known(tuple(controls), tuple(paths), vectors, deviation, {})
+    names, places = np.array(controls), np.array(paths)
+    seen: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for control, path, vector in zip(controls, paths, vectors, strict=True):
+        apart = np.where(places == path, np.inf, distances(runs, vector))
+        for own, hidden in ((True, apart), (False, np.where(names == control, np.inf, apart))):
+            if np.isfinite(hidden).any():
+                votes, distance = nearest(runs, hidden)
+                first = next(iter(votes))
+                right = float(first == control) if own else -WITHOUT
+                seen[first].append((distance, right))
+    return replace(runs, trials={name: trials(rows) for name, rows in seen.items()})
+
+
+def trials(rows: list[tuple[float, float]]) -> Trials:
+    """In order, with the distance up to which most is gained."""
+    at, weights = np.array(sorted(rows)).T
+    gained = np.cumsum(np.where(weights == 0, -1.0, weights))
+    best = int(gained.argmax())
+    far = at[best : best + 2].mean() if gained[best] > 0 else at[0] / 2
+    return Trials(at, weights, float(far))
 
 
 def deviations(controls: list[str], vectors: Floats) -> Floats:
@@ -91,15 +119,27 @@ def distances(of: Known, vector: Floats) -> Floats:
     return found
 
 
-def identify(behaviour: Behaviour, of: Known | None = None) -> Found:
-    """The control of a flow, by the runs that come with Weir or by others."""
-    of = of or known()
-    far = distances(of, behaviour.vector())
+def nearest(of: Known, apart: Floats) -> tuple[dict[str, float], float]:
+    """Shares of the votes, most first, and the distance of a flow that is so far from each run."""
     votes: dict[str, float] = defaultdict(float)
-    for place in np.argsort(far, kind="stable")[:NEAREST]:
-        votes[of.controls[place]] += 1 / (1e-3 + far[place] ** 2)
+    for place in np.argsort(apart, kind="stable")[:NEAREST]:
+        votes[of.controls[place]] += 1 / (1e-3 + apart[place] ** 2)
     whole = sum(votes.values())
     shares = {name: votes[name] / whole for name in sorted(votes, key=lambda n: -votes[n])}
-    first, share = next(iter(shares.items()))
-    sure = share >= CONFIDENCE_MIN and far.min() <= of.far
-    return Found(first if sure else UNKNOWN, share, shares, float(far.min()))
+    return shares, float(apart.min() / next(iter(shares.values())))
+
+
+def identify(behaviour: Behaviour, of: Known | None = None, path: str = "") -> Found:
+    """The control of a flow, by the runs that come with Weir or by others; not those over path."""
+    of = of or known()
+    apart = distances(of, behaviour.vector())
+    if path:
+        apart = np.where(np.array(of.paths) == path, np.inf, apart)
+    shares, distance = nearest(of, apart)
+    tried = of.trials.get(next(iter(shares)))
+    if tried is None or distance > tried.far:
+        return Found(UNKNOWN, None, shares, None if tried is None else distance / tried.far)
+    about = tried.weights[np.argsort(np.abs(tried.distances - distance), kind="stable")[:ABOUT]]
+    right, hidden, wrong = ((about == weight).sum() for weight in (1, -WITHOUT, 0))
+    confidence = right / (right + WITHOUT * hidden + wrong)
+    return Found(next(iter(shares)), float(confidence), shares, distance / tried.far)

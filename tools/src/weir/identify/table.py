@@ -18,8 +18,8 @@ from weir.identify.classifier import Found
 
 INTERVAL = "2ms"  # below a round trip, so that steps of one are told
 COLUMNS = (
-    "flow", "sender", "receiver", "control", "confidence", "next", "after a loss", "after a mark",
-    "growth per RTT", "queue",
+    "flow", "sender", "receiver", "control", "confidence", "distance", "next", "after a loss",
+    "after a mark", "growth per RTT", "queue",
 )  # fmt: skip
 
 
@@ -35,11 +35,17 @@ class Flow:
 
 
 def of_captures(files: Sequence[str], console: Console, interface: str = "") -> list[Flow]:
-    """Each flow that carries payload."""
+    """Each flow of TCP that carries payload; the console is told of what is passed over."""
     settings = {"interval": INTERVAL, "interface": interface}
     with captures.analysed(files, console, settings) as loaded:
         named = {row["flow_id"]: row for row in captures.flows(loaded).iter_rows(named=True)}
         behaves = behaviour.of_run(loaded)
+        passed_over = loaded.summary["ledger"]["capture"].get("udp")
+    if passed_over:
+        console.print(
+            f"{passed_over:,} packets of UDP are passed over: QUIC encrypts what its flows lose",
+            soft_wrap=True,
+        )
     return [
         Flow(
             number, named[number]["src"], named[number]["dst"], of,
@@ -73,20 +79,20 @@ def row(flow: Flow) -> list[str]:
     others = [name for name in flow.found.votes if name != flow.found.control]
     of = flow.behaviour
     return [
-        *head, flow.found.control, units.percent(flow.found.confidence),
+        *head, flow.found.control, share(flow.found.confidence), number(flow.found.distance),
         others[0] if others else units.NONE, share(of.cut), share(of.ecn_cut),
         number(unlogged(of.growth)), number(2**of.queue - 1),
     ]  # fmt: skip
 
 
-def share(value: float) -> str:
-    """Of what was before; a dash if it was not seen."""
-    return units.percent(value) if math.isfinite(value) else units.NONE
+def share(value: float | None) -> str:
+    """In percent; a dash if it is not known."""
+    return units.NONE if value is None or math.isnan(value) else units.percent(value)
 
 
-def number(value: float) -> str:
-    """Of segments; a dash if it was not seen."""
-    return units.number(value) if math.isfinite(value) else units.NONE
+def number(value: float | None) -> str:
+    """A dash if it is not known."""
+    return units.NONE if value is None or math.isnan(value) else units.number(value)
 
 
 def unlogged(value: float) -> float:
@@ -97,6 +103,12 @@ def unlogged(value: float) -> float:
 def show(flows: Sequence[Flow], console: Console) -> None:
     """The table, and what it cannot say."""
     summary.print_table(console, summary.table(COLUMNS, [row(flow) for flow in flows], left=4))
+    if any(flow.found is not None for flow in flows):
+        console.print(
+            "distance: 1 is that up to which the nearest control is believed;"
+            " next: what a flow is most like besides",
+            soft_wrap=True,
+        )
     if any(flow.found is None for flow in flows):
         console.print(
             f"A flow shorter than {behaviour.STEPS_MIN} round trips is too short to tell.",

@@ -3,26 +3,32 @@
 
 python -m weir.identify.train makes runs over paths that are drawn at random, and writes known.csv.
 python -m weir.identify.train --test --seed 2 makes others and prints for what they are taken: the
-table of tools/identify.md. --kernel NAME has another guest kernel in them (weir guests build).
+first table of captures.md. --kernel NAME has another guest kernel in them (weir guests build).
+--left-out runs nothing and prints the second one: for what each control is taken by the others.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import math
 import os
 import random
 import subprocess
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from weir.analysis import folder
 from weir.identify import behaviour, classifier, table
 from weir.identify.behaviour import NAMES, Behaviour
+from weir.identify.classifier import Known
 from weir.runner import find_program
 
 LINUX = ("reno", "cubic", "bbr", "vegas", "dctcp", "westwood", "illinois")
@@ -167,6 +173,36 @@ def confusion(rows: Sequence[Row]) -> str:
     )
 
 
+def taken(of: Known, control: str, by: Known) -> Counter[str]:
+    """For what the runs of a control are taken by known runs, those over other paths."""
+    own = zip(of.controls, of.paths, of.vectors, strict=True)
+    return Counter(
+        classifier.identify(Behaviour(*vector), by, path).control
+        for name, path, vector in own
+        if name == control
+    )
+
+
+def left_out(of: Known) -> str:
+    """For what each control is taken by the known runs, and by those of the others alone."""
+    lines = [
+        "| | known: right | unknown | another | left out: unknown | another |",
+        "|---|---|---|---|---|---|",
+    ]
+    for control in dict.fromkeys(of.controls):
+        others = np.array(of.controls) != control
+        names, paths = (list(itertools.compress(both, others)) for both in (of.controls, of.paths))
+        without = classifier.known_from(names, paths, of.vectors[others])
+        cells = []
+        for by in (of, without):
+            count = taken(of, control, by)
+            right, unknown = count.pop(control, 0), count.pop(classifier.UNKNOWN, 0)
+            cells += [str(right)] if by is of else []
+            cells += [str(unknown), ", ".join(f"{n} {name}" for name, n in count.most_common())]
+        lines.append(f"| {control} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def right(taken: Sequence[tuple[str, str]]) -> str:
     """How many flows are taken for what they are."""
     count = sum(control == found for control, found in taken)
@@ -180,7 +216,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kernel", help="another guest kernel")
     parser.add_argument("--test", action="store_true", help="print for what the runs are taken")
+    parser.add_argument("--left-out", action="store_true", help="print what is known of unknowns")
     args = parser.parse_args()
+    if args.left_out:
+        print(left_out(classifier.known()), end="")
+        return
     controls = LINUX if args.test else (*LINUX, *OURS)
     rows = runs(args.seed, args.paths, controls, args.kernel)
     if args.test:
