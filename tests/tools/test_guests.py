@@ -215,15 +215,26 @@ def test_a_package_is_unpacked_in_part(tmp_path):
     assert found == ["Makefile", "drivers/gpu/Kconfig", "net/core/dev.c"]
 
 
-def test_progress_is_a_line_per_tenth_with_an_estimate():
-    said = []
-    steps = build.Steps(said.append)
-    for done in range(0, 101):
-        steps("compiling", done, 100)
-    assert said[0] == "compiling the guests' kernel source"
-    assert [line.split(":")[0] for line in said[1:]] == ["compiling"] * 10
-    assert "about 0 s left" in said[1]
-    assert said[-1] == "compiling: 100 %"
+@pytest.mark.parametrize("own", [False, True])
+def test_progress_says_the_step_and_what_was_done(tmp_path, monkeypatch, own):
+    """However many commands make runs: nothing is said to be done before it is."""
+    said, now = [], iter(range(0, 10_000, 10))
+    monkeypatch.setattr(build.time, "monotonic", lambda: next(now))
+    steps = build.Steps(recipe.Recipe(source=str(tmp_path)) if own else build.PLAIN, said.append)
+    for what in ["unpacking"] if own else ["downloading", "unpacking"]:
+        steps(what, "")
+    for done in range(1, 8):
+        steps("compiling", f"{done} commands of make")
+    if own:
+        steps("booting", "")
+    assert said == [
+        *(["step 1 of 3: downloading the guests' kernel"] if not own else []),
+        f"step {1 if own else 2} of 3: unpacking the guests' kernel",
+        f"step {2 if own else 3} of 3: compiling the guests' kernel",
+        "compiling: 4 commands of make, 30 s so far",
+        "compiling: 7 commands of make, 60 s so far",
+        *(["step 3 of 3: booting the guests' kernel"] if own else []),
+    ]
 
 
 # Kernels of one's own.

@@ -55,7 +55,7 @@ def build_(
     of = recipe.Recipe(
         source, tuple(patch or ()), tuple(module or ()), config, name or kernels.CURRENT, hz
     )
-    kernel, fresh = build.build(build.Steps(), of)
+    kernel, fresh = build.build(build.Steps(of), of)
     if as_json:
         print(json.dumps({**asdict(kernel), "built": fresh}, indent=1))
         return

@@ -62,7 +62,7 @@ OPTIONS = Path(__file__).with_name("kernel.config")
 ARCHITECTURE = "x86_64"
 DISK_BYTES = 700_000_000  # at the peak: tree and objects
 WHOLE_BYTES = 2_500_000_000  # with the whole tree
-STEPS = 1230  # lines that make prints; only for the estimate
+SAID_S = 30  # between two lines of a step
 # What is unpacked whole, below the tree; of everything else the files that make and Kconfig read.
 WHOLE = (
     *(
@@ -86,7 +86,7 @@ TICKS_FIXED = "config HZ\n\tint\n\tdefault 100\n"
 TICKS_CHOSEN = 'source "kernel/Kconfig.hz"\n'
 ALSO = re.compile(r"(.*/)?(Kconfig|Makefile|Kbuild)[^/]*|drivers/net/[^/]+|[^/]+")
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, str], None]  # a step, and how much of it is done
 
 
 def wanted(path: str) -> bool:
@@ -192,7 +192,7 @@ def download(package: str, version: str, folder: Path) -> Path:
 
 
 def unpack(deb: Path, package: str, tree: Path, progress: Progress) -> None:
-    """The part of the tree that is needed. Its files are counted by hundreds of the whole."""
+    """The part of the tree that is needed."""
     name = f"./usr/src/{package}.tar.xz"
     with (
         piped(
@@ -202,7 +202,7 @@ def unpack(deb: Path, package: str, tree: Path, progress: Progress) -> None:
     ):
         for number, member in enumerate(archive):
             if number % 1000 == 0:
-                progress("unpacking", number, 87_000)
+                progress("unpacking", f"{number} files")
             path = member.name.partition("/")[2]
             if not path or not wanted(path) or member.isdir():
                 continue
@@ -267,7 +267,7 @@ def compile_(tree: Path, objects: Path, recipe: Recipe, progress: Progress) -> s
     def line() -> None:
         nonlocal done
         done += 1
-        progress("compiling", min(done, STEPS), STEPS)
+        progress("compiling", f"{done} commands of make")
 
     modular = ["modules"] if "CONFIG_MODULES=y\n" in config else []
     make(tree, objects, log, line, "linux", *modular)
@@ -287,12 +287,13 @@ def collect(objects: Path, kernel: Kernel, place: Path) -> Kernel:
     return replace(kernel, modules=" ".join(map(module_name, modules)))
 
 
-def keep(objects: Path, kernel: Kernel, recipe: Recipe) -> Kernel:
+def keep(objects: Path, kernel: Kernel, recipe: Recipe, progress: Progress) -> Kernel:
     """Moves what was built into the cache: whole or not at all, and not what does not boot."""
     with tempfile.TemporaryDirectory(dir=cache(), prefix="building-") as folder:
         new = Path(folder) / kernel.key
         kernel = collect(objects, kernel, new)
         if recipe.whole():
+            progress("booting", "")
             kernel = replace(kernel, controls=boot.controls(new, kernel))
         (new / "guest.json").write_text(json.dumps(asdict(kernel), indent=1) + "\n")
         place = cache() / kernel.key
@@ -305,13 +306,13 @@ def fill(tree: Path, kernel: Kernel, recipe: Recipe, progress: Progress) -> None
     """The source's tree, changed as the recipe says."""
     given = recipe.file()
     if given is not None:
-        progress("unpacking", 0, 0)
+        progress("unpacking", "")
         unpack_source(given, tree)
     else:
-        progress("downloading", 0, 0)
+        progress("downloading", "")
         deb = download(kernel.package, kernel.version, tree.parent)
         if recipe.whole():
-            progress("unpacking", 0, 0)
+            progress("unpacking", "")
             unpack_package(deb, kernel.package, tree)
         else:
             unpack(deb, kernel.package, tree, progress)
@@ -336,27 +337,29 @@ def build(progress: Progress, recipe: Recipe = PLAIN) -> tuple[Kernel, bool]:
             tree, objects = Path(folder) / "tree", Path(folder) / "objects"
             fill(tree, kernel, recipe, progress)
             release = compile_(tree, objects, recipe, progress)
-            kernel = keep(objects, replace(kernel, release=release), recipe)
+            kernel = keep(objects, replace(kernel, release=release), recipe, progress)
         choose(kernel.key, recipe.name)
     return kernel, True
 
 
 class Steps:
-    """Says what goes on and about how long it still takes: a line per tenth, without a terminal."""
+    """Says which step goes on, and what it has done so far: how long it still takes is not known.
 
-    def __init__(self, say: Callable[[str], None] = bootstrap.say) -> None:
+    How many commands make runs depends on the source, its options and its modules.
+    """
+
+    def __init__(self, recipe: Recipe = PLAIN, say: Callable[[str], None] = bootstrap.say) -> None:
         self.say = say
-        self.what, self.tenth, self.began = "", 0, 0.0
+        # downloading, unpacking, compiling, booting
+        self.count = 2 + (recipe.file() is None) + recipe.whole()
+        self.what, self.number, self.began, self.said = "", 0, 0.0, 0.0
 
-    def __call__(self, what: str, done: int, whole: int) -> None:
+    def __call__(self, what: str, done: str) -> None:
         """So much of it is done."""
         now = time.monotonic()
         if what != self.what:
-            self.what, self.tenth, self.began = what, 0, now
-            self.say(f"{what} the guests' kernel source")
-        tenth = 10 * done // whole if whole else 0
-        if tenth > self.tenth:
-            self.tenth = tenth
-            left = (now - self.began) * (whole - done) / done
-            rest = f", about {left:.0f} s left" if tenth < 10 else ""
-            self.say(f"{what}: {10 * tenth} %{rest}")
+            self.what, self.number, self.began, self.said = what, self.number + 1, now, now
+            self.say(f"step {self.number} of {self.count}: {what} the guests' kernel")
+        elif now >= self.said + SAID_S:
+            self.said = now
+            self.say(f"{what}: {done}, {now - self.began:.0f} s so far")
