@@ -258,11 +258,12 @@ void host_rx_receiver(
 		h->count.rx_bad++;
 }
 
-void host_too_big(struct host *h, uint32_t index, uint32_t seq, uint32_t mtu, uint64_t now_ns) {
+uint32_t host_too_big(struct host *h, uint32_t index, uint32_t seq, uint32_t mtu, uint64_t now_ns) {
 	struct flow *f = &h->flow[index];
 
-	if (flow_group(&h->endpoint, f)->transport == NULL)
-		flow_too_big(&h->endpoint, f, seq, mtu, now_ns);
+	if (flow_group(&h->endpoint, f)->transport != NULL)
+		return 0;
+	return flow_too_big(&h->endpoint, f, seq, mtu, now_ns);
 }
 
 // ---- Timers ----

@@ -105,7 +105,7 @@ struct sender_port {
 	bool peer_known;
 	_Atomic uint64_t shared_peer; // in the first lcore: peer_mac for the other lcores
 	uint16_t ip_id;
-	uint32_t path_mtu; // the smallest that a router has reported; 0: none
+	uint32_t path_mtu; // the smallest that a flow has from a router; 0: none
 	struct rte_mbuf *rx_burst[SENDER_RX_MAX]; // of this iteration
 	uint32_t nb_rx;
 	struct sender_arrival arrival[SENDER_RX_MAX]; // the segments among them

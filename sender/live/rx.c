@@ -159,14 +159,16 @@ static void take_too_big(struct sender_lcore *s, struct sender_port *p, const st
 	uint32_t id;
 
 	p->count.rx_too_big++;
-	p->path_mtu = p->path_mtu == 0 || mtu < p->path_mtu ? mtu : p->path_mtu;
 	if (p->host == NULL || !sender_sends(p) || !wire_too_big_quote(frame, m->data_len, w, &q))
 		return;
 	back = wire_addr_back(&q.addr);
 	id = sender_flow_of(p, &back);
 	if (id == FLOW_ADDR_NONE || id % s->lcore.lcores != s->lcore.index)
 		return;
-	host_too_big(p->host, endpoint_index(&p->host->endpoint, id), q.seq, mtu, s->lcore.now_ns);
+	mtu = host_too_big(
+		p->host, endpoint_index(&p->host->endpoint, id), q.seq, mtu, s->lcore.now_ns);
+	if (mtu > 0)
+		p->path_mtu = p->path_mtu == 0 || mtu < p->path_mtu ? mtu : p->path_mtu;
 }
 
 // Answers or counts a frame without a segment for us, and frees it.

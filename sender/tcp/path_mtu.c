@@ -159,24 +159,26 @@ bool path_mtu_resize(struct endpoint *e, struct flow *f, uint32_t payload, bool 
 	return true;
 }
 
-void flow_too_big(struct endpoint *e, struct flow *f, uint32_t seq, uint32_t mtu, uint64_t now_ns) {
+uint32_t flow_too_big(
+	struct endpoint *e, struct flow *f, uint32_t seq, uint32_t mtu, uint64_t now_ns) {
 	uint32_t least = flow_group(e, f)->ip == GROUP_IPV6 ? MTU_MIN_IPV6 : MTU_MIN;
 	uint32_t ahead = seq - (f->iss + 1 + (uint32_t)f->una_bytes);
 
 	// RFC 5927 section 7.2: it quotes what is in flight, or somebody has made it up.
 	if (f->state != FLOW_OPEN || ahead >= flow_sent_bytes(f) - f->una_bytes) {
 		e->count.rx_bad++;
-		return;
+		return 0;
 	}
 	mtu = mtu > least ? mtu : least;
 	f->path_mtu = f->path_mtu == 0 || mtu < f->path_mtu ? mtu : f->path_mtu;
 	if (path_mtu_payload(e, f) >= f->payload)
-		return; // an answer to a packet from before
+		return 0; // an answer to a packet from before
 	if (!path_mtu_resize(e, f, path_mtu_payload(e, f), true, PATH_MTU_ICMP, now_ns))
-		return;
+		return 0;
 	f->search.high = (uint32_t)min_u64(f->search.high, f->payload);
 	if (f->lost > 0)
 		f->ca = FLOW_CA_LOSS; // no reduction follows
 	flow_send(e, f, now_ns, now_ns);
 	flow_arm_rtx(e, f, now_ns);
+	return f->path_mtu;
 }

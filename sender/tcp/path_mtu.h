@@ -4,8 +4,10 @@
 #pragma once
 #include "sender/tcp/flow.h"
 
-// A router has dropped the packet with this sequence number, as it was larger than `mtu`.
-void flow_too_big(struct endpoint *e, struct flow *f, uint32_t seq, uint32_t mtu, uint64_t now_ns);
+// A router has dropped the packet with this sequence number, as it was larger than `mtu`. The MTU
+// of its smaller segments, which is not less than what is believed; 0: it goes on as before.
+uint32_t flow_too_big(
+	struct endpoint *e, struct flow *f, uint32_t seq, uint32_t mtu, uint64_t now_ns);
 // The largest payload that fits into path_mtu.
 uint32_t path_mtu_payload(const struct endpoint *e, const struct flow *f);
 

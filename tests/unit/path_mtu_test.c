@@ -40,13 +40,13 @@ START_TEST(what_is_made_up_is_not_believed) {
 	const struct flow *f = link_flow(l);
 	uint64_t bad = l->tx.count.rx_bad;
 
-	host_too_big(&l->tx, 0, flow_seq(f, 0) - 1, 1400, l->now_ns);
-	host_too_big(&l->tx, 0, flow_seq_nxt(f), 1400, l->now_ns);
+	ck_assert_uint_eq(host_too_big(&l->tx, 0, flow_seq(f, 0) - 1, 1400, l->now_ns), 0);
+	ck_assert_uint_eq(host_too_big(&l->tx, 0, flow_seq_nxt(f), 1400, l->now_ns), 0);
 	ck_assert_uint_eq(l->tx.count.rx_bad, bad + 2);
-	host_too_big(&l->tx, 0, flow_seq(f, 9), 1500, l->now_ns);
+	ck_assert_uint_eq(host_too_big(&l->tx, 0, flow_seq(f, 9), 1500, l->now_ns), 0);
 	ck_assert_uint_eq(f->payload, 1448);
 	ck_assert_uint_eq(f->count.retransmits, 0);
-	host_too_big(&l->tx, 0, flow_seq(f, 9), 0, l->now_ns);
+	ck_assert_uint_eq(host_too_big(&l->tx, 0, flow_seq(f, 9), 68, l->now_ns), 552);
 	ck_assert_uint_eq(f->payload, 552 - 52);
 	ck_assert_uint_eq(l->tx.count.rx_bad, bad + 2);
 	link_check(l);
