@@ -175,7 +175,7 @@ def test_an_interrupted_run_ends(weir_sim: Path, tmp_path: Path) -> None:
     assert summary["ledger"]["balanced"]
 
 
-RANDOM = 60  # experiments, of which about half have two threads
+RANDOM = 30  # experiments, of which about half have two threads
 LEVEL_1 = ("-o", "telemetry.level=1", "-o", "telemetry.arrivals=no")
 
 

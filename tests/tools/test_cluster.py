@@ -203,17 +203,6 @@ def hours(folder):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_takes_its_weir_sim_along(cluster, folder):
-    hours(folder)
-    cluster.sweep()
-    victim, survivor = cluster.workers
-    children = [cluster.running(worker) for worker in (victim, survivor)]
-    victim.kill()
-    until(lambda: gone(children[0]))
-    assert not gone(children[1])
-
-
-@pytest.mark.slow
 def test_a_cell_that_kills_its_workers_is_given_up(folder, weir_sim, monkeypatch, tmp_path_factory):
     """Nannies start the workers anew."""
     program = tmp_path_factory.mktemp("build") / "tools/sim/weir-sim"
@@ -286,23 +275,32 @@ def test_a_worker_of_another_version_is_refused_by_name(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_sweep_that_is_stopped_frees_the_workers(cluster, folder, number):
-    """They go on with the next sweep, which removes what was left."""
-    hours(folder)
-    client = cluster.sweep()
-    for worker in cluster.workers:
-        cluster.running(worker)
-    client.send_signal(number)
-    client.communicate(timeout=DEADLINE_S)
-    assert client.returncode == (130 if number == signal.SIGINT else -number)
-    until(lambda: all(map(gone, cluster.cells)))
+def test_a_sweep_that_is_stopped_frees_the_workers(cluster, folder):
+    """They go on with the next sweep, which removes what was left.
+
+    A worker that is killed then takes its weir-sim along.
+    """
+    for status, number in [(130, signal.SIGINT), (-signal.SIGKILL, signal.SIGKILL)]:
+        hours(folder)
+        client = cluster.sweep("--out", str(number.value))
+        for worker in cluster.workers:
+            cluster.running(worker)
+        client.send_signal(number)
+        client.communicate(timeout=DEADLINE_S)
+        assert client.returncode == status
+        until(lambda: all(map(gone, cluster.cells)))
     (folder / "s.yaml").write_text("config: x.yaml\nseeds: 4\n")
-    client = cluster.sweep("--json")
+    client = cluster.sweep("--json", "--out", str(signal.SIGKILL.value))
     said, err = client.communicate(timeout=DEADLINE_S)
     assert (client.returncode, err) == (0, "")
     assert [row["status"] for row in json.loads(said)] == ["done"] * 4
-    assert not list((folder / "runs/s").glob(".*.cell"))
+    assert not list((folder / str(signal.SIGKILL.value)).glob(".*.cell"))
+    hours(folder)
+    cluster.sweep("--out", "last")
+    victim, survivor = map(cluster.running, cluster.workers)
+    cluster.workers[0].kill()
+    until(lambda: gone(victim))
+    assert not gone(survivor)
 
 
 SHORT = "config: x.yaml\nduration: 1000s\nseeds: 3\ngrid: {flows.0.cc: [newreno, cubic]}\n"
