@@ -178,8 +178,20 @@ def test_exit_statuses_are_those_of_the_table(weir, programs, tmp_path):
         weir("summary", run).status: "failed",
         weir("summary", "nowhere").status: "refused",
         **{interrupted(programs, tmp_path / f"{n}", n): n.name for n in SIGNALS},
+        weir("run", "x.yaml", env=programs(sim="os.kill(os.getpid(), 9)")).status: "killed",
     }
-    assert list(found) == [status for status, _ in usage.EXIT_STATUSES]
+    assert sorted(found) == [status for status, _ in usage.EXIT_STATUSES]
+
+
+def test_help_has_each_command_once_and_whole_in_80_columns(weir):
+    """One list of 37 commands had 25 summaries cut."""
+    listed = [name for names in usage.GROUPS.values() for name in names]
+    assert sorted(listed) == sorted(typer.main.get_command(app).commands)
+    lines = weir("--help").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    shown = [line for line in lines if line.split()[:1] and line.split()[0] in listed]
+    assert [line.split()[0] for line in shown] == listed
+    assert [line for line in shown if not line.endswith(".") or line.endswith("...")] == []
 
 
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)

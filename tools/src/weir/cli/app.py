@@ -43,6 +43,17 @@ class Commands(typer.core.TyperGroup):
             raise UserError(usage.unknown(args[0], self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the list of --help, in groups."""
+        wide = max(map(len, self.commands))
+        for title, names in usage.GROUPS.items():
+            rows = [
+                (f"{name:{wide}}", self.commands[name].get_short_help_str(usage.SUMMARY))
+                for name in names
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
         try:
@@ -148,7 +159,7 @@ def run_(
     ] = False,
     as_json: SummaryJson = False,
 ) -> None:
-    """Runs an experiment, shows what came out and writes a report."""
+    """Runs an experiment, shows what came out, writes a report."""
     from weir import runner, summary
     from weir.analysis import folder
 
@@ -249,10 +260,10 @@ def probe_(
     force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The estimate as JSON.")] = False,
 ) -> None:
-    """Estimates from a few small packets which rate a Copa flow would obtain.
+    """Estimates the rate that a Copa flow would obtain.
 
-    They are sent beside the config's flows. Copa, NSDI 2018, appendix: rate 1 / (delta dq),
-    completion 2 RTT + size / rate.
+    A few small packets are sent beside the config's flows. Copa, NSDI 2018, appendix:
+    rate 1 / (delta dq), completion 2 RTT + size / rate.
     """
     from weir import probe, runner, summary
 
@@ -278,7 +289,10 @@ def qlog_(
     run: RunArgument,
     as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
 ) -> None:
-    """What QUIC programs in guests have written into $WEIR_OUT, beside what the paths counted."""
+    """Shows what QUIC programs in guests logged, beside the paths.
+
+    They have written it into $WEIR_OUT; the paths have their own counts.
+    """
     from weir import qlog, summary
     from weir.analysis import folder
 
@@ -309,7 +323,10 @@ def init_(
     duration: Annotated[str | None, typer.Option(help="Of the run: 30s.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
-    """Writes a first config, with comments: asks for rate, round trip, buffer, flows, duration."""
+    """Writes a first config, with comments.
+
+    It asks for rate, round trip, buffer, flows and duration.
+    """
     from weir.cli import init
 
     given = {"rate": rate, "rtt": rtt, "buffer": buffer, "flows": flows, "duration": duration}
@@ -356,7 +373,10 @@ def sweep_(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
 ) -> None:
-    """Runs a grid of experiments on Dask, those not done yet, into one Parquet table."""
+    """Runs a grid of experiments into one Parquet table.
+
+    Dask runs those that are not done yet.
+    """
     from weir import runner, summary
     from weir.study import shards, sweep, sweep_page
 
@@ -441,7 +461,7 @@ def attack_(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
-    """Searches for the network under which a config's flows do worst, within bounds."""
+    """Searches, within bounds, where a config's flows do worst."""
     from weir.cli import attack
 
     given = attack.Given(
@@ -503,7 +523,10 @@ def reproduce_(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
 ) -> None:
-    """Runs a published study, or all, or Linux's TCP beside ours: a page and a Parquet table."""
+    """Runs a published study, or all, or Linux's TCP beside ours.
+
+    It writes a page and a Parquet table.
+    """
     from weir import runner, summary
     from weir.study import linux_page, reproduce, studies
 
@@ -585,7 +608,10 @@ def evaluate_(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
 ) -> None:
-    """Evaluates a congestion control by the criteria of RFC 9743: a page and a Parquet table."""
+    """Evaluates a congestion control by RFC 9743's criteria.
+
+    It writes a page and a Parquet table.
+    """
     from weir import runner, summary
     from weir.study import evaluate, evaluate_scene, reproduce
 
@@ -632,7 +658,10 @@ def study_(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
 ) -> None:
-    """Tries parameters of a control on every claim of a study, beside what it has by default."""
+    """Tries parameters of a control on every claim of a study.
+
+    Beside them stands what it has by default.
+    """
     from weir import runner, summary
     from weir.study import sets as tried
     from weir.study import studies
@@ -659,7 +688,7 @@ def top_(
     serve: Annotated[str | None, typer.Option("--serve", metavar="ADDR:PORT")] = None,
     token: Annotated[str | None, typer.Option("--token")] = None,
 ) -> None:
-    """Watches the live programs that run: ports, paths, groups of flows, lcores."""
+    """Watches live programs: ports, paths, groups of flows, lcores."""
     from weir.live import top
 
     raise typer.Exit(top.main())
@@ -674,7 +703,10 @@ def ctl_(
     prefix: Annotated[str | None, typer.Option(metavar="NAME")] = None,
     as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
-    """Changes a running switch: ctl forward.link.rate=5Gbit; alone, shows what may be changed."""
+    """Changes a running switch: ctl forward.link.rate=5Gbit.
+
+    Alone, it shows what may be changed.
+    """
     from weir.live import ctl
 
     raise typer.Exit(ctl.main())
@@ -687,7 +719,7 @@ def report_(
         Path | None, typer.Option(metavar="DIR", help="Where report.html goes. [the folder itself]")
     ] = None,
 ) -> None:
-    """Writes report.html for a run, or for a sweep, and prints its path."""
+    """Writes report.html for a run or a sweep; prints its path."""
     from weir import runner, summary
     from weir.analysis import folder
     from weir.report import page
@@ -772,7 +804,10 @@ def export_(
     flow: Annotated[list[int] | None, typer.Option(min=0, help="Only this flow. [all]")] = None,
     compress: Annotated[bool, typer.Option("--compress", help="CSV with zstd: .csv.zst.")] = False,
 ) -> None:
-    """Writes a run's telemetry for other programs, and prints the files' names."""
+    """Writes a run's telemetry for other programs.
+
+    It prints the names of the files.
+    """
     from weir import export, runner, summary
     from weir.analysis import folder
 
@@ -804,7 +839,7 @@ def import_(
     out: Annotated[Path | None, typer.Option(help="The folder. [runs/FILE]")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
 ) -> None:
-    """Makes a run folder of a result of flent or iperf3, for `weir compare`."""
+    """Makes a run folder of a result of flent or iperf3."""
     from weir import imported
 
     print(imported.write(file, out or Path("runs") / file.name.partition(".")[0], force))
@@ -815,7 +850,10 @@ def replay_(
     run_folder: RunArgument,
     out: Annotated[Path | None, typer.Option(help="Of the replay. [RUN/replay]")] = None,
 ) -> None:
-    """Puts a run's recorded arrivals through its paths again and compares every decision."""
+    """Repeats a run from its recorded arrivals, and compares.
+
+    They go through its paths again, and every decision must be the same.
+    """
     from weir import runner, summary
     from weir.live import replay
 
@@ -846,7 +884,10 @@ def list_(
         Path | None, typer.Option(metavar="README", help="Renew the tables in this file.")
     ] = None,
 ) -> None:
-    """Lists what there is, the keys of a config, and telemetry; NAME alone has a page."""
+    """Lists controls, disciplines, stages, keys and telemetry.
+
+    NAME alone has a page.
+    """
     from weir import reference, runner, tables
     from weir.cli import pager
 
@@ -889,7 +930,10 @@ def schema_(
         ),
     ] = None,
 ) -> None:
-    """Prints the JSON Schema of a config, for editors and other programs, or of summary.json."""
+    """Prints the JSON Schema of a config, or of summary.json.
+
+    It is for editors and other programs.
+    """
     from weir import schema
     from weir.analysis import model
 
@@ -901,7 +945,10 @@ def schema_(
 def completion_(
     shell: Annotated[complete.Shell, typer.Argument(metavar="bash|zsh|fish")],
 ) -> None:
-    """Prints what a shell needs to complete commands: source <(weir completion bash)."""
+    """Prints what a shell needs to complete commands.
+
+    In bash: source <(weir completion bash).
+    """
     print(complete.script(shell))
 
 

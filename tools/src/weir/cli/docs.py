@@ -21,7 +21,7 @@ def docs_(
         bool, typer.Option("--where", help="Prints the first page's path and opens nothing.")
     ] = False,
 ) -> None:
-    """Opens the documentation in a browser, without a network: tutorials, how-tos, reference."""
+    """Opens the documentation in a browser, without a network."""
     from weir.docs import gallery as pictures
     from weir.docs import site
 

@@ -104,7 +104,7 @@ def plot_(
     logy: Annotated[bool, typer.Option("--logy", help="Of a sweep: y is logarithmic.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The list of figures as JSON.")] = False,
 ) -> None:
-    """Writes one figure of a run, of several compared, or of a sweep, for a paper."""
+    """Writes a figure of a run, of several, or of a sweep."""
     from weir import runner, summary
     from weir.analysis import folder
     from weir.report import comparison, data, many_figures, paper, sections
@@ -161,7 +161,7 @@ def compare_(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Numbers as JSON; no page.")] = False,
 ) -> None:
-    """Runs side by side: their numbers, the differences from the first, and their figures."""
+    """Compares runs: numbers, differences from the first, figures."""
     from weir import runner, summary
     from weir.analysis import folder
     from weir.report import comparison

@@ -66,7 +66,7 @@ def ls_(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The list as JSON.")] = False,
 ) -> None:
-    """Lists the runs in a folder: what each is, when it ran, and what came out."""
+    """Lists the runs in a folder, and what came out of each."""
     from weir import summary
     from weir.analysis import listing
 
@@ -116,7 +116,10 @@ def clipped(text: str) -> str:
 
 
 def open_(run: Run) -> None:
-    """Opens a run's report in the browser, or prints its path where there is no display."""
+    """Opens a run's report in the browser.
+
+    Where there is no display, it prints the path.
+    """
     import webbrowser
 
     from weir.analysis import folder, labels
@@ -218,7 +221,10 @@ def tag_(
     tags: Annotated[list[str], typer.Argument(metavar="TAG...", help="'keep' is kept by rm.")],
     remove: Annotated[bool, typer.Option("--remove", help="Take them away.")] = False,
 ) -> None:
-    """Gives a run tags, which `ls` shows and filters by, and prints those that it has."""
+    """Gives a run tags, which `ls` shows and filters by.
+
+    It prints those that the run has.
+    """
     from weir.analysis import labels
 
     print(" ".join(labels.tag(run, tags, remove).tags))
@@ -249,7 +255,10 @@ def pack_(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
 ) -> None:
-    """Packs runs with all that runs them again and compares: an artifact for reviewers."""
+    """Packs runs and what runs them again into one archive.
+
+    It is an artifact for reviewers: its script runs all again and compares.
+    """
     from weir.export import pack
 
     place = out or Path(f"{runs[0].resolve().name}.tar.gz")

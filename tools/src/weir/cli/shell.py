@@ -135,11 +135,12 @@ def shell_(
     out: Annotated[Path | None, typer.Option(help="Keep the run in this folder.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
 ) -> None:
-    """Runs a command behind a bottleneck of its own, live; its exit status.
+    """Runs a command, live, behind a bottleneck of its own.
 
-    The command, or a shell, is in a network of its own, whose way out leads through the bottleneck
-    to this machine and beyond, or to --server's command. $WEIR_SERVER is the address of the other
-    side. All is gone when the command has ended, or this one, whatever ends it.
+    It ends with the exit status of the command. The command, or a shell, is in a network of its
+    own, whose way out leads through the bottleneck to this machine and beyond, or to --server's
+    command. $WEIR_SERVER is the address of the other side. All is gone when the command has ended,
+    or this one, whatever ends it.
     """
     from weir import runner
     from weir.live import shell

@@ -79,7 +79,10 @@ def table_(
     to: Annotated[Form, typer.Option(help="CSV has the numbers as they are.")] = Form.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="Rows as JSON.")] = False,
 ) -> None:
-    """Prints means over the seeds of many runs with their intervals, as weir.table has them."""
+    """Prints means over the seeds of many runs, with intervals.
+
+    They are those of weir.table.
+    """
     from weir import summary
     from weir.analysis import many, spread
 
@@ -115,10 +118,10 @@ def diff_(
     every: Annotated[bool, typer.Option("--all", help="Show what did not change, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
-    """Says which cells of two sweeps differ beyond their spread over seeds; then it exits with 1.
+    """Says which cells of two sweeps differ beyond their spread.
 
-    Cells with the same digests are identical. The others are compared by Welch's t test over seeds,
-    with p raised for their number by Holm's method (5 %).
+    If any do, it exits with 1. Cells with the same digests are identical. The others are compared
+    by Welch's t test over seeds, with p raised for their number by Holm's method (5 %).
     """
     from weir import summary
     from weir.study import sweep_diff, sweep_table

@@ -10,12 +10,27 @@ from collections.abc import Sequence
 
 EXIT_STATUSES = (
     (0, "done"),
-    (1, "failed: a run or a part of it, a comparison, a file that cannot be written"),
-    (2, "refused: the command line, a config, a folder that holds no run or another one"),
-    (129, "ended early by SIGHUP (a session that was lost); the folder of a run is complete"),
+    (1, "failed: a run or part of it, a comparison, a file that is not writable"),
+    (2, "refused: the command line, a config, a folder without a run or in use"),
+    (129, "ended early by SIGHUP (a lost session); a run's folder is complete"),
     (130, "ended early by Ctrl-C (SIGINT), likewise"),
+    (137, "a program was killed (SIGKILL, as when memory runs out)"),
     (143, "ended early by SIGTERM, likewise"),
 )
+SUMMARY = 62  # characters of a command in the list of --help, for 80 columns
+# The commands as --help has them: in each group the most used first.
+GROUPS = {
+    "Run": ("run", "init", "list", "probe", "replay"),
+    "See what came out": (
+        *("summary", "report", "open", "compare", "plot", "ls", "rm", "tag", "note"),
+        *("export", "import", "qlog", "pack"),
+    ),
+    "Many runs": ("sweep", "table", "diff", "reproduce", "attack", "study"),
+    "Captures and recorded links": ("pcap", "trace"),
+    "A control of your own": ("new", "check", "evaluate", "schema"),
+    "Live": ("shell", "top", "ctl"),
+    "This machine": ("doctor", "setup", "guests", "bench", "completion", "docs"),
+}
 CLUSTER = (
     "Where it runs: tcp://host:port, a Dask scheduler (was --scheduler); ssh:host,host; slurm; pbs."
     " [this machine]"
