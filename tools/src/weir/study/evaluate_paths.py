@@ -13,7 +13,6 @@ from weir.study.evaluate_scene import (
     back_s,
     depth,
     goodput,
-    goodput_between,
     no_more_lost,
     path,
     schedule,
@@ -22,6 +21,7 @@ from weir.study.evaluate_scene import (
 )
 from weir.study.scenario import (
     between_ms,
+    goodput_between,
     late_jfi,
     lost_percent,
     marked_percent,
@@ -86,7 +86,7 @@ def varying_delay() -> Iterator[Row]:
     """A round trip that changes."""
     longer = Scene("longer", changes=schedule("at: 20s, forward.delay.delay: 70ms"))
     yield Row(
-        longer, "40 ms become 90 ms: goodput of the last 15 s", goodput_between(25, 40), "Mbit/s"
+        longer, "40 ms become 90 ms: goodput of the last 15 s", goodput_between(25, 40, 0), "Mbit/s"
     )
     yield Row(longer, "goodput", goodput, "", True, low=0.5, tolerance=USED)
     shorter = Scene(

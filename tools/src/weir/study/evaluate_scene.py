@@ -182,18 +182,6 @@ def sent_between(from_s: float, to_s: float) -> Measure:
     return measure
 
 
-def goodput_between(from_s: float, to_s: float, group: int = 0) -> Measure:
-    """Mbit/s of a group within a time."""
-
-    def measure(run: Run) -> float:
-        records = run.stream("interval").records
-        times = records["ts_ns"] / 1e9
-        own = (records["group"] == group) & (times > from_s) & (times <= to_s)
-        return float(records["delivered_bytes"][own].sum()) * 8 / (to_s - from_s) / 1e6
-
-    return measure
-
-
 def back_s(at_s: float, mbps: float) -> Measure:
     """How long after a time until an interval's goodput reaches a rate; infinite: never."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.analysis.folder import Run
 from weir.study.claim import Claim, Trial
-from weir.study.measures import flow_goodputs, jain
+from weir.study.measures import after_warmup, flow_goodputs, jain
 
 Measure = Callable[..., float | None]
 
@@ -41,16 +41,16 @@ def shown(says: str, source: str, trials: tuple[Trial, ...], measure: Measure, u
     return Claim(says, source, "shown", trials, measure, unit)
 
 
-def used_percent(run: Run) -> float:
-    """Of the first link, its rate changes counted."""
-    return 100 * float(run.summary["links"]["forward"]["utilisation"])
+def used_percent(run: Run, link: str = "forward") -> float:
+    """Of a link, its rate changes counted."""
+    return 100 * float(run.summary["links"][link]["utilisation"])
 
 
-def lost_percent(run: Run) -> float:
-    """Packets dropped at the link, of those that came."""
-    link = run.summary["links"]["forward"]
-    arrived = link["drops"] + link["out_pkts"]
-    return 100 * float(link["drops"]) / arrived if arrived else math.nan
+def lost_percent(run: Run, link: str = "forward") -> float:
+    """Packets dropped at a link, of those that came."""
+    own = run.summary["links"][link]
+    arrived = own["drops"] + own["out_pkts"]
+    return 100 * float(own["drops"]) / arrived if arrived else math.nan
 
 
 def marked_percent(run: Run) -> float:
@@ -59,14 +59,14 @@ def marked_percent(run: Run) -> float:
     return 100 * float(link["marks"]) / link["out_pkts"] if link["out_pkts"] else math.nan
 
 
-def delay_ms(run: Run) -> float:
+def delay_ms(run: Run, link: str = "forward") -> float:
     """Mean time in the queue."""
-    return sojourn_ms(run, "queue_mean_ns")
+    return sojourn_ms(run, "queue_mean_ns", link)
 
 
-def p99_ms(run: Run) -> float:
+def p99_ms(run: Run, link: str = "forward") -> float:
     """The time in the queue that one packet of a hundred exceeds."""
-    return sojourn_ms(run, "sojourn_p99_ns")
+    return sojourn_ms(run, "sojourn_p99_ns", link)
 
 
 def median_ms(run: Run) -> float:
@@ -74,9 +74,9 @@ def median_ms(run: Run) -> float:
     return sojourn_ms(run, "sojourn_p50_ns")
 
 
-def sojourn_ms(run: Run, key: str) -> float:
-    """A figure of the link's time in the queue; not a number when nothing has left it."""
-    found = run.summary["links"]["forward"][key]
+def sojourn_ms(run: Run, key: str, link: str = "forward") -> float:
+    """A figure of a link's time in the queue; not a number when nothing has left it."""
+    found = run.summary["links"][link][key]
     return math.nan if found is None else float(found) / 1e6
 
 
@@ -115,11 +115,6 @@ def share_percent(group: int) -> Measure:
     return measure
 
 
-def own_jfi(group: int) -> Measure:
-    """Jain's index of a group's flows."""
-    return lambda run: float(run.summary["groups"][group]["jfi"])
-
-
 def late_jfi(last_s: float) -> Measure:
     """Jain's index of all flows in the last seconds."""
 
@@ -152,10 +147,38 @@ def between_ms(from_s: float, to_s: float) -> Measure:
     def measure(run: Run) -> float:
         records = run.stream("links").records
         times = records["ts_ns"] / 1e9
-        own = records[(records["link"] == 0) & (times > from_s) & (times <= to_s)]
-        weights = own["out_pkts"].astype(np.float64)
-        if not weights.sum():
-            return math.nan
-        return float(np.average(own["sojourn_mean_ns"], weights=weights)) / 1e6
+        return queued_ms(records[(records["link"] == 0) & (times > from_s) & (times <= to_s)])
+
+    return measure
+
+
+def at_rate_ms(mbps: float) -> Measure:
+    """Mean time in the queue of the packets that left while the link had a rate."""
+
+    def measure(run: Run) -> float:
+        records = after_warmup(run, "links")
+        return queued_ms(records[(records["link"] == 0) & (records["rate_bps"] == mbps * 1e6)])
+
+    return measure
+
+
+def queued_ms(records: np.ndarray) -> float:
+    """Mean time in the queue of the packets of a link's records."""
+    weights = records["out_pkts"].astype(np.float64)
+    if not weights.sum():
+        return math.nan
+    return float(np.average(records["sojourn_mean_ns"], weights=weights)) / 1e6
+
+
+def goodput_between(from_s: float, to_s: float, group: int | None = None) -> Measure:
+    """Mbit/s of a group, or of all flows, within a time."""
+
+    def measure(run: Run) -> float:
+        records = run.stream("interval").records
+        times = records["ts_ns"] / 1e9
+        own = (times > from_s) & (times <= to_s)
+        if group is not None:
+            own &= records["group"] == group
+        return float(records["delivered_bytes"][own].sum()) * 8 / (to_s - from_s) / 1e6
 
     return measure
