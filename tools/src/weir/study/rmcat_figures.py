@@ -49,13 +49,12 @@ def one(case: Case, runs: list[Run]) -> Figure:
 
 
 def rates(axis: Axes, case: Case, run: Run) -> None:
-    """Goodput of each media flow and of TCP together, second by second."""
+    """Goodput of each media flow and of all others together, second by second."""
     records = run.stream("interval").records
     media = case.media + len(case.back[:1])
     for flow in range(media):
         plot_rate(axis, records[records["flow_id"] == flow], theme.CYCLE[flow], case.end_s)
-    if len(run.summary["groups"]) > case.groups:
-        plot_rate(axis, records[records["flow_id"] >= media], theme.GREY, case.end_s)
+    plot_rate(axis, records[records["flow_id"] >= media], theme.GREY, case.end_s)
     for steps in (case.rate, case.back):
         if steps:
             at_s, mbps = zip(*steps, (case.end_s, steps[-1][1]), strict=True)
