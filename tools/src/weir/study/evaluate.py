@@ -74,6 +74,7 @@ CRITERIA = (
         why="the paths here have no encapsulation, which matters to controls that need signals of"
         " routers.",
     ),
+    Criterion("6.3", "wired paths", paths.wired),
     Criterion("6.4", "wireless paths", paths.wireless),
     Criterion(
         "7.1",

@@ -37,6 +37,13 @@ def tail_drop() -> Iterator[Row]:
             yield from usual(Scene(f"{rate}-{ms}ms-{bdp:g}BDP", changes=path(rate, ms, depth(bdp))))
 
 
+def wired() -> Iterator[Row]:
+    """No loss but of the queue, a stable capacity, little delay: the text calls it a baseline."""
+    scene = Scene("wired", changes=path("200Mbit", 5))
+    yield from usual(scene)
+    yield Row(scene, "the link is used", used_percent, "", True, low=0.5, tolerance=USED)
+
+
 def wireless() -> Iterator[Row]:
     """Losses of a radio, a capacity that varies, waits for a shared medium."""
     for percent in ("0.1", "1"):
