@@ -5,7 +5,7 @@
 //	every update      p = alpha (delay - target) + beta (delay - delay of the last update),
 //	                  divided by 2048, 512, 128, 32, 8, 2 or 1: the smaller the probability, the smaller the
 //	                  step (section 4.2); at most 0.02 from a probability of 0.1 on (5.5)
-//	                  probability += p; if both delays are below target / 2, probability *= 0.98;
+//	                  probability += p; if both delays are 0, probability *= 0.98;
 //	                  kept within [0, 1]; allowance = max(0, allowance - update)
 //	every arrival     without congestion (probability 0, both delays below target / 2) allowance = max_burst;
 //	                  dropped with the probability, unless there is an allowance (4.4), the last delay is below
@@ -21,7 +21,9 @@
 //   period, and a link that stands still would seem to be without delay. Nothing is estimated (5.2).
 // - Updates happen at multiples of `update`, whenever the first packet comes. They are computed when the next packet
 //   comes or leaves; in between the queue does not change, so that the result is the same.
-// - Of the two conditions for the decay it is that of appendix B, target / 2, not that of 4.2 and appendix A, 0.
+// - Of the two conditions for the decay it is that of 4.2, appendix A and Linux, 0, not that of appendix B,
+//   target / 2: this one lowers a large probability whenever the queue swings below half the target, so that at
+//   twice the rate, of senders that do not react, the queue settles at 25 ms in place of 15.
 // - PIE is always active (5.3 is optional): where a third of the limit is, says little about a queue in an emulator.
 // - While there is an allowance, the sum of 5.4 stands still, as in 4.4; appendix B adds to it.
 // - A mark clears that sum like a drop; appendix B leaves open whether it does.
@@ -131,14 +133,13 @@ static inline void pie_law_init(struct pie_law *l, uint32_t mtu_bytes) {
 
 // One update, with the present delay.
 static inline void pie_update(const struct pie_law *l, struct pie_state *s, uint64_t delay_ns) {
-	uint64_t half_ns = l->target_ns / 2;
 	double p = pie_step(l, delay_ns, s->delay_ns);
 
 	p /= pie_scale(s->prob);
 	if (s->prob >= 0.1 && p > 0.02)
 		p = 0.02;
 	s->prob += p;
-	if (delay_ns < half_ns && s->delay_ns < half_ns)
+	if (delay_ns == 0 && s->delay_ns == 0)
 		s->prob *= 0.98;
 	s->prob = s->prob < 0 ? 0 : s->prob > 1 ? 1 : s->prob;
 	s->delay_ns = delay_ns;

@@ -128,6 +128,20 @@ def test_pie_holds_its_target(simulate: Simulate, cc: str, ecn: str) -> None:
         assert signals / run.link["out_pkts"] == pytest.approx(1.5 / window**2, rel=0.3)
 
 
+@pytest.mark.parametrize("rate", [6, 12])
+def test_pie_holds_its_target_against_unresponsive_flows(simulate: Simulate, rate: int) -> None:
+    """Ten flows that ignore losses, of so many Mbit/s each: no error remains, however much."""
+    link = simulate(
+        "cobalt-unresponsive",
+        "paths.forward.link.queue={pie: {limit: 4BDP}}",
+        f"flows.0.cc={{fixed: {{cwnd: 100000, rate: {rate}Mbit}}}}",
+        "duration=40s",
+    ).link
+
+    assert link["queue_mean_ns"] == pytest.approx(15e6, rel=0.05)
+    assert link["utilisation"] > 0.9999
+
+
 @pytest.mark.parametrize("cc", ["newreno", "cubic"])
 def test_docsis_pie_holds_its_target(simulate: Simulate, cc: str) -> None:
     """RFC 8034, section 4.1: 10 ms. Its buffer is 100 ms, a third of which begins the control."""

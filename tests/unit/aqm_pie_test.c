@@ -195,7 +195,7 @@ START_TEST(it_is_work_conserving) {
 	uint64_t t_ns = 1005 * MS;
 	uint32_t n = 0;
 
-	open_pie(&b, "{limit: 5000pkt, max_burst: 0, derandomise: no, beta: 0}");
+	open_pie(&b, "{limit: 5000pkt, max_burst: 0, derandomise: no, alpha: 2, beta: 0}");
 	for (; n < 1000; n++)
 		aqm_put(&b, &pkts[n], t_ns);
 	ck_assert_uint_eq(b.drops.count, 0);

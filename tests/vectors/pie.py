@@ -49,8 +49,8 @@ def updates(delays_ms: list[int]) -> Iterator[tuple[int, Fraction, int]]:
         if probability >= Fraction(1, 10):
             step = min(step, Fraction(2, 100))  # 5.5
         probability += step
-        if 2 * delay_ns < TARGET_NS and 2 * old_ns < TARGET_NS:
-            probability *= Fraction(98, 100)  # appendix B
+        if delay_ns == 0 and old_ns == 0:
+            probability *= Fraction(98, 100)  # 4.2
         probability = min(max(probability, Fraction(0)), Fraction(1))
         burst_ns = max(0, burst_ns - UPDATE_NS)
         old_ns = delay_ns
@@ -60,7 +60,7 @@ def updates(delays_ms: list[int]) -> Iterator[tuple[int, Fraction, int]]:
 def main() -> None:
     """The table on standard output."""
     print("# PIE: probability after each update, given the queueing delay at each update.")
-    print("# Source: RFC 8033, sections 4.2, 4.4, 5.5 and appendix B; tests/vectors/pie.py.")
+    print("# Source: RFC 8033, sections 4.2, 4.4 and 5.5; tests/vectors/pie.py.")
     print("# Parameters: QDELAY_REF 15 ms, T_UPDATE 15 ms, MAX_BURST 150 ms, alpha 1/8 1/s,")
     print("# beta 5/4 1/s. Each scenario starts with probability 0, delay 0 and no allowance.")
     print("# Before an update with a delay > 0 one packet has arrived at an empty queue.")
