@@ -19,7 +19,7 @@ from weir.analysis import captures, folder
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/pcap/weir-pcap"
-MS = 1_000_000
+US, MS = 1_000, 1_000_000
 MSS = 1000
 # With addresses, or scapy would ask the network for them.
 ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from frames import ETHER, MS, MSS, NS_MAGIC, PROGRAM, US_MAGIC, Connection, Frame, pcap
+from frames import ETHER, MS, MSS, NS_MAGIC, PROGRAM, US, US_MAGIC, Connection, Frame, pcap
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import (
     IPv6ExtHdrDestOpt,
@@ -196,6 +196,29 @@ def test_a_packet_captured_twice(analyse):
         flow = analyse(c.frames).flow
         assert (flow["duplicates"], flow["retransmits"], flow["sent_segs"]) == (1, 0, 1)
         assert flow["rtt_samples"] == 1
+
+
+@pytest.mark.parametrize("kind", ["ip_id", "timestamps", "neither", "ipv6"])
+@pytest.mark.parametrize("later", [5 * US, 500 * US])
+def test_all_packets_captured_twice_count_once(analyse, kind, later):
+    """Without IP identification and timestamps all data were sent again, and no RTT was known."""
+    c = Connection(v6=kind == "ipv6", timestamps=kind == "timestamps")
+    none = None if kind == "ip_id" else 0
+    syn = [("MSS", MSS), ("SAckOK", b""), ("WScale", 2)]
+    c.send(0, 0, 0, flags="S", options=syn, ip_id=none)
+    c.send(1, 0, 1, flags="SA", options=syn, after=20 * US, ip_id=none)
+    c.send(0, 1, 1, after=10 * MS, ip_id=none)  # captured near the server
+    for i in range(20):
+        c.data(i, after=MS, ip_id=none)
+        c.ack(i + 1, after=100 * US, ip_id=none)
+    c.data(7, after=200 * MS, ip_id=none)  # the one that was sent again
+    c.send(0, 1 + 20 * MSS, 1, flags="FA", after=MS, ip_id=none)
+    names = ("sent_segs", "retransmits", "lost_segs", "rtt_samples", "rtt_mean_ns", "syn_rtt_ns")
+    alone = analyse(c.frames).flow
+    both = analyse(sorted(c.frames + [(ns + later, frame) for ns, frame in c.frames])).flow
+    assert [both[name] for name in names] == [alone[name] for name in names]
+    assert (alone["retransmits"], alone["rtt_samples"]) == (1, 20)
+    assert both["duplicates"] >= 22  # that ACKs are copies is known by the identification alone
 
 
 def test_a_timeout_and_a_tail_probe(analyse):

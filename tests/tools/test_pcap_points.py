@@ -8,7 +8,7 @@ import struct
 import subprocess
 
 import pytest
-from frames import MS, MSS, PROGRAM, Connection, Frame, pcap
+from frames import MS, MSS, PROGRAM, US, Connection, Frame, pcap
 from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 from test_pcap import interfaces, through
@@ -16,7 +16,6 @@ from weir.analysis import captures, folder
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
-US = 1000
 BACK = 3500 * US
 
 

@@ -70,6 +70,10 @@ static bool same(const struct packet *p, uint64_t age_ns) {
 	return (p->seg.flags & SEG_SYN) != 0 && age_ns <= COPIES_SYN_NS;
 }
 
+static bool has_data(const struct packet *p) {
+	return p->payload > 0 || (p->seg.flags & SEG_FIN) != 0;
+}
+
 static enum copy seen_elsewhere(struct copies_seen *s, struct packet *p) {
 	uint64_t bit = UINT64_C(1) << (p->point & 63);
 
@@ -83,6 +87,7 @@ static enum copy seen_elsewhere(struct copies_seen *s, struct packet *p) {
 static enum copy find(struct copies *c, struct packet *p, uint64_t print) {
 	struct copies_seen *set = &c->seen[(size_t)((print >> 8) & c->mask) * WAYS], *oldest = set;
 
+	p->alike_ns = 0;
 	for (uint32_t i = 0; i < WAYS; i++) {
 		struct copies_seen *s = &set[i];
 
@@ -94,6 +99,8 @@ static enum copy find(struct copies *c, struct packet *p, uint64_t print) {
 				return seen_elsewhere(s, p);
 			if (s->point == p->point && same(p, age_ns))
 				return COPY_SAME;
+			if (s->point == p->point && has_data(p))
+				p->alike_ns = s->first_ns;
 			oldest = s;
 			break;
 		}

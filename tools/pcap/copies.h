@@ -7,7 +7,7 @@
 //	                   which is nearest to its sender, and its ACK where it was seen last (track.c)
 //	at the same point  within COPIES_SAME_NS: a mirror port that shows both directions, `-i any` without the
 //	                   interfaces' numbers, or the network doubled it. Without an IP identification only what takes up
-//	                   sequence numbers may be told from the next packet, and the tracker knows by when
+//	                   sequence numbers may be told from the next packet, and the tracker knows by when (alike_ns)
 #pragma once
 #include "tools/pcap/decode.h"
 
@@ -30,5 +30,5 @@ struct copies {
 
 int copies_init(struct copies *c); // 0 or -ENOMEM
 void copies_fini(struct copies *c);
-// Sets p->copy and p->first_ns, of packets in the order of time.
+// Sets p->copy, p->first_ns and p->alike_ns, of packets in the order of time.
 void copies_find(struct copies *c, struct packet *packets, uint32_t n);

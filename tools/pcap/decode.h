@@ -68,6 +68,7 @@ struct packet {
 	uint64_t ts_ns;
 	// Not decode_frame's:
 	uint64_t first_ns; // when it was seen first, if it is a copy
+	uint64_t alike_ns; // data: when such a one was seen at its point before; 0: it was not
 	uint16_t point; // where it was captured
 	uint16_t epoch; // of the clock
 	uint8_t copy; // enum copy

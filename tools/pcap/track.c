@@ -243,7 +243,9 @@ static void packet(struct track *t, const struct packet *p, uint32_t place, uint
 	a.place = place;
 	a.f = &t->flow[place];
 	a.d = p->from;
-	if (unlikely(p->copy == COPY_SAME)) {
+	bool alike = p->alike_ns > 0 && time_since(p->ts_ns, p->alike_ns) < track_round_trip_ns(&a);
+
+	if (unlikely(p->copy == COPY_SAME || alike)) {
 		track_duplicate(&a);
 		if (t->limits.level >= 2)
 			track_segment(&a);

@@ -286,6 +286,9 @@ void track_syn(struct track_at *a);
 void track_handshake(struct track_at *a);
 // The packet was captured before, at the same point.
 void track_duplicate(struct track_at *a);
+// The shortest round trip of the whole path, as far as it is known: the handshake's two parts, or
+// samples. Within it nothing is sent again.
+uint64_t track_round_trip_ns(const struct track_at *a);
 // A SYN-ACK leaves out what the other direction's SYN carried (RFC 7413): that is to be sent anew,
 // not again.
 void track_refused(struct track_at *a);

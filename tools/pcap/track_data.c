@@ -26,9 +26,7 @@ static inline int32_t ahead(uint32_t a, uint32_t b) {
 	return (int32_t)(a - b);
 }
 
-// The shortest round trip of the whole path, as far as it is known: the handshake's two parts, or
-// samples.
-static uint64_t round_trip_ns(const struct track_at *a) {
+uint64_t track_round_trip_ns(const struct track_at *a) {
 	const uint64_t *handshake = a->t->opening[a->place].handshake_ns;
 	const struct track_dir *dir = a->f->dir;
 	uint64_t both_ns = 0;
@@ -119,7 +117,7 @@ static bool is_duplicate(
 	return s->seq == seq && s->end == end && s->ip_id == p->ip_id
 		&& ((p->seg.options & SEG_OPT_TS) == 0 || s->tsval == p->seg.tsval)
 		&& (p->ip_id != 0 || (p->seg.options & SEG_OPT_TS) != 0)
-		&& time_since(a->now_ns, s->ts_ns) < round_trip_ns(a);
+		&& time_since(a->now_ns, s->ts_ns) < track_round_trip_ns(a);
 }
 
 // A packet in a hole: did it come late, or is it sent again?
@@ -135,7 +133,7 @@ static bool reordered(
 	if (a->p->ip_id != 0 && behind->ip_id != 0 && later > -IP_ID_NEAR && later < IP_ID_NEAR
 		&& later != 0)
 		return later < 0;
-	return time_since(a->now_ns, hole->ts_ns) < round_trip_ns(a);
+	return time_since(a->now_ns, hole->ts_ns) < track_round_trip_ns(a);
 }
 
 // The part [seq, end) of hole i was seen now; what is left of the hole stays. Returns false where
