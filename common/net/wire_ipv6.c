@@ -32,16 +32,17 @@ void wire_read_ipv6(const uint8_t *frame, size_t len, struct wire_info *info) {
 
 	if (len < WIRE_ETH + WIRE_IPV6 || ip[0] >> 4 != 6)
 		return;
-	w.ip = WIRE_ETH;
-	wire_walk_ipv6(frame, len, &w);
-	end = w.end < len ? w.end : len;
 	info->ip_len = WIRE_IPV6 + wire_get16(ip + 4);
+	end = WIRE_ETH + info->ip_len;
+	end = end < len ? end : len; // of a jumbogram a host reads the header alone
+	w.ip = WIRE_ETH;
+	wire_walk_ipv6(frame, end, &w);
 	info->addr.ipv6 = true;
 	info->addr.src_ip = wire_get_ipv6_address(ip + 8);
 	info->addr.dst_ip = wire_get_ipv6_address(ip + 24);
 	info->dscp = (uint8_t)(wire_get16(ip) >> 6 & 63);
 	info->ecn = ip[1] >> 4 & 3;
-	info->proto = w.proto;
+	info->proto = w.fragment_proto;
 	info->l4_offset = (uint16_t)w.l4;
 	info->fragment = w.fragment;
 	if ((w.proto == WIRE_PROTO_TCP || w.proto == WIRE_PROTO_UDP) && !w.fragment

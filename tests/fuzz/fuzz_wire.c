@@ -95,6 +95,8 @@ static void check_flow(const uint8_t *frame, size_t size, const struct wire_info
 		&& WIRE_ETH + (size_t)info->ip_len >= (size_t)info->l4_offset + 4;
 
 	wire_read_flow(frame, size, &f);
+	if (info->addr.ipv6 && info->ip_len == WIRE_IPV6)
+		return; // a jumbogram, of which a host reads the header alone
 	REQUIRE(f.ipv6 == info->addr.ipv6 && f.proto == info->proto);
 	// Of addresses outside 2001:2::/96 the switch has a hash, the hosts have nothing.
 	REQUIRE(f.src == info->addr.src_ip || (f.ipv6 && info->addr.src_ip == 0));
