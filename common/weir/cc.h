@@ -61,8 +61,8 @@ struct cc_loss {
 
 // The algorithm's decisions; on a call it holds the last ones.
 struct cc_out {
-	double cwnd_segs; // never below 1
-	double pacing_bps; // 0: not paced, limited by the window only
+	double cwnd_segs; // never below 1; above 1e9 it is 1e9
+	double pacing_bps; // 0: not paced, limited by the window only; else at least 1
 };
 
 // What the receiver must report of the packets marked CE.

@@ -209,8 +209,10 @@ static void check(const struct plugin *p, const char *callback, uint64_t now_ns,
 	bool window = isfinite(out->cwnd_segs) && out->cwnd_segs >= 1;
 	bool rate = isfinite(out->pacing_bps) && out->pacing_bps >= 0;
 
-	if (window && rate)
+	if (window && rate) {
+		cc_bound(out);
 		return;
+	}
 	refuse(p, callback, now_ns, window ? "pacing_bps" : "cwnd_segs",
 		window ? out->pacing_bps : out->cwnd_segs, window ? 0 : 1);
 	*out = *last;

@@ -221,6 +221,7 @@ static inline __attribute__((always_inline)) bool send_bursts(struct endpoint *e
 			flow_after_idle(e, f, now_ns);
 			room = flow_window_room(f);
 			bps = paced ? pacer_bps(g, f) : 0;
+			paced = bps > 0;
 		}
 		n = size == 1 ? 1 : burst_part(f, size, room, retransmit, now_ns);
 		if (n == 0) { // it waits for room for a larger one

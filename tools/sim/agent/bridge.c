@@ -5,6 +5,7 @@
 // A control has no timer: an interval ends with the first ACK, loss or timeout at or after its end.
 // Flows of a class that is called `together` end theirs at once, at the first such event of any of
 // them at or after a multiple of `every`; each has its decision with its own next event.
+#include "sender/cc/cc.h"
 #include "sender/cc/python.h"
 #include "tools/sim/agent/class.h"
 #include "tools/sim/agent/process.h"
@@ -89,6 +90,7 @@ static void ask(enum agent_call call, const struct state *st) {
 static void take(const struct agent_slot *s, struct cc_out *out) {
 	out->cwnd_segs = s->decision.cwnd_segs;
 	out->pacing_bps = s->decision.pacing_bps;
+	cc_bound(out);
 }
 
 static void call(
