@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BIT(n) (UINT64_C(1) << (n))
@@ -82,7 +83,15 @@ static void *at_guest(struct vhost *v, uint64_t guest, uint64_t size) {
 	return NULL;
 }
 
+// The driver sets the rings up anew then.
+static void forget(struct vhost_ring *r) {
+	r->desc = r->used = NULL;
+	r->avail = NULL;
+}
+
 static void unmap(struct vhost *v) {
+	for (uint32_t i = 0; i < VHOST_QUEUES; i++)
+		forget(&v->ring[i]);
 	for (uint32_t i = 0; i < VHOST_REGIONS; i++) {
 		if (v->region[i].at != NULL)
 			munmap(v->region[i].at, v->region[i].size + v->region[i].skip);
@@ -90,14 +99,24 @@ static void unmap(struct vhost *v) {
 	}
 }
 
+// Whether the file has all that is to be mapped: what lies beyond its end cannot be touched.
+static bool file_has(int fd, uint64_t offset, uint64_t size) {
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && offset <= (uint64_t)st.st_size
+		&& size <= (uint64_t)st.st_size - offset;
+}
+
 static int map(struct vhost *v, const struct regions *r, const int *fds) {
 	unmap(v);
 	for (uint32_t i = 0; i < VHOST_REGIONS && i < r->count; i++) {
 		uint64_t page = r->region[i].offset & ~UINT64_C(4095);
 		uint64_t skip = r->region[i].offset - page;
-		void *at = fds[i] < 0 ? MAP_FAILED
-				      : mmap(NULL, r->region[i].size + skip, PROT_READ | PROT_WRITE,
-					      MAP_SHARED, fds[i], (off_t)page);
+		void *at = MAP_FAILED;
+
+		if (file_has(fds[i], r->region[i].offset, r->region[i].size))
+			at = mmap(NULL, r->region[i].size + skip, PROT_READ | PROT_WRITE,
+				MAP_SHARED, fds[i], (off_t)page);
 
 		if (at == MAP_FAILED)
 			return -EPROTO;
@@ -118,7 +137,13 @@ static int set_addresses(struct vhost *v, const struct ring_address *a) {
 	r->desc = at_guest(v, a->desc, r->size * sizeof(struct desc));
 	r->avail = at_guest(v, a->avail, sizeof(struct avail) + 2 * r->size);
 	r->used = at_guest(v, a->used, sizeof(struct used) + 8 * (uint64_t)r->size);
-	return v->bad ? -EPROTO : 0;
+	// Aligned as virtio 1.1, section 2.6, has it.
+	v->bad |= (uintptr_t)r->desc % 16 != 0 || (uintptr_t)r->avail % 2 != 0
+		|| (uintptr_t)r->used % 4 != 0;
+	if (!v->bad)
+		return 0;
+	forget(r);
+	return -EPROTO;
 }
 
 static int reply(struct vhost *v, const struct header *h, const void *bytes, uint32_t size) {
@@ -160,6 +185,7 @@ static int set(struct vhost *v, const struct header *h, const union payload *p, 
 		return map(v, &p->regions, fds);
 	case SET_VRING_NUM:
 		r->size = p->state.num;
+		forget(r);
 		return 0;
 	case SET_VRING_ADDR:
 		return set_addresses(v, &p->address);
@@ -248,6 +274,8 @@ static uint32_t next_head(struct vhost *v, struct vhost_ring *r) {
 static void give(struct vhost_ring *r, uint16_t head, uint32_t len) {
 	struct used *u = r->used;
 
+	if (u == NULL) // the driver has taken the ring away since
+		return;
 	u->ring[r->given % r->size].head = head;
 	u->ring[r->given % r->size].len = len;
 	r->given++;
