@@ -154,6 +154,13 @@ bool path_balanced(const struct path *p);
 // caller puts the path's name and the key before the sentence.
 int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
 	const struct param **param, struct err *err);
+// Reads "forward.link.rate=5Gbit" and checks it likewise. Writes into the text, in which *c's key
+// and value are then.
+struct path_change {
+	struct path *path;
+	const char *key, *value;
+};
+int paths_read_change(struct paths *ps, char *text, struct path_change *c, struct err *err);
 // Sets "link.rate" (or "link2.rate", "delay.delay", ...) from text at now_ns; only parameters
 // marked live. Writes the old and new value for the event record.
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,

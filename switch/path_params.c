@@ -115,6 +115,26 @@ int path_check(struct path *p, const char *key, const char *value, struct path_s
 	return rc < 0 ? err_set(err, rc, "%s", why.msg + strlen((*param)->name) + 2) : 0;
 }
 
+int paths_read_change(struct paths *ps, char *text, struct path_change *c, struct err *err) {
+	char *equals = strchr(text, '='), *dot = strchr(text, '.'), names[CONFIG_NAMES_SIZE];
+	struct path_stage *stage;
+	const struct param *param;
+	struct err why;
+	int rc;
+
+	if (equals == NULL || dot == NULL || dot > equals)
+		return err_set(err, -EINVAL, "'%.60s' is not a change such as %s.link.rate=5Gbit",
+			text, ps->path[0].name);
+	*equals = *dot = '\0';
+	*c = (struct path_change){paths_find(ps, text), dot + 1, equals + 1};
+	if (c->path == NULL) {
+		paths_names(ps, names);
+		return err_set(err, -EINVAL, "there is no path '%s'; there is %s", text, names);
+	}
+	rc = path_check(c->path, c->key, c->value, &stage, &param, &why);
+	return rc < 0 ? err_set(err, rc, "%s.%s: %s", text, c->key, why.msg) : 0;
+}
+
 // Which of all parameters of the path's stages, from 0.
 static uint32_t param_index(
 	const struct path *p, const struct path_stage *s, const struct param *param) {

@@ -164,47 +164,20 @@ static bool answer_params(
 	return true;
 }
 
-struct change {
-	struct path *path;
-	const char *key, *value;
-};
-
-// Parses "forward.link.rate=5Gbit", writing into the text.
-static int read_change(struct switch_app *app, char *text, struct change *c, struct err *err) {
-	char *equals = strchr(text, '='), *dot = strchr(text, '.'), names[CONFIG_NAMES_SIZE];
-	struct path_stage *stage;
-	const struct param *param;
-	struct err why;
-	int rc;
-
-	if (equals == NULL || dot == NULL || dot > equals)
-		return err_set(err, -EINVAL, "'%.60s' is not a change such as %s.link.rate=5Gbit",
-			text, app->paths.path[0].name);
-	*equals = *dot = '\0';
-	*c = (struct change){paths_find(&app->paths, text), dot + 1, equals + 1};
-	if (c->path == NULL) {
-		paths_names(&app->paths, names);
-		return err_set(err, -EINVAL, "there is no path '%s'; there is %s", text, names);
-	}
-	if (strlen(c->key) >= sizeof(app->lcore->mailbox.key)
-		|| strlen(c->value) >= sizeof(app->lcore->mailbox.value))
-		return err_set(err, -EINVAL, "too long");
-	rc = path_check(c->path, c->key, c->value, &stage, &param, &why);
-	return rc < 0 ? err_set(err, rc, "%s.%s: %s", text, c->key, why.msg) : 0;
-}
-
 // Asks only the lcore that owns the path.
 static bool answer_set(
 	struct live_app *live, const char *params, struct rte_tel_data *d, struct err *err) {
 	struct switch_app *app = switch_app(live);
 	struct switch_mailbox *box;
-	struct change c = {0};
+	struct path_change c = {0};
 	char text[256];
 	uint32_t k = 0;
 
 	snprintf(text, sizeof(text), "%s", params);
-	if (read_change(app, text, &c, err) < 0)
+	if (paths_read_change(&app->paths, text, &c, err) < 0)
 		return false;
+	if (strlen(c.key) >= sizeof(box->key) || strlen(c.value) >= sizeof(box->value))
+		return err_set(err, -EINVAL, "too long") == 0;
 	for (uint32_t i = 0; i < live->ports; i++) {
 		if (app->plan.port[i].path == c.path)
 			k = app->plan.port[i].lcore;
