@@ -346,7 +346,8 @@ WHY = {
     ("variable-100ms", "in time"): WAITS,
     ("variable-100ms", "follows"): "Copa takes jitter for a queue: without it it has 0.81",
     ("several", "follows"): "Copa takes jitter for a queue: without it it has 0.92",
-    ("feedback", "follows"): "Copa takes the queue of its ACKs for one of its data",
+    ("feedback", "follows"): "Copa takes the queue of its ACKs and jitter for a queue of its data:"
+    " it has 0.70 where nothing impairs the way back, and 0.87 without jitter besides",
     ("feedback", "direction"): "Copa as forward, and it takes jitter for a queue: without it it has"
     " 0.74",
     ("competing", "in time"): PROBE_RTT,
