@@ -63,6 +63,26 @@ def test_what_is_not_as_described_is_named(written):
         model.decode(json.dumps(summary), "run/summary.json")
 
 
+@pytest.mark.parametrize(
+    ("summary", "says"),
+    [
+        ({"links": {"forward": {"drops": "many"}}}, r"Expected `int`, .* - at `\$.links"),
+        ({"kind": "other"}, "knows no summary of the kind 'other'"),
+        ({"verdicts": [{"cause": "x"}]}, "missing required field `sentence`"),
+        ({"groups": [{}] * 1001}, "more than 1,000 groups"),
+        ({"telemetry": {"streams": {str(n): {"records": 1, "lost": 1} for n in range(1001)}}},
+         "more than 1,000 streams"),
+        ({"flows": {"open": 1}, "new": 1, "groups": [{}]}, None),
+    ],
+)  # fmt: skip
+def test_summaries_of_other_versions_are_held_to_the_types_that_are_known(summary, says):
+    if says is None:
+        assert model.checked(summary, "x") is summary
+        return
+    with pytest.raises(UserError, match=f"x: .*{says}"):
+        model.checked(summary, "x")
+
+
 def test_live_programs_make_one_summary():
     """Either may be missing; what comes out is a kind of its own."""
     for present in ([], ["switch"], ["sender"], ["switch", "sender"]):

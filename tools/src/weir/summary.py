@@ -143,12 +143,15 @@ def group_rows(summary: dict[str, Any]) -> list[Row]:
     """The groups table; drops are those of the paths, the overhead that of retransmissions."""
     groups: list[dict[str, Any]] = summary.get("groups", [])
     rows: list[tuple[str, dict[str, Any]]] = []
+    ip_flows: dict[int, list[dict[str, Any]]] = {}
+    for flow in summary.get("ip_flows", []):
+        ip_flows.setdefault(flow["group"], []).append(flow)
     for index, (name, group) in enumerate(zip(group_names(summary), groups, strict=True)):
         rows.append((name, group))
         if group.get("back"):  # what the side that was opened has sent
             rows.append((f"{name}, back", group["back"]))
-        flows = [flow for flow in summary.get("ip_flows", []) if flow["group"] == index]
-        rows += [(f"{name}, {kind}", sums) for kind, sums in ip_flow_sums(flows).items()]
+        sums = ip_flow_sums(ip_flows.get(index, []))
+        rows += [(f"{name}, {kind}", those) for kind, those in sums.items()]
     total_bps = total([group for _, group in rows], "goodput_bps")
     return [
         [

@@ -8,6 +8,7 @@ definitions are those of `weir list --json` (`number`), and of tools/docs/refere
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
 from types import UnionType
@@ -1074,10 +1075,22 @@ def checked(summary: dict[str, Any], place: str) -> dict[str, Any]:
             f"{place}: this version knows no summary of the kind '{summary['kind']}'", 1
         )
     foreign.check(summary, loose(kind), place)
-    for part in ("groups", "links"):  # each is a row of a table
-        if len(summary.get(part, ())) > ROWS_MAX:
-            raise UserError(f"{place}: has more than {ROWS_MAX:,} {part}, the most that is read", 1)
+    if long := next(too_long(summary, "members"), None):
+        raise UserError(f"{place}: has more than {ROWS_MAX:,} {long}, the most that is read", 1)
     return summary
+
+
+def too_long(value: object, name: str) -> Iterator[str]:
+    """The names of lists and dicts that have more members than a page or a terminal has lines.
+
+    Those of flows and distributions may have any number.
+    """
+    if isinstance(value, dict | list) and not name.endswith(("flows", "cdf")):
+        if len(value) > ROWS_MAX:
+            yield name
+        each = value.items() if isinstance(value, dict) else ((name, one) for one in value)
+        for inside, one in each:
+            yield from too_long(one, inside)
 
 
 def schema() -> dict[str, Any]:

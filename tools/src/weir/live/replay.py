@@ -22,8 +22,9 @@ import numpy.typing as npt
 
 from weir import runner
 from weir.analysis.folder import check, read_json
-from weir.analysis.ring import Records, Ring, RingError, open_ring
+from weir.analysis.ring import Records, Ring, open_ring
 from weir.errors import UserError
+from weir.foreign import open_regular
 
 EXIT = 255  # the stage of departures, UINT8_MAX in switch/live/departures.c
 CHUNK = 1 << 20  # records compared in one go
@@ -211,15 +212,13 @@ def holes(rings: list[Ring]) -> Iterator[str]:
 def open_recording(folder: Path) -> list[Ring]:
     """Arrivals and decisions of a run. UserError: not recorded, nothing in it, or with holes."""
     check(folder)
+    open_regular(folder / "config.yaml").close()  # weir-sim would wait for a FIFO
     rings = []
     for name, wish in (("arrivals", "telemetry.arrivals=yes"), ("packets", "telemetry.level=3")):
         path = folder / f"{name}.ring"
         if not path.exists():
             raise UserError(f"{folder}: has no {path.name}: run it with -o {wish}")
-        try:
-            rings.append(open_ring(path))
-        except RingError as error:
-            raise UserError(str(error), 1) from None
+        rings.append(open_ring(path))
     missing = "; ".join(holes(rings))
     if missing:
         raise UserError(
@@ -229,11 +228,8 @@ def open_recording(folder: Path) -> list[Ring]:
         )
     if not (rings[0].column("event") == rings[0].values("event").get("packet", -1)).any():
         raise UserError(f"{folder}: no packet arrived: there is nothing to replay", 1)
-    try:
-        for ring in rings:
-            ring.check()
-    except RingError as error:
-        raise UserError(str(error), 1) from None
+    for ring in rings:
+        ring.check()
     first, second = (ring.header for ring in rings)
     if (first.run_id, first.config_hash) != (second.run_id, second.config_hash):
         raise UserError(f"{folder}: arrivals.ring and packets.ring are not of one run", 1)
