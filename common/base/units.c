@@ -52,7 +52,7 @@ static const struct suffix also_time[] = {{"sec", 1, 9}, {"secs", 1, 9}, {"secon
 	{"seconds", 1, 9}, {"msec", 1, 6}, {"msecs", 1, 6}, {"millisecond", 1, 6},
 	{"milliseconds", 1, 6}, {"usec", 1, 3}, {"usecs", 1, 3}, {"microsecond", 1, 3},
 	{"microseconds", 1, 3}, {"\u00b5s", 1, 3}, {"\u03bcs", 1, 3}, {"nsec", 1, 0},
-	{"nsecs", 1, 0}, {"nanosecond", 1, 0}, {"nanoseconds", 1, 0}, {"mins", 6, 10},
+	{"nsecs", 1, 0}, {"nanosecond", 1, 0}, {"nanoseconds", 1, 0}, {"m", 6, 10}, {"mins", 6, 10},
 	{"minute", 6, 10}, {"minutes", 6, 10}, {"hr", 36, 11}, {"hrs", 36, 11}, {"hour", 36, 11},
 	{"hours", 36, 11}, {NULL, 0, 0}};
 

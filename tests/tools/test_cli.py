@@ -76,6 +76,7 @@ def one_line(text):
         (["replay", "nowhere"], 2, "nowhere: no such run folder"),
         (["report"], 2, "Missing argument 'RUN'"),
         (["frobnicate"], 2, "'frobnicate' is not a command"),
+        (["reproduce", "cop"], 2, "'cop' cannot be reproduced; did you mean 'copa'?"),
         (["rnu", "x.yaml"], 2, "'rnu' is not a command; did you mean 'run'?"),
         (["x.yaml"], 2, "x.yaml is a file, not a command: weir run x.yaml"),
         (["run", "x.yaml", "--sed", "1"], 2, "No such option: --sed"),
@@ -120,9 +121,9 @@ def test_help_and_version(weir):
     ("name", "content", "sentence"),
     [
         (None, None, "not a run folder: no manifest.json"),
-        ("summary.json", "{", "summary.json:1: not JSON"),
-        ("summary.json", "[]", "not a JSON object"),
-        ("summary.json", b"\xff\xfe", "not text"),
+        ("summary.json", "{", "summary.json: not JSON"),
+        ("summary.json", "[]", "summary.json: has another shape than it should"),
+        ("summary.json", b"\xff\xfe", "summary.json: not JSON"),
     ],
 )
 def test_folders_that_hold_no_run(weir, tmp_path, name, content, sentence):

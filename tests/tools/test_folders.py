@@ -127,7 +127,7 @@ def test_rm_removes_what_is_old_and_keeps_what_is_tagged(weir_here, runs):
 
 
 def test_rm_of_named_runs_is_all_or_nothing(weir_here, runs):
-    assert weir_here("rm", "runs/a", "runs/nowhere", "--yes").status == 1
+    assert weir_here("rm", "runs/a", "runs/nowhere", "--yes").status == 2
     assert (runs / "a").exists()
     assert weir_here("rm", "runs/a", "runs/b", "--yes").out.startswith("removed 2 runs, ")
     assert sorted(path.name for path in runs.iterdir()) == ["deep", "papers"]

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -36,6 +37,12 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """A name for a terminal, without a line of its own."""
     return printable(text.replace("\n", " "))
+
+
+def nearest(word: str, names: Iterable[str], otherwise: str) -> str:
+    """The end of a sentence about a name that is none: the one that was meant, or what there is."""
+    near = difflib.get_close_matches(word.lower(), list(names), 1)
+    return f"did you mean '{near[0]}'?" if near else otherwise
 
 
 class Plain:

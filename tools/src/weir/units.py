@@ -16,7 +16,7 @@ _TIMES = {
     1e3: "us usec usecs microsecond microseconds µs μs",
     1e6: "ms msec msecs millisecond milliseconds",
     1e9: "s sec secs second seconds",
-    6e10: "min mins minute minutes",
+    6e10: "min m mins minute minutes",
     3.6e12: "h hr hrs hour hours",
 }
 _RATE = ("", "bit", "bits", "bps", "b/s", "bit/s", "bits/s")

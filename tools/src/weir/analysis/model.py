@@ -1044,7 +1044,7 @@ def decode(text: bytes | str, place: str = "summary") -> AnySummary:
 
 # Readers take each of their members for granted; the members of others are not in every version.
 ROWS_MAX = 1000
-WHOLE = (Fact, Why, Packets, BetweenHosts, Records, Program, IpFlow)
+WHOLE = (Fact, Packets, BetweenHosts, Records, Program, IpFlow)
 
 
 @cache

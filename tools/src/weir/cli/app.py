@@ -30,7 +30,7 @@ from weir.cli import shell as shell_command
 from weir.cli import sweeps as sweep_commands
 from weir.cli import trace as trace_commands
 from weir.cli.usage import examples
-from weir.errors import UserError, drop_output, guarded, unheard
+from weir.errors import UserError, drop_output, guarded, nearest, unheard
 from weir.version import VERSION
 
 
@@ -533,8 +533,8 @@ def reproduce_(
     runner.identify()
     known = studies.names()
     if study not in known:
-        listed = f"{', '.join(known[:-1])} and {known[-1]}"
-        raise UserError(f"'{study}' cannot be reproduced; there are {listed}")
+        listed = f"there are {', '.join(known[:-1])} and {known[-1]}"
+        raise UserError(f"'{study}' cannot be reproduced; {nearest(study, known, listed)}")
     if write_docs and study not in ("all", *studies.SUITES):
         kept = ", ".join(["all", *studies.SUITES])
         raise UserError(f"--write-docs: the documents have the results of {kept}")

@@ -167,10 +167,12 @@ def compare_(
     from weir.report import comparison
 
     loaded = [folder.load(path) for path in runs]
+    place = out or Path("compare.html")
+    replaces = place.is_file()
     with runner.Count(summary.console(stderr=True), "parts") as bar:
         compared = comparison.read(loaded, bar.update)
         if not as_json:
-            written = comparison.write(compared, out or Path("compare.html"), bar.update)
+            written = comparison.write(compared, place, bar.update)
     if as_json:
         print(json.dumps(comparison.as_json(compared), indent=1))
         return
@@ -180,6 +182,8 @@ def compare_(
         screen, summary.table(tuple(table.columns), [list(row) for row in table.rows], 1)
     )
     screen.print(str(written), soft_wrap=True)
+    if replaces:
+        print(f"weir: {written} was there, and was replaced", file=sys.stderr)
     for each in compared:
         for note in each.data.run.notes:
             print(f"weir: {each.name}: {note}", file=sys.stderr)

@@ -175,7 +175,7 @@ def rm_(
         say(f"{refusal}: it stays")
     going = [path for path, refusal in refusals.items() if refusal is None]
     if older is None and len(going) < len(chosen):
-        raise typer.Exit(1)  # what was named is wrong: nothing is removed
+        raise typer.Exit(2)  # what was named is wrong: nothing is removed
     if going and (yes or agreed(going, sum(map(removal.size_bytes, going)))):
         freed = remove(going)
         print(f"removed {runs_of(going)}, {units.size(freed)}")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shlex
@@ -21,7 +20,7 @@ from weir import tables, units
 from weir.analysis.folder import write_whole
 from weir.bootstrap import ROOT
 from weir.cli import usage
-from weir.errors import UserError
+from weir.errors import UserError, nearest
 from weir.runner import find_program
 
 SCHEMA = ROOT / "configs/schema.json"
@@ -84,10 +83,9 @@ def groups(text: str) -> list[tuple[int, str]]:
         match = re.fullmatch(r"(?:(\d{1,7}) *x? *)?([A-Za-z]\w*)(?: flows?)?", part.strip())
         name = called.get(match[2].lower()) if match else None
         if match is None or name is None:
-            near = difflib.get_close_matches(match[2].lower() if match else "", called, 1)
-            meant = f"; did you mean '{near[0]}'?" if near else ": such as 2 copa"
+            meant = nearest(match[2] if match else "", called, "such as 2 copa")
             raise UserError(
-                f"'{part.strip()}' is not a number and one of {', '.join(known)}{meant}"
+                f"'{part.strip()}' is not a number and one of {', '.join(known)}; {meant}"
             )
         found.append((int(match[1] or 1), name))
     return found

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shlex
 from collections.abc import Sequence
+
+from weir.errors import nearest
 
 EXIT_STATUSES = (
     (0, "done"),
@@ -58,6 +59,5 @@ def unknown(word: str, commands: Sequence[str]) -> str:
     """The sentence for a word that is no command."""
     if word.endswith((".yaml", ".yml")):
         return f"{word} is a file, not a command: {program()} run {word}"
-    near = difflib.get_close_matches(word.lower(), commands, 1)
-    meant = f"did you mean '{near[0]}'?" if near else f"{program()} --help lists them"
+    meant = nearest(word, commands, f"{program()} --help lists them")
     return f"'{word}' is not a command; {meant}"

@@ -139,8 +139,8 @@ def readme(name: str, runs: dict[str, Run], rings: bool) -> bytes:
     return f"""# {name.partition(".tar")[0]}
 
 Experiments of Weir, a congestion-control testbed: {len(runs)} runs in virtual time, with their
-configs and the files that these name. The same config gives the same results and the same
-telemetry, byte for byte, on any machine.
+configs and the files that these name. The same program and config give the same results and the
+same telemetry, byte for byte.
 
     python3 repeat.py path/to/weir
 

@@ -20,7 +20,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from weir import configs, units
 from weir.analysis import metrics, windows
-from weir.errors import UserError
+from weir.errors import UserError, nearest
 from weir.report import axes as shared
 from weir.report import theme
 from weir.report.theme import Style
@@ -190,7 +190,8 @@ def cdf(panel: Axes, samples: pl.DataFrame, number: Number) -> None:
 def check(name: str) -> None:
     """UserError names the figures that there are."""
     if name not in NAMES:
-        raise UserError(f"there is no figure '{name}' of many runs; there is {', '.join(NAMES)}")
+        meant = nearest(name, NAMES, f"there is {', '.join(NAMES)}")
+        raise UserError(f"there is no figure '{name}' of many runs; {meant}")
 
 
 def figure(name: str, frame: pl.DataFrame, number: Number | None = None) -> Figure:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 
-from weir.errors import UserError
+from weir.errors import UserError, nearest
 from weir.report import axes, bounded, document, figure_data, grey, script, theme
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def choose(drawn: Iterable[Drawn], name: str) -> Figure:
         if one.name == name:
             return one.figure
         names.append(one.name)
-    raise UserError(f"there is no figure '{name}'; there is {', '.join(names) or 'none'}")
+    meant = nearest(name, names, f"there is {', '.join(names) or 'none'}")
+    raise UserError(f"there is no figure '{name}'; {meant}")
 
 
 Limits = Sequence[tuple[float | None, float | None]]
