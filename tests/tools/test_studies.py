@@ -169,6 +169,11 @@ def test_documents_are_not_written_from_changed_sources(argv, tmp_path, monkeypa
     assert "commit all changes first" in refusal()
 
 
+def test_no_page_is_from_changed_sources():
+    pages = (ROOT / "tools/docs").rglob("*.md")
+    assert [page for page in pages if "-dirty" in page.read_text()] == []
+
+
 def test_trials_of_one_name_are_one():
     other = replace(SHORT, override=())
     twice = replace(FULL, says="again", trials=(other,))
