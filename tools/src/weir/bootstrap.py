@@ -180,10 +180,10 @@ def watched(process: subprocess.Popen[bytes], log: Path) -> int:
                     lines = log.read_text(errors="replace").splitlines()
                     doing = lines[-1].strip() if lines else ""
                     text = f"  {time.monotonic() - began:3.0f} s  {doing}"
-                    print(f"\r\033[K{text[:79]}", end="", file=sys.stderr, flush=True)
+                    print(f"\r\033[K{text[:79]}", end="", file=sys.__stderr__, flush=True)
     finally:
         if terminal:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            print("\r\033[K", end="", file=sys.__stderr__, flush=True)
         if process.poll() is None:
             process.kill()
             process.wait()
