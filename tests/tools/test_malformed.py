@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import warnings
 from copy import deepcopy
 from functools import cache
 from itertools import pairwise
@@ -414,6 +415,7 @@ def main():
     parser.add_argument("--seed", type=int, default=commit_seed())
     parser.add_argument("--report", action="store_true", help="also draw all figures of each run")
     asked = parser.parse_args()
+    warnings.simplefilter("error")  # as pytest.ini has it
     command, bad = draw_all if asked.report else None, 0
     for kind in asked.kind or KINDS:
         seen = {}

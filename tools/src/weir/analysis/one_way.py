@@ -66,9 +66,9 @@ def way(config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]] | None:
         for stage in paths.get(name, [])
         if isinstance(stage, dict)
     ]
-    kinds = [next(iter(stage)) for _, stage in stages]
+    kinds = [next(iter(stage), "") for _, stage in stages]
     late = [units.config_ratio(stage["delay"].get("late", "0")) for _, stage in stages
             if isinstance(stage.get("delay"), dict)]  # fmt: skip
-    links = sum(kind in LINKS for kind in kinds)
+    links = sum(bool(LINKS & set(stage)) for _, stage in stages)
     steady = set(kinds) <= STEADY | LINKS and links == 1 and not any(late)
     return stages if steady else None

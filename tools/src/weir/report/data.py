@@ -37,7 +37,16 @@ class RunData:
 
 
 def read(run: Run) -> RunData:
-    """Reads the streams that are drawn."""
+    """Reads the streams that are drawn. UserError: their fields or times are no run's."""
+    wrong = (pl.exceptions.ColumnNotFoundError, pl.exceptions.InvalidOperationError, OverflowError)
+    try:
+        return _read(run)
+    except wrong as error:
+        why = str(error).partition("\n")[0]
+        raise UserError(f"{run.path}: its records or its config are no run's: {why}", 1) from None
+
+
+def _read(run: Run) -> RunData:
     interval, links = run.frame("interval"), run.frame("links")
     length = duration_s(run, interval, links)
     warmup = warmup_s(run) if warmup_s(run) < length else 0.0  # ended before: all of it counts
@@ -122,7 +131,7 @@ def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
     if known and run.summary.get("program") == summary.SIMULATOR:
         return float(known)
     if run.summary.get("kind") == "import":
-        return float(run.summary["wall_s"])
+        return float(run.summary.get("wall_s") or 1.0)
     captured = run.summary.get("capture")  # its last interval may end behind it
     if isinstance(captured, dict) and captured.get("duration_s"):
         return float(captured["duration_s"])

@@ -126,11 +126,12 @@ def table(file: Path) -> tuple[list[str], Iterator[tuple[str, dict[str, str]]]]:
     """The names of a CSV file's columns, and the place and cells of each row."""
     text = (line for _, line in foreign.text_lines(file, lines_max=STEPS_MAX))
     reader = csv.DictReader(text, skipinitialspace=True)
+    reader.fieldnames = names = [name.strip() for name in reader.fieldnames or ()]
     rows = ((f"{file}:{n}", row) for n, row in enumerate(reader, 2))
     first = next(rows, None)
     if first is None:
         raise UserError(f"{file}: no rows below a header")
-    return [name.strip() for name in reader.fieldnames or ()], chain([first], rows)
+    return names, chain([first], rows)
 
 
 def from_csv(file: Path, reading: Reading) -> Steps:
@@ -174,7 +175,7 @@ def mobile(file: Path, reading: Reading) -> Steps:
     if column is not None:
         cells = (steps.value("rate_bps", row[column] or "0", place) for place, row in rows)
         rate = np.fromiter(cells, np.float64) * MOBILE_RATES[column]
-    elif re.fullmatch(r"[\d.eE+-]+", names[-1].split()[-1]):
+    elif re.fullmatch(r"[\d.eE+-]+", " ".join(names).rpartition(" ")[2]):
         last = ((place, re.split(r"[,\s]+", " ".join(words))[-1]) for place, words in lines(file))
         cells = (steps.value("rate_bps", cell, place) for place, cell in last)
         rate = np.fromiter(cells, np.float64) * 1e6
@@ -278,7 +279,8 @@ def read(file: Path, name: str, reading: Reading) -> Steps:
     if name not in FORMATS:
         raise UserError(f"--from: '{name}' is not a format; there is {', '.join(FORMATS)}")
     try:
-        found = FORMATS[name](file, reading)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite is refused below
+            found = FORMATS[name](file, reading)
     except UserError as error:
         text = str(error)
         raise UserError(text if str(file) in text else f"{file}: {text}") from None
