@@ -18,7 +18,6 @@ import resource
 import shutil
 import signal
 import struct
-import subprocess
 import sys
 import tempfile
 import traceback
@@ -32,6 +31,7 @@ import pytest
 import weir
 import yaml
 from msgspec import inspect
+from seed import commit_seed
 from weir import imported, qlog
 from weir.analysis import folder, listing, many, model
 from weir.cli import app, figures
@@ -52,13 +52,6 @@ VALUES = (
 )  # fmt: skip
 NUMBERS = (0, 1, 2, 7, 1000, 10**9, 10**18)
 TEXTS = ("weir-sim", "weir-pcap", "weir-switch", "forward", "reverse", "udp", "copa", "x", "reno")
-
-
-def commit_seed():
-    """The seed of the gate: another for each commit, the same for all who test that."""
-    argv = ["git", "-C", ROOT, "rev-parse", "HEAD"]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    return int(done.stdout[:8], 16) if done.returncode == 0 else 0
 
 
 def instance(kind, rng):
