@@ -56,6 +56,7 @@ class Case:
     end_s: float  # of the media; the run lasts a second more
     media: int = 1
     calls: tuple[str, ...] = ("",)
+    pauses: int | None = None  # the group of media that does
     back: Steps = ()
     tcp: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
@@ -73,13 +74,12 @@ class Case:
 
     def flows(self, cc: str) -> Iterator[str]:
         """Media first: claims count flows in this order."""
-        for keys in self.calls:
-            keys, _, pause = keys.partition("|")
+        for number, keys in enumerate(self.calls):
+            pause = ", pause: 40s, resume: 60s" if number == self.pauses else ""
             media = f"media: {{initial: 150kbit, reaction: 100ms{pause}}}"
             yield f"name: media, cc: {cc}, stop: {self.end_s}s, {keys} source: {{{media}}}"
         yield from self.tcp
         for keys in self.calls:
-            keys = keys.partition("|")[0]
             yield f"name: audio, stop: {self.end_s}s, {keys} source: {{{AUDIO}}}"
 
     def schedule(self) -> Iterator[str]:
@@ -200,7 +200,8 @@ CASES = (
         ((0, 3.5),),
         119,
         media=3,
-        calls=("", "|, pause: 40s, resume: 60s", ""),
+        calls=("", "", ""),
+        pauses=1,
     ),
 )
 BY_NAME = {case.name: case for case in CASES}
