@@ -237,10 +237,13 @@ def test_a_page_over_several_studies_has_a_line_for_each_experiment(tmp_path, mo
     assert pl.read_parquet(tmp_path / "all.parquet").height == 2
 
 
-def test_a_study_that_is_not_known_is_refused():
-    done = CliRunner().invoke(app, ["reproduce", "copas"])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("copas", "did you mean 'copa'?"), ("x", "there are copa, copa-ns3, ")]
+)
+def test_a_study_that_is_not_known_is_refused(name, meant):
+    done = CliRunner().invoke(app, ["reproduce", name])
     assert done.exit_code != 0
-    assert "'copas' cannot be reproduced; there are copa" in str(done.exception)
+    assert f"'{name}' cannot be reproduced; {meant}" in str(done.exception)
 
 
 def test_nobody_gains_at_the_equilibrium_of_the_formula():
