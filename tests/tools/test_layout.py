@@ -2,6 +2,7 @@
 """Sizes of C files and functions; which folder may include which; DPDK in the live shell only."""
 
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ MAY_INCLUDE = {
 }
 GENERATED = "common/weir_commit.h"
 
-FILE_LINES_MAX = 450
+FILE_LINES = 450  # above it a warning: the limit is not to shape the files that stand near it
+FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70  # from the first line of its head to its closing brace
 # A congestion control is one file, which begins with the algorithm and what differs from the paper.
 MAY_BE_LONGER = ("sender/cc/",)
@@ -176,14 +178,17 @@ def test_functions_are_measured():
     assert functions(text) == [("one", 11), ("two", 2)]
 
 
+@pytest.mark.filterwarnings("default")
 def test_no_file_is_long():
-    wrong = [
-        f"{place}: {lines} lines"
+    lengths = {
+        place: len(path.read_text().splitlines())
         for path in all_sources()
         if not (place := path.relative_to(ROOT).as_posix()).startswith(MAY_BE_LONGER)
-        and (lines := len(path.read_text().splitlines())) > FILE_LINES_MAX
-    ]
-    assert wrong == []
+    }
+    long = {place: lines for place, lines in lengths.items() if lines > FILE_LINES}
+    if long:
+        warnings.warn(f"files of more than {FILE_LINES} lines: {long}", stacklevel=1)
+    assert [place for place, lines in long.items() if lines > FILE_LINES_MAX] == []
 
 
 def test_no_function_is_long():
