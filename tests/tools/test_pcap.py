@@ -74,6 +74,40 @@ def test_a_whole_connection(analyse):
         assert flow[name] == 0
 
 
+def test_goodput_is_of_the_time_behind_the_warm_up(analyse):
+    """A segment is acknowledged each 10 ms; a warm-up may be no multiple of the interval."""
+    c = Connection().open(10 * MS)
+    for i in range(100):
+        c.data(i)
+        c.ack(i + 1, after=10 * MS, tsecr=c.now_ns // MS)
+    for warmup_ms in (0, 200, 250, 390, 410):
+        (group,) = analyse(c.frames, "--warmup", f"{warmup_ms}ms").summary["groups"]
+        assert group["goodput_bps"] == pytest.approx(8 * MSS / 10e-3, rel=0.02)
+
+
+def test_a_group_is_what_came_after_the_warm_up(analyse):
+    """A flow's record is of all of it; what the tables sum is not, as in a run."""
+    # The ACK of segment 19 comes with the end of the warm-up.
+    c = Connection().open(10 * MS)
+    for i in range(40):
+        c.data(i)
+        c.ack(i, sack=c.sacked(i, i + 1), after=10 * MS)
+        if i in (4, 30, 35):
+            c.data(i)  # it had arrived
+        c.ack(i + 1, after=10 * MS, tsecr=c.now_ns // MS)
+    for warmup_ms, segments, resent, end in ((0, 43, 3, 40), (410, 22, 2, 21), (9000, 0, 0, 0)):
+        found = analyse(c.frames, "--warmup", f"{warmup_ms}ms")
+        (group,) = found.summary["groups"]
+        assert (found.flow["sent_segs"], found.flow["retransmits"]) == (43, 3)
+        assert (group["sent_segs"], group["retransmits"], group["spurious"]) == (
+            segments,
+            resent,
+            resent,
+        )
+        assert group["acked_bytes"] == end * MSS
+        assert (group["rtt_mean_ns"] is None) == (end == 0)
+
+
 def lost_then(analyse, **more):
     """Segment 1 of 5 is lost behind the capture; SACKs ask for it."""
     c = Connection(**more).open()

@@ -256,7 +256,7 @@ static void write_group(const struct track_group *g, double measured_s, struct j
 	json_null(j, "cc"); // packets do not say it
 	json_u64(j, "flows", g->flows);
 	if (measured_s > 0)
-		json_f64(j, "goodput_bps", (double)g->measured_bytes * 8 / measured_s);
+		json_f64(j, "goodput_bps", (double)g->acked_bytes * 8 / measured_s);
 	else
 		json_null(j, "goodput_bps");
 	write_jfi(j, g->goodput_sum, g->goodput_square_sum, g->flows);
@@ -268,7 +268,8 @@ static void write_group(const struct track_group *g, double measured_s, struct j
 	json_u64(j, "sent_segs", g->sent_segs);
 	json_u64(j, "retransmits", g->retransmits);
 	json_u64(j, "spurious", g->spurious);
-	json_u64(j, "lost_segs", g->lost_segs);
+	// More of the warm-up's losses may have turned out to be none than were lost behind it.
+	json_u64(j, "lost_segs", (int64_t)g->lost_segs > 0 ? g->lost_segs : 0);
 	json_u64(j, "out_of_order", g->out_of_order);
 	json_u64(j, "duplicates", g->duplicates);
 	json_u64(j, "cwnd_reductions", g->reductions);

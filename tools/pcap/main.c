@@ -32,7 +32,7 @@ static const struct param settings_table[] = {
 		UNIT_NONE, PARAM_U64(struct settings, level), 0, 3},
 	{"interval", "100ms", "of the interval stream", UNIT_TIME_NS,
 		PARAM_U64(struct settings, interval_ns), 1e4, 86400e9},
-	{"warmup", "0s", "left out of goodput and fairness", UNIT_TIME_NS,
+	{"warmup", "0s", "left out of all sums and means", UNIT_TIME_NS,
 		PARAM_U64(struct settings, warmup_ns), 0, 86400e9, .seconds = true},
 	{"idle", "10min", "without packets a connection has ended", UNIT_TIME_NS,
 		PARAM_U64(struct settings, idle_ns), 1e6, 86400e9},

@@ -292,13 +292,21 @@ static void packet(struct track *t, const struct packet *p, uint32_t place, uint
 		track_segment(&a);
 }
 
+// An interval ends with the warm-up, too: what is measured is of whole ones.
+static uint64_t end_after_ns(const struct track *t, uint64_t now_ns) {
+	uint64_t end_ns = (now_ns / t->limits.interval_ns + 1) * t->limits.interval_ns;
+
+	return now_ns < t->limits.warmup_ns ? time_min(end_ns, t->limits.warmup_ns) : end_ns;
+}
+
 // The clock of intervals: it follows the capture, but a packet that is a little earlier than the
 // one before (several interfaces) does not bring the last interval back.
 static void tick(struct track *t, uint64_t ts_ns, uint16_t epoch) {
 	if (unlikely(!t->started)) {
 		t->started = true;
 		t->start_ns = t->last_ns = ts_ns;
-		t->interval_end_ns = t->limits.interval_ns;
+		t->interval_end_ns = end_after_ns(t, 0);
+		t->measuring = t->limits.warmup_ns == 0;
 	}
 	uint64_t now_ns = track_relative(t, ts_ns);
 
@@ -312,7 +320,9 @@ static void tick(struct track *t, uint64_t ts_ns, uint16_t epoch) {
 		if (now_ns < t->now_ns)
 			restart_sweep(t);
 		track_flush(t);
-		t->interval_end_ns = (now_ns / t->limits.interval_ns + 1) * t->limits.interval_ns;
+		if (!t->measuring && now_ns >= t->limits.warmup_ns)
+			track_end_warmup(t);
+		t->interval_end_ns = end_after_ns(t, now_ns);
 		t->now_ns = now_ns;
 	}
 	if (now_ns > t->now_ns)
@@ -404,6 +414,8 @@ void track_packets(struct track *t, uint32_t n) {
 void track_end(struct track *t) {
 	if (t->batch[!t->filled].count > 0)
 		analyse_batch(t, &t->batch[!t->filled]);
+	if (!t->measuring)
+		track_end_warmup(t);
 	for (uint32_t place = 0; place < t->placed; place++) {
 		if ((t->flow[place].flags & FLOW_USED) != 0)
 			end_flow(t, place, verdict(&t->flow[place], TEL_STILL_OPEN));

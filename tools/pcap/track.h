@@ -173,8 +173,8 @@ struct track_opening {
 struct track_group {
 	uint16_t port; // of the servers; 0: all others
 	uint32_t flows;
-	uint64_t acked_bytes, measured_bytes, sent_segs, retransmits, lost_segs, reductions,
-		timeouts, spurious;
+	// What came after the warm-up.
+	uint64_t acked_bytes, sent_segs, retransmits, lost_segs, reductions, timeouts, spurious;
 	uint64_t out_of_order, duplicates, rtt_sum_ns, rtt_samples;
 	double goodput_sum, goodput_square_sum; // over flows, of measured bytes: for Jain's index
 };
@@ -219,6 +219,7 @@ struct track {
 	uint64_t step_ns; // when the clock was changed: of what was sent before there is no RTT
 	uint16_t epoch; // of the last packet
 	bool started;
+	bool measuring; // the warm-up is over
 	bool several; // points
 	struct track_count count;
 	struct track_group group[TRACK_GROUPS_MAX];
@@ -312,5 +313,6 @@ void track_segment(const struct track_at *a);
 void track_new_flow(struct track_at *a, uint32_t d);
 // The records of all directions of the interval that ends, and the next one begins.
 void track_flush(struct track *t);
+void track_end_warmup(struct track *t);
 // The records of a connection that has ended.
 void track_flow_records(struct track *t, uint32_t place, enum tel_flow_event event);

@@ -128,7 +128,7 @@ static void fold(struct track *t, uint32_t index) {
 	put_interval(t, snd, dir, rare);
 	rare->sent_bytes += dir->sent.bytes;
 	rare->acked_bytes += dir->back.acked_bytes;
-	if (t->interval_end_ns - t->limits.interval_ns >= t->limits.warmup_ns)
+	if (t->measuring)
 		rare->measured_bytes += dir->back.acked_bytes;
 	rare->sent_segs += dir->sent.segs;
 	rare->retransmits += rare->interval.retransmits;
@@ -327,25 +327,38 @@ static void put_delays(struct track *t, uint32_t place, uint32_t d) {
 	};
 }
 
-static void add_to_group(struct track *t, uint32_t place, uint32_t d) {
+// Times 1 or, as UINT64_MAX, -1: sums are differences, which may wrap around zero meanwhile.
+static void add_to_group(struct track *t, uint32_t place, uint32_t d, uint64_t times) {
 	const struct track_rare *r = &t->rare[place][d];
 	struct track_group *g = &t->group[r->group];
 
-	g->acked_bytes += r->acked_bytes;
-	g->measured_bytes += r->measured_bytes;
-	g->sent_segs += r->sent_segs;
-	g->retransmits += r->retransmits;
-	g->lost_segs += r->lost_segs - r->dsack_spurious;
-	g->spurious += r->spurious;
-	g->reductions += r->reductions;
-	g->timeouts += r->timeouts;
-	g->out_of_order += r->out_of_order;
-	g->duplicates += r->duplicates;
-	g->rtt_sum_ns += r->rtt_sum_ns;
-	g->rtt_samples += r->rtt_samples;
-	g->goodput_sum += (double)r->measured_bytes;
-	g->goodput_square_sum += (double)r->measured_bytes * (double)r->measured_bytes;
-	t->count.payload_bytes += r->sent_bytes;
+	g->acked_bytes += times * r->acked_bytes;
+	g->sent_segs += times * r->sent_segs;
+	g->retransmits += times * r->retransmits;
+	g->lost_segs += times * (r->lost_segs - r->dsack_spurious);
+	g->spurious += times * r->spurious;
+	g->reductions += times * r->reductions;
+	g->timeouts += times * r->timeouts;
+	g->out_of_order += times * r->out_of_order;
+	g->duplicates += times * r->duplicates;
+	g->rtt_sum_ns += times * r->rtt_sum_ns;
+	g->rtt_samples += times * r->rtt_samples;
+}
+
+// A group's sums are of what comes now: without the flows that have ended, and, when the others
+// end, without what they have so far.
+void track_end_warmup(struct track *t) {
+	track_flush(t);
+	t->measuring = true;
+	for (uint32_t i = 0; i < t->groups; i++)
+		t->group[i] =
+			(struct track_group){.port = t->group[i].port, .flows = t->group[i].flows};
+	for (uint32_t i = 0; i < 2 * t->placed; i++) {
+		const struct track_flow *f = &t->flow[i / 2];
+
+		if ((f->flags & FLOW_USED) != 0 && (f->snd[i & 1].flags & DIR_FLOW) != 0)
+			add_to_group(t, i / 2, i & 1, UINT64_MAX);
+	}
 }
 
 void track_flow_records(struct track *t, uint32_t place, enum tel_flow_event event) {
@@ -357,12 +370,18 @@ void track_flow_records(struct track *t, uint32_t place, enum tel_flow_event eve
 	if (((f->snd[0].flags | f->snd[1].flags) & DIR_FLOW) == 0)
 		track_new_flow(&a, f->client);
 	for (uint32_t d = 0; d < 2; d++) {
+		const struct track_rare *r = &t->rare[place][d];
+		struct track_group *g = &t->group[r->group];
+
 		if ((f->snd[d].flags & DIR_FLOW) == 0)
 			continue;
 		put_flow(t, place, d, event);
 		put_captured(t, place, d, event);
 		put_losses(t, place, d);
 		put_delays(t, place, d);
-		add_to_group(t, place, d);
+		add_to_group(t, place, d, 1);
+		g->goodput_sum += (double)r->measured_bytes;
+		g->goodput_square_sum += (double)r->measured_bytes * (double)r->measured_bytes;
+		t->count.payload_bytes += r->sent_bytes;
 	}
 }

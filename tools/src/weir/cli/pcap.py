@@ -45,7 +45,7 @@ def analyze_(
         int, typer.Option(min=0, max=3, help="2, 3: also segments of some flows, of all.")
     ] = 1,
     interval: Annotated[str, typer.Option(help="Of what is recorded over time.")] = "100ms",
-    warmup: Annotated[str, typer.Option(help="Left out of goodput and fairness.")] = "0s",
+    warmup: Annotated[str, typer.Option(help="Left out of all sums and means.")] = "0s",
     interface: Interface = "",
     title: Annotated[str, typer.Option(help="One line for the report.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
