@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import shlex
 import shutil
@@ -123,6 +124,17 @@ def test_the_reference_lacks_nothing(weir_sim: Path) -> None:
     for words in LEAVES:
         assert f"\n## weir {' '.join(words)}\n" in pages["commands"]
     assert "\n```sh\ntools/weir run configs/quickstart.yaml\n" in pages["commands"]
+
+
+def test_pages_have_what_is_made_for_them(built: Path) -> None:
+    """In the site, where a page of the repository has a line."""
+    listed = tables.read()
+    places = {place[1] for page in site.own() for place in made.PLACE.finditer(page.read_text())}
+    assert places == set(made.PARTS)
+    pages = "".join(page.read_text() for page in built.rglob("*.html"))
+    assert "<!-- made" not in pages
+    for entry in listed["number"].values():
+        assert html.escape(entry["summary"], quote=False) in pages
 
 
 def test_other_files_are_not_replaced(tmp_path: Path) -> None:

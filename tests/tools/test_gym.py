@@ -17,7 +17,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv
 from pettingzoo.test import parallel_api_test
-from weir import UserError, reference
+from weir import UserError
 from weir.bench import agents
 from weir.gym import FEATURES, CongestionEnv, CongestionParallelEnv
 
@@ -348,10 +348,3 @@ def test_the_example_for_stable_baselines3(weir_sim):
     done = subprocess.run(argv, capture_output=True, text=True, timeout=240, env=env)
     number = r"-?[0-9]+\.[0-9]{2} per step\n"
     assert re.fullmatch(f"before: {number}after 1000 steps: {number}", done.stdout), done.stderr
-
-
-def test_the_page_is_that_of_the_lists():
-    """After a change of either: `tools/weir list --update tools/docs/how-to/python-controls.md`."""
-    page = (ROOT / "tools/docs/how-to/python-controls.md").read_text()
-    for begin, end, make in reference.PAGES[2:]:
-        assert page.partition(begin)[2].partition(end)[0] == make({})

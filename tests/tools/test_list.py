@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from weir import reference, tables
+from weir import tables
 
 KINDS = {
     "aqm": "queue discipline",
@@ -59,25 +59,6 @@ def test_a_kind_lists_its_names(list_):
 def test_one_page_as_json(list_):
     shown = json.loads(list_("codel", "--json").out)
     assert shown == {"aqm": {"codel": tables.read()["aqm"]["codel"]}}
-
-
-def test_the_tables_of_a_readme_are_renewed(list_, tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text(f"Before.\n{reference.BEGIN}old\n{reference.END}After.\n")
-    assert list_("--update", readme).status == 0
-    text = readme.read_text()
-    assert text.startswith(f"Before.\n{reference.BEGIN}\n| queue discipline |")
-    assert text.endswith(f"|\n\n{reference.END}After.\n")
-    assert "| `target` | `5ms` | time | 1ns to 1000s | acceptable standing delay |" in text
-    assert "old" not in text.splitlines()
-
-    readme.write_text("Without them.\n")
-    refused = list_("--update", readme)
-    assert refused.status == 2
-    assert f"{readme}: it has no lines {reference.BEGIN.strip()} and" in refused.err
-    missing = list_("--update", tmp_path / "none.md")
-    assert missing.status == 1
-    assert "none.md: cannot be read: No such file or directory" in missing.err
 
 
 def test_what_there_is_not(list_):

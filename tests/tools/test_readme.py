@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from test_commands import LEAVES, parse
 from test_layout import functions
-from weir import reference, tables
 from weir.runner import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,34 +160,6 @@ def test_the_example_of_an_error(weir_sim: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
     said = done.stderr.removeprefix("weir-sim: ").replace(str(config), "x.yaml").strip()
     assert f"`{said}`" in GUIDE
-
-
-def test_the_tables_of_disciplines_and_stages_are_those_of_the_registries(weir_sim: Path) -> None:
-    """After a change of a table or a registry: `tools/weir list --update configs/README.md`."""
-    written = REFERENCE.partition(reference.BEGIN)[2].partition(reference.END)[0]
-    assert written == reference.markdown(tables.read())
-
-
-def test_the_page_of_numbers_is_the_list_of_definitions(weir_sim: Path) -> None:
-    """After a change of numbers.h: `tools/weir list --update tools/docs/reference/numbers.md`."""
-    page = (ROOT / "tools/docs/reference/numbers.md").read_text()
-    written = page.partition(reference.NUMBERS_BEGIN)[2].partition(reference.NUMBERS_END)[0]
-    assert written == reference.numbers(tables.read())
-
-
-def test_the_tables_lack_nothing(weir_sim: Path) -> None:
-    """Each plug-in is there with its source, each parameter with its default, unit and range."""
-    listed = tables.read()
-    for kind in ("aqm", "stage"):
-        for name, entry in listed[kind].items():
-            part = REFERENCE.partition(f"\n| **{name}** |")[2].partition("| **")[0]
-            assert entry["summary"] in part
-            assert entry.get("reference", "") in part
-            for key, param in tables.keys(entry).items():
-                found = next(line for line in part.splitlines() if f"| `{key}` |" in line)
-                assert param["range"] in found
-                assert not param["default"] or f"`{param['default']}`" in found
-                assert "``" not in found
 
 
 def test_every_config_is_listed_and_opens_with_a_comment() -> None:

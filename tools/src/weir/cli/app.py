@@ -880,20 +880,14 @@ def list_(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
-    update: Annotated[
-        Path | None, typer.Option(metavar="README", help="Renew the tables in this file.")
-    ] = None,
 ) -> None:
     """Lists controls, disciplines, stages, keys and telemetry.
 
     NAME alone has a page.
     """
-    from weir import reference, runner, tables
+    from weir import runner, tables
     from weir.cli import pager
 
-    if update is not None:
-        reference.update(update)
-        return
     done = tables.ask(*([name] if name else []), *(["--json"] if as_json else []))
     if done.returncode != 0:
         print(runner.from_weir(done.stderr), end="", file=sys.stderr)

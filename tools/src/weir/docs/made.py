@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pages of the site that are made of what the programs say of themselves."""
+"""Pages of the site, and parts of pages, that are made of what the programs say of themselves."""
 
 from __future__ import annotations
 
@@ -128,3 +128,16 @@ PAGES: dict[str, Callable[[Tables], str]] = {
     "python": python_page,
     "gallery": lambda _: gallery.page(),
 }
+
+# A line `<!-- made: NAME -->` of a page stands for one of these.
+PARTS: dict[str, Callable[[Tables], str]] = {
+    "numbers": reference.numbers,
+    "measurements": reference.measurements,
+    "features": reference.features,
+}
+PLACE = re.compile(r"^<!-- made: (.+) -->$", re.MULTILINE)
+
+
+def whole(text: str, listed: Tables) -> str:
+    """A page of the repository with the parts that are made."""
+    return PLACE.sub(lambda place: PARTS[place[1]](listed), text)

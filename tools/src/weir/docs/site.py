@@ -59,10 +59,14 @@ def linked(page: Path) -> Iterator[Path]:
 
 
 def put(file: Path, into: Path) -> None:
-    """Copies a file of the repository to its own path."""
+    """Copies a file of the repository to its own path; a page with what is made for it."""
     place = into / file.relative_to(ROOT)
     place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(file, place)
+    if file.suffix == ".md":
+        text = file.read_text(encoding="utf-8")
+        place.write_text(made.whole(text, tables.read()), encoding="utf-8")
+    else:
+        shutil.copy2(file, place)
 
 
 def gather(into: Path) -> None:
