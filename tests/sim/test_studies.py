@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from weir.study import claim, documents, reproduce, studies, study_page
+from weir.study import claim, documents, reproduce, studies
 from weir.study.cells import Cell, run_cells
 from weir.study.claim import Found, Study
 
@@ -16,13 +16,7 @@ CHEAP_S = 3.0  # of one core: what a cell may cost here
 CHEAP_CELLS = 60  # of a study
 SUITE_CELL_S = 0.5  # likewise of a suite
 SUITE_CELLS = 4
-RENEW = "renew it: tools/weir reproduce NAME --write-docs, NAME as in the line before the results"
-ROW = re.compile(r"^\| [A-Z0-9](.*\|){5}")
-
-
-def results(name: str) -> str:
-    """What stands between the lines of a name in studies.md or suites/."""
-    return documents.written(documents.page_of(name).read_text(), name)[1]
+RENEW = "renew them: tools/weir reproduce NAME --write-docs, NAME as the file of results/"
 
 
 def some_cells(study: Study, each_s: float, count: int, all_s: float) -> list[Cell]:
@@ -40,15 +34,15 @@ def some_cells(study: Study, each_s: float, count: int, all_s: float) -> list[Ce
 
 
 def check_rows(name: str, study: Study, chosen: list[Cell], place: Path) -> int:
-    """Runs cells: the page has the row of each claim as it is here; how many were measured."""
+    """Runs cells: the file has each claim as it is here; how many were measured."""
     outcomes = run_cells(chosen, place, workers=1)
     assert [o.message for o in outcomes if o.status == "failed"] == []
     found = Found({o.cell.name: o.folder for o in outcomes}, True)
-    page = results(name)
+    kept = documents.read(name).rows[study.name]
     measured = [one for one in claim.check(study, found) if one.values]
     for one in measured:
         if one.claim.kind != "shown":
-            assert documents.row(one.experiment, one) in page, RENEW
+            assert documents.row(one).kept in kept, RENEW
     return len(measured)
 
 
@@ -72,17 +66,12 @@ def test_the_pages_of_suites_have_what_comes_out(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["all", *studies.SUITES])
 def test_the_documents_have_every_claim(name: str) -> None:
-    """Each that is judged, in the order of the studies; their counts are of these rows."""
-    page = results(name)
-    rows = [line for line in page.splitlines() if ROW.match(line)]
-    every = [(e, c) for study in studies.chosen(name) for e in study.experiments for c in e.claims]
-    claims = [(e, c) for e, c in every if c.kind != "shown"]
-    assert len(rows) == len(claims), RENEW
-    for line, (experiment, one) in zip(rows, claims, strict=True):
-        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        assert cells[:2] == [experiment.name, documents.cell(one.says)], RENEW
-        assert cells[3] == study_page.within(one), RENEW
-    verdicts = [line.split("|")[-2].strip() for line in rows]
-    overview = page.partition("\n### ")[0]
-    holding = sum(int(n) for n in re.findall(r": (\d+) of \d+ hold", overview))
+    """Each that is judged, in the order of the studies; a page's counts are of these rows."""
+    file = documents.read(name)
+    page = documents.written(documents.page_of(name).read_text(), name)[1]
+    rows = [documents.rows(study, file.rows[study.name]) for study in studies.chosen(name)]
+    verdicts = [row.verdict for of_study in rows for row in of_study]
+    holding = sum(int(n) for n in re.findall(r": (\d+) of \d+ hold", page))
     assert holding == verdicts.count("holds"), RENEW
+    assert f"`{file.command}` at commit {file.commit}, {file.date}." in page
+    assert page.endswith(documents.differing(file, name) + "\n"), RENEW

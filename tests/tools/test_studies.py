@@ -140,11 +140,19 @@ def test_results_go_between_the_lines_of_their_name(tmp_path, monkeypatch):
     blocks = "".join(f"## {n}\n{documents.begin(n)}old {n}\n{documents.END}" for n in ("a", "b"))
     page.write_text(blocks)
     monkeypatch.setattr(documents, "page_of", lambda name: page)
-    one = study(FULL)
-    documents.write("b", [(one, [Checked(one.experiments[0], FULL, (95.0,))])], "quick", "0123")
+    monkeypatch.setattr(documents, "file_of", lambda name: tmp_path / f"{name}.json")
+    never = replace(FULL, says="more than full", low=101, why="Nothing is more than full.")
+    one = study(FULL, never)
+    monkeypatch.setattr(studies, "chosen", lambda name: (one,))
+    checked = [Checked(one.experiments[0], claim, (95.0,)) for claim in (FULL, never)]
+    documents.write("b", [(one, checked)], "quick", "0123")
     text = page.read_text()
     assert documents.written(text, "a")[1] == "old a\n"
-    assert "| X1 | the link is full | – | at least 90.0 | 95.0 % | holds |" in text
+    assert "From `weir reproduce b --quick` at commit 0123, " in text
+    assert (
+        "X1: more than full: 95.0 %, holds within at least 101. Nothing is more than full." in text
+    )
+    assert "| X1 | the link is full | – | at least 90.0 | 95.0 % | holds |" in documents.table("b")
     with pytest.raises(UserError, match=r"reproduce c --write-docs.* are not there"):
         documents.write("c", [], "quick", "0123")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import typer
@@ -14,6 +15,8 @@ from weir import reference, tables
 from weir.cli.usage import program
 from weir.docs import gallery
 from weir.reference import cell, code
+from weir.study import documents
+from weir.study.studies import SUITES
 from weir.tables import Entry, Tables
 
 LISTS = {  # a page, its title, what it has, and the kinds of its parts
@@ -134,6 +137,10 @@ PARTS: dict[str, Callable[[Tables], str]] = {
     "numbers": reference.numbers,
     "measurements": reference.measurements,
     "features": reference.features,
+    **{
+        f"results {name}": partial(lambda name, _: documents.table(name), name)
+        for name in ("all", *SUITES)
+    },
 }
 PLACE = re.compile(r"^<!-- made: (.+) -->$", re.MULTILINE)
 

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of studies in tools/docs/reference: studies.md, and of each suite a page of suites/.
+"""The results of studies in tools/docs/reference: a file of results/, and what a page has of it.
 
-They are written from a run, and by it alone: `weir reproduce NAME --write-docs` replaces what
-stands between two lines of a page.
+They are written from a run, and by it alone: `weir reproduce NAME --write-docs` writes the file,
+and on the page, between two lines, how many claims hold and what differs. The site has every claim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from weir import runner
 from weir.analysis import folder
@@ -17,8 +21,8 @@ from weir.bench import history
 from weir.bootstrap import ROOT
 from weir.errors import UserError
 from weir.reference import cell
-from weir.study import study_page
-from weir.study.claim import Checked, Experiment, Study
+from weir.study import studies, study_page
+from weir.study.claim import Checked, Claim, Experiment, Study
 from weir.study.study_page import Result
 from weir.study.travel import program_version
 
@@ -55,14 +59,71 @@ def line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(map(cell, cells)) + " |"
 
 
-def row(experiment: Experiment, one: Checked) -> str:
-    """A claim in studies.md."""
-    claim = one.claim
-    asked = study_page.asked(claim, claim.kind)
-    marked = f"{asked} (derived)" if claim.kind == "derived" else asked
-    verdict = study_page.MARKS[one.verdict]
-    here = study_page.here(one)
-    return line([experiment.name, claim.says, marked, study_page.within(claim), here, verdict])
+@dataclass(frozen=True)
+class Row:
+    """A claim that is judged, and what came out as it is shown."""
+
+    experiment: Experiment
+    claim: Claim
+    here: str
+    verdict: str
+
+    @property
+    def text(self) -> str:
+        """Of the site's table."""
+        asked = study_page.asked(self.claim, self.claim.kind)
+        published = f"{asked} (derived)" if self.claim.kind == "derived" else asked
+        name, within = self.experiment.name, study_page.within(self.claim)
+        verdict = study_page.MARKS[self.verdict]
+        return line([name, self.claim.says, published, within, self.here, verdict])
+
+    @property
+    def kept(self) -> tuple[str, str, str, str]:
+        """What the file has: the rest is the claim's, which the study has."""
+        return self.experiment.name, self.claim.says, self.here, self.verdict
+
+
+def row(one: Checked) -> Row:
+    """A claim that was measured."""
+    return Row(one.experiment, one.claim, study_page.here(one), one.verdict)
+
+
+class File(msgspec.Struct, forbid_unknown_fields=True):
+    """A file of results/: how they were made, and the rows of each study."""
+
+    command: str
+    commit: str
+    date: str
+    rows: dict[str, list[tuple[str, str, str, str]]]
+
+
+def file_of(name: str) -> Path:
+    """The results of `weir reproduce NAME`."""
+    return ROOT / f"tools/docs/reference/results/{name}.json"
+
+
+def read(name: str) -> File:
+    """What was written last."""
+    return msgspec.json.decode(file_of(name).read_bytes(), type=File)
+
+
+def judged(study: Study) -> Iterator[tuple[Experiment, Claim]]:
+    """Its claims but for those that are only shown: these are on the page of a run."""
+    for experiment in study.experiments:
+        for claim in experiment.claims:
+            if claim.kind != "shown":
+                yield experiment, claim
+
+
+def rows(study: Study, kept: Sequence[tuple[str, str, str, str]]) -> list[Row]:
+    """Those of a file, with the study's claims. UserError: they are not the same ones any more."""
+    claims = list(judged(study))
+    if [one[:2] for one in kept] != [(experiment.name, claim.says) for experiment, claim in claims]:
+        raise UserError(f"{study.name}: its claims have changed since its results were written", 1)
+    return [
+        Row(experiment, claim, here, verdict)
+        for (experiment, claim), (_, _, here, verdict) in zip(claims, kept, strict=True)
+    ]
 
 
 def overview(results: Sequence[Result]) -> str:
@@ -74,27 +135,37 @@ def overview(results: Sequence[Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def section(study: Study, checked: Sequence[Checked]) -> str:
-    """Every claim of a study that is judged, with what differs; what is shown is on its page."""
-    lines = [
-        f"\n### {study.name}: {study.title}\n",
-        f"{study.source}.\n",
-        line(["", "claim", "published", "holds within", "here", ""]),
-        "|---|---|---|---|---|---|",
-        *(row(one.experiment, one) for one in checked if one.claim.kind != "shown"),
-    ]
-    if off := study_page.differing(checked):
-        lines += ["", "What differs:", ""]
-        lines += [f"- {what}. {why}" for what, why in off]
-    return "\n".join(lines) + "\n"
+def differing(file: File, name: str) -> str:
+    """What differs, by its cause."""
+    causes: dict[str, list[str]] = {}
+    for study in studies.chosen(name):
+        of = f"{study.name}, " if len(file.rows) > 1 else ""
+        for one in rows(study, file.rows[study.name]):
+            if one.verdict == "differs":
+                what, why = study_page.difference(one.experiment, one.claim, one.here)
+                causes.setdefault(why, []).append(of + what)
+    items = "".join(f"- {'; '.join(what)}. {why}\n" for why, what in causes.items())
+    return f"\nWhat differs:\n\n{items}" if items else ""
 
 
-def page(name: str, results: Sequence[Result], scale: str, commit: str) -> str:
-    """How many claims hold; then every claim of every study."""
-    day = datetime.now(UTC).date().isoformat()
-    when = f"From `weir reproduce {name} --{scale}` at commit {commit}, {day}."
-    parts = [f"\n{when}\n\n", overview(results)]
-    return "".join([*parts, *(section(*one) for one in results), "\n"])
+def block(results: Sequence[Result], file: File, name: str) -> str:
+    """What stands between the lines of a page."""
+    when = f"From `{file.command}` at commit {file.commit}, {file.date}."
+    return f"\n{when}\n\n{overview(results)}{differing(file, name)}\n"
+
+
+def table(name: str) -> str:
+    """Every claim of every study, for the site."""
+    kept = read(name).rows
+    parts = []
+    for study in studies.chosen(name):
+        head = [
+            line(["", "claim", "published", "holds within", "here", ""]),
+            "|---|---|---|---|---|---|",
+        ]
+        lines = [*head, *(one.text for one in rows(study, kept[study.name]))]
+        parts.append(f"### {study.name}: {study.title}\n\n{study.source}.\n\n" + "\n".join(lines))
+    return "\n\n".join(parts) + "\n"
 
 
 def written(text: str, name: str) -> tuple[str, str, str]:
@@ -111,9 +182,38 @@ def written(text: str, name: str) -> tuple[str, str, str]:
     return before + first, results, last + after
 
 
-def write(name: str, results: Sequence[Result], scale: str, commit: str) -> Path:
-    """Replaces what stands between the lines of a name on its page."""
-    place = page_of(name)
-    before, _, after = written(place.read_text(encoding="utf-8"), name)
-    folder.write_whole(place, before + page(name, results, scale, commit) + after)
-    return place
+def write(name: str, results: Sequence[Result], scale: str, commit: str) -> list[Path]:
+    """Writes the file, and replaces what stands between the lines of a name on its page."""
+    kept = {
+        study.name: [row(one).kept for one in checked if one.claim.kind != "shown"]
+        for study, checked in results
+    }
+    day = datetime.now(UTC).date().isoformat()
+    file = msgspec.convert(
+        {
+            "command": f"weir reproduce {name} --{scale}",
+            "commit": commit,
+            "date": day,
+            "rows": kept,
+        },
+        File,
+    )
+    page = page_of(name)
+    before, _, after = written(page.read_text(encoding="utf-8"), name)
+    folder.write_whole(file_of(name), text_of(file))
+    folder.write_whole(page, before + block(results, file, name) + after)
+    return [file_of(name), page]
+
+
+def text_of(file: File) -> str:
+    """A line for each row, so that a change shows what differs."""
+
+    def value(of: object) -> str:
+        return json.dumps(of, ensure_ascii=False)
+
+    lines = [
+        f"{value(study)}: [\n" + ",\n".join(map(value, each)) + "\n]"
+        for study, each in file.rows.items()
+    ]
+    head = {"command": file.command, "commit": file.commit, "date": file.date}
+    return value(head)[:-1] + ', "rows": {\n' + ",\n".join(lines) + "\n}}\n"

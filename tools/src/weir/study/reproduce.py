@@ -229,6 +229,6 @@ def run_all(
         pages = {made.study.name: made.out / f"{made.study.name}.html" for made in plans}
         folder.write_whole(written[1], study_page.overview(results, plans[0].scale, pages, place))
     if write_docs and not failed:
-        written.append(documents.write(name, results, plans[0].scale, commit))
+        written += documents.write(name, results, plans[0].scale, commit)
     rows = study_page.table(results).to_dicts() if as_json else None
     return finish(screen, failed, written, rows)

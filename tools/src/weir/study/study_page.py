@@ -120,14 +120,16 @@ def status(checked: Sequence[Checked]) -> Status:
     return Status(kind, f"{'; '.join(counts(checked))}.")
 
 
-def differing(checked: Sequence[Checked]) -> list[tuple[str, str]]:
+def difference(experiment: Experiment, claim: Claim, here: str) -> tuple[str, str]:
     """What differs, and why as far as that was found."""
+    what = f"{experiment.name}: {claim.says}: {here}, holds within {within(claim)}"
+    return what, claim.why or "The cause is not known."
+
+
+def differing(checked: Sequence[Checked]) -> list[tuple[str, str]]:
+    """All that does."""
     return [
-        (
-            f"{one.experiment.name}: {one.claim.says}: {here(one)}, holds within"
-            f" {within(one.claim)}",
-            one.claim.why or "The cause is not known.",
-        )
+        difference(one.experiment, one.claim, here(one))
         for one in checked
         if one.verdict == "differs"
     ]
