@@ -4,7 +4,6 @@
 #include "common/base/draw.h"
 #include "common/base/ns.h"
 #include "common/config/numbers.h"
-#include "common/run/run_list.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,8 +22,7 @@ struct spread {
 };
 
 struct law {
-	const char *name, *summary;
-	const struct param *params, *also;
+	struct base_rtt_law; // what --list shows
 	// The draw, in ns, which may lie outside [min, max].
 	double (*draw)(const struct spread *s, struct rng *rng);
 	// Chance that a draw lies in [min, max]; NULL: it always does.
@@ -121,28 +119,25 @@ static double table_draw(const struct spread *s, struct rng *rng) {
 }
 
 static const struct law laws[] = {
-	{"uniform", "base RTTs between min and max, each as likely", between_params, NULL,
+	{{"uniform", "base RTTs between min and max, each as likely", between_params, NULL},
 		uniform_draw, NULL},
-	{"log_uniform", "base RTTs whose logarithm is uniform: as many from 1 to 10 as to 100 ms",
-		between_params, NULL, log_uniform_draw, NULL},
-	{"normal", "normal base RTTs", normal_params, NULL, normal_draw, normal_inside},
-	{"exponential", "base RTTs of min and an exponential time, together of this mean",
-		exponential_params, NULL, exponential_draw, exponential_inside},
-	{"pareto", "base RTTs with a heavy tail: P(X > x) = (min / x)^shape", pareto_params, NULL,
+	{{"log_uniform", "base RTTs whose logarithm is uniform: as many from 1 to 10 as to 100 ms",
+		 between_params, NULL},
+		log_uniform_draw, NULL},
+	{{"normal", "normal base RTTs", normal_params, NULL}, normal_draw, normal_inside},
+	{{"exponential", "base RTTs of min and an exponential time, together of this mean",
+		 exponential_params, NULL},
+		exponential_draw, exponential_inside},
+	{{"pareto", "base RTTs with a heavy tail: P(X > x) = (min / x)^shape", pareto_params, NULL},
 		pareto_draw, pareto_inside},
-	{"table", "measured base RTTs from a file, each as likely as the others", table_params,
-		table_also, table_draw, NULL},
+	{{"table", "measured base RTTs from a file, each as likely as the others", table_params,
+		 table_also},
+		table_draw, NULL},
 };
 #define LAWS (sizeof(laws) / sizeof(laws[0]))
 
-void base_rtts_list(struct run_list *l) {
-	for (size_t i = 0; i < LAWS; i++)
-		run_list_entry(l,
-			&(struct run_listed){.kind = "base_rtt",
-				.name = laws[i].name,
-				.summary = laws[i].summary,
-				.params = laws[i].params,
-				.also = {laws[i].also}});
+const struct base_rtt_law *base_rtt_law(size_t i) {
+	return i < LAWS ? (const struct base_rtt_law *)&laws[i] : NULL;
 }
 
 // The bounds of a table are its own.

@@ -22,8 +22,6 @@
 #pragma once
 #include "common/config/flows.h"
 
-struct run_list;
-
 // Base RTTs of the flows of a group.
 struct base_rtt_group {
 	const char *law; // name of the distribution; NULL: all have the same
@@ -44,8 +42,13 @@ struct base_rtts {
 int base_rtts_init(struct base_rtts *b, const struct flows *f, struct config_node *list,
 	uint64_t seed, uint64_t duration_ns, struct err *err);
 void base_rtts_free(struct base_rtts *b);
-// For --list: the distributions.
-void base_rtts_list(struct run_list *l);
+// The distributions from which base RTTs are drawn, in the order of --list.
+struct base_rtt_law {
+	const char *name, *summary;
+	const struct param *params, *also;
+};
+// NULL: there are no more.
+const struct base_rtt_law *base_rtt_law(size_t i);
 
 // Whether the flows of a group have base RTTs of their own.
 static inline bool base_rtts_drawn(const struct base_rtts *b, uint32_t group) {

@@ -144,6 +144,18 @@ void groups_observers(const struct groups *gs, struct tel_run *run) {
 	}
 }
 
+static void laws_list(struct run_list *l) {
+	const struct base_rtt_law *law;
+
+	for (size_t i = 0; (law = base_rtt_law(i)) != NULL; i++)
+		run_list_entry(l,
+			&(struct run_listed){.kind = "base_rtt",
+				.name = law->name,
+				.summary = law->summary,
+				.params = law->params,
+				.also = {law->also}});
+}
+
 void groups_list(struct run_list *l) {
 	controls_list(l);
 	for (const struct source_ops *const *o = source_all; *o != NULL; o++)
@@ -155,7 +167,7 @@ void groups_list(struct run_list *l) {
 				.params = (*o)->params,
 				.also = {(*o)->also}});
 	stacks_list(l);
-	base_rtts_list(l);
+	laws_list(l);
 	run_list_entry(l,
 		&(struct run_listed){.kind = "flows",
 			.name = "flows",
