@@ -14,7 +14,7 @@
 //	  receiver: {lcores: [3], ports: [...]}   of a second weir-sender (weir run --live)
 //
 // A program adds keys of its own: its table of parameters begins with LIVE_PROCESS_PARAMS, that of
-// its ports with LIVE_PORT_PARAMS (switch/plan.c, sender/host/plan.c).
+// its ports with LIVE_PORT_PARAMS (switch/path/plan.c, sender/host/plan.c).
 #pragma once
 #include "common/config/config.h"
 #include "common/net/flow_addr.h"

@@ -76,7 +76,7 @@ enum tel_undo { TEL_UNDO_EIFEL = 1, TEL_UNDO_DSACK, TEL_UNDO_FRTO, TEL_UNDO_UNSE
 #define TEL_HEADER_SIZE 4096
 #define TEL_MAGIC "WEIRTEL1"
 
-// Readers want this one: tools/src/weir/analysis/header.py and tools/sim/replay.c.
+// Readers want this one: tools/src/weir/analysis/header.py and tools/sim/run/replay.c.
 #define TEL_VERSION 3
 #define TEL_ENDIAN 0x01020304u
 #define TEL_SCHEMA_OFFSET 512

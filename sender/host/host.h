@@ -16,7 +16,7 @@
 #include "common/net/flow_addr.h"
 #include "common/run/numbers.h"
 #include "common/telemetry/telemetry.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/group/group.h"
 #include "sender/group/network.h"
 #include "sender/tcp/loss.h"

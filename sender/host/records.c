@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Records of a connection: its events, its ACKs as the control has them, its beginning and end.
 #include "common/net/flow_addr.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/flow.h"
 
 void endpoint_event(struct endpoint *e, const struct flow *f, enum tel_event event, double before,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sender as a live program (common/live/app/app.h).
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
 #include "common/live/app/app.h"
 #include "sender/live/lcore.h"

@@ -8,7 +8,7 @@
 //	/weir/groups,24           those from the 25th on
 //	/weir/stop                ends the run; the summary is written
 //
-// The parts shared with the switch are in common/live/app/control.h and app.h.
+// The parts shared with the switch are in common/live/lcore/control.h and app.h.
 #include "sender/live/app.h"
 
 static uint32_t groups(const struct sender_app *app) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/live/lcore.h"
 
-#include "common/live/lcore/quiesce.h"
+#include "common/live/base/quiesce.h"
 #include "common/net/address.h"
 #include "common/run/run.h"
 

@@ -19,10 +19,10 @@
 // All frames are accounted for: those that hosts, ARP and ping wanted to send were transmitted or
 // dropped, or wait; those received went to a host, were answered, or are counted with a reason.
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
+#include "common/live/lcore/egress.h"
 #include "common/live/lcore/lcore.h"
-#include "common/live/port/egress.h"
 #include "common/net/flow_addr.h"
 #include "common/pcap/writer.h"
 #include "sender/host/host.h"

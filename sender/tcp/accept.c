@@ -2,7 +2,7 @@
 // A sending connection: its beginning and end, and acceptance of the peer's segments.
 #include "sender/tcp/loss.h"
 
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 // RECOVERY the window of an algorithm with cc_ops.prr moves to its new value by proportional rate
 // reduction (RFC 9937).
 #include "common/base/jiffies.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/kernel_rules.h"
 #include "sender/tcp/loss.h"
 #include "sender/tcp/prr.h"

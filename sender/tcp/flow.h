@@ -26,10 +26,10 @@
 #include "common/net/resent.h"
 #include "common/net/seg.h"
 #include "sender/cc/cc.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
+#include "sender/endpoint/segs.h"
 #include "sender/tcp/accecn.h"
 #include "sender/tcp/rtt.h"
-#include "sender/tcp/segs.h"
 
 #include <stdbool.h>
 #include <stddef.h>

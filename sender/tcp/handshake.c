@@ -2,7 +2,7 @@
 // The handshake of a sending connection: the SYN, its retransmissions, and the options agreed in
 // the SYN/ACK; the next connection of a flow.
 #include "common/base/rng.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
 #include "sender/tcp/path_mtu.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What Linux does with an ACK beyond the RFCs, in hosts that are its (those with ticks, `hz`).
 #pragma once
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
 
 // SACKs raise the window too, once a segment has been overtaken by more than three others

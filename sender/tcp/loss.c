@@ -20,7 +20,7 @@
 // the receiver echoes the timestamp of the last segment before it. Of a retransmission and new data
 // sent in the same nanosecond the retransmission counts as the later. A timeout resets
 // reo_wnd_mult.
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 
 #include "common/base/likely.h"
 #include "sender/tcp/loss.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/tcp/accecn.h"
 
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
 
 // Of the numbers d, d + 8, ... up to `most` the smallest that is not below `least`.

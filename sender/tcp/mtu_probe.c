@@ -20,7 +20,7 @@
 //     another.
 //   - Linux scales the window of any control. Here that of one which keeps its own is as before, in
 //     segments.
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
 #include "sender/tcp/path_mtu.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The pacer: the time at which a flow's next segment may be sent, and how lateness is made up for.
 #pragma once
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/flow.h"
 
 #include <math.h>

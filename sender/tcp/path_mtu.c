@@ -17,7 +17,7 @@
 //     stays.
 #include "sender/tcp/path_mtu.h"
 #include "common/net/wire.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
 
 #include <string.h>

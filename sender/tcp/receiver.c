@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/tcp/receiver.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 
 #include <string.h>
 

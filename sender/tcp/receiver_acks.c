@@ -31,7 +31,7 @@
 // interrupt, so that it does not depend on other flows.
 #include "common/base/jiffies.h"
 #include "common/base/mem.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/receiver.h"
 
 #include <errno.h>

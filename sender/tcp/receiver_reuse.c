@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The initial state of a receiver, also when a source or another peer uses it again.
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/receiver.h"
 
 #include <string.h>

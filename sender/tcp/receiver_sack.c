@@ -11,7 +11,7 @@
 // tree.
 #include "common/base/mem.h"
 #include "common/base/rng.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/receiver.h"
 
 #include <errno.h>

@@ -27,7 +27,7 @@
 // it for each size of segment (tcp_measure_rcv_mss), because it depends on the card's driver: 0.67
 // is that of full segments in buffers of 2.2 KB, as in the guests of tools/sim/guest. A slow reader
 // reads bytes, not blocks.
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/receiver.h"
 
 #define BUFFER_START 131072 // tcp_rmem[1]

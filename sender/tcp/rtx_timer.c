@@ -3,7 +3,7 @@
 // the tail loss probe and RACK's wait for reordering (RFC 8985), probes of a closed window (RFC
 // 9293 section 3.8.6.1).
 #include "common/base/jiffies.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/flow.h"
 #include "sender/tcp/path_mtu.h"
 

@@ -25,7 +25,7 @@
 //   - F-RTO needs SACK here; RFC 5682 section 2 without SACK is not built. As in Linux it goes on after a repeated timeout of
 //     the same segment, where the RFC ends it.
 //   - A loss that the tail loss probe has repaired is not taken back: its reduction begins when the repair is known.
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
 
 // Retransmissions that are already in flight, a tail loss probe included, count as part of the

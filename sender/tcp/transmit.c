@@ -3,7 +3,7 @@
 #include "sender/tcp/bursts.h"
 
 #include "common/base/likely.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
 #include "sender/tcp/pacer.h"
 

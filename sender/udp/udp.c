@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sender/udp/udp.h"
 
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/source/source.h"
 #include "sender/tcp/receiver.h"
 

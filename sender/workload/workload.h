@@ -21,7 +21,7 @@
 // count, for the n-th transfer, and waits for a free flow there.
 #pragma once
 #include "common/base/hist.h"
-#include "sender/endpoint.h"
+#include "sender/endpoint/endpoint.h"
 #include "sender/source/probe.h"
 #include "sender/source/source.h"
 #include "sender/tcp/flow.h"

@@ -7,10 +7,10 @@
 //	AQM_BURSTS(fifo)
 //
 // makes fifo_enqueue_burst and fifo_dequeue_burst from the functions in struct wire_queue
-// (stage/wire.h).
+// (serialiser/wire.h).
 #pragma once
-#include "switch/aqm/aqm.h"
-#include "switch/stage/wire.h"
+#include "switch/aqm.h"
+#include "switch/serialiser/wire.h"
 
 #define AQM_BURSTS(name)                                                                           \
 	__attribute__((flatten)) static void name##_enqueue_burst(void *self, struct wire *wire,   \

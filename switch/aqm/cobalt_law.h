@@ -45,7 +45,7 @@
 #include "common/base/param.h"
 #include "common/base/pkt.h"
 #include "common/base/rng.h"
-#include "switch/aqm/aqm.h"
+#include "switch/aqm.h"
 #include "switch/aqm/mark.h"
 
 #include <math.h>

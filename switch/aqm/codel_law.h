@@ -33,7 +33,7 @@
 #include "common/base/ns.h"
 #include "common/base/param.h"
 #include "common/base/pkt.h"
-#include "switch/aqm/aqm.h"
+#include "switch/aqm.h"
 #include "switch/aqm/mark.h"
 
 #include <math.h>

@@ -16,7 +16,7 @@
 // costs a comparison, and an overflow O(log buckets) per packet dequeued before it.
 #pragma once
 #include "common/base/rng.h"
-#include "switch/aqm/aqm.h"
+#include "switch/aqm.h"
 
 #define FLOW_QUEUES_MAX 65536 // a heap's key and the lists have 16 bits for a queue's index
 #define FLOW_QUEUES_BURST 64 // packets that join together

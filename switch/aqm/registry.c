@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The list of queue disciplines, and their limits.
-#include "switch/aqm/aqm.h"
+#include "switch/aqm.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 // A FIFO with a limit, in which most disciplines keep their packets.
 #pragma once
 #include "common/base/pkt_ring.h"
-#include "switch/aqm/aqm.h"
+#include "switch/aqm.h"
 
 struct aqm_ring {
 	struct pkt_ring q;

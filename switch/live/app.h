@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The switch as a live program (common/live/app/app.h).
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
 #include "common/live/app/app.h"
-#include "switch/capture.h"
 #include "switch/live/lcore.h"
 #include "switch/live/source.h"
+#include "switch/path/capture.h"
 
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // --pcap: lcores put what their paths show them into rings, the control thread writes it
-// (switch/capture.h).
+// (switch/path/capture.h).
 #include "switch/live/app.h"
 
 #include "common/base/rng.h"

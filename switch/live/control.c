@@ -10,7 +10,7 @@
 //	/weir/measure                           the summary's figures start now
 //	/weir/stop                              ends the run; the summary is written
 //
-// The parts shared with the sender are in common/live/app/control.h and app.h.
+// The parts shared with the sender are in common/live/lcore/control.h and app.h.
 #include "switch/live/app.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include "common/net/clear.h"
 #include "common/net/corrupt.h"
 #include "common/net/wire.h"
-#include "switch/stage/trace.h"
+#include "switch/serialiser/trace.h"
 
 #include <string.h>
 

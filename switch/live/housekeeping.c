@@ -2,7 +2,7 @@
 // The switch's work between iterations: it answers the control thread and records intervals.
 #include "switch/live/lcore.h"
 
-#include "switch/capture.h"
+#include "switch/path/capture.h"
 
 #include <string.h>
 

@@ -17,17 +17,17 @@
 // transmitted + dropped
 // + inside.
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
+#include "common/live/lcore/egress.h"
 #include "common/live/lcore/lcore.h"
-#include "common/live/port/egress.h"
-#include "switch/fabric.h"
 #include "switch/live/arena.h"
 #include "switch/live/source.h"
-#include "switch/path.h"
-#include "switch/plan.h"
-#include "switch/schedule.h"
-#include "switch/stage/stats.h"
+#include "switch/path/fabric.h"
+#include "switch/path/path.h"
+#include "switch/path/plan.h"
+#include "switch/path/schedule.h"
+#include "switch/serialiser/stats.h"
 
 #define SWITCH_EGRESS_SLOTS 512 // frames that wait for their port, a power of two
 #define SWITCH_MBUF_CACHE 512

@@ -9,7 +9,7 @@
 // and behind what entered there earlier. A packet whose group names no path passes the path of its
 // port, if it has one.
 #include "switch/live/lcore.h"
-#include "switch/path_route.h"
+#include "switch/path/path_route.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A capture as the arrivals of a live path, at its own times (switch/arrivals.h).
+// A capture as the arrivals of a live path, at its own times (switch/path/arrivals.h).
 //
 //	file -> thread of its own -> ring of frames -> lcore of the path -> path_push
 //
@@ -13,11 +13,11 @@
 // paths are up. What was not captured of a frame's payload is zeros. A frame that is longer than a
 // port can send is left out.
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
 #include "common/live/lcore/ring.h"
 #include "common/live/port/port.h"
-#include "switch/arrivals.h"
+#include "switch/path/arrivals.h"
 
 #include <pthread.h>
 #include <sched.h>

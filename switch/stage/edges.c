@@ -16,10 +16,10 @@
 //
 // A new rate applies at once: to the unsent part of the frame on each wire and to the packets
 // behind it.
-#include "switch/stage/stage.h"
+#include "switch/stage.h"
 
+#include "switch/serialiser/serial.h"
 #include "switch/stage/heads.h"
-#include "switch/stage/serial.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 // Both are numbered together: first the groups, then such flows.
 #pragma once
 #include "common/config/flows.h"
-#include "switch/stage/stage.h"
+#include "switch/stage.h"
 
 struct flow_delays {
 	uint64_t *extra_ns; // by flow of such groups, one group after the other

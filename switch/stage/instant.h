@@ -5,7 +5,7 @@
 // instant_next_ns and instant_backlog are its operations; its own push puts what passes on the list
 // `out`.
 #pragma once
-#include "switch/stage/stage.h"
+#include "switch/stage.h"
 
 struct instant {
 	const struct stage_env *env;

@@ -2,7 +2,7 @@
 // What all kinds of links share: a queue discipline before a wire. The functions without a comment
 // are a stage's operations for a struct that begins with a struct link.
 #pragma once
-#include "switch/stage/wire.h"
+#include "switch/serialiser/wire.h"
 
 struct link {
 	const struct aqm_ops *aqm;

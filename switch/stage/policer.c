@@ -30,10 +30,10 @@
 // Where we differ from the RFCs, and why: tokens come continuously and not byte by byte, so that a
 // bucket has no clock of its own. Colors are neither read from a packet's DSCP nor written to it;
 // hence no color-aware mode.
-#include "switch/stage/stage.h"
+#include "switch/stage.h"
 
 #include "common/base/u64.h"
-#include "switch/stage/framing.h"
+#include "switch/serialiser/framing.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The list of stages.
-#include "switch/stage/stage.h"
+#include "switch/stage.h"
 
 #include <string.h>
 

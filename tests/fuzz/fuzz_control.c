@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "common/config/config.h"
-#include "switch/path.h"
+#include "switch/path/path.h"
 
 #include <math.h>
 #include <stdbool.h>

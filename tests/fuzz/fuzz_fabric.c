@@ -8,7 +8,7 @@
 #include "fuzz.h"
 
 #include "common/net/wire.h"
-#include "switch/fabric.h"
+#include "switch/path/fabric.h"
 
 #define STATIONS 16
 

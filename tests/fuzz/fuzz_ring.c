@@ -7,7 +7,7 @@
 // ledger.
 #include "fuzz.h"
 
-#include "tools/sim/replay.h"
+#include "tools/sim/run/replay.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "common/base/units.h"
-#include "tools/sim/sim.h"
+#include "tools/sim/run/sim.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

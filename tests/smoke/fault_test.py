@@ -74,7 +74,7 @@ def down(lab, program, *ports):
     wait_for(none_is_up, f"ports {ports} down")
 
 
-# DPDK 22.11's memif driver dies of this by itself: see common/live/port/memif_intr.h.
+# DPDK 22.11's memif driver dies of this by itself: see common/live/eal/memif_intr.h.
 def test_memif_clients_are_killed_in_the_middle_of_bursts(lab, root):
     options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
     loop = Loop(lab, root, *options)

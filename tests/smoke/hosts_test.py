@@ -8,7 +8,7 @@ import pytest
 from hosts_bed import Bed
 from weir.analysis import folder, model
 
-OFFSET_NS, DRIFT_PPM, PLANT_NS = 5e6, 20, 1000e9  # clock_plant in common/live/lcore/clock.h
+OFFSET_NS, DRIFT_PPM, PLANT_NS = 5e6, 20, 1000e9  # clock_plant in common/live/base/clock.h
 PLANTED = {"live.test_clock_offset": "5ms", "live.test_clock_drift": DRIFT_PPM}
 
 

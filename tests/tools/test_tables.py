@@ -63,7 +63,7 @@ def test_defaults_of_configs(listed):
 
 def test_numbers_that_stand_for_nothing():
     assert constant("common/telemetry/telemetry.h", "TEL_NO_FLOW") == header.NO_FLOW
-    assert constant("switch/stage/stage.h", "STAGE_NO_LINK") == header.NO_LINK
+    assert constant("switch/stage.h", "STAGE_NO_LINK") == header.NO_LINK
     assert constant("sender/cc/slow_start.h", "SSTHRESH_UNSET_SEGS") == sections.UNSET_SEGS
     departures = (ROOT / "switch/live/departures.c").read_text()
     assert MAX[re.search(r"\.stage = (\w+),", departures)[1]] == replay.EXIT

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A discipline's operations for bursts give what its operations for packets give, on wires that
 // compare.
-#include "switch/stage/wire.h"
+#include "switch/serialiser/wire.h"
 #include "switch_test.h"
 
 #define BURST 40

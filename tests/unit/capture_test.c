@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Captures of paths: what finds no room in an lcore's ring is counted, at the interface where it
 // was lost.
-#include "switch/capture.h"
+#include "switch/path/capture.h"
 
 #include "common/pcap/writer.h"
 #include "common/run/run.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The program's clock beside a kernel that is kept from its CPU while it is read.
-#include "common/live/lcore/clock.h"
+#include "common/live/base/clock.h"
 
 #include "test.h"
 

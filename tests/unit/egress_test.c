@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The transmit queue over DPDK's ring port, which takes 1023 frames and no more until they are
 // received again.
-#include "common/live/port/egress.h"
+#include "common/live/lcore/egress.h"
 
 #include "test.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/base/rng.h"
-#include "switch/fabric.h"
+#include "switch/path/fabric.h"
 #include "test.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "common/config/live.h"
 
 #include "common/base/mem.h"
+#include "common/live/port/iface.h"
 #include "common/net/address.h"
-#include "common/net/iface.h"
 #include "test.h"
 
 #include <errno.h>

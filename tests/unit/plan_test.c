@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch/plan.h"
+#include "switch/path/plan.h"
 #include "test.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/config/flows.h"
-#include "switch/path_route.h"
+#include "switch/path/path_route.h"
 #include "switch_test.h"
 
 struct world {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch/schedule.h"
+#include "switch/path/schedule.h"
 #include "switch_test.h"
 
 static const char paths_text[] =

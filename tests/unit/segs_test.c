@@ -2,7 +2,7 @@
 // The buddy arena and the rings it feeds, against a map of who owns which record.
 #include "common/base/ns.h"
 #include "common/base/rng.h"
-#include "sender/tcp/segs.h"
+#include "sender/endpoint/segs.h"
 #include "test.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 // What the switch's tests share: disciplines and stages from config text, packets, conservation.
 #pragma once
 #include "common/base/rng.h"
-#include "switch/path.h"
-#include "switch/stage/stats.h"
+#include "switch/path/path.h"
+#include "switch/serialiser/stats.h"
 #include "test.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 // of it.
 #include "common/base/json.h"
 #include "common/config/flows.h"
-#include "switch/path_route.h"
+#include "switch/path/path_route.h"
 #include "switch_test.h"
 
 #define FRAME 1004u // with 4 B of FCS, which framing `none` leaves out

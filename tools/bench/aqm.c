@@ -22,7 +22,7 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/config/config.h"
-#include "switch/stage/wire.h"
+#include "switch/serialiser/wire.h"
 
 #include <inttypes.h>
 #include <stdio.h>

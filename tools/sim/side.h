@@ -3,7 +3,7 @@
 // come to it, and puts the segments of its connections into packets.
 #pragma once
 #include "sender/host/host.h"
-#include "switch/path.h"
+#include "switch/path/path.h"
 #include "tools/sim/node.h"
 #include "tools/sim/pool.h"
 #include "tools/sim/segments.h"

@@ -4,7 +4,7 @@
 //	sender --forward--> receiver --reverse--> sender
 //
 // Time advances in windows [T, W) that end no later than the first event in them plus the delay of
-// certain paths, those "ahead" (switch/path_route.h). Packets that leave these within a window were
+// certain paths, those "ahead" (switch/path/path_route.h). Packets that leave these within a window were
 // sent before it, so they are known, and one node after the other can be run through the whole
 // window, each in order of time. The result is that of an event queue, to the nanosecond and for any
 // window, at a fraction of the cost: each node's state stays in the cache while it runs, and packets
@@ -15,7 +15,7 @@
 // nothing between itself and the host. Between other nodes there are lists, from which the receiving
 // one takes packets in order of time, those of one time in the order of the nodes that sent them.
 #pragma once
-#include "switch/path_route.h"
+#include "switch/path/path_route.h"
 #include "tools/sim/node.h"
 
 static_assert((int)NODE_SENDER == FLOWS_FORWARD && (int)NODE_RECEIVER == FLOWS_REVERSE,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/live/app/app.h"
 
-#include "common/live/lcore/quiesce.h"
+#include "common/live/base/quiesce.h"
 #include "common/run/run_list.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 //		return live_main(&app.live, &switch_program, argc, argv);
 //	}
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
 #include "common/live/eal/eal.h"
 #include "common/live/lcore/lcore.h"

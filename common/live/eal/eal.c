@@ -4,7 +4,7 @@
 #include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/live/eal/eal_folder.h"
-#include "common/live/port/memif_intr.h"
+#include "common/live/eal/memif_intr.h"
 
 #include <dirent.h>
 #include <errno.h>

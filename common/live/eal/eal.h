@@ -10,7 +10,7 @@
 // DPDK prints nothing to the terminal: until the run folder exists its log is an unnamed file, from
 // which the reason of a failure is read; then it is <run folder>/<program>-dpdk.log.
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
 #include "common/base/err.h"
 #include "common/config/live.h"

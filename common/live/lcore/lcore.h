@@ -11,10 +11,10 @@
 // The clock is read after frames were received, so that no frame arrives before it was sent, and
 // none leaves early.
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
-#include "common/live/app/control.h"
-#include "common/live/lcore/clock.h"
+#include "common/live/base/clock.h"
+#include "common/live/lcore/control.h"
 #include "common/live/port/port.h"
 #include "common/telemetry/telemetry.h"
 #include "common/watch/lcore.h"

@@ -2,7 +2,7 @@
 // Takes the samples that common/watch/watch.h judges: counters of the lcore, the drivers and the kernel. All
 // functions run on the control thread.
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
 #include "common/live/lcore/lcore.h"
 #include "common/watch/watch.h"

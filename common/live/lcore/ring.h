@@ -4,7 +4,7 @@
 // The consumer reads it like a port, before the clock, so that no frame arrives before it was sent.
 // If the ring is full, the producer keeps the frames or drops and counts them.
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
 #include "common/base/err.h"
 #include "common/base/pkt.h"

@@ -12,7 +12,7 @@
 //
 // This file can go when test_a_memif_without_copies_comes_back of tests/smoke/fault_test.py passes
 // without it.
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/live/port/port.h"
 
-#include "common/live/lcore/quiesce.h"
+#include "common/live/base/quiesce.h"
 #include "common/live/port/frame.h"
+#include "common/live/port/iface.h"
 #include "common/live/port/memif.h"
-#include "common/net/iface.h"
 #include "common/run/run.h"
 
 #include <errno.h>

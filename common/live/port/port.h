@@ -4,7 +4,7 @@
 // Ports are promiscuous and use no offloads: virtual devices exchange frames as they are on the
 // wire.
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
 #include "common/base/err.h"
 #include "common/base/pkt.h"

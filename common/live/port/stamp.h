@@ -11,10 +11,10 @@
 // Tested without a card: the clock (tests/unit/card_clock_test.c), the stamps of a transmit queue
 // (tests/unit/egress_test.c).
 #pragma once
-#include "common/live/dpdk.h"
+#include "common/live/base/dpdk.h"
 
 #include "common/base/card_clock.h"
-#include "common/live/lcore/clock.h"
+#include "common/live/base/clock.h"
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>

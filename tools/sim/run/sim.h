@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Virtual time: two hosts and the paths between them, no clock. There is no event queue: nodes run one
+// after the other through windows of time (topology.h).
+#pragma once
+#include "common/run/run.h"
+#include "sender/group/group.h"
+#include "sender/host/host.h"
+#include "switch/path/capture.h"
+#include "switch/path/path.h"
+#include "switch/path/schedule.h"
+#include "tools/sim/segments.h"
+#include "tools/sim/side.h"
+#include "tools/sim/topology.h"
+
+struct guests;
+struct pipeline;
+
+// The cost of the run: wall-clock time of all of it, and figures since the end of the warm-up.
+struct sim_cost {
+	double wall_s;
+	double measured_wall_s, measured_cpu_s; // 0: the warm-up has not ended
+	uint64_t measured_segs; // sim_data_segs in that time
+};
+
+struct sim {
+	struct run *run;
+	struct groups groups;
+	struct network_empty empty[GROUPS_MAX];
+	struct paths paths;
+	struct schedule schedule;
+	_Alignas(64) struct host sender; // apart from what another thread writes
+	_Alignas(64) struct host receiver;
+	struct side
+		side[FLOWS_DIRECTIONS]; // the hosts as nodes, by the direction in which they send
+	struct topology topology;
+	struct pipeline *pipeline; // pipeline.h; NULL: one thread
+	uint32_t threads;
+	_Alignas(64) struct pools pools;
+	struct pool pool[POOL_FRAMES]; // of our hosts
+	struct pools *pools_of[FLOWS_DIRECTIONS]; // where the paths' packets are counted
+	// Data packets of each flow that it is not told of yet: those of its own, then its peer's.
+	uint32_t *dropped;
+	bool any_dropped;
+	struct segments segments;
+	_Alignas(64) struct capture *capture; // NULL: none
+	struct tel tel[TEL_STREAM_COUNT];
+	uint64_t now_ns; // all events before this time are done
+	uint64_t interval_start_ns, next_interval_ns;
+	bool measuring;
+	struct sim_cost cost; // filled in by main.c, which reads the clock
+	struct guests *guests; // guest/guests.h; NULL: none
+	int failed; // what ended sim_run early: 0, or a negative errno with `err`
+	struct err err;
+};
+
+// Reads the config's sections and allocates all memory. On error there is nothing to free.
+int sim_init(struct sim *s, struct run *run, struct err *err);
+// Opens the telemetry streams, in the run folder or only for the digest. `pcap`: file or NULL.
+int sim_open(struct sim *s, const char *pcap, struct err *err);
+// Asks for a number of threads, after sim_open and before the first run; 0: what pays. There are one
+// or two; where there are fewer than asked for, a warning says why.
+int sim_threads(struct sim *s, uint32_t asked, struct err *err);
+// Runs until `until_ns` (at most the duration) or until the stop rule ends it.
+void sim_run(struct sim *s, uint64_t until_ns);
+// Writes the last records and closes the files; on error err has the sentence about the first file
+// that failed.
+int sim_close(struct sim *s, struct err *err);
+// A run for which the memory was too small has failed: -ENOSPC and a sentence.
+int sim_had_memory(const struct sim *s, struct err *err);
+// Data segments that have arrived at a receiver.
+uint64_t sim_data_segs(const struct sim *s);
+
+// Writes summary.json. False: the packet counts do not add up.
+bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict);
+void sim_fini(struct sim *s);
+
+// Parts that other summaries have too. Program, version, title, seed and digest, of streams that
+// are closed.
+void summary_head(
+	struct json *j, FILE *out, const char *kind, const struct run *run, const struct tel *tel);
+// Utilisation (0..1) of the first group's first link since the start or the warm-up; NaN without a
+// link.
+double sim_utilisation(struct sim *s);
+
+// sim.c: the owner of all packets. A copy comes from the pool of its original; a flow is told of
+// its data that was dropped.
+struct pkt_owner sim_owner(struct sim *s);
