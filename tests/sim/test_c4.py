@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from weir.many.cells import run_cells
 from weir.study import c4
 from weir.study.c4_scenarios import ALONE, OF_BYTES, Scenario, size
-from weir.study.cells import run_cells
 from weir.study.claim import Found
 
 QUICK = ("alone_200", "low_and_up", "blackhole", "wifi_suspension")

@@ -13,9 +13,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from weir import qlog
-from weir.analysis import folder
-from weir.summary import group_rows
+from weir.analysis import folder, qlog
+from weir.analysis.summary import group_rows
 
 from .test_guests import alone, digest, kernel, refused, run, write
 

@@ -22,9 +22,9 @@ from pathlib import Path
 
 import pytest
 from weir.analysis import folder
+from weir.analysis.summary import group_rows as summary_rows
 from weir.guests import build as guest_build
 from weir.guests import kernels
-from weir.summary import group_rows as summary_rows
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from weir import summary
-from weir.analysis import folder
+from weir.analysis import folder, summary
 from weir.analysis.ring import open_ring
 from weir.report import page
 

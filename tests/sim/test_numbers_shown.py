@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from weir import runner
 from weir.analysis import captures, folder, metrics, windows
+from weir.base import programs
+from weir.many import sweep
 from weir.report import comparison, data, sections
-from weir.study import measures, sweep
+from weir.study import measures
 
 from .conftest import Run, Simulate
 
@@ -117,7 +118,7 @@ def test_a_capture_ends_within_an_interval(weir_sim: Path, simulate: Simulate) -
     pcap, out = run.folder / "run.pcap", run.folder / "seen"
     argv = [weir_sim, run.folder / "config.yaml", "--out", run.folder / "c", "--pcap", pcap]
     subprocess.run(argv, check=True, timeout=60, capture_output=True)
-    analyse = [runner.find_program("pcap"), "analyze", pcap, "--interval", "3s", "--out", out]
+    analyse = [programs.find_program("pcap"), "analyze", pcap, "--interval", "3s", "--out", out]
     subprocess.run(analyse, check=True, timeout=60, capture_output=True)
     found = data.read(folder.load(out))
     assert found.flows is not None

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from weir import runner
 from weir.analysis import captures, folder, segments
 from weir.analysis.ring import open_ring
+from weir.base import programs
 from weir.report import data, sections
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
@@ -90,7 +90,7 @@ def test_tshark_agrees(weir_sim: Path, tmp_path: Path) -> None:
 
 def analysed(pcap: Path, out: Path) -> folder.Run:
     """What weir-pcap makes of a capture."""
-    program = runner.find_program("pcap")
+    program = programs.find_program("pcap")
     subprocess.run([program, "analyze", pcap, "--out", out, "--level", "3"], check=True, timeout=60)
     return folder.load(out)
 

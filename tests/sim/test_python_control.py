@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from weir import reference
 from weir.control import Measurements
+from weir.docs import reference
 
 from .conftest import ROOT, Simulate
 from .test_determinism import MIXED

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from weir.analysis import folder
+from weir.many.cells import run_cells
 from weir.study import rmcat
-from weir.study.cells import run_cells
 
 
 def test_second_halves_of_all_rates() -> None:

@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
+from weir.many.cells import Cell, run_cells
 from weir.study import claim, documents, reproduce, studies
-from weir.study.cells import Cell, run_cells
 from weir.study.claim import Found, Study
 
 CHEAP_S = 3.0  # of one core: what a cell may cost here

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weir import routes
+from weir.analysis import routes
 from weir.analysis.ring import open_ring
 from weir.report.bottleneck import propagation_ns
 

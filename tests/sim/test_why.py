@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from weir.summary import why_lines
+from weir.analysis.summary import why_lines
 
 from .conftest import Run, Simulate
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lab import CPUS, LCORE, Lab, wait_for
-from weir.live.child import Child
+from weir.runner.child import Child
 
 HOSTS = {"tx": "198.18.255.2", "mid": "198.18.255.3", "rx": "198.18.255.4"}
 MORE = {"tx2": "198.18.255.5", "rx2": "198.18.255.6"}  # beside tx and rx: see join()

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 from lab import PEER, Lab, outcome
-from weir import tables
 from weir.analysis.ring import open_ring
+from weir.base import tables
 
 ROOT = Path(__file__).resolve().parents[2]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"

@@ -23,9 +23,9 @@ import sys
 import time
 from pathlib import Path
 
-from weir.live.child import Child
 from weir.live.laboratory import ADDRESS, Laboratory
 from weir.live.laboratory import command as sh
+from weir.runner.child import Child
 
 CPUS = sorted(os.sched_getaffinity(0))
 LCORE = CPUS[-1]

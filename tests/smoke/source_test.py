@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from lab import LCORE, Lab, sh, wait_for
 from pcapng import blocks, packets
-from weir.summary import ledger_lines
+from weir.analysis.summary import ledger_lines
 
 # Two directions of six flows, so that the capture of one run is the traffic of the next.
 HOSTS = """

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import weir
 from typer.testing import CliRunner
-from weir import configs
 from weir.attack import attack, documents, registry
 from weir.attack.box import Box
 from weir.attack.elements import ELEMENTS
@@ -18,8 +17,9 @@ from weir.attack.goals import GOALS, goal_of
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Journal, search
 from weir.attack.trials import Trials
+from weir.base import configs
+from weir.base.errors import UserError
 from weir.cli.app import app
-from weir.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 BOXES = ROOT / "configs/attacks/boxes"

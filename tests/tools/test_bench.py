@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from weir import bootstrap, units
+from weir import bootstrap
+from weir.base import units
+from weir.base.errors import UserError
 from weir.bench import corescale, sim, simulators
 from weir.bench.rounds import rounds
-from weir.errors import UserError
 
 SUMMARY = {
     "verdict": "ok",

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from rich.console import Console
-from weir import runner
+from weir.base import programs
 from weir.bench import disciplines
 
 FIFO_NS = (20.0, 30.0, 22.0)
@@ -63,7 +63,7 @@ def test_every_discipline_is_measured_under_the_same_load(weir):
     assert {row["name"] for row in rows} == set(disciplines.CASES) - {"fifo"}
     assert all(row["dropped"] == 0 for row in rows)
     assert all((row["marked"] > 0) == ("marking" in row["name"]) for row in rows)
-    program = runner.build_dir() / disciplines.PROGRAM
+    program = programs.build_dir() / disciplines.PROGRAM
     for argv, why in (
         (("5", "1000", "1", "unknown", "{}"), "unknown is no discipline"),
         (("5", "1000", "1", "drr", "{limit: no}"), "drr: .*limit"),

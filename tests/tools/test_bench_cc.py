@@ -8,8 +8,8 @@ import json
 
 import pytest
 from rich.console import Console
+from weir.base.errors import UserError
 from weir.bench import controls
-from weir.errors import UserError
 
 ROUNDS = (
     {"newreno": (32, 8.0), "heavy": (264, 7.0), "slow": (8, 140.0), "fixed": (0, 6.0)},

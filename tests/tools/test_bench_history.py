@@ -7,8 +7,8 @@ import os
 
 import pytest
 from rich.console import Console
+from weir.base.errors import UserError
 from weir.bench import history
-from weir.errors import UserError
 
 
 def test_medians_are_kept_and_listed(weir, monkeypatch, tmp_path):

@@ -6,8 +6,8 @@ import os
 
 import pytest
 from rich.console import Console
+from weir.base.errors import UserError
 from weir.bench import sim, threads
-from weir.errors import UserError
 
 
 def sample(speed, used=1):

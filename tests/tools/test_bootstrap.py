@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from weir import bootstrap, runner
-from weir.errors import UserError
+from weir import bootstrap
+from weir.base import programs
+from weir.base.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 NINJA = "rule say\n  command = {command}\nbuild sim switch sender: say\n"
@@ -212,12 +213,12 @@ def test_a_command_builds_the_program_that_it_runs(monkeypatch, tmp_path):
     wrapper.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/log\n{fail}\n')
     wrapper.chmod(0o755)
     monkeypatch.setenv("WEIR_WRAPPER", str(wrapper))
-    runner.rebuild.cache_clear()
+    programs.rebuild.cache_clear()
     for _ in range(2):
-        runner.find_program("sim")
+        programs.find_program("sim")
     with pytest.raises(UserError, match=r"^x$"):
-        runner.find_program("pcap")
-    runner.rebuild.cache_clear()
+        programs.find_program("pcap")
+    programs.rebuild.cache_clear()
     assert (tmp_path / "log").read_text() == "--build sim\n--build pcap\n"
 
 

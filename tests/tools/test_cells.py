@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from weir.analysis import labels
-from weir.errors import UserError
-from weir.study.cells import LOCK, PYTHON, Cell, run_cells, spare_cpus, without_names
+from weir.base.errors import UserError
+from weir.many.cells import LOCK, PYTHON, Cell, run_cells, spare_cpus, without_names
 
 pytestmark = pytest.mark.usefixtures("weir_sim")
 
@@ -30,7 +30,7 @@ flows:
 """
 HOURS = """
 from pathlib import Path
-from weir.study.cells import Cell, run_cells
+from weir.many.cells import Cell, run_cells
 override = ("paths.forward.link.rate=10Gbit", "telemetry.interval=10us")
 (outcome,) = run_cells([Cell("hours", Path("x.yaml"), override, duration="24h")], Path("out"))
 print(outcome.status, outcome.message)
@@ -147,7 +147,7 @@ def test_no_cells_are_no_outcomes(tmp_path):
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence(config, tmp_path, monkeypatch):
-    monkeypatch.setattr("weir.study.cluster.CONNECT_S_MAX", 0.5)
+    monkeypatch.setattr("weir.many.cluster.CONNECT_S_MAX", 0.5)
     with pytest.raises(UserError, match=r"tcp://127.0.0.1:1: no Dask scheduler"):
         run_cells([cell(config, 1)], tmp_path / "out", cluster="tcp://127.0.0.1:1")
 

@@ -18,8 +18,8 @@ from contextlib import suppress
 import pytest
 from rich.console import Console
 from synthetic import make_run
-from weir import summary, units
-from weir.analysis import folder
+from weir.analysis import folder, summary
+from weir.base import terminal, units
 
 SIM_RUNS = """
 from synthetic import make_run
@@ -739,7 +739,7 @@ def test_a_wide_table_comes_in_parts_with_the_names_again():
     columns = ("name", *(f"number {index}" for index in range(12)))
     rows = [[f"row {n}", *(f"{n}{index:06}" for index in range(12))] for n in (1, 2)]
     screen = Console(width=80, record=True, file=io.StringIO())
-    summary.print_table(screen, summary.table(columns, rows, left=1))
+    terminal.print_table(screen, terminal.table(columns, rows, left=1))
     text = screen.export_text()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert text.count("row 1") == text.count("row 2") == 2

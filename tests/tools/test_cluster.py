@@ -14,8 +14,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from small import CONFIG, HOW
-from weir.study import sweep as study
-from weir.summary import console
+from weir.base.terminal import console
+from weir.many import sweep as study
 
 DEADLINE_S = 120
 DASK = Path(sys.executable).with_name("dask")

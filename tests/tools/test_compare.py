@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 from synthetic import make_run
-from weir import units
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
 from weir.report import comparison, data, grey, pairing, paper, sections, theme
 
 

@@ -18,10 +18,10 @@ from urllib.parse import unquote
 import pytest
 from test_commands import LEAVES
 from typer.testing import CliRunner
-from weir import tables
+from weir.base import tables
+from weir.base.errors import UserError
 from weir.cli.app import app
 from weir.docs import gallery, made, site
-from weir.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}

@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from typer.testing import CliRunner
+from weir.base.errors import UserError
 from weir.cli.app import app
-from weir.errors import UserError
 from weir.study import claim, evaluate, evaluate_scene, reproduce
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 import synthetic
 import weir
-from weir import qlog as qlog_reader
+from weir.analysis import qlog as qlog_reader
 from weir.export import qlog
 
 CONFIG = """\

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import weir
 from synthetic import ROOT
-from weir import imported, summary, units
-from weir.analysis import folder, labels, model
-from weir.errors import UserError
+from weir.analysis import folder, imported, labels, model, summary
+from weir.base import units
+from weir.base.errors import UserError
 from weir.export import flent
 from weir.report import page
 

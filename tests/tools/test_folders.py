@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 from rich.live import Live
-from weir import configs, errors, runner, summary
 from weir.analysis import folder, labels, listing, removal
+from weir.base import configs, errors, terminal
+from weir.runner.options import default_out
 
 
 def a_run(path, began="2026-11-01T10:00:00Z", goodput=5e6, cc="copa", utilisation=0.9):
@@ -236,7 +237,7 @@ def test_names_of_files_do_not_act_on_the_terminal(weir_here, tmp_path):
 def test_a_screen_keeps_its_own_colours_and_bars():
     out = io.StringIO()
     with contextlib.redirect_stdout(errors.Plain(out)):
-        screen = summary.Screen(force_terminal=True, highlight=False, markup=False)
+        screen = terminal.Screen(force_terminal=True, highlight=False, markup=False)
         screen.print(EVIL, style="red")
         with Live(EVIL, console=screen, auto_refresh=False):
             print(EVIL)
@@ -274,11 +275,11 @@ def test_tags_and_the_note_are_in_the_report(weir_here, tmp_path, monkeypatch):
 def test_a_run_folder_says_what_was_changed(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     given = ["flows.0.count=10", "flows.0.cc={copa: {delta: 0.1}}"]
-    made = runner.default_out(tmp_path / "quickstart.yaml", given, 3, live=True)
+    made = default_out(tmp_path / "quickstart.yaml", given, 3, live=True)
     assert re.fullmatch(
         r"runs/quickstart-count=10-cc=_copa_delta_0\.1_-seed=3-live-\d{8}T\d{6}Z", str(made)
     )
-    long = runner.default_out(tmp_path / "x.yaml", ["a/../b=" + "é" * 500])
+    long = default_out(tmp_path / "x.yaml", ["a/../b=" + "é" * 500])
     assert len(long.name) < 130
     assert os.sep not in long.name
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from weir import foreign
-from weir.errors import UserError
+from weir.base import foreign
+from weir.base.errors import UserError
 
 
 class Shape(msgspec.Struct):

@@ -13,8 +13,8 @@ import sys
 import tarfile
 
 import pytest
+from weir.base.errors import UserError
 from weir.cli import app
-from weir.errors import UserError
 from weir.guests import build, kernels, recipe
 
 KERNEL = kernels.Kernel("linux-source-6.12", "6.12.1-1", "6.12.1-weir", "00", "gcc 12", "cafe")

@@ -13,11 +13,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import synthetic
-from weir import configs, summary
-from weir.analysis import folder
-from weir.errors import UserError
+from weir.analysis import folder, summary
+from weir.base import configs
+from weir.base.errors import UserError
 from weir.hosts import agent, ansible, cabling, clocks, inventory, merge, plan
-from weir.runner import Options
+from weir.runner.options import Options
 
 TX = {"weir_ports": {"a": {"dev": "eth1", "cable": "mid/left"}}}
 MID = {"weir_ports": {"left": "eth1", "right": "0000:03:00.1"}}

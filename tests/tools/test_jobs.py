@@ -9,9 +9,9 @@ import cluster_bed
 import dask
 import pytest
 from small import CONFIG
-from weir.errors import UserError
-from weir.study import jobs
-from weir.study.cells import Cell, run_cells
+from weir.base.errors import UserError
+from weir.many import jobs
+from weir.many.cells import Cell, run_cells
 
 PBS = {"queue": "short", "cores": 4, "memory": "6GB", "walltime": "01:30:00", "interface": "lo"}
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from weir import tables
+from weir.base import tables
 
 KINDS = {
     "aqm": "queue discipline",

@@ -16,7 +16,7 @@ import termios
 import pytest
 from fake_program import END, SILENT, FakeProgram
 from rich.console import Console
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.live import client, top
 from weir.live.sample import Sample, frame, take
 

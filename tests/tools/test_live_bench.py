@@ -15,10 +15,11 @@ import pytest
 import yaml
 from fake_program import FakeProgram
 from rich.console import Console
-from weir import bootstrap, tables
+from weir import bootstrap
+from weir.base import tables
+from weir.base.errors import UserError
 from weir.bench import lab, live, peers
 from weir.bench.lab import AQMS, Bench, Case, Sample, Skipped
-from weir.errors import UserError
 
 
 def sample(ns, frame=64):

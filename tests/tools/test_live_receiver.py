@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from weir import summary
-from weir.analysis import folder
-from weir.errors import UserError
-from weir.live import receiver
-from weir.runner import Options, live_argvs
+from weir.analysis import folder, summary
+from weir.base.errors import UserError
+from weir.runner import receiver
+from weir.runner.options import Options
+from weir.runner.run import live_argvs
 
 SECTION = {"lcores": ["1"], "checksum": "no", "ports": [{"name": "b", "dev": "net_memif0,id=0"}]}
 # Ends by itself as live.sender's; told to as live.receiver's.

@@ -32,10 +32,9 @@ import weir
 import yaml
 from msgspec import inspect
 from seed import commit_seed
-from weir import imported, qlog
-from weir.analysis import folder, listing, many, model
+from weir.analysis import folder, imported, listing, many, model, qlog
+from weir.base.errors import guarded
 from weir.cli import app, figures
-from weir.errors import guarded
 from weir.report import data, page
 from weir.trace import formats
 

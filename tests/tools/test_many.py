@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import weir
 from synthetic import make_run
-from weir import configs
+from weir.base import configs
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from synthetic import make_run
 from test_sweep_page import write as write_sweep
 from weir.analysis import many, one_way
+from weir.base.errors import UserError
 from weir.bootstrap import ROOT
-from weir.errors import UserError
+from weir.many import sweep, sweep_points, sweep_table
 from weir.report import figure_data, grey, many_figures, paper
-from weir.study import sweep, sweep_points, sweep_table
 
 POINTS = pl.DataFrame(
     {

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from weir import tables
 from weir.analysis import folder, model
-from weir.errors import UserError
+from weir.base import tables
+from weir.base.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "tools/src/weir").rglob("*.py"))

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from weir import tables
 from weir.analysis import folder
+from weir.base import tables
 from weir.report import sections
 from weir.report.data import read
 

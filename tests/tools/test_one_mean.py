@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import weir
 from rich.console import Console
-from weir.study import cells, sweep, sweep_diff, sweep_figures, sweep_page, sweep_table
+from weir.many import cells, sweep, sweep_diff, sweep_figures, sweep_page, sweep_table
 
 CONFIG = """\
 duration: 1s

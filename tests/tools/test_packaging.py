@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from weir import bootstrap, runner
+from weir import bootstrap
+from weir.base import programs
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -67,7 +68,7 @@ class Installed:
         for name in ("sim", "pcap", "check"):
             folder = package / "tree/build/tools" / name
             folder.parent.mkdir(parents=True, exist_ok=True)
-            folder.symlink_to(runner.build_dir() / "tools" / name)
+            folder.symlink_to(programs.build_dir() / "tools" / name)
 
     def weir(self, *args, path=None):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("WEIR")}

@@ -12,7 +12,7 @@ import weir
 from matplotlib.figure import Figure
 from PIL import Image
 from test_sweep_page import write as write_sweep
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.report import data, grey, paper, script, sections, standalone, theme
 
 GROUPS = (("copa", "copa", 2), ("cubic", "cubic", 2), ("newreno", "newreno", 2))
@@ -107,7 +107,7 @@ def test_the_script_draws_the_same_picture(run, tmp_path, monkeypatch, name):
     monkeypatch.setattr(paper, "DPI", 100)
     if name == "heat":
         from test_sweep_page import made
-        from weir.study import sweep_figures
+        from weir.many import sweep_figures
 
         paper.use()
         path = write_sweep(tmp_path / "s")

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 from rich.console import Console
-from weir import runner
+from weir.base import programs
+from weir.base.errors import UserError
 from weir.bench import captures
-from weir.errors import UserError
 
 OWN = captures.OWN
 PEER = captures.Reader(
@@ -64,7 +64,7 @@ def tiny(tmp_path_factory):
 @pytest.mark.slow
 def test_the_first_packets_are_a_capture(tiny, tmp_path):
     file, packets = captures.first(tiny, tmp_path / "first.pcapng", 700)
-    argv = [str(runner.find_program("pcap")), "analyze", str(file), "--json"]
+    argv = [str(programs.find_program("pcap")), "analyze", str(file), "--json"]
     done = subprocess.run([*argv, "--out", str(tmp_path / "run")], capture_output=True, check=True)
     found = json.loads(done.stdout)
     assert packets == found["capture"]["packets"] == 700
@@ -81,7 +81,7 @@ def test_what_is_no_pcapng_is_refused(tmp_path):
 
 def test_nothing_is_lost_in_a_capture_of_many_flows(tmp_path):
     file = captures.capture(tmp_path, 2000, 10_000)
-    argv = [str(runner.find_program("pcap")), "analyze", str(file), "--json"]
+    argv = [str(programs.find_program("pcap")), "analyze", str(file), "--json"]
     done = subprocess.run([*argv, "--out", str(tmp_path / "run")], capture_output=True, check=True)
     group = json.loads(done.stdout)["groups"][0]
     assert (group["flows"], group["retransmits"], group["timeouts"]) == (2000, 0, 0)

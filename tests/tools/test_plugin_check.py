@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.plugin import check
 
 

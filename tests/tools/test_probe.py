@@ -4,8 +4,9 @@
 import json
 
 import pytest
-from weir import probe, units
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
+from weir.live import probe
 
 LOADED = """\
 duration: 3s

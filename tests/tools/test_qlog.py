@@ -5,10 +5,9 @@ import json
 
 import pytest
 from typer.testing import CliRunner
-from weir import qlog
-from weir.analysis import folder, model
+from weir.analysis import folder, model, qlog
+from weir.base.errors import UserError
 from weir.cli.app import app
-from weir.errors import UserError
 from weir.report import comparison, page
 
 HEADS = {

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from test_commands import LEAVES, parse
 from test_layout import functions
-from weir.runner import PROGRAMS
+from weir.base.programs import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = (ROOT / "configs/README.md").read_text()

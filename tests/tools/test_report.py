@@ -13,8 +13,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 from synthetic import empty, make_run, write_ring
-from weir import runner, summary
-from weir.analysis import folder
+from weir.analysis import folder, summary
 from weir.report import (
     axes,
     bottleneck,
@@ -31,6 +30,7 @@ from weir.report import (
 )
 from weir.report.axes import subplots
 from weir.report.data import read
+from weir.runner.bar import Count
 
 
 class Page(HTMLParser):
@@ -507,7 +507,7 @@ def test_drawing_says_how_far_it_is(tmp_path):
     for terminal in (True, False):
         screen = io.StringIO()
         console = Console(file=screen, force_terminal=terminal, width=120)
-        with runner.Count(console, "parts") as bar:
+        with Count(console, "parts") as bar:
             bar.update("drawing", 2, 8)
         assert ("2 of 8 parts" in screen.getvalue()) == terminal
 

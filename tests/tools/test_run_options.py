@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.base.errors import UserError
 
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*.yaml"))
 CONFIG = """duration: 400ms

@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 import yaml
 from language_server import Server
-from weir import bootstrap, schema, tables
+from weir import bootstrap
+from weir.base import schema, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

@@ -10,7 +10,7 @@ import weir
 from matplotlib.figure import Figure
 from polars.testing import assert_frame_equal
 from weir.analysis import segments
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.report import data, grey, paper, sections, segment_figures, segment_sections
 
 CONFIG = """

@@ -20,9 +20,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from test_browser import chromium  # noqa: F401
 from test_live import counting, fake, folder, one_line, sender_sample, switch, switch_sample  # noqa: F401
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.live import prometheus, sample, serve
-from weir.study import progress
+from weir.many import progress
 
 TOKEN = "a word that is long"
 WIDTHS = (1280, 390)

@@ -20,8 +20,8 @@ grid: {flows.0.count: [1, 2e0], flows.0.cc: [copa, nope]}
 @pytest.fixture(scope="module")
 def parts(weir_sim, tmp_path_factory):
     """Three parts of a sweep, and the whole, by one module's only runs."""
-    from weir.study import shards, sweep
-    from weir.summary import console
+    from weir.base.terminal import console
+    from weir.many import shards, sweep
 
     folder = tmp_path_factory.mktemp("parts")
     (folder / "x.yaml").write_text(CONFIG)

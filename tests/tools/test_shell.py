@@ -4,9 +4,9 @@
 import sys
 
 import pytest
+from weir.base.errors import UserError
 from weir.cli import shell as cli
 from weir.cli.shell import Link
-from weir.errors import UserError
 from weir.live import shell, shell_report
 
 

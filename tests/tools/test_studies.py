@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 from weir import bootstrap
+from weir.base.errors import UserError
 from weir.cli.app import app
-from weir.errors import UserError
 from weir.study import claim, copa, documents, papers, reproduce, studies, study_page
 from weir.study import sets as tried
 from weir.study.claim import Checked, Claim, Experiment, Found, Study, Trial

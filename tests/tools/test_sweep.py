@@ -9,9 +9,9 @@ import sys
 import polars as pl
 import pytest
 from small import CONFIG
-from weir.errors import UserError
-from weir.study import sweep
-from weir.study.cells import Cell, Outcome
+from weir.base.errors import UserError
+from weir.many import sweep
+from weir.many.cells import Cell, Outcome
 
 DEADLINE_S = 120
 

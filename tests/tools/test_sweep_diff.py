@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 from weir.analysis import spread
-from weir.errors import UserError
-from weir.study import sweep_diff, sweep_table
+from weir.base.errors import UserError
+from weir.many import sweep_diff, sweep_table
 
 SEEDS = 8
 CELLS = [(count, limit, cc) for count in (1, 2, 5, 10, 20) for limit in ("1BDP", "2BDP", "10ms")

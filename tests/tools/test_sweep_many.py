@@ -3,8 +3,8 @@
 
 import pytest
 from small import CONFIG
-from weir.study import sweep
-from weir.study.cells import Cell, Outcome, run_cells
+from weir.many import sweep
+from weir.many.cells import Cell, Outcome, run_cells
 
 COUNTED = '#!/bin/sh\necho "$*" >> {log}\nexec {weir_sim} "$@"\n'
 

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from weir.errors import UserError
+from weir.base.errors import UserError
+from weir.many import sweep_figures, sweep_page, sweep_table
 from weir.report import figure_data
-from weir.study import sweep_figures, sweep_page, sweep_table
 
 GRID = {
     "paths.forward.link.queue.fifo.limit": ["0.5BDP", "1BDP", "10BDP", "20BDP"],

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from weir import routes, tables, units
-from weir.analysis import folder, header, metrics
+from weir.analysis import folder, header, metrics, routes
+from weir.base import tables, units
 from weir.live import replay
 from weir.report import sections
 from weir.study import lola, papers

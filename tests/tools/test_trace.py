@@ -14,8 +14,8 @@ from frames import ETHER, MS, pcap
 from scapy.layers.inet import IP, UDP
 from scapy.packet import Raw
 from typer.testing import CliRunner
+from weir.base.errors import UserError
 from weir.cli.app import app
-from weir.errors import UserError
 from weir.trace import fit, formats, statistics, steps
 
 # Opportunities of 1500 bytes in each 100 ms, 0.12 Mbit/s each; 0 is an outage. 101: no percentile

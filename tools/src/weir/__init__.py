@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from weir.analysis.folder import load as open
     from weir.analysis.many import open_many, table
     from weir.analysis.stream import Batch, Stream
-    from weir.errors import UserError
+    from weir.api import run
+    from weir.base.errors import UserError
     from weir.report import figures
-    from weir.runner import run
 
 __all__ = [
     "Batch",
@@ -50,14 +50,14 @@ _PLACES = {
     "Batch": ("weir.analysis.stream", "Batch"),
     "Run": ("weir.analysis.folder", "Run"),
     "Stream": ("weir.analysis.stream", "Stream"),
-    "UserError": ("weir.errors", "UserError"),
-    "__version__": ("weir.version", "VERSION"),
+    "UserError": ("weir.base.errors", "UserError"),
+    "__version__": ("weir.base.version", "VERSION"),
     "export": ("weir.export", None),
     "figures": ("weir.report.figures", None),
     "metrics": ("weir.analysis.metrics", None),
     "open": ("weir.analysis.folder", "load"),
     "open_many": ("weir.analysis.many", "open_many"),
-    "run": ("weir.runner", "run"),
+    "run": ("weir.api", "run"),
     "table": ("weir.analysis.many", "table"),
 }
 

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Captures: starts weir-pcap, and what its run folder says of flows."""
+"""Captures: what the run folder that weir-pcap writes says of flows."""
 
 from __future__ import annotations
 
 import ipaddress
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from rich.console import Console
 
-from weir import runner, summary, units
-from weir.analysis import folder, losses, metrics
+from weir.analysis import losses, metrics, summary
+from weir.base import terminal, units
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -36,62 +33,6 @@ FLOW_COLUMNS = (
     "flow", "sender", "receiver", "acknowledged", "goodput", "RTT", "segments", "retransmits",
     "lost", "out of order", "reductions", "timeouts", "end",
 )  # fmt: skip
-
-
-def times(now: dict[str, Any]) -> str:
-    """A progress object as text, with an estimate of what is left if the size is known."""
-    read, whole, wall = (float(now.get(k) or 0) for k in ("read_bytes", "all_bytes", "wall_s"))
-    packets = float(now.get("packets") or 0)
-    parts = [
-        f"{units.count(packets)} packets",
-        f"{units.count(now.get('connections'))} connections",
-    ]
-    if wall > 0:
-        parts.append(f"{units.number(packets / wall / 1e6, 2)} million/s")
-    if 0 < read < whole:
-        parts.append(f"{units.number(wall * (whole - read) / read, 2)} s left")
-    return ", ".join(parts)
-
-
-def run_pcap(
-    command: str,
-    files: Sequence[str],
-    out: Path,
-    settings: Mapping[str, str],
-    force: bool,
-    console: Console,
-) -> int:
-    """Runs weir-pcap into a run folder; its exit status."""
-    argv = [str(runner.find_program("pcap")), command, "--out", str(out), "--progress"]
-    argv += [word for name, value in settings.items() for word in (f"--{name}", value)]
-    argv += ["--force"] if force else []
-    with runner.Bar(console, "analysing", "read_bytes", "all_bytes", times) as bar:
-        session = runner.Session(bar)
-        with runner.catching(session):
-            child = session.start("pcap", [*argv, *files])
-            session.wait_any()
-            for sentence in session.killed().values():
-                bar.message(sentence)
-            return session.status(child)
-
-
-def flows_of(
-    files: Sequence[str], console: Console, interface: str = ""
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """The flows of captures and their summary, without a run folder that stays."""
-    with analysed(files, console, {"interval": "1h", "interface": interface}) as loaded:
-        return flows(loaded), loaded.summary
-
-
-@contextmanager
-def analysed(files: Sequence[str], console: Console, settings: Mapping[str, str]) -> Iterator[Run]:
-    """The run of captures, in a folder that does not stay."""
-    with tempfile.TemporaryDirectory(prefix="weir-pcap-") as temporary:
-        out = Path(temporary) / "run"
-        status = run_pcap("analyze", files, out, settings, False, console)
-        if status != 0:
-            raise SystemExit(status)  # the program said why
-        yield folder.load(out)
 
 
 def flows(loaded: Run) -> pl.DataFrame:
@@ -224,9 +165,9 @@ def show_flows(
     largest = found.sort("acked_bytes", descending=True, maintain_order=True)
     part = largest if most is None else largest.head(most)
     rows = flow_rows(part)
-    wide = summary.table(FLOW_COLUMNS, rows, left=3)
-    if sum(2 + summary.width(column) for column in wide.columns) <= out.width + 2:
-        summary.print_table(out, wide)
+    wide = terminal.table(FLOW_COLUMNS, rows, left=3)
+    if sum(2 + terminal.width(column) for column in wide.columns) <= out.width + 2:
+        terminal.print_table(out, wide)
     else:
         for line in narrow_rows(rows):
             out.print(line, soft_wrap=True, highlight=False, markup=False)
@@ -364,7 +305,7 @@ def path_rows(numbers: Mapping[str, Any]) -> list[list[str]]:
 
 def show_compared(numbers: Mapping[str, Any], out: Console) -> None:
     """The table of both directions, and whether every packet is accounted for."""
-    summary.print_table(out, summary.table(PATH_COLUMNS, path_rows(numbers), left=1))
+    terminal.print_table(out, terminal.table(PATH_COLUMNS, path_rows(numbers), left=1))
     for side, counts in numbers["ledger"]["captures"].items():
         read, *rest = ((name, int(count)) for name, count in counts.items())
         shown = [(name.replace("_", " "), count) for name, count in rest if count]

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weir import foreign
-from weir.errors import UserError, open_lock
+from weir.base import foreign
+from weir.base.errors import UserError, open_lock
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -309,7 +309,7 @@ class Run:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The resolved config, every scalar as text."""
-        from weir import configs
+        from weir.base import configs
 
         place = str(self.path / "config.yaml")
         try:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from weir.errors import UserError
+from weir.base.errors import UserError
 
 MAGIC = b"WEIRTEL1"
 VERSION = 3  # TEL_VERSION of common/telemetry/telemetry.h

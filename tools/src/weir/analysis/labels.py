@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.base.errors import UserError
 
 FILE = "labels.json"
 KEEP = "keep"  # a run with this tag is not removed

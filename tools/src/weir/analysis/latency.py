@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from weir import routes, units
-from weir.analysis import metrics
+from weir.analysis import metrics, routes
+from weir.base import units
 
 if TYPE_CHECKING:
     import numpy.typing as npt

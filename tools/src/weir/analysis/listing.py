@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from weir import configs, foreign, summary, units
-from weir.analysis import folder, labels
-from weir.errors import UserError
+from weir.analysis import folder, labels, summary
+from weir.base import configs, foreign, units
+from weir.base.errors import UserError
 
 TABLE = "table.parquet"  # of a sweep or a study, whose runs are below it
 DEPTH_MAX = 8

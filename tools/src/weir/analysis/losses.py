@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from weir import units
+from weir.base import units
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run

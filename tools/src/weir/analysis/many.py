@@ -16,9 +16,9 @@ from typing import Any
 
 import polars as pl
 
-from weir import configs, summary, units
-from weir.analysis import folder, listing, one_way, spread
-from weir.errors import UserError
+from weir.analysis import folder, listing, one_way, spread, summary
+from weir.base import configs, units
+from weir.base.errors import UserError
 
 OWN = ("seed", "title")  # of a run's config; they make no column
 FIXED = {

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from weir.names import own_names
+from weir.base.names import own_names
 
 Floats = npt.NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from weir import foreign
-from weir.errors import UserError
+from weir.base import foreign
+from weir.base.errors import UserError
 
 VERSION = 1  # a summary's `schema`: raised with what a reader has to be changed for
 

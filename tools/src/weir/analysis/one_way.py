@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from weir import routes, units
-from weir.analysis import metrics
+from weir.analysis import metrics, routes
+from weir.base import units
 
 LINKS = {"link", "mahimahi_link"}
 # Stages that hold back no packet, or each as long.

@@ -7,9 +7,9 @@ import re
 import shutil
 from pathlib import Path
 
-from weir import units
 from weir.analysis import folder, labels, listing
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
 
 DAY_S = 86_400.0
 LONG = {"d": DAY_S, "day": DAY_S, "days": DAY_S, "w": 7 * DAY_S, "weeks": 7 * DAY_S}

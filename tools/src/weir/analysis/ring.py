@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from weir import foreign
 from weir.analysis.header import (
     HEADER_SIZE,
     Header,
@@ -32,7 +31,8 @@ from weir.analysis.header import (
     parse_header,
     read_counters,
 )
-from weir.errors import UserError
+from weir.base import foreign
+from weir.base.errors import UserError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy import special
 
-from weir import units
+from weir.base import units
 
 Floats = npt.NDArray[np.float64]
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from weir.analysis.header import Field, Schema
 from weir.analysis.percentiles import percentile_by
 from weir.analysis.ring import GAP, Records, Ring, tail, to_frame
-from weir.errors import UserError
+from weir.base.errors import UserError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -20,14 +20,14 @@ from typing import Any, Protocol
 
 import yaml
 
-from weir import configs, units
 from weir.attack.box import Box, victims
 from weir.attack.element import Config
 from weir.attack.goals import Goal, goal_of
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Found, Journal, Point, search
 from weir.attack.trials import Summary
-from weir.errors import UserError
+from weir.base import configs, units
+from weir.base.errors import UserError
 
 KEYS = ("config", "goal", "bound", "box", "title")
 USUAL: dict[str, Any] = {

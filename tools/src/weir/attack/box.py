@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from weir import units
 from weir.attack.element import BACK, PATH, Bounds, Config, Element, Network, link_of
 from weir.attack.elements import ELEMENTS
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
 
 
 def victims(config: Config) -> tuple[int, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weir import units
 from weir.attack import registry
 from weir.attack.goals import goal_of
 from weir.attack.run import COLUMNS
+from weir.base import units
 from weir.bootstrap import ROOT
 
 PAGE = ROOT / "tools/docs/how-to/attack.md"

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weir import configs, units
-from weir.errors import UserError
+from weir.base import configs, units
+from weir.base.errors import UserError
 
 Config = dict[str, Any]
 PATH, BACK = "forward", "reverse"

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Sequence
 
-from weir import units
 from weir.attack.element import (
     BACK,
     PATH,
@@ -23,6 +22,7 @@ from weir.attack.element import (
     stages,
     time_text,
 )
+from weir.base import units
 
 BURSTS_MAX = 2000  # flows of a group
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from weir import units
 from weir.attack.box import victims
 from weir.attack.element import Config, link_of
+from weir.base import units
 from weir.report import axes, theme
 
 if TYPE_CHECKING:

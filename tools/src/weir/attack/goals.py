@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from weir import units
 from weir.attack.box import victims
 from weir.attack.element import BACK, PATH, Config
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
 
 Summary = dict[str, Any]
 OPTIONS_BYTES, HEADERS_BYTES = (

@@ -6,11 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weir import units
 from weir.analysis import folder
 from weir.attack import figure
 from weir.attack.attack import Asked, Result
 from weir.attack.element import Config
+from weir.base import units
 from weir.report import document, theme
 from weir.report.document import Status, Table
 

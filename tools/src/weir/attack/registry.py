@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir import configs
 from weir.attack import attack
 from weir.attack.attack import Asked, Result
 from weir.attack.box import victims
 from weir.attack.element import Config
 from weir.attack.goals import goal_of
 from weir.attack.trials import Trials
+from weir.base import configs
+from weir.base.errors import UserError
 from weir.bootstrap import ROOT
-from weir.errors import UserError
 
 FOLDER = ROOT / "configs/attacks"
 KEPT = ("goal", "trials", "benign", "left", "digest")

@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
-from weir import configs
 from weir.attack.trials import Summary, Trials, checked
-from weir.errors import UserError
-from weir.study import cluster, travel
-from weir.study.dispatch import Dispatch
+from weir.base import configs
+from weir.base.errors import UserError
+from weir.many import cluster, travel
+from weir.many.dispatch import Dispatch
 
 JOBS = 4  # of a cluster with queues, without --workers
 

@@ -17,12 +17,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import weir
-from weir import units
 from weir.analysis.folder import write_whole
 from weir.attack import page, registry, remote
 from weir.attack.attack import KEEP, Asked, Attack, Result, yaml_text
 from weir.attack.search import Budget, Found, Journal
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.base.errors import UserError
 
 Point = list[float]
 Measure = Callable[[Sequence[Point]], list[float]]

@@ -18,9 +18,9 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from weir import configs
-from weir.errors import UserError
-from weir.runner import find_program
+from weir.base import configs
+from weir.base.errors import UserError
+from weir.base.programs import find_program
 
 Summary = dict[str, Any]
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 
+from weir.base.programs import find_program
 from weir.bootstrap import ROOT
 from weir.gym import CongestionEnv
-from weir.runner import find_program
 
 ROUNDS = 5
 SHOWN = "controls/newreno.py"

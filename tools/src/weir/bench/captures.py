@@ -24,9 +24,10 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bootstrap, runner, summary, units
+from weir import bootstrap
+from weir.base import programs, terminal, units
+from weir.base.errors import UserError
 from weir.bench.rounds import rounds
-from weir.errors import UserError
 
 CONFIG = bootstrap.ROOT / "configs/quickstart.yaml"
 PACKETS_PER_S = 1.6e6  # of the config: segments and an ACK for each
@@ -64,7 +65,7 @@ READERS = (
     Reader(
         OWN,
         lambda file, out: [
-            *(str(runner.find_program("pcap")), "analyze", str(file), "--interval", "1s"),
+            *(str(programs.find_program("pcap")), "analyze", str(file), "--interval", "1s"),
             *("--out", str(out / "run"), "--force"),
         ],
     ),
@@ -203,7 +204,7 @@ def capture(folder: Path, flows: int, packets: int) -> Path:
     file = folder / "run.pcapng"
     window = max(WINDOW_BYTES_MIN, WINDOWS_BYTES // flows)
     argv = [
-        *(str(runner.find_program("sim")), str(CONFIG), "--out", str(folder / "sim"), "--pcap"),
+        *(str(programs.find_program("sim")), str(CONFIG), "--out", str(folder / "sim"), "--pcap"),
         *(str(file), "-o", f"flows.0.count={flows}", "--duration"),
         *(f"{1.5 + packets / PACKETS_PER_S:.1f}s", "-o", "warmup=1s", "-o", "telemetry.level=0"),
         *("-o", f"paths.forward.link.queue.fifo.limit={flows * window * 11 // 10}B"),
@@ -280,7 +281,7 @@ def first(whole: Path, file: Path, packets: int | None) -> tuple[Path, int]:
 def counted(file: Path) -> int:
     """Packets of a capture, as weir-pcap counts them."""
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as out:
-        argv = [str(runner.find_program("pcap")), "analyze", str(file), "--level", "0", "--json"]
+        argv = [str(programs.find_program("pcap")), "analyze", str(file), "--level", "0", "--json"]
         done = subprocess.run([*argv, "--out", f"{out}/run"], capture_output=True, check=True)
     return int(json.loads(done.stdout)["capture"]["packets"])
 
@@ -316,7 +317,7 @@ def show(found: dict[str, Any], out: Console) -> None:
         ]
         for row in found["rows"]
     ]
-    summary.print_table(out, summary.table(COLUMNS, cells, left=0))
+    terminal.print_table(out, terminal.table(COLUMNS, cells, left=0))
     out.print(
         "Processor time per packet: the median of the rounds, the least and the most. All captures"
         " have the same length in packets: with more flows, each flow has fewer packets to share"
@@ -332,4 +333,4 @@ def show(found: dict[str, Any], out: Console) -> None:
         ]
         for target in found["targets"]
     ]
-    summary.print_table(out, summary.table(TARGET_COLUMNS, targets, left=1))
+    terminal.print_table(out, terminal.table(TARGET_COLUMNS, targets, left=1))

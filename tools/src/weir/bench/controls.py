@@ -18,9 +18,10 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bootstrap, runner, summary
+from weir import bootstrap
+from weir.base import programs, terminal
+from weir.base.errors import UserError
 from weir.bench import sim
-from weir.errors import UserError
 
 PROGRAM = "tools/bench/weir-cc"
 LOOP = "fixed"
@@ -91,7 +92,7 @@ def measure(repeat: int, acks: int, counted: bool = True) -> dict[str, Any]:
         sim.build_targets(PROGRAM)
     except bootstrap.SetupError as error:
         raise UserError(str(error), 1) from None
-    program = runner.build_dir() / PROGRAM
+    program = programs.build_dir() / PROGRAM
     rounds = [parse(run([program, "-", str(acks)]).stdout) for _ in range(repeat)]
     names = rounds[0] if counted and shutil.which("valgrind") is not None else {}
     return report(rounds, {name: instructions(program, name) for name in names})
@@ -116,7 +117,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
                 f"{row['loop_ns']:.1f}",
             ]
         )
-    summary.print_table(screen, summary.table(COLUMNS, table, left=1))
+    terminal.print_table(screen, terminal.table(COLUMNS, table, left=1))
     screen.print()
     beyond = [row["name"] for row in found["rows"] if not row["within"]]
     limits = f"{STATE_BYTES_MAX} bytes of state and {NS_MAX:.0f} ns per ACK"

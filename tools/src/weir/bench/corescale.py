@@ -16,12 +16,14 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bootstrap, runner, summary, units
+from weir import bootstrap
+from weir.base import terminal, units
+from weir.base.errors import UserError
+from weir.base.programs import build_dir
 from weir.bench import sim, simulators
 from weir.bench.rounds import rounds
 from weir.bench.sim import GBIT, Length, Load, Sample, middle
 from weir.bench.simulators import Ns3Length
-from weir.errors import UserError
 
 LABELS = {"weir": "weir-sim", "floor": "floor", "htsim": "htsim", "ns3": "ns-3"}
 COLUMNS = (
@@ -109,7 +111,7 @@ def growth(rows: Sequence[Row], program: str) -> dict[str, Any] | None:
 
 def floor(load: Load, packets: int) -> Sample:
     """The bare loop."""
-    program = runner.build_dir() / "tools/bench/weir-floor"
+    program = build_dir() / "tools/bench/weir-floor"
     out, peak = sim.child([str(program), str(load.flows), str(packets), str(load.gbit)])
     return sim.sample(json.loads(out), peak)
 
@@ -248,7 +250,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
     """The table, and what has to be known to read it."""
     rows = found["rows"]
     lines = [line for row in rows for line in table_rows(row)]
-    summary.print_table(screen, summary.table(COLUMNS, lines, left=2))
+    terminal.print_table(screen, terminal.table(COLUMNS, lines, left=2))
     screen.print()
     for name, grown in found["growth"].items():
         if grown is not None:

@@ -15,10 +15,11 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bootstrap, runner, summary, units
+from weir import bootstrap
+from weir.base import programs, terminal, units
+from weir.base.errors import UserError
 from weir.bench import sim
 from weir.bench.controls import run
-from weir.errors import UserError
 
 PROGRAM = "tools/bench/weir-aqm"
 BASE = "fifo"
@@ -88,7 +89,7 @@ def measure(flows: Sequence[int], repeat: int, packets: int) -> dict[str, Any]:
         sim.build_targets(PROGRAM)
     except bootstrap.SetupError as error:
         raise UserError(str(error), 1) from None
-    program = runner.build_dir() / PROGRAM
+    program = programs.build_dir() / PROGRAM
     cases = [text for name, params in CASES.values() for text in (name, f"{{{params}}}")]
     found: list[dict[str, Any]] = []
     for count in flows:
@@ -116,7 +117,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
         ]
         for row in found["rows"]
     ]
-    summary.print_table(screen, summary.table(COLUMNS, cells, left=1))
+    terminal.print_table(screen, terminal.table(COLUMNS, cells, left=1))
     screen.print()
     beyond = [f"{row['name']} ({row['flows']:,})" for row in found["rows"] if not row["within"]]
     limit = f"{ABOVE_NS_MAX:.0f} ns above fifo"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,10 +19,12 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bootstrap, places, runner, summary, units
+from weir import bootstrap
+from weir.base import places, programs, terminal, units
+from weir.base.errors import UserError
+from weir.base.repository import built_commit, git
 from weir.bench import sim
 from weir.bench.rounds import rounds
-from weir.errors import UserError
 
 COLUMNS = ("date", "commit", "bench", "row", "median", "machine")
 AGAINST_COLUMNS = ("row", "this build", "against", "ratio", "from", "to", "differs")
@@ -37,14 +38,6 @@ Medians = Callable[[Mapping[str, Any]], dict[str, float]]  # nanoseconds by row,
 def history_file() -> Path:
     """Where medians are kept."""
     return places.state() / "bench.jsonl"
-
-
-def built_commit() -> str | None:
-    """The commit of this repository, -dirty if files were changed since; None: it has none."""
-    try:
-        return git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
-    except UserError:
-        return None
 
 
 def append(bench: str, rows: Mapping[str, float], file: Path | None = None) -> None:
@@ -96,7 +89,7 @@ def show(entries: Sequence[Mapping[str, Any]], screen: Console) -> None:
         for entry in entries
         for row, ns in entry["rows"].items()
     ]
-    summary.print_table(screen, summary.table(COLUMNS, cells, left=4))
+    terminal.print_table(screen, terminal.table(COLUMNS, cells, left=4))
 
 
 def against(
@@ -106,7 +99,7 @@ def against(
     if repeat < 2:
         raise UserError("--against: one round says nothing of its noise; --repeat 5 does")
     commit = full_commit(commit)
-    builds = {"here": runner.build_dir().resolve(), "there": build_commit(commit)}
+    builds = {"here": programs.build_dir().resolve(), "there": build_commit(commit)}
     found: dict[str, list[dict[str, float]]] = {name: [] for name in builds}
     for number in rounds(repeat, screen):
         names = list(builds) if number % 2 else list(builds)[::-1]
@@ -160,7 +153,7 @@ def show_comparison(found: Mapping[str, Any], screen: Console) -> None:
         ]
         for row in found["rows"]
     ]
-    summary.print_table(screen, summary.table(AGAINST_COLUMNS, cells, left=1))
+    terminal.print_table(screen, terminal.table(AGAINST_COLUMNS, cells, left=1))
     screen.print()
     rows, rounds_run = len(found["rows"]), found["rounds"]
     screen.print(
@@ -178,19 +171,6 @@ def direction(row: Mapping[str, Any]) -> str:
     if not row["differs"]:
         return ""
     return "slower" if row["ratio"] > 1 else "faster"
-
-
-def git(*args: str) -> str:
-    """Asks git about this repository, or one sentence."""
-    argv = ["git", "-C", str(bootstrap.ROOT), *args]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise UserError("--against: git is not installed", 1) from None
-    if done.returncode != 0:
-        why = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
-        raise UserError(f"--against: git: {why}", 1)
-    return done.stdout.strip()
 
 
 def full_commit(name: str) -> str:
@@ -219,7 +199,7 @@ def build_commit(commit: str) -> Path:
 
 def build_options() -> list[str]:
     """Options that make a build like this one."""
-    file = runner.build_dir() / "meson-info/intro-buildoptions.json"
+    file = programs.build_dir() / "meson-info/intro-buildoptions.json"
     values = {option["name"]: option["value"] for option in json.loads(file.read_text())}
     texts = {
         name: str(value).lower() if isinstance(value, bool) else str(value)

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from weir import bootstrap
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.live import client, laboratory
-from weir.live.child import Child
 from weir.live.laboratory import ADDRESS, CommandError, Laboratory
+from weir.runner.child import Child
 
 CPUS = sorted(os.sched_getaffinity(0))
 FIRST, LAST = CPUS[0], CPUS[-1]  # the neighbours' core, and that of what is measured

@@ -18,13 +18,15 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bootstrap, runner, summary, units
+from weir import bootstrap
+from weir.base import terminal, units
+from weir.base.errors import UserError
+from weir.base.programs import build_dir, find_program
 from weir.bench import peers, sim
 from weir.bench.lab import AQMS, FRAMES, Bench, Case, Sample, Skipped, hugepages
 from weir.bench.rounds import rounds
 from weir.bench.sim import middle
 from weir.bootstrap import Need
-from weir.errors import UserError
 
 Measure = Callable[[Bench, Case], Sample]
 WEIR = "weir"
@@ -199,8 +201,8 @@ def prepare(rows: Sequence[Row]) -> None:
             continue
         packages = " ".join(missing)
         bootstrap.say(f"installing Debian packages: {packages} (for {PEERS[name].label})")
-        with bootstrap.locked(runner.build_dir()):
-            why = bootstrap.apt(missing, runner.build_dir())
+        with bootstrap.locked(build_dir()):
+            why = bootstrap.apt(missing, build_dir())
         if why is not None:
             for row in rows:
                 row.skipped[name] = f"cannot install {packages}: {why}"
@@ -246,7 +248,7 @@ def measure_all(
     for row in rows if alone else []:
         row.skipped = dict.fromkeys(compared_with(row.case), "left out")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
-    runner.find_program("switch")
+    find_program("switch")
     prepare(rows)
     need_bytes = max(peers.memory_bytes(case) for case in cases)
     with (
@@ -312,7 +314,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
     """The table, what was skipped, and what has to be known to read it."""
     lines = [line for row in found["rows"] for line in table_rows(row)]
     if lines:
-        summary.print_table(screen, summary.table(COLUMNS, lines, left=1))
+        terminal.print_table(screen, terminal.table(COLUMNS, lines, left=1))
         screen.print()
     for line in [*lost_lines(found), *skipped_lines(found)]:
         screen.print(line, style="yellow", soft_wrap=True)

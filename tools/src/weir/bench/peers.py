@@ -18,7 +18,9 @@ from typing import Any
 
 from pyroute2 import netns
 
-from weir import bootstrap, runner
+from weir import bootstrap
+from weir.base import programs
+from weir.base.errors import UserError
 from weir.bench.lab import (
     AQMS,
     FIRST,
@@ -40,7 +42,6 @@ from weir.bench.lab import (
     wait_started,
 )
 from weir.bootstrap import Need
-from weir.errors import UserError
 
 ROLES = ("sender", "receiver")
 # Each way: what the links' rates and the delays' room are for; it must not be what limits.
@@ -110,7 +111,7 @@ def load(bench: Bench, frame: str, devs: Sequence[str]) -> Measured:
 
 def bench_program(name: str) -> Path:
     """weir-live-floor or weir-live-load."""
-    return runner.build_dir() / f"tools/bench/weir-live-{name}"
+    return programs.build_dir() / f"tools/bench/weir-live-{name}"
 
 
 def floor(bench: Bench, case: Case) -> Sample:
@@ -219,7 +220,7 @@ def weir_switch(bench: Bench, case: Case) -> Sample:
 
 def weir_live(program: str, config: Path, out: Path, space: str | None = None) -> Measured:
     """A live program, started and ready."""
-    argv = [runner.find_program(program), config, "--out", out, "--duration", "1h", "--progress"]
+    argv = [programs.find_program(program), config, "--out", out, "--duration", "1h", "--progress"]
     child = Measured(argv, space)
     try:
         child.wait_for(lambda: any('"ready"' in line for line in child.err), "ready line")

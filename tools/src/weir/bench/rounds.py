@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
-from weir import units
+from weir.base import units
 
 
 def rounds(

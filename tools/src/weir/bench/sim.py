@@ -18,8 +18,9 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import bootstrap, runner, units
-from weir.errors import UserError
+from weir import bootstrap
+from weir.base import programs, units
+from weir.base.errors import UserError
 
 SOURCES = bootstrap.ROOT / "tools/bench"
 FLOWS_MAX = 100_000
@@ -181,7 +182,7 @@ def child(argv: Sequence[str]) -> tuple[str, int | None]:
 
 def weir(load: Load, length: Length, out: Path, threads: int = 1) -> Sample:
     """weir-sim, in a run folder of its own."""
-    program = str(runner.find_program("sim"))
+    program = str(programs.find_program("sim"))
     argv = [program, str(SOURCES / "corescale.yaml"), "--out", str(out)]
     argv += ["--duration", f"{length.warmup_s + length.measured_s}s"]
     argv += ["-o", f"warmup={length.warmup_s}s", "-o", f"flows.0.count={load.flows}"]
@@ -195,14 +196,14 @@ def weir(load: Load, length: Length, out: Path, threads: int = 1) -> Sample:
 
 def build_targets(*targets: str) -> None:
     """Brings programs up to date that are no part of the normal build."""
-    folder = runner.build_dir()
+    folder = programs.build_dir()
     argv = [bootstrap.tool("ninja"), "-C", str(folder), *targets]
     run_logged(argv, ", ".join(Path(target).name for target in targets))
 
 
 def run_logged(argv: Sequence[str], what: str) -> None:
     """Builds something, or one sentence."""
-    folder = runner.build_dir()
+    folder = programs.build_dir()
     with bootstrap.locked(folder):
         log = folder / "weir-bench.log"
         if bootstrap.logged(argv, log) != 0:

@@ -11,11 +11,12 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir import bootstrap, runner
+from weir import bootstrap
+from weir.base import programs
+from weir.base.errors import UserError
 from weir.bench import sim
 from weir.bench.sim import Length, Load, Sample
 from weir.bootstrap import Need
-from weir.errors import UserError
 
 NS3_NEEDS = (
     Need("g++", "command c++"),
@@ -68,12 +69,12 @@ def htsim(load: Load, length: Length) -> Sample:
 
 def driver(name: str) -> Path:
     """A driver's program."""
-    return runner.build_dir() / f"tools/bench/{name}_dumbbell"
+    return programs.build_dir() / f"tools/bench/{name}_dumbbell"
 
 
 def build_ns3() -> None:
     """Installs what the ns-3 driver needs and compiles it, or one sentence."""
-    build = runner.build_dir()
+    build = programs.build_dir()
     with bootstrap.locked(build):
         missing = [need.package for need in NS3_NEEDS if not need.met()]
         if missing:

@@ -17,11 +17,11 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import summary, units
+from weir.base import terminal, units
+from weir.base.errors import UserError
 from weir.bench import sim
 from weir.bench.rounds import rounds
 from weir.bench.sim import Length, Load, Sample, middle
-from weir.errors import UserError
 
 THREADS_MAX = 64
 COLUMNS = ("threads", "used", "s/s", "±", "times one", "copies' s/s", "efficiency", "per packet")
@@ -149,7 +149,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
     """The table, and what has to be known to read it."""
     rows = found["rows"]
     cells = [table_row(row) for row in rows]
-    summary.print_table(screen, summary.table(COLUMNS, cells, left=0))
+    terminal.print_table(screen, terminal.table(COLUMNS, cells, left=0))
     screen.print()
     screen.print(
         f"{found['load']} flows; s/s: simulated seconds per wall-clock second, median and half the"

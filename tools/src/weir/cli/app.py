@@ -17,6 +17,9 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
+from weir.base import typed
+from weir.base.errors import UserError, drop_output, guarded, nearest, unheard
+from weir.base.version import VERSION
 from weir.cli import bench as bench_commands
 from weir.cli import complete, usage
 from weir.cli import docs as docs_command
@@ -30,8 +33,6 @@ from weir.cli import shell as shell_command
 from weir.cli import sweeps as sweep_commands
 from weir.cli import trace as trace_commands
 from weir.cli.usage import examples
-from weir.errors import UserError, drop_output, guarded, nearest, unheard
-from weir.version import VERSION
 
 
 class Commands(typer.core.TyperGroup):
@@ -160,12 +161,16 @@ def run_(
     as_json: SummaryJson = False,
 ) -> None:
     """Runs an experiment, shows what came out, writes a report."""
-    from weir import runner, summary
-    from weir.analysis import folder
+    from weir import api
+    from weir.analysis import folder, summary
+    from weir.base import programs, terminal
+    from weir.runner.bar import Bar
+    from weir.runner.options import Options, default_out
+    from weir.runner.run import read_only
 
-    options = runner.Options(
+    options = Options(
         config,
-        out or runner.default_out(config, override or (), seed, live),
+        out or default_out(config, override or (), seed, live),
         override or (),
         seed,
         duration,
@@ -181,14 +186,14 @@ def run_(
         raise typer.Exit(plan.check(options, inventory.read(hosts)))
     if check or print_config:
         options.only = "--check" if check else "--print-config"
-        raise typer.Exit(runner.read_only(options, live))
-    runner.identify()
-    with runner.Bar(summary.console(stderr=True)) as bar:
-        status, loaded = runner.execute(options, bar, live, hosts)
+        raise typer.Exit(read_only(options, live))
+    programs.identify()
+    with Bar(terminal.console(stderr=True)) as bar:
+        status, loaded = api.execute(options, bar, live, hosts)
     if loaded is None:
         raise typer.Exit(status)  # the program said why
     with folder.locked(options.out):
-        screen = summary.console(stderr=as_json)
+        screen = terminal.console(stderr=as_json)
         with unheard():
             if as_json:
                 print(json.dumps(loaded.summary, indent=1), flush=True)
@@ -265,23 +270,27 @@ def probe_(
     A few small packets are sent beside the config's flows. Copa, NSDI 2018, appendix:
     rate 1 / (delta dq), completion 2 RTT + size / rate.
     """
-    from weir import probe, runner, summary
+    from weir import api
+    from weir.base import programs, terminal
+    from weir.live import probe
+    from weir.runner.bar import Bar
+    from weir.runner.options import Options, default_out
 
     probing = probe.Probing(at, count, interval, delta, size, rtt_min, alone)
     overrides = [probe.override(config, probing, duration), *(override or ())]
-    place = out or runner.default_out(config, override or (), seed, live)
-    options = runner.Options(config, place, overrides, seed, duration, None, force)
-    runner.identify()
-    console = summary.console(stderr=True)
-    with runner.Bar(console, "probing", rename=probe.renamer(config)) as bar:
-        status, loaded = runner.execute(options, bar, live)
+    place = out or default_out(config, override or (), seed, live)
+    options = Options(config, place, overrides, seed, duration, None, force)
+    programs.identify()
+    console = terminal.console(stderr=True)
+    with Bar(console, "probing", rename=probe.renamer(config)) as bar:
+        status, loaded = api.execute(options, bar, live)
     if status != 0 or loaded is None:
         raise typer.Exit(status or 1)
     estimate = probe.found(loaded.summary)
     if as_json:
         print(json.dumps(estimate, indent=1))
     else:
-        probe.show(estimate, summary.console())
+        probe.show(estimate, terminal.console())
 
 
 @app.command("qlog", epilog=examples("qlog runs/quic", "qlog runs/quic --json"))
@@ -293,15 +302,15 @@ def qlog_(
 
     They have written it into $WEIR_OUT; the paths have their own counts.
     """
-    from weir import qlog, summary
-    from weir.analysis import folder
+    from weir.analysis import folder, qlog
+    from weir.base import terminal
 
     found = qlog.of_run(run, folder.load(run).summary)
     if as_json:
         print(json.dumps(found, indent=1))
         return
-    screen = summary.console()
-    summary.print_table(screen, summary.table(qlog.COLUMNS, qlog.rows(found), left=2))
+    screen = terminal.console()
+    terminal.print_table(screen, terminal.table(qlog.COLUMNS, qlog.rows(found), left=2))
 
 
 @app.command(
@@ -332,7 +341,7 @@ def init_(
     given = {"rate": rate, "rtt": rtt, "buffer": buffer, "flows": flows, "duration": duration}
     init.write(file, given, force, lambda: sys.stdin is not None and sys.stdin.isatty())
     name = shlex.quote(str(file))
-    print(f"{name} is written; next: {usage.program()} run {name}")
+    print(f"{name} is written; next: {typed.program()} run {name}")
 
 
 @app.command(
@@ -377,10 +386,10 @@ def sweep_(
 
     Dask runs those that are not done yet.
     """
-    from weir import runner, summary
-    from weir.study import shards, sweep, sweep_page
+    from weir.base import programs, terminal
+    from weir.many import shards, sweep, sweep_page
 
-    runner.identify()
+    programs.identify()
     file = files[0]
     if merge:
         if out is None or cluster or workers or shard:
@@ -395,7 +404,7 @@ def sweep_(
         table = sweep.execute(
             asked,
             out,
-            summary.console(stderr=True),
+            terminal.console(stderr=True),
             cluster=cluster,
             workers=workers,
             any_version=any_version,
@@ -405,7 +414,7 @@ def sweep_(
     if as_json:
         print(json.dumps(table.to_dicts(), indent=1))
     else:
-        screen = summary.console()
+        screen = terminal.console()
         sweep.show(table, asked, screen, None if show_all else sweep.ROWS_SHOWN)
         screen.print(str(out / "table.parquet"), soft_wrap=True)
         screen.print(str(page), soft_wrap=True)
@@ -527,10 +536,10 @@ def reproduce_(
 
     It writes a page and a Parquet table.
     """
-    from weir import runner, summary
+    from weir.base import programs, terminal
     from weir.study import linux_page, reproduce, studies
 
-    runner.identify()
+    programs.identify()
     known = studies.names()
     if study not in known:
         listed = f"there are {', '.join(known[:-1])} and {known[-1]}"
@@ -538,7 +547,7 @@ def reproduce_(
     if write_docs and study not in ("all", *studies.SUITES):
         kept = ", ".join(["all", *studies.SUITES])
         raise UserError(f"--write-docs: the documents have the results of {kept}")
-    screen = summary.console(stderr=as_json)
+    screen = terminal.console(stderr=as_json)
     if study == "linux":
         plan = linux_page.plan(quick, out)
         if cell is not None:
@@ -612,13 +621,13 @@ def evaluate_(
 
     It writes a page and a Parquet table.
     """
-    from weir import runner, summary
+    from weir.base import programs, terminal
     from weir.study import evaluate, evaluate_scene, reproduce
 
-    runner.identify()
+    programs.identify()
     one = evaluate.study(evaluate_scene.control_of(control), control)
     made = reproduce.plan(one, quick, out)
-    screen = summary.console(stderr=as_json)
+    screen = terminal.console(stderr=as_json)
     reproduce.refuse(made)
     if cell is not None:
         reproduce.print_config([made], cell)
@@ -662,17 +671,17 @@ def study_(
 
     Beside them stands what it has by default.
     """
-    from weir import runner, summary
+    from weir.base import programs, terminal
     from weir.study import sets as tried
     from weir.study import studies
 
-    runner.identify()
+    programs.identify()
     if study not in studies.STUDIES:
         raise UserError(f"'{study}' is no study; there are {', '.join(studies.STUDIES)}")
     place = out or Path("runs") / f"{study}-sets"
     chosen = tried.Sets(control, ("", *sets))
     one = studies.STUDIES[study]
-    screen = summary.console(stderr=as_json)
+    screen = terminal.console(stderr=as_json)
     raise typer.Exit(tried.run(one, chosen, quick, place, screen, workers, as_json))
 
 
@@ -720,17 +729,18 @@ def report_(
     ] = None,
 ) -> None:
     """Writes report.html for a run or a sweep; prints its path."""
-    from weir import runner, summary
     from weir.analysis import folder
+    from weir.base import terminal
     from weir.report import page
+    from weir.runner.bar import Count
 
     if sweep_commands.is_sweep([run_folder]):
-        from weir.study import sweep_page
+        from weir.many import sweep_page
 
         print(sweep_page.write(run_folder, out))
         return
     loaded = folder.load(run_folder)
-    with runner.Count(summary.console(stderr=True), "parts") as bar:
+    with Count(terminal.console(stderr=True), "parts") as bar:
         written = page.write(loaded, out, bar.update)
     print(written)
     say_notes(loaded.notes)
@@ -760,8 +770,8 @@ def summary_(
     as_json: Annotated[bool, typer.Option("--json", help="summary.json as it is.")] = False,
 ) -> None:
     """Shows what came out of a run."""
-    from weir import summary
-    from weir.analysis import folder
+    from weir.analysis import folder, summary
+    from weir.base import terminal
 
     loaded = folder.load(run_folder)
     if not loaded.summary:
@@ -769,8 +779,8 @@ def summary_(
     if as_json:
         print(json.dumps(loaded.summary, indent=1))
     else:
-        summary.show(loaded.summary, summary.console())
-        say_delay(loaded, summary.console())
+        summary.show(loaded.summary, terminal.console())
+        say_delay(loaded, terminal.console())
 
 
 @app.command(
@@ -808,11 +818,13 @@ def export_(
 
     It prints the names of the files.
     """
-    from weir import export, runner, summary
+    from weir import export
     from weir.analysis import folder
+    from weir.base import terminal
+    from weir.runner.bar import Count
 
     loaded = folder.load(run_folder)
-    with runner.Count(summary.console(stderr=True)) as bar:
+    with Count(terminal.console(stderr=True)) as bar:
         files = export.write(
             loaded,
             to,
@@ -840,7 +852,7 @@ def import_(
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
 ) -> None:
     """Makes a run folder of a result of flent or iperf3."""
-    from weir import imported
+    from weir.analysis import imported
 
     print(imported.write(file, out or Path("runs") / file.name.partition(".")[0], force))
 
@@ -854,10 +866,11 @@ def replay_(
 
     They go through its paths again, and every decision must be the same.
     """
-    from weir import runner, summary
+    from weir.base import terminal
     from weir.live import replay
+    from weir.runner.bar import Bar
 
-    with runner.Bar(summary.console(stderr=True), "replaying") as bar:
+    with Bar(terminal.console(stderr=True), "replaying") as bar:
         found, numbers = replay.replay(run_folder, out or run_folder / "replay", bar.progress)
     print(replay.sentence(found, numbers))
     raise typer.Exit(0 if found.difference is None else 1)
@@ -885,12 +898,13 @@ def list_(
 
     NAME alone has a page.
     """
-    from weir import runner, tables
+    from weir.base import tables
     from weir.cli import pager
+    from weir.runner import session
 
     done = tables.ask(*([name] if name else []), *(["--json"] if as_json else []))
     if done.returncode != 0:
-        print(runner.from_weir(done.stderr), end="", file=sys.stderr)
+        print(session.from_weir(done.stderr), end="", file=sys.stderr)
         raise typer.Exit(done.returncode)
     pager.show(done.stdout)
 
@@ -928,8 +942,8 @@ def schema_(
 
     It is for editors and other programs.
     """
-    from weir import schema
     from weir.analysis import model
+    from weir.base import schema
 
     of = model.schema() if what is SchemaOf.SUMMARY else schema.of_config(plugin)
     print(schema.text(of), end="")
@@ -951,14 +965,14 @@ def doctor_(
     as_json: Annotated[bool, typer.Option("--json", help="The checks as JSON.")] = False,
 ) -> None:
     """Checks this machine, and says what to fix and how."""
-    from weir import summary
+    from weir.base import terminal
     from weir.cli import doctor
 
     found = doctor.checks()
     if as_json:
         print(json.dumps([asdict(check) for check in found], indent=1))
     else:
-        doctor.show(found, summary.console())
+        doctor.show(found, terminal.console())
     raise typer.Exit(1 if doctor.bad(found) else 0)
 
 
@@ -1014,7 +1028,7 @@ def command() -> int:
         sys.argv[1:] = [*sys.argv[2:], "--help"]
     asked = complete.VARIABLE in os.environ  # by a shell, which knows one name
     try:
-        status = app(prog_name="weir" if asked else usage.program(), standalone_mode=False)
+        status = app(prog_name="weir" if asked else typed.program(), standalone_mode=False)
     except typer.Abort:
         print("\nweir: interrupted", file=sys.stderr)
         return 130

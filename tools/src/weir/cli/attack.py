@@ -7,10 +7,10 @@ import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from weir import runner, summary, units
 from weir.attack import attack, documents, run
 from weir.attack.search import Found
-from weir.errors import UserError
+from weir.base import programs, terminal, units
+from weir.base.errors import UserError
 from weir.study import documents as studies_documents
 
 RUNS = 500
@@ -63,7 +63,7 @@ def options(given: Given) -> run.Options:
 def searched(given: Given) -> tuple[attack.Asked, run.Options, attack.Result]:
     """One search, with its progress."""
     asked, opts = attack.read(given.file, given.goal, given.control), options(given)
-    screen, of = summary.console(stderr=True), f" of {opts.runs}" if opts.runs else ""
+    screen, of = terminal.console(stderr=True), f" of {opts.runs}" if opts.runs else ""
     name = f"{given.control}: " if given.control else ""
     with screen.status("") as shown:
 
@@ -76,7 +76,7 @@ def searched(given: Given) -> tuple[attack.Asked, run.Options, attack.Result]:
 
 def command(given: Given, as_json: bool) -> int:
     """The exit status: 1 if the bound of the file does not hold."""
-    runner.identify()
+    programs.identify()
     several = "," in (given.control or "")
     if given.write_docs and not several:
         raise UserError("--write-docs: the page has a table of several controls: --cc copa,bbr")
@@ -88,9 +88,9 @@ def command(given: Given, as_json: bool) -> int:
     if as_json:
         print(json.dumps(asdict(result), indent=1))
     else:
-        out = summary.console()
+        out = terminal.console()
         rows = run.lines(asked, result)
-        summary.print_table(out, summary.table(("", ""), rows, left=2))
+        terminal.print_table(out, terminal.table(("", ""), rows, left=2))
         out.print(str(opts.out / ("report.html" if opts.report else "attack.yaml")), soft_wrap=True)
     return 1 if result.held is False else 0
 
@@ -113,5 +113,5 @@ def compared(given: Given, as_json: bool) -> int:
         )
     else:
         shown = [row[:-1] for row in rows]
-        summary.print_table(summary.console(), summary.table(run.COLUMNS[:-1], shown, left=1))
+        terminal.print_table(terminal.console(), terminal.table(run.COLUMNS[:-1], shown, left=1))
     return 1 if any(result.held is False for _, _, result in found.values()) else 0

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from weir.base.errors import UserError
 from weir.cli.usage import examples
-from weir.errors import UserError
 
 app = typer.Typer(
     help="Measures Weir's own speed. Each benchmark keeps its medians: see history.",
@@ -45,7 +45,7 @@ def finish(
     as_json: bool,
 ) -> dict[str, Any]:
     """Measures, keeps the medians or compares them with a commit's, and shows what was found."""
-    from weir import summary
+    from weir.base import terminal
     from weir.bench import history
 
     show = module.show
@@ -54,13 +54,13 @@ def finish(
         history.append(name, module.medians(found))
     else:
         found = history.against(
-            against, name, measure, module.medians, repeat, summary.console(stderr=True)
+            against, name, measure, module.medians, repeat, terminal.console(stderr=True)
         )
         show = history.show_comparison
     if as_json:
         print(json.dumps(found, indent=1))
     else:
-        show(found, summary.console())
+        show(found, terminal.console())
     return found
 
 
@@ -87,13 +87,13 @@ def corescale_(
     ] = None,
 ) -> None:
     """What a packet costs weir-sim, beside a bare loop, htsim and ns-3, in rounds."""
-    from weir import summary
+    from weir.base import terminal
     from weir.bench import corescale, sim
 
     if against is not None and (htsim is not None or out is not None):
         raise UserError("--against compares weir-sim alone: without --htsim and --out")
     loads = sim.parse_loads(flows)
-    screen = summary.console(stderr=True)
+    screen = terminal.console(stderr=True)
     finish(
         "corescale",
         corescale,
@@ -128,12 +128,12 @@ def threads_(
     as_json: Json = False,
 ) -> None:
     """How much faster threads make a run, beside as many independent copies of it."""
-    from weir import summary
+    from weir.base import terminal
     from weir.bench import sim
     from weir.bench import threads as bench
 
     load, counts = sim.parse_load(flows), bench.parse(threads)
-    screen = summary.console(stderr=True)
+    screen = terminal.console(stderr=True)
     finish(
         "threads",
         bench,
@@ -164,14 +164,14 @@ def live_(
     as_json: Json = False,
 ) -> None:
     """What a live packet costs, beside testpmd, Open vSwitch, the kernel and a bare loop."""
-    from weir import summary
+    from weir.base import terminal
     from weir.bench import live
 
     cases = live.choose(rows, quick)
     if list_rows:
         print("\n".join(case.name for case in (cases if rows else live.all_cases())))
         return
-    screen = summary.console(stderr=True)
+    screen = terminal.console(stderr=True)
     found = finish(
         "live",
         live,
@@ -239,12 +239,12 @@ def pcap_(
 
     The others read the beginning of the capture with about 1000 flows, as the table says.
     """
-    from weir import summary
+    from weir.base import terminal
     from weir.bench import captures, sim
 
     counts = sim.parse_flows(flows)
     readers = captures.READERS if against is None else captures.READERS[:1]
-    screen = summary.console(stderr=True)
+    screen = terminal.console(stderr=True)
     finish(
         "pcap",
         captures,
@@ -269,11 +269,11 @@ def history_(
 
     A commit is compared with this build by any benchmark with --against COMMIT.
     """
-    from weir import summary
+    from weir.base import terminal
     from weir.bench import history
 
     entries = history.read(file, bench)
     if as_json:
         print(json.dumps(entries, indent=1))
     else:
-        history.show(entries, summary.console())
+        history.show(entries, terminal.console())

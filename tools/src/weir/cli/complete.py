@@ -48,8 +48,8 @@ def runs(incomplete: str) -> list[str]:
 
 def names(incomplete: str) -> list[str]:
     """What `weir list` has a page or a list of."""
-    from weir import tables
-    from weir.errors import UserError
+    from weir.base import tables
+    from weir.base.errors import UserError
 
     try:
         listed = tables.read()
@@ -65,12 +65,12 @@ def keys(ctx: Context, incomplete: str) -> list[str]:
 
     import yaml
 
-    from weir import configs as configs_module
-    from weir import runner
-    from weir.errors import UserError
+    from weir.base import configs as configs_module
+    from weir.base import programs
+    from weir.base.errors import UserError
 
     try:
-        argv = [str(runner.find_program("sim")), *named(ctx, "config")[:1], "--print-config"]
+        argv = [str(programs.find_program("sim")), *named(ctx, "config")[:1], "--print-config"]
         done = subprocess.run(argv, capture_output=True, text=True, check=True)
         config = yaml.load(done.stdout, Loader=yaml.CBaseLoader)
     except (UserError, OSError, subprocess.CalledProcessError, yaml.YAMLError):
@@ -97,7 +97,7 @@ def streams(ctx: Context, incomplete: str) -> list[str]:
 def figures(ctx: Context, incomplete: str) -> list[str]:
     """Those that `weir plot RUN...` can write."""
     from weir.analysis import folder
-    from weir.errors import UserError
+    from weir.base.errors import UserError
     from weir.report import comparison, data, sections
 
     try:
@@ -127,7 +127,7 @@ def formats(incomplete: str) -> list[str]:
 
 def orders(incomplete: str) -> list[str]:
     """What `weir ctl` does, and the parameters of the switch that runs."""
-    from weir.errors import UserError
+    from weir.base.errors import UserError
     from weir.live import client, ctl
 
     keys: list[str] = []

@@ -17,12 +17,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from weir import units
+from weir.base import units
+from weir.base.errors import UserError
+from weir.base.programs import build_dir, find_program
 from weir.cli.cards import cards
 from weir.cli.host import BAD, OK, WARN, Check, Host, cpu_list, output
-from weir.errors import UserError
 from weir.guests import kernels
-from weir.runner import build_dir, find_program
 
 GIB = 1 << 30
 AF_XDP = 44

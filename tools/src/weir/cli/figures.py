@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weir.base.errors import UserError
 from weir.cli import complete, sweeps
-from weir.errors import UserError
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -105,9 +105,10 @@ def plot_(
     as_json: Annotated[bool, typer.Option("--json", help="The list of figures as JSON.")] = False,
 ) -> None:
     """Writes a figure of a run, of several, or of a sweep."""
-    from weir import runner, summary
     from weir.analysis import folder
+    from weir.base import terminal
     from weir.report import comparison, data, many_figures, paper, sections
+    from weir.runner.bar import Count
 
     xends, yends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
     shape = paper.Shape(width.value, height, xends, yends, venue.value, code)
@@ -126,7 +127,7 @@ def plot_(
         raise UserError(f"{runs[0]} is no sweep: --x, --y, --by and the like are for sweeps")
     loaded = [folder.load(path) for path in runs]
     paper.use(venue.value)
-    with runner.Count(summary.console(stderr=True), "parts") as bar:
+    with Count(terminal.console(stderr=True), "parts") as bar:
         if len(loaded) == 1:
             one = data.read(loaded[0])
             drawn = sections.draw(data.relabelled(one, label) if label else one, bar.update)
@@ -162,14 +163,15 @@ def compare_(
     as_json: Annotated[bool, typer.Option("--json", help="Numbers as JSON; no page.")] = False,
 ) -> None:
     """Compares runs: numbers, differences from the first, figures."""
-    from weir import runner, summary
     from weir.analysis import folder
+    from weir.base import terminal
     from weir.report import comparison
+    from weir.runner.bar import Count
 
     loaded = [folder.load(path) for path in runs]
     place = out or Path("compare.html")
     replaces = place.is_file()
-    with runner.Count(summary.console(stderr=True), "parts") as bar:
+    with Count(terminal.console(stderr=True), "parts") as bar:
         compared = comparison.read(loaded, bar.update)
         if not as_json:
             written = comparison.write(compared, place, bar.update)
@@ -177,9 +179,9 @@ def compare_(
         print(json.dumps(comparison.as_json(compared), indent=1))
         return
     table = comparison.differences(compared)
-    screen = summary.console()
-    summary.print_table(
-        screen, summary.table(tuple(table.columns), [list(row) for row in table.rows], 1)
+    screen = terminal.console()
+    terminal.print_table(
+        screen, terminal.table(tuple(table.columns), [list(row) for row in table.rows], 1)
     )
     screen.print(str(written), soft_wrap=True)
     if replaces:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weir.base.errors import UserError
 from weir.cli import complete, sweeps
 from weir.cli.usage import examples
-from weir.errors import UserError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,8 +67,8 @@ def ls_(
     as_json: Annotated[bool, typer.Option("--json", help="The list as JSON.")] = False,
 ) -> None:
     """Lists the runs in a folder, and what came out of each."""
-    from weir import summary
     from weir.analysis import listing
+    from weir.base import terminal
 
     conditions = [listing.condition(text) for text in where or []]
     entries = [listing.read(path) for path in listing.find(top)]
@@ -77,16 +77,16 @@ def ls_(
     if as_json:
         print(json.dumps([entry.as_json() for entry in shown], indent=1))
         return
-    screen = summary.console()
+    screen = terminal.console()
     if shown:
-        summary.print_table(screen, table(shown))
+        terminal.print_table(screen, table(shown))
     whole = f" of {len(entries):,}" if conditions else ""
     screen.print(f"{len(shown):,}{whole} in {top}", soft_wrap=True, markup=False)
 
 
 def table(entries: list[Entry]) -> Table:
     """Numbers to the right, texts to the left; without the columns that are empty in all rows."""
-    from weir import errors, summary, units
+    from weir.base import errors, terminal, units
 
     columns = {
         "folder": [str(one.path) for one in entries],
@@ -100,7 +100,7 @@ def table(entries: list[Entry]) -> Table:
         "note": [clipped(one.note) for one in entries],
     }
     used = {name: cells for name, cells in columns.items() if any(cells)}
-    made = summary.plain()
+    made = terminal.plain()
     for name in used:
         right = name in ("began (UTC)", "goodput", "delay")
         made.add_column(name, justify="right" if right else "left", no_wrap=True)
@@ -129,7 +129,7 @@ def open_(run: Run) -> None:
     pages = (run / name for name in ("report.html", "index.html"))
     report = next((path for path in pages if path.exists()), None)
     if sweeps.is_sweep([run]):
-        from weir.study import sweep_page, sweep_table
+        from weir.many import sweep_page, sweep_table
 
         table = sweep_table.file_of(run)
         if report is None or table.stat().st_mtime_ns > report.stat().st_mtime_ns:
@@ -156,8 +156,8 @@ def rm_(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Removes runs, asking first. One with the tag 'keep' stays, and what is no run folder."""
-    from weir import units
     from weir.analysis import folder, listing, removal
+    from weir.base import units
 
     if not folders and older is None:
         raise UserError("name run folders, or say --older 30d")
@@ -190,7 +190,7 @@ def runs_of(going: list[Path]) -> str:
 
 def agreed(going: list[Path], size: int) -> bool:
     """Asks the user."""
-    from weir import units
+    from weir.base import units
 
     if not sys.stdin.isatty():
         raise UserError("rm asks before it removes, and this is no terminal: say --yes")

@@ -16,12 +16,11 @@ from pathlib import Path
 import typer
 import yaml
 
-from weir import tables, units
 from weir.analysis.folder import write_whole
+from weir.base import tables, typed, units
+from weir.base.errors import UserError, nearest
+from weir.base.programs import find_program
 from weir.bootstrap import ROOT
-from weir.cli import usage
-from weir.errors import UserError, nearest
-from weir.runner import find_program
 
 SCHEMA = ROOT / "configs/schema.json"
 QUANTITY = r"[\w.+-]+ ?[\w/%]*"  # weir-sim knows which
@@ -129,7 +128,7 @@ def written(answers: Answers, file: Path, delay: str) -> str:
         delay=delay,
         buffer=answers.buffer,
         duration=answers.duration,
-        weir=usage.program(),
+        weir=typed.program(),
         file=shlex.quote(str(file)),
         schema=modeline(file),
         flows=" and ".join(f"{count} {cc}" for count, cc in chosen),

@@ -53,19 +53,20 @@ def analyze_(
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Follows every TCP flow of a capture; the result is a run folder with a report."""
-    from weir import runner, summary
     from weir.analysis import captures, folder
+    from weir.base import programs, terminal
+    from weir.runner import options, pcap
 
-    runner.identify()
-    out = out or runner.default_out(Path(files[0]))
+    programs.identify()
+    out = out or options.default_out(Path(files[0]))
     settings = {"level": str(level), "interval": interval, "warmup": warmup, "title": title}
     settings["interface"] = interface
-    console = summary.console(stderr=True)
-    status = captures.run_pcap("analyze", files, out, settings, force, console)
+    console = terminal.console(stderr=True)
+    status = pcap.run_pcap("analyze", files, out, settings, force, console)
     if status not in (0, 130, 143):
         raise typer.Exit(status)
     loaded = folder.load(out)
-    screen = summary.console(stderr=as_json)
+    screen = terminal.console(stderr=as_json)
     if as_json:
         print(json.dumps(loaded.summary, indent=1))
     else:
@@ -91,15 +92,16 @@ def flows_(
     ] = False,
 ) -> None:
     """Lists the TCP flows of a capture. A flow is a direction that carries payload."""
-    from weir import summary
     from weir.analysis import captures
+    from weir.base import terminal
+    from weir.runner import pcap
 
-    said = summary.console(stderr=True)
-    flows, numbers = captures.flows_of(files, said, interface)
+    said = terminal.console(stderr=True)
+    flows, numbers = pcap.flows_of(files, said, interface)
     if as_json:
         print(json.dumps(captures.as_dicts(flows), indent=1))
     else:
-        said = summary.console()
+        said = terminal.console()
         most = None if show_all else captures.FLOWS_SHOWN
         captures.show_flows(flows, numbers, said, most)
     for sentence in captures.conditions(numbers) if flows.height else []:
@@ -115,14 +117,14 @@ def identify_(
     as_json: Annotated[bool, typer.Option("--json", help="With the flows' behaviour.")] = False,
 ) -> None:
     """Which congestion control each TCP flow of a capture shows, by how it behaves."""
-    from weir import summary
+    from weir.base import terminal
     from weir.identify import table
 
-    found = table.of_captures(files, summary.console(stderr=True), interface)
+    found = table.of_captures(files, terminal.console(stderr=True), interface)
     if as_json:
         print(json.dumps(table.as_dicts(found), indent=1))
     else:
-        table.show(found, summary.console())
+        table.show(found, terminal.console())
 
 
 @app.command(
@@ -157,18 +159,19 @@ def compare_(
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Finds the packets of both sides of a bottleneck again: delays, losses, marks, reordering."""
-    from weir import runner, summary
     from weir.analysis import captures, folder
+    from weir.base import programs, terminal
+    from weir.runner import options, pcap
 
-    runner.identify()
-    out = out or runner.default_out(Path(ingress))
+    programs.identify()
+    out = out or options.default_out(Path(ingress))
     settings = {"level": str(level), "interval": interval, "from": from_, "to": to}
-    console = summary.console(stderr=True)
+    console = terminal.console(stderr=True)
     files = [ingress] if egress is None else [ingress, egress]
-    status = captures.run_pcap("compare", files, out, settings, force, console)
+    status = pcap.run_pcap("compare", files, out, settings, force, console)
     if status not in (0, 130, 143):
         raise typer.Exit(status)
-    screen = summary.console(stderr=as_json)
+    screen = terminal.console(stderr=as_json)
     found = folder.load(out).summary
     if as_json:
         print(json.dumps(found, indent=1))

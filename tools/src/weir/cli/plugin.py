@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weir.cli.usage import examples, program
+from weir.base.typed import program
+from weir.cli.usage import examples
 
 if TYPE_CHECKING:
     from weir.attack.registry import Tried
@@ -66,29 +67,29 @@ def check_cc(
 
 def show(results: list[Result], numbers: list[Number]) -> None:
     """Both as tables."""
-    from weir import summary, units
+    from weir.base import terminal, units
 
-    out = summary.console()
+    out = terminal.console()
     words = {True: "ok", False: "FAILED", None: units.NONE}
     rows = [[words[result.passed], result.name, result.found] for result in results]
-    summary.print_table(out, summary.table(("", "check", "found"), rows, left=3))
+    terminal.print_table(out, terminal.table(("", "check", "found"), rows, left=3))
     if not numbers:
         return
     columns = ("scenario", "", *numbers[0].values)
     cells = [[number.scenario, number.what, *number.values.values()] for number in numbers]
     out.print()
-    summary.print_table(out, summary.table(columns, cells, left=2))
+    terminal.print_table(out, terminal.table(columns, cells, left=2))
 
 
 def show_attacks(found: list[Tried]) -> None:
     """The harm of each attack, and in brackets that of its network without the attack."""
-    from weir import summary
     from weir.attack import registry
+    from weir.base import terminal
 
     if not found:
         return
-    out = summary.console()
+    out = terminal.console()
     controls = dict.fromkeys(one.control for one in found)
     out.print()
     columns = ("attack (benign)", "harm to", *controls)
-    summary.print_table(out, summary.table(columns, registry.rows(found), left=2))
+    terminal.print_table(out, terminal.table(columns, registry.rows(found), left=2))

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import sys
 
-from weir import runner
-from weir.errors import guarded
+from weir.base import programs
+from weir.base.errors import guarded
 
 
 def main() -> int:
@@ -17,6 +17,6 @@ def main() -> int:
 
 def start() -> int:
     """Never returns, unless it cannot be started."""
-    runner.identify()
-    program = str(runner.find_program(sys.argv[1]))
+    programs.identify()
+    program = str(programs.find_program(sys.argv[1]))
     os.execv(program, [program, *sys.argv[2:]])

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from weir.base.errors import UserError
 from weir.bootstrap import ROOT
 from weir.cli.usage import examples
-from weir.errors import UserError
 
 app = typer.Typer(help="Adds what an installed Weir is without.", no_args_is_help=True)
 

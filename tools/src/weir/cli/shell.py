@@ -16,8 +16,8 @@ from typing import Annotated, Any
 
 import typer
 
+from weir.base.errors import UserError
 from weir.cli import complete
-from weir.errors import UserError
 
 KEPT = ("title", "seed", "paths", "schedule", "telemetry")  # of a config; the rest is of its flows
 
@@ -66,12 +66,12 @@ def resolved(
     """The config with all defaults; UserError: weir-switch does not take it."""
     import yaml
 
-    from weir import runner
     from weir.live import shell
+    from weir.runner.options import Options
 
     live = yaml.safe_dump(shell.section(), default_flow_style=True, width=math.inf)
     given = [f"live={live.strip()}", "duration=24h", "warmup=0s"]
-    options = runner.Options(file or Path("-"), Path(), [*overrides, *given], seed)
+    options = Options(file or Path("-"), Path(), [*overrides, *given], seed)
     options.only = "--print-config"
     text = yaml.safe_dump(link.config()) if file is None else None
     done = subprocess.run(options.argv("switch"), input=text, capture_output=True, text=True)
@@ -142,7 +142,7 @@ def shell_(
     command. $WEIR_SERVER is the address of the other side. All is gone when the command has ended,
     or this one, whatever ends it.
     """
-    from weir import runner
+    from weir.base import programs
     from weir.live import shell
 
     file, command = split(words or [])
@@ -152,7 +152,7 @@ def shell_(
     overrides = [*(override or ()), *([] if out else ["telemetry={level: 0}"])]
     config = resolved(file, link, overrides, seed)
     place = file.absolute().parent if file else Path.cwd()
-    runner.identify()
+    programs.identify()
     title = config.get("title") or (file.stem if file else "")
     wanted = shell.Wanted(config, place, command, server, out, force, swap, title)
     raise typer.Exit(shell.run(wanted))

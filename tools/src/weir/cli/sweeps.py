@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weir.base.errors import UserError
 from weir.cli import complete
 from weir.cli.usage import examples
-from weir.errors import UserError
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from weir.many.sweep_figures import Choice
+    from weir.many.sweep_table import SweepTable
     from weir.report.many_figures import Number
     from weir.report.paper import Shape
-    from weir.study.sweep_figures import Choice
-    from weir.study.sweep_table import SweepTable
 
 Sweep = Annotated[
     Path,
@@ -83,8 +83,8 @@ def table_(
 
     They are those of weir.table.
     """
-    from weir import summary
     from weir.analysis import many, spread
+    from weir.base import terminal
 
     metrics = y or ["goodput_bps", "rtt_mean_ns"]
     frame = many.open_many([*runs])
@@ -98,8 +98,8 @@ def table_(
     columns, rows = many.rows(made, metrics)
     left = len(columns) - 2 * len(metrics)
     if to is Form.TEXT:
-        screen = summary.console()
-        summary.print_table(screen, summary.table(tuple(columns), rows, left=left))
+        screen = terminal.console()
+        terminal.print_table(screen, terminal.table(tuple(columns), rows, left=left))
         screen.print(f"means of n runs with their {spread.STATED}", soft_wrap=True)
     else:
         print((many.latex if to is Form.LATEX else many.markdown)(columns, rows, left))
@@ -123,15 +123,15 @@ def diff_(
     If any do, it exits with 1. Cells with the same digests are identical. The others are compared
     by Welch's t test over seeds, with p raised for their number by Holm's method (5 %).
     """
-    from weir import summary
-    from weir.study import sweep_diff, sweep_table
+    from weir.base import terminal
+    from weir.many import sweep_diff, sweep_table
 
     first, second = (sweep_table.load(path).where(where or ()) for path in (a, b))
     found = sweep_diff.compare(first, second, y or sweep_diff.DEFAULT)
     if as_json:
         print(json.dumps(sweep_diff.as_json(found), indent=1))
     else:
-        sweep_diff.show(found, first.axes, summary.console(), every)
+        sweep_diff.show(found, first.axes, terminal.console(), every)
     raise typer.Exit(1 if any(row.kind == "changed" for row in found.rows) else 0)
 
 
@@ -153,15 +153,15 @@ class Wanted:
 def is_sweep(paths: Sequence[Path]) -> bool:
     """Whether one sweep was named."""
     from weir.analysis import folder
-    from weir.study import sweep_table
+    from weir.many import sweep_table
 
     return len(paths) == 1 and not folder.is_run(paths[0]) and sweep_table.is_sweep(paths[0])
 
 
 def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bool) -> None:
     """Draws one figure of a sweep; without --figure, --x and --y lists what there is to draw."""
+    from weir.many import sweep_figures, sweep_points, sweep_table
     from weir.report import paper
-    from weir.study import sweep_figures, sweep_points, sweep_table
 
     table = sweep_table.load(path).where(wanted.where)
     if wanted.figure is not None:
@@ -187,8 +187,8 @@ def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bo
 
 def plot_runs(paths: Sequence[Path], wanted: Wanted, out: Path | None, shape: Shape) -> None:
     """Draws a figure of many runs, or of folders with runs."""
-    from weir import units
     from weir.analysis import many
+    from weir.base import units
     from weir.report.many_figures import Number
 
     check(wanted)
@@ -231,7 +231,7 @@ def save(
 
 def chosen(table: SweepTable, wanted: Wanted) -> Choice:
     """The parameters that were named; without --x those that the page chooses."""
-    from weir.study import sweep_figures
+    from weir.many import sweep_figures
 
     if wanted.x is None:
         choice, left = sweep_figures.suggested(table.axes)
@@ -247,8 +247,8 @@ def chosen(table: SweepTable, wanted: Wanted) -> Choice:
 
 def show(table: SweepTable, as_json: bool) -> None:
     """The parameters that vary with their values, and the numbers."""
+    from weir.many import sweep_table
     from weir.report import many_figures
-    from weir.study import sweep_table
 
     if as_json:
         axes = {one.key: list(one.names) for one in table.axes}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weir import units
+from weir.base import units
+from weir.base.errors import UserError
 from weir.cli.usage import examples
-from weir.errors import UserError
 
 if TYPE_CHECKING:
     from weir.trace.steps import Steps
@@ -118,7 +118,7 @@ def show_(
     as_json: Json = False,
 ) -> None:
     """Shows what a trace has: mean, percentiles, outages, and its rate over time."""
-    from weir import summary
+    from weir.base import terminal
     from weir.trace import statistics
 
     found = read(file, from_, step, delays)
@@ -131,7 +131,7 @@ def show_(
     if as_json:
         print(json.dumps(statistics.of(found), indent=1))
     else:
-        statistics.show(found, summary.console())
+        statistics.show(found, terminal.console())
 
 
 @app.command(

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Sequence
 
-from weir.errors import nearest
+from weir.base.errors import nearest
+from weir.base.typed import program
 
 EXIT_STATUSES = (
     (0, "done"),
@@ -36,12 +35,6 @@ CLUSTER = (
     "Where it runs: tcp://host:port, a Dask scheduler (was --scheduler); ssh:host,host; slurm; pbs."
     " [this machine]"
 )
-
-
-def program() -> str:
-    """What the user types for this command: tools/weir says it in WEIR_COMMAND."""
-    typed = os.environ.get("WEIR_COMMAND", "")
-    return shlex.split(typed)[0] if typed else "weir"
 
 
 def examples(*commands: str) -> str:

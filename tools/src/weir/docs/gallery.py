@@ -12,8 +12,8 @@ from pathlib import Path
 
 import yaml
 
+from weir.base.errors import UserError
 from weir.bootstrap import ROOT
-from weir.errors import UserError
 
 LIST = ROOT / "tools/docs/gallery.yaml"
 PICTURES = ROOT / "tools/docs/gallery"

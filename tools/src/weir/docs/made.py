@@ -11,13 +11,13 @@ from typing import Any
 import typer
 
 import weir
-from weir import reference, tables
-from weir.cli.usage import program
-from weir.docs import gallery
-from weir.reference import cell, code
+from weir.base import tables
+from weir.base.markdown import cell, code
+from weir.base.tables import Entry, Tables
+from weir.base.typed import program
+from weir.docs import gallery, reference
 from weir.study import documents
 from weir.study.studies import SUITES
-from weir.tables import Entry, Tables
 
 LISTS = {  # a page, its title, what it has, and the kinds of its parts
     "controls": ("Congestion controls", "What `cc:` of a group of flows takes.", ("cc",)),

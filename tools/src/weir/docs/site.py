@@ -22,10 +22,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from weir import tables
+from weir.base import tables
+from weir.base.errors import UserError
 from weir.bootstrap import ROOT
 from weir.docs import gallery, made
-from weir.errors import UserError
 
 SETTINGS = ROOT / "tools/docs/zensical.toml"
 PACKAGED = Path(__file__).parent / "site"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from weir.analysis.folder import Run, whole
-from weir.errors import UserError
+from weir.base.errors import UserError
 
 __all__ = ["FORMATS", "write"]
 

@@ -29,10 +29,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from weir import routes
-from weir.analysis import latency, metrics
+from weir.analysis import latency, metrics, routes
 from weir.analysis.folder import Run
-from weir.errors import UserError
+from weir.base.errors import UserError
 
 VERSION = 4
 TESTS = ("rrul", "rrul_be", "tcp_nup", "tcp_ndown", "rtt_fair", "voip")

@@ -17,10 +17,10 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir import units
 from weir.analysis import folder, many
 from weir.analysis.folder import Run
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
 
 TIME = 315532800  # of every file, 1980: tar warns of older ones
 SCRIPT = Path(__file__).with_name("repeat.py")

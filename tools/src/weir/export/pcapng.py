@@ -29,7 +29,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from weir import routes
+from weir.analysis import routes
 from weir.analysis.folder import Run
 from weir.analysis.header import NO_LINK
 from weir.analysis.stream import Batch, Stream

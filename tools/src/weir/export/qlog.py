@@ -28,14 +28,15 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from weir import routes, units
+from weir.analysis import routes
 from weir.analysis.folder import Run
 from weir.analysis.header import NO_FLOW
 from weir.analysis.stream import Batch, Stream
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
+from weir.base.version import VERSION
 from weir.export import qlog_forms
 from weir.export.tables import selected
-from weir.version import VERSION
 
 RECORD_SEPARATOR = "\x1e"
 TIMESTAMPS_BYTES = 12  # TCP option, with its padding: part of the MSS

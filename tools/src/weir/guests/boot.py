@@ -16,9 +16,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from weir.errors import UserError
+from weir.base.errors import UserError
+from weir.base.programs import find_program
 from weir.guests.kernels import Kernel
-from weir.runner import find_program
 
 BOOT_S = 60  # a boot takes a fraction of a second
 ARGUMENTS = (

@@ -25,7 +25,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from weir import bootstrap
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.guests import boot
 from weir.guests.commands import ended_in_order, make, output, piped
 from weir.guests.kernels import Kernel, cache, choose, find

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from weir import bootstrap
-from weir.errors import UserError
+from weir.base.errors import UserError
 
 # With these, and the same compiler, the binary has the same bytes on every machine.
 REPRODUCIBLE = {

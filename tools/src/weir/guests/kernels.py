@@ -16,8 +16,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir import places
-from weir.errors import UserError
+from weir.base import places
+from weir.base.errors import UserError
 
 CURRENT = "current"  # Debian's kernel as it is
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,30}")

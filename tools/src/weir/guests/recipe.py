@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.guests import kernels
 from weir.guests.commands import make, output, piped
 

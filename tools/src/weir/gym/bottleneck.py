@@ -12,8 +12,8 @@ import numpy as np
 from gymnasium import logger
 from numpy.typing import NDArray
 
+from weir.base.errors import UserError
 from weir.control import Measurements
-from weir.errors import UserError
 from weir.gym import episodes
 from weir.gym.simulation import Simulation
 from weir.gym.spaces import FEATURES, Actions, utility

@@ -11,8 +11,8 @@ import numpy as np
 from gymnasium import Space
 from numpy.typing import NDArray
 
+from weir.base.errors import UserError
 from weir.control import Measurements
-from weir.errors import UserError
 from weir.gym.bottleneck import RENDER_MODES, Bottleneck
 from weir.gym.spaces import observation_space, observe
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from weir import configs
-from weir.errors import UserError
-from weir.units import SUFFIXES
+from weir.base import configs
+from weir.base.errors import UserError
+from weir.base.units import SUFFIXES
 
 BASE = {"ns": "ns", "bit/s": "bit", "B": "B"}  # a unit's suffix, for numbers in it
 KINDS = ("uniform", "loguniform", "integers", "choice")

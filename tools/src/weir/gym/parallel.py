@@ -12,8 +12,8 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
+from weir.base.errors import UserError
 from weir.control import Measurements
-from weir.errors import UserError
 from weir.gym.bottleneck import RENDER_MODES, Bottleneck
 from weir.gym.env import Observation
 from weir.gym.simulation import Simulation

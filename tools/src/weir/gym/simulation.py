@@ -11,12 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
+from weir.base.errors import UserError
+from weir.base.programs import find_program
 from weir.control import Control, Measurements, page, parameter
 from weir.control.page import Page
 from weir.control.server import described
-from weir.errors import UserError
 from weir.gym.episodes import AGENT
-from weir.runner import find_program
 
 WAIT_S_MAX = 60.0
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.hosts import check
-from weir.live import priority
+from weir.runner import priority
 
 READY_S_MAX = 60.0
 STOP_S_MAX = 20.0

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.hosts import agent, inventory
 
 PLAYBOOKS = Path(__file__).parent

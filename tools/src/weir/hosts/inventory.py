@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weir.errors import UserError
+from weir.base.errors import UserError
 
 ROLES = ("receiver", "switch", "sender")  # in the order in which they start
 KERNEL = "kernel"

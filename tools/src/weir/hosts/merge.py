@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.hosts import clocks
 from weir.hosts.inventory import Host
 from weir.hosts.plan import Plan
-from weir.runner import Options
+from weir.runner.options import Options
 
 Part = dict[str, Any]
 End = tuple[str, str]  # a host and its port

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir import configs
-from weir.errors import UserError
+from weir.base import configs
+from weir.base.errors import UserError
+from weir.base.programs import PROGRAMS, find_program
 from weir.hosts.inventory import Host
-from weir.live import priority, receiver
-from weir.runner import PROGRAMS, Options, find_program
+from weir.runner import priority, receiver
+from weir.runner.options import Options
 
 NO_END = "24h"  # of the side that receives; it is stopped when the senders have ended
 PROBE_S = 8.0
@@ -27,9 +28,9 @@ HERE = Path(__file__).parent
 FILES = {
     "__main__.py": HERE / "agent.py",
     "weir/hosts/check.py": HERE / "check.py",
-    "weir/live/priority.py": Path(priority.__file__),
+    "weir/runner/priority.py": Path(priority.__file__),
 }
-PACKAGES = ("weir/__init__.py", "weir/hosts/__init__.py", "weir/live/__init__.py")
+PACKAGES = ("weir/__init__.py", "weir/hosts/__init__.py", "weir/runner/__init__.py")
 
 
 @dataclass

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from weir import runner
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.hosts import cabling, inventory, merge, plan
 from weir.hosts.ansible import UNASKED, Ansible, Reply
+from weir.runner.options import Options
+from weir.runner.session import Listener, Session, catching, progress_object
 
 WATCH_S = 1.0  # between two rounds of questions
 GRACE_S = 15.0  # for senders when the switch has ended
@@ -31,10 +32,10 @@ class Failure(UserError):
         super().__init__(f"{host}: {why}", 1)
 
 
-class Hosts(runner.Session):
-    """The session of runner.py, with hosts in place of children."""
+class Hosts(Session):
+    """The session of runner/session.py, with hosts in place of children."""
 
-    def __init__(self, listener: runner.Listener, made: plan.Plan, by: Ansible) -> None:
+    def __init__(self, listener: Listener, made: plan.Plan, by: Ansible) -> None:
         super().__init__(listener)
         self.plan, self.by = made, by
         self.since: dict[str, int] = {}  # bytes of what each host's program said
@@ -126,7 +127,7 @@ class Hosts(runner.Session):
             return
         self.since[name] = reply.answer.get("since", 0)
         for line in reply.answer.get("lines", ()):
-            now = runner.progress_object(line)
+            now = progress_object(line)
             if now is None and line.strip():
                 self.hear_line(name, line)
             elif now is not None and "ready" not in now and name in self.role("sender")[:1]:
@@ -196,7 +197,7 @@ def same_version(versions: Mapping[str, str]) -> None:
             raise Failure(name, f"its Weir is {text}, that of {first} is {said[first]}")
 
 
-def run(options: runner.Options, listener: runner.Listener, source: Path) -> int:
+def run(options: Options, listener: Listener, source: Path) -> int:
     """`weir run --live --hosts`: the exit status."""
     hosts = inventory.read(source)
     if str(options.config) == "-":
@@ -206,11 +207,11 @@ def run(options: runner.Options, listener: runner.Listener, source: Path) -> int
     merge.make_folder(options)
     with Ansible(source, len(hosts)) as by:
         session = Hosts(listener, made, by)
-        with runner.catching(session):
+        with catching(session):
             return guide(options, session, by)
 
 
-def guide(options: runner.Options, session: Hosts, by: Ansible) -> int:
+def guide(options: Options, session: Hosts, by: Ansible) -> int:
     """The run itself; what failed is the first of its verdicts."""
     failure, clocks = "", {}
     began = False

@@ -10,11 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
-from weir import summary, units
 from weir.analysis import captures
+from weir.base import terminal, units
 from weir.identify import behaviour, classifier
 from weir.identify.behaviour import Behaviour
 from weir.identify.classifier import Found
+from weir.runner import pcap
 
 INTERVAL = "2ms"  # below a round trip, so that steps of one are told
 COLUMNS = (
@@ -37,7 +38,7 @@ class Flow:
 def of_captures(files: Sequence[str], console: Console, interface: str = "") -> list[Flow]:
     """Each flow of TCP that carries payload; the console is told of what is passed over."""
     settings = {"interval": INTERVAL, "interface": interface}
-    with captures.analysed(files, console, settings) as loaded:
+    with pcap.analysed(files, console, settings) as loaded:
         named = {row["flow_id"]: row for row in captures.flows(loaded).iter_rows(named=True)}
         behaves = behaviour.of_run(loaded)
         passed_over = loaded.summary["ledger"]["capture"].get("udp")
@@ -102,7 +103,7 @@ def unlogged(value: float) -> float:
 
 def show(flows: Sequence[Flow], console: Console) -> None:
     """The table, and what it cannot say."""
-    summary.print_table(console, summary.table(COLUMNS, [row(flow) for flow in flows], left=4))
+    terminal.print_table(console, terminal.table(COLUMNS, [row(flow) for flow in flows], left=4))
     if any(flow.found is not None for flow in flows):
         console.print(
             "distance: 1 is that up to which the nearest control is believed;"

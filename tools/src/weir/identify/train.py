@@ -26,10 +26,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from weir.analysis import folder
+from weir.base.programs import find_program
 from weir.identify import behaviour, classifier, table
 from weir.identify.behaviour import NAMES, Behaviour
 from weir.identify.classifier import Known
-from weir.runner import find_program
 
 LINUX = ("reno", "cubic", "bbr", "vegas", "dctcp", "westwood", "illinois")
 OURS = ("copa", "bbr3", "ledbat", "vivace")

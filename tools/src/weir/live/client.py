@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from weir.errors import UserError
+from weir.base.errors import UserError
 
 SOCKET = "dpdk_telemetry.v2"
 ANSWER_BYTES = 1 << 16

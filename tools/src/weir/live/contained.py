@@ -20,7 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from weir.errors import UserError, guarded
+from weir.base.errors import UserError, guarded
 from weir.live.laboratory import CommandError, command
 
 LIBC = ctypes.CDLL(None, use_errno=True)

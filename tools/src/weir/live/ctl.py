@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from weir.errors import UserError, guarded
+from weir.base.errors import UserError, guarded
 from weir.live import client
 
 SWITCH = "weir-switch"

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from weir import bootstrap, runner
-from weir.errors import UserError
+from weir import bootstrap
+from weir.base import programs
+from weir.base.errors import UserError
 
 LIVE = ("switch", "sender")
 NEEDS = (*(need for need in bootstrap.BUILD_NEEDS if need.package != "check"), bootstrap.DPDK_NEED)
@@ -20,15 +21,15 @@ OPTIONS = ("-Ddpdk=enabled", "--buildtype=release")
 
 def setup(say: Callable[[str], None] = bootstrap.say) -> list[Path]:
     """Installs what is missing and builds both; where they are."""
-    build = runner.live_build()
+    build = programs.live_build()
     try:
         with bootstrap.locked(build):
             install(build, say)
             configure(build)
-            bootstrap.compile_(build, *(runner.PROGRAMS[name] for name in LIVE))
+            bootstrap.compile_(build, *(programs.PROGRAMS[name] for name in LIVE))
     except bootstrap.SetupError as error:
         raise UserError(f"setup live: {error}", 1) from None
-    return [build / runner.PROGRAMS[name] for name in LIVE]
+    return [build / programs.PROGRAMS[name] for name in LIVE]
 
 
 def install(build: Path, say: Callable[[str], None]) -> None:

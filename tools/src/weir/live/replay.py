@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weir import runner
 from weir.analysis.folder import check, read_json
 from weir.analysis.ring import Records, Ring, open_ring
-from weir.errors import UserError
-from weir.foreign import open_regular
+from weir.base import programs
+from weir.base.errors import UserError
+from weir.base.foreign import open_regular
+from weir.runner import session
 
 EXIT = 255  # the stage of departures, UINT8_MAX in switch/live/departures.c
 CHUNK = 1 << 20  # records compared in one go
@@ -245,7 +246,7 @@ def replay(
     UserError: there is no recording, or weir-sim did not take it.
     """
     recorded = open_recording(folder)[1]
-    argv = [str(runner.find_program("sim")), str(folder / "config.yaml"), "--force"]
+    argv = [str(programs.find_program("sim")), str(folder / "config.yaml"), "--force"]
     argv += ["--replay", str(folder / "arrivals.ring"), "--out", str(out)]
     said = []
     with subprocess.Popen(
@@ -253,7 +254,7 @@ def replay(
     ) as program:
         assert program.stderr is not None
         for line in program.stderr:
-            now = runner.progress_object(line)
+            now = session.progress_object(line)
             if now is None:
                 said.append(line)
             elif on_progress is not None:

@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.live import prometheus, top
 from weir.live.sample import Frame
 
 if TYPE_CHECKING:
-    from weir.study import progress
+    from weir.many import progress
 
 PAGE = Path(__file__).with_name("top.html")
 CLIENTS_MAX = 32

@@ -27,12 +27,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir import runner
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.base import programs
+from weir.base.errors import UserError
 from weir.live import contained, shell_report
-from weir.live.child import Child
 from weir.live.shell_network import SERVER, Network, Side
+from weir.runner import session
+from weir.runner.child import Child
+from weir.runner.options import Options
 
 PLACE = contained.PRIVATE / "weir"
 READY_S_MAX = 60.0
@@ -91,7 +93,7 @@ class Program(Child):
 
     def said(self, line: str) -> None:
         """It is ready, or says something else."""
-        now = runner.progress_object(line)
+        now = session.progress_object(line)
         if now is None:
             print(re.sub(r"standard input:\d+:\d+: ", "", line), file=sys.stderr)
         elif now.get("ready"):
@@ -141,7 +143,7 @@ class Shell:
         cpu = cpus[-self.network.number % len(cpus)]  # shells in shells: each on another, if it can
         config = {**self.wanted.config, "live": section(cpu, self.wanted.swap, frames())}
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=math.inf)
-        options = runner.Options(Path("-"), self.folder, duration=NO_END, force=self.wanted.force)
+        options = Options(Path("-"), self.folder, duration=NO_END, force=self.wanted.force)
         read, write = os.pipe()
         argv = self.network.enter("sw", *options.argv("switch"))
         environment = os.environ | {"WEIR_RUNNER": str(os.getpid())}
@@ -234,7 +236,7 @@ def reap(known: Sequence[subprocess.Popen[Any]]) -> int:
 
 def run(wanted: Wanted) -> int:
     """Everything; the command's exit status."""
-    runner.find_program("switch")
+    programs.find_program("switch")
     alone = contained.unshare_processes()
     inside: Callable[[int], int] = lambda pipe: Shell(wanted, pipe, alone).run()  # noqa: E731
     return contained.run(inside)

@@ -22,10 +22,10 @@ from socket import AF_INET
 from pyroute2 import IPRoute, NetNS
 from pyroute2.netlink.exceptions import NetlinkError
 
-from weir.errors import UserError
-from weir.live.child import Child
+from weir.base.errors import UserError
 from weir.live.contained import CLONE_NEWNET, unshare
 from weir.live.laboratory import CommandError, Laboratory, command
+from weir.runner.child import Child
 
 TEST_NETWORK = ipaddress.ip_network("198.18.0.0/15")
 NETWORKS = list(TEST_NETWORK.subnets(new_prefix=24))

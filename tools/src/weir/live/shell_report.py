@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weir import summary as tables
-from weir import units
+from weir.analysis import summary as tables
+from weir.base import terminal, units
 
 COLUMNS = ("", "carried", "rate", "used", "mean queue", "p99 queue", "drops", "delay error")
 
@@ -41,8 +41,8 @@ def row(summary: dict[str, Any], name: str, path: str) -> list[str]:
 
 def show(summary: dict[str, Any], swap: bool) -> None:
     """On standard error. That the switch was interrupted is how a shell ends."""
-    screen = tables.console(stderr=True)
-    tables.print_table(screen, tables.table(COLUMNS, rows(summary, swap), left=1))
+    screen = terminal.console(stderr=True)
+    terminal.print_table(screen, terminal.table(COLUMNS, rows(summary, swap), left=1))
     facts = [*summary.get("faults", []), *summary.get("verdicts", [])]
     for fact in facts:
         if fact["cause"] != "interrupted":

@@ -24,12 +24,12 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from weir import summary, units
-from weir.errors import UserError, guarded
+from weir.base import terminal, units
+from weir.base.errors import UserError, guarded
 from weir.live import client
 from weir.live.ctl import Parser
 from weir.live.sample import Frame, Row, Sample, frame, take
-from weir.study import progress
+from weir.many import progress
 
 INTERVAL_S_MIN = 0.1
 DEFAULT_ADDRESS = "127.0.0.1:8790"
@@ -189,7 +189,7 @@ def render(shown: Frame, width: int) -> Group:
         kept = fitting(columns, rows, spare, width)
         names = tuple(columns[i] for i in kept)
         cells = [[row[i] for i in kept] for row in rows]
-        table = summary.table(names, cells, sum(i < left for i in kept))
+        table = terminal.table(names, cells, sum(i < left for i in kept))
         parts += [*([Text()] if parts else []), table]
     return Group(*parts)
 
@@ -300,7 +300,7 @@ def execute(argv: Sequence[str]) -> int:
 
             serve.serve(asked.serve, asked.token, watch, frames)
         else:
-            show(frames, asked.once, asked.json, summary.console())
+            show(frames, asked.once, asked.json, terminal.console())
     return 0
 
 
@@ -355,7 +355,7 @@ def draw(frames: Iterator[Frame], as_json: bool, out: Console) -> None:
             out.print(render(shown, out.width))
     else:
         # Neither wider nor higher than the terminal, or the next frame would miss its place.
-        narrow = summary.Screen(highlight=False, markup=False)
+        narrow = terminal.Screen(highlight=False, markup=False)
         with Live(console=narrow, auto_refresh=False, vertical_overflow="crop") as screen:
             for shown in frames:
                 screen.update(render(shown, narrow.width), refresh=True)

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir import tables, units
 from weir.attack import registry
-from weir.errors import UserError
-from weir.runner import find_program
+from weir.base import tables, units
+from weir.base.errors import UserError
+from weir.base.programs import find_program
 
 Summary = dict[str, Any]
 BESIDE = ("newreno", "cubic", "bbr", "copa")

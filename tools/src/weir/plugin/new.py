@@ -7,8 +7,8 @@ import re
 import shlex
 from pathlib import Path
 
+from weir.base.errors import UserError
 from weir.bootstrap import ROOT
-from weir.errors import UserError
 
 TEMPLATE = Path(__file__).with_name("template")
 HEADERS = ROOT / "common"  # has weir/cc.h

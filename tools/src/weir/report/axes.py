@@ -13,7 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from weir import units
+from weir.base import units
 from weir.report import theme
 from weir.report.theme import FAINT, INK, Style
 

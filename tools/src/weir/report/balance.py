@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from weir import units
 from weir.analysis import windows
+from weir.base import units
 from weir.report import axes
 from weir.report.axes import Scene
 from weir.report.theme import Style

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weir import routes, units
-from weir.analysis import one_way
+from weir.analysis import one_way, routes
+from weir.base import units
 
 HEADERS, TIMESTAMPS = 14 + 20 + 20, 12  # Ethernet, IPv4, TCP; the option, part of the segment size
 

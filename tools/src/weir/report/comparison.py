@@ -12,10 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from weir import qlog, summary, units
-from weir.analysis import folder, latency, metrics, windows
+from weir.analysis import folder, latency, metrics, qlog, summary, windows
 from weir.analysis.folder import Run
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
 from weir.report import (
     axes,
     balance,

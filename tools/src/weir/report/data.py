@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from weir import configs, summary, units
-from weir.analysis import captures, metrics
+from weir.analysis import captures, metrics, summary
 from weir.analysis.ring import to_frame
-from weir.errors import UserError
+from weir.base import configs, units
+from weir.base.errors import UserError
 from weir.report import axes, theme
 
 if TYPE_CHECKING:

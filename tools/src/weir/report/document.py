@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from weir import places
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.base import places
+from weir.base.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 
-from weir import units
 from weir.analysis import metrics
-from weir.names import own_names
+from weir.base import units
+from weir.base.names import own_names
 from weir.report import theme
 from weir.report.axes import (
     BANDS,

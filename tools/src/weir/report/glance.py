@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 
-from weir import units
 from weir.analysis import metrics
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
 from weir.report import data as report_data
 from weir.report import document, page, paper, redraw, sections, theme
 

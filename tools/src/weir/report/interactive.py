@@ -29,7 +29,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon, Rectangle
 from matplotlib.ticker import FixedLocator
 
-from weir import units
+from weir.base import units
 from weir.report import bounded
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from weir import configs, units
 from weir.analysis import metrics, windows
-from weir.errors import UserError, nearest
+from weir.base import configs, units
+from weir.base.errors import UserError, nearest
 from weir.report import axes as shared
 from weir.report import theme
 from weir.report.theme import Style

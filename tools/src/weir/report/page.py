@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 import polars as pl
 
-from weir import qlog, runner, summary, units
-from weir.analysis import folder, labels, latency, losses, metrics
-from weir.errors import UserError
+from weir.analysis import folder, labels, latency, losses, metrics, qlog, summary
+from weir.base import programs, units
+from weir.base.errors import UserError
 from weir.report import bottleneck, document, interactive, sections, theme
 from weir.report.data import RunData, read
 from weir.report.document import Status, Table
@@ -370,7 +370,7 @@ def provenance(run: Run) -> list[tuple[str, str]]:
 def versions(built: object) -> str:
     """What the programs were built with, and what made the run and this page."""
     named = built if isinstance(built, dict) else {}
-    page = ", ".join(f"{name} {version}" for name, version in runner.versions().items())
+    page = ", ".join(f"{name} {version}" for name, version in programs.versions().items())
     ran = named.get("tools")
     parts = [f"{name} {version}" for name, version in named.items() if name != "tools"]
     if ran and ran != page:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 
-from weir.errors import UserError, nearest
+from weir.base.errors import UserError, nearest
 from weir.report import axes, bounded, document, figure_data, grey, script, theme
 
 if TYPE_CHECKING:

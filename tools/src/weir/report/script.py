@@ -25,7 +25,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon, Rectangle
 
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.base.errors import UserError
 from weir.report import bounded, interactive, standalone, theme
 
 COLUMNS = ("panel", "artist", "label", "x", "y", "x2", "y2")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from weir import summary, units
-from weir.analysis import metrics, segments, windows
+from weir.analysis import metrics, segments, summary, windows
 from weir.analysis.header import NO_LINK
+from weir.base import units
 from weir.report import axes, balance, bottleneck, figures, lateness, segment_sections, theme
 from weir.report.data import FlowData, RunData, chosen_records
 

@@ -18,7 +18,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from weir import units
+from weir.base import units
 from weir.report import axes as shared
 from weir.report import bounded, theme
 from weir.report.axes import maximum

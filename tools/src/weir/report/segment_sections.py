@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
-from weir import routes, units
-from weir.analysis import metrics, segments
+from weir.analysis import metrics, routes, segments
 from weir.analysis.header import NO_LINK
+from weir.base import units
 from weir.report import segment_figures
 from weir.report.data import FlowData, RunData, chosen_records
 from weir.report.segment_figures import Around, between

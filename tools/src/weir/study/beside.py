@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from weir import units
+from weir.base import units
 from weir.study.linux import NAMES, Case, Pair
 
 GOODPUT_OFF = 0.02

@@ -16,7 +16,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from weir.bootstrap import ROOT
-from weir.study.cells import Cell
+from weir.many.cells import Cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

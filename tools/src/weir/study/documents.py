@@ -15,16 +15,15 @@ from pathlib import Path
 
 import msgspec
 
-from weir import runner
 from weir.analysis import folder
-from weir.bench import history
+from weir.base import programs, repository
+from weir.base.errors import UserError
+from weir.base.markdown import cell
 from weir.bootstrap import ROOT
-from weir.errors import UserError
-from weir.reference import cell
+from weir.many.travel import program_version
 from weir.study import studies, study_page
 from weir.study.claim import Checked, Claim, Experiment, Study
 from weir.study.study_page import Result
-from weir.study.travel import program_version
 
 END = "<!-- end of results -->\n"
 ALL = "all"  # the name of the five documents together
@@ -35,8 +34,8 @@ def commit() -> str:
 
     UserError: files differ from it, or weir-sim is of another. A reader must be able to have it.
     """
-    found = program_version(runner.find_program("sim")).partition("commit ")[2].rstrip(")")
-    here = history.built_commit()
+    found = program_version(programs.find_program("sim")).partition("commit ")[2].rstrip(")")
+    here = repository.built_commit()
     if here is None or here.endswith("-dirty"):
         raise UserError("--write-docs: commit all changes first: the page names the commit", 1)
     if found != here:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weir import tables
-from weir.errors import UserError
+from weir.base import tables
+from weir.base.errors import UserError
 from weir.study.claim import Claim, Trial
 from weir.study.scenario import Measure, delay_ms, lost_percent, of_group, shown, used_percent
 

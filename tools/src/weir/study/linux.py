@@ -27,7 +27,7 @@ import polars as pl
 
 from weir.analysis import metrics
 from weir.analysis.folder import Run
-from weir.study.cells import Cell
+from weir.many.cells import Cell
 
 Side = Literal["linux", "weir"]
 SIDES: tuple[Side, ...] = ("linux", "weir")

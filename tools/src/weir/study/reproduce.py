@@ -14,12 +14,13 @@ from typing import Any
 import yaml
 from rich.console import Console
 
-from weir import runner, summary, units
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.base import programs, terminal, units
+from weir.base.errors import UserError
+from weir.many.cells import Cell, Outcome, parted, run_cells
 from weir.report import theme
+from weir.runner import bar
 from weir.study import claim, documents, study_page
-from weir.study.cells import Cell, Outcome, parted, run_cells
 from weir.study.claim import CONFIGS, Checked, Found, Study
 
 NS_PER_PACKET = 150.0  # of weir-sim on one core, for estimates
@@ -63,7 +64,7 @@ def resolved(cell: Cell, program: Path) -> str:
 
 def refuse(made: Plan) -> None:
     """UserError: the first cell's config is refused."""
-    resolved(made.cells[0], runner.find_program("sim"))
+    resolved(made.cells[0], programs.find_program("sim"))
 
 
 def cost_s(config: dict[str, Any]) -> float:
@@ -82,7 +83,7 @@ def cost_s(config: dict[str, Any]) -> float:
 
 def costs_s(cells: Sequence[Cell]) -> list[float]:
     """Of each cell."""
-    program = runner.find_program("sim")
+    program = programs.find_program("sim")
     return [cost_s(yaml.load(resolved(cell, program), yaml.CSafeLoader)) for cell in cells]
 
 
@@ -108,7 +109,7 @@ def show_plan(plans: Sequence[Plan], workers: int, screen: Console) -> None:
         [row["study"], row["cell"], row["config"], f"{row['wall_s']:,.1f} s"] for row in planned
     ]
     columns = ("study", "cell", "config", "wall")
-    summary.print_table(screen, summary.table(columns, rows, left=3))
+    terminal.print_table(screen, terminal.table(columns, rows, left=3))
     total_s = sum(row["wall_s"] for row in planned)
     screen.print(
         f"{len(rows)} cells, {total_s:,.0f} s of one core at {NS_PER_PACKET:.0f} ns per packet:"
@@ -121,7 +122,7 @@ def print_config(plans: Sequence[Plan], name: str) -> None:
     for made in plans:
         for cell in made.cells:
             if cell.name == name:
-                print(resolved(cell, runner.find_program("sim")), end="")
+                print(resolved(cell, programs.find_program("sim")), end="")
                 return
     raise UserError(f"no cell is named '{name}': --plan lists them")
 
@@ -175,7 +176,7 @@ def progress(
         ran += cost if outcome.status != "reused" else 0.0
         why = f": {outcome.message}" if outcome.message else ""
         left = (total if costs is None else sum(costs.values())) - ended
-        said = runner.left(time.monotonic() - started_s, ran, ran + left) if number < total else []
+        said = bar.left(time.monotonic() - started_s, ran, ran + left) if number < total else []
         text = f"[{number}/{total}] {outcome.cell.name} {outcome.status}{why}"
         screen.print(", ".join([text, *said]), markup=False, soft_wrap=True)
 

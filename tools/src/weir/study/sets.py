@@ -15,11 +15,11 @@ from typing import Any
 import yaml
 from rich.console import Console
 
-from weir import foreign, runner, summary, tables
 from weir.analysis import folder
-from weir.errors import UserError
+from weir.base import foreign, programs, tables, terminal
+from weir.base.errors import UserError
+from weir.many.cells import Cell, parted, run_cells
 from weir.study import claim, reproduce, study_page
-from weir.study.cells import Cell, parted, run_cells
 from weir.study.claim import Checked, Found, Study
 
 
@@ -69,7 +69,7 @@ def cells_of(cells: Sequence[Cell], sets: Sets, place: Path) -> list[list[Cell]]
 
     UserError: no cell has it, or weir-sim refuses a set.
     """
-    program = runner.find_program("sim")
+    program = programs.find_program("sim")
     parameters = [sets.parameters(index) for index in range(len(sets.written))]
     known = tables.read()["cc"].get(sets.control, {}).get("params", {})
     default = {key: str(row["default"]) for key, row in known.items()}
@@ -138,9 +138,9 @@ def run(
         if (one := claims[0]).claim.kind != "not comparable"
     ]
     names = [text or "as it is" for text in sets.written]
-    shown = summary.table(("", "claim", "asked", "holds within", *names), rows, left=2)
+    shown = terminal.table(("", "claim", "asked", "holds within", *names), rows, left=2)
     shown.columns[1].no_wrap, shown.columns[1].overflow = False, "fold"
-    summary.print_table(screen, shown)
+    terminal.print_table(screen, shown)
     for name, claims in zip(names, columns, strict=True):
         screen.print(f"{name}: {'; '.join(study_page.counts(claims))}", markup=False)
     data = [

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from weir import units
-from weir.errors import UserError
+from weir.base import units
+from weir.base.errors import UserError
 from weir.trace import steps
 from weir.trace.steps import NS_PER_S, Floats, Steps
 

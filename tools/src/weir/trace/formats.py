@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from weir import foreign
-from weir.errors import UserError
+from weir.base import foreign
+from weir.base.errors import UserError
 from weir.trace import steps
 from weir.trace.steps import NS_PER_S, STEPS_MAX, Floats, Steps
 
@@ -231,8 +231,8 @@ def pantheon(file: Path, reading: Reading) -> Steps:
 
 def capture(file: Path, reading: Reading) -> Steps:
     """pcap and pcapng: the frames of each interval, without FCS; read as a run's traffic is."""
-    from weir import runner
     from weir.analysis.ring import open_ring
+    from weir.base import programs
 
     config: dict[str, Any] = {
         "duration": "24h",
@@ -246,7 +246,7 @@ def capture(file: Path, reading: Reading) -> Steps:
     }
     with tempfile.TemporaryDirectory(prefix="weir-trace-") as folder:
         out = Path(folder) / "run"
-        argv = [str(runner.find_program("sim")), "-", "--out", str(out)]
+        argv = [str(programs.find_program("sim")), "-", "--out", str(out)]
         done = subprocess.run(argv, input=json.dumps(config), capture_output=True, text=True)
         if done.returncode:
             raise UserError(f"{file}: {done.stderr.strip().splitlines()[-1]}", done.returncode)

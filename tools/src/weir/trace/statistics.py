@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from weir import units
+from weir.base import units
 from weir.trace.steps import NS_PER_S, Floats, Steps
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from weir import foreign, units
-from weir.errors import UserError
+from weir.base import foreign, units
+from weir.base.errors import UserError
 
 Floats = npt.NDArray[np.float64]
 RATE_MIN_BPS = 1000.0  # the stage's; what is less is an outage

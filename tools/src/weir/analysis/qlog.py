@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What QUIC programs of a run say of their connections in qlogs, beside what the paths counted.
+
+Read are qlog 0.3 (draft-ietf-quic-qlog-main-schema-03) and the newer drafts, as JSON text sequences
+(RFC 7464) or one line per event, with the events of draft-ietf-quic-qlog-quic-events:
+
+| event | figure |
+|---|---|
+| packet_sent | packets sent |
+| packet_lost | packets declared lost; of these spurious: an ACK for it has come after that |
+| packet_received | unacked: sent before one that its ACKs cover, and neither covered nor lost |
+| recovery_metrics_updated | min_rtt, smoothed_rtt (mean); ngtcp2 writes whole milliseconds |
+
+An event is known by what follows the colon in its name; metrics_updated is an older name. Times are
+milliseconds, as both drafts have them by default. Packet numbers are those of 1-RTT packets. The
+path's drops are lost less spurious, and unacked: a packet of ACKs alone is never declared lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weir.base import foreign, units
+from weir.base.errors import UserError
+
+NS_PER_MS = 1e6
+QLOG_BYTES_MAX = 64 << 20
+SUFFIXES = (".sqlog", ".qlog")
+COLUMNS = (
+    "qlog", "by", "sent", "lost", "spurious", "unacked", "min RTT", "mean smoothed RTT",
+    "path: drops", "least RTT", "mean RTT", "goodput",
+)  # fmt: skip
+
+
+@dataclass
+class Qlog:
+    """A connection as one of its ends tells it."""
+
+    name: str
+    by: str = ""  # client or server
+    sent: int = 0
+    lost: int = 0
+    spurious: int = 0
+    unacked: int = 0
+    min_rtt_ns: float | None = None
+    smoothed_rtt_ns: float | None = None
+
+
+@dataclass
+class _Reading:
+    """What is kept while it is read."""
+
+    open_losses: set[int] = field(default_factory=set)
+    waiting: set[int] = field(default_factory=set)  # packets sent that no ACK has covered
+    acked_max: int = -1
+    smoothed_ms: float = 0.0
+    samples: int = 0
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Its records; the last one may have been cut off."""
+    try:
+        text = foreign.read_bytes(path, QLOG_BYTES_MAX).decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    lines = [line for line in text.replace("\x1e", "\n").split("\n") if line.strip()]
+    for number, line in enumerate(lines):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            if 0 < number == len(lines) - 1:
+                return
+            record = None
+        if not isinstance(record, dict):
+            raise UserError(f"{path}: record {number + 1} is no JSON object: not a qlog sequence")
+        yield record
+
+
+def _acknowledge(found: Qlog, reading: _Reading, data: dict[str, Any]) -> None:
+    for frame in data.get("frames", []):
+        for block in frame.get("acked_ranges", []) if frame.get("frame_type") == "ack" else []:
+            late = {n for n in reading.open_losses if block[0] <= n <= block[-1]}
+            found.spurious += len(late)
+            reading.open_losses -= late
+            reading.waiting -= {n for n in reading.waiting if block[0] <= n <= block[-1]}
+            reading.acked_max = max(reading.acked_max, block[-1])
+
+
+def _measure(found: Qlog, reading: _Reading, data: dict[str, Any]) -> None:
+    if "min_rtt" in data:
+        found.min_rtt_ns = data["min_rtt"] * NS_PER_MS
+    if "smoothed_rtt" in data and found.min_rtt_ns is not None:  # before: what it begins with
+        reading.smoothed_ms += data["smoothed_rtt"]
+        reading.samples += 1
+
+
+def _take(found: Qlog, reading: _Reading, event: str, data: dict[str, Any]) -> None:
+    header = data.get("header", {})
+    one_rtt = header.get("packet_type") == "1RTT"
+    if event == "packet_sent":
+        found.sent += 1
+        reading.waiting |= {header["packet_number"]} if one_rtt else set()
+    elif event == "packet_lost":
+        found.lost += 1
+        if one_rtt:
+            reading.waiting.discard(header["packet_number"])
+            reading.open_losses.add(header["packet_number"])
+    elif event == "packet_received" and one_rtt:
+        _acknowledge(found, reading, data)
+    elif event in ("metrics_updated", "recovery_metrics_updated"):
+        _measure(found, reading, data)
+
+
+def read(path: Path) -> Qlog:
+    """A qlog's figures. UserError: it is none, or a member has another type than qlog gives it."""
+    try:
+        return _read(path)
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+    ) as error:
+        raise UserError(f"{path}: an event has another shape than qlog's: {error!r}") from None
+
+
+def _read(path: Path) -> Qlog:
+    found, reading = Qlog(path.name), _Reading()
+    records = _lines(path)
+    head = next(records, {})
+    if not {"qlog_version", "file_schema"} & set(head):
+        raise UserError(f"{path}: its first record names no qlog version: not a qlog sequence")
+    found.by = str(head.get("trace", {}).get("vantage_point", {}).get("type", ""))
+    for record in records:
+        event = str(record.get("name", "")).rpartition(":")[2]
+        _take(found, reading, event, record.get("data", {}))
+    found.unacked = sum(number < reading.acked_max for number in reading.waiting)
+    if reading.samples:
+        found.smoothed_rtt_ns = reading.smoothed_ms / reading.samples * NS_PER_MS
+    return found
+
+
+def _path(summary: dict[str, Any], group: int, forward: bool) -> dict[str, Any]:
+    """What the paths have counted of a group's UDP: drops of the direction, RTTs of both."""
+    flows = [
+        flow
+        for flow in summary.get("ip_flows", [])
+        if flow["group"] == group
+        and flow["protocol"] == "udp"
+        and flow["received_pkts"]
+        and None not in (flow["delay_min_ns"], flow["delay_mean_ns"])
+    ]
+    ways = [[f for f in flows if (f["direction"] == "forward") == way] for way in (True, False)]
+    own = ways[0] if forward else ways[1]
+    both = all(ways)
+
+    def mean(way: list[dict[str, Any]]) -> float:
+        pkts = sum(flow["received_pkts"] for flow in way)
+        return float(sum(flow["delay_mean_ns"] * flow["received_pkts"] for flow in way) / pkts)
+
+    return {
+        "drops": sum(flow["drops"] for flow in own),
+        "least_rtt_ns": sum(min(f["delay_min_ns"] for f in way) for way in ways) if both else None,
+        "mean_rtt_ns": sum(mean(way) for way in ways) if both else None,
+        "goodput_bps": sum(flow["goodput_bps"] for flow in own),
+    }
+
+
+def found_in(folder: Path, summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each qlog in a run's folders of programs: its figures, and the path's of that direction.
+
+    UserError: a file is no qlog.
+    """
+    found = []
+    for program in (summary.get("guests") or {}).get("programs", []):
+        if program["files"] is None:
+            continue
+        place = folder / program["files"]
+        if not place.resolve().is_relative_to(folder.resolve()):
+            raise UserError(f"{folder}: the files of a program are outside of the folder", 1)
+        for path in sorted(p for p in place.rglob("*") if p.suffix in SUFFIXES):
+            of = asdict(read(path))
+            of["name"] = str(path.relative_to(folder))
+            group, side = program["group"], program["side"]
+            path_of = _path(summary, group, side == "stack")
+            found.append({**of, "group": group, "side": side, "path": path_of})
+    return found
+
+
+def of_run(folder: Path, summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same; UserError: there is none."""
+    found = found_in(folder, summary)
+    if not found:
+        raise UserError(f"{folder}: no program of it has written a qlog into $WEIR_OUT")
+    return found
+
+
+def lost_of(of: dict[str, Any]) -> int:
+    """Packets of a qlog that were lost indeed: less spurious ones."""
+    return int(of["lost"]) - int(of["spurious"])
+
+
+def rows(found: list[dict[str, Any]]) -> list[list[str]]:
+    """The table."""
+    return [
+        [
+            of["name"], of["by"], units.count(of["sent"]), units.count(of["lost"]),
+            units.count(of["spurious"]), units.count(of["unacked"]), units.time(of["min_rtt_ns"]),
+            units.time(of["smoothed_rtt_ns"]), units.count(of["path"]["drops"]),
+            units.time(of["path"]["least_rtt_ns"]), units.time(of["path"]["mean_rtt_ns"]),
+            units.rate(of["path"]["goodput_bps"]),
+        ]
+        for of in found
+    ]  # fmt: skip

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs an experiment, in virtual time, on this machine or over several hosts, and opens it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weir.analysis import folder
+from weir.analysis.folder import Run
+from weir.base import configs
+from weir.base.errors import UserError
+from weir.base.programs import identify
+from weir.hosts import session as hosts_session
+from weir.runner.options import Options, default_out, refuse_sweep
+from weir.runner.run import run_live, run_sim
+from weir.runner.session import INTERRUPTED, Listener, Silent
+
+
+def run(
+    config: Path | str | Mapping[str, Any],
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    out: Path | str | None = None,
+    seed: int | None = None,
+    duration: str | None = None,
+    live: bool = False,
+    force: bool = False,
+) -> Run:
+    """Runs an experiment and opens what it recorded: `weir run CONFIG` without the report.
+
+    config is a file, or what would be in one as a dict; files that a dict names have whole paths.
+    overrides replaces values of the config by their keys: {"flows.0.count": 10}. out is the run
+    folder [runs/CONFIG-CHANGES-TIME]; force replaces the run in it. duration has its unit: "10s".
+    Ctrl-C ends the run early, its folder complete, and raises KeyboardInterrupt. UserError: the
+    config is wrong, the programs were not built, or the run failed; its folder then has what there
+    was to record.
+    """
+    given = [f"{key}={configs.text(value)}" for key, value in (overrides or {}).items()]
+    listener = Silent()
+    with configs.as_file(config) as path:
+        place = default_out(path, given, seed, live) if out is None else Path(out)
+        options = Options(path, place, given, seed, duration, None, force)
+        # A dict's file goes; the folder has what it said.
+        lasting = place / "config.yaml" if isinstance(config, Mapping) else path
+        os.environ["WEIR_COMMAND"] = shlex.join(replace(options, config=lasting).command(live))
+        identify()
+        status, loaded = execute(options, listener, live)
+    if status in INTERRUPTED:
+        raise KeyboardInterrupt
+    if status != 0 or loaded is None:
+        said = listener.lines[-1] if listener.lines else f"the run ended with status {status}"
+        raise UserError(said.removeprefix("weir: "), status or 1)
+    return loaded
+
+
+def execute(
+    options: Options, listener: Listener, live: bool, hosts: Path | None = None
+) -> tuple[int, Run | None]:
+    """Runs an experiment: its exit status, and the run; None: it never began.
+
+    The listener was told why, if it failed. hosts: the inventory of a live run over several.
+    """
+    refuse_sweep(options.config)
+    before = folder.written(options.out)
+    with folder.locked(options.out):
+        pass  # the programs lock it themselves
+    if hosts is not None:
+        status = hosts_session.run(options, listener, hosts)
+    else:
+        status = (run_live if live else run_sim)(options, listener)
+    if folder.written(options.out) == before:
+        return status or 1, None
+    with folder.locked(options.out):
+        return status, folder.load(options.out)

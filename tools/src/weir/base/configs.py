@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Configs that programs in Python give: values as text, a dict as a file, a file as a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import msgspec
+
+from weir.base import foreign
+from weir.base.errors import UserError
+
+Named = dict[str, Any]
+
+
+class Shape(msgspec.Struct):
+    """What readers of a resolved config take for granted; weir-sim says whether it is right."""
+
+    paths: dict[str, list[Named]] = {}
+    flows: list[Named] | Literal[""] = []
+    live: Named | Literal[""] = {}
+
+
+def text(value: object) -> str:
+    """A value as the config has it: yes and no, numbers, text as it is, {a: b} and [a, b]."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(text, value)) + "]"
+    return str(value)
+
+
+def plain(value: object) -> Any:
+    """The same of all values within dicts and lists."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, list | tuple) else text(value)
+
+
+def read(path: Path) -> Any:
+    """What a YAML file holds, all values as text; UserError: it cannot be read."""
+    try:
+        data = foreign.read_bytes(path, foreign.YAML_BYTES_MAX).decode()
+        return foreign.decode_yaml(data, str(path))
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not text in UTF-8") from None
+    except UserError as error:
+        raise UserError(str(error)) from None  # a config that is wrong: status 2
+
+
+def mapping(path: Path) -> dict[str, Any]:
+    """A YAML file's map, all values as text; UserError: it cannot be read, or is no map."""
+    content = read(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path} is no map of keys to values")
+    return content
+
+
+def leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """All values of a config by the keys that -o takes: paths.forward.link.rate, flows.0.count.
+
+    What is chosen by its name is a value too: flows.0.cc is copa, paths.forward link and delay.
+    """
+    inside = f"{path}." if path else ""
+    if isinstance(value, Mapping):
+        if path and len(value) == 1:
+            yield path, str(next(iter(value)))
+        for key, inner in value.items():
+            yield from leaves(inner, f"{inside}{key}")
+    elif isinstance(value, list):
+        types = [next(iter(item)) if is_typed(item) else None for item in value]
+        if any(types):
+            yield path, ", ".join(map(str, types))
+        for index, (item, kind) in enumerate(zip(value, types, strict=True)):
+            place = types[: index + 1].count(kind)
+            named = f"{inside}{kind}{place if place > 1 else ''}"
+            yield from leaves(item[kind], named) if kind else leaves(item, f"{inside}{index}")
+    else:
+        yield path, str(value)
+
+
+def is_typed(item: object) -> bool:
+    """{link: {...}}: called by its one key."""
+    return isinstance(item, Mapping) and len(item) == 1
+
+
+OUTSIDE = ("plugin", "python")  # keys of a control of the user's own, beside its parameters
+
+
+def control(cc: object) -> str:
+    """What the value of `cc` is called: its name, the file of a plug-in, the class of Python.
+
+    A plug-in may have another name than its file: a run's summary knows it.
+    """
+    if not isinstance(cc, Mapping):
+        return str(cc)
+    if "plugin" in cc:
+        return Path(str(cc["plugin"])).stem.removeprefix("file-")
+    if "python" in cc:
+        return str(cc["python"]).rpartition(":")[2]
+    return str(next(iter(cc), ""))
+
+
+def controls(config: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, str]:
+    """What the controls of the user's own are called, by key: flows.0.cc."""
+    flows, groups = config.get("flows"), summary.get("groups") or []
+    found = {}
+    for index, flow in enumerate(flows if isinstance(flows, list) else ()):
+        cc = flow.get("cc") if isinstance(flow, Mapping) else None
+        if isinstance(cc, Mapping) and any(key in cc for key in OUTSIDE):
+            known = groups[index].get("cc") if index < len(groups) else None
+            found[f"flows.{index}.cc"] = str(known or control(cc))
+    return found
+
+
+@contextmanager
+def as_file(config: Path | str | Mapping[str, Any]) -> Iterator[Path]:
+    """A config's file; of a dict one that is there while it is run."""
+    if not isinstance(config, Mapping):
+        yield Path(config)
+        return
+    import yaml
+
+    with TemporaryDirectory(prefix="weir-") as place:
+        path = Path(place) / "config.yaml"
+        path.write_text(yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True))
+        yield path

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C programs: where they are, whether they are built, what they are told of their caller."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from weir.base import places
+from weir.base.errors import UserError
+from weir.base.version import VERSION
+from weir.bootstrap import INSTALLED, ROOT
+
+PROGRAMS = {
+    "sim": "tools/sim/weir-sim",
+    "pcap": "tools/pcap/weir-pcap",
+    "check-cc": "tools/check/weir-check-cc",
+    "switch": "switch/weir-switch",
+    "sender": "sender/weir-sender",
+}
+PACKAGES = ("numpy", "polars", "matplotlib", "dask")
+
+
+def identify() -> None:
+    """Tells the programs started from here what the user typed and what this runs on.
+
+    They write it into their manifests. tools/weir has said the first already. And which Python has
+    the controls that are classes.
+    """
+    os.environ.setdefault("WEIR_PYTHON", sys.executable)
+    os.environ.setdefault("WEIR_COMMAND", shlex.join(["weir", *sys.argv[1:]]))
+    os.environ["WEIR_VERSIONS"] = ", ".join(f"{name} {v}" for name, v in versions().items())
+
+
+def versions() -> dict[str, str]:
+    """Python's and those of the packages that results depend on."""
+    found = {"python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in PACKAGES}
+
+
+def build_dir() -> Path:
+    """Where meson built: WEIR_BUILD, else build/ of the clone or of what is installed."""
+    return Path(os.environ.get("WEIR_BUILD") or ROOT / "build")
+
+
+def live_build() -> Path:
+    """Where the live programs are: with the others, else where `weir setup live` builds them."""
+    if not INSTALLED or (build_dir() / PROGRAMS["switch"]).exists():
+        return build_dir()
+    return places.cache() / f"live-{VERSION}"
+
+
+@cache
+def rebuild(name: str) -> None:
+    """Brings a program of this clone up to date, if tools/weir runs us; UserError: it cannot be."""
+    wrapper = os.environ.get("WEIR_WRAPPER")
+    if wrapper is None:
+        return
+    done = subprocess.run([wrapper, "--build", name], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise UserError(done.stderr.strip().replace("\nweir: ", "\n").removeprefix("weir: "), 1)
+
+
+def find_program(name: str) -> Path:
+    """A C program of the build, up to date, or one sentence."""
+    path = (live_build() if name in ("switch", "sender") else build_dir()) / PROGRAMS[name]
+    if not os.access(path, os.X_OK):
+        why = "run tools/weir once to build it, or name the folder of a build in WEIR_BUILD"
+        if name in ("switch", "sender"):
+            why = "live runs need it and DPDK: `weir setup live` (as root) installs both"
+        raise UserError(f"{path} was not built; {why}", 1)
+    rebuild(name)
+    return path

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What git says of this clone."""
+
+from __future__ import annotations
+
+import subprocess
+
+from weir import bootstrap
+from weir.base.errors import UserError
+
+
+def built_commit() -> str | None:
+    """The commit of this repository, -dirty if files were changed since; None: it has none."""
+    try:
+        return git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    except UserError:
+        return None
+
+
+def git(*args: str) -> str:
+    """Asks git about this repository, or one sentence."""
+    argv = ["git", "-C", str(bootstrap.ROOT), *args]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise UserError("--against: git is not installed", 1) from None
+    if done.returncode != 0:
+        why = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
+        raise UserError(f"--against: git: {why}", 1)
+    return done.stdout.strip()

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir probe: what a Copa flow would obtain on an experiment's path, from a few small packets.
+
+The experiment runs with one more group of flows, whose source is `probe`; sender/source/probe.c has
+the formulas.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from weir.base import configs, units
+from weir.base.errors import UserError
+
+NAME = "weir probe"
+# What the probes have in common with the flows they are sent beside. If base_rtt is a distribution,
+# the flow of the probes has a draw of its own, as one more flow would.
+LIKE_FLOWS = ("path", "base_rtt", "mss", "dscp", "timestamps")
+
+
+@dataclass(frozen=True)
+class Probing:
+    """What is sent, and when; times as configs write them. None: the source's default."""
+
+    at: str | None = None  # default: in the middle of what is measured
+    count: int | None = None
+    interval: str | None = None
+    delta: float | None = None
+    size: str | None = None
+    rtt_min: str | None = None
+    alone: bool = False  # without the experiment's own flows
+
+    def source(self) -> dict[str, str]:
+        """The source's parameters that are not its defaults."""
+        given = {
+            "count": self.count,
+            "interval": self.interval,
+            "delta": self.delta,
+            "size": self.size,
+            "rtt_min": self.rtt_min,
+        }
+        return {key: str(value) for key, value in given.items() if value is not None}
+
+
+def override(config: Path, probing: Probing, duration: str | None) -> str:
+    """`flows=...` of the config with the group of probes as its last."""
+    read = configs.read(config)
+    flows = read.get("flows") if isinstance(read, dict) else None
+    if not isinstance(flows, list) or not all(isinstance(group, dict) for group in flows):
+        raise UserError(f"{config}: flows: a list of groups of flows is expected", 2)
+    like = {key: flows[0][key] for key in LIKE_FLOWS if flows and key in flows[0]}
+    probes = {
+        "name": NAME,
+        "cc": "fixed",
+        "start": probing.at or middle(config, duration or read.get("duration"), read),
+        "source": {"probe": probing.source()},
+    }
+    own = [] if probing.alone else flows
+    return "flows=" + json.dumps([*own, like | probes])
+
+
+def renamer(config: Path) -> Callable[[str], str]:
+    """Of a message, the place: the user has not written the override."""
+    place = re.compile(r"-o flows=\[.*?(\]|\.\.\.)(?=: [a-z])")
+    return lambda line: place.sub(lambda _: f"{config}, with the probes", line, count=1)
+
+
+def middle(config: Path, duration: object, read: dict[str, Any]) -> str:
+    """Half-way between the warm-up, whose probes do not count, and the end of the run."""
+    ns = units.config_time_ns(duration)
+    if ns is None:
+        raise UserError(f"{config}: duration: say with --at when the probes are to start", 2)
+    warmup_ns = units.config_time_ns(read.get("warmup", "0s")) or 0.0
+    return f"{round((ns + min(warmup_ns, ns)) / 2)}ns"
+
+
+def found(summary: dict[str, Any]) -> dict[str, Any]:
+    """The estimate in a run's summary."""
+    for group in summary.get("groups", []):
+        if group.get("name") == NAME and group.get("probe", {}).get("flows"):
+            probe: dict[str, Any] = group["probe"]
+            return probe
+    after = " after the warm-up and" if summary.get("warmup_s") else ""
+    raise UserError(f"no probe was answered{after} before the run ended", 1)
+
+
+def show(probe: dict[str, Any], screen: Console) -> None:
+    """The estimate as a table."""
+    table = Table("estimate", "value")
+    rate = probe["rate_bps"]
+    table.add_row("probes answered", units.count(probe["answered"]))
+    table.add_row("RTT without queues", units.time(probe["rtt_min_ns"]))
+    table.add_row("queueing delay (dq)", units.time(probe["dq_ns"]))
+    table.add_row(
+        f"rate of a Copa flow, delta {probe['delta']:g}",
+        "not limited: no queue was seen" if rate is None else units.rate(rate),
+    )
+    table.add_row(
+        f"time to transfer {units.size(probe['size_bytes'])}", units.time(probe["completion_ns"])
+    )
+    screen.print(table)

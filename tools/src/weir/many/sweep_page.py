@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A sweep's page: figures over its axes, what failed, what lies apart from its own kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+
+from weir.analysis import folder, spread
+from weir.base import units
+from weir.many import sweep_figures, sweep_points
+from weir.many.sweep_figures import Choice
+from weir.many.sweep_table import Axis, Metric, SweepTable, file_of, load
+from weir.report import document, theme
+from weir.report.document import Status, Table
+from weir.report.page import address
+
+NAME = "report.html"
+SHOWN = ("goodput", "delay", "delay_p99", "jfi", "rtt", "retransmits")
+HEATED = ("goodput", "delay")
+OUTLYING = 8.0  # times the spread of all cells around the median of their own seeds
+SEEDS_MIN = 3  # of a combination in which a cell may lie apart
+ROWS_MAX = 20
+STATES = ("done", "reused", "failed")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cell on the page: its parameters, what is said of it, and where it is."""
+
+    name: str
+    text: str
+    href: str
+    report: bool
+
+
+def write(path: Path, out: Path | None = None) -> Path:
+    """Writes the page into the sweep's folder, or `out`, and returns its path."""
+    table = load(path)
+    place = (path if path.is_dir() else path.parent) if out is None else out
+    place.mkdir(parents=True, exist_ok=True)
+    theme.use()
+    whole = place / NAME
+    folder.write_whole(whole, page(table, place))
+    return whole
+
+
+def page(table: SweepTable, place: Path) -> str:
+    """The document, to be written into a folder `place`."""
+    choice, left = sweep_figures.suggested(table.axes)
+    shown, fixed = table, []
+    for one in left:
+        shown = shown.where([f"{one.key}={one.values[0]}"])
+        fixed.append(f"{one.key} = {one.names[0]}")
+    return document.render(
+        "sweep.html.j2",
+        title=f"Sweep {table.path.resolve().name}",
+        numbers=headline(table),
+        status=status(table),
+        axes=Table(("parameter", "values", ""), [axis_row(one) for one in table.axes], left=3),
+        fixed=fixed,
+        figures=document.embed(draw(shown, choice) if choice is not None else []),
+        outliers=outliers(table, place),
+        failed=failed(table, place),
+        data=address(file_of(table.path), place),
+        path=table.path,
+    )
+
+
+def headline(table: SweepTable) -> list[tuple[str, str]]:
+    """Cells, combinations, seeds, axes."""
+    combinations = table.frame.select(table.keys).n_unique() if table.keys else 1
+    return [
+        ("cells", units.count(table.frame.height)),
+        ("combinations", units.count(combinations)),
+        ("seeds", units.count(table.frame["seed"].n_unique())),
+        ("parameters that vary", units.count(len(table.axes))),
+    ]
+
+
+def status(table: SweepTable) -> Status:
+    """How many cells have ended well."""
+    counts = Counter(table.frame["status"])
+    said = ", ".join(f"{counts[one]:,} {one}" for one in STATES if counts[one])
+    return Status("warn" if counts["failed"] else "good", f"{said}.")
+
+
+def axis_row(one: Axis) -> list[str]:
+    """A parameter and its values."""
+    names = one.names if len(one.names) <= ROWS_MAX else (*one.names[:10], "…", *one.names[-5:])
+    return [one.key, ", ".join(names), f"{len(one.values)} values"]
+
+
+def draw(table: SweepTable, choice: Choice) -> Iterator[tuple[Figure, str]]:
+    """The figures with their captions."""
+    for name in SHOWN:
+        metric = table.known(name)
+        if metric is not None:
+            yield sweep_figures.lines(table, metric, choice), caption(metric, choice)
+    for name in HEATED:
+        metric, field = table.known(name), heat_choice(choice)
+        if metric is not None and field is not None:
+            yield sweep_figures.heat(table, metric, field), heat_caption(metric, field)
+
+
+def heat_choice(choice: Choice) -> Choice | None:
+    """Two parameters with numbers as a heat map, a third as its panels; None: there are no two."""
+    others = [one for one in (choice.by, choice.facet) if one is not None]
+    numeric = [one for one in others if one.numbers is not None and len(one.values) > 1]
+    if choice.x.numbers is None or not numeric:
+        return None
+    rest = [one for one in others if one is not numeric[-1]]
+    return replace(choice, by=numeric[-1], facet=rest[0] if rest else None)
+
+
+def caption(metric: Metric, choice: Choice) -> str:
+    """What a figure shows."""
+    by = "" if choice.by is None else f", by {choice.by.label}"
+    facet = "" if choice.facet is None else f", a panel for each {choice.facet.label}"
+    return (
+        f"{capital(metric.label)} over {choice.x.label}{by}{facet}. Means over seeds; strokes are"
+        f" their {spread.STATED}."
+    )
+
+
+def heat_caption(metric: Metric, choice: Choice) -> str:
+    """What a heat map shows."""
+    by = "" if choice.by is None else choice.by.label
+    return f"{capital(metric.label)} over {choice.x.label} and {by}. Means over seeds."
+
+
+def capital(text: str) -> str:
+    """With a capital letter first."""
+    return text[:1].upper() + text[1:]
+
+
+def outliers(table: SweepTable, place: Path) -> list[Link]:
+    """Cells that lie far from the median of their own combination, farthest first."""
+    found: dict[int, tuple[float, str]] = {}
+    for name in ("goodput", "delay", "jfi"):
+        metric = table.known(name)
+        if metric is None:
+            continue
+        for row, (far, median) in apart(table, metric).items():
+            if far > found.get(row, (0.0, ""))[0]:
+                value = units.shown(float(metric.values[row]), metric.unit)
+                other = units.shown(median, metric.unit)
+                text = f"{metric.label} {value}, where the median over seeds is {other}"
+                found[row] = far, text
+    farthest = sorted(found, key=lambda row: -found[row][0])[:ROWS_MAX]
+    return [linked(table, row, found[row][1], place) for row in farthest]
+
+
+def apart(table: SweepTable, metric: Metric) -> dict[int, tuple[float, float]]:
+    """Rows whose distance from their combination's median is OUTLYING times the common spread.
+
+    The spread is 1.48 times the median of all distances that are not 0: that of normal values.
+    Gives how often the spread, and the median.
+    """
+    frame = table.frame.with_columns(
+        row=pl.int_range(pl.len()), value=pl.Series(metric.values)
+    ).select(*table.keys, "row", "value")
+    median = pl.col("value").median()
+    count = pl.col("value").count()
+    kept = frame.filter(pl.col("value").is_finite())
+    of = kept.with_columns(
+        middle=median.over(table.keys) if table.keys else median,
+        n=count.over(table.keys) if table.keys else count,
+    ).filter((pl.col("n") >= SEEDS_MIN) & (pl.col("middle") != 0))
+    of = of.with_columns(far=((pl.col("value") - pl.col("middle")) / pl.col("middle")).abs())
+    spread = of.filter(pl.col("far") > 0)["far"].median()
+    if not isinstance(spread, float) or spread == 0:
+        return {}
+    beyond = of.with_columns(far=pl.col("far") / (1.4826 * spread)).filter(pl.col("far") > OUTLYING)
+    return {row: (far, middle) for row, far, middle in beyond.select("row", "far", "middle").rows()}
+
+
+def failed(table: SweepTable, place: Path) -> list[Link]:
+    """The first cells that failed, and why."""
+    rows = np.flatnonzero((table.frame["status"] == "failed").to_numpy())[:ROWS_MAX]
+    messages = table.frame["message"] if "message" in table.frame.columns else None
+    return [
+        linked(table, int(row), str(messages[int(row)]) if messages is not None else "", place)
+        for row in rows
+    ]
+
+
+def linked(table: SweepTable, row: int, text: str, place: Path) -> Link:
+    """A cell, with the address of its report, or of its folder."""
+    run = sweep_points.run_of(table, row)
+    report = run / NAME
+    shown = report if report.exists() else run
+    return Link(run.name, text, address(shown, place), report.exists())

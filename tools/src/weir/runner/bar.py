@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Progress at a terminal: bars, and how long the rest takes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from rich.console import Console
+from rich.progress import TaskID
+
+from weir.base import units
+from weir.base.terminal import progress
+
+ESTIMATE_S_MIN = 1.0  # of a run, before what is left is estimated
+
+
+class Bar:
+    """The listener for a terminal: a progress bar, messages above it.
+
+    `done` and `whole` are keys of its progress objects; `text` makes the words beside the bar,
+    `rename` what is shown of a message.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        what: str = "running",
+        done: str = "virtual_s",
+        whole: str = "duration_s",
+        text: Callable[[dict[str, Any]], str] | None = None,
+        rename: Callable[[str], str] | None = None,
+    ) -> None:
+        self.console = console
+        self.rename = rename or str
+        self.what, self.done, self.whole = what, done, whole
+        self.text = text or times
+        self.bar = progress(console)
+        self.task: TaskID | None = None
+
+    def __enter__(self) -> Bar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # a terminal that is gone
+            self.bar.stop()
+
+    def progress(self, now: dict[str, Any]) -> None:
+        """One of a program's progress objects."""
+        whole = now.get(self.whole) or None  # unknown of a pipe
+        if self.task is None:
+            self.task = self.bar.add_task(self.what, total=whole, times="")
+        self.bar.update(
+            self.task, completed=now.get(self.done, 0), total=whole, times=self.text(now)
+        )
+
+    def message(self, line: str) -> None:
+        """A line of a program."""
+        self.console.print(self.rename(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def left(wall_s: float, done: float, whole: float) -> list[str]:
+    """How long the rest takes if it goes on as it did, once that can be said."""
+    if wall_s < ESTIMATE_S_MIN or not 0 < done < whole:
+        return []
+    rest_s = math.ceil(wall_s * (whole - done) / done)
+    return [f"about {rest_s} s left" if rest_s < 120 else f"about {round(rest_s / 60)} min left"]
+
+
+class Count:
+    """A bar for each of several things that are counted, with an estimate, on a terminal.
+
+    of: what is counted.
+    """
+
+    def __init__(self, console: Console, of: str = "records") -> None:
+        self.bar = progress(console)
+        self.of = of
+        self.tasks: dict[str, tuple[TaskID, float]] = {}
+
+    def __enter__(self) -> Count:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def update(self, what: str, done: int, whole: int) -> None:
+        """So many are done."""
+        if what not in self.tasks:
+            self.tasks[what] = self.bar.add_task(what, total=whole, times=""), time.monotonic()
+        task, started_s = self.tasks[what]
+        rest = left(time.monotonic() - started_s, done, whole)
+        counted = f"{units.count(done)} of {units.count(whole)} {self.of}"
+        self.bar.update(task, completed=done, total=whole, times=", ".join([counted, *rest]))
+
+
+def times(now: dict[str, Any]) -> str:
+    """A progress object as text."""
+    virtual, wall = float(now.get("virtual_s") or 0), float(now.get("wall_s") or 0)
+    parts = [f"{virtual:.1f} of {float(now.get('duration_s') or 0):.1f} s"]
+    if wall > 0:
+        parts.append(f"{units.number(virtual / wall, 2)}× real time")
+    parts += left(wall, virtual, float(now.get("duration_s") or 0))
+    if now.get("utilisation") is not None:
+        parts.append(f"{units.percent(float(now['utilisation']), 1)} used")
+    return ", ".join(parts)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program that is started, heard and ended."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from os import killpg
+from typing import IO, Any, Self
+
+from weir.runner import priority
+
+STOP_S_MAX = 10.0
+WAIT_S_MAX = 60.0
+
+
+class Child:
+    """A process in a session of its own, before others on its CPUs unless `first` is False.
+
+    Ctrl-C reaches it from us only, and a signal for it what it started too. Its lines are kept as
+    they come. As a context manager it is stopped at the end.
+    """
+
+    def __init__(self, argv: Sequence[object], *, first: bool = True, **options: Any) -> None:
+        self.argv = [str(arg) for arg in argv]
+        self.out: list[str] = []
+        self.err: list[str] = []
+        start: Callable[..., subprocess.Popen[str]] = priority.start if first else subprocess.Popen
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
+        self.process = start(self.argv, start_new_session=True, **pipes | options)
+        self._readers = [
+            threading.Thread(target=self._read, args=each, daemon=True)
+            for each in ((self.process.stdout, self.out.append), (self.process.stderr, self.said))
+            if each[0] is not None
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, stream: IO[str], hear: Callable[[str], None]) -> None:
+        with stream:
+            for line in stream:
+                hear(line.rstrip("\n"))
+        if stream is self.process.stderr:
+            self.closed()
+
+    def said(self, line: str) -> None:
+        """It wrote a line of standard error."""
+        self.err.append(line)
+
+    def closed(self) -> None:
+        """It will say no more."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def running(self) -> bool:
+        """Has it not ended?"""
+        return self.process.poll() is None
+
+    def send(self, number: int) -> None:
+        """Sends a signal, unless it has ended."""
+        if self.running:
+            with suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+    def wait(self, seconds: float = WAIT_S_MAX) -> int:
+        """Its exit status, once all that it said is there; it is killed if it takes longer."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            said = f"{self.argv} did not end within {seconds} s: {self.err[-5:]}"
+            raise TimeoutError(said) from None
+        self._join()
+        return self.process.returncode
+
+    def stop(self) -> int:
+        """Asks it to end, and is patient; its exit status."""
+        self.send(signal.SIGINT)
+        with suppress(TimeoutError):
+            self.wait(STOP_S_MAX)
+        return self.process.returncode
+
+    def kill(self) -> None:
+        """Ends it, and what it started."""
+        with suppress(ProcessLookupError):
+            killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._join()
+
+    def _join(self) -> None:
+        # What it started may still hold its output.
+        for reader in self._readers:
+            reader.join(5)

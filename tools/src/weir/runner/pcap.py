@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs weir-pcap over captures, and reads the flows that it found."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from rich.console import Console
+
+from weir.analysis import folder
+from weir.analysis.captures import flows
+from weir.base import programs, units
+from weir.runner.bar import Bar
+from weir.runner.session import Session, catching
+
+if TYPE_CHECKING:
+    from weir.analysis.folder import Run
+
+
+def times(now: dict[str, Any]) -> str:
+    """A progress object as text, with an estimate of what is left if the size is known."""
+    read, whole, wall = (float(now.get(k) or 0) for k in ("read_bytes", "all_bytes", "wall_s"))
+    packets = float(now.get("packets") or 0)
+    parts = [
+        f"{units.count(packets)} packets",
+        f"{units.count(now.get('connections'))} connections",
+    ]
+    if wall > 0:
+        parts.append(f"{units.number(packets / wall / 1e6, 2)} million/s")
+    if 0 < read < whole:
+        parts.append(f"{units.number(wall * (whole - read) / read, 2)} s left")
+    return ", ".join(parts)
+
+
+def run_pcap(
+    command: str,
+    files: Sequence[str],
+    out: Path,
+    settings: Mapping[str, str],
+    force: bool,
+    console: Console,
+) -> int:
+    """Runs weir-pcap into a run folder; its exit status."""
+    argv = [str(programs.find_program("pcap")), command, "--out", str(out), "--progress"]
+    argv += [word for name, value in settings.items() for word in (f"--{name}", value)]
+    argv += ["--force"] if force else []
+    with Bar(console, "analysing", "read_bytes", "all_bytes", times) as bar:
+        session = Session(bar)
+        with catching(session):
+            child = session.start("pcap", [*argv, *files])
+            session.wait_any()
+            for sentence in session.killed().values():
+                bar.message(sentence)
+            return session.status(child)
+
+
+def flows_of(
+    files: Sequence[str], console: Console, interface: str = ""
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """The flows of captures and their summary, without a run folder that stays."""
+    with analysed(files, console, {"interval": "1h", "interface": interface}) as loaded:
+        return flows(loaded), loaded.summary
+
+
+@contextmanager
+def analysed(files: Sequence[str], console: Console, settings: Mapping[str, str]) -> Iterator[Run]:
+    """The run of captures, in a folder that does not stay."""
+    with tempfile.TemporaryDirectory(prefix="weir-pcap-") as temporary:
+        out = Path(temporary) / "run"
+        status = run_pcap("analyze", files, out, settings, False, console)
+        if status != 0:
+            raise SystemExit(status)  # the program said why
+        yield folder.load(out)

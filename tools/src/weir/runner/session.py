@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs of one run while they run: what they say, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Protocol
+
+from weir.base.errors import UserError
+from weir.runner import receiver
+from weir.runner.child import Child
+
+READY_S_MAX = 60.0
+STOP_S_MAX = 20.0
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INTERRUPTED = tuple(128 + number for number in ENDING)
+
+
+class Listener(Protocol):
+    """Is told what the programs say while they run."""
+
+    def progress(self, now: dict[str, Any]) -> None:
+        """One of --progress's objects."""
+
+    def message(self, line: str) -> None:
+        """Any other line: for the user."""
+
+
+class Silent:
+    """The listener that only keeps what was said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def progress(self, now: dict[str, Any]) -> None:
+        """Nobody looks."""
+
+    def message(self, line: str) -> None:
+        """Kept."""
+        self.lines.append(line)
+
+
+Inbox = queue.Queue[tuple["Program", str | None]]
+
+
+class Program(Child):
+    """A C program, whose lines go to an inbox. In a session of its own: Ctrl-C reaches it once."""
+
+    def __init__(self, name: str, argv: Sequence[str], inbox: Inbox) -> None:
+        self.name = name
+        self.ready = False
+        self.eof = False
+        self.asked = False
+        self._inbox = inbox
+        environment = os.environ | {"WEIR_RUNNER": str(os.getpid())}  # whose end is its end
+        live = name not in ("sim", "pcap")
+        super().__init__(argv, first=live, stdout=subprocess.DEVNULL, env=environment)
+
+    def said(self, line: str) -> None:
+        """To the inbox, as is that it will say no more."""
+        self._inbox.put((self, line))
+
+    def closed(self) -> None:
+        """It has ended, or as good as."""
+        self._inbox.put((self, None))
+
+    def finish(self) -> None:
+        """Asks it to end. Once: a second time would kill it while it writes its run folder."""
+        if not self.asked:
+            self.asked = True
+            self.send(signal.SIGINT)
+
+
+@dataclass
+class Session:
+    """The programs of one run, and what was asked of them."""
+
+    listener: Listener
+    children: list[Program] = field(default_factory=list)
+    inbox: Inbox = field(default_factory=queue.Queue)
+    interrupts: int = 0
+    signal: int = 0  # the first one that we were sent
+
+    def start(self, name: str, argv: Sequence[str]) -> Program:
+        """Starts a program."""
+        child = Program(name, argv, self.inbox)
+        self.children.append(child)
+        return child
+
+    def interrupt(self, number: int, _frame: FrameType | None) -> None:
+        """Ctrl-C: the first asks the programs to finish, the third ends them."""
+        self.signal = self.signal or number
+        self.interrupts += 1
+        for child in self.children:
+            if self.interrupts < 3:
+                child.finish()
+            else:
+                child.send(signal.SIGKILL)
+
+    def hear(self, timeout_s: float = 0.2) -> None:
+        """Passes on what a program said, if one says something in time."""
+        try:
+            child, line = self.inbox.get(timeout=timeout_s)
+        except queue.Empty:
+            return
+        if line is None:
+            child.eof = True
+            return
+        now = progress_object(line)
+        if now is not None and "ready" in now:
+            child.ready = bool(now["ready"])
+        elif now is not None or line.strip():
+            self.pass_on(receiver.said(line) if child.name == receiver.NAME else line, now)
+
+    def pass_on(self, line: str, now: dict[str, Any] | None) -> None:
+        """To the listener. A terminal or a pipe that is gone ends no run: it goes on unseen."""
+        try:
+            if now is not None:
+                self.listener.progress(now)
+            else:
+                self.listener.message(from_weir(line))
+        except OSError:
+            self.listener = Silent()
+
+    def wait_ready(self, child: Program) -> None:
+        """Until it is ready or has ended; one sentence if it is neither in time."""
+        deadline = time.monotonic() + READY_S_MAX
+        while not child.ready and not child.eof and not self.interrupts:
+            self.hear()
+            if time.monotonic() > deadline:
+                child.send(signal.SIGKILL)
+                raise UserError(f"weir-{child.name} was not ready after {READY_S_MAX:.0f} s", 1)
+
+    def wait_any(self) -> Program:
+        """The first program to end."""
+        while True:
+            for child in self.children:
+                if child.eof:
+                    return child
+            self.hear()
+
+    def wait_all(self, seconds: float) -> None:
+        """Until all that end by themselves have done so, or for so long."""
+        deadline = time.monotonic() + seconds
+        ending = [child for child in self.children if child.name != receiver.NAME]
+        while not all(child.eof for child in ending) and time.monotonic() < deadline:
+            self.hear()
+
+    def stop(self, child: Program) -> None:
+        """Asks it to end if it still runs, and is patient: it writes its part of the run folder."""
+        if child.eof:
+            return
+        child.finish()
+        deadline = time.monotonic() + STOP_S_MAX
+        while not child.eof and time.monotonic() < deadline:
+            self.hear()
+        if not child.eof:
+            self.pass_on(f"weir-{child.name} did not stop; it was killed", None)
+            child.send(signal.SIGKILL)
+
+    def end(self) -> None:
+        """Whatever happened here: those that still run write their folders."""
+        for child in self.children:
+            child.finish()
+        for child in self.children:
+            self.stop(child)
+
+    def status(self, child: Program) -> int:
+        """Its exit status, once it has ended; a signal as a shell counts it.
+
+        One that was asked to end and did so has not failed: what that means for the run is
+        whether we were asked too.
+        """
+        code = child.process.wait()
+        if child.asked and code == 128 + signal.SIGINT:
+            code = 0
+        if code == 0 and self.signal:
+            return 128 + self.signal
+        return code if code >= 0 else 128 - code
+
+    def killed(self) -> dict[str, str]:
+        """A sentence for each program that a signal ended."""
+        codes = {child.name: child.process.wait() for child in self.children}
+        return {
+            name: f"weir-{name} was killed ({signal.Signals(-code).name})"
+            for name, code in codes.items()
+            if code < 0
+        }
+
+
+@contextmanager
+def catching(session: Session) -> Iterator[None]:
+    """Signals go to the programs; whatever happens here, none of them is left behind.
+
+    Only the main thread can have them: a run that another thread starts is not interrupted.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    numbers: tuple[signal.Signals, ...] = ENDING if main else ()
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup
+        numbers = tuple(number for number in numbers if number != signal.SIGHUP)
+    before = [signal.signal(number, session.interrupt) for number in numbers]
+    try:
+        yield
+    finally:
+        session.end()
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def from_weir(line: str) -> str:
+    """What a program says of a config, as the command that the user called says it."""
+    return re.sub(r"^weir-(sim|pcap): ", "weir: ", line)
+
+
+def progress_object(line: str) -> dict[str, Any] | None:
+    """A line of --progress; None for anything else."""
+    if not line.startswith("{"):
+        return None
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    known = ("ready", "virtual_s", "read_bytes")
+    return value if isinstance(value, dict) and any(key in value for key in known) else None
