@@ -20,8 +20,8 @@ struct wire;
 
 // A discipline's environment.
 struct aqm_env {
-	uint64_t
-		rate_bps; // of the link at the start; 0: it begins down, and nothing can be computed from its rate
+	// Of the link at the start; 0: it begins down, and nothing can be computed from its rate.
+	uint64_t rate_bps;
 	uint64_t base_rtt_ns; // for limits in BDP; the sum of the constant delays of a round trip
 	uint32_t overhead_bytes; // per frame on the link
 	uint32_t mtu_bytes; // largest frame with FCS

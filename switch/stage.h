@@ -10,8 +10,8 @@
 // only, so that the result does not depend on when or how often it is called.
 //
 // Code outside stage/ does not know the types of stages: what only some stages have is in
-// structs of its own, which a stage names or leaves NULL. A stage with `figures` is called a link by
-// the summary, interval records, top, ctl and the report.
+// structs of its own, which a stage names or leaves NULL. A stage with `figures` is called a link
+// by the summary, interval records, top, ctl and the report.
 #pragma once
 #include "common/base/ns.h"
 #include "common/base/param.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counters that are declared once. A list makes the members of a struct, their sums and differences,
-// their names in JSON and their definitions: one more is one more line of the list.
+// Counters that are declared once. A list makes the members of a struct, their sums and
+// differences, their names in JSON and their definitions: one more is one more line of the list.
 //
 //	V(type, name, source, unit, definition, recorded)
 //
@@ -10,7 +10,8 @@
 //	struct flow_count { FLOW_COUNTERS(COUNTERS_MEMBER) };
 //	FLOW_COUNTERS(COUNTERS_ADD)     sum->name += to->name - from->name
 //	FLOW_COUNTERS(COUNTERS_JSON)    with `struct json *j` and `const bool *known`, by `source`
-//	FLOW_COUNTERS(COUNTERS_NUMBER)  elements of a struct number[], with COUNTERS_PLACE and COUNTERS_OVER
+//	FLOW_COUNTERS(COUNTERS_NUMBER)  elements of a struct number[], with COUNTERS_PLACE and
+//	                                COUNTERS_OVER
 #pragma once
 
 // Where a counter is known.

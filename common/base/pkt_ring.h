@@ -56,7 +56,8 @@ static inline struct pkt *pkt_ring_head(const struct pkt_ring *r) {
 
 // Prefetches the packet PKT_RING_AHEAD after the i-th oldest, and the next line, where the owner's
 // data continues. Not beyond the newest packet: the addresses there are of packets that have left,
-// which are cold. (Inlined early: gcc takes a function that only prefetches for one without effect.)
+// which are cold. (Inlined early: gcc takes a function that only prefetches for one without
+// effect.)
 static inline __attribute__((always_inline)) void pkt_ring_fetch(
 	const struct pkt_ring *r, uint32_t i) {
 	if (i + PKT_RING_AHEAD >= r->count)

@@ -5,7 +5,8 @@
 //	  allow_nic: no                 ports that lead out of this machine are refused without it
 //	  allow_destinations: no        sending anywhere but 198.18.0.0/15 likewise
 //	  mtu: 1500B                    the largest packets of all ports
-//	  epoch: 0                      UTC in ns that both programs call 0 ns; 0: each its own start
+//	  epoch: 0                      UTC in ns that both programs call 0 ns; 0: each its own
+//	                                start
 //	  switch:
 //	    lcores: [1, 2]              the CPUs that do the work; a bottleneck is one CPU's
 //	    handover: 1024              frames that may wait in the ring from one lcore to another
@@ -83,7 +84,8 @@ struct live_dev {
 	char name[64]; // up to the first comma: what DPDK calls the port
 	char iface[LIVE_IFACE_SIZE]; // kernel interface behind it, or ""
 	bool pci;
-	bool zero_copy; // a memif whose peer maps the memory of this program, which hugepages alone allow
+	// A memif whose peer maps the memory of this program, which hugepages alone allow.
+	bool zero_copy;
 	bool allow_nic; // of live_process
 	uint64_t mtu; // likewise
 	const struct config_node *node; // for messages

@@ -82,8 +82,8 @@ enum wire_status { WIRE_OK, WIRE_TRUNCATED, WIRE_BAD_HEADER, WIRE_BAD_CHECKSUM }
 // Reads Ethernet and, for IP, its header (IPv4's checksum is verified) and the ports. Of a frame
 // that is not good *info says nothing.
 enum wire_status wire_parse(const uint8_t *frame, size_t len, struct wire_info *info);
-// The same for a frame that is known to be good (wire_ip.h), or of which only the first `len` bytes,
-// WIRE_ETH or more, are known: what lies beyond them is not read.
+// The same for a frame that is known to be good (wire_ip.h), or of which only the first `len`
+// bytes, WIRE_ETH or more, are known: what lies beyond them is not read.
 void wire_read(const uint8_t *frame, size_t len, struct wire_info *info);
 // Reads the TCP segment behind a frame that wire_parse found good. `verify` checks the TCP checksum
 // too. Unknown options are passed over, MSS, window scale and SACK-permitted but on a SYN too; a

@@ -21,8 +21,8 @@ static size_t pass_tags(const uint8_t *frame, size_t len) {
 	return at;
 }
 
-// Where the IP header begins, behind VLAN tags; 0: there is none, or not the whole of an IPv4 header
-// without options. *ipv6: which it is.
+// Where the IP header begins, behind VLAN tags; 0: there is none, or not the whole of an IPv4
+// header without options. *ipv6: which it is.
 static inline size_t ip_offset(const uint8_t *frame, size_t len, bool *ipv6) {
 	size_t at = likely(wire_is_ipv4(frame)) ? WIRE_ETH : pass_tags(frame, len);
 	uint16_t type = wire_get16(frame + at - 2);

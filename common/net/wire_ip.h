@@ -76,7 +76,8 @@ static inline uint32_t wire_frame_sum(const uint8_t *frame, bool ipv6) {
 // Where the headers of a frame are, in bytes from its start. What a tunnel carries is payload.
 struct wire_walk {
 	size_t ip; // behind up to two VLAN tags; 0: there is none, or not its first 20 bytes
-	size_t l4; // behind IPv4's options, or IPv6's extension headers; at most where the packet ends
+	// Behind IPv4's options, or IPv6's extension headers; at most where the packet ends.
+	size_t l4;
 	size_t end; // of the packet by its own word; of the frame if that does not say
 	uint8_t proto; // of what is at l4
 	uint8_t fragment_proto; // the same for all fragments of a packet; else proto
@@ -88,8 +89,8 @@ struct wire_walk {
 struct wire_walk wire_walk(const uint8_t *frame, size_t len);
 // Bytes of its TCP header; 0: it has none, or not all of it is there.
 size_t wire_tcp_size(const uint8_t *frame, size_t len, const struct wire_walk *w);
-// Passes over extension headers from w.l4 on, of a packet of which the bytes before `end` are there.
-// By value, so that the common case stays in registers.
+// Passes over extension headers from w.l4 on, of a packet of which the bytes before `end` are
+// there. By value, so that the common case stays in registers.
 struct wire_walk wire_walk_extensions(const uint8_t *frame, size_t end, struct wire_walk w);
 // The rest of it, where an IPv6 header is at w->ip.
 static inline void wire_walk_ipv6(const uint8_t *frame, size_t len, struct wire_walk *w) {
@@ -142,7 +143,8 @@ static inline enum wire_status wire_check(const uint8_t *frame, size_t len) {
 enum wire_l4_sum {
 	WIRE_L4_NONE, // it is neither, or a fragment
 	WIRE_L4_FILLED, // filled in: right or wrong
-	WIRE_L4_PARTIAL // over the addresses alone, as a host has it that leaves the rest to its card
+	// Over the addresses alone, as a host has it that leaves the rest to its card.
+	WIRE_L4_PARTIAL
 };
 enum wire_l4_sum wire_l4_sum(const uint8_t *frame, size_t len);
 

@@ -10,7 +10,8 @@
 //
 // With `rotate_bytes` a file that would grow beyond it is closed and renamed, "run.pcapng" to
 // "run.1.pcapng" (the one that was there is replaced), and another begun: at most twice that many
-// bytes are on the disk, the newest of them. Each has the decryption secrets, and one packet at least.
+// bytes are on the disk, the newest of them. Each has the decryption secrets, and one packet at
+// least.
 #pragma once
 #include "common/pcap/secrets.h"
 
@@ -67,7 +68,8 @@ struct pcapng {
 	struct pcapng_interface interface[PCAPNG_INTERFACES_MAX];
 	uint32_t interfaces;
 	bool begun; // the interfaces are in the file: no more can be added
-	int error; // errno of the first write that failed: the file ends with the last whole block before it
+	// Errno of the first write that failed: the file ends with the last whole block before it.
+	int error;
 };
 
 // Opens a file for writing. `path` and `program` ("weir-sim 1.0.0", for shb_userappl) stay the

@@ -88,8 +88,8 @@ struct reader {
 	// How it ended, if not whole: "x.pcap: ends in the middle of a packet at byte 4711".
 	char said[256];
 	uint64_t last_ns;
-	// Set by the caller: decryption secrets are kept. Those that lie before a packet are there with
-	// the batch that has the packet.
+	// Set by the caller: decryption secrets are kept. Those that lie before a packet are there
+	// with the batch that has the packet.
 	bool keep_secrets;
 	struct secrets secrets;
 	// Private.

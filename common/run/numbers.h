@@ -5,14 +5,16 @@
 //
 //	D(place, name, unit, over, definition, source, unknown)
 //
-// place       where it stands: a part of summary.json, or `report`: the tables and figures, by the tools alone
+// place       where it stands: a part of summary.json, or `report`: the tables and figures, by the
+//             tools alone
 // over        the time that counts, a list of its own below
 // definition  what is counted, how, and what is left out
 // source      what was recorded of it; "": only packets, or nothing recorded, tells it
 // unknown     what is null, and a dash where a person reads it; "": it is always known
 //
 // V(CONSTANT, name, meaning)
-// Counters of flows and receivers have their definitions in their own lists (common/base/counters.h).
+// Counters of flows and receivers have their definitions in their own lists
+// (common/base/counters.h).
 #pragma once
 
 #define NUMBER_TIMES(V)                                                                             \

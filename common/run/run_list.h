@@ -32,8 +32,8 @@ struct run_listed {
 	const char *reference; // paper or RFC; NULL: none
 	const struct param *params; // NULL: none
 	const struct param *also[2]; // keys that other code reads; NULL: no more
-	const char *const *
-		observed; // names of the numbers it records, up to the first NULL, nb_observed at most
+	// Names of the numbers it records, up to the first NULL, nb_observed at most.
+	const char *const *observed;
 	size_t nb_observed;
 };
 
@@ -50,8 +50,8 @@ void run_list_live(struct run_list *l);
 void run_list_live_section(struct run_list *l, const struct live_section *s, const char *summary);
 // The streams of telemetry with their fields.
 void run_list_streams(struct run_list *l);
-// The definitions of the numbers of summaries and reports (numbers.h), and of `n` counters. A number
-// without a place is not shown.
+// The definitions of the numbers of summaries and reports (numbers.h), and of `n` counters. A
+// number without a place is not shown.
 void run_list_numbers(struct run_list *l, const struct number *counters, size_t n);
 // In JSON: the suffixes of each unit, and what a number with each is multiplied by.
 void run_list_units(struct run_list *l);

@@ -7,11 +7,11 @@
 //
 //	host       iterations were interrupted for 2 % of the time or more, or for 1 ms at once
 //	port       packets waited for a port that took too little, 10 % of the time or more
-//	lcore      1 % of the packets that neither of these disturbed left late, or frames were lost before
-//	           they were received
+//	lcore      1 % of the packets that neither of these disturbed left late, or frames were lost
+//	           before they were received
 //	pool       there was no buffer for a packet
-//	port       frames were lost before one of several lcores received them, and the driver does not say in
-//	           which of their queues
+//	port       frames were lost before one of several lcores received them, and the driver does
+//	           not say in which of their queues
 //	telemetry  records were lost
 //	clock      the clock was more than 10 us from the kernel's
 //
@@ -69,8 +69,8 @@ struct watch {
 	uint32_t cpu;
 	bool several; // the program has other lcores beside this
 	const char *port_name[LIVE_PORTS_MAX];
-	const char *port_peer
-		[LIVE_PORTS_MAX]; // who takes its frames: "the kernel behind interface veth1, port right,"
+	// Who takes its frames: "the kernel behind interface veth1, port right,".
+	const char *port_peer[LIVE_PORTS_MAX];
 	uint32_t ports;
 	// Findings.
 	bool begun;

@@ -37,7 +37,8 @@ struct cc_ack {
 	uint32_t prior_inflight_segs; // and before it
 	uint64_t delivered_segs; // since the start, after this ACK
 	uint64_t prior_delivered_segs; // when the newest acknowledged segment was sent
-	double delivery_bps; // rate sample (draft-cheng-iccrg-delivery-rate-estimation); 0: none; cc_ops.rate
+	// Rate sample (draft-cheng-iccrg-delivery-rate-estimation); 0: none; cc_ops.rate.
+	double delivery_bps;
 	uint64_t interval_ns; // length of the rate sample; 0: none
 	uint64_t next_send_ns; // the next pacing slot; now_ns or earlier: at once
 	bool app_limited; // the sample is limited by the application
@@ -46,8 +47,10 @@ struct cc_ack {
 	bool in_sequence; // it advances una: only then may a window grow (RFC 5681 3.1)
 	bool in_recovery; // fast recovery, after on_loss
 	bool in_loss; // recovery by slow start, after on_rto
-	bool classic_ecn; // the peer says that there was a mark, not how many: on_loss is all there is
-	bool lost_app_limited; // the application had limited sending when the last of lost_segs left
+	// The peer says that there was a mark, not how many: on_loss is all there is.
+	bool classic_ecn;
+	// The application had limited sending when the last of lost_segs left.
+	bool lost_app_limited;
 };
 
 struct cc_loss {
@@ -55,7 +58,8 @@ struct cc_loss {
 	uint32_t inflight_segs; // pipe when the loss was detected, lost segments included
 	uint32_t lost_segs; // declared lost so far in this episode
 	bool ecn; // an ECN echo, not a loss
-	bool classic_ecn; // as in cc_ack: the answer is that of a Classic control (RFC 9331 section 4.3)
+	// As in cc_ack: the answer is that of a Classic control (RFC 9331 section 4.3).
+	bool classic_ecn;
 	bool repeated; // on_rto: the retransmission timed out too; ssthresh stays (RFC 5681 3.1)
 };
 
@@ -68,7 +72,9 @@ struct cc_out {
 // What the receiver must report of the packets marked CE.
 enum cc_feedback {
 	CC_FEEDBACK_CLASSIC, // that there was one, until CWR (RFC 3168)
-	CC_FEEDBACK_DCTCP, // how many: ECE of each ACK is CE of the packets it acknowledges (RFC 8257); not negotiated
+	// How many: ECE of each ACK is CE of the packets it acknowledges (RFC 8257); not
+	// negotiated.
+	CC_FEEDBACK_DCTCP,
 	CC_FEEDBACK_ACCECN, // how many: ACKs carry a counter of them (RFC 9768)
 };
 
@@ -95,13 +101,14 @@ struct cc_ops {
 	size_t state_size; // <= CC_STATE_MAX_BYTES, zeroed by the caller
 	bool prr; // the transport moves towards a reduced window by RFC 9937
 	bool rate; // on_ack uses delivery_bps, which is else 0
-	bool ecn; // it responds to ECN echoes; else a group may not ask for ECN, unless it allows that
+	// It responds to ECN echoes; else a group may not ask for ECN, unless it allows that.
+	bool ecn;
 	// on_ack answers a loss after an ECN echo, or the echo itself. Another control's window may
 	// fall in on_ack only for reasons of its own, such as the delay.
 	bool answers_in_on_ack;
 	enum cc_ecn codepoint; // of a group that does not say: for controls that live on marks
-	enum cc_feedback
-		feedback; // the receiver's echo it needs; it may get the classic one instead: classic_ecn
+	// The receiver's echo it needs; it may get the classic one instead: classic_ecn.
+	enum cc_feedback feedback;
 	uint64_t burst_ns; // with `tso: linux`, of its rate; 0: the host's
 	bool ack_each; // of a group that does not say: receivers acknowledge each segment
 	bool any_idle; // on_idle, however short the pause was

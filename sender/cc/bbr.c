@@ -8,7 +8,8 @@
 //	RTprop  smallest RTT of the last 10 s, the handshake's included
 //	round   ends with the ACK of the first segment sent after the last round's end
 //	pacing  0.99 pacing_gain BtlBw
-//	cwnd    towards cwnd_gain BtlBw RTprop + extra_acked + 3 quanta, by the acknowledged segments
+//	cwnd    towards cwnd_gain BtlBw RTprop + extra_acked + 3 quanta, by the acknowledged
+//	        segments
 //
 // (state, pacing_gain, cwnd_gain; gains in 256ths as Linux has them)
 //
@@ -41,9 +42,10 @@
 // Where we differ from Linux, and why
 //   - Rates are real numbers, windows too until they are rounded as above. Time is nanoseconds.
 //   - No generator of its own: the first phase of PROBE_BW is drawn by cc_draw.h.
-//   - Samples of segments sent in PROBE_RTT count as application-limited here; in Linux the transport
-//     marks them so.
-//   - In Linux a delayed ACK does not renew an expired RTprop; our transport does not mark delayed ACKs.
+//   - Samples of segments sent in PROBE_RTT count as application-limited here; in Linux the
+//     transport marks them so.
+//   - In Linux a delayed ACK does not renew an expired RTprop; our transport does not mark delayed
+//     ACKs.
 //   - A timeout neither starts nor ends a policer's interval; the losses it declares do not count.
 #include "common/base/f64.h"
 #include "common/base/minmax.h"

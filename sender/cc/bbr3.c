@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BBR version 3 (draft-ietf-ccwg-bbr, text of 3 August 2026; Cardwell and others). bbr.c is version 1, with another
-// model of losses.
+// BBR version 3 (draft-ietf-ccwg-bbr, text of 3 August 2026; Cardwell and others). bbr.c is
+// version 1, with another model of losses.
 //
 //	max_bw    largest delivery rate of this probing cycle and the last one
 //	min_rtt   smallest RTT of the last 10 s; renewed by what was seen since the last ProbeRTT
@@ -11,51 +11,63 @@
 //
 // (state, pacing_gain, cwnd_gain)
 //
-//	Startup  2.77, 2      until max_bw grew by less than 1/4 in 3 rounds, or a round lost more than 2 % in 6 places
-//	Drain    0.5, 2       until at most bw min_rtt is in flight, or more than three rounds are over
-//	DOWN     0.9, 2       until at most max_bw min_rtt, and at most 0.85 inflight_longterm, is in flight
-//	CRUISE   1, 2         until 2 to 3 s, or min(bw min_rtt, 62 or 63) rounds, are over since the last DOWN began
+//	Startup  2.77, 2      until max_bw grew by less than 1/4 in 3 rounds, or a round lost more
+//	                      than 2 % in 6 places
+//	Drain    0.5, 2       until at most bw min_rtt is in flight, or more than three rounds are
+//	                      over
+//	DOWN     0.9, 2       until at most max_bw min_rtt, and at most 0.85 inflight_longterm, is
+//	                      in flight
+//	CRUISE   1, 2         until 2 to 3 s, or min(bw min_rtt, 62 or 63) rounds, are over since
+//	                      the last DOWN began
 //	REFILL   1, 2         one round: fills the pipe before it is probed
-//	UP       1.25, 2.25   until a round lost more than 2 %, or the rate grew by less than 1/4 in 3 rounds;
-//	                      inflight_longterm grows by 1, 2, 4 ... segments per round while it is the limit.
-//	                      After an UP that lost more than 2 %: until inflight_longterm is in flight, and
-//	                      if that lost little, REFILL again a round later (5.3.3.4)
-//	ProbeRTT 1, 0.5       when the RTT was not below min_rtt for 5 s: 200 ms and a round at half of bw min_rtt
+//	UP       1.25, 2.25   until a round lost more than 2 %, or the rate grew by less than 1/4 in
+//	                      3 rounds; inflight_longterm grows by 1, 2, 4 ... segments per round
+//	                      while it is the limit. After an UP that lost more than 2 %: until
+//	                      inflight_longterm is in flight, and if that lost little, REFILL again
+//	                      a round later (5.3.3.4)
+//	ProbeRTT 1, 0.5       when the RTT was not below min_rtt for 5 s: 200 ms and a round at half
+//	                      of bw min_rtt
 //
 // Losses (5.5.10). While it probes (Startup, REFILL, UP) 2 % of a flight may be lost; more than
 // that sets inflight_longterm to the flight that lost it, once per probe, and no lower than 0.7 of
 // the target. At other times each round with a loss sets bw_shortterm and inflight_shortterm to
 // what that round has delivered, and no lower than 0.7 of themselves; the next REFILL forgets them.
-// A timeout leaves 1 segment more than what is still in flight; the window of before comes back with
-// the end of recovery. What was spurious is taken back: the bounds are at least those of before, and
-// where losses had ended Startup or UP, Startup goes on, or a REFILL begins the next UP (5.5.11). ECN
-// echoes are not answered, as in the draft.
+// A timeout leaves 1 segment more than what is still in flight; the window of before comes back
+// with the end of recovery. What was spurious is taken back: the bounds are at least those of
+// before, and where losses had ended Startup or UP, Startup goes on, or a REFILL begins the next UP
+// (5.5.11). ECN echoes are not answered, as in the draft.
 //
 // Restarts (5.4.1). Whenever the application had left nothing in flight, it is paced at bw,
 // ProbeRTT ends if its time is over, and the next ACK does not begin it.
 //
 // Where we differ from the draft, and why
-//   - It keeps with each packet what was in flight and lost when it was sent. Of these the transport keeps what was
-//     delivered, D. Then the packets that were in flight are those which were delivered or lost since: tx_in_flight =
-//     delivered - D + lost. What was lost at its sending is interpolated between the counts at the starts of rounds.
-//   - Losses are judged when the next ACK comes, of the newest segment it acknowledges, but by whether the application had
-//     limited the sending of the last lost one. The correction for half a batch (InflightAtLoss) is below one segment
-//     and left out. Those of a timeout are judged at once, by the flight it ended.
-//   - Losses that end Startup are in 6 places if 6 ACKs report them, as in Linux's version 3. Whether the connection has
-//     SACK is not asked, for the transport does not say; without it the draft takes each loss for too much.
-//   - The state to go back to is saved with the first loss of each round, but not after a loss has ended Startup or UP in
-//     the same recovery: by the draft's pseudocode the next loss of that burst would forget what is to be restored,
-//     because entering DOWN resets is_loss_in_round.
-//   - inflight_longterm is reached when there was no room for another segment before the ACK; after it, there always is.
-//   - A quantum is 1 ms of pacing, 2 segments to 64 KB, as in the draft, though segments leave one by one here.
-//   - Samples of segments sent in ProbeRTT count as application-limited; in the draft the transport marks them so.
+//   - It keeps with each packet what was in flight and lost when it was sent. Of these the
+//     transport keeps what was delivered, D. Then the packets that were in flight are those which
+//     were delivered or lost since: tx_in_flight = delivered - D + lost. What was lost at its
+//     sending is interpolated between the counts at the starts of rounds.
+//   - Losses are judged when the next ACK comes, of the newest segment it acknowledges, but by
+//     whether the application had limited the sending of the last lost one. The correction for half
+//     a batch (InflightAtLoss) is below one segment and left out. Those of a timeout are judged at
+//     once, by the flight it ended.
+//   - Losses that end Startup are in 6 places if 6 ACKs report them, as in Linux's version 3.
+//     Whether the connection has SACK is not asked, for the transport does not say; without it the
+//     draft takes each loss for too much.
+//   - The state to go back to is saved with the first loss of each round, but not after a loss has
+//     ended Startup or UP in the same recovery: by the draft's pseudocode the next loss of that
+//     burst would forget what is to be restored, because entering DOWN resets is_loss_in_round.
+//   - inflight_longterm is reached when there was no room for another segment before the ACK; after
+//     it, there always is.
+//   - A quantum is 1 ms of pacing, 2 segments to 64 KB, as in the draft, though segments leave one
+//     by one here.
+//   - Samples of segments sent in ProbeRTT count as application-limited; in the draft the transport
+//     marks them so.
 //   - No generator of its own: waits are drawn by cc_draw.h.
 //
 // What this text costs and mends, at 100 Mbit/s and 40 ms (in brackets: that of version 05, without
-// careful probes; means of three starts): beside CUBIC 0.74 (0.69) of the link with 1 BDP of buffer,
-// as the second probe comes at once; 0.48 (0.48) with 4 BDP. Two flows lose 929 (1466) packets in a
-// minute with 1 BDP, 1321 (657) with 0.3 BDP. At 50 Mbit/s, a delay that is 0.55 s longer for 0.55 s,
-// in UP: 35.8 (29.8) of 47 Mbit/s in the 3.7 s from then on.
+// careful probes; means of three starts): beside CUBIC 0.74 (0.69) of the link with 1 BDP of
+// buffer, as the second probe comes at once; 0.48 (0.48) with 4 BDP. Two flows lose 929 (1466)
+// packets in a minute with 1 BDP, 1321 (657) with 0.3 BDP. At 50 Mbit/s, a delay that is 0.55 s
+// longer for 0.55 s, in UP: 35.8 (29.8) of 47 Mbit/s in the 3.7 s from then on.
 #include "sender/cc/bbr3_model.h"
 #include "sender/cc/cc_draw.h"
 

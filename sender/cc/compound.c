@@ -4,16 +4,19 @@
 // 2006): the window of Reno plus a second one that grows fast while no queue is seen, and goes when
 // there is one.
 //
-//	win     = cwnd + dwnd                       the window; dwnd, the delay window, is 0 in slow start
+//	win     = cwnd + dwnd                       dwnd, the delay window, is 0 in slow start
 //	baseRTT   smallest RTT of the connection
-//	RTT       mean of this round trip's samples; a round trip ends with the ACK of the first segment sent in it
+//	RTT       mean of this round trip's samples; a round trip ends with the ACK of the first
+//	          segment sent in it
 //	diff    = win (1 - baseRTT / RTT)           segments of ours that wait in the queue
 //
 //	slow start, cwnd < ssthresh:  cwnd += min(acked, L)
 //	avoidance:                    cwnd += acked / win
-//	end of a round trip:          diff < gamma:  dwnd += max(alpha win^k - 1, 0)   if win is at least low_window
+//	end of a round trip:          diff < gamma:  dwnd += max(alpha win^k - 1, 0)
+//	                                             if win is at least low_window
 //	                              else:          dwnd = max(dwnd - zeta diff, 0)
-//	loss or ECN echo:             dwnd = max(win (1 - beta) - cwnd / 2, 0), cwnd = ssthresh = cwnd / 2
+//	loss or ECN echo:             dwnd = max(win (1 - beta) - cwnd / 2, 0),
+//	                              cwnd = ssthresh = cwnd / 2
 //	timeout:                      dwnd = 0, ssthresh = win / 2, cwnd = 1
 //	spurious loss:                cwnd, dwnd and ssthresh as before, if that is more (reno.h)
 //
@@ -26,10 +29,12 @@
 // sections are named.
 //
 // Where we differ from the draft and the paper, and why
-//   - gamma is constant. A later gamma that adapts to short buffers is left out: it needs a memory of the queue at each loss.
-//   - low_window is compared with the whole window: under random losses cwnd alone stays small however large win is.
-//   - ssthresh after a timeout is half of the whole window, as RFC 5681 has half of what was in flight. After a pause it is at
-//     least 3/4 of the whole window (RFC 2861), and dwnd is 0.
+//   - gamma is constant. A later gamma that adapts to short buffers is left out: it needs a memory
+//     of the queue at each loss.
+//   - low_window is compared with the whole window: under random losses cwnd alone stays small
+//     however large win is.
+//   - ssthresh after a timeout is half of the whole window, as RFC 5681 has half of what was in
+//     flight. After a pause it is at least 3/4 of the whole window (RFC 2861), and dwnd is 0.
 //   - The windows grow only if they were the limit (RFC 2861). L = 2, as newreno.c has it.
 #include "sender/cc/power.h"
 #include "sender/cc/reno.h"

@@ -33,49 +33,56 @@
 // Where we differ from the paper, genericCC (its authors' code) and mvfst, and why
 //
 //  1. Which window lambda uses (`window`): the one in force when the acknowledged segment was sent.
-//     The RTT results from that window, not from the present one. In equilibrium they differ by at most
-//     1/delta; while cwnd changes fast, or is small, the present one would react to a queue that it has
-//     not caused. All three sources use it (`now`). Model, 1000 flows, 10 Gbit/s, 20 ms, started over 5 s: JFI
-//     0.995 and 2.8 packets per flow queued with `now`, 0.9999 and 2.4 with `sent`.
+//     The RTT results from that window, not from the present one. In equilibrium they differ by at
+//     most 1/delta; while cwnd changes fast, or is small, the present one would react to a queue
+//     that it has not caused. All three sources use it (`now`). Model, 1000 flows, 10 Gbit/s,
+//     20 ms, started over 5 s: JFI 0.995 and 2.8 packets per flow queued with `now`, 0.9999 and 2.4
+//     with `sent`.
 //  2. Half a segment: the transport sends while pipe + 1 <= cwnd, so a window of w real segments
-//     has floor(w) in flight, w - 1/2 on average. At 16 segments that is 3 % of the rate, at 5 it is 10 %.
+//     has floor(w) in flight, w - 1/2 on average. At 16 segments that is 3 % of the rate, at 5 it
+//     is 10 %.
 //  3. Slow start's exit (`slow_start_exit: empty`) returns to what of the window in force when the
-//     acknowledged segment was sent needs no queue, that window times RTTmin/RTTstanding, and takes 0.95 of it
-//     (`exit_gain`): the window as it was sent is known to be too large, and the growth since is untested. The paper
-//     and genericCC keep cwnd (`keep`), twice as much, so that flows starting one after another build a queue whose
-//     delay later flows include in their RTTmin; these see no dq and keep growing. Model, 1000 flows as above,
-//     started over 1 and 5 s: JFI 0.32 to 0.995 and up to 24,000 drops with `keep`, against 0.9999 and none.
-//     weir-sim, 3000 flows within a second, 1 BDP of buffer, the first 12 s: 16,464 of 10 million packets dropped and
-//     JFI 0.990; with the window that was sent (`sent`, `exit_gain` 1) 1.5 million and 0.54, with 0.7 of it 11,756 and
-//     0.990. But 0.7 of it leaves a long path to be filled by velocity, which overshoots: one and two flows at 42
-//     Mbit/s, 800 ms, 0.74 % loss, 100 s from the start, use 0.873 and 0.894 with 90 and 19 ms queued; with `empty` 0.905
-//     and 0.919 with 7 and 11 ms, of which 2 ms stand and the others are slow start's overshoot.
-//  4. A loss does not end slow start (`loss_exit: no`), as in all three sources: it may be random, and 0.74 % of loss
-//     ended it at 130 of 2700 segments (42 Mbit/s, 800 ms: 0.83 to 0.85 used, 130 ms queued). Where a buffer is too
-//     shallow for a delay signal, or RTTmin was learned in a full queue, heavy loss ends it (12), and an ECN echo does.
-//     The cost: two flows on a buffer of 0.1 BDP lose 761 packets in 40 s, 648 where a loss ends it.
+//     acknowledged segment was sent needs no queue, that window times RTTmin/RTTstanding, and takes
+//     0.95 of it (`exit_gain`): the window as it was sent is known to be too large, and the growth
+//     since is untested. The paper and genericCC keep cwnd (`keep`), twice as much, so that flows
+//     starting one after another build a queue whose delay later flows include in their RTTmin;
+//     these see no dq and keep growing. Model, 1000 flows as above, started over 1 and 5 s: JFI
+//     0.32 to 0.995 and up to 24,000 drops with `keep`, against 0.9999 and none. weir-sim,
+//     3000 flows within a second, 1 BDP of buffer, the first 12 s: 16,464 of 10 million packets
+//     dropped and JFI 0.990; with the window that was sent (`sent`, `exit_gain` 1) 1.5 million and
+//     0.54, with 0.7 of it 11,756 and 0.990. But 0.7 of it leaves a long path to be filled by
+//     velocity, which overshoots: one and two flows at 42 Mbit/s, 800 ms, 0.74 % loss, 100 s from
+//     the start, use 0.873 and 0.894 with 90 and 19 ms queued; with `empty` 0.905 and 0.919 with 7
+//     and 11 ms, of which 2 ms stand and the others are slow start's overshoot.
+//  4. A loss does not end slow start (`loss_exit: no`), as in all three sources: it may be random,
+//     and 0.74 % of loss ended it at 130 of 2700 segments (42 Mbit/s, 800 ms: 0.83 to 0.85 used,
+//     130 ms queued). Where a buffer is too shallow for a delay signal, or RTTmin was learned in a
+//     full queue, heavy loss ends it (12), and an ECN echo does. The cost: two flows on a buffer of
+//     0.1 BDP lose 761 packets in 40 s, 648 where a loss ends it.
 //  5. Slow start paces at 2 cwnd/RTT, so beyond half a BDP its window is sent as a train above the
-//     link's rate, followed by a gap, and ACK clocking preserves it. Within the train the queue always
-//     looks full, so that v is reset at once and the window grows slowly. Hence the two round trips after
-//     slow start are paced at 1.1 cwnd/RTTstanding (`spread`), which spreads the train. Model,
-//     one flow, 10 Gbit/s, 20 ms: utilisation of the first 10 s 0.97 (slow start costs 0.02)
-//     instead of 0.86. No source has it; at their rates the train is short.
+//     link's rate, followed by a gap, and ACK clocking preserves it. Within the train the queue
+//     always looks full, so that v is reset at once and the window grows slowly. Hence the two
+//     round trips after slow start are paced at 1.1 cwnd/RTTstanding (`spread`), which spreads the
+//     train. Model, one flow, 10 Gbit/s, 20 ms: utilisation of the first 10 s 0.97 (slow start
+//     costs 0.02) instead of 0.86. No source has it; at their rates the train is short.
 //  6. Velocity is reset as soon as the needed direction opposes the current one (mvfst does this
 //     when v > 1, the paper waits for the next check) and the window for the next check starts
 //     there. Without it v goes on for up to a round trip and a half beyond the target.
-//  7. Velocity waits for 6 further round trips upward (`velocity_rtts`) and for 3 downward (`drain_rtts`); all sources
-//     have one number, 3 (genericCC: 1). A swing lasts 5 round trips of the flows that make it. One with a shorter
-//     round trip sees more of its own go by in one direction, and with 3 it doubled in each swing: of 20 flows with 15
-//     to 300 ms that of 60 ms had 2.6 and that of 300 ms 7.2 of 100 Mbit/s (JFI 0.895); with 6 and 3 they have 4.2 to 5.2
-//     (0.997). What drains is bounded by the queue itself (below), so that it need not wait: with 6 both ways a queue of
-//     60 ms stood for 12 s on the path of 800 ms. With mode switching the index is 0.936, with 3 and 3 0.838.
-//     Velocity has two ceilings. Up: delta cwnd, no more than slow start's doubling (genericCC; the
-//     paper has none). Down: 2/3 (lambda/lambda_t - 1) (`drain_cap`): lambda/lambda_t - 1 is the
-//     flow's own queue beyond its target in units of 1/delta, and a decrease shows in dq 1.5 round
-//     trips later, so this drains exactly that queue. Near the target it is below
-//     1, where v = 1 rules: equilibrium is untouched. Model, one flow, 20 ms, utilisation of the
-//     first 10 s at 1 and 10 Gbit/s: 0.98 and 0.97; without 6 and the second ceiling 0.90 and 0.91,
-//     without any of them 0.54 and 0.84, and without 1, 3 and 5 as well 0.46 at 10 Gbit/s.
+//  7. Velocity waits for 6 further round trips upward (`velocity_rtts`) and for 3 downward
+//     (`drain_rtts`); all sources have one number, 3 (genericCC: 1). A swing lasts 5 round trips of
+//     the flows that make it. One with a shorter round trip sees more of its own go by in one
+//     direction, and with 3 it doubled in each swing: of 20 flows with 15 to 300 ms that of 60 ms
+//     had 2.6 and that of 300 ms 7.2 of 100 Mbit/s (JFI 0.895); with 6 and 3 they have 4.2 to 5.2
+//     (0.997). What drains is bounded by the queue itself (below), so that it need not wait: with 6
+//     both ways a queue of 60 ms stood for 12 s on the path of 800 ms. With mode switching the
+//     index is 0.936, with 3 and 3 0.838. Velocity has two ceilings. Up: delta cwnd, no more than
+//     slow start's doubling (genericCC; the paper has none). Down: 2/3 (lambda/lambda_t - 1)
+//     (`drain_cap`): lambda/lambda_t - 1 is the flow's own queue beyond its target in units of
+//     1/delta, and a decrease shows in dq 1.5 round trips later, so this drains exactly that queue.
+//     Near the target it is below 1, where v = 1 rules: equilibrium is untouched. Model, one flow,
+//     20 ms, utilisation of the first 10 s at 1 and 10 Gbit/s: 0.98 and 0.97; without 6 and the
+//     second ceiling 0.90 and 0.91, without any of them 0.54 and 0.84, and without 1, 3 and 5 as
+//     well 0.46 at 10 Gbit/s.
 //  8. RTTmin's window: the paper's 10 s are 500 round trips at 20 ms but 12.5 on an 800 ms path,
 //     less than slow start's overshoot takes to drain (3 + log2 of the BDP): the standing queue
 //     would become RTTmin. Hence at least 100 RTTmin (genericCC: 20; mvfst: 10 s). Model, 42
@@ -86,47 +93,50 @@
 //     this minimum (1 % of the mean queue per srtt/100), so a three-sample filter, which
 //     after an expiry covers only half of its window, is not exact enough. A falling RTT is seen at
 //     once, a rising one 0.50 to 0.57 srtt later. srtt is of the newest segment that each ACK
-//     acknowledges, as in genericCC and mvfst. The transport's is of the oldest: the wait of a delayed
-//     ACK in it lets the swing of one flow at 4.5 Mbit/s grow from 13 to 29 ms.
-// 10. Ties: lambda = lambda_t counts as up (as in mvfst; for dq = 0 it must). cwnd equal to the window
-//     at sending is no direction: v = 1 (mvfst: down). Windows are compared as floats, as the transport
-//     keeps them. Nearly empty is dq <= 0.1 spread, which includes a constant RTT (with genericCC's <
-//     a flow is competitive on an idle link).
-// 11. cwnd grows only if the window was the limit: an application-limited flow would otherwise reach a
-//     window that it never tested. It may always shrink (a gate on that once kept a window at 6 BDP).
+//     acknowledges, as in genericCC and mvfst. The transport's is of the oldest: the wait of a
+//     delayed ACK in it lets the swing of one flow at 4.5 Mbit/s grow from 13 to 29 ms.
+// 10. Ties: lambda = lambda_t counts as up (as in mvfst; for dq = 0 it must). cwnd equal to the
+//     window at sending is no direction: v = 1 (mvfst: down). Windows are compared as floats, as
+//     the transport keeps them. Nearly empty is dq <= 0.1 spread, which includes a constant RTT
+//     (with genericCC's < a flow is competitive on an idle link).
+// 11. cwnd grows only if the window was the limit: an application-limited flow would otherwise
+//     reach a window that it never tested. It may always shrink (a gate on that once kept a window
+//     at 6 BDP).
 // 12. Loss. Default mode ignores it, as the paper says, up to a loss rate of 10 % (`heavy_loss`)
 //     over two round trips and at least 10 segments, beyond chance: three sigma, so 10 % of random
 //     loss is ignored as the paper demands. Then cwnd is halved (`backoff`) once per such period,
 //     and the direction is down until a period has less. Such loss is a full queue, whatever dq
 //     says: RTTmin is wrong, or the buffer smaller than 2.5/delta^. genericCC: x 0.7 beyond 30 %
-//     and 20 packets. A bare threshold of 10 % halves again and again at 10 % random loss (model, 12
-//     Mbit/s, 50 ms: utilisation 0.11); with three sigma weir-sim has 0.98 there and 0.992 at 5 %.
+//     and 20 packets. A bare threshold of 10 % halves again and again at 10 % random loss (model,
+//     12 Mbit/s, 50 ms: utilisation 0.11); with three sigma weir-sim has 0.98 there and 0.992 at
+//     5 %.
 // 13. An ECN echo is never random: cwnd is halved once per window (RFC 3168). No source has it.
 // 14. A timeout sets the minimum window and restarts slow start, which losses do not end below half
-//     (`backoff`) of the window that timed out: if losses are random, the path carried that much. The
-//     sources all differ here. After a spurious timeout or loss, window and slow start are as before
-//     (1/delta of competitive mode stays halved). After an idle RTO: slow start, from the initial window at
-//     most, because the old window is out of date.
+//     (`backoff`) of the window that timed out: if losses are random, the path carried that much.
+//     The sources all differ here. After a spurious timeout or loss, window and slow start are as
+//     before (1/delta of competitive mode stays halved). After an idle RTO: slow start, from the
+//     initial window at most, because the old window is out of date.
 // 15. Nearly empty also where the flow's own share of the queue is below a quarter of a segment
 //     (`empty_segs`): at 100 Mbit/s 10 % of one flow's swing is less than one packet's time.
 // 16. delta keeps its meaning in competitive mode: 1/delta never falls below the configured one and
 //     returns to it on leaving. genericCC clamps to 0.5 whatever was configured.
-// 17. The nearly-empty test looks back 8 round trips (`empty_rtts`). The paper's 5 are one period of
-//     the swing: a flow that misses one trough takes its own queue for that of other traffic, adds to it
-//     and hides the next one. weir-sim, alone, 5 to 100 Mbit/s, 10 to 100 ms, 1 to 10 flows, 70 cells
-//     with a swing up to 1.6 BDP: with 5, 7, 8 and 10 at most 22, 6, 2 and 6 % of the time
-//     competitive, the queue at most 1.94, 1.17, 1.15 and 1.41 of theory (default mode: 1.15).
-//     Against CUBIC and NewReno (108 cells each) shares are off the fair one by 0.175 and 0.077 on
-//     average with 5, by 0.173 and 0.074 with 8; they are noticed after 8.5 and 13 round trips
-//     (medians). With 9 and 12 at most 16 and 0 % competitive alone; 8 is the shortest without a
-//     cell beyond 5 %.
-// 18. The window never falls below 2 (`min_cwnd`): with 1, a delayed ACK would stop the ACK clock. So
-//     this algorithm cannot use a fair rate of less than 2 segments per RTT: expect losses.
+// 17. The nearly-empty test looks back 8 round trips (`empty_rtts`). The paper's 5 are one period
+//     of the swing: a flow that misses one trough takes its own queue for that of other traffic,
+//     adds to it and hides the next one. weir-sim, alone, 5 to 100 Mbit/s, 10 to 100 ms, 1 to
+//     10 flows, 70 cells with a swing up to 1.6 BDP: with 5, 7, 8 and 10 at most 22, 6, 2 and 6 %
+//     of the time competitive, the queue at most 1.94, 1.17, 1.15 and 1.41 of theory (default mode:
+//     1.15). Against CUBIC and NewReno (108 cells each) shares are off the fair one by 0.175 and
+//     0.077 on average with 5, by 0.173 and 0.074 with 8; they are noticed after 8.5 and 13 round
+//     trips (medians). With 9 and 12 at most 16 and 0 % competitive alone; 8 is the shortest
+//     without a cell beyond 5 %.
+// 18. The window never falls below 2 (`min_cwnd`): with 1, a delayed ACK would stop the ACK clock.
+//     So this algorithm cannot use a fair rate of less than 2 segments per RTT: expect losses.
 //
-// 19. Datacenter (section 5.5 of the paper; `dialect: datacenter`): the propagation delay is known (`rtt_min`, no
-//     dialect can set it; with 0s it is measured), the latest RTT stands for RTTstanding in dq and lambda, and a round
-//     trip has a direction only if more than 2/3 of its ACKs moved cwnd that way (`votes`). The paper names no mode but
-//     the default. Everything else is as here, but for the reset by a single ACK, which the votes replace.
+// 19. Datacenter (section 5.5 of the paper; `dialect: datacenter`): the propagation delay is known
+//     (`rtt_min`, no dialect can set it; with 0s it is measured), the latest RTT stands for
+//     RTTstanding in dq and lambda, and a round trip has a direction only if more than 2/3 of its
+//     ACKs moved cwnd that way (`votes`). The paper names no mode but the default. Everything else
+//     is as here, but for the reset by a single ACK, which the votes replace.
 //
 // Dialects (`dialect`) set parameters, which a config may set otherwise:
 //
@@ -134,7 +144,7 @@
 //	delta                0.5           0.5        0.5            0.05
 //	rtt_min_window       10s           10s        10s            10s
 //	rtt_min_rtts         100           0          20             0
-//	dq                   standing      standing   standing       latest      the RTT it is taken from
+//	dq                   standing      standing   standing       latest   (an RTT)
 //	window               sent          now        now            now
 //	bias                 0.5           0          0              0
 //	slow_start_exit      empty         keep       keep           keep

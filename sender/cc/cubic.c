@@ -30,12 +30,15 @@
 //
 // `slow_start: hystart` is Linux's (tcp_cubic.c; Ha, Rhee: "Taming the Elephants: New TCP Slow
 // Start", Computer Networks
-// 2011) instead, in every slow start, from 16 segments on; delay_min is the smallest RTT of the flow:
+// 2011) instead, in every slow start, from 16 segments on; delay_min is the smallest RTT of the
+// flow:
 //
-//	ACK train:  ACKs, at most 2 ms apart, for more than (delay_min + d) / 2 since the first of the round, or, if the
-//	            host paces the flow (`pacing: srtt | fq`), delay_min + d, as pacing may stretch it by half an RTT;
+//	ACK train:  ACKs, at most 2 ms apart, for more than (delay_min + d) / 2 since the first of
+//	            the round, or, if the host paces the flow (`pacing: srtt | fq`), delay_min + d,
+//	            as pacing may stretch it by half an RTT;
 //	            d = min(1 ms, 256 KiB / pacing rate), the pacing rate 2 cwnd / srtt
-//	delay:      smallest RTT of a round, of more than 8 samples, > delay_min + clamp(delay_min / 8, 4 ms, 16 ms)
+//	delay:      smallest RTT of a round, of more than 8 samples, > delay_min + clamp(delay_min /
+//	            8, 4 ms, 16 ms)
 //	either ->   avoidance, ssthresh = cwnd
 //
 // It may have ended too early: until the first reduction, and after a timeout until the next, cwnd
@@ -58,11 +61,12 @@
 //   - L = 8 as RFC 9406 4.2 has it without pacing, but 1 after a timeout (RFC 3465 2.3).
 //   - A timeout in fast recovery, which has reduced already, leaves ssthresh alone, as in Linux.
 //   - `reno_alpha: constant` never raises alpha to 1: that is RFC 8312 and Linux (6.18).
-//   - `slow_start: hystart++` is the default: 4.10 says SHOULD, and Linux has its HyStart, from which RFC 9406's
-//     is derived, on. Without it slow start overshoots a buffer by its size, thousands of segments at
-//     once; `classic` is for comparisons with such stacks.
-//   - Windows are real numbers. In a host with ticks (`hz`, as `host: linux` has them) they are whole segments, and avoidance
-//     is Linux's: cubic_ticks.h. What an undo restores of the curve is then nothing: a new stage begins.
+//   - `slow_start: hystart++` is the default: 4.10 says SHOULD, and Linux has its HyStart, from
+//     which RFC 9406's is derived, on. Without it slow start overshoots a buffer by its size,
+//     thousands of segments at once; `classic` is for comparisons with such stacks.
+//   - Windows are real numbers. In a host with ticks (`hz`, as `host: linux` has them) they are
+//     whole segments, and avoidance is Linux's: cubic_ticks.h. What an undo restores of the curve
+//     is then nothing: a new stage begins.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
 #include "common/base/f64.h"
 #include "sender/cc/cube_root.h"

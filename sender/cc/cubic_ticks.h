@@ -5,8 +5,8 @@
 // did:
 //
 //	t     = ticks since the stage began + RTTmin, rounded up to ticks
-//	cnt   = cwnd / (W_cubic(t) - cwnd), 100 cwnd if W_cubic(t) <= cwnd      segments to be acknowledged for one more
-//	        at most 20 until the first reduction
+//	cnt   = cwnd / (W_cubic(t) - cwnd), 100 cwnd if W_cubic(t) <= cwnd
+//	        segments to be acknowledged for one more; at most 20 until the first reduction
 //	W_est + 1  for each 15/8 cwnd segments acknowledged
 //	cnt   = cwnd / (W_est - cwnd), if that is less, and at least 2
 //

@@ -3,10 +3,11 @@
 // its window by the share of the packets that were marked.
 //
 //	M      = marked / acknowledged segments of an observation window, about a round trip
-//	alpha  = (1 - g) alpha + g M                             at its end (section 3.3); 1 at the start (4.2)
+//	alpha  = (1 - g) alpha + g M                             at its end (3.3); first 1 (4.2)
 //	ECE:   cwnd = ssthresh = max(cwnd (1 - alpha / 2), 2)    once per window of data
-//	loss:  cwnd = ssthresh = max(cwnd / 2, 2)                likewise (3.5); after an ECE of that window half of
-//	                                                         what is in flight then (RFC 5681, equation 4)
+//	loss:  cwnd = ssthresh = max(cwnd / 2, 2)                likewise (3.5); after an ECE of the
+//	                                                         window half of what is in flight
+//	                                                         then (RFC 5681, equation 4)
 //	otherwise as Reno (reno.h): slow start, cwnd += acked / cwnd, timeouts
 //
 // An observation window ends with the ACK of the first segment sent after the last one ended. M is
@@ -17,19 +18,24 @@
 // packets were marked. The echo of RFC 8257 is not negotiated: the sender takes what its group says
 // of the receiver for granted.
 //
-// In the model of the SIGCOMM paper (equation 7) N flows of equal RTT oscillate with alpha = sqrt(2 /
-// W), W = (C RTT + K) / N segments, for a step at K, and the queue swings by N W alpha / 2 segments
-// below K + N. Ours has 0.82 to 0.92 of that alpha for one to four flows (tests/sim/test_dctcp.py),
-// because the pipe already shrinks while the last marks are on their way.
+// In the model of the SIGCOMM paper (equation 7) N flows of equal RTT oscillate with
+// alpha = sqrt(2 / W), W = (C RTT + K) / N segments, for a step at K, and the queue swings by N W
+// alpha / 2 segments below K + N. Ours has 0.82 to 0.92 of that alpha for one to four flows
+// (tests/sim/test_dctcp.py), because the pipe already shrinks while the last marks are on their
+// way.
 //
 // Where we differ from the RFC, and why
-//   - Segments are counted, not bytes; SACKed ones too. They are all of one size, but for the last one.
-//   - The ACK that ends an observation window and starts a reduction reduces by the alpha before it: the transport
-//     reports a reduction before the ACK that causes it. The next one knows the new alpha.
-//   - cwnd and alpha are real numbers, so that a small alpha still reduces. On hosts that count in ticks
-//     (`hz`) they are Linux's: alpha has 1024 steps (marks.h), and the window's cut is whole segments. Behind CoDel
-//     at 100 Mbit/s and 20 ms these hosts get three times as many marks, as Linux does.
-//   - SYNs and retransmissions are not ECN capable (RFC 3168), of which section 3.6 leaves the first open.
+//   - Segments are counted, not bytes; SACKed ones too. They are all of one size, but for the last
+//     one.
+//   - The ACK that ends an observation window and starts a reduction reduces by the alpha before
+//     it: the transport reports a reduction before the ACK that causes it. The next one knows the
+//     new alpha.
+//   - cwnd and alpha are real numbers, so that a small alpha still reduces. On hosts that count in
+//     ticks (`hz`) they are Linux's: alpha has 1024 steps (marks.h), and the window's cut is whole
+//     segments. Behind CoDel at 100 Mbit/s and 20 ms these hosts get three times as many marks, as
+//     Linux does.
+//   - SYNs and retransmissions are not ECN capable (RFC 3168), of which section 3.6 leaves the
+//     first open.
 #include "sender/cc/marks.h"
 #include "sender/cc/reno.h"
 

@@ -4,8 +4,10 @@
 // bbr_update_ack_aggregation; draft-ietf-ccwg-bbr, 5.5.9, whose window of rounds is bbr3.c's).
 //
 //	excess  = acknowledged since the interval began - bandwidth x its length, at most the window
-//	          the next interval begins when ACKs have fallen behind the bandwidth, or after 2^20 segments
-//	result  = the largest excess; kept in two halves of `rounds` round trips, the older of which is replaced
+//	          the next interval begins when ACKs have fallen behind the bandwidth, or after
+//	          2^20 segments
+//	result  = the largest excess; kept in two halves of `rounds` round trips, the older of
+//	          which is replaced
 #pragma once
 #include "common/base/f64.h"
 #include "sender/cc/cc.h"

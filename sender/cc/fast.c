@@ -7,10 +7,12 @@
 //	RTT      moving average: per ACK, RTT += min(3 / cwnd, 1/4) (sample - RTT)
 //	queued = cwnd (1 - baseRTT / RTT)       segments of ours that wait in the queue
 //
-//	avoidance          every second round trip: cwnd = min(2 cwnd, (1 - gamma) cwnd + gamma (baseRTT / RTT cwnd + alpha)),
-//	                   which is cwnd + gamma (alpha - queued); at least 2 segments; ssthresh = cwnd
+//	avoidance          every second round trip: cwnd = min(2 cwnd, (1 - gamma) cwnd + gamma
+//	                   (baseRTT / RTT cwnd + alpha)), which is cwnd + gamma (alpha - queued); at
+//	                   least 2 segments; ssthresh = cwnd
 //	slow start         cwnd += min(acked, L); ends when queued > alpha: ssthresh = cwnd
-//	loss or ECN echo   cwnd = ssthresh = cwnd / 2, as Reno; timeout and spurious loss also as Reno (reno.h)
+//	loss or ECN echo   cwnd = ssthresh = cwnd / 2, as Reno; timeout and spurious loss also as
+//	                   Reno (reno.h)
 //
 // In equilibrium each flow has alpha segments in the queue: n flows keep n alpha, and get equal
 // rates, whatever their round trips. The window changes only in every second round trip because a
@@ -22,12 +24,15 @@
 // sections are named.
 //
 // Where we differ from the papers, and why
-//   - Slow start is Reno's, and ends by a rule of ours: when the flow has put more than alpha segments into the queue. The law
-//     alone would add at most gamma alpha segments per step and take long to fill a long path.
-//   - The papers spread a change of the window over a round trip (burstiness control). Here it applies at once, and nothing is
-//     paced unless the group has `pacing: srtt`.
-//   - During recovery and after a timeout the law rests, and the two round trips are counted from their end.
-//   - cwnd grows only if it was the limit (RFC 2861). It may always shrink. L = 2, as newreno.c has it.
+//   - Slow start is Reno's, and ends by a rule of ours: when the flow has put more than alpha
+//     segments into the queue. The law alone would add at most gamma alpha segments per step and
+//     take long to fill a long path.
+//   - The papers spread a change of the window over a round trip (burstiness control). Here it
+//     applies at once, and nothing is paced unless the group has `pacing: srtt`.
+//   - During recovery and after a timeout the law rests, and the two round trips are counted from
+//     their end.
+//   - cwnd grows only if it was the limit (RFC 2861). It may always shrink. L = 2, as newreno.c has
+//     it.
 #include "sender/cc/reno.h"
 
 struct config {

@@ -4,16 +4,18 @@
 // (tcp_illinois.c): Reno whose growth and reduction follow the queueing delay. Losses decide when
 // the window falls, delays by how much, and how fast it grows again.
 //
-//	da = mean RTT of the last round trip - smallest RTT ever,  dm = largest RTT ever - smallest RTT ever
+//	da = mean RTT of the last round trip - smallest RTT ever
+//	dm = largest RTT ever - smallest RTT ever
 //	d1 = dm / 100,  d2 = dm / 10,  d3 = 8 dm / 10
 //
 //	alpha = 10                                                     da <= d1
-//	        10 (dm - d1) / (dm - d1 + (da - d1) (10 - 0.3) / 0.3)  else: from 10 at d1 to 0.3 at dm
+//	        10 (dm - d1) / (dm - d1 + (da - d1) (10 - 0.3) / 0.3)  else: 10 at d1, 0.3 at dm
 //	beta  = 1/8                                                    da <= d2
 //	        1/2                                                    da >= d3
 //	        between them linear in da
 //
-//	avoidance:         cwnd += alpha passed / cwnd      passed: segments that the ACK's number passed
+//	avoidance:         cwnd += alpha passed / cwnd      passed: segments that the ACK's number
+//	                                                    passed
 //	loss or ECN echo:  cwnd = ssthresh = max((1 - beta) cwnd, 2)
 //	everything else:   as Reno (reno.h)
 //
@@ -26,10 +28,14 @@
 // round trip ends in a recovery: what it was and the recovery are one, with one mean RTT.
 //
 // Where we differ from Linux and the paper, and why
-//   - A round trip ends with the ACK of the first segment sent in it, as in vegas.c; Linux remembers a sequence number.
-//   - The five round trips are in a row, as in the paper; Linux counts them even if others lie between.
-//   - Linux counts in microseconds and fixed point (alpha, beta in 1/128, 1/64); here they are real numbers.
-//   - cwnd grows only if it was the limit (RFC 2861). L = 2, as newreno.c has it; Linux has no limit.
+//   - A round trip ends with the ACK of the first segment sent in it, as in vegas.c; Linux
+//     remembers a sequence number.
+//   - The five round trips are in a row, as in the paper; Linux counts them even if others lie
+//     between.
+//   - Linux counts in microseconds and fixed point (alpha, beta in 1/128, 1/64); here they are real
+//     numbers.
+//   - cwnd grows only if it was the limit (RFC 2861). L = 2, as newreno.c has it; Linux has no
+//     limit.
 #include "sender/cc/reno.h"
 
 struct config {

@@ -2,12 +2,12 @@
 // LEDBAT (RFC 6817): a control for background transfers, which keeps the queueing delay at a target
 // and gives way to loss-based flows when they keep more than that in the queue.
 //
-//	base     = smallest delay of the last 10 minutes, kept as minima of whole minutes    (RFC 6817 section 2.4.2)
-//	current  = smallest of the last 4 delays                                             (MIN filter)
+//	base     = smallest delay of the last 10 minutes, kept as minima of whole minutes (2.4.2)
+//	current  = smallest of the last 4 delays (MIN filter)
 //	off      = 1 - (current - base) / target
 //
 //	each ACK:          cwnd += gain off acked / cwnd
-//	then               cwnd = min(cwnd, flight + ALLOWED_INCREASE), flight as it was before this ACK
+//	then               cwnd = min(cwnd, flight + ALLOWED_INCREASE), flight as it was before it
 //	                   cwnd = max(cwnd, MIN_CWND)
 //	loss or ECN echo:  cwnd = max(cwnd / 2, MIN_CWND)    once per window
 //	timeout:           cwnd = 1
@@ -17,14 +17,15 @@
 // first-order loop: the distance to it falls by 1/e in target / transmission time round trips.
 //
 // Where we differ from the RFC, and why
-//   - The RFC measures the one-way delay, by timestamps of the receiver. This transport measures round-trip times, so a
-//     queue on the way back counts too, as does the wait of a delayed ACK. Of the receiver's clock only its drift is lost,
-//     which the RFC has to correct.
-//   - A minute without a sample takes its place in the history and leaves it empty; the RFC's code moves the history on by
-//     one place at the next sample, however long that took.
-//   - The ACK that shows a loss to be spurious gives the window back (RFC 4015), which its flight does not limit: that is
-//     of the reduced window.
-//   - cwnd never grows in fast recovery or on ACKs that do not advance the cumulative ACK (RFC 5681); it may shrink.
+//   - The RFC measures the one-way delay, by timestamps of the receiver. This transport measures
+//     round-trip times, so a queue on the way back counts too, as does the wait of a delayed ACK.
+//     Of the receiver's clock only its drift is lost, which the RFC has to correct.
+//   - A minute without a sample takes its place in the history and leaves it empty; the RFC's code
+//     moves the history on by one place at the next sample, however long that took.
+//   - The ACK that shows a loss to be spurious gives the window back (RFC 4015), which its flight
+//     does not limit: that is of the reduced window.
+//   - cwnd never grows in fast recovery or on ACKs that do not advance the cumulative ACK
+//     (RFC 5681); it may shrink.
 //   - Windows are real numbers. There is no slow start, as in the RFC's pseudocode.
 //
 // Known and not corrected, as in the RFC: a flow that starts while another keeps the target takes

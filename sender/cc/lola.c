@@ -29,24 +29,29 @@
 // again.
 //
 // What the paper leaves open, and what we do
-//   - How often (2) is applied. Qdata shows a growth only after a round trip, and RTTnow after up to tmeasure more.
-//     Applied to each ACK it would be added many times over, so it is applied once per srtt + tmeasure.
+//   - How often (2) is applied. Qdata shows a growth only after a round trip, and RTTnow after up
+//     to tmeasure more. Applied to each ACK it would be added many times over, so it is applied
+//     once per srtt + tmeasure.
 //   - The state after slow start has no reduction before it: K = 0, cwnd_max = cwnd.
-//   - After a decrease Qdelay is that of before, for a round trip; and other flows, which saw Qtarget up to a difference in
-//     RTT later, still have their part queued. FAIR FLOW BALANCING that starts then has a longer t, and so a larger X.
-//     Hence it starts at the earliest with the ACK of a segment sent since, and tsync after the decrease. With 21 and 101
-//     ms at 10 Gbit/s the nearer flow got 0.66 of the link without the second condition.
-//   - (2) at most doubles the window at once, as slow start. X of the paper's constants is far below a window; with a small
-//     phi, and a limit of the queue below Qtarget, it grew to thousands of times what the network held.
-//   - FAIR FLOW BALANCING is not left when the queue gets shorter than Qlow (a flow ended): X takes what is free.
+//   - After a decrease Qdelay is that of before, for a round trip; and other flows, which saw
+//     Qtarget up to a difference in RTT later, still have their part queued. FAIR FLOW BALANCING
+//     that starts then has a longer t, and so a larger X. Hence it starts at the earliest with the
+//     ACK of a segment sent since, and tsync after the decrease. With 21 and 101 ms at 10 Gbit/s
+//     the nearer flow got 0.66 of the link without the second condition.
+//   - (2) at most doubles the window at once, as slow start. X of the paper's constants is far
+//     below a window; with a small phi, and a limit of the queue below Qtarget, it grew to
+//     thousands of times what the network held.
+//   - FAIR FLOW BALANCING is not left when the queue gets shorter than Qlow (a flow ended): X takes
+//     what is free.
 //   - Nearly empty is Qdelay <= Qlow / 2.
-//   - Loss. It is for slow start only in the paper. Here it leaves `backoff` of the window, with cwnd_max and K to match,
-//     and a timeout starts slow start again. An ECN echo counts as a loss. After a spurious one, state and window are as
-//     before.
-//   - Pacing: the paper's senders used Linux's fq. Hence its 2 cwnd / srtt in slow start and 1.2 cwnd / srtt later, where srtt
-//     is RTTmin + Qtarget at most: after a link was down for a minute a flow crept for more than two.
-//   - Windows are real numbers. (The authors' kernel module v1.5 has other constants: Qlow 0.5 ms, gamma 927/1024, X in
-//     packets of (t / 75 ms)^3, 5 segments at least.)
+//   - Loss. It is for slow start only in the paper. Here it leaves `backoff` of the window, with
+//     cwnd_max and K to match, and a timeout starts slow start again. An ECN echo counts as a loss.
+//     After a spurious one, state and window are as before.
+//   - Pacing: the paper's senders used Linux's fq. Hence its 2 cwnd / srtt in slow start and 1.2
+//     cwnd / srtt later, where srtt is RTTmin + Qtarget at most: after a link was down for a minute
+//     a flow crept for more than two.
+//   - Windows are real numbers. (The authors' kernel module v1.5 has other constants: Qlow 0.5 ms,
+//     gamma 927/1024, X in packets of (t / 75 ms)^3, 5 segments at least.)
 #include "common/base/minmax.h"
 #include "sender/cc/cc.h"
 #include "sender/cc/cube_root.h"

@@ -3,11 +3,13 @@
 // controls that reduce by it.
 //
 //	M      = marked / acknowledged segments of an observation window
-//	alpha  = (1 - g) alpha + g M    at its end: with the first ACK of a segment sent after the last one ended,
-//	                                and not before `least_ns`; `hold`: from the first window on that has a mark
+//	alpha  = (1 - g) alpha + g M    at its end: with the first ACK of a segment sent after the
+//	                                last one ended, and not before `least_ns`; `hold`: from the
+//	                                first window on that has a mark
 //
-// `whole`: alpha is counted in 1024ths as Linux's DCTCP does (dctcp_update_alpha). What is less than one of them is lost,
-// so that few marks in a window are none; and alpha falls to 0 from below 1 / g of them.
+// `whole`: alpha is counted in 1024ths as Linux's DCTCP does (dctcp_update_alpha). What is less
+// than one of them is lost, so that few marks in a window are none; and alpha falls to 0 from below
+// 1 / g of them.
 #pragma once
 #include "sender/cc/cc.h"
 

@@ -19,9 +19,9 @@
 //   - Initial window 10 (RFC 6928), a parameter. Fractional windows instead of bytes or counters.
 //   - `halve: cwnd` is the default, as in Linux; RFC 5681 (4) halves FlightSize. The RFC's reason
 //     is a cwnd grown beyond the data in flight, which cannot happen here as growth needs a full
-//     window. Our pipe, on the other hand, already excludes SACKed segments when a loss is detected:
-//     three or more, and half a window if a burst of losses is detected late. Halving it would reduce
-//     small windows twice. `halve: flight` is the RFC's rule.
+//     window. Our pipe, on the other hand, already excludes SACKed segments when a loss is
+//     detected: three or more, and half a window if a burst of losses is detected late. Halving it
+//     would reduce small windows twice. `halve: flight` is the RFC's rule.
 //   - A timeout inside an episode that has halved already (a lost retransmission, a repeated
 //     timeout) leaves ssthresh alone, as in Linux; RFC 5681 section 3.1 asks this for repeated
 //     timeouts only.

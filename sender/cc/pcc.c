@@ -3,30 +3,37 @@
 // Consistent High Performance", NSDI 2015): tries two rates near its own, twice, and moves to where
 // both trials were better.
 //
-//	u(x) = T sigmoid(L - 0.05) - x L,  T = x (1 - L),  sigmoid(y) = 1 / (1 + e^(alpha y)),  alpha = 100
-//	       x: the rate in Mbit/s, L: the share of lost segments of a monitor interval                  (section 2.2)
+//	u(x) = T sigmoid(L - 0.05) - x L,  T = x (1 - L),  sigmoid(y) = 1 / (1 + e^(alpha y))
+//	       alpha = 100; x: the rate in Mbit/s, L: the share of lost segments of a monitor
+//	       interval (section 2.2)
 //
 // Monitor intervals (monitor.h) last 1.7 to 2.2 round trips, drawn at random (3.1).
 //
-// STARTING   the rate doubles per result until the utility falls; then back to the last rate that raised it
-// DECIDING   two pairs of intervals, of r (1 + eps) and r (1 - eps), each pair in an order drawn at random.
-//            Both pairs are for the same side -> ADJUSTING from there, eps = 0.01
+// STARTING   the rate doubles per result until the utility falls; then back to the last rate that
+//            raised it
+// DECIDING   two pairs of intervals, of r (1 + eps) and r (1 - eps), each pair in an order drawn at
+//            random. Both pairs are for the same side -> ADJUSTING from there, eps = 0.01
 //            else: eps += 0.01, up to 0.05, and again
-// ADJUSTING  r_n = r_(n-1) (1 + n 0.01 dir), n = 1, 2 ... until the utility falls -> back to r_(n-1), DECIDING
+// ADJUSTING  r_n = r_(n-1) (1 + n 0.01 dir), n = 1, 2 ... until the utility falls -> back to
+//            r_(n-1), DECIDING
 //
 // Loss below 5 % hardly counts, beyond it the sigmoid falls from 1 to 0 within some percent: the
 // utility collapses.
 //
 // Where we differ from the paper and the authors' code (PCC-Uspace), and why
-//   - STARTING and ADJUSTING wait for a result before the next change; the paper's next interval is under way when a result
-//     arrives. Otherwise the rate is four times the link's when the first result says so.
-//   - STARTING tries a rate again whose utility fell, and ends when it falls twice; and an interval has 50 segments at least,
-//     10 in the paper. With one of 10 segments lost at random the utility collapses, and the flow stays where it began: at
-//     100 Mbit/s, 30 ms and 3 % it got 0.11 of the link.
+//   - STARTING and ADJUSTING wait for a result before the next change; the paper's next interval is
+//     under way when a result arrives. Otherwise the rate is four times the link's when the first
+//     result says so.
+//   - STARTING tries a rate again whose utility fell, and ends when it falls twice; and an interval
+//     has 50 segments at least, 10 in the paper. With one of 10 segments lost at random the utility
+//     collapses, and the flow stays where it began: at 100 Mbit/s, 30 ms and 3 % it got 0.11 of the
+//     link.
 //   - While results are awaited, r is sent.
-//   - A timeout halves the rate and decides again; not once more if its retransmission is lost too, which was not sent at
-//     that rate: where a link was down for a minute it would begin with 1/256. ECN echoes are ignored.
-//   - A result of less than half of its rate is not one: the application, or the receiver, was the limit.
+//   - A timeout halves the rate and decides again; not once more if its retransmission is lost too,
+//     which was not sent at that rate: where a link was down for a minute it would begin with
+//     1/256. ECN echoes are ignored.
+//   - A result of less than half of its rate is not one: the application, or the receiver, was the
+//     limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
 //   - alpha is 100, which the paper's theorem wants for up to 46 flows: max(2.2 (n - 1), 100).
 #include "sender/cc/power.h"

@@ -3,8 +3,8 @@
 //
 // The transport calls a plug-in through functions of ours. They look at what it answers, and know
 // during each call whose code is running: a crash or exit() there ends the program with a sentence,
-// and so does a call that lasts 2 s after the run was to end (run_stop). An answer that is no window
-// ends the run with one (outcome.h). What a plug-in prints goes to standard error.
+// and so does a call that lasts 2 s after the run was to end (run_stop). An answer that is no
+// window ends the run with one (outcome.h). What a plug-in prints goes to standard error.
 #pragma once
 #include "common/base/err.h"
 #include "sender/cc/cc.h"

@@ -2,14 +2,15 @@
 // Prague (draft-briscoe-iccrg-prague-congestion-control-03; requirements: RFC 9331, section 4.3):
 // DCTCP for the Internet, the Scalable control beside which DualPI2 was designed.
 //
-//	RTT_virt = max(srtt, rtt_virt)                           a flow of 5 ms behaves as one of 25 ms
+//	RTT_virt = max(srtt, rtt_virt)                           5 ms behave as 25 ms
 //	M      = marked / acknowledged segments of an observation window, at least RTT_virt long
-//	alpha  = (1 - g) alpha + g M                             at its end; 1 until the first window with a mark
+//	alpha  = (1 - g) alpha + g M                             at its end; 1 until the first mark
 //	ACK:   cwnd += unmarked (srtt / RTT_virt)^2 / cwnd       also while it reduces
 //	ECE:   cwnd = ssthresh = max(cwnd (1 - alpha / 2), 2)    once per RTT_virt
 //	loss:  cwnd = ssthresh = max(cwnd / 2, 2)                once per window
 //	slow start and timeouts as Reno (reno.h)
-//	pacing: 2 cwnd / srtt in slow start, then 1.2 cwnd / srtt; a host with TSO sends bursts of 0.25 ms
+//	pacing: 2 cwnd / srtt in slow start, then 1.2 cwnd / srtt; a host with TSO sends bursts of
+//	        0.25 ms
 //
 // With a marking probability p that changes little, growth and reductions are in balance at W = 2
 // (1 - p) / p segments per RTT_virt: the rate falls with p itself, where Reno's falls with its
@@ -21,8 +22,10 @@
 // Reno whose packets are ECT(0) (RFC 9331, sections 4.2 and 4.3).
 //
 // Where we differ from the draft, and why
-//   - RTT_virt holds from the first ACK on; Linux begins with it after some rounds, which short flows would not reach.
-//   - There is no fall-back to Reno's reduction at bottlenecks with Classic ECN, nor for RTTs that vary.
+//   - RTT_virt holds from the first ACK on; Linux begins with it after some rounds, which short
+//     flows would not reach.
+//   - There is no fall-back to Reno's reduction at bottlenecks with Classic ECN, nor for RTTs that
+//     vary.
 //   - Windows are real numbers of at least two segments, not of less than one.
 //   - Pacing at 1.2 instead of 1: the transport lets a window grow only if it was the limit.
 //   - Segments are counted, not bytes. Retransmissions are not ECN capable (RFC 3168).
@@ -141,8 +144,9 @@ static void prague_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct prague *r = state;
 
+	// prague_on_ack answers it: the transport's windows last for an RTT, not RTT_virt.
 	if (loss->ecn && !loss->classic_ecn)
-		return; // prague_on_ack answers it: the transport's windows last for an RTT, not RTT_virt
+		return;
 	r->repairs = true;
 	reno_on_loss(&r->reno, out->cwnd_segs / 2, out);
 }

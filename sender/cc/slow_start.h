@@ -3,8 +3,10 @@
 // growth per ACK, and the restart after idling. It ends at ssthresh; an algorithm may end it
 // earlier.
 //
-//	cwnd < ssthresh:         cwnd += min(acked, L), up to ssthresh; the rest is for congestion avoidance
-//	after a timeout:         L = 1: one ACK may cover segments of which most left before it (RFC 3465 2.3)
+//	cwnd < ssthresh:         cwnd += min(acked, L), up to ssthresh; the rest is for congestion
+//	                         avoidance
+//	after a timeout:         L = 1: one ACK may cover segments of which most left before it
+//	                         (RFC 3465 2.3)
 //	idle for an RTO or more: cwnd = min(cwnd, initial window)    (RFC 5681 section 4.1)
 #pragma once
 #include "sender/cc/cc.h"

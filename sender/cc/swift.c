@@ -3,12 +3,14 @@
 // Datacenter", SIGCOMM 2020, algorithm 1 and section 3.5): AIMD on the difference between the delay
 // and a target.
 //
-//	target = base + base_target + fs,  fs = range (1/sqrt(cwnd) - 1/sqrt(max)) / (1/sqrt(min) - 1/sqrt(max))
-//	                                   within [0, range]: smaller windows tolerate a longer queue
+//	target = base + base_target + fs
+//	fs     = range (1/sqrt(cwnd) - 1/sqrt(max)) / (1/sqrt(min) - 1/sqrt(max))
+//	         within [0, range]: smaller windows tolerate a longer queue
 //
 //	ACK, delay < target:   cwnd += ai acked / cwnd, or ai acked below one segment
-//	ACK, else:             cwnd *= max(1 - beta (delay - target) / delay, 1 - max_mdf)    once per round trip
-//	loss:                  cwnd *= 1 - max_mdf                                            likewise
+//	ACK, else:             cwnd *= max(1 - beta (delay - target) / delay, 1 - max_mdf), once per
+//	                       RTT
+//	loss:                  cwnd *= 1 - max_mdf, likewise
 //	timeout:               likewise, and the smallest window from the 5th in a row on
 //	cwnd < 1:              one segment every rtt / cwnd
 //
@@ -16,14 +18,16 @@
 // the larger one has the lower target.
 //
 // Where we differ from the paper, and why
-//   - The target counts from the RTT of the empty path, `base_rtt` or the smallest that was measured. The paper has one
-//     target for a fabric and adds a time per hop, which it learns from the TTL.
-//   - There is one window, the fabric's. The paper's second one, for delays in the receiving host, needs time stamps of
-//     its card; a host has no such delay here.
+//   - The target counts from the RTT of the empty path, `base_rtt` or the smallest that was
+//     measured. The paper has one target for a fabric and adds a time per hop, which it learns from
+//     the TTL.
+//   - There is one window, the fabric's. The paper's second one, for delays in the receiving host,
+//     needs time stamps of its card; a host has no such delay here.
 //   - Values that the paper leaves open, or measures in its own network, are parameters.
 //   - No slow start, as in the paper; an ECN echo is answered as a loss.
-//   - Receivers acknowledge each segment, unless the group says otherwise. The paper's hosts do. A window of one segment
-//     waits for a delayed ACK: 40 ms, which are beyond the target, so that it would never grow above `min_cwnd`.
+//   - Receivers acknowledge each segment, unless the group says otherwise. The paper's hosts do. A
+//     window of one segment waits for a delayed ACK: 40 ms, which are beyond the target, so that it
+//     would never grow above `min_cwnd`.
 #include "sender/cc/cc.h"
 
 #include <math.h>

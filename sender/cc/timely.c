@@ -9,22 +9,25 @@
 //
 //	queueing < T_low:      rate += delta
 //	queueing > T_high:     rate *= 1 - beta (1 - (minRTT + T_high) / rtt)
-//	gradient <= 0:         rate += N delta,  N = 5 from the fifth such completion in a row on, else 1
+//	gradient <= 0:         rate += N delta,  N = 5 from the fifth such completion in a row on,
+//	                                         else 1
 //	else:                  rate *= 1 - beta gradient
 //
 // The rate is paced; the window is twice what it sends in a round trip.
 //
 // Where we differ from the paper, and why
-//   - T_low and T_high count from minRTT: 30 and 480 us where the paper has RTTs of 50 and 500 us on a fabric of 20 us.
-//     minRTT is `base_rtt`, or the smallest that was measured.
-//   - RTTs are those of the last packet of 64 KB, from its own transmission on; the paper subtracts the time in which
-//     its card sends the segment.
-//   - A completion halves the rate at most: the first RTTs of a queue are several minRTT apart, and 1 - beta gradient
-//     would be negative.
-//   - The fabric of the paper loses nothing. Here a loss or ECN echo halves the rate once per window, a timeout too, and
-//     until the losses are repaired the rate does not grow.
-//   - A flow starts with 10 segments per round trip (`initial`), not with its share of the card's rate.
-//   - cwnd_limited says nothing of a paced flow; the rate does not grow while the application limits it.
+//   - T_low and T_high count from minRTT: 30 and 480 us where the paper has RTTs of 50 and 500 us
+//     on a fabric of 20 us. minRTT is `base_rtt`, or the smallest that was measured.
+//   - RTTs are those of the last packet of 64 KB, from its own transmission on; the paper subtracts
+//     the time in which its card sends the segment.
+//   - A completion halves the rate at most: the first RTTs of a queue are several minRTT apart, and
+//     1 - beta gradient would be negative.
+//   - The fabric of the paper loses nothing. Here a loss or ECN echo halves the rate once per
+//     window, a timeout too, and until the losses are repaired the rate does not grow.
+//   - A flow starts with 10 segments per round trip (`initial`), not with its share of the card's
+//     rate.
+//   - cwnd_limited says nothing of a paced flow; the rate does not grow while the application
+//     limits it.
 #include "sender/cc/cc.h"
 
 struct config {

@@ -2,8 +2,10 @@
 // What PCC Allegro and PCC Vivace share: rates are tried in monitor intervals (monitor.h), and what
 // follows from a result is the control's.
 //
-//	STARTING  one interval at the present rate, and its result is awaited; so in modes beyond PROBING
-//	PROBING   pairs of intervals, of rate (1 + eps) and rate (1 - eps), each pair in an order drawn at random
+//	STARTING  one interval at the present rate, and its result is awaited; so in modes beyond
+//	          PROBING
+//	PROBING   pairs of intervals, of rate (1 + eps) and rate (1 - eps), each pair in an order
+//	          drawn at random
 //
 // While results are awaited, the rate is sent. A timeout halves the rate and starts PROBING again,
 // but not that of a retransmission, which was not sent at that rate; so does the end of a pause,

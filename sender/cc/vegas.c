@@ -3,14 +3,16 @@
 // Avoidance", SIGCOMM
 // 1994) as Linux has it (tcp_vegas.c).
 //
-//	baseRTT  smallest RTT since the flow last had nothing in flight: as it began, after it was idle, and in a small
-//	         window's fast recovery (CA_EVENT_TX_START)
-//	RTT      smallest RTT of this round trip; a round ends with the ACK of the first segment sent in it
+//	baseRTT  smallest RTT since the flow last had nothing in flight: as it began, after it was
+//	         idle, and in a small window's fast recovery (CA_EVENT_TX_START)
+//	RTT      smallest RTT of this round trip; a round ends with the ACK of the first segment
+//	         sent in it
 //	diff   = trunc(cwnd (RTT - baseRTT) / baseRTT)      segments of ours that wait in the queue
 //
 // At the end of a round with more than two samples, else it grows as Reno:
 //
-//	slow start   diff > gamma:  cwnd = min(cwnd, trunc(cwnd baseRTT / RTT) + 1), ssthresh = min(ssthresh, cwnd)
+//	slow start   diff > gamma:  cwnd = min(cwnd, trunc(cwnd baseRTT / RTT) + 1),
+//	                            ssthresh = min(ssthresh, cwnd)
 //	             else, and within a round:  cwnd += min(acked, L)
 //	avoidance    diff < alpha:  cwnd += 1
 //	             diff > beta:   cwnd -= 1, ssthresh = min(ssthresh, cwnd)
@@ -24,8 +26,9 @@
 // gets more than its share.
 //
 // Where we differ from Linux and the paper, and why
-//   - The paper doubles cwnd every second round trip and compares the rates in between; Linux every round trip, and
-//     looks at its end. The paper's early retransmissions are RACK's and the tail loss probe's work here.
+//   - The paper doubles cwnd every second round trip and compares the rates in between; Linux every
+//     round trip, and looks at its end. The paper's early retransmissions are RACK's and the tail
+//     loss probe's work here.
 //   - cwnd grows only if it was the limit (RFC 2861); Linux does not ask. It may always shrink.
 //   - Linux counts in microseconds and adds one, so that no RTT is 0.
 //   - L = 2, as newreno.c has it; Linux has no limit.

@@ -2,17 +2,22 @@
 // PCC Vivace (Dong and others: "PCC Vivace: Online-Learning Congestion Control", NSDI 2018): tries
 // two rates near its own, and moves towards the one with the larger utility, by gradient ascent.
 //
-//	u(x) = x^0.9 - b x max(0, dRTT/dt) - c x L      x in Mbit/s, L the share of lost segments of a monitor interval
-//	       b = 900 (0 with `utility: loss`), c = 11.35; |dRTT/dt| < 0.01 counts as 0      (section 4.1, 5)
+//	u(x) = x^0.9 - b x max(0, dRTT/dt) - c x L
+//	       x in Mbit/s, L the share of lost segments of a monitor interval
+//	       b = 900 (0 with `utility: loss`), c = 11.35; |dRTT/dt| < 0.01 counts as 0
+//	       (sections 4.1 and 5)
 //
 // Monitor intervals (monitor.h) last a round trip.
 //
-// STARTING  the rate doubles per result until the utility falls; then back to the last rate that raised it
-// PROBING   one interval of r (1 + eps) and one of r (1 - eps), eps = 0.05, in an order drawn at random
+// STARTING  the rate doubles per result until the utility falls; then back to the last rate that
+//           raised it
+// PROBING   one interval of r (1 + eps) and one of r (1 - eps), eps = 0.05, in an order drawn at
+//           random
 //           gamma = (u(r (1 + eps)) - u(r (1 - eps))) / (2 eps r)
-//           r    += theta gamma m(tau), at most omega r in size                            (section 4.3)
+//           r    += theta gamma m(tau), at most omega r in size (section 4.3)
 //           theta = 1; tau: steps in this direction; m = tau up to 3, 2 tau - 3 beyond
-//           omega = 0.05 + 0.1 k; k: the fewest that the last step would have fitted in; 0 on a change of direction
+//           omega = 0.05 + 0.1 k; k: the fewest that the last step would have fitted in;
+//           0 on a change of direction
 //
 // With b = 0 the gradient is 0.9 x^-0.1 - 11.35 L, zero at 100 Mbit/s for a random loss of 5 %. It
 // does not bear as much:
@@ -21,16 +26,20 @@
 // 0.65 at 3 % and 0.35 at 5 %.
 //
 // Where we differ from the paper and the authors' code (PCC-Uspace), and why
-//   - STARTING waits for the result of a doubling before the next: otherwise the rate is four times the link's when the
-//     first result says so. It costs a round trip per doubling.
-//   - STARTING tries a rate again whose utility fell, and ends when it falls twice: one random loss is no reason.
+//   - STARTING waits for the result of a doubling before the next: otherwise the rate is four times
+//     the link's when the first result says so. It costs a round trip per doubling.
+//   - STARTING tries a rate again whose utility fell, and ends when it falls twice: one random loss
+//     is no reason.
 //   - An interval has 50 segments at least (monitor.h).
 //   - While results are awaited, r is sent.
-//   - Mbit is 10^6 bit, 2^20 in their code; and their code has m = ((tau + 1) / 2)^1.2, a least step and a least rate of
-//     0.5 Mbit/s, 25 % of a fair share of 2 Mbit/s. Here the least rate is `min_rate`, and there is no least step.
-//   - A timeout halves the rate and starts PROBING again; one of its retransmission, which was not sent at that rate, does
-//     not: where a link was down for a minute it would begin with 1/256. ECN echoes are ignored.
-//   - A result of less than half of its rate is not one: the application, or the receiver, was the limit.
+//   - Mbit is 10^6 bit, 2^20 in their code; and their code has m = ((tau + 1) / 2)^1.2, a least
+//     step and a least rate of 0.5 Mbit/s, 25 % of a fair share of 2 Mbit/s. Here the least rate is
+//     `min_rate`, and there is no least step.
+//   - A timeout halves the rate and starts PROBING again; one of its retransmission, which was not
+//     sent at that rate, does not: where a link was down for a minute it would begin with 1/256.
+//     ECN echoes are ignored.
+//   - A result of less than half of its rate is not one: the application, or the receiver, was the
+//     limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
 #include "sender/cc/power.h"
 #include "sender/cc/trials.h"

@@ -5,7 +5,8 @@
 // constants of Linux (tcp_westwood.c): Reno that falls to the measured bandwidth-delay product
 // instead of half the window, so that losses without a queue cost little.
 //
-//	sample  = segments acknowledged / time    at the first ACK later than max(RTT, 50 ms) since the last sample
+//	sample  = segments acknowledged / time    at the first ACK later than max(RTT, 50 ms) since
+//	                                          the last sample
 //	low     = 7/8 low + 1/8 sample            (both filters start with the first sample)
 //	BWE     = 7/8 BWE + 1/8 low
 //	RTTmin  = smallest RTT since the start or the last timeout
@@ -19,15 +20,17 @@
 // sqrt(3 / (2 p)) / RTT.
 //
 // Where we differ from Linux and the papers, and why
-//   - Linux halves as Reno at a loss and takes BWE RTTmin when the episode is over, even if that is more than the window
-//     before: `dialect: linux`. By default the window moves to it at once (PRR), as in the papers, and never upwards.
-//   - Linux counts RTTs in whole ticks, rounded up, and so does a host with ticks (`hz`): RTTmin, and with it the window, is
-//     then too large.
+//   - Linux halves as Reno at a loss and takes BWE RTTmin when the episode is over, even if that is
+//     more than the window before: `dialect: linux`. By default the window moves to it at once
+//     (PRR), as in the papers, and never upwards.
+//   - Linux counts RTTs in whole ticks, rounded up, and so does a host with ticks (`hz`): RTTmin,
+//     and with it the window, is then too large.
 //   - A loss before the first sample halves the window, as Reno; Linux falls to two segments.
-//   - Segments are counted as they are acknowledged, cumulatively or by SACK; Linux, and `dialect: linux`, count a duplicate
-//     ACK as one segment, and what SACKs acknowledged only with the cumulative ACK that ends the episode: BWE is too small
-//     as the window is set.
-//   - Windows and rates are real numbers, but in a host with ticks, where windows are whole segments. L = 2, as newreno.c has it; Linux has no limit.
+//   - Segments are counted as they are acknowledged, cumulatively or by SACK; Linux, and `dialect:
+//     linux`, count a duplicate ACK as one segment, and what SACKs acknowledged only with the
+//     cumulative ACK that ends the episode: BWE is too small as the window is set.
+//   - Windows and rates are real numbers, but in a host with ticks, where windows are whole
+//     segments. L = 2, as newreno.c has it; Linux has no limit.
 #include "common/base/f64.h"
 #include "common/base/jiffies.h"
 #include "sender/cc/reno.h"

@@ -105,7 +105,8 @@ struct endpoint {
 	const struct endpoint_app *app;
 	struct workloads *workloads;
 	uint32_t open, waiting, done, failed; // flows
-	bool tx_backpressure; // set by the caller: an ACK releases nothing of a paced flow, its timer does
+	// Set by the caller: an ACK releases nothing of a paced flow, its timer does.
+	bool tx_backpressure;
 	// Set by the caller: what had arrived by then was processed; NEVER_NS: all was.
 	uint64_t heard_ns;
 	struct host_count count;

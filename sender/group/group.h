@@ -49,7 +49,8 @@ struct group {
 	int host; // the name that set other parameters
 	uint64_t dscp;
 	int ecn; // enum cc_ecn
-	int ecn_unheard; // 0: refuse ECN with a control that does not answer it, 1: its echoes are ignored
+	// 0: refuse ECN with a control that does not answer it, 1: its echoes are ignored.
+	int ecn_unheard;
 	int ecn_feedback; // 0: as the congestion control says, else 1 + enum cc_feedback
 	bool dctcp_echo, accecn; // receiver: which of them it is
 	int pacing; // enum pacing_mode

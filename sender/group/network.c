@@ -28,7 +28,9 @@ struct reader {
 	struct config_node *schedule, *flows;
 	bool edges; // count edges among the links
 	uint32_t frame_bytes; // the largest
-	double rate_bps; // of the slowest link of each path in which data begins, each link at its fastest, all together
+	// Of the slowest link of each path in which data begins, each link at its fastest, all
+	// together.
+	double rate_bps;
 	double path_bps; // of the path that is read
 	double delay_ns; // each delay at its longest
 	double start_ns; // the same as the run begins

@@ -74,7 +74,8 @@ static int flows_init(struct host *h, struct err *err) {
 	return rc;
 }
 
-// ---- Connections that one side ends at a time of the config, beside those whose data has been sent ----
+// ---- Connections that one side ends at a time of the config, whether or not their data is sent
+// ----
 //
 //	flows:
 //	  - {cc: cubic, stack: {weir: {reset_at: 2s}}}

@@ -70,8 +70,8 @@ void host_rx_receiver(
 // A router has dropped the packet of flow `index` with this sequence number: the next link takes
 // packets of `mtu` bytes. As flow_too_big.
 uint32_t host_too_big(struct host *h, uint32_t index, uint32_t seq, uint32_t mtu, uint64_t now_ns);
-// Packets with data of flow `index`, and `back` of its peer's, were dropped on their way. The caller
-// knows; the flow does not.
+// Packets with data of flow `index`, and `back` of its peer's, were dropped on their way. The
+// caller knows; the flow does not.
 static inline void host_dropped(struct host *h, uint32_t index, uint32_t packets, uint32_t back) {
 	h->flow[index].count.drops += packets;
 	if (h->back != NULL)

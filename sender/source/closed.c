@@ -2,12 +2,12 @@
 // Closed loops: each flow makes a pause after a transfer before it begins the next, so that the
 // load falls when the network is slow.
 //
-//	closed    pause, transfer, pause, transfer ...: users who think between two pages. Each transfer opens a
-//	          connection, or all of a flow's use one (`connection: keep`).
-//	request   responses of a server over one connection: think, request, service, response. Completion counts from the
-//	          request, so it includes the service time.
-//	on_off    pause, then data without end for a time: bulk flows that come and go (Winstein and Balakrishnan, TCP ex
-//	          Machina, SIGCOMM 2013)
+//	closed    pause, transfer, pause, transfer ...: users who think between two pages. Each
+//	          transfer opens a connection, or all of a flow's use one (`connection: keep`).
+//	request   responses of a server over one connection: think, request, service, response.
+//	          Completion counts from the request, so it includes the service time.
+//	on_off    pause, then data without end for a time: bulk flows that come and go (Winstein and
+//	          Balakrishnan, TCP ex Machina, SIGCOMM 2013)
 //
 // A flow begins with a pause. Pauses and times are exponential, unless `times: fixed`.
 //

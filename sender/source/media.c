@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Interactive media: a frame clock, and an encoder whose bitrate follows what the transport permits.
+// Interactive media: a frame clock, and an encoder whose bitrate follows what the transport
+// permits.
 //
 //	frame k    is written at start + (k + 1) / fps, whatever became of those before
 //	target     fraction * permitted, between min and max; `initial` while nothing is known
 //	bitrate   += (target - bitrate) (1 - exp(-1 / (fps reaction)))    the encoder's delay
 //	size       bitrate / (8 fps) * x * key
 //	x          1 + Laplace's law of scale `spread`, between 0.1 and 10
-//	key        without `key_every`: 1; else key_size for each key_every-th frame from the first on
-//	           and less than 1 for the others, so that their mean is 1
+//	key        without `key_every`: 1; else key_size for each key_every-th frame from the first
+//	           on and less than 1 for the others, so that their mean is 1
 //
 // Permitted is what the congestion control lets the flow send: its window per smoothed round trip,
 // and not more than its pacing rate if it has one (source.h). A fraction below 1 leaves room for
@@ -20,9 +21,9 @@
 // frame is written until its last byte is acknowledged, a round trip where nothing queues.
 //
 // Sizes that vary by Laplace's law around the mean, a delay of the encoder and larger frames are
-// those of the statistical model of RFC 8593, section 5. Where we differ: its delay is a wait between
-// changes of the bitrate, and its larger frames follow a change; here the bitrate glides, and larger
-// frames come at equal distances, as an encoder with a fixed group of pictures has them.
+// those of the statistical model of RFC 8593, section 5. Where we differ: its delay is a wait
+// between changes of the bitrate, and its larger frames follow a change; here the bitrate glides,
+// and larger frames come at equal distances, as an encoder with a fixed group of pictures has them.
 #include "sender/source/source.h"
 
 #include <assert.h>

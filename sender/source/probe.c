@@ -21,9 +21,10 @@
 // Where we differ from the paper, and why
 //   - The paper says neither how many packets nor how far apart: `count`, `interval`.
 //   - Its probes carry no payload. Here they must, because no TCP answers a bare ACK.
-//   - The estimate is that of the present queue. A new flow adds to it: beside n Copa flows of the same delta it
-//     obtains 1/(n+1) of the link and the estimate is 1/n.
-//   - Without a queue (dq = 0) Copa has no upper limit, and neither has the estimate: rate_bps is null.
+//   - The estimate is that of the present queue. A new flow adds to it: beside n Copa flows of the
+//     same delta it obtains 1/(n+1) of the link and the estimate is 1/n.
+//   - Without a queue (dq = 0) Copa has no upper limit, and neither has the estimate: rate_bps is
+//     null.
 #include "sender/source/probe.h"
 
 #include "common/base/ns.h"

@@ -4,7 +4,8 @@
 //	fixed        mean
 //	exponential  P(X > x) = e^(-x / mean)
 //	pareto       P(X > x) = (m / x)^shape for x >= m, with m = mean (shape - 1) / shape
-//	file         a distribution function from a file: lines "bytes P(X <= bytes)", straight lines between them
+//	file         a distribution function from a file: lines "bytes P(X <= bytes)", straight
+//	             lines between them
 //
 // Sizes are rounded up to whole bytes. A file's lines rise in both columns, and the last one is 1;
 // if the first one is above 0, that part of the transfers has its size.

@@ -5,15 +5,16 @@
 // A source gives its group a schedule of transfers. Four kinds differ in what a transfer waits for:
 //
 //	SOURCE_ONCE      one transfer per flow, when the flow starts
-//	SOURCE_ARRIVALS  transfers of the group, at times of their own; each opens a connection on a free flow
+//	SOURCE_ARRIVALS  transfers of the group, at times of their own; each opens a connection on a
+//	                 free flow
 //	SOURCE_PAUSES    transfers of each flow, a pause after the end of the one before
 //	SOURCE_WRITES    transfers of each flow, at times of their own, all on one connection
 //
 // Sizes, pauses and times between arrivals are drawn from a random stream that is named by the
 // group (and by the flow, where each flow has its own schedule). So the schedule follows from the
 // config and the seed alone: a live run is offered the same transfers as a run in virtual time,
-// whatever the network does and however many lcores there are. sender/workload/workload.c carries schedules
-// out.
+// whatever the network does and however many lcores there are. sender/workload/workload.c carries
+// schedules out.
 #pragma once
 #include "common/base/param.h"
 #include "common/base/rng.h"
@@ -66,12 +67,13 @@ struct source_ops {
 	bool random; // the seed decides what it does
 	const struct transport_ops
 		*transport; // SOURCE_ONCE: in place of TCP with a control; NULL: TCP
-	bool probes; // probe.h: segments of one byte, from when the connection is open, whose RTTs are noted
+	// probe.h: segments of one byte, from when the connection is open, whose RTTs are noted.
+	bool probes;
 
 	// Reads more of the source's map, after `params`; checks them together. NULL: nothing more.
 	int (*configure)(void *config, struct config_node *node, struct err *err);
-	void (*fini)(
-		void *config); // frees what configure allocated, also after it failed; NULL: nothing
+	// Frees what configure allocated, also after it failed; NULL: nothing.
+	void (*fini)(void *config);
 	// SOURCE_ONCE: payload bytes of one flow, or SOURCE_ENDLESS; `rng` is the group's own.
 	uint64_t (*bytes)(const void *config, struct rng *rng);
 	// The other kinds: draws the next transfer. `state` has SOURCE_STATE_BYTES bytes, zero at

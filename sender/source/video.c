@@ -2,12 +2,15 @@
 // A live video stream: one segment after another on one connection, at a bitrate that follows the
 // measured goodput.
 //
-//	segment k   is written at start + (k + 1) * segment, when it has been encoded, whatever became of those before
+//	segment k   is written at start + (k + 1) * segment, when it has been encoded, whatever
+//	            became of those before
 //	size        bitrate * segment
-//	bitrate     the highest of the ladder that is at most `safety` times the estimate; the lowest at first
+//	bitrate     the highest of the ladder that is at most `safety` times the estimate; the
+//	            lowest at first
 //	estimate    EWMA, gain 1/4, of a sample per segment:
-//	            payload / time from when the connection was free for it until it was acknowledged; or, if
-//	            segments wait, what was acknowledged since the last decision, and the estimate is at most that
+//	            payload / time from when the connection was free for it until it was
+//	            acknowledged; or, if segments wait, what was acknowledged since the last
+//	            decision, and the estimate is at most that
 //
 // So the flow is limited by its application as long as the network carries the ladder's last
 // bitrate, and never sends more than that on average. This is adaptation by throughput as players

@@ -4,9 +4,10 @@
 // are counted although ACKs are lost or answer many packets.
 //
 //	            AE CWR ECE   (ACE, from the left)
-//	SYN         1 1 1        asks for AccECN                                                  (section 3.1.1)
-//	SYN/ACK     0 1 0        agrees, the SYN arrived Not-ECT; 0 1 1: ECT(1), 1 0 0: ECT(0), 1 1 0: CE
-//	first ACK   the same code, of the SYN/ACK's codepoint                                     (section 3.2.2.1)
+//	SYN         1 1 1        asks for AccECN (section 3.1.1)
+//	SYN/ACK     0 1 0        agrees, the SYN arrived Not-ECT; 0 1 1: ECT(1), 1 0 0: ECT(0),
+//	                         1 1 0: CE
+//	first ACK   the same code, of the SYN/ACK's codepoint (section 3.2.2.1)
 //	later       r.cep mod 8, where r.cep is 5 at first
 //
 // The option (kinds 172 and 174, section 3.2.3) has the bytes of payload that arrived with ECT(0),
@@ -18,26 +19,30 @@
 // and has room for the bytes.
 //
 // Fall-backs, where the path does not let ECN through
-//   - After two SYNs without an answer the next ones do not ask for ECN (section 3.1.4.1). A late answer to the first two
-//     still counts, and ECT may be sent then.
-//   - The SYN/ACK says that the SYN, which is Not-ECT, arrived with another codepoint: data is sent Not-ECT, but marks are
-//     answered (section 3.2.2.3).
-//   - ACE is 000 in the first feedback after the handshake, although the counter begins with 5: data is sent Not-ECT, and
-//     marks are not answered (section 3.2.2.4).
+//   - After two SYNs without an answer the next ones do not ask for ECN (section 3.1.4.1). A late
+//     answer to the first two still counts, and ECT may be sent then.
+//   - The SYN/ACK says that the SYN, which is Not-ECT, arrived with another codepoint: data is sent
+//     Not-ECT, but marks are answered (section 3.2.2.3).
+//   - ACE is 000 in the first feedback after the handshake, although the counter begins with 5:
+//     data is sent Not-ECT, and marks are not answered (section 3.2.2.4).
 // In all three cases a host goes on sending the feedback that was agreed.
 //
 // Where we differ from the RFC, and why
-//   - The appendix chooses between d and dSafer by the bytes; here every count between them is possible too, since all
-//     segments but the last of a flow have one size. By the RFC's rule an ACK of 30 packets, as GRO makes them, counts 24
-//     marks where 16 packets were marked.
-//   - Every ACK has the option, with SACK blocks one block less to make room. Section 3.2.3.3 allows fewer.
-//   - A data receiver's ACKs are Not-ECT, so its counter is the only one that moves: the sender of data sends r.cep = 5.
-//   - Without the option, on the SYN/ACK or on any later ACK, ACE is interpreted conservatively until two ACKs in a row have
-//     it again (section 3.2.3.2.3). The other rules of section 3.2.3.2 are left out: a SYN/ACK is sent again with the option
-//     (3.2.3.2.2), its initial counters are not tested for zero (3.2.3.2.4, a MAY), and bytes with CE that came without a
-//     packet in ACE do not end ECN (3.2.3.2.5).
-//   - There is no fall-back for paths that drop packets with the option, nor for marks on every packet, which the RFC leaves
-//     to the implementation. A failed attempt is not remembered for the next connection.
+//   - The appendix chooses between d and dSafer by the bytes; here every count between them is
+//     possible too, since all segments but the last of a flow have one size. By the RFC's rule an
+//     ACK of 30 packets, as GRO makes them, counts 24 marks where 16 packets were marked.
+//   - Every ACK has the option, with SACK blocks one block less to make room. Section 3.2.3.3
+//     allows fewer.
+//   - A data receiver's ACKs are Not-ECT, so its counter is the only one that moves: the sender of
+//     data sends r.cep = 5.
+//   - Without the option, on the SYN/ACK or on any later ACK, ACE is interpreted conservatively
+//     until two ACKs in a row have it again (section 3.2.3.2.3). The other rules of section 3.2.3.2
+//     are left out: a SYN/ACK is sent again with the option (3.2.3.2.2), its initial counters are
+//     not tested for zero (3.2.3.2.4, a MAY), and bytes with CE that came without a packet in ACE
+//     do not end ECN (3.2.3.2.5).
+//   - There is no fall-back for paths that drop packets with the option, nor for marks on every
+//     packet, which the RFC leaves to the implementation. A failed attempt is not remembered for
+//     the next connection.
 #pragma once
 #include "common/base/pkt.h"
 #include "common/net/seg.h"

@@ -138,8 +138,8 @@ static bool too_old(const struct flow *f, const struct seg *s) {
 }
 
 // What belongs to no connection of ours is answered by a reset with the sequence number that its
-// sender expects (RFC 9293 sections 3.10.7.1 and 3.10.7.3): one that we have reset, as the number of
-// the first reset may have been higher, or an older one that our SYN met.
+// sender expects (RFC 9293 sections 3.10.7.1 and 3.10.7.3): one that we have reset, as the number
+// of the first reset may have been higher, or an older one that our SYN met.
 void flow_answer_unknown(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	struct seg reset;
 

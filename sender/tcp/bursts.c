@@ -7,8 +7,8 @@
 // be there a pacer or not:
 //
 //	bytes = rate / 1024 s + 64 KB / 2^(rtt_min / 512 us)     at most 64 KB
-//	size  = max(bytes / payload, 2)                           1 for a control that paces below 1.2 Mbit/s (BBR)
-//	size  = max(rate burst_ns / payload, 1)                   for a control that says so (Prague: 0.25 ms)
+//	size  = max(bytes / payload, 2)                           BBR: 1 below 1.2 Mbit/s
+//	size  = max(rate burst_ns / payload, 1)                   Prague: burst_ns is 0.25 ms
 //
 // (tcp_tso_autosize, sk_pacing_shift 10, tcp_tso_rtt_log 9, bbr_min_tso_segs of Linux 6.12). Its
 // last segment has PSH, if it has several (__tcp_transmit_skb), so that a receiver's card hands it

@@ -6,9 +6,9 @@
 //	reo_wnd        0 while no reordering was seen and recovery is on or DupThresh segments are
 //	               SACKed; else reo_wnd_mult * min RTT / 4, at most srtt. DSACKs raise the
 //	               multiplier, 16 recoveries without one reset it.
-//	reordering     a segment that was never sent again is delivered after a later one; or one was
-//	               sent again because of a later one, and its timestamp or a DSACK says that the
-//	               original arrived (spurious.c)
+//	reordering     a segment that was never sent again is delivered after a later one; or one
+//	               was sent again because of a later one, and its timestamp or a DSACK says that
+//	               the original arrived (spurious.c)
 //
 // Original segments are sent in order of their number, so they are scanned from rack_scan to the
 // first that was sent after RACK.segment; retransmissions are in a list in order of transmission.

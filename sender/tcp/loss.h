@@ -30,7 +30,9 @@ struct delivery {
 	bool dsack; // of a segment that was sent again
 	bool reordered;
 	bool advanced; // the cumulative ACK moved
-	bool repeated; // the ACK says the same as the last one: a duplicate, if anything is in flight (RFC 5681 section 2)
+	// The ACK says the same as the last one: a duplicate, if anything is in flight (RFC 5681
+	// section 2).
+	bool repeated;
 	bool original; // a never retransmitted segment from before the episode was delivered
 	bool all_duplicates; // all retransmissions of the episode have been reported as duplicates
 };

@@ -7,7 +7,8 @@
 //	target         the algorithm's window (ssthresh)
 //
 //	pipe > target:  send = ceil(prr_delivered target / prr_flight) - prr_out
-//	else:           send = min(target - pipe, max(prr_delivered - prr_out, newly delivered) + 1 if `safe`)
+//	else:           send = min(target - pipe, max(prr_delivered - prr_out, newly delivered) + 1
+//	                if `safe`)
 //	cwnd = pipe + send
 #pragma once
 #include "sender/tcp/flow.h"

@@ -91,7 +91,8 @@ struct receiver {
 	bool dsack; // sack[0] is a duplicate report, to be sent once
 	bool fin_seen;
 	uint8_t modes; // enum receiver_mode
-	uint8_t flags_mask; // flags that decide about the short path: PSH only where it asks for an ACK
+	// Flags that decide about the short path: PSH only where it asks for an ACK.
+	uint8_t flags_mask;
 
 	// In one line with its deadline: a timer with nothing to do reads no more.
 	struct host_timer delack;

@@ -11,18 +11,21 @@
 //
 // Linux's ACKs (`acks: linux`, tcp_input.c and tcp_timer.c of Linux 6.12):
 //
-//	quick-ACK    the first 16 segments are acknowledged at once (fewer if the window holds less than 32), and 16
-//	             after one that brought nothing new (tcp_incr_quickack, tcp_enter_quickack_mode); each segment
-//	             that lets the window grow (`rmem`), which in slow start are most of them (tcp_grow_window)
-//	else         if more than one full segment is not acknowledged: at once (__tcp_ack_snd_check)
-//	else         if it has PSH or is short, and the application has read all: at once (tcp_measure_rcv_mss,
-//	             tcp_cleanup_rbuf)
-//	else         after the ATO: 40 ms; if data arrives further apart, half of the last one and the distance; at most
-//	             200 ms and the RTT, if that is more than 40 ms; doubled when the timer fires (tcp_event_data_recv,
-//	             tcp_send_delayed_ack, tcp_delack_timer_handler)
-//	with a hole  three ACKs with one acknowledgement number at once, then one for up to 44 segments, after 1/20 of the
-//	             RTT and at most 1 ms, and 0.1 ms more (tcp_comp_sack_delay_ns, tcp_comp_sack_slack_ns,
-//	             tcp_comp_sack_nr)
+//	quick-ACK    the first 16 segments are acknowledged at once (fewer if the window holds less
+//	             than 32), and 16 after one that brought nothing new (tcp_incr_quickack,
+//	             tcp_enter_quickack_mode); each segment that lets the window grow (`rmem`),
+//	             which in slow start are most of them (tcp_grow_window)
+//	else         if more than one full segment is not acknowledged: at once
+//	             (__tcp_ack_snd_check)
+//	else         if it has PSH or is short, and the application has read all: at once
+//	             (tcp_measure_rcv_mss, tcp_cleanup_rbuf)
+//	else         after the ATO: 40 ms; if data arrives further apart, half of the last one and
+//	             the distance; at most 200 ms and the RTT, if that is more than 40 ms; doubled
+//	             when the timer fires (tcp_event_data_recv, tcp_send_delayed_ack,
+//	             tcp_delack_timer_handler)
+//	with a hole  three ACKs with one acknowledgement number at once, then one for up to
+//	             44 segments, after 1/20 of the RTT and at most 1 ms, and 0.1 ms more
+//	             (tcp_comp_sack_delay_ns, tcp_comp_sack_slack_ns, tcp_comp_sack_nr)
 //
 // Times of the ATO are in ticks if the host has them (`hz`), those of compressed SACKs never. Where
 // we differ, and why: the RTO that bounds the ATO is that of the handshake's sample, the only one a

@@ -6,9 +6,11 @@
 // before:
 //
 //	if copied > before:
-//		window = 2 copied + 16 mss          a round trip's data, and as much again while losses are repaired
-//		window += 2 window (copied - before) / before                          room for slow start
-//		buffer = min(window / share, rmem)  never less than it is; share: 0.67, the rest of a buffer is overhead
+//	  window = 2 copied + 16 mss           a round trip's data, and as much again while losses
+//	                                       are repaired
+//	  window += 2 window (copied - before) / before, room for slow start
+//	  buffer = min(window / share, rmem)   never less than it is; share: 0.67, the rest of a
+//	                                       buffer is overhead
 //
 // It begins with 128 KB (tcp_rmem[1]), of which 87 KB are data. What is advertised begins, in the
 // SYN-ACK, with the whole segments of the peer that fit into 64 KB, grows by two per segment

@@ -3,13 +3,13 @@
 // late, because packets were reordered or because the path has become slower than the timeout. Four
 // ways to detect it:
 //
-//	Eifel (RFC 3522)    an ACK in sequence echoes a timestamp from before the first retransmission:
-//	                    it answers the original
-//	D-SACK (RFC 3708)   every retransmission of the episode was reported as a duplicate; reports of what was
-//	                    sent once are of the network's duplicates
-//	F-RTO (RFC 5682 3)  after a timeout: the ACK of the retransmission releases new segments instead
-//	                    of further retransmissions, and the next ACK acknowledges some that were
-//	                    never retransmitted
+//	Eifel (RFC 3522)    an ACK in sequence echoes a timestamp from before the first
+//	                    retransmission: it answers the original
+//	D-SACK (RFC 3708)   every retransmission of the episode was reported as a duplicate; reports
+//	                    of what was sent once are of the network's duplicates
+//	F-RTO (RFC 5682 3)  after a timeout: the ACK of the retransmission releases new segments
+//	                    instead of further retransmissions, and the next ACK acknowledges some
+//	                    that were never retransmitted
 //	nothing was sent    the episode ended before anything was retransmitted
 //
 // In each case the algorithm takes its reduction back (cc_ops.on_spurious), and lost segments that
@@ -18,13 +18,14 @@
 // Where we differ from the RFCs, and why
 //   - As in Linux, a fast recovery is not taken back by Eifel while other retransmissions are in
 //     flight: they may answer real losses. D-SACKs may still prove it later.
-//   - A reduction by ECN is never taken back, nor a timeout in fast recovery: the losses before it may
-//     have been real.
-//   - RFC 4015's response is the algorithm's window as it was; the RTT estimator learns from the samples
-//     that follow.
-//   - F-RTO needs SACK here; RFC 5682 section 2 without SACK is not built. As in Linux it goes on after a repeated timeout of
-//     the same segment, where the RFC ends it.
-//   - A loss that the tail loss probe has repaired is not taken back: its reduction begins when the repair is known.
+//   - A reduction by ECN is never taken back, nor a timeout in fast recovery: the losses before it
+//     may have been real.
+//   - RFC 4015's response is the algorithm's window as it was; the RTT estimator learns from the
+//     samples that follow.
+//   - F-RTO needs SACK here; RFC 5682 section 2 without SACK is not built. As in Linux it goes on
+//     after a repeated timeout of the same segment, where the RFC ends it.
+//   - A loss that the tail loss probe has repaired is not taken back: its reduction begins when the
+//     repair is known.
 #include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Flows of UDP datagrams at a constant rate, which nothing slows down: `source: udp`.
 //
-//	gaps: fixed        datagram n leaves at start + n * 8 size / rate, rounded down to a nanosecond
+//	gaps: fixed        datagram n leaves at start + n * 8 size / rate, rounded down to a
+//	                   nanosecond
 //	gaps: exponential  a Poisson process of the same rate
 //
 // **Reports.** The receiver says what has arrived, once in UDP_REPORT_NS in which something did, in

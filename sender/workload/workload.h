@@ -2,9 +2,11 @@
 // Carries out the schedule of a source: begins its transfers on flows of its group, and records
 // each.
 //
-//	SOURCE_ARRIVALS  one schedule for the group. A transfer opens a connection on the flow that has been free the
-//	                 longest; without a free one it waits, first come, first served.
-//	SOURCE_PAUSES    one schedule per flow, which the flow's next transfer continues a pause after the last one's end
+//	SOURCE_ARRIVALS  one schedule for the group. A transfer opens a connection on the flow that
+//	                 has been free the longest; without a free one it waits, first come, first
+//	                 served.
+//	SOURCE_PAUSES    one schedule per flow, which the flow's next transfer continues a pause
+//	                 after the last one's end
 //	SOURCE_WRITES    one schedule per flow, whatever becomes of its transfers
 //
 // A transfer ends when all of its payload is acknowledged. Its completion time counts from the time

@@ -5,14 +5,14 @@
 //
 // An ACK is redundant if a newer one tells all that it tells, and more:
 //
-//	number      the newer one's is higher, or it is the same and the newer one has SACK blocks that are new: else it is
-//	            a duplicate ACK, whose count tells the sender of a loss
+//	number      the newer one's is higher, or it is the same and the newer one has SACK blocks
+//	            that are new: else it is a duplicate ACK, whose count tells the sender of a loss
 //	SACK        each block is within a block of the newer one or below its number
-//	D-SACK      what arrived twice (its first block is below its number, or within the second block) is told once
-//	            only: such an ACK is never redundant
+//	D-SACK      what arrived twice (its first block is below its number, or within the second
+//	            block) is told once only: such an ACK is never redundant
 //	timestamp   is not later than the newer one's
-//	ECN         AE, CWR and ECE are the same, and in all packets of the flow between them, so that each change arrives,
-//	            and with the number up to which the earlier ones hold
+//	ECN         AE, CWR and ECE are the same, and in all packets of the flow between them, so
+//	            that each change arrives, and with the number up to which the earlier ones hold
 //
 // All of them must be ACKs and nothing else (struct pkt_headers).
 #pragma once

@@ -2,15 +2,16 @@
 // COBALT's control law (CoDel and BLUE Alternate) without a queue, shared by disciplines of one
 // queue and of many. CoDel signals to flows that respond, BLUE drops what does not respond.
 //
-//	above     sojourn > target, and sojourn > the time of four full-sized frames at the link's first rate
+//	above     sojourn > target, and sojourn > the time of four full-sized frames at the link's
+//	          first rate
 //	due       count > 0 and now >= drop_next
 //	CoDel     a packet above while not dropping: dropping; count is 1 at least;
 //	          drop_next = now + interval / sqrt(count)
 //	          a packet above, due: signal; count += 1; drop_next += interval / sqrt(count)
 //	          a packet not above: no longer dropping; while due: count -= 1,
 //	          drop_next += interval / sqrt(max(count, 1))
-//	BLUE      p += 1/256 when a packet is dropped for the limit, p -= 1/4096 when the queue is empty; one such
-//	          step per target. Each packet is dropped with probability p
+//	BLUE      p += 1/256 when a packet is dropped for the limit, p -= 1/4096 when the queue is
+//	          empty; one such step per target. Each packet is dropped with probability p
 //	overflow  besides: dropping, drop_next = now, count is 1 at least
 //
 // A signal is a mark if the packet is ECN capable and `ecn` is on, else a drop. A mark also ends
@@ -30,12 +31,14 @@
 // BLUE Active Queue Management Algorithms, IEEE/ACM Transactions on Networking 10(4), 2002.
 //
 // Where we differ from Linux, and why:
-// - 1 / sqrt(count) is exact. Linux computes it in fixed point, from 16 exact values and one Newton step above them,
-//   with errors of less than a thousandth.
-// - The decay for the time without packets is computed when the next packet leaves, not step by step while a scheduler
-//   finds the queue empty: a link does not ask an empty queue, and the result must not depend on other queues.
-// - A queue is empty from the departure of its last packet on, and its first packet above target waits for `interval`
-//   also after a pause. (Linux forgets it after a pause of more than an interval.)
+// - 1 / sqrt(count) is exact. Linux computes it in fixed point, from 16 exact values and one Newton
+//   step above them, with errors of less than a thousandth.
+// - The decay for the time without packets is computed when the next packet leaves, not step by
+//   step while a scheduler finds the queue empty: a link does not ask an empty queue, and the
+//   result must not depend on other queues.
+// - A queue is empty from the departure of its last packet on, and its first packet above target
+//   waits for `interval` also after a pause. (Linux forgets it after a pause of more than an
+//   interval.)
 // - Linux raises the target to 1.5 frames' time; four frames' time is more.
 //
 // A discipline has one struct cobalt_law, filled by COBALT_LAW_PARAMS and cobalt_law_init, and one
@@ -69,7 +72,8 @@ struct cobalt_state {
 	uint32_t count;
 	uint16_t blue; // probability, in 1/4096
 	bool dropping;
-	bool emptied; // at emptied_ns the last packet left; what this means for count and blue is to be computed
+	// At emptied_ns the last packet left; what this means for count and blue is to be computed.
+	bool emptied;
 	uint64_t drop_next_ns;
 	uint64_t blue_next_ns; // before it BLUE makes no step
 	uint64_t emptied_ns;

@@ -4,17 +4,21 @@
 //
 //	every interval   delay = bytes waiting / rate
 //	                 burst protection: probability = 0, allowance -= interval; else as PIE, but
-//	                 the step is doubled from a probability of 0.1 on, times 8 from 1 and times 32 from 10 on;
-//	                 at most 0.02 from 0.1 on; both delays below 5 ms: probability *= 0.98; delay above 200 ms:
+//	                 the step is doubled from a probability of 0.1 on, times 8 from 1 and times
+//	                 32 from 10 on; at most 0.02 from 0.1 on; both delays below 5 ms:
+//	                 probability *= 0.98; delay above 200 ms:
 //	                 probability += 0.02; kept within [0, 0.85 * 1024 / 64]
-//	every arrival    p = min(0.85, probability * size / 1024) is added to a sum; no drop below 0.85 of the sum, one
-//	                 from 8.5 on, in between with p; none while PIE of RFC 8033 drops none
+//	every arrival    p = min(0.85, probability * size / 1024) is added to a sum; no drop below
+//	                 0.85 of the sum, one from 8.5 on, in between with p; none while PIE of
+//	                 RFC 8033 drops none
 //	INACTIVE         no drops until a third of the limit waits, then QUIESCENT
 //	QUIESCENT        the first drop begins the burst protection: ACTIVE; quiet for 1 s: INACTIVE
-//	ACTIVE           quiet: QUIESCENT (probability 0, both delays below half the target, no allowance)
+//	ACTIVE           quiet: QUIESCENT (probability 0, both delays below half the target, no
+//	                 allowance)
 //
 // Where we differ from the RFC, and why:
-// - Traffic has one rate, the link's at the start or `rate`: the modem's two token buckets are not part of a queue.
+// - Traffic has one rate, the link's at the start or `rate`: the modem's two token buckets are not
+//   part of a queue.
 // - Updates happen at multiples of `update` and are computed at the next packet, as in pie_law.h.
 // There is no ECN (section 4.7).
 #include "switch/aqm/bursts.h"

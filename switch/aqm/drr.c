@@ -3,10 +3,11 @@
 // Queuing using Deficit Round Robin, SIGCOMM 1995). Flows are equal in bytes, whatever their
 // packets' sizes; there is no AQM.
 //
-//	enqueue   the packet joins its flow's queue; a queue that was in no list joins the end of the list
-//	dequeue   the first queue has credits of a quantum more than it left unused in its last turn, and is
-//	          served while they cover its next packet; then the next queue is. Without packets it leaves
-//	          the list and loses its credits.
+//	enqueue   the packet joins its flow's queue; a queue that was in no list joins the end of
+//	          the list
+//	dequeue   the first queue has credits of a quantum more than it left unused in its last
+//	          turn, and is served while they cover its next packet; then the next queue is.
+//	          Without packets it leaves the list and loses its credits.
 //
 // Two queues with a backlog differ by less than a quantum and a packet. A quantum below the largest
 // packet is legal:
@@ -14,8 +15,8 @@
 //
 // Where we differ from the paper, and why:
 // - The quantum of the next turn is added when the present one ends, which is the same.
-// - Above the limit the queue with the most bytes loses packets, from its head instead of one buffer from
-//   its end: its sender learns sooner.
+// - Above the limit the queue with the most bytes loses packets, from its head instead of one
+//   buffer from its end: its sender learns sooner.
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/flow_queues.h"
 

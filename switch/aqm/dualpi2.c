@@ -3,32 +3,40 @@
 // marks and drops are coupled so that flows of both kinds get equal rates (RFC 9332, appendix A).
 // dualpi2_law.h has the control law.
 //
-//	enqueue   ECT(1) and CE join the L4S queue, Not-ECT and ECT(0) the classic one; both share one limit
+//	enqueue   ECT(1) and CE join the L4S queue, Not-ECT and ECT(0) the classic one; both share
+//	          one limit
 //	dequeue   the scheduler chooses a queue that has packets:
-//	          L4S      marked with p_L = max(p'_L, k p'); p'_L is a ramp over the time the packet waited:
-//	                   0 up to `threshold`, 1 from threshold + range on
+//	          L4S      marked with p_L = max(p'_L, k p'); p'_L is a ramp over the time the
+//	                   packet waited: 0 up to `threshold`, 1 from threshold + range on
 //	                   overload: dropped with p'^2, else marked
 //	          classic  with p'^2, Not-ECT is dropped, ECT(0) marked
 //	                   overload: both are dropped
 //
-//	scheduler: wrr      weighted round robin: while both wait, the classic queue gets `classic_share` of the bytes.
-//	                    L4S bytes add share, classic bytes subtract 1 - share; above 0 the classic queue is served
-//	scheduler: ts_fifo  the longest wait, that of L4S packets prolonged by `shift` (time-shifted FIFO)
+//	scheduler: wrr      weighted round robin: while both wait, the classic queue gets
+//	                    `classic_share` of the bytes. L4S bytes add share, classic bytes
+//	                    subtract 1 - share; above 0 the classic queue is served
+//	scheduler: ts_fifo  the longest wait, that of L4S packets prolonged by `shift` (time-shifted
+//	                    FIFO)
 //
-//	threshold: 800us         by the time that a packet waited; range: 0 makes a step of it, as in Linux
-//	threshold: 5pkt, 10kB    a step: marked if more waits in the L4S queue than this, the packet included
-//	classify: l4s_ect        as above (RFC 9331); any_ect: ECT(0) joins the L4S queue too, as for DCTCP
-//	l4s_dscp: 45             packets with this DSCP join the L4S queue too, whatever their ECN field is (sections 2.3 and
-//	                         2.5.1.1), such as 45, NQB. What is not L4S by its ECN field gets there the signals of a
-//	                         Classic control, with (p_L / k)^2: Not-ECT is dropped, ECT(0) marked
+//	threshold: 800us         by the time that a packet waited; range: 0 makes a step of it, as
+//	                         in Linux
+//	threshold: 5pkt, 10kB    a step: marked if more waits in the L4S queue than this, the packet
+//	                         included
+//	classify: l4s_ect        as above (RFC 9331); any_ect: ECT(0) joins the L4S queue too, as
+//	                         for DCTCP
+//	l4s_dscp: 45             packets with this DSCP join the L4S queue too, whatever their ECN
+//	                         field is (sections 2.3 and 2.5.1.1), such as 45, NQB. What is not
+//	                         L4S by its ECN field gets there the signals of a Classic control,
+//	                         with (p_L / k)^2: Not-ECT is dropped, ECT(0) marked
 //
 // A lone packet of the L4S queue is not marked by the ramp (`min_pkts`, the RFC's Th_len): on slow
 // links one packet takes longer than the threshold.
 //
 // Where we differ from the RFC, and why:
-// - The limit counts the packets that wait and the one that arrives; the RFC keeps one more MTU free.
-// - Only packets that are sent count for the round robin, as in Linux; the RFC leaves the scheduler open. A share of
-//   1/16 protects Classic traffic at little cost in L4S delay; Linux has 10 %.
+// - The limit counts the packets that wait and the one that arrives; the RFC keeps one more MTU
+//   free.
+// - Only packets that are sent count for the round robin, as in Linux; the RFC leaves the scheduler
+//   open. A share of 1/16 protects Classic traffic at little cost in L4S delay; Linux has 10 %.
 // Linux also never signals while less than two full-sized frames wait; the RFC does not have this
 // rule.
 #include "switch/aqm/bursts.h"

@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // DualPI2's control law (RFC 9332, appendix A) without queues: the probabilities of both queues.
 //
-//	every update      p' += alpha (delay - target) + beta (delay - delay of the last update), within [0, 1];
-//	                  delay: the larger age of the two queues' oldest packets
-//	                  classic     p_C  = p'^2, because the rate of a Classic control falls with the root of its
-//	                              probability
-//	                  coupled     p_CL = k p', because that of a Scalable one falls with the probability itself
-//	every L4S packet  p_L = max(p'_L, p_CL), at most 1; p'_L is 0 up to `threshold`, rises to 1 over `range`
-//	gains             update = min(target, max_rtt / 3), alpha = 0.1 update / max_rtt^2, beta = 0.3 / max_rtt
-//	overload          of the L4S queue from p_CL = 1 on, of the classic one from p_C = min(1 / k^2, 1) on: all L4S
-//	                  packets are marked, and more marks would say nothing, so that drops begin (A.2)
-//	signals           the probabilities of packets add up, and each time their sum exceeds 1, a packet is marked or
-//	                  dropped (function recur); or each packet is decided by a draw
+//	every update      p' += alpha (delay - target) + beta (delay - delay of the last update),
+//	                  within [0, 1]; delay: the larger age of the two queues' oldest packets
+//	                  classic     p_C  = p'^2, because the rate of a Classic control falls with
+//	                              the root of its probability
+//	                  coupled     p_CL = k p', because that of a Scalable one falls with the
+//	                              probability itself
+//	every L4S packet  p_L = max(p'_L, p_CL), at most 1; p'_L is 0 up to `threshold`, rises to 1
+//	                  over `range`
+//	gains             update = min(target, max_rtt / 3), alpha = 0.1 update / max_rtt^2,
+//	                  beta = 0.3 / max_rtt
+//	overload          of the L4S queue from p_CL = 1 on, of the classic one from
+//	                  p_C = min(1 / k^2, 1) on: all L4S packets are marked, and more marks would
+//	                  say nothing, so that drops begin (A.2)
+//	signals           the probabilities of packets add up, and each time their sum exceeds 1, a
+//	                  packet is marked or dropped (function recur); or each packet is decided by
+//	                  a draw
 //
 // The defaults are the RFC's: target 15 ms, max_rtt 100 ms, k 2, threshold 800 us, range 400 us.
 // Linux has a step of 1 ms (`range: 0`), update 16 ms, alpha 0.16, beta 3.2, and draws
 // (`derandomise: no`).
 //
 // Where we differ from the RFC, and why:
-// - A probability of 1 signals always. The RFC's sum would miss the first packet and, as p_CL may be k, grow without
-//   bound in overload and mark for long afterwards.
-// - Updates happen at multiples of `update` and are computed when the next packet comes or leaves; in between the queue
-//   does not change, so that the result is the same.
+// - A probability of 1 signals always. The RFC's sum would miss the first packet and, as p_CL may
+//   be k, grow without bound in overload and mark for long afterwards.
+// - Updates happen at multiples of `update` and are computed when the next packet comes or leaves;
+//   in between the queue does not change, so that the result is the same.
 // - After DUALPI2_UPDATES_MAX updates without a packet the rest are left out.
 #pragma once
 #include "common/base/likely.h"

@@ -27,8 +27,8 @@ struct flow_queue {
 	struct pkt_list pkts;
 	uint64_t bound_bytes; // at least pkts.bytes; its key in the heap
 	int32_t credits; // bytes
-	uint32_t
-		flow_id; // of the packet that joined last; cake: the flow or host that it is used for, or was
+	// Of the packet that joined last; cake: the flow or host that it is used for, or was.
+	uint32_t flow_id;
 	uint8_t list; // enum flow_list
 	// Of cake only; cake_hosts.h has their meaning. Here they cost no cache line of their own.
 	bool bulk, by_destination, signals;

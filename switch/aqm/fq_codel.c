@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // FQ-CoDel: flow queues served in turn, each with CoDel (RFC 8290).
 //
-//	enqueue   the packet joins its flow's queue; a queue that was in no list joins the new ones with
-//	          a quantum of credits. Above the limit, the queue with the most bytes loses half of its
-//	          packets from its head, 64 at most.
-//	dequeue   the first new queue is served, or the first old one if there is none. Without credits
-//	          left it gets a quantum and goes to the end of the old ones. Else CoDel takes a packet
-//	          off it, and its size is subtracted from the credits. If CoDel finds none, a new queue
-//	          goes to the end of the old ones, and an old queue leaves the list.
+//	enqueue   the packet joins its flow's queue; a queue that was in no list joins the new ones
+//	          with a quantum of credits. Above the limit, the queue with the most bytes loses
+//	          half of its packets from its head, 64 at most.
+//	dequeue   the first new queue is served, or the first old one if there is none. Without
+//	          credits left it gets a quantum and goes to the end of the old ones. Else CoDel
+//	          takes a packet off it, and its size is subtracted from the credits. If CoDel finds
+//	          none, a new queue goes to the end of the old ones, and an old queue leaves the
+//	          list.
 //
 // So a flow that sends less than a quantum per round passes those with a backlog.
 //
@@ -16,8 +17,10 @@
 //
 // Where we differ from the RFC, and why:
 // - 65536 queues instead of 1024, so that thousands of flows have one each.
-// - Sizes count the FCS, as in all limits here; so the quantum of one full-sized frame is 1518 B instead of 1514.
-// - The fattest queue drops until the limit holds: with a limit in bytes one small packet is not always enough.
+// - Sizes count the FCS, as in all limits here; so the quantum of one full-sized frame is 1518 B
+//   instead of 1514.
+// - The fattest queue drops until the limit holds: with a limit in bytes one small packet is not
+//   always enough.
 // CoDel judges the bytes of the packet's own queue (RFC 8289), where Linux takes those of all
 // queues.
 #include "switch/aqm/bursts.h"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // FQ-PIE: flow queues served in turn (RFC 8290), each with PIE (RFC 8033).
 //
-//	enqueue   PIE of the packet's flow queue drops it, marks it or lets it join. A queue that was in no
-//	          list joins the new ones with a quantum of credits. Above the limit, the queue with the most
-//	          bytes loses half of its packets from its head, 64 at most.
-//	dequeue   as in fq_codel.c, without a drop: new queues before old ones, a quantum each per round
+//	enqueue   PIE of the packet's flow queue drops it, marks it or lets it join. A queue that
+//	          was in no list joins the new ones with a quantum of credits. Above the limit, the
+//	          queue with the most bytes loses half of its packets from its head, 64 at most.
+//	dequeue   as in fq_codel.c, without a drop: new queues before old ones, a quantum each per
+//	          round
 //
 // flow_queues.h has the queues, pie_law.h PIE: probability, burst allowance and delay are those of
 // one queue, whose updates are computed when a packet joins or leaves it. So a packet costs one
@@ -12,9 +13,10 @@
 //
 // Where we differ from Linux's fq_pie, and why:
 // - 65536 queues instead of 1024, so that thousands of flows have one each.
-// - Above the limit the fattest queue drops, as in RFC 8290, section 4.1; Linux drops the packet that arrives, which
-//   may be that of a flow without a backlog.
-// - A queue's delay is the age of its oldest packet when the probability is updated (pie_law.h has the reason).
+// - Above the limit the fattest queue drops, as in RFC 8290, section 4.1; Linux drops the packet
+//   that arrives, which may be that of a flow without a backlog.
+// - A queue's delay is the age of its oldest packet when the probability is updated (pie_law.h has
+//   the reason).
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/flow_queues.h"
 #include "switch/aqm/mark.h"

@@ -3,28 +3,33 @@
 // by disciplines of one queue and of many.
 //
 //	every update      p = alpha (delay - target) + beta (delay - delay of the last update),
-//	                  divided by 2048, 512, 128, 32, 8, 2 or 1: the smaller the probability, the smaller the
-//	                  step (section 4.2); at most 0.02 from a probability of 0.1 on (5.5)
+//	                  divided by 2048, 512, 128, 32, 8, 2 or 1: the smaller the probability, the
+//	                  smaller the step (section 4.2); at most 0.02 from a probability of 0.1 on
+//	                  (5.5)
 //	                  probability += p; if both delays are 0, probability *= 0.98;
 //	                  kept within [0, 1]; allowance = max(0, allowance - update)
-//	every arrival     without congestion (probability 0, both delays below target / 2) allowance = max_burst;
-//	                  dropped with the probability, unless there is an allowance (4.4), the last delay is below
-//	                  target / 2 with a probability below 0.2, or no more bytes wait than in two full-sized
-//	                  frames (4.1)
-//	derandomised      the probabilities of arrivals add up since the last drop: below 0.85 none is dropped, from
-//	                  8.5 on each one (5.4)
+//	every arrival     without congestion (probability 0, both delays below target / 2)
+//	                  allowance = max_burst; dropped with the probability, unless there is an
+//	                  allowance (4.4), the last delay is below target / 2 with a probability
+//	                  below 0.2, or no more bytes wait than in two full-sized frames (4.1)
+//	derandomised      the probabilities of arrivals add up since the last drop: below 0.85 none
+//	                  is dropped, from 8.5 on each one (5.4)
 //	ECN               marked instead, while the probability is below ecn_max (5.1)
 //
 // Where we differ from the RFC, and why:
-// - The delay is the age of the oldest packet when the probability is updated, and 0 when there is none. With
-//   the delay of the last packet that left (appendix A) an idle queue would keep the delay of its last busy
-//   period, and a link that stands still would seem to be without delay. Nothing is estimated (5.2).
-// - Updates happen at multiples of `update`, whenever the first packet comes. They are computed when the next packet
-//   comes or leaves; in between the queue does not change, so that the result is the same.
-// - Of the two conditions for the decay it is that of 4.2, appendix A and Linux, 0, not that of appendix B,
-//   target / 2: this one lowers a large probability whenever the queue swings below half the target, so that at
-//   twice the rate, of senders that do not react, the queue settles at 25 ms in place of 15.
-// - PIE is always active (5.3 is optional): where a third of the limit is, says little about a queue in an emulator.
+// - The delay is the age of the oldest packet when the probability is updated, and 0 when there is
+//   none. With the delay of the last packet that left (appendix A) an idle queue would keep the
+//   delay of its last busy period, and a link that stands still would seem to be without delay.
+//   Nothing is estimated (5.2).
+// - Updates happen at multiples of `update`, whenever the first packet comes. They are computed
+//   when the next packet comes or leaves; in between the queue does not change, so that the result
+//   is the same.
+// - Of the two conditions for the decay it is that of 4.2, appendix A and Linux, 0, not that of
+//   appendix B, target / 2: this one lowers a large probability whenever the queue swings below
+//   half the target, so that at twice the rate, of senders that do not react, the queue settles at
+//   25 ms in place of 15.
+// - PIE is always active (5.3 is optional): where a third of the limit is, says little about a
+//   queue in an emulator.
 // - While there is an allowance, the sum of 5.4 stands still, as in 4.4; appendix B adds to it.
 // - A mark clears that sum like a drop; appendix B leaves open whether it does.
 // - After PIE_UPDATES_MAX updates without a packet the rest are left out.
@@ -49,8 +54,8 @@ struct pie_law {
 	bool derandomise;
 
 	uint64_t few_bytes; // that wait without a drop
-	uint64_t
-		rest_ns; // up to this delay no update raises the probability, if delays grow as time passes at most
+	// Up to this delay no update raises the probability, if delays grow as time passes at most.
+	uint64_t rest_ns;
 };
 
 struct pie_state {

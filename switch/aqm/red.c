@@ -4,10 +4,12 @@
 // Adaptive RED (Floyd, Gummadi and Shenker, 2001).
 //
 //	every arrival    queue not empty   avg += weight (queue - avg)
-//	                 empty             avg *= (1 - weight)^m, m mean packets could have been sent meanwhile
+//	                 empty             avg *= (1 - weight)^m, m mean packets could have been
+//	                                   sent meanwhile
 //	avg < min        nothing happens
-//	min <= avg < max p_b = max_p (avg - min) / (max - min); the n-th packet since the last drop is dropped with
-//	                 p_b / (1 - n p_b), so that the gaps between drops are uniform
+//	min <= avg < max p_b = max_p (avg - min) / (max - min); the n-th packet since the last drop
+//	                 is dropped with p_b / (1 - n p_b), so that the gaps between drops are
+//	                 uniform
 //	avg >= max       dropped; `gentle`: p_b rises from max_p to 1 at 2 max
 //	ECN              marked instead; `harddrop`: only while avg < max (RFC 3168, section 7)
 //	adaptive         every interval: avg above the middle fifth of [min, max] and max_p <= 0.5:
@@ -17,13 +19,16 @@
 // 1 - exp(-1 / rate) with the rate in packets per second.
 //
 // Where we differ from the papers, and why:
-// - The count of packets begins with 0 after a drop, so that the gap is uniform on 1 ... 1 / p_b as section 7 of the
-//   1993 paper derives. In its figure 2 it begins with 1, which from p_b = 0.5 on would drop every packet.
-// - The frame on the wire is not in the queue: a queue is idle from the moment its last packet begins to be sent.
-// - Small packets are dropped as often as large ones, also with thresholds in bytes (RFC 7141, section 2.2); the 1993
-//   paper leaves it open.
+// - The count of packets begins with 0 after a drop, so that the gap is uniform on 1 ... 1 / p_b as
+//   section 7 of the 1993 paper derives. In its figure 2 it begins with 1, which from p_b = 0.5 on
+//   would drop every packet.
+// - The frame on the wire is not in the queue: a queue is idle from the moment its last packet
+//   begins to be sent.
+// - Small packets are dropped as often as large ones, also with thresholds in bytes (RFC 7141,
+//   section 2.2); the 1993 paper leaves it open.
 // - The average is a double: no weight or queue length is too small or too large for it.
-// - max_p changes at multiples of `interval`, computed at the next arrival; in between the average does not change.
+// - max_p changes at multiples of `interval`, computed at the next arrival; in between the average
+//   does not change.
 #include "common/base/rng.h"
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/mark.h"

@@ -3,10 +3,12 @@
 // switch does for DCTCP (Alizadeh and others: Data Center TCP, SIGCOMM 2010, section 3.1; RFC
 // 8257).
 //
-//	threshold: 65pkt, 100kB or 0.2BDP   marked on arrival, if more waits than this, the packet itself included
+//	threshold: 65pkt, 100kB or 0.2BDP   marked on arrival, if more waits than this, the packet
+//	                                    itself included
 //	threshold: 1ms                      marked on departure, if it waited longer
-//	others: keep | drop                 packets that are not ECN capable stay, or are dropped instead: switches that
-//	                                    make the step with RED do that (RFC 8257, section 5)
+//	others: keep | drop                 packets that are not ECN capable stay, or are dropped
+//	                                    instead: switches that make the step with RED do that
+//	                                    (RFC 8257, section 5)
 //
 // The length decides as it is, without an average. DCTCP needs more than 1/7 of a BDP (section 3.4
 // of the paper).

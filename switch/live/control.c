@@ -5,7 +5,8 @@
 //	/weir/lcores                            load of each lcore
 //	/weir/ports  /weir/paths  /weir/links   counters, of the first links
 //	/weir/links,24                          of those from the 25th on
-//	/weir/params                            the first live parameters and their values; ,96: more
+//	/weir/params                            the first live parameters and their values; ,96:
+//	                                        more
 //	/weir/set,forward.link.rate=5Gbit       changes one, between two bursts
 //	/weir/measure                           the summary's figures start now
 //	/weir/stop                              ends the run; the summary is written

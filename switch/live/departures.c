@@ -133,8 +133,9 @@ static uint32_t take_due(struct switch_port *out, struct pkt **pkts, uint32_t ma
 	return n;
 }
 
-// Turns the stages' answers among `n` packets round, as they have come to the end of their path: each
-// is relayed as if it had come in where it would have left. Returns the number of the other packets.
+// Turns the stages' answers among `n` packets round, as they have come to the end of their path:
+// each is relayed as if it had come in where it would have left. Returns the number of the other
+// packets.
 __attribute__((cold, noinline)) static uint32_t send_back(
 	struct switch_lcore *s, struct switch_port *out, struct pkt **pkts, uint32_t n) {
 	uint32_t kept = 0;

@@ -8,10 +8,10 @@
 //
 // Several lcores: one lcore owns a port and the path before it; only this lcore sends there and
 // watches the link. A frame received by another lcore goes to the owner through a ring
-// (common/live/lcore/ring.h). Its arrival time is that of the iteration that takes it off the ring, which may
-// be later than the real one, never earlier. Frames that find the ring full are dropped (reason
-// `tx`) and counted per ring. Frames of one flow pass through the same ring, so they keep their
-// order.
+// (common/live/lcore/ring.h). Its arrival time is that of the iteration that takes it off the ring,
+// which may be later than the real one, never earlier. Frames that find the ring full are dropped
+// (reason `tx`) and counted per ring. Frames of one flow pass through the same ring, so they keep
+// their order.
 //
 // Every packet is accounted for: received + replayed (captures) + copied (floods) + duplicated ==
 // transmitted + dropped

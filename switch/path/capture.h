@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // --pcap: packets where they enter and leave paths or are dropped, as pcapng.
 //
-//	telemetry: {capture: port}    with hosts: the sender's port, both directions of all flows; live: each port, what leaves its
-//	                              path and, between two ports, what enters the other's; else: what leaves each path
+//	telemetry: {capture: port}    with hosts: the sender's port, both directions of all flows;
+//	                              live: each port, what leaves its path and, between two ports,
+//	                              what enters the other's; else: what leaves each path
 //	telemetry: {capture: paths}   each path's arrivals, departures and drops, an interface each
 //
 // A comment has the flow and what is known of the packet: its time in queues, the stage that marked

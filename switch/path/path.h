@@ -57,8 +57,8 @@ struct path {
 	// Rate of its slowest stage, the largest up to now and in the schedule; 0: it has none.
 	uint64_t max_rate_bps;
 	uint64_t max_delay_ns; // of all its delays together, the largest likewise
-	uint64_t
-		base_rtt_ns; // for limits in BDP: the longest round trip of a group that passes it (path_route.h)
+	// For limits in BDP: the longest round trip of a group that passes it (path_route.h).
+	uint64_t base_rtt_ns;
 	struct tel *tel_arrivals; // NULL: off
 	struct pkt_owner owner;
 	bool reads_headers; // a stage does

@@ -2,7 +2,10 @@
 // From the config's `paths` section to paths.
 //
 //	paths:
-//	  forward: [{loss: {rate: 1%}}, {link: {rate: 1Gbit, queue: {codel: {}}}}, {delay: {delay: 10ms}}]
+//	  forward:
+//	    - loss: {rate: 1%}
+//	    - link: {rate: 1Gbit, queue: {codel: {}}}
+//	    - delay: {delay: 10ms}
 //	  reverse: [{delay: {delay: 10ms}}]
 //
 // In this order: all parameters are read, then the base RTT of each path follows from the delays

@@ -2,11 +2,11 @@
 // What a frame is carried in:
 //
 //	framing   bytes on the link                                overhead
-//	ethernet  frame without FCS + overhead                     24: FCS 4, preamble and delimiter 8, gap 12
+//	ethernet  frame without FCS + overhead                     24: FCS 4, preamble 8, gap 12
 //	none      frame without FCS + overhead                     0
 //	ip        IP packet + overhead                             0
 //	docsis    max(frame without FCS + overhead, 64)            4: FCS
-//	atm       53 * ceil((frame without FCS + overhead) / 48)   18: LLC and SNAP 10, AAL5 trailer 8
+//	atm       53 * ceil((frame without FCS + overhead) / 48)   18: LLC and SNAP 10, AAL5 8
 //
 // ethernet: IEEE 802.3, 3.1.1 and 4.4.2. docsis: a cable modem's rate counts frames from the
 // destination address to the FCS (DOCSIS MULPIv3.1, C.2.2.7.2). atm: bridged Ethernet over AAL5,

@@ -17,8 +17,8 @@
 
 __extension__ typedef unsigned __int128 stats_u128;
 
-// What a link has counted, as its summary and /weir/links have it: frames sent, FCS included, at the
-// end of their transmission; packets dropped and marked by its queue.
+// What a link has counted, as its summary and /weir/links have it: frames sent, FCS included, at
+// the end of their transmission; packets dropped and marked by its queue.
 #define LINK_COUNTERS(V)                                                                           \
 	V(uint64_t, out_pkts, COUNT_ALWAYS)                                                        \
 	V(uint64_t, out_bytes, COUNT_ALWAYS)                                                       \

@@ -12,14 +12,15 @@
 //
 // `on_decrease` decides on the packets inside when the delay is lowered during a run:
 //
-//	reorder  each packet keeps its delay, and later ones overtake it, as on a route change and in Linux's
-//	         netem. The default: each packet has the delay of a real path, and packets leave with their
-//	         spacing at arrival.
-//	fifo     each packet keeps its delay and none is overtaken: later ones wait for the last of them and
-//	         leave in the same nanosecond, as behind a link layer that delivers in order:
+//	reorder  each packet keeps its delay, and later ones overtake it, as on a route change and
+//	         in Linux's netem. The default: each packet has the delay of a real path, and
+//	         packets leave with their spacing at arrival.
+//	fifo     each packet keeps its delay and none is overtaken: later ones wait for the last of
+//	         them and leave in the same nanosecond, as behind a link layer that delivers in
+//	         order:
 //	         departure = max(departure before, arrival + delay)
-//	step     the new delay applies to all packets at once: those already due leave at the moment of the
-//	         change, the others at arrival + delay. Order is kept.
+//	step     the new delay applies to all packets at once: those already due leave at the moment
+//	         of the change, the others at arrival + delay. Order is kept.
 //
 // A higher delay applies from the next packet on. Overtaken packets move to a separate list, sorted
 // by departure, which is one more FIFO in the heap: this needs no extra memory, and time only at a

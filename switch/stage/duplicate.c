@@ -15,11 +15,12 @@
 // out + drops + inside.
 //
 // Where we differ from Linux's netem (sch_netem.c, netem_enqueue), and why:
-// - There the copy goes through the whole of netem again, and its original's loss and duplication are one decision: of
-//   a packet that is to be both duplicated and lost, one is left. Here stages stand in the order of the config, and
-//   those behind this one see two packets, each with draws of its own.
-// - netem's correlation is a weighted mean of uniform numbers, compared with the rate: its numbers are not uniform
-//   then, and the share of duplicates is not the rate.
+// - There the copy goes through the whole of netem again, and its original's loss and duplication
+//   are one decision: of a packet that is to be both duplicated and lost, one is left. Here stages
+//   stand in the order of the config, and those behind this one see two packets, each with draws of
+//   its own.
+// - netem's correlation is a weighted mean of uniform numbers, compared with the rate: its numbers
+//   are not uniform then, and the share of duplicates is not the rate.
 #include "common/base/rng.h"
 #include "switch/stage/instant.h"
 

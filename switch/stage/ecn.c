@@ -3,7 +3,8 @@
 // as a whole or know only parts of RFC 3168. A parameter per codepoint says what it becomes; by
 // default it stays:
 //
-//	bleaching                      {ecn: {ect0: not_ect, ect1: not_ect, ce: not_ect}}: no ECN behind this place
+//	bleaching                      {ecn: {ect0: not_ect, ect1: not_ect, ce: not_ect}}: no ECN
+//	                               behind this place
 //	marks are erased               {ecn: {ce: ect0}}
 //	the L4S identifier is lost     {ecn: {ect1: ect0}}
 //	everything is marked           {ecn: {ect0: ce, ect1: ce}}

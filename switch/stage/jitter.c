@@ -5,21 +5,22 @@
 //
 //	uniform   x between -1 and 1
 //	normal    x of mean 0 and standard deviation 1
-//	pareto    x = (P - E[P]) / sd(P), of mean 0 and standard deviation 1, from Pareto's P >= 1 with
-//	          Pr(P > t) = t^-shape; Linux's netem has shape 3
-//	table     x = v / scale, v one of the numbers of a file, each as likely as the others. Scale 8192 is that of
-//	          netem's tables (tc-netem, iproute2); with spread 1us, mean 0ms and scale 1 the file has delays in us
+//	pareto    x = (P - E[P]) / sd(P), of mean 0 and standard deviation 1, from Pareto's P >= 1
+//	          with Pr(P > t) = t^-shape; Linux's netem has shape 3
+//	table     x = v / scale, v one of the numbers of a file, each as likely as the others. Scale
+//	          8192 is that of netem's tables (tc-netem, iproute2); with spread 1us, mean 0ms and
+//	          scale 1 the file has delays in us
 //
 // Correlation: with `half_life` the delays are no longer independent. A normal number y follows the
 // time between arrivals, an exponential moving average whose weight halves once per half-life:
 //
-//	y = a y + sqrt(1 - a^2) z,  a = 2^(-time since the last arrival / half_life),  z standard normal
+//	y = a y + sqrt(1 - a^2) z,  a = 2^(-time since the last arrival / half_life)
 //
-// so y is standard normal at any time, with correlation a, and x is the quantile of the
-// distribution at Phi(y): each delay has the distribution that is written, and packets close
-// together have nearly the same. Order mostly survives, since delays rarely fall faster than time
-// passes. (DPDS, arXiv 2606.17716, calls it adaptive delay correlation; a plain average of
-// independent delays would have a smaller spread the longer the half-life.)
+// with a standard normal z. So y is standard normal at any time, with correlation a, and x is the
+// quantile of the distribution at Phi(y): each delay has the distribution that is written, and
+// packets close together have nearly the same. Order mostly survives, since delays rarely fall
+// faster than time passes. (DPDS, arXiv 2606.17716, calls it adaptive delay correlation; a plain
+// average of independent delays would have a smaller spread the longer the half-life.)
 //
 // A share `ahead` of the packets passes at once, as with netem's `reorder`. `gap: n` is netem's too
 // (tc-netem(8)): after each of these the next n - 1 packets are delayed, and only then packets may

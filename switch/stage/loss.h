@@ -3,8 +3,9 @@
 // no time.
 //
 //	unit: packet   each packet is a unit
-//	unit: burst    a unit is a run of packets of one flow with none of another flow between them, each at most
-//	               `burst_gap` after the one before, and 65536 bytes of frames at most in all
+//	unit: burst    a unit is a run of packets of one flow with none of another flow between
+//	               them, each at most `burst_gap` after the one before, and 65536 bytes of
+//	               frames at most in all
 //
 // A burst is what a host hands over at once: with segmentation offload that is up to 64 KiB, which
 // Linux's netem at a sending host sees as one packet and loses as one. The same loss rate is then

@@ -3,8 +3,9 @@
 // retransmissions. What the sender does then follows from RFCs alone (TLP, RTO, F-RTO), and can be
 // computed.
 //
-//	byte 0 is the first one of payload: the sequence number behind that of the SYN. A FIN counts as a byte
-//	lost is each segment with  seq <= first + byte < seq + bytes,  1 + retransmissions of them in all
+//	byte 0 is the first one of payload: the sequence number behind that of the SYN. A FIN
+//	counts as a byte. Lost is each segment with  seq <= first + byte < seq + bytes,
+//	1 + retransmissions of them in all
 //
 // Only the first connection of the flow counts: a SYN of another sequence number ends it. If the
 // first segment that comes is no SYN, since the connection is older than the run, bytes count from

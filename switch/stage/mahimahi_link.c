@@ -3,7 +3,8 @@
 // `bytes` may leave the queue.
 //
 //	opportunity:  left = bytes
-//	              while left > 0: the packet at the head gives up min(left, what it still has to send);
+//	              while left > 0: the packet at the head gives up min(left, what it still has to
+//	              send);
 //	                              when it has nothing more to send, it leaves at this time
 //	              what is left when the queue is empty is lost
 //

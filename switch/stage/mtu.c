@@ -4,9 +4,10 @@
 // black hole. No packet is fragmented: all count as sent with "don't fragment", as TCP's are.
 //
 // The message goes on along the path in the packet's place, at the time of its arrival, and is
-// turned round at the path's end, in virtual time by the receiver, live by the switch: it comes back
-// by the way of the ACKs, as if the hop was next to the receiver. Stages behind this one delay it,
-// and may lose it. The ledger counts it as `duplicated`: in + duplicated = out + drops + inside.
+// turned round at the path's end, in virtual time by the receiver, live by the switch: it comes
+// back by the way of the ACKs, as if the hop was next to the receiver. Stages behind this one delay
+// it, and may lose it. The ledger counts it as `duplicated`: in + duplicated = out + drops +
+// inside.
 //
 // Where we differ from routers, and why: each packet gets a message, where Linux sends one a second
 // to a destination at most; the first one is what counts.

@@ -4,15 +4,15 @@
 //
 //	i = floor(n * (t mod period) / period)   of n delays
 //
-// and leaves no earlier than the packet before it. So no packet waits longer than the largest delay D
-// of the list, and where a delay falls by d, the packets of up to d leave together: this is how
+// and leaves no earlier than the packet before it. So no packet waits longer than the largest delay
+// D of the list, and where a delay falls by d, the packets of up to d leave together: this is how
 // networks gather ACKs, or serve a queue late. A period as long as the run is a delay over time.
 //
-// It is what CCAC lets a network do (Arun et al., SIGCOMM 2021, section 4): behind a link of rate C, the
-// service is that of the link, late by at most D.
+// It is what CCAC lets a network do (Arun et al., SIGCOMM 2021, section 4): behind a link of rate
+// C, the service is that of the link, late by at most D.
 //
-// `from` shifts the pattern: its first delay begins at that time, and again each period after it, and
-// before it.
+// `from` shifts the pattern: its first delay begins at that time, and again each period after it,
+// and before it.
 #include "switch/stage/delay_wheel.h"
 
 #include "common/base/units.h"

@@ -3,7 +3,8 @@
 // as TheaterQ does (arXiv 2510.27057). The file begins with the run. At its end it begins again
 // (`end: loop`) or its last line stays (`end: hold`).
 //
-//	arrival -> lost with the step's probability? -> limit reached? -> queue -> wire at the step's rate -> delay
+//	arrival -> lost with the step's probability? -> limit reached? -> queue
+//	        -> wire at the step's rate -> delay
 //
 // A change of rate applies at once, also to the unsent part of the frame on the wire; a rate of 0
 // is an outage. The delay is that of the step in which the frame has been sent.

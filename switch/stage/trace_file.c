@@ -18,11 +18,12 @@
 // time, when the round ends. The first time is 0. After _ stands the unit of numbers without one: a
 // time's, a rate's. at and rate are required; what is left out is 0. A rate of 0: the link is down.
 //
-// steps, without that header (TheaterQ's SIMPLE format, arXiv 2510.27057): KEEP,LATENCY,RATE,LOSS,LIMIT:
-// how long it holds in us, delay in ns, rate in bit/s, loss as a share of 2^32 - 1, limit of the
-// queue in packets. Any of them may have a unit instead, as in a config:
-// 100ms,20ms,10Mbit,0.1%,1000. As TheaterQ does, lines that do not begin with a digit are left out.
-// Where we differ: a rate of 0 is a link that is down, and TheaterQ's is one without a rate.
+// steps, without that header (TheaterQ's SIMPLE format, arXiv 2510.27057):
+// KEEP,LATENCY,RATE,LOSS,LIMIT: how long it holds in us, delay in ns, rate in bit/s, loss as a
+// share of 2^32 - 1, limit of the queue in packets. Any of them may have a unit instead, as in a
+// config: 100ms,20ms,10Mbit,0.1%,1000. As TheaterQ does, lines that do not begin with a digit are
+// left out. Where we differ: a rate of 0 is a link that is down, and TheaterQ's is one without a
+// rate.
 #include "switch/stage/trace_file.h"
 
 #include "common/base/ns.h"

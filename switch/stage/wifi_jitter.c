@@ -3,10 +3,11 @@
 // packet overtakes another, so that those behind a long wait leave with it.
 //
 //	wait = short + long
-//	short = n * short_interval - u   n of Poisson's distribution with mean short_count; u uniform below
-//	                                 short_interval, 0 where n is 0
+//	short = n * short_interval - u   n of Poisson's distribution with mean short_count; u
+//	                                 uniform below short_interval, 0 where n is 0
 //	long  = n * long_interval - u    n of Poisson's with mean long_count; u uniform below
-//	                                 long_interval, 0 where n is 0 or 1; of a share of the packets, else 0
+//	                                 long_interval, 0 where n is 0 or 1; of a share of the
+//	                                 packets, else 0
 //	share = (jitter - short_interval * short_count) / long_mean, in [0, 1]
 //
 // With jitter: 7ms one packet in 14 has a long wait, and the mean of all waits is 6.84 ms. Where
@@ -16,8 +17,8 @@
 // draft-huitema-ccwg-c4-test was run; its constants are the defaults. It divides by 84 ms, though
 // its long waits have a mean of 86 ms.
 //
-// Where we differ: `max` bounds a wait, as memory is sized for it. picoquic's waits reach 200 ms once in
-// ten thousand long ones.
+// Where we differ: `max` bounds a wait, as memory is sized for it. picoquic's waits reach 200 ms
+// once in ten thousand long ones.
 #include "switch/stage/delay_wheel.h"
 
 #include "common/base/draw.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Any text as changes through the switch's control socket (/weir/set), one a line. What is refused
-// says so in one line; after what is taken the parameter has its value, and the paths, through which
-// packets pass between two changes, balance their ledger.
+// says so in one line; after what is taken the parameter has its value, and the paths, through
+// which packets pass between two changes, balance their ledger.
 #include "fuzz.h"
 
 #include "common/config/config.h"

@@ -3,8 +3,8 @@
 // content of the memory in which the card's rings are.
 //
 // The input is one event after the other: a message, bytes written into the shared memory, a frame
-// that arrives for the guest, or one taken from it. Whatever the guest does, no memory but its own is
-// read or written, and the card and the clock answer or end the connection.
+// that arrives for the guest, or one taken from it. Whatever the guest does, no memory but its own
+// is read or written, and the card and the clock answer or end the connection.
 #include "fuzz.h"
 
 #include "tools/sim/guest/calendar.h"

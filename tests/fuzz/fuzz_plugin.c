@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a congestion control from outside may say: of itself, and to the transport.
 //
-// The input is the plug-in's sizes, members and parameters. What is refused says so in one line; what
-// is taken has parameters that lie in its config and take any text. The rest is its answers, any that
-// the rules of common/weir/cc.h allow, to a flow whose peer acknowledges or loses what was sent.
-// After each event the flow's state is counted again from its records (check_host.h).
+// The input is the plug-in's sizes, members and parameters. What is refused says so in one line;
+// what is taken has parameters that lie in its config and take any text. The rest is its answers,
+// any that the rules of common/weir/cc.h allow, to a flow whose peer acknowledges or loses what was
+// sent. After each event the flow's state is counted again from its records (check_host.h).
 #include "fuzz.h"
 
 #include "../unit/check_host.h"

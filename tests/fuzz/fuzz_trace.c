@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Any text as a file of steps, or, if its first byte is `m`, behind it as one of mahimahi's. Of what
-// is read, times rise (mahimahi's: never fall) to the end of the round; what is not has a sentence.
+// Any text as a file of steps, or, if its first byte is `m`, behind it as one of mahimahi's. Of
+// what is read, times rise (mahimahi's: never fall) to the end of the round; what is not has a
+// sentence.
 #include "common/base/ns.h"
 #include "switch/stage/trace_file.h"
 

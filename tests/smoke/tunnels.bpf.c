@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a device of a live test puts around its packets and takes off again, on its clsact qdisc:
 // VLAN tags, GRE (RFC
-// 2784) and IP in IP (RFC 2003). The kernels that the tests run on have neither 8021q nor ip_gre nor ipip; they do the
-// same with skb_vlan_push and skb_adjust_room, whose packets of segmentation offload are those of
-// such a device.
+// 2784) and IP in IP (RFC 2003). The kernels that the tests run on have neither 8021q nor ip_gre
+// nor ipip; they do the same with skb_vlan_push and skb_adjust_room, whose packets of segmentation
+// offload are those of such a device.
 #include <linux/bpf.h>
 // bpf.h has the types of these.
 #include <bpf/bpf_endian.h>

@@ -20,6 +20,7 @@ GENERATED = "common/weir_commit.h"
 
 FILE_LINES = 450  # above it a warning: the limit is not to shape the files that stand near it
 FILE_LINES_MAX = 600
+COLUMNS_MAX = 100
 FUNCTION_LINES_MAX = 70  # from the first line of its head to its closing brace
 # A congestion control is one file, which begins with the algorithm and what differs from the paper.
 MAY_BE_LONGER = ("sender/cc/",)
@@ -201,6 +202,22 @@ def test_no_file_is_long():
     if long:
         warnings.warn(f"files of more than {FILE_LINES} lines: {long}", stacklevel=1)
     assert [place for place, lines in long.items() if lines > FILE_LINES_MAX] == []
+
+
+def test_no_comment_is_wide():
+    """Columns, with tabs of 8. clang-format wraps code, and would break the tables of comments."""
+    lines = [
+        (path.relative_to(ROOT).as_posix(), number, line.expandtabs(8))
+        for path in [*all_sources(), *sources("tests")]
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+    ]
+    wrong = [
+        f"{place}:{number}"
+        for place, number, line in lines
+        if len(line) > COLUMNS_MAX and re.search(r"(^|[;,{})\s])// ", line)
+    ]
+    assert len(lines) > 10_000
+    assert wrong == []
 
 
 def test_no_function_is_long():

@@ -70,8 +70,8 @@ START_TEST(nothing_is_dropped_within_the_burst_allowance) {
 	uint64_t t_ns = 1005 * MS; // at an update
 	uint32_t n = 0;
 
-	open_pie(&b,
-		"{limit: 4000pkt, beta: 0, alpha: 10, derandomise: no}"); // with it, an emptied queue's probability would be 0
+	// With derandomise, an emptied queue's probability would be 0.
+	open_pie(&b, "{limit: 4000pkt, beta: 0, alpha: 10, derandomise: no}");
 	for (; n < 100; n++)
 		aqm_put(&b, &pkts[n], t_ns);
 	// Nothing leaves: the oldest packet's age grows, and each update takes 15 ms off the

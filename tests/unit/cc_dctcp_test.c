@@ -90,8 +90,8 @@ START_TEST(a_loss_halves_after_a_mark) {
 }
 END_TEST
 
-// The window of that moment, of which what is in flight is the measure (RFC 5681, equation 4). It was
-// the target of the mark's reduction: one of half a window and a loss left a quarter.
+// The window of that moment, of which what is in flight is the measure (RFC 5681, equation 4). It
+// was the target of the mark's reduction: one of half a window and a loss left a quarter.
 START_TEST(a_loss_after_a_mark_halves_what_is_in_flight) {
 	struct link *l = HAND(.group = DCTCP(", abc_limit: 1"));
 	double target, flight = 0;

@@ -212,7 +212,8 @@ START_TEST(a_loss_halves_but_not_below_min_cwnd) {
 }
 END_TEST
 
-// RFC 6817 section 2.5: TARGET is 100 ms at most; GAIN is more than its 1 for RFC 7928, section 5.4.
+// RFC 6817 section 2.5: TARGET is 100 ms at most; GAIN is more than its 1 for RFC 7928,
+// section 5.4.
 START_TEST(the_limits_of_the_rfc_are_checked) {
 	const struct cc_ops *cc = cc_find("ledbat");
 	_Alignas(16) char config[256];

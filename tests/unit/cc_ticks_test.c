@@ -137,8 +137,8 @@ START_TEST(illinois_forgets_what_is_over) {
 }
 END_TEST
 
-// dctcp_update_alpha: alpha is a number of 1024ths, in integers here, and one mark of 100 segments is
-// none; below 16 it falls to 0 at once.
+// dctcp_update_alpha: alpha is a number of 1024ths, in integers here, and one mark of 100 segments
+// is none; below 16 it falls to 0 at once.
 START_TEST(dctcp_counts_alpha_in_1024ths) {
 	static const uint32_t marks[] = {0, 40, 0, 0, 1, 2, 3, 100};
 	uint32_t alpha = 1024;

@@ -74,8 +74,8 @@ START_TEST(avoidance_moves_by_one_per_round) {
 	} cases[] = {
 		{60, 206, 63, -1}, // ns-3: above beta
 		{15, 106, 0, 1}, // ns-3: below alpha
-		{20, 109, 1,
-			1}, // below it too, by Linux's formula: 20 x 0.09 = 1.8 (ns-3 takes 20 - trunc(20 / 1.09))
+		// Below it too, by Linux's formula: 20 x 0.09 = 1.8 (ns-3: 20 - trunc(20 / 1.09)).
+		{20, 109, 1, 1},
 		{20, 110, 2, 0}, // alpha itself
 		{20, 124, 4, 0}, // above 4, but truncated
 		{20, 125, 5, -1},

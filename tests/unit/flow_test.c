@@ -781,7 +781,8 @@ START_TEST(what_a_probe_began_is_completed) {
 		link_finish(l, 10 * S);
 		link_complete(l);
 		ck_assert_uint_eq(f->total_bytes, stops ? 11 * 1448 : 40000);
-		if (stops) // what a probe carried was acknowledged: the next does not wait twice as long
+		// What a probe carried was acknowledged: the next does not wait twice as long.
+		if (stops)
 			ck_assert_uint_lt(l->data[11].t_ns - l->data[10].t_ns, 400 * MS);
 		link_close(l);
 	}

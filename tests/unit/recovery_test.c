@@ -517,7 +517,8 @@ START_TEST(retransmissions_are_not_ecn_capable) {
 }
 END_TEST
 
-// RFC 3168 section 6.1.2 would wait for the timeout then; Linux goes on with two segments, and so do we.
+// RFC 3168 section 6.1.2 would wait for the timeout then; Linux goes on with two segments, and so
+// do we.
 START_TEST(echo_at_one_segment_leaves_two) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 1}}, ecn: ect0}");
 

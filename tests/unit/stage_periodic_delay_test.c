@@ -40,8 +40,8 @@ START_TEST(from_shifts_the_pattern) {
 }
 END_TEST
 
-// A packet each millisecond; the delay falls from 20 ms to 0 at 50 ms. The last one before it leaves
-// at 49 + 20 ms, and with it all that arrive until then.
+// A packet each millisecond; the delay falls from 20 ms to 0 at 50 ms. The last one before it
+// leaves at 49 + 20 ms, and with it all that arrive until then.
 START_TEST(where_a_delay_falls_packets_leave_together) {
 	struct stage_bench b = {.env = {.name = "forward.periodic_delay"}};
 	enum { N = 100 };

@@ -255,8 +255,8 @@ static char *fine_trace(struct fine *f, struct rng *rng) {
 	return text;
 }
 
-// The end of a packet that begins at t, and the step that it is of: a frame whose last bit leaves in
-// the nanosecond in which a step ends is of that step.
+// The end of a packet that begins at t, and the step that it is of: a frame whose last bit leaves
+// in the nanosecond in which a step ends is of that step.
 static double fine_sent(const struct fine *f, double t, uint32_t *step) {
 	double bits = 997 * 8;
 

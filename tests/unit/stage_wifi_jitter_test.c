@@ -31,10 +31,10 @@ static uint64_t wait_ns(struct stage_bench *b, uint64_t t_ns) {
 	return one.arrival_ns - t_ns;
 }
 
-// By hand: a short wait has a mean of 1 - 0.5 (1 - e^-1) = 0.6839 ms, a long one of 90 - 3.75 (1 - 13
-// e^-12) = 86.25 ms, and (7 - 1) / 84 = 1/14 of the packets have both. Five standard deviations of
-// 23.4 ms over the root of their number are 0.26 ms; of the share without a wait, 0.0053. A whole
-// number of milliseconds is one wait in 1e5, but for those of 0.
+// By hand: a short wait has a mean of 1 - 0.5 (1 - e^-1) = 0.6839 ms, a long one of 90 - 3.75
+// (1 - 13 e^-12) = 86.25 ms, and (7 - 1) / 84 = 1/14 of the packets have both. Five standard
+// deviations of 23.4 ms over the root of their number are 0.26 ms; of the share without a wait,
+// 0.0053. A whole number of milliseconds is one wait in 1e5, but for those of 0.
 START_TEST(waits_have_their_mean_and_are_of_two_kinds) {
 	struct stage_bench b = {.env = {.name = "forward.wifi_jitter", .run_seed = 1}};
 	uint64_t sum_ns = 0, none = 0, whole = 0, lengthy = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A transport is a table of functions: one that is written here, with ACKs, timeouts and a window of
-// one datagram, brings its data over a path that loses, and no file of the sender knows of it.
+// A transport is a table of functions: one that is written here, with ACKs, timeouts and a window
+// of one datagram, brings its data over a path that loses, and no file of the sender knows of it.
 #include "sender/transport.h"
 
 #include "link.h"

@@ -22,8 +22,8 @@ static size_t too_big(uint8_t *buf, bool ipv6, uint32_t mtu) {
 	return wire_write_too_big(buf, frame, header + 1448, mtu);
 }
 
-// What is written is read: who is meant, by which segment, and the MTU; checksums are good. IPv4's is
-// as long as RFC 792 has it, that of IPv6 as long as its least MTU.
+// What is written is read: who is meant, by which segment, and the MTU; checksums are good. IPv4's
+// is as long as RFC 792 has it, that of IPv6 as long as its least MTU.
 START_TEST(the_answer_names_the_segment) {
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
 		uint8_t buf[WIRE_TOO_BIG_MAX];

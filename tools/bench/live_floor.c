@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The lower bound in `weir bench live`: the minimal loop of a switch with a delay.
 //
-//	receive a burst from each port -> FIFO of the other -> transmit packets that were in it for the delay
+//	receive a burst from each port -> FIFO of the other
+//	                               -> transmit packets that were in it for the delay
 //
 // One lcore, one reading of the TSC per iteration, bursts of 32. No packet is parsed, classified,
 // counted or queued at a rate. Packets are weir-switch's: an mbuf, a line of private area, 2 KiB of

@@ -2,7 +2,7 @@
 // The analysis of captures, with an account of every packet:
 //
 //	parts      files, in the order of time       points     interfaces: which are read
-//	decode     frames to segments                order      late packets into their place, steps of the clock
+//	decode     frames to segments                order      late packets, steps of the clock
 //	copies     a packet seen twice counts once   track      connections
 #pragma once
 #include "common/base/json.h"

@@ -194,8 +194,9 @@ int compare_scan(struct compare *c, struct err *err) {
 	int rc = cut_init(&c->cut, CUT_FLOWS, err);
 
 	for (uint32_t side = 0; side < 2 && rc == 0; side++) {
+		// A pipe cannot be read twice; that a file is missing is said when it is opened.
 		if (stat(c->file[side], &st) < 0 || !S_ISREG(st.st_mode))
-			return 0; // a pipe cannot be read twice; that a file is missing is said when it is opened
+			return 0;
 	}
 	for (uint32_t side = 0; side < 2 && rc == 0; side++) {
 		struct compare_side *s = &c->side[side];

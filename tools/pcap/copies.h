@@ -2,12 +2,14 @@
 // Packets that are in a capture more than once. What a packet is told by: addresses, ports, all of
 // its TCP header and its IP identification; TTL, ECN bits and checksums may differ.
 //
-//	at another point   the same packet on its way: before and behind a switch, at a bridge and its port, at a bond and
-//	                   its card, sent and received on a loopback. Its data count where it was seen first,
-//	                   which is nearest to its sender, and its ACK where it was seen last (track.c)
-//	at the same point  within COPIES_SAME_NS: a mirror port that shows both directions, `-i any` without the
-//	                   interfaces' numbers, or the network doubled it. Without an IP identification only what takes up
-//	                   sequence numbers may be told from the next packet, and the tracker knows by when (alike_ns)
+//	at another point   the same packet on its way: before and behind a switch, at a bridge and
+//	                   its port, at a bond and its card, sent and received on a loopback. Its
+//	                   data count where it was seen first, which is nearest to its sender, and
+//	                   its ACK where it was seen last (track.c)
+//	at the same point  within COPIES_SAME_NS: a mirror port that shows both directions, `-i any`
+//	                   without the interfaces' numbers, or the network doubled it. Without an IP
+//	                   identification only what takes up sequence numbers may be told from the
+//	                   next packet, and the tracker knows by when (alike_ns)
 #pragma once
 #include "tools/pcap/decode.h"
 

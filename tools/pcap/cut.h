@@ -13,8 +13,8 @@ struct cut_flow {
 	uint8_t from;
 	uint32_t most[2]; // bytes of payload of a packet, on each side
 	uint64_t packets[2]; // with payload
-	uint32_t
-		divisor; // of all payloads but those that end what was written (PSH): whole segments
+	// Of all payloads but those that end what was written (PSH): whole segments.
+	uint32_t divisor;
 	uint32_t unit; // bytes of a segment; 0: both sides are cut alike
 };
 

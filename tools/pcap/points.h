@@ -10,7 +10,8 @@
 #define POINTS_NONE UINT16_MAX
 
 struct point {
-	char interface[READER_NAME_MAX]; // its name, or its number in the file or (`-i any`) in the kernel
+	// Its name, or its number in the file or (`-i any`) in the kernel.
+	char interface[READER_NAME_MAX];
 	const char *way; // `-i any`: " in", " out"; else ""
 	uint64_t packets,
 		copies; // TCP packets, and those of them that were seen at another point before

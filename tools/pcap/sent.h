@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SENT_HOLE                                                                                  \
-	0x01 // no packet with these bytes was seen: lost before the capture, or on its way behind others
+// No packet with these bytes was seen: lost before the capture, or on its way behind others.
+#define SENT_HOLE 0x01
 #define SENT_RETRANSMITTED 0x02
 #define SENT_SACKED 0x04
 #define SENT_TSVAL_FIRST 0x08 // the first to carry its TSval

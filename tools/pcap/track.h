@@ -4,7 +4,8 @@
 //
 //	track.c       finds a packet's connection, opens and ends connections
 //	track_syn.c   how they begin
-//	track_data.c  what a packet says of the direction it was sent in: new, retransmitted, reordered, duplicate
+//	track_data.c  what a packet says of the direction it was sent in: new, retransmitted,
+//	              reordered, duplicate
 //	track_ack.c   what it says of the other direction: acknowledged, SACKed, RTT, window
 //	track_out.c   records of telemetry, and sums over all flows
 #pragma once

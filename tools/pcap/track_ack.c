@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a packet's acknowledgement says of the other direction.
 //
-//	RTT by sequence number  of the segment that was sent last among those that the ACK newly acknowledges,
-//	                        cumulatively or by SACK, unless it was sent more than once (Karn). Delayed ACKs are part
-//	                        of it, as they are of the sender's own RTT
-//	smoothed RTT            of the oldest of them that was sent once; where Karn forbids a sample, of the oldest
-//	                        retransmission that the ACK's timestamp names, as in Weir's sender
-//	RTT by timestamps       of the first segment that carried the TSval that the ACK echoes, if it advances (RFC 7323)
+//	RTT by sequence number  of the segment that was sent last among those that the ACK newly
+//	                        acknowledges, cumulatively or by SACK, unless it was sent more than
+//	                        once (Karn). Delayed ACKs are part of it, as they are of the
+//	                        sender's own RTT
+//	smoothed RTT            of the oldest of them that was sent once; where Karn forbids a
+//	                        sample, of the oldest retransmission that the ACK's timestamp names,
+//	                        as in Weir's sender
+//	RTT by timestamps       of the first segment that carried the TSval that the ACK echoes, if
+//	                        it advances (RFC 7323)
 #include "common/base/likely.h"
 #include "tools/pcap/track.h"
 

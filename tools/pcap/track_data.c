@@ -2,15 +2,19 @@
 // What a packet's payload says of its direction. A segment that begins at the highest number seen
 // so far is new. One beyond it leaves a hole. One below it is
 //
-//	a duplicate       of a packet seen less than a round trip before: the same IP identification and TSval
-//	out of order      if all of it lies in holes and it cannot have been sent again: its TSval is older than that of
-//	                  the packet behind the hole or, where they are equal or absent, less than a round trip has
-//	                  passed since (no ACK can have told the sender of the hole)
-//	a keep-alive      if it is the last byte, or none, and all was acknowledged (RFC 9293 section 3.8.4)
-//	a window probe    if the receiver's window is closed and it is one byte: the next (BSD, Windows), or the first
-//	                  that is not acknowledged (section 3.8.6.1)
-//	a retransmission  otherwise. It was not needed (spurious) if all of it had been acknowledged or SACKed. Else a
-//	                  segment is taken for lost: before the capture if it lies in a hole, behind it if not
+//	a duplicate       of a packet seen less than a round trip before: the same IP identification
+//	                  and TSval
+//	out of order      if all of it lies in holes and it cannot have been sent again: its TSval
+//	                  is older than that of the packet behind the hole or, where they are equal
+//	                  or absent, less than a round trip has passed since (no ACK can have told
+//	                  the sender of the hole)
+//	a keep-alive      if it is the last byte, or none, and all was acknowledged (RFC 9293
+//	                  section 3.8.4)
+//	a window probe    if the receiver's window is closed and it is one byte: the next (BSD,
+//	                  Windows), or the first that is not acknowledged (section 3.8.6.1)
+//	a retransmission  otherwise. It was not needed (spurious) if all of it had been acknowledged
+//	                  or SACKed. Else a segment is taken for lost: before the capture if it lies
+//	                  in a hole, behind it if not
 //
 // A reduction of the window is inferred from the first retransmission that an ACK asked for, and
 // from CWR: one until all that had been sent by then is acknowledged (RFC 6582, RFC 6675, RFC 3168

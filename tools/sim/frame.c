@@ -24,8 +24,8 @@ static uint32_t write_whole(const struct pkt *p, uint8_t *bytes, uint32_t room, 
 	return n;
 }
 
-// What a router writes of the packet in whose place the answer travels (sim.c). The receiver's address
-// stands for the router's, as it has none.
+// What a router writes of the packet in whose place the answer travels (sim.c). The receiver's
+// address stands for the router's, as it has none.
 static uint32_t write_too_big(const struct pkt *p, const struct group *group,
 	const struct wire_addr *from, uint8_t *bytes, uint32_t room, uint32_t *length) {
 	uint8_t frame[WIRE_TOO_BIG_MAX] = {0}, answer[WIRE_TOO_BIG_MAX];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bytes of packets in virtual time, where someone asks for them: captures, guests. A segment travels
-// decoded and is encoded here. A packet of a pool of frames has its frame behind the segment's
-// header, without FCS, padded to the shortest: its length is that of the packet less the FCS. Behind it
-// is room for what its pool's owner keeps of it.
+// Bytes of packets in virtual time, where someone asks for them: captures, guests. A segment
+// travels decoded and is encoded here. A packet of a pool of frames has its frame behind the
+// segment's header, without FCS, padded to the shortest: its length is that of the packet less the
+// FCS. Behind it is room for what its pool's owner keeps of it.
 #pragma once
 #include "common/net/seg.h"
 #include "sender/group/group.h"

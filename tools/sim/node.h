@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A node of virtual time: a path, a host, a host with guests. Packets pass between nodes in take and
-// give and nowhere else. A node has memory of its own and knows neither what its neighbours are nor
-// which thread runs it.
+// A node of virtual time: a path, a host, a host with guests. Packets pass between nodes in take
+// and give and nowhere else. A node has memory of its own and knows neither what its neighbours are
+// nor which thread runs it.
 //
 // There are two kinds. One that acts (a host) is run to a time: until then it takes packets from
 // the node before it and gives others to the node behind it. One that is passed (a path, the lists

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Packets from one thread to another, as a node that is passed: a ring with one producer and one
-// consumer. The producer makes its packets in the ring's slots and gives them there; they are copied
-// when they are taken, so that each thread has memory of packets of its own.
+// consumer. The producer makes its packets in the ring's slots and gives them there; they are
+// copied when they are taken, so that each thread has memory of packets of its own.
 #pragma once
 #include "tools/sim/node.h"
 #include "tools/sim/pool.h"

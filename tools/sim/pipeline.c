@@ -25,7 +25,8 @@ struct lane {
 	uint64_t now_ns; // all before is done on the host
 	_Alignas(64) _Atomic uint64_t done_ns; // the same, and what it sent is in its pipe
 	_Alignas(64) _Atomic uint64_t rest_ns; // the boundary up to which all is done
-	// Said while it waits: having taken `seen` packets it does nothing by itself before idle_ns.
+	// Said while it waits: having taken `seen` packets it does nothing by itself before
+	// idle_ns.
 	_Atomic uint64_t idle_ns, seen;
 };
 
@@ -71,8 +72,8 @@ static uint64_t next_event_ns(struct lane *l, uint64_t limit_ns) {
 	return time_min(event_ns, host->ops->next_event_ns(host, event_ns));
 }
 
-// Runs the host through a window that begins with its next event, as far as the other allows. False:
-// nothing happened in it.
+// Runs the host through a window that begins with its next event, as far as the other allows.
+// False: nothing happened in it.
 static bool run_window(struct lane *l, uint64_t limit_ns) {
 	const struct node_ops *ops = l->side->node.ops;
 	uint64_t event_ns = time_max(next_event_ns(l, limit_ns), l->now_ns);

@@ -5,10 +5,11 @@
 //	sender  ---------- pipe of data ---------->  forward path
 //	reverse path  <--- pipe of ACKs ---------------  receiver
 //
-// Each publishes how far its host is. What a host has sent before a time leaves the path behind it no
-// earlier than the path's delay after it, so the other host may be as far ahead. Neither waits for
-// the other as long as the delay of both paths is more than what one is late by. A thread whose pipe
-// is full waits for the other, which always empties it: into a path, that has room for all packets.
+// Each publishes how far its host is. What a host has sent before a time leaves the path behind it
+// no earlier than the path's delay after it, so the other host may be as far ahead. Neither waits
+// for the other as long as the delay of both paths is more than what one is late by. A thread whose
+// pipe is full waits for the other, which always empties it: into a path, that has room for all
+// packets.
 //
 // The order of what happens at each node is that of one thread, and so is every byte that is
 // recorded. Both rest at boundaries, where the caller's thread does what concerns all nodes.

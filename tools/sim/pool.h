@@ -27,7 +27,8 @@ struct pool {
 	uint64_t mask;
 };
 
-// All pools; each belongs to the node whose packets it has. A packet goes back to where it came from.
+// All pools; each belongs to the node whose packets it has. A packet goes back to where it came
+// from.
 struct pools {
 	struct pool *pool[POOLS_MAX];
 	uint64_t inside; // packets between hosts

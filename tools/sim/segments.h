@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Records of the segments of TCP flows at their sender (telemetry.segments), as weir-pcap makes them
-// of a capture: for time-sequence graphs. A group of guests has none, as their kernels send.
+// Records of the segments of TCP flows at their sender (telemetry.segments), as weir-pcap makes
+// them of a capture: for time-sequence graphs. A group of guests has none, as their kernels send.
 #pragma once
 #include "common/net/seg.h"
 #include "common/telemetry/telemetry.h"

@@ -66,8 +66,8 @@ static inline __attribute__((always_inline)) void send_packet(struct side *x,
 	x->burst[x->in_burst++] = pkt;
 }
 
-// Answers from routers: the receiving host sends them back, as they went on in their packet's place;
-// the sending one takes them.
+// Answers from routers: the receiving host sends them back, as they went on in their packet's
+// place; the sending one takes them.
 __attribute__((cold, noinline)) static void take_too_big(
 	struct side *x, bool to_sender, struct pkt *pkt, uint64_t t_ns) {
 	const struct seg *seg = pkt_seg(pkt);

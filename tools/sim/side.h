@@ -33,7 +33,8 @@ host_output side_sender_output, side_recorded_output, side_receiver_output;
 void side_flush(struct side *x);
 // Sends a packet that was made elsewhere, in order of time.
 void side_send(struct side *x, struct pkt *pkt);
-// Takes at most `max` packets that come by last_ns, which are `inside` until the caller has worked on them.
+// Takes at most `max` packets that come by last_ns, which are `inside` until the caller has worked
+// on them.
 static inline uint32_t side_take(
 	struct side *x, uint64_t last_ns, struct pkt **pkts, uint32_t max) {
 	uint32_t n = x->from->ops->take(x->from, last_ns, pkts, max);

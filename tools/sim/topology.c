@@ -183,8 +183,8 @@ bool topology_plain(struct topology *n, struct path **forward, struct path **rev
 	return true;
 }
 
-// The window in which neither host gets what the other one sends in it, where each path between them
-// has a delay and there is nothing else; 0: there is none.
+// The window in which neither host gets what the other one sends in it, where each path between
+// them has a delay and there is nothing else; 0: there is none.
 static uint64_t apart_ns(struct topology *n) {
 	struct path *forward, *reverse;
 

@@ -4,16 +4,17 @@
 //	sender --forward--> receiver --reverse--> sender
 //
 // Time advances in windows [T, W) that end no later than the first event in them plus the delay of
-// certain paths, those "ahead" (switch/path/path_route.h). Packets that leave these within a window were
-// sent before it, so they are known, and one node after the other can be run through the whole
-// window, each in order of time. The result is that of an event queue, to the nanosecond and for any
-// window, at a fraction of the cost: each node's state stays in the cache while it runs, and packets
-// are passed in order.
+// certain paths, those "ahead" (switch/path/path_route.h). Packets that leave these within a window
+// were sent before it, so they are known, and one node after the other can be run through the whole
+// window, each in order of time. The result is that of an event queue, to the nanosecond and for
+// any window, at a fraction of the cost: each node's state stays in the cache while it runs, and
+// packets are passed in order.
 //
 // Each flow group has its own route, of one path in each direction or of several. A path that only
 // one host sends to, and one whose packets all go to a host that gets none from elsewhere, has
-// nothing between itself and the host. Between other nodes there are lists, from which the receiving
-// one takes packets in order of time, those of one time in the order of the nodes that sent them.
+// nothing between itself and the host. Between other nodes there are lists, from which the
+// receiving one takes packets in order of time, those of one time in the order of the nodes that
+// sent them.
 #pragma once
 #include "switch/path/path_route.h"
 #include "tools/sim/node.h"

@@ -111,10 +111,10 @@ int live_free(const struct live_app *app, uint32_t lcore, struct err *err);
 uint64_t live_start_ns(const struct live_app *app);
 uint64_t live_end_ns(const struct live_app *app);
 
-// Parts of answers, from the counters that lcores publish (common/watch/watch.h), so that no lcore has to be
-// asked. The first begins /weir/info; false: the lcores do not run. The others add a dictionary to
-// `d` for an lcore in /weir/lcores and for a port in /weir/ports; NULL: no memory, nothing may be
-// written into it.
+// Parts of answers, from the counters that lcores publish (common/watch/watch.h), so that no lcore
+// has to be asked. The first begins /weir/info; false: the lcores do not run. The others add a
+// dictionary to `d` for an lcore in /weir/lcores and for a port in /weir/ports; NULL: no memory,
+// nothing may be written into it.
 bool live_control_info(struct live_app *app, struct rte_tel_data *d, struct err *err);
 struct rte_tel_data *live_control_lcore(
 	struct live_app *app, uint32_t lcore, struct rte_tel_data *d);

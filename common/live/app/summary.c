@@ -64,8 +64,8 @@ void live_port_json(struct port *port, struct json *j) {
 	json_text(j, "name", port->name);
 	json_text(j, "dev", port->dev.text);
 	json_text(j, "mac", mac);
-	// The driver's and the kernel's counters: frames not received for lack of room; frames taken
-	// but not sent.
+	// The driver's and the kernel's counters: frames not received for lack of room; frames
+	// taken but not sent.
 	json_known(j, "driver_missed", port_counts_missed(port), stats.imissed);
 	json_u64(j, "driver_no_mbuf", stats.rx_nombuf);
 	json_u64(j, "driver_tx_errors", stats.oerrors);

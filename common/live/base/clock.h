@@ -62,8 +62,9 @@ void clock_watch(struct clock *c);
 // Lcore, in housekeeping: the first lcore's clock adopts the requested rate; other lcores' clocks
 // copy the first one's line and stay within a nanosecond of it.
 void clock_follow(struct clock *c, const struct clock *first);
-// How far a time of the run, in UTC, may be from the kernel's: the largest offset that was seen, and
-// what is not known of the moments at which the clocks were read. Means nothing without an anchor.
+// How far a time of the run, in UTC, may be from the kernel's: the largest offset that was seen,
+// and what is not known of the moments at which the clocks were read. Means nothing without an
+// anchor.
 uint64_t clock_error_max_ns(const struct clock *c);
 // Mean difference of the clock's rate from the kernel's since clock_start, in ppm.
 double clock_error_ppm(const struct clock *c);

@@ -2,10 +2,10 @@
 // A workaround for DPDK's memif driver.
 //
 // The defects (DPDK 22.11 to 24.11):
-//   - When the peer of a memif port disconnects, the driver's handler unmaps the rings in DPDK's interrupt
-//     thread, even while an lcore copies from them: the process dies of SIGSEGV.
-//   - When a client dies between its connect and the server's first message, the driver closes the socket
-//     and leaves its handler registered; the interrupt thread then calls rte_panic (22.11).
+//   - When the peer of a memif port disconnects, the driver's handler unmaps the rings in DPDK's
+//     interrupt thread, even while an lcore copies from them: the process dies of SIGSEGV.
+//   - When a client dies between its connect and the server's first message, the driver closes the
+//     socket and leaves its handler registered; the interrupt thread then calls rte_panic (22.11).
 //
 // epoll_wait() and sendmsg() are replaced for the whole process, because the linker prefers the
 // program's definitions to the C library's. The interrupt thread waits in epoll_wait() and handles

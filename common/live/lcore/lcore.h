@@ -2,8 +2,9 @@
 // An lcore of a live program: its loop, the same in both programs.
 //
 //	iteration      receives frames, reads the clock, does the program's work, transmits
-//	housekeeping   every 256 iterations: waits while another thread holds the lcores (quiesce.h), follows the
-//	               clock and the links of its ports, answers the control thread, ends the warm-up and the run
+//	housekeeping   every 256 iterations: waits while another thread holds the lcores
+//	               (quiesce.h), follows the clock and the links of its ports, answers the
+//	               control thread, ends the warm-up and the run
 //
 // A program supplies a struct lcore_ops, and its own struct for an lcore begins with a struct
 // lcore. The first lcore disciplines the clock and starts the run.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Takes the samples that common/watch/watch.h judges: counters of the lcore, the drivers and the kernel. All
-// functions run on the control thread.
+// Takes the samples that common/watch/watch.h judges: counters of the lcore, the drivers and the
+// kernel. All functions run on the control thread.
 #pragma once
 #include "common/live/base/dpdk.h"
 

@@ -358,7 +358,8 @@ bool port_changed(struct port *p, uint64_t now_ns) {
 }
 
 bool port_counts_missed(const struct port *p) {
-	// Cards, sockets and libpcap count them, a memif, ring or null loses none; of others nothing is known.
+	// Cards, sockets and libpcap count them, a memif, ring or null loses none; of others
+	// nothing is known.
 	static const char *const counting[] = {
 		"net_af_packet", "net_af_xdp", "net_memif", "net_ring", "net_null", "net_pcap"};
 	bool counts = p->dev.pci;

@@ -100,9 +100,9 @@ void port_trace(const struct port *p, struct tel *events, uint32_t i, uint64_t n
 // times count from start_ns. False: the link never went down.
 bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, struct fact *fault);
 
-// The driver's counters. Of net_af_packet and net_af_xdp, frames that were lost in front of the port
-// are the kernel's counts: those without room in the port's sockets, and, for net_af_packet, those
-// that its interface dropped before. Any thread but an lcore's.
+// The driver's counters. Of net_af_packet and net_af_xdp, frames that were lost in front of the
+// port are the kernel's counts: those without room in the port's sockets, and, for net_af_packet,
+// those that its interface dropped before. Any thread but an lcore's.
 void port_stats(struct port *p, struct rte_eth_stats *stats);
 // Whether these count the frames that were lost in front of the port.
 bool port_counts_missed(const struct port *p);

@@ -3,13 +3,13 @@
 // function itself, and the dynamic linker prefers a program's function to the C library's. Two
 // things need that.
 //
-// Fragments of IPv4 datagrams shall pass. net_af_packet joins a fanout group for each port, with one
-// queue as well, and asks the kernel to reassemble datagrams for it (PACKET_FANOUT_FLAG_DEFRAG). No
-// argument of the device turns that off. The kernel would then give the port whole datagrams, which
-// are longer than a buffer or than the MTU of the port by which they leave. A socket cannot leave
-// its group, and the flags of a group cannot change (packet(7)), so the flag is taken out of the
-// driver's call. Without it, all fragments of a datagram still get to one queue: the kernel's hash
-// of a fragment is that of its addresses.
+// Fragments of IPv4 datagrams shall pass. net_af_packet joins a fanout group for each port, with
+// one queue as well, and asks the kernel to reassemble datagrams for it
+// (PACKET_FANOUT_FLAG_DEFRAG). No argument of the device turns that off. The kernel would then give
+// the port whole datagrams, which are longer than a buffer or than the MTU of the port by which
+// they leave. A socket cannot leave its group, and the flags of a group cannot change (packet(7)),
+// so the flag is taken out of the driver's call. Without it, all fragments of a datagram still get
+// to one queue: the kernel's hash of a fragment is that of its addresses.
 //
 // Frames that find no room in a socket's ring shall be counted. net_af_packet of DPDK 22.11 does
 // not ask for that count, and net_af_xdp leaves those out that found the receive ring full.

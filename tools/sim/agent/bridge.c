@@ -354,8 +354,8 @@ static const struct agent_class *class_of(
 }
 
 // What weir-sim looks up in this object: the control that `text`, FILE:CLASS, names. It is good for
-// the rest of the run, which `failed` is to end, and which is to end when *stop is not 0. False with
-// a sentence.
+// the rest of the run, which `failed` is to end, and which is to end when *stop is not 0. False
+// with a sentence.
 bool weir_python_open(const char *text, void (*failed)(const char *sentence),
 	const volatile int *stop, struct cc_python *control, char *error, size_t error_size);
 bool weir_python_open(const char *text, void (*failed)(const char *sentence),

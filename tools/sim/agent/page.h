@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory that weir-sim and a Python process share, and who may touch it when: weir-sim fills it
-// in and writes a byte into a pipe; Python answers in it and writes a byte into the other one. Never
-// do both use it at once. weir/control/page.py is the other side.
+// in and writes a byte into a pipe; Python answers in it and writes a byte into the other one.
+// Never do both use it at once. weir/control/page.py is the other side.
 #pragma once
 #include "sender/cc/cc.h"
 #include "tools/sim/agent/measurements.h"

@@ -31,7 +31,8 @@ static const char *interpreter(void) {
 	return named != NULL && named[0] != '\0' ? named : "python3";
 }
 
-// In the child: standard output is weir-sim's own, so that what a control prints goes to standard error.
+// In the child: standard output is weir-sim's own, so that what a control prints goes to standard
+// error.
 static void become(int from, int to, int memory) {
 	char text[3][12];
 	int fds[3] = {from, to, memory};
@@ -137,8 +138,8 @@ static void gone(char *error, size_t error_size) {
 			interpreter(), WEXITSTATUS(status));
 }
 
-// After Ctrl-C a call still has time to end, as the run then ends in order. The signal interrupts no
-// wait if it came before it, or if another thread has handled it.
+// After Ctrl-C a call still has time to end, as the run then ends in order. The signal interrupts
+// no wait if it came before it, or if another thread has handled it.
 static bool answered(void) {
 	struct pollfd p = {.fd = agent.from, .events = POLLIN};
 	int stopped_ms = 0;

@@ -2,7 +2,8 @@
 // A Linux guest as a host of virtual time: an unmodified kernel in User Mode Linux, whose clock and
 // network card are ours.
 //
-//	packets that leave a path -> inbox -> card -> kernel -> card -> outbox -> packets that enter a path
+//	packets that leave a path -> inbox -> card -> kernel
+//	                          -> card -> outbox -> packets that enter a path
 //
 // A guest is run through a window like any other host, on the packets that arrive in it. Its
 // processor is infinitely fast: all that it does at a time happens at that time, but for 256 ns per

@@ -17,8 +17,8 @@
 static_assert(POOL_FRAMES + 2 * GUESTS_MAX <= POOLS_MAX, "two numbers each");
 
 #define AHEAD_NS (100 * NS_PER_US) // by which a sample precedes the end of its interval
-#define SAMPLES_PER_FLOW                                                                           \
-	8 // in a window: opened, closed, one per interval; these end with windows, few AHEAD_NS apart
+// In a window: opened, closed, one per interval; these end with windows, few AHEAD_NS apart.
+#define SAMPLES_PER_FLOW 8
 #define POOL_LEAST 4096
 #define OVERHEAD_BYTES (24 * 1024 * 1024) // of a guest in /dev/shm, besides its memory
 
@@ -67,7 +67,8 @@ static void place_flows(struct guests *gs) {
 	}
 }
 
-// A kernel alone has no other packets but TCP's; in a group with a program it may have to answer it.
+// A kernel alone has no other packets but TCP's; in a group with a program it may have to answer
+// it.
 static bool sends_any(const struct guests *gs, uint32_t guest) {
 	const struct group *g = &gs->env.groups->group[gs->place[guest].group];
 

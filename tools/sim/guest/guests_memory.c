@@ -5,7 +5,8 @@
 // has 6 MB. A guest has the settings of a host of 16 GB, and as much memory as its connections can
 // fill:
 //
-//	memory = 128 MB + min(4 * bytes that the network can hold, flows * (tcp_rmem + tcp_wmem) maxima)
+//	memory = 128 MB + min(4 * bytes that the network can hold,
+//	                      flows * (tcp_rmem + tcp_wmem) maxima)
 //
 // 4: a sender keeps up to two windows (tcp_sndbuf_expand), and a kernel's buffers are up to twice
 // what they hold. Pages that a guest does not touch cost the host nothing. A `memory:` in which

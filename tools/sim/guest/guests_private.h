@@ -64,7 +64,8 @@ struct guests {
 	bool end;
 };
 
-// guests_kernels.c: each guest's kernel, or a sentence: it is not there, or lacks what is asked for.
+// guests_kernels.c: each guest's kernel, or a sentence: it is not there, or lacks what is asked
+// for.
 int guests_find_kernels(struct guests *gs, struct err *err);
 const struct kernel *guests_kernel(const struct guests *gs, uint32_t index);
 void guests_plan_modules(const struct guests *gs, uint32_t index, struct guest_plan *plan);
@@ -103,7 +104,7 @@ uint32_t guests_of_side(const struct group *g, bool sender);
 uint8_t guests_pool_of(const struct guests *gs, uint32_t guest);
 struct pkt *guests_packet(void *ctx, uint32_t guest, const uint8_t *frame, uint32_t size);
 uint32_t guests_encode(void *ctx, uint32_t guest, const struct pkt *p, uint8_t *frame);
-// A packet of an IP flow: enters the first path at its arrival_ns; has left the last one for the guest
-// that is returned.
+// A packet of an IP flow: enters the first path at its arrival_ns; has left the last one for the
+// guest that is returned.
 void guests_ip_sent(struct guests *gs, struct pkt *p);
 uint32_t guests_ip_received(struct guests *gs, struct pkt *p);

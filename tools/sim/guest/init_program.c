@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The program of the host that a plan may name, in place of the flows' own sender or receiver.
 //
-//	/host             the host's files as the user of weir-sim may read them; nothing there can be written
-//	/host/proc, ...   this kernel's own /proc, /sys and /dev; /tmp, /var/tmp and /run are empty and writable
+//	/host             the host's files as the user of weir-sim may read them; nothing there can
+//	                  be written
+//	/host/proc, ...   this kernel's own /proc, /sys and /dev; /tmp, /var/tmp and /run are empty
+//	                  and writable
 //	$WEIR_OUT         a folder of the run's, on the host: what is written there stays
 //
 // The kernel holds files of that folder back: they are written at the program's end, and with each

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Writes a guest's initramfs: a cpio archive ("newc", Linux:
-// Documentation/driver-api/early-userspace/buffer-format.rst) with /dev/console, /init, /plan and the
-// kernel's modules in /modules.
+// Documentation/driver-api/early-userspace/buffer-format.rst) with /dev/console, /init, /plan and
+// the kernel's modules in /modules.
 #pragma once
 #include "common/base/err.h"
 

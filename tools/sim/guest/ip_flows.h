@@ -53,8 +53,8 @@ void ip_flows_fini(struct ip_flows *fs);
 static inline bool ip_flow_is(const struct pkt *p) {
 	return (p->flow_id & FLOW_ADDR_HASHED) != 0;
 }
-// The flow of a frame of IPv4 or IPv6 whose flow_id is `id`, as wire_read_flow has read it. A new one
-// goes to no guest yet (IP_FLOW_NOWHERE). NULL: there are too many.
+// The flow of a frame of IPv4 or IPv6 whose flow_id is `id`, as wire_read_flow has read it. A new
+// one goes to no guest yet (IP_FLOW_NOWHERE). NULL: there are too many.
 struct ip_flow *ip_flows_find(struct ip_flows *fs, const struct wire_flow *key, uint32_t id,
 	const uint8_t *frame, uint32_t size);
 // Name of a protocol; NULL: it has none here.

@@ -4,10 +4,13 @@
 // would cost four system calls and two context switches.
 //
 //	write of WAIT to the calendar       nothing
-//	poll of it, for RUN                 weir-sim is active; then interrupts, and RUN if the kernel wants to run
-//	sendmsg of a kick to the card       nothing but that the kernel will wait before its clock goes on
+//	poll of it, for RUN                 weir-sim is active; then interrupts, and RUN if the
+//	                                    kernel wants to run
+//	sendmsg of a kick to the card       nothing but that the kernel will wait before its clock
+//	                                    goes on
 //	poll, read                          RUN, and the card's acknowledgement
-//	SIGIO, epoll_wait, read             of an interrupt: its handler is called, and reads the card's call
+//	SIGIO, epoll_wait, read             of an interrupt: its handler is called, and reads the
+//	                                    card's call
 #include "tools/sim/guest/page.h"
 #include "tools/sim/guest/protocol.h"
 #include "tools/sim/guest/vhost.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A guest's processes: the folder it runs in, its start and its end.
 //
-//	/dev/shm/weir-guests-XXXXXX/     of a run, which has locked it; removed at its end, or by the next run
+//	/dev/shm/weir-guests-XXXXXX/     of a run, which has locked it; removed at its end, or by
+//	                                 the next run
 //		0.time, 0.card           sockets of guest 0
 //		0.initramfs, 0.log       the program inside and its plan; what the kernel prints
 #pragma once

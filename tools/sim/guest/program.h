@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A program of the host that a guest runs (`run`), as weir-sim sees it: what it prints goes into a
-// file of the run folder, what it writes into $WEIR_OUT into a folder there, and one that fails ends
-// the run.
+// file of the run folder, what it writes into $WEIR_OUT into a folder there, and one that fails
+// ends the run.
 #pragma once
 #include "common/base/err.h"
 
@@ -37,8 +37,8 @@ bool program_output(
 // It has ended. False, and a sentence: with an error, before it was told to end.
 bool program_ended(
 	struct guest_program *p, int status, uint64_t now_ns, char *trouble, size_t size);
-// {guest, group, side, run, output, files, status, ended_ns}: files is null if it has written none, status
-// as a shell says it; the last two are null if it still ran.
+// {guest, group, side, run, output, files, status, ended_ns}: files is null if it has written none,
+// status as a shell says it; the last two are null if it still ran.
 void program_summary(
 	const struct guest_program *p, uint32_t index, uint32_t group, bool sender, struct json *j);
 // A folder without files is removed.

@@ -2,11 +2,14 @@
 // Preloaded into a guest's kernel process, which is an ordinary program that is linked with the
 // host's libc.
 //
-//	getrandom   returns bytes of a generator seeded by WEIR_GUEST_SEED: what the guest's kernel draws (initial
-//	            sequence numbers, ports, timestamps' offsets) is the same in every run with the same seed
-//	ptrace      writes the whole extended state where the kernel's buffer holds less of it: with AMX the host's is
-//	            larger than what User Mode Linux expects, and PTRACE_SETREGSET would fail
-//	fork        children end with their parent: those that it traces while it starts would else stand still for ever
+//	getrandom   returns bytes of a generator seeded by WEIR_GUEST_SEED: what the guest's kernel
+//	            draws (initial sequence numbers, ports, timestamps' offsets) is the same in
+//	            every run with the same seed
+//	ptrace      writes the whole extended state where the kernel's buffer holds less of it: with
+//	            AMX the host's is larger than what User Mode Linux expects, and PTRACE_SETREGSET
+//	            would fail
+//	fork        children end with their parent: those that it traces while it starts would else
+//	            stand still for ever
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A side with guests through a window, or both sides at once:
 //
-//	1. what leaves the side's path in the window goes to the guests' inboxes, or is held for our transport
+//	1. what leaves the side's path in the window goes to the guests' inboxes, or is held for our
+//	   transport
 //	2. the guests run through the window
 //	3. our transport does, on what was held; the guests' frames are merged into what it sends
 //	4. what the guests report is recorded

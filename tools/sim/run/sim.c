@@ -62,8 +62,8 @@ static void free_packets(void *ctx, struct pkt_list *drops) {
 	}
 }
 
-// In the packet's place travels what its sender is to know: its sequence number and, as `window`, the
-// MTU; as `ack` its size, for captures.
+// In the packet's place travels what its sender is to know: its sequence number and, as `window`,
+// the MTU; as `ack` its size, for captures.
 static struct pkt *too_big(void *ctx, const struct pkt *p, uint32_t mtu) {
 	const struct sim *s = ctx;
 	uint32_t ip_header = s->groups.group[p->delay_class].ip_header;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Virtual time: two hosts and the paths between them, no clock. There is no event queue: nodes run one
-// after the other through windows of time (topology.h).
+// Virtual time: two hosts and the paths between them, no clock. There is no event queue: nodes run
+// one after the other through windows of time (topology.h).
 #pragma once
 #include "common/run/run.h"
 #include "sender/group/group.h"
@@ -57,8 +57,8 @@ struct sim {
 int sim_init(struct sim *s, struct run *run, struct err *err);
 // Opens the telemetry streams, in the run folder or only for the digest. `pcap`: file or NULL.
 int sim_open(struct sim *s, const char *pcap, struct err *err);
-// Asks for a number of threads, after sim_open and before the first run; 0: what pays. There are one
-// or two; where there are fewer than asked for, a warning says why.
+// Asks for a number of threads, after sim_open and before the first run; 0: what pays. There are
+// one or two; where there are fewer than asked for, a warning says why.
 int sim_threads(struct sim *s, uint32_t asked, struct err *err);
 // Runs until `until_ns` (at most the duration) or until the stop rule ends it.
 void sim_run(struct sim *s, uint64_t until_ns);

@@ -6,8 +6,8 @@
 #include <xxhash.h>
 
 // xxh64 over the streams' digests, in their order: equal runs have equal digests. Without the
-// arrivals, which are input of the paths, and segments: recording them changes nothing. Transfers and
-// IP flows, later streams, count if there are any.
+// arrivals, which are input of the paths, and segments: recording them changes nothing. Transfers
+// and IP flows, later streams, count if there are any.
 static uint64_t run_digest(const struct tel *tel) {
 	static const enum tel_stream later[] = {TEL_STREAM_TRANSFERS, TEL_STREAM_IP_FLOWS};
 	uint64_t digest[TEL_STREAM_ARRIVALS + 2] = {0};
