@@ -20,8 +20,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-import msgspec
-
 from weir.base.errors import UserError
 
 if TYPE_CHECKING:
@@ -90,6 +88,8 @@ def decode(data: bytes, shape: type[T], place: str) -> T:
 
     Python's json, and so flent, writes NaN and Infinity for what is not known: they are null.
     """
+    import msgspec  # tens of milliseconds, which most commands have no use for
+
     if sum(data.count(mark) for mark in (b",", b"[", b"{")) > VALUES_MAX:
         raise UserError(f"{place}: has more than {VALUES_MAX:,} values, the most that is read", 1)
     if b"NaN" in data or b"Infinity" in data:
@@ -124,6 +124,8 @@ def check_depth(value: object, place: str) -> None:
 
 def check(value: object, shape: type[T], place: str) -> T:
     """Returns what was decoded as a shape. UserError: the first thing in it that is another."""
+    import msgspec
+
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
