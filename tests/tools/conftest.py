@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -39,6 +40,14 @@ def weir_here(tmp_path, monkeypatch, capsys):
         return command.Done(status, said.out, said.err)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def folder_schema(weir_sim):
+    """What editors find beside the configs, as `tools/weir` makes it."""
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run([root / "tools/weir", "--build", "sim"], check=True)
+    return root / "configs/schema.json"
 
 
 @pytest.fixture

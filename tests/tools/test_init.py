@@ -42,7 +42,7 @@ def test_a_name_with_a_space_can_be_copied(weir, build_env, tmp_path):
     assert "#   weir run 'my first.yaml'  " in (tmp_path / "my first.yaml").read_text()
 
 
-def test_editors_find_the_schema(weir, build_env, tmp_path):
+def test_editors_find_the_schema(weir, build_env, folder_schema, tmp_path):
     assert weir("init", "sub.yaml", *FLAGS, env=build_env).status == 0
     [line] = [
         line

@@ -3,6 +3,7 @@
 
 import copy
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,7 +51,7 @@ def check(listed):
 
 
 @pytest.fixture(scope="module")
-def editors(weir_sim):
+def editors(weir_sim, folder_schema):
     """The folder of npm packages, as tests/check installed them."""
     build = weir_sim.parents[2]
     with bootstrap.locked(build):
@@ -268,18 +269,17 @@ def wrong(row):
     return values
 
 
-def test_it_is_the_one_in_the_folder(weir, weir_sim):
-    """It is in git because editors read it in a clone where nothing was built yet.
+def test_a_build_makes_the_one_beside_the_configs(weir, folder_schema):
+    """It is not in git: a command that has built weir-sim writes it."""
+    os.utime(folder_schema, (0, 0))  # as weir-sim is newer
+    subprocess.run([ROOT / "tools/weir", "--build", "sim"], check=True)
+    assert folder_schema.stat().st_mtime > 0
+    assert json.loads(folder_schema.read_text())["definitions"]["aqm.codel"]
+    done = weir("schema")
+    assert (done.status, done.out) == (0, folder_schema.read_text())
 
-    After a change of a table: `weir schema > configs/schema.json`.
-    """
-    done = weir("schema", env={"WEIR_BUILD": str(weir_sim.parents[2])})
-    assert done.status == 0
-    assert json.loads(done.out)["definitions"]["aqm.codel"]
-    assert (ROOT / "configs/schema.json").read_text() == done.out
 
-
-def test_a_class_in_python_has_its_own_keys(weir, weir_sim, tmp_path):
+def test_a_class_in_python_has_its_own_keys(weir, weir_sim, folder_schema, tmp_path):
     """With --plugin FILE:CLASS they are checked; without, any key is good."""
     (tmp_path / "mine.py").write_text(
         "from weir.control import Control, parameter\n\n\nclass Mine(Control):\n"
@@ -288,7 +288,7 @@ def test_a_class_in_python_has_its_own_keys(weir, weir_sim, tmp_path):
     env = {"WEIR_BUILD": str(weir_sim.parents[2])}
     own = weir("schema", "--plugin", f"{tmp_path}/mine.py:Mine", env=env)
     made = jsonschema.Draft7Validator(json.loads(own.out))
-    any_key = jsonschema.Draft7Validator(json.loads((ROOT / "configs/schema.json").read_text()))
+    any_key = jsonschema.Draft7Validator(json.loads(folder_schema.read_text()))
     config = yaml.safe_load((ROOT / "configs/quickstart.yaml").read_text())
 
     def good(**keys):

@@ -138,7 +138,7 @@ def written(answers: Answers, file: Path, delay: str) -> str:
 
 def modeline(file: Path) -> str:
     """The line that names the config's schema to editors, if this is a clone."""
-    if not SCHEMA.is_file():
+    if not (ROOT / "tools/weir").is_file():  # which makes it
         return ""
     place = os.path.relpath(SCHEMA, file.resolve().parent)
     return f"# yaml-language-server: $schema={place}\n"
