@@ -229,7 +229,7 @@ static const char *place_of(struct config *c, const char *assignment, const char
 	size_t size = strlen(assignment) + sizeof("-o ...");
 	char *source = config_alloc(c, size);
 
-	while (cut && (assignment[room] & 0xC0) == 0x80) // within a character
+	while (cut && room > 0 && (assignment[room] & 0xC0) == 0x80) // within a character
 		room--;
 	snprintf(source, size, "-o %.*s%s", (int)room, assignment, cut ? "..." : "");
 	return source;
