@@ -143,7 +143,7 @@ static void take_descriptors(struct msghdr *m, int *fds, int nb_fds) {
 			continue;
 		for (int i = 0; i < n; i++) {
 			memcpy(&fd, CMSG_DATA(c) + (size_t)i * sizeof(int), sizeof(int));
-			if (i < nb_fds)
+			if (i < nb_fds && fds[i] < 0)
 				fds[i] = fd;
 			else
 				close(fd);

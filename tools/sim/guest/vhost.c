@@ -218,6 +218,26 @@ static int set(struct vhost *v, const struct header *h, const union payload *p, 
 	return -EPROTO;
 }
 
+static int serve(struct vhost *v, const struct header *h, union payload *p, int *fds) {
+	int rc;
+
+	switch ((enum request)h->request) {
+	case GET_FEATURES:
+		return reply_u64(v, h, FEATURES);
+	case GET_PROTOCOL_FEATURES:
+		return reply_u64(v, h, PROTOCOL);
+	case GET_CONFIG:
+		return reply_config(v, h, &p->config);
+	case VRING_KICK:
+		v->kicked = true;
+		v->kick_queue = p->state.index;
+		return 0;
+	default:
+		rc = set(v, h, p, fds);
+		return rc < 0 || (h->flags & FLAG_NEED_REPLY) == 0 ? rc : reply_u64(v, h, 0);
+	}
+}
+
 int vhost_serve(struct vhost *v) {
 	union payload p = {0};
 	struct header h;
@@ -227,27 +247,13 @@ int vhost_serve(struct vhost *v) {
 		rc = -EPROTO;
 	if (rc == 0 && h.size > 0)
 		rc = socket_receive(v->fd, &p, h.size, NULL, 0);
-	if (rc < 0)
-		return rc;
-	switch ((enum request)h.request) {
-	case GET_FEATURES:
-		return reply_u64(v, &h, FEATURES);
-	case GET_PROTOCOL_FEATURES:
-		return reply_u64(v, &h, PROTOCOL);
-	case GET_CONFIG:
-		return reply_config(v, &h, &p.config);
-	case VRING_KICK:
-		v->kicked = true;
-		v->kick_queue = p.state.index;
-		return 0;
-	default:
-		rc = set(v, &h, &p, fds);
-		for (int i = 0; i < 4; i++) {
-			if (fds[i] >= 0)
-				close(fds[i]);
-		}
-		return rc < 0 || (h.flags & FLAG_NEED_REPLY) == 0 ? rc : reply_u64(v, &h, 0);
+	if (rc == 0)
+		rc = serve(v, &h, &p, fds);
+	for (int i = 0; i < 4; i++) { // any message may have brought some
+		if (fds[i] >= 0)
+			close(fds[i]);
 	}
+	return rc;
 }
 
 int vhost_kicked(struct vhost *v) {
