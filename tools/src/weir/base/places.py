@@ -12,6 +12,9 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weir"
 
 
+SHARED = Path("/var/cache/weir")  # as cache(), by root for every user
+
+
 def state() -> Path:
     """What cannot: ~/.local/state/weir."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "weir"

@@ -50,10 +50,16 @@ def build_dir() -> Path:
 
 
 def live_build() -> Path:
-    """Where the live programs are: with the others, else where `weir setup live` builds them."""
+    """Where the live programs are: with the others, else where `weir setup live` builds them.
+
+    As root it builds them for every user; a user's own come first.
+    """
     if not INSTALLED or (build_dir() / PROGRAMS["switch"]).exists():
         return build_dir()
-    return places.cache() / f"live-{VERSION}"
+    own, shared = (top / f"live-{VERSION}" for top in (places.cache(), places.SHARED))
+    if (own / PROGRAMS["switch"]).exists():
+        return own
+    return shared if os.geteuid() == 0 or (shared / PROGRAMS["switch"]).exists() else own
 
 
 @cache

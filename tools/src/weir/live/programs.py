@@ -7,6 +7,7 @@ version of it only.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,8 @@ OPTIONS = ("-Ddpdk=enabled", "--buildtype=release")
 
 def setup(say: Callable[[str], None] = bootstrap.say) -> list[Path]:
     """Installs what is missing and builds both; where they are."""
+    if os.geteuid() == 0:
+        os.umask(0o022)  # every user runs them
     build = programs.live_build()
     try:
         with bootstrap.locked(build):
