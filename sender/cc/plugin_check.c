@@ -92,9 +92,9 @@ static size_t field_size(enum param_type type) {
 static int param_fits(const struct cc_ops *o, const struct param *p, struct err *err) {
 	size_t size = field_size(p->type);
 
-	if (size == 0 || p->of != NULL)
-		return err_set(
-			err, -EINVAL, "parameter %s is of a type that no control has", p->name);
+	if (size == 0 || p->of != NULL || (unsigned)p->unit > UNIT_RATIO)
+		return err_set(err, -EINVAL, "parameter %s is of a %s that no control has", p->name,
+			size == 0 || p->of != NULL ? "type" : "unit");
 	if (p->offset > o->config_size || size > o->config_size - p->offset)
 		return err_set(err, -EINVAL, "parameter %s lies behind the config of %zu bytes",
 			p->name, o->config_size);
