@@ -7,7 +7,7 @@
     run = weir.open("runs/mine")
     run.packets["sojourn_ns"]      # a numpy array; run.cc, run.flows, run.events, ... likewise
 
-`weir.open` gives a `Run` (analysis/folder.py), whose streams are `Stream`s (analysis/stream.py),
+`weir.open` gives a `Run` (api.py), whose streams are `Stream`s (analysis/stream.py),
 `weir.open_many` the numbers of many runs as one frame, and `weir.table` means over their seeds.
 `weir.metrics` has the functions from records to numbers, `weir.figures` those from them to figures,
 `weir.export.write` writes a run for other programs.
@@ -24,11 +24,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weir import export
     from weir.analysis import metrics
-    from weir.analysis.folder import Run
-    from weir.analysis.folder import load as open
     from weir.analysis.many import open_many, table
     from weir.analysis.stream import Batch, Stream
-    from weir.api import run
+    from weir.api import Run, open, run
     from weir.base.errors import UserError
     from weir.report import figures
 
@@ -48,14 +46,14 @@ __all__ = [
 
 _PLACES = {
     "Batch": ("weir.analysis.stream", "Batch"),
-    "Run": ("weir.analysis.folder", "Run"),
+    "Run": ("weir.api", "Run"),
     "Stream": ("weir.analysis.stream", "Stream"),
     "UserError": ("weir.base.errors", "UserError"),
     "__version__": ("weir.base.version", "VERSION"),
     "export": ("weir.export", None),
     "figures": ("weir.report.figures", None),
     "metrics": ("weir.analysis.metrics", None),
-    "open": ("weir.analysis.folder", "load"),
+    "open": ("weir.api", "open"),
     "open_many": ("weir.analysis.many", "open_many"),
     "run": ("weir.api", "run"),
     "table": ("weir.analysis.many", "table"),

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs an experiment, in virtual time, on this machine or over several hosts, and opens it."""
+"""The Python API's runs: opens one, runs one, and shows one with its figures."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weir.analysis import folder
-from weir.analysis.folder import Run
 from weir.base import configs
 from weir.base.errors import UserError
 from weir.base.programs import identify
@@ -19,6 +18,40 @@ from weir.hosts import session as hosts_session
 from weir.runner.options import Options, default_out, refuse_sweep
 from weir.runner.run import run_live, run_sim
 from weir.runner.session import INTERRUPTED, Listener, Silent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Run(folder.Run):
+    """A run folder that was read, as `weir.open` and `weir.run` give it: with its figures."""
+
+    def __repr__(self) -> str:
+        from weir.report import glance
+
+        return glance.text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the tables of the report."""
+        from weir.report import glance
+
+        return glance.html(self)
+
+    def plot(self, figure: str, *, ax: Axes | Sequence[Axes] | None = None) -> Figure:
+        """A figure of the report by its name, as `weir plot` lists them: run.plot("rtt").
+
+        ax: draws into these axes instead, one for each panel of the figure, and returns theirs.
+        UserError: there is no such figure, or it has another number of panels.
+        """
+        from weir.report import glance
+
+        return glance.plot(self, figure, ax)
+
+
+def open(path: Path | str) -> Run:
+    """Reads a run folder; half a run is a run, with a note."""
+    return Run(**vars(folder.load(path)))
 
 
 def run(
@@ -76,4 +109,4 @@ def execute(
     if folder.written(options.out) == before:
         return status or 1, None
     with folder.locked(options.out):
-        return status, folder.load(options.out)
+        return status, open(options.out)

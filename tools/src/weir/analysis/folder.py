@@ -20,8 +20,6 @@ from weir.base.errors import UserError, open_lock
 if TYPE_CHECKING:
     import numpy.typing as npt
     import polars as pl
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from weir.analysis.ring import Ring
     from weir.analysis.stream import Stream
@@ -284,27 +282,6 @@ class Run:
     manifest: dict[str, Any]
     config_text: str
     notes: list[str] = field(default_factory=list)  # what a reader should know about the data
-
-    def __repr__(self) -> str:
-        from weir.report import glance
-
-        return glance.text(self)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the tables of the report."""
-        from weir.report import glance
-
-        return glance.html(self)
-
-    def plot(self, figure: str, *, ax: Axes | Sequence[Axes] | None = None) -> Figure:
-        """A figure of the report by its name, as `weir plot` lists them: run.plot("rtt").
-
-        ax: draws into these axes instead, one for each panel of the figure, and returns theirs.
-        UserError: there is no such figure, or it has another number of panels.
-        """
-        from weir.report import glance
-
-        return glance.plot(self, figure, ax)
 
     @cached_property
     def config(self) -> dict[str, Any]:
