@@ -17,11 +17,14 @@ from urllib.parse import unquote
 
 import pytest
 from test_commands import LEAVES
+from typer.main import get_command
 from typer.testing import CliRunner
 from weir.base import tables
 from weir.base.errors import UserError
 from weir.cli.app import app
 from weir.docs import gallery, made, site
+
+GROUP = get_command(app)
 
 ROOT = Path(__file__).resolve().parents[2]
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
@@ -110,7 +113,7 @@ def test_every_link_leads_somewhere(built_pages: dict[Path, Page]) -> None:
 def test_the_reference_lacks_nothing(weir_sim: Path) -> None:
     """Each command, each part and each key; each stream and field."""
     listed = tables.read()
-    pages = {name: make(listed) for name, make in made.PAGES.items()}
+    pages = {name: make(listed, GROUP) for name, make in made.PAGES.items()}
     text = "".join(pages.values())
     for kind in ("run", "flows", "live", "path", "cc", "aqm", "stage", "source", "stack"):
         for name, entry in listed[kind].items():
@@ -141,18 +144,18 @@ def test_other_files_are_not_replaced(tmp_path: Path) -> None:
     """A folder that is no site stays as it is."""
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(UserError, match="it has other files") as raised:
-        site.build(tmp_path)
+        site.build(tmp_path, GROUP)
     assert raised.value.status == 2
     assert (tmp_path / "mine").read_text() == "mine"
     with pytest.raises(UserError, match="cannot be a folder: File exists"):
-        site.build(tmp_path / "mine")
+        site.build(tmp_path / "mine", GROUP)
 
 
 def test_without_the_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence with what to install."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(UserError, match=r"pip install 'weir-testbed\[docs\]'") as raised:
-        site.build(tmp_path / "site")
+        site.build(tmp_path / "site", GROUP)
     assert raised.value.status == 1
 
 
@@ -161,13 +164,13 @@ def test_a_wheel_has_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(site, "SETTINGS", tmp_path / "none.toml")
     monkeypatch.setattr(site, "PACKAGED", tmp_path / "site")
     with pytest.raises(UserError, match="a clone of Weir has them"):
-        site.find()
+        site.find(GROUP)
     monkeypatch.setattr(gallery, "LIST", tmp_path / "none.yaml")
     with pytest.raises(UserError, match="a clone of Weir has it"):
         gallery.draw()
     (tmp_path / "site").mkdir()
     (tmp_path / "site/index.html").touch()
-    assert site.find() == tmp_path / "site"
+    assert site.find(GROUP) == tmp_path / "site"
     done = CliRunner().invoke(app, ["docs", "--where"])
     assert done.stdout == f"{tmp_path}/site/index.html\n"
 

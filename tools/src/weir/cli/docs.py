@@ -10,6 +10,7 @@ import typer
 
 
 def docs_(
+    context: typer.Context,
     build: Annotated[
         Path | None,
         typer.Option("--build", metavar="DIR", help="Builds the site into a new folder and ends."),
@@ -28,9 +29,10 @@ def docs_(
     if gallery:
         pictures.draw()
         return
+    group = context.find_root().command
     if build is not None:
-        site.build(build)
+        site.build(build, group)
     if build is not None or where:
-        print((build or site.find()) / "index.html")
+        print((build or site.find(group)) / "index.html")
     else:
-        site.serve(site.find())
+        site.serve(site.find(group))

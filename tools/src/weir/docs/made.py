@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-import typer
-
 import weir
 from weir.base import tables
 from weir.base.markdown import cell, code
@@ -31,6 +29,8 @@ LISTS = {  # a page, its title, what it has, and the kinds of its parts
         ("run", "flows", "path", "stack", "base_rtt", "live"),
     ),
 }
+# Makes a page of what weir-sim lists, and of the command line (click's Group).
+Page = Callable[[Tables, Any], str]
 PYTHON = ("weir", *(f"weir.{name}" for name in weir.__all__))
 
 
@@ -63,11 +63,9 @@ def command_section(words: str, command: Any) -> str:
     return f"## {words}\n\n{text}\n\n```text\n{usage}\n```\n{examples}\n{table}\n"
 
 
-def command_page(_: Tables) -> str:
-    """All commands."""
-    from weir.cli.app import app
-
-    found = commands(typer.main.get_command(app), "weir")
+def command_page(_: Tables, group: Any) -> str:
+    """All commands of the command line, group."""
+    found = commands(group, "weir")
     sections = [command_section(words, command) for words, command in found]
     return "# Commands\n\nFrom a clone `tools/weir` is the command.\n\n" + "\n".join(sections)
 
@@ -92,11 +90,11 @@ def part(name: str, entry: Entry) -> str:
     return text + "\n"
 
 
-def list_page(name: str) -> Callable[[Tables], str]:
+def list_page(name: str) -> Page:
     """A page of LISTS."""
     title, text, kinds = LISTS[name]
 
-    def page(listed: Tables) -> str:
+    def page(listed: Tables, _: Any) -> str:
         parts = [part(*item) for kind in kinds for item in listed[kind].items()]
         return f"# {title}\n\n{text}\n\n" + "\n".join(parts)
 
@@ -113,23 +111,23 @@ def stream(name: str, entry: Entry) -> str:
     return f"## {name}\n\n{sentence(entry['summary'])}.\n\n{head}" + "\n".join(rows) + "\n"
 
 
-def stream_page(listed: Tables) -> str:
+def stream_page(listed: Tables, _: Any) -> str:
     """All streams."""
     parts = [stream(*item) for item in listed["stream"].items()]
     return "# Streams and their fields\n\nWhat a `.ring` file holds.\n\n" + "\n".join(parts)
 
 
-def python_page(_: Tables) -> str:
+def python_page(*_: Any) -> str:
     """The Python API, of its docstrings."""
     return "# Python\n\n" + "\n".join(f"::: {name}\n" for name in PYTHON)
 
 
-PAGES: dict[str, Callable[[Tables], str]] = {
+PAGES: dict[str, Page] = {
     "commands": command_page,
     **{name: list_page(name) for name in LISTS},
     "streams": stream_page,
     "python": python_page,
-    "gallery": lambda _: gallery.page(),
+    "gallery": lambda *_: gallery.page(),
 }
 
 # A line `<!-- made: NAME -->` of a page stands for one of these.

@@ -69,19 +69,19 @@ def put(file: Path, into: Path) -> None:
         shutil.copy2(file, place)
 
 
-def gather(into: Path) -> None:
+def gather(into: Path, group: Any) -> None:
     """All that the site is built of: pages, what they lead to, and what is made."""
     (into / "made").mkdir(parents=True)
     for name, make in made.PAGES.items():
-        (into / f"made/{name}.md").write_text(make(tables.read()), encoding="utf-8")
+        (into / f"made/{name}.md").write_text(make(tables.read(), group), encoding="utf-8")
     pictures = gallery.PICTURES.glob("*.png")
     for file in {*own(), *pictures, *(other for page in own() for other in linked(page))}:
         put(file, into)
     put(ROOT / "tools/docs/site.css", into)
 
 
-def build(site: Path) -> None:
-    """Builds the site into a folder: all of it or nothing."""
+def build(site: Path, group: Any) -> None:
+    """Builds the site into a folder: all of it or nothing; group has the commands to describe."""
     if not SETTINGS.exists():
         raise UserError("this installation has no pages; a clone of Weir has them", 1)
     if importlib.util.find_spec("zensical") is None:
@@ -94,7 +94,7 @@ def build(site: Path) -> None:
         raise UserError(f"{site}: it has other files; name a folder that is new or empty")
     print("weir: building the pages", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="weir-docs-") as work:
-        gather(Path(work) / "docs")
+        gather(Path(work) / "docs", group)
         shutil.copy(SETTINGS, work)
         argv = [sys.executable, "-m", "zensical", "build", "--strict"]
         done = subprocess.run(argv, cwd=work, capture_output=True, text=True)
@@ -114,13 +114,13 @@ def stale(site: Path) -> bool:
     return max(file.stat().st_mtime for file in sources) > (site / STAMP).stat().st_mtime
 
 
-def find() -> Path:
+def find(group: Any) -> Path:
     """The folder of the built site: the wheel's, or the clone's, built when it is not there."""
     if (PACKAGED / "index.html").exists():
         return PACKAGED
     site = ROOT / "build/site"
     if not SETTINGS.exists() or stale(site):
-        build(site)
+        build(site, group)
     return site
 
 
