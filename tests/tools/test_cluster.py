@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from small import CONFIG, HOW
 from weir.base.terminal import console
+from weir.many import grid
 from weir.many import sweep as study
 
 DEADLINE_S = 120
@@ -317,7 +318,7 @@ def killed_in_the_middle(client, runner, out):
 
 def execute(folder, out, cluster=None):
     """The sweep in this process: what became of its cells, its table, and what its folder holds."""
-    asked = study.read(folder / "s.yaml")
+    asked = grid.read(folder / "s.yaml")
     made = study.execute(asked, folder / out, console(stderr=True), cluster=cluster)
     names = {path.name for path in (folder / out).iterdir()}
     return made["status"].to_list(), results(folder / out), names

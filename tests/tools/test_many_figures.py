@@ -14,7 +14,7 @@ from test_sweep_page import write as write_sweep
 from weir.analysis import many, one_way
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
-from weir.many import sweep, sweep_points, sweep_table
+from weir.many import grid, sweep_points, sweep_table
 from weir.report import figure_data, grey, many_figures, paper
 
 POINTS = pl.DataFrame(
@@ -212,5 +212,5 @@ def test_the_delay_is_that_of_the_recorded_packets_and_as_the_sweep_says(weir_si
 def test_the_sweep_has_every_control():
     text = (ROOT / "sender/cc/registry.c").read_text()
     known = set(re.findall(r"\bV\((\w+)\)", text))
-    read = sweep.read(ROOT / "configs/sweeps/pantheon.yaml")
+    read = grid.read(ROOT / "configs/sweeps/pantheon.yaml")
     assert set(read.grid["flows.0.cc"]) == known - {"fixed"}

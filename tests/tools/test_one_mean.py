@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import weir
 from rich.console import Console
-from weir.many import cells, sweep, sweep_diff, sweep_figures, sweep_page, sweep_table
+from weir.many import cells, grid, sweep, sweep_diff, sweep_figures, sweep_page, sweep_table
 
 CONFIG = """\
 duration: 1s
@@ -51,7 +51,7 @@ def swept(weir_sim, tmp_path_factory):
     place = tmp_path_factory.mktemp("sweep")
     (place / "base.yaml").write_text(CONFIG)
     (place / "grid.yaml").write_text(SWEEP)
-    planned = sweep.read(place / "grid.yaml").cells()
+    planned = grid.read(place / "grid.yaml").cells()
     found, each = [], {}
     for cell, point in planned:
         folder = place / "out" / cell.name
@@ -107,7 +107,7 @@ def test_the_terminal_has_a_row_for_each_combination(swept):
     folder, each = swept
     out = Console(width=200, record=True, file=io.StringIO())
     sweep.show(
-        pl.read_parquet(folder / "table.parquet"), sweep.read(folder.parent / "grid.yaml"), out
+        pl.read_parquet(folder / "table.parquet"), grid.read(folder.parent / "grid.yaml"), out
     )
     text = out.export_text()
     for (rate, cc), delays in each.items():
@@ -145,7 +145,7 @@ def test_a_control_of_ones_own_has_one_name(weir_sim, tmp_path, build_plugin):
     (tmp_path / "grid.yaml").write_text(
         f"config: base.yaml\ngrid: {{flows.0.cc: {values}}}\n".replace("'", "")
     )
-    planned, found = sweep.read(tmp_path / "grid.yaml").cells(), []
+    planned, found = grid.read(tmp_path / "grid.yaml").cells(), []
     for number, (cell, _) in enumerate(planned):
         folder = tmp_path / f"out/{number}"
         argv = [*cell.argv(weir_sim), "--out", str(folder)]

@@ -21,12 +21,12 @@ grid: {flows.0.count: [1, 2e0], flows.0.cc: [copa, nope]}
 def parts(weir_sim, tmp_path_factory):
     """Three parts of a sweep, and the whole, by one module's only runs."""
     from weir.base.terminal import console
-    from weir.many import shards, sweep
+    from weir.many import grid, shards, sweep
 
     folder = tmp_path_factory.mktemp("parts")
     (folder / "x.yaml").write_text(CONFIG)
     (folder / "s.yaml").write_text(SWEEP)
-    asked = sweep.read(folder / "s.yaml")
+    asked = grid.read(folder / "s.yaml")
     for name, shard in (("1", "1/3"), ("2", "2/3"), ("3", "3/3"), ("all", None)):
         sweep.execute(asked, folder / name, console(stderr=True), shard=shards.read(shard))
     return folder

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from small import CONFIG
 from weir.base.errors import UserError
-from weir.many import sweep
+from weir.many import grid, sweep
 from weir.many.cells import Cell, Outcome
 
 DEADLINE_S = 120
@@ -26,7 +26,7 @@ def folder(tmp_path):
 def read(folder, text):
     path = folder / "s.yaml"
     path.write_text(text)
-    return sweep.read(path)
+    return grid.read(path)
 
 
 def test_the_grid_is_every_combination_with_every_seed(folder):
@@ -74,10 +74,10 @@ def test_without_seeds_each_cell_has_the_configs(folder):
 
 
 def test_values_that_look_the_same_in_a_name_have_different_names():
-    names = {sweep.cell_name({"k": value}, 1) for value in ("a b", "a_b", "a/b", "a:b", "x" * 300)}
+    names = {grid.cell_name({"k": value}, 1) for value in ("a b", "a_b", "a/b", "a:b", "x" * 300)}
     assert len(names) == 5
     assert all("/" not in name and len(name) < 200 for name in names)
-    assert sweep.cell_name({"k": "x" * 300}, 1) != sweep.cell_name({"k": "x" * 300}, 2)
+    assert grid.cell_name({"k": "x" * 300}, 1) != grid.cell_name({"k": "x" * 300}, 2)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "latin").write_bytes(b"config: \xe9\n")
     for name, sentence in (("nowhere", "No such file"), ("latin", "not text"), (".", "directory")):
         with pytest.raises(UserError, match=sentence):
-            sweep.read(tmp_path / name)
+            grid.read(tmp_path / name)
 
 
 def test_the_table_has_every_parameter_and_figure_and_nulls_for_what_failed(tmp_path):
@@ -156,7 +156,7 @@ def test_the_table_has_every_parameter_and_figure_and_nulls_for_what_failed(tmp_
 
 def test_a_table_of_failures_alone_has_the_same_first_columns(tmp_path):
     made = sweep.table([{"n": "1"}], [Outcome(Cell("a", tmp_path), tmp_path / "a", "failed", "x")])
-    assert made.columns == ["n", *sweep.FIXED]
+    assert made.columns == ["n", *grid.FIXED]
     made.write_parquet(tmp_path / "t.parquet")
     assert pl.read_parquet(tmp_path / "t.parquet").equals(made)
 

@@ -387,7 +387,7 @@ def sweep_(
     Dask runs those that are not done yet.
     """
     from weir.base import programs, terminal
-    from weir.many import shards, sweep, sweep_page
+    from weir.many import grid, shards, sweep, sweep_page
 
     programs.identify()
     file = files[0]
@@ -398,7 +398,7 @@ def sweep_(
     else:
         if len(files) > 1:
             raise UserError(f"{files[1]}: one sweep at a time; folders of its parts want --merge")
-        asked, part = sweep.read(file), shards.read(shard)
+        asked, part = grid.read(file), shards.read(shard)
         name = file.stem if shard is None else f"{file.stem}-{part.index}of{part.count}"
         out = out or Path("runs") / name
         table = sweep.execute(

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from weir.base.errors import UserError
-from weir.live import prometheus, top
+from weir.live import frames, prometheus
+from weir.live.frames import Watch
 from weir.live.sample import Frame
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def address(text: str, token: str | None) -> tuple[str, int]:
 
 
 def serve(
-    text: str, token: str | None, watch: top.Watch | progress.Watch, frames: Iterator[Frame]
+    text: str, token: str | None, watch: Watch | progress.Watch, frames: Iterator[Frame]
 ) -> None:
     """Shows frames to all who ask, until there are no more."""
     board = Board()
@@ -241,6 +242,6 @@ def as_text(frame: Frame) -> str:
     """A frame as the page wants it: the tables that a terminal has, and the numbers."""
     tables = [
         {"columns": columns, "left": left, "rows": rows}
-        for (columns, left, _), rows in top.tables(frame)
+        for (columns, left, _), rows in frames.tables(frame)
     ]
     return json.dumps({"tables": tables, "frame": frame})

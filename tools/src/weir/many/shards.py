@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -20,10 +20,8 @@ from weir.analysis import folder
 from weir.base import programs
 from weir.base.errors import UserError
 from weir.many import cells, travel
-
-if TYPE_CHECKING:
-    from weir.many.cells import Cell
-    from weir.many.sweep import Sweep
+from weir.many.cells import Cell
+from weir.many.grid import Sweep
 
 FILE = "sweep.json"
 SAME = {  # what the parts of one sweep have in common, in words
@@ -126,8 +124,6 @@ def _complete(shards: Sequence[tuple[Path, Shard]]) -> None:
 
 def _sweep(place: Path, said: dict[str, Any]) -> Sweep:
     """The sweep that a folder is of."""
-    from weir.many.sweep import Sweep
-
     grid = {key: tuple(values) for key, values in said["grid"].items()}
     return Sweep(
         place / said["sweep"], Path(said["file"]), said["duration"], tuple(said["seeds"]), grid, {}
