@@ -26,15 +26,14 @@ in picoquic_ns.c and sim_link.c of github.com/private-octopus/picoquic.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from weir.study.c4_media import CALLS
 from weir.study.c4_scenarios import ALONE, BESIDE, CONTROLS, Scenario
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near
+from weir.study.claim import Claim, Experiment, Study, Trial, near
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 PART = 0.10  # of a published time
 TOLERANCE = "our own: 10 % for another transport and another author's control; the text has none"
@@ -123,13 +122,6 @@ def experiment(number: int, one: Scenario) -> Experiment:
 EXPERIMENTS = tuple(experiment(number, one) for number, one in enumerate(SCENARIOS, start=1))
 
 
-def figures(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Our times over the published means."""
-    from weir.study import c4_figures
-
-    yield from c4_figures.draw(found)
-
-
 STUDY = Study(
     "c4",
     "picoquic's scenarios for C4, with CUBIC and BBR",
@@ -137,5 +129,5 @@ STUDY = Study(
     " draft-huitema-ccwg-c4-test; times of doc/c4-tests.md of github.com/private-octopus/c4 at"
     " 0863b68 (July 2026)",
     EXPERIMENTS,
-    figures,
+    ("c4_figures",),
 )

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from weir.bootstrap import ROOT
 from weir.many.cells import Cell
@@ -199,16 +200,12 @@ class Found:
         return Checked(experiment, claim, tuple(float(v) for v in values if v is not None))
 
 
-def no_figures(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Of a study whose rows say it all."""
-    return iter(())
-
-
 @dataclass(frozen=True)
 class Study:
     """A source and its experiments: what a command runs and shows.
 
-    figures gives them in the source's axes, each with its caption: those whose runs are there.
+    drawn_by: the module of weir.study whose draw(found, ...) gives figures in the source's axes,
+    each with its caption, of the runs that are there; and what else draw is given.
     command: the one that runs it; reproduce NAME, where nothing else is said.
     """
 
@@ -216,8 +213,14 @@ class Study:
     title: str
     source: str  # authors, where it was published, when
     experiments: tuple[Experiment, ...]
-    figures: Callable[[Found], Iterator[tuple[Figure, str]]] = no_figures
+    drawn_by: tuple[Any, ...] = ()
     command: str = ""
+
+    def figures(self, found: Found) -> Iterator[tuple[Figure, str]]:
+        """Draws them. The module is not imported before: matplotlib is, with it."""
+        if self.drawn_by:
+            module, *about = self.drawn_by
+            yield from import_module(f"weir.study.{module}").draw(found, *about)
 
     @property
     def rerun(self) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near, trial_of
+from weir.study.claim import Claim, Experiment, Study, Trial, near, trial_of
 from weir.study.measures import (
     Floats,
     acks_median,
@@ -30,8 +30,6 @@ from weir.study.measures import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from weir.analysis.folder import Run
 
 OURS = "our own band"
@@ -791,18 +789,11 @@ C14 = Experiment(
 EXPERIMENTS = (C1, C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13, C14)
 
 
-def figures(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Figures 1 and 6 to 9 in the paper's axes."""
-    from weir.study import copa_figures
-
-    yield from copa_figures.draw(found)
-
-
 STUDY = Study(
     "copa",
     "Copa: delay-based congestion control for the Internet",
     "V. Arun and H. Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet,"
     " NSDI 2018",
     EXPERIMENTS,
-    figures,
+    ("copa_figures",),
 )

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near, trial_of
+from weir.study.claim import Claim, Experiment, Study, Trial, near, trial_of
 from weir.study.measures import WIRE_BITS, acks_median, goodputs, jfi, queue_ms
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from weir.analysis.folder import Run
 
 AUTO = "{copa: {mode: auto}}"
@@ -232,28 +229,10 @@ EXPERIMENTS = (
 )
 
 
-def figures(found: Found) -> Iterator[tuple[Figure, str]]:
-    """The blog's curves: rates and queueing delays over time."""
-    from weir.study import curves
-
-    shown = (
-        (B1, "B1: three Copa flows."),
-        (beside("BBR", "default"), "B2: the second flow is BBR."),
-        (beside("BBR", "auto"), "B2 with mode switching."),
-        (beside("CUBIC", "default"), "B3: the second flow is CUBIC."),
-        (beside("CUBIC", "auto"), "B3 with mode switching."),
-        (B5, "B5: six Copa flows."),
-    )
-    for one, title in shown:
-        runs = found.runs(one)
-        if runs is not None:
-            yield curves.rates_and_delay(runs[0]), f"{title} Goodput of each flow, and the queue."
-
-
 STUDY = Study(
     "copa-ns3",
     "Copa evaluated on ns-3",
     "The blog of a port of Copa to ns-3 (quic-on-ns3); its runs have no numbers in print",
     EXPERIMENTS,
-    figures,
+    ("copa_ns3_figures",),
 )

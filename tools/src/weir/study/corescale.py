@@ -21,7 +21,7 @@ from 90 s on with 3000, and 0.995 from 100 s on with 5000; from 40 to 80 s it is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -30,12 +30,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from weir.analysis import metrics
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near
+from weir.study.claim import Claim, Experiment, Study, Trial, near
 from weir.study.measures import flow_goodputs, jain, queue_ms, used
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from weir.analysis.folder import Run
 
 PAYLOAD_BYTES = 1448  # of a full segment with timestamps; the study's MSS
@@ -586,13 +584,6 @@ BEYOND = Experiment(
 )
 
 
-def figures_of(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Figures 2 to 4."""
-    from weir.study import corescale_figures
-
-    yield from corescale_figures.draw(found)
-
-
 SOURCE = (
     "A. Philip, R. Ware, R. Athapathu, J. Sherry, V. Sekar, Revisiting TCP Congestion Control"
     " Throughput Models & Fairness Properties At Scale, IMC 2021"
@@ -602,7 +593,7 @@ CORESCALE = Study(
     "CoreScale: congestion control at the core of the Internet",
     SOURCE,
     (I1, I2, I3, I4, AGAINST, BEYOND),
-    figures_of,
+    ("corescale_figures",),
 )
 
 

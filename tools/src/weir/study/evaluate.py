@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from weir.study import evaluate_flows as flows
 from weir.study import evaluate_paths as paths
-from weir.study.claim import Claim, Experiment, Found, Study, Trial
+from weir.study.claim import Claim, Experiment, Study, Trial
 from weir.study.evaluate_scene import Control, Row, Scene
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 
 @dataclass(frozen=True)
@@ -117,17 +117,12 @@ def trial_named(name: str, keys: str) -> Trial | None:
 def study(control: Control, written: str) -> Study:
     """The report of a control; written: as the command line has it."""
 
-    def figures(found: Found) -> Iterator[tuple[Figure, str]]:
-        from weir.study import evaluate_figures
-
-        yield from evaluate_figures.draw(found, control)
-
     return Study(
         f"evaluate-{control.name}",
         f"{control.name}: an evaluation after RFC 9743",
         "Criteria: M. Duke, G. Fairhurst, Specifying New Congestion Control Algorithms, RFC 9743,"
         " 2025. Metrics: S. Floyd, RFC 5166, 2008",
         tuple(criterion.experiment(control) for criterion in CRITERIA),
-        figures,
+        ("evaluate_figures", control),
         f"evaluate {written}",
     )

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near, trial_of
+from weir.study.claim import Claim, Experiment, Study, Trial, near, trial_of
 from weir.study.measures import (
     Floats,
     drops,
@@ -24,8 +23,6 @@ from weir.study.measures import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from weir.analysis.folder import Run
 
 FAIR, HOLD = 2, 3  # modes, MODE_FAIR and MODE_HOLD of sender/cc/lola.c
@@ -302,18 +299,11 @@ EXPERIMENTS = (
 )
 
 
-def figures(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Figures 4 to 6 in the paper's axes."""
-    from weir.study import lola_figures
-
-    yield from lola_figures.draw(found)
-
-
 STUDY = Study(
     "lola",
     "TCP LoLa: low latency and high throughput",
     "M. Hock, F. Neumeister, M. Zitterbart, R. Bless, TCP LoLa: Congestion Control for Low"
     " Latencies and High Throughput, LCN 2017",
     EXPERIMENTS,
-    figures,
+    ("lola_figures",),
 )

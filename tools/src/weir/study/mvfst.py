@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weir.analysis import metrics
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near, trial_of
+from weir.study.claim import Claim, Experiment, Study, Trial, near, trial_of
 from weir.study.measures import (
     Floats,
     after_warmup,
@@ -27,8 +27,6 @@ from weir.study.measures import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from weir.analysis.folder import Run
 
 COPA = "{copa: {dialect: mvfst, delta: 0.04}}"
@@ -344,17 +342,10 @@ AB = Experiment(
 )
 
 
-def figures(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Retransmissions against queueing delay, and the population's round trips."""
-    from weir.study import mvfst_figures
-
-    yield from mvfst_figures.draw(found)
-
-
 STUDY = Study(
     "mvfst",
     "Copa in mvfst, for live video",
     "N. Garg, COPA congestion control for video performance, Facebook Engineering, 2019",
     (F1, F2, AB),
-    figures,
+    ("mvfst_figures",),
 )

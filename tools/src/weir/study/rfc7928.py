@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weir.study.claim import Claim, Experiment, Found, Study, Trial
+from weir.study.claim import Claim, Experiment, Study, Trial
 from weir.study.measures import of_kind, percentile
 from weir.study.scenario import (
     Case,
@@ -40,8 +40,6 @@ from weir.study.scenario import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from weir.analysis.folder import Run
 
 CONFIG = "studies/rfc7928/dumbbell"
@@ -535,18 +533,13 @@ def study(discipline: Discipline) -> Study:
     experiments = [experiment(case, discipline) for case in CASES]
     marked = [marking(case, discipline) for case in ROUND_TRIPS]
 
-    def figures(found: Found) -> Iterator[tuple[Figure, str]]:
-        from weir.study import rfc7928_figures
-
-        yield from rfc7928_figures.draw(found, discipline)
-
     return Study(
         f"rfc7928-{discipline.name}",
         f"{discipline.name} under RFC 7928",
         "N. Kuhn, P. Natarajan, N. Khademi, D. Ros, Characterization Guidelines for Active Queue"
         " Management (AQM), RFC 7928, 2016",
         (*experiments, *marked, NOT_RUN),
-        figures,
+        ("rfc7928_figures", discipline),
     )
 
 

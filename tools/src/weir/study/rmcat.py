@@ -21,11 +21,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from weir.analysis.folder import Run
-from weir.study.claim import Claim, Experiment, Found, Study, Trial
+from weir.study.claim import Claim, Experiment, Study, Trial
 from weir.study.measures import flow_goodputs, jain, percentile
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 CONTROLS = {"copa": "Copa", "cubic": "CUBIC", "bbr3": "BBR version 3"}
 SEEDS = (2, 10)
@@ -398,18 +398,11 @@ EXPERIMENTS = tuple(
 )
 
 
-def figures(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Each case's rates and queue."""
-    from weir.study import rmcat_figures
-
-    yield from rmcat_figures.draw(found)
-
-
 STUDY = Study(
     "rmcat",
     "test cases for interactive media, with TCP's controls",
     "Z. Sarker, V. Singh, X. Zhu, M. Ramalho, Test Cases for Evaluating Congestion Control for"
     " Interactive Real-Time Media, RFC 8867, 2021, and RFC 8868, section 4.5",
     EXPERIMENTS,
-    figures,
+    ("rmcat_figures",),
 )

@@ -19,7 +19,7 @@ import numpy as np
 
 from weir.analysis.folder import Run
 from weir.analysis.metrics import Floats
-from weir.study.claim import Claim, Experiment, Found, Study, Trial, near
+from weir.study.claim import Claim, Experiment, Study, Trial, near
 from weir.study.measures import after_warmup
 from weir.study.scenario import (
     Case,
@@ -32,7 +32,7 @@ from weir.study.scenario import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 CONFIG = "studies/tcp-eval/dumbbell"
 CONTROLS = ("copa", "bbr3", "cubic", "newreno")
@@ -474,18 +474,13 @@ def experiments(control: str) -> Iterator[Experiment]:
 def study(control: str) -> Study:
     """The suite for a control."""
 
-    def figures(found: Found) -> Iterator[tuple[Figure, str]]:
-        from weir.study import tcp_eval_figures
-
-        yield from tcp_eval_figures.draw(found, control)
-
     return Study(
         f"tcp-eval-{control}",
         f"{control} in the common TCP evaluation suite",
         "D. Hayes, D. Ros, L. Andrew, S. Floyd, Common TCP Evaluation Suite,"
         " draft-irtf-iccrg-tcpeval-01, 2014",
         tuple(experiments(control)),
-        figures,
+        ("tcp_eval_figures", control),
     )
 
 
