@@ -109,3 +109,11 @@ def test_others_than_test_addresses_get_no_answer(lab):
     assert port["rx_outside"] >= 4  # three pings and a SYN at least
     assert summary["receivers"]["open"] + summary["receivers"]["done"] == 1
     assert summary["ledger"]["balanced"]
+
+
+def test_what_a_driver_does_not_count_is_not_known(lab):
+    """A tap of DPDK's loses frames and counts none: 0 of them was said to be lost."""
+    child = switch(lab, "net_tap0", "-o", "live.switch.start=now")
+    assert child.wait() == 0, child.err
+    missed = {port["name"]: port["driver_missed"] for port in child.summary()["ports"]}
+    assert missed == {"in": None, "out": 0}
