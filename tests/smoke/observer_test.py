@@ -262,6 +262,23 @@ def test_its_runner_is_killed(lab, runner):
         assert summary["ledger"]["balanced"]
 
 
+def test_a_killed_program_leaves_nothing_behind(lab, runner):
+    """DPDK's folder and the memif's socket of the switch stayed until the next boot."""
+    assert sorted(path.name for path in RUNTIME.glob(f"{lab.prefix}*")) == [
+        f"{lab.prefix}.memif", f"{lab.prefix}sender", f"{lab.prefix}switch"
+    ]  # fmt: skip
+    lock = (RUNTIME / f"{lab.prefix}switch/weir.lock").stat().st_ino
+    os.kill(holder(lock), signal.SIGKILL)
+    assert runner.wait() == 128 + signal.SIGKILL, runner.err
+    assert list(RUNTIME.glob(f"{lab.prefix}*")) == []
+
+
+def holder(inode):
+    """The process that has locked a file."""
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return next(int(lock[4]) for lock in locks if lock[5].endswith(f":{inode}"))
+
+
 def test_its_runner_loses_its_session(lab, runner):
     """The run ends early, its folder whole, with a report."""
     runner.send(signal.SIGHUP)

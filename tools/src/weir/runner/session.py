@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import queue
 import re
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
@@ -62,6 +65,7 @@ class Program(Child):
         self.ready = False
         self.eof = False
         self.asked = False
+        self._runtime: dict[Path, int] = {}  # its files in DPDK's runtime folder, with their inodes
         self._inbox = inbox
         environment = os.environ | {"WEIR_RUNNER": str(os.getpid())}  # whose end is its end
         live = name not in ("sim", "pcap")
@@ -74,6 +78,28 @@ class Program(Child):
     def closed(self) -> None:
         """It has ended, or as good as."""
         self._inbox.put((self, None))
+
+    def opened(self) -> None:
+        """Keeps the names of its sockets and of its folder's lock, which it removes if it can."""
+        with suppress(OSError):
+            opened = Path(f"/proc/{self.process.pid}/fd").iterdir()
+            names = [str(each.readlink()) for each in opened]
+            listed = Path("/proc/net/unix").read_text(errors="replace").splitlines()
+            rows = [row.split(maxsplit=7) for row in listed]
+            names += [row[7] for row in rows if f"socket:[{row[6]}]" in names and row[7:]]
+            paths = (Path(name) for name in names if name.endswith((".memif", "/weir.lock")))
+            self._runtime = {path: path.stat().st_ino for path in paths}
+
+    def remove_left(self) -> None:
+        """Removes what it left, as it was killed; not what another program has made its own."""
+        for path, inode in self._runtime.items():
+            with suppress(OSError):
+                if path.suffix == ".memif" and path.stat().st_ino == inode:
+                    path.unlink()
+                elif path.suffix == ".lock":
+                    with path.open() as lock:
+                        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(path.parent)
 
     def finish(self) -> None:
         """Asks it to end. Once: a second time would kill it while it writes its run folder."""
@@ -120,6 +146,7 @@ class Session:
         now = progress_object(line)
         if now is not None and "ready" in now:
             child.ready = bool(now["ready"])
+            child.opened()
         elif now is not None or line.strip():
             self.pass_on(receiver.said(line) if child.name == receiver.NAME else line, now)
 
@@ -175,6 +202,8 @@ class Session:
             child.finish()
         for child in self.children:
             self.stop(child)
+            if child.process.wait() < 0:
+                child.remove_left()
 
     def status(self, child: Program) -> int:
         """Its exit status, once it has ended; a signal as a shell counts it.
