@@ -95,6 +95,11 @@ static int segments_check(const struct run *r, const struct config_node *node, s
 	return 0;
 }
 
+// Whether a value is of the command line, which then is to blame, and not the file.
+static bool is_override(const struct config_node *node) {
+	return strncmp(config_place(node), "-o ", strlen("-o ")) == 0;
+}
+
 static int load_params(struct run *r, struct err *err) {
 	struct config_node *root = config_root(r->config);
 	int rc = config_params(root, NULL, run_params, run_sections, r, err);
@@ -102,10 +107,15 @@ static int load_params(struct run *r, struct err *err) {
 	if (rc < 0)
 		return rc;
 	if (r->warmup_ns >= r->duration_ns) {
-		const struct config_node *warmup = config_get(root, "warmup");
+		const struct config_node *warmup = config_get(root, "warmup"),
+					 *duration = config_get(root, "duration");
+		if (is_override(duration) && !is_override(warmup))
+			return config_err(duration, -EINVAL, err,
+				"duration: %s is over before the warm-up of %s (%s)",
+				config_text(duration), config_text(warmup), config_place(warmup));
 		return config_err(warmup, -EINVAL, err,
 			"warmup: %s leaves nothing of the duration, %s", config_text(warmup),
-			config_text(config_get(root, "duration")));
+			config_text(duration));
 	}
 	rc = stop_init(&r->stop, root, r->warmup_ns, err);
 	if (rc < 0)

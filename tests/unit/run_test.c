@@ -316,6 +316,23 @@ START_TEST(defaults_and_overrides) {
 }
 END_TEST
 
+// The file is right; what does not fit it is the option.
+START_TEST(a_duration_below_the_warmup_blames_the_option) {
+	char words[128], sentence[256];
+
+	begin("warmup: 4s\n");
+	snprintf(words, sizeof(words), "%s --duration 1s", config_path);
+	ck_assert_int_eq(parse("weir-sim", words), 0);
+	ck_assert_int_eq(run_load(&run, &opt, &err), -EINVAL);
+	snprintf(sentence, sizeof(sentence),
+		"-o duration=1s: duration: 1s is over before the warm-up of 4s (%s:1:9)",
+		config_path);
+	ck_assert_str_eq(err.msg, sentence);
+	run_free(&run);
+	end();
+}
+END_TEST
+
 START_TEST(bad_configs_are_one_sentence) {
 	static const struct {
 		const char *config, *sentence;
@@ -1185,7 +1202,8 @@ START_TEST(a_run_ends_with_its_runner) {
 END_TEST
 
 TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_sentence,
-	help_and_version, loads_its_own_keys, defaults_and_overrides, bad_configs_are_one_sentence,
+	help_and_version, loads_its_own_keys, defaults_and_overrides,
+	a_duration_below_the_warmup_blames_the_option, bad_configs_are_one_sentence,
 	live_runs_do_not_stop_early, live_runs_do_not_record_segments, a_run_folder, how_a_run_ends,
 	the_default_name, a_folder_with_a_run_is_refused, a_forced_run_leaves_no_stale_stream,
 	a_foreign_config_is_kept, two_live_programs_share_a_folder,
