@@ -54,7 +54,8 @@ static const struct suffix also_time[] = {{"sec", 1, 9}, {"secs", 1, 9}, {"secon
 	{"microseconds", 1, 3}, {"\u00b5s", 1, 3}, {"\u03bcs", 1, 3}, {"nsec", 1, 0},
 	{"nsecs", 1, 0}, {"nanosecond", 1, 0}, {"nanoseconds", 1, 0}, {"m", 6, 10}, {"mins", 6, 10},
 	{"minute", 6, 10}, {"minutes", 6, 10}, {"hr", 36, 11}, {"hrs", 36, 11}, {"hour", 36, 11},
-	{"hours", 36, 11}, {NULL, 0, 0}};
+	{"hours", 36, 11}, {"d", 864, 11}, {"day", 864, 11}, {"days", 864, 11}, {"w", 6048, 11},
+	{"week", 6048, 11}, {"weeks", 6048, 11}, {NULL, 0, 0}};
 
 static const struct suffix also_bytes[] = {
 	{"byte", 1, 0}, {"bytes", 1, 0}, {"KB", 1, 3}, {NULL, 0, 0}};
@@ -151,40 +152,58 @@ static int decimal_value(const struct decimal *d, double *value) {
 	return 0;
 }
 
-static const struct suffix *suffix_find(enum unit unit, const char *text) {
-	const struct suffix *const tables[] = {suffixes[unit], also[unit]};
-
-	for (size_t i = 0; i < COUNT(tables); i++) {
-		for (const struct suffix *x = tables[i]; x != NULL && x->text != NULL; x++) {
-			if (strcmp(x->text, text) == 0)
-				return x;
-		}
+static const struct suffix *suffix_find(const struct suffix *table, const char *text, size_t len) {
+	for (const struct suffix *x = table; x != NULL && x->text != NULL; x++) {
+		if (strlen(x->text) == len && memcmp(x->text, text, len) == 0)
+			return x;
 	}
 	return NULL;
+}
+
+// Reads a number with its unit, of "1h30m" the hour; returns the rest of the text, or NULL if there
+// is no such number.
+static const char *part_read(const char *text, enum unit unit, double *value) {
+	struct decimal d;
+	const char *rest = decimal_read(text, &d);
+
+	if (rest == NULL)
+		return NULL;
+	if (*rest == ' ' && rest[1] != '\0')
+		rest++;
+	size_t len = unit == UNIT_TIME_NS ? strcspn(rest, " .0123456789") : strlen(rest);
+	const struct suffix *x = suffix_find(suffixes[unit], rest, len);
+	if (x == NULL)
+		x = suffix_find(also[unit], rest, len);
+	if (x == NULL)
+		return NULL;
+	decimal_multiply(&d, x->times);
+	d.exponent += x->exponent;
+	return decimal_value(&d, value) < 0 ? NULL : rest + len;
 }
 
 int unit_parse(const char *text, enum unit unit, double *value) {
 	struct decimal d;
 	const char *rest = decimal_read(text, &d);
-	double v;
+	double sum = 0, part;
 
 	if (rest == NULL)
 		return -EINVAL;
 	if (*rest == '\0' && unit != UNIT_NONE && unit != UNIT_RATIO) {
 		// A number without a unit: bytes, or zero of anything.
-		if (decimal_value(&d, &v) < 0 || (v > 0 && unit != UNIT_BYTES))
+		if (decimal_value(&d, &part) < 0 || (part > 0 && unit != UNIT_BYTES))
 			return -EINVAL;
-		*value = v;
+		*value = part;
 		return 0;
 	}
-	if (*rest == ' ' && rest[1] != '\0')
-		rest++;
-	const struct suffix *x = suffix_find(unit, rest);
-	if (x == NULL)
-		return -EINVAL;
-	decimal_multiply(&d, x->times);
-	d.exponent += x->exponent;
-	return decimal_value(&d, value);
+	for (rest = text; rest == text || *rest != '\0'; sum += part) {
+		if (rest > text && *rest == ' ')
+			rest++;
+		rest = part_read(rest, unit, &part);
+		if (rest == NULL || !isfinite(sum + part))
+			return -EINVAL;
+	}
+	*value = sum;
+	return 0;
 }
 
 // The cost of a text for unit_format: of each character, of a fraction, and most of "0.1s" and
@@ -237,23 +256,15 @@ void unit_format(double value, enum unit unit, char *text, size_t size) {
 	snprintf(text, size, "%s", best);
 }
 
-// What is behind the number and a space.
-static const char *suffix_of(const char *text) {
-	struct decimal d;
-	const char *rest = decimal_read(text, &d);
-
-	return rest != NULL && *rest == ' ' ? rest + 1 : rest;
-}
-
 bool unit_is_other(const char *text, enum unit unit) {
-	const char *suffix = suffix_of(text);
+	struct decimal d;
+	double value;
+	const char *suffix = decimal_read(text, &d);
 
-	for (const struct suffix *x = also[unit]; suffix != NULL && x != NULL && x->text != NULL;
-		x++) {
-		if (strcmp(x->text, suffix) == 0)
-			return true;
-	}
-	return false;
+	if (unit_parse(text, unit, &value) < 0 || *suffix == '\0')
+		return false;
+	suffix += *suffix == ' ';
+	return suffix_find(suffixes[unit], suffix, strlen(suffix)) == NULL;
 }
 
 const char *unit_suffix(enum unit unit, size_t i) {

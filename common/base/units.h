@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Numbers with units, as users write them: "20ms", "25Gbit", "1.5MiB", "0.01%", "64".
 //
-// Times: ns us ms s min h (bare 0 is allowed, any other bare number is not); also "minutes", "sec",
-// "usecs" and the like.
+// Times: ns us ms s min h d w (bare 0 is allowed, any other bare number is not); also "minutes",
+// "sec", "usecs" and the like, and sums such as "1h30m" and "1 h 30 min".
 // Rates: bit kbit Mbit Gbit Tbit per second, powers of 1000 (bare 0 likewise); also "Mbps", "Mb/s",
 // "Mbit/s", "mbit", "M" and the like: a lower-case b is a bit, and a capital B, a byte, is refused.
 // Sizes: B kB MB GB TB (powers of 1000), KiB MiB GiB TiB (powers of 1024); a bare number is bytes;

@@ -251,6 +251,9 @@ def test_ages():
     assert removal.age_s("2w") == 14 * 86_400
     assert removal.age_s("1.5d") == 129_600
     assert removal.age_s("12h") == 43_200
+    for text in ("30", "1.5", "x", ""):
+        with pytest.raises(errors.UserError, match=f"--older: '{text}' is not a time such as"):
+            removal.age_s(text)
 
 
 def test_tags_and_the_note_are_in_the_report(weir_here, tmp_path, monkeypatch):

@@ -38,13 +38,36 @@ def test_units_of_configs(listed, unit):
     assert units.SUFFIXES[unit] == dict(zip(row["suffixes"], row["factors"], strict=True))
 
 
-def test_numbers_of_configs():
-    assert units.config_bytes("1460B") == units.config_bytes("1460") == 1460
-    assert units.config_bytes("1.5 KiB") == 1536
-    assert units.config_bytes("1.2.3kB") is units.config_bytes("2BDP") is None
-    assert units.config_rate_bps("1e2Mbps") == units.config_rate_bps("100 Mbit/s") == 1e8
-    assert units.config_rate_bps("1MB") is None
+READERS = {
+    "UNIT_TIME_NS": units.config_time_ns,
+    "UNIT_RATE_BPS": units.config_rate_bps,
+    "UNIT_BYTES": units.config_bytes,
+    "UNIT_RATIO": units.config_ratio,
+}
+
+
+def test_numbers_of_configs_are_those_of_the_programs():
+    text = (ROOT / "tests/unit/units_test.c").read_text()
+    good, bad = (
+        re.findall(
+            r'\{"(.*)", (UNIT_\w+), ([\w.+-]+)\}',
+            text.partition(f"{table}[] = {{")[2].partition("};")[0],
+        )
+        for table in ("good", "bad")
+    )
+    assert len(good) > 60
+    assert len(bad) > 40
+    for written, unit, value in good:
+        if unit in READERS:
+            read = READERS[unit](written.encode().decode("unicode_escape"))
+            assert read == pytest.approx(float(value), rel=1e-15), written
+    for written, unit, _ in bad:
+        # A time without a unit is in seconds where a duration is read, a rate in bit/s.
+        if unit in READERS and not re.fullmatch(r"[\d.]+", written):
+            assert READERS[unit](written.encode().decode("unicode_escape")) is None, written
     assert units.config_time_ns("2") == 2e9
+    assert units.config_bytes("1e999B") is None
+    assert units.config_time_ns("1" + "e1" * 1000 + "!") is None  # at once
 
 
 def test_names_of_paths_and_streams(listed):

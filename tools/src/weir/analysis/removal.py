@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -11,17 +10,11 @@ from weir.analysis import folder, labels, listing
 from weir.base import units
 from weir.base.errors import UserError
 
-DAY_S = 86_400.0
-LONG = {"d": DAY_S, "day": DAY_S, "days": DAY_S, "w": 7 * DAY_S, "weeks": 7 * DAY_S}
-
 
 def age_s(text: str) -> float:
-    """A time in days or weeks, or as configs write it: 30d, 2w, 12h. UserError: it is none."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text)
-    if match is not None and match[2] in LONG:
-        return float(match[1]) * LONG[match[2]]
-    found = units.config_time_ns(text) if match is not None else None
-    if found is None:
+    """A time with a unit, as configs write it: 30d, 2w, 12h. UserError: it is none."""
+    found = units.config_time_ns(text)
+    if found is None or text[-1].isdigit():
         raise UserError(f"--older: '{text}' is not a time such as 30d, 2w or 12h")
     return found / 1e9
 

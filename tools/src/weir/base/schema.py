@@ -114,12 +114,16 @@ class Maker:
     def numbers(self) -> Schema:
         """Numbers as they are written with each unit, for all keys that have one."""
         suffixes = {**self.suffixes, "B": [*self.suffixes["B"], ""]}
-        suffixes["limit"] = [*suffixes["limit"], *self.suffixes["B"], *suffixes["ns"]]
+        suffixes["limit"] = [*suffixes["limit"], *self.suffixes["B"]]
         made: Schema = {}
         for unit, row in self.listed["unit"].items():
             wrong = f"this is not {row['summary']}"
             said = {"patternErrorMessage": wrong, "errorMessage": wrong}  # of another type
             form = pattern(suffixes[unit])
+            if unit in ("ns", "limit"):  # of times also a sum, such as 1h30m
+                times = f"{NUMBER} ?({'|'.join(suffixes['ns'])})"
+                sums = f"^{times}( ?{times})*$"
+                form = sums if unit == "ns" else f"{form}|{sums}"
             name = f"number.{NAMES[unit]}"
             made[name] = {"type": "string", "pattern": form, **said}
             made[f"{name}_or_0"] = {"type": "string", "pattern": f"{form}|^0+$", **said}

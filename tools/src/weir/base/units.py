@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 RATE_STEPS = ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -18,6 +19,8 @@ _TIMES = {
     1e9: "s sec secs second seconds",
     6e10: "min m mins minute minutes",
     3.6e12: "h hr hrs hour hours",
+    8.64e13: "d day days",
+    6.048e14: "w week weeks",
 }
 _RATE = ("", "bit", "bits", "bps", "b/s", "bit/s", "bits/s")
 _RATES = {1e3: "kK", 1e6: "mM", 1e9: "gG", 1e12: "tT"}
@@ -32,7 +35,6 @@ SUFFIXES = {
     | {prefix + of: bps for bps, both in _RATES.items() for prefix in both for of in _RATE},
     "B": {text: size for size, texts in _SIZES.items() for text in texts.split()},
 }
-_BARE = {"ns": 1e9, "bit/s": 1.0, "B": 1.0}  # a duration is in seconds; other times are 0
 
 Steps = tuple[tuple[float, str], ...]
 
@@ -132,37 +134,40 @@ def known(value: object) -> float | None:
     return float(value)
 
 
-def _config_number(text: object, unit: str) -> float | None:
-    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-zA-Zµμ/]*)\s*", str(text))
-    factor = {**SUFFIXES[unit], "": _BARE[unit]}.get(match[2]) if match else None
-    if match is None or factor is None:
+NUMBER = r"(?>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)"
+_UNIT = "[a-zA-Zµμ/%]+"
+_PARTS = re.compile(f"({NUMBER})(?: ?({_UNIT}))?")
+_SUM = re.compile(f"{NUMBER}(?: ?{_UNIT}(?: ?{NUMBER} ?{_UNIT})*)?")
+
+
+def _config_number(text: object, factors: Mapping[str, float], bare: float) -> float | None:
+    """A number with one of these units, or without; of a time also a sum: units.c reads it so."""
+    parts = _PARTS.findall(str(text)) if _SUM.fullmatch(str(text)) else []
+    factors = {**factors, "": bare}
+    if not parts or any(unit not in factors for _, unit in parts):
         return None
-    try:
-        return float(match[1]) * factor
-    except ValueError:
+    if len(parts) > 1 and "ns" not in factors:
         return None
+    found = sum(float(number) * factors[unit] for number, unit in parts)
+    return found if math.isfinite(found) else None
 
 
 def config_bytes(text: object) -> int | None:
     """A size as a config writes it ("1460B", "9kB"), or None when it is not one."""
-    found = _config_number(text, "B")
+    found = _config_number(text, SUFFIXES["B"], 1)
     return None if found is None else round(found)
 
 
 def config_rate_bps(text: object) -> float | None:
     """A rate as a config writes it ("100Mbit"), or None when it is not one."""
-    return _config_number(text, "bit/s")
+    return _config_number(text, SUFFIXES["bit/s"], 1)
 
 
 def config_time_ns(text: object) -> float | None:
-    """A time as a config writes it ("100ms"), or None when it is not one."""
-    return _config_number(text, "ns")
+    """A time in a config ("100ms", "1h30m"), or None; one without a unit is in seconds."""
+    return _config_number(text, SUFFIXES["ns"], 1e9)
 
 
 def config_ratio(text: object) -> float | None:
     """A ratio as a config writes it ("0.1%", "0.001"), or None when it is not one."""
-    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(%?)\s*", str(text))
-    try:
-        return float(match[1]) / (100 if match[2] else 1) if match else None
-    except ValueError:
-        return None
+    return _config_number(text, {"%": 0.01}, 1)

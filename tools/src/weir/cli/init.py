@@ -91,9 +91,11 @@ def groups(text: str) -> list[tuple[int, str]]:
 
 
 def half(text: str) -> str:
-    """Half of a time, in its unit: 20ms as 10ms."""
-    number, unit = re.fullmatch(r"([\d.]+(?:[eE][-+]?\d+)?) ?(.*)", text).groups()  # type: ignore[union-attr]
-    return f"{Decimal(number) / 2:f}{unit}"
+    """Half of a time, in its unit: 20ms as 10ms; of a sum such as 1s500ms in nanoseconds."""
+    match = re.fullmatch(rf"({units.NUMBER}) ?(\D*)", text)
+    if match is None:
+        return f"{(units.config_time_ns(text) or 0) / 2:.0f}ns"
+    return f"{Decimal(match[1]) / 2:f}{match[2]}"
 
 
 def config(answers: Answers, file: Path) -> str:
@@ -101,7 +103,7 @@ def config(answers: Answers, file: Path) -> str:
     for key in ("rate", "rtt", "buffer", "duration"):
         if not re.fullmatch(QUANTITY, getattr(answers, key)):
             raise UserError(f"{key}: '{getattr(answers, key)}' is not a number with a unit")
-    if units.config_time_ns(answers.rtt) is None or answers.rtt.strip().isdigit():
+    if units.config_time_ns(answers.rtt) is None or answers.rtt[-1].isdigit():
         raise UserError(f"rtt: '{answers.rtt}' is not a time such as 20ms")
     text = written(answers, file, half(answers.rtt))
     argv = [str(find_program("sim")), "-", "--print-config"]

@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from weir.base import configs
+from weir.base import configs, units
 from weir.base.errors import UserError
-from weir.base.units import SUFFIXES
 
 BASE = {"ns": "ns", "bit/s": "bit", "B": "B"}  # a unit's suffix, for numbers in it
 KINDS = ("uniform", "loguniform", "integers", "choice")
@@ -104,11 +103,12 @@ def _draw(place: Path, key: str, of: Any) -> Draw:
 
 def _number(text: Any) -> tuple[float, str | None]:
     """A number in the base of its unit, and which unit: "", that of a dimension, or a suffix."""
-    match = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?) ?([a-zA-Zµμ/%]*)", str(text))
-    if match is None:
-        return 0.0, None
+    match = re.fullmatch(rf"({units.NUMBER}) ?([a-zA-Zµμ/%]*)", str(text))
+    if match is None:  # only a time may be a sum, such as 1m30s
+        found = units.config_time_ns(text)
+        return (0.0, None) if found is None else (found, "ns")
     value, suffix = float(match[1]), match[2]
-    for unit, suffixes in SUFFIXES.items():
+    for unit, suffixes in units.SUFFIXES.items():
         if suffix in suffixes:
             return value * suffixes[suffix], unit
     return value, suffix
