@@ -80,7 +80,7 @@ def one_line(text):
         (["rnu", "x.yaml"], 2, "'rnu' is not a command; did you mean 'run'?"),
         (["x.yaml"], 2, "x.yaml is a file, not a command: weir run x.yaml"),
         (["run", "x.yaml", "--sed", "1"], 2, "No such option: --sed"),
-        (["run", "x.yaml", "--seed", "one"], 2, "Invalid value for '--seed'"),
+        (["run", "x.yaml", "--seed", "one"], 2, "--seed: 'one' is not a whole number"),
     ],
 )
 def test_bad_usage(weir, args, status, sentence):

@@ -15,6 +15,7 @@ import pytest
 import typer
 import weir as weir_package
 from synthetic import make_run
+from weir.base.errors import UserError
 from weir.cli import usage
 from weir.cli.app import app
 from weir.live import ctl, top
@@ -136,6 +137,32 @@ def test_two_commands_complete_what_they_parse(name, module):
     """Both parse their own command line, and the shell reads the other."""
     parsed = {word for word in module.parser()._option_string_actions if word.startswith("--")}
     assert option_names(LEAVES[(name,)]) | {"--help"} == parsed
+
+
+def test_a_wrong_value_of_any_option_is_said_in_our_words():
+    """--seed x: Input should be a valid integer, unable to parse string as an integer."""
+    checked = set()
+    for words, command in LEAVES.items():
+        for param in command.params:
+            name = max(param.opts, key=len)
+            option = name.startswith("-")
+            for value in ("x", "-1", "nan", "1e99"):
+                try:
+                    command.make_context(
+                        words[-1], [f"{name}={value}"] if option else ["--", value]
+                    )
+                except Exception as error:
+                    said = usage.sentence(error)
+                    if said.startswith("Missing ") or getattr(param, "is_flag", False):
+                        continue  # of another parameter: this one may have any text
+                    place = re.escape(name if option else name.upper())
+                    assert re.fullmatch(f"{place}: .+ is not (a|at|one of) .*[^.]", said), said
+                    checked.add((words, name))
+    assert len(checked) > 30
+    with pytest.raises(
+        UserError, match=r"^--interval: 'x' is not a number from 0\.1; see weir top"
+    ):
+        top.parser().parse_args(["--interval", "x"])
 
 
 def test_json_of_the_small_tables(weir):

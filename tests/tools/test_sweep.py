@@ -226,7 +226,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_part_of_a_table(weir_sim, fol
     [
         ([], "config: nope.yaml\nseeds: 1\n", "nope.yaml: cannot be read"),
         ([], "config: x.yaml\ngrid:\n  flows.0.cnt: [1]\n", "s.yaml:3:3: -o flows.0.cnt=1: flows:"),
-        (["--workers", "0"], "", "Invalid value for '--workers'"),
+        (["--workers", "0"], "", "--workers: 0 is not at least 1"),
         (
             ["--cluster", "tcp://a:1", "--workers", "1"],
             "config: x.yaml\nseeds: 1\n",

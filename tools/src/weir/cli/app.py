@@ -1038,7 +1038,7 @@ def command() -> int:
         # Usage errors of typer's parser, which has no public name for them.
         if not hasattr(error, "format_message"):
             raise
-        said = error.format_message()
+        said = usage.sentence(error)
         print(said if said.startswith("Usage:") else f"weir: {said}", file=sys.stderr)
         return int(getattr(error, "exit_code", 2))
     return status if isinstance(status, int) else 0

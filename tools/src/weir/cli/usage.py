@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from weir.base.errors import nearest
 from weir.base.typed import program
@@ -54,3 +55,26 @@ def unknown(word: str, commands: Sequence[str]) -> str:
         return f"{word} is a file, not a command: {program()} run {word}"
     meant = nearest(word, commands, f"{program()} --help lists them")
     return f"'{word}' is not a command; {meant}"
+
+
+# What is wrong with a value, by the name that pydantic has for it.
+WRONG = {
+    "int_parsing": "'{input}' is not a whole number",
+    "float_parsing": "'{input}' is not a number",
+    "greater_than_equal": "{input} is not at least {ge}",
+    "less_than_equal": "{input} is not at most {le}",
+    "value_error": "{error}",
+}
+
+
+def sentence(error: Any) -> str:
+    """The sentence for a usage error of typer's parser."""
+    said: str = error.format_message()
+    if not hasattr(error.__cause__, "errors"):
+        return said
+    found = error.__cause__.errors()[0]
+    if found["type"] not in WRONG:
+        return said
+    name = max(error.param.opts, key=len)
+    wrong = WRONG[found["type"]].format(input=found["input"], **found.get("ctx", {}))
+    return f"{name if name.startswith('-') else name.upper()}: {wrong.rstrip('.')}"

@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises it."""
-        raise UserError(f"{message}; see {self.prog} --help")
+        raise UserError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
 
 
 def parser() -> Parser:
