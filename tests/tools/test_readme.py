@@ -37,6 +37,13 @@ PAGES = sorted(
 )
 
 
+def test_the_first_picture_is_the_same_with_any_fonts_and_says_what_it_shows() -> None:
+    """Its keys overlapped where no STIX fonts are."""
+    picture = (ROOT / re.findall(r"!\[.*\]\((.*\.svg)\)", README)[0]).read_text()
+    assert "<text" not in picture
+    assert re.search("<title[^>]*>.+</title>\\s*<desc[^>]*>.+</desc>", picture)
+
+
 def test_rules_of_rfcs_name_tests_that_there_are() -> None:
     """A rule is kept, or done as Linux does it, because a test says so."""
     page = (ROOT / "sender/README.md").read_text().partition("## Rules of the RFCs")[2]
