@@ -17,6 +17,7 @@ from contextlib import suppress
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 from synthetic import make_run
 from weir.analysis import folder, summary
 from weir.base import terminal, units
@@ -733,6 +734,15 @@ def test_a_file_for_another_command(weir, weir_sim, tmp_path):
     assert (done.status, done.err) == (
         2, "weir: one.yaml is one experiment, not a sweep: weir run one.yaml\n",
     )  # fmt: skip
+
+
+def test_a_long_note_makes_no_other_line_long():
+    """Each line had blanks up to the end of the longest, which a terminal wrapped."""
+    screen = Console(width=40, file=io.StringIO(), force_terminal=True)
+    rows = [["a", "short"], ["b", "long " * 20]]
+    terminal.print_table(screen, terminal.table(("name", "note"), rows, left=2))
+    lines = Text.from_ansi(screen.file.getvalue()).plain.splitlines()
+    assert lines == ["name  note", "a     short", "b     " + ("long " * 20).strip()]
 
 
 def test_a_wide_table_comes_in_parts_with_the_names_again():

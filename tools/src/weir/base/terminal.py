@@ -100,8 +100,12 @@ def print_table(out: Console, made: Table) -> None:
             out.print()
         needed = sum(2 + width(column) for column in columns) - 2
         out.size = ConsoleDimensions(max(before.width, needed), before.height)
-        out.print(part(columns))
+        lines = out.render_lines(part(columns), pad=False)
         out.size = before
+        for line in lines:  # without the blanks up to the longest, which a terminal would wrap
+            text = Text.assemble(*((piece.text, piece.style or "") for piece in line))
+            text.rstrip()
+            out.print(text, soft_wrap=True)
 
 
 def parts(columns: list[Column], room: int) -> list[list[Column]]:
