@@ -7,7 +7,9 @@
 #include <time.h>
 
 // About as long as the other thread works on a window; then a shared machine is left to others.
-#define SPINS_MAX 1000
+#ifndef PIPE_SPINS_MAX
+#define PIPE_SPINS_MAX 1000
+#endif
 #define SLEEP_NS (50 * NS_PER_US)
 
 static inline void pause_cpu(void) {
@@ -19,7 +21,7 @@ static inline void pause_cpu(void) {
 }
 
 void pipe_wait(uint32_t *times) {
-	if (++*times < SPINS_MAX)
+	if (++*times < PIPE_SPINS_MAX)
 		pause_cpu();
 	else
 		nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);

@@ -406,11 +406,12 @@ def sanitized() -> Path:
 def race_checked() -> Path:
     """Brings weir-sim with ThreadSanitizer, not optimised, up to date.
 
-    It takes two threads however short delays are.
+    It takes two threads however short delays are. One that waits sleeps soon, as all it does is
+    slow.
     """
     build, program = ROOT / "build-tsan", "tools/sim/weir-sim"
     options = ["-Ddpdk=disabled", "--buildtype=plain", "-Db_sanitize=thread", "-Db_lundef=false"]
-    options += ["-Dc_args=-g1 -DPIPELINE_DELAY_MIN_NS=1"]
+    options += ["-Dc_args=-g1 -DPIPELINE_DELAY_MIN_NS=1 -DPIPE_SPINS_MAX=60"]
     with locked(build):
         configure(build, options)
         compile_(build, program)
