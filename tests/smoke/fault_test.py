@@ -171,7 +171,7 @@ def test_memif_server_may_take_its_time_to_answer(lab, root):
         server.settimeout(60)
         child = loop.sender()
         both = [server.accept()[0] for _ in "ab"]  # a connection of each port
-        server.settimeout(2)
+        server.settimeout(1)
         with pytest.raises(TimeoutError):
             server.accept()
         for connection in both:
