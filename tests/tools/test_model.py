@@ -10,6 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from weir.analysis import folder, model
+from weir.analysis import model_parts as parts
 from weir.base import tables
 from weir.base.errors import UserError
 
@@ -103,11 +104,11 @@ def test_live_programs_make_one_summary():
 def numbers_of_sections():
     """The names of the numbers' places and the types that hold them."""
     return {
-        "groups": model.Group, "flows": model.Flows, "transfers": model.Transfers,
-        "probe": model.Probe, "back": model.Back, "base_rtt": model.BaseRtt,
-        "ip_flows": model.IpFlow,
-        "links": model.Link, "measured": model.Measured, "segments": model.Segments,
-        "receivers": model.Receivers, "memory": model.Memory, "stop": model.Stop,
+        "groups": parts.Group, "flows": parts.Flows, "transfers": parts.Transfers,
+        "probe": parts.Probe, "back": parts.Back, "base_rtt": parts.BaseRtt,
+        "ip_flows": parts.IpFlow,
+        "links": parts.Link, "measured": parts.Measured, "segments": parts.Segments,
+        "receivers": parts.Receivers, "memory": parts.Memory, "stop": parts.Stop,
     }  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def test_each_number_that_is_defined_is_in_its_type(weir_sim):
 def test_each_counter_of_a_group_is_defined(weir_sim):
     defined = tables.read()["number"]
     texts = {"name", "cc", "stack", "peer", "base_rtt", "back", "transfers", "probe"}
-    for name in set(model.Group.__struct_fields__) - texts:
+    for name in set(parts.Group.__struct_fields__) - texts:
         assert f"groups.{name}" in defined
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from typer.testing import CliRunner
-from weir.analysis import folder, model, qlog
+from weir.analysis import folder, model_parts, qlog
 from weir.base.errors import UserError
 from weir.cli.app import app
 from weir.report import comparison, page
@@ -105,7 +105,7 @@ def summary(files="guest-0"):
             "src": "a", "dst": "b", "flow_id": 0, "sent_pkts": pkts, "sent_bytes": 0,
             "received_bytes": 0, "ce_pkts": 0,
         }  # fmt: skip
-        return dict.fromkeys(model.IpFlow.__struct_fields__) | known
+        return dict.fromkeys(model_parts.IpFlow.__struct_fields__) | known
 
     program = {
         "guest": 0, "group": 0, "side": "stack", "run": "quic", "output": "guest-0.txt",

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from weir.report import axes, theme
-from weir.study import copa
+from weir.study import copa, copa_trials
 from weir.study.claim import Found, Trial
 from weir.study.curves import points
 from weir.study.measures import (
@@ -47,7 +47,7 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
 
 def oscillation(found: Found) -> Figure | None:
     """Figure 1: a second of the queue."""
-    trial = copa.steady(2)
+    trial = copa_trials.steady(2)
     runs = found.runs(trial)
     if runs is None:
         return None
