@@ -34,7 +34,7 @@ from msgspec import inspect
 from seed import commit_seed
 from weir.analysis import folder, imported, listing, many, model, qlog
 from weir.base.errors import guarded
-from weir.cli import app, figures
+from weir.cli import figures, results
 from weir.report import data, page
 from weir.trace import formats
 
@@ -210,7 +210,7 @@ def draw_all(run):
 
 
 def show(run):
-    app.summary_(run, False)
+    results.summary_(run, False)
 
 
 def compare(run):

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir sweep, attack, reproduce, evaluate, study: many runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import typer.core
+
+from weir.base.errors import UserError, nearest
+from weir.cli import complete, usage
+from weir.cli.usage import examples
+
+app = typer.Typer()
+
+
+@app.command(
+    "sweep",
+    epilog=examples(
+        "sweep configs/sweeps/buffer.yaml",
+        "sweep configs/sweeps/buffer.yaml --all --json",
+        "sweep configs/sweeps/buffer.yaml --cluster tcp://host:8786",
+        "sweep configs/sweeps/buffer.yaml --shard 2/3",
+        "sweep --merge runs/buffer-1of3 runs/buffer-2of3 runs/buffer-3of3 --out runs/buffer",
+    ),
+)
+def sweep_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE|DIR...",
+            help="A config, a grid and seeds; with --merge the folders of its parts.",
+            autocompletion=complete.configs,
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="The folder of its runs. [runs/FILE]")] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="WHERE", help=usage.CLUSTER)] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Only part I of N, into runs/FILE-IofN.")
+    ] = None,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Put all parts of a sweep together in --out.")
+    ] = False,
+    any_version: Annotated[
+        bool, typer.Option("--any-version", help="Keep cells that another commit of Weir ran.")
+    ] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show every cell, not only the first ones.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
+) -> None:
+    """Runs a grid of experiments into one Parquet table.
+
+    Dask runs those that are not done yet.
+    """
+    from weir.base import programs, terminal
+    from weir.many import grid, shards, sweep, sweep_page
+
+    programs.identify()
+    file = files[0]
+    if merge:
+        if out is None or cluster or workers or shard:
+            raise UserError("--merge runs nothing: it takes the folders of the parts and --out")
+        table, asked = sweep.merge(files, out)
+    else:
+        if len(files) > 1:
+            raise UserError(f"{files[1]}: one sweep at a time; folders of its parts want --merge")
+        asked, part = grid.read(file), shards.read(shard)
+        name = file.stem if shard is None else f"{file.stem}-{part.index}of{part.count}"
+        out = out or Path("runs") / name
+        table = sweep.execute(
+            asked,
+            out,
+            terminal.console(stderr=True),
+            cluster=cluster,
+            workers=workers,
+            any_version=any_version,
+            shard=part,
+        )
+    page = sweep_page.write(out)
+    if as_json:
+        print(json.dumps(table.to_dicts(), indent=1))
+    else:
+        screen = terminal.console()
+        sweep.show(table, asked, screen, None if show_all else sweep.ROWS_SHOWN)
+        screen.print(str(out / "table.parquet"), soft_wrap=True)
+        screen.print(str(page), soft_wrap=True)
+    raise typer.Exit(1 if "failed" in table["status"] else 0)
+
+
+@app.command(
+    "attack",
+    epilog=examples(
+        "attack configs/attacks/boxes/low-rate-newreno.yaml --runs 300",
+        "attack configs/quickstart.yaml --goal utilisation --time 2m --cc cubic",
+        "attack configs/attacks/boxes/low-rate-newreno.yaml --seed 7 --json",
+        "attack configs/quickstart.yaml --goal delay --cluster tcp://host:8786",
+        "attack configs/attacks/boxes/worst-case.yaml --cc copa,cubic,bbr --runs 200",
+    ),
+)
+def attack_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="An attack (config, goal, box), or a config.",
+            autocompletion=complete.configs,
+        ),
+    ],
+    goal: Annotated[
+        str | None,
+        typer.Option(help="utilisation, starvation, delay, loss or oscillation. [the file's]"),
+    ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option("--cc", help="Of all flows: a control, or several: a,b,c."),
+    ] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Trials. [500 without --time]")] = None,
+    time: Annotated[str | None, typer.Option(help="How long to search: 2m.")] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**20, help="Of the search.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Trials at a time. [one per CPU]")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="WHERE", help=usage.CLUSTER)] = None,
+    keep: Annotated[
+        str, typer.Option(help="Of the harm, what is left when the attack is minimised.")
+    ] = "90%",
+    out: Annotated[
+        Path | None, typer.Option(help="Its folder; goes on there. [runs/attack-FILE-SEED]")
+    ] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="No page.")] = False,
+    register: Annotated[
+        bool, typer.Option("--register", help="Keep what is found in configs/attacks.")
+    ] = False,
+    write_docs: Annotated[
+        bool, typer.Option("--write-docs", help="The table of several --cc into attack.md.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+) -> None:
+    """Searches, within bounds, where a config's flows do worst."""
+    from weir.cli import attack
+
+    given = attack.Given(
+        file,
+        goal,
+        control,
+        runs,
+        time,
+        seed,
+        cluster,
+        workers,
+        keep,
+        out,
+        not no_report,
+        register,
+        write_docs,
+    )
+    raise typer.Exit(attack.command(given, as_json))
+
+
+@app.command(
+    "reproduce",
+    epilog=examples(
+        "reproduce all --plan",
+        "reproduce copa",
+        "reproduce corescale --full --out runs/corescale",
+        "reproduce copa --print-config c8-copa",
+        "reproduce linux",
+    ),
+)
+def reproduce_(
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY|SUITE|all", autocompletion=complete.studies)
+    ],
+    quick: Annotated[
+        bool,
+        typer.Option("--quick/--full", help="Few seeds and minutes, or the source's own lengths."),
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder. [runs/STUDY-quick or -full]")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="WHERE", help=usage.CLUSTER)] = None,
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="Only show the cells and what they cost.")
+    ] = False,
+    cell: Annotated[
+        str | None,
+        typer.Option("--print-config", metavar="CELL", help="Print a cell as a config, run none."),
+    ] = None,
+    write_docs: Annotated[
+        bool,
+        typer.Option(
+            "--write-docs",
+            help="Of all and of suites: put the results into tools/docs/reference.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
+) -> None:
+    """Runs a published study, or all, or Linux's TCP beside ours.
+
+    It writes a page and a Parquet table.
+    """
+    from weir.base import programs, terminal
+    from weir.study import linux_page, reproduce, studies
+
+    programs.identify()
+    known = studies.names()
+    if study not in known:
+        listed = f"there are {', '.join(known[:-1])} and {known[-1]}"
+        raise UserError(f"'{study}' cannot be reproduced; {nearest(study, known, listed)}")
+    if write_docs and study not in ("all", *studies.SUITES):
+        kept = ", ".join(["all", *studies.SUITES])
+        raise UserError(f"--write-docs: the documents have the results of {kept}")
+    screen = terminal.console(stderr=as_json)
+    if study == "linux":
+        plan = linux_page.plan(quick, out)
+        if cell is not None:
+            raise UserError("--print-config: the cells of linux are in its run folders")
+        if only_plan and as_json:
+            print(json.dumps(linux_page.plan_rows(plan), indent=1))
+        elif only_plan:
+            linux_page.show_plan(plan, workers or os.cpu_count() or 1, screen)
+        else:
+            raise typer.Exit(
+                linux_page.run(plan, screen, cluster=cluster, workers=workers, as_json=as_json)
+            )
+        return
+    chosen = studies.chosen(study)
+    plans = [
+        reproduce.plan(one, quick, out / one.name if out and len(chosen) > 1 else out)
+        for one in chosen
+    ]
+    if cell is not None:
+        reproduce.print_config(plans, cell)
+    elif only_plan and as_json:
+        print(json.dumps([row for made in plans for row in reproduce.plan_rows(made)], indent=1))
+    elif only_plan:
+        reproduce.show_plan(plans, workers or os.cpu_count() or 1, screen)
+    else:
+        raise typer.Exit(
+            reproduce.run_all(
+                study,
+                plans,
+                out,
+                screen,
+                cluster=cluster,
+                workers=workers,
+                as_json=as_json,
+                write_docs=write_docs,
+            )
+        )
+
+
+@app.command(
+    "evaluate",
+    epilog=examples(
+        "evaluate copa",
+        "evaluate ./mine.so --out runs/mine",
+        "evaluate mine.py:MyControl --plan",
+        "evaluate linux:bbr",
+        "evaluate copa --print-config cubic-1BDP",
+    ),
+)
+def evaluate_(
+    control: Annotated[
+        str, typer.Argument(metavar="CC", help="A name, FILE.so, FILE.py:CLASS, or linux:NAME.")
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="One run of each case, or five seeds.")
+    ] = True,
+    out: Annotated[Path | None, typer.Option(help="The folder. [runs/evaluate-CC-quick]")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Cells at a time. [one per CPU]")
+    ] = None,
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="Only show the cells and what they cost.")
+    ] = False,
+    cell: Annotated[
+        str | None,
+        typer.Option("--print-config", metavar="CELL", help="Print a cell as a config, run none."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
+) -> None:
+    """Evaluates a congestion control by RFC 9743's criteria.
+
+    It writes a page and a Parquet table.
+    """
+    from weir.base import programs, terminal
+    from weir.study import evaluate, evaluate_scene, reproduce
+
+    programs.identify()
+    one = evaluate.study(evaluate_scene.control_of(control), control)
+    made = reproduce.plan(one, quick, out)
+    screen = terminal.console(stderr=as_json)
+    reproduce.refuse(made)
+    if cell is not None:
+        reproduce.print_config([made], cell)
+    elif only_plan:
+        reproduce.show_plan([made], workers or os.cpu_count() or 1, screen)
+    else:
+        raise typer.Exit(
+            reproduce.run_all(
+                made.study.name, [made], out, screen, workers=workers, as_json=as_json
+            )
+        )
+
+
+@app.command(
+    "study",
+    epilog=examples(
+        'study copa --set "velocity_rtts: 6"',
+        'study copa --set "delta: 0.4" --set "delta: 0.6" --out runs/deltas',
+        'study papers --cc cubic --set "beta: 0.8"',
+    ),
+)
+def study_(
+    study: Annotated[str, typer.Argument(metavar="STUDY", autocompletion=complete.studies)],
+    sets: Annotated[
+        list[str],
+        typer.Option("--set", metavar="PARAMETERS", help="Parameters of the control; repeated."),
+    ],
+    control: Annotated[
+        str, typer.Option("--cc", metavar="CONTROL", help="The control they are of.")
+    ] = "copa",
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="Few seeds and minutes, or the source's own.")
+    ] = True,
+    out: Annotated[Path | None, typer.Option(help="The folder. [runs/STUDY-sets]")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Cells at a time. [one per CPU]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
+) -> None:
+    """Tries parameters of a control on every claim of a study.
+
+    Beside them stands what it has by default.
+    """
+    from weir.base import programs, terminal
+    from weir.study import sets as tried
+    from weir.study import studies
+
+    programs.identify()
+    if study not in studies.STUDIES:
+        raise UserError(f"'{study}' is no study; there are {', '.join(studies.STUDIES)}")
+    place = out or Path("runs") / f"{study}-sets"
+    chosen = tried.Sets(control, ("", *sets))
+    one = studies.STUDIES[study]
+    screen = terminal.console(stderr=as_json)
+    raise typer.Exit(tried.run(one, chosen, quick, place, screen, workers, as_json))

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir run, probe, init, replay, qlog: what makes a run, or comes before one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from weir.base import typed
+from weir.base.errors import UserError, unheard
+from weir.cli import complete
+from weir.cli.arguments import ConfigArgument, RunArgument, SummaryJson
+from weir.cli.usage import examples
+
+app = typer.Typer()
+
+
+@app.command(
+    "run",
+    epilog=examples(
+        "run configs/quickstart.yaml",
+        "run configs/quickstart.yaml -o flows.0.count=10 -o paths.forward.link.rate=100Mbit",
+        "run configs/quickstart.yaml --duration 5s --out runs/mine --json",
+        "run configs/loopback-10g.yaml --live",
+        "run configs/quickstart.yaml --check",
+    ),
+)
+def run_(
+    config: ConfigArgument,
+    override: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            metavar="KEY=VALUE",
+            help="Replaces a value: -o flows.0.count=10.",
+            autocompletion=complete.keys,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder. [runs/CONFIG-CHANGES-TIME]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the config's.")] = None,
+    duration: Annotated[str | None, typer.Option(help="Replaces the config's: 10s.")] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="On real ports with DPDK, not in virtual time.")
+    ] = False,
+    hosts: Annotated[
+        Path | None,
+        typer.Option(metavar="INVENTORY", help="With --live: on the hosts of Ansible's inventory."),
+    ] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Only run and measure.")] = False,
+    pcap: Annotated[
+        Path | None, typer.Option(help="Also write the packets, as on the wire.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the run in the folder, and the capture.")
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="In virtual time: processors to use; same results. [2 where they are idle]"
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what is wrong with the config.")
+    ] = False,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Only print the config with all defaults.")
+    ] = False,
+    as_json: SummaryJson = False,
+) -> None:
+    """Runs an experiment, shows what came out, writes a report."""
+    from weir import api
+    from weir.analysis import folder, summary
+    from weir.base import programs, terminal
+    from weir.runner.bar import Bar
+    from weir.runner.options import Options, default_out
+    from weir.runner.run import read_only
+
+    options = Options(
+        config,
+        out or default_out(config, override or (), seed, live),
+        override or (),
+        seed,
+        duration,
+        pcap,
+        force,
+        threads,
+    )
+    if hosts is not None and not live:
+        raise UserError("--hosts needs --live")
+    if hosts is not None and check:
+        from weir.hosts import inventory, plan
+
+        raise typer.Exit(plan.check(options, inventory.read(hosts)))
+    if check or print_config:
+        options.only = "--check" if check else "--print-config"
+        raise typer.Exit(read_only(options, live))
+    programs.identify()
+    with Bar(terminal.console(stderr=True)) as bar:
+        status, loaded = api.execute(options, bar, live, hosts)
+    if loaded is None:
+        raise typer.Exit(status)  # the program said why
+    with folder.locked(options.out):
+        screen = terminal.console(stderr=as_json)
+        with unheard():
+            if as_json:
+                print(json.dumps(loaded.summary, indent=1), flush=True)
+            elif loaded.summary:
+                summary.show(loaded.summary, screen)
+                say_delay(loaded, screen)
+        shown = options.out
+        if not no_report:
+            from weir.report import page
+
+            try:
+                shown = page.write(loaded)
+            except UserError as error:
+                print(f"weir: {error}", file=sys.stderr)
+                status = status or error.status
+        screen.print(str(shown), soft_wrap=True)
+        say_notes(loaded.notes)
+    raise typer.Exit(status)
+
+
+@app.command(
+    "probe",
+    epilog=examples(
+        "probe configs/copa-steady.yaml",
+        "probe configs/copa-steady.yaml -o flows.0.count=20 --size 10MB --at 20s",
+        "probe configs/loopback-10g.yaml --live --interval 5ms --count 40",
+    ),
+)
+def probe_(
+    config: ConfigArgument,
+    override: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            metavar="KEY=VALUE",
+            help="Replaces a value: -o flows.0.count=10.",
+            autocompletion=complete.keys,
+        ),
+    ] = None,
+    at: Annotated[str | None, typer.Option(help="Of the first probe. [half of the run]")] = None,
+    count: Annotated[int | None, typer.Option(help="Probes, up to 64. [20]")] = None,
+    interval: Annotated[str | None, typer.Option(help="Between two probes. [10ms]")] = None,
+    delta: Annotated[float | None, typer.Option(help="The Copa flow's. [0.5]")] = None,
+    size: Annotated[str | None, typer.Option(help="The transfer's. [1MB]")] = None,
+    rtt_min: Annotated[
+        str | None, typer.Option(help="RTT without queues, if it is known. [the smallest seen]")
+    ] = None,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="Without the config's own flows: to a loaded path.")
+    ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="On real ports with DPDK, not in virtual time.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder. [runs/CONFIG-CHANGES-TIME]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the config's.")] = None,
+    duration: Annotated[str | None, typer.Option(help="Replaces the config's: 10s.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The estimate as JSON.")] = False,
+) -> None:
+    """Estimates the rate that a Copa flow would obtain.
+
+    A few small packets are sent beside the config's flows. Copa, NSDI 2018, appendix:
+    rate 1 / (delta dq), completion 2 RTT + size / rate.
+    """
+    from weir import api
+    from weir.base import programs, terminal
+    from weir.live import probe
+    from weir.runner.bar import Bar
+    from weir.runner.options import Options, default_out
+
+    probing = probe.Probing(at, count, interval, delta, size, rtt_min, alone)
+    overrides = [probe.override(config, probing, duration), *(override or ())]
+    place = out or default_out(config, override or (), seed, live)
+    options = Options(config, place, overrides, seed, duration, None, force)
+    programs.identify()
+    console = terminal.console(stderr=True)
+    with Bar(console, "probing", rename=probe.renamer(config)) as bar:
+        status, loaded = api.execute(options, bar, live)
+    if status != 0 or loaded is None:
+        raise typer.Exit(status or 1)
+    estimate = probe.found(loaded.summary)
+    if as_json:
+        print(json.dumps(estimate, indent=1))
+    else:
+        probe.show(estimate, terminal.console())
+
+
+@app.command("qlog", epilog=examples("qlog runs/quic", "qlog runs/quic --json"))
+def qlog_(
+    run: RunArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+) -> None:
+    """Shows what QUIC programs in guests logged, beside the paths.
+
+    They have written it into $WEIR_OUT; the paths have their own counts.
+    """
+    from weir.analysis import folder, qlog
+    from weir.base import terminal
+
+    found = qlog.of_run(run, folder.load(run).summary)
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return
+    screen = terminal.console()
+    terminal.print_table(screen, terminal.table(qlog.COLUMNS, qlog.rows(found), left=2))
+
+
+@app.command(
+    "init",
+    epilog=examples(
+        "init",
+        "init mine.yaml --rate 1Gbps --rtt 40ms --flows '10 cubic, 10 bbr' --duration 60",
+        "init mine.yaml --force",
+    ),
+)
+def init_(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The config.", autocompletion=complete.configs)
+    ] = Path("experiment.yaml"),
+    rate: Annotated[str | None, typer.Option(help="Of the bottleneck: 100Mbit.")] = None,
+    rtt: Annotated[str | None, typer.Option(help="Round trip without queues: 20ms.")] = None,
+    buffer: Annotated[str | None, typer.Option(help="1BDP, 100pkt, 1MB or 50ms.")] = None,
+    flows: Annotated[str | None, typer.Option(help="Such as '2 copa, 10 cubic'.")] = None,
+    duration: Annotated[str | None, typer.Option(help="Of the run: 30s.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+) -> None:
+    """Writes a first config, with comments.
+
+    It asks for rate, round trip, buffer, flows and duration.
+    """
+    from weir.cli import init
+
+    given = {"rate": rate, "rtt": rtt, "buffer": buffer, "flows": flows, "duration": duration}
+    init.write(file, given, force, lambda: sys.stdin is not None and sys.stdin.isatty())
+    name = shlex.quote(str(file))
+    print(f"{name} is written; next: {typed.program()} run {name}")
+
+
+@app.command("replay", epilog=examples("replay runs/proof", "replay runs/proof --out runs/again"))
+def replay_(
+    run_folder: RunArgument,
+    out: Annotated[Path | None, typer.Option(help="Of the replay. [RUN/replay]")] = None,
+) -> None:
+    """Repeats a run from its recorded arrivals, and compares.
+
+    They go through its paths again, and every decision must be the same.
+    """
+    from weir.base import terminal
+    from weir.live import replay
+    from weir.runner.bar import Bar
+
+    with Bar(terminal.console(stderr=True), "replaying") as bar:
+        found, numbers = replay.replay(run_folder, out or run_folder / "replay", bar.progress)
+    print(replay.sentence(found, numbers))
+    raise typer.Exit(0 if found.difference is None else 1)
+
+
+def say_delay(run: Any, screen: Any) -> None:
+    """What pings say of the delay under load, if any group pings."""
+    from weir.analysis import latency
+
+    found = latency.under_load(run)
+    if found is not None:
+        said = zip(latency.COLUMNS, found.row(), strict=True)
+        parts = [f"{name} {value}" for name, value in said]
+        screen.print(f"delay of pings: {', '.join(parts)}", soft_wrap=True)
+
+
+def say_notes(notes: list[str]) -> None:
+    """What the report says about the data, also here."""
+    for note in notes:
+        print(f"weir: {note}", file=sys.stderr)
