@@ -117,3 +117,11 @@ def test_what_a_driver_does_not_count_is_not_known(lab):
     assert child.wait() == 0, child.err
     missed = {port["name"]: port["driver_missed"] for port in child.summary()["ports"]}
     assert missed == {"in": None, "out": 0}
+
+
+def test_a_card_that_is_not_there_is_said_not_to_be_there(lab):
+    child = switch(lab, "0000:1f:1f.7", "-o", "live.allow_nic=yes")
+    assert child.wait() == 1
+    assert child.sentences()[0].endswith(
+        "dev: DPDK has no port '0000:1f:1f.7': there is no such PCI device (lspci -D lists them)"
+    )

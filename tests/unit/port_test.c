@@ -2,6 +2,9 @@
 #include "common/live/port/port.h"
 #include "test.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 // The port as its first lcore finds it when it looks, with its link up or down now.
 static bool observe(struct port *p, bool up, uint64_t now_ns) {
 	atomic_store(&p->up, up);
@@ -50,5 +53,32 @@ START_TEST(link_that_is_down_at_the_end_says_so) {
 }
 END_TEST
 
+// "DPDK has no port" was all that was said, and its log had the reason.
+START_TEST(reason_of_a_device_is_the_one_that_dpdk_logged_of_it) {
+	static const char log[] =
+		"EAL: Selected IOVA mode 'VA'\n"
+		"EAL: VFIO support could not be initialized\n"
+		"EAL: 0000:00:04.0 VFIO group is not viable! Not all devices in IOMMU group bound\n"
+		"EAL: Requested device 0000:00:04.0 cannot be used\n"
+		"EAL: Probe PCI driver: net_virtio (1af4:1041) device: 0000:00:05.0 (socket -1)\n"
+		"EAL: Probe PCI driver: net_virtio (1af4:1041) device: 0000:00:06.0 (socket -1)\n"
+		"eth_virtio_pci_init(): Failed to init PCI device\n"
+		"EAL: Requested device 0000:00:06.0 cannot be used\n";
+	struct eal e = {.log_fd = memfd_create("log", MFD_CLOEXEC)};
+	char text[256];
+
+	ck_assert_int_eq(write(e.log_fd, log, sizeof(log) - 1), sizeof(log) - 1);
+	ck_assert(eal_log_device(&e, "0000:00:04.0", text, sizeof(text)));
+	ck_assert_str_eq(text,
+		"0000:00:04.0 VFIO group is not viable! Not all devices in IOMMU group bound");
+	ck_assert(eal_log_device(&e, "0000:00:06.0", text, sizeof(text)));
+	ck_assert_str_eq(text, "Failed to init PCI device");
+	ck_assert(!eal_log_device(&e, "0000:00:05.0", text, sizeof(text)));
+	ck_assert(!eal_log_device(&e, "0000:00:07.0", text, sizeof(text)));
+	close(e.log_fd);
+}
+END_TEST
+
 TEST_MAIN(link_that_came_up_before_the_first_look_counts_as_gone_down,
-	link_that_was_never_up_is_no_fault, link_that_is_down_at_the_end_says_so)
+	link_that_was_never_up_is_no_fault, link_that_is_down_at_the_end_says_so,
+	reason_of_a_device_is_the_one_that_dpdk_logged_of_it)

@@ -349,20 +349,17 @@ long eal_log_mark(const struct eal *e) {
 	return e->log_fd >= 0 && fstat(e->log_fd, &st) == 0 ? (long)st.st_size : 0;
 }
 
-void eal_log_reason(const struct eal *e, long mark, char *text, size_t size) {
+// The cause of a failure, from lines of the log, which it changes.
+static bool reason_in(char *lines, char *text, size_t size) {
 	// The first line with one of these words has the cause; later ones only repeat that
 	// something failed.
 	static const char *const words[] = {"another primary", "annot", "ouldn't", "ailed", "rror",
 		"nvalid", "nable", "not ", "FATAL", NULL};
-	char buf[8192], *line, *save = NULL;
-	ssize_t n = e->log_fd >= 0 ? pread(e->log_fd, buf, sizeof(buf) - 1, mark) : 0;
+	char *line, *save = NULL;
 	bool found = false;
 
-	snprintf(text, size, "unknown reason");
-	if (n <= 0)
-		return;
-	buf[n] = '\0';
-	for (line = strtok_r(buf, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
+	for (line = strtok_r(lines, "\n", &save); line != NULL;
+		line = strtok_r(NULL, "\n", &save)) {
 		const char *colon = strstr(line, ": ");
 
 		if (strstr(line, "mp action") != NULL) // Weir is one process
@@ -376,6 +373,35 @@ void eal_log_reason(const struct eal *e, long mark, char *text, size_t size) {
 			break;
 		}
 	}
+	return found;
+}
+
+static char *log_read(const struct eal *e, long mark, char *buf, size_t size) {
+	ssize_t n = e->log_fd >= 0 ? pread(e->log_fd, buf, size - 1, mark) : 0;
+
+	buf[n > 0 ? n : 0] = '\0';
+	return buf;
+}
+
+void eal_log_reason(const struct eal *e, long mark, char *text, size_t size) {
+	char buf[8192];
+
+	if (!reason_in(log_read(e, mark, buf, sizeof(buf)), text, size))
+		snprintf(text, size, "unknown reason");
+}
+
+bool eal_log_device(const struct eal *e, const char *device, char *text, size_t size) {
+	char buf[1 << 15], *line = strstr(log_read(e, 0, buf, sizeof(buf)), device), *next;
+
+	if (line == NULL)
+		return false;
+	while (line > buf && line[-1] != '\n')
+		line--;
+	// What follows of the next device is not about this one.
+	next = strchr(line, '\n');
+	if (next != NULL && (next = strstr(next, "Probe PCI driver")) != NULL)
+		*next = '\0';
+	return reason_in(line, text, size);
 }
 
 void eal_run_lcores(int (*loop)(void *), void *const *arg, uint32_t n) {

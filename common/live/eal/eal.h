@@ -64,3 +64,5 @@ void eal_unhush(int saved);
 // position, without "EAL: ".
 long eal_log_mark(const struct eal *e);
 void eal_log_reason(const struct eal *e, long mark, char *text, size_t size);
+// The cause of a PCI device's failure, as the EAL brought it up. False: the log has none.
+bool eal_log_device(const struct eal *e, const char *device, char *text, size_t size);

@@ -122,3 +122,24 @@ uint32_t iface_mtu(const struct live_dev *dev) {
 		return 0;
 	return (uint32_t)req.ifr_mtu;
 }
+
+void iface_pci_state(const struct live_dev *dev, char *text, size_t size) {
+	char path[128], driver[256];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", dev->name);
+	if (access(path, F_OK) < 0) {
+		snprintf(text, size, "there is no such PCI device (lspci -D lists them)");
+		return;
+	}
+	strcat(path, "/driver");
+	n = readlink(path, driver, sizeof(driver) - 1);
+	driver[n > 0 ? n : 0] = '\0';
+	if (n <= 0)
+		snprintf(text, size, "no driver holds it; bind it to vfio-pci (dpdk-devbind.py)");
+	else
+		snprintf(text, size,
+			"driver %s holds it, and DPDK's log has no reason; most cards need vfio-pci "
+			"(dpdk-devbind.py --status)",
+			strrchr(driver, '/') != NULL ? strrchr(driver, '/') + 1 : driver);
+}

@@ -19,3 +19,6 @@ uint32_t iface_mtu(const struct live_dev *dev);
 uint64_t iface_dropped(const struct live_dev *dev);
 // Whether the device's kernel interface is up and has a carrier; true for a device without one.
 bool iface_is_up(const struct live_dev *dev);
+// What the kernel knows of a PCI device that DPDK has no port of: whether it is there, and which
+// driver holds it.
+void iface_pci_state(const struct live_dev *dev, char *text, size_t size);

@@ -137,11 +137,14 @@ static int probe(struct port *p, const struct eal *eal, struct err *err) {
 				? "; DPDK has no such driver (it has net_memif, net_af_packet, ...)"
 				: "");
 	}
-	if (rte_eth_dev_get_port_by_name(p->dev.name, &p->id) < 0)
-		return config_err(p->dev.node, -ENODEV, err,
-			"dev: DPDK has no port '%s'; is the device there, bound to a DPDK driver "
-			"(dpdk-devbind.py --status), and no other program's?",
-			p->dev.name);
+	if (rte_eth_dev_get_port_by_name(p->dev.name, &p->id) < 0) {
+		if (!p->dev.pci)
+			snprintf(reason, sizeof(reason), "its driver made none of that name");
+		else if (!eal_log_device(eal, p->dev.name, reason, sizeof(reason)))
+			iface_pci_state(&p->dev, reason, sizeof(reason));
+		return config_err(p->dev.node, -ENODEV, err, "dev: DPDK has no port '%s': %s",
+			p->dev.name, reason);
+	}
 	return 0;
 }
 
