@@ -89,6 +89,17 @@ static size_t field_size(enum param_type type) {
 	}
 }
 
+static size_t field_alignment(enum param_type type) {
+	switch (type) {
+	case PARAM_TYPE_TEXT:
+		return 1;
+	case PARAM_TYPE_LIMIT:
+		return _Alignof(struct limit);
+	default: // numbers: as large as they are
+		return field_size(type);
+	}
+}
+
 static int param_fits(const struct cc_ops *o, const struct param *p, struct err *err) {
 	size_t size = field_size(p->type);
 
@@ -98,6 +109,10 @@ static int param_fits(const struct cc_ops *o, const struct param *p, struct err 
 	if (p->offset > o->config_size || size > o->config_size - p->offset)
 		return err_set(err, -EINVAL, "parameter %s lies behind the config of %zu bytes",
 			p->name, o->config_size);
+	if (p->offset % field_alignment(p->type) != 0)
+		return err_set(err, -EINVAL,
+			"parameter %s lies where no field of its type can: use PARAM_F64 and the like",
+			p->name);
 	if (p->help == NULL || (p->type == PARAM_TYPE_ENUM && p->choices == NULL))
 		return err_set(err, -EINVAL, "parameter %s has no %s", p->name,
 			p->help == NULL ? "help" : "choices");
