@@ -121,6 +121,20 @@ static int param_fits(const struct cc_ops *o, const struct param *p, struct err 
 	return 0;
 }
 
+// Whether no parameter before it has bytes of its field: setting one would change the other.
+static int param_is_apart(const struct param *params, size_t index, struct err *err) {
+	const struct param *p = &params[index];
+
+	for (const struct param *other = params; other < p; other++) {
+		if (other->offset < p->offset + field_size(p->type)
+			&& p->offset < other->offset + field_size(other->type))
+			return err_set(err, -EINVAL,
+				"parameters %s and %s share bytes of the config", other->name,
+				p->name);
+	}
+	return 0;
+}
+
 // Whether the table's rows and defaults are legal.
 static int params_fit(const struct cc_ops *o, size_t *count, struct err *err) {
 	void *config = calloc(1, o->config_size + 1);
@@ -133,6 +147,8 @@ static int params_fit(const struct cc_ops *o, size_t *count, struct err *err) {
 				PARAMS_MAX);
 		else
 			rc = param_fits(o, &o->params[*count], err);
+		if (rc == 0)
+			rc = param_is_apart(o->params, *count, err);
 	}
 	if (rc == 0)
 		rc = param_defaults(o->params, config, err);
