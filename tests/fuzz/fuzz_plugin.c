@@ -141,9 +141,9 @@ static void describe(void) {
 		const char *text = any_text(set);
 		char shown[2 * PARAM_TEXT_SIZE];
 
-		if (text != NULL && param_set(&table[i], config, text, &err) < 0)
-			NEED(err.msg[0] != '\0');
-		if (text != NULL || table[i].def != NULL)
+		bool set_to = text != NULL && param_set(&table[i], config, text, &err) == 0;
+		NEED(text == NULL || set_to || err.msg[0] != '\0');
+		if (set_to || table[i].def != NULL)
 			param_get(&table[i], config, shown, sizeof(shown));
 	}
 	free(config);
