@@ -12,7 +12,8 @@ import typer
 import typer.core
 
 from weir.base.errors import UserError, nearest
-from weir.cli import complete, usage
+from weir.cli import complete
+from weir.cli.arguments import Cluster
 from weir.cli.usage import examples
 
 app = typer.Typer()
@@ -38,7 +39,7 @@ def sweep_(
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="The folder of its runs. [runs/FILE]")] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="WHERE", help=usage.CLUSTER)] = None,
+    cluster: Cluster = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
     ] = None,
@@ -128,7 +129,7 @@ def attack_(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Trials at a time. [one per CPU]")
     ] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="WHERE", help=usage.CLUSTER)] = None,
+    cluster: Cluster = None,
     keep: Annotated[
         str, typer.Option(help="Of the harm, what is left when the attack is minimised.")
     ] = "90%",
@@ -189,7 +190,7 @@ def reproduce_(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
     ] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="WHERE", help=usage.CLUSTER)] = None,
+    cluster: Cluster = None,
     only_plan: Annotated[
         bool, typer.Option("--plan", help="Only show the cells and what they cost.")
     ] = False,

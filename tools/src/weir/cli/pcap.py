@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from weir.cli import complete
+from weir.cli.arguments import Force
 from weir.cli.usage import examples
 
 app = typer.Typer(help="Analyses captures: pcap and pcapng.", no_args_is_help=True)
@@ -48,7 +49,7 @@ def analyze_(
     warmup: Annotated[str, typer.Option(help="Left out of all sums and means.")] = "0s",
     interface: Interface = "",
     title: Annotated[str, typer.Option(help="One line for the report.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
+    force: Force = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Only analyse.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
@@ -155,7 +156,7 @@ def compare_(
         str, typer.Option("--from", metavar="NAME,...", help="Read these interfaces of INGRESS.")
     ] = "",
     to: Annotated[str, typer.Option(metavar="NAME,...", help="And these of EGRESS.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Finds the packets of both sides of a bottleneck again: delays, losses, marks, reordering."""

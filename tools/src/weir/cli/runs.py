@@ -15,7 +15,17 @@ import typer.core
 from weir.base import typed
 from weir.base.errors import UserError, unheard
 from weir.cli import complete
-from weir.cli.arguments import ConfigArgument, RunArgument, SummaryJson
+from weir.cli.arguments import (
+    ConfigArgument,
+    Duration,
+    Force,
+    Live,
+    Overrides,
+    RunArgument,
+    RunFolder,
+    Seed,
+    SummaryJson,
+)
 from weir.cli.usage import examples
 
 app = typer.Typer()
@@ -33,23 +43,11 @@ app = typer.Typer()
 )
 def run_(
     config: ConfigArgument,
-    override: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-o",
-            metavar="KEY=VALUE",
-            help="Replaces a value: -o flows.0.count=10.",
-            autocompletion=complete.keys,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The run folder. [runs/CONFIG-CHANGES-TIME]")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the config's.")] = None,
-    duration: Annotated[str | None, typer.Option(help="Replaces the config's: 10s.")] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="On real ports with DPDK, not in virtual time.")
-    ] = False,
+    override: Overrides = None,
+    out: RunFolder = None,
+    seed: Seed = None,
+    duration: Duration = None,
+    live: Live = False,
     hosts: Annotated[
         Path | None,
         typer.Option(metavar="INVENTORY", help="With --live: on the hosts of Ansible's inventory."),
@@ -139,15 +137,7 @@ def run_(
 )
 def probe_(
     config: ConfigArgument,
-    override: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-o",
-            metavar="KEY=VALUE",
-            help="Replaces a value: -o flows.0.count=10.",
-            autocompletion=complete.keys,
-        ),
-    ] = None,
+    override: Overrides = None,
     at: Annotated[str | None, typer.Option(help="Of the first probe. [half of the run]")] = None,
     count: Annotated[int | None, typer.Option(help="Probes, up to 64. [20]")] = None,
     interval: Annotated[str | None, typer.Option(help="Between two probes. [10ms]")] = None,
@@ -159,15 +149,11 @@ def probe_(
     alone: Annotated[
         bool, typer.Option("--alone", help="Without the config's own flows: to a loaded path.")
     ] = False,
-    live: Annotated[
-        bool, typer.Option("--live", help="On real ports with DPDK, not in virtual time.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="The run folder. [runs/CONFIG-CHANGES-TIME]")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the config's.")] = None,
-    duration: Annotated[str | None, typer.Option(help="Replaces the config's: 10s.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
+    live: Live = False,
+    out: RunFolder = None,
+    seed: Seed = None,
+    duration: Duration = None,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="The estimate as JSON.")] = False,
 ) -> None:
     """Estimates the rate that a Copa flow would obtain.

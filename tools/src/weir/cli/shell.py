@@ -18,6 +18,7 @@ import typer
 
 from weir.base.errors import UserError
 from weir.cli import complete
+from weir.cli.arguments import Force, Seed
 
 KEPT = ("title", "seed", "paths", "schedule", "telemetry")  # of a config; the rest is of its flows
 
@@ -131,9 +132,9 @@ def shell_(
             autocompletion=complete.keys,
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the config's.")] = None,
+    seed: Seed = None,
     out: Annotated[Path | None, typer.Option(help="Keep the run in this folder.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the run in the folder.")] = False,
+    force: Force = False,
 ) -> None:
     """Runs a command, live, behind a bottleneck of its own.
 
