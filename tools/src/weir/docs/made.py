@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import weir
@@ -130,15 +129,18 @@ PAGES: dict[str, Page] = {
     "gallery": lambda *_: gallery.page(),
 }
 
+
+def results(name: str) -> Callable[[Tables], str]:
+    """The claims of studies."""
+    return lambda _: documents.table(name)
+
+
 # A line `<!-- made: NAME -->` of a page stands for one of these.
 PARTS: dict[str, Callable[[Tables], str]] = {
     "numbers": reference.numbers,
     "measurements": reference.measurements,
     "features": reference.features,
-    **{
-        f"results {name}": partial(lambda name, _: documents.table(name), name)
-        for name in ("all", *SUITES)
-    },
+    **{f"results {name}": results(name) for name in ("all", *SUITES)},
 }
 PLACE = re.compile(r"^<!-- made: (.+) -->$", re.MULTILINE)
 

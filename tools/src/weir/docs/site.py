@@ -24,6 +24,7 @@ from typing import Any
 
 from weir.base import tables
 from weir.base.errors import UserError
+from weir.base.tables import Tables
 from weir.bootstrap import ROOT
 from weir.docs import gallery, made
 
@@ -58,13 +59,13 @@ def linked(page: Path) -> Iterator[Path]:
             yield place
 
 
-def put(file: Path, into: Path) -> None:
+def put(file: Path, into: Path, entries: Tables) -> None:
     """Copies a file of the repository to its own path; a page with what is made for it."""
     place = into / file.relative_to(ROOT)
     place.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".md":
         text = file.read_text(encoding="utf-8")
-        place.write_text(made.whole(text, tables.read()), encoding="utf-8")
+        place.write_text(made.whole(text, entries), encoding="utf-8")
     else:
         shutil.copy2(file, place)
 
@@ -72,12 +73,13 @@ def put(file: Path, into: Path) -> None:
 def gather(into: Path, group: Any) -> None:
     """All that the site is built of: pages, what they lead to, and what is made."""
     (into / "made").mkdir(parents=True)
+    entries = tables.read()
     for name, make in made.PAGES.items():
-        (into / f"made/{name}.md").write_text(make(tables.read(), group), encoding="utf-8")
+        (into / f"made/{name}.md").write_text(make(entries, group), encoding="utf-8")
     pictures = gallery.PICTURES.glob("*.png")
     for file in {*own(), *pictures, *(other for page in own() for other in linked(page))}:
-        put(file, into)
-    put(ROOT / "tools/docs/site.css", into)
+        put(file, into, entries)
+    put(ROOT / "tools/docs/site.css", into, entries)
 
 
 def build(site: Path, group: Any) -> None:
