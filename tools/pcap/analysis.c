@@ -268,7 +268,7 @@ static void write_group(const struct track_group *g, double measured_s, struct j
 	json_u64(j, "sent_segs", g->sent_segs);
 	json_u64(j, "retransmits", g->retransmits);
 	json_u64(j, "spurious", g->spurious);
-	// More of the warm-up's losses may have turned out to be none than were lost behind it.
+	// A loss that turns out to be spurious is taken away, also one of the warm-up.
 	json_u64(j, "lost_segs", (int64_t)g->lost_segs > 0 ? g->lost_segs : 0);
 	json_u64(j, "out_of_order", g->out_of_order);
 	json_u64(j, "duplicates", g->duplicates);

@@ -327,7 +327,8 @@ static void put_delays(struct track *t, uint32_t place, uint32_t d) {
 	};
 }
 
-// Times 1 or, as UINT64_MAX, -1: sums are differences, which may wrap around zero meanwhile.
+// Adds a flow's sums, times 1; times UINT64_MAX, which is -1, it takes them away. A sum may be
+// below zero, and wraps, until the flows end.
 static void add_to_group(struct track *t, uint32_t place, uint32_t d, uint64_t times) {
 	const struct track_rare *r = &t->rare[place][d];
 	struct track_group *g = &t->group[r->group];
@@ -345,8 +346,8 @@ static void add_to_group(struct track *t, uint32_t place, uint32_t d, uint64_t t
 	g->rtt_samples += times * r->rtt_samples;
 }
 
-// A group's sums are of what comes now: without the flows that have ended, and, when the others
-// end, without what they have so far.
+// The groups' sums begin again. What the live flows have so far is taken away, because all that
+// they have is added when they end.
 void track_end_warmup(struct track *t) {
 	track_flush(t);
 	t->measuring = true;
