@@ -13,8 +13,8 @@ from weir.base.errors import UserError
 
 def age_s(text: str) -> float:
     """A time with a unit, as configs write it: 30d, 2w, 12h. UserError: it is none."""
-    found = units.config_time_ns(text)
-    if found is None or text[-1].isdigit():
+    found = units.config_time_ns(text, unit_required=True)
+    if found is None:
         raise UserError(f"--older: '{text}' is not a time such as 30d, 2w or 12h")
     return found / 1e9
 

@@ -163,9 +163,9 @@ def config_rate_bps(text: object) -> float | None:
     return _config_number(text, SUFFIXES["bit/s"], 1)
 
 
-def config_time_ns(text: object) -> float | None:
-    """A time in a config ("100ms", "1h30m"), or None; one without a unit is in seconds."""
-    return _config_number(text, SUFFIXES["ns"], 1e9)
+def config_time_ns(text: object, *, unit_required: bool = False) -> float | None:
+    """A time in a config ("100ms", "1h30m"), or None; one without a unit is in seconds, or none."""
+    return _config_number(text, SUFFIXES["ns"], math.nan if unit_required else 1e9)
 
 
 def config_ratio(text: object) -> float | None:

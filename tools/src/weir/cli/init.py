@@ -103,7 +103,7 @@ def config(answers: Answers, file: Path) -> str:
     for key in ("rate", "rtt", "buffer", "duration"):
         if not re.fullmatch(QUANTITY, getattr(answers, key)):
             raise UserError(f"{key}: '{getattr(answers, key)}' is not a number with a unit")
-    if units.config_time_ns(answers.rtt) is None or answers.rtt[-1].isdigit():
+    if units.config_time_ns(answers.rtt, unit_required=True) is None:
         raise UserError(f"rtt: '{answers.rtt}' is not a time such as 20ms")
     text = written(answers, file, half(answers.rtt))
     argv = [str(find_program("sim")), "-", "--print-config"]

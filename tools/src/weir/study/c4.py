@@ -26,14 +26,10 @@ in picoquic_ns.c and sim_link.c of github.com/private-octopus/picoquic.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from weir.study.c4_media import CALLS
 from weir.study.c4_scenarios import ALONE, BESIDE, CONTROLS, Scenario
 from weir.study.claim import Claim, Experiment, Study, Trial, near
-
-if TYPE_CHECKING:
-    pass
 
 PART = 0.10  # of a published time
 TOLERANCE = "our own: 10 % for another transport and another author's control; the text has none"

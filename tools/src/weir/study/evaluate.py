@@ -12,15 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from weir.study import evaluate_flows as flows
 from weir.study import evaluate_paths as paths
 from weir.study.claim import Claim, Experiment, Study, Trial
 from weir.study.evaluate_scene import Control, Row, Scene
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

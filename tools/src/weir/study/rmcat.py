@@ -18,14 +18,10 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from weir.analysis.folder import Run
 from weir.study.claim import Claim, Experiment, Study, Trial
 from weir.study.measures import flow_goodputs, jain, percentile
-
-if TYPE_CHECKING:
-    pass
 
 CONTROLS = {"copa": "Copa", "cubic": "CUBIC", "bbr3": "BBR version 3"}
 SEEDS = (2, 10)

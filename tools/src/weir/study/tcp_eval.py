@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,9 +29,6 @@ from weir.study.scenario import (
     shown,
     used_percent,
 )
-
-if TYPE_CHECKING:
-    pass
 
 CONFIG = "studies/tcp-eval/dumbbell"
 CONTROLS = ("copa", "bbr3", "cubic", "newreno")
