@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from weir.analysis import folder, qlog
-from weir.analysis.summary import group_rows
+from weir.analysis.summary import groups as groups_table
 
 from .test_guests import alone, digest, kernel, refused, run, write
 
@@ -70,7 +70,7 @@ def test_ping_in_whole_and_in_fragments(write, run, tmp_path):
     assert "5 packets transmitted, 5 received, 0% packet loss" in said
     # 20 ms, the frame's 97.6 us, and what ping reads its clock for; it rounds to microseconds.
     assert re.search(r"rtt min/avg/max/mdev = 20\.09[78]/20\.09[78]/20\.09[78]/0\.00\d ms", said)
-    rows = {row[0]: row for row in group_rows(summary)}
+    rows = {row[0]: row for row in groups_table(summary).rows}
     assert rows["linux cubic, icmp"][2] == rows["linux cubic, icmp back"][2] == "1"
     recorded = folder.load(tmp_path / "run").frame("ip_flows")
     assert recorded.group_by("forward").sum().sort("forward")["sent_pkts"].to_list() == [11, 11]
@@ -297,7 +297,7 @@ def test_quic_and_its_own_log(write, run, tmp_path):
     assert client["path"]["least_rtt_ns"] < client["smoothed_rtt_ns"] < 2 * 20e6
     (sent,) = (f for f in summary["ip_flows"] if f["direction"] == "forward")
     assert sent["received_bytes"] > 300_000
-    assert [row[0] for row in group_rows(summary)] == ["quic", "quic, udp", "quic, udp back"]
+    assert [row[0] for row in groups_table(summary).rows] == ["quic", "quic, udp", "quic, udp back"]
 
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"

@@ -205,5 +205,5 @@ def test_a_path_whose_stages_have_no_figures(simulate: Simulate) -> None:
     packets = open_ring(run.folder / "packets.ring").records
     assert set(packets["link"]) == {255}
     loaded = folder.load(run.folder)
-    assert summary.link_rows(loaded.summary) == []
+    assert not summary.links(loaded.summary)
     assert "What edges observed at path forward" in page.write(loaded).read_text()

@@ -21,6 +21,7 @@ from rich.text import Text
 from synthetic import make_run
 from weir.analysis import folder, summary
 from weir.base import terminal, units
+from weir.base.page import Table
 
 SIM_RUNS = """
 from synthetic import make_run
@@ -226,7 +227,7 @@ def test_a_narrow_terminal_cuts_no_number_off(tmp_path, term, columns):
     assert process.wait(60) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
     assert "…" not in text
-    for column in summary.GROUP_COLUMNS + summary.LINK_COLUMNS:
+    for column in (one.header for one in summary.GROUPS + summary.LINKS):
         if column != "cc":  # each group is called by its own
             assert column in text
     assert max(map(len, text.splitlines())) <= columns or columns < 80
@@ -679,13 +680,13 @@ def test_emulation_errors_of_both_programs_are_told():
     switch = {"emulation": {**late, "undisturbed": late, "rate_error_ppm": 0.25}}
     sender = {"emulation": {**paced, "pacing_undisturbed": paced}}
     merged = folder.merge_summaries(switch, sender)
-    assert summary.emulation_rows(merged) == [
+    assert summary.emulation(merged).rows == [
         ["delay, all packets", *["500 ns"] * 4, "0.250 ppm"],
         ["delay, undisturbed", *["500 ns"] * 4, ""],
         ["pacing, all packets", *["2.00 µs"] * 4, ""],
         ["pacing, undisturbed", *["2.00 µs"] * 4, ""],
     ]
-    assert summary.emulation_rows({}) == []
+    assert not summary.emulation({})
     assert "emulation" not in folder.merge_summaries({"verdict": "ok"}, {})
 
 
@@ -740,7 +741,7 @@ def test_a_long_note_makes_no_other_line_long():
     """Each line had blanks up to the end of the longest, which a terminal wrapped."""
     screen = Console(width=40, file=io.StringIO(), force_terminal=True)
     rows = [["a", "short"], ["b", "long " * 20]]
-    terminal.print_table(screen, terminal.table(("name", "note"), rows, left=2))
+    terminal.print_table(screen, Table(("name", "note"), rows, left=2))
     lines = Text.from_ansi(screen.file.getvalue()).plain.splitlines()
     assert lines == ["name  note", "a     short", "b     " + ("long " * 20).strip()]
 
@@ -749,7 +750,7 @@ def test_a_wide_table_comes_in_parts_with_the_names_again():
     columns = ("name", *(f"number {index}" for index in range(12)))
     rows = [[f"row {n}", *(f"{n}{index:06}" for index in range(12))] for n in (1, 2)]
     screen = Console(width=80, record=True, file=io.StringIO())
-    terminal.print_table(screen, terminal.table(columns, rows, left=1))
+    terminal.print_table(screen, Table(columns, rows, left=1))
     text = screen.export_text()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert text.count("row 1") == text.count("row 2") == 2

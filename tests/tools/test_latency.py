@@ -43,7 +43,7 @@ def test_responsiveness_is_a_minute_over_the_mean_of_both_times():
     assert both.rpm == pytest.approx(2000)
     assert latency.UnderLoad(None, None, None, None, 20e6, None).rpm == pytest.approx(3000)
     assert latency.UnderLoad(None, None, None, None, None, 40e6).rpm is None
-    assert both.row() == ["–", "–", "–", "–", "2,000"]
+    assert both.table.rows[0] == ["–", "–", "–", "–", "2,000"]
 
 
 @pytest.mark.parametrize(("queue", "said"), [(None, 250), ("cake", 2550)])

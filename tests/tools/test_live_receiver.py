@@ -120,7 +120,7 @@ def test_its_figures_are_merged_and_its_sentences_have_its_name():
     merged = folder.merge_summaries({}, {"ledger": {"balanced": True}}, receiver=own)
     assert not merged["ledger"]["balanced"]
     assert "jfi" not in merged
-    assert summary.emulation_rows(merged) == [["delay, all packets", *["500 ns"] * 4, ""]]
+    assert summary.emulation(merged).rows == [["delay, all packets", *["500 ns"] * 4, ""]]
     assert summary.verdict_lines(merged) == ["weir-receiver: the receiver fell behind"]
     # A switch's delays are the run's.
     both = folder.merge_summaries(

@@ -126,7 +126,7 @@ def test_the_paths_figures_stand_beside(tmp_path):
     path = {"drops": 3, "least_rtt_ns": 20_000_000, "mean_rtt_ns": 25e6, "goodput_bps": 2e6}
     assert found["path"] == path
     assert found["name"] == "guest-0/x.sqlog"
-    assert len(qlog.rows([found])[0]) == len(qlog.COLUMNS)
+    assert qlog.table([found]).rows[0][:2] == [found["name"], found["by"]]
 
 
 def run_of(path, least_rtt_ms):

@@ -329,7 +329,7 @@ def test_many_groups_are_told_apart():
         assert [style.label for style in styles] == [name for name, _ in groups]
     named = {"groups": [{"name": "copa"}, {"name": "bbr"}, {"name": "copa"}]}
     assert summary.group_names(named) == ["copa, group 0", "bbr", "copa, group 2"]
-    assert [row[0] for row in summary.group_rows(named)] == summary.group_names(named)
+    assert [row[0] for row in summary.groups(named).rows] == summary.group_names(named)
 
 
 @pytest.mark.slow

@@ -13,25 +13,46 @@ from rich.console import Console
 
 from weir.analysis import losses, metrics, summary
 from weir.base import terminal, units
+from weir.base.page import Column, Table
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
 
 FLOWS_SHOWN = 40
-NARROW_COLUMNS = (
-    "acked", "goodput", "RTT", "segments", "resent", "lost", "late", "reductions", "RTOs",
-)  # fmt: skip
 HEADINGS = {  # of the ledger of packets
     "not_ip": "not IP", "udp": "UDP", "not_tcp": "neither TCP nor UDP", "truncated": "cut off",
     "link_type": "of a link type that is not read", "tcp": "TCP, of no connection",
 }  # fmt: skip
-PATH_COLUMNS = (
-    "path", "in", "seen again", "lost", "marked", "reordered", "ambiguous", "not judged",
-    "least delay", "mean delay", "p99 delay", "mean queueing",
-)  # fmt: skip
-FLOW_COLUMNS = (
-    "flow", "sender", "receiver", "acknowledged", "goodput", "RTT", "segments", "retransmits",
-    "lost", "out of order", "reductions", "timeouts", "end",
+PATHS = (
+    Column("path"),
+    Column("in"),
+    Column("seen again", "matched"),
+    Column("lost", "drops"),
+    Column("marked", "marks"),
+    *map(Column, ("reordered", "ambiguous", "not judged")),
+    Column("least delay", "delay_min_ns"),
+    Column("mean delay", "delay_mean_ns"),
+    Column("p99 delay", "delay_p99_ns"),
+    Column("mean queueing", "queue_mean_ns"),
+)
+FLOWS = (
+    Column("flow", "flow_id", str),
+    Column("sender", "src"),
+    Column("receiver", "dst"),
+    Column("acknowledged", "acked_bytes"),
+    Column("goodput", "goodput_bps"),
+    Column("RTT", lambda flow: flow["rtt_mean_ns"] if flow["rtt_samples"] else None, "ns"),
+    Column("segments", "sent_segs", "count"),
+    Column("retransmits"),
+    Column("lost", "lost_segs", "count"),
+    Column("out of order"),
+    Column("reductions", "cwnd_reductions"),
+    Column("timeouts"),
+    Column("end"),
+)
+# The headers of FLOWS's numbers where a terminal is narrow.
+NARROW = (
+    "acked", "goodput", "RTT", "segments", "resent", "lost", "late", "reductions", "RTOs",
 )  # fmt: skip
 
 
@@ -112,32 +133,10 @@ def as_dicts(found: pl.DataFrame) -> list[dict[str, Any]]:
     return found.drop([name for name in hidden if name in found.columns]).to_dicts()
 
 
-def flow_rows(found: pl.DataFrame) -> list[list[str]]:
-    """The table of flows, as text."""
-    return [
-        [
-            str(flow["flow_id"]),
-            flow["src"],
-            flow["dst"],
-            units.size(flow["acked_bytes"]),
-            units.rate(flow["goodput_bps"]),
-            units.time(flow["rtt_mean_ns"]) if flow["rtt_samples"] else units.NONE,
-            units.count(flow["sent_segs"]),
-            units.count(flow["retransmits"]),
-            units.count(flow["lost_segs"]),
-            units.count(flow["out_of_order"]),
-            units.count(flow["cwnd_reductions"]),
-            units.count(flow["timeouts"]),
-            flow["end"],
-        ]
-        for flow in found.iter_rows(named=True)
-    ]
-
-
 def narrow_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     """The same for 80 columns: the ends of each flow on a line of their own above its numbers."""
-    numbers = [NARROW_COLUMNS, *(row[3:12] for row in rows)]
-    widths = [max(len(row[k]) for row in numbers) for k in range(len(NARROW_COLUMNS))]
+    numbers = [NARROW, *(row[3:12] for row in rows)]
+    widths = [max(len(row[k]) for row in numbers) for k in range(len(NARROW))]
     lines = [
         "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
         for row in numbers
@@ -164,12 +163,11 @@ def show_flows(
         return
     largest = found.sort("acked_bytes", descending=True, maintain_order=True)
     part = largest if most is None else largest.head(most)
-    rows = flow_rows(part)
-    wide = terminal.table(FLOW_COLUMNS, rows, left=3)
-    if sum(2 + terminal.width(column) for column in wide.columns) <= out.width + 2:
+    wide = Table(FLOWS, part.to_dicts(), left=3)
+    if sum(terminal.widths(wide)) <= out.width + terminal.GAP:
         terminal.print_table(out, wide)
     else:
-        for line in narrow_rows(rows):
+        for line in narrow_rows(wide.rows):
             out.print(line, soft_wrap=True, highlight=False, markup=False)
     if part.height < found.height:
         out.print(f"and {found.height - part.height:,} smaller ones: --all shows them")
@@ -288,24 +286,11 @@ def corescale(loaded: Run) -> list[str]:
     return sentences
 
 
-def path_rows(numbers: Mapping[str, Any]) -> list[list[str]]:
-    """What happened between two captures, by direction."""
-    counts = ("in", "matched", "drops", "marks", "reordered", "ambiguous", "not_judged")
-    times_ns = ("delay_min_ns", "delay_mean_ns", "delay_p99_ns", "queue_mean_ns")
-    return [
-        [
-            name,
-            *(units.count(path[key]) for key in counts),
-            *(units.time(path[key]) for key in times_ns),
-        ]
-        for name, path in numbers.get("links", {}).items()
-        if path["in"] > 0
-    ]
-
-
 def show_compared(numbers: Mapping[str, Any], out: Console) -> None:
     """The table of both directions, and whether every packet is accounted for."""
-    terminal.print_table(out, terminal.table(PATH_COLUMNS, path_rows(numbers), left=1))
+    links = numbers.get("links", {})
+    used = [{"path": name, **path} for name, path in links.items() if path["in"] > 0]
+    terminal.print_table(out, Table(PATHS, used))
     for side, counts in numbers["ledger"]["captures"].items():
         read, *rest = ((name, int(count)) for name, count in counts.items())
         shown = [(name.replace("_", " "), count) for name, count in rest if count]

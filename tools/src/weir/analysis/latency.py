@@ -30,6 +30,7 @@ import polars as pl
 
 from weir.analysis import metrics, routes
 from weir.base import units
+from weir.base.page import Column, Table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -128,13 +129,19 @@ class UnderLoad:
         known = [t for t in (self.foreign_ns, self.self_ns) if t]
         return MINUTE_NS / (sum(known) / len(known)) if self.foreign_ns else None
 
-    def row(self) -> list[str]:
-        """For a table of COLUMNS."""
-        times = (self.idle_ns, self.median_ns, self.p95_ns, self.p99_ns)
-        return [*map(units.time, times), units.number(self.rpm) if self.rpm else units.NONE]
+    @property
+    def table(self) -> Table:
+        """The table of one row."""
+        return Table(COLUMNS, [self])
 
 
-COLUMNS = ("idle", "under load", "p95", "p99", "round trips per minute")
+COLUMNS = (
+    Column("idle", "idle_ns"),
+    Column("under load", "median_ns"),
+    Column("p95", "p95_ns"),
+    Column("p99", "p99_ns"),
+    Column("round trips per minute", lambda of: of.rpm or None),
+)
 
 
 def under_load(run: Run) -> UnderLoad | None:

@@ -24,16 +24,23 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weir.base import foreign, units
+from weir.base import foreign
 from weir.base.errors import UserError
+from weir.base.page import Column, Table
 
 NS_PER_MS = 1e6
 QLOG_BYTES_MAX = 64 << 20
 SUFFIXES = (".sqlog", ".qlog")
 COLUMNS = (
-    "qlog", "by", "sent", "lost", "spurious", "unacked", "min RTT", "mean smoothed RTT",
-    "path: drops", "least RTT", "mean RTT", "goodput",
-)  # fmt: skip
+    Column("qlog", "name"),
+    *map(Column, ("by", "sent", "lost", "spurious", "unacked")),
+    Column("min RTT", "min_rtt_ns"),
+    Column("mean smoothed RTT", "smoothed_rtt_ns"),
+    Column("path: drops", lambda of: of["path"]["drops"]),
+    Column("least RTT", lambda of: of["path"]["least_rtt_ns"], "ns"),
+    Column("mean RTT", lambda of: of["path"]["mean_rtt_ns"], "ns"),
+    Column("goodput", lambda of: of["path"]["goodput_bps"], "bit/s"),
+)
 
 
 @dataclass
@@ -206,15 +213,6 @@ def lost_of(of: dict[str, Any]) -> int:
     return int(of["lost"]) - int(of["spurious"])
 
 
-def rows(found: list[dict[str, Any]]) -> list[list[str]]:
-    """The table."""
-    return [
-        [
-            of["name"], of["by"], units.count(of["sent"]), units.count(of["lost"]),
-            units.count(of["spurious"]), units.count(of["unacked"]), units.time(of["min_rtt_ns"]),
-            units.time(of["smoothed_rtt_ns"]), units.count(of["path"]["drops"]),
-            units.time(of["path"]["least_rtt_ns"]), units.time(of["path"]["mean_rtt_ns"]),
-            units.rate(of["path"]["goodput_bps"]),
-        ]
-        for of in found
-    ]  # fmt: skip
+def table(found: list[dict[str, Any]]) -> Table:
+    """Returns the table of qlogs."""
+    return Table(COLUMNS, found, left=2)

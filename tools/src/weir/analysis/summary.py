@@ -5,44 +5,51 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from rich.console import (
-    Console,
-)
+from rich.console import Console
 
 from weir.base import units
 from weir.base.errors import one_line
-from weir.base.terminal import Row, print_table, table
+from weir.base.page import Column, Table
+from weir.base.terminal import print_table
 
-GROUP_COLUMNS = (
-    "group",
-    "cc",
-    "flows",
-    "goodput",
-    "share",
-    "JFI",
-    "mean RTT",
-    "drops",
-    "retransmits",
-    "bytes resent",
-    "window reductions",
+GROUPS = (
+    Column("group"),
+    Column("cc"),
+    Column("flows", unit="count"),
+    Column("goodput", "goodput_bps"),
+    Column("share", unit=partial(units.percent, decimals=1)),
+    Column("JFI", unit="ratio"),
+    Column("mean RTT", lambda of: of.get("rtt_mean_ns") or None, "ns"),  # 0: nothing measured one
+    Column("drops", unit="count"),  # of the paths
+    Column("retransmits", unit="count"),
+    Column("bytes resent", "rtx_overhead", "%"),
+    Column("window reductions", "cwnd_reductions", "count"),
 )
-LINK_COLUMNS = (
-    "link",
-    "rate",
-    "used",
-    "mean queue",
-    "delay",
-    "p99 delay",
-    "drops",
-    "marks",
+LINKS = (
+    Column("link"),
+    Column("rate", lambda of: link_rate(of), ""),
+    Column("used", "utilisation", "%"),
+    Column("mean queue", "queue_mean_pkts", "pkt"),
+    Column("delay", "queue_mean_ns"),
+    Column("p99 delay", "sojourn_p99_ns"),
+    Column("drops", unit="count"),
+    Column("marks", unit="count"),
+)
+EMULATION = (
+    Column("emulation error", "name"),
+    Column("median", "p50_ns"),
+    Column("p99", "p99_ns"),
+    Column("p99.9", "p999_ns"),
+    Column("largest", "max_ns"),
+    Column("rate", unit=""),
 )
 
 SEED_UNUSED = "the seed changes nothing (no loss, no jitter, nothing random was drawn)"
 ANALYSER = "weir-pcap"  # a summary's `program` of a capture
 SIMULATOR = "weir-sim"  # a summary's `program` in virtual time
-EMULATION_COLUMNS = ("emulation error", "median", "p99", "p99.9", "largest", "rate")
 
 
 def group_names(summary: dict[str, Any]) -> list[str]:
@@ -76,60 +83,32 @@ def total(groups: Sequence[Mapping[str, Any]], key: str) -> float | None:
     return sum(known) if known and len(known) == len(values) else None
 
 
-def group_rows(summary: dict[str, Any]) -> list[Row]:
-    """The groups table; drops are those of the paths, the overhead that of retransmissions."""
-    groups: list[dict[str, Any]] = summary.get("groups", [])
+def groups(summary: dict[str, Any]) -> Table:
+    """Returns the table of groups of flows, with what came back and what was not TCP."""
+    found: list[dict[str, Any]] = summary.get("groups", [])
     rows: list[tuple[str, dict[str, Any]]] = []
     ip_flows: dict[int, list[dict[str, Any]]] = {}
     for flow in summary.get("ip_flows", []):
         ip_flows.setdefault(flow["group"], []).append(flow)
-    for index, (name, group) in enumerate(zip(group_names(summary), groups, strict=True)):
+    for index, (name, group) in enumerate(zip(group_names(summary), found, strict=True)):
         rows.append((name, group))
         if group.get("back"):  # what the side that was opened has sent
             rows.append((f"{name}, back", group["back"]))
         sums = ip_flow_sums(ip_flows.get(index, []))
         rows += [(f"{name}, {kind}", those) for kind, those in sums.items()]
     total_bps = total([group for _, group in rows], "goodput_bps")
-    return [
-        [
-            name,
-            str(group.get("cc") or units.NONE),
-            units.count(group.get("flows")),
-            units.rate(group.get("goodput_bps")),
-            units.percent(group["goodput_bps"] / total_bps if total_bps else None, 1),
-            ratio(group.get("jfi")),
-            units.time(group.get("rtt_mean_ns") or None),  # 0: nothing measured one
-            units.count(group.get("drops")),
-            units.count(group.get("retransmits")),
-            units.percent(group.get("rtx_overhead")),
-            units.count(group.get("cwnd_reductions")),
-        ]
+    records = [
+        {**group, "group": name, "cc": group.get("cc") or None,
+         "share": group["goodput_bps"] / total_bps if total_bps else None}
         for name, group in rows
-    ]
+    ]  # fmt: skip
+    return Table(GROUPS, records, left=2)
 
 
-def group_table(rows: list[Row]) -> tuple[tuple[str, ...], list[Row]]:
-    """The groups' columns and rows; without the controls where each group is called by its own."""
-    if any(row[0] != row[1] for row in rows):
-        return GROUP_COLUMNS, rows
-    return GROUP_COLUMNS[:1] + GROUP_COLUMNS[2:], [row[:1] + row[2:] for row in rows]
-
-
-def link_rows(summary: dict[str, Any]) -> list[Row]:
-    """The links table."""
-    return [
-        [
-            name,
-            link_rate(link),
-            units.percent(link.get("utilisation")),
-            f"{units.number(link.get('queue_mean_pkts'))} pkt",
-            units.time(link.get("queue_mean_ns")),
-            units.time(link.get("sojourn_p99_ns")),
-            units.count(link.get("drops")),
-            units.count(link.get("marks")),
-        ]
-        for name, link in summary.get("links", {}).items()
-    ]
+def links(summary: dict[str, Any]) -> Table:
+    """Returns the table of links."""
+    found = summary.get("links", {})
+    return Table(LINKS, [{**link, "link": name} for name, link in found.items()])
 
 
 def link_rate(link: dict[str, Any]) -> str:
@@ -147,28 +126,26 @@ def seed(summary: dict[str, Any]) -> str:
     return f"{summary.get('seed')} (nothing random was drawn: any other gives the same run)"
 
 
-def emulation_rows(summary: dict[str, Any]) -> list[Row]:
-    """How late a live run's packets left, and how wrong its rate was."""
-    emulation = summary.get("emulation", {})
+def emulation(summary: dict[str, Any]) -> Table:
+    """Returns the table of how late a live run's packets left, and how wrong its rate was."""
+    found = summary.get("emulation", {})
     parts = [
-        ("delay, all packets", emulation, "delay_error"),
-        ("delay, undisturbed", emulation.get("undisturbed"), "delay_error"),
-        ("pacing, all packets", emulation, "pacing_error"),
-        ("pacing, undisturbed", emulation.get("pacing_undisturbed"), "pacing_error"),
+        ("delay, all packets", found, "delay_error"),
+        ("delay, undisturbed", found.get("undisturbed"), "delay_error"),
+        ("pacing, all packets", found, "pacing_error"),
+        ("pacing, undisturbed", found.get("pacing_undisturbed"), "pacing_error"),
     ]
-    rows = []
+    records: list[dict[str, Any]] = []
     for name, part, what in parts:
         if isinstance(part, dict) and f"{what}_p50_ns" in part:
-            late = [units.time(part.get(f"{what}_{q}_ns")) for q in ("p50", "p99", "p999", "max")]
-            rows.append([name, *late, ""])
-    if rows and "rate_error_ppm" in emulation:
-        rows[0][-1] = f"{units.number(emulation['rate_error_ppm'])} ppm"
-    return rows
-
-
-def ratio(value: float | None) -> str:
-    """A number in [0, 1] with four decimals."""
-    return units.NONE if value is None else f"{value:.4f}"
+            late = {f"{q}_ns": part.get(f"{what}_{q}_ns") for q in ("p50", "p99", "p999", "max")}
+            rate = (
+                f"{units.number(found['rate_error_ppm'])} ppm"
+                if not records and "rate_error_ppm" in found
+                else ""
+            )
+            records.append({"name": name, "rate": rate, **late})
+    return Table(EMULATION, records)
 
 
 def drops(path: dict[str, Any]) -> list[tuple[str, int, int]]:
@@ -252,21 +229,20 @@ def clock_lines(summary: dict[str, Any]) -> list[str]:
 
 
 def show(summary: dict[str, Any], out: Console) -> None:
-    """Groups, links, fairness, ledger, speed."""
-    groups, links = group_rows(summary), link_rows(summary)
-    if groups:
-        print_table(out, table(*group_table(groups), left=1))
-        out.print()
-    if links:
-        print_table(out, table(LINK_COLUMNS, links, left=1))
-        out.print()
-    if len(groups) > 1 and summary.get("jfi") is not None:
-        out.print(f"JFI of all flows that have begun {ratio(summary['jfi'])}")
+    """Prints groups, links, fairness, ledger and speed."""
+    flows = groups(summary)
+    if all(row[0] == row[1] for row in flows.rows):  # each group is called by its control
+        flows = flows.without("cc")
+    for each in (flows, links(summary)):
+        if each:
+            print_table(out, each)
+            out.print()
+    if len(flows.rows) > 1 and summary.get("jfi") is not None:
+        out.print(f"JFI of all flows that have begun {units.ratio(summary['jfi'])}")
     if isinstance(stop := summary.get("stop"), dict):
         out.print(stopped(stop))
-    errors = emulation_rows(summary)
-    if errors:
-        print_table(out, table(EMULATION_COLUMNS, errors, left=1))
+    if errors := emulation(summary):
+        print_table(out, errors)
         out.print()
     for line in why_lines(summary):
         out.print(f"why: {line}", soft_wrap=True)

@@ -11,8 +11,8 @@ from weir.attack import figure
 from weir.attack.attack import Asked, Result
 from weir.attack.element import Config
 from weir.base import units
+from weir.base.page import Status, Table
 from weir.report import document, theme
-from weir.report.document import Status, Table
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import IO
 
 from rich.cells import cell_len
@@ -21,10 +21,11 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from weir.base import page
 from weir.base.errors import Plain, one_line, printable
 
-Row = list[str]
 PIPE_WIDTH = 120
+GAP = 2  # blanks between columns
 FOLDED_WIDTH = 16  # at least, of a column whose text may be folded
 
 
@@ -78,29 +79,30 @@ def progress(console: Console) -> Progress:
     )
 
 
-def table(columns: tuple[str, ...], rows: list[Row], left: int) -> Table:
-    """A plain table; the first `left` columns hold names."""
-    made = plain()
-    for index, name in enumerate(columns):
-        side: JustifyMethod = "left" if index < left else "right"
-        made.add_column(Text(one_line(name)), justify=side, no_wrap=True)
-    for row in rows:
-        made.add_row(*(Text(one_line(cell)) for cell in row))
-    return made
+def rich_table(made: page.Table, folded: Collection[str] = ()) -> Table:
+    """Returns a table without lines; text in the columns `folded` may take several lines."""
+    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name, left in zip(made.columns, made.at_left, strict=True):
+        side: JustifyMethod = "left" if left else "right"
+        found.add_column(Text(one_line(name)), justify=side, no_wrap=name not in folded,
+                         overflow="fold" if name in folded else "ellipsis")  # fmt: skip
+    for row in made.rows:
+        found.add_row(*(Text(one_line(cell)) for cell in row))
+    return found
 
 
-def print_table(out: Console, made: Table) -> None:
+def print_table(out: Console, made: page.Table, folded: Collection[str] = ()) -> None:
     """Prints a table. One that is wider than the screen comes in parts, each with the names.
 
     No number is cut off: a terminal in which a name and a number have no room wraps its lines.
     """
-    before = out.size
-    for index, columns in enumerate(parts(made.columns, before.width)):
+    before, sizes = out.size, widths(made, folded)
+    for index, places in enumerate(parts(made, sizes, before.width)):
         if index > 0:
             out.print()
-        needed = sum(2 + width(column) for column in columns) - 2
+        needed = sum(sizes[place] for place in places) - GAP
         out.size = ConsoleDimensions(max(before.width, needed), before.height)
-        lines = out.render_lines(part(columns), pad=False)
+        lines = out.render_lines(rich_table(made.chosen(places), folded), pad=False)
         out.size = before
         for line in lines:  # without the blanks up to the longest, which a terminal would wrap
             text = Text.assemble(*((piece.text, piece.style or "") for piece in line))
@@ -108,41 +110,23 @@ def print_table(out: Console, made: Table) -> None:
             out.print(text, soft_wrap=True)
 
 
-def parts(columns: list[Column], room: int) -> list[list[Column]]:
-    """The columns that stand beside each other: the names in each part, then as many as fit."""
-    names = list(itertools.takewhile(lambda column: column.justify == "left", columns[:-1]))
-    while len(names) > 1 and taken(names) > room // 2:
+def widths(made: page.Table, folded: Collection[str] = ()) -> list[int]:
+    """Returns what each column takes, with the gap behind it; folded ones take what is left."""
+    return [
+        GAP + (FOLDED_WIDTH if name in folded else max(cell_len(one_line(cell)) for cell in cells))
+        for name, *cells in zip(made.columns, made.columns, *made.rows, strict=True)
+    ]
+
+
+def parts(made: page.Table, sizes: list[int], room: int) -> list[list[int]]:
+    """Returns the columns that stand beside each other: in each part names, and what fits."""
+    names = list(itertools.takewhile(lambda place: made.at_left[place], range(len(sizes) - 1)))
+    while len(names) > 1 and sum(sizes[place] for place in names) > room // 2:
         names.pop()
-    made = [[*names]]
-    for column in columns[len(names) :]:
-        if len(made[-1]) > len(names) and taken([*made[-1], column]) - 2 > room:
-            made.append([*names])
-        made[-1].append(column)
-    return made
-
-
-def taken(columns: list[Column]) -> int:
-    """What some columns need, with the space behind each."""
-    return sum(2 + width(column) for column in columns)
-
-
-def part(columns: list[Column]) -> Table:
-    """A table of some columns of another."""
-    made = plain()
-    for column in columns:
-        made.add_column(column.header, justify=column.justify, no_wrap=column.no_wrap)
-    for row in zip(*(column.cells for column in columns), strict=True):
-        made.add_row(*row)
-    return made
-
-
-def plain() -> Table:
-    """A table without lines."""
-    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-
-
-def width(column: Column) -> int:
-    """What a column of `table` needs; one whose text may be folded takes what is left."""
-    if not column.no_wrap:
-        return FOLDED_WIDTH
-    return max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+    found = [[*names]]
+    for place in range(len(names), len(sizes)):
+        taken = sum(sizes[one] for one in (*found[-1], place))
+        if len(found[-1]) > len(names) and taken - GAP > room:
+            found.append([*names])
+        found[-1].append(place)
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 RATE_STEPS = ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -62,11 +62,17 @@ def label_of(name: str) -> str:
     return name.removesuffix(end).replace("_", " ")
 
 
-def shown(value: float | None, unit: str) -> str:
-    """A number with its unit, in the steps that the unit has."""
-    if unit in STEPS:
-        return _scaled(value, STEPS[unit])
-    return NONE if value is None else f"{number(value)} {unit}".strip()
+def shown(value: float | str | None, unit: str) -> str:
+    """A value with its unit, in the steps that the unit has; a dash if it is not known.
+
+    A text is shown as it is, and a whole number without a unit with all its digits.
+    """
+    if isinstance(value, str):
+        return value
+    if value is None or not math.isfinite(value):
+        return NONE
+    form = FORMS.get(unit) if unit or not isinstance(value, int) else count
+    return f"{number(value)} {unit}".strip() if form is None else form(value)
 
 
 def step(value: float | None, steps: Steps) -> tuple[float, str]:
@@ -125,6 +131,17 @@ def size(value: float | None) -> str:
 def percent(ratio: float | None, decimals: int = 2) -> str:
     """A ratio: 97.12 %."""
     return NONE if ratio is None else _signed(f"{100 * ratio:.{decimals}f} %")
+
+
+def ratio(value: float | None) -> str:
+    """A number in [0, 1] with four decimals: 0.9712."""
+    return NONE if value is None else f"{value:.4f}"
+
+
+# How numbers of a unit are shown; those of any other unit are shown by `number`.
+FORMS: dict[str, Callable[[float | None], str]] = {
+    "ns": time, "bit/s": rate, "B": size, "%": percent, "ratio": ratio, "count": count,
+}  # fmt: skip
 
 
 def known(value: object) -> float | None:

@@ -27,6 +27,7 @@ from rich.console import Console
 from weir import bootstrap
 from weir.base import programs, terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.bench.rounds import rounds
 
 CONFIG = bootstrap.ROOT / "configs/quickstart.yaml"
@@ -317,7 +318,7 @@ def show(found: dict[str, Any], out: Console) -> None:
         ]
         for row in found["rows"]
     ]
-    terminal.print_table(out, terminal.table(COLUMNS, cells, left=0))
+    terminal.print_table(out, Table(COLUMNS, cells, left=0))
     out.print(
         "Processor time per packet: the median of the rounds, the least and the most. All captures"
         " have the same length in packets: with more flows, each flow has fewer packets to share"
@@ -333,4 +334,4 @@ def show(found: dict[str, Any], out: Console) -> None:
         ]
         for target in found["targets"]
     ]
-    terminal.print_table(out, terminal.table(TARGET_COLUMNS, targets, left=1))
+    terminal.print_table(out, Table(TARGET_COLUMNS, targets, left=1))

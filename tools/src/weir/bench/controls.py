@@ -21,6 +21,7 @@ from rich.console import Console
 from weir import bootstrap
 from weir.base import programs, terminal
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.bench import sim
 
 PROGRAM = "tools/bench/weir-cc"
@@ -117,7 +118,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
                 f"{row['loop_ns']:.1f}",
             ]
         )
-    terminal.print_table(screen, terminal.table(COLUMNS, table, left=1))
+    terminal.print_table(screen, Table(COLUMNS, table, left=1))
     screen.print()
     beyond = [row["name"] for row in found["rows"] if not row["within"]]
     limits = f"{STATE_BYTES_MAX} bytes of state and {NS_MAX:.0f} ns per ACK"

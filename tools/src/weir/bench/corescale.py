@@ -19,6 +19,7 @@ from rich.console import Console
 from weir import bootstrap
 from weir.base import terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.base.programs import build_dir
 from weir.bench import sim, simulators
 from weir.bench.rounds import rounds
@@ -250,7 +251,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
     """The table, and what has to be known to read it."""
     rows = found["rows"]
     lines = [line for row in rows for line in table_rows(row)]
-    terminal.print_table(screen, terminal.table(COLUMNS, lines, left=2))
+    terminal.print_table(screen, Table(COLUMNS, lines, left=2))
     screen.print()
     for name, grown in found["growth"].items():
         if grown is not None:

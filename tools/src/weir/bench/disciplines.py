@@ -18,6 +18,7 @@ from rich.console import Console
 from weir import bootstrap
 from weir.base import programs, terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.bench import sim
 from weir.bench.controls import run
 
@@ -117,7 +118,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
         ]
         for row in found["rows"]
     ]
-    terminal.print_table(screen, terminal.table(COLUMNS, cells, left=1))
+    terminal.print_table(screen, Table(COLUMNS, cells, left=1))
     screen.print()
     beyond = [f"{row['name']} ({row['flows']:,})" for row in found["rows"] if not row["within"]]
     limit = f"{ABOVE_NS_MAX:.0f} ns above fifo"

@@ -22,6 +22,7 @@ from rich.console import Console
 from weir import bootstrap
 from weir.base import places, programs, terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.base.repository import built_commit, git
 from weir.bench import sim
 from weir.bench.rounds import rounds
@@ -89,7 +90,7 @@ def show(entries: Sequence[Mapping[str, Any]], screen: Console) -> None:
         for entry in entries
         for row, ns in entry["rows"].items()
     ]
-    terminal.print_table(screen, terminal.table(COLUMNS, cells, left=4))
+    terminal.print_table(screen, Table(COLUMNS, cells, left=4))
 
 
 def against(
@@ -153,7 +154,7 @@ def show_comparison(found: Mapping[str, Any], screen: Console) -> None:
         ]
         for row in found["rows"]
     ]
-    terminal.print_table(screen, terminal.table(AGAINST_COLUMNS, cells, left=1))
+    terminal.print_table(screen, Table(AGAINST_COLUMNS, cells, left=1))
     screen.print()
     rows, rounds_run = len(found["rows"]), found["rounds"]
     screen.print(

@@ -21,6 +21,7 @@ from rich.console import Console
 from weir import bootstrap
 from weir.base import terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.base.programs import build_dir, find_program
 from weir.bench import peers, sim
 from weir.bench.lab import AQMS, FRAMES, Bench, Case, Sample, Skipped, hugepages
@@ -314,7 +315,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
     """The table, what was skipped, and what has to be known to read it."""
     lines = [line for row in found["rows"] for line in table_rows(row)]
     if lines:
-        terminal.print_table(screen, terminal.table(COLUMNS, lines, left=1))
+        terminal.print_table(screen, Table(COLUMNS, lines, left=1))
         screen.print()
     for line in [*lost_lines(found), *skipped_lines(found)]:
         screen.print(line, style="yellow", soft_wrap=True)

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from weir.base import terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.bench import sim
 from weir.bench.rounds import rounds
 from weir.bench.sim import Length, Load, Sample, middle
@@ -149,7 +150,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
     """The table, and what has to be known to read it."""
     rows = found["rows"]
     cells = [table_row(row) for row in rows]
-    terminal.print_table(screen, terminal.table(COLUMNS, cells, left=0))
+    terminal.print_table(screen, Table(COLUMNS, cells, left=0))
     screen.print()
     screen.print(
         f"{found['load']} flows; s/s: simulated seconds per wall-clock second, median and half the"

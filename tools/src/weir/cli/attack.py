@@ -11,6 +11,7 @@ from weir.attack import attack, documents, run
 from weir.attack.search import Found
 from weir.base import programs, terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.study import documents as studies_documents
 
 RUNS = 500
@@ -90,7 +91,7 @@ def command(given: Given, as_json: bool) -> int:
     else:
         out = terminal.console()
         rows = run.lines(asked, result)
-        terminal.print_table(out, terminal.table(("", ""), rows, left=2))
+        terminal.print_table(out, Table(("", ""), rows, left=2))
         out.print(str(opts.out / ("report.html" if opts.report else "attack.yaml")), soft_wrap=True)
     return 1 if result.held is False else 0
 
@@ -113,5 +114,5 @@ def compared(given: Given, as_json: bool) -> int:
         )
     else:
         shown = [row[:-1] for row in rows]
-        terminal.print_table(terminal.console(), terminal.table(run.COLUMNS[:-1], shown, left=1))
+        terminal.print_table(terminal.console(), Table(run.COLUMNS[:-1], shown, left=1))
     return 1 if any(result.held is False for _, _, result in found.values()) else 0

@@ -178,11 +178,8 @@ def compare_(
     if as_json:
         print(json.dumps(comparison.as_json(compared), indent=1))
         return
-    table = comparison.differences(compared)
     screen = terminal.console()
-    terminal.print_table(
-        screen, terminal.table(tuple(table.columns), [list(row) for row in table.rows], 1)
-    )
+    terminal.print_table(screen, comparison.differences(compared))
     screen.print(str(written), soft_wrap=True)
     if replaces:
         print(f"weir: {written} was there, and was replaced", file=sys.stderr)

@@ -16,9 +16,8 @@ from weir.cli import complete, sweeps
 from weir.cli.usage import examples
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from weir.analysis.listing import Entry
+    from weir.base.page import Table
 
 RUNS = Path("runs")
 TITLE_CHARS = 44
@@ -85,28 +84,26 @@ def ls_(
 
 
 def table(entries: list[Entry]) -> Table:
-    """Numbers to the right, texts to the left; without the columns that are empty in all rows."""
-    from weir.base import errors, terminal, units
+    """Returns the list as a table, without the columns that are empty in all rows."""
+    from weir.base import units
+    from weir.base.page import Column, Table
 
-    columns = {
-        "folder": [str(one.path) for one in entries],
-        "began (UTC)": [one.date for one in entries],
-        "goodput": [units.rate(one.goodput_bps) for one in entries],
-        "delay": [units.time(one.delay_ns) for one in entries],
-        "verdict": [clipped(one.verdict or units.NONE) for one in entries],
-        "groups": [clipped(one.groups) for one in entries],
-        "title": [clipped(one.title) for one in entries],
-        "tags": [" ".join(one.tags) for one in entries],
-        "note": [clipped(one.note) for one in entries],
-    }
-    used = {name: cells for name, cells in columns.items() if any(cells)}
-    made = terminal.plain()
-    for name in used:
-        right = name in ("began (UTC)", "goodput", "delay")
-        made.add_column(name, justify="right" if right else "left", no_wrap=True)
-    for row in zip(*used.values(), strict=True):
-        made.add_row(*map(errors.one_line, row))
-    return made
+    made = Table(
+        (
+            Column("folder", lambda one: str(one.path), words=True),
+            Column("began (UTC)", "date"),
+            Column("goodput", "goodput_bps"),
+            Column("delay", "delay_ns"),
+            Column("verdict", lambda one: clipped(one.verdict or units.NONE), words=True),
+            Column("groups", lambda one: clipped(one.groups), words=True),
+            Column("title", lambda one: clipped(one.title), words=True),
+            Column("tags", lambda one: " ".join(one.tags), words=True),
+            Column("note", lambda one: clipped(one.note), words=True),
+        ),
+        entries,
+    )
+    cells = zip(*made.rows, strict=True)
+    return made.chosen([place for place, column in enumerate(cells) if any(column)])
 
 
 def clipped(text: str) -> str:

@@ -68,23 +68,25 @@ def check_cc(
 def show(results: list[Result], numbers: list[Number]) -> None:
     """Both as tables."""
     from weir.base import terminal, units
+    from weir.base.page import Table
 
     out = terminal.console()
     words = {True: "ok", False: "FAILED", None: units.NONE}
     rows = [[words[result.passed], result.name, result.found] for result in results]
-    terminal.print_table(out, terminal.table(("", "check", "found"), rows, left=3))
+    terminal.print_table(out, Table(("", "check", "found"), rows, left=3))
     if not numbers:
         return
     columns = ("scenario", "", *numbers[0].values)
     cells = [[number.scenario, number.what, *number.values.values()] for number in numbers]
     out.print()
-    terminal.print_table(out, terminal.table(columns, cells, left=2))
+    terminal.print_table(out, Table(columns, cells, left=2))
 
 
 def show_attacks(found: list[Tried]) -> None:
     """The harm of each attack, and in brackets that of its network without the attack."""
     from weir.attack import registry
     from weir.base import terminal
+    from weir.base.page import Table
 
     if not found:
         return
@@ -92,4 +94,4 @@ def show_attacks(found: list[Tried]) -> None:
     controls = dict.fromkeys(one.control for one in found)
     out.print()
     columns = ("attack (benign)", "harm to", *controls)
-    terminal.print_table(out, terminal.table(columns, registry.rows(found), left=2))
+    terminal.print_table(out, Table(columns, registry.rows(found), left=2))

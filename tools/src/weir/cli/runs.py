@@ -200,8 +200,7 @@ def qlog_(
     if as_json:
         print(json.dumps(found, indent=1))
         return
-    screen = terminal.console()
-    terminal.print_table(screen, terminal.table(qlog.COLUMNS, qlog.rows(found), left=2))
+    terminal.print_table(terminal.console(), qlog.table(found))
 
 
 @app.command(
@@ -260,7 +259,7 @@ def say_delay(run: Any, screen: Any) -> None:
 
     found = latency.under_load(run)
     if found is not None:
-        said = zip(latency.COLUMNS, found.row(), strict=True)
+        said = zip(found.table.columns, found.table.rows[0], strict=True)
         parts = [f"{name} {value}" for name, value in said]
         screen.print(f"delay of pings: {', '.join(parts)}", soft_wrap=True)
 

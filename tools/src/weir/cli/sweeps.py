@@ -85,6 +85,7 @@ def table_(
     """
     from weir.analysis import many, spread
     from weir.base import terminal
+    from weir.base.page import Table
 
     metrics = y or ["goodput_bps", "rtt_mean_ns"]
     frame = many.open_many([*runs])
@@ -99,7 +100,7 @@ def table_(
     left = len(columns) - 2 * len(metrics)
     if to is Form.TEXT:
         screen = terminal.console()
-        terminal.print_table(screen, terminal.table(tuple(columns), rows, left=left))
+        terminal.print_table(screen, Table(columns, rows, left=left))
         screen.print(f"means of n runs with their {spread.STATED}", soft_wrap=True)
     else:
         print((many.latex if to is Form.LATEX else many.markdown)(columns, rows, left))

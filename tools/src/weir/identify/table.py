@@ -12,6 +12,7 @@ from rich.console import Console
 
 from weir.analysis import captures
 from weir.base import terminal, units
+from weir.base.page import Table
 from weir.identify import behaviour, classifier
 from weir.identify.behaviour import Behaviour
 from weir.identify.classifier import Found
@@ -103,7 +104,7 @@ def unlogged(value: float) -> float:
 
 def show(flows: Sequence[Flow], console: Console) -> None:
     """The table, and what it cannot say."""
-    terminal.print_table(console, terminal.table(COLUMNS, [row(flow) for flow in flows], left=4))
+    terminal.print_table(console, Table(COLUMNS, [row(flow) for flow in flows], left=4))
     if any(flow.found is not None for flow in flows):
         console.print(
             "distance: 1 is that up to which the nearest control is believed;"

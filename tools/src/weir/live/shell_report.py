@@ -7,6 +7,7 @@ from typing import Any
 
 from weir.analysis import summary as tables
 from weir.base import terminal, units
+from weir.base.page import Table
 
 COLUMNS = ("", "carried", "rate", "used", "mean queue", "p99 queue", "drops", "delay error")
 
@@ -42,7 +43,7 @@ def row(summary: dict[str, Any], name: str, path: str) -> list[str]:
 def show(summary: dict[str, Any], swap: bool) -> None:
     """On standard error. That the switch was interrupted is how a shell ends."""
     screen = terminal.console(stderr=True)
-    terminal.print_table(screen, terminal.table(COLUMNS, rows(summary, swap), left=1))
+    terminal.print_table(screen, Table(COLUMNS, rows(summary, swap), left=1))
     facts = [*summary.get("faults", []), *summary.get("verdicts", [])]
     for fact in facts:
         if fact["cause"] != "interrupted":

@@ -26,6 +26,7 @@ from rich.text import Text
 
 from weir.base import terminal
 from weir.base.errors import UserError, guarded
+from weir.base.page import Table
 from weir.live import serve
 from weir.live.ctl import Parser
 from weir.live.frames import Watch, fitting, tables
@@ -41,9 +42,7 @@ def render(shown: Frame, width: int) -> Group:
     parts: list[Any] = []
     for (columns, left, spare), rows in tables(shown):
         kept = fitting(columns, rows, spare, width)
-        names = tuple(columns[i] for i in kept)
-        cells = [[row[i] for i in kept] for row in rows]
-        table = terminal.table(names, cells, sum(i < left for i in kept))
+        table = terminal.rich_table(Table(columns, rows, left).chosen(kept))
         parts += [*([Text()] if parts else []), table]
     return Group(*parts)
 

@@ -30,6 +30,7 @@ from rich.console import Console
 from weir.analysis import folder, spread, summary
 from weir.base import programs, terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.many import cells, progress, shards, travel
 from weir.many.cells import Outcome
 from weir.many.grid import FIXED, Sweep
@@ -209,7 +210,7 @@ SHOWN: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("goodput", "goodput", units.rate),
     ("delay", "queueing delay", units.time),
     ("loss", "loss", units.percent),
-    ("jfi", "JFI", summary.ratio),
+    ("jfi", "JFI", units.ratio),
 )
 
 
@@ -231,7 +232,7 @@ def show(made: pl.DataFrame, sweep: Sweep, out: Console, rows_max: int | None = 
         for row in range(shown)
     ]
     columns = (*short(list(axes)), "runs", *(name for name, _, _ in means))
-    terminal.print_table(out, terminal.table(columns, rows, left=len(axes)))
+    terminal.print_table(out, Table(columns, rows, left=len(axes)))
     if any(part["low"].is_finite().any() for _, _, part in means):
         out.print(f"means of so many runs with their {spread.STATED}", soft_wrap=True)
     if shown < height:

@@ -16,6 +16,7 @@ from weir.analysis import spread
 from weir.analysis.spread import USED, Floats
 from weir.base import terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.many.sweep import short
 from weir.many.sweep_table import Axis, SweepTable
 
@@ -151,7 +152,7 @@ def show(found: Difference, axes: Sequence[Axis], out: Console, every: bool) -> 
         for row in sorted(shown, key=lambda row: ORDER.index(row.kind))
     ]
     if rows:
-        terminal.print_table(out, terminal.table(columns, rows, left=len(varied) + 1))
+        terminal.print_table(out, Table(columns, rows, left=len(varied) + 1))
     for line in sentences(found):
         out.print(line, soft_wrap=True, markup=False)
 

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 
 from weir.analysis import folder, spread
 from weir.base import units
+from weir.base.page import Status, Table
 from weir.many import sweep_figures, sweep_points
 from weir.many.sweep_figures import Choice
 from weir.many.sweep_table import Axis, Metric, SweepTable, file_of, load
 from weir.report import document, theme
-from weir.report.document import Status, Table
 from weir.report.page import address
 
 NAME = "report.html"

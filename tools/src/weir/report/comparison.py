@@ -16,6 +16,7 @@ from weir.analysis import folder, latency, metrics, qlog, summary, windows
 from weir.analysis.folder import Run
 from weir.base import units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.report import (
     axes,
     balance,
@@ -30,7 +31,6 @@ from weir.report import (
     sections,
     theme,
 )
-from weir.report.document import Table
 from weir.report.sections import Drawn
 from weir.report.theme import Style
 
@@ -139,7 +139,7 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
             units.rate,
             [summary.total(r.get("groups", []), "goodput_bps") for r in reports],
         ),
-        Metric("Jain's index", summary.ratio, [units.known(r.get("jfi")) for r in reports]),
+        Metric("Jain's index", units.ratio, [units.known(r.get("jfi")) for r in reports]),
     ]
     groups = pairing.pairs(reports)
     if len(groups) > 1:

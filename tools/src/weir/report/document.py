@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from markupsafe import Markup
 from weir.analysis import folder
 from weir.base import places
 from weir.base.errors import UserError
+from weir.base.page import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,28 +54,19 @@ STATUS = {
 
 
 @dataclass(frozen=True)
-class Status:
-    """How something ended, for the top of its page: good, warn or bad, and in words."""
+class Sheet:
+    """A table as a page has it: its parts are what it is in print, each with the names."""
 
-    kind: str
-    text: str
+    table: Table
 
-
-@dataclass(frozen=True)
-class Table:
-    """A table of a page; its first `left` columns hold names, the others numbers."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    left: int = 1
-
-    @property
+    @cached_property
     def widths(self) -> list[int]:
         """Characters that each column takes in print, with the room behind it."""
         found = []
-        for index, name in enumerate(self.columns):
+        for index, name in enumerate(self.table.columns):
             heading = max(map(len, name.split()), default=0)
-            cells = [in_print(row[index], index < self.left) for row in self.rows]
+            left = self.table.at_left[index]
+            cells = [in_print(row[index], left) for row in self.table.rows]
             found.append(max(heading, *cells, 1) + PAD)
         return found
 
@@ -83,10 +75,10 @@ class Table:
         """Characters that it takes across a printed page."""
         return sum(self.widths)
 
-    def parts(self) -> list[Table]:
-        """What it is in print: tables that a page is wide enough for, each with the names."""
-        widths = self.widths
-        left = self.left if self.left < len(widths) else 1
+    def parts(self) -> list[Sheet]:
+        """Returns the tables that a printed page is wide enough for."""
+        widths, left = self.widths, self.table.left
+        left = left if left < len(widths) else 1
         names = range(left if self.chars > PRINT_CHARS else 0)
         room = PRINT_CHARS - sum(widths[i] for i in names)
         groups: list[list[int]] = [[]]
@@ -94,12 +86,7 @@ class Table:
             if groups[-1] and sum(widths[i] for i in groups[-1]) + widths[index] > room:
                 groups.append([])
             groups[-1].append(index)
-        return [self.chosen([*names, *group]) for group in groups]
-
-    def chosen(self, indices: Sequence[int]) -> Table:
-        """The table of some columns."""
-        rows = [[row[i] for i in indices] for row in self.rows]
-        return Table([self.columns[i] for i in indices], rows, sum(i < self.left for i in indices))
+        return [Sheet(self.table.chosen([*names, *group])) for group in groups]
 
 
 def in_print(cell: str, name: bool) -> int:
@@ -125,7 +112,11 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"divided": divided, "status": lambda text: STATUS.get(text, "")}
+    made.filters |= {
+        "divided": divided,
+        "status": lambda text: STATUS.get(text, ""),
+        "sheet": Sheet,
+    }
     made.globals |= {"LONG": LONG, "WIDE_CHARS": WIDE_CHARS, "SHORT_ROWS": SHORT_ROWS}
     return made
 

@@ -17,9 +17,9 @@ import polars as pl
 from weir.analysis import folder, labels, latency, losses, metrics, qlog, summary
 from weir.base import programs, units
 from weir.base.errors import UserError
+from weir.base.page import Status, Table
 from weir.report import bottleneck, document, interactive, sections, theme
 from weir.report.data import RunData, read
-from weir.report.document import Status, Table
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -128,7 +128,7 @@ def headline(report: dict[str, Any]) -> list[tuple[str, str]]:
             ("mean queueing delay", units.time(link[1].get("queue_mean_ns"))),
         ]
     if report.get("jfi") is not None:
-        numbers.append(("Jain's index", summary.ratio(report["jfi"])))
+        numbers.append(("Jain's index", units.ratio(report["jfi"])))
     if report.get("ledger"):
         numbers.append(("ledger", summary.balance(report)))
     return numbers
@@ -136,9 +136,7 @@ def headline(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 def traffic(report: dict[str, Any]) -> list[Table]:
     """The groups of flows and the links, those that there are."""
-    groups, links = summary.group_rows(report), summary.link_rows(report)
-    tables = [Table(summary.GROUP_COLUMNS, groups, left=2), Table(summary.LINK_COLUMNS, links)]
-    return [table for table in tables if table.rows]
+    return [table for table in (summary.groups(report), summary.links(report)) if table]
 
 
 def qlogs(run: Run) -> list[tuple[str, Table]]:
@@ -149,8 +147,8 @@ def qlogs(run: Run) -> list[tuple[str, Table]]:
     try:
         found = qlog.found_in(run.path, run.summary)
     except UserError as error:
-        return [(f"{text}: {error}", Table(qlog.COLUMNS, []))]
-    return [(text, Table(qlog.COLUMNS, qlog.rows(found), left=2))] if found else []
+        return [(f"{text}: {error}", qlog.table([]))]
+    return [(text, qlog.table(found))] if found else []
 
 
 def under_load(run: Run) -> list[tuple[str, Table]]:
@@ -158,7 +156,7 @@ def under_load(run: Run) -> list[tuple[str, Table]]:
     found = latency.under_load(run)
     text = "Delay under load: round trips of pings before and beside the bulk flows, and how many a"
     text += " minute has with the load"
-    return [(text, Table(latency.COLUMNS, [found.row()]))] if found is not None else []
+    return [(text, found.table)] if found is not None else []
 
 
 COMPLETION_COLUMNS = (
@@ -264,8 +262,7 @@ def warmup(report: dict[str, Any], length_s: float) -> str | None:
 
 def emulation(report: dict[str, Any]) -> Table | None:
     """How exact a live run was."""
-    rows = summary.emulation_rows(report)
-    return Table(summary.EMULATION_COLUMNS, rows) if rows else None
+    return summary.emulation(report) or None
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         figures.shares(flows.each, data.scene),
         f"Shares of {units.count(count)} flow{'s' * (count != 1)}. Goodput"
         + (" after the warm-up" if data.scene.warmup_s else "")
-        + f", relative to its mean; Jain's index {summary.ratio(index)}, of the flows that have"
+        + f", relative to its mean; Jain's index {units.ratio(index)}, of the flows that have"
         " begun.",
     )
     chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
@@ -185,7 +185,7 @@ def base_rtts(data: RunData) -> pl.DataFrame | None:
     own = recorded.filter(pl.col("event") == number)
     if own.height == 0:
         return None
-    return own.select("flow_id", base_rtt_ns="value").unique("flow_id")
+    return own.select("flow_id", base_rtt_ns="value").unique("flow_id", maintain_order=True)
 
 
 def recoveries(data: RunData, chosen: Collection[int]) -> pl.DataFrame:

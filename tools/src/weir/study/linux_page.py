@@ -13,10 +13,10 @@ from rich.console import Console
 from weir.analysis import folder, metrics
 from weir.base import terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Status, Table
 from weir.guests import kernels
 from weir.many.cells import parted, run_cells
 from weir.report import document, theme
-from weir.report.document import Status, Table
 from weir.study import beside, linux, linux_figures, reproduce
 from weir.study.linux import Pair, Plan
 
@@ -50,7 +50,7 @@ def show_plan(made: Plan, workers: int, screen: Console) -> None:
         [row["cell"], f"{row['virtual_s']} s", units.count(row["frames"]), f"{row['wall_s']:.1f} s"]
         for row in planned
     ]
-    terminal.print_table(screen, terminal.table(("cell", "length", "frames", "wall"), rows, left=1))
+    terminal.print_table(screen, Table(("cell", "length", "frames", "wall"), rows, left=1))
     total_s = sum(row["wall_s"] for row in planned)
     screen.print(
         f"{len(rows)} cells, {total_s:,.0f} s of one core at {US_PER_FRAME:.0f} µs per frame of a"
@@ -111,13 +111,11 @@ def as_data(pairs: Sequence[Pair]) -> dict[str, Any]:
 
 def show(pairs: Sequence[Pair], screen: Console) -> None:
     """The tables on a terminal."""
-    terminal.print_table(screen, terminal.table(beside.COLUMNS, beside.alone_rows(pairs), left=3))
+    terminal.print_table(screen, Table(beside.COLUMNS, beside.alone_rows(pairs), left=3))
     if mixes := beside.mix_rows(pairs):
-        terminal.print_table(screen, terminal.table(beside.MIX_COLUMNS, mixes, left=2))
+        terminal.print_table(screen, Table(beside.MIX_COLUMNS, mixes, left=2))
     screen.print("Losses of CUBIC before the end of the warm-up, by its slow start:")
-    terminal.print_table(
-        screen, terminal.table(beside.START_COLUMNS, beside.start_rows(pairs), left=2)
-    )
+    terminal.print_table(screen, Table(beside.START_COLUMNS, beside.start_rows(pairs), left=2))
     for text in explanations(pairs):
         screen.print(text, soft_wrap=True, markup=False)
     screen.print(beside.headline(pairs), soft_wrap=True)

@@ -17,6 +17,7 @@ from rich.console import Console
 from weir.analysis import folder
 from weir.base import programs, terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.many.cells import Cell, Outcome, parted, run_cells
 from weir.report import theme
 from weir.runner import bar
@@ -109,7 +110,7 @@ def show_plan(plans: Sequence[Plan], workers: int, screen: Console) -> None:
         [row["study"], row["cell"], row["config"], f"{row['wall_s']:,.1f} s"] for row in planned
     ]
     columns = ("study", "cell", "config", "wall")
-    terminal.print_table(screen, terminal.table(columns, rows, left=3))
+    terminal.print_table(screen, Table(columns, rows, left=3))
     total_s = sum(row["wall_s"] for row in planned)
     screen.print(
         f"{len(rows)} cells, {total_s:,.0f} s of one core at {NS_PER_PACKET:.0f} ns per packet:"

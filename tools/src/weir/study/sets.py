@@ -18,6 +18,7 @@ from rich.console import Console
 from weir.analysis import folder
 from weir.base import foreign, programs, tables, terminal
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.many.cells import Cell, parted, run_cells
 from weir.study import claim, reproduce, study_page
 from weir.study.claim import Checked, Found, Study
@@ -138,9 +139,8 @@ def run(
         if (one := claims[0]).claim.kind != "not comparable"
     ]
     names = [text or "as it is" for text in sets.written]
-    shown = terminal.table(("", "claim", "asked", "holds within", *names), rows, left=2)
-    shown.columns[1].no_wrap, shown.columns[1].overflow = False, "fold"
-    terminal.print_table(screen, shown)
+    shown = Table(("", "claim", "asked", "holds within", *names), rows, left=2)
+    terminal.print_table(screen, shown, ("claim",))
     for name, claims in zip(names, columns, strict=True):
         screen.print(f"{name}: {'; '.join(study_page.counts(claims))}", markup=False)
     data = [

@@ -12,8 +12,8 @@ import polars as pl
 from rich.console import Console
 
 from weir.base import terminal, units
+from weir.base.page import Status, Table
 from weir.report import document
-from weir.report.document import Status, Table
 from weir.report.page import address
 from weir.study.claim import (
     KINDS,
@@ -319,9 +319,6 @@ def show(results: Sequence[Result], screen: Console) -> None:
         everything = [(s, one) for s, one in everything if one.verdict in ("differs", "missing")]
     rows = [[one.experiment.name, *row(one)] for _, one in everything]
     if rows:
-        made = terminal.table(("", *COLUMNS), rows, left=4)
-        for column in made.columns[1:3]:
-            column.no_wrap, column.overflow = False, "fold"
-        terminal.print_table(screen, made)
+        terminal.print_table(screen, Table(("", *COLUMNS), rows, left=4), ("claim", "source"))
     if len(results) == 1:
         screen.print("; ".join(counts(results[0][1])), markup=False)

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A page as a value: a title and a list of texts, tables and figures.
+
+report/html.py renders pages as HTML, base/terminal.py as text, base/markdown.py as Markdown. A part
+that is empty, such as a table without rows, is false and is left out by all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from weir.base import units
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its header, where a value comes from and how it is shown.
+
+    value is a key or an attribute of a record, or a function of it [the header's words]; unit is
+    one that `units.shown` knows, or a function that shows a value [what the key's end says].
+    """
+
+    header: str
+    value: str | Callable[[Any], object] = ""
+    unit: str | Callable[[Any], str] | None = None
+    words: bool = False  # stands at the left, as names do
+
+    def of(self, record: Any) -> object:
+        """Returns the record's value; None where it has no such key."""
+        if callable(self.value):
+            return self.value(record)
+        if isinstance(record, Mapping):
+            return record.get(self.key)
+        return getattr(record, self.key)
+
+    @property
+    def key(self) -> str:
+        """The name under which records have the value."""
+        named = self.value if isinstance(self.value, str) else ""
+        return named or self.header.lower().replace(" ", "_")
+
+    def text(self, value: Any) -> str:
+        """Returns the value as it is shown, a dash if it is not known."""
+        if callable(self.unit):
+            return self.unit(value)
+        return units.shown(value, units.unit_of(self.key) if self.unit is None else self.unit)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its columns, and records, each of which is a row.
+
+    A record is a list of values, or a mapping or an object from which the columns take them. A
+    column that is only a header shows its values as they are. The first `left` columns hold names.
+    """
+
+    declared: Sequence[Column | str]
+    records: Sequence[Any]
+    left: int = 1
+
+    def __bool__(self) -> bool:
+        return len(self.records) > 0
+
+    @cached_property
+    def _columns(self) -> list[Column]:
+        return [one if isinstance(one, Column) else Column(one, unit="") for one in self.declared]
+
+    @property
+    def columns(self) -> list[str]:
+        """The headers."""
+        return [column.header for column in self._columns]
+
+    @property
+    def at_left(self) -> list[bool]:
+        """Whether each column's cells stand at its left."""
+        return [n < self.left or column.words for n, column in enumerate(self._columns)]
+
+    @cached_property
+    def values(self) -> list[Sequence[Any]]:
+        """The rows as numbers and texts; None is what is not known."""
+        return [
+            one if isinstance(one, list | tuple) else [column.of(one) for column in self._columns]
+            for one in self.records
+        ]
+
+    @cached_property
+    def rows(self) -> list[list[str]]:
+        """The rows as they are shown."""
+        return [
+            [column.text(value) for column, value in zip(self._columns, row, strict=True)]
+            for row in self.values
+        ]
+
+    def chosen(self, places: Sequence[int]) -> Table:
+        """Returns the table of some columns."""
+        records = [[row[place] for place in places] for row in self.values]
+        left = sum(place < self.left for place in places)
+        return Table([self._columns[place] for place in places], records, left)
+
+    def without(self, header: str) -> Table:
+        """Returns the table without a column."""
+        return self.chosen([n for n, name in enumerate(self.columns) if name != header])
+
+
+@dataclass(frozen=True)
+class Status:
+    """How something ended, for the top of its page: good, warn or bad, and in words."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """Words of a text that lead somewhere."""
+
+    text: str
+    href: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """Words of a text as they are typed."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Bad:
+    """Words of a text that warn."""
+
+    text: str
+
+
+Words = str | Link | Code | Bad
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; kind is empty, or small, note, or how a run ended: good, warn, bad."""
+
+    words: Sequence[Words]  # a string is one as well
+    kind: str = ""
+
+    def __bool__(self) -> bool:
+        return len(self.words) > 0
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading, and a name that links lead to."""
+
+    words: Sequence[Words]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of short texts."""
+
+    items: Sequence[Sequence[Words]]
+
+    def __bool__(self) -> bool:
+        return len(self.items) > 0
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values, one below the other."""
+
+    pairs: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file's text under its title, folded."""
+
+    title: str
+    text: str
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a page as their renderer has them; those that zoom come after their titles."""
+
+    shown: Sequence[Any]
+    zoom: bool = False
+
+    def __bool__(self) -> bool:
+        return len(self.shown) > 0
+
+
+Part = Text | Heading | Table | Bullets | Facts | Source | Figures
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole page; headline has the few numbers that a reader wants first."""
+
+    title: str
+    parts: Sequence[Part]
+    status: Status | None = None
+    headline: Sequence[tuple[str, str]] = field(default=())
+
+
+def section(title: Sequence[Words], *parts: Part, name: str = "") -> list[Part]:
+    """Returns the parts that are not empty below a heading, or nothing if all are empty."""
+    kept = [part for part in parts if part]
+    return [Heading(title, name), *kept] if kept else []
