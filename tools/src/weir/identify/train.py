@@ -2,9 +2,9 @@
 """The known runs of weir pcap identify, and how often it is right. A module to be run.
 
 python -m weir.identify.train makes runs over paths that are drawn at random, and writes known.csv.
-python -m weir.identify.train --test --seed 2 makes others and prints for what they are taken: the
-first table of captures.md. --kernel NAME has another guest kernel in them (weir guests build).
---left-out runs nothing and prints the second one: for what each control is taken by the others.
+python -m weir.identify.train --test --seed 2 makes others and prints for what they are taken.
+--kernel NAME has another guest kernel in them (weir guests build).
+--left-out runs nothing and prints the table of captures.md: for what each control is taken by the others.
 """
 
 from __future__ import annotations
