@@ -4,7 +4,7 @@
 python -m weir.identify.train makes runs over paths that are drawn at random, and writes known.csv.
 python -m weir.identify.train --test --seed 2 makes others and prints for what they are taken.
 --kernel NAME has another guest kernel in them (weir guests build).
---left-out runs nothing and prints the table of captures.md: for what each control is taken by the others.
+--left-out runs nothing and prints the table of captures.md: what each control is taken for.
 """
 
 from __future__ import annotations
