@@ -284,6 +284,7 @@ int param_set(const struct param *p, void *obj, const char *value, struct err *e
 	case PARAM_TYPE_LIST:
 	case PARAM_TYPE_PATHS:
 	case PARAM_TYPE_NAMES:
+	case PARAM_TYPE_FILE:
 		break;
 	}
 	assert(false);
@@ -363,6 +364,7 @@ void param_get(const struct param *p, const void *obj, char *text, size_t size) 
 	case PARAM_TYPE_LIST:
 	case PARAM_TYPE_PATHS:
 	case PARAM_TYPE_NAMES:
+	case PARAM_TYPE_FILE:
 		break;
 	}
 	assert(false);

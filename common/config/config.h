@@ -100,7 +100,7 @@ struct config_file {
 // Keys of a map that names a file.
 #define CONFIG_FILE_PARAMS(help) CONFIG_NAMED_FILE_PARAMS("file", help)
 #define CONFIG_NAMED_FILE_PARAMS(key, help)                                                        \
-	{key, NULL, help ", relative to the config's folder", UNIT_NONE, PARAM_SCALAR}, {          \
+	{key, NULL, help ", relative to the config's folder", UNIT_NONE, PARAM_FILE}, {            \
 		"digest", "", "of the file, which is checked if it is given", UNIT_NONE,           \
 			PARAM_SCALAR                                                               \
 	}

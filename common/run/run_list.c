@@ -23,6 +23,7 @@ static const char *const type_names[] = {
 	[PARAM_TYPE_LIST] = "list",
 	[PARAM_TYPE_PATHS] = "paths",
 	[PARAM_TYPE_NAMES] = "names",
+	[PARAM_TYPE_FILE] = "file",
 };
 static const char *const unit_json[] = {
 	[UNIT_NONE] = "",
@@ -90,6 +91,7 @@ static void format_range(const struct param *p, char *text, size_t size) {
 		return;
 	case PARAM_TYPE_TEXT:
 	case PARAM_TYPE_SCALAR:
+	case PARAM_TYPE_FILE:
 		snprintf(text, size, "text");
 		return;
 	case PARAM_TYPE_LIMIT:

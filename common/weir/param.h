@@ -29,6 +29,7 @@ enum param_type {
 	PARAM_TYPE_LIST, // of min to max such maps; without `of`, of whole numbers in [min, max]
 	PARAM_TYPE_PATHS, // a map of names to lists of plug-ins of the kind `of`
 	PARAM_TYPE_NAMES, // the name of a path, or a list of such names
+	PARAM_TYPE_FILE, // the name of a file that is read, or FILE:PART
 };
 
 #define PARAM_TEXT_SIZE 128
@@ -85,6 +86,7 @@ struct param {
 	PARAM_TYPE_(PARAM_TYPE_TEXT), PARAM_FIELD_(T, field, char[PARAM_TEXT_SIZE])
 #define PARAM_LIMIT(T, field) PARAM_TYPE_(PARAM_TYPE_LIMIT), PARAM_FIELD_(T, field, struct limit)
 #define PARAM_SCALAR .type = PARAM_TYPE_SCALAR
+#define PARAM_FILE .type = PARAM_TYPE_FILE
 #define PARAM_PLUGIN(kind) .type = PARAM_TYPE_PLUGIN, .of = (kind)
 #define PARAM_MAP(table) .type = PARAM_TYPE_MAP, .of = (table)
 #define PARAM_LIST(table) .type = PARAM_TYPE_LIST, .of = (table)

@@ -22,7 +22,7 @@ static const struct param params[] = {
 	PARAM_END,
 };
 static const struct param also[] = {
-	{"pcap", NULL, "the capture: pcap or pcapng of Ethernet frames", UNIT_NONE, PARAM_SCALAR},
+	{"pcap", NULL, "the capture: pcap or pcapng of Ethernet frames", UNIT_NONE, PARAM_FILE},
 	{"filter", "", "a capture filter as tcpdump has it: only these frames", UNIT_NONE,
 		PARAM_SCALAR},
 	PARAM_END,

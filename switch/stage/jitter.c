@@ -90,7 +90,7 @@ static const struct param params[] = {
 
 static const struct param also[] = {
 	{"file", "", "table: numbers, as netem's; relative to the config's folder", UNIT_NONE,
-		PARAM_SCALAR},
+		PARAM_FILE},
 	{"digest", "", "of the file, which is checked if it is given", UNIT_NONE, PARAM_SCALAR},
 	PARAM_END,
 };

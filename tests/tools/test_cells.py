@@ -3,16 +3,21 @@
 
 import json
 import os
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+import yaml
 from weir.analysis import labels
+from weir.base import configs
 from weir.base.errors import UserError
-from weir.many.cells import LOCK, PYTHON, Cell, run_cells, spare_cpus, without_names
+from weir.many import travel
+from weir.many.cells import LOCK, Cell, run_cells, spare_cpus, without_names
 
 pytestmark = pytest.mark.usefixtures("weir_sim")
 
@@ -28,6 +33,15 @@ paths:
 flows:
   - {count: 2, cc: newreno}
 """
+OFFLINE = """\
+duration: 1s
+paths:
+  forward:
+    - source: {{pcap: {home}/in.pcap}}
+    - mahimahi_link: {{file: {home}/up.trace, queue: {{fifo: {{limit: 9pkt}}}}}}
+    - mahimahi_link: {{file: {home}/twin/up.trace, queue: {{fifo: {{limit: 9pkt}}}}}}
+"""
+EMPTY_PCAP = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 HOURS = """
 from pathlib import Path
 from weir.many.cells import Cell, run_cells
@@ -107,7 +121,26 @@ def test_a_plugin_is_the_same_wherever_its_copy_is():
     one, other = (f"cc:\n  plugin: {n}\n  digest: a1\n" for n in ("/x/a.so", "file-a.so"))
     assert without_names(one) == without_names(other)
     assert without_names(one) != without_names(one.replace("a1", "a2"))
-    assert PYTHON.search("cc:\n  python: /x/mine.py:Mine\n")
+
+
+def test_a_config_travels_with_its_files(weir_sim, tmp_path):
+    """A capture too, which stayed at home. A worker finds them in its folder alone."""
+    capture = tmp_path / "home/in.pcap"
+    capture.parent.mkdir()
+    capture.write_bytes(EMPTY_PCAP)
+    (tmp_path / "home/twin").mkdir()
+    for place in ("up.trace", "twin/up.trace"):
+        (tmp_path / "home" / place).write_text("5\n10\n")
+    config = OFFLINE.format(home=capture.parent)
+    line, files = travel.pack(configs.plain(yaml.safe_load(config)))
+    assert [name for name, _ in files] == ["file-in.pcap", "file-up.trace", "file-2-up.trace"]
+    shutil.rmtree(capture.parent)
+    (tmp_path / "worker").mkdir()
+    for name, content in (("x.yaml", line), *files):
+        (tmp_path / "worker" / name).write_bytes(content)
+    argv = [weir_sim, tmp_path / "worker/x.yaml", "--out", tmp_path / "run"]
+    done = subprocess.run(argv, cwd=tmp_path / "worker", capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_runs_of_another_commit_are_reused_when_told(config, tmp_path):

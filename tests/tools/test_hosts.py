@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import synthetic
 from weir.analysis import folder, summary
-from weir.base import configs
 from weir.base.errors import UserError
 from weir.hosts import agent, ansible, cabling, clocks, inventory, merge, plan
 from weir.runner.options import Options
@@ -31,7 +30,7 @@ CONFIG = """
 live:
   switch: {lcores: [1], ports: [{name: left, dev: x}, {name: right, dev: x}]}
   sender: {lcores: [0], ports: [{name: a, role: sender, dev: x}, {name: b, role: receiver, dev: x}]}
-trace: up.trace
+paths: {forward: [{mahimahi_link: {file: up.trace}}]}
 """
 
 
@@ -195,15 +194,19 @@ def test_each_host_gets_its_own_part(tmp_path):
     assert "role: receiver, dev: net_null3" in " ".join(receiver)
     assert "role: sender" not in " ".join(receiver)
     assert made.requests["tx"]["awaited"] == [["a", "mid", "left"]]
-    assert list(plan.files(config, configs.mapping(config))) == ["up.trace"]
     with pytest.raises(UserError, match="rx: there is no port c, only b"):
         plan.make(options, hosts(rx={"weir_ports": {"c": "eth1"}}), "id")
 
 
-def test_the_archive_answers_by_itself(tmp_path):
-    """With nothing of weir's beside it, by any Python 3; what it says is found in a terminal's."""
+def test_the_archive_answers_by_itself(weir_sim, tmp_path):
+    """With nothing of weir's beside it, by any Python 3; what it says is found in a terminal's.
+
+    It has the config and the file that this one names, not others whose names are values too.
+    """
     config = tmp_path / "x.yaml"
-    config.write_text(CONFIG.replace("trace: up.trace", ""))
+    config.write_text(CONFIG)
+    for name in ("up.trace", "left"):
+        (tmp_path / name).write_text("1\n")
     made = plan.make(Options(config, tmp_path / "run"), hosts(), "id")
     for one in made.requests.values():
         one["place"] = str(tmp_path / "place")
@@ -213,7 +216,7 @@ def test_the_archive_answers_by_itself(tmp_path):
     answer = ansible.decode(f"\x1b[0m\r\n{done.stdout}\r\nShared connection closed.")
     assert done.returncode == 1  # it has no interface eth1
     assert answer["problems"] == ["port a: there is no interface eth1"]
-    assert (tmp_path / "place/config/x.yaml").exists()
+    assert {path.name for path in (tmp_path / "place/config").iterdir()} == {"x.yaml", "up.trace"}
     done = subprocess.run([*run[:-2], "clean", "tx"], capture_output=True, text=True, cwd="/")
     assert ansible.decode(done.stdout) == {}
     assert not (tmp_path / "place").exists()

@@ -28,6 +28,7 @@ from weir.attack.search import Budget, Found, Journal, Point, search
 from weir.attack.trials import Summary
 from weir.base import configs, units
 from weir.base.errors import UserError
+from weir.runner import config_files
 
 KEYS = ("config", "goal", "bound", "box", "title")
 USUAL: dict[str, Any] = {
@@ -37,7 +38,6 @@ USUAL: dict[str, Any] = {
     "bursts": {"share": "10%"},
     "losses": {"count": "3", "longest": "50ms"},
 }
-FILES = ("file", "plugin", "python")  # keys of configs whose values are files
 KEEP = 0.9  # of the harm above a benign network's that what is left still does
 
 
@@ -67,18 +67,6 @@ class Result:
     network: dict[str, str]  # what is left, in words of the config
 
 
-def with_whole_paths(value: Any, folder: Path) -> Any:
-    """A config whose files are found from any folder."""
-    if isinstance(value, dict):
-        return {
-            key: str((folder / part).resolve())
-            if key in FILES and isinstance(part, str) and (folder / part).exists()
-            else with_whole_paths(part, folder)
-            for key, part in value.items()
-        }
-    return [with_whole_paths(part, folder) for part in value] if isinstance(value, list) else value
-
-
 def read(path: Path, goal: str | None = None, control: str | None = None) -> Asked:
     """Reads an attack, or a config that is attacked in the usual box."""
     content = configs.mapping(path)
@@ -92,7 +80,10 @@ def read(path: Path, goal: str | None = None, control: str | None = None) -> Ask
         config, folder = configs.mapping(place), place.parent
     if not isinstance(config, dict):
         raise UserError(f"{path}: config: is neither a file nor a map")
-    config = with_whole_paths(config, folder)
+    beside = folder.resolve()
+    config = config_files.renamed(
+        config, lambda path: beside / path if (beside / path).exists() else path
+    )
     config.pop("live", None)
     for index in victims(config) if control else ():
         config["flows"][index]["cc"] = control

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from weir.attack.trials import Summary, Trials, checked
 from weir.base import configs
 from weir.base.errors import UserError
@@ -36,10 +34,7 @@ class RemoteTrials:
 
 def packed(config: dict[str, Any]) -> travel.Trial:
     """A config and the files that it names, which have whole paths."""
-    text = yaml.dump(configs.plain(config), Dumper=yaml.CSafeDumper, width=1 << 20)
-    (_, moved), *files = travel.pack(travel.TRIAL, text)
-    line = json.dumps(yaml.load(moved, yaml.CBaseLoader)) + "\n"
-    return travel.Trial(line, tuple(files))
+    return travel.Trial(*travel.pack(configs.plain(config)))
 
 
 def summary(config: dict[str, Any], result: travel.Result) -> Summary:

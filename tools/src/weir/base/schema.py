@@ -164,7 +164,7 @@ class Maker:
     def form(self, row: Entry) -> Schema:
         """What may be written."""
         kind, of = row["type"], row.get("of", "")
-        if kind in ("text", "scalar"):
+        if kind in ("text", "scalar", "file"):
             return {"type": [*SCALAR["type"], "null"]} if row["default"] == "" else SCALAR
         if kind in ("bool", "enum"):
             return words(row["choices"], any_case=kind == "bool")

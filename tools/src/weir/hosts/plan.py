@@ -8,7 +8,7 @@ import math
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from weir.base import configs
 from weir.base.errors import UserError
 from weir.base.programs import PROGRAMS, find_program
 from weir.hosts.inventory import Host
-from weir.runner import priority, receiver
+from weir.runner import config_files, priority, receiver
 from weir.runner.options import Options
 
 NO_END = "24h"  # of the side that receives; it is stopped when the senders have ended
@@ -182,21 +182,12 @@ def archive(path: Path, plan: Plan, config: Path) -> Path:
             packed.writestr(name, "")
         packed.writestr("request.json", json.dumps(plan.requests))
         packed.write(config, f"config/{config.name}")
-        for file in sorted(set(files(config, configs.mapping(config)))):
-            packed.write(config.parent / file, f"config/{file}")
-    return path
-
-
-def files(config: Path, value: Any) -> Iterator[str]:
-    """Texts of a config that are files beside it."""
-    if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from files(config, each)
-    elif isinstance(value, str) and value and "\n" not in value and len(value) < 4096:
-        path = config.parent / value
-        if path.is_file() and path != config:
-            if not path.resolve().is_relative_to(config.parent.resolve()):
+        for file in sorted({*config_files.named(configs.mapping(config))}):
+            whole = (config.parent / file).resolve()
+            if not whole.is_relative_to(config.parent.resolve()):
                 raise UserError(
-                    f"{config}: {value} is not below its folder: it is not sent to hosts"
+                    f"{config}: {file} is not below its folder: it is not sent to hosts"
                 )
-            yield value
+            if whole.is_file():  # else the program says what is missing
+                packed.write(whole, f"config/{file}")
+    return path

@@ -17,7 +17,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import uuid
@@ -26,7 +25,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import yaml
 
 from weir.analysis import folder
 from weir.base import programs
@@ -35,13 +36,12 @@ from weir.many import cluster as clusters
 from weir.many import travel
 from weir.many.dispatch import Dispatch
 from weir.many.travel import Result, Task, program_version, reason
+from weir.runner import config_files
 
 Fate = Literal["done", "reused", "failed"]
 
 LOCK = ".weir-lock"
-PYTHON = re.compile(r"^ *(?:- )?python: ", re.MULTILINE)  # of its class a config has no digest
-# What is resolved by more than the config: files, and kernels of guests.
-OUTSIDE = re.compile(rf"{travel.FILE.pattern}|^ *(?:- )?(?:stack|kernel):", re.MULTILINE)
+GUESTS = ("stack", "kernel")  # keys of which the config alone does not say what they stand for
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ class Batch:
                 return Result(f"{place} is there and is not a run", None)
             if not self.here:
                 config, options = cell.config.name, []
-                files = travel.pack(config, printed.stdout)
+                moved, files = travel.pack(yaml.load(printed.stdout, yaml.CBaseLoader))
+                files = ((config, moved), *files)
         command = os.environ.get("WEIR_COMMAND", f"weir run {cell.config}")
         said = (("WEIR_COMMAND", command), ("WEIR_ASKED", asked))
         return Task(cell.name, config, (*options, *self.threads), files, said, self.one_cpu)
@@ -254,13 +255,14 @@ class Before:
     config: str  # resolved
 
     def asks(self, asked: str) -> bool:
-        """Was just this asked for, and nothing read beside it?"""
-        return self.asked == asked != "" and not OUTSIDE.search(self.config)
+        """Is true if just this was asked for, and nothing was read beside it."""
+        outside = (*config_files.keys(), *GUESTS)
+        return self.asked == asked != "" and not any(f" {key}:" in self.config for key in outside)
 
     def is_of(self, config: str) -> bool:
-        """Is it of this resolved config?"""
+        """Is true for a run of this resolved config; a class in Python may be another by now."""
         same = without_names(self.config) == without_names(config)
-        return same and not PYTHON.search(config)
+        return same and " python:" not in config
 
 
 def finished(place: Path, version: str | None) -> Before | None:
@@ -292,9 +294,9 @@ def wall_s(place: Path) -> float:
     return float(folder.read_json(place / "summary.json").get("wall_s") or 0)
 
 
-def without_names(config: str) -> str:
-    """A resolved config without the names of its files: a run folder has copies, and digests."""
-    return travel.FILE.sub(r"\1", config)
+def without_names(config: str) -> Any:
+    """Reads a resolved config without its files' names: a run folder has copies, and digests."""
+    return config_files.renamed(yaml.load(config, yaml.CBaseLoader), lambda _: "")
 
 
 def move(partial: Path, place: Path) -> None:

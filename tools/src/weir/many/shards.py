@@ -65,7 +65,7 @@ def read(text: str | None) -> Shard:
 
 def identity(sweep: Sweep, resolved: str) -> dict[str, Any]:
     """What the parts of a sweep have in common."""
-    config = hashlib.sha256(cells.without_names(resolved).encode()).hexdigest()
+    config = hashlib.sha256(json.dumps(cells.without_names(resolved)).encode()).hexdigest()
     return {
         "grid": {key: list(values) for key, values in sweep.grid.items()},
         "seeds": list(sweep.seeds),

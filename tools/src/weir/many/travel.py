@@ -12,7 +12,6 @@ import functools
 import io
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -22,16 +21,15 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from weir.base import programs
 from weir.base.errors import UserError
-from weir.runner import session
+from weir.runner import config_files, session
 
 POLL_S = 0.2  # how often a running cell looks whether it is still wanted
 ARCHIVE_BYTES_MAX = 1 << 30  # of a run folder on its way back
-FILE = re.compile(r"^( *(?:- )?(?:file|plugin|python): )(.*)$", re.MULTILINE)
 LOCAL = ("", "")  # the identity of this very process
-TRIAL = "trial.json"
 COPY = "file-"  # what a run folder's copies of files begin with
 PROBE = {  # a cell whose digest tells whether a worker computes what we do
     "seed": 1,
@@ -63,7 +61,7 @@ class Task:
 class Trial:
     """A config of which only the summary is wanted, on its way to a worker."""
 
-    config: str  # a line of JSON, for weir-sim --trials
+    config: bytes  # a line of JSON, for weir-sim --trials
     files: tuple[tuple[str, bytes], ...]  # that it names
 
 
@@ -89,34 +87,23 @@ def _read(path: Path, _changed_ns: int) -> bytes:
     return path.read_bytes()  # the same object for each cell: it travels once in a message
 
 
-def pack(config: str, text: str) -> tuple[tuple[str, bytes], ...]:
-    """A resolved config and the files that it names, as a run folder names its copies."""
+def pack(config: Any) -> tuple[bytes, tuple[tuple[str, bytes], ...]]:
+    """Returns a resolved config as JSON, in which files are named as a run folder names its copies,
+    and these files by their names.
+    """
     names: dict[str, Path] = {}
 
-    def named(found: re.Match[str]) -> str:
-        path, colon, rest = _split(found[2])
-        name, number = _copy_name(path.name), 1
+    def named(path: Path) -> str:
+        own, number = path.name.removeprefix(COPY), 1
+        name = f"{COPY}{own}"
         while names.setdefault(name, path) != path:
             number += 1
-            name = f"{COPY}{number}-{path.name.removeprefix(COPY)}"
-        return f"{found[1]}{name}{colon}{rest}"
+            name = f"{COPY}{number}-{own}"
+        return name
 
-    moved = FILE.sub(named, text)
-    files = [(name, content(path)) for name, path in names.items()]
-    return (config, moved.encode()), *files
-
-
-def _split(value: str) -> tuple[Path, str, str]:
-    """FILE, or FILE:CLASS of a control in Python."""
-    path = Path(value.strip().strip("'\""))
-    if path.exists():
-        return path, "", ""
-    name, colon, rest = str(path).rpartition(":")
-    return Path(name), colon, rest
-
-
-def _copy_name(name: str) -> str:
-    return name if name.startswith(COPY) else f"{COPY}{name}"
+    moved = config_files.renamed(config, named)
+    files = tuple((name, content(path)) for name, path in names.items())
+    return f"{json.dumps(moved)}\n".encode(), files
 
 
 def run_tasks(tasks: Sequence[Work], out: Path | None) -> list[Result]:
@@ -127,10 +114,10 @@ def run_tasks(tasks: Sequence[Work], out: Path | None) -> list[Result]:
 def run_trial(trial: Trial) -> Result:
     """In a worker: runs a trial."""
     with tempfile.TemporaryDirectory(prefix="weir-") as folder:
-        for name, content in ((TRIAL, trial.config.encode()), *trial.files):
+        for name, content in trial.files:
             (Path(folder) / name).write_bytes(content)
         argv = [str(programs.find_program("sim")), "--trials"]
-        done = run_child(argv, {}, Path(folder) / TRIAL)
+        done = run_child(argv, {}, folder=Path(folder), given=trial.config)
     failed = done.returncode or not done.stdout
     return Result(reason(done.returncode, done.stderr) if failed else "", None, done.stdout)
 
@@ -159,7 +146,11 @@ def _simulate(task: Task, made: Path) -> tuple[str, Path | None]:
     run = made / "run"
     pinned = ["taskset", "-c", str(own_cpu())] if task.own_cpu else []
     argv = [str(programs.find_program("sim")), str(made / task.config), *task.options]
-    done = run_child([*pinned, *argv, "--out", str(run)], dict(task.environment))
+    done = run_child(
+        [*pinned, *argv, "--out", str(run)],
+        dict(task.environment),
+        folder=made if task.files else None,  # a capture is looked for in the working directory
+    )
     message = reason(done.returncode, done.stderr) if done.returncode else ""
     for ours, theirs in ((run, task.name), (made / task.config, task.config)):
         message = message.replace(str(ours), theirs)
@@ -186,18 +177,27 @@ def unpack(archive: bytes, place: Path) -> None:
 
 
 def run_child(
-    argv: Sequence[str], environment: dict[str, str], config: Path | None = None
+    argv: Sequence[str],
+    environment: dict[str, str],
+    *,
+    folder: Path | None = None,
+    given: bytes = b"",
 ) -> subprocess.CompletedProcess[str]:
-    """A program that ends with this worker or its task; [config] reads it, and runs beside it."""
+    """Runs a program in a folder [the working directory], to which standard input is given.
+
+    It ends with this worker, or with the task.
+    """
     from distributed import Reschedule
 
-    with (config or Path(os.devnull)).open() as given:
+    with tempfile.TemporaryFile() as standard:
+        standard.write(given)
+        standard.seek(0)
         child = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", *argv],  # the kernel's part, should we be killed
-            stdin=given,
+            stdin=standard,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=config and config.parent,
+            cwd=folder,
             text=True,
             errors="replace",
             process_group=0,  # Ctrl-C is for us
