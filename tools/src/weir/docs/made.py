@@ -137,6 +137,7 @@ def results(name: str) -> Callable[[Tables], str]:
 
 # A line `<!-- made: NAME -->` of a page stands for one of these.
 PARTS: dict[str, Callable[[Tables], str]] = {
+    "configs": reference.configs,
     "numbers": reference.numbers,
     "measurements": reference.measurements,
     "features": reference.features,

@@ -21,6 +21,19 @@ def row(name: str, param: Entry) -> str:
     return "|" + "|".join(f" {cell(text)} " if text else " " for text in cells) + "|"
 
 
+def configs(_: Tables) -> str:
+    """Returns a table of the configs that are no study's, with the first sentence of each."""
+    folder = ROOT / "configs"
+    lines = ["| config | shows |", "|---|---|"]
+    for path in [*sorted(folder.glob("*.yaml")), *sorted(folder.glob("flent/*.yaml"))]:
+        comment = re.split(r"\n(?!# \S)", path.read_text(encoding="utf-8"), maxsplit=1)[0]
+        shows = re.split(
+            r"(?<=\.)\s+(?=[A-Z]|weir )", comment.removeprefix("# ").replace("\n# ", " ")
+        )[0]
+        lines.append(f"| {code(str(path.relative_to(folder)))} | {cell(shows)} |")
+    return "\n".join(lines) + "\n"
+
+
 def numbers(listed: Tables) -> str:
     """The definitions of numbers: the times that they count, then a table for each place."""
     entries = listed["number"]
