@@ -5,7 +5,7 @@
 //	ring_writer [OPTION]... (--dir DIR | --shm FILE)
 //
 // Field k of record i holds (i * 31 + k), as far as its type goes; the first field, ts_ns, holds i.
-// tests/tools/test_ring.py computes the same. Prints the totals as JSON.
+// tests/tools/analysis/test_ring.py computes the same. Prints the totals as JSON.
 #include "common/telemetry/telemetry.h"
 
 #include <getopt.h>

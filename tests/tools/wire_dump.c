@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The wire codecs behind a pipe, for tests/tools/test_wire.py: a command per line on standard
-// input, a line of JSON for each on standard output. Frames are in hexadecimal, numbers in decimal.
+// The wire codecs behind a pipe, for tests/tools/analysis/test_wire.py: a command per line on
+// standard input, a line of JSON for each on standard output. Frames are in hexadecimal, numbers in
+// decimal.
 //
 //	parse FRAME         {"status", ...} of wire_parse and wire_parse_tcp
 //	arp FRAME           {"status", ...} of wire_parse_arp

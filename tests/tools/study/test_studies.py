@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir reproduce: every cell runs, a claim says what it may, and what is measured is shown."""
+
+import json
+import math
+import os
+import subprocess
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+from weir import bootstrap
+from weir.base.errors import UserError
+from weir.cli.app import app
+from weir.study import claim, copa_theory, documents, papers, reproduce, studies, study_page
+from weir.study import sets as tried
+from weir.study.claim import Checked, Claim, Experiment, Found, Study, Trial
+
+ROOT = Path(__file__).resolve().parents[3]
+SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
+needs_sim = pytest.mark.skipif(not SIM.exists(), reason=f"{SIM} is not built")
+SHORT = Trial("short", "illinois-alone", ("duration=30s", "warmup=10s"))
+FULL = Claim(
+    "the link is full", "section 1", "direction", (SHORT,), papers.utilisation, "%", low=90
+)
+
+
+def number(says: str, value: float, published: float, low: float, high: float) -> Checked:
+    """A claim with a published number, measured."""
+    one = Claim(
+        says, "page 1", "number", (SHORT,), lambda run: value, "s", published, low, high, "x"
+    )
+    return Checked(Experiment("X1", "an experiment", (one,)), one, (value,))
+
+
+def study(*claims: Claim) -> Study:
+    """Of one experiment."""
+    return Study("small", "A small study", "Nobody, 2026", (Experiment("X1", "one", claims),))
+
+
+@cache
+def refusal(argv):
+    """What weir-sim says of a command line, "" if it takes it: many studies share their cells."""
+    checked = subprocess.run([*argv, "--check"], capture_output=True, text=True)
+    return checked.stderr or "refused" if checked.returncode else ""
+
+
+@needs_sim
+@pytest.mark.parametrize("name", studies.STUDIES)
+@pytest.mark.parametrize("quick", [True, False], ids=["quick", "full"])
+def test_every_cell_is_a_config_that_is_accepted(name, quick):
+    cells = reproduce.plan(studies.STUDIES[name], quick, None).cells
+    assert len({cell.name for cell in cells}) == len(cells) > 0
+    for cell in cells:
+        assert refusal(tuple(cell.argv(SIM))) == "", cell.name
+
+
+def test_the_five_documents_have_31_experiments():
+    names = [e.name for one in studies.ALL for e in one.experiments if e.name[1:].isdigit()]
+    assert sorted(names) == sorted(
+        [f"C{n}" for n in range(1, 15)]
+        + [f"B{n}" for n in range(1, 7)]
+        + [f"L{n}" for n in range(1, 6)]
+        + [f"I{n}" for n in range(1, 5)]
+        + ["F1", "F2"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "wrong"),
+    [
+        ("number", {"published": 4.5}, "bounds on both sides"),
+        ("number", {"published": 4.5, "low": 1.01, "tolerance": "ours"}, "bounds on both sides"),
+        ("number", {"published": 4.5, "low": 4.0, "high": 5.0}, "says whence"),
+        ("number", {"published": 4.5, "low": 5.0, "high": 6.0, "tolerance": "x"}, "within"),
+        ("derived", {"low": 4.0, "high": 5.0, "tolerance": "x"}, "has a number"),
+        ("direction", {"published": 4.5, "low": 4.0}, "no number"),
+        ("direction", {}, "has a bound"),
+        ("shown", {"low": 4.0}, "neither a bound nor a number"),
+        ("not comparable", {}, "says why"),
+    ],
+)
+def test_a_claim_that_says_more_than_it_can_is_refused(kind, more, wrong):
+    """499 times where 4.5 was published was met, with a bound of "more than 1.01"."""
+    with pytest.raises(ValueError, match=wrong):
+        Claim("retransmissions", "figure 1", kind, (SHORT,), lambda run: 499.0, "times", **more)
+
+
+def test_verdicts():
+    assert number("near", 1.05, 1.0, 0.9, 1.1).verdict == "holds"
+    assert number("far", 499.0, 4.5, 4.0, 5.0).verdict == "differs"
+    assert number("none", math.nan, 1.0, 0.9, 1.1).verdict == "missing"
+    assert replace(number("none", 1.0, 1.0, 0.9, 1.1), values=()).verdict == "missing"
+
+
+def test_a_row_has_its_seeds_and_only_a_number_a_deviation():
+    one = number("far", 3.0, 2.0, 1.8, 2.2)
+    assert study_page.row(one)[3:] == [
+        "2.00 s",
+        "–",
+        "3.00 s",
+        "+50.0 %",
+        "1.80 to 2.20",
+        "DIFFERS",
+    ]
+    seeds = replace(one, values=(1.0, 2.0, 3.0))
+    assert study_page.row(seeds)[5] == "2.00 s (± 1.0, 3 seeds)"
+    order = Checked(one.experiment, FULL, (95.0,))
+    assert study_page.row(order)[3:] == ["–", "–", "95.0 %", "–", "at least 90.0", "holds"]
+    derived = replace(one.claim, kind="derived")
+    assert study_page.row(Checked(one.experiment, derived, (3.0,)))[3:6] == [
+        "–",
+        "2.00 s",
+        "3.00 s",
+    ]
+
+
+def test_counts_are_by_kind():
+    found = [number("a", 1.0, 1.0, 0.9, 1.1), number("b", 9.0, 1.0, 0.9, 1.1)]
+    found.append(Checked(found[0].experiment, FULL, ()))
+    assert study_page.counts(found) == ["number: 1 of 2 hold", "direction: 0 of 1 hold, 1 missing"]
+    assert study_page.status(found).kind == "bad"
+
+
+def test_what_is_shown_is_not_judged():
+    one = Claim("a rate", "section 5", "shown", (SHORT,), lambda run: 3.0, "Mbit/s")
+    found = [Checked(Experiment("X1", "an experiment", (one,)), one, (3.0,))]
+    assert [found[0].verdict, study_page.row(found[0])[-1]] == ["shown", "shown"]
+    assert study_page.counts(found) == ["1 shown"]
+    assert study_page.status(found).kind == "good"
+
+
+def test_results_go_between_the_lines_of_their_name(tmp_path, monkeypatch):
+    """Another suite's results on the same page stay as they are."""
+    page = tmp_path / "suites.md"
+    blocks = "".join(f"## {n}\n{documents.begin(n)}old {n}\n{documents.END}" for n in ("a", "b"))
+    page.write_text(blocks)
+    monkeypatch.setattr(documents, "page_of", lambda name: page)
+    monkeypatch.setattr(documents, "file_of", lambda name: tmp_path / f"{name}.json")
+    never = replace(FULL, says="more than full", low=101, why="Nothing is more than full.")
+    one = study(FULL, never)
+    monkeypatch.setattr(studies, "chosen", lambda name: (one,))
+    checked = [Checked(one.experiments[0], claim, (95.0,)) for claim in (FULL, never)]
+    documents.write("b", [(one, checked)], "quick", "0123")
+    text = page.read_text()
+    assert documents.written(text, "a")[1] == "old a\n"
+    assert "From `weir reproduce b --quick` at commit 0123, " in text
+    assert (
+        "X1: more than full: 95.0 %, holds within at least 101. Nothing is more than full." in text
+    )
+    assert "| X1 | the link is full | – | at least 90.0 | 95.0 % | holds |" in documents.table("b")
+    with pytest.raises(UserError, match=r"reproduce c --write-docs.* are not there"):
+        documents.write("c", [], "quick", "0123")
+
+
+@needs_sim
+@pytest.mark.parametrize("argv", [["reproduce", "c4"], ["attack", "x.yaml", "--cc", "copa,bbr"]])
+def test_documents_are_not_written_from_changed_sources(argv, tmp_path, monkeypatch):
+    """Three pages named a commit with -dirty behind it, which no reader can have."""
+
+    def git(*args):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x", *args], cwd=tmp_path)
+
+    def refusal():
+        return str(CliRunner().invoke(app, [*argv, "--write-docs"]).exception)
+
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "other sources than those of weir-sim")
+    monkeypatch.setattr(bootstrap, "ROOT", tmp_path)
+    assert "weir-sim is of commit" in refusal()
+    (tmp_path / "file").touch()
+    git("add", "file")
+    assert "commit all changes first" in refusal()
+
+
+def test_no_page_is_from_changed_sources():
+    pages = (ROOT / "tools/docs").rglob("*.md")
+    assert [page for page in pages if "-dirty" in page.read_text()] == []
+
+
+def test_trials_of_one_name_are_one():
+    other = replace(SHORT, override=())
+    twice = replace(FULL, says="again", trials=(other,))
+    with pytest.raises(ValueError, match="two trials are named 'short'"):
+        claim.trials(study(FULL, twice))
+
+
+def test_a_trial_has_its_seeds_and_its_quick_changes():
+    trial = Trial("x", "illinois-alone", ("warmup=1s",), (2, 3), ("duration=5s",))
+    assert [(c.name, c.seed) for c in trial.cells(True)] == [("x-s1", 1), ("x-s2", 2)]
+    assert trial.cells(True)[0].override == ("warmup=1s", "duration=5s")
+    assert [c.override for c in trial.cells(False)] == [("warmup=1s",)] * 3
+
+
+def test_a_claim_without_its_runs_is_missing():
+    (one,) = claim.check(study(FULL), Found({}, True))
+    assert (one.verdict, one.value, study_page.here(one)) == ("missing", None, "–")
+
+
+@needs_sim
+def test_claims_are_measured_and_written(tmp_path, monkeypatch):
+    """A study from the command line: the page, the table, the terminal; again nothing runs."""
+    never = replace(FULL, says="more than full", low=101, why="Nothing is more than full.")
+    small = study(FULL, never)
+    monkeypatch.setitem(studies.STUDIES, "small", small)
+    argv = ["reproduce", "small", "--out", str(tmp_path), "--workers", "1", "--json"]
+    done = CliRunner().invoke(app, argv)
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert [row["verdict"] for row in said] == ["holds", "differs"]
+    assert said[0]["here"] == said[1]["here"] > 90
+    table = pl.read_parquet(tmp_path / "small.parquet")
+    assert table["verdict"].to_list() == ["holds", "differs"]
+    assert table["low"].to_list() == [90, 101]
+    page = (tmp_path / "small.html").read_text()
+    assert page.index("Nothing is more than full.") < page.index('<h2 id="X1">')
+    assert 'href="cells/short/config.yaml"' in page
+    assert "short reused" in CliRunner().invoke(app, argv).stderr
+    config = CliRunner().invoke(app, ["reproduce", "small", "--print-config", "short"]).stdout
+    assert "duration: 30s" in config
+
+
+@needs_sim
+def test_a_page_over_several_studies_has_a_line_for_each_experiment(tmp_path, monkeypatch):
+    one = study(FULL)
+    two = replace(
+        one,
+        name="other",
+        title="Another",
+        experiments=(Experiment("X2", "two", (replace(FULL, low=101),)),),
+    )
+    monkeypatch.setattr(studies, "ALL", (one, two))
+    argv = ["reproduce", "all", "--out", str(tmp_path), "--workers", "1"]
+    done = CliRunner().invoke(app, argv)
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "all.html").read_text()
+    assert 'href="small/small.html"' in page
+    assert "small/cells/short" in (tmp_path / "other/other.html").read_text(), "run once for both"
+    assert "X1" in page
+    assert "X2" in page
+    assert pl.read_parquet(tmp_path / "all.parquet").height == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("copas", "did you mean 'copa'?"), ("x", "there are copa, copa-ns3, ")]
+)
+def test_a_study_that_is_not_known_is_refused(name, meant):
+    done = CliRunner().invoke(app, ["reproduce", name])
+    assert done.exit_code != 0
+    assert f"'{name}' cannot be reproduced; {meant}" in str(done.exception)
+
+
+def test_nobody_gains_at_the_equilibrium_of_the_formula():
+    """Equation 5 of Copa's paper, against senders who each look for what is best for them.
+
+    k senders of delta k are as one of delta 1, and with an M/D/1 queue each delta counts half.
+    """
+    deltas = np.array([0.25, 0.5, 2.0])
+    formula = 1 / (deltas * ((1 / deltas).sum() + 1))
+    assert copa_theory.nash_rates(deltas) == pytest.approx(formula, rel=1e-5)
+    one = copa_theory.nash_rates(np.array([1.0, 1.0]))
+    three = copa_theory.nash_rates(np.array([1.0, 3.0, 3.0, 3.0]))
+    assert three[1:].sum() == pytest.approx(one[1], rel=1e-5)
+    assert copa_theory.nash_rates(np.full(5, 0.5)).sum() == pytest.approx(5 / 5.5, rel=1e-5)
+
+
+@needs_sim
+def test_other_parameters_are_tried_beside_the_defaults(tmp_path, monkeypatch):
+    """A window of 2 segments cannot fill the link; the other cells are run once for both."""
+    short = ("duration=10s", "warmup=1s")
+    fixed = Trial("fixed", "illinois-alone", ("flows.0.cc={fixed: {cwnd: 200}}", *short))
+    other = replace(FULL, says="of another control")
+    monkeypatch.setitem(studies.STUDIES, "small", study(replace(FULL, trials=(fixed,)), other))
+    argv = ["study", "small", "--cc", "fixed", "--set", "cwnd: 2", "--out", str(tmp_path), "--json"]
+    done = CliRunner().invoke(app, argv)
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)
+    assert [(r["set"], r["verdict"]) for r in rows] == [
+        ("as it is", "holds"),
+        ("as it is", "holds"),
+        ("cwnd: 2", "differs"),
+        ("cwnd: 2", "holds"),
+    ]
+    assert rows[1]["here"] == rows[3]["here"]
+    assert sorted(p.name for p in (tmp_path / "cells").iterdir() if p.is_dir()) == [
+        "fixed",
+        "fixed-set1",
+        "short",
+    ]
+
+
+@needs_sim
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--cc", "copa", "--set", "delta: 1"], "no flow of this study has the control 'copa'"),
+        (["--cc", "illinois", "--set", "nonsense: 1"], "unknown key 'nonsense'"),
+        (["--cc", "illinois", "--set", "initial: many"], "'many'"),
+    ],
+)
+def test_a_set_that_changes_nothing_or_cannot_be_is_one_sentence(tmp_path, monkeypatch, argv, says):
+    """It had been run as the defaults beside themselves, or refused once for each cell."""
+    monkeypatch.setitem(studies.STUDIES, "small", study(FULL))
+    done = CliRunner().invoke(app, ["study", "small", "--out", str(tmp_path), *argv])
+    assert done.exit_code != 0
+    assert says in str(done.exception)
+    assert not (tmp_path / "cells").exists()
+
+
+def test_a_set_may_name_a_set_of_parameters():
+    """A dialect had lost against every parameter that the resolved config has."""
+    own = {"delta": "0.04", "velocity_rtts": "6", "dialect": "none"}
+    config = {"flows": [{"cc": {"copa": own}}, {"cc": {"cubic": {"beta": "0.7"}}}]}
+    default = {"delta": "0.5", "velocity_rtts": "6", "dialect": "none"}
+    assert tried.changed(config, "copa", {"dialect": "genericcc"}, default)
+    assert config["flows"][0]["cc"]["copa"] == {"delta": "0.04", "dialect": "genericcc"}
+    assert config["flows"][1]["cc"]["cubic"] == {"beta": "0.7"}
+
+
+@pytest.mark.parametrize("text", ["", "velocity_rtts", "delta: [1, 2]", "}{"])
+def test_what_is_no_list_of_parameters_is_refused(text):
+    sets = tried.Sets("copa", ("", text or "x"))
+    with pytest.raises(UserError, match="parameters are wanted"):
+        sets.parameters(1)
