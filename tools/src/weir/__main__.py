@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""python -m weir, and the weir command."""
+"""The entry point of `python -m weir` and of the weir command."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def leave(*_: object) -> None:
-    """Ctrl-C while modules are imported, or after all is done: nothing needs to be tidied up."""
+    """Ends at once on Ctrl-C while modules are imported, or after all is done."""
     os._exit(INTERRUPTED)
 
 
 def main() -> int:
-    """Runs a command; its exit status."""
+    """Runs a command; returns its exit status."""
     # What tools/weir blocked, so that Python's own start is not interrupted, comes now.
     signal.signal(signal.SIGINT, leave)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])

@@ -62,7 +62,7 @@ class Need:
     probe: str
 
     def met(self) -> bool:
-        """Is it there, whoever installed it?"""
+        """Returns whether it is there, whoever installed it."""
         kind, what = self.probe.split(" ", 1)
         if kind == "command":
             return shutil.which(what, path=search_path()) is not None
@@ -135,24 +135,24 @@ UV_ENVIRONMENT = {"UV_SYSTEM_CERTS": "1", "UV_PYTHON_DOWNLOADS": "never"}
 
 
 def say(text: str) -> None:
-    """One line about what happens now."""
+    """Prints a line about what happens now."""
     print(f"weir: {text}", file=sys.stderr, flush=True)
 
 
 def search_path() -> str:
-    """PATH with the system directories that a user's may lack."""
+    """Returns PATH with the system directories that a user's may lack."""
     return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
 def quiet(argv: Sequence[str]) -> int:
-    """Runs a command without its output; its exit status."""
+    """Runs a command without its output; returns its exit status."""
     return subprocess.run(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ).returncode
 
 
 def logged(argv: Sequence[str], log: Path, env: dict[str, str] | None = None) -> int:
-    """Runs a command with its output in a log file; its exit status."""
+    """Runs a command with its output in a log file; returns its exit status."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as out:
         out.write(f"$ {' '.join(argv)}\n".encode())
@@ -190,7 +190,7 @@ def watched(process: subprocess.Popen[bytes], log: Path) -> int:
 
 
 def last_error(log: Path) -> str:
-    """The line of a log that most likely says what went wrong."""
+    """Returns the line of a log that most likely says what went wrong."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     if why := unreachable(lines):
         return why
@@ -201,7 +201,7 @@ def last_error(log: Path) -> str:
 
 
 def unreachable(lines: Sequence[str]) -> str | None:
-    """The sentence for a package index that did not answer, if that is what went wrong."""
+    """Returns a sentence about a package index that did not answer, or None if all did."""
     for line in lines:
         if any(mark in line for mark in UNREACHABLE):
             asked = re.search(r"https?://([^/:\s'\"]+)|(?:host=|resolving )'([^']+)'", line)
@@ -212,7 +212,7 @@ def unreachable(lines: Sequence[str]) -> str | None:
 
 @contextmanager
 def locked(build: Path) -> Iterator[None]:
-    """One set-up at a time; the same lock as tools/weir's."""
+    """Lets one set-up run at a time, by the same lock as tools/weir's."""
     build.mkdir(parents=True, exist_ok=True)
     lock = os.open(
         build / "weir-lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666
@@ -225,7 +225,7 @@ def locked(build: Path) -> Iterator[None]:
 
 
 def apt(packages: Sequence[str], build: Path) -> str | None:
-    """Installs Debian packages. None, or why they could not be installed."""
+    """Installs Debian packages; returns None, or why they could not be installed."""
     apt_get = shutil.which("apt-get")
     if apt_get is None:
         return "this system has no apt-get"
@@ -264,7 +264,7 @@ def apt_or_sentence(packages: Sequence[str], build: Path) -> None:
 
 
 def by_hand(packages: Sequence[str]) -> str:
-    """The command that installs Debian packages here, by the names that they have here."""
+    """Returns the command that installs packages here, by the names that they have here."""
     there = [manager for manager in OTHER_NAMES if shutil.which(manager.split()[0]) is not None]
     if shutil.which("apt-get") or not there:
         return f"apt-get install {' '.join(packages)}"
@@ -287,7 +287,7 @@ def system_packages(tests: bool, dpdk: bool, build: Path) -> None:
 
 
 def inputs_hash() -> str:
-    """What the set-up is made from, as tools/weir computes it."""
+    """Returns the hash of what the set-up is made from, as tools/weir computes it."""
     inputs = (*LOCKS.values(), UV, "src/weir/bootstrap.py")
     return hashlib.sha256(
         b"".join((ROOT / "tools" / name).read_bytes() for name in inputs)
@@ -295,7 +295,7 @@ def inputs_hash() -> str:
 
 
 def make_venv(path: Path, build: Path) -> None:
-    """An empty environment with pip, by whichever way this Python offers."""
+    """Makes an empty environment with pip, by whichever way this Python offers."""
     try:
         import ensurepip  # noqa: F401  Debian splits it off into python3-venv
     except ImportError:
@@ -314,7 +314,7 @@ def make_venv(path: Path, build: Path) -> None:
 
 
 def python_packages(tests: bool, build: Path) -> None:
-    """The .venv, with the weir command in it. Its stamp says what it was made from."""
+    """Makes the .venv with the weir command in it; its stamp says what it was made from."""
     path = ROOT / ".venv"
     stamp = path / "weir-stamp"
     python = path / "bin/python"
@@ -345,7 +345,7 @@ def python_packages(tests: bool, build: Path) -> None:
 
 
 def link_sources(environment: Path) -> None:
-    """The weir command and module of an environment are those of this clone."""
+    """Makes the weir command and module of an environment those of this clone."""
     for packages in environment.glob("lib/python3*/site-packages"):
         (packages / "weir.pth").write_text(f"{ROOT / 'tools/src'}\n")
     command = environment / "bin/weir"
@@ -355,7 +355,7 @@ def link_sources(environment: Path) -> None:
 
 
 def editor_packages(build: Path) -> Path:
-    """Installs what the tests read the config's schema with; the folder of the packages."""
+    """Installs the npm packages that read the schema in tests; returns their folder."""
     folder = ROOT / "tests/tools/editors"
     modules = folder / "node_modules"
     stamp = modules / "weir-stamp"
@@ -419,7 +419,7 @@ def race_checked() -> Path:
 
 
 def tool(name: str) -> str:
-    """A command's path, or one sentence."""
+    """Returns the path of a command; SetupError: it is missing."""
     path = shutil.which(name, path=search_path())
     if path is None:
         raise SetupError(f"{name} is missing")
@@ -427,7 +427,7 @@ def tool(name: str) -> str:
 
 
 def setup(build: Path, tests: bool = False) -> None:
-    """All of it, each step only when needed."""
+    """Installs and builds what is missing, in order."""
     if sys.version_info < PYTHON_MIN:
         raise SetupError("Weir needs Python 3.11 or newer; Debian 12 has it as python3")
     with locked(build):
@@ -445,7 +445,7 @@ def setup(build: Path, tests: bool = False) -> None:
 
 
 def main() -> int:
-    """For tools/weir."""
+    """Sets Weir up for tools/weir; returns the exit status."""
     try:
         setup(Path(os.environ.get("WEIR_BUILD", ROOT / "build")))
     except SetupError as error:

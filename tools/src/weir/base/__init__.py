@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every other package stands on: errors, units, files of others, the C programs."""
+"""Errors, units, files of others and the C programs, on which every other package stands."""

@@ -18,7 +18,7 @@ Named = dict[str, Any]
 
 
 class Shape(msgspec.Struct):
-    """What readers of a resolved config take for granted; weir-sim says whether it is right."""
+    """Sections of a resolved config that its readers rely on; weir-sim checks all the rest."""
 
     paths: dict[str, list[Named]] = {}
     flows: list[Named] | Literal[""] = []
@@ -26,7 +26,7 @@ class Shape(msgspec.Struct):
 
 
 def text(value: object) -> str:
-    """A value as the config has it: yes and no, numbers, text as it is, {a: b} and [a, b]."""
+    """Returns a value as a config writes it: yes and no, numbers, text, {a: b} and [a, b]."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
@@ -37,14 +37,14 @@ def text(value: object) -> str:
 
 
 def plain(value: object) -> Any:
-    """The same of all values within dicts and lists."""
+    """Returns a value with all values in its dicts and lists as text."""
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list | tuple) else text(value)
 
 
 def read(path: Path) -> Any:
-    """What a YAML file holds, all values as text; UserError: it cannot be read."""
+    """Returns the content of a YAML file, all values as text; UserError: it cannot be read."""
     try:
         data = foreign.read_bytes(path, foreign.YAML_BYTES_MAX).decode()
         return foreign.decode_yaml(data, str(path))
@@ -55,7 +55,7 @@ def read(path: Path) -> Any:
 
 
 def mapping(path: Path) -> dict[str, Any]:
-    """A YAML file's map, all values as text; UserError: it cannot be read, or is no map."""
+    """Returns the map in a YAML file, all values as text; UserError: there is none."""
     content = read(path)
     if not isinstance(content, dict):
         raise UserError(f"{path} is no map of keys to values")
@@ -63,9 +63,9 @@ def mapping(path: Path) -> dict[str, Any]:
 
 
 def leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """All values of a config by the keys that -o takes: paths.forward.link.rate, flows.0.count.
+    """Yields all values of a config by the keys that -o takes, such as paths.forward.link.rate.
 
-    What is chosen by its name is a value too: flows.0.cc is copa, paths.forward link and delay.
+    The name of a plug-in is a value too: flows.0.cc is copa, paths.forward link and delay.
     """
     inside = f"{path}." if path else ""
     if isinstance(value, Mapping):
@@ -86,7 +86,7 @@ def leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def is_typed(item: object) -> bool:
-    """{link: {...}}: called by its one key."""
+    """Returns whether an item of a list is named by its one key, as {link: {...}} is."""
     return isinstance(item, Mapping) and len(item) == 1
 
 
@@ -94,7 +94,7 @@ OUTSIDE = ("plugin", "python")  # keys of a control of the user's own, beside it
 
 
 def control(cc: object) -> str:
-    """What the value of `cc` is called: its name, the file of a plug-in, the class of Python.
+    """Returns the name of a value of `cc`: its own, or that of a plug-in's file or Python class.
 
     A plug-in may have another name than its file: a run's summary knows it.
     """
@@ -108,7 +108,7 @@ def control(cc: object) -> str:
 
 
 def controls(config: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, str]:
-    """What the controls of the user's own are called, by key: flows.0.cc."""
+    """Returns the names of the user's own controls by their keys, such as flows.0.cc."""
     flows, groups = config.get("flows"), summary.get("groups") or []
     found = {}
     for index, flow in enumerate(flows if isinstance(flows, list) else ()):
@@ -121,7 +121,7 @@ def controls(config: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str,
 
 @contextmanager
 def as_file(config: Path | str | Mapping[str, Any]) -> Iterator[Path]:
-    """A config's file; of a dict one that is there while it is run."""
+    """Yields a config's file; for a dict, one that is there while it is run."""
     if not isinstance(config, Mapping):
         yield Path(config)
         return

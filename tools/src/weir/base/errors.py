@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one exception a user sees, and how a command ends with it."""
+"""The exception whose text a user sees, and how a command ends with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, TextIO, cast
 
 
 class UserError(Exception):
-    """One sentence for the user, and the exit status: 1 failed, 2 bad usage or config."""
+    """A sentence for the user, and the exit status: 1 failed, 2 bad usage or config."""
 
     def __init__(self, sentence: str, status: int = 2) -> None:
         super().__init__(sentence)
@@ -30,25 +30,25 @@ UNPRINTABLE = re.compile(
 
 
 def printable(text: str) -> str:
-    """Text for a terminal, in which nothing that a file says acts on the terminal."""
+    """Returns text without the characters that act on a terminal."""
     return UNPRINTABLE.sub("?", text)
 
 
 def one_line(text: str) -> str:
-    """A name for a terminal, without a line of its own."""
+    """Returns printable text without line breaks."""
     return printable(text.replace("\n", " "))
 
 
 def nearest(word: str, names: Iterable[str], otherwise: str) -> str:
-    """The end of a sentence about a name that is none: the one that was meant, or what there is."""
+    """Returns the end of a sentence on an unknown name: the one that was meant, or `otherwise`."""
     near = difflib.get_close_matches(word.lower(), list(names), 1)
     return f"did you mean '{near[0]}'?" if near else otherwise
 
 
 class Plain:
-    """Standard output or standard error of a command: prints plain text.
+    """Standard output or standard error of a command, which prints plain text.
 
-    summary.Screen, whose own colours are to be kept, writes to `stream`.
+    terminal.Screen, whose own colours are to be kept, writes to `stream`.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -58,12 +58,11 @@ class Plain:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        """Writes what is printable of a text."""
         return self.stream.write(printable(text))
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Every bad end of a command is one sentence on standard error and the right exit status."""
+    """Runs a command whose output is printable; returns its exit status."""
     with (
         redirect_stdout(cast(TextIO, Plain(sys.stdout))),
         redirect_stderr(cast(TextIO, Plain(sys.stderr))),
@@ -72,7 +71,7 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def ended(command: Callable[[], int]) -> int:
-    """The exit status of a command, and its sentence if it ends badly."""
+    """Returns the exit status of a command, and prints a sentence if it ends badly."""
     try:
         status = command()
         sys.stdout.flush()
@@ -113,7 +112,7 @@ def open_lock(path: Path) -> TextIO:
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """What is printed within may find its reader, or the terminal, gone: the rest goes on."""
+    """Goes on when the reader of what is printed within, or the terminal, is gone."""
     try:
         yield
     except OSError:
@@ -121,5 +120,5 @@ def unheard() -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """What is left of standard output goes nowhere, or Python would try again when it ends."""
+    """Discards what is left of standard output, or Python would try again when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

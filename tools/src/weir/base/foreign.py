@@ -123,7 +123,7 @@ def check_depth(value: object, place: str) -> None:
 
 
 def check(value: object, shape: type[T], place: str) -> T:
-    """Returns what was decoded as a shape. UserError: the first thing in it that is another."""
+    """Returns a decoded value as a shape; UserError names the first thing that does not fit."""
     import msgspec
 
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What dir() shows of a module that users import: not what it imports itself."""
+"""The names that dir() shows of a module that users import, without what it imports itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def own_names(names: Mapping[str, Any]) -> list[str]:
-    """The functions and classes that a module defines for others; names: its globals()."""
+    """Returns the functions and classes that a module defines for others; names: its globals()."""
     own = names["__name__"]
     return sorted(
         name

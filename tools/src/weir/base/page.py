@@ -70,12 +70,11 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """The headers."""
         return [column.header for column in self._columns]
 
     @property
     def at_left(self) -> list[bool]:
-        """Whether each column's cells stand at its left."""
+        """Flags of the columns whose cells stand at their left."""
         return [n < self.left or column.words for n, column in enumerate(self._columns)]
 
     @cached_property
@@ -107,7 +106,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Status:
-    """How something ended, for the top of its page: good, warn or bad, and in words."""
+    """End of what a page is about, for its top: good, warn or bad, and in words."""
 
     kind: str
     text: str

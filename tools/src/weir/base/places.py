@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where Weir keeps what is no run of the user's: the XDG base directories."""
+"""The XDG base directories in which Weir keeps what is no run of the user's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache() -> Path:
-    """What can be made again: ~/.cache/weir."""
+    """Returns the folder of what can be made again: ~/.cache/weir."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weir"
 
 
@@ -16,5 +16,5 @@ SHARED = Path("/var/cache/weir")  # as cache(), by root for every user
 
 
 def state() -> Path:
-    """What cannot: ~/.local/state/weir."""
+    """Returns the folder of what cannot be made again: ~/.local/state/weir."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "weir"

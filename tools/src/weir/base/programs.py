@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The C programs: where they are, whether they are built, what they are told of their caller."""
+"""Paths of the C programs, and what they are told of their caller."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ PACKAGES = ("numpy", "polars", "matplotlib", "dask")
 
 
 def identify() -> None:
-    """Tells the programs started from here what the user typed and what this runs on.
+    """Sets the variables from which C programs learn what the user typed, and which Python runs.
 
-    They write it into their manifests. tools/weir has said the first already. And which Python has
-    the controls that are classes.
+    They write it into their manifests. tools/weir may have set WEIR_COMMAND already.
     """
     os.environ.setdefault("WEIR_PYTHON", sys.executable)
     os.environ.setdefault("WEIR_COMMAND", shlex.join(["weir", *sys.argv[1:]]))
@@ -39,18 +38,18 @@ def identify() -> None:
 
 
 def versions() -> dict[str, str]:
-    """Python's and those of the packages that results depend on."""
+    """Returns the versions of Python and of the packages that results depend on."""
     found = {"python": platform.python_version()}
     return found | {name: metadata.version(name) for name in PACKAGES}
 
 
 def build_dir() -> Path:
-    """Where meson built: WEIR_BUILD, else build/ of the clone or of what is installed."""
+    """Returns meson's build folder: WEIR_BUILD, else build/ of the clone or installation."""
     return Path(os.environ.get("WEIR_BUILD") or ROOT / "build")
 
 
 def live_build() -> Path:
-    """Where the live programs are: with the others, else where `weir setup live` builds them.
+    """Returns the folder of the live programs: of the others, or of `weir setup live`.
 
     As root it builds them for every user; a user's own come first.
     """
@@ -74,7 +73,7 @@ def rebuild(name: str) -> None:
 
 
 def find_program(name: str) -> Path:
-    """A C program of the build, up to date, or one sentence."""
+    """Returns the path of a C program, up to date; UserError: it was not built."""
     path = (live_build() if name in ("switch", "sender") else build_dir()) / PROGRAMS[name]
     if not os.access(path, os.X_OK):
         why = "run tools/weir once to build it, or name the folder of a build in WEIR_BUILD"

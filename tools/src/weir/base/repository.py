@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What git says of this clone."""
+"""The answers of git about this clone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weir.base.errors import UserError
 
 
 def built_commit() -> str | None:
-    """The commit of this repository, -dirty if files were changed since; None: it has none."""
+    """Returns the commit of this clone, with -dirty if files were changed; None without one."""
     try:
         return git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
     except UserError:
@@ -18,7 +18,7 @@ def built_commit() -> str | None:
 
 
 def git(*args: str) -> str:
-    """Asks git about this repository, or one sentence."""
+    """Runs git in this clone and returns what it prints; UserError: it failed."""
     argv = ["git", "-C", str(bootstrap.ROOT), *args]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -40,7 +40,7 @@ SCALAR: Schema = {"type": ["string", "number", "boolean"]}
 
 
 def of_config(control: str | None = None) -> Schema:
-    """The schema of the tables of this build; with a control of the user's, of its keys too."""
+    """Returns the schema of this build's tables, with the keys of a control of the user's."""
     if control is None:
         return make(tables.read())
     kind = "python" if ":" in control else "plugin"
@@ -48,12 +48,11 @@ def of_config(control: str | None = None) -> Schema:
 
 
 def text(schema: Schema) -> str:
-    """As the file in configs/ has it."""
     return json.dumps(schema, indent=1) + "\n"
 
 
 def make(listed: Tables, outside: Mapping[str, Entry] = NOTHING) -> Schema:
-    """The schema of these tables, and of the control for one of OUTSIDE."""
+    """Returns the schema of tables, and of the user's controls by the keys of OUTSIDE."""
     makers = Maker(listed, outside)
     sections = {
         name: makers.table(entry, name)
@@ -104,7 +103,7 @@ OUTSIDE: dict[str, Schema] = {
 
 
 class Maker:
-    """Makes schemas of tables."""
+    """Makes the schema of each table of weir-sim."""
 
     def __init__(self, listed: Tables, outside: Mapping[str, Entry]) -> None:
         self.listed = listed
@@ -112,7 +111,7 @@ class Maker:
         self.suffixes = {unit: row["suffixes"] for unit, row in listed["unit"].items()}
 
     def numbers(self) -> Schema:
-        """Numbers as they are written with each unit, for all keys that have one."""
+        """Returns the forms of numbers with each unit, to which keys refer."""
         suffixes = {**self.suffixes, "B": [*self.suffixes["B"], ""]}
         suffixes["limit"] = [*suffixes["limit"], *self.suffixes["B"]]
         made: Schema = {}
@@ -130,7 +129,7 @@ class Maker:
         return made
 
     def table(self, entry: Entry, name: str) -> Schema:
-        """A map with the keys of a table."""
+        """Returns the schema of a map with the keys of a table."""
         made: Schema = {
             "type": "object",
             "description": entry["summary"],
@@ -155,14 +154,14 @@ class Maker:
         return made
 
     def value(self, row: Entry) -> Schema:
-        """One key's value, with what an editor shows about it."""
+        """Returns the schema of a key's value, with what an editor shows about it."""
         shown = {"description": described(row)}
         if row["default"]:
             shown["default"] = row["default"]
         return {**shown, **self.form(row)}
 
     def form(self, row: Entry) -> Schema:
-        """What may be written."""
+        """Returns the schema of what may be written for a key."""
         kind, of = row["type"], row.get("of", "")
         if kind in ("text", "scalar", "file"):
             return {"type": [*SCALAR["type"], "null"]} if row["default"] == "" else SCALAR
@@ -187,9 +186,9 @@ class Maker:
         return {"anyOf": [self.number(row), self.plugin([of])]} if of else self.number(row)
 
     def number(self, row: Entry) -> Schema:
-        """A number of a unit. Without one it stands for itself, or it is 0 of anything.
+        """Returns the schema of a number, with its unit or without where that is allowed.
 
-        Text first: an editor shows what is wrong by the first form.
+        Text comes first: an editor shows what is wrong by the first form.
         """
         unit, low, high = row["unit"], row["min"], row["max"]
         plain: Schema = {"type": "integer" if row["type"] == "u64" else "number", "minimum": low}
@@ -205,7 +204,7 @@ class Maker:
         return number_of(unit)
 
     def plugin(self, kinds: Iterable[str]) -> Schema:
-        """A name, if the plug-in needs no parameters, or {name: {...}}."""
+        """Returns the schema of a plug-in: its name if it needs no parameters, or {name: {...}}."""
         entries = {
             name: (f"#/definitions/{kind}.{name}", entry)
             for kind in kinds
@@ -228,7 +227,7 @@ class Maker:
         return {"anyOf": [{"enum": bare, **shown}, section, *outside]}
 
     def from_outside(self, kind: str) -> Schema:
-        """One of OUTSIDE. Its parameters are known where the control is."""
+        """Returns the schema of a control from OUTSIDE, strict if its parameters are known."""
         made = OUTSIDE[kind]
         if kind not in self.outside:
             return {**made, "additionalProperties": SCALAR}
@@ -241,7 +240,7 @@ class Maker:
         }
 
     def map_of(self, name: str) -> Schema:
-        """A section, which may be empty if nothing in it is required."""
+        """Returns the schema of a section, which may be empty if nothing in it is required."""
         entry = next(part[name] for part in self.listed.values() if name in part)
         reference = {"$ref": f"#/definitions/{name}"}
         if tables.required(entry) or name.startswith("live"):
@@ -249,7 +248,7 @@ class Maker:
         return {"anyOf": [reference, {"type": "null"}]}
 
     def list_of(self, row: Entry) -> Schema:
-        """Some sections, or some numbers."""
+        """Returns the schema of a list of sections or of numbers."""
         if "of" not in row:
             item = self.number({**row, "type": "u64"})
             return {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}
@@ -260,7 +259,8 @@ class Maker:
         return {**made, "minItems": row["min"]}
 
     def paths(self, kind: str) -> Schema:
-        """Lists of stages by name; a capture may be the first item of one."""
+        """Returns the schema of `paths`: lists of stages by name, the first of which may be a
+        capture."""
         stages = {
             "type": "array",
             "items": [self.plugin([kind, "path"])],
@@ -272,24 +272,22 @@ class Maker:
 
 
 def number_of(unit: str) -> Schema:
-    """A number as it is written with a unit."""
     return {"$ref": f"#/definitions/number.{NAMES[unit]}"}
 
 
 def described(row: Entry) -> str:
-    """Its meaning, and whether it may be changed during a run."""
     return f"{row['help']} (live)" if row["live"] else str(row["help"])
 
 
 def pattern(suffixes: Iterable[str]) -> str:
-    """A number with one of these behind it; a space may stand between them."""
+    """Returns the pattern of a number with a suffix behind it; a space may stand between them."""
     some = "|".join(suffix for suffix in suffixes if suffix)
     without = "?" if "" in suffixes else ""
     return f"^{NUMBER}( ?({some})){without}$" if some else f"^{NUMBER}$"
 
 
 def words(choices: Iterable[str], any_case: bool) -> Schema:
-    """One of some words, those that YAML 1.1 reads as booleans too."""
+    """Returns the schema of a choice of words, with the booleans that YAML 1.1 makes of them."""
     choices = list(choices)
     values = sorted({BOOLEANS[choice] for choice in choices if choice in BOOLEANS})
     if any_case:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What there is to configure and to record, as weir-sim's own tables have it."""
+"""The tables of what there is to configure and to record, as weir-sim lists them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Tables = dict[str, dict[str, Entry]]
 
 
 def ask(*words: str) -> subprocess.CompletedProcess[str]:
-    """What weir-sim lists. It asks this Python for classes of the user's."""
+    """Runs `weir-sim --list`, which asks this Python for classes of the user's."""
     argv = [str(find_program("sim")), "--list", *words]
     env = {"WEIR_PYTHON": sys.executable, **os.environ}
     return subprocess.run(argv, capture_output=True, text=True, env=env)
 
 
 def read() -> Tables:
-    """Entries by kind and name: read()["aqm"]["codel"]["params"]["target"]["default"]."""
+    """Returns entries by kind and name: read()["aqm"]["codel"]["params"]["target"]["default"]."""
     done = ask("--json")
     done.check_returncode()
     tables: Tables = json.loads(done.stdout)
@@ -32,7 +32,7 @@ def read() -> Tables:
 
 
 def of_outside(control: str) -> Entry:
-    """What a plug-in's FILE, or FILE:CLASS in Python, says of itself. UserError: it is none."""
+    """Returns the entry of a control of the user's, FILE or FILE:CLASS; UserError: it is none."""
     done = ask(control, "--json")
     if done.returncode != 0:
         raise UserError(done.stderr.strip().partition(": ")[2])
@@ -41,10 +41,10 @@ def of_outside(control: str) -> Entry:
 
 
 def keys(entry: Entry) -> dict[str, Entry]:
-    """All keys of a section: its parameters, and those whose values other code reads."""
+    """Returns all keys of a section: its parameters, and those whose values other code reads."""
     return {**entry.get("params", {}), **entry.get("keys", {})}
 
 
 def required(entry: Entry) -> list[str]:
-    """Keys that must be written."""
+    """Returns the keys that must be written."""
     return [key for key, row in keys(entry).items() if row["default"] is None]

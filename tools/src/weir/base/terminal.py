@@ -35,7 +35,6 @@ class Screen(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Renders with what is no control of Rich's own made plain."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text), style, control)
 
@@ -57,7 +56,7 @@ class Screen(Console):
 
 
 def console(stderr: bool = False) -> Console:
-    """A console for people, or a pipe."""
+    """Returns a console for standard output or standard error; a pipe has PIPE_WIDTH columns."""
     made = Screen(stderr=stderr, highlight=False, markup=False)
     if not stderr and not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = PIPE_WIDTH
@@ -65,7 +64,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def progress(console: Console) -> Progress:
-    """A bar for a terminal, gone at the end; its tasks have a text, `times`.
+    """Returns a progress bar, gone at its end; its tasks have a text, `times`.
 
     Where it has no room the text goes on in a second line: names are not cut.
     """

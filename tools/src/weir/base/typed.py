@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the user typed."""
+"""The command as the user typed it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import shlex
 
 
 def program() -> str:
-    """What the user types for this command: tools/weir says it in WEIR_COMMAND."""
+    """Returns the program's name as the user typed it: tools/weir says it in WEIR_COMMAND."""
     typed = os.environ.get("WEIR_COMMAND", "")
     return shlex.split(typed)[0] if typed else "weir"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers for people: 9.71 Gbit/s, 20.3 ms; and times as configs write them."""
+"""Numbers as people read them (9.71 Gbit/s, 20.3 ms), and times as configs write them."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ STEPS = {"ns": TIME_STEPS, "bit/s": RATE_STEPS, "B": BYTE_STEPS}
 
 
 def unit_of(name: str) -> str:
-    """The unit that the end of a number's name says; "" if it says none."""
+    """Returns the unit that a number's name ends in; "" if there is none."""
     return next((unit for end, unit in SUFFIX_UNITS.items() if name.endswith(end)), "")
 
 
 def label_of(name: str) -> str:
-    """A number's name in words, without its unit: goodput_bps is goodput."""
+    """Returns a number's name in words, without its unit: goodput_bps is goodput."""
     end = next((end for end in SUFFIX_UNITS if name.endswith(end)), "")
     return name.removesuffix(end).replace("_", " ")
 
 
 def shown(value: float | str | None, unit: str) -> str:
-    """A value with its unit, in the steps that the unit has; a dash if it is not known.
+    """Returns a value with its unit, in the steps that the unit has; a dash if it is not known.
 
     A text is shown as it is, and a whole number without a unit with all its digits.
     """
@@ -76,7 +76,7 @@ def shown(value: float | str | None, unit: str) -> str:
 
 
 def step(value: float | None, steps: Steps) -> tuple[float, str]:
-    """The divisor and unit in which a value, say the largest of an axis, reads best."""
+    """Returns the divisor and unit in which a value, say the largest of an axis, reads best."""
     if value is None or not math.isfinite(value):
         return steps[-1]
     # 999.96 would print as 1000: leave that to the next unit.
@@ -91,7 +91,7 @@ def _scaled(value: float | None, steps: Steps) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """At least `digits` significant digits, thousands apart: 0.00123, 1.50, 20.3, 1,234,567."""
+    """Returns a number with `digits` significant digits or more: 0.00123, 1.50, 20.3, 1,234,567."""
     if value is None or not math.isfinite(value):
         return NONE
     if value == 0:
@@ -104,37 +104,30 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def _signed(text: str) -> str:
-    """The number with a minus sign instead of a hyphen before it."""
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
 def count(value: float | None) -> str:
-    """A whole number, thousands apart."""
     return NONE if value is None else _signed(f"{round(value):,}")
 
 
 def rate(bps: float | None) -> str:
-    """A rate: 9.71 Gbit/s."""
     return _scaled(bps, RATE_STEPS)
 
 
 def time(ns: float | None) -> str:
-    """A time: 20.3 ms."""
     return _scaled(ns, TIME_STEPS)
 
 
 def size(value: float | None) -> str:
-    """An amount of data: 1.25 GB."""
     return _scaled(value, BYTE_STEPS)
 
 
 def percent(ratio: float | None, decimals: int = 2) -> str:
-    """A ratio: 97.12 %."""
     return NONE if ratio is None else _signed(f"{100 * ratio:.{decimals}f} %")
 
 
 def ratio(value: float | None) -> str:
-    """A number in [0, 1] with four decimals: 0.9712."""
     return NONE if value is None else f"{value:.4f}"
 
 
@@ -145,7 +138,7 @@ FORMS: dict[str, Callable[[float | None], str]] = {
 
 
 def known(value: object) -> float | None:
-    """A value of JSON if it is a finite number, or None."""
+    """Returns a value of JSON if it is a finite number, or None."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
         return None
     return float(value)
@@ -158,7 +151,7 @@ _SUM = re.compile(f"{NUMBER}(?: ?{_UNIT}(?: ?{NUMBER} ?{_UNIT})*)?")
 
 
 def _config_number(text: object, factors: Mapping[str, float], bare: float) -> float | None:
-    """A number with one of these units, or without; of a time also a sum: units.c reads it so."""
+    """Returns the value of a number with a unit, or of a sum of times, as units.c reads it."""
     parts = _PARTS.findall(str(text)) if _SUM.fullmatch(str(text)) else []
     factors = {**factors, "": bare}
     if not parts or any(unit not in factors for _, unit in parts):
@@ -170,21 +163,21 @@ def _config_number(text: object, factors: Mapping[str, float], bare: float) -> f
 
 
 def config_bytes(text: object) -> int | None:
-    """A size as a config writes it ("1460B", "9kB"), or None when it is not one."""
+    """Returns the bytes of a size in a config ("1460B", "9kB"), or None if it is not one."""
     found = _config_number(text, SUFFIXES["B"], 1)
     return None if found is None else round(found)
 
 
 def config_rate_bps(text: object) -> float | None:
-    """A rate as a config writes it ("100Mbit"), or None when it is not one."""
+    """Returns the bit/s of a rate in a config ("100Mbit"), or None if it is not one."""
     return _config_number(text, SUFFIXES["bit/s"], 1)
 
 
 def config_time_ns(text: object, *, unit_required: bool = False) -> float | None:
-    """A time in a config ("100ms", "1h30m"), or None; one without a unit is in seconds, or none."""
+    """Returns the nanoseconds of a time in a config ("100ms", "1h30m"), or None."""
     return _config_number(text, SUFFIXES["ns"], math.nan if unit_required else 1e9)
 
 
 def config_ratio(text: object) -> float | None:
-    """A ratio as a config writes it ("0.1%", "0.001"), or None when it is not one."""
+    """Returns the value of a ratio in a config ("0.1%", "0.001"), or None if it is not one."""
     return _config_number(text, {"%": 0.01}, 1)

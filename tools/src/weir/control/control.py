@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a congestion control in Python is."""
+"""The base class of congestion controls in Python, and their parameters."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from weir.control.measurements import Measurements
 
@@ -27,7 +27,7 @@ class Parameter:
 
     @property
     def kind(self) -> str:
-        """Its type in C: float, int, bool or choice."""
+        """Name of the type in C: float, int, bool or choice."""
         if isinstance(self.default, str):
             return "choice" if self.choices else "text"
         return type(self.default).__name__
@@ -41,7 +41,7 @@ class Parameter:
         return f"{self.default}{suffix}"
 
     def wrong(self) -> str | None:
-        """Why it cannot be a parameter."""
+        """Returns why it cannot be a parameter, or None."""
         if self.kind == "text":
             return "a text needs choices"
         if self.kind == "choice":
@@ -53,7 +53,7 @@ class Parameter:
         return None
 
     def value(self, number: float) -> float | int | bool | str:
-        """What an instance has: the number that weir-sim read, in nanoseconds, bit/s or bytes."""
+        """Returns an instance's value from weir-sim's number, which is in ns, bit/s or bytes."""
         if self.kind == "choice":
             return self.choices[int(number)]
         return type(self.default)(number)
@@ -68,7 +68,7 @@ def parameter(
     unit: str = "",
     choices: Sequence[str] = (),
 ) -> Value:
-    """A key of the control in a config; an instance's attribute has its value.
+    """Declares a key of the control in a config; an instance's attribute has its value.
 
     The type is the default's: float, int, bool, or str with choices. unit is time, rate, bytes or
     ratio: a config then has "20ms" or "10Mbit", an instance nanoseconds, bit/s, bytes, a part.
@@ -77,7 +77,7 @@ def parameter(
 
 
 class Control:
-    """A congestion control: an instance for each flow.
+    """A congestion control, with an instance for each flow.
 
     A method changes `cwnd_segs` and `pacing_bps`; they are the flow's when it returns. One that is
     not overridden is not called, and costs nothing. The first line of a class's docstring is its
@@ -102,27 +102,27 @@ class Control:
     together: ClassVar[bool] = False  # all flows at once; for weir.gym
 
     def init(self, m: Measurements) -> None:
-        """The connection is open; its parameters are set. m has the handshake's RTT."""
+        """Begins a connection whose parameters are set; m has the handshake's RTT."""
 
     def on_ack(self, m: Measurements) -> None:
-        """The end of an interval: an ACK, a round trip or a time, as `every` of the config says."""
+        """Ends an interval: an ACK, a round trip or a time, as `every` of the config says."""
 
     def on_loss(self, m: Measurements) -> None:
-        """The first loss, or ECN echo (m.ecn), of a window."""
+        """Reacts to the first loss, or ECN echo (m.ecn), of a window."""
 
     def on_rto(self, m: Measurements) -> None:
-        """A retransmission timeout."""
+        """Reacts to a retransmission timeout."""
 
     def on_spurious(self, m: Measurements) -> None:
-        """The losses of the last episode were none."""
+        """Learns that the losses of the last episode were none."""
 
     def on_idle(self, m: Measurements) -> None:
-        """It sends once more, after a pause."""
+        """Begins to send once more after a pause."""
 
     @classmethod
     def parameters(cls) -> dict[str, Parameter]:
-        """Its keys in a config, in the order in which the classes define them."""
-        found: dict[str, Any] = {}
+        """Returns the keys in a config, in the order in which the classes define them."""
+        found: dict[str, Parameter] = {}
         for base in reversed(cls.__mro__):
             found |= {k: v for k, v in vars(base).items() if isinstance(v, Parameter)}
         return found

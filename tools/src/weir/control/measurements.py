@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a control is given: a view of weir-sim's record, whose members weir-sim names.
+"""The measurements that a control is given: a view of weir-sim's record of a flow.
 
-The list, with units and meanings, is tools/sim/agent/measurements.h; the annotations here are for
-type checkers and editors, and a test holds them to it.
+The list, with units and meanings, is tools/sim/agent/measurements.h, and weir-sim names the
+members; the annotations here are for type checkers and editors, and a test holds them to it.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Measurements(ctypes.Structure):
 
     @classmethod
     def dtype(cls) -> list[tuple[str, str]]:
-        """The record as numpy names it."""
+        """Returns the record's fields as numpy names them."""
         kinds = {ctypes.c_uint64: "<u8", ctypes.c_double: "<f8"}
         return [(str(field[0]), kinds[field[1]]) for field in cls._fields_]
 
 
 def record(lines: str) -> type[Measurements]:
-    """The class of a record whose members weir-sim lists: a type, a name and a meaning a line."""
+    """Returns the class of a record that weir-sim lists: a type, a name and a meaning per line."""
     members = [line.split("\t")[:2] for line in lines.splitlines()]
     fields = [(name, TYPES[kind]) for kind, name in members]
     return type("Record", (Measurements,), {"_fields_": fields})

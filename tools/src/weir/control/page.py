@@ -22,7 +22,7 @@ UNOBSERVED = (0.0, 0.0, 0.0, 0.0)
 
 
 class Page:
-    """Both pipes and the memory."""
+    """The pipes and the memory that this process shares with weir-sim."""
 
     def __init__(self, source: int, target: int, memory: int) -> None:
         self._from = source
@@ -32,7 +32,7 @@ class Page:
         self._records: list[Measurements] = []
 
     def wait(self) -> bool:
-        """Until weir-sim asks for something; False: it has ended."""
+        """Waits until weir-sim asks for something; returns False if it has ended."""
         if os.read(self._from, 1) == b"":
             return False
         if self._map is None:
@@ -40,7 +40,7 @@ class Page:
         return True
 
     def answer(self) -> None:
-        """What was asked for is there."""
+        """Tells weir-sim that what it asked for is there."""
         os.write(self._to, b"\0")
 
     def _begin(self) -> None:
@@ -57,7 +57,7 @@ class Page:
 
     @property
     def text(self) -> str:
-        """What a class is opened as."""
+        """FILE:CLASS that is to be opened, or the answer to it."""
         return self._text(_TEXT_AT, _TEXT_BYTES)
 
     @text.setter
@@ -66,26 +66,26 @@ class Page:
         self.map[_TEXT_AT : _TEXT_AT + len(encoded)] = encoded
 
     def fail(self, sentence: str) -> None:
-        """The answer is that the run cannot go on."""
+        """Answers that the run cannot go on, and why."""
         self.text = " ".join(sentence.split())
         struct.pack_into("<I", self.map, _FAILED_AT, 1)
         self.answer()
 
     def called(self) -> tuple[int, int, int, int]:
-        """The call, the class, the flow's slot, and how many slots there are."""
+        """Returns the call, the class, the flow's slot, and how many slots there are."""
         return _CALL.unpack_from(self.map, _CALL_AT)
 
     def cpu(self) -> int | None:
-        """The CPU that weir-sim is on, if it stays there."""
+        """Returns the CPU that weir-sim is bound to, or None."""
         number: int = struct.unpack_from("<I", self.map, _CPU_AT)[0]
         return number - 1 if number > 0 else None
 
     def params(self, count: int) -> tuple[float, ...]:
-        """The values of a class's parameters."""
+        """Returns the values of a class's parameters."""
         return struct.unpack_from(f"<{count}d", self.map, _PARAMS_AT)
 
     def measurements(self, slot: int) -> Measurements:
-        """A flow's, which change with each call."""
+        """Returns the measurements of a flow, which change with each call."""
         for n in range(len(self._records), slot + 1):
             at = self._slots_at + n * self._slot_bytes + self._record_at
             self._records.append(self._record.from_buffer(self.map, at))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The process of a run's controls in Python, which weir-sim starts: server FROM TO MEMORY."""
+"""The process of a run's controls in Python, which weir-sim starts as `server FROM TO MEMORY`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from weir.control import page as pages
 from weir.control.control import UNITS, Control
@@ -26,11 +25,11 @@ COPY = "file-"  # what the name of a copy in a run's folder begins with
 
 
 class Refused(Exception):
-    """One sentence about a class that cannot be a control."""
+    """A class that cannot be a control; the text is one sentence."""
 
 
 def load(text: str) -> type[Control]:
-    """The class that FILE:CLASS names."""
+    """Returns the class that FILE:CLASS names."""
     file, _, name = text.rpartition(":")
     if text == "agent":
         raise Refused("agent is a flow of weir.gym; a control is FILE:CLASS")
@@ -55,13 +54,12 @@ class Copies(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: object = None, target: object = None
     ) -> ModuleSpec | None:
-        """Of the copy, if there is one."""
         copy = self.folder / f"{COPY}{fullname}.py"
         return importlib.util.spec_from_file_location(fullname, copy) if copy.is_file() else None
 
 
 def module(path: Path) -> ModuleType:
-    """A file as a module; files beside it can be imported from it."""
+    """Imports a file, which can import files beside it."""
     if not path.is_file():
         raise Refused(f"{path}: there is no such file")
     name = path.stem.removeprefix(COPY).replace("-", "_")
@@ -82,7 +80,7 @@ def module(path: Path) -> ModuleType:
 
 
 def imports(of: type[Control]) -> str:
-    """The files beside its own that have been imported, a line each."""
+    """Returns a line for each imported file that lies beside the class's own."""
     own = Path(sys.modules[of.__module__].__file__ or "")
     files = [getattr(loaded, "__file__", None) for loaded in list(sys.modules.values())]
     beside = {Path(file) for file in files if file is not None} - {own}
@@ -90,7 +88,7 @@ def imports(of: type[Control]) -> str:
 
 
 def described(of: type[Control]) -> str:
-    """A class as weir-sim reads it: tools/sim/agent/class.h."""
+    """Returns a class as weir-sim reads it: tools/sim/agent/class.h."""
     calls = sum(
         1 << (pages.INIT + i)
         for i, name in enumerate(METHODS)
@@ -108,7 +106,7 @@ def described(of: type[Control]) -> str:
 
 
 def parameters(of: type[Control]) -> list[list[str]]:
-    """Its parameters, a line each."""
+    """Returns the fields of a line for each parameter."""
     lines = []
     for name, p in of.parameters().items():
         if name in ("python", "digest", "every"):
@@ -122,7 +120,7 @@ def parameters(of: type[Control]) -> list[list[str]]:
 
 
 def place(error: BaseException) -> str:
-    """The line of the user's that raised it: the last one that is not ours or Python's own."""
+    """Returns the line of the user's that raised it: the last that is not ours or Python's own."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -133,7 +131,7 @@ def place(error: BaseException) -> str:
 
 
 def sentence(error: BaseException) -> str:
-    """What went wrong in the user's file, and where."""
+    """Returns a sentence on what went wrong in the user's file, and where."""
     if isinstance(error, Refused):
         return str(error)
     said = error.msg if isinstance(error, SyntaxError) else str(error)
@@ -152,7 +150,7 @@ class Flow:
         self.observed = type(control).observed
 
     def seen(self) -> tuple[float, float, float, float]:
-        """The values of what it lets be observed."""
+        """Returns four values, those of `observed` first."""
         values = [float(getattr(self.control, name)) for name in self.observed]
         return tuple(values + [0.0] * (4 - len(values)))  # type: ignore[return-value]
 
@@ -167,13 +165,13 @@ class Server:
         self.started = 0
 
     def open(self) -> None:
-        """A class is asked for."""
+        """Opens the class that is asked for, and answers with its description."""
         of = load(self.page.text)
         self.page.text = described(of) + imports(of)
         self.classes.append(of)
 
     def init(self, number: int, slot: int) -> Flow:
-        """A flow begins."""
+        """Makes the control of a new flow."""
         control = self.classes[number]()
         for (name, p), value in zip(
             control.parameters().items(), self.page.params(len(control.parameters())), strict=True
@@ -185,7 +183,7 @@ class Server:
         return flow
 
     def call(self, call: int, number: int, slot: int) -> None:
-        """A method of a flow's control."""
+        """Calls a method of a flow's control, and writes down what it decided."""
         if call == pages.INIT:
             flow = self.init(number, slot)
         else:
@@ -202,7 +200,7 @@ class Server:
         self.page.decide(slot, cwnd, pacing, control.ssthresh_segs, observed, control.mode)
 
     def answer(self) -> bool:
-        """One call; False: the run has ended."""
+        """Answers one call; returns False when the run has ended."""
         call, number, slot, _ = self.page.called()
         if call == pages.END:
             return False
@@ -213,7 +211,7 @@ class Server:
         return True
 
     def serve(self) -> None:
-        """Until the run ends, or a control cannot go on."""
+        """Answers calls until the run ends, or a control cannot go on."""
         while self.page.wait():
             try:
                 if not self.answer():
@@ -225,9 +223,9 @@ class Server:
 
 
 def impossible(flow: Flow, method: str) -> str:
-    """The sentence about a window or a rate that is no number."""
+    """Returns the sentence about a window or a rate that is no number."""
     control = flow.control
-    code: Any = getattr(type(control), method).__code__
+    code = getattr(type(control), method).__code__
     name = f"{type(control).__name__}.{method}"
     return (
         f"{code.co_filename}:{code.co_firstlineno}: after {name} cwnd_segs is "
@@ -237,7 +235,7 @@ def impossible(flow: Flow, method: str) -> str:
 
 
 def main() -> None:
-    """Ctrl-C is for weir-sim, which then ends us."""
+    """Answers weir-sim; Ctrl-C is for that, which then ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     random.seed(0)
     Server(Page(*map(int, sys.argv[1:4]))).serve()
