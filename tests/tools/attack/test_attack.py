@@ -16,10 +16,10 @@ from weir.attack.elements import ELEMENTS
 from weir.attack.goals import GOALS, goal_of
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Journal, search
-from weir.attack.trials import Trials
 from weir.base import configs
 from weir.base.errors import UserError
 from weir.cli.app import app
+from weir.many.trials import opened
 
 ROOT = Path(__file__).resolve().parents[3]
 BOXES = ROOT / "configs/attacks/boxes"
@@ -39,7 +39,7 @@ CONFIG = {
 
 @pytest.fixture
 def trials(weir_sim):
-    with Trials(ROOT, 2) as found:
+    with opened(ROOT, 2) as found:
         yield found
 
 
@@ -67,17 +67,17 @@ def test_a_trial_is_the_run_of_its_config(trials, tmp_path):
     path = tmp_path / "run.yaml"
     path.write_text(attack.yaml_text(CONFIG, ["A run."]))
     summary = weir.run(path, out=tmp_path / "run").summary
-    [trial] = trials.run([CONFIG])
+    [trial] = trials([CONFIG])
     for key in ("digest", "groups", "links", "ledger"):
         assert trial[key] == summary[key]
     with pytest.raises(UserError, match=r"trial:1:\d+: cc: 'cubicc' is not"):
-        trials.run([CONFIG | {"flows": [{"cc": "cubicc"}]}])
-    assert trials.run([CONFIG])[0]["digest"] == summary["digest"]
+        trials([CONFIG | {"flows": [{"cc": "cubicc"}]}])
+    assert trials([CONFIG])[0]["digest"] == summary["digest"]
 
 
 def test_trials_are_in_order(trials):
     several = [CONFIG | {"seed": n, "flows": [{"cc": "cubic", "jitter": "1s"}]} for n in range(12)]
-    assert [one["seed"] for one in trials.run(several)] == list(range(12))
+    assert [one["seed"] for one in trials(several)] == list(range(12))
 
 
 def test_every_element_makes_configs_that_run(trials):
@@ -90,7 +90,7 @@ def test_every_element_makes_configs_that_run(trials):
             assert box.configured(box.nothing()) == CONFIG, name
         size = len(box.names)
         points = [[0.0] * size, [1.0] * size, *rng.uniform(0, 1, (4, size)).round(6).tolist()]
-        summaries = trials.run([box.configured(point) for point in points])
+        summaries = trials([box.configured(point) for point in points])
         assert len({one["digest"] for one in summaries}) > 1, name
         assert all(one["ledger"]["balanced"] for one in summaries)
 
@@ -102,7 +102,7 @@ def test_delays_are_within_their_bound(trials):
     [late] = [s["periodic_delay"] for s in config["paths"]["forward"] if "periodic_delay" in s]
     assert late == {"name": "late", "period": "50.2ms", "delays": "30ms 0ms 15ms"}
     assert config["paths"]["reverse"][0]["periodic_delay"]["delays"].startswith("20ms 0ms")
-    [summary] = trials.run([config])
+    [summary] = trials([config])
     longest_ns = 20e6 + 50e6 + summary["links"]["forward"]["sojourn_max_ns"] + 12.3e6
     assert all(20e6 < g["rtt_mean_ns"] < longest_ns for g in summary["groups"])
 
@@ -113,7 +113,7 @@ def test_a_search_is_determined_by_its_seed(tmp_path, weir_sim):
 
     def searched(name, workers, runs, seed=1):
         path = tmp_path / name
-        with Trials(tmp_path, workers) as trials:
+        with opened(tmp_path, workers) as trials:
             one = attack.Attack(asked, trials)
             journal = Journal(path, {"seed": seed})
             found = search(2, one.measure, Budget(runs), seed, journal)
@@ -257,12 +257,12 @@ KNOWN = registry.read()
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
 def test_a_registered_attack_replays(known, trials):
     """To the same bytes, with the same harm; far worse than its network without the attack."""
-    attacked, benign = trials.run([known.config, known.benign])
-    goal = goal_of(known.goal)
-    assert attacked["digest"] == known.digest
-    assert goal.harm(known.config, attacked) == pytest.approx(known.harm, abs=1e-6)
-    assert 2 * goal.harm(known.benign, benign) < known.harm
-    assert known.digest in (registry.FOLDER / f"{known.name}.yaml").read_text()
+    attacked, benign = trials([known.config, known.benign])
+    goal = goal_of(known.entry.goal)
+    assert attacked["digest"] == known.entry.digest
+    assert goal.harm(known.config, attacked) == pytest.approx(known.entry.left, abs=1e-6)
+    assert 2 * goal.harm(known.benign, benign) < known.entry.left
+    assert known.entry.digest in (registry.FOLDER / f"{known.name}.yaml").read_text()
 
 
 def test_the_registry_is_whole():

@@ -12,22 +12,20 @@ A config alone has the box of `USUAL`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 
 from weir.attack.box import Box, victims
-from weir.attack.element import Config
 from weir.attack.goals import Goal, goal_of
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Found, Journal, Point, search
-from weir.attack.trials import Summary
 from weir.base import configs, units
 from weir.base.errors import UserError
+from weir.many.trials import Config, Trials
 from weir.runner import config_files
 
 KEYS = ("config", "goal", "bound", "box", "title")
@@ -54,7 +52,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Result:
-    """What a search has found."""
+    """The result of a search."""
 
     goal: str
     trials: int
@@ -103,31 +101,23 @@ def _bound(path: Path, text: str | None) -> float | None:
     return bound
 
 
-class Runs(Protocol):
-    """What runs trials: here, or on a cluster."""
-
-    def run(self, several: Sequence[Config]) -> list[Summary]:
-        """The summary of each config; a config that weir-sim refuses is a UserError."""
-
-
 class Attack:
-    """A search with its trials. `measure` gives harms of points, in their order."""
+    """A search with what runs its trials."""
 
-    def __init__(self, asked: Asked, trials: Runs) -> None:
+    def __init__(self, asked: Asked, trials: Trials) -> None:
         self.asked, self.trials = asked, trials
         self.box = Box(asked.config, asked.box)
 
     def measure(self, points: Sequence[Point]) -> list[float]:
-        """Their harms."""
+        """Returns the harms of points, in their order."""
         several = [self.box.configured(point) for point in points]
         # Nothing is recorded, which takes half of a short run; the figures are the same.
         several = [config | {"telemetry": {"level": "0"}} for config in several]
-        summaries = self.trials.run(several)
+        summaries = self.trials(several)
         pairs = zip(several, summaries, strict=True)
         return [round(self.asked.goal.harm(config, one), 6) for config, one in pairs]
 
-    def harm(self, point: Point) -> float:
-        """Of one."""
+    def _harm(self, point: Point) -> float:
         return self.measure([point])[0]
 
     def run(
@@ -139,14 +129,14 @@ class Attack:
         keep: float = KEEP,
     ) -> tuple[Result, Found, Config]:
         """Searches, minimises, and runs what is left once more."""
-        benign = self.harm(self.box.nothing())
+        benign = self._harm(self.box.nothing())
         found = search(len(self.box.names), self.measure, budget, seed, journal, on_trials)
         at_least = benign + keep * (found.harm - benign)
         point, left = found.point, found.harm
         if found.harm > benign:
-            point, left = minimise(self.box, found.point, self.harm, at_least)
+            point, left = minimise(self.box, found.point, self._harm, at_least)
         config = self.box.configured(point)
-        digest = self.trials.run([config])[0]["digest"]
+        digest = self.trials([config])[0]["digest"]
         bound = self.asked.bound
         result = Result(
             self.asked.goal.name,
@@ -163,60 +153,34 @@ class Attack:
 
 
 def differences(before: Config, after: Config) -> dict[str, str]:
-    """What the network does: the parts of the config that it changed or added."""
+    """Returns the parts of the config that the network changed or added, by their places."""
     found: dict[str, str] = {}
     for path, stages in after["paths"].items():
         own = before["paths"].get(path, [])
         for stage in stages:
             if stage not in own:
                 name, params = next(iter(stage.items()))
-                found[f"{path}: {name}"] = _flow_text(params)
+                found[f"{path}: {name}"] = configs.text(params)
     for index, group in enumerate(after["flows"]):
         own_group = before["flows"][index] if index < len(before["flows"]) else {}
         changed = {key: value for key, value in group.items() if own_group.get(key) != value}
         changed.pop("path", None)
         if changed:
-            found[f"flows: {group.get('name', index)}"] = _flow_text(changed)
+            found[f"flows: {group.get('name', index)}"] = configs.text(changed)
     changes = [item for item in after.get("schedule", []) if item not in before.get("schedule", [])]
     for item in changes:
-        found[f"at {item['at']}"] = _flow_text({k: v for k, v in item.items() if k != "at"})
+        found[f"at {item['at']}"] = configs.text({k: v for k, v in item.items() if k != "at"})
     return found
 
 
-def _flow_text(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1 << 20)
-    return text.strip().removesuffix("\n...").replace("'", "")
+class _Plain(yaml.SafeDumper):
+    """Writes texts without quotation marks: the types of a config are weir-sim's to know."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012
 
 
 def yaml_text(config: Config, comment: Sequence[str]) -> str:
-    """A config as a file that begins with a comment."""
-    lines = [f"# {line}" for line in comment]
-    for key, value in config.items():
-        if key == "paths":
-            lines.append("paths:")
-            for path, stages in value.items():
-                lines += [f"  {path}:", *(f"    - {_item(stage)}" for stage in stages)]
-        elif isinstance(value, list):
-            lines += [f"{key}:", *(f"  - {_item(item)}" for item in value)]
-        else:
-            lines.append(f"{key}: {_item(value)}")
-    return "\n".join(lines) + "\n"
-
-
-def _item(value: Any) -> str:
-    if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), dict):
-        name, params = next(iter(value.items()))
-        return f"{name}: {_plain(params)}"
-    return _plain(value)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_plain(part)}" for key, part in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_plain, value)) + "]"
-    text = str(value)
-    special = (
-        set(text) & set("{}[],#&*!|>'\"%@`") and not text.rstrip("%").replace(".", "").isdigit()
-    )
-    return json.dumps(text) if special or ": " in text or text == "" else text
+    """Returns a config as a file that begins with a comment."""
+    lines = "".join(f"# {line}\n" for line in comment)
+    text = yaml.dump(config, Dumper=_Plain, sort_keys=False, default_flow_style=None, width=1 << 20)
+    return f"{lines}{text}"

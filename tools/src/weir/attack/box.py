@@ -16,14 +16,15 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from weir.attack.element import BACK, PATH, Bounds, Config, Element, Network, link_of
+from weir.attack.element import BACK, PATH, Bounds, Element, Network, link_of
 from weir.attack.elements import ELEMENTS
 from weir.base import units
 from weir.base.errors import UserError
+from weir.many.trials import Config
 
 
 def victims(config: Config) -> tuple[int, ...]:
-    """The groups that have a congestion control."""
+    """Returns the groups that have a congestion control, by their indices."""
     groups = config.get("flows")
     if not isinstance(groups, list):
         raise UserError("attack: the config has no flows")
@@ -35,7 +36,7 @@ def victims(config: Config) -> tuple[int, ...]:
 
 
 def network_of(config: Config) -> Network:
-    """What elements have to know; refuses a config that they cannot change."""
+    """Returns what elements know of a config; refuses one that they cannot change."""
     paths = config.get("paths")
     if not (isinstance(paths, Mapping) and isinstance(paths.get(PATH), list)):
         raise UserError(f"attack: paths: {PATH}: is wanted, a list of stages with a link")
@@ -65,7 +66,7 @@ class Box:
             raise UserError(f"box: has none of {', '.join(ELEMENTS)}")
 
     def spans(self) -> list[tuple[str, slice]]:
-        """Each element's numbers."""
+        """Returns the places of each element's numbers in a point."""
         found, begin = [], 0
         for name, element in self.elements:
             found.append((name, slice(begin, begin + len(element.names))))
@@ -73,11 +74,11 @@ class Box:
         return found
 
     def nothing(self) -> list[float]:
-        """A point at which the network is benign."""
+        """Returns a point at which the network is benign."""
         return [0.5 if value is None else value for value in self.benign]
 
     def configured(self, x: Sequence[float]) -> Config:
-        """The config under the network of this point."""
+        """Returns the config under the network of this point."""
         config = deepcopy(self.config)
         for (_, element), (_, span) in zip(self.elements, self.spans(), strict=True):
             part = list(x[span])
@@ -90,12 +91,12 @@ class Box:
 
     @staticmethod
     def _does(element: Element, x: Sequence[float]) -> bool:
-        """Whether some amount is not benign; an element without amounts always does something."""
+        """Is true if an amount is not benign; an element without amounts always does something."""
         pairs = [(a, b) for a, b in zip(x, element.benign, strict=True) if b is not None]
         return not pairs or any(a != b for a, b in pairs)
 
     def distance(self, x: Sequence[float]) -> float:
-        """From the benign network: the mean distance of amounts, 0 to 1."""
+        """Returns the mean distance of amounts from the benign network, 0 to 1."""
         parts = [
             abs(value - benign) / max(benign, 1 - benign)
             for value, benign in zip(x, self.benign, strict=True)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from weir.attack import registry
 from weir.attack.goals import goal_of
 from weir.attack.run import COLUMNS
-from weir.base import units
+from weir.base import markdown, units
+from weir.base.page import Table
 from weir.bootstrap import ROOT
 
 PAGE = ROOT / "tools/docs/how-to/attack.md"
@@ -19,36 +20,31 @@ PARTS = {  # of the page: between these two lines
 }
 
 
-def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], right: range) -> str:
-    """A table whose columns of numbers are to the right."""
-    sides = ["---:" if index in right else "---" for index in range(len(columns))]
-    return "".join(f"| {' | '.join(line)} |\n" for line in [columns, sides, *rows])
-
-
 def worst(rows: Sequence[Sequence[str]]) -> str:
-    """Controls under one box; what its network does is in the attack's folder."""
-    return markdown(COLUMNS[:-1], [row[:-1] for row in rows], range(1, 5))
+    """Returns the table of controls in one box; an attack's folder says what its network does."""
+    made = Table(COLUMNS[:-1], [row[:-1] for row in rows])
+    return markdown.table(made, aligned=True) + "\n"
 
 
 def known() -> str:
-    """What the index has."""
+    """Returns the table of the attacks in the index."""
     rows = []
-    for name, one in registry.index().items():
-        goal = goal_of(one["goal"])
+    for name, entry in registry.index().items():
+        goal = goal_of(entry.goal)
         link = f"[{name}](../../../configs/attacks/{name}.yaml)"
-        harms = [goal.text(one[key]) for key in ("left", "benign")]
-        rows.append([link, goal.name, *harms, units.count(one["trials"]), str(one["seed"])])
-    return markdown(KNOWN, rows, range(2, 6))
+        harms = [goal.text(harm) for harm in (entry.left, entry.benign)]
+        rows.append([link, goal.name, *harms, units.count(entry.trials), str(entry.seed)])
+    return markdown.table(Table(KNOWN, rows, left=2), aligned=True) + "\n"
 
 
 def part(name: str) -> str:
-    """What the page has now."""
+    """Returns a part of the page as it is."""
     begin, end = PARTS[name]
     return PAGE.read_text().partition(begin)[2].partition(end)[0]
 
 
 def write(name: str, text: str) -> None:
-    """In place of what the page has."""
+    """Replaces a part of the page."""
     begin, end = PARTS[name]
     before, _, rest = PAGE.read_text().partition(begin)
     PAGE.write_text(before + begin + text + end + rest.partition(end)[2])

@@ -10,34 +10,34 @@ from typing import Any
 
 from weir.base import configs, units
 from weir.base.errors import UserError
+from weir.many.trials import Config
 
-Config = dict[str, Any]
 PATH, BACK = "forward", "reverse"
 
 
 def log_between(low: float, high: float, x: float) -> float:
-    """From low at 0 to high at 1, each step a factor."""
+    """Returns low for x = 0 and high for x = 1, and goes from one to the other by factors."""
     return low * math.exp(x * math.log(high / low))
 
 
 def rounded(value: float, digits: int = 3) -> float:
-    """With few digits, so that what is found can be read."""
+    """Rounds to a few digits, so that what is found can be read."""
     return float(f"{value:.{digits - 1}e}")
 
 
 def time_text(ns: float) -> str:
-    """A time of the config: 12.5ms."""
+    """Writes a time as the config has it: 12.5ms."""
     return f"{ns / 1e6:.7g}ms"
 
 
 def rate_text(bps: float) -> str:
-    """A rate of the config."""
+    """Writes a rate as the config has it: 12Mbit."""
     return f"{rounded(bps) / 1e6:g}Mbit"
 
 
 @dataclass(frozen=True)
 class Network:
-    """What elements have to know of a config."""
+    """The facts of a config that elements work with."""
 
     duration_ns: float
     rate_bps: float
@@ -83,7 +83,7 @@ class Bounds:
         self.values = {**keys, **{str(key): value for key, value in given.items()}}
 
     def fail(self, key: str, wanted: str) -> UserError:
-        """The sentence for a value that cannot be."""
+        """Makes the error of a value that cannot be."""
         given = configs.text(self.values[key])
         return UserError(f"box: {self.name}: {key}: {given} is not {wanted}")
 
@@ -99,11 +99,11 @@ class Bounds:
         return value
 
     def number(self, key: str, unit: str) -> float:
-        """A time in ns, a rate in bit/s, a ratio."""
+        """Reads a time in ns, a rate in bit/s or a ratio."""
         return self._number(key, self.values[key], unit)
 
     def interval(self, key: str, unit: str) -> tuple[float, float]:
-        """[low, high], both above 0."""
+        """Reads [low, high], both above 0."""
         pair = self.values[key]
         if isinstance(pair, str):
             pair = pair.strip("[]").split(",")
@@ -115,14 +115,14 @@ class Bounds:
         return low, high
 
     def count(self, key: str, most: int) -> int:
-        """A whole number from 1."""
+        """Reads a whole number from 1."""
         text = str(self.values[key])
         if not text.isdigit() or not 1 <= int(text) <= most:
             raise self.fail(key, f"a number from 1 to {most}")
         return int(text)
 
     def choice(self, key: str, words: Sequence[str]) -> str:
-        """One of some words."""
+        """Reads one of some words."""
         text = str(self.values[key])
         if text not in words:
             raise self.fail(key, f"one of {', '.join(words)}")
@@ -130,14 +130,14 @@ class Bounds:
 
 
 def stages(config: Config, path: str) -> list[Any]:
-    """A path's list of stages."""
+    """Returns a path's list of stages."""
     found = config["paths"][path]
     assert isinstance(found, list)
     return found
 
 
 def link_of(config: Config) -> tuple[int, dict[str, Any]]:
-    """The place and the parameters of the first link of the path forward."""
+    """Returns the place and the parameters of the first link of the path forward."""
     for place, stage in enumerate(stages(config, PATH)):
         if isinstance(stage, Mapping) and "link" in stage:
             return place, stage["link"]
@@ -145,7 +145,7 @@ def link_of(config: Config) -> tuple[int, dict[str, Any]]:
 
 
 def at(config: Config, when_ns: float, key: str, value: str) -> None:
-    """A change at a time; those of one time are one item."""
+    """Adds a change to the schedule; changes at one time are one item."""
     items = config.setdefault("schedule", [])
     for item in items:
         if item["at"] == time_text(when_ns):

@@ -11,7 +11,6 @@ from weir.attack.element import (
     BACK,
     PATH,
     Bounds,
-    Config,
     Element,
     Network,
     at,
@@ -23,6 +22,7 @@ from weir.attack.element import (
     time_text,
 )
 from weir.base import units
+from weir.many.trials import Config
 
 BURSTS_MAX = 2000  # flows of a group
 
@@ -42,7 +42,7 @@ class Rate(Element):
             self.amount(f"rate in part {piece + 1}", own)
 
     def apply(self, config: Config, x: Sequence[float]) -> None:
-        """The first part is the link's own parameter, the others are changes."""
+        """Sets the link's own rate for the first part, and changes it for the others."""
         _, link = link_of(config)
         before = 1.0
         for piece, part in enumerate(x):
@@ -78,7 +78,7 @@ class Buffer(Element):
         return float(match[1])
 
     def apply(self, config: Config, x: Sequence[float]) -> None:
-        """Keeps the discipline."""
+        """Sets the limit of the queue and keeps the discipline."""
         _, link = link_of(config)
         queue = link.get("queue", "fifo")
         name, params = (queue, {}) if isinstance(queue, str) else next(iter(queue.items()))
@@ -112,7 +112,7 @@ class Delay(Element):
                 self.amount(f"delay{own} in part {piece + 1}")
 
     def apply(self, config: Config, x: Sequence[float]) -> None:
-        """A stage periodic_delay for all flows, or a path for each group of its own."""
+        """Adds a stage periodic_delay for all flows, or a path of its own for each group."""
         size = 1 + self.pieces
         for number, group in enumerate(self.groups):
             stage = self._stage(x[number * size : (number + 1) * size])
@@ -171,7 +171,7 @@ class Bursts(Element):
         self.place("first burst")
 
     def apply(self, config: Config, x: Sequence[float]) -> None:
-        """One group of flows: each burst is a flow."""
+        """Adds a group of flows, in which each burst is a flow."""
         period_ns = rounded(log_between(*self.period_ns, x[0]))
         most_ns = period_ns * min(1.0, self.share * self.network.rate_bps / self.rate_bps)
         length_ns = min(rounded(x[1] * most_ns, 2), most_ns)
@@ -217,7 +217,7 @@ class Losses(Element):
             self.amount(f"length of loss {loss + 1}")
 
     def _spans(self, x: Sequence[float]) -> list[tuple[float, float]]:
-        """Times, the overlapping ones joined."""
+        """Returns the times of losses, overlapping ones joined."""
         end_ns = self.until_ns
         found: list[tuple[float, float]] = []
         for when, long in sorted(zip(x[::2], x[1::2], strict=True)):
@@ -232,7 +232,7 @@ class Losses(Element):
         return found
 
     def apply(self, config: Config, x: Sequence[float]) -> None:
-        """A stage `loss` before the link, which is switched on and off."""
+        """Adds a stage `loss` before the link, which is switched on and off."""
         spans = self._spans(x)
         if not spans:
             return
@@ -254,7 +254,7 @@ class Loss(Element):
         self.amount("random loss")
 
     def apply(self, config: Config, x: Sequence[float]) -> None:
-        """A stage `loss`."""
+        """Adds a stage `loss`."""
         rate = rounded(100 * x[0] * self.most, 2)
         if rate > 0:
             stages(config, PATH).insert(0, {"loss": {"name": "random", "rate": f"{rate:g}%"}})
@@ -273,7 +273,7 @@ class Start(Element):
             self.amount(f"start of group {group + 1}")
 
     def apply(self, config: Config, x: Sequence[float]) -> None:
-        """Later than the config says."""
+        """Starts groups later than the config says."""
         for group, part in zip(self.groups, x, strict=True):
             later_ns = rounded(part * self.most_ns)
             if later_ns >= 1e6:

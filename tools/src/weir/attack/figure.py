@@ -9,8 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from weir.attack.box import victims
-from weir.attack.element import Config, link_of
+from weir.attack.element import link_of
 from weir.base import units
+from weir.many.trials import Config
 from weir.report import axes, theme
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ POINTS = 2000  # of a drawn delay
 
 
 def goodput_mbps(run: Run, groups: list[int]) -> tuple[Any, Any]:
-    """Of some groups together, by interval: times in s, and Mbit/s."""
+    """Returns times in s, and the goodput of some groups together in the interval before each."""
     records = run.stream("interval").records
     first, chosen = 0, set()
     for index, group in enumerate(run.summary["groups"]):
@@ -38,14 +39,14 @@ def goodput_mbps(run: Run, groups: list[int]) -> tuple[Any, Any]:
 
 
 def queue_ms(run: Run) -> tuple[Any, Any]:
-    """Mean time in the first link's queue, by interval."""
+    """Returns times in s, and the mean time in the first link's queue before each."""
     links = run.stream("links").records
     links = links[links["link"] == 0]
     return links["ts_ns"] / 1e9, links["sojourn_mean_ns"] / 1e6
 
 
 def rate_mbps(config: Config, end_s: float) -> tuple[list[float], list[float]]:
-    """The link's rate: the times of its steps, and its values from there."""
+    """Returns the times at which the link's rate changes, and the rate from each in Mbit/s."""
     times, rates = [0.0], [units.config_rate_bps(link_of(config)[1]["rate"]) or 0.0]
     for item in config.get("schedule", []):
         if "forward.link.rate" in item:
@@ -55,14 +56,14 @@ def rate_mbps(config: Config, end_s: float) -> tuple[list[float], list[float]]:
 
 
 def added_ms(stage: dict[str, Any], times_s: Any) -> Any:
-    """The delay that a stage periodic_delay asks for at these times."""
+    """Returns the delay that a stage periodic_delay asks for at some times."""
     delays = np.array([(units.config_time_ns(word) or 0) / 1e6 for word in stage["delays"].split()])
     period_s = (units.config_time_ns(stage["period"]) or 1) / 1e9
     return delays[(times_s % period_s / period_s * len(delays)).astype(int) % len(delays)]
 
 
 def losses_s(config: Config) -> list[tuple[float, float]]:
-    """The times in which all is lost."""
+    """Returns the beginnings and ends of the times in which all packets are lost."""
     found, begun = [], None
     for item in config.get("schedule", []):
         rate = next((value for key, value in item.items() if key.endswith(".lost.rate")), None)
@@ -98,7 +99,7 @@ def _delays(axis: Axes, config: Config, end_s: float) -> None:
 
 
 def trace(run: Run, benign: Run, config: Config) -> Figure:
-    """Goodput and queue under attack and in the benign network; rate, traffic, losses, delays."""
+    """Draws goodput and queue with and without the attack, and below them what the network did."""
     figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
     held = any("periodic_delay" in stage for path in config["paths"].values() for stage in path)
     panels = figure.subplots(3 + held, 1, sharex=True)
@@ -123,7 +124,7 @@ def trace(run: Run, benign: Run, config: Config) -> Figure:
 
 
 def progress(worst: list[float], benign: float, label: str) -> Figure:
-    """The worst harm after each trial."""
+    """Draws the worst harm after each trial."""
     figure = Figure(figsize=(axes.WIDTH_IN, 2.4))
     axis = figure.subplots()
     axis.plot(range(1, len(worst) + 1), worst, color=theme.BLUE, label="worst so far")

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from weir.attack.box import victims
-from weir.attack.element import BACK, PATH, Config
+from weir.attack.element import BACK, PATH
 from weir.base import units
 from weir.base.errors import UserError
+from weir.many.trials import Config, Summary
 
-Summary = dict[str, Any]
 OPTIONS_BYTES, HEADERS_BYTES = (
     12,
     66,
@@ -29,7 +28,7 @@ class Goal:
     harm: Callable[[Config, Summary], float]
 
     def text(self, harm: float) -> str:
-        """A harm, for people."""
+        """Returns a harm for people."""
         if self.unit != "%":
             return f"{units.number(harm)} {self.unit}"
         if self.name == "starvation" and harm < 1:
@@ -38,19 +37,19 @@ class Goal:
 
 
 def goodputs(config: Config, summary: Summary) -> list[float]:
-    """Of the victims' groups, for each flow, bit/s."""
+    """Returns the mean goodput of a flow of each victim's group, bit/s."""
     groups = [summary["groups"][index] for index in victims(config)]
     return [group["goodput_bps"] / group["flows"] for group in groups]
 
 
 def link(summary: Summary) -> Summary:
-    """The first link of the path forward."""
+    """Returns the figures of the first link of the path forward."""
     figures: Summary = summary["links"][PATH]
     return figures
 
 
 def base_rtt_ns(config: Config) -> float:
-    """Of both paths, without queues and without what an attack adds (which has a name)."""
+    """Returns the delay of both paths without queues and without what an attack adds (by name)."""
     total = 0.0
     for path in (PATH, BACK):
         for stage in config["paths"].get(path, []):
@@ -61,14 +60,14 @@ def base_rtt_ns(config: Config) -> float:
 
 
 def payload_share(config: Config) -> float:
-    """Of the link's bits, those that are payload of full segments."""
+    """Returns the part of the link's bits that is payload, if all segments are full."""
     first = config["flows"][victims(config)[0]]
     mss = units.config_bytes(first.get("mss", "1460B")) or 1460
     return (mss - OPTIONS_BYTES) / (mss + HEADERS_BYTES + OPTIONS_BYTES)
 
 
 def unused(config: Config, summary: Summary) -> float:
-    """Of what the link left to the victims, the part that they did not use."""
+    """Returns the part of the capacity left to the victims that they did not use."""
     groups = summary["groups"]
     own = sum(groups[index]["goodput_bps"] for index in victims(config))
     other = sum(group["goodput_bps"] for group in groups) - own
@@ -77,7 +76,7 @@ def unused(config: Config, summary: Summary) -> float:
 
 
 def starved(config: Config, summary: Summary) -> float:
-    """How far the flow with the least is below the one with the most."""
+    """Returns how far the slowest flow is below the fastest, as a part of the fastest."""
     rates = goodputs(config, summary)
     if len(rates) < 2:
         raise UserError("attack: starvation is of two groups of flows or more")
@@ -85,25 +84,25 @@ def starved(config: Config, summary: Summary) -> float:
 
 
 def delayed(config: Config, summary: Summary) -> float:
-    """The time in the queue that one packet in a hundred exceeds, in base RTTs."""
+    """Returns the 99th percentile of the time in the queue, in base RTTs."""
     waited = link(summary)["sojourn_p99_ns"]
     return (waited or 0) / base_rtt_ns(config)
 
 
 def lost(config: Config, summary: Summary) -> float:
-    """The part of the victims' segments that the queue dropped or the path lost."""
+    """Returns the part of the victims' segments that the queue dropped or the path lost."""
     groups = [summary["groups"][index] for index in victims(config)]
     sent = sum(group["sent_segs"] for group in groups)
     return sum(group["drops"] for group in groups) / sent if sent else 0.0
 
 
 def quantile_ns(cdf: list[list[float]], share: float) -> float:
-    """Of [[upper end, share up to it], ...]."""
+    """Returns a quantile of [[upper end, share up to it], ...]."""
     return next((end for end, up_to in cdf if up_to >= share), cdf[-1][0]) if cdf else 0.0
 
 
 def oscillating(config: Config, summary: Summary) -> float:
-    """The spread of the time in the queue, 5th to 95th percentile, in base RTTs."""
+    """Returns the 5th to 95th percentile range of the time in the queue, in base RTTs."""
     cdf = link(summary)["sojourn_cdf"]
     return (quantile_ns(cdf, 0.95) - quantile_ns(cdf, 0.05)) / base_rtt_ns(config)
 
@@ -128,7 +127,7 @@ GOALS = {
 
 
 def goal_of(name: str) -> Goal:
-    """A goal by its name."""
+    """Finds a goal by its name."""
     if name not in GOALS:
         raise UserError(f"attack: goal: '{name}' is none of {', '.join(GOALS)}")
     return GOALS[name]

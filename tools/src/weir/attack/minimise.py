@@ -18,7 +18,7 @@ ROUNDS_MAX = 4
 
 
 def without(box: Box, x: Point, indices: Sequence[int]) -> Point:
-    """The point with some amounts benign."""
+    """Returns the point with some amounts benign."""
     benign = box.benign
     return [
         value if i not in indices or benign[i] is None else float(benign[i] or 0)
@@ -27,7 +27,7 @@ def without(box: Box, x: Point, indices: Sequence[int]) -> Point:
 
 
 def smaller(box: Box, x: Point) -> Iterator[list[int]]:
-    """What may be left out: elements, the larger ones first, then single amounts."""
+    """Yields what may be left out: elements, the larger ones first, then single amounts."""
     spans = [list(range(len(x))[span]) for _, span in box.spans()]
     yield from sorted(spans, key=len, reverse=True)
     for index, benign in enumerate(box.benign):
@@ -38,7 +38,7 @@ def smaller(box: Box, x: Point) -> Iterator[list[int]]:
 def minimise(
     box: Box, x: Point, harm_of: Callable[[Point], float], at_least: float
 ) -> tuple[Point, float]:
-    """The point that is left, and its harm."""
+    """Returns the point that is left, and its harm."""
     kept, harm = list(x), harm_of(x)
 
     def attempt(point: Point) -> bool:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from weir.analysis import folder
 from weir.attack import figure
 from weir.attack.attack import Asked, Result
-from weir.attack.element import Config
 from weir.base import units
 from weir.base.page import Status, Table
+from weir.many.trials import Config
 from weir.report import document, theme
 
 if TYPE_CHECKING:

@@ -7,43 +7,56 @@ seed, harm and digest. `weir attack boxes/NAME.yaml --register` writes both.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from weir.attack import attack
 from weir.attack.attack import Asked, Result
 from weir.attack.box import victims
-from weir.attack.element import Config
 from weir.attack.goals import goal_of
-from weir.attack.trials import Trials
-from weir.base import configs
+from weir.base import configs, foreign
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
+from weir.many import trials
+from weir.many.trials import Config, Summary
 
 FOLDER = ROOT / "configs/attacks"
-KEPT = ("goal", "trials", "benign", "left", "digest")
+
+
+class Entry(msgspec.Struct):
+    """What index.json has of an attack."""
+
+    seed: int
+    goal: str
+    trials: int
+    benign: float  # harm without the attack
+    left: float  # harm of the attack
+    digest: str
 
 
 @dataclass(frozen=True)
 class Known:
-    """One of them. `benign` is the config without the attack."""
+    """An attack that was found. `benign` is the config without it."""
 
     name: str
-    goal: str
-    harm: float
-    digest: str
+    entry: Entry
     config: Config
     benign: Config
+
+    def text(self, config: Config, summary: Summary) -> str:
+        """Returns the harm of a run for people."""
+        goal = goal_of(self.entry.goal)
+        return goal.text(goal.harm(config, summary))
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A control under one of them."""
+    """The harm to a control under an attack, and without it."""
 
     attack: str
     goal: str
@@ -52,21 +65,18 @@ class Tried:
     harm: str
 
 
-def index() -> dict[str, dict[str, Any]]:
-    """index.json; nothing where Weir is installed without its configs."""
+def index() -> dict[str, Entry]:
+    """Reads index.json; it is empty where Weir is installed without its configs."""
     path = FOLDER / "index.json"
-    found: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
-    return found
+    return foreign.read_json(path, dict[str, Entry]) if path.exists() else {}
 
 
 def read() -> list[Known]:
-    """All of them, by name."""
+    """Reads all attacks, by name."""
     found = []
     for name, entry in sorted(index().items()):
-        asked = attack.read(FOLDER / "boxes" / f"{name}.yaml")
-        config = configs.mapping(FOLDER / f"{name}.yaml")
-        harm, digest = entry["left"], entry["digest"]
-        found.append(Known(name, entry["goal"], harm, digest, config, asked.config))
+        benign = attack.read(FOLDER / "boxes" / f"{name}.yaml").config
+        found.append(Known(name, entry, configs.mapping(FOLDER / f"{name}.yaml"), benign))
     return found
 
 
@@ -76,13 +86,13 @@ def register(asked: Asked, result: Result, seed: int, found: Path) -> None:
     if asked.path.resolve() != (FOLDER / "boxes" / f"{name}.yaml").resolve():
         raise UserError(f"attack: --register is for the boxes of {FOLDER}/boxes")
     shutil.copy(found, FOLDER / f"{name}.yaml")
-    entry = {"seed": seed} | {key: getattr(result, key) for key in KEPT}
-    everything = dict(sorted({**index(), name: entry}.items()))
-    (FOLDER / "index.json").write_text(json.dumps(everything, indent=1) + "\n")
+    entry = Entry(seed, result.goal, result.trials, result.benign, result.left, result.digest)
+    everything = msgspec.json.encode(dict(sorted({**index(), name: entry}.items())))
+    (FOLDER / "index.json").write_bytes(msgspec.json.format(everything, indent=1) + b"\n")
 
 
 def with_control(config: Config, control: object) -> Config:
-    """The config with this control for all flows that have one."""
+    """Returns the config with this control for all flows that have one."""
     changed = deepcopy(config)
     for group in victims(changed):
         changed["flows"][group]["cc"] = control
@@ -90,30 +100,25 @@ def with_control(config: Config, control: object) -> Config:
 
 
 def tried(controls: Mapping[str, object]) -> list[Tried]:
-    """Controls, by what they are called, under each attack and without it."""
-    known = read()
-    cells = [(one, name) for one in known for name in controls]
-    configs = [
+    """Tries controls, by what they are called, under each attack and without it."""
+    pairs = [(known, name) for known in read() for name in controls]
+    several = [
         with_control(config, controls[name])
-        for one, name in cells
-        for config in (one.benign, one.config)
+        for known, name in pairs
+        for config in (known.benign, known.config)
     ]
-    with Trials(FOLDER) as trials:
-        summaries = trials.run(configs)
-    harms = [_harm(cells[i // 2][0], configs[i], one) for i, one in enumerate(summaries)]
-    return [
-        Tried(one.name, one.goal, name, harms[2 * i], harms[2 * i + 1])
-        for i, (one, name) in enumerate(cells)
-    ]
-
-
-def _harm(known: Known, config: Config, summary: Mapping[str, Any]) -> str:
-    goal = goal_of(known.goal)
-    return goal.text(goal.harm(config, dict(summary)))
+    with trials.opened(FOLDER) as run:
+        summaries = run(several)
+    found = []
+    for place, (known, name) in enumerate(pairs):
+        both = slice(2 * place, 2 * place + 2)
+        benign, harm = map(known.text, several[both], summaries[both])
+        found.append(Tried(known.name, known.entry.goal, name, benign, harm))
+    return found
 
 
 def rows(found: Sequence[Tried]) -> list[list[str]]:
-    """A row for each attack: its goal, then the harm to each control (without the attack)."""
+    """Returns a row for each attack: its goal, then the harm to each control (without it)."""
     lines: dict[str, list[str]] = {}
     for one in found:
         line = lines.setdefault(one.attack, [one.attack, one.goal])

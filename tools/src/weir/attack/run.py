@@ -18,18 +18,24 @@ from pathlib import Path
 
 import weir
 from weir.analysis.folder import write_whole
-from weir.attack import page, registry, remote
+from weir.attack import page, registry
 from weir.attack.attack import KEEP, Asked, Attack, Result, yaml_text
 from weir.attack.search import Budget, Found, Journal
 from weir.base import units
 from weir.base.errors import UserError
+from weir.many import trials
+
+RUNS = 500  # without a limit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the command line asks for."""
+    """A search as the command line asks for it."""
 
-    out: Path
+    file: Path
+    goal: str | None = None
+    control: str | None = None
+    out: Path | None = None
     runs: int | None = None
     seconds: float | None = None
     seed: int = 1
@@ -39,15 +45,26 @@ class Options:
     report: bool = True
     register: bool = False
 
+    @property
+    def budget(self) -> Budget:
+        """When the search ends; of one without a limit after RUNS trials."""
+        return Budget(self.runs or (None if self.seconds else RUNS), self.seconds)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the search."""
+        parts = ["attack", self.file.stem, self.control, str(self.seed)]
+        return self.out or Path("runs") / "-".join(part for part in parts if part)
+
 
 def identity(asked: Asked, seed: int) -> dict[str, str | int]:
-    """The first line of trials.jsonl: of which search it is."""
+    """Returns the first line of trials.jsonl, which says of which search the others are."""
     whole = json.dumps([asked.config, asked.goal.name, dict(asked.box)], sort_keys=True)
     return {"search": hashlib.sha256(whole.encode()).hexdigest()[:16], "seed": seed}
 
 
 def comment(asked: Asked, result: Result, seed: int) -> list[str]:
-    """At the top of attack.yaml."""
+    """Returns the lines at the top of attack.yaml."""
     goal = asked.goal
     command = shlex.join(["weir", "attack", str(asked.path), "--seed", str(seed)])
     return [
@@ -60,31 +77,31 @@ def comment(asked: Asked, result: Result, seed: int) -> list[str]:
 
 def execute(asked: Asked, options: Options, on_trials: Callable[[Found], None]) -> Result:
     """Searches, minimises, replays, and writes the folder."""
-    options.out.mkdir(parents=True, exist_ok=True)
-    journal = Journal(options.out / "trials.jsonl", identity(asked, options.seed))
-    budget = Budget(options.runs, options.seconds)
-    folder, where = asked.path.parent, options.cluster
-    with closing(journal), remote.opened(folder, where, options.workers) as trials:
-        attack = Attack(asked, trials)
-        result, found, config = attack.run(budget, options.seed, journal, on_trials, options.keep)
+    out = options.folder
+    out.mkdir(parents=True, exist_ok=True)
+    journal = Journal(out / "trials.jsonl", identity(asked, options.seed))
+    where = trials.opened(asked.path.parent, options.workers, options.cluster)
+    with closing(journal), where as run_trials:
+        attack = Attack(asked, run_trials)
+        result, found, config = attack.run(
+            options.budget, options.seed, journal, on_trials, options.keep
+        )
         benign = attack.box.configured(attack.box.nothing())
     text = yaml_text(config, comment(asked, result, options.seed))
-    write_whole(options.out / "attack.yaml", text)
-    same = yaml_text(benign, ["The same without the attack."])
-    write_whole(options.out / "benign.yaml", same)
-    write_whole(options.out / "attack.json", json.dumps(asdict(result), indent=1) + "\n")
-    runs = tuple(
-        weir.run(options.out / f"{name}.yaml", out=options.out / name, force=True)
-        for name in ("attack", "benign")
+    write_whole(out / "attack.yaml", text)
+    write_whole(out / "benign.yaml", yaml_text(benign, ["The same without the attack."]))
+    write_whole(out / "attack.json", json.dumps(asdict(result), indent=1) + "\n")
+    attacked, unharmed = (
+        weir.run(out / f"{name}.yaml", out=out / name, force=True) for name in ("attack", "benign")
     )
-    digest = runs[0].summary["digest"]
+    digest = attacked.summary["digest"]
     if digest != result.digest:
         raise UserError(f"attack: the replay has digest {digest}, the trial {result.digest}", 1)
     if options.register:
-        registry.register(asked, result, options.seed, options.out / "attack.yaml")
+        registry.register(asked, result, options.seed, out / "attack.yaml")
     if options.report:
-        place = options.out / "report.html"
-        page.write(place, asked, result, found.worst, config, (runs[0], runs[1]), text)
+        place = out / "report.html"
+        page.write(place, asked, result, found.worst, config, (attacked, unharmed), text)
     return result
 
 
@@ -92,14 +109,14 @@ COLUMNS = ("control", "benign", "worst", "minimised", "distance", "what the netw
 
 
 def row(asked: Asked, result: Result) -> list[str]:
-    """The result as a row beside those of other controls."""
+    """Returns the result as a row beside those of other controls."""
     harms = [asked.goal.text(harm) for harm in (result.benign, result.found, result.left)]
     does = "; ".join(f"{where}: {what}" for where, what in result.network.items())
     return [*harms, units.number(result.distance, 2), does]
 
 
 def lines(asked: Asked, result: Result) -> list[list[str]]:
-    """The result as rows of a table: what, how much."""
+    """Returns the result as rows of a table of two columns."""
     goal = asked.goal
     rows = [
         ["harm", f"{goal.text(result.left)} {goal.says}"],

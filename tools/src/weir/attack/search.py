@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from weir.analysis import folder
@@ -42,7 +43,7 @@ class Found:
     worst: list[float] = field(default_factory=list)
 
     def add(self, point: Point, harm: float) -> None:
-        """One more trial."""
+        """Counts one more trial."""
         if harm > self.harm:
             self.point, self.harm = point, harm
         self.worst.append(self.harm)
@@ -57,58 +58,55 @@ class Budget:
     enough: float = np.inf
 
 
+class Trial(msgspec.Struct):
+    """A candidate that was measured: a line of trials.jsonl."""
+
+    x: Point
+    harm: float
+
+
 class Journal:
-    """trials.jsonl: first of which search, then {"x": [...], "harm": ...} a line."""
+    """The file trials.jsonl: of which search it is, then a trial a line."""
 
-    def __init__(self, path: Path, of: dict[str, Any]) -> None:
+    def __init__(self, path: Path, of: dict[str, str | int]) -> None:
         self.path = path
-        whole = self._read()
-        if whole and whole[0] != of:
-            raise UserError(f"attack: {path} is of another search; give another --out")
-        self._known = iter([(trial["x"], trial["harm"]) for trial in whole[1:]])
-        self._file = path.open("a")
-        if not whole:
-            self._file.write(json.dumps(of) + "\n")
-
-    def _read(self) -> list[dict[str, Any]]:
-        before = self.path.read_text() if self.path.exists() else ""
+        before = path.read_text() if path.exists() else ""
         # The last line may be cut off.
         lines = [x for x in before.splitlines(keepends=True) if x.endswith("\n")]
-        folder.write_whole(self.path, "".join(lines))  # a new file, even where a link was
-        return [json.loads(line) for line in lines]
+        if lines and json.loads(lines[0]) != of:
+            raise UserError(f"attack: {path} is of another search; give another --out")
+        # A new file is written, even where a link was.
+        folder.write_whole(path, "".join(lines or [json.dumps(of) + "\n"]))
+        self._known = iter([msgspec.json.decode(line, type=Trial) for line in lines[1:]])
+        self._file = path.open("ab")
 
     def measured(self, points: Sequence[Point], measure: Measure) -> list[float]:
-        """Their harms: those that are known, then those that are measured now."""
+        """Returns harms of points: those that are known, then those that are measured now."""
         harms: list[float] = []
         for point in points:
             known = next(self._known, None)
             if known is None:
                 break
-            if known[0] != point:
+            if known.x != point:
                 raise UserError(f"attack: {self.path} is not of this version of the search", 1)
-            harms.append(known[1])
+            harms.append(known.harm)
         new = points[len(harms) :]
         for point, harm in zip(new, measure(new) if new else [], strict=True):
-            self._file.write(json.dumps({"x": point, "harm": harm}) + "\n")
+            self._file.write(msgspec.json.encode(Trial(point, harm)) + b"\n")
             harms.append(harm)
         self._file.flush()
         return harms
 
     def close(self) -> None:
-        """All is written."""
+        """Closes the file."""
         self._file.close()
 
 
 Generation = tuple[list[Point], Callable[[list[float]], None]]
 
 
-def learn(search: Any, asked: Sequence[Any], harms: Sequence[float]) -> None:
-    """Tells a search of CMA-ES, which looks for the least, the harms of what it asked for."""
-    search.tell(asked, [-harm for harm in harms])
-
-
 def generations(dimensions: int, seed: int) -> Iterator[Generation]:
-    """Generations of points without end, each with what is to be learn_from of its harms."""
+    """Yields generations of points without end, each with a function that takes their harms."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the package could also do with others
         import cma
@@ -130,7 +128,11 @@ def generations(dimensions: int, seed: int) -> Iterator[Generation]:
         while not search.stop():
             asked = search.ask()
             points = [[round(float(x), DIGITS) for x in one[:dimensions]] for one in asked]
-            yield points, partial(learn, search, asked)
+            yield points, partial(_learn, search, asked)
+
+
+def _learn(search: Any, asked: Sequence[Any], harms: Sequence[float]) -> None:
+    search.tell(asked, [-harm for harm in harms])  # it looks for the least
 
 
 def search(

@@ -146,24 +146,24 @@ def attack_(
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
 ) -> None:
     """Searches, within bounds, where a config's flows do worst."""
+    from weir.attack import run
     from weir.cli import attack
 
-    given = attack.Given(
-        file,
-        goal,
-        control,
-        runs,
-        time,
-        seed,
-        cluster,
-        workers,
-        keep,
-        out,
-        not no_report,
-        register,
-        write_docs,
+    options = run.Options(
+        file=file,
+        goal=goal,
+        control=control,
+        out=out,
+        runs=runs,
+        seconds=attack.seconds_of(time),
+        seed=seed,
+        cluster=cluster,
+        workers=workers,
+        keep=attack.share_of(keep),
+        report=not no_report,
+        register=register,
     )
-    raise typer.Exit(attack.command(given, as_json))
+    raise typer.Exit(attack.command(options, as_json=as_json, write_docs=write_docs))
 
 
 @app.command(
