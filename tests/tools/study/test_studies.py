@@ -149,9 +149,7 @@ def test_results_go_between_the_lines_of_their_name(tmp_path, monkeypatch):
     text = page.read_text()
     assert documents.written(text, "a")[1] == "old a\n"
     assert "From `weir reproduce b --quick` at commit 0123, " in text
-    assert (
-        "X1: more than full: 95.0 %, holds within at least 101. Nothing is more than full." in text
-    )
+    assert "| X1 | 1 | Nothing is more than full. |" in text
     assert "| X1 | the link is full | – | at least 90.0 | 95.0 % | holds |" in documents.table("b")
     with pytest.raises(UserError, match=r"reproduce c --write-docs.* are not there"):
         documents.write("c", [], "quick", "0123")

@@ -141,10 +141,12 @@ def differing(file: File, name: str) -> str:
         of = f"{study.name}, " if len(file.rows) > 1 else ""
         for one in rows(study, file.rows[study.name]):
             if one.verdict == "differs":
-                what, why = study_page.difference(one.experiment, one.claim, one.here)
-                causes.setdefault(why, []).append(of + what)
-    items = "".join(f"- {'; '.join(what)}. {why}\n" for why, what in causes.items())
-    return f"\nWhat differs:\n\n{items}" if items else ""
+                _, why = study_page.difference(one.experiment, one.claim, one.here)
+                causes.setdefault(why, []).append(f"{of}{one.experiment.name}")
+    lines = ["", line(["differs", "claims", "why"]), "|---|---|---|"]
+    for why, places in causes.items():
+        lines.append(line([", ".join(dict.fromkeys(places)), str(len(places)), why]))
+    return "\n".join(lines) + "\n" if causes else ""
 
 
 def block(results: Sequence[Result], file: File, name: str) -> str:
