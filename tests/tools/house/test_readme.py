@@ -15,7 +15,7 @@ from test_layout import functions
 from weir.base.programs import PROGRAMS
 from weir.docs import reference
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text()
 GUIDE = "".join(
     (ROOT / f"tools/docs/{name}.md").read_text()
