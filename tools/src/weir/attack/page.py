@@ -10,7 +10,7 @@ from weir.analysis import folder
 from weir.attack import figure
 from weir.attack.attack import Asked, Result
 from weir.base import units
-from weir.base.page import Status, Table
+from weir.base.page import Page, Source, Status, Table, section
 from weir.many.trials import Config
 from weir.report import document, theme
 
@@ -64,16 +64,12 @@ def write(
             "The search. The worst harm after each trial, and the benign network's.",
         ),
     ]
-    rows = [[where, what] for where, what in result.network.items()]
-    folder.write_whole(
-        path,
-        document.render(
-            "attack.html.j2",
-            title=f"Attack on {asked.goal.name}: {asked.path.stem}",
-            numbers=numbers(asked, result),
-            status=status(asked, result),
-            network=Table(("where", "what the network does"), rows, left=2),
-            figures=document.embed(drawn),
-            config=text,
-        ),
-    )
+    network = Table(("where", "what the network does"), list(result.network.items()), left=2)
+    parts = [
+        *section("What the network does", network),
+        *section("Figures", document.figures(drawn)),
+        Source("Configuration of the attack", text),
+    ]
+    title = f"Attack on {asked.goal.name}: {asked.path.stem}"
+    made = Page(title, parts, status(asked, result), numbers(asked, result))
+    folder.write_whole(path, document.render(made))

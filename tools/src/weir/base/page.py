@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A page as a value: a title and a list of texts, tables and figures.
 
-report/html.py renders pages as HTML, base/terminal.py as text, base/markdown.py as Markdown. A part
-that is empty, such as a table without rows, is false and is left out by all three.
+report/document.py renders pages as HTML, base/terminal.py tables as text, base/markdown.py as
+Markdown. A part that is empty, such as a table without rows, is false and is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -45,7 +45,7 @@ class Column:
     def text(self, value: Any) -> str:
         """Returns the value as it is shown, a dash if it is not known."""
         if callable(self.unit):
-            return self.unit(value)
+            return units.NONE if value is None else self.unit(value)
         return units.shown(value, units.unit_of(self.key) if self.unit is None else self.unit)
 
 
@@ -121,38 +121,33 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Code:
-    """Words of a text as they are typed."""
+class Mark:
+    """Words of a text that look different; kind is code, bad, small or em."""
 
     text: str
+    kind: str = "code"
 
 
-@dataclass(frozen=True)
-class Bad:
-    """Words of a text that warn."""
-
-    text: str
-
-
-Words = str | Link | Code | Bad
+Word = str | Link | Mark  # a line may end within a string
+Words = Word | Sequence[Word]
 
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; kind is empty, or small, note, or how a run ended: good, warn, bad."""
+    """A paragraph; kind is empty, small, note, differs or, as of a Status, "status good"."""
 
-    words: Sequence[Words]  # a string is one as well
+    words: Words
     kind: str = ""
 
     def __bool__(self) -> bool:
-        return len(self.words) > 0
+        return bool(self.words)
 
 
 @dataclass(frozen=True)
 class Heading:
     """A heading, and a name that links lead to."""
 
-    words: Sequence[Words]
+    words: Words
     name: str = ""
 
 
@@ -160,7 +155,7 @@ class Heading:
 class Bullets:
     """A list of short texts."""
 
-    items: Sequence[Sequence[Words]]
+    items: Sequence[Words]
 
     def __bool__(self) -> bool:
         return len(self.items) > 0
@@ -200,15 +195,29 @@ Part = Text | Heading | Table | Bullets | Facts | Source | Figures
 
 @dataclass(frozen=True)
 class Page:
-    """A whole page; headline has the few numbers that a reader wants first."""
+    """A whole page; headline has the few numbers that a reader wants first.
+
+    A wide one has tables that need more of a screen.
+    """
 
     title: str
     parts: Sequence[Part]
     status: Status | None = None
-    headline: Sequence[tuple[str, str]] = field(default=())
+    headline: Sequence[tuple[str, str]] = ()
+    wide: bool = False
 
 
-def section(title: Sequence[Words], *parts: Part, name: str = "") -> list[Part]:
+def section(title: Words, *parts: Part, name: str = "") -> list[Part]:
     """Returns the parts that are not empty below a heading, or nothing if all are empty."""
     kept = [part for part in parts if part]
     return [Heading(title, name), *kept] if kept else []
+
+
+def joined(items: Iterable[Words], between: str = ", ") -> list[Word]:
+    """Returns the words of all items with a text between each two."""
+    return [word for item in items for word in (between, *listed(item))][1:]
+
+
+def listed(words: Words) -> Sequence[Word]:
+    """Returns words as a list, also one alone."""
+    return words if isinstance(words, list | tuple) else [words]  # type: ignore[list-item]

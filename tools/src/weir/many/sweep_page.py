@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from weir.analysis import folder, spread
 from weir.base import units
-from weir.base.page import Status, Table
+from weir.base.page import Bullets, Heading, Link, Page, Status, Table, Text, Word, Words, section
 from weir.many import sweep_figures, sweep_points
 from weir.many.sweep_figures import Choice
 from weir.many.sweep_table import Axis, Metric, SweepTable, file_of, load
@@ -28,16 +28,6 @@ OUTLYING = 8.0  # times the spread of all cells around the median of their own s
 SEEDS_MIN = 3  # of a combination in which a cell may lie apart
 ROWS_MAX = 20
 STATES = ("done", "reused", "failed")
-
-
-@dataclass(frozen=True)
-class Link:
-    """A cell on the page: its parameters, what is said of it, and where it is."""
-
-    name: str
-    text: str
-    href: str
-    report: bool
 
 
 def write(path: Path, out: Path | None = None) -> Path:
@@ -58,19 +48,31 @@ def page(table: SweepTable, place: Path) -> str:
     for one in left:
         shown = shown.where([f"{one.key}={one.values[0]}"])
         fixed.append(f"{one.key} = {one.names[0]}")
-    return document.render(
-        "sweep.html.j2",
-        title=f"Sweep {table.path.resolve().name}",
-        numbers=headline(table),
-        status=status(table),
-        axes=Table(("parameter", "values", ""), [axis_row(one) for one in table.axes], left=3),
-        fixed=fixed,
-        figures=document.embed(draw(shown, choice) if choice is not None else []),
-        outliers=outliers(table, place),
-        failed=failed(table, place),
-        data=address(file_of(table.path), place),
-        path=table.path,
-    )
+    far = outliers(table, place)
+    figures = document.figures(draw(shown, choice) if choice is not None else [])
+    parts = [
+        Table(("parameter", "values", ""), [axis_row(one) for one in table.axes], left=3),
+        Text(
+            f"The figures are of {', '.join(fixed)}: more parameters vary than a figure has room"
+            f" for. weir plot {table.path} --where chooses another value." if fixed else "",
+            "note",
+        ),
+        *section("Cells that failed", Bullets(failed(table, place))),
+        *section("Figures", figures),
+        Heading(f"Cells that lie apart{'' if far else ': none'}"),
+        Text(
+            "Farther from the median over the seeds of the same parameters than eight times the"
+            " spread of all cells around theirs, in goodput, delay or Jain's index; of at least"
+            " three seeds.",
+            "small",
+        ),
+        Bullets(far),
+        Heading("Data"),
+        Text([Link("The table, a row for each cell (Parquet)",
+                   address(file_of(table.path), place))]),
+    ]  # fmt: skip
+    title = f"Sweep {table.path.resolve().name}"
+    return document.render(Page(title, parts, status(table), headline(table)))
 
 
 def headline(table: SweepTable) -> list[tuple[str, str]]:
@@ -140,7 +142,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def outliers(table: SweepTable, place: Path) -> list[Link]:
+def outliers(table: SweepTable, place: Path) -> list[Words]:
     """Cells that lie far from the median of their own combination, farthest first."""
     found: dict[int, tuple[float, str]] = {}
     for name in ("goodput", "delay", "jfi"):
@@ -181,7 +183,7 @@ def apart(table: SweepTable, metric: Metric) -> dict[int, tuple[float, float]]:
     return {row: (far, middle) for row, far, middle in beyond.select("row", "far", "middle").rows()}
 
 
-def failed(table: SweepTable, place: Path) -> list[Link]:
+def failed(table: SweepTable, place: Path) -> list[Words]:
     """The first cells that failed, and why."""
     rows = np.flatnonzero((table.frame["status"] == "failed").to_numpy())[:ROWS_MAX]
     messages = table.frame["message"] if "message" in table.frame.columns else None
@@ -191,9 +193,10 @@ def failed(table: SweepTable, place: Path) -> list[Link]:
     ]
 
 
-def linked(table: SweepTable, row: int, text: str, place: Path) -> Link:
-    """A cell, with the address of its report, or of its folder."""
+def linked(table: SweepTable, row: int, text: str, place: Path) -> list[Word]:
+    """Returns a cell and what is said of it, with a link to its report or to its folder."""
     run = sweep_points.run_of(table, row)
     report = run / NAME
-    shown = report if report.exists() else run
-    return Link(run.name, text, address(shown, place), report.exists())
+    there = report.exists()
+    link = Link(run.name, address(report if there else run, place))
+    return [link, f": {text}" if text else "", "" if there else " (weir report writes its page)"]

@@ -16,7 +16,7 @@ from weir.analysis import folder, latency, metrics, qlog, summary, windows
 from weir.analysis.folder import Run
 from weir.base import units
 from weir.base.errors import UserError
-from weir.base.page import Table
+from weir.base.page import Heading, Link, Page, Part, Table, Text, section
 from weir.report import (
     axes,
     balance,
@@ -24,7 +24,6 @@ from weir.report import (
     data,
     document,
     figures,
-    interactive,
     lateness,
     page,
     pairing,
@@ -104,21 +103,24 @@ def write(
         out = out / "compare.html"
     out.parent.mkdir(parents=True, exist_ok=True)
     theme.use()
-    text = document.render(
-        "compare.html.j2",
-        title=" · ".join(one.name for one in compared),
-        runs=[(one, link(one, out.parent), page.status(one.data.numbers)) for one in compared],
-        numbers=differences(compared),
-        ended=endings(compared),
-        config=configs(compared),
-        notes=[f"{one.name}: {note}" for one in compared for note in one.data.run.notes],
-        bokeh=interactive.script(),
-        figures=document.embed_interactive(
-            (d.figure, d.caption) for d in draw(compared, on_progress)
-        ),
-    )
-    folder.write_whole(out, text)
+    figures = document.zooming((d.figure, d.caption) for d in draw(compared, on_progress))
+    parts: list[Part] = [
+        *(ending(one, out.parent) for one in compared),
+        *(Text(f"{one.name}: {note}", "note") for one in compared for note in one.data.run.notes),
+        differences(compared),
+        *section("How they ended", endings(compared)),
+        *section("Figures", figures),
+        *(section("Configuration", configs(compared)) or [Heading("Configuration: the same")]),
+    ]
+    title = " · ".join(one.name for one in compared)
+    folder.write_whole(out, document.render(Page(title, parts)))
     return out
+
+
+def ending(one: Compared, place: Path) -> Text:
+    """Returns how a run ended, with a link from a folder to it."""
+    status = page.status(one.data.numbers)
+    return Text([Link(one.name, link(one, place)), f": {status.text}"], f"status {status.kind}")
 
 
 def link(one: Compared, place: Path) -> str:
@@ -301,14 +303,14 @@ def endings(compared: Sequence[Compared]) -> Table:
     return Table(("run", "verdict", "ledger", "seed", "commit"), rows, left=5)
 
 
-def configs(compared: Sequence[Compared]) -> Table | None:
-    """The keys of the configs whose values differ."""
+def configs(compared: Sequence[Compared]) -> Table:
+    """Returns the keys of the configs whose values differ."""
     flat = [_flat(config) for config in _with_named_groups(compared)]
     keys = sorted({key for each in flat for key in each})
     rows = [[key, *(each.get(key, units.NONE) for each in flat)] for key in keys]
     rows = [row for row in rows if len(set(row[1:])) > 1]
     columns = ["key", *(one.name for one in compared)]
-    return Table(columns, rows[:KEYS_MAX], left=len(columns)) if rows else None
+    return Table(columns, rows[:KEYS_MAX], left=len(columns))
 
 
 def _with_named_groups(compared: Sequence[Compared]) -> list[dict[str, Any]]:

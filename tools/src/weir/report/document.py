@@ -20,7 +20,7 @@ from markupsafe import Markup
 from weir.analysis import folder
 from weir.base import places
 from weir.base.errors import UserError
-from weir.base.page import Table
+from weir.base.page import Figures, Link, Mark, Page, Table, Words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,6 +50,14 @@ STATUS = {
     "NOT BALANCED": "bad",
     "NOT MET": "bad",
     "NOT": "bad",
+}
+
+
+MARKS = {
+    "code": Markup("<code>{}</code>"),
+    "bad": Markup('<strong class="bad">{}</strong>'),
+    "small": Markup('<span class="small">{}</span>'),
+    "em": Markup("<i>{}</i>"),
 }
 
 
@@ -114,16 +122,42 @@ def templates() -> Environment:
     )
     made.filters |= {
         "divided": divided,
-        "status": lambda text: STATUS.get(text, ""),
+        "kind": lambda part: type(part).__name__.lower(),
         "sheet": Sheet,
+        "status": lambda text: STATUS.get(text, ""),
+        "words": in_html,
     }
     made.globals |= {"LONG": LONG, "WIDE_CHARS": WIDE_CHARS, "SHORT_ROWS": SHORT_ROWS}
     return made
 
 
-def render(template: str, **values: object) -> str:
-    """A whole page."""
-    return templates().get_template(template).render(fonts=fonts(), **values)
+def render(page: Page) -> str:
+    """Returns a whole page; it has BokehJS if it has figures that zoom."""
+    parts = [part for part in page.parts if part]
+    script = None
+    if any(isinstance(part, Figures) and part.zoom for part in parts):
+        from weir.report import interactive
+
+        script = interactive.script()
+    template = templates().get_template("page.html.j2")
+    return template.render(page=page, parts=parts, bokeh=script, fonts=fonts())
+
+
+def glance(page: Page) -> str:
+    """Returns a page as a cell of a notebook, in the notebook's own style."""
+    parts = [part for part in page.parts if part]
+    return templates().get_template("glance.html.j2").render(page=page, parts=parts)
+
+
+def in_html(words: Words) -> Markup:
+    """Returns words as HTML; lines stay lines."""
+    if isinstance(words, str):
+        return Markup("<br>").join(words.split("\n"))
+    if isinstance(words, Link):
+        return Markup('<a href="{}">{}</a>').format(words.href, words.text)
+    if isinstance(words, Mark):
+        return MARKS[words.kind].format(in_html(words.text))
+    return Markup().join(map(in_html, words))
 
 
 @dataclass(frozen=True)
@@ -147,15 +181,15 @@ class Shown:
         return self.caption.partition(". ")[2]
 
 
-def embed(drawn: Iterable[tuple[Figure, str]]) -> list[Shown]:
-    """Figures of one page as SVG elements, with their captions."""
-    return [
+def figures(drawn: Iterable[tuple[Figure, str]]) -> Figures:
+    """Returns a page's figures as SVG elements, with their captions."""
+    return Figures([
         Shown(inline_svg(figure, f"f{n}-"), text) for n, (figure, text) in enumerate(drawn, start=1)
-    ]
+    ])  # fmt: skip
 
 
-def embed_interactive(drawn: Iterable[tuple[Figure, str]]) -> list[Shown]:
-    """Figures of one page that zoom, as SVG elements too."""
+def zooming(drawn: Iterable[tuple[Figure, str]]) -> Figures:
+    """Returns a page's figures for BokehJS, and as SVG elements for print."""
     from weir.report import bounded, interactive
 
     found = []
@@ -171,7 +205,7 @@ def embed_interactive(drawn: Iterable[tuple[Figure, str]]) -> list[Shown]:
                 Table(interactive.NUMBERS, rows, left=2) if rows else None,
             )
         )
-    return found
+    return Figures(found, zoom=True)
 
 
 def inline_svg(figure: Figure, prefix: str) -> Markup:

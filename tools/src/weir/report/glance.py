@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from weir.analysis import metrics
 from weir.base import units
 from weir.base.errors import UserError
+from weir.base.page import Mark, Page, Part, Text
 from weir.report import data as report_data
 from weir.report import document, page, paper, redraw, sections, theme
 
@@ -39,16 +40,12 @@ def text(run: Run) -> str:
 
 
 def html(run: Run) -> str:
-    """Title, status, the first numbers and the tables of groups and links."""
-    return document.render(
-        "glance.html.j2",
-        title=page.title_of(run),
-        status=page.status(run.summary),
-        headline=page.headline(run.summary),
-        traffic=page.traffic(run.summary),
-        notes=run.notes,
-        path=run.path,
-    )
+    """Returns title, status, the first numbers and the tables of groups and links."""
+    report = run.summary
+    notes = (Text(note, "note") for note in run.notes)
+    parts: list[Part] = [*notes, *page.traffic(report), Text(Mark(str(run.path)))]
+    made = Page(page.title_of(run), parts, page.status(report), page.headline(report))
+    return document.glance(made)
 
 
 def plot(run: Run, name: str, ax: Axes | Sequence[Axes] | None) -> Figure:

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run as one HTML file that needs no other: figures, tables, ledger, provenance.
-
-What the page says is put together here; templates/run.html.j2 says how it is shown.
-"""
+"""A run's page: its numbers, figures, ledger and provenance."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,8 +14,23 @@ import polars as pl
 from weir.analysis import folder, labels, latency, losses, metrics, qlog, summary
 from weir.base import programs, units
 from weir.base.errors import UserError
-from weir.base.page import Status, Table
-from weir.report import bottleneck, document, interactive, sections, theme
+from weir.base.page import (
+    Bullets,
+    Column,
+    Facts,
+    Heading,
+    Link,
+    Mark,
+    Page,
+    Part,
+    Source,
+    Status,
+    Table,
+    Text,
+    joined,
+    section,
+)
+from weir.report import bottleneck, document, sections, theme
 from weir.report.data import RunData, read
 
 if TYPE_CHECKING:
@@ -40,32 +52,39 @@ def write(run: Run, out: Path | None = None, on_progress: sections.Progress | No
 
 
 def page(run: Run, place: Path, on_progress: sections.Progress | None = None) -> str:
-    """The whole document, to be written into a folder `place`."""
+    """Returns the whole document, to be written into a folder `place`."""
     data = read(run)
     report = data.numbers
-    return document.render(
-        "run.html.j2",
-        title=title_of(run),
-        status=status(report),
-        headline=headline(report),
-        notes=run.notes,
-        labels=labels.read(run.path),
-        traffic=traffic(report),
-        transfers=[*under_load(run), *transfers(data), *qlogs(run)],
-        warmup=warmup(report, data.scene.warmup_s),
-        why=[*summary.why_lines(report), *(losses.sentences(run) if captured(run) else [])],
-        emulation=emulation(report),
-        exact=run.summary.get("program") == summary.SIMULATOR,
-        verdicts=verdicts(run, report),
-        bokeh=interactive.script(),
-        figures=document.embed_interactive(
-            (d.figure, d.caption) for d in sections.draw(data, on_progress)
-        ),
-        ledger=ledger(report),
-        files=files(run, place),
-        provenance=provenance(run),
-        config=run.config_text,
-    )
+    figures = document.zooming((d.figure, d.caption) for d in sections.draw(data, on_progress))
+    drops = losses.sentences(run) if captured(run) else []
+    parts: list[Part] = [
+        *(Text(note, "note") for note in run.notes),
+        *labelled(run),
+        *traffic(report),
+        *described([*under_load(run), *transfers(data), *qlogs(run)]),
+        Text(warmup(report, data.scene.warmup_s), "small"),
+        *(Text(f"{line}.", "small") for line in [*summary.why_lines(report), *drops]),
+        *emulation(run, report),
+        *verdict(run, report),
+        *section("Figures", figures),
+        *ledger(report),
+        *section("Data", Text(joined(files(run, place), " · "))),
+        *section("Provenance", Facts(provenance(run))),
+        Source("Configuration as resolved", run.config_text),
+    ]
+    return document.render(Page(title_of(run), parts, status(report), headline(report)))
+
+
+def labelled(run: Run) -> list[Text]:
+    """Returns what the user noted of the run."""
+    known = labels.read(run.path)
+    tags = f"Tags: {', '.join(known.tags)}." if known.tags else ""
+    return [Text(known.note), Text(tags, "small")]
+
+
+def described(tables: Iterable[tuple[str, Table]]) -> list[Part]:
+    """Returns tables, each below a sentence that says what it is."""
+    return [part for text, table in tables for part in (Text(f"{text}.", "small"), table)]
 
 
 def captured(run: Run) -> bool:
@@ -80,10 +99,18 @@ def verdicts(run: Run, report: dict[str, Any]) -> list[str] | None:
     return None if (exact or run.summary.get("kind") == "import") and not said else said
 
 
-def files(run: Run, place: Path) -> list[tuple[str, str]]:
-    """The run's own files, as links from a folder: names and addresses."""
+def verdict(run: Run, report: dict[str, Any]) -> list[Part]:
+    """Returns the section of verdicts, if there can be any."""
+    said = verdicts(run, report)
+    if said is None:
+        return []
+    return [Heading(f"Verdict{'' if said else ': nothing fell behind'}"), Bullets(said)]
+
+
+def files(run: Run, place: Path) -> list[Link]:
+    """Returns links from a folder to the run's own files."""
     found = (p for p in run.path.iterdir() if p.suffix in DATA and not p.name.startswith("."))
-    return [(p.name, address(p, place)) for p in sorted(found)]
+    return [Link(p.name, address(p, place)) for p in sorted(found)]
 
 
 def address(path: Path, place: Path) -> str:
@@ -159,26 +186,26 @@ def under_load(run: Run) -> list[tuple[str, Table]]:
     return [(text, found.table)] if found is not None else []
 
 
-COMPLETION_COLUMNS = (
-    "group",
-    "size",
-    "transfers",
-    "unfinished",
-    "mean",
-    "p50",
-    "p95",
-    "p99",
-    "slowdown",
-    "p99 slowdown",
+COMPLETIONS = (
+    Column("group", "label"),
+    Column("size", lambda row: metrics.size_bin(row["bin"])),
+    Column("transfers", "count", "count"),
+    Column("unfinished", unit="count"),
+    Column("mean", "mean_ns"),
+    Column("p50", "p50_ns"),
+    Column("p95", "p95_ns"),
+    Column("p99", "p99_ns"),
+    Column("slowdown", "slowdown_mean", "{:.2f}".format),
+    Column("p99 slowdown", "slowdown_p99", "{:.2f}".format),
 )
-VIDEO_COLUMNS = (
-    "group",
-    "video streams",
-    "segments",
-    "bitrate",
-    "switches",
-    "stalls",
-    "stood still",
+VIDEOS = (
+    Column("group", "label"),
+    Column("video streams", "streams", "count"),
+    Column("segments", unit="{:.4g}".format),
+    Column("bitrate", "bitrate_mean_bps"),
+    Column("switches", unit="{:.3g}".format),
+    Column("stalls", unit="{:.3g}".format),
+    Column("stood still", lambda row: row["still_ns"] / row["played_ns"], "%"),
 )
 
 
@@ -190,37 +217,27 @@ def transfers(data: RunData) -> list[tuple[str, Table]]:
     closed = data.run.values("transfers", "event")["close"]
     since_ns = data.scene.warmup_s * metrics.NS_PER_S
     tables = []
-    rows = completion_rows(metrics.completion_times(frame, closed, since_ns), data)
-    if rows:
+    times = metrics.completion_times(frame, closed, since_ns)
+    if times.height:
         text = (
             "Completion times by size, and over the time on an empty path (slowdown), of the"
             " transfers that finished: those of the unfinished would be longer"
         )
-        tables.append((text, Table(COMPLETION_COLUMNS, rows, left=2)))
+        tables.append((text, Table(COMPLETIONS, with_labels(times, data), left=2)))
     video = frame.filter(pl.col("group").is_in(video_groups(data.run)))
-    rows = video_rows(metrics.video_streams(video, closed, since_ns), data)
-    if rows:
+    streams = metrics.video_streams(video, closed, since_ns)
+    if streams.height:
+        means = streams.group_by("group", maintain_order=True).agg(
+            pl.len().alias("streams"), pl.exclude("flow_id").mean()
+        )
         text = "Video: per stream, with one segment in reserve when playback starts"
-        tables.append((text, Table(VIDEO_COLUMNS, rows)))
+        tables.append((text, Table(VIDEOS, with_labels(means, data))))
     return tables
 
 
-def completion_rows(times: pl.DataFrame, data: RunData) -> list[list[str]]:
-    """A row for each group and size."""
-    return [
-        [
-            data.scene.group(row["group"]).label,
-            metrics.size_bin(row["bin"]),
-            units.count(row["count"]),
-            units.count(row["unfinished"]),
-            *(units.time(row[name]) for name in ("mean_ns", "p50_ns", "p95_ns", "p99_ns")),
-            *(
-                units.NONE if row[name] is None else f"{row[name]:.2f}"
-                for name in ("slowdown_mean", "slowdown_p99")
-            ),
-        ]
-        for row in times.iter_rows(named=True)
-    ]
+def with_labels(rows: pl.DataFrame, data: RunData) -> list[dict[str, Any]]:
+    """Returns rows of groups, each with the label of its group."""
+    return [{**row, "label": data.scene.group(row["group"]).label} for row in rows.to_dicts()]
 
 
 def video_groups(run: Run) -> list[int]:
@@ -234,106 +251,82 @@ def video_groups(run: Run) -> list[int]:
     ]
 
 
-def video_rows(streams: pl.DataFrame, data: RunData) -> list[list[str]]:
-    """A row for each group: means over its streams."""
-    if streams.height == 0:
-        return []
-    means = streams.group_by("group", maintain_order=True).agg(
-        pl.len().alias("streams"), pl.exclude("flow_id").mean()
-    )
-    return [
-        [
-            data.scene.group(row["group"]).label,
-            units.count(row["streams"]),
-            f"{row['segments']:.4g}",
-            units.rate(row["bitrate_mean_bps"]),
-            f"{row['switches']:.3g}",
-            f"{row['stalls']:.3g}",
-            units.percent(row["still_ns"] / row["played_ns"]),
-        ]
-        for row in means.iter_rows(named=True)
-    ]
+def warmup(report: dict[str, Any], length_s: float) -> str:
+    """Returns a sentence on the warm-up, if any table leaves it out."""
+    if not length_s or not traffic(report):
+        return ""
+    late = units.time(length_s * metrics.NS_PER_S)
+    counted = "; the ledger counts all" if report.get("ledger") else ""
+    return f"Measured after a warm-up of {late}{counted}."
 
 
-def warmup(report: dict[str, Any], length_s: float) -> str | None:
-    """The length of the warm-up, if any table leaves it out."""
-    return units.time(length_s * metrics.NS_PER_S) if length_s and traffic(report) else None
+def emulation(run: Run, report: dict[str, Any]) -> list[Part]:
+    """Returns the table of how exact a live run was, or that virtual time is exact."""
+    exact = run.summary.get("program") == summary.SIMULATOR
+    made = summary.emulation(report)
+    text = "Virtual time: there is no emulation error." if exact and not made else ""
+    return [made, Text(text, "small")]
 
 
-def emulation(report: dict[str, Any]) -> Table | None:
-    """How exact a live run was."""
-    return summary.emulation(report) or None
+def ledger(report: dict[str, Any]) -> list[Part]:
+    """Returns the section of the ledger: the account of all ports, then of each path.
 
-
-@dataclass(frozen=True)
-class Ledger:
-    """Every packet accounted for: in + duplicated = out + inside + drops by reason."""
-
-    balanced: bool | None
-    sentence: str
-    faults: list[str]
-    table: Table
-
-
-def ledger(report: dict[str, Any]) -> Ledger | None:
-    """The ledger, if there is one: the account of all ports, then of each path."""
+    Every packet is accounted for: in + duplicated = out + inside + drops by reason.
+    """
     accounts = report.get("ledger")
     if not accounts:
-        return None
+        return []
     balanced = accounts.get("balanced")
+    sentence = summary.balance(report)
     rows = port_rows(accounts)
     for name, path in accounts.get("paths", {}).items():
         rows += path_rows(name, path, balanced is not False)
-    table = Table(("path", "", "packets", "bytes"), rows, left=2)
-    faults = [summary.sentence(one) for one in report.get("faults", [])]
-    return Ledger(balanced, summary.balance(report), faults, table)
+    return [
+        Heading(["Ledger: ", sentence if balanced else Mark(sentence, "bad")]),
+        *(Text(f"{summary.sentence(one)}.") for one in report.get("faults", [])),
+        Table(("path", "", "packets", "bytes"), rows, left=2),
+    ]
 
 
-def port_rows(accounts: dict[str, Any]) -> list[list[str]]:
-    """The account of a switch's ports, in packets; none in virtual time."""
+Entry = tuple[str, str, int, int | str]  # of the ledger: path, what it counts, packets, bytes
+
+
+def port_rows(accounts: dict[str, Any]) -> list[Entry]:
+    """Returns the account of a switch's ports, in packets; none in virtual time."""
     received, gone = summary.port_terms(accounts)
     if not received:
         return []
-    rows = []
-    for index, (label, count) in enumerate(received + gone):
-        sign = "− " if index >= len(received) else "+ " if index else ""
-        rows.append(["" if index else "all ports", sign + label, units.count(count or 0), ""])
+    signs = ["", *["+ "] * (len(received) - 1), *["− "] * len(gone)]
+    rows: list[Entry] = [
+        ("all ports" if not sign else "", sign + label, count or 0, "")
+        for sign, (label, count) in zip(signs, received + gone, strict=True)
+    ]
     rest = sum(count for _, count in received) - sum(count for _, count in gone)
-    return [*rows, ["", "=" if accounts["balanced"] is False else "= 0", f"{rest:,}", ""]]
+    return [*rows, ("", "=" if accounts["balanced"] is False else "= 0", rest, "")]
 
 
 TERMS = (
-    ("in", "in"),
-    ("duplicated", "+ duplicated"),
-    ("out", "− out"),
-    ("inside", "− still inside"),
+    ("in", "in", 1),
+    ("duplicated", "+ duplicated", 1),
+    ("out", "− out", -1),
+    ("inside", "− still inside", -1),
 )
 
 
-def path_rows(name: str, path: dict[str, Any], balanced: bool) -> list[list[str]]:
-    """The account of one path."""
+def path_rows(name: str, path: dict[str, Any], balanced: bool) -> list[Entry]:
+    """Returns the account of one path, and what it leaves over: zero if it balances."""
     terms = [
-        (label, path.get(key, {}).get("pkts"), path.get(key, {}).get("bytes"))
-        for key, label in TERMS
-        if key != "duplicated" or path.get(key, {}).get("pkts")
+        (label, sign, int(counted.get("pkts") or 0), int(counted.get("bytes") or 0))
+        for key, label, sign in TERMS
+        if (counted := path.get(key, {})).get("pkts") or key != "duplicated"
     ]
-    terms += [(f"− dropped: {reason}", pkts, size) for reason, pkts, size in summary.drops(path)]
-    rows = [
-        ["" if index else name, label, units.count(pkts or 0), units.count(size or 0)]
-        for index, (label, pkts, size) in enumerate(terms)
+    terms += [(f"− dropped: {why}", -1, pkts, size) for why, pkts, size in summary.drops(path)]
+    rows: list[Entry] = [
+        ("" if n else name, label, pkts, size) for n, (label, _, pkts, size) in enumerate(terms)
     ]
-    return [*rows, ["", "= 0" if balanced else "=", *remainder(path)]]
-
-
-def remainder(path: dict[str, Any]) -> list[str]:
-    """What a path's account leaves over, in packets and bytes; zero if it balances."""
-    left = []
-    for unit in ("pkts", "bytes"):
-        rest = path.get("in", {}).get(unit, 0) + path.get("duplicated", {}).get(unit, 0)
-        rest -= path.get("out", {}).get(unit, 0) + path.get("inside", {}).get(unit, 0)
-        rest -= sum(counted.get(unit, 0) for counted in path.get("drops", {}).values())
-        left.append(f"{rest:,}")
-    return left
+    rest_pkts = sum(sign * pkts for _, sign, pkts, _ in terms)
+    rest_bytes = sum(sign * size for _, sign, _, size in terms)
+    return [*rows, ("", "= 0" if balanced else "=", rest_pkts, rest_bytes)]
 
 
 def provenance(run: Run) -> list[tuple[str, str]]:

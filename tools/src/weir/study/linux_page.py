@@ -13,15 +13,25 @@ from rich.console import Console
 from weir.analysis import folder, metrics
 from weir.base import terminal, units
 from weir.base.errors import UserError
-from weir.base.page import Status, Table
+from weir.base.page import Heading, Mark, Page, Status, Table, Text, section
 from weir.guests import kernels
 from weir.many.cells import parted, run_cells
 from weir.report import document, theme
-from weir.study import beside, linux, linux_figures, reproduce
+from weir.study import beside, linux, linux_figures, reproduce, study_page
 from weir.study.linux import Pair, Plan
 
 US_PER_FRAME = 40.0  # with guests, on one core
 TITLE = "Linux's own TCP beside ours"
+ALONE = (
+    "Goodput in Mbit/s, RTT in ms. The RTT is the base and the mean time in the bottleneck's queue;"
+    " losses are data packets that the path dropped, up to the end of the warm-up (the start) and"
+    " after it. Linux runs with pfifo_fast; DCTCP with ECN, which CoDel and a step mark and a FIFO"
+    " does not; the others with ECN where the queue is codel-ecn."
+)
+MIXES = (
+    "What the flows of the first control get of the goodput, as the mean over the seeds. Copa is"
+    " ours on both sides: the column of Linux has Linux's CUBIC beside it."
+)
 
 
 def plan(quick: bool, out: Path | None) -> Plan:
@@ -149,31 +159,46 @@ def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Pa
     virtual_s, wall_s = (
         sum(one.about[key] or 0 for one in runs) for key in ("virtual_s", "wall_s")
     )
-    page = document.render(
-        "linux.html.j2",
-        title=TITLE,
-        quick=made.quick,
-        headline=[
-            ("kernel", ", ".join(kernels) or units.NONE),
-            ("runs", str(len(runs))),
-            ("virtual time", units.time(virtual_s * metrics.NS_PER_S)),
-            ("of one core", units.time(wall_s * metrics.NS_PER_S)),
-            ("ledgers", "balanced" if all(one.balanced for one in runs) else "NOT"),
-        ],
-        failed=failed,
-        status=status(pairs),
-        alone=Table(beside.COLUMNS, beside.alone_rows(pairs), left=3),
-        mixes=Table(beside.MIX_COLUMNS, beside.mix_rows(pairs), left=2),
-        start=Table(beside.START_COLUMNS, beside.start_rows(pairs), left=2),
-        explanations=explanations(pairs),
-        figures=document.embed(linux_figures.draw(pairs)),
-        bounds={
-            "goodput": f"{100 * beside.GOODPUT_OFF:.0f} %",
-            "rtt": f"{100 * beside.RTT_OFF:.0f} %",
-            "start": f"a factor of {beside.START_FACTOR} or {beside.LOSSES_FEW} packets",
-            "losses": f"{100 * beside.LOSSES_OFF:.0f} % or {beside.LOSSES_FEW} packets",
-            "quota": f"{beside.QUOTA_OFF}",
-        },
-    )
+    few = beside.LOSSES_FEW
+    parts = [
+        *study_page.failures(failed),
+        Text(
+            f"Bounds: goodput {100 * beside.GOODPUT_OFF:.0f} %, mean RTT {100 * beside.RTT_OFF:.0f}"
+            f" %, losses at the start a factor of {beside.START_FACTOR} or {few} packets, later"
+            f" ones and marks {100 * beside.LOSSES_OFF:.0f} % or {few} packets, and in mixes"
+            f" {beside.QUOTA_OFF} of the goodput, of the mean over all seeds."
+        ),
+        *section("Outside a bound, and why", *map(Text, explanations(pairs))),
+        Heading("One flow alone"),
+        Table(beside.COLUMNS, beside.alone_rows(pairs), left=3),
+        Text(ALONE, "small"),
+        *section(
+            "Two flows of one control beside two of another",
+            mixes := Table(beside.MIX_COLUMNS, beside.mix_rows(pairs), left=2),
+            Text(MIXES if mixes else "", "small"),
+        ),
+        *section(
+            "Losses of CUBIC at the start, by its slow start",
+            Table(beside.START_COLUMNS, beside.start_rows(pairs), left=2),
+        ),
+        document.figures(linux_figures.draw(pairs)),
+        Heading("Method"),
+        Text([
+            "Each row is two runs in virtual time: with unmodified Linux kernels at both ends, and"
+            " with Weir's transport and its control of the same name (CUBIC with Linux's HyStart"
+            " and constant alpha). Links, queues, starts and random draws are the same. ",
+            Mark("configs/"), " holds the config of each run, ", Mark("cells/"), " its folder. The"
+            " same seed gives the same digest. Again: ",
+            Mark(f"weir reproduce linux --{'quick' if made.quick else 'full'}"), ".",
+        ]),
+    ]  # fmt: skip
+    headline = [
+        ("kernel", ", ".join(kernels) or units.NONE),
+        ("runs", str(len(runs))),
+        ("virtual time", units.time(virtual_s * metrics.NS_PER_S)),
+        ("of one core", units.time(wall_s * metrics.NS_PER_S)),
+        ("ledgers", "balanced" if all(one.balanced for one in runs) else "NOT"),
+    ]
+    page = document.render(Page(TITLE, parts, status(pairs), headline, wide=True))
     folder.write_whole(html, page)
     return html, parquet

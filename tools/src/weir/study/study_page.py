@@ -5,14 +5,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 from rich.console import Console
 
 from weir.base import terminal, units
-from weir.base.page import Status, Table
+from weir.base.page import (
+    Heading,
+    Link,
+    Mark,
+    Page,
+    Part,
+    Status,
+    Table,
+    Text,
+    Word,
+    joined,
+    section,
+)
 from weir.report import document
 from weir.report.page import address
 from weir.study.claim import (
@@ -126,49 +137,51 @@ def difference(experiment: Experiment, claim: Claim, here: str) -> tuple[str, st
     return what, claim.why or "The cause is not known."
 
 
-def differing(checked: Sequence[Checked]) -> list[tuple[str, str]]:
-    """All that does."""
-    return [
+def differing(checked: Sequence[Checked]) -> list[Part]:
+    """Returns the section of all that differs."""
+    found = (
         difference(one.experiment, one.claim, here(one))
         for one in checked
         if one.verdict == "differs"
-    ]
+    )
+    texts = (Text([Mark(what, "small"), f"\n{why}"], "differs") for what, why in found)
+    return section("What differs", *texts)
 
 
-@dataclass(frozen=True)
-class Section:
-    """An experiment on its study's page."""
-
-    experiment: Experiment
-    table: Table
-    notes: list[str]
-    runs: list[tuple[str, str, str | None]]  # cell, address of its config, of its report
-
-
-def sections(
-    study: Study, checked: Sequence[Checked], found: Found, place: Path
-) -> Iterator[Section]:
-    """Each experiment with its claims and its runs."""
+def sections(study: Study, checked: Sequence[Checked], found: Found, place: Path) -> Iterator[Part]:
+    """Yields each experiment with its claims and its runs."""
     for experiment in study.experiments:
         own = of_experiment(experiment, checked)
-        cells: dict[str, None] = {}
-        for one in own:
-            for trial in one.claim.trials:
-                cells |= dict.fromkeys(cell.name for cell in trial.cells(found.quick))
-        runs = []
-        for name in cells:
-            path = found.folders.get(name)
-            if path is not None:
-                report = path / "report.html"
-                shown = address(report, place) if report.exists() else None
-                runs.append((name, address(path / "config.yaml", place), shown))
-        bounds: dict[str, None] = dict.fromkeys(one.claim.tolerance for one in own)
-        notes = [f"The bounds: {text}." for text in bounds if text]
-        reasons: dict[str, None] = dict.fromkeys(
-            one.claim.why for one in own if one.verdict == "not comparable"
-        )
-        notes += [f"Not comparable: {text}" for text in reasons]
-        yield Section(experiment, Table(COLUMNS, [row(one) for one in own], 3), notes, runs)
+        yield Heading(f"{experiment.name}: {experiment.title}", experiment.name)
+        yield Table(COLUMNS, [row(one) for one in own], 3)
+        bounds = dict.fromkeys(one.claim.tolerance for one in own)
+        reasons = dict.fromkeys(one.claim.why for one in own if one.verdict == "not comparable")
+        yield from (Text(f"The bounds: {text}.", "small") for text in bounds if text)
+        yield from (Text(f"Not comparable: {text}", "small") for text in reasons)
+        runs = list(linked_runs(own, found, place))
+        yield Text(["Runs: ", *joined(runs)] if runs else "", "small")
+
+
+def linked_runs(checked: Sequence[Checked], found: Found, place: Path) -> Iterator[list[Word]]:
+    """Yields the runs of some claims, each with links to its report and its config."""
+    claimed = (trial for one in checked for trial in one.claim.trials)
+    names = dict.fromkeys(cell.name for trial in claimed for cell in trial.cells(found.quick))
+    for name in names:
+        path = found.folders.get(name)
+        if path is not None:
+            report = path / "report.html"
+            shown = Link(name, address(report, place)) if report.exists() else name
+            config = Link("config", address(path / "config.yaml", place))
+            yield [shown, "\n(", config, ")"]
+
+
+def kinds() -> Text:
+    """Returns what the kinds of claims are."""
+    each = joined(([Mark(kind, "em"), f": {means}"] for kind, means in MEANS.items()), "; ")
+    return Text([
+        "A claim is of one kind: ", *each, ".\nWhat happened during a run's warm-up is left out."
+        " Of several seeds a row has the mean, and the standard deviation between them.",
+    ])  # fmt: skip
 
 
 def html(
@@ -179,41 +192,48 @@ def html(
     failed: Mapping[str, str],
     place: Path,
 ) -> str:
-    """A study's page, to be written into a folder `place`."""
+    """Returns a study's page, to be written into a folder `place`."""
     cells = sum(len(trial.cells(found.quick)) for trial in trials(study))
-    return document.render(
-        "claims.html.j2",
-        title=study.title,
-        study=study,
-        scale=scale,
-        status=status(checked),
-        headline=[
-            ("experiments", str(len(study.experiments))),
-            ("claims", str(len(checked))),
-            ("runs", f"{len(found.folders)} of {cells}"),
-        ],
-        failed=failed,
-        differing=differing(checked),
-        contents=contents(study, checked),
-        sections=list(sections(study, checked, found, place)),
-        figures=document.embed(study.figures(found)),
-        kinds=MEANS.items(),
-    )
+    typed = f"weir {study.rerun}"
+    parts = [
+        Text(f"{study.source}."),
+        *failures(failed),
+        *differing(checked),
+        *section("Contents", contents(study, checked)),
+        document.figures(study.figures(found)),
+        *sections(study, checked, found, place),
+        Heading("Method"),
+        kinds(),
+        Text([
+            "Each run is a config of ", Mark("configs/"), " with changes, in virtual time, in a"
+            " folder below ", Mark("cells/"), "; ", Mark("weir report"), " of it shows what"
+            " happened. Again: ", Mark(f"{typed} --{scale}"), ". One run as a config of its own: ",
+            Mark(f"{typed} --print-config CELL"), ".",
+        ]),
+    ]  # fmt: skip
+    headline = [
+        ("experiments", str(len(study.experiments))),
+        ("claims", str(len(checked))),
+        ("runs", f"{len(found.folders)} of {cells}"),
+    ]
+    return document.render(Page(study.title, parts, status(checked), headline, wide=True))
+
+
+def failures(failed: Mapping[str, str]) -> list[Text]:
+    """Returns a note for each run that failed."""
+    return [Text(f"{name} failed: {message}", "note") for name, message in failed.items()]
 
 
 CONTENTS = ("", "what", "holds", "differs", "missing", "shown", "not comparable")
 CONTENTS_MIN = 12  # of experiments: fewer are seen without a table of them
 
 
-def contents(study: Study, checked: Sequence[Checked]) -> Table | None:
-    """How many claims of each experiment have which verdict; None: a short page needs no such."""
-    if len(study.experiments) < CONTENTS_MIN:
-        return None
+def contents(study: Study, checked: Sequence[Checked]) -> Table:
+    """Returns how many claims of each experiment have which verdict; a short page needs no such."""
     rows = []
-    for experiment in study.experiments:
+    for experiment in study.experiments if len(study.experiments) >= CONTENTS_MIN else ():
         verdicts = [one.verdict for one in of_experiment(experiment, checked)]
-        counted = (units.count(verdicts.count(v)) for v in VERDICTS)
-        rows.append([experiment.name, experiment.title, *counted])
+        rows.append([experiment.name, experiment.title, *(verdicts.count(v) for v in VERDICTS)])
     return Table(CONTENTS, rows, 2)
 
 
@@ -253,34 +273,30 @@ def of_experiment(experiment: Experiment, checked: Sequence[Checked]) -> list[Ch
 def overview(results: Sequence[Result], scale: str, pages: Mapping[str, Path], place: Path) -> str:
     """The page over several studies, a line for each experiment."""
     everything = [one for _, checked in results for one in checked]
-    parts = [
-        (
-            study,
-            address(pages[study.name], place),
-            "; ".join(counts(checked)),
-            Table(
-                OVERVIEW,
-                [overview_row(e, of_experiment(e, checked)) for e in study.experiments],
-                3,
-            ),
-        )
-        for study, checked in results
+    parts: list[Part] = []
+    for study, checked in results:
+        rows = [overview_row(e, of_experiment(e, checked)) for e in study.experiments]
+        parts += [
+            Heading([Link(study.title, address(pages[study.name], place))]),
+            Text(f"{study.source}. {'; '.join(counts(checked))}.", "small"),
+            Table(OVERVIEW, rows, 3),
+        ]
+    parts += [
+        *differing(everything),
+        Heading("Method"),
+        kinds(),
+        Text([
+            "Again: ", Mark(f"weir reproduce all --{scale}"), ". Each study alone: ",
+            Mark("weir reproduce NAME"), ".",
+        ]),
+    ]  # fmt: skip
+    headline = [
+        ("studies", str(len(results))),
+        ("experiments", str(sum(len(study.experiments) for study, _ in results))),
+        ("claims", str(len(everything))),
     ]
-    experiments = sum(len(study.experiments) for study, _ in results)
-    return document.render(
-        "overview.html.j2",
-        title="Published experiments, and what comes out here",
-        scale=scale,
-        status=status(everything),
-        headline=[
-            ("studies", str(len(results))),
-            ("experiments", str(experiments)),
-            ("claims", str(len(everything))),
-        ],
-        differing=differing(everything),
-        parts=parts,
-        kinds=MEANS.items(),
-    )
+    title = "Published experiments, and what comes out here"
+    return document.render(Page(title, parts, status(everything), headline, wide=True))
 
 
 def table(results: Iterable[Result]) -> pl.DataFrame:
