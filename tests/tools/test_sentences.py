@@ -40,6 +40,7 @@ OBEY = (
     "__init__.py",
     "__main__.py",
     "base",
+    "bench",
     "bootstrap.py",
     "control",
 )

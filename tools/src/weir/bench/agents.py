@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cost of Python: a call of a control, and steps per second of weir.gym. A module to be run.
+"""Measures the cost of Python: a call of a control, and steps per second of weir.gym.
 
-python -m weir.bench.agents [SECONDS] prints the table of python-controls.md. Each row is the median
-of five rounds; all rows are measured in each.
+`python -m weir.bench.agents [SECONDS]` prints the table of python-controls.md. Each row is the
+median of five rounds; all rows are measured in each.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ telemetry: {{level: 0}}
 
 
 def steps_apart_per_s(config: Path, number: int) -> float:
-    """Of so many processes with an environment each, that know nothing of each other."""
+    """Returns the steps of so many processes that have an environment each and know no other."""
     with multiprocessing.get_context("fork").Pool(number) as pool:
         return sum(pool.starmap(steps_per_s, [(config, 1)] * number, chunksize=1))
 
 
 def steps_per_s(config: Path, number: int) -> float:
-    """Of so many environments, in an AsyncVectorEnv if they are several."""
+    """Returns the steps of so many environments, in an AsyncVectorEnv if they are several."""
     made: Any = CongestionEnv(config)
     if number > 1:
         made.close()
@@ -67,7 +67,7 @@ def steps_per_s(config: Path, number: int) -> float:
 
 
 def run_s(config: Path, folder: Path) -> tuple[float, int]:
-    """Wall-clock seconds of a run's measured part, and the data segments in it."""
+    """Returns the wall-clock seconds of a run's measured part, and the data segments in it."""
     argv = [str(find_program("sim")), str(config), "--out", str(folder), "--force"]
     subprocess.run(argv, check=True, capture_output=True)
     measured = json.loads((folder / "summary.json").read_text())["measured"]
@@ -75,7 +75,7 @@ def run_s(config: Path, folder: Path) -> tuple[float, int]:
 
 
 def rows(folder: Path, seconds: int) -> dict[str, Callable[[], float]]:
-    """What is measured, by its name in the table."""
+    """Returns functions that measure, by their names in the table."""
 
     def write(name: str, cc: str) -> Path:
         place = folder / f"{name}.yaml"
@@ -104,7 +104,7 @@ def rows(folder: Path, seconds: int) -> dict[str, Callable[[], float]]:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measures all rows and prints their table."""
     os.environ.setdefault("WEIR_PYTHON", sys.executable)
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     with TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a packet of a capture costs weir-pcap, beside tcptrace, tshark and scapy.
+"""Measures a packet of a capture in weir-pcap, beside tcptrace, tshark and scapy.
 
 All captures are made first: headers of 10 Gbit/s runs. Then come rounds: weir-pcap reads each
 capture, and the others read the beginning of one of them, as much as they can manage. What is
@@ -91,7 +91,7 @@ READERS = (
 
 @dataclass(frozen=True)
 class Target:
-    """A figure that is asked for: `least`, or else at most."""
+    """A figure that is asked for, at least `value` if `least`, or else at most."""
 
     name: str
     value: float
@@ -99,7 +99,7 @@ class Target:
     found: Callable[[Measured], list[float]]  # one per round; none: not measured
 
     def row(self, measured: Measured) -> dict[str, Any] | None:
-        """Median and spread, and whether the median is good enough."""
+        """Returns the figure's median and spread, and whether the median is good enough."""
         found = self.found(measured)
         if not found:
             return None
@@ -124,11 +124,10 @@ class Measured:
     start: dict[str, list[Cost]]  # on one packet
 
     def flows(self) -> list[int]:
-        """Of the captures, in increasing order."""
         return sorted({flows for flows, _ in self.costs})
 
     def ns(self, flows: int, name: str) -> list[float]:
-        """Processor time per packet in each round, without what one packet costs."""
+        """Returns processor time per packet in each round, without what one packet costs."""
         costs, packets = self.costs.get((flows, name), []), self.packets.get((flows, name), 0)
         return [
             max(cost["cpu_s"] - start["cpu_s"], 0) * 1e9 / max(packets - 1, 1)
@@ -136,14 +135,14 @@ class Measured:
         ]
 
     def times(self, name: str) -> list[float]:
-        """What a packet costs this program in each round, over what it costs weir-pcap there."""
+        """Returns a packet's cost in each round, over what it costs weir-pcap there."""
         flows = peers_flows(self.flows())
         own = self.ns(flows, OWN)
         theirs = self.ns(flows, name) if name in self.start else []
         return [one / mine for one, mine in zip(theirs, own, strict=False) if mine > 0]
 
     def growth(self) -> list[float]:
-        """From the capture with the fewest flows to that with the most."""
+        """Returns the cost with the most flows over that with the fewest, in each round."""
         all_flows = self.flows()
         if len(all_flows) < 2:
             return []
@@ -151,11 +150,10 @@ class Measured:
         return [b / a for a, b in zip(few, many, strict=True) if a > 0]
 
     def per_second(self) -> list[float]:
-        """Packets per second of processor time."""
         return [1e9 / ns for ns in self.ns(peers_flows(self.flows()), OWN) if ns > 0]
 
     def memory(self) -> list[float]:
-        """In MB, over all captures."""
+        """Returns the largest memory over all captures in each round, in MB."""
         rounds = zip(*(self.costs[flows, OWN] for flows in self.flows()), strict=True)
         return [max(cost["memory_bytes"] for cost in costs) / 1e6 for costs in rounds]
 
@@ -171,7 +169,7 @@ TARGETS = (
 
 
 def peers_flows(flows: Sequence[int]) -> int:
-    """Which capture the other programs read."""
+    """Returns the number of flows in the capture that the other programs read."""
     return min(flows, key=lambda count: abs(count - PEERS_FLOWS))
 
 
@@ -182,7 +180,7 @@ def measure_all(
     console: Console,
     readers: Sequence[Reader] = READERS,
 ) -> dict[str, Any]:
-    """Rows, one for each capture and program, and targets."""
+    """Makes captures and measures the readers: a row for each capture and program, and targets."""
     missing = [r.name for r in readers if r.package and shutil.which(r.name.split()[0]) is None]
     for name in missing:
         console.print(f"{name} is not installed and left out")
@@ -201,7 +199,7 @@ def measure_all(
 
 
 def capture(folder: Path, flows: int, packets: int) -> Path:
-    """Headers of so many packets of a 10 Gbit/s run, at least."""
+    """Makes a capture of the headers of at least so many packets of a 10 Gbit/s run."""
     file = folder / "run.pcapng"
     window = max(WINDOW_BYTES_MIN, WINDOWS_BYTES // flows)
     argv = [
@@ -224,7 +222,7 @@ def measure(
     repeat: int,
     console: Console,
 ) -> Measured:
-    """The programs in rounds over all captures."""
+    """Measures the programs in rounds over all captures."""
     theirs = peers_flows(list(captures))
     one, _ = first(captures[theirs], folder / "one.pcapng", 1)
     files: dict[tuple[int, str], Path] = {}
@@ -249,7 +247,7 @@ def measure(
 
 
 def row(measured: Measured, flows: int, name: str) -> dict[str, Any]:
-    """One program's figures on one capture."""
+    """Returns a program's figures on a capture."""
     ns, costs = measured.ns(flows, name), measured.costs[flows, name]
     return {
         "flows": flows,
@@ -264,7 +262,7 @@ def row(measured: Measured, flows: int, name: str) -> dict[str, Any]:
 
 
 def first(whole: Path, file: Path, packets: int | None) -> tuple[Path, int]:
-    """A capture's first packets in a file of their own, or all of it; and how many those are."""
+    """Returns a file of a capture's first packets, or of all of it, and the number of packets."""
     if packets is None:
         return whole, counted(whole)
     count, begins = 0, True
@@ -280,7 +278,7 @@ def first(whole: Path, file: Path, packets: int | None) -> tuple[Path, int]:
 
 
 def counted(file: Path) -> int:
-    """Packets of a capture, as weir-pcap counts them."""
+    """Returns the number of packets in a capture, as weir-pcap counts them."""
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as out:
         argv = [str(programs.find_program("pcap")), "analyze", str(file), "--level", "0", "--json"]
         done = subprocess.run([*argv, "--out", f"{out}/run"], capture_output=True, check=True)
@@ -288,7 +286,7 @@ def counted(file: Path) -> int:
 
 
 def run_once(argv: Sequence[str]) -> Cost:
-    """Processor time and memory of one program."""
+    """Runs a program and returns its processor time and memory."""
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -298,13 +296,12 @@ def run_once(argv: Sequence[str]) -> Cost:
 
 
 def medians(found: dict[str, Any]) -> dict[str, float]:
-    """Weir-pcap's nanoseconds per packet, by capture."""
     rows = [row for row in found["rows"] if row["program"] == OWN]
     return {f"{row['flows']:,} flows": row["ns_per_packet"] for row in rows}
 
 
 def show(found: dict[str, Any], out: Console) -> None:
-    """The table of programs, and that of what is asked for."""
+    """Prints the table of programs, and that of what is asked for."""
     cells = [
         [
             units.count(row["flows"]),

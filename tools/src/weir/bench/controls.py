@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an ACK costs each congestion control: instructions, time and state.
+"""Measures an ACK of each congestion control: instructions, time and state.
 
 weir-cc runs each in a closed loop; the loop's own cost, that of `fixed`, is taken off. Instructions
 are counted by valgrind and are the same on any machine with this build; times are not.
@@ -33,7 +33,7 @@ COLUMNS = ("control", "state", "instructions\nper ACK", "\nns per ACK", "of it\n
 
 
 def run(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
-    """A program that must not fail."""
+    """Runs a program; UserError: it failed."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = done.stderr.strip() or f"exit {done.returncode}"
@@ -42,13 +42,13 @@ def run(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
 
 
 def parse(text: str) -> dict[str, tuple[int, float]]:
-    """State in bytes and ns per ACK, by control, as weir-cc prints them."""
+    """Returns state in bytes and ns per ACK, by control, as weir-cc prints them."""
     lines = [json.loads(line) for line in text.splitlines()]
     return {line["name"]: (int(line["state_bytes"]), float(line["ns"])) for line in lines}
 
 
 def parse_instructions(text: str) -> int:
-    """The total that callgrind writes to standard error."""
+    """Returns the total that callgrind writes to standard error."""
     found = re.search(r"Collected : (\d+)", text)
     if found is None:
         raise UserError("valgrind counted nothing", 1)
@@ -56,7 +56,7 @@ def parse_instructions(text: str) -> int:
 
 
 def instructions(program: Path, name: str) -> float:
-    """Of one ACK, the loop's included."""
+    """Counts the instructions of an ACK, the loop's included."""
     counts = []
     for acks in COUNTED_ACKS:
         argv = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
@@ -68,7 +68,7 @@ def instructions(program: Path, name: str) -> float:
 def report(
     rounds: Sequence[Mapping[str, tuple[int, float]]], counted: Mapping[str, float]
 ) -> dict[str, Any]:
-    """The figures of each control, less those of the loop in the same round."""
+    """Returns the figures of each control, less those of the loop in the same round."""
     rows = []
     for name, (state, _) in rounds[0].items():
         if name == LOOP:
@@ -100,12 +100,11 @@ def measure(repeat: int, acks: int, counted: bool = True) -> dict[str, Any]:
 
 
 def medians(found: Mapping[str, Any]) -> dict[str, float]:
-    """Nanoseconds per ACK, by control."""
     return {row["name"]: row["ns"] for row in found["rows"]}
 
 
 def show(found: Mapping[str, Any], screen: Console) -> None:
-    """The table, and what has to be known to read it."""
+    """Prints the table, and what has to be known to read it."""
     table = []
     for row in found["rows"]:
         counted = row["instructions"]

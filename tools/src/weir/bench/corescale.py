@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a simulated packet costs: weir-sim, a bare loop and other simulators, one after the other.
+"""Measures a simulated packet: weir-sim, a bare loop and other simulators, one after the other.
 
 A program's cost grows with the number of flows, and with what is lost: repair is work. So losses
 stand beside each cost.
@@ -45,7 +45,7 @@ Measure = Callable[[Load, int], Sample]  # of a load and of the round
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long each program is measured; the floor and ns-3 warm up by themselves."""
+    """Length of each program's measurement; the floor and ns-3 warm up by themselves."""
 
     weir: Length = field(default_factory=Length)
     floor_packets: int = FLOOR_PACKETS
@@ -60,20 +60,19 @@ class Row:
     samples: dict[str, list[Sample]] = field(default_factory=dict)
 
     def ns(self, program: str) -> float | None:
-        """Median cost of a packet."""
         return middle([s.ns for s in self.samples.get(program, [])])
 
     def ratio(self, program: str, base: str) -> float | None:
-        """Median over the rounds of one program's cost over another's."""
+        """Returns the median over the rounds of a program's cost over another's."""
         pairs = zip(self.samples.get(program, []), self.samples.get(base, []), strict=False)
         return middle([a.ns / b.ns for a, b in pairs])
 
     def core_share(self) -> float:
-        """The least part of a core that a program got."""
+        """Returns the least part of a core that a program got."""
         return min(s.cpu_s / s.wall_s for samples in self.samples.values() for s in samples)
 
     def figures(self, program: str) -> dict[str, Any] | None:
-        """A program's part of the JSON."""
+        """Returns a program's part of the JSON."""
         samples = self.samples.get(program)
         if not samples:
             return None
@@ -93,7 +92,7 @@ class Row:
 
 
 def growth(rows: Sequence[Row], program: str) -> dict[str, Any] | None:
-    """A packet's cost at the most flows over that at the fewest, all at 10 Gbit/s.
+    """Returns a packet's cost at the most flows over that at the fewest, all at 10 Gbit/s.
 
     The median over the rounds, and what each of the two lost.
     """
@@ -111,14 +110,14 @@ def growth(rows: Sequence[Row], program: str) -> dict[str, Any] | None:
 
 
 def floor(load: Load, packets: int) -> Sample:
-    """The bare loop."""
+    """Measures the bare loop."""
     program = build_dir() / "tools/bench/weir-floor"
     out, peak = sim.child([str(program), str(load.flows), str(packets), str(load.gbit)])
     return sim.sample(json.loads(out), peak)
 
 
 def build_all(with_ns3: bool, htsim: Path | None) -> None:
-    """What the normal build leaves out."""
+    """Builds what the normal build leaves out."""
     try:
         if htsim is not None:
             simulators.build_htsim(htsim)
@@ -157,7 +156,7 @@ def measure(
     alone: bool = False,
     lengths: Lengths | None = None,
 ) -> dict[str, Any]:
-    """The whole benchmark; with `out`, bench.json and the run folders stay there.
+    """Measures all programs; with `out`, bench.json and the run folders stay there.
 
     alone: weir-sim only.
     """
@@ -188,7 +187,7 @@ def measure(
 
 
 def report(rows: Sequence[Row]) -> dict[str, Any]:
-    """Everything as JSON."""
+    """Returns all figures for bench.json."""
     return {
         "bench": "corescale",
         "machine": sim.machine(),
@@ -208,12 +207,11 @@ def report(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def medians(found: Mapping[str, Any]) -> dict[str, float]:
-    """Nanoseconds per packet, by row."""
     return {row["row"]: row["weir"]["ns_per_packet"] for row in found["rows"]}
 
 
 def table_rows(row: Mapping[str, Any]) -> list[list[str]]:
-    """One load, as COLUMNS wants it: a line per program that was measured."""
+    """Returns a line of COLUMNS for each program that was measured at a load."""
     lines: list[list[str]] = []
     for name, label in LABELS.items():
         figures = row[name]
@@ -238,7 +236,7 @@ def table_rows(row: Mapping[str, Any]) -> list[list[str]]:
 
 
 def growth_line(label: str, grown: Mapping[str, Any]) -> str:
-    """htsim: 4.1 from 100 flows (0.0 % lost) to 50,000 (3.0 %)."""
+    """Returns a line such as "htsim: 4.1 from 100 flows (0.0 % lost) to 50,000 (3.0 %)"."""
     few, many = (units.count(flows) for flows in grown["flows"])
     lost = [units.percent(share, 1) for share in grown["lost"]]
     return (
@@ -248,7 +246,7 @@ def growth_line(label: str, grown: Mapping[str, Any]) -> str:
 
 
 def show(found: Mapping[str, Any], screen: Console) -> None:
-    """The table, and what has to be known to read it."""
+    """Prints the table, and what has to be known to read it."""
     rows = found["rows"]
     lines = [line for row in rows for line in table_rows(row)]
     terminal.print_table(screen, Table(COLUMNS, lines, left=2))

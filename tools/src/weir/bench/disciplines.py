@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a packet costs each fair-queueing discipline in virtual time, above a fifo.
+"""Measures a packet of each fair-queueing discipline in virtual time, above a fifo.
 
 weir-aqm gives each a closed loop with the same flows, windows and arrivals, without a transport and
 without losses; the loops run in turns in one process, and a fifo's cost in the same round is taken
@@ -53,7 +53,7 @@ Round = Mapping[str, Mapping[str, float]]  # by case, what weir-aqm prints
 
 
 def parse(text: str) -> list[Round]:
-    """Rounds, from weir-aqm's lines: one per case, in order, again and again."""
+    """Returns rounds from weir-aqm's lines: a line per case, in order, again and again."""
     lines = [json.loads(line) for line in text.splitlines()]
     count = len(CASES)
     return [
@@ -62,7 +62,7 @@ def parse(text: str) -> list[Round]:
 
 
 def rows(flows: int, packets: int, rounds: Sequence[Round]) -> list[dict[str, Any]]:
-    """The figures of each case, less the fifo's in the same round."""
+    """Returns the figures of each case, less the fifo's in the same round."""
     found = []
     for name in CASES:
         if name == BASE:
@@ -100,12 +100,11 @@ def measure(flows: Sequence[int], repeat: int, packets: int) -> dict[str, Any]:
 
 
 def medians(found: Mapping[str, Any]) -> dict[str, float]:
-    """Nanoseconds per packet above a fifo, by case."""
     return {f"{row['name']}, {row['flows']:,} flows": row["above_ns"] for row in found["rows"]}
 
 
 def show(found: Mapping[str, Any], screen: Console) -> None:
-    """The table, and what has to be known to read it."""
+    """Prints the table, and what has to be known to read it."""
     cells = [
         [
             row["name"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What benchmarks found before, and how another commit does beside this one.
+"""A history of benchmarks, and comparisons with another commit.
 
 Every benchmark appends its medians to a file, a line each: {bench, commit, date, machine, rows}.
 Figures of two days say little about two commits, since machines are shared and noisy. So a commit
@@ -37,12 +37,11 @@ Medians = Callable[[Mapping[str, Any]], dict[str, float]]  # nanoseconds by row,
 
 
 def history_file() -> Path:
-    """Where medians are kept."""
     return places.state() / "bench.jsonl"
 
 
 def append(bench: str, rows: Mapping[str, float], file: Path | None = None) -> None:
-    """Adds a line; a file that cannot be written is said, and is no failure."""
+    """Adds a line; says so, and goes on, if the file cannot be written."""
     file = file or history_file()
     entry = {
         "bench": bench,
@@ -60,7 +59,7 @@ def append(bench: str, rows: Mapping[str, float], file: Path | None = None) -> N
 
 
 def read(file: Path | None = None, bench: str | None = None) -> list[dict[str, Any]]:
-    """All entries, or those of one benchmark, oldest first."""
+    """Returns all entries, or those of one benchmark, oldest first."""
     file = file or history_file()
     try:
         lines = file.read_text().splitlines()
@@ -74,7 +73,7 @@ def read(file: Path | None = None, bench: str | None = None) -> list[dict[str, A
 
 
 def show(entries: Sequence[Mapping[str, Any]], screen: Console) -> None:
-    """A line per row of each benchmark."""
+    """Prints a line per row of each benchmark."""
     if not entries:
         screen.print(f"no benchmark has been run yet ({history_file()})", soft_wrap=True)
         return
@@ -121,7 +120,7 @@ def against(
 def compare(
     here: Sequence[Mapping[str, float]], there: Sequence[Mapping[str, float]]
 ) -> list[dict[str, Any]]:
-    """The ratio of each row within each round; it differs if all rounds agree on the direction."""
+    """Returns the ratios of each row within rounds; it differs if all are on one side of 1."""
     rows = []
     for name in here[0]:
         pairs = [(a[name], b[name]) for a, b in zip(here, there, strict=True) if name in b]
@@ -143,7 +142,7 @@ def compare(
 
 
 def show_comparison(found: Mapping[str, Any], screen: Console) -> None:
-    """The table, and what a difference means."""
+    """Prints the table, and what a difference means."""
     cells = [
         [
             row["row"],
@@ -168,14 +167,13 @@ def show_comparison(found: Mapping[str, Any], screen: Console) -> None:
 
 
 def direction(row: Mapping[str, Any]) -> str:
-    """Slower, faster, or within the noise of the rounds."""
     if not row["differs"]:
         return ""
     return "slower" if row["ratio"] > 1 else "faster"
 
 
 def full_commit(name: str) -> str:
-    """A commit's hash."""
+    """Returns the hash of a commit; UserError: there is no such commit."""
     try:
         return git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     except UserError:
@@ -183,7 +181,7 @@ def full_commit(name: str) -> str:
 
 
 def build_commit(commit: str) -> Path:
-    """The build of a commit in the cache, in a work tree of its own; made on first use."""
+    """Returns a commit's build in the cache, in a work tree of its own; made on first use."""
     folder = places.cache() / "bench" / commit[:12]
     source, build = folder / "source", folder / "build"
     if not (source / "meson.build").exists():
@@ -199,7 +197,7 @@ def build_commit(commit: str) -> Path:
 
 
 def build_options() -> list[str]:
-    """Options that make a build like this one."""
+    """Returns options that make a build like this one."""
     file = programs.build_dir() / "meson-info/intro-buildoptions.json"
     values = {option["name"]: option["value"] for option in json.loads(file.read_text())}
     texts = {
@@ -212,7 +210,7 @@ def build_options() -> list[str]:
 
 @contextmanager
 def built_in(build: Path) -> Iterator[None]:
-    """Programs are those of this build."""
+    """Uses the programs of this build within the block."""
     before = os.environ.get("WEIR_BUILD")
     os.environ["WEIR_BUILD"] = str(build)
     try:

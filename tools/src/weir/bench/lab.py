@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `weir bench live` measures with: processes, counters, ports, network namespaces, hugepages.
+"""Tools of `weir bench live`: processes, counters, ports, network namespaces, hugepages.
 
 Each program is measured from outside and in the same way: packets from DPDK's telemetry socket,
 processor time of its busiest thread, between two moments. A packet's cost is the one over the
@@ -41,12 +41,12 @@ OURS = f"weirbench{os.getpid()}x"  # what every prefix begins with
 
 
 class Skipped(Exception):
-    """A program cannot be measured here; the text is one sentence that says why."""
+    """A program that cannot be measured here; the text is a sentence that says why."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One program, once."""
+    """Counters of a program over one measurement."""
 
     pkts: float
     bits: float  # of frames: no FCS, preamble or gap
@@ -57,7 +57,6 @@ class Sample:
 
     @property
     def ns(self) -> float:
-        """Processor time of a packet."""
         return self.cpu_ns / self.pkts
 
 
@@ -80,7 +79,7 @@ AQMS = {
 
 @dataclass(frozen=True)
 class Case:
-    """What comes in, and what is done with it."""
+    """A row of the table: what comes in, and what is done with it."""
 
     port: str  # null, memif, xdp; sender: into a sink; sender-switch: through weir-switch
     frame: str  # of FRAMES; a sender's: number of flows
@@ -92,12 +91,11 @@ class Case:
 
     @property
     def is_sender(self) -> bool:
-        """Is weir-sender measured, and not weir-switch?"""
         return self.port.startswith("sender")
 
     @property
     def name(self) -> str:
-        """null-64-fifo-10ms-level3, memif-1500-fifo-25g, memif-64-drr-5000flows."""
+        """A name such as null-64-fifo-10ms-level3, memif-1500-fifo-25g, memif-64-drr-5000flows."""
         delay = f"-{self.delay_ms}ms" if self.delay_ms else ""
         if self.is_sender:
             return f"{self.port}-{self.frame}{delay}"
@@ -108,7 +106,6 @@ class Case:
 
     @property
     def frame_bytes(self) -> float:
-        """Mean size."""
         return FRAMES[self.frame]
 
 
@@ -120,7 +117,7 @@ class Measured(Child):
         self.name = Path(str(argv[0])).name
 
     def why(self) -> str:
-        """What it said last, progress left out."""
+        """Returns the last line that it said, progress left out."""
         lines = [line.strip() for line in (*self.out, *self.err)]
         said = [line for line in lines if line and not line.startswith("{")]
         status = self.process.poll()
@@ -143,7 +140,7 @@ class Measured(Child):
 
 
 def busiest_ns(pid: int, before: dict[str, int]) -> tuple[float, dict[str, int]]:
-    """Processor time of the thread that used most since `before`, and all threads' now."""
+    """Returns the time of the thread that used most since `before`, and all threads' times now."""
     now: dict[str, int] = {}
     for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with contextlib.suppress(OSError, ProcessLookupError):
@@ -153,19 +150,18 @@ def busiest_ns(pid: int, before: dict[str, int]) -> tuple[float, dict[str, int]]
 
 
 class Counters:
-    """What a DPDK program's ports sent, or the first `ports` of them: from its telemetry socket."""
+    """Counters of a DPDK program's ports, or the first `ports` of them, from its socket."""
 
     def __init__(self, path: Path, ports: int | None = None):
         self.program = client.Program(path)
         self.ports = (self.program.ask("/ethdev/list") or [])[:ports]
 
     def started(self) -> bool:
-        """Has it ports, and are all of them started?"""
         info = [self.program.ask(f"/ethdev/info,{port}") or {} for port in self.ports]
         return bool(info) and all(port.get("dev_started") for port in info)
 
     def sent(self) -> tuple[int, int]:
-        """Packets and bytes, all ports together."""
+        """Returns packets and bytes that all ports sent together."""
         all_ports = [self.program.ask(f"/ethdev/stats,{port}") or {} for port in self.ports]
         return (
             sum(int(port.get("opackets", 0)) for port in all_ports),
@@ -173,12 +169,11 @@ class Counters:
         )
 
     def close(self) -> None:
-        """Lets the program's thread go."""
         self.program.close()
 
 
 def counters(prefix: str, ports: int | None = None) -> Counters | None:
-    """A program's counters once its ports are started, or None."""
+    """Returns a program's counters once its ports are started, or None."""
     try:
         found = Counters(client.runtime_folder() / prefix / client.SOCKET, ports)
     except (client.Ended, TimeoutError, PermissionError):
@@ -191,7 +186,7 @@ def counters(prefix: str, ports: int | None = None) -> Counters | None:
 
 
 def wait_started(child: Measured, prefix: str) -> None:
-    """Until a program's ports are started: what connects to a memif before is turned away."""
+    """Waits until a program's ports are started: a memif before that is turned away."""
     child.wait_for(lambda: counters(prefix), "started port").close()
 
 
@@ -202,9 +197,11 @@ def measure(
     frame_bytes: float | None,
     ports: int | None = None,
 ) -> Sample:
-    """A running DPDK program, once packets flow; it is stopped. frame_bytes None: ask its ports.
+    """Measures a running DPDK program once packets flow, and stops it.
 
-    Packets are what all its ports sent, or the first `ports` of them.
+    Packets are what all its ports sent, or the first `ports` of them; with frame_bytes None the
+    ports
+    are asked for bytes too.
     """
     counted: Counters = child.wait_for(lambda: counters(prefix, ports), "telemetry socket")
     try:
@@ -231,13 +228,12 @@ def measure(
 
 @dataclass
 class Bench:
-    """What all programs share: a folder, how long to measure, and names nobody else has."""
+    """Folder and length of all measurements, and names that nobody else has."""
 
     folder: Path
     seconds: float
 
     def name(self, what: str) -> str:
-        """A prefix for DPDK."""
         return f"{OURS}{next(NUMBERS)}{what}"
 
     def clean(self) -> None:
@@ -246,31 +242,31 @@ class Bench:
             shutil.rmtree(left, ignore_errors=True)
 
     def socket(self) -> Path:
-        """A file for a memif's socket, which only this user can open."""
+        """Returns a path for a memif's socket, which only this user can open."""
         return self.folder / self.name("m")
 
 
 def eal(prefix: str, lcores: str, memory_mb: int) -> list[str]:
-    """Arguments of a DPDK program: as weir's own, with hugepages."""
+    """Returns arguments of a DPDK program: as weir's own, with hugepages."""
     argv = ["--no-pci", "--in-memory", "--single-file-segments", "--file-prefix", prefix]
     return [*argv, "--lcores", lcores, "-m", str(memory_mb), "--log-level", "4"]
 
 
 def null_ports(frame: str) -> list[str]:
-    """Two ports that give frames of zeros and take any, at no cost but a buffer's."""
+    """Returns two ports that give frames of zeros and take any, at no cost but a buffer's."""
     if frame == "imix":
         raise Skipped("net_null has frames of one size")
     return [f"net_null{i},size={frame},copy=0" for i in range(2)]
 
 
 def memif(role: str, socket: Path, number: int) -> str:
-    """One side of a shared-memory port."""
+    """Returns one side of a shared-memory port."""
     where = f"socket={socket},socket-abstract=no"
     return f"net_memif{number},role={role},id={number},{where},rsize=10"
 
 
 class Veth(Laboratory):
-    """a ---- left [ sw ] right ---- b: three network namespaces of the benchmark's own."""
+    """Network namespaces of the benchmark's own: a ---- left [ sw ] right ---- b."""
 
     def __enter__(self) -> Self:
         try:
@@ -280,7 +276,7 @@ class Veth(Laboratory):
 
     @contextmanager
     def traffic(self, cpu: int | None) -> Iterator[Measured]:
-        """Kernel TCP from a to b, as fast as it goes; on one CPU, or where the kernel likes."""
+        """Sends kernel TCP from a to b as fast as it goes; on a CPU, or where the kernel likes."""
         iperf = bootstrap.tool("iperf3")
         pin = ["taskset", "-c", str(cpu)] if cpu is not None else []
         with Measured([*pin, iperf, "-s", "--forceflush"], self.space("b")) as server:
@@ -299,7 +295,7 @@ def command(*argv: object) -> str:
 
 
 def veth() -> Veth:
-    """Two hosts and what lies between them."""
+    """Returns two hosts and what lies between them; Skipped without root."""
     if os.geteuid() != 0:
         raise Skipped("network namespaces need root")
     return Veth(f"weirb{os.getpid()}x{next(NUMBERS)}")
@@ -307,7 +303,7 @@ def veth() -> Veth:
 
 @contextmanager
 def hugepages(need_bytes: int, say: Callable[[str], None]) -> Iterator[None]:
-    """Reserves 2 MB pages if fewer are free; what was reserved before is again at the end."""
+    """Reserves 2 MB pages if fewer are free, and frees them at the end."""
     file = HUGEPAGES / "nr_hugepages"
     had, free = (int((HUGEPAGES / f"{what}_hugepages").read_text()) for what in ("nr", "free"))
     want = had + max(0, -(-need_bytes // PAGE_BYTES) - free)

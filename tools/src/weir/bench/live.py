@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a live packet costs: weir-switch and weir-sender beside their peers and limits, in rounds.
+"""Measures a live packet: weir-switch and weir-sender beside their peers and limits, in rounds.
 
-As in bench.py, machines are shared and noisy: what is compared are ratios within a round, of two
-programs measured one right after the other, and their median is shown.
+Machines are shared and noisy: what is compared are ratios within a round, of two programs measured
+one right after the other, and their median is shown.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ SENDERS = (
 
 @dataclass(frozen=True)
 class Peer:
-    """What weir is compared with."""
+    """A program with which weir is compared."""
 
     label: str
     measure: Measure
@@ -78,12 +78,10 @@ class Peer:
 
 
 def lower_level(at: Bench, case: Case) -> Sample:
-    """weir-switch, without telemetry."""
     return peers.weir_switch(at, replace(case, level=0))
 
 
 def fifo(at: Bench, case: Case) -> Sample:
-    """weir-switch with a fifo instead of the discipline."""
     return peers.weir_switch(at, replace(case, aqm="fifo"))
 
 
@@ -102,19 +100,19 @@ PEERS = {
 
 @dataclass
 class Row:
-    """All samples of one case, by program, in order of the rounds; and why a program has none."""
+    """Samples of a case by program, in order of the rounds, and why a program has none."""
 
     case: Case
     samples: dict[str, list[Sample]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
 
     def ratio(self, peer: str) -> list[float]:
-        """weir's packets per second over a peer's, in each round that has both."""
+        """Returns weir's packets per second over a peer's, in each round that has both."""
         pairs = zip(self.samples.get(WEIR, []), self.samples.get(peer, []), strict=False)
         return [b.ns / a.ns for a, b in pairs]
 
     def figures(self, program: str) -> dict[str, Any] | None:
-        """A program's part of the JSON."""
+        """Returns a program's part of the JSON."""
         samples = self.samples.get(program)
         if not samples:
             return None
@@ -137,7 +135,7 @@ class Row:
 
 
 def compared_with(case: Case) -> tuple[str, ...]:
-    """What a case is compared with."""
+    """Returns the peers of a case."""
     if case.is_sender:
         return ("txonly",)
     if case.level > 0:
@@ -152,7 +150,7 @@ def compared_with(case: Case) -> tuple[str, ...]:
 
 
 def all_cases() -> Iterator[Case]:
-    """Every row there is."""
+    """Yields every row there is."""
     for port in ("null", "memif", "xdp"):
         for frame in FRAMES:
             if (port, frame) == ("null", "imix") or (port == "xdp" and frame != "1500"):
@@ -174,7 +172,7 @@ def all_cases() -> Iterator[Case]:
 
 
 def choose(patterns: str | None, quick: bool) -> list[Case]:
-    """The cases of --rows (null-64-fifo,memif-*), or the quick ones, or all."""
+    """Returns the cases of --rows (null-64-fifo,memif-*), or the quick ones, or all."""
     cases = {case.name: case for case in all_cases()}
     if patterns is None:
         return [cases[name] for name in QUICK] if quick else list(cases.values())
@@ -230,19 +228,17 @@ def interleave(rows: Sequence[Row], repeat: int, at: Bench, screen: Console) -> 
 
 
 def measure_of(case: Case) -> Measure:
-    """weir's own program for a case."""
     return peers.weir_sender if case.is_sender else peers.weir_switch
 
 
 def label(name: str) -> str:
-    """A program in the table."""
     return WEIR if name == WEIR else PEERS[name].label
 
 
 def measure_all(
     cases: Sequence[Case], repeat: int, seconds: float, screen: Console, alone: bool = False
 ) -> dict[str, Any]:
-    """The whole benchmark; alone: without peers."""
+    """Measures all programs in rounds; alone: without peers."""
     if os.geteuid() != 0:
         raise UserError("bench live needs root: for hugepages and network namespaces", 1)
     rows = [Row(case) for case in cases]
@@ -265,7 +261,7 @@ def measure_all(
 
 
 def report(rows: Sequence[Row]) -> dict[str, Any]:
-    """Everything as JSON."""
+    """Returns all figures as JSON has them."""
     samples = [s for row in rows for each in row.samples.values() for s in each]
     return {
         "bench": "live",
@@ -284,12 +280,11 @@ def report(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def medians(found: Mapping[str, Any]) -> dict[str, float]:
-    """Nanoseconds per packet, of the rows that could be measured."""
     return {row["row"]: row["weir"]["ns_per_packet"] for row in found["rows"] if row["weir"]}
 
 
 def table_rows(row: Mapping[str, Any]) -> list[list[str]]:
-    """One row of the JSON as lines of the table: one for each peer that was measured."""
+    """Returns the lines of a row in the table, one for each peer that was measured."""
     weir = row["weir"]
     if weir is None:
         return []
@@ -312,7 +307,7 @@ def table_rows(row: Mapping[str, Any]) -> list[list[str]]:
 
 
 def show(found: Mapping[str, Any], screen: Console) -> None:
-    """The table, what was skipped, and what has to be known to read it."""
+    """Prints the table, what was skipped, and what has to be known to read it."""
     lines = [line for row in found["rows"] for line in table_rows(row)]
     if lines:
         terminal.print_table(screen, Table(COLUMNS, lines, left=1))
@@ -332,7 +327,7 @@ def show(found: Mapping[str, Any], screen: Console) -> None:
 
 
 def lost_lines(found: Mapping[str, Any]) -> list[str]:
-    """Where telemetry could not keep up, which makes a packet cheaper."""
+    """Returns a line where telemetry could not keep up, which makes a packet cheaper."""
     return [
         f"{row['row']}: up to {units.percent(row['weir']['records_lost'])} of the telemetry records"
         " were lost, and counted"
@@ -342,7 +337,7 @@ def lost_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def skipped_lines(found: Mapping[str, Any]) -> list[str]:
-    """What could not be measured, each reason once."""
+    """Returns a line for each reason why something could not be measured."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in found["rows"]:
         for name, why in row["skipped"].items():
@@ -354,5 +349,5 @@ def skipped_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def failed(found: Mapping[str, Any]) -> bool:
-    """Could weir itself not be measured somewhere?"""
+    """Returns whether weir itself could not be measured somewhere."""
     return any(row["weir"] is None for row in found["rows"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of `weir bench live`: weir-switch, weir-sender, and what they are compared with.
+"""Programs of `weir bench live`: weir-switch, weir-sender, and what they are compared with.
 
 Each function measures one program once, in a case; Skipped says why it cannot be done here.
 """
@@ -56,7 +56,7 @@ KERNEL_NEEDS = (Need("iperf3", "command iperf3"), Need("ethtool", "command ethto
 
 
 def memory_bytes(case: Case) -> int:
-    """Hugepages that the largest program of a case takes, and its neighbours with it."""
+    """Returns the hugepages that the largest program of a case and its neighbours take."""
     if case.is_sender:
         return 2 << 30
     delayed = 2 * RATE_MAX_PPS[case.port] * case.delay_ms / 1e3
@@ -67,7 +67,7 @@ def memory_bytes(case: Case) -> int:
 
 @dataclass(frozen=True)
 class Between:
-    """Where a program stands: its two ports, and the network namespace they are in."""
+    """Ports of a program, and the network namespace they are in."""
 
     devs: list[str]
     space: str | None = None
@@ -96,26 +96,24 @@ def fed(
 
 
 def load_text(case: Case) -> str:
-    """What weir-live-load sends: 64, 64/5000, 1500@25."""
     flows = f"/{case.flows}" if case.flows > 1 else ""
     rate = f"@{case.gbit}" if case.gbit else ""
     return f"{case.frame}{flows}{rate}"
 
 
 def load(bench: Bench, frame: str, devs: Sequence[str]) -> Measured:
-    """weir-live-load on the neighbours' core."""
+    """Starts weir-live-load on the neighbours' core."""
     prefix = bench.name("load")
     argv = [bench_program("load"), *eal(prefix, f"0@{FIRST}", 128), "--", frame, *devs]
     return Measured(argv)
 
 
 def bench_program(name: str) -> Path:
-    """weir-live-floor or weir-live-load."""
     return programs.build_dir() / f"tools/bench/weir-live-{name}"
 
 
 def floor(bench: Bench, case: Case) -> Sample:
-    """The bare loop, with as long a delay."""
+    """Measures the bare loop, with as long a delay."""
     prefix = bench.name("floor")
     memory_mb = 160 + round(case.delay_ms * FLOOR_MAX_PPMS * BUFFER_BYTES / 1e6)
     argv = [bench_program("floor"), *eal(prefix, f"0@{LAST}", memory_mb), "--no-telemetry", "--"]
@@ -128,7 +126,7 @@ def floor(bench: Bench, case: Case) -> Sample:
 
 
 def floor_sample(text: str, frame_bytes: float) -> Sample:
-    """What weir-live-floor printed; DPDK may have said something before."""
+    """Returns the sample that weir-live-floor printed, perhaps behind lines of DPDK's."""
     lines = [line for line in text.splitlines() if line.startswith("{")]
     if not lines:
         raise Skipped("weir-live-floor printed no figures")
@@ -144,7 +142,7 @@ def floor_sample(text: str, frame_bytes: float) -> Sample:
 
 
 def testpmd(mode: str) -> Callable[[Bench, Case], Sample]:
-    """dpdk-testpmd, forwarding in a mode."""
+    """Returns a function that measures dpdk-testpmd, forwarding in a mode."""
 
     def sample(bench: Bench, case: Case) -> Sample:
         prefix = bench.name("testpmd")
@@ -159,12 +157,12 @@ def testpmd(mode: str) -> Callable[[Bench, Case], Sample]:
 
 
 def paced(case: Case, got: Sample) -> Sample:
-    """Where what comes in has a rate, time is the wall clock's: all of it comes through, or not."""
+    """Counts wall-clock time where what comes in has a rate: all of it comes through, or not."""
     return replace(got, cpu_ns=got.wall_ns) if case.gbit else got
 
 
 def testpmd_argv(prefix: str, mode: str, devs: Sequence[str]) -> list[str]:
-    """The forwarding lcore on the last CPU; the one with the prompt sleeps."""
+    """Returns a command that forwards on the last CPU; the lcore with the prompt sleeps."""
     vdevs = [arg for dev in devs for arg in ("--vdev", dev)]
     argv = [bootstrap.tool("dpdk-testpmd"), *eal(prefix, f"0@{FIRST},1@{LAST}", 256), *vdevs]
     argv += ["--", f"--forward-mode={mode}", "--nb-cores=1", "--burst=32"]
@@ -173,7 +171,7 @@ def testpmd_argv(prefix: str, mode: str, devs: Sequence[str]) -> list[str]:
 
 
 def txonly(bench: Bench, case: Case) -> Sample:
-    """dpdk-testpmd sending frames as large as weir-sender's, unpaced, into a sink."""
+    """Measures dpdk-testpmd sending frames as large as weir-sender's, unpaced, into a sink."""
     prefix, socket = bench.name("testpmd"), bench.socket()
     argv = testpmd_argv(prefix, "txonly", [own_memory(socket, 0)])
     with load(bench, "sink", [memif("server", socket, 0)]) as sink:
@@ -184,7 +182,7 @@ def txonly(bench: Bench, case: Case) -> Sample:
 
 
 def switch_config(prefix: str, case: Case, devs: Sequence[str], cpu: int) -> str:
-    """weir-switch's configuration for a case: the same path each way."""
+    """Returns weir-switch's configuration for a case: the same path each way."""
     frame = round(case.frame_bytes)
     rate = f"{RATE_MAX_PPS[case.port] * 8 * (frame + 24) / 1e9:.0f}Gbit"
     queue = f"{{{case.aqm}: {{limit: 4MB{AQMS[case.aqm]}}}}}"
@@ -204,7 +202,7 @@ def switch_config(prefix: str, case: Case, devs: Sequence[str], cpu: int) -> str
 
 
 def weir_switch(bench: Bench, case: Case) -> Sample:
-    """weir-switch."""
+    """Measures weir-switch between two ports."""
     prefix = bench.name("switch")
     out = bench.folder / prefix
 
@@ -219,7 +217,7 @@ def weir_switch(bench: Bench, case: Case) -> Sample:
 
 
 def weir_live(program: str, config: Path, out: Path, space: str | None = None) -> Measured:
-    """A live program, started and ready."""
+    """Starts a live program, and returns it when it is ready."""
     argv = [programs.find_program(program), config, "--out", out, "--duration", "1h", "--progress"]
     child = Measured(argv, space)
     try:
@@ -231,7 +229,7 @@ def weir_live(program: str, config: Path, out: Path, space: str | None = None) -
 
 
 def finished(child: Measured, summary: Path, got: Sample) -> Sample:
-    """The sample, once the program has ended and its ledger balances."""
+    """Returns the sample with figures of the summary, whose ledger has to balance."""
     # SIGINT is how a program without an end of its own is asked for its figures.
     if child.process.returncode not in (0, 128 + signal.SIGINT) or not summary.exists():
         raise UserError(f"{child.name} failed: {child.why()}", 1)
@@ -246,19 +244,18 @@ def finished(child: Measured, summary: Path, got: Sample) -> Sample:
 
 
 def lost_share(streams: Mapping[str, Any]) -> float:
-    """Lost records of all that were produced, from a summary's telemetry."""
     lost: int = sum(one["lost"] for one in streams.values())
     kept: int = sum(one["records"] for one in streams.values())
     return lost / max(1, lost + kept)
 
 
 def own_memory(socket: Path, number: int) -> str:
-    """A memif whose ring is the client's memory: what a sender never writes is not copied."""
+    """Returns a memif in the client's memory: what a sender never writes is not copied."""
     return memif("client", socket, number) + ",zero-copy=yes"
 
 
 def sender_config(prefix: str, case: Case, ports: Sequence[tuple[str, str]], cpu: int) -> str:
-    """weir-sender's configuration: so many paced Copa flows; ports as (role, dev).
+    """Returns weir-sender's configuration: so many paced Copa flows; ports as (role, dev).
 
     Checksums are a card's work, and between programs of one machine nobody's.
     """
@@ -277,9 +274,10 @@ def sender_config(prefix: str, case: Case, ports: Sequence[tuple[str, str]], cpu
 
 
 def weir_sender(bench: Bench, case: Case) -> Sample:
-    """weir-sender; on the other core a sink, or weir-switch and then the sink is on this one too.
+    """Measures weir-sender, with a sink on the other core, or with weir-switch there.
 
-    Its packets are what its sending port sent: data. ACKs, if they are its own too, are their cost.
+    Behind weir-switch the sink is on the sender's core. Its packets are what its sending port sent:
+    data. ACKs, if they are its own too, are their cost.
     """
     prefix, socket = bench.name("sender"), bench.socket()
     out = bench.folder / prefix
@@ -310,7 +308,7 @@ def weir_sender(bench: Bench, case: Case) -> Sample:
 
 
 def bridge(bench: Bench, case: Case) -> Sample:
-    """The kernel's bridge, its egress shaped by tbf at a rate it does not reach.
+    """Measures the kernel's bridge, its egress shaped by tbf at a rate it does not reach.
 
     It has no thread of its own: its cost is the time between two packets, on all CPUs.
     """
@@ -331,14 +329,14 @@ def bridge(bench: Bench, case: Case) -> Sample:
 
 
 def sent(wires: Veth, *sides: str) -> tuple[int, int]:
-    """Packets and bytes that left the bridge."""
+    """Returns packets and bytes that left the bridge."""
     links = json.loads(wires.sh("sw", "ip", "-json", "-stats", "link", "show"))
     tx = [link["stats64"]["tx"] for link in links if link["ifname"] in (sides or SIDES)]
     return sum(one["packets"] for one in tx), sum(one["bytes"] for one in tx)
 
 
 def ovs(policed: bool) -> Callable[[Bench, Case], Sample]:
-    """Open vSwitch's userspace datapath, in a namespace, with a database of its own."""
+    """Returns a function that measures Open vSwitch's userspace datapath."""
 
     def sample(bench: Bench, case: Case) -> Sample:
         if case.port != "null":
@@ -349,7 +347,7 @@ def ovs(policed: bool) -> Callable[[Bench, Case], Sample]:
 
 
 class OpenVswitch:
-    """One run of it; nothing of the system's own is touched."""
+    """Open vSwitch in a namespace and with a database of its own; the system's is not touched."""
 
     def __init__(self, bench: Bench):
         self.bench = bench
@@ -358,7 +356,7 @@ class OpenVswitch:
         self.folder.mkdir()
 
     def argv(self, program: object, *args: object) -> list[object]:
-        """A program of it, told to stay in its folder."""
+        """Returns the command line of its program, told to stay in its folder."""
         env = [f"OVS_{what}DIR={self.folder}" for what in ("RUN", "DB", "LOG", "SYSCONF")]
         return ["env", *env, program, *args]
 
@@ -368,7 +366,7 @@ class OpenVswitch:
         command(*self.argv(bootstrap.tool("ovs-vsctl"), database, "--no-wait", *args))
 
     def configure(self, case: Case, policed: bool) -> None:
-        """A bridge of two null ports, one polling thread."""
+        """Makes a bridge of two null ports, with one polling thread."""
         self.vsctl("init")
         extra = f"--no-pci --in-memory --file-prefix {self.prefix}"
         values = {
@@ -392,7 +390,7 @@ class OpenVswitch:
                 self.vsctl("set", "port", port, "qos=@q", "--", *create)
 
     def sample(self, case: Case, policed: bool) -> Sample:
-        """Starts it, lets packets through, measures."""
+        """Starts it, lets packets through, and measures."""
         database, socket = self.folder / "conf.db", f"{self.folder}/db.sock"
         command(bootstrap.tool("ovsdb-tool"), "create", database, OVS_SCHEMA)
         control = self.folder / "vswitchd.ctl"
@@ -413,7 +411,7 @@ class OpenVswitch:
             netns.remove(space)
 
     def flows(self) -> None:
-        """What comes in by one port goes out by the other, without learning."""
+        """Sends what comes in by either port out by the other, without learning."""
         ofctl, bridge_socket = bootstrap.tool("ovs-ofctl"), f"unix:{self.folder}/br0.mgmt"
         command(ofctl, "del-flows", bridge_socket)
         for here, there in ((1, 2), (2, 1)):

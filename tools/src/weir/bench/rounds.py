@@ -14,7 +14,7 @@ from weir.base import units
 def rounds(
     repeat: int, screen: Console, clock_s: Callable[[], float] = time.monotonic
 ) -> Iterator[int]:
-    """Numbers from 1; behind each round it prints how long the rest will take.
+    """Yields numbers from 1; behind each round it prints how long the rest will take.
 
     Every round measures the same, so that those before are the estimate.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What benchmarks of virtual time measure with: loads, samples, child processes, weir-sim.
+"""Tools of benchmarks of virtual time: loads, samples, child processes, weir-sim.
 
 Machines are shared and noisy. So a packet's cost is processor time, all programs run in rounds, as
 often as asked for, and what is compared are the ratios within a round: their median.
@@ -33,26 +33,25 @@ QUIET = 0.95  # a core's share below which the wall clock tells of others
 
 @dataclass(frozen=True)
 class Load:
-    """So many flows through a link of so many Gbit/s."""
+    """Flows through a link of so many Gbit/s."""
 
     flows: int
     gbit: int = GBIT
 
     @property
     def name(self) -> str:
-        """5,000; 50,000 at 100 Gbit/s."""
+        """A name such as "5,000" or "50,000 at 100 Gbit/s"."""
         rate = f" at {self.gbit} Gbit/s" if self.gbit != GBIT else ""
         return units.count(self.flows) + rate
 
     @property
     def buffer_bytes(self) -> int:
-        """300 ms."""
         return self.gbit * BUFFER_BYTES_PER_GBIT
 
 
 @dataclass(frozen=True)
 class Length:
-    """How much of a run is measured, after how long."""
+    """Length of a run's measured part, and of what comes before it."""
 
     warmup_s: float = 60
     measured_s: float = 20
@@ -60,7 +59,7 @@ class Length:
 
 @dataclass(frozen=True)
 class Sample:
-    """One program's steady state, once."""
+    """Counters of a program in steady state."""
 
     wall_s: float
     cpu_s: float  # of its process, in that time
@@ -73,7 +72,6 @@ class Sample:
 
     @property
     def ns(self) -> float:
-        """Nanoseconds of processor time per data packet."""
         return self.cpu_s * 1e9 / self.data_segs
 
     @property
@@ -88,12 +86,11 @@ class Sample:
 
 
 def middle(values: Sequence[float]) -> float | None:
-    """The median; None of nothing."""
     return median(values) if values else None
 
 
 def parse_loads(text: str) -> list[Load]:
-    """Loads from the command line: 100,1000,50000@100 (Gbit/s)."""
+    """Returns the loads of the command line: 100,1000,50000@100 (Gbit/s)."""
     loads = [parse_load(word.strip()) for word in text.split(",")]
     if len(set(loads)) < len(loads):
         raise UserError(f"--flows: '{text}' names a number twice")
@@ -101,7 +98,7 @@ def parse_loads(text: str) -> list[Load]:
 
 
 def parse_load(word: str) -> Load:
-    """5000, 50000@100."""
+    """Returns the load of a word such as 5000 or 50000@100."""
     flows, at, gbit = word.partition("@")
     if not flows.isdecimal() or not 1 <= int(flows) <= FLOWS_MAX:
         raise UserError(f"--flows: '{word}' is not a number of flows in [1, {FLOWS_MAX}]")
@@ -111,7 +108,7 @@ def parse_load(word: str) -> Load:
 
 
 def parse_flows(text: str) -> list[int]:
-    """Numbers of flows from the command line: 100,1000."""
+    """Returns the numbers of flows of the command line: 100,1000."""
     loads = parse_loads(text)
     if any(load.gbit != GBIT for load in loads):
         raise UserError(f"--flows: '{text}': here a load has no rate")
@@ -119,7 +116,7 @@ def parse_flows(text: str) -> list[int]:
 
 
 def parse_weir(data: Mapping[str, Any], buffer_bytes: int, peak_bytes: int | None = None) -> Sample:
-    """A sample from weir-sim's summary.json."""
+    """Returns a sample from weir-sim's summary.json."""
     measured = data.get("measured")
     if not data.get("ledger", {}).get("balanced") or data.get("verdict") != "ok" or not measured:
         raise UserError(f"weir-sim: the run failed: {data.get('verdict')}", 1)
@@ -134,7 +131,7 @@ def parse_weir(data: Mapping[str, Any], buffer_bytes: int, peak_bytes: int | Non
 
 
 def sample(data: Mapping[str, Any], peak_bytes: int | None) -> Sample:
-    """A sample from what weir-floor and the drivers of the peers print."""
+    """Returns a sample from what weir-floor and the drivers of the peers print."""
     return Sample(
         float(data["wall_s"]),
         float(data["cpu_s"]),
@@ -148,7 +145,7 @@ def sample(data: Mapping[str, Any], peak_bytes: int | None) -> Sample:
 
 
 def peak_bytes(pid: int) -> int | None:
-    """VmHWM of a process; None once it has ended."""
+    """Returns VmHWM of a process; None once it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -158,7 +155,7 @@ def peak_bytes(pid: int) -> int | None:
 
 
 def child(argv: Sequence[str]) -> tuple[str, int | None]:
-    """Runs a program: its standard output and its peak memory."""
+    """Runs a program; returns its standard output and its peak memory."""
     process = subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -181,7 +178,7 @@ def child(argv: Sequence[str]) -> tuple[str, int | None]:
 
 
 def weir(load: Load, length: Length, out: Path, threads: int = 1) -> Sample:
-    """weir-sim, in a run folder of its own."""
+    """Measures weir-sim, in a run folder of its own."""
     program = str(programs.find_program("sim"))
     argv = [program, str(SOURCES / "corescale.yaml"), "--out", str(out)]
     argv += ["--duration", f"{length.warmup_s + length.measured_s}s"]
@@ -202,7 +199,7 @@ def build_targets(*targets: str) -> None:
 
 
 def run_logged(argv: Sequence[str], what: str) -> None:
-    """Builds something, or one sentence."""
+    """Builds something; UserError: it failed."""
     folder = programs.build_dir()
     with bootstrap.locked(folder):
         log = folder / "weir-bench.log"
@@ -211,7 +208,7 @@ def run_logged(argv: Sequence[str], what: str) -> None:
 
 
 def machine() -> str:
-    """The processor's name."""
+    """Returns the processor's name."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return f"{names[0] if names else 'unknown'}, {os.cpu_count()} cores"

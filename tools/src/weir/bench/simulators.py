@@ -38,14 +38,15 @@ HTSIM_LIBRARY = "libhtsim.a"
 
 @dataclass(frozen=True)
 class Ns3Length:
-    """ns-3 begins with a full buffer and is measured until one of these is reached."""
+    """End of a measurement of ns-3, which begins with a full buffer: what is reached first."""
 
     packets: int = 300_000
     wall_s_max: float = 30
 
 
 def ns3_pairs(flows: int) -> int:
-    """How many senders ns-3 spreads its flows over: the paper's ten, more where that is faster.
+    """Returns the number of senders over which ns-3 spreads its flows: ten as in the paper, or
+    more.
 
     It searches a node's sockets and a router's interfaces one by one; the root balances the two.
     """
@@ -53,7 +54,7 @@ def ns3_pairs(flows: int) -> int:
 
 
 def ns3(load: Load, length: Ns3Length) -> Sample:
-    """ns-3, at 10 Gbit/s."""
+    """Measures ns-3, at 10 Gbit/s."""
     argv = [str(driver("ns3")), f"--flows={load.flows}", f"--pairs={ns3_pairs(load.flows)}"]
     argv += [f"--packets={length.packets}", f"--wall-max={length.wall_s_max}"]
     out, peak = sim.child(argv)
@@ -61,19 +62,18 @@ def ns3(load: Load, length: Ns3Length) -> Sample:
 
 
 def htsim(load: Load, length: Length) -> Sample:
-    """htsim."""
+    """Measures htsim, the packet simulator of csg-htsim."""
     words = (load.flows, load.gbit, length.warmup_s, length.measured_s)
     out, peak = sim.child([str(driver("htsim")), *map(str, words)])
     return sim.sample(json.loads(out), peak)
 
 
 def driver(name: str) -> Path:
-    """A driver's program."""
     return programs.build_dir() / f"tools/bench/{name}_dumbbell"
 
 
 def build_ns3() -> None:
-    """Installs what the ns-3 driver needs and compiles it, or one sentence."""
+    """Installs what the ns-3 driver needs and compiles it; UserError: it cannot."""
     build = programs.build_dir()
     with bootstrap.locked(build):
         missing = [need.package for need in NS3_NEEDS if not need.met()]
@@ -95,7 +95,7 @@ def build_ns3() -> None:
 
 
 def build_htsim(folder: Path) -> None:
-    """Compiles the htsim driver against the library that the user has built, or one sentence."""
+    """Compiles the htsim driver against the library that the user has built."""
     places = [folder, folder / "sim"]
     found = [place for place in places if (place / HTSIM_LIBRARY).is_file()]
     if not found:
@@ -111,7 +111,7 @@ def build_htsim(folder: Path) -> None:
 
 
 def ns3_build() -> str:
-    """What ns-3's library was built with, from the names in it."""
+    """Returns what ns-3's library was built with, from the names in it."""
     found = sorted(Path("/usr/lib").glob("*/libns3-internet.so"))
     if not found:
         return "build unknown"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much faster several threads are: one run on them, beside as many independent copies of it.
+"""Measures how much faster several threads are than one, beside independent copies of the run.
 
-What the copies reach together is the machine's ceiling: they share its caches, its memory and its
-clock rate as threads do, but wait for nobody.
+What as many copies reach together is the machine's ceiling: they share its caches, its memory and
+its clock rate as threads do, but wait for nobody.
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ COLUMNS = ("threads", "used", "s/s", "±", "times one", "copies' s/s", "efficien
 
 @dataclass
 class Row:
-    """One number of threads: a run of it in each round, and the copies beside it."""
+    """Runs with a number of threads, one in each round, and the copies beside it."""
 
     threads: int
     runs: list[Sample] = field(default_factory=list)
     copies: list[list[Sample]] = field(default_factory=list)  # none above the machine's CPUs
 
     def efficiencies(self) -> list[float]:
-        """Of each round: the run's speed over that of the copies together."""
         pairs = zip(self.runs, self.copies, strict=False)
         return [run.speed / sum(copy.speed for copy in copies) for run, copies in pairs]
 
     def figures(self, one: Sequence[Sample], cpus: int) -> dict[str, Any]:
-        """The row as JSON; `one`: the runs with one thread, in the same rounds."""
+        """Returns the row as JSON; `one`: the runs with one thread, in the same rounds."""
         speeds = [run.speed for run in self.runs]
         return {
             "threads": self.threads,
@@ -61,7 +60,7 @@ class Row:
 
 
 def parse(text: str) -> list[int]:
-    """Numbers of threads from the command line, 1,2,4,8; one thread is always among them."""
+    """Returns the numbers of threads of the command line (1,2,4,8), 1 always among them."""
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if not word.isdecimal() or not 1 <= int(word) <= THREADS_MAX:
@@ -78,7 +77,7 @@ def measure(
     alone: bool = False,
     length: Length | None = None,
 ) -> dict[str, Any]:
-    """The whole benchmark; alone: without copies."""
+    """Measures all numbers of threads in rounds; alone: without copies."""
     long = length or Length()
     cpus = len(os.sched_getaffinity(0))
     rows = [Row(count) for count in threads]
@@ -101,7 +100,7 @@ def measure(
 
 
 def together(load: Load, length: Length, prefix: Path, count: int) -> list[Sample]:
-    """Copies of the run, each with one thread, at the same time."""
+    """Runs copies at the same time, each with one thread."""
     with ThreadPoolExecutor(count) as pool:
         jobs = [
             pool.submit(sim.weir, load, length, Path(f"{prefix}-{count}-{number}"))
@@ -111,7 +110,7 @@ def together(load: Load, length: Length, prefix: Path, count: int) -> list[Sampl
 
 
 def report(load: Load, rows: Sequence[Row], cpus: int) -> dict[str, Any]:
-    """Everything as JSON."""
+    """Returns all figures as JSON has them."""
     one = rows[0].runs
     return {
         "bench": "threads",
@@ -124,7 +123,6 @@ def report(load: Load, rows: Sequence[Row], cpus: int) -> dict[str, Any]:
 
 
 def medians(found: Mapping[str, Any]) -> dict[str, float]:
-    """Nanoseconds of wall-clock time per packet, by row."""
     return {
         f"{found['load']}, {row['threads']} threads": row["wall_ns_per_packet"]
         for row in found["rows"]
@@ -132,7 +130,7 @@ def medians(found: Mapping[str, Any]) -> dict[str, float]:
 
 
 def table_row(row: Mapping[str, Any]) -> list[str]:
-    """One number of threads, as COLUMNS wants it."""
+    """Returns a number of threads as COLUMNS wants it."""
     spread = (row["speed_max"] - row["speed_min"]) / 2 / row["speed"]
     return [
         f"{row['threads']}{'*' if row['beyond_cpus'] else ''}",
@@ -147,7 +145,7 @@ def table_row(row: Mapping[str, Any]) -> list[str]:
 
 
 def show(found: Mapping[str, Any], screen: Console) -> None:
-    """The table, and what has to be known to read it."""
+    """Prints the table, and what has to be known to read it."""
     rows = found["rows"]
     cells = [table_row(row) for row in rows]
     terminal.print_table(screen, Table(COLUMNS, cells, left=0))
