@@ -28,7 +28,7 @@ within without would you
 """
 PLURALS = """
 access acks addresses areas arguments arrivals bytes cables captures cdfs cells characters
-columns commands completions controls copies cores dependencies devices downloads entries errors
+columns commands completions controls cores dependencies devices entries errors
 events experiments facts fields figures files flows folders functions generations headers hosts
 hugepages interfaces jobs keys less likewise lines loads losses namespaces nanoseconds offsets
 options packets parameters parts paths percentiles plugins ports privileges programs progress
@@ -43,6 +43,15 @@ OBEY = (
     "bench",
     "bootstrap.py",
     "control",
+    "docs",
+    "export",
+    "guests",
+    "gym",
+    "identify",
+    "live",
+    "plugin",
+    "runner",
+    "trace",
 )
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -66,7 +75,7 @@ def wrong_with(node):
         return "asks a question"
     if isinstance(node, FUNCTION) and not is_property(node):
         noun = first.lower() in PLURALS.split() or words[1:2] in (["of"], ["per"])
-        if noun or not re.fullmatch(r"[A-Z][a-z]*s", words[0]):
+        if noun or not re.fullmatch(r"[A-Z][a-z]*s,?", words[0]):
             return f"opens with no verb: {words[0]}"
     elif len(words) < WORDS:
         return f"has fewer than {WORDS} words"

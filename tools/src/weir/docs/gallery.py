@@ -23,7 +23,7 @@ COLOURS = 32  # a picture of lines needs no more, and is a quarter of the size
 
 @dataclass(frozen=True)
 class Picture:
-    """One of the gallery."""
+    """A picture of the gallery with the commands that make it."""
 
     name: str
     title: str
@@ -31,26 +31,25 @@ class Picture:
 
     @property
     def all_commands(self) -> list[str]:
-        """As they are typed after `weir`."""
         return [*self.commands[:-1], f"{self.commands[-1]} --out {self.name}.png"]
 
 
 def pictures() -> list[Picture]:
-    """All, in order."""
+    """Returns all pictures, in order."""
     if not LIST.exists():
         raise UserError("this installation has no gallery; a clone of Weir has it", 1)
     return [Picture(**entry) for entry in yaml.safe_load(LIST.read_text(encoding="utf-8"))]
 
 
 def section(picture: Picture) -> str:
-    """A picture and its commands."""
+    """Returns a picture and its commands."""
     typed = "\n".join(f"tools/weir {command}" for command in picture.all_commands)
     image = f"![{picture.title}](../tools/docs/gallery/{picture.name}.png)"
     return f"## {picture.title}\n\n{image}\n\n```sh\n{typed}\n```\n"
 
 
 def page() -> str:
-    """The gallery as a page of the site."""
+    """Returns the gallery as a page of the site."""
     head = (
         "# Gallery\n\nEach picture, and all commands that made it, from the folder of a clone.\n\n"
     )
@@ -58,7 +57,7 @@ def page() -> str:
 
 
 def shrink(drawn: Path, into: Path) -> None:
-    """A picture for a page: narrower, with few colours."""
+    """Makes a picture narrower, with few colours."""
     from PIL import Image
 
     with Image.open(drawn) as image:
@@ -84,7 +83,7 @@ def draw() -> None:
 
 
 def run(command: str, folder: Path) -> None:
-    """One command; what it says is shown if it fails."""
+    """Runs a command; what it says is shown if it fails."""
     words = shlex.split(command)
     argv = [
         sys.executable,

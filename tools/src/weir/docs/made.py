@@ -34,7 +34,7 @@ PYTHON = ("weir", *(f"weir.{name}" for name in weir.__all__))
 
 
 def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Each command with all words of its name."""
+    """Yields each command with all words of its name."""
     for name, command in group.commands.items():
         words = f"{path} {name}"
         if hasattr(command, "commands"):
@@ -44,13 +44,13 @@ def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def option(param: Any, context: Any) -> str:
-    """A row: an argument or an option, what it takes, what it is for."""
+    """Returns the row of an argument or an option: what it takes, what it is for."""
     names, meaning = param.get_help_record(context) or (param.make_metavar(context), "")
     return f"| {code(cell(names))} | {cell(meaning or param.help or '')} |"
 
 
 def command_section(words: str, command: Any) -> str:
-    """What `--help` says, as Markdown."""
+    """Returns what `--help` says, as Markdown."""
     context = command.make_context(words, [], resilient_parsing=True)
     usage = command.get_usage(context).removeprefix("Usage: ")
     rows = [option(param, context) for param in command.get_params(context)]
@@ -63,19 +63,19 @@ def command_section(words: str, command: Any) -> str:
 
 
 def command_page(_: Tables, group: Any) -> str:
-    """All commands of the command line, group."""
+    """Returns all commands of a group."""
     found = commands(group, "weir")
     sections = [command_section(words, command) for words, command in found]
     return "# Commands\n\nFrom a clone `tools/weir` is the command.\n\n" + "\n".join(sections)
 
 
 def sentence(text: str) -> str:
-    """A summary, which has no full stop, as one."""
+    """Returns a summary, which has no full stop, as one."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def part(name: str, entry: Entry) -> str:
-    """A discipline, a control, a section of a config: what it is, and its keys."""
+    """Returns what a discipline, a control or a section of a config is, and its keys."""
     text = f"## {name}\n\n{sentence(entry['summary'])}.\n"
     if entry.get("reference"):
         text += f"\nSource: {entry['reference']}.\n"
@@ -90,7 +90,7 @@ def part(name: str, entry: Entry) -> str:
 
 
 def list_page(name: str) -> Page:
-    """A page of LISTS."""
+    """Returns a page of LISTS."""
     title, text, kinds = LISTS[name]
 
     def page(listed: Tables, _: Any) -> str:
@@ -101,7 +101,7 @@ def list_page(name: str) -> Page:
 
 
 def stream(name: str, entry: Entry) -> str:
-    """A stream's fields."""
+    """Returns the table of a stream's fields."""
     rows = [
         f"| `{field}` | `{of['dtype'].lstrip('<|')}` | {of['unit']} | {cell(of['meaning'])} |"
         for field, of in entry["fields"].items()
@@ -111,13 +111,12 @@ def stream(name: str, entry: Entry) -> str:
 
 
 def stream_page(listed: Tables, _: Any) -> str:
-    """All streams."""
     parts = [stream(*item) for item in listed["stream"].items()]
     return "# Streams and their fields\n\nWhat a `.ring` file holds.\n\n" + "\n".join(parts)
 
 
 def python_page(*_: Any) -> str:
-    """The Python API, of its docstrings."""
+    """Returns the Python API, from its docstrings."""
     return "# Python\n\n" + "\n".join(f"::: {name}\n" for name in PYTHON)
 
 
@@ -131,7 +130,7 @@ PAGES: dict[str, Page] = {
 
 
 def results(name: str) -> Callable[[Tables], str]:
-    """The claims of studies."""
+    """Returns the claims of studies."""
     return lambda _: documents.table(name)
 
 
@@ -147,5 +146,5 @@ PLACE = re.compile(r"^<!-- made: (.+) -->$", re.MULTILINE)
 
 
 def whole(text: str, listed: Tables) -> str:
-    """A page of the repository with the parts that are made."""
+    """Returns a page of the repository with the parts that are made."""
     return PLACE.sub(lambda place: PARTS[place[1]](listed), text)

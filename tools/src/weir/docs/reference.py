@@ -13,7 +13,6 @@ UNITS = {"ns": "time", "bit/s": "rate", "B": "bytes"}
 
 
 def row(name: str, param: Entry) -> str:
-    """One parameter."""
     unit = "limit" if param["type"] == "limit" else UNITS.get(param["unit"], param["unit"])
     default = "required" if param["default"] is None else code(param["default"])
     live = " (live)" if param["live"] else ""
@@ -35,7 +34,7 @@ def configs(_: Tables) -> str:
 
 
 def numbers(listed: Tables) -> str:
-    """The definitions of numbers: the times that they count, then a table for each place."""
+    """Returns the definitions of numbers: their times, then a table for each place."""
     entries = listed["number"]
     times = {entry["over"]: entry["over_meaning"] for entry in entries.values()}
     lines = ["| over | the time that counts |", "|---|---|"]
@@ -60,14 +59,14 @@ def numbers(listed: Tables) -> str:
 
 
 def measurement_list() -> list[tuple[str, str, str]]:
-    """What a control in Python is given: type in C, name and meaning."""
+    """Yields what a control in Python is given: type in C, name and meaning."""
     text = (ROOT / "tools/sim/agent/measurements.h").read_text(encoding="utf-8")
     found: list[tuple[str, str, str]] = re.findall(r'V\((\w+), (\w+), +"([^"]*)"\)', text)
     return found
 
 
 def measurements(_: Tables) -> str:
-    """The members of a control's measurements: first those that are of an interval."""
+    """Returns the members of a control's measurements: first those that are of an interval."""
     text = (ROOT / "tools/sim/agent/measurements.h").read_text(encoding="utf-8")
     interval = text.partition("#define MEASUREMENTS_LAST")[0]
     lines = ["| of | measurement | meaning |", "|---|---|---|"]
@@ -78,7 +77,7 @@ def measurements(_: Tables) -> str:
 
 
 def features(_: Tables) -> str:
-    """The numbers of an agent's observation."""
+    """Returns the numbers of an agent's observation."""
     from weir.gym import FEATURES
 
     lines = ["| number | at most | meaning |", "|---|---|---|"]

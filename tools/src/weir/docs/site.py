@@ -35,24 +35,23 @@ LINK = re.compile(r"\]\(\s*([^)\s#]+)")
 
 
 def listed(nav: Any) -> Iterator[str]:
-    """The pages of a menu, in order."""
+    """Yields the pages of a menu, in order."""
     for entry in nav:
         for value in entry.values():
             yield from [value] if isinstance(value, str) else listed(value)
 
 
 def pages() -> list[str]:
-    """All pages of the site."""
+    """Returns all pages of the site."""
     return list(listed(tomllib.loads(SETTINGS.read_text(encoding="utf-8"))["project"]["nav"]))
 
 
 def own() -> list[Path]:
-    """Those that the repository has; the others are made."""
     return [ROOT / name for name in pages() if not name.startswith("made/")]
 
 
 def linked(page: Path) -> Iterator[Path]:
-    """Files that are no pages and that a page leads to or shows."""
+    """Yields files that are no pages, and that a page leads to or shows."""
     for target in LINK.findall(re.sub(r"`[^`]*`", "", page.read_text(encoding="utf-8"))):
         place = Path(os.path.normpath(page.parent / target))
         if place.is_file() and place.suffix != ".md":
@@ -60,7 +59,7 @@ def linked(page: Path) -> Iterator[Path]:
 
 
 def put(file: Path, into: Path, entries: Tables) -> None:
-    """Copies a file of the repository to its own path; a page with what is made for it."""
+    """Copies a file of the repository to its own path, and adds what is made for a page."""
     place = into / file.relative_to(ROOT)
     place.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".md":
@@ -71,7 +70,7 @@ def put(file: Path, into: Path, entries: Tables) -> None:
 
 
 def gather(into: Path, group: Any) -> None:
-    """All that the site is built of: pages, what they lead to, and what is made."""
+    """Copies all that the site is built of: pages, what they lead to, and what is made."""
     (into / "made").mkdir(parents=True)
     entries = tables.read()
     for name, make in made.PAGES.items():
@@ -109,7 +108,7 @@ def build(site: Path, group: Any) -> None:
 
 
 def stale(site: Path) -> bool:
-    """Whether a page, or the package that pages are made of, is newer than the site."""
+    """Returns whether a page, or the package that pages are made of, is newer than the site."""
     if not (site / STAMP).exists():
         return True
     sources = [SETTINGS, *own(), *(ROOT / "tools/src/weir").rglob("*.py")]
@@ -117,7 +116,7 @@ def stale(site: Path) -> bool:
 
 
 def find(group: Any) -> Path:
-    """The folder of the built site: the wheel's, or the clone's, built when it is not there."""
+    """Returns the folder of the site: the wheel's, or the clone's, built if it is not there."""
     if (PACKAGED / "index.html").exists():
         return PACKAGED
     site = ROOT / "build/site"

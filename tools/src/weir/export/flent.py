@@ -41,7 +41,7 @@ FORMAT_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 @dataclass(frozen=True)
 class Series:
-    """What was measured of one flow: when, in s from the start, and how much."""
+    """Measurements of a flow: times in s from the start, and values."""
 
     name: str
     unit: str
@@ -55,7 +55,7 @@ def write(run: Run, path: Path, flows: Sequence[int]) -> None:
 
 
 def document(run: Run, flows: Sequence[int]) -> dict[str, Any]:
-    """What the file says."""
+    """Returns the content of the file."""
     interval = run.frame("interval")
     if interval is None:
         raise UserError(f"{run.path}: no intervals were recorded (telemetry.level), only a summary")
@@ -77,7 +77,7 @@ def document(run: Run, flows: Sequence[int]) -> dict[str, Any]:
 
 
 def series(run: Run, interval: pl.DataFrame, flows: Sequence[int]) -> list[Series]:
-    """One for each flow that has anything to say, in the order of flows."""
+    """Returns a series for each flow that has records, in the order of flows."""
     rated = metrics.with_rates(interval)
     names = series_names(run, rated)
     probes = latency.pings(run)
@@ -97,7 +97,7 @@ def series(run: Run, interval: pl.DataFrame, flows: Sequence[int]) -> list[Serie
 
 
 def series_names(run: Run, rated: pl.DataFrame) -> dict[int, str]:
-    """Flent's name of each flow."""
+    """Returns flent's name of each flow."""
     groups = run.summary.get("groups") or run.config.get("flows") or []
     pinging = latency.ping_groups(run.config)
     numbered = rated.select("group", "flow_id").unique().sort("flow_id")
@@ -119,7 +119,7 @@ def series_names(run: Run, rated: pl.DataFrame) -> dict[int, str]:
 
 
 def voip(run: Run, flow: int, name: str) -> Series | None:
-    """The delay of each datagram, one way; None: packets were not recorded."""
+    """Returns the delay of each datagram, one way; None: packets were not recorded."""
     delays = latency.one_way(run, flow)
     if delays.height == 0:
         return None
@@ -128,7 +128,7 @@ def voip(run: Run, flow: int, name: str) -> Series | None:
 
 
 def on_grid(one: Series, count: int, step_s: float) -> list[float | None]:
-    """The mean of what ended in each interval; null where nothing did."""
+    """Returns the mean of what ended in each interval; null where nothing did."""
     places = np.ceil(np.asarray(one.time_s) / step_s - 1e-6).astype(int) - 1
     inside = (places >= 0) & (places < count)
     sums = np.bincount(places[inside], np.asarray(one.value)[inside], minlength=count)
@@ -137,7 +137,7 @@ def on_grid(one: Series, count: int, step_s: float) -> list[float | None]:
 
 
 def totals(results: Mapping[str, Sequence[float | None]]) -> dict[str, list[float | None]]:
-    """What flent's tests compute of their series: averages, and sums of rates."""
+    """Returns what flent's tests compute of their series: averages, and sums of rates."""
     made = {}
     for prefix in ("TCP upload", "TCP download", "Ping (ms)"):
         columns = [values for name, values in results.items() if name.startswith(prefix)]
@@ -154,13 +154,12 @@ def totals(results: Mapping[str, Sequence[float | None]]) -> dict[str, list[floa
 
 
 def raw(one: Series, start_s: float) -> list[dict[str, float]]:
-    """Each value with its time since 1970."""
     pairs = zip(one.time_s, one.value, strict=True)
     return [{"t": start_s + at, "val": value} for at, value in pairs]
 
 
 def started(run: Run) -> datetime:
-    """When the run began: in virtual time, when its program did."""
+    """Returns when the run began: in virtual time, when its program did."""
     if run.start_utc_ns:
         return datetime.fromtimestamp(run.start_utc_ns / 1e9, UTC)
     said = str(run.manifest.get("started_utc") or "1970-01-01T00:00:00Z")
@@ -168,20 +167,20 @@ def started(run: Run) -> datetime:
 
 
 def test_name(run: Run) -> str:
-    """The flent test whose series these are."""
+    """Returns the flent test whose series these are."""
     word = str(run.config.get("title") or "").partition(":")[0].strip()
     return word if word in TESTS else "tcp_nup"
 
 
 def file_name(run: Run) -> str:
-    """The test and the run folder."""
+    """Returns the name of the test and of the run folder."""
     return f"{test_name(run)}-{run.path.resolve().name}.flent"
 
 
 def metadata(
     run: Run, found: Sequence[Series], start: datetime, step_s: float, length_s: float
 ) -> dict[str, Any]:
-    """What flent says of a test that it has run."""
+    """Returns what flent says of a test that it has run."""
     name, label = test_name(run), run.path.resolve().name
     time = start.strftime(FORMAT_TIME)
     streams = {

@@ -60,14 +60,14 @@ def write(given: Sequence[Path], out: Path, rings: bool, force: bool) -> None:
 
 
 def wanted(name: str, path: Path, rings: bool) -> bool:
-    """Whether a file belongs in the archive: links may lead anywhere, hidden files are locks."""
+    """Returns whether a file goes into the archive: links lead anywhere, hidden files are locks."""
     hidden = any(part.startswith(".") for part in name.split("/"))
     regular = path.is_file() and not path.is_symlink()
     return regular and not hidden and (rings or path.suffix != ".ring")
 
 
 def ended(place: Path) -> Run:
-    """A run that can be run again; UserError: it cannot."""
+    """Returns a run that can be run again; UserError: it cannot."""
     run = folder.load(place)
     if not run.summary:
         raise UserError(f"{place}: the run did not end by itself: run it again, or leave it out")
@@ -79,7 +79,7 @@ def ended(place: Path) -> Run:
 
 
 def sha256(path: Path) -> str:
-    """The digest of a file, as sha256sum prints it."""
+    """Returns the digest of a file, as sha256sum prints it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -105,18 +105,17 @@ def archive(
 
 
 def version(run: Run) -> str:
-    """What the run's weir-sim says with --version."""
     return "{program} {version} (commit {commit})".format_map(run.manifest)
 
 
 def listed(runs: dict[str, Run]) -> bytes:
-    """What repeat.py reads: the names of the runs, and which programs made them."""
+    """Returns what repeat.py reads: the names of the runs, and which programs made them."""
     about = {"versions": sorted(set(map(version, runs.values()))), "runs": sorted(runs)}
     return (json.dumps(about, indent=1) + "\n").encode()
 
 
 def readme(name: str, runs: dict[str, Run], rings: bool) -> bytes:
-    """What a reader of the archive needs to know, and no more."""
+    """Returns what a reader of the archive needs to know."""
     of = {str(run.manifest.get("commit")) for run in runs.values()}
     commits = sorted({commit.removesuffix("-dirty") for commit in of})
     notes = []
@@ -159,5 +158,4 @@ Made with {", ".join(sorted(made))}, on {", ".join(sorted(machines))}.
 
 
 def versions(run: Run) -> dict[str, str]:
-    """Of Weir, the compiler and the libraries."""
     return {"Weir": run.manifest.get("version"), **run.manifest.get("versions", {})}

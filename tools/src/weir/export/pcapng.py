@@ -110,7 +110,7 @@ def write(run: Run, path: Path, flows: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class Known:
-    """What of a run all its blocks need."""
+    """Facts of a run that all its blocks need."""
 
     start_ns: int
     ends: npt.NDArray[Any]
@@ -120,13 +120,13 @@ class Known:
 
 
 def pieces(batch: Batch) -> Iterator[Batch]:
-    """A batch in parts of which blocks can be in memory."""
+    """Yields parts of a batch that are small enough for their blocks to be in memory."""
     for at in range(0, len(batch), PIECE):
         yield batch.rows(np.arange(at, min(at + PIECE, len(batch))))
 
 
 def endpoints(run: Run) -> npt.NDArray[Any]:
-    """Addresses, ports and group by flow; zeros where they are not known."""
+    """Returns addresses, ports and group by flow; zeros where they are not known."""
     if "flows" not in run.streams or len(run.flows) == 0:
         return np.zeros(1, _ENDPOINTS)
     flow = run.flows["flow_id"]
@@ -137,7 +137,7 @@ def endpoints(run: Run) -> npt.NDArray[Any]:
 
 
 def codes_of(batch: Batch) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:
-    """What happened, a byte each for path, link, event and reason; and which of it to a packet."""
+    """Returns a byte each for path, link, event and reason, and which records are of packets."""
     parts = [batch[name].astype(np.uint32) for name in ("path", "link", "event", "reason")]
     codes = parts[0] << np.uint32(24) | parts[1] << np.uint32(16) | parts[2] << np.uint32(8)
     return np.unique(codes | parts[3], return_inverse=True)
@@ -149,7 +149,7 @@ def _interfaces(
     words: Sequence[Sequence[str]],
     known: dict[int, int],
 ) -> npt.NDArray[np.uint32]:
-    """The interface of each code; blocks of new ones are written."""
+    """Returns the interface of each code; blocks of new ones are written."""
     for code, of in zip(codes.tolist(), words, strict=True):
         if code not in known:
             known[code] = len(known)
@@ -160,7 +160,7 @@ def _interfaces(
 def words_of(
     packets: Stream, paths: Sequence[str], path: int, link: int, event: int, reason: int
 ) -> list[str]:
-    """Where, as one word; what happened; why."""
+    """Returns the place as a word, the event and the reason."""
     events = {number: name for name, number in packets.field("event").values.items()}
     reasons = {number: name for name, number in packets.field("reason").values.items()}
     place = paths[path] if path < len(paths) else f"path {path}"
@@ -170,7 +170,7 @@ def words_of(
 
 
 def _interface(name: str) -> bytes:
-    """An interface description block: its name, and times in ns."""
+    """Returns an interface description block: its name, and times in ns."""
     text = name.encode()
     padded = text + bytes(-len(text) % 4)
     options = struct.pack("<HH", 2, len(text)) + padded + struct.pack("<HHBxxxHH", 9, 1, 9, 0, 0)
@@ -180,7 +180,7 @@ def _interface(name: str) -> bytes:
 
 
 def blocks(batch: Batch, interfaces: npt.NDArray[np.uint32], happened: Part, known: Known) -> bytes:
-    """An enhanced packet block for each packet."""
+    """Returns an enhanced packet block for each packet."""
     of = known.ends[np.minimum(batch["flow_id"], len(known.ends) - 1)]
     group = np.minimum(of["group"], len(known.backward) - 1)
     back = known.backward[group, np.minimum(batch["path"], known.backward.shape[1] - 1)]
@@ -220,7 +220,7 @@ def blocks(batch: Batch, interfaces: npt.NDArray[np.uint32], happened: Part, kno
 def ipv4(
     length: npt.NDArray[Any], tos: Bytes, number: npt.NDArray[Any], ends: Sequence[Any]
 ) -> npt.NDArray[np.void]:
-    """Headers of IPv4."""
+    """Returns headers of IPv4."""
     made = np.zeros(len(length), _IPV4)
     made["version"], made["tos"], made["ttl"], made["protocol"] = 0x45, tos, TTL, TCP
     made["total"], made["id"] = length, number & np.uint32(0xFFFF)
@@ -230,7 +230,7 @@ def ipv4(
 
 
 def ipv6(length: npt.NDArray[Any], tos: Bytes, ends: Sequence[Any]) -> npt.NDArray[np.void]:
-    """Headers of IPv6."""
+    """Returns headers of IPv6."""
     made = np.zeros(len(length), _IPV6)
     made["version"] = np.uint32(6 << 28) | tos.astype(np.uint32) << np.uint32(20)
     made["payload"], made["protocol"], made["ttl"] = length - _IPV6.itemsize, TCP, TTL
@@ -240,7 +240,7 @@ def ipv6(length: npt.NDArray[Any], tos: Bytes, ends: Sequence[Any]) -> npt.NDArr
 
 
 def comments(batch: Batch, happened: Part) -> tuple[Part, npt.NDArray[np.int64]]:
-    """What the records say of packets, padded to four bytes; and the lengths without padding."""
+    """Returns the records' comments on packets, padded to four bytes, and their lengths."""
     n = len(batch)
     sojourn = batch["sojourn_ns"]
     parts = [
@@ -261,7 +261,7 @@ def comments(batch: Batch, happened: Part) -> tuple[Part, npt.NDArray[np.int64]]
 
 
 def whole_of(made: npt.NDArray[Any], has: Mask | None = None) -> Part:
-    """The bytes of structs, of all blocks or of some."""
+    """Returns the bytes of structs, of all blocks or of some."""
     columns = made.view(np.uint8).reshape(len(made), made.dtype.itemsize)
     mask = (
         np.ones(columns.shape, bool)
@@ -272,14 +272,14 @@ def whole_of(made: npt.NDArray[Any], has: Mask | None = None) -> Part:
 
 
 def constant(text: str, n: int, has: Mask | None = None) -> Part:
-    """The same text in all, or in some."""
+    """Returns the same text in all, or in some."""
     made = np.broadcast_to(np.frombuffer(text.encode(), np.uint8), (n, len(text.encode())))
     mask = np.ones(n, bool) if has is None else has
     return made, np.broadcast_to(mask[:, None], made.shape)
 
 
 def digits(values: npt.NDArray[Any], most: int, first: int = 0) -> Part:
-    """Decimal numbers without leading zeros, from one of their digits on."""
+    """Returns decimal numbers without leading zeros, from one of their digits on."""
     powers = np.uint64(10) ** np.arange(most - 1, -1, -1, dtype=np.uint64)
     rest = values.astype(np.uint64)[:, None]
     made = (rest // powers % np.uint64(10) + np.uint64(48)).astype(np.uint8)
@@ -289,7 +289,6 @@ def digits(values: npt.NDArray[Any], most: int, first: int = 0) -> Part:
 
 
 def texts(words: Sequence[str]) -> Part:
-    """A text each."""
     coded = [word.encode() for word in words]
     most = max(map(len, coded))
     made = np.frombuffer(b"".join(word.ljust(most, b"\0") for word in coded), np.uint8)
@@ -298,18 +297,16 @@ def texts(words: Sequence[str]) -> Part:
 
 
 def pick(part: Part, rows: npt.NDArray[np.intp]) -> Part:
-    """Some of its rows."""
     return part[0][rows], part[1][rows]
 
 
 def joined_columns(parts: Sequence[Part]) -> Part:
-    """Parts of the same blocks, one behind the other."""
     made, masks = zip(*parts, strict=True)
     return np.concatenate(made, axis=1), np.concatenate(masks, axis=1)
 
 
 def checksum(made: npt.NDArray[np.void]) -> npt.NDArray[np.uint32]:
-    """Of the IPv4 headers (RFC 791): the ones' complement of the sum of their 16-bit words."""
+    """Returns the checksums of IPv4 headers (RFC 791)."""
     total: npt.NDArray[np.uint32] = made["version"].astype(np.uint32) << np.uint32(8)
     total += made["tos"]
     total += made["total"].astype(np.uint32) + made["id"]

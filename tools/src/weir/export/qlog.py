@@ -68,7 +68,6 @@ class Files:
         file.write(text)
 
     def close(self) -> None:
-        """All of them."""
         for file in self.open.values():
             file.close()
 
@@ -95,7 +94,7 @@ def write(run: Run, folder: Path, flows: Sequence[int], form: str) -> list[Path]
 
 
 def _sources(run: Run, flows: Sequence[int]) -> list[Iterator[Event]]:
-    """What each stream knows, by time."""
+    """Returns the events of each stream, by time."""
     sources = []
     if "flows" in run.streams:
         sources.append(_connections(run.flows, flows, routes.is_ipv6(run.config)))
@@ -122,13 +121,12 @@ def _line(value: Any) -> str:
 
 
 def header(run: Run, flow: int, form: str) -> dict[str, Any]:
-    """What comes before a flow's events."""
     title = f"{run.config.get('title') or run.path.resolve().name}, flow {flow}"
     return qlog_forms.header(form, title, f"written by weir {VERSION}", run.start_utc_ns)
 
 
 def payloads(config: dict[str, Any]) -> list[int]:
-    """The payload of a segment of each group, in bytes: MSS less the timestamps' option."""
+    """Returns the payload of a segment of each group, in bytes: MSS less the timestamps' option."""
     found = []
     for group in config.get("flows", []):
         default = 1440 if group.get("ip") == "ipv6" else 1460
@@ -138,7 +136,7 @@ def payloads(config: dict[str, Any]) -> list[int]:
 
 
 def _rows(batch: Batch, *names: str) -> Iterator[tuple[Any, ...]]:
-    """Fields of the records as Python's numbers; None for a field that the stream lacks."""
+    """Yields records as Python's numbers, with None for a field that the stream lacks."""
     absent = [None] * len(batch)
     yield from zip(
         *(batch[name].tolist() if name in batch.names else absent for name in names), strict=True
@@ -166,7 +164,7 @@ def _connections(stream: Stream, flows: Sequence[int], six: Sequence[bool]) -> I
 
 
 def _metrics(stream: Stream, payload: list[int], flows: Sequence[int]) -> Iterator[Event]:
-    """metrics_updated and congestion_state_updated, of cc or of interval."""
+    """Yields metrics_updated and congestion_state_updated, of cc or of interval."""
     states = {number: name for name, number in stream.field("state").values.items()}
     rtt = "rtt_ns" if "rtt_ns" in stream.names else "rtt_mean_ns"
     before: dict[int, int] = {}
@@ -194,10 +192,7 @@ def _metrics(stream: Stream, payload: list[int], flows: Sequence[int]) -> Iterat
 
 
 def _packets(run: Run, flows: Sequence[int], data_path: int) -> Iterator[Event]:
-    """packet_sent and packet_lost of a path in which data enters the network.
-
-    What a queue took is remembered until it leaves: a drop of anything else comes before it.
-    """
+    """Yields packet_sent and packet_lost of a path in which data enters the network."""
     stream = run.packets
     kinds = {number: name for name, number in stream.field("event").values.items()}
     reasons = {number: name for name, number in stream.field("reason").values.items()}
@@ -228,7 +223,7 @@ def _packets(run: Run, flows: Sequence[int], data_path: int) -> Iterator[Event]:
 
 
 def _in_order(stream: Stream, path: int, flows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """A path's packets by time, of equal times in the order of stages and events.
+    """Yields a path's packets by time, of equal times in the order of stages and events.
 
     A stage may be ahead of the one before it in the file; what one stage does is in order.
     """

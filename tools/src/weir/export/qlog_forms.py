@@ -31,7 +31,7 @@ TRIGGERS = {"clean": "application"}  # of connection_closed; the others have the
 
 
 def header(form: str, title: str, description: str, start_utc_ns: int) -> dict[str, Any]:
-    """What comes before the events: times are in ms, from the start of the run."""
+    """Returns what comes before the events: times are in ms, from the start of the run."""
     vantage_point = {"name": "sender", "type": "client"}
     said = {"title": title, "description": description}
     if form == OLD:
@@ -68,7 +68,7 @@ def _endpoint(data: dict[str, Any], end: str) -> dict[str, Any]:
 
 
 def newest(name: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Name, data and other members of an event in the newest form, from those of the old one."""
+    """Returns name, data and other members of an old event in the newest form."""
     event: dict[str, Any] = {"name": NAMES.get(name, name), "data": data}
     if name == "connectivity:connection_started":
         event["data"] = {"local": _endpoint(data, "src"), "remote": _endpoint(data, "dst")}

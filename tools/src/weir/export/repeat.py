@@ -23,7 +23,7 @@ COMPARED = ("digest", "ledger", "links", "groups", "receivers")
 
 
 def differing_files() -> list[str]:
-    """A sentence for each file that is not as it was packed."""
+    """Returns a sentence for each file that is not as it was packed."""
     found = []
     for line in (HERE / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
         packed, name = line.split("  ", 1)
@@ -38,7 +38,7 @@ def differing_files() -> list[str]:
 
 
 def repeat(weir: str, name: str) -> str:
-    """What differs, or went wrong; "" if all is equal."""
+    """Repeats a run; returns what differs or went wrong, or "" if all is equal."""
     with tempfile.TemporaryDirectory() as parent:
         out = Path(parent) / "run"
         argv = [weir, "sim", str(HERE / name / "config.yaml"), "--threads", "1", "--out", str(out)]

@@ -20,7 +20,7 @@ LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def selected(stream: Stream, flows: Sequence[int]) -> Iterator[Batch]:
-    """The stream's batches, of some flows or of all; all of a stream that has no flows."""
+    """Yields the stream's batches, of some flows or of all; all of a stream that has no flows."""
     choose = len(flows) > 0 and "flow_id" in stream.names
     listener, done = LISTENER.get(), 0
     if listener is not None:
@@ -33,7 +33,7 @@ def selected(stream: Stream, flows: Sequence[int]) -> Iterator[Batch]:
 
 
 def parquet(stream: Stream, path: Path, flows: Sequence[int]) -> None:
-    """One row group per batch, zstd; each field's unit and meaning are in its metadata."""
+    """Writes a row group per batch with zstd; fields' units and meanings are in the metadata."""
     schema = arrow_schema(stream)
     with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as file:
         for batch in selected(stream, flows):
@@ -41,12 +41,11 @@ def parquet(stream: Stream, path: Path, flows: Sequence[int]) -> None:
 
 
 def csv(stream: Stream, path: Path, flows: Sequence[int]) -> None:
-    """A line of names, then numbers: times in ns, floats with all their digits."""
+    """Writes a line of names, then numbers: times in ns, floats with all their digits."""
     _csv(stream, pa.OSFile(str(path), "wb"), flows)
 
 
 def csv_zstd(stream: Stream, path: Path, flows: Sequence[int]) -> None:
-    """The same, compressed."""
     _csv(stream, pa.CompressedOutputStream(str(path), "zstd"), flows)
 
 

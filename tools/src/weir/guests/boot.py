@@ -28,7 +28,7 @@ ARGUMENTS = (
 
 
 def controls(folder: Path, kernel: Kernel) -> str:
-    """The congestion controls of the kernel in this folder, with its modules; or one sentence."""
+    """Returns the controls of a folder's kernel, with its modules; UserError: it does not boot."""
     guest = find_program("sim").parent / "guest"
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="weir-boot-") as name:
         root = Path(name)
@@ -48,7 +48,7 @@ def controls(folder: Path, kernel: Kernel) -> str:
 
 
 def run(argv: list[str], guest: Path, root: Path) -> str:
-    """What the kernel prints until it ends, or is ended."""
+    """Runs a kernel; returns what it prints until it ends, or is ended."""
     environment = {"LD_PRELOAD": str(guest / "libguest-shim.so"), "HOME": str(root)}
     process = subprocess.Popen(
         argv,

@@ -90,20 +90,20 @@ Progress = Callable[[str, str], None]  # a step, and how much of it is done
 
 
 def wanted(path: str) -> bool:
-    """Does User Mode Linux need this file of the tree? The path begins below the tree."""
+    """Returns whether User Mode Linux needs a file, whose path begins below the tree."""
     if any(path == name or path.startswith(f"{name}/") for name in WHOLE):
         return True
     return ALSO.fullmatch(path) is not None
 
 
 def candidate(policy: str) -> str | None:
-    """The version that `apt-cache policy PACKAGE` says it would install."""
+    """Returns the version that `apt-cache policy PACKAGE` says it would install."""
     found = re.search(r"^\s*Candidate: (\S+)$", policy, re.MULTILINE)
     return None if found is None or found[1] == "(none)" else found[1]
 
 
 def source(recipe: Recipe = PLAIN) -> tuple[str, str]:
-    """The name of the source to build, and its version."""
+    """Returns the name of the source to build, and its version."""
     if (given := recipe.file()) is not None:
         return given.resolve().name, version_of(given)
     if shutil.which("apt-get") is None:
@@ -121,12 +121,12 @@ def source(recipe: Recipe = PLAIN) -> tuple[str, str]:
 
 
 def compiler() -> str:
-    """The first line of gcc --version."""
+    """Returns the first line of gcc --version."""
     return output(["gcc", "--version"]).splitlines()[0]
 
 
 def identify(package: str, version: str, recipe: Recipe = PLAIN) -> Kernel:
-    """What would be built here, before it is."""
+    """Returns the kernel that would be built here, before it is."""
     asked = OPTIONS.read_bytes() + recipe.options().encode()
     options = hashlib.sha256(asked).hexdigest()[:16]
     gcc = compiler()
@@ -155,7 +155,7 @@ def check_machine(recipe: Recipe = PLAIN) -> None:
 
 
 def install_needs(recipe: Recipe = PLAIN) -> None:
-    """The programs that building needs."""
+    """Installs the programs that building needs."""
     needs = (*NEEDS, *WHOLE_NEEDS) if recipe.whole() else NEEDS
     missing = [need.package for need in needs if not need.met()]
     if not missing:
@@ -172,7 +172,7 @@ def install_needs(recipe: Recipe = PLAIN) -> None:
 
 
 def download(package: str, version: str, folder: Path) -> Path:
-    """The source package's file."""
+    """Downloads a source package, and returns its file."""
     fetched = subprocess.run(
         ["apt-get", "download", f"{package}={version}"],
         cwd=folder,
@@ -192,7 +192,7 @@ def download(package: str, version: str, folder: Path) -> Path:
 
 
 def unpack(deb: Path, package: str, tree: Path, progress: Progress) -> None:
-    """The part of the tree that is needed."""
+    """Unpacks the part of the tree that is needed."""
     name = f"./usr/src/{package}.tar.xz"
     with (
         piped(
@@ -230,19 +230,18 @@ def merge_options(objects: Path, more: str = "") -> None:
 
 
 def plain_options() -> str:
-    """kernel.config as Kconfig reads it."""
     return re.sub(r"\s+# optional$", "", OPTIONS.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def options_of(text: str) -> dict[str, str]:
-    """What a .config says, "n" of an option that is not set. Lines marked optional are not read."""
+    """Returns the options of a .config, "n" if not set. Lines marked optional are not read."""
     line = re.compile(r"^(?:# )?(CONFIG_\w+)(?:=(.*\S)| is not set)\s*$", re.MULTILINE)
     found = ((name, value or "n") for name, value in line.findall(text))
     return {name: value for name, value in found if not value.endswith("# optional")}
 
 
 def missing_options(config: str, more: str = "") -> list[str]:
-    """Options that we ask for and Kconfig has dropped; there is no kernel without them."""
+    """Returns options that Kconfig has dropped, without which there is no kernel."""
     asked = options_of(OPTIONS.read_text(encoding="utf-8")) | options_of(more)
     have = options_of(config)
     return [f"{name}={value}" for name, value in asked.items() if have.get(name, "n") != value]
@@ -276,7 +275,7 @@ def compile_(tree: Path, objects: Path, recipe: Recipe, progress: Progress) -> s
 
 
 def collect(objects: Path, kernel: Kernel, place: Path) -> Kernel:
-    """What was built, without debugging information, as it stands in the cache."""
+    """Copies what was built, without debugging information, into the cache."""
     place.mkdir(mode=0o755)
     modules = load_order(objects.rglob("*.ko"))
     built = {module_name(file) + ".ko": file for file in modules}
@@ -303,7 +302,7 @@ def keep(objects: Path, kernel: Kernel, recipe: Recipe, progress: Progress) -> K
 
 
 def fill(tree: Path, kernel: Kernel, recipe: Recipe, progress: Progress) -> None:
-    """The source's tree, changed as the recipe says."""
+    """Makes the source's tree, changed as the recipe says."""
     given = recipe.file()
     if given is not None:
         progress("unpacking", "")
@@ -322,7 +321,7 @@ def fill(tree: Path, kernel: Kernel, recipe: Recipe, progress: Progress) -> None
 
 
 def build(progress: Progress, recipe: Recipe = PLAIN) -> tuple[Kernel, bool]:
-    """The recipe's kernel, and whether it had to be built."""
+    """Builds the recipe's kernel if there is none; returns it, and whether it was built."""
     check(recipe)
     check_machine(recipe)
     install_needs(recipe)
@@ -355,7 +354,7 @@ class Steps:
         self.what, self.number, self.began, self.said = "", 0, 0.0, 0.0
 
     def __call__(self, what: str, done: str) -> None:
-        """So much of it is done."""
+        """Says how much is done."""
         now = time.monotonic()
         if what != self.what:
             self.what, self.number, self.began, self.said = what, self.number + 1, now, now

@@ -24,7 +24,7 @@ REPRODUCIBLE = {
 
 
 def output(argv: list[str]) -> str:
-    """What a command prints, or one sentence."""
+    """Returns what a command prints; UserError: it failed."""
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
@@ -34,7 +34,7 @@ def output(argv: list[str]) -> str:
 
 @contextmanager
 def piped(*commands: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Commands in a pipe; the last one's output is read. All end with the block."""
+    """Runs commands in a pipe and yields the last one's output. All end with the block."""
     running: list[subprocess.Popen[bytes]] = []
     try:
         for argv in commands:
@@ -53,7 +53,7 @@ def piped(*commands: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the block as Ctrl-C does: what it has started and made goes, too."""
+    """Ends the block on SIGTERM and SIGHUP as on Ctrl-C: what it has started goes, too."""
 
     def leave(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
@@ -69,7 +69,7 @@ def ended_in_order() -> Iterator[None]:
 
 
 def make(tree: Path, objects: Path, log: Path, line: Callable[[], None], *targets: str) -> None:
-    """One make, its output in a log. Interrupted, it ends with all that it started."""
+    """Runs make, its output in a log. Interrupted, it ends with all that it started."""
     argv = ["nice", "make", "-C", str(tree), "ARCH=um", f"O={objects}", f"-j{jobs()}", *targets]
     with log.open("ab") as out:
         process = subprocess.Popen(
@@ -95,5 +95,4 @@ def make(tree: Path, objects: Path, log: Path, line: Callable[[], None], *target
 
 
 def jobs() -> int:
-    """As many compilers as CPUs that we may use."""
     return len(os.sched_getaffinity(0))

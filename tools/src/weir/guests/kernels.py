@@ -40,14 +40,14 @@ class Kernel:
 
 
 def cache() -> Path:
-    """The folder of built kernels."""
+    """Returns the folder of built kernels."""
     if named := os.environ.get("WEIR_GUESTS"):
         return Path(named)
     return places.cache() / "guests"
 
 
 def find(name: str) -> Kernel | None:
-    """The kernel of this name or key; None: none is built."""
+    """Returns the kernel of this name or key; None: none is built."""
     folder = cache() / name
     try:
         described = json.loads((folder / "guest.json").read_text(encoding="utf-8"))
@@ -58,7 +58,7 @@ def find(name: str) -> Kernel | None:
 
 
 def current() -> Kernel | None:
-    """The kernel that weir-sim runs unless a config names one; None: none is built."""
+    """Returns the kernel that weir-sim runs unless a config names one; None: none is built."""
     return find(CURRENT)
 
 
@@ -75,13 +75,13 @@ def choose(key: str, name: str = CURRENT) -> None:
 
 
 def names() -> list[str]:
-    """All names, `current` first."""
+    """Returns all names, `current` first."""
     found = sorted(path.name for path in cache().glob("*") if path.is_symlink())
     return sorted(found, key=lambda name: name != CURRENT)
 
 
 def named() -> dict[str, Kernel]:
-    """The kernels by their names, `current` first."""
+    """Returns the kernels by their names, `current` first."""
     kernels = {name: find(name) for name in names()}
     return {name: kernel for name, kernel in kernels.items() if kernel is not None}
 

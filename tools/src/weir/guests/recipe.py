@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a kernel is made of that is not Debian's as it is: source, patches, modules, options.
-
-Everything is copied before it is used: no folder or file of the user's is written to.
-"""
+"""Recipes of kernels that are not Debian's as they are: source, patches, modules, options."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ MODULE_NAME_MAX = 55  # as the kernel's
 
 @dataclass(frozen=True)
 class Recipe:
-    """Without anything it is Debian's newest kernel, `current`."""
+    """A kernel's recipe; an empty one is Debian's newest kernel, `current`."""
 
     source: str | None = None  # a folder, a tarball or a Debian package
     patches: tuple[Path, ...] = ()
@@ -36,38 +33,36 @@ class Recipe:
     hz: int = HZ
 
     def whole(self) -> bool:
-        """Does it need all of the source's tree?"""
         return bool(self.source or self.patches or self.modules or self.fragment)
 
     def options(self) -> str:
-        """Options on top of kernel.config."""
+        """Returns the options on top of those in kernel.config."""
         lines = "" if self.hz == HZ else f"CONFIG_HZ_{HZ}=n\nCONFIG_HZ_{self.hz}=y\n"
         lines += "CONFIG_MODULES=y\n" if self.modules else ""
         return lines + ("" if self.fragment is None else self.fragment.read_text("utf-8"))
 
     def hashes(self) -> list[str]:
-        """Of what is added to the source, in order."""
+        """Returns the hashes of what is added to the source, in order."""
         added = [hash_of([path]) for path in self.patches]
         return added + [hash_of(files(folder)) for folder in self.modules]
 
     def file(self) -> Path | None:
-        """The folder or file that the source is; None: it is a package."""
+        """Returns the folder or file that the source is; None: it is a package."""
         return None if self.source is None or is_package(self.source) else Path(self.source)
 
 
 def is_package(source: str) -> bool:
-    """Is it a source package of Debian's?"""
     return re.fullmatch(r"linux-source-[\d.]+", source) is not None and not Path(source).exists()
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """All files below, in an order that is always the same, without git's."""
+    """Yields all files below a folder, without git's, in an order that is always the same."""
     found = (path for path in folder.rglob("*") if ".git" not in path.parts and path.is_file())
     return iter(sorted(found))
 
 
 def hash_of(paths: Iterable[Path]) -> str:
-    """Of the files' names and bytes."""
+    """Returns the hash of files' names and bytes."""
     sums = (f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in paths)
     return hashlib.sha256("\n".join(sums).encode()).hexdigest()
 
@@ -108,7 +103,7 @@ def check(recipe: Recipe) -> None:
 
 
 def unpack_package(deb: Path, package: str, tree: Path) -> None:
-    """The whole tree of a Debian package."""
+    """Unpacks the whole tree of a Debian package."""
     name = f"./usr/src/{package}.tar.xz"
     extract(
         tree,
@@ -119,7 +114,7 @@ def unpack_package(deb: Path, package: str, tree: Path) -> None:
 
 
 def unpack_source(source: Path, tree: Path) -> None:
-    """The whole tree of a tarball or a folder; a folder may have been built in."""
+    """Unpacks a tarball, or copies a folder; a folder may have been built in."""
     if source.is_file():
         extract(tree, ["tar", "-xf", str(source), "-C", str(tree), "--strip-components=1"])
         return
@@ -141,7 +136,7 @@ def extract(tree: Path, *commands: list[str]) -> None:
 
 
 def apply_patches(patches: Iterable[Path], tree: Path) -> None:
-    """In their order, as `patch -p1` does."""
+    """Applies patches in their order, as `patch -p1` does."""
     for file in patches:
         argv = ["patch", "-p1", "-N", "--batch", "-r", "-", "-d", str(tree), "-i"]
         done = subprocess.run([*argv, str(file.resolve())], capture_output=True, text=True)
@@ -154,7 +149,7 @@ def apply_patches(patches: Iterable[Path], tree: Path) -> None:
 def build_modules(
     folders: Iterable[Path], tree: Path, objects: Path, log: Path, line: Callable[[], None]
 ) -> None:
-    """Each in a copy of its folder, below the objects."""
+    """Builds each module in a copy of its folder, below the objects."""
     for folder in folders:
         copy = objects / "added" / folder.resolve().name
         shutil.copytree(folder, copy)
@@ -164,18 +159,17 @@ def build_modules(
 
 
 def module_name(file: Path) -> str:
-    """As the kernel has it."""
     return file.stem.replace("-", "_")
 
 
 def depends(file: Path) -> list[str]:
-    """The modules that a module needs, as it says."""
+    """Returns the modules that a module needs, as it says."""
     found = re.search(rb"\0depends=([^\0]*)\0", file.read_bytes())
     return [] if found is None else [name for name in found[1].decode().split(",") if name]
 
 
 def load_order(built: Iterable[Path]) -> list[Path]:
-    """Each module behind those that it needs, else by name."""
+    """Returns modules, each behind those that it needs, else by name."""
     left = {module_name(file): file for file in sorted(built, key=module_name)}
     if len(left) > MODULES_MAX or any(len(name) > MODULE_NAME_MAX for name in left):
         raise UserError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What both environments are: episodes of a config, and the one that runs."""
+"""The base of both environments: episodes of a config, and the one that runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,6 @@ class Bottleneck:
         return self.__dict__ | {"_simulation": None, "_view": View()}
 
     def _prepare(self, path: Path | str) -> None:
-        """What an environment has besides: its agents and their spaces."""
         raise NotImplementedError
 
     def _begin(
@@ -84,7 +83,7 @@ class Bottleneck:
         return self._simulation
 
     def _rewarded(self, m: Measurements) -> float:
-        """What the reward function gives, which must be a finite number."""
+        """Returns what the reward function gives, which must be a finite number."""
         reward = self._reward(m)
         try:
             value = float(reward)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One flow in a bottleneck, as Gymnasium's Env."""
+"""An environment of Gymnasium with a flow in a bottleneck."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CongestionEnv(Bottleneck, gymnasium.Env[Observation, NDArray[np.float32]])
 
     @property
     def measurements(self) -> Measurements:
-        """Of the last interval."""
+        """Measurements of the last interval."""
         return self._running().page.measurements(0)
 
     def reset(

@@ -1,15 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What episodes are: a config, and what is drawn anew for each of them.
-
-    config: ../quickstart.yaml
-    draw:
-      paths.forward.link.rate: {loguniform: [5Mbit, 100Mbit]}
-      paths.forward.delay.delay: {uniform: [5ms, 50ms]}
-      paths.forward.link.queue.fifo.limit: {choice: [0.5BDP, 2BDP]}
-
-Distributions: uniform and loguniform between two numbers with units of one kind, integers from the
-first to the second inclusive, and choice among values.
-"""
+"""Episodes of a config, with what is drawn anew for each of them."""
 
 from __future__ import annotations
 
@@ -31,7 +21,7 @@ AGENT = "agent"
 
 @dataclass(frozen=True)
 class Draw:
-    """One value of the config, drawn for each episode."""
+    """A value of the config that is drawn for each episode."""
 
     key: str
     kind: str
@@ -39,7 +29,7 @@ class Draw:
     unit: str = ""
 
     def text(self, rng: np.random.Generator) -> str:
-        """A value as the config has it."""
+        """Returns a value as the config has it."""
         if self.kind == "choice":
             return str(self.values[int(rng.integers(len(self.values)))])
         low, high = self.values
@@ -61,7 +51,6 @@ class Episodes:
     agents: int
 
     def overrides(self, rng: np.random.Generator) -> dict[str, str]:
-        """One episode's values, by their keys."""
         return {draw.key: draw.text(rng) for draw in self.draws}
 
 
@@ -102,7 +91,7 @@ def _draw(place: Path, key: str, of: Any) -> Draw:
 
 
 def _number(text: Any) -> tuple[float, str | None]:
-    """A number in the base of its unit, and which unit: "", that of a dimension, or a suffix."""
+    """Returns a number in its base unit, and the unit: "", that of a dimension, or a suffix."""
     match = re.fullmatch(rf"({units.NUMBER}) ?([a-zA-Zµμ/%]*)", str(text))
     if match is None:  # only a time may be a sum, such as 1m30s
         found = units.config_time_ns(text)
@@ -115,7 +104,7 @@ def _number(text: Any) -> tuple[float, str | None]:
 
 
 def _agents(place: Path, content: Mapping[str, Any]) -> int:
-    """The flows whose control is an agent."""
+    """Returns the flows whose control is an agent."""
     groups = content.get("flows")
     flows = [g for g in groups if isinstance(g, Mapping)] if isinstance(groups, list) else []
     mine = [g for g in flows if isinstance(g.get("cc"), Mapping) and g["cc"].get("python") == AGENT]

@@ -21,13 +21,7 @@ from weir.gym.spaces import nothing, observation_space, observe
 
 
 class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
-    """As CongestionEnv, for every flow of the config whose control is an agent.
-
-    All agents step at once: at the first ACK, loss or timeout of any of them at or after a multiple
-    of `every`. What an agent decides applies from its flow's next such event. agent_0 is the flow
-    that starts first. An agent whose flow has not begun observes zeros and is rewarded with 0; one
-    that had no ACK in the interval sees it by `acked`.
-    """
+    """A CongestionEnv for every flow of the config whose control is an agent."""
 
     metadata = {"name": "weir_congestion_v1", "render_modes": RENDER_MODES}  # noqa: RUF012
 
@@ -40,15 +34,13 @@ class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
         }
 
     def observation_space(self, agent: str) -> Box:
-        """FEATURES."""
         return self._spaces[agent][0]
 
     def action_space(self, agent: str) -> Box:
-        """One power, or two."""
         return self._spaces[agent][1]
 
     def measurements(self, agent: str) -> Measurements | None:
-        """Of an agent's last interval; None: its flow has not begun."""
+        """Returns those of an agent's last interval; None: its flow has not begun."""
         slot = self.possible_agents.index(agent)
         if self._simulation is None or slot >= self._simulation.flows:
             return None

@@ -29,14 +29,14 @@ class Agent(Control):
     together = True
 
     def init(self, m: Measurements) -> None:
-        """Answered by the simulation."""
+        """Does nothing: the simulation answers."""
 
     def on_ack(self, m: Measurements) -> None:
-        """Answered by the simulation."""
+        """Does nothing: the simulation answers."""
 
 
 class Simulation:
-    """A running episode. Each `step` lets it run until the flows' measurements are there."""
+    """A running episode, which `step` lets run until the flows' measurements are there."""
 
     def __init__(
         self, config: Path, overrides: Mapping[str, str], seed: int, out: Path | None = None
@@ -119,7 +119,7 @@ class Simulation:
         self.page.answer()
 
     def _end(self) -> None:
-        """It has ended by itself: nothing stays open but the memory, for the last measurements."""
+        """Closes all but the memory, which the last measurements need."""
         status = self._process.wait(WAIT_S_MAX)
         self._said.seek(0)
         said = self._said.read().decode(errors="replace").strip().splitlines()

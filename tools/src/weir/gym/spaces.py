@@ -22,7 +22,7 @@ ACTIONS = ("cwnd", "pacing", "both")
 
 @dataclass(frozen=True)
 class Feature:
-    """One number of an observation, cut off at its bounds."""
+    """A number of an observation, cut off at its bounds."""
 
     name: str
     high: float
@@ -93,23 +93,23 @@ _HIGH = np.array([feature.high for feature in FEATURES], np.float32)
 
 
 def observation_space() -> Box:
-    """A number for each of FEATURES, from 0 to its bound."""
+    """Returns a number for each of FEATURES, from 0 to its bound."""
     return Box(np.zeros_like(_HIGH), _HIGH, dtype=np.float32)
 
 
 def observe(m: Measurements) -> NDArray[np.float32]:
-    """FEATURES of an interval; a Control can call it, so that a trained agent runs as one."""
+    """Returns FEATURES of an interval; a Control can call it and so run a trained agent."""
     found = [value(m) for value in _VALUES]
     return np.minimum(np.array(found, np.float32), _HIGH)
 
 
 def nothing() -> NDArray[np.float32]:
-    """The observation of a flow that has not begun."""
+    """Returns the observation of a flow that has not begun."""
     return np.zeros(len(FEATURES), np.float32)
 
 
 def utility(m: Measurements) -> float:
-    """The default reward: log2(Mbit/s) - log2(mean RTT / smallest RTT) - 10 * loss.
+    """Returns the default reward: log2(Mbit/s) - log2(mean RTT / smallest RTT) - 10 * loss.
 
     The objective of Remy (Winstein and Balakrishnan, SIGCOMM 2013) with delta 1, and a price for
     losses. What an agent can win by a change does not depend on the link's rate or delay.
@@ -121,11 +121,7 @@ def utility(m: Measurements) -> float:
 
 @dataclass(frozen=True)
 class Actions:
-    """What an agent decides: factors between 1/factor and factor, as powers in [-1, 1].
-
-    cwnd: of the window, not paced unless the group's `pacing` is. pacing: of the rate, with a
-    window of two round trips of it. both: of both, each by its own.
-    """
+    """Decisions of an agent: factors between 1/factor and factor, as powers in [-1, 1]."""
 
     kind: str = "cwnd"
     factor: float = 2.0
@@ -142,7 +138,6 @@ class Actions:
             )
 
     def space(self) -> Box:
-        """One number, or two."""
         return Box(-1, 1, (2 if self.kind == "both" else 1,), np.float32)
 
     def powers(self, action: Any, agent: str = "") -> list[float]:
@@ -161,7 +156,7 @@ class Actions:
         return [self.factor**power for power in np.clip(values, -1, 1).tolist()]
 
     def decide(self, powers: list[float], m: Measurements) -> tuple[float, float]:
-        """Window and pacing rate from now on."""
+        """Sets window and pacing rate from now on."""
         cwnd = self._window(m.cwnd_segs * powers[0])
         if self.kind == "cwnd":
             return cwnd, 0.0

@@ -28,7 +28,7 @@ PANELS: tuple[tuple[str, Callable[[Measurements], float]], ...] = (
 
 
 class View:
-    """What is drawn of an episode."""
+    """The picture of an episode as it runs."""
 
     def __init__(self) -> None:
         self._steps: deque[tuple[float, list[tuple[float, ...]]]] = deque()

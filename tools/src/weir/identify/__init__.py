@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which congestion control a capture shows: how a flow behaves, and which known runs behave so."""
+"""Names the congestion control that a capture shows, by known runs that behave alike."""

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a flow of a capture behaves: how its window falls, how it grows again, what queue it keeps.
-
-Everything is counted in round trips, so that paths of any rate and length can be compared: a step
-is the least RTT of the flow; growth is counted per round trip as it was then, with its queue.
-"""
+"""The behaviour of a flow in a capture: how its window falls and grows, what queue it keeps."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ START = 25  # round trips of the start
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What is compared; NaN: it was not seen. Medians are over reductions or what lies between."""
+    """Numbers that are compared; NaN: not seen. Medians are over reductions and between them."""
 
     cut: float = np.nan  # window after a loss over that before; median
     cut_spread: float = np.nan  # log10 of the distance of its quartiles
@@ -57,7 +53,7 @@ class Behaviour:
     lost_each: float = np.nan  # log10 of the segments lost per reduction
 
     def vector(self) -> Floats:
-        """All numbers in the order of NAMES."""
+        """Returns all numbers in the order of NAMES."""
         return np.array([getattr(self, name) for name in NAMES])
 
 
@@ -78,12 +74,12 @@ class Steps:
     rounds: Floats  # round trips since the start
 
     def at(self, time_s: float) -> int:
-        """The step of a time."""
+        """Returns the step of a time."""
         return min(max(int((time_s - self.start_s) / self.step_s), 0), len(self.window) - 1)
 
 
 def in_steps(interval: pl.DataFrame) -> Steps | None:
-    """A flow's intervals in steps; None: too few RTTs were seen."""
+    """Returns a flow's intervals in steps; None: too few RTTs were seen."""
     time = interval["ts_ns"].to_numpy() / NS_PER_S
     seen = interval["rtt_samples"].to_numpy() > 0
     if np.count_nonzero(seen) < STEPS_MIN:
@@ -111,7 +107,7 @@ def in_steps(interval: pl.DataFrame) -> Steps | None:
 
 
 def carried(values: Floats, first: float) -> Floats:
-    """Each NaN replaced by the value before it."""
+    """Returns values with each NaN replaced by the value before it."""
     known = np.where(np.isfinite(values), np.arange(len(values)), -1)
     last = np.maximum.accumulate(known)
     return np.where(last >= 0, values[last], first)
@@ -131,19 +127,18 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Cuts:
-    """When a flow's window was reduced, and when each recovery had ended; seconds."""
+    """Times in s at which a flow's window was reduced, and at which each recovery ended."""
 
     begin: Floats
     end: Floats
 
 
 def times(frame: pl.DataFrame) -> Floats:
-    """Of records, in seconds."""
     return np.sort(frame["ts_ns"].to_numpy()) / NS_PER_S
 
 
 def reductions(steps: Steps, interval: pl.DataFrame, of: Cuts) -> list[Reduction]:
-    """Those behind the flow's start, which the first one ends."""
+    """Returns the reductions behind the flow's start, which the first one ends."""
     cuts, ends = of.begin, of.end
     losses = times(interval.filter(pl.col("lost_segs") > 0))
     found = []
@@ -168,7 +163,7 @@ def reductions(steps: Steps, interval: pl.DataFrame, of: Cuts) -> list[Reduction
 
 @dataclass(frozen=True)
 class Growth:
-    """What lies between two reductions, as straight lines over all, the first third, the last."""
+    """Straight lines over what lies between two reductions: all, the first third, the last."""
 
     slopes: tuple[float, float, float]  # segments per round trip
     first: float  # the window where it begins, and where it ends
@@ -180,7 +175,7 @@ NO_GROWTH = Growth((np.nan,) * 3, np.nan, np.nan, (np.nan,) * 3)
 
 
 def growth(steps: Steps, one: Reduction) -> Growth:
-    """After a reduction; NO_GROWTH: it was too short, or no other reduction ended it."""
+    """Returns the growth after a reduction; NO_GROWTH: too short, or no reduction ended it."""
     window, rounds = steps.window[one.begin : one.end], steps.rounds[one.begin : one.end]
     if not one.closed or len(window) < EPOCH_MIN:
         return NO_GROWTH
@@ -196,7 +191,7 @@ def growth(steps: Steps, one: Reduction) -> Growth:
 
 
 def line(x: Floats, y: Floats) -> tuple[float, float, float]:
-    """Slope of the straight line through points, and where it begins and ends; NaN: too few."""
+    """Returns a line's slope through points, and where it begins and ends; NaN: too few."""
     known = np.isfinite(y)
     if known.sum() <= 3:
         return np.nan, np.nan, np.nan
@@ -205,42 +200,39 @@ def line(x: Floats, y: Floats) -> tuple[float, float, float]:
 
 
 def cut_of(one: Reduction, before: Growth, after: Growth) -> float:
-    """The window behind a reduction over that before, by the lines of the growth where it can."""
+    """Returns the window behind a reduction over that before, by the growth's lines if it can."""
     known = np.isfinite(before.last) and np.isfinite(after.first)
     return after.first / before.last if known else one.after / one.before
 
 
 def mean_of(values: Floats) -> float:
-    """Of those that are known."""
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else np.nan
 
 
 def percentile(values: Floats, *ranks: float) -> Floats:
-    """Of those that are known; NaN for none."""
     known = np.asarray(values, float)
     known = known[np.isfinite(known)]
     return np.percentile(known, ranks) if len(known) else np.full(len(ranks), np.nan)
 
 
 def median(values: Floats) -> float:
-    """Of those that are known."""
     return float(percentile(values, 50)[0])
 
 
 def spread(values: Floats) -> float:
-    """Between the quartiles of at least three that are known."""
+    """Returns what lies between the quartiles of at least three known values."""
     low, high = percentile(values, 25, 75)
     return float(high - low) if np.isfinite(values).sum() > 2 else np.nan
 
 
 def signed_log(values: Floats) -> Floats:
-    """log(1 + x), also for what is below 0."""
+    """Returns log(1 + x), also for what is below 0."""
     return np.sign(values) * np.log1p(np.abs(values))
 
 
 def of_reductions(steps: Steps, found: list[Reduction], bdp: float) -> dict[str, float]:
-    """What a flow does when it loses packets or sees marks, and after that."""
+    """Returns what a flow does when it loses packets or sees marks, and after that."""
     grown = [growth(steps, one) for one in found]
     cuts = np.array(
         [cut_of(*three) for three in zip(found, [NO_GROWTH, *grown], grown, strict=False)]
@@ -266,7 +258,7 @@ def of_reductions(steps: Steps, found: list[Reduction], bdp: float) -> dict[str,
 
 
 def of_windows(steps: Steps, bdp: float) -> dict[str, float]:
-    """The queue that a flow keeps, its windows, its start."""
+    """Returns the queue that a flow keeps, its windows and its start."""
     late = slice(len(steps.window) // 4, None)
     window = steps.window[late]
     low, median = percentile(window, 5, 50)
@@ -286,7 +278,7 @@ def of_windows(steps: Steps, bdp: float) -> dict[str, float]:
 
 
 def of_flow(interval: pl.DataFrame, cuts: Cuts) -> Behaviour | None:
-    """A flow's behaviour from its intervals; None: it is too short to tell."""
+    """Returns a flow's behaviour from its intervals; None: it is too short to tell."""
     steps = in_steps(interval)
     if steps is None or len(steps.window) < STEPS_MIN:
         return None
@@ -296,7 +288,7 @@ def of_flow(interval: pl.DataFrame, cuts: Cuts) -> Behaviour | None:
 
 
 def of_run(run: Run) -> dict[int, Behaviour | None]:
-    """Each flow of an analysed capture."""
+    """Yields the behaviour of each flow of an analysed capture."""
     intervals, events = run.frame("interval"), run.frame("events")
     if intervals is None:
         return {}

@@ -57,7 +57,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Found:
-    """What a flow is taken for."""
+    """The controls that a flow is taken for."""
 
     control: str  # or "unknown"
     confidence: float | None  # of the trials at about this distance, those right; None: unknown
@@ -66,7 +66,7 @@ class Found:
 
 
 def known_from(controls: list[str], paths: list[str], vectors: Floats) -> Known:
-    """The runs with what their numbers are divided by, and what trials of them show."""
+    """Returns runs, with the divisors of their numbers and what trials of them show."""
     deviation = deviations(controls, vectors)
     runs = Known(tuple(controls), tuple(paths), vectors, deviation, {})
     names, places = np.array(controls), np.array(paths)
@@ -83,7 +83,7 @@ def known_from(controls: list[str], paths: list[str], vectors: Floats) -> Known:
 
 
 def trials(rows: list[tuple[float, float]]) -> Trials:
-    """In order, with the distance up to which most is gained."""
+    """Returns trials in order, with the distance up to which most is gained."""
     at, weights = np.array(sorted(rows)).T
     gained = np.cumsum(np.where(weights == 0, -1.0, weights))
     best = int(gained.argmax())
@@ -92,7 +92,7 @@ def trials(rows: list[tuple[float, float]]) -> Trials:
 
 
 def deviations(controls: list[str], vectors: Floats) -> Floats:
-    """Of each number among runs of one control: the root of the variances' mean over controls."""
+    """Returns each number's spread within a control: the root of the mean of variances."""
     with warnings.catch_warnings():  # of a number that no run of a control has
         warnings.simplefilter("ignore", RuntimeWarning)
         own = [vectors[np.array(controls) == name] for name in sorted(set(controls))]
@@ -103,7 +103,7 @@ def deviations(controls: list[str], vectors: Floats) -> Floats:
 
 @cache
 def known(path: Path = KNOWN) -> Known:
-    """The runs that come with Weir."""
+    """Returns the runs that come with Weir."""
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     vectors = np.array([[float(row[name] or "nan") for name in NAMES] for row in rows])
@@ -111,7 +111,6 @@ def known(path: Path = KNOWN) -> Known:
 
 
 def distances(of: Known, vector: Floats) -> Floats:
-    """From a flow to each known run."""
     apart = (of.vectors - vector) / of.deviation
     one_lacks = np.isnan(of.vectors) != np.isnan(vector)
     apart = np.where(np.isnan(apart), np.where(one_lacks, MISSING, 0.0), apart)
@@ -120,7 +119,7 @@ def distances(of: Known, vector: Floats) -> Floats:
 
 
 def nearest(of: Known, apart: Floats) -> tuple[dict[str, float], float]:
-    """Shares of the votes, most first, and the distance of a flow that is so far from each run."""
+    """Returns the shares of votes, most first, of a flow that is so far from each run."""
     votes: dict[str, float] = defaultdict(float)
     for place in np.argsort(apart, kind="stable")[:NEAREST]:
         votes[of.controls[place]] += 1 / (1e-3 + apart[place] ** 2)
@@ -130,7 +129,7 @@ def nearest(of: Known, apart: Floats) -> tuple[dict[str, float], float]:
 
 
 def identify(behaviour: Behaviour, of: Known | None = None, path: str = "") -> Found:
-    """The control of a flow, by the runs that come with Weir or by others; not those over path."""
+    """Returns a flow's control, by the runs that come with Weir or others, not those over path."""
     of = of or known()
     apart = distances(of, behaviour.vector())
     if path:

@@ -37,7 +37,7 @@ class Flow:
 
 
 def of_captures(files: Sequence[str], console: Console, interface: str = "") -> list[Flow]:
-    """Each flow of TCP that carries payload; the console is told of what is passed over."""
+    """Returns flows of TCP that carry payload; the console is told of what is passed over."""
     settings = {"interval": INTERVAL, "interface": interface}
     with pcap.analysed(files, console, settings) as loaded:
         named = {row["flow_id"]: row for row in captures.flows(loaded).iter_rows(named=True)}
@@ -58,7 +58,7 @@ def of_captures(files: Sequence[str], console: Console, interface: str = "") -> 
 
 
 def as_dicts(flows: Sequence[Flow]) -> list[dict[str, Any]]:
-    """As JSON has them: what was not seen is null."""
+    """Returns rows for JSON: what was not seen is null."""
 
     def known(numbers: dict[str, float]) -> dict[str, float | None]:
         return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
@@ -74,7 +74,7 @@ def as_dicts(flows: Sequence[Flow]) -> list[dict[str, Any]]:
 
 
 def row(flow: Flow) -> list[str]:
-    """A flow in the table."""
+    """Returns a flow in the table."""
     head = [str(flow.number), flow.sender, flow.receiver]
     if flow.found is None or flow.behaviour is None:
         return [*head, "too short to tell", *[units.NONE] * (len(COLUMNS) - 4)]
@@ -88,22 +88,19 @@ def row(flow: Flow) -> list[str]:
 
 
 def share(value: float | None) -> str:
-    """In percent; a dash if it is not known."""
     return units.NONE if value is None or math.isnan(value) else units.percent(value)
 
 
 def number(value: float | None) -> str:
-    """A dash if it is not known."""
     return units.NONE if value is None or math.isnan(value) else units.number(value)
 
 
 def unlogged(value: float) -> float:
-    """What behaviour.signed_log made of it."""
     return math.copysign(math.expm1(abs(value)), value)
 
 
 def show(flows: Sequence[Flow], console: Console) -> None:
-    """The table, and what it cannot say."""
+    """Prints the table, and what it cannot say."""
     terminal.print_table(console, Table(COLUMNS, [row(flow) for flow in flows], left=4))
     if any(flow.found is not None for flow in flows):
         console.print(

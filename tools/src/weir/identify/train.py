@@ -64,17 +64,16 @@ class Drawn:
 
     @property
     def bdp(self) -> float:
-        """In packets."""
         return self.kbit * self.rtt_ms / 8 / PACKET
 
     @property
     def cycle_s(self) -> float:
-        """Of NewReno's sawtooth, from half of the largest window to that."""
+        """Period in s of NewReno's sawtooth, from half of the largest window to that."""
         return (self.buffer + 1) * self.bdp / 2 * self.rtt_ms / 1e3 * (1 + self.buffer / 2)
 
 
 def drawn(rng: random.Random) -> Drawn:
-    """A path on which a sawtooth is seen often enough; one in four loses packets by itself."""
+    """Draws a path that shows a sawtooth often enough; one in four loses packets by itself."""
 
     def between(low: float, high: float) -> float:
         return math.exp(rng.uniform(math.log(low), math.log(high)))
@@ -88,7 +87,7 @@ def drawn(rng: random.Random) -> Drawn:
 
 
 def config(path: Drawn, control: str, kernel: str | None, seed: int) -> str:
-    """One flow over it. DCTCP's link marks: without marks it is Reno."""
+    """Returns a config of a flow over the path; without marks DCTCP would be Reno."""
     queue = f"{{fifo: {{limit: {max(8, round(path.buffer * path.bdp))}pkt}}}}"
     if control == "dctcp":
         threshold = max(1000, round(path.buffer * path.rtt_ms * 300))
@@ -103,7 +102,7 @@ def config(path: Drawn, control: str, kernel: str | None, seed: int) -> str:
 
 
 def run(text: str) -> Behaviour | None:
-    """The behaviour that a capture of the run shows."""
+    """Returns the behaviour that a capture of the run shows."""
     with TemporaryDirectory(prefix="weir-identify-") as temporary:
         place = Path(temporary)
         (place / "config.yaml").write_text(text)
@@ -121,7 +120,7 @@ def program(name: str, *argv: Path | str) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """A run."""
+    """A known run of a control."""
 
     control: str
     name: str  # of its path
@@ -130,7 +129,7 @@ class Row:
 
 
 def runs(seed: int, paths: int, controls: Sequence[str], kernel: str | None) -> list[Row]:
-    """Each control over each path; those that are too short to tell are left out."""
+    """Runs each control over each path; those that are too short to tell are left out."""
     rng = random.Random(seed)
     drawn_paths = [drawn(rng) for _ in range(paths)]
     cells = [(n, path, control) for n, path in enumerate(drawn_paths) for control in controls]
@@ -145,7 +144,7 @@ def runs(seed: int, paths: int, controls: Sequence[str], kernel: str | None) -> 
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """The table of known runs."""
+    """Writes the table of known runs."""
     with path.open("w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["control", "path", *NAMES])
@@ -155,7 +154,7 @@ def write(rows: Sequence[Row], path: Path) -> None:
 
 
 def confusion(rows: Sequence[Row]) -> str:
-    """Rows: what a flow is; columns: what it is taken for."""
+    """Returns a table with a row for what a flow is, a column for what it is taken for."""
     taken = [(one.control, classifier.identify(one.behaviour).control) for one in rows]
     controls = sorted({control for control, _ in taken})
     columns = [*controls, *sorted({found for _, found in taken} - set(controls))]
@@ -174,7 +173,7 @@ def confusion(rows: Sequence[Row]) -> str:
 
 
 def taken(of: Known, control: str, by: Known) -> Counter[str]:
-    """For what the runs of a control are taken by known runs, those over other paths."""
+    """Counts what a control's runs are taken for by known runs over other paths."""
     own = zip(of.controls, of.paths, of.vectors, strict=True)
     return Counter(
         classifier.identify(Behaviour(*vector), by, path).control
@@ -184,7 +183,7 @@ def taken(of: Known, control: str, by: Known) -> Counter[str]:
 
 
 def left_out(of: Known) -> str:
-    """For what each control is taken by the known runs, and by those of the others alone."""
+    """Counts what a control is taken for by the known runs, and by those of others alone."""
     lines = [
         "| | known: right | unknown | another | left out: unknown | another |",
         "|---|---|---|---|---|---|",
@@ -204,7 +203,7 @@ def left_out(of: Known) -> str:
 
 
 def right(taken: Sequence[tuple[str, str]]) -> str:
-    """How many flows are taken for what they are."""
+    """Counts the flows that are taken for what they are."""
     count = sum(control == found for control, found in taken)
     return f"{count} of {len(taken)} ({count / max(len(taken), 1):.1%})"
 

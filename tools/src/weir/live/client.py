@@ -33,7 +33,7 @@ class Ended(Exception):
 
 
 class NoJson(UserError):
-    """What runs at a socket answers, but not in JSON."""
+    """An answer at a program's socket that is no JSON."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__(
@@ -42,7 +42,7 @@ class NoJson(UserError):
 
 
 def decoded(value: Any) -> Any:
-    """An answer with its texts as they were."""
+    """Returns an answer whose texts DPDK's telemetry had encoded, as they were."""
     if isinstance(value, str):
         return unquote(value, errors="surrogateescape")
     if isinstance(value, list):
@@ -89,12 +89,10 @@ class Program:
 
     @property
     def name(self) -> str:
-        """What it is: weir-switch, weir-sender; empty: some other DPDK program."""
         return str(self.info.get("program", "")) if isinstance(self.info, dict) else ""
 
     @property
     def run(self) -> str:
-        """Its run folder, the same for all programs of a run; one that does not say has its own."""
         folder = self.info.get("run") if isinstance(self.info, dict) else None
         try:
             return str(Path(f"/proc/{self.pid}/cwd").readlink() / folder) if folder else self.prefix
@@ -102,7 +100,7 @@ class Program:
             return str(folder)
 
     def receive(self) -> Any:
-        """One message; Ended if there will be no more."""
+        """Returns a message; Ended if there will be no more."""
         try:
             message = self.socket.recv(ANSWER_BYTES)
         except ConnectionError as error:
@@ -115,7 +113,7 @@ class Program:
             raise NoJson(self.prefix) from error
 
     def ask(self, command: str) -> Any:
-        """The answer to a command; None: the program does not know it."""
+        """Returns the answer to a command; None: the program does not know it."""
         try:
             self.socket.send(command.encode())
         except ConnectionError as error:
@@ -123,7 +121,7 @@ class Program:
         return self.receive().get(command.split(",")[0])
 
     def want(self, command: str, status: int = 1) -> Any:
-        """The answer; a UserError with the program's sentence if it refuses."""
+        """Returns the answer; a UserError with the program's sentence if it refuses."""
         answer = self.ask(command)
         if answer is None:
             raise UserError(f"{self.name} (prefix {self.prefix}) does not know {command}", 1)
@@ -133,13 +131,13 @@ class Program:
 
 
 def runtime_folder() -> Path:
-    """Where DPDK keeps a folder per running program of this user."""
+    """Returns the folder in which DPDK keeps one per running program of this user."""
     default = "/var/run" if os.getuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "/tmp")
     return Path(os.environ.get("RUNTIME_DIRECTORY", default)) / "dpdk"
 
 
 def sockets() -> list[Path]:
-    """All there are, those of programs that were killed among them."""
+    """Returns the sockets of all programs, those that were killed among them."""
     try:
         return sorted(runtime_folder().glob(f"*/{SOCKET}"))
     except PermissionError:
@@ -147,10 +145,7 @@ def sockets() -> list[Path]:
 
 
 def running(but: Iterable[str] = ()) -> list[Program]:
-    """Weir's running programs, by prefix; those of the prefixes `but` are left alone.
-
-    NoJson: none can be asked, and one that runs does not answer in JSON.
-    """
+    """Returns Weir's running programs by prefix; those of the prefixes `but` are left alone."""
     found: list[Program] = []
     unclear: NoJson | None = None
     for path in sockets():
@@ -173,7 +168,7 @@ def running(but: Iterable[str] = ()) -> list[Program]:
 
 
 def named(prefix: str) -> Program:
-    """The program with a prefix."""
+    """Returns the program with a prefix."""
     path = runtime_folder() / prefix / SOCKET
     try:
         program = Program(path)
@@ -191,7 +186,6 @@ def named(prefix: str) -> Program:
 
 
 def others() -> str:
-    """; these do: ..."""
     programs = running()
     for program in programs:
         program.close()
@@ -199,7 +193,6 @@ def others() -> str:
 
 
 def listing(programs: Sequence[Program], runs: bool = False) -> str:
-    """weir-switch (prefix a), weir-sender (prefix b); with the folders of their runs."""
     return ", ".join(
         f"{program.name} (prefix {program.prefix}{f', run {program.run}' if runs else ''})"
         for program in programs
@@ -207,7 +200,7 @@ def listing(programs: Sequence[Program], runs: bool = False) -> str:
 
 
 def select(prefixes: Sequence[str]) -> list[Program]:
-    """The programs of these prefixes; without any, all that run: at least one."""
+    """Returns the programs of these prefixes, or all that run: at least one."""
     if prefixes:
         return [named(prefix) for prefix in prefixes]
     programs = running()
@@ -217,7 +210,7 @@ def select(prefixes: Sequence[str]) -> list[Program]:
 
 
 def the_one(prefix: str | None, name: str | None = None) -> Program:
-    """The program of a prefix, or the only one that runs; `name`: it must be one of these."""
+    """Returns the program of a prefix, or the only one that runs, if its name is `name`."""
     programs = select([prefix] if prefix is not None else [])
     fitting = [program for program in programs if name in (None, program.name)]
     for program in programs:

@@ -34,13 +34,13 @@ Inside = Callable[[int], int]
 
 
 def unshare(flags: int) -> None:
-    """New namespaces for this process; a sentence if the kernel does not allow it."""
+    """Enters new namespaces; UserError: the kernel does not allow it."""
     if LIBC.unshare(flags) != 0:
         raise refused(ctypes.get_errno())
 
 
 def refused(error: int) -> UserError:
-    """The sentence for what the kernel did not allow."""
+    """Returns the sentence for what the kernel did not allow."""
     return UserError(
         f"no namespaces of our own: {os.strerror(error)}; run as root, or let users make them:"
         " sysctl -w user.max_user_namespaces=10000, kernel.unprivileged_userns_clone=1 (Debian),"
@@ -50,7 +50,7 @@ def refused(error: int) -> UserError:
 
 
 def unshare_processes() -> bool:
-    """What we start next is process 1 of its namespace; are we root of the user's only?"""
+    """Makes what we start next process 1 of a namespace; returns whether we are its root only."""
     if os.geteuid() == 0 and LIBC.unshare(CLONE_NEWPID) == 0:
         return False
     maps = {"uid_map": f"0 {os.geteuid()} 1", "gid_map": f"0 {os.getegid()} 1"}
@@ -64,12 +64,11 @@ def unshare_processes() -> bool:
 
 
 def is_machines_root() -> bool:
-    """Are our users those of the machine, and not of a namespace?"""
     return Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
 
 
 def run(inside: Inside) -> int:
-    """The exit status of `inside`, which process 1 runs."""
+    """Runs `inside` as process 1 of a namespace, and returns its exit status."""
     numbers = {number for number in PASSED if signal.getsignal(number) != signal.SIG_IGN}
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
@@ -94,7 +93,7 @@ def run(inside: Inside) -> int:
 
 
 def wait(child: int, pipe: int, numbers: set[signal.Signals]) -> int:
-    """Until it has ended: its exit status. What a terminal sends, all have been sent."""
+    """Waits until it has ended, and returns its exit status."""
     while True:
         seen = signal.sigwaitinfo(numbers | {signal.SIGCHLD})
         if seen.si_signo != signal.SIGCHLD:

@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> Parser:
-    """What `weir ctl` takes."""
+    """Returns the parser of `weir ctl`."""
     made = Parser(prog="weir ctl", description="Changes a program that runs.")
     made.add_argument(
         "orders",
@@ -47,7 +47,6 @@ def parser() -> Parser:
 
 
 def main() -> int:
-    """`weir ctl` by itself."""
     return guarded(lambda: execute(sys.argv[2:]))
 
 
@@ -106,7 +105,7 @@ def stop(prefix: str | None) -> None:
 
 
 def parameters(program: client.Program) -> dict[str, str]:
-    """Each live parameter and its present value."""
+    """Prints each live parameter and its present value."""
     texts = list(program.want("/weir/params"))
     while len(texts) < program.info.get("params", 0) and (
         more := program.want(f"/weir/params,{len(texts)}")
@@ -116,7 +115,7 @@ def parameters(program: client.Program) -> dict[str, str]:
 
 
 def show(program: client.Program, as_json: bool = False) -> None:
-    """What may be changed, as it is written."""
+    """Prints what may be changed, as it is written."""
     if as_json:
         print(json.dumps(parameters(program), indent=1))
         return

@@ -47,13 +47,13 @@ SWEEPS = (("sweep", "cells", "done", "reused", "failed", "running", "left"), 1, 
 
 
 def sweep_cells(row: Row) -> list[str]:
-    """A row for people."""
+    """Returns a row for people."""
     counts = (row[name] for name in ("cells", "done", "reused", "failed", "running"))
     return [row["name"], *map(units.count, counts), units.time(row["left_ns"])]
 
 
 def lcore_cells(row: Row) -> list[str]:
-    """A row for people."""
+    """Returns a row for people."""
     return [
         row["program"],
         row["prefix"],
@@ -66,7 +66,7 @@ def lcore_cells(row: Row) -> list[str]:
 
 
 def port_cells(row: Row) -> list[str]:
-    """A row for people."""
+    """Returns a row for people."""
     return [
         row["name"],
         row["program"],
@@ -81,7 +81,7 @@ def port_cells(row: Row) -> list[str]:
 
 
 def path_cells(path: Row, links: Sequence[Row]) -> Iterator[list[str]]:
-    """A row per path, its first link in it; a row more for each further link."""
+    """Yields a row per path, its first link in it; a row more for each further link."""
     first = links[0] if links else {}
     yield [
         path["name"],
@@ -99,7 +99,7 @@ def path_cells(path: Row, links: Sequence[Row]) -> Iterator[list[str]]:
 
 
 def link_cells(link: Row) -> list[str]:
-    """A link's part of a path's row."""
+    """Returns a link's part of a path's row."""
     return [
         units.rate(link.get("rate_bps")),
         units.percent(link.get("utilisation"), 1),
@@ -109,7 +109,7 @@ def link_cells(link: Row) -> list[str]:
 
 
 def group_cells(row: Row) -> list[str]:
-    """A row for people."""
+    """Returns a row for people."""
     flows = row["flows"]
     return [
         row["name"],
@@ -126,7 +126,7 @@ def group_cells(row: Row) -> list[str]:
 def fitting(
     columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[int], width: int
 ) -> list[int]:
-    """The columns that a line has room for, without as few of the spare ones as will do."""
+    """Returns the columns that a line has room for, without as few of the spare ones as will do."""
     kept = list(range(len(columns)))
     needed = [max(len(line[i]) for line in (columns, *rows)) for i in kept]
     for left_out in spare:
@@ -137,7 +137,7 @@ def fitting(
 
 
 def tables(shown: Frame) -> Iterator[tuple[Columns, list[list[str]]]]:
-    """A frame for people: a table for each kind of thing that there is."""
+    """Yields a frame for people: a table for each kind of thing that there is."""
     if "sweeps" in shown:
         yield SWEEPS, [sweep_cells(row) for row in shown["sweeps"]]
         return
@@ -171,7 +171,7 @@ class Watch:
             program.close()
 
     def sample(self) -> list[Sample]:
-        """One of each program; those that have ended are left out from now on."""
+        """Takes a sample of each program; those that have ended are left out from now on."""
         if self.every:
             self.programs += client.running(but=[program.prefix for program in self.programs])
         samples = []
@@ -185,7 +185,7 @@ class Watch:
         return samples
 
     def frames(self, interval_s: float, quits: Callable[[float], bool]) -> Iterator[Frame]:
-        """A frame per interval, until nothing runs or the user quits."""
+        """Yields a frame per interval, until nothing runs or the user quits."""
         before = self.sample()
         while before and not quits(interval_s):
             now = self.sample()

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two hosts and a switch between them, each a network namespace, with veth pairs as wires.
-
-a ---- left [ sw ] right ---- b
-"""
+"""A laboratory of hosts and a switch: network namespaces, with veth pairs as wires."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ OFFLOADS = ("tso", "gso", "gro", "tx")
 
 
 class CommandError(RuntimeError):
-    """What a command said when it failed."""
+    """A failed command; the text is what it said."""
 
 
 def command(*argv: object, timeout: float = 30, check: bool = True) -> str:
@@ -39,7 +36,7 @@ def command(*argv: object, timeout: float = 30, check: bool = True) -> str:
 
 
 def enter(space: str | None, *argv: object) -> list[object]:
-    """argv in a namespace. Not `ip netns exec`: that hides /sys/fs/bpf and the like."""
+    """Returns argv for a namespace. `ip netns exec` would hide /sys/fs/bpf and the like."""
     return [*(["nsenter", f"--net={Path('/run/netns', space)}"] if space else []), *argv]
 
 
@@ -66,18 +63,16 @@ class Laboratory:
             netns.remove(self.spaces.pop())
 
     def make(self) -> None:
-        """Namespaces and wires."""
+        """Makes namespaces and wires."""
         for name in ("sw", "a", "b"):
             self.namespace(name)
         self.wire("a", "left")
         self.wire("b", "right")
 
     def space(self, name: str) -> str:
-        """A namespace's name."""
         return f"{self.prefix}{name}"
 
     def enter(self, name: str, *argv: object) -> list[object]:
-        """argv in a namespace."""
         return enter(self.space(name), *argv)
 
     def sh(self, name: str, *argv: object, timeout: float = 30, check: bool = True) -> str:

@@ -28,7 +28,7 @@ LIKE_FLOWS = ("path", "base_rtt", "mss", "dscp", "timestamps")
 
 @dataclass(frozen=True)
 class Probing:
-    """What is sent, and when; times as configs write them. None: the source's default."""
+    """Parameters of probes; times are as configs write them. None: the source's default."""
 
     at: str | None = None  # default: in the middle of what is measured
     count: int | None = None
@@ -39,7 +39,7 @@ class Probing:
     alone: bool = False  # without the experiment's own flows
 
     def source(self) -> dict[str, str]:
-        """The source's parameters that are not its defaults."""
+        """Returns the source's parameters that are not its defaults."""
         given = {
             "count": self.count,
             "interval": self.interval,
@@ -51,7 +51,7 @@ class Probing:
 
 
 def override(config: Path, probing: Probing, duration: str | None) -> str:
-    """`flows=...` of the config with the group of probes as its last."""
+    """Returns `flows=...` of the config with the group of probes as its last."""
     read = configs.read(config)
     flows = read.get("flows") if isinstance(read, dict) else None
     if not isinstance(flows, list) or not all(isinstance(group, dict) for group in flows):
@@ -68,13 +68,12 @@ def override(config: Path, probing: Probing, duration: str | None) -> str:
 
 
 def renamer(config: Path) -> Callable[[str], str]:
-    """Of a message, the place: the user has not written the override."""
     place = re.compile(r"-o flows=\[.*?(\]|\.\.\.)(?=: [a-z])")
     return lambda line: place.sub(lambda _: f"{config}, with the probes", line, count=1)
 
 
 def middle(config: Path, duration: object, read: dict[str, Any]) -> str:
-    """Half-way between the warm-up, whose probes do not count, and the end of the run."""
+    """Returns the middle between the warm-up, whose probes do not count, and the run's end."""
     ns = units.config_time_ns(duration)
     if ns is None:
         raise UserError(f"{config}: duration: say with --at when the probes are to start", 2)
@@ -83,7 +82,7 @@ def middle(config: Path, duration: object, read: dict[str, Any]) -> str:
 
 
 def found(summary: dict[str, Any]) -> dict[str, Any]:
-    """The estimate in a run's summary."""
+    """Returns the estimate in a run's summary."""
     for group in summary.get("groups", []):
         if group.get("name") == NAME and group.get("probe", {}).get("flows"):
             probe: dict[str, Any] = group["probe"]
@@ -93,7 +92,7 @@ def found(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def show(probe: dict[str, Any], screen: Console) -> None:
-    """The estimate as a table."""
+    """Prints the estimate as a table."""
     table = Table("estimate", "value")
     rate = probe["rate_bps"]
     table.add_row("probes answered", units.count(probe["answered"]))

@@ -36,7 +36,7 @@ def setup(say: Callable[[str], None] = bootstrap.say) -> list[Path]:
 
 
 def install(build: Path, say: Callable[[str], None]) -> None:
-    """The compiler, DPDK and the other libraries."""
+    """Installs the compiler, DPDK and the other libraries."""
     missing = [need.package for need in NEEDS if not need.met()]
     if missing:
         say(f"installing Debian packages: {' '.join(missing)}")
@@ -44,7 +44,7 @@ def install(build: Path, say: Callable[[str], None]) -> None:
 
 
 def configure(build: Path) -> None:
-    """With DPDK, whether or not this was built without it before."""
+    """Configures with DPDK, whether or not this was built without it before."""
     tests = [] if (bootstrap.ROOT / "tests").is_dir() else ["-Dtests=false"]
     if (build / "build.ninja").exists():
         argv = [bootstrap.tool("meson"), "configure", str(build), *OPTIONS[:1]]

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the running programs count, in Prometheus's text format 0.0.4.
-
-Names have base units: seconds, bytes. What a program does not know is absent, never 0. Counters
-start anew with the measurements (`weir ctl measure`, the end of the warm-up), as Prometheus expects
-of one that restarts.
-"""
+"""Counters of the running programs in Prometheus's text format 0.0.4."""
 
 from __future__ import annotations
 
@@ -31,7 +26,6 @@ class Metric:
 
     @property
     def kind(self) -> str:
-        """As Prometheus calls it."""
         return "counter" if self.name.endswith("_total") else "gauge"
 
 
@@ -80,7 +74,7 @@ POSITIVE = ("pacing_bps", "rate_bps", "duration_ns")  # 0 says that there is non
 
 
 def text(samples: Sequence[Sample], frame: Frame) -> str:
-    """All metrics of the programs, or of a sweep."""
+    """Returns all metrics of the programs, or of a sweep."""
     lines: list[str] = []
     said = set()
     for metric in METRICS:
@@ -96,7 +90,7 @@ def text(samples: Sequence[Sample], frame: Frame) -> str:
 
 
 def points_of(metric: Metric, sample: Sample) -> Iterator[tuple[Labels, float]]:
-    """Its number in each row that knows it."""
+    """Yields a metric's number in each row that knows it."""
     rows = {"": sample.info} if metric.table == "info" else getattr(sample, metric.table)
     for key, row in rows.items():
         value = known(metric.key, row)
@@ -108,7 +102,7 @@ def points_of(metric: Metric, sample: Sample) -> Iterator[tuple[Labels, float]]:
 
 
 def known(key: str, row: Mapping[str, Any]) -> float | None:
-    """A row's number; None: it does not know it."""
+    """Returns a row's number; None: it does not know it."""
     if key not in row or (key in MEASURED and not row["measured"]):
         return None
     value = float(row[key])
@@ -116,7 +110,7 @@ def known(key: str, row: Mapping[str, Any]) -> float | None:
 
 
 def drops(samples: Sequence[Sample]) -> Iterator[str]:
-    """What paths have dropped, by the reasons that each knows."""
+    """Yields what paths have dropped, by the reasons that each knows."""
     name = "path_dropped_packets_total"
     if any(sample.paths for sample in samples):
         yield from head(name, "Dropped in the path, by reason.", "counter")
@@ -133,7 +127,7 @@ def drops(samples: Sequence[Sample]) -> Iterator[str]:
 
 
 def of_sweep(row: Mapping[str, Any]) -> Iterator[str]:
-    """How far a sweep is."""
+    """Yields how far a sweep is."""
     labels = {"sweep": row["name"]}
     yield from head("sweep_planned_cells", "All cells of the sweep.", "gauge")
     yield line("sweep_planned_cells", labels, row["cells"])
@@ -147,16 +141,14 @@ def of_sweep(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def head(name: str, help_: str, kind: str) -> list[str]:
-    """What stands before a metric."""
     return [f"# HELP weir_{name} {help_}", f"# TYPE weir_{name} {kind}"]
 
 
 def line(name: str, labels: Labels, value: float) -> str:
-    """One number, with all its digits."""
     said = ",".join(f'{key}="{escaped(text)}"' for key, text in labels.items())
     return f"weir_{name}{{{said}}} {value!r}"
 
 
 def escaped(text: str) -> str:
-    """A label's value between quotation marks."""
+    """Returns a label's value between quotation marks."""
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

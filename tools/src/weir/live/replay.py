@@ -35,7 +35,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a stage's histories part; None: that one has ended."""
+    """The first place at which a stage's histories differ; None: that one has ended."""
 
     path: int
     stage: int
@@ -44,13 +44,13 @@ class Difference:
 
     @property
     def ts_ns(self) -> int:
-        """When, in theoretical time."""
+        """Theoretical time of the earlier of the two."""
         return min(int(row["ts_ns"]) for row in (self.recorded, self.replayed) if row is not None)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a comparison found."""
+    """Outcome of the comparison of a recording with its replay."""
 
     kinds: dict[int, str]  # names of events, by their number
     events: dict[str, int]  # recorded, by kind
@@ -59,19 +59,19 @@ class Found:
 
 
 def stages(records: Records) -> dict[int, Rows]:
-    """Rows of each stage in their order, by 256 * path + stage."""
+    """Returns the rows of each stage in their order, by 256 * path + stage."""
     keys = records["path"].astype(np.uint16) * np.uint16(256) + records["stage"]
     present = np.flatnonzero(np.bincount(keys, minlength=1 << 16))
     return {int(key): np.flatnonzero(keys == key) for key in present}
 
 
 def row(records: Records, rows: Rows, i: int) -> np.void | None:
-    """The i-th of a stage's records, if it has so many."""
+    """Returns the i-th of a stage's records, if it has so many."""
     return records[rows[i]] if i < len(rows) else None
 
 
 def first_unequal(recorded: Records, mine: Rows, replayed: Records, other: Rows) -> int | None:
-    """The first place at which two histories differ in any bit; None: nowhere."""
+    """Returns the first place at which two histories differ in any bit; None: nowhere."""
     both = min(len(mine), len(other))
     words = np.dtype((np.uint64, (recorded.dtype.itemsize // 8,)))
     for start in range(0, both, CHUNK):
@@ -85,13 +85,13 @@ def first_unequal(recorded: Records, mine: Rows, replayed: Records, other: Rows)
 
 
 def unwrapped(ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-    """Packet numbers that count on beyond 2^32; neighbours are closer than half of that."""
+    """Returns packet numbers that count on beyond 2^32, from neighbours closer than half of it."""
     steps = np.diff(ids).view(np.int32).astype(np.int64)
     return np.concatenate((ids[:1].astype(np.int64), ids[0] + np.cumsum(steps)))
 
 
 def compare_departures(recorded: Records, replayed: Records) -> tuple[int, np.void | None] | None:
-    """The first recorded departure that the replay does not have, and what it has of that packet.
+    """Returns the first recorded departure that the replay lacks, and its record of that packet.
 
     Every recorded one must be there, with the same time, flow, size and ECN, in the same order.
     """
@@ -115,7 +115,7 @@ def compare_departures(recorded: Records, replayed: Records) -> tuple[int, np.vo
 
 
 def as_recorded(replayed: Records, dtype: np.dtype[np.void]) -> Records:
-    """The replayed records with the fields of the recorded ones, whose build may have been older.
+    """Returns the replayed records with the fields of those recorded by a build that may be older.
 
     A number that has no room there becomes the largest one, as the older build wrote it.
     """
@@ -128,7 +128,10 @@ def as_recorded(replayed: Records, dtype: np.dtype[np.void]) -> Records:
 
 
 def compare(recorded: Records, replayed: Records, values: Mapping[str, int]) -> Found:
-    """Two `packets` streams without gaps, of a run and of its replay; values: of their events."""
+    """Compares two `packets` streams without gaps, of a run and of its replay.
+
+    values: of their events.
+    """
     replayed = as_recorded(replayed, recorded.dtype)
     ours, theirs = stages(recorded), stages(replayed)
     none: Rows = np.empty(0, np.int64)
@@ -160,7 +163,7 @@ def compare(recorded: Records, replayed: Records, values: Mapping[str, int]) -> 
 def decision(
     at: np.void | None, other: np.void | None, kinds: Mapping[int, str], reasons: list[str]
 ) -> str:
-    """A record in words: what happened to which packet, when, and what is not as in `other`."""
+    """Returns a record in words: what happened to which packet, and what differs from `other`."""
     if at is None:
         return "nothing more"
     event = int(at["event"])
@@ -179,7 +182,7 @@ def decision(
 
 
 def sentence(found: Found, summary: dict[str, Any]) -> str:
-    """What came out, for the user. `summary`: the replay's."""
+    """Returns the outcome in words, for the user. `summary`: the replay's."""
     counts = ", ".join(f"{n:,} {name}" for name, n in found.events.items() if n)
     if found.difference is None:
         untaken = f" ({found.untaken:,} more were not taken by a port)" if found.untaken else ""
@@ -202,7 +205,7 @@ def sentence(found: Found, summary: dict[str, Any]) -> str:
 
 
 def holes(rings: list[Ring]) -> Iterator[str]:
-    """What a recording lacks."""
+    """Returns what a recording lacks, in words."""
     for ring in rings:
         if ring.lost:
             yield f"{ring.lost:,} of {ring.produced:,} records of {ring.path.name} were lost"
@@ -211,7 +214,7 @@ def holes(rings: list[Ring]) -> Iterator[str]:
 
 
 def open_recording(folder: Path) -> list[Ring]:
-    """Arrivals and decisions of a run. UserError: not recorded, nothing in it, or with holes."""
+    """Opens arrivals and decisions of a run. UserError: there are none, or holes in them."""
     check(folder)
     open_regular(folder / "config.yaml").close()  # weir-sim would wait for a FIFO
     rings = []

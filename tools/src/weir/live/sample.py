@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the running programs do: their counters, and the rates between two samples of them.
-
-Programs only count. A rate is the difference of two samples over the difference of the program's
-own times; a frame is everything between two samples as plain data, for people and for --json.
-"""
+"""Samples of the running programs' counters, and the rates between two samples."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ class Sample:
 
     @property
     def cores(self) -> dict[str, Row]:
-        """Its lcores; a program with but one says so in its info."""
+        """Rows of its lcores; a program with but one says so in its info."""
         return self.lcores or {"0": self.info}
 
 
@@ -64,26 +60,23 @@ def take(program: client.Program) -> Sample:
 
 
 def per_s(before: Row, now: Row, key: str) -> float | None:
-    """By how much a counter grew per second; None: unknown."""
     ns = now["now_ns"] - before.get("now_ns", now["now_ns"])
     grew = now.get(key, 0) - before.get(key, 0)
     return grew * 1e9 / ns if ns > 0 and grew >= 0 else None
 
 
 def share(before: Row, now: Row, part: str, whole: str) -> float | None:
-    """How much of one counter's growth another's is; None: it did not grow."""
     total = now.get(whole, 0) - before.get(whole, 0)
     grew = now.get(part, 0) - before.get(part, 0)
     return grew / total if before and total > 0 and grew >= 0 else None
 
 
 def bits(bytes_per_s: float | None) -> float | None:
-    """bit/s of B/s."""
     return None if bytes_per_s is None else bytes_per_s * 8
 
 
 def lcore_row(before: Sample, now: Sample, key: str) -> Row:
-    """One of a program's lcores, and its run."""
+    """Returns the busy share and iterations of an lcore."""
     old, new, info = before.cores.get(key, {}), now.cores[key], now.info
     return {
         "program": now.name,
@@ -101,7 +94,7 @@ def lcore_row(before: Sample, now: Sample, key: str) -> Row:
 
 
 def port_row(program: str, old: Row, new: Row) -> Row:
-    """What a port received and sent, frames with their FCS."""
+    """Returns what a port received and sent, frames with their FCS."""
     return {
         "name": new["name"],
         "program": program,
@@ -116,7 +109,7 @@ def port_row(program: str, old: Row, new: Row) -> Row:
 
 
 def path_row(old: Row, new: Row, port: tuple[Row, Row]) -> Row:
-    """What a path carried; how late its packets left is its port's to know."""
+    """Returns what a path carried; how late its packets left is its port's to know."""
     drops = {key.removeprefix("drop_"): new[key] for key in new if key.startswith("drop_")}
     return {
         "name": new["name"],
@@ -132,7 +125,7 @@ def path_row(old: Row, new: Row, port: tuple[Row, Row]) -> Row:
 
 
 def link_row(old: Row, new: Row) -> Row:
-    """A link of a path, and its queue at this moment."""
+    """Returns the figures of a link, and its queue at this moment."""
     rate = new["rate_bps"]
     return {
         "name": new["name"],
@@ -149,7 +142,7 @@ def link_row(old: Row, new: Row) -> Row:
 
 
 def group_row(old: Row, new: Row) -> Row:
-    """A group of flows; means are of its open flows."""
+    """Returns the figures of a group of flows; means are of its open flows."""
     measured = new["measured"] > 0
     return {
         "name": new["name"],
@@ -166,7 +159,7 @@ def group_row(old: Row, new: Row) -> Row:
 
 
 def frame(before: Sequence[Sample], now: Sequence[Sample]) -> Frame:
-    """What happened between the samples of some programs."""
+    """Returns the rates between the samples of some programs."""
     made: Frame = {"lcores": [], "ports": [], "paths": [], "links": [], "groups": []}
     earlier = {sample.prefix: sample for sample in before}
     for new in now:

@@ -57,20 +57,20 @@ class Board:
         self.ended = False
 
     def put(self, text: str, metrics: str) -> None:
-        """A new frame."""
+        """Gives a new frame to all who wait."""
         with self.changed:
             self.text, self.metrics = text, metrics
             self.number += 1
             self.changed.notify_all()
 
     def end(self) -> None:
-        """There will be no more."""
+        """Lets nobody wait any longer, as no frame will come."""
         with self.changed:
             self.ended = True
             self.changed.notify_all()
 
     def after(self, number: int) -> tuple[int, str | None]:
-        """A frame newer than that of a number; None after WAIT_S, or if there will be none."""
+        """Waits for a frame newer than that of a number; returns None after WAIT_S or at an end."""
         with self.changed:
             self.changed.wait_for(lambda: self.number > number or self.ended, WAIT_S)
             return self.number, self.text if self.number > number else None
@@ -90,22 +90,22 @@ class Server(ThreadingHTTPServer):
         super().__init__((host, port), Handler)
 
     def server_bind(self) -> None:
-        """Without the base's question to a name server."""
+        """Binds without the base's question to a name server."""
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away is no error."""
+        """Ignores clients that go away."""
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request."""
+    """Answers to one request, by its path."""
 
     server: Server
     timeout = CLIENT_TIMEOUT_S
 
     def log_message(self, format: str, *args: object) -> None:
-        """The terminal is not for what is asked."""
+        """Keeps quiet: the terminal is not for what is asked."""
 
     def do_GET(self) -> None:
         """Answers if there is room, and the request may be answered."""
@@ -118,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.room.release()
 
     def answer(self) -> None:
-        """By its path."""
+        """Answers a request that is for this machine and has the token."""
         asked = urlsplit(self.path)
         answers = {"/": self.page, "/events": self.events, "/metrics": self.metrics}
         if not ours(self.headers.get("Host", "")):
@@ -131,7 +131,7 @@ class Handler(BaseHTTPRequestHandler):
             answers[asked.path]()
 
     def allowed(self, query: dict[str, list[str]]) -> bool:
-        """Whether the request has the token; compared in a time that does not tell how far."""
+        """Returns whether the request has the token, compared in constant time."""
         if self.server.token is None:
             return True
         given = self.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -139,12 +139,11 @@ class Handler(BaseHTTPRequestHandler):
         return hmac.compare_digest(given.encode(), self.server.token.encode())
 
     def say(self, status: int, sentence: str) -> None:
-        """One sentence."""
         self.head(status, "text/plain; charset=utf-8")
         self.wfile.write(f"{sentence}\n".encode())
 
     def head(self, status: int, kind: str, nonce: str = "") -> None:
-        """The status and all headers."""
+        """Sends the status and all headers."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
         if status == 401:
@@ -159,13 +158,12 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def page(self) -> None:
-        """The page itself."""
         nonce = secrets.token_urlsafe(16)
         self.head(200, "text/html; charset=utf-8", nonce)
         self.wfile.write(PAGE.read_text(encoding="utf-8").replace("NONCE", nonce).encode())
 
     def events(self) -> None:
-        """Each frame from now on; a client that reads slowly misses some."""
+        """Sends each frame from now on; a client that reads slowly misses some."""
         self.head(200, "text/event-stream")
         board, number = self.server.board, 0
         while not (board.ended and number == board.number):
@@ -174,13 +172,12 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"event: end\ndata: {}\n\n")
 
     def metrics(self) -> None:
-        """For Prometheus."""
         self.head(200, "text/plain; version=0.0.4; charset=utf-8")
         self.wfile.write(self.server.board.metrics.encode())
 
 
 def ours(host: str) -> bool:
-    """Whether the name in a request is an address, localhost or this machine's."""
+    """Returns whether the name in a request is an address, localhost or this machine's."""
     name = urlsplit(f"//{host}").hostname or ""
     with contextlib.suppress(ValueError):
         return bool(ipaddress.ip_address(name))
@@ -188,7 +185,7 @@ def ours(host: str) -> bool:
 
 
 def address(text: str, token: str | None) -> tuple[str, int]:
-    """Where to listen; UserError: no ADDR:PORT, or one that others reach without a token."""
+    """Returns where to listen; UserError: no ADDR:PORT, or others reach it without a token."""
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     try:
@@ -239,7 +236,6 @@ def heard(server: Server) -> None:
 
 
 def as_text(frame: Frame) -> str:
-    """A frame as the page wants it: the tables that a terminal has, and the numbers."""
     tables = [
         {"columns": columns, "left": left, "rows": rows}
         for (columns, left, _), rows in frames.tables(frame)

@@ -49,7 +49,7 @@ RINGS = 2 * 2  # both ports'
 
 @dataclass(frozen=True)
 class Wanted:
-    """What `weir shell` was asked for."""
+    """Options of a call of `weir shell`."""
 
     config: Mapping[str, Any]  # resolved: paths and telemetry
     place: Path  # that its files' names are relative to
@@ -62,7 +62,7 @@ class Wanted:
 
 
 def frames() -> int:
-    """As many as a user may lock in memory, with as much left for others; root may all."""
+    """Returns the frames that may be locked in memory, with as much left for others."""
     if contained.is_machines_root():
         return FRAMES
     _, most = resource.getrlimit(resource.RLIMIT_MEMLOCK)
@@ -75,7 +75,7 @@ def frames() -> int:
 
 
 def section(cpu: int = 0, swap: bool = False, count: int = FRAMES) -> dict[str, Any]:
-    """`live` of the config: what leaves by a port has passed its path."""
+    """Returns `live` of the config: what leaves by a port has passed its path."""
     paths = ("forward", "reverse") if swap else ("reverse", "forward")
     ports = [
         {"name": name, "dev": f"net_af_packet{n},iface={name},framecnt={count}", "path": path}
@@ -92,7 +92,6 @@ class Program(Child):
         super().__init__(argv, stdout=subprocess.DEVNULL, **options)
 
     def said(self, line: str) -> None:
-        """It is ready, or says something else."""
         now = session.progress_object(line)
         if now is None:
             print(re.sub(r"standard input:\d+:\d+: ", "", line), file=sys.stderr)
@@ -100,12 +99,11 @@ class Program(Child):
             self.ready.set()
 
     def closed(self) -> None:
-        """It will not be ready any more."""
         self.ready.set()
 
 
 class Shell:
-    """Everything inside. `pipe`: from it come the signals that are for the command."""
+    """All that runs inside the namespaces. `pipe` brings the signals for the command."""
 
     def __init__(self, wanted: Wanted, pipe: int, alone: bool) -> None:
         self.wanted, self.pipe = wanted, pipe
@@ -115,7 +113,7 @@ class Shell:
         self.known: list[subprocess.Popen[Any]] = []  # besides the command
 
     def run(self) -> int:
-        """The command's exit status."""
+        """Runs the command, and returns its exit status."""
         PLACE.mkdir()
         os.environ["RUNTIME_DIRECTORY"] = str(PLACE)  # where weir top and ctl look for the switch
         with self.network:
@@ -136,7 +134,7 @@ class Shell:
         return status
 
     def start_switch(self) -> Program:
-        """weir-switch between its ports; its config comes from us."""
+        """Starts weir-switch between its ports; its config comes from this process."""
         import yaml
 
         cpus = sorted(os.sched_getaffinity(0))
@@ -155,7 +153,7 @@ class Shell:
         return switch
 
     def start_server(self, line: str) -> None:
-        """The other side's command, until it listens; its output is a file of the run folder."""
+        """Starts the other side's command, until it listens; its output is a file of the run."""
         with (self.folder / "server.log").open("w") as log:
             argv = self.network.enter(SERVER, *shlex.split(line))
             streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
@@ -185,19 +183,19 @@ class Shell:
         return code if code >= 0 else 128 - code
 
     def pass_on(self, command: subprocess.Popen[Any]) -> None:
-        """The signals that we were sent. Without the process that sends them we end too."""
+        """Passes on the signals that we were sent; without the process that sends them we end."""
         while number := os.read(self.pipe, 1):
             end(command.pid, number[0])
         os._exit(1)
 
     def environment(self) -> dict[str, str]:
-        """The command's: where the other side is, and what bash begins its prompt with."""
+        """Returns the command's environment: the other side's address, and bash's prompt."""
         kept = {key: text for key, text in os.environ.items() if key != "WEIR_COMMAND"}
         mine = {"WEIR_SERVER": self.network.server, "WEIR_SHELL": self.wanted.title}
         return kept | mine | {"PROMPT_COMMAND": PROMPT}
 
     def report(self, killed: Mapping[str, str]) -> None:
-        """What passed, on standard error; the page of a run that is kept."""
+        """Prints what passed on standard error, and writes the page of a run that is kept."""
         summary = folder.merge_live(self.folder, killed)
         if not summary:
             return
@@ -235,7 +233,7 @@ def reap(known: Sequence[subprocess.Popen[Any]]) -> int:
 
 
 def run(wanted: Wanted) -> int:
-    """Everything; the command's exit status."""
+    """Runs a shell or a command inside; returns its exit status."""
     programs.find_program("switch")
     alone = contained.unshare_processes()
     inside: Callable[[int], int] = lambda pipe: Shell(wanted, pipe, alone).run()  # noqa: E731

@@ -43,7 +43,7 @@ add rule ip {name} nat ip saddr {network} oifname != "{name}" masquerade
 
 
 class Side(enum.Enum):
-    """What is on the other side."""
+    """Kinds of the other side."""
 
     HOST = "the host"
     USER = "sockets of the user"
@@ -51,7 +51,7 @@ class Side(enum.Enum):
 
 
 class Network(Laboratory):
-    """The namespaces. They have no names: a descriptor of this process keeps each."""
+    """Namespaces without names: a descriptor of this process keeps each."""
 
     def __init__(self, side: Side) -> None:
         super().__init__("")
@@ -61,39 +61,37 @@ class Network(Laboratory):
         self.paths: dict[str, str] = {}
 
     def __exit__(self, *_: object) -> None:
-        """The kernel does it."""
+        """Does nothing: the kernel removes them with this process."""
 
     @property
     def network(self) -> ipaddress.IPv4Network:
-        """Of this shell."""
         return NETWORKS[self.number]  # type: ignore[return-value]
 
     @property
     def server(self) -> str:
-        """The address of the other side."""
+        """Address of the other side."""
         return str(self.network[OTHER_SIDE])
 
     @property
     def link(self) -> str:
-        """The host's end."""
+        """Name of the host's end."""
         return f"weir{self.number}"
 
     def space(self, name: str) -> str:
-        """A namespace as a file."""
         return self.paths[name]
 
     def keep(self, name: str) -> None:
-        """The namespace that we are in, under a name."""
+        """Keeps the namespace that we are in, under a name."""
         descriptor = os.open("/proc/self/ns/net", os.O_RDONLY)
         self.paths[name] = f"/proc/{os.getpid()}/fd/{descriptor}"
 
     def create(self, name: str) -> None:
-        """Makes one and enters it."""
+        """Makes a namespace and enters it."""
         unshare(CLONE_NEWNET)
         self.keep(name)
 
     def make(self) -> None:
-        """Namespaces and wires."""
+        """Makes namespaces and wires."""
         self.keep(HOST)
         if self.side is Side.USER:
             self.prepare_slirp()
@@ -107,7 +105,7 @@ class Network(Laboratory):
         self.route("in")
 
     def used(self) -> Iterator[int]:
-        """The numbers of networks that the host, where we still are, is in."""
+        """Yields the numbers of networks that the host, where we still are, is in."""
         with IPRoute() as links:
             texts = [each.get("address") for each in links.get_addr(family=AF_INET)]
         for address in map(ipaddress.ip_address, texts):
@@ -115,7 +113,7 @@ class Network(Laboratory):
                 yield (int(address) - int(TEST_NETWORK[0])) >> 8
 
     def join(self) -> None:
-        """The port towards the other side."""
+        """Makes the port towards the other side."""
         if self.side is Side.SERVER:
             self.wire(SERVER, "right")
             self.route(SERVER)
@@ -125,7 +123,7 @@ class Network(Laboratory):
             self.join_slirp()
 
     def join_host(self) -> None:
-        """A link of the host; others may take its number just now."""
+        """Makes a link of the host; others may take its number just now."""
         while True:
             try:
                 self.wire(HOST, "right", self.link)
@@ -137,16 +135,16 @@ class Network(Laboratory):
                 return
 
     def start(self, argv: Sequence[object]) -> None:
-        """A program that reads from us."""
+        """Starts a program that reads from this process."""
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
         self.children.append(Child(argv, first=False, **options))
 
     def write(self, text: str) -> None:
-        """For the program that was started last."""
+        """Writes a line to the program that was started last."""
         print(text, file=self.children[-1].process.stdin, flush=True)
 
     def prepare_slirp(self) -> None:
-        """It has to start in the host's namespace, which we cannot enter again."""
+        """Starts slirp4netns in the host's namespace, which we cannot enter again."""
         program = shutil.which("slirp4netns")
         if program is None:
             raise UserError(
@@ -158,37 +156,36 @@ class Network(Laboratory):
         self.start(["sh", "-c", f'{script} "$place" right', program])
 
     def join_slirp(self) -> None:
-        """slirp4netns makes a tap, the switch's port: it is the other side of that."""
+        """Lets slirp4netns make a tap, the switch's port: it is the other side of that."""
         self.write(f"{self.space('sw')} {self.network}")
         until(self.has_right, "slirp4netns made no interface; is /dev/net/tun open to users?")
         self.up("sw", "right")
 
     def has_right(self) -> bool:
-        """Is the port there?"""
         with NetNS(self.space("sw")) as links:
             return bool(links.link_lookup(ifname="right"))
 
     def address(self, host: str, link: str) -> None:
-        """Of the command, or the other side."""
+        """Gives an end of the command's, or of the other side's link its address."""
         place = self.network[COMMAND if host == "in" else OTHER_SIDE]
         with NetNS(self.space(host)) as links:
             index = links.link_lookup(ifname=link)[0]
             links.addr("add", index=index, address=str(place), prefixlen=24)
 
     def route(self, host: str) -> None:
-        """All that is elsewhere is behind the bottleneck."""
+        """Routes all that is elsewhere through the bottleneck."""
         gateway = self.network[OTHER_SIDE if host == "in" else COMMAND]
         with NetNS(self.space(host)) as links:
             links.route("add", dst="default", gateway=str(gateway))
 
     def listens(self, name: str) -> bool:
-        """Has anything there a socket?"""
+        """Returns whether anything in a namespace has a socket."""
         tables = [f"/proc/net/{kind}{version}" for kind in ("tcp", "udp") for version in ("", "6")]
         lines = self.sh(name, "cat", *tables, check=False).splitlines()
         return any(line.lstrip()[:1].isdigit() for line in lines)
 
     def open(self, place: Path) -> Iterator[str]:
-        """The way beyond the other side, and names; what is missing, a sentence each."""
+        """Opens the way beyond the other side; yields a sentence for each thing that is missing."""
         if self.side is Side.SERVER:
             return
         if self.side is Side.HOST:
@@ -196,7 +193,7 @@ class Network(Laboratory):
         yield from self.name_servers(place)
 
     def translate(self) -> Iterator[str]:
-        """The host forwards, with its own address."""
+        """Lets the host forward with its own address; yields why it cannot."""
         only = f"only this machine ({self.server}) can be reached:"
         if self.sh(HOST, "cat", "/proc/sys/net/ipv4/ip_forward").strip() != "1":
             yield f"{only} it forwards nothing; sysctl -w net.ipv4.ip_forward=1"
@@ -217,7 +214,7 @@ class Network(Laboratory):
             yield f"{only} nft: {said[0]}"
 
     def name_servers(self, place: Path) -> Iterator[str]:
-        """Those of the host, but for one of its own, which is not here."""
+        """Sets the name servers to the host's, but for one of its own; yields why it cannot."""
         found: list[str] = []
         if self.side is Side.USER:
             found = [str(self.network[NAME_SERVER])]
@@ -235,7 +232,7 @@ class Network(Laboratory):
 
 
 def until(condition: Callable[[], object], why: str) -> None:
-    """Polls; CommandError with the reason if it takes too long."""
+    """Polls until a condition holds; CommandError if it takes too long."""
     deadline = time.monotonic() + WAIT_S_MAX
     while not condition():
         if time.monotonic() > deadline:

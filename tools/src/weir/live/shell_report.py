@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `weir shell` prints when it has ended: a row for each direction, and what disturbed it."""
+"""Prints the end of `weir shell`: a row for each direction, and what disturbed it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ COLUMNS = ("", "carried", "rate", "used", "mean queue", "p99 queue", "drops", "d
 
 
 def rows(summary: dict[str, Any], swap: bool) -> list[list[str]]:
-    """Up, then down: what passed, its link, and how late packets left: median, p99."""
+    """Returns what passed up, then down, its link, and how late packets left: median, p99."""
     paths = ("reverse", "forward") if swap else ("forward", "reverse")
     return [row(summary, name, path) for name, path in zip(("up", "down"), paths, strict=True)]
 
 
 def row(summary: dict[str, Any], name: str, path: str) -> list[str]:
-    """One direction."""
+    """Returns the figures of a direction."""
     account = summary.get("ledger", {}).get("paths", {}).get(path, {})
     carried = account.get("out", {}).get("bytes")
     seconds = summary.get("virtual_s")
@@ -41,7 +41,7 @@ def row(summary: dict[str, Any], name: str, path: str) -> list[str]:
 
 
 def show(summary: dict[str, Any], swap: bool) -> None:
-    """On standard error. That the switch was interrupted is how a shell ends."""
+    """Prints the table on standard error. An interrupted switch is how a shell ends."""
     screen = terminal.console(stderr=True)
     terminal.print_table(screen, Table(COLUMNS, rows(summary, swap), left=1))
     facts = [*summary.get("faults", []), *summary.get("verdicts", [])]

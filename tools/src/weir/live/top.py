@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the running programs do, once a second: ports, paths, groups of flows, lcores.
-
-As with ctl, the programs leave a tenth of their CPUs to this: it imports little.
-"""
+"""Shows the running programs once a second: ports, paths, groups of flows, lcores."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ DEFAULT_ADDRESS = "127.0.0.1:8790"
 
 
 def render(shown: Frame, width: int) -> Group:
-    """A frame for a terminal."""
+    """Returns a frame as rich draws it."""
     parts: list[Any] = []
     for (columns, left, spare), rows in tables(shown):
         kept = fitting(columns, rows, spare, width)
@@ -48,7 +45,7 @@ def render(shown: Frame, width: int) -> Group:
 
 
 def seconds(text: str) -> float:
-    """An interval, not too short."""
+    """Returns an interval that is not too short."""
     try:
         value = float(text)
     except ValueError:
@@ -59,7 +56,7 @@ def seconds(text: str) -> float:
 
 
 def parser() -> Parser:
-    """What `weir top` takes."""
+    """Returns the parser of `weir top`."""
     made = Parser(
         prog="weir top",
         description="Watches the live programs that run: ports, paths, groups of flows, lcores."
@@ -96,7 +93,6 @@ def parser() -> Parser:
 
 
 def main() -> int:
-    """`weir top` by itself."""
     return guarded(lambda: execute(sys.argv[2:]))
 
 
@@ -117,7 +113,6 @@ def execute(argv: Sequence[str]) -> int:
 
 
 def watched(asked: argparse.Namespace) -> Watch | progress.Watch:
-    """What is watched: programs, or a sweep."""
     return Watch(asked.prefix) if asked.sweep is None else progress.Watch(asked.sweep)
 
 
@@ -133,7 +128,7 @@ def show(frames: Iterator[Frame], once: bool, as_json: bool, out: Console) -> No
 
 @contextlib.contextmanager
 def keyboard() -> Iterator[Callable[[float], bool]]:
-    """A function that waits for so many seconds, or until the user presses q: then it is true."""
+    """Yields a function that waits for seconds, and returns whether the user pressed q."""
     keys = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else -1
     if keys < 0 or os.tcgetpgrp(keys) != os.getpgrp():  # in the background keys are another's
         keys = -1
@@ -158,7 +153,7 @@ def keyboard() -> Iterator[Callable[[float], bool]]:
 
 
 def draw(frames: Iterator[Frame], as_json: bool, out: Console) -> None:
-    """On a terminal in the place of the frame before, else one after the other."""
+    """Prints a frame, on a terminal in the place of the one before."""
     if as_json:
         for shown in frames:
             print(json.dumps(shown), flush=True)

@@ -30,7 +30,7 @@ RUN_S_MAX = 120
 
 @dataclass(frozen=True)
 class Result:
-    """What a check has found. `passed` None: it does not apply."""
+    """Outcome of a check; with `passed` None it does not apply."""
 
     name: str
     passed: bool | None
@@ -39,7 +39,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Number:
-    """One number of a scenario, for the control and those beside it."""
+    """A number of a scenario, for the control and those beside it."""
 
     scenario: str
     what: str
@@ -80,13 +80,13 @@ USUAL = {
 
 
 def config(*flows: str, **changes: str) -> str:
-    """An experiment with these groups of flows; CC in them is the control."""
+    """Returns an experiment with these groups of flows; CC in them is the control."""
     groups = "".join(f"  - {{{group}}}\n" for group in flows or ("cc: CC",))
     return PATH.format(**{**USUAL, **changes, "flows": groups})
 
 
 def written(control: str) -> str:
-    """The value of `cc` in a config: a name, or a plug-in by its file."""
+    """Returns the value of `cc` in a config: a name, or a plug-in by its file."""
     if not control.endswith(".so"):
         return control
     return json.dumps({"plugin": str(Path(control).resolve())})
@@ -112,26 +112,26 @@ def run(text: str, control: str, *options: str) -> Done:
 
 
 def why(done: subprocess.CompletedProcess[str]) -> str:
-    """The last sentence of a program that has no answer."""
+    """Returns the last sentence of a program that has no answer."""
     said = done.stderr.strip().splitlines()
     return said[-1] if said else f"it ended the program with status {done.returncode}"
 
 
 def summary_of(done: Done, control: str) -> Summary:
-    """Of a run that must have ended well."""
+    """Returns the summary of a run that must have ended well."""
     if done.summary is None:
         raise UserError(f"check: {control}: {done.said}", 1)
     return done.summary
 
 
 def link(summary: Summary) -> Summary:
-    """The forward link's figures."""
+    """Returns the forward link's figures."""
     figures: Summary = summary["links"]["forward"]
     return figures
 
 
 def by_hand(control: str) -> list[Result]:
-    """What it answers to values that no path gives."""
+    """Checks what it answers to values that no path gives."""
     if not control.endswith(".so") and control not in tables.read()["cc"]:
         raise UserError(
             f"check: '{control}' is neither a plug-in, FILE.so, nor one of weir list cc"
@@ -162,7 +162,7 @@ def by_hand(control: str) -> list[Result]:
 
 
 def goes_on(done: Done, at_least: float, counted: str) -> tuple[bool | None, str]:
-    """Does it use so much of the link? Unknown if what the path is for did not happen."""
+    """Checks that it uses a part of the link; unknown if the path's event did not happen."""
     if done.summary is None:
         return False, done.said
     group = done.summary["groups"][0]
@@ -172,7 +172,7 @@ def goes_on(done: Done, at_least: float, counted: str) -> tuple[bool | None, str
 
 
 def timeouts(control: str) -> Result:
-    """A path that is down for three seconds; half of the link soon after it is back."""
+    """Checks half of the link soon after a path was down for three seconds."""
     down = "{at: 5s, forward.loss.rate: 100%}, {at: 8s, forward.loss.rate: 0%}"
     # What ends while it is measured is the timeout that found the path back.
     done = run(config(warmup="4s", schedule=down), control)
@@ -180,14 +180,14 @@ def timeouts(control: str) -> Result:
 
 
 def spurious(control: str) -> Result:
-    """A path that becomes longer at once, so that timeouts fire and nothing is lost."""
+    """Checks a path that becomes longer at once: timeouts fire and nothing is lost."""
     longer = "{at: 12s, forward.delay.delay: 900ms}, {at: 14s, forward.delay.delay: 20ms}"
     done = run(config(schedule=longer), control)
     return Result("undo", *goes_on(done, 0.3, "spurious_timeouts"))
 
 
 def pauses(control: str) -> Result:
-    """A source that pauses: no transfer may stand still."""
+    """Checks a source that pauses: no transfer may stand still."""
     source = "source: {closed: {sizes: {mean: 500kB}, think: 2s, times: fixed, connection: keep}}"
     done = run(config(f"cc: CC, {source}"), control)
     if done.summary is None:
@@ -198,7 +198,7 @@ def pauses(control: str) -> Result:
 
 
 def marks(control: str) -> Result:
-    """A queue that marks; a control that does not answer is refused there."""
+    """Checks a queue that marks; a control that does not answer is refused there."""
     queue = "{codel: {target: 5ms, ecn: yes}}"
     done = run(config("cc: CC, ecn: ect0", queue=queue), control)
     if done.summary is None and "does not answer ECN marks" in done.said:
@@ -215,13 +215,13 @@ def marks(control: str) -> Result:
 
 
 def lossy(control: str) -> Result:
-    """A third of all packets is lost: some data arrives, however slowly."""
+    """Checks that some data arrives where a third of all packets is lost."""
     done = run(config(loss="30%", rate="1Mbit", warmup="0s", duration="120s"), control)
     return Result("heavy loss", *goes_on(done, 0.0001, "timeouts"))
 
 
 def repeats(control: str) -> Result:
-    """The same bytes of telemetry twice, on one thread and on two."""
+    """Checks that telemetry has the same bytes twice, on one thread and on two."""
     text = config("cc: CC, count: 5, stagger: 1s", loss="0.1%")
     runs = [run(text, control, "--threads", threads) for threads in ("1", "1", "2")]
     wrong = next((done.said for done in runs if done.summary is None), None)
@@ -235,39 +235,33 @@ CHECKS: tuple[Callable[[str], Result], ...] = (timeouts, spurious, pauses, marks
 
 
 def utilisation(summary: Summary) -> str:
-    """Of the link."""
     return units.percent(link(summary)["utilisation"], 1)
 
 
 def queue(summary: Summary) -> str:
-    """Mean time in the queue."""
     return units.time(link(summary)["queue_mean_ns"])
 
 
 def worst(summary: Summary) -> str:
-    """What one packet in a hundred waits longer than."""
+    """Returns the delay that one packet in a hundred exceeds."""
     return units.time(link(summary)["sojourn_p99_ns"])
 
 
 def fairness(summary: Summary) -> str:
-    """Jain's index of the first group."""
     jfi = summary["groups"][0]["jfi"]
     return units.NONE if jfi is None else f"{jfi:.3f}"
 
 
 def goodputs(summary: Summary) -> list[float]:
-    """Of the first two groups, bit/s."""
     return [summary["groups"][i]["goodput_bps"] for i in range(2)]
 
 
 def part(summary: Summary) -> str:
-    """Of the goodput, the first group's."""
     mine, other = goodputs(summary)
     return units.percent(mine / (mine + other), 1)
 
 
 def times(summary: Summary) -> str:
-    """The first group's goodput over the second's."""
     mine, other = goodputs(summary)
     return f"{mine / other:.2f}" if other else units.NONE
 
@@ -311,7 +305,7 @@ SCENARIOS: tuple[tuple[str, str, dict[str, Reader]], ...] = (
 
 
 def conformance(control: str) -> list[Result]:
-    """All checks, on as many CPUs as there are."""
+    """Runs all checks, on as many CPUs as there are."""
     first = by_hand(control)
     if not all(result.passed in (True, None) for result in first):
         return first
@@ -320,12 +314,12 @@ def conformance(control: str) -> list[Result]:
 
 
 def name_of(control: str) -> str:
-    """A plug-in's file without its folder; a control's name."""
+    """Returns a plug-in's file without its folder; a control's name."""
     return Path(control).name.removesuffix(".so")
 
 
 def scenarios(control: str) -> list[Number]:
-    """The eight scenarios, for the control and for those that stand beside it."""
+    """Runs the eight scenarios, for the control and those that stand beside it."""
     controls = list(dict.fromkeys([control, *BESIDE]))
     cells = [(text, control) for _, text, _ in SCENARIOS for control in controls]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -343,7 +337,7 @@ def scenarios(control: str) -> list[Number]:
 
 
 def attacks(control: str) -> list[registry.Tried]:
-    """The control, and those beside it, under the attacks of configs/attacks."""
+    """Runs the control, and those beside it, under the attacks of configs/attacks."""
     named = {
         name_of(one): json.loads(written(one)) if one.endswith(".so") else one
         for one in dict.fromkeys([control, *BESIDE])

@@ -50,7 +50,7 @@ class Bar:
             self.bar.stop()
 
     def progress(self, now: dict[str, Any]) -> None:
-        """One of a program's progress objects."""
+        """Shows a progress object of a program."""
         whole = now.get(self.whole) or None  # unknown of a pipe
         if self.task is None:
             self.task = self.bar.add_task(self.what, total=whole, times="")
@@ -59,12 +59,11 @@ class Bar:
         )
 
     def message(self, line: str) -> None:
-        """A line of a program."""
         self.console.print(self.rename(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def left(wall_s: float, done: float, whole: float) -> list[str]:
-    """How long the rest takes if it goes on as it did, once that can be said."""
+    """Returns how long the rest takes if it goes on as it did, once that can be said."""
     if wall_s < ESTIMATE_S_MIN or not 0 < done < whole:
         return []
     rest_s = math.ceil(wall_s * (whole - done) / done)
@@ -90,7 +89,7 @@ class Count:
         self.bar.stop()
 
     def update(self, what: str, done: int, whole: int) -> None:
-        """So many are done."""
+        """Shows that so many are done."""
         if what not in self.tasks:
             self.tasks[what] = self.bar.add_task(what, total=whole, times=""), time.monotonic()
         task, started_s = self.tasks[what]
@@ -100,7 +99,7 @@ class Count:
 
 
 def times(now: dict[str, Any]) -> str:
-    """A progress object as text."""
+    """Returns a progress object as text."""
     virtual, wall = float(now.get("virtual_s") or 0), float(now.get("wall_s") or 0)
     parts = [f"{virtual:.1f} of {float(now.get('duration_s') or 0):.1f} s"]
     if wall > 0:

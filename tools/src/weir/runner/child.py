@@ -47,11 +47,10 @@ class Child:
             self.closed()
 
     def said(self, line: str) -> None:
-        """It wrote a line of standard error."""
         self.err.append(line)
 
     def closed(self) -> None:
-        """It will say no more."""
+        """Is called when it will say no more."""
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +60,6 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Has it not ended?"""
         return self.process.poll() is None
 
     def send(self, number: int) -> None:
@@ -71,7 +69,7 @@ class Child:
                 self.process.send_signal(number)
 
     def wait(self, seconds: float = WAIT_S_MAX) -> int:
-        """Its exit status, once all that it said is there; it is killed if it takes longer."""
+        """Returns its exit status, once all that it said is there; kills it if it takes longer."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:

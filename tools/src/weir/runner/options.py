@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run was asked for, and the name of its folder."""
+"""Options of a run, and the name of its folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME_LENGTH = 100  # of a run folder, without its time
 
 @dataclass
 class Options:
-    """What `weir run` was asked for, as the C programs' options."""
+    """Options of `weir run`, which become those of the C programs."""
 
     config: Path
     out: Path
@@ -31,12 +31,12 @@ class Options:
     only: str | None = None  # --check or --print-config: nothing runs
 
     def command(self, live: bool) -> list[str]:
-        """The `weir run` that does the same."""
+        """Returns the `weir run` that does the same."""
         command = ["weir", "run", str(self.config), "--out", str(self.out), *self._options()]
         return [*command, "--live"] if live else command
 
     def argv(self, program: str, captures: bool = True) -> list[str]:
-        """The command line of one program; of several only one writes the capture."""
+        """Returns the command line of one program; of several only one writes the capture."""
         places = [str(self.config), "--out", str(self.out)]
         return [str(find_program(program)), *places, "--progress", *self._options(captures)]
 
@@ -62,7 +62,7 @@ class Options:
 def default_out(
     config: Path, overrides: Sequence[str] = (), seed: int | None = None, live: bool = False
 ) -> Path:
-    """runs/CONFIG-WHAT WAS CHANGED-UTC TIME, with a number behind it if that is taken."""
+    """Returns runs/CONFIG-CHANGES-UTC TIME, with a number behind it if that is taken."""
     stem = "stdin" if str(config) == "-" else config.stem
     said = "-".join([stem, *changed(overrides, seed, live)])
     name = re.sub(r"[^A-Za-z0-9._=,+-]+", "_", said)[:NAME_LENGTH].rstrip("-_,")
@@ -72,7 +72,7 @@ def default_out(
 
 
 def changed(overrides: Sequence[str], seed: int | None, live: bool) -> list[str]:
-    """What a run's name says of how it differs from its config: count=10, seed=3, live."""
+    """Returns what a run's name says of its changes to the config: count=10, seed=3, live."""
     parts = [override.partition("=") for override in overrides]
     found = [f"{key.rpartition('.')[2]}={value}" for key, _, value in parts]
     found += [] if seed is None else [f"seed={seed}"]
@@ -80,7 +80,7 @@ def changed(overrides: Sequence[str], seed: int | None, live: bool) -> list[str]
 
 
 def refuse_sweep(config: Path) -> None:
-    """One sentence for a file that is for another command. What else is wrong the programs say."""
+    """Refuses a file that is for another command. What else is wrong the programs say."""
     if not config.is_file():
         return
     try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def times(now: dict[str, Any]) -> str:
-    """A progress object as text, with an estimate of what is left if the size is known."""
+    """Returns a progress object as text, with an estimate of what is left if the size is known."""
     read, whole, wall = (float(now.get(k) or 0) for k in ("read_bytes", "all_bytes", "wall_s"))
     packets = float(now.get("packets") or 0)
     parts = [
@@ -62,14 +62,14 @@ def run_pcap(
 def flows_of(
     files: Sequence[str], console: Console, interface: str = ""
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """The flows of captures and their summary, without a run folder that stays."""
+    """Returns the flows of captures and their summary, without a run folder that stays."""
     with analysed(files, console, {"interval": "1h", "interface": interface}) as loaded:
         return flows(loaded), loaded.summary
 
 
 @contextmanager
 def analysed(files: Sequence[str], console: Console, settings: Mapping[str, str]) -> Iterator[Run]:
-    """The run of captures, in a folder that does not stay."""
+    """Yields the run of captures, in a folder that does not stay."""
     with tempfile.TemporaryDirectory(prefix="weir-pcap-") as temporary:
         out = Path(temporary) / "run"
         status = run_pcap("analyze", files, out, settings, False, console)

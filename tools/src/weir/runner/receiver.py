@@ -22,7 +22,7 @@ NO_END = "duration=24h"  # the longest; it is stopped when the sender has ended
 
 
 def options(given: Options, section: Mapping[str, Any]) -> Options:
-    """The options of its weir-sender, which reads the section as `live.sender`."""
+    """Returns the options of its weir-sender, which reads the section as `live.sender`."""
     import yaml
 
     keys = {"prefix": f"weir-{NAME}", **section}
@@ -37,5 +37,4 @@ def options(given: Options, section: Mapping[str, Any]) -> Options:
 
 
 def said(line: str) -> str:
-    """What its weir-sender says, by the names that the user gave."""
     return line.replace("weir-sender: ", f"weir-{NAME}: ", 1).replace(SENDER, SECTION)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One run on this machine, in virtual time or live."""
+"""Runs of an experiment on this machine, in virtual time or live."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ TOGETHER_S = 5.0  # live programs that count the same duration end within this
 
 
 def read_only(options: Options, live: bool) -> int:
-    """--check and --print-config: what the programs say of the config; the first bad exit status.
-
-    Live, each program checks its part; the first prints the config.
-    """
+    """Runs --check or --print-config; returns the first bad exit status."""
     refuse_sweep(options.config)
     argvs = live_argvs(options) if live else {"sim": options.argv("sim")}
     if options.only != "--check":
@@ -41,7 +38,7 @@ def read_only(options: Options, live: bool) -> int:
 
 
 def run_sim(options: Options, listener: Listener) -> int:
-    """An experiment in virtual time; weir-sim's exit status."""
+    """Runs an experiment in virtual time; returns weir-sim's exit status."""
     session = Session(listener)
     with catching(session):
         child = session.start("sim", options.argv("sim"))
@@ -52,7 +49,7 @@ def run_sim(options: Options, listener: Listener) -> int:
 
 
 def live_sections(options: Options) -> dict[str, Any]:
-    """What a config has below `live`, in the order in which its programs start."""
+    """Returns the sections below `live` in the order in which their programs start."""
     if str(options.config) == "-":
         raise UserError("--live reads the config twice: give a file, not standard input")
     try:
@@ -70,7 +67,7 @@ def live_sections(options: Options) -> dict[str, Any]:
 
 
 def live_argvs(options: Options) -> dict[str, list[str]]:
-    """The command lines of the programs that a config asks for, one for each section."""
+    """Returns the command lines of the programs that a config asks for, one for each section."""
     sections = live_sections(options)
     found = {}
     for name, section in sections.items():
@@ -82,7 +79,7 @@ def live_argvs(options: Options) -> dict[str, list[str]]:
 
 
 def run_live(options: Options, listener: Listener) -> int:
-    """An experiment on real ports: switch first, receiver, then sender; summaries merged.
+    """Returns an experiment on real ports: switch first, receiver, then sender; summaries merged.
 
     They come before what else runs on their CPUs. Switch and sender both end after the run's
     duration; one that is still there some seconds later is stopped. The receiver is stopped then.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of one run while they run: what they say, and how they end."""
+"""The programs of a run while they run: what they say, and how they end."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Listener(Protocol):
     """Is told what the programs say while they run."""
 
     def progress(self, now: dict[str, Any]) -> None:
-        """One of --progress's objects."""
+        """Is given one of --progress's objects."""
 
     def message(self, line: str) -> None:
-        """Any other line: for the user."""
+        """Is given any other line, which is for the user."""
 
 
 class Silent:
@@ -47,10 +47,9 @@ class Silent:
         self.lines: list[str] = []
 
     def progress(self, now: dict[str, Any]) -> None:
-        """Nobody looks."""
+        """Does nothing, as nobody looks."""
 
     def message(self, line: str) -> None:
-        """Kept."""
         self.lines.append(line)
 
 
@@ -72,11 +71,11 @@ class Program(Child):
         super().__init__(argv, first=live, stdout=subprocess.DEVNULL, env=environment)
 
     def said(self, line: str) -> None:
-        """To the inbox, as is that it will say no more."""
+        """Puts each line into the inbox."""
         self._inbox.put((self, line))
 
     def closed(self) -> None:
-        """It has ended, or as good as."""
+        """Puts None into the inbox when the program closed its output."""
         self._inbox.put((self, None))
 
     def opened(self) -> None:
@@ -110,7 +109,7 @@ class Program(Child):
 
 @dataclass
 class Session:
-    """The programs of one run, and what was asked of them."""
+    """The programs of a run, and what was asked of them."""
 
     listener: Listener
     children: list[Program] = field(default_factory=list)
@@ -119,13 +118,12 @@ class Session:
     signal: int = 0  # the first one that we were sent
 
     def start(self, name: str, argv: Sequence[str]) -> Program:
-        """Starts a program."""
         child = Program(name, argv, self.inbox)
         self.children.append(child)
         return child
 
     def interrupt(self, number: int, _frame: FrameType | None) -> None:
-        """Ctrl-C: the first asks the programs to finish, the third ends them."""
+        """Asks the programs to finish on the first Ctrl-C, and ends them on the third."""
         self.signal = self.signal or number
         self.interrupts += 1
         for child in self.children:
@@ -151,7 +149,7 @@ class Session:
             self.pass_on(receiver.said(line) if child.name == receiver.NAME else line, now)
 
     def pass_on(self, line: str, now: dict[str, Any] | None) -> None:
-        """To the listener. A terminal or a pipe that is gone ends no run: it goes on unseen."""
+        """Gives a line to the listener. If a terminal or pipe is gone, the run goes on unseen."""
         try:
             if now is not None:
                 self.listener.progress(now)
@@ -161,7 +159,7 @@ class Session:
             self.listener = Silent()
 
     def wait_ready(self, child: Program) -> None:
-        """Until it is ready or has ended; one sentence if it is neither in time."""
+        """Waits until it is ready or has ended; UserError: it is neither in time."""
         deadline = time.monotonic() + READY_S_MAX
         while not child.ready and not child.eof and not self.interrupts:
             self.hear()
@@ -170,7 +168,7 @@ class Session:
                 raise UserError(f"weir-{child.name} was not ready after {READY_S_MAX:.0f} s", 1)
 
     def wait_any(self) -> Program:
-        """The first program to end."""
+        """Returns the first program to end."""
         while True:
             for child in self.children:
                 if child.eof:
@@ -178,7 +176,7 @@ class Session:
             self.hear()
 
     def wait_all(self, seconds: float) -> None:
-        """Until all that end by themselves have done so, or for so long."""
+        """Waits until all that end by themselves have done so, or for so long."""
         deadline = time.monotonic() + seconds
         ending = [child for child in self.children if child.name != receiver.NAME]
         while not all(child.eof for child in ending) and time.monotonic() < deadline:
@@ -197,7 +195,7 @@ class Session:
             child.send(signal.SIGKILL)
 
     def end(self) -> None:
-        """Whatever happened here: those that still run write their folders."""
+        """Lets those that still run end and write their folders."""
         for child in self.children:
             child.finish()
         for child in self.children:
@@ -206,7 +204,7 @@ class Session:
                 child.remove_left()
 
     def status(self, child: Program) -> int:
-        """Its exit status, once it has ended; a signal as a shell counts it.
+        """Returns its exit status, once it has ended; a signal as a shell counts it.
 
         One that was asked to end and did so has not failed: what that means for the run is
         whether we were asked too.
@@ -219,7 +217,7 @@ class Session:
         return code if code >= 0 else 128 - code
 
     def killed(self) -> dict[str, str]:
-        """A sentence for each program that a signal ended."""
+        """Returns a sentence for each program that a signal ended."""
         codes = {child.name: child.process.wait() for child in self.children}
         return {
             name: f"weir-{name} was killed ({signal.Signals(-code).name})"
@@ -230,7 +228,7 @@ class Session:
 
 @contextmanager
 def catching(session: Session) -> Iterator[None]:
-    """Signals go to the programs; whatever happens here, none of them is left behind.
+    """Passes signals to the programs, and leaves none of them behind.
 
     Only the main thread can have them: a run that another thread starts is not interrupted.
     """
@@ -248,12 +246,11 @@ def catching(session: Session) -> Iterator[None]:
 
 
 def from_weir(line: str) -> str:
-    """What a program says of a config, as the command that the user called says it."""
     return re.sub(r"^weir-(sim|pcap): ", "weir: ", line)
 
 
 def progress_object(line: str) -> dict[str, Any] | None:
-    """A line of --progress; None for anything else."""
+    """Returns a line of --progress; None for anything else."""
     if not line.startswith("{"):
         return None
     try:

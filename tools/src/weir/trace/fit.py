@@ -45,7 +45,7 @@ class Markov:
     bad_mean_ns: float
 
     def draw(self, count: int, step_ns: float, rng: np.random.Generator) -> Floats:
-        """Mean rates of so many intervals."""
+        """Returns mean rates of so many intervals."""
         mean_ns = self.good_mean_ns + self.bad_mean_ns
         end_ns = count * step_ns
         cycles = int(2 * end_ns / mean_ns) + 20
@@ -57,7 +57,6 @@ class Markov:
         return steps.make(np.append(0.0, ends[:-1]), end_ns, states).series(step_ns)
 
     def stage(self, file: str) -> str:
-        """As a config writes it."""
         return (
             f"- markov_link: {{good: {rate(self.good_bps)}, bad: {rate(self.bad_bps)}, "
             f"good_mean: {time(self.good_mean_ns)}, bad_mean: {time(self.bad_mean_ns)}}}"
@@ -73,7 +72,7 @@ class Autoregression:
     rates_bps: Floats  # sorted
 
     def draw(self, count: int, step_ns: float, rng: np.random.Generator) -> Floats:
-        """Mean rates of so many intervals."""
+        """Returns mean rates of so many intervals."""
         order = len(self.coefficients)
         before = 100 * order
         noise = rng.normal(0.0, self.noise, count + before)
@@ -86,13 +85,12 @@ class Autoregression:
         return np.asarray(self.rates_bps[place])
 
     def stage(self, file: str) -> str:
-        """As a config writes it."""
         return f"- replay: {{file: {file}}}"
 
 
 @dataclass(frozen=True)
 class Error:
-    """How far a model's series is from the trace."""
+    """Distances of a model's series from the trace."""
 
     distribution: float  # part of the mean rate
     autocorrelation: float
@@ -100,17 +98,17 @@ class Error:
 
 
 def rate(bps: float) -> str:
-    """A rate as a config writes it."""
+    """Returns a rate as a config writes it."""
     return f"{bps / 1e3:.6g}kbit" if bps < 1e6 else f"{bps / 1e6:.6g}Mbit"
 
 
 def time(ns: float) -> str:
-    """A time as a config writes it."""
+    """Returns a time as a config writes it."""
     return f"{ns / 1e6:.6g}ms"
 
 
 def rates_of(trace: Steps, step_ns: float) -> Floats:
-    """The mean rates that a model is of; UserError: there is nothing to model."""
+    """Returns the mean rates that a model is of; UserError: there is nothing to model."""
     rates = trace.series(step_ns)
     if len(rates) < LEAST:
         raise UserError(f"{len(rates)} intervals of {units.time(step_ns)} are too few for a model")
@@ -120,7 +118,7 @@ def rates_of(trace: Steps, step_ns: float) -> Floats:
 
 
 def markov(rates: Floats, step_ns: float) -> Markov:
-    """Two states."""
+    """Returns a model of two states."""
     ordered = np.sort(rates)
     below = np.arange(1, len(rates))
     sums = np.cumsum(ordered)[:-1]
@@ -143,14 +141,14 @@ def markov(rates: Floats, step_ns: float) -> Markov:
 
 
 def autocorrelation(values: Floats, lags: int) -> Floats:
-    """Of lags 0 to `lags`."""
+    """Returns those of lags 0 to `lags`."""
     x = values - values.mean()
     products = np.array([x[: len(x) - k] @ x[k:] for k in range(lags + 1)], dtype=np.float64)
     return products / float(x @ x)
 
 
 def autoregression(rates: Floats, order: int) -> Autoregression:
-    """Of this order."""
+    """Returns the coefficients of an autoregression of this order, and the noise."""
     if not 0 < order < len(rates) // 4:
         raise UserError(f"--order {order}: between 1 and a quarter of the {len(rates)} intervals")
     _, inverse, counts = np.unique(rates, return_inverse=True, return_counts=True)
@@ -164,7 +162,7 @@ def autoregression(rates: Floats, order: int) -> Autoregression:
 
 
 def error(rates: Floats, drawn: Floats) -> Error:
-    """Of a model, by a series drawn from it."""
+    """Returns the errors of a model, by a series drawn from it."""
     quantiles = (np.arange(1000) + 0.5) / 1000
     apart = np.abs(np.quantile(rates, quantiles) - np.quantile(drawn, quantiles)).mean()
     lags = max(1, min(LAGS_MAX, len(rates) // 10))
@@ -182,20 +180,19 @@ class Fitted:
     drawn_bps: Floats
 
     def steps(self, count: int) -> Steps:
-        """The first of what was drawn, as a trace."""
+        """Returns the first of what was drawn, as a trace."""
         rates = self.drawn_bps[:count]
         at_ns = np.arange(len(rates)) * self.step_ns
         return steps.make(at_ns, len(rates) * self.step_ns, rates)
 
     def numbers(self, file: str) -> dict[str, Any]:
-        """With stable names."""
         model = {k: v for k, v in asdict(self.model).items() if k != "rates_bps"}
         named = {"step_s": self.step_ns / NS_PER_S, "stage": self.model.stage(file)}
         return {"model": model, "error": asdict(self.error), **named}
 
 
 def fit(trace: Steps, kind: str, step_ns: float, order: int, seed: int, count: int) -> Fitted:
-    """The model of this kind, and at least `count` intervals drawn from it."""
+    """Returns the model of this kind, and at least `count` intervals drawn from it."""
     rates = rates_of(trace, step_ns)
     if kind not in ("markov", "ar"):
         raise UserError(f"--model: '{kind}' is not a model; there is markov, ar")

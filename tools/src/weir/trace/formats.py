@@ -34,7 +34,7 @@ MOBILE_RATES = {"Throughput": 1e6, "DL_bitrate": 1e3}
 
 @dataclass(frozen=True)
 class Reading:
-    """What the command line says about a file besides its format."""
+    """Options of the command line about a file, besides its format."""
 
     step_ns: float = 100 * MS
     columns: Mapping[str, str] = field(default_factory=dict)  # csv: {"rate": "dl_kbps"}
@@ -42,7 +42,7 @@ class Reading:
 
 
 def of_intervals(ends_ns: Floats, bits: Floats) -> Steps:
-    """Mean rates of intervals; a last one that is short belongs to the one before it."""
+    """Returns mean rates of intervals; a last one that is short belongs to the one before it."""
     edges = np.append(0.0, ends_ns)
     if len(bits) > 1 and edges[-1] - edges[-2] < (edges[-2] - edges[-3]) / 2:
         edges, bits = np.delete(edges, -2), np.append(bits[:-2], bits[-2:].sum())
@@ -50,7 +50,7 @@ def of_intervals(ends_ns: Floats, bits: Floats) -> Steps:
 
 
 def binned(at_ns: Floats, bits: Floats | float, step_ns: float) -> Steps:
-    """The same of packets; one at the end of an interval, (from, to], is its own."""
+    """Returns mean rates of packets; one at the end of an interval, (from, to], is its own."""
     if not np.isfinite(at_ns).all() or at_ns.min() < 0 or at_ns[-1] > STEPS_MAX * step_ns:
         raise UserError(f"a time is negative or no number, or beyond {STEPS_MAX:,} intervals")
     count = max(1, int(np.ceil(at_ns[-1] / step_ns - 1e-9)))
@@ -61,7 +61,7 @@ def binned(at_ns: Floats, bits: Floats | float, step_ns: float) -> Steps:
 
 
 def lines(file: Path, lines_max: int = foreign.LINES_MAX) -> Iterator[tuple[str, list[str]]]:
-    """The place and the words of each line that has some and is no comment."""
+    """Yields the place and the words of each line that has some and is no comment."""
     for place, line in foreign.text_lines(file, lines_max=lines_max):
         words = line.split()
         if words and not words[0].startswith("#"):
@@ -69,7 +69,7 @@ def lines(file: Path, lines_max: int = foreign.LINES_MAX) -> Iterator[tuple[str,
 
 
 def numbers(file: Path) -> Floats:
-    """A number from each line."""
+    """Returns a number from each line."""
     found = array("d")
     for place, words in lines(file):
         try:
@@ -80,7 +80,7 @@ def numbers(file: Path) -> Floats:
 
 
 def mahimahi(file: Path, reading: Reading) -> Steps:
-    """A line is a time in ms at which 1500 bytes may leave; the last one ends a round."""
+    """Reads lines that are times in ms at which 1500 bytes may leave; the last one ends a round."""
     at_ns = numbers(file) * MS
     if not len(at_ns) or (np.diff(at_ns) < 0).any() or at_ns[-1] <= 0:
         raise UserError(f"{file}: no times in ms that never fall, the last above 0")
@@ -88,7 +88,7 @@ def mahimahi(file: Path, reading: Reading) -> Steps:
 
 
 def leocc(file: Path, reading: Reading) -> Steps:
-    """mahimahi's lines, and in a file of its own the one-way delay in ms of each 10 ms."""
+    """Reads mahimahi's lines, and in a file of its own the one-way delay in ms of each 10 ms."""
     rates = mahimahi(file, reading)
     if reading.delays is None:
         raise UserError("leocc: name the file of one-way delays with --delays")
@@ -103,7 +103,7 @@ def leocc(file: Path, reading: Reading) -> Steps:
 
 
 def theaterq(file: Path, reading: Reading) -> Steps:
-    """KEEP,LATENCY,RATE,LOSS,LIMIT in us, ns, bit/s, 1 / (2^32 - 1) and packets, or with units."""
+    """Reads KEEP,LATENCY,RATE,LOSS,LIMIT with units, or in us, ns, bit/s, 1/(2^32-1), packets."""
     rows = array("d")
     for place, words in lines(file, STEPS_MAX):
         cells = "".join(words).split(",")
@@ -123,7 +123,7 @@ def theaterq(file: Path, reading: Reading) -> Steps:
 
 
 def table(file: Path) -> tuple[list[str], Iterator[tuple[str, dict[str, str]]]]:
-    """The names of a CSV file's columns, and the place and cells of each row."""
+    """Returns the names of a CSV file's columns, and the place and cells of each row."""
     text = (line for _, line in foreign.text_lines(file, lines_max=STEPS_MAX))
     reader = csv.DictReader(text, skipinitialspace=True)
     reader.fieldnames = names = [name.strip() for name in reader.fieldnames or ()]
@@ -135,7 +135,7 @@ def table(file: Path) -> tuple[list[str], Iterator[tuple[str, dict[str, str]]]]:
 
 
 def from_csv(file: Path, reading: Reading) -> Steps:
-    """Columns as ours (rate_mbps, at_s), or those that the command line names (dl:kbps)."""
+    """Reads columns as ours (rate_mbps, at_s), or those of the command line (dl:kbps)."""
     names, rows = table(file)
     chosen, found = {}, {}
     for stem in ("at", "rate", "delay", "loss"):
@@ -169,7 +169,7 @@ def from_csv(file: Path, reading: Reading) -> Steps:
 
 
 def mobile(file: Path, reading: Reading) -> Steps:
-    """The 5G sets: a line a second; a column of MOBILE_RATES, or no header and Mbit/s last."""
+    """Reads 5G sets, a line a second: a column of MOBILE_RATES, or without a header Mbit/s last."""
     names, rows = table(file)
     column = next((name for name in MOBILE_RATES if name in names), None)
     if column is not None:
@@ -185,7 +185,7 @@ def mobile(file: Path, reading: Reading) -> Steps:
 
 
 def iperf3(file: Path, reading: Reading) -> Steps:
-    """`iperf3 --json`: the rate of each interval, and what UDP's receiver lost."""
+    """Reads `iperf3 --json`: the rate of each interval, and what UDP's receiver lost."""
     try:
         said = foreign.read_json(file, dict[str, Any])["intervals"]
         # The times of the others begin again behind those that -O leaves out.
@@ -201,7 +201,8 @@ def iperf3(file: Path, reading: Reading) -> Steps:
 
 
 def pantheon(file: Path, reading: Reading) -> Steps:
-    """A tunnel's or mm-link's log: `ms # bytes`, `ms + bytes`, `ms - bytes ms`, `ms d pkts bytes`.
+    """Reads a tunnel's or mm-link's log: `ms # bytes`, `ms + bytes`, `ms - bytes ms`, or
+    `ms d pkts bytes`.
 
     The rate is that of the opportunities (#), or where there are none that of what left (-). The
     delay is the smallest of the log, for the rest is the queue that its senders made; the loss is
@@ -230,7 +231,7 @@ def pantheon(file: Path, reading: Reading) -> Steps:
 
 
 def capture(file: Path, reading: Reading) -> Steps:
-    """pcap and pcapng: the frames of each interval, without FCS; read as a run's traffic is."""
+    """Reads pcap and pcapng: the frames of each interval, without FCS, as a run's traffic."""
     from weir.analysis.ring import open_ring
     from weir.base import programs
 
@@ -257,7 +258,7 @@ def capture(file: Path, reading: Reading) -> Steps:
 
 
 def own(file: Path, reading: Reading) -> Steps:
-    """A file that this command has written."""
+    """Reads a file that this command has written."""
     return steps.read(file)
 
 
@@ -275,7 +276,7 @@ FORMATS: dict[str, Callable[[Path, Reading], Steps]] = {
 
 
 def read(file: Path, name: str, reading: Reading) -> Steps:
-    """The steps of a file in the format of this name; UserError says what is wrong with it."""
+    """Reads a file in the format of this name; UserError says what is wrong with it."""
     if name not in FORMATS:
         raise UserError(f"--from: '{name}' is not a format; there is {', '.join(FORMATS)}")
     try:

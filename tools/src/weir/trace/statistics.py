@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a trace has: mean, percentiles over time, outages; on a terminal and as a figure."""
+"""Statistics of a trace: mean, percentiles over time, outages; on a terminal and as a figure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINE = 72  # characters of a line of bars
 
 
 def percentiles(values: Floats, lengths: Floats) -> dict[str, float]:
-    """The least value that is not exceeded for so much of the time, and the mean over time."""
+    """Returns the rates that are not exceeded for parts of the time, and the mean over time."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(lengths[order]) / lengths.sum()
     places = np.minimum(np.searchsorted(reached, np.array(QUANTILES) - 1e-12), len(values) - 1)
@@ -32,7 +32,7 @@ def percentiles(values: Floats, lengths: Floats) -> dict[str, float]:
 
 
 def outages(steps: Steps) -> dict[str, float]:
-    """How often, how long in all and at most the rate is 0."""
+    """Returns how often, how long in all and at most the rate is 0."""
     down = np.concatenate(([False], steps.rate_bps == 0, [False]))
     edges = np.append(steps.at_ns, steps.end_ns)
     begins, ends = edges[down[1:] & ~down[:-1]], edges[~down[1:] & down[:-1]]
@@ -45,7 +45,7 @@ def outages(steps: Steps) -> dict[str, float]:
 
 
 def of(steps: Steps) -> dict[str, Any]:
-    """All of it, with stable names; what the trace does not have is null."""
+    """Returns all statistics with stable names; what the trace does not have is null."""
     lengths = steps.lengths_ns
     delays = steps.delay_ns if steps.delay_ns.any() else None
     return {
@@ -59,14 +59,14 @@ def of(steps: Steps) -> dict[str, Any]:
 
 
 def bars(steps: Steps) -> str:
-    """The mean rate over time, as a line of blocks; a blank is an outage."""
+    """Returns the mean rate over time, as a line of blocks; a blank is an outage."""
     rates = steps.mean_rates(np.linspace(0.0, steps.end_ns, LINE + 1))
     heights = np.ceil(rates / rates.max() * (len(BARS) - 1) - 1e-9).astype(int)
     return "".join(BARS[height] for height in heights)
 
 
 def show(steps: Steps, screen: Console) -> None:
-    """The statistics as a table, above the rate over time."""
+    """Prints the statistics as a table, above the rate over time."""
     found = of(steps)
     rows = Table("over time", "rate", "delay")
     for name, rate in found["rate_bps"].items():
@@ -86,7 +86,7 @@ def show(steps: Steps, screen: Console) -> None:
 
 
 def figure(steps: Steps) -> Figure:
-    """Rate and, where there is one, delay over time; how much of the time the rate is below."""
+    """Returns rate and delay over time, and how much of the time the rate is below a value."""
     from weir.report import axes
 
     delayed = bool(steps.delay_ns.any())

@@ -36,7 +36,7 @@ WRITTEN = ("at_us", "rate_bps", "delay_us", "loss", "limit_pkts")
 
 @dataclass(frozen=True)
 class Steps:
-    """Each holds from its time to that of the next, the last one to end_ns. Times begin with 0."""
+    """Steps that hold until the next one's time, the last one to end_ns. Times begin with 0."""
 
     at_ns: Floats
     rate_bps: Floats
@@ -47,17 +47,16 @@ class Steps:
 
     @property
     def lengths_ns(self) -> Floats:
-        """How long each holds."""
         return np.diff(self.at_ns, append=self.end_ns)
 
     def mean_rates(self, edges_ns: Floats) -> Floats:
-        """The mean rate between each two of these times."""
+        """Returns the mean rate between each two of these times."""
         bits = np.concatenate(([0.0], np.cumsum(self.rate_bps * self.lengths_ns)))
         at = np.append(self.at_ns, self.end_ns)
         return np.asarray(np.diff(np.interp(edges_ns, at, bits)) / np.diff(edges_ns))
 
     def series(self, step_ns: float) -> Floats:
-        """The mean rate of each whole interval of this length."""
+        """Returns the mean rate of each whole interval of this length."""
         count = int(self.end_ns / step_ns + 1e-9)
         if count < 1:
             raise UserError(f"the trace has {units.time(self.end_ns)}, less than one --step", 2)
@@ -72,7 +71,7 @@ def make(
     loss: npt.ArrayLike = 0.0,
     limit_pkts: npt.ArrayLike = 0.0,
 ) -> Steps:
-    """Steps of arrays, or of a number for all; rates below the stage's least are outages."""
+    """Makes steps of arrays, or of a number for all; rates below the stage's least are outages."""
     at = np.asarray(at_ns, dtype=np.float64)
     rate, delay, lost, limit = (
         np.broadcast_to(np.asarray(values, dtype=np.float64), at.shape)
@@ -89,7 +88,7 @@ def make(
 
 
 def write(steps: Steps, out: Path) -> None:
-    """A line for each step that differs from the one before it, and one for the end."""
+    """Writes a line for each step that differs from the one before it, and one for the end."""
     rows = np.column_stack(
         (steps.at_ns / 1e3, steps.rate_bps, steps.delay_ns / 1e3, steps.loss, steps.limit_pkts)
     )
@@ -100,12 +99,12 @@ def write(steps: Steps, out: Path) -> None:
 
 
 def plain(value: float) -> str:
-    """A number with as many digits as the stage can tell apart: 1 ns of 10^6 s, 1 bit/s."""
+    """Returns a number with as many digits as the stage can tell apart: 1 ns of 10^6 s, 1 bit/s."""
     return str(int(value)) if value == int(value) else f"{value:.9f}".rstrip("0").rstrip(".")
 
 
 def read(file: Path) -> Steps:
-    """The steps of a file with a header."""
+    """Returns the steps of a file with a header."""
     text = (line for _, line in foreign.text_lines(file, lines_max=STEPS_MAX))
     stripped = enumerate(([cell.strip() for cell in row] for row in csv.reader(text)), 1)
     rows = ((n, row) for n, row in stripped if row and row[0] and row[0][0] != "#")
@@ -133,7 +132,7 @@ def read(file: Path) -> Steps:
 
 
 def of_columns(columns: Mapping[str, array[float] | list[float]], place: str) -> Steps:
-    """Columns by their names in the header, in base units; that of times also has the end."""
+    """Returns columns by their names, in base units; that of times also has the end."""
     found = {name.split("_")[0]: np.asarray(values) for name, values in columns.items()}
     if len(found) < len(columns):
         raise UserError(f"{place}: two columns are one and the same: {', '.join(columns)}", 2)
@@ -148,7 +147,7 @@ def of_columns(columns: Mapping[str, array[float] | list[float]], place: str) ->
 
 
 def value(name: str, cell: str, place: str) -> float:
-    """What a cell of a column stands for, in ns, bit/s, a ratio or packets."""
+    """Returns the value of a column's cell, in ns, bit/s, a ratio or packets."""
     try:
         return float(cell) * factor(name)
     except ValueError:
@@ -161,7 +160,7 @@ def value(name: str, cell: str, place: str) -> float:
 
 
 def factor(name: str) -> float:
-    """What a number without a unit in this column is multiplied by: 1000 in delay_us."""
+    """Returns what a number without a unit is multiplied by: 1000 in delay_us."""
     if name in PLAIN:
         return PLAIN[name]
     stem, _, unit = name.partition("_")

@@ -1,4 +1,4 @@
-"""What NAME must do: `make && python3 -m pytest test_NAME.py`."""
+"""Tests of NAME, which `make && python3 -m pytest test_NAME.py` runs."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ WEIR = "PROGRAM"
 
 
 def run(*overrides: str) -> dict[str, Any]:
-    """The summary of a run of NAME.yaml."""
+    """Returns the summary of a run of NAME.yaml."""
     options = [word for text in overrides for word in ("-o", text)]
     command = [WEIR, "sim", "NAME.yaml", *options, "--json", "--force", "--out", "run"]
     done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
@@ -20,11 +20,9 @@ def run(*overrides: str) -> dict[str, Any]:
 
 
 def test_it_fills_the_link() -> None:
-    """One flow alone, with a buffer of one BDP: RFC 5681 halves, and the queue carries it over."""
     alone = ["flows.1.count=1", "flows.1.start=29s", "flows.0.count=1"]
     assert run(*alone)["links"]["forward"]["utilisation"] > 0.9
 
 
 def test_two_flows_are_alike() -> None:
-    """Two of them have the same part of the link within a fifth."""
     assert run("flows.1.start=29s", "duration=60s", "warmup=20s")["groups"][0]["jfi"] > 0.8
