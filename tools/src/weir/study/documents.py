@@ -8,6 +8,7 @@ and on the page, between two lines, how many claims hold and what differs. The s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -142,6 +143,7 @@ def differing(file: File, name: str) -> str:
         for one in rows(study, file.rows[study.name]):
             if one.verdict == "differs":
                 _, why = study_page.difference(one.experiment, one.claim, one.here)
+                why = re.sub(r"^as for .*?: ", "", why)  # the same cause as another claim's
                 causes.setdefault(why, []).append(f"{of}{one.experiment.name}")
     lines = ["", line(["differs", "claims", "why"]), "|---|---|---|"]
     for why, places in causes.items():
