@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""No identifier is a word that a reader who knows DPDK, Linux and the RFCs would have to learn."""
+"""No identifier is a word that a reader who knows DPDK, Linux and the RFCs would have to learn.
+
+Pages are few words in short sentences.
+"""
 
 import io
 import re
@@ -8,6 +11,8 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+WORDS_MAX = 46_000  # of all Markdown in git, as wc -w counts
+SENTENCE_WORDS_MAX, SENTENCE_WORDS_MEAN_MAX = 40, 20
 # Words of our own, and what the field says instead.
 WORDS = {
     "iteration (of a loop), pacing slot": "turn turns",
@@ -94,3 +99,41 @@ def test_no_identifier_is_a_word_of_our_own():
     assert len(listed) > 200
     wrong = [line for name in listed for line in complaints(name, (ROOT / name).read_text())]
     assert wrong == []
+
+
+def sentences(text):
+    """Yields the sentences of a page's paragraphs and items.
+
+    Tables, headings, comments and blocks of code are no sentences. Code in a line is one word, and
+    a link is its text. A sentence ends with its paragraph or item, or with . ! or ? before a
+    capital letter or a digit, not with a colon or semicolon.
+    """
+    text = re.sub(r"^```.*?^```|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^(\||#|!\[).*", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(?<=\n\n)(?: {4}.*\n)+", "", text)
+    for paragraph in re.split(r"(?:^|\n)\s*(?:[-*]|\d+\.) |\n\s*\n", text):
+        plain = re.sub(r"`[^`]*`", "CODE", " ".join(paragraph.split()))
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", plain.replace("**", ""))
+        yield from filter(None, re.split(r"(?<=[.!?])[\")]*\s+(?=[\"(*]*[A-Z0-9])", plain))
+
+
+def test_sentences_are_found():
+    page = (
+        "# Head. One\n\nA [b c](d.md) `e f`: g;\nh. I (j.)\n\n    code. Code\n\n"
+        "| a. B |\n\n- k\n- L 1.5 M! N\n\n```sh\nO. P\n```\n"
+    )
+    assert list(sentences(page)) == ["A b c CODE: g; h.", "I (j.)", "k", "L 1.5 M!", "N"]
+
+
+def test_pages_are_few_words_in_short_sentences():
+    git = ["git", "ls-files", "*.md"]
+    listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    pages = {name: (ROOT / name).read_text() for name in listed.split() if (ROOT / name).is_file()}
+    assert sum(len(text.split()) for text in pages.values()) <= WORDS_MAX
+    lengths = {
+        f"{name}: {sentence}": len(sentence.split())
+        for name, text in pages.items()
+        for sentence in sentences(text)
+    }
+    assert [one for one, words in lengths.items() if words > SENTENCE_WORDS_MAX] == []
+    assert sum(lengths.values()) <= SENTENCE_WORDS_MEAN_MAX * len(lengths)
