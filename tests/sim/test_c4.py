@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from weir.many.cells import run_cells
-from weir.study import c4
-from weir.study.c4_scenarios import ALONE, OF_BYTES, Scenario, size
+from weir.studies.c4 import study as c4
+from weir.studies.c4.scenarios import ALONE, OF_BYTES, Scenario, size
 from weir.study.claim import Found
 
 QUICK = ("alone_200", "low_and_up", "blackhole", "wifi_suspension")

@@ -229,7 +229,7 @@ def test_long_and_short_round_trips_get_the_same(simulate: Simulate, set_: str, 
     Copa's rate in equilibrium is 1/(delta dq), in which there is no base RTT. With velocity that
     doubles after three round trips upward a short one's flow doubled in each swing: 0.90.
     """
-    config = (ROOT / "configs/studies/copa/c8.yaml").read_text()
+    config = (ROOT / "tools/src/weir/studies/copa/c8.yaml").read_text()
     run = simulate(config.replace("copa: {}", f"copa: {{{set_}}}"))
     goodput = np.array([group["goodput_bps"] for group in run.groups])
     index = goodput.sum() ** 2 / (20 * (goodput**2).sum())
@@ -246,7 +246,7 @@ def test_a_satellites_link_is_filled_from_the_start(simulate: Simulate, seed: in
     find the rate, 0.87 were used and 90 ms queued. The paper has 1 ms in the mean; slow start's
     overshoot alone is more here, over 100 s; later 2 to 3 ms stand.
     """
-    run = simulate((ROOT / "configs/studies/copa/c11.yaml").read_text(), f"seed={seed}")
+    run = simulate((ROOT / "tools/src/weir/studies/copa/c11.yaml").read_text(), f"seed={seed}")
     links = run.records("links")
     late = links[(links["link"] == 0) & (links["ts_ns"] > 50e9)]
     standing_ns = np.average(late["sojourn_mean_ns"], weights=late["out_pkts"])

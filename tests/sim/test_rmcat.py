@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from weir.analysis import folder
 from weir.many.cells import run_cells
-from weir.study import rmcat
+from weir.studies.rmcat import study as rmcat
 
 
 def test_second_halves_of_all_rates() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small part of each study that has results in tools/docs/reference, in studies.md or suites/."""
+"""A small part of each study that has results."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 from weir.many.cells import Cell, run_cells
-from weir.study import claim, documents, reproduce, studies
+from weir.study import claim, documents, find, reproduce
 from weir.study.claim import Found, Study
 
 CHEAP_S = 3.0  # of one core: what a cell may cost here
 CHEAP_CELLS = 60  # of a study
 SUITE_CELL_S = 0.5  # likewise of a suite
 SUITE_CELLS = 4
-RENEW = "renew them: tools/weir reproduce NAME --write-docs, NAME as the file of results/"
+RENEW = "renew them: tools/weir reproduce NAME --write-docs, NAME as all or the suite"
 
 
 def some_cells(study: Study, each_s: float, count: int, all_s: float) -> list[Cell]:
@@ -33,12 +33,12 @@ def some_cells(study: Study, each_s: float, count: int, all_s: float) -> list[Ce
     return [cell for cell in cells if cell.name in needed]
 
 
-def check_rows(name: str, study: Study, chosen: list[Cell], place: Path) -> int:
+def check_rows(study: Study, chosen: list[Cell], place: Path) -> int:
     """Runs cells: the file has each claim as it is here; how many were measured."""
     outcomes = run_cells(chosen, place, workers=1)
     assert [o.message for o in outcomes if o.status == "failed"] == []
     found = Found({o.cell.name: o.folder for o in outcomes}, True)
-    kept = documents.read(name).rows[study.name]
+    kept = documents.read(study).rows[study.name]
     measured = [one for one in claim.check(study, found) if one.values]
     for one in measured:
         if one.claim.kind != "shown":
@@ -48,30 +48,31 @@ def check_rows(name: str, study: Study, chosen: list[Cell], place: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("study", studies.ALL, ids=lambda study: study.name)
+@pytest.mark.parametrize("study", find.chosen("all"), ids=lambda study: study.name)
 def test_the_documents_have_what_comes_out(study: Study, tmp_path: Path) -> None:
     """Each claim whose cells are cheap is measured: studies.md has its row as it is here."""
     chosen = some_cells(study, CHEAP_S, CHEAP_CELLS, math.inf)
-    assert check_rows("all", study, chosen, tmp_path) > 2
+    assert check_rows(study, chosen, tmp_path) > 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", studies.SUITES)
+@pytest.mark.parametrize("name", find.suites())
 def test_the_pages_of_suites_have_what_comes_out(name: str, tmp_path: Path) -> None:
     """Likewise of a suite's last study, of fewer cells."""
-    study = studies.SUITES[name][-1]
+    study = find.chosen(name)[-1]
     chosen = some_cells(study, SUITE_CELL_S, SUITE_CELLS, SUITE_CELLS * SUITE_CELL_S)
-    assert check_rows(name, study, chosen, tmp_path) > 0
+    assert check_rows(study, chosen, tmp_path) > 0
 
 
-@pytest.mark.parametrize("name", ["all", *studies.SUITES])
+@pytest.mark.parametrize("name", ["all", *find.suites()])
 def test_the_documents_have_every_claim(name: str) -> None:
     """Each that is judged, in the order of the studies; a page's counts are of these rows."""
-    file = documents.read(name)
+    studies = find.chosen(name)
     page = documents.written(documents.page_of(name).read_text(), name)[1]
-    rows = [documents.rows(study, file.rows[study.name]) for study in studies.chosen(name)]
+    file = documents.read(studies[0])
+    rows = [documents.rows(one, documents.read(one).rows[one.name]) for one in studies]
     verdicts = [row.verdict for of_study in rows for row in of_study]
     holding = sum(int(n) for n in re.findall(r": (\d+) of \d+ hold", page))
     assert holding == verdicts.count("holds"), RENEW
     assert f"`{file.command}` at commit {file.commit}, {file.date}." in page
-    assert page.endswith(documents.differing(file, name) + "\n"), RENEW
+    assert page.endswith(documents.differing(studies) + "\n"), RENEW

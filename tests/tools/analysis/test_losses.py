@@ -11,7 +11,7 @@ from weir.analysis import folder, losses
 from weir.cli.app import app
 
 SIM = Path(os.environ["WEIR_BUILD"]) / "tools/sim/weir-sim"
-CONFIG = Path(__file__).resolve().parents[3] / "configs/studies/mvfst/f2.yaml"
+CONFIG = Path(__file__).resolve().parents[3] / "tools/src/weir/studies/mvfst/f2.yaml"
 pytestmark = pytest.mark.skipif(not SIM.exists(), reason=f"{SIM} is not built")
 
 POLICER = "{policer: {rate: 3Mbit, burst: 40kB}}, {link: {rate: 100Mbit}}"

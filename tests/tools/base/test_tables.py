@@ -9,7 +9,8 @@ from weir.analysis import folder, header, metrics, routes
 from weir.base import tables, units
 from weir.live import replay
 from weir.report import sections
-from weir.study import lola, papers
+from weir.studies.lola import study as lola
+from weir.studies.papers import study as papers
 
 ROOT = Path(__file__).resolve().parents[3]
 MAX = {"UINT8_MAX": 2**8 - 1, "UINT32_MAX": 2**32 - 1}

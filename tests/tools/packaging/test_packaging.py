@@ -162,7 +162,7 @@ NO_LICENCE_LINE = (
     *("tools/requirements", "tools/packaging/requirements", "tools/packaging/debian/"),
     *("tests/tools/editors/", "tools/src/weir/py.typed", "tools/src/weir/plugin/template/"),
 )
-NO_COMMENTS = (".md", ".svg", ".png", ".j2", ".csv", ".yaml", ".json")
+NO_COMMENTS = (".md", ".svg", ".png", ".j2", ".csv", ".cdf", "slots.txt", ".yaml", ".json")
 
 
 def test_every_source_names_its_licence():

@@ -10,7 +10,8 @@ from playwright.sync_api import sync_playwright
 from synthetic import make_run
 from weir.analysis import folder
 from weir.report import comparison, page
-from weir.study import papers, study_page
+from weir.studies.papers import study as papers
+from weir.study import study_page
 from weir.study.claim import Checked, Found
 
 pytestmark = pytest.mark.slow  # each starts a browser

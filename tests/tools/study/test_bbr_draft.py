@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from weir.analysis import folder
-from weir.study import bbr_draft
-from weir.study.bbr_draft_paths import PLACES, TINY, Place
-from weir.study.bbr_draft_trace import Trace
+from weir.studies.bbr_draft import study as bbr_draft
+from weir.studies.bbr_draft.paths import PLACES, TINY, Place
+from weir.studies.bbr_draft.trace import Trace
 
 AT = {at.name: at for at in (*PLACES, *TINY)}
 SHORT, PLAIN, LONG = AT["250M-10ms"], AT["10M-40ms"], AT["10M-160ms"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from weir.analysis import folder
-from weir.study import corescale
+from weir.studies.corescale import study as corescale
 from weir.study.claim import Checked, Found
 
 SHORT = ("duration=60s", "warmup=10s", "flows.0.jitter=1s")

@@ -10,7 +10,9 @@ import pytest
 from typer.testing import CliRunner
 from weir.base.errors import UserError
 from weir.cli.app import app
-from weir.study import claim, evaluate, evaluate_scene, reproduce
+from weir.studies.evaluate import criteria as evaluate
+from weir.studies.evaluate import scene as evaluate_scene
+from weir.study import claim, reproduce
 
 ROOT = Path(__file__).resolve().parents[3]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"

@@ -13,9 +13,11 @@ from rich.console import Console
 from weir.analysis.ring import open_ring
 from weir.guests import build as guest_build
 from weir.guests import kernels
-from weir.study import beside, linux, linux_page
-from weir.study.beside import Reason
-from weir.study.linux import Case, Link, Measured, Pair, Plan
+from weir.studies.linux import beside
+from weir.studies.linux import cases as linux
+from weir.studies.linux import page as linux_page
+from weir.studies.linux.beside import Reason
+from weir.studies.linux.cases import Case, Link, Measured, Pair, Plan
 
 LINK = Link("10M-20ms-1BDP", 10, 20, "1BDP", (1, 3), (1, 3))
 ALONE = Case(LINK, "fifo", ("reno",), True)

@@ -16,14 +16,17 @@ from typer.testing import CliRunner
 from weir import bootstrap
 from weir.base.errors import UserError
 from weir.cli.app import app
-from weir.study import claim, copa_theory, documents, papers, reproduce, studies, study_page
+from weir.studies.copa import theory as copa_theory
+from weir.studies.papers import study as papers
+from weir.study import claim, documents, find, reproduce, study_page
 from weir.study import sets as tried
 from weir.study.claim import Checked, Claim, Experiment, Found, Study, Trial
 
 ROOT = Path(__file__).resolve().parents[3]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
 needs_sim = pytest.mark.skipif(not SIM.exists(), reason=f"{SIM} is not built")
-SHORT = Trial("short", "illinois-alone", ("duration=30s", "warmup=10s"))
+ILLINOIS = claim.CONFIGS / "illinois-alone.yaml"
+SHORT = Trial("short", ILLINOIS, ("duration=30s", "warmup=10s"))
 FULL = Claim(
     "the link is full", "section 1", "direction", (SHORT,), papers.utilisation, "%", low=90
 )
@@ -49,18 +52,27 @@ def refusal(argv):
     return checked.stderr or "refused" if checked.returncode else ""
 
 
+def known(monkeypatch: pytest.MonkeyPatch, *made: Study) -> None:
+    """These are the studies there are."""
+    names = {one.name: (one,) for one in made} | {"all": made}
+    monkeypatch.setattr(find, "ours", lambda: names)
+
+
+EACH = {one.name: one for studies in find.ours().values() for one in studies}
+
+
 @needs_sim
-@pytest.mark.parametrize("name", studies.STUDIES)
+@pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("quick", [True, False], ids=["quick", "full"])
 def test_every_cell_is_a_config_that_is_accepted(name, quick):
-    cells = reproduce.plan(studies.STUDIES[name], quick, None).cells
+    cells = reproduce.plan(EACH[name], quick, None).cells
     assert len({cell.name for cell in cells}) == len(cells) > 0
     for cell in cells:
         assert refusal(tuple(cell.argv(SIM))) == "", cell.name
 
 
 def test_the_five_documents_have_31_experiments():
-    names = [e.name for one in studies.ALL for e in one.experiments if e.name[1:].isdigit()]
+    names = [e.name for one in find.chosen("all") for e in one.experiments if e.name[1:].isdigit()]
     assert sorted(names) == sorted(
         [f"C{n}" for n in range(1, 15)]
         + [f"B{n}" for n in range(1, 7)]
@@ -140,10 +152,10 @@ def test_results_go_between_the_lines_of_their_name(tmp_path, monkeypatch):
     blocks = "".join(f"## {n}\n{documents.begin(n)}old {n}\n{documents.END}" for n in ("a", "b"))
     page.write_text(blocks)
     monkeypatch.setattr(documents, "page_of", lambda name: page)
-    monkeypatch.setattr(documents, "file_of", lambda name: tmp_path / f"{name}.json")
     never = replace(FULL, says="more than full", low=101, why="Nothing is more than full.")
-    one = study(FULL, never)
-    monkeypatch.setattr(studies, "chosen", lambda name: (one,))
+    one = replace(study(FULL, never), folder=tmp_path)
+    monkeypatch.setattr(find, "chosen", lambda name: (one,))
+    monkeypatch.setattr(find, "suites", lambda: ["b", "c"])
     checked = [Checked(one.experiments[0], claim, (95.0,)) for claim in (FULL, never)]
     documents.write("b", [(one, checked)], "quick", "0123")
     text = page.read_text()
@@ -188,7 +200,7 @@ def test_trials_of_one_name_are_one():
 
 
 def test_a_trial_has_its_seeds_and_its_quick_changes():
-    trial = Trial("x", "illinois-alone", ("warmup=1s",), (2, 3), ("duration=5s",))
+    trial = Trial("x", ILLINOIS, ("warmup=1s",), (2, 3), ("duration=5s",))
     assert [(c.name, c.seed) for c in trial.cells(True)] == [("x-s1", 1), ("x-s2", 2)]
     assert trial.cells(True)[0].override == ("warmup=1s", "duration=5s")
     assert [c.override for c in trial.cells(False)] == [("warmup=1s",)] * 3
@@ -204,7 +216,7 @@ def test_claims_are_measured_and_written(tmp_path, monkeypatch):
     """A study from the command line: the page, the table, the terminal; again nothing runs."""
     never = replace(FULL, says="more than full", low=101, why="Nothing is more than full.")
     small = study(FULL, never)
-    monkeypatch.setitem(studies.STUDIES, "small", small)
+    known(monkeypatch, small)
     argv = ["reproduce", "small", "--out", str(tmp_path), "--workers", "1", "--json"]
     done = CliRunner().invoke(app, argv)
     assert done.exit_code == 0, done.output
@@ -231,10 +243,10 @@ def test_a_page_over_several_studies_has_a_line_for_each_experiment(tmp_path, mo
         title="Another",
         experiments=(Experiment("X2", "two", (replace(FULL, low=101),)),),
     )
-    monkeypatch.setattr(studies, "ALL", (one, two))
+    known(monkeypatch, one, two)
     argv = ["reproduce", "all", "--out", str(tmp_path), "--workers", "1"]
     done = CliRunner().invoke(app, argv)
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 1, "a claim differs and does not say why"
     page = (tmp_path / "all.html").read_text()
     assert 'href="small/small.html"' in page
     assert "small/cells/short" in (tmp_path / "other/other.html").read_text(), "run once for both"
@@ -244,7 +256,7 @@ def test_a_page_over_several_studies_has_a_line_for_each_experiment(tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("copas", "did you mean 'copa'?"), ("x", "there are copa, copa-ns3, ")]
+    ("name", "meant"), [("copas", "did you mean 'copa'?"), ("x", "there are all, bbr-draft, c4, ")]
 )
 def test_a_study_that_is_not_known_is_refused(name, meant):
     done = CliRunner().invoke(app, ["reproduce", name])
@@ -270,9 +282,9 @@ def test_nobody_gains_at_the_equilibrium_of_the_formula():
 def test_other_parameters_are_tried_beside_the_defaults(tmp_path, monkeypatch):
     """A window of 2 segments cannot fill the link; the other cells are run once for both."""
     short = ("duration=10s", "warmup=1s")
-    fixed = Trial("fixed", "illinois-alone", ("flows.0.cc={fixed: {cwnd: 200}}", *short))
+    fixed = Trial("fixed", ILLINOIS, ("flows.0.cc={fixed: {cwnd: 200}}", *short))
     other = replace(FULL, says="of another control")
-    monkeypatch.setitem(studies.STUDIES, "small", study(replace(FULL, trials=(fixed,)), other))
+    known(monkeypatch, study(replace(FULL, trials=(fixed,)), other))
     argv = ["study", "small", "--cc", "fixed", "--set", "cwnd: 2", "--out", str(tmp_path), "--json"]
     done = CliRunner().invoke(app, argv)
     assert done.exit_code == 0, done.output
@@ -302,7 +314,7 @@ def test_other_parameters_are_tried_beside_the_defaults(tmp_path, monkeypatch):
 )
 def test_a_set_that_changes_nothing_or_cannot_be_is_one_sentence(tmp_path, monkeypatch, argv, says):
     """It had been run as the defaults beside themselves, or refused once for each cell."""
-    monkeypatch.setitem(studies.STUDIES, "small", study(FULL))
+    known(monkeypatch, study(FULL))
     done = CliRunner().invoke(app, ["study", "small", "--out", str(tmp_path), *argv])
     assert done.exit_code != 0
     assert says in str(done.exception)

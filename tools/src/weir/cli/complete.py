@@ -113,9 +113,9 @@ def figures(ctx: Context, incomplete: str) -> list[str]:
 
 def studies(incomplete: str) -> list[str]:
     """What `weir reproduce` knows."""
-    from weir.study import studies as known
+    from weir.study import find
 
-    return begun(incomplete, known.names())
+    return begun(incomplete, find.names())
 
 
 def formats(incomplete: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 import typer.core
 
-from weir.base.errors import UserError, nearest
+from weir.base.errors import UserError
 from weir.cli import complete
 from weir.cli.arguments import Cluster
 from weir.cli.usage import examples
@@ -178,7 +178,7 @@ def attack_(
 )
 def reproduce_(
     study: Annotated[
-        str, typer.Argument(metavar="STUDY|SUITE|all", autocompletion=complete.studies)
+        str, typer.Argument(metavar="STUDY|SUITE|FOLDER|all", autocompletion=complete.studies)
     ],
     quick: Annotated[
         bool,
@@ -202,7 +202,7 @@ def reproduce_(
         bool,
         typer.Option(
             "--write-docs",
-            help="Of all and of suites: put the results into tools/docs/reference.",
+            help="Keep the results: in the study's folder, and on its page of the documents.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
@@ -212,18 +212,12 @@ def reproduce_(
     It writes a page and a Parquet table.
     """
     from weir.base import programs, terminal
-    from weir.study import linux_page, reproduce, studies
+    from weir.studies.linux import page as linux_page
+    from weir.study import find, reproduce
 
     programs.identify()
-    known = studies.names()
-    if study not in known:
-        listed = f"there are {', '.join(known[:-1])} and {known[-1]}"
-        raise UserError(f"'{study}' cannot be reproduced; {nearest(study, known, listed)}")
-    if write_docs and study not in ("all", *studies.SUITES):
-        kept = ", ".join(["all", *studies.SUITES])
-        raise UserError(f"--write-docs: the documents have the results of {kept}")
     screen = terminal.console(stderr=as_json)
-    if study == "linux":
+    if study == find.LINUX:
         plan = linux_page.plan(quick, out)
         if cell is not None:
             raise UserError("--print-config: the cells of linux are in its run folders")
@@ -236,7 +230,7 @@ def reproduce_(
                 linux_page.run(plan, screen, cluster=cluster, workers=workers, as_json=as_json)
             )
         return
-    chosen = studies.chosen(study)
+    chosen = find.chosen(study)
     plans = [
         reproduce.plan(one, quick, out / one.name if out and len(chosen) > 1 else out)
         for one in chosen
@@ -297,7 +291,9 @@ def evaluate_(
     It writes a page and a Parquet table.
     """
     from weir.base import programs, terminal
-    from weir.study import evaluate, evaluate_scene, reproduce
+    from weir.studies.evaluate import criteria as evaluate
+    from weir.studies.evaluate import scene as evaluate_scene
+    from weir.study import reproduce
 
     programs.identify()
     one = evaluate.study(evaluate_scene.control_of(control), control)
@@ -347,14 +343,16 @@ def study_(
     Beside them stands what it has by default.
     """
     from weir.base import programs, terminal
+    from weir.study import find
     from weir.study import sets as tried
-    from weir.study import studies
 
     programs.identify()
-    if study not in studies.STUDIES:
-        raise UserError(f"'{study}' is no study; there are {', '.join(studies.STUDIES)}")
-    place = out or Path("runs") / f"{study}-sets"
-    chosen = tried.Sets(control, ("", *sets))
-    one = studies.STUDIES[study]
+    chosen = find.chosen(study)
+    if len(chosen) > 1:
+        raise UserError(f"'{study}' is several studies: {', '.join(one.name for one in chosen)}")
+    (one,) = chosen
+    place = out or Path("runs") / f"{one.name}-sets"
     screen = terminal.console(stderr=as_json)
-    raise typer.Exit(tried.run(one, chosen, quick, place, screen, workers, as_json))
+    raise typer.Exit(
+        tried.run(one, tried.Sets(control, ("", *sets)), quick, place, screen, workers, as_json)
+    )

@@ -13,8 +13,7 @@ from weir.base.markdown import cell, code
 from weir.base.tables import Entry, Tables
 from weir.base.typed import program
 from weir.docs import gallery, reference
-from weir.study import documents
-from weir.study.studies import SUITES
+from weir.study import documents, find
 
 LISTS = {  # a page, its title, what it has, and the kinds of its parts
     "controls": ("Congestion controls", "What `cc:` of a group of flows takes.", ("cc",)),
@@ -140,7 +139,7 @@ PARTS: dict[str, Callable[[Tables], str]] = {
     "numbers": reference.numbers,
     "measurements": reference.measurements,
     "features": reference.features,
-    **{f"results {name}": results(name) for name in ("all", *SUITES)},
+    **{f"results {name}": results(name) for name in (find.ALL, *find.suites())},
 }
 PLACE = re.compile(r"^<!-- made: (.+) -->$", re.MULTILINE)
 

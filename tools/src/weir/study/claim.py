@@ -2,20 +2,23 @@
 """What a source says, as claims about runs, and what came out.
 
 A study has experiments, an experiment claims, and a claim the trials that it is measured in. A
-trial is a config of configs/ with changes, run once or with several seeds; a claim is measured with
-each seed, and judged by the mean.
+trial is a config with changes, run once or with several seeds; a claim is measured with each seed,
+and judged by the mean.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from statistics import fmean, stdev
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from weir.base.errors import UserError
 from weir.bootstrap import ROOT
 from weir.many.cells import Cell
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from weir.analysis.folder import Run
 
 CONFIGS = ROOT / "configs"
+OURS = Path(__file__).parents[1] / "studies"
 
 Kind = Literal["number", "direction", "derived", "shown", "not comparable"]
 Verdict = Literal["holds", "differs", "missing", "shown", "not comparable"]
@@ -41,31 +45,51 @@ MEANS: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Trial:
-    """A run: a config below configs/ and what is changed in it.
+    """A run: a config and what is changed in it.
 
     seeds: how many of --quick and of --full, from 1 on; 0: one run with the config's own.
     quick: further changes of --quick, a shorter time mostly.
     """
 
     name: str
-    config: str
+    config: Path
     override: tuple[str, ...] = ()
     seeds: tuple[int, int] = (0, 0)
     quick: tuple[str, ...] = ()
 
     def cells(self, quick: bool) -> list[Cell]:
         """What weir-sim is given; one for each seed."""
-        path = CONFIGS / f"{self.config}.yaml"
         override = self.override + (self.quick if quick else ())
         count = self.seeds[not quick]
         if count == 0:
-            return [Cell(self.name, path, override)]
-        return [Cell(f"{self.name}-s{seed}", path, override, seed) for seed in range(1, count + 1)]
+            return [Cell(self.name, self.config, override)]
+        seeds = range(1, count + 1)
+        return [Cell(f"{self.name}-s{seed}", self.config, override, seed) for seed in seeds]
 
 
-def trial_of(study: str, name: str, *override: str, seeds: tuple[int, int] = (0, 0)) -> Trial:
-    """c8-cubic of copa is configs/studies/copa/c8.yaml with changes."""
-    return Trial(name, f"studies/{study}/{name.partition('-')[0]}", override, seeds)
+def trial_of(folder: Path, name: str, *override: str, seeds: tuple[int, int] = (0, 0)) -> Trial:
+    """A trial is named after its config: c8-cubic is c8.yaml of the study's folder with changes."""
+    return Trial(name, folder / f"{name.partition('-')[0]}.yaml", override, seeds)
+
+
+def module_of(folder: Path, name: str) -> ModuleType | None:
+    """Imports NAME.py of a study's folder, whose parts it imports as `from .NAME`; None: no file.
+
+    UserError: the file cannot be imported.
+    """
+    path = folder / f"{name}.py"
+    if not path.exists():
+        return None
+    package = f"weir.studies.{folder.name}"
+    if folder.parent != OURS:
+        package = f"study of {folder.resolve()}".replace(".", "_")
+        if package not in sys.modules:
+            sys.modules[package] = ModuleType(package)
+            sys.modules[package].__path__ = [str(folder)]
+    try:
+        return import_module(f"{package}.{name}")
+    except Exception as error:
+        raise UserError(f"{path}: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -161,6 +185,11 @@ class Checked:
         return "holds" if self.claim.low <= self.value <= self.claim.high else "differs"
 
     @property
+    def unexplained(self) -> bool:
+        """Is true of a claim that does not hold, or was not measured, and does not say why."""
+        return self.verdict in ("differs", "missing") and not self.claim.why
+
+    @property
     def deviation(self) -> float | None:
         """From a published number, as a part of it."""
         if self.claim.kind != "number" or self.value is None or not self.claim.published:
@@ -204,23 +233,29 @@ class Found:
 class Study:
     """A source and its experiments: what a command runs and shows.
 
-    drawn_by: the module of weir.study whose draw(found, ...) gives figures in the source's axes,
-    each with its caption, of the runs that are there; and what else draw is given.
-    command: the one that runs it; reproduce NAME, where nothing else is said.
+    drawn: what `draw(found, ...)` of the folder's figures.py is given besides the runs; None: it
+    draws other studies. with_all: `weir reproduce all` runs it. command: the one that runs it
+    [reproduce NAME].
     """
 
     name: str
     title: str
     source: str  # authors, where it was published, when
     experiments: tuple[Experiment, ...]
-    drawn_by: tuple[Any, ...] = ()
+    folder: Path | None = None
+    drawn: tuple[Any, ...] | None = ()
+    with_all: bool = False
     command: str = ""
 
     def figures(self, found: Found) -> Iterator[tuple[Figure, str]]:
-        """Draws them. The module is not imported before: matplotlib is, with it."""
-        if self.drawn_by:
-            module, *about = self.drawn_by
-            yield from import_module(f"weir.study.{module}").draw(found, *about)
+        """Draws in the source's axes what the runs that are there allow, each with its caption.
+
+        The module is not imported before: matplotlib is, with it.
+        """
+        if self.folder is not None and self.drawn is not None:
+            figures = module_of(self.folder, "figures")
+            if figures is not None:
+                yield from figures.draw(found, *self.drawn)
 
     @property
     def rerun(self) -> str:

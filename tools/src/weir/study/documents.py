@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of studies in tools/docs/reference: a file of results/, and what a page has of it.
+"""The results of studies: results.json in a study's folder, and what a page has of it.
 
 They are written from a run, and by it alone: `weir reproduce NAME --write-docs` writes the file,
-and on the page, between two lines, how many claims hold and what differs. The site has every claim.
+and on the page of tools/docs/reference, between two lines, how many claims hold and what differs.
+The site has every claim.
 """
 
 from __future__ import annotations
@@ -22,16 +23,15 @@ from weir.base.errors import UserError
 from weir.base.markdown import cell
 from weir.bootstrap import ROOT
 from weir.many.travel import program_version
-from weir.study import studies, study_page
+from weir.study import find, study_page
 from weir.study.claim import Checked, Claim, Experiment, Study
 from weir.study.study_page import Result
 
 END = "<!-- end of results -->\n"
-ALL = "all"  # the name of the five documents together
 
 
 def commit() -> str:
-    """The commit that results for the documents are from.
+    """Returns the commit that results for the documents are from.
 
     UserError: files differ from it, or weir-sim is of another. A reader must be able to have it.
     """
@@ -45,8 +45,10 @@ def commit() -> str:
 
 
 def page_of(name: str) -> Path:
-    """Where the results of `weir reproduce NAME` stand."""
-    return ROOT / "tools/docs/reference" / ("studies.md" if name == ALL else f"suites/{name}.md")
+    """Returns the page with the results of `weir reproduce NAME`."""
+    return (
+        ROOT / "tools/docs/reference" / ("studies.md" if name == find.ALL else f"suites/{name}.md")
+    )
 
 
 def begin(name: str) -> str:
@@ -89,7 +91,7 @@ def row(one: Checked) -> Row:
 
 
 class File(msgspec.Struct, forbid_unknown_fields=True):
-    """A file of results/: how they were made, and the rows of each study."""
+    """A results.json: how its rows were made, and those of each study of the folder."""
 
     command: str
     commit: str
@@ -97,14 +99,15 @@ class File(msgspec.Struct, forbid_unknown_fields=True):
     rows: dict[str, list[tuple[str, str, str, str]]]
 
 
-def file_of(name: str) -> Path:
-    """The results of `weir reproduce NAME`."""
-    return ROOT / f"tools/docs/reference/results/{name}.json"
+def file_of(study: Study) -> Path:
+    """Returns the file with a study's results."""
+    assert study.folder is not None
+    return study.folder / "results.json"
 
 
-def read(name: str) -> File:
-    """What was written last."""
-    return msgspec.json.decode(file_of(name).read_bytes(), type=File)
+def read(study: Study) -> File:
+    """Reads what was written last."""
+    return msgspec.json.decode(file_of(study).read_bytes(), type=File)
 
 
 def judged(study: Study) -> Iterator[tuple[Experiment, Claim]]:
@@ -135,12 +138,12 @@ def overview(results: Sequence[Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def differing(file: File, name: str) -> str:
-    """What differs, by its cause."""
+def differing(studies: Sequence[Study]) -> str:
+    """Lists what differs in the results that were written, by its cause."""
     causes: dict[str, list[str]] = {}
-    for study in studies.chosen(name):
-        of = f"{study.name}, " if len(file.rows) > 1 else ""
-        for one in rows(study, file.rows[study.name]):
+    for study in studies:
+        of = f"{study.name}, " if len(studies) > 1 else ""
+        for one in rows(study, read(study).rows[study.name]):
             if one.verdict == "differs":
                 _, why = study_page.difference(one.experiment, one.claim, one.here)
                 why = re.sub(r"^as for .*?: ", "", why)  # the same cause as another claim's
@@ -151,22 +154,23 @@ def differing(file: File, name: str) -> str:
     return "\n".join(lines) + "\n" if causes else ""
 
 
-def block(results: Sequence[Result], file: File, name: str) -> str:
+def block(results: Sequence[Result]) -> str:
     """What stands between the lines of a page."""
+    studies = [study for study, _ in results]
+    file = read(studies[0])
     when = f"From `{file.command}` at commit {file.commit}, {file.date}."
-    return f"\n{when}\n\n{overview(results)}{differing(file, name)}\n"
+    return f"\n{when}\n\n{overview(results)}{differing(studies)}\n"
 
 
 def table(name: str) -> str:
-    """Every claim of every study, for the site."""
-    kept = read(name).rows
+    """Makes the site's tables of every claim of the studies of a name."""
     parts = []
-    for study in studies.chosen(name):
+    for study in find.chosen(name):
         head = [
             line(["", "claim", "published", "holds within", "here", ""]),
             "|---|---|---|---|---|---|",
         ]
-        lines = [*head, *(one.text for one in rows(study, kept[study.name]))]
+        lines = [*head, *(one.text for one in rows(study, read(study).rows[study.name]))]
         parts.append(f"### {study.name}: {study.title}\n\n{study.source}.\n\n" + "\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
@@ -186,26 +190,23 @@ def written(text: str, name: str) -> tuple[str, str, str]:
 
 
 def write(name: str, results: Sequence[Result], scale: str, commit: str) -> list[Path]:
-    """Writes the file, and replaces what stands between the lines of a name on its page."""
-    kept = {
-        study.name: [row(one).kept for one in checked if one.claim.kind != "shown"]
-        for study, checked in results
-    }
-    day = datetime.now(UTC).date().isoformat()
-    file = msgspec.convert(
-        {
-            "command": f"weir reproduce {name} --{scale}",
-            "commit": commit,
-            "date": day,
-            "rows": kept,
-        },
-        File,
-    )
-    page = page_of(name)
-    before, _, after = written(page.read_text(encoding="utf-8"), name)
-    folder.write_whole(file_of(name), text_of(file))
-    folder.write_whole(page, before + block(results, file, name) + after)
-    return [file_of(name), page]
+    """Writes results.json of each folder, and replaces what stands on the page of a name.
+
+    A study that is neither of `all` nor a suite has no page.
+    """
+    page = page_of(name) if name in (find.ALL, *find.suites()) else None
+    before, _, after = written(page.read_text(encoding="utf-8"), name) if page else ("", "", "")
+    command, day = f"weir reproduce {name} --{scale}", datetime.now(UTC).date().isoformat()
+    files: dict[Path, File] = {}
+    for study, checked in results:
+        file = files.setdefault(file_of(study), File(command, commit, day, {}))
+        file.rows[study.name] = [row(one).kept for one in checked if one.claim.kind != "shown"]
+    for path, file in files.items():
+        folder.write_whole(path, text_of(file))
+    if page is None:
+        return [*files]
+    folder.write_whole(page, before + block(results) + after)
+    return [*files, page]
 
 
 def text_of(file: File) -> str:

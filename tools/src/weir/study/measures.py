@@ -124,7 +124,7 @@ def jfi(run: Run) -> float:
 
 
 def churn_jfis(run: Run) -> Floats:
-    """Jain's index of the flows that are there, of each second (configs/studies/copa/c6.yaml)."""
+    """Jain's index of the flows that are there, of each second (c6.yaml of copa)."""
     records, found = run.stream("interval").records, []
     for second in range(19):
         here = np.arange(max(0, second - 9), min(second, 9) + 1)

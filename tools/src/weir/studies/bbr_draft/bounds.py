@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the BBR draft's test cases verify of bounds, losses and recoveries that were none."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from weir.studies.bbr_draft.measures import NEVER, delivered, first, first_loss, followed, rate
+from weir.studies.bbr_draft.paths import UP_S, Place
+from weir.studies.bbr_draft.trace import CRUISE, DOWN, REFILL, UP, Phase, Trace
+from weir.study.measures import SEGMENT_BITS
+
+
+def long_growth(t: Trace, at: Place) -> float:
+    """Mean factor of what inflight_longterm grows by from round to round, at first, in an UP."""
+    phase = max(t.of(UP, 8.0), key=lambda one: one.length, default=NEVER)
+    if phase is NEVER:
+        return math.nan
+    bounds = [float(t.acks["obs2"][place]) for place in t.round_starts(phase.start, phase.end)]
+    steps = [after - before for before, after in pairwise(bounds)]
+    rising = next((i for i, (a, b) in enumerate(pairwise(steps)) if b <= a), len(steps) - 1)
+    return float((steps[rising] / steps[0]) ** (1 / rising)) if rising else math.nan
+
+
+def tenfold_rounds(t: Trace, at: Place) -> float:
+    """Rounds in UP until bw is the whole rate, over log2(BDP) + 16."""
+    full = np.flatnonzero((t.acks["obs0"] >= 0.98 * rate(at)) & (t.time > 8))
+    if len(full) == 0:
+        return math.nan
+    end = float(t.time[full[0]])
+    ups = [one for one in t.phases if one.mode == UP and 8.0 < one.start < end]
+    count = sum(t.rounds(one.start, min(one.end, end)) for one in ups)
+    return count / (math.log2(max(at.bdp, 2)) + 16)
+
+
+def halved_rounds(t: Trace, at: Place) -> float:
+    """From the first loss after the fall."""
+    lost = first_loss(t, 5.0)
+    low = np.flatnonzero((t.acks["obs0"] < 0.5 * rate(at)) & (t.time > 5))
+    if math.isnan(lost) or len(low) == 0:
+        return math.nan
+    return float(t.rounds(lost, float(t.time[low[0]])))
+
+
+def least_step(t: Trace, at: Place) -> float:
+    """The smallest part that a round with losses has left of inflight_shortterm."""
+    bounds = t.acks["obs3"][t.time > 5]
+    bounds = bounds[np.flatnonzero(np.diff(bounds, prepend=0))]
+    steps = [b / a for a, b in pairwise(bounds) if a > 0 and b > 0]
+    return float(min(steps, default=math.nan))
+
+
+def tenth_bw(t: Trace, at: Place) -> float:
+    """At the end of the third REFILL after the fall, when no short-term bound holds."""
+    refills = t.of(REFILL, 5.0)
+    if len(refills) < 3:
+        return math.nan
+    return t.at("obs0", refills[2].end - 1e-6) / rate(at, 0.1)
+
+
+def short_bounds(t: Trace, at: Place) -> float:
+    """1: both were set in PROBE_BW."""
+    bounded = t.acks["obs3"] > 0
+    largest = float(np.max(t.acks["obs0"]))
+    return float(np.any(bounded) and np.any(t.acks["obs0"][bounded] < largest))
+
+
+def late_use(t: Trace, at: Place) -> float:
+    """Goodput of the second half over the rate; the policer counts IP packets."""
+    return delivered(t, t.seconds / 2, t.seconds) / (at.mbit * 1e6 * 1448 / 1500)
+
+
+def late_losses(t: Trace, at: Place) -> float:
+    """Part of what was delivered in the second half."""
+    start = t.seconds / 2
+    lost = np.ptp(t.within("lost_segs", start, t.seconds))
+    return float(lost) * SEGMENT_BITS / (delivered(t, start, t.seconds) * start)
+
+
+# Spurious recoveries
+
+
+def undone(t: Trace, at: Place) -> float:
+    """How many."""
+    return float(len(t.events("undo")))
+
+
+def starts(t: Trace) -> list[float]:
+    """When reductions and timeouts were."""
+    found = [float(e["ts_ns"]) * 1e-9 for k in ("reduction", "timeout") for e in t.events(k)]
+    return sorted(found)
+
+
+def restored(t: Trace, at: Place) -> float:
+    """1: the first leaves no bound, as none was before, nor a smaller window."""
+    for event in t.events("undo"):
+        time = float(event["ts_ns"]) * 1e-9
+        bounded = t.at("obs2", time) + t.at("obs3", time) > 0
+        return float(event["value"] >= event["before"] and not bounded)
+    return math.nan
+
+
+def back_up(t: Trace, at: Place) -> float:
+    """1: DOWN by losses that were none was left for REFILL at the undo, and UP came next."""
+    for event in t.events("undo"):
+        time = float(event["ts_ns"]) * 1e-9
+        refill = next(
+            (p for p in t.phases if abs(p.start - time) < 1e-9 and p.mode == REFILL), None
+        )
+        if refill is not None:
+            place = t.phases.index(refill)
+            before = UP in (t.phases[place - 1].mode, t.phases[place - 2].mode)
+            return float(before and t.after(refill) == UP)
+    return math.nan
+
+
+# Lossy probes: losses from 3 s to 6.5 s and from 12 s on
+
+
+def lossy(t: Trace) -> Phase:
+    """The first UP after 12 s."""
+    return first(t, UP, 12.0)
+
+
+def lossy_up(t: Trace, at: Place) -> float:
+    """Rounds."""
+    phase = lossy(t)
+    return math.nan if phase is NEVER else float(t.rounds(phase.start, phase.end))
+
+
+def lossy_up_then_down(t: Trace, at: Place) -> float:
+    """1: so it is."""
+    return followed(t, lossy(t), DOWN)
+
+
+def long_set(t: Trace, at: Place) -> float:
+    """After it, over min(bw min_rtt, the window)."""
+    phase = lossy(t)
+    if phase is NEVER:
+        return math.nan
+    before = phase.end - 1e-6
+    return t.at("obs2", phase.end) / min(t.bdp(before), t.at("cwnd_segs", before))
+
+
+def headroom(t: Trace, at: Place) -> float:
+    """At the end of the first DOWN with a bound."""
+    downs = [p for p in t.of(DOWN, 3.0) if t.after(p) == CRUISE and t.at("obs2", p.end) > 0]
+    if not downs:
+        return math.nan
+    bound = t.at("obs2", downs[0].end)
+    return t.at("inflight_segs", downs[0].end) / max(bound - max(0.15 * bound, 1), 4)
+
+
+def cruise_headroom(t: Trace, at: Place) -> float:
+    """The largest window in CRUISE over the bound; 0.85: a segment less, where that is more."""
+    found = []
+    for phase in t.of(CRUISE, 6.5):
+        bound = t.at("obs2", phase.end - 1e-6)
+        if bound > 0:
+            segs = t.within("cwnd_segs", phase.start + at.rtt_s, phase.end)
+            found.append(np.max(segs, initial=0) / max(bound - max(0.15 * bound, 1), 4))
+    return 0.85 * float(max(found, default=math.nan))
+
+
+def losses(t: Trace, start: float, end: float) -> float:
+    """Segments."""
+    return t.at("lost_segs", end) - t.at("lost_segs", start)
+
+
+def careful(t: Trace) -> Phase:
+    """The first UP without losses after one with them, both with what they show a round later."""
+    for before, one in pairwise(t.of(UP, 3.0)):
+        rtt_s = 1.5e-9 * t.at("rtt_ns", one.end)
+        if losses(t, before.start, before.end + rtt_s) and not losses(
+            t, one.start, one.end + rtt_s
+        ):
+            return one
+    return NEVER
+
+
+def careful_rounds(t: Trace, at: Place) -> float:
+    """How long it was."""
+    phase = careful(t)
+    return math.nan if phase is NEVER else float(t.rounds(phase.start, phase.end))
+
+
+def careful_repeated(t: Trace, at: Place) -> float:
+    """1: DOWN, for one round, then REFILL."""
+    phase = careful(t)
+    if phase is NEVER:
+        return math.nan
+    place = t.phases.index(phase) + 1
+    while place < len(t.phases) and t.phases[place].mode in (DOWN, CRUISE):
+        place += 1
+    if place == len(t.phases) or t.phases[place].mode != REFILL:
+        return 0.0
+    return float(t.rounds(phase.end, t.phases[place].start) == 1)
+
+
+# REFILL while the application limits
+
+
+def late_refill(t: Trace) -> Phase:
+    """The first of which the application has limited every sample."""
+    for phase in t.of(REFILL, UP_S):
+        if t.within("app_limited", phase.start, phase.end).all():
+            return phase
+    return NEVER
+
+
+def refill_bw(t: Trace, at: Place) -> float:
+    """Over that before: samples that the application limits do not lower it."""
+    phase = late_refill(t)
+    if phase is NEVER:
+        return math.nan
+    return t.at("obs0", phase.end - 1e-6) / t.at("obs0", UP_S)
+
+
+def refill_rounds(t: Trace, at: Place) -> float:
+    """How many."""
+    phase = late_refill(t)
+    return math.nan if phase is NEVER else float(t.rounds(phase.start, phase.end))
+
+
+def refill_then_up(t: Trace, at: Place) -> float:
+    """1: so it is."""
+    return followed(t, late_refill(t), UP)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Copa's figures in the paper's axes: 1, 4, 6, 7, 8, 9 and 10."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from weir.report import axes, theme
+from weir.studies.copa import study as copa
+from weir.studies.copa import trials as copa_trials
+from weir.study.claim import Found, Trial
+from weir.study.curves import points
+from weir.study.measures import (
+    churn_jfis,
+    goodput,
+    goodputs,
+    queue_ms,
+    used,
+)
+
+SHOWN_S = 1.0  # of the oscillation
+RTTS_MS = 15 * np.arange(1, 21)
+SIZES = (1e3, 1e4, 6.4e4, 1e5, 1e6, 1e7, 1e8)
+STYLES = {
+    "copa": theme.style("copa"),
+    "copa-default": theme.Style("Copa, default mode", theme.SKY, "P", theme.DASHES[1]),
+    "auto": theme.Style("Copa with mode switching", theme.SKY, "P", theme.DASHES[1]),
+    "cubic": theme.style("cubic"),
+    "cubic-codel": theme.Style("CUBIC over CoDel", theme.BLACK, "X", theme.DASHES[3]),
+    "newreno": theme.style("newreno"),
+    "bbr": theme.style("bbr"),
+    "pcc": theme.Style("PCC", theme.ORANGE, "v", theme.DASHES[1]),
+    "vegas": theme.Style("Vegas", theme.GREY, "*", theme.DASHES[3]),
+    "dctcp": theme.Style("DCTCP", theme.VERMILLION, "s", theme.DASHES[1]),
+}
+
+
+def draw(found: Found) -> Iterator[tuple[Figure, str]]:
+    """Each figure whose runs are there."""
+    for drawn, caption in FIGURES:
+        figure = drawn(found)
+        if figure is not None:
+            yield figure, caption
+
+
+def oscillation(found: Found) -> Figure | None:
+    """Figure 1: a second of the queue."""
+    trial = copa_trials.steady(2)
+    runs = found.runs(trial)
+    if runs is None:
+        return None
+    links = runs[0].stream("links").records
+    links = links[links["link"] == 0]
+    end_s = links["ts_ns"][-1] / 1e9
+    shown = links[links["ts_ns"] > (end_s - SHOWN_S) * 1e9]
+    figure, (axis,) = axes.subplots(1)
+    time_s = shown["ts_ns"] / 1e9 - (end_s - SHOWN_S)
+    axis.plot(time_s, shown["queue_mean_pkts"], color=theme.BLUE)
+    for level in (5.0, 10.0):
+        axis.axhline(level, **axes.LEVEL)
+    axis.set(xlabel="time (s)", ylabel="queue (packets)", ylim=(0, None))
+    return figure
+
+
+def curves(
+    found: Found, chosen: Sequence[tuple[str, Trial]]
+) -> Iterator[tuple[theme.Style, Trial]]:
+    """The looks of the trials that were run."""
+    for name, trial in chosen:
+        if found.runs(trial) is not None:
+            yield STYLES[name], trial
+
+
+def cdfs(found: Found) -> Figure | None:
+    """Figure 4."""
+    figure, (axis,) = axes.subplots(1)
+    for style, trial in curves(found, [(n, copa.churn(n)) for n in copa.CHURN]):
+        values = np.sort(np.concatenate([churn_jfis(run) for run in found.runs(trial) or ()]))
+        share = np.arange(1, len(values) + 1) / len(values)
+        axis.step(values, share, where="post", color=style.colour, ls=style.dash, label=style.label)
+    if not axis.lines:
+        return None
+    for name, median in copa.C6_PUBLISHED.items():
+        axis.plot(median, 0.5, STYLES[name].marker, color=STYLES[name].colour, markersize=5)
+    axis.set(xlabel="Jain's index", ylabel="share of seconds", xlim=(0, 1.02), ylim=(0, 1.02))
+    axes.legend(figure)
+    return figure
+
+
+def over_rtt(found: Found) -> Figure | None:
+    """Figure 6."""
+    figure, (axis,) = axes.subplots(1)
+    for style, trial in curves(found, [(n, copa.spread_rtts(n)) for n in copa.SCHEMES]):
+        for run in found.runs(trial) or ():
+            points(axis, zip(RTTS_MS, goodputs(run), strict=True), style, 3)
+    if not axis.lines:
+        return None
+    axis.axhline(100 / 20 * 1448 / 1538, **axes.LEVEL)
+    axis.set(xlabel="round trip without queue (ms)", ylabel="goodput (Mbit/s)", ylim=(0, None))
+    axes.legend(figure)
+    return figure
+
+
+def over_loss(found: Found) -> Figure | None:
+    """Figure 7."""
+    figure, (axis,) = axes.subplots(1)
+    for cc in copa.FLAT:
+        ran = [(p, found.runs(copa.lossy(cc, p))) for p in copa.LOSSES]
+        known = [(p, goodput(runs[0])) for p, runs in ran if runs is not None]
+        if known:
+            points(axis, known, STYLES[cc])
+    if not axis.lines:
+        return None
+    axis.set(xlabel="loss (%)", ylabel="goodput (Mbit/s)", ylim=(0, 12))
+    axes.legend(figure)
+    return figure
+
+
+def over_size(found: Found) -> Figure | None:
+    """Figure 8."""
+    figure, (axis,) = axes.subplots(1)
+    chosen = [(cc, copa.datacenter(cc, 320)) for cc in copa.DATACENTER]
+    for style, trial in curves(found, chosen):
+        for run in found.runs(trial) or ():
+            bytes_, took_us = copa.completions(run)
+            bins = np.digitize(bytes_, SIZES)
+            means = [
+                (bytes_[bins == b].mean(), took_us[bins == b].mean())
+                for b in range(1, len(SIZES))
+                if (bins == b).any()
+            ]
+            points(axis, means, style)
+    if not axis.lines:
+        return None
+    axis.set(xscale="log", yscale="log", xlabel="size (bytes)", ylabel="completion time (µs)")
+    axes.legend(figure)
+    return figure
+
+
+def satellites(found: Found) -> Figure | None:
+    """Figure 9."""
+    figure, (axis,) = axes.subplots(1, 2.6)
+    for style, trial in curves(found, [(cc, copa.satellite(cc)) for cc in copa.SATELLITE]):
+        runs = found.runs(trial) or []
+        x, y = (np.array([f(run) for run in runs]) for f in (queue_ms, used))
+        axis.errorbar(
+            x.mean(),
+            y.mean(),
+            y.std(),
+            x.std(),
+            style.marker,
+            color=style.colour,
+            markersize=5,
+            label=style.label,
+        )
+    if not axis.lines:
+        return None
+    axis.set(xscale="symlog", xlabel="mean time in the queue (ms)", ylabel="link used")
+    axis.set(xlim=(2000, 0), ylim=(0, 1.02))
+    axes.legend(figure)
+    return figure
+
+
+def networks(found: Found) -> Figure | None:
+    """Figure 10."""
+    figure, (axis,) = axes.subplots(1)
+    names: list[str] = []
+    for scheme in copa.BESIDE:
+        ratios = [
+            [copa.of_fair(group)(run) for group in (0, 1)]
+            for trial in copa.networks(scheme)
+            for run in found.runs(trial) or ()
+        ]
+        if not ratios:
+            continue
+        means, spreads = np.mean(ratios, axis=0), np.std(ratios, axis=0)
+        style = STYLES[scheme]
+        for group, offset in ((0, -0.12), (1, 0.12)):
+            axis.errorbar(
+                len(names) + offset,
+                means[group],
+                spreads[group],
+                fmt=style.marker if group == 0 else "o",
+                color=style.colour if group == 0 else theme.GREEN,
+                markerfacecolor=None if group == 0 else "white",
+                markersize=5,
+            )
+        names.append(style.label)
+    if not names:
+        return None
+    axis.axhline(1, **axes.LEVEL)
+    axis.set_xticks(range(len(names)), names)
+    axis.set(ylabel="of the fair share", ylim=(0, None))
+    return figure
+
+
+FIGURES: tuple[tuple[Callable[[Found], Figure | None], str], ...] = (
+    (
+        oscillation,
+        "The queue in the steady state. Two flows of delta 0.5; dashed: 2.5/delta-hat"
+        " and its half, between which and 0 it swings. Figure 1 of the paper.",
+    ),
+    (
+        cdfs,
+        "Jain's index over the seconds while flows come and go. All seeds; markers:"
+        " the paper's medians. Its figure 4.",
+    ),
+    (
+        over_rtt,
+        "Goodput by round trip. Twenty flows share 100 Mbit/s. The paper's figure 6.",
+    ),
+    (
+        over_loss,
+        "Goodput under random loss. One flow at 12 Mbit/s. The paper's figure 7.",
+    ),
+    (
+        over_size,
+        "Completion times by size. Mean of each bin, ten times the paper's senders."
+        " The paper's figure 8.",
+    ),
+    (
+        satellites,
+        "Throughput and queueing delay over a satellite. Mean and standard deviation"
+        " over the seeds; the delay grows to the left. The paper's figure 9.",
+    ),
+    (
+        networks,
+        "Shares beside CUBIC, over random networks. Mean and standard deviation of"
+        " goodput over the ideal fair share; open: CUBIC's. The paper's figure 10.",
+    ),
+)

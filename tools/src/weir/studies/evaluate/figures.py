@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The figures of `weir evaluate`: shares beside others, and rates and delay over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+from weir.report import axes, theme
+from weir.studies.evaluate.criteria import trial_named
+from weir.studies.evaluate.scene import Control
+from weir.study.claim import Found
+from weir.study.curves import rates_and_delay
+from weir.study.scenario import delay_ms, share_percent, used_percent
+
+if TYPE_CHECKING:
+    from weir.analysis.folder import Run
+
+HEIGHT_IN = 3.0
+DEPTHS = (0.5, 1, 4)
+OTHERS = ("cubic", "newreno")
+TAIL_DROP = ("2Mbit-80ms", "20Mbit-20ms", "100Mbit-100ms", "500Mbit-10ms")
+CURVES = (
+    ("a-second-flow", "A second flow of the control begins at 15 s (section 5.1.4)."),
+    ("cubic-1BDP", "Beside CUBIC, in a buffer of a bandwidth-delay product (section 5.2.1)."),
+    ("steps", "The capacity falls to a tenth at 20 s and returns at 30 s (section 7.7)."),
+    ("longer", "The round trip grows from 40 to 90 ms at 20 s (section 7.2)."),
+)
+
+
+def first(found: Found, name: str, keys: str) -> Run | None:
+    """The run of a scene."""
+    trial = trial_named(name, keys)
+    runs = None if trial is None else found.runs(trial)
+    return runs[0] if runs else None
+
+
+def shares(found: Found, control: Control) -> Figure | None:
+    """The control's part of both goodputs, by the depth of the queue."""
+    figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
+    axis = figure.subplots()
+    for number, other in enumerate(OTHERS):
+        runs = [(d, first(found, f"{other}-{d:g}BDP", control.keys)) for d in DEPTHS]
+        rows = [(d, share_percent(0)(run)) for d, run in runs if run is not None]
+        if rows:
+            label = f"beside {theme.style(other).label}"
+            axis.plot(*zip(*rows, strict=True), "o-", color=theme.CYCLE[number], label=label)
+    if not axis.lines:
+        return None
+    axis.axhline(50, color=theme.INK, lw=0.6)
+    axis.set(xlabel="queue (BDP)", ylabel=f"{control.name}'s part (%)", ylim=(0, 100))
+    axis.set_xscale("log")
+    axis.minorticks_off()
+    axis.set_xticks(DEPTHS, [f"{d:g}" for d in DEPTHS])
+    axes.legend(figure)
+    return figure
+
+
+def trade_off(found: Found, control: Control) -> Figure | None:
+    """Use of the link and delay, over the range of paths of section 6.1."""
+    figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
+    axis = figure.subplots()
+    for number, path in enumerate(TAIL_DROP):
+        runs = [first(found, f"{path}-{d}BDP", control.keys) for d in ("0.25", "1", "4")]
+        rows = [(delay_ms(run), used_percent(run)) for run in runs if run is not None]
+        if rows:
+            colour = theme.CYCLE[number % len(theme.CYCLE)]
+            axis.plot(*zip(*rows, strict=True), "o-", color=colour, label=path.replace("-", ", "))
+    if not axis.lines:
+        return None
+    axis.set(xlabel="mean time in the queue (ms)", ylabel="link used (%)")
+    axis.set_xscale("symlog", linthresh=0.1)
+    axes.legend(figure)
+    return figure
+
+
+def draw(found: Found, control: Control) -> Iterator[tuple[Figure, str]]:
+    """Those whose runs are there."""
+    if (figure := shares(found, control)) is not None:
+        yield (
+            figure,
+            "The control's part of both goodputs beside one flow of another (section 5.2.1).",
+        )
+    if (figure := trade_off(found, control)) is not None:
+        yield (
+            figure,
+            "One flow on the paths of section 6.1; queues of 0.25, 1 and 4 BDP are joined.",
+        )
+    for name, caption in CURVES:
+        run = first(found, name, control.keys)
+        if run is not None:
+            yield rates_and_delay(run), caption

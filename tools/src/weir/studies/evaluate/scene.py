@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs of `weir evaluate`: a control in a place of a scene, judged by what CUBIC does there."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weir.base import tables
+from weir.base.errors import UserError
+from weir.study.claim import Claim, Trial
+from weir.study.scenario import Measure, delay_ms, lost_percent, of_group, shown, used_percent
+
+if TYPE_CHECKING:
+    from weir.analysis.folder import Run
+
+CONFIG = Path(__file__).with_name("path.yaml")
+STANDARD = "cc: cubic"
+SEEDS = 5  # of --full
+HARM = "RFC 9743, section 5.2: no more harm than a standards-track control; here CUBIC in its place"
+TENTH = "our own band: the RFC gives no number; a tenth of an equal share is called starvation"
+FAIR = "our own band: the RFC gives no number; Jain's index of 0.9"
+BACKOFF = "RFC 9743, section 5.1.1: full backoff is one packet in a round trip, and then less"
+USED = "our own band: the RFC gives no number; half of what CUBIC uses there"
+
+
+@dataclass(frozen=True)
+class Control:
+    """What is evaluated: its name on the page, and the keys of a group of flows that use it."""
+
+    name: str
+    keys: str
+
+
+def control_of(text: str) -> Control:
+    """A name of `weir list cc`, FILE.so, FILE.py:CLASS, or linux:NAME; UserError: none of these."""
+    file, _, name = text.rpartition(":")
+    if text.startswith("linux:"):
+        return Control(f"linux-{name}", f"stack: {{linux: {{cc: {name}}}}}")
+    if text.endswith(".so"):
+        return Control(Path(text).stem, f"cc: {{plugin: {existing(text)}}}")
+    if file.endswith(".py") and name:
+        python = json.dumps(f"{json.loads(existing(file))}:{name}")
+        return Control(name, f"cc: {{python: {python}}}")
+    if text not in tables.read()["cc"]:
+        raise UserError(
+            f"'{text}' is no control: it is one of weir list cc, FILE.so, FILE.py:CLASS,"
+            " or linux:NAME of a guest"
+        )
+    return Control(text, f"cc: {text}")
+
+
+def existing(file: str) -> str:
+    """The whole path of a file, as YAML has it."""
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise UserError(f"'{file}' is not there")
+    return json.dumps(str(path))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A run of the report: groups of flows, `NEW` where the control is, and changes of the path."""
+
+    name: str
+    flows: tuple[str, ...] = ("NEW",)
+    changes: tuple[str, ...] = ()
+
+    def trial(self, keys: str, name: str) -> Trial:
+        """With a control."""
+        flows = ", ".join("{" + flow.replace("NEW", keys) + "}" for flow in self.flows)
+        override = (f"flows=[{flows}]", *self.changes)
+        return Trial(f"{self.name}{name}", CONFIG, override, (0, SEEDS))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measurement of a scene; judged, if it has bounds.
+
+    low and high are of the value; with `beside` it is the value over that of CUBIC in its place.
+    """
+
+    scene: Scene
+    says: str
+    measure: Measure
+    unit: str = ""
+    beside: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    tolerance: str = ""
+
+    def claim(self, control: Control, source: str) -> Claim:
+        """As a study has it."""
+        own = self.scene.trial(control.keys, "")
+        says = f"{self.scene.name}: {self.says}"
+        if not self.tolerance:
+            return shown(says, source, (own,), self.measure, self.unit)
+        trials: tuple[Trial, ...] = (own,)
+        measure = self.measure
+        if self.beside:
+            trials, measure = (own, self.scene.trial(STANDARD, "-cubic")), over(self.measure)
+            says = f"{says}, over that with CUBIC in its place"
+        unit = "times" if self.beside else self.unit
+        bound = f"The bound: {self.tolerance}."
+        return Claim(
+            says,
+            source,
+            "direction",
+            trials,
+            measure,
+            unit,
+            low=self.low,
+            high=self.high,
+            tolerance=self.tolerance,
+            why=bound,
+        )
+
+
+def no_more_lost(scene: Scene) -> Row:
+    """It loses no more than half as many packets again as CUBIC does."""
+    tolerance = f"{HARM}; half as much again is ours"
+    return Row(scene, "packets dropped", lost_percent, "", True, high=1.5, tolerance=tolerance)
+
+
+def over(measure: Measure) -> Callable[[Run, Run], float]:
+    """A value over another run's; two that are both 0 are equal."""
+
+    def measured(run: Run, other: Run) -> float:
+        own, beside = measure(run), measure(other)
+        if own is None or beside is None:
+            return math.nan
+        if not beside:
+            return 1.0 if not own else math.inf
+        return float(own / beside)
+
+    return measured
+
+
+def path(
+    rate: str = "50Mbit", ms: float = 40, queue: str = "fifo: {limit: 1BDP}"
+) -> tuple[str, ...]:
+    """Another link, round trip in ms, and queue."""
+    half = f"{ms / 2}ms"
+    return (
+        f"paths.forward.link.rate={rate}",
+        f"paths.forward.link.queue={{{queue}}}",
+        f"paths.forward.delay.delay={half}",
+        f"paths.reverse.delay.delay={half}",
+    )
+
+
+def stages(*more: str, rate: str = "50Mbit") -> tuple[str, ...]:
+    """The path with other stages behind its link."""
+    link = f"{{link: {{rate: {rate}, queue: {{fifo: {{limit: 250kB}}}}}}}}"
+    return (f"paths.forward=[{', '.join([link, *more, '{delay: {delay: 20ms}}'])}]",)
+
+
+def schedule(*items: str) -> tuple[str, ...]:
+    """Changes during the run."""
+    return (f"schedule=[{', '.join('{' + item + '}' for item in items)}]",)
+
+
+def depth(bdp: float) -> str:
+    """A drop-tail queue of so many bandwidth-delay products."""
+    return f"fifo: {{limit: {bdp:g}BDP}}"
+
+
+def sent_between(from_s: float, to_s: float) -> Measure:
+    """Segments sent within a time."""
+
+    def measure(run: Run) -> float:
+        records = run.stream("interval").records
+        times = records["ts_ns"] / 1e9
+        return float(records["sent_segs"][(times > from_s) & (times <= to_s)].sum())
+
+    return measure
+
+
+def back_s(at_s: float, mbps: float) -> Measure:
+    """How long after a time until an interval's goodput reaches a rate; infinite: never."""
+
+    def measure(run: Run) -> float:
+        records = run.stream("interval").records
+        ends = np.unique(records["ts_ns"][records["ts_ns"] > at_s * 1e9])
+        sums = np.array([records["delivered_bytes"][records["ts_ns"] == end].sum() for end in ends])
+        rates = sums * 8 / np.diff(ends, prepend=at_s * 1e9) * 1e3
+        reached = ends[rates >= mbps]
+        return float(reached[0]) / 1e9 - at_s if len(reached) else math.inf
+
+    return measure
+
+
+goodput = of_group("goodput_bps", 0, 1e-6)
+second_goodput = of_group("goodput_bps", 1, 1e-6)
+
+
+def usual(scene: Scene) -> tuple[Row, ...]:
+    """RFC 5166's metrics of a link: throughput, delay, loss."""
+    return (
+        Row(scene, "the link is used", used_percent, "%"),
+        Row(scene, "mean time in the queue", delay_ms, "ms"),
+        Row(scene, "packets dropped", lost_percent, "%"),
+    )

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the comparison with Linux, or reuses its cells; the page, the tables, the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from weir.analysis import folder, metrics
+from weir.base import terminal, units
+from weir.base.errors import UserError
+from weir.base.page import Heading, Mark, Page, Status, Table, Text, section
+from weir.guests import kernels
+from weir.many.cells import parted, run_cells
+from weir.report import document, theme
+from weir.studies.linux import beside
+from weir.studies.linux import cases as linux
+from weir.studies.linux import figures as linux_figures
+from weir.studies.linux.cases import Pair, Plan
+from weir.study import reproduce, study_page
+
+US_PER_FRAME = 40.0  # with guests, on one core
+TITLE = "Linux's own TCP beside ours"
+ALONE = (
+    "Goodput in Mbit/s, RTT in ms. The RTT is the base and the mean time in the bottleneck's queue;"
+    " losses are data packets that the path dropped, up to the end of the warm-up (the start) and"
+    " after it. Linux runs with pfifo_fast; DCTCP with ECN, which CoDel and a step mark and a FIFO"
+    " does not; the others with ECN where the queue is codel-ecn."
+)
+MIXES = (
+    "What the flows of the first control get of the goodput, as the mean over the seeds. Copa is"
+    " ours on both sides: the column of Linux has Linux's CUBIC beside it."
+)
+
+
+def plan(quick: bool, out: Path | None) -> Plan:
+    """The cells of the comparison."""
+    default = Path("runs") / f"linux-{'quick' if quick else 'full'}"
+    return Plan(quick, out or default, linux.cases(quick))
+
+
+def plan_rows(made: Plan) -> list[dict[str, Any]]:
+    """The cells, their lengths and what they cost."""
+    return [
+        {
+            "cell": case.run_name(side, seed),
+            "virtual_s": case.duration_s,
+            "frames": case.frames(),
+            "wall_s": case.frames() * US_PER_FRAME / 1e6 if side == "linux" else 0.2,
+        }
+        for case, side, seed in made.runs()
+    ]
+
+
+def show_plan(made: Plan, workers: int, screen: Console) -> None:
+    """The cells and what they cost, without running any."""
+    planned = plan_rows(made)
+    rows = [
+        [row["cell"], f"{row['virtual_s']} s", units.count(row["frames"]), f"{row['wall_s']:.1f} s"]
+        for row in planned
+    ]
+    terminal.print_table(screen, Table(("cell", "length", "frames", "wall"), rows, left=1))
+    total_s = sum(row["wall_s"] for row in planned)
+    screen.print(
+        f"{len(rows)} cells, {total_s:,.0f} s of one core at {US_PER_FRAME:.0f} µs per frame of a"
+        f" guest: about {units.time(max(total_s / workers, 1.0) * 1e9)} on {workers} cores"
+    )
+
+
+def run(
+    made: Plan,
+    screen: Console,
+    *,
+    cluster: str | None = None,
+    workers: int | None = None,
+    as_json: bool = False,
+) -> int:
+    """Runs what is not there yet, writes page and table, shows them; exit status."""
+    if kernels.current() is None:
+        raise UserError("reproduce linux needs the guests' kernel; run: tools/weir guests build", 1)
+    made.write_configs()
+    runs = list(made.runs())
+    outcomes = run_cells(
+        [made.cell(*one) for one in runs],
+        made.out / "cells",
+        cluster=cluster,
+        workers=workers,
+        one_cpu=True,
+        on_outcome=reproduce.progress(screen),
+    )
+    _, failed = parted(outcomes)
+    found = {
+        outcome.cell.name: linux.measure(case, folder.load(outcome.folder))
+        for (case, _, _), outcome in zip(runs, outcomes, strict=True)
+        if outcome.status != "failed"
+    }
+    pairs = linux.collect(made, found)
+    html, parquet = write(made, pairs, failed)
+    show(pairs, screen)
+    return reproduce.finish(screen, failed, (parquet, html), as_data(pairs) if as_json else None)
+
+
+def as_data(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """The tables as JSON."""
+    tables = (
+        ("alone", beside.COLUMNS, beside.alone_rows(pairs)),
+        ("mixes", beside.MIX_COLUMNS, beside.mix_rows(pairs)),
+        ("start", beside.START_COLUMNS, beside.start_rows(pairs)),
+    )
+    runs = linux.table(pairs).to_dicts() if pairs else []
+    return {
+        "headline": beside.headline(pairs),
+        **{name: {"columns": columns, "rows": rows} for name, columns, rows in tables},
+        "differences": [
+            {**asdict(one), "case": one.case.name} for one in beside.differences(pairs)
+        ],
+        "runs": runs,
+    }
+
+
+def show(pairs: Sequence[Pair], screen: Console) -> None:
+    """The tables on a terminal."""
+    terminal.print_table(screen, Table(beside.COLUMNS, beside.alone_rows(pairs), left=3))
+    if mixes := beside.mix_rows(pairs):
+        terminal.print_table(screen, Table(beside.MIX_COLUMNS, mixes, left=2))
+    screen.print("Losses of CUBIC before the end of the warm-up, by its slow start:")
+    terminal.print_table(screen, Table(beside.START_COLUMNS, beside.start_rows(pairs), left=2))
+    for text in explanations(pairs):
+        screen.print(text, soft_wrap=True, markup=False)
+    screen.print(beside.headline(pairs), soft_wrap=True)
+
+
+def explanations(pairs: Sequence[Pair]) -> list[str]:
+    """Every reason once, with the rows that it explains."""
+    by_reason: dict[str, list[str]] = {}
+    for one in beside.differences(pairs):
+        where = f"{one.case.link.name} {one.case.queue} {beside.title(one.case)} ({one.amount})"
+        by_reason.setdefault(one.reason or beside.NO_REASON, []).append(where)
+    return [f"{reason}: {'; '.join(rows)}." for reason, rows in by_reason.items()]
+
+
+def status(pairs: Sequence[Pair]) -> Status:
+    """How many rows are within their bounds; bad: some are outside for no reason that is known."""
+    found = beside.differences(pairs)
+    unexplained = any(not one.reason for one in found)
+    kind = "bad" if unexplained else "warn" if found else "good"
+    return Status(kind, f"{beside.headline(pairs)}.")
+
+
+def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Path, Path]:
+    """Writes linux.html and linux.parquet into made.out; their paths."""
+    theme.use()
+    html, parquet = (made.out / f"linux.{kind}" for kind in ("html", "parquet"))
+    if pairs:
+        folder.write_table(parquet, linux.table(pairs))
+    runs = [one for pair in pairs for ran in pair.runs.values() for one in ran]
+    kernels = sorted({str(one.about["kernel"]) for one in runs if one.about["kernel"]})
+    virtual_s, wall_s = (
+        sum(one.about[key] or 0 for one in runs) for key in ("virtual_s", "wall_s")
+    )
+    few = beside.LOSSES_FEW
+    parts = [
+        *study_page.failures(failed),
+        Text(
+            f"Bounds: goodput {100 * beside.GOODPUT_OFF:.0f} %, mean RTT {100 * beside.RTT_OFF:.0f}"
+            f" %, losses at the start a factor of {beside.START_FACTOR} or {few} packets, later"
+            f" ones and marks {100 * beside.LOSSES_OFF:.0f} % or {few} packets, and in mixes"
+            f" {beside.QUOTA_OFF} of the goodput, of the mean over all seeds."
+        ),
+        *section("Outside a bound, and why", *map(Text, explanations(pairs))),
+        Heading("One flow alone"),
+        Table(beside.COLUMNS, beside.alone_rows(pairs), left=3),
+        Text(ALONE, "small"),
+        *section(
+            "Two flows of one control beside two of another",
+            mixes := Table(beside.MIX_COLUMNS, beside.mix_rows(pairs), left=2),
+            Text(MIXES if mixes else "", "small"),
+        ),
+        *section(
+            "Losses of CUBIC at the start, by its slow start",
+            Table(beside.START_COLUMNS, beside.start_rows(pairs), left=2),
+        ),
+        document.figures(linux_figures.draw(pairs)),
+        Heading("Method"),
+        Text([
+            "Each row is two runs in virtual time: with unmodified Linux kernels at both ends, and"
+            " with Weir's transport and its control of the same name (CUBIC with Linux's HyStart"
+            " and constant alpha). Links, queues, starts and random draws are the same. ",
+            Mark("configs/"), " holds the config of each run, ", Mark("cells/"), " its folder. The"
+            " same seed gives the same digest. Again: ",
+            Mark(f"weir reproduce linux --{'quick' if made.quick else 'full'}"), ".",
+        ]),
+    ]  # fmt: skip
+    headline = [
+        ("kernel", ", ".join(kernels) or units.NONE),
+        ("runs", str(len(runs))),
+        ("virtual time", units.time(virtual_s * metrics.NS_PER_S)),
+        ("of one core", units.time(wall_s * metrics.NS_PER_S)),
+        ("ledgers", "balanced" if all(one.balanced for one in runs) else "NOT"),
+    ]
+    page = document.render(Page(TITLE, parts, status(pairs), headline, wide=True))
+    folder.write_whole(html, page)
+    return html, parquet

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads study.yaml, in which a study's runs and claims are data.
+
+    title: what it is called          source: who published it, and where
+    runs:
+      c9-$cc-$loss:                   # a run of c9.yaml, or of `config:`
+        for: [{cc: [bbr, pcc]}, {loss: [1, 2]}]
+        set: [flows.0.cc=$cc, paths.forward.loss.rate=$loss%]
+    experiments:
+      C9:
+        title: random loss
+        claims:
+          - says: BBR keeps its goodput
+            source: section 5.4
+            runs: [c9-bbr-1, c9-bbr-2]
+            measure: over(goodput)    # of measures.py, of the folder's or of weir.study
+            low: 0.85
+
+`for` repeats a run, an experiment or a claim: a mapping has a list of values for each name, taken
+side by side; a list of mappings is every combination of theirs. $NAME is replaced by the value.
+
+`published` is a number that the source prints, `derived` one that follows from what it says; bounds
+are `low` and `high`, or `within`, a part of the number. A claim with bounds alone is an order; one
+without bounds is shown, and not judged; one without a measure cannot be compared, and says `why`.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import msgspec
+
+from weir.base import foreign
+from weir.base.errors import UserError, nearest
+from weir.study import measures, scenario
+from weir.study.claim import CONFIGS, Claim, Experiment, Kind, Study, Trial, module_of, near
+
+Values = Mapping[str, Any]
+
+
+class RunAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """A run; `quick` has further changes of --quick, `seeds` how many of --quick and of --full."""
+
+    config: str = ""
+    set: list[str] = []
+    quick: list[str] = []
+    seeds: tuple[int, int] = (0, 0)
+
+
+class ClaimAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """A claim, as the file has it."""
+
+    says: str
+    source: str = ""
+    runs: list[str] | str = []
+    measure: str = ""
+    unit: str = ""
+    published: float | None = None
+    derived: float | None = None
+    within: float | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    tolerance: str = ""
+    why: str = ""
+    compared: bool = True
+
+    @property
+    def kind(self) -> Kind:
+        """What kind of claim its keys make it."""
+        if not self.measure or not self.compared:
+            return "not comparable"
+        if self.published is not None:
+            return "number"
+        if self.derived is not None:
+            return "derived"
+        return "direction" if math.isfinite(self.low) or math.isfinite(self.high) else "shown"
+
+
+class ExperimentAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """An experiment, whose claims are not repeated yet."""
+
+    claims: list[dict[str, Any]]
+    title: str = ""
+
+
+class StudyAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """The whole file."""
+
+    title: str
+    experiments: dict[str, dict[str, Any]]
+    source: str = ""
+    with_all: bool = False
+    runs: dict[str, Any] = {}
+
+
+def filled(value: Any, values: Values) -> Any:
+    """A part of the file with $NAME replaced."""
+    if isinstance(value, str):
+        return Template(value).safe_substitute(values)
+    if isinstance(value, dict):
+        return {filled(key, values): filled(one, values) for key, one in value.items()}
+    return [filled(one, values) for one in value] if isinstance(value, list) else value
+
+
+def combinations(loops: Any) -> Iterator[dict[str, Any]]:
+    """What each repetition replaces."""
+    each = convert(loops if isinstance(loops, list) else [loops], list[dict[str, list[str]]])
+    if any(len({len(values) for values in of.values()}) != 1 for of in each):
+        raise UserError("`for` has lists of different lengths")
+    rows = [
+        [dict(zip(of, row, strict=True)) for row in zip(*of.values(), strict=True)] for of in each
+    ]
+    for chosen in itertools.product(*rows):
+        yield {name: value for part in chosen for name, value in part.items()}
+
+
+def repeated(value: Any) -> Iterator[Any]:
+    """An entry of the file, once for each combination of its `for`."""
+    if not isinstance(value, dict) or "for" not in value:
+        yield value
+        return
+    rest = {key: one for key, one in value.items() if key != "for"}
+    for values in combinations(value["for"]):
+        yield filled(rest, values)
+
+
+def entries(mapping: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names and values of a mapping whose entries may be repeated."""
+    for name, value in mapping.items():
+        if isinstance(value, dict) and "for" in value:
+            for one in repeated({"for": value["for"], "name": name, "value": value}):
+                yield one["name"], {key: of for key, of in one["value"].items() if key != "for"}
+        else:
+            yield name, value
+
+
+def measure_of(text: str, known: Values) -> Callable[..., float | None]:
+    """The function that an expression stands for: a name, or a call with names and numbers."""
+
+    def value(node: ast.expr) -> Any:
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.UnaryOp(op=ast.USub()):
+                return -value(node.operand)
+            case ast.Name() if callable(known.get(node.id)):
+                return known[node.id]
+            case ast.Name():
+                there = [name for name, one in known.items() if callable(one)]
+                raise UserError(
+                    f"no measure '{node.id}'; {nearest(node.id, there, 'it is in no measures.py')}"
+                )
+            case ast.Call():
+                named = {word.arg: value(word.value) for word in node.keywords if word.arg}
+                return value(node.func)(*map(value, node.args), **named)
+        raise UserError(
+            f"'{text}' is no measure: a name is wanted, or one with numbers: rtt_ms(95)"
+        )
+
+    try:
+        return value(ast.parse(text, mode="eval").body)  # type: ignore[no-any-return]
+    except (SyntaxError, TypeError, ValueError) as error:
+        raise UserError(f"'{text}' is no measure: {error}") from None
+
+
+def trial(folder: Path, name: str, asked: Any) -> Trial:
+    """A run of the file: of a config of the folder, else of configs/."""
+    one = convert({"set": asked} if isinstance(asked, list) else asked or {}, RunAsked)
+    stem = one.config or name.partition("-")[0]
+    places = [folder / f"{stem}.yaml", CONFIGS / f"{stem}.yaml"]
+    config = next((path for path in places if path.is_file()), None)
+    if config is None:
+        raise UserError(f"the run '{name}' has no config: {places[0]} is not there")
+    return Trial(name, config, tuple(one.set), one.seeds, tuple(one.quick))
+
+
+def convert(value: Any, kind: Any) -> Any:
+    """Checks a part of the file; UserError: it is not of its kind."""
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise UserError(str(error)) from None
+
+
+def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Values) -> Claim:
+    """A claim with its runs and its measure."""
+    runs = [asked.runs] if isinstance(asked.runs, str) else asked.runs
+    for name in runs:
+        if name not in trials:
+            listed = f"there are {', '.join(trials)}" if trials else "`runs` has none"
+            raise UserError(f"no run is named '{name}'; {nearest(name, trials, listed)}")
+    number = asked.published if asked.published is not None else asked.derived
+    bounds: dict[str, float | None]
+    bounds = {"published": number, "low": asked.low, "high": asked.high}
+    if asked.within is not None and number is not None:
+        bounds = dict(near(number, asked.within))  # type: ignore[arg-type]
+    try:
+        return Claim(
+            asked.says,
+            asked.source,
+            asked.kind,
+            tuple(trials[name] for name in runs),
+            measure_of(asked.measure, known) if asked.measure else None,
+            asked.unit,
+            **bounds,  # type: ignore[arg-type]
+            tolerance=asked.tolerance,
+            why=asked.why,
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def read(folder: Path, name: str) -> Study:
+    """The study of a folder's study.yaml. UserError: what is wrong, and where."""
+    path = folder / "study.yaml"
+    text = foreign.read_bytes(path).decode(errors="replace")
+    known = {**vars(measures), **vars(scenario), **vars(module_of(folder, "measures") or object())}
+    place = str(path)
+    try:
+        asked = convert(foreign.decode_yaml(text, str(path)), StudyAsked)
+        trials = {one: trial(folder, one, of) for one, of in entries(asked.runs)}
+        experiments = []
+        for label, value in entries(asked.experiments):
+            place = f"{path}: {label}"
+            one = convert(value, ExperimentAsked)
+            rows = [row for listed in one.claims for row in repeated(listed)]
+            made = (claim(convert(row, ClaimAsked), trials, known) for row in rows)
+            experiments.append(Experiment(label, one.title, tuple(made)))
+    except UserError as error:
+        raise (
+            error if str(error).startswith(str(path)) else UserError(f"{place}: {error}")
+        ) from None
+    return Study(
+        name, asked.title, asked.source, tuple(experiments), folder, with_all=asked.with_all
+    )
