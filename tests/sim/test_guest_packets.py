@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from weir.analysis import folder, qlog
+from weir.analysis.run_summary import decode
 from weir.analysis.summary import groups as groups_table
 
 from .test_guests import alone, digest, kernel, refused, run, write
@@ -70,7 +71,7 @@ def test_ping_in_whole_and_in_fragments(write, run, tmp_path):
     assert "5 packets transmitted, 5 received, 0% packet loss" in said
     # 20 ms, the frame's 97.6 us, and what ping reads its clock for; it rounds to microseconds.
     assert re.search(r"rtt min/avg/max/mdev = 20\.09[78]/20\.09[78]/20\.09[78]/0\.00\d ms", said)
-    rows = {row[0]: row for row in groups_table(summary).rows}
+    rows = {row[0]: row for row in groups_table(decode(summary, "summary")).rows}
     assert rows["linux cubic, icmp"][2] == rows["linux cubic, icmp back"][2] == "1"
     recorded = folder.load(tmp_path / "run").frame("ip_flows")
     assert recorded.group_by("forward").sum().sort("forward")["sent_pkts"].to_list() == [11, 11]
@@ -285,19 +286,20 @@ def test_quic_and_its_own_log(write, run, tmp_path):
     logs = []
     for name in ("a", "b"):
         summary = run(config, name)
-        client, server = qlog.of_run(tmp_path / name, summary)
-        log = [(tmp_path / name / of["name"]).read_bytes() for of in (client, server)]
+        typed = decode(summary, "summary")
+        client, server = qlog.of_run(tmp_path / name, typed)
+        log = [(tmp_path / name / of.name).read_bytes() for of in (client, server)]
         logs.append((summary["digest"], *log))
     assert logs[0] == logs[1]
-    assert (client["by"], server["by"]) == ("client", "server")
-    assert client["path"]["drops"] > 3
-    lost = client["lost"] - client["spurious"] + client["unacked"]
-    assert lost == client["path"]["drops"]
-    assert client["min_rtt_ns"] == 20e6 == client["path"]["least_rtt_ns"] // 1e6 * 1e6
-    assert client["path"]["least_rtt_ns"] < client["smoothed_rtt_ns"] < 2 * 20e6
+    assert (client.by, server.by) == ("client", "server")
+    assert client.path.drops > 3
+    lost = client.lost_indeed + client.unacked
+    assert lost == client.path.drops
+    assert client.min_rtt_ns == 20e6 == client.path.least_rtt_ns // 1e6 * 1e6
+    assert client.path.least_rtt_ns < client.smoothed_rtt_ns < 2 * 20e6
     (sent,) = (f for f in summary["ip_flows"] if f["direction"] == "forward")
     assert sent["received_bytes"] > 300_000
-    assert [row[0] for row in groups_table(summary).rows] == ["quic", "quic, udp", "quic, udp back"]
+    assert [row[0] for row in groups_table(typed).rows] == ["quic", "quic, udp", "quic, udp back"]
 
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -319,6 +321,8 @@ def test_quic_beside_tcp(run, tmp_path, name):
     linux, ours = (group["goodput_bps"] for group in summary["groups"][1:])
     for bps in (sent["goodput_bps"], linux, ours):
         assert bps > 0.05 * 50e6
-    client = next(of for of in qlog.of_run(tmp_path / "run", summary) if of["by"] == "client")
-    known = client["lost"] - client["spurious"] + client["unacked"]
-    assert 0 <= client["path"]["drops"] - known <= 0.05 * client["path"]["drops"]
+    client = next(
+        of for of in qlog.of_run(tmp_path / "run", decode(summary, "summary")) if of.by == "client"
+    )
+    known = client.lost_indeed + client.unacked
+    assert 0 <= client.path.drops - known <= 0.05 * client.path.drops

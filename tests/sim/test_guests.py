@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 from weir.analysis import folder
+from weir.analysis.run_summary import decode
 from weir.analysis.summary import groups as groups_table
 from weir.guests import build as guest_build
 from weir.guests import kernels
@@ -1059,7 +1060,7 @@ def test_what_the_opened_side_sends_is_a_row(write, run):
     assert back["goodput_bps"] == pytest.approx(back["acked_bytes"] * 8 / 5)
     assert back["retransmits"] > 0
     assert 20e6 < back["rtt_mean_ns"] < 200e6
-    first, other = groups_table(summary).rows
+    first, other = groups_table(decode(summary, "summary")).rows
     assert other[0] == f"{first[0]}, back"
     assert "Mbit/s" in other[3]
     # Its client ends the connection while data are under way, which is how iperf3 does it.
@@ -1097,7 +1098,7 @@ def test_what_a_kernel_does_not_say_is_null(write, run, tmp_path):
         for name in names:
             unknowns = frame.filter(frame[name].is_null())
             assert unknowns["group"].unique().to_list() == [1], (stream, name)
-    assert groups_table(summary).rows[1][-1] == "–"
+    assert groups_table(decode(summary, "summary")).rows[1][-1] == "–"
 
 
 @pytest.mark.parametrize("peer", ["linux", "weir"])

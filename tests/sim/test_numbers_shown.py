@@ -64,7 +64,7 @@ def test_a_window_has_the_rate_of_the_whole_window(simulate: Simulate) -> None:
     assert found.flows is not None
     each, length = sections.windowed(found, found.flows)
     by_window = each.group_by("time_s").agg(pl.col("goodput_bps").sum())["goodput_bps"]
-    whole_bps = found.numbers["groups"][0]["goodput_bps"] / 4
+    whole_bps = found.numbers.groups[0].goodput_bps / 4
 
     assert length == 1.0
     assert by_window.max() < 10e6
@@ -125,7 +125,7 @@ def test_a_capture_ends_within_an_interval(weir_sim: Path, simulate: Simulate) -
     total = found.flows.each["goodput_bps"].sum()
 
     # The summary counts what is acknowledged in sequence, the flows what is by SACK too.
-    assert total == pytest.approx(found.numbers["groups"][0]["goodput_bps"], rel=0.01)
+    assert total == pytest.approx(found.numbers.groups[0].goodput_bps, rel=0.01)
     assert found.flows.rated["length_ns"].max() == 3 * 10**9
     last = found.flows.rated.sort("ts_ns")["length_ns"][-1]
     duration_s = found.run.summary["capture"]["duration_s"]

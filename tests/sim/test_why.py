@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from weir.analysis.run_summary import decode
 from weir.analysis.summary import why_lines
 
 from .conftest import Run, Simulate
@@ -30,7 +31,7 @@ BDP_PKTS = 100e6 * 0.020 / 8 / 1538
 def why(run: Run) -> str:
     """The only sentence."""
     assert len(run.summary["why"]) == 1
-    return why_lines(run.summary)[0]
+    return why_lines(decode(run.summary, "summary"))[0]
 
 
 def percent(text: str, after: str) -> float:

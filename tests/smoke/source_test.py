@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from lab import LCORE, Lab, sh, wait_for
 from pcapng import blocks, packets
+from weir.analysis.run_summary import decode
 from weir.analysis.summary import ledger_lines
 
 # Two directions of six flows, so that the capture of one run is the traffic of the next.
@@ -88,7 +89,7 @@ def test_live_decides_as_virtual_time(lab, build, monkeypatch):
         assert source["bytes"] == virtual["sources"][path]["bytes"]
         assert (source["ended"], source["late"], source["too_long"]) == (True, 0, 0)
         assert live["ledger"]["paths"][path] == virtual["ledger"]["paths"][path]
-    ledger = "".join(ledger_lines(live))
+    ledger = "".join(ledger_lines(decode(live, "live").ledger))
     assert f"0 received + {live['ledger']['replayed']:,} replayed = " in ledger
     assert live["ledger"]["replayed"] == sum(s["packets"] for s in live["sources"].values())
     assert live["ledger"]["paths"]["forward"]["drops"]["loss"]["pkts"] > 10

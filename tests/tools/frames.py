@@ -81,10 +81,10 @@ def analyser(tmp_path: Path) -> Callable[..., Found]:
         if status != 0:
             return Found({}, [], [], done.stderr)
         loaded = folder.load(out)
-        assert loaded.summary["ledger"]["balanced"]
+        assert loaded.summary.ledger.balanced
         segments = loaded.frame("segments")
         return Found(
-            loaded.summary,
+            loaded.summary_json,
             captures.as_dicts(captures.flows(loaded)),
             [] if segments is None else segments.to_dicts(),
             done.stderr,

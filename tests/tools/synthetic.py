@@ -209,6 +209,8 @@ def make_summary(groups, goodput, links, seconds, level, seed):
         )
     pkts = int(links["out_pkts"].sum())
     account = {
+        "balanced": True,
+        "duplicated": {"pkts": 0, "bytes": 0},
         "in": {"pkts": pkts + 15, "bytes": (pkts + 15) * 1518},
         "out": {"pkts": pkts, "bytes": pkts * 1518},
         "inside": {"pkts": 8, "bytes": 8 * 1518},

@@ -41,7 +41,7 @@ def test_every_record_is_read(folder):
     run = weir.open(folder / "run")
     expected = json.loads((folder / "expected.json").read_text())
     assert sums(run, integers) == expected
-    assert run.summary["ledger"]["balanced"]
+    assert run.summary.ledger.balanced
 
 
 def test_its_figures_are_drawn(folder):

@@ -710,8 +710,8 @@ def compare(tmp_path: Path):
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         loaded = folder.load(out)
-        assert loaded.summary["ledger"]["balanced"]
-        return loaded.summary, loaded.frame("packets")
+        assert loaded.summary.ledger.balanced
+        return loaded.summary_json, loaded.frame("packets")
 
     return call
 

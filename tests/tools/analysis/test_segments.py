@@ -59,7 +59,7 @@ def test_they_are_those_of_the_capture(run, build):
         for f in (own, theirs)
     ]
     assert_frame_equal(*(f.sort("ts_ns", "forward", "seq", "ack") for f in shown))
-    assert shown[0]["resent"].sum() == run.summary["groups"][0]["retransmits"] > 20
+    assert shown[0]["resent"].sum() == run.summary.groups[0].retransmits > 20
     assert weir.open(run.path.parent / "pcap").plot("stevens").axes[0].lines
 
 
@@ -200,7 +200,7 @@ def test_they_change_nothing_and_without_them_there_is_no_figure(weir_sim, run, 
     argv = [weir_sim, "-", "--out", tmp_path / "r", "-o", "telemetry.segments=no"]
     subprocess.run(argv, input=CONFIG, capture_output=True, text=True, check=True)
     without = weir.open(tmp_path / "r")
-    assert without.summary["digest"] == run.summary["digest"]
+    assert without.summary.digest == run.summary.digest
     assert "segments" not in without.streams
     with pytest.raises(UserError, match="'drop'"):
         without.plot("drop")

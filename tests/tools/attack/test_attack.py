@@ -66,7 +66,7 @@ def test_a_trial_is_the_run_of_its_config(trials, tmp_path):
     """The digest and figures of weir run; one that is refused says why, and the next one runs."""
     path = tmp_path / "run.yaml"
     path.write_text(attack.yaml_text(CONFIG, ["A run."]))
-    summary = weir.run(path, out=tmp_path / "run").summary
+    summary = weir.run(path, out=tmp_path / "run").summary_json
     [trial] = trials([CONFIG])
     for key in ("digest", "groups", "links", "ledger"):
         assert trial[key] == summary[key]

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.text import Text
 from synthetic import make_run
 from weir.analysis import folder, summary
+from weir.analysis.run_summary import decode
 from weir.base import terminal, units
 from weir.base.page import Table
 
@@ -644,19 +645,19 @@ def test_verdicts_of_both_programs_are_told():
         {"program": "sender", **late},
         {"program": "sender", **host},
     ]
-    assert summary.verdict_lines(merged) == [
+    assert summary.verdict_lines(decode(merged, "x")) == [
         "weir-switch: the host stole 3 %",
         "weir-sender: the sender fell behind",
         "weir-sender: the host stole 3 %",
     ]
-    assert summary.verdict_lines({"verdicts": []}) == []
+    assert summary.verdict_lines(decode({"verdicts": []}, "x")) == []
 
 
 def test_a_semicolon_in_a_sentence_ends_nothing():
     """It was split there, and what stood before it was said twice."""
     said = fact("error", "weir.yaml: a; b")
     merged = folder.merge_summaries({"verdicts": [said]}, {"verdicts": []})
-    assert summary.verdict_lines(merged) == ["weir-switch: weir.yaml: a; b"]
+    assert summary.verdict_lines(decode(merged, "x")) == ["weir-switch: weir.yaml: a; b"]
 
 
 @pytest.mark.slow
@@ -664,8 +665,10 @@ def test_why_no_queue_stood_is_told_with_what_both_programs_know(weir, tmp_path)
     queue = fact("no_packets", "forward: no standing queue: no packet came", link="forward")
     flows = fact("not_begun", "all 2 flows had not begun", flows=2)
     merged = folder.merge_summaries({"why": [queue]}, {"limits": flows})
-    assert summary.why_lines(merged) == [f"{queue['sentence']}; {flows['sentence']}"]
-    assert summary.why_lines(folder.merge_summaries({"why": [queue]}, {})) == [queue["sentence"]]
+    assert summary.why_lines(decode(merged, "x")) == [f"{queue['sentence']}; {flows['sentence']}"]
+    assert summary.why_lines(decode(folder.merge_summaries({"why": [queue]}, {}), "x")) == [
+        queue["sentence"]
+    ]
     run = make_run(tmp_path / "r")
     written = json.loads((run / "summary.json").read_text())
     (run / "summary.json").write_text(json.dumps({**written, "why": [queue]}))
@@ -680,13 +683,13 @@ def test_emulation_errors_of_both_programs_are_told():
     switch = {"emulation": {**late, "undisturbed": late, "rate_error_ppm": 0.25}}
     sender = {"emulation": {**paced, "pacing_undisturbed": paced}}
     merged = folder.merge_summaries(switch, sender)
-    assert summary.emulation(merged).rows == [
+    assert summary.emulation(decode(merged, "x")).rows == [
         ["delay, all packets", *["500 ns"] * 4, "0.250 ppm"],
         ["delay, undisturbed", *["500 ns"] * 4, ""],
         ["pacing, all packets", *["2.00 µs"] * 4, ""],
         ["pacing, undisturbed", *["2.00 µs"] * 4, ""],
     ]
-    assert not summary.emulation({})
+    assert not summary.emulation(decode({}, "x"))
     assert "emulation" not in folder.merge_summaries({"verdict": "ok"}, {})
 
 

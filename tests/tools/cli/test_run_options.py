@@ -171,8 +171,8 @@ def test_a_seed_that_decides_nothing_is_said_to(weir, weir_sim, here):
             assert done.status == 0
             assert ("nothing random was drawn" in done.out) == (not used), name
             summary = folder.load(out).summary
-            assert summary["seed_used"] is used
-            digests.add(summary["digest"])
+            assert summary.seed_used is used
+            digests.add(summary.digest)
         assert len(digests) == (2 if used else 1), name
 
 
@@ -191,10 +191,10 @@ def test_rates_that_a_schedule_changed_are_shown_as_they_held(weir, weir_sim, he
         config.write("schedule: [{at: 100ms, forward.link.rate: 2Mbit}]\n")
     done = weir("run", "x.yaml", "--out", "r")
     assert "2.00 Mbit/s to 10.0 Mbit/s" in done.out
-    link = folder.load("r").summary["links"]["forward"]
-    assert link["rate_mean_bps"] == pytest.approx((10e6 + 3 * 2e6) / 4)
-    sent = link["utilisation"] * link["rate_mean_bps"] * 0.4
-    assert sent == pytest.approx(link["out_bytes"] * 8 * 1538 / 1518, rel=0.05)
+    link = folder.load("r").summary.links["forward"]
+    assert link.rate_mean_bps == pytest.approx((10e6 + 3 * 2e6) / 4)
+    sent = link.utilisation * link.rate_mean_bps * 0.4
+    assert sent == pytest.approx(link.out_bytes * 8 * 1538 / 1518, rel=0.05)
     page = (here / "r/report.html").read_text()
     assert "link, 2.00 Mbit/s to 10.0 Mbit/s" in page
 

@@ -4,6 +4,7 @@
 import sys
 
 import pytest
+from weir.analysis.run_summary import decode
 from weir.base.errors import UserError
 from weir.cli import shell as cli
 from weir.cli.shell import Link
@@ -106,9 +107,13 @@ def test_frames_that_a_user_may_lock(monkeypatch):
 
 def test_the_report_has_a_row_for_each_direction():
     """A path without a link has no queue, which a dash says."""
-    paths = {"forward": {"out": {"bytes": 1_000_000}, "drops": {"loss": {"pkts": 3, "bytes": 1}}}}
+    nothing = {"pkts": 0, "bytes": 0}
+    out, lost = {"pkts": 1000, "bytes": 1_000_000}, {"loss": {"pkts": 3, "bytes": 1}}
+    account = dict.fromkeys(("in", "duplicated", "inside"), nothing)
+    paths = {"forward": {**account, "balanced": True, "out": out, "drops": lost}}
     late = {"path": "forward", "delay_error_p50_ns": 100, "delay_error_p99_ns": 2000}
-    summary = {"virtual_s": 8, "ledger": {"paths": paths}, "emulation": {"ports": [late]}}
+    text = {"virtual_s": 8, "ledger": {"paths": paths}, "emulation": {"ports": [late]}}
+    summary = decode(text, "x")
     up, down = shell_report.rows(summary, False)
     assert up == ["up", "1.00 MB", "1.00 Mbit/s", "–", "–", "–", "3", "100 ns, 2.00 µs"]
     assert down[1:3] == ["–", "–"]

@@ -281,10 +281,10 @@ def test_qlog_that_is_written_can_be_read(run, tmp_path):
 def test_qlog_says_what_was_recorded(run, tmp_path):
     events = events_of_all(weir.export.write(run, "qlog-0.3", tmp_path))
     named = Counter(event["name"] for event in events)
-    forward = run.summary["ledger"]["paths"]["forward"]
-    assert named["transport:packet_sent"] == forward["in"]["pkts"]
-    assert named["recovery:packet_lost"] == sum(d["pkts"] for d in forward["drops"].values())
-    assert set(forward["drops"]) == {"loss", "queue_full"}
+    forward = run.summary.ledger.paths["forward"]
+    assert named["transport:packet_sent"] == forward.entered.pkts
+    assert named["recovery:packet_lost"] == sum(d.pkts for d in forward.drops.values())
+    assert set(forward.drops) == {"loss", "queue_full"}
     assert named["recovery:metrics_updated"] == len(run.cc)
     assert named["connectivity:connection_started"] == 3
     assert named["connectivity:connection_closed"] == 1
@@ -335,9 +335,9 @@ def test_tshark_reads_every_packet(run, tmp_path):
         assert row[11] == f"{happened}, queue {record['queue_bytes']} B, sojourn {waits} us"
     assert {row[3] for row in rows} == {row[4] for row in rows}
     interfaces = Counter(row[2] for row in rows)
-    drops = run.summary["ledger"]["paths"]["forward"]["drops"]
-    assert interfaces["forward drop loss"] == drops["loss"]["pkts"]
-    assert interfaces["forward link 0 drop queue_full"] == drops["queue_full"]["pkts"]
+    drops = run.summary.ledger.paths["forward"].drops
+    assert interfaces["forward drop loss"] == drops["loss"].pkts
+    assert interfaces["forward link 0 drop queue_full"] == drops["queue_full"].pkts
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import weir
 from synthetic import ROOT
-from weir.analysis import folder, imported, labels, model, summary
+from weir.analysis import folder, imported, labels, model, run_summary, summary
 from weir.base import units
 from weir.base.errors import UserError
 from weir.export import flent
@@ -81,7 +81,7 @@ def test_its_rates_are_those_of_the_run(run, document):
 
 def test_its_pings_are_those_of_the_run(run, document):
     transfers = run.stream("transfers").to_polars()
-    group = [g["name"] for g in run.summary["groups"]].index(PING)
+    group = [g.name for g in run.summary.groups].index(PING)
     own = transfers.filter((transfers["group"] == group) & (transfers["event"] == 2))
     values = [point["val"] for point in document["raw_values"]["Ping (ms) ICMP"]]
     assert values == pytest.approx(((own["ts_ns"] - own["start_ns"]) / 1e6).to_list())
@@ -116,7 +116,7 @@ def test_export_writes_it_and_import_reads_it_for_compare(run, weir, tmp_path):
     assert "nobody has judged it" in page.status(imported_run.summary).text
     back = json.loads((tmp_path / "back/summary.json").read_text())
     model.decode(json.dumps(back))
-    assert summary.end_of(back) == units.NONE
+    assert summary.end_of(run_summary.decode(back, "back")) == units.NONE
     total = sum(g["goodput_bps"] for g in back["groups"] if g["name"].startswith("TCP upload"))
     sums = [v for v in flent.document(run, ())["results"]["TCP upload sum"] if v is not None]
     assert total == pytest.approx(np.mean(sums) * 1e6, rel=0.02)

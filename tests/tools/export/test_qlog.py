@@ -6,6 +6,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 from weir.analysis import folder, model_parts, qlog
+from weir.analysis.run_summary import decode
 from weir.base.errors import UserError
 from weir.cli.app import app
 from weir.report import comparison, page
@@ -122,11 +123,10 @@ def summary(files="guest-0"):
 def test_the_paths_figures_stand_beside(tmp_path):
     (tmp_path / "guest-0").mkdir()
     written(tmp_path / "guest-0/x.sqlog", HEADS["newer"])
-    (found,) = qlog.of_run(tmp_path, summary())
-    path = {"drops": 3, "least_rtt_ns": 20_000_000, "mean_rtt_ns": 25e6, "goodput_bps": 2e6}
-    assert found["path"] == path
-    assert found["name"] == "guest-0/x.sqlog"
-    assert qlog.table([found]).rows[0][:2] == [found["name"], found["by"]]
+    (found,) = qlog.of_run(tmp_path, decode(summary(), "x"))
+    assert found.path == qlog.PathFigures(3, 20_000_000, 25e6, 2e6)
+    assert found.name == "guest-0/x.sqlog"
+    assert qlog.table([found]).rows[0][:2] == [found.name, found.by]
 
 
 def run_of(path, least_rtt_ms):
@@ -160,7 +160,7 @@ def test_a_report_names_a_file_that_is_no_qlog(tmp_path):
 
 def test_a_run_without_qlogs_is_said(tmp_path):
     with pytest.raises(UserError, match=r"has written a qlog into \$WEIR_OUT"):
-        qlog.of_run(tmp_path, summary(None))
+        qlog.of_run(tmp_path, decode(summary(None), "x"))
 
 
 def test_a_folder_without_a_run_is_said(tmp_path):

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import synthetic
 from weir.analysis import folder, summary
+from weir.analysis.model_parts import Fact
+from weir.analysis.run_summary import decode
 from weir.base.errors import UserError
 from weir.hosts import agent, ansible, cabling, clocks, inventory, merge, plan
 from weir.runner.options import Options
@@ -100,7 +102,7 @@ def test_several_senders_may_be_joined_to_one_port():
     assert [fault["sentence"] for fault in merge.lost(between)] == [
         "at least 7 of 150 frames that left tx/a, tx2/a did not reach mid/left"
     ]
-    whole = {"ledger": {"between_hosts": between}}
+    whole = decode({"ledger": {"between_hosts": between}}, "x").ledger
     assert summary.ledger_lines(whole)[-1] == (
         "tx/a, tx2/a to mid/left: 150 sent, 143 received, at least 7 lost"
     )
@@ -334,7 +336,7 @@ def test_what_left_and_did_not_arrive_is_between_hosts():
     assert [fault["sentence"] for fault in merge.lost(between)] == [
         "7 of 100 frames that left tx/a did not reach mid/left"
     ]
-    whole = {"ledger": {"between_hosts": between}}
+    whole = decode({"ledger": {"between_hosts": between}}, "x").ledger
     assert summary.ledger_lines(whole)[-1] == "tx/a to mid/left: 100 sent = 93 received + 7 lost"
     sender["tx_frames"] = 80  # more arrived than were sent
     assert not merge.arrived(list(merge.cables(hosts(), parts)))
@@ -387,10 +389,13 @@ def test_clocks_and_faults_are_shown_with_their_hosts():
         "drift_ppm": 24.9,
         "drift_error_ppm": 10,
     }
-    assert summary.clock_lines({"hosts": {"tx": clock, "mid": {"offset_ns": None}}}) == [
-        "tx: 5.05 ms ahead of the switch's, ± 8.93 µs; drift 24.9 ppm, ± 10.0 ppm"
-    ]
-    assert summary.sentence({"host": "tx", "program": "sender", "sentence": "late"}) == "tx: late"
+    assert summary.clock_lines(
+        decode({"hosts": {"tx": clock, "mid": {"offset_ns": None}}}, "x")
+    ) == ["tx: 5.05 ms ahead of the switch's, ± 8.93 µs; drift 24.9 ppm, ± 10.0 ppm"]
+    assert (
+        summary.sentence(Fact(cause="x", host="tx", program="sender", sentence="late"))
+        == "tx: late"
+    )
 
 
 def test_a_frame_is_known_by_what_stays_of_it():

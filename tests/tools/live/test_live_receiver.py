@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from weir.analysis import folder, summary
+from weir.analysis.run_summary import decode
 from weir.base.errors import UserError
 from weir.runner import receiver
 from weir.runner.options import Options
@@ -120,8 +121,10 @@ def test_its_figures_are_merged_and_its_sentences_have_its_name():
     merged = folder.merge_summaries({}, {"ledger": {"balanced": True}}, receiver=own)
     assert not merged["ledger"]["balanced"]
     assert "jfi" not in merged
-    assert summary.emulation(merged).rows == [["delay, all packets", *["500 ns"] * 4, ""]]
-    assert summary.verdict_lines(merged) == ["weir-receiver: the receiver fell behind"]
+    assert summary.emulation(decode(merged, "x")).rows == [
+        ["delay, all packets", *["500 ns"] * 4, ""]
+    ]
+    assert summary.verdict_lines(decode(merged, "x")) == ["weir-receiver: the receiver fell behind"]
     # A switch's delays are the run's.
     both = folder.merge_summaries(
         {"emulation": {"delay_error_p50_ns": 9}}, {}, receiver={"emulation": late}

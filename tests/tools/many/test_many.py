@@ -35,7 +35,7 @@ def test_a_row_for_each_number_with_the_keys_that_differ(runs):
     assert one["flows.0.cc"].to_list() == ["copa", "copa", "cubic", "cubic"]
     assert one["flows.0.cc.copa.delta"].to_list() == ["1", "2", None, None]
     assert set(one["unit"]) == {"bit/s"}
-    known = weir.open(one["run"][0]).summary["groups"][0]["goodput_bps"]
+    known = weir.open(one["run"][0]).summary.groups[0].goodput_bps
     assert one["value"][0] == known
     assert frame.equals(weir.open_many(runs))
     assert frame.equals(weir.open_many([runs / "deep", runs / "deep/copa-1"]))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from synthetic import make_run
-from weir.analysis import folder
+from weir.analysis import folder, run_summary
 from weir.base import units
 from weir.base.errors import UserError
 from weir.report import comparison, data, grey, pairing, paper, sections, theme
@@ -189,7 +189,9 @@ def groups_of(*named):
     ],
 )
 def test_groups_stand_beside_those_of_their_name_or_control(reports, beside):
-    summaries = [groups_of(*((*group, 1.0) for group in each)) for each in reports]
+    summaries = [
+        run_summary.decode(groups_of(*((*group, 1.0) for group in each)), "x") for each in reports
+    ]
     assert {pair.label: pair.groups for pair in pairing.pairs(summaries)} == beside
 
 

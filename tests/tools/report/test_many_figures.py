@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from synthetic import make_run
 from test_sweep_page import write as write_sweep
 from weir.analysis import many, one_way
+from weir.analysis.run_summary import decode
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
 from weir.many import grid, sweep_points, sweep_table
@@ -109,12 +110,13 @@ CONFIG = {
     "paths": {"forward": [{"link": {}}, {"delay": {"delay": "10ms", "late": "0%"}}], "reverse": []},
     "flows": [{"cc": "copa"}],
 }
-REPORT = {"links": {"forward": {"sojourn_cdf": [[10, 0.9], [20, 0.95], [30, 1.0]]}}}
+CDF = [[10, 0.9], [20, 0.95], [30, 1.0]]
+REPORT = decode({"links": {"forward": {"sojourn_cdf": CDF}}}, "x")
 
 
 def test_the_one_way_delay_is_propagation_and_queue_or_not_known():
     assert one_way.p95_ns(CONFIG, REPORT) == 10e6 + 20
-    assert one_way.p95_ns(CONFIG, {"links": {"forward": {"sojourn_cdf": None}}}) is None
+    assert one_way.p95_ns(CONFIG, decode({"links": {"forward": {}}}, "x")) is None
     assert one_way.p95_ns({**CONFIG, "schedule": [{"at": "1s"}]}, REPORT) is None
     assert one_way.p95_ns({**CONFIG, "flows": [{"base_rtt": "10ms"}]}, REPORT) is None
     for stage in ({"jitter": {}}, {"link": {}}, {"delay": {"delay": "1ms", "late": "1%"}}):
@@ -142,7 +144,7 @@ def test_points_and_samples_of_open_many(runs):
     points = many.points(frame, many.key(frame, None))
     assert points["name"].to_list() == ["copa", "copa", "cubic", "cubic"]
     one = weir.open(points["run"][0]).summary
-    assert points["goodput_bps"][0] == one["groups"][0]["goodput_bps"]
+    assert points["goodput_bps"][0] == one.groups[0].goodput_bps
     assert 11e6 < points["delay_ns"][0] <= 12e6  # 10 ms, and 1 to 2 ms
     assert many.samples(frame, "flows.0.cc", "queue_mean_pkts").height == 4
 
@@ -151,7 +153,7 @@ def test_the_command_draws_folders_with_runs(weir_here, runs):
     done = weir_here("plot", "runs", "--figure", "pantheon", "--out", "p.csv")
     assert done.out == "p.csv\n"
     table = pl.read_csv("p.csv")
-    goodput = weir.open(runs / "cubic-1").summary["groups"][0]["goodput_bps"] / 1e6
+    goodput = weir.open(runs / "cubic-1").summary.groups[0].goodput_bps / 1e6
     assert any(table["y"].is_between(goodput * 0.999999, goodput * 1.000001))
     named = ("plot", "runs", "--figure", "box", "--y", "rtt_mean_ns", "--by", "run")
     assert weir_here(*named, "--out", "b.csv").out == "b.csv\n"
@@ -200,7 +202,7 @@ def test_the_delay_is_that_of_the_recorded_packets_and_as_the_sweep_says(weir_si
         waited = np.quantile(run.packets["sojourn_ns"][left & (run.packets["path"] == 0)], 0.95)
         delay = one_way.p95_ns(run.config, run.summary)
         assert delay == pytest.approx(20e6 + waited, rel=0.03)
-        return delay, run.summary["groups"][0]["goodput_bps"]
+        return delay, run.summary.groups[0].goodput_bps
 
     (slow, fast), (copa_slow, copa_fast) = point("cubic"), point("copa")
     assert 180e6 < slow < 260e6

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 from synthetic import empty, make_run, write_ring
 from weir.analysis import folder, summary
+from weir.analysis.run_summary import decode
 from weir.report import (
     axes,
     bottleneck,
@@ -327,7 +328,7 @@ def test_many_groups_are_told_apart():
         assert len({(style.colour, style.dash) for style in styles}) == 20
         assert len({style.colour for style in styles}) == 20
         assert [style.label for style in styles] == [name for name, _ in groups]
-    named = {"groups": [{"name": "copa"}, {"name": "bbr"}, {"name": "copa"}]}
+    named = decode({"groups": [{"name": "copa"}, {"name": "bbr"}, {"name": "copa"}]}, "x")
     assert summary.group_names(named) == ["copa, group 0", "bbr", "copa, group 2"]
     assert [row[0] for row in summary.groups(named).rows] == summary.group_names(named)
 
@@ -407,7 +408,7 @@ def test_a_live_run_shows_its_own_error(tmp_path):
     timed = lateness.over_time(folder.load(run), 10.0)
     assert timed["largest_ns"].max() == 50_000
     assert timed["mean_ns"].min() == 700
-    (tail,) = lateness.tails(report, lateness.KNOWN)
+    (tail,) = lateness.tails(decode(report, "x"), lateness.KNOWN)
     figure = lateness.of_a_run([tail], timed, axes.Scene(groups=[], duration_s=10.0))
     left, right = figure.axes
     x, y = left.lines[0].get_data()
@@ -615,7 +616,7 @@ def test_goodput_is_explained_by_the_links_rate():
     link = {"link": {"rate": "10Gbit", "framing": "ethernet", "overhead": "24B"}}
     group = {"mss": "1460B", "timestamps": "yes"}
     config = {"paths": {"forward": [link, {"delay": {}}]}, "flows": [group]}
-    report = {"links": {"forward": {"rate_bps": 10e9, "utilisation": 0.9}}}
+    report = decode({"links": {"forward": {"rate_bps": 10e9, "utilisation": 0.9}}}, "x")
     said = bottleneck.payload_most(config, report)
     assert "at most 94.1 % (9.41 Gbit/s) can be goodput" in said
     assert "1,448 of the 1,538 bytes" in said
@@ -623,7 +624,7 @@ def test_goodput_is_explained_by_the_links_rate():
     assert "1,460 of the 1,538 bytes" in bottleneck.payload_most(config, report)
     config["flows"] = [group, {**group, "mss": "536B"}]
     assert bottleneck.payload_most(config, report) == ""
-    assert bottleneck.payload_most({}, {}) == ""
+    assert bottleneck.payload_most({}, decode({}, "x")) == ""
 
 
 def test_distributions_have_the_value_on_x_and_a_dash_each(tmp_path):

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from msgspec import to_builtins
 from rich.console import Console
 
 from weir.analysis import losses, metrics, summary
@@ -17,6 +18,8 @@ from weir.base.page import Column, Table
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
+    from weir.analysis.model import Comparison
+    from weir.analysis.run_summary import RunSummary
 
 FLOWS_SHOWN = 40
 HEADINGS = {  # of the ledger of packets
@@ -83,7 +86,7 @@ def flows(loaded: Run) -> pl.DataFrame:
 
 def flow_names(loaded: Run) -> dict[int, str]:
     """The sender of each flow of a capture, and the receiver if that one has several; else none."""
-    found = flows(loaded) if loaded.summary.get("program") == summary.ANALYSER else pl.DataFrame()
+    found = flows(loaded) if loaded.summary.captured is not None else pl.DataFrame()
     if found.height == 0:
         return {}
     named = found.select(
@@ -147,17 +150,15 @@ def narrow_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     return found
 
 
-def nothing(numbers: Mapping[str, Any]) -> str:
-    """What the packets of a capture are, if none is TCP."""
-    read, *rest = numbers["ledger"]["capture"].items()
+def nothing(numbers: RunSummary) -> str:
+    """Says what the packets of a capture are, if none is TCP."""
+    read, *rest = numbers.ledger.capture.items()
     others = [f"{count:,} are {HEADINGS.get(name, name)}" for name, count in rest if count]
     return f"no TCP flows: of {read[1]:,} packets {', '.join(others) or 'none is read'}"
 
 
-def show_flows(
-    found: pl.DataFrame, numbers: Mapping[str, Any], out: Console, most: int | None
-) -> None:
-    """The flows as a table, the largest first."""
+def show_flows(found: pl.DataFrame, numbers: RunSummary, out: Console, most: int | None) -> None:
+    """Prints the flows as a table, the largest first."""
     if found.height == 0:
         out.print(nothing(numbers), soft_wrap=True)
         return
@@ -173,14 +174,14 @@ def show_flows(
         out.print(f"and {found.height - part.height:,} smaller ones: --all shows them")
 
 
-def view(numbers: Mapping[str, Any]) -> list[str]:
-    """From which points packets were taken, if they were captured at several."""
-    points = [point for point in numbers["capture"]["points"] if point["tcp"]]
-    if not any(point["copies"] for point in points):
+def view(numbers: RunSummary) -> list[str]:
+    """Says from which points packets were taken, if they were captured at several."""
+    points = [point for point in numbers.captured.points if point.tcp] if numbers.captured else []
+    if not any(point.copies for point in points):
         return []
     said = [
-        f"{point['name']} ({units.count(point['tcp'])} TCP packets,"
-        f" {units.count(point['copies'])} of them seen elsewhere before)"
+        f"{point.name} ({units.count(point.tcp)} TCP packets,"
+        f" {units.count(point.copies)} of them seen elsewhere before)"
         for point in points
     ]
     return [
@@ -189,13 +190,13 @@ def view(numbers: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def conditions(numbers: Mapping[str, Any]) -> list[str]:
-    """The point of view of an analysis, and what may be wrong with its figures."""
-    return view(numbers) + summary.verdict_lines(dict(numbers))
+def conditions(numbers: RunSummary) -> list[str]:
+    """Says from where an analysis sees the flows, and what may be wrong with its figures."""
+    return view(numbers) + summary.verdict_lines(numbers)
 
 
 def show(loaded: Run, out: Console) -> None:
-    """The summary of a capture, and CoreScale's numbers from its packets alone."""
+    """Prints the summary of a capture, and CoreScale's numbers from its packets alone."""
     summary.show(loaded.summary, out)
     for sentence in view(loaded.summary):
         out.print(sentence, soft_wrap=True)
@@ -249,10 +250,11 @@ def corescale(loaded: Run) -> list[str]:
     """Mathis' constant from losses and from window reductions, and losses per reduction."""
     interval = loaded.frame("interval")
     found = loaded.frame("captured")
-    if interval is None or found is None:
+    captured = loaded.summary.captured
+    if interval is None or found is None or captured is None:
         return []
-    warmup_ns = float(loaded.summary.get("warmup_s") or 0) * metrics.NS_PER_S
-    span_ns = float(loaded.summary["capture"]["duration_s"] or 0) * metrics.NS_PER_S - warmup_ns
+    warmup_ns = (loaded.summary.warmup_s or 0) * metrics.NS_PER_S
+    span_ns = (captured.duration_s or 0) * metrics.NS_PER_S - warmup_ns
     sizes = found.filter(pl.col("mss") > 0)["mss"].to_numpy()
     mss = float(np.median(sizes)) if sizes.size > 0 else 0.0
     if span_ns <= 0 or mss == 0:
@@ -286,25 +288,23 @@ def corescale(loaded: Run) -> list[str]:
     return sentences
 
 
-def show_compared(numbers: Mapping[str, Any], out: Console) -> None:
-    """The table of both directions, and whether every packet is accounted for."""
-    links = numbers.get("links", {})
-    used = [{"path": name, **path} for name, path in links.items() if path["in"] > 0]
+def show_compared(found: Comparison, out: Console) -> None:
+    """Prints the table of both directions, and whether every packet is accounted for."""
+    used = [
+        {"path": name, **to_builtins(path)} for name, path in found.links.items() if path.entered
+    ]
     terminal.print_table(out, Table(PATHS, used))
-    for side, counts in numbers["ledger"]["captures"].items():
-        read, *rest = ((name, int(count)) for name, count in counts.items())
-        shown = [(name.replace("_", " "), count) for name, count in rest if count]
-        out.print(f"{side}: {summary.terms([read])} = {summary.terms(shown) or 0}", soft_wrap=True)
-    for side, apart in numbers.get("taken_apart", {}).items():
-        if apart["packets"]:
+    for side, counts in found.ledger.captures.items():
+        out.print(f"{side}: {summary.capture_terms(counts)}", soft_wrap=True)
+    for side, apart in found.taken_apart.items():
+        if apart.packets:
             out.print(
-                f"{side}: {apart['packets']:,} packets of several segments, as hosts with "
-                f"segmentation offload capture them, count as {apart['segments']:,}",
+                f"{side}: {apart.packets:,} packets of several segments, as hosts with "
+                f"segmentation offload capture them, count as {apart.segments:,}",
                 soft_wrap=True,
             )
-    balanced = numbers["ledger"]["balanced"]
-    out.print(f"ledger: {'balanced' if balanced else 'NOT BALANCED'}")
-    for side, count in numbers.get("backwards", {}).items():
+    out.print(f"ledger: {'balanced' if found.ledger.balanced else 'NOT BALANCED'}")
+    for side, count in found.backwards.items():
         if count:
             out.print(
                 f"{side}: {units.count(count)} times are earlier than those of the packets before: "

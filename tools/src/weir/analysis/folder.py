@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weir.base import foreign
 from weir.base.errors import UserError, open_lock
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from weir.analysis.ring import Ring
+    from weir.analysis.run_summary import RunSummary
     from weir.analysis.stream import Stream
 
 CHUNK_RECORDS = 1 << 22
@@ -115,10 +116,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_summary(path: Path) -> dict[str, Any]:
-    """The same of a summary, whose members have the types that they should."""
-    from weir.analysis import model
+    """Returns a summary's JSON. UserError: a known member has not the type that it should."""
+    from weir.analysis import run_summary
 
-    return model.checked(read_json(path), str(path))
+    document = read_json(path)
+    run_summary.decode(document, str(path))
+    return document
 
 
 # What both programs say, each of itself.
@@ -269,6 +272,14 @@ def is_interrupted(summary: Mapping[str, Any]) -> bool:
     return any(fact["cause"] == "interrupted" for fact in summary.get("verdicts", []))
 
 
+class HostClock(NamedTuple):
+    """A host's clock against the switch's in the middle of a run."""
+
+    middle_ns: int  # UTC by the switch's clock
+    ahead_ns: float
+    drift_ppm: float
+
+
 @dataclass(repr=False)
 class Run:
     """A run folder that was read; streams are opened when first asked for.
@@ -278,7 +289,8 @@ class Run:
     """
 
     path: Path
-    summary: dict[str, Any]  # empty: the run never ended
+    summary: RunSummary
+    summary_json: dict[str, Any]  # as it was read, for programs; empty: the run never ended
     manifest: dict[str, Any]
     config_text: str
     notes: list[str] = field(default_factory=list)  # what a reader should know about the data
@@ -373,24 +385,25 @@ class Run:
         for name in self.streams:
             rings = self._opened[name]
             delays = [max(0, self.started_ns(ring) - self.start_utc_ns) for ring in rings]
-            drifts = [(self.clock(ring).get("drift_ppm") or 0) / 1e6 for ring in rings]
+            clocks = [self.clock(ring) for ring in rings]
+            drifts = [clock.drift_ppm / 1e6 if clock else 0.0 for clock in clocks]
             found[name] = Stream(rings, list(map(Shift, delays, drifts)))
         return found
 
-    def clock(self, ring: Ring) -> dict[str, Any]:
-        """What is known of the clock of the host that wrote a file, STREAM-HOST.ring."""
-        host = ring.path.stem.partition("-")[2]
-        known: dict[str, Any] = self.summary.get("hosts", {}).get(host, {})
-        return known if known.get("offset_ns") is not None else {}
+    def clock(self, ring: Ring) -> HostClock | None:
+        """Returns the clock of the host that wrote a file, STREAM-HOST.ring; None: not known."""
+        host = self.summary.hosts.get(ring.path.stem.partition("-")[2])
+        if host is None or not isinstance(host.offset_ns, float):
+            return None
+        return HostClock(host.offset_utc_ns or 0, host.offset_ns, host.drift_ppm or 0.0)
 
     def started_ns(self, ring: Ring) -> int:
         """UTC of a file's 0 ns; of a host's by the clock of the switch's."""
         start_ns, clock = int(ring.header.utc_start_ns), self.clock(ring)
         if not clock:
             return start_ns
-        middle_ns = int(clock["offset_utc_ns"])
-        since_ns = start_ns - middle_ns - float(clock["offset_ns"])
-        return middle_ns + round(since_ns / (1 + float(clock["drift_ppm"]) / 1e6))
+        since_ns = start_ns - clock.middle_ns - clock.ahead_ns
+        return clock.middle_ns + round(since_ns / (1 + clock.drift_ppm / 1e6))
 
     @cached_property
     def start_utc_ns(self) -> int:
@@ -446,7 +459,7 @@ def is_run(path: Path) -> bool:
 
 def load(path: Path | str) -> Run:
     """Reads a run folder; half a run is a run, with a note."""
-    from weir.analysis import model
+    from weir.analysis import model, run_summary
 
     path = Path(path)
     check(path)
@@ -454,12 +467,12 @@ def load(path: Path | str) -> Run:
     if not rings and not any((path / name).exists() for name in SUMMARIES + MANIFESTS):
         raise UserError(f"{path}: not a run folder: no manifest.json, summary.json or .ring in it")
     notes = []
-    summary: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     whole, *halves = (path / name for name in SUMMARIES)
     if whole.exists():
-        summary = read_summary(whole)
+        document = read_json(whole)
     elif any(half.exists() for half in halves):
-        summary = merge_live(path)
+        document = merge_live(path)
     else:
         notes.append("The run did not end by itself: there is no summary, only telemetry.")
     manifest: dict[str, Any] = {}
@@ -470,4 +483,5 @@ def load(path: Path | str) -> Run:
             manifest = {**found, **manifest}
     config = path / "config.yaml"
     text = foreign.read_bytes(config, foreign.YAML_BYTES_MAX) if config.exists() else b""
-    return Run(path, summary, manifest, text.decode(errors="replace"), notes)
+    summary = run_summary.decode(document, str(whole)) if document else run_summary.RunSummary()
+    return Run(path, summary, document, manifest, text.decode(errors="replace"), notes)

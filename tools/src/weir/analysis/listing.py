@@ -76,21 +76,17 @@ def read(path: Path) -> Entry:
     except UserError as error:
         return Entry(path, path.name, modified(path), f"unreadable: {error}")
     report = run.summary
-    links = list(report.get("links", {}).values())
-    busiest: dict[str, Any] = max(
-        links, key=lambda link: float(link.get("utilisation") or 0), default={}
-    )
-    groups = report.get("groups", [])
+    busiest = summary.busiest(report)
     started = run.manifest.get("started_utc")
     return Entry(
         path,
-        str(report.get("title") or run.manifest.get("title") or path.name),
+        str(report.title or run.manifest.get("title") or path.name),
         minute(datetime.fromisoformat(started)) if started else modified(path),
-        report.get("verdict", "did not end by itself"),
-        ", ".join(f"{group.get('flows', 0)} {group.get('cc') or '?'}" for group in groups),
-        summary.total(groups, "flows"),
-        summary.total(groups, "goodput_bps"),
-        busiest.get("queue_mean_ns"),
+        report.verdict if report.ended else summary.NEVER_ENDED,
+        ", ".join(f"{group.flows} {group.cc or '?'}" for group in report.groups),
+        summary.of_flows(report, lambda group: group.flows),
+        summary.of_flows(report, lambda group: group.goodput_bps),
+        busiest[1].queue_mean_ns if busiest else None,
         given.tags,
         given.note,
     )

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from msgspec import to_builtins
 
 from weir.analysis import folder, listing, one_way, spread, summary
+from weir.analysis.run_summary import RunSummary
 from weir.base import configs, units
 from weir.base.errors import UserError
 
@@ -46,7 +48,8 @@ def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
     """
     found = [folder.load(path) for path in paths(runs)]
     settings = [
-        dict(configs.leaves(run.config)) | configs.controls(run.config, run.summary)
+        dict(configs.leaves(run.config))
+        | configs.controls(run.config, [group.cc for group in run.summary.groups])
         for run in found
     ]
     keys = differing(settings)
@@ -61,8 +64,8 @@ def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
 
 def heading(run: folder.Run) -> dict[str, Any]:
     """The first columns of a run."""
-    return {"run": str(run.path), "seed": run.summary.get("seed"),
-            spread.USED: run.summary.get(spread.USED)}  # fmt: skip
+    used = run.summary.seed_used
+    return {"run": str(run.path), "seed": run.summary.seed, spread.USED: used}
 
 
 def paths(runs: str | Path | Sequence[str | Path]) -> list[Path]:
@@ -94,13 +97,14 @@ def chosen(keys: Sequence[str], known: dict[str, str]) -> dict[str, str | None]:
     return {key: known.get(key) for key in keys}
 
 
-def numbers(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every number of a summary's groups and links, and of the run."""
-    rows = leaves({k: v for k, v in report.items() if k in ("jfi", "virtual_s", "wall_s")})
-    for name, group in zip(summary.group_names(report), report.get("groups", []), strict=True):
-        rows += [{"group": name, **row} for row in leaves(group)]
-    for name, link in report.get("links", {}).items():
-        rows += [{"link": name, **row} for row in leaves(link)]
+def numbers(report: RunSummary) -> list[dict[str, Any]]:
+    """Returns every number of a summary's groups and links, and of the run."""
+    own = {"virtual_s": report.virtual_s, "wall_s": report.wall_s, "jfi": report.jfi}
+    rows = leaves(own)
+    for name, group in zip(summary.group_names(report), report.groups, strict=True):
+        rows += [{"group": name, **row} for row in leaves(to_builtins(group))]
+    for name, link in report.links.items():
+        rows += [{"link": name, **row} for row in leaves(to_builtins(link))]
     return rows
 
 

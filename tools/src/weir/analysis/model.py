@@ -8,14 +8,11 @@ definitions are those of `weir list --json` (`number`), and of tools/docs/refere
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
-from functools import cache
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct
 
 from weir.analysis.model_captures import (
     Apart,
@@ -43,7 +40,6 @@ from weir.analysis.model_live import (
 )
 from weir.analysis.model_parts import (
     Absent,
-    BetweenHosts,
     Count,
     Fact,
     Flows,
@@ -57,11 +53,8 @@ from weir.analysis.model_parts import (
     Measured,
     Memory,
     Number,
-    Packets,
     PathsLedger,
-    Program,
     Receivers,
-    Records,
     Section,
     Seed,
     Segments,
@@ -74,7 +67,6 @@ from weir.analysis.model_parts import (
     Telemetry,
     Why,
 )
-from weir.base import foreign
 from weir.base.errors import UserError
 
 VERSION = 1  # a summary's `schema`: raised with what a reader has to be changed for
@@ -288,57 +280,6 @@ def decode(text: bytes | str, place: str = "summary") -> AnySummary:
     except msgspec.MsgspecError as error:
         raise UserError(f"{place}: {error}", 1) from None
     return made
-
-
-# Readers take each of their members for granted; the members of others are not in every version.
-ROWS_MAX = 1000
-WHOLE = (Fact, Packets, BetweenHosts, Records, Program, IpFlow)
-
-
-@cache
-def loose(kind: Any) -> Any:
-    """The same type as any version may have written it, with unknown members and without known."""
-    if isinstance(kind, type) and issubclass(kind, Struct):
-        every = msgspec.structs.fields(kind)
-        members: list[tuple[str, Any, Any]] = [
-            (one.name, loose(one.type), msgspec.NODEFAULT)
-            if one.required and kind in WHOLE
-            else (one.name, loose(one.type) | UnsetType, UNSET)
-            for one in every
-        ]
-        names = {one.name: one.encode_name for one in every}
-        return msgspec.defstruct(kind.__name__, members, rename=names, kw_only=True)
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return Union[tuple(map(loose, inner))]  # noqa: UP007
-    return origin[tuple(map(loose, inner))] if origin in (list, dict, tuple) else kind
-
-
-def checked(summary: dict[str, Any], place: str) -> dict[str, Any]:
-    """A summary of any version, as it is. UserError: a member that is known has another type."""
-    named = {one.__struct_config__.tag: one for one in get_args(AnySummary)}
-    kind = named.get(str(summary.get("kind", "simulation")))
-    if kind is None:
-        raise UserError(
-            f"{place}: this version knows no summary of the kind '{summary['kind']}'", 1
-        )
-    foreign.check(summary, loose(kind), place)
-    if long := next(too_long(summary, "members"), None):
-        raise UserError(f"{place}: has more than {ROWS_MAX:,} {long}, the most that is read", 1)
-    return summary
-
-
-def too_long(value: object, name: str) -> Iterator[str]:
-    """The names of lists and dicts that have more members than a page or a terminal has lines.
-
-    Those of flows and distributions may have any number.
-    """
-    if isinstance(value, dict | list) and not name.endswith(("flows", "cdf")):
-        if len(value) > ROWS_MAX:
-            yield name
-        each = value.items() if isinstance(value, dict) else ((name, one) for one in value)
-        for inside, one in each:
-            yield from too_long(one, inside)
 
 
 def schema() -> dict[str, Any]:

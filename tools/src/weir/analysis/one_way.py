@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from weir.analysis import metrics, routes
+from weir.analysis.run_summary import RunSummary
 from weir.base import units
 
 LINKS = {"link", "mahimahi_link"}
@@ -35,7 +36,7 @@ def delay_ns(stages: Sequence[Any]) -> float:
     )
 
 
-def p95_ns(config: dict[str, Any], report: dict[str, Any]) -> float | None:
+def p95_ns(config: dict[str, Any], report: RunSummary) -> float | None:
     """95th percentile over all packets: propagation, and the time in the queue of the one link.
 
     To within 3 %, as a summary's distribution is. None: flows have several paths or base RTTs, more
@@ -45,11 +46,11 @@ def p95_ns(config: dict[str, Any], report: dict[str, Any]) -> float | None:
     if stages is None:
         return None
     name = next(name for name, stage in stages if LINKS & set(stage))
-    link = report.get("links", {}).get(name) or {}
-    if not link.get("sojourn_cdf"):
+    link = report.links.get(name)
+    if link is None or not link.sojourn_cdf:
         return None
-    ends, share = np.asarray(link["sojourn_cdf"], np.float64).T
-    largest = float(link.get("sojourn_max_ns") or np.inf)
+    ends, share = np.asarray(link.sojourn_cdf, np.float64).T
+    largest = link.sojourn_max_ns or np.inf
     waited = metrics.quantile_of_cdf(*metrics.within_bins(ends, share, largest), 0.95)
     return None if waited is None else delay_ns([stage for _, stage in stages]) + waited
 

@@ -20,10 +20,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from weir.analysis.model_parts import IpFlow
+from weir.analysis.run_summary import RunSummary
 from weir.base import foreign
 from weir.base.errors import UserError
 from weir.base.page import Column, Table
@@ -36,16 +38,16 @@ COLUMNS = (
     *map(Column, ("by", "sent", "lost", "spurious", "unacked")),
     Column("min RTT", "min_rtt_ns"),
     Column("mean smoothed RTT", "smoothed_rtt_ns"),
-    Column("path: drops", lambda of: of["path"]["drops"]),
-    Column("least RTT", lambda of: of["path"]["least_rtt_ns"], "ns"),
-    Column("mean RTT", lambda of: of["path"]["mean_rtt_ns"], "ns"),
-    Column("goodput", lambda of: of["path"]["goodput_bps"], "bit/s"),
+    Column("path: drops", lambda log: log.path.drops),
+    Column("least RTT", lambda log: log.path.least_rtt_ns, "ns"),
+    Column("mean RTT", lambda log: log.path.mean_rtt_ns, "ns"),
+    Column("goodput", lambda log: log.path.goodput_bps, "bit/s"),
 )
 
 
 @dataclass
 class Qlog:
-    """A connection as one of its ends tells it."""
+    """A connection as one of its ends logged it."""
 
     name: str
     by: str = ""  # client or server
@@ -58,8 +60,32 @@ class Qlog:
 
 
 @dataclass
+class PathFigures:
+    """What the paths counted of a connection's packets: drops of one direction, RTTs of both."""
+
+    drops: int
+    least_rtt_ns: float | None
+    mean_rtt_ns: float | None
+    goodput_bps: float
+
+
+@dataclass(kw_only=True)
+class Logged(Qlog):
+    """A qlog of a run's program, beside what the paths counted."""
+
+    group: int
+    side: str
+    path: PathFigures
+
+    @property
+    def lost_indeed(self) -> int:
+        """Packets declared lost, less spurious ones."""
+        return self.lost - self.spurious
+
+
+@dataclass
 class _Reading:
-    """What is kept while it is read."""
+    """The state of reading one qlog."""
 
     open_losses: set[int] = field(default_factory=set)
     waiting: set[int] = field(default_factory=set)  # packets sent that no ACK has covered
@@ -69,7 +95,7 @@ class _Reading:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Its records; the last one may have been cut off."""
+    """Yields the records of a qlog; the last one may have been cut off."""
     try:
         text = foreign.read_bytes(path, QLOG_BYTES_MAX).decode()
     except UnicodeDecodeError as error:
@@ -123,7 +149,7 @@ def _take(found: Qlog, reading: _Reading, event: str, data: dict[str, Any]) -> N
 
 
 def read(path: Path) -> Qlog:
-    """A qlog's figures. UserError: it is none, or a member has another type than qlog gives it."""
+    """Returns a qlog's figures. UserError: it is none, or a member has another type."""
     try:
         return _read(path)
     except (
@@ -153,66 +179,59 @@ def _read(path: Path) -> Qlog:
     return found
 
 
-def _path(summary: dict[str, Any], group: int, forward: bool) -> dict[str, Any]:
-    """What the paths have counted of a group's UDP: drops of the direction, RTTs of both."""
+def _path(summary: RunSummary, group: int, forward: bool) -> PathFigures:
+    """Returns what the paths counted of a group's UDP: drops of the direction, RTTs of both."""
     flows = [
         flow
-        for flow in summary.get("ip_flows", [])
-        if flow["group"] == group
-        and flow["protocol"] == "udp"
-        and flow["received_pkts"]
-        and None not in (flow["delay_min_ns"], flow["delay_mean_ns"])
+        for flow in summary.ip_flows
+        if flow.group == group
+        and flow.protocol == "udp"
+        and flow.received_pkts
+        and None not in (flow.delay_min_ns, flow.delay_mean_ns)
     ]
-    ways = [[f for f in flows if (f["direction"] == "forward") == way] for way in (True, False)]
+    ways = [[f for f in flows if (f.direction == "forward") == way] for way in (True, False)]
     own = ways[0] if forward else ways[1]
     both = all(ways)
 
-    def mean(way: list[dict[str, Any]]) -> float:
-        pkts = sum(flow["received_pkts"] for flow in way)
-        return float(sum(flow["delay_mean_ns"] * flow["received_pkts"] for flow in way) / pkts)
+    def mean(way: list[IpFlow]) -> float:
+        pkts = sum(flow.received_pkts for flow in way)
+        return sum((flow.delay_mean_ns or 0) * flow.received_pkts for flow in way) / pkts
 
-    return {
-        "drops": sum(flow["drops"] for flow in own),
-        "least_rtt_ns": sum(min(f["delay_min_ns"] for f in way) for way in ways) if both else None,
-        "mean_rtt_ns": sum(mean(way) for way in ways) if both else None,
-        "goodput_bps": sum(flow["goodput_bps"] for flow in own),
-    }
+    return PathFigures(
+        sum(flow.drops for flow in own),
+        sum(min(f.delay_min_ns or 0 for f in way) for way in ways) if both else None,
+        sum(map(mean, ways)) if both else None,
+        sum(flow.goodput_bps for flow in own),
+    )
 
 
-def found_in(folder: Path, summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each qlog in a run's folders of programs: its figures, and the path's of that direction.
+def found_in(folder: Path, summary: RunSummary) -> list[Logged]:
+    """Returns each qlog in a run's folders of programs, and the path's figures of that direction.
 
     UserError: a file is no qlog.
     """
     found = []
-    for program in (summary.get("guests") or {}).get("programs", []):
-        if program["files"] is None:
+    for program in (summary.guests and summary.guests.programs) or ():
+        if program.files is None:
             continue
-        place = folder / program["files"]
+        place = folder / program.files
         if not place.resolve().is_relative_to(folder.resolve()):
             raise UserError(f"{folder}: the files of a program are outside of the folder", 1)
         for path in sorted(p for p in place.rglob("*") if p.suffix in SUFFIXES):
-            of = asdict(read(path))
-            of["name"] = str(path.relative_to(folder))
-            group, side = program["group"], program["side"]
-            path_of = _path(summary, group, side == "stack")
-            found.append({**of, "group": group, "side": side, "path": path_of})
+            log = replace(read(path), name=str(path.relative_to(folder)))
+            counted = _path(summary, program.group, program.side == "stack")
+            found.append(Logged(**vars(log), group=program.group, side=program.side, path=counted))
     return found
 
 
-def of_run(folder: Path, summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """The same; UserError: there is none."""
+def of_run(folder: Path, summary: RunSummary) -> list[Logged]:
+    """Returns the same. UserError: there is none."""
     found = found_in(folder, summary)
     if not found:
         raise UserError(f"{folder}: no program of it has written a qlog into $WEIR_OUT")
     return found
 
 
-def lost_of(of: dict[str, Any]) -> int:
-    """Packets of a qlog that were lost indeed: less spurious ones."""
-    return int(of["lost"]) - int(of["spurious"])
-
-
-def table(found: list[dict[str, Any]]) -> Table:
+def table(found: list[Logged]) -> Table:
     """Returns the table of qlogs."""
     return Table(COLUMNS, found, left=2)

@@ -4,12 +4,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
+from msgspec import UNSET, UnsetType
 from rich.console import Console
 
+from weir.analysis.model_live import Emulation, Lateness, PacingLateness
+from weir.analysis.model_parts import (
+    Back,
+    Fact,
+    Group,
+    IpFlow,
+    Limits,
+    Link,
+    PathLedger,
+    Stop,
+    Why,
+)
+from weir.analysis.run_summary import AnyLedger, RunSummary
 from weir.base import units
 from weir.base.errors import one_line
 from weir.base.page import Column, Table
@@ -22,7 +35,7 @@ GROUPS = (
     Column("goodput", "goodput_bps"),
     Column("share", unit=partial(units.percent, decimals=1)),
     Column("JFI", unit="ratio"),
-    Column("mean RTT", lambda of: of.get("rtt_mean_ns") or None, "ns"),  # 0: nothing measured one
+    Column("mean RTT", "rtt_mean_ns"),
     Column("drops", unit="count"),  # of the paths
     Column("retransmits", unit="count"),
     Column("bytes resent", "rtx_overhead", "%"),
@@ -30,7 +43,7 @@ GROUPS = (
 )
 LINKS = (
     Column("link"),
-    Column("rate", lambda of: link_rate(of), ""),
+    Column("rate", unit=""),
     Column("used", "utilisation", "%"),
     Column("mean queue", "queue_mean_pkts", "pkt"),
     Column("delay", "queue_mean_ns"),
@@ -47,188 +60,214 @@ EMULATION = (
     Column("rate", unit=""),
 )
 
+NEVER_ENDED = "did not end by itself"
 SEED_UNUSED = "the seed changes nothing (no loss, no jitter, nothing random was drawn)"
 ANALYSER = "weir-pcap"  # a summary's `program` of a capture
 SIMULATOR = "weir-sim"  # a summary's `program` in virtual time
 
 
-def group_names(summary: dict[str, Any]) -> list[str]:
-    """The groups' names; those of several groups with their place among all."""
-    names = [
-        str(group.get("name") or group.get("cc") or index)
-        for index, group in enumerate(summary.get("groups", []))
-    ]
+def group_names(summary: RunSummary) -> list[str]:
+    """Returns the groups' names; those of several groups with their place among all."""
+    names = [group.name or group.cc or str(index) for index, group in enumerate(summary.groups)]
     alike = Counter(names)
     return [
         f"{name}, group {index}" if alike[name] > 1 else name for index, name in enumerate(names)
     ]
 
 
-def ip_flow_sums(flows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Goodput and drops of a group's flows beside TCP, by protocol and direction."""
-    sums: dict[str, dict[str, Any]] = {}
-    for flow in flows:
-        kind = flow["protocol"] + (" back" if flow["direction"] == "reverse" else "")
-        of = sums.setdefault(kind, {"flows": 0, "goodput_bps": 0, "drops": 0})
-        of["flows"] += 1
-        of["goodput_bps"] += flow["goodput_bps"]
-        of["drops"] += flow["drops"]
-    return sums
+def total(values: Iterable[float | None]) -> float | None:
+    """Returns the sum of a number over groups; None if one is not known, or there is none."""
+    every = list(values)
+    known = [value for value in every if value is not None]
+    return sum(known) if known and len(known) == len(every) else None
 
 
-def total(groups: Sequence[Mapping[str, Any]], key: str) -> float | None:
-    """The sum of a number over groups; None if that of one is not known, or there is none."""
-    values = [units.known(group.get(key)) for group in groups]
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+def of_flows(summary: RunSummary, number: Callable[[Group], float | None]) -> float | None:
+    """Returns a number's sum over all groups."""
+    return total(map(number, summary.groups))
 
 
-def groups(summary: dict[str, Any]) -> Table:
+def groups(summary: RunSummary) -> Table:
     """Returns the table of groups of flows, with what came back and what was not TCP."""
-    found: list[dict[str, Any]] = summary.get("groups", [])
-    rows: list[tuple[str, dict[str, Any]]] = []
-    ip_flows: dict[int, list[dict[str, Any]]] = {}
-    for flow in summary.get("ip_flows", []):
-        ip_flows.setdefault(flow["group"], []).append(flow)
-    for index, (name, group) in enumerate(zip(group_names(summary), found, strict=True)):
-        rows.append((name, group))
-        if group.get("back"):  # what the side that was opened has sent
-            rows.append((f"{name}, back", group["back"]))
-        sums = ip_flow_sums(ip_flows.get(index, []))
-        rows += [(f"{name}, {kind}", those) for kind, those in sums.items()]
-    total_bps = total([group for _, group in rows], "goodput_bps")
-    records = [
-        {**group, "group": name, "cc": group.get("cc") or None,
-         "share": group["goodput_bps"] / total_bps if total_bps else None}
-        for name, group in rows
-    ]  # fmt: skip
-    return Table(GROUPS, records, left=2)
+    parts: list[tuple[float | None, list[object]]] = []  # goodput, and a row without its share
+    for index, (name, group) in enumerate(zip(group_names(summary), summary.groups, strict=True)):
+        parts.append((group.goodput_bps, own_row(name, group)))
+        if group.back:  # what the side that was opened has sent
+            parts.append((group.back.goodput_bps, own_row(f"{name}, back", group.back)))
+        kinds: dict[str, list[IpFlow]] = {}
+        for flow in summary.ip_flows:
+            if flow.group == index:
+                back = " back" if flow.direction == "reverse" else ""
+                kinds.setdefault(f"{name}, {flow.protocol}{back}", []).append(flow)
+        parts += [ip_row(kind, flows) for kind, flows in kinds.items()]
+    total_bps = total(goodput for goodput, _ in parts)
+    rows = []
+    for goodput, row in parts:
+        share = goodput / total_bps if goodput is not None and total_bps else None
+        rows.append([*row[:4], share, *row[4:]])
+    return Table(GROUPS, rows, left=2)
 
 
-def links(summary: dict[str, Any]) -> Table:
+def own_row(name: str, sent: Group | Back) -> list[object]:
+    """Returns a row without its share of the goodput: a group's, or its opened side's."""
+    group = None if isinstance(sent, Back) else sent
+    return [
+        name,
+        sent.cc or None,
+        group.flows if group else None,
+        sent.goodput_bps,
+        group.jfi if group else None,
+        sent.rtt_mean_ns or None,  # 0: nothing measured one
+        units.known(sent.drops),
+        sent.retransmits,
+        sent.rtx_overhead,
+        group.cwnd_reductions if group else None,
+    ]
+
+
+def ip_row(name: str, flows: Sequence[IpFlow]) -> tuple[float, list[object]]:
+    """Returns goodput and row of a group's flows of a protocol and direction beside TCP."""
+    goodput, drops = sum(flow.goodput_bps for flow in flows), sum(flow.drops for flow in flows)
+    return goodput, [name, None, len(flows), goodput, None, None, drops, None, None, None]
+
+
+def links(summary: RunSummary) -> Table:
     """Returns the table of links."""
-    found = summary.get("links", {})
-    return Table(LINKS, [{**link, "link": name} for name, link in found.items()])
+    return Table(
+        LINKS,
+        [
+            [
+                name, link_rate(link), link.utilisation, link.queue_mean_pkts, link.queue_mean_ns,
+                link.sojourn_p99_ns, link.drops, link.marks,
+            ]
+            for name, link in summary.links.items()
+        ],
+    )  # fmt: skip
 
 
-def link_rate(link: dict[str, Any]) -> str:
-    """A link's rate, or from which to which it was changed while it was measured."""
-    low, high = link.get("rate_min_bps"), link.get("rate_max_bps")
+def busiest(summary: RunSummary) -> tuple[str, Link] | None:
+    """Returns the link with the highest utilisation, and its name."""
+    return max(summary.links.items(), key=lambda item: item[1].utilisation or 0.0, default=None)
+
+
+def link_rate(link: Link) -> str:
+    """Returns a link's rate, or from which to which it was changed while it was measured."""
+    low, high = link.rate_min_bps, link.rate_max_bps
     if low and high and low != high:
         return f"{units.rate(low)} to {units.rate(high)}"
-    return units.rate(high or link.get("rate_bps"))
+    return units.rate(high or link.rate_bps)
 
 
-def seed(summary: dict[str, Any]) -> str:
-    """The seed, and whether it decided anything."""
-    if summary.get("seed_used", True):
-        return str(summary.get("seed", ""))
-    return f"{summary.get('seed')} (nothing random was drawn: any other gives the same run)"
+def seed(summary: RunSummary) -> str:
+    """Returns the seed, and whether it decided anything; empty where there is none."""
+    if summary.seed_used is False:
+        return f"{summary.seed} (nothing random was drawn: any other gives the same run)"
+    return "" if summary.seed is None else str(summary.seed)
 
 
-def emulation(summary: dict[str, Any]) -> Table:
+def emulation(summary: RunSummary) -> Table:
     """Returns the table of how late a live run's packets left, and how wrong its rate was."""
-    found = summary.get("emulation", {})
-    parts = [
+    found = summary.emulation
+    parts: list[tuple[str, Emulation | Lateness | PacingLateness | UnsetType, str]] = [
         ("delay, all packets", found, "delay_error"),
-        ("delay, undisturbed", found.get("undisturbed"), "delay_error"),
+        ("delay, undisturbed", found.undisturbed, "delay_error"),
         ("pacing, all packets", found, "pacing_error"),
-        ("pacing, undisturbed", found.get("pacing_undisturbed"), "pacing_error"),
+        ("pacing, undisturbed", found.pacing_undisturbed, "pacing_error"),
     ]
-    records: list[dict[str, Any]] = []
+    rows: list[list[object]] = []
     for name, part, what in parts:
-        if isinstance(part, dict) and f"{what}_p50_ns" in part:
-            late = {f"{q}_ns": part.get(f"{what}_{q}_ns") for q in ("p50", "p99", "p999", "max")}
-            rate = (
-                f"{units.number(found['rate_error_ppm'])} ppm"
-                if not records and "rate_error_ppm" in found
-                else ""
-            )
-            records.append({"name": name, "rate": rate, **late})
-    return Table(EMULATION, records)
+        late = [getattr(part, f"{what}_{q}_ns", UNSET) for q in ("p50", "p99", "p999", "max")]
+        if late[0] is not UNSET:
+            rows.append([name, *map(units.known, late), ""])
+    if rows and found.rate_error_ppm is not UNSET:
+        rows[0][-1] = f"{units.number(found.rate_error_ppm)} ppm"
+    return Table(EMULATION, rows)
 
 
-def drops(path: dict[str, Any]) -> list[tuple[str, int, int]]:
-    """A path's drops: reason, packets, bytes; reasons without any are left out."""
-    found = []
-    for reason, counted in path.get("drops", {}).items():
-        pkts, size = (counted.get("pkts", 0), counted.get("bytes", 0))
-        if pkts or size:
-            found.append((reason, int(pkts), int(size)))
-    return found
+def drops(path: PathLedger) -> list[tuple[str, int, int]]:
+    """Returns a path's drops: reason, packets, bytes; reasons without any are left out."""
+    counts = ((reason, counted.pkts, counted.bytes) for reason, counted in path.drops.items())
+    return [(reason, pkts, size) for reason, pkts, size in counts if pkts or size]
 
 
-def port_terms(ledger: dict[str, Any]) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """What came in at a switch's ports, and what became of it; drops are those of paths too.
+def port_terms(ledger: AnyLedger) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """Returns what came in at a switch's ports, and what became of it; drops are paths' too.
 
     Both are empty where there are no ports: in virtual time.
     """
-    if "received" not in ledger:
+    if ledger.received is None:
         return [], []
-    gone = {"transmitted": ledger.get("transmitted", 0), "inside": ledger.get("inside", 0)}
-    gone |= ledger.get("drops", {})
-    made = [
-        (key, int(ledger[key])) for key in ("replayed", "copied", "duplicated") if ledger.get(key)
-    ]
-    return [("received", int(ledger["received"])), *made], list(gone.items())
+    made = {
+        "replayed": ledger.replayed, "copied": ledger.copied, "duplicated": ledger.duplicated,
+    }  # fmt: skip
+    more = [(name, count) for name, count in made.items() if count]
+    gone = {"transmitted": ledger.transmitted or 0, "inside": ledger.inside or 0} | ledger.drops
+    return [("received", ledger.received), *more], list(gone.items())
 
 
 def terms(of: list[tuple[str, int]]) -> str:
-    """3 received + 1 copied."""
+    """Returns a sum as text: 3 received + 1 copied."""
     return " + ".join(f"{count:,} {name}" for name, count in of)
 
 
-def balance(summary: dict[str, Any]) -> str:
-    """Whether the ledger balances; if that is not known, of which program or host it is not."""
-    ledger = summary.get("ledger", {})
-    programs: dict[str, bool | None] = ledger.get("programs", {})
-    if ledger.get("balanced") is None and programs:
-        silent = [name for name, known in programs.items() if known is None]
-        others = [name for name, known in programs.items() if known]
+def capture_terms(counts: dict[str, int]) -> str:
+    """Returns the account of a capture: the packets that were read, and what became of them."""
+    read, *rest = counts.items()
+    shown = [(name.replace("_", " "), count) for name, count in rest if count]
+    return f"{terms([read])} = {terms(shown) or 0}"
+
+
+def balance(summary: RunSummary) -> str:
+    """Says whether the ledger balances; if that is not known, of which program or host."""
+    ledger = summary.ledger
+    if ledger.balanced is None and ledger.programs:
+        silent = [name for name, known in ledger.programs.items() if known is None]
+        others = [name for name, known in ledger.programs.items() if known]
         well = f"; that of {', '.join(others)} balances" if others else ""
         return f"not known: {', '.join(silent)} wrote none{well}"
-    return {True: "balanced", False: "NOT BALANCED"}.get(ledger.get("balanced"), "none")
+    return {True: "balanced", False: "NOT BALANCED", None: "none"}[ledger.balanced]
 
 
-def ledger_lines(summary: dict[str, Any]) -> list[str]:
-    """The account of a switch's ports in a line, then each path's."""
-    received, gone = port_terms(summary.get("ledger", {}))
+def ledger_lines(ledger: AnyLedger) -> list[str]:
+    """Returns the account of a switch's ports in a line, then each path's."""
+    received, gone = port_terms(ledger)
     lines = [f"ports: {terms(received)} = {terms(gone)}"] if received else []
-    if capture := summary.get("ledger", {}).get("capture"):
-        read, *rest = ((name, int(count)) for name, count in capture.items())
-        shown = [(name.replace("_", " "), count) for name, count in rest if count]
-        lines.append(f"capture: {terms([read])} = {terms(shown) or 0}")
-    for name, path in summary.get("ledger", {}).get("paths", {}).items():
-        keys = ("in", "duplicated", "out", "inside")
-        pkts = {key: path.get(key, {}).get("pkts", 0) for key in keys}
-        twice = f" + {pkts['duplicated']:,} duplicated" if pkts["duplicated"] else ""
+    if ledger.capture:
+        lines.append(f"capture: {capture_terms(ledger.capture)}")
+    for name, path in ledger.paths.items():
+        twice = f" + {path.duplicated.pkts:,} duplicated" if path.duplicated.pkts else ""
         lost = [f"{count:,} {reason}" for reason, count, _ in drops(path)]
         lines.append(
-            f"{name}: {pkts['in']:,} in{twice} = {pkts['out']:,} out + {pkts['inside']:,} inside"
+            f"{name}: {path.entered.pkts:,} in{twice} = {path.out.pkts:,} out"
+            f" + {path.inside.pkts:,} inside"
             + "".join(f" + {text}" for text in lost or ["0 dropped"])
         )
-    for cable in summary.get("ledger", {}).get("between_hosts", ()):
-        form = "{from} to {to}: {sent:,} sent = {received:,} received + {lost:,} lost"
-        if cable["lost"] is None:
-            form = "{from} to {to}: {sent:,} sent, {received:,} received, at least {least} lost"
-        lines.append(form.format(**cable, least=units.count(cable.get("lost_at_least"))))
+    for cable in ledger.between_hosts:
+        ends = f"{cable.source} to {cable.to}: {cable.sent:,} sent"
+        if cable.lost is None:
+            least = units.count(units.known(cable.lost_at_least))
+            lines.append(f"{ends}, {cable.received:,} received, at least {least} lost")
+        else:
+            lines.append(f"{ends} = {cable.received:,} received + {cable.lost:,} lost")
     return lines
 
 
-def clock_lines(summary: dict[str, Any]) -> list[str]:
-    """By how much hosts' clocks were ahead of the switch's, and within which bound."""
+def clock_lines(summary: RunSummary) -> list[str]:
+    """Says by how much hosts' clocks were ahead of the switch's, and within which bound."""
     lines = []
-    for name, host in summary.get("hosts", {}).items():
-        if host.get("offset_ns") is not None:
-            ahead, error = (units.time(host.get(f"offset{what}_ns")) for what in ("", "_error"))
-            drift, wide = (units.number(host.get(f"drift{what}_ppm")) for what in ("", "_error"))
+    for name, host in summary.hosts.items():
+        offsets = (units.known(each) for each in (host.offset_ns, host.offset_error_ns))
+        ahead, error = map(units.time, offsets)
+        drifts = (units.known(each) for each in (host.drift_ppm, host.drift_error_ppm))
+        drift, wide = map(units.number, drifts)
+        if ahead != units.NONE:
             lines.append(
                 f"{name}: {ahead} ahead of the switch's, ± {error}; drift {drift} ppm, ± {wide} ppm"
             )
     return lines
 
 
-def show(summary: dict[str, Any], out: Console) -> None:
+def show(summary: RunSummary, out: Console) -> None:
     """Prints groups, links, fairness, ledger and speed."""
     flows = groups(summary)
     if all(row[0] == row[1] for row in flows.rows):  # each group is called by its control
@@ -237,34 +276,34 @@ def show(summary: dict[str, Any], out: Console) -> None:
         if each:
             print_table(out, each)
             out.print()
-    if len(flows.rows) > 1 and summary.get("jfi") is not None:
-        out.print(f"JFI of all flows that have begun {units.ratio(summary['jfi'])}")
-    if isinstance(stop := summary.get("stop"), dict):
-        out.print(stopped(stop))
+    if len(flows.rows) > 1 and summary.jfi is not None:
+        out.print(f"JFI of all flows that have begun {units.ratio(summary.jfi)}")
+    if summary.stop is not None:
+        out.print(stopped(summary.stop))
     if errors := emulation(summary):
         print_table(out, errors)
         out.print()
     for line in why_lines(summary):
         out.print(f"why: {line}", soft_wrap=True)
-    for stream, counts in summary.get("telemetry", {}).get("streams", {}).items():
-        if counts.get("lost"):
+    for stream, counts in summary.telemetry.streams.items() if summary.telemetry else ():
+        if counts.lost:
             out.print(
-                f"telemetry: {counts['lost']:,} of {counts['records'] + counts['lost']:,}"
+                f"telemetry: {counts.lost:,} of {counts.records + counts.lost:,}"
                 f" {one_line(stream)} records lost",
                 style="yellow",
             )
-    balanced = summary.get("ledger", {}).get("balanced")
-    for line in map(one_line, ledger_lines(summary)):
+    balanced = summary.ledger.balanced
+    for line in map(one_line, ledger_lines(summary.ledger)):
         out.print(f"ledger {line}", style="" if balanced else "red", soft_wrap=True)
     style = "green" if balanced else "bold red"
     out.print(f"ledger: {balance(summary)}", style=style, soft_wrap=True)
-    if balanced is not None and (warmup_s := summary.get("warmup_s")):
+    if balanced is not None and (warmup_s := summary.warmup_s):
         late = units.time(1e9 * warmup_s)
         out.print(f"The ledger counts the whole run, the tables what came after {late} of warm-up.")
     for line in map(one_line, clock_lines(summary)):
         out.print(f"clock {line}", soft_wrap=True)
     out.print(speed(summary), soft_wrap=True)
-    for fault in summary.get("faults", []):
+    for fault in summary.faults:
         out.print(f"fault: {sentence(fault)}", style="yellow", soft_wrap=True)
     lines = verdict_lines(summary)
     if lines:
@@ -272,54 +311,49 @@ def show(summary: dict[str, Any], out: Console) -> None:
         out.print(f"verdict: {lines[0]}{more}", style="yellow", soft_wrap=True)
 
 
-def sentence(fact: dict[str, Any]) -> str:
-    """What a fact says, and of which host or program if several are shown as one."""
-    said = str(fact["sentence"])
-    if "host" in fact:
-        said = f"{fact['host']}: {said}"
-    elif "program" in fact:
-        said = f"weir-{fact['program']}: {said}"
-    return one_line(said)
+def sentence(fact: Fact | Why | Limits) -> str:
+    """Returns what a fact says, and of which host or program if several are shown as one."""
+    host, program = (getattr(fact, name, None) for name in ("host", "program"))
+    prefix = f"{host}: " if host else f"weir-{program}: " if program else ""
+    return one_line(f"{prefix}{fact.sentence}")
 
 
-def verdict_lines(summary: dict[str, Any]) -> list[str]:
-    """How the run ended unless well, then what fell behind in it, worst first."""
-    return [sentence(fact) for fact in summary.get("verdicts", [])]
+def verdict_lines(summary: RunSummary) -> list[str]:
+    """Says how the run ended unless well, then what fell behind in it, worst first."""
+    return [sentence(fact) for fact in summary.verdicts]
 
 
-def end_of(summary: dict[str, Any]) -> str:
-    """How a run ended, in a line; a dash for a result that nobody has judged."""
-    verdict = summary.get("verdict", "did not end by itself")
-    return "; ".join(verdict_lines(summary)) or str(units.NONE if verdict is None else verdict)
+def end_of(summary: RunSummary) -> str:
+    """Says how a run ended, in a line; a dash for a result that nobody has judged."""
+    verdict = summary.verdict if summary.ended else NEVER_ENDED
+    return "; ".join(verdict_lines(summary)) or verdict or units.NONE
 
 
-def why_lines(summary: dict[str, Any]) -> list[str]:
-    """Why no queue stood at a link, and what kept the flows from sending more."""
-    limits = summary.get("limits")
-    behind = f"; {sentence(limits)}" if limits else ""
-    return [sentence(fact) + behind for fact in summary.get("why", [])]
+def why_lines(summary: RunSummary) -> list[str]:
+    """Says why no queue stood at a link, and what kept the flows from sending more."""
+    behind = f"; {sentence(summary.limits)}" if summary.limits else ""
+    return [sentence(fact) + behind for fact in summary.why]
 
 
-def stopped(stop: dict[str, Any]) -> str:
-    """How the stop rule ended the run."""
-    end = "settled at" if stop.get("settled") else "had not settled by"
+def stopped(stop: Stop) -> str:
+    """Says how the stop rule ended the run."""
+    end = "settled at" if stop.settled else "had not settled by"
     return (
-        f"{stop.get('metric')} {end} {units.number(stop.get('at_s'))} s:"
-        f" moved by {units.percent(stop.get('moved'))}"
-        f" in {units.number(stop.get('over_s'))} s"
+        f"{stop.metric} {end} {units.number(stop.at_s)} s:"
+        f" moved by {units.percent(stop.moved)} in {units.number(stop.over_s)} s"
     )
 
 
-def speed(summary: dict[str, Any]) -> str:
-    """How long it took, and how fast that was."""
-    wall, virtual = summary.get("wall_s"), summary.get("virtual_s")
+def speed(summary: RunSummary) -> str:
+    """Says how long a run took, and how fast that was."""
+    wall, virtual = summary.wall_s, summary.virtual_s
     if not wall:
         return ""
-    if summary.get("program") == ANALYSER and "capture" in summary:
-        read = summary["capture"]["packets"]
+    if summary.captured is not None:
+        read = summary.captured.packets
         speed = units.number(read / wall / 1e6)
         return f"{read:,} packets in {units.number(wall)} s ({speed} million/s)"
-    if not virtual or summary.get("program") != SIMULATOR:
+    if not virtual or summary.program != SIMULATOR:
         return f"took {units.number(wall)} s, seed {seed(summary)}"
     return (
         f"{units.number(virtual)} s of virtual time in {units.number(wall)} s"

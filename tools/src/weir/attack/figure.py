@@ -27,10 +27,10 @@ def goodput_mbps(run: Run, groups: list[int]) -> tuple[Any, Any]:
     """Returns times in s, and the goodput of some groups together in the interval before each."""
     records = run.stream("interval").records
     first, chosen = 0, set()
-    for index, group in enumerate(run.summary["groups"]):
+    for index, group in enumerate(run.summary.groups):
         if index in groups:
-            chosen |= set(range(first, first + group["flows"]))
-        first += group["flows"]
+            chosen |= set(range(first, first + group.flows))
+        first += group.flows
     times, places = np.unique(records["ts_ns"], return_inverse=True)
     own = np.isin(records["flow_id"], list(chosen))
     delivered = np.bincount(places, np.where(own, records["delivered_bytes"], 0), len(times))
@@ -78,7 +78,7 @@ def losses_s(config: Config) -> list[tuple[float, float]]:
 def _network(axis: Axes, run: Run, config: Config, end_s: float) -> None:
     axis.step(*rate_mbps(config, end_s), where="post", color=theme.FAINT, label="link")
     own = victims(config)
-    others = [i for i in range(len(run.summary["groups"])) if i not in own]
+    others = [i for i in range(len(run.summary.groups)) if i not in own]
     if others:
         axis.plot(*goodput_mbps(run, others), color=theme.VERMILLION, lw=0.8, label="cross traffic")
     for begin, end in losses_s(config):
@@ -103,10 +103,10 @@ def trace(run: Run, benign: Run, config: Config) -> Figure:
     figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
     held = any("periodic_delay" in stage for path in config["paths"].values() for stage in path)
     panels = figure.subplots(3 + held, 1, sharex=True)
-    end_s = run.summary["virtual_s"]
+    end_s = units.measured(run.summary.virtual_s)
     for place, index in enumerate(victims(config)):
         colour = theme.CYCLE[place % len(theme.CYCLE)]
-        name = run.summary["groups"][index]["name"]
+        name = run.summary.groups[index].name
         panels[0].plot(*goodput_mbps(run, [index]), color=colour, label=f"{name}, attacked")
         panels[0].plot(
             *goodput_mbps(benign, [index]), color=colour, ls=":", lw=1, label=f"{name}, benign"

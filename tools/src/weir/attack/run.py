@@ -94,7 +94,7 @@ def execute(asked: Asked, options: Options, on_trials: Callable[[Found], None]) 
     attacked, unharmed = (
         weir.run(out / f"{name}.yaml", out=out / name, force=True) for name in ("attack", "benign")
     )
-    digest = attacked.summary["digest"]
+    digest = attacked.summary.digest
     if digest != result.digest:
         raise UserError(f"attack: the replay has digest {digest}, the trial {result.digest}", 1)
     if options.register:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -107,14 +107,14 @@ def control(cc: object) -> str:
     return str(next(iter(cc), ""))
 
 
-def controls(config: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, str]:
+def controls(config: Mapping[str, Any], measured: Sequence[str]) -> dict[str, str]:
     """Returns the names of the user's own controls by their keys, such as flows.0.cc."""
-    flows, groups = config.get("flows"), summary.get("groups") or []
+    flows = config.get("flows")
     found = {}
     for index, flow in enumerate(flows if isinstance(flows, list) else ()):
         cc = flow.get("cc") if isinstance(flow, Mapping) else None
         if isinstance(cc, Mapping) and any(key in cc for key in OUTSIDE):
-            known = groups[index].get("cc") if index < len(groups) else None
+            known = measured[index] if index < len(measured) else None
             found[f"flows.{index}.cc"] = str(known or control(cc))
     return found
 

@@ -7,6 +7,8 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
+from weir.base.errors import UserError
+
 RATE_STEPS = ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 BYTE_STEPS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
@@ -142,6 +144,13 @@ def known(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
         return None
     return float(value)
+
+
+def measured(value: object) -> float:
+    """Returns a number that the caller cannot do without. UserError: it is not known."""
+    if (number := known(value)) is None:
+        raise UserError("a number that is read of the run is not known: nothing was measured", 1)
+    return number
 
 
 NUMBER = r"(?>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)"

@@ -69,7 +69,7 @@ def analyze_(
     loaded = folder.load(out)
     screen = terminal.console(stderr=as_json)
     if as_json:
-        print(json.dumps(loaded.summary, indent=1))
+        print(json.dumps(loaded.summary_json, indent=1))
     else:
         captures.show(loaded, screen)
     shown = out
@@ -160,7 +160,7 @@ def compare_(
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Finds the packets of both sides of a bottleneck again: delays, losses, marks, reordering."""
-    from weir.analysis import captures, folder
+    from weir.analysis import captures, folder, run_summary
     from weir.base import programs, terminal
     from weir.runner import options, pcap
 
@@ -173,10 +173,10 @@ def compare_(
     if status not in (0, 130, 143):
         raise typer.Exit(status)
     screen = terminal.console(stderr=as_json)
-    found = folder.load(out).summary
+    found = folder.load(out).summary_json
     if as_json:
         print(json.dumps(found, indent=1))
     else:
-        captures.show_compared(found, screen)
+        captures.show_compared(run_summary.comparison(found, str(out)), screen)
     screen.print(str(out), soft_wrap=True)
     raise typer.Exit(status)

@@ -55,10 +55,10 @@ def summary_(
     from weir.base import terminal
 
     loaded = folder.load(run_folder)
-    if not loaded.summary:
+    if not loaded.summary.ended:
         raise UserError(f"{run_folder}: the run did not end by itself: it has no summary.json", 1)
     if as_json:
-        print(json.dumps(loaded.summary, indent=1))
+        print(json.dumps(loaded.summary_json, indent=1))
     else:
         summary.show(loaded.summary, terminal.console())
         say_delay(loaded, terminal.console())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,8 +110,8 @@ def run_(
         screen = terminal.console(stderr=as_json)
         with unheard():
             if as_json:
-                print(json.dumps(loaded.summary, indent=1), flush=True)
-            elif loaded.summary:
+                print(json.dumps(loaded.summary_json, indent=1), flush=True)
+            elif loaded.summary.ended:
                 summary.show(loaded.summary, screen)
                 say_delay(loaded, screen)
         shown = options.out
@@ -161,6 +162,8 @@ def probe_(
     A few small packets are sent beside the config's flows. Copa, NSDI 2018, appendix:
     rate 1 / (delta dq), completion 2 RTT + size / rate.
     """
+    from msgspec import to_builtins
+
     from weir import api
     from weir.base import programs, terminal
     from weir.live import probe
@@ -179,7 +182,7 @@ def probe_(
         raise typer.Exit(status or 1)
     estimate = probe.found(loaded.summary)
     if as_json:
-        print(json.dumps(estimate, indent=1))
+        print(json.dumps(to_builtins(estimate), indent=1))
     else:
         probe.show(estimate, terminal.console())
 
@@ -198,7 +201,7 @@ def qlog_(
 
     found = qlog.of_run(run, folder.load(run).summary)
     if as_json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps([asdict(log) for log in found], indent=1))
         return
     terminal.print_table(terminal.console(), qlog.table(found))
 

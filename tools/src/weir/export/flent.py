@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from weir.analysis import latency, metrics, routes
+from weir.analysis import latency, metrics, routes, summary
 from weir.analysis.folder import Run
 from weir.base.errors import UserError
 
@@ -98,12 +98,13 @@ def series(run: Run, interval: pl.DataFrame, flows: Sequence[int]) -> list[Serie
 
 def series_names(run: Run, rated: pl.DataFrame) -> dict[int, str]:
     """Returns flent's name of each flow."""
-    groups = run.summary.get("groups") or run.config.get("flows") or []
+    config = [str(group.get("name", "")) for group in run.config.get("flows") or []]
+    names = [group.name for group in run.summary.groups] or config
     pinging = latency.ping_groups(run.config)
     numbered = rated.select("group", "flow_id").unique().sort("flow_id")
     found, uploads = {}, 0
     for group, flow in numbered.iter_rows():
-        named = str(groups[group].get("name", "")) if group < len(groups) else ""
+        named = names[group] if group < len(names) else ""
         alike = numbered.filter(pl.col("group") == group)["flow_id"].to_list()
         number = f"::{alike.index(flow) + 1}" if len(alike) > 1 else ""
         if named.startswith(WORDS):
@@ -200,7 +201,7 @@ def metadata(
         "LOCAL_HOST": "sender",
         "IP_VERSION": 6 if any(routes.is_ipv6(run.config)) else 4,
         "TEST_PARAMETERS": streams,
-        "NOTE": f"weir {run.summary.get('version', '')}, seed {run.summary.get('seed', '')}",
+        "NOTE": f"weir {run.summary.version or ''}, seed {summary.seed(run.summary)}",
         "DATA_FILENAME": file_name(run),
         "SERIES_META": {one.name: {"UNITS": one.unit} for one in found},
     }

@@ -69,9 +69,9 @@ def wanted(name: str, path: Path, rings: bool) -> bool:
 def ended(place: Path) -> Run:
     """Returns a run that can be run again; UserError: it cannot."""
     run = folder.load(place)
-    if not run.summary:
+    if not run.summary.ended:
         raise UserError(f"{place}: the run did not end by itself: run it again, or leave it out")
-    if run.summary.get("program") != "weir-sim" or not run.config_text:
+    if run.summary.program != "weir-sim" or not run.config_text:
         raise UserError(f"{place}: not a run in virtual time: only these give the same again")
     if run.manifest.get("exit") != 0:
         raise UserError(f"{place}: the run failed: {run.manifest.get('verdict')}")
@@ -129,10 +129,10 @@ def readme(name: str, runs: dict[str, Run], rings: bool) -> bytes:
         notes.append("The telemetry (`*.ring`) is not here; repeat.py records it again.")
     made = {f"{key} {value}" for run in runs.values() for key, value in versions(run).items()}
     machines = {str(run.manifest.get("host", {}).get("cpu")) for run in runs.values()}
-    wall_ns = sum(float(run.summary.get("wall_s") or 0) for run in runs.values()) * 1e9
+    wall_ns = sum(run.summary.wall_s or 0.0 for run in runs.values()) * 1e9
     rows = [
-        f"| `{name}` | {run.manifest.get('title') or ''} | {run.summary.get('seed')} |"
-        f" `{run.summary['digest'] if run.streams else units.NONE}` |"
+        f"| `{name}` | {run.manifest.get('title') or ''} | {run.summary.seed} |"
+        f" `{run.summary.digest if run.streams else units.NONE}` |"
         for name, run in sorted(runs.items())
     ]
     return f"""# {name.partition(".tar")[0]}

@@ -42,7 +42,7 @@ def of_captures(files: Sequence[str], console: Console, interface: str = "") -> 
     with pcap.analysed(files, console, settings) as loaded:
         named = {row["flow_id"]: row for row in captures.flows(loaded).iter_rows(named=True)}
         behaves = behaviour.of_run(loaded)
-        passed_over = loaded.summary["ledger"]["capture"].get("udp")
+        passed_over = loaded.summary.ledger.capture.get("udp")
     if passed_over:
         console.print(
             f"{passed_over:,} packets of UDP are passed over: QUIC encrypts what its flows lose",

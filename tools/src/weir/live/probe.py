@@ -17,6 +17,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from weir.analysis.model_parts import Probe
+from weir.analysis.run_summary import RunSummary
 from weir.base import configs, units
 from weir.base.errors import UserError
 
@@ -81,28 +83,26 @@ def middle(config: Path, duration: object, read: dict[str, Any]) -> str:
     return f"{round((ns + min(warmup_ns, ns)) / 2)}ns"
 
 
-def found(summary: dict[str, Any]) -> dict[str, Any]:
+def found(summary: RunSummary) -> Probe:
     """Returns the estimate in a run's summary."""
-    for group in summary.get("groups", []):
-        if group.get("name") == NAME and group.get("probe", {}).get("flows"):
-            probe: dict[str, Any] = group["probe"]
-            return probe
-    after = " after the warm-up and" if summary.get("warmup_s") else ""
+    for group in summary.groups:
+        if group.name == NAME and group.probe and group.probe.flows:
+            return group.probe
+    after = " after the warm-up and" if summary.warmup_s else ""
     raise UserError(f"no probe was answered{after} before the run ended", 1)
 
 
-def show(probe: dict[str, Any], screen: Console) -> None:
+def show(probe: Probe, screen: Console) -> None:
     """Prints the estimate as a table."""
     table = Table("estimate", "value")
-    rate = probe["rate_bps"]
-    table.add_row("probes answered", units.count(probe["answered"]))
-    table.add_row("RTT without queues", units.time(probe["rtt_min_ns"]))
-    table.add_row("queueing delay (dq)", units.time(probe["dq_ns"]))
+    rate, completion = units.known(probe.rate_bps), units.known(probe.completion_ns)
+    table.add_row("probes answered", units.count(probe.answered))
+    table.add_row("RTT without queues", units.time(units.known(probe.rtt_min_ns)))
+    table.add_row("queueing delay (dq)", units.time(units.known(probe.dq_ns)))
     table.add_row(
-        f"rate of a Copa flow, delta {probe['delta']:g}",
+        f"rate of a Copa flow, delta {units.known(probe.delta):g}",
         "not limited: no queue was seen" if rate is None else units.rate(rate),
     )
-    table.add_row(
-        f"time to transfer {units.size(probe['size_bytes'])}", units.time(probe["completion_ns"])
-    )
+    size = units.size(units.known(probe.size_bytes))
+    table.add_row(f"time to transfer {size}", units.time(completion))
     screen.print(table)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from weir.analysis.folder import check, read_json
 from weir.analysis.ring import Records, Ring, open_ring
+from weir.analysis.run_summary import RunSummary, decode
 from weir.base import programs
 from weir.base.errors import UserError
 from weir.base.foreign import open_regular
@@ -181,22 +182,22 @@ def decision(
     return words + "".join(f", {name} {at[name]}" for name in unequal)
 
 
-def sentence(found: Found, summary: dict[str, Any]) -> str:
+def sentence(found: Found, summary: RunSummary) -> str:
     """Returns the outcome in words, for the user. `summary`: the replay's."""
     counts = ", ".join(f"{n:,} {name}" for name, n in found.events.items() if n)
     if found.difference is None:
         untaken = f" ({found.untaken:,} more were not taken by a port)" if found.untaken else ""
         return (
-            f"identical: {summary['arrivals']:,} arrivals and {summary['changes']:,} parameter "
+            f"identical: {summary.arrivals:,} arrivals and {summary.changes:,} parameter "
             f"changes replayed, the same decisions: {counts or 'none'}{untaken}"
         )
     d = found.difference
-    names = summary["stages"]
+    names = summary.stages
     where = f"path {d.path}"
     if d.path < len(names):
-        where, of_path = f"the exit of {names[d.path]['path']}", names[d.path]["stages"]
+        where, of_path = f"the exit of {names[d.path].path}", names[d.path].stages
         where = of_path[d.stage] if d.stage < len(of_path) else where
-    reasons = summary["drop_reasons"]
+    reasons = summary.drop_reasons
     return (
         f"first difference in {where}: "
         f"recorded {decision(d.recorded, d.replayed, found.kinds, reasons)}; "
@@ -242,7 +243,7 @@ def open_recording(folder: Path) -> list[Ring]:
 
 def replay(
     folder: Path, out: Path, on_progress: Callable[[dict[str, Any]], None] | None = None
-) -> tuple[Found, dict[str, Any]]:
+) -> tuple[Found, RunSummary]:
     """Replays a run into `out` and compares; the replay's summary beside it.
 
     on_progress gets weir-sim's progress objects.
@@ -265,6 +266,7 @@ def replay(
     if program.returncode != 0:
         sentence = "".join(said).strip().removeprefix("weir-sim: ")
         raise UserError(sentence or f"weir-sim ended with {program.returncode}", 1)
-    summary = read_json(out / "summary.json")
+    file = out / "summary.json"
+    summary = decode(read_json(file), str(file))
     replayed = open_ring(out / "packets.ring")
     return compare(recorded.records, replayed.records, recorded.values("event")), summary

@@ -196,11 +196,11 @@ class Shell:
 
     def report(self, killed: Mapping[str, str]) -> None:
         """Prints what passed on standard error, and writes the page of a run that is kept."""
-        summary = folder.merge_live(self.folder, killed)
-        if not summary:
+        merged = folder.merge_live(self.folder, killed)
+        if not merged:
             return
-        folder.write_whole(self.folder / folder.SUMMARIES[0], json.dumps(summary, indent=1) + "\n")
-        shell_report.show(summary, self.wanted.swap)
+        folder.write_whole(self.folder / folder.SUMMARIES[0], json.dumps(merged, indent=1) + "\n")
+        shell_report.show(folder.load(self.folder).summary, self.wanted.swap)
         if self.wanted.out is not None:
             from weir.report import page
 

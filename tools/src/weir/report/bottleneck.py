@@ -5,16 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from weir.analysis import one_way, routes
+from weir.analysis import one_way, routes, summary
+from weir.analysis.run_summary import RunSummary
 from weir.base import units
 
 HEADERS, TIMESTAMPS = 14 + 20 + 20, 12  # Ethernet, IPv4, TCP; the option, part of the segment size
-
-
-def busiest(report: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """The link with the highest utilisation."""
-    links: dict[str, dict[str, Any]] = report.get("links", {})
-    return max(links.items(), key=lambda item: float(item[1].get("utilisation") or 0), default=None)
 
 
 def propagation_ns(config: dict[str, Any]) -> float | None:
@@ -34,13 +29,13 @@ def propagation_ns(config: dict[str, Any]) -> float | None:
     return (totals.pop() or None) if len(totals) == 1 else None
 
 
-def payload_most(config: dict[str, Any], report: dict[str, Any]) -> str:
+def payload_most(config: dict[str, Any], report: RunSummary) -> str:
     """What of the busiest link's rate can be goodput, as a sentence; empty where it differs.
 
     A packet that fills the segment size takes headers of Ethernet, IPv4 and TCP, and what the link
     adds to each frame: preamble, FCS and gap.
     """
-    found = busiest(report)
+    found = summary.busiest(report)
     stages = config.get("paths", {}).get(found[0], []) if found else []
     links = [stage["link"] for stage in stages if isinstance(stage, dict) and "link" in stage]
     segments = {
@@ -54,7 +49,7 @@ def payload_most(config: dict[str, Any], report: dict[str, Any]) -> str:
     if links[0].get("framing") != "ethernet" or mss is None or added is None:
         return ""
     payload, frame = mss - (TIMESTAMPS if timestamps == "yes" else 0), mss + HEADERS + added
-    rate = found[1].get("rate_max_bps") or found[1].get("rate_bps")
+    rate = found[1].rate_max_bps or found[1].rate_bps
     most = f" ({units.rate(rate * payload / frame)})" if rate else ""
     return (
         f" Of the link's rate at most {units.percent(payload / frame, 1)}{most} can be goodput:"

@@ -12,15 +12,16 @@ from typing import Any
 
 import polars as pl
 
-from weir.analysis import folder, latency, metrics, qlog, summary, windows
+from weir.analysis import folder, latency, metrics, model_parts, qlog, summary, windows
 from weir.analysis.folder import Run
+from weir.analysis.model_parts import Group
+from weir.analysis.run_summary import RunSummary
 from weir.base import units
 from weir.base.errors import UserError
 from weir.base.page import Heading, Link, Page, Part, Table, Text, section
 from weir.report import (
     axes,
     balance,
-    bottleneck,
     data,
     document,
     figures,
@@ -79,7 +80,7 @@ def read(runs: Sequence[Run], on_progress: sections.Progress | None = None) -> l
 
 def control(one: data.RunData) -> str:
     """The congestion control of all groups of a run; "" if there are several, or none is known."""
-    each = {str(group.get("cc") or "") for group in one.numbers.get("groups", [])}
+    each = {group.cc or "" for group in one.numbers.groups}
     return each.pop() if len(each) == 1 else ""
 
 
@@ -132,29 +133,35 @@ def link(one: Compared, place: Path) -> str:
 def numbers(compared: Sequence[Compared]) -> list[Metric]:
     """What runs are compared by: totals, each group, the busiest link, the run's own error."""
     reports = [one.data.numbers for one in compared]
+
+    def totals(number: Callable[[Group], float | None]) -> list[float | None]:
+        return [summary.of_flows(report, number) for report in reports]
+
     found = [
-        Metric(
-            "flows", units.count, [summary.total(r.get("groups", []), "flows") for r in reports]
-        ),
-        Metric(
-            "goodput",
-            units.rate,
-            [summary.total(r.get("groups", []), "goodput_bps") for r in reports],
-        ),
-        Metric("Jain's index", units.ratio, [units.known(r.get("jfi")) for r in reports]),
+        Metric("flows", units.count, totals(lambda group: group.flows)),
+        Metric("goodput", units.rate, totals(lambda group: group.goodput_bps)),
+        Metric("Jain's index", units.ratio, [r.jfi for r in reports]),
     ]
     groups = pairing.pairs(reports)
     if len(groups) > 1:
         found += [
-            Metric(f"goodput, {pair.label}", units.rate, _of(reports, pair, "goodput_bps"))
+            Metric(
+                f"goodput, {pair.label}",
+                units.rate,
+                _of(reports, pair, lambda group: group.goodput_bps),
+            )
             for pair in groups[:KEYS_MAX]
         ]
     found += [
-        Metric(f"mean RTT, {pair.label}", units.time, _of(reports, pair, "rtt_mean_ns"))
+        Metric(
+            f"mean RTT, {pair.label}",
+            units.time,
+            _of(reports, pair, lambda group: group.rtt_mean_ns),
+        )
         for pair in groups[:KEYS_MAX]
     ]
     found += [
-        Metric(f"{OBJECTIVE}, {pair.label}", units.number, _objective(reports, pair), True)
+        Metric(f"{OBJECTIVE}, {pair.label}", units.number, _of(reports, pair, _objective), True)
         for pair in groups[:KEYS_MAX]
     ]
     found += _qlogs(compared, groups[:KEYS_MAX])
@@ -164,32 +171,40 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
     rpm = [None if one is None else one.rpm for one in loads]
     found.append(Metric("round trips per minute under load", units.number, rpm))
     # Runs may differ in length: counts are per segment or per second of what was measured.
-    sent = [summary.total(r.get("groups", []), "sent_segs") for r in reports]
+    sent = totals(lambda group: group.sent_segs)
     spans = [one.data.scene.duration_s - one.data.scene.warmup_s for one in compared]
-    resent = [summary.total(r.get("groups", []), "retransmits") for r in reports]
+    resent = totals(lambda group: group.retransmits)
     first = [None if s is None or r is None else s - r for s, r in zip(sent, resent, strict=True)]
     found.append(Metric("segments sent again per first", units.percent, _over(resent, first)))
-    reduced = [summary.total(r.get("groups", []), "cwnd_reductions") for r in reports]
+    reduced = totals(lambda group: group.cwnd_reductions)
     found.append(Metric("window reductions per second", units.number, _over(reduced, spans)))
-    links = [(bottleneck.busiest(r) or ("", {}))[1] for r in reports]
-    shown: tuple[tuple[str, str, Show], ...] = (
-        ("utilisation", "utilisation", units.percent),
-        ("queue, mean (packets)", "queue_mean_pkts", units.number),
-        ("queueing delay, mean", "queue_mean_ns", units.time),
-        ("queueing delay, p99", "sojourn_p99_ns", units.time),
-    )
-    for label, key, show in shown:
-        found.append(Metric(label, show, [units.known(each.get(key)) for each in links]))
-    for label, key in (("drops", "drops"), ("CE marks", "marks")):
-        counts = [units.known(each.get(key)) for each in links]
+    busiest = [summary.busiest(report) for report in reports]
+
+    def of_links(number: Callable[[model_parts.Link], float | None]) -> list[float | None]:
+        return [number(link[1]) if link else None for link in busiest]
+
+    found += [
+        Metric("utilisation", units.percent, of_links(lambda link: link.utilisation)),
+        Metric("queue, mean (packets)", units.number, of_links(lambda link: link.queue_mean_pkts)),
+        Metric("queueing delay, mean", units.time, of_links(lambda link: link.queue_mean_ns)),
+        Metric("queueing delay, p99", units.time, of_links(lambda link: link.sojourn_p99_ns)),
+    ]
+    for label, counts in (
+        ("drops", of_links(lambda link: link.drops)),
+        ("CE marks", of_links(lambda link: link.marks)),
+    ):
         name = f"{label} at the busiest link per second"
         found.append(Metric(name, units.number, _over(counts, spans)))
-    errors = [r.get("emulation", {}) for r in reports]
-    for label, key in (("median", "p50"), ("p99", "p99"), ("largest", "max")):
-        values = [units.known(e.get(f"delay_error_{key}_ns")) for e in errors]
-        found.append(Metric(f"emulation's error of delay, {label}", units.time, values))
-    values = [units.known(e.get("rate_error_ppm")) for e in errors]
-    found.append(Metric("emulation's error of rate (ppm)", units.number, values))
+    errors = [report.emulation for report in reports]
+    for label, each in (
+        ("delay, median", [e.delay_error_p50_ns for e in errors]),
+        ("delay, p99", [e.delay_error_p99_ns for e in errors]),
+        ("delay, largest", [e.delay_error_max_ns for e in errors]),
+    ):
+        times = [units.known(value) for value in each]
+        found.append(Metric(f"emulation's error of {label}", units.time, times))
+    rates = [units.known(e.rate_error_ppm) for e in errors]
+    found.append(Metric("emulation's error of rate (ppm)", units.number, rates))
     return [m for m in found if any(value is not None for value in m.values)]
 
 
@@ -200,17 +215,19 @@ def _over(values: Sequence[float | None], by: Sequence[float | None]) -> list[fl
     ]
 
 
-def _of(reports: Sequence[dict[str, Any]], pair: pairing.Pair, key: str) -> list[float | None]:
+def _of(
+    reports: Sequence[RunSummary], pair: pairing.Pair, number: Callable[[Group], float | None]
+) -> list[float | None]:
     return [
-        None if place is None else units.known(report["groups"][place].get(key))
+        None if place is None else number(report.groups[place])
         for report, place in zip(reports, pair.groups, strict=True)
     ]
 
 
-QLOG: tuple[tuple[str, Callable[[dict[str, Any]], float | None], Show], ...] = (
-    ("packets lost, less spurious", qlog.lost_of, units.count),
-    ("least RTT", lambda of: units.known(of["min_rtt_ns"]), units.time),
-    ("mean smoothed RTT", lambda of: units.known(of["smoothed_rtt_ns"]), units.time),
+QLOG: tuple[tuple[str, Callable[[qlog.Logged], float | None], Show], ...] = (
+    ("packets lost, less spurious", lambda log: log.lost_indeed, units.count),
+    ("least RTT", lambda log: log.min_rtt_ns, units.time),
+    ("mean smoothed RTT", lambda log: log.smoothed_rtt_ns, units.time),
 )
 
 
@@ -220,7 +237,7 @@ def _qlogs(compared: Sequence[Compared], groups: Sequence[pairing.Pair]) -> list
     found = []
     for pair in groups:
         each = [
-            [of for of in run if of["side"] == "stack" and of["group"] == place]
+            [log for log in run if log.side == "stack" and log.group == place]
             for run, place in zip(runs, pair.groups, strict=True)
         ]
         for label, of, show in QLOG:
@@ -229,13 +246,10 @@ def _qlogs(compared: Sequence[Compared], groups: Sequence[pairing.Pair]) -> list
     return found
 
 
-def _objective(reports: Sequence[dict[str, Any]], pair: pairing.Pair) -> list[float | None]:
-    """Copa's objective of a group's mean flow."""
-    named = [_of(reports, pair, key) for key in ("goodput_bps", "flows", "rtt_mean_ns")]
-    return [
-        None if not (goodput and flows and rtt) else metrics.objective(goodput / flows, rtt)
-        for goodput, flows, rtt in zip(*named, strict=True)
-    ]
+def _objective(group: Group) -> float | None:
+    """Returns Copa's objective of a group's mean flow."""
+    goodput, flows, rtt_ns = group.goodput_bps, group.flows, group.rtt_mean_ns
+    return metrics.objective(goodput / flows, rtt_ns) if goodput and flows and rtt_ns else None
 
 
 def apart(value: float, base: float) -> float:
@@ -296,8 +310,8 @@ def endings(compared: Sequence[Compared]) -> Table:
     rows = []
     for one in compared:
         report, run = one.data.numbers, one.data.run
-        known = {**run.manifest, **run.summary}
         ledger = summary.balance(report)
+        known = {**run.manifest, **run.summary_json}
         seed, commit = str(known.get("seed", "")), str(known.get("commit", ""))
         rows.append([one.name, summary.end_of(report), ledger, seed, commit[:12]])
     return Table(("run", "verdict", "ledger", "seed", "commit"), rows, left=5)
@@ -388,10 +402,10 @@ def draw_common(compared: Sequence[Compared]) -> Iterator[Drawn]:
 
 def busiest_link(one: Compared) -> tuple[int, pl.DataFrame] | None:
     """The index and the records of a run's busiest link."""
-    busiest = bottleneck.busiest(one.data.numbers)
+    busiest = summary.busiest(one.data.numbers)
     if busiest is None or one.data.links is None:
         return None
-    index = list(one.data.numbers["links"]).index(busiest[0])
+    index = list(one.data.numbers.links).index(busiest[0])
     own = one.data.links.filter(pl.col("link") == index).sort("ts_ns")
     return (index, own) if own.height > 0 else None
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from weir.analysis import captures, metrics, summary
+from weir.analysis import captures, metrics, run_summary, summary
+from weir.analysis.model_parts import Group, Link
 from weir.analysis.ring import to_frame
+from weir.analysis.run_summary import RunSummary
 from weir.base import configs, units
 from weir.base.errors import UserError
 from weir.report import axes, theme
@@ -25,7 +27,7 @@ class RunData:
     """A run's data, read once."""
 
     run: Run
-    numbers: dict[str, Any]  # the summary, or what telemetry says in its place
+    numbers: RunSummary  # the summary, or what telemetry says in its place
     flows: FlowData | None
     links: pl.DataFrame | None  # with lengths and times
     scene: axes.Scene
@@ -33,7 +35,7 @@ class RunData:
     @property
     def captured(self) -> bool:
         """Is it the analysis of a capture?"""
-        return bool(self.run.summary.get("program") == summary.ANALYSER)
+        return self.run.summary.program == summary.ANALYSER
 
 
 def read(run: Run) -> RunData:
@@ -56,20 +58,18 @@ def _read(run: Run) -> RunData:
         flows = with_silent(flows, run.frame("flows"))
     timed = None if links is None else metrics.with_times(links, intervals)
     numbers = run.summary
-    if not numbers:
+    if not numbers.ended:
         numbers = recovered(run.config, flows, timed, warmup)
     scene = axes.Scene(
         groups=theme.group_styles(
             [
-                (name, str(group.get("cc") or ""))
-                for name, group in zip(
-                    summary.group_names(numbers), numbers.get("groups", []), strict=True
-                )
+                (name, group.cc or "")
+                for name, group in zip(summary.group_names(numbers), numbers.groups, strict=True)
             ]
         ),
         duration_s=length,
         warmup_s=warmup,
-        links=list(numbers.get("links", {})),
+        links=list(numbers.links),
         flows=captures.flow_names(run),
     )
     return RunData(run, numbers, flows, timed, scene)
@@ -89,21 +89,21 @@ def relabelled(read_data: RunData, labels: Sequence[str]) -> RunData:
 
 def warmup_s(run: Run) -> float:
     """Where measuring began: live, counted from when traffic did."""
-    known = run.summary.get("warmup_s")
+    known = run.summary.warmup_s
     if known is None:
         known = (units.config_time_ns(run.config.get("warmup", "0")) or 0.0) / metrics.NS_PER_S
-    return float(known) + float(run.summary.get("start_s") or 0.0)
+    return known + (run.summary.start_s or 0.0)
 
 
 def intervals_of(run: Run, warmup: float, length: float) -> metrics.Intervals | None:
     """When the intervals of the run's records end; None: the config does not say."""
     telemetry = run.config.get("telemetry")
     text = telemetry.get("interval") if isinstance(telemetry, dict) else None
-    captured = run.summary.get("program") == summary.ANALYSER
+    captured = run.summary.program == summary.ANALYSER
     length_ns = units.config_time_ns(run.config.get("interval") if captured else text)
     if not length_ns:
         return None
-    exact = captured or run.summary.get("program") == summary.SIMULATOR
+    exact = captured or run.summary.program == summary.SIMULATOR
     warmup_ns, end_ns = (round(at * metrics.NS_PER_S) for at in (warmup, length))
     return metrics.Intervals(round(length_ns), warmup_ns, end_ns, exact)
 
@@ -127,23 +127,22 @@ def with_silent(flows: FlowData, recorded: pl.DataFrame | None) -> FlowData:
 
 def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
     """Length of the time axis: what the summary says of virtual time, else the last record."""
-    known = run.summary.get("virtual_s")
-    if known and run.summary.get("program") == summary.SIMULATOR:
-        return float(known)
-    if run.summary.get("kind") == "import":
-        return float(run.summary.get("wall_s") or 1.0)
-    captured = run.summary.get("capture")  # its last interval may end behind it
-    if isinstance(captured, dict) and captured.get("duration_s"):
-        return float(captured["duration_s"])
+    report = run.summary
+    if report.virtual_s and report.program == summary.SIMULATOR:
+        return report.virtual_s
+    if report.kind == "import":
+        return report.wall_s or 1.0
+    if report.captured and report.captured.duration_s:
+        return report.captured.duration_s  # its last interval may end behind it
     ends = [f["ts_ns"].to_numpy().max() for f in frames if f is not None]
     return float(max(ends, default=metrics.NS_PER_S)) / metrics.NS_PER_S
 
 
 def recovered(
     config: dict[str, Any], flows: FlowData | None, links: pl.DataFrame | None, warmup: float
-) -> dict[str, Any]:
-    """The tables of a summary that was never written, from telemetry and config."""
-    found: dict[str, Any] = {}
+) -> RunSummary:
+    """Returns the tables of a summary that was never written, from telemetry and config."""
+    found = RunSummary()
     if flows is not None:
         groups = metrics.per_group(flows.each).to_dicts()
         named = config.get("flows", [])
@@ -151,12 +150,12 @@ def recovered(
             own = named[group["group"]] if group["group"] < len(named) else {}
             group["cc"] = configs.control(own.get("cc", ""))
             group["name"] = own.get("name") or group["cc"] or f"group {group['group']}"
-        found["groups"] = groups
-        found["jfi"] = metrics.jfi(flows.each["goodput_bps"].to_numpy())
+        found.groups = [run_summary.part(Group, group) for group in groups]
+        found.jfi = metrics.jfi(flows.each["goodput_bps"].to_numpy())
     if links is not None:
         measured = metrics.between(links, warmup * metrics.NS_PER_S)
         rows = metrics.per_link(measured if measured.height > 0 else links).to_dicts()
-        found["links"] = {f"link {row['link']}": row for row in rows}
+        found.links = {f"link {row['link']}": run_summary.part(Link, row) for row in rows}
     return found
 
 

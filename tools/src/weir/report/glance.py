@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def text(run: Run) -> str:
     """Three lines: what ran and how it ended, what came out, what was recorded."""
     report = run.summary
-    length_s = report.get("virtual_s") or report.get("wall_s")
-    about = [f"'{page.title_of(run)}'", str(report.get("program") or run.manifest.get("program"))]
+    length_s = report.virtual_s or report.wall_s
+    about = [f"'{page.title_of(run)}'", str(report.program or run.manifest.get("program"))]
     about += [units.time(length_s * metrics.NS_PER_S)] if length_s else []
     status = page.status(report)
     numbers = [f"{name} {value}" for name, value in page.headline(report)]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from weir.analysis import metrics
+from weir.analysis.run_summary import RunSummary
 from weir.report import axes, theme
 from weir.report.axes import Scene
 from weir.report.theme import Style
@@ -44,12 +45,11 @@ class Tail(NamedTuple):
     share: metrics.Floats
 
 
-def tails(report: dict[str, Any], styles: dict[str, Style]) -> Iterator[Tail]:
+def tails(report: RunSummary, styles: dict[str, Style]) -> Iterator[Tail]:
     """The distributions that a summary has, by its keys."""
-    emulation = report.get("emulation", {})
     for key, style in styles.items():
-        if emulation.get(key):
-            ends, share = np.asarray(emulation[key], dtype=np.float64).T
+        if cdf := getattr(report.emulation, key):
+            ends, share = np.asarray(cdf, dtype=np.float64).T
             yield Tail(style, *metrics.within_bins(ends, share, np.inf))
 
 

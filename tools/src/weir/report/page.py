@@ -12,6 +12,8 @@ from urllib.parse import quote
 import polars as pl
 
 from weir.analysis import folder, labels, latency, losses, metrics, qlog, summary
+from weir.analysis.model_parts import PathLedger
+from weir.analysis.run_summary import AnyLedger, RunSummary
 from weir.base import programs, units
 from weir.base.errors import UserError
 from weir.base.page import (
@@ -30,7 +32,7 @@ from weir.base.page import (
     joined,
     section,
 )
-from weir.report import bottleneck, document, sections, theme
+from weir.report import document, sections, theme
 from weir.report.data import RunData, read
 
 if TYPE_CHECKING:
@@ -89,17 +91,17 @@ def described(tables: Iterable[tuple[str, Table]]) -> list[Part]:
 
 def captured(run: Run) -> bool:
     """Is it a capture's analysis, which cannot know what dropped the packets?"""
-    return run.summary.get("program") == summary.ANALYSER
+    return run.summary.program == summary.ANALYSER
 
 
-def verdicts(run: Run, report: dict[str, Any]) -> list[str] | None:
+def verdicts(run: Run, report: RunSummary) -> list[str] | None:
     """What the reader must know; None: in virtual time nothing could, or nobody judged."""
     said = summary.verdict_lines(report)
-    exact = run.summary.get("program", summary.SIMULATOR) == summary.SIMULATOR
-    return None if (exact or run.summary.get("kind") == "import") and not said else said
+    exact = run.summary.program in (None, summary.SIMULATOR)
+    return None if (exact or run.summary.kind == "import") and not said else said
 
 
-def verdict(run: Run, report: dict[str, Any]) -> list[Part]:
+def verdict(run: Run, report: RunSummary) -> list[Part]:
     """Returns the section of verdicts, if there can be any."""
     said = verdicts(run, report)
     if said is None:
@@ -123,14 +125,14 @@ def title_of(run: Run) -> str:
     return str(run.config.get("title") or run.path.resolve().name)
 
 
-def status(report: dict[str, Any]) -> Status:
+def status(report: RunSummary) -> Status:
     """How the run ended, worst first: its end, its ledger, what fell behind."""
-    balanced = report.get("ledger", {}).get("balanced")
-    if "verdict" not in report:
+    balanced = report.ledger.balanced
+    if not report.ended:
         return Status("bad", "The run did not end by itself.")
     if balanced is False:
         return Status("bad", "The ledger is not balanced: packets are missing from it.")
-    if report.get("kind") == "import":
+    if report.kind == "import":
         return Status("warn", "A result of another program: nobody has judged it.")
     found = summary.verdict_lines(report)
     if found:
@@ -139,29 +141,29 @@ def status(report: dict[str, Any]) -> Status:
     return Status("good", "ok" if balanced is None else "ok: every packet is accounted for")
 
 
-def headline(report: dict[str, Any]) -> list[tuple[str, str]]:
+def headline(report: RunSummary) -> list[tuple[str, str]]:
     """The few numbers that a reader wants first."""
     numbers = []
-    groups = report.get("groups", [])
-    if groups:
+    if report.groups:
+        goodput_bps = summary.of_flows(report, lambda group: group.goodput_bps)
         numbers += [
-            ("flows", units.count(summary.total(groups, "flows"))),
-            ("goodput", units.rate(summary.total(groups, "goodput_bps"))),
+            ("flows", units.count(summary.of_flows(report, lambda group: group.flows))),
+            ("goodput", units.rate(goodput_bps)),
         ]
-    link = bottleneck.busiest(report)
+    link = summary.busiest(report)
     if link is not None:
         numbers += [
-            ("utilisation", units.percent(link[1].get("utilisation"))),
-            ("mean queueing delay", units.time(link[1].get("queue_mean_ns"))),
+            ("utilisation", units.percent(link[1].utilisation)),
+            ("mean queueing delay", units.time(link[1].queue_mean_ns)),
         ]
-    if report.get("jfi") is not None:
-        numbers.append(("Jain's index", units.ratio(report["jfi"])))
-    if report.get("ledger"):
+    if report.jfi is not None:
+        numbers.append(("Jain's index", units.ratio(report.jfi)))
+    if report.ledger:
         numbers.append(("ledger", summary.balance(report)))
     return numbers
 
 
-def traffic(report: dict[str, Any]) -> list[Table]:
+def traffic(report: RunSummary) -> list[Table]:
     """The groups of flows and the links, those that there are."""
     return [table for table in (summary.groups(report), summary.links(report)) if table]
 
@@ -251,39 +253,39 @@ def video_groups(run: Run) -> list[int]:
     ]
 
 
-def warmup(report: dict[str, Any], length_s: float) -> str:
+def warmup(report: RunSummary, length_s: float) -> str:
     """Returns a sentence on the warm-up, if any table leaves it out."""
     if not length_s or not traffic(report):
         return ""
     late = units.time(length_s * metrics.NS_PER_S)
-    counted = "; the ledger counts all" if report.get("ledger") else ""
+    counted = "; the ledger counts all" if report.ledger else ""
     return f"Measured after a warm-up of {late}{counted}."
 
 
-def emulation(run: Run, report: dict[str, Any]) -> list[Part]:
+def emulation(run: Run, report: RunSummary) -> list[Part]:
     """Returns the table of how exact a live run was, or that virtual time is exact."""
-    exact = run.summary.get("program") == summary.SIMULATOR
+    exact = run.summary.program == summary.SIMULATOR
     made = summary.emulation(report)
     text = "Virtual time: there is no emulation error." if exact and not made else ""
     return [made, Text(text, "small")]
 
 
-def ledger(report: dict[str, Any]) -> list[Part]:
+def ledger(report: RunSummary) -> list[Part]:
     """Returns the section of the ledger: the account of all ports, then of each path.
 
     Every packet is accounted for: in + duplicated = out + inside + drops by reason.
     """
-    accounts = report.get("ledger")
+    accounts = report.ledger
     if not accounts:
         return []
-    balanced = accounts.get("balanced")
+    balanced = accounts.balanced
     sentence = summary.balance(report)
     rows = port_rows(accounts)
-    for name, path in accounts.get("paths", {}).items():
+    for name, path in accounts.paths.items():
         rows += path_rows(name, path, balanced is not False)
     return [
         Heading(["Ledger: ", sentence if balanced else Mark(sentence, "bad")]),
-        *(Text(f"{summary.sentence(one)}.") for one in report.get("faults", [])),
+        *(Text(f"{summary.sentence(one)}.") for one in report.faults),
         Table(("path", "", "packets", "bytes"), rows, left=2),
     ]
 
@@ -291,7 +293,7 @@ def ledger(report: dict[str, Any]) -> list[Part]:
 Entry = tuple[str, str, int, int | str]  # of the ledger: path, what it counts, packets, bytes
 
 
-def port_rows(accounts: dict[str, Any]) -> list[Entry]:
+def port_rows(accounts: AnyLedger) -> list[Entry]:
     """Returns the account of a switch's ports, in packets; none in virtual time."""
     received, gone = summary.port_terms(accounts)
     if not received:
@@ -302,24 +304,18 @@ def port_rows(accounts: dict[str, Any]) -> list[Entry]:
         for sign, (label, count) in zip(signs, received + gone, strict=True)
     ]
     rest = sum(count for _, count in received) - sum(count for _, count in gone)
-    return [*rows, ("", "=" if accounts["balanced"] is False else "= 0", rest, "")]
+    return [*rows, ("", "=" if accounts.balanced is False else "= 0", rest, "")]
 
 
-TERMS = (
-    ("in", "in", 1),
-    ("duplicated", "+ duplicated", 1),
-    ("out", "− out", -1),
-    ("inside", "− still inside", -1),
-)
-
-
-def path_rows(name: str, path: dict[str, Any], balanced: bool) -> list[Entry]:
+def path_rows(name: str, path: PathLedger, balanced: bool) -> list[Entry]:
     """Returns the account of one path, and what it leaves over: zero if it balances."""
-    terms = [
-        (label, sign, int(counted.get("pkts") or 0), int(counted.get("bytes") or 0))
-        for key, label, sign in TERMS
-        if (counted := path.get(key, {})).get("pkts") or key != "duplicated"
+    ends = [
+        ("in", 1, path.entered),
+        *([("+ duplicated", 1, path.duplicated)] if path.duplicated.pkts else []),
+        ("− out", -1, path.out),
+        ("− still inside", -1, path.inside),
     ]
+    terms = [(label, sign, counted.pkts, counted.bytes) for label, sign, counted in ends]
     terms += [(f"− dropped: {why}", -1, pkts, size) for why, pkts, size in summary.drops(path)]
     rows: list[Entry] = [
         ("" if n else name, label, pkts, size) for n, (label, _, pkts, size) in enumerate(terms)
@@ -331,7 +327,7 @@ def path_rows(name: str, path: dict[str, Any], balanced: bool) -> list[Entry]:
 
 def provenance(run: Run) -> list[tuple[str, str]]:
     """What made this run, so that it can be made again."""
-    known = {**run.manifest, **run.summary}
+    known = {**run.manifest, **run.summary_json}
     host = known.get("host")
     if isinstance(host, dict):
         host = "; ".join(f"{key} {value}" for key, value in host.items())
@@ -340,7 +336,7 @@ def provenance(run: Run) -> list[tuple[str, str]]:
         ("command line", known.get("command_line")),
         ("program", f"{known.get('program', '')} {known.get('version', '')}".strip()),
         ("commit", known.get("commit")),
-        ("seed", summary.seed(known)),
+        ("seed", summary.seed(run.summary) or known.get("seed")),
         ("config hash", known.get("config_hash")),
         ("telemetry digest", known.get("digest")),
         ("started", known.get("started_utc")),

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from weir.analysis.run_summary import RunSummary
 
 Key = tuple[str, int]  # a group's name, and how many of that name came before it
 
@@ -25,7 +26,7 @@ class Pair:
             self.keys.append(key)
 
 
-def pairs(reports: Sequence[dict[str, Any]]) -> list[Pair]:
+def pairs(reports: Sequence[RunSummary]) -> list[Pair]:
     """The groups of all runs: those of one name beside each other, wherever their lists have them.
 
     A group without a name has that of its congestion control. Of several with one name the first
@@ -63,9 +64,9 @@ def _is_free(pair: Pair, key: Key) -> bool:
     return True
 
 
-def _keys(report: dict[str, Any]) -> list[Key]:
+def _keys(report: RunSummary) -> list[Key]:
     found: list[Key] = []
-    for index, group in enumerate(report.get("groups", [])):
-        name = str(group.get("name") or group.get("cc") or index)
+    for index, group in enumerate(report.groups):
+        name = group.name or group.cc or str(index)
         found.append((name, sum(known == name for known, _ in found)))
     return found

@@ -111,10 +111,10 @@ def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 def bottleneck_rates(data: RunData) -> pl.DataFrame | None:
     """The busiest link's rate at the end of each interval: a schedule may change it."""
-    busiest = bottleneck.busiest(data.numbers)
+    busiest = summary.busiest(data.numbers)
     if busiest is None or data.links is None:
         return None
-    names = list(data.numbers["links"])
+    names = list(data.numbers.links)
     own = data.links.filter(pl.col("link") == names.index(busiest[0])).sort("ts_ns")
     ends = (pl.col("ts_ns") / metrics.NS_PER_S).alias("end_s")
     return own.select(ends, "rate_bps") if own.height > 0 else None
@@ -164,10 +164,10 @@ def draw_base_rtts(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         return
     names = summary.group_names(data.numbers)
     drawn = [
-        f"{name}: {drawn_ns['distribution']}, {units.time(drawn_ns['min_ns'])} to"
-        f" {units.time(drawn_ns['max_ns'])}, median {units.time(drawn_ns['median_ns'])}"
-        for name, group in zip(names, data.numbers.get("groups", []), strict=True)
-        if (drawn_ns := group.get("base_rtt")) is not None
+        f"{name}: {of.distribution}, {units.time(of.min_ns)} to {units.time(of.max_ns)},"
+        f" median {units.time(of.median_ns)}"
+        for name, group in zip(names, data.numbers.groups, strict=True)
+        if (of := group.base_rtt)
     ]
     yield Drawn(
         "base_rtt",
@@ -290,7 +290,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         figures.panels(shown, by_flow(acks, styles), data.scene),
         "What the congestion controls were given. After each ACK.",
     )
-    algorithms = [str(group.get("cc") or "") for group in data.numbers.get("groups", [])]
+    algorithms = [group.cc for group in data.numbers.groups]
     for observer in schema.observers:
         groups = [index for index, cc in enumerate(algorithms) if cc == observer.name]
         own = acks.filter(pl.col("group").is_in(groups))
@@ -439,9 +439,9 @@ def delays(
     data: RunData, timed: pl.DataFrame, links: Iterable[int]
 ) -> tuple[list[figures.Cdf], str]:
     """Distributions of queueing delay, from the best there is, and what that is."""
-    report = data.numbers.get("links", {})
-    known = {name: cdf for name, link in report.items() if (cdf := link.get("sojourn_cdf"))}
-    if not known or data.numbers.get("telemetry", {}).get("level") == EVERY_PACKET:
+    known = {name: link for name, link in data.numbers.links.items() if link.sojourn_cdf}
+    telemetry = data.numbers.telemetry
+    if not known or (telemetry and telemetry.level == EVERY_PACKET):
         packets = packet_delays(data, links)
         if packets:
             return packets, "Every recorded packet."
@@ -449,15 +449,11 @@ def delays(
     for link in links:
         name = link_name(data.scene, link)
         if name in known:
-            delay, share = np.asarray(known[name], dtype=np.float64).T
-            largest = float(report[name].get("sojourn_max_ns") or np.inf)
-            delay, share = metrics.within_bins(delay, share, largest)
-            marks = (("median", "sojourn_p50_ns", 0.5), ("p99", "sojourn_p99_ns", 0.99))
-            points = [
-                (label, float(at), q)
-                for label, key, q in marks
-                if (at := report[name].get(key)) is not None
-            ]
+            own = known[name]
+            delay, share = np.asarray(own.sojourn_cdf, dtype=np.float64).T
+            delay, share = metrics.within_bins(delay, share, own.sojourn_max_ns or np.inf)
+            marks = (("median", own.sojourn_p50_ns, 0.5), ("p99", own.sojourn_p99_ns, 0.99))
+            points = [(label, at, q) for label, at, q in marks if at is not None]
             found.append(figures.Cdf(name, delay, share, points, binned=True))
     if found:
         return found, "All packets; each delay is known to within 3 %."
@@ -570,7 +566,7 @@ def draw_completion(data: RunData) -> Iterator[Drawn]:
 
 def draw_lateness(data: RunData) -> Iterator[Drawn]:
     """A live run's own error. In virtual time there is none."""
-    if data.run.summary.get("program") == summary.SIMULATOR:
+    if data.run.summary.program == summary.SIMULATOR:
         return
     found = list(lateness.tails(data.numbers, lateness.KNOWN))
     timed = lateness.over_time(data.run, data.scene.duration_s)

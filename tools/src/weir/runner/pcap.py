@@ -20,6 +20,7 @@ from weir.runner.session import Session, catching
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
+    from weir.analysis.run_summary import RunSummary
 
 
 def times(now: dict[str, Any]) -> str:
@@ -61,7 +62,7 @@ def run_pcap(
 
 def flows_of(
     files: Sequence[str], console: Console, interface: str = ""
-) -> tuple[pl.DataFrame, dict[str, Any]]:
+) -> tuple[pl.DataFrame, RunSummary]:
     """Returns the flows of captures and their summary, without a run folder that stays."""
     with analysed(files, console, {"interval": "1h", "interface": interface}) as loaded:
         return flows(loaded), loaded.summary

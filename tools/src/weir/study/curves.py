@@ -33,7 +33,7 @@ def points(axis: Axes, found: Iterable[tuple[Any, Any]], style: theme.Style, siz
 
 def names(run: Run) -> list[theme.Style]:
     """The look of each flow."""
-    controls = [group["cc"] for group in run.summary["groups"] for _ in range(group["flows"])]
+    controls = [group.cc for group in run.summary.groups for _ in range(group.flows)]
     return theme.styles_of(
         [(f"{theme.style(cc).label}, flow {place}", cc) for place, cc in enumerate(controls, 1)]
     )

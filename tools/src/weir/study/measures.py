@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from weir.analysis import metrics
 from weir.analysis.folder import Run
+from weir.base import units
 
 PAYLOAD_BYTES = 1448  # of a full segment with timestamps
 SEGMENT_BITS = 8 * PAYLOAD_BYTES
@@ -27,22 +28,22 @@ def percentile(values: npt.ArrayLike, percent: float) -> float:
 
 def queue_pkts(run: Run) -> float:
     """Mean queue in packets."""
-    return float(run.summary["links"]["forward"]["queue_mean_pkts"])
+    return float(run.summary.links["forward"].queue_mean_pkts)
 
 
 def utilisation(run: Run) -> float:
     """Of the link, in percent."""
-    return 100 * float(run.summary["links"]["forward"]["utilisation"])
+    return 100 * units.measured(run.summary.links["forward"].utilisation)
 
 
 def drops(run: Run) -> float:
     """At the link."""
-    return float(run.summary["links"]["forward"]["drops"])
+    return float(run.summary.links["forward"].drops)
 
 
 def goodput(run: Run, group: int = 0) -> float:
     """Of a group, in Mbit/s."""
-    return float(run.summary["groups"][group]["goodput_bps"]) / 1e6
+    return float(run.summary.groups[group].goodput_bps) / 1e6
 
 
 def of_second(run: Run) -> float:
@@ -63,7 +64,7 @@ def kept(run: Run, without: Run) -> float:
 def after_warmup(run: Run, stream: str) -> npt.NDArray[np.void]:
     """A stream's records that count."""
     records = run.stream(stream).records
-    warmup_ns = round(float(run.summary["warmup_s"]) * 1e9)
+    warmup_ns = round(units.measured(run.summary.warmup_s) * 1e9)
     if stream == "transfers":
         return np.asarray(records[records["start_ns"] >= warmup_ns])
     # An interval that ends with the warm-up is of it.
@@ -114,13 +115,13 @@ def rtt_trough_ms(run: Run) -> float:
 def l4s_p99_ms(run: Run) -> float:
     """The 99th percentile of the first group's time in the queue."""
     sent = of_kind(run, "packets", "dequeue")
-    first = sent["flow_id"] < run.summary["groups"][0]["flows"]
+    first = sent["flow_id"] < run.summary.groups[0].flows
     return percentile(sent["sojourn_ns"][first], 99) / 1e6
 
 
 def jfi(run: Run) -> float:
     """Jain's index of all flows."""
-    return float(run.summary["jfi"])
+    return units.measured(run.summary.jfi)
 
 
 def churn_jfis(run: Run) -> Floats:
@@ -161,20 +162,18 @@ def jain(shares: npt.ArrayLike) -> float:
 
 def goodputs(run: Run) -> Floats:
     """Each group's, in Mbit/s, of one of its flows."""
-    return np.array(
-        [group["goodput_bps"] / group["flows"] / 1e6 for group in run.summary["groups"]]
-    )
+    return np.array([group.goodput_bps / group.flows / 1e6 for group in run.summary.groups])
 
 
 def queue_ms(run: Run) -> float:
     """Mean time in the queue."""
-    return float(run.summary["links"]["forward"]["queue_mean_ns"]) / 1e6
+    return units.measured(run.summary.links["forward"].queue_mean_ns) / 1e6
 
 
 def only_queue_ms(run: Run) -> float:
     """Likewise, of the one link that a run has."""
-    (link,) = run.summary["links"].values()
-    return float(link["queue_mean_ns"]) / 1e6
+    (link,) = run.summary.links.values()
+    return units.measured(link.queue_mean_ns) / 1e6
 
 
 def used(run: Run) -> float:
@@ -185,7 +184,7 @@ def used(run: Run) -> float:
 def flow_goodputs(run: Run, from_s: float, to_s: float) -> Floats:
     """Mbit/s of each flow, by its number, from the intervals that end within a time."""
     records = run.stream("interval").records
-    flows = sum(group["flows"] for group in run.summary["groups"])
+    flows = sum(group.flows for group in run.summary.groups)
     within = (records["ts_ns"] > from_s * 1e9) & (records["ts_ns"] <= to_s * 1e9)
     delivered = np.bincount(
         records["flow_id"][within], records["delivered_bytes"][within], minlength=flows
@@ -195,7 +194,7 @@ def flow_goodputs(run: Run, from_s: float, to_s: float) -> Floats:
 
 def rtx_per_acked(run: Run, group: int = 0) -> float:
     """Bytes sent again over bytes acknowledged, as mvfst has it; segments are full."""
-    found = run.summary["groups"][group]
-    if found["acked_bytes"] == 0:
+    found = run.summary.groups[group]
+    if found.acked_bytes == 0:
         return math.nan
-    return float(found["retransmits"]) * PAYLOAD_BYTES / float(found["acked_bytes"])
+    return float(found.retransmits) * PAYLOAD_BYTES / float(found.acked_bytes)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.analysis.folder import Run
+from weir.base import units
 from weir.study.claim import Claim, Trial
 from weir.study.measures import after_warmup, flow_goodputs, jain
 
@@ -43,20 +44,20 @@ def shown(says: str, source: str, trials: tuple[Trial, ...], measure: Measure, u
 
 def used_percent(run: Run, link: str = "forward") -> float:
     """Of a link, its rate changes counted."""
-    return 100 * float(run.summary["links"][link]["utilisation"])
+    return 100 * units.measured(run.summary.links[link].utilisation)
 
 
 def lost_percent(run: Run, link: str = "forward") -> float:
     """Packets dropped at a link, of those that came."""
-    own = run.summary["links"][link]
-    arrived = own["drops"] + own["out_pkts"]
-    return 100 * float(own["drops"]) / arrived if arrived else math.nan
+    own = run.summary.links[link]
+    arrived = own.drops + own.out_pkts
+    return 100 * float(own.drops) / arrived if arrived else math.nan
 
 
 def marked_percent(run: Run) -> float:
     """Packets marked at the link, of those that left it."""
-    link = run.summary["links"]["forward"]
-    return 100 * float(link["marks"]) / link["out_pkts"] if link["out_pkts"] else math.nan
+    link = run.summary.links["forward"]
+    return 100 * float(link.marks) / link.out_pkts if link.out_pkts else math.nan
 
 
 def delay_ms(run: Run, link: str = "forward") -> float:
@@ -76,21 +77,21 @@ def median_ms(run: Run) -> float:
 
 def sojourn_ms(run: Run, key: str, link: str = "forward") -> float:
     """A figure of a link's time in the queue; not a number when nothing has left it."""
-    found = run.summary["links"][link][key]
-    return math.nan if found is None else float(found) / 1e6
+    found = units.known(getattr(run.summary.links[link], key))
+    return math.nan if found is None else found / 1e6
 
 
 def of_group(key: str, group: int, scale: float = 1.0) -> Measure:
     """A figure of a group of flows."""
-    return lambda run: scale * float(run.summary["groups"][group][key])
+    return lambda run: scale * units.measured(getattr(run.summary.groups[group], key))
 
 
 def transfers_ms(key: str, group: int) -> Measure:
     """A figure of a group's completion times."""
 
     def measure(run: Run) -> float | None:
-        found = run.summary["groups"][group]["transfers"][key]
-        return None if found is None else float(found) / 1e6
+        found = units.known(getattr(run.summary.groups[group].transfers, key))
+        return None if found is None else found / 1e6
 
     return measure
 
@@ -99,7 +100,7 @@ def ratio(first: int, second: int) -> Measure:
     """Goodput of one flow of a group over that of one of another."""
 
     def measure(run: Run) -> float:
-        each = [group["goodput_bps"] / group["flows"] for group in run.summary["groups"]]
+        each = [group.goodput_bps / group.flows for group in run.summary.groups]
         return float(each[first] / each[second]) if each[second] else math.inf
 
     return measure
@@ -109,7 +110,7 @@ def share_percent(group: int) -> Measure:
     """A group's part of all goodput."""
 
     def measure(run: Run) -> float:
-        rates = [one["goodput_bps"] for one in run.summary["groups"]]
+        rates = [one.goodput_bps for one in run.summary.groups]
         return 100 * float(rates[group]) / sum(rates) if sum(rates) else math.nan
 
     return measure
@@ -119,7 +120,7 @@ def late_jfi(last_s: float) -> Measure:
     """Jain's index of all flows in the last seconds."""
 
     def measure(run: Run) -> float:
-        end_s = float(run.summary["virtual_s"])
+        end_s = units.measured(run.summary.virtual_s)
         return jain(flow_goodputs(run, end_s - last_s, end_s))
 
     return measure

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from weir.base import units
 from weir.study.measures import SEGMENT_BITS, Floats
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Trace:
     @property
     def seconds(self) -> float:
         """How long the run was."""
-        return float(self.run.summary["virtual_s"])
+        return units.measured(self.run.summary.virtual_s)
 
     def events(self, kind: str) -> Any:
         """Those of one kind."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.base import units
 from weir.studies.copa.theory import C1, C2, C3, C4, C5
 from weir.studies.copa.trials import CC, LINUX, OURS, RATE, trial
 from weir.study.claim import CONFIGS, Claim, Experiment, Study, Trial, near
@@ -424,11 +425,11 @@ def of_fair(group: int) -> Callable[..., float]:
     def measure(*runs: Run) -> float:
         found = []
         for run in runs:
-            groups = run.summary["groups"]
-            total = sum(one["goodput_bps"] for one in groups)
-            flows = sum(one["flows"] for one in groups)
+            groups = run.summary.groups
+            total = sum(one.goodput_bps for one in groups)
+            flows = sum(one.flows for one in groups)
             own = groups[group]
-            found.append(own["goodput_bps"] / own["flows"] / (total / flows))
+            found.append(own.goodput_bps / own.flows / (total / flows))
         return float(np.mean(found))
 
     return measure
@@ -522,8 +523,10 @@ PROBE = Trial("c14-probe", CONFIGS / "copa-probe.yaml")
 
 def estimated(run: Run) -> float:
     """The rate that the probes' group estimates over what the newcomer gets."""
-    groups = {group["name"]: group for group in run.summary["groups"]}
-    return float(groups["probes"]["probe"]["rate_bps"] / groups["newcomer"]["goodput_bps"])
+    groups = {group.name: group for group in run.summary.groups}
+    probe = groups["probes"].probe
+    rate_bps = units.measured(probe.rate_bps if probe else None)
+    return rate_bps / groups["newcomer"].goodput_bps
 
 
 C14 = Experiment(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.base import units
 from weir.studies.copa.trials import CC, FORMULA, RATE, per_flow, steady, trial
 from weir.study.claim import Claim, Experiment, Trial, near
 from weir.study.measures import (
@@ -36,7 +37,7 @@ def period_rtts(run: Run) -> float:
     step_s = float(np.median(steps_ns)) / 1e9
     power = np.abs(np.fft.rfft(queue - queue.mean())) ** 2
     frequency = np.fft.rfftfreq(len(queue), step_s)[1 + int(np.argmax(power[1:]))]
-    return float(1e9 / frequency / run.summary["groups"][0]["rtt_mean_ns"])
+    return float(1e9 / frequency / units.measured(run.summary.groups[0].rtt_mean_ns))
 
 
 def velocity_is_1(run: Run) -> float:

@@ -30,4 +30,4 @@ def steady(flows: int) -> Trial:
 
 def per_flow(run: Run) -> float:
     """Packets of queue for each flow."""
-    return float(queue_pkts(run) / sum(group["flows"] for group in run.summary["groups"]))
+    return float(queue_pkts(run) / sum(group.flows for group in run.summary.groups))

@@ -61,7 +61,7 @@ def beside(name: str, mode: str) -> Trial:
 
 def largest_overhead(run: Run) -> float:
     """Bytes sent again per byte acknowledged, of the flow that has most."""
-    return max(float(group["rtx_overhead"] or 0) for group in run.summary["groups"])
+    return max(float(group.rtx_overhead or 0) for group in run.summary.groups)
 
 
 def starved(name: str) -> Experiment:

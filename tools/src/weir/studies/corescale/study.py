@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from weir.analysis import metrics
+from weir.base import units
 from weir.study.claim import Claim, Experiment, Study, Trial, near
 from weir.study.measures import flow_goodputs, jain, queue_ms, used
 
@@ -148,7 +149,7 @@ KEPT: dict[tuple[Path, str], Measured] = {}
 
 def measured(run: Run) -> Measured:
     """Reads a run folder, once; what happened during the warm-up is left out."""
-    key = run.path, str(run.summary.get("digest"))
+    key = run.path, str(run.summary.digest)
     if key not in KEPT:
         KEPT[key] = read(run)
     return KEPT[key]
@@ -156,7 +157,7 @@ def measured(run: Run) -> Measured:
 
 def read(run: Run) -> Measured:
     """As measured."""
-    warmup_s, end_s = float(run.summary["warmup_s"]), float(run.summary["virtual_s"])
+    warmup_s, end_s = units.measured(run.summary.warmup_s), units.measured(run.summary.virtual_s)
     span_ns = (end_s - warmup_s) * metrics.NS_PER_S
     counted = metrics.tally(run.chunk_frames("interval", COLUMNS), warmup_s * 1e9)
     flows = metrics.flow_table(counted, span_ns)

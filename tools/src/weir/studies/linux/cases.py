@@ -27,6 +27,7 @@ import polars as pl
 
 from weir.analysis import metrics
 from weir.analysis.folder import Run
+from weir.base import units
 from weir.many.cells import Cell
 
 Side = Literal["linux", "weir"]
@@ -264,7 +265,7 @@ class Measured:
 
 def measure(case: Case, run: Run) -> Measured:
     """Reads a run folder."""
-    summary, link = run.summary, run.summary["links"]["forward"]
+    summary, link = run.summary, run.summary.links["forward"]
     warmup_ns = case.warmup_s * metrics.NS_PER_S
     interval = pl.concat(
         [
@@ -273,24 +274,24 @@ def measure(case: Case, run: Run) -> Measured:
         ]
     )
     early = pl.col("ts_ns") <= warmup_ns
-    goodputs = [float(each["goodput_bps"]) for each in summary["groups"]]
+    goodputs = [float(each.goodput_bps) for each in summary.groups]
     first = interval.filter(pl.col("flow_id") == 0) if not case.mixed else interval.clear()
     return Measured(
         sum(goodputs),
-        case.link.rtt_ms + float(link["queue_mean_ns"]) / 1e6,
+        case.link.rtt_ms + units.measured(link.queue_mean_ns) / 1e6,
         int(interval.filter(early)["drops"].sum()),
         int(interval.filter(~early)["drops"].sum()),
-        int(link["marks"]),
+        int(link.marks),
         goodputs[0] / sum(goodputs),
         first.select(time_s=pl.col("ts_ns") / metrics.NS_PER_S, cwnd_segs="cwnd_segs"),
-        bool(summary["ledger"]["balanced"]),
+        bool(summary.ledger.balanced),
         {
-            "wall_s": summary.get("wall_s"),
-            "virtual_s": summary.get("virtual_s"),
-            "digest": summary.get("digest"),
-            "kernel": summary.get("guests", {}).get("release"),
-            "options": summary.get("guests", {}).get("options"),
-            "frames": summary.get("guests", {}).get("tx_frames", 0),
+            "wall_s": summary.wall_s,
+            "virtual_s": summary.virtual_s,
+            "digest": summary.digest,
+            "kernel": summary.guests and summary.guests.release,
+            "options": summary.guests and summary.guests.options,
+            "frames": summary.guests and summary.guests.tx_frames,
         },
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.base import units
 from weir.study.claim import Claim, Experiment, Study, Trial, near, trial_of
 from weir.study.measures import (
     Floats,
@@ -92,12 +93,12 @@ def rounds_until_fair(run: Run) -> float:
 
 def cycle_s(run: Run) -> float:
     """Median time between holds of the first flow, after the warm-up."""
-    return float(np.median(np.diff(starts_s(run, 0, HOLD, float(run.summary["warmup_s"])))))
+    return float(np.median(np.diff(starts_s(run, 0, HOLD, units.measured(run.summary.warmup_s)))))
 
 
 def end_jfi(run: Run) -> float:
     """Of the last 40 s: flows with long round trips have had fewer rounds before."""
-    end_s = float(run.summary["virtual_s"])
+    end_s = units.measured(run.summary.virtual_s)
     return jain(flow_goodputs(run, end_s - 40, end_s))
 
 
@@ -137,7 +138,7 @@ def balancing_s(rate_bps: float, flows: int) -> float:
 
 def balanced_s(run: Run) -> float:
     """Median length of the first flow's balancing."""
-    since = float(run.summary["warmup_s"])
+    since = units.measured(run.summary.warmup_s)
     begin, end = (starts_s(run, 0, mode, since) for mode in (FAIR, HOLD))
     end = end[end > begin[0]]
     count = min(len(begin), len(end))

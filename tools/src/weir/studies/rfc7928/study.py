@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.base import units
 from weir.study.claim import Claim, Experiment, Study, Trial
 from weir.study.measures import of_kind, percentile
 from weir.study.scenario import (
@@ -169,8 +170,8 @@ def lost_of_group(group: int) -> Measure:
     """Packets of a group that were dropped, of those that it sent."""
 
     def measure(run: Run) -> float:
-        own = run.summary["groups"][group]
-        return 100 * float(own["drops"]) / own["sent_segs"] if own["sent_segs"] else math.nan
+        own = run.summary.groups[group]
+        return 100 * units.measured(own.drops) / own.sent_segs if own.sent_segs else math.nan
 
     return measure
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from weir.analysis.folder import Run
 from weir.analysis.metrics import Floats
+from weir.base import units
 from weir.study.claim import Claim, Experiment, Study, Trial, near
 from weir.study.measures import after_warmup
 from weir.study.scenario import (
@@ -127,12 +128,12 @@ def trial(case: Case, control: str, full: tuple[str, ...] = ()) -> Trial:
 def offered(run: Run) -> float:
     """What the link carried over what the transfers that begin meanwhile need of it."""
     found = after_warmup(run, "transfers")
-    begun = found[found["start_ns"] >= run.summary["warmup_s"] * 1e9]
+    begun = found[found["start_ns"] >= units.measured(run.summary.warmup_s) * 1e9]
     small = begun["group"] % 2 == 1
     size = begun["size_bytes"].astype(np.float64)
     need = wire(size[~small], BIG) + wire(size[small], SMALL)
-    link = run.summary["links"]["forward"]
-    return float(link["out_bytes"] / need) if need else float("nan")
+    link = run.summary.links["forward"]
+    return float(link.out_bytes / need) if need else float("nan")
 
 
 def basic(link: Link, load: int, control: str) -> Experiment:
@@ -288,7 +289,7 @@ def largest_step(run: Run) -> float:
 
 def dropped(run: Run) -> float:
     """Packets of UDP."""
-    return float(sum(group["drops"] for group in run.summary["groups"][1:]))
+    return float(sum(units.measured(group.drops) for group in run.summary.groups[1:]))
 
 
 def linear(run: Run) -> float | None:
@@ -343,9 +344,9 @@ def camp(index: int) -> Measure:
     """Goodput of a camp over what it has where both camps are standard TCP."""
 
     def sum_of(run: Run) -> float:
-        groups = run.summary["groups"]
+        groups = run.summary.groups
         half = len(groups) // 2
-        return float(sum(g["goodput_bps"] for g in groups[index * half : (index + 1) * half]))
+        return float(sum(g.goodput_bps for g in groups[index * half : (index + 1) * half]))
 
     return lambda mix, baseline: sum_of(mix) / sum_of(baseline)
 
@@ -417,7 +418,7 @@ def parking_lot(percent: int, control: str) -> Experiment:
     )
 
     def single_over_long(run: Run) -> float:
-        rates = [group["goodput_bps"] for group in run.summary["groups"]]
+        rates = [group.goodput_bps for group in run.summary.groups]
         return float(sum(rates[2:]) / 3 / sum(rates[:2]))
 
     row = partial(shown, source="section 6.3.2", trials=(trial(case, control),))

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run's summary as readers see it: of any kind of run, written by any version since 1.0.
+
+The parts are the classes of weir.analysis.model. Lists and maps that a kind of run does not have
+are empty, anything else that it does not have is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, Struct, field
+
+from weir.analysis.model import Analysis, AnySummary, Comparison, RunHost
+from weir.analysis.model_captures import Capture, Captured
+from weir.analysis.model_live import (
+    Clock,
+    Emulation,
+    Host,
+    Lcore,
+    Pool,
+    SenderLcore,
+    SenderLcores,
+    SenderPort,
+    Stages,
+    SwitchLcore,
+    SwitchPort,
+)
+from weir.analysis.model_parts import (
+    BetweenHosts,
+    Count,
+    Fact,
+    Flows,
+    Group,
+    Guests,
+    Hosts,
+    IpFlow,
+    Limits,
+    Link,
+    Measured,
+    Memory,
+    Number,
+    Packets,
+    PathLedger,
+    Program,
+    Receivers,
+    Records,
+    Seed,
+    Segments,
+    Share,
+    Source,
+    Stop,
+    Telemetry,
+    Why,
+)
+from weir.base import foreign
+from weir.base.errors import UserError
+
+Part = TypeVar("Part", bound=Struct)
+
+# Readers take each of their members for granted; the members of others are not in every version.
+WHOLE = (Fact, Packets, PathLedger, BetweenHosts, Records, Program, IpFlow)
+ROWS_MAX = 1000
+
+
+class AnyLedger(Struct, kw_only=True):
+    """The account of every packet, of any kind of run."""
+
+    balanced: bool | None = None  # None: that of a program or of the whole run is not known
+    paths: dict[str, PathLedger] = {}
+    programs: dict[str, bool | None] = {}  # of a live run; None: it wrote no summary
+    between_hosts: list[BetweenHosts] = []
+    hosts: Hosts | None = None
+    received: Count | None = None  # this and the next: a switch's
+    copied: Count | None = None
+    duplicated: Count | None = None
+    replayed: Count | None = None
+    transmitted: Count | None = None
+    inside: Count | None = None
+    drops: dict[str, Count] = {}
+    capture: dict[str, Count] = {}
+    captures: dict[str, dict[str, Count]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there is one at all."""
+        return self.balanced is not None or bool(self.programs)
+
+
+class RunSummary(Struct, kw_only=True):
+    """What became of a run; all of it is empty if the run never ended."""
+
+    schema: int | None = None
+    kind: str = ""
+    program: str | None = None
+    version: str | None = None
+    title: str | None = None
+    seed: Seed | None = None
+    seed_used: bool | None = None
+    digest: str | None = None
+    verdict: str | None = None  # None if nobody judged: what is imported, or never ended
+    verdicts: list[Fact] = []
+    faults: list[Fact] = []
+    why: list[Why] = []
+    limits: Limits | None = None
+    wall_s: Number | None = None
+    virtual_s: Number | None = None
+    warmup_s: Number | None = None
+    start_s: Number | None = None
+    measured_from_s: Number | None = None
+    cpu_s: Number | None = None
+    threads: Count | None = None
+    measured: Measured | None = None
+    stop: Stop | None = None
+    memory: Memory | None = None
+    telemetry: Telemetry | None = None
+    ledger: AnyLedger = field(default_factory=AnyLedger)
+    groups: list[Group] = []
+    jfi: Share | None = None
+    flows: Flows | None = None
+    ip_flows: list[IpFlow] = []
+    segments: Segments | None = None
+    receivers: Receivers | None = None
+    links: dict[str, Link] = {}
+    guests: Guests | None = None
+    sources: dict[str, Source] = {}
+    capture: Capture | None = None  # that the run wrote
+    captured: Captured | None = None  # that was analysed: `capture` in the file of an analysis
+    # Replays.
+    replay: str | None = None
+    arrivals: Count | None = None
+    changes: Count | None = None
+    stages: list[Stages] = []
+    drop_reasons: list[str] = []
+    # Live runs.
+    emulation: Emulation = field(default_factory=Emulation)
+    hosts: dict[str, RunHost] = {}
+    host: Host | None = None
+    clock: Clock | None = None
+    ports: list[SwitchPort] = []
+    lcore: Lcore | None = None
+    lcores: list[SwitchLcore] = []
+    pool: Pool | None = None
+    eal: str | None = None
+    sender_ports: list[SenderPort] = []
+    sender_host: Host | None = None
+    sender_clock: Clock | None = None
+    sender_lcore: SenderLcore | None = None
+    sender_lcores: list[SenderLcores] = []
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has a summary: it ended by itself or by a signal."""
+        return self.kind != ""
+
+
+@cache
+def loose(kind: Any) -> Any:
+    """Returns a type as any version may have written it: without some members, with others.
+
+    Members that every kind of run has are None where they are absent. Groups of captures and of
+    results of other programs lack some numbers, or have means of them.
+    """
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        every = msgspec.structs.fields(kind)
+        members = [(one.name, *_member(kind, one)) for one in every]
+        names = {one.name: one.encode_name for one in every}
+        return msgspec.defstruct(
+            kind.__name__, members, bases=(kind,), rename=names, kw_only=True,
+            forbid_unknown_fields=False,
+        )  # fmt: skip
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return Union[tuple(map(loose, inner))]  # noqa: UP007
+    return origin[tuple(map(loose, inner))] if origin in (list, dict, tuple) else kind
+
+
+def _member(kind: type[Struct], one: msgspec.structs.FieldInfo) -> tuple[Any, Any]:
+    """Returns the type of a member as any version may have written it, and its default."""
+    type_ = loose(one.type)
+    if kind is Group:
+        type_ = type_ | Number | None if one.type is Count else type_ | None
+    if one.required:
+        return type_, NODEFAULT if kind in WHOLE else None
+    factory = one.default_factory
+    return type_, one.default if factory is NODEFAULT else field(default_factory=factory)
+
+
+def decode(document: dict[str, Any], place: str) -> RunSummary:
+    """Returns a summary of any version. UserError: a known member has another type, or too many."""
+    kinds = {one.__struct_config__.tag: one for one in get_args(AnySummary)}
+    given = {"kind": "simulation"} | document
+    kind = kinds.get(str(given["kind"]))
+    if kind is None:
+        raise UserError(f"{place}: this version knows no summary of the kind '{given['kind']}'", 1)
+    if kind is Analysis and "capture" in given:
+        given["captured"] = given.pop("capture")
+    if kind is Comparison:
+        given.pop("flows", None)  # those of the matched packets: see comparison()
+    found: RunSummary = foreign.check(given, loose(RunSummary), place)
+    if long := next(too_long(document, "members"), None):
+        raise UserError(f"{place}: has more than {ROWS_MAX:,} {long}, the most that is read", 1)
+    return found
+
+
+def part(kind: type[Part], numbers: Mapping[str, object]) -> Part:
+    """Returns a part of a summary from what is known of it by other means than its file."""
+    known = {name: value for name, value in numbers.items() if value is not None and value == value}
+    found: Part = msgspec.convert(known, loose(kind))
+    return found
+
+
+def comparison(document: dict[str, Any], place: str) -> Comparison:
+    """Returns what `weir pcap compare` found. UserError: as decode()'s."""
+    found: Comparison = foreign.check(document, loose(Comparison), place)
+    return found
+
+
+def too_long(value: object, name: str) -> Iterator[str]:
+    """Yields names of lists and dicts that have more members than a page or a terminal has lines.
+
+    Those of flows and distributions may have any number.
+    """
+    if isinstance(value, dict | list) and not name.endswith(("flows", "cdf")):
+        if len(value) > ROWS_MAX:
+            yield name
+        each = value.items() if isinstance(value, dict) else ((name, one) for one in value)
+        for inside, one in each:
+            yield from too_long(one, inside)
