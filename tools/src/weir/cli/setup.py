@@ -35,4 +35,4 @@ def configs_(
     if folder.exists():
         raise UserError(f"setup configs: {folder} exists: name a new folder")
     shutil.copytree(ROOT / "configs", folder, ignore=shutil.ignore_patterns("bulk", "__pycache__"))
-    print(f"{folder} is written; {folder}/README.md says what each shows")
+    print(f"{folder} is written; {folder}/README.md says how to choose one")
