@@ -21,6 +21,7 @@ from weir.analysis import folder, listing, one_way, spread, summary
 from weir.analysis.run_summary import RunSummary
 from weir.base import configs, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 
 OWN = ("seed", "title")  # of a run's config; they make no column
 FIXED = {
@@ -202,8 +203,8 @@ def means(frame: pl.DataFrame, keys: list[str], metric: str) -> pl.DataFrame:
     return found.rename(ends)
 
 
-def rows(made: pl.DataFrame, metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """The columns and rows of a table for people: each mean with its interval, and of how many."""
+def printed(made: pl.DataFrame, metrics: Sequence[str]) -> Table:
+    """Returns a table for people: each mean with its interval, and of how many."""
     parts = ("", "_low", "_high", "_n")
     numbers = {f"{one}{part}" for one in metrics for part in parts}
     keys = [name for name in made.columns if name not in numbers and made[name].count()]
@@ -216,23 +217,17 @@ def rows(made: pl.DataFrame, metrics: Sequence[str]) -> tuple[list[str], list[li
             known = [math.nan if end is None else end for end in (mean, low, high)]
             cells += [spread.stated(say, *known), units.count(n)]
         shown.append(cells)
-    return [*keys, *(name for one in metrics for name in (units.label_of(one), "n"))], shown
+    names = (name for one in metrics for name in (units.label_of(one), "n"))
+    return Table([*keys, *names], shown, left=len(keys))
 
 
-def latex(columns: Sequence[str], lines: Sequence[Sequence[str]], left: int) -> str:
-    """A table for LaTeX with booktabs; `left` columns are words."""
+def latex(made: Table) -> str:
+    """Returns a table for LaTeX with booktabs."""
     signs: dict[str, str | int | None] = {"±": r"$\pm$", "−": "$-$", "µ": r"$\mu$"}
     signs |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     signs |= {sign: rf"\{sign}" for sign in "_%&#{}$"}
     head, *body = [" & ".join(cell.translate(str.maketrans(signs)) for cell in line) + r" \\"
-                   for line in (columns, *lines)]  # fmt: skip
-    kinds = "l" * left + "r" * (len(columns) - left)
+                   for line in (made.columns, *made.rows)]  # fmt: skip
+    kinds = "".join("l" if left else "r" for left in made.at_left)
     return "\n".join([rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule", *body,
                       r"\bottomrule", r"\end{tabular}"])  # fmt: skip
-
-
-def markdown(columns: Sequence[str], lines: Sequence[Sequence[str]], left: int) -> str:
-    """A table for Markdown."""
-    rule = ["---"] * left + ["--:"] * (len(columns) - left)
-    cells = ([cell.replace("|", "\\|") for cell in line] for line in (columns, rule, *lines))
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

@@ -84,8 +84,7 @@ def table_(
     They are those of weir.table.
     """
     from weir.analysis import many, spread
-    from weir.base import terminal
-    from weir.base.page import Table
+    from weir.base import markdown, terminal
 
     metrics = y or ["goodput_bps", "rtt_mean_ns"]
     frame = many.open_many([*runs])
@@ -96,14 +95,13 @@ def table_(
     if to is Form.CSV:
         print(made.write_csv(), end="")
         return
-    columns, rows = many.rows(made, metrics)
-    left = len(columns) - 2 * len(metrics)
+    found = many.printed(made, metrics)
     if to is Form.TEXT:
         screen = terminal.console()
-        terminal.print_table(screen, Table(columns, rows, left=left))
+        terminal.print_table(screen, found)
         screen.print(f"means of n runs with their {spread.STATED}", soft_wrap=True)
     else:
-        print((many.latex if to is Form.LATEX else many.markdown)(columns, rows, left))
+        print(many.latex(found) if to is Form.LATEX else markdown.table(found, aligned=True))
 
 
 def diff_(

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import weir
-from weir.base import tables
-from weir.base.markdown import cell, code
+from weir.base import markdown
+from weir.base.markdown import code
+from weir.base.page import Heading, Page, Part, Source, Table, Text
 from weir.base.tables import Entry, Tables
 from weir.base.typed import program
 from weir.docs import gallery, reference
@@ -28,7 +29,7 @@ LISTS = {  # a page, its title, what it has, and the kinds of its parts
     ),
 }
 # Makes a page of what weir-sim lists, and of the command line (click's Group).
-Page = Callable[[Tables, Any], str]
+Maker = Callable[[Tables, Any], str]
 PYTHON = ("weir", *(f"weir.{name}" for name in weir.__all__))
 
 
@@ -42,30 +43,32 @@ def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield words, command
 
 
-def option(param: Any, context: Any) -> str:
-    """Returns the row of an argument or an option: what it takes, what it is for."""
+def option(param: Any, context: Any) -> tuple[str, str]:
+    """Returns an argument or an option with what it takes, and what it is for."""
     names, meaning = param.get_help_record(context) or (param.make_metavar(context), "")
-    return f"| {code(cell(names))} | {cell(meaning or param.help or '')} |"
+    return code(names), meaning or param.help or ""
 
 
-def command_section(words: str, command: Any) -> str:
-    """Returns what `--help` says, as Markdown."""
+def command_section(words: str, command: Any) -> list[Part]:
+    """Returns what `--help` says."""
     context = command.make_context(words, [], resilient_parsing=True)
     usage = command.get_usage(context).removeprefix("Usage: ")
-    rows = [option(param, context) for param in command.get_params(context)]
-    text = re.sub(r"\n\s*\n\s*", "\n\n", command.help or "").replace("\b\n", "")
     ending = (command.epilog or "").replace("\b\n", "").partition("Examples:\n")[2]
-    typed = re.sub(rf"(?m)^  (?:{re.escape(program())} )?", "tools/weir ", ending)
-    examples = f"\n```sh\n{typed}\n```\n" if ending else ""
-    table = "| | |\n|---|---|\n" + "\n".join(rows)
-    return f"## {words}\n\n{text}\n\n```text\n{usage}\n```\n{examples}\n{table}\n"
+    return [
+        Heading(words),
+        Text(re.sub(r"\n\s*\n\s*", "\n\n", command.help or "").replace("\b\n", "")),
+        Source("text", usage),
+        Source("sh", re.sub(rf"(?m)^  (?:{re.escape(program())} )?", "tools/weir ", ending)),
+        Table(("", ""), [option(param, context) for param in command.get_params(context)]),
+    ]
 
 
 def command_page(_: Tables, group: Any) -> str:
-    """Returns all commands of a group."""
-    found = commands(group, "weir")
-    sections = [command_section(words, command) for words, command in found]
-    return "# Commands\n\nFrom a clone `tools/weir` is the command.\n\n" + "\n".join(sections)
+    """Returns the page of all commands of the command line, group."""
+    parts = [part for found in commands(group, "weir") for part in command_section(*found)]
+    return markdown.page(
+        Page("Commands", [Text("From a clone `tools/weir` is the command."), *parts])
+    )
 
 
 def sentence(text: str) -> str:
@@ -73,45 +76,38 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def part(name: str, entry: Entry) -> str:
+def part(name: str, entry: Entry) -> list[Part]:
     """Returns what a discipline, a control or a section of a config is, and its keys."""
-    text = f"## {name}\n\n{sentence(entry['summary'])}.\n"
-    if entry.get("reference"):
-        text += f"\nSource: {entry['reference']}.\n"
-    if keys := tables.keys(entry):
-        text += "\n| parameter | default | unit | range | meaning |\n|---|---|---|---|---|\n"
-        text += "\n".join(
-            reference.row(key, param).removeprefix("| ") for key, param in keys.items()
-        )
-    if entry.get("observed"):
-        text += f"\n\nObserved: {', '.join(map(code, entry['observed']))}."
-    return text + "\n"
+    source, observed = entry.get("reference"), entry.get("observed")
+    return [
+        Heading(name),
+        Text(f"{sentence(entry['summary'])}."),
+        Text(f"Source: {source}." if source else ""),
+        reference.parameters(entry),
+        Text(f"Observed: {', '.join(map(code, observed))}." if observed else ""),
+    ]
 
 
-def list_page(name: str) -> Page:
-    """Returns a page of LISTS."""
+def list_page(name: str) -> Maker:
+    """Returns the maker of a page of LISTS."""
     title, text, kinds = LISTS[name]
 
     def page(listed: Tables, _: Any) -> str:
-        parts = [part(*item) for kind in kinds for item in listed[kind].items()]
-        return f"# {title}\n\n{text}\n\n" + "\n".join(parts)
+        entries = (item for kind in kinds for item in listed[kind].items())
+        parts = [each for entry in entries for each in part(*entry)]
+        return markdown.page(Page(title, [Text(text), *parts]))
 
     return page
 
 
-def stream(name: str, entry: Entry) -> str:
-    """Returns the table of a stream's fields."""
-    rows = [
-        f"| `{field}` | `{of['dtype'].lstrip('<|')}` | {of['unit']} | {cell(of['meaning'])} |"
-        for field, of in entry["fields"].items()
-    ]
-    head = "| field | type | unit | meaning |\n|---|---|---|---|\n"
-    return f"## {name}\n\n{sentence(entry['summary'])}.\n\n{head}" + "\n".join(rows) + "\n"
-
-
 def stream_page(listed: Tables, _: Any) -> str:
-    parts = [stream(*item) for item in listed["stream"].items()]
-    return "# Streams and their fields\n\nWhat a `.ring` file holds.\n\n" + "\n".join(parts)
+    """Returns the page of all streams."""
+    parts: list[Part] = [Text("What a `.ring` file holds.")]
+    for name, entry in listed["stream"].items():
+        parts += [
+            Heading(name), Text(f"{sentence(entry['summary'])}."), reference.fields(entry)
+        ]  # fmt: skip
+    return markdown.page(Page("Streams and their fields", parts))
 
 
 def python_page(*_: Any) -> str:
@@ -119,7 +115,7 @@ def python_page(*_: Any) -> str:
     return "# Python\n\n" + "\n".join(f"::: {name}\n" for name in PYTHON)
 
 
-PAGES: dict[str, Page] = {
+PAGES: dict[str, Maker] = {
     "commands": command_page,
     **{name: list_page(name) for name in LISTS},
     "streams": stream_page,

@@ -5,81 +5,109 @@ from __future__ import annotations
 
 import re
 
-from weir.base.markdown import cell, code
+from weir.base import tables
+from weir.base.markdown import code, render
+from weir.base.page import Column, Table
 from weir.base.tables import Entry, Tables
 from weir.bootstrap import ROOT
 
 UNITS = {"ns": "time", "bit/s": "rate", "B": "bytes"}
+PARAMETERS = (
+    Column("parameter", "name", code),
+    Column("default", lambda of: "required" if of["default"] is None else code(of["default"])),
+    Column(
+        "unit",
+        lambda of: "limit" if of["type"] == "limit" else UNITS.get(of["unit"], of["unit"]),
+    ),
+    Column("range"),
+    Column("meaning", lambda of: of["help"] + (" (live)" if of["live"] else "")),
+)
+FIELDS = (
+    Column("field", "name", code),
+    Column("type", lambda of: code(of["dtype"].lstrip("<|"))),
+    Column("unit"),
+    Column("meaning"),
+)
+NUMBERS = (
+    Column("unit"),
+    Column("over"),
+    Column("definition", "summary"),
+    Column("recorded in", "source"),
+    Column("null", "unknown"),
+)
 
 
-def row(name: str, param: Entry) -> str:
-    unit = "limit" if param["type"] == "limit" else UNITS.get(param["unit"], param["unit"])
-    default = "required" if param["default"] is None else code(param["default"])
-    live = " (live)" if param["live"] else ""
-    cells = ["", f"`{name}`", default, unit, param["range"], param["help"] + live]
-    return "|" + "|".join(f" {cell(text)} " if text else " " for text in cells) + "|"
+def named(entries: dict[str, Entry]) -> list[Entry]:
+    """Returns entries with their names."""
+    return [{"name": name, **entry} for name, entry in entries.items()]
+
+
+def parameters(entry: Entry) -> Table:
+    """Returns the table of a section's keys."""
+    return Table(PARAMETERS, named(tables.keys(entry)))
+
+
+def fields(entry: Entry) -> Table:
+    """Returns the table of a stream's fields."""
+    return Table(FIELDS, named(entry["fields"]))
 
 
 def configs(_: Tables) -> str:
     """Returns a table of the configs that are no study's, with the first sentence of each."""
     folder = ROOT / "configs"
-    lines = ["| config | shows |", "|---|---|"]
+    rows = []
     for path in [*sorted(folder.glob("*.yaml")), *sorted(folder.glob("flent/*.yaml"))]:
         comment = re.split(r"\n(?!# \S)", path.read_text(encoding="utf-8"), maxsplit=1)[0]
         shows = re.split(
             r"(?<=\.)\s+(?=[A-Z]|weir )", comment.removeprefix("# ").replace("\n# ", " ")
         )[0]
-        lines.append(f"| {code(str(path.relative_to(folder)))} | {cell(shows)} |")
-    return "\n".join(lines) + "\n"
+        rows.append((code(str(path.relative_to(folder))), shows))
+    return render([Table(("config", "shows"), rows)])
 
 
 def numbers(listed: Tables) -> str:
-    """Returns the definitions of numbers: their times, then a table for each place."""
+    """Returns the definitions of numbers: the times that they count, a table for each place."""
     entries = listed["number"]
     times = {entry["over"]: entry["over_meaning"] for entry in entries.values()}
-    lines = ["| over | the time that counts |", "|---|---|"]
-    lines += [f"| {name} | {cell(meaning)} |" for name, meaning in times.items()]
-    for place in dict.fromkeys(name.rpartition(".")[0].partition(".")[0] for name in entries):
-        own = {
-            name: entry
-            for name, entry in entries.items()
-            if name.rpartition(".")[0].partition(".")[0] == place
-        }
-        lines += [
-            "",
-            f"| {code(place) or 'the run'} | unit | over | definition | recorded in | null |",
-            "|---|---|---|---|---|---|",
-        ]
-        lines += [
-            f"| {code(name.removeprefix(place + '.'))} | {entry['unit']} | {entry['over']} |"
-            f" {cell(entry['summary'])} | {cell(entry['source'])} | {cell(entry['unknown'])} |"
-            for name, entry in own.items()
-        ]
-    return "\n".join(lines) + "\n"
+    places: dict[str, list[Entry]] = {}
+    for name, entry in entries.items():
+        place = name.rpartition(".")[0].partition(".")[0]
+        own = {"name": name.removeprefix(f"{place}."), **entry}
+        places.setdefault(place, []).append(own)
+    return render([
+        Table(("over", "the time that counts"), list(times.items())),
+        *(
+            Table((Column(code(place) or "the run", "name", code), *NUMBERS), own)
+            for place, own in places.items()
+        ),
+    ])  # fmt: skip
 
 
 def measurement_list() -> list[tuple[str, str, str]]:
-    """Yields what a control in Python is given: type in C, name and meaning."""
+    """Returns what a control in Python is given: type in C, name and meaning."""
     text = (ROOT / "tools/sim/agent/measurements.h").read_text(encoding="utf-8")
     found: list[tuple[str, str, str]] = re.findall(r'V\((\w+), (\w+), +"([^"]*)"\)', text)
     return found
 
 
 def measurements(_: Tables) -> str:
-    """Returns the members of a control's measurements: first those that are of an interval."""
+    """Returns the table of a control's measurements: of the interval, or of now."""
     text = (ROOT / "tools/sim/agent/measurements.h").read_text(encoding="utf-8")
     interval = text.partition("#define MEASUREMENTS_LAST")[0]
-    lines = ["| of | measurement | meaning |", "|---|---|---|"]
-    for _kind, name, meaning in measurement_list():
-        of = "the interval" if f", {name}, " in interval else "now"
-        lines.append(f"| {of} | `{name}` | {cell(meaning)} |")
-    return "\n".join(lines) + "\n"
+    rows = [
+        ("the interval" if f", {name}, " in interval else "now", code(name), meaning)
+        for _kind, name, meaning in measurement_list()
+    ]
+    return render([Table(("of", "measurement", "meaning"), rows)])
 
 
 def features(_: Tables) -> str:
     """Returns the numbers of an agent's observation."""
     from weir.gym import FEATURES
 
-    lines = ["| number | at most | meaning |", "|---|---|---|"]
-    lines += [f"| `{f.name}` | {f.high:g} | {cell(f.meaning)} |" for f in FEATURES]
-    return "\n".join(lines) + "\n"
+    columns = (
+        Column("number", "name", code),
+        Column("at most", "high", "{:g}".format),
+        Column("meaning"),
+    )
+    return render([Table(columns, FEATURES)])

@@ -18,9 +18,9 @@ from pathlib import Path
 import msgspec
 
 from weir.analysis import folder
-from weir.base import programs, repository
+from weir.base import markdown, programs, repository
 from weir.base.errors import UserError
-from weir.base.markdown import cell
+from weir.base.page import Column, Part, Table, Text
 from weir.bootstrap import ROOT
 from weir.many.travel import program_version
 from weir.study import find, study_page
@@ -56,11 +56,6 @@ def begin(name: str) -> str:
     return f"<!-- results: tools/weir reproduce {name} --write-docs -->\n"
 
 
-def line(cells: Sequence[str]) -> str:
-    """A row of a table."""
-    return "| " + " | ".join(map(cell, cells)) + " |"
-
-
 @dataclass(frozen=True)
 class Row:
     """A claim that is judged, and what came out as it is shown."""
@@ -71,13 +66,10 @@ class Row:
     verdict: str
 
     @property
-    def text(self) -> str:
-        """Of the site's table."""
+    def published(self) -> str:
+        """The number of the claim, and whether it was derived."""
         asked = study_page.asked(self.claim, self.claim.kind)
-        published = f"{asked} (derived)" if self.claim.kind == "derived" else asked
-        name, within = self.experiment.name, study_page.within(self.claim)
-        verdict = study_page.MARKS[self.verdict]
-        return line([name, self.claim.says, published, within, self.here, verdict])
+        return f"{asked} (derived)" if self.claim.kind == "derived" else asked
 
     @property
     def kept(self) -> tuple[str, str, str, str]:
@@ -129,13 +121,23 @@ def rows(study: Study, kept: Sequence[tuple[str, str, str, str]]) -> list[Row]:
     ]
 
 
+CLAIMS = (
+    Column("", lambda one: one.experiment.name),
+    Column("claim", lambda one: one.claim.says),
+    Column("published"),
+    Column("holds within", lambda one: study_page.within(one.claim)),
+    Column("here"),
+    Column("", lambda one: study_page.MARKS[one.verdict]),
+)
+
+
 def overview(results: Sequence[Result]) -> str:
-    """How many claims of each study hold."""
-    lines = [line(["study", "experiments", "claims that hold"]), "|---|---|---|"]
-    for study, checked in results:
-        counts = "; ".join(study_page.counts(checked))
-        lines.append(line([f"`{study.name}`", str(len(study.experiments)), counts]))
-    return "\n".join(lines) + "\n"
+    """Returns how many claims of each study hold."""
+    found = [
+        (f"`{study.name}`", len(study.experiments), "; ".join(study_page.counts(checked)))
+        for study, checked in results
+    ]
+    return markdown.render([Table(("study", "experiments", "claims that hold"), found)])
 
 
 def differing(studies: Sequence[Study]) -> str:
@@ -148,10 +150,9 @@ def differing(studies: Sequence[Study]) -> str:
                 _, why = study_page.difference(one.experiment, one.claim, one.here)
                 why = re.sub(r"^as for .*?: ", "", why)  # the same cause as another claim's
                 causes.setdefault(why, []).append(f"{of}{one.experiment.name}")
-    lines = ["", line(["differs", "claims", "why"]), "|---|---|---|"]
-    for why, places in causes.items():
-        lines.append(line([", ".join(dict.fromkeys(places)), str(len(places)), why]))
-    return "\n".join(lines) + "\n" if causes else ""
+    found = [(", ".join(dict.fromkeys(places)), len(places), why) for why, places in causes.items()]
+    made = Table(("differs", "claims", "why"), found)
+    return f"\n{markdown.render([made])}" if made else ""
 
 
 def block(results: Sequence[Result]) -> str:
@@ -164,15 +165,14 @@ def block(results: Sequence[Result]) -> str:
 
 def table(name: str) -> str:
     """Makes the site's tables of every claim of the studies of a name."""
-    parts = []
+    parts: list[Part] = []
     for study in find.chosen(name):
-        head = [
-            line(["", "claim", "published", "holds within", "here", ""]),
-            "|---|---|---|---|---|---|",
+        parts += [
+            Text(f"### {study.name}: {study.title}"),
+            Text(f"{study.source}."),
+            Table(CLAIMS, rows(study, read(study).rows[study.name])),
         ]
-        lines = [*head, *(one.text for one in rows(study, read(study).rows[study.name]))]
-        parts.append(f"### {study.name}: {study.title}\n\n{study.source}.\n\n" + "\n".join(lines))
-    return "\n\n".join(parts) + "\n"
+    return markdown.render(parts)
 
 
 def written(text: str, name: str) -> tuple[str, str, str]:
