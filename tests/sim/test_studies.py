@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-from weir.many.cells import Cell, run_cells
+from weir.many.cells import run_cells
+from weir.runner.options import Options
 from weir.study import claim, documents, find, reproduce
 from weir.study.claim import Found, Study
 
@@ -19,7 +20,7 @@ SUITE_CELLS = 4
 RENEW = "renew them: tools/weir reproduce NAME --write-docs, NAME as all or the suite"
 
 
-def some_cells(study: Study, each_s: float, count: int, all_s: float) -> list[Cell]:
+def some_cells(study: Study, each_s: float, count: int, all_s: float) -> list[Options]:
     """Cells of claims, in their order: each claim whose cells are cheap and still fit."""
     cells = [cell for trial in claim.trials(study) for cell in trial.cells(True)]
     costs = dict(zip((cell.name for cell in cells), reproduce.costs_s(cells), strict=True))
@@ -33,7 +34,7 @@ def some_cells(study: Study, each_s: float, count: int, all_s: float) -> list[Ce
     return [cell for cell in cells if cell.name in needed]
 
 
-def check_rows(study: Study, chosen: list[Cell], place: Path) -> int:
+def check_rows(study: Study, chosen: list[Options], place: Path) -> int:
     """Runs cells: the file has each claim as it is here; how many were measured."""
     outcomes = run_cells(chosen, place, workers=1)
     assert [o.message for o in outcomes if o.status == "failed"] == []

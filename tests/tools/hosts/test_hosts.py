@@ -187,7 +187,9 @@ def test_each_host_gets_its_own_part(tmp_path):
     config = tmp_path / "x.yaml"
     config.write_text(CONFIG)
     (tmp_path / "up.trace").write_text("1\n")
-    options = Options(config, tmp_path / "run", ["live.receiver.ports.0.delay=1ms"], seed=3)
+    options = Options(
+        config=config, out=tmp_path / "run", overrides=("live.receiver.ports.0.delay=1ms",), seed=3
+    )
     made = plan.make(options, hosts(), "id")
     receiver = made.requests["rx"]["argv"]
     assert "live.sender.ports.0.delay=1ms" in receiver
@@ -209,7 +211,7 @@ def test_the_archive_answers_by_itself(weir_sim, tmp_path):
     config.write_text(CONFIG)
     for name in ("up.trace", "left"):
         (tmp_path / name).write_text("1\n")
-    made = plan.make(Options(config, tmp_path / "run"), hosts(), "id")
+    made = plan.make(Options(config=config, out=tmp_path / "run"), hosts(), "id")
     for one in made.requests.values():
         one["place"] = str(tmp_path / "place")
     path = plan.archive(tmp_path / "agent.pyz", made, config)

@@ -37,7 +37,14 @@ sys.exit(130 if ours else 0)
 
 
 def options(*overrides):
-    return Options(Path("x.yaml"), Path("r"), overrides, 3, "5s", Path("f.pcapng"))
+    return Options(
+        config=Path("x.yaml"),
+        out=Path("r"),
+        overrides=tuple(overrides),
+        seed=3,
+        duration="5s",
+        pcap=Path("f.pcapng"),
+    )
 
 
 def test_its_weir_sender_reads_the_section_as_its_own():
@@ -51,17 +58,18 @@ def test_its_weir_sender_reads_the_section_as_its_own():
     }  # fmt: skip
     assert others == ["seed=2", "live.sender.lcores=[2]", "duration=24h"]
     whole = receiver.options(options("live.receiver={prefix: p}"), {"prefix": "q"})
-    assert whole.overrides == ["live.sender={prefix: q}", "live.sender={prefix: p}", "duration=24h"]
+    assert whole.overrides == ("live.sender={prefix: q}", "live.sender={prefix: p}", "duration=24h")
 
 
 def test_the_shipped_config_is_read_by_both(weir_sender, root, tmp_path):
-    argvs = live_argvs(Options(root / "configs/sender-25g.yaml", tmp_path, only="--check"))
+    config = root / "configs/sender-25g.yaml"
+    argvs = live_argvs(Options(config=config, out=tmp_path, only="--check"))
     assert list(argvs) == ["receiver", "sender"]
     for argv in argvs.values():
         assert subprocess.run(argv, capture_output=True).returncode == 0
     more = ["live.sender.lcores=[0,2]", "live.receiver.lcores=[1,3]"]
     more += ["live.sender.ports.0.queues=2", "live.receiver.ports.0.queues=2"]
-    four = Options(root / "configs/sender-25g.yaml", tmp_path, more, only="--check")
+    four = Options(config=config, out=tmp_path, overrides=tuple(more), only="--check")
     for argv in live_argvs(four).values():
         assert subprocess.run(argv, capture_output=True).returncode == 0
 
@@ -78,7 +86,7 @@ def test_it_says_what_is_wrong_by_the_names_of_the_config(weir, weir_sender, roo
 def test_alone_it_is_no_live_run(tmp_path):
     (tmp_path / "x.yaml").write_text("live: {receiver: {}}\n")
     with pytest.raises(UserError, match="this config has neither"):
-        live_argvs(Options(tmp_path / "x.yaml", tmp_path))
+        live_argvs(Options(config=tmp_path / "x.yaml", out=tmp_path))
 
 
 def test_it_is_stopped_when_the_sender_has_ended(weir, programs, tmp_path):

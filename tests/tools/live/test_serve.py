@@ -218,12 +218,12 @@ def test_it_ends_with_ctrl_c(fake, folder):  # noqa: F811
 
 
 def test_a_sweep_says_how_far_it_is(tmp_path):
-    kept = progress.Progress(tmp_path, 3, here=True)
+    kept = progress.Progress(tmp_path, ["a", "b", "c"], here=True)
     (tmp_path / ".c.1.cell").mkdir()
     with (tmp_path / progress.LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         frames = progress.Watch(tmp_path).frames(0, lambda _: False)
-        kept.add("done")
+        kept.add("a", "done")
         (row,) = next(frames)["sweeps"]
         assert row.pop("left_ns") > 0
         counts = {"cells": 3, "done": 1, "reused": 0, "failed": 0, "running": 1}
@@ -231,8 +231,8 @@ def test_a_sweep_says_how_far_it_is(tmp_path):
         text = prometheus.text((), {"sweeps": [{**row, "left_ns": None}]})
         assert f'weir_sweep_cells{{sweep="{tmp_path}",status="running"}} 1\n' in text
         assert ("weir_sweep_left_seconds",) not in metrics(text)
-        kept.add("failed")
-        kept.add("reused")
+        kept.add("b", "failed")
+        kept.add("c", "reused")
     (row,) = list(frames)[-1]["sweeps"]
     assert (row["done"], row["reused"], row["failed"], row["left_ns"]) == (1, 1, 1, None)
 

@@ -17,7 +17,9 @@ from weir.analysis import labels
 from weir.base import configs
 from weir.base.errors import UserError
 from weir.many import travel
-from weir.many.cells import LOCK, Cell, run_cells, spare_cpus, without_names
+from weir.many.cells import LOCK, run_cells, spare_cpus, without_names
+from weir.many.progress import FILE
+from weir.runner.options import Options
 
 pytestmark = pytest.mark.usefixtures("weir_sim")
 
@@ -44,9 +46,11 @@ paths:
 EMPTY_PCAP = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 HOURS = """
 from pathlib import Path
-from weir.many.cells import Cell, run_cells
+from weir.many.cells import run_cells
+from weir.runner.options import Options
 override = ("paths.forward.link.rate=10Gbit", "telemetry.interval=10us")
-(outcome,) = run_cells([Cell("hours", Path("x.yaml"), override, duration="24h")], Path("out"))
+cell = Options(config=Path("x.yaml"), out=Path("hours"), overrides=override, duration="24h")
+(outcome,) = run_cells([cell], Path("out"))
 print(outcome.status, outcome.message)
 """
 
@@ -59,7 +63,8 @@ def config(tmp_path):
 
 
 def cell(config, count, name=None, **kw):
-    return Cell(name or f"count={count}", config, (f"flows.0.count={count}",), **kw)
+    out, overrides = Path(name or f"count={count}"), (f"flows.0.count={count}",)
+    return Options(config=config, out=out, overrides=overrides, **kw)
 
 
 def run(cells, out):
@@ -82,7 +87,7 @@ def test_each_cell_is_there_once_and_in_order_and_a_failed_one_loses_no_other(co
     first, last = (json.loads((out / c.name / "summary.json").read_text()) for c in cells[::2])
     assert (first["seed"], first["groups"][0]["flows"], first["virtual_s"]) == (7, 1, 0.5)
     assert (last["seed"], last["groups"][0]["flows"], last["virtual_s"]) == (1, 3, 0.25)
-    assert sorted(path.name for path in out.iterdir()) == [LOCK, "count=1", "count=3"]
+    assert sorted(path.name for path in out.iterdir()) == [FILE, LOCK, "count=1", "count=3"]
 
 
 def test_what_is_done_is_not_run_again_unless_something_changed(config, tmp_path):
@@ -171,7 +176,7 @@ def test_what_is_no_run_is_not_replaced(config, tmp_path):
 )
 def test_names_that_cannot_be(config, tmp_path, names, sentence):
     with pytest.raises(UserError, match=sentence):
-        run_cells([Cell(name, config) for name in names], tmp_path / "out")
+        run_cells([Options(config=config, out=Path(name)) for name in names], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -202,7 +207,7 @@ def test_two_batches_do_not_share_a_folder_and_ctrl_c_ends_the_cells(config, tmp
     until(lambda: not running(out))
     assert not (out / "hours").exists()
     assert run([cell(config, 1)], out) == [("count=1", "done", "")]
-    assert sorted(path.name for path in out.iterdir()) == [LOCK, "count=1"]
+    assert sorted(path.name for path in out.iterdir()) == [FILE, LOCK, "count=1"]
 
 
 def test_a_run_that_was_interrupted_is_not_done(config, tmp_path):

@@ -3,6 +3,7 @@
 
 import re
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 
 import cluster_bed
@@ -11,7 +12,8 @@ import pytest
 from small import CONFIG
 from weir.base.errors import UserError
 from weir.many import jobs
-from weir.many.cells import Cell, run_cells
+from weir.many.cells import run_cells
+from weir.runner.options import Options
 
 PBS = {"queue": "short", "cores": 4, "memory": "6GB", "walltime": "01:30:00", "interface": "lo"}
 
@@ -35,7 +37,8 @@ def queue(tmp_path, monkeypatch):
 
 def sweep(folder, kind, workers):
     (folder / "x.yaml").write_text(CONFIG)
-    return run_cells([Cell("a", folder / "x.yaml")], folder / "out", cluster=kind, workers=workers)
+    cell = Options(config=folder / "x.yaml", out=Path("a"))
+    return run_cells([cell], folder / "out", cluster=kind, workers=workers)
 
 
 def without_names(script):

@@ -55,7 +55,7 @@ def swept(weir_sim, tmp_path_factory):
     found, each = [], {}
     for cell, point in planned:
         folder = place / "out" / cell.name
-        argv = [*cell.argv(weir_sim), "--out", str(folder)]
+        argv = [weir_sim, cell.config, *cell.settings(), "--out", str(folder)]
         subprocess.run(argv, check=True, capture_output=True)
         found.append(cells.Outcome(cell, folder, "done", None))
         summary = json.loads((folder / "summary.json").read_text())
@@ -148,7 +148,7 @@ def test_a_control_of_ones_own_has_one_name(weir_sim, tmp_path, build_plugin):
     planned, found = grid.read(tmp_path / "grid.yaml").cells(), []
     for number, (cell, _) in enumerate(planned):
         folder = tmp_path / f"out/{number}"
-        argv = [*cell.argv(weir_sim), "--out", str(folder)]
+        argv = [weir_sim, cell.config, *cell.settings(), "--out", str(folder)]
         env = {**os.environ, "WEIR_PYTHON": sys.executable}
         subprocess.run(argv, check=True, capture_output=True, env=env)
         found.append(cells.Outcome(cell, folder, "done", None))

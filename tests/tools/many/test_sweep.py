@@ -5,13 +5,15 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
 from small import CONFIG
 from weir.base.errors import UserError
 from weir.many import grid, sweep
-from weir.many.cells import Cell, Outcome
+from weir.many.cells import Outcome
+from weir.runner.options import Options
 
 DEADLINE_S = 120
 
@@ -49,7 +51,7 @@ grid:
     assert len(cells) == len({cell.name for cell, _ in cells}) == 2 * 3 * 2
     assert {cell.config for cell, _ in cells} == {folder / "../y/x.yaml"}
     assert {cell.duration for cell, _ in cells} == {"5s"}
-    assert [(cell.override, cell.seed) for cell, _ in cells[2:7]] == [
+    assert [(cell.overrides, cell.seed) for cell, _ in cells[2:7]] == [
         (("flows.0.count=10", "flows.0.cc={copa: {delta: 0.1}}"), 7),
         (("flows.0.count=10", "flows.0.cc={copa: {delta: 0.1}}"), 3),
         (("flows.0.count=10", "flows.0.cc={cubic: {fast_convergence: yes}}"), 7),
@@ -70,7 +72,7 @@ def test_a_number_of_seeds_counts_from_one(folder):
 def test_without_seeds_each_cell_has_the_configs(folder):
     cells = read(folder, "config: x.yaml\ngrid: {flows.0.cc: [copa, 'a: b']}\n").cells()
     assert [cell.seed for cell, _ in cells] == [None, None]
-    assert cells[1][0].override == ("flows.0.cc='a: b'",)
+    assert cells[1][0].overrides == ("flows.0.cc='a: b'",)
 
 
 def test_values_that_look_the_same_in_a_name_have_different_names():
@@ -135,7 +137,8 @@ def test_the_table_has_every_parameter_and_figure_and_nulls_for_what_failed(tmp_
     for name, status in (("a", "failed"), ("b", "reused")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "summary.json").write_text(json.dumps(ended))
-        outcomes.append(Outcome(Cell(name, tmp_path), tmp_path / name, status, ""))
+        cell = Options(config=tmp_path, out=Path(name))
+        outcomes.append(Outcome(cell, tmp_path / name, status, ""))
     made = sweep.table(points, outcomes)
     assert made.schema["n"] == pl.Int64
     assert made.schema["r"] == pl.Float64
@@ -155,7 +158,8 @@ def test_the_table_has_every_parameter_and_figure_and_nulls_for_what_failed(tmp_
 
 
 def test_a_table_of_failures_alone_has_the_same_first_columns(tmp_path):
-    made = sweep.table([{"n": "1"}], [Outcome(Cell("a", tmp_path), tmp_path / "a", "failed", "x")])
+    cell = Options(config=tmp_path, out=Path("a"))
+    made = sweep.table([{"n": "1"}], [Outcome(cell, tmp_path / "a", "failed", "x")])
     assert made.columns == ["n", *grid.FIXED]
     made.write_parquet(tmp_path / "t.parquet")
     assert pl.read_parquet(tmp_path / "t.parquet").equals(made)

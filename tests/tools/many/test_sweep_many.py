@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a sweep of many cells costs beside its simulations: counted, not timed."""
 
+from pathlib import Path
+
 import pytest
 from small import CONFIG
 from weir.many import sweep
-from weir.many.cells import Cell, Outcome, run_cells
+from weir.many.cells import Outcome, run_cells
+from weir.runner.options import Options
 
 COUNTED = '#!/bin/sh\necho "$*" >> {log}\nexec {weir_sim} "$@"\n'
 
@@ -20,11 +23,15 @@ def started(weir_sim, tmp_path, monkeypatch):
     return lambda: log.read_text().splitlines()
 
 
+def cell(name, config, **kw):
+    return Options(config=config, out=Path(name), **kw)
+
+
 def test_a_cell_is_one_program(started, tmp_path):
     """And none where a run of it is there. One more tells the version."""
     config = tmp_path / "x.yaml"
     config.write_text(CONFIG)
-    several = [Cell(f"seed={n}", config, seed=n, duration="20ms") for n in range(1, 13)]
+    several = [cell(f"seed={n}", config, seed=n, duration="20ms") for n in range(1, 13)]
     run_cells(several, tmp_path / "out")
     assert len(started()) == 1 + len(several)
     outcomes = run_cells(several, tmp_path / "out")
@@ -35,13 +42,13 @@ def test_a_cell_is_one_program(started, tmp_path):
 def test_a_config_that_is_written_otherwise_is_resolved_to_be_compared(started, tmp_path):
     config, out = tmp_path / "x.yaml", tmp_path / "out"
     config.write_text(CONFIG)
-    run_cells([Cell("one", config)], out)
+    run_cells([cell("one", config)], out)
     config.write_text(CONFIG + "# A remark.\n")
-    (outcome,) = run_cells([Cell("one", config)], out)
+    (outcome,) = run_cells([cell("one", config)], out)
     assert outcome.status == "reused"
     assert sum("--print-config" in line for line in started()) == 1
     config.write_text(CONFIG.replace("20pkt", "21pkt"))
-    (outcome,) = run_cells([Cell("one", config)], out)
+    (outcome,) = run_cells([cell("one", config)], out)
     assert outcome.status == "done"
 
 
@@ -60,7 +67,7 @@ def test_a_table_that_grows_is_written_for_a_tenth_of_the_time(tmp_path, monkeyp
     growing = sweep.Growing(tmp_path / "table.parquet", planned)
     for name, _ in planned:
         now_s[0] += 0.01
-        growing.add(Outcome(Cell(name, tmp_path), tmp_path, "failed", "why"))
+        growing.add(Outcome(cell(name, tmp_path), tmp_path, "failed", "why"))
     assert 10 < len(writes) <= 20
     assert sum(writes) * 20e-6 < 0.1 * now_s[0]
 

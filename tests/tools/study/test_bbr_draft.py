@@ -58,7 +58,7 @@ def failing(weir_sim: Path, tmp_path_factory: pytest.TempPathFactory) -> Ask:
             (cell,) = case.run(at).cells(True)
             if cell.name not in traces:
                 out = tmp_path_factory.mktemp("case") / "run"
-                override = (*cell.override, *([change] if change else []))
+                override = (*cell.overrides, *([change] if change else []))
                 argv = [str(weir_sim), str(cell.config), "--out", str(out)]
                 subprocess.run([*argv, *(a for o in override for a in ("-o", o))], check=True)
                 traces[cell.name] = Trace(folder.load(out))

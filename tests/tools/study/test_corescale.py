@@ -21,7 +21,14 @@ def tiny(weir_sim: Path, tmp_path_factory: pytest.TempPathFactory) -> folder.Run
     """Ten NewReno flows at the edge, for a minute."""
     (cell,) = corescale.edge("newreno", 10).cells(False)
     out = tmp_path_factory.mktemp("edge") / "run"
-    argv = [*cell.argv(weir_sim), *(a for o in SHORT for a in ("-o", o)), "--out", str(out)]
+    argv = [
+        weir_sim,
+        cell.config,
+        *cell.settings(),
+        *(a for o in SHORT for a in ("-o", o)),
+        "--out",
+        str(out),
+    ]
     subprocess.run(argv, check=True)
     return folder.load(out)
 

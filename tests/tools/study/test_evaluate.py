@@ -85,7 +85,9 @@ def test_every_criterion_has_runs_or_says_why():
 def test_every_run_is_a_config_that_is_accepted():
     one = evaluate.study(evaluate_scene.control_of("newreno"), "newreno")
     for cell in reproduce.plan(one, True, None).cells:
-        checked = subprocess.run([*cell.argv(SIM), "--check"], capture_output=True, text=True)
+        checked = subprocess.run(
+            [SIM, cell.config, *cell.settings(), "--check"], capture_output=True, text=True
+        )
         assert checked.returncode == 0, f"{cell.name}: {checked.stderr}"
 
 

@@ -68,7 +68,7 @@ def test_every_cell_is_a_config_that_is_accepted(name, quick):
     cells = reproduce.plan(EACH[name], quick, None).cells
     assert len({cell.name for cell in cells}) == len(cells) > 0
     for cell in cells:
-        assert refusal(tuple(cell.argv(SIM))) == "", cell.name
+        assert refusal((SIM, str(cell.config), *cell.settings())) == "", cell.name
 
 
 def test_the_five_documents_have_31_experiments():
@@ -202,8 +202,8 @@ def test_trials_of_one_name_are_one():
 def test_a_trial_has_its_seeds_and_its_quick_changes():
     trial = Trial("x", ILLINOIS, ("warmup=1s",), (2, 3), ("duration=5s",))
     assert [(c.name, c.seed) for c in trial.cells(True)] == [("x-s1", 1), ("x-s2", 2)]
-    assert trial.cells(True)[0].override == ("warmup=1s", "duration=5s")
-    assert [c.override for c in trial.cells(False)] == [("warmup=1s",)] * 3
+    assert trial.cells(True)[0].overrides == ("warmup=1s", "duration=5s")
+    assert [c.overrides for c in trial.cells(False)] == [("warmup=1s",)] * 3
 
 
 def test_a_claim_without_its_runs_is_missing():
@@ -229,7 +229,7 @@ def test_claims_are_measured_and_written(tmp_path, monkeypatch):
     page = (tmp_path / "small.html").read_text()
     assert page.index("Nothing is more than full.") < page.index('<h2 id="X1">')
     assert 'href="cells/short/config.yaml"' in page
-    assert "short reused" in CliRunner().invoke(app, argv).stderr
+    assert "1 cells: 1 reused" in CliRunner().invoke(app, argv).stderr
     config = CliRunner().invoke(app, ["reproduce", "small", "--print-config", "short"]).stdout
     assert "duration: 30s" in config
 

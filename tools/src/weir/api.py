@@ -73,11 +73,13 @@ def run(
     config is wrong, the programs were not built, or the run failed; its folder then has what there
     was to record.
     """
-    given = [f"{key}={configs.text(value)}" for key, value in (overrides or {}).items()]
+    given = tuple(f"{key}={configs.text(value)}" for key, value in (overrides or {}).items())
     listener = Silent()
     with configs.as_file(config) as path:
         place = default_out(path, given, seed, live) if out is None else Path(out)
-        options = Options(path, place, given, seed, duration, None, force)
+        options = Options(
+            config=path, out=place, overrides=given, seed=seed, duration=duration, force=force
+        )
         # A dict's file goes; the folder has what it said.
         lasting = place / "config.yaml" if isinstance(config, Mapping) else path
         os.environ["WEIR_COMMAND"] = shlex.join(replace(options, config=lasting).command(live))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,14 +83,14 @@ def run_(
     from weir.runner.run import read_only
 
     options = Options(
-        config,
-        out or default_out(config, override or (), seed, live),
-        override or (),
-        seed,
-        duration,
-        pcap,
-        force,
-        threads,
+        config=config,
+        out=out or default_out(config, override or (), seed, live),
+        overrides=tuple(override or ()),
+        seed=seed,
+        duration=duration,
+        pcap=pcap,
+        force=force,
+        threads=threads,
     )
     if hosts is not None and not live:
         raise UserError("--hosts needs --live")
@@ -99,8 +99,8 @@ def run_(
 
         raise typer.Exit(plan.check(options, inventory.read(hosts)))
     if check or print_config:
-        options.only = "--check" if check else "--print-config"
-        raise typer.Exit(read_only(options, live))
+        only = "--check" if check else "--print-config"
+        raise typer.Exit(read_only(replace(options, only=only), live))
     programs.identify()
     with Bar(terminal.console(stderr=True)) as bar:
         status, loaded = api.execute(options, bar, live, hosts)
@@ -171,9 +171,11 @@ def probe_(
     from weir.runner.options import Options, default_out
 
     probing = probe.Probing(at, count, interval, delta, size, rtt_min, alone)
-    overrides = [probe.override(config, probing, duration), *(override or ())]
+    overrides = (probe.override(config, probing, duration), *(override or ()))
     place = out or default_out(config, override or (), seed, live)
-    options = Options(config, place, overrides, seed, duration, None, force)
+    options = Options(
+        config=config, out=place, overrides=overrides, seed=seed, duration=duration, force=force
+    )
     programs.identify()
     console = terminal.console(stderr=True)
     with Bar(console, "probing", rename=probe.renamer(config)) as bar:

@@ -72,8 +72,13 @@ def resolved(
 
     live = yaml.safe_dump(shell.section(), default_flow_style=True, width=math.inf)
     given = [f"live={live.strip()}", "duration=24h", "warmup=0s"]
-    options = Options(file or Path("-"), Path(), [*overrides, *given], seed)
-    options.only = "--print-config"
+    options = Options(
+        config=file or Path("-"),
+        out=Path(),
+        overrides=(*overrides, *given),
+        seed=seed,
+        only="--print-config",
+    )
     text = yaml.safe_dump(link.config()) if file is None else None
     done = subprocess.run(options.argv("switch"), input=text, capture_output=True, text=True)
     if done.returncode != 0:

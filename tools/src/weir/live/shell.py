@@ -141,7 +141,9 @@ class Shell:
         cpu = cpus[-self.network.number % len(cpus)]  # shells in shells: each on another, if it can
         config = {**self.wanted.config, "live": section(cpu, self.wanted.swap, frames())}
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=math.inf)
-        options = Options(Path("-"), self.folder, duration=NO_END, force=self.wanted.force)
+        options = Options(
+            config=Path("-"), out=self.folder, duration=NO_END, force=self.wanted.force
+        )
         read, write = os.pipe()
         argv = self.network.enter("sw", *options.argv("switch"))
         environment = os.environ | {"WEIR_RUNNER": str(os.getpid())}

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
+from rich.console import Console
 
 from weir.analysis import folder
 from weir.base import programs
@@ -35,61 +36,47 @@ from weir.base.errors import UserError, open_lock
 from weir.many import cluster as clusters
 from weir.many import travel
 from weir.many.dispatch import Dispatch
+from weir.many.progress import LOCK, Progress
 from weir.many.travel import Result, Task, program_version, reason
 from weir.runner import config_files
+from weir.runner.options import Options
 
 Fate = Literal["done", "reused", "failed"]
 
-LOCK = ".weir-lock"
 GUESTS = ("stack", "kernel")  # keys of which the config alone does not say what they stand for
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One run: what `weir-sim CONFIG -o ... --seed N --duration T` is given.
+def asked(cell: Options) -> str:
+    """Returns a digest of the config file and the options; "" if the file is not there."""
+    try:
+        text = travel.content(cell.config)
+    except OSError:
+        return ""
+    options = "\0".join(cell.settings())
+    return hashlib.sha256(text + b"\0" + options.encode()).hexdigest()[:16]
 
-    name is unique in its batch and becomes a folder's: letters, digits and `._=,+-`.
-    """
 
-    name: str
-    config: Path
-    override: tuple[str, ...] = ()
-    seed: int | None = None
-    duration: str | None = None
-
-    def argv(self, program: Path) -> list[str]:
-        """The command line of weir-sim, without --out."""
-        argv = [str(program), str(self.config)]
-        for override in self.override:
-            argv += ["-o", override]
-        if self.seed is not None:
-            argv += ["--seed", str(self.seed)]
-        if self.duration is not None:
-            argv += ["--duration", self.duration]
-        return argv
-
-    def asked(self) -> str:
-        """A digest of the config file and the options; "" without the file: weir-sim says so."""
-        try:
-            text = travel.content(self.config)
-        except OSError:
-            return ""
-        options = "\0".join(self.argv(Path())[2:])
-        return hashlib.sha256(text + b"\0" + options.encode()).hexdigest()[:16]
+def resolved(cell: Options) -> str:
+    """Returns a cell's config as weir-sim prints it. UserError: weir-sim refuses it."""
+    argv = [str(programs.find_program("sim")), str(cell.config), *cell.settings(), "--print-config"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise UserError(reason(done.returncode, done.stderr), done.returncode)
+    return done.stdout
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What became of a cell; message says in a sentence why it failed, else it is empty."""
 
-    cell: Cell
+    cell: Options
     folder: Path
     status: Fate
     message: str
 
 
 def parted(outcomes: Iterable[Outcome]) -> tuple[dict[str, Path], dict[str, str]]:
-    """By cell's name: the folders of those that ran, and why the others failed."""
+    """Returns the folders of cells that ran and why the others failed, by the cells' names."""
     ran, failed = {}, {}
     for outcome in outcomes:
         if outcome.status == "failed":
@@ -104,43 +91,42 @@ class Batch:
     """What all cells of a batch share; paths are absolute."""
 
     out: Path
-    program: Path
     version: str | None  # weir-sim's; None: runs of any version are reused
     here: bool  # the workers see our files
     one_cpu: bool  # each worker here has a CPU of its own
-    threads: tuple[str, ...]  # weir-sim's option
+    threads: int | None  # of weir-sim; None: it chooses
 
-    def prepare(self, cell: Cell) -> Task | Result:
-        """A cell as it travels, or what became of it without.
+    def prepare(self, cell: Options) -> Task | Result:
+        """Returns a cell as it travels, or what became of it without.
 
         Its config is resolved only to compare it with a run that is there and may be of another
         one, or for a worker that has not our files: this starts a program.
         """
-        place, asked = self.out / cell.name, cell.asked()
-        argv = cell.argv(self.program)
-        _, config, *options = argv
+        place, digest = self.out / cell.name, asked(cell)
+        config, options = str(cell.config), replace(cell, threads=self.threads).settings()
         files: tuple[tuple[str, bytes], ...] = ()
         before = finished(place, self.version)
-        if before is not None and self.version is not None and before.asks(asked):
+        if before is not None and self.version is not None and before.asks(digest):
             return Result("", place)
         if place.exists() or not self.here:
-            printed = subprocess.run([*argv, "--print-config"], capture_output=True, text=True)
-            if printed.returncode != 0:
-                return Result(reason(printed.returncode, printed.stderr), None)
-            if before is not None and before.is_of(printed.stdout):
+            try:
+                printed = resolved(cell)
+            except UserError as error:
+                return Result(str(error), None)
+            if before is not None and before.is_of(printed):
                 return Result("", place)
             if place.exists() and not folder.is_run(place):
                 return Result(f"{place} is there and is not a run", None)
             if not self.here:
-                config, options = cell.config.name, []
-                moved, files = travel.pack(yaml.load(printed.stdout, yaml.CBaseLoader))
+                config, options = cell.config.name, ["--threads", "1"]
+                moved, files = travel.pack(yaml.load(printed, yaml.CBaseLoader))
                 files = ((config, moved), *files)
         command = os.environ.get("WEIR_COMMAND", f"weir run {cell.config}")
-        said = (("WEIR_COMMAND", command), ("WEIR_ASKED", asked))
-        return Task(cell.name, config, (*options, *self.threads), files, said, self.one_cpu)
+        said = (("WEIR_COMMAND", command), ("WEIR_ASKED", digest))
+        return Task(cell.name, config, tuple(options), files, said, self.one_cpu)
 
-    def outcome(self, cell: Cell, result: Result) -> Outcome:
-        """What became of a cell, its folder in its place."""
+    def outcome(self, cell: Options, result: Result) -> Outcome:
+        """Puts a cell's folder in its place, and returns what became of it."""
         place = self.out / cell.name
         if result.run == place:
             return Outcome(cell, place, "reused", "")
@@ -158,24 +144,27 @@ class Batch:
 
 
 def run_cells(
-    cells: Sequence[Cell],
+    cells: Sequence[Options],
     out: Path,
     *,
     cluster: str | None = None,
     workers: int | None = None,
     any_version: bool = False,
     one_cpu: bool = False,
-    on_outcome: Callable[[Outcome, int, int], None] | None = None,
+    costs_s: Sequence[float] | None = None,
+    console: Console | None = None,
+    on_outcome: Callable[[Outcome, int, int], None] = lambda *_: None,
     on_begin: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
-    """Runs cells into out/NAME; one outcome for each, in the order given.
+    """Runs cells into out/NAME, and returns what became of each, in the order given.
 
     cluster is tcp://host:port, ssh:host,host, slurm or pbs; without, `workers` cells at a time are
     run here [as many as there are CPUs]. any_version reuses runs of other commits too. one_cpu
     gives each local worker a CPU of its own: runs with guests, which otherwise use all CPUs, are
-    faster side by side.
-    on_outcome is told each outcome, how many there are and will be; on_begin that `out` is ours.
-    Which workers are refused is said on standard error.
+    faster side by side. costs_s says about what each cell costs: the longest go first.
+    How far it is is shown on the console; which workers are refused, on standard error.
+    on_outcome gets each outcome, how many there are and will be; on_begin is called when `out` is
+    ours.
     UserError: names that cannot be, no weir-sim, no cluster, or another batch in `out`.
     """
     check_names(cells)
@@ -183,31 +172,34 @@ def run_cells(
     program = programs.find_program("sim").resolve()
     out, here = out.resolve(), cluster is None
     version = None if any_version else program_version(program)
-    threads = () if here and spare_cpus(workers, len(cells)) else ("--threads", "1")
-    batch = Batch(out, program, version, here, one_cpu and here, threads)
+    threads = None if here and spare_cpus(workers, len(cells)) else 1
+    batch = Batch(out, version, here, one_cpu and here, threads)
     absolute = [replace(cell, config=cell.config.resolve()) for cell in cells]
+    shown = Progress(out, [cell.name for cell in cells], here, console, costs_s)
     outcomes: dict[int, Outcome] = {}
     with ExitStack() as stack:
         stack.enter_context(locked(out))
         on_begin()
         if cells:
+            stack.enter_context(shown)
             crew = stack.enter_context(clusters.connected(cluster, workers, len(cells)))
             dispatch = Dispatch(
                 crew, lambda index: batch.prepare(absolute[index]), out if here else None
             )
-            settings = [(cell.config, cell.duration, *cell.override) for cell in cells]
-            for index, result in dispatch.results(settings):
-                outcome = replace(batch.outcome(absolute[index], result), cell=cells[index])
-                outcomes[index] = replace(outcome, folder=out / cells[index].name)
+            settings = [(cell.config, cell.duration, *cell.overrides) for cell in cells]
+            for index, result in dispatch.results(settings, costs_s):
+                outcome = batch.outcome(absolute[index], result)
+                outcome = replace(outcome, cell=cells[index])
+                outcomes[index] = outcome
                 if outcome.status != "failed":
                     dispatch.cost(index, wall_s(outcome.folder))
-                if on_outcome is not None:
-                    on_outcome(outcomes[index], len(outcomes), len(cells))
+                shown.add(outcome.cell.name, outcome.status, outcome.message)
+                on_outcome(outcome, len(outcomes), len(cells))
     return [outcomes[index] for index in range(len(cells))]
 
 
-def check_names(cells: Sequence[Cell]) -> None:
-    """Each cell's name is a folder's and no other cell's."""
+def check_names(cells: Sequence[Options]) -> None:
+    """Refuses names that are no folder's, or another cell's too."""
     for name, times in Counter(cell.name for cell in cells).items():
         if times > 1:
             raise UserError(f"{times} cells are named '{name}'")
@@ -218,7 +210,7 @@ def check_names(cells: Sequence[Cell]) -> None:
 
 
 def spare_cpus(workers: int | None, cells: int) -> bool:
-    """Whether each of the cells that run at a time may have two CPUs."""
+    """Returns whether each of the cells that run at a time may have two CPUs."""
     from dask.system import CPU_COUNT
 
     return 2 * min(workers or CPU_COUNT, cells) <= CPU_COUNT
@@ -226,7 +218,7 @@ def spare_cpus(workers: int | None, cells: int) -> bool:
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """One batch at a time writes into a folder; what a killed one left there is removed."""
+    """Keeps other batches out of a folder; what a killed one left there is removed."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -249,9 +241,9 @@ def remove_partial(out: Path) -> None:
 
 @dataclass(frozen=True)
 class Before:
-    """A run that is there, as it may be used again."""
+    """A run that is there and may be used again."""
 
-    asked: str | None  # Cell.asked; None: no batch has run it
+    asked: str | None  # the digest of asked(); None: no batch has run it
     config: str  # resolved
 
     def asks(self, asked: str) -> bool:
@@ -266,7 +258,7 @@ class Before:
 
 
 def finished(place: Path, version: str | None) -> Before | None:
-    """The finished, balanced run in a folder (by this weir-sim), if there is one."""
+    """Returns the finished, balanced run in a folder (by this weir-sim), if there is one."""
     try:
         manifest = folder.read_json(place / "manifest.json")
         summary = folder.read_json(place / "summary.json")
@@ -281,7 +273,7 @@ def finished(place: Path, version: str | None) -> Before | None:
 
 
 def balanced(place: Path) -> bool:
-    """Did the run of this folder count every packet?"""
+    """Returns whether the run of a folder counted every packet."""
     try:
         summary = folder.read_json(place / "summary.json")
     except UserError:
@@ -290,7 +282,7 @@ def balanced(place: Path) -> bool:
 
 
 def wall_s(place: Path) -> float:
-    """How long the run of this folder took."""
+    """Returns how long the run of a folder took."""
     return float(folder.read_json(place / "summary.json").get("wall_s") or 0)
 
 

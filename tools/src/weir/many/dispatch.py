@@ -86,10 +86,16 @@ class Dispatch:
         self.refreshed_s = -REFRESH_S
         self.seen_s = 0.0
 
-    def results(self, settings: Sequence[tuple[Hashable, ...]]) -> Iterator[Ended]:
-        """Each cell's index and what became of it, as they end. settings: of each, for its cost."""
+    def results(
+        self, settings: Sequence[tuple[Hashable, ...]], costs_s: Sequence[float] | None = None
+    ) -> Iterator[Ended]:
+        """Yields each cell's index and what became of it, as they end.
+
+        settings are each cell's, for its cost; costs_s is a first guess of that [all alike].
+        """
         self.settings, self.tries = settings, [0] * len(settings)
-        self.waiting = list(range(len(settings)))[::-1]
+        first_s = costs_s or [0.0] * len(settings)
+        self.waiting = sorted(range(len(settings)), key=lambda i: (first_s[i], -i))
         self.seen_s = time.monotonic()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             try:

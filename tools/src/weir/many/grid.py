@@ -14,7 +14,7 @@ import polars as pl
 import yaml
 
 from weir.base.errors import UserError
-from weir.many.cells import Cell
+from weir.runner.options import Options
 
 KEYS = ("config", "duration", "seeds", "grid")
 CELLS_MAX = 10_000
@@ -46,15 +46,21 @@ class Sweep:
     grid: dict[str, tuple[str, ...]]
     lines: dict[str, str]  # of each parameter of the grid: FILE:LINE:COLUMN
 
-    def cells(self) -> list[tuple[Cell, dict[str, str]]]:
-        """Each combination of values, with its parameters by name."""
+    def cells(self) -> list[tuple[Options, dict[str, str]]]:
+        """Returns a cell for each combination of values and seed, with its parameters by name."""
         found = []
         for values in itertools.product(*self.grid.values()):
             point = dict(zip(self.grid, values, strict=True))
             override = tuple(f"{key}={value}" for key, value in point.items())
             for seed in self.seeds:
-                name = cell_name(point, seed)
-                found.append((Cell(name, self.config, override, seed, self.duration), point))
+                cell = Options(
+                    config=self.config,
+                    out=Path(cell_name(point, seed)),
+                    overrides=override,
+                    seed=seed,
+                    duration=self.duration,
+                )
+                found.append((cell, point))
         return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far a sweep is: a file in its folder while it runs, written by it and read by `weir top`."""
+"""How far a batch of cells is: a bar on a terminal, and a file in its folder for `weir top`."""
 
 from __future__ import annotations
 
@@ -9,59 +9,110 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from weir.analysis import folder
+from weir.base import terminal, units
 from weir.base.errors import UserError
 
 FILE = ".progress.json"
 LOCK = ".weir-lock"  # held by the batch that writes into a folder: cells.py
 WRITE_S = 0.5  # at least, between two writings
+STATUSES = ("done", "reused", "failed")
+
+
+def counted(statuses: Iterable[str]) -> str:
+    """Returns how many cells there are by what became of them: 3 cells: 2 done, 1 failed."""
+    counts = Counter(statuses)
+    each = ", ".join(f"{counts[status]:,} {status}" for status in STATUSES if counts[status])
+    return f"{counts.total():,} cells: {each}"
 
 
 class Progress:
-    """What became of a sweep's cells until now; the file stays when all have ended."""
+    """Counts the cells of a batch as they end; the file stays when all have ended.
 
-    def __init__(self, out: Path, cells: int, here: bool) -> None:
+    costs_s says what each of the cells costs [all alike]: what is left is estimated by it. Why a
+    cell failed is said above the bar.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        cells: Sequence[str],
+        here: bool,
+        console: Console | None = None,
+        costs_s: Sequence[float] | None = None,
+    ) -> None:
         self.path = out / FILE
-        self.cells = cells
+        self.cells = len(cells)
         self.here = here
+        self.costs_s = dict(zip(cells, costs_s or [1.0] * self.cells, strict=True))
         self.counts: Counter[str] = Counter()
+        self.ended_s = self.ran_s = 0.0  # costs of cells that have ended, and of those that ran
         self.began_s = time.monotonic()
         self.next_s = self.began_s
+        self.console = console or Console(quiet=True)
+        self.bar = terminal.progress(self.console)
+        self.task = self.bar.add_task("running", total=self.cells, times=self.text)
+
+    def __enter__(self) -> Progress:
+        self.write()
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
 
     @property
     def ended(self) -> int:
-        """Cells that are done, were there, or failed."""
+        """The number of cells that have ended: done, reused or failed."""
         return self.counts.total()
 
     @property
     def left_ns(self) -> float | None:
-        """An estimate; None: none has run yet, or all have."""
-        ran = self.ended - self.counts["reused"]
-        if not ran or self.ended >= self.cells:
+        """The time that is left, estimated; None before a cell has run and when all have ended."""
+        if not self.ran_s or self.ended >= self.cells:
             return None
-        return (time.monotonic() - self.began_s) / ran * (self.cells - self.ended) * 1e9
+        left_s = sum(self.costs_s.values()) - self.ended_s
+        return (time.monotonic() - self.began_s) / self.ran_s * left_s * 1e9
 
-    def add(self, status: str) -> None:
-        """A cell ended."""
+    @property
+    def text(self) -> str:
+        """The words beside the bar."""
+        parts = [f"{self.ended:,} of {self.cells:,} cells"]
+        if failed := self.counts["failed"]:
+            parts.append(f"{failed:,} failed")
+        if (left_ns := self.left_ns) is not None:
+            parts.append(f"about {units.time(left_ns)} left")
+        return ", ".join(parts)
+
+    def add(self, name: str, status: str, message: str = "") -> None:
+        """Counts a cell that has ended."""
         self.counts[status] += 1
+        self.ended_s += self.costs_s[name]
+        self.ran_s += self.costs_s[name] if status != "reused" else 0.0
         if time.monotonic() >= self.next_s or self.ended == self.cells:
             self.write()
+        if status == "failed":
+            said = f"weir: {name}: {message}"
+            self.console.print(said, markup=False, highlight=False, soft_wrap=True)
+        self.bar.update(self.task, completed=self.ended, times=self.text)
 
     def write(self) -> None:
-        """Into the folder; a disk that is full does not end the sweep."""
+        """Writes the file; a disk that is full does not end the batch."""
         self.next_s = time.monotonic() + WRITE_S
-        counts = {status: self.counts[status] for status in ("done", "reused", "failed")}
+        counts = {status: self.counts[status] for status in STATUSES}
         row = {"cells": self.cells, **counts, "left_ns": self.left_ns, "here": self.here}
         with contextlib.suppress(UserError):
             folder.write_whole(self.path, json.dumps(row))
 
 
 class Watch:
-    """A sweep that runs, by its folder: frames of one row. A context manager."""
+    """Frames of one row, of the sweep that runs in a folder; a context manager."""
 
     last: tuple[()] = ()  # it has no counters of its own for Prometheus
 
@@ -81,7 +132,7 @@ class Watch:
     def frames(
         self, interval_s: float, quits: Callable[[float], bool]
     ) -> Iterator[dict[str, list[dict[str, Any]]]]:
-        """One per interval and one of the end, the first at once, or until the user quits."""
+        """Yields a frame at once, one per interval and one of the end, until the user quits."""
         goes_on = True
         while goes_on:
             goes_on = running(self.out)
@@ -92,7 +143,7 @@ class Watch:
 
 
 def running(out: Path) -> bool:
-    """Whether a batch holds the folder's lock."""
+    """Returns whether a batch holds the folder's lock."""
     try:
         with (out / LOCK).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -104,7 +155,7 @@ def running(out: Path) -> bool:
 
 
 def row(out: Path) -> dict[str, Any] | None:
-    """How far the sweep is; None: it has not said so yet."""
+    """Returns how far the sweep is; None before it has said so."""
     try:
         found = json.loads((out / FILE).read_text())
     except (FileNotFoundError, ValueError):

@@ -20,8 +20,8 @@ from weir.analysis import folder
 from weir.base import programs
 from weir.base.errors import UserError
 from weir.many import cells, travel
-from weir.many.cells import Cell
 from weir.many.grid import Sweep
+from weir.runner.options import Options
 
 FILE = "sweep.json"
 SAME = {  # what the parts of one sweep have in common, in words
@@ -42,7 +42,7 @@ class Shard:
     index: int
     count: int
 
-    def of(self, planned: Sequence[tuple[Cell, dict[str, str]]]) -> Any:
+    def of(self, planned: Sequence[tuple[Options, dict[str, str]]]) -> Any:
         """This part's cells."""
         return planned[self.index - 1 :: self.count]
 
@@ -130,7 +130,7 @@ def _sweep(place: Path, said: dict[str, Any]) -> Sweep:
     )
 
 
-def _ended(place: Path, planned: Sequence[tuple[Cell, dict[str, str]]]) -> Ended:
+def _ended(place: Path, planned: Sequence[tuple[Options, dict[str, str]]]) -> Ended:
     """What became of the cells of a part."""
     try:
         made = pl.read_parquet(place / "table.parquet")

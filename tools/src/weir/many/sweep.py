@@ -16,7 +16,6 @@ Each combination of values is run with each seed, the last parameter changing fi
 from __future__ import annotations
 
 import itertools
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -28,31 +27,29 @@ import polars as pl
 from rich.console import Console
 
 from weir.analysis import folder, spread, summary
-from weir.base import programs, terminal, units
+from weir.base import terminal, units
 from weir.base.errors import UserError
 from weir.base.page import Table
-from weir.many import cells, progress, shards, travel
+from weir.many import cells, shards
 from weir.many.cells import Outcome
 from weir.many.grid import FIXED, Sweep
+from weir.many.progress import counted
 from weir.many.sweep_table import SweepTable
 
 ROWS_SHOWN = 24
 WRITE_S_MIN = 5.0  # between two writings of a table that grows
-STATUSES = ("done", "reused", "failed")
 
 
 def check(sweep: Sweep) -> str:
-    """The first cell's resolved config: what is wrong with it is likely wrong with all."""
+    """Returns the first cell's resolved config: what is wrong with it is likely wrong with all."""
     cell, _ = sweep.cells()[0]
-    argv = [*cell.argv(programs.find_program("sim")), "--print-config"]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    if done.returncode == 0:
-        return done.stdout
-    sentence = travel.reason(done.returncode, done.stderr)
-    for override, where in zip(cell.override, sweep.lines.values(), strict=True):
-        if sentence.startswith(f"-o {override}: "):
-            raise UserError(f"{where}: {sentence}", done.returncode)
-    raise UserError(sentence, done.returncode)
+    try:
+        return cells.resolved(cell)
+    except UserError as error:
+        for override, where in zip(cell.overrides, sweep.lines.values(), strict=True):
+            if str(error).startswith(f"-o {override}: "):
+                raise UserError(f"{where}: {error}", error.status) from None
+        raise
 
 
 def execute(
@@ -71,27 +68,16 @@ def execute(
     if not planned:
         raise UserError(f"--shard {shard}: there are only {len(sweep.cells())} cells")
     growing = Growing(out / "table.parquet", [(cell.name, point) for cell, point in planned])
-    kept = progress.Progress(out, len(planned), here=cluster is None)
-    with Bar(console, kept) as bar:
-
-        def on_begin() -> None:
-            shards.write(out, sweep, shard, identity)
-            kept.write()
-
-        def on_outcome(outcome: Outcome, ended: int, total: int) -> None:
-            growing.add(outcome)
-            kept.add(outcome.status)
-            bar.outcome(outcome)
-
-        cells.run_cells(
-            [cell for cell, _ in planned],
-            out,
-            cluster=cluster,
-            workers=workers,
-            any_version=any_version,
-            on_outcome=on_outcome,
-            on_begin=on_begin,
-        )
+    cells.run_cells(
+        [cell for cell, _ in planned],
+        out,
+        cluster=cluster,
+        workers=workers,
+        any_version=any_version,
+        console=console,
+        on_outcome=lambda outcome, *_: growing.add(outcome),
+        on_begin=lambda: shards.write(out, sweep, shard, identity),
+    )
     return growing.write()
 
 
@@ -119,7 +105,7 @@ class Growing:
         self.next_s = time.monotonic() + WRITE_S_MIN
 
     def add(self, outcome: Outcome) -> None:
-        """A cell ended."""
+        """Adds the row of a cell that has ended."""
         name = outcome.cell.name
         self.rows[name] = row(self.points[name], outcome)
         began_s = time.monotonic()
@@ -129,7 +115,7 @@ class Growing:
             self.next_s = ended_s + max(WRITE_S_MIN, 9 * (ended_s - began_s))
 
     def write(self) -> pl.DataFrame:
-        """Of the cells that have ended, in the order of the grid."""
+        """Writes the rows of the cells that have ended, in the order of the grid."""
         there = [name for name in self.points if name in self.rows]
         made = framed([self.points[n] for n in there], [self.rows[n] for n in there])
         folder.write_table(self.path, made)
@@ -137,7 +123,7 @@ class Growing:
 
 
 def table(points: Sequence[dict[str, str]], outcomes: Sequence[Outcome]) -> pl.DataFrame:
-    """One row per cell: its parameters, what became of it, and the summary's figures.
+    """Returns a row per cell: its parameters, what became of it, and the summary's figures.
 
     groups.<index>.<name> and links.<path>.<name> are every number of summary.json's groups and
     links, those of objects in them too: groups.0.transfers.completion_p50_ns. A failed cell has
@@ -147,7 +133,7 @@ def table(points: Sequence[dict[str, str]], outcomes: Sequence[Outcome]) -> pl.D
 
 
 def row(point: dict[str, str], outcome: Outcome) -> dict[str, Any]:
-    """Of one cell."""
+    """Returns the row of a cell."""
     made: dict[str, Any] = {**point, **dict.fromkeys(FIXED)}
     made |= {"seed": outcome.cell.seed, "folder": str(outcome.folder)}
     made |= {"status": outcome.status, "message": outcome.message}
@@ -157,13 +143,13 @@ def row(point: dict[str, str], outcome: Outcome) -> dict[str, Any]:
 
 
 def framed(points: Sequence[dict[str, str]], rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """Rows as a table."""
+    """Returns rows as a table."""
     made = pl.DataFrame(rows, schema_overrides=FIXED, infer_schema_length=None)
     return made.with_columns(typed(made[name]) for name in points[0])
 
 
 def figures(ended: dict[str, Any]) -> dict[str, Any]:
-    """A summary's figures by column name."""
+    """Returns a summary's figures by column name."""
     found = {name: ended[name] for name in FIXED if name in ended}
     found["balanced"] = ended.get("ledger", {}).get("balanced")
     links = {f"links.{name}": link for name, link in ended.get("links", {}).items()}
@@ -174,7 +160,7 @@ def figures(ended: dict[str, Any]) -> dict[str, Any]:
 
 
 def leaves(prefix: str, part: dict[str, Any]) -> dict[str, Any]:
-    """All figures of an object and of those in it, such as groups.0.transfers.completion_p99_ns."""
+    """Returns figures of an object and those in it: groups.0.transfers.completion_p99_ns."""
     found: dict[str, Any] = {}
     for name, value in part.items():
         if isinstance(value, dict):
@@ -185,7 +171,7 @@ def leaves(prefix: str, part: dict[str, Any]) -> dict[str, Any]:
 
 
 def typed(column: pl.Series) -> pl.Series:
-    """Text as whole numbers or numbers, if all of it is."""
+    """Returns text as whole numbers or numbers, if all of it is."""
     for dtype in (pl.Int64, pl.Float64):
         made = column.cast(dtype, strict=False)
         if made.null_count() == 0:
@@ -194,7 +180,7 @@ def typed(column: pl.Series) -> pl.Series:
 
 
 def same_runs(made: pl.DataFrame, sweep: Sweep) -> tuple[int, int]:
-    """How many combinations were run with several seeds to no effect, and how many there are.
+    """Returns how many combinations had several seeds to no effect, and how many there are.
 
     A run says itself whether anything random was drawn; without, its seed is only a name.
     """
@@ -215,7 +201,7 @@ SHOWN: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 
 def show(made: pl.DataFrame, sweep: Sweep, out: Console, rows_max: int | None = None) -> None:
-    """The first combinations, each with its means over seeds; how many cells there are."""
+    """Shows the first combinations with their means over seeds, and how many cells there are."""
     table = SweepTable(sweep.path, made)
     found = [(name, say, table.known(key)) for key, name, say in SHOWN]
     means = [(name, say, table.means(metric, table.keys)) for name, say, metric in found if metric]
@@ -237,9 +223,7 @@ def show(made: pl.DataFrame, sweep: Sweep, out: Console, rows_max: int | None = 
         out.print(f"means of so many runs with their {spread.STATED}", soft_wrap=True)
     if shown < height:
         out.print(f"and {height - shown:,} more in the table: --all shows them")
-    counts = Counter(made["status"])
-    said = ", ".join(f"{counts[status]:,} {status}" for status in STATUSES if counts[status])
-    out.print(f"{made.height:,} cells: {said}")
+    out.print(counted(made["status"]))
     same, combinations = same_runs(made, sweep)
     if same:
         out.print(
@@ -251,39 +235,8 @@ def show(made: pl.DataFrame, sweep: Sweep, out: Console, rows_max: int | None = 
 
 
 def short(names: Sequence[str]) -> list[str]:
-    """As little of each dotted name's end as tells it from the others."""
+    """Returns as little of each dotted name's end as tells it from the others."""
     split = [name.split(".") for name in names]
     tails = [[".".join(parts[-n:]) for n in range(1, len(parts) + 1)] for parts in split]
     shared = Counter(itertools.chain.from_iterable(tails))
     return [next((t for t in tail if shared[t] == 1), tail[-1]) for tail in tails]
-
-
-class Bar:
-    """Progress on a terminal, with an estimate; why a cell failed, above it."""
-
-    def __init__(self, console: Console, kept: progress.Progress) -> None:
-        self.console = console
-        self.kept = kept
-        self.bar = terminal.progress(console)
-        said = f"0 of {kept.cells:,} cells"
-        self.task = self.bar.add_task("sweeping", total=kept.cells, times=said)
-
-    def __enter__(self) -> Bar:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def outcome(self, outcome: Outcome) -> None:
-        """A cell ended."""
-        if outcome.status == "failed":
-            said = f"weir: {outcome.cell.name}: {outcome.message}"
-            self.console.print(said, markup=False, highlight=False, soft_wrap=True)
-        kept, failed = self.kept, self.kept.counts["failed"]
-        parts = [f"{kept.ended:,} of {kept.cells:,} cells"]
-        if failed:
-            parts.append(f"{failed:,} failed")
-        if kept.left_ns is not None:
-            parts.append(f"about {units.time(kept.left_ns)} left")
-        self.bar.update(self.task, completed=kept.ended, times=", ".join(parts))

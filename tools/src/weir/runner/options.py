@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,13 +16,16 @@ from weir.base.programs import find_program
 NAME_LENGTH = 100  # of a run folder, without its time
 
 
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of `weir run`, which become those of the C programs."""
+    """A run to be made: its config, what replaces values of it, its folder, and C's other options.
+
+    Of a cell, a run of a grid, `out` is its name: a folder below that of its batch.
+    """
 
     config: Path
     out: Path
-    overrides: Sequence[str] = ()
+    overrides: tuple[str, ...] = ()
     seed: int | None = None
     duration: str | None = None
     pcap: Path | None = None
@@ -30,33 +33,30 @@ class Options:
     threads: int | None = None  # of weir-sim
     only: str | None = None  # --check or --print-config: nothing runs
 
+    @property
+    def name(self) -> str:
+        """The name of a cell."""
+        return str(self.out)
+
     def command(self, live: bool) -> list[str]:
         """Returns the `weir run` that does the same."""
-        command = ["weir", "run", str(self.config), "--out", str(self.out), *self._options()]
+        command = ["weir", "run", str(self.config), "--out", str(self.out), *self.settings()]
         return [*command, "--live"] if live else command
 
     def argv(self, program: str, captures: bool = True) -> list[str]:
         """Returns the command line of one program; of several only one writes the capture."""
+        settings = self if captures else replace(self, pcap=None)
         places = [str(self.config), "--out", str(self.out)]
-        return [str(find_program(program)), *places, "--progress", *self._options(captures)]
+        return [str(find_program(program)), *places, "--progress", *settings.settings()]
 
-    def _options(self, captures: bool = True) -> list[str]:
-        argv: list[str] = []
-        for override in self.overrides:
-            argv += ["-o", override]
-        if self.seed is not None:
-            argv += ["--seed", str(self.seed)]
-        if self.duration is not None:
-            argv += ["--duration", self.duration]
-        if self.pcap is not None and captures:
-            argv += ["--pcap", str(self.pcap)]
-        if self.force:
-            argv.append("--force")
-        if self.threads is not None:
-            argv += ["--threads", str(self.threads)]
-        if self.only is not None:
-            argv.append(self.only)
-        return argv
+    def settings(self) -> list[str]:
+        """Returns the options behind the config and the folder."""
+        argv = [word for override in self.overrides for word in ("-o", override)]
+        for option in ("seed", "duration", "pcap", "threads"):
+            if (value := getattr(self, option)) is not None:
+                argv += [f"--{option}", str(value)]
+        argv += ["--force"] if self.force else []
+        return [*argv, self.only] if self.only is not None else argv
 
 
 def default_out(

@@ -33,7 +33,7 @@ def options(given: Options, section: Mapping[str, Any]) -> Options:
             mine.append(SENDER + override.removeprefix(SECTION))
         elif not override.startswith((f"{SENDER}.", f"{SENDER}=")):
             mine.append(override)
-    return replace(given, out=given.out / NAME, overrides=[*mine, NO_END], duration=None, pcap=None)
+    return replace(given, out=given.out / NAME, overrides=(*mine, NO_END), duration=None, pcap=None)
 
 
 def said(line: str) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
-from weir.many.cells import Cell
+from weir.runner.options import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,14 +57,21 @@ class Trial:
     seeds: tuple[int, int] = (0, 0)
     quick: tuple[str, ...] = ()
 
-    def cells(self, quick: bool) -> list[Cell]:
+    def cells(self, quick: bool) -> list[Options]:
         """What weir-sim is given; one for each seed."""
         override = self.override + (self.quick if quick else ())
         count = self.seeds[not quick]
         if count == 0:
-            return [Cell(self.name, self.config, override)]
-        seeds = range(1, count + 1)
-        return [Cell(f"{self.name}-s{seed}", self.config, override, seed) for seed in seeds]
+            return [Options(config=self.config, out=Path(self.name), overrides=override)]
+        return [
+            Options(
+                config=self.config,
+                out=Path(f"{self.name}-s{seed}"),
+                overrides=override,
+                seed=seed,
+            )
+            for seed in range(1, count + 1)
+        ]
 
 
 def trial_of(folder: Path, name: str, *override: str, seeds: tuple[int, int] = (0, 0)) -> Trial:

@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +13,14 @@ import yaml
 from rich.console import Console
 
 from weir.analysis import folder
-from weir.base import programs, terminal, units
+from weir.base import terminal, units
 from weir.base.errors import UserError
 from weir.base.page import Table
-from weir.many.cells import Cell, Outcome, parted, run_cells
+from weir.many import cells as many
+from weir.many.cells import parted, run_cells
+from weir.many.progress import counted
 from weir.report import theme
-from weir.runner import bar
+from weir.runner.options import Options
 from weir.study import claim, documents, study_page
 from weir.study.claim import Checked, Found, Study
 
@@ -43,7 +43,7 @@ class Plan:
         return "quick" if self.quick else "full"
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Options]:
         """Each once."""
         return [cell for trial in claim.trials(self.study) for cell in trial.cells(self.quick)]
 
@@ -53,19 +53,17 @@ def plan(study: Study, quick: bool, out: Path | None) -> Plan:
     return Plan(study, quick, out or Path("runs") / f"{study.name}-{'quick' if quick else 'full'}")
 
 
-def resolved(cell: Cell, program: Path) -> str:
-    """The cell's config as weir-sim prints it; UserError: it refuses it."""
-    done = subprocess.run(
-        [*cell.argv(program), "--print-config"], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise UserError(f"{cell.name}: {done.stderr.strip().removeprefix('weir-sim: ')}")
-    return done.stdout
+def resolved(cell: Options) -> str:
+    """Returns a cell's config as weir-sim prints it. UserError: weir-sim refuses it."""
+    try:
+        return many.resolved(cell)
+    except UserError as error:
+        raise UserError(f"{cell.name}: {error}") from None
 
 
 def refuse(made: Plan) -> None:
     """UserError: the first cell's config is refused."""
-    resolved(made.cells[0], programs.find_program("sim"))
+    resolved(made.cells[0])
 
 
 def cost_s(config: dict[str, Any]) -> float:
@@ -82,10 +80,9 @@ def cost_s(config: dict[str, Any]) -> float:
     return START_S + packets * NS_PER_PACKET / 1e9
 
 
-def costs_s(cells: Sequence[Cell]) -> list[float]:
+def costs_s(cells: Sequence[Options]) -> list[float]:
     """Of each cell."""
-    program = programs.find_program("sim")
-    return [cost_s(yaml.load(resolved(cell, program), yaml.CSafeLoader)) for cell in cells]
+    return [cost_s(yaml.load(resolved(cell), yaml.CSafeLoader)) for cell in cells]
 
 
 def plan_rows(made: Plan) -> list[dict[str, Any]]:
@@ -95,7 +92,7 @@ def plan_rows(made: Plan) -> list[dict[str, Any]]:
             "study": made.study.name,
             "cell": cell.name,
             "config": f"{cell.config.parent.name}/{cell.config.name}",
-            "override": list(cell.override),
+            "override": list(cell.overrides),
             "seed": cell.seed,
             "wall_s": wall_s,
         }
@@ -123,7 +120,7 @@ def print_config(plans: Sequence[Plan], name: str) -> None:
     for made in plans:
         for cell in made.cells:
             if cell.name == name:
-                print(resolved(cell, programs.find_program("sim")), end="")
+                print(resolved(cell), end="")
                 return
     raise UserError(f"no cell is named '{name}': --plan lists them")
 
@@ -132,7 +129,7 @@ def run(
     made: Plan,
     screen: Console,
     *,
-    ran: dict[Cell, Path],
+    ran: dict[Options, Path],
     cluster: str | None = None,
     workers: int | None = None,
 ) -> tuple[list[Checked], dict[str, str]]:
@@ -141,16 +138,15 @@ def run(
     ran: cells that another study of the suite has run, to which it adds.
     """
     cells = [cell for cell in made.cells if cell not in ran]
-    longest_first = sorted(
-        zip(costs_s(cells), range(len(cells)), strict=True), key=lambda one: -one[0]
-    )
     outcomes = run_cells(
-        [cells[index] for _, index in longest_first],
+        cells,
         made.out / "cells",
         cluster=cluster,
         workers=workers,
-        on_outcome=progress(screen, {cells[i].name: cost for cost, i in longest_first}),
+        costs_s=costs_s(cells),
+        console=screen,
     )
+    screen.print(counted(outcome.status for outcome in outcomes))
     folders, failed = parted(outcomes)
     ran |= {cell: folders[cell.name] for cell in cells if cell.name in folders}
     found = Found({cell.name: ran[cell] for cell in made.cells if cell in ran}, made.quick)
@@ -162,26 +158,6 @@ def run(
         html, study_page.html(made.study, made.scale, checked, found, failed, made.out)
     )
     return checked, failed
-
-
-def progress(
-    screen: Console, costs: Mapping[str, float] | None = None
-) -> Callable[[Outcome, int, int], None]:
-    """Says what became of each cell, and how long the others may take by what they cost [alike]."""
-    started_s, ended, ran = time.monotonic(), 0.0, 0.0
-
-    def show_outcome(outcome: Outcome, number: int, total: int) -> None:
-        nonlocal ended, ran
-        cost = 1.0 if costs is None else costs[outcome.cell.name]
-        ended += cost
-        ran += cost if outcome.status != "reused" else 0.0
-        why = f": {outcome.message}" if outcome.message else ""
-        left = (total if costs is None else sum(costs.values())) - ended
-        said = bar.left(time.monotonic() - started_s, ran, ran + left) if number < total else []
-        text = f"[{number}/{total}] {outcome.cell.name} {outcome.status}{why}"
-        screen.print(", ".join([text, *said]), markup=False, soft_wrap=True)
-
-    return show_outcome
 
 
 def finish(screen: Console, failed: dict[str, str], written: Sequence[Path], data: Any) -> int:
@@ -213,7 +189,7 @@ def run_all(
     """
     results: list[tuple[Study, list[Checked]]] = []
     failed: dict[str, str] = {}
-    ran: dict[Cell, Path] = {}
+    ran: dict[Options, Path] = {}
     written = []
     commit = documents.commit() if write_docs else ""
     for made in plans:

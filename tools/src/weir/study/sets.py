@@ -16,10 +16,11 @@ import yaml
 from rich.console import Console
 
 from weir.analysis import folder
-from weir.base import foreign, programs, tables, terminal
+from weir.base import foreign, tables, terminal
 from weir.base.errors import UserError
 from weir.base.page import Table
-from weir.many.cells import Cell, parted, run_cells
+from weir.many.cells import parted, run_cells
+from weir.runner.options import Options
 from weir.study import claim, reproduce, study_page
 from weir.study.claim import Checked, Found, Study
 
@@ -65,21 +66,20 @@ def changed(
     return bool(found)
 
 
-def cells_of(cells: Sequence[Cell], sets: Sets, place: Path) -> list[list[Cell]]:
+def cells_of(cells: Sequence[Options], sets: Sets, place: Path) -> list[list[Options]]:
     """For each set the study's cells; what does not have the control is the same cell in all.
 
     UserError: no cell has it, or weir-sim refuses a set.
     """
-    program = programs.find_program("sim")
     parameters = [sets.parameters(index) for index in range(len(sets.written))]
     known = tables.read()["cc"].get(sets.control, {}).get("params", {})
     default = {key: str(row["default"]) for key, row in known.items()}
     place.mkdir(parents=True, exist_ok=True)
-    found: list[list[Cell]] = [[] for _ in parameters]
+    found: list[list[Options]] = [[] for _ in parameters]
     tried = False
     for cell in cells:
-        text = reproduce.resolved(cell, program)
-        made: list[Cell] = []
+        text = reproduce.resolved(cell)
+        made: list[Options] = []
         for index, chosen in enumerate(parameters):
             config = yaml.load(text, Loader=yaml.BaseLoader)
             if not chosen or not changed(config, sets.control, chosen, default):
@@ -88,12 +88,12 @@ def cells_of(cells: Sequence[Cell], sets: Sets, place: Path) -> list[list[Cell]]
             name = f"{cell.name}-set{index}"
             path = place / f"{name}.yaml"
             folder.write_whole(path, yaml.safe_dump(config, sort_keys=False))
-            made.append(Cell(name, path))
+            made.append(Options(config=path, out=Path(name)))
             found[index].append(made[-1])
         if made and not tried:
             tried = True
             for one in made:  # a sentence now, and not one for each cell later
-                reproduce.resolved(one, program)
+                reproduce.resolved(one)
     if not tried:
         raise UserError(f"no flow of this study has the control '{sets.control}'")
     return found
@@ -119,7 +119,7 @@ def run(
         list(each.values()),
         out / "cells",
         workers=workers,
-        on_outcome=reproduce.progress(screen),
+        console=screen,
     )
     folders, failed = parted(outcomes)
     columns: list[list[Checked]] = []

@@ -28,7 +28,7 @@ import polars as pl
 from weir.analysis import metrics
 from weir.analysis.folder import Run
 from weir.base import units
-from weir.many.cells import Cell
+from weir.runner.options import Options
 
 Side = Literal["linux", "weir"]
 SIDES: tuple[Side, ...] = ("linux", "weir")
@@ -232,10 +232,10 @@ class Plan:
                 if side in case.sides():
                     yield from ((case, side, seed) for seed in range(1, case.seeds + 1))
 
-    def cell(self, case: Case, side: str, seed: int) -> Cell:
+    def cell(self, case: Case, side: str, seed: int) -> Options:
         """What weir-sim is given: configs/NAME.yaml below the study's folder."""
         config = self.out / "configs" / f"{case.name}-{side}.yaml"
-        return Cell(case.run_name(side, seed), config, seed=seed)
+        return Options(config=config, out=Path(case.run_name(side, seed)), seed=seed)
 
     def write_configs(self) -> None:
         """Those of all cells; `weir run` takes them too."""

@@ -90,7 +90,7 @@ def run(
         cluster=cluster,
         workers=workers,
         one_cpu=True,
-        on_outcome=reproduce.progress(screen),
+        console=screen,
     )
     _, failed = parted(outcomes)
     found = {
