@@ -23,11 +23,11 @@ GUIDE = "".join(
 )
 DESIGN = (ROOT / "common/design.md").read_text()
 README_WORDS_MAX = 800
-# Options of the C programs, and of DPDK, pip, rl-tcp and mm-link.
+# Options of the C programs, and of DPDK, pip and mm-link.
 OTHER_OPTIONS = {
     *("--help", "--replay", "--connections", "--idle"),
     *("--no-huge", "--in-memory", "--lcores", "--vdev"),
-    *("--require-hashes", "--no-deps", "--envTimeStep", "--uplink-queue", "--uplink-log"),
+    *("--require-hashes", "--no-deps", "--uplink-queue", "--uplink-log"),
 }
 PAGES = sorted(
     ROOT / name
