@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -129,7 +130,7 @@ def show_(
         paper.use()
         paper.write(statistics.figure(found), out, paper.Shape("page"))
     if as_json:
-        print(json.dumps(statistics.of(found), indent=1))
+        print(json.dumps(asdict(statistics.of(found)), indent=1))
     else:
         statistics.show(found, terminal.console())
 

@@ -17,10 +17,9 @@ import sys
 import tempfile
 import tomllib
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from weir.base import tables
 from weir.base.errors import UserError
@@ -28,13 +27,15 @@ from weir.base.tables import Tables
 from weir.bootstrap import ROOT
 from weir.docs import gallery, made
 
+Menu = Iterable[Mapping[str, "str | Menu"]]
+
 SETTINGS = ROOT / "tools/docs/zensical.toml"
 PACKAGED = Path(__file__).parent / "site"
 STAMP = "weir-site"  # an empty file in what was built here
 LINK = re.compile(r"\]\(\s*([^)\s#]+)")
 
 
-def listed(nav: Any) -> Iterator[str]:
+def listed(nav: Menu) -> Iterator[str]:
     """Yields the pages of a menu, in order."""
     for entry in nav:
         for value in entry.values():
@@ -69,7 +70,7 @@ def put(file: Path, into: Path, entries: Tables) -> None:
         shutil.copy2(file, place)
 
 
-def gather(into: Path, group: Any) -> None:
+def gather(into: Path, group: object) -> None:
     """Copies all that the site is built of: pages, what they lead to, and what is made."""
     (into / "made").mkdir(parents=True)
     entries = tables.read()
@@ -81,7 +82,7 @@ def gather(into: Path, group: Any) -> None:
     put(ROOT / "tools/docs/site.css", into, entries)
 
 
-def build(site: Path, group: Any) -> None:
+def build(site: Path, group: object) -> None:
     """Builds the site into a folder: all of it or nothing; group has the commands to describe."""
     if not SETTINGS.exists():
         raise UserError("this installation has no pages; a clone of Weir has them", 1)
@@ -115,7 +116,7 @@ def stale(site: Path) -> bool:
     return max(file.stat().st_mtime for file in sources) > (site / STAMP).stat().st_mtime
 
 
-def find(group: Any) -> Path:
+def find(group: object) -> Path:
     """Returns the folder of the site: the wheel's, or the clone's, built if it is not there."""
     if (PACKAGED / "index.html").exists():
         return PACKAGED
@@ -128,7 +129,7 @@ def find(group: Any) -> Path:
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """Serves files and says nothing of it."""
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, *_: object) -> None:
         """Says nothing."""
 
 

@@ -24,7 +24,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -54,7 +53,7 @@ def write(run: Run, path: Path, flows: Sequence[int]) -> None:
     path.write_text(json.dumps(document(run, flows)) + "\n", encoding="utf-8")
 
 
-def document(run: Run, flows: Sequence[int]) -> dict[str, Any]:
+def document(run: Run, flows: Sequence[int]) -> dict[str, object]:
     """Returns the content of the file."""
     interval = run.frame("interval")
     if interval is None:
@@ -180,7 +179,7 @@ def file_name(run: Run) -> str:
 
 def metadata(
     run: Run, found: Sequence[Series], start: datetime, step_s: float, length_s: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns what flent says of a test that it has run."""
     name, label = test_name(run), run.path.resolve().name
     time = start.strftime(FORMAT_TIME)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import heapq
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
@@ -42,7 +42,7 @@ RECORD_SEPARATOR = "\x1e"
 TIMESTAMPS_BYTES = 12  # TCP option, with its padding: part of the MSS
 OPEN_MAX = 256  # files at a time: a process may have 1024
 CLOSED = {"close": "clean", "reset": "error", "gave_up": "idle_timeout"}
-Event = tuple[int, int, str, dict[str, Any]]  # time in ns, flow, name, data
+Event = tuple[int, int, str, Mapping[str, object]]  # time in ns, flow, name, data
 
 
 class Files:
@@ -80,8 +80,9 @@ def write(run: Run, folder: Path, flows: Sequence[int], form: str) -> list[Path]
             for ts_ns, flow, name, data in heapq.merge(
                 *_sources(run, flows), key=lambda event: event[0]
             ):
-                said = {"name": name, "data": data}
-                said = said if form == qlog_forms.OLD else qlog_forms.newest(name, data)
+                said: object = {"name": name, "data": data}
+                if form != qlog_forms.OLD:
+                    said = qlog_forms.newest(name, data)
                 files.write(
                     flow,
                     f'{RECORD_SEPARATOR}{{"time":{ts_ns / 1e6:.6f},"group_id":"flow {flow}",'
@@ -112,20 +113,20 @@ def _sources(run: Run, flows: Sequence[int]) -> list[Iterator[Event]]:
     return sources
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _line(value: Any) -> str:
+def _line(value: object) -> str:
     return f"{RECORD_SEPARATOR}{_json(value)}\n"
 
 
-def header(run: Run, flow: int, form: str) -> dict[str, Any]:
+def header(run: Run, flow: int, form: str) -> dict[str, object]:
     title = f"{run.config.get('title') or run.path.resolve().name}, flow {flow}"
     return qlog_forms.header(form, title, f"written by weir {VERSION}", run.start_utc_ns)
 
 
-def payloads(config: dict[str, Any]) -> list[int]:
+def payloads(config: Mapping[str, Any]) -> list[int]:
     """Returns the payload of a segment of each group, in bytes: MSS less the timestamps' option."""
     found = []
     for group in config.get("flows", []):

@@ -13,6 +13,7 @@ beside its data, which has no place for it; and the events of Weir have a schema
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,12 +31,12 @@ NAMES = {
 TRIGGERS = {"clean": "application"}  # of connection_closed; the others have the same name
 
 
-def header(form: str, title: str, description: str, start_utc_ns: int) -> dict[str, Any]:
+def header(form: str, title: str, description: str, start_utc_ns: int) -> dict[str, object]:
     """Returns what comes before the events: times are in ms, from the start of the run."""
     vantage_point = {"name": "sender", "type": "client"}
     said = {"title": title, "description": description}
     if form == OLD:
-        common: dict[str, Any] = {
+        common: dict[str, object] = {
             "time_format": "relative",
             "reference_time": start_utc_ns / 1e6,
             "protocol_type": ["TCP"],
@@ -62,14 +63,14 @@ def header(form: str, title: str, description: str, start_utc_ns: int) -> dict[s
     }
 
 
-def _endpoint(data: dict[str, Any], end: str) -> dict[str, Any]:
+def _endpoint(data: Mapping[str, Any], end: str) -> dict[str, object]:
     version = data["ip_version"]
     return {f"ip_{version}": data[f"{end}_ip"], f"port_{version}": data[f"{end}_port"]}
 
 
-def newest(name: str, data: dict[str, Any]) -> dict[str, Any]:
+def newest(name: str, data: Mapping[str, Any]) -> dict[str, object]:
     """Returns name, data and other members of an old event in the newest form."""
-    event: dict[str, Any] = {"name": NAMES.get(name, name), "data": data}
+    event: dict[str, object] = {"name": NAMES.get(name, name), "data": data}
     if name == "connectivity:connection_started":
         event["data"] = {"local": _endpoint(data, "src"), "remote": _endpoint(data, "dst")}
     elif name == "connectivity:connection_closed":

@@ -21,6 +21,7 @@ from weir.gym.view import View
 
 SEEDS = 2**31
 RENDER_MODES = ["rgb_array"]
+Info = dict[str, Any]  # as Gymnasium has it
 
 
 class Bottleneck:
@@ -56,15 +57,13 @@ class Bottleneck:
         self._simulation: Simulation | None = None
         self._prepare(path)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Info:
         return self.__dict__ | {"_simulation": None, "_view": View()}
 
     def _prepare(self, path: Path | str) -> None:
         raise NotImplementedError
 
-    def _begin(
-        self, rng: np.random.Generator, options: dict[str, Any] | None, flow: str
-    ) -> dict[str, Any]:
+    def _begin(self, rng: np.random.Generator, options: Info | None, flow: str) -> Info:
         """Begins an episode; what was drawn for it."""
         self.close()
         overrides = self._episodes.overrides(rng) | (options or {}).get("overrides", {})

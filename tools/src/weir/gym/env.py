@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import gymnasium
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from weir.base.errors import UserError
 from weir.control import Measurements
-from weir.gym.bottleneck import RENDER_MODES, Bottleneck
+from weir.gym.bottleneck import RENDER_MODES, Bottleneck, Info
 from weir.gym.spaces import observation_space, observe
 
 Observation = NDArray[np.float32]
@@ -44,8 +44,8 @@ class CongestionEnv(Bottleneck, gymnasium.Env[Observation, NDArray[np.float32]])
         return self._running().page.measurements(0)
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Info | None = None
+    ) -> tuple[Observation, Info]:
         """Begins an episode. The same seed gives the same episode, bit for bit, in any process.
 
         options may have `overrides`, values of the config for this episode, by their keys.
@@ -54,9 +54,7 @@ class CongestionEnv(Bottleneck, gymnasium.Env[Observation, NDArray[np.float32]])
         info = self._begin(self.np_random, options, "its flow")
         return observe(self.measurements), info
 
-    def step(
-        self, action: NDArray[np.float32]
-    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, bool, bool, Info]:
         """Decides, and runs to the end of the next interval."""
         simulation = self._running()
         powers = self._actions.powers(action)

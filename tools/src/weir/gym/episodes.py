@@ -25,7 +25,7 @@ class Draw:
 
     key: str
     kind: str
-    values: tuple[Any, ...]
+    values: tuple[Any, ...]  # texts, or two numbers
     unit: str = ""
 
     def text(self, rng: np.random.Generator) -> str:
@@ -70,7 +70,7 @@ def read(path: Path | str) -> Episodes:
     return Episodes(config, draws, _agents(config, configs.mapping(config)))
 
 
-def _draw(place: Path, key: str, of: Any) -> Draw:
+def _draw(place: Path, key: str, of: object) -> Draw:
     if not (isinstance(of, Mapping) and len(of) == 1 and next(iter(of)) in KINDS):
         raise UserError(f"{place}: draw: {key}: one of {', '.join(KINDS)}, as {{uniform: [1, 2]}}")
     kind, values = next(iter(of.items()))
@@ -90,7 +90,7 @@ def _draw(place: Path, key: str, of: Any) -> Draw:
     return Draw(key, kind, (low, high), BASE.get(unit, unit))
 
 
-def _number(text: Any) -> tuple[float, str | None]:
+def _number(text: object) -> tuple[float, str | None]:
     """Returns a number in its base unit, and the unit: "", that of a dimension, or a suffix."""
     match = re.fullmatch(rf"({units.NUMBER}) ?([a-zA-Zµμ/%]*)", str(text))
     if match is None:  # only a time may be a sum, such as 1m30s
@@ -103,7 +103,7 @@ def _number(text: Any) -> tuple[float, str | None]:
     return value, suffix
 
 
-def _agents(place: Path, content: Mapping[str, Any]) -> int:
+def _agents(place: Path, content: Mapping[str, object]) -> int:
     """Returns the flows whose control is an agent."""
     groups = content.get("flows")
     flows = [g for g in groups if isinstance(g, Mapping)] if isinstance(groups, list) else []

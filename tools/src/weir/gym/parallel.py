@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -14,7 +13,7 @@ from pettingzoo import ParallelEnv
 
 from weir.base.errors import UserError
 from weir.control import Measurements
-from weir.gym.bottleneck import RENDER_MODES, Bottleneck
+from weir.gym.bottleneck import RENDER_MODES, Bottleneck, Info
 from weir.gym.env import Observation
 from weir.gym.simulation import Simulation
 from weir.gym.spaces import nothing, observation_space, observe
@@ -60,8 +59,8 @@ class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
                 simulation.page.decide(slot, *self._actions.decide(powers[name], m))
 
     def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        self, seed: int | None = None, options: Info | None = None
+    ) -> tuple[dict[str, Observation], dict[str, Info]]:
         """Begins an episode, as CongestionEnv.reset."""
         if seed is not None:
             self._rng = seeding.np_random(seed)[0]
@@ -76,7 +75,7 @@ class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
         dict[str, float],
         dict[str, bool],
         dict[str, bool],
-        dict[str, dict[str, Any]],
+        dict[str, Info],
     ]:
         """Decides for all agents, and runs to their next step."""
         if self._simulation is None or not self.agents:
@@ -89,7 +88,7 @@ class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
         observations = self._observations()
         ended = dict.fromkeys(self.agents, not running)
         terminated = dict.fromkeys(self.agents, False)
-        infos: dict[str, dict[str, Any]] = {name: {} for name in self.agents}
+        infos: dict[str, Info] = {name: {} for name in self.agents}
         if not running:
             self.agents = []
         return observations, rewards, terminated, ended, infos

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -140,7 +139,7 @@ class Actions:
     def space(self) -> Box:
         return Box(-1, 1, (2 if self.kind == "both" else 1,), np.float32)
 
-    def powers(self, action: Any, agent: str = "") -> list[float]:
+    def powers(self, action: object, agent: str = "") -> list[float]:
         """Returns the factors of an action, which is cut off at -1 and 1. One that is not of
         space()'s shape, or has a number that is not finite, is a ValueError."""
         shape = self.space().shape

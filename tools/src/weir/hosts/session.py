@@ -130,7 +130,7 @@ class Hosts(Session):
             now = progress_object(line)
             if now is None and line.strip():
                 self.hear_line(name, line)
-            elif now is not None and "ready" not in now and name in self.role("sender")[:1]:
+            elif now is not None and now.ready is None and name in self.role("sender")[:1]:
                 self.pass_on(line, now)
         if reply.answer.get("ended") is not None:
             self.ended[name] = reply.answer["ended"]

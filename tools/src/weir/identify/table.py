@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from rich.console import Console
 
@@ -57,7 +56,7 @@ def of_captures(files: Sequence[str], console: Console, interface: str = "") -> 
     ]  # fmt: skip
 
 
-def as_dicts(flows: Sequence[Flow]) -> list[dict[str, Any]]:
+def as_dicts(flows: Sequence[Flow]) -> list[dict[str, object]]:
     """Returns rows for JSON: what was not seen is null."""
 
     def known(numbers: dict[str, float]) -> dict[str, float | None]:

@@ -15,7 +15,6 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -242,7 +241,7 @@ def open_recording(folder: Path) -> list[Ring]:
 
 
 def replay(
-    folder: Path, out: Path, on_progress: Callable[[dict[str, Any]], None] | None = None
+    folder: Path, out: Path, on_progress: Callable[[session.Progress], None] | None = None
 ) -> tuple[Found, RunSummary]:
     """Replays a run into `out` and compares; the replay's summary beside it.
 

@@ -74,7 +74,7 @@ def frames() -> int:
     return min(FRAMES, 1 << (fit.bit_length() - 1))
 
 
-def section(cpu: int = 0, swap: bool = False, count: int = FRAMES) -> dict[str, Any]:
+def section(cpu: int = 0, swap: bool = False, count: int = FRAMES) -> dict[str, object]:
     """Returns `live` of the config: what leaves by a port has passed its path."""
     paths = ("forward", "reverse") if swap else ("reverse", "forward")
     ports = [
@@ -95,7 +95,7 @@ class Program(Child):
         now = session.progress_object(line)
         if now is None:
             print(re.sub(r"standard input:\d+:\d+: ", "", line), file=sys.stderr)
-        elif now.get("ready"):
+        elif now.ready:
             self.ready.set()
 
     def closed(self) -> None:

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import TaskID
@@ -15,13 +15,16 @@ from rich.progress import TaskID
 from weir.base import units
 from weir.base.terminal import progress
 
+if TYPE_CHECKING:
+    from weir.runner.session import Progress
+
 ESTIMATE_S_MIN = 1.0  # of a run, before what is left is estimated
 
 
 class Bar:
     """The listener for a terminal: a progress bar, messages above it.
 
-    `done` and `whole` are keys of its progress objects; `text` makes the words beside the bar,
+    `done` and `whole` are members of its Progress; `text` makes the words beside the bar,
     `rename` what is shown of a message.
     """
 
@@ -31,7 +34,7 @@ class Bar:
         what: str = "running",
         done: str = "virtual_s",
         whole: str = "duration_s",
-        text: Callable[[dict[str, Any]], str] | None = None,
+        text: Callable[[Progress], str] | None = None,
         rename: Callable[[str], str] | None = None,
     ) -> None:
         self.console = console
@@ -49,13 +52,13 @@ class Bar:
         with suppress(OSError):  # a terminal that is gone
             self.bar.stop()
 
-    def progress(self, now: dict[str, Any]) -> None:
+    def progress(self, now: Progress) -> None:
         """Shows a progress object of a program."""
-        whole = now.get(self.whole) or None  # unknown of a pipe
+        whole = getattr(now, self.whole)
         if self.task is None:
             self.task = self.bar.add_task(self.what, total=whole, times="")
         self.bar.update(
-            self.task, completed=now.get(self.done, 0), total=whole, times=self.text(now)
+            self.task, completed=getattr(now, self.done) or 0, total=whole, times=self.text(now)
         )
 
     def message(self, line: str) -> None:
@@ -98,13 +101,13 @@ class Count:
         self.bar.update(task, completed=done, total=whole, times=", ".join([counted, *rest]))
 
 
-def times(now: dict[str, Any]) -> str:
+def times(now: Progress) -> str:
     """Returns a progress object as text."""
-    virtual, wall = float(now.get("virtual_s") or 0), float(now.get("wall_s") or 0)
-    parts = [f"{virtual:.1f} of {float(now.get('duration_s') or 0):.1f} s"]
+    virtual, wall, whole = now.virtual_s or 0, now.wall_s, now.duration_s or 0
+    parts = [f"{virtual:.1f} of {whole:.1f} s"]
     if wall > 0:
         parts.append(f"{units.number(virtual / wall, 2)}× real time")
-    parts += left(wall, virtual, float(now.get("duration_s") or 0))
-    if now.get("utilisation") is not None:
-        parts.append(f"{units.percent(float(now['utilisation']), 1)} used")
+    parts += left(wall, virtual, whole)
+    if now.utilisation is not None:
+        parts.append(f"{units.percent(now.utilisation, 1)} used")
     return ", ".join(parts)

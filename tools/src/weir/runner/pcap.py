@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 from rich.console import Console
@@ -16,23 +16,19 @@ from weir.analysis import folder
 from weir.analysis.captures import flows
 from weir.base import programs, units
 from weir.runner.bar import Bar
-from weir.runner.session import Session, catching
+from weir.runner.session import Progress, Session, catching
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
     from weir.analysis.run_summary import RunSummary
 
 
-def times(now: dict[str, Any]) -> str:
+def times(now: Progress) -> str:
     """Returns a progress object as text, with an estimate of what is left if the size is known."""
-    read, whole, wall = (float(now.get(k) or 0) for k in ("read_bytes", "all_bytes", "wall_s"))
-    packets = float(now.get("packets") or 0)
-    parts = [
-        f"{units.count(packets)} packets",
-        f"{units.count(now.get('connections'))} connections",
-    ]
+    read, whole, wall = now.read_bytes or 0, now.all_bytes or 0, now.wall_s
+    parts = [f"{units.count(now.packets)} packets", f"{units.count(now.connections)} connections"]
     if wall > 0:
-        parts.append(f"{units.number(packets / wall / 1e6, 2)} million/s")
+        parts.append(f"{units.number(now.packets / wall / 1e6, 2)} million/s")
     if 0 < read < whole:
         parts.append(f"{units.number(wall * (whole - read) / read, 2)} s left")
     return ", ".join(parts)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import queue
 import re
@@ -18,7 +17,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
+
+import msgspec
 
 from weir.base.errors import UserError
 from weir.runner import receiver
@@ -30,10 +31,24 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = tuple(128 + number for number in ENDING)
 
 
+class Progress(msgspec.Struct):
+    """A line of --progress, of which each program has some of the members."""
+
+    ready: bool | None = None
+    virtual_s: float | None = None
+    duration_s: float | None = None
+    wall_s: float = 0
+    utilisation: float | None = None
+    read_bytes: float | None = None
+    all_bytes: float | None = None  # unknown of a pipe
+    packets: int = 0
+    connections: int = 0
+
+
 class Listener(Protocol):
     """Is told what the programs say while they run."""
 
-    def progress(self, now: dict[str, Any]) -> None:
+    def progress(self, now: Progress) -> None:
         """Is given one of --progress's objects."""
 
     def message(self, line: str) -> None:
@@ -46,7 +61,7 @@ class Silent:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def progress(self, now: dict[str, Any]) -> None:
+    def progress(self, now: Progress) -> None:
         """Does nothing, as nobody looks."""
 
     def message(self, line: str) -> None:
@@ -142,13 +157,13 @@ class Session:
             child.eof = True
             return
         now = progress_object(line)
-        if now is not None and "ready" in now:
-            child.ready = bool(now["ready"])
+        if now is not None and now.ready is not None:
+            child.ready = now.ready
             child.opened()
         elif now is not None or line.strip():
             self.pass_on(receiver.said(line) if child.name == receiver.NAME else line, now)
 
-    def pass_on(self, line: str, now: dict[str, Any] | None) -> None:
+    def pass_on(self, line: str, now: Progress | None) -> None:
         """Gives a line to the listener. If a terminal or pipe is gone, the run goes on unseen."""
         try:
             if now is not None:
@@ -249,13 +264,11 @@ def from_weir(line: str) -> str:
     return re.sub(r"^weir-(sim|pcap): ", "weir: ", line)
 
 
-def progress_object(line: str) -> dict[str, Any] | None:
+def progress_object(line: str) -> Progress | None:
     """Returns a line of --progress; None for anything else."""
-    if not line.startswith("{"):
-        return None
     try:
-        value = json.loads(line)
-    except ValueError:
+        found = msgspec.json.decode(line, type=Progress)
+    except msgspec.MsgspecError:
         return None
-    known = ("ready", "virtual_s", "read_bytes")
-    return value if isinstance(value, dict) and any(key in value for key in known) else None
+    known = (found.ready, found.virtual_s, found.read_bytes)
+    return found if any(value is not None for value in known) else None

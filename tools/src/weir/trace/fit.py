@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -185,7 +184,7 @@ class Fitted:
         at_ns = np.arange(len(rates)) * self.step_ns
         return steps.make(at_ns, len(rates) * self.step_ns, rates)
 
-    def numbers(self, file: str) -> dict[str, Any]:
+    def numbers(self, file: str) -> dict[str, object]:
         model = {k: v for k, v in asdict(self.model).items() if k != "rates_bps"}
         named = {"step_s": self.step_ns / NS_PER_S, "stage": self.model.stage(file)}
         return {"model": model, "error": asdict(self.error), **named}

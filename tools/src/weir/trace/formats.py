@@ -235,7 +235,7 @@ def capture(file: Path, reading: Reading) -> Steps:
     from weir.analysis.ring import open_ring
     from weir.base import programs
 
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         "duration": "24h",
         "telemetry": {"level": 1, "interval": f"{round(reading.step_ns)}ns"},
         "paths": {

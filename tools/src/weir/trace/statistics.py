@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -44,18 +45,29 @@ def outages(steps: Steps) -> dict[str, float]:
     }
 
 
-def of(steps: Steps) -> dict[str, Any]:
-    """Returns all statistics with stable names; what the trace does not have is null."""
+@dataclass
+class Statistics:
+    """Statistics of a trace, with stable names; what the trace does not have is None."""
+
+    duration_s: float
+    steps: int
+    rate_bps: dict[str, float]
+    delay_ns: dict[str, float] | None
+    loss: float | None
+    outages: dict[str, float]
+
+
+def of(steps: Steps) -> Statistics:
+    """Returns all statistics of a trace."""
     lengths = steps.lengths_ns
-    delays = steps.delay_ns if steps.delay_ns.any() else None
-    return {
-        "duration_s": steps.end_ns / NS_PER_S,
-        "steps": len(steps.at_ns),
-        "rate_bps": percentiles(steps.rate_bps, lengths),
-        "delay_ns": None if delays is None else percentiles(delays, lengths),
-        "loss": float(np.average(steps.loss, weights=lengths)) if steps.loss.any() else None,
-        "outages": outages(steps),
-    }
+    return Statistics(
+        steps.end_ns / NS_PER_S,
+        len(steps.at_ns),
+        percentiles(steps.rate_bps, lengths),
+        percentiles(steps.delay_ns, lengths) if steps.delay_ns.any() else None,
+        float(np.average(steps.loss, weights=lengths)) if steps.loss.any() else None,
+        outages(steps),
+    )
 
 
 def bars(steps: Steps) -> str:
@@ -69,15 +81,15 @@ def show(steps: Steps, screen: Console) -> None:
     """Prints the statistics as a table, above the rate over time."""
     found = of(steps)
     rows = Table("over time", "rate", "delay")
-    for name, rate in found["rate_bps"].items():
-        delay = None if found["delay_ns"] is None else found["delay_ns"][name]
+    for name, rate in found.rate_bps.items():
+        delay = None if found.delay_ns is None else found.delay_ns[name]
         rows.add_row(name, units.rate(rate), units.time(delay))
-    down = found["outages"]
+    down = found.outages
     screen.print(rows)
     screen.print(bars(steps), highlight=False, markup=False)
     screen.print(
-        f"{found['steps']:,} steps in {units.time(steps.end_ns)};"
-        f" loss {units.percent(found['loss'])};"
+        f"{found.steps:,} steps in {units.time(steps.end_ns)};"
+        f" loss {units.percent(found.loss)};"
         f" outages: {down['count']}, together {units.time(down['total_s'] * NS_PER_S)},"
         f" the longest {units.time(down['longest_s'] * NS_PER_S)}",
         soft_wrap=True,
