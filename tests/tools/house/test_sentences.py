@@ -50,6 +50,7 @@ OBEY = (
     "identify",
     "live",
     "plugin",
+    "report",
     "runner",
     "trace",
 )

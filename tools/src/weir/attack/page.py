@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def numbers(asked: Asked, result: Result) -> list[tuple[str, str]]:
-    """What a reader wants first."""
+    """Returns the few numbers that a reader wants first."""
     goal = asked.goal
     return [
         ("harm of what is left", goal.text(result.left)),
@@ -32,7 +32,7 @@ def numbers(asked: Asked, result: Result) -> list[tuple[str, str]]:
 
 
 def status(asked: Asked, result: Result) -> Status:
-    """Whether the bound held, if there is one."""
+    """Returns whether the bound held, if there is one."""
     if result.held is None:
         return Status("warn", f"{asked.goal.text(result.left)} {asked.goal.says}.")
     bound = asked.goal.text(asked.bound or 0)
@@ -50,7 +50,7 @@ def write(
     runs: tuple[Run, Run],
     text: str,
 ) -> None:
-    """report.html, which needs no other file."""
+    """Writes report.html, which needs no other file."""
     theme.use()
     drawn = [
         (

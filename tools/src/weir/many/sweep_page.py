@@ -42,7 +42,7 @@ def write(path: Path, out: Path | None = None) -> Path:
 
 
 def page(table: SweepTable, place: Path) -> str:
-    """The document, to be written into a folder `place`."""
+    """Returns the document, to be written into a folder `place`."""
     choice, left = sweep_figures.suggested(table.axes)
     shown, fixed = table, []
     for one in left:
@@ -76,7 +76,7 @@ def page(table: SweepTable, place: Path) -> str:
 
 
 def headline(table: SweepTable) -> list[tuple[str, str]]:
-    """Cells, combinations, seeds, axes."""
+    """Returns how many cells, combinations, seeds and axes there are."""
     combinations = table.frame.select(table.keys).n_unique() if table.keys else 1
     return [
         ("cells", units.count(table.frame.height)),
@@ -87,20 +87,19 @@ def headline(table: SweepTable) -> list[tuple[str, str]]:
 
 
 def status(table: SweepTable) -> Status:
-    """How many cells have ended well."""
+    """Returns how many cells have ended well."""
     counts = Counter(table.frame["status"])
     said = ", ".join(f"{counts[one]:,} {one}" for one in STATES if counts[one])
     return Status("warn" if counts["failed"] else "good", f"{said}.")
 
 
 def axis_row(one: Axis) -> list[str]:
-    """A parameter and its values."""
     names = one.names if len(one.names) <= ROWS_MAX else (*one.names[:10], "…", *one.names[-5:])
     return [one.key, ", ".join(names), f"{len(one.values)} values"]
 
 
 def draw(table: SweepTable, choice: Choice) -> Iterator[tuple[Figure, str]]:
-    """The figures with their captions."""
+    """Yields the figures with their captions."""
     for name in SHOWN:
         metric = table.known(name)
         if metric is not None:
@@ -112,7 +111,7 @@ def draw(table: SweepTable, choice: Choice) -> Iterator[tuple[Figure, str]]:
 
 
 def heat_choice(choice: Choice) -> Choice | None:
-    """Two parameters with numbers as a heat map, a third as its panels; None: there are no two."""
+    """Returns the axes of a heat map, a third as panels. None: no two have numbers."""
     others = [one for one in (choice.by, choice.facet) if one is not None]
     numeric = [one for one in others if one.numbers is not None and len(one.values) > 1]
     if choice.x.numbers is None or not numeric:
@@ -122,7 +121,7 @@ def heat_choice(choice: Choice) -> Choice | None:
 
 
 def caption(metric: Metric, choice: Choice) -> str:
-    """What a figure shows."""
+    """Returns the caption of a figure of lines."""
     by = "" if choice.by is None else f", by {choice.by.label}"
     facet = "" if choice.facet is None else f", a panel for each {choice.facet.label}"
     return (
@@ -132,18 +131,18 @@ def caption(metric: Metric, choice: Choice) -> str:
 
 
 def heat_caption(metric: Metric, choice: Choice) -> str:
-    """What a heat map shows."""
+    """Returns the caption of a heat map."""
     by = "" if choice.by is None else choice.by.label
     return f"{capital(metric.label)} over {choice.x.label} and {by}. Means over seeds."
 
 
 def capital(text: str) -> str:
-    """With a capital letter first."""
+    """Returns a text with a capital letter first."""
     return text[:1].upper() + text[1:]
 
 
 def outliers(table: SweepTable, place: Path) -> list[Words]:
-    """Cells that lie far from the median of their own combination, farthest first."""
+    """Returns cells that lie far from the median of their own combination, farthest first."""
     found: dict[int, tuple[float, str]] = {}
     for name in ("goodput", "delay", "jfi"):
         metric = table.known(name)
@@ -160,7 +159,7 @@ def outliers(table: SweepTable, place: Path) -> list[Words]:
 
 
 def apart(table: SweepTable, metric: Metric) -> dict[int, tuple[float, float]]:
-    """Rows whose distance from their combination's median is OUTLYING times the common spread.
+    """Returns rows whose distance from their median is OUTLYING times the common spread.
 
     The spread is 1.48 times the median of all distances that are not 0: that of normal values.
     Gives how often the spread, and the median.
@@ -184,7 +183,7 @@ def apart(table: SweepTable, metric: Metric) -> dict[int, tuple[float, float]]:
 
 
 def failed(table: SweepTable, place: Path) -> list[Words]:
-    """The first cells that failed, and why."""
+    """Returns the first cells that failed, and why."""
     rows = np.flatnonzero((table.frame["status"] == "failed").to_numpy())[:ROWS_MAX]
     messages = table.frame["message"] if "message" in table.frame.columns else None
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What figures share: scene, subplots, axes of time, legend, looks of flows."""
+"""The parts that figures share: scene, subplots, axes of time, legend, looks of flows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEVEL: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 2)
 
 @dataclass(frozen=True)
 class Scene:
-    """What every figure of a run shares."""
+    """The groups, links and times that every figure of a run shares."""
 
     groups: Sequence[Style]  # by group index
     duration_s: float
@@ -38,30 +38,29 @@ class Scene:
     flows: Mapping[int, str] = field(default_factory=dict)  # of a capture: their addresses
 
     def flow(self, flow_id: int) -> str:
-        """What a flow is called."""
         return self.flows.get(flow_id, f"flow {flow_id}")
 
     def group(self, index: int) -> Style:
-        """The look of a group, also of one that the summary does not know."""
+        """Returns the look of a group, also of one that the summary does not know."""
         if index < len(self.groups):
             return self.groups[index]
         return theme.style("", f"group {index}", index)
 
 
 def subplots(columns: int, height_in: float = 2.35) -> tuple[Figure, list[Axes]]:
-    """A figure of the page's width with so many axes side by side."""
+    """Returns a figure of the page's width with so many axes side by side."""
     figure = Figure(figsize=(WIDTH_IN, height_in))
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
 def split_by(frame: pl.DataFrame, key: str) -> list[tuple[int, pl.DataFrame]]:
-    """A frame's rows by the values of an integer column, in its order."""
+    """Returns a frame's rows by the values of an integer column, in its order."""
     values = sorted(int(value) for value in frame[key].unique())
     return [(value, frame.filter(pl.col(key) == value)) for value in values]
 
 
 def time_axis(axes: Axes, scene: Scene) -> None:
-    """From 0 to the end of the run, with a mark where the warm-up ends; the other axis from 0."""
+    """Sets axes of time: from 0 to the run's end, with a mark where the warm-up ends."""
     axes.set_xlabel("time (s)")
     axes.set_xlim(0, scene.duration_s)
     axes.set_ylim(bottom=0)
@@ -101,7 +100,7 @@ def steady(
 
 
 def legend(figure: Figure, wide: int = WIDE) -> None:
-    """Above all axes of the figure, once for what several show; it grows by the rows this takes.
+    """Draws one legend above all axes of the figure, which grows by the rows this takes.
 
     What a figure says in words stands here, where it hides no data. wide: characters of a row.
     """
@@ -126,13 +125,13 @@ def legend(figure: Figure, wide: int = WIDE) -> None:
 
 
 def _wide(labels: Sequence[str], columns: int) -> int:
-    """Characters that labels take in so many columns, with what is drawn before each."""
+    """Returns characters that labels take in so many columns, with what is drawn before each."""
     lengths = np.array([len(label) + 5 for label in labels])
     return int(sum(part.max() for part in np.array_split(lengths, columns)))
 
 
 def bands(axes: Axes, spread: pl.DataFrame, divisor: float, scene: Scene) -> None:
-    """The median flow of each group, and if they are few a band around it."""
+    """Draws the median flow of each group, and if they are few a band around it."""
     groups = split_by(spread, "group")
     names = [spread_column(spread, name) for name in ("low", "median", "high")]
     for group, part in groups:
@@ -144,12 +143,12 @@ def bands(axes: Axes, spread: pl.DataFrame, divisor: float, scene: Scene) -> Non
 
 
 def spread_column(spread: pl.DataFrame, name: str) -> str:
-    """The column of metrics.spread_over_time that is called low, median or high of something."""
+    """Returns the column of metrics.spread_over_time that has low, median or high of something."""
     return next(column for column in spread.columns if column.startswith(f"{name}_"))
 
 
 def banded(spread: pl.DataFrame, steps: units.Steps, label: str, scene: Scene) -> Figure:
-    """A figure of the median flow of each group over time, of metrics.spread_over_time."""
+    """Draws the median flow of each group over time, of metrics.spread_over_time."""
     figure, (panel,) = subplots(1, 2.1)
     divisor, unit = units.step(maximum(spread, spread_column(spread, "high")), steps)
     bands(panel, spread, divisor, scene)
@@ -162,7 +161,7 @@ def banded(spread: pl.DataFrame, steps: units.Steps, label: str, scene: Scene) -
 def flow_styles(
     flows: pl.DataFrame, scene: Scene, roles: Mapping[int, str] | None = None
 ) -> dict[int, Style]:
-    """Looks of single flows: the group's colour, in shades and dashes where a group has several.
+    """Returns looks of single flows: shades and dashes of the group's colour.
 
     roles: what a flow stands for in its group, see metrics.typical_flows.
     """
@@ -188,6 +187,6 @@ def flow_styles(
 
 
 def maximum(frame: pl.DataFrame, column: str) -> float:
-    """A column's largest value; 0 if it has none."""
+    """Returns a column's largest value; 0 if it has none."""
     value = frame[column].max()
     return float(value) if isinstance(value, int | float) else 0.0

@@ -17,7 +17,7 @@ from weir.report.theme import Style
 
 
 def fairness(series: Sequence[tuple[Style, pl.DataFrame]], scene: Scene) -> Figure:
-    """Jain's index over time, a line per series of windows.windows."""
+    """Draws Jain's index over time, a line per series of windows.windows."""
     figure, (panel,) = axes.subplots(1, 2.0)
     for style, windowed in series:
         over_time = windows.jfi_over_time(windowed)
@@ -36,7 +36,7 @@ def fairness(series: Sequence[tuple[Style, pl.DataFrame]], scene: Scene) -> Figu
 
 
 def tradeoff(series: Sequence[tuple[Style, pl.DataFrame]]) -> Figure | None:
-    """Goodput of a flow against its RTT: mean and one-sigma ellipse of each series' windows.
+    """Draws goodput of a flow against its RTT: mean and one-sigma ellipse of each series.
 
     None if no flow measured its RTT.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What config and summary say of the busiest link and of the path through it."""
+"""The busiest link and the path through it, of config and summary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADERS, TIMESTAMPS = 14 + 20 + 20, 12  # Ethernet, IPv4, TCP; the option, part 
 
 
 def propagation_ns(config: dict[str, Any]) -> float | None:
-    """Constant delay of a round trip, if it is the same for all flows."""
+    """Returns the constant delay of a round trip, if it is the same for all flows."""
     groups = routes.groups(config)
     if one_way.own_base_rtt(groups):
         return None
@@ -30,7 +30,7 @@ def propagation_ns(config: dict[str, Any]) -> float | None:
 
 
 def payload_most(config: dict[str, Any], report: RunSummary) -> str:
-    """What of the busiest link's rate can be goodput, as a sentence; empty where it differs.
+    """Returns a sentence on how much of the link's rate can be goodput; empty where it differs.
 
     A packet that fills the segment size takes headers of Ethernet, IPv4 and TCP, and what the link
     adds to each frame: preamble, FCS and gap.

@@ -53,7 +53,7 @@ def _bound_areas(collection: PolyCollection) -> None:
 
 
 def area(path: Path) -> tuple[Floats, Floats, Floats] | None:
-    """x, and the two edges there, of what fill_between or stackplot drew; None of other shapes."""
+    """Returns x and both edges there of what fill_between or stackplot drew, else None."""
     points = np.asarray(path.vertices, dtype=np.float64)
     n = (len(points) - 3) // 2
     low, high = points[1 : n + 1], points[n + 2 : 2 * n + 2][::-1]
@@ -63,7 +63,7 @@ def area(path: Path) -> tuple[Floats, Floats, Floats] | None:
 
 
 def places(y: Floats, points: int = POINTS_MAX) -> npt.NDArray[np.int64]:
-    """Places of at most so many values: the smallest and the largest of each stretch, the ends.
+    """Returns places of at most so many values: each stretch's smallest and largest, and the ends.
 
     tsdownsample's would be the same but for the ends: not worth a compiled package.
     """

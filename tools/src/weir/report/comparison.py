@@ -43,7 +43,7 @@ Show = Callable[[float | None], str]
 
 @dataclass(frozen=True)
 class Compared:
-    """One of the runs."""
+    """A run that is compared, with its letter and its look."""
 
     name: str  # a letter and the folder's name
     style: Style
@@ -79,13 +79,13 @@ def read(runs: Sequence[Run], on_progress: sections.Progress | None = None) -> l
 
 
 def control(one: data.RunData) -> str:
-    """The congestion control of all groups of a run; "" if there are several, or none is known."""
+    """Returns the congestion control of all groups of a run; "" if they have several, or none."""
     each = {group.cc or "" for group in one.numbers.groups}
     return each.pop() if len(each) == 1 else ""
 
 
 def relabelled(compared: Sequence[Compared], labels: Sequence[str]) -> list[Compared]:
-    """The same with other names of the runs; UserError: not one for each."""
+    """Returns runs with other names. UserError: there is not one for each."""
     if len(labels) != len(compared):
         raise UserError(
             f"--label is given {len(labels)} times for {len(compared)} runs: give one for each"
@@ -125,13 +125,13 @@ def ending(one: Compared, place: Path) -> Text:
 
 
 def link(one: Compared, place: Path) -> str:
-    """The address of a run's report, or of its folder, from a folder."""
+    """Returns the address of a run's report, or of its folder, from a folder."""
     report = one.data.run.path / "report.html"
     return page.address(report if report.exists() else one.data.run.path, place)
 
 
 def numbers(compared: Sequence[Compared]) -> list[Metric]:
-    """What runs are compared by: totals, each group, the busiest link, the run's own error."""
+    """Returns numbers of the runs: totals, each group, the busiest link, the run's own error."""
     reports = [one.data.numbers for one in compared]
 
     def totals(number: Callable[[Group], float | None]) -> list[float | None]:
@@ -232,7 +232,7 @@ QLOG: tuple[tuple[str, Callable[[qlog.Logged], float | None], Show], ...] = (
 
 
 def _qlogs(compared: Sequence[Compared], groups: Sequence[pairing.Pair]) -> list[Metric]:
-    """What the opening side's qlog of each group says, where a run has just one of a group."""
+    """Returns figures of the opening side's qlogs, for groups of which a run has just one."""
     runs = [qlog.found_in(one.data.run.path, one.data.run.summary) for one in compared]
     found = []
     for pair in groups:
@@ -253,12 +253,12 @@ def _objective(group: Group) -> float | None:
 
 
 def apart(value: float, base: float) -> float:
-    """What a value is above another; 0 where only the rounding of sums tells them apart."""
+    """Returns a value's distance from another; 0 where only the rounding of sums differs."""
     return 0.0 if math.isclose(value, base, rel_tol=NOISE) else value - base
 
 
 def difference(value: float | None, base: float | None, show: Show, logarithm: bool = False) -> str:
-    """Sign and size of what a value is above another, and the share of that: +1.20 ms (+3.1 %)."""
+    """Returns the distance from another value, and its share of that: +1.20 ms (+3.1 %)."""
     if value is None or base is None:
         return units.NONE
     if apart(value, base) == 0:
@@ -274,7 +274,7 @@ def difference(value: float | None, base: float | None, show: Show, logarithm: b
 
 
 def differences(compared: Sequence[Compared]) -> Table:
-    """Each number of each run, and how far the later runs are from the first."""
+    """Returns each number of each run, and how far the later runs are from the first."""
     letters = [one.name[0] for one in compared]
     columns = ["", compared[0].name]
     for one in compared[1:]:
@@ -290,7 +290,7 @@ def differences(compared: Sequence[Compared]) -> Table:
 
 
 def as_json(compared: Sequence[Compared]) -> dict[str, Any]:
-    """The runs, and each number of each with its difference from the first."""
+    """Returns the runs, and each number of each with its difference from the first."""
     rows = [
         {
             "name": m.name,
@@ -306,7 +306,7 @@ def as_json(compared: Sequence[Compared]) -> dict[str, Any]:
 
 
 def endings(compared: Sequence[Compared]) -> Table:
-    """How each run ended: verdict, ledger, seed, commit."""
+    """Returns the verdict, ledger, seed and commit of each run."""
     rows = []
     for one in compared:
         report, run = one.data.numbers, one.data.run
@@ -328,7 +328,7 @@ def configs(compared: Sequence[Compared]) -> Table:
 
 
 def _with_named_groups(compared: Sequence[Compared]) -> list[dict[str, Any]]:
-    """The configs; flow groups that stand at different places have their names for numbers."""
+    """Returns the configs; groups at different places have their names for numbers."""
     found = [one.data.run.config for one in compared]
     pairs = pairing.pairs([one.data.numbers for one in compared])
     if all(len({place for place in pair.groups if place is not None}) == 1 for pair in pairs):
@@ -343,7 +343,7 @@ def _with_named_groups(compared: Sequence[Compared]) -> list[dict[str, Any]]:
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, str]:
-    """A config's leaves by the names that -o takes: flows.0.count."""
+    """Returns a config's leaves by the names that -o takes: flows.0.count."""
     if isinstance(value, dict):
         parts = value.items()
     elif isinstance(value, list):
@@ -359,13 +359,13 @@ def _flat(value: Any, prefix: str = "") -> dict[str, str]:
 def draw(
     compared: Sequence[Compared], on_progress: sections.Progress | None = None
 ) -> Iterator[Drawn]:
-    """The figures, each with all runs that have data for it."""
+    """Yields the figures, each with all runs that have data for it."""
     parts = [partial(draw_common, compared), partial(draw_emulation, compared)]
     yield from sections.in_steps(parts, on_progress)
 
 
 def draw_emulation(compared: Sequence[Compared]) -> Iterator[Drawn]:
-    """How late packets of live runs were."""
+    """Yields how late packets of live runs were."""
     late = [
         [tail for one in compared for tail in lateness.tails(one.data.numbers, {key: one.style})]
         for key in ("delay_error_cdf", "pacing_error_cdf")
@@ -379,7 +379,7 @@ def draw_emulation(compared: Sequence[Compared]) -> Iterator[Drawn]:
 
 
 def draw_common(compared: Sequence[Compared]) -> Iterator[Drawn]:
-    """What runs of any kind have."""
+    """Yields the figures of runs of any kind."""
     scene = axes.Scene(
         groups=[one.style for one in compared],
         duration_s=max(one.data.scene.duration_s for one in compared),
@@ -401,7 +401,7 @@ def draw_common(compared: Sequence[Compared]) -> Iterator[Drawn]:
 
 
 def busiest_link(one: Compared) -> tuple[int, pl.DataFrame] | None:
-    """The index and the records of a run's busiest link."""
+    """Returns the index and the records of a run's busiest link."""
     busiest = summary.busiest(one.data.numbers)
     if busiest is None or one.data.links is None:
         return None
@@ -411,7 +411,7 @@ def busiest_link(one: Compared) -> tuple[int, pl.DataFrame] | None:
 
 
 def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> Iterator[Drawn]:
-    """Goodput, RTT, fairness, throughput against delay, and a window, of each run's flows."""
+    """Yields goodput, RTT, fairness, the trade-off and a window of each run's flows."""
     totals, parts, each, late, cwnds = [], [], [], [], []
     first = pairing.pairs([one.data.numbers for _, one in compared])[:1]
     for place, (index, one) in enumerate(compared):
@@ -466,7 +466,7 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> I
 def draw_links(
     compared: Sequence[Compared], links: pl.DataFrame, scene: axes.Scene
 ) -> Iterator[Drawn]:
-    """Queue, its delay, drops and marks at each run's busiest link."""
+    """Yields queue, its delay, drops and marks at each run's busiest link."""
     yield Drawn(
         "queue",
         figures.queue(links, scene),
@@ -484,8 +484,7 @@ def draw_links(
         yield Drawn(
             "delay",
             figures.delay_cdf(distributions),
-            "Distribution of queueing delay after the warm-up. Share of packets that waited at most"
-            " so long, and that waited longer.",
+            "Distribution of queueing delay after the warm-up, and its tail.",
         )
     happened = [kind for kind in ("drops", "marks") if int(links[kind].sum()) > 0]
     if happened:

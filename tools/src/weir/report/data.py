@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run's figures are drawn from, read once."""
+"""The data of a run's figures, read once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ class RunData:
 
     @property
     def captured(self) -> bool:
-        """Is it the analysis of a capture?"""
         return self.run.summary.program == summary.ANALYSER
 
 
@@ -76,7 +75,7 @@ def _read(run: Run) -> RunData:
 
 
 def relabelled(read_data: RunData, labels: Sequence[str]) -> RunData:
-    """The same with other names of the groups in legends; UserError: not one for each."""
+    """Returns the data with other names of groups. UserError: there is not one for each."""
     scene = read_data.scene
     if len(labels) != len(scene.groups):
         raise UserError(
@@ -88,7 +87,7 @@ def relabelled(read_data: RunData, labels: Sequence[str]) -> RunData:
 
 
 def warmup_s(run: Run) -> float:
-    """Where measuring began: live, counted from when traffic did."""
+    """Returns the end of the warm-up; live, it counts from when traffic began."""
     known = run.summary.warmup_s
     if known is None:
         known = (units.config_time_ns(run.config.get("warmup", "0")) or 0.0) / metrics.NS_PER_S
@@ -96,7 +95,7 @@ def warmup_s(run: Run) -> float:
 
 
 def intervals_of(run: Run, warmup: float, length: float) -> metrics.Intervals | None:
-    """When the intervals of the run's records end; None: the config does not say."""
+    """Returns when the intervals of the run's records end; None: the config does not say."""
     telemetry = run.config.get("telemetry")
     text = telemetry.get("interval") if isinstance(telemetry, dict) else None
     captured = run.summary.program == summary.ANALYSER
@@ -109,7 +108,7 @@ def intervals_of(run: Run, warmup: float, length: float) -> metrics.Intervals | 
 
 
 def with_silent(flows: FlowData, recorded: pl.DataFrame | None) -> FlowData:
-    """The same with flows that have begun and have no interval: nothing was sent, and it counts."""
+    """Returns the flows with those that have begun and have sent nothing in any interval."""
     if recorded is None:
         return flows
     silent = recorded.select("flow_id", "group").unique("flow_id").sort("flow_id")
@@ -126,7 +125,7 @@ def with_silent(flows: FlowData, recorded: pl.DataFrame | None) -> FlowData:
 
 
 def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
-    """Length of the time axis: what the summary says of virtual time, else the last record."""
+    """Returns the length of the time axis: virtual time, or where the last record is."""
     report = run.summary
     if report.virtual_s and report.program == summary.SIMULATOR:
         return report.virtual_s
@@ -161,7 +160,7 @@ def recovered(
 
 @dataclass(frozen=True)
 class FlowData:
-    """What the intervals say about flows."""
+    """The intervals' rates of flows, and a row for each flow."""
 
     length_ns: int  # of an interval
     rated: pl.DataFrame  # the intervals, with rates
@@ -169,12 +168,11 @@ class FlowData:
 
     @property
     def few(self) -> bool:
-        """Are they drawn one by one?"""
         return self.each.height <= axes.FEW
 
     @property
     def drawn(self) -> str:
-        """How a group's flows are drawn if they are not few, in words."""
+        """The words on how a group's flows are drawn if they are not few."""
         band = self.each["group"].n_unique() <= axes.BANDS
         return f"Line: median flow{'; band: 5th to 95th percentile' if band else ''}."
 
@@ -182,7 +180,7 @@ class FlowData:
 def flow_data(
     interval: pl.DataFrame, warmup: float, length: float, intervals: metrics.Intervals | None
 ) -> FlowData:
-    """Rates of the intervals, and totals of the flows after the warm-up; both in seconds."""
+    """Returns rates of the intervals, and totals of the flows after the warm-up."""
     rated = metrics.with_rates(interval, intervals)
     # An interval is of the warm-up or measured. Live it ends a little after the warm-up.
     late = rated.filter(pl.col("time_s") > warmup)["ts_ns"].min()
@@ -198,7 +196,7 @@ def flow_data(
 def chosen_records(
     run: Run, stream: str, names: Sequence[str], chosen: Collection[int]
 ) -> pl.DataFrame:
-    """A stream's records of some flows, with null for what is not known; no columns without any."""
+    """Returns a stream's records of some flows, with null for unknowns; no columns without any."""
     wanted = np.asarray(list(chosen), dtype=np.uint32)
     found = []
     for part in run.chunks(stream, names):

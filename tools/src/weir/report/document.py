@@ -98,21 +98,21 @@ class Sheet:
 
 
 def in_print(cell: str, name: bool) -> int:
-    """Characters of a cell's widest line in print: names are folded, a share has its own line."""
+    """Returns the characters of a cell's widest line in print, where names are folded."""
     if name or len(cell) > LONG:
         return min(len(cell), FOLDED)
     return max(map(len, divided(cell)))
 
 
 def divided(cell: str) -> tuple[str, str]:
-    """A number and the share behind it, in brackets: +1.20 ms and (+3.1 %)."""
+    """Returns a number and the share behind it, in brackets: +1.20 ms and (+3.1 %)."""
     number, bracket, share = cell.partition(" (")
     return number, f"({share}" if bracket else ""
 
 
 @cache
 def templates() -> Environment:
-    """The pages' templates; they escape every value that is not Markup."""
+    """Returns the pages' templates; they escape every value that is not Markup."""
     made = Environment(
         loader=PackageLoader("weir.report"),
         autoescape=True,
@@ -177,7 +177,6 @@ class Shown:
 
     @property
     def text(self) -> str:
-        """The other sentences."""
         return self.caption.partition(". ")[2]
 
 
@@ -209,7 +208,7 @@ def zooming(drawn: Iterable[tuple[Figure, str]]) -> Figures:
 
 
 def inline_svg(figure: Figure, prefix: str) -> Markup:
-    """A figure as an SVG element; the prefix keeps its ids apart from those of other figures."""
+    """Returns a figure as an SVG element; the prefix keeps its ids apart from other figures'."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
@@ -219,7 +218,7 @@ def inline_svg(figure: Figure, prefix: str) -> Markup:
 
 @cache
 def fonts() -> Markup:
-    """The figures' typeface for the page. To cut it takes half a second: a copy is kept."""
+    """Returns the figures' typeface. To cut it takes half a second, so a copy is kept."""
     import fontTools
     import matplotlib as mpl
 
@@ -235,7 +234,7 @@ def fonts() -> Markup:
 
 
 def cut_fonts() -> str:
-    """Matplotlib's own STIX, cut down to Latin and Greek text."""
+    """Returns Matplotlib's own STIX, cut down to Latin and Greek text."""
     import matplotlib as mpl
     from fontTools import subset
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a figure shows, as a table: read back from its artists, as interactive.py does."""
+"""The data of a figure as a table, read back from its artists, as interactive.py does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Series(NamedTuple):
 
 
 def table(figure: Figure) -> pl.DataFrame:
-    """A row per point: panel from 1, the names of its axes, the line, x and y.
+    """Returns a row per point: panel from 1, the names of its axes, the line, x and y.
 
     A stacked area is its height; an area around a line has two edges, low and high.
     """
@@ -48,7 +48,7 @@ def table(figure: Figure) -> pl.DataFrame:
 
 
 def panel(axes: Axes, names: dict[str, str]) -> Iterator[Series]:
-    """What a pair of axes shows of data: not its levels and marks at the edge."""
+    """Yields the data of a pair of axes, without its levels and marks at the edge."""
 
     def name(artist: Any, colour: Any) -> str:
         return interactive._label(artist) or names.get(interactive._colour(colour), "")
@@ -76,7 +76,7 @@ def panel(axes: Axes, names: dict[str, str]) -> Iterator[Series]:
 
 
 def bars(axes: Axes, names: dict[str, str]) -> Iterator[Series]:
-    """Columns by colour: the middle of each and its height; of rows, which have names, the ends."""
+    """Yields columns by colour, the middle and height of each, and rows with their ends."""
     columns: dict[str, list[tuple[float, float]]] = {}
     rows: dict[str, list[tuple[float, float, float]]] = {}
     boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]

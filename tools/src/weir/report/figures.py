@@ -44,7 +44,7 @@ EVENTS_ON_LINE = 150  # more would hide the line
 def _over_time(
     interval: pl.DataFrame, key: str, columns: str
 ) -> tuple[npt.NDArray[np.float64], dict[int, npt.NDArray[np.float64]]]:
-    """One array per key over common times; 0 where a key has no record, or none has."""
+    """Returns an array per key over common times; it is 0 where a key has no record."""
     wide = interval.pivot(on=key, index="time_s", values=columns, aggregate_function="sum")
     gaps = pl.DataFrame({"time_s": np.asarray(metrics.gaps(interval), dtype=np.float64).ravel()})
     wide = pl.concat([wide, gaps], how="diagonal").sort("time_s").fill_null(0)
@@ -55,7 +55,7 @@ def _over_time(
 def throughput(
     interval: pl.DataFrame, flows: pl.DataFrame, rates: pl.DataFrame | None, scene: Scene
 ) -> Figure:
-    """Goodput over time: stacked flows if they are few, else groups and the spread of flows.
+    """Draws goodput over time: stacked flows if they are few, else groups and the flows' spread.
 
     rates: the bottleneck's rate_bps at the end of each interval, at end_s.
     """
@@ -105,7 +105,7 @@ def throughput(
 
 
 def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scene: Scene) -> Figure:
-    """Round-trip time over time: per flow if they are few, else median and band per group."""
+    """Draws round-trip time over time: per flow if they are few, else median and band per group."""
     measured = interval.filter(pl.col("rtt_samples") > 0)
     figure, (axes,) = subplots(1, 2.1)
     divisor, unit = units.step(maximum(measured, "rtt_mean_ns"), units.TIME_STEPS)
@@ -138,7 +138,7 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
 
 
 def queue(links: pl.DataFrame, scene: Scene) -> Figure:
-    """Backlog and queueing delay over time: mean of each interval, its maximum behind it."""
+    """Draws backlog and queueing delay over time: mean of each interval, its maximum behind it."""
     figure, axes = subplots(2)
     panels = (
         (axes[0], "queue_mean_pkts", "queue_max_pkts", (1.0, "packets"), "queue"),
@@ -217,7 +217,7 @@ class Cdf:
 
 
 def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
-    """Distribution of queueing delay, and its tail on a logarithmic scale."""
+    """Draws distribution of queueing delay, and its tail on a logarithmic scale."""
     figure, (left, right) = subplots(2)
     longest = max(max(d.delay_ns[-1], *(p[1] for p in d.points), 0.0) for d in distributions)
     divisor, unit = units.step(float(longest), units.TIME_STEPS)
@@ -267,7 +267,7 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
 def _thin(
     x: npt.NDArray[np.float64], share: npt.NDArray[np.float64], points: int = 600
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """As many points as a figure can show, the tail kept: half by share, half by log tail."""
+    """Returns as many points as a figure can show: half by share, half by log tail."""
     if x.size <= 2 * points:
         return x, share
     even = np.searchsorted(share, np.linspace(0, 1, points))
@@ -277,7 +277,7 @@ def _thin(
 
 
 def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
-    """Goodput of each flow relative to the mean of all: as a distribution, and as a histogram."""
+    """Draws goodput of each flow over the mean of all: as a distribution, and as a histogram."""
     mean = _mean(flows, "goodput_bps")
     relative = flows.with_columns(share=pl.col("goodput_bps") / (mean or 1.0))
     alone = flows["group"].n_unique() == flows.height
@@ -340,7 +340,7 @@ def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
 
 
 def base_rtts(flows: pl.DataFrame, scene: Scene) -> Figure:
-    """Goodput of each flow against its base RTT, base_rtt_ns; none is 0."""
+    """Draws goodput of each flow against its base RTT, base_rtt_ns; none is 0."""
     figure, (axes,) = subplots(1)
     divisor, unit = units.step(maximum(flows, "base_rtt_ns"), units.TIME_STEPS)
     rate, rate_unit = units.step(maximum(flows, "goodput_bps"), units.RATE_STEPS)
@@ -366,7 +366,7 @@ def base_rtts(flows: pl.DataFrame, scene: Scene) -> Figure:
 def cwnd(
     samples: pl.DataFrame, chosen: Mapping[int, str], scene: Scene, label: str = "cwnd"
 ) -> Figure:
-    """Congestion window of a few flows, of metrics.typical_flows.
+    """Draws congestion window of a few flows, of metrics.typical_flows.
 
     samples has time_s, flow_id, group and cwnd_segs.
     """
@@ -397,7 +397,7 @@ def sequence(
     chosen: Mapping[int, str],
     scene: Scene,
 ) -> Figure:
-    """Time-sequence graphs of a few flows, a panel each, in bytes from the connection's first.
+    """Draws time-sequence graphs of a few flows, in bytes from each connection's first.
 
     All have time_s, flow_id and bytes: behind what was sent for the first time, acknowledged, and
     of what was sent again.
@@ -435,7 +435,7 @@ RECOVERIES = {"recovery": ("recovery", "reduction"), "loss": ("after a timeout",
 
 
 def states(episodes: pl.DataFrame, styles: Mapping[int, Style], scene: Scene) -> Figure:
-    """A row per flow, with a bar while it recovered; episodes of sections.recoveries."""
+    """Draws a row per flow, with a bar while it recovered; episodes of sections.recoveries."""
     figure, (axes,) = subplots(1, 0.75 + 0.24 * len(styles))
     labels = [style.label for style in styles.values()][::-1]
     rows = {flow: row for row, flow in enumerate(reversed(list(styles)))}
@@ -468,7 +468,7 @@ class Quantity:
 
     @staticmethod
     def of(column: str, name: str | None = None) -> Quantity:
-        """Its unit from the end of its name."""
+        """Returns the quantity of a name, whose end says its unit."""
         name = name or column
         return Quantity(column, units.label_of(name), units.unit_of(name))
 
@@ -476,7 +476,7 @@ class Quantity:
 def panels(
     quantities: Sequence[Quantity], series: Sequence[tuple[Style, pl.DataFrame]], scene: Scene
 ) -> Figure:
-    """One panel per quantity over time; in each a line per series, whose frames have time_s."""
+    """Draws a panel per quantity over time, with a line per series; their frames have time_s."""
     rows = -(-len(quantities) // 2)
     figure = Figure(figsize=(WIDTH_IN, 0.4 + 1.5 * rows if len(quantities) > 1 else 2.2))
     grid = figure.subplots(rows, min(2, len(quantities)), squeeze=False).ravel()
@@ -507,7 +507,7 @@ def panels(
 
 
 def events(counts: pl.DataFrame, scene: Scene) -> Figure:
-    """Events by kind (a name of theme.STYLES): per_s in a bin width_s wide around time_s."""
+    """Draws events by kind (a name of theme.STYLES): per_s in a bin width_s wide around time_s."""
     kinds = sorted(counts["kind"].unique())
     figure = Figure(figsize=(WIDTH_IN, 0.55 + 0.72 * len(kinds)))
     panels = figure.subplots(len(kinds), 1, squeeze=False, sharex=True)[:, 0]
@@ -531,7 +531,7 @@ def events(counts: pl.DataFrame, scene: Scene) -> Figure:
 
 
 def completion(times: pl.DataFrame, scene: Scene) -> Figure:
-    """Completion time by size, median and 99th percentile; slowdown, where any is known.
+    """Draws completion time by size, median and 99th percentile; slowdown, where any is known.
 
     times: see completion_times; none of its sizes is 0.
     """

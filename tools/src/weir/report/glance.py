@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def text(run: Run) -> str:
-    """Three lines: what ran and how it ended, what came out, what was recorded."""
+    """Returns three lines: how the run ended, what came out, what was recorded."""
     report = run.summary
     length_s = report.virtual_s or report.wall_s
     about = [f"'{page.title_of(run)}'", str(report.program or run.manifest.get("program"))]
@@ -49,7 +49,7 @@ def html(run: Run) -> str:
 
 
 def plot(run: Run, name: str, ax: Axes | Sequence[Axes] | None) -> Figure:
-    """A figure of a name, drawn into axes if there are any."""
+    """Draws the figure of a name, into axes if there are any."""
     settings: dict[Any, Any] = theme.RC
     with mpl.rc_context(settings):
         made = paper.choose(sections.draw(report_data.read(run)), name)

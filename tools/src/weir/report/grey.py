@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a figure tells apart by colour alone is told apart in grey print, too."""
+"""Dashes and markers for what a figure tells apart by colour alone, for grey print."""
 
 from __future__ import annotations
 
@@ -24,24 +24,23 @@ SOLID = 0.5  # areas that are more transparent are bands around a line
 
 
 def lightness(colour: Any) -> float:
-    """CIE L* of a colour, from 0 to 1."""
+    """Returns the CIE L* of a colour, from 0 to 1."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     y = float(np.dot([0.2126, 0.7152, 0.0722], linear))
     return (116 * y ** (1 / 3) - 16 if y > 0.008856 else 903.3 * y) / 100
 
 
 def same_grey(a: Any, b: Any) -> bool:
-    """Whether two colours are one in grey print."""
+    """Returns whether two colours are one in grey print."""
     return abs(lightness(a) - lightness(b)) < APART
 
 
 def named_lines(axes: Axes) -> list[Line2D]:
-    """Lines that a legend names."""
     return [line for line in axes.lines if not str(line.get_label()).startswith("_")]
 
 
 def form(line: Line2D) -> tuple[Any, ...]:
-    """What is left of a line without its colour: dashes (private to matplotlib) and marker."""
+    """Returns a line's dashes (private to matplotlib) and marker: its look without colour."""
     hollow = (
         same_grey(line.get_markerfacecolor(), "white") if line.get_marker() != "None" else False
     )
@@ -49,7 +48,7 @@ def form(line: Line2D) -> tuple[Any, ...]:
 
 
 def alike(figure: Figure) -> Iterator[tuple[str, str]]:
-    """Labels of what only colour tells apart: lines of one form and one grey, or areas."""
+    """Returns labels of what only colour tells apart: lines of one form and one grey, or areas."""
     for axes in figure.axes:
         for a, b in combinations(named_lines(axes), 2):
             if form(a) == form(b) and same_grey(a.get_color(), b.get_color()):
@@ -60,7 +59,7 @@ def alike(figure: Figure) -> Iterator[tuple[str, str]]:
 
 
 def areas(axes: Axes) -> dict[tuple[float, ...], list[Any]]:
-    """Areas and bars by their colour; not bands, nor what is one colour alone."""
+    """Returns areas and bars by their colour; not bands, nor what is one colour alone."""
     found: dict[tuple[float, ...], list[Any]] = {}
     for part in (*axes.collections, *axes.patches):
         if not isinstance(part, PolyCollection | Rectangle):
@@ -72,7 +71,6 @@ def areas(axes: Axes) -> dict[tuple[float, ...], list[Any]]:
 
 
 def face(parts: Sequence[Any]) -> Any:
-    """Their colour."""
     return np.atleast_2d(parts[0].get_facecolor())[0][:3]
 
 
@@ -96,7 +94,7 @@ def separate(figure: Figure) -> None:
 
 
 def change(line: Line2D, others: Sequence[Line2D]) -> None:
-    """Another dash, or else a marker here and there, filled or hollow, until none is like it."""
+    """Gives a line another dash, or a marker here and there, until none is like it."""
 
     def free() -> bool:
         return not any(

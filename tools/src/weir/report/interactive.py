@@ -73,7 +73,7 @@ SHAPES = {  # markers as SVG paths around (14, 5)
 
 
 def script() -> Markup:
-    """BokehJS, from the installed package."""
+    """Returns BokehJS, from the installed package."""
     import bokeh
 
     path = Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js"
@@ -86,7 +86,7 @@ def _read(path: Path) -> Markup:
 
 
 def panels(figure: Figure) -> list[Markup]:
-    """Each visible pair of axes as JSON for BokehJS."""
+    """Returns each visible pair of axes as JSON for BokehJS."""
     names = names_by_colour(figure)
     shown = [axes for axes in figure.axes if axes.get_visible()]
     return [_json(_Panel(figure, axes, names).plot) for axes in shown]
@@ -101,7 +101,7 @@ class Key(NamedTuple):
 
 
 def legend(figure: Figure) -> list[Key]:
-    """What the colours, dashes and markers of a figure mean."""
+    """Returns the meaning of a figure's colours, dashes and markers."""
     found: dict[str, Key] = {}
     for axes in figure.axes:
         for artist, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -112,7 +112,7 @@ def legend(figure: Figure) -> list[Key]:
 
 
 def _swatch(artist: Any) -> Markup:
-    """An artist in small, 28 by 10 pixels."""
+    """Returns an artist in small, 28 by 10 pixels."""
     if not isinstance(artist, Line2D):
         alpha = None if isinstance(artist, BarContainer) else artist.get_alpha()
         return Markup('<path fill="currentColor" fill-opacity="{}" d="M0 0h28v10H0z"/>').format(
@@ -130,7 +130,7 @@ def _swatch(artist: Any) -> Markup:
 
 
 def numbers(figure: Figure) -> list[list[str]]:
-    """For each line and stacked area of a figure what NUMBERS names: for those who do not see it.
+    """Returns NUMBERS of each line and stacked area, for those who do not see the figure.
 
     The areas have their total, too.
     """
@@ -157,7 +157,7 @@ def _row(axes: Axes, name: str, y: Floats) -> list[str]:
 
 
 def stacked(axes: Axes) -> list[PolyCollection]:
-    """The areas that stand on each other, from the lowest; others are behind a line of theirs."""
+    """Returns the areas that stand on each other, from the lowest; others are behind a line."""
     lines = {_colour(line.get_color()) for line in axes.lines}
     return [
         area
@@ -188,13 +188,13 @@ def _label(artist: Any) -> str:
 
 
 def _frame(artist: Any, axes: Axes) -> tuple[bool, bool]:
-    """Are x and y those of the data (else shares of the axes)?"""
+    """Returns whether x and y are those of the data, else shares of the axes."""
     x, y = artist.get_transform().contains_branch_seperately(axes.transData)
     return bool(x), bool(y)
 
 
 def names_by_colour(figure: Figure) -> dict[str, str]:
-    """What a colour stands for in a figure, where it stands for one thing."""
+    """Returns the meaning of each colour that has just one in a figure."""
     found: dict[str, set[str]] = {}
     for axes in figure.axes:
         for artist, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -215,7 +215,7 @@ def _artist_colour(artist: Any) -> str | None:
 
 
 class _Panel:
-    """One pair of axes on its way to a Bokeh plot."""
+    """A pair of axes on its way to a Bokeh plot."""
 
     def __init__(self, figure: Figure, axes: Axes, names: Mapping[str, str]) -> None:
         self.figure, self.axes, self.names = figure, axes, names
@@ -305,7 +305,7 @@ class _Panel:
             )
 
     def _place(self, y: Any) -> float:
-        """A y of the data, which may be a name on the axis."""
+        """Returns a y of the data, which may be a name on the axis."""
         axes: Any = self.axes
         return float(axes.convert_yunits(y))
 
@@ -392,7 +392,7 @@ class _Panel:
         self._markers(line, source, name)
 
     def _mark_at_edge(self, line: Line2D, x: float, share: float) -> None:
-        """A mark at a share of the axes' height; whole, though it stands at their end."""
+        """Draws a mark at a share of the axes' height; whole, though it stands at their end."""
         low, high = self.axes.get_ylim()
         y = low + min(share, 1 - EDGE) * (high - low)
         self._markers(line, {"x": np.array([x]), "y": np.array([y])}, _label(line))
@@ -439,7 +439,7 @@ def _fixed_ticks(axis: Axis, theirs: Any) -> None:
 
 
 def _json(plot: Any) -> Markup:
-    """A document with one plot, its models numbered from 1: the same figure, the same text."""
+    """Returns a document with one plot; the same figure has the same text."""
     ids: dict[str, str] = {}
 
     def renumbered(value: Any) -> Any:

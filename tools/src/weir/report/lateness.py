@@ -46,7 +46,7 @@ class Tail(NamedTuple):
 
 
 def tails(report: RunSummary, styles: dict[str, Style]) -> Iterator[Tail]:
-    """The distributions that a summary has, by its keys."""
+    """Yields the distributions that a summary has, by its keys."""
     for key, style in styles.items():
         if cdf := getattr(report.emulation, key):
             ends, share = np.asarray(cdf, dtype=np.float64).T
@@ -54,7 +54,7 @@ def tails(report: RunSummary, styles: dict[str, Style]) -> Iterator[Tail]:
 
 
 def over_time(run: Run, duration_s: float) -> pl.DataFrame | None:
-    """Mean and largest lateness of packets in each of BINS stretches of the run, with time_s.
+    """Returns mean and largest lateness of packets in each of BINS stretches, with time_s.
 
     None without records of departures: levels 2 and 3 have them.
     """
@@ -83,7 +83,7 @@ def over_time(run: Run, duration_s: float) -> pl.DataFrame | None:
 
 
 def of_a_run(found: Sequence[Tail], timed: pl.DataFrame | None, scene: Scene) -> Figure:
-    """Distributions of lateness and, where departures were recorded, lateness over time."""
+    """Draws distributions of lateness and, where departures were recorded, lateness over time."""
     figure, panels = axes.subplots(int(bool(found)) + int(timed is not None))
     if found:
         _draw_tails(panels[0], found)
@@ -101,7 +101,7 @@ def of_a_run(found: Sequence[Tail], timed: pl.DataFrame | None, scene: Scene) ->
 
 
 def of_runs(delay: Sequence[Tail], pacing: Sequence[Tail]) -> Figure:
-    """The same distribution of several runs: of delay, and of pacing."""
+    """Draws one distribution of several runs: of delay, and of pacing."""
     shown = [(name, part) for name, part in (("delay", delay), ("pacing", pacing)) if part]
     figure, panels = axes.subplots(len(shown))
     for panel, (name, part) in zip(panels, shown, strict=True):

@@ -39,14 +39,14 @@ DOTS_MAX = 20  # as many values of a box are drawn one by one
 
 @dataclass(frozen=True)
 class Number:
-    """What a box or a distribution is of."""
+    """The number that a box or a distribution shows."""
 
     label: str
     unit: str
 
 
 def styles(names: Sequence[str]) -> list[Style]:
-    """The look of each kind: a control's or a discipline's own, or one that none of them has."""
+    """Returns the look of each kind: a control's or a discipline's own, or one of no other."""
     known = [configs.control(name.partition(",")[0]) for name in names]
     return theme.styles_of(
         [
@@ -57,7 +57,7 @@ def styles(names: Sequence[str]) -> list[Style]:
 
 
 def kinds(frame: pl.DataFrame) -> Iterator[tuple[Style, pl.DataFrame]]:
-    """Each name's look and rows, in the order of the frame."""
+    """Yields each name's look and rows, in the order of the frame."""
     names = frame["name"].unique(maintain_order=True).to_list()
     if len(names) > NAMES_MAX:
         raise UserError(
@@ -68,7 +68,7 @@ def kinds(frame: pl.DataFrame) -> Iterator[tuple[Style, pl.DataFrame]]:
 
 
 def pantheon(panel: Axes, points: pl.DataFrame) -> None:
-    """A dot per run, and of each name the mean and the ellipse of one standard deviation.
+    """Draws a dot per run, and each name's mean and ellipse of one standard deviation.
 
     As in Pantheon's reports: less delay to the right, so that better is up and to the right.
     """
@@ -88,7 +88,7 @@ def pantheon(panel: Axes, points: pl.DataFrame) -> None:
 
 
 def kind(panel: Axes, style: Style, x: pl.Series, y: pl.Series) -> None:
-    """The runs of one name."""
+    """Draws the runs of one name."""
     one = windows.ellipse(x.to_numpy(), y.to_numpy())
     if one is None:
         return
@@ -113,7 +113,7 @@ def name_means(panel: Axes) -> None:
 
 
 def delay_axis(panel: Axes, delays: metrics.Floats) -> None:
-    """From the longest to the shortest, logarithmic if they are far apart."""
+    """Sets an axis from the longest to the shortest, logarithmic if they are far apart."""
     low, high = float(delays.min()), float(delays.max())
     if low > 0 and high > LOG_FROM * low:
         panel.set_xscale("log")
@@ -127,7 +127,7 @@ def delay_axis(panel: Axes, delays: metrics.Floats) -> None:
 
 
 def parts(samples: pl.DataFrame) -> list[tuple[Style, metrics.Floats]]:
-    """Each name's values that are known."""
+    """Returns the known values of each name."""
     found = [
         (style, own["value"].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy())
         for style, own in kinds(samples)
@@ -138,7 +138,7 @@ def parts(samples: pl.DataFrame) -> list[tuple[Style, metrics.Floats]]:
 
 
 def scaled(samples: pl.DataFrame, number: Number) -> tuple[list[tuple[Style, metrics.Floats]], str]:
-    """Each name's values in the unit that reads best, and the axis's label."""
+    """Returns each name's values in the unit that reads best, and the axis's label."""
     found, unit, divisor = parts(samples), number.unit, 1.0
     if unit in units.STEPS:
         largest = max(float(np.abs(values).max(initial=0)) for _, values in found)
@@ -148,7 +148,7 @@ def scaled(samples: pl.DataFrame, number: Number) -> tuple[list[tuple[Style, met
 
 
 def box(panel: Axes, samples: pl.DataFrame, number: Number) -> None:
-    """Quartiles and median of each name; whiskers to the last value within 1.5 of their distance.
+    """Draws quartiles and median of each name; whiskers end within 1.5 of their distance.
 
     What is beyond them is a ring; few values are dots beside.
     """
@@ -173,7 +173,7 @@ def box(panel: Axes, samples: pl.DataFrame, number: Number) -> None:
 
 
 def cdf(panel: Axes, samples: pl.DataFrame, number: Number) -> None:
-    """The share of each name's values that are at most x."""
+    """Draws the share of each name's values that are at most x."""
     found, label = scaled(samples, number)
     for style, values in found:
         x, share = metrics.ecdf(values)
@@ -188,14 +188,14 @@ def cdf(panel: Axes, samples: pl.DataFrame, number: Number) -> None:
 
 
 def check(name: str) -> None:
-    """UserError names the figures that there are."""
+    """Raises a UserError that names the figures that there are."""
     if name not in NAMES:
         meant = nearest(name, NAMES, f"there is {', '.join(NAMES)}")
         raise UserError(f"there is no figure '{name}' of many runs; {meant}")
 
 
 def figure(name: str, frame: pl.DataFrame, number: Number | None = None) -> Figure:
-    """One of NAMES as a figure of its own."""
+    """Draws one of NAMES as a figure of its own."""
     check(name)
     made, (panel,) = shared.subplots(1, 2.8)
     if name == "pantheon":

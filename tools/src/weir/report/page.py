@@ -90,12 +90,12 @@ def described(tables: Iterable[tuple[str, Table]]) -> list[Part]:
 
 
 def captured(run: Run) -> bool:
-    """Is it a capture's analysis, which cannot know what dropped the packets?"""
+    """Returns whether it is a capture's analysis, which cannot know what dropped the packets."""
     return run.summary.program == summary.ANALYSER
 
 
 def verdicts(run: Run, report: RunSummary) -> list[str] | None:
-    """What the reader must know; None: in virtual time nothing could, or nobody judged."""
+    """Returns the verdicts. None: in virtual time there can be none, or nobody judged."""
     said = summary.verdict_lines(report)
     exact = run.summary.program in (None, summary.SIMULATOR)
     return None if (exact or run.summary.kind == "import") and not said else said
@@ -116,17 +116,17 @@ def files(run: Run, place: Path) -> list[Link]:
 
 
 def address(path: Path, place: Path) -> str:
-    """A file's address from a folder, for a link."""
+    """Returns a file's address from a folder, for a link."""
     return quote(os.path.relpath(path.resolve(), place.resolve()))
 
 
 def title_of(run: Run) -> str:
-    """The config's title, or the folder's name."""
+    """Returns the config's title, or the folder's name."""
     return str(run.config.get("title") or run.path.resolve().name)
 
 
 def status(report: RunSummary) -> Status:
-    """How the run ended, worst first: its end, its ledger, what fell behind."""
+    """Returns how the run ended, worst first: its end, its ledger, what fell behind."""
     balanced = report.ledger.balanced
     if not report.ended:
         return Status("bad", "The run did not end by itself.")
@@ -142,7 +142,7 @@ def status(report: RunSummary) -> Status:
 
 
 def headline(report: RunSummary) -> list[tuple[str, str]]:
-    """The few numbers that a reader wants first."""
+    """Returns the few numbers that a reader wants first."""
     numbers = []
     if report.groups:
         goodput_bps = summary.of_flows(report, lambda group: group.goodput_bps)
@@ -164,12 +164,12 @@ def headline(report: RunSummary) -> list[tuple[str, str]]:
 
 
 def traffic(report: RunSummary) -> list[Table]:
-    """The groups of flows and the links, those that there are."""
+    """Returns the tables of groups of flows and of links, where they have rows."""
     return [table for table in (summary.groups(report), summary.links(report)) if table]
 
 
 def qlogs(run: Run) -> list[tuple[str, Table]]:
-    """What programs wrote in qlogs, beside what the paths counted; a file that is none is named."""
+    """Returns programs' qlogs beside the paths' counts, and the file that is none."""
     text = (
         "What QUIC programs say in their qlogs, of the whole run, and what the paths have counted"
     )
@@ -181,7 +181,7 @@ def qlogs(run: Run) -> list[tuple[str, Table]]:
 
 
 def under_load(run: Run) -> list[tuple[str, Table]]:
-    """Delay of pings without and with the load, and responsiveness."""
+    """Returns the delay of pings without and with the load, and responsiveness."""
     found = latency.under_load(run)
     text = "Delay under load: round trips of pings before and beside the bulk flows, and how many a"
     text += " minute has with the load"
@@ -212,7 +212,7 @@ VIDEOS = (
 
 
 def transfers(data: RunData) -> list[tuple[str, Table]]:
-    """Completion times by size, and video streams; each with a sentence that says what it is."""
+    """Returns completion times by size, and video streams, each with a sentence on it."""
     frame = data.run.frame("transfers")
     if frame is None:
         return []
@@ -243,7 +243,7 @@ def with_labels(rows: pl.DataFrame, data: RunData) -> list[dict[str, Any]]:
 
 
 def video_groups(run: Run) -> list[int]:
-    """Numbers of the groups whose source is `video`."""
+    """Returns the numbers of the groups whose source is `video`."""
     groups = run.config.get("flows") or []
     return [
         number
@@ -326,7 +326,7 @@ def path_rows(name: str, path: PathLedger, balanced: bool) -> list[Entry]:
 
 
 def provenance(run: Run) -> list[tuple[str, str]]:
-    """What made this run, so that it can be made again."""
+    """Returns all that it takes to make the run again."""
     known = {**run.manifest, **run.summary_json}
     host = known.get("host")
     if isinstance(host, dict):
@@ -354,7 +354,7 @@ def provenance(run: Run) -> list[tuple[str, str]]:
 
 
 def versions(built: object) -> str:
-    """What the programs were built with, and what made the run and this page."""
+    """Returns versions of the programs' parts and of the tools that made run and page."""
     named = built if isinstance(built, dict) else {}
     page = ", ".join(f"{name} {version}" for name, version in programs.versions().items())
     ran = named.get("tools")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which flow groups of several runs stand beside each other."""
+"""Pairs of flow groups of several runs that stand beside each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pair:
 
 
 def pairs(reports: Sequence[RunSummary]) -> list[Pair]:
-    """The groups of all runs: those of one name beside each other, wherever their lists have them.
+    """Returns the groups of all runs: those of one name beside each other, whatever their places.
 
     A group without a name has that of its congestion control. Of several with one name the first
     stands beside the first. Those of a run that are like none of the others' take the places

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One figure as a file for a paper: as wide as its column, in its type, told apart in grey print.
+"""A figure as a file for a paper: in its column's width and type, told apart in grey print.
 
 Widths are those of the templates: acmart's sigconf, IEEEtran, USENIX's style of 2020.
 """
@@ -48,7 +48,7 @@ def use(venue: str = "acm") -> None:
 
 
 def choose(drawn: Iterable[Drawn], name: str) -> Figure:
-    """The figure of a name; UserError names those that there are."""
+    """Returns the figure of a name. UserError names those that there are."""
     names = []
     for one in drawn:
         if one.name == name:
@@ -63,7 +63,7 @@ Limits = Sequence[tuple[float | None, float | None]]
 
 @dataclass(frozen=True)
 class Shape:
-    """How a figure of a paper is set."""
+    """The size and type of a figure in a paper."""
 
     width: str = "column"  # or "page"
     height_in: float | None = None
@@ -74,12 +74,12 @@ class Shape:
 
     @property
     def width_in(self) -> float:
-        """Of the venue's column or page."""
+        """The width of the venue's column or page."""
         return VENUES[self.venue][self.width]
 
 
 def limits(text: str) -> tuple[float | None, float | None]:
-    """The ends of an axis: "0,10"; one may be missing: "5,". UserError says what is wrong."""
+    """Returns the ends of an axis, "0,10" or "5,". UserError says what is wrong."""
     low, comma, high = text.partition(",")
     try:
         ends = tuple(float(end) if end.strip() else None for end in (low, high))
@@ -110,7 +110,7 @@ def set_limits(figure: Figure, shape: Shape) -> None:
 
 
 def check(out: Path) -> None:
-    """UserError: no figure can be written there."""
+    """Raises a UserError if no figure can be written there."""
     if out.suffix not in FORMATS:
         raise UserError(f"{out}: a figure's name ends in {', '.join(FORMATS)}")
     if not out.parent.is_dir():

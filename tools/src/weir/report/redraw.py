@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def into(source: Axes, target: Axes) -> None:
-    """Lines, areas, bars, texts, scales, limits and names of axes; labels for a legend."""
+    """Copies lines, areas, bars, texts, scales, limits and names of axes; labels for a legend."""
     target.set_xscale(source.get_xscale())
     target.set_yscale(source.get_yscale())
     for collection in source.collections:

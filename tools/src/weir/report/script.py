@@ -55,7 +55,7 @@ if __name__ == "__main__":
 
 
 def check(out: Path) -> None:
-    """UserError: this file's figure has no script."""
+    """Raises a UserError if this file's figure has no script."""
     if out.suffix == ".csv":
         raise UserError(f"{out}: --code is for a figure: .pdf, .png or .svg")
 
@@ -80,13 +80,13 @@ def write(figure: Figure, out: Path, dpi: int) -> tuple[Path, Path]:
 
 
 def source() -> str:
-    """What draws it, without its licence and docstring."""
+    """Returns the code that draws it, without its licence and docstring."""
     whole = inspect.getsource(standalone)
     return re.sub(r'^# SPDX.*?"""\n\nfrom __future__[^\n]*\n\n', "", whole, flags=re.DOTALL).strip()
 
 
 def describe(figure: Figure) -> tuple[dict[str, Any], list[Row]]:
-    """A figure as plain values, and its data; as it was drawn last."""
+    """Returns a figure as plain values, and its data, as it was drawn last."""
     if not hasattr(figure.canvas, "get_renderer"):
         FigureCanvasAgg(figure)
     figure.canvas.draw()
@@ -115,14 +115,14 @@ def describe(figure: Figure) -> tuple[dict[str, Any], list[Row]]:
 
 
 def style() -> dict[str, Any]:
-    """The settings of ours that hold now, but for the layout, which is that of the figure."""
+    """Returns our settings that hold now, but for the layout, which is the figure's."""
     names = [name for name in (*theme.RC, *theme.PAPER) if "constrained" not in name]
     held: dict[Any, Any] = {name: mpl.rcParams[name] for name in dict.fromkeys(names)}
     return held | {"figure.constrained_layout.use": False}
 
 
 def artists_of(axes: Axes) -> Iterator[tuple[Any, dict[str, Any], list[Row]]]:
-    """What is drawn in axes: the artist, how, and its rows of x, y, x2, y2."""
+    """Yields each artist in axes, its look, and its rows of x, y, x2, y2."""
     for collection in axes.collections:
         if isinstance(collection, QuadMesh):
             yield collection, *field(collection)
@@ -147,7 +147,7 @@ def artists_of(axes: Axes) -> Iterator[tuple[Any, dict[str, Any], list[Row]]]:
 
 
 def text_style(text: Any) -> dict[str, Any]:
-    """A text's look, and how far from its place it stands."""
+    """Returns a text's look, and how far from its place it stands."""
     how = {"ha": text.get_ha(), "va": text.get_va(), "color": colour(text.get_color())}
     how["fontsize"] = float(text.get_fontsize())
     if getattr(text, "anncoords", "data") == "offset points":
@@ -156,19 +156,18 @@ def text_style(text: Any) -> dict[str, Any]:
 
 
 def described_as(kind: str, how: dict[str, Any]) -> dict[str, Any]:
-    """What something is, and how it looks."""
     return {"kind": kind, "how": how}
 
 
 def rows_of(x: Any, y: Any, x2: Any = None, y2: Any = None) -> list[Row]:
-    """Rows of the table; what there is none of is empty."""
+    """Returns rows of the table; a number that there is not is empty."""
     columns = [[""] * len(x) if c is None else np.asarray(c, np.float64).tolist()
                for c in (x, y, x2, y2)]  # fmt: skip
     return list(zip(*columns, strict=True))
 
 
 def line_style(line: Line2D, axes: Axes) -> dict[str, Any]:
-    """A line's look. Its dashes in points have no public name."""
+    """Returns a line's look. Its dashes in points have no public name."""
     how = {name: getattr(line, f"get_{name}")() for name in LINE}
     offset, dashes = line._unscaled_dash_pattern  # type: ignore[attr-defined]
     drawn = line.get_linestyle() not in ("None", "none", "", " ")
@@ -178,7 +177,7 @@ def line_style(line: Line2D, axes: Axes) -> dict[str, Any]:
 
 
 def area(collection: PolyCollection) -> dict[str, Any]:
-    """An area's look."""
+    """Returns an area's look."""
     edges = collection.get_edgecolor()
     how = {
         "facecolor": colour(collection.get_facecolor()[0]),
@@ -191,7 +190,7 @@ def area(collection: PolyCollection) -> dict[str, Any]:
 
 
 def face(patch: Any) -> dict[str, Any]:
-    """A box's or a polygon's look."""
+    """Returns the look of a box or a polygon."""
     return {
         "facecolor": colour(patch.get_facecolor()),
         "edgecolor": colour(patch.get_edgecolor()),
@@ -202,7 +201,7 @@ def face(patch: Any) -> dict[str, Any]:
 
 
 def field(mesh: QuadMesh) -> tuple[dict[str, Any], list[Row]]:
-    """A heat map: its rows' values from the lowest."""
+    """Returns a heat map: its rows' values from the lowest."""
     values = np.ma.filled(np.ma.asarray(mesh.get_array(), np.float64), np.nan)
     rows, columns = np.indices(values.shape)
     low, high = mesh.get_clim()
@@ -212,12 +211,12 @@ def field(mesh: QuadMesh) -> tuple[dict[str, Any], list[Row]]:
 
 
 def colour(value: Any) -> str:
-    """With its transparency: #0072b2ff."""
+    """Returns a colour with its transparency: #0072b2ff."""
     return to_hex(value, keep_alpha=True)
 
 
 def plain(value: Any) -> Any:
-    """Values that Python prints as it reads them."""
+    """Returns values that Python prints as it reads them."""
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -228,7 +227,7 @@ def plain(value: Any) -> Any:
 
 
 def axes_of(axes: Axes) -> dict[str, Any]:
-    """Place, scales, ends, ticks and names."""
+    """Returns place, scales, ends, ticks and names of axes."""
     place = axes.get_position()
     return {
         "place": [place.x0, place.y0, place.width, place.height],
@@ -253,7 +252,7 @@ def title_pad(axes: Any) -> float:
 
 
 def ticks_of(axis: Any, ends: tuple[float, float]) -> list[dict[str, Any]]:
-    """Major and minor ticks that are seen."""
+    """Returns major and minor ticks that are seen."""
     low, high = sorted(ends)
     edge = 1e-9 * (high - low)
     first = axis.get_major_ticks(1)[0]
@@ -274,13 +273,12 @@ def ticks_of(axis: Any, ends: tuple[float, float]) -> list[dict[str, Any]]:
 
 
 def label_of(tick: Any) -> str:
-    """What stands at a tick, on either side of the axes."""
     sides = (tick.label1, tick.label2)
     return next((side.get_text() for side in sides if side.get_visible()), "")
 
 
 def legend_of(figure: Figure, places: Places) -> dict[str, Any]:
-    """The figure's legend: what it is of, and where it stands."""
+    """Returns the artists of the figure's legend, their labels, and its place."""
     if not figure.legends:
         return {}
     [shown] = figure.legends

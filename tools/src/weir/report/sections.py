@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which figures a run has, in what order and with which captions."""
+"""The figures of a run in their order, with their captions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Drawn(NamedTuple):
 def in_steps(
     parts: Sequence[Callable[[], Iterator[Drawn]]], on_progress: Progress | None
 ) -> Iterator[Drawn]:
-    """The figures of all parts; on_progress gets how many parts are done, and of how many."""
+    """Yields the figures of all parts; on_progress gets how many are done, and of how many."""
     for done, part in enumerate(parts):
         if on_progress is not None:
             on_progress("drawing", done, len(parts))
@@ -62,7 +62,7 @@ def in_steps(
 
 
 def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Drawn]:
-    """Each figure that the run has data for, with its caption."""
+    """Yields each figure that the run has data for, with its caption."""
     flows, links = data.flows, data.links
     parts: list[Callable[[], Iterator[Drawn]]] = []
     if flows is not None:
@@ -87,7 +87,7 @@ def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Drawn]:
 
 
 def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
-    """Throughput and RTT over time."""
+    """Yields throughput and RTT over time."""
     yield Drawn(
         "goodput",
         figures.throughput(flows.rated, flows.each, bottleneck_rates(data), data.scene),
@@ -110,7 +110,7 @@ def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 
 def bottleneck_rates(data: RunData) -> pl.DataFrame | None:
-    """The busiest link's rate at the end of each interval: a schedule may change it."""
+    """Returns the busiest link's rate at the end of each interval: a schedule may change it."""
     busiest = summary.busiest(data.numbers)
     if busiest is None or data.links is None:
         return None
@@ -121,7 +121,7 @@ def bottleneck_rates(data: RunData) -> pl.DataFrame | None:
 
 
 def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
-    """Who got how much, and the windows behind it."""
+    """Yields the flows' shares, and their windows."""
     count = flows.each.height
     index = metrics.jfi(flows.each["goodput_bps"].to_numpy())
     yield Drawn(
@@ -155,7 +155,7 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 
 def draw_base_rtts(data: RunData, flows: FlowData) -> Iterator[Drawn]:
-    """Goodput against base RTT, where flows have one of their own."""
+    """Yields goodput against base RTT, where flows have one of their own."""
     own = base_rtts(data)
     if own is None:
         return
@@ -177,7 +177,7 @@ def draw_base_rtts(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 
 def base_rtts(data: RunData) -> pl.DataFrame | None:
-    """flow_id and base_rtt_ns of the flows that have drawn one; None: no flow has."""
+    """Returns flow_id and base_rtt_ns of the flows that drew one. None: no flow did."""
     number = data.run.values("events", "event").get("base_rtt")
     recorded = data.run.frame("events")
     if recorded is None or number is None:
@@ -189,7 +189,7 @@ def base_rtts(data: RunData) -> pl.DataFrame | None:
 
 
 def recoveries(data: RunData, chosen: Collection[int]) -> pl.DataFrame:
-    """Recoveries of some flows: flow_id, from_s, to_s and state, recovery or loss.
+    """Returns recoveries of some flows: flow_id, from_s, to_s and state, recovery or loss.
 
     From the state after each ACK where it was recorded (level 2 and 3), else from the events: these
     lack the recoveries of congestion controls that do not reduce their window.
@@ -210,13 +210,13 @@ def recoveries(data: RunData, chosen: Collection[int]) -> pl.DataFrame:
 
 
 def windowed(data: RunData, flows: FlowData) -> tuple[pl.DataFrame, float]:
-    """Each flow in each window, and the windows' length in seconds."""
+    """Returns each flow in each window, and the windows' length in seconds."""
     length = windows.length_s(data.scene.duration_s, flows.length_ns)
     return windows.windows(flows.rated, length, data.scene.duration_s), length
 
 
 def measured(windowed: pl.DataFrame, length_s: float, warmup_s: float) -> pl.DataFrame:
-    """The windows that begin when the warm-up has ended, or later."""
+    """Returns the windows that begin when the warm-up has ended, or later."""
     begin = (pl.col("time_s") / length_s).floor() * length_s
     return windowed.filter(begin >= warmup_s - length_s * 1e-6)
 
@@ -232,8 +232,8 @@ def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         yield Drawn(
             "fairness",
             balance.fairness([*every, *several[: axes.BANDS]], data.scene),
-            f"Jain's index of goodput over time. In windows of {length}, of the flows that have"
-            " records there: those that are open.",
+            f"Jain's index of goodput over time. Windows of {length}, of the flows that were open"
+            " in each.",
         )
     late = measured(each, length_s, data.scene.warmup_s)
     tradeoff = balance.tradeoff(
@@ -251,7 +251,7 @@ def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 
 def window_samples(run: Run, rated: pl.DataFrame, chosen: Collection[int]) -> pl.DataFrame:
-    """Windows after each ACK where they were recorded (level 2 and 3), else at interval ends."""
+    """Returns windows after each ACK where recorded (level 2 and 3), else at interval ends."""
     columns = ["time_s", "flow_id", "group", "cwnd_segs"]
     at_end = pl.col("ts_ns") / metrics.NS_PER_S
     acks = chosen_records(run, "cc", CC_CWND, chosen)
@@ -262,7 +262,7 @@ def window_samples(run: Run, rated: pl.DataFrame, chosen: Collection[int]) -> pl
 
 
 def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
-    """Every field of `cc` records of a few flows, then what each congestion control observed."""
+    """Yields the fields of `cc` records of a few flows, and what each control observed."""
     recorded = data.run.rings("cc")
     if not recorded:
         return
@@ -310,7 +310,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 
 def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
-    """Time-sequence graphs, where segments were recorded (level 2 and 3)."""
+    """Yields time-sequence graphs, where segments were recorded (level 2 and 3)."""
     chosen = metrics.typical_flows(flows.each, SEQUENCE_FLOWS)
     names = ("ts_ns", "flow_id", "seq", "ack", "payload_bytes", "kind", "forward")
     found = chosen_records(data.run, "segments", names, chosen)
@@ -351,12 +351,11 @@ def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 
 def draw_segments(data: RunData, flows: FlowData) -> Iterator[Drawn]:
-    """A flow's segments one by one, and what happened around the first drop."""
     yield from (Drawn(*each) for each in segment_sections.draw(data, flows))
 
 
 def without_unset(acks: pl.DataFrame) -> pl.DataFrame:
-    """ssthresh before the first loss is no number (1e9 segments, sender/cc/slow_start.h)."""
+    """Returns ACKs without ssthresh before the first loss, which is no number."""
     own = [pl.col(name) for name in CC_OWN if name in acks.columns]
     return acks.with_columns(pl.when(column < UNSET_SEGS).then(column) for column in own)
 
@@ -364,13 +363,13 @@ def without_unset(acks: pl.DataFrame) -> pl.DataFrame:
 def by_flow(
     acks: pl.DataFrame, styles: Mapping[int, theme.Style]
 ) -> list[tuple[theme.Style, pl.DataFrame]]:
-    """The look and the records of each flow that has any."""
+    """Returns the look and the records of each flow that has any."""
     parts = ((style, acks.filter(pl.col("flow_id") == flow)) for flow, style in styles.items())
     return [(style, part) for style, part in parts if part.height > 0]
 
 
 def draw_observed(data: RunData) -> Iterator[Drawn]:
-    """What disciplines and stages observed, those of which something happened."""
+    """Yields what disciplines and stages observed, where something happened."""
     found = list(observations(data.run))
     moved = [
         o for o in found if any((o.numbers[name] != 0).any() for name in o.numbers.columns[1:])
@@ -387,7 +386,7 @@ def draw_observed(data: RunData) -> Iterator[Drawn]:
 
 
 def observations(run: Run) -> Iterator[metrics.Observed]:
-    """What each discipline and stage observed."""
+    """Yields what each discipline and stage observed."""
     for ring, events in run.frames("events"):
         observers = {o.number: (o.name, o.observed) for o in ring.schema.observers}
         event = ring.values("event").get("observed")
@@ -396,7 +395,7 @@ def observations(run: Run) -> Iterator[metrics.Observed]:
 
 
 def place(data: RunData, observed: metrics.Observed) -> str:
-    """The link or the path where something was observed."""
+    """Returns the link or the path where something was observed."""
     if observed.link != NO_LINK:
         return link_name(data.scene, observed.link)
     paths = list(data.run.config.get("paths", {}))
@@ -405,7 +404,7 @@ def place(data: RunData, observed: metrics.Observed) -> str:
 
 
 def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Drawn]:
-    """Queue over time and the distribution of its delay."""
+    """Yields queue over time and the distribution of its delay."""
     length = metrics.step_ns(links)
     # Over the largest rate: one that was 0 at the end of an interval has still sent in it.
     busy = (
@@ -431,14 +430,14 @@ def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Drawn]:
             figures.delay_cdf(distributions),
             "Distribution of queueing delay"
             + (" after the warm-up" if data.scene.warmup_s else "")
-            + f". Share of packets that waited at most so long, and that waited longer. {caption}",
+            + f", and its tail. {caption}",
         )
 
 
 def delays(
     data: RunData, timed: pl.DataFrame, links: Iterable[int]
 ) -> tuple[list[figures.Cdf], str]:
-    """Distributions of queueing delay, from the best there is, and what that is."""
+    """Returns distributions of queueing delay from the best there is, and a sentence on it."""
     known = {name: link for name, link in data.numbers.links.items() if link.sojourn_cdf}
     telemetry = data.numbers.telemetry
     if not known or (telemetry and telemetry.level == EVERY_PACKET):
@@ -468,7 +467,7 @@ def delays(
 
 
 def cdf_of(name: str, delay: metrics.Floats, share: metrics.Floats) -> figures.Cdf:
-    """A distribution with its median and 99th percentile marked."""
+    """Returns a distribution with its median and 99th percentile marked."""
     points = [
         (label, value, q)
         for label, q in (("median", 0.5), ("p99", 0.99))
@@ -478,12 +477,11 @@ def cdf_of(name: str, delay: metrics.Floats, share: metrics.Floats) -> figures.C
 
 
 def link_name(scene: axes.Scene, link: int) -> str:
-    """A link's name in the summary."""
     return scene.links[link] if link < len(scene.links) else f"link {link}"
 
 
 def packet_delays(data: RunData, links: Iterable[int]) -> list[figures.Cdf]:
-    """CDFs of time in the queue from packets.ring, if packets were recorded."""
+    """Returns CDFs of time in the queue from packets.ring, if packets were recorded."""
     warmup_ns = data.scene.warmup_s * metrics.NS_PER_S
     delays: dict[int, list[npt.NDArray[np.uint32]]] = {link: [] for link in links}
     dequeue = data.run.values("packets", "event").get("dequeue", -1)
@@ -540,7 +538,7 @@ def draw_events(data: RunData) -> Iterator[Drawn]:
 
 
 def draw_completion(data: RunData) -> Iterator[Drawn]:
-    """Completion times of the transfers of sources with a schedule."""
+    """Yields completion times of the transfers of sources with a schedule."""
     transfers = data.run.frame("transfers")
     if transfers is None:
         return
@@ -565,7 +563,7 @@ def draw_completion(data: RunData) -> Iterator[Drawn]:
 
 
 def draw_lateness(data: RunData) -> Iterator[Drawn]:
-    """A live run's own error. In virtual time there is none."""
+    """Yields a live run's own error; in virtual time there is none."""
     if data.run.summary.program == summary.SIMULATOR:
         return
     found = list(lateness.tails(data.numbers, lateness.KNOWN))

@@ -52,7 +52,7 @@ WINDOW_SEEN = 3.0  # times the height of all else: a window's end farther away i
 
 @dataclass(frozen=True)
 class Around:
-    """What is drawn around a dropped packet."""
+    """The packets, segments and queue around a dropped packet."""
 
     flow: pl.DataFrame  # of segments.numbered
     arrivals: pl.DataFrame  # of its packets at the queue: time_s, queue_bytes
@@ -66,12 +66,12 @@ class Around:
 
 
 def between(frame: pl.DataFrame, from_s: float, to_s: float) -> pl.DataFrame:
-    """The rows of a time."""
+    """Returns the rows of a stretch of time."""
     return frame.filter(pl.col("time_s").is_between(from_s, to_s))
 
 
 def stevens(panel: Axes, flow: pl.DataFrame, points: int = bounded.POINTS_MAX) -> None:
-    """One flow's time-sequence graph into axes; flow is of segments.numbered.
+    """Draws one flow's time-sequence graph into axes; flow is of segments.numbered.
 
     points: of a line at most; of more strokes than that allows every nth is drawn.
     """
@@ -103,20 +103,20 @@ def stevens(panel: Axes, flow: pl.DataFrame, points: int = bounded.POINTS_MAX) -
 
 
 def window_near(flow: pl.DataFrame) -> bool:
-    """Whether the window's end leaves room to see the segments."""
+    """Returns whether the window's end leaves room to see the segments."""
     low, top = flow.select(pl.min_horizontal("start", "ack").min(), pl.col("end").max()).row(0)
     return top is not None and maximum(flow, "window") - low <= WINDOW_SEEN * (top - low)
 
 
 def strokes(own: pl.DataFrame, low: str, high: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Upright strokes as one line: two points and a gap each."""
+    """Returns upright strokes as one line: two points and a gap each."""
     ends = [own[end].to_numpy().astype(float) for end in (low, high)]
     y = np.column_stack([*ends, np.full(own.height, np.nan)]).ravel()
     return np.repeat(own["time_s"].to_numpy(), 3), y
 
 
 def sequence(flow: pl.DataFrame, title: str) -> Figure:
-    """The time-sequence graph of a flow, or of a part of it."""
+    """Draws the time-sequence graph of a flow, or of a part of it."""
     figure, (panel,) = shared.subplots(1, 2.8)
     stevens(panel, flow)
     panel.set_title(title, loc="left")
@@ -125,7 +125,7 @@ def sequence(flow: pl.DataFrame, title: str) -> Figure:
 
 
 def timeline(around: Around) -> Figure:
-    """A drop: its flow's segments and ACKs, the queue in which it happened, the window below."""
+    """Draws a drop: its flow's segments and ACKs, the queue where it happened, the window."""
     figure = Figure(figsize=(shared.WIDTH_IN, 4.6))
     top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
     stevens(top, around.flow, bounded.PANEL_POINTS)
@@ -152,7 +152,7 @@ def timeline(around: Around) -> Figure:
 
 
 def depth(panel: Axes, around: Around) -> None:
-    """The queue, and what it dropped."""
+    """Draws the queue, and what it dropped."""
     divisor, unit = units.step(maximum(around.queue, "queue_bytes"), units.BYTE_STEPS)
     arrivals, queue, drops = around.arrivals, around.queue, around.drops
     panel.plot(

@@ -30,7 +30,7 @@ ROUND_S = 0.1  # of a flow of which no RTT is known
 
 
 def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
-    """Name, figure and caption of each; none without records of segments of our own format."""
+    """Yields name, figure and caption of each, if there are segments of our own format."""
     rings = data.run.rings("segments")
     known = {field.name for ring in rings for field in ring.schema.fields}
     if not set(NAMES) <= known:
@@ -61,12 +61,11 @@ def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
 
 
 def of_flow(data: RunData, flow_id: int) -> pl.DataFrame:
-    """A flow's segments, numbered."""
     return segments.numbered(chosen_records(data.run, "segments", NAMES, [flow_id]))
 
 
 def round_s(data: RunData, flow_id: int, at_s: float) -> float:
-    """A flow's smoothed RTT at some time."""
+    """Returns a flow's smoothed RTT at some time."""
     acks = chosen_records(data.run, "cc", ("ts_ns", "flow_id", "srtt_ns"), [flow_id])
     if acks.height == 0:
         return ROUND_S
@@ -75,7 +74,7 @@ def round_s(data: RunData, flow_id: int, at_s: float) -> float:
 
 
 def readable(own: pl.DataFrame, rtt_s: float) -> tuple[pl.DataFrame, str]:
-    """All of a flow, or what lies around its first retransmission; and what is said of that."""
+    """Returns a flow, or the part around its first retransmission, and words on which it is."""
     if own.height <= WHOLE_MAX:
         return own, ""
     resent = own.filter("resent")["time_s"]
@@ -89,7 +88,7 @@ def readable(own: pl.DataFrame, rtt_s: float) -> tuple[pl.DataFrame, str]:
 
 
 def around_drop(data: RunData) -> Around | None:
-    """The first drop of data, where packets and segments were recorded."""
+    """Returns the first drop of data, where packets and segments were recorded."""
     row = first_drop(data)
     if row is None:
         return None
@@ -112,7 +111,7 @@ def around_drop(data: RunData) -> Around | None:
 
 
 def first_drop(data: RunData) -> dict[str, Any] | None:
-    """The record of the first data that was dropped on the path where its flow's packets enter."""
+    """Returns the record of the first drop of data on the path where its flow's packets enter."""
     flows = recorded_flows(data)
     groups = routes.group_of(data.run.config, flows)
     entered = [routes.data_path(data.run.config, int(group)) for group in groups]
@@ -126,7 +125,7 @@ def first_drop(data: RunData) -> dict[str, Any] | None:
 
 
 def place(data: RunData, row: dict[str, Any]) -> int | None:
-    """How many packets of its flow were sent before one; None: not known, as some were copied.
+    """Returns how many packets of its flow were sent before one. None: some were copied.
 
     A path numbers its packets as they come.
     """
@@ -142,7 +141,7 @@ def place(data: RunData, row: dict[str, Any]) -> int | None:
 def at_queue(
     data: RunData, row: dict[str, Any], ends: tuple[float, float]
 ) -> dict[str, pl.DataFrame]:
-    """What was dropped where a packet was, its flow's arrivals at a link there, and the queue.
+    """Returns drops where a packet was, its flow's arrivals at a link there, and the queue.
 
     That is the link that dropped it, or if another stage did, the first link of its path.
     """
@@ -162,24 +161,23 @@ def at_queue(
 
 
 def packets(data: RunData, wanted: pl.Expr) -> Iterator[pl.DataFrame]:
-    """Records of packets that are wanted, a part of the file at a time."""
+    """Yields records of packets that are wanted, a part of the file at a time."""
     for part in data.run.chunk_frames("packets", PACKETS):
         yield part.filter(wanted)
 
 
 def held(frame: pl.DataFrame, from_s: float, to_s: float) -> pl.DataFrame:
-    """The rows of a time, after what held at its begin."""
+    """Returns the rows of a stretch of time, after the one that held at its begin."""
     first = frame.filter(pl.col("time_s") < from_s).tail(1).with_columns(time_s=pl.lit(from_s))
     return pl.concat([first, between(frame, from_s, to_s)])
 
 
 def timed(frame: pl.DataFrame) -> pl.DataFrame:
-    """With time_s."""
     return frame.with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
 
 
 def recorded_flows(data: RunData) -> list[int]:
-    """Flows of which there are segments."""
+    """Returns the flows of which there are segments."""
     found: set[int] = set()
     for part in data.run.chunks("segments", ("flow_id",)):
         found |= set(pl.Series(part["flow_id"]).unique().to_list())

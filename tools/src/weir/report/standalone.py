@@ -18,7 +18,7 @@ Rows = dict[tuple[int, int], list[list[float]]]
 
 
 def read_table(path: Path) -> Rows:
-    """Rows of x, y, x2, y2 by the number of the panel and of what is drawn in it."""
+    """Returns rows of x, y, x2, y2 by the numbers of panel and artist."""
     found: Rows = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -28,7 +28,7 @@ def read_table(path: Path) -> Rows:
 
 
 def draw_figure(described: dict[str, Any], rows: Rows) -> Figure:
-    """The whole figure."""
+    """Draws the whole figure."""
     mpl.rcParams.update(described["style"])
     figure = Figure(figsize=described["size_in"])
     drawn: dict[tuple[int, int], Any] = {}
@@ -59,7 +59,7 @@ def draw_figure(described: dict[str, Any], rows: Rows) -> Figure:
 
 
 def draw_artist(axes: Any, style: dict[str, Any], rows: list[list[float]]) -> Any:
-    """A line, an area, a rectangle, a polygon, a field of colours or a text."""
+    """Draws a line, an area, a rectangle, a polygon, a field of colours or a text."""
     x, y, x2, y2 = zip(*rows, strict=True) if rows else ((), (), (), ())
     kind, how = style["kind"], style["how"]
     if kind == "line":

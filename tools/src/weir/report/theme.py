@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One table of names, colours and markers, so that every figure agrees with every other.
+"""The names, colours and markers of all figures, in one table, so that they agree.
 
 Colours are Okabe and Ito's (2008): distinct for readers with any of the common kinds of colour
 blindness, and apart in lightness where print is grey.
@@ -24,7 +24,7 @@ DASHES: tuple[Dash, ...] = ("-", (0, (4, 1.5)), (0, (1.6, 1.1)), (0, (5, 1.2, 1.
 
 @dataclass(frozen=True)
 class Style:
-    """How something looks wherever it appears."""
+    """The name, colour, marker and dash of something in all figures."""
 
     label: str
     colour: str
@@ -84,7 +84,7 @@ FREE = tuple(
 
 
 def style(name: str, label: str | None = None, index: int = 0) -> Style:
-    """The look of something known, or the next of the cycle, which no known control has."""
+    """Returns the look of something known, or the next of the cycle, which no known control has."""
     known = STYLES.get(name)
     if known is None:
         known = Style(name, CYCLE[index % len(CYCLE)], *FREE[index % len(FREE)])
@@ -92,7 +92,7 @@ def style(name: str, label: str | None = None, index: int = 0) -> Style:
 
 
 def group_styles(groups: Sequence[tuple[str, str]]) -> list[Style]:
-    """Looks of the flow groups, given (name, cc), of which either may be empty."""
+    """Returns looks of the flow groups, given (name, cc), of which either may be empty."""
     named = [
         (STYLES[cc].label if cc in STYLES and name in ("", cc) else name or cc, cc)
         for name, cc in groups
@@ -101,7 +101,7 @@ def group_styles(groups: Sequence[tuple[str, str]]) -> list[Style]:
 
 
 def styles_of(named: Sequence[tuple[str, str]]) -> list[Style]:
-    """Looks of things, given (label, name), that differ from each other, in grey print too.
+    """Returns looks of things, given (label, name), that differ from each other, in grey print too.
 
     The first of a name of STYLES has its look. Others have the colour that is used least and a
     marker with a dash that none of the others and no control of STYLES has. The same list always
@@ -130,7 +130,7 @@ def styles_of(named: Sequence[tuple[str, str]]) -> list[Style]:
 
 
 def many_styles(named: Sequence[tuple[str, str]]) -> list[Style]:
-    """Looks of more things than there are colours: shades of their name's colour, else a spectrum.
+    """Returns looks of more things than there are colours: shades, or else a spectrum.
 
     Neighbours in colour differ in dash besides; as many as there are FORMS differ in grey print.
     """
@@ -154,7 +154,7 @@ def many_styles(named: Sequence[tuple[str, str]]) -> list[Style]:
 
 
 def spectrum(n: int) -> list[str]:
-    """n colours in order, dark to light, the lightest still seen on white."""
+    """Returns n colours in order, dark to light, the lightest still seen on white."""
     from matplotlib.colors import to_hex
 
     shown = mpl.colormaps["viridis"]
@@ -162,7 +162,7 @@ def spectrum(n: int) -> list[str]:
 
 
 def shades(colour: str, n: int, dark: float = 0.0, light: float = 0.62) -> list[str]:
-    """n shades of a colour: dark is the share of black in the first, light of white in the last."""
+    """Returns n shades of a colour: dark and light are shares of black and white at the ends."""
     from matplotlib.colors import to_hex, to_rgb
 
     found = []
@@ -227,7 +227,7 @@ PAPER: dict[Any, Any] = {
 
 
 def use_paper() -> None:
-    """Type as small as a journal's, after use()."""
+    """Sets type as small as a journal's, after use()."""
     mpl.rcParams.update(PAPER)
 
 
