@@ -108,7 +108,7 @@ def build_plugin(tmp_path):
 
     def compiled(*changes, flags="-O2 -w"):
         folder = tmp_path / f"control{len(list(tmp_path.glob('control*')))}"
-        source = new.create("mine", folder)[0]
+        source = new.create("cc", "mine", folder)[0]
         text = source.read_text()
         for old, other in changes:
             assert old in text

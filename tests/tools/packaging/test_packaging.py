@@ -103,6 +103,23 @@ def test_configs_are_copied_and_run_without_a_clone(installed):
     assert second.stderr == "weir: setup configs: configs exists: name a new folder\n"
 
 
+def test_a_study_of_ones_own_runs_and_its_status_says_whether_its_claims_hold(installed):
+    """A folder anywhere, which nothing elsewhere knows: a control's author runs it as his CI."""
+    assert installed.weir("new", "study", "mine").returncode == 0
+    config, claims = (installed.place / "mine" / name for name in ("link.yaml", "study.yaml"))
+    config.write_text(config.read_text().replace("30s", "4s").replace("10s", "1s"))
+    argv = ("reproduce", "./mine", "--workers", "1", "--write-docs")
+    done = installed.weir(*argv)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "5 of 5 hold" in done.stdout
+    kept = json.loads((installed.place / "mine/results.json").read_text())
+    assert [row[-1] for row in kept["rows"]["mine"]] == ["holds"] * 5
+    claims.write_text(claims.read_text().replace("low: 90\n", "low: 101\n"))
+    assert installed.weir(*argv).returncode == 1
+    claims.write_text(claims.read_text().replace("low: 101\n", "low: 101\n        why: A test.\n"))
+    assert installed.weir(*argv).returncode == 0
+
+
 def test_a_live_run_says_what_is_missing(installed):
     done = installed.weir("switch", "configs/quickstart.yaml")
     assert done.returncode == 1

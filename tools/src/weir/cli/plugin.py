@@ -21,6 +21,9 @@ new_app = typer.Typer(
     help="Begins something of your own: a folder that works.", no_args_is_help=True
 )
 check_app = typer.Typer(help="Checks something of your own.", no_args_is_help=True)
+Folder = Annotated[
+    Path | None, typer.Option(help="Where it is written. [a folder of that name here]")
+]
 
 
 @new_app.command("cc", epilog=examples("new cc mine", "new cc mine --folder ~/controls/mine"))
@@ -28,17 +31,30 @@ def new_cc(
     name: Annotated[
         str, typer.Argument(help="Of the congestion control: small letters, digits, _.")
     ],
-    folder: Annotated[
-        Path | None, typer.Option(help="Where it is written; default: a folder of that name here.")
-    ] = None,
+    folder: Folder = None,
 ) -> None:
     """A congestion control in C: NewReno, to be changed; with a Makefile, a config and a test."""
     from weir.plugin import new
 
     where = folder or Path(name)
-    for path in new.create(name, where):
+    for path in new.create("cc", name, where):
         print(path)
     print(f"\nmake -C {where} && {program()} run {where}/{name}.yaml")
+
+
+@new_app.command("study", epilog=examples("new study mine", "new study mine --folder ~/ci/mine"))
+def new_study(
+    name: Annotated[str, typer.Argument(help="Of the study: small letters, digits, _.")],
+    folder: Folder = None,
+) -> None:
+    """A study: a config, runs, claims and a measure, for a paper or as the CI of a control."""
+    from weir.plugin import new
+
+    where = folder or Path(name)
+    for path in new.create("study", name, where):
+        print(path)
+    place = where if where.is_absolute() else f"./{where}"
+    print(f"\n{program()} reproduce {place}")
 
 
 @check_app.command("cc", epilog=examples("check cc mine/mine.so", "check cc cubic --json"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir new cc NAME: a folder with a congestion control that works, to be changed."""
+"""weir new cc NAME, weir new study NAME: a folder with something that works, to be changed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from weir.bootstrap import ROOT
 TEMPLATE = Path(__file__).with_name("template")
 HEADERS = ROOT / "common"  # has weir/cc.h
 FILES = {
-    "control.c": "NAME.c",
-    "Makefile": "Makefile",
-    "config.yaml": "NAME.yaml",
-    "test.py": "test_NAME.py",
+    "cc": {
+        "control.c": "NAME.c",
+        "Makefile": "Makefile",
+        "config.yaml": "NAME.yaml",
+        "test.py": "test_NAME.py",
+    },
+    "study": {name: name for name in ("study.yaml", "link.yaml", "measures.py")},
 }
 
 
-def create(name: str, folder: Path) -> list[Path]:
-    """Writes the folder; its files. UserError: no name for a control, or a file is there."""
+def create(kind: str, name: str, folder: Path) -> list[Path]:
+    """Writes the folder; returns its files. UserError: no name for it, or a file is there."""
     if re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) is None:
         raise UserError(f"new: '{name}' is no name: 1 to 31 small letters, digits and _")
     made = {}
-    for source, target in FILES.items():
-        text = (TEMPLATE / source).read_text(encoding="utf-8").replace("NAME", name)
+    for source, target in FILES[kind].items():
+        text = (TEMPLATE / kind / source).read_text(encoding="utf-8").replace("NAME", name)
         text = text.replace("HEADERS", shlex.quote(str(HEADERS)))
         made[folder / target.replace("NAME", name)] = text.replace(
             "PROGRAM", str(ROOT / "tools/weir")

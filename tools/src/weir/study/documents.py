@@ -24,18 +24,21 @@ from weir.base.page import Column, Part, Table, Text
 from weir.bootstrap import ROOT
 from weir.many.travel import program_version
 from weir.study import find, study_page
-from weir.study.claim import Checked, Claim, Experiment, Study
+from weir.study.claim import OURS, Checked, Claim, Experiment, Study
 from weir.study.study_page import Result
 
 END = "<!-- end of results -->\n"
 
 
-def commit() -> str:
-    """Returns the commit that results for the documents are from.
+def commit(studies: Sequence[Study] = ()) -> str:
+    """Returns the commit that results are from: weir-sim's.
 
-    UserError: files differ from it, or weir-sim is of another. A reader must be able to have it.
+    UserError: files of the tree differ from it, unless all studies are a user's own. A reader of
+    the documents must be able to have it.
     """
     found = program_version(programs.find_program("sim")).partition("commit ")[2].rstrip(")")
+    if studies and all(one.folder is not None and one.folder.parent != OURS for one in studies):
+        return found
     here = repository.built_commit()
     if here is None or here.endswith("-dirty"):
         raise UserError("--write-docs: commit all changes first: the page names the commit", 1)

@@ -61,6 +61,16 @@ def kept(run: Run, without: Run) -> float:
     return 100 * goodput(run) / goodput(without)
 
 
+def over(measure: Callable[[Run], float]) -> Callable[[Run, Run], float]:
+    """Makes the measure of a run over that of another."""
+    return lambda run, other: measure(run) / measure(other)
+
+
+def less(measure: Callable[[Run], float]) -> Callable[[Run, Run], float]:
+    """Makes the measure of a run less that of another."""
+    return lambda run, other: measure(run) - measure(other)
+
+
 def after_warmup(run: Run, stream: str) -> npt.NDArray[np.void]:
     """A stream's records that count."""
     records = run.stream(stream).records

@@ -191,7 +191,7 @@ def run_all(
     failed: dict[str, str] = {}
     ran: dict[Options, Path] = {}
     written = []
-    commit = documents.commit() if write_docs else ""
+    commit = documents.commit([made.study for made in plans]) if write_docs else ""
     for made in plans:
         if len(plans) > 1:
             screen.print(f"{made.study.name}: {made.study.title}", markup=False, soft_wrap=True)

@@ -220,7 +220,7 @@ def read(folder: Path, name: str) -> Study:
     """The study of a folder's study.yaml. UserError: what is wrong, and where."""
     path = folder / "study.yaml"
     text = foreign.read_bytes(path).decode(errors="replace")
-    known = {**vars(measures), **vars(scenario), **vars(module_of(folder, "measures") or object())}
+    known = {**vars(measures), **vars(scenario), **vars(module_of(folder, "measures") or measures)}
     place = str(path)
     try:
         asked = convert(foreign.decode_yaml(text, str(path)), StudyAsked)
