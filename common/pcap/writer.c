@@ -4,6 +4,7 @@
 #include "common/base/likely.h"
 #include "common/base/mem.h"
 #include "common/base/ns.h"
+#include "common/pcap/fields.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -300,16 +301,7 @@ int pcap_writer_close(struct pcap_writer *w, struct err *err) {
 
 void pcap_writer_summary(const struct pcap_writer *w, struct json *j) {
 	json_object(j, "capture");
-	json_text(j, "file", w->name);
-	json_u64(j, "packets", w->file.count.packets);
-	json_u64(j, "bytes", w->file.count.bytes);
-	json_u64(j, "lost", w->file.count.lost);
-	json_u64(j, "out_of_order", w->out_of_order);
-	json_u64(j, "rotated_away", w->file.count.removed);
-	if (pcapng_error(&w->file) != NULL)
-		json_text(j, "ended_by", pcapng_error(&w->file));
-	else
-		json_null(j, "ended_by");
+	CAPTURE_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 

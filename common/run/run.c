@@ -7,6 +7,7 @@
 
 #include "common/base/rng.h"
 #include "common/config/flows.h"
+#include "common/run/fields.h"
 #include "common/run/run_folder.h"
 #include "common/run/run_list.h"
 #include "common/run/run_manifest.h"
@@ -308,26 +309,24 @@ out:
 
 void run_summary_begin(const struct run *r, const char *kind, struct json *j, FILE *out) {
 	json_begin(j, out);
-	json_u64(j, "schema", RUN_SUMMARY_SCHEMA);
-	json_text(j, "kind", kind);
-	json_text(j, "program", r->options->program);
-	json_text(j, "version", run_version());
-	json_text(j, "title", r->title);
+	SUMMARY_HEAD(FIELD_JSON)
 }
 
-void run_summary_telemetry(uint64_t level, const struct tel *tel, struct json *j) {
-	json_object(j, "telemetry");
-	json_u64(j, "level", level);
+static void write_streams(const struct tel *tel, struct json *j) {
 	json_object(j, "streams");
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {
 		if (tel[i].head == 0)
 			continue;
 		json_object(j, tel_stream_name((enum tel_stream)i));
-		json_u64(j, "records", tel[i].head - tel_lost(&tel[i]));
-		json_u64(j, "lost", tel_lost(&tel[i]));
+		RECORDS_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, '}');
+}
+
+void run_summary_telemetry(uint64_t level, const struct tel *tel, struct json *j) {
+	json_object(j, "telemetry");
+	TELEMETRY_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-struct number; // numbers.h
+struct section; // common/base/field.h
 
 struct run_list {
 	FILE *out;
@@ -50,9 +50,8 @@ void run_list_live(struct run_list *l);
 void run_list_live_section(struct run_list *l, const struct live_section *s, const char *summary);
 // The streams of telemetry with their fields.
 void run_list_streams(struct run_list *l);
-// The definitions of the numbers of summaries and reports (numbers.h), and of `n` counters. A
-// number without a place is not shown.
-void run_list_numbers(struct run_list *l, const struct number *counters, size_t n);
+// The definitions of the fields of summaries and reports.
+void run_list_numbers(struct run_list *l, const struct section *section, size_t n);
 // In JSON: the suffixes of each unit, and what a number with each is multiplied by.
 void run_list_units(struct run_list *l);
 // -EINVAL and a sentence with the nearest name, or with `kinds`, those there are: nothing was

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What --list shows of telemetry's streams and of the numbers of summaries and reports.
+#include "common/base/field.h"
 #include "common/run/columns.h"
-#include "common/run/numbers.h"
 #include "common/run/run_list_parts.h"
 
 static void stream_json(struct run_list *l, enum tel_stream s) {
@@ -65,58 +65,68 @@ void run_list_streams(struct run_list *l) {
 	}
 }
 
-#define NUMBER_TIME_(constant, name, meaning) [constant] = {name, meaning},
-#define NUMBER_(place, name, unit, over, definition, source, unknown)                              \
-	{place, name, unit, definition, source, unknown, NUMBER_##over},
-static const struct { const char *name, *meaning; } number_times[] = {NUMBER_TIMES(NUMBER_TIME_)};
-static const struct number numbers[] = {NUMBERS(NUMBER_)};
+#define TIME_(constant, name, meaning) [OVER_##constant] = {name, meaning},
+static const struct { const char *name, *meaning; } times[] = {FIELD_TIMES(TIME_)};
 
-static void number_json(struct run_list *l, const struct number *n, const char *name) {
+// When it is null or absent, in words; "": never.
+static const char *unknown(const struct field *f, char *text, size_t size) {
+	snprintf(text, size, "%s%s%s%s", f->absent != NULL ? "absent: " : "",
+		f->absent != NULL ? f->absent : "",
+		f->absent != NULL && f->null != NULL ? "; null: " : "",
+		f->null != NULL ? f->null : "");
+	return text;
+}
+
+static void number_json(
+	struct run_list *l, const struct field *f, enum field_time over, const char *name) {
 	struct json *j = &l->json;
+	char text[256];
 
-	list_json_entry(l, "number", name, n->definition);
-	json_text(j, "unit", n->unit);
-	json_text(j, "over", number_times[n->over].name);
-	json_text(j, "over_meaning", number_times[n->over].meaning);
-	json_text(j, "source", n->source);
-	json_text(j, "unknown", n->unknown);
+	list_json_entry(l, "number", name, f->definition);
+	json_text(j, "unit", f->unit);
+	json_text(j, "over", times[over].name);
+	json_text(j, "over_meaning", times[over].meaning);
+	json_text(j, "source", f->source != NULL ? f->source : "");
+	json_text(j, "unknown", unknown(f, text, sizeof(text)));
 	json_close(j, '}');
 }
 
-static void number_page(FILE *out, const struct number *n, const char *name) {
+static void number_page(FILE *out, const struct field *f, enum field_time over, const char *name) {
 	char text[256];
 
-	list_page_head(out, "number", name, n->definition, n->source[0] != '\0' ? n->source : NULL);
-	columns_named(out, 2, 7, "unit", n->unit[0] != '\0' ? n->unit : "none");
-	snprintf(text, sizeof(text), "%s: %s", number_times[n->over].name,
-		number_times[n->over].meaning);
+	list_page_head(out, "number", name, f->definition, f->source);
+	columns_named(out, 2, 7, "unit", f->unit[0] != '\0' ? f->unit : "none");
+	snprintf(text, sizeof(text), "%s: %s", times[over].name, times[over].meaning);
 	columns_named(out, 2, 7, "over", text);
-	columns_named(out, 2, 7, "null", n->unknown[0] != '\0' ? n->unknown : "never");
+	unknown(f, text, sizeof(text));
+	columns_named(out, 2, 7, "null", text[0] != '\0' ? text : "never");
 }
 
-static void list_number(struct run_list *l, const struct number *n) {
+static void list_number(struct run_list *l, const struct section *s, const struct field *f) {
 	bool all = l->asked == NULL || l->asked[0] == '\0';
+	enum field_time over = f->over == OVER_OF_SECTION ? s->over : f->over;
 	char name[64];
 
-	if (n->place == NULL)
+	if (s->place == NULL || f->name == NULL || f->definition[0] == '\0'
+		|| f->type == FIELD_PART)
 		return;
-	snprintf(name, sizeof(name), "%s%s%s", n->place, n->place[0] != '\0' ? "." : "", n->name);
+	snprintf(name, sizeof(name), "%s%s%s", s->place, s->place[0] != '\0' ? "." : "", f->name);
 	enum list_asked how = list_asked(l, "number", name, NULL);
 
 	if (how == ASKED_NOT || (all && !l->as_json)) // as streams
 		return;
 	if (l->as_json)
-		number_json(l, n, name);
+		number_json(l, f, over, name);
 	else if (how == ASKED_KIND)
-		columns_named(l->out, 0, 28, name, n->definition);
+		columns_named(l->out, 0, 28, name, f->definition);
 	else
-		number_page(l->out, n, name);
+		number_page(l->out, f, over, name);
 	l->kind = "number";
 }
 
-void run_list_numbers(struct run_list *l, const struct number *counters, size_t n) {
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		list_number(l, &numbers[i]);
-	for (size_t i = 0; i < n; i++)
-		list_number(l, &counters[i]);
+void run_list_numbers(struct run_list *l, const struct section *section, size_t n) {
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < section[i].fields; k++)
+			list_number(l, &section[i], &section[i].field[k]);
+	}
 }

@@ -14,7 +14,6 @@
 #include "common/base/likely.h"
 #include "common/base/wheel.h"
 #include "common/net/flow_addr.h"
-#include "common/run/numbers.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/endpoint/endpoint.h"
 #include "sender/group/group.h"
@@ -123,12 +122,15 @@ struct host_conformance {
 struct host_conformance host_conformance(const struct host *const *hosts, uint32_t n);
 // "groups": [...] and "jfi" of the summary, of all hosts that share the groups.
 void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, uint64_t now_ns);
-// Adds what the host's receivers have counted to *sum; writes it into the object that is open.
-void host_receivers(const struct host *h, struct receiver_count *sum);
-void host_receivers_write(const struct receiver_count *sum, struct json *j);
-// The definitions of these counters and of the flows' (numbers.c).
-extern const struct number host_numbers[];
-extern const size_t host_numbers_count;
+// What receivers of several hosts have counted, and how many are open or done: FIELD_UNKNOWN in
+// virtual time.
+struct receivers_sum {
+	struct receiver_count count;
+	uint64_t open, done, refused;
+};
+// Adds what the host's receivers have counted; writes "receivers" (fields.h).
+void host_receivers(const struct host *h, struct receivers_sum *sum);
+void host_receivers_write(const struct receivers_sum *sum, struct json *j);
 // What keeps the flows of all hosts that share the groups from sending more, at this moment: "all
 // 10 flows were limited by their receive window", with the cause that most have and the number of
 // flows of each. False: there are no flows.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a host's flows did since the warm-up, per group.
+#include "sender/host/fields.h"
+
 #include "common/base/hist.h"
 #include "sender/host/workloads.h"
 
@@ -15,14 +17,15 @@ static double jain_index(const struct jain *j) {
 	return j->sum * j->sum / ((double)j->n * j->squares);
 }
 
-// What was sent again over what was sent for the first time; NaN when that is nothing.
 static double rtt_mean_ns(const struct flow_count *c) {
 	return c->rtt_samples == 0 ? (double)NAN : (double)c->rtt_sum_ns / (double)c->rtt_samples;
 }
 
-static double rtx_overhead(uint64_t sent_segs, uint64_t retransmits) {
-	return sent_segs == retransmits ? (double)NAN
-					: (double)retransmits / (double)(sent_segs - retransmits);
+// What was sent again over what was sent for the first time; NaN when that is nothing.
+static double rtx_overhead(const struct flow_count *c) {
+	return c->sent_segs == c->retransmits
+		? (double)NAN
+		: (double)c->retransmits / (double)(c->sent_segs - c->retransmits);
 }
 
 struct group_sum {
@@ -49,29 +52,6 @@ static void sum_flow(struct group_sum *s, struct jain *all, const struct flow *f
 	all->n++;
 }
 
-// Leaves the object open.
-static void write_group(
-	struct json *j, const struct group *g, const struct group_sum *s, bool virtual_time) {
-	const struct flow_count *sum = &s->c;
-	const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true,
-		[COUNT_OURS] = !g->stack.guest,
-		[COUNT_VIRTUAL] = virtual_time};
-
-	json_object(j, NULL);
-	json_text(j, "name", g->name);
-	json_text(j, "cc", g->control);
-	if (g->stack.guest || g->peer.guest) {
-		json_text(j, "stack", g->stack.guest ? "linux" : "weir");
-		json_text(j, "peer", g->peer.guest ? "linux" : "weir");
-	}
-	json_u64(j, "flows", g->count);
-	json_f64(j, "goodput_bps", s->jain.sum);
-	json_f64(j, "jfi", jain_index(&s->jain));
-	json_f64(j, "rtt_mean_ns", rtt_mean_ns(sum));
-	FLOW_COUNTERS(COUNTERS_JSON)
-	json_f64(j, "rtx_overhead", rtx_overhead(sum->sent_segs, sum->retransmits));
-}
-
 // The connections' other direction, if the side that was opened has sent something.
 static void write_back(struct json *j, const struct host *h, uint32_t group, double seconds) {
 	const struct group *g = &h->groups->group[group];
@@ -85,25 +65,38 @@ static void write_back(struct json *j, const struct host *h, uint32_t group, dou
 	if (sum->sent_segs == 0)
 		return;
 	json_object(j, "back");
-	if (g->peer.guest)
-		json_text(j, "cc", g->peer.cc);
-	json_f64(j, "goodput_bps", (double)sum->acked_bytes * 8 / seconds);
-	json_f64(j, "rtt_mean_ns", rtt_mean_ns(sum));
-	json_u64(j, "acked_bytes", sum->acked_bytes);
-	json_u64(j, "sent_segs", sum->sent_segs);
-	json_u64(j, "retransmits", sum->retransmits);
-	json_u64(j, "drops", sum->drops);
-	json_f64(j, "rtx_overhead", rtx_overhead(sum->sent_segs, sum->retransmits));
+	BACK_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
 // What was drawn, where the flows have base RTTs of their own.
-static void write_base_rtt(struct json *j, const struct base_rtt_group *g) {
+static void write_base_rtt(struct json *j, const struct host *h, uint32_t group) {
+	const struct base_rtt_group *g = &h->groups->base_rtts.group[group];
+
+	if (!base_rtts_drawn(&h->groups->base_rtts, group))
+		return;
 	json_object(j, "base_rtt");
-	json_text(j, "distribution", g->law);
-	json_u64(j, "min_ns", g->min_ns);
-	json_u64(j, "median_ns", g->median_ns);
-	json_u64(j, "max_ns", g->max_ns);
+	BASE_RTT_FIELDS(FIELD_JSON)
+	json_close(j, '}');
+}
+
+static const char *stack_name(const struct stack *s) {
+	return s->guest ? "linux" : "weir";
+}
+
+static void write_group(struct json *j, const struct host *const *hosts, uint32_t n, uint32_t group,
+	const struct group_sum *s, uint64_t now_ns) {
+	const struct host *h = hosts[0];
+	const struct group *g = &h->groups->group[group];
+	const struct flow_count *sum = &s->c;
+	double seconds = (double)time_since(now_ns, h->measure_ns) / 1e9;
+	bool kernels = g->stack.guest || g->peer.guest;
+	const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true,
+		[COUNT_OURS] = !g->stack.guest,
+		[COUNT_VIRTUAL] = h->env.virtual_time};
+
+	json_object(j, NULL);
+	GROUP_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
@@ -163,38 +156,43 @@ struct host_conformance host_conformance(const struct host *const *hosts, uint32
 	return c;
 }
 
-static void write_totals(const struct host *const *hosts, uint32_t n, struct json *j) {
+static void write_flows(const struct host *const *hosts, uint32_t n, struct json *j) {
 	uint64_t waiting = 0, open = 0, done = 0, failed = 0;
-	struct host_count c = {0};
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct host *h = hosts[i];
-
-		waiting += h->waiting;
-		open += h->open;
-		done += h->done;
-		failed += h->failed;
-		c.tx_segs += h->count.tx_segs;
-		c.rx_segs += h->count.rx_segs;
-		c.rx_bad += h->count.rx_bad;
-		c.seg_refused += h->count.seg_refused;
+		waiting += hosts[i]->waiting;
+		open += hosts[i]->open;
+		done += hosts[i]->done;
+		failed += hosts[i]->failed;
 	}
 	json_object(j, "flows");
-	json_u64(j, "waiting", waiting);
-	json_u64(j, "open", open);
-	json_u64(j, "done", done);
-	json_u64(j, "failed", failed);
-	json_close(j, '}');
-	json_object(j, "segments");
-	json_u64(j, "sent", c.tx_segs);
-	json_u64(j, "received", c.rx_segs);
-	json_u64(j, "unacceptable", c.rx_bad);
-	json_u64(j, "refused", c.seg_refused);
+	FLOWS_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
+static void write_segments(const struct host *const *hosts, uint32_t n, struct json *j) {
+	struct host_count c = {0};
+
+	for (uint32_t i = 0; i < n; i++) {
+		c.tx_segs += hosts[i]->count.tx_segs;
+		c.rx_segs += hosts[i]->count.rx_segs;
+		c.rx_bad += hosts[i]->count.rx_bad;
+		c.seg_refused += hosts[i]->count.seg_refused;
+	}
+	json_object(j, "segments");
+	SEGMENTS_FIELDS(FIELD_JSON)
+	json_close(j, '}');
+}
+
+static void write_groups(struct json *j, const struct host *const *hosts, uint32_t n,
+	const struct group_sum *sum, uint64_t now_ns) {
+	json_array(j, "groups");
+	for (uint32_t g = 0; g < hosts[0]->groups->count; g++)
+		write_group(j, hosts, n, g, &sum[g], now_ns);
+	json_close(j, ']');
+}
+
 void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, uint64_t now_ns) {
-	const struct groups *gs = hosts[0]->groups;
 	struct group_sum sum[GROUPS_MAX] = {0};
 	struct jain all = {0};
 
@@ -205,32 +203,26 @@ void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, u
 		for (uint32_t i = 0; i < h->flows; i++)
 			sum_flow(&sum[h->flow[i].group], &all, &h->flow[i], seconds);
 	}
-	json_array(j, "groups");
-	for (uint32_t g = 0; g < gs->count; g++) {
-		write_group(j, &gs->group[g], &sum[g], hosts[0]->env.virtual_time);
-		if (base_rtts_drawn(&gs->base_rtts, g))
-			write_base_rtt(j, &gs->base_rtts.group[g]);
-		write_back(j, hosts[0], g, (double)time_since(now_ns, hosts[0]->measure_ns) / 1e9);
-		host_workloads_summary(hosts, n, g, j, now_ns);
-		json_close(j, '}');
-	}
-	json_close(j, ']');
-	json_f64(j, "jfi", jain_index(&all));
-	write_totals(hosts, n, j);
+	HOST_SUMMARY_FIELDS(FIELD_JSON)
 }
 
-void host_receivers(const struct host *h, struct receiver_count *sum) {
+void host_receivers(const struct host *h, struct receivers_sum *all) {
 	const struct receiver_count none = {0}, *from = &none;
+	struct receiver_count *sum = &all->count;
 
 	for (uint32_t i = 0; i < h->receivers; i++) {
 		const struct receiver_count *to = &h->receiver[i].count;
 
 		RECEIVER_COUNTERS(COUNTERS_ADD)
 	}
+	all->refused += h->ranges.refused;
 }
 
-void host_receivers_write(const struct receiver_count *sum, struct json *j) {
+void host_receivers_write(const struct receivers_sum *s, struct json *j) {
 	const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true};
+	const struct receiver_count *sum = &s->count;
 
-	RECEIVER_COUNTERS(COUNTERS_JSON)
+	json_object(j, "receivers");
+	RECEIVERS_FIELDS(FIELD_JSON)
+	json_close(j, '}');
 }

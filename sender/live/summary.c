@@ -28,7 +28,7 @@ static void write_port(struct sender_app *app, uint32_t i, struct json *j) {
 	live_port_json(&app->live.port[i], j);
 	json_text(j, "role", live_role_names[plan->role]);
 	json_text(j, "ip", ip);
-	SENDER_COUNTERS(COUNTERS_JSON)
+	SENDER_COUNTERS(FIELD_JSON_COUNTER)
 	json_u64(j, "tx_frames", sum->tx_frames - unsent);
 	if (unsent == 0)
 		json_u64(j, "tx_bytes", sum->tx_bytes);
@@ -48,34 +48,21 @@ static void write_port(struct sender_app *app, uint32_t i, struct json *j) {
 	json_close(j, '}');
 }
 
-// Sums over all lcores.
-struct receiver_sum {
-	struct receiver_count c;
-	uint64_t open, done, refused;
-};
-
-static void sum_receivers(struct receiver_sum *s, const struct host *h) {
-	host_receivers(h, &s->c);
-	for (uint32_t i = 0; i < h->receivers; i++) {
-		const struct receiver *r = &h->receiver[i];
-
-		s->open += r->state == RECEIVER_OPEN && r->rcv_nxt != r->fin;
-	}
-	s->done += receivers_done(&h->endpoint);
-	s->refused += h->ranges.refused;
-}
-
 static void write_receivers(const struct sender_app *app, struct json *j) {
-	struct receiver_sum sum = {0};
+	struct receivers_sum sum = {0};
 
-	for (uint32_t k = 0; k < app->live.lcores; k++)
-		sum_receivers(&sum, &app->lcore[k].receiver);
-	json_object(j, "receivers");
-	json_u64(j, "open", sum.open);
-	json_u64(j, "done", sum.done);
-	host_receivers_write(&sum.c, j);
-	json_u64(j, "ranges_refused", sum.refused);
-	json_close(j, '}');
+	for (uint32_t k = 0; k < app->live.lcores; k++) {
+		const struct host *h = &app->lcore[k].receiver;
+
+		host_receivers(h, &sum);
+		for (uint32_t i = 0; i < h->receivers; i++) {
+			const struct receiver *r = &h->receiver[i];
+
+			sum.open += r->state == RECEIVER_OPEN && r->rcv_nxt != r->fin;
+		}
+		sum.done += receivers_done(&h->endpoint);
+	}
+	host_receivers_write(&sum, j);
 }
 
 // Writes the faults during the run.

@@ -18,7 +18,7 @@
 // feedback); writes.c (short segments); path_mtu.c and
 // mtu_probe.c (smaller and larger ones).
 #pragma once
-#include "common/base/counters.h"
+#include "common/base/field.h"
 #include "common/base/likely.h"
 #include "common/base/ns.h"
 #include "common/base/u64.h"
@@ -48,36 +48,36 @@ enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // purpose o
 // so many, one per echo. lost_segs is Linux's tp->lost.
 #define FLOW_COUNTERS(V)                                                                           \
 	V(uint64_t, acked_bytes, COUNT_ALWAYS, "B", "payload acknowledged in sequence",            \
-		"interval.acked_bytes")                                                            \
+		.source = "interval.acked_bytes")                                                  \
 	V(uint64_t, sent_segs, COUNT_ALWAYS, "segment",                                            \
 		"segments with payload sent, retransmissions included; no SYN, FIN or bare ACK",   \
-		"interval.sent_segs")                                                              \
-	V(uint64_t, rtt_sum_ns, COUNT_INNER, "", "", "")                                           \
-	V(uint64_t, rtt_samples, COUNT_INNER, "", "", "")                                          \
+		.source = "interval.sent_segs")                                                    \
+	V(uint64_t, rtt_sum_ns, COUNT_INNER, "", "")                                               \
+	V(uint64_t, rtt_samples, COUNT_INNER, "", "")                                              \
 	V(uint64_t, retransmits, COUNT_ALWAYS, "segment", "of sent_segs, those sent before",       \
-		"interval.retransmits")                                                            \
+		.source = "interval.retransmits")                                                  \
 	V(uint64_t, lost_segs, COUNT_OURS, "segment",                                              \
 		"times the sender declared one of these lost, those taken back too",               \
-		"interval.lost_segs")                                                              \
+		.source = "interval.lost_segs")                                                    \
 	V(uint64_t, drops, COUNT_VIRTUAL, "packet",                                                \
 		"packets with payload that the forward paths dropped, counted when they are",      \
-		"interval.drops")                                                                  \
+		.source = "interval.drops")                                                        \
 	V(uint32_t, cwnd_reductions, COUNT_OURS, "",                                               \
 		"window reductions, one per episode, timeouts among them",                         \
-		"interval.cwnd_reductions")                                                        \
+		.source = "interval.cwnd_reductions")                                              \
 	V(uint32_t, timeouts, COUNT_OURS, "", "retransmission timeouts of open connections",       \
-		"events: timeout")                                                                 \
+		.source = "events: timeout")                                                       \
 	V(uint32_t, spurious, COUNT_ALWAYS, "segment",                                             \
 		"of retransmits, those that the receiver reports as duplicates (DSACK)",           \
-		"events: spurious")                                                                \
+		.source = "events: spurious")                                                      \
 	V(uint32_t, spurious_timeouts, COUNT_OURS, "", "timeouts whose reduction was undone",      \
-		"events: undo")                                                                    \
+		.source = "events: undo")                                                          \
 	V(uint32_t, spurious_recoveries, COUNT_OURS, "", "recoveries whose reduction was undone",  \
-		"events: undo")                                                                    \
+		.source = "events: undo")                                                          \
 	V(uint32_t, ecn_echoes, COUNT_OURS, "", "of cwnd_reductions, those by ECN",                \
-		"events: reduction with detail 1")                                                 \
+		.source = "events: reduction with detail 1")                                       \
 	V(uint64_t, ce_segs, COUNT_ALWAYS, "segment",                                              \
-		"segments of which the peer says that they arrived with CE", "")
+		"segments of which the peer says that they arrived with CE")
 struct flow_count {
 	FLOW_COUNTERS(COUNTERS_MEMBER)
 };

@@ -109,7 +109,7 @@ static bool answer_paths(
 	return snap != NULL;
 }
 
-#define CONTROL_COUNTER(type, name, source) control_u64(one, #name, link->count.name);
+#define CONTROL_COUNTER(type, name, ...) control_u64(one, #name, link->count.name);
 
 static bool answer_links(
 	struct live_app *live, const char *params, struct rte_tel_data *d, struct err *err) {

@@ -2,6 +2,9 @@
 // The summary of a live run of the switch: packet counts, links, and the emulation error.
 #include "switch/live/app.h"
 
+#include "common/run/fields.h"
+#include "switch/fields.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -84,15 +87,8 @@ static void write_ledger(struct switch_app *app, struct json *j, bool balanced) 
 			sum.drop[r].pkts += app->paths.path[i].drop[r].pkts;
 	}
 	json_object(j, "ledger");
-	json_bool(j, "balanced", balanced);
-	json_u64(j, "received", sum.rx);
-	if (app->lcore->sources > 0)
-		json_u64(j, "replayed", sum.replayed);
-	json_u64(j, "copied", sum.copies);
-	json_u64(j, "duplicated", sum.duplicated);
-	json_u64(j, "transmitted", sum.tx);
-	json_u64(j, "inside", switch_inside(app->lcore).pkts);
-	write_drops(sum.drop, j);
+	LEDGER_FIELDS(FIELD_JSON)
+	SWITCH_LEDGER_FIELDS(FIELD_JSON)
 	paths_ledger(&app->paths, j);
 	json_close(j, '}');
 }

@@ -6,6 +6,7 @@
 #include "common/net/wire.h"
 #include "common/net/wire_ip.h"
 #include "common/run/run_list.h"
+#include "switch/path/fields.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -262,17 +263,7 @@ bool arrivals_fault(const struct arrivals *a, struct fact *fault) {
 }
 
 void arrivals_summary(const struct arrivals *a, struct json *j) {
-	json_text(j, "pcap", a->file);
-	json_u64(j, "packets", a->count.packets);
-	json_u64(j, "bytes", a->count.bytes);
-	json_u64(j, "filtered", a->count.filtered);
-	json_u64(j, "reordered", a->count.reordered);
-	json_u64(j, "step_back_max_ns", a->step_back_ns);
-	json_u64(j, "lengths_from_ip", a->count.lengths_from_ip);
-	json_u64(j, "oversize", a->count.oversize);
-	json_u64(j, "too_long", a->count.too_long);
-	json_u64(j, "not_ethernet", a->count.not_ethernet);
-	json_bool(j, "ended", a->ended);
+	SOURCE_FIELDS(FIELD_JSON)
 }
 
 void arrivals_close(struct arrivals *a) {

@@ -225,11 +225,8 @@ void path_measure(struct path *p, uint64_t now_ns);
 // and the links' disciplines observe.
 void paths_interval(struct paths *ps, struct tel *links, struct tel *events, uint64_t now_ns);
 void path_interval(struct path *p, struct tel *links, struct tel *events, uint64_t now_ns);
-// "links": {"forward": {...}, "reverse.link2": ...}: utilisation, queue_mean_pkts,
-// queue_mean_bytes, queue_mean_ns (time in the queue per packet), queue_max_pkts, sojourn_p50_ns,
-// sojourn_p99_ns, sojourn_max_ns, out_pkts, out_bytes, drops, marks, rate_bps (at the end),
-// rate_mean_bps, rate_min_bps, rate_max_bps (of those that held for some time), down_ns (time
-// without a rate), sojourn_cdf ([ns, share] pairs). The path's name stands for "forward.link".
+// Writes "links": {"forward": {...}, "reverse.link2": ...} (fields.h). The path's name stands for
+// "forward.link".
 void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns);
 // Name of a link in the summary: the path's name stands for "forward.link", or the first of its
 // links that is named as its type; "forward.link2" and links with a `name:` keep theirs.
@@ -241,6 +238,7 @@ void paths_why(struct paths *ps, struct json *j, uint64_t now_ns);
 // most of them, which `fault` says.
 bool path_none_for_most(
 	uint64_t received, const struct pkt_count drop[DROP_REASONS], struct fact *fault);
-// "paths" of the ledger: per path in, duplicated, out, inside and drops by reason; false if one is
-// off.
-bool paths_ledger(struct paths *ps, struct json *j);
+bool paths_balanced(const struct paths *ps);
+// Writes "paths" of the ledger (fields.h); or a ledger that has nothing else.
+void paths_ledger(const struct paths *ps, struct json *j);
+void paths_ledger_only(const struct paths *ps, struct json *j, bool balanced);

@@ -2,7 +2,7 @@
 // What paths report: link figures, interval records, the ledger.
 #include "switch/path/path.h"
 
-#include "switch/serialiser/stats.h"
+#include "switch/path/fields.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -219,21 +219,7 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 		bool timed = sojourn->total > 0; // a packet has left
 
 		json_object(j, path_link_title(p, s));
-		json_f64(j, "utilisation", f.utilisation);
-		json_f64(j, "queue_mean_pkts", f.queue_mean_pkts);
-		json_f64(j, "queue_mean_bytes", f.queue_mean_bytes);
-		json_f64(j, "queue_mean_ns", timed ? f.sojourn_mean_ns : (double)NAN);
-		json_u64(j, "queue_max_pkts", peak->queue_pkts);
-		json_known(j, "sojourn_p50_ns", timed, hist_quantile(sojourn, 0.5));
-		json_known(j, "sojourn_p99_ns", timed, hist_quantile(sojourn, 0.99));
-		json_known(j, "sojourn_max_ns", timed, sojourn->max);
-		LINK_COUNTERS(COUNTERS_JSON)
-		json_u64(j, "rate_bps", st->rate_bps);
-		json_f64(j, "rate_mean_bps", f.rate_mean_bps);
-		json_u64(j, "rate_min_bps", peak->rate_min_bps);
-		json_u64(j, "rate_max_bps", peak->rate_max_bps);
-		json_u64(j, "down_ns", to.down_ns - peak->from.down_ns);
-		json_cdf(j, "sojourn_cdf", sojourn);
+		LINK_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, '}');
@@ -241,8 +227,7 @@ void paths_summary(struct paths *ps, struct json *j, uint64_t now_ns) {
 
 static void json_count(struct json *j, const char *name, uint64_t pkts, uint64_t bytes) {
 	json_object(j, name);
-	json_u64(j, "pkts", pkts);
-	json_u64(j, "bytes", bytes);
+	PACKETS_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
@@ -282,31 +267,39 @@ bool path_none_for_most(
 	return true;
 }
 
-bool paths_ledger(struct paths *ps, struct json *j) {
+static void write_drops(const struct path *p, struct json *j) {
+	json_object(j, "drops");
+	for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
+		if (p->drop[r].pkts > 0)
+			json_count(j, drop_reason_name((enum drop_reason)r), p->drop[r].pkts,
+				p->drop[r].bytes);
+	}
+	json_close(j, '}');
+}
+
+bool paths_balanced(const struct paths *ps) {
 	bool all = true;
 
+	for (uint32_t i = 0; i < ps->count; i++)
+		all &= path_balanced(&ps->path[i]);
+	return all;
+}
+
+void paths_ledger(const struct paths *ps, struct json *j) {
 	json_object(j, "paths");
 	for (uint32_t i = 0; i < ps->count; i++) {
 		const struct path *p = &ps->path[i];
 		struct backlog inside = path_backlog(p);
-		bool balanced = path_balanced(p);
 
 		json_object(j, p->name);
-		json_bool(j, "balanced", balanced);
-		json_count(j, "in", p->in.pkts, p->in.bytes);
-		json_count(j, "duplicated", p->copies.made.pkts, p->copies.made.bytes);
-		json_count(j, "out", p->out.pkts, p->out.bytes);
-		json_count(j, "inside", inside.pkts, inside.bytes);
-		json_object(j, "drops");
-		for (uint32_t r = DROP_NONE + 1; r < DROP_REASONS; r++) {
-			if (p->drop[r].pkts > 0)
-				json_count(j, drop_reason_name((enum drop_reason)r),
-					p->drop[r].pkts, p->drop[r].bytes);
-		}
+		PATH_LEDGER_FIELDS(FIELD_JSON)
 		json_close(j, '}');
-		json_close(j, '}');
-		all &= balanced;
 	}
 	json_close(j, '}');
-	return all;
+}
+
+void paths_ledger_only(const struct paths *ps, struct json *j, bool balanced) {
+	json_object(j, "ledger");
+	PATHS_LEDGER_FIELDS(FIELD_JSON)
+	json_close(j, '}');
 }

@@ -8,7 +8,7 @@
 // q(t) t - sum of t_i over arrivals + sum of t_i over departures from the queue, modulo 2^64 for
 // packets (10^6 of them for five hours), 2^128 for bytes.
 #pragma once
-#include "common/base/counters.h"
+#include "common/base/field.h"
 #include "common/base/hist.h"
 #include "common/base/likely.h"
 #include "common/base/ns.h"
@@ -20,10 +20,14 @@ __extension__ typedef unsigned __int128 stats_u128;
 // What a link has counted, as its summary and /weir/links have it: frames sent, FCS included, at
 // the end of their transmission; packets dropped and marked by its queue.
 #define LINK_COUNTERS(V)                                                                           \
-	V(uint64_t, out_pkts, COUNT_ALWAYS)                                                        \
-	V(uint64_t, out_bytes, COUNT_ALWAYS)                                                       \
-	V(uint64_t, drops, COUNT_ALWAYS)                                                           \
-	V(uint64_t, marks, COUNT_ALWAYS)
+	V(uint64_t, out_pkts, COUNT_ALWAYS, "packet", "frames whose transmission ended",           \
+		.source = "links.out_pkts")                                                        \
+	V(uint64_t, out_bytes, COUNT_ALWAYS, "B", "their bytes, FCS included, no preamble or gap", \
+		.source = "links.out_bytes")                                                       \
+	V(uint64_t, drops, COUNT_ALWAYS, "packet", "dropped by the link's queue",                  \
+		.source = "links.drops")                                                           \
+	V(uint64_t, marks, COUNT_ALWAYS, "packet", "CE set by the link's queue",                   \
+		.source = "links.marks")
 
 struct link_count {
 	LINK_COUNTERS(COUNTERS_MEMBER)

@@ -101,25 +101,6 @@ def test_live_programs_make_one_summary():
             assert list(merged.telemetry.streams) == [f"events-{name}" for name in present]
 
 
-def numbers_of_sections():
-    """The names of the numbers' places and the types that hold them."""
-    return {
-        "groups": parts.Group, "flows": parts.Flows, "transfers": parts.Transfers,
-        "probe": parts.Probe, "back": parts.Back, "base_rtt": parts.BaseRtt,
-        "ip_flows": parts.IpFlow,
-        "links": parts.Link, "measured": parts.Measured, "segments": parts.Segments,
-        "receivers": parts.Receivers, "memory": parts.Memory, "stop": parts.Stop,
-    }  # fmt: skip
-
-
-def test_each_number_that_is_defined_is_in_its_type(weir_sim):
-    defined = tables.read()["number"]
-    for place, section in numbers_of_sections().items():
-        prefix = f"{place}."
-        names = {name.removeprefix(prefix) for name in defined if name.startswith(prefix)}
-        assert names <= set(section.__struct_fields__), place
-
-
 def test_each_counter_of_a_group_is_defined(weir_sim):
     defined = tables.read()["number"]
     texts = {"name", "cc", "stack", "peer", "base_rtt", "back", "transfers", "probe"}

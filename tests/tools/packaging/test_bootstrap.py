@@ -41,6 +41,11 @@ class Copy:
         for name in ("tools/weir", *INPUTS):
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, path / name)
+        for name in ("common", "switch", "sender", "tools/sim", "tools/pcap"):
+            (path / name).mkdir()
+        self.parts = path / "tools/src/weir/analysis/model_parts.py"
+        self.parts.parent.mkdir()
+        self.parts.touch()
         self.bin = path / "bin"
         self.bin.mkdir()
         self.log = path / "log"
@@ -115,6 +120,23 @@ def test_the_second_time_nothing_is_set_up_or_built(copy):
     assert copy.log.read_text() == "weir -P -m weir report a b\n"
 
 
+def test_the_types_of_summaries_are_made_when_a_list_has_changed(copy):
+    """As after `git pull`: a page of a run reads it by them, and builds nothing else."""
+    copy.venv()
+    copy.build("true")
+    sim = copy.path / "build/tools/sim/weir-sim"
+    sim.parent.mkdir(parents=True)
+    sim.write_text('#!/bin/sh\necho "$*"\n')
+    sim.chmod(0o755)
+    copy.parts.unlink()
+    assert copy.weir("report").status == 0
+    assert copy.parts.read_text() == "--list types\n"
+    (copy.path / "common/fields.h").touch()
+    os.utime(copy.parts, (1, 1))
+    assert copy.weir("report").status == 0
+    assert copy.parts.stat().st_mtime > 1
+
+
 @pytest.mark.parametrize("name", INPUTS)
 def test_a_changed_requirement_sets_up_again(copy, name):
     copy.venv()
@@ -142,9 +164,7 @@ def test_another_user_runs_a_build_that_is_up_to_date(copy):
         return copy.run([*prefix, *argv], f"{copy.bin}:{os.environ['PATH']}")
 
     copy.venv()
-    (copy.path / "common").mkdir()
-    for name in ("switch", "sender", "tools/sim", "tools/pcap", "tools/bench"):
-        (copy.path / name).mkdir()
+    (copy.path / "tools/bench").mkdir()
     for name in ("meson.build", "meson_options.txt", "common/a.c"):
         (copy.path / name).touch()
     copy.build()

@@ -42,6 +42,7 @@ def test_a_wheel_has_all_that_is_read_of_a_clone(plan):
     tree = "{py_platlib}/weir/tree/"
     assert {f"{tree}build/tools/{name}" for name in (*PROGRAMS, *GUEST)} <= set(plan)
     assert plan["{py_platlib}/weir"] == ROOT / "tools/src/weir"
+    assert "{py_platlib}/weir/analysis/model_parts.py" in plan
     for name in ("meson.build", "meson_options.txt", "configs", "common", "switch", "sender"):
         assert plan[tree + name] == ROOT / name
     for path in ("tools/sim", "tools/pcap", "tools/bench", "tools/check"):

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "tools/sim/guest/fields.h"
 #include "tools/sim/guest/guests_private.h"
 
 #include "common/base/mem.h"
@@ -398,14 +399,7 @@ void guests_summary(const struct guests *gs, struct json *j, double seconds) {
 	}
 	write_ip_flows(gs, j, seconds);
 	json_object(j, "guests");
-	guests_kernels_summary(gs, j);
-	json_u64(j, "count", gs->count);
-	json_u64(j, "tx_frames", sum.tx);
-	json_u64(j, "rx_frames", sum.rx);
-	json_u64(j, "other_frames", sum.other);
-	json_u64(j, "interrupts", sum.interrupts);
-	json_u64(j, "runs", sum.runs);
-	programs_summary(gs, j);
+	GUESTS_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The kernels of a run's guests: which one each has, whether that offers what its group asks for,
 // and its modules.
+#include "tools/sim/guest/fields.h"
 #include "tools/sim/guest/guests_private.h"
 
 #include <errno.h>
@@ -95,6 +96,15 @@ static void write_texts(const struct kernel *k, struct json *j) {
 	}
 }
 
+static void write_guests(const struct guests *gs, uint32_t kernel, struct json *j) {
+	json_array(j, "guests");
+	for (uint32_t g = 0; g < gs->count; g++) {
+		if (gs->place[g].kernel == kernel)
+			json_u64(j, NULL, g);
+	}
+	json_close(j, ']');
+}
+
 void guests_kernels_summary(const struct guests *gs, struct json *j) {
 	if (gs->kernels.count == 1)
 		write_texts(&gs->kernels.kernel[0], j);
@@ -102,15 +112,10 @@ void guests_kernels_summary(const struct guests *gs, struct json *j) {
 		json_null(j, texts[i]);
 	json_array(j, "kernels");
 	for (uint32_t i = 0; i < gs->kernels.count; i++) {
+		const struct kernel *k = &gs->kernels.kernel[i];
+
 		json_object(j, NULL);
-		json_text(j, "name", gs->kernels.kernel[i].name);
-		write_texts(&gs->kernels.kernel[i], j);
-		json_array(j, "guests");
-		for (uint32_t g = 0; g < gs->count; g++) {
-			if (gs->place[g].kernel == i)
-				json_u64(j, NULL, g);
-		}
-		json_close(j, ']');
+		KERNEL_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, ']');

@@ -4,6 +4,7 @@
 #include "common/base/json.h"
 #include "common/base/u64.h"
 #include "common/telemetry/telemetry.h"
+#include "tools/sim/guest/fields.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -166,54 +167,30 @@ const char *ip_flow_protocol(uint8_t number) {
 	}
 }
 
-static void write_end(
-	struct json *j, const char *name, const struct ip_flow *f, bool source, const char *port) {
-	char text[INET6_ADDRSTRLEN] = "";
-	uint16_t number = source ? f->key.src_port : f->key.dst_port;
-
-	inet_ntop(f->key.ipv6 ? AF_INET6 : AF_INET, source ? f->src : f->dst, text, sizeof(text));
-	json_text(j, name, text);
-	json_known(j, port, number > 0, number);
+static const char *address_text(const struct ip_flow *f, bool source, char *text) {
+	return inet_ntop(
+		f->key.ipv6 ? AF_INET6 : AF_INET, source ? f->src : f->dst, text, INET6_ADDRSTRLEN);
 }
 
-static void write_protocol(struct json *j, uint8_t number) {
+static uint64_t port_number(uint16_t port) {
+	return port > 0 ? port : FIELD_UNKNOWN;
+}
+
+static const char *protocol_text(uint8_t number, char text[16]) {
 	const char *name = ip_flow_protocol(number);
-	char text[16];
 
-	snprintf(text, sizeof(text), "%u", number);
-	json_text(j, "protocol", name != NULL ? name : text);
-}
-
-static void write_delays(struct json *j, const struct ip_flow_count *c) {
-	bool some = c->received_pkts > 0;
-
-	json_known(j, "delay_min_ns", some, c->delay_min_ns);
-	json_known(j, "delay_mean_ns", some, some ? c->delay_sum_ns / c->received_pkts : 0);
-	json_known(j, "delay_max_ns", some, c->delay_max_ns);
+	snprintf(text, 16, "%u", number);
+	return name != NULL ? name : text;
 }
 
 static void write_flow(
 	struct json *j, const struct ip_flow *f, uint16_t group, bool forward, double seconds) {
 	const struct ip_flow_count *c = &f->all;
+	char number[16], src[INET6_ADDRSTRLEN], dst[INET6_ADDRSTRLEN];
+	bool some = c->received_pkts > 0;
 
 	json_object(j, NULL);
-	json_u64(j, "group", group);
-	json_text(j, "direction", forward ? "forward" : "reverse");
-	write_protocol(j, f->key.proto);
-	write_end(j, "src", f, true, "src_port");
-	write_end(j, "dst", f, false, "dst_port");
-	json_u64(j, "flow_id", f->id);
-	json_f64(j, "goodput_bps", seconds > 0 ? (double)c->received_bytes * 8 / seconds : 0);
-	json_u64(j, "sent_pkts", c->sent_pkts);
-	json_u64(j, "sent_bytes", c->sent_bytes);
-	json_u64(j, "received_pkts", c->received_pkts);
-	json_u64(j, "received_bytes", c->received_bytes);
-	json_u64(j, "drops", c->drops);
-	json_u64(j, "ce_pkts", c->ce_pkts);
-	write_delays(j, c);
-	json_null(j, "rtt_mean_ns"); // what only its transport knows
-	json_null(j, "retransmits");
-	json_null(j, "cwnd_reductions");
+	IP_FLOW_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 

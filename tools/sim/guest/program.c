@@ -4,6 +4,7 @@
 #include "common/base/file.h"
 #include "common/base/json.h"
 #include "common/base/ns.h"
+#include "tools/sim/guest/fields.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -95,32 +96,18 @@ bool program_ended(
 	return false;
 }
 
+static uint64_t exit_status(int status) {
+	return (uint64_t)(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
 void program_summary(const struct guest_program *p, uint32_t index, uint32_t group, bool sender,
 	struct json *j) {
-	char name[32];
+	char output[32], files[32];
 
-	snprintf(name, sizeof(name), "guest-%u.out", index);
+	snprintf(output, sizeof(output), "guest-%u.out", index);
+	snprintf(files, sizeof(files), "guest-%u", index);
 	json_object(j, NULL);
-	json_u64(j, "guest", index);
-	json_u64(j, "group", group);
-	json_text(j, "side", sender ? "stack" : "peer");
-	json_text(j, "run", p->run);
-	json_text(j, "output", name);
-	snprintf(name, sizeof(name), "guest-%u", index);
-	if (has_files(p))
-		json_text(j, "files", name);
-	else
-		json_null(j, "files");
-	if (p->ended) {
-		int status =
-			WIFSIGNALED(p->status) ? 128 + WTERMSIG(p->status) : WEXITSTATUS(p->status);
-
-		json_u64(j, "status", (uint64_t)status);
-		json_u64(j, "ended_ns", p->ended_ns);
-	} else {
-		json_null(j, "status");
-		json_null(j, "ended_ns");
-	}
+	PROGRAM_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 

@@ -10,6 +10,7 @@
 #include "tools/sim/guest/guests.h"
 #include "tools/sim/run/offline.h"
 #include "tools/sim/run/replay.h"
+#include "tools/sim/run/sections.h"
 #include "tools/sim/run/sim.h"
 #include "tools/sim/run/trials.h"
 
@@ -39,6 +40,10 @@ static double cpu_clock_s(void) {
 static int list(const struct run_options *opt, struct err *err) {
 	struct run_list l;
 
+	if (strcmp(opt->list, "types") == 0) {
+		sections_python(stdout);
+		return 0;
+	}
 	run_list_begin(&l, opt, stdout);
 	paths_list(&l);
 	arrivals_list(&l);
@@ -49,7 +54,7 @@ static int list(const struct run_options *opt, struct err *err) {
 	plan_list(&l);
 	live_plan_list(&l);
 	run_list_streams(&l);
-	run_list_numbers(&l, host_numbers, host_numbers_count);
+	run_list_numbers(&l, summary_sections, summary_sections_count);
 	run_list_units(&l);
 	return run_list_end(&l,
 		"aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream, number",

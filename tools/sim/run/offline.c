@@ -10,6 +10,7 @@
 #include "common/net/headers.h"
 #include "common/net/wire.h"
 #include "switch/path/plan.h"
+#include "tools/sim/run/fields.h"
 #include "tools/sim/run/sim.h"
 
 #include <errno.h>
@@ -399,36 +400,30 @@ int offline_close(struct offline *o, struct err *err) {
 	return rc;
 }
 
-bool offline_summary(struct offline *o, FILE *out, const struct facts *verdict) {
-	bool balanced = true;
-	struct json j;
-
-	for (uint32_t i = 0; i < o->paths.count; i++)
-		balanced &= path_balanced(&o->paths.path[i]);
-	summary_head(&j, out, "offline", o->run, o->tel);
-	json_bool(&j, "seed_used", paths_random(&o->paths));
-	json_f64(&j, "virtual_s", (double)o->now_ns / 1e9);
-	json_f64(&j, "warmup_s", (double)o->run->warmup_ns / 1e9);
-	json_f64(&j, "wall_s", o->wall_s);
-	facts_json(verdict, &j);
-	json_object(&j, "sources");
+static void write_sources(const struct offline *o, struct json *j) {
+	json_object(j, "sources");
 	for (uint32_t i = 0; i < o->paths.count; i++) {
 		if (o->source[i].path == NULL)
 			continue;
-		json_object(&j, o->source[i].path->name);
-		arrivals_summary(&o->source[i], &j);
-		json_close(&j, '}');
+		json_object(j, o->source[i].path->name);
+		arrivals_summary(&o->source[i], j);
+		json_close(j, '}');
 	}
-	json_close(&j, '}');
-	json_object(&j, "ledger");
-	json_bool(&j, "balanced", balanced);
-	paths_ledger(&o->paths, &j);
-	json_close(&j, '}');
-	paths_summary(&o->paths, &j, o->now_ns);
-	paths_why(&o->paths, &j, o->now_ns);
-	run_summary_telemetry(o->run->telemetry_level, o->tel, &j);
-	capture_summary(o->capture, &j);
-	json_end(&j);
+	json_close(j, '}');
+}
+
+bool offline_summary(struct offline *o, FILE *out, const struct facts *verdict) {
+	bool balanced = paths_balanced(&o->paths), random = paths_random(&o->paths);
+	const struct run *run = o->run;
+	const struct tel *tel = o->tel;
+	uint64_t now_ns = o->now_ns;
+	double wall_s = o->wall_s;
+	struct json json, *j = &json;
+	char digest[17];
+
+	run_summary_begin(run, "offline", j, out);
+	OFFLINE_FIELDS(FIELD_JSON)
+	json_end(j);
 	return balanced;
 }
 

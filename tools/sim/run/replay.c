@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/u64.h"
+#include "tools/sim/run/fields.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -335,21 +336,27 @@ int replay_close(struct replay *r, struct err *err) {
 	return tel_close(&r->packets, err);
 }
 
+static void write_names(const struct path *p, struct json *j) {
+	json_array(j, "stages");
+	for (uint32_t k = 0; k < p->stages; k++)
+		json_text(j, NULL, p->stage[k].name);
+	json_close(j, ']');
+}
+
 // The names of the numbers in packets.ring, for `weir replay`.
-static void write_names(const struct replay *r, struct json *j) {
+static void write_stages(const struct replay *r, struct json *j) {
 	json_array(j, "stages");
 	for (uint32_t i = 0; i < r->paths.count; i++) {
 		const struct path *p = &r->paths.path[i];
 
 		json_object(j, NULL);
-		json_text(j, "path", p->name);
-		json_array(j, "stages");
-		for (uint32_t k = 0; k < p->stages; k++)
-			json_text(j, NULL, p->stage[k].name);
-		json_close(j, ']');
+		STAGES_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, ']');
+}
+
+static void write_drop_reasons(struct json *j) {
 	json_array(j, "drop_reasons");
 	for (uint32_t i = 0; i < DROP_REASONS; i++)
 		json_text(j, NULL, drop_reason_name((enum drop_reason)i));
@@ -358,28 +365,13 @@ static void write_names(const struct replay *r, struct json *j) {
 
 bool replay_summary(struct replay *r, FILE *out, const struct facts *verdict) {
 	static struct tel tel[TEL_STREAM_COUNT];
-	bool balanced = true;
-	struct json j;
+	bool balanced = paths_balanced(&r->paths);
+	struct json json, *j = &json;
 
-	for (uint32_t i = 0; i < r->paths.count; i++)
-		balanced &= path_balanced(&r->paths.path[i]);
-	run_summary_begin(r->run, "replay", &j, out);
-	json_text(&j, "replay", r->name);
-	json_u64(&j, "seed", r->run->seed);
-	json_f64(&j, "virtual_s", (double)r->now_ns / 1e9);
-	json_f64(&j, "wall_s", r->wall_s);
-	facts_json(verdict, &j);
-	json_u64(&j, "arrivals", r->arrivals);
-	json_u64(&j, "changes", r->changes);
-	write_names(r, &j);
-	json_object(&j, "ledger");
-	json_bool(&j, "balanced", balanced);
-	paths_ledger(&r->paths, &j);
-	json_close(&j, '}');
-	paths_summary(&r->paths, &j, r->now_ns);
 	tel[TEL_STREAM_PACKETS] = r->packets;
-	run_summary_telemetry(r->run->telemetry_level, tel, &j);
-	json_end(&j);
+	run_summary_begin(r->run, "replay", j, out);
+	REPLAY_FIELDS(FIELD_JSON)
+	json_end(j);
 	return balanced;
 }
 

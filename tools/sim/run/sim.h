@@ -76,8 +76,7 @@ void sim_fini(struct sim *s);
 
 // Parts that other summaries have too. Program, version, title, seed and digest, of streams that
 // are closed.
-void summary_head(
-	struct json *j, FILE *out, const char *kind, const struct run *run, const struct tel *tel);
+const char *digest_text(const struct tel *tel, char text[17]);
 // Utilisation (0..1) of the first group's first link since the start or the warm-up; NaN without a
 // link.
 double sim_utilisation(struct sim *s);

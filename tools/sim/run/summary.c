@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "switch/path/fields.h"
 #include "tools/sim/guest/guests.h"
+#include "tools/sim/run/fields.h"
 #include "tools/sim/run/sim.h"
 
 #include <math.h>
@@ -24,14 +26,9 @@ static uint64_t run_digest(const struct tel *tel) {
 	return XXH64(digest, streams * sizeof(digest[0]), 0);
 }
 
-void summary_head(
-	struct json *j, FILE *out, const char *kind, const struct run *run, const struct tel *tel) {
-	char digest[17];
-
-	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)run_digest(tel));
-	run_summary_begin(run, kind, j, out);
-	json_u64(j, "seed", run->seed);
-	json_text(j, "digest", digest);
+const char *digest_text(const struct tel *tel, char text[17]) {
+	snprintf(text, 17, "%016llx", (unsigned long long)run_digest(tel));
+	return text;
 }
 
 // Checks that each side's packets entered their first path, that those that left a path entered the
@@ -58,30 +55,26 @@ static bool ledger_balanced(const struct sim *s) {
 		&& out == sender->taken + receiver->taken + passed && s->pools.inside == inside;
 }
 
-static void write_ledger(struct sim *s, struct json *j, bool balanced) {
-	json_object(j, "ledger");
-	json_bool(j, "balanced", balanced);
-	paths_ledger(&s->paths, j);
+static void write_hosts(const struct sim *s, struct json *j) {
 	json_object(j, "hosts");
-	json_u64(j, "sender_tx", s->sender.count.tx_segs);
-	json_u64(j, "sender_rx", s->sender.count.rx_segs);
-	json_u64(j, "receiver_tx", s->receiver.count.tx_segs);
-	json_u64(j, "receiver_rx", s->receiver.count.rx_segs);
-	json_u64(j, "receiver_checksum_errors", s->side[FLOWS_REVERSE].checksum_errors);
-	json_u64(j, "sender_checksum_errors", s->side[FLOWS_FORWARD].checksum_errors);
+	HOSTS_FIELDS(FIELD_JSON)
 	json_close(j, '}');
-	json_u64(j, "inside", s->pools.inside);
+}
+
+static void write_ledger(struct sim *s, struct json *j, bool balanced) {
+	const struct paths *ps = &s->paths;
+
+	json_object(j, "ledger");
+	PATHS_LEDGER_FIELDS(FIELD_JSON)
+	SIMULATION_LEDGER_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
 static void write_receivers(struct sim *s, struct json *j) {
-	struct receiver_count sum = {0};
+	struct receivers_sum sum = {.open = FIELD_UNKNOWN, .done = FIELD_UNKNOWN};
 
 	host_receivers(&s->receiver, &sum);
-	json_object(j, "receivers");
 	host_receivers_write(&sum, j);
-	json_u64(j, "ranges_refused", s->receiver.ranges.refused);
-	json_close(j, '}');
 }
 
 uint64_t sim_data_segs(const struct sim *s) {
@@ -101,10 +94,7 @@ static void write_measured(const struct sim *s, struct json *j) {
 		return;
 	}
 	json_object(j, "measured");
-	json_f64(j, "wall_s", cost->measured_wall_s);
-	json_f64(j, "cpu_s", cost->measured_cpu_s);
-	json_f64(j, "virtual_s", (double)(s->now_ns - s->run->warmup_ns) / 1e9);
-	json_u64(j, "data_segs", cost->measured_segs);
+	MEASURED_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
@@ -114,46 +104,41 @@ static void write_stop(const struct sim *s, struct json *j) {
 	if (stop->metric == STOP_NONE)
 		return;
 	json_object(j, "stop");
-	json_text(j, "metric", stop_metric_name(stop));
-	json_f64(j, "change", stop->change);
-	json_f64(j, "over_s", (double)stop->over_ns / 1e9);
-	json_f64(j, "moved", stop->moved);
-	json_bool(j, "settled", stop->settled);
-	json_f64(j, "at_s", (double)s->now_ns / 1e9);
+	STOP_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
-bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict) {
-	bool balanced = ledger_balanced(s);
+static void write_memory(const struct sim *s, struct json *j) {
+	json_object(j, "memory");
+	MEMORY_FIELDS(FIELD_JSON)
+	json_close(j, '}');
+}
+
+static void write_limits(const struct sim *s, struct json *j) {
 	const struct host *sender = &s->sender;
 	struct fact limits;
-	struct json j;
 
-	summary_head(&j, out, "simulation", s->run, s->tel);
-	json_bool(&j, "seed_used",
-		guests_random(s->guests) || paths_random(&s->paths) || groups_random(&s->groups));
-	json_f64(&j, "virtual_s", (double)s->now_ns / 1e9);
-	json_f64(&j, "warmup_s", (double)s->run->warmup_ns / 1e9);
-	json_f64(&j, "wall_s", s->cost.wall_s);
-	json_u64(&j, "threads", s->threads);
-	write_measured(s, &j);
-	facts_json(verdict, &j);
-	write_stop(s, &j);
-	write_ledger(s, &j, balanced);
-	paths_summary(&s->paths, &j, s->now_ns);
-	paths_why(&s->paths, &j, s->now_ns);
 	if (host_limits(&sender, 1, &limits))
-		fact_json(&limits, &j, "limits");
-	host_summary(&sender, 1, &j, s->now_ns);
-	write_receivers(s, &j);
-	guests_summary(s->guests, &j, (double)time_since(s->now_ns, s->run->warmup_ns) / 1e9);
-	run_summary_telemetry(s->run->telemetry_level, s->tel, &j);
-	capture_summary(s->capture, &j);
-	json_object(&j, "memory");
-	json_u64(&j, "packets_max", s->pools.inside_max);
-	json_u64(&j, "segments_max", s->sender.arena.used_max);
-	json_close(&j, '}');
-	json_end(&j);
+		fact_json(&limits, j, "limits");
+}
+
+bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict) {
+	bool random =
+		guests_random(s->guests) || paths_random(&s->paths) || groups_random(&s->groups);
+	bool balanced = ledger_balanced(s);
+	const struct host *sender = &s->sender;
+	const struct run *run = s->run;
+	const struct tel *tel = s->tel;
+	uint64_t now_ns = s->now_ns;
+	double wall_s = s->cost.wall_s, seconds = (double)time_since(now_ns, run->warmup_ns) / 1e9;
+	struct json json, *j = &json;
+	char digest[17];
+
+	run_summary_begin(run, "simulation", j, out);
+	SIMULATION_HEAD(FIELD_JSON)
+	host_summary(&sender, 1, j, now_ns);
+	SIMULATION_TAIL(FIELD_JSON)
+	json_end(j);
 	return balanced;
 }
 

@@ -9,14 +9,13 @@ definitions are those of `weir list --json` (`number`), and of tools/docs/refere
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Struct
 
 from weir.analysis.model_captures import (
     Apart,
-    Capture,
     Captured,
     CapturedGroup,
     CaptureLedger,
@@ -34,116 +33,43 @@ from weir.analysis.model_live import (
     SenderLcore,
     SenderLcores,
     SenderPort,
-    Stages,
     SwitchLcore,
     SwitchPort,
 )
 from weir.analysis.model_parts import (
     Absent,
+    Capture,
     Count,
     Fact,
     Flows,
     Group,
-    Guests,
-    IpFlow,
     Ledger,
     Limits,
     Link,
-    LiveLedger,
-    Measured,
-    Memory,
     Number,
-    PathsLedger,
+    Offline,
+    PathLedger,
     Receivers,
+    Replay,
     Section,
     Seed,
     Segments,
     Share,
     Signed,
-    SimulationLedger,
+    Simulation,
     Source,
-    Stop,
+    Summary,
     SwitchLedger,
-    Telemetry,
     Why,
 )
+from weir.analysis.model_types import VERSION
 from weir.base.errors import UserError
-
-VERSION = 1  # a summary's `schema`: raised with what a reader has to be changed for
 
 
 class Manifest(Struct):
     """What readers of manifest.json take for granted."""
 
     started_utc: datetime | None = None
-
-
-class Summary(Section, tag_field="kind"):
-    """What all kinds have."""
-
-    schema: Annotated[int, Meta(ge=VERSION, le=VERSION)]
-    program: str
-    version: str
-    title: str
-    wall_s: Number
-    verdict: str | None  # the first of `verdicts`, or "ok"; null if nobody judged: what is imported
-    verdicts: list[Fact]
-    telemetry: Telemetry
-
-
-class Simulation(Summary, tag="simulation"):
-    """weir-sim: flows in virtual time."""
-
-    seed: Seed
-    digest: str
-    seed_used: bool
-    virtual_s: Number
-    warmup_s: Number
-    threads: Count
-    measured: Measured | None
-    ledger: SimulationLedger
-    links: dict[str, Link]
-    why: list[Why]
-    groups: list[Group]
-    jfi: Share | None
-    flows: Flows
-    segments: Segments
-    receivers: Receivers
-    memory: Memory
-    limits: Limits | Absent = UNSET
-    stop: Stop | Absent = UNSET
-    ip_flows: list[IpFlow] | Absent = UNSET
-    guests: Guests | Absent = UNSET
-    capture: Capture | Absent = UNSET
-
-
-class Offline(Summary, tag="offline"):
-    """weir-sim: captures as the traffic of paths."""
-
-    seed: Seed
-    digest: str
-    seed_used: bool
-    virtual_s: Number
-    warmup_s: Number
-    sources: dict[str, Source]
-    ledger: PathsLedger
-    links: dict[str, Link]
-    why: list[Why]
-    capture: Capture | Absent = UNSET
-
-
-class Replay(Summary, tag="replay"):
-    """weir-sim --replay: what entered a live switch once more."""
-
-    replay: str
-    seed: Seed
-    virtual_s: Number
-    arrivals: Count
-    changes: Count
-    stages: list[Stages]
-    drop_reasons: list[str]
-    ledger: PathsLedger
-    links: dict[str, Link]
 
 
 class LiveProgram(Summary, kw_only=True):
@@ -208,6 +134,36 @@ class RunHost(Section):
     offset_error_ns: Number | Absent | None = UNSET
     drift_ppm: Signed | Absent | None = UNSET
     drift_error_ppm: Number | Absent | None = UNSET
+
+
+class BetweenHosts(Section, rename={"source": "from"}):
+    """Frames that left a host's port, and those that reached the port it is connected to.
+
+    Where an Ethernet switch joins several ports, both are lists of names and `lost` is not known.
+    """
+
+    source: str
+    to: str
+    sent: Count
+    received: Count
+    lost: Count | None
+    lost_at_least: Count | Absent = UNSET
+
+
+class LiveLedger(Section):
+    """The accounts of a live run's programs, or hosts; what the switch counted, if there is one."""
+
+    balanced: bool | None
+    programs: dict[str, bool | None]  # None: it wrote no summary
+    between_hosts: list[BetweenHosts] | Absent = UNSET
+    received: Count | Absent = UNSET
+    copied: Count | Absent = UNSET
+    duplicated: Count | Absent = UNSET
+    transmitted: Count | Absent = UNSET
+    inside: Count | Absent = UNSET
+    replayed: Count | Absent = UNSET
+    drops: dict[str, Count] | Absent = UNSET
+    paths: dict[str, PathLedger] | Absent = UNSET
 
 
 class Live(LiveProgram, tag="live", kw_only=True):

@@ -6,18 +6,6 @@ from __future__ import annotations
 from weir.analysis.model_parts import Count, Number, Section, Share
 
 
-class Capture(Section):
-    """A capture that the run wrote."""
-
-    file: str
-    packets: Count
-    bytes: Count
-    lost: Count
-    out_of_order: Count
-    rotated_away: Count
-    ended_by: str | None
-
-
 class Point(Section):
     """A place where packets were captured."""
 

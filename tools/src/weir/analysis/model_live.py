@@ -217,10 +217,3 @@ class Pool(Section):
     bytes: Count
     hugepages: bool
     quotas: dict[str, Count]
-
-
-class Stages(Section):
-    """A path's stages, in order."""
-
-    path: str
-    stages: list[str]

@@ -15,8 +15,8 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, Struct, field
 
-from weir.analysis.model import Analysis, AnySummary, Comparison, RunHost
-from weir.analysis.model_captures import Capture, Captured
+from weir.analysis.model import Analysis, AnySummary, BetweenHosts, Comparison, RunHost
+from weir.analysis.model_captures import Captured
 from weir.analysis.model_live import (
     Clock,
     Emulation,
@@ -26,12 +26,11 @@ from weir.analysis.model_live import (
     SenderLcore,
     SenderLcores,
     SenderPort,
-    Stages,
     SwitchLcore,
     SwitchPort,
 )
 from weir.analysis.model_parts import (
-    BetweenHosts,
+    Capture,
     Count,
     Fact,
     Flows,
@@ -53,6 +52,7 @@ from weir.analysis.model_parts import (
     Segments,
     Share,
     Source,
+    Stages,
     Stop,
     Telemetry,
     Why,
