@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 from weir import bootstrap
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.cli.app import app
 from weir.studies.copa import theory as copa_theory
 from weir.studies.papers import study as papers
@@ -38,6 +39,11 @@ def number(says: str, value: float, published: float, low: float, high: float) -
         says, "page 1", "number", (SHORT,), lambda run: value, "s", published, low, high, "x"
     )
     return Checked(Experiment("X1", "an experiment", (one,)), one, (value,))
+
+
+def shown(one: Checked) -> list[str]:
+    """Returns a claim as tables have it."""
+    return Table(study_page.CLAIMS, [one]).rows[0]
 
 
 def study(*claims: Claim) -> Study:
@@ -111,7 +117,7 @@ def test_verdicts():
 
 def test_a_row_has_its_seeds_and_only_a_number_a_deviation():
     one = number("far", 3.0, 2.0, 1.8, 2.2)
-    assert study_page.row(one)[3:] == [
+    assert shown(one)[3:] == [
         "2.00 s",
         "–",
         "3.00 s",
@@ -120,11 +126,11 @@ def test_a_row_has_its_seeds_and_only_a_number_a_deviation():
         "DIFFERS",
     ]
     seeds = replace(one, values=(1.0, 2.0, 3.0))
-    assert study_page.row(seeds)[5] == "2.00 s (± 1.0, 3 seeds)"
+    assert shown(seeds)[5] == "2.00 s (± 1.0, 3 seeds)"
     order = Checked(one.experiment, FULL, (95.0,))
-    assert study_page.row(order)[3:] == ["–", "–", "95.0 %", "–", "at least 90.0", "holds"]
+    assert shown(order)[3:] == ["–", "–", "95.0 %", "–", "at least 90.0", "holds"]
     derived = replace(one.claim, kind="derived")
-    assert study_page.row(Checked(one.experiment, derived, (3.0,)))[3:6] == [
+    assert shown(Checked(one.experiment, derived, (3.0,)))[3:6] == [
         "–",
         "2.00 s",
         "3.00 s",
@@ -141,7 +147,7 @@ def test_counts_are_by_kind():
 def test_what_is_shown_is_not_judged():
     one = Claim("a rate", "section 5", "shown", (SHORT,), lambda run: 3.0, "Mbit/s")
     found = [Checked(Experiment("X1", "an experiment", (one,)), one, (3.0,))]
-    assert [found[0].verdict, study_page.row(found[0])[-1]] == ["shown", "shown"]
+    assert [found[0].verdict, shown(found[0])[-1]] == ["shown", "shown"]
     assert study_page.counts(found) == ["1 shown"]
     assert study_page.status(found).kind == "good"
 

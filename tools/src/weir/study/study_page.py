@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What studies show: a page of each, a page over all, a table, and lines on a terminal."""
+"""Results of studies: a page of each, a page over all, a table, and lines on a terminal."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from weir.base import terminal, units
 from weir.base.page import (
+    Column,
     Heading,
     Link,
     Mark,
@@ -39,17 +40,6 @@ from weir.study.claim import (
 )
 
 Result = tuple[Study, list[Checked]]
-COLUMNS = (
-    "claim",
-    "source",
-    "kind",
-    "published",
-    "derived",
-    "here",
-    "deviation",
-    "holds within",
-    "verdict",
-)
 MARKS = {
     "holds": "holds",
     "differs": "DIFFERS",
@@ -60,14 +50,14 @@ MARKS = {
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A number with its unit; a dash for what is not known."""
+    """Returns a number with its unit; a dash for what is not known."""
     if value is None or not math.isfinite(value):
         return units.NONE
     return f"{units.number(value)} {unit}".strip()
 
 
 def within(claim: Claim) -> str:
-    """The bounds, for people."""
+    """Returns the bounds, for people."""
     low, high = (units.number(bound) for bound in (claim.low, claim.high))
     if math.isinf(claim.low):
         return units.NONE if math.isinf(claim.high) else f"at most {high}"
@@ -77,7 +67,7 @@ def within(claim: Claim) -> str:
 
 
 def here(one: Checked) -> str:
-    """What was measured; of several seeds the mean, its standard deviation, and how many."""
+    """Returns what was measured; of several seeds the mean, its deviation, and how many."""
     text = quantity(one.value, one.claim.unit)
     if one.spread is None:
         return text
@@ -85,29 +75,26 @@ def here(one: Checked) -> str:
 
 
 def asked(claim: Claim, kind: str) -> str:
-    """The number of a claim of this kind."""
+    """Returns the number of a claim, if it is of this kind."""
     return quantity(claim.published if claim.kind == kind else None, claim.unit)
 
 
-def row(one: Checked) -> list[str]:
-    """A claim as it is shown."""
-    claim = one.claim
-    off = units.NONE if one.deviation is None else f"{100 * one.deviation:+.1f} %"
-    return [
-        claim.says,
-        claim.source,
-        claim.kind,
-        asked(claim, "number"),
-        asked(claim, "derived"),
-        here(one),
-        off.replace("-", "−"),
-        within(claim),
-        MARKS[one.verdict],
-    ]
+CLAIMS = (
+    Column("claim", lambda one: one.claim.says),
+    Column("source", lambda one: one.claim.source),
+    Column("kind", lambda one: one.claim.kind),
+    Column("published", lambda one: asked(one.claim, "number")),
+    Column("derived", lambda one: asked(one.claim, "derived")),
+    Column("here", lambda one: here(one)),
+    Column("deviation", unit=lambda off: f"{100 * off:+.1f} %".replace("-", "−")),
+    Column("holds within", lambda one: within(one.claim)),
+    Column("verdict", lambda one: MARKS[one.verdict]),
+)
+EXPERIMENT = Column("", lambda one: one.experiment.name)
 
 
 def counts(checked: Sequence[Checked]) -> list[str]:
-    """How many of each kind hold: "number: 8 of 9 hold"."""
+    """Returns how many of each kind hold: "number: 8 of 9 hold"."""
     found = []
     for kind in KINDS:
         own = [one for one in checked if one.claim.kind == kind]
@@ -125,14 +112,14 @@ def counts(checked: Sequence[Checked]) -> list[str]:
 
 
 def status(checked: Sequence[Checked]) -> Status:
-    """How many hold, by kind; bad: a number or an order differs; warn: something is missing."""
+    """Returns how many hold, by kind; bad: one differs; warn: something is missing."""
     verdicts = {one.verdict for one in checked}
     kind = "bad" if "differs" in verdicts else "warn" if "missing" in verdicts else "good"
     return Status(kind, f"{'; '.join(counts(checked))}.")
 
 
 def difference(experiment: Experiment, claim: Claim, here: str) -> tuple[str, str]:
-    """What differs, and why as far as that was found."""
+    """Returns what differs, and why as far as that was found."""
     what = f"{experiment.name}: {claim.says}: {here}, holds within {within(claim)}"
     return what, claim.why or "The cause is not known."
 
@@ -153,7 +140,7 @@ def sections(study: Study, checked: Sequence[Checked], found: Found, place: Path
     for experiment in study.experiments:
         own = of_experiment(experiment, checked)
         yield Heading(f"{experiment.name}: {experiment.title}", experiment.name)
-        yield Table(COLUMNS, [row(one) for one in own], 3)
+        yield Table(CLAIMS, own, 3)
         bounds = dict.fromkeys(one.claim.tolerance for one in own)
         reasons = dict.fromkeys(one.claim.why for one in own if one.verdict == "not comparable")
         yield from (Text(f"The bounds: {text}.", "small") for text in bounds if text)
@@ -238,27 +225,20 @@ def contents(study: Study, checked: Sequence[Checked]) -> Table:
 
 
 OVERVIEW = (
-    "experiment",
-    "what",
-    "the first claim",
-    "holds",
-    "differs",
-    "missing",
-    "published",
-    "holds within",
-    "here",
-)
+    "experiment", "what", "the first claim", "holds", "differs", "missing", "published",
+    "holds within", "here",
+)  # fmt: skip
 
 
-def overview_row(experiment: Experiment, own: Sequence[Checked]) -> list[str]:
-    """An experiment in a line."""
+def overview_row(experiment: Experiment, own: Sequence[Checked]) -> list[str | int]:
+    """Returns an experiment as a row."""
     verdicts = [one.verdict for one in own]
     first = own[0]
     return [
         experiment.name,
         experiment.title,
         first.claim.says,
-        *(units.count(verdicts.count(v)) for v in ("holds", "differs", "missing")),
+        *(verdicts.count(v) for v in ("holds", "differs", "missing")),
         asked(first.claim, "number"),
         within(first.claim),
         here(first) if first.value is not None else MARKS[first.verdict],
@@ -266,12 +246,12 @@ def overview_row(experiment: Experiment, own: Sequence[Checked]) -> list[str]:
 
 
 def of_experiment(experiment: Experiment, checked: Sequence[Checked]) -> list[Checked]:
-    """Its claims."""
+    """Returns the claims of an experiment."""
     return [one for one in checked if one.experiment is experiment]
 
 
 def overview(results: Sequence[Result], scale: str, pages: Mapping[str, Path], place: Path) -> str:
-    """The page over several studies, a line for each experiment."""
+    """Returns the page over several studies, a line for each experiment."""
     everything = [one for _, checked in results for one in checked]
     parts: list[Part] = []
     for study, checked in results:
@@ -300,7 +280,7 @@ def overview(results: Sequence[Result], scale: str, pages: Mapping[str, Path], p
 
 
 def table(results: Iterable[Result]) -> pl.DataFrame:
-    """A row for each claim; bounds that are open, and what is not known, are null."""
+    """Returns a row for each claim; open bounds, and what is not known, are null."""
     rows = [
         {
             "study": study.name,
@@ -327,14 +307,14 @@ def table(results: Iterable[Result]) -> pl.DataFrame:
 
 
 def show(results: Sequence[Result], screen: Console) -> None:
-    """The claims on a terminal: those of one study, or what differs of several."""
-    everything = [(study, one) for study, checked in results for one in checked]
+    """Prints the claims of one study, or what differs of several."""
+    everything = [one for _, checked in results for one in checked]
     if len(results) > 1:
         for study, checked in results:
             screen.print(f"{study.name}: {'; '.join(counts(checked))}", markup=False)
-        everything = [(s, one) for s, one in everything if one.verdict in ("differs", "missing")]
-    rows = [[one.experiment.name, *row(one)] for _, one in everything]
-    if rows:
-        terminal.print_table(screen, Table(("", *COLUMNS), rows, left=4), ("claim", "source"))
+        everything = [one for one in everything if one.verdict in ("differs", "missing")]
+    if everything:
+        made = Table((EXPERIMENT, *CLAIMS), everything, left=4)
+        terminal.print_table(screen, made, ("claim", "source"))
     if len(results) == 1:
         screen.print("; ".join(counts(results[0][1])), markup=False)
