@@ -39,6 +39,7 @@ streams texts transfers trials values windows
 OBEY = (
     "__init__.py",
     "__main__.py",
+    "attack",
     "base",
     "bench",
     "bootstrap.py",
@@ -47,8 +48,10 @@ OBEY = (
     "export",
     "guests",
     "gym",
+    "hosts",
     "identify",
     "live",
+    "many",
     "plugin",
     "report",
     "runner",

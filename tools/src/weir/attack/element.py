@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an element of the box is, how its bounds are read, and how it changes a config."""
+"""Elements of the box: how their bounds are read, and how they change a config."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def log_between(low: float, high: float, x: float) -> float:
 
 
 def rounded(value: float, digits: int = 3) -> float:
-    """Rounds to a few digits, so that what is found can be read."""
     return float(f"{value:.{digits - 1}e}")
 
 
@@ -45,7 +44,7 @@ class Network:
 
 
 class Element:
-    """One thing that a network may do. `names` has a word for each number."""
+    """A thing that a network may do. `names` has a word for each number."""
 
     keys: Mapping[str, str] = {}  # what the box may have, and the defaults; "": none
 

@@ -261,7 +261,7 @@ class Loss(Element):
 
 
 class Start(Element):
-    """When each group after the first starts."""
+    """Later starts of the groups after the first."""
 
     keys = {"most": "1s"}  # noqa: RUF012
 

@@ -20,7 +20,7 @@ OPTIONS_BYTES, HEADERS_BYTES = (
 
 @dataclass(frozen=True)
 class Goal:
-    """What an attack is after. `harm` is a number of `unit`."""
+    """The aim of an attack. `harm` is a number of `unit`."""
 
     name: str
     says: str

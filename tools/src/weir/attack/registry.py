@@ -29,7 +29,7 @@ FOLDER = ROOT / "configs/attacks"
 
 
 class Entry(msgspec.Struct):
-    """What index.json has of an attack."""
+    """An entry of index.json."""
 
     seed: int
     goal: str

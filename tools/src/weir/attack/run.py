@@ -47,7 +47,7 @@ class Options:
 
     @property
     def budget(self) -> Budget:
-        """When the search ends; of one without a limit after RUNS trials."""
+        """The end of the search; without a limit it is RUNS trials."""
         return Budget(self.runs or (None if self.seconds else RUNS), self.seconds)
 
     @property

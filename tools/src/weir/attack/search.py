@@ -51,7 +51,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Budget:
-    """When a search ends: after so many trials, or so long, or at a harm."""
+    """The end of a search: a number of trials, a time, or a harm."""
 
     trials: int | None = None
     seconds: float | None = None

@@ -51,7 +51,7 @@ def register(app: typer.Typer) -> None:
 
 
 class Form(StrEnum):
-    """How a table is written."""
+    """Forms in which a table is written."""
 
     TEXT = "text"
     CSV = "csv"
@@ -136,7 +136,7 @@ def diff_(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What `weir plot` was asked for of a sweep."""
+    """Options of `weir plot` for a sweep."""
 
     x: str | None = None
     y: str | None = None
@@ -150,7 +150,7 @@ class Wanted:
 
 
 def is_sweep(paths: Sequence[Path]) -> bool:
-    """Whether one sweep was named."""
+    """Returns whether one sweep was named."""
     from weir.analysis import folder
     from weir.many import sweep_table
 
@@ -204,7 +204,7 @@ def plot_runs(paths: Sequence[Path], wanted: Wanted, out: Path | None, shape: Sh
 
 
 def check(wanted: Wanted) -> None:
-    """UserError: something was asked for that a figure of NAMES does not have."""
+    """Refuses options that a figure of NAMES does not have."""
     from weir.report import many_figures
 
     many_figures.check(str(wanted.figure))
@@ -229,7 +229,7 @@ def save(
 
 
 def chosen(table: SweepTable, wanted: Wanted) -> Choice:
-    """The parameters that were named; without --x those that the page chooses."""
+    """Returns the parameters that were named; without --x those that the page chooses."""
     from weir.many import sweep_figures
 
     if wanted.x is None:
@@ -245,7 +245,7 @@ def chosen(table: SweepTable, wanted: Wanted) -> Choice:
 
 
 def show(table: SweepTable, as_json: bool) -> None:
-    """The parameters that vary with their values, and the numbers."""
+    """Prints the parameters that vary with their values, and the numbers."""
     from weir.many import sweep_table
     from weir.report import many_figures
 

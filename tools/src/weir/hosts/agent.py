@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What runs on a host of `weir run --live --hosts`. It needs Python 3.9 and nothing else.
+"""The program that acts on a host of `weir run --live --hosts`; it needs only Python 3.9.
 
     agent.pyz WHAT HOST [ARGUMENT]
 
@@ -52,21 +52,21 @@ class Place:
         self.keeper = self.path / "keeper"
 
     def ended(self) -> int | None:
-        """The program's exit status, if it has ended or its keeper has."""
+        """Returns the program's exit status, if it has ended or its keeper has."""
         try:
             return int(self.status.read_text())
         except (OSError, ValueError):
             return None if alive(self.number(self.keeper)) else 1
 
     def number(self, path: Path) -> int:
-        """A process id from a file; 0: there is none."""
+        """Reads a process id from a file; 0 if there is none."""
         try:
             return int(path.read_text())
         except (OSError, ValueError):
             return 0
 
     def lines(self, since: int) -> tuple[list[str], int]:
-        """What the program said since that byte, and how far that is."""
+        """Returns what the program said since a byte, and how far that is."""
         try:
             with self.said.open("rb") as file:
                 file.seek(since)
@@ -78,7 +78,7 @@ class Place:
 
 
 def alive(pid: int) -> bool:
-    """Does this process run?"""
+    """Returns whether a process runs."""
     try:
         return (
             pid > 0 and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -103,14 +103,13 @@ def prepare(wanted: Wanted) -> Answer:
 
 
 def reserve(path: Path, size: int) -> None:
-    """OSError: so much is not free."""
+    """Raises OSError if so much is not free."""
     free = shutil.disk_usage(path).free
     if free < size:
         raise OSError(28, f"{free >> 20} MiB are free, {size >> 20} MiB are needed")
 
 
 def archive() -> Path:
-    """The file that this is run from."""
     return Path(sys.argv[0]).resolve()
 
 
@@ -144,7 +143,7 @@ def start(wanted: Wanted, begin_s: str = "0") -> Answer:
 
 
 def keep(wanted: Wanted, place: Place, begin_s: int) -> None:
-    """The keeper: this process becomes it, and never returns."""
+    """Makes this process the keeper; it never returns."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
@@ -175,7 +174,7 @@ def keep(wanted: Wanted, place: Place, begin_s: int) -> None:
 
 
 class Lease:
-    """Whether somebody attends, by the time of a file and this process's own clock.
+    """The time until which nobody need attend, by a file's time and this process's own clock.
 
     A time that is still to come says that nobody attends before.
     """
@@ -185,7 +184,7 @@ class Lease:
         self.seen, self.since = 0.0, time.monotonic()
 
     def expired(self) -> bool:
-        """Has nobody touched it for so long?"""
+        """Returns whether nobody has touched the file for too long."""
         with suppress(OSError):
             touched = self.path.stat().st_mtime
             if touched != self.seen:
@@ -195,7 +194,7 @@ class Lease:
 
 
 def watch(child: subprocess.Popen[bytes], lease: Lease) -> int:
-    """Until it ends, is asked to, or nobody attends any more; its exit status."""
+    """Waits until the program ends, is asked to or nobody attends any more; its exit status."""
     signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGINT))
     while child.poll() is None:
         if lease.expired():
@@ -206,7 +205,7 @@ def watch(child: subprocess.Popen[bytes], lease: Lease) -> int:
 
 
 def wait_unattended(place: Place, lease: Lease) -> None:
-    """Nobody comes for what it wrote: that goes too."""
+    """Waits until what was written is removed, and removes it if nobody attends any more."""
     while place.path.is_dir():
         if lease.expired():
             shutil.rmtree(place.path, ignore_errors=True)
@@ -224,13 +223,12 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 
 def kill_group(pid: int) -> None:
-    """A command may have started others."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def attend(wanted: Wanted, since: str = "0") -> Answer:
-    """The client is there: how it goes."""
+    """Notes that the client is there, and returns how the program is."""
     place = Place(wanted)
     if not place.path.is_dir():
         return {"gone": True, "ended": 1, "lines": [], "since": 0}
@@ -239,7 +237,7 @@ def attend(wanted: Wanted, since: str = "0") -> Answer:
 
 
 def state(place: Place, since: int = 0) -> Answer:
-    """Whether the program has ended, and what it said since that byte."""
+    """Returns whether the program has ended, and what it said since a byte."""
     ended = place.ended()  # before its lines: they are then complete
     lines, byte = place.lines(since)
     free = shutil.disk_usage(place.path).free
@@ -263,7 +261,7 @@ def stop(wanted: Wanted, since: str = "0") -> Answer:
 
 
 def pack(place: Place) -> Answer:
-    """The run's files as one, which is fetched next."""
+    """Packs the run's files into one, which is fetched next."""
     if not place.path.is_dir():
         return {"packed": False}
     try:
@@ -279,7 +277,7 @@ def pack(place: Place) -> Answer:
 
 
 def kill_keeper(place: Place) -> None:
-    """What it started ends with it."""
+    """Kills the keeper; what it started ends with it."""
     if alive(place.number(place.keeper)):
         os.kill(place.number(place.keeper), signal.SIGKILL)
 
@@ -301,7 +299,7 @@ WHAT = {each.__name__: each for each in (prepare, probe, start, attend, stop, cl
 
 
 def main() -> None:
-    """One request."""
+    """Answers one request."""
     what, host, *arguments = sys.argv[1:]
     with zipfile.ZipFile(archive()) as packed:
         wanted = check.resolved(json.loads(packed.read("request.json"))[host])

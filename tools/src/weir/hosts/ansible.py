@@ -32,7 +32,7 @@ SSH = (
 
 @dataclass
 class Reply:
-    """What a host answered, or why it did not."""
+    """A host's answer, or why there is none."""
 
     answer: dict[str, Any] | None = None
     error: str = ""
@@ -65,7 +65,7 @@ class Ansible:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def environment(self) -> dict[str, str]:
-        """Of ansible-playbook."""
+        """Returns the environment of ansible-playbook."""
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         return {
             "PATH": path,
@@ -114,7 +114,7 @@ HEARD = ("runner_on_ok", "runner_on_failed", "runner_on_unreachable")
 
 
 def hear(reply: Reply, event: str, result: Mapping[str, Any]) -> None:
-    """One task's result: answers are put together, an error is the last word."""
+    """Takes a task's result: answers are put together, an error is the last word."""
     if event == "runner_on_unreachable":
         reply.unreachable, reply.error = True, one_line(result.get("msg"))
         return
@@ -128,7 +128,7 @@ def hear(reply: Reply, event: str, result: Mapping[str, Any]) -> None:
 
 
 def decode(text: str) -> dict[str, Any] | None:
-    """The agent's answer in what a host printed."""
+    """Finds the agent's answer in what a host printed."""
     found = re.search(rf"^{agent.MARK}([A-Za-z0-9+/=]+)", text, re.MULTILINE)
     try:
         answer = json.loads(base64.b64decode(found[1], validate=True)) if found else None
@@ -138,7 +138,7 @@ def decode(text: str) -> dict[str, Any] | None:
 
 
 def one_line(text: Any) -> str:
-    """The last line that says something, without what Ansible puts before and behind."""
+    """Returns the last line that says something, without what Ansible adds."""
     lines = [line.strip() for line in str(text).replace("\r", "\n").splitlines()]
     lines = [x for x in lines if x and not x.startswith(("Shared connection", "Warning:", "debug"))]
     said = lines[-1] if lines else ""
@@ -148,7 +148,7 @@ def one_line(text: Any) -> str:
 
 
 def first_error(done: Any) -> str:
-    """What ansible-playbook said when it did not even begin."""
+    """Returns what ansible-playbook said when it did not even begin."""
     with done.stdout as stream:
         lines = [line.strip() for line in stream if line.strip()]
     plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which ports are connected, by the probes that they heard, beside what the inventory says."""
+"""Cables as probes find them, beside what the inventory says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weir.hosts.inventory import Host
 def wrong(
     hosts: Mapping[str, Host], answers: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, str]]:
-    """Cables that are not as they should be: the host, and what its port hears."""
+    """Yields cables that are not as they should be: the host, and what its port hears."""
     silent = {(name, port) for name in hosts for port in answers[name]["silent"]}
     for name, host in hosts.items():
         heard = [tuple(each) for each in answers[name]["heard"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""On a host, beside agent.py: what it is like, and which ports its ports are connected to."""
+"""Checks on a host, beside agent.py: what it is like, and which ports its ports reach."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Wanted = dict[str, Any]
 
 
 def resolved(wanted: Wanted) -> Wanted:
-    """Devices that are given as mac:ADDRESS, as the PCI addresses or interfaces that they are."""
+    """Replaces devices given as mac:ADDRESS by their PCI addresses or interfaces."""
     known = {dev: by_mac(dev[4:]) for dev in wanted["ports"].values() if dev.startswith("mac:")}
     argv = wanted["argv"]
     for dev, found in known.items():
@@ -37,7 +37,7 @@ def resolved(wanted: Wanted) -> Wanted:
 
 
 def by_mac(address: str) -> str:
-    """The device with this MAC address, or the words that say that there is none."""
+    """Returns the device with a MAC address, or words that say that there is none."""
     for path in Path("/sys/class/net").glob("*/address"):
         if path.read_text().strip() == address.lower():
             device = path.parent / "device"
@@ -48,7 +48,7 @@ def by_mac(address: str) -> str:
 
 
 def check(wanted: Wanted) -> Answer:
-    """Version, commit, clock; what is missing, a sentence each."""
+    """Returns version, clock and processors, and a sentence for each thing that is missing."""
     problems = [*ports(wanted), *hugepages(wanted)]
     said = ""
     if wanted["program"]:
@@ -60,7 +60,7 @@ def check(wanted: Wanted) -> Answer:
 
 
 def version(program: str) -> tuple[str, str]:
-    """What `--version` prints, and what is wrong."""
+    """Returns what `--version` prints, and what is wrong."""
     if not os.access(program, os.X_OK):
         return "", f"{program} was not built: run tools/weir once there, or set weir_dir"
     done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30)
@@ -68,7 +68,7 @@ def version(program: str) -> tuple[str, str]:
 
 
 def ports(wanted: Wanted) -> list[str]:
-    """Ports that are not there, or down, or have a driver that DPDK does not take."""
+    """Finds ports that are not there, or down, or have a driver that DPDK does not take."""
     found = []
     for name, dev in wanted["ports"].items():
         if iface := interface(dev):
@@ -91,7 +91,7 @@ def ports(wanted: Wanted) -> list[str]:
 
 
 def interface_flags(iface: str) -> int | None:
-    """SIOCGIFFLAGS; None: there is no such interface. /sys may show another namespace's."""
+    """Asks SIOCGIFFLAGS; None: no such interface. /sys may show another namespace's."""
     with socket.socket() as any_socket:
         try:
             wanted = struct.pack("16sH14x", iface.encode(), 0)
@@ -101,7 +101,7 @@ def interface_flags(iface: str) -> int | None:
 
 
 def interface(dev: str) -> str:
-    """The kernel's interface behind a device, or nothing."""
+    """Returns the kernel's interface behind a device, or nothing."""
     if match := re.search(r"iface=([^,]+)", dev):
         return match[1]
     if address := pci(dev):  # bifurcated drivers leave it to the kernel too
@@ -111,13 +111,12 @@ def interface(dev: str) -> str:
 
 
 def pci(dev: str) -> str:
-    """A PCI address as the kernel writes it."""
     match = re.match(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(,|$)", dev)
     return f"{match[1] or '0000'}:{match[2]}" if match else ""
 
 
 def hugepages(wanted: Wanted) -> list[str]:
-    """Are there some, if they are asked for?"""
+    """Says whether some are missing, if they are asked for."""
     if not wanted["hugepages"]:
         return []
     free = re.search(r"HugePages_Free:\s+(\d+)", Path("/proc/meminfo").read_text())
@@ -127,7 +126,7 @@ def hugepages(wanted: Wanted) -> list[str]:
 
 
 def clock() -> Answer:
-    """What disciplines the clock says: chrony if it runs, else the kernel (adjtimex)."""
+    """Asks what disciplines the clock: chrony if it runs, else the kernel (adjtimex)."""
     if chronyc := shutil.which("chronyc"):
         done = subprocess.run(
             [chronyc, "-c", "tracking"], capture_output=True, text=True, timeout=5
@@ -141,7 +140,7 @@ def clock() -> Answer:
 
 
 def kernel_clock() -> Answer:
-    """adjtimex(2): the largest error that the kernel knows; None: nobody disciplines it."""
+    """Asks adjtimex(2) for the largest error; None: nobody disciplines the clock."""
     import ctypes
 
     fields = (ctypes.c_long * 52)()  # struct timex: modes, offset, freq, maxerror, esterror, status
@@ -186,7 +185,7 @@ def probe(wanted: Wanted) -> Answer:
 
 
 def listen(iface: str) -> socket.socket:
-    """A socket for probes at an interface; not those that we send."""
+    """Opens a socket for probes at an interface, except those that we send."""
     made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     made.setsockopt(263, PACKET_IGNORE_OUTGOING, 1)  # SOL_PACKET
     made.bind((iface, PROBE_ETHERTYPE))
@@ -194,7 +193,7 @@ def listen(iface: str) -> socket.socket:
 
 
 def send(by: socket.socket, run: str, host: str, port: str) -> None:
-    """A broadcast frame that says who sends it."""
+    """Sends a broadcast frame that says who sends it."""
     mac = by.getsockname()[4][:6]
     text = "\0".join(("weir", run, host, port, "")).encode()
     frame = b"\xff" * 6 + mac + struct.pack("!H", PROBE_ETHERTYPE) + text
@@ -203,7 +202,7 @@ def send(by: socket.socket, run: str, host: str, port: str) -> None:
 
 
 def read(frame: bytes, run: str) -> tuple[str, str] | None:
-    """Host and port of a probe of this run."""
+    """Returns host and port of a probe of this run."""
     parts = frame[14:].split(b"\0")
     if parts[0] != b"weir" or len(parts) < 4 or parts[1] != run.encode():
         return None

@@ -45,7 +45,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Frame:
-    """When a frame passed a port, in ns since 1970, and what it is known by."""
+    """A frame that passed a port, in ns since 1970, and what it is known by."""
 
     ts_ns: int
     port: str
@@ -54,7 +54,7 @@ class Frame:
 
 
 def frames(path: Path) -> Iterator[Frame]:
-    """A capture of our own programs: pcapng, this machine's byte order, nanoseconds."""
+    """Reads a capture of our own programs: pcapng, this machine's byte order, nanoseconds."""
     names: list[str] = []
     with path.open("rb") as file:
         for _ in range(FRAMES_MAX):
@@ -76,7 +76,7 @@ def frames(path: Path) -> Iterator[Frame]:
 
 
 def option(body: bytes, at: int, code: int) -> bytes:
-    """An option of a block, empty without it."""
+    """Returns an option of a block, empty without it."""
     while at + 4 <= len(body) - 4:
         found, size = struct.unpack_from("<HH", body, at)
         if found == code:
@@ -88,7 +88,7 @@ def option(body: bytes, at: int, code: int) -> bytes:
 
 
 def identity(frame: bytes) -> bytes:
-    """What stays of a frame on its way: IP without ECN, TTL and checksum, and what is behind."""
+    """Returns what stays of a frame on its way: IP without ECN, TTL, checksum, and what follows."""
     if frame[12:14] == b"\x08\x00":
         kept = frame[16:22] + frame[23:24] + frame[26:96]
     elif frame[12:14] == b"\x86\xdd":
@@ -99,7 +99,7 @@ def identity(frame: bytes) -> bytes:
 
 
 def once(path: Path, port: str, direction: int) -> dict[bytes, int]:
-    """Times of the frames that passed a port once; of others it is not known which is which."""
+    """Returns times of frames that passed a port once; others cannot be told apart."""
     found: dict[bytes, int] = {}
     twice = set()
     for frame in frames(path):
@@ -111,7 +111,7 @@ def once(path: Path, port: str, direction: int) -> dict[bytes, int]:
 
 
 def measure(ours: Path, our_port: str, theirs: Path, their_port: str, stamps_ns: float) -> Clock:
-    """Their clock against ours, from two captures and the ports between which frames went.
+    """Measures their clock against ours, from two captures and the ports between them.
 
     stamps_ns: how far both programs' stamps together may be from their kernels' clocks.
     """
@@ -121,13 +121,13 @@ def measure(ours: Path, our_port: str, theirs: Path, their_port: str, stamps_ns:
 
 
 def pairs(ours: dict[bytes, int], theirs: dict[bytes, int]) -> Points:
-    """Our time and how much later theirs was, of each frame that both have."""
+    """Returns our time and how much later theirs was, of each frame that both have."""
     both = [(ts_ns, theirs[key] - ts_ns) for key, ts_ns in ours.items() if key in theirs]
     return np.array(both, dtype=np.int64).reshape(-1, 2)  # type: ignore[return-value]
 
 
 def between(above: Points, below: Points, stamps_ns: float = 0) -> Clock:
-    """The lines that lie below all points of the one and above all of the other.
+    """Bounds the lines that lie below all points of the one and above all of the other.
 
     Each point may be off by stamps_ns.
     """
@@ -147,7 +147,7 @@ def between(above: Points, below: Points, stamps_ns: float = 0) -> Clock:
 
 
 def lowest(points: Points) -> Points:
-    """The lower hull of the least of each bin: all that a line below all points can touch."""
+    """Returns the lower hull of each bin's least: all that a line below all points can touch."""
     times = points[:, 0]
     width = max(float(np.ptp(times)), 1.0) / BINS
     bins = ((times - times.min()) / width).astype(int)
@@ -163,12 +163,11 @@ def lowest(points: Points) -> Points:
 
 
 def cross(a: Points, b: Points, c: Points) -> float:
-    """Above 0: from a over b to c it turns left."""
     return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 
 def corners(upper: Points, lower: Points) -> tuple[Points, Points]:
-    """Offsets at time 0 and slopes of the possible lines that touch two points."""
+    """Returns offsets at time 0 and slopes of the possible lines that touch two points."""
     points = np.concatenate([upper, lower])
     first, second = np.triu_indices(len(points), 1)
     run = points[second, 0] - points[first, 0]

@@ -54,12 +54,12 @@ class Host:
     ready: str | None = None
 
     def joined(self) -> list[tuple[str, str, str]]:
-        """Each port, with the host and port at the other end; a port may have several."""
+        """Returns each port with the host and port at the other end; a port may have several."""
         return [(port, *end) for port, ends in sorted(self.cables.items()) for end in ends]
 
 
 def program(name: str) -> str:
-    """A program of Ansible beside this Python; UserError: it is not installed."""
+    """Returns a program of Ansible beside this Python. UserError: it is not installed."""
     path = Path(sys.executable).parent / name
     if not path.exists():
         raise UserError(
@@ -69,7 +69,7 @@ def program(name: str) -> str:
 
 
 def read(path: Path) -> dict[str, Host]:
-    """The hosts by name. UserError: what is wrong with the inventory."""
+    """Reads the hosts by name. UserError: the inventory is wrong."""
     if not path.exists():
         raise UserError(f"{path}: no such inventory")
     argv = [program("ansible-inventory"), "-i", str(path), "--list"]
@@ -82,7 +82,7 @@ def read(path: Path) -> dict[str, Host]:
 
 
 def from_list(path: Path, listed: Mapping[str, Any]) -> dict[str, Host]:
-    """The hosts from what ansible-inventory --list prints."""
+    """Reads the hosts from what ansible-inventory --list prints."""
     variables = listed.get("_meta", {}).get("hostvars", {})
     found: dict[str, Host] = {}
     for group in (*ROLES, KERNEL):
@@ -99,14 +99,14 @@ def from_list(path: Path, listed: Mapping[str, Any]) -> dict[str, Host]:
 
 
 def members(listed: Mapping[str, Any], group: str) -> list[str]:
-    """The hosts of a group and of those in it."""
+    """Returns the hosts of a group and of the groups in it."""
     section = listed.get(group, {})
     below = [name for child in section.get("children", ()) for name in members(listed, child)]
     return list(dict.fromkeys([*section.get("hosts", ()), *below]))
 
 
 def host(place: str, name: str, group: str, variables: Mapping[str, Any]) -> Host:
-    """One host from its variables."""
+    """Makes a host from its variables."""
     mine = {key: value for key, value in variables.items() if key.startswith("weir_")}
     for key in mine:
         if key not in VARIABLES:
@@ -138,7 +138,7 @@ def host(place: str, name: str, group: str, variables: Mapping[str, Any]) -> Hos
 
 
 def expect(place: str, variables: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A variable that is a map."""
+    """Returns a variable that is a map."""
     value = variables.get(name, {})
     if not isinstance(value, dict):
         raise UserError(f"{place}: {name} is not a map: {VARIABLES[name]}")
@@ -146,7 +146,7 @@ def expect(place: str, variables: Mapping[str, Any], name: str) -> dict[str, Any
 
 
 def add_port(place: str, made: Host, port: str, value: Any) -> None:
-    """A port: its device, and what it is connected to."""
+    """Adds a port: its device, and what it is connected to."""
     section = value if isinstance(value, dict) else {"dev": value}
     if not isinstance(section.get("dev"), str) or not {*section} <= {"dev", "cable"}:
         raise UserError(f"{place}: weir_ports: {port}: {VARIABLES['weir_ports']}")
@@ -159,14 +159,14 @@ def add_port(place: str, made: Host, port: str, value: Any) -> None:
 
 
 def device(dev: str, number: int) -> str:
-    """A device as the programs want it; an interface's name means af_packet on it."""
+    """Returns a device as the programs want it; an interface's name means af_packet on it."""
     if dev.startswith(("net_", "eth_", "mac:")) or ":" in dev:
         return dev
     return f"net_af_packet{number},iface={dev},framecnt=4096"
 
 
 def check_cables(path: Path, hosts: Mapping[str, Host]) -> None:
-    """Both ends of a cable are ports of the inventory; what one end says holds for the other.
+    """Checks that both ends of a cable are ports; what one end says holds for the other.
 
     Several hosts of one role may be joined to a port of the switch: by an Ethernet switch.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One run folder from those of all hosts: summary, ledger, clocks, streams.
+"""A run's folder, made from those of all hosts: summary, ledger, clocks, streams.
 
 hosts/NAME/         what NAME wrote: a run folder of its own, with what its program said
 summary.json        of all of them
@@ -30,7 +30,7 @@ LISTS = ("groups", "sender_ports")
 
 
 def make_folder(options: Options) -> None:
-    """The run folder, empty. UserError: there is a run in it already."""
+    """Makes the run folder, empty. UserError: there is a run in it already."""
     out = options.out
     if not options.force and folder.written(out):
         raise UserError(f"{out}: there is a run in it: choose another --out, or --force")
@@ -42,13 +42,13 @@ def make_folder(options: Options) -> None:
 
 
 def drop_folder(options: Options) -> None:
-    """Nothing ran: an empty folder goes."""
+    """Removes an empty folder, as nothing ran."""
     if not any(options.out.iterdir()):
         options.out.rmdir()
 
 
 def write(options: Options, plan: Plan, said: Mapping[str, Part], failure: str) -> None:
-    """The top of the folder."""
+    """Writes the top of the folder."""
     parts = {name: part(options.out / "hosts" / name) for name in plan.hosts}
     lift(options.out, plan.hosts, parts)
     merged = summary(plan.hosts, parts, failure)
@@ -64,7 +64,7 @@ def write(options: Options, plan: Plan, said: Mapping[str, Part], failure: str) 
 
 
 def part(path: Path) -> Part:
-    """A host's own summary, empty if it wrote none."""
+    """Reads a host's own summary, empty if it wrote none."""
     found = [path / name for name in folder.SUMMARIES[1:] if (path / name).exists()]
     return folder.read_summary(found[0]) if found else {}
 
@@ -84,7 +84,7 @@ def lift(out: Path, hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> Non
 
 
 def link(old: Path, new: Path) -> None:
-    """The same file by another name, or a copy where there are no links."""
+    """Gives a file another name, or copies it where there are no links."""
     try:
         os.link(old, new)
     except OSError:
@@ -92,7 +92,7 @@ def link(old: Path, new: Path) -> None:
 
 
 def summary(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) -> Part | None:
-    """The summary of all; None: no host wrote one."""
+    """Returns the summary of all hosts; None if no host wrote one."""
     by_role = {
         role: {
             name: parts[name] for name, host in hosts.items() if host.role == role and parts[name]
@@ -131,7 +131,7 @@ def summary(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) 
 
 
 def combined(parts: Mapping[str, Part]) -> Part:
-    """The summaries of hosts of one role as one: the first one's, with lists and sums of all."""
+    """Joins the summaries of hosts of one role: the first one's, with lists and sums of all."""
     each = list(parts.values())
     if not each:
         return {}
@@ -163,7 +163,7 @@ def ports(summary: Part) -> dict[str, tuple[int, int]]:
 
 
 def cables(hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> Iterator[Part]:
-    """What left a host and what reached the next, each direction of each cable.
+    """Yields what left a host and what reached the next, in each direction of each cable.
 
     An Ethernet switch that joins several hosts to one port is one cable with several ends. It adds
     frames of its own and copies what it floods: of those that were lost only the least is known.
@@ -180,7 +180,7 @@ def cables(hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> Iterator[Par
 
 
 def row(counted: Mapping[End, tuple[int, int]], source: list[End], to: list[End]) -> Iterator[Part]:
-    """One direction of a cable, if the numbers of all its ends are known."""
+    """Yields one direction of a cable, if the numbers of all its ends are known."""
     if not counted.keys() >= {*source, *to}:
         return
     sent, received = sum(counted[end][0] for end in source), sum(counted[end][1] for end in to)
@@ -195,13 +195,13 @@ def row(counted: Mapping[End, tuple[int, int]], source: list[End], to: list[End]
 
 
 def arrived(between: list[Part]) -> bool:
-    """Whether nothing arrived that had not been sent."""
+    """Returns whether nothing arrived that had not been sent."""
     known = (one for one in between if one["lost"] is not None)
     return all(one["sent"] == one["received"] + one["lost"] for one in known)
 
 
 def lost(between: list[Part]) -> Iterator[Part]:
-    """A fault for each direction of a cable that lost frames."""
+    """Yields a fault for each direction of a cable that lost frames."""
     for one in between:
         if missing := one["lost"] or one.get("lost_at_least"):
             least = "" if one["lost"] else "at least "
@@ -214,7 +214,7 @@ def lost(between: list[Part]) -> Iterator[Part]:
 
 
 def facts(hosts: Mapping[str, Host], parts: Mapping[str, Part], key: str) -> Iterator[Part]:
-    """Facts of all hosts, each with its host."""
+    """Yields facts of all hosts, each with its host."""
     for name, each in parts.items():
         for fact in each.get(key, ()):
             if (hosts[name].role, fact["cause"]) == ("receiver", "port_down"):
@@ -223,7 +223,7 @@ def facts(hosts: Mapping[str, Host], parts: Mapping[str, Part], key: str) -> Ite
 
 
 def verdicts(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) -> list[Part]:
-    """How it ended, then what fell behind on each host."""
+    """Returns how the run ended, then what fell behind on each host."""
     ends = [{"cause": "host", "sentence": failure}] if failure else []
     for name, host in hosts.items():
         if not parts[name] and not host.kernel and not failure:
@@ -238,7 +238,7 @@ def verdicts(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str)
 
 
 def about(host: Host, part: Part, clock: Part) -> Part:
-    """A host in the summary."""
+    """Returns what the summary says of a host."""
     return {
         "role": host.role,
         "command": " ".join(host.command) or None,
@@ -250,13 +250,13 @@ def about(host: Host, part: Part, clock: Part) -> Part:
 
 
 def stamps_ns(part: Part) -> float | None:
-    """How far a program's times may be from its kernel's clock; None: it does not know."""
+    """Returns how far a program's times may be from its kernel's clock; None: it does not know."""
     clock: Part = part.get("clock") or part.get("sender_clock") or {}
     return clock.get("error_max_ns")
 
 
 def measured(out: Path, plan: Plan, parts: Mapping[str, Part]) -> dict[str, clocks.Clock]:
-    """The clock of each host against the switch's, over the cable between them."""
+    """Measures the clock of each host against the switch's, over the cable between them."""
     found = {}
     for name, host in plan.hosts.items():
         for port, their, end in host.joined():

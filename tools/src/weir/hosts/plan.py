@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each host of a run is asked to do, and the archive that carries it there."""
+"""Requests to each host of a run, and the archive that carries them there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PACKAGES = ("weir/__init__.py", "weir/hosts/__init__.py", "weir/runner/__init__.
 
 @dataclass
 class Plan:
-    """Of a whole run: hosts, requests by their names, and whether frames are captured."""
+    """A whole run: hosts, requests by their names, and whether frames are captured."""
 
     hosts: Mapping[str, Host]
     requests: dict[str, dict[str, Any]]
@@ -43,7 +43,7 @@ class Plan:
 
 
 def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
-    """The requests. UserError: what the config has not, and a host needs."""
+    """Makes the requests. UserError: a host needs what the config has not."""
     config = configs.mapping(options.config)
     live = config.get("live")
     live = live if isinstance(live, dict) else {}
@@ -71,7 +71,7 @@ def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
 
 
 def level(options: Options, config: Mapping[str, Any]) -> int:
-    """Telemetry's level, by the config and what replaces its values."""
+    """Returns telemetry's level, by the config and what replaces its values."""
     given = config.get("telemetry", {}).get("level", "1")
     for override in options.overrides:
         key, _, value = override.partition("=")
@@ -80,14 +80,14 @@ def level(options: Options, config: Mapping[str, Any]) -> int:
 
 
 def binary(host: Host) -> str:
-    """The program of its role, below the build folder."""
+    """Returns the program of a host's role, below the build folder."""
     return PROGRAMS["switch" if host.role == "switch" else "sender"]
 
 
 def argv(
     options: Options, host: Host, live: Mapping[str, Any], place: str, captures: bool
 ) -> list[str]:
-    """The command line of a host's program."""
+    """Returns the command line of a host's program."""
     words = [f"{host.directory}/build/{binary(host)}", f"{place}/config/{options.config.name}"]
     words += ["--out", f"{place}/run", "--progress"]
     words += settings(options, host, live, Path(place).name[:48])
@@ -97,7 +97,7 @@ def argv(
 
 
 def settings(options: Options, host: Host, live: Mapping[str, Any], prefix: str) -> list[str]:
-    """The options that make the config that of a host."""
+    """Returns the options that make the config that of a host."""
     import yaml
 
     part = section(options.config, host, live) | {"prefix": prefix}
@@ -115,14 +115,14 @@ def settings(options: Options, host: Host, live: Mapping[str, Any], prefix: str)
 
 
 def for_receiver(override: str) -> str:
-    """Its weir-sender has what is live.receiver's as live.sender."""
+    """Turns live.receiver's values into those of live.sender, which its weir-sender reads."""
     if override.startswith((f"{receiver.SECTION}.", f"{receiver.SECTION}=")):
         return receiver.SENDER + override.removeprefix(receiver.SECTION)
     return override
 
 
 def check(options: Options, hosts: Mapping[str, Host]) -> int:
-    """What this machine's programs say of the config, as each host would get it: 0, or why not."""
+    """Checks the config as each host would get it, by this machine's programs; exit status."""
     config = configs.mapping(options.config)
     live = config.get("live")
     for host in hosts.values():
@@ -140,7 +140,7 @@ def check(options: Options, hosts: Mapping[str, Host]) -> int:
 
 
 def section(config: Path, host: Host, live: Mapping[str, Any]) -> dict[str, Any]:
-    """`live.ROLE` for this host: its ports and CPUs in place of the config's.
+    """Makes `live.ROLE` for a host: its ports and CPUs in place of the config's.
 
     A receiver's is live.receiver, or the ports of live.sender that receive.
     """

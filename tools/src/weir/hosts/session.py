@@ -46,7 +46,7 @@ class Hosts(Session):
         by.cancelled = lambda: self.interrupts > 2
 
     def role(self, *roles: str) -> list[str]:
-        """The hosts of these roles that are not lost."""
+        """Returns the hosts of these roles that are not lost."""
         hosts = self.plan.hosts.values()
         return [host.name for host in hosts if host.role in roles and host.name not in self.lost]
 
@@ -80,7 +80,7 @@ class Hosts(Session):
         return found
 
     def start_all(self) -> None:
-        """Receivers, the switch, then senders: each role when the one before is ready.
+        """Starts receivers, the switch, then senders: each role when the one before is ready.
 
         Several senders begin together, as far as their clocks agree: the switch's run would be over
         before that of one that began later, and what that one still sends would be lost.
@@ -95,7 +95,7 @@ class Hosts(Session):
         refuse(replies)
 
     def watch(self) -> None:
-        """Until all senders have ended, or the switch where there is none. Failure: another did."""
+        """Waits until all senders have ended [the switch]. Failure: another host has."""
         ending = self.role("sender") or self.role("switch")
         last_s = math.inf
         while not self.interrupts and time.monotonic() < last_s:
@@ -113,7 +113,7 @@ class Hosts(Session):
             time.sleep(WATCH_S)
 
     def early(self, name: str, ending: Iterable[str]) -> bool:
-        """Has it ended before its time, or failed?"""
+        """Returns whether a host has ended before its time, or failed."""
         if name not in self.ended:
             return False
         is_receiver = self.plan.hosts[name].role == "receiver"
@@ -121,7 +121,7 @@ class Hosts(Session):
         return self.ended[name] != 0 or (is_receiver and ours and name not in ending)
 
     def note(self, name: str, reply: Reply) -> None:
-        """What a host said, and how it is."""
+        """Notes what a host said, and how it is."""
         if reply.answer is None:
             self.lost[name] = f"it does not answer any more: {reply.error}"
             return
@@ -140,7 +140,7 @@ class Hosts(Session):
             raise Failure(name, f"the disk is full: {self.plan.requests[name]['place']}")
 
     def hear_line(self, name: str, line: str) -> None:
-        """A warning is passed on, what may be the reason for its end is kept."""
+        """Passes a warning on, and keeps what may be the reason for the program's end."""
         if ": warning: " in line or ": note: " in line:
             if not self.failed:
                 self.pass_on(f"{name}: {line}", None)
@@ -148,7 +148,7 @@ class Hosts(Session):
             self.last[name] = line
 
     def fail(self, sentence: str) -> None:
-        """The first is said."""
+        """Says the first failure, and no other."""
         if not self.failed:
             self.pass_on(f"weir: {sentence}", None)
         self.failed = True
@@ -168,7 +168,7 @@ class Hosts(Session):
 
 
 def refuse(replies: Replies) -> None:
-    """Failure: the first host that has a problem, or else one that did not answer."""
+    """Raises Failure for the first host that has a problem, or did not answer."""
     for name, reply in replies.items():
         for problem in (reply.answer or {}).get("problems", ()):
             raise Failure(name, problem)
@@ -179,7 +179,7 @@ def refuse(replies: Replies) -> None:
 
 
 def unpack(packed: Path, into: Path) -> None:
-    """The files of a host: its run folder, what it said, its capture."""
+    """Unpacks the files of a host: its run folder, what it said, its capture."""
     into.mkdir(parents=True, exist_ok=True)
     with tarfile.open(packed) as tar:
         for member in tar:
@@ -189,7 +189,7 @@ def unpack(packed: Path, into: Path) -> None:
 
 
 def same_version(versions: Mapping[str, str]) -> None:
-    """Failure: two hosts have programs of two versions."""
+    """Raises Failure if two hosts have programs of two versions."""
     said = {name: text.partition(" ")[2] for name, text in versions.items()}
     first = next(iter(said), None)
     for name, text in said.items():
@@ -198,7 +198,7 @@ def same_version(versions: Mapping[str, str]) -> None:
 
 
 def run(options: Options, listener: Listener, source: Path) -> int:
-    """`weir run --live --hosts`: the exit status."""
+    """Runs `weir run --live --hosts`, and returns the exit status."""
     hosts = inventory.read(source)
     if str(options.config) == "-":
         raise UserError("--hosts needs a file, not standard input")
@@ -212,7 +212,7 @@ def run(options: Options, listener: Listener, source: Path) -> int:
 
 
 def guide(options: Options, session: Hosts, by: Ansible) -> int:
-    """The run itself; what failed is the first of its verdicts."""
+    """Guides the run; what failed is the first of its verdicts."""
     failure, clocks = "", {}
     began = False
     try:

@@ -67,7 +67,7 @@ def resolved(cell: Options) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a cell; message says in a sentence why it failed, else it is empty."""
+    """The end of a cell; message says in a sentence why it failed, else it is empty."""
 
     cell: Options
     folder: Path
@@ -88,7 +88,7 @@ def parted(outcomes: Iterable[Outcome]) -> tuple[dict[str, Path], dict[str, str]
 
 @dataclass(frozen=True)
 class Batch:
-    """What all cells of a batch share; paths are absolute."""
+    """Settings that all cells of a batch share; paths are absolute."""
 
     out: Path
     version: str | None  # weir-sim's; None: runs of any version are reused

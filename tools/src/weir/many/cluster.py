@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where cells run: on this machine, on a running Dask scheduler, over ssh, as jobs of a cluster.
+"""Workers for cells: on this machine, of a running Dask scheduler, over ssh, as jobs of a cluster.
 
 Dask carries tasks and results. Which worker gets which cell is said by dispatch.
 """
@@ -40,7 +40,7 @@ class Crew:
     jobs: Jobs | None = None
 
     def there(self) -> tuple[str, dict[str, tuple[str, int]]]:
-        """Which scheduler answers, and its workers' names and threads by address."""
+        """Returns which scheduler answers, and its workers' names and threads by address."""
         if self.client.status in ("closed", "closing"):
             self._reconnect()
         if self.client.status != "running":
@@ -56,7 +56,7 @@ class Crew:
         }
 
     def differs(self, said: Any) -> str | None:
-        """Why a worker that said this of itself is refused; None: it is not; "": ask again."""
+        """Returns why a worker that said this is refused: None if it is not, "" to ask again."""
         if self.local:
             return None
         if self.ours is None:
@@ -76,7 +76,7 @@ class Crew:
         return None
 
     def keep(self, workers: Collection[str]) -> None:
-        """Of a cluster's jobs. workers: the names of those that were accepted."""
+        """Replaces jobs of a cluster that have ended; workers are the names of those accepted."""
         if self.jobs is not None:
             self.jobs.keep(workers)
 
@@ -90,7 +90,6 @@ class Crew:
             self.opened.append(self.client)
 
     def close(self) -> None:
-        """Of every client but the first."""
         for client in self.opened:
             with suppress(Exception):
                 client.close(timeout=2)
@@ -113,7 +112,7 @@ def check(where: str | None, workers: int | None) -> None:
 
 @contextmanager
 def connected(where: str | None, workers: int | None, cells: int) -> Iterator[Crew]:
-    """A running scheduler and its workers, or a cluster of our own that ends with it."""
+    """Connects to a running scheduler, or makes a cluster of our own that ends with the context."""
     from distributed import Client
 
     # Outcomes say what went wrong; a cluster that closes on a busy machine leaves futures behind.
@@ -168,7 +167,7 @@ def _local(workers: int | None, cells: int) -> Iterator[Any]:
 
 @contextmanager
 def _ssh(hosts: list[str], workers: int | None) -> Iterator[Any]:
-    """The first host has the scheduler too. ~/.ssh/config says users, ports, keys."""
+    """Starts a worker on each host and the scheduler on the first, by users of ~/.ssh/config."""
     needed("asyncssh")
     from distributed import SSHCluster
 
@@ -187,6 +186,6 @@ def _ssh(hosts: list[str], workers: int | None) -> Iterator[Any]:
 
 
 async def _address(host: str) -> str:
-    """Of a host, by which we reach it: Dask would take the one that its way to the internet has."""
+    """Returns the address by which we reach a host: Dask takes that of its way to the internet."""
     async with needed("asyncssh").connect(host) as connection:
         return str(connection.get_extra_info("peername")[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What cells of a batch cost, estimated from those that have ended.
+"""Costs of the cells of a batch, estimated from those that have ended.
 
     estimate = m * product over the cell's settings of (m_setting / m)
 
@@ -25,7 +25,7 @@ class Costs:
         self._of: dict[Hashable, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
 
     def add(self, settings: Sequence[Hashable], wall_s: float) -> None:
-        """A cell ended."""
+        """Adds the cost of a cell that has ended."""
         cost = math.log(max(wall_s, WALL_S_MIN))
         self.ended += 1
         self._sum += cost
@@ -34,7 +34,7 @@ class Costs:
             self._of[setting] = count + 1, total + cost
 
     def estimate_s(self, settings: Sequence[Hashable]) -> float | None:
-        """What a cell will cost; None: nothing is known."""
+        """Returns what a cell will cost; None if no cell has ended."""
         if not self.ended:
             return None
         mean = self._sum / self.ended

@@ -43,7 +43,7 @@ Ended = tuple[int, Result]
 
 @dataclass
 class Worker:
-    """One that was accepted."""
+    """A worker that was accepted."""
 
     name: str
     threads: int
@@ -107,7 +107,7 @@ class Dispatch:
                 pool.shutdown(wait=True, cancel_futures=True)
 
     def cost(self, index: int, wall_s: float) -> None:
-        """A cell took so long. What waits is put in order when twice as many have ended."""
+        """Learns what a cell took, and sorts the waiting ones when twice as many have ended."""
         self.costs.add(self.settings[index], wall_s)
         if self.costs.ended >= self.sort_at:
             self.sort_at *= 2
@@ -138,7 +138,7 @@ class Dispatch:
             raise UserError("; ".join(self.refused.values()) or "no worker is left", 1)
 
     def _anew(self) -> None:
-        """Another scheduler: nothing of the old one comes back."""
+        """Requeues everything that the old scheduler had."""
         for key in list(self.sent):
             self._requeue(self._forget(key).indices)
         self.workers.clear()
@@ -186,14 +186,14 @@ class Dispatch:
                 return
 
     def _fill(self, pool: ThreadPoolExecutor) -> None:
-        """A few cells are prepared before somebody wants them."""
+        """Prepares a few cells before a worker is free."""
         wanted = 4 + 2 * sum(worker.threads for worker in self.workers.values())
         while self.waiting and self.workers and len(self.ready) < wanted:
             index = self.waiting.pop()
             self.ready.append((index, pool.submit(self.prepare, index)))
 
     def _idle(self, wholly: bool) -> str | None:
-        """The worker with most threads to spare, or one without any cell."""
+        """Returns the worker with most threads to spare, or one without any cell."""
         free = {
             address: worker.threads - len(worker.keys)
             for address, worker in self.workers.items()
@@ -203,7 +203,7 @@ class Dispatch:
         return best if best is not None and free[best] > 0 else None
 
     def _message(self) -> list[tuple[int, Work | Result]]:
-        """The next cell, and those after it while all are short."""
+        """Takes the next cell, and those after it while all are short."""
         chosen: list[tuple[int, Work | Result]] = []
         cost_s = 0.0
         while self.ready and len(chosen) < MESSAGE_CELLS_MAX:
@@ -217,7 +217,7 @@ class Dispatch:
         return chosen
 
     def _send(self, address: str, message: list[tuple[int, Work | Result]]) -> Iterator[Ended]:
-        """What needs no worker has ended."""
+        """Yields what needs no worker, and sends the rest."""
         tasks = []
         for index, one in message:
             if isinstance(one, Result):
@@ -256,7 +256,7 @@ class Dispatch:
             yield from zip(sent.indices, results, strict=True)
 
     def _gathered(self, sent: Sent) -> list[Result] | None:
-        """The results of a message; None: they are lost."""
+        """Returns the results of a message; None if they are lost."""
         from distributed import KilledWorker
 
         if sent.future.status in ("cancelled", "lost"):

@@ -65,7 +65,7 @@ class Sweep:
 
 
 def cell_name(point: dict[str, str], seed: int | None) -> str:
-    """A folder's name that says which cell it is, and stays when the grid grows."""
+    """Names a cell's folder by its parameters, so that the name stays when the grid grows."""
     parts = [f"{key}={value}" for key, value in point.items()]
     if seed is not None or not parts:
         parts.append("run" if seed is None else f"seed={seed}")
@@ -77,7 +77,6 @@ def cell_name(point: dict[str, str], seed: int | None) -> str:
 
 
 def refuse(path: Path, node: yaml.Node, sentence: str) -> UserError:
-    """The error of a place in the file."""
     mark = node.start_mark
     return UserError(f"{path}:{mark.line + 1}:{mark.column + 1}: {sentence}")
 
@@ -131,7 +130,7 @@ def read(path: Path) -> Sweep:
 
 
 def mapping(path: Path, node: yaml.Node, what: str) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-    """A mapping's keys, each with the nodes of key and value."""
+    """Returns a mapping's keys, each with the nodes of key and value."""
     if not isinstance(node, yaml.MappingNode):
         raise refuse(path, node, f"{what}: keys and values are wanted")
     found: dict[str, tuple[yaml.Node, yaml.Node]] = {}
@@ -144,20 +143,18 @@ def mapping(path: Path, node: yaml.Node, what: str) -> dict[str, tuple[yaml.Node
 
 
 def text(path: Path, node: yaml.Node, what: str) -> str:
-    """A scalar, as it is written."""
     if not isinstance(node, yaml.ScalarNode) or not node.value:
         raise refuse(path, node, f"{what}: one value is wanted")
     return str(node.value)
 
 
 def flow(node: yaml.Node) -> str:
-    """A value on one line, as -o takes it."""
     listed = yaml.SequenceNode("tag:yaml.org,2002:seq", [in_flow(node)], flow_style=True)
     return str(yaml.serialize(listed, width=math.inf, allow_unicode=True)).strip()[1:-1]
 
 
 def in_flow(node: yaml.Node) -> yaml.Node:
-    """The node with braces and brackets in place of indentation."""
+    """Returns the node with braces and brackets in place of indentation."""
     if isinstance(node, yaml.CollectionNode):
         node.flow_style = True
         for child in node.value:
@@ -167,7 +164,7 @@ def in_flow(node: yaml.Node) -> yaml.Node:
 
 
 def distinct(path: Path, node: yaml.Node, what: str) -> list[yaml.Node]:
-    """A list's items, of which there are some and no two alike."""
+    """Returns a list's items; an empty list, and two items that are alike, are refused."""
     if not isinstance(node, yaml.SequenceNode):
         raise refuse(path, node, f"{what}: a list is wanted, such as [1, 2]")
     if not node.value:
@@ -182,7 +179,6 @@ def distinct(path: Path, node: yaml.Node, what: str) -> list[yaml.Node]:
 
 
 def seeds(path: Path, node: yaml.Node) -> tuple[int, ...]:
-    """A list of seeds, or 1 to a number."""
     if isinstance(node, yaml.ScalarNode):
         count = whole(path, node, 1, CELLS_MAX)
         return tuple(range(1, count + 1))
@@ -190,7 +186,6 @@ def seeds(path: Path, node: yaml.Node) -> tuple[int, ...]:
 
 
 def whole(path: Path, node: yaml.Node, low: int, high: int) -> int:
-    """A whole number in [low, high]."""
     value = text(path, node, "seeds")
     if not re.fullmatch(r"[0-9]{1,20}", value) or not low <= int(value) <= high:
         raise refuse(path, node, f"seeds: '{value}' is not a whole number from {low} to {high}")

@@ -44,7 +44,7 @@ QUEUES = {
 
 
 class Jobs:
-    """As many jobs of a cluster as were asked for, while that is of use."""
+    """Jobs of a cluster, as many as were asked for while that is of use."""
 
     def __init__(self, kind: str, made: Any, count: int, refused: list[str]) -> None:
         self.kind, self.made, self.count = kind, made, count
@@ -90,7 +90,7 @@ class Jobs:
             self.made.scale(jobs=self.count)
 
     def _judge(self) -> None:
-        """Are more jobs asked for?"""
+        """Decides whether more jobs are asked for."""
         if self.refused:
             self.given_up = self.refused[-1]
         elif self.barren >= max(BARREN_MIN, self.count):
@@ -104,7 +104,7 @@ class Jobs:
 
 
 def listed(queue: Queue) -> set[str] | None:
-    """The numbers of the jobs that are waiting or run; None: the queue does not answer."""
+    """Returns the numbers of jobs that wait or run; None if the queue does not answer."""
     try:
         done = subprocess.run(
             queue.listed, capture_output=True, text=True, timeout=ANSWER_S_MAX, check=True
@@ -116,7 +116,7 @@ def listed(queue: Queue) -> set[str] | None:
 
 @contextmanager
 def queued(kind: str, count: int) -> Iterator[Jobs]:
-    """Jobs. Dask's jobqueue.yaml says partition, cores, memory, wall time."""
+    """Queues jobs; Dask's jobqueue.yaml says partition, cores, memory and wall time."""
     cluster = getattr(needed("dask_jobqueue"), QUEUES[kind].cluster)
     import dask
 
@@ -132,7 +132,7 @@ def queued(kind: str, count: int) -> Iterator[Jobs]:
 
 
 def arguments(kind: str) -> dict[str, Any]:
-    """Of dask_jobqueue's cluster, where its file does not say so."""
+    """Returns arguments of dask_jobqueue's cluster, with defaults for its file."""
     import dask
 
     said = dask.config.get(f"jobqueue.{kind}", {})
@@ -146,7 +146,7 @@ def arguments(kind: str) -> dict[str, Any]:
 
 
 def _reporting(job: Any, refused: list[str]) -> Any:
-    """The class of a job that says why the queue did not take it, and is then one that ended."""
+    """Makes the class of a job that says why the queue refused it, and then counts as ended."""
     from distributed import Status
 
     class Reporting(job):  # type: ignore[misc]
@@ -166,14 +166,14 @@ def _reporting(job: Any, refused: list[str]) -> Any:
 
 
 def _sentence(error: Exception) -> str:
-    """The last line of what a program of the queue said, or why there is no such program."""
+    """Returns the last line that a program of the queue said, or why there is no such program."""
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}"
     return [line for line in str(error).splitlines() if line.strip()][-1]
 
 
 def needed(module: str) -> Any:
-    """A package that only clusters need."""
+    """Imports a package that only clusters need."""
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far a batch of cells is: a bar on a terminal, and a file in its folder for `weir top`."""
+"""Progress of a batch of cells: a bar on a terminal, and a file in its folder for `weir top`."""
 
 from __future__ import annotations
 

@@ -43,7 +43,6 @@ class Shard:
     count: int
 
     def of(self, planned: Sequence[tuple[Options, dict[str, str]]]) -> Any:
-        """This part's cells."""
         return planned[self.index - 1 :: self.count]
 
     def __str__(self) -> str:
@@ -54,7 +53,7 @@ WHOLE = Shard(1, 1)
 
 
 def read(text: str | None) -> Shard:
-    """A part as --shard says it: 2/3."""
+    """Reads a part as --shard says it: 2/3."""
     if text is None:
         return WHOLE
     found = re.fullmatch(r"([0-9]{1,5})/([0-9]{1,5})", text)
@@ -64,7 +63,7 @@ def read(text: str | None) -> Shard:
 
 
 def identity(sweep: Sweep, resolved: str) -> dict[str, Any]:
-    """What the parts of a sweep have in common."""
+    """Returns what the parts of a sweep have in common."""
     config = hashlib.sha256(json.dumps(cells.without_names(resolved)).encode()).hexdigest()
     return {
         "grid": {key: list(values) for key, values in sweep.grid.items()},
@@ -84,7 +83,7 @@ def write(out: Path, sweep: Sweep, shard: Shard, known: dict[str, Any]) -> None:
 
 
 def together(places: Sequence[Path]) -> tuple[Sweep, dict[str, Any], Ended]:
-    """The sweep of which these are all parts, each once, and what became of each cell."""
+    """Returns the sweep of which these are all parts, and what became of each cell."""
     said = {place: _said(place) for place in places}
     first = places[0]
     for place in places[1:]:
@@ -108,7 +107,7 @@ def _said(place: Path) -> dict[str, Any]:
 
 
 def _complete(shards: Sequence[tuple[Path, Shard]]) -> None:
-    """None is missing, none there twice."""
+    """Refuses parts of which one is missing, or there twice."""
     have: dict[int, Path] = {}
     count = shards[0][1].count
     for place, shard in shards:
@@ -123,7 +122,6 @@ def _complete(shards: Sequence[tuple[Path, Shard]]) -> None:
 
 
 def _sweep(place: Path, said: dict[str, Any]) -> Sweep:
-    """The sweep that a folder is of."""
     grid = {key: tuple(values) for key, values in said["grid"].items()}
     return Sweep(
         place / said["sweep"], Path(said["file"]), said["duration"], tuple(said["seeds"]), grid, {}
@@ -131,7 +129,7 @@ def _sweep(place: Path, said: dict[str, Any]) -> Sweep:
 
 
 def _ended(place: Path, planned: Sequence[tuple[Options, dict[str, str]]]) -> Ended:
-    """What became of the cells of a part."""
+    """Returns what became of the cells of a part."""
     try:
         made = pl.read_parquet(place / "table.parquet")
     except (OSError, pl.exceptions.PolarsError):

@@ -56,7 +56,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two sweeps compared."""
+    """The result of comparing two sweeps."""
 
     keys: list[str]
     rows: list[Compared]
@@ -91,7 +91,7 @@ def compare(a: SweepTable, b: SweepTable, metrics: Sequence[str] = DEFAULT) -> D
 
 
 def runs_of(table: SweepTable, keys: Sequence[str], columns: Sequence[str]) -> Runs:
-    """Of each combination its runs that are samples."""
+    """Returns the runs that are samples, by their combination."""
     found: Runs = {}
     frame = table.frame
     used = frame[USED] if USED in frame.columns else [None] * frame.height
@@ -104,7 +104,7 @@ def runs_of(table: SweepTable, keys: Sequence[str], columns: Sequence[str]) -> R
 
 
 def kind(a: Sequence[Run], b: Sequence[Run], in_a: Floats, in_b: Floats) -> str:
-    """What can be said before any test."""
+    """Returns what can be said before any test."""
     if not (in_a.size and in_b.size):
         return "missing"
     if sorted(same for same, _ in a) == sorted(same for same, _ in b):
@@ -118,13 +118,12 @@ def kind(a: Sequence[Run], b: Sequence[Run], in_a: Floats, in_b: Floats) -> str:
 
 
 def judged(row: Compared, p: float) -> Compared:
-    """With its raised p value: below the level it changed."""
     kind = "changed" if p < LEVEL else row.kind
     return Compared(row.point, row.metric, row.unit, row.a, row.b, kind, p)
 
 
 def least(rows: Sequence[Compared], tests: int) -> float:
-    """The change that is found in a combination of median spread and number of seeds."""
+    """Returns the change that is found in a combination of median spread and number of seeds."""
     parts = [row.a for row in rows if row.a.size > 1 and row.a.mean() != 0]
     if not parts or not tests:
         return math.nan
@@ -134,7 +133,7 @@ def least(rows: Sequence[Compared], tests: int) -> float:
 
 
 def show(found: Difference, axes: Sequence[Axis], out: Console, every: bool) -> None:
-    """A line for each change, or for everything; then how many of each kind there are."""
+    """Shows a line for each change, or for everything, and how many of each kind there are."""
     shown = [row for row in found.rows if every or row.kind in ("changed", "one seed")]
     varied = [axis.key for axis in axes]
     named = {axis.key: dict(zip(axis.values, axis.names, strict=True)) for axis in axes}
@@ -158,7 +157,7 @@ def show(found: Difference, axes: Sequence[Axis], out: Console, every: bool) -> 
 
 
 def sentences(found: Difference) -> list[str]:
-    """How many of each kind there are, and what the tests could find."""
+    """Says how many of each kind there are, and what the tests could find."""
     counts = Counter(row.kind for row in found.rows)
     of = ", ".join(f"{counts[kind]:,} {SAID[kind]}" for kind in ORDER if counts[kind])
     lines = [f"{len(found.rows):,} comparisons: {of or 'none'}"]
@@ -175,7 +174,7 @@ def sentences(found: Difference) -> list[str]:
 
 
 def as_json(found: Difference) -> dict[str, Any]:
-    """All of it."""
+    """Returns the comparison for --json."""
     rows = [
         {
             **dict(zip(found.keys, row.point, strict=True)),

@@ -32,7 +32,7 @@ LOG_FROM = 20.0  # an axis that spans more is logarithmic where nobody says
 
 @dataclass(frozen=True)
 class Choice:
-    """What is drawn over what."""
+    """The parameters over which a figure is drawn."""
 
     x: Axis
     by: Axis | None = None  # a line for each value; of a heat map the other axis
@@ -47,7 +47,7 @@ class Choice:
 
 
 def check(table: SweepTable, choice: Choice) -> None:
-    """UserError: a parameter that varies is not shown, or there is too much of one."""
+    """Refuses a choice that leaves out a parameter that varies, or has too much of one."""
     for one in table.axes:
         if one.key not in choice.keys:
             raise UserError(
@@ -90,7 +90,7 @@ def lines(table: SweepTable, metric: Metric, choice: Choice) -> Figure:
 
 
 def line_panel(axes: Axes, means: pl.DataFrame, choice: Choice, divisor: float = 1.0) -> None:
-    """The lines of one panel into axes; means is of SweepTable.means."""
+    """Draws the lines of one panel; means comes from SweepTable.means."""
     places = places_of(choice.x)
     values = [None] if choice.by is None else list(choice.by.values)
     for value, style in zip(values, styles(choice.by), strict=True):
@@ -107,7 +107,7 @@ def line_panel(axes: Axes, means: pl.DataFrame, choice: Choice, divisor: float =
 
 
 def intervals(axes: Axes, x: Any, shown: pl.DataFrame, divisor: float, colour: str) -> None:
-    """Upright strokes from low to high, one artist for all."""
+    """Draws upright strokes from low to high, as one artist."""
     gap = np.full(x.size, np.nan)
     low, high = (shown[name].to_numpy() / divisor for name in ("low", "high"))
     ends = np.column_stack([low, high, gap]).ravel()
@@ -115,13 +115,13 @@ def intervals(axes: Axes, x: Any, shown: pl.DataFrame, divisor: float, colour: s
 
 
 def places_of(axis: Axis) -> dict[Any, float]:
-    """Where values stand: at their number, or one after the other."""
+    """Places values at their number, or one after the other."""
     numbers = axis.numbers or range(len(axis.values))
     return {value: float(n) for value, n in zip(axis.values, numbers, strict=True)}
 
 
 def x_axis(axes: Axes, choice: Choice) -> None:
-    """Its scale, and ticks at the values where they are few."""
+    """Sets the scale, and ticks at the values where they are few."""
     axis = choice.x
     if choice.logx:
         axes.set_xscale("log")
@@ -137,7 +137,7 @@ def x_axis(axes: Axes, choice: Choice) -> None:
 
 
 def styles(axis: Axis | None) -> list[Style]:
-    """The look of each value: a control's own, or the next of the cycle."""
+    """Returns the look of each value: a control's own, or the next of the cycle."""
     if axis is None:
         return [theme.style("", "", 0)]
     if axis.key.endswith(("cc", "queue")):
@@ -146,12 +146,12 @@ def styles(axis: Axis | None) -> list[Style]:
 
 
 def labelled(axis: Axis, name: str) -> str:
-    """A value with the name of its parameter, where it is a number."""
+    """Returns a value with the name of its parameter, where it is a number."""
     return f"{axis.label.partition(' (')[0]} {name}" if axis.numbers is not None else name
 
 
 def panels(facet: Axis | None) -> tuple[Figure, list[Axes]]:
-    """A panel for each value; those below each other have the same axes."""
+    """Makes a panel for each value."""
     count = 1 if facet is None else len(facet.values)
     columns = min(BESIDE, count)
     rows = -(-count // columns)
@@ -164,7 +164,7 @@ def panels(facet: Axis | None) -> tuple[Figure, list[Axes]]:
 
 
 def parts(means: pl.DataFrame, facet: Axis | None) -> tuple[list[pl.DataFrame], list[str]]:
-    """The rows of each panel, and its name."""
+    """Returns the rows of each panel, and its name."""
     if facet is None:
         return [means], [""]
     names = [style.label for style in styles(facet)]
@@ -172,7 +172,7 @@ def parts(means: pl.DataFrame, facet: Axis | None) -> tuple[list[pl.DataFrame], 
 
 
 def scale(metric: Metric, means: pl.DataFrame) -> tuple[float, str]:
-    """Divisor and unit of the numbers' axis."""
+    """Returns divisor and unit of the axis."""
     if metric.unit not in units.STEPS:
         return 1.0, metric.unit
     return units.step(shared.maximum(means.fill_nan(None), "mean"), units.STEPS[metric.unit])
@@ -203,7 +203,7 @@ def heat(table: SweepTable, metric: Metric, choice: Choice) -> Figure:
 def heat_panel(
     axes: Axes, means: pl.DataFrame, choice: Choice, divisor: float, ends: tuple[float, float]
 ) -> Any:
-    """One heat map into axes: x and by as rows and columns in their order, numbers if few."""
+    """Draws a heat map: x and by as columns and rows in their order, numbers if they are few."""
     assert choice.by is not None
     columns = {value: i for i, value in enumerate(choice.x.values)}
     rows = {value: i for i, value in enumerate(choice.by.values)}
@@ -235,7 +235,7 @@ def heat_panel(
 
 
 def suggested(found: Sequence[Axis]) -> tuple[Choice | None, list[Axis]]:
-    """What a page shows over what, and the axes for which it has no place."""
+    """Chooses what a page shows over what, and returns the axes that are left too."""
     if not found:
         return None, []
     numeric = [one for one in found if one.numbers is not None]

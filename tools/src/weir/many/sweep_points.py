@@ -15,7 +15,7 @@ from weir.report.many_figures import Number
 
 
 def kinds(table: SweepTable, name: str | None) -> Axis:
-    """The one parameter that varies; by default the congestion control. UserError: others do."""
+    """Returns the one parameter that varies [the congestion control]. UserError: others do."""
     found = table.axes[0] if name is None and len(table.axes) == 1 else table.axis(name or "cc")
     for one in table.axes:
         if one is not found:
@@ -27,13 +27,13 @@ def kinds(table: SweepTable, name: str | None) -> Axis:
 
 
 def names(table: SweepTable, by: Axis) -> pl.Series:
-    """What each cell is called."""
+    """Returns what each cell is called."""
     called = dict(zip(by.values, by.names, strict=True))
     return pl.Series("name", [called[value] for value in table.frame[by.key]], pl.String)
 
 
 def points(table: SweepTable, by: Axis) -> pl.DataFrame:
-    """name, delay_ns and goodput_bps of cells that are samples; their folders must be there."""
+    """Returns name, delay_ns and goodput_bps of cells that are samples, from their folders."""
     sample = table.replicas
     delays = [one_way_ns(run_of(table, row)) if sample[row] else None for row in range(len(sample))]
     goodput = pl.Series("goodput_bps", table.metric("goodput").values)
@@ -42,7 +42,7 @@ def points(table: SweepTable, by: Axis) -> pl.DataFrame:
 
 
 def samples(table: SweepTable, by: Axis, metric: str) -> tuple[pl.DataFrame, Number]:
-    """name and value of each cell that is a sample, and what the value is."""
+    """Returns name and value of each cell that is a sample, and what the value is."""
     found = table.metric(metric)
     values = pl.Series("value", np.asarray(found.values, np.float64))
     frame = pl.DataFrame([names(table, by), values]).filter(table.replicas)
@@ -50,14 +50,14 @@ def samples(table: SweepTable, by: Axis, metric: str) -> tuple[pl.DataFrame, Num
 
 
 def run_of(table: SweepTable, row: int) -> Path:
-    """A cell's folder; it may have moved with the table."""
+    """Returns a cell's folder, which may have moved with the table."""
     given = Path(str(table.frame["folder"][row]))
     home = table.path if table.path.is_dir() else table.path.parent
     return next((path for path in (given, home / given.name) if path.exists()), home / given.name)
 
 
 def one_way_ns(path: Path) -> float | None:
-    """The one-way delay of a cell; None: it is not known."""
+    """Returns the one-way delay of a cell; None if it is not known."""
     if not folder.is_run(path):
         return None
     run = folder.load(path)

@@ -69,7 +69,7 @@ class SweepTable:
 
     @cached_property
     def axes(self) -> list[Axis]:
-        """Those that vary."""
+        """The parameters that vary."""
         found = {key: self.frame[key].unique(maintain_order=True).to_list() for key in self.keys}
         return [
             axis(key, values, self._controls(key))
@@ -78,14 +78,14 @@ class SweepTable:
         ]
 
     def _controls(self, key: str) -> dict[Any, str]:
-        """What the runs call the controls of a key such as flows.0.cc, by their values there."""
+        """Returns what runs call the controls of a key such as flows.0.cc, by their values."""
         of = key.replace("flows.", "groups.", 1)
         if not re.fullmatch(r"flows\.\d+\.cc", key) or of not in self.frame.columns:
             return {}
         return dict(self.frame.select(key, of).drop_nulls().rows())
 
     def axis(self, name: str) -> Axis:
-        """A parameter by its key, the end of it, or what users call it. UserError: none, or two."""
+        """Finds a parameter by its key, its end, or its usual name. UserError: none, or two."""
         wanted = PARAMETERS.get(name, name)
         fit = [one for one in self.axes if name in (one.key, one.label)]
         fit = fit or [one for one in self.axes if f".{one.key}".endswith(f".{wanted}")]
@@ -98,7 +98,7 @@ class SweepTable:
         raise UserError(f"'{name}' is no parameter that varies in {self.path}; there is {there}")
 
     def metric(self, name: str) -> Metric:
-        """A number by its column, the end of it, or one of METRICS. UserError: none, or two."""
+        """Finds a number by its column, its end, or one of METRICS. UserError: none, or two."""
         if name in SUMS:
             columns = self._ending(rf"groups\.\d+\.{SUMS[name]}")
             return self._made(name, SUMS[name], pl.sum_horizontal, columns)
@@ -125,7 +125,7 @@ class SweepTable:
         )
 
     def known(self, name: str) -> Metric | None:
-        """A number, if any cell has it."""
+        """Finds a number, if any cell has it."""
         try:
             found = self.metric(name)
         except UserError:
@@ -159,7 +159,7 @@ class SweepTable:
         return used[int(np.argmax(means))].removesuffix(".utilisation")
 
     def where(self, conditions: Sequence[str]) -> SweepTable:
-        """The cells in which parameters have some values: count=10. UserError: no cell has."""
+        """Keeps the cells with these values of parameters: count=10. UserError: there are none."""
         kept = self
         for text in conditions:
             name, equals, value = text.partition("=")
@@ -174,7 +174,7 @@ class SweepTable:
         return kept
 
     def prints(self, columns: Sequence[str]) -> list[int]:
-        """A number for each cell, the same for runs with the same digest and the same figures.
+        """Returns a number for each cell, the same for runs with the same digest and figures.
 
         The digest alone does not do: without telemetry all runs have the same.
         """
@@ -197,11 +197,11 @@ class SweepTable:
         return self.frame.with_columns(value=pl.Series(metric.values))
 
     def parts(self, metric: Metric, keys: Sequence[str]) -> dict[tuple[Any, ...], Floats]:
-        """The values over seeds of each combination of parameters."""
+        """Returns the values over seeds of each combination of parameters."""
         return spread.samples(self._valued(metric), keys, self.keys)
 
     def means(self, metric: Metric, keys: Sequence[str]) -> pl.DataFrame:
-        """mean, low, high (95 %, of several seeds) and n of each combination of parameters."""
+        """Returns mean, low, high (95 %, of several seeds) and n by combination of parameters."""
         return spread.means(self._valued(metric), keys, self.keys)
 
 
@@ -222,17 +222,17 @@ def load(path: Path) -> SweepTable:
 
 
 def file_of(path: Path) -> Path:
-    """The table of a sweep's folder, or the table itself."""
+    """Returns the table of a sweep's folder, or the table itself."""
     return path / TABLE if path.is_dir() else path
 
 
 def is_sweep(path: Path) -> bool:
-    """Whether a path is a sweep's folder or a table."""
+    """Returns whether a path is a sweep's folder or a table."""
     return path.suffix == ".parquet" or (path / TABLE).exists()
 
 
 def axis(key: str, values: Sequence[Any], controls: Mapping[Any, str] | None = None) -> Axis:
-    """A parameter with its values; controls: what runs call those that are controls."""
+    """Makes a parameter with its values; controls is what runs call those that are controls."""
     end = key.rpartition(".")[2]
     numbers, unit = measured([str(value) for value in values])
     label = SHOWN.get(end, end.replace("_", " "))
@@ -244,7 +244,7 @@ def axis(key: str, values: Sequence[Any], controls: Mapping[Any, str] | None = N
 
 
 def measured(texts: Sequence[str]) -> tuple[tuple[float, ...] | None, str]:
-    """Texts as numbers of one unit, which reads best: 0.1BDP, 100Mbit, 10ms. None: no numbers."""
+    """Reads texts as numbers of the unit that reads best: 0.1BDP, 100Mbit. None: no numbers."""
     parts = [
         re.fullmatch(r"([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)([^0-9.]*)", text) for text in texts
     ]
@@ -274,7 +274,7 @@ KINDS: tuple[tuple[Callable[[object], float | None], units.Steps], ...] = (
 
 
 def called(key: str, value: Any, control: str | None = None) -> str:
-    """A value for people: {copa: {delta: 0.1}} is copa, delta 0.1; control: what its run says."""
+    """Names a value: {copa: {delta: 0.1}} is copa, delta 0.1; control is what its run says."""
     text = str(value)
     if not text.startswith("{"):
         return text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a cell travels: its resolved config and the files that it reads go to a worker as bytes, the
+"""A cell travels: its resolved config and the files that it reads go to a worker as bytes, the
 run folder comes back as a compressed archive. A worker shares no path with anybody.
 
 On this machine the same code runs; config and files are then read where they are, and the run
@@ -70,7 +70,7 @@ Work = Task | Trial
 
 @dataclass(frozen=True)
 class Result:
-    """What a worker says of a cell; message is empty if it ran well."""
+    """A worker's answer; message is empty if the cell ran well."""
 
     message: str
     run: Path | bytes | None  # its folder, here or as an archive; None: there is none
@@ -78,7 +78,7 @@ class Result:
 
 
 def content(path: Path) -> bytes:
-    """A file's bytes, read once while it does not change."""
+    """Returns a file's bytes, read once while it does not change."""
     return _read(path, path.stat().st_mtime_ns)
 
 
@@ -107,12 +107,12 @@ def pack(config: Any) -> tuple[bytes, tuple[tuple[str, bytes], ...]]:
 
 
 def run_tasks(tasks: Sequence[Work], out: Path | None) -> list[Result]:
-    """In a worker: runs cells one after the other, in `out` or [None] a folder of its own."""
+    """Runs cells in a worker, one after the other, in `out` [a folder of its own]."""
     return [run_trial(one) if isinstance(one, Trial) else run_task(one, out) for one in tasks]
 
 
 def run_trial(trial: Trial) -> Result:
-    """In a worker: runs a trial."""
+    """Runs a trial in a worker."""
     with tempfile.TemporaryDirectory(prefix="weir-") as folder:
         for name, content in trial.files:
             (Path(folder) / name).write_bytes(content)
@@ -123,7 +123,7 @@ def run_trial(trial: Trial) -> Result:
 
 
 def run_task(task: Task, out: Path | None) -> Result:
-    """In a worker: runs a cell."""
+    """Runs a cell in a worker."""
     parent = out or Path(tempfile.gettempdir())
     made = parent / f".{task.name}.{uuid.uuid4().hex}.cell"
     made.mkdir()
@@ -142,7 +142,7 @@ def run_task(task: Task, out: Path | None) -> Result:
 
 
 def _simulate(task: Task, made: Path) -> tuple[str, Path | None]:
-    """What went wrong, and the run folder, unless there is none."""
+    """Returns what went wrong, and the run folder, unless there is none."""
     run = made / "run"
     pinned = ["taskset", "-c", str(own_cpu())] if task.own_cpu else []
     argv = [str(programs.find_program("sim")), str(made / task.config), *task.options]
@@ -158,7 +158,7 @@ def _simulate(task: Task, made: Path) -> tuple[str, Path | None]:
 
 
 def _archived(message: str, run: Path) -> Result:
-    """The run folder as bytes, if it is not too large."""
+    """Returns the run folder as bytes, if it is not too large."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
         for path in sorted(run.iterdir()):
@@ -171,7 +171,6 @@ def _archived(message: str, run: Path) -> Result:
 
 
 def unpack(archive: bytes, place: Path) -> None:
-    """A run folder from its archive."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
         packed.extractall(place, filter="data")
 
@@ -217,7 +216,7 @@ def run_child(
 
 
 def own_cpu() -> int:
-    """The CPU of this worker, of those that we may use; workers here are numbered."""
+    """Returns the CPU of this worker, of those that we may use; workers here are numbered."""
     from distributed import get_worker
 
     cpus = sorted(os.sched_getaffinity(0))
@@ -225,7 +224,7 @@ def own_cpu() -> int:
 
 
 def wanted() -> bool:
-    """Does this worker go on, and somebody wait for the task that this is?"""
+    """Returns whether this worker goes on, and the task that this is is still waited for."""
     from distributed import Status, get_worker
 
     worker = get_worker()
@@ -234,7 +233,7 @@ def wanted() -> bool:
 
 
 def reason(status: int, stderr: str) -> str:
-    """Why weir-sim failed: what it said last, or what ended it."""
+    """Returns why weir-sim failed: what it said last, or what ended it."""
     if status < 0:
         return f"weir-sim was ended by {signal.Signals(-status).name}"
     if status in session.INTERRUPTED:
@@ -244,14 +243,14 @@ def reason(status: int, stderr: str) -> str:
 
 
 def program_version(program: Path) -> str:
-    """What weir-sim --version says: name, version, commit."""
+    """Returns what weir-sim --version says: name, version, commit."""
     return subprocess.run(
         [program, "--version"], capture_output=True, text=True, check=True
     ).stdout.strip()
 
 
 def identity() -> tuple[str, str]:
-    """Version of weir-sim here and the digest that it finds; or "" and what is wrong."""
+    """Returns weir-sim's version here and the digest that it finds, or "" and what is wrong."""
     programs.identify()
     try:
         program = programs.find_program("sim")
