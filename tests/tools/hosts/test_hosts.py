@@ -197,7 +197,7 @@ def test_each_host_gets_its_own_part(tmp_path):
     assert not made.captures
     assert "role: receiver, dev: net_null3" in " ".join(receiver)
     assert "role: sender" not in " ".join(receiver)
-    assert made.requests["tx"]["awaited"] == [["a", "mid", "left"]]
+    assert made.requests["tx"]["awaited"] == [("a", "mid", "left")]
     with pytest.raises(UserError, match="rx: there is no port c, only b"):
         plan.make(options, hosts(rx={"weir_ports": {"c": "eth1"}}), "id")
 

@@ -23,9 +23,9 @@ import time
 import zipfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from weir.hosts import check
+from weir.hosts.check import Answer, Wanted
 from weir.runner import priority
 
 READY_S_MAX = 60.0
@@ -35,9 +35,6 @@ STARTING_S = 120.0  # nobody attends before the programs of all hosts are ready
 POLL_S = 0.1
 LINES_MAX = 200
 MARK = "WEIR "
-
-Answer = dict[str, Any]
-Wanted = dict[str, Any]
 
 
 class Place:

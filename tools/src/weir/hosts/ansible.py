@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from weir.base.errors import UserError
 from weir.hosts import agent, inventory
+from weir.hosts.check import Answer
 
 PLAYBOOKS = Path(__file__).parent
 CONNECT_S = 10
@@ -34,7 +35,7 @@ SSH = (
 class Reply:
     """A host's answer, or why there is none."""
 
-    answer: dict[str, Any] | None = None
+    answer: Answer | None = None
     error: str = ""
     unreachable: bool = False
 
@@ -119,7 +120,7 @@ def hear(reply: Reply, event: str, result: Mapping[str, Any]) -> None:
         reply.unreachable, reply.error = True, one_line(result.get("msg"))
         return
     if (answer := decode(str(result.get("stdout", "")))) is not None:
-        reply.answer, reply.error = {**(reply.answer or {}), **answer}, ""
+        reply.answer, reply.error = (reply.answer or Answer()) | answer, ""
     elif event == "runner_on_failed":
         said = (result.get(key) for key in ("stderr", "stdout", "msg", "module_stderr"))
         reply.error = one_line(next((text for text in said if text), "it failed"))
@@ -127,14 +128,14 @@ def hear(reply: Reply, event: str, result: Mapping[str, Any]) -> None:
         reply.error = "it did not answer"
 
 
-def decode(text: str) -> dict[str, Any] | None:
+def decode(text: str) -> Answer | None:
     """Finds the agent's answer in what a host printed."""
     found = re.search(rf"^{agent.MARK}([A-Za-z0-9+/=]+)", text, re.MULTILINE)
     try:
         answer = json.loads(base64.b64decode(found[1], validate=True)) if found else None
     except (binascii.Error, ValueError):
         return None
-    return answer if isinstance(answer, dict) else None
+    return cast(Answer, answer) if isinstance(answer, dict) else None
 
 
 def one_line(text: Any) -> str:

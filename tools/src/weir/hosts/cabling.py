@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from weir.hosts.check import Answer
 from weir.hosts.inventory import Host
 
 
-def wrong(
-    hosts: Mapping[str, Host], answers: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, str]]:
+def wrong(hosts: Mapping[str, Host], answers: Mapping[str, Answer]) -> Iterator[tuple[str, str]]:
     """Yields cables that are not as they should be: the host, and what its port hears."""
     silent = {(name, port) for name in hosts for port in answers[name]["silent"]}
     for name, host in hosts.items():

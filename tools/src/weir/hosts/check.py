@@ -14,7 +14,7 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 PROBE_ETHERTYPE = 0x88B5  # IEEE 802: for local experiments
 PROBE_S = 0.2  # between two frames
@@ -22,8 +22,50 @@ HEARD_S = 1.0  # for as long after all were heard: others may not have been yet
 PACKET_IGNORE_OUTGOING = 23
 DRIVERS = ("vfio-pci", "uio_pci_generic", "igb_uio", "mlx5_core", "mlx4_core")
 
-Answer = dict[str, Any]
-Wanted = dict[str, Any]
+
+class Wanted(TypedDict):
+    """A request to a host."""
+
+    host: str
+    id: str  # of the run
+    place: str  # the run's folder on the host
+    space_bytes: int  # that must be free there
+    lease_s: float  # for which the program runs on without somebody who attends
+    ports: dict[str, str]  # devices by names
+    awaited: list[tuple[str, str, str]]  # our port, and the host and port that it should hear
+    probe_s: float
+    hugepages: bool
+    environment: dict[str, str]
+    output: bool  # whether standard output is kept
+    ready: str | None  # what the program says when it is ready; None: at once
+    program: str | None  # a program of Weir
+    argv: list[str]
+
+
+class Discipline(TypedDict):
+    """The state of a host's clock."""
+
+    by: str | None  # what disciplines it
+    offset_ns: int | None
+    error_ns: int | None
+
+
+class Answer(TypedDict, total=False):
+    """The answer of a host: of each request some of these."""
+
+    problems: list[str]
+    version: str
+    clock: Discipline
+    cpus: int | None
+    heard: list[tuple[str, str, str]]  # our port, and the host and port that it heard
+    silent: list[str]  # ports of which the kernel knows nothing
+    ready: bool
+    gone: bool  # nothing of the run is there
+    ended: int | None  # exit status of the program
+    lines: list[str]
+    since: int  # byte up to which the lines go
+    free_bytes: int
+    packed: bool
 
 
 def resolved(wanted: Wanted) -> Wanted:
@@ -33,7 +75,9 @@ def resolved(wanted: Wanted) -> Wanted:
     for dev, found in known.items():
         argv = [word.replace(dev, found) for word in argv]
     ports = {name: known.get(dev, dev) for name, dev in wanted["ports"].items()}
-    return {**wanted, "argv": argv, "ports": ports}
+    made = wanted.copy()
+    made["argv"], made["ports"] = argv, ports
+    return made
 
 
 def by_mac(address: str) -> str:
@@ -125,7 +169,7 @@ def hugepages(wanted: Wanted) -> list[str]:
     return ["hugepages: yes, but none is free: sysctl -w vm.nr_hugepages=1024"]
 
 
-def clock() -> Answer:
+def clock() -> Discipline:
     """Asks what disciplines the clock: chrony if it runs, else the kernel (adjtimex)."""
     if chronyc := shutil.which("chronyc"):
         done = subprocess.run(
@@ -139,7 +183,7 @@ def clock() -> Answer:
     return kernel_clock()
 
 
-def kernel_clock() -> Answer:
+def kernel_clock() -> Discipline:
     """Asks adjtimex(2) for the largest error; None: nobody disciplines the clock."""
     import ctypes
 

@@ -19,6 +19,7 @@ from typing import Any
 from weir.analysis import folder
 from weir.base.errors import UserError
 from weir.hosts import clocks
+from weir.hosts.check import Discipline
 from weir.hosts.inventory import Host
 from weir.hosts.plan import Plan
 from weir.runner.options import Options
@@ -47,7 +48,7 @@ def drop_folder(options: Options) -> None:
         options.out.rmdir()
 
 
-def write(options: Options, plan: Plan, said: Mapping[str, Part], failure: str) -> None:
+def write(options: Options, plan: Plan, said: Mapping[str, Discipline], failure: str) -> None:
     """Writes the top of the folder."""
     parts = {name: part(options.out / "hosts" / name) for name in plan.hosts}
     lift(options.out, plan.hosts, parts)
@@ -55,7 +56,7 @@ def write(options: Options, plan: Plan, said: Mapping[str, Part], failure: str) 
     if merged is None:
         return
     merged["hosts"] = {
-        name: about(host, parts[name], said.get(name, {})) for name, host in plan.hosts.items()
+        name: about(host, parts[name], said.get(name)) for name, host in plan.hosts.items()
     }
     for name, clock in measured(options.out, plan, parts).items():
         merged["hosts"][name] |= {"frames": clock.frames, **asdict(clock)}
@@ -237,15 +238,15 @@ def verdicts(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str)
     return [*ends, *(one for one in found if one["cause"] != "interrupted")]
 
 
-def about(host: Host, part: Part, clock: Part) -> Part:
+def about(host: Host, part: Part, clock: Discipline | None) -> Part:
     """Returns what the summary says of a host."""
     return {
         "role": host.role,
         "command": " ".join(host.command) or None,
         "balanced": bool(part["ledger"]["balanced"]) if part else None,
         "verdict": part.get("verdict"),
-        "disciplined_by": clock.get("by"),
-        "clock_error_ns": clock.get("error_ns"),
+        "disciplined_by": clock and clock["by"],
+        "clock_error_ns": clock and clock["error_ns"],
     }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from weir.base import configs
 from weir.base.errors import UserError
 from weir.base.programs import PROGRAMS, find_program
+from weir.hosts.check import Wanted
 from weir.hosts.inventory import Host
 from weir.runner import config_files, priority, receiver
 from weir.runner.options import Options
@@ -38,7 +39,7 @@ class Plan:
     """A whole run: hosts, requests by their names, and whether frames are captured."""
 
     hosts: Mapping[str, Host]
-    requests: dict[str, dict[str, Any]]
+    requests: dict[str, Wanted]
     captures: bool
 
 
@@ -58,7 +59,7 @@ def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
             "space_bytes": SPACE_BYTES,
             "lease_s": host.lease_s,
             "ports": host.ports,
-            "awaited": [list(each) for each in host.joined()],
+            "awaited": host.joined(),
             "probe_s": PROBE_S,
             "hugepages": host.hugepages,
             "environment": {},

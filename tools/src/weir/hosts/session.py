@@ -14,6 +14,7 @@ from typing import Any
 from weir.base.errors import UserError
 from weir.hosts import cabling, inventory, merge, plan
 from weir.hosts.ansible import UNASKED, Ansible, Reply
+from weir.hosts.check import Answer, Discipline
 from weir.runner.options import Options
 from weir.runner.session import Listener, Session, catching, progress_object
 
@@ -67,13 +68,13 @@ class Hosts(Session):
         }
         return self.by.ask(playbook, names, known | values)
 
-    def prepare(self, archive: Path) -> dict[str, dict[str, Any]]:
+    def prepare(self, archive: Path) -> dict[str, Answer]:
         """Copies the archive; what each host is like. Failure: the first that cannot take part."""
         cables = any(host.cables for host in self.plan.hosts.values())
         values = {"weir_archive": str(archive), "weir_cables": cables}
         replies = self.ask("begin.yml", self.plan.hosts, **values)
         refuse(replies)
-        found = {name: reply.answer or {} for name, reply in replies.items()}
+        found = {name: reply.answer or Answer() for name, reply in replies.items()}
         same_version({name: one["version"] for name, one in found.items() if one["version"]})
         for name, why in cabling.wrong(self.plan.hosts, found) if cables else ():
             raise Failure(name, why)
@@ -132,8 +133,8 @@ class Hosts(Session):
                 self.hear_line(name, line)
             elif now is not None and now.ready is None and name in self.role("sender")[:1]:
                 self.pass_on(line, now)
-        if reply.answer.get("ended") is not None:
-            self.ended[name] = reply.answer["ended"]
+        if (ended := reply.answer.get("ended")) is not None:
+            self.ended[name] = ended
         if reply.answer.get("gone"):
             self.lost[name] = "what was to run there is gone"
         elif reply.answer.get("free_bytes", FREE_BYTES) < FREE_BYTES:
@@ -213,7 +214,7 @@ def run(options: Options, listener: Listener, source: Path) -> int:
 
 def guide(options: Options, session: Hosts, by: Ansible) -> int:
     """Guides the run; what failed is the first of its verdicts."""
-    failure, clocks = "", {}
+    failure, clocks = "", dict[str, Discipline]()
     began = False
     try:
         found = session.prepare(plan.archive(by.folder / "agent.pyz", session.plan, options.config))

@@ -12,19 +12,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import polars as pl
 
 from weir.analysis import folder
-from weir.base import programs
+from weir.base import foreign, programs
 from weir.base.errors import UserError
 from weir.many import cells, travel
 from weir.many.grid import Sweep
 from weir.runner.options import Options
 
 FILE = "sweep.json"
-SAME = {  # what the parts of one sweep have in common, in words
+SAME = {  # in words
     "grid": "grids",
     "seeds": "seeds",
     "duration": "durations",
@@ -32,7 +32,21 @@ SAME = {  # what the parts of one sweep have in common, in words
     "version": "versions of weir-sim",
 }
 
+Planned = Sequence[tuple[Options, dict[str, str]]]  # cells, each with its parameters
 Ended = dict[str, tuple[Path, cells.Fate, str]]  # by cell: its folder, status, message
+
+
+class Part(msgspec.Struct):
+    """The content of sweep.json. The fields named in SAME are those of all parts of a sweep."""
+
+    sweep: str  # name of its file
+    file: str  # name of its config
+    shard: str
+    grid: dict[str, list[str]]
+    seeds: list[int | None]
+    duration: str | None
+    config: str  # a digest of it
+    version: str  # of weir-sim
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,7 @@ class Shard:
     index: int
     count: int
 
-    def of(self, planned: Sequence[tuple[Options, dict[str, str]]]) -> Any:
+    def of(self, planned: Planned) -> Planned:
         return planned[self.index - 1 :: self.count]
 
     def __str__(self) -> str:
@@ -62,48 +76,58 @@ def read(text: str | None) -> Shard:
     return Shard(int(found[1]), int(found[2]))
 
 
-def identity(sweep: Sweep, resolved: str) -> dict[str, Any]:
-    """Returns what the parts of a sweep have in common."""
+def part_of(sweep: Sweep, resolved: str, shard: Shard) -> Part:
+    """Returns what sweep.json says of a part. resolved is the first cell's config."""
     config = hashlib.sha256(json.dumps(cells.without_names(resolved)).encode()).hexdigest()
-    return {
-        "grid": {key: list(values) for key, values in sweep.grid.items()},
-        "seeds": list(sweep.seeds),
-        "duration": sweep.duration,
-        "config": config[:16],
-        "version": travel.program_version(programs.find_program("sim")),
-    }
+    return Part(
+        sweep.path.name,
+        sweep.config.name,
+        str(shard),
+        {key: list(values) for key, values in sweep.grid.items()},
+        list(sweep.seeds),
+        sweep.duration,
+        config[:16],
+        travel.program_version(programs.find_program("sim")),
+    )
 
 
-def write(out: Path, sweep: Sweep, shard: Shard, known: dict[str, Any]) -> None:
+def write(out: Path, part: Part) -> None:
     """Says in a folder whose cells it has."""
-    said = {"sweep": sweep.path.name, "file": sweep.config.name, "shard": str(shard), **known}
-    content = json.dumps(said, indent=1) + "\n"
+    content = msgspec.json.format(msgspec.json.encode(part), indent=1).decode() + "\n"
     if not (out / FILE).is_file() or (out / FILE).read_text() != content:
         folder.write_whole(out / FILE, content)
 
 
-def together(places: Sequence[Path]) -> tuple[Sweep, dict[str, Any], Ended]:
-    """Returns the sweep of which these are all parts, and what became of each cell."""
-    said = {place: _said(place) for place in places}
-    first = places[0]
-    for place in places[1:]:
+def together(places: Sequence[Path]) -> tuple[Sweep, Part, Ended]:
+    """Returns the sweep of which these are all parts, what it is as one, and its cells' ends."""
+    parts = {place: _read(place) for place in places}
+    first, *others = places
+    for place in others:
         for key, words in SAME.items():
-            if said[place].get(key) != said[first].get(key):
+            if getattr(parts[place], key) != getattr(parts[first], key):
                 raise UserError(
                     f"{first} and {place} have different {words}: no parts of one sweep"
                 )
-    _complete([(place, read(str(said[place].get("shard")))) for place in places])
-    sweep = _sweep(first, said[first])
+    _complete([(place, read(part.shard)) for place, part in parts.items()])
+    whole = msgspec.structs.replace(parts[first], shard=str(WHOLE))
+    sweep = Sweep(
+        first / whole.sweep,
+        Path(whole.file),
+        whole.duration,
+        tuple(whole.seeds),
+        {key: tuple(values) for key, values in whole.grid.items()},
+        lines={},
+    )
     ended: Ended = {}
-    for place in places:
-        ended |= _ended(place, read(str(said[place]["shard"])).of(sweep.cells()))
-    return sweep, {key: said[first][key] for key in SAME}, ended
+    for place, part in parts.items():
+        ended |= _ended(place, read(part.shard).of(sweep.cells()))
+    return sweep, whole, ended
 
 
-def _said(place: Path) -> dict[str, Any]:
+def _read(place: Path) -> Part:
     if not (place / FILE).is_file():
         raise UserError(f"{place}: not the folder of a sweep or of a part of one: it has no {FILE}")
-    return folder.read_json(place / FILE)
+    return foreign.read_json(place / FILE, Part)
 
 
 def _complete(shards: Sequence[tuple[Path, Shard]]) -> None:
@@ -121,14 +145,7 @@ def _complete(shards: Sequence[tuple[Path, Shard]]) -> None:
         raise UserError(f"parts of the sweep are missing: {', '.join(missing)}", 1)
 
 
-def _sweep(place: Path, said: dict[str, Any]) -> Sweep:
-    grid = {key: tuple(values) for key, values in said["grid"].items()}
-    return Sweep(
-        place / said["sweep"], Path(said["file"]), said["duration"], tuple(said["seeds"]), grid, {}
-    )
-
-
-def _ended(place: Path, planned: Sequence[tuple[Options, dict[str, str]]]) -> Ended:
+def _ended(place: Path, planned: Planned) -> Ended:
     """Returns what became of the cells of a part."""
     try:
         made = pl.read_parquet(place / "table.parquet")

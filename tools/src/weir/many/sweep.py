@@ -63,7 +63,7 @@ def execute(
     shard: shards.Shard = shards.WHOLE,
 ) -> pl.DataFrame:
     """Runs what is not there yet; writes out/table.parquet as it goes, and returns it."""
-    identity = shards.identity(sweep, check(sweep))
+    part = shards.part_of(sweep, check(sweep), shard)
     planned = shard.of(sweep.cells())
     if not planned:
         raise UserError(f"--shard {shard}: there are only {len(sweep.cells())} cells")
@@ -76,14 +76,14 @@ def execute(
         any_version=any_version,
         console=console,
         on_outcome=lambda outcome, *_: growing.add(outcome),
-        on_begin=lambda: shards.write(out, sweep, shard, identity),
+        on_begin=lambda: shards.write(out, part),
     )
     return growing.write()
 
 
 def merge(places: Sequence[Path], out: Path) -> tuple[pl.DataFrame, Sweep]:
     """Puts the shards of a sweep together in out, which is then as if one had run all."""
-    sweep, identity, ended = shards.together(places)
+    sweep, whole, ended = shards.together(places)
     with cells.locked(out):
         growing = Growing(out / "table.parquet", [(c.name, point) for c, point in sweep.cells()])
         for cell, _ in sweep.cells():
@@ -91,7 +91,7 @@ def merge(places: Sequence[Path], out: Path) -> tuple[pl.DataFrame, Sweep]:
             if place.exists():
                 cells.copy(place, out / cell.name)
             growing.add(Outcome(cell, (out / cell.name).resolve(), status, message))
-        shards.write(out, sweep, shards.WHOLE, identity)
+        shards.write(out, whole)
         return growing.write(), sweep
 
 
