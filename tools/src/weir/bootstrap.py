@@ -395,8 +395,10 @@ def sanitized() -> Path:
     Without the live programs: those are DPDK's. It has the fuzzers too.
     """
     build = ROOT / "build-asan"
-    options = ["-Ddpdk=disabled", "-Dfuzz=true", "--buildtype=debugoptimized"]
+    # Stack traces need no more than lines; more is half of each link, and there are 150.
+    options = ["-Ddpdk=disabled", "-Dfuzz=true", "--buildtype=plain", "-Doptimization=1"]
     options += ["-Db_sanitize=address,undefined", "-Db_lundef=false"]
+    options += ["-Dc_args=-gline-tables-only"]
     with locked(build):
         configure(build, options, {"CC": "clang-14"})
         compile_(build)
