@@ -9,8 +9,7 @@ from weir.analysis import folder, header, metrics, routes
 from weir.base import tables, units
 from weir.live import replay
 from weir.report import sections
-from weir.studies.lola import study as lola
-from weir.studies.papers import study as papers
+from weir.studies.lola import measures as lola
 
 ROOT = Path(__file__).resolve().parents[3]
 MAX = {"UINT8_MAX": 2**8 - 1, "UINT32_MAX": 2**32 - 1}
@@ -98,6 +97,8 @@ def test_bins_of_distributions():
 
 
 def test_modes_of_controls():
-    assert mode("sender/cc/bbr.c", "MODE_PROBE_RTT") == papers.BBR_PROBE_RTT
+    probe_rtt = mode("sender/cc/bbr.c", "MODE_PROBE_RTT")
+    claims = (ROOT / "tools/src/weir/studies/papers/study.yaml").read_text()
+    assert f'cycle_s("cc_mode", {probe_rtt})' in claims
     assert mode("sender/cc/lola.c", "MODE_FAIR") == lola.FAIR
     assert mode("sender/cc/lola.c", "MODE_HOLD") == lola.HOLD

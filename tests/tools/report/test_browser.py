@@ -10,8 +10,7 @@ from playwright.sync_api import sync_playwright
 from synthetic import make_run
 from weir.analysis import folder
 from weir.report import comparison, page
-from weir.studies.papers import study as papers
-from weir.study import study_page
+from weir.study import find, study_page
 from weir.study.claim import Checked, Found
 
 pytestmark = pytest.mark.slow  # each starts a browser
@@ -258,10 +257,11 @@ def test_no_column_is_cut_in_print(opened, tmp_path):
 
 
 def test_the_pages_of_studies_fit_paper_and_phone(opened, tmp_path):
-    checked = [Checked(e, one, (1.0,)) for e in papers.STUDY.experiments for one in e.claims]
+    (papers,) = find.chosen("papers")
+    checked = [Checked(e, one, (1.0,)) for e in papers.experiments for one in e.claims]
     path = tmp_path / "papers.html"
     found = Found({}, True)
-    path.write_text(study_page.html(papers.STUDY, "quick", checked, found, {}, tmp_path))
+    path.write_text(study_page.html(papers, "quick", checked, found, {}, tmp_path))
     shown = opened(path, 390)
     table = shown.locator(".scroll").first
     name = table.locator("tbody td").first

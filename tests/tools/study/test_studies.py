@@ -18,19 +18,17 @@ from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.cli.app import app
 from weir.studies.copa import theory as copa_theory
-from weir.studies.papers import study as papers
 from weir.study import claim, documents, find, reproduce, study_page
 from weir.study import sets as tried
 from weir.study.claim import Checked, Claim, Experiment, Found, Study, Trial
+from weir.study.measures import utilisation
 
 ROOT = Path(__file__).resolve().parents[3]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
 needs_sim = pytest.mark.skipif(not SIM.exists(), reason=f"{SIM} is not built")
 ILLINOIS = claim.CONFIGS / "illinois-alone.yaml"
 SHORT = Trial("short", ILLINOIS, ("duration=30s", "warmup=10s"))
-FULL = Claim(
-    "the link is full", "section 1", "direction", (SHORT,), papers.utilisation, "%", low=90
-)
+FULL = Claim("the link is full", "section 1", "direction", (SHORT,), utilisation, "%", low=90)
 
 
 def number(says: str, value: float, published: float, low: float, high: float) -> Checked:

@@ -9,15 +9,18 @@ and judged by the mean.
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
 from statistics import fmean, stdev
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from weir.analysis import folder as run_folder
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
 from weir.runner.options import Options
@@ -211,16 +214,18 @@ class Found:
         self.folders, self.quick = folders, quick
         self.loaded: dict[str, Run] = {}
 
-    def runs(self, trial: Trial) -> list[Run] | None:
-        """One for each seed; None: one is missing."""
-        from weir.analysis import folder
-
-        names = [cell.name for cell in trial.cells(self.quick)]
-        if any(name not in self.folders for name in names):
+    def runs(self, trial: Trial | str) -> list[Run] | None:
+        """Loads a trial's runs, one for each seed, or those of a pattern; None: one is missing."""
+        if isinstance(trial, Trial):
+            names = [cell.name for cell in trial.cells(self.quick)]
+        else:
+            seeds = re.compile(re.escape(trial) + r"-s\d+")
+            names = [n for n in self.folders if fnmatch(n, trial) or seeds.fullmatch(n)]
+        if not names or any(name not in self.folders for name in names):
             return None
         for name in names:
             if name not in self.loaded:
-                self.loaded[name] = folder.load(self.folders[name])
+                self.loaded[name] = run_folder.load(self.folders[name])
         return [self.loaded[name] for name in names]
 
     def check(self, experiment: Experiment, claim: Claim) -> Checked:

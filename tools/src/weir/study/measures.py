@@ -31,6 +31,11 @@ def queue_pkts(run: Run) -> float:
     return float(run.summary.links["forward"].queue_mean_pkts)
 
 
+def queue_pkts_per_flow(run: Run) -> float:
+    """Returns the mean queue in packets for each flow."""
+    return queue_pkts(run) / sum(group.flows for group in run.summary.groups)
+
+
 def utilisation(run: Run) -> float:
     """Of the link, in percent."""
     return 100 * units.measured(run.summary.links["forward"].utilisation)

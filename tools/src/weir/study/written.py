@@ -18,6 +18,7 @@
 
 `for` repeats a run, an experiment or a claim: a mapping has a list of values for each name, taken
 side by side; a list of mappings is every combination of theirs. $NAME is replaced by the value.
+`all` in the place of a claim's keys has several claims to repeat. `runs` may be patterns.
 
 `published` is a number that the source prints, `derived` one that follows from what it says; bounds
 are `low` and `high`, or `within`, a part of the number. A claim with bounds alone is an order; one
@@ -30,6 +31,7 @@ import ast
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -127,7 +129,7 @@ def repeated(value: Any) -> Iterator[Any]:
         return
     rest = {key: one for key, one in value.items() if key != "for"}
     for values in combinations(value["for"]):
-        yield filled(rest, values)
+        yield from filled(rest.get("all", [rest]), values)
 
 
 def entries(mapping: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -191,8 +193,9 @@ def convert(value: Any, kind: Any) -> Any:
 def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Values) -> Claim:
     """A claim with its runs and its measure."""
     runs = [asked.runs] if isinstance(asked.runs, str) else asked.runs
-    for name in runs:
-        if name not in trials:
+    found = [[trials[one] for one in trials if fnmatch(one, name)] for name in runs]
+    for name, each in zip(runs, found, strict=True):
+        if not each:
             listed = f"there are {', '.join(trials)}" if trials else "`runs` has none"
             raise UserError(f"no run is named '{name}'; {nearest(name, trials, listed)}")
     number = asked.published if asked.published is not None else asked.derived
@@ -205,7 +208,7 @@ def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Values) -> Clai
             asked.says,
             asked.source,
             asked.kind,
-            tuple(trials[name] for name in runs),
+            tuple(itertools.chain.from_iterable(found)),
             measure_of(asked.measure, known) if asked.measure else None,
             asked.unit,
             **bounds,  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from weir.studies.copa_ns3.study import B1, B5, beside
 from weir.study import curves
 from weir.study.claim import Found
 
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
     """The blog's curves: rates and queueing delays over time."""
     shown = (
-        (B1, "B1: three Copa flows."),
-        (beside("BBR", "default"), "B2: the second flow is BBR."),
-        (beside("BBR", "auto"), "B2 with mode switching."),
-        (beside("CUBIC", "default"), "B3: the second flow is CUBIC."),
-        (beside("CUBIC", "auto"), "B3 with mode switching."),
-        (B5, "B5: six Copa flows."),
+        ("b1-copa", "B1: three Copa flows."),
+        ("b2-default", "B2: the second flow is BBR."),
+        ("b2-auto", "B2 with mode switching."),
+        ("b3-default", "B3: the second flow is CUBIC."),
+        ("b3-auto", "B3 with mode switching."),
+        ("b5-copa", "B5: six Copa flows."),
     )
     for one, title in shown:
         runs = found.runs(one)

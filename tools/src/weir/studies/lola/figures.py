@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from weir.report import axes, theme
-from weir.studies.lola import study as lola
+from weir.studies.lola import measures
 from weir.study.claim import Found
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ SEGMENT_BITS = 8 * 1448
 
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
     """Each figure whose runs are there."""
-    if (runs := found.runs(lola.TWO)) is not None:
+    if (runs := found.runs("l1-two")) is not None:
         yield (
             two(runs[0]),
             "Throughput, windows and round trips of two flows. Shaded: fair flow balancing of the"
@@ -35,7 +35,7 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
             "The round trip over other base RTTs. Dashed: the base and the target. The paper's"
             " figure 6.",
         )
-    if (runs := found.runs(lola.MANY)) is not None:
+    if (runs := found.runs("l5-eighteen")) is not None:
         yield many(runs[0]), "Eighteen flows. Windows of all, and the time in the queue."
 
 
@@ -58,7 +58,7 @@ def two(run: Run) -> Figure:
     """Figures 4 to 6 of L1."""
     figure = Figure(figsize=(axes.WIDTH_IN, 5.2))
     rate, window, delay = figure.subplots(3, 1, sharex=True)
-    fair, hold = (lola.starts_s(run, 0, mode) for mode in (lola.FAIR, lola.HOLD))
+    fair, hold = (measures.starts_s(run, 0, mode) for mode in (measures.FAIR, measures.HOLD))
     for begin in fair:
         ends = hold[hold > begin]
         window.axvspan(begin, ends[0] if len(ends) else begin, color=theme.GRID, zorder=0)
@@ -79,7 +79,7 @@ def two(run: Run) -> Figure:
 
 def over_bases(found: Found) -> Figure | None:
     """Figure 6 for L2, side by side."""
-    known = [(ms, runs[0]) for ms in lola.RTTS_MS if (runs := found.runs(lola.at(ms))) is not None]
+    known = [(ms, runs[0]) for ms in (5, 61, 101) if (runs := found.runs(f"l2-{ms}")) is not None]
     if not known:
         return None
     figure, columns = axes.subplots(len(known))

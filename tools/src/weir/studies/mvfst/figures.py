@@ -9,11 +9,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from weir.report import axes, theme
-from weir.studies.mvfst import study as mvfst
+from weir.studies.mvfst import measures
 from weir.study.claim import Found
 from weir.study.measures import only_queue_ms, rtx_per_acked
 
 CONTROLS = ("cubic", "bbr", "copa")
+USERS = 39  # with each control
 PERCENTS = np.arange(1, 100)
 
 
@@ -38,8 +39,8 @@ def signatures(found: Found) -> Figure | None:
     figure, (axis,) = axes.subplots(1)
     for cc in ("cubic", "copa"):
         style = theme.style(cc)
-        for where, marker in zip(mvfst.SIGNATURES, "os^", strict=True):
-            runs = found.runs(mvfst.signature(where, cc))
+        for where, marker in zip(("policer", "tail-200ms", "tail-50ms"), "os^", strict=True):
+            runs = found.runs(f"f2-{where}-{cc}")
             if runs is not None:
                 axis.plot(
                     only_queue_ms(runs[0]),
@@ -60,18 +61,17 @@ def percentiles(found: Found) -> Figure | None:
     """The A/B table's rows as curves."""
     figure, columns = axes.subplots(3)
     what = (
-        (mvfst.rtt_ms, "round trip (ms)", "log"),
-        (mvfst.segment_ms, "time of a segment (ms)", "log"),
-        (mvfst.overhead, "sent again per acknowledged", "symlog"),
+        (measures.rtts_ms, "round trip (ms)", "log"),
+        (measures.segment_ms, "time of a segment (ms)", "log"),
+        (measures.overhead, "sent again per acknowledged", "symlog"),
     )
     for cc in CONTROLS:
-        found_runs = [found.runs(one) for one in mvfst.users(cc)]
-        runs = [own[0] for own in found_runs if own is not None]
-        if not runs or len(runs) < len(found_runs):
+        runs = found.runs(f"user-{cc}-*") or []
+        if len(runs) < USERS:
             continue
         style = theme.style(cc)
         for axis, (samples, _, _) in zip(columns, what, strict=True):
-            values = [mvfst.over_all(runs, samples, float(p)) for p in PERCENTS]
+            values = [measures.over_all(runs, samples, float(p)) for p in PERCENTS]
             axis.plot(PERCENTS, values, color=style.colour, ls=style.dash, label=style.label)
     if not columns[0].lines:
         return None

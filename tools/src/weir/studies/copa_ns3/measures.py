@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The measures of the claims about Copa on ns-3: shares of two and of three flows."""
+
+from __future__ import annotations
+
+from weir.analysis.folder import Run
+from weir.study.measures import WIRE_BITS, acks_median, goodputs
+
+LINK_S_PER_PACKET = WIRE_BITS / 100e6  # of B6's link
+standing_pkts = acks_median("obs2", 1e-9 / LINK_S_PER_PACKET)
+
+
+def second_in_percent(run: Run) -> float:
+    """Returns what the second of three flows takes."""
+    found = goodputs(run)
+    return float(100 * found[1] / found.sum())
+
+
+def second_over_others(run: Run) -> float:
+    """Returns what the second of three flows has over the larger one of the others."""
+    first, second, third = goodputs(run)
+    return float(second / max(first, third))
+
+
+def copas_in_percent(run: Run) -> float:
+    """Returns what the other two have together."""
+    return 100 - second_in_percent(run)
+
+
+def largest_overhead(run: Run) -> float:
+    """Returns the bytes sent again per byte acknowledged, of the flow with the most."""
+    return max(float(group.rtx_overhead or 0) for group in run.summary.groups)
+
+
+def apart(run: Run) -> float:
+    """Returns how many times the one flow has of the other, at least 1."""
+    short, long = goodputs(run)
+    return float(max(short / long, long / short))

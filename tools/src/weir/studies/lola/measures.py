@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The measures of TCP LoLa's claims: its rounds of fair flow balancing and of holding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from weir.analysis.folder import Run
+from weir.base import units
+from weir.study.measures import Floats, rtt_peak_ms
+
+FAIR, HOLD = 2, 3  # MODE_FAIR and MODE_HOLD of sender/cc/lola.c
+
+
+def starts_s(run: Run, flow: int, mode: int, from_s: float = 0.0) -> Floats:
+    """Returns when a flow entered a mode."""
+    events, change = run.stream("events").records, run.stream("events").number("event", "cc_mode")
+    chosen = (events["event"] == change) & (events["value"] == mode) & (events["flow_id"] == flow)
+    times = events["ts_ns"][chosen] / 1e9
+    return np.asarray(times[times > from_s], dtype=np.float64)
+
+
+def windows_at(run: Run, time_s: float) -> Floats:
+    """Returns the windows of both flows, at the end of the interval that follows."""
+    records = run.stream("interval").records
+    found = []
+    for flow in (0, 1):
+        own = records[records["flow_id"] == flow]
+        place = min(np.searchsorted(own["ts_ns"], time_s * 1e9), len(own) - 1)
+        found.append(float(own["cwnd_segs"][place]))
+    return np.array(found)
+
+
+def rounds_until_fair(run: Run) -> float:
+    """Counts the rounds of balancing until both windows are within 10 % of each other.
+
+    A round ends where the second flow begins to hold; its first belongs to its slow start.
+    """
+    ends = starts_s(run, 1, HOLD)
+    balanced = starts_s(run, 1, FAIR)
+    ends = ends[ends > balanced[0]]
+    for number, end in enumerate(ends, start=1):
+        first, second = windows_at(run, float(end))
+        if min(first, second) / max(first, second) >= 0.9:
+            return float(number)
+    return math.nan
+
+
+def cycle_s(run: Run) -> float:
+    """Returns the median time between holds of the first flow, after the warm-up."""
+    return float(np.median(np.diff(starts_s(run, 0, HOLD, units.measured(run.summary.warmup_s)))))
+
+
+def balanced_s(run: Run) -> float:
+    """Returns the median length of the first flow's balancing."""
+    since = units.measured(run.summary.warmup_s)
+    begin, end = (starts_s(run, 0, mode, since) for mode in (FAIR, HOLD))
+    end = end[end > begin[0]]
+    count = min(len(begin), len(end))
+    return float(np.median(end[:count] - begin[:count]))
+
+
+def peak_above_ms(base_ms: float) -> Callable[[Run], float]:
+    """Makes the measure of the longest round trip, less the base."""
+    return lambda run: rtt_peak_ms(run) - base_ms
