@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from weir.many.cells import run_cells
 from weir.studies.c4 import study as c4
-from weir.studies.c4.scenarios import ALONE, OF_BYTES, Scenario, size
+from weir.studies.c4.study import OF_BYTES, SCENARIOS, Scenario, size
 from weir.study.claim import Found
 
 QUICK = ("alone_200", "low_and_up", "blackhole", "wifi_suspension")
@@ -16,7 +16,7 @@ QUICK = ("alone_200", "low_and_up", "blackhole", "wifi_suspension")
 
 def named(name: str) -> Scenario:
     """Of those alone."""
-    return next(one for one in ALONE if one.name == name)
+    return next(one for one in SCENARIOS if one.name == name)
 
 
 def test_a_download_takes_as_many_bytes_on_the_link_as_quic_packets_do() -> None:
@@ -41,5 +41,5 @@ def test_cubic_takes_as_long_as_published(tmp_path: Path) -> None:
     runs = Found({one.cell.name: one.folder for one in outcomes}, True)
     for name, trial in trials.items():
         (run,) = runs.runs(trial) or ()
-        expected = named(name).published["cubic"].mean
+        expected = named(name).times("cubic").mean
         assert named(name).time_s(run) == pytest.approx(expected, rel=0.10), name

@@ -17,7 +17,7 @@ from weir import bootstrap
 from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.cli.app import app
-from weir.studies.copa import theory as copa_theory
+from weir.studies.copa import measures as copa
 from weir.study import claim, documents, find, reproduce, study_page
 from weir.study import sets as tried
 from weir.study.claim import Checked, Claim, Experiment, Found, Study, Trial
@@ -275,11 +275,11 @@ def test_nobody_gains_at_the_equilibrium_of_the_formula():
     """
     deltas = np.array([0.25, 0.5, 2.0])
     formula = 1 / (deltas * ((1 / deltas).sum() + 1))
-    assert copa_theory.nash_rates(deltas) == pytest.approx(formula, rel=1e-5)
-    one = copa_theory.nash_rates(np.array([1.0, 1.0]))
-    three = copa_theory.nash_rates(np.array([1.0, 3.0, 3.0, 3.0]))
+    assert copa.nash_rates(deltas) == pytest.approx(formula, rel=1e-5)
+    one = copa.nash_rates(np.array([1.0, 1.0]))
+    three = copa.nash_rates(np.array([1.0, 3.0, 3.0, 3.0]))
     assert three[1:].sum() == pytest.approx(one[1], rel=1e-5)
-    assert copa_theory.nash_rates(np.full(5, 0.5)).sum() == pytest.approx(5 / 5.5, rel=1e-5)
+    assert copa.nash_rates(np.full(5, 0.5)).sum() == pytest.approx(5 / 5.5, rel=1e-5)
 
 
 @needs_sim

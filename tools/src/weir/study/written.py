@@ -16,8 +16,9 @@
             measure: over(goodput)    # of measures.py, of the folder's or of weir.study
             low: 0.85
 
-`for` repeats a run, an experiment or a claim: a mapping has a list of values for each name, taken
-side by side; a list of mappings is every combination of theirs. $NAME is replaced by the value.
+`for` repeats a run, an entry of `set`, an experiment or a claim: a mapping has a list of values for
+each name, taken side by side; a list of mappings is every combination of theirs. $NAME is replaced
+by the value.
 `all` in the place of a claim's keys has several claims to repeat. `runs` may be patterns.
 
 `published` is a number that the source prints, `derived` one that follows from what it says; bounds
@@ -47,10 +48,13 @@ Values = Mapping[str, Any]
 
 
 class RunAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """A run; `quick` has further changes of --quick, `seeds` how many of --quick and of --full."""
+    """A run; `quick` has further changes of --quick, `seeds` how many of --quick and of --full.
+
+    A file CONFIGS/... of a change is one of configs/.
+    """
 
     config: str = ""
-    set: list[str] = []
+    set: list[Any] = []
     quick: list[str] = []
     seeds: tuple[int, int] = (0, 0)
 
@@ -179,7 +183,9 @@ def trial(folder: Path, name: str, asked: Any) -> Trial:
     config = next((path for path in places if path.is_file()), None)
     if config is None:
         raise UserError(f"the run '{name}' has no config: {places[0]} is not there")
-    return Trial(name, config, tuple(one.set), one.seeds, tuple(one.quick))
+    override = [str(item) for entry in one.set for item in repeated(entry)]
+    override = [item.replace("=CONFIGS/", f"={CONFIGS}/") for item in override]
+    return Trial(name, config, tuple(override), one.seeds, tuple(one.quick))
 
 
 def convert(value: Any, kind: Any) -> Any:

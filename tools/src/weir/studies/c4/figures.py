@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from weir.report import axes, theme
-from weir.studies.c4 import study as c4
-from weir.studies.c4.scenarios import CONTROLS, Scenario
+from weir.studies.c4.study import CONTROLS, PART, SCENARIOS, Scenario
 from weir.study.claim import Found
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ ROW_IN = 0.2  # of a scenario
 
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
     """One figure, if any scenario has run."""
-    rows = [one for one in c4.SCENARIOS if not one.cannot and found.runs(one.trial("cubic"))]
+    rows = [one for one in SCENARIOS if not one.cannot and found.runs(one.trial("cubic"))]
     if not rows:
         return
     figure = Figure(figsize=(axes.WIDTH_IN, 0.9 + ROW_IN * len(rows)))
@@ -37,9 +36,9 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
 
 def panel(axis: Axes, found: Found, rows: list[Scenario], cc: str) -> None:
     """All scenarios with one control, from above."""
-    axis.axvspan(1 - c4.PART, 1 + c4.PART, color=theme.GRID)
+    axis.axvspan(1 - PART, 1 + PART, color=theme.GRID)
     for place, one in enumerate(rows):
-        published = one.published[cc]
+        published = one.times(cc)
         ends = (1, published.p90 / published.mean)
         label = "published" if place == 0 else None
         axis.plot(ends, (place, place), color=theme.INK, linewidth=3, alpha=0.5, label=label)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The scenarios in which picoquic's C4 was compared with its CUBIC and its BBR.
 
-A scenario is a download, alone or beside another one, or a call of three streams (c4_media.py). A
-download's result is the time until the client's connection is over: the mean of 100 runs, and what
-nine of ten do not exceed. Their runs differ by the random numbers of the links' jitter and by
+A scenario (scenarios.yaml) is a download, alone or beside another one, or a call of three streams.
+A download's result is the time until the client's connection is over: the mean of 100 runs, and
+what nine of ten do not exceed. Their runs differ by the random numbers of the links' jitter and by
 QUIC's own (connection ids, skipped packet numbers); ours by the seed of the jitter, and of two
 downloads by their starts, drawn from 10 ms. Where nothing is random one run is all.
 
@@ -27,21 +27,121 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Literal, NamedTuple
 
-from weir.studies.c4.media import CALLS
-from weir.studies.c4.scenarios import ALONE, BESIDE, CONTROLS, Scenario
+import msgspec
+
+from weir.analysis.folder import Run
+from weir.base import foreign
 from weir.study.claim import Claim, Experiment, Study, Trial, near
 
 HERE = Path(__file__).parent
+CONTROLS = {"cubic": "CUBIC", "bbr3": "BBR"}  # ours, and what the source calls it
+SEEDS = (5, 30)
+OF_BYTES = (1440 / 1405) / (1500 / 1448)
+MEDIA_FROM_S = {"media_short_long": 5.0}  # frames from then on count
 PART = 0.10  # of a published time
 TOLERANCE = "our own: 10 % for another transport and another author's control; the text has none"
 CLOSE = 0.01  # two means as near as this have no order
-SCENARIOS = (*ALONE, *BESIDE, *CALLS)
+
+
+class Times(NamedTuple):
+    """A published mean and 90th percentile, in seconds, of 100 runs."""
+
+    mean: float
+    p90: float
+
+
+class Scenario(msgspec.Struct, forbid_unknown_fields=True):
+    """A row of the source's tables; rtt_ms is the path's when the download ends."""
+
+    name: str
+    title: str
+    kind: Literal["alone", "beside", "call"]
+    section: str
+    published: dict[str, tuple[int, int]]
+    config: str = ""
+    set: list[str] = []
+    rtt_ms: float = 0.0
+    random: bool = False
+    own: dict[str, list[str]] = {}
+    why: dict[str, str] = {}
+    cannot: str = ""
+
+    def times(self, cc: str) -> Times:
+        """Returns what is published of a control."""
+        mean, p90 = self.published[cc]
+        return Times(mean / 1e6, p90 / 1e6)
+
+    def trial(self, cc: str) -> Trial:
+        """Makes the run with a control of ours; in a call all three streams have it."""
+        override = [f"flows.0.cc={cc}", *self.set, *self.own.get(cc, [])]
+        if self.kind == "call":
+            override += [f"flows.{flow}.cc={cc}" for flow in (1, 2)]
+        seeds = SEEDS if self.random else (0, 0)
+        return Trial(f"{self.name}-{cc}", HERE / f"{self.config}.yaml", tuple(override), seeds)
+
+    def time_s(self, run: Run) -> float:
+        """Returns when the download would be over in picoquic, or a frame's mean time in a call."""
+        if self.kind == "call":
+            return frame_s(run, MEDIA_FROM_S.get(self.name, 0.2))
+        return closed_s(run) + self.rtt_ms / 1e3
+
+    def what(self, cc: str) -> str:
+        """Names what is published of a control."""
+        p90 = self.times(cc).p90
+        if self.kind == "call":
+            below = f"nine of ten calls: below {p90 * 1e3:.0f} ms"
+            return f"{CONTROLS[cc]}'s mean time of a frame ({below})"
+        return f"{CONTROLS[cc]}'s mean time (nine of ten: {p90:.3f} s)"
+
+
+def closed_s(run: Run) -> float:
+    """Returns when all of the first flow was acknowledged; not a number: not yet."""
+    flows = run.stream("flows")
+    records = flows.records
+    closed = records[
+        (records["flow_id"] == 0) & (records["event"] == flows.number("event", "close"))
+    ]
+    return float(closed["ts_ns"][0]) / 1e9 if len(closed) else math.nan
+
+
+def frame_s(run: Run, from_s: float) -> float:
+    """Returns the larger of the mean times of an audio and of a video frame.
+
+    A time is from when a frame is written until its last byte is acknowledged. picoquic's begins
+    when the client's request would have asked for it, half a round trip before it is written, and
+    ends with its arrival. The larger video does not count, as in the source, where its late groups
+    are cancelled.
+    """
+    transfers = run.stream("transfers")
+    records = transfers.records
+    counted = records[
+        (records["event"] == transfers.number("event", "close"))
+        & (records["start_ns"] >= from_s * 1e9)
+    ]
+    times_s = (counted["ts_ns"] - counted["start_ns"]) / 1e9
+    return max(float(times_s[counted["group"] == group].mean()) for group in (0, 1))
+
+
+def size(megabytes: float, flow: int = 0) -> str:
+    """Sets as many bytes on the link as picoquic's megabytes take."""
+    return f"flows.{flow}.source.size.bytes={round(megabytes * 1e6 * OF_BYTES)}B"
+
+
+def read() -> list[Scenario]:
+    """Reads the rows of the tables."""
+    path = HERE / "scenarios.yaml"
+    rows = foreign.decode_yaml(path.read_text(encoding="utf-8"), str(path))
+    return msgspec.convert(rows, list[Scenario], strict=False)
+
+
+SCENARIOS = read()
 
 
 def time_claim(one: Scenario, cc: str) -> Claim:
     """A published mean."""
-    published = one.published[cc]
+    published = one.times(cc)
     return Claim(
         f"{one.name}: {one.what(cc)}",
         one.section,
@@ -57,7 +157,7 @@ def time_claim(one: Scenario, cc: str) -> Claim:
 
 def order(one: Scenario) -> float | None:
     """BBR's published mean time over CUBIC's; None: the tables have no order."""
-    cubic, bbr = one.published["cubic"], one.published["bbr3"]
+    cubic, bbr = one.times("cubic"), one.times("bbr3")
     means, ends = bbr.mean / cubic.mean, bbr.p90 / cubic.p90
     return means if abs(means - 1) > CLOSE and (means > 1) == (ends > 1) else None
 
@@ -88,8 +188,7 @@ def claims(one: Scenario) -> tuple[Claim, ...]:
     if one.cannot:
         return cannot(one, one.cannot)
     published = order(one)
-    competes = one in BESIDE
-    times = () if competes else tuple(time_claim(one, cc) for cc in CONTROLS)
+    times = () if one.kind == "beside" else tuple(time_claim(one, cc) for cc in CONTROLS)
     if published is not None:
         return (*times, order_claim(one, published))
     return times or cannot(one, "means and 90th percentiles of the two controls disagree")
@@ -97,7 +196,7 @@ def claims(one: Scenario) -> tuple[Claim, ...]:
 
 def fifo() -> Claim:
     """What picoquic's DualPI2 is for packets that are not L4S."""
-    ecn = next(one for one in ALONE if one.name == "ecn")
+    ecn = next(one for one in SCENARIOS if one.name == "ecn")
     queue = "paths.forward.link.queue={fifo: {limit: 60ms}}"
     return Claim(
         "ecn: CUBIC behind a FIFO of 60 ms, as picoquic's DualPI2 is without L4S packets",
@@ -106,7 +205,7 @@ def fifo() -> Claim:
         (Trial("ecn-fifo", HERE / "ecn.yaml", ("flows.0.cc=cubic", queue)),),
         ecn.time_s,
         "s",
-        **near(ecn.published["cubic"].mean, PART),
+        **near(ecn.times("cubic").mean, PART),
         tolerance=TOLERANCE,
     )
 

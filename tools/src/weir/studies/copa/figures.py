@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from weir.analysis.folder import Run
 from weir.report import axes, theme
-from weir.studies.copa import study as copa
-from weir.studies.copa import trials as copa_trials
-from weir.study.claim import Found, Trial
+from weir.studies.copa import measures
+from weir.study.claim import Found
 from weir.study.curves import points
 from weir.study.measures import (
     churn_jfis,
@@ -21,6 +21,7 @@ from weir.study.measures import (
     used,
 )
 
+C6_PUBLISHED = {"copa": 0.86, "cubic": 0.81, "bbr": 0.61, "pcc": 0.35}  # the paper's medians
 SHOWN_S = 1.0  # of the oscillation
 RTTS_MS = 15 * np.arange(1, 21)
 SIZES = (1e3, 1e4, 6.4e4, 1e5, 1e6, 1e7, 1e8)
@@ -34,7 +35,8 @@ STYLES = {
     "bbr": theme.style("bbr"),
     "pcc": theme.Style("PCC", theme.ORANGE, "v", theme.DASHES[1]),
     "vegas": theme.Style("Vegas", theme.GREY, "*", theme.DASHES[3]),
-    "dctcp": theme.Style("DCTCP", theme.VERMILLION, "s", theme.DASHES[1]),
+    "copa-320": theme.style("copa"),
+    "dctcp-320": theme.Style("DCTCP", theme.VERMILLION, "s", theme.DASHES[1]),
 }
 
 
@@ -48,8 +50,7 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
 
 def oscillation(found: Found) -> Figure | None:
     """Figure 1: a second of the queue."""
-    trial = copa_trials.steady(2)
-    runs = found.runs(trial)
+    runs = found.runs("c1-2")
     if runs is None:
         return None
     links = runs[0].stream("links").records
@@ -66,24 +67,25 @@ def oscillation(found: Found) -> Figure | None:
 
 
 def curves(
-    found: Found, chosen: Sequence[tuple[str, Trial]]
-) -> Iterator[tuple[theme.Style, Trial]]:
-    """The looks of the trials that were run."""
-    for name, trial in chosen:
-        if found.runs(trial) is not None:
-            yield STYLES[name], trial
+    found: Found, prefix: str, names: tuple[str, ...]
+) -> Iterator[tuple[theme.Style, list[Run]]]:
+    """Yields the look and the runs of each trial that was run."""
+    for name in names:
+        runs = found.runs(prefix + name)
+        if runs is not None:
+            yield STYLES[name], runs
 
 
 def cdfs(found: Found) -> Figure | None:
     """Figure 4."""
     figure, (axis,) = axes.subplots(1)
-    for style, trial in curves(found, [(n, copa.churn(n)) for n in copa.CHURN]):
-        values = np.sort(np.concatenate([churn_jfis(run) for run in found.runs(trial) or ()]))
+    for style, runs in curves(found, "c6-", ("copa", "copa-default", "cubic", "bbr", "pcc")):
+        values = np.sort(np.concatenate([churn_jfis(run) for run in runs]))
         share = np.arange(1, len(values) + 1) / len(values)
         axis.step(values, share, where="post", color=style.colour, ls=style.dash, label=style.label)
     if not axis.lines:
         return None
-    for name, median in copa.C6_PUBLISHED.items():
+    for name, median in C6_PUBLISHED.items():
         axis.plot(median, 0.5, STYLES[name].marker, color=STYLES[name].colour, markersize=5)
     axis.set(xlabel="Jain's index", ylabel="share of seconds", xlim=(0, 1.02), ylim=(0, 1.02))
     axes.legend(figure)
@@ -93,8 +95,8 @@ def cdfs(found: Found) -> Figure | None:
 def over_rtt(found: Found) -> Figure | None:
     """Figure 6."""
     figure, (axis,) = axes.subplots(1)
-    for style, trial in curves(found, [(n, copa.spread_rtts(n)) for n in copa.SCHEMES]):
-        for run in found.runs(trial) or ():
+    for style, runs in curves(found, "c8-", ("copa", "auto", "cubic", "cubic-codel", "newreno")):
+        for run in runs:
             points(axis, zip(RTTS_MS, goodputs(run), strict=True), style, 3)
     if not axis.lines:
         return None
@@ -107,8 +109,8 @@ def over_rtt(found: Found) -> Figure | None:
 def over_loss(found: Found) -> Figure | None:
     """Figure 7."""
     figure, (axis,) = axes.subplots(1)
-    for cc in copa.FLAT:
-        ran = [(p, found.runs(copa.lossy(cc, p))) for p in copa.LOSSES]
+    for cc in ("copa", "bbr", "pcc", "newreno", "cubic", "vegas"):
+        ran = [(p, found.runs(f"c9-{cc}-{p}")) for p in (0, 1, 2, 5, 10)]
         known = [(p, goodput(runs[0])) for p, runs in ran if runs is not None]
         if known:
             points(axis, known, STYLES[cc])
@@ -122,10 +124,9 @@ def over_loss(found: Found) -> Figure | None:
 def over_size(found: Found) -> Figure | None:
     """Figure 8."""
     figure, (axis,) = axes.subplots(1)
-    chosen = [(cc, copa.datacenter(cc, 320)) for cc in copa.DATACENTER]
-    for style, trial in curves(found, chosen):
-        for run in found.runs(trial) or ():
-            bytes_, took_us = copa.completions(run)
+    for style, runs in curves(found, "c10-", ("copa-320", "dctcp-320")):
+        for run in runs:
+            bytes_, took_us = measures.completions(run)
             bins = np.digitize(bytes_, SIZES)
             means = [
                 (bytes_[bins == b].mean(), took_us[bins == b].mean())
@@ -143,8 +144,7 @@ def over_size(found: Found) -> Figure | None:
 def satellites(found: Found) -> Figure | None:
     """Figure 9."""
     figure, (axis,) = axes.subplots(1, 2.6)
-    for style, trial in curves(found, [(cc, copa.satellite(cc)) for cc in copa.SATELLITE]):
-        runs = found.runs(trial) or []
+    for style, runs in curves(found, "c11-", ("copa", "bbr", "pcc", "cubic", "vegas")):
         x, y = (np.array([f(run) for run in runs]) for f in (queue_ms, used))
         axis.errorbar(
             x.mean(),
@@ -168,11 +168,10 @@ def networks(found: Found) -> Figure | None:
     """Figure 10."""
     figure, (axis,) = axes.subplots(1)
     names: list[str] = []
-    for scheme in copa.BESIDE:
+    for scheme in ("copa", "cubic", "bbr", "pcc"):
         ratios = [
-            [copa.of_fair(group)(run) for group in (0, 1)]
-            for trial in copa.networks(scheme)
-            for run in found.runs(trial) or ()
+            [measures.of_fair(group)(run) for group in (0, 1)]
+            for run in found.runs(f"c12-{scheme}-*") or ()
         ]
         if not ratios:
             continue
