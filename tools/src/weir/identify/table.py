@@ -4,24 +4,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from rich.console import Console
 
 from weir.analysis import captures
-from weir.base import terminal, units
-from weir.base.page import Table
+from weir.base import terminal
+from weir.base.page import Column, Table
 from weir.identify import behaviour, classifier
 from weir.identify.behaviour import Behaviour
 from weir.identify.classifier import Found
 from weir.runner import pcap
 
 INTERVAL = "2ms"  # below a round trip, so that steps of one are told
-COLUMNS = (
-    "flow", "sender", "receiver", "control", "confidence", "distance", "next", "after a loss",
-    "after a mark", "growth per RTT", "queue",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,35 +68,39 @@ def as_dicts(flows: Sequence[Flow]) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def row(flow: Flow) -> list[str]:
-    """Returns a flow in the table."""
-    head = [str(flow.number), flow.sender, flow.receiver]
-    if flow.found is None or flow.behaviour is None:
-        return [*head, "too short to tell", *[units.NONE] * (len(COLUMNS) - 4)]
-    others = [name for name in flow.found.votes if name != flow.found.control]
-    of = flow.behaviour
-    return [
-        *head, flow.found.control, share(flow.found.confidence), number(flow.found.distance),
-        others[0] if others else units.NONE, share(of.cut), share(of.ecn_cut),
-        number(unlogged(of.growth)), number(2**of.queue - 1),
-    ]  # fmt: skip
-
-
-def share(value: float | None) -> str:
-    return units.NONE if value is None or math.isnan(value) else units.percent(value)
-
-
-def number(value: float | None) -> str:
-    return units.NONE if value is None or math.isnan(value) else units.number(value)
-
-
 def unlogged(value: float) -> float:
     return math.copysign(math.expm1(abs(value)), value)
 
 
+def runner_up(flow: Flow) -> str | None:
+    """Returns the control that a flow is most like besides the one that was found."""
+    votes = flow.found.votes if flow.found else ()
+    return next((name for name in votes if flow.found and name != flow.found.control), None)
+
+
+def behaves(header: str, number: Callable[[Behaviour], float], unit: str = "") -> Column:
+    """Returns a column of a flow's behaviour, unknown if the flow was too short to tell."""
+    return Column(header, lambda flow: number(flow.behaviour) if flow.behaviour else None, unit)
+
+
+FLOWS = (
+    Column("flow", "number", str),
+    Column("sender"),
+    Column("receiver"),
+    Column("control", lambda flow: flow.found.control if flow.found else "too short to tell"),
+    Column("confidence", lambda flow: flow.found.confidence if flow.found else None, "%"),
+    Column("distance", lambda flow: flow.found.distance if flow.found else None),
+    Column("next", runner_up),
+    behaves("after a loss", lambda of: of.cut, "%"),
+    behaves("after a mark", lambda of: of.ecn_cut, "%"),
+    behaves("growth per RTT", lambda of: unlogged(of.growth)),
+    behaves("queue", lambda of: 2**of.queue - 1),
+)
+
+
 def show(flows: Sequence[Flow], console: Console) -> None:
     """Prints the table, and what it cannot say."""
-    terminal.print_table(console, Table(COLUMNS, [row(flow) for flow in flows], left=4))
+    terminal.print_table(console, Table(FLOWS, flows, left=4))
     if any(flow.found is not None for flow in flows):
         console.print(
             "distance: 1 is that up to which the nearest control is believed;"

@@ -4,155 +4,100 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
-from weir.base import units
+from weir.base import terminal, units
+from weir.base.page import Column, Table
 from weir.live import client
 from weir.live.sample import Frame, Row, Sample, frame, take
 
-Columns = tuple[tuple[str, ...], int, tuple[int, ...]]
-# Columns, how many of them hold names, and those a narrow terminal does without, in this order.
+
+def in_state(state: str) -> Column:
+    return Column(state, lambda row: row["flows"][state], "count")
+
+
+PERCENT = partial(units.percent, decimals=1)
+SWEEPS = (
+    Column("sweep", "name"),
+    *(Column(name, unit="count") for name in ("cells", "done", "reused", "failed", "running")),
+    Column("left", "left_ns"),
+)
 LCORES = (
-    ("program", "prefix", "cpu", "busy", "iteration", "longest", "time"),
-    2,
-    (4, 5, 1),
+    Column("program"),
+    Column("prefix"),
+    Column("cpu", unit=str),
+    Column("busy", unit=PERCENT),
+    Column("iteration", "iteration_mean_ns"),
+    Column("longest", "iteration_max_ns"),
+    Column("time", lambda row: f"{row['elapsed_s']:.1f} of {units.number(row['duration_s'])} s"),
 )
 PORTS = (
-    ("port", "program", "device", "", "in", "", "out", "", "dropped"),
-    4,
-    (2, 1, 7, 5, 3),
+    Column("port", "name"),
+    Column("program"),
+    Column("device", "dev"),
+    Column("", lambda row: "up" if row["up"] else "down"),
+    Column("in", "rx_bps"),
+    Column("", "rx_pps", "pkt/s"),
+    Column("out", "tx_bps"),
+    Column("", "tx_pps", "pkt/s"),
+    Column("dropped", unit="count"),
 )
 PATHS = (
-    ("path", "rate", "of", "used", "queue", "delay", "inside", "drops", "marks", "late"),
-    1,
-    (6, 9, 8, 2, 4),
+    Column("path", "name"),
+    Column("rate", "out_bps"),
+    Column("of", "rate_bps"),
+    Column("used", "utilisation", PERCENT),
+    Column("queue", "queue_pkts", lambda count: f"{units.count(count)} pkt"),
+    Column("delay", "queue_ns"),
+    Column("inside", "inside_pkts"),
+    Column("drops", unit="count"),
+    Column("marks", unit="count"),
+    Column("late", "late_mean_ns"),
 )
 GROUPS = (
-    (
-        "group",
-        "cc",
-        "open",
-        "waiting",
-        "done",
-        "failed",
-        "goodput",
-        "RTT",
-        "cwnd",
-        "paced",
-        "resent",
-    ),
-    2,
-    (3, 9, 5, 4, 1, 8),
+    Column("group", "name"),
+    Column("cc"),
+    *map(in_state, ("open", "waiting", "done", "failed")),
+    Column("goodput", "goodput_bps"),
+    Column("RTT", "srtt_mean_ns"),
+    Column("cwnd", lambda row: row["cwnd_mean_segs"] or None, "segs"),
+    Column("paced", "pacing_bps"),
+    Column("resent", "retransmits", "count"),
 )
-SWEEPS = (("sweep", "cells", "done", "reused", "failed", "running", "left"), 1, (3, 5))
 
 
-def sweep_cells(row: Row) -> list[str]:
-    """Returns a row for people."""
-    counts = (row[name] for name in ("cells", "done", "reused", "failed", "running"))
-    return [row["name"], *map(units.count, counts), units.time(row["left_ns"])]
-
-
-def lcore_cells(row: Row) -> list[str]:
-    """Returns a row for people."""
-    return [
-        row["program"],
-        row["prefix"],
-        str(row["cpu"]),
-        units.percent(row["busy"], 1),
-        units.time(row["iteration_mean_ns"]),
-        units.time(row["iteration_max_ns"]),
-        f"{row['elapsed_s']:.1f} of {units.number(row['duration_s'])} s",
-    ]
-
-
-def port_cells(row: Row) -> list[str]:
-    """Returns a row for people."""
-    return [
-        row["name"],
-        row["program"],
-        row["dev"],
-        "up" if row["up"] else "down",
-        units.rate(row["rx_bps"]),
-        f"{units.number(row['rx_pps'])} pkt/s",
-        units.rate(row["tx_bps"]),
-        f"{units.number(row['tx_pps'])} pkt/s",
-        units.count(row["dropped"]),
-    ]
-
-
-def path_cells(path: Row, links: Sequence[Row]) -> Iterator[list[str]]:
-    """Yields a row per path, its first link in it; a row more for each further link."""
-    first = links[0] if links else {}
-    yield [
-        path["name"],
-        units.rate(path["out_bps"]),
-        *link_cells(first),
-        units.count(path["inside_pkts"]),
-        units.count(path["drops"]),
-        units.count(first.get("marks")),
-        units.time(path["late_mean_ns"]),
-    ]
-    for link in links[1:]:
-        rate = units.rate(link["out_bps"])
-        drops, marks = units.count(link["drops"]), units.count(link["marks"])
-        yield [link["name"], rate, *link_cells(link), "", drops, marks, ""]
-
-
-def link_cells(link: Row) -> list[str]:
-    """Returns a link's part of a path's row."""
-    return [
-        units.rate(link.get("rate_bps")),
-        units.percent(link.get("utilisation"), 1),
-        f"{units.count(link.get('queue_pkts'))} pkt" if link else units.NONE,
-        units.time(link.get("queue_ns")),
-    ]
-
-
-def group_cells(row: Row) -> list[str]:
-    """Returns a row for people."""
-    flows = row["flows"]
-    return [
-        row["name"],
-        row["cc"],
-        *(units.count(flows[state]) for state in ("open", "waiting", "done", "failed")),
-        units.rate(row["goodput_bps"]),
-        units.time(row["srtt_mean_ns"]),
-        f"{units.number(row['cwnd_mean_segs'])} segs" if row["cwnd_mean_segs"] else units.NONE,
-        units.rate(row["pacing_bps"]),
-        units.count(row["retransmits"]),
-    ]
-
-
-def fitting(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[int], width: int
-) -> list[int]:
-    """Returns the columns that a line has room for, without as few of the spare ones as will do."""
-    kept = list(range(len(columns)))
-    needed = [max(len(line[i]) for line in (columns, *rows)) for i in kept]
+def fitting(made: Table, spare: Sequence[int], width: int) -> Table:
+    """Returns a table that a line has room for, without as few of its spare columns as will do."""
+    sizes, kept = terminal.widths(made), list(range(len(made.columns)))
     for left_out in spare:
-        if sum(needed[i] + 2 for i in kept) - 2 <= width:
+        if sum(sizes[place] for place in kept) - terminal.GAP <= width:
             break
         kept.remove(left_out)
-    return kept
+    return made.chosen(kept)
 
 
-def tables(shown: Frame) -> Iterator[tuple[Columns, list[list[str]]]]:
-    """Yields a frame for people: a table for each kind of thing that there is."""
+def tables(shown: Frame) -> Iterator[tuple[Table, tuple[int, ...]]]:
+    """Yields a table for each kind of thing that there is, and its spare columns.
+
+    A narrow terminal does without these, in this order.
+    """
     if "sweeps" in shown:
-        yield SWEEPS, [sweep_cells(row) for row in shown["sweeps"]]
+        yield Table(SWEEPS, shown["sweeps"]), (3, 5)
         return
     links = shown["links"]
-    paths: list[list[str]] = []
+    paths: list[Row] = []
     for path in shown["paths"]:
-        paths += path_cells(path, [link for link in links if link["path"] == path["name"]])
-    for columns, rows in (
-        (LCORES, [lcore_cells(row) for row in shown["lcores"]]),
-        (PORTS, [port_cells(row) for row in shown["ports"]]),
-        (PATHS, paths),
-        (GROUPS, [group_cells(row) for row in shown["groups"]]),
+        first, *rest = [link for link in links if link["path"] == path["name"]] or [{}]
+        paths.append({**first, **path})
+        paths += [{**link, "inside_pkts": "", "late_mean_ns": ""} for link in rest]
+    for made, spare in (
+        (Table(LCORES, shown["lcores"], 2), (4, 5, 1)),
+        (Table(PORTS, shown["ports"], 4), (2, 1, 7, 5, 3)),
+        (Table(PATHS, paths), (6, 9, 8, 2, 4)),
+        (Table(GROUPS, shown["groups"], 2), (3, 9, 5, 4, 1, 8)),
     ):
-        if rows:
-            yield columns, rows
+        if made:
+            yield made, spare
 
 
 class Watch:

@@ -237,7 +237,7 @@ def heard(server: Server) -> None:
 
 def as_text(frame: Frame) -> str:
     tables = [
-        {"columns": columns, "left": left, "rows": rows}
-        for (columns, left, _), rows in frames.tables(frame)
+        {"columns": made.columns, "left": made.left, "rows": made.rows}
+        for made, _ in frames.tables(frame)
     ]
     return json.dumps({"tables": tables, "frame": frame})

@@ -23,7 +23,6 @@ from rich.text import Text
 
 from weir.base import terminal
 from weir.base.errors import UserError, guarded
-from weir.base.page import Table
 from weir.live import serve
 from weir.live.ctl import Parser
 from weir.live.frames import Watch, fitting, tables
@@ -37,9 +36,8 @@ DEFAULT_ADDRESS = "127.0.0.1:8790"
 def render(shown: Frame, width: int) -> Group:
     """Returns a frame as rich draws it."""
     parts: list[Any] = []
-    for (columns, left, spare), rows in tables(shown):
-        kept = fitting(columns, rows, spare, width)
-        table = terminal.rich_table(Table(columns, rows, left).chosen(kept))
+    for made, spare in tables(shown):
+        table = terminal.rich_table(fitting(made, spare, width))
         parts += [*([Text()] if parts else []), table]
     return Group(*parts)
 
