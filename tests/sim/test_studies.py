@@ -8,9 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
+from weir.many import costs
 from weir.many.cells import run_cells
 from weir.runner.options import Options
-from weir.study import claim, documents, find, reproduce
+from weir.study import claim, documents, find
 from weir.study.claim import Found, Study
 
 CHEAP_S = 3.0  # of one core: what a cell may cost here
@@ -23,13 +24,13 @@ RENEW = "renew them: tools/weir reproduce NAME --write-docs, NAME as all or the 
 def some_cells(study: Study, each_s: float, count: int, all_s: float) -> list[Options]:
     """Cells of claims, in their order: each claim whose cells are cheap and still fit."""
     cells = [cell for trial in claim.trials(study) for cell in trial.cells(True)]
-    costs = dict(zip((cell.name for cell in cells), reproduce.costs_s(cells), strict=True))
+    cost_s = dict(zip((cell.name for cell in cells), costs.costs_s(cells), strict=True))
     needed: set[str] = set()
     for one in (one for experiment in study.experiments for one in experiment.claims):
         own = {cell.name for trial in one.trials for cell in trial.cells(True)}
         cheap = all(costs[name] <= each_s for name in own)
         more = needed | own
-        if cheap and len(more) <= count and sum(costs[name] for name in more) <= all_s:
+        if cheap and len(more) <= count and sum(cost_s[name] for name in more) <= all_s:
             needed = more
     return [cell for cell in cells if cell.name in needed]
 

@@ -18,6 +18,17 @@ from weir.cli.usage import examples
 
 app = typer.Typer()
 
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
+]
+WorkersHere = Annotated[int | None, typer.Option(min=1, help="Cells at a time. [one per CPU]")]
+OnlyPlan = Annotated[bool, typer.Option("--plan", help="Only show the cells and what they cost.")]
+PrintedCell = Annotated[
+    str | None,
+    typer.Option("--print-config", metavar="CELL", help="Print a cell as a config, run none."),
+]
+TableJson = Annotated[bool, typer.Option("--json", help="The table as JSON.")]
+
 
 @app.command(
     "sweep",
@@ -40,9 +51,7 @@ def sweep_(
     ],
     out: Annotated[Path | None, typer.Option(help="The folder of its runs. [runs/FILE]")] = None,
     cluster: Cluster = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
-    ] = None,
+    workers: Workers = None,
     shard: Annotated[
         str | None, typer.Option(metavar="I/N", help="Only part I of N, into runs/FILE-IofN.")
     ] = None,
@@ -55,7 +64,7 @@ def sweep_(
     show_all: Annotated[
         bool, typer.Option("--all", help="Show every cell, not only the first ones.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
+    as_json: TableJson = False,
 ) -> None:
     """Runs a grid of experiments into one Parquet table.
 
@@ -187,17 +196,10 @@ def reproduce_(
     out: Annotated[
         Path | None, typer.Option(help="The folder. [runs/STUDY-quick or -full]")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
-    ] = None,
+    workers: Workers = None,
     cluster: Cluster = None,
-    only_plan: Annotated[
-        bool, typer.Option("--plan", help="Only show the cells and what they cost.")
-    ] = False,
-    cell: Annotated[
-        str | None,
-        typer.Option("--print-config", metavar="CELL", help="Print a cell as a config, run none."),
-    ] = None,
+    only_plan: OnlyPlan = False,
+    cell: PrintedCell = None,
     write_docs: Annotated[
         bool,
         typer.Option(
@@ -274,17 +276,10 @@ def evaluate_(
         bool, typer.Option("--quick/--full", help="One run of each case, or five seeds.")
     ] = True,
     out: Annotated[Path | None, typer.Option(help="The folder. [runs/evaluate-CC-quick]")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells at a time. [one per CPU]")
-    ] = None,
-    only_plan: Annotated[
-        bool, typer.Option("--plan", help="Only show the cells and what they cost.")
-    ] = False,
-    cell: Annotated[
-        str | None,
-        typer.Option("--print-config", metavar="CELL", help="Print a cell as a config, run none."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
+    workers: WorkersHere = None,
+    only_plan: OnlyPlan = False,
+    cell: PrintedCell = None,
+    as_json: TableJson = False,
 ) -> None:
     """Evaluates a congestion control by RFC 9743's criteria.
 
@@ -333,10 +328,8 @@ def study_(
         bool, typer.Option("--quick/--full", help="Few seeds and minutes, or the source's own.")
     ] = True,
     out: Annotated[Path | None, typer.Option(help="The folder. [runs/STUDY-sets]")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Cells at a time. [one per CPU]")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON.")] = False,
+    workers: WorkersHere = None,
+    as_json: TableJson = False,
 ) -> None:
     """Tries parameters of a control on every claim of a study.
 

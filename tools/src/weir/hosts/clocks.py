@@ -136,46 +136,45 @@ def between(above: Points, below: Points, stamps_ns: float = 0) -> Clock:
         return Clock(count)
     first, last = (f(f(above[:, 0]), f(below[:, 0])) for f in (min, max))
     middle, base = (int(first) + int(last)) // 2, int(np.median(above[:, 1]))
-    upper = lowest((above - [middle, base - stamps_ns]).astype(float))
-    lower = lowest((below - [middle, base + stamps_ns]) * [1.0, -1.0]) * [1.0, -1.0]
-    offsets, slopes = corners(upper, lower)
-    if not len(offsets):
+    upper = least((above - [middle, base - stamps_ns]).astype(float))
+    lower = least((below - [middle, base + stamps_ns]) * [1.0, -1.0])
+    half = max(float(last - first) / 2, 1.0)
+    ends = extremes(upper / [half, 1], lower / [half, 1])
+    if ends is None:
         return Clock(count)
-    offset, error = (offsets.max() + offsets.min()) / 2, (offsets.max() - offsets.min()) / 2
-    drift, drift_error = (slopes.max() + slopes.min()) / 2, (slopes.max() - slopes.min()) / 2
-    return Clock(count, middle, base + offset, error, drift * 1e6, drift_error * 1e6)
+    offset, drift = ends.mean(axis=0)
+    error, drift_error = np.ptp(ends, axis=0) / 2
+    ppm = 1e6 / half
+    return Clock(count, middle, base + offset, error, drift * ppm, drift_error * ppm)
 
 
-def lowest(points: Points) -> Points:
-    """Returns the lower hull of each bin's least: all that a line below all points can touch."""
+def least(points: Points) -> Points:
+    """Returns the least point of each bin of time."""
     times = points[:, 0]
     width = max(float(np.ptp(times)), 1.0) / BINS
     bins = ((times - times.min()) / width).astype(int)
     order = np.lexsort((points[:, 1], bins))
     _, firsts = np.unique(bins[order], return_index=True)
-    least = points[order][firsts]
-    hull: list[Points] = []
-    for point in least[np.argsort(least[:, 0], kind="stable")]:
-        while len(hull) > 1 and cross(hull[-2], hull[-1], point) <= 0:
-            hull.pop()
-        hull.append(point)
-    return np.array(hull)
+    found: Points = points[order][firsts]
+    return found
 
 
-def cross(a: Points, b: Points, c: Points) -> float:
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+def extremes(above: Points, below: Points) -> Points | None:
+    """Returns the largest and the least (offset, slope) of lines, or None if there is no line.
 
+    They lie below the points `above`, and above the points `below`, whose sign is turned.
+    """
+    from scipy.optimize import linprog
 
-def corners(upper: Points, lower: Points) -> tuple[Points, Points]:
-    """Returns offsets at time 0 and slopes of the possible lines that touch two points."""
-    points = np.concatenate([upper, lower])
-    first, second = np.triu_indices(len(points), 1)
-    run = points[second, 0] - points[first, 0]
-    kept = run != 0
-    first, second, run = first[kept], second[kept], run[kept]
-    slopes = (points[second, 1] - points[first, 1]) / run
-    offsets = points[first, 1] - slopes * points[first, 0]
-    slack = 1e-3  # ns, of arithmetic
-    fits = np.all(offsets[:, None] + slopes[:, None] * upper[:, 0] <= upper[:, 1] + slack, axis=1)
-    fits &= np.all(offsets[:, None] + slopes[:, None] * lower[:, 0] >= lower[:, 1] - slack, axis=1)
-    return offsets[fits], slopes[fits]
+    sides = np.concatenate(
+        [np.insert(above[:, :1], 0, 1, axis=1), -np.insert(below[:, :1], 0, 1, axis=1)]
+    )
+    limits = np.concatenate([above[:, 1], below[:, 1]])
+    ends = []
+    for sign in (-1, 1):
+        goals = sign * np.eye(2)
+        found = [linprog(goal, sides, limits, bounds=(None, None)) for goal in goals]
+        if any(not one.success for one in found):
+            return None
+        ends.append([one.x[place] for place, one in enumerate(found)])
+    return np.array(ends)

@@ -18,7 +18,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +36,7 @@ from weir.many import cluster as clusters
 from weir.many import travel
 from weir.many.dispatch import Dispatch
 from weir.many.progress import LOCK, Progress
-from weir.many.travel import Result, Task, program_version, reason
+from weir.many.travel import Result, Task, program_version, resolved
 from weir.runner import config_files
 from weir.runner.options import Options
 
@@ -54,15 +53,6 @@ def asked(cell: Options) -> str:
         return ""
     options = "\0".join(cell.settings())
     return hashlib.sha256(text + b"\0" + options.encode()).hexdigest()[:16]
-
-
-def resolved(cell: Options) -> str:
-    """Returns a cell's config as weir-sim prints it. UserError: weir-sim refuses it."""
-    argv = [str(programs.find_program("sim")), str(cell.config), *cell.settings(), "--print-config"]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise UserError(reason(done.returncode, done.stderr), done.returncode)
-    return done.stdout
 
 
 @dataclass(frozen=True)

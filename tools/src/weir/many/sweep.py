@@ -30,7 +30,7 @@ from weir.analysis import folder, spread, summary
 from weir.base import terminal, units
 from weir.base.errors import UserError
 from weir.base.page import Table
-from weir.many import cells, shards
+from weir.many import cells, shards, travel
 from weir.many.cells import Outcome
 from weir.many.grid import FIXED, Sweep
 from weir.many.progress import counted
@@ -44,7 +44,7 @@ def check(sweep: Sweep) -> str:
     """Returns the first cell's resolved config: what is wrong with it is likely wrong with all."""
     cell, _ = sweep.cells()[0]
     try:
-        return cells.resolved(cell)
+        return travel.resolved(cell)
     except UserError as error:
         for override, where in zip(cell.overrides, sweep.lines.values(), strict=True):
             if str(error).startswith(f"-o {override}: "):

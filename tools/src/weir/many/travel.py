@@ -26,6 +26,7 @@ from typing import Any
 from weir.base import programs
 from weir.base.errors import UserError
 from weir.runner import config_files, session
+from weir.runner.options import Options
 
 POLL_S = 0.2  # how often a running cell looks whether it is still wanted
 ARCHIVE_BYTES_MAX = 1 << 30  # of a run folder on its way back
@@ -240,6 +241,15 @@ def reason(status: int, stderr: str) -> str:
         return "the run was interrupted"
     lines = [line for line in stderr.splitlines() if line.strip()]
     return lines[-1].removeprefix("weir-sim: ") if lines else f"weir-sim exited with {status}"
+
+
+def resolved(cell: Options) -> str:
+    """Returns a cell's config as weir-sim prints it. UserError: weir-sim refuses it."""
+    argv = [str(programs.find_program("sim")), str(cell.config), *cell.settings(), "--print-config"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise UserError(reason(done.returncode, done.stderr), done.returncode)
+    return done.stdout
 
 
 def program_version(program: Path) -> str:

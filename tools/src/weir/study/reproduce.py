@@ -9,24 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
 
 from weir.analysis import folder
-from weir.base import terminal, units
 from weir.base.errors import UserError
-from weir.base.page import Table
-from weir.many import cells as many
+from weir.base.page import Column
+from weir.many import costs, travel
 from weir.many.cells import parted, run_cells
 from weir.many.progress import counted
 from weir.report import theme
 from weir.runner.options import Options
 from weir.study import claim, documents, study_page
 from weir.study.claim import Checked, Found, Study
-
-NS_PER_PACKET = 150.0  # of weir-sim on one core, for estimates
-START_S = 0.3
-WIRE_BITS = 1538 * 8
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,7 @@ def plan(study: Study, quick: bool, out: Path | None) -> Plan:
 def resolved(cell: Options) -> str:
     """Returns a cell's config as weir-sim prints it. UserError: weir-sim refuses it."""
     try:
-        return many.resolved(cell)
+        return travel.resolved(cell)
     except UserError as error:
         raise UserError(f"{cell.name}: {error}") from None
 
@@ -64,25 +58,6 @@ def resolved(cell: Options) -> str:
 def refuse(made: Plan) -> None:
     """UserError: the first cell's config is refused."""
     resolved(made.cells[0])
-
-
-def cost_s(config: dict[str, Any]) -> float:
-    """About how long a run takes on one core: by what its slowest forward link can carry."""
-    links = [
-        units.config_rate_bps(stage["link"]["rate"])
-        for name, stages in config["paths"].items()
-        for stage in stages
-        if "link" in stage and name != "reverse"
-    ]
-    rates = [bps for bps in links if bps]
-    duration_s = (units.config_time_ns(config["duration"]) or 0.0) / 1e9
-    packets = min(rates, default=0.0) * duration_s / WIRE_BITS
-    return START_S + packets * NS_PER_PACKET / 1e9
-
-
-def costs_s(cells: Sequence[Options]) -> list[float]:
-    """Of each cell."""
-    return [cost_s(yaml.load(resolved(cell), yaml.CSafeLoader)) for cell in cells]
 
 
 def plan_rows(made: Plan) -> list[dict[str, Any]]:
@@ -96,23 +71,15 @@ def plan_rows(made: Plan) -> list[dict[str, Any]]:
             "seed": cell.seed,
             "wall_s": wall_s,
         }
-        for cell, wall_s in zip(made.cells, costs_s(made.cells), strict=True)
+        for cell, wall_s in zip(made.cells, costs.costs_s(made.cells), strict=True)
     ]
 
 
 def show_plan(plans: Sequence[Plan], workers: int, screen: Console) -> None:
-    """The cells and what they cost, without running any."""
-    planned = [row for made in plans for row in plan_rows(made)]
-    rows = [
-        [row["study"], row["cell"], row["config"], f"{row['wall_s']:,.1f} s"] for row in planned
-    ]
-    columns = ("study", "cell", "config", "wall")
-    terminal.print_table(screen, Table(columns, rows, left=3))
-    total_s = sum(row["wall_s"] for row in planned)
-    screen.print(
-        f"{len(rows)} cells, {total_s:,.0f} s of one core at {NS_PER_PACKET:.0f} ns per packet:"
-        f" about {units.time(max(total_s / workers, 1.0) * 1e9)} on {workers} cores"
-    )
+    """Shows the cells and what they cost, without running any."""
+    rows = [row for made in plans for row in plan_rows(made)]
+    columns = [Column(name, words=True) for name in ("study", "cell", "config")]
+    costs.show_plan(rows, columns, costs.PER_PACKET, workers, screen)
 
 
 def print_config(plans: Sequence[Plan], name: str) -> None:
@@ -143,7 +110,7 @@ def run(
         made.out / "cells",
         cluster=cluster,
         workers=workers,
-        costs_s=costs_s(cells),
+        costs_s=costs.costs_s(cells),
         console=screen,
     )
     screen.print(counted(outcome.status for outcome in outcomes))

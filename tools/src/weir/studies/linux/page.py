@@ -13,8 +13,9 @@ from rich.console import Console
 from weir.analysis import folder, metrics
 from weir.base import terminal, units
 from weir.base.errors import UserError
-from weir.base.page import Heading, Mark, Page, Status, Table, Text, section
+from weir.base.page import Column, Heading, Mark, Page, Status, Table, Text, section
 from weir.guests import kernels
+from weir.many import costs
 from weir.many.cells import parted, run_cells
 from weir.report import document, theme
 from weir.studies.linux import beside
@@ -57,18 +58,14 @@ def plan_rows(made: Plan) -> list[dict[str, Any]]:
 
 
 def show_plan(made: Plan, workers: int, screen: Console) -> None:
-    """The cells and what they cost, without running any."""
-    planned = plan_rows(made)
-    rows = [
-        [row["cell"], f"{row['virtual_s']} s", units.count(row["frames"]), f"{row['wall_s']:.1f} s"]
-        for row in planned
+    """Shows the cells and what they cost, without running any."""
+    columns = [
+        Column("cell", words=True),
+        Column("length", "virtual_s", lambda seconds: f"{seconds} s"),
+        Column("frames"),
     ]
-    terminal.print_table(screen, Table(("cell", "length", "frames", "wall"), rows, left=1))
-    total_s = sum(row["wall_s"] for row in planned)
-    screen.print(
-        f"{len(rows)} cells, {total_s:,.0f} s of one core at {US_PER_FRAME:.0f} µs per frame of a"
-        f" guest: about {units.time(max(total_s / workers, 1.0) * 1e9)} on {workers} cores"
-    )
+    per = f"{US_PER_FRAME:.0f} µs per frame of a guest"
+    costs.show_plan(plan_rows(made), columns, per, workers, screen)
 
 
 def run(
