@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import weir
 from typer.testing import CliRunner
+from weir.analysis.run_summary import decode
 from weir.attack import attack, documents, registry
 from weir.attack.box import Box
 from weir.attack.elements import ELEMENTS
@@ -66,18 +67,18 @@ def test_a_trial_is_the_run_of_its_config(trials, tmp_path):
     """The digest and figures of weir run; one that is refused says why, and the next one runs."""
     path = tmp_path / "run.yaml"
     path.write_text(attack.yaml_text(CONFIG, ["A run."]))
-    summary = weir.run(path, out=tmp_path / "run").summary_json
+    summary = weir.run(path, out=tmp_path / "run").summary
     [trial] = trials([CONFIG])
     for key in ("digest", "groups", "links", "ledger"):
-        assert trial[key] == summary[key]
+        assert getattr(trial, key) == getattr(summary, key)
     with pytest.raises(UserError, match=r"trial:1:\d+: cc: 'cubicc' is not"):
         trials([CONFIG | {"flows": [{"cc": "cubicc"}]}])
-    assert trials([CONFIG])[0]["digest"] == summary["digest"]
+    assert trials([CONFIG])[0].digest == summary.digest
 
 
 def test_trials_are_in_order(trials):
     several = [CONFIG | {"seed": n, "flows": [{"cc": "cubic", "jitter": "1s"}]} for n in range(12)]
-    assert [one["seed"] for one in trials(several)] == list(range(12))
+    assert [one.seed for one in trials(several)] == list(range(12))
 
 
 def test_every_element_makes_configs_that_run(trials):
@@ -91,8 +92,8 @@ def test_every_element_makes_configs_that_run(trials):
         size = len(box.names)
         points = [[0.0] * size, [1.0] * size, *rng.uniform(0, 1, (4, size)).round(6).tolist()]
         summaries = trials([box.configured(point) for point in points])
-        assert len({one["digest"] for one in summaries}) > 1, name
-        assert all(one["ledger"]["balanced"] for one in summaries)
+        assert len({one.digest for one in summaries}) > 1, name
+        assert all(one.ledger.balanced for one in summaries)
 
 
 def test_delays_are_within_their_bound(trials):
@@ -103,8 +104,8 @@ def test_delays_are_within_their_bound(trials):
     assert late == {"name": "late", "period": "50.2ms", "delays": "30ms 0ms 15ms"}
     assert config["paths"]["reverse"][0]["periodic_delay"]["delays"].startswith("20ms 0ms")
     [summary] = trials([config])
-    longest_ns = 20e6 + 50e6 + summary["links"]["forward"]["sojourn_max_ns"] + 12.3e6
-    assert all(20e6 < g["rtt_mean_ns"] < longest_ns for g in summary["groups"])
+    longest_ns = 20e6 + 50e6 + summary.links["forward"].sojourn_max_ns + 12.3e6
+    assert all(20e6 < g.rtt_mean_ns < longest_ns for g in summary.groups)
 
 
 def test_a_search_is_determined_by_its_seed(tmp_path, weir_sim):
@@ -159,7 +160,7 @@ def test_goals_by_hand():
     ]
     cdf = [[1e6, 0.05], [10e6, 0.5], [31e6, 0.95], [40e6, 1.0]]
     link = {"rate_mean_bps": 10e6, "sojourn_p99_ns": 40e6, "sojourn_cdf": cdf}
-    summary = {"groups": groups, "links": {"forward": link}}
+    summary = decode({"groups": groups, "links": {"forward": link}}, "x")
     expected = {
         "utilisation": 1 - 7 / (10 * 1448 / 1538),
         "starvation": 1 - 1 / 3,
@@ -259,7 +260,7 @@ def test_a_registered_attack_replays(known, trials):
     """To the same bytes, with the same harm; far worse than its network without the attack."""
     attacked, benign = trials([known.config, known.benign])
     goal = goal_of(known.entry.goal)
-    assert attacked["digest"] == known.entry.digest
+    assert attacked.digest == known.entry.digest
     assert goal.harm(known.config, attacked) == pytest.approx(known.entry.left, abs=1e-6)
     assert 2 * goal.harm(known.benign, benign) < known.entry.left
     assert known.entry.digest in (registry.FOLDER / f"{known.name}.yaml").read_text()

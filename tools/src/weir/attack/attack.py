@@ -29,7 +29,7 @@ from weir.many.trials import Config, Trials
 from weir.runner import config_files
 
 KEYS = ("config", "goal", "bound", "box", "title")
-USUAL: dict[str, Any] = {
+USUAL: dict[str, dict[str, str]] = {
     "rate": {"pieces": "4", "low": "50%"},
     "buffer": {"low": "0.25", "high": "4"},
     "delay": {"most": "20ms", "pieces": "4"},
@@ -136,7 +136,7 @@ class Attack:
         if found.harm > benign:
             point, left = minimise(self.box, found.point, self._harm, at_least)
         config = self.box.configured(point)
-        digest = self.trials([config])[0]["digest"]
+        digest = self.trials([config])[0].digest or ""
         bound = self.asked.bound
         result = Result(
             self.asked.goal.name,

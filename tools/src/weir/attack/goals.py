@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from weir.analysis.model_parts import Cdf
+from weir.analysis.run_summary import RunSummary
 from weir.attack.box import victims
 from weir.attack.element import BACK, PATH
 from weir.base import units
 from weir.base.errors import UserError
-from weir.many.trials import Config, Summary
+from weir.many.trials import Config
 
 OPTIONS_BYTES, HEADERS_BYTES = (
     12,
@@ -25,7 +27,7 @@ class Goal:
     name: str
     says: str
     unit: str
-    harm: Callable[[Config, Summary], float]
+    harm: Callable[[Config, RunSummary], float]
 
     def text(self, harm: float) -> str:
         """Returns a harm for people."""
@@ -36,16 +38,10 @@ class Goal:
         return units.percent(harm, 1)
 
 
-def goodputs(config: Config, summary: Summary) -> list[float]:
+def goodputs(config: Config, summary: RunSummary) -> list[float]:
     """Returns the mean goodput of a flow of each victim's group, bit/s."""
-    groups = [summary["groups"][index] for index in victims(config)]
-    return [group["goodput_bps"] / group["flows"] for group in groups]
-
-
-def link(summary: Summary) -> Summary:
-    """Returns the figures of the first link of the path forward."""
-    figures: Summary = summary["links"][PATH]
-    return figures
+    groups = [summary.groups[index] for index in victims(config)]
+    return [units.measured(group.goodput_bps) / group.flows for group in groups]
 
 
 def base_rtt_ns(config: Config) -> float:
@@ -66,16 +62,16 @@ def payload_share(config: Config) -> float:
     return (mss - OPTIONS_BYTES) / (mss + HEADERS_BYTES + OPTIONS_BYTES)
 
 
-def unused(config: Config, summary: Summary) -> float:
+def unused(config: Config, summary: RunSummary) -> float:
     """Returns the part of the capacity left to the victims that they did not use."""
-    groups = summary["groups"]
-    own = sum(groups[index]["goodput_bps"] for index in victims(config))
-    other = sum(group["goodput_bps"] for group in groups) - own
-    capacity = link(summary)["rate_mean_bps"] * payload_share(config) - other
+    rates = [units.measured(group.goodput_bps) for group in summary.groups]
+    own = sum(rates[index] for index in victims(config))
+    other = sum(rates) - own
+    capacity = units.measured(summary.links[PATH].rate_mean_bps) * payload_share(config) - other
     return max(0.0, 1 - own / capacity) if capacity > 0 else 0.0
 
 
-def starved(config: Config, summary: Summary) -> float:
+def starved(config: Config, summary: RunSummary) -> float:
     """Returns how far the slowest flow is below the fastest, as a part of the fastest."""
     rates = goodputs(config, summary)
     if len(rates) < 2:
@@ -83,27 +79,26 @@ def starved(config: Config, summary: Summary) -> float:
     return 1 - min(rates) / max(rates) if max(rates) > 0 else 0.0
 
 
-def delayed(config: Config, summary: Summary) -> float:
+def delayed(config: Config, summary: RunSummary) -> float:
     """Returns the 99th percentile of the time in the queue, in base RTTs."""
-    waited = link(summary)["sojourn_p99_ns"]
-    return (waited or 0) / base_rtt_ns(config)
+    return (units.known(summary.links[PATH].sojourn_p99_ns) or 0) / base_rtt_ns(config)
 
 
-def lost(config: Config, summary: Summary) -> float:
+def lost(config: Config, summary: RunSummary) -> float:
     """Returns the part of the victims' segments that the queue dropped or the path lost."""
-    groups = [summary["groups"][index] for index in victims(config)]
-    sent = sum(group["sent_segs"] for group in groups)
-    return sum(group["drops"] for group in groups) / sent if sent else 0.0
+    groups = [summary.groups[index] for index in victims(config)]
+    sent = sum(units.measured(group.sent_segs) for group in groups)
+    return sum(units.measured(group.drops) for group in groups) / sent if sent else 0.0
 
 
-def quantile_ns(cdf: list[list[float]], share: float) -> float:
+def quantile_ns(cdf: Cdf, share: float) -> float:
     """Returns a quantile of [[upper end, share up to it], ...]."""
     return next((end for end, up_to in cdf if up_to >= share), cdf[-1][0]) if cdf else 0.0
 
 
-def oscillating(config: Config, summary: Summary) -> float:
+def oscillating(config: Config, summary: RunSummary) -> float:
     """Returns the 5th to 95th percentile range of the time in the queue, in base RTTs."""
-    cdf = link(summary)["sojourn_cdf"]
+    cdf = summary.links[PATH].sojourn_cdf
     return (quantile_ns(cdf, 0.95) - quantile_ns(cdf, 0.05)) / base_rtt_ns(config)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from weir.analysis.run_summary import RunSummary
 from weir.attack import attack
 from weir.attack.attack import Asked, Result
 from weir.attack.box import victims
@@ -23,7 +24,7 @@ from weir.base import configs, foreign
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
 from weir.many import trials
-from weir.many.trials import Config, Summary
+from weir.many.trials import Config
 
 FOLDER = ROOT / "configs/attacks"
 
@@ -48,7 +49,7 @@ class Known:
     config: Config
     benign: Config
 
-    def text(self, config: Config, summary: Summary) -> str:
+    def text(self, config: Config, summary: RunSummary) -> str:
         """Returns the harm of a run for people."""
         goal = goal_of(self.entry.goal)
         return goal.text(goal.harm(config, summary))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weir.base.configs import Named
 from weir.base.errors import UserError
 
 ROLES = ("receiver", "switch", "sender")  # in the order in which they start
@@ -49,7 +50,7 @@ class Host:
     cables: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # port: (host, port) ...
     lcores: list[int] | None = None
     hugepages: bool = False
-    override: dict[str, Any] = field(default_factory=dict)
+    override: Named = field(default_factory=dict)
     command: list[str] = field(default_factory=list)
     ready: str | None = None
 
@@ -81,7 +82,7 @@ def read(path: Path) -> dict[str, Host]:
     return from_list(path, json.loads(done.stdout))
 
 
-def from_list(path: Path, listed: Mapping[str, Any]) -> dict[str, Host]:
+def from_list(path: Path, listed: Named) -> dict[str, Host]:
     """Reads the hosts from what ansible-inventory --list prints."""
     variables = listed.get("_meta", {}).get("hostvars", {})
     found: dict[str, Host] = {}
@@ -98,14 +99,14 @@ def from_list(path: Path, listed: Mapping[str, Any]) -> dict[str, Host]:
     return found
 
 
-def members(listed: Mapping[str, Any], group: str) -> list[str]:
+def members(listed: Named, group: str) -> list[str]:
     """Returns the hosts of a group and of the groups in it."""
     section = listed.get(group, {})
     below = [name for child in section.get("children", ()) for name in members(listed, child)]
     return list(dict.fromkeys([*section.get("hosts", ()), *below]))
 
 
-def host(place: str, name: str, group: str, variables: Mapping[str, Any]) -> Host:
+def host(place: str, name: str, group: str, variables: Named) -> Host:
     """Makes a host from its variables."""
     mine = {key: value for key, value in variables.items() if key.startswith("weir_")}
     for key in mine:
@@ -137,7 +138,7 @@ def host(place: str, name: str, group: str, variables: Mapping[str, Any]) -> Hos
     return made
 
 
-def expect(place: str, variables: Mapping[str, Any], name: str) -> dict[str, Any]:
+def expect(place: str, variables: Named, name: str) -> Named:
     """Returns a variable that is a map."""
     value = variables.get(name, {})
     if not isinstance(value, dict):

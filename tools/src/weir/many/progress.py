@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -111,6 +110,9 @@ class Progress:
             folder.write_whole(self.path, json.dumps(row))
 
 
+Row = dict[str, str | int | float | None]  # of a frame
+
+
 class Watch:
     """Frames of one row, of the sweep that runs in a folder; a context manager."""
 
@@ -131,7 +133,7 @@ class Watch:
 
     def frames(
         self, interval_s: float, quits: Callable[[float], bool]
-    ) -> Iterator[dict[str, list[dict[str, Any]]]]:
+    ) -> Iterator[dict[str, list[Row]]]:
         """Yields a frame at once, one per interval and one of the end, until the user quits."""
         goes_on = True
         while goes_on:
@@ -154,7 +156,7 @@ def running(out: Path) -> bool:
     return False
 
 
-def row(out: Path) -> dict[str, Any] | None:
+def row(out: Path) -> Row | None:
     """Returns how far the sweep is; None before it has said so."""
     try:
         found = json.loads((out / FILE).read_text())

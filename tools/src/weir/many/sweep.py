@@ -21,13 +21,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from rich.console import Console
 
 from weir.analysis import folder, spread, summary
 from weir.base import terminal, units
+from weir.base.configs import Named
 from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.many import cells, shards, travel
@@ -95,13 +95,16 @@ def merge(places: Sequence[Path], out: Path) -> tuple[pl.DataFrame, Sweep]:
         return growing.write(), sweep
 
 
+Row = dict[str, object]  # of a table, by column
+
+
 class Growing:
     """A table that is written while its cells end, for a tenth of the time at most."""
 
     def __init__(self, path: Path, planned: Sequence[tuple[str, dict[str, str]]]) -> None:
         self.path = path
         self.points = dict(planned)
-        self.rows: dict[str, dict[str, Any]] = {}
+        self.rows: dict[str, Row] = {}
         self.next_s = time.monotonic() + WRITE_S_MIN
 
     def add(self, outcome: Outcome) -> None:
@@ -132,9 +135,9 @@ def table(points: Sequence[dict[str, str]], outcomes: Sequence[Outcome]) -> pl.D
     return framed(points, [row(*one) for one in zip(points, outcomes, strict=True)])
 
 
-def row(point: dict[str, str], outcome: Outcome) -> dict[str, Any]:
+def row(point: dict[str, str], outcome: Outcome) -> Row:
     """Returns the row of a cell."""
-    made: dict[str, Any] = {**point, **dict.fromkeys(FIXED)}
+    made: Row = {**point, **dict.fromkeys(FIXED)}
     made |= {"seed": outcome.cell.seed, "folder": str(outcome.folder)}
     made |= {"status": outcome.status, "message": outcome.message}
     if outcome.status != "failed":
@@ -142,15 +145,15 @@ def row(point: dict[str, str], outcome: Outcome) -> dict[str, Any]:
     return made
 
 
-def framed(points: Sequence[dict[str, str]], rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+def framed(points: Sequence[dict[str, str]], rows: Sequence[Row]) -> pl.DataFrame:
     """Returns rows as a table."""
     made = pl.DataFrame(rows, schema_overrides=FIXED, infer_schema_length=None)
     return made.with_columns(typed(made[name]) for name in points[0])
 
 
-def figures(ended: dict[str, Any]) -> dict[str, Any]:
+def figures(ended: Named) -> Row:
     """Returns a summary's figures by column name."""
-    found = {name: ended[name] for name in FIXED if name in ended}
+    found: Row = {name: ended[name] for name in FIXED if name in ended}
     found["balanced"] = ended.get("ledger", {}).get("balanced")
     links = {f"links.{name}": link for name, link in ended.get("links", {}).items()}
     groups = {f"groups.{index}": group for index, group in enumerate(ended.get("groups", []))}
@@ -159,9 +162,9 @@ def figures(ended: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def leaves(prefix: str, part: dict[str, Any]) -> dict[str, Any]:
+def leaves(prefix: str, part: Row) -> Row:
     """Returns figures of an object and those in it: groups.0.transfers.completion_p99_ns."""
-    found: dict[str, Any] = {}
+    found: Row = {}
     for name, value in part.items():
         if isinstance(value, dict):
             found |= leaves(f"{prefix}.{name}", value)

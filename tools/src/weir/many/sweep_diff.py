@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -18,12 +17,12 @@ from weir.base import terminal, units
 from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.many.sweep import short
-from weir.many.sweep_table import Axis, SweepTable
+from weir.many.sweep_table import Axis, SweepTable, Value
 
 LEVEL = 0.05
 DEFAULT = ("goodput", "delay")
 Run = tuple[int, bool | None]  # what tells it from others, and whether its seed was used
-Runs = dict[tuple[Any, ...], list[Run]]
+Runs = dict[tuple[Value, ...], list[Run]]
 ORDER = ("changed", "one seed", "within", "identical", "missing")
 SAID = {
     "changed": "changed",
@@ -38,7 +37,7 @@ SAID = {
 class Compared:
     """A number of one combination of parameters in both sweeps."""
 
-    point: tuple[Any, ...]
+    point: tuple[Value, ...]
     metric: str
     unit: str
     a: Floats
@@ -173,7 +172,7 @@ def sentences(found: Difference) -> list[str]:
     return lines
 
 
-def as_json(found: Difference) -> dict[str, Any]:
+def as_json(found: Difference) -> dict[str, object]:
     """Returns the comparison for --json."""
     rows = [
         {

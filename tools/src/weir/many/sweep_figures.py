@@ -6,17 +6,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from weir.analysis.spread import Floats
 from weir.base import units
 from weir.base.errors import UserError
-from weir.many.sweep_table import Axis, Metric, SweepTable
+from weir.many.sweep_table import Axis, Metric, SweepTable, Value
 from weir.report import axes as shared
 from weir.report import many_figures, theme
 from weir.report.theme import Style
@@ -99,14 +100,20 @@ def line_panel(axes: Axes, means: pl.DataFrame, choice: Choice, divisor: float =
             x=pl.Series([places[v] for v in own[choice.x.key]], dtype=pl.Float64)
         ).sort("x")
         x, y = shown["x"].to_numpy(), shown["mean"].to_numpy() / divisor
-        drawn: dict[str, Any] = {"color": style.colour, "linestyle": style.dash}
-        label = style.label if choice.by is not None else None
-        axes.plot(x, y, marker=style.marker, markersize=3.5, label=label, **drawn)
+        axes.plot(
+            x,
+            y,
+            color=style.colour,
+            linestyle=style.dash,
+            marker=style.marker,
+            markersize=3.5,
+            label=style.label if choice.by is not None else None,
+        )
         intervals(axes, x, shown, divisor, style.colour)
     x_axis(axes, choice)
 
 
-def intervals(axes: Axes, x: Any, shown: pl.DataFrame, divisor: float, colour: str) -> None:
+def intervals(axes: Axes, x: Floats, shown: pl.DataFrame, divisor: float, colour: str) -> None:
     """Draws upright strokes from low to high, as one artist."""
     gap = np.full(x.size, np.nan)
     low, high = (shown[name].to_numpy() / divisor for name in ("low", "high"))
@@ -114,7 +121,7 @@ def intervals(axes: Axes, x: Any, shown: pl.DataFrame, divisor: float, colour: s
     axes.plot(np.repeat(x, 3), ends, color=colour, linewidth=0.9)
 
 
-def places_of(axis: Axis) -> dict[Any, float]:
+def places_of(axis: Axis) -> dict[Value, float]:
     """Places values at their number, or one after the other."""
     numbers = axis.numbers or range(len(axis.values))
     return {value: float(n) for value, n in zip(axis.values, numbers, strict=True)}
@@ -189,20 +196,22 @@ def heat(table: SweepTable, metric: Metric, choice: Choice) -> Figure:
     ends = (float(np.nanmin(known)), float(np.nanmax(known))) if known.size else (0.0, 1.0)
     if not math.isfinite(ends[0]):
         raise UserError(f"{table.path} has no {metric.label}", 1)
-    mesh: Any = None
+    meshes = []
     for place, (axes, part, name) in enumerate(zip(grid, *parts(means, choice.facet), strict=True)):
-        mesh = heat_panel(axes, part, choice, divisor, ends)
+        meshes.append(heat_panel(axes, part, choice, divisor, ends))
         axes.set_title(name, loc="left")
         axes.set_xlabel(choice.x.label if place + BESIDE >= len(grid) else "")
         axes.set_ylabel(choice.by.label if place % BESIDE == 0 else "")
     label = f"{metric.label} ({unit})" if unit else metric.label
-    figure.colorbar(mesh, ax=grid, label=label, aspect=30, pad=0.01).outline.set_visible(False)
+    figure.colorbar(meshes[-1], ax=grid, label=label, aspect=30, pad=0.01).outline.set_visible(
+        False
+    )
     return figure
 
 
 def heat_panel(
     axes: Axes, means: pl.DataFrame, choice: Choice, divisor: float, ends: tuple[float, float]
-) -> Any:
+) -> QuadMesh:
     """Draws a heat map: x and by as columns and rows in their order, numbers if they are few."""
     assert choice.by is not None
     columns = {value: i for i, value in enumerate(choice.x.values)}

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,13 +34,16 @@ SUMS = {"goodput": "goodput_bps", "retransmits": "retransmits", "reductions": "c
 METRICS = ("goodput", *BUSIEST, "loss", "jfi", "rtt", "retransmits", "reductions")
 
 
+Value = str | int | float | bool | None  # of a parameter
+
+
 @dataclass(frozen=True)
 class Axis:
     """A parameter that varies: its values in the sweep's order, as numbers where all are."""
 
     key: str
     label: str
-    values: tuple[Any, ...]
+    values: tuple[Value, ...]
     names: tuple[str, ...]  # of the values, for people
     numbers: tuple[float, ...] | None
 
@@ -77,7 +79,7 @@ class SweepTable:
             if len(values) > 1
         ]
 
-    def _controls(self, key: str) -> dict[Any, str]:
+    def _controls(self, key: str) -> dict[Value, str]:
         """Returns what runs call the controls of a key such as flows.0.cc, by their values."""
         of = key.replace("flows.", "groups.", 1)
         if not re.fullmatch(r"flows\.\d+\.cc", key) or of not in self.frame.columns:
@@ -196,7 +198,7 @@ class SweepTable:
     def _valued(self, metric: Metric) -> pl.DataFrame:
         return self.frame.with_columns(value=pl.Series(metric.values))
 
-    def parts(self, metric: Metric, keys: Sequence[str]) -> dict[tuple[Any, ...], Floats]:
+    def parts(self, metric: Metric, keys: Sequence[str]) -> dict[tuple[Value, ...], Floats]:
         """Returns the values over seeds of each combination of parameters."""
         return spread.samples(self._valued(metric), keys, self.keys)
 
@@ -231,7 +233,7 @@ def is_sweep(path: Path) -> bool:
     return path.suffix == ".parquet" or (path / TABLE).exists()
 
 
-def axis(key: str, values: Sequence[Any], controls: Mapping[Any, str] | None = None) -> Axis:
+def axis(key: str, values: Sequence[Value], controls: Mapping[Value, str] | None = None) -> Axis:
     """Makes a parameter with its values; controls is what runs call those that are controls."""
     end = key.rpartition(".")[2]
     numbers, unit = measured([str(value) for value in values])
@@ -273,7 +275,7 @@ KINDS: tuple[tuple[Callable[[object], float | None], units.Steps], ...] = (
 )
 
 
-def called(key: str, value: Any, control: str | None = None) -> str:
+def called(key: str, value: Value, control: str | None = None) -> str:
     """Names a value: {copa: {delta: 0.1}} is copa, delta 0.1; control is what its run says."""
     text = str(value)
     if not text.startswith("{"):

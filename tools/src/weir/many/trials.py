@@ -19,6 +19,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from weir.analysis import run_summary
+from weir.analysis.run_summary import RunSummary
 from weir.base import configs
 from weir.base.errors import UserError
 from weir.base.programs import find_program
@@ -27,8 +29,7 @@ from weir.many import travel
 from weir.many.dispatch import Dispatch
 
 Config = dict[str, Any]
-Summary = dict[str, Any]
-Trials = Callable[[Sequence[Config]], list[Summary]]  # UserError: weir-sim refuses a config
+Trials = Callable[[Sequence[Config]], list[RunSummary]]  # UserError: weir-sim refuses a config
 
 JOBS = 4  # of a cluster with queues, without --workers
 
@@ -64,7 +65,7 @@ def _processes(folder: Path, count: int) -> Iterator[Trials]:
     for process in started:
         free.put(process)
 
-    def run(config: Config) -> Summary:
+    def run(config: Config) -> RunSummary:
         process = free.get()
         try:
             return _answer(process, json.dumps(configs.plain(config)))
@@ -82,7 +83,7 @@ def _processes(folder: Path, count: int) -> Iterator[Trials]:
                 process.communicate()
 
 
-def _answer(process: subprocess.Popen[bytes], line: str) -> Summary:
+def _answer(process: subprocess.Popen[bytes], line: str) -> RunSummary:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -102,7 +103,7 @@ def _travelling(crew: clusters.Crew) -> Trials:
         crew, lambda index: travel.Trial(*travel.pack(configs.plain(asked[index]))), None
     )
 
-    def run(several: Sequence[Config]) -> list[Summary]:
+    def run(several: Sequence[Config]) -> list[RunSummary]:
         asked[:] = several
         ended = dict(dispatch.results([()] * len(several)))
         found = []
@@ -116,8 +117,8 @@ def _travelling(crew: clusters.Crew) -> Trials:
     return run
 
 
-def _checked(answer: str | bytes, line: str) -> Summary:
-    summary: Summary = json.loads(answer)
+def _checked(answer: str | bytes, line: str) -> RunSummary:
+    summary = json.loads(answer)
     if "error" in summary:
         raise UserError(f"{summary['error']} in the config {line}", 1)
-    return summary
+    return run_summary.decode(summary, "trial")
