@@ -23,7 +23,7 @@ DASK = Path(sys.executable).with_name("dask")
 # A weir-sim that ends the worker of a cell with seed 2.
 KILLER = """\
 #!/bin/sh
-case "$*" in *--out*) grep -q '^seed: 2$' "$1" && kill -9 $PPID ;; esac
+case "$*" in *--out*) grep -q '"seed": "2"' "$1" && kill -9 $PPID ;; esac
 exec {weir_sim} "$@"
 """
 

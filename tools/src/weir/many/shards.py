@@ -108,7 +108,7 @@ def together(places: Sequence[Path]) -> tuple[Sweep, Part, Ended]:
                 raise UserError(
                     f"{first} and {place} have different {words}: no parts of one sweep"
                 )
-    _complete([(place, read(part.shard)) for place, part in parts.items()])
+    _complete([(place, read(parts[place].shard)) for place in places])
     whole = msgspec.structs.replace(parts[first], shard=str(WHOLE))
     sweep = Sweep(
         first / whole.sweep,
