@@ -28,7 +28,7 @@ def some_cells(study: Study, each_s: float, count: int, all_s: float) -> list[Op
     needed: set[str] = set()
     for one in (one for experiment in study.experiments for one in experiment.claims):
         own = {cell.name for trial in one.trials for cell in trial.cells(True)}
-        cheap = all(costs[name] <= each_s for name in own)
+        cheap = all(cost_s[name] <= each_s for name in own)
         more = needed | own
         if cheap and len(more) <= count and sum(cost_s[name] for name in more) <= all_s:
             needed = more
