@@ -91,6 +91,13 @@ struct section {
 
 #define FIELD_DESCRIBE(type_, name_, unit_, value_, ...)                                           \
 	{.name = #name_, .type = FIELD_##type_, .unit = unit_, .definition = __VA_ARGS__},
+// Of a class that has only some of a list's fields.
+#define FIELD_DESCRIBE_OPTIONAL(type_, name_, unit_, value_, ...)                                  \
+	{.name = #name_,                                                                           \
+		.type = FIELD_##type_,                                                             \
+		.unit = unit_,                                                                     \
+		.absent = "",                                                                      \
+		.definition = __VA_ARGS__},
 #define FIELD_JSON(type_, name_, unit_, value_, ...)                                               \
 	FIELD_JSON_##type_((value_), (&(const struct field)FIELD_JSON_FIELD_(name_, __VA_ARGS__)))
 #define FIELD_JSON_FIELD_(name_, ...)                                                              \

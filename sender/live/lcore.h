@@ -25,6 +25,7 @@
 #include "common/live/lcore/lcore.h"
 #include "common/net/flow_addr.h"
 #include "common/pcap/writer.h"
+#include "sender/fields.h"
 #include "sender/host/host.h"
 #include "sender/host/plan.h"
 #include "sender/host/scan.h"
@@ -40,42 +41,6 @@
 #define SENDER_STOCK 32 // empty frames at hand
 #define SENDER_FETCH 4 // headers are prefetched this many frames ahead
 
-// A port's counters. COUNT_ALWAYS: in the summary by this name; COUNT_INNER: not, or by another.
-#define SENDER_COUNTERS(V)                                                                         \
-	V(uint64_t, rx_frames, COUNT_ALWAYS, "frame", "frames received")                           \
-	V(uint64_t, rx_bytes, COUNT_ALWAYS, "B", "their bytes")                                    \
-	V(uint64_t, rx_tcp, COUNT_ALWAYS, "frame", "of these, delivered to the host")              \
-	V(uint64_t, rx_arp, COUNT_ALWAYS, "frame", "of these, ARP")                                \
-	V(uint64_t, rx_echo, COUNT_ALWAYS, "frame", "of these, pings")                             \
-	V(uint64_t, rx_too_big, COUNT_ALWAYS, "frame",                                             \
-		"ICMP 'fragmentation needed': a router dropped our frame")                         \
-	V(uint64_t, rx_other, COUNT_ALWAYS, "frame",                                               \
-		"of an unknown protocol, or for another destination")                              \
-	V(uint64_t, rx_outside, COUNT_ALWAYS, "frame",                                             \
-		"from addresses outside the test ranges: not answered")                            \
-	V(uint64_t, rx_reset, COUNT_ALWAYS, "frame", "TCP segments of no connection")              \
-	V(uint64_t, rx_malformed, COUNT_ALWAYS, "frame", "frames that cannot be read")             \
-	V(uint64_t, tx_own, COUNT_INNER, "frame", "ARP, ping and resets")                          \
-	V(uint64_t, tx_wanted, COUNT_ALWAYS, "frame", "ARP, ping, resets and the host's segments") \
-	V(uint64_t, no_mbuf, COUNT_ALWAYS, "frame", "frames not sent for lack of a buffer")        \
-	/* Filled in by sender_count_port, from the queue and the rings. */                        \
-	V(uint64_t, tx_frames, COUNT_INNER, "frame", "taken by the port")                          \
-	V(uint64_t, tx_bytes, COUNT_INNER, "B", "their bytes")                                     \
-	V(uint64_t, tx_dropped, COUNT_ALWAYS, "frame",                                             \
-		"refused by the port for too long, or no room in the queue")                       \
-	V(uint64_t, tx_too_long, COUNT_ALWAYS, "frame",                                            \
-		"dropped: longer than the MTU of the port's interface")                            \
-	V(uint64_t, tx_waiting, COUNT_INNER, "frame", "in the queue and in rings to this lcore")   \
-	/* Between lcores; 0 with one lcore. */                                                    \
-	V(uint64_t, rx_given, COUNT_INNER, "frame", "given to the flow's lcore")                   \
-	V(uint64_t, rx_got, COUNT_INNER, "frame", "got from other lcores")                         \
-	V(uint64_t, rx_no_room, COUNT_INNER, "frame",                                              \
-		"dropped: the ring to the other lcore was full")                                   \
-	V(uint64_t, rx_not_taken, COUNT_INNER, "frame",                                            \
-		"dropped by other lcores: the ring to this one was full")                          \
-	V(uint64_t, rx_waiting, COUNT_INNER, "frame", "in rings to this lcore")                    \
-	V(uint64_t, tx_given, COUNT_INNER, "frame", "given to the queue's owner")                  \
-	V(uint64_t, tx_got, COUNT_INNER, "frame", "got as the queue's owner")
 struct sender_count {
 	SENDER_COUNTERS(COUNTERS_MEMBER)
 };

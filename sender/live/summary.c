@@ -3,6 +3,8 @@
 #include "sender/live/app.h"
 
 #include "common/net/address.h"
+#include "common/run/fields.h"
+#include "common/run/live_fields.h"
 
 #include <math.h>
 
@@ -11,6 +13,7 @@ static void write_port(struct sender_app *app, uint32_t i, struct json *j) {
 	const struct live_port *plan = &app->plan.port[i];
 	const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true};
 	struct sender_count total = {0}, *sum = &total;
+	bool several = app->live.lcores > 1;
 	uint64_t refused = 0;
 	char ip[ADDRESS_IP_SIZE];
 
@@ -26,31 +29,15 @@ static void write_port(struct sender_app *app, uint32_t i, struct json *j) {
 	address_ip_text(plan->ip, ip);
 	json_object(j, NULL);
 	live_port_json(&app->live.port[i], j);
-	json_text(j, "role", live_role_names[plan->role]);
-	json_text(j, "ip", ip);
-	SENDER_COUNTERS(FIELD_JSON_COUNTER)
-	json_u64(j, "tx_frames", sum->tx_frames - unsent);
-	if (unsent == 0)
-		json_u64(j, "tx_bytes", sum->tx_bytes);
-	else // of how many bytes the driver does not say
-		json_null(j, "tx_bytes");
-	json_u64(j, "tx_unsent", unsent);
-	json_u64(j, "waiting", sum->tx_waiting);
-	if (app->live.lcores > 1) {
-		// Frames received by another lcore than the flow's; of these, dropped, and still
-		// waiting.
-		json_u64(j, "handed_over", sum->rx_given + sum->rx_no_room);
-		json_u64(j, "handover_dropped", sum->rx_no_room);
-		json_u64(j, "handover_waiting", sum->rx_waiting);
-		json_u64(j, "sent_through_another", sum->tx_given);
-	}
-	json_u64(j, "connections_refused", refused);
+	SENDER_PORT_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
 static void write_receivers(const struct sender_app *app, struct json *j) {
 	struct receivers_sum sum = {0};
 
+	if (app->lcore->receiver.receivers == 0)
+		return;
 	for (uint32_t k = 0; k < app->live.lcores; k++) {
 		const struct host *h = &app->lcore[k].receiver;
 
@@ -126,40 +113,40 @@ static void sum_lateness(const struct sender_app *app, enum live_role role, stru
 	hist_merge(&sum->all, &sum->undisturbed);
 }
 
+static void write_undisturbed(const struct hist *late, struct json *j) {
+	json_object(j, "pacing_undisturbed");
+	live_pacing_json(late, j);
+	json_close(j, '}');
+}
+
+static void write_pacing_rate(
+	const struct sender_app *app, const struct host *const *hosts, struct json *j) {
+	struct host_conformance c = host_conformance(hosts, app->live.lcores);
+	bool some = c.flows > 0;
+
+	json_object(j, "pacing_rate");
+	PACING_RATE_FIELDS(FIELD_JSON)
+	json_close(j, '}');
+}
+
 // Writes the errors of paced segments' transmit times and of flows' rates.
 static void write_pacing(
 	const struct sender_app *app, const struct host *const *hosts, struct json *j) {
-	struct host_conformance c = host_conformance(hosts, app->live.lcores);
-	static struct lateness late;
+	static struct lateness sum;
 
-	sum_lateness(app, LIVE_SENDER, &late);
-	live_late_json(&late.all, "paced_segs", "pacing_error", j);
-	json_u64(j, "pacing_early", late.early);
-	json_u64(j, "pacing_scheduled", late.scheduled); // lateness is unknown
-	json_object(j, "pacing_undisturbed");
-	live_late_json(&late.undisturbed, "paced_segs", "pacing_error", j);
-	json_close(j, '}');
-	json_cdf(j, "pacing_error_cdf", &late.all);
-	json_cdf(j, "pacing_error_undisturbed_cdf", &late.undisturbed);
-	json_object(j, "pacing_rate"); // relative error
-	json_u64(j, "flows", c.flows);
-	json_f64(j, "p99", c.flows > 0 ? c.p99 : NAN);
-	json_f64(j, "worst", c.flows > 0 ? c.worst : NAN);
-	json_f64(j, "undisturbed_p99", c.flows > 0 ? c.p99_present : NAN);
-	json_f64(j, "undisturbed_worst", c.flows > 0 ? c.worst_present : NAN);
-	json_close(j, '}');
+	sum_lateness(app, LIVE_SENDER, &sum);
+	live_pacing_json(&sum.all, j);
+	PACING_EMULATION_PARTS(FIELD_JSON)
 }
 
 // Writes how much later than its delay a receiver's ACKs left, by the names of the switch's.
 static void write_delay(const struct sender_app *app, struct json *j) {
-	static struct lateness late;
+	static struct lateness sum;
 
-	sum_lateness(app, LIVE_RECEIVER, &late);
-	live_late_json(&late.all, "packets", "delay_error", j);
-	json_object(j, "undisturbed");
-	live_late_json(&late.undisturbed, "packets", "delay_error", j);
-	json_close(j, '}');
-	json_u64(j, "early", late.early);
+	sum_lateness(app, LIVE_RECEIVER, &sum);
+	live_late_json(&sum.all, j);
+	live_undisturbed_json(&sum.undisturbed, j);
+	json_u64(j, "early", sum.early);
 }
 
 static void write_emulation(
@@ -177,60 +164,62 @@ static void write_emulation(
 	json_close(j, '}');
 }
 
-static void write_lcore(const struct sender_app *app, uint32_t k, struct json *j) {
-	live_lcore_json(&app->live, k, j);
-	json_u64(j, "flows", app->lcore[k].sender.flows);
-}
+static void write_lcores(const struct sender_app *app, struct json *j) {
+	uint32_t k = 0;
 
-static void write_machine(const struct sender_app *app, struct json *j) {
-	watch_probe_json(&app->live.probe[0], "sender_", j);
 	json_object(j, "sender_lcore");
-	write_lcore(app, 0, j);
-	json_bool(j, "hugepages", app->live.eal.hugepages);
-	json_u64(j, "pool_bytes", app->live.eal.memory_bytes);
-	json_text(j, "eal", app->live.eal.args);
+	live_lcore_json(&app->live, k, j);
+	SENDER_LCORE_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 	if (app->live.lcores == 1)
 		return;
 	json_array(j, "sender_lcores");
-	for (uint32_t k = 0; k < app->live.lcores; k++) {
+	for (; k < app->live.lcores; k++) {
 		const struct watch_lcore *w = &app->lcore[k].lcore.watch;
 
 		json_object(j, NULL);
-		write_lcore(app, k, j);
-		json_u64(j, "stalls", w->count.stalls);
-		json_u64(j, "stalled_ns", w->count.stalled_ns);
-		json_known(j, "stall_max_ns", w->stall.total > 0, w->stall.max);
+		live_lcore_json(&app->live, k, j);
+		SENDER_LCORES_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, ']');
+}
+
+static void write_limits(const struct host *const *hosts, uint32_t n, struct json *j) {
+	struct fact limits;
+
+	if (host_limits(hosts, n, &limits))
+		fact_json(&limits, j, "limits");
+}
+
+static void write_ledger(struct json *j, bool balanced) {
+	json_object(j, "ledger");
+	LEDGER_FIELDS(FIELD_JSON)
+	json_close(j, '}');
+}
+
+static void write_ports(struct sender_app *app, struct json *j) {
+	json_array(j, "sender_ports");
+	for (uint32_t i = 0; i < app->live.ports; i++)
+		write_port(app, i, j);
+	json_close(j, ']');
+}
+
+static void write_capture(const struct sender_app *app, struct json *j) {
+	if (app->capture != NULL)
+		pcap_writer_summary(app->capture, j);
 }
 
 bool sender_summary(struct live_app *live, struct json *j) {
 	struct sender_app *app = sender_app(live);
 	bool balanced = sender_balanced(app->lcore);
 	const struct host *hosts[LIVE_LCORES_MAX];
-	struct fact limits;
 
 	for (uint32_t k = 0; k < live->lcores; k++)
 		hosts[k] = &app->lcore[k].sender;
-	if (host_limits(hosts, live->lcores, &limits))
-		fact_json(&limits, j, "limits");
-	write_faults(app, j);
-	json_object(j, "ledger");
-	json_bool(j, "balanced", balanced);
-	json_close(j, '}');
+	SENDER_HEAD(FIELD_JSON)
 	if (hosts[0]->flows > 0)
 		host_summary(hosts, live->lcores, j, live->lcore[0]->now_ns);
-	if (app->lcore->receiver.receivers > 0)
-		write_receivers(app, j);
-	json_array(j, "sender_ports");
-	for (uint32_t i = 0; i < live->ports; i++)
-		write_port(app, i, j);
-	json_close(j, ']');
-	write_emulation(app, hosts, j);
-	write_machine(app, j);
-	if (app->capture != NULL)
-		pcap_writer_summary(app->capture, j);
+	SENDER_TAIL(FIELD_JSON)
 	return balanced;
 }

@@ -4,6 +4,7 @@
 #include "common/base/u64.h"
 #include "common/live/port/frame.h"
 #include "switch/live/app.h"
+#include "switch/path/fields.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -212,9 +213,7 @@ void switch_sources_summary(const struct switch_source *source, struct json *j) 
 			continue;
 		json_object(j, s->arrivals.path->name);
 		arrivals_summary(&s->arrivals, j);
-		json_u64(j, "padded", s->padded);
-		json_u64(j, "late", s->late);
-		json_u64(j, "late_max_ns", s->late_max_ns);
+		LIVE_SOURCE_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, '}');

@@ -3,6 +3,7 @@
 #include "switch/live/app.h"
 
 #include "common/run/fields.h"
+#include "common/run/live_fields.h"
 #include "switch/fields.h"
 
 #include <math.h>
@@ -93,17 +94,32 @@ static void write_ledger(struct switch_app *app, struct json *j, bool balanced) 
 	json_close(j, '}');
 }
 
-// Writes figures of all packets, and of those not disturbed by a stall of the lcore or a full port.
-static void write_both(
-	struct json *j, const struct hist *undisturbed, const struct hist *disturbed) {
-	static struct hist all;
+static double port_error_ppm(const struct switch_app *app, const struct egress *e) {
+	return egress_rate_error_ppm(e) + clock_error_ppm(&app->lcore->lcore.clock);
+}
 
-	all = *undisturbed;
-	hist_merge(&all, disturbed);
-	live_late_json(&all, "packets", "delay_error", j);
-	json_object(j, "undisturbed");
-	live_late_json(undisturbed, "packets", "delay_error", j);
-	json_close(j, '}');
+static bool emulates(const struct switch_app *app, const struct switch_port *p) {
+	return p->path != NULL || app->plan.routed;
+}
+
+static void write_emulated(struct switch_app *app, struct json *j) {
+	static struct hist all, *late = &all;
+
+	json_array(j, "ports");
+	for (uint32_t i = 0; i < app->live.ports; i++) {
+		const struct switch_port *p = switch_owner(app->lcore, i);
+		const struct egress *e = &p->egress;
+		double ppm = port_error_ppm(app, e);
+
+		if (!emulates(app, p))
+			continue;
+		all = e->late;
+		hist_merge(&all, &e->late_disturbed);
+		json_object(j, NULL);
+		PORT_EMULATION_FIELDS(FIELD_JSON)
+		json_close(j, '}');
+	}
+	json_close(j, ']');
 }
 
 // Writes the lateness of packets and the error of their rate.
@@ -117,46 +133,29 @@ static void write_both(
 // `scheduled` packets are in none of these figures: the port got them before their time and sends
 // them at it; how exactly is not known here.
 static void write_emulation(struct switch_app *app, struct json *j) {
-	double clock_ppm = clock_error_ppm(&app->lcore->lcore.clock);
-	static struct hist undisturbed, disturbed;
+	static struct hist undisturbed, all, *late = &all;
 	double worst_ppm = NAN;
 	uint64_t early = 0, scheduled = 0;
 
 	hist_reset(&undisturbed);
-	hist_reset(&disturbed);
-	json_object(j, "emulation");
-	json_array(j, "ports");
+	hist_reset(&all);
 	for (uint32_t i = 0; i < app->live.ports; i++) {
 		const struct switch_port *p = switch_owner(app->lcore, i);
 		const struct egress *e = &p->egress;
-		double ppm = egress_rate_error_ppm(e) + clock_ppm;
+		double ppm = port_error_ppm(app, e);
 
-		if (p->path == NULL && !app->plan.routed)
+		if (!emulates(app, p))
 			continue;
 		hist_merge(&undisturbed, &e->late);
-		hist_merge(&disturbed, &e->late_disturbed);
+		hist_merge(&all, &e->late_disturbed);
 		early += e->early;
 		scheduled += e->scheduled;
 		worst_ppm = !(fabs(ppm) <= fabs(worst_ppm)) && isfinite(ppm) ? ppm : worst_ppm;
-		json_object(j, NULL);
-		json_text(j, "port", e->port->name);
-		json_text(j, "path", p->path != NULL ? p->path->name : "");
-		write_both(j, &e->late, &e->late_disturbed);
-		json_u64(j, "early", e->early);
-		json_u64(j, "scheduled", e->scheduled);
-		json_f64(j, "rate_error_ppm", ppm);
-		json_close(j, '}');
 	}
-	json_close(j, ']');
-	write_both(j, &undisturbed, &disturbed);
-	json_cdf(j, "delay_error_undisturbed_cdf", &undisturbed);
-	hist_merge(&disturbed, &undisturbed);
-	json_cdf(j, "delay_error_cdf", &disturbed);
-	json_u64(j, "early", early);
-	json_u64(j, "scheduled", scheduled);
-	json_f64(j, "rate_error_ppm", worst_ppm);
+	hist_merge(&all, &undisturbed);
+	json_object(j, "emulation");
+	DELAY_EMULATION_FIELDS(FIELD_JSON)
 	json_close(j, '}');
-	watch_probe_json(app->live.probe, "", j);
 }
 
 static void write_ports(struct switch_app *app, struct json *j) {
@@ -172,23 +171,11 @@ static void write_ports(struct switch_app *app, struct json *j) {
 			rx.bytes += app->lcore[k].port[i].rx.bytes;
 			dropped += app->lcore[k].port[i].egress.dropped.pkts;
 		}
+		uint64_t unsent = port_unsent(port, p->egress.tx.pkts);
+
 		json_object(j, NULL);
 		live_port_json(port, j);
-		json_text(j, "path", p->path != NULL ? p->path->name : "");
-		json_bool(j, "rx_timestamps", port->stamp.rx && port->stamp.clock.known);
-		json_bool(j, "tx_timestamps", stamp_holds(&port->stamp));
-		json_bool(j, "up", port->was_up);
-		json_u64(j, "rx_pkts", rx.pkts);
-		json_u64(j, "rx_bytes", rx.bytes);
-		uint64_t unsent = port_unsent(port, p->egress.tx.pkts);
-		json_u64(j, "tx_pkts", p->egress.tx.pkts - unsent);
-		if (unsent == 0)
-			json_u64(j, "tx_bytes", p->egress.tx.bytes);
-		else // of how many bytes the driver does not say
-			json_null(j, "tx_bytes");
-		json_u64(j, "tx_dropped", dropped);
-		json_u64(j, "tx_too_long", p->egress.too_long.pkts);
-		json_u64(j, "tx_unsent", unsent);
+		SWITCH_PORT_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -249,21 +236,28 @@ static void write_handover(
 		if (i == s->lcore.index)
 			continue;
 		json_object(j, NULL);
-		json_u64(j, "to_cpu", app->plan.process.lcore[i]);
-		json_u64(j, "given", s->ring[i].nb_handed);
-		json_u64(j, "dropped", atomic_load(&s->ring[i].dropped));
+		HANDOVER_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, ']');
 }
 
-// Writes the frames received from ports, including those given to other lcores.
-static void write_received(const struct switch_lcore *s, struct json *j) {
+// Frames received from ports, including those given to other lcores.
+static uint64_t received(const struct switch_lcore *s) {
 	uint64_t pkts = 0;
 
 	for (uint32_t i = 0; i < s->lcore.ports; i++)
 		pkts += s->port[i].rx.pkts;
-	json_u64(j, "received", pkts);
+	return pkts;
+}
+
+static void write_owned(const struct switch_app *app, uint32_t lcore, struct json *j) {
+	json_array(j, "ports");
+	for (uint32_t k = 0; k < app->live.ports; k++) {
+		if (app->plan.port[k].lcore == lcore)
+			json_text(j, NULL, app->plan.port[k].common.name);
+	}
+	json_close(j, ']');
 }
 
 // Writes "lcore" for the first lcore, and "lcores" for all of them if there are several.
@@ -275,27 +269,17 @@ static void write_lcores(const struct switch_app *app, struct json *j) {
 		return;
 	json_array(j, "lcores");
 	for (uint32_t i = 0; i < app->live.lcores; i++) {
+		const struct switch_lcore *s = &app->lcore[i];
+
 		json_object(j, NULL);
 		live_lcore_json(&app->live, i, j);
-		write_received(&app->lcore[i], j);
-		watch_host_json(&app->live.probe[i], "", j);
-		json_array(j, "ports");
-		for (uint32_t k = 0; k < app->live.ports; k++) {
-			if (app->plan.port[k].lcore == i)
-				json_text(j, NULL, app->plan.port[k].common.name);
-		}
-		json_close(j, ']');
-		write_handover(app, &app->lcore[i], j);
+		SWITCH_LCORE_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, ']');
 }
 
-static void write_pool(const struct switch_app *app, struct json *j) {
-	json_object(j, "pool");
-	json_u64(j, "buffers", app->buffers);
-	json_u64(j, "bytes", app->live.eal.memory_bytes);
-	json_bool(j, "hugepages", app->live.eal.hugepages);
+static void write_quotas(const struct switch_app *app, struct json *j) {
 	json_object(j, "quotas"); // of each path's or port's packets
 	for (uint32_t i = 0; i < app->live.ports; i++) {
 		const struct plan_port *p = &app->plan.port[i];
@@ -304,24 +288,23 @@ static void write_pool(const struct switch_app *app, struct json *j) {
 			json_u64(j, p->path != NULL ? p->path_name : p->common.name, p->quota);
 	}
 	json_close(j, '}');
+}
+
+static void write_pool(const struct switch_app *app, struct json *j) {
+	json_object(j, "pool");
+	POOL_FIELDS(FIELD_JSON)
 	json_close(j, '}');
-	json_text(j, "eal", app->live.eal.args);
+}
+
+static void write_sources(const struct switch_app *app, struct json *j) {
+	if (app->lcore->sources > 0)
+		switch_sources_summary(app->source, j);
 }
 
 bool switch_summary(struct live_app *live, struct json *j) {
 	struct switch_app *app = switch_app(live);
 	bool balanced = switch_balanced(app->lcore);
 
-	write_faults(app, j);
-	if (app->lcore->sources > 0)
-		switch_sources_summary(app->source, j);
-	write_ledger(app, j, balanced);
-	paths_summary(&app->paths, j, live_end_ns(live));
-	paths_why(&app->paths, j, live_end_ns(live));
-	capture_summary(app->capture, j);
-	write_emulation(app, j);
-	write_ports(app, j);
-	write_lcores(app, j);
-	write_pool(app, j);
+	SWITCH_FIELDS(FIELD_JSON)
 	return balanced;
 }

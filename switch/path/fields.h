@@ -78,6 +78,12 @@
 		"packets that were left out: they are not of Ethernet or IP")                      \
 	V(FLAG, ended, "", a->ended, "")
 
+// A live switch's, too.
+#define LIVE_SOURCE_FIELDS(V)                                                                      \
+	V(COUNT, padded, "packet", s->padded, "packets that were cut, and are sent with zeros")    \
+	V(COUNT, late, "packet", s->late, "packets that were not read in time")                    \
+	V(COUNT, late_max_ns, "ns", s->late_max_ns, "the latest")
+
 // Facts about a link (why.c).
 #define WHY_FIELDS(V)                                                                              \
 	V(TEXT, cause, "", , "")                                                                   \

@@ -2,6 +2,7 @@
 #include "tools/pcap/analysis.h"
 
 #include "common/base/likely.h"
+#include "tools/pcap/fields.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -139,15 +140,18 @@ bool analysis_balanced(const struct analysis *a) {
 		&& ended == a->track.count.connections;
 }
 
-static void write_ledger(const struct analysis *a, struct json *j) {
-	json_object(j, "ledger");
-	json_bool(j, "balanced", analysis_balanced(a));
+static void write_read(const struct analysis *a, struct json *j) {
 	json_object(j, "capture");
 	json_u64(j, "read", a->parts.read.packets);
 	decode_ledger(&a->decoded, j);
 	json_u64(j, "copies", a->copied);
 	json_u64(j, "other_interfaces", a->other_interfaces);
 	json_close(j, '}');
+}
+
+static void write_ledger(const struct analysis *a, struct json *j) {
+	json_object(j, "ledger");
+	CAPTURE_LEDGER_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
@@ -159,10 +163,7 @@ static void write_points(const struct points *p, struct json *j) {
 	for (uint32_t i = 0; i < p->count; i++) {
 		points_name(&p->point[i], name, sizeof(name));
 		json_object(j, NULL);
-		json_text(j, "name", name);
-		json_bool(j, "read", p->point[i].read);
-		json_u64(j, "tcp", p->point[i].packets);
-		json_u64(j, "copies", p->point[i].copies);
+		POINT_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -188,93 +189,41 @@ static uint64_t duration_ns(const struct analysis *a) {
 	return a->order.first_ns == NEVER_NS ? 0 : a->order.last_ns - a->order.first_ns;
 }
 
-static void write_capture(const struct analysis *a, struct json *j) {
-	const struct track *t = &a->track;
-	const struct track_count *c = &t->count;
-
-	json_object(j, "capture");
-	json_u64(j, "files", a->files);
-	json_u64(j, "packets", a->parts.read.packets);
-	json_u64(j, "bytes", a->parts.read.bytes);
-	if (a->order.first_ns != NEVER_NS) {
-		json_u64(j, "start_utc_ns", a->order.first_ns);
-		json_f64(j, "duration_s", (double)duration_ns(a) / 1e9);
-	} else {
-		json_null(j, "start_utc_ns");
-		json_null(j, "duration_s");
-	}
-	write_points(&a->points, j);
-	json_u64(j, "connections", c->connections);
-	json_u64(j, "connections_max", c->live_max);
-	json_u64(j, "flows", c->flows);
-	json_u64(j, "payload_bytes", c->payload_bytes);
-	write_ended(c, j);
-	json_u64(j, "reordered", a->order.moved);
-	json_u64(j, "backwards", c->backwards);
-	json_u64(j, "clock_steps", a->order.steps);
-	json_u64(j, "clock_step_max_ns", a->order.step_max_ns);
-	json_u64(j, "duplicates", c->duplicates);
-	json_u64(j, "recut", c->recut);
-	json_u64(j, "no_time", a->parts.read.no_time);
-	decode_facts(&a->decoded, j);
-	json_u64(j, "options_cut", a->options_cut);
-	json_u64(j, "options_bad", a->options_bad);
-	json_u64(j, "unknown_interface", a->parts.read.unknown_interface);
-	json_u64(j, "other_blocks", a->parts.read.skipped_blocks);
-	json_u64(j, "untracked", t->pool.refused);
-	json_u64(j, "sent_memory_bytes", t->pool.used);
-	json_u64(j, "rtt_samples", t->rtt.total);
-	if (t->rtt.total > 0) {
-		json_u64(j, "rtt_p50_ns", hist_quantile(&t->rtt, 0.5));
-		json_u64(j, "rtt_p99_ns", hist_quantile(&t->rtt, 0.99));
-	} else {
-		json_null(j, "rtt_p50_ns");
-		json_null(j, "rtt_p99_ns");
-	}
+static void write_notes(const struct analysis *a, struct json *j) {
 	json_array(j, "notes");
 	for (uint32_t i = 0; i < a->notes && i < ANALYSIS_NOTES_MAX; i++)
 		json_text(j, NULL, a->note[i]);
 	json_close(j, ']');
+}
+
+static void write_capture(const struct analysis *a, struct json *j) {
+	const struct track *t = &a->track;
+	const struct track_count *c = &t->count;
+	bool some = a->order.first_ns != NEVER_NS;
+
+	json_object(j, "capture");
+	CAPTURED_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
 // Jain's fairness index of n flows.
-static void write_jfi(struct json *j, double sum, double square_sum, uint64_t n) {
-	if (square_sum > 0)
-		json_f64(j, "jfi", sum * sum / ((double)n * square_sum));
-	else
-		json_null(j, "jfi");
+static double jfi(double sum, double square_sum, uint64_t n) {
+	return square_sum > 0 ? sum * sum / ((double)n * square_sum) : (double)NAN;
 }
 
-static void write_group(const struct track_group *g, double measured_s, struct json *j) {
-	char name[32] = "other ports";
+static void write_groups(const struct track *t, struct json *j, double measured_s) {
+	json_array(j, "groups");
+	for (uint32_t i = 0; i < t->groups; i++) {
+		const struct track_group *g = &t->group[i];
+		char name[32] = "other ports";
 
-	if (g->port != 0)
-		snprintf(name, sizeof(name), "port %u", g->port);
-	json_object(j, NULL);
-	json_text(j, "name", name);
-	json_null(j, "cc"); // packets do not say it
-	json_u64(j, "flows", g->flows);
-	if (measured_s > 0)
-		json_f64(j, "goodput_bps", (double)g->acked_bytes * 8 / measured_s);
-	else
-		json_null(j, "goodput_bps");
-	write_jfi(j, g->goodput_sum, g->goodput_square_sum, g->flows);
-	if (g->rtt_samples > 0)
-		json_u64(j, "rtt_mean_ns", g->rtt_sum_ns / g->rtt_samples);
-	else
-		json_null(j, "rtt_mean_ns");
-	json_u64(j, "acked_bytes", g->acked_bytes);
-	json_u64(j, "sent_segs", g->sent_segs);
-	json_u64(j, "retransmits", g->retransmits);
-	json_u64(j, "spurious", g->spurious);
-	// A loss that turns out to be spurious is taken away, also one of the warm-up.
-	json_u64(j, "lost_segs", (int64_t)g->lost_segs > 0 ? g->lost_segs : 0);
-	json_u64(j, "out_of_order", g->out_of_order);
-	json_u64(j, "duplicates", g->duplicates);
-	json_u64(j, "cwnd_reductions", g->reductions);
-	json_u64(j, "timeouts", g->timeouts);
-	json_close(j, '}');
+		if (g->port != 0)
+			snprintf(name, sizeof(name), "port %u", g->port);
+		json_object(j, NULL);
+		CAPTURED_GROUP_FIELDS(FIELD_JSON)
+		json_close(j, '}');
+	}
+	json_close(j, ']');
 }
 
 void analysis_summary(const struct analysis *a, struct json *j) {
@@ -282,14 +231,9 @@ void analysis_summary(const struct analysis *a, struct json *j) {
 	double sum = 0, square_sum = 0;
 	double measured_s = (double)time_since(duration_ns(a), t->limits.warmup_ns) / 1e9;
 
-	write_ledger(a, j);
-	write_capture(a, j);
-	json_array(j, "groups");
 	for (uint32_t i = 0; i < t->groups; i++) {
-		write_group(&t->group[i], measured_s, j);
 		sum += t->group[i].goodput_sum;
 		square_sum += t->group[i].goodput_square_sum;
 	}
-	json_close(j, ']');
-	write_jfi(j, sum, square_sum, t->count.flows);
+	ANALYSIS_PARTS(FIELD_JSON)
 }

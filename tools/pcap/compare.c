@@ -2,6 +2,7 @@
 #include "tools/pcap/compare.h"
 
 #include "common/base/likely.h"
+#include "tools/pcap/fields.h"
 
 #include <errno.h>
 #include <math.h>
@@ -286,9 +287,7 @@ bool compare_balanced(const struct compare *c) {
 		&& read[1] == c->side[1].reader.count.packets;
 }
 
-static void write_ledger(const struct compare *c, struct json *j) {
-	json_object(j, "ledger");
-	json_bool(j, "balanced", compare_balanced(c));
+static void write_reads(const struct compare *c, struct json *j) {
 	json_object(j, "captures");
 	for (uint32_t side = 0; side < 2; side++) {
 		json_object(j, side_names[side]);
@@ -298,6 +297,11 @@ static void write_ledger(const struct compare *c, struct json *j) {
 		json_close(j, '}');
 	}
 	json_close(j, '}');
+}
+
+static void write_ledger(const struct compare *c, struct json *j) {
+	json_object(j, "ledger");
+	CAPTURES_LEDGER_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
@@ -306,31 +310,16 @@ static void write_path(const struct match_path *p, struct json *j) {
 	uint64_t least_ns = p->delay_min_ns;
 	bool known = p->matched > 0;
 
-	json_u64(j, "in", p->in);
-	json_u64(j, "matched", p->matched);
-	json_u64(j, "drops", p->lost);
-	json_u64(j, "not_judged", p->unjudged);
-	json_u64(j, "marks", p->marked);
-	json_u64(j, "reordered", p->reordered);
-	json_u64(j, "ambiguous", p->ambiguous);
-	json_known(j, "delay_min_ns", known, least_ns);
-	json_f64(j, "delay_mean_ns", known ? hist_mean(&p->delay) : (double)NAN);
-	json_known(j, "delay_p50_ns", known, p50_ns);
-	json_known(j, "delay_p99_ns", known, p99_ns);
-	json_known(j, "delay_max_ns", known, p->delay.max);
-	// What is above the least delay was spent in queues.
-	json_f64(j, "queue_mean_ns", known ? hist_mean(&p->delay) - (double)least_ns : (double)NAN);
-	json_known(j, "sojourn_p50_ns", known, time_since(p50_ns, least_ns));
-	json_known(j, "sojourn_p99_ns", known, time_since(p99_ns, least_ns));
-	json_known(j, "sojourn_max_ns", known, time_since(p->delay.max, least_ns));
+	MATCHED_FIELDS(FIELD_JSON)
 }
 
-static void write_flow(const struct match_flow *f, struct json *j) {
+static void write_flow(const struct match_flow *p, struct json *j) {
+	bool known = p->matched > 0;
 	char end[2][40];
 
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct endpoint *e = &f->key.end[i ? !f->from : f->from];
-		uint16_t port = f->key.port[i ? !f->from : f->from];
+		const struct endpoint *e = &p->key.end[i ? !p->from : p->from];
+		uint16_t port = p->key.port[i ? !p->from : p->from];
 
 		if (endpoint_is_ipv4(e))
 			snprintf(end[i], sizeof(end[i]), "%u.%u.%u.%u:%u",
@@ -341,27 +330,11 @@ static void write_flow(const struct match_flow *f, struct json *j) {
 				(unsigned long long)e->high, (unsigned long long)e->low, port);
 	}
 	json_object(j, NULL);
-	json_text(j, "src", end[0]);
-	json_text(j, "dst", end[1]);
-	json_text(j, "proto", f->key.udp ? "udp" : "tcp");
-	json_text(j, "path", path_names[f->side]);
-	json_u64(j, "packets", f->seen);
-	json_u64(j, "matched", f->matched);
-	json_u64(j, "drops", f->lost);
-	json_u64(j, "not_judged", f->unjudged);
-	json_u64(j, "marks", f->marked);
-	json_u64(j, "reordered", f->reordered);
-	json_u64(j, "ambiguous", f->ambiguous);
-	json_known(j, "delay_min_ns", f->matched > 0, f->delay_min_ns);
-	json_f64(j, "delay_mean_ns", (double)f->delay_sum_ns / (double)f->matched);
-	json_known(j, "delay_max_ns", f->matched > 0, f->delay_max_ns);
+	MATCHED_FLOW_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
-void compare_summary(const struct compare *c, struct json *j) {
-	const struct match *m = &c->match;
-
-	write_ledger(c, j);
+static void write_paths(const struct match *m, struct json *j) {
 	json_object(j, "links");
 	for (uint32_t side = 0; side < 2; side++) {
 		json_object(j, path_names[side]);
@@ -369,22 +342,34 @@ void compare_summary(const struct compare *c, struct json *j) {
 		json_close(j, '}');
 	}
 	json_close(j, '}');
-	json_object(j, "backwards"); // times that are earlier than those of the packets before
+}
+
+static void write_backwards(const struct compare *c, struct json *j) {
+	json_object(j, "backwards");
 	for (uint32_t side = 0; side < 2; side++)
 		json_u64(j, side_names[side], c->side[side].backwards);
 	json_close(j, '}');
-	json_object(j, "taken_apart"); // packets of several segments, and these
+}
+
+static void write_apart(const struct compare *c, struct json *j) {
+	json_object(j, "taken_apart");
 	for (uint32_t side = 0; side < 2; side++) {
 		json_object(j, side_names[side]);
-		json_u64(j, "packets", c->side[side].apart);
-		json_u64(j, "segments", c->side[side].apart + c->side[side].parts);
+		APART_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, '}');
-	json_u64(j, "forgotten", m->forgotten);
-	json_u64(j, "flows_seen", m->flows);
+}
+
+static void write_flows(const struct match *m, struct json *j) {
 	json_array(j, "flows");
 	for (uint32_t i = 0; i < m->flows && i < FLOWS_WRITTEN; i++)
 		write_flow(&m->flow[i], j);
 	json_close(j, ']');
+}
+
+void compare_summary(const struct compare *c, struct json *j) {
+	const struct match *m = &c->match;
+
+	COMPARISON_PARTS(FIELD_JSON)
 }

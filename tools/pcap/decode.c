@@ -4,6 +4,7 @@
 #include "common/base/likely.h"
 #include "common/net/wire_ip.h"
 #include "tools/pcap/decode_layer.h"
+#include "tools/pcap/fields.h"
 
 #include <pcap/pcap.h>
 #include <stdio.h>
@@ -338,20 +339,20 @@ void decode_ledger(const struct decode_count *c, struct json *j) {
 		json_u64(j, names[i], c->what[i]);
 }
 
-void decode_facts(const struct decode_count *c, struct json *j) {
-	json_u64(j, "lengths_from_ip", c->lengths_from_ip);
+void decode_tunnels(const struct decode_count *c, struct json *j) {
 	json_object(j, "tunnels");
 	for (uint32_t i = TUNNEL_NONE + 1; i < TUNNEL_COUNT; i++) {
 		if (c->tunnel[i] > 0)
 			json_u64(j, tunnel_names[i], c->tunnel[i]);
 	}
 	json_close(j, '}');
+}
+
+void decode_link_types(const struct decode_count *c, struct json *j) {
 	json_array(j, "unread_link_types");
 	for (uint32_t i = 0; i < c->unread_count; i++) {
 		json_object(j, NULL);
-		json_u64(j, "link_type", c->unread[i].link_type);
-		json_text(j, "name", link_name(c->unread[i].link_type));
-		json_u64(j, "packets", c->unread[i].packets);
+		LINK_TYPE_FIELDS(FIELD_JSON)
 		json_close(j, '}');
 	}
 	json_close(j, ']');

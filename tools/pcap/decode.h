@@ -121,7 +121,8 @@ uint64_t decode_encrypted(const struct decode_count *c);
 // The headings of a ledger, into an open object; what was read of what is not on it: facts beside
 // it.
 void decode_ledger(const struct decode_count *c, struct json *j);
-void decode_facts(const struct decode_count *c, struct json *j);
+void decode_tunnels(const struct decode_count *c, struct json *j);
+void decode_link_types(const struct decode_count *c, struct json *j);
 // Nothing that can be analysed was found, and here is why: a sentence; false: link types and
 // tunnels are not the reason.
 bool decode_why_nothing(const struct decode_count *c, char *text, size_t size);

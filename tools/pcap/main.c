@@ -3,6 +3,7 @@
 #include "common/base/units.h"
 #include "common/run/run.h"
 #include "tools/pcap/compare.h"
+#include "tools/pcap/fields.h"
 #include "tools/pcap/findings.h"
 
 #include <errno.h>
@@ -163,19 +164,16 @@ static int close_streams(struct job *job, int rc, struct err *err) {
 static bool summary(void *of, FILE *out, const struct facts *verdict) {
 	struct job *job = of;
 	const struct analysis *a = &job->analysis;
-	struct json j;
+	struct json json, *j = &json;
 
-	run_summary_begin(&job->run, job->comparing ? "comparison" : "analysis", &j, out);
-	json_f64(&j, "warmup_s", (double)job->settings.warmup_ns / 1e9);
-	json_f64(&j, "wall_s", job->wall_s);
-	json_f64(&j, "cpu_s", job->cpu_s);
-	facts_json(verdict, &j);
+	run_summary_begin(&job->run, job->comparing ? "comparison" : "analysis", j, out);
+	JOB_FIELDS(FIELD_JSON)
 	if (job->comparing)
-		compare_summary(&job->compare, &j);
+		compare_summary(&job->compare, j);
 	else
-		analysis_summary(a, &j);
-	run_summary_telemetry(job->settings.level, job->tel, &j);
-	json_end(&j);
+		analysis_summary(a, j);
+	run_summary_telemetry(job->settings.level, job->tel, j);
+	json_end(j);
 	return job->comparing ? compare_balanced(&job->compare) : analysis_balanced(a);
 }
 

@@ -132,8 +132,9 @@ bool live_summary(void *of, FILE *out, const struct facts *verdict);
 void live_faults_json(const struct live_app *app, uint64_t no_mbuf, struct json *j);
 // a port's name, device and MAC address, and its driver's counters;
 void live_port_json(struct port *port, struct json *j);
-// how late packets left: "<packets>" is their number, then "<error>_p50_ns" and so on;
-void live_late_json(
-	const struct hist *late, const char *packets, const char *error, struct json *j);
+// how late packets or paced segments left; the same of packets as `undisturbed`;
+void live_late_json(const struct hist *late, struct json *j);
+void live_pacing_json(const struct hist *late, struct json *j);
+void live_undisturbed_json(const struct hist *late, struct json *j);
 // the load of an lcore.
 void live_lcore_json(const struct live_app *app, uint32_t lcore, struct json *j);

@@ -2,6 +2,7 @@
 #include "common/live/lcore/probe.h"
 
 #include "common/base/u64.h"
+#include "common/run/live_fields.h"
 
 #include <fcntl.h>
 #include <rte_ethdev.h>
@@ -146,19 +147,7 @@ void watch_host_json(const struct watch_probe *p, const char *prefix, struct jso
 
 	snprintf(name, sizeof(name), "%shost", prefix);
 	json_object(j, name);
-	// As the lcore measured: iterations that took longer than their work.
-	json_u64(j, "stalls", l->count.stalls);
-	json_u64(j, "stalled_ns", l->count.stalled_ns);
-	json_known(j, "stall_p50_ns", l->stall.total > 0, hist_quantile(&l->stall, 0.5));
-	json_known(j, "stall_max_ns", l->stall.total > 0, l->stall.max);
-	// The lateness of a packet at an lcore with no other work.
-	json_u64(j, "floor_p50_ns", watch_floor_ns(l, 0.5));
-	json_u64(j, "floor_p99_ns", watch_floor_ns(l, 0.99));
-	// As the kernel counted: the thread was ready while another thread ran; the hypervisor ran
-	// something else.
-	json_u64(j, "waited_ns", p->sample.waited_ns - p->begun_waited_ns);
-	json_u64(j, "steal_ns", p->sample.steal_ns - p->begun_steal_ns);
-	json_u64(j, "preempted", p->preempted - p->begun_preempted);
+	HOST_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
 
@@ -169,12 +158,6 @@ void watch_probe_json(const struct watch_probe *p, const char *prefix, struct js
 	watch_host_json(p, prefix, j);
 	snprintf(name, sizeof(name), "%sclock", prefix);
 	json_object(j, name);
-	json_u64(j, "anchors", c->anchors);
-	json_u64(j, "anchors_refused", c->refused);
-	json_f64(j, "offset_ns", (double)c->offset_ns);
-	json_f64(j, "offset_max_ns", (double)c->offset_max_ns);
-	json_known(j, "error_max_ns", c->anchors > 0, clock_error_max_ns(c));
-	json_f64(j, "error_ppm", clock_error_ppm(c));
-	json_f64(j, "drift_ppm", clock_drift_ppm(c));
+	CLOCK_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }

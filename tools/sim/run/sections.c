@@ -3,10 +3,13 @@
 
 #include "common/pcap/fields.h"
 #include "common/run/fields.h"
+#include "common/run/live_fields.h"
 #include "common/run/numbers.h"
+#include "sender/fields.h"
 #include "sender/host/fields.h"
 #include "switch/fields.h"
 #include "switch/path/fields.h"
+#include "tools/pcap/fields.h"
 #include "tools/sim/guest/fields.h"
 #include "tools/sim/run/fields.h"
 
@@ -53,6 +56,47 @@
 		"A kernel, and the numbers of the guests that ran it.")                                      \
 	V(Program, Section, "programs", RUN, PROGRAM_FIELDS, "A program that ran in a guest.")               \
 	V(Capture, Section, "capture", RUN, CAPTURE_FIELDS, "A capture that the run wrote.")                 \
+	V(Emulation, Section, "emulation", MEASURED, EMULATION_FIELDS,                                       \
+		"How exact a live run was: delays and rates of the switch, pacing of the sender.")           \
+	V(Lateness, Section, NULL, MEASURED, LATENESS_FIELDS, "How late packets left.")                      \
+	V(PortEmulation, Lateness, "emulation.ports", MEASURED, PORT_EMULATION_FIELDS,                       \
+		"How exact a port was.")                                                                     \
+	V(PacingLateness, Section, NULL, MEASURED, PACING_LATENESS_FIELDS,                                   \
+		"How late paced segments left.")                                                             \
+	V(PacingRate, Section, "emulation.pacing_rate", MEASURED, PACING_RATE_FIELDS,                        \
+		"By which part flows were off their pacing rates.")                                          \
+	V(Host, Section, "host", RUN, HOST_FIELDS, "What the machine did to an lcore.")                      \
+	V(Clock, Section, "clock", RUN, CLOCK_FIELDS, "The TSC beside CLOCK_MONOTONIC.")                     \
+	V(Port, Section, "ports", RUN, PORT_FIELDS, "A port as its driver and the kernel count.")            \
+	V(SwitchPort, Port, "ports", RUN, SWITCH_PORT_FIELDS,                                                \
+		"A port of the switch; its path begins behind it.")                                          \
+	V(SenderPort, Port, "sender_ports", RUN, SENDER_PORT_FIELDS, "A port of the sender.")                \
+	V(Lcore, Section, "lcore", RUN, LCORE_FIELDS, "An lcore's work.")                                    \
+	V(SwitchLcore, Lcore, "lcores", RUN, SWITCH_LCORE_FIELDS,                                            \
+		"An lcore of several of the switch.")                                                        \
+	V(SenderLcore, Lcore, "sender_lcore", RUN, SENDER_LCORE_FIELDS,                                      \
+		"The first lcore of the sender, with what the process uses.")                                \
+	V(SenderLcores, Lcore, "sender_lcores", RUN, SENDER_LCORES_FIELDS,                                   \
+		"An lcore of several of the sender.")                                                        \
+	V(Handover, Section, "lcores.handover", RUN, HANDOVER_FIELDS,                                        \
+		"Frames given to another lcore.")                                                            \
+	V(Pool, Section, "pool", RUN, POOL_FIELDS, "The switch's buffers.")                                  \
+	V(Captured, Section, "captured", RUN, CAPTURED_FIELDS, "The capture that was analysed.")             \
+	V(Point, Section, "captured.points", RUN, POINT_FIELDS,                                              \
+		"A place where packets were captured.")                                                      \
+	V(LinkType, Section, NULL, RUN, LINK_TYPE_FIELDS,                                                    \
+		"Packets of a link type that is not read.")                                                  \
+	V(CapturedGroup, Section, NULL, MEASURED, CAPTURED_GROUP_FIELDS,                                     \
+		"Flows of a capture, as its packets show them.")                                             \
+	V(CaptureLedger, Section, NULL, RUN, CAPTURE_LEDGER_FIELDS,                                          \
+		"The account of each packet that was read.")                                                 \
+	V(CapturesLedger, Section, NULL, RUN, CAPTURES_LEDGER_FIELDS,                                        \
+		"The account of each packet of both captures.")                                              \
+	V(Matched, Section, "matched", MEASURED, MATCHED_FIELDS,                                             \
+		"Packets of one capture found in another.")                                                  \
+	V(MatchedFlow, Section, NULL, MEASURED, MATCHED_FLOW_FIELDS,                                         \
+		"The packets of a flow of one capture found in another.")                                    \
+	V(Apart, Section, NULL, RUN, APART_FIELDS, "Packets of several segments, and these.")                \
 	V(Stages, Section, NULL, RUN, STAGES_FIELDS, "A path's stages, in order.")                           \
 	V(Fact, Section, NULL, RUN, FACT_FIELDS,                                                             \
 		"What a reader must know beside the figures: a cause, what is known of it, and a sentence.") \
@@ -68,8 +112,14 @@
 	V(Offline, Summary, "offline", NULL, OFFLINE_FIELDS,                                       \
 		"weir-sim: captures as the traffic of paths.")                                     \
 	V(Replay, Summary, "replay", NULL, REPLAY_FIELDS,                                          \
-		"weir-sim --replay: what entered a live switch once more.")
-
+		"weir-sim --replay: what entered a live switch once more.")                        \
+	V(Analysis, Summary, "analysis", NULL, ANALYSIS_FIELDS, "weir-pcap analyze.")              \
+	V(Comparison, Summary, "comparison", NULL, COMPARISON_FIELDS, "weir-pcap compare.")        \
+	V(LiveProgram, Summary, "", NULL, LIVE_FIELDS,                                             \
+		"The members of both live programs' summaries.")                                   \
+	V(Switch, LiveProgram, "switch", NULL, SWITCH_FIELDS, "weir-switch.")                      \
+	V(Sender, LiveProgram, "sender", NULL, SENDER_FIELDS,                                      \
+		"weir-sender: the flows' side, their receivers', or both.")
 #define KIND_FIELDS_(type, base, kind, place, list, definition) FIELDS_(type, base, place, , list, )
 #define FIELDS_(type, base, place, over, list, definition)                                         \
 	static const struct field fields_of_##type[] = {list(FIELD_DESCRIBE)};

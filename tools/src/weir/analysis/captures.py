@@ -18,7 +18,7 @@ from weir.base.page import Column, Table
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
-    from weir.analysis.model import Comparison
+    from weir.analysis.model_parts import Comparison
     from weir.analysis.run_summary import RunSummary
 
 FLOWS_SHOWN = 40

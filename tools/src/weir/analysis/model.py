@@ -14,52 +14,40 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from weir.analysis.model_captures import (
-    Apart,
-    Captured,
-    CapturedGroup,
-    CaptureLedger,
-    CapturesLedger,
-    ImportedGroup,
-    Matched,
-    MatchedFlow,
-)
-from weir.analysis.model_live import (
-    Clock,
-    Emulation,
-    Host,
-    Lcore,
-    Pool,
-    SenderLcore,
-    SenderLcores,
-    SenderPort,
-    SwitchLcore,
-    SwitchPort,
-)
 from weir.analysis.model_parts import (
     Absent,
+    Analysis,
     Capture,
+    Clock,
+    Comparison,
     Count,
-    Fact,
     Flows,
     Group,
-    Ledger,
+    Host,
+    Lcore,
     Limits,
     Link,
+    LiveProgram,
     Number,
     Offline,
     PathLedger,
+    Pool,
     Receivers,
     Replay,
     Section,
-    Seed,
     Segments,
+    Sender,
+    SenderLcore,
+    SenderLcores,
+    SenderPort,
     Share,
     Signed,
     Simulation,
     Source,
     Summary,
-    SwitchLedger,
+    Switch,
+    SwitchLcore,
+    SwitchPort,
     Why,
 )
 from weir.analysis.model_types import VERSION
@@ -70,53 +58,6 @@ class Manifest(Struct):
     """What readers of manifest.json take for granted."""
 
     started_utc: datetime | None = None
-
-
-class LiveProgram(Summary, kw_only=True):
-    """What both live programs have."""
-
-    seed: Seed
-    virtual_s: Number
-    start_s: Number
-    warmup_s: Number
-    measured_from_s: Number
-    faults: list[Fact]
-    emulation: Emulation | Absent = UNSET
-
-
-class Switch(LiveProgram, tag="switch", kw_only=True):
-    """weir-switch."""
-
-    ledger: SwitchLedger
-    links: dict[str, Link]
-    why: list[Why]
-    host: Host
-    clock: Clock
-    ports: list[SwitchPort]
-    lcore: Lcore
-    pool: Pool
-    eal: str
-    lcores: list[SwitchLcore] | Absent = UNSET
-    sources: dict[str, Source] | Absent = UNSET
-    capture: Capture | Absent = UNSET
-
-
-class Sender(LiveProgram, tag="sender", kw_only=True):
-    """weir-sender: the flows' side, their receivers', or both."""
-
-    ledger: Ledger
-    sender_ports: list[SenderPort]
-    sender_host: Host
-    sender_clock: Clock
-    sender_lcore: SenderLcore
-    sender_lcores: list[SenderLcores] | Absent = UNSET
-    limits: Limits | Absent = UNSET
-    groups: list[Group] | Absent = UNSET
-    jfi: Share | Absent | None = UNSET
-    flows: Flows | Absent = UNSET
-    segments: Segments | Absent = UNSET
-    receivers: Receivers | Absent = UNSET
-    capture: Capture | Absent = UNSET
 
 
 class RunHost(Section):
@@ -195,29 +136,19 @@ class Live(LiveProgram, tag="live", kw_only=True):
     capture: Capture | Absent = UNSET
 
 
-class Analysis(Summary, tag="analysis"):
-    """weir-pcap analyze."""
+class ImportedGroup(Section):
+    """What another program has measured of its flows."""
 
-    warmup_s: Number
-    cpu_s: Number
-    ledger: CaptureLedger
-    capture: Captured
-    groups: list[CapturedGroup]
+    name: str
+    cc: str | None
+    flows: Count
+    goodput_bps: Number | None
     jfi: Share | None
-
-
-class Comparison(Summary, tag="comparison"):
-    """weir-pcap compare."""
-
-    warmup_s: Number
-    cpu_s: Number
-    ledger: CapturesLedger
-    links: dict[str, Matched]
-    backwards: dict[str, Count]
-    taken_apart: dict[str, Apart]
-    forgotten: Count
-    flows_seen: Count
-    flows: list[MatchedFlow]
+    rtt_mean_ns: Number | None
+    acked_bytes: Number | None
+    sent_segs: Count | None
+    retransmits: Number | None
+    cwnd_reductions: Count | None
 
 
 class Import(Summary, tag="import"):

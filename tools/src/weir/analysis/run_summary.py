@@ -15,29 +15,23 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, Struct, field
 
-from weir.analysis.model import Analysis, AnySummary, BetweenHosts, Comparison, RunHost
-from weir.analysis.model_captures import Captured
-from weir.analysis.model_live import (
-    Clock,
-    Emulation,
-    Host,
-    Lcore,
-    Pool,
-    SenderLcore,
-    SenderLcores,
-    SenderPort,
-    SwitchLcore,
-    SwitchPort,
-)
+from weir.analysis.model import AnySummary, BetweenHosts, RunHost
 from weir.analysis.model_parts import (
+    Analysis,
     Capture,
+    Captured,
+    Clock,
+    Comparison,
     Count,
+    Emulation,
     Fact,
     Flows,
     Group,
     Guests,
+    Host,
     Hosts,
     IpFlow,
+    Lcore,
     Limits,
     Link,
     Measured,
@@ -45,15 +39,21 @@ from weir.analysis.model_parts import (
     Number,
     Packets,
     PathLedger,
+    Pool,
     Program,
     Receivers,
     Records,
     Seed,
     Segments,
+    SenderLcore,
+    SenderLcores,
+    SenderPort,
     Share,
     Source,
     Stages,
     Stop,
+    SwitchLcore,
+    SwitchPort,
     Telemetry,
     Why,
 )

@@ -10,14 +10,16 @@ from functools import partial
 from msgspec import UNSET, UnsetType
 from rich.console import Console
 
-from weir.analysis.model_live import Emulation, Lateness, PacingLateness
 from weir.analysis.model_parts import (
     Back,
+    Emulation,
     Fact,
     Group,
     IpFlow,
+    Lateness,
     Limits,
     Link,
+    PacingLateness,
     PathLedger,
     Stop,
     Why,
