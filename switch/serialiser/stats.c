@@ -31,12 +31,13 @@ void stats_rate(struct stage_stats *s, uint64_t now_ns, uint64_t rate_bps) {
 }
 
 struct stats_totals stats_totals(const struct stage_stats *s, uint64_t now_ns) {
+	struct link_count count = s->count;
+
+	count.out_pkts = s->sent - s->wire_pkts;
+	count.out_bytes = s->sent_bytes - s->wire_bytes;
 	return (struct stats_totals){
 		.at_ns = now_ns,
-		.count = {.out_pkts = s->sent - s->wire_pkts,
-			.out_bytes = s->sent_bytes - s->wire_bytes,
-			.drops = s->drops,
-			.marks = s->marks},
+		.count = count,
 		.dequeued = s->sent,
 		.sojourn_ns = s->sojourn_ns,
 		.queue_pkt_ns = now_ns * s->queue_pkts - s->moment_pkts,

@@ -74,7 +74,7 @@ struct stage_stats {
 	// Frames given to the wire, FCS included, and their times in the queue.
 	uint64_t sent, sent_bytes;
 	uint64_t sojourn_ns;
-	uint64_t drops, marks;
+	struct link_count count; // its out_pkts and out_bytes are those of stats_totals
 	uint64_t rate_bps; // since rate_since_ns, added to `capacity` later
 	uint64_t rate_since_ns;
 	stats_u128 capacity;
@@ -113,7 +113,7 @@ static inline void stats_dropped(struct stage_stats *s, uint64_t t_ns, uint32_t 
 	s->queue_bytes -= bytes;
 	s->moment_pkts -= t_ns * n;
 	s->moment_bytes -= (stats_u128)t_ns * bytes;
-	s->drops += n;
+	s->count.drops += n;
 }
 
 // Counts a burst of packets from the queue to the wire: stats_begin, stats_sent for each packet at

@@ -134,7 +134,7 @@ WIRE_LOOP struct pkt *wire_pick(
 		wire_dropped(w, t_ns, b->sent.bytes, drops);
 	if (p != NULL && unlikely(p->flags & PKT_MARKED)) {
 		p->flags &= (uint8_t)~PKT_MARKED;
-		w->stats.marks++;
+		w->stats.count.marks++;
 		if (q.traced)
 			wire_trace(w, b, p, TEL_MARK);
 	}
@@ -233,7 +233,7 @@ WIRE_LOOP bool wire_wait(struct wire *w, struct wire_queue q, struct pkt *const 
 		return false;
 	stats_arrived(&w->stats, t_ns, n - w->fresh.count, bytes);
 	stats_longest(&w->stats);
-	w->stats.drops += w->fresh.count;
+	w->stats.count.drops += w->fresh.count;
 	pkt_list_join(drops, &w->fresh);
 	return true;
 }

@@ -145,7 +145,7 @@ static bool replay_full(struct replay *l, struct pkt *p, struct pkt_list *drops)
 	stepped_serve(&l->stepped, p->arrival_ns, drops);
 	if (stats->queue_pkts < l->now->limit_pkts)
 		return false;
-	stats->drops++;
+	stats->count.drops++;
 	pkt_drop(drops, p, DROP_QUEUE_FULL);
 	stage_trace(l->stepped.link.wire.env, TEL_DROP, p, p->arrival_ns, stats->queue_bytes);
 	return true;
