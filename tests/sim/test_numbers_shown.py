@@ -128,7 +128,7 @@ def test_a_capture_ends_within_an_interval(weir_sim: Path, simulate: Simulate) -
     assert total == pytest.approx(found.numbers.groups[0].goodput_bps, rel=0.01)
     assert found.flows.rated["length_ns"].max() == 3 * 10**9
     last = found.flows.rated.sort("ts_ns")["length_ns"][-1]
-    duration_s = found.run.summary["capture"]["duration_s"]
+    duration_s = found.run.summary.captured.duration_s
     assert last == pytest.approx((duration_s - 3) * 1e9, abs=1)
 
 

@@ -8,10 +8,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weir.analysis import folder
 from weir.base import configs
+from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.base.programs import identify
 from weir.hosts import session as hosts_session
@@ -55,9 +56,9 @@ def open(path: Path | str) -> Run:
 
 
 def run(
-    config: Path | str | Mapping[str, Any],
+    config: Path | str | Config,
     *,
-    overrides: Mapping[str, Any] | None = None,
+    overrides: Config | None = None,
     out: Path | str | None = None,
     seed: int | None = None,
     duration: str | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ from rich.console import Console
 
 from weir.analysis import losses, metrics, summary
 from weir.base import terminal, units
+from weir.base.foreign import Json
 from weir.base.page import Column, Table
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def address(high: int, low: int, port: int) -> str:
     return f"{mapped}:{port}" if mapped is not None else f"[{found}]:{port}"
 
 
-def as_dicts(found: pl.DataFrame) -> list[dict[str, Any]]:
+def as_dicts(found: pl.DataFrame) -> list[Json]:
     """The flows for JSON: times in ns, what only readers of the telemetry need left out."""
     hidden = ("src_high", "src_low", "dst_high", "dst_low", "event")
     return found.drop([name for name in hidden if name in found.columns]).to_dicts()

@@ -12,16 +12,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from weir.base import foreign
+from weir.base.configs import Config
 from weir.base.errors import UserError, open_lock
+from weir.base.foreign import Json
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import polars as pl
 
-    from weir.analysis.ring import Ring
+    from weir.analysis.ring import Ring, Values
     from weir.analysis.run_summary import RunSummary
     from weir.analysis.stream import Stream
 
@@ -110,12 +111,12 @@ def clear(path: Path) -> None:
         shutil.rmtree(part) if inside else part.unlink(missing_ok=True)
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Json:
     """A JSON object, or one sentence about why not."""
-    return foreign.read_json(path, dict[str, Any])
+    return foreign.read_json(path, Json)
 
 
-def read_summary(path: Path) -> dict[str, Any]:
+def read_summary(path: Path) -> Json:
     """Returns a summary's JSON. UserError: a known member has not the type that it should."""
     from weir.analysis import run_summary
 
@@ -128,13 +129,13 @@ def read_summary(path: Path) -> dict[str, Any]:
 NOT_MERGED = ("program", "ledger", "telemetry", "verdict", "verdicts", "faults", "digest")
 
 
-def merge_live(path: Path, killed: Mapping[str, str] | None = None) -> dict[str, Any]:
+def merge_live(path: Path, killed: Mapping[str, str] | None = None) -> Json:
     """The summary of a folder's live programs, empty if none wrote one.
 
     One that has a manifest and no summary was killed, or still runs. `killed` has a sentence for
     those of which it is known.
     """
-    parts: dict[str, dict[str, Any]] = {}
+    parts: dict[str, Json] = {}
     missing: dict[str, str] = {}
     places = {"switch": path, "sender": path, RECEIVER: path / RECEIVER}
     for name, place in places.items():
@@ -151,11 +152,11 @@ def merge_live(path: Path, killed: Mapping[str, str] | None = None) -> dict[str,
 
 
 def merge_summaries(
-    switch: dict[str, Any],
-    sender: dict[str, Any],
+    switch: Json,
+    sender: Json,
     missing: Mapping[str, str] | None = None,
-    receiver: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    receiver: Json | None = None,
+) -> Json:
     """One summary of a live run from its programs' own.
 
     Each section comes from the program that measured it: links from the switch, groups from the
@@ -167,7 +168,7 @@ def merge_summaries(
     parts = {"switch": switch, "sender": sender, RECEIVER: receiver or {}}
     present = {name: part for name, part in parts.items() if part}
     programs = " + ".join(dict.fromkeys(str(part.get("program")) for part in present.values()))
-    merged: dict[str, Any] = {}
+    merged: Json = {}
     if "receivers" in parts[RECEIVER]:
         merged["receivers"] = parts[RECEIVER]["receivers"]
     for part in (sender, switch):  # the switch's measure wins: it is the bottleneck
@@ -217,9 +218,7 @@ def all_of(balanced: Iterable[bool | None]) -> bool | None:
     return None if None in found else True
 
 
-def unseen_losses(
-    merged: Mapping[str, Any], parts: Iterable[Mapping[str, Any]], between: int = 0
-) -> list[dict[str, Any]]:
+def unseen_losses(merged: Json, parts: Iterable[Json], between: int = 0) -> list[Json]:
     """A fault if more segments were resent than frames are known to be lost.
 
     Needs a switch: of another network's losses nothing is known. Losses of the whole run are
@@ -244,19 +243,17 @@ def unseen_losses(
     return [{"cause": "unseen_losses", "sentence": sentence, "count": resent - known}]
 
 
-def verdict(facts: Sequence[Mapping[str, Any]]) -> str:
+def verdict(facts: Sequence[Json]) -> str:
     """The first one's sentence."""
     return str(facts[0]["sentence"]) if facts else "ok"
 
 
-def merge_verdicts(
-    present: Mapping[str, dict[str, Any]], missing: Mapping[str, str]
-) -> list[dict[str, Any]]:
+def merge_verdicts(present: Mapping[str, Json], missing: Mapping[str, str]) -> list[Json]:
     """The facts of all programs: how they ended, then what fell behind in them."""
     stopped = {name: is_interrupted(part) for name, part in present.items()}
     killed = [{"cause": "no_summary", "sentence": said} for said in missing.values()]
-    ends: list[dict[str, Any]] = []
-    found: list[dict[str, Any]] = []
+    ends: list[Json] = []
+    found: list[Json] = []
     for name, part in present.items():
         finished = name != "sender" and not stopped.get("sender", True)
         for fact in part.get("verdicts", []):
@@ -267,7 +264,7 @@ def merge_verdicts(
     return [*killed, *ends, *found]
 
 
-def is_interrupted(summary: Mapping[str, Any]) -> bool:
+def is_interrupted(summary: Json) -> bool:
     """Whether a signal ended it."""
     return any(fact["cause"] == "interrupted" for fact in summary.get("verdicts", []))
 
@@ -290,13 +287,13 @@ class Run:
 
     path: Path
     summary: RunSummary
-    summary_json: dict[str, Any]  # as it was read, for programs; empty: the run never ended
-    manifest: dict[str, Any]
+    summary_json: Json  # as it was read, for programs; empty: the run never ended
+    manifest: Json
     config_text: str
     notes: list[str] = field(default_factory=list)  # what a reader should know about the data
 
     @cached_property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Config:
         """The resolved config, every scalar as text."""
         from weir.base import configs
 
@@ -411,7 +408,7 @@ class Run:
         starts = [self.started_ns(ring) for rings in self._opened.values() for ring in rings]
         return min((start for start in starts if start > 0), default=0)
 
-    def chunks(self, stream: str, columns: Sequence[str]) -> Iterator[dict[str, npt.NDArray[Any]]]:
+    def chunks(self, stream: str, columns: Sequence[str]) -> Iterator[dict[str, Values]]:
         """A stream's columns, a few million records at a time; nothing if it was not recorded."""
         if self.rings(stream):
             for batch in self.stream(stream).batches(CHUNK_RECORDS):
@@ -467,7 +464,7 @@ def load(path: Path | str) -> Run:
     if not rings and not any((path / name).exists() for name in SUMMARIES + MANIFESTS):
         raise UserError(f"{path}: not a run folder: no manifest.json, summary.json or .ring in it")
     notes = []
-    document: dict[str, Any] = {}
+    document: Json = {}
     whole, *halves = (path / name for name in SUMMARIES)
     if whole.exists():
         document = read_json(whole)
@@ -475,7 +472,7 @@ def load(path: Path | str) -> Run:
         document = merge_live(path)
     else:
         notes.append("The run did not end by itself: there is no summary, only telemetry.")
-    manifest: dict[str, Any] = {}
+    manifest: Json = {}
     for name in MANIFESTS:
         if (path / name).exists():
             found = read_json(path / name)

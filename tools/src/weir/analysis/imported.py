@@ -13,7 +13,7 @@ import json
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,6 +22,7 @@ from weir import __version__
 from weir.analysis import folder, metrics
 from weir.base import foreign
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 
 SCHEMA = 1
 # What a summary's groups have and these programs may not say.
@@ -46,7 +47,7 @@ class Point(Struct, gc=False):
 class SeriesMeta(Struct):
     """What flent says of a series."""
 
-    UNITS: Any = None  # a text, or a list of several
+    UNITS: object = None  # a text, or a list of several
 
 
 class FlentMeta(Struct):
@@ -103,7 +104,7 @@ class Start(Struct):
 class Document(Struct):
     """A file of either program; series are decoded where they are wanted."""
 
-    version: Any = None
+    version: object = None
     metadata: FlentMeta | None = None
     results: dict[str, msgspec.Raw] | None = None
     raw_values: dict[str, msgspec.Raw] | None = None
@@ -127,7 +128,7 @@ def write(file: Path, out: Path, force: bool = False) -> Path:
     return out
 
 
-def summary(file: Path) -> dict[str, Any]:
+def summary(file: Path) -> Json:
     """What a summary says of it."""
     given = foreign.read_json(file, Document)
     if given.metadata is not None and given.results is not None:
@@ -152,9 +153,9 @@ def summary(file: Path) -> dict[str, Any]:
     }
 
 
-def group(name: str, cc: str | None, flows: int, **known: float | None) -> dict[str, Any]:
+def group(name: str, cc: str | None, flows: int, **known: float | None) -> Json:
     """A group of a summary; what is not known is null."""
-    unknown: dict[str, Any] = dict.fromkeys(("goodput_bps", *UNKNOWN))
+    unknown: Json = dict.fromkeys(("goodput_bps", *UNKNOWN))
     return {"name": name, "cc": cc, "flows": flows, **unknown, **known}
 
 
@@ -170,7 +171,7 @@ def total(values: Iterable[float | None]) -> float | None:
     return None if None in known else sum(value for value in known if value is not None)
 
 
-def flent(given: Document, file: Path) -> tuple[str, float, list[dict[str, Any]]]:
+def flent(given: Document, file: Path) -> tuple[str, float, list[Json]]:
     """A data file of format version 2 to 4: rates in Mbit/s, times in ms."""
     version = given.version
     if not isinstance(version, int) or not 2 <= version <= 4:
@@ -229,7 +230,7 @@ def rates_of(flows: list[Series]) -> dict[str, float | None]:
     return {"goodput_bps": sum(shares), "jfi": metrics.jfi(shares)}
 
 
-def iperf3(given: Document, file: Path) -> tuple[str, float, list[dict[str, Any]]]:
+def iperf3(given: Document, file: Path) -> tuple[str, float, list[Json]]:
     """What `iperf3 -J` prints at the client; of both directions, two groups."""
     if given.error:
         raise UserError(f"{file}: iperf3 failed: {given.error}", 1)

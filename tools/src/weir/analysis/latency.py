@@ -23,33 +23,33 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from weir.analysis import metrics, routes
 from weir.base import units
+from weir.base.configs import Config
 from weir.base.page import Column, Table
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from weir.analysis.folder import Run
+    from weir.analysis.ring import Values
 
 SEGMENT_BYTES = 1448
 TRIMMED = 0.95
 MINUTE_NS = 60 * metrics.NS_PER_S
 
 
-def source(config: dict[str, Any], group: int) -> str:
+def source(config: Config, group: int) -> str:
     """The name of a group's source."""
     groups = config.get("flows") or []
     given = (groups[group] if group < len(groups) else {}).get("source", "bulk")
     return str(next(iter(given), "bulk")) if isinstance(given, dict) else str(given)
 
 
-def ping_groups(config: dict[str, Any]) -> dict[int, int]:
+def ping_groups(config: Config) -> dict[int, int]:
     """The groups that ping, and how many round trips one takes."""
     found = {}
     for number, group in enumerate(config.get("flows") or []):
@@ -63,7 +63,7 @@ def ping_groups(config: dict[str, Any]) -> dict[int, int]:
     return found
 
 
-def mapping(value: object) -> dict[str, Any]:
+def mapping(value: object) -> Config:
     """A map as it is; anything else has no keys."""
     return value if isinstance(value, dict) else {}
 
@@ -105,7 +105,7 @@ def one_way(run: Run, flow: int) -> pl.DataFrame:
     return summed.select(*both).sort("ts_ns")
 
 
-def path_delay_ns(config: dict[str, Any], path: int) -> int:
+def path_delay_ns(config: Config, path: int) -> int:
     """The constant delays of a path's stages."""
     stages = [mapping(stage) for stage in [*config.get("paths", {}).values()][path]]
     texts = [mapping(stage.get("delay")).get("delay", "0s") for stage in stages]
@@ -169,7 +169,7 @@ def under_load(run: Run) -> UnderLoad | None:
     )
 
 
-def time_ns(keys: dict[str, Any], name: str) -> float:
+def time_ns(keys: Config, name: str) -> float:
     """A time of the config; one that is not there is 0."""
     return units.config_time_ns(keys.get(name, "0s")) or 0.0
 
@@ -185,7 +185,7 @@ def load_rtts(run: Run, load: Sequence[int], first_ns: float, last_ns: float) ->
 
 
 def trimmed_mean(
-    values: npt.NDArray[Any], weights: npt.NDArray[Any] | None = None, part: float = TRIMMED
+    values: Values, weights: Values | None = None, part: float = TRIMMED
 ) -> float | None:
     """The mean of the smallest `part` of the values, by weight; None of nothing."""
     if values.size == 0:

@@ -15,6 +15,7 @@ from typing import Any
 from weir.analysis import folder, labels, summary
 from weir.base import configs, foreign, units
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 
 TABLE = "table.parquet"  # of a sweep or a study, whose runs are below it
 DEPTH_MAX = 8
@@ -37,7 +38,7 @@ class Entry:
     note: str = ""
     runs: int | None = None  # of a sweep
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         """Its numbers by the names of the columns."""
         return {**self.__dict__, "path": str(self.path), "tags": list(self.tags)}
 

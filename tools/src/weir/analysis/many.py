@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from msgspec import to_builtins
@@ -23,6 +22,7 @@ from weir.base import configs, units
 from weir.base.errors import UserError
 from weir.base.page import Table
 
+Row = dict[str, str | float | None]  # of the tidy frame
 OWN = ("seed", "title")  # of a run's config; they make no column
 FIXED = {
     "run": pl.String,
@@ -63,7 +63,7 @@ def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
     return pl.DataFrame(rows, {name: FIXED.get(name, pl.String) for name in names}, orient="row")
 
 
-def heading(run: folder.Run) -> dict[str, Any]:
+def heading(run: folder.Run) -> Row:
     """The first columns of a run."""
     used = run.summary.seed_used
     return {"run": str(run.path), "seed": run.summary.seed, spread.USED: used}
@@ -98,7 +98,7 @@ def chosen(keys: Sequence[str], known: dict[str, str]) -> dict[str, str | None]:
     return {key: known.get(key) for key in keys}
 
 
-def numbers(report: RunSummary) -> list[dict[str, Any]]:
+def numbers(report: RunSummary) -> list[Row]:
     """Returns every number of a summary's groups and links, and of the run."""
     own = {"virtual_s": report.virtual_s, "wall_s": report.wall_s, "jfi": report.jfi}
     rows = leaves(own)
@@ -109,7 +109,7 @@ def numbers(report: RunSummary) -> list[dict[str, Any]]:
     return rows
 
 
-def derived(run: folder.Run) -> list[dict[str, Any]]:
+def derived(run: folder.Run) -> list[Row]:
     """What config and summary say together."""
     delay_ns = one_way.p95_ns(run.config, run.summary)
     return [] if delay_ns is None else leaves({"one_way_p95_ns": delay_ns})
@@ -158,9 +158,9 @@ def key(frame: pl.DataFrame, by: str | None) -> str:
     return fit[0]
 
 
-def leaves(part: dict[str, Any], prefix: str = "") -> list[dict[str, Any]]:
+def leaves(part: Mapping[str, object], prefix: str = "") -> list[Row]:
     """The numbers of an object and of those in it: transfers.completion_p99_ns."""
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     for name, value in part.items():
         if isinstance(value, dict):
             found += leaves(value, f"{prefix}{name}.")

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from weir.analysis import metrics, routes
 from weir.analysis.run_summary import RunSummary
 from weir.base import units
+from weir.base.configs import Config
 
 LINKS = {"link", "mahimahi_link"}
 # Stages that hold back no packet, or each as long.
@@ -20,13 +20,13 @@ STEADY = {
 }  # fmt: skip
 
 
-def own_base_rtt(groups: Sequence[dict[str, Any]]) -> bool:
+def own_base_rtt(groups: Sequence[Config]) -> bool:
     """Whether any group adds a delay of its own to that of its paths."""
     asked = [group.get("base_rtt", "0") for group in groups]
     return any(isinstance(rtt, dict) or bool(units.config_time_ns(rtt)) for rtt in asked)
 
 
-def delay_ns(stages: Sequence[Any]) -> float:
+def delay_ns(stages: Sequence[object]) -> float:
     """Constant delay of a path."""
     delays = [stage.get("delay") for stage in stages if isinstance(stage, dict)]
     return sum(
@@ -36,7 +36,7 @@ def delay_ns(stages: Sequence[Any]) -> float:
     )
 
 
-def p95_ns(config: dict[str, Any], report: RunSummary) -> float | None:
+def p95_ns(config: Config, report: RunSummary) -> float | None:
     """95th percentile over all packets: propagation, and the time in the queue of the one link.
 
     To within 3 %, as a summary's distribution is. None: flows have several paths or base RTTs, more
@@ -55,7 +55,7 @@ def p95_ns(config: dict[str, Any], report: RunSummary) -> float | None:
     return None if waited is None else delay_ns([stage for _, stage in stages]) + waited
 
 
-def way(config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]] | None:
+def way(config: Config) -> list[tuple[str, Config]] | None:
     """The stages that all data passes, with their path's name; None: not one link and constants."""
     groups, paths = routes.groups(config), config.get("paths", {})
     ways = {tuple(routes.route(group, "forward")) for group in groups}

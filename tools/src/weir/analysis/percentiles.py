@@ -8,12 +8,13 @@ holds the percentile. The second looks at the values in these classes only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Chunks = Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+from weir.analysis.ring import Values
+
+Chunks = Iterable[tuple[Values, Values]]
 Counts = npt.NDArray[np.int64]
 
 KEYS_MAX = 1 << 22
@@ -72,7 +73,7 @@ def _counted(read: Callable[[], Chunks]) -> tuple[Counts, int]:
     return table, bits
 
 
-def _class_of(values: npt.NDArray[Any], bits: int) -> npt.NDArray[np.uint32]:
+def _class_of(values: Values, bits: int) -> npt.NDArray[np.uint32]:
     """The class of each value: exponent and leading bits of the mantissa of value + 1."""
     shifted = (values.astype(np.float32) + np.float32(1)).view(np.uint32) >> np.uint32(23 - bits)
     return shifted - np.uint32(_ONE << bits)

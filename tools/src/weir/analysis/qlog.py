@@ -22,12 +22,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from weir.analysis.model_parts import IpFlow
 from weir.analysis.run_summary import RunSummary
 from weir.base import foreign
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 from weir.base.page import Column, Table
 
 NS_PER_MS = 1e6
@@ -94,7 +94,7 @@ class _Reading:
     samples: int = 0
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _lines(path: Path) -> Iterator[Json]:
     """Yields the records of a qlog; the last one may have been cut off."""
     try:
         text = foreign.read_bytes(path, QLOG_BYTES_MAX).decode()
@@ -113,7 +113,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _acknowledge(found: Qlog, reading: _Reading, data: dict[str, Any]) -> None:
+def _acknowledge(found: Qlog, reading: _Reading, data: Json) -> None:
     for frame in data.get("frames", []):
         for block in frame.get("acked_ranges", []) if frame.get("frame_type") == "ack" else []:
             late = {n for n in reading.open_losses if block[0] <= n <= block[-1]}
@@ -123,7 +123,7 @@ def _acknowledge(found: Qlog, reading: _Reading, data: dict[str, Any]) -> None:
             reading.acked_max = max(reading.acked_max, block[-1])
 
 
-def _measure(found: Qlog, reading: _Reading, data: dict[str, Any]) -> None:
+def _measure(found: Qlog, reading: _Reading, data: Json) -> None:
     if "min_rtt" in data:
         found.min_rtt_ns = data["min_rtt"] * NS_PER_MS
     if "smoothed_rtt" in data and found.min_rtt_ns is not None:  # before: what it begins with
@@ -131,7 +131,7 @@ def _measure(found: Qlog, reading: _Reading, data: dict[str, Any]) -> None:
         reading.samples += 1
 
 
-def _take(found: Qlog, reading: _Reading, event: str, data: dict[str, Any]) -> None:
+def _take(found: Qlog, reading: _Reading, event: str, data: Json) -> None:
     header = data.get("header", {})
     one_rtt = header.get("packet_type") == "1RTT"
     if event == "packet_sent":

@@ -43,6 +43,7 @@ GAP = 2**64 - 1
 _SCAN = 1 << 20  # slots looked at in one go
 
 Records = npt.NDArray[np.void]
+Values = npt.NDArray[Any]  # numbers of a type that the file says
 
 
 def _gap_view(records: Records) -> Records:
@@ -73,7 +74,7 @@ def find_gaps(records: Records) -> Records:
     return gaps
 
 
-def to_frame(schema: Schema, columns: Mapping[str, npt.NDArray[Any]]) -> pl.DataFrame:
+def to_frame(schema: Schema, columns: Mapping[str, Values]) -> pl.DataFrame:
     """Columns of a stream as a frame, with null for what is not known; copies."""
     import polars as pl
 
@@ -171,7 +172,7 @@ class Ring:
         """The numbers of a field by their names; empty if they have none, or no such field."""
         return next((f.values for f in self.schema.fields if f.name == name), {})
 
-    def column(self, name: str) -> npt.NDArray[Any]:
+    def column(self, name: str) -> Values:
         """One field of the records, shape (n,), without the gap records.
 
         Strided and not copied if there are no gaps. RingError: there is no such field.
@@ -179,7 +180,7 @@ class Ring:
         if name not in (self.dtype.names or ()):
             has = ", ".join(self.dtype.names or ())
             raise RingError(f"{self.path}: has no field {name!r}, only {has}")
-        column: npt.NDArray[Any] = self.records[name]
+        column: Values = self.records[name]
         return column if self._without_gaps is None else column[self._without_gaps]
 
     def to_polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:

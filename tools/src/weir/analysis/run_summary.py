@@ -59,6 +59,7 @@ from weir.analysis.model_parts import (
 )
 from weir.base import foreign
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 
 Part = TypeVar("Part", bound=Struct)
 
@@ -189,7 +190,7 @@ def _member(kind: type[Struct], one: msgspec.structs.FieldInfo) -> tuple[Any, An
     return type_, one.default if factory is NODEFAULT else field(default_factory=factory)
 
 
-def decode(document: dict[str, Any], place: str) -> RunSummary:
+def decode(document: Json, place: str) -> RunSummary:
     """Returns a summary of any version. UserError: a known member has another type, or too many."""
     kinds = {one.__struct_config__.tag: one for one in get_args(AnySummary)}
     given = {"kind": "simulation"} | document
@@ -213,7 +214,7 @@ def part(kind: type[Part], numbers: Mapping[str, object]) -> Part:
     return found
 
 
-def comparison(document: dict[str, Any], place: str) -> Comparison:
+def comparison(document: Json, place: str) -> Comparison:
     """Returns what `weir pcap compare` found. UserError: as decode()'s."""
     found: Comparison = foreign.check(document, loose(Comparison), place)
     return found

@@ -12,14 +12,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from weir.analysis.header import Field, Schema
 from weir.analysis.percentiles import percentile_by
-from weir.analysis.ring import GAP, Records, Ring, tail, to_frame
+from weir.analysis.ring import GAP, Records, Ring, Values, tail, to_frame
 from weir.base.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 BATCH_RECORDS = 1 << 20
 _CACHED = 1 << 14  # as many as the processor's cache holds
 TIMES = ("ts_ns", "start_ns")  # fields that count from their program's own zero
-Column = npt.NDArray[Any]
 
 
 def without_gaps(slots: Records) -> Records:
@@ -45,12 +44,12 @@ class Shift:
     start_ns: int = 0
     drift: float = 0.0  # seconds too many in each second of the run
 
-    def __call__(self, times: Column) -> Column:
+    def __call__(self, times: Values) -> Values:
         """Times of the run, in ns; the same array if there is nothing to change."""
-        moved: Column = times + np.uint64(self.start_ns) if self.start_ns else times
+        moved: Values = times + np.uint64(self.start_ns) if self.start_ns else times
         if not self.drift:
             return moved
-        gained: Column = np.rint(times * (self.drift / (1 + self.drift))).astype(np.int64)
+        gained: Values = np.rint(times * (self.drift / (1 + self.drift))).astype(np.int64)
         return moved - gained.view(np.uint64)
 
 
@@ -107,15 +106,13 @@ class Batch:
                 moved[name] = self[name]
         return moved
 
-    def __array__(
-        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
-    ) -> npt.NDArray[Any]:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Values:
         return np.array(self.records, dtype=dtype, copy=copy)
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> Values:
         """One field, shape (n,): a strided view unless times have to be changed."""
         self.field(name)
-        column: Column = self._slots[name]
+        column: Values = self._slots[name]
         return self._shift(column) if name in TIMES else column
 
     def batches(self, records: int = BATCH_RECORDS) -> Iterator[Batch]:
@@ -262,7 +259,7 @@ class Stream(Batch):
             if "u" not in self.field(field).dtype:
                 raise UserError(f"{field} of {self.schema.stream}: percentiles need whole numbers")
 
-        def read() -> Iterator[tuple[Column, Column]]:
+        def read() -> Iterator[tuple[Values, Values]]:
             for file in self.files:
                 for slots in file.scan(_CACHED):
                     part = without_gaps(slots) if file.header.counters.gaps else slots

@@ -14,15 +14,15 @@ import msgspec
 from weir.base import foreign
 from weir.base.errors import UserError
 
-Named = dict[str, Any]
+Config = dict[str, Any]  # a resolved config or a map in one, in which each scalar is text
 
 
 class Shape(msgspec.Struct):
     """Sections of a resolved config that its readers rely on; weir-sim checks all the rest."""
 
-    paths: dict[str, list[Named]] = {}
-    flows: list[Named] | Literal[""] = []
-    live: Named | Literal[""] = {}
+    paths: dict[str, list[Config]] = {}
+    flows: list[Config] | Literal[""] = []
+    live: Config | Literal[""] = {}
 
 
 def text(value: object) -> str:

@@ -39,6 +39,7 @@ GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 T = TypeVar("T")
+Json = dict[str, Any]  # an object of JSON whose members are read one by one, or none of them
 
 
 def open_regular(path: Path) -> BinaryIO:

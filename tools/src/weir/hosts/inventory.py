@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weir.base.configs import Named
+from weir.base.configs import Config
 from weir.base.errors import UserError
 
 ROLES = ("receiver", "switch", "sender")  # in the order in which they start
@@ -50,7 +50,7 @@ class Host:
     cables: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # port: (host, port) ...
     lcores: list[int] | None = None
     hugepages: bool = False
-    override: Named = field(default_factory=dict)
+    override: Config = field(default_factory=dict)
     command: list[str] = field(default_factory=list)
     ready: str | None = None
 
@@ -82,7 +82,7 @@ def read(path: Path) -> dict[str, Host]:
     return from_list(path, json.loads(done.stdout))
 
 
-def from_list(path: Path, listed: Named) -> dict[str, Host]:
+def from_list(path: Path, listed: Config) -> dict[str, Host]:
     """Reads the hosts from what ansible-inventory --list prints."""
     variables = listed.get("_meta", {}).get("hostvars", {})
     found: dict[str, Host] = {}
@@ -99,14 +99,14 @@ def from_list(path: Path, listed: Named) -> dict[str, Host]:
     return found
 
 
-def members(listed: Named, group: str) -> list[str]:
+def members(listed: Config, group: str) -> list[str]:
     """Returns the hosts of a group and of the groups in it."""
     section = listed.get(group, {})
     below = [name for child in section.get("children", ()) for name in members(listed, child)]
     return list(dict.fromkeys([*section.get("hosts", ()), *below]))
 
 
-def host(place: str, name: str, group: str, variables: Named) -> Host:
+def host(place: str, name: str, group: str, variables: Config) -> Host:
     """Makes a host from its variables."""
     mine = {key: value for key, value in variables.items() if key.startswith("weir_")}
     for key in mine:
@@ -138,7 +138,7 @@ def host(place: str, name: str, group: str, variables: Named) -> Host:
     return made
 
 
-def expect(place: str, variables: Named, name: str) -> Named:
+def expect(place: str, variables: Config, name: str) -> Config:
     """Returns a variable that is a map."""
     value = variables.get(name, {})
     if not isinstance(value, dict):

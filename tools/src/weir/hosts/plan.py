@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir.base import configs
-from weir.base.configs import Named
+from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.base.programs import PROGRAMS, find_program
 from weir.hosts.check import Wanted
@@ -71,7 +71,7 @@ def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
     return made
 
 
-def level(options: Options, config: Named) -> int:
+def level(options: Options, config: Config) -> int:
     """Returns telemetry's level, by the config and what replaces its values."""
     given = config.get("telemetry", {}).get("level", "1")
     for override in options.overrides:
@@ -85,7 +85,7 @@ def binary(host: Host) -> str:
     return PROGRAMS["switch" if host.role == "switch" else "sender"]
 
 
-def argv(options: Options, host: Host, live: Named, place: str, captures: bool) -> list[str]:
+def argv(options: Options, host: Host, live: Config, place: str, captures: bool) -> list[str]:
     """Returns the command line of a host's program."""
     words = [f"{host.directory}/build/{binary(host)}", f"{place}/config/{options.config.name}"]
     words += ["--out", f"{place}/run", "--progress"]
@@ -95,7 +95,7 @@ def argv(options: Options, host: Host, live: Named, place: str, captures: bool) 
     return words
 
 
-def settings(options: Options, host: Host, live: Named, prefix: str) -> list[str]:
+def settings(options: Options, host: Host, live: Config, prefix: str) -> list[str]:
     """Returns the options that make the config that of a host."""
     import yaml
 
@@ -138,7 +138,7 @@ def check(options: Options, hosts: Mapping[str, Host]) -> int:
     return 0
 
 
-def section(config: Path, host: Host, live: Named) -> Named:
+def section(config: Path, host: Host, live: Config) -> Config:
     """Makes `live.ROLE` for a host: its ports and CPUs in place of the config's.
 
     A receiver's is live.receiver, or the ports of live.sender that receive.

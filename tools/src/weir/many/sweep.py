@@ -27,8 +27,8 @@ from rich.console import Console
 
 from weir.analysis import folder, spread, summary
 from weir.base import terminal, units
-from weir.base.configs import Named
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 from weir.base.page import Table
 from weir.many import cells, shards, travel
 from weir.many.cells import Outcome
@@ -151,7 +151,7 @@ def framed(points: Sequence[dict[str, str]], rows: Sequence[Row]) -> pl.DataFram
     return made.with_columns(typed(made[name]) for name in points[0])
 
 
-def figures(ended: Named) -> Row:
+def figures(ended: Json) -> Row:
     """Returns a summary's figures by column name."""
     found: Row = {name: ended[name] for name in FIXED if name in ended}
     found["balanced"] = ended.get("ledger", {}).get("balanced")

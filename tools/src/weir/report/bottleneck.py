@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weir.analysis import one_way, routes, summary
 from weir.analysis.run_summary import RunSummary
 from weir.base import units
+from weir.base.configs import Config
 
 HEADERS, TIMESTAMPS = 14 + 20 + 20, 12  # Ethernet, IPv4, TCP; the option, part of the segment size
 
 
-def propagation_ns(config: dict[str, Any]) -> float | None:
+def propagation_ns(config: Config) -> float | None:
     """Returns the constant delay of a round trip, if it is the same for all flows."""
     groups = routes.groups(config)
     if one_way.own_base_rtt(groups):
@@ -29,7 +28,7 @@ def propagation_ns(config: dict[str, Any]) -> float | None:
     return (totals.pop() or None) if len(totals) == 1 else None
 
 
-def payload_most(config: dict[str, Any], report: RunSummary) -> str:
+def payload_most(config: Config, report: RunSummary) -> str:
     """Returns a sentence on how much of the link's rate can be goodput; empty where it differs.
 
     A packet that fills the segment size takes headers of Ethernet, IPv4 and TCP, and what the link

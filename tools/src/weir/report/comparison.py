@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -17,7 +16,9 @@ from weir.analysis.folder import Run
 from weir.analysis.model_parts import Group
 from weir.analysis.run_summary import RunSummary
 from weir.base import units
+from weir.base.configs import Config
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 from weir.base.page import Heading, Link, Page, Part, Table, Text, section
 from weir.report import (
     axes,
@@ -289,7 +290,7 @@ def differences(compared: Sequence[Compared]) -> Table:
     return Table(columns, rows)
 
 
-def as_json(compared: Sequence[Compared]) -> dict[str, Any]:
+def as_json(compared: Sequence[Compared]) -> Json:
     """Returns the runs, and each number of each with its difference from the first."""
     rows = [
         {
@@ -327,7 +328,7 @@ def configs(compared: Sequence[Compared]) -> Table:
     return Table(columns, rows[:KEYS_MAX], left=len(columns))
 
 
-def _with_named_groups(compared: Sequence[Compared]) -> list[dict[str, Any]]:
+def _with_named_groups(compared: Sequence[Compared]) -> list[Config]:
     """Returns the configs; groups at different places have their names for numbers."""
     found = [one.data.run.config for one in compared]
     pairs = pairing.pairs([one.data.numbers for one in compared])
@@ -342,7 +343,7 @@ def _with_named_groups(compared: Sequence[Compared]) -> list[dict[str, Any]]:
     return named
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, str]:
+def _flat(value: object, prefix: str = "") -> dict[str, str]:
     """Returns a config's leaves by the names that -o takes: flows.0.count."""
     if isinstance(value, dict):
         parts = value.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from weir.analysis.model_parts import Group, Link
 from weir.analysis.ring import to_frame
 from weir.analysis.run_summary import RunSummary
 from weir.base import configs, units
+from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.report import axes, theme
 
@@ -138,7 +139,7 @@ def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
 
 
 def recovered(
-    config: dict[str, Any], flows: FlowData | None, links: pl.DataFrame | None, warmup: float
+    config: Config, flows: FlowData | None, links: pl.DataFrame | None, warmup: float
 ) -> RunSummary:
     """Returns the tables of a summary that was never written, from telemetry and config."""
     found = RunSummary()
