@@ -15,7 +15,6 @@ import pytest
 import typer
 import weir as weir_package
 from synthetic import make_run
-from weir.base.errors import UserError
 from weir.cli import usage
 from weir.cli.app import app
 from weir.live import ctl, top
@@ -48,7 +47,8 @@ def leaves(command=None, words=()):
     command = command or typer.main.get_command(app)
     if not hasattr(command, "commands"):
         return [(words, command)]
-    return [leaf for name, sub in command.commands.items() for leaf in leaves(sub, (*words, name))]
+    subs = [(name, command.get_command(None, name)) for name in command.list_commands(None)]
+    return [leaf for name, sub in subs for leaf in leaves(sub, (*words, name))]
 
 
 LEAVES = dict(leaves())
@@ -78,12 +78,8 @@ def parse(line):
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_every_command_has_examples_that_parse(words):
-    if words[0] in ("top", "ctl"):
-        shown = {"top": top, "ctl": ctl}[words[0]].parser().format_help()
-        found = " ".join(shown.split()).partition("Examples: ")[2].split("; ")
-    else:
-        context = LEAVES[words].make_context(" ".join(words), [], resilient_parsing=True)
-        found = lines_of(context.get_help())
+    context = LEAVES[words].make_context(" ".join(words), [], resilient_parsing=True)
+    found = lines_of(context.get_help())
     assert found
     for line in found:
         assert line.split()[1 : 1 + len(words)] == list(words), line
@@ -132,13 +128,6 @@ def test_what_prints_a_table_prints_json():
         assert ("--json" in option_names(command)) == prints, words
 
 
-@pytest.mark.parametrize(("name", "module"), [("top", top), ("ctl", ctl)])
-def test_two_commands_complete_what_they_parse(name, module):
-    """Both parse their own command line, and the shell reads the other."""
-    parsed = {word for word in module.parser()._option_string_actions if word.startswith("--")}
-    assert option_names(LEAVES[(name,)]) | {"--help"} == parsed
-
-
 def test_a_wrong_value_of_any_option_is_said_in_our_words():
     """--seed x: Input should be a valid integer, unable to parse string as an integer."""
     checked = set()
@@ -159,10 +148,6 @@ def test_a_wrong_value_of_any_option_is_said_in_our_words():
                     assert re.fullmatch(f"{place}: .+ is not (a|at|one of) .*[^.]", said), said
                     checked.add((words, name))
     assert len(checked) > 30
-    with pytest.raises(
-        UserError, match=r"^--interval: 'x' is not a number from 0\.1; see weir top"
-    ):
-        top.parser().parse_args(["--interval", "x"])
 
 
 def test_json_of_the_small_tables(weir):
@@ -212,8 +197,10 @@ def test_exit_statuses_are_those_of_the_table(weir, programs, tmp_path):
 
 def test_help_has_each_command_once_and_whole_in_80_columns(weir):
     """One list of 37 commands had 25 summaries cut."""
-    listed = [name for names in usage.GROUPS.values() for name in names]
-    assert sorted(listed) == sorted(typer.main.get_command(app).commands)
+    listed = list(usage.MODULES)
+    for name in listed:  # --help reads it without importing the command
+        short = typer.main.get_command(app).get_command(None, name).get_short_help_str(100)
+        assert usage.summary(name) == short
     lines = weir("--help").out.splitlines()
     assert max(map(len, lines)) <= 80
     shown = [line for line in lines if line.split()[:1] and line.split()[0] in listed]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir bench: wiring only. What is measured is in weir.bench."""
+"""Measures Weir's own speed. Each benchmark keeps its medians: see history."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
+from weir.base import terminal
 from weir.base.errors import UserError
-from weir.cli.usage import examples
+from weir.bench import captures, controls, corescale, disciplines, history, live, sim, threads
+from weir.cli.arguments import Json
+from weir.cli.usage import commands, examples
 
-app = typer.Typer(
-    help="Measures Weir's own speed. Each benchmark keeps its medians: see history.",
-    no_args_is_help=True,
-)
+app = commands(__doc__)
 
 Against = Annotated[
     str | None,
@@ -33,7 +33,6 @@ Loads = Annotated[
 ]
 Flows = Annotated[str, typer.Option(metavar="N,N,...", help="Numbers of flows.")]
 Repeat = Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")]
-Json = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
 
 
 def finish(
@@ -45,9 +44,6 @@ def finish(
     as_json: bool,
 ) -> dict[str, Any]:
     """Measures, keeps the medians or compares them with a commit's, and shows what was found."""
-    from weir.base import terminal
-    from weir.bench import history
-
     show = module.show
     if against is None:
         found = measure(repeat)
@@ -87,9 +83,6 @@ def corescale_(
     ] = None,
 ) -> None:
     """What a packet costs weir-sim, beside a bare loop, htsim and ns-3, in rounds."""
-    from weir.base import terminal
-    from weir.bench import corescale, sim
-
     if against is not None and (htsim is not None or out is not None):
         raise UserError("--against compares weir-sim alone: without --htsim and --out")
     loads = sim.parse_loads(flows)
@@ -120,24 +113,23 @@ def threads_(
     flows: Annotated[
         str, typer.Option(metavar="N[@GBIT]", help="Flows, at 10 Gbit/s unless said: 50000@100.")
     ] = "5000",
-    threads: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Numbers of threads; 1 is always measured.")
+    counts: Annotated[
+        str,
+        typer.Option(
+            "--threads", metavar="N,N,...", help="Numbers of threads; 1 is always measured."
+        ),
     ] = "1,2,4,8",
     repeat: Repeat = 3,
     against: Against = None,
     as_json: Json = False,
 ) -> None:
     """How much faster threads make a run, beside as many independent copies of it."""
-    from weir.base import terminal
-    from weir.bench import sim
-    from weir.bench import threads as bench
-
-    load, counts = sim.parse_load(flows), bench.parse(threads)
+    load, numbers = sim.parse_load(flows), threads.parse(counts)
     screen = terminal.console(stderr=True)
     finish(
         "threads",
-        bench,
-        lambda rounds: bench.measure(load, counts, rounds, screen, alone=against is not None),
+        threads,
+        lambda rounds: threads.measure(load, numbers, rounds, screen, alone=against is not None),
         repeat,
         against,
         as_json,
@@ -164,9 +156,6 @@ def live_(
     as_json: Json = False,
 ) -> None:
     """What a live packet costs, beside testpmd, Open vSwitch, the kernel and a bare loop."""
-    from weir.base import terminal
-    from weir.bench import live
-
     cases = live.choose(rows, quick)
     if list_rows:
         print("\n".join(case.name for case in (cases if rows else live.all_cases())))
@@ -191,8 +180,6 @@ def cc_(
     as_json: Json = False,
 ) -> None:
     """What an ACK costs each congestion control: instructions, time, bytes of state."""
-    from weir.bench import controls
-
     finish(
         "cc",
         controls,
@@ -212,8 +199,6 @@ def aqm_(
     as_json: Json = False,
 ) -> None:
     """What a packet costs each fair queue in virtual time, above a fifo, without losses."""
-    from weir.bench import disciplines, sim
-
     counts = sim.parse_flows(flows)
     finish(
         "aqm",
@@ -239,9 +224,6 @@ def pcap_(
 
     The others read the beginning of the capture with about 1000 flows, as the table says.
     """
-    from weir.base import terminal
-    from weir.bench import captures, sim
-
     counts = sim.parse_flows(flows)
     readers = captures.READERS if against is None else captures.READERS[:1]
     screen = terminal.console(stderr=True)
@@ -269,9 +251,6 @@ def history_(
 
     A commit is compared with this build by any benchmark with --against COMMIT.
     """
-    from weir.base import terminal
-    from weir.bench import history
-
     entries = history.read(file, bench)
     if as_json:
         print(json.dumps(entries, indent=1))

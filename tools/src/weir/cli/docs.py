@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
+from weir.cli.usage import commands, examples
+from weir.docs import gallery as pictures
+from weir.docs import site
 
+app = commands()
+
+
+@app.command("docs", epilog=examples("docs", "docs --where", "docs --build site"))
 def docs_(
     context: typer.Context,
     build: Annotated[
@@ -23,9 +30,6 @@ def docs_(
     ] = False,
 ) -> None:
     """Opens the documentation in a browser, without a network."""
-    from weir.docs import gallery as pictures
-    from weir.docs import site
-
     if gallery:
         pictures.draw()
         return

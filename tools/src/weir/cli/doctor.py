@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import resource
@@ -11,19 +12,24 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from weir.base import units
+from weir.base import terminal, units
 from weir.base.errors import UserError
 from weir.base.programs import build_dir, find_program
+from weir.cli.arguments import Json
 from weir.cli.cards import cards
 from weir.cli.host import BAD, OK, WARN, Check, Host, cpu_list, output
+from weir.cli.usage import commands, examples
 from weir.guests import kernels
 
+app = commands()
 GIB = 1 << 30
 AF_XDP = 44
 DPDK_MIN = (22, 11)
@@ -385,3 +391,14 @@ def show(rows: list[Check], out: Console) -> int:
     said = f"\nWeir cannot run: {', '.join(missing)}" if missing else "\nWeir can run here."
     out.print(said)
     return 1 if missing else 0
+
+
+@app.command("doctor", epilog=examples("doctor", "doctor --json"))
+def doctor_(as_json: Json = False) -> None:
+    """Checks this machine, and says what to fix and how."""
+    found = checks()
+    if as_json:
+        print(json.dumps([asdict(check) for check in found], indent=1))
+    else:
+        show(found, terminal.console())
+    raise typer.Exit(1 if bad(found) else 0)

@@ -5,23 +5,26 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from weir.analysis import folder
+from weir.analysis.folder import Run
+from weir.base import terminal
 from weir.base.errors import UserError
 from weir.cli import complete, sweeps
+from weir.cli.arguments import FigureFile, Json, RunArguments, Where
+from weir.cli.runs import say_notes
+from weir.cli.usage import commands, examples
+from weir.report import comparison, data, many_figures, paper, sections
+from weir.report.sections import Drawn
+from weir.runner.bar import Count
 
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
-
-Runs = Annotated[
-    list[Path],
-    typer.Argument(metavar="RUN...", help="Run folders.", autocompletion=complete.runs),
-]
+app = commands()
 
 
 class Width(StrEnum):
@@ -39,20 +42,38 @@ class Venue(StrEnum):
     USENIX = "usenix"
 
 
+def figures(ctx: typer.Context) -> list[str]:
+    """Returns the names of what `weir plot RUN...` can write."""
+    try:
+        return [
+            one.name
+            for one in drawings([folder.load(Path(r)) for r in complete.named(ctx, "runs")])
+        ]
+    except (UserError, OSError, ValueError):
+        return []
+
+
+@app.command(
+    "plot",
+    epilog=examples(
+        "plot runs/mine",
+        "plot runs/mine --figure rtt --out rtt.pdf",
+        "plot runs/a runs/b --figure rtt --width page --out both.svg",
+        "plot runs/buffer --x buffer --y goodput --by cc --facet flows --logx --width page",
+        "plot runs/buffer --x buffer --heat flows --y delay --where cc=copa --out heat.png",
+    ),
+)
 def plot_(
-    runs: Runs,
+    runs: RunArguments,
     figure: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="Which; without it, they are listed. Of many runs or a sweep: pantheon, box, cdf.",
-            autocompletion=complete.figures,
+            autocompletion=figures,
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A .pdf, .png or .svg; .csv: its data. [NAME.pdf]"),
-    ] = None,
+    out: FigureFile = None,
     width: Annotated[Width, typer.Option(help="Of the venue's column or page.")] = Width.COLUMN,
     venue: Annotated[
         Venue, typer.Option(help="Whose: 3.33 and 7 inches; ieee: 3.48 and 7.14.")
@@ -96,20 +117,12 @@ def plot_(
         str | None,
         typer.Option(metavar="KEY", help="Of a sweep: a heat map over --x and this one."),
     ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Of a sweep: only these cells; repeated."),
-    ] = None,
+    where: Where = None,
     logx: Annotated[bool, typer.Option("--logx", help="Of a sweep: x is logarithmic.")] = False,
     logy: Annotated[bool, typer.Option("--logy", help="Of a sweep: y is logarithmic.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The list of figures as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Writes a figure of a run, of several, or of a sweep."""
-    from weir.analysis import folder
-    from weir.base import terminal
-    from weir.report import comparison, data, many_figures, paper, sections
-    from weir.runner.bar import Count
-
     xends, yends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
     shape = paper.Shape(width.value, height, xends, yends, venue.value, code)
     wanted = sweeps.Wanted(x, y, by, facet, heat, tuple(where or ()), logx, logy, figure)
@@ -126,26 +139,21 @@ def plot_(
     if wanted != sweeps.Wanted(figure=figure):
         raise UserError(f"{runs[0]} is no sweep: --x, --y, --by and the like are for sweeps")
     loaded = [folder.load(path) for path in runs]
+    notes = [note for run in loaded for note in run.notes]
     paper.use(venue.value)
     with Count(terminal.console(stderr=True), "parts") as bar:
-        if len(loaded) == 1:
-            one = data.read(loaded[0])
-            drawn = sections.draw(data.relabelled(one, label) if label else one, bar.update)
-        else:
-            several = comparison.read(loaded, bar.update)
-            named = comparison.relabelled(several, label) if label else several
-            drawn = comparison.draw(named, bar.update)
+        drawn = drawings(loaded, label or (), bar.update)
         if figure is not None:
             out = out or Path(f"{figure}.pdf")
             paper.check(out)
             try:
                 chosen = paper.choose(drawn, figure)
             except UserError:
-                say_notes(loaded)  # perhaps why it is not there
+                say_notes(notes)  # perhaps why it is not there
                 raise
             written = paper.write(chosen, out, shape)
         rows = [] if figure is not None else [(one.name, one.caption) for one in drawn]
-    say_notes(loaded)
+    say_notes(notes)
     if figure is not None:
         print(*written, sep="\n")
     elif as_json:
@@ -155,19 +163,28 @@ def plot_(
             print(f"{name:24} {says}")
 
 
+def drawings(
+    loaded: Sequence[Run], label: Sequence[str] = (), update: sections.Progress | None = None
+) -> Iterable[Drawn]:
+    """Draws the figures of a run, or those of several."""
+    if len(loaded) == 1:
+        one = data.read(loaded[0])
+        return sections.draw(data.relabelled(one, label) if label else one, update)
+    several = comparison.read(loaded, update)
+    return comparison.draw(comparison.relabelled(several, label) if label else several, update)
+
+
+@app.command(
+    "compare", epilog=examples("compare runs/a runs/b", "compare runs/a runs/b runs/c --json")
+)
 def compare_(
-    runs: Runs,
+    runs: RunArguments,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page. [compare.html]")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Numbers as JSON; no page.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Compares runs: numbers, differences from the first, figures."""
-    from weir.analysis import folder
-    from weir.base import terminal
-    from weir.report import comparison
-    from weir.runner.bar import Count
-
     loaded = [folder.load(path) for path in runs]
     place = out or Path("compare.html")
     replaces = place.is_file()
@@ -186,10 +203,3 @@ def compare_(
     for each in compared:
         for note in each.data.run.notes:
             print(f"weir: {each.name}: {note}", file=sys.stderr)
-
-
-def say_notes(loaded: Sequence[Run]) -> None:
-    """What a reader should know about the data."""
-    for run in loaded:
-        for note in run.notes:
-            print(f"weir: {note}", file=sys.stderr)

@@ -1,53 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir ls, open, rm, tag and note: wiring only."""
+"""weir ls, rm, tag and note."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from weir.analysis import folder, labels, listing, removal
+from weir.analysis.listing import Entry
+from weir.base import terminal, units
 from weir.base.errors import UserError
-from weir.cli import complete, sweeps
-from weir.cli.usage import examples
+from weir.base.page import Column, Table
+from weir.cli import complete
+from weir.cli.arguments import Json, RunArgument
+from weir.cli.usage import commands, examples
 
-if TYPE_CHECKING:
-    from weir.analysis.listing import Entry
-    from weir.base.page import Table
-
+app = commands()
 RUNS = Path("runs")
 TITLE_CHARS = 44
-Run = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run folder.", autocompletion=complete.runs)
-]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.command("ls", epilog=examples(
+@app.command(
+    "ls",
+    epilog=examples(
         "ls",
         "ls runs --sort goodput --reverse --filter 'goodput>90Mbit'",
         "ls --filter tag=fig3 --filter flows.0.cc=copa --json",
-    ))(ls_)  # fmt: skip
-    app.command("open", epilog=examples("open runs/mine"))(open_)
-    app.command("rm", epilog=examples(
-        "rm runs/mine runs/other",
-        "rm --older 30d",
-        "rm --older 2w runs/buffer --yes",
-    ))(rm_)  # fmt: skip
-    app.command("tag", epilog=examples(
-        "tag runs/mine keep fig3", "tag runs/mine fig3 --remove"
-    ))(tag_)  # fmt: skip
-    app.command("note", epilog=examples("note runs/mine 'the run of figure 3'"))(note_)
-    app.command("pack", epilog=examples(
-        "pack runs/mine", "pack runs/buffer runs/mine --out artifact.tar.gz --no-rings"
-    ))(pack_)  # fmt: skip
-
-
+    ),
+)
 def ls_(
     top: Annotated[Path, typer.Argument(metavar="DIR", help="Where the run folders are.")] = RUNS,
     sort: Annotated[
@@ -63,12 +47,9 @@ def ls_(
             " a key of the config, flows.0.cc=copa; repeated: all of them.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The list as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Lists the runs in a folder, and what came out of each."""
-    from weir.analysis import listing
-    from weir.base import terminal
-
     conditions = [listing.condition(text) for text in where or []]
     entries = [listing.read(path) for path in listing.find(top)]
     kept = [entry for entry in entries if all(one.holds(entry) for one in conditions)]
@@ -85,9 +66,6 @@ def ls_(
 
 def table(entries: list[Entry]) -> Table:
     """Returns the list as a table, without the columns that are empty in all rows."""
-    from weir.base import units
-    from weir.base.page import Column, Table
-
     made = Table(
         (
             Column("folder", lambda one: str(one.path), words=True),
@@ -112,32 +90,10 @@ def clipped(text: str) -> str:
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1]}…"
 
 
-def open_(run: Run) -> None:
-    """Opens a run's report in the browser.
-
-    Where there is no display, it prints the path.
-    """
-    import webbrowser
-
-    from weir.analysis import folder, labels
-    from weir.report import page
-
-    folder.check(run)
-    pages = (run / name for name in ("report.html", "index.html"))
-    report = next((path for path in pages if path.exists()), None)
-    if sweeps.is_sweep([run]):
-        from weir.many import sweep_page, sweep_table
-
-        table = sweep_table.file_of(run)
-        if report is None or table.stat().st_mtime_ns > report.stat().st_mtime_ns:
-            report = sweep_page.write(run)
-    elif report is None or labels.newer(run, report):
-        report = page.write(folder.load(run))
-    print(report)
-    if any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
-        webbrowser.open(report.resolve().as_uri())
-
-
+@app.command(
+    "rm",
+    epilog=examples("rm runs/mine runs/other", "rm --older 30d", "rm --older 2w runs/buffer --yes"),
+)
 def rm_(
     folders: Annotated[
         list[Path] | None,
@@ -153,9 +109,6 @@ def rm_(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Removes runs, asking first. One with the tag 'keep' stays, and what is no run folder."""
-    from weir.analysis import folder, listing, removal
-    from weir.base import units
-
     if not folders and older is None:
         raise UserError("name run folders, or say --older 30d")
     chosen = list(folders or [])
@@ -181,14 +134,12 @@ def rm_(
 
 
 def runs_of(going: list[Path]) -> str:
-    """How many they are."""
+    """Returns their number with the word for it."""
     return f"{len(going):,} run{'s' if len(going) > 1 else ''}"
 
 
 def agreed(going: list[Path], size: int) -> bool:
     """Asks the user."""
-    from weir.base import units
-
     if not sys.stdin.isatty():
         raise UserError("rm asks before it removes, and this is no terminal: say --yes")
     for path in going:
@@ -197,9 +148,7 @@ def agreed(going: list[Path], size: int) -> bool:
 
 
 def remove(going: list[Path]) -> int:
-    """Removes folders; how many bytes that freed."""
-    from weir.analysis import removal
-
+    """Removes folders and returns the number of bytes that this freed."""
     freed = 0
     for path in going:
         size = removal.size_bytes(path)
@@ -209,12 +158,13 @@ def remove(going: list[Path]) -> int:
 
 
 def say(sentence: str) -> None:
-    """A sentence for the user."""
+    """Prints a sentence for the user."""
     print(f"weir: {sentence}", file=sys.stderr)
 
 
+@app.command("tag", epilog=examples("tag runs/mine keep fig3", "tag runs/mine fig3 --remove"))
 def tag_(
-    run: Run,
+    run: RunArgument,
     tags: Annotated[list[str], typer.Argument(metavar="TAG...", help="'keep' is kept by rm.")],
     remove: Annotated[bool, typer.Option("--remove", help="Take them away.")] = False,
 ) -> None:
@@ -222,42 +172,13 @@ def tag_(
 
     It prints those that the run has.
     """
-    from weir.analysis import labels
-
     print(" ".join(labels.tag(run, tags, remove).tags))
 
 
+@app.command("note", epilog=examples("note runs/mine 'the run of figure 3'"))
 def note_(
-    run: Run,
+    run: RunArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="'' takes it away.")],
 ) -> None:
     """Gives a run a note, which `ls` and its report show."""
-    from weir.analysis import labels
-
     print(labels.note(run, text).note)
-
-
-def pack_(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Runs in virtual time, a sweep, or folders with runs.",
-            autocompletion=complete.runs,
-        ),
-    ],
-    out: Annotated[Path | None, typer.Option(help="The archive. [RUN.tar.gz]")] = None,
-    no_rings: Annotated[
-        bool, typer.Option("--no-rings", help="Without telemetry, which is large.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
-) -> None:
-    """Packs runs and what runs them again into one archive.
-
-    It is an artifact for reviewers: its script runs all again and compares.
-    """
-    from weir.export import pack
-
-    place = out or Path(f"{runs[0].resolve().name}.tar.gz")
-    pack.write(runs, place, not no_rings, force)
-    print(place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir guests: the kernels of `stack: linux`."""
+"""Linux kernels in virtual time (stack: linux)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
-from weir.cli.usage import examples
+from weir.cli.arguments import Json
+from weir.cli.usage import commands, examples
+from weir.guests import build, kernels, recipe
 
-app = typer.Typer(help="Linux kernels in virtual time (stack: linux).", no_args_is_help=True)
-Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+app = commands(__doc__)
 Source = Annotated[
     str | None,
     typer.Option(help="A kernel's folder, tarball or Debian package (linux-source-6.1)."),
@@ -50,8 +51,6 @@ def build_(
     as_json: Json = False,
 ) -> None:
     """Builds Debian's kernel for guests, or your own under a name; 2.5 GB of disk at most."""
-    from weir.guests import build, kernels, recipe
-
     of = recipe.Recipe(
         source, tuple(patch or ()), tuple(module or ()), config, name or kernels.CURRENT, hz
     )
@@ -70,8 +69,6 @@ def build_(
 @app.command("list", epilog=examples("guests list", "guests list --json"))
 def list_(as_json: Json = False) -> None:
     """The kernels that are built, with their modules and congestion controls."""
-    from weir.guests import kernels
-
     found = kernels.named()
     if as_json:
         print(json.dumps({name: asdict(kernel) for name, kernel in found.items()}, indent=1))
@@ -88,6 +85,4 @@ def list_(as_json: Json = False) -> None:
 @app.command("remove", epilog=examples("guests remove mine"))
 def remove_(name: Annotated[str, typer.Argument(help="As guests list has it.")]) -> None:
     """Removes a kernel."""
-    from weir.guests import kernels
-
     kernels.remove(name)

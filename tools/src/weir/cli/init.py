@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Annotated
 
 import typer
 import yaml
@@ -21,7 +22,11 @@ from weir.base import tables, typed, units
 from weir.base.errors import UserError, nearest
 from weir.base.programs import find_program
 from weir.bootstrap import ROOT
+from weir.cli import complete
+from weir.cli.arguments import Duration, Force
+from weir.cli.usage import commands, examples
 
+app = commands()
 SCHEMA = ROOT / "configs/schema.json"
 QUANTITY = r"[\w.+-]+ ?[\w/%]*"  # weir-sim knows which
 CONFIG = """\
@@ -174,3 +179,32 @@ def write(
         text = config(answers, file)
     write_whole(file, text)
     return answers
+
+
+@app.command(
+    "init",
+    epilog=examples(
+        "init",
+        "init mine.yaml --rate 1Gbps --rtt 40ms --flows '10 cubic, 10 bbr' --duration 60",
+        "init mine.yaml --force",
+    ),
+)
+def init_(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The config.", autocompletion=complete.configs)
+    ] = Path("experiment.yaml"),
+    rate: Annotated[str | None, typer.Option(help="Of the bottleneck: 100Mbit.")] = None,
+    rtt: Annotated[str | None, typer.Option(help="Round trip without queues: 20ms.")] = None,
+    buffer: Annotated[str | None, typer.Option(help="1BDP, 100pkt, 1MB or 50ms.")] = None,
+    flows: Annotated[str | None, typer.Option(help="Such as '2 copa, 10 cubic'.")] = None,
+    duration: Duration = None,
+    force: Force = False,
+) -> None:
+    """Writes a first config, with comments.
+
+    It asks for rate, round trip, buffer, flows and duration.
+    """
+    given = {"rate": rate, "rtt": rtt, "buffer": buffer, "flows": flows, "duration": duration}
+    write(file, given, force, lambda: sys.stdin is not None and sys.stdin.isatty())
+    name = shlex.quote(str(file))
+    print(f"{name} is written; next: {typed.program()} run {name}")

@@ -9,25 +9,38 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import typer.core
 
+from weir.attack import run
+from weir.base import programs, terminal
 from weir.base.errors import UserError
-from weir.cli import complete
-from weir.cli.arguments import Cluster
-from weir.cli.usage import examples
+from weir.cli import attack, complete
+from weir.cli.arguments import (
+    Cell,
+    Cluster,
+    DrawSeed,
+    Json,
+    ManyFolder,
+    NoReport,
+    Plan,
+    Quick,
+    ShowAll,
+    Workers,
+    WriteDocs,
+)
+from weir.cli.usage import commands, examples
+from weir.many import grid, shards, sweep, sweep_page
+from weir.studies.evaluate import criteria as evaluate
+from weir.studies.evaluate import scene as evaluate_scene
+from weir.studies.linux import page as linux_page
+from weir.study import find, reproduce
+from weir.study import sets as tried
 
-app = typer.Typer()
+app = commands()
 
-Workers = Annotated[
-    int | None, typer.Option(min=1, help="Cells at a time here; jobs of slurm, pbs.")
-]
-WorkersHere = Annotated[int | None, typer.Option(min=1, help="Cells at a time. [one per CPU]")]
-OnlyPlan = Annotated[bool, typer.Option("--plan", help="Only show the cells and what they cost.")]
-PrintedCell = Annotated[
-    str | None,
-    typer.Option("--print-config", metavar="CELL", help="Print a cell as a config, run none."),
-]
-TableJson = Annotated[bool, typer.Option("--json", help="The table as JSON.")]
+
+def study_names() -> list[str]:
+    """Returns what `weir reproduce` knows."""
+    return find.names()
 
 
 @app.command(
@@ -49,7 +62,7 @@ def sweep_(
             autocompletion=complete.configs,
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="The folder of its runs. [runs/FILE]")] = None,
+    out: ManyFolder = None,
     cluster: Cluster = None,
     workers: Workers = None,
     shard: Annotated[
@@ -61,18 +74,13 @@ def sweep_(
     any_version: Annotated[
         bool, typer.Option("--any-version", help="Keep cells that another commit of Weir ran.")
     ] = False,
-    show_all: Annotated[
-        bool, typer.Option("--all", help="Show every cell, not only the first ones.")
-    ] = False,
-    as_json: TableJson = False,
+    show_all: ShowAll = False,
+    as_json: Json = False,
 ) -> None:
     """Runs a grid of experiments into one Parquet table.
 
     Dask runs those that are not done yet.
     """
-    from weir.base import programs, terminal
-    from weir.many import grid, shards, sweep, sweep_page
-
     programs.identify()
     file = files[0]
     if merge:
@@ -134,30 +142,21 @@ def attack_(
     ] = None,
     runs: Annotated[int | None, typer.Option(min=1, help="Trials. [500 without --time]")] = None,
     time: Annotated[str | None, typer.Option(help="How long to search: 2m.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**20, help="Of the search.")] = 1,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Trials at a time. [one per CPU]")
-    ] = None,
+    seed: DrawSeed = 1,
+    workers: Workers = None,
     cluster: Cluster = None,
     keep: Annotated[
         str, typer.Option(help="Of the harm, what is left when the attack is minimised.")
     ] = "90%",
-    out: Annotated[
-        Path | None, typer.Option(help="Its folder; goes on there. [runs/attack-FILE-SEED]")
-    ] = None,
-    no_report: Annotated[bool, typer.Option("--no-report", help="No page.")] = False,
+    out: ManyFolder = None,
+    no_report: NoReport = False,
     register: Annotated[
         bool, typer.Option("--register", help="Keep what is found in configs/attacks.")
     ] = False,
-    write_docs: Annotated[
-        bool, typer.Option("--write-docs", help="The table of several --cc into attack.md.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+    write_docs: WriteDocs = False,
+    as_json: Json = False,
 ) -> None:
     """Searches, within bounds, where a config's flows do worst."""
-    from weir.attack import run
-    from weir.cli import attack
-
     options = run.Options(
         file=file,
         goal=goal,
@@ -187,36 +186,21 @@ def attack_(
 )
 def reproduce_(
     study: Annotated[
-        str, typer.Argument(metavar="STUDY|SUITE|FOLDER|all", autocompletion=complete.studies)
+        str, typer.Argument(metavar="STUDY|SUITE|FOLDER|all", autocompletion=study_names)
     ],
-    quick: Annotated[
-        bool,
-        typer.Option("--quick/--full", help="Few seeds and minutes, or the source's own lengths."),
-    ] = True,
-    out: Annotated[
-        Path | None, typer.Option(help="The folder. [runs/STUDY-quick or -full]")
-    ] = None,
+    quick: Quick = True,
+    out: ManyFolder = None,
     workers: Workers = None,
     cluster: Cluster = None,
-    only_plan: OnlyPlan = False,
-    cell: PrintedCell = None,
-    write_docs: Annotated[
-        bool,
-        typer.Option(
-            "--write-docs",
-            help="Keep the results: in the study's folder, and on its page of the documents.",
-        ),
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The tables as JSON.")] = False,
+    only_plan: Plan = False,
+    cell: Cell = None,
+    write_docs: WriteDocs = False,
+    as_json: Json = False,
 ) -> None:
     """Runs a published study, or all, or Linux's TCP beside ours.
 
     It writes a page and a Parquet table.
     """
-    from weir.base import programs, terminal
-    from weir.studies.linux import page as linux_page
-    from weir.study import find, reproduce
-
     programs.identify()
     screen = terminal.console(stderr=as_json)
     if study == find.LINUX:
@@ -272,24 +256,17 @@ def evaluate_(
     control: Annotated[
         str, typer.Argument(metavar="CC", help="A name, FILE.so, FILE.py:CLASS, or linux:NAME.")
     ],
-    quick: Annotated[
-        bool, typer.Option("--quick/--full", help="One run of each case, or five seeds.")
-    ] = True,
-    out: Annotated[Path | None, typer.Option(help="The folder. [runs/evaluate-CC-quick]")] = None,
-    workers: WorkersHere = None,
-    only_plan: OnlyPlan = False,
-    cell: PrintedCell = None,
-    as_json: TableJson = False,
+    quick: Quick = True,
+    out: ManyFolder = None,
+    workers: Workers = None,
+    only_plan: Plan = False,
+    cell: Cell = None,
+    as_json: Json = False,
 ) -> None:
     """Evaluates a congestion control by RFC 9743's criteria.
 
     It writes a page and a Parquet table.
     """
-    from weir.base import programs, terminal
-    from weir.studies.evaluate import criteria as evaluate
-    from weir.studies.evaluate import scene as evaluate_scene
-    from weir.study import reproduce
-
     programs.identify()
     one = evaluate.study(evaluate_scene.control_of(control), control)
     made = reproduce.plan(one, quick, out)
@@ -316,7 +293,7 @@ def evaluate_(
     ),
 )
 def study_(
-    study: Annotated[str, typer.Argument(metavar="STUDY", autocompletion=complete.studies)],
+    study: Annotated[str, typer.Argument(metavar="STUDY", autocompletion=study_names)],
     sets: Annotated[
         list[str],
         typer.Option("--set", metavar="PARAMETERS", help="Parameters of the control; repeated."),
@@ -324,21 +301,15 @@ def study_(
     control: Annotated[
         str, typer.Option("--cc", metavar="CONTROL", help="The control they are of.")
     ] = "copa",
-    quick: Annotated[
-        bool, typer.Option("--quick/--full", help="Few seeds and minutes, or the source's own.")
-    ] = True,
-    out: Annotated[Path | None, typer.Option(help="The folder. [runs/STUDY-sets]")] = None,
-    workers: WorkersHere = None,
-    as_json: TableJson = False,
+    quick: Quick = True,
+    out: ManyFolder = None,
+    workers: Workers = None,
+    as_json: Json = False,
 ) -> None:
     """Tries parameters of a control on every claim of a study.
 
     Beside them stands what it has by default.
     """
-    from weir.base import programs, terminal
-    from weir.study import find
-    from weir.study import sets as tried
-
     programs.identify()
     chosen = find.chosen(study)
     if len(chosen) > 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir pcap: wiring only. The work is done by weir-pcap and weir.analysis.captures."""
+"""Analyses captures: pcap and pcapng."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Annotated
 
 import typer
 
+from weir.analysis import captures, folder, run_summary
+from weir.base import programs, terminal
 from weir.cli import complete
-from weir.cli.arguments import Force
-from weir.cli.usage import examples
+from weir.cli.arguments import Force, Json, NoReport, RunFolder, ShowAll
+from weir.cli.usage import commands, examples
+from weir.identify import table
+from weir.runner import options, pcap
 
-app = typer.Typer(help="Analyses captures: pcap and pcapng.", no_args_is_help=True)
+app = commands(__doc__)
 
 Files = Annotated[
     list[str],
@@ -24,7 +28,7 @@ Files = Annotated[
     ),
 ]
 
-
+Interval = Annotated[str, typer.Option(help="Of what is recorded over time.")]
 Interface = Annotated[
     str,
     typer.Option(metavar="NAME,...", help="Read these interfaces only, as the summary names them."),
@@ -41,23 +45,19 @@ Interface = Annotated[
 )
 def analyze_(
     files: Files,
-    out: Annotated[Path | None, typer.Option(help="The run folder. [runs/FILE-TIME]")] = None,
+    out: RunFolder = None,
     level: Annotated[
         int, typer.Option(min=0, max=3, help="2, 3: also segments of some flows, of all.")
     ] = 1,
-    interval: Annotated[str, typer.Option(help="Of what is recorded over time.")] = "100ms",
+    interval: Interval = "100ms",
     warmup: Annotated[str, typer.Option(help="Left out of all sums and means.")] = "0s",
     interface: Interface = "",
     title: Annotated[str, typer.Option(help="One line for the report.")] = "",
     force: Force = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Only analyse.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
+    no_report: NoReport = False,
+    as_json: Json = False,
 ) -> None:
     """Follows every TCP flow of a capture; the result is a run folder with a report."""
-    from weir.analysis import captures, folder
-    from weir.base import programs, terminal
-    from weir.runner import options, pcap
-
     programs.identify()
     out = out or options.default_out(Path(files[0]))
     settings = {"level": str(level), "interval": interval, "warmup": warmup, "title": title}
@@ -87,16 +87,10 @@ def analyze_(
 def flows_(
     files: Files,
     interface: Interface = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Every number of every flow.")] = False,
-    show_all: Annotated[
-        bool, typer.Option("--all", help="Show every flow, not only the largest.")
-    ] = False,
+    as_json: Json = False,
+    show_all: ShowAll = False,
 ) -> None:
     """Lists the TCP flows of a capture. A flow is a direction that carries payload."""
-    from weir.analysis import captures
-    from weir.base import terminal
-    from weir.runner import pcap
-
     said = terminal.console(stderr=True)
     flows, numbers = pcap.flows_of(files, said, interface)
     if as_json:
@@ -115,12 +109,9 @@ def flows_(
 def identify_(
     files: Files,
     interface: Interface = "",
-    as_json: Annotated[bool, typer.Option("--json", help="With the flows' behaviour.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Which congestion control each TCP flow of a capture shows, by how it behaves."""
-    from weir.base import terminal
-    from weir.identify import table
-
     found = table.of_captures(files, terminal.console(stderr=True), interface)
     if as_json:
         print(json.dumps(table.as_dicts(found), indent=1))
@@ -149,21 +140,17 @@ def compare_(
         str | None,
         typer.Argument(metavar="[EGRESS]", help="On the other.", autocompletion=complete.captures),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder. [runs/INGRESS-TIME]")] = None,
+    out: RunFolder = None,
     level: Annotated[int, typer.Option(min=1, max=3, help="3: also every packet.")] = 1,
-    interval: Annotated[str, typer.Option(help="Of what is recorded over time.")] = "100ms",
+    interval: Interval = "100ms",
     from_: Annotated[
         str, typer.Option("--from", metavar="NAME,...", help="Read these interfaces of INGRESS.")
     ] = "",
     to: Annotated[str, typer.Option(metavar="NAME,...", help="And these of EGRESS.")] = "",
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Finds the packets of both sides of a bottleneck again: delays, losses, marks, reordering."""
-    from weir.analysis import captures, folder, run_summary
-    from weir.base import programs, terminal
-    from weir.runner import options, pcap
-
     programs.identify()
     out = out or options.default_out(Path(ingress))
     settings = {"level": str(level), "interval": interval, "from": from_, "to": to}

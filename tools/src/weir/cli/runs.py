@@ -1,35 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir run, probe, init, replay, qlog: what makes a run, or comes before one."""
+"""weir run, probe and replay."""
 
 from __future__ import annotations
 
 import json
-import shlex
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-import typer.core
+from msgspec import to_builtins
 
-from weir.base import typed
+from weir import api
+from weir.analysis import folder, summary
+from weir.base import programs, terminal
 from weir.base.errors import UserError, unheard
-from weir.cli import complete
 from weir.cli.arguments import (
     ConfigArgument,
     Duration,
     Force,
+    Json,
     Live,
+    NoReport,
     Overrides,
     RunArgument,
     RunFolder,
     Seed,
-    SummaryJson,
 )
-from weir.cli.usage import examples
+from weir.cli.usage import commands, examples
+from weir.hosts import inventory, plan
+from weir.live import probe, replay
+from weir.runner.bar import Bar
+from weir.runner.options import Options, default_out
+from weir.runner.run import read_only
 
-app = typer.Typer()
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weir.analysis.folder import Run
+
+app = commands()
 
 
 @app.command(
@@ -53,13 +64,11 @@ def run_(
         Path | None,
         typer.Option(metavar="INVENTORY", help="With --live: on the hosts of Ansible's inventory."),
     ] = None,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Only run and measure.")] = False,
+    no_report: NoReport = False,
     pcap: Annotated[
         Path | None, typer.Option(help="Also write the packets, as on the wire.")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the run in the folder, and the capture.")
-    ] = False,
+    force: Force = False,
     threads: Annotated[
         int | None,
         typer.Option(
@@ -72,16 +81,9 @@ def run_(
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Only print the config with all defaults.")
     ] = False,
-    as_json: SummaryJson = False,
+    as_json: Json = False,
 ) -> None:
     """Runs an experiment, shows what came out, writes a report."""
-    from weir import api
-    from weir.analysis import folder, summary
-    from weir.base import programs, terminal
-    from weir.runner.bar import Bar
-    from weir.runner.options import Options, default_out
-    from weir.runner.run import read_only
-
     options = Options(
         config=config,
         out=out or default_out(config, override or (), seed, live),
@@ -95,8 +97,6 @@ def run_(
     if hosts is not None and not live:
         raise UserError("--hosts needs --live")
     if hosts is not None and check:
-        from weir.hosts import inventory, plan
-
         raise typer.Exit(plan.check(options, inventory.read(hosts)))
     if check or print_config:
         only = "--check" if check else "--print-config"
@@ -116,7 +116,7 @@ def run_(
                 say_delay(loaded, screen)
         shown = options.out
         if not no_report:
-            from weir.report import page
+            from weir.report import page  # a second, which --no-report and --check do without
 
             try:
                 shown = page.write(loaded)
@@ -155,21 +155,13 @@ def probe_(
     seed: Seed = None,
     duration: Duration = None,
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The estimate as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Estimates the rate that a Copa flow would obtain.
 
     A few small packets are sent beside the config's flows. Copa, NSDI 2018, appendix:
     rate 1 / (delta dq), completion 2 RTT + size / rate.
     """
-    from msgspec import to_builtins
-
-    from weir import api
-    from weir.base import programs, terminal
-    from weir.live import probe
-    from weir.runner.bar import Bar
-    from weir.runner.options import Options, default_out
-
     probing = probe.Probing(at, count, interval, delta, size, rtt_min, alone)
     overrides = (probe.override(config, probing, duration), *(override or ()))
     place = out or default_out(config, override or (), seed, live)
@@ -189,56 +181,6 @@ def probe_(
         probe.show(estimate, terminal.console())
 
 
-@app.command("qlog", epilog=examples("qlog runs/quic", "qlog runs/quic --json"))
-def qlog_(
-    run: RunArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
-) -> None:
-    """Shows what QUIC programs in guests logged, beside the paths.
-
-    They have written it into $WEIR_OUT; the paths have their own counts.
-    """
-    from weir.analysis import folder, qlog
-    from weir.base import terminal
-
-    found = qlog.of_run(run, folder.load(run).summary)
-    if as_json:
-        print(json.dumps([asdict(log) for log in found], indent=1))
-        return
-    terminal.print_table(terminal.console(), qlog.table(found))
-
-
-@app.command(
-    "init",
-    epilog=examples(
-        "init",
-        "init mine.yaml --rate 1Gbps --rtt 40ms --flows '10 cubic, 10 bbr' --duration 60",
-        "init mine.yaml --force",
-    ),
-)
-def init_(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The config.", autocompletion=complete.configs)
-    ] = Path("experiment.yaml"),
-    rate: Annotated[str | None, typer.Option(help="Of the bottleneck: 100Mbit.")] = None,
-    rtt: Annotated[str | None, typer.Option(help="Round trip without queues: 20ms.")] = None,
-    buffer: Annotated[str | None, typer.Option(help="1BDP, 100pkt, 1MB or 50ms.")] = None,
-    flows: Annotated[str | None, typer.Option(help="Such as '2 copa, 10 cubic'.")] = None,
-    duration: Annotated[str | None, typer.Option(help="Of the run: 30s.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
-) -> None:
-    """Writes a first config, with comments.
-
-    It asks for rate, round trip, buffer, flows and duration.
-    """
-    from weir.cli import init
-
-    given = {"rate": rate, "rtt": rtt, "buffer": buffer, "flows": flows, "duration": duration}
-    init.write(file, given, force, lambda: sys.stdin is not None and sys.stdin.isatty())
-    name = shlex.quote(str(file))
-    print(f"{name} is written; next: {typed.program()} run {name}")
-
-
 @app.command("replay", epilog=examples("replay runs/proof", "replay runs/proof --out runs/again"))
 def replay_(
     run_folder: RunArgument,
@@ -248,19 +190,15 @@ def replay_(
 
     They go through its paths again, and every decision must be the same.
     """
-    from weir.base import terminal
-    from weir.live import replay
-    from weir.runner.bar import Bar
-
     with Bar(terminal.console(stderr=True), "replaying") as bar:
         found, numbers = replay.replay(run_folder, out or run_folder / "replay", bar.progress)
     print(replay.sentence(found, numbers))
     raise typer.Exit(0 if found.difference is None else 1)
 
 
-def say_delay(run: Any, screen: Any) -> None:
-    """What pings say of the delay under load, if any group pings."""
-    from weir.analysis import latency
+def say_delay(run: Run, screen: Console) -> None:
+    """Prints what pings say of the delay under load, if any group pings."""
+    from weir.analysis import latency  # has polars, which `run --check` does without
 
     found = latency.under_load(run)
     if found is not None:
@@ -270,6 +208,6 @@ def say_delay(run: Any, screen: Any) -> None:
 
 
 def say_notes(notes: list[str]) -> None:
-    """What the report says about the data, also here."""
+    """Prints what the report says about the data."""
     for note in notes:
         print(f"weir: {note}", file=sys.stderr)

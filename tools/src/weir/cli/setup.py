@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir setup: what is not there after Weir is installed."""
+"""Adds what an installed Weir is without."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import typer
 
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
-from weir.cli.usage import examples
+from weir.cli.usage import commands, examples
+from weir.live import programs
 
-app = typer.Typer(help="Adds what an installed Weir is without.", no_args_is_help=True)
+app = commands(__doc__)
 
 
 @app.command("live", epilog=examples("setup live"))
 def live_() -> None:
     """Installs DPDK (as root) and builds the programs of live runs with it, in a minute."""
-    from weir.live import programs
-
     for path in programs.setup():
         print(path)
 

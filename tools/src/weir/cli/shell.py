@@ -15,10 +15,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml
 
+from weir.base import programs
 from weir.base.errors import UserError
 from weir.cli import complete
-from weir.cli.arguments import Force, Seed
+from weir.cli.arguments import Force, Overrides, RunFolder, Seed
+from weir.cli.usage import commands, examples
+from weir.live import shell
+from weir.runner.options import Options
+
+app = commands()
 
 KEPT = ("title", "seed", "paths", "schedule", "telemetry")  # of a config; the rest is of its flows
 
@@ -65,11 +72,6 @@ def resolved(
     file: Path | None, link: Link, overrides: Sequence[str], seed: int | None
 ) -> dict[str, Any]:
     """The config with all defaults; UserError: weir-switch does not take it."""
-    import yaml
-
-    from weir.live import shell
-    from weir.runner.options import Options
-
     live = yaml.safe_dump(shell.section(), default_flow_style=True, width=math.inf)
     given = [f"live={live.strip()}", "duration=24h", "warmup=0s"]
     options = Options(
@@ -101,6 +103,14 @@ def split(words: Sequence[str]) -> tuple[Path | None, list[str]]:
     return (Path(before[0]) if before else None), command
 
 
+@app.command(
+    "shell",
+    epilog=examples(
+        "shell --rate 50Mbit --delay 20ms -- curl -O https://www.debian.org/",
+        "shell --delay 20ms --up up.trace --down down.trace",
+        "shell configs/quickstart.yaml --server 'iperf3 -s' -- sh -c 'iperf3 -c $WEIR_SERVER'",
+    ),
+)
 def shell_(
     words: Annotated[
         list[str] | None,
@@ -128,17 +138,9 @@ def shell_(
     swap: Annotated[
         bool, typer.Option("--swap", help="The config's `forward` leads into the shell.")
     ] = False,
-    override: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-o",
-            metavar="KEY=VALUE",
-            help="Replaces a value: -o paths.forward.link.rate=1Mbit.",
-            autocompletion=complete.keys,
-        ),
-    ] = None,
+    override: Overrides = None,
     seed: Seed = None,
-    out: Annotated[Path | None, typer.Option(help="Keep the run in this folder.")] = None,
+    out: RunFolder = None,
     force: Force = False,
 ) -> None:
     """Runs a command, live, behind a bottleneck of its own.
@@ -148,9 +150,6 @@ def shell_(
     command. $WEIR_SERVER is the address of the other side. All is gone when the command has ended,
     or this one, whatever ends it.
     """
-    from weir.base import programs
-    from weir.live import shell
-
     file, command = split(words or [])
     link = Link(rate, delay, up, down, queue, limit, loss)
     if bool(file) == bool(link.given()):

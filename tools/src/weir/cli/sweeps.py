@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir diff, and weir plot of a sweep: wiring only."""
+"""weir table and diff, and weir plot of a sweep."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import polars as pl
 import typer
 
+from weir.analysis import folder, many, spread
+from weir.base import markdown, terminal, units
 from weir.base.errors import UserError
 from weir.cli import complete
-from weir.cli.usage import examples
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from weir.many.sweep_figures import Choice
-    from weir.many.sweep_table import SweepTable
-    from weir.report.many_figures import Number
-    from weir.report.paper import Shape
+from weir.cli.arguments import Json, Numbers, RunArguments, ShowAll, Where
+from weir.cli.usage import commands, examples
+from weir.many import sweep_diff, sweep_figures, sweep_points, sweep_table
+from weir.many.sweep_figures import Choice
+from weir.many.sweep_table import SweepTable
+from weir.report import many_figures, paper
+from weir.report.many_figures import Number
+from weir.report.paper import Shape
 
 Sweep = Annotated[
     Path,
@@ -30,24 +32,7 @@ Sweep = Annotated[
         metavar="SWEEP", help="A sweep's folder or table.", autocompletion=complete.runs
     ),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.command(
-        "diff",
-        epilog=examples(
-            "diff runs/before runs/after",
-            "diff runs/before runs/after --y goodput --y jfi --where cc=copa --all",
-        ),
-    )(diff_)
-    app.command(
-        "table",
-        epilog=examples(
-            "table runs/buffer",
-            "table runs/buffer --by cc --y goodput_bps --y queue_mean_ns --to latex",
-        ),
-    )(table_)
+app = commands()
 
 
 class Form(StrEnum):
@@ -59,33 +44,27 @@ class Form(StrEnum):
     LATEX = "latex"
 
 
+@app.command(
+    "table",
+    epilog=examples(
+        "table runs/buffer",
+        "table runs/buffer --by cc --y goodput_bps --y queue_mean_ns --to latex",
+    ),
+)
 def table_(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="A sweep, or folders with runs.",
-            autocompletion=complete.runs,
-        ),
-    ],
+    runs: RunArguments,
     by: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY", help="A row for each value; repeated. [all that differ]"),
     ] = None,
-    y: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NUMBER", help="Of a summary; repeated. [goodput_bps, rtt_mean_ns]"),
-    ] = None,
+    y: Numbers = None,
     to: Annotated[Form, typer.Option(help="CSV has the numbers as they are.")] = Form.TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="Rows as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Prints means over the seeds of many runs, with intervals.
 
     They are those of weir.table.
     """
-    from weir.analysis import many, spread
-    from weir.base import markdown, terminal
-
     metrics = y or ["goodput_bps", "rtt_mean_ns"]
     frame = many.open_many([*runs])
     made = many.table(frame, by=[many.key(frame, one) for one in by or ()], metrics=metrics)
@@ -104,27 +83,26 @@ def table_(
         print(many.latex(found) if to is Form.LATEX else markdown.table(found, aligned=True))
 
 
+@app.command(
+    "diff",
+    epilog=examples(
+        "diff runs/before runs/after",
+        "diff runs/before runs/after --y goodput --y jfi --where cc=copa --all",
+    ),
+)
 def diff_(
     a: Sweep,
     b: Sweep,
-    y: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NUMBER", help="What to compare; repeated. [goodput, delay]"),
-    ] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only these cells: cc=copa.")
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Show what did not change, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+    y: Numbers = None,
+    where: Where = None,
+    every: ShowAll = False,
+    as_json: Json = False,
 ) -> None:
     """Says which cells of two sweeps differ beyond their spread.
 
     If any do, it exits with 1. Cells with the same digests are identical. The others are compared
     by Welch's t test over seeds, with p raised for their number by Holm's method (5 %).
     """
-    from weir.base import terminal
-    from weir.many import sweep_diff, sweep_table
-
     first, second = (sweep_table.load(path).where(where or ()) for path in (a, b))
     found = sweep_diff.compare(first, second, y or sweep_diff.DEFAULT)
     if as_json:
@@ -151,17 +129,11 @@ class Wanted:
 
 def is_sweep(paths: Sequence[Path]) -> bool:
     """Returns whether one sweep was named."""
-    from weir.analysis import folder
-    from weir.many import sweep_table
-
     return len(paths) == 1 and not folder.is_run(paths[0]) and sweep_table.is_sweep(paths[0])
 
 
 def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bool) -> None:
     """Draws one figure of a sweep; without --figure, --x and --y lists what there is to draw."""
-    from weir.many import sweep_figures, sweep_points, sweep_table
-    from weir.report import paper
-
     table = sweep_table.load(path).where(wanted.where)
     if wanted.figure is not None:
         check(wanted)
@@ -186,10 +158,6 @@ def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bo
 
 def plot_runs(paths: Sequence[Path], wanted: Wanted, out: Path | None, shape: Shape) -> None:
     """Draws a figure of many runs, or of folders with runs."""
-    from weir.analysis import many
-    from weir.base import units
-    from weir.report.many_figures import Number
-
     check(wanted)
     if wanted.where:
         raise UserError("--where is for sweeps: name the runs that are meant")
@@ -205,8 +173,6 @@ def plot_runs(paths: Sequence[Path], wanted: Wanted, out: Path | None, shape: Sh
 
 def check(wanted: Wanted) -> None:
     """Refuses options that a figure of NAMES does not have."""
-    from weir.report import many_figures
-
     many_figures.check(str(wanted.figure))
     given: dict[str, object] = {"--x": wanted.x, "--facet": wanted.facet, "--heat": wanted.heat}
     given |= {"--logx": wanted.logx, "--logy": wanted.logy}
@@ -220,8 +186,6 @@ def save(
     name: str, frame: pl.DataFrame, number: Number | None, out: Path | None, shape: Shape
 ) -> None:
     """Draws one of many_figures.NAMES and prints the files."""
-    from weir.report import many_figures, paper
-
     out = out or Path(f"{name}.pdf")
     paper.check(out)
     paper.use(shape.venue)
@@ -230,8 +194,6 @@ def save(
 
 def chosen(table: SweepTable, wanted: Wanted) -> Choice:
     """Returns the parameters that were named; without --x those that the page chooses."""
-    from weir.many import sweep_figures
-
     if wanted.x is None:
         choice, left = sweep_figures.suggested(table.axes)
         if choice is None or left:
@@ -246,9 +208,6 @@ def chosen(table: SweepTable, wanted: Wanted) -> Choice:
 
 def show(table: SweepTable, as_json: bool) -> None:
     """Prints the parameters that vary with their values, and the numbers."""
-    from weir.many import sweep_table
-    from weir.report import many_figures
-
     if as_json:
         axes = {one.key: list(one.names) for one in table.axes}
         numbers, names = list(sweep_table.METRICS), list(many_figures.NAMES)

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir trace: wiring only. The work is done in weir.trace."""
+"""Recorded links: files for the stage replay."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from weir.base import units
+from weir.base import terminal, units
 from weir.base.errors import UserError
-from weir.cli.usage import examples
+from weir.cli.arguments import DrawSeed, FigureFile, Force, Json
+from weir.cli.usage import commands, examples
+from weir.trace import fit, formats, statistics, steps
+from weir.trace.steps import Steps
 
-if TYPE_CHECKING:
-    from weir.trace.steps import Steps
-
-app = typer.Typer(help="Recorded links: files for the stage replay.", no_args_is_help=True)
+app = commands(__doc__)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")]
 From = Annotated[
@@ -39,7 +39,6 @@ At = Annotated[str | None, typer.Option("--at", metavar="NAME:UNIT", help=f"{COL
 Rate = Annotated[str | None, typer.Option("--rate", metavar="NAME:UNIT", help=f"{COLUMN}dl:kbps")]
 Delay = Annotated[str | None, typer.Option("--delay", metavar="NAME:UNIT", help=f"{COLUMN}owd:ms")]
 Loss = Annotated[str | None, typer.Option("--loss", metavar="NAME", help="csv: likewise, a ratio.")]
-Json = Annotated[bool, typer.Option("--json", help="The numbers as JSON.")]
 
 
 def step_of(text: str) -> float:
@@ -67,8 +66,6 @@ def read(
     columns: dict[str, str | None] | None = None,
 ) -> Steps:
     """The steps of a recording."""
-    from weir.trace import formats
-
     chosen = {stem: column for stem, column in (columns or {}).items() if column is not None}
     return formats.read(file, name, formats.Reading(step_of(step), chosen, delays))
 
@@ -91,11 +88,9 @@ def import_(
     rate: Rate = None,
     delay: Delay = None,
     loss: Loss = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    force: Force = False,
 ) -> None:
     """Reads a recording of another program and writes it for the stage replay."""
-    from weir.trace import steps
-
     columns = {"at": at, "rate": rate, "delay": delay, "loss": loss}
     found = read(file, from_, step, delays, columns)
     steps.write(found, checked(out, force))
@@ -115,16 +110,13 @@ def show_(
     from_: From = "steps",
     step: Step = "100ms",
     delays: Delays = None,
-    out: Annotated[Path | None, typer.Option(help="A figure: .svg, .png, .pdf, .csv.")] = None,
+    out: FigureFile = None,
     as_json: Json = False,
 ) -> None:
     """Shows what a trace has: mean, percentiles, outages, and its rate over time."""
-    from weir.base import terminal
-    from weir.trace import statistics
-
     found = read(file, from_, step, delays)
     if out is not None:
-        from weir.report import paper
+        from weir.report import paper  # takes a second
 
         paper.check(out)
         paper.use()
@@ -152,13 +144,11 @@ def fit_(
         Path | None, typer.Option(help="A trace drawn from the model; ar needs it.")
     ] = None,
     duration: Annotated[str, typer.Option(help="Of that trace.")] = "600s",
-    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 1,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    seed: DrawSeed = 1,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Models a trace's rate: the stage that runs the model, and how far it is from the trace."""
-    from weir.trace import fit, steps
-
     length_ns, step_ns = units.config_time_ns(duration), step_of(step)
     if length_ns is None or length_ns < step_ns:
         raise UserError(f"--duration: '{duration}' is not a time of a --step or more, such as 600s")

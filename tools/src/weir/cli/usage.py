@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from pathlib import Path
 from typing import Any
+
+import typer
 
 from weir.base.errors import nearest
 from weir.base.typed import program
@@ -18,42 +21,59 @@ EXIT_STATUSES = (
     (137, "a program was killed (SIGKILL, as when memory runs out)"),
     (143, "ended early by SIGTERM, likewise"),
 )
-SUMMARY = 62  # characters of a command in the list of --help, for 80 columns
-# The commands as --help has them: in each group the most used first.
-GROUPS = {
-    "Run": ("run", "init", "list", "probe", "replay"),
-    "See what came out": (
-        *("summary", "report", "open", "compare", "plot", "ls", "rm", "tag", "note"),
-        *("export", "import", "qlog", "pack"),
-    ),
-    "Many runs": ("sweep", "table", "diff", "reproduce", "attack", "study"),
-    "Captures and recorded links": ("pcap", "trace"),
-    "A control of your own": ("new", "check", "evaluate", "schema"),
-    "Live": ("shell", "top", "ctl"),
-    "This machine": ("doctor", "setup", "guests", "bench", "completion", "docs"),
+# The commands as --help has them, in each group the most used first. A command is in the module
+# behind the colon, or else in that of its name.
+LISTED = {
+    "Run": "run:runs init list:lists probe:runs replay:runs",
+    "See what came out": "summary:results report:pages open:pages compare:figures plot:figures"
+    " ls:folders rm:folders tag:folders note:folders export:exports import:exports"
+    " pack:exports qlog:results",
+    "Many runs": "sweep:many table:sweeps diff:sweeps reproduce:many attack:many study:many",
+    "Captures and recorded links": "pcap trace",
+    "A control of your own": "new check evaluate:many schema:lists",
+    "Live": "shell top:watch ctl:watch",
+    "This machine": "doctor setup guests bench completion:complete docs",
 }
-CLUSTER = (
-    "Where it runs: tcp://host:port, a Dask scheduler (was --scheduler); ssh:host,host; slurm; pbs."
-    " [this machine]"
-)
+GROUPS = {
+    title: {name: module or name for name, _, module in (w.partition(":") for w in words.split())}
+    for title, words in LISTED.items()
+}
+MODULES = {name: module for names in GROUPS.values() for name, module in names.items()}
+COMPLETE = "_WEIR_COMPLETE"  # set by a shell that asks for completions
 
 
 def examples(*commands: str) -> str:
-    r"""An epilog with commands to copy. (\b: the library does not fill these lines.)"""
+    r"""Returns an epilog with commands to copy. \b keeps the library from filling its lines."""
     return "\b\nExamples:\n" + "\n".join(f"  {program()} {command}" for command in commands)
 
 
 def exit_statuses() -> str:
-    """The table for `weir --help`."""
+    """Returns the table for `weir --help`."""
     rows = [f"  {status:<4} {meaning}" for status, meaning in EXIT_STATUSES]
     return "\b\nExit status of every command:\n" + "\n".join(rows)
 
 
-def unknown(word: str, commands: Sequence[str]) -> str:
-    """The sentence for a word that is no command."""
+def commands(help_: str | None = None) -> typer.Typer:
+    """Returns what a module registers its commands with, which has help if it is a group."""
+    return typer.Typer(help=help_, no_args_is_help=True, rich_markup_mode=None)
+
+
+def summary(command: str) -> str:
+    """Returns the first sentence of a command's docstring without importing its module.
+
+    A command's function has its name and an underscore. A group's sentence opens its module.
+    """
+    text = Path(__file__).with_name(f"{MODULES[command]}.py").read_text(encoding="utf-8")
+    function = re.search(rf"^def {command}_\(.*", text, re.MULTILINE | re.DOTALL)
+    found = re.search(r'"""(.+?\.)(?:\s|""")', function[0] if function else text, re.DOTALL)
+    return found[1] if found else ""
+
+
+def unknown(word: str) -> str:
+    """Returns the sentence for a word that is no command."""
     if word.endswith((".yaml", ".yml")):
         return f"{word} is a file, not a command: {program()} run {word}"
-    meant = nearest(word, commands, f"{program()} --help lists them")
+    meant = nearest(word, list(MODULES), f"{program()} --help lists them")
     return f"'{word}' is not a command; {meant}"
 
 
@@ -68,7 +88,7 @@ WRONG = {
 
 
 def sentence(error: Any) -> str:
-    """The sentence for a usage error of typer's parser."""
+    """Returns the sentence for a usage error of typer's parser."""
     said: str = error.format_message()
     if not hasattr(error.__cause__, "errors"):
         return said

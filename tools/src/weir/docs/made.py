@@ -35,8 +35,8 @@ PYTHON = ("weir", *(f"weir.{name}" for name in weir.__all__))
 
 def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yields each command with all words of its name."""
-    for name, command in group.commands.items():
-        words = f"{path} {name}"
+    for name in group.list_commands(None):
+        words, command = f"{path} {name}", group.get_command(None, name)
         if hasattr(command, "commands"):
             yield from commands(command, words)
         else:

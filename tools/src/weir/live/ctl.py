@@ -17,6 +17,7 @@ from weir.live import client
 
 SWITCH = "weir-switch"
 WORDS = ("measure", "stop")
+EXAMPLES = ("ctl", "ctl --json", "ctl forward.link.rate=5Gbit", "ctl stop")
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,8 +41,8 @@ def parser() -> Parser:
     made.add_argument("--json", action="store_true", help="what may be changed, as JSON")
     made.epilog = (
         "`measure` in place of changes: the switch's figures start now. `stop`: ends the run, all"
-        " of its programs, as its duration would; with --prefix, one program. Examples: weir ctl;"
-        " weir ctl --json; weir ctl forward.link.rate=5Gbit; weir ctl stop"
+        " of its programs, as its duration would; with --prefix, one program. Examples: "
+        + "; ".join(f"weir {each}" for each in EXAMPLES)
     )
     return made
 

@@ -31,6 +31,10 @@ from weir.many import progress
 
 INTERVAL_S_MIN = 0.1
 DEFAULT_ADDRESS = "127.0.0.1:8790"
+EXAMPLES = (
+    *("top", "top --once --json", "top --interval 0.2", "top --serve"),
+    "top --serve 127.0.0.1:9000 --sweep runs/buffer",
+)
 
 
 def render(shown: Frame, width: int) -> Group:
@@ -59,8 +63,7 @@ def parser() -> Parser:
         prog="weir top",
         description="Watches the live programs that run: ports, paths, groups of flows, lcores."
         " q ends it.",
-        epilog="Examples: weir top; weir top --once --json; weir top --interval 0.2;"
-        " weir top --serve; weir top --serve 127.0.0.1:9000 --sweep runs/buffer",
+        epilog="Examples: " + "; ".join(f"weir {each}" for each in EXAMPLES),
     )
     made.add_argument(
         "--prefix",
