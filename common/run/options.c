@@ -11,45 +11,25 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define THREADS_MAX 1024
+#define CODE_LONG 256 // code of the first row that has no letter
 
-enum option_code {
-	OPTION_SEED = 256,
-	OPTION_DURATION,
-	OPTION_OUT,
-	OPTION_CHECK,
-	OPTION_PRINT_CONFIG,
-	OPTION_LIST,
-	OPTION_JSON,
-	OPTION_PROGRESS,
-	OPTION_PCAP,
-	OPTION_REPLAY,
-	OPTION_THREADS,
-	OPTION_TRIALS,
-	OPTION_FORCE,
-	OPTION_VERSION,
-};
+enum { SIM = 1, LIVE = 2, PCAP = 4, CONFIG = SIM | LIVE, ALL = SIM | LIVE | PCAP };
 
-static const struct option long_options[] = {
-	{"seed", required_argument, NULL, OPTION_SEED},
-	{"duration", required_argument, NULL, OPTION_DURATION},
-	{"out", required_argument, NULL, OPTION_OUT},
-	{"check", no_argument, NULL, OPTION_CHECK},
-	{"print-config", no_argument, NULL, OPTION_PRINT_CONFIG},
-	{"list", optional_argument, NULL, OPTION_LIST},
-	{"json", no_argument, NULL, OPTION_JSON},
-	{"progress", no_argument, NULL, OPTION_PROGRESS},
-	{"pcap", required_argument, NULL, OPTION_PCAP},
-	{"replay", required_argument, NULL, OPTION_REPLAY},
-	{"threads", required_argument, NULL, OPTION_THREADS},
-	{"trials", no_argument, NULL, OPTION_TRIALS},
-	{"force", no_argument, NULL, OPTION_FORCE},
-	{"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{NULL, 0, NULL, 0},
+// getopt's options, --help and refusals come from a table of these.
+struct row {
+	char letter;
+	const char *name;
+	const char *argument; // as --help has it; NULL: a flag; '[': it may be missing
+	const char *help; // lines
+	unsigned programs; // those that have it
+	size_t offset; // of the flag or the text in struct run_options
+	int (*set)(struct run_options *opt, const char *value, struct err *err); // in its place
+	const char *refusal; // of the programs that read a config and do not have it
 };
 
 const char *run_version(void) {
@@ -86,40 +66,6 @@ static void print_examples(const char *program) {
 	}
 }
 
-static void print_help(const char *program) {
-	bool sim = is_sim(program);
-
-	printf("usage: %s CONFIG [options]%s\n\n", program, sim ? "" : " [-- EAL ARGS]");
-	fputs("  CONFIG              YAML file, '-' for standard input\n"
-	      "  -o path.to.key=val  override one value of it; may be repeated\n"
-	      "  --seed N            the same as -o seed=N\n"
-	      "  --duration T        the same as -o duration=T\n"
-	      "  --out DIR           run folder (default: runs/<config>-<UTC time>-<pid>)\n"
-	      "  --force             replace the run that DIR already holds\n"
-	      "  --pcap FILE         write the packets to a capture file\n",
-		stdout);
-	if (sim)
-		fputs("  --replay FILE       put an arrivals.ring through the paths, nothing else\n"
-		      "  --threads N         use up to N processors for this run; the results are\n"
-		      "                      the same (default: 2 where they are idle and it pays)\n"
-		      "  --trials            in place of CONFIG: each line of standard input is one,\n"
-		      "                      as JSON; its summary is a line of standard output\n",
-			stdout);
-	fputs("  --json              the summary, or the list, as JSON on standard output\n"
-	      "  --progress          progress as JSON lines on standard error\n"
-	      "  --check             read the config, say what is wrong with it, run nothing\n"
-	      "  --print-config      the config with all defaults, run nothing\n"
-	      "  --list [KIND|NAME]  aqm, stage, cc, source, base_rtt: what there is;\n"
-	      "                      flows, run, live: the keys of the config; stream: telemetry;\n"
-	      "                      a NAME, such as codel: its page\n"
-	      "  --help, --version\n\n"
-	      "Exit status: 0 good, 1 failed, 2 bad usage or config, 129 after SIGHUP,\n"
-	      "130 after SIGINT, 143 after SIGTERM.\n\n"
-	      "Examples:\n",
-		stdout);
-	print_examples(program);
-}
-
 static int add_override(struct run_options *opt, const char *text, struct err *err) {
 	if (opt->override_count == RUN_OVERRIDES_MAX)
 		return err_set(
@@ -145,6 +91,19 @@ static int add_made(
 	return add_override(opt, text, err);
 }
 
+static int set_seed(struct run_options *opt, const char *value, struct err *err) {
+	return add_made(opt, 0, "seed", value, err);
+}
+
+static int set_duration(struct run_options *opt, const char *value, struct err *err) {
+	return add_made(opt, 1, "duration", value, err);
+}
+
+static int set_list(struct run_options *opt, const char *value, struct err *err) {
+	opt->list = value != NULL ? value : "";
+	return 0;
+}
+
 static int set_config(struct run_options *opt, const char *path, struct err *err) {
 	if (opt->config_path != NULL)
 		return err_set(err, -EINVAL, "one config file is wanted, not two: '%s' and '%s'",
@@ -157,8 +116,6 @@ static int set_threads(struct run_options *opt, const char *value, struct err *e
 	char *end;
 	unsigned long n = strtoul(value, &end, 10);
 
-	if (!is_sim(opt->program))
-		return err_set(err, -EINVAL, "--threads: only weir-sim; lcores are in the config");
 	if (value[0] < '0' || value[0] > '9' || *end != '\0' || n < 1 || n > THREADS_MAX)
 		return err_set(err, -EINVAL, "--threads: '%s' is not a number from 1 to %d", value,
 			THREADS_MAX);
@@ -166,104 +123,182 @@ static int set_threads(struct run_options *opt, const char *value, struct err *e
 	return 0;
 }
 
-// One option or, code 1, the config file. 1: done.
-static int apply(struct run_options *opt, int code, const char *value, struct err *err) {
-	switch (code) {
-	case 1:
-		return set_config(opt, value, err);
-	case 'o':
-		return add_override(opt, value, err);
-	case OPTION_SEED:
-		return add_made(opt, 0, "seed", value, err);
-	case OPTION_DURATION:
-		return add_made(opt, 1, "duration", value, err);
-	case OPTION_OUT:
-		opt->out_dir = value;
-		return 0;
-	case OPTION_LIST:
-		opt->list = value != NULL ? value : "";
-		return 0;
-	case OPTION_PCAP:
-		opt->pcap = value;
-		return 0;
-	case OPTION_REPLAY:
-		if (!is_sim(opt->program))
-			return err_set(err, -EINVAL, "--replay: only weir-sim replays");
-		opt->replay = value;
-		return 0;
-	case OPTION_THREADS:
-		return set_threads(opt, value, err);
-	case OPTION_TRIALS:
-		if (!is_sim(opt->program))
-			return err_set(err, -EINVAL, "--trials: only weir-sim, in virtual time");
-		opt->trials = true;
-		return 0;
-	case OPTION_CHECK:
-		opt->check = true;
-		return 0;
-	case OPTION_PRINT_CONFIG:
-		opt->print_config = true;
-		return 0;
-	case OPTION_JSON:
-		opt->json = true;
-		return 0;
-	case OPTION_PROGRESS:
-		opt->progress = true;
-		return 0;
-	case OPTION_FORCE:
-		opt->force = true;
-		return 0;
-	case 'h':
-		print_help(opt->program);
-		return 1;
-	default: // OPTION_VERSION
-		printf("%s %s (commit %s)\n", opt->program, WEIR_VERSION, WEIR_COMMIT);
-		return 1;
+static int print_version(struct run_options *opt, const char *value, struct err *err) {
+	printf("%s %s (commit %s)\n", opt->program, WEIR_VERSION, WEIR_COMMIT);
+	return 1;
+}
+
+static int print_help(struct run_options *opt, const char *value, struct err *err);
+
+#define AT(member) .offset = offsetof(struct run_options, member)
+static const struct row rows[] = {
+	{'o', NULL, "path.to.key=val", "override one value of it; may be repeated", CONFIG,
+		.set = add_override},
+	{0, "seed", "N", "the same as -o seed=N", CONFIG, .set = set_seed},
+	{0, "duration", "T", "the same as -o duration=T", CONFIG, .set = set_duration},
+	{0, "out", "DIR", "run folder (default: runs/<name>-<UTC time>-<pid>)", ALL, AT(out_dir)},
+	{0, "force", NULL, "replace the run that DIR already holds", ALL, AT(force)},
+	{0, "pcap", "FILE", "write the packets to a capture file", CONFIG, AT(pcap)},
+	{0, "replay", "FILE", "put an arrivals.ring through the paths, nothing else", SIM,
+		AT(replay), .refusal = "only weir-sim replays"},
+	{0, "threads", "N",
+		"use up to N processors for this run; the results are\n"
+		"the same (default: 2 where they are idle and it pays)",
+		SIM, .set = set_threads, .refusal = "only weir-sim; lcores are in the config"},
+	{0, "trials", NULL,
+		"in place of CONFIG: each line of standard input is one,\n"
+		"as JSON; its summary is a line of standard output",
+		SIM, AT(trials), .refusal = "only weir-sim, in virtual time"},
+	{0, "json", NULL, "the summary, or the list, as JSON on standard output", ALL, AT(json)},
+	{0, "progress", NULL, "progress as JSON lines on standard error", ALL, AT(progress)},
+	{0, "check", NULL, "read the config, say what is wrong with it, run nothing", CONFIG,
+		AT(check)},
+	{0, "print-config", NULL, "the config with all defaults, run nothing", CONFIG,
+		AT(print_config)},
+	{0, "list", "[KIND|NAME]",
+		"aqm, stage, cc, source, base_rtt: what there is;\n"
+		"flows, run, live: the keys of the config; stream: telemetry;\n"
+		"a NAME, such as codel: its page",
+		CONFIG, .set = set_list},
+	{'h', "help", NULL, "this text", ALL, .set = print_help},
+	{0, "version", NULL, "version and commit", ALL, .set = print_version},
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static unsigned kind_of(const char *program) {
+	return is_sim(program) ? SIM : strcmp(program, "weir-pcap") == 0 ? PCAP : LIVE;
+}
+
+void run_print_option(const char *option, const char *argument, const char *help) {
+	char left[40];
+
+	snprintf(left, sizeof(left), "%s %s", option, argument != NULL ? argument : "");
+	for (const char *line = help; line != NULL;) {
+		int len = (int)strcspn(line, "\n");
+
+		printf("  %-19s %.*s\n", line == help ? left : "", len, line);
+		line = line[len] == '\n' ? line + len + 1 : NULL;
 	}
+}
+
+void run_print_options(const char *program) {
+	for (const struct row *row = rows; row < rows + ROWS; row++) {
+		char option[24] = {'-', row->letter};
+
+		if (row->name != NULL)
+			snprintf(option, sizeof(option), "--%s", row->name);
+		if (row->programs & kind_of(program))
+			run_print_option(option, row->argument, row->help);
+	}
+}
+
+static int print_help(struct run_options *opt, const char *value, struct err *err) {
+	printf("usage: %s CONFIG [options]%s\n\n", opt->program,
+		is_sim(opt->program) ? "" : " [-- EAL ARGS]");
+	run_print_option("CONFIG", NULL, "YAML file, '-' for standard input");
+	run_print_options(opt->program);
+	fputs(RUN_EXIT_STATUS "Examples:\n", stdout);
+	print_examples(opt->program);
+	return 1;
+}
+
+static int apply(
+	const struct row *row, struct run_options *opt, const char *value, struct err *err) {
+	if (!(row->programs & kind_of(opt->program)))
+		return err_set(err, -EINVAL, "--%s: %s", row->name, row->refusal);
+	if (row->set != NULL)
+		return row->set(opt, value, err);
+	if (row->argument == NULL)
+		*(bool *)((char *)opt + row->offset) = true;
+	else
+		*(const char **)((char *)opt + row->offset) = value;
+	return 0;
+}
+
+// The row of a name of this length; NULL: there is none.
+static const struct row *named(const char *name, size_t len) {
+	for (const struct row *row = rows; row < rows + ROWS; row++) {
+		if (row->name != NULL && strlen(row->name) == len
+			&& strncmp(row->name, name, len) == 0)
+			return row;
+	}
+	return NULL;
+}
+
+int run_option(struct run_options *opt, const char *name, const char *value, struct err *err) {
+	const struct row *row = named(name, strlen(name));
+
+	if (row == NULL || !(row->programs & kind_of(opt->program)))
+		return -ENOENT;
+	if (row->argument != NULL && value == NULL)
+		return err_set(err, -EINVAL, "--%s needs a value, see --help", name);
+	int rc = apply(row, opt, value, err);
+	return rc < 0 ? rc : row->argument != NULL;
+}
+
+static const struct row *of_code(int code) {
+	if (code >= CODE_LONG)
+		return &rows[code - CODE_LONG];
+	for (const struct row *row = rows; row < rows + ROWS; row++) {
+		if (row->letter == code)
+			return row;
+	}
+	return NULL;
 }
 
 // What getopt does not understand, in words.
 static int option_error(int code, const char *word, struct err *err) {
 	int len = (int)strcspn(word, "=");
+	const struct row *row = of_code(optopt);
 
 	if (code == ':')
 		return err_set(err, -EINVAL, "%s needs a value, see --help", word);
 	if (strncmp(word, "--", 2) != 0)
 		return err_set(err, -EINVAL, "-%c is not an option, see --help", optopt);
-	for (const struct option *o = long_options; o->name != NULL; o++) {
-		if (o->has_arg == no_argument && optopt == o->val)
-			return err_set(err, -EINVAL, "--%s takes no value, see --help", o->name);
-	}
+	if (row != NULL && optopt != 0 && row->argument == NULL)
+		return err_set(err, -EINVAL, "--%s takes no value, see --help", row->name);
 	return err_set(err, -EINVAL, "%.*s is not an option, see --help", len, word);
 }
 
 // Is the word an option? Then it is no value: `--pcap --force` made a file of that name.
 static bool is_option(const char *word) {
-	size_t len = strcspn(word, "=");
+	return strncmp(word, "--", 2) == 0 && named(word + 2, strcspn(word, "=") - 2) != NULL;
+}
 
-	for (const struct option *o = long_options; o->name != NULL; o++) {
-		if (strncmp(word, "--", 2) == 0 && strlen(o->name) == len - 2
-			&& strncmp(word + 2, o->name, len - 2) == 0)
-			return true;
+static void fill_long_options(struct option options[ROWS + 1]) {
+	memset(options, 0, (ROWS + 1) * sizeof(*options));
+	for (size_t i = 0, n = 0; i < ROWS; i++) {
+		const char *argument = rows[i].argument;
+		int has = argument == NULL   ? no_argument
+			: argument[0] == '[' ? optional_argument
+					     : required_argument;
+
+		if (rows[i].name != NULL)
+			options[n++] = (struct option){rows[i].name, has, NULL, CODE_LONG + (int)i};
 	}
-	return false;
 }
 
 static int parse(struct run_options *opt, int argc, char **argv, struct err *err) {
+	struct option options[ROWS + 1];
 	int code, rc;
 
+	fill_long_options(options);
 	optind = 0; // glibc: start anew
 	opterr = 0;
 	// '-': words in their order, so that argv stays as it is for the manifest.
-	while ((code = getopt_long(argc, argv, "-:o:h", long_options, NULL)) != -1) {
+	while ((code = getopt_long(argc, argv, "-:o:h", options, NULL)) != -1) {
 		const char *value = optarg;
+
 		if (code == '?' || code == ':')
 			return option_error(code, argv[optind - 1], err);
 		if (code != 1 && value == argv[optind - 1] && is_option(value))
 			return option_error(':', argv[optind - 2], err);
-		if (code == OPTION_LIST && value == NULL && optind < argc && argv[optind][0] != '-')
+		const struct row *row = code == 1 ? NULL : of_code(code);
+		if (row != NULL && row->set == set_list && value == NULL && optind < argc
+			&& argv[optind][0] != '-')
 			value = argv[optind++];
-		if ((rc = apply(opt, code, value, err)) != 0)
+		rc = row == NULL ? set_config(opt, value, err) : apply(row, opt, value, err);
+		if (rc != 0)
 			return rc;
 	}
 	return 0;

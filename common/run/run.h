@@ -82,6 +82,15 @@ struct run {
 // Parses the command line. 0; 1: done, exit 0 (--help, --version were printed); -EINVAL.
 int run_options(
 	struct run_options *opt, int argc, char **argv, const char *program, struct err *err);
+// For a program with options of its own: applies an option that all programs have. 0: a flag;
+// 1: it has used the value, which may be NULL; -ENOENT: it is none of them; -EINVAL.
+int run_option(struct run_options *opt, const char *name, const char *value, struct err *err);
+// Prints the lines of --help: of one option, and of all that the program shares with others.
+void run_print_option(const char *option, const char *argument, const char *help);
+void run_print_options(const char *program);
+#define RUN_EXIT_STATUS                                                                            \
+	"\nExit status: 0 good, 1 failed, 2 bad usage or input, 129 after SIGHUP,\n"               \
+	"130 after SIGINT, 143 after SIGTERM.\n\n"
 // Reads the config file, applies the overrides and reads the run's own keys. *opt must outlive *r;
 // run_free also after an error.
 int run_load(struct run *r, const struct run_options *opt, struct err *err);

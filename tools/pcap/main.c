@@ -71,24 +71,24 @@ static double clock_s(clockid_t clock) {
 
 static void help(void) {
 	fputs("usage: weir-pcap analyze FILE... [options]\n"
-	      "       weir-pcap compare INGRESS [EGRESS] [options]\n\n"
-	      "  FILE             pcap or pcapng, plain, gzip or zstd; '-' for standard input; several are\n"
-	      "                   parts of one capture, in the order of their packets\n"
-	      "  --out DIR        run folder (default: runs/<file>-<UTC time>-<pid>)\n"
-	      "  --force          replace the run that DIR already holds\n"
-	      "  --json           the summary as JSON on standard output\n"
-	      "  --progress       progress as JSON lines on standard error\n",
+	      "       weir-pcap compare INGRESS [EGRESS] [options]\n\n",
 		stdout);
-	for (const struct param *p = settings_table; p->name != NULL; p++)
-		printf("  --%-14s %s%s%s%s\n", p->name, p->help, p->def[0] != '\0' ? " (" : "",
-			p->def, p->def[0] != '\0' ? ")" : "");
-	fputs("  --help, --version\n\n"
-	      "Exit status: 0 good, 1 failed, 2 bad usage or input, 129 after SIGHUP, 130 after SIGINT,\n"
-	      "143 after SIGTERM.\n\n"
-	      "Examples:\n"
-	      "  weir-pcap analyze run.pcapng --out runs/capture\n"
-	      "  weir-pcap analyze run.pcapng --level 3 --warmup 10ms --json --out runs/all\n"
-	      "  weir-pcap compare ingress.pcapng egress.pcapng --out runs/both\n",
+	run_print_option("FILE", NULL,
+		"pcap or pcapng, plain, gzip or zstd; '-' for standard input; several\n"
+		"are parts of one capture, in the order of their packets");
+	run_print_options(PROGRAM);
+	for (const struct param *p = settings_table; p->name != NULL; p++) {
+		char option[24], text[160];
+
+		snprintf(option, sizeof(option), "--%s", p->name);
+		snprintf(text, sizeof(text), p->def[0] != '\0' ? "%s (%s)" : "%s", p->help, p->def);
+		run_print_option(option, NULL, text);
+	}
+	fputs(RUN_EXIT_STATUS
+		"Examples:\n"
+		"  weir-pcap analyze run.pcapng --out runs/capture\n"
+		"  weir-pcap analyze run.pcapng --level 3 --warmup 10ms --json --out runs/all\n"
+		"  weir-pcap compare ingress.pcapng egress.pcapng --out runs/both\n",
 		stdout);
 }
 
@@ -294,26 +294,18 @@ static bool is_setting(const char *name) {
 	return false;
 }
 
-static int flag(
+// An option. 1: it has used the value.
+static int option(
 	struct job *job, const char *name, const char *value, struct json *j, struct err *err) {
-	struct run_options *o = &job->options;
-	bool *plain = strcmp(name, "force") == 0 ? &o->force
-		: strcmp(name, "json") == 0	 ? &o->json
-		: strcmp(name, "progress") == 0	 ? &o->progress
-						 : NULL;
+	int rc = run_option(&job->options, name, value, err);
 
-	if (plain != NULL) {
-		*plain = true;
-		return 0;
-	}
-	if (strcmp(name, "out") != 0 && !is_setting(name))
+	if (rc != -ENOENT)
+		return rc;
+	if (!is_setting(name))
 		return err_set(err, -EINVAL, "--%s is not an option, see --help", name);
 	if (value == NULL)
 		return err_set(err, -EINVAL, "--%s needs a value, see --help", name);
-	if (strcmp(name, "out") == 0)
-		o->out_dir = value;
-	else
-		json_text(j, name, value);
+	json_text(j, name, value);
 	return 1;
 }
 
@@ -337,7 +329,7 @@ static int parse(
 		snprintf(name, sizeof(name), "%.*s",
 			equals != NULL ? (int)(equals - argv[i] - 2) : (int)strlen(argv[i]) - 2,
 			argv[i] + 2);
-		rc = flag(job, name, value, &j, err);
+		rc = option(job, name, value, &j, err);
 		i += rc == 1 && equals == NULL;
 	}
 	json_array(&j, "files");
