@@ -55,6 +55,8 @@ OBEY = (
     "plugin",
     "report",
     "runner",
+    "studies",
+    "study",
     "trace",
 )
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)

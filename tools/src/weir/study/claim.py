@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a source says, as claims about runs, and what came out.
+"""Claims of a source about runs, and what came out.
 
 A study has experiments, an experiment claims, and a claim the trials that it is measured in. A
 trial is a config with changes, run once or with several seeds; a claim is measured with each seed,
@@ -61,7 +61,7 @@ class Trial:
     quick: tuple[str, ...] = ()
 
     def cells(self, quick: bool) -> list[Options]:
-        """What weir-sim is given; one for each seed."""
+        """Makes what weir-sim is given, once for each seed."""
         override = self.override + (self.quick if quick else ())
         count = self.seeds[not quick]
         if count == 0:
@@ -78,7 +78,6 @@ class Trial:
 
 
 def trial_of(folder: Path, name: str, *override: str, seeds: tuple[int, int] = (0, 0)) -> Trial:
-    """A trial is named after its config: c8-cubic is c8.yaml of the study's folder with changes."""
     return Trial(name, folder / f"{name.partition('-')[0]}.yaml", override, seeds)
 
 
@@ -104,7 +103,7 @@ def module_of(folder: Path, name: str) -> ModuleType | None:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a source says, and how it is measured: measure(*runs) of the trials, in their order.
+    """A claim of a source, measured by measure(*runs) of the trials, in their order.
 
     Without trials it is computed.
     """
@@ -151,14 +150,13 @@ class Near(TypedDict):
 
 
 def near(published: float, part: float) -> Near:
-    """A number and the bounds around it, so far from it as a part of it."""
     ends = (published * (1 - part), published * (1 + part))
     return {"published": published, "low": min(ends), "high": max(ends)}
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What a source has run, under the name that our documents give it."""
+    """An experiment of a source, under the name that our documents give it."""
 
     name: str  # C8
     title: str
@@ -185,7 +183,7 @@ class Checked:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the mean; missing: a run that it needs is."""
+        """Judgement of the mean; missing: a run that it needs is."""
         if self.claim.kind == "not comparable":
             return "not comparable"
         if self.value is None or math.isnan(self.value):
@@ -201,7 +199,6 @@ class Checked:
 
     @property
     def deviation(self) -> float | None:
-        """From a published number, as a part of it."""
         if self.claim.kind != "number" or self.value is None or not self.claim.published:
             return None
         return self.value / self.claim.published - 1
@@ -215,7 +212,7 @@ class Found:
         self.loaded: dict[str, Run] = {}
 
     def runs(self, trial: Trial | str) -> list[Run] | None:
-        """Loads a trial's runs, one for each seed, or those of a pattern; None: one is missing."""
+        """Returns the runs of a trial or of a pattern, one for each seed; None: one is missing."""
         if isinstance(trial, Trial):
             names = [cell.name for cell in trial.cells(self.quick)]
         else:
@@ -271,12 +268,11 @@ class Study:
 
     @property
     def rerun(self) -> str:
-        """What is written after `weir` to run it."""
         return self.command or f"reproduce {self.name}"
 
 
 def trials(study: Study) -> list[Trial]:
-    """All of a study, each once; those of one name are one."""
+    """Lists all trials of a study, each once; those of one name are one."""
     found: dict[str, Trial] = {}
     for experiment in study.experiments:
         for claim in experiment.claims:
@@ -287,5 +283,4 @@ def trials(study: Study) -> list[Trial]:
 
 
 def check(study: Study, found: Found) -> list[Checked]:
-    """Every claim of a study."""
     return [found.check(one, claim) for one in study.experiments for claim in one.claims]

@@ -32,7 +32,6 @@ def points(axis: Axes, found: Iterable[tuple[Any, Any]], style: theme.Style, siz
 
 
 def names(run: Run) -> list[theme.Style]:
-    """The look of each flow."""
     controls = [group.cc for group in run.summary.groups for _ in range(group.flows)]
     return theme.styles_of(
         [(f"{theme.style(cc).label}, flow {place}", cc) for place, cc in enumerate(controls, 1)]
@@ -40,7 +39,7 @@ def names(run: Run) -> list[theme.Style]:
 
 
 def rates_and_delay(run: Run) -> Figure:
-    """Above goodput of each flow, below the time in the first link's queue."""
+    """Draws goodput of each flow, and below it the time in the first link's queue."""
     figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
     above, below = figure.subplots(2, 1, sharex=True)
     records, links = run.stream("interval").records, run.stream("links").records

@@ -55,7 +55,6 @@ def page_of(name: str) -> Path:
 
 
 def begin(name: str) -> str:
-    """The line before the results of `weir reproduce NAME`."""
     return f"<!-- results: tools/weir reproduce {name} --write-docs -->\n"
 
 
@@ -76,12 +75,10 @@ class Row:
 
     @property
     def kept(self) -> tuple[str, str, str, str]:
-        """What the file has: the rest is the claim's, which the study has."""
         return self.experiment.name, self.claim.says, self.here, self.verdict
 
 
 def row(one: Checked) -> Row:
-    """A claim that was measured."""
     return Row(one.experiment, one.claim, study_page.here(one), one.verdict)
 
 
@@ -106,7 +103,6 @@ def read(study: Study) -> File:
 
 
 def judged(study: Study) -> Iterator[tuple[Experiment, Claim]]:
-    """Its claims but for those that are only shown: these are on the page of a run."""
     for experiment in study.experiments:
         for claim in experiment.claims:
             if claim.kind != "shown":
@@ -114,7 +110,7 @@ def judged(study: Study) -> Iterator[tuple[Experiment, Claim]]:
 
 
 def rows(study: Study, kept: Sequence[tuple[str, str, str, str]]) -> list[Row]:
-    """Those of a file, with the study's claims. UserError: they are not the same ones any more."""
+    """Joins the rows of a file with the study's claims. UserError: these are others now."""
     claims = list(judged(study))
     if [one[:2] for one in kept] != [(experiment.name, claim.says) for experiment, claim in claims]:
         raise UserError(f"{study.name}: its claims have changed since its results were written", 1)
@@ -159,7 +155,6 @@ def differing(studies: Sequence[Study]) -> str:
 
 
 def block(results: Sequence[Result]) -> str:
-    """What stands between the lines of a page."""
     studies = [study for study, _ in results]
     file = read(studies[0])
     when = f"From `{file.command}` at commit {file.commit}, {file.date}."
@@ -179,7 +174,7 @@ def table(name: str) -> str:
 
 
 def written(text: str, name: str) -> tuple[str, str, str]:
-    """A page before the results of a name, these, and the page after them.
+    """Cuts a page into what is before the results of a name, these, and what is after.
 
     UserError: the lines that enclose them are not there.
     """
@@ -213,7 +208,7 @@ def write(name: str, results: Sequence[Result], scale: str, commit: str) -> list
 
 
 def text_of(file: File) -> str:
-    """A line for each row, so that a change shows what differs."""
+    """Writes a line for each row, so that a change shows what differs."""
 
     def value(of: object) -> str:
         return json.dumps(of, ensure_ascii=False)

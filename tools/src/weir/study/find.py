@@ -24,7 +24,6 @@ def is_study(folder: Path) -> bool:
 
 
 def name_of(folder: Path) -> str:
-    """The name of a folder's study."""
     return folder.resolve().name.replace("_", "-")
 
 
@@ -44,7 +43,6 @@ def load(folder: Path) -> tuple[Study, ...]:
 
 @cache
 def ours() -> dict[str, tuple[Study, ...]]:
-    """What each name stands for: a study, all studies of a folder, or `all`."""
     loaded = {name_of(f): load(f) for f in sorted(OURS.iterdir()) if is_study(f)}
     each = [study for studies in loaded.values() for study in studies]
     found = {study.name: (study,) for study in each}
@@ -52,19 +50,17 @@ def ours() -> dict[str, tuple[Study, ...]]:
 
 
 def suites() -> list[str]:
-    """The test suites of the field: folders whose results have a page in suites/."""
     alone = {study.folder for study in ours()[ALL]}
     folders = [f for f in sorted(OURS.iterdir()) if (f / "results.json").exists()]
     return [name_of(folder) for folder in folders if folder not in alone]
 
 
 def names() -> list[str]:
-    """What `weir reproduce` takes, but for folders."""
     return sorted([*ours(), LINUX])
 
 
 def chosen(name: str) -> tuple[Study, ...]:
-    """The studies of a name or of a folder. UserError: it is neither."""
+    """Finds the studies of a name or of a folder. UserError: it is neither."""
     if "/" in name or (name not in ours() and is_study(Path(name))):
         return load(Path(name))
     if name not in ours():

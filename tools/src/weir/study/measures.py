@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What claims measure in a run: on its summary, or on its records without those of the warm-up."""
+"""Measures of claims: on a run's summary, or on its records without those of the warm-up."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ Floats = npt.NDArray[np.float64]
 
 
 def percentile(values: npt.ArrayLike, percent: float) -> float:
-    """The smallest value that so many do not exceed; not a number without any."""
     found = metrics.percentile(values, percent)
     return math.nan if found is None else found
 
 
 def queue_pkts(run: Run) -> float:
-    """Mean queue in packets."""
     return float(run.summary.links["forward"].queue_mean_pkts)
 
 
@@ -37,32 +35,26 @@ def queue_pkts_per_flow(run: Run) -> float:
 
 
 def utilisation(run: Run) -> float:
-    """Of the link, in percent."""
     return 100 * units.measured(run.summary.links["forward"].utilisation)
 
 
 def drops(run: Run) -> float:
-    """At the link."""
     return float(run.summary.links["forward"].drops)
 
 
 def goodput(run: Run, group: int = 0) -> float:
-    """Of a group, in Mbit/s."""
     return float(run.summary.groups[group].goodput_bps) / 1e6
 
 
 def of_second(run: Run) -> float:
-    """The first group's goodput over the second's."""
     return goodput(run, 0) / goodput(run, 1)
 
 
 def first_in_percent(run: Run) -> float:
-    """The first group's part of both groups' goodput."""
     return 100 * goodput(run, 0) / (goodput(run, 0) + goodput(run, 1))
 
 
 def kept(run: Run, without: Run) -> float:
-    """Goodput in percent of that without loss."""
     return 100 * goodput(run) / goodput(without)
 
 
@@ -77,7 +69,7 @@ def less(measure: Callable[[Run], float]) -> Callable[[Run, Run], float]:
 
 
 def after_warmup(run: Run, stream: str) -> npt.NDArray[np.void]:
-    """A stream's records that count."""
+    """Returns a stream's records that count."""
     records = run.stream(stream).records
     warmup_ns = round(units.measured(run.summary.warmup_s) * 1e9)
     if stream == "transfers":
@@ -88,13 +80,11 @@ def after_warmup(run: Run, stream: str) -> npt.NDArray[np.void]:
 
 
 def of_kind(run: Run, stream: str, event: str) -> npt.NDArray[np.void]:
-    """Its records that count, of one kind of event."""
     records = after_warmup(run, stream)
     return np.asarray(records[records["event"] == run.stream(stream).number("event", event)])
 
 
 def times_s(run: Run, event: str, value: int | None = None) -> npt.NDArray[np.float64]:
-    """When events happened: reductions, or mode changes to `value`."""
     events = of_kind(run, "events", event)
     if value is not None:
         events = events[events["value"] == value]
@@ -102,45 +92,38 @@ def times_s(run: Run, event: str, value: int | None = None) -> npt.NDArray[np.fl
 
 
 def cycle_s(event: str, value: int | None = None) -> Callable[[Run], float]:
-    """Median time between such events of one flow."""
     return lambda run: float(np.median(np.diff(times_s(run, event, value))))
 
 
 def acks_median(name: str, scale: float = 1.0) -> Callable[[Run], float]:
-    """Median over ACKs of a field of the cc records; obs0 to obs3 are what a control observes."""
     return lambda run: scale * float(np.median(after_warmup(run, "cc")[name]))
 
 
 def acks_mean(name: str, scale: float = 1.0) -> Callable[[Run], float]:
-    """The mean, likewise."""
     return lambda run: scale * float(np.mean(after_warmup(run, "cc")[name]))
 
 
 def rtt_peak_ms(run: Run) -> float:
-    """The longest round trip."""
     return float(np.max(after_warmup(run, "interval")["rtt_max_ns"])) / 1e6
 
 
 def rtt_trough_ms(run: Run) -> float:
-    """The smallest of the intervals' longest round trips."""
     longest = after_warmup(run, "interval")["rtt_max_ns"]
     return float(np.min(longest[longest > 0])) / 1e6
 
 
 def l4s_p99_ms(run: Run) -> float:
-    """The 99th percentile of the first group's time in the queue."""
     sent = of_kind(run, "packets", "dequeue")
     first = sent["flow_id"] < run.summary.groups[0].flows
     return percentile(sent["sojourn_ns"][first], 99) / 1e6
 
 
 def jfi(run: Run) -> float:
-    """Jain's index of all flows."""
     return units.measured(run.summary.jfi)
 
 
 def churn_jfis(run: Run) -> Floats:
-    """Jain's index of the flows that are there, of each second (c6.yaml of copa)."""
+    """Returns Jain's index of the flows that are there, of each second of c6.yaml of copa."""
     records, found = run.stream("interval").records, []
     for second in range(19):
         here = np.arange(max(0, second - 9), min(second, 9) + 1)
@@ -153,12 +136,11 @@ def churn_jfis(run: Run) -> Floats:
 
 
 def churn_jfi(run: Run) -> float:
-    """The median of them."""
     return float(np.median(churn_jfis(run)))
 
 
 def rtt_ms(percent: float) -> Callable[[Run], float]:
-    """A percentile of round trips: of intervals' means, each weighed by its samples."""
+    """Makes the measure of a percentile of round trips, of means weighed by their samples."""
 
     def measure(run: Run) -> float:
         records = after_warmup(run, "interval")
@@ -170,34 +152,29 @@ def rtt_ms(percent: float) -> Callable[[Run], float]:
 
 
 def jain(shares: npt.ArrayLike) -> float:
-    """Jain's index; not a number of nothing."""
     found = metrics.jfi(np.asarray(shares, dtype=np.float64))
     return math.nan if found is None else found
 
 
 def goodputs(run: Run) -> Floats:
-    """Each group's, in Mbit/s, of one of its flows."""
     return np.array([group.goodput_bps / group.flows / 1e6 for group in run.summary.groups])
 
 
 def queue_ms(run: Run) -> float:
-    """Mean time in the queue."""
     return units.measured(run.summary.links["forward"].queue_mean_ns) / 1e6
 
 
 def only_queue_ms(run: Run) -> float:
-    """Likewise, of the one link that a run has."""
     (link,) = run.summary.links.values()
     return units.measured(link.queue_mean_ns) / 1e6
 
 
 def used(run: Run) -> float:
-    """Of the link, as a part of it."""
     return utilisation(run) / 100
 
 
 def flow_goodputs(run: Run, from_s: float, to_s: float) -> Floats:
-    """Mbit/s of each flow, by its number, from the intervals that end within a time."""
+    """Returns Mbit/s of each flow, by its number, from the intervals that end within a time."""
     records = run.stream("interval").records
     flows = sum(group.flows for group in run.summary.groups)
     within = (records["ts_ns"] > from_s * 1e9) & (records["ts_ns"] <= to_s * 1e9)
@@ -208,7 +185,6 @@ def flow_goodputs(run: Run, from_s: float, to_s: float) -> Floats:
 
 
 def rtx_per_acked(run: Run, group: int = 0) -> float:
-    """Bytes sent again over bytes acknowledged, as mvfst has it; segments are full."""
     found = run.summary.groups[group]
     if found.acked_bytes == 0:
         return math.nan

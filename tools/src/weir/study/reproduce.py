@@ -25,7 +25,7 @@ from weir.study.claim import Checked, Found, Study
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be run: a study, in a folder."""
+    """A study that will be run, and its folder."""
 
     study: Study
     quick: bool
@@ -33,17 +33,14 @@ class Plan:
 
     @property
     def scale(self) -> str:
-        """As the option is written."""
         return "quick" if self.quick else "full"
 
     @property
     def cells(self) -> list[Options]:
-        """Each once."""
         return [cell for trial in claim.trials(self.study) for cell in trial.cells(self.quick)]
 
 
 def plan(study: Study, quick: bool, out: Path | None) -> Plan:
-    """A study's cells; `all` finds them where the study alone has put them."""
     return Plan(study, quick, out or Path("runs") / f"{study.name}-{'quick' if quick else 'full'}")
 
 
@@ -56,12 +53,12 @@ def resolved(cell: Options) -> str:
 
 
 def refuse(made: Plan) -> None:
-    """UserError: the first cell's config is refused."""
+    """Raises UserError if the first cell's config is refused."""
     resolved(made.cells[0])
 
 
 def plan_rows(made: Plan) -> list[dict[str, Any]]:
-    """The cells, their configs and what they cost."""
+    """Lists the cells, and what they cost."""
     return [
         {
             "study": made.study.name,
@@ -83,7 +80,7 @@ def show_plan(plans: Sequence[Plan], workers: int, screen: Console) -> None:
 
 
 def print_config(plans: Sequence[Plan], name: str) -> None:
-    """One cell as a config that `weir run` takes."""
+    """Prints one cell as a config that `weir run` takes."""
     for made in plans:
         for cell in made.cells:
             if cell.name == name:
@@ -128,7 +125,7 @@ def run(
 
 
 def finish(screen: Console, failed: dict[str, str], written: Sequence[Path], data: Any) -> int:
-    """What failed and what was written, and data, unless it is None, as JSON; exit status."""
+    """Prints what failed, what was written, and data as JSON; returns the exit status."""
     for name, message in failed.items():
         screen.print(f"{name} failed: {message}", style="red", markup=False, soft_wrap=True)
     for path in written:

@@ -19,7 +19,7 @@ Measure = Callable[..., float | None]
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked of a scenario: its place in the source, its flows, and other changes.
+    """A case of a suite: its place in the source, its flows, and other changes.
 
     flows: items of the config's list, `CC` in them the control that is tried. changes: overrides.
     more: what is measured besides the usual, with its unit.
@@ -32,62 +32,51 @@ class Case:
     more: tuple[tuple[str, Measure, str], ...] = ()
 
     def options(self, control: str = "CC") -> tuple[str, ...]:
-        """Its overrides, with a control in its place."""
         flows = ", ".join("{" + flow.replace("CC", control) + "}" for flow in self.flows)
         return (f"flows=[{flows}]", *self.changes) if flows else self.changes
 
 
 def shown(says: str, source: str, trials: tuple[Trial, ...], measure: Measure, unit: str) -> Claim:
-    """A measurement that the source asks for and does not judge."""
     return Claim(says, source, "shown", trials, measure, unit)
 
 
 def used_percent(run: Run, link: str = "forward") -> float:
-    """Of a link, its rate changes counted."""
     return 100 * units.measured(run.summary.links[link].utilisation)
 
 
 def lost_percent(run: Run, link: str = "forward") -> float:
-    """Packets dropped at a link, of those that came."""
     own = run.summary.links[link]
     arrived = own.drops + own.out_pkts
     return 100 * float(own.drops) / arrived if arrived else math.nan
 
 
 def marked_percent(run: Run) -> float:
-    """Packets marked at the link, of those that left it."""
     link = run.summary.links["forward"]
     return 100 * float(link.marks) / link.out_pkts if link.out_pkts else math.nan
 
 
 def delay_ms(run: Run, link: str = "forward") -> float:
-    """Mean time in the queue."""
     return sojourn_ms(run, "queue_mean_ns", link)
 
 
 def p99_ms(run: Run, link: str = "forward") -> float:
-    """The time in the queue that one packet of a hundred exceeds."""
     return sojourn_ms(run, "sojourn_p99_ns", link)
 
 
 def median_ms(run: Run) -> float:
-    """The median time in the queue."""
     return sojourn_ms(run, "sojourn_p50_ns")
 
 
 def sojourn_ms(run: Run, key: str, link: str = "forward") -> float:
-    """A figure of a link's time in the queue; not a number when nothing has left it."""
     found = units.known(getattr(run.summary.links[link], key))
     return math.nan if found is None else found / 1e6
 
 
 def of_group(key: str, group: int, scale: float = 1.0) -> Measure:
-    """A figure of a group of flows."""
     return lambda run: scale * units.measured(getattr(run.summary.groups[group], key))
 
 
 def transfers_ms(key: str, group: int) -> Measure:
-    """A figure of a group's completion times."""
 
     def measure(run: Run) -> float | None:
         found = units.known(getattr(run.summary.groups[group].transfers, key))
@@ -97,7 +86,6 @@ def transfers_ms(key: str, group: int) -> Measure:
 
 
 def ratio(first: int, second: int) -> Measure:
-    """Goodput of one flow of a group over that of one of another."""
 
     def measure(run: Run) -> float:
         each = [group.goodput_bps / group.flows for group in run.summary.groups]
@@ -107,7 +95,6 @@ def ratio(first: int, second: int) -> Measure:
 
 
 def share_percent(group: int) -> Measure:
-    """A group's part of all goodput."""
 
     def measure(run: Run) -> float:
         rates = [one.goodput_bps for one in run.summary.groups]
@@ -117,7 +104,6 @@ def share_percent(group: int) -> Measure:
 
 
 def late_jfi(last_s: float) -> Measure:
-    """Jain's index of all flows in the last seconds."""
 
     def measure(run: Run) -> float:
         end_s = units.measured(run.summary.virtual_s)
@@ -127,7 +113,7 @@ def late_jfi(last_s: float) -> Measure:
 
 
 def settled_s(at_s: float, until_s: float, bound_ms: float) -> Measure:
-    """How long after a change the mean delay of an interval stays above a bound.
+    """Makes the measure of how long after a change an interval's mean delay exceeds a bound.
 
     The whole time, where it does so to the end.
     """
@@ -143,7 +129,7 @@ def settled_s(at_s: float, until_s: float, bound_ms: float) -> Measure:
 
 
 def between_ms(from_s: float, to_s: float) -> Measure:
-    """Mean time in the queue of the packets that left within a time."""
+    """Makes the measure of the mean time in the queue of packets that left within a time."""
 
     def measure(run: Run) -> float:
         records = run.stream("links").records
@@ -154,7 +140,6 @@ def between_ms(from_s: float, to_s: float) -> Measure:
 
 
 def at_rate_ms(mbps: float) -> Measure:
-    """Mean time in the queue of the packets that left while the link had a rate."""
 
     def measure(run: Run) -> float:
         records = after_warmup(run, "links")
@@ -164,7 +149,6 @@ def at_rate_ms(mbps: float) -> Measure:
 
 
 def queued_ms(records: np.ndarray) -> float:
-    """Mean time in the queue of the packets of a link's records."""
     weights = records["out_pkts"].astype(np.float64)
     if not weights.sum():
         return math.nan
@@ -172,7 +156,7 @@ def queued_ms(records: np.ndarray) -> float:
 
 
 def goodput_between(from_s: float, to_s: float, group: int | None = None) -> Measure:
-    """Mbit/s of a group, or of all flows, within a time."""
+    """Makes the measure of Mbit/s of a group, or of all flows, within a time."""
 
     def measure(run: Run) -> float:
         records = run.stream("interval").records

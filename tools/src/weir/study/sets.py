@@ -33,7 +33,7 @@ class Sets:
     written: tuple[str, ...]
 
     def parameters(self, index: int) -> dict[str, str]:
-        """By name; UserError: it is no list of parameters."""
+        """Reads them by name; UserError: it is no list of parameters."""
         text = self.written[index]
         try:
             found = foreign.decode_yaml(f"{{{text}}}", "--set")
@@ -49,7 +49,7 @@ class Sets:
 def changed(
     config: dict[str, Any], control: str, parameters: dict[str, str], default: dict[str, str]
 ) -> bool:
-    """Sets parameters of each flow of a control in a resolved config; has it any?
+    """Sets parameters of each flow of a control in a resolved config; returns whether it has any.
 
     What has its default is left out: a parameter that stands for a set of others (`dialect`) would
     lose against them.
@@ -67,7 +67,7 @@ def changed(
 
 
 def cells_of(cells: Sequence[Options], sets: Sets, place: Path) -> list[list[Options]]:
-    """For each set the study's cells; what does not have the control is the same cell in all.
+    """Makes the study's cells for each set; one without the control is the same cell in all.
 
     UserError: no cell has it, or weir-sim refuses a set.
     """

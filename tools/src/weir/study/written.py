@@ -78,7 +78,7 @@ class ClaimAsked(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def kind(self) -> Kind:
-        """What kind of claim its keys make it."""
+        """Kind of claim that its keys make it."""
         if not self.measure or not self.compared:
             return "not comparable"
         if self.published is not None:
@@ -96,7 +96,7 @@ class ExperimentAsked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class StudyAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """The whole file."""
+    """The whole file, with entries that are not repeated yet."""
 
     title: str
     experiments: dict[str, dict[str, Any]]
@@ -106,7 +106,6 @@ class StudyAsked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def filled(value: Any, values: Values) -> Any:
-    """A part of the file with $NAME replaced."""
     if isinstance(value, str):
         return Template(value).safe_substitute(values)
     if isinstance(value, dict):
@@ -115,7 +114,7 @@ def filled(value: Any, values: Values) -> Any:
 
 
 def combinations(loops: Any) -> Iterator[dict[str, Any]]:
-    """What each repetition replaces."""
+    """Yields what each repetition replaces."""
     each = convert(loops if isinstance(loops, list) else [loops], list[dict[str, list[str]]])
     if any(len({len(values) for values in of.values()}) != 1 for of in each):
         raise UserError("`for` has lists of different lengths")
@@ -127,7 +126,7 @@ def combinations(loops: Any) -> Iterator[dict[str, Any]]:
 
 
 def repeated(value: Any) -> Iterator[Any]:
-    """An entry of the file, once for each combination of its `for`."""
+    """Yields an entry of the file, once for each combination of its `for`."""
     if not isinstance(value, dict) or "for" not in value:
         yield value
         return
@@ -147,7 +146,7 @@ def entries(mapping: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def measure_of(text: str, known: Values) -> Callable[..., float | None]:
-    """The function that an expression stands for: a name, or a call with names and numbers."""
+    """Returns the function that an expression stands for: a name, or a call of one."""
 
     def value(node: ast.expr) -> Any:
         match node:
@@ -176,7 +175,7 @@ def measure_of(text: str, known: Values) -> Callable[..., float | None]:
 
 
 def trial(folder: Path, name: str, asked: Any) -> Trial:
-    """A run of the file: of a config of the folder, else of configs/."""
+    """Makes a run of the file, of a config of the folder or else of configs/."""
     one = convert({"set": asked} if isinstance(asked, list) else asked or {}, RunAsked)
     stem = one.config or name.partition("-")[0]
     places = [folder / f"{stem}.yaml", CONFIGS / f"{stem}.yaml"]
@@ -197,7 +196,7 @@ def convert(value: Any, kind: Any) -> Any:
 
 
 def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Values) -> Claim:
-    """A claim with its runs and its measure."""
+    """Makes a claim with its runs and its measure."""
     runs = [asked.runs] if isinstance(asked.runs, str) else asked.runs
     found = [[trials[one] for one in trials if fnmatch(one, name)] for name in runs]
     for name, each in zip(runs, found, strict=True):
@@ -226,7 +225,7 @@ def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Values) -> Clai
 
 
 def read(folder: Path, name: str) -> Study:
-    """The study of a folder's study.yaml. UserError: what is wrong, and where."""
+    """Reads the study of a folder's study.yaml. UserError: what is wrong, and where."""
     path = folder / "study.yaml"
     text = foreign.read_bytes(path).decode(errors="replace")
     known = {**vars(measures), **vars(scenario), **vars(module_of(folder, "measures") or measures)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the BBR draft's test cases verify of bounds, losses and recoveries that were none."""
+"""Measures of the BBR draft's test cases: bounds, losses, and recoveries that were none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weir.study.measures import SEGMENT_BITS
 
 
 def long_growth(t: Trace, at: Place) -> float:
-    """Mean factor of what inflight_longterm grows by from round to round, at first, in an UP."""
+    """Returns the mean factor by which inflight_longterm grows from round to round in an UP."""
     phase = max(t.of(UP, 8.0), key=lambda one: one.length, default=NEVER)
     if phase is NEVER:
         return math.nan
@@ -26,7 +26,7 @@ def long_growth(t: Trace, at: Place) -> float:
 
 
 def tenfold_rounds(t: Trace, at: Place) -> float:
-    """Rounds in UP until bw is the whole rate, over log2(BDP) + 16."""
+    """Counts rounds in UP until bw is the whole rate, over log2(BDP) + 16."""
     full = np.flatnonzero((t.acks["obs0"] >= 0.98 * rate(at)) & (t.time > 8))
     if len(full) == 0:
         return math.nan
@@ -37,7 +37,6 @@ def tenfold_rounds(t: Trace, at: Place) -> float:
 
 
 def halved_rounds(t: Trace, at: Place) -> float:
-    """From the first loss after the fall."""
     lost = first_loss(t, 5.0)
     low = np.flatnonzero((t.acks["obs0"] < 0.5 * rate(at)) & (t.time > 5))
     if math.isnan(lost) or len(low) == 0:
@@ -46,7 +45,6 @@ def halved_rounds(t: Trace, at: Place) -> float:
 
 
 def least_step(t: Trace, at: Place) -> float:
-    """The smallest part that a round with losses has left of inflight_shortterm."""
     bounds = t.acks["obs3"][t.time > 5]
     bounds = bounds[np.flatnonzero(np.diff(bounds, prepend=0))]
     steps = [b / a for a, b in pairwise(bounds) if a > 0 and b > 0]
@@ -54,7 +52,6 @@ def least_step(t: Trace, at: Place) -> float:
 
 
 def tenth_bw(t: Trace, at: Place) -> float:
-    """At the end of the third REFILL after the fall, when no short-term bound holds."""
     refills = t.of(REFILL, 5.0)
     if len(refills) < 3:
         return math.nan
@@ -62,19 +59,16 @@ def tenth_bw(t: Trace, at: Place) -> float:
 
 
 def short_bounds(t: Trace, at: Place) -> float:
-    """1: both were set in PROBE_BW."""
     bounded = t.acks["obs3"] > 0
     largest = float(np.max(t.acks["obs0"]))
     return float(np.any(bounded) and np.any(t.acks["obs0"][bounded] < largest))
 
 
 def late_use(t: Trace, at: Place) -> float:
-    """Goodput of the second half over the rate; the policer counts IP packets."""
     return delivered(t, t.seconds / 2, t.seconds) / (at.mbit * 1e6 * 1448 / 1500)
 
 
 def late_losses(t: Trace, at: Place) -> float:
-    """Part of what was delivered in the second half."""
     start = t.seconds / 2
     lost = np.ptp(t.within("lost_segs", start, t.seconds))
     return float(lost) * SEGMENT_BITS / (delivered(t, start, t.seconds) * start)
@@ -84,18 +78,15 @@ def late_losses(t: Trace, at: Place) -> float:
 
 
 def undone(t: Trace, at: Place) -> float:
-    """How many."""
     return float(len(t.events("undo")))
 
 
 def starts(t: Trace) -> list[float]:
-    """When reductions and timeouts were."""
     found = [float(e["ts_ns"]) * 1e-9 for k in ("reduction", "timeout") for e in t.events(k)]
     return sorted(found)
 
 
 def restored(t: Trace, at: Place) -> float:
-    """1: the first leaves no bound, as none was before, nor a smaller window."""
     for event in t.events("undo"):
         time = float(event["ts_ns"]) * 1e-9
         bounded = t.at("obs2", time) + t.at("obs3", time) > 0
@@ -104,7 +95,7 @@ def restored(t: Trace, at: Place) -> float:
 
 
 def back_up(t: Trace, at: Place) -> float:
-    """1: DOWN by losses that were none was left for REFILL at the undo, and UP came next."""
+    """Returns 1 if REFILL followed at the undo of DOWN's false losses, and then UP."""
     for event in t.events("undo"):
         time = float(event["ts_ns"]) * 1e-9
         refill = next(
@@ -121,23 +112,19 @@ def back_up(t: Trace, at: Place) -> float:
 
 
 def lossy(t: Trace) -> Phase:
-    """The first UP after 12 s."""
     return first(t, UP, 12.0)
 
 
 def lossy_up(t: Trace, at: Place) -> float:
-    """Rounds."""
     phase = lossy(t)
     return math.nan if phase is NEVER else float(t.rounds(phase.start, phase.end))
 
 
 def lossy_up_then_down(t: Trace, at: Place) -> float:
-    """1: so it is."""
     return followed(t, lossy(t), DOWN)
 
 
 def long_set(t: Trace, at: Place) -> float:
-    """After it, over min(bw min_rtt, the window)."""
     phase = lossy(t)
     if phase is NEVER:
         return math.nan
@@ -146,7 +133,6 @@ def long_set(t: Trace, at: Place) -> float:
 
 
 def headroom(t: Trace, at: Place) -> float:
-    """At the end of the first DOWN with a bound."""
     downs = [p for p in t.of(DOWN, 3.0) if t.after(p) == CRUISE and t.at("obs2", p.end) > 0]
     if not downs:
         return math.nan
@@ -155,7 +141,7 @@ def headroom(t: Trace, at: Place) -> float:
 
 
 def cruise_headroom(t: Trace, at: Place) -> float:
-    """The largest window in CRUISE over the bound; 0.85: a segment less, where that is more."""
+    """Returns the largest window in CRUISE over the bound less 0.15 of it, or a segment."""
     found = []
     for phase in t.of(CRUISE, 6.5):
         bound = t.at("obs2", phase.end - 1e-6)
@@ -166,12 +152,11 @@ def cruise_headroom(t: Trace, at: Place) -> float:
 
 
 def losses(t: Trace, start: float, end: float) -> float:
-    """Segments."""
     return t.at("lost_segs", end) - t.at("lost_segs", start)
 
 
 def careful(t: Trace) -> Phase:
-    """The first UP without losses after one with them, both with what they show a round later."""
+    """Finds the first UP without losses after one with them, both a round trip later."""
     for before, one in pairwise(t.of(UP, 3.0)):
         rtt_s = 1.5e-9 * t.at("rtt_ns", one.end)
         if losses(t, before.start, before.end + rtt_s) and not losses(
@@ -182,13 +167,12 @@ def careful(t: Trace) -> Phase:
 
 
 def careful_rounds(t: Trace, at: Place) -> float:
-    """How long it was."""
     phase = careful(t)
     return math.nan if phase is NEVER else float(t.rounds(phase.start, phase.end))
 
 
 def careful_repeated(t: Trace, at: Place) -> float:
-    """1: DOWN, for one round, then REFILL."""
+    """Returns 1 if it was followed by DOWN for one round, then REFILL."""
     phase = careful(t)
     if phase is NEVER:
         return math.nan
@@ -204,7 +188,6 @@ def careful_repeated(t: Trace, at: Place) -> float:
 
 
 def late_refill(t: Trace) -> Phase:
-    """The first of which the application has limited every sample."""
     for phase in t.of(REFILL, UP_S):
         if t.within("app_limited", phase.start, phase.end).all():
             return phase
@@ -212,7 +195,6 @@ def late_refill(t: Trace) -> Phase:
 
 
 def refill_bw(t: Trace, at: Place) -> float:
-    """Over that before: samples that the application limits do not lower it."""
     phase = late_refill(t)
     if phase is NEVER:
         return math.nan
@@ -220,11 +202,9 @@ def refill_bw(t: Trace, at: Place) -> float:
 
 
 def refill_rounds(t: Trace, at: Place) -> float:
-    """How many."""
     phase = late_refill(t)
     return math.nan if phase is NEVER else float(t.rounds(phase.start, phase.end))
 
 
 def refill_then_up(t: Trace, at: Place) -> float:
-    """1: so it is."""
     return followed(t, late_refill(t), UP)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the BBR draft's test cases verify, measured in a flow's trace.
+"""Measures of the BBR draft's test cases, in a flow's trace.
 
 Not a number: what is asked about never happened.
 """
@@ -31,17 +31,14 @@ NEVER = Phase(-1, math.nan, math.nan)
 
 
 def first(t: Trace, mode: int, since: float = 0.0) -> Phase:
-    """The first phase of a mode; NEVER: there is none."""
     return next(iter(t.of(mode, since)), NEVER)
 
 
 def followed(t: Trace, phase: Phase, *modes: int) -> float:
-    """1: by one of these."""
     return math.nan if phase not in t.phases[:-1] else float(t.after(phase) in modes)
 
 
 def rate(at: Place, factor: float = 1.0) -> float:
-    """Payload that the link can carry, in bit/s."""
     return at.mbit * 1e6 * DATA * factor
 
 
@@ -49,35 +46,30 @@ def rate(at: Place, factor: float = 1.0) -> float:
 
 
 def startup_bw(t: Trace, at: Place) -> float:
-    """max_bw at its end over the rate."""
     phase = first(t, STARTUP)
     return math.nan if phase is NEVER else t.at("obs0", phase.end) / rate(at)
 
 
 def startup_flat(t: Trace, at: Place) -> float:
-    """Rounds without growth."""
     phase = first(t, STARTUP)
     return math.nan if phase is NEVER else t.flat_rounds(phase, t.at("delivery_bps", phase.start))
 
 
 def startup_then_drain(t: Trace, at: Place) -> float:
-    """1: so it is."""
     return followed(t, first(t, STARTUP), DRAIN)
 
 
 def startup_left(t: Trace, at: Place) -> float:
-    """1: for DRAIN, or with the same ACK for what follows it where nothing is queued."""
     return followed(t, first(t, STARTUP), DRAIN, DOWN, CRUISE)
 
 
 def loss_to_drain(t: Trace, at: Place) -> float:
-    """Rounds."""
     phase = first(t, STARTUP)
     return math.nan if phase is NEVER else float(t.rounds(first_loss(t, 0), phase.end))
 
 
 def startup_pacing(t: Trace, at: Place) -> float:
-    """Over bw, or over the first window in a round trip: pacing does not fall in it."""
+    """Returns pacing over bw, or over the first window in a round trip: it does not fall."""
     phase = first(t, STARTUP)
     if phase is NEVER:
         return math.nan
@@ -87,7 +79,6 @@ def startup_pacing(t: Trace, at: Place) -> float:
 
 
 def startup_losses(t: Trace, at: Place) -> float:
-    """ACKs that report losses, in all of it."""
     phase = first(t, STARTUP)
     if phase is NEVER:
         return math.nan
@@ -95,7 +86,6 @@ def startup_losses(t: Trace, at: Place) -> float:
 
 
 def startup_limited(t: Trace, at: Place) -> float:
-    """Of the last round trip."""
     end = first(t, STARTUP).end
     if math.isnan(end):
         return math.nan
@@ -103,19 +93,16 @@ def startup_limited(t: Trace, at: Place) -> float:
 
 
 def startup_window(t: Trace, at: Place) -> float:
-    """Largest, over bw min_rtt at its end."""
     phase = first(t, STARTUP)
     cwnd = t.within("cwnd_segs", phase.start, phase.end)
     return math.nan if phase is NEVER else float(np.max(cwnd)) / t.bdp(phase.end)
 
 
 def only_startup(t: Trace, at: Place) -> float:
-    """1: no other phase began in 4.9 s."""
     return float(all(one.mode == STARTUP or one.start > 4.9 for one in t.phases))
 
 
 def filled(t: Trace, at: Place) -> float:
-    """1: the second pause, at 9 s, found it in PROBE_BW."""
     return float(first(t, CRUISE).end < 14 or first(t, CRUISE).start < 11)
 
 
@@ -123,19 +110,16 @@ def filled(t: Trace, at: Place) -> float:
 
 
 def drain_pacing(t: Trace, at: Place) -> float:
-    """Over bw."""
     return t.pacing_gain(first(t, DRAIN)) if first(t, DRAIN) is not NEVER else math.nan
 
 
 def over_budget(t: Trace, place: int, bw_bps: float) -> float:
-    """In flight at an ACK over Inflight(1.0)."""
     time = float(t.time[place])
     segs = bw_bps * t.at("obs1", time) * 1e-9 / SEGMENT_BITS
     return float(t.acks["inflight_segs"][place]) / t.budget(time, segs)
 
 
 def drain_inflight(t: Trace, at: Place) -> float:
-    """At its end."""
     phase = first(t, DRAIN)
     if phase is NEVER:
         return math.nan
@@ -143,7 +127,6 @@ def drain_inflight(t: Trace, at: Place) -> float:
 
 
 def drain_inflight_before(t: Trace, at: Place) -> float:
-    """An ACK before."""
     phase = first(t, DRAIN)
     if phase is NEVER:
         return math.nan
@@ -152,7 +135,6 @@ def drain_inflight_before(t: Trace, at: Place) -> float:
 
 
 def drained(t: Trace, at: Place) -> float:
-    """1: it ended with the first ACK with so little in flight, by its time, or by ProbeRTT."""
     if drain_rounds(t, at) == 4 or followed(t, first(t, DRAIN), PROBE_RTT) == 1:
         return 1.0
     before, after = drain_inflight_before(t, at), drain_inflight(t, at)
@@ -160,12 +142,10 @@ def drained(t: Trace, at: Place) -> float:
 
 
 def drain_then_probe_bw(t: Trace, at: Place) -> float:
-    """DOWN ends with the same ACK if its condition holds too."""
     return followed(t, first(t, DRAIN), DOWN, CRUISE)
 
 
 def drain_rounds(t: Trace, at: Place) -> float:
-    """How many it took."""
     phase = first(t, DRAIN)
     return math.nan if phase is NEVER else t.rounds(phase.start, phase.end)
 
@@ -174,12 +154,10 @@ def drain_rounds(t: Trace, at: Place) -> float:
 
 
 def plain_up(t: Trace) -> Phase:
-    """The first that was not cut short by ProbeRTT."""
     return next((one for one in t.of(UP) if t.after(one) != PROBE_RTT), NEVER)
 
 
 def up_flat(t: Trace, at: Place) -> float:
-    """Rounds without growth."""
     phase = plain_up(t)
     if phase is NEVER:
         return math.nan
@@ -187,18 +165,16 @@ def up_flat(t: Trace, at: Place) -> float:
 
 
 def up_then_down(t: Trace, at: Place) -> float:
-    """CRUISE if DOWN's end holds at once."""
     return followed(t, plain_up(t), DOWN)
 
 
 def up_pacing(t: Trace, at: Place) -> float:
-    """Over bw."""
     phase = plain_up(t)
     return math.nan if phase is NEVER else t.pacing_gain(phase)
 
 
 def window_gain(t: Trace, phase: Phase, more: int) -> float:
-    """The largest window, without `more` and the two segments of an ACK, over bw min_rtt.
+    """Returns the largest window, without `more` and two segments of an ACK, over bw min_rtt.
 
     Where the offload budget is more than that, over it.
     """
@@ -211,41 +187,34 @@ def window_gain(t: Trace, phase: Phase, more: int) -> float:
 
 
 def up_window(t: Trace, at: Place) -> float:
-    """UP adds two segments."""
     return window_gain(t, plain_up(t), 2)
 
 
 def plain_window(t: Trace, at: Place) -> float:
-    """In the first CRUISE, where nothing is aggregated but by delayed ACKs."""
     return window_gain(t, first(t, CRUISE), 0)
 
 
 def last_up_before(t: Trace, time: float) -> Phase:
-    """The one that lasts at that time."""
     return next((one for one in t.phases if one.mode == UP and one.start < time < one.end), NEVER)
 
 
 def long_up(t: Trace, at: Place) -> float:
-    """Until the losses came."""
     phase = last_up_before(t, UP_S)
     return math.nan if phase is NEVER else UP_S - phase.start
 
 
 def up_goes_on(t: Trace, at: Place) -> float:
-    """How long it lasts beyond the first loss."""
     phase = last_up_before(t, UP_S)
     return math.nan if phase is NEVER else phase.end - first_loss(t, UP_S - 1)
 
 
 def first_loss(t: Trace, since: float) -> float:
-    """The time of the first ACK that reports one."""
     lost = np.diff(t.acks["lost_segs"].astype(np.int64), prepend=0) > 0
     places = np.flatnonzero(lost & (t.time >= since))
     return float(t.time[places[0]]) if len(places) else math.nan
 
 
 def loss_to_down(t: Trace, at: Place) -> float:
-    """Rounds."""
     phase = last_up_before(t, UP_S)
     lost = first_loss(t, UP_S)
     if followed(t, phase, DOWN, CRUISE) != 1 or math.isnan(lost):
@@ -254,7 +223,6 @@ def loss_to_down(t: Trace, at: Place) -> float:
 
 
 def no_long_bound(t: Trace, at: Place) -> float:
-    """1: none was set by the losses in UP."""
     phase = last_up_before(t, UP_S)
     return math.nan if phase is NEVER else float(t.at("obs2", phase.end) == 0)
 
@@ -263,18 +231,15 @@ def no_long_bound(t: Trace, at: Place) -> float:
 
 
 def plain_down(t: Trace) -> Phase:
-    """The first after an UP."""
     downs = (one for one in t.of(DOWN) if t.phases[t.phases.index(one) - 1].mode == UP)
     return next(downs, NEVER)
 
 
 def down_pacing(t: Trace, at: Place) -> float:
-    """Over bw."""
     return t.pacing_gain(plain_down(t)) if plain_down(t) is not NEVER else math.nan
 
 
 def down_inflight(t: Trace, at: Place) -> float:
-    """At its end; nothing was lost, so bw is max_bw."""
     phase = plain_down(t)
     if phase is NEVER:
         return math.nan
@@ -282,7 +247,6 @@ def down_inflight(t: Trace, at: Place) -> float:
 
 
 def down_inflight_before(t: Trace, at: Place) -> float:
-    """An ACK before."""
     phase = plain_down(t)
     if phase is NEVER:
         return math.nan
@@ -291,28 +255,24 @@ def down_inflight_before(t: Trace, at: Place) -> float:
 
 
 def down_then_cruise(t: Trace, at: Place) -> float:
-    """1: so it is."""
     return followed(t, plain_down(t), CRUISE)
 
 
 def cruise_pacing(t: Trace, at: Place) -> float:
-    """Over bw."""
     phase = first(t, CRUISE)
     return math.nan if phase is NEVER else t.pacing_gain(phase)
 
 
 def full_down(t: Trace) -> Phase:
-    """The first DOWN after 3 s that no CRUISE followed."""
     return next((one for one in t.of(DOWN, 3.0) if t.after(one) == REFILL), NEVER)
 
 
 def down_then_refill(t: Trace, at: Place) -> float:
-    """1: there is such a one."""
     return float(full_down(t) is not NEVER)
 
 
 def down_wait(t: Trace, at: Place) -> float:
-    """1: it lasted 2 to 3 s, or as many rounds as the draft waits if these are over first."""
+    """Returns 1 if it lasted 2 to 3 s, or the rounds that the draft waits, if they end first."""
     phase = full_down(t)
     if phase is NEVER:
         return math.nan
@@ -323,7 +283,6 @@ def down_wait(t: Trace, at: Place) -> float:
 
 
 def cruise_window(t: Trace, at: Place) -> float:
-    """Median, over bw min_rtt."""
     phase = first(t, CRUISE)
     if phase is NEVER:
         return math.nan
@@ -331,13 +290,11 @@ def cruise_window(t: Trace, at: Place) -> float:
 
 
 def cruise_use(t: Trace, at: Place) -> float:
-    """Delivered in it over what the link can carry."""
     phase = max(t.of(CRUISE), key=lambda one: one.length, default=NEVER)
     return math.nan if phase is NEVER else delivered(t, phase.start, phase.end) / rate(at)
 
 
 def delivered(t: Trace, start: float, end: float) -> float:
-    """Mean goodput by the intervals within, each 100 ms, in bit/s."""
     records = t.run.stream("interval").records
     times = records["ts_ns"] * 1e-9
     some = records[(times > start + 0.1) & (times <= end)]
@@ -345,17 +302,14 @@ def delivered(t: Trace, start: float, end: float) -> float:
 
 
 def least_window(t: Trace, at: Place) -> float:
-    """Of the whole run."""
     return float(np.min(t.acks["cwnd_segs"]))
 
 
 def late_pacing(t: Trace, at: Place) -> float:
-    """Median of the second half of the run over the link's rate."""
     return float(np.median(t.within("pacing_bps", t.seconds / 2, t.seconds))) / rate(at)
 
 
 def use(t: Trace, at: Place) -> float:
-    """Of the second half of the run."""
     return delivered(t, t.seconds / 2, t.seconds) / rate(at)
 
 
@@ -363,18 +317,16 @@ def use(t: Trace, at: Place) -> float:
 
 
 def handshake(t: Trace, at: Place) -> float:
-    """When its RTT was measured, that of packets shorter than data."""
     return float(t.time[0]) - at.rtt_s
 
 
 def probe_rtt_after(t: Trace, at: Place) -> float:
-    """From the handshake on: on a link data's RTTs are longer."""
     phase = first(t, PROBE_RTT)
     return math.nan if phase is NEVER else phase.start - handshake(t, at)
 
 
 def probe_rtt_window(t: Trace, at: Place) -> float:
-    """The median window at its end over bw min_rtt; 0.5: 4 segments, where that is more."""
+    """Returns the window at its end over bw min_rtt; 0.5 is 4 segments where that is more."""
     phase = first(t, PROBE_RTT)
     if phase is NEVER:
         return math.nan
@@ -384,7 +336,7 @@ def probe_rtt_window(t: Trace, at: Place) -> float:
 
 
 def probe_rtt_length(t: Trace, at: Place) -> float:
-    """From the first ACK with so little in flight, beyond 200 ms or a round, in round trips."""
+    """Returns how long ProbeRTT lasted with so little in flight, beyond 200 ms or a round."""
     phase = first(t, PROBE_RTT)
     if phase is NEVER:
         return math.nan
@@ -398,21 +350,17 @@ def probe_rtt_length(t: Trace, at: Place) -> float:
 
 
 def probe_rtt_then_cruise(t: Trace, at: Place) -> float:
-    """DOWN is left at once."""
     return followed(t, first(t, PROBE_RTT), CRUISE)
 
 
 def probe_rtt_then_startup(t: Trace, at: Place) -> float:
-    """1: so it is."""
     return followed(t, first(t, PROBE_RTT), STARTUP)
 
 
 def probe_rtts(t: Trace, at: Place) -> float:
-    """How many."""
     return float(sum(one.mode == PROBE_RTT for one in t.phases))
 
 
 def min_rtt_after(t: Trace, at: Place) -> float:
-    """From the handshake, whose RTT is the smallest, until min_rtt is what ProbeRTT has seen."""
     risen = np.flatnonzero(np.diff(t.acks["obs1"]) > 0)
     return float(t.time[risen[0] + 1]) - handshake(t, at) if len(risen) else math.nan

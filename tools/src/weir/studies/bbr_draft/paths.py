@@ -27,34 +27,29 @@ UP_S = 12.0  # by then an application-limited flow is in UP, where it stays
 
 @dataclass(frozen=True)
 class Place:
-    """A path."""
+    """A path of a rate and a round trip."""
 
     mbit: float
     rtt_ms: int
 
     @property
     def name(self) -> str:
-        """As cells and claims have it."""
         return f"{self.mbit:g}M-{self.rtt_ms}ms"
 
     @property
     def rtt_s(self) -> float:
-        """Its round trip."""
         return self.rtt_ms / 1e3
 
     @property
     def bdp(self) -> float:
-        """In packets of 1538 bytes on the wire."""
         return self.mbit * 1e6 * self.rtt_s / WIRE_PKT_BITS
 
     def link(self, factor: float = 1.0, buffer: float = 2.0, least: int = 0) -> str:
-        """Its rate, or a part of it, and a buffer in BDP of the whole rate."""
         packets = max(round(buffer * self.bdp), 4, least)
         rate = f"{self.mbit * factor * 1e6:.0f}bit"
         return f"{{link: {{rate: {rate}, queue: {{fifo: {{limit: {packets}pkt}}}}}}}}"
 
     def delay(self, more: str = "") -> str:
-        """Half of the round trip."""
         return f"{{delay: {{delay: {self.rtt_ms / 2}ms{more}}}}}"
 
 
@@ -79,7 +74,7 @@ def trial(
     schedule: str = "",
     seconds: float = 12,
 ) -> Trial:
-    """A run: stages before and behind the delay, what the flow sends, what changes and when."""
+    """Makes a run of stages around the delay, of what the flow sends, and of what changes when."""
     flow = f"{{count: 1, cc: {{bbr3: {{{params}}}}}{', source: ' + source if source else ''}}}"
     override = (
         f"paths.forward=[{forward or at.link()}, {at.delay(delay)}]",
@@ -92,17 +87,14 @@ def trial(
 
 
 def limited(at: Place, part: float) -> str:
-    """An application that writes a part of the rate, 100 times a second."""
     return f"{{video: {{ladder: '{at.mbit * 1e3 * part:.0f}kbit', segment: 10ms}}}}"
 
 
 def bulk(at: Place) -> Trial:
-    """Nothing changes."""
     return trial("bulk", at)
 
 
 def startup_loss(at: Place) -> Trial:
-    """Half of the rate is written; after 2 s 6 or 7 losses in a round, or 3 %, if more."""
     every = max(min(math.floor(0.5 * at.bdp / 4.4), 33), 2)
     after = round(0.5 * at.mbit * 1e6 / WIRE_PKT_BITS * LOSSES_S)
     forward = f"{{loss_periodic: {{every: {every}, after: {after}}}}}, {at.link()}"
@@ -110,7 +102,7 @@ def startup_loss(at: Place) -> Trial:
 
 
 def drain_cut(at: Place) -> Trial:
-    """The rate falls to 0.35 in the rounds in which Startup waits to see whether the pipe is full.
+    """Lets the rate fall to 0.35 in the rounds in which Startup waits for a full pipe.
 
     So the rate that it has measured is too high by a factor of three, and half of it fills the
     link: 10 %, the draft's, would drain within three rounds.
@@ -128,14 +120,13 @@ def drain_cut(at: Place) -> Trial:
 
 
 def unfilled(at: Place) -> Trial:
-    """Half of the rate is written from the start: Startup never ends."""
     return trial("unfilled", at, source=limited(at, 0.5), seconds=8)
 
 
 def probing(
     case: str, at: Place, *changes: str, seconds: float = 17, loss: str = "", delay: str = ""
 ) -> Trial:
-    """In UP for good: Startup ends at half of the rate; at 3 s the link gets what is written.
+    """Makes a flow that is in UP for good: Startup ends at half of the rate.
 
     `loss` comes before the link, and the changes come from UP_S on.
     """
@@ -153,37 +144,32 @@ def probing(
 
 
 def brief(key: str, percent: int) -> list[str]:
-    """A share of packets for 30 ms."""
     times = ((UP_S, percent), (UP_S + 0.03, 0))
     return [f"{{at: {t * 1e3:.0f}ms, forward.{key}: {p}%}}" for t, p in times]
 
 
 def up_loss(at: Place) -> Trial:
-    """Then 20 % are lost; of a long round trip, of which 30 ms are a small part, a half."""
     return probing("up-loss", at, *brief("loss.rate", 20 if at.rtt_ms < 100 else 50))
 
 
 def up_late(at: Place) -> Trial:
-    """Then 30 % are late, by half of a round trip."""
     return probing("up-late", at, *brief("delay.late", 30), delay=f", late_by: {at.rtt_ms / 2}ms")
 
 
 def up_spike(at: Place) -> Trial:
-    """Then nothing arrives for a second, and all of it after that, in order."""
     delays = ((UP_S, at.rtt_ms / 2 + 1000), (UP_S + 0.02, at.rtt_ms / 2))
     changes = (f"{{at: {t * 1e3:.0f}ms, forward.delay.delay: {ms}ms}}" for t, ms in delays)
     return probing("up-spike", at, *changes, delay=", on_decrease: fifo")
 
 
 def up_some_loss(at: Place) -> Trial:
-    """Then one segment in 56 is lost: 1.8 %."""
     after = round(0.7 * at.mbit * 1e6 / WIRE_PKT_BITS * UP_S)
     loss = f"{{loss_periodic: {{every: 56, after: {after}}}}}"
     return probing("up-some-loss", at, seconds=15, loss=loss)
 
 
 def down_cut(at: Place) -> Trial:
-    """The rate falls by 15 % at 4.6 s: 0.9 of the rate of before is still more than the link's.
+    """Lets the rate fall by 15 % at 4.6 s: 0.9 of the rate before is still more than the link's.
 
     By 10 %, the draft's, 0.9 x 0.99 of it is a little less, and the queue drains in time.
     """
@@ -193,14 +179,12 @@ def down_cut(at: Place) -> Trial:
 
 
 def idle(at: Place) -> Trial:
-    """Pauses of 6 s, also before the first data; 3 s of data in between."""
     size = f"{at.mbit * 1e6 * 3 / 8 / 1e3:.0f}kB"
     source = f"{{request: {{think: 6s, times: fixed, sizes: {{mean: {size}}}}}}}"
     return trial("idle", at, source=source, seconds=28)
 
 
 def aggregated(at: Place) -> Trial:
-    """ACKs come twice in a round trip of the path, all that wait at once."""
     slots = (
         f"{{mahimahi_link: {{unit: {at.rtt_ms / 2}ms, bytes: 1MB,"
         " file: slots.txt, queue: {fifo: {limit: 100000pkt}}}}"
@@ -209,34 +193,30 @@ def aggregated(at: Place) -> Trial:
 
 
 def tiny(at: Place) -> Trial:
-    """Less than a packet in a round trip."""
     seconds = max(20.0, 1500 * WIRE_PKT_BITS / (at.mbit * 1e6))
     return trial("tiny", at, forward=at.link(least=20), seconds=round(seconds))
 
 
 def tenfold(at: Place) -> Trial:
-    """A tenth of the rate and a buffer that it overflows; the whole rate from 8 s on."""
     schedule = f"{{at: 8s, forward.link.rate: {at.mbit * 1e3:.0f}kbit}}"
     forward = at.link(0.1, 0.04, 6)
     return trial("tenfold", at, forward=forward, schedule=schedule, params=NO_PROBE_RTT, seconds=24)
 
 
 def tenth(at: Place) -> Trial:
-    """The whole rate, a tenth of it from 5 s on."""
     schedule = f"{{at: 5s, forward.link.rate: {at.mbit * 100:.0f}kbit}}"
     forward = at.link(buffer=0.3, least=6)
     return trial("tenth", at, forward=forward, schedule=schedule, params=NO_PROBE_RTT, seconds=20)
 
 
 def policed(at: Place) -> Trial:
-    """A policer of that rate with a bucket of a BDP, and no queue."""
     burst = max(round(at.bdp), 10) * 1.5
     policer = f"{{policer: {{rate: {at.mbit:g}Mbit, burst: {burst:g}kB}}}}"
     return trial("policed", at, forward=f"{policer}, {at.link(4)}", seconds=30)
 
 
 def lossy_probes(at: Place) -> Trial:
-    """5 % of loss from 3 s to 6.5 s and from 12 s on: a probe with it, one without, one with."""
+    """Loses 5 % from 3 s to 6.5 s and from 12 s on: in the first and in the third probe."""
     changes = ((3, 5), (6.5, 0), (12, 5))
     schedule = ", ".join(f"{{at: {t}s, forward.loss.rate: {percent}%}}" for t, percent in changes)
     forward = f"{{loss: {{rate: 0%}}}}, {at.link()}"

@@ -34,7 +34,7 @@ Measure = Callable[[Trace, Place], float]
 
 @dataclass(frozen=True)
 class Check:
-    """What a case verifies: a number with bounds, or bounds alone."""
+    """A number or an order that a case verifies, with its bounds."""
 
     says: str
     measure: Measure
@@ -46,17 +46,14 @@ class Check:
 
 
 def about(says: str, measure: Measure, number: float, part: float, tolerance: str = EXACT) -> Check:
-    """A number of the draft's, and how far from it a measurement may be."""
     return Check(says, measure, number * (1 - part), number * (1 + part), number, tolerance)
 
 
 def exactly(says: str, measure: Measure, number: float) -> Check:
-    """A count."""
     return Check(says, measure, number, number, number, "a count")
 
 
 def holds(says: str, measure: Measure) -> Check:
-    """Something that is so (1) or not (0)."""
     return Check(says, measure, low=1)
 
 
@@ -345,17 +342,15 @@ _traces: dict[Path, Trace] = {}
 
 
 def trace_of(run: Run) -> Trace:
-    """Read once, however many claims are about it."""
     return _traces.setdefault(run.path, Trace(run))
 
 
 def measured(measure: Measure, at: Place) -> Callable[[Run], float]:
-    """Of a run at a place."""
     return lambda run: float(measure(trace_of(run), at))
 
 
 def claims(case: Case) -> list[Claim]:
-    """At each place."""
+    """Makes the claims of a case, at each place."""
     source = f"appendix A, case {case.number}"
     found = []
     for at in case.places:
@@ -383,7 +378,7 @@ def claims(case: Case) -> list[Claim]:
 
 
 def experiments() -> tuple[Experiment, ...]:
-    """One for each case; parts of a case are one."""
+    """Makes an experiment of each case; parts of a case are one."""
     numbers = sorted({case.number for case in CASES})
     made = []
     for number in numbers:

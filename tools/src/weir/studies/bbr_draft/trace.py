@@ -38,7 +38,6 @@ class Phase:
 
     @property
     def length(self) -> float:
-        """In seconds."""
         return self.end - self.start
 
 
@@ -50,17 +49,14 @@ class Trace:
 
     @cached_property
     def acks(self) -> npt.NDArray[np.void]:
-        """Its records, one for each ACK."""
         return np.asarray(self.run.stream("cc").records)
 
     @cached_property
     def time(self) -> Floats:
-        """Of each ACK, in seconds."""
         return np.asarray(self.acks["ts_ns"] * 1e-9)
 
     @cached_property
     def sent(self) -> Floats:
-        """When the newest segment that each ACK acknowledged was sent; never falls."""
         rtt = np.where(self.acks["rtt_ns"] > 0, self.acks["rtt_ns"], np.inf)
         return np.asarray(np.maximum.accumulate(self.time - rtt * 1e-9))
 
@@ -83,16 +79,13 @@ class Trace:
 
     @property
     def seconds(self) -> float:
-        """How long the run was."""
         return units.measured(self.run.summary.virtual_s)
 
     def events(self, kind: str) -> Any:
-        """Those of one kind."""
         events = self.run.stream("events")
         return events.records[events.records["event"] == events.number("event", kind)]
 
     def of(self, mode: int, since: float = 0.0) -> list[Phase]:
-        """The phases of a mode that began since then and have ended."""
         return [
             one
             for one in self.phases
@@ -100,24 +93,20 @@ class Trace:
         ]
 
     def after(self, phase: Phase) -> int:
-        """The mode that followed."""
         return self.phases[self.phases.index(phase) + 1].mode
 
     def place(self, time: float) -> int:
-        """The last ACK until then; of a phase's end: the one that ended it."""
         return max(int(np.searchsorted(self.time, time + 1e-10, side="right")) - 1, 0)
 
     def at(self, name: str, time: float) -> float:
-        """A field of the last ACK until then."""
         return float(self.acks[name][self.place(time)])
 
     def within(self, name: str, start: float, end: float) -> Floats:
-        """A field of the ACKs from `start` to before `end`."""
         first, last = np.searchsorted(self.time, (start - 1e-10, end - 1e-10))
         return np.asarray(self.acks[name][first:last], dtype=np.float64)
 
     def round_starts(self, start: float, end: float) -> list[int]:
-        """The ACKs that ended a round, of rounds of which the first began at `start`."""
+        """Lists the ACKs that ended a round, the first of which began at `start`."""
         found: list[int] = []
         begun = start
         while True:
@@ -128,27 +117,23 @@ class Trace:
             begun = float(self.time[place])
 
     def rounds(self, start: float, end: float) -> int:
-        """How many rounds ended, the one that `end` ended included."""
         return len(self.round_starts(start, end))
 
     def bdp(self, time: float) -> float:
-        """Bw min_rtt then, in segments."""
         return self.at("obs0", time) * self.at("obs1", time) * 1e-9 / SEGMENT_BITS
 
     def budget(self, time: float, segs: float) -> float:
-        """QuantizationBudget of section 5.6.4.2, by the pacing before `time`."""
         bits = float(self.acks["pacing_bps"][max(self.place(time) - 1, 0)]) * 1e-3
         quantum = min(bits, QUANTUM_BITS) / SEGMENT_BITS
         return max(segs, 3 * max(quantum, 2), 4)
 
     def pacing_gain(self, phase: Phase) -> float:
-        """The median in a phase, of bw and the margin."""
         bw = self.within("obs0", phase.start, phase.end)
         pacing = self.within("pacing_bps", phase.start, phase.end)
         return float(np.median(pacing / bw)) / MARGIN if len(bw) else math.nan
 
     def flat_rounds(self, phase: Phase, baseline: float) -> int:
-        """CheckFullBWReached: rounds in a row at its end whose rate grew by less than a quarter."""
+        """Counts rounds in a row at its end whose rate grew by less than a quarter."""
         count = 0
         for place in self.round_starts(phase.start, phase.end):
             rate = float(self.acks["delivery_bps"][place])

@@ -19,7 +19,7 @@ ROW_IN = 0.2  # of a scenario
 
 
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """One figure, if any scenario has run."""
+    """Draws one figure, if any scenario has run."""
     rows = [one for one in SCENARIOS if not one.cannot and found.runs(one.trial("cubic"))]
     if not rows:
         return
@@ -35,7 +35,7 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
 
 
 def panel(axis: Axes, found: Found, rows: list[Scenario], cc: str) -> None:
-    """All scenarios with one control, from above."""
+    """Draws all scenarios with one control, from above."""
     axis.axvspan(1 - PART, 1 + PART, color=theme.GRID)
     for place, one in enumerate(rows):
         published = one.times(cc)

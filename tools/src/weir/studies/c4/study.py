@@ -140,7 +140,7 @@ SCENARIOS = read()
 
 
 def time_claim(one: Scenario, cc: str) -> Claim:
-    """A published mean."""
+    """Makes the claim of a published mean."""
     published = one.times(cc)
     return Claim(
         f"{one.name}: {one.what(cc)}",
@@ -156,14 +156,13 @@ def time_claim(one: Scenario, cc: str) -> Claim:
 
 
 def order(one: Scenario) -> float | None:
-    """BBR's published mean time over CUBIC's; None: the tables have no order."""
     cubic, bbr = one.times("cubic"), one.times("bbr3")
     means, ends = bbr.mean / cubic.mean, bbr.p90 / cubic.p90
     return means if abs(means - 1) > CLOSE and (means > 1) == (ends > 1) else None
 
 
 def order_claim(one: Scenario, published: float) -> Claim:
-    """Which control's download ends sooner."""
+    """Claims which control's download ends sooner."""
     slower = published > 1
     return Claim(
         f"{one.name}: BBR takes {'longer' if slower else 'less'} than CUBIC: its time over"
@@ -179,12 +178,11 @@ def order_claim(one: Scenario, published: float) -> Claim:
 
 
 def cannot(one: Scenario, why: str) -> tuple[Claim, ...]:
-    """A scenario without a verdict."""
     return (Claim(one.name, one.section, "not comparable", why=why),)
 
 
 def claims(one: Scenario) -> tuple[Claim, ...]:
-    """Both controls' times where nothing competes, and their order if the tables have one."""
+    """Claims both controls' times where nothing competes, and their order if there is one."""
     if one.cannot:
         return cannot(one, one.cannot)
     published = order(one)
@@ -195,7 +193,7 @@ def claims(one: Scenario) -> tuple[Claim, ...]:
 
 
 def fifo() -> Claim:
-    """What picoquic's DualPI2 is for packets that are not L4S."""
+    """Claims what picoquic's DualPI2 is for packets that are not L4S."""
     ecn = next(one for one in SCENARIOS if one.name == "ecn")
     queue = "paths.forward.link.queue={fifo: {limit: 60ms}}"
     return Claim(
@@ -211,7 +209,6 @@ def fifo() -> Claim:
 
 
 def experiment(number: int, one: Scenario) -> Experiment:
-    """A row of the tables."""
     extra = (fifo(),) if one.name == "ecn" else ()
     return Experiment(f"C{number}", one.title, claims(one) + extra)
 

@@ -41,7 +41,6 @@ STYLES = {
 
 
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Each figure whose runs are there."""
     for drawn, caption in FIGURES:
         figure = drawn(found)
         if figure is not None:
@@ -49,7 +48,7 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
 
 
 def oscillation(found: Found) -> Figure | None:
-    """Figure 1: a second of the queue."""
+    """Draws figure 1: a second of the queue."""
     runs = found.runs("c1-2")
     if runs is None:
         return None
@@ -77,7 +76,7 @@ def curves(
 
 
 def cdfs(found: Found) -> Figure | None:
-    """Figure 4."""
+    """Draws figure 4."""
     figure, (axis,) = axes.subplots(1)
     for style, runs in curves(found, "c6-", ("copa", "copa-default", "cubic", "bbr", "pcc")):
         values = np.sort(np.concatenate([churn_jfis(run) for run in runs]))
@@ -93,7 +92,7 @@ def cdfs(found: Found) -> Figure | None:
 
 
 def over_rtt(found: Found) -> Figure | None:
-    """Figure 6."""
+    """Draws figure 6."""
     figure, (axis,) = axes.subplots(1)
     for style, runs in curves(found, "c8-", ("copa", "auto", "cubic", "cubic-codel", "newreno")):
         for run in runs:
@@ -107,7 +106,7 @@ def over_rtt(found: Found) -> Figure | None:
 
 
 def over_loss(found: Found) -> Figure | None:
-    """Figure 7."""
+    """Draws figure 7."""
     figure, (axis,) = axes.subplots(1)
     for cc in ("copa", "bbr", "pcc", "newreno", "cubic", "vegas"):
         ran = [(p, found.runs(f"c9-{cc}-{p}")) for p in (0, 1, 2, 5, 10)]
@@ -122,7 +121,7 @@ def over_loss(found: Found) -> Figure | None:
 
 
 def over_size(found: Found) -> Figure | None:
-    """Figure 8."""
+    """Draws figure 8."""
     figure, (axis,) = axes.subplots(1)
     for style, runs in curves(found, "c10-", ("copa-320", "dctcp-320")):
         for run in runs:
@@ -142,7 +141,7 @@ def over_size(found: Found) -> Figure | None:
 
 
 def satellites(found: Found) -> Figure | None:
-    """Figure 9."""
+    """Draws figure 9."""
     figure, (axis,) = axes.subplots(1, 2.6)
     for style, runs in curves(found, "c11-", ("copa", "bbr", "pcc", "cubic", "vegas")):
         x, y = (np.array([f(run) for run in runs]) for f in (queue_ms, used))
@@ -165,7 +164,7 @@ def satellites(found: Found) -> Figure | None:
 
 
 def networks(found: Found) -> Figure | None:
-    """Figure 10."""
+    """Draws figure 10."""
     figure, (axis,) = axes.subplots(1)
     names: list[str] = []
     for scheme in ("copa", "cubic", "bbr", "pcc"):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """The blog's curves: rates and queueing delays over time."""
+    """Draws each figure whose runs are there, with its caption."""
     shown = (
         ("b1-copa", "B1: three Copa flows."),
         ("b2-default", "B2: the second flow is BBR."),

@@ -24,7 +24,7 @@ Cell = tuple[str, "Measured"]  # what it is called in its figure
 
 
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Each figure that there are cells for, with its caption."""
+    """Draws each figure whose runs are there, with its caption."""
     scales = {
         "core, hosts that join segments": cells(found, corescale.WITH_HOSTS, corescale.FLOWS),
         "core, ideal hosts": cells(found, corescale.IDEAL, corescale.FLOWS),
@@ -52,7 +52,7 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
 
 
 def cells(found: Found, trials: Sequence[Trial], flows: Sequence[int]) -> list[Cell]:
-    """The cells that were run and have a fit."""
+    """Reads the cells that were run and have a fit."""
     shown = []
     for trial, count in zip(trials, flows, strict=True):
         runs = found.runs(trial)
@@ -65,7 +65,7 @@ def cells(found: Found, trials: Sequence[Trial], flows: Sequence[int]) -> list[C
 
 
 def errors(scales: dict[str, list[Cell]]) -> Figure:
-    """Figure 2: distributions of the prediction error, a row per scale."""
+    """Draws figure 2: distributions of the prediction error, a row per scale."""
     figure = Figure(figsize=(axes.WIDTH_IN, 2.1 * len(scales)))
     grid = figure.subplots(len(scales), 2, squeeze=False, sharex=True, sharey=True)
     for (left, right), (scale, shown) in zip(grid, scales.items(), strict=True):
@@ -86,7 +86,7 @@ def errors(scales: dict[str, list[Cell]]) -> Figure:
 
 
 def losses(scales: dict[str, list[Cell]]) -> Figure:
-    """Figure 3: losses per halving, a column per scale."""
+    """Draws figure 3: losses per halving, a column per scale."""
     figure, columns = axes.subplots(len(scales))
     style = theme.style("newreno")
     for axis, (scale, shown) in zip(columns, scales.items(), strict=True):
@@ -109,7 +109,7 @@ def label(axis: Axes, names: Sequence[str]) -> None:
 
 
 def fairness(found: Found) -> Figure | None:
-    """Figure 4: Jain's index over the number of flows."""
+    """Draws figure 4: Jain's index over the number of flows."""
     figure, (axis,) = axes.subplots(1, 2.6)
     for index, (cc, name) in enumerate(corescale.NAMES.items()):
         ran = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CoreScale (Philip et al., IMC 2021): does what is known of a few flows hold for thousands?
+"""CoreScale (Philip et al., IMC 2021) asks whether thousands of flows are as a few are.
 
 The study asked twenty servers for up to three hours per cell. Its hosts were Linux behind fast
 cards, which put together segments that arrive close to each other. Such hosts are cells here, and
@@ -69,19 +69,17 @@ EDGE: Length = (120, 300, 1800)
 
 
 def quick(length: Length, groups: int = 1) -> tuple[str, ...]:
-    """As options of weir-sim."""
     jitter, warmup, end = length
     starts = (f"flows.{group}.jitter={jitter}s" for group in range(groups))
     return (*starts, f"warmup={warmup}s", f"duration={end}s")
 
 
 def rtt(ms: int) -> tuple[str, ...]:
-    """Another round trip."""
     return () if ms == 20 else (f"paths.reverse.0.delay.delay={ms}ms",)
 
 
 def core(cc: str, flows: int, *, ms: int = 20, hosts: bool = False, modern: bool = False) -> Trial:
-    """All flows of one control at the core."""
+    """Makes a run of all flows of one control at the core."""
     kind = "-modern" if modern else "-hosts" if hosts else ""
     name = f"core-{cc}-{flows}" + (f"-rtt{ms}" if ms != 20 else "") + kind
     changes = [f"flows.0.cc={cc}", f"flows.0.count={flows}", *rtt(ms)]
@@ -93,14 +91,13 @@ def core(cc: str, flows: int, *, ms: int = 20, hosts: bool = False, modern: bool
 
 
 def edge(cc: str, flows: int, ms: int = 20) -> Trial:
-    """All flows of one control at the edge."""
     name = f"edge-{cc}-{flows}" + (f"-rtt{ms}" if ms != 20 else "")
     changes = (f"flows.0.cc={cc}", f"flows.0.count={flows}", *rtt(ms))
     return Trial(name, HERE / "edge.yaml", changes, quick=quick(EDGE))
 
 
 def two(first: str, second: str, flows: int, *, ms: int = 20, lone: bool = False) -> Trial:
-    """Half and half, or one of the first: it may take what it can, no receive window holds it."""
+    """Makes a run of half and half, or of one of the first, whose window nothing holds."""
     name = f"core-{first}-{second}-{flows}" + ("-lone" if lone else "")
     counts = (1, flows - 1) if lone else (flows // 2, flows // 2)
     changes = [f"flows.{i}.cc={cc}" for i, cc in enumerate((first, second))]
@@ -156,7 +153,7 @@ def measured(run: Run) -> Measured:
 
 
 def read(run: Run) -> Measured:
-    """As measured."""
+    """Reads what is measured of a run."""
     warmup_s, end_s = units.measured(run.summary.warmup_s), units.measured(run.summary.virtual_s)
     span_ns = (end_s - warmup_s) * metrics.NS_PER_S
     counted = metrics.tally(run.chunk_frames("interval", COLUMNS), warmup_s * 1e9)
@@ -171,42 +168,34 @@ def read(run: Run) -> Measured:
 
 
 def known(value: float | None) -> float:
-    """Not a number for what is not known."""
     return math.nan if value is None else float(value)
 
 
 def c_loss(run: Run) -> float:
-    """C fitted with p as drops per segment."""
     return known(measured(run).by_loss.c)
 
 
 def c_halving(run: Run) -> float:
-    """C fitted with p as window halvings per segment."""
     return known(measured(run).by_halving.c)
 
 
 def error_loss(run: Run) -> float:
-    """The median flow's error of the fit by drops, in percent."""
     return 100 * known(measured(run).by_loss.error_median)
 
 
 def error_halving(run: Run) -> float:
-    """Likewise by halvings."""
     return 100 * known(measured(run).by_halving.error_median)
 
 
 def losses(run: Run) -> float:
-    """Drops per halving, over all flows."""
     return known(measured(run).losses.total)
 
 
 def jfi(run: Run) -> float:
-    """Of all flows."""
     return known(metrics.jfi(measured(run).flows["goodput_bps"].to_numpy()))
 
 
 def share(run: Run) -> float:
-    """The first group's part of the goodput, in percent."""
     return 100 * float(measured(run).groups["share"][0])
 
 
@@ -214,17 +203,14 @@ Of = Callable[["Run"], float]
 
 
 def mean_of(measure: Of) -> Callable[..., float]:
-    """The mean over cells."""
     return lambda *runs: sum(map(measure, runs)) / len(runs)
 
 
 def spread_of(measure: Of) -> Callable[..., float]:
-    """The largest over the smallest, less 1, in percent."""
     return lambda *runs: 100 * (max(map(measure, runs)) / min(map(measure, runs)) - 1)
 
 
 def least_step(measure: Of) -> Callable[..., float]:
-    """By how much it falls from a cell to the next, at least."""
 
     def found(*runs: Run) -> float:
         values = [measure(run) for run in runs]
@@ -234,7 +220,6 @@ def least_step(measure: Of) -> Callable[..., float]:
 
 
 def edge_used_at_core(measure: Of) -> Callable[..., float]:
-    """How far off the edge's C is at the core, in percent: the first run is the core's."""
 
     def error(at_core: Run, *at_edge: Run) -> float:
         return 100 * abs(1 - mean_of(measure)(*at_edge) / measure(at_core))
@@ -243,7 +228,6 @@ def edge_used_at_core(measure: Of) -> Callable[..., float]:
 
 
 def first_minute(run: Run) -> float:
-    """Jain's index from when the last flow has started on, 40 s."""
     return jain(flow_goodputs(run, 20, 60))
 
 
@@ -601,7 +585,7 @@ CORESCALE = Study(
 
 
 def edge_claims(ms: int) -> Sequence[Claim]:
-    """The edge with a round trip."""
+    """Makes the claims at the edge with a round trip."""
     return [
         *(
             Claim(

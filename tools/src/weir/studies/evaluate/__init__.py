@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""The report of a control after RFC 9743, for `weir evaluate`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What RFC 9743 asks of a new congestion control, for its draft's section on evaluation.
+"""Criteria of RFC 9743 for a new congestion control, for its draft's section on evaluation.
 
 RFC 9743 (the successor of RFC 5033) lists criteria and gives no numbers; RFC 5166 lists metrics.
 What can be judged is the comparison that section 5.2 makes: whether a control does more harm than
@@ -29,7 +29,7 @@ class Criterion:
     why: str = ""
 
     def experiment(self, control: Control) -> Experiment:
-        """With a control."""
+        """Makes the experiment with a control."""
         source = f"RFC 9743, section {self.section}"
         claims = [row.claim(control, source) for row in self.rows()] if self.rows else []
         if self.why:
@@ -99,19 +99,17 @@ CRITERIA = (
 
 
 def scenes() -> Iterator[Scene]:
-    """Every run that the criteria ask for."""
     for criterion in CRITERIA:
         for row in criterion.rows() if criterion.rows else ():
             yield row.scene
 
 
 def trial_named(name: str, keys: str) -> Trial | None:
-    """The run of a scene with a control; None: no criterion asks for it."""
     return next((scene.trial(keys, "") for scene in scenes() if scene.name == name), None)
 
 
 def study(control: Control, written: str) -> Study:
-    """The report of a control; written: as the command line has it."""
+    """Makes the report of a control; written: as the command line has it."""
 
     return Study(
         f"evaluate-{control.name}",

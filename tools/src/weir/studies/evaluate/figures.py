@@ -31,14 +31,13 @@ CURVES = (
 
 
 def first(found: Found, name: str, keys: str) -> Run | None:
-    """The run of a scene."""
     trial = trial_named(name, keys)
     runs = None if trial is None else found.runs(trial)
     return runs[0] if runs else None
 
 
 def shares(found: Found, control: Control) -> Figure | None:
-    """The control's part of both goodputs, by the depth of the queue."""
+    """Draws the control's part of both goodputs, by the depth of the queue."""
     figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
     axis = figure.subplots()
     for number, other in enumerate(OTHERS):
@@ -59,7 +58,7 @@ def shares(found: Found, control: Control) -> Figure | None:
 
 
 def trade_off(found: Found, control: Control) -> Figure | None:
-    """Use of the link and delay, over the range of paths of section 6.1."""
+    """Draws use of the link and delay, over the range of paths of section 6.1."""
     figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
     axis = figure.subplots()
     for number, path in enumerate(TAIL_DROP):
@@ -77,7 +76,7 @@ def trade_off(found: Found, control: Control) -> Figure | None:
 
 
 def draw(found: Found, control: Control) -> Iterator[tuple[Figure, str]]:
-    """Those whose runs are there."""
+    """Draws each figure whose runs are there, with its caption."""
     if (figure := shares(found, control)) is not None:
         yield (
             figure,

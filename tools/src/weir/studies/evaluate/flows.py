@@ -35,7 +35,7 @@ WEB = "source: {closed: {think: 500ms, sizes: {law: fixed, mean: 100kB}}}"
 
 
 def collapse() -> Iterator[Row]:
-    """An outage, most packets lost, and more flows than packets fit."""
+    """Yields an outage, most packets lost, and more flows than packets fit."""
     outage = Scene(
         "outage",
         changes=(
@@ -68,7 +68,6 @@ def collapse() -> Iterator[Row]:
 
 
 def bloat() -> Iterator[Row]:
-    """Deep queues."""
     for bdp in (1, 4, 16):
         scene = Scene(f"queue-{bdp}BDP", changes=path(queue=depth(bdp)))
         yield Row(scene, "mean time in the queue", delay_ms, "ms")
@@ -76,7 +75,7 @@ def bloat() -> Iterator[Row]:
 
 
 def losses() -> Iterator[Row]:
-    """Short queues."""
+    """Yields runs with short queues."""
     for flows, bdp in ((1, 0.25), (5, 0.5), (5, 1), (20, 0.5)):
         scene = Scene(
             f"{flows}-flows-{bdp:g}BDP",
@@ -88,7 +87,7 @@ def losses() -> Iterator[Row]:
 
 
 def fairness() -> Iterator[Row]:
-    """Flows of the control among themselves."""
+    """Yields flows of the control among themselves."""
     alike = Scene("five-flows", ("NEW, count: 5, stagger: 2s",))
     yield Row(alike, "Jain's index of the last 20 s", late_jfi(20), "", low=0.9, tolerance=FAIR)
     late = Scene("a-second-flow", ("NEW", "NEW, start: 15s"))
@@ -105,7 +104,7 @@ def fairness() -> Iterator[Row]:
 
 
 def short_flows() -> Iterator[Row]:
-    """Transfers of 100 kB beside a long flow, all of the control."""
+    """Yields transfers of 100 kB beside a long flow, all of the control."""
     alone = Scene("short-alone", (f"NEW, count: 5, {WEB}",))
     yield Row(
         alone,
@@ -139,7 +138,7 @@ def short_flows() -> Iterator[Row]:
 
 
 def standard() -> Iterator[Row]:
-    """Beside CUBIC and NewReno; the harm is what these lose to it and not to their like."""
+    """Yields runs beside CUBIC and NewReno, and what these lose to it and not to their like."""
     for other in ("cubic", "newreno"):
         for bdp in (0.5, 1, 4):
             scene = Scene(f"{other}-{bdp:g}BDP", ("NEW", f"cc: {other}"), path(queue=depth(bdp)))
@@ -173,7 +172,7 @@ def standard() -> Iterator[Row]:
 
 
 def real_time() -> Iterator[Row]:
-    """A call and live video beside the control."""
+    """Yields a call and live video beside the control."""
     call = Scene("call", ("NEW", "source: {udp: {rate: 1Mbit, size: 200B}}"))
     yield Row(call, "99th percentile of its time in the queue", p99_ms, "ms")
     yield Row(
@@ -200,7 +199,7 @@ def real_time() -> Iterator[Row]:
 
 
 def short_and_long() -> Iterator[Row]:
-    """Short transfers of CUBIC beside a long flow of the control, and the reverse."""
+    """Yields short transfers of CUBIC beside a long flow of the control, and the reverse."""
     short = Scene("cubic-short", (f"cc: cubic, count: 5, {WEB}", "NEW"))
     yield Row(
         short, "CUBIC's 100 kB: median completion", transfers_ms("completion_p50_ns", 0), "ms"

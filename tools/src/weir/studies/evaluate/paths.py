@@ -31,21 +31,19 @@ from weir.study.scenario import (
 
 
 def tail_drop() -> Iterator[Row]:
-    """A range of rates, round trips and queues."""
     for rate, ms in (("2Mbit", 80), ("20Mbit", 20), ("100Mbit", 100), ("500Mbit", 10)):
         for bdp in (0.25, 1, 4):
             yield from usual(Scene(f"{rate}-{ms}ms-{bdp:g}BDP", changes=path(rate, ms, depth(bdp))))
 
 
 def wired() -> Iterator[Row]:
-    """No loss but of the queue, a stable capacity, little delay: the text calls it a baseline."""
     scene = Scene("wired", changes=path("200Mbit", 5))
     yield from usual(scene)
     yield Row(scene, "the link is used", used_percent, "", True, low=0.5, tolerance=USED)
 
 
 def wireless() -> Iterator[Row]:
-    """Losses of a radio, a capacity that varies, waits for a shared medium."""
+    """Yields losses of a radio, a capacity that varies, waits for a shared medium."""
     for percent in ("0.1", "1"):
         scene = Scene(
             f"loss-{percent}%".replace("%", ""), changes=stages(f"{{loss: {{rate: {percent}%}}}}")
@@ -79,7 +77,7 @@ QUEUES = {
 
 
 def queues() -> Iterator[Row]:
-    """Other disciplines; ECN as the control asks for it."""
+    """Yields other disciplines, and ECN as the control asks for it."""
     for name, queue in QUEUES.items():
         scene = Scene(name, ("NEW, count: 2",), path(queue=queue))
         yield from usual(scene)
@@ -90,7 +88,7 @@ def queues() -> Iterator[Row]:
 
 
 def varying_delay() -> Iterator[Row]:
-    """A round trip that changes."""
+    """Yields a round trip that changes."""
     longer = Scene("longer", changes=schedule("at: 20s, forward.delay.delay: 70ms"))
     yield Row(
         longer, "40 ms become 90 ms: goodput of the last 15 s", goodput_between(25, 40, 0), "Mbit/s"
@@ -113,7 +111,6 @@ def varying_delay() -> Iterator[Row]:
 
 
 def constrained() -> Iterator[Row]:
-    """100 kbit/s and 500 ms: four packets of BDP."""
     scene = Scene(
         "100kbit-500ms",
         changes=(*path("100kbit", 500, "fifo: {limit: 10pkt}"), "duration=100s", "warmup=20s"),
@@ -122,14 +119,13 @@ def constrained() -> Iterator[Row]:
 
 
 def high_delay() -> Iterator[Row]:
-    """A geostationary satellite."""
     scene = Scene("600ms", changes=(*path("20Mbit", 600), "duration=100s", "warmup=30s"))
     yield from usual(scene)
     yield Row(scene, "goodput", goodput, "", True, low=0.5, tolerance=USED)
 
 
 def reordering() -> Iterator[Row]:
-    """Packets that come late."""
+    """Yields packets that come late."""
     for percent in (1, 5):
         scene = Scene(
             f"late-{percent}",
@@ -142,7 +138,7 @@ def reordering() -> Iterator[Row]:
 
 
 def transients() -> Iterator[Row]:
-    """A capacity that falls and returns, and flows that come at once."""
+    """Yields a capacity that falls and returns, and flows that come at once."""
     step = Scene(
         "steps",
         changes=schedule("at: 20s, forward.link.rate: 5Mbit", "at: 30s, forward.link.rate: 50Mbit"),
@@ -182,7 +178,7 @@ def transients() -> Iterator[Row]:
 
 
 def data_centre() -> Iterator[Row]:
-    """Eight flows to one port; the RFC asks for no comparison there."""
+    """Yields eight flows to one port; the RFC asks for no comparison there."""
     scene = Scene(
         "incast",
         ("NEW, count: 8",),

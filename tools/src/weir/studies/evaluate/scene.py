@@ -32,14 +32,14 @@ USED = "our own band: the RFC gives no number; half of what CUBIC uses there"
 
 @dataclass(frozen=True)
 class Control:
-    """What is evaluated: its name on the page, and the keys of a group of flows that use it."""
+    """A control that is evaluated: its name on the page, and the keys of a group that uses it."""
 
     name: str
     keys: str
 
 
 def control_of(text: str) -> Control:
-    """A name of `weir list cc`, FILE.so, FILE.py:CLASS, or linux:NAME; UserError: none of these."""
+    """Reads a name of `weir list cc`, FILE.so, FILE.py:CLASS, or linux:NAME; or a UserError."""
     file, _, name = text.rpartition(":")
     if text.startswith("linux:"):
         return Control(f"linux-{name}", f"stack: {{linux: {{cc: {name}}}}}")
@@ -57,7 +57,6 @@ def control_of(text: str) -> Control:
 
 
 def existing(file: str) -> str:
-    """The whole path of a file, as YAML has it."""
     path = Path(file).resolve()
     if not path.is_file():
         raise UserError(f"'{file}' is not there")
@@ -73,7 +72,6 @@ class Scene:
     changes: tuple[str, ...] = ()
 
     def trial(self, keys: str, name: str) -> Trial:
-        """With a control."""
         flows = ", ".join("{" + flow.replace("NEW", keys) + "}" for flow in self.flows)
         override = (f"flows=[{flows}]", *self.changes)
         return Trial(f"{self.name}{name}", CONFIG, override, (0, SEEDS))
@@ -96,7 +94,7 @@ class Row:
     tolerance: str = ""
 
     def claim(self, control: Control, source: str) -> Claim:
-        """As a study has it."""
+        """Makes the claim of a control."""
         own = self.scene.trial(control.keys, "")
         says = f"{self.scene.name}: {self.says}"
         if not self.tolerance:
@@ -123,13 +121,12 @@ class Row:
 
 
 def no_more_lost(scene: Scene) -> Row:
-    """It loses no more than half as many packets again as CUBIC does."""
     tolerance = f"{HARM}; half as much again is ours"
     return Row(scene, "packets dropped", lost_percent, "", True, high=1.5, tolerance=tolerance)
 
 
 def over(measure: Measure) -> Callable[[Run, Run], float]:
-    """A value over another run's; two that are both 0 are equal."""
+    """Makes the measure of a value over another run's; two that are both 0 are equal."""
 
     def measured(run: Run, other: Run) -> float:
         own, beside = measure(run), measure(other)
@@ -145,7 +142,7 @@ def over(measure: Measure) -> Callable[[Run, Run], float]:
 def path(
     rate: str = "50Mbit", ms: float = 40, queue: str = "fifo: {limit: 1BDP}"
 ) -> tuple[str, ...]:
-    """Another link, round trip in ms, and queue."""
+    """Sets another link, round trip in ms, and queue."""
     half = f"{ms / 2}ms"
     return (
         f"paths.forward.link.rate={rate}",
@@ -156,7 +153,6 @@ def path(
 
 
 def stages(*more: str, rate: str = "50Mbit") -> tuple[str, ...]:
-    """The path with other stages behind its link."""
     link = f"{{link: {{rate: {rate}, queue: {{fifo: {{limit: 250kB}}}}}}}}"
     return (f"paths.forward=[{', '.join([link, *more, '{delay: {delay: 20ms}}'])}]",)
 
@@ -167,12 +163,11 @@ def schedule(*items: str) -> tuple[str, ...]:
 
 
 def depth(bdp: float) -> str:
-    """A drop-tail queue of so many bandwidth-delay products."""
     return f"fifo: {{limit: {bdp:g}BDP}}"
 
 
 def sent_between(from_s: float, to_s: float) -> Measure:
-    """Segments sent within a time."""
+    """Makes the measure of the segments sent within a time."""
 
     def measure(run: Run) -> float:
         records = run.stream("interval").records
@@ -183,7 +178,7 @@ def sent_between(from_s: float, to_s: float) -> Measure:
 
 
 def back_s(at_s: float, mbps: float) -> Measure:
-    """How long after a time until an interval's goodput reaches a rate; infinite: never."""
+    """Makes the measure of how long after a time goodput reaches a rate; infinite: never."""
 
     def measure(run: Run) -> float:
         records = run.stream("interval").records
@@ -201,7 +196,6 @@ second_goodput = of_group("goodput_bps", 1, 1e-6)
 
 
 def usual(scene: Scene) -> tuple[Row, ...]:
-    """RFC 5166's metrics of a link: throughput, delay, loss."""
     return (
         Row(scene, "the link is used", used_percent, "%"),
         Row(scene, "mean time in the queue", delay_ms, "ms"),

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""Linux's own TCP beside ours, for `weir reproduce linux`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How near ours is to Linux's: bounds, the rows of the table, and why some rows are outside.
+"""Bounds between ours and Linux's, the rows of the table, and why some rows are outside.
 
 A reason comes from an exchange: other starts, or a rule of one side in the other; but for Vegas's,
 which comes from captures. It stands here with the rows that it explains.
@@ -55,7 +55,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Reason:
-    """Why some rows differ: of these controls, in these quantities, where given on these links."""
+    """A reason why rows differ: of these controls, in these quantities, on these links if given."""
 
     sentence: str
     controls: tuple[tuple[str, ...], ...]
@@ -64,7 +64,7 @@ class Reason:
     links: tuple[str, ...] = ()  # none: all
 
     def holds(self, case: Case, quantity: str) -> bool:
-        """Does it explain this?"""
+        """Returns whether it explains this."""
         return (
             case.controls in self.controls
             and quantity in self.quantities
@@ -173,18 +173,16 @@ class Difference:
 
 
 def near_losses(theirs: float, ours: float) -> bool:
-    """Within the bound of a rate, or of a few packets."""
     return abs(ours - theirs) <= max(LOSSES_OFF * theirs, LOSSES_FEW)
 
 
 def near_start(theirs: float, ours: float) -> bool:
-    """Losses at the start: within a factor, or a few packets."""
     few = abs(ours - theirs) <= LOSSES_FEW
     return few or max(theirs, ours) <= START_FACTOR * min(theirs, ours)
 
 
 def outside(pair: Pair) -> list[tuple[str, str]]:
-    """The quantities of a case that are outside their bounds, each with how far."""
+    """Lists the quantities of a case that are outside their bounds, each with how far."""
     if pair.case.mixed:
         off = pair.mean("weir", "quota") - pair.mean("linux", "quota")
         return [("quota", f"{off:+.3f}")] if abs(off) > QUOTA_OFF else []
@@ -204,7 +202,7 @@ def outside(pair: Pair) -> list[tuple[str, str]]:
 
 
 def differences(pairs: Iterable[Pair]) -> list[Difference]:
-    """All rows outside a bound, with their reasons."""
+    """Lists all rows outside a bound, with their reasons."""
     found = []
     for pair in pairs:
         for quantity, amount in outside(pair):
@@ -214,7 +212,7 @@ def differences(pairs: Iterable[Pair]) -> list[Difference]:
 
 
 def verdict(pair: Pair) -> str:
-    """Of a row: within all bounds, or which it is outside of, and whether the reason is known."""
+    """Says whether a row is within all bounds, and whether the reason is known if not."""
     found = differences([pair])
     if not found:
         return "within"
@@ -225,17 +223,15 @@ def verdict(pair: Pair) -> str:
 
 
 def title(case: Case) -> str:
-    """A case's controls."""
     return " beside ".join(NAMES[cc] for cc in case.controls)
 
 
 def percent(ratio: float) -> str:
-    """With its sign."""
     return f"{100 * ratio:+.1f} %"
 
 
 def alone_rows(pairs: Iterable[Pair]) -> list[list[str]]:
-    """The table of flows alone."""
+    """Makes the table of flows alone."""
     rows = []
     for pair in pairs:
         if pair.case.mixed:
@@ -253,7 +249,7 @@ def alone_rows(pairs: Iterable[Pair]) -> list[list[str]]:
 
 
 def mix_rows(pairs: Iterable[Pair]) -> list[list[str]]:
-    """The table of mixes: what the first control's flows get of the goodput."""
+    """Makes the table of mixes: what the first control's flows get of the goodput."""
     rows = []
     for pair in pairs:
         if not pair.case.mixed:
@@ -266,7 +262,7 @@ def mix_rows(pairs: Iterable[Pair]) -> list[list[str]]:
 
 
 def start_rows(pairs: Iterable[Pair]) -> list[list[str]]:
-    """What CUBIC loses before the warm-up's end, by its slow start."""
+    """Lists what CUBIC loses before the warm-up's end, by its slow start."""
     return [
         [pair.case.link.name, pair.case.queue]
         + [f"{pair.mean(side, 'losses_start'):.0f}" for side in pair.case.sides()]
@@ -276,7 +272,7 @@ def start_rows(pairs: Iterable[Pair]) -> list[list[str]]:
 
 
 def headline(pairs: Sequence[Pair]) -> str:
-    """How many rows are within all bounds, and what of the others."""
+    """Counts the rows that are within all bounds, and what of the others."""
     within = sum(not outside(pair) for pair in pairs)
     found = differences(pairs)
     open_ones = len({one.case.name for one in found if not one.reason})

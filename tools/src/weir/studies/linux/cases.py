@@ -91,7 +91,7 @@ class Link:
     behind: str = ""  # stages between the bottleneck and the receiver
 
     def paths(self, queue: str, ecn: bool) -> str:
-        """The config's paths."""
+        """Writes the config's paths."""
         discipline = f"fifo: {{limit: {self.limit}}}"
         if queue == "step":
             discipline = f"step: {{limit: 4BDP, threshold: {max(1, self.rtt_ms // 4)}ms}}"
@@ -126,7 +126,7 @@ MIX_LINK = Link("10M-40ms-1BDP", 10, 40, "1BDP", (5, 30), (10, 60))
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared: one control alone, or flows of two, on a link with a queue."""
+    """A comparison: one control alone, or flows of two, on a link with a queue."""
 
     link: Link
     queue: str
@@ -141,7 +141,6 @@ class Case:
 
     @property
     def duration_s(self) -> int:
-        """The end."""
         return (self.link.quick_s if self.quick else self.link.full_s)[1]
 
     @property
@@ -161,7 +160,6 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Of its row, and of its folders with side and seed."""
         return f"{self.link.name}-{self.queue}-{'-'.join(self.controls)}"
 
     def run_name(self, side: str, seed: int) -> str:
@@ -169,11 +167,10 @@ class Case:
         return f"{self.name}-{side}-{seed}" if self.seeds > 1 else f"{self.name}-{side}"
 
     def sides(self) -> tuple[str, ...]:
-        """What is run: of CUBIC also ours with its default slow start."""
         return (*SIDES, "weir-hystartpp") if self.controls == ("cubic",) else SIDES
 
     def config(self, side: str) -> str:
-        """What is run, as a config."""
+        """Writes what is run, as a config."""
         count = FLOWS_OF_MIX if self.mixed else 1
         jitter = ", jitter: 1s" if self.mixed else ""
         groups = [
@@ -189,13 +186,12 @@ class Case:
         )
 
     def frames(self) -> float:
-        """Through a full link, of one run: what it costs."""
         segments = self.link.rate_mbit * 1e6 / WIRE_BITS * self.duration_s
         return segments * FRAMES_PER_SEGMENT
 
 
 def group(side: str, cc: str, marked: bool) -> str:
-    """Control and stack of a group's flows. The kernel has no Copa: ours sends there too."""
+    """Writes control and stack of a group's flows; the kernel has no Copa, ours sends there too."""
     if side == "linux" and cc != "copa":
         ecn = ", tcp_ecn: 1" if marked else ""
         kernel = f"cc: {cc}, memory: {MEMORY}, qdisc: pfifo_fast, sysctl: {{{SYSCTL}{ecn}}}"
@@ -207,7 +203,7 @@ def group(side: str, cc: str, marked: bool) -> str:
 
 
 def cases(quick: bool) -> list[Case]:
-    """All that is compared."""
+    """Makes all that is compared."""
     by_queue = {**dict.fromkeys(QUEUES, CONTROLS), **MARKED}
     alone = [
         Case(link, q, (cc,), quick) for link in LINKS for q, ccs in by_queue.items() for cc in ccs
@@ -218,14 +214,13 @@ def cases(quick: bool) -> list[Case]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be run."""
+    """The cases that will be run, and where."""
 
     quick: bool
     out: Path
     cases: Sequence[Case]
 
     def runs(self) -> Iterator[tuple[Case, str, int]]:
-        """Case, side and seed of each run, the longest first."""
         longest = sorted(self.cases, key=lambda case: -case.frames())
         for side in ("linux", "weir", "weir-hystartpp"):
             for case in longest:
@@ -233,12 +228,10 @@ class Plan:
                     yield from ((case, side, seed) for seed in range(1, case.seeds + 1))
 
     def cell(self, case: Case, side: str, seed: int) -> Options:
-        """What weir-sim is given: configs/NAME.yaml below the study's folder."""
         config = self.out / "configs" / f"{case.name}-{side}.yaml"
         return Options(config=config, out=Path(case.run_name(side, seed)), seed=seed)
 
     def write_configs(self) -> None:
-        """Those of all cells; `weir run` takes them too."""
         (self.out / "configs").mkdir(parents=True, exist_ok=True)
         for case in self.cases:
             for side in case.sides():
@@ -250,7 +243,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Measured:
-    """One run."""
+    """The numbers of one run."""
 
     goodput_bps: float  # of all flows
     rtt_ms: float
@@ -304,17 +297,15 @@ class Pair:
     runs: dict[str, list[Measured]]
 
     def mean(self, side: str, name: str) -> float:
-        """Of a number, over the seeds."""
         return fmean(float(getattr(one, name)) for one in self.runs[side])
 
     def relative(self, name: str) -> float:
-        """How much more ours is than the kernel's, as a ratio; 0 of 0 is as much as 0 of 0."""
         theirs, ours = (self.mean(side, name) for side in SIDES)
         return 0.0 if ours == theirs else ours / theirs - 1 if theirs else float("inf")
 
 
 def collect(plan: Plan, found: dict[str, Measured]) -> list[Pair]:
-    """The cases of which every run is there."""
+    """Pairs the cases of which every run is there."""
     pairs = []
     for case in plan.cases:
         names = {
@@ -328,7 +319,7 @@ def collect(plan: Plan, found: dict[str, Measured]) -> list[Pair]:
 
 
 def table(pairs: Iterable[Pair]) -> pl.DataFrame:
-    """A row per run."""
+    """Makes a table with a row per run."""
     rows = [
         {
             "case": pair.case.name,

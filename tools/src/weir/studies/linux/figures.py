@@ -25,7 +25,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def draw(pairs: Sequence[Pair]) -> Iterator[tuple[Figure, str]]:
-    """Each figure that there are cells for, with its caption."""
+    """Draws each figure whose runs are there, with its caption."""
     for queue, name in (("fifo", "FIFO"), ("codel", "CoDel")):
         if alone := [p for p in pairs if p.case.queue == queue and not p.case.mixed]:
             yield (
@@ -42,12 +42,11 @@ def draw(pairs: Sequence[Pair]) -> Iterator[tuple[Figure, str]]:
 
 
 def thinned(curve: pl.DataFrame) -> pl.DataFrame:
-    """Few enough points for a small panel."""
     return curve.gather_every(max(1, -(-curve.height // POINTS_MAX)))
 
 
 def windows(pairs: Sequence[Pair]) -> Figure:
-    """A panel per link and control, both sides in it."""
+    """Draws a panel per link and control, both sides in it."""
     from matplotlib.figure import Figure
 
     links = list(dict.fromkeys(pair.case.link.name for pair in pairs))
@@ -73,7 +72,7 @@ def windows(pairs: Sequence[Pair]) -> Figure:
 
 
 def mixes(pairs: Sequence[Pair]) -> Figure:
-    """Points of seeds and their means."""
+    """Draws points of seeds and their means."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH_IN, 0.8 + 0.32 * len(pairs)))

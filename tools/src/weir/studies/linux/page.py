@@ -39,13 +39,12 @@ MIXES = (
 
 
 def plan(quick: bool, out: Path | None) -> Plan:
-    """The cells of the comparison."""
     default = Path("runs") / f"linux-{'quick' if quick else 'full'}"
     return Plan(quick, out or default, linux.cases(quick))
 
 
 def plan_rows(made: Plan) -> list[dict[str, Any]]:
-    """The cells, their lengths and what they cost."""
+    """Lists the cells, and what they cost."""
     return [
         {
             "cell": case.run_name(side, seed),
@@ -102,7 +101,7 @@ def run(
 
 
 def as_data(pairs: Sequence[Pair]) -> dict[str, Any]:
-    """The tables as JSON."""
+    """Makes the tables, as JSON has them."""
     tables = (
         ("alone", beside.COLUMNS, beside.alone_rows(pairs)),
         ("mixes", beside.MIX_COLUMNS, beside.mix_rows(pairs)),
@@ -120,7 +119,7 @@ def as_data(pairs: Sequence[Pair]) -> dict[str, Any]:
 
 
 def show(pairs: Sequence[Pair], screen: Console) -> None:
-    """The tables on a terminal."""
+    """Prints the tables on a terminal."""
     terminal.print_table(screen, Table(beside.COLUMNS, beside.alone_rows(pairs), left=3))
     if mixes := beside.mix_rows(pairs):
         terminal.print_table(screen, Table(beside.MIX_COLUMNS, mixes, left=2))
@@ -132,7 +131,6 @@ def show(pairs: Sequence[Pair], screen: Console) -> None:
 
 
 def explanations(pairs: Sequence[Pair]) -> list[str]:
-    """Every reason once, with the rows that it explains."""
     by_reason: dict[str, list[str]] = {}
     for one in beside.differences(pairs):
         where = f"{one.case.link.name} {one.case.queue} {beside.title(one.case)} ({one.amount})"
@@ -141,7 +139,6 @@ def explanations(pairs: Sequence[Pair]) -> list[str]:
 
 
 def status(pairs: Sequence[Pair]) -> Status:
-    """How many rows are within their bounds; bad: some are outside for no reason that is known."""
     found = beside.differences(pairs)
     unexplained = any(not one.reason for one in found)
     kind = "bad" if unexplained else "warn" if found else "good"

@@ -22,7 +22,7 @@ SEGMENT_BITS = 8 * 1448
 
 
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Each figure whose runs are there."""
+    """Draws each figure whose runs are there, with its caption."""
     if (runs := found.runs("l1-two")) is not None:
         yield (
             two(runs[0]),
@@ -40,13 +40,11 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
 
 
 def of_flow(run: Run, flow: int) -> np.ndarray:
-    """A flow's intervals."""
     records = run.stream("interval").records
     return np.asarray(records[records["flow_id"] == flow])
 
 
 def rtts(axis: Axes, run: Run, base_ms: float) -> None:
-    """The longest of each interval, with the base and the target."""
     own = of_flow(run, 0)
     known = own[own["rtt_max_ns"] > 0]
     axis.plot(known["ts_ns"] / 1e9, known["rtt_max_ns"] / 1e6, color=theme.BLUE, linewidth=0.8)
@@ -55,7 +53,7 @@ def rtts(axis: Axes, run: Run, base_ms: float) -> None:
 
 
 def two(run: Run) -> Figure:
-    """Figures 4 to 6 of L1."""
+    """Draws figures 4 to 6 of L1."""
     figure = Figure(figsize=(axes.WIDTH_IN, 5.2))
     rate, window, delay = figure.subplots(3, 1, sharex=True)
     fair, hold = (measures.starts_s(run, 0, mode) for mode in (measures.FAIR, measures.HOLD))
@@ -78,7 +76,7 @@ def two(run: Run) -> Figure:
 
 
 def over_bases(found: Found) -> Figure | None:
-    """Figure 6 for L2, side by side."""
+    """Draws figure 6 for L2, side by side."""
     known = [(ms, runs[0]) for ms in (5, 61, 101) if (runs := found.runs(f"l2-{ms}")) is not None]
     if not known:
         return None
@@ -92,7 +90,7 @@ def over_bases(found: Found) -> Figure | None:
 
 
 def many(run: Run) -> Figure:
-    """L5."""
+    """Draws the windows and the queue of L5."""
     figure = Figure(figsize=(axes.WIDTH_IN, 3.6))
     window, delay = figure.subplots(2, 1, sharex=True)
     for flow in range(18):

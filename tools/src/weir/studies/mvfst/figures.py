@@ -19,7 +19,7 @@ PERCENTS = np.arange(1, 100)
 
 
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Each figure whose runs are there."""
+    """Draws each figure whose runs are there, with its caption."""
     if figure := signatures(found):
         yield (
             figure,
@@ -35,7 +35,7 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
 
 
 def signatures(found: Found) -> Figure | None:
-    """F2."""
+    """Draws retransmissions over delay, of F2."""
     figure, (axis,) = axes.subplots(1)
     for cc in ("cubic", "copa"):
         style = theme.style(cc)
@@ -58,7 +58,7 @@ def signatures(found: Found) -> Figure | None:
 
 
 def percentiles(found: Found) -> Figure | None:
-    """The A/B table's rows as curves."""
+    """Draws the rows of the A/B table as curves."""
     figure, columns = axes.subplots(3)
     what = (
         (measures.rtts_ms, "round trip (ms)", "log"),

@@ -16,7 +16,6 @@ HEIGHT_IN = 3.4
 
 
 def points(found: Found, discipline: Discipline) -> list[tuple[float, float, str]]:
-    """Delay, use of the link, and name of each case that was run."""
     rows = []
     for case in CASES:
         for run in found.runs(trial(case, discipline)) or []:
@@ -25,7 +24,7 @@ def points(found: Found, discipline: Discipline) -> list[tuple[float, float, str
 
 
 def draw(found: Found, discipline: Discipline) -> Iterator[tuple[Figure, str]]:
-    """The trade-off between latency and goodput."""
+    """Draws the trade-off between latency and goodput."""
     figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
     axis = figure.subplots()
     shown = dict.fromkeys((discipline, DISCIPLINES[0]))

@@ -105,7 +105,6 @@ class Discipline:
     ecn: bool = False  # it acts on packets with ECN alone
 
     def queue(self, marks: bool) -> str:
-        """As a link has it."""
         keys = self.marks if marks and self.marks is not None else self.keys
         return f"{{{self.name}: {{{keys}}}}}"
 
@@ -130,23 +129,20 @@ DISCIPLINES = (
 
 
 def many(count: int, more: str = "") -> str:
-    """Long NewReno flows that start within five seconds."""
     return f"name: NewReno, count: {count}, cc: newreno, jitter: 5s{more}"
 
 
 def one(name: str, cc: str, more: str = "") -> str:
-    """A long flow."""
     return f"name: {name}, cc: {cc}{more}"
 
 
 def web(pages: int) -> str:
-    """Downloads of pages, without end: six connections each, and one of its own for each object."""
     source = f"{{closed: {{think: 0s, sizes: {{law: fixed, mean: {OBJECT_BYTES}B}}}}}}"
     return f"name: web, count: {CONNECTIONS * pages}, cc: newreno, source: {source}"
 
 
 def page_ms(group: int, percent: float) -> Measure:
-    """A percentile of the times in which six connections have loaded 50 objects."""
+    """Makes the measure of a percentile of the times in which six connections load 50 objects."""
 
     def measure(run: Run) -> float:
         records = of_kind(run, "transfers", "close")
@@ -167,7 +163,6 @@ def page_ms(group: int, percent: float) -> Measure:
 
 
 def lost_of_group(group: int) -> Measure:
-    """Packets of a group that were dropped, of those that it sent."""
 
     def measure(run: Run) -> float:
         own = run.summary.groups[group]
@@ -177,14 +172,13 @@ def lost_of_group(group: int) -> Measure:
 
 
 def also(link: str, word: str) -> tuple[tuple[str, Measure, str], ...]:
-    """The usual measurements of another link."""
     return tuple(
         (f"{word}: {says}", partial(measure, link=link), unit) for says, _, measure, unit in USUAL
     )
 
 
 def phases(*words: str) -> tuple[tuple[str, Measure, str], ...]:
-    """Delay and goodput of each 20 s after the first."""
+    """Makes the measures of delay and goodput of each 20 s after the first."""
     rows: list[tuple[str, Measure, str]] = []
     for at, word in zip(range(20, 100, 20), words, strict=True):
         where = f"from {at} to {at + 20} s, {word}"
@@ -196,7 +190,6 @@ def phases(*words: str) -> tuple[tuple[str, Measure, str], ...]:
 
 
 def pages_of(group: int) -> tuple[tuple[str, Measure, str], ...]:
-    """How long pages of 50 objects take."""
     return (
         ("a page of 50 objects: median completion (2.1)", page_ms(group, 50), "ms"),
         ("a page of 50 objects: 95th percentile (2.1)", page_ms(group, 95), "ms"),
@@ -204,7 +197,7 @@ def pages_of(group: int) -> tuple[tuple[str, Measure, str], ...]:
 
 
 def between_categories(first: str, second: str) -> tuple[tuple[str, Measure, str], ...]:
-    """What section 6.3 asks for, of the first and the second group."""
+    """Makes the measures that section 6.3 asks for, of the first and the second group."""
     goodput = partial(of_group, "goodput_bps", scale=1e-6)
     return (
         (f"category I, {first}: goodput", goodput(0), "Mbit/s"),
@@ -401,12 +394,11 @@ ROUND_TRIPS = tuple(case for case in CASES if case.name.startswith("6.2"))
 
 
 def with_ecn(case: Case) -> Case:
-    """A case of section 6.2 as section 4.5 has it: the senders' packets may be marked."""
     return replace(case, name=case.name.replace("6.2", "4.5"), title=f"ECN: {case.title}")
 
 
 def override(case: Case, discipline: Discipline) -> tuple[str, ...]:
-    """A case's options, and the queue of each link that has the discipline."""
+    """Makes a case's options, and the queue of each link that has the discipline."""
     marks, changes = section(case) == "4.5", " ".join(case.changes)
     options = case.options()
     if marks or discipline.ecn:
@@ -421,17 +413,14 @@ def override(case: Case, discipline: Discipline) -> tuple[str, ...]:
 
 
 def trial(case: Case, discipline: Discipline) -> Trial:
-    """A case behind a discipline."""
     return Trial(f"{case.name}-{discipline.name}", CONFIG, override(case, discipline))
 
 
 def section(case: Case) -> str:
-    """Where the RFC has a case."""
     return case.name.partition("-")[0]
 
 
 def usual(case: Case, own: Trial) -> Iterator[Claim]:
-    """What section 2 asks of each case, and what the case is about."""
     for says, where, measure, unit in USUAL:
         yield shown(says, f"sections {section(case)} and {where}", (own,), measure, unit)
     for says, measure, unit in case.more:
@@ -439,7 +428,7 @@ def usual(case: Case, own: Trial) -> Iterator[Claim]:
 
 
 def less_delay(case: Case, discipline: Discipline, own: Trial) -> Claim:
-    """What an AQM is for."""
+    """Claims what an AQM is for."""
     return Claim(
         "mean delay, over that of a drop-tail queue of the same size",
         f"sections {section(case)} and 1.1",
@@ -454,7 +443,7 @@ def less_delay(case: Case, discipline: Discipline, own: Trial) -> Claim:
 
 
 def near_target(case: Case, discipline: Discipline, own: Trial) -> Claim:
-    """Whether the discipline keeps its own promise."""
+    """Claims that the discipline keeps its own promise."""
     return Claim(
         f"median delay, beside a target of {discipline.target_ms:g} ms",
         f"section {section(case)}; {discipline.source}",
@@ -469,7 +458,7 @@ def near_target(case: Case, discipline: Discipline, own: Trial) -> Claim:
 
 
 def experiment(case: Case, discipline: Discipline) -> Experiment:
-    """A case on a discipline's page."""
+    """Makes a case on a discipline's page."""
     own = trial(case, discipline)
     claims = list(usual(case, own))
     if discipline.target_ms is not None:
@@ -480,7 +469,7 @@ def experiment(case: Case, discipline: Discipline) -> Experiment:
 
 
 def marking(plain: Case, discipline: Discipline) -> Experiment:
-    """Section 4.5 of a case, or why there is nothing to run."""
+    """Makes section 4.5 of a case, or says why there is nothing to run."""
     case = with_ecn(plain)
     if discipline.marks is None:
         why = Claim("ECN", "section 4.5", "not comparable", why="this discipline does not mark")
@@ -532,7 +521,7 @@ NOT_RUN = Experiment(
 
 
 def study(discipline: Discipline) -> Study:
-    """The matrix of one discipline."""
+    """Makes the matrix of one discipline."""
     experiments = [experiment(case, discipline) for case in CASES]
     marked = [marking(case, discipline) for case in ROUND_TRIPS]
 

@@ -23,7 +23,7 @@ STEP_NS = 10**9  # rates are means of a second
 
 
 def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """A figure for each case whose runs are there."""
+    """Draws a figure for each case whose runs are there."""
     for case in CASES:
         runs = [found.runs(case.trial(cc)) for cc in CONTROLS]
         known = [each[0] for each in runs if each]
@@ -35,7 +35,7 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
 
 
 def one(case: Case, runs: list[Run]) -> Figure:
-    """A column for each control."""
+    """Draws a column for each control."""
     figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
     above, below = figure.subplots(2, len(runs), sharex=True, sharey="row")
     for column, (run, name) in enumerate(zip(runs, CONTROLS.values(), strict=True)):
@@ -49,7 +49,7 @@ def one(case: Case, runs: list[Run]) -> Figure:
 
 
 def rates(axis: Axes, case: Case, run: Run) -> None:
-    """Goodput of each media flow and of all others together, second by second."""
+    """Draws goodput of each media flow and of all others together, second by second."""
     records = run.stream("interval").records
     media = case.media + len(case.back[:1])
     for flow in range(media):
@@ -62,14 +62,12 @@ def rates(axis: Axes, case: Case, run: Run) -> None:
 
 
 def plot_rate(axis: Axes, records: np.ndarray, colour: str, end_s: float) -> None:
-    """Of one flow, or of several together."""
     seconds = np.asarray((records["ts_ns"] - 1) // STEP_NS, dtype=np.int64)
     delivered = np.bincount(seconds, records["delivered_bytes"], minlength=round(end_s))
     axis.plot(np.arange(len(delivered)) + 0.5, delivered * 8 / 1e6, color=colour, linewidth=0.8)
 
 
 def queue(axis: Axes, run: Run) -> None:
-    """Mean time in the forward link's queue."""
     links = run.stream("links").records
     links = links[links["link"] == 0]
     axis.plot(links["ts_ns"] / 1e9, links["sojourn_mean_ns"] / 1e6, color=theme.INK, linewidth=0.8)

@@ -42,7 +42,7 @@ BACK = "path: {forward: reverse, reverse: forward}"
 
 @dataclass(frozen=True)
 class Case:
-    """One of the RFC's. media: how many flows of it go forward; back: the same, reverse.
+    """A case of the RFC. media: how many flows of it go forward; back: the same, reverse.
 
     calls: keys of each group of media, which are also those of its audio. tcp: the other groups.
     """
@@ -60,7 +60,7 @@ class Case:
     changes: tuple[str, ...] = ()
 
     def trial(self, cc: str) -> Trial:
-        """A run with a control of the media flows."""
+        """Makes a run with a control of the media flows."""
         override = (
             f"duration={self.end_s + 1}s",
             f"paths.forward.link.rate={self.rate[0][1]}Mbit",
@@ -71,7 +71,7 @@ class Case:
         return Trial(f"{self.name}-{cc}", HERE / "call.yaml", override, SEEDS)
 
     def flows(self, cc: str) -> Iterator[str]:
-        """Media first: claims count flows in this order."""
+        """Yields media first: claims count flows in this order."""
         for number, keys in enumerate(self.calls):
             pause = ", pause: 40s, resume: 60s" if number == self.pauses else ""
             media = f"media: {{initial: 150kbit, reaction: 100ms{pause}}}"
@@ -81,13 +81,11 @@ class Case:
             yield f"name: audio, stop: {self.end_s}s, {keys} source: {{{AUDIO}}}"
 
     def schedule(self) -> Iterator[str]:
-        """The changes of the links' rates."""
         for link, steps in (("forward", self.rate), ("reverse", self.back)):
             for at_s, mbps in steps[1:]:
                 yield f"at: {at_s}s, {link}.link.rate: {mbps}Mbit"
 
     def spans(self, steps: Steps) -> list[tuple[float, float, float]]:
-        """The second half of each time with one rate: from, to, Mbit/s."""
         ends = [*(at for at, _ in steps), self.end_s]
         return [
             ((start + end) / 2, end, mbps)
@@ -206,12 +204,11 @@ BY_NAME = {case.name: case for case in CASES}
 
 
 def usable(mbps: float, flows: int) -> float:
-    """What flows of media can have of a link beside their audio, in Mbit/s of payload."""
     return min((mbps - flows * AUDIO_MBPS) * PAYLOAD, flows * MAX_MBPS)
 
 
 def follows(case: Case, flows: slice, steps: Steps) -> Callable[[Run], float]:
-    """The least part of what it can have that media gets, of the second halves of all rates."""
+    """Makes the measure of the least part that media gets of a rate, in its second half."""
 
     def measure(run: Run) -> float:
         count = len(range(*flows.indices(case.media + len(case.back[:1]))))
@@ -224,7 +221,7 @@ def follows(case: Case, flows: slice, steps: Steps) -> Callable[[Run], float]:
 
 
 def frame_ms(case: Case, percent: float = 95) -> Callable[[Run], float]:
-    """A percentile of the time of the media's frames, after the first 10 s."""
+    """Makes the measure of a percentile of the time of the media's frames, after 10 s."""
 
     def measure(run: Run) -> float:
         transfers = run.stream("transfers")
@@ -240,12 +237,10 @@ def frame_ms(case: Case, percent: float = 95) -> Callable[[Run], float]:
 
 
 def fair(flows: int, from_s: float, to_s: float) -> Callable[[Run], float]:
-    """Jain's index of the first flows, in a time."""
     return lambda run: jain(flow_goodputs(run, from_s, to_s)[:flows])
 
 
 def mbps(flow: slice, from_s: float, to_s: float) -> Callable[[Run], float]:
-    """Of some flows together."""
     return lambda run: float(flow_goodputs(run, from_s, to_s)[flow].sum())
 
 
@@ -254,12 +249,11 @@ Asked = tuple[str, Callable[..., float], str, float, float, str, tuple[Case, ...
 
 
 def at_least(says: str, measure: Callable[..., float], low: float, *beside: Case) -> Asked:
-    """A lower bound."""
     return (says, measure, "", low, math.inf, "", beside)
 
 
 def common(case: Case) -> list[Asked]:
-    """What is asked of every case without other traffic."""
+    """Lists what is asked of every case without other traffic."""
     ours = slice(0, case.media)
     found = [
         at_least(
@@ -364,7 +358,7 @@ WHY = {
 
 
 def claim(case: Case, cc: str, asked: Asked) -> Claim:
-    """What a control is to do in a case."""
+    """Claims what a control is to do in a case."""
     says, measure, unit, low, high, whence, beside = asked
     return Claim(
         f"{case.name}, {CONTROLS[cc]}: {says}",
@@ -382,7 +376,6 @@ def claim(case: Case, cc: str, asked: Asked) -> Claim:
 
 
 def asked_of(case: Case) -> list[Asked]:
-    """Of every control."""
     return ([] if case.tcp else common(case)) + SHARES.get(case.name, [])
 
 

@@ -16,7 +16,7 @@ MEASURES = ((used_percent, "throughput (% of the link)"), (lost_percent, "packet
 
 
 def draw(found: Found, control: str) -> Iterator[tuple[Figure, str]]:
-    """A point for each buffer, of the control and of standard TCP."""
+    """Draws a point for each buffer, of the control and of standard TCP."""
     figure, both = axes.subplots(2)
     for number, name in enumerate(dict.fromkeys((control, STANDARD))):
         trials = [(percent, trial(buffered(percent), name)) for percent in BUFFERS]

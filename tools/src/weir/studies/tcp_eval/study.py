@@ -45,7 +45,6 @@ CENTRAL_MS = 2  # of the access link, and of the links in section 5.2
 
 
 def rtts_ms(central_ms: float, left: tuple[float, ...], right: tuple[float, ...]) -> list[float]:
-    """Of the nine paths."""
     return [2 * (a + b + central_ms) for a in left for b in right]
 
 
@@ -63,7 +62,6 @@ class Link:
 
 
 def wide(central_ms: float) -> tuple[float, ...]:
-    """The usual nine round trips, behind a link of this delay."""
     return tuple(rtts_ms(central_ms, *DELAYS_MS))
 
 
@@ -87,12 +85,11 @@ BUFFERS = (10, 20, 50, 100, 200)  # % of the BDP at 100 ms (section 5.1)
 
 
 def wire(sizes: Floats, mss: int) -> float:
-    """Bytes of the frames that carry payloads."""
     return float((sizes + np.ceil(sizes / (mss - OPTIONS)) * HEADERS).sum())
 
 
 def sources(mbit: float, percent: float, rtts: tuple[float, ...], control: str) -> list[str]:
-    """Transfers that load a link by so much, in frames: a group for each round trip and size."""
+    """Makes transfers that load a link by so much: a group for each round trip and size."""
     flows = []
     for rtt in rtts:
         for mss, part in ((BIG, 0.9), (SMALL, 0.1)):
@@ -106,18 +103,15 @@ def sources(mbit: float, percent: float, rtts: tuple[float, ...], control: str) 
 
 
 def network(mbit: float, queue: str, back: str = "{delay: {delay: 5us}}") -> tuple[str, str]:
-    """A link, and the path back."""
     link = f"{{link: {{rate: {mbit * 1000:.0f}kbit, queue: {{fifo: {{limit: {queue}}}}}}}}}"
     return f"paths.forward=[{link}]", f"paths.reverse=[{back}]"
 
 
 def times(seconds: int, warmup: float | None = None) -> tuple[str, str]:
-    """Of a run; without a warm-up of its own a third of it."""
     return f"duration={seconds}s", f"warmup={seconds / 3 if warmup is None else warmup:g}s"
 
 
 def trial(case: Case, control: str, full: tuple[str, ...] = ()) -> Trial:
-    """A case with a control. full: the times of --full, where --quick is shorter."""
     options = case.options(control)
     if not full:
         return Trial(f"{case.name}-{control}", CONFIG, options)
@@ -126,7 +120,7 @@ def trial(case: Case, control: str, full: tuple[str, ...] = ()) -> Trial:
 
 
 def offered(run: Run) -> float:
-    """What the link carried over what the transfers that begin meanwhile need of it."""
+    """Returns what the link carried over what the transfers that begin meanwhile need of it."""
     found = after_warmup(run, "transfers")
     begun = found[found["start_ns"] >= units.measured(run.summary.warmup_s) * 1e9]
     small = begun["group"] % 2 == 1
@@ -137,7 +131,7 @@ def offered(run: Run) -> float:
 
 
 def basic(link: Link, load: int, control: str) -> Experiment:
-    """Section 4: all traffic uses the control."""
+    """Makes a case of section 4: all traffic uses the control."""
     case = Case(
         f"{link.place}-{load}",
         f"{link.title}, {load} % offered",
@@ -156,7 +150,6 @@ def basic(link: Link, load: int, control: str) -> Experiment:
 
 
 def central(place: str, trials: tuple[Trial, ...]) -> Iterator[Claim]:
-    """What section 4.5 asks of the central link."""
     row = partial(shown, source=f"sections {place} and 4.5", trials=trials)
     yield row("the link is used", measure=used_percent, unit="%")
     yield row("packets dropped", measure=lost_percent, unit="%")
@@ -164,7 +157,7 @@ def central(place: str, trials: tuple[Trial, ...]) -> Iterator[Claim]:
 
 
 def buffered(percent: int) -> Case:
-    """Section 5.1: the access link at 85 % with another buffer."""
+    """Makes a case of section 5.1: the access link at 85 % with another buffer."""
     queue = f"{percent}ms"  # of the BDP at 100 ms
     return Case(
         f"5.1-{percent}",
@@ -175,7 +168,7 @@ def buffered(percent: int) -> Case:
 
 
 def tradeoff(percent: int, control: str) -> Experiment:
-    """Throughput, drops and delay, with the control and with standard TCP."""
+    """Claims throughput, drops and delay, with the control and with standard TCP."""
     case = buffered(percent)
     claims = [
         shown(f"{says}: {name}", "section 5.1.3", (trial(case, name),), measure, unit)
@@ -193,7 +186,7 @@ SETTLED_S = 60  # the flow that is there has finished slow start
 
 
 def received_s(power: int) -> Measure:
-    """When the second flow has 1500 * 10^power bytes, from its start."""
+    """Makes the measure of when the second flow has 1500 * 10^power bytes, from its start."""
 
     def measure(run: Run) -> float | None:
         records = run.stream("interval").records
@@ -205,7 +198,7 @@ def received_s(power: int) -> Measure:
 
 
 def ramp_up(mbit: int, rtts: tuple[int, int], control: str) -> Experiment:
-    """Section 5.2, with slow start (5.2.2.1): how soon a flow makes room for another."""
+    """Makes a case of section 5.2: how soon a flow makes room for another (5.2.2.1)."""
     first, second = rtts
     case = Case(
         f"5.2-{mbit}-{first}-{second}",
@@ -237,7 +230,6 @@ FLOW = "name: flow, cc: CC, base_rtt: 100ms"
 
 
 def transient(name: str, title: str, traffic: tuple[str, ...]) -> Case:
-    """Section 5.3: one flow at 100 Mbit/s, and UDP that comes or goes after 60 s."""
     changes = (*network(100, "1024pkt"), *times(SETTLED_S + 100, SETTLED_S))
     return Case(name, title, (FLOW, *traffic), changes)
 
@@ -263,14 +255,13 @@ STEPS = transient(
 
 
 def window(run: Run) -> tuple[Floats, Floats]:
-    """The flow's window after the change, in packets, at times from it on."""
     records = run.stream("interval").records
     own = records[(records["group"] == 0) & (records["ts_ns"] > SETTLED_S * 1e9)]
     return own["ts_ns"] / 1e9 - SETTLED_S, own["cwnd_segs"].astype(np.float64)
 
 
 def grown_s(percent: int) -> Measure:
-    """When the window has so much of the BDP."""
+    """Makes the measure of when the window has so much of the BDP."""
 
     def measure(run: Run) -> float | None:
         at, segs = window(run)
@@ -281,25 +272,22 @@ def grown_s(percent: int) -> Measure:
 
 
 def largest_step(run: Run) -> float:
-    """The largest growth of the window within a round trip, an interval of telemetry."""
     _, segs = window(run)
     below = segs[: max(2, int(np.argmax(segs >= 0.9 * BDP)))]
     return float(np.diff(below).max())
 
 
 def dropped(run: Run) -> float:
-    """Packets of UDP."""
     return float(sum(units.measured(group.drops) for group in run.summary.groups[1:]))
 
 
 def linear(run: Run) -> float | None:
-    """From 60 to 90 % of the BDP."""
     first, last = grown_s(60)(run), grown_s(90)(run)
     return None if first is None or last is None else last - first
 
 
 def transients(control: str) -> Iterator[Experiment]:
-    """Section 5.3."""
+    """Makes the experiments of section 5.3."""
     claims = []
     for name in dict.fromkeys((control, STANDARD)):
         row = partial(shown, source="section 5.3.3", trials=(trial(DECREASE, name),))
@@ -341,7 +329,7 @@ def transients(control: str) -> Iterator[Experiment]:
 
 
 def camp(index: int) -> Measure:
-    """Goodput of a camp over what it has where both camps are standard TCP."""
+    """Makes the measure of a camp's goodput over what it has where both are standard TCP."""
 
     def sum_of(run: Run) -> float:
         groups = run.summary.groups
@@ -352,7 +340,7 @@ def camp(index: int) -> Measure:
 
 
 def impact(mbit: int, load: int, control: str) -> Experiment:
-    """Section 6.1: what a camp of standard TCP loses to one of the control, and what that gains."""
+    """Makes a case of section 6.1: what standard TCP loses to the control, and what that gains."""
 
     def mixed(name: str) -> Case:
         rtts = wide(CENTRAL_MS)
@@ -376,7 +364,7 @@ RTTS_MS = (10, 20, 40, 80, 160)
 
 
 def fairness(rtts: tuple[int, int], percent: int, control: str) -> Experiment:
-    """Section 6.2: two flows, and half a link of other traffic."""
+    """Makes a case of section 6.2: two flows, and half a link of other traffic."""
     first, second = rtts
     case = Case(
         f"6.2-{first}-{second}-{percent}",
@@ -400,7 +388,7 @@ def fairness(rtts: tuple[int, int], percent: int, control: str) -> Experiment:
 
 
 def parking_lot(percent: int, control: str) -> Experiment:
-    """Section 6.3: three links, traffic over all of them and over each."""
+    """Makes section 6.3: three links, traffic over all of them and over each."""
     hops = ("forward", "second", "third")
     ways = (hops, *((hop,) for hop in hops))
     link = "{link: {rate: 100Mbit, queue: {fifo: {limit: 60ms}}}}"
@@ -455,7 +443,7 @@ NOT_RUN = Experiment(
 
 
 def experiments(control: str) -> Iterator[Experiment]:
-    """Every scenario."""
+    """Makes every scenario."""
     yield from (basic(link, load, control) for link in LINKS for load in LOADS)
     yield from (tradeoff(percent, control) for percent in BUFFERS)
     for mbit in (10, 1000):
@@ -471,7 +459,7 @@ def experiments(control: str) -> Iterator[Experiment]:
 
 
 def study(control: str) -> Study:
-    """The suite for a control."""
+    """Makes the suite for a control."""
 
     return Study(
         f"tcp-eval-{control}",
