@@ -58,7 +58,7 @@ def holds(says: str, measure: Measure) -> Check:
 
 
 @dataclass(frozen=True)
-class Case:
+class DraftCase:
     """A test case: where it is run, and what it verifies."""
 
     number: int
@@ -71,7 +71,7 @@ class Case:
 
 
 CASES = (
-    Case(
+    DraftCase(
         1,
         "Exiting STARTUP on Bandwidth Plateau",
         paths.bulk,
@@ -82,7 +82,7 @@ CASES = (
             about("pacing in STARTUP over bw", m.startup_pacing, 2.77, 0.001),
         ),
     ),
-    Case(
+    DraftCase(
         2,
         "Exiting STARTUP on Loss When Application-Limited",
         paths.startup_loss,
@@ -95,7 +95,7 @@ CASES = (
         tuple(at for at in PLACES if at.bdp > 80),
         not_at="half of its BDP is too small a flight to lose six ranges of a round in",
     ),
-    Case(
+    DraftCase(
         3,
         "Exiting DRAIN Based on Inflight",
         paths.bulk,
@@ -106,7 +106,7 @@ CASES = (
             holds("PROBE_BW follows", m.drain_then_probe_bw),
         ),
     ),
-    Case(
+    DraftCase(
         4,
         "Exiting DRAIN Based on Time",
         paths.drain_cut,
@@ -116,7 +116,7 @@ CASES = (
         ),
         google="has no such limit",
     ),
-    Case(
+    DraftCase(
         5,
         "Exiting PROBE_UP on Bandwidth Plateau",
         paths.bulk,
@@ -127,7 +127,7 @@ CASES = (
             about("the window in UP over bw min_rtt", m.up_window, 2.25, 0.02, SEGMENT),
         ),
     ),
-    Case(
+    DraftCase(
         6,
         "Exiting PROBE_UP on Loss When Application-Limited",
         paths.up_loss,
@@ -136,19 +136,19 @@ CASES = (
             holds("inflight_longterm is not set by a limited sample", m.no_long_bound),
         ),
     ),
-    Case(
+    DraftCase(
         7,
         "Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss",
         paths.unfilled,
         (holds("STARTUP for 4.9 s", m.only_startup),),
     ),
-    Case(
+    DraftCase(
         7,
         "and UP",
         paths.up_loss,
         (Check("how long the last UP before the losses was", m.long_up, low=2, unit="s"),),
     ),
-    Case(
+    DraftCase(
         7,
         "and with less than LossThresh",
         paths.up_some_loss,
@@ -156,7 +156,7 @@ CASES = (
         tuple(at for at in PLACES if at.bdp > 700),
         not_at="a single loss is 2 % of such a flight, or two are",
     ),
-    Case(
+    DraftCase(
         8,
         "Exiting PROBE_DOWN on Inflight",
         paths.bulk,
@@ -169,7 +169,7 @@ CASES = (
             about("the window in CRUISE over bw min_rtt", m.plain_window, 2, 0.02, SEGMENT),
         ),
     ),
-    Case(
+    DraftCase(
         9,
         "Exiting PROBE_DOWN After Max Time",
         paths.down_cut,
@@ -178,7 +178,7 @@ CASES = (
             Check("how long it was over the wait, 2 to 3 s or 62 to 63 rounds", m.down_wait, 1, 1),
         ),
     ),
-    Case(
+    DraftCase(
         10,
         "Entering and Exiting PROBE_RTT",
         paths.bulk,
@@ -192,7 +192,7 @@ CASES = (
             about("s until min_rtt is renewed", m.min_rtt_after, 10, 0.02, OURS),
         ),
     ),
-    Case(
+    DraftCase(
         11,
         "Skipping PROBE_RTT Due to Application-Limited Sending",
         paths.idle,
@@ -201,7 +201,7 @@ CASES = (
             holds("it had left STARTUP before the second pause", m.filled),
         ),
     ),
-    Case(
+    DraftCase(
         12,
         "Achieving Expected STARTUP Bandwidth on a Link With Aggregation",
         paths.aggregated,
@@ -210,7 +210,7 @@ CASES = (
             Check("max_bw at its end over the link's rate", m.startup_bw, 0.98, 1.05),
         ),
     ),
-    Case(
+    DraftCase(
         13,
         "Achieving Expected Cruise Bandwidth on a Link With Aggregation",
         paths.aggregated,
@@ -219,7 +219,7 @@ CASES = (
             Check("the link's use in CRUISE", m.cruise_use, low=0.9),
         ),
     ),
-    Case(
+    DraftCase(
         14,
         "Correctly Managing Sub-Packet BDPs",
         paths.tiny,
@@ -231,13 +231,13 @@ CASES = (
         ),
         TINY,
     ),
-    Case(
+    DraftCase(
         15,
         "Increasing Bandwidth 10x and Ensuring Full Bandwidth is Reached",
         paths.tenfold,
         (Check("rounds in UP to the full rate over log2(BDP) + 16", bounds.tenfold_rounds, 0, 1),),
     ),
-    Case(
+    DraftCase(
         15,
         "and the steps of inflight_longterm double",
         paths.tenfold,
@@ -245,7 +245,7 @@ CASES = (
         tuple(at for at in PLACES if at.bdp > 40),
         not_at="its tenth has a BDP of 1 or 3 packets, and UP loses none in a buffer of 6",
     ),
-    Case(
+    DraftCase(
         16,
         "Decreasing Bandwidth 10x and Ensuring Max Bandwidth Adapts Down",
         paths.tenth,
@@ -255,7 +255,7 @@ CASES = (
             about("max_bw two cycles later over the link's", bounds.tenth_bw, 1, 0.02, OURS),
         ),
     ),
-    Case(
+    DraftCase(
         17,
         "Handling Token Bucket Policers",
         paths.policed,
@@ -265,7 +265,7 @@ CASES = (
             Check("and segments lost", bounds.late_losses, high=0.1),
         ),
     ),
-    Case(
+    DraftCase(
         18,
         "Handling Spurious Fast Recovery",
         paths.up_late,
@@ -276,7 +276,7 @@ CASES = (
         ),
         google="saves the state once for each recovery",
     ),
-    Case(
+    DraftCase(
         19,
         "Handling Spurious RTO Recovery",
         paths.up_spike,
@@ -287,7 +287,7 @@ CASES = (
         ),
         google="saves the state once for each recovery",
     ),
-    Case(
+    DraftCase(
         20,
         "Entering and Exiting PROBE_RTT During STARTUP",
         paths.unfilled,
@@ -296,7 +296,7 @@ CASES = (
             holds("STARTUP follows", m.probe_rtt_then_startup),
         ),
     ),
-    Case(
+    DraftCase(
         21,
         "Handling Loss During PROBE_UP After inflight_longterm is Set",
         paths.lossy_probes,
@@ -310,7 +310,7 @@ CASES = (
             ),
         ),
     ),
-    Case(
+    DraftCase(
         21,
         "and the probe after it is precautionary (5.3.3.4)",
         paths.lossy_probes,
@@ -320,7 +320,7 @@ CASES = (
         ),
         google="does the same, but waits a whole cycle with the second probe",
     ),
-    Case(
+    DraftCase(
         22,
         "Handling Application-Limited Sending During PROBE_REFILL",
         paths.up_late,
@@ -349,7 +349,7 @@ def measured(measure: Measure, at: Place) -> Callable[[Run], float]:
     return lambda run: float(measure(trace_of(run), at))
 
 
-def claims(case: Case) -> list[Claim]:
+def claims(case: DraftCase) -> list[Claim]:
     """Makes the claims of a case, at each place."""
     source = f"appendix A, case {case.number}"
     found = []

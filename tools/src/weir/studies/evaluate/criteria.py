@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir.studies.evaluate import flows, paths
-from weir.studies.evaluate.scene import Control, Row, Scene
+from weir.studies.evaluate.scene import Control, Question, Scene
 from weir.study.claim import Claim, Experiment, Study, Trial
 
 
@@ -25,7 +25,7 @@ class Criterion:
 
     section: str
     title: str
-    rows: Callable[[], Iterator[Row]] | None = None
+    rows: Callable[[], Iterator[Question]] | None = None
     why: str = ""
 
     def experiment(self, control: Control) -> Experiment:

@@ -10,7 +10,7 @@ from weir.studies.evaluate.scene import (
     FAIR,
     HARM,
     TENTH,
-    Row,
+    Question,
     Scene,
     back_s,
     depth,
@@ -34,7 +34,7 @@ from weir.study.scenario import (
 WEB = "source: {closed: {think: 500ms, sizes: {law: fixed, mean: 100kB}}}"
 
 
-def collapse() -> Iterator[Row]:
+def collapse() -> Iterator[Question]:
     """Yields an outage, most packets lost, and more flows than packets fit."""
     outage = Scene(
         "outage",
@@ -44,7 +44,7 @@ def collapse() -> Iterator[Row]:
             "duration=80s",
         ),
     )
-    yield Row(
+    yield Question(
         outage,
         "packets in the last 10 s of 20 s without any ACK (a round trip: 40 ms)",
         sent_between(20, 30),
@@ -52,9 +52,9 @@ def collapse() -> Iterator[Row]:
         high=10 / 0.04,
         tolerance=BACKOFF,
     )
-    yield Row(outage, "after it: until half of the link is used again", back_s(30, 25), "s")
+    yield Question(outage, "after it: until half of the link is used again", back_s(30, 25), "s")
     heavy = Scene("half-lost", changes=(*stages("{loss: {rate: 50%}}"),))
-    yield Row(
+    yield Question(
         heavy,
         "packets per round trip of 40 ms while each second one is lost",
         lambda run: float(sent_between(10, 40)(run) or 0) * 0.04 / 30,
@@ -63,18 +63,20 @@ def collapse() -> Iterator[Row]:
     crowd = Scene(
         "crowd", ("NEW, count: 100, jitter: 5s",), path("5Mbit", 40, "fifo: {limit: 50pkt}")
     )
-    yield Row(crowd, "packets dropped of 100 flows that share 17 packets of BDP", lost_percent, "%")
+    yield Question(
+        crowd, "packets dropped of 100 flows that share 17 packets of BDP", lost_percent, "%"
+    )
     yield no_more_lost(crowd)
 
 
-def bloat() -> Iterator[Row]:
+def bloat() -> Iterator[Question]:
     for bdp in (1, 4, 16):
         scene = Scene(f"queue-{bdp}BDP", changes=path(queue=depth(bdp)))
-        yield Row(scene, "mean time in the queue", delay_ms, "ms")
-        yield Row(scene, "mean time in the queue", delay_ms, "", True, high=1, tolerance=HARM)
+        yield Question(scene, "mean time in the queue", delay_ms, "ms")
+        yield Question(scene, "mean time in the queue", delay_ms, "", True, high=1, tolerance=HARM)
 
 
-def losses() -> Iterator[Row]:
+def losses() -> Iterator[Question]:
     """Yields runs with short queues."""
     for flows, bdp in ((1, 0.25), (5, 0.5), (5, 1), (20, 0.5)):
         scene = Scene(
@@ -82,16 +84,18 @@ def losses() -> Iterator[Row]:
             (f"NEW, count: {flows}, jitter: 2s",),
             path(queue=depth(bdp)),
         )
-        yield Row(scene, "packets dropped", lost_percent, "%")
+        yield Question(scene, "packets dropped", lost_percent, "%")
         yield no_more_lost(scene)
 
 
-def fairness() -> Iterator[Row]:
+def fairness() -> Iterator[Question]:
     """Yields flows of the control among themselves."""
     alike = Scene("five-flows", ("NEW, count: 5, stagger: 2s",))
-    yield Row(alike, "Jain's index of the last 20 s", late_jfi(20), "", low=0.9, tolerance=FAIR)
+    yield Question(
+        alike, "Jain's index of the last 20 s", late_jfi(20), "", low=0.9, tolerance=FAIR
+    )
     late = Scene("a-second-flow", ("NEW", "NEW, start: 15s"))
-    yield Row(
+    yield Question(
         late,
         "Jain's index of the last 10 s, 15 s after the second has begun",
         late_jfi(10),
@@ -100,32 +104,34 @@ def fairness() -> Iterator[Row]:
         tolerance=FAIR,
     )
     unequal = Scene("round-trips", ("NEW, base_rtt: 40ms", "NEW, base_rtt: 160ms"))
-    yield Row(unequal, "goodput of the flow of 40 ms over that of 160 ms", ratio(0, 1), "times")
+    yield Question(
+        unequal, "goodput of the flow of 40 ms over that of 160 ms", ratio(0, 1), "times"
+    )
 
 
-def short_flows() -> Iterator[Row]:
+def short_flows() -> Iterator[Question]:
     """Yields transfers of 100 kB beside a long flow, all of the control."""
     alone = Scene("short-alone", (f"NEW, count: 5, {WEB}",))
-    yield Row(
+    yield Question(
         alone,
         "100 kB on an idle link: median completion",
         transfers_ms("completion_p50_ns", 0),
         "ms",
     )
     beside = Scene("short-and-long", (f"NEW, count: 5, {WEB}", "NEW"))
-    yield Row(
+    yield Question(
         beside,
         "100 kB beside a long flow: median completion",
         transfers_ms("completion_p50_ns", 0),
         "ms",
     )
-    yield Row(
+    yield Question(
         beside,
         "100 kB beside a long flow: 99th percentile",
         transfers_ms("completion_p99_ns", 0),
         "ms",
     )
-    yield Row(
+    yield Question(
         beside,
         "median completion",
         transfers_ms("completion_p50_ns", 0),
@@ -134,15 +140,15 @@ def short_flows() -> Iterator[Row]:
         high=1.1,
         tolerance=f"{HARM}; a tenth more is ours",
     )
-    yield Row(beside, "the long flow's goodput", second_goodput, "Mbit/s")
+    yield Question(beside, "the long flow's goodput", second_goodput, "Mbit/s")
 
 
-def standard() -> Iterator[Row]:
+def standard() -> Iterator[Question]:
     """Yields runs beside CUBIC and NewReno, and what these lose to it and not to their like."""
     for other in ("cubic", "newreno"):
         for bdp in (0.5, 1, 4):
             scene = Scene(f"{other}-{bdp:g}BDP", ("NEW", f"cc: {other}"), path(queue=depth(bdp)))
-            yield Row(
+            yield Question(
                 scene,
                 f"{other}'s part of both goodputs",
                 share_percent(1),
@@ -150,8 +156,10 @@ def standard() -> Iterator[Row]:
                 low=5,
                 tolerance=TENTH,
             )
-            yield Row(scene, "the control's part", share_percent(0), "%", low=5, tolerance=TENTH)
-            yield Row(
+            yield Question(
+                scene, "the control's part", share_percent(0), "%", low=5, tolerance=TENTH
+            )
+            yield Question(
                 scene,
                 f"{other}'s goodput",
                 second_goodput,
@@ -160,7 +168,7 @@ def standard() -> Iterator[Row]:
                 low=0.5,
                 tolerance=f"{HARM}; half is ours",
             )
-            yield Row(
+            yield Question(
                 scene,
                 "mean time in the queue",
                 delay_ms,
@@ -171,11 +179,11 @@ def standard() -> Iterator[Row]:
             )
 
 
-def real_time() -> Iterator[Row]:
+def real_time() -> Iterator[Question]:
     """Yields a call and live video beside the control."""
     call = Scene("call", ("NEW", "source: {udp: {rate: 1Mbit, size: 200B}}"))
-    yield Row(call, "99th percentile of its time in the queue", p99_ms, "ms")
-    yield Row(
+    yield Question(call, "99th percentile of its time in the queue", p99_ms, "ms")
+    yield Question(
         call,
         "99th percentile of its time in the queue",
         p99_ms,
@@ -184,10 +192,10 @@ def real_time() -> Iterator[Row]:
         high=1.1,
         tolerance=f"{HARM}; a tenth more is ours",
     )
-    yield Row(call, "what arrives of 1 Mbit/s", second_goodput, "Mbit/s")
+    yield Question(call, "what arrives of 1 Mbit/s", second_goodput, "Mbit/s")
     video = Scene("video", ("NEW", "cc: cubic, source: {video: {}}"), path("5Mbit"))
-    yield Row(video, "live video at 5 Mbit/s: its goodput", second_goodput, "Mbit/s")
-    yield Row(
+    yield Question(video, "live video at 5 Mbit/s: its goodput", second_goodput, "Mbit/s")
+    yield Question(
         video,
         "live video's goodput",
         second_goodput,
@@ -198,13 +206,13 @@ def real_time() -> Iterator[Row]:
     )
 
 
-def short_and_long() -> Iterator[Row]:
+def short_and_long() -> Iterator[Question]:
     """Yields short transfers of CUBIC beside a long flow of the control, and the reverse."""
     short = Scene("cubic-short", (f"cc: cubic, count: 5, {WEB}", "NEW"))
-    yield Row(
+    yield Question(
         short, "CUBIC's 100 kB: median completion", transfers_ms("completion_p50_ns", 0), "ms"
     )
-    yield Row(
+    yield Question(
         short,
         "CUBIC's 100 kB: median completion",
         transfers_ms("completion_p50_ns", 0),
@@ -214,13 +222,13 @@ def short_and_long() -> Iterator[Row]:
         tolerance=f"{HARM}; a tenth more is ours",
     )
     long = Scene("cubic-long", (f"NEW, count: 5, {WEB}", "cc: cubic"))
-    yield Row(
+    yield Question(
         long,
         "goodput of a long CUBIC flow beside short ones of the control",
         second_goodput,
         "Mbit/s",
     )
-    yield Row(
+    yield Question(
         long,
         "goodput of a long CUBIC flow",
         second_goodput,

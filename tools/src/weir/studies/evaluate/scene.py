@@ -78,7 +78,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Row:
+class Question:
     """A measurement of a scene; judged, if it has bounds.
 
     low and high are of the value; with `beside` it is the value over that of CUBIC in its place.
@@ -120,9 +120,9 @@ class Row:
         )
 
 
-def no_more_lost(scene: Scene) -> Row:
+def no_more_lost(scene: Scene) -> Question:
     tolerance = f"{HARM}; half as much again is ours"
-    return Row(scene, "packets dropped", lost_percent, "", True, high=1.5, tolerance=tolerance)
+    return Question(scene, "packets dropped", lost_percent, "", True, high=1.5, tolerance=tolerance)
 
 
 def over(measure: Measure) -> Callable[[Run, Run], float]:
@@ -195,9 +195,9 @@ goodput = of_group("goodput_bps", 0, 1e-6)
 second_goodput = of_group("goodput_bps", 1, 1e-6)
 
 
-def usual(scene: Scene) -> tuple[Row, ...]:
+def usual(scene: Scene) -> tuple[Question, ...]:
     return (
-        Row(scene, "the link is used", used_percent, "%"),
-        Row(scene, "mean time in the queue", delay_ms, "ms"),
-        Row(scene, "packets dropped", lost_percent, "%"),
+        Question(scene, "the link is used", used_percent, "%"),
+        Question(scene, "mean time in the queue", delay_ms, "ms"),
+        Question(scene, "packets dropped", lost_percent, "%"),
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from weir.base import units
-from weir.studies.linux.cases import NAMES, Case, Pair
+from weir.studies.linux.cases import NAMES, Comparison, Pair
 
 GOODPUT_OFF = 0.02
 RTT_OFF = 0.03
@@ -63,7 +63,7 @@ class Reason:
     queues: tuple[str, ...] = ()  # none: all
     links: tuple[str, ...] = ()  # none: all
 
-    def holds(self, case: Case, quantity: str) -> bool:
+    def holds(self, case: Comparison, quantity: str) -> bool:
         """Returns whether it explains this."""
         return (
             case.controls in self.controls
@@ -166,7 +166,7 @@ REASONS = (
 class Difference:
     """A row outside a bound."""
 
-    case: Case
+    case: Comparison
     quantity: str
     amount: str
     reason: str  # empty: nobody knows
@@ -222,7 +222,7 @@ def verdict(pair: Pair) -> str:
     return f"{', '.join(WORDS[one.quantity] for one in found)}: explained"
 
 
-def title(case: Case) -> str:
+def title(case: Comparison) -> str:
     return " beside ".join(NAMES[cc] for cc in case.controls)
 
 

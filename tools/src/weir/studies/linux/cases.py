@@ -125,7 +125,7 @@ MIX_LINK = Link("10M-40ms-1BDP", 10, 40, "1BDP", (5, 30), (10, 60))
 
 
 @dataclass(frozen=True)
-class Case:
+class Comparison:
     """A comparison: one control alone, or flows of two, on a link with a queue."""
 
     link: Link
@@ -202,14 +202,19 @@ def group(side: str, cc: str, marked: bool) -> str:
     return f"cc: {ours}, {HOST}{', ecn: ect0' if marked else ''}"
 
 
-def cases(quick: bool) -> list[Case]:
+def cases(quick: bool) -> list[Comparison]:
     """Makes all that is compared."""
     by_queue = {**dict.fromkeys(QUEUES, CONTROLS), **MARKED}
     alone = [
-        Case(link, q, (cc,), quick) for link in LINKS for q, ccs in by_queue.items() for cc in ccs
+        Comparison(link, q, (cc,), quick)
+        for link in LINKS
+        for q, ccs in by_queue.items()
+        for cc in ccs
     ]
     queues = QUEUES[:1] if quick else QUEUES
-    return alone + [Case(MIX_LINK, queue, mix, quick, SEEDS) for queue in queues for mix in MIXES]
+    return alone + [
+        Comparison(MIX_LINK, queue, mix, quick, SEEDS) for queue in queues for mix in MIXES
+    ]
 
 
 @dataclass(frozen=True)
@@ -218,16 +223,16 @@ class Plan:
 
     quick: bool
     out: Path
-    cases: Sequence[Case]
+    cases: Sequence[Comparison]
 
-    def runs(self) -> Iterator[tuple[Case, str, int]]:
+    def runs(self) -> Iterator[tuple[Comparison, str, int]]:
         longest = sorted(self.cases, key=lambda case: -case.frames())
         for side in ("linux", "weir", "weir-hystartpp"):
             for case in longest:
                 if side in case.sides():
                     yield from ((case, side, seed) for seed in range(1, case.seeds + 1))
 
-    def cell(self, case: Case, side: str, seed: int) -> Options:
+    def cell(self, case: Comparison, side: str, seed: int) -> Options:
         config = self.out / "configs" / f"{case.name}-{side}.yaml"
         return Options(config=config, out=Path(case.run_name(side, seed)), seed=seed)
 
@@ -242,7 +247,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Measured:
+class SideNumbers:
     """The numbers of one run."""
 
     goodput_bps: float  # of all flows
@@ -256,7 +261,7 @@ class Measured:
     about: dict[str, Any]  # wall_s, virtual_s, digest, the guests' kernel
 
 
-def measure(case: Case, run: Run) -> Measured:
+def measure(case: Comparison, run: Run) -> SideNumbers:
     """Reads a run folder."""
     summary, link = run.summary, run.summary.links["forward"]
     warmup_ns = case.warmup_s * metrics.NS_PER_S
@@ -269,7 +274,7 @@ def measure(case: Case, run: Run) -> Measured:
     early = pl.col("ts_ns") <= warmup_ns
     goodputs = [float(each.goodput_bps) for each in summary.groups]
     first = interval.filter(pl.col("flow_id") == 0) if not case.mixed else interval.clear()
-    return Measured(
+    return SideNumbers(
         sum(goodputs),
         case.link.rtt_ms + units.measured(link.queue_mean_ns) / 1e6,
         int(interval.filter(early)["drops"].sum()),
@@ -293,8 +298,8 @@ def measure(case: Case, run: Run) -> Measured:
 class Pair:
     """A case's runs: by side, one per seed."""
 
-    case: Case
-    runs: dict[str, list[Measured]]
+    case: Comparison
+    runs: dict[str, list[SideNumbers]]
 
     def mean(self, side: str, name: str) -> float:
         return fmean(float(getattr(one, name)) for one in self.runs[side])
@@ -304,7 +309,7 @@ class Pair:
         return 0.0 if ours == theirs else ours / theirs - 1 if theirs else float("inf")
 
 
-def collect(plan: Plan, found: dict[str, Measured]) -> list[Pair]:
+def collect(plan: Plan, found: dict[str, SideNumbers]) -> list[Pair]:
     """Pairs the cases of which every run is there."""
     pairs = []
     for case in plan.cases:

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from weir.report import axes, theme
-from weir.studies.rmcat.study import CASES, CONTROLS, Case
+from weir.studies.rmcat.study import CASES, CONTROLS, MediaCase
 from weir.study.claim import Found
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
             )
 
 
-def one(case: Case, runs: list[Run]) -> Figure:
+def one(case: MediaCase, runs: list[Run]) -> Figure:
     """Draws a column for each control."""
     figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
     above, below = figure.subplots(2, len(runs), sharex=True, sharey="row")
@@ -48,7 +48,7 @@ def one(case: Case, runs: list[Run]) -> Figure:
     return figure
 
 
-def rates(axis: Axes, case: Case, run: Run) -> None:
+def rates(axis: Axes, case: MediaCase, run: Run) -> None:
     """Draws goodput of each media flow and of all others together, second by second."""
     records = run.stream("interval").records
     media = case.media + len(case.back[:1])

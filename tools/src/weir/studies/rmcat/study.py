@@ -41,7 +41,7 @@ BACK = "path: {forward: reverse, reverse: forward}"
 
 
 @dataclass(frozen=True)
-class Case:
+class MediaCase:
     """A case of the RFC. media: how many flows of it go forward; back: the same, reverse.
 
     calls: keys of each group of media, which are also those of its audio. tcp: the other groups.
@@ -93,14 +93,14 @@ class Case:
         ]
 
 
-VARIABLE = Case(
+VARIABLE = MediaCase(
     "variable",
     "5.1",
     "a link whose rate changes, 50 ms one way",
     ((0, 1), (40, 2.5), (60, 0.6), (80, 1)),
     99,
 )
-FEEDBACK = Case(
+FEEDBACK = MediaCase(
     "feedback",
     "5.3",
     "a flow in each direction",
@@ -115,7 +115,7 @@ FEEDBACK = Case(
 )
 # What the logs of 5.3 are compared with: nothing impairs the way back.
 REFERENCE = replace(FEEDBACK, name="reference", back=(), changes=())
-LONG_TCP = Case(
+LONG_TCP = MediaCase(
     "long-tcp",
     "5.6",
     "beside a long TCP flow, a queue of 300 ms",
@@ -134,7 +134,7 @@ CASES = (
         title="a link whose rate changes, 100 ms one way",
         changes=("paths.forward.delay.delay=100ms",),
     ),
-    Case(
+    MediaCase(
         "several",
         "5.2",
         "two flows on a link whose rate changes",
@@ -144,7 +144,7 @@ CASES = (
         calls=("count: 2,",),
     ),
     FEEDBACK,
-    Case(
+    MediaCase(
         "competing",
         "5.4",
         "three flows, one after another",
@@ -153,7 +153,7 @@ CASES = (
         media=3,
         calls=("count: 3, stagger: 20s,",),
     ),
-    Case(
+    MediaCase(
         "rtts",
         "5.5",
         "five flows with unequal round trips",
@@ -174,7 +174,7 @@ CASES = (
         title="beside a long TCP flow, a queue of 1000 ms",
         changes=("paths.forward.link.queue={fifo: {limit: 1s}}",),
     ),
-    Case(
+    MediaCase(
         "short-tcp",
         "5.7",
         "two flows beside short TCP flows",
@@ -189,7 +189,7 @@ CASES = (
             f" times: fixed, {PAGES}}}}}",
         ),
     ),
-    Case(
+    MediaCase(
         "pause",
         "5.8",
         "three flows, of which one pauses",
@@ -207,7 +207,7 @@ def usable(mbps: float, flows: int) -> float:
     return min((mbps - flows * AUDIO_MBPS) * PAYLOAD, flows * MAX_MBPS)
 
 
-def follows(case: Case, flows: slice, steps: Steps) -> Callable[[Run], float]:
+def follows(case: MediaCase, flows: slice, steps: Steps) -> Callable[[Run], float]:
     """Makes the measure of the least part that media gets of a rate, in its second half."""
 
     def measure(run: Run) -> float:
@@ -220,7 +220,7 @@ def follows(case: Case, flows: slice, steps: Steps) -> Callable[[Run], float]:
     return measure
 
 
-def frame_ms(case: Case, percent: float = 95) -> Callable[[Run], float]:
+def frame_ms(case: MediaCase, percent: float = 95) -> Callable[[Run], float]:
     """Makes the measure of a percentile of the time of the media's frames, after 10 s."""
 
     def measure(run: Run) -> float:
@@ -245,14 +245,14 @@ def mbps(flow: slice, from_s: float, to_s: float) -> Callable[[Run], float]:
 
 
 # says, measure, unit, low, high, where the bound is from, what the run is compared with
-Asked = tuple[str, Callable[..., float], str, float, float, str, tuple[Case, ...]]
+Asked = tuple[str, Callable[..., float], str, float, float, str, tuple[MediaCase, ...]]
 
 
-def at_least(says: str, measure: Callable[..., float], low: float, *beside: Case) -> Asked:
+def at_least(says: str, measure: Callable[..., float], low: float, *beside: MediaCase) -> Asked:
     return (says, measure, "", low, math.inf, "", beside)
 
 
-def common(case: Case) -> list[Asked]:
+def common(case: MediaCase) -> list[Asked]:
     """Lists what is asked of every case without other traffic."""
     ours = slice(0, case.media)
     found = [
@@ -357,7 +357,7 @@ WHY = {
 }
 
 
-def claim(case: Case, cc: str, asked: Asked) -> Claim:
+def claim(case: MediaCase, cc: str, asked: Asked) -> Claim:
     """Claims what a control is to do in a case."""
     says, measure, unit, low, high, whence, beside = asked
     return Claim(
@@ -375,7 +375,7 @@ def claim(case: Case, cc: str, asked: Asked) -> Claim:
     )
 
 
-def asked_of(case: Case) -> list[Asked]:
+def asked_of(case: MediaCase) -> list[Asked]:
     return ([] if case.tcp else common(case)) + SHARES.get(case.name, [])
 
 

@@ -49,7 +49,7 @@ def rtts_ms(central_ms: float, left: tuple[float, ...], right: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Link:
+class Bottleneck:
     """A bottleneck of section 4.4. seconds: of --quick and of --full, a third of it warm-up."""
 
     place: str
@@ -66,18 +66,21 @@ def wide(central_ms: float) -> tuple[float, ...]:
 
 
 LINKS = (
-    Link(
+    Bottleneck(
         "4.4.1", "data center", 1000, "10ms",
         tuple(rtts_ms(0, (0.01, 0.01, 0.1), (0.01, 0.1, 0.1))), (12, 660),
     ),
-    Link("4.4.2", "access link", 100, "100ms", wide(CENTRAL_MS), (60, 1500)),
-    Link("4.4.3", "trans-oceanic link", 1000, "100ms", wide(65), (15, 400)),
-    Link(
+    Bottleneck("4.4.2", "access link", 100, "100ms", wide(CENTRAL_MS), (60, 1500)),
+    Bottleneck("4.4.3", "trans-oceanic link", 1000, "100ms", wide(65), (15, 400)),
+    Bottleneck(
         "4.4.4", "geostationary satellite, 40 and 4 Mbit/s", 40, "100ms", wide(300), (120, 2700),
         "{link: {rate: 4Mbit, queue: {fifo: {limit: 1000ms}}}}, {delay: {delay: 5us}}",
     ),
-    Link("4.4.5", "wireless LAN, as a link of 6 Mbit/s", 6, "100ms", wide(CENTRAL_MS), (300, 4000)),
-    Link("4.4.6", "dial-up link of 64 kbit/s", 0.064, "1250ms", wide(5), (6000, 86400)),
+    Bottleneck(
+        "4.4.5", "wireless LAN, as a link of 6 Mbit/s", 6, "100ms",
+        wide(CENTRAL_MS), (300, 4000),
+    ),
+    Bottleneck("4.4.6", "dial-up link of 64 kbit/s", 0.064, "1250ms", wide(5), (6000, 86400)),
 )  # fmt: skip
 ACCESS = LINKS[1]
 LOADS = (60, 85, 110)  # % of the link
@@ -130,7 +133,7 @@ def offered(run: Run) -> float:
     return float(link.out_bytes / need) if need else float("nan")
 
 
-def basic(link: Link, load: int, control: str) -> Experiment:
+def basic(link: Bottleneck, load: int, control: str) -> Experiment:
     """Makes a case of section 4: all traffic uses the control."""
     case = Case(
         f"{link.place}-{load}",
