@@ -91,7 +91,7 @@ def wrong_with(node):
 def asked_for(node):
     """Returns whether a public thing is large enough to need a docstring."""
     if not isinstance(node, FUNCTION):
-        return True
+        return bool(node.body)
     return not is_property(node) and node.end_lineno - node.body[0].lineno + 1 > LINES
 
 

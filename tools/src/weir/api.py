@@ -40,7 +40,7 @@ class Run(folder.Run):
         return glance.html(self)
 
     def plot(self, figure: str, *, ax: Axes | Sequence[Axes] | None = None) -> Figure:
-        """A figure of the report by its name, as `weir plot` lists them: run.plot("rtt").
+        """Returns a figure of the report by its name, as `weir plot` lists them: run.plot("rtt").
 
         ax: draws into these axes instead, one for each panel of the figure, and returns theirs.
         UserError: there is no such figure, or it has another number of panels.

@@ -119,13 +119,12 @@ def without_unknown(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def addresses(frame: pl.DataFrame, end: str) -> pl.Series:
-    """An end's address and port as text."""
+    """Returns an end's address and port as text."""
     columns = (frame[f"{end}_{part}"].to_list() for part in ("high", "low", "port"))
     return pl.Series([address(*row) for row in zip(*columns, strict=True)], dtype=pl.String)
 
 
 def address(high: int, low: int, port: int) -> str:
-    """192.0.2.1:80, or [2001:db8::1]:80."""
     found = ipaddress.IPv6Address(high << 64 | low)
     mapped = found.ipv4_mapped
     return f"{mapped}:{port}" if mapped is not None else f"[{found}]:{port}"

@@ -90,7 +90,6 @@ class Consumer:
 
     @property
     def counters(self) -> Counters:
-        """What the producer has published."""
         return read_counters(self._words, self.path)[0]
 
     @property
@@ -105,7 +104,7 @@ class Consumer:
         return closed and self.tail == counters.written
 
     def peek(self, max_records: int) -> Records:
-        """A copy of the next slots, shape (n,), n <= max_records, gap records included."""
+        """Returns a copy of the next slots, shape (n,), n <= max_records, gap records included."""
         tail = self.tail
         # Any value ever stored here stands for records that are there: no need for the whole set.
         place = PUBLISHED + 4 * (self._words[EPOCH] % EPOCHS)
@@ -120,7 +119,6 @@ class Consumer:
         self._words[TAIL] = self.tail + count
 
     def read(self, max_records: int) -> Records:
-        """`peek` and `advance`: consumes what it returns."""
         records = self.peek(max_records)
         self.advance(len(records))
         return records

@@ -68,7 +68,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A file to write beside a path, whose place it takes at the end; it goes if that fails.
+    """Yields a file to write beside a path, whose place it takes at the end; it goes if that fails.
 
     The name beside may be taken: by a program of this number, or by a link to any file.
     """
@@ -91,14 +91,12 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_table(path: Path, table: pl.DataFrame) -> None:
-    """The same for a Parquet table."""
     content = io.BytesIO()  # what Polars says of a full disk is no OSError
     table.write_parquet(content)
     write_whole(path, content.getvalue())
 
 
 def written(path: Path) -> dict[str, int]:
-    """Which manifests a folder holds, and when each was written: the same as before, no new run."""
     found = (path / name for name in MANIFESTS)
     return {file.name: file.stat().st_mtime_ns for file in found if file.exists()}
 
@@ -323,12 +321,10 @@ class Run:
 
     @property
     def interval(self) -> Stream:
-        """What each flow did in each interval."""
         return self.stream("interval")
 
     @property
     def links(self) -> Stream:
-        """What each link did in each interval."""
         return self.stream("links")
 
     @property
@@ -354,7 +350,7 @@ class Run:
         return self._streams[name]
 
     def rings(self, stream: str) -> list[Ring]:
-        """The stream's files: one in virtual time, one per program live."""
+        """Returns the stream's files: one in virtual time, one per program live."""
         if stream not in STREAMS:
             raise UserError(f"there is no stream '{stream}'; there is {', '.join(STREAMS)}")
         return self._opened[stream]
@@ -415,7 +411,7 @@ class Run:
                 yield {name: batch[name] for name in columns}
 
     def chunk_frames(self, stream: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """The same as frames, in which what is not known is null."""
+        """Yields the same as frames, in which what is not known is null."""
         if self.rings(stream):
             for batch in self.stream(stream).batches(CHUNK_RECORDS):
                 yield batch.to_polars(columns)
@@ -428,11 +424,11 @@ class Run:
                     yield ring, batch.to_polars()
 
     def values(self, stream: str, name: str) -> dict[str, int]:
-        """The numbers of a stream's field by their names; empty without the stream."""
+        """Returns the numbers of a stream's field by their names; empty without the stream."""
         return {key: n for ring in self.rings(stream) for key, n in ring.values(name).items()}
 
     def frame(self, stream: str) -> pl.DataFrame | None:
-        """All records of a stream; None if there are none.
+        """Returns all records of a stream; None if there are none.
 
         Of files with different fields those that all have.
         """
@@ -450,7 +446,6 @@ def check(path: Path) -> None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder holds a run."""
     return path.is_dir() and any((path / name).exists() for name in MANIFESTS)
 
 

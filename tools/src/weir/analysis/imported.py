@@ -160,13 +160,12 @@ def group(name: str, cc: str | None, flows: int, **known: float | None) -> Json:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Of those that are known."""
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
 
 
 def total(values: Iterable[float | None]) -> float | None:
-    """The sum; null where one is not known."""
+    """Returns the sum; null where one is not known."""
     known = list(values)
     return None if None in known else sum(value for value in known if value is not None)
 
@@ -256,7 +255,7 @@ def iperf3(given: Document, file: Path) -> tuple[str, float, list[Json]]:
 
 
 def tcp_numbers(streams: list[Stream]) -> dict[str, float | None]:
-    """The streams of one direction; a stream's goodput is what its receiver has counted."""
+    """Returns the streams of one direction; a stream's goodput is what its receiver has counted."""
     sent = [one.sender or NOTHING for one in streams]
     received = [one.receiver or NOTHING for one in streams]
     rates = [one.bits_per_second for one in received]
@@ -271,7 +270,7 @@ def tcp_numbers(streams: list[Stream]) -> dict[str, float | None]:
 
 
 def udp_numbers(streams: list[Stream], received: Counted | None) -> dict[str, float | None]:
-    """The same of UDP, where a stream has what was sent, and how much of it was lost.
+    """Returns the same of UDP, where a stream has what was sent, and how much of it was lost.
 
     iperf3 3.10 and later add what the receiver of all has counted.
     """
@@ -286,17 +285,17 @@ def udp_numbers(streams: list[Stream], received: Counted | None) -> dict[str, fl
 
 
 def kept_of(udp: Counted) -> float | None:
-    """The part of a stream's packets that came."""
+    """Returns the part of a stream's packets that came."""
     if not udp.packets or udp.lost_packets is None:
         return None
     return min(1.0, max(0.0, 1 - udp.lost_packets / udp.packets))
 
 
 def times(value: float | None, part: float | None) -> float | None:
-    """A product, null where one is not known."""
+    """Returns a product, null where one is not known."""
     return None if value is None or part is None else value * part
 
 
 def jfi(rates: list[float | None]) -> float | None:
-    """Jain's index; null where a rate is not known."""
+    """Returns jain's index; null where a rate is not known."""
     return None if None in rates else metrics.jfi([rate or 0.0 for rate in rates])

@@ -28,7 +28,7 @@ class Labels:
 
 
 def read(run: Path) -> Labels:
-    """The labels of a run folder; UserError: the file there is none of ours."""
+    """Returns the labels of a run folder; UserError: the file there is none of ours."""
     path = run / FILE
     if not path.exists():
         return Labels()
@@ -40,7 +40,6 @@ def read(run: Path) -> Labels:
 
 
 def is_tag(tag: object) -> bool:
-    """Whether it is a word that may be a tag."""
     return isinstance(tag, str) and TAG.fullmatch(tag) is not None
 
 
@@ -71,7 +70,7 @@ def note(run: Path, text: str) -> Labels:
 
 
 def of_run(run: Path) -> Labels:
-    """The same as read, of what must be a run folder."""
+    """Returns the same as read, of what must be a run folder."""
     folder.check(run)
     if not folder.is_run(run):
         raise UserError(f"{run}: not a run folder: no manifest.json in it")
@@ -79,12 +78,10 @@ def of_run(run: Path) -> Labels:
 
 
 def write(run: Path, labels: Labels) -> Labels:
-    """Into the run's folder."""
     folder.write_whole(run / FILE, json.dumps(asdict(labels), indent=1) + "\n")
     return labels
 
 
 def newer(run: Path, report: Path) -> bool:
-    """Whether a run was given labels after its report was written."""
     file = run / FILE
     return file.exists() and file.stat().st_mtime_ns > report.stat().st_mtime_ns

@@ -187,7 +187,7 @@ def load_rtts(run: Run, load: Sequence[int], first_ns: float, last_ns: float) ->
 def trimmed_mean(
     values: Values, weights: Values | None = None, part: float = TRIMMED
 ) -> float | None:
-    """The mean of the smallest `part` of the values, by weight; None of nothing."""
+    """Returns the mean of the smallest `part` of the values, by weight; None of nothing."""
     if values.size == 0:
         return None
     order = np.argsort(values, kind="stable")

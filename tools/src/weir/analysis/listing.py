@@ -44,7 +44,6 @@ class Entry:
 
 
 def find(top: Path, inside: bool = True) -> Iterator[Path]:
-    """Run folders in a folder and below it, and sweeps, in which runs are only sought if asked."""
     folder.check(top)
     yield from _below(top, inside, 0)
 
@@ -68,7 +67,7 @@ def _below(path: Path, inside: bool, depth: int) -> Iterator[Path]:
 
 
 def read(path: Path) -> Entry:
-    """A run's line; one that cannot be read says why in its verdict."""
+    """Returns a run's line; one that cannot be read says why in its verdict."""
     if not folder.is_run(path):
         return sweep(path)
     try:
@@ -94,7 +93,7 @@ def read(path: Path) -> Entry:
 
 
 def sweep(path: Path) -> Entry:
-    """The line of a sweep or a study: how many runs, and what failed."""
+    """Returns the line of a sweep or a study: how many runs, and what failed."""
     import polars as pl
 
     failed = 0
@@ -114,17 +113,15 @@ def sweep(path: Path) -> Entry:
 
 
 def modified(path: Path) -> str:
-    """When a file was last written."""
     return minute(datetime.fromtimestamp(path.stat().st_mtime, UTC))
 
 
 def minute(when: datetime) -> str:
-    """A time in UTC as the table shows it."""
+    """Returns a time in UTC as the table shows it."""
     return when.strftime("%Y-%m-%d %H:%M")
 
 
 def age_s(entry: Entry) -> float:
-    """How long ago a run began."""
     then = datetime.strptime(entry.date, "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
     return (datetime.now(UTC) - then).total_seconds()
 
@@ -207,7 +204,7 @@ def condition(text: str) -> Condition:
 
 
 def config_value(path: Path, key: str) -> str | None:
-    """A value of a run's resolved config by its key for -o."""
+    """Returns a value of a run's resolved config by its key for -o."""
     if not folder.is_run(path):
         return None
     return dict(configs.leaves(folder.load(path).config)).get(key)

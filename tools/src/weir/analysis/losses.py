@@ -36,7 +36,6 @@ class Lossy:
 
     @property
     def without_queue(self) -> bool:
-        """Is nothing queued when it loses?"""
         return self.inflated <= INFLATED
 
 

@@ -80,12 +80,12 @@ def paths(runs: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def matching(pattern: str) -> list[str]:
-    """Paths that a pattern stands for; it may be relative or begin at the root."""
+    """Returns paths that a pattern stands for; it may be relative or begin at the root."""
     return glob.glob(pattern, recursive=True)  # noqa: PTH207 (pathlib's takes no whole path)
 
 
 def differing(settings: Sequence[dict[str, str]]) -> list[str]:
-    """The keys that have more than one value among the runs that have them."""
+    """Returns the keys that have more than one value among the runs that have them."""
     values: dict[str, set[str]] = {}
     for known in settings:
         for key, value in known.items():
@@ -94,7 +94,7 @@ def differing(settings: Sequence[dict[str, str]]) -> list[str]:
 
 
 def chosen(keys: Sequence[str], known: dict[str, str]) -> dict[str, str | None]:
-    """The values of some keys."""
+    """Returns the values of some keys."""
     return {key: known.get(key) for key in keys}
 
 
@@ -128,14 +128,14 @@ def points(frame: pl.DataFrame, by: str) -> pl.DataFrame:
 
 
 def samples(frame: pl.DataFrame, by: str, metric: str) -> pl.DataFrame:
-    """A row per value of a metric: name, the value of `by`, and value."""
+    """Returns a row per value of a metric: name, the value of `by`, and value."""
     found = of_metric(frame, metric)
     found = found.filter(spread.replicas(found, [*settings(frame), "group", "link"]))
     return found.select(name=pl.col(by).fill_null(""), value="value")
 
 
 def of_metric(frame: pl.DataFrame, metric: str) -> pl.DataFrame:
-    """The rows of a metric; UserError: there are none."""
+    """Returns the rows of a metric; UserError: there are none."""
     found = frame.filter(pl.col("metric") == metric)
     if found.height == 0:
         raise UserError(f"no run has a number '{metric}'")
@@ -143,12 +143,12 @@ def of_metric(frame: pl.DataFrame, metric: str) -> pl.DataFrame:
 
 
 def settings(frame: pl.DataFrame) -> list[str]:
-    """The columns of open_many's frame that are keys of configs."""
+    """Returns the columns of open_many's frame that are keys of configs."""
     return [name for name in frame.columns if name not in FIXED]
 
 
 def key(frame: pl.DataFrame, by: str | None) -> str:
-    """A column by its name or the end of it [cc]; UserError: none is, or several are."""
+    """Returns a column by its name or the end of it [cc]; UserError: none is, or several are."""
     columns = [c for c in frame.columns if c not in FIXED or c in ("run", "group", "link")]
     wanted = by or "cc"
     fit = [c for c in columns if c == wanted] or [c for c in columns if c.endswith(f".{wanted}")]

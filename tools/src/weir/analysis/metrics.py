@@ -23,7 +23,7 @@ NS_PER_S = 1e9
 
 
 def jfi(x: npt.ArrayLike) -> float | None:
-    """Jain's fairness index, (sum x)^2 / (n sum x^2), in [1/n, 1].
+    """Returns jain's fairness index, (sum x)^2 / (n sum x^2), in [1/n, 1].
 
     One flow is fair to itself: 1. Nothing to share (no flows, all zero): None.
     """
@@ -41,7 +41,7 @@ def jfi(x: npt.ArrayLike) -> float | None:
 
 
 def utilisation(out_bytes: float, rate_bps: float, span_ns: float) -> float | None:
-    """Share of a link's capacity that left it; None for a span or a rate of 0."""
+    """Returns share of a link's capacity that left it; None for a span or a rate of 0."""
     if rate_bps <= 0 or span_ns <= 0:
         return None
     return out_bytes * 8 / (rate_bps * span_ns / NS_PER_S)
@@ -69,7 +69,7 @@ def ecdf(x: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> tuple[Floats
 
 
 def quantile_of_cdf(x: Floats, share: Floats, q: float) -> float | None:
-    """The value at which a CDF reaches q."""
+    """Returns the value at which a CDF reaches q."""
     if x.size == 0:
         return None
     return float(x[min(int(np.searchsorted(share, q - 1e-12)), x.size - 1)])
@@ -97,7 +97,7 @@ BINS = 32  # of a power of two, in the distributions of summaries: common/base/h
 def within_bins(
     ends: Floats, share: Floats, largest: float, points: int = 5
 ) -> tuple[Floats, Floats]:
-    """A polygon through the CDF of a summary: it rises within each bin that has values.
+    """Returns a polygon through the CDF of a summary: it rises within each bin that has values.
 
     ends: the largest value of each such bin, of BINS per power of two.
     """
@@ -124,7 +124,7 @@ def episodes(states: pl.DataFrame, end_s: float) -> pl.DataFrame:
 
 
 def step_ns(frame: pl.DataFrame) -> int:
-    """The usual length of the intervals of a stream: the median distance of their ends."""
+    """Returns the usual length of the intervals of a stream: the median distance of their ends."""
     ends = np.unique(frame["ts_ns"].to_numpy())
     if ends.size == 0:
         return 0
@@ -199,7 +199,7 @@ def with_gaps(timed: pl.DataFrame) -> pl.DataFrame:
 
 
 def between(frame: pl.DataFrame, t0_ns: float, t1_ns: float | None = None) -> pl.DataFrame:
-    """Records in (t0, t1]: for intervals, those after a warm-up that ends at t0."""
+    """Returns records in (t0, t1]: for intervals, those after a warm-up that ends at t0."""
     keep = pl.col("ts_ns") > round(t0_ns)  # 1.05 s is no double
     if t1_ns is not None:
         keep &= pl.col("ts_ns") <= t1_ns
@@ -228,12 +228,12 @@ PER_FLOW = ("flow_id", "group")
 
 
 def rtt_of_code(code: pl.Expr) -> pl.Expr:
-    """The RTT in ns that a code stands for."""
+    """Returns the RTT in ns that a code stands for."""
     return (code.cast(pl.Float64) / RTT_CODES).exp()
 
 
 def known_sum(values: pl.Expr) -> pl.Expr:
-    """The sum; null if one of them is not known."""
+    """Returns the sum; null if one of them is not known."""
     return pl.when(values.null_count() == 0).then(values.sum())
 
 
@@ -275,7 +275,7 @@ def _added(parts: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
 
 
 def rtt_percentiles(rtts: pl.DataFrame, by: str, points: Sequence[int] = (50, 99)) -> pl.DataFrame:
-    """Percentiles of a tally's RTTs per flow_id or group: columns rtt_p50_ns, rtt_p99_ns.
+    """Returns percentiles of a tally's RTTs per flow_id or group: columns rtt_p50_ns, rtt_p99_ns.
 
     Of the means of intervals, each weighted by its samples: single packets vary more.
     """
@@ -334,7 +334,7 @@ def objective(goodput_bps: float, delay_ns: float, delta: float = 0.5) -> float 
 
 
 def mean_of_samples(flows: pl.DataFrame) -> float | None:
-    """The mean of all RTT samples of per_flow's flows; None without any."""
+    """Returns the mean of all RTT samples of per_flow's flows; None without any."""
     samples = float(flows["rtt_samples"].sum())
     if samples == 0:
         return None
@@ -376,7 +376,7 @@ def per_group(flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def jfi_between(groups: pl.DataFrame) -> float | None:
-    """Jain's index of per_group's groups, each standing for the mean of its flows."""
+    """Returns jain's index of per_group's groups, each standing for the mean of its flows."""
     return jfi((groups["goodput_bps"] / groups["flows"]).to_numpy())
 
 
@@ -518,7 +518,7 @@ def with_rates(interval: pl.DataFrame, intervals: Intervals | None = None) -> pl
 
 
 def spread_over_time(frame: pl.DataFrame, column: str, low: float, high: float) -> pl.DataFrame:
-    """Quantiles of a column over the flows of each group and interval.
+    """Returns quantiles of a column over the flows of each group and interval.
 
     Of rtt_mean_ns: low_rtt_mean_ns, median_rtt_mean_ns, high_rtt_mean_ns. Names end in the unit.
     """

@@ -161,7 +161,7 @@ AnySummary = Simulation | Offline | Replay | Switch | Sender | Live | Analysis |
 
 
 def decode(text: bytes | str, place: str = "summary") -> AnySummary:
-    """A summary as its type. UserError: the first thing in it that is not as described."""
+    """Returns a summary as its type. UserError: the first thing in it that is not as described."""
     try:
         made: AnySummary = msgspec.json.decode(text, type=AnySummary)
     except msgspec.MsgspecError as error:

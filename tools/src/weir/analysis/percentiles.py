@@ -116,7 +116,7 @@ def _select(
     keys: npt.NDArray[np.int64],
     ranks: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int64]:
-    """The value of rank ranks[i], from 1, among the pairs of keys[i]."""
+    """Returns the value of rank ranks[i], from 1, among the pairs of keys[i]."""
     if keys.size == 0:
         return np.empty(0, np.int64)
     up_to = np.concatenate([[0], np.cumsum(weights)])

@@ -12,7 +12,7 @@ from weir.base.errors import UserError
 
 
 def age_s(text: str) -> float:
-    """A time with a unit, as configs write it: 30d, 2w, 12h. UserError: it is none."""
+    """Returns a time with a unit, as configs write it: 30d, 2w, 12h. UserError: it is none."""
     found = units.config_time_ns(text, unit_required=True)
     if found is None:
         raise UserError(f"--older: '{text}' is not a time such as 30d, 2w or 12h")
@@ -40,13 +40,12 @@ def why_not(path: Path) -> str | None:
 
 
 def children(path: Path) -> list[Path]:
-    """Folders in a run folder but those of the run itself."""
+    """Returns folders in a run folder but those of the run itself."""
     own = (folder.RECEIVER, "replay")
     return [p for p in path.iterdir() if p.is_dir() and not p.is_symlink() and p.name not in own]
 
 
 def size_bytes(path: Path) -> int:
-    """What removing a folder frees."""
     return sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())
 
 

@@ -47,7 +47,7 @@ Values = npt.NDArray[Any]  # numbers of a type that the file says
 
 
 def _gap_view(records: Records) -> Records:
-    """The same memory, shape (n,), as the first two words of each slot."""
+    """Returns the same memory, shape (n,), as the first two words of each slot."""
     return records.view(
         np.dtype(
             {
@@ -169,7 +169,6 @@ class Ring:
         return keep
 
     def values(self, name: str) -> Mapping[str, int]:
-        """The numbers of a field by their names; empty if they have none, or no such field."""
         return next((f.values for f in self.schema.fields if f.name == name), {})
 
     def column(self, name: str) -> Values:

@@ -31,7 +31,7 @@ def is_ipv6(config: Config) -> list[bool]:
 
 
 def host_address(ip: int, ipv6: bool) -> str:
-    """A host's address: of IPv6 it is in the last 32 bits of 2001:2::/96."""
+    """Returns a host's address: of IPv6 it is in the last 32 bits of 2001:2::/96."""
     six = ipaddress.IPv6Address((0x2001_0002 << 96) + ip)
     return str(six if ipv6 else ipaddress.IPv4Address(ip))
 

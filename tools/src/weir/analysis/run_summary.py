@@ -87,7 +87,6 @@ class AnyLedger(Struct, kw_only=True):
     captures: dict[str, dict[str, Count]] = {}
 
     def __bool__(self) -> bool:
-        """Whether there is one at all."""
         return self.balanced is not None or bool(self.programs)
 
 
@@ -154,7 +153,6 @@ class RunSummary(Struct, kw_only=True):
 
     @property
     def ended(self) -> bool:
-        """Whether the run has a summary: it ended by itself or by a signal."""
         return self.kind != ""
 
 

@@ -19,7 +19,6 @@ def unwrapped(number: pl.Expr) -> pl.Expr:
 
 
 def ahead(number: str, of: str) -> pl.Expr:
-    """How far one sequence number is ahead of another, modulo 2^32 (RFC 9293 section 3.4)."""
     difference = pl.col(number).cast(pl.Int64) - pl.col(of).cast(pl.Int64)
     return (difference + 3 * 2**31) % 2**32 - 2**31
 

@@ -32,7 +32,7 @@ TIMES = ("ts_ns", "start_ns")  # fields that count from their program's own zero
 
 
 def without_gaps(slots: Records) -> Records:
-    """The records among a file's slots; `slots` itself if all are."""
+    """Returns the records among a file's slots; `slots` itself if all are."""
     gaps = slots["ts_ns"] == GAP
     return slots[~gaps] if gaps.any() else slots
 
@@ -116,17 +116,17 @@ class Batch:
         return self._shift(column) if name in TIMES else column
 
     def batches(self, records: int = BATCH_RECORDS) -> Iterator[Batch]:
-        """The records, at most so many at a time, in the order of the file: views of it."""
+        """Yields the records, at most so many at a time, in the order of the file: views of it."""
         for start in range(0, len(self._slots), records):
             part = self._slots[start : start + records]
             yield Batch(self.schema, part, self._shift)
 
     def rows(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Batch:
-        """The records that a mask of shape (n,) chooses, or indices; copied."""
+        """Returns the records that a mask of shape (n,) chooses, or indices; copied."""
         return Batch(self.schema, self._slots[chosen], self._shift)
 
     def to_polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """All columns, or those named, as a frame; copies, because Polars has columns.
+        """Returns all columns, or those named, as a frame; copies, because Polars has columns.
 
         What is not known is null there, as in `to_arrow`; arrays have the field's `unknown`.
         """
@@ -203,7 +203,7 @@ class Stream(Batch):
         return super().records
 
     def batches(self, records: int = BATCH_RECORDS) -> Iterator[Batch]:
-        """The records, at most so many at a time, file by file: each a mapping of its own.
+        """Yields the records, at most so many at a time, file by file: each a mapping of its own.
 
         What is not kept is unmapped again: the process holds no more than it works on.
         """
@@ -279,7 +279,7 @@ class Stream(Batch):
 
 
 def arrow_schema(batch: Batch, columns: Sequence[str] | None = None) -> pa.Schema:
-    """The Arrow schema of a stream's records."""
+    """Returns the Arrow schema of a stream's records."""
     import json
 
     import pyarrow as pa

@@ -14,7 +14,6 @@ WINDOWS = 120  # at most; as a figure can show
 
 
 def length_s(duration_s: float, interval_ns: int) -> float:
-    """The windows' length: a whole number of intervals, one second at least if the run has it."""
     interval = max(interval_ns, 1) / NS_PER_S
     wanted = max(duration_s / WINDOWS, min(1.0, duration_s / 10))
     return max(1, round(wanted / interval)) * interval
@@ -70,7 +69,7 @@ class Ellipse:
 
 
 def ellipse(x: Floats, y: Floats, points: int = 73) -> Ellipse | None:
-    """The ellipse of the covariance of points; None of no points."""
+    """Returns the ellipse of the covariance of points; None of no points."""
     keep = np.isfinite(x) & np.isfinite(y)
     if not keep.any():
         return None

@@ -82,7 +82,6 @@ def card(host: Host, where: Path) -> Iterator[Check]:
 
 
 def routes(host: Host) -> set[str]:
-    """Interfaces with an IPv4 route: this machine may be reached through them."""
     lines = (host.read("proc/net/route") or "").splitlines()[1:]
     return {line.split()[0] for line in lines if line.strip()}
 

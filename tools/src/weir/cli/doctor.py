@@ -341,7 +341,7 @@ def limits(_: Host) -> Iterator[Check]:
 
 
 def python(_: Host) -> Iterator[Check]:
-    """The interpreter this runs in."""
+    """Yields the interpreter this runs in."""
     yield Check("Python", OK, sys.version.split()[0])
 
 
@@ -361,12 +361,12 @@ SECTIONS: tuple[Callable[[Host], Iterator[Check]], ...] = (
 
 
 def checks(host: Host | None = None) -> list[Check]:
-    """Every check, in order."""
+    """Returns every check, in order."""
     return [check for section in SECTIONS for check in section(host or Host())]
 
 
 def bad(rows: list[Check]) -> list[str]:
-    """The checks without which Weir cannot work here."""
+    """Returns the checks without which Weir cannot work here."""
     return [row.name for row in rows if row.state == BAD]
 
 

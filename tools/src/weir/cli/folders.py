@@ -85,7 +85,6 @@ def table(entries: list[Entry]) -> Table:
 
 
 def clipped(text: str) -> str:
-    """As much of a text as a column has room for; --json has all."""
     line = " ".join(text.split())
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1]}…"
 

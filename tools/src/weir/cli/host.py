@@ -29,18 +29,17 @@ class Host:
         self.root = root
 
     def read(self, path: str) -> str | None:
-        """A small file's text, or None."""
+        """Returns a small file's text, or None."""
         try:
             return (self.root / path).read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
             return None
 
     def ethtool(self, option: str, name: str) -> str:
-        """What `ethtool` says of an interface; "" if it says nothing."""
         return output(["ethtool", option, name]) or ""
 
     def glob(self, pattern: str) -> list[Path]:
-        """Paths below the root."""
+        """Returns paths below the root."""
         return sorted(self.root.glob(pattern))
 
 
@@ -56,6 +55,5 @@ def output(argv: list[str]) -> str | None:
 
 
 def cpu_list(text: str) -> set[int]:
-    """ "1-3,8" as the kernel writes CPUs; what is not a list of CPUs is none."""
     ranges = (part.partition("-") for part in text.split(",") if re.fullmatch(r"\d+(-\d+)?", part))
     return {cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)}

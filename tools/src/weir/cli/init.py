@@ -104,7 +104,7 @@ def half(text: str) -> str:
 
 
 def config(answers: Answers, file: Path) -> str:
-    """The file's text, in usual spellings; UserError: weir-sim does not take it."""
+    """Returns the file's text, in usual spellings; UserError: weir-sim does not take it."""
     for key in ("rate", "rtt", "buffer", "duration"):
         if not re.fullmatch(QUANTITY, getattr(answers, key)):
             raise UserError(f"{key}: '{getattr(answers, key)}' is not a number with a unit")
@@ -127,7 +127,7 @@ def config(answers: Answers, file: Path) -> str:
 
 
 def written(answers: Answers, file: Path, delay: str) -> str:
-    """The config with these answers in it."""
+    """Returns the config with these answers in it."""
     chosen = groups(answers.flows)
     return CONFIG.format(
         rate=answers.rate,
@@ -144,7 +144,7 @@ def written(answers: Answers, file: Path, delay: str) -> str:
 
 
 def modeline(file: Path) -> str:
-    """The line that names the config's schema to editors, if this is a clone."""
+    """Returns the line that names the config's schema to editors, if this is a clone."""
     if not (ROOT / "tools/weir").is_file():  # which makes it
         return ""
     place = os.path.relpath(SCHEMA, file.resolve().parent)

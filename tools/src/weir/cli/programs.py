@@ -11,12 +11,10 @@ from weir.base.errors import guarded
 
 
 def main() -> int:
-    """What is wrong is one sentence."""
     return guarded(start)
 
 
 def start() -> int:
-    """Never returns, unless it cannot be started."""
     programs.identify()
     program = str(programs.find_program(sys.argv[1]))
     os.execv(program, [program, *sys.argv[2:]])

@@ -43,11 +43,10 @@ class Link:
     loss: str | None = None
 
     def given(self) -> dict[str, str]:
-        """What was typed, by option."""
         return {name: text for name, text in vars(self).items() if text is not None}
 
     def stages(self, rate: str | None) -> list[dict[str, Any]]:
-        """A path: loss, a link of a rate or a file, the delay."""
+        """Returns a path: loss, a link of a rate or a file, the delay."""
         discipline = {self.queue or "fifo": {"limit": self.limit} if self.limit else {}}
         found: list[dict[str, Any]] = [{"loss": {"rate": self.loss}}] if self.loss else []
         if rate is not None and (Path(rate).is_file() or "/" in rate):
@@ -92,7 +91,7 @@ def resolved(
 
 
 def split(words: Sequence[str]) -> tuple[Path | None, list[str]]:
-    """The config, if one was given, and the command, which is what stands behind --."""
+    """Returns the config, if one was given, and the command, which is what stands behind --."""
     after = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
     before = list(words)[: len(words) - len(after)]
     if len(before) > 1:

@@ -42,7 +42,7 @@ Loss = Annotated[str | None, typer.Option("--loss", metavar="NAME", help="csv: l
 
 
 def step_of(text: str) -> float:
-    """The length of an interval."""
+    """Returns the length of an interval."""
     step_ns = units.config_time_ns(text)
     if step_ns is None or step_ns < 1e3:
         raise UserError(f"--step: '{text}' is not a time of 1us or more, such as 100ms")

@@ -288,7 +288,7 @@ def clean(wanted: Wanted) -> Answer:
 
 
 def probe(wanted: Wanted) -> Answer:
-    """Frames to all other hosts' ports, and which of theirs arrive."""
+    """Returns frames to all other hosts' ports, and which of theirs arrive."""
     return check.probe(wanted)
 
 

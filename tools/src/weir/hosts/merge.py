@@ -152,7 +152,7 @@ def combined(parts: Mapping[str, Part]) -> Part:
 
 
 def ports(summary: Part) -> dict[str, tuple[int, int]]:
-    """Frames that each port has sent, and received or missed."""
+    """Returns frames that each port has sent, and received or missed."""
     listed = summary.get("ports") or summary.get("sender_ports") or ()
     return {
         one["name"]: (

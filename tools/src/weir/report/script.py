@@ -247,7 +247,7 @@ def axes_of(axes: Axes) -> dict[str, Any]:
 
 
 def title_pad(axes: Any) -> float:
-    """Points between axes and their title."""
+    """Returns points between axes and their title."""
     return float(axes.titleOffsetTrans.get_matrix()[1, 2] * 72 / axes.figure.dpi)
 
 

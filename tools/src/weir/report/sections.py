@@ -222,7 +222,7 @@ def measured(windowed: pl.DataFrame, length_s: float, warmup_s: float) -> pl.Dat
 
 
 def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
-    """Fairness over time, and throughput against delay."""
+    """Yields fairness over time, and throughput against delay."""
     each, length_s = windowed(data, flows)
     length = units.time(length_s * metrics.NS_PER_S)
     if flows.each.height > 1:

@@ -136,7 +136,7 @@ def repeated(value: Any) -> Iterator[Any]:
 
 
 def entries(mapping: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names and values of a mapping whose entries may be repeated."""
+    """Yields names and values of a mapping whose entries may be repeated."""
     for name, value in mapping.items():
         if isinstance(value, dict) and "for" in value:
             for one in repeated({"for": value["for"], "name": name, "value": value}):

@@ -163,7 +163,7 @@ class Comparison:
         return f"{self.link.name}-{self.queue}-{'-'.join(self.controls)}"
 
     def run_name(self, side: str, seed: int) -> str:
-        """Names a folder."""
+        """Returns names a folder."""
         return f"{self.name}-{side}-{seed}" if self.seeds > 1 else f"{self.name}-{side}"
 
     def sides(self) -> tuple[str, ...]:
