@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of studies: a page of each, a page over all, a table, and lines on a terminal."""
+"""Pages of studies, a page over all, a table, and lines on a terminal."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ EXPERIMENT = Column("", lambda one: one.experiment.name)
 
 
 def counts(checked: Sequence[Checked]) -> list[str]:
-    """Returns how many of each kind hold: "number: 8 of 9 hold"."""
+    """Returns how many of each kind hold, as "number: 8 of 9 hold"."""
     found = []
     for kind in KINDS:
         own = [one for one in checked if one.claim.kind == kind]
@@ -307,7 +307,7 @@ def table(results: Iterable[Result]) -> pl.DataFrame:
 
 
 def show(results: Sequence[Result], screen: Console) -> None:
-    """Prints the claims of one study, or what differs of several."""
+    """Prints the claims of a study, or what differs of several."""
     everything = [one for _, checked in results for one in checked]
     if len(results) > 1:
         for study, checked in results:
