@@ -193,7 +193,10 @@ def _metrics(stream: Stream, payload: list[int], flows: Sequence[int]) -> Iterat
 
 
 def _packets(run: Run, flows: Sequence[int], data_path: int) -> Iterator[Event]:
-    """Yields packet_sent and packet_lost of a path in which data enters the network."""
+    """Yields packet_sent and packet_lost of a path in which data enters the network.
+
+    What a queue took is remembered until it leaves: a drop of anything else comes before it.
+    """
     stream = run.packets
     kinds = {number: name for name, number in stream.field("event").values.items()}
     reasons = {number: name for name, number in stream.field("reason").values.items()}

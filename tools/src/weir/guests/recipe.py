@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recipes of kernels that are not Debian's as they are: source, patches, modules, options."""
+"""Recipes of kernels that are not Debian's as they are: source, patches, modules, options.
+
+Everything is copied before it is used: no folder or file of the user's is written to.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Episodes of a config, with what is drawn anew for each of them."""
+"""Episodes of a config, with what is drawn anew for each of them.
+
+    config: ../quickstart.yaml
+    draw:
+      paths.forward.link.rate: {loguniform: [5Mbit, 100Mbit]}
+      paths.forward.delay.delay: {uniform: [5ms, 50ms]}
+      paths.forward.link.queue.fifo.limit: {choice: [0.5BDP, 2BDP]}
+
+Distributions: uniform and loguniform between two numbers with units of one kind, integers from the
+first to the second inclusive, and choice among values.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,13 @@ from weir.gym.spaces import nothing, observation_space, observe
 
 
 class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
-    """A CongestionEnv for every flow of the config whose control is an agent."""
+    """A CongestionEnv for every flow of the config whose control is an agent.
+
+    All agents step at once: at the first ACK, loss or timeout of any of them at or after a multiple
+    of `every`. What an agent decides applies from its flow's next such event. agent_0 is the flow
+    that starts first. An agent whose flow has not begun observes zeros and is rewarded with 0; one
+    that had no ACK in the interval sees it by `acked`.
+    """
 
     metadata = {"name": "weir_congestion_v1", "render_modes": RENDER_MODES}  # noqa: RUF012
 

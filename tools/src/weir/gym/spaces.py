@@ -120,7 +120,11 @@ def utility(m: Measurements) -> float:
 
 @dataclass(frozen=True)
 class Actions:
-    """Decisions of an agent: factors between 1/factor and factor, as powers in [-1, 1]."""
+    """Decisions of an agent: factors between 1/factor and factor, as powers in [-1, 1].
+
+    cwnd: of the window, not paced unless the group's `pacing` is. pacing: of the rate, with a
+    window of two round trips of it. both: of both, each by its own.
+    """
 
     kind: str = "cwnd"
     factor: float = 2.0

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The behaviour of a flow in a capture: how its window falls and grows, what queue it keeps."""
+"""The behaviour of a flow in a capture: how its window falls and grows, what queue it keeps.
+
+Everything is counted in round trips, so that paths of any rate and length can be compared: a step
+is the least RTT of the flow; growth is counted per round trip as it was then, with its queue.
+"""
 
 from __future__ import annotations
 

@@ -145,7 +145,10 @@ def sockets() -> list[Path]:
 
 
 def running(but: Iterable[str] = ()) -> list[Program]:
-    """Returns Weir's running programs by prefix; those of the prefixes `but` are left alone."""
+    """Returns Weir's running programs by prefix; those of the prefixes `but` are left alone.
+
+    NoJson: none can be asked, and one that runs does not answer in JSON.
+    """
     found: list[Program] = []
     unclear: NoJson | None = None
     for path in sockets():

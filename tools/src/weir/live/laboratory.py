@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A laboratory of hosts and a switch: network namespaces, with veth pairs as wires."""
+"""A laboratory of hosts and a switch: network namespaces, with veth pairs as wires.
+
+a ---- left [ sw ] right ---- b
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counters of the running programs in Prometheus's text format 0.0.4."""
+"""Counters of the running programs in Prometheus's text format 0.0.4.
+
+Names have base units: seconds, bytes. What a program does not know is absent, never 0. Counters
+start anew with the measurements (`weir ctl measure`, the end of the warm-up), as Prometheus expects
+of one that restarts.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Samples of the running programs' counters, and the rates between two samples."""
+"""Samples of the running programs' counters, and the rates between two samples.
+
+Programs only count. A rate is the difference of two samples over the difference of the program's
+own times; a frame is everything between two samples as plain data, for people and for --json.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows the running programs once a second: ports, paths, groups of flows, lcores."""
+"""Shows the running programs once a second: ports, paths, groups of flows, lcores.
+
+As with ctl, the programs leave a tenth of their CPUs to this: it imports little.
+"""
 
 from __future__ import annotations
 

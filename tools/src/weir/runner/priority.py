@@ -14,7 +14,11 @@ NICE = -10  # others keep a tenth of a CPU that such a program fills
 
 
 def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """Starts a process, at NICE if that is permitted."""
+    """Starts a process, at NICE if that is permitted.
+
+    Give it a session of its own: with autogroups, nice counts only within a session, which has
+    one too.
+    """
     before = os.getpriority(os.PRIO_PROCESS, 0)
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, min(before, NICE))  # this thread's; children inherit it

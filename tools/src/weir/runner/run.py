@@ -21,7 +21,10 @@ TOGETHER_S = 5.0  # live programs that count the same duration end within this
 
 
 def read_only(options: Options, live: bool) -> int:
-    """Runs --check or --print-config; returns the first bad exit status."""
+    """Runs --check or --print-config; returns the first bad exit status.
+
+    Live, each program checks its part; the first prints the config.
+    """
     refuse_sweep(options.config)
     argvs = live_argvs(options) if live else {"sim": options.argv("sim")}
     if options.only != "--check":
