@@ -18,6 +18,7 @@ from weir.bootstrap import ROOT
 SOURCES = ROOT / "tools/src/weir"
 LINES = 5
 WORDS = 4
+GENERATED = "model_parts.py"  # its texts are those of C
 FRAGMENTS = """
 about after also and are as at because before behind beside both but by can could did do during
 each either even for from had have he how if in into it its least less like may more most
@@ -81,7 +82,7 @@ def wrong_with(node):
         return "asks a question"
     if isinstance(node, FUNCTION) and not is_property(node):
         noun = first.lower() in PLURALS.split() or words[1:2] in (["of"], ["per"])
-        if noun or not re.fullmatch(r"[A-Z][a-z]*s,?", words[0]):
+        if noun or not re.fullmatch(r"[A-Z][a-z]*s[,;]?", words[0]):
             return f"opens with no verb: {words[0]}"
     elif len(words) < WORDS:
         return f"has fewer than {WORDS} words"
@@ -151,7 +152,7 @@ def test_docstrings_are_sentences():
         top = SOURCES / name if (SOURCES / name).exists() else ROOT / name
         files = sorted(top.rglob("*.py")) if top.is_dir() else [top]
         assert files, name
-        for file in files:
+        for file in (one for one in files if one.name != GENERATED):
             tests = not file.is_relative_to(SOURCES)
             place = file.relative_to(ROOT)
             wrong += complaints(place, file.read_text(), tests=tests)

@@ -34,7 +34,7 @@ class Run(folder.Run):
         return glance.text(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the tables of the report."""
+        """Returns what a notebook shows: the tables of the report."""
         from weir.report import glance
 
         return glance.html(self)

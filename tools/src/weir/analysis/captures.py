@@ -61,7 +61,7 @@ NARROW = (
 
 
 def flows(loaded: Run) -> pl.DataFrame:
-    """One row per flow with all that was found out about it; no rows of an empty capture."""
+    """Returns a row per flow with all that was found out about it; no rows without flows."""
     found = loaded.frame("captured")
     if found is None:
         return pl.DataFrame()
@@ -86,7 +86,7 @@ def flows(loaded: Run) -> pl.DataFrame:
 
 
 def flow_names(loaded: Run) -> dict[int, str]:
-    """The sender of each flow of a capture, and the receiver if that one has several; else none."""
+    """Returns the sender of each flow, and the receiver if that one has several; else none."""
     found = flows(loaded) if loaded.summary.captured is not None else pl.DataFrame()
     if found.height == 0:
         return {}
@@ -100,7 +100,7 @@ def flow_names(loaded: Run) -> dict[int, str]:
 
 
 def without_unknown(found: pl.DataFrame) -> pl.DataFrame:
-    """What packets do not tell is null: records say it by a count of no samples."""
+    """Makes null what packets do not tell: records say it by a count of no samples."""
     counted = {
         "rtt_samples": ("rtt_mean_ns", "rtt_min_ns", "rtt_max_ns"),
         "tsrtt_samples": ("tsrtt_mean_ns", "tsrtt_min_ns", "tsrtt_max_ns"),
@@ -137,7 +137,7 @@ def as_dicts(found: pl.DataFrame) -> list[Json]:
 
 
 def narrow_rows(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The same for 80 columns: the ends of each flow on a line of their own above its numbers."""
+    """Returns rows for 80 columns: the ends of each flow on a line above its numbers."""
     numbers = [NARROW, *(row[3:12] for row in rows)]
     widths = [max(len(row[k]) for row in numbers) for k in range(len(NARROW))]
     lines = [
@@ -205,7 +205,7 @@ def show(loaded: Run, out: Console) -> None:
 
 
 def lowered_by_losses(loaded: Run) -> pl.Series:
-    """flow_id of the flows whose losses lower what they have in flight: what Mathis' formula is of.
+    """Returns the flow_id of flows whose losses lower what they have in flight, as Mathis asks.
 
     By a tenth at least from the reduction to the end of the recovery, in three recoveries of four:
     Reno leaves 0.5, CUBIC 0.7 of it, every time; BBR something about 1.
@@ -226,7 +226,7 @@ def lowered_by_losses(loaded: Run) -> pl.Series:
 def over_own_time(
     table: pl.DataFrame, found: pl.DataFrame, delays: pl.DataFrame | None, warmup_ns: float
 ) -> pl.DataFrame:
-    """metrics.per_flow's table with goodput over each flow's own time after the warm-up.
+    """Returns metrics.per_flow's table with goodput over each flow's own time.
 
     From its first payload to its last ACK: one that was there for a part of a capture has no
     smaller C than one that was there for all of it.
@@ -247,7 +247,7 @@ def over_own_time(
 
 
 def corescale(loaded: Run) -> list[str]:
-    """Mathis' constant from losses and from window reductions, and losses per reduction."""
+    """Returns Mathis' constant from losses and from reductions, and losses per reduction."""
     interval = loaded.frame("interval")
     found = loaded.frame("captured")
     captured = loaded.summary.captured

@@ -209,7 +209,7 @@ def merge_summaries(
 
 
 def all_of(balanced: Iterable[bool | None]) -> bool | None:
-    """Whether all ledgers balance; None: all that are known do."""
+    """Returns whether all ledgers balance; None: all that are known do."""
     found = {*balanced}
     if False in found:
         return False
@@ -343,7 +343,7 @@ class Run:
         return tuple(stream for stream in STREAMS if self._opened[stream])
 
     def stream(self, name: str) -> Stream:
-        """A stream by its name. UserError: it was not recorded, or there is none of that name."""
+        """Returns a stream by its name. UserError: it was not recorded, or has no such name."""
         if not self.rings(name):
             has = ", ".join(self.streams) or "nothing"
             raise UserError(f"{self.path}: {name} were not recorded (telemetry.level), only {has}")
@@ -391,7 +391,7 @@ class Run:
         return HostClock(host.offset_utc_ns or 0, host.offset_ns, host.drift_ppm or 0.0)
 
     def started_ns(self, ring: Ring) -> int:
-        """UTC of a file's 0 ns; of a host's by the clock of the switch's."""
+        """Returns UTC of a file's 0 ns; of a host's by the clock of the switch's."""
         start_ns, clock = int(ring.header.utc_start_ns), self.clock(ring)
         if not clock:
             return start_ns
@@ -417,7 +417,7 @@ class Run:
                 yield batch.to_polars(columns)
 
     def frames(self, stream: str) -> Iterator[tuple[Ring, pl.DataFrame]]:
-        """The records of each file of a stream that has any: their numbers have names there."""
+        """Yields the records of each file of a stream that has any, with that file's names."""
         if self.rings(stream):
             for ring, batch in self.stream(stream).parts():
                 if len(batch) > 0:
@@ -438,7 +438,7 @@ class Run:
 
 
 def check(path: Path) -> None:
-    """UserError: there is no folder."""
+    """Raises UserError if there is no folder."""
     if not path.exists():
         raise UserError(f"{path}: no such run folder")
     if not path.is_dir():

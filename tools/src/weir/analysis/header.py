@@ -40,7 +40,7 @@ _DAMAGED = (ValueError, TypeError, OverflowError, SyntaxError, RecursionError)
 
 
 class RingError(UserError):
-    """One sentence for the user, starting with the path."""
+    """A file that is no ring; the text is a sentence that starts with the path."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence, 1)
@@ -58,7 +58,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a record."""
+    """A field of a record."""
 
     name: str
     dtype: str

@@ -45,19 +45,19 @@ class Point(Struct, gc=False):
 
 
 class SeriesMeta(Struct):
-    """What flent says of a series."""
+    """Members of a series that flent describes."""
 
     UNITS: object = None  # a text, or a list of several
 
 
 class FlentMeta(Struct):
-    """What flent says of a test."""
+    """Members of a test that flent describes."""
 
     SERIES_META: dict[str, SeriesMeta] = {}
 
 
 class Counted(Struct):
-    """What an end of iperf3 has counted of a stream, or of all; of UDP what both ends have."""
+    """Counters of an end of iperf3, of a stream or of all; of UDP what both ends have."""
 
     sender: bool = True  # the client is the one that sends
     bytes: Amount | None = None
@@ -80,7 +80,7 @@ class Stream(Struct, gc=False):
 
 
 class End(Struct):
-    """What iperf3 prints at its end."""
+    """Content of what iperf3 prints at its end."""
 
     streams: list[Stream] = []
     sum_received: Counted | None = None
@@ -89,14 +89,14 @@ class End(Struct):
 
 
 class TestStart(Struct):
-    """How iperf3 was called."""
+    """Options with which iperf3 was called."""
 
     protocol: str = "TCP"
     duration: NumberOrNull = None
 
 
 class Start(Struct):
-    """What iperf3 prints at its start."""
+    """Content of what iperf3 prints at its start."""
 
     test_start: TestStart | None = None
 
@@ -218,7 +218,7 @@ def samples(name: str, given: Document, file: Path) -> list[Point]:
 
 
 def rates_of(flows: list[Series]) -> dict[str, float | None]:
-    """Goodput and JFI of flows in Mbit/s, over the intervals in which one of them has a rate.
+    """Returns goodput and JFI of flows in Mbit/s, over intervals in which any has a rate.
 
     That is the mean of flent's own sum of them. A flow without a rate there has sent nothing.
     """

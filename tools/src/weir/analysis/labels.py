@@ -21,7 +21,7 @@ NOTE_MAX = 2000  # characters
 
 @dataclass(frozen=True)
 class Labels:
-    """What a user says of a run."""
+    """Title, tags and notes that a user gives a run."""
 
     tags: tuple[str, ...] = ()
     note: str = ""

@@ -69,7 +69,7 @@ def mapping(value: object) -> Config:
 
 
 def pings(run: Run) -> pl.DataFrame:
-    """ts_ns (when it was answered), start_ns, flow_id, group, rtt_ns: each ping that was answered.
+    """Returns each answered ping: ts_ns (of the answer), start_ns, flow_id, group, rtt_ns.
 
     Of several round trips, their mean.
     """
@@ -85,7 +85,7 @@ def pings(run: Run) -> pl.DataFrame:
 
 
 def one_way(run: Run, flow: int) -> pl.DataFrame:
-    """ts_ns (at the receiver) and delay_ns of a flow's packets that were recorded one by one.
+    """Returns ts_ns (at the receiver) and delay_ns of a flow's recorded packets.
 
     Of the path in which its data enters the network: time in queues and constant delays, without
     the time that a link needs to send the packet itself.
@@ -145,7 +145,7 @@ COLUMNS = (
 
 
 def under_load(run: Run) -> UnderLoad | None:
-    """Of all pings of a run; None: no group pings, or nothing else sends."""
+    """Returns figures of all pings; None: no group pings, or nothing else sends."""
     pinging, config = ping_groups(run.config), run.config
     groups = dict(enumerate(config.get("flows") or []))
     load = [n for n in groups if n not in pinging and source(config, n) == "bulk"]
@@ -175,7 +175,7 @@ def time_ns(keys: Config, name: str) -> float:
 
 
 def load_rtts(run: Run, load: Sequence[int], first_ns: float, last_ns: float) -> pl.DataFrame:
-    """The mean RTT of each flow in each interval, and how many samples it is the mean of."""
+    """Returns the mean RTT of each flow in each interval, and its number of samples."""
     interval = run.frame("interval")
     if interval is None:
         return pl.DataFrame(schema={"rtt_mean_ns": pl.Float64, "rtt_samples": pl.Float64})

@@ -127,7 +127,7 @@ def age_s(entry: Entry) -> float:
 
 
 def ordered(entries: Sequence[Entry], key: str, reverse: bool = False) -> list[Entry]:
-    """By one of SORT_KEYS, those without a value last; UserError: no such key."""
+    """Sorts by one of SORT_KEYS, those without a value last; UserError: no such key."""
     if key not in SORT_KEYS:
         raise UserError(f"--sort: '{key}' is none of {', '.join(SORT_KEYS)}")
     value = VALUES[key]
@@ -161,14 +161,14 @@ ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """What `--filter` asks of a run: goodput>1Gbit, tag=keep, title~loss, flows.0.cc=copa."""
+    """A condition of `--filter`: goodput>1Gbit, tag=keep, title~loss, flows.0.cc=copa."""
 
     name: str
     order: str
     text: str
 
     def holds(self, entry: Entry) -> bool:
-        """Whether a run is wanted; what it does not know is not."""
+        """Returns whether a run is wanted; what it does not know is not."""
         if self.name == "tag":
             found = any(self._of_text(tag) for tag in entry.tags)
             return found if self.order != "!=" else self.text not in entry.tags

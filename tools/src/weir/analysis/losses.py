@@ -40,7 +40,7 @@ class Lossy:
 
 
 def lossy(run: Run) -> list[Lossy]:
-    """The flows that lose enough to tell, by their intervals; their least RTT is of the whole run.
+    """Returns flows that lose enough to tell, by intervals; the least RTT is the whole run's.
 
     Flows of a capture whose losses are mostly before it are left out: the queue is before it, too.
 
@@ -81,7 +81,7 @@ def lossy(run: Run) -> list[Lossy]:
 
 
 def sentences(run: Run) -> list[str]:
-    """What a reader of a capture should know: which flows lose without a queue, if any does."""
+    """Returns sentences on which flows lose without a queue, if any does."""
     flows = lossy(run)
     found = [flow for flow in flows if flow.without_queue]
     if not found:

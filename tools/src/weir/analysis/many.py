@@ -37,7 +37,7 @@ FIXED = {
 
 
 def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
-    """One row for each number of each run's summary: run, seed, seed_used, keys, number.
+    """Returns a row for each number of each run's summary: run, seed, seed_used, keys, number.
 
     runs is a pattern ("runs/**" is all below runs), a folder with runs, or a list of either. Each
     key of the resolved configs in which runs differ is a column of text, named as -o names it;
@@ -70,7 +70,7 @@ def heading(run: folder.Run) -> Row:
 
 
 def paths(runs: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Run folders that are meant; UserError: none is."""
+    """Returns the run folders that are meant; UserError: none is."""
     given = [runs] if isinstance(runs, str | Path) else list(runs)
     named = [Path(one) for each in given for one in (sorted(matching(str(each))) or [str(each)])]
     found = [run for place in named if place.is_dir() for run in listing.find(place)]
@@ -116,7 +116,7 @@ def derived(run: folder.Run) -> list[Row]:
 
 
 def points(frame: pl.DataFrame, by: str) -> pl.DataFrame:
-    """A row per run for report/many_figures.py: name, the value of `by`; delay_ns, goodput_bps."""
+    """Returns a row per run for figures: name, the value of `by`; delay_ns, goodput_bps."""
     numbers = {"goodput_bps": "goodput_bps", "one_way_p95_ns": "delay_ns"}
     found = frame.filter(pl.col("metric").is_in(list(numbers)) & pl.col("link").is_null())
     each = [pl.col("value").filter(pl.col("metric") == metric) for metric in numbers]
@@ -196,7 +196,7 @@ def table(
 
 
 def means(frame: pl.DataFrame, keys: list[str], metric: str) -> pl.DataFrame:
-    """One metric's columns."""
+    """Returns a metric's columns."""
     known = of_metric(frame, metric)
     found = spread.means(known, keys, [*settings(frame), "group", "link"]).fill_nan(None)
     ends = {"mean": metric, "low": f"{metric}_low", "high": f"{metric}_high", "n": f"{metric}_n"}

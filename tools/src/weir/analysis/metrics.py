@@ -48,7 +48,7 @@ def utilisation(out_bytes: float, rate_bps: float, span_ns: float) -> float | No
 
 
 def percentile(x: npt.ArrayLike, p: float) -> float | None:
-    """The smallest value that at least p percent of the values do not exceed; None of nothing."""
+    """Returns the smallest value that at least p percent do not exceed; None of nothing."""
     values = np.asarray(x, dtype=np.float64)
     if values.size == 0:
         return None
@@ -56,7 +56,7 @@ def percentile(x: npt.ArrayLike, p: float) -> float | None:
 
 
 def ecdf(x: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-    """Distinct values, ascending, and the share of the weight at or below each."""
+    """Returns distinct values, ascending, and the share of the weight at or below each."""
     values = np.asarray(x, dtype=np.float64)
     mass = np.ones(values.size) if weights is None else np.asarray(weights, dtype=np.float64)
     keep = mass > 0
@@ -78,7 +78,7 @@ def quantile_of_cdf(x: Floats, share: Floats, q: float) -> float | None:
 def binned_cdf(
     chunks: Iterable[npt.NDArray[np.uint32]], bins: int = 65536
 ) -> tuple[Floats, Floats]:
-    """Like ecdf, for any number of values: exact to max/bins."""
+    """Returns the like of ecdf for any number of values, exact to max/bins."""
     parts = [chunk for chunk in chunks if chunk.size > 0]
     if not parts:
         return np.empty(0), np.empty(0)
@@ -110,7 +110,7 @@ def within_bins(
 
 
 def episodes(states: pl.DataFrame, end_s: float) -> pl.DataFrame:
-    """When flows were not open: flow_id, from_s, to_s, state.
+    """Returns when flows were not open: flow_id, from_s, to_s, state.
 
     states: ts_ns, flow_id and state, a name, at each time when it is known; open before the first.
     """
@@ -134,7 +134,7 @@ def step_ns(frame: pl.DataFrame) -> int:
 
 @dataclass(frozen=True)
 class Intervals:
-    """When the intervals of a run end: with each length, with the warm-up and with the run.
+    """Ends of a run's intervals: with each length, with the warm-up and with the run.
 
     Live they end a little late, so there the end before says when one began.
     """
@@ -145,7 +145,7 @@ class Intervals:
     exact: bool = True  # in virtual time, and of a capture
 
     def lengths(self, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How long the intervals were that end then; ends: ascending.
+        """Returns the lengths of intervals that end at `ends`, ascending.
 
         Where no flow had a record for a while, the next end is not one length away.
         """
@@ -179,7 +179,7 @@ def with_times(frame: pl.DataFrame, intervals: Intervals | None = None) -> pl.Da
 
 
 def gaps(timed: pl.DataFrame) -> list[tuple[float, float]]:
-    """From when to when, in seconds, with_times's frame has no record between two it has."""
+    """Returns spans in seconds in which with_times's frame has no record between two it has."""
     if timed.height == 0:
         return []
     ends = timed.select("time_s", half=pl.col("length_ns") / (2 * NS_PER_S)).unique().sort("time_s")
@@ -190,7 +190,7 @@ def gaps(timed: pl.DataFrame) -> list[tuple[float, float]]:
 
 
 def with_gaps(timed: pl.DataFrame) -> pl.DataFrame:
-    """The same with a record of nothing within each gap: a line through it would be made up."""
+    """Adds a record of nothing within each gap: a line through it would be made up."""
     middles = [(first + last) / 2 for first, last in gaps(timed)]
     if not middles:
         return timed
@@ -268,7 +268,6 @@ def tally(frames: Iterable[pl.DataFrame], t0_ns: float = 0.0) -> Tally:
 
 
 def _added(parts: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
-    """Tables of sums as one."""
     if len(parts) == 1:
         return parts[0]
     return pl.concat(parts).group_by(keys).agg(known_sum(pl.exclude(*keys)))
@@ -290,7 +289,7 @@ def rtt_percentiles(rtts: pl.DataFrame, by: str, points: Sequence[int] = (50, 99
 
 
 def per_flow(interval: pl.DataFrame, span_ns: float, t0_ns: float = 0.0) -> pl.DataFrame:
-    """One row per flow of the time after t0_ns: see flow_table.
+    """Returns a row per flow of the time after t0_ns: see flow_table.
 
     span_ns is that time's length, also for a flow that was there for part of it or not at all.
     """
@@ -298,7 +297,7 @@ def per_flow(interval: pl.DataFrame, span_ns: float, t0_ns: float = 0.0) -> pl.D
 
 
 def flow_table(counted: Tally, span_ns: float) -> pl.DataFrame:
-    """One row per flow: group, goodput_bps, RTT (mean over samples, percentiles), counts."""
+    """Returns a row per flow: group, goodput_bps, RTT (mean over samples, percentiles), counts."""
     return (
         counted.sums.join(rtt_percentiles(counted.rtts, "flow_id"), on="flow_id", how="left")
         .with_columns(
@@ -313,7 +312,7 @@ def flow_table(counted: Tally, span_ns: float) -> pl.DataFrame:
 
 
 def rtx_overhead(retransmits: float, sent_segs: float) -> float | None:
-    """What was sent again over what was sent for the first time; None if that is nothing.
+    """Returns bytes sent again over those sent for the first time; None if that is nothing.
 
     In the end that is mvfst's definition, bytes sent again per byte acknowledged.
     """
@@ -322,7 +321,7 @@ def rtx_overhead(retransmits: float, sent_segs: float) -> float | None:
 
 
 def objective(goodput_bps: float, delay_ns: float, delta: float = 0.5) -> float | None:
-    """Copa's objective of a flow: log(throughput) - delta log(delay), in Mbit/s and ms.
+    """Returns Copa's objective: log(throughput) - delta log(delay), in Mbit/s and ms.
 
     Larger is better. Natural logarithms, so that other units only move the scale: a difference of
     0.1 is 10 % more throughput, or at delta 0.5 18 % less delay. None where one of them is not
@@ -342,7 +341,7 @@ def mean_of_samples(flows: pl.DataFrame) -> float | None:
 
 
 def per_group(flows: pl.DataFrame) -> pl.DataFrame:
-    """One row per group from per_flow's: flows, goodput_bps, share, jfi, rtt_mean_ns, counts."""
+    """Returns a row per group: flows, goodput_bps, share, jfi, rtt_mean_ns, counts."""
     total = float(flows["goodput_bps"].sum())
     rows = [
         {
@@ -422,14 +421,14 @@ def mathis(flows: pl.DataFrame, losses: str, mss_bytes: float) -> MathisFit:
 
 @dataclass(frozen=True)
 class LossesPerHalving:
-    """How many packets a window reduction cost."""
+    """Packets that a window reduction cost."""
 
     total: float | None  # all drops over all window reductions
     per_flow: Floats  # of flows that halved
 
 
 def losses_per_halving(flows: pl.DataFrame) -> LossesPerHalving:
-    """From per_flow's columns drops and cwnd_reductions."""
+    """Returns it from per_flow's columns drops and cwnd_reductions."""
     flows = flows.drop_nulls(["cwnd_reductions", "drops"])  # of kernels, and live
     halved = flows.filter(pl.col("cwnd_reductions") > 0)
     reductions = float(flows["cwnd_reductions"].sum())
@@ -438,7 +437,7 @@ def losses_per_halving(flows: pl.DataFrame) -> LossesPerHalving:
 
 
 def losses_per_halving_of_fits(c_loss: float | None, c_halving: float | None) -> float | None:
-    """(C_loss / C_halving)^2, which is losses per halving where they are the same for all flows.
+    """Returns (C_loss / C_halving)^2: losses per halving if they are alike for all flows.
 
     Both fits predict the same goodput: C_loss / sqrt(p_loss) = C_halving / sqrt(p_halving).
     """
@@ -446,7 +445,7 @@ def losses_per_halving_of_fits(c_loss: float | None, c_halving: float | None) ->
 
 
 def per_link(links: pl.DataFrame) -> pl.DataFrame:
-    """One row per link of with_times's frame, named as in a summary.
+    """Returns a row per link of with_times's frame, named as in a summary.
 
     Utilisation counts frames, without what surrounds them on the wire.
     """
@@ -475,7 +474,7 @@ def per_link(links: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Observed:
-    """What one stage, or the discipline of one link, observed."""
+    """Numbers that a stage, or the discipline of a link, observed."""
 
     name: str  # of the discipline or stage
     link: int  # index of the link; 255: not a link
@@ -489,7 +488,7 @@ OBSERVED = ("value", "value2", "value3", "value4")  # fields of an event
 def observed(
     events: pl.DataFrame, event: int, observers: Mapping[int, tuple[str, Sequence[str]]]
 ) -> list[Observed]:
-    """Who observed what, in the order of their first events.
+    """Returns what each stage and discipline observed, by their first events.
 
     event: the number of the kind of event that holds it. observers: by number, the name of each and
     of what it observes.
@@ -532,7 +531,7 @@ def spread_over_time(frame: pl.DataFrame, column: str, low: float, high: float) 
 
 
 def typical_flows(flows: pl.DataFrame, limit: int) -> dict[int, str]:
-    """A few flows that stand for the rest: per group the median, the least and the best served.
+    """Returns flows that stand for the rest: per group the median, least and best served.
 
     Each with which of these it is; empty where all flows are there, or all of a group.
     """
@@ -553,7 +552,7 @@ SIZE_EDGES = (10_000, 64_000, 100_000, 1_000_000, 10_000_000)  # bytes: bins end
 
 
 def completion_times(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -> pl.DataFrame:
-    """Completion times by group and size: those that began at t0_ns or later and finished.
+    """Returns completion times by group and size, of those begun at t0_ns or later.
 
     bin: how many of SIZE_EDGES are below the size; null: of what has no end, such as an on time.
     closed: the number of the event `close`.
@@ -583,14 +582,14 @@ def completion_times(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -
 
 
 def percentile_of(values: pl.Expr, p: float) -> pl.Expr:
-    """As percentile: the smallest that p percent do not exceed; null of nothing."""
+    """Returns an expression like percentile; null of nothing."""
     known = values.drop_nulls()
     place = (known.len() * p / 100 - 1e-9).ceil().cast(pl.Int64) - 1
     return known.sort().get(place.clip(0), null_on_oob=True)
 
 
 def size_bin(number: int | None) -> str:
-    """What a bin of completion_times holds, in words."""
+    """Returns in words what a bin of completion_times holds."""
     if number is None:
         return "not known"
     edges = [
@@ -605,7 +604,7 @@ def size_bin(number: int | None) -> str:
 
 
 def video_streams(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -> pl.DataFrame:
-    """Streams of the source `video`, by group and flow: bitrate, and how long playback stood still.
+    """Returns streams of the source `video` by flow: bitrate, and how long playback stalled.
 
     A player has one segment in reserve: it starts when the second segment has arrived. From then on
     a segment plays for as long as it took to encode, and playback stands still until the next one

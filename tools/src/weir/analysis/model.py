@@ -55,7 +55,7 @@ from weir.base.errors import UserError
 
 
 class Manifest(Struct):
-    """What readers of manifest.json take for granted."""
+    """Members of manifest.json that readers rely on."""
 
     started_utc: datetime | None = None
 
@@ -170,7 +170,7 @@ def decode(text: bytes | str, place: str = "summary") -> AnySummary:
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of every kind of summary."""
+    """Returns a JSON Schema (draft 2020-12) of every kind of summary."""
     made = msgspec.json.schema(AnySummary)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -27,7 +27,7 @@ _ONE = 127  # exponent of 1.0
 
 
 def percentile_by(read: Callable[[], Chunks], p: float) -> tuple[Counts, Counts, Counts]:
-    """The smallest value that at least p percent of a key's values do not exceed, for each key.
+    """Returns for each key the smallest value that p percent of its values do not exceed.
 
     read gives the same chunks of keys and values each time, each of shape (n,) and of an unsigned
     type; chunks that fit the cache, of some 2^16, are fastest. Returns the keys, ascending, how
@@ -50,7 +50,7 @@ def percentile_by(read: Callable[[], Chunks], p: float) -> tuple[Counts, Counts,
 
 
 def _counted(read: Callable[[], Chunks]) -> tuple[Counts, int]:
-    """How many values of each key, a row, are in each class; the classes' bits.
+    """Returns how many values of each key, a row, are in each class, and the classes' bits.
 
     Classes are joined, two by two, when more keys come than the table has room for.
     """
@@ -82,7 +82,7 @@ def _class_of(values: Values, bits: int) -> npt.NDArray[np.uint32]:
 def _members(
     read: Callable[[], Chunks], wanted: npt.NDArray[np.uint32], bits: int
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """The values of each key's class as key * 2^42 + value, ascending, and how many of each."""
+    """Returns values of each key's class as key * 2^42 + value, ascending, and their counts."""
     held = [np.empty(0, np.uint64)]
     weights = [np.empty(0, np.int64)]
     loose = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What QUIC programs of a run say of their connections in qlogs, beside what the paths counted.
+"""The qlogs of QUIC programs in a run, beside what the paths counted.
 
 Read are qlog 0.3 (draft-ietf-quic-qlog-main-schema-03) and the newer drafts, as JSON text sequences
 (RFC 7464) or one line per event, with the events of draft-ietf-quic-qlog-quic-events:
@@ -61,7 +61,7 @@ class Qlog:
 
 @dataclass
 class PathFigures:
-    """What the paths counted of a connection's packets: drops of one direction, RTTs of both."""
+    """Counters of a connection's packets on the paths: drops of one direction, RTTs of both."""
 
     drops: int
     least_rtt_ns: float | None

@@ -20,7 +20,7 @@ def age_s(text: str) -> float:
 
 
 def why_not(path: Path) -> str | None:
-    """Why a folder is not removed: a sentence, or None if it may go."""
+    """Returns a sentence on why a folder is not removed, or None if it may go."""
     if path.is_symlink():
         return f"{path} is a link: remove it by its own name"
     if not path.is_dir():

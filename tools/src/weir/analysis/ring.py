@@ -61,7 +61,7 @@ def _gap_view(records: Records) -> Records:
 
 
 def find_gaps(records: Records) -> Records:
-    """The gap records among `records`, shape (n,): fields `index` (row) and `lost` (records)."""
+    """Returns the gap records, shape (n,): fields `index` (row) and `lost` (records)."""
     view = _gap_view(np.ascontiguousarray(records))
     parts = [
         start + np.flatnonzero(view["ts_ns"][start : start + _SCAN] == GAP)
@@ -117,7 +117,7 @@ class Ring:
         return self.part(0, self._slots)
 
     def part(self, start: int, count: int) -> Records:
-        """Slots start to start + count, or to the end: mapped anew, as long as it is used."""
+        """Returns slots start to start + count, or to the end, mapped anew while they are used."""
         count = min(count, self._slots - start)
         if count <= 0:
             return np.empty(0, self.dtype)
@@ -125,7 +125,7 @@ class Ring:
         return np.memmap(self.path, dtype=self.dtype, mode="r", offset=offset, shape=(count,))
 
     def scan(self, count: int) -> Iterator[Records]:
-        """All slots, at most `count` at a time, read into one buffer: the next ones replace them.
+        """Yields all slots, at most `count` at a time, in one buffer: the next ones replace them.
 
         What fits the processor's cache is read twice as fast as it is mapped.
         """
@@ -183,7 +183,7 @@ class Ring:
         return column if self._without_gaps is None else column[self._without_gaps]
 
     def to_polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The records without the gap records as a frame, all columns or those named; copies.
+        """Returns the records without gap records as a frame, all columns or those named; copies.
 
         What is not known is null there.
         """

@@ -91,7 +91,7 @@ class AnyLedger(Struct, kw_only=True):
 
 
 class RunSummary(Struct, kw_only=True):
-    """What became of a run; all of it is empty if the run never ended."""
+    """Outcome of a run; all of it is empty if the run never ended."""
 
     schema: int | None = None
     kind: str = ""

@@ -11,7 +11,7 @@ RETRANSMISSION = 1  # of `kind`
 
 
 def unwrapped(number: pl.Expr) -> pl.Expr:
-    """Sequence numbers of each flow and direction, in their order, beyond 2^32."""
+    """Returns sequence numbers of each flow and direction, in their order, beyond 2^32."""
     wide = number.cast(pl.Int64)
     step = wide.diff().fill_null(0)
     wraps = (step < -(2**31)).cast(pl.Int64) - (step > 2**31).cast(pl.Int64)
@@ -24,7 +24,7 @@ def ahead(number: str, of: str) -> pl.Expr:
 
 
 def numbered(segments: pl.DataFrame) -> pl.DataFrame:
-    """Of one flow: of data start, end and resent; of ACKs ack, duplicate, window and SACK's ends.
+    """Returns a flow's data (start, end, resent) and ACKs (ack, duplicate, window, SACK).
 
     start and end are of the payload, window is the last byte that the receiver takes; both count
     from the connection's first. What a row does not have is null.
@@ -53,7 +53,7 @@ def numbered(segments: pl.DataFrame) -> pl.DataFrame:
 
 
 def fate(flow: pl.DataFrame, place: int | None) -> tuple[int | None, float | None]:
-    """First byte of the segment at a place among those sent, and when it was sent again."""
+    """Returns the first byte of the segment at a place, and when it was sent again."""
     sent = flow.filter("forward")
     if place is None or place >= sent.height or sent["start"][place] is None:
         return None, None

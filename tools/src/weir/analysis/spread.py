@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far a mean over seeds may be off, and whether two differ by more than that.
+"""Intervals of means over seeds, and whether two means differ by more.
 
 A mean's interval is Student's: mean - t s/sqrt(n) to mean + t s/sqrt(n), with t of n - 1 degrees of
 freedom, so that of normal values it covers their mean in 95 % of the cases for any number of seeds.
@@ -47,7 +47,7 @@ def replicas(frame: pl.DataFrame, settings: Sequence[str]) -> pl.Series:
 
 
 def means(frame: pl.DataFrame, by: Sequence[str], settings: Sequence[str]) -> pl.DataFrame:
-    """The columns `by`; mean, low and high of `value` over replicas; and n, how many have it.
+    """Returns the columns `by`; mean, low and high of `value` over replicas; n, their number.
 
     frame has a row per run. Means are NaN where no run has the value, intervals where only one has.
     """

@@ -39,7 +39,7 @@ def without_gaps(slots: Records) -> Records:
 
 @dataclass(frozen=True)
 class Shift:
-    """From a program's time to the run's: when it started, and by how much its clock is fast."""
+    """Conversion of a program's time to the run's: its start, and its clock's error."""
 
     start_ns: int = 0
     drift: float = 0.0  # seconds too many in each second of the run
@@ -77,7 +77,7 @@ class Batch:
         return tuple(field.name for field in self.schema.fields)
 
     def field(self, name: str) -> Field:
-        """Dtype, unit, meaning, and names of its numbers. UserError: no such field."""
+        """Returns dtype, unit, meaning and names of a field's numbers. UserError: no such field."""
         for field in self.schema.fields:
             if field.name == name:
                 return field
@@ -85,7 +85,7 @@ class Batch:
         raise UserError(f"{self.schema.stream} has no field '{name}', only {has}")
 
     def number(self, name: str, value: str) -> int:
-        """What stands for a named value: number("event", "drop"). UserError: nothing does."""
+        """Returns the number of a named value, as in number("event", "drop"), or UserError."""
         values = self.field(name).values
         if value not in values:
             has = ", ".join(values) or "numbers"
@@ -134,7 +134,7 @@ class Batch:
         return to_frame(self.schema, {name: self[name] for name in names})
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The same as an Arrow table, whose fields have unit, meaning and values as metadata."""
+        """Returns an Arrow table, whose fields have unit, meaning and values as metadata."""
         import pyarrow as pa
 
         schema = arrow_schema(self, columns)
@@ -186,7 +186,7 @@ class Stream(Batch):
         return whole
 
     def parts(self) -> Iterator[tuple[Ring, Batch]]:
-        """What is in each file, with all its fields: those of two programs may differ."""
+        """Returns what is in each file, with all its fields: those of two programs may differ."""
         for file, shift in zip(self.files, self._shifts, strict=True):
             slots = file.records
             if file.header.counters.gaps > 0:
@@ -242,12 +242,8 @@ class Stream(Batch):
     def percentile(
         self, name: str, p: float, by: str = "flow_id", where: Mapping[str, str | int] | None = None
     ) -> pl.DataFrame:
-        """The p-th percentile (0 to 100) of a field for each value of another: per flow by default.
-
-        where chooses records: {"event": "dequeue"}, a number or its name. Columns: `by`, `records`
-        and `name`; exact, as metrics.percentile. Both fields are whole numbers; the values below
-        2^42, which are 73 minutes in ns.
-        Reads the file twice; its memory does not depend on the number of records.
+        """Returns the p-th percentile (0 to 100) of a field for each value of another, by default
+        flow_id.
         """
         import polars as pl
 

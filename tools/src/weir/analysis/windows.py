@@ -20,11 +20,8 @@ def length_s(duration_s: float, interval_ns: int) -> float:
 
 
 def windows(rated: pl.DataFrame, length: float, end_s: float) -> pl.DataFrame:
-    """Each flow in each window: time_s (its middle), flow_id, group, goodput_bps, rtt_mean_ns.
-
-    rated: intervals as metrics.with_rates gives them; end_s: of the run, with which the last window
-    ends. Goodput is what was delivered over the length of the window, not of the flow's records: a
-    flow that sends for a tenth of it has a tenth. RTT is the mean of samples; null without any.
+    """Returns each flow in each window: time_s (its middle), flow_id, group, goodput_bps and
+    rtt_mean_ns.
     """
     weight = pl.col("rtt_samples").cast(pl.Float64)
     number = (pl.col("time_s") / length).floor()
@@ -48,7 +45,7 @@ def windows(rated: pl.DataFrame, length: float, end_s: float) -> pl.DataFrame:
 
 
 def jfi_over_time(windowed: pl.DataFrame) -> pl.DataFrame:
-    """Jain's index of the flows that have records in each window: time_s, jfi; null if all idle."""
+    """Returns Jain's index of flows with records in each window: time_s, jfi; null if idle."""
     x = pl.col("goodput_bps")
     squares = (x * x).sum()
     return (

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line."""
+"""Commands of the command line, which only wire."""

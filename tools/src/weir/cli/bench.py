@@ -220,7 +220,7 @@ def pcap_(
     against: Against = None,
     as_json: Json = False,
 ) -> None:
-    """What a packet of a capture costs, beside tcptrace, tshark and scapy, in rounds.
+    """Measures a packet of a capture, beside tcptrace, tshark and scapy, in rounds.
 
     The others read the beginning of the capture with about 1000 flows, as the table says.
     """
@@ -247,7 +247,7 @@ def history_(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """The medians that each benchmark found, with date, commit and machine.
+    """Lists the medians that each benchmark found, with date, commit and machine.
 
     A commit is compared with this build by any benchmark with --against COMMIT.
     """

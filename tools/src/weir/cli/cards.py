@@ -15,7 +15,7 @@ RX_RING_WANTED = 4096
 
 
 def ethernet(host: Host) -> Iterator[Path]:
-    """PCI Ethernet controllers, as paths below the root."""
+    """Yields PCI Ethernet controllers, as paths below the root."""
     for path in host.glob("sys/bus/pci/devices/*"):
         where = path.relative_to(host.root)
         if (host.read(str(where / "class")) or "").startswith("0x0200"):
@@ -23,7 +23,7 @@ def ethernet(host: Host) -> Iterator[Path]:
 
 
 def cards(host: Host) -> Iterator[Check]:
-    """Network cards: which driver has each, whose memory is near, what the kernel still does."""
+    """Checks network cards: driver, memory nearby, what the kernel still does."""
     found = list(ethernet(host))
     if not found:
         yield Check("network cards", OK, "none: live runs use virtual devices")
@@ -45,7 +45,7 @@ def cards(host: Host) -> Iterator[Check]:
 
 
 def card(host: Host, where: Path) -> Iterator[Check]:
-    """One card: bound for DPDK, or the kernel's and how it is set."""
+    """Checks a card: bound for DPDK, or the kernel's and how it is set."""
     address = where.name
     link = host.root / where / "driver"
     driver = link.resolve().name if link.exists() else "none"
@@ -87,7 +87,7 @@ def routes(host: Host) -> set[str]:
 
 
 def interface(host: Host, name: str) -> Iterator[Check]:
-    """A card's kernel interface: pause frames and ring sizes, which its DPDK driver may inherit."""
+    """Checks a card's kernel interface: pause frames and rings, which DPDK may inherit."""
     pause = host.ethtool("-a", name)
     on = [way for way in ("RX", "TX") if re.search(rf"^{way}:\s+on", pause, re.M)]
     if on:

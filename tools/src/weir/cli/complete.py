@@ -23,7 +23,7 @@ ENTRIES_MAX = 2000  # of a folder; more are not looked through while somebody wa
 
 
 class Shell(StrEnum):
-    """Those that the library has scripts for."""
+    """Shells for which the library has scripts."""
 
     BASH = "bash"
     ZSH = "zsh"

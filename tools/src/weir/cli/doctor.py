@@ -39,7 +39,7 @@ TCP_WANTED = ("reno", "cubic", "bbr")
 
 
 def programs(_: Host) -> Iterator[Check]:
-    """Are the C programs built?"""
+    """Checks that the C programs are built."""
     build = build_dir()
     for name in ("sim", "pcap", "switch", "sender"):
         try:
@@ -63,7 +63,7 @@ def programs(_: Host) -> Iterator[Check]:
 
 
 def dpdk(_: Host) -> Iterator[Check]:
-    """DPDK's version."""
+    """Checks DPDK's version."""
     found = output(["pkg-config", "--modversion", "libdpdk"])
     if found is None:
         yield Check(
@@ -82,7 +82,7 @@ def dpdk(_: Host) -> Iterator[Check]:
 
 
 def quiet_cores(host: Host, last: int) -> Check:
-    """Cores the scheduler leaves alone, whose ticks and RCU callbacks are elsewhere."""
+    """Checks for cores that the scheduler leaves alone, with ticks and RCU callbacks elsewhere."""
     isolated = host.read("sys/devices/system/cpu/isolated") or ""
     if not isolated:
         return Check(
@@ -114,7 +114,7 @@ def quiet_cores(host: Host, last: int) -> Check:
 
 
 def cores(host: Host) -> Iterator[Check]:
-    """How many, and whether any is free of other work."""
+    """Checks how many cores there are, and whether any is free of other work."""
     usable = os.sched_getaffinity(0)
     if len(usable) < 2:
         yield Check("cores", WARN, "1", "a live switch and sender share it and disturb each other")
@@ -136,7 +136,7 @@ def cores(host: Host) -> Iterator[Check]:
 
 
 def disturbances(host: Host) -> Iterator[Check]:
-    """What else makes a core late: deep sleep, a second thread on it, interrupts moved about."""
+    """Checks what else makes a core late: deep sleep, a second thread, moved interrupts."""
     deep = sorted(
         {
             latency
@@ -182,7 +182,7 @@ def disturbances(host: Host) -> Iterator[Check]:
 
 
 def memory(host: Host) -> Iterator[Check]:
-    """Ordinary memory and hugepages."""
+    """Checks ordinary memory and hugepages."""
     fields = dict(re.findall(r"(\w+):\s+(\d+)", host.read("proc/meminfo") or ""))
     available = int(fields.get("MemAvailable", 0)) * 1024
     found = f"{available / GIB:.1f} GiB available"
@@ -210,7 +210,7 @@ def memory(host: Host) -> Iterator[Check]:
 
 
 def clock(host: Host) -> Iterator[Check]:
-    """Is the time stamp counter a clock?"""
+    """Checks whether the time stamp counter is a clock."""
     flags = re.search(r"^flags\s*:(.*)$", host.read("proc/cpuinfo") or "", re.M)
     invariant = flags is not None and {"constant_tsc", "nonstop_tsc"} <= set(flags[1].split())
     source = host.read("sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -225,7 +225,7 @@ def clock(host: Host) -> Iterator[Check]:
 
 
 def kernel(host: Host) -> Iterator[Check]:
-    """What live runs over veth, and tests against the kernel's TCP, need of it."""
+    """Checks what live runs over veth, and tests against the kernel's TCP, need."""
     release = os.uname().release
     try:
         socket.socket(AF_XDP, socket.SOCK_RAW, 0).close()
@@ -275,7 +275,7 @@ def kernel(host: Host) -> Iterator[Check]:
 
 
 def guests(host: Host) -> Iterator[Check]:
-    """What `stack: linux` needs: a kernel for guests, and a place for their memory."""
+    """Checks what `stack: linux` needs: a kernel for guests, and a place for their memory."""
     built = kernels.current()
     if built is None:
         yield Check(
@@ -300,7 +300,7 @@ def guests(host: Host) -> Iterator[Check]:
 
 
 def limits(_: Host) -> Iterator[Check]:
-    """Privileges, locked memory, open files, disk."""
+    """Checks privileges, locked memory, open files, disk."""
     if os.geteuid() == 0:
         yield Check("privileges", OK, "root")
     else:

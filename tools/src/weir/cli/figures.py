@@ -28,14 +28,14 @@ app = commands()
 
 
 class Width(StrEnum):
-    """How wide a figure of a paper is."""
+    """Widths of a figure of a paper."""
 
     COLUMN = "column"
     PAGE = "page"
 
 
 class Venue(StrEnum):
-    """Whose template a figure is for."""
+    """Venues whose template a figure is for."""
 
     ACM = "acm"
     IEEE = "ieee"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the checks of `weir doctor` look at, and what they say."""
+"""The host that `weir doctor` checks, and how it says what it found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OK, WARN, BAD = "ok", "warn", "bad"
 
 @dataclass(frozen=True)
 class Check:
-    """One row: bad means that Weir cannot work, warn that something will be missing or worse."""
+    """A row: bad means that Weir cannot work, warn that something will be missing or worse."""
 
     name: str
     state: str
@@ -23,7 +23,7 @@ class Check:
 
 
 class Host:
-    """What the checks look at; tests put a folder in place of /."""
+    """The host that checks look at; tests put a folder in place of /."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self.root = root
@@ -44,7 +44,7 @@ class Host:
 
 
 def output(argv: list[str]) -> str | None:
-    """What a command prints; None if it fails or is missing."""
+    """Returns what a command prints; None if it fails or is missing."""
     try:
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10

@@ -59,7 +59,7 @@ telemetry: {{level: 1, interval: 100ms}}  # level 3: every packet and every ACK
 
 @dataclass(frozen=True)
 class Answers:
-    """What the config is made of, as it was typed."""
+    """Answers from which the config is made, as they were typed."""
 
     rate: str = "100Mbit"
     rtt: str = "20ms"
@@ -78,7 +78,7 @@ QUESTIONS = {
 
 
 def groups(text: str) -> list[tuple[int, str]]:
-    """ "2 copa, BBR and reno" as numbers of flows and their congestion controls."""
+    """Returns "2 copa, BBR and reno" as numbers of flows and their congestion controls."""
     known = tables.read()["cc"]
     called = {name: name for name in known}
     called |= {entry["alias"]: name for name, entry in known.items() if "alias" in entry}
@@ -96,7 +96,7 @@ def groups(text: str) -> list[tuple[int, str]]:
 
 
 def half(text: str) -> str:
-    """Half of a time, in its unit: 20ms as 10ms; of a sum such as 1s500ms in nanoseconds."""
+    """Returns half of a time, in its unit: 20ms as 10ms; of a sum in nanoseconds."""
     match = re.fullmatch(rf"({units.NUMBER}) ?(\D*)", text)
     if match is None:
         return f"{(units.config_time_ns(text) or 0) / 2:.0f}ns"

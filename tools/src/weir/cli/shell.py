@@ -58,7 +58,7 @@ class Link:
         return [*found, {"delay": {"delay": self.delay or "0ms"}}]
 
     def config(self) -> dict[str, Any]:
-        """What would be in a file: `forward` leads out of the shell."""
+        """Returns what would be in a file: `forward` leads out of the shell."""
         ways = {"forward": self.up or self.rate, "reverse": self.down or self.rate}
         if None in ways.values() and any(ways.values()) and (self.queue or self.limit):
             raise UserError("--queue and --limit are for both directions: give --up and --down")

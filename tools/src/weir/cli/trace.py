@@ -50,7 +50,7 @@ def step_of(text: str) -> float:
 
 
 def checked(out: Path, force: bool) -> Path:
-    """Where a file may be written."""
+    """Returns where a file may be written."""
     if out.exists() and not force:
         raise UserError(f"{out} is there already: --force replaces it")
     if not out.parent.is_dir():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What stands at the end of every --help: examples; and the exit statuses of all commands."""
+"""The end of every --help: examples, and the exit statuses of all commands."""
 
 from __future__ import annotations
 
