@@ -40,6 +40,8 @@ streams texts transfers trials values windows
 OBEY = (
     "__init__.py",
     "__main__.py",
+    "analysis",
+    "api.py",
     "attack",
     "base",
     "bench",

@@ -137,7 +137,7 @@ class Live(LiveProgram, tag="live", kw_only=True):
 
 
 class ImportedGroup(Section):
-    """What another program has measured of its flows."""
+    """Figures of flows that another program has measured."""
 
     name: str
     cc: str | None
