@@ -131,7 +131,7 @@ def address(high: int, low: int, port: int) -> str:
 
 
 def as_dicts(found: pl.DataFrame) -> list[Json]:
-    """The flows for JSON: times in ns, what only readers of the telemetry need left out."""
+    """Returns the flows for JSON: times in ns, what only readers of the telemetry need left out."""
     hidden = ("src_high", "src_low", "dst_high", "dst_low", "event")
     return found.drop([name for name in hidden if name in found.columns]).to_dicts()
 

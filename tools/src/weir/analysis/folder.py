@@ -110,7 +110,7 @@ def clear(path: Path) -> None:
 
 
 def read_json(path: Path) -> Json:
-    """A JSON object, or one sentence about why not."""
+    """Returns a JSON object, or one sentence about why not."""
     return foreign.read_json(path, Json)
 
 
@@ -128,7 +128,7 @@ NOT_MERGED = ("program", "ledger", "telemetry", "verdict", "verdicts", "faults",
 
 
 def merge_live(path: Path, killed: Mapping[str, str] | None = None) -> Json:
-    """The summary of a folder's live programs, empty if none wrote one.
+    """Returns the summary of a folder's live programs, empty if none wrote one.
 
     One that has a manifest and no summary was killed, or still runs. `killed` has a sentence for
     those of which it is known.
@@ -155,7 +155,7 @@ def merge_summaries(
     missing: Mapping[str, str] | None = None,
     receiver: Json | None = None,
 ) -> Json:
-    """One summary of a live run from its programs' own.
+    """Returns a summary of a live run from its programs' own.
 
     Each section comes from the program that measured it: links from the switch, groups from the
     sender, receivers from live.receiver's, emulation errors from all. The ledger balances when all
@@ -217,7 +217,7 @@ def all_of(balanced: Iterable[bool | None]) -> bool | None:
 
 
 def unseen_losses(merged: Json, parts: Iterable[Json], between: int = 0) -> list[Json]:
-    """A fault if more segments were resent than frames are known to be lost.
+    """Returns a fault if more segments were resent than frames are known to be lost.
 
     Needs a switch: of another network's losses nothing is known. Losses of the whole run are
     compared with the retransmissions of the measured time, less those found to be needless.
@@ -242,12 +242,12 @@ def unseen_losses(merged: Json, parts: Iterable[Json], between: int = 0) -> list
 
 
 def verdict(facts: Sequence[Json]) -> str:
-    """The first one's sentence."""
+    """Returns the first one's sentence."""
     return str(facts[0]["sentence"]) if facts else "ok"
 
 
 def merge_verdicts(present: Mapping[str, Json], missing: Mapping[str, str]) -> list[Json]:
-    """The facts of all programs: how they ended, then what fell behind in them."""
+    """Returns the facts of all programs: how they ended, then what fell behind in them."""
     stopped = {name: is_interrupted(part) for name, part in present.items()}
     killed = [{"cause": "no_summary", "sentence": said} for said in missing.values()]
     ends: list[Json] = []
@@ -263,7 +263,7 @@ def merge_verdicts(present: Mapping[str, Json], missing: Mapping[str, str]) -> l
 
 
 def is_interrupted(summary: Json) -> bool:
-    """Whether a signal ended it."""
+    """Returns whether a signal ended it."""
     return any(fact["cause"] == "interrupted" for fact in summary.get("verdicts", []))
 
 
@@ -405,7 +405,7 @@ class Run:
         return min((start for start in starts if start > 0), default=0)
 
     def chunks(self, stream: str, columns: Sequence[str]) -> Iterator[dict[str, Values]]:
-        """A stream's columns, a few million records at a time; nothing if it was not recorded."""
+        """Yields a stream's columns, some million records at a time; nothing if not recorded."""
         if self.rings(stream):
             for batch in self.stream(stream).batches(CHUNK_RECORDS):
                 yield {name: batch[name] for name in columns}

@@ -129,7 +129,7 @@ def write(file: Path, out: Path, force: bool = False) -> Path:
 
 
 def summary(file: Path) -> Json:
-    """What a summary says of it."""
+    """Returns a summary of what another program has measured."""
     given = foreign.read_json(file, Document)
     if given.metadata is not None and given.results is not None:
         program, length_s, groups = flent(given, file)
@@ -154,7 +154,7 @@ def summary(file: Path) -> Json:
 
 
 def group(name: str, cc: str | None, flows: int, **known: float | None) -> Json:
-    """A group of a summary; what is not known is null."""
+    """Returns a group of a summary; what is not known is null."""
     unknown: Json = dict.fromkeys(("goodput_bps", *UNKNOWN))
     return {"name": name, "cc": cc, "flows": flows, **unknown, **known}
 
@@ -171,7 +171,7 @@ def total(values: Iterable[float | None]) -> float | None:
 
 
 def flent(given: Document, file: Path) -> tuple[str, float, list[Json]]:
-    """A data file of format version 2 to 4: rates in Mbit/s, times in ms."""
+    """Returns a data file of format version 2 to 4: rates in Mbit/s, times in ms."""
     version = given.version
     if not isinstance(version, int) or not 2 <= version <= 4:
         raise UserError(f"{file}: flent's format version {version}; 2, 3 and 4 can be read", 1)
@@ -230,7 +230,7 @@ def rates_of(flows: list[Series]) -> dict[str, float | None]:
 
 
 def iperf3(given: Document, file: Path) -> tuple[str, float, list[Json]]:
-    """What `iperf3 -J` prints at the client; of both directions, two groups."""
+    """Reads what `iperf3 -J` prints at the client; of both directions, two groups."""
     if given.error:
         raise UserError(f"{file}: iperf3 failed: {given.error}", 1)
     end, test = given.end or End(), (given.start or Start()).test_start or TestStart()

@@ -43,14 +43,14 @@ MINUTE_NS = 60 * metrics.NS_PER_S
 
 
 def source(config: Config, group: int) -> str:
-    """The name of a group's source."""
+    """Returns the name of a group's source."""
     groups = config.get("flows") or []
     given = (groups[group] if group < len(groups) else {}).get("source", "bulk")
     return str(next(iter(given), "bulk")) if isinstance(given, dict) else str(given)
 
 
 def ping_groups(config: Config) -> dict[int, int]:
-    """The groups that ping, and how many round trips one takes."""
+    """Returns the groups that ping, and how many round trips one takes."""
     found = {}
     for number, group in enumerate(config.get("flows") or []):
         name = source(config, number)
@@ -64,7 +64,7 @@ def ping_groups(config: Config) -> dict[int, int]:
 
 
 def mapping(value: object) -> Config:
-    """A map as it is; anything else has no keys."""
+    """Returns a map as it is; anything else has no keys."""
     return value if isinstance(value, dict) else {}
 
 
@@ -106,7 +106,7 @@ def one_way(run: Run, flow: int) -> pl.DataFrame:
 
 
 def path_delay_ns(config: Config, path: int) -> int:
-    """The constant delays of a path's stages."""
+    """Returns the constant delays of a path's stages."""
     stages = [mapping(stage) for stage in [*config.get("paths", {}).values()][path]]
     texts = [mapping(stage.get("delay")).get("delay", "0s") for stage in stages]
     return round(sum(units.config_time_ns(text) or 0 for text in texts))
@@ -170,7 +170,7 @@ def under_load(run: Run) -> UnderLoad | None:
 
 
 def time_ns(keys: Config, name: str) -> float:
-    """A time of the config; one that is not there is 0."""
+    """Returns a time of the config; one that is not there is 0."""
     return units.config_time_ns(keys.get(name, "0s")) or 0.0
 
 

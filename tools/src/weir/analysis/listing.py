@@ -39,7 +39,7 @@ class Entry:
     runs: int | None = None  # of a sweep
 
     def as_json(self) -> Json:
-        """Its numbers by the names of the columns."""
+        """Returns its numbers by the names of the columns."""
         return {**self.__dict__, "path": str(self.path), "tags": list(self.tags)}
 
 

@@ -64,7 +64,7 @@ def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
 
 
 def heading(run: folder.Run) -> Row:
-    """The first columns of a run."""
+    """Returns the first columns of a run."""
     used = run.summary.seed_used
     return {"run": str(run.path), "seed": run.summary.seed, spread.USED: used}
 
@@ -110,7 +110,6 @@ def numbers(report: RunSummary) -> list[Row]:
 
 
 def derived(run: folder.Run) -> list[Row]:
-    """What config and summary say together."""
     delay_ns = one_way.p95_ns(run.config, run.summary)
     return [] if delay_ns is None else leaves({"one_way_p95_ns": delay_ns})
 
@@ -159,7 +158,7 @@ def key(frame: pl.DataFrame, by: str | None) -> str:
 
 
 def leaves(part: Mapping[str, object], prefix: str = "") -> list[Row]:
-    """The numbers of an object and of those in it: transfers.completion_p99_ns."""
+    """Returns the numbers of an object and of those in it: transfers.completion_p99_ns."""
     found: list[Row] = []
     for name, value in part.items():
         if isinstance(value, dict):

@@ -21,13 +21,13 @@ STEADY = {
 
 
 def own_base_rtt(groups: Sequence[Config]) -> bool:
-    """Whether any group adds a delay of its own to that of its paths."""
+    """Returns whether any group adds a delay of its own to that of its paths."""
     asked = [group.get("base_rtt", "0") for group in groups]
     return any(isinstance(rtt, dict) or bool(units.config_time_ns(rtt)) for rtt in asked)
 
 
 def delay_ns(stages: Sequence[object]) -> float:
-    """Constant delay of a path."""
+    """Returns the constant delay of a path."""
     delays = [stage.get("delay") for stage in stages if isinstance(stage, dict)]
     return sum(
         units.config_time_ns(params.get("delay", "0")) or 0.0
@@ -37,7 +37,7 @@ def delay_ns(stages: Sequence[object]) -> float:
 
 
 def p95_ns(config: Config, report: RunSummary) -> float | None:
-    """95th percentile over all packets: propagation, and the time in the queue of the one link.
+    """Returns the 95th percentile over all packets: propagation, and time in the link's queue.
 
     To within 3 %, as a summary's distribution is. None: flows have several paths or base RTTs, more
     than one link's queue changes the delay, or no packet was measured.
@@ -56,7 +56,7 @@ def p95_ns(config: Config, report: RunSummary) -> float | None:
 
 
 def way(config: Config) -> list[tuple[str, Config]] | None:
-    """The stages that all data passes, with their path's name; None: not one link and constants."""
+    """Returns the stages that all data passes and their path; None: not a link and constants."""
     groups, paths = routes.groups(config), config.get("paths", {})
     ways = {tuple(routes.route(group, "forward")) for group in groups}
     if len(ways) != 1 or own_base_rtt(groups) or config.get("schedule"):

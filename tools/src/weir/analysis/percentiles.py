@@ -74,7 +74,7 @@ def _counted(read: Callable[[], Chunks]) -> tuple[Counts, int]:
 
 
 def _class_of(values: Values, bits: int) -> npt.NDArray[np.uint32]:
-    """The class of each value: exponent and leading bits of the mantissa of value + 1."""
+    """Returns the class of each value: exponent and leading bits of the mantissa of value + 1."""
     shifted = (values.astype(np.float32) + np.float32(1)).view(np.uint32) >> np.uint32(23 - bits)
     return shifted - np.uint32(_ONE << bits)
 

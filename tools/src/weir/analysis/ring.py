@@ -75,7 +75,7 @@ def find_gaps(records: Records) -> Records:
 
 
 def to_frame(schema: Schema, columns: Mapping[str, Values]) -> pl.DataFrame:
-    """Columns of a stream as a frame, with null for what is not known; copies."""
+    """Returns columns of a stream as a frame, with null for what is not known; copies."""
     import polars as pl
 
     frame = pl.DataFrame({name: np.ascontiguousarray(part) for name, part in columns.items()})
@@ -172,7 +172,7 @@ class Ring:
         return next((f.values for f in self.schema.fields if f.name == name), {})
 
     def column(self, name: str) -> Values:
-        """One field of the records, shape (n,), without the gap records.
+        """Returns a field of the records, shape (n,), without the gap records.
 
         Strided and not copied if there are no gaps. RingError: there is no such field.
         """

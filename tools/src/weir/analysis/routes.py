@@ -15,18 +15,18 @@ DIRECTIONS = ("forward", "reverse")
 
 
 def route(group: Config, direction: str) -> list[str]:
-    """Names of paths in order; without `path`, the one that is called as the direction."""
+    """Returns names of paths in order; without `path`, the one that is called as the direction."""
     names = (group.get("path") or {}).get(direction, direction)
     return [str(name) for name in names] if isinstance(names, list) else [str(names)]
 
 
 def groups(config: Config) -> list[Config]:
-    """The flow groups of a config; a config without flows has one of which nothing is known."""
+    """Returns the flow groups of a config, or one of which nothing is known."""
     return config.get("flows") or [{}]
 
 
 def is_ipv6(config: Config) -> list[bool]:
-    """Which groups' packets are IPv6's."""
+    """Returns which groups' packets are IPv6's."""
     return [group.get("ip") == "ipv6" for group in groups(config)]
 
 
@@ -37,21 +37,21 @@ def host_address(ip: int, ipv6: bool) -> str:
 
 
 def group_of(config: Config, flows: Iterable[int]) -> npt.NDArray[np.intp]:
-    """The group of each flow; they are numbered group by group. Unknown ones: the first group."""
+    """Returns the group of each flow, numbered group by group; unknown ones: the first."""
     counts = [int(float(group.get("count", 1))) for group in groups(config)]
     found = np.searchsorted(np.cumsum(counts), np.asarray(flows, np.int64), side="right")
     return np.where(found < len(counts), found, 0)
 
 
 def data_path(config: Config, group: int) -> int:
-    """The number of the path in which a group's data enters the network; 0: it has none."""
+    """Returns the number of the path in which a group's data enters the network; 0: it has none."""
     paths = list(config.get("paths", {}))
     first = route(groups(config)[group], "forward")[0]
     return paths.index(first) if first in paths else 0
 
 
 def backward(config: Config) -> npt.NDArray[np.bool_]:
-    """By group and path: whether it is on the group's way back, and not on its way there."""
+    """Returns by group and path whether it is on the group's way back, and not there."""
     paths = list(config.get("paths", {})) or list(DIRECTIONS)
     return np.array(
         [

@@ -45,7 +45,7 @@ class Shift:
     drift: float = 0.0  # seconds too many in each second of the run
 
     def __call__(self, times: Values) -> Values:
-        """Times of the run, in ns; the same array if there is nothing to change."""
+        """Returns times of the run, in ns; the same array if there is nothing to change."""
         moved: Values = times + np.uint64(self.start_ns) if self.start_ns else times
         if not self.drift:
             return moved
@@ -110,7 +110,7 @@ class Batch:
         return np.array(self.records, dtype=dtype, copy=copy)
 
     def __getitem__(self, name: str) -> Values:
-        """One field, shape (n,): a strided view unless times have to be changed."""
+        """Returns a field, shape (n,): a strided view unless times have to be changed."""
         self.field(name)
         column: Values = self._slots[name]
         return self._shift(column) if name in TIMES else column

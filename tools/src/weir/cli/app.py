@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The weir command. Each command is in a module of this package, loaded when it is called."""
+"""The weir command, with each command in a module that is loaded when it is called."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def corescale_(
         Path | None, typer.Option(help="Keep bench.json and the run folders here.")
     ] = None,
 ) -> None:
-    """What a packet costs weir-sim, beside a bare loop, htsim and ns-3, in rounds."""
+    """Measures a packet in weir-sim, beside a bare loop, htsim and ns-3, in rounds."""
     if against is not None and (htsim is not None or out is not None):
         raise UserError("--against compares weir-sim alone: without --htsim and --out")
     loads = sim.parse_loads(flows)
@@ -123,7 +123,7 @@ def threads_(
     against: Against = None,
     as_json: Json = False,
 ) -> None:
-    """How much faster threads make a run, beside as many independent copies of it."""
+    """Measures how much faster threads make a run, beside as many independent copies of it."""
     load, numbers = sim.parse_load(flows), threads.parse(counts)
     screen = terminal.console(stderr=True)
     finish(
@@ -155,7 +155,7 @@ def live_(
     against: Against = None,
     as_json: Json = False,
 ) -> None:
-    """What a live packet costs, beside testpmd, Open vSwitch, the kernel and a bare loop."""
+    """Measures a live packet, beside testpmd, Open vSwitch, the kernel and a bare loop."""
     cases = live.choose(rows, quick)
     if list_rows:
         print("\n".join(case.name for case in (cases if rows else live.all_cases())))
@@ -179,7 +179,7 @@ def cc_(
     against: Against = None,
     as_json: Json = False,
 ) -> None:
-    """What an ACK costs each congestion control: instructions, time, bytes of state."""
+    """Measures an ACK of each congestion control: instructions, time, bytes of state."""
     finish(
         "cc",
         controls,
@@ -198,7 +198,7 @@ def aqm_(
     against: Against = None,
     as_json: Json = False,
 ) -> None:
-    """What a packet costs each fair queue in virtual time, above a fifo, without losses."""
+    """Measures a packet of each fair queue in virtual time, above a fifo, without losses."""
     counts = sim.parse_flows(flows)
     finish(
         "aqm",

@@ -26,7 +26,7 @@ def check_cc(
     control: Annotated[str, typer.Argument(help="A plug-in's file, or the name of a control.")],
     as_json: Json = False,
 ) -> None:
-    """What a congestion control must do anywhere, in eight scenarios, and under known attacks."""
+    """Checks what a congestion control must do anywhere, in eight scenarios, and under attacks."""
     results = check.conformance(control)
     failed = any(result.passed is False for result in results)
     numbers = [] if failed else check.scenarios(control)

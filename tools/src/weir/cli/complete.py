@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir completion, and the files and keys that a shell offers at the Tab key."""
+"""Completions of arguments at the Tab key."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def keys(ctx: typer.Context) -> Iterator[str]:
 
 
 def named(ctx: typer.Context, argument: str) -> list[str]:
-    """Returns what was given for an argument, which is not parsed yet behind an open option."""
+    """Returns an argument's value, which is not parsed yet behind an option without its value."""
     given = ctx.params.get(argument)
     if not given:
         return list(ctx.args)

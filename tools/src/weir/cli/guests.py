@@ -68,7 +68,7 @@ def build_(
 
 @app.command("list", epilog=examples("guests list", "guests list --json"))
 def list_(as_json: Json = False) -> None:
-    """The kernels that are built, with their modules and congestion controls."""
+    """Lists the kernels that are built, with their modules and congestion controls."""
     found = kernels.named()
     if as_json:
         print(json.dumps({name: asdict(kernel) for name, kernel in found.items()}, indent=1))

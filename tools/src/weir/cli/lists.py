@@ -26,7 +26,7 @@ PAGER = "less -FRX"  # stays where it was, and leaves what was read on the scree
 
 
 class SchemaOf(StrEnum):
-    """What `schema` describes."""
+    """Kinds of what `schema` describes."""
 
     CONFIG = "config"
     SUMMARY = "summary"

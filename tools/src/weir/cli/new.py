@@ -25,7 +25,7 @@ def new_cc(
     ],
     folder: Folder = None,
 ) -> None:
-    """A congestion control in C: NewReno, to be changed; with a Makefile, a config and a test."""
+    """Writes a congestion control in C: NewReno, to be changed; with Makefile, config and test."""
     where = folder or Path(name)
     for path in new.create("cc", name, where):
         print(path)
@@ -37,7 +37,7 @@ def new_study(
     name: Annotated[str, typer.Argument(help="Of the study: small letters, digits, _.")],
     folder: Folder = None,
 ) -> None:
-    """A study: a config, runs, claims and a measure, for a paper or as the CI of a control."""
+    """Writes a study: config, runs, claims and a measure, for a paper or as a control's CI."""
     where = folder or Path(name)
     for path in new.create("study", name, where):
         print(path)

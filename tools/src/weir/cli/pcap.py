@@ -111,7 +111,7 @@ def identify_(
     interface: Interface = "",
     as_json: Json = False,
 ) -> None:
-    """Which congestion control each TCP flow of a capture shows, by how it behaves."""
+    """Names the congestion control of each TCP flow of a capture, by how it behaves."""
     found = table.of_captures(files, terminal.console(stderr=True), interface)
     if as_json:
         print(json.dumps(table.as_dicts(found), indent=1))

@@ -70,7 +70,7 @@ class Link:
 def resolved(
     file: Path | None, link: Link, overrides: Sequence[str], seed: int | None
 ) -> dict[str, Any]:
-    """The config with all defaults; UserError: weir-switch does not take it."""
+    """Returns the config with all defaults; UserError: weir-switch does not take it."""
     live = yaml.safe_dump(shell.section(), default_flow_style=True, width=math.inf)
     given = [f"live={live.strip()}", "duration=24h", "warmup=0s"]
     options = Options(

@@ -88,7 +88,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True):
         return closed_s(run) + self.rtt_ms / 1e3
 
     def what(self, cc: str) -> str:
-        """Names what is published of a control."""
+        """Returns names what is published of a control."""
         p90 = self.times(cc).p90
         if self.kind == "call":
             below = f"nine of ten calls: below {p90 * 1e3:.0f} ms"
