@@ -219,7 +219,7 @@ def test_jains_index_of_the_report_is_the_summary_s(simulate: Simulate) -> None:
     shown = metrics.jfi(found.flows.each["goodput_bps"].to_numpy())
 
     assert found.flows.each.height == 3
-    assert shown == pytest.approx(run.summary.jfi, rel=1e-9)
+    assert shown == pytest.approx(run.summary["jfi"], rel=1e-9)
     assert shown == pytest.approx(2 / 3, rel=0.01)
     assert "of the flows that have begun" in drawn(found, "shares").caption
 
