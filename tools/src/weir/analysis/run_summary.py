@@ -160,8 +160,8 @@ class RunSummary(Struct, kw_only=True):
 def loose(kind: Any) -> Any:
     """Returns a type as any version may have written it: without some members, with others.
 
-    Members that every kind of run has are None where they are absent. Groups of captures and of
-    results of other programs lack some numbers, or have means of them.
+    Members that every kind of run has are None where they are absent, lists and maps empty. Groups
+    of captures and of results of other programs lack some numbers, or have means of them.
     """
     if isinstance(kind, type) and issubclass(kind, Struct):
         every = msgspec.structs.fields(kind)
@@ -182,8 +182,11 @@ def _member(kind: type[Struct], one: msgspec.structs.FieldInfo) -> tuple[Any, An
     type_ = loose(one.type)
     if kind is Group:
         type_ = type_ | Number | None if one.type is Count else type_ | None
+    if one.required and kind in WHOLE:
+        return type_, NODEFAULT
     if one.required:
-        return type_, NODEFAULT if kind in WHOLE else None
+        several = get_origin(one.type) in (list, dict)
+        return type_, field(default_factory=get_origin(one.type)) if several else None
     factory = one.default_factory
     return type_, one.default if factory is NODEFAULT else field(default_factory=factory)
 
