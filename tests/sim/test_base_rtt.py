@@ -147,6 +147,7 @@ def test_an_empty_path_is_the_flows_own(simulate: Simulate) -> None:
     assert trips == {2.0}
 
 
+@pytest.mark.slow
 def test_newreno_favours_short_round_trips_and_copa_does_not(simulate: Simulate) -> None:
     """Mathis et al.: 1/RTT at the same loss. Copa: 1 / (delta dq), whatever the RTT."""
     run = simulate("rtt-unfairness")

@@ -60,6 +60,7 @@ telemetry: {level: 1}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("buffer", ["1BDP", "2BDP", "4BDP"])
 def test_shares_better_with_cubic_than_version_1(simulate: Simulate, buffer: str) -> None:
     """Section 5.3.3.5.1: coexistence is a goal of this version; version 1 does not ask.

@@ -366,6 +366,7 @@ LIVE = {"kernel-hosts", "loopback-5000"}  # of hosts that a test cannot have
 RUNS = sorted({(statement.config, statement.overrides) for statement in STATEMENTS})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("config", "overrides"), RUNS)
 def test_a_config_does_what_its_comment_says(
     simulate: Simulate, config: str, overrides: tuple[str, ...]
@@ -384,6 +385,7 @@ def test_a_config_does_what_its_comment_says(
             assert statement.relation(value, number), f"{statement.pattern}: {value} for {number}"
 
 
+@pytest.mark.slow
 def test_web_search_is_fast_with_copa(simulate: Simulate) -> None:
     """2.4 times lower than with DCTCP up to 64 kB at p99, and highest with NewReno."""
     found = re.search(r"about ([\d.]+) times lower", comment("web-search"))

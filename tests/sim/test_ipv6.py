@@ -107,6 +107,7 @@ def shown(pcap: Path, display_filter: str, *names: str) -> list[list[str]]:
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 def test_tshark_reads_both_beside_each_other(weir_sim: Path, tmp_path: Path) -> None:
     pcap = captured(weir_sim, tmp_path)

@@ -37,6 +37,7 @@ def beside(simulate: Simulate, cc: str, flows: int, *overrides: str) -> Run:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flows", [1, 5])
 @pytest.mark.parametrize(("cc", "ecn"), [("cubic", "off"), ("cubic", "ect0"), ("newreno", "off")])
 def test_low_delay_and_near_equal_shares(simulate: Simulate, cc: str, ecn: str, flows: int) -> None:

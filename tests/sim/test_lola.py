@@ -116,6 +116,7 @@ def test_100_mbit(simulate: Simulate) -> None:
     assert np.mean(np.diff(starts(run, 0, HOLD))) == pytest.approx(1.9, rel=0.15)
 
 
+@pytest.mark.slow
 def test_eighteen_flows(simulate: Simulate) -> None:
     """L5, at 1 Gbit/s: a flow every 4 s to 18. The delay stays at Qtarget and nothing is lost."""
     run = simulate(

@@ -184,6 +184,7 @@ def test_a_mean_rtt_is_of_samples() -> None:
     assert metrics.per_group(flows)["rtt_mean_ns"].to_list() == [20e6]
 
 
+@pytest.mark.slow
 def test_the_report_has_the_summary_s_mean_rtt(simulate: Simulate) -> None:
     """Of rtt-unfairness the groups' order had turned round: 82.0 and 35.5 ms, flows' means."""
     run = simulate("rtt-unfairness", "telemetry.level=1")

@@ -148,6 +148,7 @@ def test_a_captured_frame_leaves_twice(weir_sim: Path, tmp_path: Path) -> None:
     ] * 3
 
 
+@pytest.mark.slow
 def test_captured_frames_join_the_tins_of_their_dscps(weir_sim: Path, tmp_path: Path) -> None:
     """Best effort, CS1, AF41 and EF, each more than the link carries, every other one tagged.
 
@@ -363,6 +364,7 @@ def test_both_directions_of_one_capture(weir_sim: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 def test_a_run_again_from_its_capture(weir_sim: Path, tmp_path: Path) -> None:
     """What entered a path in one run, fed to the next, meets the same fate at the same times."""

@@ -34,6 +34,7 @@ def test_pcc_gives_way_past_five_percent(simulate: Simulate) -> None:
     assert lossy(simulate, "pcc", "8%").link["utilisation"] <= 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "said"), [("1%", 0.96), ("3%", 0.65), ("5%", 0.35)])
 def test_what_vivace_bears_without_the_delay(simulate: Simulate, loss: str, said: float) -> None:
     """As the head of vivace.c says: near 5 %, where its gradient is zero, chance decides.

@@ -95,6 +95,7 @@ def change(folder: Path, name: str, choose: Any, field: str, value: Any) -> np.v
     return before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("queue", QUEUES)
 def test_a_replay_decides_the_same(simulate: Simulate, replay: Replay, queue: str) -> None:
     """All stages there are, groups with delays of their own, and a change of rate."""
@@ -193,6 +194,7 @@ def test_a_changed_arrival_is_named(
     assert float(when[1]) * 1e9 >= was["ts_ns"] - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choose", "field", "value", "sentence"),
     [
@@ -254,6 +256,7 @@ def test_rings_of_two_runs_are_refused(recording: Path, replay: Replay, simulate
     assert "not of one run" in done.err
 
 
+@pytest.mark.slow
 def test_what_was_not_recorded_is_said(simulate: Simulate, replay: Replay, tmp_path: Path) -> None:
     """With the option that records it."""
     plain = simulate(MIXED, "duration=1s", "warmup=0s")

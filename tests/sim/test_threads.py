@@ -78,6 +78,7 @@ def of_the_seed(summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_same_bytes(weir_sim: Path, tmp_path: Path, case: str) -> None:
     config = tmp_path / "x.yaml"

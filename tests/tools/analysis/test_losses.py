@@ -42,6 +42,7 @@ def captured(place, path, *options, cc="cubic"):
     return folder.load(place / "analysis"), done.stderr + done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("cc", ["cubic", "newreno"])
 def test_losses_without_a_queue_are_told_from_a_full_buffers(tmp_path, name, cc):
@@ -56,6 +57,7 @@ def test_losses_without_a_queue_are_told_from_a_full_buffers(tmp_path, name, cc)
         assert ("2 flows of 2 that lose lose without a queue" in text) == without_queue
 
 
+@pytest.mark.slow
 def test_a_capture_behind_the_queue_says_nothing_of_it(tmp_path):
     """There the round trips lack the queue, and each full buffer would be a policer."""
     behind = ("--interface", "forward out,reverse in")

@@ -282,6 +282,7 @@ records = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(records, st.integers(0, 40), st.sampled_from([0, 300e6]))
 def test_records_add_up_the_same_in_any_pieces(rows, cut, t0_ns):
     rows = [(ts, flow, flow % 2, acked, rtt, n) for ts, flow, acked, rtt, n in rows]

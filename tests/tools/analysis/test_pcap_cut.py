@@ -81,6 +81,7 @@ def link(lost: tuple[int, ...] = (), v6: bool = False) -> list[Frame]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("v6", [False, True])
 @pytest.mark.parametrize("snap", [65535, 96])
 def test_segmentation_at_the_sender(compare, v6, snap):

@@ -517,6 +517,7 @@ def read_shared(path: Path) -> None:
         assert len(consumer.peek(500)) <= 500
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     changes=st.lists(

@@ -157,6 +157,7 @@ def numbers(s: dict[str, Any]) -> list[int]:
     return [*plain, len(s["sack"]) // 2, *s["sack"]]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(segments(), st.integers(0, 3), u16)
 def test_we_write_what_scapy_writes(ask: Ask, s: dict[str, Any], ecn: int, ip_id: int) -> None:
@@ -165,6 +166,7 @@ def test_we_write_what_scapy_writes(ask: Ask, s: dict[str, Any], ecn: int, ip_id
     assert ours == bytes(to_scapy(s, ecn, ip_id, bytes(s["len"]), label)).ljust(60, b"\0")
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(segments(), st.integers(0, 3), u16)
 def test_scapy_reads_what_we_write(ask: Ask, s: dict[str, Any], ecn: int, ip_id: int) -> None:
@@ -196,6 +198,7 @@ def test_scapy_reads_what_we_write(ask: Ask, s: dict[str, Any], ecn: int, ip_id:
     assert (None if s["ipv6"] else second[IP].chksum, second[TCP].chksum) == checksums
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(segments(), st.integers(0, 3), u16, st.binary(max_size=200))
 @example(
@@ -457,6 +460,7 @@ def walked(layers: list[Packet], payload: bytes, proto: int) -> tuple[bytes, dic
     }
 
 
+@pytest.mark.slow
 def test_a_thousand_frames_are_walked_as_scapy_reads_them() -> None:
     """Options and checksums behind extension headers were left, bits flipped in these headers."""
     lines: list[str] = []

@@ -108,6 +108,7 @@ def test_delays_are_within_their_bound(trials):
     assert all(20e6 < g.rtt_mean_ns < longest_ns for g in summary.groups)
 
 
+@pytest.mark.slow
 def test_a_search_is_determined_by_its_seed(tmp_path, weir_sim):
     """The same trials with one process and two, and where it was ended in the middle of a line."""
     asked = attack.read(written(tmp_path, box={"buffer": {}, "loss": {}}))
@@ -198,6 +199,7 @@ def test_what_is_no_attack_is_refused(content, sentence, tmp_path):
         box_of(written(tmp_path, **content))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("weir_sim")
 def test_the_low_rate_attack_is_found(tmp_path):
     """SIGCOMM 2003: with a period near minRTO, 1 s, bursts deny a link to NewReno.
@@ -321,6 +323,7 @@ def workers():
         yield made.scheduler_address
 
 
+@pytest.mark.slow
 def test_a_search_on_a_cluster_finds_what_one_here_does(tmp_path, weir_sim, workers):
     """Byte for byte, with a file that travels; a config that is refused is one sentence."""
     (tmp_path / "up.trace").write_text("1\n2\n4\n")

@@ -84,6 +84,7 @@ def test_a_control_in_python_is_accepted(check):
         assert not check.is_valid(loaded(text.replace(agent, cc)))
 
 
+@pytest.mark.slow
 def test_ajv_takes_the_schema_and_every_config(editors, listed):
     """It was refused whole, for an empty enum: no draft of JSON Schema has one."""
     documents = {path.name: loaded(path.read_text()) for path in CONFIGS}

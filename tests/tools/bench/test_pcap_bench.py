@@ -79,6 +79,7 @@ def test_what_is_no_pcapng_is_refused(tmp_path):
         captures.first(tmp_path / "a.pcap", tmp_path / "first", 1)
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_in_a_capture_of_many_flows(tmp_path):
     file = captures.capture(tmp_path, 2000, 10_000)
     argv = [str(programs.find_program("pcap")), "analyze", str(file), "--json"]

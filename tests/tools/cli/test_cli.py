@@ -209,6 +209,7 @@ def test_a_run_with_a_capture_says_how_fast_it_was(weir, tmp_path):
     assert "times real time" in plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
 @pytest.mark.parametrize("columns", [60, 80])
 def test_a_narrow_terminal_cuts_no_number_off(tmp_path, term, columns):

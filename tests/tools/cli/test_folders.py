@@ -164,6 +164,7 @@ paths:
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_written_through_a_link(weir, weir_here, tmp_path):
     """In a folder of another any name may be a link: those that are there, and those beside."""
     config = tmp_path / "config.yaml"
@@ -205,6 +206,7 @@ def test_nothing_is_written_through_a_link(weir, weir_here, tmp_path):
 EVIL = "a\x1b]0;title\x07\x9b2J\u202e[/]\nledger: balanced"
 
 
+@pytest.mark.slow
 def test_names_of_files_do_not_act_on_the_terminal(weir_here, tmp_path):
     run = a_run(tmp_path / f"runs/{EVIL.replace('/', '')}", cc=EVIL)
     (run / "config.yaml").write_text("flows: []\n")

@@ -89,6 +89,7 @@ def test_another_case_and_another_name(list_):
     assert list_("reno").out.startswith("newreno: NewReno with SACK")
 
 
+@pytest.mark.slow
 def test_a_long_list_is_paged_at_a_terminal(build, weir_sim, tmp_path):
     """And a short one is not, nor what goes into a pipe."""
     pages = tmp_path / "pages"

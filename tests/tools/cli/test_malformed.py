@@ -366,6 +366,7 @@ def little_memory():
     resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(HANG_S)
 @pytest.mark.parametrize("kind", KINDS)
 def test_changed_files_end_in_one_sentence(kind, little_memory):

@@ -82,6 +82,7 @@ def test_every_page_is_in_the_menu() -> None:
     assert sorted(site.pages()) == sorted(there)
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(built: Path, built_pages: dict[Path, Page]) -> None:
     """No fonts, scripts, pictures or styles: the site works without a network."""
     assert len(built_pages) == len(site.pages())
@@ -206,6 +207,7 @@ def test_the_site_in_a_browser(built: Path) -> None:
     assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("picture", gallery.pictures(), ids=lambda picture: picture.name)
 def test_a_picture_of_the_gallery(
     picture: gallery.Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weir_sim: Path

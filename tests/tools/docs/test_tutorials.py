@@ -56,6 +56,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weir_sim: Path) -> Pa
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(page.stem for page in TUTORIALS.glob("*.md")))
 def test_a_tutorial(name: str, clone: Path) -> None:
     """What needs the live programs is tried by the live tests of its config."""

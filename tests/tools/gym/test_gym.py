@@ -166,6 +166,7 @@ def episode(env, seed, steps=ACTIONS):
     return seen.hexdigest()
 
 
+@pytest.mark.slow
 def test_a_seed_is_an_episode_in_any_process(env):
     first = episode(env, 5)
     assert episode(env, 6) != first

@@ -174,6 +174,7 @@ def test_an_inventory_that_is_wrong_is_one_sentence(groups, variables, said):
     assert refused.value.status == 2
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_inventory_is_one_sentence(tmp_path):
     with pytest.raises(UserError, match="no such inventory"):
         inventory.read(tmp_path / "none")
@@ -440,6 +441,7 @@ def test_a_hosts_records_are_on_the_switchs_line(tmp_path):
     assert (stream.records["ts_ns"] == stream["ts_ns"]).all()
 
 
+@pytest.mark.slow
 def test_hosts_needs_live_and_checks_without_hosts(root, tmp_path, weir_switch, weir_sender):
     """CoreScale's layout is 21 hosts; every one's config is checked here."""
     deploy = root / "tools/deploy"
@@ -468,6 +470,7 @@ def test_hosts_needs_live_and_checks_without_hosts(root, tmp_path, weir_switch, 
 SPACE = "{http://www.geni.net/resources/rspec/3}"
 
 
+@pytest.mark.slow
 def test_the_profile_of_cloudlab_makes_an_inventory(root, tmp_path):
     """A manifest is the request with logins and MAC addresses."""
     folder = root / "tools/deploy/cloudlab"

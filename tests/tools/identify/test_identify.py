@@ -102,6 +102,7 @@ def test_a_number_that_only_one_has_counts():
     assert classifier.identify(of(cut=math.nan), known(row)).votes["silent"] > 0.9
 
 
+@pytest.mark.slow
 def test_the_known_runs_tell_each_other_and_what_is_not_among_them():
     """The page has the table: five of six are told, and of those left out two of three are unknown.
 

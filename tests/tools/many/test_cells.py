@@ -210,6 +210,7 @@ def test_two_batches_do_not_share_a_folder_and_ctrl_c_ends_the_cells(config, tmp
     assert sorted(path.name for path in out.iterdir()) == [FILE, LOCK, "count=1"]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_is_not_done(config, tmp_path):
     """Somebody's SIGINT to weir-sim: it leaves a valid folder and exits with 130."""
     out = tmp_path / "out"

@@ -105,6 +105,7 @@ def test_what_cannot_be_drawn_is_one_sentence(tmp_path, names, sentence):
     assert sentence in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_page_has_figures_what_failed_and_what_lies_apart(weir_here, tmp_path):
     path = write(tmp_path / "s")
     frame = pl.read_parquet(path / "table.parquet")

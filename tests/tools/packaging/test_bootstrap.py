@@ -250,6 +250,7 @@ class Mine(Control):
 """
 
 
+@pytest.mark.slow
 def test_no_file_of_the_current_folder_is_loaded(tmp_path):
     """A folder's glob.py was executed by every command."""
     names = {name.partition(".")[0] for name in sys.modules} | sys.stdlib_module_names

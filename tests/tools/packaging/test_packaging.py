@@ -38,6 +38,7 @@ def plan(tmp_path_factory):
     }
 
 
+@pytest.mark.slow
 def test_a_wheel_has_all_that_is_read_of_a_clone(plan):
     tree = "{py_platlib}/weir/tree/"
     assert {f"{tree}build/tools/{name}" for name in (*PROGRAMS, *GUEST)} <= set(plan)
@@ -89,6 +90,7 @@ def installed(tmp_path_factory):
     return Installed(tmp_path_factory.mktemp("installed"))
 
 
+@pytest.mark.slow
 def test_configs_are_copied_and_run_without_a_clone(installed):
     copied = installed.weir("setup", "configs")
     assert copied.returncode == 0, copied.stderr
@@ -104,6 +106,7 @@ def test_configs_are_copied_and_run_without_a_clone(installed):
     assert second.stderr == "weir: setup configs: configs exists: name a new folder\n"
 
 
+@pytest.mark.slow
 def test_a_study_of_ones_own_runs_and_its_status_says_whether_its_claims_hold(installed):
     """A folder anywhere, which nothing elsewhere knows: a control's author runs it as his CI."""
     assert installed.weir("new", "study", "mine").returncode == 0

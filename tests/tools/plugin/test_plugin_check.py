@@ -16,6 +16,7 @@ def plugin(build_plugin):
     return lambda *changes: str(build_plugin(*changes))
 
 
+@pytest.mark.slow
 def test_a_new_folder_works(weir, tmp_path):
     """What it says to type runs, and its own test passes."""
     said = weir("new", "cc", "mine")

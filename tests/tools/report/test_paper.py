@@ -128,6 +128,7 @@ def test_the_script_draws_the_same_picture(run, tmp_path, monkeypatch, name):
     assert np.sqrt(np.mean((first - second) ** 2)) < 1  # of 255
 
 
+@pytest.mark.slow
 def test_the_script_runs_without_weir_and_shows_a_change_of_its_data(run, tmp_path):
     figure = drawn(run, "rtt")
     _, code, table = paper.write(figure, tmp_path / "rtt.pdf", paper.Shape(code=True))
@@ -140,6 +141,7 @@ def test_the_script_runs_without_weir_and_shows_a_change_of_its_data(run, tmp_pa
     assert list(rows) == sorted(rows)
 
 
+@pytest.mark.slow
 def test_the_command_names_all_files(weir_here, tmp_path):
     write_sweep(tmp_path / "s")
     words = ("plot", "s", "--x", "buffer", "--by", "cc", "--facet", "flows", "--venue", "ieee")

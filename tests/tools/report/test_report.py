@@ -477,6 +477,7 @@ def test_rows_of_bars_have_no_value_at_a_moment():
     assert '["value",' in second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 6, 9, 19])
 @pytest.mark.parametrize("width", ["column", "page"])
 def test_a_figure_for_a_paper_is_no_taller_than_a_page(count, width, tmp_path):
@@ -649,6 +650,7 @@ def test_distributions_have_the_value_on_x_and_a_dash_each(tmp_path):
     assert len({str(style.dash) for style in lateness.KNOWN.values()}) == 4
 
 
+@pytest.mark.slow
 def test_captions_and_tables_have_no_riddles(tmp_path):
     text = without_scripts(page_of(make_run(tmp_path / "r", seconds=5)))
     for riddle in ("What happened when", "within 1/32", ">of all<", ">overhead<", ">per s<"):

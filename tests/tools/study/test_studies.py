@@ -65,6 +65,7 @@ def known(monkeypatch: pytest.MonkeyPatch, *made: Study) -> None:
 EACH = {one.name: one for studies in find.ours().values() for one in studies}
 
 
+@pytest.mark.slow
 @needs_sim
 @pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("quick", [True, False], ids=["quick", "full"])
@@ -215,6 +216,7 @@ def test_a_claim_without_its_runs_is_missing():
     assert (one.verdict, one.value, study_page.here(one)) == ("missing", None, "–")
 
 
+@pytest.mark.slow
 @needs_sim
 def test_claims_are_measured_and_written(tmp_path, monkeypatch):
     """A study from the command line: the page, the table, the terminal; again nothing runs."""

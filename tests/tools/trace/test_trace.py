@@ -257,6 +257,7 @@ def test_an_autoregression_keeps_distribution_and_correlation() -> None:
     assert found.error.autocorrelation < 0.03
 
 
+@pytest.mark.slow
 def test_a_fit_prints_a_stage_that_runs(tmp_path: Path, build: Path) -> None:
     """Both models, in a config of their own."""
     steps.write(two_states(), tmp_path / "t.csv")
