@@ -46,6 +46,7 @@ OBEY = (
     "base",
     "bench",
     "bootstrap.py",
+    "cli",
     "control",
     "docs",
     "export",
