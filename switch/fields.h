@@ -18,7 +18,7 @@
 
 #define SWITCH_FIELDS(V)                                                                           \
 	V(PART, faults, "", write_faults(app, j), "")                                              \
-	V(PART, sources, "dict[str, Source]", write_sources(app, j), "", .absent = "")             \
+	V(PART, sources, "dict[str, LiveSource]", write_sources(app, j), "", .absent = "")         \
 	V(PART, ledger, "SwitchLedger", write_ledger(app, j, balanced), "")                        \
 	V(PART, links, "dict[str, Link]", paths_summary(&app->paths, j, live_end_ns(live)), "")    \
 	V(PART, why, "list[Why]", paths_why(&app->paths, j, live_end_ns(live)), "")                \

@@ -78,7 +78,7 @@
 		"packets that were left out: they are not of Ethernet or IP")                      \
 	V(FLAG, ended, "", a->ended, "")
 
-// A live switch's, too.
+// What a live switch adds.
 #define LIVE_SOURCE_FIELDS(V)                                                                      \
 	V(COUNT, padded, "packet", s->padded, "packets that were cut, and are sent with zeros")    \
 	V(COUNT, late, "packet", s->late, "packets that were not read in time")                    \

@@ -43,4 +43,4 @@ def test_media_follows_a_links_rate(tmp_path: Path) -> None:
     run = folder.load(outcomes[0].folder)
     assert 0.7 < rmcat.follows(case, slice(0, 1), case.rate)(run) < 1.05
     assert 100 < rmcat.frame_ms(case, 50)(run) < 500
-    assert run.summary["groups"][1]["goodput_bps"] == pytest.approx(19800, rel=0.03)
+    assert run.summary.groups[1].goodput_bps == pytest.approx(19800, rel=0.03)

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 import typer
 import weir as weir_package
+from msgspec.structs import replace
 from synthetic import make_run
 from weir.cli import usage
 from weir.cli.app import app
 from weir.live import ctl, top
-from weir.runner import bar
+from weir.runner import bar, session
 
 ROOT = Path(__file__).resolve().parents[3]
 # What these print is a path, a sentence, a schema or a script.
@@ -319,12 +320,12 @@ def test_the_examples_of_run_are_configs(weir, build):
 
 
 def test_progress_has_an_estimate():
-    now = {"virtual_s": 2.0, "wall_s": 4.0, "duration_s": 10.0}
+    now = session.Progress(virtual_s=2.0, wall_s=4.0, duration_s=10.0)
     assert bar.times(now).endswith("about 16 s left")
     assert bar.left(60.0, 1.0, 11.0) == ["about 10 min left"]
     assert bar.left(1.0, 1.0, 1.5) == ["about 1 s left"]  # not 500 ms
-    assert "left" not in bar.times(now | {"wall_s": 0.1})
-    assert "left" not in bar.times(now | {"virtual_s": 10.0})
+    assert "left" not in bar.times(replace(now, wall_s=0.1))
+    assert "left" not in bar.times(replace(now, virtual_s=10.0))
 
 
 def test_export_reports_progress(tmp_path):

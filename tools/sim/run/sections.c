@@ -51,6 +51,8 @@
 		"The most that was in use at once; packets, at the ends of the run's steps.")                \
 	V(Stop, Section, "stop", RUN, STOP_FIELDS, "How a stop rule ended the run.")                         \
 	V(Source, Section, "sources", RUN, SOURCE_FIELDS, "A capture that was a path's traffic.")            \
+	V(LiveSource, Source, "sources", RUN, LIVE_SOURCE_FIELDS,                                            \
+		"A capture that a live switch sent as a path's traffic.")                                    \
 	V(Guests, Section, "guests", RUN, GUESTS_FIELDS, "Linux kernels among the hosts.")                   \
 	V(Kernel, Section, NULL, RUN, KERNEL_FIELDS,                                                         \
 		"A kernel, and the numbers of the guests that ran it.")                                      \

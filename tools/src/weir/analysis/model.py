@@ -28,6 +28,7 @@ from weir.analysis.model_parts import (
     Limits,
     Link,
     LiveProgram,
+    LiveSource,
     Number,
     Offline,
     PathLedger,
@@ -43,7 +44,6 @@ from weir.analysis.model_parts import (
     Share,
     Signed,
     Simulation,
-    Source,
     Summary,
     Switch,
     SwitchLcore,
@@ -121,7 +121,7 @@ class Live(LiveProgram, tag="live", kw_only=True):
     lcores: list[SwitchLcore] | Absent = UNSET
     pool: Pool | Absent = UNSET
     eal: str | Absent = UNSET
-    sources: dict[str, Source] | Absent = UNSET
+    sources: dict[str, LiveSource] | Absent = UNSET
     sender_ports: list[SenderPort] | Absent = UNSET
     sender_host: Host | Absent = UNSET
     sender_clock: Clock | Absent = UNSET
