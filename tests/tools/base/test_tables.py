@@ -32,6 +32,11 @@ def mode(path, name):
     return [member.strip() for member in text.split(",")].index(name)
 
 
+def test_no_stage_has_the_name_of_a_discipline(listed):
+    """Records and the list of observers tell them by their names."""
+    assert listed["stage"].keys().isdisjoint(listed["aqm"])
+
+
 @pytest.mark.parametrize("unit", units.SUFFIXES)
 def test_units_of_configs(listed, unit):
     row = listed["unit"][unit]
