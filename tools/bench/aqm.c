@@ -303,7 +303,7 @@ static void measure(struct loop *l, uint64_t packets) {
 	double ns;
 
 	run(l, packets / 10);
-	marks = l->wire.stats.marks;
+	marks = l->wire.stats.count.marks;
 	dropped = l->dropped;
 	departed = l->departed;
 	ns = cpu_ns();
@@ -312,7 +312,7 @@ static void measure(struct loop *l, uint64_t packets) {
 	printf("{\"name\": \"%s\", \"ns\": %.3f, \"queued\": %" PRIu64 ", \"marked\": %" PRIu64
 	       ", \"dropped\": %" PRIu64 "}\n",
 		l->name, ns / (double)(l->departed - departed), l->ops->backlog(l->q).pkts,
-		l->wire.stats.marks - marks, l->dropped - dropped);
+		l->wire.stats.count.marks - marks, l->dropped - dropped);
 	fflush(stdout);
 }
 
