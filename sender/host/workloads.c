@@ -30,7 +30,8 @@ static void probe_summary(const struct host *const *hosts, uint32_t n, uint32_t 
 		mean.dq_ns /= (double)flows;
 		probe_rate(c, group->payload, &mean);
 	} else {
-		mean = (struct probe_estimate){NAN, NAN, NAN, NAN};
+		const double none = (double)NAN;
+		mean = (struct probe_estimate){none, none, none, none};
 	}
 	json_object(j, "probe");
 	PROBE_FIELDS(FIELD_JSON)

@@ -78,7 +78,7 @@ def export_(
         )
     for file in files:
         print(file)
-    say_notes(loaded.notes)
+    say_notes([loaded])
 
 
 @app.command(

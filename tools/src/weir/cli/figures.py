@@ -139,7 +139,6 @@ def plot_(
     if wanted != sweeps.Wanted(figure=figure):
         raise UserError(f"{runs[0]} is no sweep: --x, --y, --by and the like are for sweeps")
     loaded = [folder.load(path) for path in runs]
-    notes = [note for run in loaded for note in run.notes]
     paper.use(venue.value)
     with Count(terminal.console(stderr=True), "parts") as bar:
         drawn = drawings(loaded, label or (), bar.update)
@@ -149,11 +148,11 @@ def plot_(
             try:
                 chosen = paper.choose(drawn, figure)
             except UserError:
-                say_notes(notes)  # perhaps why it is not there
+                say_notes(loaded)  # perhaps why it is not there
                 raise
             written = paper.write(chosen, out, shape)
         rows = [] if figure is not None else [(one.name, one.caption) for one in drawn]
-    say_notes(notes)
+    say_notes(loaded)
     if figure is not None:
         print(*written, sep="\n")
     elif as_json:

@@ -38,7 +38,7 @@ def report_(
     with Count(terminal.console(stderr=True), "parts") as bar:
         written = page.write(loaded, out, bar.update)
     print(written)
-    say_notes(loaded.notes)
+    say_notes([loaded])
 
 
 @app.command("open", epilog=examples("open runs/mine"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -124,7 +125,7 @@ def run_(
                 print(f"weir: {error}", file=sys.stderr)
                 status = status or error.status
         screen.print(str(shown), soft_wrap=True)
-        say_notes(loaded.notes)
+        say_notes([loaded])
     raise typer.Exit(status)
 
 
@@ -207,7 +208,7 @@ def say_delay(run: Run, screen: Console) -> None:
         screen.print(f"delay of pings: {', '.join(parts)}", soft_wrap=True)
 
 
-def say_notes(notes: list[str]) -> None:
-    """Prints what the report says about the data."""
-    for note in notes:
+def say_notes(runs: Iterable[folder.Run]) -> None:
+    """Prints what reports say about the data, once it was read."""
+    for note in (note for run in runs for note in run.notes):
         print(f"weir: {note}", file=sys.stderr)
