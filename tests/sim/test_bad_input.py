@@ -150,13 +150,18 @@ def test_groups_that_start_together(weir_sim: Path, tmp_path: Path) -> None:
 )
 def test_kernels_of_ones_own(weir_sim: Path, tmp_path: Path, keys: str, said: str) -> None:
     """What a group asks of its guests' kernel, and that is not there, is one sentence."""
+    about = {"controls": "reno fast", "modules": "tcp_fast"}
+    assert said in of_a_kernel(weir_sim, tmp_path, keys, json.dumps(about, indent=1))
+
+
+def of_a_kernel(weir_sim: Path, tmp_path: Path, keys: str, about: str) -> str:
+    """Returns the sentence that refuses guests of these keys; there is a kernel called mine."""
     config, guests = tmp_path / "x.yaml", tmp_path / "guests"
     config.write_text(GOOD.replace("cc: copa", f"stack: {{linux: {{{keys}}}}}"))
     (guests / "key").mkdir(parents=True)
     (guests / "mine").symlink_to("key")
     (guests / "key/linux").touch(mode=0o755)
-    about = {"controls": "reno fast", "modules": "tcp_fast"}
-    (guests / "key/guest.json").write_text(json.dumps(about, indent=1))
+    (guests / "key/guest.json").write_text(about)
     (guests / "key/tcp_fast.ko").write_bytes(bytes(4090) + b"\0parmtype=alpha:uint\0")
     done = subprocess.run(
         [str(weir_sim), str(config), "--out", str(tmp_path / "run")],
@@ -167,9 +172,26 @@ def test_kernels_of_ones_own(weir_sim: Path, tmp_path: Path, keys: str, said: st
     )
     assert done.returncode == 2
     assert done.stderr.startswith(f"weir-sim: {config}:")
-    assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "run").exists()
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ('{"controls": "reno', "1:19: bad YAML: found unexpected end of stream"),
+        ('{"controls": ["reno"]}', "1:14: controls: a text below 1024 bytes is wanted"),
+        ("[]", "1:1: a config starts with 'key: value', not with a list"),
+    ],
+)
+def test_a_guest_kernel_that_is_damaged(
+    weir_sim: Path, tmp_path: Path, about: str, said: str
+) -> None:
+    """What describes it is no JSON, or has another shape: one sentence with the place."""
+    refusal = of_a_kernel(weir_sim, tmp_path, "kernel: mine", about)
+    assert f"kernel: 'mine' is damaged: {tmp_path}/guests/mine/guest.json:{said}" in refusal
+    assert refusal.endswith("; run: tools/weir guests build\n")
 
 
 def test_a_guest_kernel_that_is_missing(weir_sim: Path, tmp_path: Path) -> None:

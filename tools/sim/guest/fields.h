@@ -40,19 +40,19 @@
 
 #define KERNEL_FIELDS(V)                                                                           \
 	V(TEXT, name, "", k->name, "")                                                             \
-	V(PART, release, "str", write_texts(k, j), "")                                             \
-	V(PART, package, "str", (void)0, "")                                                       \
-	V(PART, version, "str", (void)0, "")                                                       \
-	V(PART, options, "str", (void)0, "")                                                       \
+	V(TEXT, release, "", k->release, "")                                                       \
+	V(TEXT, package, "", k->package, "")                                                       \
+	V(TEXT, version, "", k->version, "")                                                       \
+	V(TEXT, options, "", k->options, "")                                                       \
 	V(PART, guests, "list[Count]", write_guests(gs, i, j), "")
 
 #define GUESTS_FIELDS(V)                                                                           \
-	V(PART, release, "str", guests_kernels_summary(gs, j), "",                                 \
+	V(TEXT, release, "", only != NULL ? only->release : NULL, "",                              \
 		.null = "several kernels: so are the next three")                                  \
-	V(PART, package, "str", (void)0, "", .null = "")                                           \
-	V(PART, version, "str", (void)0, "", .null = "")                                           \
-	V(PART, options, "str", (void)0, "", .null = "")                                           \
-	V(PART, kernels, "list[Kernel]", (void)0, "", .absent = "")                                \
+	V(TEXT, package, "", only != NULL ? only->package : NULL, "", .null = "")                  \
+	V(TEXT, version, "", only != NULL ? only->version : NULL, "", .null = "")                  \
+	V(TEXT, options, "", only != NULL ? only->options : NULL, "", .null = "")                  \
+	V(PART, kernels, "list[Kernel]", guests_kernels_summary(gs, j), "", .absent = "")          \
 	V(COUNT, count, "guest", gs->count, "guests of the run")                                   \
 	V(COUNT, tx_frames, "frame", sum.tx, "frames that they sent")                              \
 	V(COUNT, rx_frames, "frame", sum.rx, "frames that they received")                          \

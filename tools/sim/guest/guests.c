@@ -388,6 +388,7 @@ void guests_summary(const struct guests *gs, struct json *j, double seconds) {
 
 	if (gs == NULL)
 		return;
+	const struct kernel *only = gs->kernels.count == 1 ? &gs->kernels.kernel[0] : NULL;
 	for (uint32_t i = 0; i < gs->count; i++) {
 		const struct guest_count *c = &gs->guest[i].count;
 

@@ -85,17 +85,6 @@ void guests_plan_modules(const struct guests *gs, uint32_t index, struct guest_p
 	}
 }
 
-static const char *const texts[] = {"release", "package", "version", "options"};
-
-static void write_texts(const struct kernel *k, struct json *j) {
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		char text[128];
-
-		kernel_text(k, texts[i], text, sizeof(text));
-		json_text(j, texts[i], text);
-	}
-}
-
 static void write_guests(const struct guests *gs, uint32_t kernel, struct json *j) {
 	json_array(j, "guests");
 	for (uint32_t g = 0; g < gs->count; g++) {
@@ -106,10 +95,6 @@ static void write_guests(const struct guests *gs, uint32_t kernel, struct json *
 }
 
 void guests_kernels_summary(const struct guests *gs, struct json *j) {
-	if (gs->kernels.count == 1)
-		write_texts(&gs->kernels.kernel[0], j);
-	for (size_t i = 0; gs->kernels.count > 1 && i < sizeof(texts) / sizeof(texts[0]); i++)
-		json_null(j, texts[i]);
 	json_array(j, "kernels");
 	for (uint32_t i = 0; i < gs->kernels.count; i++) {
 		const struct kernel *k = &gs->kernels.kernel[i];

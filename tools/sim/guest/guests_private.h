@@ -69,7 +69,7 @@ struct guests {
 int guests_find_kernels(struct guests *gs, struct err *err);
 const struct kernel *guests_kernel(const struct guests *gs, uint32_t index);
 void guests_plan_modules(const struct guests *gs, uint32_t index, struct guest_plan *plan);
-// release, package, version, options: null if there are several kernels; and "kernels".
+// The list "kernels" of the summary.
 void guests_kernels_summary(const struct guests *gs, struct json *j);
 // guests_memory.c: a guest's memory, and the settings of an ordinary host, which depend on that.
 uint64_t guests_memory_bytes(const struct guests *gs, uint32_t index);

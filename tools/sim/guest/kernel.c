@@ -56,6 +56,44 @@ static int missing(const char *cache, const struct kernel *k, struct err *err) {
 		k->name, names, k->name);
 }
 
+#define TEXT(member)                                                                               \
+	{#member, offsetof(struct kernel, member), sizeof(((struct kernel *)NULL)->member)}
+static const struct {
+	const char *key;
+	size_t at, size;
+} texts[] = {TEXT(release), TEXT(package), TEXT(version), TEXT(options), TEXT(controls),
+	TEXT(modules)};
+
+static int read_texts(struct kernel *k, struct config_node *json, struct err *err) {
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct config_node *n = config_get(json, texts[i].key);
+		const char *text = n == NULL ? "" : config_text(n);
+
+		if (text == NULL || strlen(text) >= texts[i].size)
+			return config_err(n, -EINVAL, err, "%s: a text below %zu bytes is wanted",
+				texts[i].key, texts[i].size);
+		memcpy((char *)k + texts[i].at, text, strlen(text) + 1);
+	}
+	return 0;
+}
+
+// JSON is YAML: it is read as a config is.
+static int read_json(struct kernel *k, struct err *err) {
+	char path[544];
+	struct err why;
+	struct config *json;
+	int rc = -EINVAL;
+
+	snprintf(path, sizeof(path), "%s/guest.json", k->folder);
+	if ((json = config_load(path, &why)) != NULL)
+		rc = read_texts(k, config_root(json), &why);
+	config_free(json);
+	if (rc < 0)
+		return err_set(err, rc, "kernel: '%s' is damaged: %.380s; " BUILD_FIRST, k->name,
+			why.msg);
+	return 0;
+}
+
 static int find(struct kernel *k, const char *name, struct err *err) {
 	char cache[440], program[544];
 
@@ -65,9 +103,7 @@ static int find(struct kernel *k, const char *name, struct err *err) {
 	snprintf(program, sizeof(program), "%s/linux", k->folder);
 	if (access(program, X_OK) < 0)
 		return missing(cache, k, err);
-	kernel_text(k, "controls", k->controls, sizeof(k->controls));
-	kernel_text(k, "modules", k->modules, sizeof(k->modules));
-	return 0;
+	return read_json(k, err);
 }
 
 int kernels_find(struct kernels *all, const char *name, struct err *err) {
@@ -83,24 +119,6 @@ int kernels_find(struct kernels *all, const char *name, struct err *err) {
 	if ((rc = find(&all->kernel[all->count], name, err)) < 0)
 		return rc;
 	return (int)all->count++;
-}
-
-void kernel_text(const struct kernel *k, const char *key, char *text, size_t size) {
-	char path[544], json[8192], sought[64];
-	FILE *file;
-
-	text[0] = '\0';
-	snprintf(path, sizeof(path), "%s/guest.json", k->folder);
-	if ((file = fopen(path, "r")) == NULL)
-		return;
-	json[fread(json, 1, sizeof(json) - 1, file)] = '\0';
-	fclose(file);
-	snprintf(sought, sizeof(sought), "\"%s\": \"", key);
-	const char *at = strstr(json, sought);
-	if (at != NULL) {
-		at += strlen(sought);
-		snprintf(text, size, "%.*s", (int)strcspn(at, "\""), at);
-	}
 }
 
 bool kernel_next_word(const char **words, char *word, size_t size) {

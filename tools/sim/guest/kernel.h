@@ -14,7 +14,9 @@
 struct kernel {
 	char name[KERNEL_NAME_SIZE];
 	char folder[512]; // which has linux, guest.json and MODULE.ko
-	char controls[1024]; // congestion controls, with spaces between; "": not known
+	// Of guest.json; "": not known.
+	char release[128], package[128], version[128], options[128];
+	char controls[1024]; // congestion controls, with spaces between
 	char modules[2048]; // in the order in which they are loaded, likewise
 };
 
@@ -23,11 +25,9 @@ struct kernels {
 	uint32_t count;
 };
 
-// The number of the kernel with this name, which is found if it is not there yet. -ENOENT, -E2BIG
-// and a sentence.
+// The number of the kernel with this name, which is found if it is not there yet. -ENOENT, -E2BIG,
+// -EINVAL and a sentence.
 int kernels_find(struct kernels *all, const char *name, struct err *err);
-// A text of guest.json: "release", "options", ...; "": there is none.
-void kernel_text(const struct kernel *k, const char *key, char *text, size_t size);
 // Whether a word is among others with spaces between.
 bool kernel_word(const char *words, const char *word);
 // The next of them, whose place moves behind it; false: there are no more.
