@@ -167,7 +167,7 @@ def read(weir_pcap, files, out):
         own = run.frame("segments").filter(pl.col("flow_id") == flow["flow_id"])
         segments[key] = own.filter((pl.col("forward") == 1) & (pl.col("payload_bytes") > 0))
         acks[key] = own.filter(pl.col("forward") == 0)
-    return Found(run.summary, keys, segments, acks, tcptrace(files, out))
+    return Found(run.summary_json, keys, segments, acks, tcptrace(files, out))
 
 
 def tcptrace(files, out):
