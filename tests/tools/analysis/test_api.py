@@ -133,7 +133,7 @@ def test_gap_records_are_left_out(tmp_path):
 def test_a_run_and_what_it_recorded(recorded, tmp_path):
     assert recorded.path == tmp_path / "out"
     assert recorded.config["flows"][0]["count"] == "3"
-    assert recorded.manifest["command"].endswith("-o flows.0.count=3")
+    assert recorded.manifest.command.endswith("-o flows.0.count=3")
     assert recorded.summary.ledger.balanced
     assert set(np.unique(recorded.cc["flow_id"])) == {0, 1, 2}
     assert len(recorded.flows) >= 3
@@ -169,7 +169,7 @@ def test_a_config_may_be_a_dict(tmp_path, weir_sim, monkeypatch):
     assert run.config["flows"][0]["tlp"] == "no"
     assert run.config["flows"][0]["count"] == "1"
     assert run.summary.ledger.balanced
-    command = shlex.split(run.manifest["command"])
+    command = shlex.split(run.manifest.command)
     assert command[:3] == ["weir", "run", str(tmp_path / "a" / "config.yaml")]
     repeated = weir.run(command[2], out=tmp_path / "b")
     assert repeated.summary.digest == run.summary.digest

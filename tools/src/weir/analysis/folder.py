@@ -22,6 +22,7 @@ from weir.base.foreign import Json
 if TYPE_CHECKING:
     import polars as pl
 
+    from weir.analysis.model import Manifest
     from weir.analysis.ring import Ring, Values
     from weir.analysis.run_summary import RunSummary
     from weir.analysis.stream import Stream
@@ -286,7 +287,7 @@ class Run:
     path: Path
     summary: RunSummary
     summary_json: Json  # as it was read, for programs; empty: the run never ended
-    manifest: Json
+    manifest: Manifest
     config_text: str
     notes: list[str] = field(default_factory=list)  # what a reader should know about the data
 
@@ -467,13 +468,14 @@ def load(path: Path | str) -> Run:
         document = merge_live(path)
     else:
         notes.append("The run did not end by itself: there is no summary, only telemetry.")
-    manifest: Json = {}
+    made: Json = {}
     for name in MANIFESTS:
         if (path / name).exists():
             found = read_json(path / name)
             foreign.check(found, model.Manifest, str(path / name))
-            manifest = {**found, **manifest}
+            made = {**found, **made}
     config = path / "config.yaml"
     text = foreign.read_bytes(config, foreign.YAML_BYTES_MAX) if config.exists() else b""
+    manifest = foreign.check(made, model.Manifest, str(path))
     summary = run_summary.decode(document, str(whole)) if document else run_summary.RunSummary()
     return Run(path, summary, document, manifest, text.decode(errors="replace"), notes)

@@ -77,11 +77,11 @@ def read(path: Path) -> Entry:
         return Entry(path, path.name, modified(path), f"unreadable: {error}")
     report = run.summary
     busiest = summary.busiest(report)
-    started = run.manifest.get("started_utc")
+    started = run.manifest.started_utc
     return Entry(
         path,
-        str(report.title or run.manifest.get("title") or path.name),
-        minute(datetime.fromisoformat(started)) if started else modified(path),
+        str(report.title or run.manifest.title or path.name),
+        minute(started) if started else modified(path),
         report.verdict if report.ended else summary.NEVER_ENDED,
         ", ".join(f"{group.flows} {group.cc or '?'}" for group in report.groups),
         summary.of_flows(report, lambda group: group.flows),

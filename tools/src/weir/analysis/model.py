@@ -36,6 +36,7 @@ from weir.analysis.model_parts import (
     Receivers,
     Replay,
     Section,
+    Seed,
     Segments,
     Sender,
     SenderLcore,
@@ -54,10 +55,32 @@ from weir.analysis.model_types import VERSION
 from weir.base.errors import UserError
 
 
-class Manifest(Struct):
-    """Members of manifest.json that readers rely on."""
+class Manifest(Struct, kw_only=True):
+    """manifest.json (common/run/run_manifest.c); None or empty is what was not written."""
 
+    program: str | None = None
+    version: str | None = None
+    commit: str | None = None
+    title: str | None = None
+    config: str | None = None  # its path, as it was given
+    config_hash: str | None = None
+    seed: Seed | None = None
+    run_id: str | None = None
+    command_line: list[str] = []
+    command: str | None = None  # what the user typed, if tools/weir ran the program
+    asked: str | None = None  # the digest by which a batch knows the run again
+    clock: str | None = None  # virtual or real
+    host: dict[str, str | int] = {}
+    versions: dict[str, str | int] = {}
     started_utc: datetime | None = None
+    ended_utc: datetime | None = None
+    exit: int | None = None
+    verdict: str | None = None
+
+    @property
+    def made_by(self) -> str:
+        """The program as its --version prints it."""
+        return f"{self.program} {self.version} (commit {self.commit})"
 
 
 class RunHost(Section):

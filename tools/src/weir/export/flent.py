@@ -162,8 +162,7 @@ def started(run: Run) -> datetime:
     """Returns when the run began: in virtual time, when its program did."""
     if run.start_utc_ns:
         return datetime.fromtimestamp(run.start_utc_ns / 1e9, UTC)
-    said = str(run.manifest.get("started_utc") or "1970-01-01T00:00:00Z")
-    return datetime.fromisoformat(said).astimezone(UTC)
+    return (run.manifest.started_utc or datetime.fromtimestamp(0, UTC)).astimezone(UTC)
 
 
 def test_name(run: Run) -> str:

@@ -73,8 +73,8 @@ def ended(place: Path) -> Run:
         raise UserError(f"{place}: the run did not end by itself: run it again, or leave it out")
     if run.summary.program != "weir-sim" or not run.config_text:
         raise UserError(f"{place}: not a run in virtual time: only these give the same again")
-    if run.manifest.get("exit") != 0:
-        raise UserError(f"{place}: the run failed: {run.manifest.get('verdict')}")
+    if run.manifest.exit != 0:
+        raise UserError(f"{place}: the run failed: {run.manifest.verdict}")
     return run
 
 
@@ -104,19 +104,18 @@ def archive(
                     tar.addfile(info, content)
 
 
-def version(run: Run) -> str:
-    return "{program} {version} (commit {commit})".format_map(run.manifest)
-
-
 def listed(runs: dict[str, Run]) -> bytes:
     """Returns what repeat.py reads: the names of the runs, and which programs made them."""
-    about = {"versions": sorted(set(map(version, runs.values()))), "runs": sorted(runs)}
+    about = {
+        "versions": sorted({run.manifest.made_by for run in runs.values()}),
+        "runs": sorted(runs),
+    }
     return (json.dumps(about, indent=1) + "\n").encode()
 
 
 def readme(name: str, runs: dict[str, Run], rings: bool) -> bytes:
     """Returns what a reader of the archive needs to know."""
-    of = {str(run.manifest.get("commit")) for run in runs.values()}
+    of = {str(run.manifest.commit) for run in runs.values()}
     commits = sorted({commit.removesuffix("-dirty") for commit in of})
     notes = []
     if any(commit.endswith("-dirty") for commit in of):
@@ -128,10 +127,10 @@ def readme(name: str, runs: dict[str, Run], rings: bool) -> bytes:
     if not rings:
         notes.append("The telemetry (`*.ring`) is not here; repeat.py records it again.")
     made = {f"{key} {value}" for run in runs.values() for key, value in versions(run).items()}
-    machines = {str(run.manifest.get("host", {}).get("cpu")) for run in runs.values()}
+    machines = {str(run.manifest.host.get("cpu")) for run in runs.values()}
     wall_ns = sum(run.summary.wall_s or 0.0 for run in runs.values()) * 1e9
     rows = [
-        f"| `{name}` | {run.manifest.get('title') or ''} | {run.summary.seed} |"
+        f"| `{name}` | {run.manifest.title or ''} | {run.summary.seed} |"
         f" `{run.summary.digest if run.streams else units.NONE}` |"
         for name, run in sorted(runs.items())
     ]
@@ -157,5 +156,5 @@ Made with {", ".join(sorted(made))}, on {", ".join(sorted(machines))}.
 """.encode()
 
 
-def versions(run: Run) -> dict[str, str]:
-    return {"Weir": run.manifest.get("version"), **run.manifest.get("versions", {})}
+def versions(run: Run) -> dict[str, str | int | None]:
+    return {"Weir": run.manifest.version, **run.manifest.versions}

@@ -30,7 +30,8 @@ import yaml
 from rich.console import Console
 
 from weir.analysis import folder
-from weir.base import programs
+from weir.analysis.model import Manifest
+from weir.base import foreign, programs
 from weir.base.errors import UserError, open_lock
 from weir.many import cluster as clusters
 from weir.many import travel
@@ -250,16 +251,14 @@ class Before:
 def finished(place: Path, version: str | None) -> Before | None:
     """Returns the finished, balanced run in a folder (by this weir-sim), if there is one."""
     try:
-        manifest = folder.read_json(place / "manifest.json")
+        manifest = foreign.read_json(place / "manifest.json", Manifest)
         summary = folder.read_json(place / "summary.json")
         stored = (place / "config.yaml").read_text(encoding="utf-8")
     except (UserError, OSError, UnicodeDecodeError):
         return None
-    made_by = "{program} {version} (commit {commit})".format_map(
-        {key: manifest.get(key) for key in ("program", "version", "commit")}
-    )
-    good = manifest.get("exit") == 0 and summary.get("ledger", {}).get("balanced") is True
-    return Before(manifest.get("asked"), stored) if good and version in (None, made_by) else None
+    good = manifest.exit == 0 and summary.get("ledger", {}).get("balanced") is True
+    same = version in (None, manifest.made_by)
+    return Before(manifest.asked, stored) if good and same else None
 
 
 def balanced(place: Path) -> bool:

@@ -312,9 +312,11 @@ def endings(compared: Sequence[Compared]) -> Table:
     for one in compared:
         report, run = one.data.numbers, one.data.run
         ledger = summary.balance(report)
-        known = {**run.manifest, **run.summary_json}
-        seed, commit = str(known.get("seed", "")), str(known.get("commit", ""))
-        rows.append([one.name, summary.end_of(report), ledger, seed, commit[:12]])
+        seed = run.manifest.seed if report.seed is None else report.seed
+        commit = (run.manifest.commit or "")[:12]
+        rows.append(
+            [one.name, summary.end_of(report), ledger, "" if seed is None else str(seed), commit]
+        )
     return Table(("run", "verdict", "ledger", "seed", "commit"), rows, left=5)
 
 

@@ -26,7 +26,7 @@ def text(run: Run) -> str:
     """Returns three lines: how the run ended, what came out, what was recorded."""
     report = run.summary
     length_s = report.virtual_s or report.wall_s
-    about = [f"'{page.title_of(run)}'", str(report.program or run.manifest.get("program"))]
+    about = [f"'{page.title_of(run)}'", str(report.program or run.manifest.program)]
     about += [units.time(length_s * metrics.NS_PER_S)] if length_s else []
     status = page.status(report)
     numbers = [f"{name} {value}" for name, value in page.headline(report)]

@@ -327,35 +327,28 @@ def path_rows(name: str, path: PathLedger, balanced: bool) -> list[Entry]:
 
 def provenance(run: Run) -> list[tuple[str, str]]:
     """Returns all that it takes to make the run again."""
-    known = {**run.manifest, **run.summary_json}
-    host = known.get("host")
-    if isinstance(host, dict):
-        host = "; ".join(f"{key} {value}" for key, value in host.items())
+    made, report = run.manifest, run.summary
+    program = (report.program or made.program, report.version or made.version)
     rows = [
-        ("command", known.get("command")),
-        ("command line", known.get("command_line")),
-        ("program", f"{known.get('program', '')} {known.get('version', '')}".strip()),
-        ("commit", known.get("commit")),
-        ("seed", summary.seed(run.summary) or known.get("seed")),
-        ("config hash", known.get("config_hash")),
-        ("telemetry digest", known.get("digest")),
-        ("started", known.get("started_utc")),
-        ("host", host),
-        ("versions", versions(known.get("versions"))),
-        ("speed", summary.speed(run.summary)),
-        ("verdict", known.get("verdict")),
+        ("command", made.command),
+        ("command line", " ".join(made.command_line)),
+        ("program", " ".join(filter(None, program))),
+        ("commit", made.commit),
+        ("seed", summary.seed(report) or made.seed),
+        ("config hash", made.config_hash),
+        ("telemetry digest", report.digest),
+        ("started", made.started_utc and f"{made.started_utc:%Y-%m-%dT%H:%M:%SZ}"),
+        ("host", "; ".join(f"{key} {value}" for key, value in made.host.items())),
+        ("versions", versions(made.versions)),
+        ("speed", summary.speed(report)),
+        ("verdict", report.verdict or made.verdict),
         ("folder", run.path.resolve()),
     ]
-    return [
-        (name, " ".join(map(str, value)) if isinstance(value, list) else str(value))
-        for name, value in rows
-        if value not in (None, "")
-    ]
+    return [(name, str(value)) for name, value in rows if value not in (None, "")]
 
 
-def versions(built: object) -> str:
+def versions(named: dict[str, str | int]) -> str:
     """Returns versions of the programs' parts and of the tools that made run and page."""
-    named = built if isinstance(built, dict) else {}
     page = ", ".join(f"{name} {version}" for name, version in programs.versions().items())
     ran = named.get("tools")
     parts = [f"{name} {version}" for name, version in named.items() if name != "tools"]
