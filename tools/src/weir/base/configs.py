@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Configs that programs in Python give: values as text, a dict as a file, a file as a dict."""
+"""Configs as Python has them: values as text, YAML files as dicts, dicts as files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 from weir.base import foreign
 from weir.base.errors import UserError
 
-Config = dict[str, Any]  # a resolved config or a map in one, in which each scalar is text
+Config = dict[str, Any]  # a resolved config, or a map inside one; each scalar is text
 
 
 class Shape(msgspec.Struct):
@@ -63,9 +63,9 @@ def mapping(path: Path) -> dict[str, Any]:
 
 
 def leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yields all values of a config by the keys that -o takes, such as paths.forward.link.rate.
+    """Yields each value of a config as text, by its key for -o: paths.forward.link.rate.
 
-    The name of a plug-in is a value too: flows.0.cc is copa, paths.forward link and delay.
+    The name of a plug-in is a value too: flows.0.cc is copa, paths.forward is "link, delay".
     """
     inside = f"{path}." if path else ""
     if isinstance(value, Mapping):
@@ -90,13 +90,13 @@ def is_typed(item: object) -> bool:
     return isinstance(item, Mapping) and len(item) == 1
 
 
-OUTSIDE = ("plugin", "python")  # keys of a control of the user's own, beside its parameters
+OUTSIDE = ("plugin", "python")  # keys of `cc` that name a control of the user's own
 
 
 def control(cc: object) -> str:
-    """Returns the name of a value of `cc`: its own, or that of a plug-in's file or Python class.
+    """Returns the name of a control; that of a user's own is its file's or its class's.
 
-    A plug-in may have another name than its file: a run's summary knows it.
+    A plug-in may call itself otherwise than its file: that name is in a run's summary.
     """
     if not isinstance(cc, Mapping):
         return str(cc)
@@ -108,7 +108,10 @@ def control(cc: object) -> str:
 
 
 def controls(config: Mapping[str, Any], measured: Sequence[str]) -> dict[str, str]:
-    """Returns the names of the user's own controls by their keys, such as flows.0.cc."""
+    """Returns the names of the user's own controls by their keys, such as flows.0.cc.
+
+    measured: the name of each group's control in the run's summary, which is preferred.
+    """
     flows = config.get("flows")
     found = {}
     for index, flow in enumerate(flows if isinstance(flows, list) else ()):
@@ -121,7 +124,7 @@ def controls(config: Mapping[str, Any], measured: Sequence[str]) -> dict[str, st
 
 @contextmanager
 def as_file(config: Path | str | Mapping[str, Any]) -> Iterator[Path]:
-    """Yields a config's file; for a dict, one that is there while it is run."""
+    """Yields the path of a config; that of a dict is a temporary file."""
     if not isinstance(config, Mapping):
         yield Path(config)
         return

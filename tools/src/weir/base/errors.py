@@ -15,22 +15,22 @@ from typing import Any, TextIO, cast
 
 
 class UserError(Exception):
-    """A sentence for the user, and the exit status: 1 failed, 2 bad usage or config."""
+    """An error that a command shows as one sentence; status: 1 failed, 2 bad usage or config."""
 
     def __init__(self, sentence: str, status: int = 2) -> None:
         super().__init__(sentence)
         self.status = status
 
 
-# Controls of C0 and C1 but tab and newline, marks that turn the direction of writing, and bytes of
-# a file's name that are no UTF-8: they set a terminal's title and clipboard, or hide what is there.
+# Control characters (C0, C1) but tab and newline, marks that change the direction of writing, bytes
+# of file names that are not UTF-8: they could set a terminal's title or clipboard, or hide text.
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def printable(text: str) -> str:
-    """Returns text without the characters that act on a terminal."""
+    """Returns text with "?" for each character that acts on a terminal."""
     return UNPRINTABLE.sub("?", text)
 
 
@@ -40,15 +40,15 @@ def one_line(text: str) -> str:
 
 
 def nearest(word: str, names: Iterable[str], otherwise: str) -> str:
-    """Returns the end of a sentence on an unknown name: the one that was meant, or `otherwise`."""
+    """Returns "did you mean 'NAME'?" for the name most like the word, or `otherwise`."""
     near = difflib.get_close_matches(word.lower(), list(names), 1)
     return f"did you mean '{near[0]}'?" if near else otherwise
 
 
 class Plain:
-    """Standard output or standard error of a command, which prints plain text.
+    """A stream that makes all text that is written to it printable.
 
-    terminal.Screen, whose own colours are to be kept, writes to `stream`.
+    terminal.Screen, which does so itself and keeps its own colours, writes to `stream`.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -62,7 +62,7 @@ class Plain:
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Runs a command whose output is printable; returns its exit status."""
+    """Runs a command as `ended` does, with all that it prints made printable."""
     with (
         redirect_stdout(cast(TextIO, Plain(sys.stdout))),
         redirect_stderr(cast(TextIO, Plain(sys.stderr))),
@@ -71,7 +71,7 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def ended(command: Callable[[], int]) -> int:
-    """Returns the exit status of a command, and prints a sentence if it ends badly."""
+    """Runs a command and returns its exit status; prints one sentence if it fails."""
     try:
         status = command()
         sys.stdout.flush()
@@ -83,7 +83,7 @@ def ended(command: Callable[[], int]) -> int:
         print("weir: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
+        # The reader of the output, such as head, is gone.
         drop_output()
         return 0
     except OSError as error:
@@ -97,7 +97,7 @@ def ended(command: Callable[[], int]) -> int:
 
 
 def open_lock(path: Path) -> TextIO:
-    """Opens a lock file and cuts nothing off it. UserError: a link is in its place.
+    """Opens a lock file without truncating it. UserError: it is a symbolic link.
 
     Whoever made the folder may have put a link to any file there.
     """
@@ -112,7 +112,7 @@ def open_lock(path: Path) -> TextIO:
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """Goes on when the reader of what is printed within, or the terminal, is gone."""
+    """Ignores errors of printing within it: the reader of the output, or the terminal, is gone."""
     try:
         yield
     except OSError:
@@ -120,5 +120,5 @@ def unheard() -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Discards what is left of standard output, or Python would try again when it ends."""
+    """Discards the rest of standard output, which Python would try to flush again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files that others have written: opened without waiting, read within bounds, checked once.
 
-A file of another may be a FIFO, a device, a link to /dev/zero, a megabyte of gzip that unpacks to
-gigabytes, or JSON of any shape. What reads one calls `read_json` with the shape it wants (a class
-of msgspec, or dict[str, Any]), `decode_yaml`, `read_bytes`, `text_lines`, or at least
-`open_regular`. Whatever is wrong is a UserError of one sentence with the file's name and the
-status 1.
+Such a file may be a FIFO, a device, a link to /dev/zero, a megabyte of gzip that unpacks to
+gigabytes, or JSON of any shape. To read one, call `read_json` with the wanted shape (a class of
+msgspec, or dict[str, Any]), `decode_yaml`, `read_bytes`, `text_lines`, or at least `open_regular`.
+Whatever is wrong is a UserError of one sentence with the file's name and the status 1.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from weir.base.errors import UserError
 if TYPE_CHECKING:
     import yaml
 
-# Read is at most so much of a file, after it was unpacked. A value of JSON takes at most some 100
+# At most this much of a file is read, after it was unpacked. A value of JSON takes at most some 100
 # bytes of memory, so that the two bounds keep a command below 500 MB: an hour of 8 flows in flent,
 # ten minutes of 128 streams in iperf3 are below both.
 BYTES_MAX = 64 << 20
@@ -39,7 +38,7 @@ GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 T = TypeVar("T")
-Json = dict[str, Any]  # an object of JSON whose members are read one by one, or none of them
+Json = dict[str, Any]  # an object of JSON whose members are checked where they are read
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -80,14 +79,14 @@ def read_bytes(path: Path, bytes_max: int = BYTES_MAX) -> bytes:
 
 
 def read_json(path: Path, shape: type[T], bytes_max: int = BYTES_MAX) -> T:
-    """Reads a file of JSON that has a shape."""
+    """Returns a JSON file as a shape (see decode). UserError: it is none, or does not fit."""
     return decode(read_bytes(path, bytes_max), shape, str(path))
 
 
 def decode(data: bytes, shape: type[T], place: str) -> T:
     """Returns JSON as a shape: a class of msgspec, whose members alone are kept, or dict[str, Any].
 
-    Python's json, and so flent, writes NaN and Infinity for what is not known: they are null.
+    Python's json, and so flent, writes NaN and Infinity for what is not known: these become null.
     """
     import msgspec  # tens of milliseconds, which most commands have no use for
 
@@ -108,7 +107,7 @@ def decode(data: bytes, shape: type[T], place: str) -> T:
 
 
 def check_depth(value: object, place: str) -> None:
-    """Refuses dicts and lists within each other that are deeper than DEPTH_MAX."""
+    """Raises UserError if dicts and lists are nested deeper than DEPTH_MAX levels."""
     level = [value]
     for _ in range(DEPTH_MAX + 1):
         inner: list[object] = []
@@ -152,7 +151,7 @@ def decode_yaml(text: str, place: str) -> Any:
 
 
 def node(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Any:
-    """Returns the value that begins with an event; ValueError says why it is none."""
+    """Returns the YAML value that begins with an event; ValueError says why it is refused."""
     import yaml
 
     if getattr(event, "anchor", None) is not None:

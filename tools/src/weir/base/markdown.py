@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pages and their parts as Markdown. Texts are taken as they are: they may have marks of their own.
+"""Pages (base/page.py) and their parts as Markdown.
 
-A Source is a block of its title's language.
+Texts are not escaped: they may hold Markdown. A Source is a code block in the language that its
+title names.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from weir.base.page import Heading, Link, Mark, Page, Part, Source, Table, Text,
 
 
 def page(made: Page) -> str:
-    """Returns a whole page."""
     return f"# {made.title}\n\n{render(made.parts)}"
 
 
 def render(parts: Iterable[Part]) -> str:
-    """Returns parts, without those that are empty."""
+    """Returns parts with a blank line between each two; empty ones are left out."""
     return "\n\n".join(part(one) for one in parts if one) + "\n"
 
 
@@ -34,7 +34,7 @@ def part(one: Part) -> str:
 
 
 def words(given: Words) -> str:
-    """Returns words of a text."""
+    """Returns the words of a text, its links and its marks."""
     if isinstance(given, str):
         return given
     if isinstance(given, Link):
@@ -45,17 +45,17 @@ def words(given: Words) -> str:
 
 
 def cell(text: str) -> str:
-    """Returns a text for a cell of a table."""
+    """Returns a text with what would end its cell of a table escaped."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 
 def code(text: str) -> str:
-    """Returns a text as in a config; there is nothing to show of an empty one."""
+    """Returns a text between backticks; an empty one stays empty."""
     return f"`{text}`" if text else ""
 
 
 def table(made: Table, *, aligned: bool = False) -> str:
-    """Returns a table, its numbers at the right if it is aligned."""
+    """Returns a table; if it is aligned, its columns of numbers stand at the right."""
     rule = "|".join("---" if left or not aligned else "--:" for left in made.at_left)
     head, *rows = (f"| {' | '.join(map(cell, row))} |" for row in (made.columns, *made.rows))
     return "\n".join([head, f"|{rule}|", *rows])

@@ -19,17 +19,18 @@ from weir.base import units
 class Column:
     """A column of a table: its header, where a value comes from and how it is shown.
 
-    value is a key or an attribute of a record, or a function of it [the header's words]; unit is
-    one that `units.shown` knows, or a function that shows a value [what the key's end says].
+    value is a key or an attribute of a record, or a function of it [the header in lower case, with
+    underscores]; unit is one that `units.shown` knows, or a function that shows a value [the one in
+    which the key ends].
     """
 
     header: str
     value: str | Callable[[Any], object] = ""
     unit: str | Callable[[Any], str] | None = None
-    words: bool = False  # stands at the left, as names do
+    words: bool = False  # left-aligned, as names are
 
     def of(self, record: Any) -> object:
-        """Returns the record's value; None where it has no such key."""
+        """Returns the record's value; None where a mapping has no such key."""
         if callable(self.value):
             return self.value(record)
         if isinstance(record, Mapping):
@@ -74,7 +75,7 @@ class Table:
 
     @property
     def at_left(self) -> list[bool]:
-        """Flags of the columns whose cells stand at their left."""
+        """True for each column that is left-aligned."""
         return [n < self.left or column.words for n, column in enumerate(self._columns)]
 
     @cached_property
@@ -94,7 +95,7 @@ class Table:
         ]
 
     def chosen(self, places: Sequence[int]) -> Table:
-        """Returns the table of some columns."""
+        """Returns the table of the columns at some places, counted from 0."""
         records = [[row[place] for place in places] for row in self.values]
         left = sum(place < self.left for place in places)
         return Table([self._columns[place] for place in places], records, left)
@@ -106,7 +107,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Status:
-    """End of what a page is about, for its top: good, warn or bad, and in words."""
+    """An outcome at the top of a page: kind is good, warn or bad, text says it in words."""
 
     kind: str
     text: str
@@ -114,7 +115,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Link:
-    """Words of a text that lead somewhere."""
+    """Words of a text that link to `href`."""
 
     text: str
     href: str
@@ -128,7 +129,7 @@ class Mark:
     kind: str = "code"
 
 
-Word = str | Link | Mark  # a line may end within a string
+Word = str | Link | Mark  # a string may have several lines
 Words = Word | Sequence[Word]
 
 
@@ -181,7 +182,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of a page as their renderer has them; those that zoom come after their titles."""
+    """Figures of a page, as its renderer takes them; those that zoom come after their titles."""
 
     shown: Sequence[Any]
     zoom: bool = False
@@ -197,7 +198,7 @@ Part = Text | Heading | Table | Bullets | Facts | Source | Figures
 class Page:
     """A whole page; headline has the few numbers that a reader wants first.
 
-    A wide one has tables that need more of a screen.
+    A wide one has tables that need more than the usual width.
     """
 
     title: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The XDG base directories in which Weir keeps what is no run of the user's."""
+"""Folders of Weir's own files, by the XDG base directory specification."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def cache() -> Path:
-    """Returns the folder of what can be made again: ~/.cache/weir."""
+    """Returns the folder of what can be made again: ~/.cache/weir, or as XDG_CACHE_HOME says."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weir"
 
 
-SHARED = Path("/var/cache/weir")  # as cache(), by root for every user
+SHARED = Path("/var/cache/weir")  # cache() that root fills for every user
 
 
 def state() -> Path:
-    """Returns the folder of what cannot be made again: ~/.local/state/weir."""
+    """Returns the folder of what is kept: ~/.local/state/weir, or as XDG_STATE_HOME says."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "weir"

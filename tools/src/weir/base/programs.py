@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Paths of the C programs, and what they are told of their caller."""
+"""Paths of the C programs, and environment variables that tell them of their caller."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ def build_dir() -> Path:
 
 
 def live_build() -> Path:
-    """Returns the folder of the live programs: of the others, or of `weir setup live`.
+    """Returns the build folder of weir-switch and weir-sender.
 
-    As root it builds them for every user; a user's own come first.
+    An installation without them has those of `weir setup live`, which root builds for every user; a
+    user's own come first.
     """
     if not INSTALLED or (build_dir() / PROGRAMS["switch"]).exists():
         return build_dir()
@@ -63,7 +64,7 @@ def live_build() -> Path:
 
 @cache
 def rebuild(name: str) -> None:
-    """Brings a program of this clone up to date, if tools/weir runs us; UserError: it cannot be."""
+    """Builds a program of this clone anew if tools/weir runs us. UserError: the build failed."""
     wrapper = os.environ.get("WEIR_WRAPPER")
     if wrapper is None:
         return

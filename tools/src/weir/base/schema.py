@@ -26,7 +26,7 @@ NAME = "^[A-Za-z0-9_-]+$"
 CHANGE = r"^(at|[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+)$"
 # YAML 1.1 reads these words as booleans, YAML 1.2 as texts.
 BOOLEANS = {"no": False, "off": False, "false": False, "yes": True, "on": True, "true": True}
-# Of the definitions of numbers, by unit.
+# Names of the definitions of numbers, by unit.
 NAMES = {
     "": "plain",
     "ns": "time",
@@ -40,7 +40,7 @@ SCALAR: Schema = {"type": ["string", "number", "boolean"]}
 
 
 def of_config(control: str | None = None) -> Schema:
-    """Returns the schema of this build's tables, with the keys of a control of the user's."""
+    """Returns the schema of this build, and of a control of the user's, FILE or FILE:CLASS."""
     if control is None:
         return make(tables.read())
     kind = "python" if ":" in control else "plugin"
@@ -52,7 +52,7 @@ def text(schema: Schema) -> str:
 
 
 def make(listed: Tables, outside: Mapping[str, Entry] = NOTHING) -> Schema:
-    """Returns the schema of tables, and of the user's controls by the keys of OUTSIDE."""
+    """Returns the schema of tables; outside: entries of user's controls by the keys of OUTSIDE."""
     makers = Maker(listed, outside)
     sections = {
         name: makers.table(entry, name)
@@ -259,8 +259,7 @@ class Maker:
         return {**made, "minItems": row["min"]}
 
     def paths(self, kind: str) -> Schema:
-        """Returns the schema of `paths`: lists of stages by name, the first of which may be a
-        capture."""
+        """Returns the schema of `paths`: lists of stages by name; a capture may come first."""
         stages = {
             "type": "array",
             "items": [self.plugin([kind, "path"])],

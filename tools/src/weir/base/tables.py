@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of what there is to configure and to record, as weir-sim lists them."""
+"""Tables of all config keys, plug-ins and telemetry fields, as weir-sim lists them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tables = dict[str, dict[str, Entry]]
 
 
 def ask(*words: str) -> subprocess.CompletedProcess[str]:
-    """Runs `weir-sim --list`, which asks this Python for classes of the user's."""
+    """Runs `weir-sim --list`; it runs this Python to read classes of the user's."""
     argv = [str(find_program("sim")), "--list", *words]
     env = {"WEIR_PYTHON": sys.executable, **os.environ}
     return subprocess.run(argv, capture_output=True, text=True, env=env)
@@ -46,5 +46,5 @@ def keys(entry: Entry) -> dict[str, Entry]:
 
 
 def required(entry: Entry) -> list[str]:
-    """Returns the keys that must be written."""
+    """Returns the keys that a config must have, as they have no default."""
     return [key for key, row in keys(entry).items() if row["default"] is None]

@@ -30,7 +30,7 @@ FOLDED_WIDTH = 16  # at least, of a column whose text may be folded
 
 
 class Screen(Console):
-    """A console whose reader may go, and on which nothing is printed that acts on a terminal."""
+    """A console that makes all its text printable and does not exit when its reader is gone."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -40,7 +40,7 @@ class Screen(Console):
 
     @property
     def file(self) -> IO[str]:
-        """The stream itself, also where a bar has put its own before it."""
+        """The stream below a progress bar's redirection and errors.Plain."""
         stream = super().file
         while isinstance(stream, Plain):
             stream = stream.stream
@@ -51,7 +51,7 @@ class Screen(Console):
         self._file = new
 
     def on_broken_pipe(self) -> None:
-        """Leaves it to the command, which has not failed."""
+        """Raises BrokenPipeError for errors.ended, which takes it for a good end."""
         raise BrokenPipeError
 
 
@@ -64,9 +64,9 @@ def console(stderr: bool = False) -> Console:
 
 
 def progress(console: Console) -> Progress:
-    """Returns a progress bar, gone at its end; its tasks have a text, `times`.
+    """Returns a progress bar that is removed at its end; its tasks have a text, `times`.
 
-    Where it has no room the text goes on in a second line: names are not cut.
+    Text that has no room is wrapped, and names are not cut.
     """
     return Progress(
         TextColumn("{task.description}"),
@@ -79,7 +79,7 @@ def progress(console: Console) -> Progress:
 
 
 def rich_table(made: page.Table, folded: Collection[str] = ()) -> Table:
-    """Returns a table without lines; text in the columns `folded` may take several lines."""
+    """Returns Rich's table, without rules; text in the columns `folded` may take several lines."""
     found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name, left in zip(made.columns, made.at_left, strict=True):
         side: JustifyMethod = "left" if left else "right"
@@ -91,7 +91,7 @@ def rich_table(made: page.Table, folded: Collection[str] = ()) -> Table:
 
 
 def print_table(out: Console, made: page.Table, folded: Collection[str] = ()) -> None:
-    """Prints a table. One that is wider than the screen comes in parts, each with the names.
+    """Prints a table; one wider than the screen in parts, which all begin with the names.
 
     No number is cut off: a terminal in which a name and a number have no room wraps its lines.
     """
@@ -110,7 +110,7 @@ def print_table(out: Console, made: page.Table, folded: Collection[str] = ()) ->
 
 
 def widths(made: page.Table, folded: Collection[str] = ()) -> list[int]:
-    """Returns what each column takes, with the gap behind it; folded ones take what is left."""
+    """Returns each column's width with the gap behind it, in cells; a folded one's is the least."""
     return [
         GAP + (FOLDED_WIDTH if name in folded else max(cell_len(one_line(cell)) for cell in cells))
         for name, *cells in zip(made.columns, made.columns, *made.rows, strict=True)
@@ -118,7 +118,7 @@ def widths(made: page.Table, folded: Collection[str] = ()) -> list[int]:
 
 
 def parts(made: page.Table, sizes: list[int], room: int) -> list[list[int]]:
-    """Returns the columns that stand beside each other: in each part names, and what fits."""
+    """Returns the columns of each part of a table: those of names, and what fits into `room`."""
     names = list(itertools.takewhile(lambda place: made.at_left[place], range(len(sizes) - 1)))
     while len(names) > 1 and sum(sizes[place] for place in names) > room // 2:
         names.pop()

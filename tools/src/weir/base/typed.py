@@ -8,6 +8,6 @@ import shlex
 
 
 def program() -> str:
-    """Returns the program's name as the user typed it: tools/weir says it in WEIR_COMMAND."""
+    """Returns the program's name as the user typed it: tools/weir sets WEIR_COMMAND."""
     typed = os.environ.get("WEIR_COMMAND", "")
     return shlex.split(typed)[0] if typed else "weir"

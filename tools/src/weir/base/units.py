@@ -30,7 +30,7 @@ _SIZES = {
     1.0: "B byte bytes", 1e3: "kB KB", 1e6: "MB", 1e9: "GB", 1e12: "TB",
     2.0**10: "KiB", 2.0**20: "MiB", 2.0**30: "GiB", 2.0**40: "TiB",
 }  # fmt: skip
-# What units of configs stand for, by unit: common/base/units.c, for where no program is built.
+# Factors of the suffixes in configs, by unit, as in common/base/units.c: no program is needed here.
 SUFFIXES = {
     "ns": {text: ns for ns, texts in _TIMES.items() for text in texts.split()},
     "bit/s": {text: 1.0 for text in _RATE if text}
@@ -41,7 +41,7 @@ SUFFIXES = {
 Steps = tuple[tuple[float, str], ...]
 
 
-# What a name of a number ends in, and its unit.
+# Ends of numbers' names, and the units that they stand for.
 SUFFIX_UNITS = {
     "_ns": "ns",
     "_bps": "bit/s",
@@ -65,7 +65,7 @@ def label_of(name: str) -> str:
 
 
 def shown(value: float | str | None, unit: str) -> str:
-    """Returns a value with its unit, in the steps that the unit has; a dash if it is not known.
+    """Returns a value with its unit, such as 20.3 ms; a dash if it is not known.
 
     A text is shown as it is, and a whole number without a unit with all its digits.
     """
@@ -183,7 +183,10 @@ def config_rate_bps(text: object) -> float | None:
 
 
 def config_time_ns(text: object, *, unit_required: bool = False) -> float | None:
-    """Returns the nanoseconds of a time in a config ("100ms", "1h30m"), or None."""
+    """Returns the nanoseconds of a time in a config ("100ms", "1h30m"), or None if it is not one.
+
+    A number without a unit is in seconds, or None if a unit is required.
+    """
     return _config_number(text, SUFFIXES["ns"], math.nan if unit_required else 1e9)
 
 
