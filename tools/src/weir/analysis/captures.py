@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Captures: what the run folder that weir-pcap writes says of flows."""
+"""Flows of a capture, from the run folder that weir-pcap writes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,10 @@ def flows(loaded: Run) -> pl.DataFrame:
 
 
 def flow_names(loaded: Run) -> dict[int, str]:
-    """Returns the sender of each flow, and the receiver if that one has several; else none."""
+    """Returns a name for each flow of a capture: its sender, and the receiver if there are several.
+
+    Empty for other runs.
+    """
     found = flows(loaded) if loaded.summary.captured is not None else pl.DataFrame()
     if found.height == 0:
         return {}
@@ -100,7 +103,7 @@ def flow_names(loaded: Run) -> dict[int, str]:
 
 
 def without_unknown(found: pl.DataFrame) -> pl.DataFrame:
-    """Makes null what packets do not tell: records say it by a count of no samples."""
+    """Returns flows with null for values of which a record counts no samples."""
     counted = {
         "rtt_samples": ("rtt_mean_ns", "rtt_min_ns", "rtt_max_ns"),
         "tsrtt_samples": ("tsrtt_mean_ns", "tsrtt_min_ns", "tsrtt_max_ns"),
@@ -119,7 +122,7 @@ def without_unknown(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def addresses(frame: pl.DataFrame, end: str) -> pl.Series:
-    """Returns an end's address and port as text."""
+    """Returns the addresses and ports of the flows' ends (src or dst) as text."""
     columns = (frame[f"{end}_{part}"].to_list() for part in ("high", "low", "port"))
     return pl.Series([address(*row) for row in zip(*columns, strict=True)], dtype=pl.String)
 
@@ -151,7 +154,7 @@ def narrow_rows(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def nothing(numbers: RunSummary) -> str:
-    """Says what the packets of a capture are, if none is TCP."""
+    """Returns a sentence on the packets of a capture in which none is of a TCP flow."""
     read, *rest = numbers.ledger.capture.items()
     others = [f"{count:,} are {HEADINGS.get(name, name)}" for name, count in rest if count]
     return f"no TCP flows: of {read[1]:,} packets {', '.join(others) or 'none is read'}"
@@ -175,7 +178,7 @@ def show_flows(found: pl.DataFrame, numbers: RunSummary, out: Console, most: int
 
 
 def view(numbers: RunSummary) -> list[str]:
-    """Says from which points packets were taken, if they were captured at several."""
+    """Returns a sentence on the points where packets were captured, if there were several."""
     points = [point for point in numbers.captured.points if point.tcp] if numbers.captured else []
     if not any(point.copies for point in points):
         return []
@@ -191,7 +194,7 @@ def view(numbers: RunSummary) -> list[str]:
 
 
 def conditions(numbers: RunSummary) -> list[str]:
-    """Says from where an analysis sees the flows, and what may be wrong with its figures."""
+    """Returns sentences on where an analysis sees flows from, and what may be wrong with it."""
     return view(numbers) + summary.verdict_lines(numbers)
 
 
@@ -205,10 +208,10 @@ def show(loaded: Run, out: Console) -> None:
 
 
 def lowered_by_losses(loaded: Run) -> pl.Series:
-    """Returns the flow_id of flows whose losses lower what they have in flight, as Mathis asks.
+    """Returns the flow_id of flows whose bytes in flight fall after losses, as Mathis' law has it.
 
-    By a tenth at least from the reduction to the end of the recovery, in three recoveries of four:
-    Reno leaves 0.5, CUBIC 0.7 of it, every time; BBR something about 1.
+    They fall by a tenth at least from the reduction to the end of the recovery, in three of four
+    recoveries: Reno leaves 0.5 and CUBIC 0.7 of them every time, BBR about 1.
     """
     events, names = loaded.frame("events"), loaded.values("events", "event")
     if events is None:
@@ -228,8 +231,8 @@ def over_own_time(
 ) -> pl.DataFrame:
     """Returns metrics.per_flow's table with goodput over each flow's own time.
 
-    From its first payload to its last ACK: one that was there for a part of a capture has no
-    smaller C than one that was there for all of it.
+    That is from its first payload to its last ACK: a flow that was there for a part of a capture
+    has no smaller C (see corescale) than one that was there for all of it.
     """
     if delays is None:
         return table
@@ -247,7 +250,7 @@ def over_own_time(
 
 
 def corescale(loaded: Run) -> list[str]:
-    """Returns Mathis' constant from losses and from reductions, and losses per reduction."""
+    """Returns sentences on Mathis' constant C by losses and reductions, and losses for each."""
     interval = loaded.frame("interval")
     found = loaded.frame("captured")
     captured = loaded.summary.captured

@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 CHUNK_RECORDS = 1 << 22
 RUN = ("packets", "cc", "flows", "interval", "links", "events", "arrivals", "transfers", "ip_flows")
-# Of a capture: sums of each flow by what they are about, and every segment.
+# Streams of a capture: three with sums of each flow, and one with every segment.
 CAPTURE = ("captured", "losses", "delays", "segments")
 STREAMS = RUN + CAPTURE
 # weir-sim writes the first; live, each program writes its own.
 SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
 MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
-# Its config, and what was said of it; common/run/run_folder.c.
+# The config of a run, and files about it; common/run/run_folder.c.
 ABOUT = ("config.yaml", "report.html", "labels.json")
-# Of live.receiver, a weir-sender with a folder of its own in the run's.
+# The folder in a run's of the weir-sender for live.receiver.
 RECEIVER = "receiver"
 
 LOCK = ".weir-lock"  # a byte for each live program's files; common/run/run_folder.c
@@ -45,13 +45,13 @@ LOCK = ".weir-lock"  # a byte for each live program's files; common/run/run_fold
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keeps other runs out of a folder, if it is there; UserError: a program still writes there."""
+    """Locks a run folder, if it exists, against other runs. UserError: a program writes there."""
     if not path.is_dir():
         yield
         return
     file = path / LOCK
     with ExitStack() as stack:
-        while True:  # until it is not one that another has taken away meanwhile
+        while True:  # until it is a file that no other run has removed meanwhile
             lock = stack.enter_context(open_lock(file))
             try:
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 2)
@@ -69,9 +69,10 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Yields a file to write beside a path, whose place it takes at the end; it goes if that fails.
+    """Yields a path beside `path`; the file written there replaces `path` at the end.
 
-    The name beside may be taken: by a program of this number, or by a link to any file.
+    If that fails it is removed, and `path` stays as it was. The path beside may be taken already:
+    by an earlier process with this one's number, or by a link to any file.
     """
     beside = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
     beside.unlink(missing_ok=True)
@@ -83,7 +84,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Writes a file, or leaves what was there; UserError with its path."""
+    """Replaces a file, or leaves the one that was there and raises UserError with its path."""
     try:
         with whole(path) as beside, beside.open("xb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
@@ -98,12 +99,13 @@ def write_table(path: Path, table: pl.DataFrame) -> None:
 
 
 def written(path: Path) -> dict[str, int]:
+    """Returns when each manifest of a folder was written, in ns: a new run changes it."""
     found = (path / name for name in MANIFESTS)
     return {file.name: file.stat().st_mtime_ns for file in found if file.exists()}
 
 
 def clear(path: Path) -> None:
-    """Takes away the run that a folder holds."""
+    """Removes a run's files from its folder, and nothing else."""
     names = (*SUMMARIES, *MANIFESTS, *ABOUT)
     for part in (path / "hosts", *path.glob("*.ring"), *(path / name for name in names)):
         inside = part.is_dir() and not part.is_symlink()
@@ -111,7 +113,7 @@ def clear(path: Path) -> None:
 
 
 def read_json(path: Path) -> Json:
-    """Returns a JSON object, or one sentence about why not."""
+    """Returns a file's JSON object. UserError: it has none."""
     return foreign.read_json(path, Json)
 
 
@@ -124,15 +126,15 @@ def read_summary(path: Path) -> Json:
     return document
 
 
-# What both programs say, each of itself.
+# Members that each program writes of itself.
 NOT_MERGED = ("program", "ledger", "telemetry", "verdict", "verdicts", "faults", "digest")
 
 
 def merge_live(path: Path, killed: Mapping[str, str] | None = None) -> Json:
     """Returns the summary of a folder's live programs, empty if none wrote one.
 
-    One that has a manifest and no summary was killed, or still runs. `killed` has a sentence for
-    those of which it is known.
+    A program that has a manifest and no summary was killed, or still runs; `killed` has a sentence
+    for each of which that is known.
     """
     parts: dict[str, Json] = {}
     missing: dict[str, str] = {}
@@ -161,8 +163,8 @@ def merge_summaries(
     Each section comes from the program that measured it: links from the switch, groups from the
     sender, receivers from live.receiver's, emulation errors from all. The ledger balances when all
     do; whether that of a missing program does is not known. A program that did not end by itself
-    comes first in the verdict; the others were then interrupted because of it. So is a switch or a
-    receiver whose sender had finished, which is as it should be.
+    comes first in the verdict. Interruptions that follow from it are left out, and those of a
+    switch or a receiver whose sender had finished, which are as they should be.
     """
     parts = {"switch": switch, "sender": sender, RECEIVER: receiver or {}}
     present = {name: part for name, part in parts.items() if part}
@@ -201,7 +203,7 @@ def merge_summaries(
         {"program": name, **fault}
         for name, part in present.items()
         for fault in part.get("faults", [])
-        # As the sender ends; a link that goes down before is down at the sender's port too.
+        # It goes down as the sender ends; before that it is down at the sender's port too.
         if (name, fault["cause"]) != (RECEIVER, "port_down")
     ] + unseen_losses(merged, present.values())
     merged["verdicts"] = merge_verdicts(present, missing or {})
@@ -220,9 +222,9 @@ def all_of(balanced: Iterable[bool | None]) -> bool | None:
 def unseen_losses(merged: Json, parts: Iterable[Json], between: int = 0) -> list[Json]:
     """Returns a fault if more segments were resent than frames are known to be lost.
 
-    Needs a switch: of another network's losses nothing is known. Losses of the whole run are
-    compared with the retransmissions of the measured time, less those found to be needless.
-    between: frames lost on the cables between hosts.
+    Losses of the whole run are compared with the retransmissions of the measured time, less those
+    found to be needless. Empty without a switch: what another network loses is not known. between:
+    frames lost on the cables between hosts.
     """
     if not merged.get("links") or not merged.get("groups"):
         return []
@@ -243,7 +245,7 @@ def unseen_losses(merged: Json, parts: Iterable[Json], between: int = 0) -> list
 
 
 def verdict(facts: Sequence[Json]) -> str:
-    """Returns the first one's sentence."""
+    """Returns the first fact's sentence, or "ok"."""
     return str(facts[0]["sentence"]) if facts else "ok"
 
 
@@ -264,7 +266,7 @@ def merge_verdicts(present: Mapping[str, Json], missing: Mapping[str, str]) -> l
 
 
 def is_interrupted(summary: Json) -> bool:
-    """Returns whether a signal ended it."""
+    """Returns whether a signal ended the program."""
     return any(fact["cause"] == "interrupted" for fact in summary.get("verdicts", []))
 
 
@@ -286,7 +288,7 @@ class Run:
 
     path: Path
     summary: RunSummary
-    summary_json: Json  # as it was read, for programs; empty: the run never ended
+    summary_json: Json  # as the file has it; empty: the run never ended
     manifest: Manifest
     config_text: str
     notes: list[str] = field(default_factory=list)  # what a reader should know about the data
@@ -307,12 +309,12 @@ class Run:
 
     @property
     def packets(self) -> Stream:
-        """Every enqueue, dequeue, drop, mark and departure: level 3; level 2: of some flows."""
+        """Packets queued, dequeued, dropped, marked and sent: level 3; level 2: of some flows."""
         return self.stream("packets")
 
     @property
     def cc(self) -> Stream:
-        """The congestion control's view after each ACK: level 3; level 2: of some flows."""
+        """The congestion control's state after each ACK: level 3; level 2: of some flows."""
         return self.stream("cc")
 
     @property
@@ -335,7 +337,7 @@ class Run:
 
     @property
     def arrivals(self) -> Stream:
-        """All that entered a path (telemetry.arrivals)."""
+        """Packets as they entered a path, if telemetry.arrivals asked for them."""
         return self.stream("arrivals")
 
     @property
@@ -392,7 +394,7 @@ class Run:
         return HostClock(host.offset_utc_ns or 0, host.offset_ns, host.drift_ppm or 0.0)
 
     def started_ns(self, ring: Ring) -> int:
-        """Returns UTC of a file's 0 ns; of a host's by the clock of the switch's."""
+        """Returns UTC of a file's 0 ns by the clock of the switch's host."""
         start_ns, clock = int(ring.header.utc_start_ns), self.clock(ring)
         if not clock:
             return start_ns
@@ -401,7 +403,7 @@ class Run:
 
     @cached_property
     def start_utc_ns(self) -> int:
-        """Live, when the first program started: its zero is the run's. 0 in virtual time."""
+        """UTC of the run's 0 ns, when its first live program started; 0 in virtual time."""
         starts = [self.started_ns(ring) for rings in self._opened.values() for ring in rings]
         return min((start for start in starts if start > 0), default=0)
 
@@ -412,7 +414,7 @@ class Run:
                 yield {name: batch[name] for name in columns}
 
     def chunk_frames(self, stream: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Yields the same as frames, in which what is not known is null."""
+        """Yields what `chunks` does as frames, in which what is not known is null."""
         if self.rings(stream):
             for batch in self.stream(stream).batches(CHUNK_RECORDS):
                 yield batch.to_polars(columns)
@@ -451,7 +453,7 @@ def is_run(path: Path) -> bool:
 
 
 def load(path: Path | str) -> Run:
-    """Reads a run folder; half a run is a run, with a note."""
+    """Reads a run folder; one without a summary has a note. UserError: it is none."""
     from weir.analysis import model, run_summary
 
     path = Path(path)

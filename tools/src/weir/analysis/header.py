@@ -25,7 +25,7 @@ VERSION = 3  # TEL_VERSION of common/telemetry/telemetry.h
 ENDIAN = 0x01020304
 HEADER_SIZE = 4096
 NO_FLOW = 2**32 - 1  # a flow_id: none; TEL_NO_FLOW
-NO_LINK = 255  # a link: not one; STAGE_NO_LINK of switch/stage.h
+NO_LINK = 255  # a `link` field: none; STAGE_NO_LINK of switch/stage.h
 
 # struct tel_header; the positions of the counters are in words of eight bytes.
 _HEADER = struct.Struct("<8sIHHIIQQQQQQ32sIIII")

@@ -115,7 +115,7 @@ class Document(Struct):
 
 
 def write(file: Path, out: Path, force: bool = False) -> Path:
-    """Writes the folder, and returns it. UserError: the file is neither, or the folder is there."""
+    """Writes a run folder, and returns it. UserError: the file is of neither, or `out` exists."""
     found = summary(file)
     if out.exists() and not force:
         raise UserError(f"{out}: is there: choose another --out, or --force replaces it")
@@ -171,7 +171,10 @@ def total(values: Iterable[float | None]) -> float | None:
 
 
 def flent(given: Document, file: Path) -> tuple[str, float, list[Json]]:
-    """Returns a data file of format version 2 to 4: rates in Mbit/s, times in ms."""
+    """Returns program, length in s and groups of flent's data file, format version 2 to 4.
+
+    Its rates are in Mbit/s, its times in ms.
+    """
     version = given.version
     if not isinstance(version, int) or not 2 <= version <= 4:
         raise UserError(f"{file}: flent's format version {version}; 2, 3 and 4 can be read", 1)
@@ -198,7 +201,7 @@ def flent(given: Document, file: Path) -> tuple[str, float, list[Json]]:
 
 
 def is_flow(name: str, given: Document) -> bool:
-    """Is true of a series that was measured, not computed, whose values are rates or pings."""
+    """Returns whether a series was measured, not computed, and has rates or pings."""
     stem, _, number = name.partition("::")
     unit = next((unit for start, unit in UNITS.items() if stem.startswith(start)), None)
     series = given.metadata.SERIES_META if given.metadata is not None else {}
@@ -230,7 +233,7 @@ def rates_of(flows: list[Series]) -> dict[str, float | None]:
 
 
 def iperf3(given: Document, file: Path) -> tuple[str, float, list[Json]]:
-    """Reads what `iperf3 -J` prints at the client; of both directions, two groups."""
+    """Returns the same of what `iperf3 -J` prints at the client: a group per direction."""
     if given.error:
         raise UserError(f"{file}: iperf3 failed: {given.error}", 1)
     end, test = given.end or End(), (given.start or Start()).test_start or TestStart()
@@ -255,7 +258,7 @@ def iperf3(given: Document, file: Path) -> tuple[str, float, list[Json]]:
 
 
 def tcp_numbers(streams: list[Stream]) -> dict[str, float | None]:
-    """Returns the streams of one direction; a stream's goodput is what its receiver has counted."""
+    """Returns a group's numbers from its TCP streams; goodput is what receivers have counted."""
     sent = [one.sender or NOTHING for one in streams]
     received = [one.receiver or NOTHING for one in streams]
     rates = [one.bits_per_second for one in received]
@@ -270,7 +273,7 @@ def tcp_numbers(streams: list[Stream]) -> dict[str, float | None]:
 
 
 def udp_numbers(streams: list[Stream], received: Counted | None) -> dict[str, float | None]:
-    """Returns the same of UDP, where a stream has what was sent, and how much of it was lost.
+    """Returns the same for UDP, whose streams say what was sent and how much of it was lost.
 
     iperf3 3.10 and later add what the receiver of all has counted.
     """
@@ -285,7 +288,7 @@ def udp_numbers(streams: list[Stream], received: Counted | None) -> dict[str, fl
 
 
 def kept_of(udp: Counted) -> float | None:
-    """Returns the part of a stream's packets that came."""
+    """Returns the share of a stream's packets that arrived; None: not known."""
     if not udp.packets or udp.lost_packets is None:
         return None
     return min(1.0, max(0.0, 1 - udp.lost_packets / udp.packets))
@@ -297,5 +300,5 @@ def times(value: float | None, part: float | None) -> float | None:
 
 
 def jfi(rates: list[float | None]) -> float | None:
-    """Returns jain's index; null where a rate is not known."""
+    """Returns Jain's index; null where a rate is not known."""
     return None if None in rates else metrics.jfi([rate or 0.0 for rate in rates])

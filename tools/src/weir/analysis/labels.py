@@ -21,14 +21,14 @@ NOTE_MAX = 2000  # characters
 
 @dataclass(frozen=True)
 class Labels:
-    """Title, tags and notes that a user gives a run."""
+    """Tags and a note that a user gave a run."""
 
     tags: tuple[str, ...] = ()
     note: str = ""
 
 
 def read(run: Path) -> Labels:
-    """Returns the labels of a run folder; UserError: the file there is none of ours."""
+    """Returns the labels of a run folder. UserError: its labels.json has another shape."""
     path = run / FILE
     if not path.exists():
         return Labels()
@@ -44,7 +44,7 @@ def is_tag(tag: object) -> bool:
 
 
 def tag(run: Path, tags: Iterable[str], remove: bool = False) -> Labels:
-    """Gives a run tags, or takes them away. UserError: no run folder, or no tag."""
+    """Adds tags to a run's labels or removes them, and returns the labels. UserError: it cannot."""
     given = tuple(tags)
     for one in given:
         if not is_tag(one):
@@ -63,14 +63,14 @@ def tag(run: Path, tags: Iterable[str], remove: bool = False) -> Labels:
 
 
 def note(run: Path, text: str) -> Labels:
-    """Gives a run a note in place of the one that it has; "" takes it away."""
+    """Replaces a run's note, removes it if the text is empty, and returns the labels."""
     if len(text) > NOTE_MAX:
         raise UserError(f"a note has at most {NOTE_MAX} characters, not {len(text)}")
     return write(run, replace(of_run(run), note=text.strip()))
 
 
 def of_run(run: Path) -> Labels:
-    """Returns the same as read, of what must be a run folder."""
+    """Returns the labels of a run. UserError: it is no run folder."""
     folder.check(run)
     if not folder.is_run(run):
         raise UserError(f"{run}: not a run folder: no manifest.json in it")
@@ -83,5 +83,6 @@ def write(run: Path, labels: Labels) -> Labels:
 
 
 def newer(run: Path, report: Path) -> bool:
+    """Returns whether a run was given labels after its report was written."""
     file = run / FILE
     return file.exists() and file.stat().st_mtime_ns > report.stat().st_mtime_ns

@@ -87,8 +87,8 @@ def pings(run: Run) -> pl.DataFrame:
 def one_way(run: Run, flow: int) -> pl.DataFrame:
     """Returns ts_ns (at the receiver) and delay_ns of a flow's recorded packets.
 
-    Of the path in which its data enters the network: time in queues and constant delays, without
-    the time that a link needs to send the packet itself.
+    The delay is of the path in which its data enters the network: time in queues and constant
+    delays, without the time that a link needs to send the packet itself.
     """
     group = int(routes.group_of(run.config, [flow])[0])
     path = routes.data_path(run.config, group)
@@ -106,7 +106,7 @@ def one_way(run: Run, flow: int) -> pl.DataFrame:
 
 
 def path_delay_ns(config: Config, path: int) -> int:
-    """Returns the constant delays of a path's stages."""
+    """Returns the sum of the constant delays of a path's stages."""
     stages = [mapping(stage) for stage in [*config.get("paths", {}).values()][path]]
     texts = [mapping(stage.get("delay")).get("delay", "0s") for stage in stages]
     return round(sum(units.config_time_ns(text) or 0 for text in texts))
@@ -131,7 +131,6 @@ class UnderLoad:
 
     @property
     def table(self) -> Table:
-        """The table of one row."""
         return Table(COLUMNS, [self])
 
 
@@ -175,7 +174,7 @@ def time_ns(keys: Config, name: str) -> float:
 
 
 def load_rtts(run: Run, load: Sequence[int], first_ns: float, last_ns: float) -> pl.DataFrame:
-    """Returns the mean RTT of each flow in each interval, and its number of samples."""
+    """Returns interval records of the load's groups that have samples of the RTT."""
     interval = run.frame("interval")
     if interval is None:
         return pl.DataFrame(schema={"rtt_mean_ns": pl.Float64, "rtt_samples": pl.Float64})

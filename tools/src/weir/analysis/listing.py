@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run folders below a folder: a line of each, from its summary and manifest alone."""
+"""Lists the run folders below a folder, from their summaries and manifests alone."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ class Entry:
     runs: int | None = None  # of a sweep
 
     def as_json(self) -> Json:
-        """Returns its numbers by the names of the columns."""
+        """Returns its members as JSON has them."""
         return {**self.__dict__, "path": str(self.path), "tags": list(self.tags)}
 
 
 def find(top: Path, inside: bool = True) -> Iterator[Path]:
+    """Yields run folders in and below a folder, and sweeps; inside: its runs if it is a sweep."""
     folder.check(top)
     yield from _below(top, inside, 0)
 
@@ -93,7 +94,7 @@ def read(path: Path) -> Entry:
 
 
 def sweep(path: Path) -> Entry:
-    """Returns the line of a sweep or a study: how many runs, and what failed."""
+    """Returns the line of a sweep or a study: rows of its table, and how many of them failed."""
     import polars as pl
 
     failed = 0
@@ -168,7 +169,7 @@ class Condition:
     text: str
 
     def holds(self, entry: Entry) -> bool:
-        """Returns whether a run is wanted; what it does not know is not."""
+        """Returns whether a run meets the condition; one without the value does not."""
         if self.name == "tag":
             found = any(self._of_text(tag) for tag in entry.tags)
             return found if self.order != "!=" else self.text not in entry.tags
@@ -186,7 +187,7 @@ class Condition:
 
 
 def condition(text: str) -> Condition:
-    """Reads one; UserError says what is wrong."""
+    """Returns the condition that a text states; UserError says what is wrong with it."""
     match = CONDITION.fullmatch(text.strip())
     if match is None:
         raise UserError(

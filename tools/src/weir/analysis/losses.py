@@ -27,7 +27,7 @@ INFLATED = 1.1  # round trips at losses, over the least: what a tenth of a round
 
 @dataclass(frozen=True)
 class Lossy:
-    """A flow that loses: what part, and its round trips when losses were found over its least."""
+    """Lost and sent segments of a flow; inflated: its RTT when losses were found over its least."""
 
     flow_id: int
     lost: int

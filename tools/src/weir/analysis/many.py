@@ -70,7 +70,7 @@ def heading(run: folder.Run) -> Row:
 
 
 def paths(runs: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Returns the run folders that are meant; UserError: none is."""
+    """Returns the run folders that patterns and folders name. UserError: there is none."""
     given = [runs] if isinstance(runs, str | Path) else list(runs)
     named = [Path(one) for each in given for one in (sorted(matching(str(each))) or [str(each)])]
     found = [run for place in named if place.is_dir() for run in listing.find(place)]
@@ -94,7 +94,6 @@ def differing(settings: Sequence[dict[str, str]]) -> list[str]:
 
 
 def chosen(keys: Sequence[str], known: dict[str, str]) -> dict[str, str | None]:
-    """Returns the values of some keys."""
     return {key: known.get(key) for key in keys}
 
 
@@ -174,7 +173,7 @@ def table(
     by: Sequence[str] = (),
     metrics: Sequence[str] = ("goodput_bps", "rtt_mean_ns"),
 ) -> pl.DataFrame:
-    """Means over runs: a row for each group or link and value of `by`, four columns per metric.
+    """Returns means over runs: a row per group or link and value of `by`, four columns per metric.
 
     by are columns of open_many's frame beside group and link [all keys that differ]. METRIC is the
     mean, METRIC_low and METRIC_high are the ends of its 95 % interval (analysis/spread.py), null of
@@ -195,7 +194,7 @@ def table(
 
 
 def means(frame: pl.DataFrame, keys: list[str], metric: str) -> pl.DataFrame:
-    """Returns a metric's columns."""
+    """Returns the mean of a metric, the ends of its interval and its number of runs, by keys."""
     known = of_metric(frame, metric)
     found = spread.means(known, keys, [*settings(frame), "group", "link"]).fill_nan(None)
     ends = {"mean": metric, "low": f"{metric}_low", "high": f"{metric}_high", "n": f"{metric}_n"}
@@ -203,7 +202,7 @@ def means(frame: pl.DataFrame, keys: list[str], metric: str) -> pl.DataFrame:
 
 
 def printed(made: pl.DataFrame, metrics: Sequence[str]) -> Table:
-    """Returns a table for people: each mean with its interval, and of how many."""
+    """Returns a table for people: each mean with its interval and its number of runs."""
     parts = ("", "_low", "_high", "_n")
     numbers = {f"{one}{part}" for one in metrics for part in parts}
     keys = [name for name in made.columns if name not in numbers and made[name].count()]

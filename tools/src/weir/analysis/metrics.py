@@ -23,9 +23,10 @@ NS_PER_S = 1e9
 
 
 def jfi(x: npt.ArrayLike) -> float | None:
-    """Returns jain's fairness index, (sum x)^2 / (n sum x^2), in [1/n, 1].
+    """Returns Jain's fairness index, (sum x)^2 / (n sum x^2), in [1/n, 1].
 
-    One flow is fair to itself: 1. Nothing to share (no flows, all zero): None.
+    One flow is fair to itself: 1. Nothing to share (no flows, all zero): None. ValueError: a share
+    is negative or not finite.
     """
     values = np.asarray(x, dtype=np.float64)
     if values.size == 0:
@@ -41,7 +42,7 @@ def jfi(x: npt.ArrayLike) -> float | None:
 
 
 def utilisation(out_bytes: float, rate_bps: float, span_ns: float) -> float | None:
-    """Returns share of a link's capacity that left it; None for a span or a rate of 0."""
+    """Returns the share of a link's capacity that left it; None for a span or a rate of 0."""
     if rate_bps <= 0 or span_ns <= 0:
         return None
     return out_bytes * 8 / (rate_bps * span_ns / NS_PER_S)
@@ -56,7 +57,7 @@ def percentile(x: npt.ArrayLike, p: float) -> float | None:
 
 
 def ecdf(x: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> tuple[Floats, Floats]:
-    """Returns distinct values, ascending, and the share of the weight at or below each."""
+    """Returns the distinct values, ascending, and the share of the weight at or below each."""
     values = np.asarray(x, dtype=np.float64)
     mass = np.ones(values.size) if weights is None else np.asarray(weights, dtype=np.float64)
     keep = mass > 0
@@ -78,7 +79,7 @@ def quantile_of_cdf(x: Floats, share: Floats, q: float) -> float | None:
 def binned_cdf(
     chunks: Iterable[npt.NDArray[np.uint32]], bins: int = 65536
 ) -> tuple[Floats, Floats]:
-    """Returns the like of ecdf for any number of values, exact to max/bins."""
+    """Returns the same as ecdf of values in chunks, to within the largest value over bins."""
     parts = [chunk for chunk in chunks if chunk.size > 0]
     if not parts:
         return np.empty(0), np.empty(0)
@@ -134,9 +135,9 @@ def step_ns(frame: pl.DataFrame) -> int:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Ends of a run's intervals: with each length, with the warm-up and with the run.
+    """Boundaries of a run's intervals: each length_ns, the end of the warm-up, the end of the run.
 
-    Live they end a little late, so there the end before says when one began.
+    Live they end a little late, so that an interval there begins where the one before ended.
     """
 
     length_ns: int
@@ -190,7 +191,7 @@ def gaps(timed: pl.DataFrame) -> list[tuple[float, float]]:
 
 
 def with_gaps(timed: pl.DataFrame) -> pl.DataFrame:
-    """Adds a record of nothing within each gap: a line through it would be made up."""
+    """Adds an empty record within each gap, so that a line in a figure breaks there."""
     middles = [(first + last) / 2 for first, last in gaps(timed)]
     if not middles:
         return timed
@@ -276,7 +277,8 @@ def _added(parts: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
 def rtt_percentiles(rtts: pl.DataFrame, by: str, points: Sequence[int] = (50, 99)) -> pl.DataFrame:
     """Returns percentiles of a tally's RTTs per flow_id or group: columns rtt_p50_ns, rtt_p99_ns.
 
-    Of the means of intervals, each weighted by its samples: single packets vary more.
+    They are percentiles of the intervals' means, each weighted by its samples: single packets vary
+    more.
     """
     ranked = rtts.group_by(by, "code").agg(pl.col("samples").sum()).sort(by, "code")
     up_to = pl.col("samples").cum_sum() / pl.col("samples").sum()
@@ -312,9 +314,9 @@ def flow_table(counted: Tally, span_ns: float) -> pl.DataFrame:
 
 
 def rtx_overhead(retransmits: float, sent_segs: float) -> float | None:
-    """Returns bytes sent again over those sent for the first time; None if that is nothing.
+    """Returns segments sent again over those sent for the first time; None if these are none.
 
-    In the end that is mvfst's definition, bytes sent again per byte acknowledged.
+    At the end of a flow that is mvfst's definition, bytes sent again per byte acknowledged.
     """
     first = sent_segs - retransmits
     return retransmits / first if first > 0 else None
@@ -375,7 +377,7 @@ def per_group(flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def jfi_between(groups: pl.DataFrame) -> float | None:
-    """Returns jain's index of per_group's groups, each standing for the mean of its flows."""
+    """Returns Jain's index of per_group's groups, each standing for the mean of its flows."""
     return jfi((groups["goodput_bps"] / groups["flows"]).to_numpy())
 
 
@@ -421,15 +423,15 @@ def mathis(flows: pl.DataFrame, losses: str, mss_bytes: float) -> MathisFit:
 
 @dataclass(frozen=True)
 class LossesPerHalving:
-    """Packets that a window reduction cost."""
+    """Drops per window reduction, of all flows and of each."""
 
     total: float | None  # all drops over all window reductions
     per_flow: Floats  # of flows that halved
 
 
 def losses_per_halving(flows: pl.DataFrame) -> LossesPerHalving:
-    """Returns it from per_flow's columns drops and cwnd_reductions."""
-    flows = flows.drop_nulls(["cwnd_reductions", "drops"])  # of kernels, and live
+    """Returns drops per window reduction from per_flow's columns."""
+    flows = flows.drop_nulls(["cwnd_reductions", "drops"])  # null of kernels' flows, and live
     halved = flows.filter(pl.col("cwnd_reductions") > 0)
     reductions = float(flows["cwnd_reductions"].sum())
     total = float(flows["drops"].sum()) / reductions if reductions > 0 else None
@@ -507,10 +509,10 @@ def observed(
 
 
 def with_rates(interval: pl.DataFrame, intervals: Intervals | None = None) -> pl.DataFrame:
-    """Adds goodput_bps, of what was delivered, to what with_times adds.
+    """Adds goodput_bps and what with_times adds.
 
-    An ACK that fills a hole acknowledges in one interval what arrived in many: that would be a rate
-    above the link's.
+    Goodput is of what was delivered. An ACK that fills a hole acknowledges in one interval what
+    arrived in many: that would be a rate above the link's.
     """
     bits = pl.col("delivered_bytes") * (8 * NS_PER_S)
     return with_times(interval, intervals).with_columns(goodput_bps=bits / pl.col("length_ns"))
@@ -582,7 +584,7 @@ def completion_times(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -
 
 
 def percentile_of(values: pl.Expr, p: float) -> pl.Expr:
-    """Returns an expression like percentile; null of nothing."""
+    """Returns `percentile` of the known values as an expression; null of none."""
     known = values.drop_nulls()
     place = (known.len() * p / 100 - 1e-9).ceil().cast(pl.Int64) - 1
     return known.sort().get(place.clip(0), null_on_oob=True)

@@ -91,7 +91,7 @@ class RunHost(Section):
     balanced: bool | None
     verdict: str | None
     disciplined_by: str | None  # chrony, or the kernel that NTP or PTP steers
-    clock_error_ns: Count | None  # as that says
+    clock_error_ns: Count | None  # as disciplined_by has it
     frames: Count | Absent = UNSET
     offset_utc_ns: Count | Absent | None = UNSET  # the middle of the run, by the switch's clock
     offset_ns: Signed | Absent | None = UNSET  # then; ahead is positive

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The types of fields in summaries; sections of model_parts.py, which the build makes, have them.
+"""Types of the fields in summaries, for the sections in model_parts.py, which the build makes.
 
 weir-sim writes that module from the lists in C that also write the summaries (common/base/field.h):
 `weir-sim --list types`.
@@ -23,4 +23,4 @@ Absent = UnsetType
 
 
 class Section(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of a summary; what it does not name is an error."""
+    """A part of a summary; a member that it does not name is an error."""

@@ -13,7 +13,7 @@ from weir.base import units
 from weir.base.configs import Config
 
 LINKS = {"link", "mahimahi_link"}
-# Stages that hold back no packet, or each as long.
+# Stages that delay no packet, or all by the same time.
 STEADY = {
     "delay", "loss", "loss_gilbert", "loss_markov", "loss_periodic", "loss_mask",
     "loss_trace", "loss_target", "ecn", "clear_options", "corrupt", "duplicate", "policer",
@@ -27,7 +27,7 @@ def own_base_rtt(groups: Sequence[Config]) -> bool:
 
 
 def delay_ns(stages: Sequence[object]) -> float:
-    """Returns the constant delay of a path."""
+    """Returns the sum of the constant delays of a path's stages."""
     delays = [stage.get("delay") for stage in stages if isinstance(stage, dict)]
     return sum(
         units.config_time_ns(params.get("delay", "0")) or 0.0
@@ -56,7 +56,7 @@ def p95_ns(config: Config, report: RunSummary) -> float | None:
 
 
 def way(config: Config) -> list[tuple[str, Config]] | None:
-    """Returns the stages that all data passes and their path; None: not a link and constants."""
+    """Returns path and stage of all that data passes; None: not one link and constant delays."""
     groups, paths = routes.groups(config), config.get("paths", {})
     ways = {tuple(routes.route(group, "forward")) for group in groups}
     if len(ways) != 1 or own_base_rtt(groups) or config.get("schedule"):

@@ -126,7 +126,7 @@ def _acknowledge(found: Qlog, reading: _Reading, data: Json) -> None:
 def _measure(found: Qlog, reading: _Reading, data: Json) -> None:
     if "min_rtt" in data:
         found.min_rtt_ns = data["min_rtt"] * NS_PER_MS
-    if "smoothed_rtt" in data and found.min_rtt_ns is not None:  # before: what it begins with
+    if "smoothed_rtt" in data and found.min_rtt_ns is not None:  # before: an initial guess
         reading.smoothed_ms += data["smoothed_rtt"]
         reading.samples += 1
 
@@ -225,7 +225,7 @@ def found_in(folder: Path, summary: RunSummary) -> list[Logged]:
 
 
 def of_run(folder: Path, summary: RunSummary) -> list[Logged]:
-    """Returns the same. UserError: there is none."""
+    """Returns what found_in does. UserError: there is no qlog."""
     found = found_in(folder, summary)
     if not found:
         raise UserError(f"{folder}: no program of it has written a qlog into $WEIR_OUT")
@@ -233,5 +233,4 @@ def of_run(folder: Path, summary: RunSummary) -> list[Logged]:
 
 
 def table(found: list[Logged]) -> Table:
-    """Returns the table of qlogs."""
     return Table(COLUMNS, found, left=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Removes run folders, and nothing that is none."""
+"""Removes run folders, and no other folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from weir.base.errors import UserError
 
 
 def age_s(text: str) -> float:
-    """Returns a time with a unit, as configs write it: 30d, 2w, 12h. UserError: it is none."""
+    """Returns the seconds of a time with a unit, as configs write it: 30d, 2w, 12h.
+
+    UserError: it is none.
+    """
     found = units.config_time_ns(text, unit_required=True)
     if found is None:
         raise UserError(f"--older: '{text}' is not a time such as 30d, 2w or 12h")
@@ -40,7 +43,7 @@ def why_not(path: Path) -> str | None:
 
 
 def children(path: Path) -> list[Path]:
-    """Returns folders in a run folder but those of the run itself."""
+    """Returns the folders in a run folder that are not part of the run."""
     own = (folder.RECEIVER, "replay")
     return [p for p in path.iterdir() if p.is_dir() and not p.is_symlink() and p.name not in own]
 
@@ -50,7 +53,7 @@ def size_bytes(path: Path) -> int:
 
 
 def remove(path: Path) -> None:
-    """Removes a run folder in which no program writes. UserError: it may not go."""
+    """Removes a run folder in which no program writes. UserError: why_not says why not."""
     refusal = why_not(path)
     if refusal is not None:
         raise UserError(f"{refusal}: it stays", 1)

@@ -112,7 +112,7 @@ class Ring:
     def records(self) -> Records:
         """All slots, shape (n,), dtype `dtype`, mapped and not copied; gap records included.
 
-        Only whole records that the header counts.
+        They are the whole records that the header counts.
         """
         return self.part(0, self._slots)
 
@@ -161,7 +161,7 @@ class Ring:
 
     @cached_property
     def _without_gaps(self) -> npt.NDArray[np.bool_] | None:
-        """Rows of `records` that are records; None: all are."""
+        """A mask of `records`: true for records, false for gap records; None: no gaps."""
         if self.header.counters.gaps == 0:
             return None
         keep = np.ones(self._slots, np.bool_)

@@ -15,18 +15,18 @@ DIRECTIONS = ("forward", "reverse")
 
 
 def route(group: Config, direction: str) -> list[str]:
-    """Returns names of paths in order; without `path`, the one that is called as the direction."""
+    """Returns the names of a group's paths in order; without `path`, the direction's name."""
     names = (group.get("path") or {}).get(direction, direction)
     return [str(name) for name in names] if isinstance(names, list) else [str(names)]
 
 
 def groups(config: Config) -> list[Config]:
-    """Returns the flow groups of a config, or one of which nothing is known."""
+    """Returns the flow groups of a config, or an empty one if there are none."""
     return config.get("flows") or [{}]
 
 
 def is_ipv6(config: Config) -> list[bool]:
-    """Returns which groups' packets are IPv6's."""
+    """Returns for each group whether its packets are of IPv6."""
     return [group.get("ip") == "ipv6" for group in groups(config)]
 
 
@@ -51,7 +51,7 @@ def data_path(config: Config, group: int) -> int:
 
 
 def backward(config: Config) -> npt.NDArray[np.bool_]:
-    """Returns by group and path whether it is on the group's way back, and not there."""
+    """Returns for each group (row) and path whether it is on the group's way back only."""
     paths = list(config.get("paths", {})) or list(DIRECTIONS)
     return np.array(
         [

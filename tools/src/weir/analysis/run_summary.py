@@ -63,7 +63,7 @@ from weir.base.foreign import Json
 
 Part = TypeVar("Part", bound=Struct)
 
-# Readers take each of their members for granted; the members of others are not in every version.
+# Parts whose required members every version writes; those of others may be absent.
 WHOLE = (Fact, Packets, PathLedger, BetweenHosts, Records, Program, IpFlow)
 ROWS_MAX = 1000
 
@@ -192,7 +192,7 @@ def _member(kind: type[Struct], one: msgspec.structs.FieldInfo) -> tuple[Any, An
 
 
 def decode(document: Json, place: str) -> RunSummary:
-    """Returns a summary of any version. UserError: a known member has another type, or too many."""
+    """Returns a summary of any version. UserError: a member has another type, or too many rows."""
     kinds = {one.__struct_config__.tag: one for one in get_args(AnySummary)}
     given = {"kind": "simulation"} | document
     kind = kinds.get(str(given["kind"]))

@@ -7,11 +7,11 @@ import polars as pl
 
 from weir.analysis.metrics import NS_PER_S
 
-RETRANSMISSION = 1  # of `kind`
+RETRANSMISSION = 1  # a bit of `kind`
 
 
 def unwrapped(number: pl.Expr) -> pl.Expr:
-    """Returns sequence numbers of each flow and direction, in their order, beyond 2^32."""
+    """Returns sequence numbers beyond 2^32, by flow and direction; rows are in order of time."""
     wide = number.cast(pl.Int64)
     step = wide.diff().fill_null(0)
     wraps = (step < -(2**31)).cast(pl.Int64) - (step > 2**31).cast(pl.Int64)
@@ -19,6 +19,7 @@ def unwrapped(number: pl.Expr) -> pl.Expr:
 
 
 def ahead(number: str, of: str) -> pl.Expr:
+    """Returns how far one sequence number is ahead of another, modulo 2^32 (RFC 9293, 3.4)."""
     difference = pl.col(number).cast(pl.Int64) - pl.col(of).cast(pl.Int64)
     return (difference + 3 * 2**31) % 2**32 - 2**31
 
@@ -53,7 +54,10 @@ def numbered(segments: pl.DataFrame) -> pl.DataFrame:
 
 
 def fate(flow: pl.DataFrame, place: int | None) -> tuple[int | None, float | None]:
-    """Returns the first byte of the segment at a place, and when it was sent again."""
+    """Returns the first byte of a flow's segment `place`, from 0, and when it was sent again.
+
+    The time is in s; None: not known, or never.
+    """
     sent = flow.filter("forward")
     if place is None or place >= sent.height or sent["start"][place] is None:
         return None, None

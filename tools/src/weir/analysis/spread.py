@@ -36,7 +36,7 @@ USED = "seed_used"  # a column: whether anything random was drawn
 
 
 def replicas(frame: pl.DataFrame, settings: Sequence[str]) -> pl.Series:
-    """Says for each run whether it is a sample of its settings (columns of the frame).
+    """Returns for each run whether it is a sample of its settings (columns of the frame).
 
     It is none if nothing random was drawn and a run with the same settings stands before it.
     """
@@ -82,7 +82,7 @@ def intervals(parts: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
 
 
 def stated(show: Callable[[float], str], mean: float, low: float, high: float) -> str:
-    """Writes a mean with half of its interval, numbers as `show` has them: 1.50 ± 0.20 ms."""
+    """Returns a mean with half of its interval, numbers as `show` has them: 1.50 ± 0.20 ms."""
     if not math.isfinite(mean):
         return units.NONE
     if not math.isfinite(low):
@@ -104,7 +104,7 @@ def welch(a: Floats, b: Floats) -> float:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Returns p values raised for their number; those that are NaN were no comparison."""
+    """Returns p values raised by Holm's method; NaN is no comparison, and stays."""
     raised = np.array(p, np.float64)
     order = np.argsort(raised)[: np.count_nonzero(~np.isnan(raised))]  # NaN come last
     raised[order] *= np.arange(order.size, 0, -1)
@@ -113,7 +113,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def detectable(spread: float, n: int, tests: int, level: float) -> float:
-    """Returns the least difference of two means of n values that `tests` tests surely find."""
+    """Returns the least significant difference of two means of n values, in `tests` tests."""
     from scipy import special
 
     least = float(special.stdtrit(2 * (n - 1), 1 - level / tests / 2))

@@ -78,14 +78,14 @@ def group_names(summary: RunSummary) -> list[str]:
 
 
 def total(values: Iterable[float | None]) -> float | None:
-    """Returns the sum of a number over groups; None if one is not known, or there is none."""
+    """Returns the sum of numbers; None if one of them is not known, or there is none."""
     every = list(values)
     known = [value for value in every if value is not None]
     return sum(known) if known and len(known) == len(every) else None
 
 
 def of_flows(summary: RunSummary, number: Callable[[Group], float | None]) -> float | None:
-    """Returns a number's sum over all groups."""
+    """Returns a number's sum over all groups, or None (see total)."""
     return total(map(number, summary.groups))
 
 

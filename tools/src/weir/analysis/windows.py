@@ -10,18 +10,23 @@ import polars as pl
 
 from weir.analysis.metrics import NS_PER_S, Floats
 
-WINDOWS = 120  # at most; as a figure can show
+WINDOWS = 120  # at most, as many as a figure can show
 
 
 def length_s(duration_s: float, interval_ns: int) -> float:
+    """Returns the length of windows in s: whole intervals, 1 s at least if the run has 10 s."""
     interval = max(interval_ns, 1) / NS_PER_S
     wanted = max(duration_s / WINDOWS, min(1.0, duration_s / 10))
     return max(1, round(wanted / interval)) * interval
 
 
 def windows(rated: pl.DataFrame, length: float, end_s: float) -> pl.DataFrame:
-    """Returns each flow in each window: time_s (its middle), flow_id, group, goodput_bps and
-    rtt_mean_ns.
+    """Returns each flow in each window: time_s (its middle), flow_id, group, goodput and RTT.
+
+    rated: intervals as metrics.with_rates gives them; end_s: the run's end, with which the last
+    window ends. goodput_bps is what was delivered over the length of the window, not of the flow's
+    records: a flow that sends for a tenth of it has a tenth. rtt_mean_ns is the mean of samples;
+    null without any.
     """
     weight = pl.col("rtt_samples").cast(pl.Float64)
     number = (pl.col("time_s") / length).floor()
