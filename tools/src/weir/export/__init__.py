@@ -27,7 +27,7 @@ def write(
     compress: bool = False,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> list[Path]:
-    """Writes a run in one of FORMATS into a folder [RUN/export]; the files, in order.
+    """Writes a run in one of FORMATS into a folder [RUN/export]; returns the files, in order.
 
     streams are those to write as tables [all that were recorded]; the other formats need what they
     need. compress packs CSV with zstd. flows chooses flows [all]; links, which have none, are

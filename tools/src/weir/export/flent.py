@@ -128,7 +128,7 @@ def voip(run: Run, flow: int, name: str) -> Series | None:
 
 
 def on_grid(one: Series, count: int, step_s: float) -> list[float | None]:
-    """Returns the mean of what ended in each interval; null where nothing did."""
+    """Returns the mean of the values in each interval; null where there is none."""
     places = np.ceil(np.asarray(one.time_s) / step_s - 1e-6).astype(int) - 1
     inside = (places >= 0) & (places < count)
     sums = np.bincount(places[inside], np.asarray(one.value)[inside], minlength=count)
@@ -172,14 +172,13 @@ def test_name(run: Run) -> str:
 
 
 def file_name(run: Run) -> str:
-    """Returns the name of the test and of the run folder."""
     return f"{test_name(run)}-{run.path.resolve().name}.flent"
 
 
 def metadata(
     run: Run, found: Sequence[Series], start: datetime, step_s: float, length_s: float
 ) -> dict[str, object]:
-    """Returns what flent says of a test that it has run."""
+    """Returns the metadata that flent writes of a test."""
     name, label = test_name(run), run.path.resolve().name
     time = start.strftime(FORMAT_TIME)
     streams = {

@@ -22,14 +22,14 @@ from weir.analysis.folder import Run
 from weir.base import units
 from weir.base.errors import UserError
 
-TIME = 315532800  # of every file, 1980: tar warns of older ones
+TIME = 315532800  # 1980, of every file: tar warns of older ones
 SCRIPT = Path(__file__).with_name("repeat.py")
 LARGE = re.compile(r"^ *(?:- )?pcap: (.*/.*)$", re.MULTILINE)  # a file too large for a run folder
 GUEST = re.compile(r"^ *(?:- )?linux:", re.MULTILINE)
 
 
 def write(given: Sequence[Path], out: Path, rings: bool, force: bool) -> None:
-    """Packs runs, or folders with runs; rings: with their telemetry. UserError: out is there."""
+    """Packs runs and folders with runs, with telemetry if `rings`. UserError: it cannot."""
     if out.exists() and not force:
         raise UserError(f"{out} is there: choose another --out or --force")
     for top in given:

@@ -137,7 +137,7 @@ def endpoints(run: Run) -> npt.NDArray[Any]:
 
 
 def codes_of(batch: Batch) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:
-    """Returns a byte each for path, link, event and reason, and which records are of packets."""
+    """Returns distinct codes (bytes: path, link, event, reason) and each record's index in them."""
     parts = [batch[name].astype(np.uint32) for name in ("path", "link", "event", "reason")]
     codes = parts[0] << np.uint32(24) | parts[1] << np.uint32(16) | parts[2] << np.uint32(8)
     return np.unique(codes | parts[3], return_inverse=True)
@@ -160,7 +160,7 @@ def _interfaces(
 def words_of(
     packets: Stream, paths: Sequence[str], path: int, link: int, event: int, reason: int
 ) -> list[str]:
-    """Returns the place as a word, the event and the reason."""
+    """Returns the place, the event and, where there is one, the reason of a code as words."""
     events = {number: name for name, number in packets.field("event").values.items()}
     reasons = {number: name for name, number in packets.field("reason").values.items()}
     place = paths[path] if path < len(paths) else f"path {path}"
@@ -220,7 +220,7 @@ def blocks(batch: Batch, interfaces: npt.NDArray[np.uint32], happened: Part, kno
 def ipv4(
     length: npt.NDArray[Any], tos: Bytes, number: npt.NDArray[Any], ends: Sequence[Any]
 ) -> npt.NDArray[np.void]:
-    """Returns headers of IPv4."""
+    """Returns IPv4 headers; length: bytes of packets, ends: source and destination addresses."""
     made = np.zeros(len(length), _IPV4)
     made["version"], made["tos"], made["ttl"], made["protocol"] = 0x45, tos, TTL, TCP
     made["total"], made["id"] = length, number & np.uint32(0xFFFF)
@@ -230,7 +230,7 @@ def ipv4(
 
 
 def ipv6(length: npt.NDArray[Any], tos: Bytes, ends: Sequence[Any]) -> npt.NDArray[np.void]:
-    """Returns headers of IPv6."""
+    """Returns IPv6 headers; length: bytes of packets, ends: source and destination addresses."""
     made = np.zeros(len(length), _IPV6)
     made["version"] = np.uint32(6 << 28) | tos.astype(np.uint32) << np.uint32(20)
     made["payload"], made["protocol"], made["ttl"] = length - _IPV6.itemsize, TCP, TTL
@@ -240,7 +240,7 @@ def ipv6(length: npt.NDArray[Any], tos: Bytes, ends: Sequence[Any]) -> npt.NDArr
 
 
 def comments(batch: Batch, happened: Part) -> tuple[Part, npt.NDArray[np.int64]]:
-    """Returns the records' comments on packets, padded to four bytes, and their lengths."""
+    """Returns a comment per record, padded to four bytes, and the lengths without the padding."""
     n = len(batch)
     sojourn = batch["sojourn_ns"]
     parts = [
@@ -261,7 +261,7 @@ def comments(batch: Batch, happened: Part) -> tuple[Part, npt.NDArray[np.int64]]
 
 
 def whole_of(made: npt.NDArray[Any], has: Mask | None = None) -> Part:
-    """Returns the bytes of structs, of all blocks or of some."""
+    """Returns the bytes of structs, one for each block; has: the blocks that have them [all]."""
     columns = made.view(np.uint8).reshape(len(made), made.dtype.itemsize)
     mask = (
         np.ones(columns.shape, bool)
@@ -272,14 +272,14 @@ def whole_of(made: npt.NDArray[Any], has: Mask | None = None) -> Part:
 
 
 def constant(text: str, n: int, has: Mask | None = None) -> Part:
-    """Returns the same text in all, or in some."""
+    """Returns the same text for n blocks; has: the blocks that have it [all]."""
     made = np.broadcast_to(np.frombuffer(text.encode(), np.uint8), (n, len(text.encode())))
     mask = np.ones(n, bool) if has is None else has
     return made, np.broadcast_to(mask[:, None], made.shape)
 
 
 def digits(values: npt.NDArray[Any], most: int, first: int = 0) -> Part:
-    """Returns decimal numbers without leading zeros, from one of their digits on."""
+    """Returns numbers below 10^most in decimal, without leading zeros or the first digits."""
     powers = np.uint64(10) ** np.arange(most - 1, -1, -1, dtype=np.uint64)
     rest = values.astype(np.uint64)[:, None]
     made = (rest // powers % np.uint64(10) + np.uint64(48)).astype(np.uint8)
@@ -306,7 +306,10 @@ def joined_columns(parts: Sequence[Part]) -> Part:
 
 
 def checksum(made: npt.NDArray[np.void]) -> npt.NDArray[np.uint32]:
-    """Returns the checksums of IPv4 headers (RFC 791)."""
+    """Returns the checksums of IPv4 headers (RFC 791).
+
+    That is the ones' complement of the ones' complement sum of a header's 16-bit words.
+    """
     total: npt.NDArray[np.uint32] = made["version"].astype(np.uint32) << np.uint32(8)
     total += made["tos"]
     total += made["total"].astype(np.uint32) + made["id"]

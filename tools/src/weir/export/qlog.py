@@ -195,7 +195,8 @@ def _metrics(stream: Stream, payload: list[int], flows: Sequence[int]) -> Iterat
 def _packets(run: Run, flows: Sequence[int], data_path: int) -> Iterator[Event]:
     """Yields packet_sent and packet_lost of a path in which data enters the network.
 
-    What a queue took is remembered until it leaves: a drop of anything else comes before it.
+    Packets in the first queue are remembered until they leave it: one that is dropped before it is
+    reported as sent, too.
     """
     stream = run.packets
     kinds = {number: name for name, number in stream.field("event").values.items()}

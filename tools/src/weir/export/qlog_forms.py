@@ -32,7 +32,7 @@ TRIGGERS = {"clean": "application"}  # of connection_closed; the others have the
 
 
 def header(form: str, title: str, description: str, start_utc_ns: int) -> dict[str, object]:
-    """Returns what comes before the events: times are in ms, from the start of the run."""
+    """Returns the record before the events, whose times are in ms from the start of the run."""
     vantage_point = {"name": "sender", "type": "client"}
     said = {"title": title, "description": description}
     if form == OLD:

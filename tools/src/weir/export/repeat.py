@@ -57,7 +57,7 @@ def repeat(weir: str, name: str) -> str:
 
 
 def main() -> int:
-    """Compares the files, then the runs."""
+    """Compares the files, then the runs; returns the exit status."""
     weir = sys.argv[1] if len(sys.argv) > 1 else "weir"
     wrong = differing_files()
     if wrong:

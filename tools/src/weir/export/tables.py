@@ -14,13 +14,13 @@ import pyarrow.parquet
 
 from weir.analysis.stream import Batch, Stream, arrow_schema
 
-# Is told a stream's name, how many of its records were read, and how many it has.
+# Called with a stream's name, how many of its records were read, and how many it has.
 Listener = Callable[[str, int, int], None]
 LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def selected(stream: Stream, flows: Sequence[int]) -> Iterator[Batch]:
-    """Yields the stream's batches, of some flows or of all; all of a stream that has no flows."""
+    """Yields a stream's batches with records of `flows` [all]; one without flows is whole."""
     choose = len(flows) > 0 and "flow_id" in stream.names
     listener, done = LISTENER.get(), 0
     if listener is not None:
