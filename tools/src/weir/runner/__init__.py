@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Starts the C programs of a run, hears what they say, and ends them."""
+"""Starts the C programs of a run, passes on what they print, and ends them."""

@@ -66,7 +66,7 @@ class Bar:
 
 
 def left(wall_s: float, done: float, whole: float) -> list[str]:
-    """Returns how long the rest takes if it goes on as it did, once that can be said."""
+    """Returns a text on the time that the rest takes at the speed so far, or nothing if unknown."""
     if wall_s < ESTIMATE_S_MIN or not 0 < done < whole:
         return []
     rest_s = math.ceil(wall_s * (whole - done) / done)
@@ -92,7 +92,7 @@ class Count:
         self.bar.stop()
 
     def update(self, what: str, done: int, whole: int) -> None:
-        """Shows that so many are done."""
+        """Shows how many of a thing's `whole` are done."""
         if what not in self.tasks:
             self.tasks[what] = self.bar.add_task(what, total=whole, times=""), time.monotonic()
         task, started_s = self.tasks[what]

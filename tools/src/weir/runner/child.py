@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that is started, heard and ended."""
+"""A child process: its start, its lines and its end."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ WAIT_S_MAX = 60.0
 
 
 class Child:
-    """A process in a session of its own, before others on its CPUs unless `first` is False.
+    """A process in a session of its own, of higher priority unless `first` is False.
 
-    Ctrl-C reaches it from us only, and a signal for it what it started too. Its lines are kept as
-    they come. As a context manager it is stopped at the end.
+    A terminal's Ctrl-C does not reach it. Its lines are kept in `out` and `err`. As a context
+    manager it is stopped at the end.
     """
 
     def __init__(self, argv: Sequence[object], *, first: bool = True, **options: Any) -> None:
@@ -50,7 +50,7 @@ class Child:
         self.err.append(line)
 
     def closed(self) -> None:
-        """Is called when it will say no more."""
+        """Is called when it has closed standard error."""
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +69,7 @@ class Child:
                 self.process.send_signal(number)
 
     def wait(self, seconds: float = WAIT_S_MAX) -> int:
-        """Returns its exit status, once all that it said is there; kills it if it takes longer."""
+        """Returns its exit status when its output is read. TimeoutError: it had to be killed."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -80,14 +80,14 @@ class Child:
         return self.process.returncode
 
     def stop(self) -> int:
-        """Asks it to end, and is patient; its exit status."""
+        """Sends SIGINT, kills it after STOP_S_MAX, and returns its exit status."""
         self.send(signal.SIGINT)
         with suppress(TimeoutError):
             self.wait(STOP_S_MAX)
         return self.process.returncode
 
     def kill(self) -> None:
-        """Ends it, and what it started."""
+        """Kills it and what it started in its process group."""
         with suppress(ProcessLookupError):
             killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

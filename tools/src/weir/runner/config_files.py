@@ -13,7 +13,7 @@ from weir.base import configs, tables
 
 @functools.cache
 def keys() -> frozenset[str]:
-    """Returns the keys whose values are files: of the tables, and of controls from outside."""
+    """Returns the keys whose values are files: of the tables, and of the user's controls."""
     entries = [entry for kind in tables.read().values() for entry in kind.values()]
     listed = [item for entry in entries for item in tables.keys(entry).items()]
     return frozenset({*configs.OUTSIDE, *(key for key, row in listed if row["type"] == "file")})

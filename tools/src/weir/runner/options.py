@@ -18,9 +18,9 @@ NAME_LENGTH = 100  # of a run folder, without its time
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """A run to be made: its config, what replaces values of it, its folder, and C's other options.
+    """Options of a run: its config, overrides of its values, its folder, and those of the programs.
 
-    Of a cell, a run of a grid, `out` is its name: a folder below that of its batch.
+    Of a cell (a run of a grid) `out` is its name: a folder below that of its batch.
     """
 
     config: Path
@@ -50,7 +50,7 @@ class Options:
         return [str(find_program(program)), *places, "--progress", *settings.settings()]
 
     def settings(self) -> list[str]:
-        """Returns the options behind the config and the folder."""
+        """Returns the options after the config and the folder."""
         argv = [word for override in self.overrides for word in ("-o", override)]
         for option in ("seed", "duration", "pcap", "threads"):
             if (value := getattr(self, option)) is not None:
@@ -80,7 +80,7 @@ def changed(overrides: Sequence[str], seed: int | None, live: bool) -> list[str]
 
 
 def refuse_sweep(config: Path) -> None:
-    """Refuses a file that is for another command. What else is wrong the programs say."""
+    """Raises UserError if the file is a sweep; all else that is wrong the programs report."""
     if not config.is_file():
         return
     try:

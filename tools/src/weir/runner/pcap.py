@@ -42,7 +42,7 @@ def run_pcap(
     force: bool,
     console: Console,
 ) -> int:
-    """Runs weir-pcap into a run folder; its exit status."""
+    """Runs weir-pcap, which writes a run folder, and returns its exit status."""
     argv = [str(programs.find_program("pcap")), command, "--out", str(out), "--progress"]
     argv += [word for name, value in settings.items() for word in (f"--{name}", value)]
     argv += ["--force"] if force else []
@@ -59,14 +59,14 @@ def run_pcap(
 def flows_of(
     files: Sequence[str], console: Console, interface: str = ""
 ) -> tuple[pl.DataFrame, RunSummary]:
-    """Returns the flows of captures and their summary, without a run folder that stays."""
+    """Returns the flows of captures and their summary; the run folder is temporary."""
     with analysed(files, console, {"interval": "1h", "interface": interface}) as loaded:
         return flows(loaded), loaded.summary
 
 
 @contextmanager
 def analysed(files: Sequence[str], console: Console, settings: Mapping[str, str]) -> Iterator[Run]:
-    """Yields the run of captures, in a folder that does not stay."""
+    """Yields the analysis of captures in a temporary run folder. SystemExit: weir-pcap failed."""
     with tempfile.TemporaryDirectory(prefix="weir-pcap-") as temporary:
         out = Path(temporary) / "run"
         status = run_pcap("analyze", files, out, settings, False, console)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Live programs poll: their CPUs are theirs, before all that others do on the machine meanwhile."""
+"""Higher priority for live programs: they poll, and need all of their CPUs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ NICE = -10  # others keep a tenth of a CPU that such a program fills
 def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """Starts a process, at NICE if that is permitted.
 
-    Give it a session of its own: with autogroups, nice counts only within a session, which has
-    one too.
+    Give it a session of its own: with autogroups, nice counts only within a session, and the
+    session has a nice value of its own, which is set too.
     """
     before = os.getpriority(os.PRIO_PROCESS, 0)
     with suppress(OSError):

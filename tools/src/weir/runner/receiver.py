@@ -37,4 +37,5 @@ def options(given: Options, section: Mapping[str, Any]) -> Options:
 
 
 def said(line: str) -> str:
+    """Returns a line of its weir-sender with the names that the user's config has."""
     return line.replace("weir-sender: ", f"weir-{NAME}: ", 1).replace(SENDER, SECTION)

@@ -58,7 +58,7 @@ def live_sections(options: Options) -> dict[str, Any]:
     try:
         config = configs.read(options.config)
     except UserError:
-        return {"switch": {}, "sender": {}}  # they say what is wrong, with its place
+        return {"switch": {}, "sender": {}}  # the programs say what is wrong, with its place
     live = config.get("live") if isinstance(config, dict) else None
     live = live if isinstance(live, dict) else {}
     found = {name: live[name] for name in ("switch", receiver.NAME, "sender") if name in live}
@@ -82,10 +82,11 @@ def live_argvs(options: Options) -> dict[str, list[str]]:
 
 
 def run_live(options: Options, listener: Listener) -> int:
-    """Returns an experiment on real ports: switch first, receiver, then sender; summaries merged.
+    """Runs an experiment on real ports; returns the exit status of the first to fail, or 0.
 
-    They come before what else runs on their CPUs. Switch and sender both end after the run's
-    duration; one that is still there some seconds later is stopped. The receiver is stopped then.
+    The switch starts first, then the receiver, then the sender; their summaries are merged. They
+    have priority over all else on their CPUs. Switch and sender both end after the run's duration;
+    one that is still there TOGETHER_S later is stopped, and then the receiver.
     """
     session = Session(listener)
     argvs = live_argvs(options)

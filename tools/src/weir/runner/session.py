@@ -46,23 +46,23 @@ class Progress(msgspec.Struct):
 
 
 class Listener(Protocol):
-    """Is told what the programs say while they run."""
+    """A receiver of what the programs print while they run."""
 
     def progress(self, now: Progress) -> None:
-        """Is given one of --progress's objects."""
+        """Takes a line of --progress."""
 
     def message(self, line: str) -> None:
-        """Is given any other line, which is for the user."""
+        """Takes any other line, which is for the user."""
 
 
 class Silent:
-    """The listener that only keeps what was said."""
+    """A listener that keeps messages and shows nothing."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def progress(self, now: Progress) -> None:
-        """Does nothing, as nobody looks."""
+        """Ignores it."""
 
     def message(self, line: str) -> None:
         self.lines.append(line)
@@ -72,7 +72,7 @@ Inbox = queue.Queue[tuple["Program", str | None]]
 
 
 class Program(Child):
-    """A C program, whose lines go to an inbox. In a session of its own: Ctrl-C reaches it once."""
+    """A C program whose lines of standard error go to an inbox."""
 
     def __init__(self, name: str, argv: Sequence[str], inbox: Inbox) -> None:
         self.name = name
@@ -81,12 +81,12 @@ class Program(Child):
         self.asked = False
         self._runtime: dict[Path, int] = {}  # its files in DPDK's runtime folder, with their inodes
         self._inbox = inbox
-        environment = os.environ | {"WEIR_RUNNER": str(os.getpid())}  # whose end is its end
+        environment = os.environ | {"WEIR_RUNNER": str(os.getpid())}  # it ends when we do
         live = name not in ("sim", "pcap")
         super().__init__(argv, first=live, stdout=subprocess.DEVNULL, env=environment)
 
     def said(self, line: str) -> None:
-        """Puts each line into the inbox."""
+        """Puts a line into the inbox."""
         self._inbox.put((self, line))
 
     def closed(self) -> None:
@@ -94,7 +94,7 @@ class Program(Child):
         self._inbox.put((self, None))
 
     def opened(self) -> None:
-        """Keeps the names of its sockets and of its folder's lock, which it removes if it can."""
+        """Keeps the paths of its memif sockets and DPDK lock, which stay behind if it is killed."""
         with suppress(OSError):
             opened = Path(f"/proc/{self.process.pid}/fd").iterdir()
             names = [str(each.readlink()) for each in opened]
@@ -105,7 +105,7 @@ class Program(Child):
             self._runtime = {path: path.stat().st_ino for path in paths}
 
     def remove_left(self) -> None:
-        """Removes what it left, as it was killed; not what another program has made its own."""
+        """Removes the sockets and the DPDK folder of a killed program that no other one uses."""
         for path, inode in self._runtime.items():
             with suppress(OSError):
                 if path.suffix == ".memif" and path.stat().st_ino == inode:
@@ -116,7 +116,7 @@ class Program(Child):
                         shutil.rmtree(path.parent)
 
     def finish(self) -> None:
-        """Asks it to end. Once: a second time would kill it while it writes its run folder."""
+        """Sends SIGINT once: a second one would kill it while it writes its run folder."""
         if not self.asked:
             self.asked = True
             self.send(signal.SIGINT)
@@ -124,7 +124,7 @@ class Program(Child):
 
 @dataclass
 class Session:
-    """The programs of a run, and what was asked of them."""
+    """The programs of a run, and the signals that were sent to this process."""
 
     listener: Listener
     children: list[Program] = field(default_factory=list)
@@ -148,7 +148,7 @@ class Session:
                 child.send(signal.SIGKILL)
 
     def hear(self, timeout_s: float = 0.2) -> None:
-        """Passes on what a program said, if one says something in time."""
+        """Waits for a line of a program, and passes it on."""
         try:
             child, line = self.inbox.get(timeout=timeout_s)
         except queue.Empty:
@@ -198,7 +198,7 @@ class Session:
             self.hear()
 
     def stop(self, child: Program) -> None:
-        """Asks it to end if it still runs, and is patient: it writes its part of the run folder."""
+        """Asks it to end and waits, as it writes its run folder; kills it after STOP_S_MAX."""
         if child.eof:
             return
         child.finish()
@@ -221,8 +221,8 @@ class Session:
     def status(self, child: Program) -> int:
         """Returns its exit status, once it has ended; a signal as a shell counts it.
 
-        One that was asked to end and did so has not failed: what that means for the run is
-        whether we were asked too.
+        A program that ended because it was asked to has not failed; but if a signal was sent to
+        this process, the status is that signal's.
         """
         code = child.process.wait()
         if child.asked and code == 128 + signal.SIGINT:
@@ -243,9 +243,9 @@ class Session:
 
 @contextmanager
 def catching(session: Session) -> Iterator[None]:
-    """Passes signals to the programs, and leaves none of them behind.
+    """Passes signals on to the programs, and ends those that still run at the end.
 
-    Only the main thread can have them: a run that another thread starts is not interrupted.
+    Only the main thread gets signals: a run that another thread starts is not interrupted.
     """
     main = threading.current_thread() is threading.main_thread()
     numbers: tuple[signal.Signals, ...] = ENDING if main else ()
