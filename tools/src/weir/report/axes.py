@@ -19,7 +19,7 @@ from weir.report.theme import FAINT, INK, Style
 
 WIDTH_IN = 7.2
 FEW = 10  # as many flows are drawn one by one; more as median and band
-HIDING = 2.5  # times what came later: a start that would hide it
+HIDING = 2.5  # a start with a peak of more times what comes later hides that
 BANDS = len(theme.CYCLE)  # as many groups have a band of their own; those of more hide each other
 WIDE = 92  # characters of a legend over the whole width
 ROW_IN = 0.18  # of a legend
@@ -60,7 +60,7 @@ def split_by(frame: pl.DataFrame, key: str) -> list[tuple[int, pl.DataFrame]]:
 
 
 def time_axis(axes: Axes, scene: Scene) -> None:
-    """Sets axes of time: from 0 to the run's end, with a mark where the warm-up ends."""
+    """Sets up an axis of time from 0 to the run's end, with a line where the warm-up ends."""
     axes.set_xlabel("time (s)")
     axes.set_xlim(0, scene.duration_s)
     axes.set_ylim(bottom=0)
@@ -76,7 +76,7 @@ def steady(
     scale: tuple[float, str],
     base: float = 0.0,
 ) -> None:
-    """Ends the axis where the run settled, if its start would hide that, and says so.
+    """Cuts the y axis where the run settled, if its start would hide that, and marks the peak.
 
     scale: divisor and unit of the axis. base: where it begins, e.g. at the propagation delay.
     """
@@ -125,7 +125,7 @@ def legend(figure: Figure, wide: int = WIDE) -> None:
 
 
 def _wide(labels: Sequence[str], columns: int) -> int:
-    """Returns characters that labels take in so many columns, with what is drawn before each."""
+    """Returns the characters of labels in so many columns, with what is drawn before each."""
     lengths = np.array([len(label) + 5 for label in labels])
     return int(sum(part.max() for part in np.array_split(lengths, columns)))
 
@@ -161,7 +161,7 @@ def banded(spread: pl.DataFrame, steps: units.Steps, label: str, scene: Scene) -
 def flow_styles(
     flows: pl.DataFrame, scene: Scene, roles: Mapping[int, str] | None = None
 ) -> dict[int, Style]:
-    """Returns looks of single flows: shades and dashes of the group's colour.
+    """Returns the looks of flows: the group's colour, with shades and dashes if it has several.
 
     roles: what a flow stands for in its group, see metrics.typical_flows.
     """

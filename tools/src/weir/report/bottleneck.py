@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The busiest link and the path through it, of config and summary."""
+"""The busiest link and the path through it, from config and summary."""
 
 from __future__ import annotations
 

@@ -63,9 +63,9 @@ def area(path: Path) -> tuple[Floats, Floats, Floats] | None:
 
 
 def places(y: Floats, points: int = POINTS_MAX) -> npt.NDArray[np.int64]:
-    """Returns places of at most so many values: each stretch's smallest and largest, and the ends.
+    """Returns indices of at most so many values: each stretch's smallest and largest, and the ends.
 
-    tsdownsample's would be the same but for the ends: not worth a compiled package.
+    tsdownsample does the same but for the ends: not worth a compiled package.
     """
     if y.size <= points:
         return np.arange(y.size)

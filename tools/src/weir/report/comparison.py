@@ -37,7 +37,7 @@ from weir.report.theme import Style
 
 OBJECTIVE = "log(throughput) − ½ log(RTT)"
 RUNS_MAX = len(theme.CYCLE)
-NOISE = 1e-12  # relative: what is nearer is one number, rounded otherwise
+NOISE = 1e-12  # relative: values that are nearer differ by rounding alone
 KEYS_MAX = 60  # of configs that differ
 Show = Callable[[float | None], str]
 
@@ -259,7 +259,7 @@ def apart(value: float, base: float) -> float:
 
 
 def difference(value: float | None, base: float | None, show: Show, logarithm: bool = False) -> str:
-    """Returns the distance from another value, and its share of that: +1.20 ms (+3.1 %)."""
+    """Returns a value's difference from a base, and its share of that: +1.20 ms (+3.1 %)."""
     if value is None or base is None:
         return units.NONE
     if apart(value, base) == 0:
@@ -331,7 +331,7 @@ def configs(compared: Sequence[Compared]) -> Table:
 
 
 def _with_named_groups(compared: Sequence[Compared]) -> list[Config]:
-    """Returns the configs; groups at different places have their names for numbers."""
+    """Returns the configs; groups at different places have names as keys, not numbers."""
     found = [one.data.run.config for one in compared]
     pairs = pairing.pairs([one.data.numbers for one in compared])
     if all(len({place for place in pair.groups if place is not None}) == 1 for pair in pairs):
@@ -503,7 +503,7 @@ def draw_links(
 
 
 def _event_rates(links: pl.DataFrame, scene: axes.Scene) -> pl.DataFrame:
-    """Drops and marks per second in windows, by link."""
+    """Returns drops and marks per second in windows, by link."""
     length = windows.length_s(scene.duration_s, metrics.step_ns(links))
     span_s = pl.col("length_ns").sum() / metrics.NS_PER_S
     rates = {kind: pl.col(kind).sum() / span_s for kind in ("drops", "marks")}

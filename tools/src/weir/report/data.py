@@ -39,7 +39,7 @@ class RunData:
 
 
 def read(run: Run) -> RunData:
-    """Reads the streams that are drawn. UserError: their fields or times are no run's."""
+    """Reads the streams that are drawn. UserError: their fields or times are not those of a run."""
     wrong = (pl.exceptions.ColumnNotFoundError, pl.exceptions.InvalidOperationError, OverflowError)
     try:
         return _read(run)
@@ -88,7 +88,7 @@ def relabelled(read_data: RunData, labels: Sequence[str]) -> RunData:
 
 
 def warmup_s(run: Run) -> float:
-    """Returns the end of the warm-up; live, it counts from when traffic began."""
+    """Returns the end of the warm-up in s; live, it counts from when traffic began."""
     known = run.summary.warmup_s
     if known is None:
         known = (units.config_time_ns(run.config.get("warmup", "0")) or 0.0) / metrics.NS_PER_S
@@ -109,7 +109,7 @@ def intervals_of(run: Run, warmup: float, length: float) -> metrics.Intervals | 
 
 
 def with_silent(flows: FlowData, recorded: pl.DataFrame | None) -> FlowData:
-    """Returns the flows with those that have begun and have sent nothing in any interval."""
+    """Returns the flows and those that began, but sent nothing in any interval."""
     if recorded is None:
         return flows
     silent = recorded.select("flow_id", "group").unique("flow_id").sort("flow_id")
@@ -126,7 +126,7 @@ def with_silent(flows: FlowData, recorded: pl.DataFrame | None) -> FlowData:
 
 
 def duration_s(run: Run, *frames: pl.DataFrame | None) -> float:
-    """Returns the length of the time axis: virtual time, or where the last record is."""
+    """Returns the length of the time axis in s: virtual time, or that of the last record."""
     report = run.summary
     if report.virtual_s and report.program == summary.SIMULATOR:
         return report.virtual_s
@@ -173,7 +173,7 @@ class FlowData:
 
     @property
     def drawn(self) -> str:
-        """The words on how a group's flows are drawn if they are not few."""
+        """A sentence for captions on how flows are drawn if they are not few."""
         band = self.each["group"].n_unique() <= axes.BANDS
         return f"Line: median flow{'; band: 5th to 95th percentile' if band else ''}."
 

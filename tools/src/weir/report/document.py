@@ -41,7 +41,7 @@ CHARACTERS = [*range(0x20, 0x7F), *range(0xA0, 0x180), *range(0x370, 0x400)]
 CHARACTERS += [0x2009, 0x2013, 0x2014, 0x2018, 0x2019, 0x2026, 0x2212, 0x2264, 0x2265]
 FEATURES = ["kern", "liga"]
 
-# What cells and headlines say of how something ended, and its colour.
+# Words of cells and headlines on how something ended, and their colours.
 STATUS = {
     "ok": "good",
     "met": "good",
@@ -63,7 +63,7 @@ MARKS = {
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table as a page has it: its parts are what it is in print, each with the names."""
+    """A table of a page, which is divided where a printed page is too narrow."""
 
     table: Table
 
@@ -84,7 +84,7 @@ class Sheet:
         return sum(self.widths)
 
     def parts(self) -> list[Sheet]:
-        """Returns the tables that a printed page is wide enough for."""
+        """Returns parts that fit across a printed page, each with the columns of names."""
         widths, left = self.widths, self.table.left
         left = left if left < len(widths) else 1
         names = range(left if self.chars > PRINT_CHARS else 0)
@@ -162,13 +162,13 @@ def in_html(words: Words) -> Markup:
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure of a page."""
+    """A figure of a page, as SVG and for BokehJS."""
 
     svg: Markup  # for print, and where no script runs
     caption: str
     panels: Sequence[Markup] = ()  # the same for BokehJS; none: the figure does not zoom
     legend: Sequence[Key] = ()
-    numbers: Table | None = None  # the figure's lines in words
+    numbers: Table | None = None  # of its lines, for those who do not see the figure
 
     @property
     def title(self) -> str:

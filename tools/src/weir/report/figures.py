@@ -217,7 +217,7 @@ class Cdf:
 
 
 def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
-    """Draws distribution of queueing delay, and its tail on a logarithmic scale."""
+    """Draws the distribution of queueing delay, and its tail on a logarithmic scale."""
     figure, (left, right) = subplots(2)
     longest = max(max(d.delay_ns[-1], *(p[1] for p in d.points), 0.0) for d in distributions)
     divisor, unit = units.step(float(longest), units.TIME_STEPS)
@@ -277,7 +277,7 @@ def _thin(
 
 
 def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
-    """Draws goodput of each flow over the mean of all: as a distribution, and as a histogram."""
+    """Draws each flow's goodput over the mean of all: as a distribution, and as a histogram."""
     mean = _mean(flows, "goodput_bps")
     relative = flows.with_columns(share=pl.col("goodput_bps") / (mean or 1.0))
     alone = flows["group"].n_unique() == flows.height
@@ -366,7 +366,7 @@ def base_rtts(flows: pl.DataFrame, scene: Scene) -> Figure:
 def cwnd(
     samples: pl.DataFrame, chosen: Mapping[int, str], scene: Scene, label: str = "cwnd"
 ) -> Figure:
-    """Draws congestion window of a few flows, of metrics.typical_flows.
+    """Draws the congestion windows of a few flows, chosen by metrics.typical_flows.
 
     samples has time_s, flow_id, group and cwnd_segs.
     """

@@ -40,7 +40,7 @@ def text(run: Run) -> str:
 
 
 def html(run: Run) -> str:
-    """Returns title, status, the first numbers and the tables of groups and links."""
+    """Returns title, status, the first numbers and the tables of groups and links as HTML."""
     report = run.summary
     notes = (Text(note, "note") for note in run.notes)
     parts: list[Part] = [*notes, *page.traffic(report), Text(Mark(str(run.path)))]
@@ -49,7 +49,7 @@ def html(run: Run) -> str:
 
 
 def plot(run: Run, name: str, ax: Axes | Sequence[Axes] | None) -> Figure:
-    """Draws the figure of a name, into axes if there are any."""
+    """Draws a figure by its name, into `ax` if given. UserError: no such figure, or other axes."""
     settings: dict[Any, Any] = theme.RC
     with mpl.rc_context(settings):
         made = paper.choose(sections.draw(report_data.read(run)), name)

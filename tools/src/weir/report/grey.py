@@ -59,7 +59,7 @@ def alike(figure: Figure) -> Iterator[tuple[str, str]]:
 
 
 def areas(axes: Axes) -> dict[tuple[float, ...], list[Any]]:
-    """Returns areas and bars by their colour; not bands, nor what is one colour alone."""
+    """Returns areas and bars by their colour, without transparent bands."""
     found: dict[tuple[float, ...], list[Any]] = {}
     for part in (*axes.collections, *axes.patches):
         if not isinstance(part, PolyCollection | Rectangle):

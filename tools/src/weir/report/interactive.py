@@ -157,7 +157,7 @@ def _row(axes: Axes, name: str, y: Floats) -> list[str]:
 
 
 def stacked(axes: Axes) -> list[PolyCollection]:
-    """Returns the areas that stand on each other, from the lowest; others are behind a line."""
+    """Returns the areas that stand on each other, from the lowest; without those behind a line."""
     lines = {_colour(line.get_color()) for line in axes.lines}
     return [
         area
@@ -188,7 +188,7 @@ def _label(artist: Any) -> str:
 
 
 def _frame(artist: Any, axes: Axes) -> tuple[bool, bool]:
-    """Returns whether x and y are those of the data, else shares of the axes."""
+    """Returns whether x and y are in units of the data; else they are shares of the axes."""
     x, y = artist.get_transform().contains_branch_seperately(axes.transData)
     return bool(x), bool(y)
 
@@ -215,7 +215,7 @@ def _artist_colour(artist: Any) -> str | None:
 
 
 class _Panel:
-    """A pair of axes on its way to a Bokeh plot."""
+    """Conversion of a pair of axes into a Bokeh plot."""
 
     def __init__(self, figure: Figure, axes: Axes, names: Mapping[str, str]) -> None:
         self.figure, self.axes, self.names = figure, axes, names
@@ -305,7 +305,7 @@ class _Panel:
             )
 
     def _place(self, y: Any) -> float:
-        """Returns a y of the data, which may be a name on the axis."""
+        """Returns a y as a number; it may be a name on the axis."""
         axes: Any = self.axes
         return float(axes.convert_yunits(y))
 
@@ -428,7 +428,7 @@ def _range(limits: tuple[float, float]) -> Range1d:
 
 
 def _fixed_ticks(axis: Axis, theirs: Any) -> None:
-    """Names at places, where the axis has them."""
+    """Copies an axis's ticks if they have fixed places and names."""
     locator = axis.get_major_locator()
     if not isinstance(locator, FixedLocator | StrCategoryLocator):
         return
@@ -439,7 +439,7 @@ def _fixed_ticks(axis: Axis, theirs: Any) -> None:
 
 
 def _json(plot: Any) -> Markup:
-    """Returns a document with one plot; the same figure has the same text."""
+    """Returns a document with one plot as JSON, which is the same for the same figure."""
     ids: dict[str, str] = {}
 
     def renumbered(value: Any) -> Any:

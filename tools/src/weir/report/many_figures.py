@@ -46,7 +46,7 @@ class Number:
 
 
 def styles(names: Sequence[str]) -> list[Style]:
-    """Returns the look of each kind: a control's or a discipline's own, or one of no other."""
+    """Returns the look of each kind: a control's or a discipline's own, or one that none has."""
     known = [configs.control(name.partition(",")[0]) for name in names]
     return theme.styles_of(
         [
@@ -88,7 +88,7 @@ def pantheon(panel: Axes, points: pl.DataFrame) -> None:
 
 
 def kind(panel: Axes, style: Style, x: pl.Series, y: pl.Series) -> None:
-    """Draws the runs of one name."""
+    """Draws the runs of one name: dots, their mean and its ellipse."""
     one = windows.ellipse(x.to_numpy(), y.to_numpy())
     if one is None:
         return
@@ -102,7 +102,7 @@ def kind(panel: Axes, style: Style, x: pl.Series, y: pl.Series) -> None:
 
 
 def name_means(panel: Axes) -> None:
-    """Names beside the means that stand apart; the legend has all."""
+    """Writes names beside the means that stand apart; the legend has all of them."""
     means = [line for line in panel.lines if not str(line.get_label()).startswith("_")]
     at = np.array([np.ravel([line.get_xdata(), line.get_ydata()]) for line in means], np.float64)
     places = panel.transLimits.transform(panel.transScale.transform(at))

@@ -90,7 +90,7 @@ def described(tables: Iterable[tuple[str, Table]]) -> list[Part]:
 
 
 def captured(run: Run) -> bool:
-    """Returns whether it is a capture's analysis, which cannot know what dropped the packets."""
+    """Returns whether a run is a capture's analysis, which cannot know what dropped packets."""
     return run.summary.program == summary.ANALYSER
 
 
@@ -169,7 +169,7 @@ def traffic(report: RunSummary) -> list[Table]:
 
 
 def qlogs(run: Run) -> list[tuple[str, Table]]:
-    """Returns programs' qlogs beside the paths' counts, and the file that is none."""
+    """Returns the table of qlogs beside the paths' counts; its text says if a file is none."""
     text = (
         "What QUIC programs say in their qlogs, of the whole run, and what the paths have counted"
     )

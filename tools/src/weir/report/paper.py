@@ -118,7 +118,7 @@ def check(out: Path) -> None:
 
 
 def write(figure: Figure, out: Path, shape: Shape) -> list[Path]:
-    """Writes a figure in the format that the file's name asks for; the files, itself first."""
+    """Writes a figure in the format that the file's name asks for; returns the files written."""
     check(out)
     if shape.code:
         script.check(out)
@@ -127,7 +127,7 @@ def write(figure: Figure, out: Path, shape: Shape) -> list[Path]:
 
 
 def save(figure: Figure, out: Path, shape: Shape) -> None:
-    """Writes the figure alone."""
+    """Writes the figure alone, or its data as CSV."""
     if out.suffix == ".csv":
         figure_data.table(figure).write_csv(out)
         return

@@ -55,13 +55,13 @@ if __name__ == "__main__":
 
 
 def check(out: Path) -> None:
-    """Raises a UserError if this file's figure has no script."""
+    """Raises UserError if a figure in this file's format has no script."""
     if out.suffix == ".csv":
         raise UserError(f"{out}: --code is for a figure: .pdf, .png or .svg")
 
 
 def write(figure: Figure, out: Path, dpi: int) -> tuple[Path, Path]:
-    """Writes out.py and out.csv beside a figure that has been written; their names."""
+    """Writes out.py and out.csv beside a figure that has been written; returns their paths."""
     figure.set_dpi(dpi)  # as it was written: the layout depends on it
     described, rows = describe(figure)
     data, code = out.with_suffix(".csv"), out.with_suffix(".py")
@@ -115,7 +115,7 @@ def describe(figure: Figure) -> tuple[dict[str, Any], list[Row]]:
 
 
 def style() -> dict[str, Any]:
-    """Returns our settings that hold now, but for the layout, which is the figure's."""
+    """Returns the present values of theme's settings but for the layout, which the figure has."""
     names = [name for name in (*theme.RC, *theme.PAPER) if "constrained" not in name]
     held: dict[Any, Any] = {name: mpl.rcParams[name] for name in dict.fromkeys(names)}
     return held | {"figure.constrained_layout.use": False}
@@ -216,7 +216,7 @@ def colour(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Returns values that Python prints as it reads them."""
+    """Returns values of Python's own types, which it prints as it reads them."""
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

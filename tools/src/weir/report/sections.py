@@ -31,7 +31,7 @@ SEQUENCE_POINTS = 1000  # of each flow, in time; of each kind
 CC_CWND = ("ts_ns", "flow_id", "group", "cwnd_segs")
 CC_ELSEWHERE = (*CC_CWND, "state")
 UNSET_SEGS = 1e9  # SSTHRESH_UNSET_SEGS of sender/cc/slow_start.h
-# What names of states after an ACK, and of events, say of a flow.
+# States of a flow by names of states after an ACK, and of events.
 RECOVERY_STATES = {name: name for name in ("open", "recovery", "loss")}
 RECOVERY_STATES |= {"reduction": "recovery", "timeout": "loss", "recovered": "open", "undo": "open"}
 CC_OWN = ("obs0", "obs1", "obs2", "obs3")  # named by each congestion control
@@ -121,7 +121,7 @@ def bottleneck_rates(data: RunData) -> pl.DataFrame | None:
 
 
 def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
-    """Yields the flows' shares, and their windows."""
+    """Yields the flows' shares of goodput, their windows and their recoveries."""
     count = flows.each.height
     index = metrics.jfi(flows.each["goodput_bps"].to_numpy())
     yield Drawn(
@@ -330,7 +330,7 @@ def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         bytes=segments.unwrapped(top),
     )
     numbered = numbered.filter("data")
-    # Of each bin the last: these numbers rise. Of what was sent again each has a dot.
+    # The last of each bin, as these numbers rise; dots for what was sent again, at most 3 in a bin.
     last = (
         numbered.filter(~pl.col("resent"))
         .group_by("flow_id", "forward", "bin", maintain_order=True)
@@ -351,11 +351,12 @@ def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
 
 
 def draw_segments(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+    """Yields a flow's segments one by one, and what happened around the first drop."""
     yield from (Drawn(*each) for each in segment_sections.draw(data, flows))
 
 
 def without_unset(acks: pl.DataFrame) -> pl.DataFrame:
-    """Returns ACKs without ssthresh before the first loss, which is no number."""
+    """Returns ACKs with null for the ssthresh before the first loss, which is no number."""
     own = [pl.col(name) for name in CC_OWN if name in acks.columns]
     return acks.with_columns(pl.when(column < UNSET_SEGS).then(column) for column in own)
 
@@ -498,7 +499,7 @@ def packet_delays(data: RunData, links: Iterable[int]) -> list[figures.Cdf]:
 
 
 def draw_events(data: RunData) -> Iterator[Drawn]:
-    """Drops, marks, window reductions, timeouts and mode changes, as rates."""
+    """Yields drops, marks, window reductions, timeouts and mode changes as rates."""
     links, length_s = data.links, data.scene.duration_s / windows.WINDOWS
     if links is not None:  # whole intervals: else one bin has more of them than the next
         step_s = metrics.step_ns(links) / metrics.NS_PER_S

@@ -30,7 +30,7 @@ ROUND_S = 0.1  # of a flow of which no RTT is known
 
 
 def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
-    """Yields name, figure and caption of each, if there are segments of our own format."""
+    """Yields name, figure and caption of each, if there are segments of Weir's own format."""
     rings = data.run.rings("segments")
     known = {field.name for ring in rings for field in ring.schema.fields}
     if not set(NAMES) <= known:
@@ -65,7 +65,7 @@ def of_flow(data: RunData, flow_id: int) -> pl.DataFrame:
 
 
 def round_s(data: RunData, flow_id: int, at_s: float) -> float:
-    """Returns a flow's smoothed RTT at some time."""
+    """Returns a flow's smoothed RTT at some time, in s; ROUND_S if it is not known."""
     acks = chosen_records(data.run, "cc", ("ts_ns", "flow_id", "srtt_ns"), [flow_id])
     if acks.height == 0:
         return ROUND_S
@@ -74,7 +74,7 @@ def round_s(data: RunData, flow_id: int, at_s: float) -> float:
 
 
 def readable(own: pl.DataFrame, rtt_s: float) -> tuple[pl.DataFrame, str]:
-    """Returns a flow, or the part around its first retransmission, and words on which it is."""
+    """Returns a flow, or the part around its first retransmission, and words on that part."""
     if own.height <= WHOLE_MAX:
         return own, ""
     resent = own.filter("resent")["time_s"]
@@ -88,7 +88,7 @@ def readable(own: pl.DataFrame, rtt_s: float) -> tuple[pl.DataFrame, str]:
 
 
 def around_drop(data: RunData) -> Around | None:
-    """Returns the first drop of data, where packets and segments were recorded."""
+    """Returns what happened around the first drop of data; None: not recorded, or no drop."""
     row = first_drop(data)
     if row is None:
         return None
@@ -167,7 +167,7 @@ def packets(data: RunData, wanted: pl.Expr) -> Iterator[pl.DataFrame]:
 
 
 def held(frame: pl.DataFrame, from_s: float, to_s: float) -> pl.DataFrame:
-    """Returns the rows of a stretch of time, after the one that held at its begin."""
+    """Returns the rows of a stretch of time, and before them the one that held as it began."""
     first = frame.filter(pl.col("time_s") < from_s).tail(1).with_columns(time_s=pl.lit(from_s))
     return pl.concat([first, between(frame, from_s, to_s)])
 

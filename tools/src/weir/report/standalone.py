@@ -28,7 +28,7 @@ def read_table(path: Path) -> Rows:
 
 
 def draw_figure(described: dict[str, Any], rows: Rows) -> Figure:
-    """Draws the whole figure."""
+    """Draws the described figure with the table's rows."""
     mpl.rcParams.update(described["style"])
     figure = Figure(figsize=described["size_in"])
     drawn: dict[tuple[int, int], Any] = {}
@@ -82,7 +82,7 @@ def draw_artist(axes: Any, style: dict[str, Any], rows: list[list[float]]) -> An
 
 
 def set_axes(axes: Any, panel: dict[str, Any]) -> None:
-    """Scales, ends, ticks, names and lines of axes."""
+    """Sets scales, ends, ticks, names and lines of axes."""
     axes.set_xscale(panel["xscale"])
     axes.set_yscale(panel["yscale"])
     for axis, name in ((axes.xaxis, "xticks"), (axes.yaxis, "yticks")):

@@ -232,6 +232,6 @@ def use_paper() -> None:
 
 
 def use() -> None:
-    """Sets matplotlib up: no display, our look."""
+    """Sets matplotlib up for files, without a display, with the settings of all figures."""
     mpl.use("agg")
     mpl.rcParams.update(RC)
