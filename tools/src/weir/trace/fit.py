@@ -44,7 +44,7 @@ class Markov:
     bad_mean_ns: float
 
     def draw(self, count: int, step_ns: float, rng: np.random.Generator) -> Floats:
-        """Returns mean rates of so many intervals."""
+        """Returns the mean rates of so many intervals, drawn at random."""
         mean_ns = self.good_mean_ns + self.bad_mean_ns
         end_ns = count * step_ns
         cycles = int(2 * end_ns / mean_ns) + 20
@@ -71,7 +71,7 @@ class Autoregression:
     rates_bps: Floats  # sorted
 
     def draw(self, count: int, step_ns: float, rng: np.random.Generator) -> Floats:
-        """Returns mean rates of so many intervals."""
+        """Returns the mean rates of so many intervals, drawn at random."""
         order = len(self.coefficients)
         before = 100 * order
         noise = rng.normal(0.0, self.noise, count + before)
@@ -107,7 +107,7 @@ def time(ns: float) -> str:
 
 
 def rates_of(trace: Steps, step_ns: float) -> Floats:
-    """Returns the mean rates that a model is of; UserError: there is nothing to model."""
+    """Returns the mean rates of intervals. UserError: there is nothing to model."""
     rates = trace.series(step_ns)
     if len(rates) < LEAST:
         raise UserError(f"{len(rates)} intervals of {units.time(step_ns)} are too few for a model")
@@ -140,7 +140,7 @@ def markov(rates: Floats, step_ns: float) -> Markov:
 
 
 def autocorrelation(values: Floats, lags: int) -> Floats:
-    """Returns those of lags 0 to `lags`."""
+    """Returns the autocorrelations of lags 0 to `lags`."""
     x = values - values.mean()
     products = np.array([x[: len(x) - k] @ x[k:] for k in range(lags + 1)], dtype=np.float64)
     return products / float(x @ x)
@@ -171,7 +171,7 @@ def error(rates: Floats, drawn: Floats) -> Error:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model, its error, and a series of it."""
+    """A model, its error, and a series drawn from it."""
 
     model: Markov | Autoregression
     error: Error
@@ -179,7 +179,7 @@ class Fitted:
     drawn_bps: Floats
 
     def steps(self, count: int) -> Steps:
-        """Returns the first of what was drawn, as a trace."""
+        """Returns the first `count` of the drawn rates as a trace."""
         rates = self.drawn_bps[:count]
         at_ns = np.arange(len(rates)) * self.step_ns
         return steps.make(at_ns, len(rates) * self.step_ns, rates)

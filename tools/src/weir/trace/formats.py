@@ -28,7 +28,7 @@ from weir.trace.steps import NS_PER_S, STEPS_MAX, Floats, Steps
 MS = 1e6
 OPPORTUNITY_BITS = 1500 * 8  # of mahimahi: 1500 bytes of IP packets
 LEOCC_DELAY_NS = 10 * MS
-# Of the 5G sets, whose lines are a second apart: their columns, and what a number is in bit/s.
+# Columns of the 5G data sets, whose lines are a second apart, and their units in bit/s.
 MOBILE_RATES = {"Throughput": 1e6, "DL_bitrate": 1e3}
 
 
@@ -50,7 +50,7 @@ def of_intervals(ends_ns: Floats, bits: Floats) -> Steps:
 
 
 def binned(at_ns: Floats, bits: Floats | float, step_ns: float) -> Steps:
-    """Returns mean rates of packets; one at the end of an interval, (from, to], is its own."""
+    """Returns mean rates of packets; a packet at the end of an interval counts in it."""
     if not np.isfinite(at_ns).all() or at_ns.min() < 0 or at_ns[-1] > STEPS_MAX * step_ns:
         raise UserError(f"a time is negative or no number, or beyond {STEPS_MAX:,} intervals")
     count = max(1, int(np.ceil(at_ns[-1] / step_ns - 1e-9)))

@@ -22,7 +22,7 @@ LINE = 72  # characters of a line of bars
 
 
 def percentiles(values: Floats, lengths: Floats) -> dict[str, float]:
-    """Returns the rates that are not exceeded for parts of the time, and the mean over time."""
+    """Returns mean, min, QUANTILES and max of values, weighted by how long each holds."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(lengths[order]) / lengths.sum()
     places = np.minimum(np.searchsorted(reached, np.array(QUANTILES) - 1e-12), len(values) - 1)
@@ -98,7 +98,7 @@ def show(steps: Steps, screen: Console) -> None:
 
 
 def figure(steps: Steps) -> Figure:
-    """Returns rate and delay over time, and how much of the time the rate is below a value."""
+    """Draws rate and delay over time, and how much of the time the rate is below a value."""
     from weir.report import axes
 
     delayed = bool(steps.delay_ns.any())

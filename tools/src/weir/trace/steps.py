@@ -22,7 +22,7 @@ from weir.base.errors import UserError
 Floats = npt.NDArray[np.float64]
 RATE_MIN_BPS = 1000.0  # the stage's; what is less is an outage
 NS_PER_S = 1e9
-# A number without a unit in a column of this name, where the unit is not in the name.
+# Factors of numbers in columns whose names have no unit.
 PLAIN = {"loss": 1.0, "limit_pkts": 1.0}
 PARSERS = {
     "at": units.config_time_ns,
@@ -132,7 +132,7 @@ def read(file: Path) -> Steps:
 
 
 def of_columns(columns: Mapping[str, array[float] | list[float]], place: str) -> Steps:
-    """Returns columns by their names, in base units; that of times also has the end."""
+    """Returns the steps of columns in base units; that of times also has the end."""
     found = {name.split("_")[0]: np.asarray(values) for name, values in columns.items()}
     if len(found) < len(columns):
         raise UserError(f"{place}: two columns are one and the same: {', '.join(columns)}", 2)
