@@ -84,7 +84,7 @@ class Program:
         self.close()
 
     def close(self) -> None:
-        """Lets the program's thread go."""
+        """Closes the connection, which a thread of the program serves."""
         self.socket.close()
 
     @property
@@ -93,6 +93,7 @@ class Program:
 
     @property
     def run(self) -> str:
+        """The run folder, the same for all programs of a run; the prefix if it names none."""
         folder = self.info.get("run") if isinstance(self.info, dict) else None
         try:
             return str(Path(f"/proc/{self.pid}/cwd").readlink() / folder) if folder else self.prefix
@@ -171,7 +172,7 @@ def running(but: Iterable[str] = ()) -> list[Program]:
 
 
 def named(prefix: str) -> Program:
-    """Returns the program with a prefix."""
+    """Returns the program with a prefix. UserError: it cannot be asked."""
     path = runtime_folder() / prefix / SOCKET
     try:
         program = Program(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A part of this program in namespaces of its own, with which all ends that it starts.
+"""A part of this program in namespaces of its own; all that it started ends with them.
 
     weir                  waits, and passes on the signals that it is sent
       process 1           of a process namespace: when it ends, the kernel kills all others in it
@@ -40,7 +40,7 @@ def unshare(flags: int) -> None:
 
 
 def refused(error: int) -> UserError:
-    """Returns the sentence for what the kernel did not allow."""
+    """Returns the error for what the kernel did not allow."""
     return UserError(
         f"no namespaces of our own: {os.strerror(error)}; run as root, or let users make them:"
         " sysctl -w user.max_user_namespaces=10000, kernel.unprivileged_userns_clone=1 (Debian),"
@@ -50,7 +50,7 @@ def refused(error: int) -> UserError:
 
 
 def unshare_processes() -> bool:
-    """Makes what we start next process 1 of a namespace; returns whether we are its root only."""
+    """Makes our next child process 1 of a namespace; True: we are root in that alone."""
     if os.geteuid() == 0 and LIBC.unshare(CLONE_NEWPID) == 0:
         return False
     maps = {"uid_map": f"0 {os.geteuid()} 1", "gid_map": f"0 {os.getegid()} 1"}
@@ -64,6 +64,7 @@ def unshare_processes() -> bool:
 
 
 def is_machines_root() -> bool:
+    """Returns whether user numbers are the machine's, not those of a user namespace."""
     return Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
 
 
@@ -93,7 +94,10 @@ def run(inside: Inside) -> int:
 
 
 def wait(child: int, pipe: int, numbers: set[signal.Signals]) -> int:
-    """Waits until it has ended, and returns its exit status."""
+    """Passes signals on to the child until it ends, and returns its exit status.
+
+    Those of a terminal are not passed on: it has sent them to all processes.
+    """
     while True:
         seen = signal.sigwaitinfo(numbers | {signal.SIGCHLD})
         if seen.si_signo != signal.SIGCHLD:
@@ -108,7 +112,7 @@ def wait(child: int, pipe: int, numbers: set[signal.Signals]) -> int:
 
 
 def first(inside: Inside, pipe: int) -> int:
-    """Process 1: mounts of its own, then `inside`."""
+    """Runs as process 1: mounts file systems of its own, then calls `inside`."""
     unshare(CLONE_NEWNS)
     try:
         command("mount", "--make-rprivate", "/")

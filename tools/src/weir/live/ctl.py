@@ -21,10 +21,10 @@ EXAMPLES = ("ctl", "ctl --json", "ctl forward.link.rate=5Gbit", "ctl stop")
 
 
 class Parser(argparse.ArgumentParser):
-    """Bad usage is one sentence."""
+    """A parser for which bad usage is a UserError."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises it."""
+        """Raises a UserError of one sentence."""
         raise UserError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
 
 
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def check(orders: Sequence[str]) -> None:
-    """Refuses what is no order, before any is carried out."""
+    """Raises UserError for a word that is no order, before any order is carried out."""
     for order in orders:
         if order not in WORDS and "=" not in order:
             raise UserError(
@@ -106,7 +106,7 @@ def stop(prefix: str | None) -> None:
 
 
 def parameters(program: client.Program) -> dict[str, str]:
-    """Prints each live parameter and its present value."""
+    """Returns the present value of each live parameter."""
     texts = list(program.want("/weir/params"))
     while len(texts) < program.info.get("params", 0) and (
         more := program.want(f"/weir/params,{len(texts)}")
@@ -116,7 +116,7 @@ def parameters(program: client.Program) -> dict[str, str]:
 
 
 def show(program: client.Program, as_json: bool = False) -> None:
-    """Prints what may be changed, as it is written."""
+    """Prints the live parameters and their values, which may be changed."""
     if as_json:
         print(json.dumps(parameters(program), indent=1))
         return
@@ -127,7 +127,7 @@ def show(program: client.Program, as_json: bool = False) -> None:
 
 
 def change(program: client.Program, order: str) -> None:
-    """Sets one parameter, and says what it was; `paths.` may stand before it, as with -o."""
+    """Sets one parameter, and prints both values; `paths.` may stand before it, as with -o."""
     key, value = order.removeprefix("paths.").split("=", 1)
     before = parameters(program)
     program.want(f"/weir/set,{key}={value}", status=2)

@@ -13,7 +13,7 @@ from typing import Self
 from pyroute2 import NetNS, config, netns
 from pyroute2.netlink.exceptions import NetlinkError
 
-# It enters a namespace in a process of its own, which SIGTERM ends: without our handler for that.
+# pyroute2 enters a namespace in a process of its own, which SIGTERM must end: without our handler.
 config.child_process_mode = "mp"
 config.disable_mp_signal = True
 ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1", "c": "198.19.0.2"}
@@ -26,7 +26,7 @@ class CommandError(RuntimeError):
 
 
 def command(*argv: object, timeout: float = 30, check: bool = True) -> str:
-    """Runs a command; its standard output."""
+    """Runs a command and returns its standard output. CommandError: it failed."""
     words = [str(arg) for arg in argv]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=timeout)
@@ -79,7 +79,7 @@ class Laboratory:
         return enter(self.space(name), *argv)
 
     def sh(self, name: str, *argv: object, timeout: float = 30, check: bool = True) -> str:
-        """Runs a command in a namespace; its standard output."""
+        """Runs a command in a namespace and returns its standard output."""
         return command(*self.enter(name, *argv), timeout=timeout, check=check)
 
     def create(self, name: str) -> None:
@@ -88,7 +88,7 @@ class Laboratory:
         self.spaces.append(self.space(name))
 
     def namespace(self, name: str) -> None:
-        """Makes one. The kernel's own IPv6 chatter is not part of an experiment."""
+        """Makes a namespace without IPv6: the kernel's own packets are no part of an experiment."""
         self.create(name)
         here = "net.ipv6.conf"
         self.sh(name, "sysctl", "-qw", *(f"{here}.{w}.disable_ipv6=1" for w in ("all", "default")))

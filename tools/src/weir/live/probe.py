@@ -70,6 +70,7 @@ def override(config: Path, probing: Probing, duration: str | None) -> str:
 
 
 def renamer(config: Path) -> Callable[[str], str]:
+    """Returns a function that names the config in a message in place of the probes' override."""
     place = re.compile(r"-o flows=\[.*?(\]|\.\.\.)(?=: [a-z])")
     return lambda line: place.sub(lambda _: f"{config}, with the probes", line, count=1)
 
@@ -84,7 +85,7 @@ def middle(config: Path, duration: object, read: dict[str, Any]) -> str:
 
 
 def found(summary: RunSummary) -> Probe:
-    """Returns the estimate in a run's summary."""
+    """Returns the estimate in a run's summary. UserError: no probe was answered."""
     for group in summary.groups:
         if group.name == NAME and group.probe and group.probe.flows:
             return group.probe

@@ -21,7 +21,7 @@ OPTIONS = ("-Ddpdk=enabled", "--buildtype=release")
 
 
 def setup(say: Callable[[str], None] = bootstrap.say) -> list[Path]:
-    """Installs what is missing and builds both; where they are."""
+    """Installs what is missing and builds both programs; returns their paths."""
     if os.geteuid() == 0:
         os.umask(0o022)  # every user runs them
     build = programs.live_build()

@@ -20,7 +20,7 @@ Point = tuple[str, Labels, float]  # the end of its name, labels, value
 
 @dataclass(frozen=True)
 class Metric:
-    """A number of each row of a sample's table; the unit of the name is `scale` of its own."""
+    """A number of each row of a sample's table; `scale` of its units are one of the name's."""
 
     name: str
     table: str
@@ -155,5 +155,5 @@ def line(name: str, labels: Labels, value: float) -> str:
 
 
 def escaped(text: str) -> str:
-    """Returns a label's value between quotation marks."""
+    """Returns a label's value with what cannot stand between quotation marks escaped."""
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

@@ -130,7 +130,7 @@ def as_recorded(replayed: Records, dtype: np.dtype[np.void]) -> Records:
 def compare(recorded: Records, replayed: Records, values: Mapping[str, int]) -> Found:
     """Compares two `packets` streams without gaps, of a run and of its replay.
 
-    values: of their events.
+    values: numbers of events by their names.
     """
     replayed = as_recorded(replayed, recorded.dtype)
     ours, theirs = stages(recorded), stages(replayed)
@@ -205,7 +205,7 @@ def sentence(found: Found, summary: RunSummary) -> str:
 
 
 def holes(rings: list[Ring]) -> Iterator[str]:
-    """Returns what a recording lacks, in words."""
+    """Yields what a recording lacks, in words."""
     for ring in rings:
         if ring.lost:
             yield f"{ring.lost:,} of {ring.produced:,} records of {ring.path.name} were lost"
@@ -243,7 +243,7 @@ def open_recording(folder: Path) -> list[Ring]:
 def replay(
     folder: Path, out: Path, on_progress: Callable[[session.Progress], None] | None = None
 ) -> tuple[Found, RunSummary]:
-    """Replays a run into `out` and compares; the replay's summary beside it.
+    """Replays a run into `out`; returns the comparison and the replay's summary.
 
     on_progress gets weir-sim's progress objects.
     UserError: there is no recording, or weir-sim did not take it.

@@ -37,7 +37,7 @@ class Sample:
 
 
 def take(program: client.Program) -> Sample:
-    """Asks a program for all of it; Ended if it does not run any more."""
+    """Returns a sample of a program. Ended: it does not run any more."""
 
     def table(command: str) -> dict[str, Row]:
         answer = program.ask(command)
@@ -64,12 +64,14 @@ def take(program: client.Program) -> Sample:
 
 
 def per_s(before: Row, now: Row, key: str) -> float | None:
+    """Returns a counter's growth per second; None: not known."""
     ns = now["now_ns"] - before.get("now_ns", now["now_ns"])
     grew = now.get(key, 0) - before.get(key, 0)
     return grew * 1e9 / ns if ns > 0 and grew >= 0 else None
 
 
 def share(before: Row, now: Row, part: str, whole: str) -> float | None:
+    """Returns one counter's growth over another's; None: not known, or the other did not grow."""
     total = now.get(whole, 0) - before.get(whole, 0)
     grew = now.get(part, 0) - before.get(part, 0)
     return grew / total if before and total > 0 and grew >= 0 else None

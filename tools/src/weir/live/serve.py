@@ -64,7 +64,7 @@ class Board:
             self.changed.notify_all()
 
     def end(self) -> None:
-        """Lets nobody wait any longer, as no frame will come."""
+        """Ends all waiting, as no frame will come."""
         with self.changed:
             self.ended = True
             self.changed.notify_all()
@@ -77,7 +77,7 @@ class Board:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers until it is shut down; its threads do not keep the program."""
+    """A server that answers until it is shut down; its threads end with the program."""
 
     daemon_threads = True
     block_on_close = False
@@ -90,7 +90,7 @@ class Server(ThreadingHTTPServer):
         super().__init__((host, port), Handler)
 
     def server_bind(self) -> None:
-        """Binds without the base's question to a name server."""
+        """Binds without asking a name server, as the base class would."""
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
 
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
     timeout = CLIENT_TIMEOUT_S
 
     def log_message(self, format: str, *args: object) -> None:
-        """Keeps quiet: the terminal is not for what is asked."""
+        """Logs nothing: the terminal is not for requests."""
 
     def do_GET(self) -> None:
         """Answers if there is room, and the request may be answered."""
@@ -229,7 +229,7 @@ def serve(
 
 
 def heard(server: Server) -> None:
-    """Waits until no client is left, each of whom hears of the end, but not for one that hangs."""
+    """Waits until all clients have read the end, or one of them has not within END_S."""
     taken = 0
     while taken < CLIENTS_MAX and server.room.acquire(timeout=END_S):
         taken += 1

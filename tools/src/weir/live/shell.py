@@ -62,7 +62,7 @@ class Wanted:
 
 
 def frames() -> int:
-    """Returns the frames that may be locked in memory, with as much left for others."""
+    """Returns the frames per ring that may be locked in memory, with half of it left for others."""
     if contained.is_machines_root():
         return FRAMES
     _, most = resource.getrlimit(resource.RLIMIT_MEMLOCK)
@@ -110,7 +110,7 @@ class Shell:
         side = Side.SERVER if wanted.server else Side.USER if alone else Side.HOST
         self.network = Network(side)
         self.folder = (wanted.out or PLACE / "run").absolute()
-        self.known: list[subprocess.Popen[Any]] = []  # besides the command
+        self.known: list[subprocess.Popen[Any]] = []  # its processes besides the command
 
     def run(self) -> int:
         """Runs the command, and returns its exit status."""
@@ -185,7 +185,7 @@ class Shell:
         return code if code >= 0 else 128 - code
 
     def pass_on(self, command: subprocess.Popen[Any]) -> None:
-        """Passes on the signals that we were sent; without the process that sends them we end."""
+        """Passes the pipe's signals on to the command; exits when the pipe's writer is gone."""
         while number := os.read(self.pipe, 1):
             end(command.pid, number[0])
         os._exit(1)
@@ -210,7 +210,7 @@ class Shell:
 
 
 def end(pid: int, number: int) -> None:
-    """Sends a process a signal, and after a while the one that none can ignore."""
+    """Sends a process a signal, and SIGKILL after GRACE_S."""
 
     def send(which: int) -> None:
         with suppress(ProcessLookupError):
@@ -223,7 +223,7 @@ def end(pid: int, number: int) -> None:
 
 
 def reap(known: Sequence[subprocess.Popen[Any]]) -> int:
-    """Waits for the next process to end, which may be one that another has left to us."""
+    """Waits for the next process to end, orphans included, and returns its number."""
     ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     process = next((each for each in known if each.pid == ended.si_pid), None)

@@ -214,7 +214,7 @@ class Network(Laboratory):
             yield f"{only} nft: {said[0]}"
 
     def name_servers(self, place: Path) -> Iterator[str]:
-        """Sets the name servers to the host's, but for one of its own; yields why it cannot."""
+        """Sets the host's name servers, without those on itself; yields why it cannot."""
         found: list[str] = []
         if self.side is Side.USER:
             found = [str(self.network[NAME_SERVER])]

@@ -12,7 +12,7 @@ COLUMNS = ("", "carried", "rate", "used", "mean queue", "p99 queue", "drops", "d
 
 
 def rows(summary: RunSummary, swap: bool) -> list[list[str]]:
-    """Returns what passed up, then down, its link, and how late packets left: median, p99."""
+    """Returns rows of COLUMNS: what passed up, then what passed down."""
     paths = ("reverse", "forward") if swap else ("forward", "reverse")
     return [row(summary, name, path) for name, path in zip(("up", "down"), paths, strict=True)]
 
@@ -38,7 +38,7 @@ def row(summary: RunSummary, name: str, path: str) -> list[str]:
 
 
 def show(summary: RunSummary, swap: bool) -> None:
-    """Prints the table on standard error. An interrupted switch is how a shell ends."""
+    """Prints table and facts on standard error; that the switch was interrupted is not said."""
     screen = terminal.console(stderr=True)
     terminal.print_table(screen, Table(COLUMNS, rows(summary, swap), left=1))
     facts = [*summary.faults, *summary.verdicts]

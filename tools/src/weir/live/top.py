@@ -50,7 +50,7 @@ def render(shown: Frame, width: int) -> Group:
 
 
 def seconds(text: str) -> float:
-    """Returns an interval that is not too short."""
+    """Returns an interval in s. ArgumentTypeError: it is no number, or too short."""
     try:
         value = float(text)
     except ValueError:
@@ -121,7 +121,7 @@ def watched(asked: argparse.Namespace) -> Watch | progress.Watch:
 
 
 def show(frames: Iterator[Frame], once: bool, as_json: bool, out: Console) -> None:
-    """Frames until the programs end, q or Ctrl-C, or only one."""
+    """Shows frames until the programs end, or q or Ctrl-C is pressed; or only one."""
     if once:
         first = next(frames, None)
         if first is None:
@@ -132,7 +132,7 @@ def show(frames: Iterator[Frame], once: bool, as_json: bool, out: Console) -> No
 
 @contextlib.contextmanager
 def keyboard() -> Iterator[Callable[[float], bool]]:
-    """Yields a function that waits for seconds, and returns whether the user pressed q."""
+    """Yields a function that waits so many seconds, or until q, and returns whether q came."""
     keys = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else -1
     if keys < 0 or os.tcgetpgrp(keys) != os.getpgrp():  # in the background keys are another's
         keys = -1
