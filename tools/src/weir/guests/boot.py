@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Boots a kernel that was built, once, in real time: whether it does, and what it offers.
+"""Boots a built kernel once, in real time, to see that it does, and what it offers.
 
 Its root is a folder of the host, in which the guests' program (tools/sim/guest/init_ask.c) loads
 the modules and prints which congestion controls there are.

@@ -103,7 +103,7 @@ def candidate(policy: str) -> str | None:
 
 
 def source(recipe: Recipe = PLAIN) -> tuple[str, str]:
-    """Returns the name of the source to build, and its version."""
+    """Returns the name of the source to build, and its version. UserError: apt has none."""
     if (given := recipe.file()) is not None:
         return given.resolve().name, version_of(given)
     if shutil.which("apt-get") is None:
@@ -137,7 +137,7 @@ def identify(package: str, version: str, recipe: Recipe = PLAIN) -> Kernel:
 
 
 def check_machine(recipe: Recipe = PLAIN) -> None:
-    """Refuses another architecture and a full disk."""
+    """Raises UserError on another architecture, or if the disk has too little room."""
     if platform.machine() != ARCHITECTURE:
         raise UserError(
             f"guests: User Mode Linux runs on {ARCHITECTURE} only, and this is {platform.machine()}"
@@ -287,7 +287,7 @@ def collect(objects: Path, kernel: Kernel, place: Path) -> Kernel:
 
 
 def keep(objects: Path, kernel: Kernel, recipe: Recipe, progress: Progress) -> Kernel:
-    """Moves what was built into the cache: whole or not at all, and not what does not boot."""
+    """Moves a built kernel into the cache as a whole; one of a changed recipe must boot."""
     with tempfile.TemporaryDirectory(dir=cache(), prefix="building-") as folder:
         new = Path(folder) / kernel.key
         kernel = collect(objects, kernel, new)

@@ -63,7 +63,7 @@ def current() -> Kernel | None:
 
 
 def choose(key: str, name: str = CURRENT) -> None:
-    """Gives it the name; the kernel that had it goes if it has no other."""
+    """Gives a kernel the name; the one that had it is removed if it has no other."""
     link = cache() / name
     old = link.readlink().name if link.is_symlink() else key
     new = cache() / f"{name}.{os.getpid()}"
@@ -93,7 +93,7 @@ def drop(key: str) -> None:
 
 
 def remove(name: str) -> None:
-    """Takes the name away, and the kernel if it was its only one."""
+    """Removes a name, and the kernel if it has no other. UserError: there is no such name."""
     link = cache() / name
     if NAME.fullmatch(name) is None or not link.is_symlink():
         have = ", ".join(names()) or "none"
@@ -104,7 +104,7 @@ def remove(name: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuses a name that is no file's, or is another file's of the cache."""
+    """Raises UserError for a name that may not be given, or that the cache itself uses."""
     place = cache() / name
     if NAME.fullmatch(name) is None:
         raise UserError(

@@ -36,6 +36,7 @@ class Recipe:
     hz: int = HZ
 
     def whole(self) -> bool:
+        """Returns whether the build needs the whole tree of the source."""
         return bool(self.source or self.patches or self.modules or self.fragment)
 
     def options(self) -> str:
@@ -45,7 +46,7 @@ class Recipe:
         return lines + ("" if self.fragment is None else self.fragment.read_text("utf-8"))
 
     def hashes(self) -> list[str]:
-        """Returns the hashes of what is added to the source, in order."""
+        """Returns hashes of the patches, then of the modules, in order."""
         added = [hash_of([path]) for path in self.patches]
         return added + [hash_of(files(folder)) for folder in self.modules]
 
@@ -71,7 +72,7 @@ def hash_of(paths: Iterable[Path]) -> str:
 
 
 def version_of(source: Path) -> str:
-    """Stands for what the source holds: a tarball's bytes, or a tree's names, sizes and times."""
+    """Returns a hash of a tarball's bytes, or of the names, sizes and times in a tree."""
     if source.is_file():
         with source.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]
@@ -83,7 +84,7 @@ def version_of(source: Path) -> str:
 
 
 def check(recipe: Recipe) -> None:
-    """Refuses what is not there, before anything is done."""
+    """Raises UserError if a part of the recipe is missing or wrong, before anything is done."""
     if recipe.name != kernels.CURRENT:
         kernels.check_name(recipe.name)
     elif recipe != Recipe():
@@ -172,7 +173,7 @@ def depends(file: Path) -> list[str]:
 
 
 def load_order(built: Iterable[Path]) -> list[Path]:
-    """Returns modules, each behind those that it needs, else by name."""
+    """Returns modules, each after those that it needs, else by name."""
     left = {module_name(file): file for file in sorted(built, key=module_name)}
     if len(left) > MODULES_MAX or any(len(name) > MODULE_NAME_MAX for name in left):
         raise UserError(
