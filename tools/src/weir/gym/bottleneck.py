@@ -25,7 +25,9 @@ Info = dict[str, Any]  # as Gymnasium has it
 
 
 class Bottleneck:
-    """path is a file of episodes (weir.gym.episodes) or a config; action is cwnd, pacing or both;
+    """Base of the environments, which takes their parameters.
+
+    path is a file of episodes (weir.gym.episodes) or a config; action is cwnd, pacing or both;
     reward is a function of the interval's Measurements; out keeps the run folder of the last
     episode; render_mode rgb_array makes render() draw the last seconds (weir.gym.view).
 
@@ -64,7 +66,7 @@ class Bottleneck:
         raise NotImplementedError
 
     def _begin(self, rng: np.random.Generator, options: Info | None, flow: str) -> Info:
-        """Begins an episode; what was drawn for it."""
+        """Begins an episode, and returns its overrides and its seed."""
         self.close()
         overrides = self._episodes.overrides(rng) | (options or {}).get("overrides", {})
         number = int(rng.integers(SEEDS))

@@ -20,7 +20,7 @@ Observation = NDArray[np.float32]
 
 
 class CongestionEnv(Bottleneck, gymnasium.Env[Observation, NDArray[np.float32]]):
-    """The window or rate of one flow, once per interval (`every`) of the config.
+    """Environment that sets the window or rate of one flow, once per interval (`every`).
 
     Its parameters are Bottleneck's. An episode ends, truncated, with the config's duration.
     `measurements` has all that the transport measured in the interval that the last observation is

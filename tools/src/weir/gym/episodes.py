@@ -39,7 +39,7 @@ class Draw:
     unit: str = ""
 
     def text(self, rng: np.random.Generator) -> str:
-        """Returns a value as the config has it."""
+        """Returns a drawn value as the config has it."""
         if self.kind == "choice":
             return str(self.values[int(rng.integers(len(self.values)))])
         low, high = self.values
@@ -54,7 +54,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Episodes:
-    """A config and its draws; how many flows of it are agents."""
+    """A config and its draws; agents: how many of its flows are agents."""
 
     config: Path
     draws: tuple[Draw, ...]
@@ -114,7 +114,7 @@ def _number(text: object) -> tuple[float, str | None]:
 
 
 def _agents(place: Path, content: Mapping[str, object]) -> int:
-    """Returns the flows whose control is an agent."""
+    """Returns how many flows are agents. UserError: none is, or they cannot step at once."""
     groups = content.get("flows")
     flows = [g for g in groups if isinstance(g, Mapping)] if isinstance(groups, list) else []
     mine = [g for g in flows if isinstance(g.get("cc"), Mapping) and g["cc"].get("python") == AGENT]

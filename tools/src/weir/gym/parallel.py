@@ -45,7 +45,7 @@ class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
         return self._spaces[agent][1]
 
     def measurements(self, agent: str) -> Measurements | None:
-        """Returns those of an agent's last interval; None: its flow has not begun."""
+        """Returns measurements of an agent's last interval; None: its flow has not begun."""
         slot = self.possible_agents.index(agent)
         if self._simulation is None or slot >= self._simulation.flows:
             return None

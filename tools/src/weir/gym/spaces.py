@@ -92,7 +92,7 @@ _HIGH = np.array([feature.high for feature in FEATURES], np.float32)
 
 
 def observation_space() -> Box:
-    """Returns a number for each of FEATURES, from 0 to its bound."""
+    """Returns the space of observations: for each of FEATURES, 0 to its bound."""
     return Box(np.zeros_like(_HIGH), _HIGH, dtype=np.float32)
 
 
@@ -144,8 +144,10 @@ class Actions:
         return Box(-1, 1, (2 if self.kind == "both" else 1,), np.float32)
 
     def powers(self, action: object, agent: str = "") -> list[float]:
-        """Returns the factors of an action, which is cut off at -1 and 1. One that is not of
-        space()'s shape, or has a number that is not finite, is a ValueError."""
+        """Returns the factors of an action, which is cut off at -1 and 1.
+
+        ValueError: it is not of space()'s shape, or has a number that is not finite.
+        """
         shape = self.space().shape
         try:
             values = np.asarray(action, np.float64)
@@ -159,7 +161,7 @@ class Actions:
         return [self.factor**power for power in np.clip(values, -1, 1).tolist()]
 
     def decide(self, powers: list[float], m: Measurements) -> tuple[float, float]:
-        """Sets window and pacing rate from now on."""
+        """Returns window (segments) and pacing rate (bit/s; 0: not paced) from now on."""
         cwnd = self._window(m.cwnd_segs * powers[0])
         if self.kind == "cwnd":
             return cwnd, 0.0
