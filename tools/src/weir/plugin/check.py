@@ -162,7 +162,10 @@ def by_hand(control: str) -> list[Result]:
 
 
 def goes_on(done: Done, at_least: float, counted: str) -> tuple[bool | None, str]:
-    """Checks that it uses a part of the link; unknown if the path's event did not happen."""
+    """Returns whether the control used so much of the link, or None if nothing was `counted`.
+
+    The second value is a text on both.
+    """
     if done.summary is None:
         return False, done.said
     group = done.summary["groups"][0]
@@ -172,7 +175,7 @@ def goes_on(done: Done, at_least: float, counted: str) -> tuple[bool | None, str
 
 
 def timeouts(control: str) -> Result:
-    """Checks half of the link soon after a path was down for three seconds."""
+    """Checks that it uses the link soon after a path was down for 3 s."""
     down = "{at: 5s, forward.loss.rate: 100%}, {at: 8s, forward.loss.rate: 0%}"
     # What ends while it is measured is the timeout that found the path back.
     done = run(config(warmup="4s", schedule=down), control)
@@ -180,14 +183,14 @@ def timeouts(control: str) -> Result:
 
 
 def spurious(control: str) -> Result:
-    """Checks a path that becomes longer at once: timeouts fire and nothing is lost."""
+    """Checks that it uses the link after a delay that lets timeouts fire and loses nothing."""
     longer = "{at: 12s, forward.delay.delay: 900ms}, {at: 14s, forward.delay.delay: 20ms}"
     done = run(config(schedule=longer), control)
     return Result("undo", *goes_on(done, 0.3, "spurious_timeouts"))
 
 
 def pauses(control: str) -> Result:
-    """Checks a source that pauses: no transfer may stand still."""
+    """Checks that no transfer of a source that pauses stands still."""
     source = "source: {closed: {sizes: {mean: 500kB}, think: 2s, times: fixed, connection: keep}}"
     done = run(config(f"cc: CC, {source}"), control)
     if done.summary is None:
@@ -198,7 +201,7 @@ def pauses(control: str) -> Result:
 
 
 def marks(control: str) -> Result:
-    """Checks a queue that marks; a control that does not answer is refused there."""
+    """Checks that it answers a queue that marks; one that says it does not is refused there."""
     queue = "{codel: {target: 5ms, ecn: yes}}"
     done = run(config("cc: CC, ecn: ect0", queue=queue), control)
     if done.summary is None and "does not answer ECN marks" in done.said:
