@@ -83,7 +83,7 @@ def draw() -> None:
 
 
 def run(command: str, folder: Path) -> None:
-    """Runs a command; what it says is shown if it fails."""
+    """Runs a command. UserError: it failed, with what it printed."""
     words = shlex.split(command)
     argv = [
         sys.executable,

@@ -72,7 +72,7 @@ def command_page(_: Tables, group: Any) -> str:
 
 
 def sentence(text: str) -> str:
-    """Returns a summary, which has no full stop, as one."""
+    """Returns a summary with a capital letter at its begin."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -125,7 +125,7 @@ PAGES: dict[str, Maker] = {
 
 
 def results(name: str) -> Callable[[Tables], str]:
-    """Returns the claims of studies."""
+    """Returns the maker of a table of studies' claims."""
     return lambda _: documents.table(name)
 
 

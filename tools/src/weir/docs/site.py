@@ -48,6 +48,7 @@ def pages() -> list[str]:
 
 
 def own() -> list[Path]:
+    """Returns the pages that the repository has; the others are made."""
     return [ROOT / name for name in pages() if not name.startswith("made/")]
 
 
