@@ -150,7 +150,7 @@ class Flow:
         self.observed = type(control).observed
 
     def seen(self) -> tuple[float, float, float, float]:
-        """Returns four values, those of `observed` first."""
+        """Returns four values: those of `observed`, then zeros."""
         values = [float(getattr(self.control, name)) for name in self.observed]
         return tuple(values + [0.0] * (4 - len(values)))  # type: ignore[return-value]
 
@@ -235,7 +235,7 @@ def impossible(flow: Flow, method: str) -> str:
 
 
 def main() -> None:
-    """Answers weir-sim; Ctrl-C is for that, which then ends this process."""
+    """Answers weir-sim until it ends; Ctrl-C is for weir-sim, which then ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     random.seed(0)
     Server(Page(*map(int, sys.argv[1:4]))).serve()
