@@ -142,7 +142,7 @@ def times(frame: pl.DataFrame) -> Floats:
 
 
 def reductions(steps: Steps, interval: pl.DataFrame, of: Cuts) -> list[Reduction]:
-    """Returns the reductions behind the flow's start, which the first one ends."""
+    """Returns the reductions after the flow's start, which the first one ends."""
     cuts, ends = of.begin, of.end
     losses = times(interval.filter(pl.col("lost_segs") > 0))
     found = []
@@ -195,7 +195,7 @@ def growth(steps: Steps, one: Reduction) -> Growth:
 
 
 def line(x: Floats, y: Floats) -> tuple[float, float, float]:
-    """Returns a line's slope through points, and where it begins and ends; NaN: too few."""
+    """Returns the slope of a line through points, and its first and last value; NaN: too few."""
     known = np.isfinite(y)
     if known.sum() <= 3:
         return np.nan, np.nan, np.nan
@@ -204,7 +204,7 @@ def line(x: Floats, y: Floats) -> tuple[float, float, float]:
 
 
 def cut_of(one: Reduction, before: Growth, after: Growth) -> float:
-    """Returns the window behind a reduction over that before, by the growth's lines if it can."""
+    """Returns the window after a reduction over that before, by the growth's lines if it can."""
     known = np.isfinite(before.last) and np.isfinite(after.first)
     return after.first / before.last if known else one.after / one.before
 
@@ -225,7 +225,7 @@ def median(values: Floats) -> float:
 
 
 def spread(values: Floats) -> float:
-    """Returns what lies between the quartiles of at least three known values."""
+    """Returns the distance of the quartiles of known values; NaN: fewer than three."""
     low, high = percentile(values, 25, 75)
     return float(high - low) if np.isfinite(values).sum() > 2 else np.nan
 
@@ -292,7 +292,7 @@ def of_flow(interval: pl.DataFrame, cuts: Cuts) -> Behaviour | None:
 
 
 def of_run(run: Run) -> dict[int, Behaviour | None]:
-    """Yields the behaviour of each flow of an analysed capture."""
+    """Returns the behaviour of each flow of an analysed capture; None: too short to tell."""
     intervals, events = run.frame("interval"), run.frame("events")
     if intervals is None:
         return {}

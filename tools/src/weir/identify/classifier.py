@@ -7,10 +7,10 @@ difference of their numbers, each in units of its deviation among runs of one co
 only one of them has counts as MISSING. The nearest NEAREST have votes, by the inverse of the
 square; the flow's distance is that of the nearest run over the first control's share of the votes.
 
-How far is too far says trial: each known run is looked up among the others, over other paths, once
-with its control among them and once without it, as a flow of a control that nobody knows. What
-then was nearest, and how far, says of each control up to which distance it is believed, and of a
-flow at about that distance how often it is right.
+How far is too far is tried: each known run is looked up among the others, over other paths, once
+with its control among them and once without it, as a flow of an unknown control. What was nearest
+then, and how far, tells up to which distance each control is believed, and how often that is right
+for a flow at about that distance.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def distances(of: Known, vector: Floats) -> Floats:
 
 
 def nearest(of: Known, apart: Floats) -> tuple[dict[str, float], float]:
-    """Returns the shares of votes, most first, of a flow that is so far from each run."""
+    """Returns shares of the votes, most first, and the distance; apart: from each run."""
     votes: dict[str, float] = defaultdict(float)
     for place in np.argsort(apart, kind="stable")[:NEAREST]:
         votes[of.controls[place]] += 1 / (1e-3 + apart[place] ** 2)
@@ -129,7 +129,7 @@ def nearest(of: Known, apart: Floats) -> tuple[dict[str, float], float]:
 
 
 def identify(behaviour: Behaviour, of: Known | None = None, path: str = "") -> Found:
-    """Returns a flow's control, by the runs that come with Weir or others, not those over path."""
+    """Returns what a flow is taken for, by known runs without those over `path`."""
     of = of or known()
     apart = distances(of, behaviour.vector())
     if path:

@@ -32,7 +32,7 @@ class Flow:
 
 
 def of_captures(files: Sequence[str], console: Console, interface: str = "") -> list[Flow]:
-    """Returns flows of TCP that carry payload; the console is told of what is passed over."""
+    """Returns TCP flows that carry payload; what is passed over is printed."""
     settings = {"interval": INTERVAL, "interface": interface}
     with pcap.analysed(files, console, settings) as loaded:
         named = {row["flow_id"]: row for row in captures.flows(loaded).iter_rows(named=True)}

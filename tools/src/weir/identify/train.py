@@ -183,7 +183,7 @@ def taken(of: Known, control: str, by: Known) -> Counter[str]:
 
 
 def left_out(of: Known) -> str:
-    """Counts what a control is taken for by the known runs, and by those of others alone."""
+    """Returns a table of what controls are taken for by all known runs, and by those of others."""
     lines = [
         "| | known: right | unknown | another | left out: unknown | another |",
         "|---|---|---|---|---|---|",
@@ -203,13 +203,13 @@ def left_out(of: Known) -> str:
 
 
 def right(taken: Sequence[tuple[str, str]]) -> str:
-    """Counts the flows that are taken for what they are."""
+    """Returns how many flows are taken for what they are, as text."""
     count = sum(control == found for control, found in taken)
     return f"{count} of {len(taken)} ({count / max(len(taken), 1):.1%})"
 
 
 def main() -> None:
-    """Makes the table, or tests it."""
+    """Makes the table of known runs, or tests it."""
     parser = argparse.ArgumentParser(prog="python -m weir.identify.train")
     parser.add_argument("--paths", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
