@@ -233,7 +233,7 @@ def rates_of(flows: list[Series]) -> dict[str, float | None]:
 
 
 def iperf3(given: Document, file: Path) -> tuple[str, float, list[Json]]:
-    """Returns the same of what `iperf3 -J` prints at the client: a group per direction."""
+    """Returns program, length in s and groups (one per direction) of `iperf3 -J` at the client."""
     if given.error:
         raise UserError(f"{file}: iperf3 failed: {given.error}", 1)
     end, test = given.end or End(), (given.start or Start()).test_start or TestStart()
@@ -273,7 +273,7 @@ def tcp_numbers(streams: list[Stream]) -> dict[str, float | None]:
 
 
 def udp_numbers(streams: list[Stream], received: Counted | None) -> dict[str, float | None]:
-    """Returns the same for UDP, whose streams say what was sent and how much of it was lost.
+    """Returns a group's numbers from UDP streams, which say what was sent and how much was lost.
 
     iperf3 3.10 and later add what the receiver of all has counted.
     """

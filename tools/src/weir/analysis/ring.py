@@ -169,6 +169,7 @@ class Ring:
         return keep
 
     def values(self, name: str) -> Mapping[str, int]:
+        """Returns the numbers of a field by their names; empty: it has none, or is not there."""
         return next((f.values for f in self.schema.fields if f.name == name), {})
 
     def column(self, name: str) -> Values:

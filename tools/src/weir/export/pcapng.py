@@ -279,7 +279,7 @@ def constant(text: str, n: int, has: Mask | None = None) -> Part:
 
 
 def digits(values: npt.NDArray[Any], most: int, first: int = 0) -> Part:
-    """Returns numbers below 10^most in decimal, without leading zeros or the first digits."""
+    """Returns numbers below 10^most in decimal, without leading zeros and `first` top digits."""
     powers = np.uint64(10) ** np.arange(most - 1, -1, -1, dtype=np.uint64)
     rest = values.astype(np.uint64)[:, None]
     made = (rest // powers % np.uint64(10) + np.uint64(48)).astype(np.uint8)

@@ -132,7 +132,7 @@ def drops(samples: Sequence[Sample]) -> Iterator[str]:
 
 
 def of_sweep(row: Mapping[str, Any]) -> Iterator[str]:
-    """Yields how far a sweep is."""
+    """Yields the lines of a sweep: its cells by status, and the time that is left."""
     labels = {"sweep": row["name"]}
     yield from head("sweep_planned_cells", "All cells of the sweep.", "gauge")
     yield line("sweep_planned_cells", labels, row["cells"])

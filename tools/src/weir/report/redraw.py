@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what one pair of axes shows into another: a figure of ours among a user's own."""
+"""Draws what one pair of axes shows into another, such as a user's own."""
 
 from __future__ import annotations
 

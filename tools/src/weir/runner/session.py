@@ -221,8 +221,8 @@ class Session:
     def status(self, child: Program) -> int:
         """Returns its exit status, once it has ended; a signal as a shell counts it.
 
-        A program that ended because it was asked to has not failed; but if a signal was sent to
-        this process, the status is that signal's.
+        A program that ended because it was asked to has not failed. If it has not failed and a
+        signal was sent to this process, the status is that signal's.
         """
         code = child.process.wait()
         if child.asked and code == 128 + signal.SIGINT:
