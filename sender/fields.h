@@ -77,18 +77,21 @@
 
 #define PACING_RATE_FIELDS(V)                                                                      \
 	V(COUNT, flows, "flow", c.flows, "paced flows that sent for a second or more")             \
-	V(NUMBER, p99, "", some ? c.p99 : (double)NAN, "relative error of their rates, 99 %",      \
+	V(NUMBER, p99, "", some ? c.p99 : (double)NAN,                                             \
+		"relative error of their rates that 99 % of them do not exceed",                   \
 		.null = "no such flow")                                                            \
 	V(NUMBER, worst, "", some ? c.worst : (double)NAN, "the largest", .null = "no such flow")  \
 	V(NUMBER, undisturbed_p99, "", some ? c.p99_present : (double)NAN,                         \
-		"without the time that stalls took, 99 %", .null = "no such flow")                 \
+		"likewise, without the pacing slots that were missed and not made up for",         \
+		.null = "no such flow")                                                            \
 	V(NUMBER, undisturbed_worst, "", some ? c.worst_present : (double)NAN, "the largest",      \
 		.null = "no such flow")
 
 #define SENDER_LCORE_FIELDS(V)                                                                     \
 	V(COUNT, flows, "flow", app->lcore[k].sender.flows, "")                                    \
 	V(FLAG, hugepages, "", app->live.eal.hugepages, "")                                        \
-	V(COUNT, pool_bytes, "B", app->live.eal.memory_bytes, "memory of buffers")                 \
+	V(COUNT, pool_bytes, "B", app->live.eal.memory_bytes,                                      \
+		"memory of DPDK: buffers and its own")                                             \
 	V(TEXT, eal, "", app->live.eal.args, "")
 
 #define SENDER_LCORES_FIELDS(V)                                                                    \

@@ -7,7 +7,7 @@
 	V(COUNT, received, "frame", sum.rx,                                                           \
 		"received + replayed + copied + duplicated = transmitted + inside + drops by reason") \
 	V(COUNT, replayed, "frame", app->lcore->sources > 0 ? sum.replayed : FIELD_UNKNOWN,           \
-		"frames of captures", .absent = "no path has a capture")                              \
+		"frames of captures that entered paths", .absent = "no path has a capture")           \
 	V(COUNT, copied, "frame", sum.copies,                                                         \
 		"frames copied because several ports are to have them")                               \
 	V(COUNT, duplicated, "frame", sum.duplicated, "frames duplicated by stages")                  \
@@ -42,9 +42,10 @@
 	V(COUNT, tx_pkts, "frame", p->egress.tx.pkts - unsent, "frames sent")                      \
 	V(COUNT, tx_bytes, "B", unsent == 0 ? p->egress.tx.bytes : FIELD_UNKNOWN, "their bytes",   \
 		.null = "the driver does not say of how many bytes the unsent ones are")           \
-	V(COUNT, tx_dropped, "frame", dropped, "frames that the port did not take for too long")   \
+	V(COUNT, tx_dropped, "frame", dropped,                                                     \
+		"frames dropped because the port did not take them for too long")                  \
 	V(COUNT, tx_too_long, "frame", p->egress.too_long.pkts,                                    \
-		"frames that are longer than the MTU of the port's interface")                     \
+		"frames dropped because they are longer than the MTU of the port's interface")     \
 	V(COUNT, tx_unsent, "frame", unsent, "frames that the driver took and did not send")
 
 #define SWITCH_LCORE_FIELDS(V)                                                                     \
@@ -62,7 +63,7 @@
 
 #define POOL_FIELDS(V)                                                                             \
 	V(COUNT, buffers, "", app->buffers, "buffers for frames")                                  \
-	V(COUNT, bytes, "B", app->live.eal.memory_bytes, "their memory")                           \
+	V(COUNT, bytes, "B", app->live.eal.memory_bytes, "memory of DPDK: these and its own")      \
 	V(FLAG, hugepages, "", app->live.eal.hugepages, "")                                        \
 	V(PART, quotas, "dict[str, Count]", write_quotas(app, j),                                  \
-		"buffers that a path or port may have")
+		"packets that a path, or a port without one, may hold")

@@ -38,12 +38,12 @@
 	V(TEXT, path, "", p->path != NULL ? p->path->name : "", "")                                \
 	V(PART, lateness, "", live_late_json(late, j), "")                                         \
 	V(PART, undisturbed, "Lateness", live_undisturbed_json(&e->late, j),                       \
-		"without stalls of the lcore and full ports")                                      \
+		"lateness of packets that neither a stall of the lcore nor a full port delayed")   \
 	V(COUNT, early, "packet", e->early, "packets that left before their time")                 \
 	V(COUNT, scheduled, "packet", e->scheduled,                                                \
 		"packets that the card was to send at their time")                                 \
 	V(SIGNED, rate_error_ppm, "ppm", ppm,                                                      \
-		"slope of undisturbed packets' lateness over time, and the clock's error",         \
+		"slope of undisturbed packets' lateness over time, plus the clock's error_ppm",    \
 		.null = "too few packets")
 
 #define DELAY_EMULATION_FIELDS(V)                                                                  \
@@ -55,7 +55,7 @@
 	V(COUNT, early, "packet", early, "packets that left before their time")                    \
 	V(COUNT, scheduled, "packet", scheduled,                                                   \
 		"packets that the card was to send at their time")                                 \
-	V(SIGNED, rate_error_ppm, "ppm", worst_ppm, "the largest of the ports'",                   \
+	V(SIGNED, rate_error_ppm, "ppm", worst_ppm, "that of the port with the largest",           \
 		.null = "too few packets")
 
 #define PACING_EMULATION_PARTS(V)                                                                  \
@@ -71,35 +71,40 @@
 	DELAY_EMULATION_FIELDS(V##_OPTIONAL)                                                       \
 	PACING_LATENESS_FIELDS(V##_OPTIONAL) PACING_EMULATION_PARTS(V##_OPTIONAL)
 
-#define HOST_FIELDS(V)                                                                             \
-	V(COUNT, stalls, "", l->count.stalls,                                                      \
-		"iterations that took longer than their work, as the lcore measured")              \
-	V(COUNT, stalled_ns, "ns", l->count.stalled_ns, "time that these took")                    \
-	V(COUNT, stall_p50_ns, "ns",                                                               \
-		l->stall.total > 0 ? hist_quantile(&l->stall, 0.5) : FIELD_UNKNOWN,                \
-		"half of them took at most", .null = "there was none")                             \
-	V(COUNT, stall_max_ns, "ns", l->stall.total > 0 ? l->stall.max : FIELD_UNKNOWN,            \
-		"the longest", .null = "there was none")                                           \
-	V(COUNT, floor_p50_ns, "ns", watch_floor_ns(l, 0.5),                                       \
-		"lateness of a packet at an lcore with no other work")                             \
-	V(COUNT, floor_p99_ns, "ns", watch_floor_ns(l, 0.99), "likewise, 99 %")                    \
-	V(COUNT, waited_ns, "ns", p->sample.waited_ns - p->begun_waited_ns,                        \
-		"the thread was ready while another one ran, as the kernel counts")                \
-	V(COUNT, steal_ns, "ns", p->sample.steal_ns - p->begun_steal_ns,                           \
-		"the hypervisor ran something else, as the kernel counts")                         \
-	V(COUNT, preempted, "", p->preempted - p->begun_preempted,                                 \
-		"times the kernel took the CPU away")
+#define HOST_FIELDS(V)                                                                                                 \
+	V(COUNT, stalls, "", l->count.stalls,                                                                          \
+		"iterations that took over 20 us more than twice their packets' usual time")                           \
+	V(COUNT, stalled_ns, "ns", l->count.stalled_ns, "time that these took")                                        \
+	V(COUNT, stall_p50_ns, "ns",                                                                                   \
+		l->stall.total > 0 ? hist_quantile(&l->stall, 0.5) : FIELD_UNKNOWN,                                    \
+		"half of the stalls took at most", .null = "there was none")                                           \
+	V(COUNT, stall_max_ns, "ns", l->stall.total > 0 ? l->stall.max : FIELD_UNKNOWN,                                \
+		"the longest", .null = "there was none")                                                               \
+	V(COUNT, floor_p50_ns, "ns", watch_floor_ns(l, 0.5),                                                           \
+		"half of the packets that come while the lcore is idle wait at most this long for the next iteration") \
+	V(COUNT, floor_p99_ns, "ns", watch_floor_ns(l, 0.99), "likewise, 99 %")                                        \
+	V(COUNT, waited_ns, "ns", p->sample.waited_ns - p->begun_waited_ns,                                            \
+		"time in which the thread was ready and another one ran, as the kernel counts")                        \
+	V(COUNT, steal_ns, "ns", p->sample.steal_ns - p->begun_steal_ns,                                               \
+		"time in which the hypervisor ran something else, as the kernel counts")                               \
+	V(COUNT, preempted, "", p->preempted - p->begun_preempted,                                                     \
+		"times that the kernel took the CPU away from the thread")
 
-#define CLOCK_FIELDS(V)                                                                            \
-	V(COUNT, anchors, "", c->anchors, "comparisons of the TSC and CLOCK_MONOTONIC")            \
-	V(COUNT, anchors_refused, "", c->refused, "comparisons that took too long to be used")     \
-	V(SIGNED, offset_ns, "ns", (double)c->offset_ns, "the kernel's clock less the TSC's")      \
-	V(SIGNED, offset_max_ns, "ns", (double)c->offset_max_ns, "the largest of these")           \
-	V(COUNT, error_max_ns, "ns", c->anchors > 0 ? clock_error_max_ns(c) : FIELD_UNKNOWN,       \
-		"error of any time in UTC", .null = "all comparisons were refused")                \
-	V(SIGNED, error_ppm, "ppm", clock_error_ppm(c), "error of the TSC's rate",                 \
-		.null = "too few comparisons")                                                     \
-	V(SIGNED, drift_ppm, "ppm", clock_drift_ppm(c), "the kernel's clock against the TSC",      \
+#define CLOCK_FIELDS(V)                                                                                  \
+	V(COUNT, anchors, "", c->anchors, "comparisons of the TSC and CLOCK_MONOTONIC")                  \
+	V(COUNT, anchors_refused, "", c->refused, "comparisons that took too long to be used")           \
+	V(SIGNED, offset_ns, "ns", (double)c->offset_ns,                                                 \
+		"the run's clock less CLOCK_MONOTONIC, at the last comparison")                          \
+	V(SIGNED, offset_max_ns, "ns", (double)c->offset_max_ns,                                         \
+		"the one of largest magnitude at any comparison")                                        \
+	V(COUNT, error_max_ns, "ns", c->anchors > 0 ? clock_error_max_ns(c) : FIELD_UNKNOWN,             \
+		"how far a time of the run may be from the kernel's",                                    \
+		.null = "all comparisons were refused")                                                  \
+	V(SIGNED, error_ppm, "ppm", clock_error_ppm(c),                                                  \
+		"mean difference of the run's clock's rate from CLOCK_MONOTONIC's",                      \
+		.null = "too few comparisons")                                                           \
+	V(SIGNED, drift_ppm, "ppm", clock_drift_ppm(c),                                                  \
+		"the same of the TSC at the rate first measured, which one calibration would have left", \
 		.null = "too few comparisons")
 
 #define PORT_FIELDS(V)                                                                             \
@@ -117,7 +122,7 @@
 	V(COUNT, cpu, "", app->process->lcore[lcore], "")                                          \
 	V(COUNT, iterations, "", load->iterations, "iterations of its loop")                       \
 	V(COUNT, iteration_max_ns, "ns", load->iteration_max_ns, "the longest one")                \
-	V(COUNT, quiesced, "", load->quiesced, "times it stood still, for a port to be reset")     \
+	V(COUNT, quiesced, "", load->quiesced, "times that it stood still while a port was reset") \
 	V(COUNT, quiesced_max_ns, "ns", load->quiesced_max_ns, "the longest time")                 \
 	V(NUMBER, busy, "", (double)load->busy_ns / 1e9 / app->wall_s,                             \
 		"share of the time in which it had work", .null = "the run took no time")          \

@@ -65,9 +65,11 @@ struct receiver_acks {
 	V(uint64_t, segs, COUNT_ALWAYS, "segment",                                                 \
 		"acceptable segments with payload that arrived")                                   \
 	V(uint64_t, acks, COUNT_ALWAYS, "packet", "ACKs sent")                                     \
-	V(uint64_t, duplicate_segs, COUNT_ALWAYS, "segment", "of these, nothing new in them")      \
-	V(uint64_t, out_of_order_segs, COUNT_ALWAYS, "segment", "of these, above a hole")          \
-	V(uint64_t, ce_segs, COUNT_ALWAYS, "segment", "of these segments, those with CE")
+	V(uint64_t, duplicate_segs, COUNT_ALWAYS, "segment",                                       \
+		"of the segments, those with nothing new")                                         \
+	V(uint64_t, out_of_order_segs, COUNT_ALWAYS, "segment",                                    \
+		"of the segments, those above a hole")                                             \
+	V(uint64_t, ce_segs, COUNT_ALWAYS, "segment", "of the segments, those with CE")
 struct receiver_count {
 	RECEIVER_COUNTERS(COUNTERS_MEMBER)
 };

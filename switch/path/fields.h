@@ -60,29 +60,32 @@
 	V(FLAG, balanced, "", balanced, "")                                                        \
 	V(PART, paths, "dict[str, PathLedger]", paths_ledger(ps, j), "")
 
-#define SOURCE_FIELDS(V)                                                                           \
-	V(TEXT, pcap, "", a->file, "")                                                             \
-	V(COUNT, packets, "packet", a->count.packets, "packets that became traffic of the path")   \
-	V(COUNT, bytes, "B", a->count.bytes, "their bytes")                                        \
-	V(COUNT, filtered, "packet", a->count.filtered, "packets that the filter left out")        \
-	V(COUNT, reordered, "packet", a->count.reordered,                                          \
-		"packets with an earlier time than the one before them")                           \
-	V(COUNT, step_back_max_ns, "ns", a->step_back_ns, "the largest step back of their times")  \
-	V(COUNT, lengths_from_ip, "packet", a->count.lengths_from_ip,                              \
-		"packets whose length is that of their IP header: the capture does not say it")    \
-	V(COUNT, oversize, "packet", a->count.oversize,                                            \
-		"packets that are longer than a frame: a card was still to cut them up")           \
-	V(COUNT, too_long, "packet", a->count.too_long,                                            \
-		"packets that were left out: they are longer than what the path takes")            \
-	V(COUNT, not_ethernet, "packet", a->count.not_ethernet,                                    \
-		"packets that were left out: they are not of Ethernet or IP")                      \
+#define SOURCE_FIELDS(V)                                                                                     \
+	V(TEXT, pcap, "", a->file, "")                                                                       \
+	V(COUNT, packets, "packet", a->count.packets, "packets that became traffic of the path")             \
+	V(COUNT, bytes, "B", a->count.bytes, "their bytes, FCS included")                                    \
+	V(COUNT, filtered, "packet", a->count.filtered, "packets that the filter left out")                  \
+	V(COUNT, reordered, "packet", a->count.reordered,                                                    \
+		"packets with an earlier time than one before them: they arrive with that one")              \
+	V(COUNT, step_back_max_ns, "ns", a->step_back_ns,                                                    \
+		"by how much the earliest of these is earlier")                                              \
+	V(COUNT, lengths_from_ip, "packet", a->count.lengths_from_ip,                                        \
+		"cut packets whose length is taken from the IP header: the capture does not say it")         \
+	V(COUNT, oversize, "packet", a->count.oversize,                                                      \
+		"of the packets, those longer than their hosts' MTU: captured before a card segmented them") \
+	V(COUNT, too_long, "packet", a->count.too_long,                                                      \
+		"packets left out because they are longer than the longest frame")                           \
+	V(COUNT, not_ethernet, "packet", a->count.not_ethernet,                                              \
+		"packets left out because the interface they are of is not Ethernet")                        \
 	V(FLAG, ended, "", a->ended, "")
 
 // What a live switch adds.
 #define LIVE_SOURCE_FIELDS(V)                                                                      \
-	V(COUNT, padded, "packet", s->padded, "packets that were cut, and are sent with zeros")    \
-	V(COUNT, late, "packet", s->late, "packets that were not read in time")                    \
-	V(COUNT, late_max_ns, "ns", s->late_max_ns, "the latest")
+	V(COUNT, padded, "packet", s->padded,                                                      \
+		"packets captured in part: what is missing is sent as zeros")                      \
+	V(COUNT, late, "packet", s->late,                                                          \
+		"packets that entered the path late: they were not read in time")                  \
+	V(COUNT, late_max_ns, "ns", s->late_max_ns, "how late the latest of these was")
 
 // Facts about a link (why.c).
 #define WHY_FIELDS(V)                                                                              \

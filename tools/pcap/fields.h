@@ -32,30 +32,35 @@
 	V(COUNT, packets, "packet", c->unread[i].packets, "")
 
 #define CAPTURED_FIELDS(V)                                                                         \
-	V(COUNT, files, "", a->files, "files of the capture")                                      \
-	V(COUNT, packets, "packet", a->parts.read.packets, "packets read")                         \
-	V(COUNT, bytes, "B", a->parts.read.bytes, "their bytes")                                   \
+	V(COUNT, files, "", a->files, "files read as one capture")                                 \
+	V(COUNT, packets, "packet", a->parts.read.packets, "packets read, of all kinds")           \
+	V(COUNT, bytes, "B", a->parts.read.bytes, "their bytes on the wire")                       \
 	V(COUNT, start_utc_ns, "ns", some ? a->order.first_ns : FIELD_UNKNOWN,                     \
-		"time of the first one", .null = "there is none")                                  \
+		"earliest time of a packet", .null = "there is none")                              \
 	V(NUMBER, duration_s, "s", some ? (double)duration_ns(a) / 1e9 : (double)NAN,              \
-		"time from the first to the last", .null = "there is none")                        \
+		"from the earliest to the latest time, without steps of the clock",                \
+		.null = "there is none")                                                           \
 	V(PART, points, "list[Point]", write_points(&a->points, j), "")                            \
-	V(COUNT, connections, "", c->connections, "connections")                                   \
-	V(COUNT, connections_max, "", c->live_max, "most at once")                                 \
-	V(COUNT, flows, "flow", c->flows, "directions with payload")                               \
+	V(COUNT, connections, "", c->connections,                                                  \
+		"TCP connections, those that began before the capture included")                   \
+	V(COUNT, connections_max, "", c->live_max, "most connections that were followed at once")  \
+	V(COUNT, flows, "flow", c->flows, "directions of connections that carried payload")        \
 	V(COUNT, payload_bytes, "B", c->payload_bytes, "payload, retransmissions included")        \
 	V(PART, ended, "dict[str, Count]", write_ended(c, j), "")                                  \
 	V(COUNT, reordered, "packet", a->order.moved,                                              \
-		"packets that were put into the order of their times")                             \
+		"packets that were later in the file than their times, and were put into order")   \
 	V(COUNT, backwards, "packet", c->backwards,                                                \
-		"packets that are earlier than one before them all the same")                      \
-	V(COUNT, clock_steps, "", a->order.steps, "times the clock was set back")                  \
-	V(COUNT, clock_step_max_ns, "ns", a->order.step_max_ns, "the largest step")                \
-	V(COUNT, duplicates, "packet", c->duplicates, "packets that were captured twice")          \
-	V(COUNT, recut, "packet", c->recut, "packets of other lengths than at another point")      \
-	V(COUNT, no_time, "packet", a->parts.read.no_time, "packets without a time")               \
+		"packets that were too late in the file to be put into order")                     \
+	V(COUNT, clock_steps, "", a->order.steps, "times that the capture's clock was set back")   \
+	V(COUNT, clock_step_max_ns, "ns", a->order.step_max_ns, "by how much at most")             \
+	V(COUNT, duplicates, "packet", c->duplicates,                                              \
+		"packets that were captured twice at one point")                                   \
+	V(COUNT, recut, "packet", c->recut,                                                        \
+		"packets left out: another point has their payload in packets of other lengths")   \
+	V(COUNT, no_time, "packet", a->parts.read.no_time,                                         \
+		"packets without a time: that of the packet before is taken")                      \
 	V(COUNT, lengths_from_ip, "packet", a->decoded.lengths_from_ip,                            \
-		"packets whose length is that of their IP header")                                 \
+		"packets whose length is taken from the IP header: the capture does not say it")   \
 	V(PART, tunnels, "dict[str, Count]", decode_tunnels(&a->decoded, j), "")                   \
 	V(PART, unread_link_types, "list[LinkType]", decode_link_types(&a->decoded, j), "")        \
 	V(COUNT, options_cut, "packet", a->options_cut,                                            \
@@ -64,13 +69,14 @@
 	V(COUNT, unknown_interface, "packet", a->parts.read.unknown_interface,                     \
 		"packets of an interface that the file does not describe")                         \
 	V(COUNT, other_blocks, "", a->parts.read.skipped_blocks,                                   \
-		"blocks of the file that are no packets")                                          \
-	V(COUNT, untracked, "segment", t->pool.refused, "segments for which memory was missing")   \
+		"blocks of pcapng files that hold no packets")                                     \
+	V(COUNT, untracked, "segment", t->pool.refused,                                            \
+		"segments forgotten before their ACK for lack of memory")                          \
 	V(COUNT, sent_memory_bytes, "B", t->pool.used,                                             \
-		"memory of segments that wait for their ACK")                                      \
+		"most memory that was used for segments waiting for their ACK")                    \
 	V(COUNT, rtt_samples, "", t->rtt.total, "RTT samples")                                     \
 	V(COUNT, rtt_p50_ns, "ns", t->rtt.total > 0 ? hist_quantile(&t->rtt, 0.5) : FIELD_UNKNOWN, \
-		"half of them are at most this", .null = "there is none")                          \
+		"half of the samples are at most this", .null = "there is none")                   \
 	V(COUNT, rtt_p99_ns, "ns",                                                                 \
 		t->rtt.total > 0 ? hist_quantile(&t->rtt, 0.99) : FIELD_UNKNOWN, "likewise, 99 %", \
 		.null = "there is none")                                                           \
@@ -104,9 +110,9 @@
 	V(PART, ledger, "CapturesLedger", write_ledger(c, j), "")                                  \
 	V(PART, links, "dict[str, Matched]", write_paths(m, j), "")                                \
 	V(PART, backwards, "dict[str, Count]", write_backwards(c, j),                              \
-		"times that are earlier than those of the packets before")                         \
+		"packets with an earlier time than the one before them, by capture")               \
 	V(PART, taken_apart, "dict[str, Apart]", write_apart(c, j),                                \
-		"packets of several segments, and these")                                          \
+		"packets compared as the several segments they consist of, by capture")            \
 	V(COUNT, forgotten, "packet", m->forgotten, "")                                            \
 	V(COUNT, flows_seen, "flow", m->flows, "")                                                 \
 	V(PART, flows, "list[MatchedFlow]", write_flows(m, j), "")
@@ -120,35 +126,39 @@
 	V(COUNT, packets, "packet", c->side[side].apart, "")                                       \
 	V(COUNT, segments, "segment", c->side[side].apart + c->side[side].parts, "")
 
-#define MATCHED_COUNTS(V)                                                                          \
-	V(COUNT, matched, "packet", p->matched, "packets of one capture found in the other")       \
-	V(COUNT, drops, "packet", p->lost, "packets that are not in the other one")                \
-	V(COUNT, not_judged, "packet", p->unjudged,                                                \
-		"packets that the other one may not have captured")                                \
-	V(COUNT, marks, "packet", p->marked, "packets that got CE in between")                     \
-	V(COUNT, reordered, "packet", p->reordered, "packets that others overtook")                \
-	V(COUNT, ambiguous, "packet", p->ambiguous, "packets that look like others")
+#define MATCHED_COUNTS(V)                                                                                                 \
+	V(COUNT, matched, "packet", p->matched, "of these, seen by the other capture later")                              \
+	V(COUNT, drops, "packet", p->lost, "of these, not seen by the other capture")                                     \
+	V(COUNT, not_judged, "packet", p->unjudged,                                                                       \
+		"of these, not seen by the other capture, which had not begun, had ended, or lacks the flow's direction") \
+	V(COUNT, marks, "packet", p->marked, "matched packets that got CE in between")                                    \
+	V(COUNT, reordered, "packet", p->reordered,                                                                       \
+		"matched packets that came out behind one of their flow that had gone in later")                          \
+	V(COUNT, ambiguous, "packet", p->ambiguous,                                                                       \
+		"matched packets of which an equal one was on its way too")
 
-#define MATCHED_FIELDS(V)                                                                          \
-	V(COUNT, in, "packet", p->in, "packets of the first capture", .python = "entered")         \
-	MATCHED_COUNTS(V)                                                                          \
-	V(COUNT, delay_min_ns, "ns", known ? least_ns : FIELD_UNKNOWN,                             \
-		"shortest time between the captures", .null = "none matched")                      \
-	V(NUMBER, delay_mean_ns, "ns", known ? hist_mean(&p->delay) : (double)NAN, "",             \
-		.null = "none matched")                                                            \
-	V(COUNT, delay_p50_ns, "ns", known ? p50_ns : FIELD_UNKNOWN, "", .null = "none matched")   \
-	V(COUNT, delay_p99_ns, "ns", known ? p99_ns : FIELD_UNKNOWN, "", .null = "none matched")   \
-	V(COUNT, delay_max_ns, "ns", known ? p->delay.max : FIELD_UNKNOWN, "",                     \
-		.null = "none matched")                                                            \
-	/* What is above the least delay was spent in queues. */                                   \
-	V(NUMBER, queue_mean_ns, "ns",                                                             \
-		known ? hist_mean(&p->delay) - (double)least_ns : (double)NAN,                     \
-		"delay above the shortest one", .null = "none matched")                            \
-	V(COUNT, sojourn_p50_ns, "ns", known ? time_since(p50_ns, least_ns) : FIELD_UNKNOWN, "",   \
-		.null = "none matched")                                                            \
-	V(COUNT, sojourn_p99_ns, "ns", known ? time_since(p99_ns, least_ns) : FIELD_UNKNOWN, "",   \
-		.null = "none matched")                                                            \
-	V(COUNT, sojourn_max_ns, "ns", known ? time_since(p->delay.max, least_ns) : FIELD_UNKNOWN, \
+#define MATCHED_FIELDS(V)                                                                             \
+	V(COUNT, in, "packet", p->in,                                                                 \
+		"packets that the capture on this side saw first; of several segments, the segments", \
+		.python = "entered")                                                                  \
+	MATCHED_COUNTS(V)                                                                             \
+	V(COUNT, delay_min_ns, "ns", known ? least_ns : FIELD_UNKNOWN,                                \
+		"shortest time from one capture to the other", .null = "none matched")                \
+	V(NUMBER, delay_mean_ns, "ns", known ? hist_mean(&p->delay) : (double)NAN, "",                \
+		.null = "none matched")                                                               \
+	V(COUNT, delay_p50_ns, "ns", known ? p50_ns : FIELD_UNKNOWN, "", .null = "none matched")      \
+	V(COUNT, delay_p99_ns, "ns", known ? p99_ns : FIELD_UNKNOWN, "", .null = "none matched")      \
+	V(COUNT, delay_max_ns, "ns", known ? p->delay.max : FIELD_UNKNOWN, "",                        \
+		.null = "none matched")                                                               \
+	/* What is above the least delay was spent in queues. */                                      \
+	V(NUMBER, queue_mean_ns, "ns",                                                                \
+		known ? hist_mean(&p->delay) - (double)least_ns : (double)NAN,                        \
+		"delay above the shortest one", .null = "none matched")                               \
+	V(COUNT, sojourn_p50_ns, "ns", known ? time_since(p50_ns, least_ns) : FIELD_UNKNOWN, "",      \
+		.null = "none matched")                                                               \
+	V(COUNT, sojourn_p99_ns, "ns", known ? time_since(p99_ns, least_ns) : FIELD_UNKNOWN, "",      \
+		.null = "none matched")                                                               \
+	V(COUNT, sojourn_max_ns, "ns", known ? time_since(p->delay.max, least_ns) : FIELD_UNKNOWN,    \
 		"", .null = "none matched")
 
 #define MATCHED_FLOW_FIELDS(V)                                                                     \

@@ -13,11 +13,13 @@
 
 #define STOP_FIELDS(V)                                                                             \
 	V(TEXT, metric, "", stop_metric_name(stop), "")                                            \
-	V(NUMBER, change, "", stop->change, "of the config: what counts as settled",               \
+	V(NUMBER, change, "", stop->change,                                                        \
+		"of the config: the metric has settled if it moves by less, relative to itself",   \
 		.source = "config.yaml")                                                           \
 	V(NUMBER, over_s, "s", (double)stop->over_ns / 1e9, "of the config: for how long",         \
 		.source = "config.yaml")                                                           \
-	V(NUMBER, moved, "", stop->moved, "by how much the metric moved in that time",             \
+	V(NUMBER, moved, "", stop->moved,                                                          \
+		"by how much the metric moved in that time, relative to what it was",              \
 		.over = OVER_END, .null = "it could not be measured")                              \
 	V(FLAG, settled, "", stop->settled, "")                                                    \
 	V(NUMBER, at_s, "s", (double)s->now_ns / 1e9, "when the run ended")
@@ -42,7 +44,7 @@
 
 #define MEMORY_FIELDS(V)                                                                           \
 	V(COUNT, packets_max, "packet", s->pools.inside_max,                                       \
-		"most packets inside, of 512 times of the run and more")                           \
+		"most packets inside, as counted at the ends of windows")                          \
 	V(COUNT, segments_max, "segment", s->sender.arena.used_max,                                \
 		"most places of scoreboards used")
 
