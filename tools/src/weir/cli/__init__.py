@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands of the command line, which only wire."""
+"""The commands of the command line, which parse arguments and call other packages."""

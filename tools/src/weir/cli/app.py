@@ -35,7 +35,7 @@ class Commands(typer.core.TyperGroup):
         return group.commands.get(cmd_name, group)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Returns the command that was typed; of another word says what was probably meant."""
+        """Returns the command that was typed; for another word, says which was probably meant."""
         if args[0] not in usage.MODULES and not args[0].startswith("-"):
             raise UserError(usage.unknown(args[0]))
         return super().resolve_command(ctx, args)

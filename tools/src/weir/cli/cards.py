@@ -23,7 +23,7 @@ def ethernet(host: Host) -> Iterator[Path]:
 
 
 def cards(host: Host) -> Iterator[Check]:
-    """Checks network cards: driver, memory nearby, what the kernel still does."""
+    """Checks network cards: driver, whose memory is near, what the kernel still does."""
     found = list(ethernet(host))
     if not found:
         yield Check("network cards", OK, "none: live runs use virtual devices")
@@ -82,6 +82,7 @@ def card(host: Host, where: Path) -> Iterator[Check]:
 
 
 def routes(host: Host) -> set[str]:
+    """Returns the interfaces with an IPv4 route: this machine may be reached through them."""
     lines = (host.read("proc/net/route") or "").splitlines()[1:]
     return {line.split()[0] for line in lines if line.strip()}
 

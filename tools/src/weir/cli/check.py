@@ -44,7 +44,7 @@ def check_cc(
 
 
 def show(results: list[Result], numbers: list[Number]) -> None:
-    """Prints both as tables."""
+    """Prints results and numbers as tables."""
     out = terminal.console()
     words = {True: "ok", False: "FAILED", None: units.NONE}
     rows = [[words[result.passed], result.name, result.found] for result in results]

@@ -40,7 +40,7 @@ def completion_(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish")]
 
 
 def paths(wanted: Callable[[Path], bool]) -> Callable[[str], list[str]]:
-    """Returns what offers the paths that are wanted and the folders on the way to them."""
+    """Returns a completion of paths that are wanted, and of the folders on the way to them."""
 
     def offer(incomplete: str) -> list[str]:
         head, slash, tail = incomplete.rpartition("/")

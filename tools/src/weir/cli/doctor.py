@@ -341,7 +341,7 @@ def limits(_: Host) -> Iterator[Check]:
 
 
 def python(_: Host) -> Iterator[Check]:
-    """Yields the interpreter this runs in."""
+    """Checks the interpreter that this runs in."""
     yield Check("Python", OK, sys.version.split()[0])
 
 

@@ -22,7 +22,7 @@ app = commands()
 
 
 def formats() -> list[str]:
-    """Returns what `weir export` writes."""
+    """Returns the formats that `weir export` writes."""
     return list(export.FORMATS)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir plot and weir compare: wiring only."""
+"""The commands weir plot and weir compare, which call the report's figures."""
 
 from __future__ import annotations
 

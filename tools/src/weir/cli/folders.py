@@ -133,12 +133,12 @@ def rm_(
 
 
 def runs_of(going: list[Path]) -> str:
-    """Returns their number with the word for it."""
+    """Returns the number of runs with its noun."""
     return f"{len(going):,} run{'s' if len(going) > 1 else ''}"
 
 
 def agreed(going: list[Path], size: int) -> bool:
-    """Asks the user."""
+    """Asks the user whether these runs may go."""
     if not sys.stdin.isatty():
         raise UserError("rm asks before it removes, and this is no terminal: say --yes")
     for path in going:

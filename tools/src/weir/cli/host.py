@@ -36,6 +36,7 @@ class Host:
             return None
 
     def ethtool(self, option: str, name: str) -> str:
+        """Returns what `ethtool` says of an interface; "" if it says nothing."""
         return output(["ethtool", option, name]) or ""
 
     def glob(self, pattern: str) -> list[Path]:
@@ -55,5 +56,6 @@ def output(argv: list[str]) -> str | None:
 
 
 def cpu_list(text: str) -> set[int]:
+    """Reads CPUs as the kernel writes them, "1-3,8"; what is no list of CPUs is empty."""
     ranges = (part.partition("-") for part in text.split(",") if re.fullmatch(r"\d+(-\d+)?", part))
     return {cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)}

@@ -33,7 +33,7 @@ class SchemaOf(StrEnum):
 
 
 def names() -> Iterable[str]:
-    """Returns what `weir list` has a page or a list of."""
+    """Returns the kinds and names that `weir list` takes."""
     try:
         kinds = {kind: entries for kind, entries in tables.read().items() if kind != "unit"}
     except (UserError, OSError, ValueError):

@@ -39,7 +39,7 @@ app = commands()
 
 
 def study_names() -> list[str]:
-    """Returns what `weir reproduce` knows."""
+    """Returns the names that `weir reproduce` takes."""
     return find.names()
 
 

@@ -172,7 +172,7 @@ def plot_runs(paths: Sequence[Path], wanted: Wanted, out: Path | None, shape: Sh
 
 
 def check(wanted: Wanted) -> None:
-    """Refuses what a figure of NAMES does not have."""
+    """Raises UserError for an option that a figure of NAMES does not have."""
     many_figures.check(str(wanted.figure))
     given: dict[str, object] = {"--x": wanted.x, "--facet": wanted.facet, "--heat": wanted.heat}
     given |= {"--logx": wanted.logx, "--logy": wanted.logy}

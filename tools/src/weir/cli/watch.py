@@ -23,7 +23,7 @@ app = commands()
 
 
 def orders() -> Iterable[str]:
-    """Returns what `weir ctl` does, and the parameters of the switch that runs."""
+    """Returns the orders of `weir ctl`, and the parameters of the switch that runs."""
     try:
         with client.the_one(None, ctl.SWITCH) as program:
             return [*ctl.WORDS, *(f"{key}=" for key in ctl.parameters(program))]
