@@ -100,7 +100,7 @@ def prepare(wanted: Wanted) -> Answer:
 
 
 def reserve(path: Path, size: int) -> None:
-    """Raises OSError if so much is not free."""
+    """Raises OSError unless so many bytes are free."""
     free = shutil.disk_usage(path).free
     if free < size:
         raise OSError(28, f"{free >> 20} MiB are free, {size >> 20} MiB are needed")
@@ -111,7 +111,7 @@ def archive() -> Path:
 
 
 def start(wanted: Wanted, begin_s: str = "0") -> Answer:
-    """Starts the keeper; until the program is ready, or has ended.
+    """Starts the keeper and waits until the program is ready, or has ended.
 
     begin_s: UTC in whole seconds, at which a sender's flows, or a command that is not ours, begin;
     0: at once.
@@ -191,7 +191,7 @@ class Lease:
 
 
 def watch(child: subprocess.Popen[bytes], lease: Lease) -> int:
-    """Waits until the program ends, is asked to or nobody attends any more; its exit status."""
+    """Waits until the program ends, is asked to or nobody attends any more; returns its status."""
     signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGINT))
     while child.poll() is None:
         if lease.expired():
@@ -220,12 +220,13 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 
 def kill_group(pid: int) -> None:
+    """Kills a program and those that it started."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def attend(wanted: Wanted, since: str = "0") -> Answer:
-    """Notes that the client is there, and returns how the program is."""
+    """Notes that the client is there, and returns the program's state."""
     place = Place(wanted)
     if not place.path.is_dir():
         return {"gone": True, "ended": 1, "lines": [], "since": 0}
@@ -288,7 +289,7 @@ def clean(wanted: Wanted) -> Answer:
 
 
 def probe(wanted: Wanted) -> Answer:
-    """Returns frames to all other hosts' ports, and which of theirs arrive."""
+    """Sends frames to all other hosts' ports, and returns which of theirs arrive."""
     return check.probe(wanted)
 
 

@@ -83,7 +83,7 @@ class Ansible:
     def ask(
         self, playbook: str, hosts: Iterable[str], values: Mapping[str, Any]
     ) -> dict[str, Reply]:
-        """Runs a playbook on these hosts at once; a reply from each."""
+        """Runs a playbook on these hosts at once, and returns the reply of each."""
         replies = {name: Reply(error=UNASKED) for name in hosts}
 
         def event(seen: dict[str, Any]) -> bool:

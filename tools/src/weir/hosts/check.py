@@ -145,7 +145,7 @@ def interface_flags(iface: str) -> int | None:
 
 
 def interface(dev: str) -> str:
-    """Returns the kernel's interface behind a device, or nothing."""
+    """Returns the kernel's interface behind a device, or an empty text."""
     if match := re.search(r"iface=([^,]+)", dev):
         return match[1]
     if address := pci(dev):  # bifurcated drivers leave it to the kernel too
@@ -184,7 +184,7 @@ def clock() -> Discipline:
 
 
 def kernel_clock() -> Discipline:
-    """Asks adjtimex(2) for the largest error; None: nobody disciplines the clock."""
+    """Asks adjtimex(2) for the largest error; it is None where nobody disciplines the clock."""
     import ctypes
 
     fields = (ctypes.c_long * 52)()  # struct timex: modes, offset, freq, maxerror, esterror, status
@@ -199,7 +199,7 @@ def kernel_clock() -> Discipline:
 
 
 def probe(wanted: Wanted) -> Answer:
-    """Sends from each port, listens at each, until what should be heard was, or for probe_s.
+    """Sends from each port and listens at each, until all awaited was heard, or for probe_s.
 
     heard: [our port, their host, their port] each; ports without an interface of the kernel's send
     and hear nothing, and are named in `silent`.

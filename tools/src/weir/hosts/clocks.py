@@ -76,7 +76,7 @@ def frames(path: Path) -> Iterator[Frame]:
 
 
 def option(body: bytes, at: int, code: int) -> bytes:
-    """Returns an option of a block, empty without it."""
+    """Returns the value of an option of a block, empty if the block lacks it."""
     while at + 4 <= len(body) - 4:
         found, size = struct.unpack_from("<HH", body, at)
         if found == code:
@@ -88,7 +88,7 @@ def option(body: bytes, at: int, code: int) -> bytes:
 
 
 def identity(frame: bytes) -> bytes:
-    """Returns what stays of a frame on its way: IP without ECN, TTL, checksum, and what follows."""
+    """Returns what no hop changes of a frame: IP without ECN, TTL, checksum, and what follows."""
     if frame[12:14] == b"\x08\x00":
         kept = frame[16:22] + frame[23:24] + frame[26:96]
     elif frame[12:14] == b"\x86\xdd":

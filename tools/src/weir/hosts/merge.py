@@ -152,7 +152,7 @@ def combined(parts: Mapping[str, Part]) -> Part:
 
 
 def ports(summary: Part) -> dict[str, tuple[int, int]]:
-    """Returns frames that each port has sent, and received or missed."""
+    """Returns the frames that each port has sent, and those received or missed."""
     listed = summary.get("ports") or summary.get("sender_ports") or ()
     return {
         one["name"]: (
@@ -239,7 +239,7 @@ def verdicts(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str)
 
 
 def about(host: Host, part: Part, clock: Discipline | None) -> Part:
-    """Returns what the summary says of a host."""
+    """Returns the part of the summary about a host."""
     return {
         "role": host.role,
         "command": " ".join(host.command) or None,

@@ -72,7 +72,7 @@ def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
 
 
 def level(options: Options, config: Config) -> int:
-    """Returns telemetry's level, by the config and what replaces its values."""
+    """Returns the telemetry level of the config, or of the option that replaces it."""
     given = config.get("telemetry", {}).get("level", "1")
     for override in options.overrides:
         key, _, value = override.partition("=")
@@ -121,7 +121,7 @@ def for_receiver(override: str) -> str:
 
 
 def check(options: Options, hosts: Mapping[str, Host]) -> int:
-    """Checks the config as each host would get it, by this machine's programs; exit status."""
+    """Checks the config as each host would get it, by programs here; returns the exit status."""
     config = configs.mapping(options.config)
     live = config.get("live")
     for host in hosts.values():

@@ -52,7 +52,7 @@ class Hosts(Session):
         return [host.name for host in hosts if host.role in roles and host.name not in self.lost]
 
     def ask(self, playbook: str, hosts: Iterable[str], **values: Any) -> Replies:
-        """Runs a playbook on these hosts; their agents' answers."""
+        """Runs a playbook on these hosts, and returns their agents' answers."""
         names = list(hosts)
         if not names:
             return {}
@@ -69,7 +69,10 @@ class Hosts(Session):
         return self.by.ask(playbook, names, known | values)
 
     def prepare(self, archive: Path) -> dict[str, Answer]:
-        """Copies the archive; what each host is like. Failure: the first that cannot take part."""
+        """Copies the archive, and returns each host's answer.
+
+        Failure: the first that cannot take part.
+        """
         cables = any(host.cables for host in self.plan.hosts.values())
         values = {"weir_archive": str(archive), "weir_cables": cables}
         replies = self.ask("begin.yml", self.plan.hosts, **values)
@@ -122,7 +125,7 @@ class Hosts(Session):
         return self.ended[name] != 0 or (is_receiver and ours and name not in ending)
 
     def note(self, name: str, reply: Reply) -> None:
-        """Notes what a host said, and how it is."""
+        """Notes what a host said, and the state of its program."""
         if reply.answer is None:
             self.lost[name] = f"it does not answer any more: {reply.error}"
             return
