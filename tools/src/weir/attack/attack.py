@@ -102,7 +102,7 @@ def _bound(path: Path, text: str | None) -> float | None:
 
 
 class Attack:
-    """A search with what runs its trials."""
+    """A search with what measures its points."""
 
     def __init__(self, asked: Asked, trials: Trials) -> None:
         self.asked, self.trials = asked, trials

@@ -21,6 +21,7 @@ def log_between(low: float, high: float, x: float) -> float:
 
 
 def rounded(value: float, digits: int = 3) -> float:
+    """Shortens a number to few digits, so that what is found can be read."""
     return float(f"{value:.{digits - 1}e}")
 
 

@@ -39,7 +39,7 @@ class Goal:
 
 
 def goodputs(config: Config, summary: RunSummary) -> list[float]:
-    """Returns the mean goodput of a flow of each victim's group, bit/s."""
+    """Returns the mean goodput of a flow in each group of victims, in bit/s."""
     groups = [summary.groups[index] for index in victims(config)]
     return [units.measured(group.goodput_bps) / group.flows for group in groups]
 
@@ -80,7 +80,7 @@ def starved(config: Config, summary: RunSummary) -> float:
 
 
 def delayed(config: Config, summary: RunSummary) -> float:
-    """Returns the 99th percentile of the time in the queue, in base RTTs."""
+    """Returns the time in the queue that one packet in a hundred exceeds, in base RTTs."""
     return (units.known(summary.links[PATH].sojourn_p99_ns) or 0) / base_rtt_ns(config)
 
 
