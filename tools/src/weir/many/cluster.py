@@ -90,6 +90,7 @@ class Crew:
             self.opened.append(self.client)
 
     def close(self) -> None:
+        """Closes every client but the first, which its context closes."""
         for client in self.opened:
             with suppress(Exception):
                 client.close(timeout=2)

@@ -86,7 +86,7 @@ class Costs:
             self._of[setting] = count + 1, total + cost
 
     def estimate_s(self, settings: Sequence[Hashable]) -> float | None:
-        """Returns what a cell will cost; None if no cell has ended."""
+        """Estimates the cost of a cell in s; None if no cell has ended."""
         if not self.ended:
             return None
         mean = self._sum / self.ended

@@ -25,7 +25,7 @@ STATUSES = ("done", "reused", "failed")
 
 
 def counted(statuses: Iterable[str]) -> str:
-    """Returns how many cells there are by what became of them: 3 cells: 2 done, 1 failed."""
+    """Returns the number of cells of each status: 3 cells: 2 done, 1 failed."""
     counts = Counter(statuses)
     each = ", ".join(f"{counts[status]:,} {status}" for status in STATUSES if counts[status])
     return f"{counts.total():,} cells: {each}"

@@ -47,7 +47,7 @@ class Compared:
 
     @property
     def change(self) -> float:
-        """Relative to the first; NaN: unknown."""
+        """The change relative to the first sweep; NaN: unknown."""
         if not (self.a.size and self.b.size) or self.a.mean() == 0:
             return math.nan
         return float(self.b.mean() / self.a.mean() - 1)
@@ -103,7 +103,7 @@ def runs_of(table: SweepTable, keys: Sequence[str], columns: Sequence[str]) -> R
 
 
 def kind(a: Sequence[Run], b: Sequence[Run], in_a: Floats, in_b: Floats) -> str:
-    """Returns what can be said before any test."""
+    """Returns what can be said of two sets of runs before any test."""
     if not (in_a.size and in_b.size):
         return "missing"
     if sorted(same for same, _ in a) == sorted(same for same, _ in b):
@@ -117,6 +117,7 @@ def kind(a: Sequence[Run], b: Sequence[Run], in_a: Floats, in_b: Floats) -> str:
 
 
 def judged(row: Compared, p: float) -> Compared:
+    """Judges a row by its raised p value: below the level it changed."""
     kind = "changed" if p < LEVEL else row.kind
     return Compared(row.point, row.metric, row.unit, row.a, row.b, kind, p)
 

@@ -68,7 +68,7 @@ def check(table: SweepTable, choice: Choice) -> None:
 
 
 def lines(table: SweepTable, metric: Metric, choice: Choice) -> Figure:
-    """Means over seeds with their 95 % intervals, in a panel for each value of facet."""
+    """Draws means over seeds with their 95 % intervals, in a panel for each value of facet."""
     figure, grid = panels(choice.facet)
     means = table.means(metric, choice.keys)
     divisor, unit = scale(metric, means)
@@ -158,7 +158,7 @@ def labelled(axis: Axis, name: str) -> str:
 
 
 def panels(facet: Axis | None) -> tuple[Figure, list[Axes]]:
-    """Makes a panel for each value."""
+    """Makes a panel for each value; those below each other have the same axes."""
     count = 1 if facet is None else len(facet.values)
     columns = min(BESIDE, count)
     rows = -(-count // columns)
@@ -186,7 +186,7 @@ def scale(metric: Metric, means: pl.DataFrame) -> tuple[float, str]:
 
 
 def heat(table: SweepTable, metric: Metric, choice: Choice) -> Figure:
-    """Means over seeds as colours, over two parameters; one scale for all panels."""
+    """Draws means over seeds as colours, over two parameters; one scale for all panels."""
     if choice.by is None:
         raise UserError("a heat map has two parameters: --x and --heat")
     figure, grid = panels(choice.facet)

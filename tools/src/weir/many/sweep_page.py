@@ -159,10 +159,10 @@ def outliers(table: SweepTable, place: Path) -> list[Words]:
 
 
 def apart(table: SweepTable, metric: Metric) -> dict[int, tuple[float, float]]:
-    """Returns rows whose distance from their median is OUTLYING times the common spread.
+    """Finds values whose distance from their median is OUTLYING times the common spread.
 
-    The spread is 1.48 times the median of all distances that are not 0: that of normal values.
-    Gives how often the spread, and the median.
+    Returns by row how many spreads it is away, and the median. The spread is 1.48 times the median
+    of all distances that are not 0: that of normal values.
     """
     frame = table.frame.with_columns(
         row=pl.int_range(pl.len()), value=pl.Series(metric.values)

@@ -27,7 +27,7 @@ def kinds(table: SweepTable, name: str | None) -> Axis:
 
 
 def names(table: SweepTable, by: Axis) -> pl.Series:
-    """Returns what each cell is called."""
+    """Returns the name of each cell."""
     called = dict(zip(by.values, by.names, strict=True))
     return pl.Series("name", [called[value] for value in table.frame[by.key]], pl.String)
 
@@ -42,7 +42,7 @@ def points(table: SweepTable, by: Axis) -> pl.DataFrame:
 
 
 def samples(table: SweepTable, by: Axis, metric: str) -> tuple[pl.DataFrame, Number]:
-    """Returns name and value of each cell that is a sample, and what the value is."""
+    """Returns name and value of each cell that is a sample, and what number the value is."""
     found = table.metric(metric)
     values = pl.Series("value", np.asarray(found.values, np.float64))
     frame = pl.DataFrame([names(table, by), values]).filter(table.replicas)

@@ -89,8 +89,9 @@ def _read(path: Path, _changed_ns: int) -> bytes:
 
 
 def pack(config: Any) -> tuple[bytes, tuple[tuple[str, bytes], ...]]:
-    """Returns a resolved config as JSON, in which files are named as a run folder names its copies,
-    and these files by their names.
+    """Returns a resolved config as JSON, and the files that it names by their names.
+
+    In it they are named as a run folder names its copies.
     """
     names: dict[str, Path] = {}
 
@@ -172,6 +173,7 @@ def _archived(message: str, run: Path) -> Result:
 
 
 def unpack(archive: bytes, place: Path) -> None:
+    """Unpacks a run folder from its archive."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
         packed.extractall(place, filter="data")
 
@@ -217,7 +219,7 @@ def run_child(
 
 
 def own_cpu() -> int:
-    """Returns the CPU of this worker, of those that we may use; workers here are numbered."""
+    """Returns the CPU of this worker, among those of this process, by the worker's number."""
     from distributed import get_worker
 
     cpus = sorted(os.sched_getaffinity(0))
@@ -225,7 +227,7 @@ def own_cpu() -> int:
 
 
 def wanted() -> bool:
-    """Returns whether this worker goes on, and the task that this is is still waited for."""
+    """Returns whether this worker runs and its scheduler still waits for the task at hand."""
     from distributed import Status, get_worker
 
     worker = get_worker()
