@@ -78,6 +78,7 @@ class Trial:
 
 
 def trial_of(folder: Path, name: str, *override: str, seeds: tuple[int, int] = (0, 0)) -> Trial:
+    """Makes a trial: c8-cubic is the folder's c8.yaml with changes."""
     return Trial(name, folder / f"{name.partition('-')[0]}.yaml", override, seeds)
 
 
@@ -105,7 +106,7 @@ def module_of(folder: Path, name: str) -> ModuleType | None:
 class Claim:
     """A claim of a source, measured by measure(*runs) of the trials, in their order.
 
-    Without trials it is computed.
+    Without trials measure() computes it alone.
     """
 
     says: str
@@ -150,6 +151,7 @@ class Near(TypedDict):
 
 
 def near(published: float, part: float) -> Near:
+    """Returns a published number and bounds that are so far from it, as a part of it."""
     ends = (published * (1 - part), published * (1 + part))
     return {"published": published, "low": min(ends), "high": max(ends)}
 
@@ -183,7 +185,7 @@ class Checked:
 
     @property
     def verdict(self) -> Verdict:
-        """Judgement of the mean; missing: a run that it needs is."""
+        """The judgement of the mean; "missing" if a run that it needs is."""
         if self.claim.kind == "not comparable":
             return "not comparable"
         if self.value is None or math.isnan(self.value):

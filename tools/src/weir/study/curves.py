@@ -20,7 +20,7 @@ HEIGHT_IN = 3.6
 
 
 def points(axis: Axes, found: Iterable[tuple[Any, Any]], style: theme.Style, size: int = 4) -> None:
-    """Points (x, y) joined by a line, as a style has them."""
+    """Draws points (x, y) joined by a line, as a style has them."""
     axis.plot(
         *zip(*found, strict=True),
         style.marker,

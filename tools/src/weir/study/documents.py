@@ -75,6 +75,7 @@ class Row:
 
     @property
     def kept(self) -> tuple[str, str, str, str]:
+        """The part of a row that the file has; the study has the rest, which is the claim's."""
         return self.experiment.name, self.claim.says, self.here, self.verdict
 
 
@@ -103,6 +104,7 @@ def read(study: Study) -> File:
 
 
 def judged(study: Study) -> Iterator[tuple[Experiment, Claim]]:
+    """Returns the judged claims; those only shown are on the page of a run."""
     for experiment in study.experiments:
         for claim in experiment.claims:
             if claim.kind != "shown":

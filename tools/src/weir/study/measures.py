@@ -21,6 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def percentile(values: npt.ArrayLike, percent: float) -> float:
+    """Returns the smallest value that so many percent do not exceed; not a number without any."""
     found = metrics.percentile(values, percent)
     return math.nan if found is None else found
 
@@ -30,7 +31,7 @@ def queue_pkts(run: Run) -> float:
 
 
 def queue_pkts_per_flow(run: Run) -> float:
-    """Returns the mean queue in packets for each flow."""
+    """Returns the mean queue over the number of flows, in packets."""
     return queue_pkts(run) / sum(group.flows for group in run.summary.groups)
 
 
@@ -47,29 +48,32 @@ def goodput(run: Run, group: int = 0) -> float:
 
 
 def of_second(run: Run) -> float:
+    """Returns the first group's goodput over the second's."""
     return goodput(run, 0) / goodput(run, 1)
 
 
 def first_in_percent(run: Run) -> float:
+    """Returns the first group's part of both groups' goodput, in percent."""
     return 100 * goodput(run, 0) / (goodput(run, 0) + goodput(run, 1))
 
 
 def kept(run: Run, without: Run) -> float:
+    """Returns goodput in percent of that of the run without loss."""
     return 100 * goodput(run) / goodput(without)
 
 
 def over(measure: Callable[[Run], float]) -> Callable[[Run, Run], float]:
-    """Makes the measure of a run over that of another."""
+    """Makes the measure of one run's value over another's."""
     return lambda run, other: measure(run) / measure(other)
 
 
 def less(measure: Callable[[Run], float]) -> Callable[[Run, Run], float]:
-    """Makes the measure of a run less that of another."""
+    """Makes the measure of one run's value less another's."""
     return lambda run, other: measure(run) - measure(other)
 
 
 def after_warmup(run: Run, stream: str) -> npt.NDArray[np.void]:
-    """Returns a stream's records that count."""
+    """Returns a stream's records without those of the warm-up."""
     records = run.stream(stream).records
     warmup_ns = round(units.measured(run.summary.warmup_s) * 1e9)
     if stream == "transfers":
@@ -80,11 +84,13 @@ def after_warmup(run: Run, stream: str) -> npt.NDArray[np.void]:
 
 
 def of_kind(run: Run, stream: str, event: str) -> npt.NDArray[np.void]:
+    """Returns a stream's records after the warm-up of one kind of event."""
     records = after_warmup(run, stream)
     return np.asarray(records[records["event"] == run.stream(stream).number("event", event)])
 
 
 def times_s(run: Run, event: str, value: int | None = None) -> npt.NDArray[np.float64]:
+    """Returns the times of events after the warm-up, in s; `value`: of these, those with it."""
     events = of_kind(run, "events", event)
     if value is not None:
         events = events[events["value"] == value]
@@ -92,10 +98,15 @@ def times_s(run: Run, event: str, value: int | None = None) -> npt.NDArray[np.fl
 
 
 def cycle_s(event: str, value: int | None = None) -> Callable[[Run], float]:
+    """Makes the measure of the median time between such events, in s."""
     return lambda run: float(np.median(np.diff(times_s(run, event, value))))
 
 
 def acks_median(name: str, scale: float = 1.0) -> Callable[[Run], float]:
+    """Makes the measure of the median over ACKs of a field of the cc records.
+
+    obs0 to obs3 are what a control observes.
+    """
     return lambda run: scale * float(np.median(after_warmup(run, "cc")[name]))
 
 
@@ -108,11 +119,13 @@ def rtt_peak_ms(run: Run) -> float:
 
 
 def rtt_trough_ms(run: Run) -> float:
+    """Returns the smallest of the intervals' longest round trips."""
     longest = after_warmup(run, "interval")["rtt_max_ns"]
     return float(np.min(longest[longest > 0])) / 1e6
 
 
 def l4s_p99_ms(run: Run) -> float:
+    """Returns the 99th percentile of the first group's time in the queue."""
     sent = of_kind(run, "packets", "dequeue")
     first = sent["flow_id"] < run.summary.groups[0].flows
     return percentile(sent["sojourn_ns"][first], 99) / 1e6
@@ -152,11 +165,13 @@ def rtt_ms(percent: float) -> Callable[[Run], float]:
 
 
 def jain(shares: npt.ArrayLike) -> float:
+    """Returns Jain's index; not a number if there is nothing."""
     found = metrics.jfi(np.asarray(shares, dtype=np.float64))
     return math.nan if found is None else found
 
 
 def goodputs(run: Run) -> Floats:
+    """Returns the goodput of one flow of each group, in Mbit/s."""
     return np.array([group.goodput_bps / group.flows / 1e6 for group in run.summary.groups])
 
 
@@ -165,6 +180,7 @@ def queue_ms(run: Run) -> float:
 
 
 def only_queue_ms(run: Run) -> float:
+    """Returns the mean time in the queue of the only link of a run."""
     (link,) = run.summary.links.values()
     return units.measured(link.queue_mean_ns) / 1e6
 
@@ -185,6 +201,7 @@ def flow_goodputs(run: Run, from_s: float, to_s: float) -> Floats:
 
 
 def rtx_per_acked(run: Run, group: int = 0) -> float:
+    """Returns bytes sent again over bytes acknowledged, as mvfst has it; segments are full."""
     found = run.summary.groups[group]
     if found.acked_bytes == 0:
         return math.nan

@@ -37,20 +37,24 @@ class Case:
 
 
 def shown(says: str, source: str, trials: tuple[Trial, ...], measure: Measure, unit: str) -> Claim:
+    """Makes the claim of a measurement that the source asks for and does not judge."""
     return Claim(says, source, "shown", trials, measure, unit)
 
 
 def used_percent(run: Run, link: str = "forward") -> float:
+    """Returns the use of a link in percent, by its rate at each time."""
     return 100 * units.measured(run.summary.links[link].utilisation)
 
 
 def lost_percent(run: Run, link: str = "forward") -> float:
+    """Returns the packets that a link dropped, in percent of those that came."""
     own = run.summary.links[link]
     arrived = own.drops + own.out_pkts
     return 100 * float(own.drops) / arrived if arrived else math.nan
 
 
 def marked_percent(run: Run) -> float:
+    """Returns the packets that the link marked, in percent of those that left it."""
     link = run.summary.links["forward"]
     return 100 * float(link.marks) / link.out_pkts if link.out_pkts else math.nan
 
@@ -60,6 +64,7 @@ def delay_ms(run: Run, link: str = "forward") -> float:
 
 
 def p99_ms(run: Run, link: str = "forward") -> float:
+    """Returns the time in the queue that one packet of a hundred exceeds."""
     return sojourn_ms(run, "sojourn_p99_ns", link)
 
 
@@ -68,6 +73,7 @@ def median_ms(run: Run) -> float:
 
 
 def sojourn_ms(run: Run, key: str, link: str = "forward") -> float:
+    """Returns a figure of a link's time in the queue; not a number when nothing has left it."""
     found = units.known(getattr(run.summary.links[link], key))
     return math.nan if found is None else found / 1e6
 
@@ -86,6 +92,7 @@ def transfers_ms(key: str, group: int) -> Measure:
 
 
 def ratio(first: int, second: int) -> Measure:
+    """Makes the measure of the goodput of one flow of a group over that of one of another."""
 
     def measure(run: Run) -> float:
         each = [group.goodput_bps / group.flows for group in run.summary.groups]
@@ -104,6 +111,7 @@ def share_percent(group: int) -> Measure:
 
 
 def late_jfi(last_s: float) -> Measure:
+    """Makes the measure of Jain's index of all flows in the last seconds."""
 
     def measure(run: Run) -> float:
         end_s = units.measured(run.summary.virtual_s)
@@ -149,6 +157,7 @@ def at_rate_ms(mbps: float) -> Measure:
 
 
 def queued_ms(records: np.ndarray) -> float:
+    """Returns the mean time in the queue of the packets of a link's records."""
     weights = records["out_pkts"].astype(np.float64)
     if not weights.sum():
         return math.nan

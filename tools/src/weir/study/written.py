@@ -78,7 +78,7 @@ class ClaimAsked(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def kind(self) -> Kind:
-        """Kind of claim that its keys make it."""
+        """The kind of the claim, which follows from its keys."""
         if not self.measure or not self.compared:
             return "not comparable"
         if self.published is not None:
