@@ -26,7 +26,7 @@ def long_growth(t: Trace, at: Place) -> float:
 
 
 def tenfold_rounds(t: Trace, at: Place) -> float:
-    """Counts rounds in UP until bw is the whole rate, over log2(BDP) + 16."""
+    """Returns the rounds in UP until bw is the whole rate, over log2(BDP) + 16."""
     full = np.flatnonzero((t.acks["obs0"] >= 0.98 * rate(at)) & (t.time > 8))
     if len(full) == 0:
         return math.nan
@@ -37,6 +37,7 @@ def tenfold_rounds(t: Trace, at: Place) -> float:
 
 
 def halved_rounds(t: Trace, at: Place) -> float:
+    """Returns the rounds from the first loss after the fall until bw is below half of the rate."""
     lost = first_loss(t, 5.0)
     low = np.flatnonzero((t.acks["obs0"] < 0.5 * rate(at)) & (t.time > 5))
     if math.isnan(lost) or len(low) == 0:
@@ -52,6 +53,10 @@ def least_step(t: Trace, at: Place) -> float:
 
 
 def tenth_bw(t: Trace, at: Place) -> float:
+    """Returns bw over the new rate at the end of the third REFILL after the fall.
+
+    No short-term bound holds then.
+    """
     refills = t.of(REFILL, 5.0)
     if len(refills) < 3:
         return math.nan
@@ -65,10 +70,12 @@ def short_bounds(t: Trace, at: Place) -> float:
 
 
 def late_use(t: Trace, at: Place) -> float:
+    """Returns the second half's goodput over the rate; the policer counts IP packets."""
     return delivered(t, t.seconds / 2, t.seconds) / (at.mbit * 1e6 * 1448 / 1500)
 
 
 def late_losses(t: Trace, at: Place) -> float:
+    """Returns the segments lost in the second half, as a part of what was delivered in it."""
     start = t.seconds / 2
     lost = np.ptp(t.within("lost_segs", start, t.seconds))
     return float(lost) * SEGMENT_BITS / (delivered(t, start, t.seconds) * start)
@@ -82,11 +89,13 @@ def undone(t: Trace, at: Place) -> float:
 
 
 def starts(t: Trace) -> list[float]:
+    """Returns the times of reductions and timeouts, in s."""
     found = [float(e["ts_ns"]) * 1e-9 for k in ("reduction", "timeout") for e in t.events(k)]
     return sorted(found)
 
 
 def restored(t: Trace, at: Place) -> float:
+    """Returns 1 if the first undo left no bound, as none was before, and no smaller window."""
     for event in t.events("undo"):
         time = float(event["ts_ns"]) * 1e-9
         bounded = t.at("obs2", time) + t.at("obs3", time) > 0
@@ -95,7 +104,7 @@ def restored(t: Trace, at: Place) -> float:
 
 
 def back_up(t: Trace, at: Place) -> float:
-    """Returns 1 if REFILL followed at the undo of DOWN's false losses, and then UP."""
+    """Returns 1 if the undo of false losses turned their DOWN into REFILL, and UP came next."""
     for event in t.events("undo"):
         time = float(event["ts_ns"]) * 1e-9
         refill = next(
@@ -125,6 +134,7 @@ def lossy_up_then_down(t: Trace, at: Place) -> float:
 
 
 def long_set(t: Trace, at: Place) -> float:
+    """Returns inflight_longterm after the UP, over the smaller of bw min_rtt and the window."""
     phase = lossy(t)
     if phase is NEVER:
         return math.nan
@@ -133,6 +143,7 @@ def long_set(t: Trace, at: Place) -> float:
 
 
 def headroom(t: Trace, at: Place) -> float:
+    """Returns what is in flight over the bound less headroom, as the first bounded DOWN ends."""
     downs = [p for p in t.of(DOWN, 3.0) if t.after(p) == CRUISE and t.at("obs2", p.end) > 0]
     if not downs:
         return math.nan
@@ -172,7 +183,7 @@ def careful_rounds(t: Trace, at: Place) -> float:
 
 
 def careful_repeated(t: Trace, at: Place) -> float:
-    """Returns 1 if it was followed by DOWN for one round, then REFILL."""
+    """Returns 1 if one round of DOWN and then REFILL followed the careful UP."""
     phase = careful(t)
     if phase is NEVER:
         return math.nan
@@ -188,6 +199,7 @@ def careful_repeated(t: Trace, at: Place) -> float:
 
 
 def late_refill(t: Trace) -> Phase:
+    """Finds the first REFILL of which the application limited every sample."""
     for phase in t.of(REFILL, UP_S):
         if t.within("app_limited", phase.start, phase.end).all():
             return phase
@@ -195,6 +207,7 @@ def late_refill(t: Trace) -> Phase:
 
 
 def refill_bw(t: Trace, at: Place) -> float:
+    """Returns bw after that REFILL over bw before: limited samples must not lower it."""
     phase = late_refill(t)
     if phase is NEVER:
         return math.nan

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measures of the BBR draft's test cases, in a flow's trace.
 
-Not a number: what is asked about never happened.
+A measure is not a number where the phase or event that it asks about never happened.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def rate(at: Place, factor: float = 1.0) -> float:
 
 
 def startup_bw(t: Trace, at: Place) -> float:
+    """Returns max_bw at the end of Startup over the rate."""
     phase = first(t, STARTUP)
     return math.nan if phase is NEVER else t.at("obs0", phase.end) / rate(at)
 
@@ -60,6 +61,7 @@ def startup_then_drain(t: Trace, at: Place) -> float:
 
 
 def startup_left(t: Trace, at: Place) -> float:
+    """Returns 1 if DRAIN, DOWN or CRUISE followed: with nothing queued one ACK ends DRAIN too."""
     return followed(t, first(t, STARTUP), DRAIN, DOWN, CRUISE)
 
 
@@ -93,6 +95,7 @@ def startup_limited(t: Trace, at: Place) -> float:
 
 
 def startup_window(t: Trace, at: Place) -> float:
+    """Returns the largest window of Startup, over bw min_rtt at its end."""
     phase = first(t, STARTUP)
     cwnd = t.within("cwnd_segs", phase.start, phase.end)
     return math.nan if phase is NEVER else float(np.max(cwnd)) / t.bdp(phase.end)
@@ -103,6 +106,7 @@ def only_startup(t: Trace, at: Place) -> float:
 
 
 def filled(t: Trace, at: Place) -> float:
+    """Returns 1 if the second pause, at 9 s, found the flow in PROBE_BW."""
     return float(first(t, CRUISE).end < 14 or first(t, CRUISE).start < 11)
 
 
@@ -135,6 +139,10 @@ def drain_inflight_before(t: Trace, at: Place) -> float:
 
 
 def drained(t: Trace, at: Place) -> float:
+    """Returns 1 if DRAIN ended in time.
+
+    That is with the first ACK with little enough in flight, by its time limit, or by ProbeRTT.
+    """
     if drain_rounds(t, at) == 4 or followed(t, first(t, DRAIN), PROBE_RTT) == 1:
         return 1.0
     before, after = drain_inflight_before(t, at), drain_inflight(t, at)
@@ -142,6 +150,7 @@ def drained(t: Trace, at: Place) -> float:
 
 
 def drain_then_probe_bw(t: Trace, at: Place) -> float:
+    """Returns 1 if DOWN followed, or CRUISE: the same ACK may end DOWN too."""
     return followed(t, first(t, DRAIN), DOWN, CRUISE)
 
 
@@ -154,6 +163,7 @@ def drain_rounds(t: Trace, at: Place) -> float:
 
 
 def plain_up(t: Trace) -> Phase:
+    """Finds the first UP that ProbeRTT did not cut short."""
     return next((one for one in t.of(UP) if t.after(one) != PROBE_RTT), NEVER)
 
 
@@ -191,10 +201,15 @@ def up_window(t: Trace, at: Place) -> float:
 
 
 def plain_window(t: Trace, at: Place) -> float:
+    """Returns the window's gain in the first CRUISE.
+
+    Nothing is aggregated there but by delayed ACKs.
+    """
     return window_gain(t, first(t, CRUISE), 0)
 
 
 def last_up_before(t: Trace, time: float) -> Phase:
+    """Finds the UP that lasts at this time."""
     return next((one for one in t.phases if one.mode == UP and one.start < time < one.end), NEVER)
 
 
@@ -204,11 +219,13 @@ def long_up(t: Trace, at: Place) -> float:
 
 
 def up_goes_on(t: Trace, at: Place) -> float:
+    """Returns how long UP lasted beyond the first loss, in s."""
     phase = last_up_before(t, UP_S)
     return math.nan if phase is NEVER else phase.end - first_loss(t, UP_S - 1)
 
 
 def first_loss(t: Trace, since: float) -> float:
+    """Returns the time of the first ACK from `since` on that reports a loss, in s."""
     lost = np.diff(t.acks["lost_segs"].astype(np.int64), prepend=0) > 0
     places = np.flatnonzero(lost & (t.time >= since))
     return float(t.time[places[0]]) if len(places) else math.nan
@@ -223,6 +240,7 @@ def loss_to_down(t: Trace, at: Place) -> float:
 
 
 def no_long_bound(t: Trace, at: Place) -> float:
+    """Returns 1 if the losses in UP set no long-term bound."""
     phase = last_up_before(t, UP_S)
     return math.nan if phase is NEVER else float(t.at("obs2", phase.end) == 0)
 
@@ -240,6 +258,7 @@ def down_pacing(t: Trace, at: Place) -> float:
 
 
 def down_inflight(t: Trace, at: Place) -> float:
+    """Returns what was in flight at DOWN's end; nothing was lost, so bw is max_bw."""
     phase = plain_down(t)
     if phase is NEVER:
         return math.nan
@@ -264,6 +283,7 @@ def cruise_pacing(t: Trace, at: Place) -> float:
 
 
 def full_down(t: Trace) -> Phase:
+    """Finds the first DOWN after 3 s that REFILL followed, and no CRUISE."""
     return next((one for one in t.of(DOWN, 3.0) if t.after(one) == REFILL), NEVER)
 
 
@@ -272,7 +292,7 @@ def down_then_refill(t: Trace, at: Place) -> float:
 
 
 def down_wait(t: Trace, at: Place) -> float:
-    """Returns 1 if it lasted 2 to 3 s, or the rounds that the draft waits, if they end first."""
+    """Returns 1 if DOWN lasted 2 to 3 s, or the draft's rounds where these are over first."""
     phase = full_down(t)
     if phase is NEVER:
         return math.nan
@@ -290,11 +310,13 @@ def cruise_window(t: Trace, at: Place) -> float:
 
 
 def cruise_use(t: Trace, at: Place) -> float:
+    """Returns what the longest CRUISE delivered over what the link can carry."""
     phase = max(t.of(CRUISE), key=lambda one: one.length, default=NEVER)
     return math.nan if phase is NEVER else delivered(t, phase.start, phase.end) / rate(at)
 
 
 def delivered(t: Trace, start: float, end: float) -> float:
+    """Returns the mean goodput of the intervals within, each 100 ms, in bit/s."""
     records = t.run.stream("interval").records
     times = records["ts_ns"] * 1e-9
     some = records[(times > start + 0.1) & (times <= end)]
@@ -306,6 +328,7 @@ def least_window(t: Trace, at: Place) -> float:
 
 
 def late_pacing(t: Trace, at: Place) -> float:
+    """Returns the median pacing rate of the run's second half over the link's rate."""
     return float(np.median(t.within("pacing_bps", t.seconds / 2, t.seconds))) / rate(at)
 
 
@@ -317,10 +340,12 @@ def use(t: Trace, at: Place) -> float:
 
 
 def handshake(t: Trace, at: Place) -> float:
+    """Returns when the handshake measured its RTT, which is that of packets shorter than data."""
     return float(t.time[0]) - at.rtt_s
 
 
 def probe_rtt_after(t: Trace, at: Place) -> float:
+    """Returns the time from the handshake to ProbeRTT, in s: on a link data's RTTs are longer."""
     phase = first(t, PROBE_RTT)
     return math.nan if phase is NEVER else phase.start - handshake(t, at)
 
@@ -336,7 +361,10 @@ def probe_rtt_window(t: Trace, at: Place) -> float:
 
 
 def probe_rtt_length(t: Trace, at: Place) -> float:
-    """Returns how long ProbeRTT lasted with so little in flight, beyond 200 ms or a round."""
+    """Returns ProbeRTT's length beyond 200 ms or a round trip, in s.
+
+    It counts from the first ACK with half a BDP, or 4 segments, or less in flight.
+    """
     phase = first(t, PROBE_RTT)
     if phase is NEVER:
         return math.nan
@@ -362,5 +390,9 @@ def probe_rtts(t: Trace, at: Place) -> float:
 
 
 def min_rtt_after(t: Trace, at: Place) -> float:
+    """Returns how long the handshake's RTT, the smallest, was min_rtt, in s.
+
+    After that min_rtt is what ProbeRTT has seen.
+    """
     risen = np.flatnonzero(np.diff(t.acks["obs1"]) > 0)
     return float(t.time[risen[0] + 1]) - handshake(t, at) if len(risen) else math.nan

@@ -42,9 +42,11 @@ class Place:
 
     @property
     def bdp(self) -> float:
+        """The BDP in packets of 1538 bytes on the wire."""
         return self.mbit * 1e6 * self.rtt_s / WIRE_PKT_BITS
 
     def link(self, factor: float = 1.0, buffer: float = 2.0, least: int = 0) -> str:
+        """Returns a link of the rate times `factor`; its buffer is in BDP of the whole rate."""
         packets = max(round(buffer * self.bdp), 4, least)
         rate = f"{self.mbit * factor * 1e6:.0f}bit"
         return f"{{link: {{rate: {rate}, queue: {{fifo: {{limit: {packets}pkt}}}}}}}}"
@@ -87,6 +89,7 @@ def trial(
 
 
 def limited(at: Place, part: float) -> str:
+    """Makes an application that writes a part of the rate, 100 times a second."""
     return f"{{video: {{ladder: '{at.mbit * 1e3 * part:.0f}kbit', segment: 10ms}}}}"
 
 
@@ -95,6 +98,10 @@ def bulk(at: Place) -> Trial:
 
 
 def startup_loss(at: Place) -> Trial:
+    """Makes an application write half of the rate, with losses after 2 s.
+
+    They are 6 or 7 in a round, or 3 % if that is more.
+    """
     every = max(min(math.floor(0.5 * at.bdp / 4.4), 33), 2)
     after = round(0.5 * at.mbit * 1e6 / WIRE_PKT_BITS * LOSSES_S)
     forward = f"{{loss_periodic: {{every: {every}, after: {after}}}}}, {at.link()}"
@@ -120,6 +127,7 @@ def drain_cut(at: Place) -> Trial:
 
 
 def unfilled(at: Place) -> Trial:
+    """Lets the application write half of the rate from the start: Startup never ends."""
     return trial("unfilled", at, source=limited(at, 0.5), seconds=8)
 
 
@@ -149,14 +157,17 @@ def brief(key: str, percent: int) -> list[str]:
 
 
 def up_loss(at: Place) -> Trial:
+    """Loses 20 % in UP; at a long round trip, of which 30 ms are a small part, half."""
     return probing("up-loss", at, *brief("loss.rate", 20 if at.rtt_ms < 100 else 50))
 
 
 def up_late(at: Place) -> Trial:
+    """Makes 30 % late in UP, by half of a round trip."""
     return probing("up-late", at, *brief("delay.late", 30), delay=f", late_by: {at.rtt_ms / 2}ms")
 
 
 def up_spike(at: Place) -> Trial:
+    """Lets nothing arrive for a second in UP, and then all of it in order."""
     delays = ((UP_S, at.rtt_ms / 2 + 1000), (UP_S + 0.02, at.rtt_ms / 2))
     changes = (f"{{at: {t * 1e3:.0f}ms, forward.delay.delay: {ms}ms}}" for t, ms in delays)
     return probing("up-spike", at, *changes, delay=", on_decrease: fifo")
@@ -179,12 +190,14 @@ def down_cut(at: Place) -> Trial:
 
 
 def idle(at: Place) -> Trial:
+    """Makes pauses of 6 s, also before the first data, with 3 s of data in between."""
     size = f"{at.mbit * 1e6 * 3 / 8 / 1e3:.0f}kB"
     source = f"{{request: {{think: 6s, times: fixed, sizes: {{mean: {size}}}}}}}"
     return trial("idle", at, source=source, seconds=28)
 
 
 def aggregated(at: Place) -> Trial:
+    """Lets ACKs come twice in a round trip of the path, all that wait at once."""
     slots = (
         f"{{mahimahi_link: {{unit: {at.rtt_ms / 2}ms, bytes: 1MB,"
         " file: slots.txt, queue: {fifo: {limit: 100000pkt}}}}"
@@ -193,17 +206,20 @@ def aggregated(at: Place) -> Trial:
 
 
 def tiny(at: Place) -> Trial:
+    """Makes a path that holds less than a packet in a round trip."""
     seconds = max(20.0, 1500 * WIRE_PKT_BITS / (at.mbit * 1e6))
     return trial("tiny", at, forward=at.link(least=20), seconds=round(seconds))
 
 
 def tenfold(at: Place) -> Trial:
+    """Makes a tenth of the rate, whose buffer overflows, the whole rate from 8 s on."""
     schedule = f"{{at: 8s, forward.link.rate: {at.mbit * 1e3:.0f}kbit}}"
     forward = at.link(0.1, 0.04, 6)
     return trial("tenfold", at, forward=forward, schedule=schedule, params=NO_PROBE_RTT, seconds=24)
 
 
 def tenth(at: Place) -> Trial:
+    """Makes the whole rate a tenth of it from 5 s on."""
     schedule = f"{{at: 5s, forward.link.rate: {at.mbit * 100:.0f}kbit}}"
     forward = at.link(buffer=0.3, least=6)
     return trial("tenth", at, forward=forward, schedule=schedule, params=NO_PROBE_RTT, seconds=20)

@@ -57,12 +57,16 @@ class Trace:
 
     @cached_property
     def sent(self) -> Floats:
+        """Times in s at which the newest segment that each ACK acknowledged was sent.
+
+        They never fall.
+        """
         rtt = np.where(self.acks["rtt_ns"] > 0, self.acks["rtt_ns"], np.inf)
         return np.asarray(np.maximum.accumulate(self.time - rtt * 1e-9))
 
     @cached_property
     def phases(self) -> list[Phase]:
-        """All of them, from the first ACK on.
+        """All phases from the first ACK on.
 
         A timeout or an undo changes the mode without an event: the next one says from which.
         """
@@ -86,6 +90,7 @@ class Trace:
         return events.records[events.records["event"] == events.number("event", kind)]
 
     def of(self, mode: int, since: float = 0.0) -> list[Phase]:
+        """Returns the phases of a mode that began since then and have ended."""
         return [
             one
             for one in self.phases
@@ -96,12 +101,15 @@ class Trace:
         return self.phases[self.phases.index(phase) + 1].mode
 
     def place(self, time: float) -> int:
+        """Returns the index of the last ACK until then, at a phase's end the one that ended it."""
         return max(int(np.searchsorted(self.time, time + 1e-10, side="right")) - 1, 0)
 
     def at(self, name: str, time: float) -> float:
+        """Returns a field of the last ACK until then."""
         return float(self.acks[name][self.place(time)])
 
     def within(self, name: str, start: float, end: float) -> Floats:
+        """Returns a field of the ACKs from `start` to before `end`."""
         first, last = np.searchsorted(self.time, (start - 1e-10, end - 1e-10))
         return np.asarray(self.acks[name][first:last], dtype=np.float64)
 
@@ -117,17 +125,20 @@ class Trace:
             begun = float(self.time[place])
 
     def rounds(self, start: float, end: float) -> int:
+        """Counts the rounds that ended, the one that `end` ended included."""
         return len(self.round_starts(start, end))
 
     def bdp(self, time: float) -> float:
         return self.at("obs0", time) * self.at("obs1", time) * 1e-9 / SEGMENT_BITS
 
     def budget(self, time: float, segs: float) -> float:
+        """Returns segs, or the minimum by section 5.6.4.2 and the pacing before `time` if more."""
         bits = float(self.acks["pacing_bps"][max(self.place(time) - 1, 0)]) * 1e-3
         quantum = min(bits, QUANTUM_BITS) / SEGMENT_BITS
         return max(segs, 3 * max(quantum, 2), 4)
 
     def pacing_gain(self, phase: Phase) -> float:
+        """Returns the median in a phase of pacing over bw and the margin."""
         bw = self.within("obs0", phase.start, phase.end)
         pacing = self.within("pacing_bps", phase.start, phase.end)
         return float(np.median(pacing / bw)) / MARGIN if len(bw) else math.nan

@@ -53,7 +53,12 @@ class Times(NamedTuple):
 
 
 class Scenario(msgspec.Struct, forbid_unknown_fields=True):
-    """A row of the source's tables; rtt_ms is the path's when the download ends."""
+    """A row of the source's tables.
+
+    rtt_ms is the path's when the download ends. random: seeds change it. own: further changes of a
+    control's runs. why: the cause where a control's time differs, by control, or the order of both.
+    cannot: why it cannot be run.
+    """
 
     name: str
     title: str
@@ -69,7 +74,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True):
     cannot: str = ""
 
     def times(self, cc: str) -> Times:
-        """Returns what is published of a control."""
+        """Returns a control's published times."""
         mean, p90 = self.published[cc]
         return Times(mean / 1e6, p90 / 1e6)
 
@@ -82,13 +87,16 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True):
         return Trial(f"{self.name}-{cc}", HERE / f"{self.config}.yaml", tuple(override), seeds)
 
     def time_s(self, run: Run) -> float:
-        """Returns when the download would be over in picoquic, or a frame's mean time in a call."""
+        """Returns when the download would be over in picoquic, or a call's mean time of a frame.
+
+        It is in seconds, and not a number if the download is not over.
+        """
         if self.kind == "call":
             return frame_s(run, MEDIA_FROM_S.get(self.name, 0.2))
         return closed_s(run) + self.rtt_ms / 1e3
 
     def what(self, cc: str) -> str:
-        """Returns names what is published of a control."""
+        """Returns the words for what is published of a control."""
         p90 = self.times(cc).p90
         if self.kind == "call":
             below = f"nine of ten calls: below {p90 * 1e3:.0f} ms"
@@ -156,6 +164,7 @@ def time_claim(one: Scenario, cc: str) -> Claim:
 
 
 def order(one: Scenario) -> float | None:
+    """Returns BBR's published mean time over CUBIC's; None: the tables show no order."""
     cubic, bbr = one.times("cubic"), one.times("bbr3")
     means, ends = bbr.mean / cubic.mean, bbr.p90 / cubic.p90
     return means if abs(means - 1) > CLOSE and (means > 1) == (ends > 1) else None

@@ -11,13 +11,13 @@ standing_pkts = acks_median("obs2", 1e-9 / LINK_S_PER_PACKET)
 
 
 def second_in_percent(run: Run) -> float:
-    """Returns what the second of three flows takes."""
+    """Returns the second of three flows' part of the goodput, in percent."""
     found = goodputs(run)
     return float(100 * found[1] / found.sum())
 
 
 def second_over_others(run: Run) -> float:
-    """Returns what the second of three flows has over the larger one of the others."""
+    """Returns the second of three flows' goodput over the larger one of the others'."""
     first, second, third = goodputs(run)
     return float(second / max(first, third))
 
@@ -33,6 +33,6 @@ def largest_overhead(run: Run) -> float:
 
 
 def apart(run: Run) -> float:
-    """Returns how many times the one flow has of the other, at least 1."""
+    """Returns the larger of two flows' goodputs over the smaller."""
     short, long = goodputs(run)
     return float(max(short / long, long / short))

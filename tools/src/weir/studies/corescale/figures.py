@@ -103,7 +103,7 @@ def losses(scales: dict[str, list[Cell]]) -> Figure:
 
 
 def label(axis: Axes, names: Sequence[str]) -> None:
-    """Names below the places 0, 1, ..."""
+    """Puts names below the places 0, 1, ..."""
     axis.set_xticks(range(len(names)), names)
     axis.set_xlabel("flows")
 

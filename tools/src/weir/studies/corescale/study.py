@@ -91,6 +91,7 @@ def core(cc: str, flows: int, *, ms: int = 20, hosts: bool = False, modern: bool
 
 
 def edge(cc: str, flows: int, ms: int = 20) -> Trial:
+    """Makes a run of all flows of one control at the edge."""
     name = f"edge-{cc}-{flows}" + (f"-rtt{ms}" if ms != 20 else "")
     changes = (f"flows.0.cc={cc}", f"flows.0.count={flows}", *rtt(ms))
     return Trial(name, HERE / "edge.yaml", changes, quick=quick(EDGE))
@@ -172,14 +173,17 @@ def known(value: float | None) -> float:
 
 
 def c_loss(run: Run) -> float:
+    """Returns C fitted with p as drops per segment."""
     return known(measured(run).by_loss.c)
 
 
 def c_halving(run: Run) -> float:
+    """Returns C fitted with p as window halvings per segment."""
     return known(measured(run).by_halving.c)
 
 
 def error_loss(run: Run) -> float:
+    """Returns the median flow's error of the fit by drops, in percent."""
     return 100 * known(measured(run).by_loss.error_median)
 
 
@@ -207,6 +211,7 @@ def mean_of(measure: Of) -> Callable[..., float]:
 
 
 def spread_of(measure: Of) -> Callable[..., float]:
+    """Makes the measure of the largest value over the smallest, less 1, in percent."""
     return lambda *runs: 100 * (max(map(measure, runs)) / min(map(measure, runs)) - 1)
 
 
@@ -220,6 +225,10 @@ def least_step(measure: Of) -> Callable[..., float]:
 
 
 def edge_used_at_core(measure: Of) -> Callable[..., float]:
+    """Makes the measure of how far off the edge's C is at the core, in percent.
+
+    The first run is the core's.
+    """
 
     def error(at_core: Run, *at_edge: Run) -> float:
         return 100 * abs(1 - mean_of(measure)(*at_edge) / measure(at_core))
@@ -228,6 +237,7 @@ def edge_used_at_core(measure: Of) -> Callable[..., float]:
 
 
 def first_minute(run: Run) -> float:
+    """Returns Jain's index over 20 to 60 s: at 20 s the last flow has started."""
     return jain(flow_goodputs(run, 20, 60))
 
 

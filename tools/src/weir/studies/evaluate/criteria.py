@@ -105,11 +105,12 @@ def scenes() -> Iterator[Scene]:
 
 
 def trial_named(name: str, keys: str) -> Trial | None:
+    """Returns the run of a scene with a control; None: no criterion asks for it."""
     return next((scene.trial(keys, "") for scene in scenes() if scene.name == name), None)
 
 
 def study(control: Control, written: str) -> Study:
-    """Makes the report of a control; written: as the command line has it."""
+    """Makes the report of a control. written: the control as the command line has it."""
 
     return Study(
         f"evaluate-{control.name}",

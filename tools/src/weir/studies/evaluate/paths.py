@@ -37,6 +37,7 @@ def tail_drop() -> Iterator[Question]:
 
 
 def wired() -> Iterator[Question]:
+    """Yields a path without losses but the queue's, with stable capacity: the text's baseline."""
     scene = Scene("wired", changes=path("200Mbit", 5))
     yield from usual(scene)
     yield Question(scene, "the link is used", used_percent, "", True, low=0.5, tolerance=USED)
@@ -113,6 +114,7 @@ def varying_delay() -> Iterator[Question]:
 
 
 def constrained() -> Iterator[Question]:
+    """Yields 100 kbit/s and 500 ms: four packets of BDP."""
     scene = Scene(
         "100kbit-500ms",
         changes=(*path("100kbit", 500, "fifo: {limit: 10pkt}"), "duration=100s", "warmup=20s"),

@@ -121,6 +121,7 @@ class Question:
 
 
 def no_more_lost(scene: Scene) -> Question:
+    """Makes the question whether it loses at most 1.5 times as many packets as CUBIC."""
     tolerance = f"{HARM}; half as much again is ours"
     return Question(scene, "packets dropped", lost_percent, "", True, high=1.5, tolerance=tolerance)
 
@@ -158,7 +159,7 @@ def stages(*more: str, rate: str = "50Mbit") -> tuple[str, ...]:
 
 
 def schedule(*items: str) -> tuple[str, ...]:
-    """Changes during the run."""
+    """Makes the changes during the run."""
     return (f"schedule=[{', '.join('{' + item + '}' for item in items)}]",)
 
 

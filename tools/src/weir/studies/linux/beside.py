@@ -64,7 +64,7 @@ class Reason:
     links: tuple[str, ...] = ()  # none: all
 
     def holds(self, case: Comparison, quantity: str) -> bool:
-        """Returns whether it explains this."""
+        """Returns whether the reason explains a case's difference in a quantity."""
         return (
             case.controls in self.controls
             and quantity in self.quantities
@@ -173,10 +173,12 @@ class Difference:
 
 
 def near_losses(theirs: float, ours: float) -> bool:
+    """Returns whether losses differ by no more than a part, or a few packets."""
     return abs(ours - theirs) <= max(LOSSES_OFF * theirs, LOSSES_FEW)
 
 
 def near_start(theirs: float, ours: float) -> bool:
+    """Returns whether losses at the start differ by no more than a factor, or a few packets."""
     few = abs(ours - theirs) <= LOSSES_FEW
     return few or max(theirs, ours) <= START_FACTOR * min(theirs, ours)
 

@@ -136,7 +136,7 @@ class Comparison:
 
     @property
     def warmup_s(self) -> int:
-        """Losses up to its end are those of the start; nothing else is measured before it."""
+        """The warm-up: losses up to its end are the start's; nothing else is measured before it."""
         return (self.link.quick_s if self.quick else self.link.full_s)[0]
 
     @property
@@ -145,17 +145,17 @@ class Comparison:
 
     @property
     def mixed(self) -> bool:
-        """Flows of two controls."""
+        """True if there are flows of two controls."""
         return len(self.controls) > 1
 
     @property
     def ecn(self) -> bool:
-        """Packets say that they may be marked."""
+        """True if packets say that they may be marked."""
         return self.queue in MARKED or "dctcp" in self.controls
 
     @property
     def marks(self) -> bool:
-        """Packets are marked: a FIFO drops."""
+        """True if packets are marked, which a FIFO does not do."""
         return self.ecn and self.queue != "fifo"
 
     @property
@@ -163,7 +163,7 @@ class Comparison:
         return f"{self.link.name}-{self.queue}-{'-'.join(self.controls)}"
 
     def run_name(self, side: str, seed: int) -> str:
-        """Returns names a folder."""
+        """Returns the name of a run's folder."""
         return f"{self.name}-{side}-{seed}" if self.seeds > 1 else f"{self.name}-{side}"
 
     def sides(self) -> tuple[str, ...]:
@@ -305,6 +305,7 @@ class Pair:
         return fmean(float(getattr(one, name)) for one in self.runs[side])
 
     def relative(self, name: str) -> float:
+        """Returns ours over the kernel's, less 1; two that are alike, 0 too, give 0."""
         theirs, ours = (self.mean(side, name) for side in SIDES)
         return 0.0 if ours == theirs else ours / theirs - 1 if theirs else float("inf")
 

@@ -17,7 +17,7 @@ Samples = Callable[[Run], Floats]
 
 
 def segment_ms(run: Run) -> Floats:
-    """Returns how long each segment of the video took until it was acknowledged."""
+    """Returns the times until the video's segments were acknowledged: its round trips, in ms."""
     done = of_kind(run, "transfers", "close")
     return np.asarray((done["ts_ns"] - done["start_ns"]) / NS_PER_MS, dtype=np.float64)
 

@@ -163,6 +163,7 @@ def page_ms(group: int, percent: float) -> Measure:
 
 
 def lost_of_group(group: int) -> Measure:
+    """Makes the measure of a group's drops, in percent of the segments that it sent."""
 
     def measure(run: Run) -> float:
         own = run.summary.groups[group]
@@ -172,6 +173,7 @@ def lost_of_group(group: int) -> Measure:
 
 
 def also(link: str, word: str) -> tuple[tuple[str, Measure, str], ...]:
+    """Makes the usual measurements of another link."""
     return tuple(
         (f"{word}: {says}", partial(measure, link=link), unit) for says, _, measure, unit in USUAL
     )
@@ -394,6 +396,7 @@ ROUND_TRIPS = tuple(case for case in CASES if case.name.startswith("6.2"))
 
 
 def with_ecn(case: Case) -> Case:
+    """Makes a case of section 6.2 as section 4.5 has it: senders' packets may be marked."""
     return replace(case, name=case.name.replace("6.2", "4.5"), title=f"ECN: {case.title}")
 
 

@@ -204,6 +204,7 @@ BY_NAME = {case.name: case for case in CASES}
 
 
 def usable(mbps: float, flows: int) -> float:
+    """Returns what flows of media can have of a link beside their audio, in Mbit/s of payload."""
     return min((mbps - flows * AUDIO_MBPS) * PAYLOAD, flows * MAX_MBPS)
 
 

@@ -62,6 +62,7 @@ class Bottleneck:
 
 
 def wide(central_ms: float) -> tuple[float, ...]:
+    """Returns the usual nine round trips, behind a link of this delay."""
     return tuple(rtts_ms(central_ms, *DELAYS_MS))
 
 
@@ -88,6 +89,7 @@ BUFFERS = (10, 20, 50, 100, 200)  # % of the BDP at 100 ms (section 5.1)
 
 
 def wire(sizes: Floats, mss: int) -> float:
+    """Returns the bytes of the frames that carry payloads."""
     return float((sizes + np.ceil(sizes / (mss - OPTIONS)) * HEADERS).sum())
 
 
@@ -153,6 +155,7 @@ def basic(link: Bottleneck, load: int, control: str) -> Experiment:
 
 
 def central(place: str, trials: tuple[Trial, ...]) -> Iterator[Claim]:
+    """Yields the measurements that section 4.5 asks of the central link."""
     row = partial(shown, source=f"sections {place} and 4.5", trials=trials)
     yield row("the link is used", measure=used_percent, unit="%")
     yield row("packets dropped", measure=lost_percent, unit="%")
@@ -233,6 +236,7 @@ FLOW = "name: flow, cc: CC, base_rtt: 100ms"
 
 
 def transient(name: str, title: str, traffic: tuple[str, ...]) -> Case:
+    """Makes a case of section 5.3: one flow at 100 Mbit/s, and UDP that comes or goes at 60 s."""
     changes = (*network(100, "1024pkt"), *times(SETTLED_S + 100, SETTLED_S))
     return Case(name, title, (FLOW, *traffic), changes)
 
@@ -258,6 +262,7 @@ STEPS = transient(
 
 
 def window(run: Run) -> tuple[Floats, Floats]:
+    """Returns times in s from the change on, and the flow's window then, in packets."""
     records = run.stream("interval").records
     own = records[(records["group"] == 0) & (records["ts_ns"] > SETTLED_S * 1e9)]
     return own["ts_ns"] / 1e9 - SETTLED_S, own["cwnd_segs"].astype(np.float64)
@@ -275,6 +280,7 @@ def grown_s(percent: int) -> Measure:
 
 
 def largest_step(run: Run) -> float:
+    """Returns the window's largest growth in a round trip, which is an interval of telemetry."""
     _, segs = window(run)
     below = segs[: max(2, int(np.argmax(segs >= 0.9 * BDP)))]
     return float(np.diff(below).max())
