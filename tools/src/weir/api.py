@@ -97,9 +97,9 @@ def run(
 def execute(
     options: Options, listener: Listener, live: bool, hosts: Path | None = None
 ) -> tuple[int, Run | None]:
-    """Runs an experiment: its exit status, and the run; None: it never began.
+    """Runs an experiment; returns the exit status, and the run, None if it never began.
 
-    The listener was told why, if it failed. hosts: the inventory of a live run over several.
+    The listener was told why, if it failed. hosts: the inventory of a live run over several hosts.
     """
     refuse_sweep(options.config)
     before = folder.written(options.out)

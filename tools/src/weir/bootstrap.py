@@ -168,7 +168,7 @@ def logged(argv: Sequence[str], log: Path, env: dict[str, str] | None = None) ->
 
 
 def watched(process: subprocess.Popen[bytes], log: Path) -> int:
-    """Waits for a command; at a terminal with the time it has taken and what it does just now."""
+    """Waits for a command and returns its status; a terminal shows time and present work."""
     began = time.monotonic()
     terminal = sys.stderr.isatty()
     try:
