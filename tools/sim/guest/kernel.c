@@ -57,12 +57,12 @@ static int missing(const char *cache, const struct kernel *k, struct err *err) {
 }
 
 #define TEXT(member)                                                                               \
-	{#member, offsetof(struct kernel, member), sizeof(((struct kernel *)NULL)->member)}
+	{ #member, offsetof(struct kernel, member), sizeof(((struct kernel *)NULL)->member) }
 static const struct {
 	const char *key;
 	size_t at, size;
-} texts[] = {TEXT(release), TEXT(package), TEXT(version), TEXT(options), TEXT(controls),
-	TEXT(modules)};
+} texts[] = {
+	TEXT(release), TEXT(package), TEXT(version), TEXT(options), TEXT(controls), TEXT(modules)};
 
 static int read_texts(struct kernel *k, struct config_node *json, struct err *err) {
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -89,8 +89,8 @@ static int read_json(struct kernel *k, struct err *err) {
 		rc = read_texts(k, config_root(json), &why);
 	config_free(json);
 	if (rc < 0)
-		return err_set(err, rc, "kernel: '%s' is damaged: %.380s; " BUILD_FIRST, k->name,
-			why.msg);
+		return err_set(
+			err, rc, "kernel: '%s' is damaged: %.380s; " BUILD_FIRST, k->name, why.msg);
 	return 0;
 }
 
