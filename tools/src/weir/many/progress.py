@@ -51,7 +51,8 @@ class Progress:
         self.here = here
         self.costs_s = dict(zip(cells, costs_s or [1.0] * self.cells, strict=True))
         self.counts: Counter[str] = Counter()
-        self.ended_s = self.ran_s = 0.0  # costs of cells that have ended, and of those that ran
+        self.left_s = sum(self.costs_s.values())  # costs of cells that have not ended
+        self.ran_s = 0.0  # of those that have, and were not reused
         self.began_s = time.monotonic()
         self.next_s = self.began_s
         self.console = console or Console(quiet=True)
@@ -76,8 +77,7 @@ class Progress:
         """The time that is left, estimated; None before a cell has run and when all have ended."""
         if not self.ran_s or self.ended >= self.cells:
             return None
-        left_s = sum(self.costs_s.values()) - self.ended_s
-        return (time.monotonic() - self.began_s) / self.ran_s * left_s * 1e9
+        return (time.monotonic() - self.began_s) / self.ran_s * self.left_s * 1e9
 
     @property
     def text(self) -> str:
@@ -92,7 +92,7 @@ class Progress:
     def add(self, name: str, status: str, message: str = "") -> None:
         """Counts a cell that has ended."""
         self.counts[status] += 1
-        self.ended_s += self.costs_s[name]
+        self.left_s -= self.costs_s[name]
         self.ran_s += self.costs_s[name] if status != "reused" else 0.0
         if time.monotonic() >= self.next_s or self.ended == self.cells:
             self.write()
