@@ -7,6 +7,7 @@ import pytest
 from small import CONFIG
 from weir.many import sweep
 from weir.many.cells import Outcome, run_cells
+from weir.runner import config_files
 from weir.runner.options import Options
 
 COUNTED = '#!/bin/sh\necho "$*" >> {log}\nexec {weir_sim} "$@"\n'
@@ -19,6 +20,7 @@ def started(weir_sim, tmp_path, monkeypatch):
     program.parent.mkdir(parents=True)
     program.write_text(COUNTED.format(log=log, weir_sim=weir_sim))
     program.chmod(0o755)
+    config_files.keys()  # once in a process, whichever test is the first
     monkeypatch.setenv("WEIR_BUILD", str(tmp_path / "build"))
     return lambda: log.read_text().splitlines()
 

@@ -162,6 +162,8 @@ def run_cells(
     clusters.check(cluster, workers)
     program = programs.find_program("sim").resolve()
     out, here = out.resolve(), cluster is None
+    if out.is_dir():
+        config_files.keys()  # starts a program: once, before several threads ask for them
     version = None if any_version else program_version(program)
     threads = None if here and spare_cpus(workers, len(cells)) else 1
     batch = Batch(out, version, here, one_cpu and here, threads)
