@@ -14,7 +14,9 @@ from weir.studies.evaluate.scene import (
     Scene,
     back_s,
     depth,
+    no_less,
     no_more_lost,
+    no_slower,
     path,
     schedule,
     second_goodput,
@@ -131,14 +133,10 @@ def short_flows() -> Iterator[Question]:
         transfers_ms("completion_p99_ns", 0),
         "ms",
     )
-    yield Question(
+    yield no_slower(
         beside,
         "median completion",
         transfers_ms("completion_p50_ns", 0),
-        "",
-        True,
-        high=1.1,
-        tolerance=f"{HARM}; a tenth more is ours",
     )
     yield Question(beside, "the long flow's goodput", second_goodput, "Mbit/s")
 
@@ -159,23 +157,15 @@ def standard() -> Iterator[Question]:
             yield Question(
                 scene, "the control's part", share_percent(0), "%", low=5, tolerance=TENTH
             )
-            yield Question(
+            yield no_less(
                 scene,
                 f"{other}'s goodput",
                 second_goodput,
-                "",
-                True,
-                low=0.5,
-                tolerance=f"{HARM}; half is ours",
             )
-            yield Question(
+            yield no_slower(
                 scene,
                 "mean time in the queue",
                 delay_ms,
-                "",
-                True,
-                high=1.1,
-                tolerance=f"{HARM}; a tenth more is ours",
             )
 
 
@@ -183,26 +173,18 @@ def real_time() -> Iterator[Question]:
     """Yields a call and live video beside the control."""
     call = Scene("call", ("NEW", "source: {udp: {rate: 1Mbit, size: 200B}}"))
     yield Question(call, "99th percentile of its time in the queue", p99_ms, "ms")
-    yield Question(
+    yield no_slower(
         call,
         "99th percentile of its time in the queue",
         p99_ms,
-        "",
-        True,
-        high=1.1,
-        tolerance=f"{HARM}; a tenth more is ours",
     )
     yield Question(call, "what arrives of 1 Mbit/s", second_goodput, "Mbit/s")
     video = Scene("video", ("NEW", "cc: cubic, source: {video: {}}"), path("5Mbit"))
     yield Question(video, "live video at 5 Mbit/s: its goodput", second_goodput, "Mbit/s")
-    yield Question(
+    yield no_less(
         video,
         "live video's goodput",
         second_goodput,
-        "",
-        True,
-        low=0.5,
-        tolerance=f"{HARM}; half is ours",
     )
 
 
@@ -212,14 +194,10 @@ def short_and_long() -> Iterator[Question]:
     yield Question(
         short, "CUBIC's 100 kB: median completion", transfers_ms("completion_p50_ns", 0), "ms"
     )
-    yield Question(
+    yield no_slower(
         short,
         "CUBIC's 100 kB: median completion",
         transfers_ms("completion_p50_ns", 0),
-        "",
-        True,
-        high=1.1,
-        tolerance=f"{HARM}; a tenth more is ours",
     )
     long = Scene("cubic-long", (f"NEW, count: 5, {WEB}", "cc: cubic"))
     yield Question(
@@ -228,12 +206,8 @@ def short_and_long() -> Iterator[Question]:
         second_goodput,
         "Mbit/s",
     )
-    yield Question(
+    yield no_less(
         long,
         "goodput of a long CUBIC flow",
         second_goodput,
-        "",
-        True,
-        low=0.5,
-        tolerance=f"{HARM}; half is ours",
     )

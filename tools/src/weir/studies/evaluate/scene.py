@@ -126,6 +126,18 @@ def no_more_lost(scene: Scene) -> Question:
     return Question(scene, "packets dropped", lost_percent, "", True, high=1.5, tolerance=tolerance)
 
 
+def no_slower(scene: Scene, says: str, measure: Measure) -> Question:
+    """Makes the question whether a time is at most a tenth longer than with CUBIC."""
+    tolerance = f"{HARM}; a tenth more is ours"
+    return Question(scene, says, measure, "", True, high=1.1, tolerance=tolerance)
+
+
+def no_less(scene: Scene, says: str, measure: Measure) -> Question:
+    """Makes the question whether a goodput is at least half of that with CUBIC."""
+    tolerance = f"{HARM}; half is ours"
+    return Question(scene, says, measure, "", True, low=0.5, tolerance=tolerance)
+
+
 def over(measure: Measure) -> Callable[[Run, Run], float]:
     """Makes the measure of a value over another run's; two that are both 0 are equal."""
 
