@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import small
 import yaml
 from weir.analysis import labels
 from weir.base import configs
@@ -23,18 +24,7 @@ from weir.runner.options import Options
 
 pytestmark = pytest.mark.usefixtures("weir_sim")
 
-CONFIG = """\
-seed: 1
-duration: 500ms
-paths:
-  forward:
-    - link: {rate: 1Mbit, queue: {fifo: {limit: 20pkt}}}
-    - delay: {delay: 10ms}
-  reverse:
-    - delay: {delay: 10ms}
-flows:
-  - {count: 2, cc: newreno}
-"""
+CONFIG = small.CONFIG.replace("seed: 4", "seed: 1")
 OFFLINE = """\
 duration: 1s
 paths:
