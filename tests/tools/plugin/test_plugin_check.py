@@ -90,7 +90,7 @@ LOSS = "	lower(s, config, out);\n	s->episode = true;"
 DEAF = (LOSS, f"	if (loss->ecn) return;\n{LOSS}")
 IDLE = "		out->cwnd_segs = cfg->initial_segs;\n	(void)state,"
 TIMID = (IDLE, "		out->cwnd_segs = 1;\n	((struct state *)state)->timeout = true,")
-PLACED = (START, f"{START} s->ssthresh_segs = 10 + (uintptr_t)malloc(1) / 16 % 1000;")
+PLACED = (START, f"{START} s->ssthresh_segs = 10 + (uintptr_t)malloc(1) / 4096 % 64;")
 
 
 @pytest.mark.parametrize(
