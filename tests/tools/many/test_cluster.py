@@ -58,7 +58,12 @@ def command_line(pid):
 
 
 def running(pid):
-    return next((child for child in children(pid) if "--out" in command_line(child)), None)
+    """A cell's weir-sim: until it is executed, a child has the command line of its parent."""
+    parents = command_line(pid)
+    for child in children(pid):
+        if "--out" in (line := command_line(child)) and line != parents:
+            return child
+    return None
 
 
 def gone(pid):
