@@ -19,7 +19,6 @@ from weir.report import (
     axes,
     bottleneck,
     bounded,
-    document,
     figures,
     grey,
     interactive,
@@ -239,18 +238,6 @@ def test_a_live_run_reads_the_rings_of_both_programs(tmp_path):
 def test_the_same_run_gives_the_same_report(tmp_path):
     run = make_run(tmp_path / "r", level=3)
     assert page_of(run) == page_of(run)
-
-
-def test_the_typeface_is_kept_and_needs_no_place_for_it(tmp_path, monkeypatch):
-    fonts = document.fonts.__wrapped__  # as in a new process
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    made = fonts()
-    (kept,) = (tmp_path / "weir").iterdir()
-    assert kept.read_text() == made == fonts()
-    monkeypatch.setattr(document, "cut_fonts", lambda: "another")
-    assert fonts() == made
-    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))  # no folder can be made below a file
-    assert fonts() == "another"
 
 
 def test_a_long_run_is_drawn_with_few_points_and_keeps_its_extremes():

@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HTML files that need no other: Jinja2 templates with the style, typeface and figures put in."""
+"""HTML files that need no other: Jinja2 templates with the style and figures put in."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import io
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from weir.analysis import folder
-from weir.base import places
-from weir.base.errors import UserError
 from weir.base.page import Figures, Link, Mark, Page, Table, Words
 
 if TYPE_CHECKING:
@@ -34,12 +27,6 @@ PAD = 2  # characters between columns
 PRINT_CHARS = 150  # across a printed page, in the smallest type that page.css allows
 WIDE_CHARS = 110  # a table with more is set in smaller type on the screen, too
 SHORT_ROWS = 12  # a table with no more is not divided between printed pages
-
-# The typeface: matplotlib's files with their weights, and what of them is taken.
-FACES = (("STIXGeneral", 400), ("STIXGeneralBol", 700))
-CHARACTERS = [*range(0x20, 0x7F), *range(0xA0, 0x180), *range(0x370, 0x400)]
-CHARACTERS += [0x2009, 0x2013, 0x2014, 0x2018, 0x2019, 0x2026, 0x2212, 0x2264, 0x2265]
-FEATURES = ["kern", "liga"]
 
 # Words of cells and headlines on how something ended, and their colours.
 STATUS = {
@@ -140,7 +127,7 @@ def render(page: Page) -> str:
 
         script = interactive.script()
     template = templates().get_template("page.html.j2")
-    return template.render(page=page, parts=parts, bokeh=script, fonts=fonts())
+    return template.render(page=page, parts=parts, bokeh=script)
 
 
 def glance(page: Page) -> str:
@@ -214,44 +201,3 @@ def inline_svg(figure: Figure, prefix: str) -> Markup:
     text = out.getvalue()
     text = text[text.index("<svg") :]
     return Markup(re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", text))
-
-
-@cache
-def fonts() -> Markup:
-    """Returns the figures' typeface. To cut it takes half a second, so a copy is kept."""
-    import fontTools
-    import matplotlib as mpl
-
-    made_of = repr((mpl.__version__, fontTools.version, FACES, CHARACTERS, FEATURES))
-    kept = places.cache() / f"typeface-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.css"
-    with suppress(OSError):
-        return Markup(kept.read_text("ascii"))
-    made = cut_fonts()
-    with suppress(OSError, UserError):  # then it is made again
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        folder.write_whole(kept, made)
-    return Markup(made)
-
-
-def cut_fonts() -> str:
-    """Returns Matplotlib's own STIX, cut down to Latin and Greek text."""
-    import matplotlib as mpl
-    from fontTools import subset
-
-    faces = []
-    for name, weight in FACES:
-        options = subset.Options(flavor="woff", layout_features=FEATURES)
-        options.drop_tables += ["FFTM"]  # a font editor's time stamps
-        out = io.BytesIO()
-        path = Path(mpl.get_data_path()) / f"fonts/ttf/{name}.ttf"
-        with subset.load_font(str(path), options) as font:
-            cut = subset.Subsetter(options)
-            cut.populate(unicodes=CHARACTERS)
-            cut.subset(font)
-            subset.save_font(font, out, options)
-        data = base64.b64encode(out.getvalue()).decode()
-        faces.append(
-            f"@font-face{{font-family:STIXGeneral;font-weight:{weight};"
-            f"src:url(data:font/woff;base64,{data}) format('woff')}}\n"
-        )
-    return "".join(faces)

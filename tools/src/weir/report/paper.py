@@ -6,6 +6,8 @@ Widths are those of the templates: acmart's sigconf, IEEEtran, USENIX's style of
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -38,6 +40,12 @@ PANEL_IN = 1.85  # height of one of several panels in a column
 PAGE_IN = 9.0  # height of a page's text
 PANELS_MAX = 8  # of readable height, one below the other
 DPI = 600  # of PNG; line art
+
+# The typeface of an SVG: matplotlib's files with their weights, and what of them is taken.
+FACES = (("STIXGeneral", 400), ("STIXGeneralBol", 700))
+CHARACTERS = [*range(0x20, 0x7F), *range(0xA0, 0x180), *range(0x370, 0x400)]
+CHARACTERS += [0x2009, 0x2013, 0x2014, 0x2018, 0x2019, 0x2026, 0x2212, 0x2264, 0x2265]
+FEATURES = ["kern", "liga"]
 
 
 def use(venue: str = "acm") -> None:
@@ -143,8 +151,31 @@ def save(figure: Figure, out: Path, shape: Shape) -> None:
         figure.savefig(out, dpi=DPI)
     else:
         text = str(document.inline_svg(figure, ""))
-        style = f"<style>{document.fonts()}</style>"
+        style = f"<style>{typeface()}</style>"
         out.write_text(re.sub(r"(<svg[^>]*>)", rf"\g<1>{style}", text, count=1))
+
+
+def typeface() -> str:
+    """Returns Matplotlib's own STIX, cut down to Latin and Greek text."""
+    from fontTools import subset
+
+    faces = []
+    for name, weight in FACES:
+        options = subset.Options(flavor="woff", layout_features=FEATURES)
+        options.drop_tables += ["FFTM"]  # a font editor's time stamps
+        out = io.BytesIO()
+        path = Path(mpl.get_data_path()) / f"fonts/ttf/{name}.ttf"
+        with subset.load_font(str(path), options) as font:
+            cut = subset.Subsetter(options)
+            cut.populate(unicodes=CHARACTERS)
+            cut.subset(font)
+            subset.save_font(font, out, options)
+        data = base64.b64encode(out.getvalue()).decode()
+        faces.append(
+            f"@font-face{{font-family:STIXGeneral;font-weight:{weight};"
+            f"src:url(data:font/woff;base64,{data}) format('woff')}}\n"
+        )
+    return "".join(faces)
 
 
 def fit(figure: Figure, width_in: float) -> None:
