@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,6 @@ from weir.base import configs
 from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.base.programs import identify
-from weir.hosts import session as hosts_session
 from weir.runner.options import Options, default_out, refuse_sweep
 from weir.runner.run import run_live, run_sim
 from weir.runner.session import INTERRUPTED, Listener, Silent
@@ -85,7 +84,7 @@ def run(
         lasting = place / "config.yaml" if isinstance(config, Mapping) else path
         os.environ["WEIR_COMMAND"] = shlex.join(replace(options, config=lasting).command(live))
         identify()
-        status, loaded = execute(options, listener, live)
+        status, loaded = execute(options, listener, run_live if live else run_sim)
     if status in INTERRUPTED:
         raise KeyboardInterrupt
     if status != 0 or loaded is None:
@@ -95,20 +94,17 @@ def run(
 
 
 def execute(
-    options: Options, listener: Listener, live: bool, hosts: Path | None = None
+    options: Options, listener: Listener, runner: Callable[[Options, Listener], int]
 ) -> tuple[int, Run | None]:
     """Runs an experiment; returns the exit status, and the run, None if it never began.
 
-    The listener was told why, if it failed. hosts: the inventory of a live run over several hosts.
+    runner: run_sim, run_live, or another that returns an exit status and tells the listener why.
     """
     refuse_sweep(options.config)
     before = folder.written(options.out)
     with folder.locked(options.out):
         pass  # the programs lock it themselves
-    if hosts is not None:
-        status = hosts_session.run(options, listener, hosts)
-    else:
-        status = (run_live if live else run_sim)(options, listener)
+    status = runner(options, listener)
     if folder.written(options.out) == before:
         return status or 1, None
     with folder.locked(options.out):

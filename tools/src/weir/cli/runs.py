@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,11 +31,9 @@ from weir.cli.arguments import (
     Seed,
 )
 from weir.cli.usage import commands, examples
-from weir.hosts import inventory, plan
-from weir.live import probe, replay
 from weir.runner.bar import Bar
 from weir.runner.options import Options, default_out
-from weir.runner.run import read_only
+from weir.runner.run import read_only, run_live, run_sim
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,14 +96,19 @@ def run_(
     )
     if hosts is not None and not live:
         raise UserError("--hosts needs --live")
-    if hosts is not None and check:
-        raise typer.Exit(plan.check(options, inventory.read(hosts)))
+    runner = run_live if live else run_sim
+    if hosts is not None:
+        from weir.hosts import inventory, plan, session
+
+        if check:
+            raise typer.Exit(plan.check(options, inventory.read(hosts)))
+        runner = partial(session.run, source=hosts)
     if check or print_config:
         only = "--check" if check else "--print-config"
         raise typer.Exit(read_only(replace(options, only=only), live))
     programs.identify()
     with Bar(terminal.console(stderr=True)) as bar:
-        status, loaded = api.execute(options, bar, live, hosts)
+        status, loaded = api.execute(options, bar, runner)
     if loaded is None:
         raise typer.Exit(status)  # the program said why
     with folder.locked(options.out):
@@ -163,6 +167,8 @@ def probe_(
     A few small packets are sent beside the config's flows. Copa, NSDI 2018, appendix:
     rate 1 / (delta dq), completion 2 RTT + size / rate.
     """
+    from weir.live import probe
+
     probing = probe.Probing(at, count, interval, delta, size, rtt_min, alone)
     overrides = (probe.override(config, probing, duration), *(override or ()))
     place = out or default_out(config, override or (), seed, live)
@@ -172,7 +178,7 @@ def probe_(
     programs.identify()
     console = terminal.console(stderr=True)
     with Bar(console, "probing", rename=probe.renamer(config)) as bar:
-        status, loaded = api.execute(options, bar, live)
+        status, loaded = api.execute(options, bar, run_live if live else run_sim)
     if status != 0 or loaded is None:
         raise typer.Exit(status or 1)
     estimate = probe.found(loaded.summary)
@@ -191,6 +197,8 @@ def replay_(
 
     They go through its paths again, and every decision must be the same.
     """
+    from weir.live import replay  # has numpy, which takes a tenth of a second
+
     with Bar(terminal.console(stderr=True), "replaying") as bar:
         found, numbers = replay.replay(run_folder, out or run_folder / "replay", bar.progress)
     print(replay.sentence(found, numbers))
@@ -199,7 +207,9 @@ def replay_(
 
 def say_delay(run: Run, screen: Console) -> None:
     """Prints what pings say of the delay under load, if any group pings."""
-    from weir.analysis import latency  # has polars, which `run --check` does without
+    if not any(run.path.glob("transfers*.ring")):  # which has each ping
+        return
+    from weir.analysis import latency  # has polars, which takes half a second
 
     found = latency.under_load(run)
     if found is not None:

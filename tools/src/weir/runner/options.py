@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from weir.base import configs
+from weir.base import foreign
 from weir.base.errors import UserError
 from weir.base.programs import find_program
 
@@ -84,8 +84,8 @@ def refuse_sweep(config: Path) -> None:
     if not config.is_file():
         return
     try:
-        read = configs.read(config)
+        text = foreign.read_bytes(config, foreign.YAML_BYTES_MAX)
     except UserError:
         return
-    if isinstance(read, dict) and "config" in read and ("grid" in read or "seeds" in read):
+    if {b"config"} < {*re.findall(rb"^(config|grid|seeds) *:", text, re.MULTILINE)}:
         raise UserError(f"{config} is a sweep, not one experiment: weir sweep {config}")
