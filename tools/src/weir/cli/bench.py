@@ -15,7 +15,7 @@ from weir.base import terminal
 from weir.base.errors import UserError
 from weir.bench import captures, controls, corescale, disciplines, history, live, sim, threads
 from weir.cli.arguments import Json
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 
 app = commands(__doc__)
 
@@ -60,13 +60,11 @@ def finish(
     return found
 
 
-@app.command(
+@app.add(
     "corescale",
-    epilog=examples(
-        "bench corescale --flows 100,1000 --no-ns3",
-        "bench corescale --no-ns3 --htsim ~/csg-htsim",
-        "bench corescale --flows 5000 --repeat 5 --against HEAD~1",
-    ),
+    "bench corescale --flows 100,1000 --no-ns3",
+    "bench corescale --no-ns3 --htsim ~/csg-htsim",
+    "bench corescale --flows 5000 --repeat 5 --against HEAD~1",
 )
 def corescale_(
     flows: Loads = "100,1000,5000,50000,50000@100",
@@ -105,10 +103,7 @@ def corescale_(
     )
 
 
-@app.command(
-    "threads",
-    epilog=examples("bench threads", "bench threads --flows 50000@100 --threads 2 --repeat 5"),
-)
+@app.add("threads", "bench threads", "bench threads --flows 50000@100 --threads 2 --repeat 5")
 def threads_(
     flows: Annotated[
         str, typer.Option(metavar="N[@GBIT]", help="Flows, at 10 Gbit/s unless said: 50000@100.")
@@ -136,11 +131,11 @@ def threads_(
     )
 
 
-@app.command(
+@app.add(
     "live",
-    epilog=examples(
-        "bench live --list", "bench live --rows 'null-64-*' --repeat 5", "bench live --full --json"
-    ),
+    "bench live --list",
+    "bench live --rows 'null-64-*' --repeat 5",
+    "bench live --full --json",
 )
 def live_(
     rows: Annotated[
@@ -172,7 +167,7 @@ def live_(
     raise typer.Exit(1 if against is None and live.failed(found) else 0)
 
 
-@app.command("cc", epilog=examples("bench cc", "bench cc --repeat 5 --json"))
+@app.add("cc", "bench cc", "bench cc --repeat 5 --json")
 def cc_(
     repeat: Repeat = 3,
     acks: Annotated[int, typer.Option(min=1000, help="Per control and round.")] = 2_000_000,
@@ -190,7 +185,7 @@ def cc_(
     )
 
 
-@app.command("aqm", epilog=examples("bench aqm", "bench aqm --flows 5000 --repeat 20"))
+@app.add("aqm", "bench aqm", "bench aqm --flows 5000 --repeat 20")
 def aqm_(
     flows: Flows = "100,5000,65536",
     repeat: Repeat = 7,
@@ -210,9 +205,7 @@ def aqm_(
     )
 
 
-@app.command(
-    "pcap", epilog=examples("bench pcap --packets 1000000 --repeat 1", "bench pcap --json")
-)
+@app.add("pcap", "bench pcap --packets 1000000 --repeat 1", "bench pcap --json")
 def pcap_(
     flows: Flows = "10,1000,100000",
     packets: Annotated[int, typer.Option(min=10_000, help="Of each capture.")] = 10_000_000,
@@ -237,9 +230,7 @@ def pcap_(
     )
 
 
-@app.command(
-    "history", epilog=examples("bench history", "bench history corescale --file bench.jsonl")
-)
+@app.add("history", "bench history", "bench history corescale --file bench.jsonl")
 def history_(
     bench: Annotated[str | None, typer.Argument(metavar="[BENCH]", help="Only this one.")] = None,
     file: Annotated[

@@ -14,14 +14,14 @@ from weir.attack.registry import Tried
 from weir.base import terminal, units
 from weir.base.page import Table
 from weir.cli.arguments import Json
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.plugin import check
 from weir.plugin.check import Number, Result
 
 app = commands(__doc__)
 
 
-@app.command("cc", epilog=examples("check cc mine/mine.so", "check cc cubic --json"))
+@app.add("cc", "check cc mine/mine.so", "check cc cubic --json")
 def check_cc(
     control: Annotated[str, typer.Argument(help="A plug-in's file, or the name of a control.")],
     as_json: Json = False,

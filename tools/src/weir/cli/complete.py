@@ -16,7 +16,7 @@ from weir.analysis.folder import is_run
 from weir.base import configs as configs_module
 from weir.base import programs
 from weir.base.errors import UserError
-from weir.cli.usage import COMPLETE, commands, examples
+from weir.cli.usage import COMPLETE, commands
 
 app = commands()
 ENTRIES_MAX = 2000  # of a folder; more are not looked through while somebody waits
@@ -30,7 +30,7 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-@app.command("completion", epilog=examples("completion bash", "completion zsh > _weir"))
+@app.add("completion", "completion bash", "completion zsh > _weir")
 def completion_(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish")]) -> None:
     """Prints what a shell needs to complete commands.
 

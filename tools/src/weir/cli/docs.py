@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.docs import gallery as pictures
 from weir.docs import site
 
 app = commands()
 
 
-@app.command("docs", epilog=examples("docs", "docs --where", "docs --build site"))
+@app.add("docs", "docs", "docs --where", "docs --build site")
 def docs_(
     context: typer.Context,
     build: Annotated[

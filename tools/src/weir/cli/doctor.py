@@ -26,7 +26,7 @@ from weir.base.programs import build_dir, find_program
 from weir.cli.arguments import Json
 from weir.cli.cards import cards
 from weir.cli.host import BAD, OK, WARN, Check, Host, cpu_list, output
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.guests import kernels
 
 app = commands()
@@ -393,7 +393,7 @@ def show(rows: list[Check], out: Console) -> int:
     return 1 if missing else 0
 
 
-@app.command("doctor", epilog=examples("doctor", "doctor --json"))
+@app.add("doctor", "doctor", "doctor --json")
 def doctor_(as_json: Json = False) -> None:
     """Checks this machine, and says what to fix and how."""
     found = checks()

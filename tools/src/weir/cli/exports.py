@@ -14,7 +14,7 @@ from weir.base import terminal
 from weir.cli import complete
 from weir.cli.arguments import Force, RunArgument, RunArguments
 from weir.cli.runs import say_notes
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.export import pack
 from weir.runner.bar import Count
 
@@ -32,14 +32,12 @@ def streams(ctx: typer.Context) -> list[str]:
     return [path.stem for run in runs for path in Path(run).glob("*.ring")]
 
 
-@app.command(
+@app.add(
     "export",
-    epilog=examples(
-        "export runs/mine --to parquet",
-        "export runs/mine --to csv --stream interval --flow 7 --out tables",
-        "export runs/mine --to qlog",
-        "export runs/mine --to flent",
-    ),
+    "export runs/mine --to parquet",
+    "export runs/mine --to csv --stream interval --flow 7 --out tables",
+    "export runs/mine --to qlog",
+    "export runs/mine --to flent",
 )
 def export_(
     run_folder: RunArgument,
@@ -81,13 +79,7 @@ def export_(
     say_notes([loaded])
 
 
-@app.command(
-    "import",
-    epilog=examples(
-        "import rrul-2026-11-28.flent.gz",
-        "import iperf3.json --out runs/iperf3",
-    ),
-)
+@app.add("import", "import rrul-2026-11-28.flent.gz", "import iperf3.json --out runs/iperf3")
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Of flent, or of iperf3 -J.")],
     out: Annotated[Path | None, typer.Option(help="The folder. [runs/FILE]")] = None,
@@ -97,12 +89,7 @@ def import_(
     print(imported.write(file, out or Path("runs") / file.name.partition(".")[0], force))
 
 
-@app.command(
-    "pack",
-    epilog=examples(
-        "pack runs/mine", "pack runs/buffer runs/mine --out artifact.tar.gz --no-rings"
-    ),
-)
+@app.add("pack", "pack runs/mine", "pack runs/buffer runs/mine --out artifact.tar.gz --no-rings")
 def pack_(
     runs: RunArguments,
     out: Annotated[Path | None, typer.Option(help="The archive. [RUN.tar.gz]")] = None,

@@ -19,7 +19,7 @@ from weir.base.errors import UserError
 from weir.cli import complete, sweeps
 from weir.cli.arguments import FigureFile, Json, RunArguments, Where
 from weir.cli.runs import say_notes
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.report import comparison, data, many_figures, paper, sections
 from weir.report.sections import Drawn
 from weir.runner.bar import Count
@@ -53,15 +53,13 @@ def figures(ctx: typer.Context) -> list[str]:
         return []
 
 
-@app.command(
+@app.add(
     "plot",
-    epilog=examples(
-        "plot runs/mine",
-        "plot runs/mine --figure rtt --out rtt.pdf",
-        "plot runs/a runs/b --figure rtt --width page --out both.svg",
-        "plot runs/buffer --x buffer --y goodput --by cc --facet flows --logx --width page",
-        "plot runs/buffer --x buffer --heat flows --y delay --where cc=copa --out heat.png",
-    ),
+    "plot runs/mine",
+    "plot runs/mine --figure rtt --out rtt.pdf",
+    "plot runs/a runs/b --figure rtt --width page --out both.svg",
+    "plot runs/buffer --x buffer --y goodput --by cc --facet flows --logx --width page",
+    "plot runs/buffer --x buffer --heat flows --y delay --where cc=copa --out heat.png",
 )
 def plot_(
     runs: RunArguments,
@@ -173,9 +171,7 @@ def drawings(
     return comparison.draw(comparison.relabelled(several, label) if label else several, update)
 
 
-@app.command(
-    "compare", epilog=examples("compare runs/a runs/b", "compare runs/a runs/b runs/c --json")
-)
+@app.add("compare", "compare runs/a runs/b", "compare runs/a runs/b runs/c --json")
 def compare_(
     runs: RunArguments,
     out: Annotated[

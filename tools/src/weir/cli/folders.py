@@ -17,20 +17,18 @@ from weir.base.errors import UserError
 from weir.base.page import Column, Table
 from weir.cli import complete
 from weir.cli.arguments import Json, RunArgument
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 
 app = commands()
 RUNS = Path("runs")
 TITLE_CHARS = 44
 
 
-@app.command(
+@app.add(
     "ls",
-    epilog=examples(
-        "ls",
-        "ls runs --sort goodput --reverse --filter 'goodput>90Mbit'",
-        "ls --filter tag=fig3 --filter flows.0.cc=copa --json",
-    ),
+    "ls",
+    "ls runs --sort goodput --reverse --filter 'goodput>90Mbit'",
+    "ls --filter tag=fig3 --filter flows.0.cc=copa --json",
 )
 def ls_(
     top: Annotated[Path, typer.Argument(metavar="DIR", help="Where the run folders are.")] = RUNS,
@@ -89,10 +87,7 @@ def clipped(text: str) -> str:
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1]}…"
 
 
-@app.command(
-    "rm",
-    epilog=examples("rm runs/mine runs/other", "rm --older 30d", "rm --older 2w runs/buffer --yes"),
-)
+@app.add("rm", "rm runs/mine runs/other", "rm --older 30d", "rm --older 2w runs/buffer --yes")
 def rm_(
     folders: Annotated[
         list[Path] | None,
@@ -161,7 +156,7 @@ def say(sentence: str) -> None:
     print(f"weir: {sentence}", file=sys.stderr)
 
 
-@app.command("tag", epilog=examples("tag runs/mine keep fig3", "tag runs/mine fig3 --remove"))
+@app.add("tag", "tag runs/mine keep fig3", "tag runs/mine fig3 --remove")
 def tag_(
     run: RunArgument,
     tags: Annotated[list[str], typer.Argument(metavar="TAG...", help="'keep' is kept by rm.")],
@@ -174,7 +169,7 @@ def tag_(
     print(" ".join(labels.tag(run, tags, remove).tags))
 
 
-@app.command("note", epilog=examples("note runs/mine 'the run of figure 3'"))
+@app.add("note", "note runs/mine 'the run of figure 3'")
 def note_(
     run: RunArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="'' takes it away.")],

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from weir.cli.arguments import Json
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.guests import build, kernels, recipe
 
 app = commands(__doc__)
@@ -33,13 +33,11 @@ Name = Annotated[
 Ticks = Annotated[int, typer.Option(help="Ticks per second: 250, as Debian's, or 1000.")]
 
 
-@app.command(
+@app.add(
     "build",
-    epilog=examples(
-        "guests build",
-        "guests build --name mine --patch mine.patch",
-        "guests build --name fast --source linux-6.12.tar.xz --module tcp_fast --hz 1000",
-    ),
+    "guests build",
+    "guests build --name mine --patch mine.patch",
+    "guests build --name fast --source linux-6.12.tar.xz --module tcp_fast --hz 1000",
 )
 def build_(
     source: Source = None,
@@ -66,7 +64,7 @@ def build_(
     )
 
 
-@app.command("list", epilog=examples("guests list", "guests list --json"))
+@app.add("list", "guests list", "guests list --json")
 def list_(as_json: Json = False) -> None:
     """Lists the kernels that are built, with their modules and congestion controls."""
     found = kernels.named()
@@ -82,7 +80,7 @@ def list_(as_json: Json = False) -> None:
         print("no kernel is built; run: tools/weir guests build")
 
 
-@app.command("remove", epilog=examples("guests remove mine"))
+@app.add("remove", "guests remove mine")
 def remove_(name: Annotated[str, typer.Argument(help="As guests list has it.")]) -> None:
     """Removes a kernel."""
     kernels.remove(name)

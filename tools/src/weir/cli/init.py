@@ -24,7 +24,7 @@ from weir.base.programs import find_program
 from weir.bootstrap import ROOT
 from weir.cli import complete
 from weir.cli.arguments import Duration, Force
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 
 app = commands()
 SCHEMA = ROOT / "configs/schema.json"
@@ -181,13 +181,11 @@ def write(
     return answers
 
 
-@app.command(
+@app.add(
     "init",
-    epilog=examples(
-        "init",
-        "init mine.yaml --rate 1Gbps --rtt 40ms --flows '10 cubic, 10 bbr' --duration 60",
-        "init mine.yaml --force",
-    ),
+    "init",
+    "init mine.yaml --rate 1Gbps --rtt 40ms --flows '10 cubic, 10 bbr' --duration 60",
+    "init mine.yaml --force",
 )
 def init_(
     file: Annotated[

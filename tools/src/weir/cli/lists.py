@@ -18,7 +18,7 @@ from weir.analysis import model
 from weir.base import schema, tables
 from weir.base.errors import UserError
 from weir.cli.arguments import Json
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.runner import session
 
 app = commands()
@@ -41,11 +41,8 @@ def names() -> Iterable[str]:
     return [*kinds, *(name for part in kinds.values() for name in part)]
 
 
-@app.command(
-    "list",
-    epilog=examples(
-        "list", "list cc", "list codel", "list mine.so", "list mine.py:MyControl", "list flows"
-    ),
+@app.add(
+    "list", "list", "list cc", "list codel", "list mine.so", "list mine.py:MyControl", "list flows"
 )
 def list_(
     name: Annotated[
@@ -80,11 +77,8 @@ def show(text: str) -> None:
     subprocess.run(argv, input=text, text=True, check=False)
 
 
-@app.command(
-    "schema",
-    epilog=examples(
-        "schema > schema.json", "schema --plugin mine.so", "schema --plugin mine.py:MyControl"
-    ),
+@app.add(
+    "schema", "schema > schema.json", "schema --plugin mine.so", "schema --plugin mine.py:MyControl"
 )
 def schema_(
     what: Annotated[SchemaOf, typer.Argument(help="A config, or a run's summary.json.")] = (

@@ -27,7 +27,7 @@ from weir.cli.arguments import (
     Workers,
     WriteDocs,
 )
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.many import grid, shards, sweep, sweep_page
 from weir.studies.evaluate import criteria as evaluate
 from weir.studies.evaluate import scene as evaluate_scene
@@ -43,15 +43,13 @@ def study_names() -> list[str]:
     return find.names()
 
 
-@app.command(
+@app.add(
     "sweep",
-    epilog=examples(
-        "sweep configs/sweeps/buffer.yaml",
-        "sweep configs/sweeps/buffer.yaml --all --json",
-        "sweep configs/sweeps/buffer.yaml --cluster tcp://host:8786",
-        "sweep configs/sweeps/buffer.yaml --shard 2/3",
-        "sweep --merge runs/buffer-1of3 runs/buffer-2of3 runs/buffer-3of3 --out runs/buffer",
-    ),
+    "sweep configs/sweeps/buffer.yaml",
+    "sweep configs/sweeps/buffer.yaml --all --json",
+    "sweep configs/sweeps/buffer.yaml --cluster tcp://host:8786",
+    "sweep configs/sweeps/buffer.yaml --shard 2/3",
+    "sweep --merge runs/buffer-1of3 runs/buffer-2of3 runs/buffer-3of3 --out runs/buffer",
 )
 def sweep_(
     files: Annotated[
@@ -113,15 +111,13 @@ def sweep_(
     raise typer.Exit(1 if "failed" in table["status"] else 0)
 
 
-@app.command(
+@app.add(
     "attack",
-    epilog=examples(
-        "attack configs/attacks/boxes/low-rate-newreno.yaml --runs 300",
-        "attack configs/quickstart.yaml --goal utilisation --time 2m --cc cubic",
-        "attack configs/attacks/boxes/low-rate-newreno.yaml --seed 7 --json",
-        "attack configs/quickstart.yaml --goal delay --cluster tcp://host:8786",
-        "attack configs/attacks/boxes/worst-case.yaml --cc copa,cubic,bbr --runs 200",
-    ),
+    "attack configs/attacks/boxes/low-rate-newreno.yaml --runs 300",
+    "attack configs/quickstart.yaml --goal utilisation --time 2m --cc cubic",
+    "attack configs/attacks/boxes/low-rate-newreno.yaml --seed 7 --json",
+    "attack configs/quickstart.yaml --goal delay --cluster tcp://host:8786",
+    "attack configs/attacks/boxes/worst-case.yaml --cc copa,cubic,bbr --runs 200",
 )
 def attack_(
     file: Annotated[
@@ -174,15 +170,13 @@ def attack_(
     raise typer.Exit(attack.command(options, as_json=as_json, write_docs=write_docs))
 
 
-@app.command(
+@app.add(
     "reproduce",
-    epilog=examples(
-        "reproduce all --plan",
-        "reproduce copa",
-        "reproduce corescale --full --out runs/corescale",
-        "reproduce copa --print-config c8-copa",
-        "reproduce linux",
-    ),
+    "reproduce all --plan",
+    "reproduce copa",
+    "reproduce corescale --full --out runs/corescale",
+    "reproduce copa --print-config c8-copa",
+    "reproduce linux",
 )
 def reproduce_(
     study: Annotated[
@@ -242,15 +236,13 @@ def reproduce_(
         )
 
 
-@app.command(
+@app.add(
     "evaluate",
-    epilog=examples(
-        "evaluate copa",
-        "evaluate ./mine.so --out runs/mine",
-        "evaluate mine.py:MyControl --plan",
-        "evaluate linux:bbr",
-        "evaluate copa --print-config cubic-1BDP",
-    ),
+    "evaluate copa",
+    "evaluate ./mine.so --out runs/mine",
+    "evaluate mine.py:MyControl --plan",
+    "evaluate linux:bbr",
+    "evaluate copa --print-config cubic-1BDP",
 )
 def evaluate_(
     control: Annotated[
@@ -284,13 +276,11 @@ def evaluate_(
         )
 
 
-@app.command(
+@app.add(
     "study",
-    epilog=examples(
-        'study copa --set "velocity_rtts: 6"',
-        'study copa --set "delta: 0.4" --set "delta: 0.6" --out runs/deltas',
-        'study papers --cc cubic --set "beta: 0.8"',
-    ),
+    'study copa --set "velocity_rtts: 6"',
+    'study copa --set "delta: 0.4" --set "delta: 0.6" --out runs/deltas',
+    'study papers --cc cubic --set "beta: 0.8"',
 )
 def study_(
     study: Annotated[str, typer.Argument(metavar="STUDY", autocompletion=study_names)],

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from weir.base.typed import program
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.plugin import new
 
 app = commands(__doc__)
@@ -18,7 +18,7 @@ Folder = Annotated[
 ]
 
 
-@app.command("cc", epilog=examples("new cc mine", "new cc mine --folder ~/controls/mine"))
+@app.add("cc", "new cc mine", "new cc mine --folder ~/controls/mine")
 def new_cc(
     name: Annotated[
         str, typer.Argument(help="Of the congestion control: small letters, digits, _.")
@@ -32,7 +32,7 @@ def new_cc(
     print(f"\nmake -C {where} && {program()} run {where}/{name}.yaml")
 
 
-@app.command("study", epilog=examples("new study mine", "new study mine --folder ~/ci/mine"))
+@app.add("study", "new study mine", "new study mine --folder ~/ci/mine")
 def new_study(
     name: Annotated[str, typer.Argument(help="Of the study: small letters, digits, _.")],
     folder: Folder = None,

@@ -15,7 +15,7 @@ from weir.base import terminal
 from weir.cli import sweeps
 from weir.cli.arguments import RunArgument
 from weir.cli.runs import say_notes
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.many import sweep_page, sweep_table
 from weir.report import page
 from weir.runner.bar import Count
@@ -23,7 +23,7 @@ from weir.runner.bar import Count
 app = commands()
 
 
-@app.command("report", epilog=examples("report runs/mine", "report runs/mine --out pages"))
+@app.add("report", "report runs/mine", "report runs/mine --out pages")
 def report_(
     run_folder: RunArgument,
     out: Annotated[
@@ -41,7 +41,7 @@ def report_(
     say_notes([loaded])
 
 
-@app.command("open", epilog=examples("open runs/mine"))
+@app.add("open", "open runs/mine")
 def open_(run: RunArgument) -> None:
     """Opens a run's report in the browser.
 

@@ -13,7 +13,7 @@ from weir.analysis import captures, folder, run_summary
 from weir.base import programs, terminal
 from weir.cli import complete
 from weir.cli.arguments import Force, Json, NoReport, RunFolder, ShowAll
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.identify import table
 from weir.runner import options, pcap
 
@@ -35,13 +35,11 @@ Interface = Annotated[
 ]
 
 
-@app.command(
+@app.add(
     "analyze",
-    epilog=examples(
-        "pcap analyze run.pcapng",
-        "pcap analyze a.pcap b.pcap --out runs/capture --warmup 5s",
-        "pcap analyze - --level 0 --json < run.pcapng",
-    ),
+    "pcap analyze run.pcapng",
+    "pcap analyze a.pcap b.pcap --out runs/capture --warmup 5s",
+    "pcap analyze - --level 0 --json < run.pcapng",
 )
 def analyze_(
     files: Files,
@@ -81,9 +79,7 @@ def analyze_(
     raise typer.Exit(status)
 
 
-@app.command(
-    "flows", epilog=examples("pcap flows run.pcapng", "pcap flows run.pcapng --all --json")
-)
+@app.add("flows", "pcap flows run.pcapng", "pcap flows run.pcapng --all --json")
 def flows_(
     files: Files,
     interface: Interface = "",
@@ -103,9 +99,7 @@ def flows_(
         said.print(sentence, soft_wrap=True, style="yellow", markup=False)
 
 
-@app.command(
-    "identify", epilog=examples("pcap identify run.pcapng", "pcap identify a.pcap b.pcap --json")
-)
+@app.add("identify", "pcap identify run.pcapng", "pcap identify a.pcap b.pcap --json")
 def identify_(
     files: Files,
     interface: Interface = "",
@@ -119,13 +113,11 @@ def identify_(
         table.show(found, terminal.console())
 
 
-@app.command(
+@app.add(
     "compare",
-    epilog=examples(
-        "pcap compare ingress.pcapng egress.pcapng",
-        "pcap compare in.pcap out.pcap --level 3 --json",
-        "pcap compare run.pcapng",
-    ),
+    "pcap compare ingress.pcapng egress.pcapng",
+    "pcap compare in.pcap out.pcap --level 3 --json",
+    "pcap compare run.pcapng",
 )
 def compare_(
     ingress: Annotated[

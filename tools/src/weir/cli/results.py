@@ -11,12 +11,12 @@ from weir.base import terminal
 from weir.base.errors import UserError
 from weir.cli.arguments import Json, RunArgument
 from weir.cli.runs import say_delay
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 
 app = commands()
 
 
-@app.command("summary", epilog=examples("summary runs/mine", "summary runs/mine --json"))
+@app.add("summary", "summary runs/mine", "summary runs/mine --json")
 def summary_(
     run_folder: RunArgument,
     as_json: Json = False,
@@ -32,7 +32,7 @@ def summary_(
         say_delay(loaded, terminal.console())
 
 
-@app.command("qlog", epilog=examples("qlog runs/quic", "qlog runs/quic --json"))
+@app.add("qlog", "qlog runs/quic", "qlog runs/quic --json")
 def qlog_(
     run: RunArgument,
     as_json: Json = False,

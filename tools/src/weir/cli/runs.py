@@ -30,7 +30,7 @@ from weir.cli.arguments import (
     RunFolder,
     Seed,
 )
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.runner.bar import Bar
 from weir.runner.options import Options, default_out
 from weir.runner.run import read_only, run_live, run_sim
@@ -43,15 +43,13 @@ if TYPE_CHECKING:
 app = commands()
 
 
-@app.command(
+@app.add(
     "run",
-    epilog=examples(
-        "run configs/quickstart.yaml",
-        "run configs/quickstart.yaml -o flows.0.count=10 -o paths.forward.link.rate=100Mbit",
-        "run configs/quickstart.yaml --duration 5s --out runs/mine --json",
-        "run configs/loopback-10g.yaml --live",
-        "run configs/quickstart.yaml --check",
-    ),
+    "run configs/quickstart.yaml",
+    "run configs/quickstart.yaml -o flows.0.count=10 -o paths.forward.link.rate=100Mbit",
+    "run configs/quickstart.yaml --duration 5s --out runs/mine --json",
+    "run configs/loopback-10g.yaml --live",
+    "run configs/quickstart.yaml --check",
 )
 def run_(
     config: ConfigArgument,
@@ -133,13 +131,11 @@ def run_(
     raise typer.Exit(status)
 
 
-@app.command(
+@app.add(
     "probe",
-    epilog=examples(
-        "probe configs/copa-steady.yaml",
-        "probe configs/copa-steady.yaml -o flows.0.count=20 --size 10MB --at 20s",
-        "probe configs/loopback-10g.yaml --live --interval 5ms --count 40",
-    ),
+    "probe configs/copa-steady.yaml",
+    "probe configs/copa-steady.yaml -o flows.0.count=20 --size 10MB --at 20s",
+    "probe configs/loopback-10g.yaml --live --interval 5ms --count 40",
 )
 def probe_(
     config: ConfigArgument,
@@ -188,7 +184,7 @@ def probe_(
         probe.show(estimate, terminal.console())
 
 
-@app.command("replay", epilog=examples("replay runs/proof", "replay runs/proof --out runs/again"))
+@app.add("replay", "replay runs/proof", "replay runs/proof --out runs/again")
 def replay_(
     run_folder: RunArgument,
     out: Annotated[Path | None, typer.Option(help="Of the replay. [RUN/replay]")] = None,

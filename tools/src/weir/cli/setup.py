@@ -11,20 +11,20 @@ import typer
 
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.live import programs
 
 app = commands(__doc__)
 
 
-@app.command("live", epilog=examples("setup live"))
+@app.add("live", "setup live")
 def live_() -> None:
     """Installs DPDK (as root) and builds the programs of live runs with it, in a minute."""
     for path in programs.setup():
         print(path)
 
 
-@app.command("configs", epilog=examples("setup configs", "setup configs mine"))
+@app.add("configs", "setup configs", "setup configs mine")
 def configs_(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder.")] = Path(
         "configs"

@@ -21,7 +21,7 @@ from weir.base import programs
 from weir.base.errors import UserError
 from weir.cli import complete
 from weir.cli.arguments import Force, Overrides, RunFolder, Seed
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.live import shell
 from weir.runner.options import Options
 
@@ -102,13 +102,11 @@ def split(words: Sequence[str]) -> tuple[Path | None, list[str]]:
     return (Path(before[0]) if before else None), command
 
 
-@app.command(
+@app.add(
     "shell",
-    epilog=examples(
-        "shell --rate 50Mbit --delay 20ms -- curl -O https://www.debian.org/",
-        "shell --delay 20ms --up up.trace --down down.trace",
-        "shell configs/quickstart.yaml --server 'iperf3 -s' -- sh -c 'iperf3 -c $WEIR_SERVER'",
-    ),
+    "shell --rate 50Mbit --delay 20ms -- curl -O https://www.debian.org/",
+    "shell --delay 20ms --up up.trace --down down.trace",
+    "shell configs/quickstart.yaml --server 'iperf3 -s' -- sh -c 'iperf3 -c $WEIR_SERVER'",
 )
 def shell_(
     words: Annotated[

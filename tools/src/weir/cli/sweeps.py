@@ -18,7 +18,7 @@ from weir.base import markdown, terminal, units
 from weir.base.errors import UserError
 from weir.cli import complete
 from weir.cli.arguments import Json, Numbers, RunArguments, ShowAll, Where
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.many import sweep_diff, sweep_figures, sweep_points, sweep_table
 from weir.many.sweep_figures import Choice
 from weir.many.sweep_table import SweepTable
@@ -44,12 +44,10 @@ class Form(StrEnum):
     LATEX = "latex"
 
 
-@app.command(
+@app.add(
     "table",
-    epilog=examples(
-        "table runs/buffer",
-        "table runs/buffer --by cc --y goodput_bps --y queue_mean_ns --to latex",
-    ),
+    "table runs/buffer",
+    "table runs/buffer --by cc --y goodput_bps --y queue_mean_ns --to latex",
 )
 def table_(
     runs: RunArguments,
@@ -83,12 +81,10 @@ def table_(
         print(many.latex(found) if to is Form.LATEX else markdown.table(found, aligned=True))
 
 
-@app.command(
+@app.add(
     "diff",
-    epilog=examples(
-        "diff runs/before runs/after",
-        "diff runs/before runs/after --y goodput --y jfi --where cc=copa --all",
-    ),
+    "diff runs/before runs/after",
+    "diff runs/before runs/after --y goodput --y jfi --where cc=copa --all",
 )
 def diff_(
     a: Sweep,

@@ -13,7 +13,7 @@ import typer
 from weir.base import terminal, units
 from weir.base.errors import UserError
 from weir.cli.arguments import DrawSeed, FigureFile, Force, Json
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.trace import fit, formats, statistics, steps
 from weir.trace.steps import Steps
 
@@ -70,13 +70,11 @@ def read(
     return formats.read(file, name, formats.Reading(step_of(step), chosen, delays))
 
 
-@app.command(
+@app.add(
     "import",
-    epilog=examples(
-        "trace import lte.trace --from mahimahi --out lte.csv",
-        "trace import drive.csv --from csv --at time:s --rate dl:kbps --out drive-steps.csv",
-        "trace import bw.txt --from leocc --delays delay.txt --step 10ms --out starlink.csv",
-    ),
+    "trace import lte.trace --from mahimahi --out lte.csv",
+    "trace import drive.csv --from csv --at time:s --rate dl:kbps --out drive-steps.csv",
+    "trace import bw.txt --from leocc --delays delay.txt --step 10ms --out starlink.csv",
 )
 def import_(
     file: File,
@@ -97,13 +95,11 @@ def import_(
     print(f"{out}: {len(found.at_ns):,} steps in {units.time(found.end_ns)}")
 
 
-@app.command(
+@app.add(
     "show",
-    epilog=examples(
-        "trace show lte.csv",
-        "trace show lte.csv --out lte.svg",
-        "trace show lte.trace --from mahimahi --json",
-    ),
+    "trace show lte.csv",
+    "trace show lte.csv --out lte.svg",
+    "trace show lte.trace --from mahimahi --json",
 )
 def show_(
     file: File,
@@ -127,10 +123,7 @@ def show_(
         statistics.show(found, terminal.console())
 
 
-@app.command(
-    "fit",
-    epilog=examples("trace fit lte.csv", "trace fit lte.csv --model ar --order 2 --out model.csv"),
-)
+@app.add("fit", "trace fit lte.csv", "trace fit lte.csv --model ar --order 2 --out model.csv")
 def fit_(
     file: File,
     from_: From = "steps",

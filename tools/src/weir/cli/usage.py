@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
 from weir.base.errors import nearest
 from weir.base.typed import program
 
+Function = TypeVar("Function", bound=Callable[..., object])
 EXIT_STATUSES = (
     (0, "done"),
     (1, "failed: a run or part of it, a comparison, a file that is not writable"),
@@ -53,9 +55,17 @@ def exit_statuses() -> str:
     return "\b\nExit status of every command:\n" + "\n".join(rows)
 
 
-def commands(help_: str | None = None) -> typer.Typer:
-    """Returns what a module registers its commands with, which has help if it is a group."""
-    return typer.Typer(help=help_, no_args_is_help=True, rich_markup_mode=None)
+class Commands(typer.Typer):
+    """The list of commands that a module offers."""
+
+    def add(self, name: str, *typed: str) -> Callable[[Function], Function]:
+        """Registers a function as a command, whose help ends with examples to copy."""
+        return self.command(name, epilog=examples(*typed))
+
+
+def commands(help_: str | None = None) -> Commands:
+    """Returns the commands of a module, which has help if it is a group."""
+    return Commands(help=help_, no_args_is_help=True, rich_markup_mode=None)
 
 
 def summary(command: str) -> str:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from weir.base.errors import UserError
-from weir.cli.usage import commands, examples
+from weir.cli.usage import commands
 from weir.live import client, ctl, top
 
 app = commands()
@@ -60,14 +60,14 @@ def declared(module: ModuleType) -> Callable[[Callable[..., None]], Callable[...
     return decorate
 
 
-@app.command("top", epilog=examples(*top.EXAMPLES))
+@app.add("top", *top.EXAMPLES)
 @declared(top)
 def top_(**_: object) -> None:
     """Watches live programs: ports, paths, groups of flows, lcores."""
     raise typer.Exit(top.main())
 
 
-@app.command("ctl", epilog=examples(*ctl.EXAMPLES))
+@app.add("ctl", *ctl.EXAMPLES)
 @declared(ctl)
 def ctl_(**_: object) -> None:
     """Changes a running switch: ctl forward.link.rate=5Gbit.
