@@ -26,6 +26,7 @@ from weir.base.errors import Plain, one_line, printable
 
 PIPE_WIDTH = 120
 GAP = 2  # blanks between columns
+STYLES = {"ok": "green", "warn": "yellow", "bad": "bold red", "FAILED": "bold red"}  # of cells
 FOLDED_WIDTH = 16  # at least, of a column whose text may be folded
 
 
@@ -86,7 +87,7 @@ def rich_table(made: page.Table, folded: Collection[str] = ()) -> Table:
         found.add_column(Text(one_line(name)), justify=side, no_wrap=name not in folded,
                          overflow="fold" if name in folded else "ellipsis")  # fmt: skip
     for row in made.rows:
-        found.add_row(*(Text(one_line(cell)) for cell in row))
+        found.add_row(*(Text(one_line(cell), style=STYLES.get(cell, "")) for cell in row))
     return found
 
 

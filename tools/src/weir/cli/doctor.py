@@ -13,19 +13,17 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from weir.base import terminal, units
 from weir.base.errors import UserError
+from weir.base.page import Column, Table
 from weir.base.programs import build_dir, find_program
 from weir.cli.arguments import Json
 from weir.cli.cards import cards
-from weir.cli.host import BAD, OK, WARN, Check, Host, cpu_list, output
+from weir.cli.host import ADVICE, BAD, OK, WARN, Check, Host, cpu_list, output, warn
 from weir.cli.usage import commands
 from weir.guests import kernels
 
@@ -33,49 +31,44 @@ app = commands()
 GIB = 1 << 30
 AF_XDP = 44
 DPDK_MIN = (22, 11)
-LIVE_FIX = "weir setup live"
 WAKE_US_MAX = 10
 TCP_WANTED = ("reno", "cubic", "bbr")
+LIVE = ("`weir run --live` needs it", ADVICE["DPDK"][1])
+PROGRAMS = {  # what is missing without each, and the command that builds it
+    "sim": ("nothing runs without it", "tools/weir sim --version"),
+    "pcap": ("captures are not analysed without it", "tools/weir sim --version"),
+    "switch": LIVE,
+    "sender": LIVE,
+}
+ROWS = (
+    Column("", "state", words=True),
+    Column("check", "name", words=True),
+    Column("found", words=True),
+    Column("meaning", words=True),
+)
 
 
 def programs(_: Host) -> Iterator[Check]:
     """Checks that the C programs are built."""
-    build = build_dir()
-    for name in ("sim", "pcap", "switch", "sender"):
+    for name, (meaning, fix) in PROGRAMS.items():
         try:
-            path = find_program(name)
+            said = output([str(find_program(name)), "--version"])
         except UserError:
             state = BAD if name == "sim" else WARN
-            meaning = "nothing runs without it" if name == "sim" else "`weir run --live` needs it"
-            live = name in ("switch", "sender")
-            fix = LIVE_FIX if live else "tools/weir sim --version"
             yield Check(f"weir-{name}", state, "not built", meaning, fix)
+            continue
+        if said:
+            yield Check(f"weir-{name}", OK, said)
         else:
-            said = output([str(path), "--version"])
-            state = OK if said is not None else BAD
-            yield Check(
-                f"weir-{name}",
-                state,
-                said or "does not start",
-                "",
-                "" if said else f"ninja -C {build}",
-            )
+            yield Check(f"weir-{name}", BAD, "does not start", "", f"ninja -C {build_dir()}")
 
 
 def dpdk(_: Host) -> Iterator[Check]:
     """Checks DPDK's version."""
     found = output(["pkg-config", "--modversion", "libdpdk"])
     if found is None:
-        yield Check(
-            "DPDK",
-            WARN,
-            "not installed",
-            "virtual time works; the live programs need it",
-            LIVE_FIX,
-        )
-        return
-    version = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
-    if version < DPDK_MIN:
+        yield warn("DPDK", "not installed")
+    elif tuple(int(part) for part in re.findall(r"\d+", found)[:2]) < DPDK_MIN:
         yield Check("DPDK", WARN, found, "the live programs need 22.11 or newer")
     else:
         yield Check("DPDK", OK, found)
@@ -83,34 +76,17 @@ def dpdk(_: Host) -> Iterator[Check]:
 
 def quiet_cores(host: Host, last: int) -> Check:
     """Checks for cores that the scheduler leaves alone, with ticks and RCU callbacks elsewhere."""
-    isolated = host.read("sys/devices/system/cpu/isolated") or ""
+    name, isolated = "isolated cores", host.read("sys/devices/system/cpu/isolated") or ""
     if not isolated:
-        return Check(
-            "isolated cores",
-            WARN,
-            "none",
-            "live, the scheduler may interrupt a core for milliseconds; virtual time does not mind",
-            f"boot with: isolcpus={last} nohz_full={last} rcu_nocbs={last}",
-        )
-    said = dict(
-        word.partition("=")[::2]
-        for word in (host.read("proc/cmdline") or "").split()
-        if "=" in word
-    )
-    missing = [
-        name
-        for name in ("nohz_full", "rcu_nocbs")
-        if cpu_list(isolated) - cpu_list(said.get(name, ""))
-    ]
+        return warn(name, "none", last=last)
+    words = (host.read("proc/cmdline") or "").split()
+    booted = dict(word.partition("=")[::2] for word in words)
+    wanted = cpu_list(isolated)
+    missing = [n for n in ("nohz_full", "rcu_nocbs") if wanted - cpu_list(booted.get(n, ""))]
     if missing:
-        return Check(
-            "isolated cores",
-            WARN,
-            f"{isolated}, not in {' and '.join(missing)}",
-            "the kernel's timer tick or callbacks still interrupt them",
-            "boot with: " + " ".join(f"{name}={isolated}" for name in missing),
-        )
-    return Check("isolated cores", OK, isolated)
+        found, boot = f"{isolated}, not in {' and '.join(missing)}", f"={isolated} ".join(missing)
+        return warn(name, found, "ticks", wanted=f"{boot}={isolated}")
+    return Check(name, OK, isolated)
 
 
 def cores(host: Host) -> Iterator[Check]:
@@ -121,64 +97,27 @@ def cores(host: Host) -> Iterator[Check]:
     else:
         yield Check("cores", OK, str(len(usable)))
     yield quiet_cores(host, max(usable))
-    governors = {
-        host.read(str(p.relative_to(host.root)))
-        for p in host.glob("sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
-    }
-    if governors - {"performance", None}:
-        yield Check(
-            "frequency governor",
-            WARN,
-            ", ".join(sorted(g for g in governors if g)),
-            "cores slow down between bursts",
-            "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
-        )
+    governors = {*host.texts("sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")}
+    if slow := sorted(governors - {"performance"}):
+        yield warn("frequency governor", ", ".join(slow))
 
 
 def disturbances(host: Host) -> Iterator[Check]:
     """Checks what else makes a core late: deep sleep, a second thread, moved interrupts."""
-    deep = sorted(
-        {
-            latency
-            for path in host.glob("sys/devices/system/cpu/cpu0/cpuidle/state*/latency")
-            if host.read(str(path.relative_to(host.root).with_name("disable"))) != "1"
-            for latency in [int(host.read(str(path.relative_to(host.root))) or 0)]
-        }
-    )
-    if deep and deep[-1] > WAKE_US_MAX:
-        yield Check(
-            "C-states",
-            WARN,
-            f"up to {deep[-1]} us to wake up",
-            "cores that poll never sleep, but the one beside them is slow to answer",
-            "cpupower idle-set -D 10, or boot with: intel_idle.max_cstate=1 processor.max_cstate=1",
-        )
-    elif deep:
-        yield Check("C-states", OK, f"{deep[-1]} us to wake up")
-    siblings = {
-        host.read(str(path.relative_to(host.root))) or ""
-        for path in host.glob("sys/devices/system/cpu/cpu*/topology/thread_siblings_list")
-    }
-    pairs = sorted(text for text in siblings if len(cpu_list(text)) > 1)
-    if pairs:
-        yield Check(
-            "SMT",
-            WARN,
-            f"CPUs {' '.join(pairs)} share a core",
-            "an lcore beside a busy sibling has half a core",
-            "leave the siblings of lcores idle, or: echo off > /sys/devices/system/cpu/smt/control",
-        )
+    states = host.glob("sys/devices/system/cpu/cpu0/cpuidle/state*")
+    slept_in = [state for state in states if host.read(state / "disable") != "1"]
+    deepest = max((int(host.read(state / "latency") or 0) for state in slept_in), default=None)
+    if deepest is not None and deepest > WAKE_US_MAX:
+        yield warn("C-states", f"up to {deepest} us to wake up")
+    elif deepest is not None:
+        yield Check("C-states", OK, f"{deepest} us to wake up")
+    siblings = {*host.texts("sys/devices/system/cpu/cpu*/topology/thread_siblings_list")}
+    if pairs := sorted(text for text in siblings if len(cpu_list(text)) > 1):
+        yield warn("SMT", f"CPUs {' '.join(pairs)} share a core")
     elif siblings:
         yield Check("SMT", OK, "one thread per core")
-    names = (host.read(str(p.relative_to(host.root))) for p in host.glob("proc/[0-9]*/comm"))
-    if "irqbalance" in names:
-        yield Check(
-            "irqbalance",
-            WARN,
-            "runs",
-            "it moves interrupts to lcores",
-            "systemctl stop irqbalance, or IRQBALANCE_BANNED_CPULIST in its settings",
-        )
+    if "irqbalance" in host.texts("proc/[0-9]*/comm"):
+        yield warn("irqbalance", "runs")
 
 
 def memory(host: Host) -> Iterator[Check]:
@@ -194,34 +133,25 @@ def memory(host: Host) -> Iterator[Check]:
         yield Check("memory", OK, found)
     free = 0
     for path in host.glob("sys/kernel/mm/hugepages/hugepages-*kB"):
-        pages = host.read(str(path.relative_to(host.root) / "free_hugepages"))
         kib = int(path.name.removeprefix("hugepages-").removesuffix("kB"))
-        free += int(pages or 0) * kib * 1024
-    if free >= GIB:
-        yield Check("hugepages", OK, f"{free / GIB:.1f} GiB free")
-    else:
-        yield Check(
-            "hugepages",
-            WARN,
-            f"{free / GIB:.1f} GiB free" if free else "none",
-            "the live programs use ordinary memory, which is slower; network cards need hugepages",
-            "sysctl -w vm.nr_hugepages=1024",
-        )
+        free += int(host.read(path / "free_hugepages") or 0) * kib * 1024
+    found = f"{free / GIB:.1f} GiB free" if free else "none"
+    yield Check("hugepages", OK, found) if free >= GIB else warn("hugepages", found)
 
 
 def clock(host: Host) -> Iterator[Check]:
     """Checks whether the time stamp counter is a clock."""
     flags = re.search(r"^flags\s*:(.*)$", host.read("proc/cpuinfo") or "", re.M)
-    invariant = flags is not None and {"constant_tsc", "nonstop_tsc"} <= set(flags[1].split())
-    source = host.read("sys/devices/system/clocksource/clocksource0/current_clocksource")
-    if invariant:
+    if flags is not None and {"constant_tsc", "nonstop_tsc"} <= set(flags[1].split()):
         yield Check("TSC", OK, "invariant")
     else:
         yield Check("TSC", WARN, "not invariant", "live timestamps drift with the core's frequency")
-    if source is not None:
-        state = OK if source == "tsc" else WARN
-        meaning = "" if state == OK else "the kernel does not trust the TSC of this machine"
-        yield Check("clock source", state, source, meaning)
+    source = host.read("sys/devices/system/clocksource/clocksource0/current_clocksource")
+    if source == "tsc":
+        yield Check("clock source", OK, source)
+    elif source is not None:
+        meaning = "the kernel does not trust the TSC of this machine"
+        yield Check("clock source", WARN, source, meaning)
 
 
 def kernel(host: Host) -> Iterator[Check]:
@@ -232,44 +162,24 @@ def kernel(host: Host) -> Iterator[Check]:
         yield Check("AF_XDP", OK, f"in kernel {release}")
     except OSError as error:
         if error.errno == errno.EAFNOSUPPORT:
-            yield Check(
-                "AF_XDP",
-                WARN,
-                f"not in kernel {release}",
-                "use net_af_packet ports instead of net_af_xdp",
-            )
+            instead = "use net_af_packet ports instead of net_af_xdp"
+            yield Check("AF_XDP", WARN, f"not in kernel {release}", instead)
         else:
             yield Check("AF_XDP", WARN, f"refused: {error.strerror}", "needs root", "sudo -i")
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    made = ["unshare", *user, "--net", "ip", "link", "add", "type", "veth"]
-    if output(made) is not None:
-        yield Check("namespaces, veth", OK, "work" if not user else "work (user namespaces)")
+    made = output(["unshare", *user, "--net", "ip", "link", "add", "type", "veth"])
+    name = "namespaces, veth"
+    if made is not None:
+        yield Check(name, OK, "work (user namespaces)" if user else "work")
     elif shutil.which("ip") is None or shutil.which("unshare") is None:
-        yield Check(
-            "namespaces, veth",
-            WARN,
-            "cannot tell",
-            "live runs on one machine use them",
-            "apt-get install iproute2 util-linux",
-        )
+        yield warn(name, "cannot tell", "unshare")
     else:
-        yield Check(
-            "namespaces, veth",
-            WARN,
-            "refused",
-            "live runs on one machine use them",
-            "sysctl -w user.max_user_namespaces=10000; modprobe veth",
-        )
+        yield warn(name, "refused")
     offered = (host.read("proc/sys/net/ipv4/tcp_available_congestion_control") or "").split()
-    missing = [name for name in TCP_WANTED if name not in offered]
-    if missing:
-        yield Check(
-            "kernel TCP",
-            WARN,
-            " ".join(offered) or "unknown",
-            f"experiments against the kernel's {', '.join(missing)} cannot run",
-            "; ".join(f"modprobe tcp_{name}" for name in missing),
-        )
+    if missing := [control for control in TCP_WANTED if control not in offered]:
+        modprobe = "; ".join(f"modprobe tcp_{control}" for control in missing)
+        found = " ".join(offered) or "unknown"
+        yield warn("kernel TCP", found, missing=", ".join(missing), modprobe=modprobe)
     else:
         yield Check("kernel TCP", OK, " ".join(offered))
 
@@ -278,66 +188,33 @@ def guests(host: Host) -> Iterator[Check]:
     """Checks what `stack: linux` needs: a kernel for guests, and a place for their memory."""
     built = kernels.current()
     if built is None:
-        yield Check(
-            "guest kernel",
-            WARN,
-            "not built",
-            "`stack: linux` needs it, a few minutes once",
-            "tools/weir guests build (as any user)",
-        )
+        yield warn("guest kernel", "not built")
     else:
         yield Check("guest kernel", OK, f"{built.release} ({built.package} {built.version})")
     mounts = (host.read("proc/mounts") or "").splitlines()
     options = [line.split()[3].split(",") for line in mounts if line.split()[1:2] == ["/dev/shm"]]
     if options and "noexec" in options[-1]:
-        yield Check(
-            "/dev/shm",
-            WARN,
-            "noexec",
-            "`stack: linux` runs from memory there",
-            "mount -o remount,exec /dev/shm",
-        )
+        yield warn("/dev/shm", "noexec")
 
 
 def limits(_: Host) -> Iterator[Check]:
     """Checks privileges, locked memory, open files, disk."""
-    if os.geteuid() == 0:
-        yield Check("privileges", OK, "root")
-    else:
-        yield Check(
-            "privileges",
-            WARN,
-            "not root",
-            "live ports on kernel interfaces need it",
-            "sudo tools/weir run CONFIG --live",
-        )
+    root = os.geteuid() == 0
+    yield Check("privileges", OK, "root") if root else warn("privileges", "not root")
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    if locked == resource.RLIM_INFINITY or locked >= GIB or os.geteuid() == 0:
-        found = "unlimited" if locked == resource.RLIM_INFINITY else units.size(locked)
-        yield Check("locked memory", OK, found)
-    else:
-        yield Check(
-            "locked memory",
-            WARN,
-            units.size(locked),
-            "AF_XDP ports cannot pin their buffers",
-            "ulimit -l unlimited",
-        )
+    unlimited = locked == resource.RLIM_INFINITY
+    found = "unlimited" if unlimited else units.size(locked)
+    enough = unlimited or locked >= GIB or root
+    yield Check("locked memory", OK, found) if enough else warn("locked memory", found)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if files >= 256:
-        yield Check("open files", OK, units.count(files))
+    found = units.count(files)
+    yield Check("open files", OK, found) if files >= 256 else warn("open files", found)
+    free = shutil.disk_usage(".").free
+    found = f"{free / GIB:.1f} GiB free here"
+    if free >= 4 * GIB:
+        yield Check("disk", OK, found)
     else:
-        yield Check(
-            "open files", WARN, units.count(files), "few streams can be open", "ulimit -n 1024"
-        )
-    free = shutil.disk_usage(Path.cwd()).free
-    state = OK if free >= 4 * GIB else WARN
-    yield Check(
-        "disk",
-        state,
-        f"{free / GIB:.1f} GiB free here",
-        "" if state == OK else "telemetry level 3 writes 64 B per packet",
-    )
+        yield Check("disk", WARN, found, "telemetry level 3 writes 64 B per packet")
 
 
 def python(_: Host) -> Iterator[Check]:
@@ -346,17 +223,7 @@ def python(_: Host) -> Iterator[Check]:
 
 
 SECTIONS: tuple[Callable[[Host], Iterator[Check]], ...] = (
-    python,
-    programs,
-    dpdk,
-    cores,
-    disturbances,
-    memory,
-    clock,
-    kernel,
-    guests,
-    cards,
-    limits,
+    *(python, programs, dpdk, cores, disturbances, memory, clock, kernel, guests, cards, limits),
 )
 
 
@@ -370,27 +237,16 @@ def bad(rows: list[Check]) -> list[str]:
     return [row.name for row in rows if row.state == BAD]
 
 
-def show(rows: list[Check], out: Console) -> int:
-    """Prints the rows, then the fixes; 1 if Weir cannot work here, else 0."""
-    colours = {OK: "green", WARN: "yellow", BAD: "bold red"}
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    for row in rows:
-        table.add_row(
-            Text(row.state, style=colours[row.state]),
-            Text(row.name),
-            Text(row.found),
-            Text(row.meaning),
-        )
-    out.print(table)
+def show(rows: list[Check], out: Console) -> None:
+    """Prints the rows, then the fixes, then whether Weir can run here."""
+    terminal.print_table(out, Table(ROWS, rows), folded=("meaning",))
     fixes = [row for row in rows if row.fix]
     if fixes:
         out.print("\nTo fix (as root), if you need it:")
     for row in fixes:
         out.print(f"  {row.name}: {row.fix}", markup=False, soft_wrap=True)
-    missing = bad(rows)
-    said = f"\nWeir cannot run: {', '.join(missing)}" if missing else "\nWeir can run here."
-    out.print(said)
-    return 1 if missing else 0
+    missing = ", ".join(bad(rows))
+    out.print(f"\nWeir cannot run: {missing}" if missing else "\nWeir can run here.")
 
 
 @app.add("doctor", "doctor", "doctor --json")
