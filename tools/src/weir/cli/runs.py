@@ -181,7 +181,7 @@ def probe_(
     if as_json:
         print(json.dumps(to_builtins(estimate), indent=1))
     else:
-        probe.show(estimate, terminal.console())
+        terminal.print_table(terminal.console(), probe.table(estimate))
 
 
 @app.add("replay", "replay runs/proof", "replay runs/proof --out runs/again")

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from weir.analysis.model_parts import Probe
 from weir.analysis.run_summary import RunSummary
 from weir.base import configs, units
 from weir.base.errors import UserError
+from weir.base.page import Table
 
 NAME = "weir probe"
 # What the probes have in common with the flows they are sent beside. If base_rtt is a distribution,
@@ -93,17 +91,23 @@ def found(summary: RunSummary) -> Probe:
     raise UserError(f"no probe was answered{after} before the run ended", 1)
 
 
-def show(probe: Probe, screen: Console) -> None:
-    """Prints the estimate as a table."""
-    table = Table("estimate", "value")
-    rate, completion = units.known(probe.rate_bps), units.known(probe.completion_ns)
-    table.add_row("probes answered", units.count(probe.answered))
-    table.add_row("RTT without queues", units.time(units.known(probe.rtt_min_ns)))
-    table.add_row("queueing delay (dq)", units.time(units.known(probe.dq_ns)))
-    table.add_row(
-        f"rate of a Copa flow, delta {units.known(probe.delta):g}",
-        "not limited: no queue was seen" if rate is None else units.rate(rate),
+def table(probe: Probe) -> Table:
+    """Returns the estimate as a table."""
+    rate = units.known(probe.rate_bps)
+    return Table(
+        ("estimate", "value"),
+        [
+            ["probes answered", units.count(probe.answered)],
+            ["RTT without queues", units.time(units.known(probe.rtt_min_ns))],
+            ["queueing delay (dq)", units.time(units.known(probe.dq_ns))],
+            [
+                f"rate of a Copa flow, delta {units.known(probe.delta):g}",
+                "not limited: no queue was seen" if rate is None else units.rate(rate),
+            ],
+            [
+                f"time to transfer {units.size(units.known(probe.size_bytes))}",
+                units.time(units.known(probe.completion_ns)),
+            ],
+        ],
+        left=2,
     )
-    size = units.size(units.known(probe.size_bytes))
-    table.add_row(f"time to transfer {size}", units.time(completion))
-    screen.print(table)
