@@ -24,10 +24,12 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from weir.analysis import routes
 from weir.analysis.folder import Run
@@ -73,11 +75,12 @@ _OPTION = np.dtype([("option", "<u2"), ("size", "<u2")])
 _END = np.dtype([("end", "<u4"), ("length", "<u4")])
 TCP, TTL = 6, 64
 BLOCK_BYTES = sum(of.itemsize for of in (_HEAD, _OPTION, _IDENTIFIED, _END))
+PADS = pa.array([b"\0" * count for count in range(4)])
 PIECE = 100_000  # packets, of which each needs some 600 bytes meanwhile
 CE = 3
 Bytes = npt.NDArray[np.uint8]
+Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Part = tuple[Bytes, Mask]  # shape (n, k): some bytes of each block, and which of them it has
 _ENDPOINTS = np.dtype(
     [("src_ip", "u4"), ("dst_ip", "u4"), ("src_port", "u2"), ("dst_port", "u2"), ("group", "u2")]
 )
@@ -104,8 +107,8 @@ def write(run: Run, path: Path, flows: Sequence[int]) -> None:
                     words_of(packets, paths, *code.to_bytes(4, "big")) for code in codes.tolist()
                 ]
                 numbers = _interfaces(file, codes, words, interfaces)
-                happened = texts([" ".join(of[1:]) for of in words])
-                file.write(blocks(some, numbers[where], pick(happened, where), known))
+                happened = pa.array([" ".join(of[1:]) for of in words]).take(where)
+                file.write(blocks(some, numbers[where], happened, known))
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class Known:
     """Facts of a run that all its blocks need."""
 
     start_ns: int
-    ends: npt.NDArray[Any]
+    ends: npt.NDArray[np.void]
     backward: Mask  # by group and path: those of ACKs
     ipv6: Mask  # by group, and False at the end
     dscp: Bytes  # likewise
@@ -125,7 +128,7 @@ def pieces(batch: Batch) -> Iterator[Batch]:
         yield batch.rows(np.arange(at, min(at + PIECE, len(batch))))
 
 
-def endpoints(run: Run) -> npt.NDArray[Any]:
+def endpoints(run: Run) -> npt.NDArray[np.void]:
     """Returns addresses, ports and group by flow; zeros where they are not known."""
     if "flows" not in run.streams or len(run.flows) == 0:
         return np.zeros(1, _ENDPOINTS)
@@ -179,8 +182,10 @@ def _interface(name: str) -> bytes:
     return head + options + struct.pack("<I", length)
 
 
-def blocks(batch: Batch, interfaces: npt.NDArray[np.uint32], happened: Part, known: Known) -> bytes:
-    """Returns an enhanced packet block for each packet."""
+def blocks(
+    batch: Batch, interfaces: npt.NDArray[np.uint32], happened: pa.Array, known: Known
+) -> pa.Buffer:
+    """Returns an enhanced packet block for each packet; happened: the beginnings of comments."""
     of = known.ends[np.minimum(batch["flow_id"], len(known.ends) - 1)]
     group = np.minimum(of["group"], len(known.backward) - 1)
     back = known.backward[group, np.minimum(batch["path"], known.backward.shape[1] - 1)]
@@ -190,7 +195,9 @@ def blocks(batch: Batch, interfaces: npt.NDArray[np.uint32], happened: Part, kno
     ports = np.zeros(len(batch), _PORTS)
     ports["source"] = np.where(back, of["dst_port"], of["src_port"])
     ports["destination"] = np.where(back, of["src_port"], of["dst_port"])
-    text, sizes = comments(batch, happened)
+    text = comments(batch, happened)
+    sizes = pc.binary_length(text).to_numpy()
+    padding = -sizes % 4
     captured = np.where(six, _IPV6.itemsize, _IPV4.itemsize) + _PORTS.itemsize
     length = np.maximum(batch["size_bytes"].astype(np.int64) - ETHERNET_BYTES, captured)
     option, identified = np.zeros(len(batch), _OPTION), np.zeros(len(batch), _IDENTIFIED)
@@ -198,27 +205,40 @@ def blocks(batch: Batch, interfaces: npt.NDArray[np.uint32], happened: Part, kno
     identified["option"], identified["size"] = 5, 8
     identified["packet_id"] = batch["path"].astype(np.uint64) << np.uint64(32) | batch["pkt_id"]
     head, end = np.zeros(len(batch), _HEAD), np.zeros(len(batch), _END)
-    whole = captured + text[1].sum(axis=1) + BLOCK_BYTES
+    whole = captured + sizes + padding + BLOCK_BYTES
     head["type"], head["length"], end["length"] = 6, whole, whole
     head["interface"], head["captured"], head["original"] = interfaces, captured, length
     times = batch["ts_ns"] + np.uint64(known.start_ns)
     head["time_high"], head["time_low"] = times >> np.uint64(32), times & np.uint64(0xFFFFFFFF)
-    parts = [
-        whole_of(head),
-        whole_of(ipv4(length, tos, batch["pkt_id"], ends), ~six),
-        whole_of(ipv6(length, tos, ends), six),
-        whole_of(ports),
-        whole_of(option),
-        text,
-        whole_of(identified),
-        whole_of(end),
-    ]
-    made, shown = joined_columns(parts)
-    return made[shown].tobytes()
+    four, version6 = ipv4(length, tos, batch["pkt_id"], ends), ipv6(length, tos, ends)
+    made = pc.binary_join_element_wise(
+        as_bytes(head),
+        pc.if_else(six, as_bytes(version6), as_bytes(four)),
+        *(as_bytes(ports), as_bytes(option), text, PADS.take(padding)),
+        *(as_bytes(identified), as_bytes(end), b""),
+    )
+    return made.buffers()[2]
+
+
+def as_bytes(made: npt.NDArray[np.void]) -> pa.Array:
+    """Returns the bytes of each struct."""
+    kind = pa.binary(made.dtype.itemsize)
+    return pa.Array.from_buffers(kind, len(made), [None, pa.py_buffer(made)]).cast(pa.binary())
+
+
+def comments(batch: Batch, happened: pa.Array) -> pa.Array:
+    """Returns a comment per record."""
+    queued, sojourn = batch["queue_bytes"], batch["sojourn_ns"]
+    us, ns = (pa.array(part).cast(pa.string()) for part in divmod(sojourn, np.uint64(1000)))
+    marked = pc.if_else(batch["ecn"] == CE, ", CE", "")
+    return pc.binary_join_element_wise(
+        *(happened, ", queue ", pa.array(queued).cast(pa.string()), " B, sojourn "),
+        *(us, ".", pc.utf8_lpad(ns, 3, "0"), " us", marked, ""),
+    ).cast(pa.binary())
 
 
 def ipv4(
-    length: npt.NDArray[Any], tos: Bytes, number: npt.NDArray[Any], ends: Sequence[Any]
+    length: Numbers, tos: Bytes, number: npt.NDArray[np.uint32], ends: Sequence[Numbers]
 ) -> npt.NDArray[np.void]:
     """Returns IPv4 headers; length: bytes of packets, ends: source and destination addresses."""
     made = np.zeros(len(length), _IPV4)
@@ -229,7 +249,7 @@ def ipv4(
     return made
 
 
-def ipv6(length: npt.NDArray[Any], tos: Bytes, ends: Sequence[Any]) -> npt.NDArray[np.void]:
+def ipv6(length: Numbers, tos: Bytes, ends: Sequence[Numbers]) -> npt.NDArray[np.void]:
     """Returns IPv6 headers; length: bytes of packets, ends: source and destination addresses."""
     made = np.zeros(len(length), _IPV6)
     made["version"] = np.uint32(6 << 28) | tos.astype(np.uint32) << np.uint32(20)
@@ -237,72 +257,6 @@ def ipv6(length: npt.NDArray[Any], tos: Bytes, ends: Sequence[Any]) -> npt.NDArr
     for name, address in zip(("source", "destination"), ends, strict=True):
         made[name][:, :3], made[name][:, 3] = IPV6_PREFIX, address
     return made
-
-
-def comments(batch: Batch, happened: Part) -> tuple[Part, npt.NDArray[np.int64]]:
-    """Returns a comment per record, padded to four bytes, and the lengths without the padding."""
-    n = len(batch)
-    sojourn = batch["sojourn_ns"]
-    parts = [
-        happened,
-        constant(", queue ", n),
-        digits(batch["queue_bytes"], 12),
-        constant(" B, sojourn ", n),
-        digits(sojourn // np.uint64(1000), 12),
-        constant(".", n),
-        digits(sojourn % np.uint64(1000) + np.uint64(1000), 4, first=1),
-        constant(" us", n),
-        constant(", CE", n, batch["ecn"] == CE),
-    ]
-    text, shown = joined_columns(parts)
-    sizes = shown.sum(axis=1)
-    pads = np.arange(3) < (-sizes % 4)[:, None]
-    return joined_columns([(text, shown), (np.zeros((n, 3), np.uint8), pads)]), sizes
-
-
-def whole_of(made: npt.NDArray[Any], has: Mask | None = None) -> Part:
-    """Returns the bytes of structs, one for each block; has: the blocks that have them [all]."""
-    columns = made.view(np.uint8).reshape(len(made), made.dtype.itemsize)
-    mask = (
-        np.ones(columns.shape, bool)
-        if has is None
-        else np.repeat(has[:, None], columns.shape[1], 1)
-    )
-    return columns, mask
-
-
-def constant(text: str, n: int, has: Mask | None = None) -> Part:
-    """Returns the same text for n blocks; has: the blocks that have it [all]."""
-    made = np.broadcast_to(np.frombuffer(text.encode(), np.uint8), (n, len(text.encode())))
-    mask = np.ones(n, bool) if has is None else has
-    return made, np.broadcast_to(mask[:, None], made.shape)
-
-
-def digits(values: npt.NDArray[Any], most: int, first: int = 0) -> Part:
-    """Returns numbers below 10^most in decimal, without leading zeros and `first` top digits."""
-    powers = np.uint64(10) ** np.arange(most - 1, -1, -1, dtype=np.uint64)
-    rest = values.astype(np.uint64)[:, None]
-    made = (rest // powers % np.uint64(10) + np.uint64(48)).astype(np.uint8)
-    shown = rest >= powers
-    shown[:, -1] = True
-    return made[:, first:], shown[:, first:]
-
-
-def texts(words: Sequence[str]) -> Part:
-    coded = [word.encode() for word in words]
-    most = max(map(len, coded))
-    made = np.frombuffer(b"".join(word.ljust(most, b"\0") for word in coded), np.uint8)
-    made = made.reshape(len(coded), most)
-    return made, np.arange(most) < np.array([len(word) for word in coded])[:, None]
-
-
-def pick(part: Part, rows: npt.NDArray[np.intp]) -> Part:
-    return part[0][rows], part[1][rows]
-
-
-def joined_columns(parts: Sequence[Part]) -> Part:
-    made, masks = zip(*parts, strict=True)
-    return np.concatenate(made, axis=1), np.concatenate(masks, axis=1)
 
 
 def checksum(made: npt.NDArray[np.void]) -> npt.NDArray[np.uint32]:
