@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from weir.base import tables
-from weir.base.tables import Entry, Tables
+from weir.base.tables import Entry, Key, Tables
 
 Schema = dict[str, Any]
 
@@ -153,14 +153,14 @@ class Maker:
             made["properties"]["module"] |= {"type": "object", "additionalProperties": settings}
         return made
 
-    def value(self, row: Entry) -> Schema:
+    def value(self, row: Key) -> Schema:
         """Returns the schema of a key's value, with what an editor shows about it."""
         shown = {"description": described(row)}
         if row["default"]:
             shown["default"] = row["default"]
         return {**shown, **self.form(row)}
 
-    def form(self, row: Entry) -> Schema:
+    def form(self, row: Key) -> Schema:
         """Returns the schema of what may be written for a key."""
         kind, of = row["type"], row.get("of", "")
         if kind in ("text", "scalar", "file"):
@@ -185,7 +185,7 @@ class Maker:
             return {"anyOf": [words(row["choices"], any_case=False), self.number(row)]}
         return {"anyOf": [self.number(row), self.plugin([of])]} if of else self.number(row)
 
-    def number(self, row: Entry) -> Schema:
+    def number(self, row: Key) -> Schema:
         """Returns the schema of a number, with its unit or without where that is allowed.
 
         Text comes first: an editor shows what is wrong by the first form.
@@ -247,7 +247,7 @@ class Maker:
             return reference
         return {"anyOf": [reference, {"type": "null"}]}
 
-    def list_of(self, row: Entry) -> Schema:
+    def list_of(self, row: Key) -> Schema:
         """Returns the schema of a list of sections or of numbers."""
         if "of" not in row:
             item = self.number({**row, "type": "u64"})
@@ -274,8 +274,8 @@ def number_of(unit: str) -> Schema:
     return {"$ref": f"#/definitions/number.{NAMES[unit]}"}
 
 
-def described(row: Entry) -> str:
-    return f"{row['help']} (live)" if row["live"] else str(row["help"])
+def described(row: Key) -> str:
+    return row["help"] + (" (live)" if row["live"] else "")
 
 
 def pattern(suffixes: Iterable[str]) -> str:

@@ -3,17 +3,62 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import NotRequired, TypedDict
+
+import msgspec
 
 from weir.base.errors import UserError
 from weir.base.programs import find_program
 
-Entry = dict[str, Any]
-Tables = dict[str, dict[str, Entry]]
+
+class Key(TypedDict):
+    """A key of a section or a parameter of a plug-in."""
+
+    type: str
+    unit: str
+    default: str | None  # None: a config must have the key
+    min: int | float
+    max: int | float | None
+    range: str
+    choices: list[str]
+    live: bool  # it may be changed while the switch runs
+    help: str
+    of: NotRequired[str]  # the kind or the section that is its value, or a part of that
+    zero: NotRequired[bool]
+    seconds: NotRequired[bool]
+
+
+class Field(TypedDict):
+    """A field of a stream's records."""
+
+    dtype: str
+    unit: str
+    meaning: str
+
+
+class Entry(TypedDict, total=False):
+    """A plug-in, a section, a stream, a unit or a number of a summary."""
+
+    summary: str
+    reference: str
+    alias: str
+    params: dict[str, Key]
+    keys: dict[str, Key]
+    observed: list[str]
+    fields: dict[str, Field]  # of a stream
+    suffixes: list[str]  # of a unit
+    factors: list[float]
+    unit: str  # of a number
+    over: str
+    over_meaning: str
+    source: str
+    unknown: str
+
+
+Tables = dict[str, dict[str, Entry]]  # by kind and name
 
 
 def ask(*words: str) -> subprocess.CompletedProcess[str]:
@@ -27,8 +72,7 @@ def read() -> Tables:
     """Returns entries by kind and name: read()["aqm"]["codel"]["params"]["target"]["default"]."""
     done = ask("--json")
     done.check_returncode()
-    tables: Tables = json.loads(done.stdout)
-    return tables
+    return msgspec.json.decode(done.stdout, type=Tables)
 
 
 def of_outside(control: str) -> Entry:
@@ -36,11 +80,10 @@ def of_outside(control: str) -> Entry:
     done = ask(control, "--json")
     if done.returncode != 0:
         raise UserError(done.stderr.strip().partition(": ")[2])
-    listed: Tables = json.loads(done.stdout)
-    return next(iter(listed["cc"].values()))
+    return next(iter(msgspec.json.decode(done.stdout, type=Tables)["cc"].values()))
 
 
-def keys(entry: Entry) -> dict[str, Entry]:
+def keys(entry: Entry) -> dict[str, Key]:
     """Returns all keys of a section: its parameters, and those whose values other code reads."""
     return {**entry.get("params", {}), **entry.get("keys", {})}
 

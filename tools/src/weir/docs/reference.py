@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from weir.base import tables
 from weir.base.markdown import code, render
 from weir.base.page import Column, Table
-from weir.base.tables import Entry, Tables
+from weir.base.tables import Entry, Field, Key, Tables
 from weir.bootstrap import ROOT
 
 UNITS = {"ns": "time", "bit/s": "rate", "B": "bytes"}
@@ -37,7 +38,7 @@ NUMBERS = (
 )
 
 
-def named(entries: dict[str, Entry]) -> list[Entry]:
+def named(entries: Mapping[str, Key | Field | Entry]) -> list[dict[str, object]]:
     """Returns entries with their names."""
     return [{"name": name, **entry} for name, entry in entries.items()]
 
@@ -69,7 +70,7 @@ def numbers(listed: Tables) -> str:
     """Returns the definitions of numbers: the times that they count, a table for each place."""
     entries = listed["number"]
     times = {entry["over"]: entry["over_meaning"] for entry in entries.values()}
-    places: dict[str, list[Entry]] = {}
+    places: dict[str, list[dict[str, object]]] = {}
     for name, entry in entries.items():
         place = name.rpartition(".")[0].partition(".")[0]
         own = {"name": name.removeprefix(f"{place}."), **entry}
