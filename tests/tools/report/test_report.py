@@ -16,6 +16,7 @@ from synthetic import empty, make_run, write_ring
 from weir.analysis import folder, summary
 from weir.analysis.run_summary import decode
 from weir.report import (
+    artists,
     axes,
     bottleneck,
     bounded,
@@ -242,7 +243,7 @@ def test_the_same_run_gives_the_same_report(tmp_path):
 
 def test_a_long_run_is_drawn_with_few_points_and_keeps_its_extremes():
     """Three hours of intervals of 100 ms: two megabytes of SVG for each line."""
-    theme.use()
+    artists.use()
     figure, (axes,) = subplots(1)
     time_s = np.arange(108_000) / 10
     y = np.sin(time_s / 500)
@@ -327,12 +328,13 @@ def test_no_word_hides_data_and_no_legend_takes_the_room_of_axes(tmp_path, count
     """With 20 groups a legend left axes of a few pixels; labels of lines stood in the data."""
     groups = [(f"newreno at {5 * i} ms", "newreno", each) for i in range(count)]
     run = make_run(tmp_path / "r", groups=groups)
-    theme.use()
+    artists.use()
     drawn = list(sections.draw(read(folder.load(run))))
     lost = any(name == "state" for name, *_ in drawn)
     assert len(drawn) == 8 + (count * each > 1) + lost
     assert len({name for name, *_ in drawn}) == len(drawn)
-    for _, figure, caption in drawn:
+    for _, one, caption in drawn:
+        figure = artists.drawn(one)
         figure.draw_without_rendering()
         keys = [legend.get_window_extent() for legend in figure.legends]
         for key in keys:
@@ -349,7 +351,7 @@ def test_no_word_hides_data_and_no_legend_takes_the_room_of_axes(tmp_path, count
 
 def test_lines_differ_in_dash_and_the_legend_shows_what_is_drawn():
     """Two algorithms whose lines lie on each other; a legend drew markers and areas as lines."""
-    theme.use()
+    artists.use()
     styles = theme.group_styles([("", cc) for cc in ("copa", "newreno", "cubic", "bbr")])
     assert len({style.dash for style in styles}) == 4
     flows = pl.DataFrame({"flow_id": [0, 1, 2], "group": [0, 0, 0]})
@@ -370,7 +372,7 @@ def test_lines_differ_in_dash_and_the_legend_shows_what_is_drawn():
 
 
 def names(run):
-    theme.use()
+    artists.use()
     return [drawn.name for drawn in sections.draw(read(folder.load(run)))]
 
 
@@ -455,7 +457,7 @@ def test_a_window_without_a_limit_yet_does_not_hide_the_others():
 
 
 def test_rows_of_bars_have_no_value_at_a_moment():
-    theme.use()
+    artists.use()
     figure, (rows, columns) = subplots(2)
     rows.barh([0, 1], [1, 3], left=[0, 2], height=0.6)
     columns.bar([0, 1], [5, 7])
@@ -564,7 +566,7 @@ def test_transfers_without_an_empty_path_or_data_have_their_figure(tmp_path):
 
 def drawn_of(run):
     """The run's figures by name."""
-    theme.use()
+    artists.use()
     return {one.name: one for one in sections.draw(read(folder.load(run)))}
 
 
@@ -581,7 +583,7 @@ def test_a_stack_has_its_total(tmp_path):
 
 def test_a_mark_at_the_edge_is_drawn_on_the_screen_too():
     """The legend's triangle stood for nothing."""
-    theme.use()
+    artists.use()
     figure, (panel,) = subplots(1)
     panel.plot([0, 1], [0, 1], label="line")
     panel.plot([0.5], [1], "^", transform=panel.get_xaxis_transform(), label="peak 9 s")

@@ -12,7 +12,7 @@ from weir.attack.attack import Asked, Result
 from weir.base import units
 from weir.base.page import Page, Source, Status, Table, section
 from weir.many.trials import Config
-from weir.report import document, theme
+from weir.report import artists, document
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -51,7 +51,7 @@ def write(
     text: str,
 ) -> None:
     """Writes report.html, which needs no other file."""
-    theme.use()
+    artists.use()
     drawn = [
         (
             figure.trace(*runs, config),

@@ -18,7 +18,7 @@ from weir.base.page import Bullets, Heading, Link, Page, Status, Table, Text, Wo
 from weir.many import sweep_figures, sweep_points
 from weir.many.sweep_figures import Choice
 from weir.many.sweep_table import Axis, Metric, SweepTable, file_of, load
-from weir.report import document, theme
+from weir.report import artists, document
 from weir.report.page import address
 
 NAME = "report.html"
@@ -35,7 +35,7 @@ def write(path: Path, out: Path | None = None) -> Path:
     table = load(path)
     place = (path if path.is_dir() else path.parent) if out is None else out
     place.mkdir(parents=True, exist_ok=True)
-    theme.use()
+    artists.use()
     whole = place / NAME
     folder.write_whole(whole, page(table, place))
     return whole

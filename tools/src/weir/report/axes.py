@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,49 +13,30 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from weir.base import units
-from weir.report import theme
-from weir.report.theme import FAINT, INK, Style
+from weir.report.scene import (
+    BANDS,
+    FEW,
+    HIDING,
+    Scene,
+    flow_styles,
+    maximum,
+    split_by,
+    spread_column,
+)
+from weir.report.theme import FAINT, INK
+
+__all__ = ["BANDS", "FEW", "Scene", "flow_styles", "maximum", "split_by", "spread_column"]
 
 WIDTH_IN = 7.2
-FEW = 10  # as many flows are drawn one by one; more as median and band
-HIDING = 2.5  # a start with a peak of more times what comes later hides that
-BANDS = len(theme.CYCLE)  # as many groups have a band of their own; those of more hide each other
 WIDE = 92  # characters of a legend over the whole width
 ROW_IN = 0.18  # of a legend
 LEVEL: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
-
-
-@dataclass(frozen=True)
-class Scene:
-    """The groups, links and times that every figure of a run shares."""
-
-    groups: Sequence[Style]  # by group index
-    duration_s: float
-    warmup_s: float = 0.0
-    links: Sequence[str] = ()  # names by link index
-    link_styles: Sequence[Style] = ()  # likewise; of none, a link looks as its name does
-    flows: Mapping[int, str] = field(default_factory=dict)  # of a capture: their addresses
-
-    def flow(self, flow_id: int) -> str:
-        return self.flows.get(flow_id, f"flow {flow_id}")
-
-    def group(self, index: int) -> Style:
-        """Returns the look of a group, also of one that the summary does not know."""
-        if index < len(self.groups):
-            return self.groups[index]
-        return theme.style("", f"group {index}", index)
 
 
 def subplots(columns: int, height_in: float = 2.35) -> tuple[Figure, list[Axes]]:
     """Returns a figure of the page's width with so many axes side by side."""
     figure = Figure(figsize=(WIDTH_IN, height_in))
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
-
-
-def split_by(frame: pl.DataFrame, key: str) -> list[tuple[int, pl.DataFrame]]:
-    """Returns a frame's rows by the values of an integer column, in its order."""
-    values = sorted(int(value) for value in frame[key].unique())
-    return [(value, frame.filter(pl.col(key) == value)) for value in values]
 
 
 def time_axis(axes: Axes, scene: Scene) -> None:
@@ -142,11 +122,6 @@ def bands(axes: Axes, spread: pl.DataFrame, divisor: float, scene: Scene) -> Non
         axes.plot(time, median, color=style.colour, linestyle=style.dash, label=style.label)
 
 
-def spread_column(spread: pl.DataFrame, name: str) -> str:
-    """Returns the column of metrics.spread_over_time that has low, median or high of something."""
-    return next(column for column in spread.columns if column.startswith(f"{name}_"))
-
-
 def banded(spread: pl.DataFrame, steps: units.Steps, label: str, scene: Scene) -> Figure:
     """Draws the median flow of each group over time, of metrics.spread_over_time."""
     figure, (panel,) = subplots(1, 2.1)
@@ -156,37 +131,3 @@ def banded(spread: pl.DataFrame, steps: units.Steps, label: str, scene: Scene) -
     time_axis(panel, scene)
     legend(figure)
     return figure
-
-
-def flow_styles(
-    flows: pl.DataFrame, scene: Scene, roles: Mapping[int, str] | None = None
-) -> dict[int, Style]:
-    """Returns the looks of flows: the group's colour, with shades and dashes if it has several.
-
-    roles: what a flow stands for in its group, see metrics.typical_flows.
-    """
-    styles: dict[int, Style] = {}
-    groups = split_by(flows, "group")
-    for group, part in groups:
-        base = scene.group(group)
-        ids = sorted(int(flow) for flow in part["flow_id"])
-        several = len(ids) > 1
-        colours = (
-            list(theme.CYCLE)
-            if several and len(groups) == 1 and len(ids) <= len(theme.CYCLE)
-            else theme.shades(base.colour, len(ids), light=0.35)
-        )
-        for k, (flow, colour) in enumerate(zip(ids, colours, strict=False)):
-            dash = theme.DASHES[k % len(theme.DASHES)] if several else base.dash
-            role = (roles or {}).get(flow, "")
-            parts = [base.label] if len(groups) > 1 or not (several or role) else []
-            name = scene.flow(flow)
-            parts += [f"{role} ({name})"] if role else [name] if several else []
-            styles[flow] = Style(", ".join(parts), colour, base.marker, dash)
-    return styles
-
-
-def maximum(frame: pl.DataFrame, column: str) -> float:
-    """Returns a column's largest value; 0 if it has none."""
-    value = frame[column].max()
-    return float(value) if isinstance(value, int | float) else 0.0

@@ -21,6 +21,7 @@ from weir.base.errors import UserError
 from weir.base.foreign import Json
 from weir.base.page import Heading, Link, Page, Part, Table, Text, section
 from weir.report import (
+    artists,
     axes,
     balance,
     data,
@@ -104,7 +105,7 @@ def write(
     if out.is_dir():
         out = out / "compare.html"
     out.parent.mkdir(parents=True, exist_ok=True)
-    theme.use()
+    artists.use()
     figures = document.zooming((d.figure, d.caption) for d in draw(compared, on_progress))
     parts: list[Part] = [
         *(ending(one, out.parent) for one in compared),

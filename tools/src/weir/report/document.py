@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from weir.base.page import Figures, Link, Mark, Page, Table, Words
+from weir.report import figure as values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,19 +168,23 @@ class Shown:
         return self.caption.partition(". ")[2]
 
 
-def figures(drawn: Iterable[tuple[Figure, str]]) -> Figures:
+def figures(drawn: Iterable[tuple[Figure | values.Figure, str]]) -> Figures:
     """Returns a page's figures as SVG elements, with their captions."""
+    from weir.report import artists
+
     return Figures([
-        Shown(inline_svg(figure, f"f{n}-"), text) for n, (figure, text) in enumerate(drawn, start=1)
+        Shown(inline_svg(artists.drawn(figure), f"f{n}-"), text)
+        for n, (figure, text) in enumerate(drawn, start=1)
     ])  # fmt: skip
 
 
-def zooming(drawn: Iterable[tuple[Figure, str]]) -> Figures:
+def zooming(drawn: Iterable[tuple[Figure | values.Figure, str]]) -> Figures:
     """Returns a page's figures for BokehJS, and as SVG elements for print."""
-    from weir.report import bounded, interactive
+    from weir.report import artists, bounded, interactive
 
     found = []
-    for n, (figure, text) in enumerate(drawn, start=1):
+    for n, (one, text) in enumerate(drawn, start=1):
+        figure = artists.drawn(one)
         rows = interactive.numbers(figure)
         bounded.bound(figure)
         found.append(

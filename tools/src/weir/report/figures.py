@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,12 @@ from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 from weir.analysis import metrics
 from weir.base import units
 from weir.base.names import own_names
+from weir.report import figure as values
+from weir.report import scene as parts
 from weir.report import theme
 from weir.report.axes import (
     BANDS,
     FEW,
-    LEVEL,
     WIDTH_IN,
     Scene,
     bands,
@@ -33,6 +34,10 @@ from weir.report.axes import (
     subplots,
     time_axis,
 )
+from weir.report.axes import (
+    LEVEL as LEVEL_OLD,
+)
+from weir.report.figure import LEVEL, Line, Mark, Rule, floats
 from weir.report.theme import Style
 
 ROWS = 30  # as many flows have a bar each where each is a group
@@ -86,7 +91,7 @@ def throughput(
             [rate[0] / divisor, *(rate / divisor)],
             where="pre",
             label=f"link, {span if slowest == fastest else f'{units.rate(slowest)} to {span}'}",
-            **LEVEL,
+            **LEVEL_OLD,
         )
     axes[0].set_ylabel(f"goodput, stacked ({unit})")
     time_axis(axes[0], scene)
@@ -104,37 +109,32 @@ def throughput(
     return figure
 
 
-def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scene: Scene) -> Figure:
-    """Draws round-trip time over time: per flow if they are few, else median and band per group."""
+def rtt(
+    interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scene: Scene
+) -> values.Figure:
+    """Shows round-trip time over time: per flow if they are few, else median and band per group."""
     measured = interval.filter(pl.col("rtt_samples") > 0)
-    figure, (axes,) = subplots(1, 2.1)
     divisor, unit = units.step(maximum(measured, "rtt_mean_ns"), units.TIME_STEPS)
-    shown, column = measured, "rtt_mean_ns"
+    shown, column, marks = measured, "rtt_mean_ns", list[Mark]()
     if flows.height <= FEW:
         for flow, style in flow_styles(flows, scene).items():
             part = metrics.with_gaps(measured.filter(pl.col("flow_id") == flow)).sort("time_s")
-            axes.plot(
-                part["time_s"],
-                part["rtt_mean_ns"].cast(pl.Float64) / divisor,
-                color=style.colour,
-                linestyle=style.dash,
-                label=style.label,
-            )
+            marks.append(Line(floats(part["time_s"]), floats(part["rtt_mean_ns"]) / divisor, style))
     else:
         shown = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
         few_groups = shown["group"].n_unique() <= BANDS
         column = f"{'high' if few_groups else 'median'}_rtt_mean_ns"
-        bands(axes, shown, divisor, scene)
-    time_axis(axes, scene)
-    if base_ns:
-        axes.axhline(base_ns / divisor, label=f"propagation, {units.time(base_ns)}", **LEVEL)
+        marks = parts.bands(shown, divisor, scene)
     base = (base_ns or 0.0) / divisor
-    steady(axes, scene, shown, column, (divisor, unit), base)
+    if base_ns:
+        level = replace(LEVEL, label=f"propagation, {units.time(base_ns)}")
+        marks.append(Rule(base, level))
+    panel = parts.over_time(scene, values.Axis(f"RTT ({unit})"), marks)
+    panel = parts.steady(scene, panel, shown, column, (divisor, unit), base)
     # From a little below the propagation delay: what is above it is the queue.
-    axes.set_ylim(bottom=max(0.0, base - 0.2 * (axes.get_ylim()[1] - base)))
-    axes.set_ylabel(f"RTT ({unit})")
-    legend(figure)
-    return figure
+    top = values.ends(panel)[1][1]
+    y = replace(panel.y, low=max(0.0, base - 0.2 * (top - base)))
+    return values.Figure([replace(panel, y=y)], height_in=2.1)
 
 
 def queue(links: pl.DataFrame, scene: Scene) -> Figure:
@@ -289,10 +289,10 @@ def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
     groups = split_by(relative, "group")
     styles = [scene.group(group) for group, _ in groups]
     parts = [np.sort(part["share"].to_numpy()) for _, part in groups]
-    for style, values in zip(styles, parts, strict=True):
+    for style, own in zip(styles, parts, strict=True):
         left.plot(
-            [values[0], *values],
-            np.arange(values.size + 1) / values.size,
+            [own[0], *own],
+            np.arange(own.size + 1) / own.size,
             color=style.colour,
             linestyle=style.dash,
             label=style.label,
@@ -303,7 +303,7 @@ def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
     left.set_ylim(0, 1.04)
     left.set_ylabel("share of flows")
     for panel in (left, right):
-        panel.axvline(1, **LEVEL)
+        panel.axvline(1, **LEVEL_OLD)
         panel.set_xlim(0, 1.04 * edges[-1])
         panel.set_xlabel(f"goodput / mean goodput (mean: {units.rate(mean)})")
     right.set_ylabel("flows")
@@ -328,7 +328,7 @@ def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
         color=[s.colour for s in bar_styles],
         height=0.62,
     )
-    axes.axvline(1, **LEVEL)
+    axes.axvline(1, **LEVEL_OLD)
     for row, (bps, share) in enumerate(ordered.select("goodput_bps", "share").iter_rows()):
         text = f" {units.rate(bps)}"
         axes.annotate(text, (max(share, 1.0), row), va="center", fontsize=8)

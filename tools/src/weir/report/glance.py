@@ -13,8 +13,8 @@ from weir.analysis import metrics
 from weir.base import units
 from weir.base.errors import UserError
 from weir.base.page import Mark, Page, Part, Text
+from weir.report import artists, document, page, paper, redraw, sections
 from weir.report import data as report_data
-from weir.report import document, page, paper, redraw, sections, theme
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ def html(run: Run) -> str:
 
 def plot(run: Run, name: str, ax: Axes | Sequence[Axes] | None) -> Figure:
     """Draws a figure by its name, into `ax` if given. UserError: no such figure, or other axes."""
-    settings: dict[Any, Any] = theme.RC
+    settings: dict[Any, Any] = artists.RC
     with mpl.rc_context(settings):
         made = paper.choose(sections.draw(report_data.read(run)), name)
         if ax is None:

@@ -32,7 +32,7 @@ from weir.base.page import (
     joined,
     section,
 )
-from weir.report import document, sections, theme
+from weir.report import artists, document, sections
 from weir.report.data import RunData, read
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ DATA = (".json", ".ring", ".yaml", ".parquet", ".csv")
 
 def write(run: Run, out: Path | None = None, on_progress: sections.Progress | None = None) -> Path:
     """Writes report.html into the run folder, or into `out`, and returns its path."""
-    theme.use()
+    artists.use()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     path = (out or run.path) / "report.html"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 
 from weir.base.errors import UserError, nearest
-from weir.report import axes, bounded, document, figure_data, grey, script, theme
+from weir.report import artists, axes, bounded, document, figure_data, grey, script
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,9 +33,9 @@ VENUES: dict[str, dict[str, float]] = {
 }
 TYPES: dict[str, dict[Any, Any]] = {
     "acm": {},
-    "ieee": dict.fromkeys(theme.SMALL, 8),
+    "ieee": dict.fromkeys(artists.SMALL, 8),
     "usenix": {},
-}  # beside theme.PAPER
+}  # beside artists.PAPER
 PANEL_IN = 1.85  # height of one of several panels in a column
 PAGE_IN = 9.0  # height of a page's text
 PANELS_MAX = 8  # of readable height, one below the other
@@ -50,8 +50,8 @@ FEATURES = ["kern", "liga"]
 
 def use(venue: str = "acm") -> None:
     """Sets matplotlib up for papers; before anything is drawn, because artists keep their type."""
-    theme.use()
-    theme.use_paper()
+    artists.use()
+    artists.use_paper()
     mpl.rcParams.update(TYPES[venue])
 
 
@@ -60,7 +60,7 @@ def choose(drawn: Iterable[Drawn], name: str) -> Figure:
     names = []
     for one in drawn:
         if one.name == name:
-            return one.figure
+            return artists.drawn(one.figure)
         names.append(one.name)
     meant = nearest(name, names, f"there is {', '.join(names) or 'none'}")
     raise UserError(f"there is no figure '{name}'; {meant}")

@@ -26,7 +26,7 @@ from matplotlib.patches import Polygon, Rectangle
 
 from weir.analysis import folder
 from weir.base.errors import UserError
-from weir.report import bounded, interactive, standalone, theme
+from weir.report import artists, bounded, interactive, standalone
 
 COLUMNS = ("panel", "artist", "label", "x", "y", "x2", "y2")
 Row = tuple[Any, ...]
@@ -115,8 +115,8 @@ def describe(figure: Figure) -> tuple[dict[str, Any], list[Row]]:
 
 
 def style() -> dict[str, Any]:
-    """Returns the present values of theme's settings but for the layout, which the figure has."""
-    names = [name for name in (*theme.RC, *theme.PAPER) if "constrained" not in name]
+    """Returns the present values of the settings but for the layout, which the figure has."""
+    names = [name for name in (*artists.RC, *artists.PAPER) if "constrained" not in name]
     held: dict[Any, Any] = {name: mpl.rcParams[name] for name in dict.fromkeys(names)}
     return held | {"figure.constrained_layout.use": False}
 

@@ -14,6 +14,7 @@ from weir.analysis import metrics, segments, summary, windows
 from weir.analysis.header import NO_LINK
 from weir.base import units
 from weir.report import axes, balance, bottleneck, figures, lateness, segment_sections, theme
+from weir.report import figure as values
 from weir.report.data import FlowData, RunData, chosen_records
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Drawn(NamedTuple):
     """A figure, what it says, and its name for `weir plot`: one name, one figure of a run."""
 
     name: str
-    figure: Figure
+    figure: Figure | values.Figure
     caption: str  # its first sentence is the title
 
 

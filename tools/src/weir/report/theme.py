@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import matplotlib as mpl
 
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#777777"
@@ -28,10 +25,30 @@ class Style:
 
     label: str
     colour: str
-    marker: str
+    marker: str  # of matplotlib's: "o", "s", a letter as "$R$"
     dash: Dash = "-"
+    hatch: str = ""  # of an area in grey print
 
 
+VIRIDIS = (
+    "#440154",
+    "#48186a",
+    "#472d7b",
+    "#424086",
+    "#3b528b",
+    "#33638d",
+    "#2c728e",
+    "#26828e",
+    "#21918c",
+    "#1fa088",
+    "#28ae80",
+    "#3fbc73",
+    "#5ec962",
+    "#84d44b",
+    "#addc30",
+    "#d8e219",
+    "#fde725",
+)  # of heat maps: even steps of matplotlib's
 # By name, as configs write them.
 STYLES = {
     "copa": Style("Copa", BLUE, "o"),
@@ -153,85 +170,35 @@ def many_styles(named: Sequence[tuple[str, str]]) -> list[Style]:
     return [styles[place] for place in range(len(named))]
 
 
+def rgb(colour: str) -> tuple[float, float, float]:
+    """Returns red, green and blue of #rrggbb, from 0 to 1."""
+    r, g, b = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return r, g, b
+
+
+def to_hex(parts: Sequence[float]) -> str:
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+
+
+def viridis(share: float) -> str:
+    """Returns a colour of the scale, from its dark end, 0, to its light one, 1."""
+    place = share * (len(VIRIDIS) - 1)
+    low = min(int(place), len(VIRIDIS) - 2)
+    ends = zip(rgb(VIRIDIS[low]), rgb(VIRIDIS[low + 1]), strict=True)
+    return to_hex([a + (b - a) * (place - low) for a, b in ends])
+
+
 def spectrum(n: int) -> list[str]:
     """Returns n colours in order, dark to light, the lightest still seen on white."""
-    from matplotlib.colors import to_hex
-
-    shown = mpl.colormaps["viridis"]
-    return [to_hex(shown(0.93 * i / max(1, n - 1))) for i in range(n)]
+    return [viridis(0.93 * i / max(1, n - 1)) for i in range(n)]
 
 
 def shades(colour: str, n: int, dark: float = 0.0, light: float = 0.62) -> list[str]:
     """Returns n shades of a colour: dark and light are shares of black and white at the ends."""
-    from matplotlib.colors import to_hex, to_rgb
-
     found = []
     for i in range(n):
         mix = -dark + (light + dark) * i / max(1, n - 1)  # of black below 0, of white above
         toward = 1.0 if mix > 0 else 0.0
-        r, g, b = (c + (toward - c) * abs(mix) for c in to_rgb(colour))
+        r, g, b = (c + (toward - c) * abs(mix) for c in rgb(colour))
         found.append(to_hex((r, g, b)))
     return found
-
-
-RC: dict[Any, Any] = {
-    "font.family": ["STIXGeneral", "DejaVu Sans"],
-    "mathtext.fontset": "stix",
-    "font.size": 9.5,
-    "axes.titlesize": 9.5,
-    "axes.labelsize": 9.5,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "legend.fontsize": 8.5,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.1,
-    "lines.solid_capstyle": "round",
-    "legend.frameon": False,
-    "legend.handlelength": 1.4,
-    "legend.borderaxespad": 0.0,
-    "figure.constrained_layout.use": True,
-    "figure.constrained_layout.w_pad": 0.06,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "weir",  # the same data, the same file
-    "pdf.fonttype": 42,
-}
-
-
-SMALL = ("xtick.labelsize", "ytick.labelsize", "legend.fontsize")
-PAPER: dict[Any, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "figure.constrained_layout.w_pad": 0.02,
-    "figure.constrained_layout.h_pad": 0.02,
-}
-
-
-def use_paper() -> None:
-    """Sets type as small as a journal's, after use()."""
-    mpl.rcParams.update(PAPER)
-
-
-def use() -> None:
-    """Sets matplotlib up for files, without a display, with the settings of all figures."""
-    mpl.use("agg")
-    mpl.rcParams.update(RC)

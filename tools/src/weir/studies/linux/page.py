@@ -17,7 +17,7 @@ from weir.base.page import Column, Heading, Mark, Page, Status, Table, Text, sec
 from weir.guests import kernels
 from weir.many import costs
 from weir.many.cells import parted, run_cells
-from weir.report import document, theme
+from weir.report import artists, document
 from weir.studies.linux import beside
 from weir.studies.linux import cases as linux
 from weir.studies.linux import figures as linux_figures
@@ -147,7 +147,7 @@ def status(pairs: Sequence[Pair]) -> Status:
 
 def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Path, Path]:
     """Writes linux.html and linux.parquet into made.out; their paths."""
-    theme.use()
+    artists.use()
     html, parquet = (made.out / f"linux.{kind}" for kind in ("html", "parquet"))
     if pairs:
         folder.write_table(parquet, linux.table(pairs))
