@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The Python API: what weir.open and weir.run give, and that it is no copy."""
 
+import math
 import os
 import shlex
 import subprocess
 import sys
+from functools import partialmethod
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import matplotlib as mpl
 import numpy as np
@@ -16,7 +19,7 @@ import weir
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
-from weir.analysis import percentiles
+from weir.analysis.stream import Stream
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = """\
@@ -229,41 +232,31 @@ def test_percentiles_per_flow(recorded):
         mine = dequeued & (recorded.packets["flow_id"] == flow)
         assert records == mine.sum() > 0
         assert p99 == weir.metrics.percentile(recorded.packets["sojourn_ns"][mine], 99)
-    with pytest.raises(weir.UserError, match="is not below"):
-        recorded.packets.percentile("flow_id", 50, by="ts_ns")
+    with pytest.raises(weir.UserError, match="101 is not a percentage"):
+        recorded.packets.percentile("sojourn_ns", 101)
     with pytest.raises(weir.UserError, match="need whole numbers"):
         recorded.interval.percentile("cwnd_segs", 50)
 
 
-values = st.one_of(st.integers(0, 5), st.integers(0, 2**42 - 1), st.sampled_from([255, 256, 257]))
+values = st.one_of(st.integers(0, 5), st.integers(0, 2**63), st.sampled_from([255, 256, 257]))
 pairs = st.lists(st.tuples(st.sampled_from([0, 1, 7, 70_000]), values), max_size=60)
 
 
 @pytest.mark.slow
-@given(pairs=pairs, p=st.sampled_from([0, 1, 33, 50, 99, 99.9, 100]), held=st.sampled_from([3, 99]))
-def test_percentiles_are_exact(pairs, p, held):
-    array = np.array(pairs, np.uint64).reshape(-1, 2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(percentiles, "_HELD", held)
-        keys, counts, found = percentiles.percentile_by(
-            lambda: ((part[:, 0], part[:, 1]) for part in np.array_split(array, 3)), p
-        )
-    assert list(keys) == sorted({key for key, _ in pairs})
-    for key, count, value in zip(keys, counts, found, strict=True):
-        mine = array[array[:, 0] == key, 1]
-        assert count == mine.size
-        assert value == weir.metrics.percentile(mine, p)
-
-
-def test_percentiles_have_limits():
-    with pytest.raises(ValueError, match="percentage"):
-        percentiles.percentile_by(lambda: [], 101)
-    key = np.array([percentiles.KEYS_MAX], np.uint32)
-    with pytest.raises(ValueError, match="not below"):
-        percentiles.percentile_by(lambda: [(key, key)], 50)
-    long = np.array([2**42], np.uint64)
-    with pytest.raises(ValueError, match="not below"):
-        percentiles.percentile_by(lambda: [(key - 1, long)], 50)
+@given(pairs=pairs, p=st.sampled_from([0, 1, 33, 50, 99, 99.9, 100]))
+def test_percentiles_are_exact(pairs, p):
+    records = synthetic.empty("interval", len(pairs))
+    for record, (flow, value) in zip(records, pairs, strict=True):
+        record["flow_id"], record["delivered_bytes"] = flow, value
+    with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        synthetic.write_ring(Path(place) / "interval.ring", "interval", records)
+        patch.setattr(Stream, "batches", partialmethod(Stream.batches, 7))
+        found = weir.open(place).interval.percentile("delivered_bytes", p)
+    assert found["flow_id"].to_list() == sorted({flow for flow, _ in pairs})
+    for flow, count, value in found.rows():
+        mine = [one for key, one in pairs if key == flow]
+        assert count == len(mine)
+        assert value == sorted(mine)[max(math.ceil(len(mine) * p / 100 - 1e-9), 1) - 1]
 
 
 def test_importing_is_light():

@@ -335,7 +335,6 @@ def test_groups_share_what_there_is():
     groups = metrics.per_group(flows)
     assert groups["share"].to_list() == [0.8, 0.2]
     assert groups["drops"].to_list() == [6, 3]
-    assert metrics.jfi_between(groups) == pytest.approx((400 + 200) ** 2 / (2 * (400**2 + 200**2)))
 
 
 def mathis_rows(c, mss, flows):
@@ -360,7 +359,6 @@ def test_mathis_finds_the_constant_and_the_identity(c, flows, losses):
     assert fit.error_median == pytest.approx(0, abs=1e-9)
     assert by_loss.c == pytest.approx(c * losses**0.5)
     assert metrics.losses_per_halving(made).total == pytest.approx(losses)
-    assert metrics.losses_per_halving_of_fits(by_loss.c, fit.c) == pytest.approx(losses)
 
 
 def test_mathis_by_hand():
@@ -404,7 +402,6 @@ def test_losses_per_halving():
     assert counted.total == 6  # also of the drops of flows that never halved
     assert counted.per_flow.tolist() == [6, 3]
     assert metrics.losses_per_halving(flow_rows([(1, 1, 1, 0, 0)])).total is None
-    assert metrics.losses_per_halving_of_fits(None, 1.3) is None
 
 
 def test_completion_times_by_size():

@@ -342,6 +342,9 @@ def mean_of_samples(flows: pl.DataFrame) -> float | None:
     return float((flows["rtt_mean_ns"].fill_null(0) * flows["rtt_samples"]).sum()) / samples
 
 
+GROUP_SUMS = ("acked_bytes", "sent_segs", "retransmits", "cwnd_reductions", "drops")
+
+
 def per_group(flows: pl.DataFrame) -> pl.DataFrame:
     """Returns a row per group: flows, goodput_bps, share, jfi, rtt_mean_ns, counts."""
     total = float(flows["goodput_bps"].sum())
@@ -355,30 +358,15 @@ def per_group(flows: pl.DataFrame) -> pl.DataFrame:
             "rtt_mean_ns": mean_of_samples(part),
             **{
                 name: None if part[name].null_count() else int(part[name].sum())
-                for name in ("acked_bytes", "sent_segs", "retransmits", "cwnd_reductions", "drops")
+                for name in GROUP_SUMS
             },
         }
         for key, part in flows.group_by("group", maintain_order=True)
     ]
-    schema = {
-        "group": pl.UInt16,
-        "flows": pl.Int64,
-        "goodput_bps": pl.Float64,
-        "share": pl.Float64,
-        "jfi": pl.Float64,
-        "rtt_mean_ns": pl.Float64,
-        "acked_bytes": pl.Int64,
-        "sent_segs": pl.Int64,
-        "retransmits": pl.Int64,
-        "cwnd_reductions": pl.Int64,
-        "drops": pl.Int64,
-    }
+    means = dict.fromkeys(("goodput_bps", "share", "jfi", "rtt_mean_ns"), pl.Float64())
+    counts = dict.fromkeys(GROUP_SUMS, pl.Int64())
+    schema = {"group": pl.UInt16(), "flows": pl.Int64(), **means, **counts}
     return pl.DataFrame(rows, schema=schema).sort("group")
-
-
-def jfi_between(groups: pl.DataFrame) -> float | None:
-    """Returns Jain's index of per_group's groups, each standing for the mean of its flows."""
-    return jfi((groups["goodput_bps"] / groups["flows"]).to_numpy())
 
 
 @dataclass(frozen=True)
@@ -436,14 +424,6 @@ def losses_per_halving(flows: pl.DataFrame) -> LossesPerHalving:
     reductions = float(flows["cwnd_reductions"].sum())
     total = float(flows["drops"].sum()) / reductions if reductions > 0 else None
     return LossesPerHalving(total, (halved["drops"] / halved["cwnd_reductions"]).to_numpy())
-
-
-def losses_per_halving_of_fits(c_loss: float | None, c_halving: float | None) -> float | None:
-    """Returns (C_loss / C_halving)^2: losses per halving if they are alike for all flows.
-
-    Both fits predict the same goodput: C_loss / sqrt(p_loss) = C_halving / sqrt(p_halving).
-    """
-    return (c_loss / c_halving) ** 2 if c_loss and c_halving else None
 
 
 def per_link(links: pl.DataFrame) -> pl.DataFrame:
@@ -620,12 +600,9 @@ def video_streams(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -> p
         arrived = np.maximum.accumulate(own["ts_ns"].to_numpy().astype(np.float64))
         length_ns = own["gap_ns"].to_numpy().astype(np.float64)
         bps = own["size_bytes"].to_numpy() * 8 * NS_PER_S / length_ns
-        plays_ns, still_ns, stalls = arrived[min(1, len(arrived) - 1)], 0.0, 0
-        for k in range(1, len(arrived)):
-            due_ns = plays_ns + length_ns[k - 1]
-            plays_ns = max(due_ns, arrived[k])
-            still_ns += plays_ns - due_ns
-            stalls += plays_ns > due_ns
+        late_ns = arrived - (np.cumsum(length_ns) - length_ns)  # as if it played from 0 on
+        late_ns[0] = arrived[:2][-1]
+        still_ns = np.diff(np.maximum.accumulate(late_ns))
         rows.append(
             {
                 "group": group,
@@ -633,8 +610,8 @@ def video_streams(transfers: pl.DataFrame, closed: int, t0_ns: float = 0.0) -> p
                 "segments": own.height,
                 "bitrate_mean_bps": float(bps.mean()),
                 "switches": int(np.count_nonzero(np.diff(bps))),
-                "still_ns": float(still_ns),
-                "stalls": int(stalls),
+                "still_ns": float(still_ns.sum()),
+                "stalls": int(np.count_nonzero(still_ns)),
                 "played_ns": float(length_ns.sum()),
             }
         )

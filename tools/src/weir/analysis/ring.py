@@ -124,26 +124,6 @@ class Ring:
         offset = HEADER_SIZE + start * self.dtype.itemsize
         return np.memmap(self.path, dtype=self.dtype, mode="r", offset=offset, shape=(count,))
 
-    def scan(self, count: int) -> Iterator[Records]:
-        """Yields all slots, at most `count` at a time, in one buffer: the next ones replace them.
-
-        What fits the processor's cache is read twice as fast as it is mapped.
-        """
-        buffer = np.empty(count, self.dtype)
-        left = self._slots
-        with self.path.open("rb", buffering=0) as file:
-            file.seek(HEADER_SIZE)
-            while left > 0:
-                part = buffer[: min(count, left)]
-                view = memoryview(part.view(np.uint8))  # type: ignore[arg-type]
-                while len(view) > 0:
-                    got = file.readinto(view)
-                    if not got:
-                        raise RingError(f"{self.path}: truncated while it was read")
-                    view = view[got:]
-                left -= len(part)
-                yield part
-
     @property
     def produced(self) -> int:
         """Records the writer produced, lost ones included."""

@@ -11,14 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from weir.analysis.header import Field, Schema
-from weir.analysis.percentiles import percentile_by
 from weir.analysis.ring import GAP, Records, Ring, Values, tail, to_frame
 from weir.base.errors import UserError
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH_RECORDS = 1 << 20
-_CACHED = 1 << 14  # as many as the processor's cache holds
 TIMES = ("ts_ns", "start_ns")  # fields that count from their program's own zero
 
 
@@ -245,37 +244,55 @@ class Stream(Batch):
         """Returns the p-th percentile (0 to 100) of a field for each value of another [flow_id].
 
         where chooses records: {"event": "dequeue"}, a number or its name. Columns: `by`, `records`
-        and `name`; exact, as metrics.percentile. Both fields are whole numbers, the values below
-        2^42, which are 73 minutes in ns. Reads the files twice; its memory does not depend on the
-        number of records.
+        and `name`; exact, as metrics.percentile. Both fields are whole numbers; unknown values do
+        not count.
+
+        Reads the records twice and holds none of them: first to count each key's values in classes,
+        128 per power of two, then to count the values of the class in which the percentile is.
         """
         import polars as pl
 
-        wanted = {
-            key: self.number(key, value) if isinstance(value, str) else value
-            for key, value in (where or {}).items()
-        }
+        if not 0 <= p <= 100:
+            raise UserError(f"percentiles of {name} by {by}: {p} is not a percentage")
         for field in (by, name):
             if "u" not in self.field(field).dtype:
                 raise UserError(f"{field} of {self.schema.stream}: percentiles need whole numbers")
+        wanted = [
+            pl.col(key) == (self.number(key, value) if isinstance(value, str) else value)
+            for key, value in (where or {}).items()
+        ]
+        first_bits = pl.col(name).map_batches(_class_of, return_dtype=pl.UInt32)
+        rank = (pl.col("records") * (p / 100) - 1e-9).ceil().clip(1)
 
-        def read() -> Iterator[tuple[Values, Values]]:
-            for file in self.files:
-                for slots in file.scan(_CACHED):
-                    part = without_gaps(slots) if file.header.counters.gaps else slots
-                    keys, values = part[by], part[name]
-                    if wanted:
-                        equal = [part[key] == number for key, number in wanted.items()]
-                        rows = np.flatnonzero(reduce(np.logical_and, equal))
-                        yield keys[rows], values[rows]
-                    else:
-                        yield np.ascontiguousarray(keys), np.ascontiguousarray(values)
+        def counted(keys: list[str], chosen: pl.DataFrame | None = None) -> pl.DataFrame:
+            """Counts records by columns, those alone that `chosen` has."""
+            found = pl.DataFrame()
+            nothing = Batch(self.schema, np.empty(0, self.schema.dtype))
+            for batch in chain([nothing], self.batches()):
+                part = batch.to_polars(list({by, name, *(where or {})})).drop_nulls(name)
+                part = part.filter(*wanted).select(by, name, of=first_bits)
+                if chosen is not None:
+                    part = part.join(chosen, on=[by, "of"], how="semi")
+                counts = pl.concat([found, part.group_by(keys).len()], how="diagonal")
+                found = counts.group_by(keys).agg(pl.col("len").sum())
+            return found.sort(keys)
 
-        try:
-            keys, counts, found = percentile_by(read, p)
-        except ValueError as error:
-            raise UserError(f"percentiles of {name} by {by}: {error}") from None
-        return pl.DataFrame({by: keys, "records": counts, name: found})
+        def reached(counts: pl.DataFrame, before: pl.Expr) -> pl.DataFrame:
+            """Returns the first row of each key with which the counts come to the rank."""
+            up_to = counts.with_columns(up_to=before + pl.col("len").cum_sum().over(by))
+            return up_to.filter(pl.col("up_to") >= rank).group_by(by, maintain_order=True).first()
+
+        classes = counted([by, "of"]).with_columns(records=pl.col("len").sum().over(by))
+        chosen = reached(classes, pl.lit(0)).with_columns(before=pl.col("up_to") - pl.col("len"))
+        values = counted([by, name], chosen).join(chosen.select(by, "records", "before"), on=by)
+        return reached(values.sort(by, name), pl.col("before")).select(by, "records", name)
+
+
+def _class_of(values: pl.Series) -> pl.Series:
+    """Returns the exponent and the first seven bits of the mantissa of numbers from 0."""
+    import polars as pl
+
+    return pl.Series(values.to_numpy().astype(np.float32).view(np.uint32) >> 16)
 
 
 def arrow_schema(batch: Batch, columns: Sequence[str] | None = None) -> pa.Schema:
