@@ -124,16 +124,27 @@ def test_several_senders_may_be_joined_to_one_port():
             {"tx": {"weir_port": {}}},
             "tx: weir_port is no variable of weir: weir_dir,",
         ),
-        (GROUPS, {"tx": {"weir_ports": ["eth1"]}}, "tx: weir_ports is not a map"),
-        (
-            GROUPS,
-            {"tx": {"weir_ports": {"a": 3}}},
-            "tx: weir_ports: a: device of each port",
-        ),
-        (
-            GROUPS,
-            {"tx": {"weir_ports": {"a": {"dev": "e", "cable": "mid"}}}},
-            "HOST/PORT",
+        *(
+            (GROUPS, {"tx": {f"weir_{name}": value}}, f"hosts.yaml: tx: weir_{said}")
+            for name, value, said in (
+                ("ports", ["eth1"], "ports: expected `object`, got `array`: weir_ports is the dev"),
+                ("ports", {"a": 3}, "ports[...]: expected `str | object`, got `int`"),
+                (
+                    "ports",
+                    {"a": {"dev": "e", "cable": "mid"}},
+                    "ports[...].cable: expected `str` m",
+                ),
+                ("lcores", "2", "lcores: expected `array | null`, got `str`: weir_lcores is the C"),
+                ("lcores", [1, "x"], "lcores[1]: expected `int`, got `str`"),
+                ("ready", ["x"], "ready: expected `str | null`, got `array`"),
+                ("hugepages", "many", "hugepages: invalid enum value 'many'"),
+                ("lease", "long", "lease: expected `float`, got `str`: weir_lease is seconds"),
+                (
+                    "side",
+                    "left",
+                    "side: invalid enum value 'left': weir_side is of group kernel: s",
+                ),
+            )
         ),
         (
             GROUPS,
@@ -154,16 +165,6 @@ def test_several_senders_may_be_joined_to_one_port():
             GROUPS | {"kernel": {"hosts": ["k"]}},
             {"k": {}},
             "k: a host in the group kernel needs",
-        ),
-        (
-            GROUPS | {"kernel": {"hosts": ["k"]}},
-            {"k": {"weir_command": "true", "weir_side": "left"}},
-            "weir_side is sender or receiver, not left",
-        ),
-        (
-            GROUPS,
-            {"tx": TX | {"weir_lease": "long"}},
-            "weir_lease is a number of seconds",
         ),
     ],
 )

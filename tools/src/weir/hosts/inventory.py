@@ -2,7 +2,7 @@
 """The hosts of a run, from an Ansible inventory: whatever ansible-inventory reads.
 
 A host's role is the group it is in: sender, switch, receiver, or kernel (a program that is not
-ours). Its variables are those below; all else in an inventory is Ansible's.
+ours). Its variables are those of `Variables`; all else in an inventory is Ansible's.
 """
 
 from __future__ import annotations
@@ -14,25 +14,60 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
 
 from weir.base.configs import Config
 from weir.base.errors import UserError
 
 ROLES = ("receiver", "switch", "sender")  # in the order in which they start
 KERNEL = "kernel"
-VARIABLES = {
-    "weir_dir": "the clone of Weir on the host, built [this one's path]",
-    "weir_tmp": "where the run's files are until they were fetched [/tmp]",
-    "weir_ports": "device of each port: {left: eth1}, or {a: {dev: eth1, cable: HOST/PORT}}",
-    "weir_lcores": "the CPUs that do the work, in place of the config's: [2, 3]",
-    "weir_hugepages": "yes: refuse the host if none is free",
-    "weir_set": "values of the config for this host: {flows.0.count: 100}",
-    "weir_lease": "seconds after which a program ends of which nobody has asked [30]",
-    "weir_command": "of group kernel: the command",
-    "weir_side": "of group kernel: sender or receiver [receiver]",
-    "weir_ready": "of group kernel: what its output says when it is ready [at once]",
-}
+DEVICE = "{left: eth1}, or {a: {dev: eth1, cable: HOST/PORT}}"
+
+
+class Port(Struct, forbid_unknown_fields=True):
+    """A port: its device, and the port of another host at the other end."""
+
+    dev: str
+    cable: Annotated[str, Meta(pattern="^[^/]+/.+$")] | None = None
+
+
+class Variables(Struct, forbid_unknown_fields=True, rename=lambda name: f"weir_{name}"):
+    """The variables of a host in the inventory."""
+
+    dir: Annotated[
+        str, Meta(description="the clone of Weir on the host, built [this one's path]")
+    ] = str(Path(__file__).resolve().parents[4])
+    tmp: Annotated[str, Meta(description="where the run's files are until they were fetched")] = (
+        "/tmp"
+    )
+    ports: Annotated[
+        dict[str, str | Port], Meta(description=f"the device of each port: {DEVICE}")
+    ] = {}
+    lcores: Annotated[
+        list[Annotated[int, Meta(ge=0)]] | None,
+        Meta(description="the CPUs that do the work, in place of the config's: [2, 3]"),
+    ] = None
+    hugepages: Annotated[
+        bool | Literal["yes", "no", "True", "False"],
+        Meta(description="yes: refuse the host if none is free"),
+    ] = False
+    set: Annotated[
+        Config, Meta(description="values of the config for this host: {flows.0.count: 100}")
+    ] = {}
+    lease: Annotated[
+        float,
+        Meta(gt=0, description="seconds after which a program ends of which nobody has asked"),
+    ] = 30.0
+    command: Annotated[str, Meta(description="of group kernel: the command")] = ""
+    side: Annotated[
+        Literal["sender", "receiver"], Meta(description="of group kernel: sender or receiver")
+    ] = "receiver"
+    ready: Annotated[
+        str | None, Meta(description="of group kernel: what its output says when it is ready")
+    ] = None
 
 
 @dataclass
@@ -108,55 +143,49 @@ def members(listed: Config, group: str) -> list[str]:
 
 def host(place: str, name: str, group: str, variables: Config) -> Host:
     """Makes a host from its variables."""
-    mine = {key: value for key, value in variables.items() if key.startswith("weir_")}
-    for key in mine:
-        if key not in VARIABLES:
-            raise UserError(f"{place}: {key} is no variable of weir: {', '.join(VARIABLES)}")
-    made = Host(name, group)
-    python = str(variables.get("ansible_python_interpreter", made.python))
-    made.python = made.python if python.startswith("auto") else python
-    made.directory = str(mine.get("weir_dir", Path(__file__).resolve().parents[4]))
-    made.tmp = str(mine.get("weir_tmp", made.tmp))
-    try:
-        made.lease_s = float(mine.get("weir_lease", made.lease_s))
-    except (TypeError, ValueError):
-        raise UserError(f"{place}: weir_lease is a number of seconds") from None
-    made.hugepages = mine.get("weir_hugepages") in (True, "yes", "True")
-    made.lcores = mine.get("weir_lcores")
-    made.override = expect(place, mine, "weir_set")
-    made.ready = mine.get("weir_ready")
+    mine = read_variables(
+        place, {key: value for key, value in variables.items() if key.startswith("weir_")}
+    )
+    python = str(variables.get("ansible_python_interpreter", "auto"))
+    made = Host(
+        name,
+        mine.side if group == KERNEL else group,
+        "python3" if python.startswith("auto") else python,
+        group == KERNEL,
+        mine.dir,
+        mine.tmp,
+        mine.lease,
+        lcores=mine.lcores,
+        hugepages=mine.hugepages in (True, "yes", "True"),
+        override=mine.set,
+        ready=mine.ready,
+    )
     if group == KERNEL:
-        made.kernel = True
-        made.role = str(mine.get("weir_side", "receiver"))
-        if made.role not in ("sender", "receiver"):
-            raise UserError(f"{place}: weir_side is sender or receiver, not {made.role}")
-        made.command = shlex.split(str(mine.get("weir_command", "")))
+        made.command = shlex.split(mine.command)
         if not made.command:
             raise UserError(f"{place}: a host in the group kernel needs weir_command")
-    for port, value in expect(place, mine, "weir_ports").items():
-        add_port(place, made, port, value)
+    for port, value in mine.ports.items():
+        made.ports[port] = device(value if isinstance(value, str) else value.dev, len(made.ports))
+        if isinstance(value, Port) and value.cable:
+            their, _, end = value.cable.partition("/")
+            made.cables[port] = [(their, end)]
     return made
 
 
-def expect(place: str, variables: Config, name: str) -> Config:
-    """Returns a variable that is a map."""
-    value = variables.get(name, {})
-    if not isinstance(value, dict):
-        raise UserError(f"{place}: {name} is not a map: {VARIABLES[name]}")
-    return value
-
-
-def add_port(place: str, made: Host, port: str, value: Any) -> None:
-    """Adds a port: its device, and what it is connected to."""
-    section = value if isinstance(value, dict) else {"dev": value}
-    if not isinstance(section.get("dev"), str) or not {*section} <= {"dev", "cable"}:
-        raise UserError(f"{place}: weir_ports: {port}: {VARIABLES['weir_ports']}")
-    made.ports[port] = device(section["dev"], len(made.ports))
-    if "cable" in section:
-        their, slash, end = str(section["cable"]).partition("/")
-        if not slash:
-            raise UserError(f"{place}: weir_ports: {port}: cable is HOST/PORT")
-        made.cables[port] = [(their, end)]
+def read_variables(place: str, given: Config) -> Variables:
+    """Checks the variables of a host. UserError: which one is wrong, and what it is."""
+    meanings = {one.encode_name: one.type for one in msgspec.structs.fields(Variables)}
+    for name in given:
+        if name not in meanings:
+            raise UserError(f"{place}: {name} is no variable of weir: {', '.join(meanings)}")
+    try:
+        return msgspec.convert(given, Variables, strict=False)
+    except msgspec.ValidationError as error:
+        said, _, where = str(error).partition(" - at `$.")
+        name = next(name for name in meanings if where.startswith(name))
+        (meaning,) = meanings[name].__metadata__
+        sentence = f"{said[0].lower()}{said[1:]}: {name} is {meaning.description}"
+        raise UserError(f"{place}: {where.rstrip('`')}: {sentence}") from None
 
 
 def device(dev: str, number: int) -> str:
