@@ -13,6 +13,7 @@
 #include "tools/sim/guest/fields.h"
 #include "tools/sim/run/fields.h"
 
+#include <assert.h>
 #include <string.h>
 
 // V(class, its base, place, over, fields, definition)
@@ -154,6 +155,71 @@ static void write_field(const struct field *f, FILE *out) {
 	fprintf(out, f->definition[0] != '\0' ? "  # %s\n" : "\n", f->definition);
 }
 
+// V(class, its base, default of single members, definition, classes ...): any member of these
+// classes, as the first one has it; none need be there.
+#define UNIONS(V)                                                                                  \
+	V(AnyLedger, Section, "None", "The account of packets of any kind of run.",                \
+		"SimulationLedger", "PathsLedger", "SwitchLedger", "CaptureLedger",                \
+		"CapturesLedger")                                                                  \
+	V(AnyKind, Section, "None", "A summary of any kind, but for its ledger.", "Summary",       \
+		"Simulation", "Offline", "Replay", "Analysis", "LiveProgram", "Switch", "Sender")  \
+	V(AnyProgram, LiveProgram, "UNSET",                                                        \
+		"The members of any live program, but for its ledger.", "Switch", "Sender")
+#define UNION_(type, base, single, definition, ...)                                                \
+	{#type, #base, single, definition, {__VA_ARGS__}},
+static const struct any {
+	const char *type, *base, *single, *definition, *of[9];
+} unions[] = {UNIONS(UNION_)};
+
+static const struct section *section_of(const char *type) {
+	for (size_t i = 0; i < summary_sections_count; i++) {
+		if (summary_sections[i].type != NULL && strcmp(summary_sections[i].type, type) == 0)
+			return &summary_sections[i];
+	}
+	return NULL;
+}
+
+static bool is_written(const struct field *f) {
+	return f->name != NULL && strcmp(f->name, "kind") != 0
+		&& (f->type != FIELD_PART || f->unit[0] != '\0');
+}
+
+static void write_any(const struct any *u, const struct field *f, FILE *out) {
+	const char *type = f->type == FIELD_PART ? f->unit : type_names[f->type];
+
+	if (strcmp(u->single, "UNSET") == 0)
+		fprintf(out, "    %s: %s | Absent%s = UNSET\n", f->name, type,
+			f->null != NULL ? " | None" : "");
+	else if (strncmp(type, "list[", 5) == 0 || strncmp(type, "dict[", 5) == 0)
+		fprintf(out, "    %s: %s = %s\n", f->name, type, type[0] == 'l' ? "[]" : "{}");
+	else
+		fprintf(out, "    %s: %s | None = None\n", f->name, type);
+}
+
+static void write_union(const struct any *u, FILE *out) {
+	const char *written[128] = {"ledger"}; // which is written by hand
+	size_t n = 1;
+
+	fprintf(out, "\n\nclass %s(%s, kw_only=True):\n    \"\"\"%s\"\"\"\n\n", u->type, u->base,
+		u->definition);
+	for (size_t i = 0; u->of[i] != NULL; i++) {
+		const struct section *s = section_of(u->of[i]);
+
+		for (size_t k = 0; k < s->fields; k++) {
+			size_t w = 0;
+
+			while (w < n && is_written(&s->field[k])
+				&& strcmp(written[w], s->field[k].name) != 0)
+				w++;
+			if (w < n || !is_written(&s->field[k]))
+				continue;
+			assert(n < sizeof(written) / sizeof(written[0]));
+			written[n++] = s->field[k].name;
+			write_any(u, &s->field[k], out);
+		}
+	}
+}
+
 static void write_class(const struct section *s, FILE *out) {
 	fprintf(out, "\n\nclass %s(%s, kw_only=True", s->type, s->base);
 	if (s->kind == NULL)
@@ -167,11 +233,8 @@ static void write_class(const struct section *s, FILE *out) {
 	}
 	fprintf(out, "):\n    \"\"\"%s\"\"\"\n\n", s->definition);
 	for (size_t i = 0; i < s->fields; i++) {
-		const struct field *f = &s->field[i];
-
-		if (f->name != NULL && strcmp(f->name, "kind") != 0
-			&& (f->type != FIELD_PART || f->unit[0] != '\0'))
-			write_field(f, out);
+		if (is_written(&s->field[i]))
+			write_field(&s->field[i], out);
 	}
 }
 
@@ -193,4 +256,6 @@ void sections_python(FILE *out) {
 		if (summary_sections[i].type != NULL)
 			write_class(&summary_sections[i], out);
 	}
+	for (size_t i = 0; i < sizeof(unions) / sizeof(unions[0]); i++)
+		write_union(&unions[i], out);
 }

@@ -17,39 +17,21 @@ from msgspec import UNSET, Struct
 from weir.analysis.model_parts import (
     Absent,
     Analysis,
-    Capture,
-    Clock,
+    AnyProgram,
     Comparison,
     Count,
-    Flows,
-    Group,
-    Host,
-    Lcore,
-    Limits,
-    Link,
-    LiveProgram,
-    LiveSource,
     Number,
     Offline,
     PathLedger,
-    Pool,
-    Receivers,
     Replay,
     Section,
     Seed,
-    Segments,
     Sender,
-    SenderLcore,
-    SenderLcores,
-    SenderPort,
     Share,
     Signed,
     Simulation,
     Summary,
     Switch,
-    SwitchLcore,
-    SwitchPort,
-    Why,
 )
 from weir.analysis.model_types import VERSION
 from weir.base.errors import UserError
@@ -130,33 +112,11 @@ class LiveLedger(Section):
     paths: dict[str, PathLedger] | Absent = UNSET
 
 
-class Live(LiveProgram, tag="live", kw_only=True):
+class Live(AnyProgram, tag="live", kw_only=True):
     """A live run's programs as one (`weir run --live`)."""
 
     ledger: LiveLedger
     hosts: dict[str, RunHost] | Absent = UNSET
-    links: dict[str, Link] | Absent = UNSET
-    why: list[Why] | Absent = UNSET
-    host: Host | Absent = UNSET
-    clock: Clock | Absent = UNSET
-    ports: list[SwitchPort] | Absent = UNSET
-    lcore: Lcore | Absent = UNSET
-    lcores: list[SwitchLcore] | Absent = UNSET
-    pool: Pool | Absent = UNSET
-    eal: str | Absent = UNSET
-    sources: dict[str, LiveSource] | Absent = UNSET
-    sender_ports: list[SenderPort] | Absent = UNSET
-    sender_host: Host | Absent = UNSET
-    sender_clock: Clock | Absent = UNSET
-    sender_lcore: SenderLcore | Absent = UNSET
-    sender_lcores: list[SenderLcores] | Absent = UNSET
-    limits: Limits | Absent = UNSET
-    groups: list[Group] | Absent = UNSET
-    jfi: Share | Absent | None = UNSET
-    flows: Flows | Absent = UNSET
-    segments: Segments | Absent = UNSET
-    receivers: Receivers | Absent = UNSET
-    capture: Capture | Absent = UNSET
 
 
 class ImportedGroup(Section):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A run's summary as readers see it: of any kind of run, written by any version since 1.0.
 
-The parts are the classes of weir.analysis.model. Lists and maps that a kind of run does not have
-are empty, anything else that it does not have is None.
+The parts are the classes of weir.analysis.model_parts, which has each member of any kind too. Lists
+and maps that a kind of run does not have are empty, anything else that it does not have is None.
 """
 
 from __future__ import annotations
@@ -18,44 +18,20 @@ from msgspec import NODEFAULT, Struct, field
 from weir.analysis.model import AnySummary, BetweenHosts, RunHost
 from weir.analysis.model_parts import (
     Analysis,
-    Capture,
+    AnyKind,
+    AnyLedger,
     Captured,
-    Clock,
     Comparison,
     Count,
     Emulation,
     Fact,
-    Flows,
     Group,
-    Guests,
-    Host,
-    Hosts,
     IpFlow,
-    Lcore,
-    Limits,
-    Link,
-    Measured,
-    Memory,
     Number,
     Packets,
     PathLedger,
-    Pool,
     Program,
-    Receivers,
     Records,
-    Seed,
-    Segments,
-    SenderLcore,
-    SenderLcores,
-    SenderPort,
-    Share,
-    Source,
-    Stages,
-    Stop,
-    SwitchLcore,
-    SwitchPort,
-    Telemetry,
-    Why,
 )
 from weir.base import foreign
 from weir.base.errors import UserError
@@ -68,88 +44,25 @@ WHOLE = (Fact, Packets, PathLedger, BetweenHosts, Records, Program, IpFlow)
 ROWS_MAX = 1000
 
 
-class AnyLedger(Struct, kw_only=True):
-    """The account of every packet, of any kind of run."""
+class RunLedger(AnyLedger, kw_only=True):
+    """The account of every packet; of a live run with its programs, which may have written none."""
 
-    balanced: bool | None = None  # None: that of a program or of the whole run is not known
-    paths: dict[str, PathLedger] = {}
-    programs: dict[str, bool | None] = {}  # of a live run; None: it wrote no summary
-    between_hosts: list[BetweenHosts] = []
-    hosts: Hosts | None = None
-    received: Count | None = None  # this and the next: a switch's
-    copied: Count | None = None
-    duplicated: Count | None = None
-    replayed: Count | None = None
-    transmitted: Count | None = None
-    inside: Count | None = None
-    drops: dict[str, Count] = {}
-    capture: dict[str, Count] = {}
-    captures: dict[str, dict[str, Count]] = {}
+    programs: dict[str, bool | None] = field(default_factory=dict)
+    between_hosts: list[BetweenHosts] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return self.balanced is not None or bool(self.programs)
 
 
-class RunSummary(Struct, kw_only=True):
+class RunSummary(AnyKind, kw_only=True):
     """Outcome of a run; all of it is empty if the run never ended."""
 
     schema: int | None = None
     kind: str = ""
-    program: str | None = None
-    version: str | None = None
-    title: str | None = None
-    seed: Seed | None = None
-    seed_used: bool | None = None
-    digest: str | None = None
-    verdict: str | None = None  # None if nobody judged: what is imported, or never ended
-    verdicts: list[Fact] = []
-    faults: list[Fact] = []
-    why: list[Why] = []
-    limits: Limits | None = None
-    wall_s: Number | None = None
-    virtual_s: Number | None = None
-    warmup_s: Number | None = None
-    start_s: Number | None = None
-    measured_from_s: Number | None = None
-    cpu_s: Number | None = None
-    threads: Count | None = None
-    measured: Measured | None = None
-    stop: Stop | None = None
-    memory: Memory | None = None
-    telemetry: Telemetry | None = None
-    ledger: AnyLedger = field(default_factory=AnyLedger)
-    groups: list[Group] = []
-    jfi: Share | None = None
-    flows: Flows | None = None
-    ip_flows: list[IpFlow] = []
-    segments: Segments | None = None
-    receivers: Receivers | None = None
-    links: dict[str, Link] = {}
-    guests: Guests | None = None
-    sources: dict[str, Source] = {}
-    capture: Capture | None = None  # that the run wrote
+    ledger: RunLedger = field(default_factory=RunLedger)
     captured: Captured | None = None  # that was analysed: `capture` in the file of an analysis
-    # Replays.
-    replay: str | None = None
-    arrivals: Count | None = None
-    changes: Count | None = None
-    stages: list[Stages] = []
-    drop_reasons: list[str] = []
-    # Live runs.
     emulation: Emulation = field(default_factory=Emulation)
-    hosts: dict[str, RunHost] = {}
-    host: Host | None = None
-    clock: Clock | None = None
-    ports: list[SwitchPort] = []
-    lcore: Lcore | None = None
-    lcores: list[SwitchLcore] = []
-    pool: Pool | None = None
-    eal: str | None = None
-    sender_ports: list[SenderPort] = []
-    sender_host: Host | None = None
-    sender_clock: Clock | None = None
-    sender_lcore: SenderLcore | None = None
-    sender_lcores: list[SenderLcores] = []
+    hosts: dict[str, RunHost] = field(default_factory=dict)
 
     @property
     def ended(self) -> bool:

@@ -24,7 +24,7 @@ from weir.analysis.model_parts import (
     Stop,
     Why,
 )
-from weir.analysis.run_summary import AnyLedger, RunSummary
+from weir.analysis.run_summary import RunLedger, RunSummary
 from weir.base import units
 from weir.base.errors import one_line
 from weir.base.page import Column, Table
@@ -192,7 +192,7 @@ def drops(path: PathLedger) -> list[tuple[str, int, int]]:
     return [(reason, pkts, size) for reason, pkts, size in counts if pkts or size]
 
 
-def port_terms(ledger: AnyLedger) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+def port_terms(ledger: RunLedger) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Returns what came in at a switch's ports, and what became of it; drops are paths' too.
 
     Both are empty where there are no ports: in virtual time.
@@ -230,7 +230,7 @@ def balance(summary: RunSummary) -> str:
     return {True: "balanced", False: "NOT BALANCED", None: "none"}[ledger.balanced]
 
 
-def ledger_lines(ledger: AnyLedger) -> list[str]:
+def ledger_lines(ledger: RunLedger) -> list[str]:
     """Returns the account of a switch's ports in a line, then each path's."""
     received, gone = port_terms(ledger)
     lines = [f"ports: {terms(received)} = {terms(gone)}"] if received else []

@@ -13,7 +13,7 @@ import polars as pl
 
 from weir.analysis import folder, labels, latency, losses, metrics, qlog, summary
 from weir.analysis.model_parts import PathLedger
-from weir.analysis.run_summary import AnyLedger, RunSummary
+from weir.analysis.run_summary import RunLedger, RunSummary
 from weir.base import programs, units
 from weir.base.errors import UserError
 from weir.base.page import (
@@ -293,7 +293,7 @@ def ledger(report: RunSummary) -> list[Part]:
 Entry = tuple[str, str, int, int | str]  # of the ledger: path, what it counts, packets, bytes
 
 
-def port_rows(accounts: AnyLedger) -> list[Entry]:
+def port_rows(accounts: RunLedger) -> list[Entry]:
     """Returns the account of a switch's ports, in packets; none in virtual time."""
     received, gone = summary.port_terms(accounts)
     if not received:

@@ -77,11 +77,6 @@ class Trial:
         ]
 
 
-def trial_of(folder: Path, name: str, *override: str, seeds: tuple[int, int] = (0, 0)) -> Trial:
-    """Makes a trial: c8-cubic is the folder's c8.yaml with changes."""
-    return Trial(name, folder / f"{name.partition('-')[0]}.yaml", override, seeds)
-
-
 def module_of(folder: Path, name: str) -> ModuleType | None:
     """Imports NAME.py of a study's folder, whose parts it imports as `from .NAME`; None: no file.
 

@@ -61,6 +61,9 @@ def names() -> list[str]:
 
 def chosen(name: str) -> tuple[Study, ...]:
     """Finds the studies of a name or of a folder. UserError: it is neither."""
+    own = OURS / name.replace("-", "_")
+    if "/" not in name and is_study(own):  # no other one is read
+        return tuple(study for study in load(own) if study.name == name) or load(own)
     if "/" in name or (name not in ours() and is_study(Path(name))):
         return load(Path(name))
     if name not in ours():
