@@ -302,10 +302,10 @@ class Run:
         try:
             value = foreign.decode_yaml(self.config_text, place) or {}
             foreign.check(value, configs.Shape, place)
+            return foreign.check(value, Config, place)
         except UserError as error:
             self.notes.append(f"{error}.")
             return {}
-        return dict(value)
 
     @property
     def packets(self) -> Stream:

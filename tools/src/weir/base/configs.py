@@ -36,27 +36,22 @@ def text(value: object) -> str:
     return str(value)
 
 
-def plain(value: object) -> Any:
+def plain(value: object) -> object:
     """Returns a value with all values in its dicts and lists as text."""
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list | tuple) else text(value)
 
 
-def read(path: Path) -> Any:
-    """Returns the content of a YAML file, all values as text; UserError: it cannot be read."""
+def mapping(path: Path) -> Config:
+    """Returns the map in a YAML file, all values as text; UserError: there is none."""
     try:
         data = foreign.read_bytes(path, foreign.YAML_BYTES_MAX).decode()
-        return foreign.decode_yaml(data, str(path))
+        content = foreign.decode_yaml(data, str(path))
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not text in UTF-8") from None
     except UserError as error:
         raise UserError(str(error)) from None  # a config that is wrong: status 2
-
-
-def mapping(path: Path) -> dict[str, Any]:
-    """Returns the map in a YAML file, all values as text; UserError: there is none."""
-    content = read(path)
     if not isinstance(content, dict):
         raise UserError(f"{path} is no map of keys to values")
     return content
@@ -107,7 +102,7 @@ def control(cc: object) -> str:
     return str(next(iter(cc), ""))
 
 
-def controls(config: Mapping[str, Any], measured: Sequence[str]) -> dict[str, str]:
+def controls(config: Config, measured: Sequence[str]) -> dict[str, str]:
     """Returns the names of the user's own controls by their keys, such as flows.0.cc.
 
     measured: the name of each group's control in the run's summary, which is preferred.
@@ -123,7 +118,7 @@ def controls(config: Mapping[str, Any], measured: Sequence[str]) -> dict[str, st
 
 
 @contextmanager
-def as_file(config: Path | str | Mapping[str, Any]) -> Iterator[Path]:
+def as_file(config: Path | str | Config) -> Iterator[Path]:
     """Yields the path of a config; that of a dict is a temporary file."""
     if not isinstance(config, Mapping):
         yield Path(config)

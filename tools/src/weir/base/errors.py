@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 
 class UserError(Exception):
@@ -54,7 +54,7 @@ class Plain:
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:

@@ -3,7 +3,7 @@
 
 Such a file may be a FIFO, a device, a link to /dev/zero, a megabyte of gzip that unpacks to
 gigabytes, or JSON of any shape. To read one, call `read_json` with the wanted shape (a class of
-msgspec, or dict[str, Any]), `decode_yaml`, `read_bytes`, `text_lines`, or at least `open_regular`.
+msgspec, or Json), `decode_yaml`, `read_bytes`, `text_lines`, or at least `open_regular`.
 Whatever is wrong is a UserError of one sentence with the file's name and the status 1.
 """
 
@@ -84,7 +84,7 @@ def read_json(path: Path, shape: type[T], bytes_max: int = BYTES_MAX) -> T:
 
 
 def decode(data: bytes, shape: type[T], place: str) -> T:
-    """Returns JSON as a shape: a class of msgspec, whose members alone are kept, or dict[str, Any].
+    """Returns JSON as a shape: a class of msgspec, whose members alone are kept, or Json.
 
     Python's json, and so flent, writes NaN and Infinity for what is not known: these become null.
     """
@@ -132,7 +132,7 @@ def check(value: object, shape: type[T], place: str) -> T:
         raise UserError(f"{place}: has another shape than it should: {error}", 1) from None
 
 
-def decode_yaml(text: str, place: str) -> Any:
+def decode_yaml(text: str, place: str) -> object:
     """Returns YAML as dicts, lists and text; None of a document without a value.
 
     Anchors and aliases are refused as weir-sim refuses them: a kilobyte of those in each other
@@ -150,7 +150,7 @@ def decode_yaml(text: str, place: str) -> Any:
     return found[0] if found else None
 
 
-def node(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Any:
+def node(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> object:
     """Returns the YAML value that begins with an event; ValueError says why it is refused."""
     import yaml
 

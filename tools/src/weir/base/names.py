@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 
-def own_names(names: Mapping[str, Any]) -> list[str]:
+def own_names(names: Mapping[str, object]) -> list[str]:
     """Returns the functions and classes that a module defines for others; names: its globals()."""
     own = names["__name__"]
     return sorted(

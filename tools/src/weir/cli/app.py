@@ -8,7 +8,7 @@ import itertools
 import logging
 import os
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import typer.core
@@ -18,15 +18,20 @@ from weir.base.errors import UserError, drop_output, guarded
 from weir.base.version import VERSION
 from weir.cli import usage
 
+if TYPE_CHECKING:
+    from typer._click.core import Command, Context
+    from typer._click.formatting import HelpFormatter
+    from typer._click.shell_completion import CompletionItem
+
 
 class Commands(typer.core.TyperGroup):
     """The commands of usage.GROUPS: all their imports together would take two seconds."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         """Returns the names in the order of --help."""
         return list(usage.MODULES)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: object, cmd_name: str) -> Command | None:
         """Imports the command's module; None if there is no such command."""
         if cmd_name not in usage.MODULES:
             return None
@@ -34,19 +39,21 @@ class Commands(typer.core.TyperGroup):
         group = typer.main.get_group(module.app)
         return group.commands.get(cmd_name, group)
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, Command | None, list[str]]:
         """Returns the command that was typed; for another word, says which was probably meant."""
         if args[0] not in usage.MODULES and not args[0].startswith("-"):
             raise UserError(usage.unknown(args[0]))
         return super().resolve_command(ctx, args)
 
-    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
         """Offers names and options without the imports of any command."""
         listed = [typer.core.TyperCommand(name, short_help=text) for name, text in summaries()]
         group = typer.core.TyperGroup(name=self.name, commands=listed, params=self.params)
         return group.shell_complete(ctx, incomplete)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: object, formatter: HelpFormatter) -> None:
         """Writes the list of --help, in groups."""
         texts = dict(summaries())
         wide = max(map(len, texts))
@@ -54,7 +61,7 @@ class Commands(typer.core.TyperGroup):
             with formatter.section(title):
                 formatter.write_dl([(f"{name:{wide}}", texts[name]) for name in names])
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Context) -> object:
         """Runs the command. Ctrl-C ends it with a sentence, a closed pipe without one."""
         try:
             result = super().invoke(ctx)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from weir.cli.usage import commands
 from weir.docs import gallery as pictures
@@ -34,6 +35,7 @@ def docs_(
         pictures.draw()
         return
     group = context.find_root().command
+    assert isinstance(group, TyperGroup)
     if build is not None:
         site.build(build, group)
     if build is not None or where:

@@ -12,12 +12,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import yaml
 
 from weir.base import programs
+from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.cli import complete
 from weir.cli.arguments import Force, Overrides, RunFolder, Seed
@@ -45,10 +46,10 @@ class Link:
     def given(self) -> dict[str, str]:
         return {name: text for name, text in vars(self).items() if text is not None}
 
-    def stages(self, rate: str | None) -> list[dict[str, Any]]:
+    def stages(self, rate: str | None) -> list[Config]:
         """Returns a path: loss, a link of a rate or a file, the delay."""
         discipline = {self.queue or "fifo": {"limit": self.limit} if self.limit else {}}
-        found: list[dict[str, Any]] = [{"loss": {"rate": self.loss}}] if self.loss else []
+        found: list[Config] = [{"loss": {"rate": self.loss}}] if self.loss else []
         if rate is not None and (Path(rate).is_file() or "/" in rate):
             found.append({"mahimahi_link": {"file": rate, "queue": discipline}})
         elif rate is not None:
@@ -57,7 +58,7 @@ class Link:
             raise UserError("--queue and --limit are of a link: give --rate, --up or --down")
         return [*found, {"delay": {"delay": self.delay or "0ms"}}]
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Config:
         """Returns what would be in a file: `forward` leads out of the shell."""
         ways = {"forward": self.up or self.rate, "reverse": self.down or self.rate}
         if None in ways.values() and any(ways.values()) and (self.queue or self.limit):
@@ -67,9 +68,7 @@ class Link:
         return {"title": title, "paths": paths}
 
 
-def resolved(
-    file: Path | None, link: Link, overrides: Sequence[str], seed: int | None
-) -> dict[str, Any]:
+def resolved(file: Path | None, link: Link, overrides: Sequence[str], seed: int | None) -> Config:
     """Returns the config with all defaults; UserError: weir-switch does not take it."""
     live = yaml.safe_dump(shell.section(), default_flow_style=True, width=math.inf)
     given = [f"live={live.strip()}", "duration=24h", "warmup=0s"]

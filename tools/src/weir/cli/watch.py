@@ -11,7 +11,7 @@ import argparse
 import inspect
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -34,11 +34,12 @@ def orders() -> Iterable[str]:
 def parameter(action: argparse.Action) -> inspect.Parameter:
     """Returns an option or argument of a parser as typer declares one."""
     flag = action.nargs == 0
-    shown: Any = {"help": action.help, "metavar": None if flag else action.metavar}
-    declared: Any = typer.Argument(autocompletion=orders, **shown)
+    metavar = None if flag else str(action.metavar or action.dest.upper())
     if action.option_strings:
-        declared = typer.Option(*action.option_strings, **shown)
-    kind: Any = bool if flag else list[str] | None
+        declared = typer.Option(*action.option_strings, help=action.help, metavar=metavar)
+    else:
+        declared = typer.Argument(autocompletion=orders, help=action.help, metavar=metavar)
+    kind: object = bool if flag else list[str] | None
     return inspect.Parameter(
         action.dest,
         inspect.Parameter.KEYWORD_ONLY,

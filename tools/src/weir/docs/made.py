@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
 
 import weir
 from weir.base import markdown
@@ -15,6 +18,9 @@ from weir.base.tables import Entry, Tables
 from weir.base.typed import program
 from weir.docs import gallery, reference
 from weir.study import documents, find
+
+if TYPE_CHECKING:
+    from typer._click.core import Command, Context
 
 LISTS = {  # a page, its title, what it has, and the kinds of its parts
     "controls": ("Congestion controls", "What `cc:` of a group of flows takes.", ("cc",)),
@@ -29,27 +35,28 @@ LISTS = {  # a page, its title, what it has, and the kinds of its parts
     ),
 }
 # Makes a page of what weir-sim lists, and of the command line (click's Group).
-Maker = Callable[[Tables, Any], str]
+Maker = Callable[[Tables, TyperGroup], str]
 PYTHON = ("weir", *(f"weir.{name}" for name in weir.__all__))
 
 
-def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+def commands(group: TyperGroup, path: str) -> Iterator[tuple[str, Command]]:
     """Yields each command with all words of its name."""
-    for name in group.list_commands(None):
-        words, command = f"{path} {name}", group.get_command(None, name)
-        if hasattr(command, "commands"):
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        words, command = f"{path} {name}", group.get_command(context, name)
+        if isinstance(command, TyperGroup):
             yield from commands(command, words)
-        else:
+        elif command is not None:
             yield words, command
 
 
-def option(param: Any, context: Any) -> tuple[str, str]:
+def option(param: Any, context: Context) -> tuple[str, str]:
     """Returns an argument or an option with what it takes, and what it is for."""
     names, meaning = param.get_help_record(context) or (param.make_metavar(context), "")
     return code(names), meaning or param.help or ""
 
 
-def command_section(words: str, command: Any) -> list[Part]:
+def command_section(words: str, command: Command) -> list[Part]:
     """Returns what `--help` says."""
     context = command.make_context(words, [], resilient_parsing=True)
     usage = command.get_usage(context).removeprefix("Usage: ")
@@ -63,7 +70,7 @@ def command_section(words: str, command: Any) -> list[Part]:
     ]
 
 
-def command_page(_: Tables, group: Any) -> str:
+def command_page(_: Tables, group: TyperGroup) -> str:
     """Returns the page of all commands of the command line, group."""
     parts = [part for found in commands(group, "weir") for part in command_section(*found)]
     return markdown.page(
@@ -92,7 +99,7 @@ def list_page(name: str) -> Maker:
     """Returns the maker of a page of LISTS."""
     title, text, kinds = LISTS[name]
 
-    def page(listed: Tables, _: Any) -> str:
+    def page(listed: Tables, _: TyperGroup) -> str:
         entries = (item for kind in kinds for item in listed[kind].items())
         parts = [each for entry in entries for each in part(*entry)]
         return markdown.page(Page(title, [Text(text), *parts]))
@@ -100,7 +107,7 @@ def list_page(name: str) -> Maker:
     return page
 
 
-def stream_page(listed: Tables, _: Any) -> str:
+def stream_page(listed: Tables, _: TyperGroup) -> str:
     """Returns the page of all streams."""
     parts: list[Part] = [Text("What a `.ring` file holds.")]
     for name, entry in listed["stream"].items():
@@ -110,7 +117,7 @@ def stream_page(listed: Tables, _: Any) -> str:
     return markdown.page(Page("Streams and their fields", parts))
 
 
-def python_page(*_: Any) -> str:
+def python_page(*_: object) -> str:
     """Returns the Python API, from its docstrings."""
     return "# Python\n\n" + "\n".join(f"::: {name}\n" for name in PYTHON)
 

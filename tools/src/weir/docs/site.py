@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from typer.core import TyperGroup
+
 from weir.base import tables
 from weir.base.errors import UserError
 from weir.base.tables import Tables
@@ -71,7 +73,7 @@ def put(file: Path, into: Path, entries: Tables) -> None:
         shutil.copy2(file, place)
 
 
-def gather(into: Path, group: object) -> None:
+def gather(into: Path, group: TyperGroup) -> None:
     """Copies all that the site is built of: pages, what they lead to, and what is made."""
     (into / "made").mkdir(parents=True)
     entries = tables.read()
@@ -83,7 +85,7 @@ def gather(into: Path, group: object) -> None:
     put(ROOT / "tools/docs/site.css", into, entries)
 
 
-def build(site: Path, group: object) -> None:
+def build(site: Path, group: TyperGroup) -> None:
     """Builds the site into a folder: all of it or nothing; group has the commands to describe."""
     if not SETTINGS.exists():
         raise UserError("this installation has no pages; a clone of Weir has them", 1)
@@ -117,7 +119,7 @@ def stale(site: Path) -> bool:
     return max(file.stat().st_mtime for file in sources) > (site / STAMP).stat().st_mtime
 
 
-def find(group: object) -> Path:
+def find(group: TyperGroup) -> Path:
     """Returns the folder of the site: the wheel's, or the clone's, built if it is not there."""
     if (PACKAGED / "index.html").exists():
         return PACKAGED

@@ -21,7 +21,7 @@ from __future__ import annotations
 import heapq
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
@@ -33,7 +33,9 @@ from weir.analysis.folder import Run
 from weir.analysis.header import NO_FLOW
 from weir.analysis.stream import Batch, Stream
 from weir.base import units
+from weir.base.configs import Config
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 from weir.base.version import VERSION
 from weir.export import qlog_forms
 from weir.export.tables import selected
@@ -42,7 +44,8 @@ RECORD_SEPARATOR = "\x1e"
 TIMESTAMPS_BYTES = 12  # TCP option, with its padding: part of the MSS
 OPEN_MAX = 256  # files at a time: a process may have 1024
 CLOSED = {"close": "clean", "reset": "error", "gave_up": "idle_timeout"}
-Event = tuple[int, int, str, Mapping[str, object]]  # time in ns, flow, name, data
+Row = tuple[Any, ...]  # values of a record
+Event = tuple[int, int, str, Json]  # time in ns, flow, name, data
 
 
 class Files:
@@ -126,7 +129,7 @@ def header(run: Run, flow: int, form: str) -> dict[str, object]:
     return qlog_forms.header(form, title, f"written by weir {VERSION}", run.start_utc_ns)
 
 
-def payloads(config: Mapping[str, Any]) -> list[int]:
+def payloads(config: Config) -> list[int]:
     """Returns the payload of a segment of each group, in bytes: MSS less the timestamps' option."""
     found = []
     for group in config.get("flows", []):
@@ -136,7 +139,7 @@ def payloads(config: Mapping[str, Any]) -> list[int]:
     return found
 
 
-def _rows(batch: Batch, *names: str) -> Iterator[tuple[Any, ...]]:
+def _rows(batch: Batch, *names: str) -> Iterator[Row]:
     """Yields records as Python's numbers, with None for a field that the stream lacks."""
     absent = [None] * len(batch)
     yield from zip(
@@ -201,7 +204,7 @@ def _packets(run: Run, flows: Sequence[int], data_path: int) -> Iterator[Event]:
     stream = run.packets
     kinds = {number: name for name, number in stream.field("event").values.items()}
     reasons = {number: name for name, number in stream.field("reason").values.items()}
-    stages: list[Any] = next(iter([*run.config.get("paths", {}).values()][data_path:]), [])
+    stages: list[Config] = next(iter([*run.config.get("paths", {}).values()][data_path:]), [])
     first = next((i for i, stage in enumerate(stages) if "link" in stage), 0)
     queued: set[int] = set()
 
@@ -227,7 +230,7 @@ def _packets(run: Run, flows: Sequence[int], data_path: int) -> Iterator[Event]:
             queued.discard(number)
 
 
-def _in_order(stream: Stream, path: int, flows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+def _in_order(stream: Stream, path: int, flows: Sequence[int]) -> Iterator[Row]:
     """Yields a path's packets by time, of equal times in the order of stages and events.
 
     A stage may be ahead of the one before it in the file; what one stage does is in order.
@@ -238,7 +241,7 @@ def _in_order(stream: Stream, path: int, flows: Sequence[int]) -> Iterator[tuple
         codes = batch["stage"][of_path].astype(np.uint16) << np.uint16(8) | batch["event"][of_path]
         steps |= {divmod(code, 256) for code in np.unique(codes).tolist()}
 
-    def step(stage: int, event: int) -> Iterator[tuple[Any, ...]]:
+    def step(stage: int, event: int) -> Iterator[Row]:
         names = ("ts_ns", "flow_id", "pkt_id", "size_bytes", "reason", "stage", "event")
         for batch in selected(stream, flows):
             mine = (batch["path"] == path) & (batch["stage"] == stage) & (batch["event"] == event)

@@ -13,9 +13,9 @@ beside its data, which has no place for it; and the events of Weir have a schema
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+
+from weir.base.foreign import Json
 
 NEWEST, OLD = "qlog", "qlog-0.3"
 SCHEMAS = ["urn:ietf:params:qlog:events:quic", "weir:events"]
@@ -63,12 +63,12 @@ def header(form: str, title: str, description: str, start_utc_ns: int) -> dict[s
     }
 
 
-def _endpoint(data: Mapping[str, Any], end: str) -> dict[str, object]:
+def _endpoint(data: Json, end: str) -> dict[str, object]:
     version = data["ip_version"]
     return {f"ip_{version}": data[f"{end}_ip"], f"port_{version}": data[f"{end}_port"]}
 
 
-def newest(name: str, data: Mapping[str, Any]) -> dict[str, object]:
+def newest(name: str, data: Json) -> dict[str, object]:
     """Returns name, data and other members of an old event in the newest form."""
     event: dict[str, object] = {"name": NAMES.get(name, name), "data": data}
     if name == "connectivity:connection_started":

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from weir.analysis.model_parts import Probe
 from weir.analysis.run_summary import RunSummary
 from weir.base import configs, units
+from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.base.page import Table
 
@@ -52,8 +52,8 @@ class Probing:
 
 def override(config: Path, probing: Probing, duration: str | None) -> str:
     """Returns `flows=...` of the config with the group of probes as its last."""
-    read = configs.read(config)
-    flows = read.get("flows") if isinstance(read, dict) else None
+    read = configs.mapping(config)
+    flows = read.get("flows")
     if not isinstance(flows, list) or not all(isinstance(group, dict) for group in flows):
         raise UserError(f"{config}: flows: a list of groups of flows is expected", 2)
     like = {key: flows[0][key] for key in LIKE_FLOWS if flows and key in flows[0]}
@@ -73,7 +73,7 @@ def renamer(config: Path) -> Callable[[str], str]:
     return lambda line: place.sub(lambda _: f"{config}, with the probes", line, count=1)
 
 
-def middle(config: Path, duration: object, read: dict[str, Any]) -> str:
+def middle(config: Path, duration: object, read: Config) -> str:
     """Returns the middle between the warm-up, whose probes do not count, and the run's end."""
     ns = units.config_time_ns(duration)
     if ns is None:

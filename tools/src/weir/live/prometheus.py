@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from weir.live.sample import Frame, Sample
+from weir.live.sample import Frame, Row, Sample
 
 Labels = Mapping[str, str]
 Point = tuple[str, Labels, float]  # the end of its name, labels, value
@@ -106,7 +105,7 @@ def points_of(metric: Metric, sample: Sample) -> Iterator[tuple[Labels, float]]:
             yield labels | dict([metric.label] if metric.label else []), value / metric.scale
 
 
-def known(key: str, row: Mapping[str, Any]) -> float | None:
+def known(key: str, row: Row) -> float | None:
     """Returns a row's number; None: it does not know it."""
     if key not in row or (key in MEASURED and not row["measured"]):
         return None
@@ -131,7 +130,7 @@ def drops(samples: Sequence[Sample]) -> Iterator[str]:
                 yield line(name, labels | more, float(path[reason]))
 
 
-def of_sweep(row: Mapping[str, Any]) -> Iterator[str]:
+def of_sweep(row: Row) -> Iterator[str]:
     """Yields the lines of a sweep: its cells by status, and the time that is left."""
     labels = {"sweep": row["name"]}
     yield from head("sweep_planned_cells", "All cells of the sweep.", "gauge")

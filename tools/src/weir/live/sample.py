@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from weir.base.foreign import Json
 from weir.live import client
 
-Row = dict[str, Any]
+Row = Json
 Frame = dict[str, list[Row]]
 
 

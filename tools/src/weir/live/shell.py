@@ -29,6 +29,7 @@ from typing import Any
 
 from weir.analysis import folder
 from weir.base import programs
+from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.live import contained, shell_report
 from weir.live.shell_network import SERVER, Network, Side
@@ -51,7 +52,7 @@ RINGS = 2 * 2  # both ports'
 class Wanted:
     """Options of a call of `weir shell`."""
 
-    config: Mapping[str, Any]  # resolved: paths and telemetry
+    config: Config  # resolved: paths and telemetry
     place: Path  # that its files' names are relative to
     command: Sequence[str]
     server: str | None = None
@@ -110,7 +111,7 @@ class Shell:
         side = Side.SERVER if wanted.server else Side.USER if alone else Side.HOST
         self.network = Network(side)
         self.folder = (wanted.out or PLACE / "run").absolute()
-        self.known: list[subprocess.Popen[Any]] = []  # its processes besides the command
+        self.known: list[subprocess.Popen[str]] = []  # its processes besides the command
 
     def run(self) -> int:
         """Runs the command, and returns its exit status."""
@@ -173,7 +174,7 @@ class Shell:
     def run_command(self, switch: Child) -> int:
         """Starts the command, in the terminal's session, and waits for it."""
         argv = [str(word) for word in self.network.enter("in", *self.wanted.command)]
-        command = subprocess.Popen(argv, env=self.environment())
+        command = subprocess.Popen(argv, env=self.environment(), text=True)
         threading.Thread(target=self.pass_on, args=(command,), daemon=True).start()
         while (ended := reap([*self.known, command])) != command.pid:
             if ended == switch.process.pid:
@@ -184,7 +185,7 @@ class Shell:
             return 1
         return code if code >= 0 else 128 - code
 
-    def pass_on(self, command: subprocess.Popen[Any]) -> None:
+    def pass_on(self, command: subprocess.Popen[str]) -> None:
         """Passes the pipe's signals on to the command; exits when the pipe's writer is gone."""
         while number := os.read(self.pipe, 1):
             end(command.pid, number[0])
@@ -222,7 +223,7 @@ def end(pid: int, number: int) -> None:
     timer.start()
 
 
-def reap(known: Sequence[subprocess.Popen[Any]]) -> int:
+def reap(known: Sequence[subprocess.Popen[str]]) -> int:
     """Waits for the next process to end, orphans included, and returns its number."""
     ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
     assert ended is not None

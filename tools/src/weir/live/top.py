@@ -18,9 +18,8 @@ import time
 import tty
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -42,7 +41,7 @@ EXAMPLES = (
 
 def render(shown: Frame, width: int) -> Group:
     """Returns a frame as rich draws it."""
-    parts: list[Any] = []
+    parts: list[RenderableType] = []
     for made, spare in tables(shown):
         table = terminal.rich_table(fitting(made, spare, width))
         parts += [*([Text()] if parts else []), table]

@@ -284,7 +284,7 @@ def called(key: str, value: Value, control: str | None = None) -> str:
         read = foreign.decode_yaml(text, key)
     except UserError:
         return text
-    if not (key.endswith("cc") or (isinstance(read, Mapping) and len(read) == 1)):
+    if not isinstance(read, Mapping) or not (key.endswith("cc") or len(read) == 1):
         return text
     outside = any(name in read for name in configs.OUTSIDE)
     inner = read if outside else next(iter(read.values()))

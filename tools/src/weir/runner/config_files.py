@@ -38,7 +38,7 @@ def renamed(config: Any, name: Callable[[Path], object]) -> Any:
     return made
 
 
-def named(config: Any) -> list[Path]:
+def named(config: object) -> list[Path]:
     """Returns the files of a config, in their order."""
     found: list[Path] = []
     renamed(config, found.append)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weir.analysis import folder
 
@@ -21,7 +21,7 @@ SECTION, SENDER = f"live.{NAME}", "live.sender"
 NO_END = "duration=24h"  # the longest; it is stopped when the sender has ended
 
 
-def options(given: Options, section: Mapping[str, Any]) -> Options:
+def options(given: Options, section: Mapping[str, object]) -> Options:
     """Returns the options of its weir-sender, which reads the section as `live.sender`."""
     import yaml
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from weir.analysis import folder
 from weir.base import configs
@@ -51,15 +50,14 @@ def run_sim(options: Options, listener: Listener) -> int:
         return session.status(child)
 
 
-def live_sections(options: Options) -> dict[str, Any]:
+def live_sections(options: Options) -> dict[str, object]:
     """Returns the sections below `live` in the order in which their programs start."""
     if str(options.config) == "-":
         raise UserError("--live reads the config twice: give a file, not standard input")
     try:
-        config = configs.read(options.config)
+        live = configs.mapping(options.config).get("live")
     except UserError:
         return {"switch": {}, "sender": {}}  # the programs say what is wrong, with its place
-    live = config.get("live") if isinstance(config, dict) else None
     live = live if isinstance(live, dict) else {}
     found = {name: live[name] for name in ("switch", receiver.NAME, "sender") if name in live}
     if not {*found} - {receiver.NAME}:
