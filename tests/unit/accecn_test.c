@@ -12,7 +12,7 @@
 
 // Table 2: AE CWR ECE of the answer to a SYN with 111. 111 and 000 are no ECN, 001 is classic; 101
 // is reserved, and AccECN to those who do not know for what (section 3.1.3).
-START_TEST(the_table_of_the_syn_ack) {
+TEST(the_table_of_the_syn_ack) {
 	static const enum accecn_mode mode[8] = {ACCECN_NO_ECN, ACCECN_CLASSIC, ACCECN_ON,
 		ACCECN_ON, ACCECN_ON, ACCECN_ON, ACCECN_ON, ACCECN_NO_ECN};
 
@@ -23,20 +23,18 @@ START_TEST(the_table_of_the_syn_ack) {
 	ck_assert_uint_eq(accecn_handshake_ace(ECN_ECT0), 4);
 	ck_assert_uint_eq(accecn_handshake_ace(ECN_CE), 6);
 }
-END_TEST
 
 // Section 3.1.3: 000 is no ECN, 011 classic; whatever else a client of the future sends counts as
 // 111.
-START_TEST(the_syn) {
+TEST(the_syn) {
 	for (uint8_t ace = 0; ace < 8; ace++)
 		ck_assert_int_eq(accecn_of_syn(ace),
 			ace == 0	   ? ACCECN_NO_ECN
 				: ace == 3 ? ACCECN_CLASSIC
 					   : ACCECN_ON);
 }
-END_TEST
 
-START_TEST(ace_is_three_flags) {
+TEST(ace_is_three_flags) {
 	struct seg s = {.flags = SEG_ACK | SEG_PSH, .options = SEG_OPT_TS};
 
 	for (uint32_t ace = 0; ace < 16; ace++) {
@@ -49,7 +47,6 @@ START_TEST(ace_is_three_flags) {
 		ck_assert_uint_eq(s.options & SEG_OPT_TS, SEG_OPT_TS);
 	}
 }
-END_TEST
 
 // One ACK, to a sender that knows `cep` packets; `ceb` < 0: without the option, else bytes that are
 // new.
@@ -72,7 +69,7 @@ static uint32_t decode(uint32_t cep, uint32_t ace, uint32_t acked, int64_t ceb) 
 
 // The examples of the appendix and of section 3.2.2.5.2: ACE that went up by 2 is 10 if the ACK
 // covers ten packets, and 2 if it covers nine; less than eight packets cannot hide a cycle.
-START_TEST(ace_without_the_option) {
+TEST(ace_without_the_option) {
 	ck_assert_uint_eq(decode(5, 5, 2, -1), 0);
 	ck_assert_uint_eq(decode(5, 7, 2, -1), 2);
 	ck_assert_uint_eq(decode(5, 0, 4, -1), 3); // 5 to 8
@@ -84,11 +81,10 @@ START_TEST(ace_without_the_option) {
 	ck_assert_uint_eq(decode(5, 7, 44, -1), 42);
 	ck_assert_uint_eq(decode(UINT32_MAX - 1, 1, 5, -1), 3); // of the counter itself
 }
-END_TEST
 
 // The bytes say how often ACE went round, also when the last packet was short and when the 24 bits
 // wrap.
-START_TEST(ace_with_the_option) {
+TEST(ace_with_the_option) {
 	for (uint32_t acked = 1; acked <= 44; acked++) {
 		for (uint32_t marks = 0; marks <= acked; marks++) {
 			if (acked < 8 && marks > 7)
@@ -105,29 +101,26 @@ START_TEST(ace_with_the_option) {
 		}
 	}
 }
-END_TEST
 
 // The examples of appendix A.2.2 in packets of 1000 bytes: the bytes of one packet cannot have come
 // without a mark; two marks of 500 bytes on average are likelier than ten of 100, and seven of 999
 // than fifteen of 466.
-START_TEST(the_examples_with_the_option) {
+TEST(the_examples_with_the_option) {
 	ck_assert_uint_eq(decode(5, 5, 8, 1000), 8);
 	ck_assert_uint_eq(decode(5, 7, 10, 1000), 2);
 	ck_assert_uint_eq(decode(5, 4, 15, 6990), 7);
 }
-END_TEST
 
 // Bytes of packets that were not acknowledged yet, or that came twice, do not make more marks than
 // packets.
-START_TEST(no_more_marks_than_packets) {
+TEST(no_more_marks_than_packets) {
 	ck_assert_uint_eq(decode(5, 7, 10, 40000), 10);
 	ck_assert_uint_eq(decode(5, 7, 9, 40000), 2);
 }
-END_TEST
 
 // Section 3.2.3.2.3 and appendix A.2: bytes are compared with those of the ACK before. If that one
 // had no option, they may be of marks that ACE told already, and the most is assumed.
-START_TEST(bytes_count_from_the_ack_before) {
+TEST(bytes_count_from_the_ack_before) {
 	struct accecn_sender s = {.cep = 5, .ceb = 1000, .ceb_known = true};
 	struct seg ack = {.flags = SEG_ACK};
 
@@ -139,10 +132,9 @@ START_TEST(bytes_count_from_the_ack_before) {
 	ck_assert_uint_eq(accecn_marks(&s, &ack, 8, 1000), 8);
 	ck_assert_uint_eq(accecn_marks(&s, &ack, 8, 1000), 0); // the second in a row that has it
 }
-END_TEST
 
 // An option that is longer than those we know has three fields, as far as we know.
-START_TEST(longer_options) {
+TEST(longer_options) {
 	static const uint8_t bytes[17] = {172, 17, 0, 0, 1, 0, 0, 2, 0, 0, 3, 9, 9, 9, 9, 9, 9};
 	struct seg s = {.mss = 1460};
 
@@ -151,10 +143,9 @@ START_TEST(longer_options) {
 	ck_assert_uint_eq(s.ecn_bytes[SEG_ECN_E1B], 3);
 	ck_assert_uint_eq(s.mss, 1460);
 }
-END_TEST
 
 // Of two options in a header the first counts: together they would claim a field that neither has.
-START_TEST(second_option_is_ignored) {
+TEST(second_option_is_ignored) {
 	static const uint8_t none[] = {172, 2}, e1b[] = {174, 5, 0, 0, 9};
 	struct seg s = {0};
 
@@ -163,10 +154,9 @@ START_TEST(second_option_is_ignored) {
 	ck_assert_uint_eq(s.options & SEG_OPT_ACCECN, SEG_OPT_ACCECN0);
 	ck_assert_uint_eq(s.ecn_fields, 0);
 }
-END_TEST
 
 // Section 3.2.3: kind, length, EE0B, ECEB, EE1B; kind 174 has the first and the last exchanged.
-START_TEST(the_option_on_the_wire) {
+TEST(the_option_on_the_wire) {
 	static const uint8_t first[] = {172, 11, 0x12, 0x34, 0x56, 0, 0, 7, 0xff, 0xff, 0xfe, 1};
 	static const uint8_t second[] = {174, 11, 0xff, 0xff, 0xfe, 0, 0, 7, 0x12, 0x34, 0x56, 1};
 	struct seg s = {
@@ -195,10 +185,9 @@ START_TEST(the_option_on_the_wire) {
 		ck_assert_uint_eq(seg_has_ceb(&got), size >= 8);
 	}
 }
-END_TEST
 
 // A whole frame, with SACK blocks that leave room for three, two and no fields.
-START_TEST(frames_survive_the_wire) {
+TEST(frames_survive_the_wire) {
 	static const uint8_t fields[] = {3, 3, 2, 0};
 	static const struct wire_addr addr = {
 		.src_ip = 1, .dst_ip = 2, .src_port = 3, .dst_port = 4};
@@ -230,11 +219,10 @@ START_TEST(frames_survive_the_wire) {
 		}
 	}
 }
-END_TEST
 
 // Section 3.2.1: bytes of payload by codepoint, those of Not-ECT packets in none; each packet with
 // CE adds one to r.cep, also if it has no payload.
-START_TEST(bytes_are_counted_by_codepoint) {
+TEST(bytes_are_counted_by_codepoint) {
 	struct accecn_counters c = accecn_counters_init();
 
 	accecn_count(&c, ECN_ECT0, 100);
@@ -248,11 +236,10 @@ START_TEST(bytes_are_counted_by_codepoint) {
 	ck_assert_uint_eq(c.bytes[SEG_ECN_E1B], 1 + 1000);
 	ck_assert_uint_eq(c.bytes[SEG_ECN_CEB], 100000);
 }
-END_TEST
 
 // The handshake of two hosts: 111, 010 (the SYN was Not-ECT), 010 of the SYN/ACK; then 5 from the
 // sender of data.
-START_TEST(hosts_agree) {
+TEST(hosts_agree) {
 	struct link *l = LINK(.group = GROUP "}");
 
 	link_run(l, S);
@@ -269,10 +256,9 @@ START_TEST(hosts_agree) {
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 0);
 	link_close(l);
 }
-END_TEST
 
 // A peer that only knows RFC 3168 answers 001, one without ECN 000.
-START_TEST(peers_without_it) {
+TEST(peers_without_it) {
 	for (uint8_t ace = 0; ace <= 1; ace++) {
 		struct link *l = LINK(.group = GROUP "}", .hand = true);
 		struct seg s = {.flags = SEG_SYN | SEG_ACK, .window = 65535};
@@ -289,11 +275,10 @@ START_TEST(peers_without_it) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Every mark is counted once, by whatever ACKs it comes back: of two segments, of 44 (GRO), with
 // ACKs lost.
-START_TEST(all_marks_are_counted) {
+TEST(all_marks_are_counted) {
 	static const struct {
 		const char *group;
 		double ack_loss;
@@ -321,13 +306,12 @@ START_TEST(all_marks_are_counted) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Section 3.2.3.2.3: without the option, on the SYN/ACK or later or at all, ACE alone says the same
 // while ACKs are of less than eight packets. The sender does the same at the same times. With the
 // third mark, which comes when the reaction to the first two is over, ACE is 000: such an ACK looks
 // like one of a connection without ECN.
-START_TEST(ace_needs_no_option) {
+TEST(ace_needs_no_option) {
 	static const uint8_t clear[] = {
 		PKT_CLEAR_ACCECN_SYN, PKT_CLEAR_ACCECN, PKT_CLEAR_ACCECN_SYN | PKT_CLEAR_ACCECN};
 	static const char *const groups[] = {GROUP "}", GROUP ", ack_every: 1}"};
@@ -350,7 +334,6 @@ START_TEST(ace_needs_no_option) {
 		link_close(c);
 	}
 }
-END_TEST
 
 // A connection by hand that has agreed on AccECN.
 static struct link *agreed(void) {
@@ -374,7 +357,7 @@ static void feed_cep(struct link *l, struct seg s, uint32_t cep, uint64_t now_ns
 // The counter of an ACK that another has overtaken is behind what is known already: read as a newer
 // one it would have gone round. Its SACK block is news, though. One has an older acknowledgement
 // number, the other an older timestamp.
-START_TEST(an_overtaken_ack_counts_no_marks) {
+TEST(an_overtaken_ack_counts_no_marks) {
 	struct link *l = agreed();
 	struct seg s;
 
@@ -393,12 +376,11 @@ START_TEST(an_overtaken_ack_counts_no_marks) {
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 3);
 	link_close(l);
 }
-END_TEST
 
 // An ACK may tell marks of segments that others have acknowledged: all are counted, but of its own
 // segments no more than all are marked. An average of marks beyond 1 would turn a reduction into a
 // window below zero.
-START_TEST(not_more_than_all_segments_are_marked) {
+TEST(not_more_than_all_segments_are_marked) {
 	struct link *l = agreed();
 
 	feed_cep(l, hand_ack(l, 1, 40 * MS), 5 + 2, 40 * MS);
@@ -406,7 +388,6 @@ START_TEST(not_more_than_all_segments_are_marked) {
 	OBSERVED_EQ(l, 2, 1); // M
 	link_close(l);
 }
-END_TEST
 
 enum peer { PEER_NONE = 0, PEER_CLASSIC = 1, PEER_ACCECN = 2 }; // ACE of its SYN/ACK
 
@@ -416,7 +397,7 @@ enum peer { PEER_NONE = 0, PEER_CLASSIC = 1, PEER_ACCECN = 2 }; // ACE of its SY
 // so of six segments, a counter of one. Alpha is 0: whoever knows how many were marked does not
 // reduce; who knows only that there was one halves (RFC 9331, sections 4.2 and 4.3). A peer without
 // ECN gets no ECT, and what looks like an echo is none: three ACKs let the window grow by 6.
-START_TEST(each_feedback_against_each_peer) {
+TEST(each_feedback_against_each_peer) {
 	static const struct {
 		const char *cc, *feedback;
 		uint8_t syn;
@@ -478,10 +459,9 @@ START_TEST(each_feedback_against_each_peer) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // The peer echoes again after an answer: another mark at least. The echo that ends begins anew.
-START_TEST(classic_echoes_are_counted_one_by_one) {
+TEST(classic_echoes_are_counted_one_by_one) {
 	struct link *l = HAND(.group = "{cc: newreno, ecn: ect0, ack_every: 1, tlp: no}");
 
 	for (uint64_t una = 1; una <= 8; una++) {
@@ -493,11 +473,10 @@ START_TEST(classic_echoes_are_counted_one_by_one) {
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, 2);
 	link_close(l);
 }
-END_TEST
 
 // Section 3.2.2.4, of a path that clears both: the first feedback has no option and ACE 000. No
 // data is ECN capable from then on, and marks are not answered.
-START_TEST(zeroed_feedback_without_the_option) {
+TEST(zeroed_feedback_without_the_option) {
 	struct link *l = HAND(.group = GROUP "}", .hand = true);
 	struct seg s = hand_ack(l, 1, 3 * HAND_RTT);
 
@@ -510,10 +489,9 @@ START_TEST(zeroed_feedback_without_the_option) {
 	ck_assert(!link_flow(l)->ecn_ok);
 	link_close(l);
 }
-END_TEST
 
 // Section 3.2.2.5.1: the first mark is acknowledged at once, further ones by two at the latest.
-START_TEST(marks_are_acknowledged_soon) {
+TEST(marks_are_acknowledged_soon) {
 	struct link *l = LINK(.group = GROUP ", ack_every: 64, ack_delay: 200ms}", .mark = 0x3f20);
 	const uint32_t first = link_flow(l)->iss + 1, payload = 1448;
 	uint32_t cep = 5, ack = 1;
@@ -532,10 +510,9 @@ START_TEST(marks_are_acknowledged_soon) {
 	ck_assert_uint_eq(cep, 5 + 7);
 	link_close(l);
 }
-END_TEST
 
 // With holes there are two SACK blocks, so that the option has room for the bytes with CE.
-START_TEST(sack_blocks_leave_room) {
+TEST(sack_blocks_leave_room) {
 	struct link *l = LINK(.group = GROUP "}", .lose = 0xaaa000, .mark = 0x5555550);
 	uint32_t most = 0;
 
@@ -550,10 +527,9 @@ START_TEST(sack_blocks_leave_room) {
 	ck_assert_uint_eq(link_flow(l)->count.ce_segs, l->rx.receiver[0].count.ce_segs);
 	link_close(l);
 }
-END_TEST
 
 // RFC 9768 section 3.1.4.1: two SYNs ask for AccECN, the next one for nothing.
-START_TEST(the_third_syn_is_without_ecn) {
+TEST(the_third_syn_is_without_ecn) {
 	for (uint32_t lost = 1; lost <= 2; lost++) {
 		struct link *l = LINK(.group = GROUP "}", .lose_syn = lost == 1 ? 1 : 3);
 
@@ -569,11 +545,10 @@ START_TEST(the_third_syn_is_without_ecn) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Section 3.1.5: the first SYN/ACK decides. A late answer to the first SYN begins AccECN, and a
 // client may send ECT then.
-START_TEST(a_late_answer_still_agrees) {
+TEST(a_late_answer_still_agrees) {
 	struct link *l = LINK(.group = GROUP "}", .hand = true);
 	struct seg s = {.flags = SEG_SYN | SEG_ACK, .window = 65535};
 
@@ -586,10 +561,9 @@ START_TEST(a_late_answer_still_agrees) {
 	ck_assert_uint_eq(l->data[0].ecn, ECN_ECT0);
 	link_close(l);
 }
-END_TEST
 
 // Section 3.2.2.4: the path clears the field of every ACK after the handshake.
-START_TEST(a_path_that_clears_ace_ends_ecn) {
+TEST(a_path_that_clears_ace_ends_ecn) {
 	struct link *l = LINK(.group = GROUP "}", .mark = UINT64_MAX);
 	const struct flow *f = link_flow(l);
 	uint64_t ect = 0;
@@ -612,11 +586,10 @@ START_TEST(a_path_that_clears_ace_ends_ecn) {
 	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	link_close(l);
 }
-END_TEST
 
 // Section 3.2.2.3: the path turns the SYN's Not-ECT into ECT(0), ECT(1) or CE. Nothing is sent with
 // ECT, but the marks of a path that does the same to data are answered.
-START_TEST(a_path_that_changes_the_syn_gets_no_ect) {
+TEST(a_path_that_changes_the_syn_gets_no_ect) {
 	static const uint8_t changed[] = {ECN_ECT0, ECN_ECT1, ECN_CE};
 
 	for (int i = 0; i < 3; i++) {
@@ -640,10 +613,9 @@ START_TEST(a_path_that_changes_the_syn_gets_no_ect) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // A control that does not answer marks: they are counted, and no episode begins.
-START_TEST(echoes_nobody_hears) {
+TEST(echoes_nobody_hears) {
 	struct link *l = HAND(.group = "{cc: bbr, ecn: ect0, ecn_unheard: allow}");
 	struct seg s = hand_ack(l, 1, 40 * MS);
 
@@ -654,15 +626,3 @@ START_TEST(echoes_nobody_hears) {
 	ck_assert_int_eq(link_flow(l)->ca, FLOW_CA_OPEN);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(the_table_of_the_syn_ack, the_syn, ace_is_three_flags, ace_without_the_option,
-	ace_with_the_option, the_option_on_the_wire, frames_survive_the_wire, hosts_agree,
-	peers_without_it, each_feedback_against_each_peer, classic_echoes_are_counted_one_by_one,
-	all_marks_are_counted, ace_needs_no_option, zeroed_feedback_without_the_option,
-	bytes_count_from_the_ack_before, bytes_are_counted_by_codepoint,
-	an_overtaken_ack_counts_no_marks, not_more_than_all_segments_are_marked,
-	marks_are_acknowledged_soon, the_examples_with_the_option, no_more_marks_than_packets,
-	longer_options, second_option_is_ignored, echoes_nobody_hears, sack_blocks_leave_room,
-	the_third_syn_is_without_ecn, a_late_answer_still_agrees, a_path_that_clears_ace_ends_ecn,
-	a_path_that_changes_the_syn_gets_no_ect)

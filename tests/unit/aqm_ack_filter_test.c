@@ -22,7 +22,7 @@ static struct pkt_headers read(const struct seg *seg) {
 #define ACK(n) .ack = (n), .flags = SEG_ACK
 
 // RFC 2018, 2883, 3168, 7323 say what an ACK tells.
-START_TEST(a_newer_ack_covers_what_it_tells_too) {
+TEST(a_newer_ack_covers_what_it_tells_too) {
 	static const struct {
 		const char *name;
 		bool covered;
@@ -80,7 +80,6 @@ START_TEST(a_newer_ack_covers_what_it_tells_too) {
 			ack_filter_covers(&newer, &older) == cases[i].covered, "%s", cases[i].name);
 	}
 }
-END_TEST
 
 // Packets whose segments stand in a table, by the packet's number.
 static struct seg segs[4096];
@@ -107,7 +106,7 @@ static void open_filter(struct aqm_bench *b, const char *filter, struct pkt *pkt
 }
 
 // Ten ACKs of each of two flows, and in their middle data: what is left, in order.
-START_TEST(so_many_acks_stay) {
+TEST(so_many_acks_stay) {
 	static const struct {
 		const char *filter;
 		uint32_t left[8];
@@ -140,7 +139,6 @@ START_TEST(so_many_acks_stay) {
 		free(pkts);
 	}
 }
-END_TEST
 
 enum { SEGS = 600 }; // of 100 bytes
 
@@ -269,12 +267,9 @@ static void same_knowledge(const char *filter, uint64_t seed) {
 	free(pkts);
 }
 
-START_TEST(a_sender_learns_the_same) {
+TEST(a_sender_learns_the_same) {
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		same_knowledge("filter", seed);
 		same_knowledge("aggressive", seed);
 	}
 }
-END_TEST
-
-TEST_MAIN(a_newer_ack_covers_what_it_tells_too, so_many_acks_stay, a_sender_learns_the_same)

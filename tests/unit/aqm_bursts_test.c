@@ -121,7 +121,7 @@ static void play(const char *name, const char *params) {
 	side_close(&s[1]);
 }
 
-START_TEST(bursts_give_the_history_of_packets) {
+TEST(bursts_give_the_history_of_packets) {
 	static const struct {
 		const char *name, *params;
 	} cases[] = {
@@ -169,6 +169,3 @@ START_TEST(bursts_give_the_history_of_packets) {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		play(cases[i].name, cases[i].params);
 }
-END_TEST
-
-TEST_MAIN(bursts_give_the_history_of_packets)

@@ -45,7 +45,7 @@ static void next_is(struct aqm_bench *b, const struct pkt *p) {
 
 // Without hosts, and with an AQM that does nothing, it serves as fq_codel does (RFC 8290), packet
 // by packet.
-START_TEST(flows_are_served_as_by_fq_codel) {
+TEST(flows_are_served_as_by_fq_codel) {
 	enum { PKTS = 50000 };
 	static const char *const names[2] = {"cake", "fq_codel"};
 	static const char *const params[2] = {
@@ -89,10 +89,9 @@ START_TEST(flows_are_served_as_by_fq_codel) {
 		free(pkts[k]);
 	}
 }
-END_TEST
 
 // One flow alone has the discipline cobalt, packet by packet.
-START_TEST(one_flow_has_cobalt) {
+TEST(one_flow_has_cobalt) {
 	enum { PKTS = 20000 };
 	static const char *const params[] = {"ecn: no", "ecn: yes"};
 
@@ -134,7 +133,6 @@ START_TEST(one_flow_has_cobalt) {
 		}
 	}
 }
-END_TEST
 
 // Flows with a backlog, and what they got. Their weights are what theory says.
 #define SHARES_MAX 32
@@ -205,7 +203,7 @@ static void serve(
 
 // Deficit round robin: within a quantum and a packet of each other, so of the mean too. The quantum
 // need not be that of a packet.
-START_TEST(flows_are_fair_to_one_quantum) {
+TEST(flows_are_fair_to_one_quantum) {
 	struct served_bytes s = {0};
 
 	for (uint32_t i = 0; i < 11; i++)
@@ -217,11 +215,10 @@ START_TEST(flows_are_fair_to_one_quantum) {
 	serve(&s, "isolation: triple", 20000, 2 * MTU);
 	serve(&s, "isolation: dual-srchost, quantum: 300B", 20000, 2 * MTU);
 }
-END_TEST
 
 // A host with one flow gets as much as a host with ten, whose flows get the same. A flow's turn
 // comes once in ten of its host's, so a host's quantum and packet are added to the flow's.
-START_TEST(hosts_have_equal_shares) {
+TEST(hosts_have_equal_shares) {
 	struct served_bytes s = {0};
 
 	for (uint32_t i = 0; i < 10; i++)
@@ -239,10 +236,9 @@ START_TEST(hosts_have_equal_shares) {
 	flow_with(&s, FLOW(7, 2, 0), 1);
 	serve(&s, "isolation: dual-dsthost", 20000, 4 * MTU);
 }
-END_TEST
 
 // A flow's weight is 1 / max(load of its source, load of its destination), wherever it comes from.
-START_TEST(triple_counts_the_busier_host) {
+TEST(triple_counts_the_busier_host) {
 	struct served_bytes s = {0};
 
 	for (uint32_t i = 0; i < 10; i++)
@@ -266,10 +262,9 @@ START_TEST(triple_counts_the_busier_host) {
 		flow_with(&s, FLOW(i / 4, i % 4, 0), 1 / 4.0);
 	serve(&s, "isolation: triple", 20000, 6 * MTU);
 }
-END_TEST
 
 // One queue for a source, a destination or a pair of them.
-START_TEST(hosts_can_be_what_has_a_queue) {
+TEST(hosts_can_be_what_has_a_queue) {
 	static const struct {
 		const char *params;
 		uint32_t flow[4]; // the first two have one queue, the third another
@@ -301,10 +296,9 @@ START_TEST(hosts_can_be_what_has_a_queue) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // A new flow sends a quantum at once; one of a host with ten bulk queues a tenth of that.
-START_TEST(a_busy_hosts_new_flow_has_less_credits) {
+TEST(a_busy_hosts_new_flow_has_less_credits) {
 	for (int busy = 0; busy < 2; busy++) {
 		struct pkt *pkts = pkts_new(500, 0), *next = pkts, *p;
 		struct aqm_bench b;
@@ -331,11 +325,10 @@ START_TEST(a_busy_hosts_new_flow_has_less_credits) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // A flow whose packets come one by one, each when the one before has left, is sparse once; then it
 // waits for its turn as the others do, and is sparse again when it was found empty.
-START_TEST(an_empty_new_queue_becomes_old) {
+TEST(an_empty_new_queue_becomes_old) {
 	struct pkt *pkts = pkts_new(20, 0), *next = pkts, *b[9], *a;
 	struct aqm_bench f;
 
@@ -360,11 +353,10 @@ START_TEST(an_empty_new_queue_becomes_old) {
 	aqm_close(&f);
 	free(pkts);
 }
-END_TEST
 
 // Above the limit the queue with the most bytes loses its oldest packet, one at a time, and BLUE's
 // probability rises for that flow only.
-START_TEST(the_fattest_queue_loses_its_oldest) {
+TEST(the_fattest_queue_loses_its_oldest) {
 	enum { PKTS = 20000 };
 	struct pkt *pkts = pkts_new(PKTS, 0);
 	struct aqm_bench b;
@@ -412,9 +404,8 @@ START_TEST(the_fattest_queue_loses_its_oldest) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(blue_is_each_queues_own) {
+TEST(blue_is_each_queues_own) {
 	struct pkt *pkts = pkts_new(3000, 1000), *next = pkts, *p;
 	uint32_t dropped[3] = {0};
 	struct aqm_bench b;
@@ -445,7 +436,6 @@ START_TEST(blue_is_each_queues_own) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Packets that met one of another flow, of one packet from each of n flows.
 static uint32_t sharing(uint32_t buckets, uint32_t n, uint64_t seed) {
@@ -482,7 +472,7 @@ static double overflow_of_sets(uint32_t buckets, uint32_t n) {
 	return mean * sets;
 }
 
-START_TEST(eight_ways_share_as_seldom_as_chance_allows) {
+TEST(eight_ways_share_as_seldom_as_chance_allows) {
 	uint32_t shared = 0;
 
 	for (uint64_t seed = 0; seed < 100; seed++)
@@ -495,10 +485,9 @@ START_TEST(eight_ways_share_as_seldom_as_chance_allows) {
 	ck_assert_uint_eq(sharing(1024, 5000, 1), 5000 - 1024); // all are used
 	ck_assert_uint_eq(sharing(8, 9, 1), 1);
 }
-END_TEST
 
 // One flow after the other: a queue that was left is there for the next flow.
-START_TEST(queues_are_used_again) {
+TEST(queues_are_used_again) {
 	struct pkt *pkts = pkts_new(1000, 100);
 	struct aqm_bench b;
 
@@ -514,10 +503,9 @@ START_TEST(queues_are_used_again) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // So is one that two flows shared: of nine flows one shares, every time; of eight none does.
-START_TEST(shared_queues_are_used_again) {
+TEST(shared_queues_are_used_again) {
 	struct pkt *pkts = pkts_new(17 * 100, 100), *next = pkts;
 	struct aqm_bench b;
 
@@ -536,10 +524,9 @@ START_TEST(shared_queues_are_used_again) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Far more flows than queues, which come and go: each flow's packets leave in order.
-START_TEST(flows_that_share_keep_their_order) {
+TEST(flows_that_share_keep_their_order) {
 	enum { PKTS = 100000, FLOWS = 40 };
 	struct pkt *pkts = pkts_new(PKTS, 0);
 	uint32_t last[FLOWS] = {0}, in = 0;
@@ -570,10 +557,9 @@ START_TEST(flows_that_share_keep_their_order) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Without the owner's word a flow group is a host.
-START_TEST(a_group_is_a_host) {
+TEST(a_group_is_a_host) {
 	struct aqm_env groups = env;
 	struct pkt *pkts = pkts_new(400, 1000);
 	uint32_t from[2] = {0};
@@ -593,9 +579,8 @@ START_TEST(a_group_is_a_host) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(bad_parameters_are_refused) {
+TEST(bad_parameters_are_refused) {
 	static const char *const bad[][2] = {
 		{"{buckets: 12}", "buckets: 12 is not a multiple of 8"},
 		{"{buckets: 7}", "test:1:11: buckets: 7 is not in [8, 65536]"},
@@ -616,12 +601,11 @@ START_TEST(bad_parameters_are_refused) {
 		aqm_close(&b);
 	}
 }
-END_TEST
 
 // Linux's limit is of memory: at 100 Mbit/s and an interval of 100 ms 5 MB, of which a frame of
 // 1518 bytes takes 2304 and one of 66 takes 768; at 10 Mbit/s 4 MiB; at 10 Gbit/s what 10240 frames
 // of 1514 bytes have. A limit in bytes is one of frames, with no other.
-START_TEST(memory_is_limited_as_in_linux) {
+TEST(memory_is_limited_as_in_linux) {
 	static const struct {
 		const char *params;
 		uint64_t rate_bps;
@@ -662,12 +646,3 @@ START_TEST(memory_is_limited_as_in_linux) {
 		free(pkts);
 	}
 }
-END_TEST
-
-TEST_MAIN(memory_is_limited_as_in_linux, flows_are_served_as_by_fq_codel, one_flow_has_cobalt,
-	flows_are_fair_to_one_quantum, hosts_have_equal_shares, triple_counts_the_busier_host,
-	hosts_can_be_what_has_a_queue, a_busy_hosts_new_flow_has_less_credits,
-	an_empty_new_queue_becomes_old, the_fattest_queue_loses_its_oldest, blue_is_each_queues_own,
-	eight_ways_share_as_seldom_as_chance_allows, queues_are_used_again,
-	shared_queues_are_used_again, flows_that_share_keep_their_order, a_group_is_a_host,
-	bad_parameters_are_refused)

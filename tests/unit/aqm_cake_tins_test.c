@@ -32,7 +32,7 @@ static void put(struct aqm_bench *b, struct pkt **next, uint32_t flow, uint64_t 
 	aqm_put(b, p, now_ns);
 }
 
-START_TEST(a_dscp_has_its_tin) {
+TEST(a_dscp_has_its_tin) {
 	static const struct {
 		const char *params;
 		struct {
@@ -73,11 +73,10 @@ START_TEST(a_dscp_has_its_tin) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // target = max(target, 1.5 frames), interval = max(interval + what was added, 2 targets). Besides,
 // a queue of four frames is not above target.
-START_TEST(a_tin_has_the_targets_of_its_rate) {
+TEST(a_tin_has_the_targets_of_its_rate) {
 	static const uint64_t shift[] = {0, 4, 1, 2};
 	struct aqm_bench b;
 	struct cake_tins *t = open_tins(&b, "{diffserv: diffserv4}");
@@ -102,7 +101,6 @@ START_TEST(a_tin_has_the_targets_of_its_rate) {
 	ck_assert_uint_eq(t->rate_bps[2], RATE_BPS / 64 * 49);
 	aqm_close(&b);
 }
-END_TEST
 
 // Packets of each DSCP that leave a saturated link in 6400 frames' time.
 static void saturate(const char *params, const uint8_t *dscp, uint32_t n, uint32_t sent[64]) {
@@ -125,7 +123,7 @@ static void saturate(const char *params, const uint8_t *dscp, uint32_t n, uint32
 
 #define ABOUT(a, b) ck_assert_uint_le((a) > (b) ? (a) - (b) : (b) - (a), 3)
 
-START_TEST(a_tin_has_precedence_up_to_its_part) {
+TEST(a_tin_has_precedence_up_to_its_part) {
 	uint32_t sent[64];
 
 	saturate("{diffserv: diffserv4, " PATIENT "}", (const uint8_t[]){BE, CS1, AF41, EF}, 4,
@@ -151,10 +149,9 @@ START_TEST(a_tin_has_precedence_up_to_its_part) {
 	ABOUT(sent[EF], 6400 * 16807 / 32768);
 	ABOUT(sent[BE], 0);
 }
-END_TEST
 
 // A tin that was empty has its next packet at once if it had been served less than its part.
-START_TEST(a_packet_of_a_waiting_tin_is_next) {
+TEST(a_packet_of_a_waiting_tin_is_next) {
 	struct pkt *pkts = pkts_new(100, MTU), *next = pkts;
 	struct aqm_bench b;
 
@@ -174,10 +171,9 @@ START_TEST(a_packet_of_a_waiting_tin_is_next) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // The limit is of all tins together, and the fattest queue of all loses its oldest packet.
-START_TEST(the_limit_is_of_all_tins) {
+TEST(the_limit_is_of_all_tins) {
 	struct pkt *pkts = pkts_new(100, MTU), *next = pkts;
 	struct aqm_bench b;
 
@@ -194,9 +190,8 @@ START_TEST(the_limit_is_of_all_tins) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(a_link_without_a_rate_is_refused) {
+TEST(a_link_without_a_rate_is_refused) {
 	struct aqm_env down = env;
 	struct aqm_bench b;
 
@@ -208,8 +203,3 @@ START_TEST(a_link_without_a_rate_is_refused) {
 	ck_assert_int_eq(aqm_open(&b, "cake", "{diffserv: besteffort}", &down), 0);
 	aqm_close(&b);
 }
-END_TEST
-
-TEST_MAIN(a_dscp_has_its_tin, a_tin_has_the_targets_of_its_rate,
-	a_tin_has_precedence_up_to_its_part, a_packet_of_a_waiting_tin_is_next,
-	the_limit_is_of_all_tins, a_link_without_a_rate_is_refused)

@@ -21,7 +21,7 @@ static void open_cobalt(struct aqm_bench *b, const char *params) {
 	ck_assert_msg(aqm_open(b, "cobalt", params, &env) == 0, "%s", b->err.msg);
 }
 
-START_TEST(state_is_that_of_the_table) {
+TEST(state_is_that_of_the_table) {
 	struct cobalt_law law = {.target_ns = 5 * MS, .interval_ns = 100 * MS};
 	struct cobalt_state s = {0};
 	struct pkt p = {.size_bytes = 1000};
@@ -57,7 +57,6 @@ START_TEST(state_is_that_of_the_table) {
 	}
 	ck_assert_uint_gt(v.rows, 3000);
 }
-END_TEST
 
 // A queue that never gets short and whose packets have always waited long enough: dequeue every
 // step_ns from 10 s on, and put each packet back. Writes when the n-th signal came.
@@ -96,7 +95,7 @@ static void overload(
 }
 
 // The first after `interval`, the n-th interval / sqrt(n) after the one before.
-START_TEST(signals_come_after_interval_over_sqrt_count) {
+TEST(signals_come_after_interval_over_sqrt_count) {
 	static uint64_t drop_ns[1000], mark_ns[1000];
 	long double due_ns = 10000e6L;
 
@@ -114,11 +113,10 @@ START_TEST(signals_come_after_interval_over_sqrt_count) {
 	// The first 2: 100 + 70.711 ms.
 	ck_assert_uint_eq((drop_ns[1] - 10000 * MS + 500) / 1000, 170711);
 }
-END_TEST
 
 // On a link so slow that several signals are due between two packets: drops catch up, a mark does
 // not.
-START_TEST(a_mark_ends_what_is_due) {
+TEST(a_mark_ends_what_is_due) {
 	struct pkt *pkts = pkts_new(100, 1000);
 	struct aqm_bench b;
 
@@ -146,10 +144,9 @@ START_TEST(a_mark_ends_what_is_due) {
 	}
 	free(pkts);
 }
-END_TEST
 
 // With `ecn: no` an ECN capable packet is dropped.
-START_TEST(ecn_can_be_off) {
+TEST(ecn_can_be_off) {
 	struct pkt *pkts = pkts_new(100, 1000);
 	struct aqm_bench b;
 
@@ -164,9 +161,8 @@ START_TEST(ecn_can_be_off) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(the_last_packet_is_not_dropped) {
+TEST(the_last_packet_is_not_dropped) {
 	struct pkt *pkts = pkts_new(5, 1000);
 	struct aqm_bench b;
 
@@ -179,7 +175,6 @@ START_TEST(the_last_packet_is_not_dropped) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Packets that leave every millisecond after one sojourn.
 static uint32_t dropped_after(uint64_t sojourn_ns) {
@@ -199,14 +194,13 @@ static uint32_t dropped_after(uint64_t sojourn_ns) {
 	return dropped;
 }
 
-START_TEST(a_delay_of_the_target_is_accepted) {
+TEST(a_delay_of_the_target_is_accepted) {
 	ck_assert_uint_eq(dropped_after(5 * MS), 0);
 	ck_assert_uint_gt(dropped_after(5 * MS + 1), 1);
 }
-END_TEST
 
 // BLUE steps back once per target while the queue is empty, whatever CoDel's count is.
-START_TEST(blue_decays_while_the_queue_is_empty) {
+TEST(blue_decays_while_the_queue_is_empty) {
 	struct pkt *pkts = pkts_new(100, 1000);
 	struct aqm_bench b;
 
@@ -228,11 +222,10 @@ START_TEST(blue_decays_while_the_queue_is_empty) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Below four full-sized frames a queue is as short as it can be: at 1 Mbit/s 4 * 1538 B are 49.2
 // ms.
-START_TEST(four_frames_are_not_above_target) {
+TEST(four_frames_are_not_above_target) {
 	struct aqm_env slow = env;
 	struct pkt *pkts = pkts_new(2000, 1000);
 	struct aqm_bench b;
@@ -250,12 +243,11 @@ START_TEST(four_frames_are_not_above_target) {
 	}
 	free(pkts);
 }
-END_TEST
 
 // The limit is exceeded every 5 ms, as often as BLUE steps, or every 1 ms. Afterwards the queue is
 // short but never empty, and what BLUE drops is a binomial share, whether or not packets are ECN
 // capable.
-START_TEST(blue_drops_its_share) {
+TEST(blue_drops_its_share) {
 	enum { N = 100000 };
 
 	for (uint64_t step_ms = 1; step_ms <= 5; step_ms += 4) {
@@ -293,9 +285,3 @@ START_TEST(blue_drops_its_share) {
 		free(pkts);
 	}
 }
-END_TEST
-
-TEST_MAIN(state_is_that_of_the_table, signals_come_after_interval_over_sqrt_count,
-	a_mark_ends_what_is_due, ecn_can_be_off, the_last_packet_is_not_dropped,
-	a_delay_of_the_target_is_accepted, blue_decays_while_the_queue_is_empty,
-	four_frames_are_not_above_target, blue_drops_its_share)

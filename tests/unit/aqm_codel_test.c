@@ -41,7 +41,7 @@ static void overload(const char *params, uint64_t step_ns, uint64_t *drop_ns, ui
 }
 
 // Linux drops after first_above, not at it.
-START_TEST(the_first_drop) {
+TEST(the_first_drop) {
 	uint64_t start = 10000 * MS / TICK * TICK, drop_ns;
 
 	overload("{limit: 100pkt}", US, &drop_ns, 1);
@@ -49,10 +49,9 @@ START_TEST(the_first_drop) {
 	overload("{limit: 100pkt, law: linux}", TICK, &drop_ns, 1);
 	ck_assert_uint_eq((drop_ns - start) / TICK, 97656 + 1);
 }
-END_TEST
 
 // The 16-bit Newton step is within 1 % of 1/sqrt(count) from the tenth drop on.
-START_TEST(linux_law_approaches_the_square_root) {
+TEST(linux_law_approaches_the_square_root) {
 	static uint64_t drop_ns[3001];
 
 	overload("{limit: 100pkt, law: linux}", TICK, drop_ns, 3001);
@@ -62,7 +61,6 @@ START_TEST(linux_law_approaches_the_square_root) {
 		ck_assert_double_eq_tol(ticks * sqrt(n) / 97656.0, 1.0, 0.012);
 	}
 }
-END_TEST
 
 // 20 packets at once, taken at 2 target, then 2 interval later, again, and at twice that time.
 static void four_dequeues(
@@ -90,7 +88,7 @@ static void four_dequeues(
 	free(pkts);
 }
 
-START_TEST(mark_scenario_marks_once_per_dequeue) {
+TEST(mark_scenario_marks_once_per_dequeue) {
 	static const char *const laws[] = {
 		"{limit: 100pkt, ecn: yes}", "{limit: 100pkt, ecn: yes, law: linux}"};
 	uint32_t left[4], drops[4], marks[4];
@@ -112,9 +110,8 @@ START_TEST(mark_scenario_marks_once_per_dequeue) {
 	ck_assert_uint_eq(drops[3], 3);
 	ck_assert_uint_eq(marks[3], 0);
 }
-END_TEST
 
-START_TEST(packets_that_carry_ce_count_as_marked_by_others) {
+TEST(packets_that_carry_ce_count_as_marked_by_others) {
 	struct pkt *pkts = pkts_new(4, 1000);
 	struct aqm_bench b;
 
@@ -129,9 +126,8 @@ START_TEST(packets_that_carry_ce_count_as_marked_by_others) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(ce_threshold_marks_whatever_the_law_does) {
+TEST(ce_threshold_marks_whatever_the_law_does) {
 	struct pkt *pkts = pkts_new(4, 1000);
 	struct aqm_bench b;
 
@@ -148,9 +144,8 @@ START_TEST(ce_threshold_marks_whatever_the_law_does) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(an_empty_queue_ends_dropping) {
+TEST(an_empty_queue_ends_dropping) {
 	struct pkt *pkts = pkts_new(10, 1518);
 	struct aqm_bench b;
 
@@ -176,10 +171,9 @@ START_TEST(an_empty_queue_ends_dropping) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Up to one MTU may stand in the queue for ever.
-START_TEST(the_last_mtu_is_never_dropped) {
+TEST(the_last_mtu_is_never_dropped) {
 	static const char *const laws[] = {"{limit: 10pkt}", "{limit: 10pkt, law: linux}"};
 
 	for (int k = 0; k < 2; k++) {
@@ -199,10 +193,9 @@ START_TEST(the_last_mtu_is_never_dropped) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // A dequeue every second with drop times every few microseconds.
-START_TEST(one_dequeue_drops_a_bounded_number) {
+TEST(one_dequeue_drops_a_bounded_number) {
 	struct pkt *pkts = pkts_new(2000, 1000);
 	struct aqm_bench b;
 
@@ -220,10 +213,9 @@ START_TEST(one_dequeue_drops_a_bounded_number) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Dropping again less than 16 intervals after drop_next goes on at about the old rate.
-START_TEST(count_resumes_within_sixteen_intervals) {
+TEST(count_resumes_within_sixteen_intervals) {
 	static const struct {
 		uint64_t gap_ns; // from leaving the state to entering it again
 		double count;
@@ -258,10 +250,9 @@ START_TEST(count_resumes_within_sixteen_intervals) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // Packets dropped for the limit do not change when CoDel drops (RFC 8289, section 5.4).
-START_TEST(limit_drops_do_not_touch_the_law) {
+TEST(limit_drops_do_not_touch_the_law) {
 	static const char *const laws[] = {"{limit: 40pkt}", "{limit: 40pkt, law: linux}"};
 
 	for (int k = 0; k < 2; k++) {
@@ -303,10 +294,9 @@ START_TEST(limit_drops_do_not_touch_the_law) {
 		free(extra);
 	}
 }
-END_TEST
 
 // The Linux law's clock wraps every 4398 s: a run of one overload across the wrap.
-START_TEST(linux_clock_wraps) {
+TEST(linux_clock_wraps) {
 	struct pkt *pkts = pkts_new(64, 1000);
 	uint64_t wrap_ns = TICK << 32;
 	struct aqm_bench b;
@@ -333,9 +323,8 @@ START_TEST(linux_clock_wraps) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(random_load_conserves_packets) {
+TEST(random_load_conserves_packets) {
 	static const char *const params[] = {"{limit: 30pkt}", "{limit: 20000B, law: linux}",
 		"{limit: 50pkt, ecn: yes, ce_threshold: 1ms, target: 2ms, interval: 20ms}"};
 
@@ -363,7 +352,6 @@ START_TEST(random_load_conserves_packets) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // Three drops from 1.1 s on: the fourth would be due 100 ms / sqrt(1, 2, 3) later, at 1 328 445 704
 // ns. The queue drains, and dropping begins again `since_ns` after that: with which count?
@@ -402,15 +390,14 @@ static double count_after(uint64_t since_ns) {
 
 // RFC 8289 section 5.6: "delta > 1 && now - drop_next < 16 interval"; what was dropped since the
 // state was entered last is 2 here, which is enough.
-START_TEST(count_resumes_to_the_nanosecond) {
+TEST(count_resumes_to_the_nanosecond) {
 	ck_assert_double_eq(count_after(300 * MS), 2.0);
 	ck_assert_double_eq(count_after(1600 * MS - 1), 2.0);
 	ck_assert_double_eq(count_after(1600 * MS), 1.0);
 }
-END_TEST
 
 // Section 5.5: "sojourn_time < TARGET" is good.
-START_TEST(target_itself_is_above) {
+TEST(target_itself_is_above) {
 	for (uint64_t less = 0; less < 2; less++) {
 		struct pkt *pkts = pkts_new(10, 1000);
 		struct aqm_bench b;
@@ -425,10 +412,9 @@ START_TEST(target_itself_is_above) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // Marks keep the law's schedule too: one that comes late does not put off the next.
-START_TEST(late_mark_keeps_the_schedule) {
+TEST(late_mark_keeps_the_schedule) {
 	struct pkt *pkts = pkts_new(20, 1000);
 	struct aqm_bench b;
 
@@ -445,10 +431,9 @@ START_TEST(late_mark_keeps_the_schedule) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // The drop that leaves one MTU ends the state at once.
-START_TEST(dropping_ends_with_the_drop_that_empties_the_queue) {
+TEST(dropping_ends_with_the_drop_that_empties_the_queue) {
 	struct pkt *pkts = pkts_new(20, 1000);
 	struct aqm_bench b;
 
@@ -466,12 +451,3 @@ START_TEST(dropping_ends_with_the_drop_that_empties_the_queue) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(the_first_drop, linux_law_approaches_the_square_root,
-	mark_scenario_marks_once_per_dequeue, packets_that_carry_ce_count_as_marked_by_others,
-	ce_threshold_marks_whatever_the_law_does, an_empty_queue_ends_dropping,
-	the_last_mtu_is_never_dropped, one_dequeue_drops_a_bounded_number,
-	count_resumes_within_sixteen_intervals, limit_drops_do_not_touch_the_law, linux_clock_wraps,
-	random_load_conserves_packets, count_resumes_to_the_nanosecond, target_itself_is_above,
-	late_mark_keeps_the_schedule, dropping_ends_with_the_drop_that_empties_the_queue)

@@ -23,7 +23,7 @@ static void open_docsis(struct aqm_bench *b, const char *params) {
 	ck_assert_msg(aqm_open(b, "docsis_pie", params, &env) == 0, "%s", b->err.msg);
 }
 
-START_TEST(probability_is_that_of_the_rfc) {
+TEST(probability_is_that_of_the_rfc) {
 	struct pkt *p = pkts_new(1, 1000);
 	struct aqm_bench b = {0};
 	struct vectors v;
@@ -53,11 +53,10 @@ START_TEST(probability_is_that_of_the_rfc) {
 	aqm_close(&b);
 	free(p);
 }
-END_TEST
 
 // Section 4.3: nothing is dropped until a third of the limit waits; the first drop begins the burst
 // protection.
-START_TEST(the_first_drop_begins_the_burst_protection) {
+TEST(the_first_drop_begins_the_burst_protection) {
 	struct pkt *pkts = pkts_new(2000, 1000);
 	uint64_t t_ns = 1600 * MS, drop_ns;
 	struct aqm_bench b;
@@ -110,10 +109,9 @@ START_TEST(the_first_drop_begins_the_burst_protection) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Section 4.6: the probability of a packet is proportional to its size, up to 0.85.
-START_TEST(small_packets_are_dropped_less) {
+TEST(small_packets_are_dropped_less) {
 	static const uint16_t sizes[] = {64, 512, 1024};
 	static const uint32_t least[] = {136, 17, 9} /* 0.85 / 0.1 * 1024 / size */;
 
@@ -141,7 +139,3 @@ START_TEST(small_packets_are_dropped_less) {
 		free(pkts);
 	}
 }
-END_TEST
-
-TEST_MAIN(probability_is_that_of_the_rfc, the_first_drop_begins_the_burst_protection,
-	small_packets_are_dropped_less)

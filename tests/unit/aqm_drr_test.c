@@ -11,7 +11,7 @@ static const struct aqm_env env = {
 
 // Four queues as in figure 1 of the paper, a quantum of 500: what each queue leaves unused counts
 // in its next turn.
-START_TEST(order_of_the_paper) {
+TEST(order_of_the_paper) {
 	static const uint16_t sizes[4][3] = {
 		{200, 750, 20}, {500, 500, 0}, {600, 100, 400}, {50, 700, 180}};
 	static const struct {
@@ -43,7 +43,6 @@ START_TEST(order_of_the_paper) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 #define FLOWS 10u
 #define EACH 4000u
@@ -90,17 +89,16 @@ static void fair(uint32_t quantum) {
 	free(pkts);
 }
 
-START_TEST(fair_to_one_quantum) {
+TEST(fair_to_one_quantum) {
 	fair(MTU);
 	fair(300);
 	fair(64);
 	fair(4000);
 	fair(20000);
 }
-END_TEST
 
 // A queue that has emptied begins anew: it cannot save credits.
-START_TEST(an_empty_queue_loses_its_credits) {
+TEST(an_empty_queue_loses_its_credits) {
 	static const uint32_t order[] = {0, 1, 1, 1, 0, 1, 1, 1, 0};
 	struct pkt *pkts = pkts_new(12, 500);
 	struct aqm_bench b;
@@ -121,6 +119,3 @@ START_TEST(an_empty_queue_loses_its_credits) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(order_of_the_paper, fair_to_one_quantum, an_empty_queue_loses_its_credits)

@@ -33,7 +33,7 @@ static void put(struct aqm_bench *b, struct pkt *p, enum ecn ecn, uint64_t now_n
 	aqm_put(b, p, now_ns);
 }
 
-START_TEST(probabilities_are_those_of_the_rfc) {
+TEST(probabilities_are_those_of_the_rfc) {
 	struct pkt *p = pkts_new(1, 1000);
 	struct aqm_bench b = {0};
 	struct vectors v;
@@ -70,9 +70,8 @@ START_TEST(probabilities_are_those_of_the_rfc) {
 	aqm_close(&b);
 	free(p);
 }
-END_TEST
 
-START_TEST(gains_follow_from_the_largest_rtt) {
+TEST(gains_follow_from_the_largest_rtt) {
 	struct vectors v;
 
 	vectors_open(&v, "dualpi2_gains");
@@ -87,10 +86,9 @@ START_TEST(gains_follow_from_the_largest_rtt) {
 	}
 	ck_assert_uint_eq(v.rows, 5);
 }
-END_TEST
 
 // The update takes the larger of the two ages, whichever queue it is in.
-START_TEST(the_longer_delay_of_both_queues_counts) {
+TEST(the_longer_delay_of_both_queues_counts) {
 	static const enum ecn older[] = {ECN_ECT1, ECN_NOT_ECT};
 
 	for (int i = 0; i < 2; i++) {
@@ -106,10 +104,9 @@ START_TEST(the_longer_delay_of_both_queues_counts) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // Section 2.3: ECT(1) and CE are L4S. With any_ect ECT(0) is too.
-START_TEST(ect1_and_ce_pass_the_others) {
+TEST(ect1_and_ce_pass_the_others) {
 	static const enum ecn fields[] = {ECN_NOT_ECT, ECN_ECT0, ECN_ECT1, ECN_CE};
 	static const struct {
 		const char *params;
@@ -139,10 +136,9 @@ START_TEST(ect1_and_ce_pass_the_others) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // While both queues have packets, the classic one gets its share of the bytes, to one packet.
-START_TEST(the_round_robin_divides_the_bytes) {
+TEST(the_round_robin_divides_the_bytes) {
 	struct pkt *pkts = pkts_new(20000, 0);
 	struct aqm_bench b;
 	struct rng rng;
@@ -169,9 +165,8 @@ START_TEST(the_round_robin_divides_the_bytes) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(a_time_shifted_fifo_serves_the_longest_wait) {
+TEST(a_time_shifted_fifo_serves_the_longest_wait) {
 	struct pkt *pkts = pkts_new(3, 1000);
 	struct aqm_bench b;
 
@@ -185,11 +180,10 @@ START_TEST(a_time_shifted_fifo_serves_the_longest_wait) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Function laqm: nothing up to 800 us, all from 1200 us on, in between the part of the range; with
 // `range: 0` a step.
-START_TEST(the_ramp_marks_by_the_time_waited) {
+TEST(the_ramp_marks_by_the_time_waited) {
 	static const struct {
 		const char *params;
 		uint64_t waited_ns;
@@ -224,9 +218,8 @@ START_TEST(the_ramp_marks_by_the_time_waited) {
 		free(pkts);
 	}
 }
-END_TEST
 
-START_TEST(a_threshold_in_packets_or_bytes_is_a_step) {
+TEST(a_threshold_in_packets_or_bytes_is_a_step) {
 	static const char *const params[] = {"{threshold: 4pkt}", "{threshold: 4000B}"};
 
 	for (int k = 0; k < 2; k++) {
@@ -242,7 +235,6 @@ START_TEST(a_threshold_in_packets_or_bytes_is_a_step) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // p' of the first update is `base` if a packet is 10 ms old.
 static void at_probability(struct aqm_bench *b, const char *params, double base) {
@@ -279,7 +271,7 @@ static struct signals sent_of(struct aqm_bench *b, enum ecn ecn, uint32_t n) {
 
 // Equation (1): p_C = (p_CL / k)^2. With sums exactly, with draws as binomial distributions have
 // it.
-START_TEST(marks_and_drops_are_coupled) {
+TEST(marks_and_drops_are_coupled) {
 	static const char *const signals[] = {", derandomise: yes", ", derandomise: no"};
 	static const uint32_t n = 50000;
 
@@ -302,11 +294,10 @@ START_TEST(marks_and_drops_are_coupled) {
 			aqm_close(&b);
 		}
 }
-END_TEST
 
 // Appendix A.2: from p_CL = 1 on, L4S packets are dropped as classic ones are, and the rest of them
 // marked; ECN saves no classic packet.
-START_TEST(overload_drops) {
+TEST(overload_drops) {
 	static const uint32_t n = 10000;
 	static const double base[] = {0.49, 0.51, 0.8};
 
@@ -328,10 +319,9 @@ START_TEST(overload_drops) {
 			aqm_close(&b);
 		}
 }
-END_TEST
 
 // Linux's other answer to overload: p' ends at 1 / k, and the queue fills up to its limit.
-START_TEST(overflow_keeps_ecn) {
+TEST(overflow_keeps_ecn) {
 	struct aqm_bench b;
 	struct signals s;
 
@@ -342,10 +332,9 @@ START_TEST(overflow_keeps_ecn) {
 	ck_assert_double_eq_tol(s.marked, 1600 / 16, 1.5);
 	aqm_close(&b);
 }
-END_TEST
 
 // After an overload the L4S queue is marked as rarely as before it.
-START_TEST(overload_leaves_nothing_behind) {
+TEST(overload_leaves_nothing_behind) {
 	struct pkt *pkts = pkts_new(20000, 1000);
 	struct aqm_bench b;
 	uint64_t t_ns = 0;
@@ -369,10 +358,9 @@ START_TEST(overload_leaves_nothing_behind) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Whether a packet comes or not, updates happen at their times.
-START_TEST(updates_do_not_depend_on_packets) {
+TEST(updates_do_not_depend_on_packets) {
 	struct pkt *pkts = pkts_new(1002, 1000);
 	struct aqm_bench often, once;
 
@@ -390,7 +378,6 @@ START_TEST(updates_do_not_depend_on_packets) {
 	aqm_close(&once);
 	free(pkts);
 }
-END_TEST
 
 // The DSCP of a packet is the lower part of its flow's number here.
 static struct pkt_headers headers(void *ctx, const struct pkt *p) {
@@ -405,7 +392,7 @@ static void open_by_dscp(struct aqm_bench *b, const char *params) {
 	ck_assert_msg(aqm_open(b, "dualpi2", params, &with) == 0, "%s", b->err.msg);
 }
 
-START_TEST(a_dscp_joins_the_l4s_queue) {
+TEST(a_dscp_joins_the_l4s_queue) {
 	struct pkt *pkts = pkts_new(4, 1000);
 	struct aqm_bench b;
 
@@ -429,12 +416,11 @@ START_TEST(a_dscp_joins_the_l4s_queue) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // RFC 9332, section 2.5.1.1: the probability is one for a Classic control at the L4S queue's
 // target. With p_L = 1 and k = 2 it is (1 / 2)^2: each fourth, from the fifth on, as the sum of
 // appendix A must exceed 1.
-START_TEST(classic_packets_in_the_l4s_queue_get_classic_signals) {
+TEST(classic_packets_in_the_l4s_queue_get_classic_signals) {
 	static const struct {
 		const char *params;
 		enum ecn ecn;
@@ -467,9 +453,8 @@ START_TEST(classic_packets_in_the_l4s_queue_get_classic_signals) {
 		free(pkts);
 	}
 }
-END_TEST
 
-START_TEST(bad_parameters_are_refused_with_their_place) {
+TEST(bad_parameters_are_refused_with_their_place) {
 	static const struct {
 		const char *params, *says;
 	} cases[] = {
@@ -491,9 +476,8 @@ START_TEST(bad_parameters_are_refused_with_their_place) {
 		aqm_close(&b);
 	}
 }
-END_TEST
 
-START_TEST(a_bdp_needs_a_round_trip) {
+TEST(a_bdp_needs_a_round_trip) {
 	struct aqm_env near = env;
 	struct aqm_bench b;
 
@@ -502,13 +486,3 @@ START_TEST(a_bdp_needs_a_round_trip) {
 	ck_assert_ptr_nonnull(strstr(b.err.msg, "threshold: a BDP needs a base RTT"));
 	aqm_close(&b);
 }
-END_TEST
-
-TEST_MAIN(probabilities_are_those_of_the_rfc, gains_follow_from_the_largest_rtt,
-	the_longer_delay_of_both_queues_counts, ect1_and_ce_pass_the_others,
-	the_round_robin_divides_the_bytes, a_time_shifted_fifo_serves_the_longest_wait,
-	the_ramp_marks_by_the_time_waited, a_threshold_in_packets_or_bytes_is_a_step,
-	marks_and_drops_are_coupled, overload_drops, overflow_keeps_ecn,
-	overload_leaves_nothing_behind, a_dscp_joins_the_l4s_queue,
-	classic_packets_in_the_l4s_queue_get_classic_signals, updates_do_not_depend_on_packets,
-	bad_parameters_are_refused_with_their_place, a_bdp_needs_a_round_trip)

@@ -18,7 +18,7 @@ static uint32_t fill(struct aqm_bench *b, struct pkt *pkts, uint32_t n) {
 }
 
 // How many full-sized frames fit, for each way of writing a limit.
-START_TEST(limits_in_every_unit) {
+TEST(limits_in_every_unit) {
 	static const struct {
 		const char *params;
 		uint32_t fit;
@@ -40,9 +40,8 @@ START_TEST(limits_in_every_unit) {
 		free(pkts);
 	}
 }
-END_TEST
 
-START_TEST(tail_drops_the_newest_in_order) {
+TEST(tail_drops_the_newest_in_order) {
 	struct pkt *pkts = pkts_new(5, 1000);
 	struct aqm_bench b;
 
@@ -57,9 +56,8 @@ START_TEST(tail_drops_the_newest_in_order) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(head_drops_the_oldest_until_it_fits) {
+TEST(head_drops_the_oldest_until_it_fits) {
 	struct pkt *pkts = pkts_new(5, 500);
 	struct aqm_bench b;
 
@@ -73,9 +71,8 @@ START_TEST(head_drops_the_oldest_until_it_fits) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(head_drop_leaves_out_what_never_fits) {
+TEST(head_drop_leaves_out_what_never_fits) {
 	struct pkt *pkts = pkts_new(2, 1000);
 	struct aqm_bench b;
 
@@ -88,9 +85,8 @@ START_TEST(head_drop_leaves_out_what_never_fits) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(limits_that_cannot_work_are_refused) {
+TEST(limits_that_cannot_work_are_refused) {
 	struct aqm_env no_delay = env;
 	struct aqm_bench b;
 
@@ -105,10 +101,9 @@ START_TEST(limits_that_cannot_work_are_refused) {
 	ck_assert_int_eq(aqm_open(&b, "fifo", "{limit: 1518B}", &env), 0);
 	aqm_close(&b);
 }
-END_TEST
 
 // The buffer of CoreScale: 375 MB are 250000 packets of 1500 B, to the packet.
-START_TEST(a_limit_of_375_megabytes_is_exact) {
+TEST(a_limit_of_375_megabytes_is_exact) {
 	struct pkt *pkts = pkts_new(250010, 1500);
 	struct aqm_bench b;
 
@@ -118,8 +113,3 @@ START_TEST(a_limit_of_375_megabytes_is_exact) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(limits_in_every_unit, tail_drops_the_newest_in_order, head_drops_the_oldest_until_it_fits,
-	head_drop_leaves_out_what_never_fits, limits_that_cannot_work_are_refused,
-	a_limit_of_375_megabytes_is_exact)

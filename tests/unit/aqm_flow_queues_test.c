@@ -133,7 +133,7 @@ static void play(const char *name, const char *params, uint32_t flows, uint32_t 
 	free(pkts);
 }
 
-START_TEST(the_fattest_queue_is_that_of_a_search) {
+TEST(the_fattest_queue_is_that_of_a_search) {
 	static const char *const limits[] = {
 		"limit: 300pkt, buckets: 64",
 		"limit: 50kB, buckets: 64, quantum: 300B",
@@ -153,10 +153,9 @@ START_TEST(the_fattest_queue_is_that_of_a_search) {
 		play("fq_codel", params, 20, 64);
 	}
 }
-END_TEST
 
 // The heap's order and places hold, and a bound is never below its queue's bytes.
-START_TEST(the_heap_is_one) {
+TEST(the_heap_is_one) {
 	struct flow_queues fq = {
 		.limit = {LIMIT_PACKETS, 1e6}, .quantum_bytes = MTU, .buckets = 500};
 	struct pkt *pkts = pkts_new(PKTS, 0);
@@ -193,7 +192,6 @@ START_TEST(the_heap_is_one) {
 	flow_queues_fini(&fq);
 	free(pkts);
 }
-END_TEST
 
 static uint32_t queues_used(const struct flow_queues *fq, uint32_t first, uint32_t flows) {
 	uint8_t *used = calloc(fq->buckets, 1);
@@ -213,7 +211,7 @@ static uint32_t queues_used(const struct flow_queues *fq, uint32_t first, uint32
 // As many queues are used as balls thrown at random hit: buckets (1 - exp(-flows / buckets)), give
 // or take four standard deviations, which are below sqrt(flows^2 / 2 buckets). Both for
 // weir-sender's flows, which have successive numbers, and for others, whose top bit is set.
-START_TEST(the_hash_spreads_flows_as_chance_does) {
+TEST(the_hash_spreads_flows_as_chance_does) {
 	static const uint32_t first[] = {0, 0x80000000u};
 	struct flow_queues fq = {.seed = env.seed, .buckets = 65536};
 
@@ -226,9 +224,8 @@ START_TEST(the_hash_spreads_flows_as_chance_does) {
 	fq.buckets = 1000;
 	ck_assert_uint_eq(queues_used(&fq, 0, 20000), 1000);
 }
-END_TEST
 
-START_TEST(another_seed_lets_others_share) {
+TEST(another_seed_lets_others_share) {
 	struct flow_queues a = {.seed = 1, .buckets = 1024}, b = {.seed = 2, .buckets = 1024};
 	uint32_t both = 0, one = 0;
 
@@ -241,10 +238,9 @@ START_TEST(another_seed_lets_others_share) {
 	ck_assert_uint_gt(one, 5);
 	ck_assert_uint_lt(both, 3);
 }
-END_TEST
 
 // The seed has decided something once two flows met in a queue, or the limit was exceeded.
-START_TEST(collisions_are_counted) {
+TEST(collisions_are_counted) {
 	struct pkt *pkts = pkts_new(4, 100);
 	struct aqm_bench b;
 
@@ -268,19 +264,17 @@ START_TEST(collisions_are_counted) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Live, the hash of the 5-tuple is computed for these, and not for a fifo.
-START_TEST(disciplines_that_read_flows_say_so) {
+TEST(disciplines_that_read_flows_say_so) {
 	ck_assert(aqm_find("drr")->flows);
 	ck_assert(aqm_find("fq_codel")->flows);
 	ck_assert(aqm_find("fq_pie")->flows);
 	ck_assert(!aqm_find("fifo")->flows);
 	ck_assert(!aqm_find("codel")->flows);
 }
-END_TEST
 
-START_TEST(bad_parameters_are_refused) {
+TEST(bad_parameters_are_refused) {
 	static const char *const bad[][2] = {
 		{"{buckets: 0}", "test:1:11: buckets: 0 is not in [1, 65536]"},
 		{"{buckets: 65537}", "test:1:11: buckets: 65537 is not in [1, 65536]"},
@@ -300,8 +294,3 @@ START_TEST(bad_parameters_are_refused) {
 		}
 	}
 }
-END_TEST
-
-TEST_MAIN(the_fattest_queue_is_that_of_a_search, the_heap_is_one,
-	the_hash_spreads_flows_as_chance_does, another_seed_lets_others_share,
-	collisions_are_counted, disciplines_that_read_flows_say_so, bad_parameters_are_refused)

@@ -31,7 +31,7 @@ static void next_is(struct aqm_bench *b, const struct pkt *p) {
 
 // Section 4.2, step by step, with a quantum of 1000: credits are what remains of it; a queue that
 // has none left gets a quantum and goes to the end of the old ones.
-START_TEST(credits_and_lists) {
+TEST(credits_and_lists) {
 	struct pkt *pkts = pkts_new(20, 0), *next = pkts, *a[4], *b[4], *c[2];
 	struct aqm_bench f;
 
@@ -64,11 +64,10 @@ START_TEST(credits_and_lists) {
 	aqm_close(&f);
 	free(pkts);
 }
-END_TEST
 
 // A flow whose packets come one by one, each when the one before has left, is old after its first:
 // the old queue is not starved. It is new again only once it has been found empty as an old one.
-START_TEST(an_empty_new_queue_becomes_old) {
+TEST(an_empty_new_queue_becomes_old) {
 	struct pkt *pkts = pkts_new(20, 0), *next = pkts, *b[9], *a;
 	struct aqm_bench f;
 
@@ -95,11 +94,10 @@ START_TEST(an_empty_new_queue_becomes_old) {
 	aqm_close(&f);
 	free(pkts);
 }
-END_TEST
 
 // A flow that sends less than its share waits for one packet at most, however many others have a
 // backlog.
-START_TEST(a_sparse_flow_has_priority) {
+TEST(a_sparse_flow_has_priority) {
 	struct pkt *pkts = pkts_new(5000, 0), *next = pkts, *p;
 	struct aqm_bench f;
 
@@ -121,11 +119,10 @@ START_TEST(a_sparse_flow_has_priority) {
 	aqm_close(&f);
 	free(pkts);
 }
-END_TEST
 
 // Fairness of backlogged queues, with sizes of their own: within a quantum and a packet at any
 // moment.
-START_TEST(fair_to_one_quantum) {
+TEST(fair_to_one_quantum) {
 	enum { FLOWS = 10, EACH = 3000 };
 	struct pkt *pkts = pkts_new(FLOWS * EACH, 0);
 	uint64_t sent[FLOWS] = {0};
@@ -158,10 +155,9 @@ START_TEST(fair_to_one_quantum) {
 	aqm_close(&f);
 	free(pkts);
 }
-END_TEST
 
 // One flow alone has the discipline codel, packet by packet.
-START_TEST(one_flow_has_codel) {
+TEST(one_flow_has_codel) {
 	static const char *const params[] = {
 		"target: 1ms, interval: 10ms, ecn: no",
 		"target: 1ms, interval: 10ms, law: linux, ecn: no",
@@ -212,11 +208,10 @@ START_TEST(one_flow_has_codel) {
 		}
 	}
 }
-END_TEST
 
 // Two flows with a standing queue, one of them ECN capable, which is marked by default; a third
 // whose packets come one by one is neither marked nor dropped.
-START_TEST(codel_is_each_queues_own) {
+TEST(codel_is_each_queues_own) {
 	struct pkt *pkts = pkts_new(100000, 1000), *next = pkts, *p;
 	uint64_t marks[3] = {0}, drops[3] = {0}, waiting[3] = {0};
 	struct aqm_bench f;
@@ -256,11 +251,10 @@ START_TEST(codel_is_each_queues_own) {
 	aqm_close(&f);
 	free(pkts);
 }
-END_TEST
 
 // The limit takes from the queue with the most bytes, not the most packets, and leaves a flow with
 // one packet alone.
-START_TEST(the_fattest_queue_loses_half) {
+TEST(the_fattest_queue_loses_half) {
 	struct pkt *pkts = pkts_new(500, 0), *next = pkts, *fat, *p;
 	struct aqm_bench f;
 
@@ -283,8 +277,3 @@ START_TEST(the_fattest_queue_loses_half) {
 	aqm_close(&f);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(credits_and_lists, an_empty_new_queue_becomes_old, a_sparse_flow_has_priority,
-	fair_to_one_quantum, one_flow_has_codel, codel_is_each_queues_own,
-	the_fattest_queue_loses_half)

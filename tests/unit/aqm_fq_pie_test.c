@@ -18,7 +18,7 @@ static void open_aqm(struct aqm_bench *b, const char *name, const char *params) 
 
 // Random arrivals of one flow at 1.3 times the rate of departures, then less: the same packets
 // leave, marked or not.
-START_TEST(a_single_flow_meets_pie) {
+TEST(a_single_flow_meets_pie) {
 	static const char *const params[] = {
 		"limit: 10000pkt",
 		"limit: 10000pkt, ecn: yes, ecn_max: 100%, max_burst: 0",
@@ -64,10 +64,9 @@ START_TEST(a_single_flow_meets_pie) {
 		}
 	}
 }
-END_TEST
 
 // Two flows: one sends all the time and has a queue, the other a packet every 5 ms and has none.
-START_TEST(only_the_flow_with_a_queue_is_dropped) {
+TEST(only_the_flow_with_a_queue_is_dropped) {
 	struct pkt *pkts = pkts_new(60000, 1000);
 	struct aqm_bench b;
 	uint32_t n = 0, sent[2] = {0}, got[2] = {0};
@@ -98,10 +97,9 @@ START_TEST(only_the_flow_with_a_queue_is_dropped) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // RFC 8290, section 4.2, with a quantum of 1000: as fq_codel, which has its test of each step.
-START_TEST(queues_are_served_in_turn) {
+TEST(queues_are_served_in_turn) {
 	static const uint32_t flows[] = {1, 1, 1, 2, 2, 2}, order[] = {0, 1, 3, 2, 4, 5};
 	struct pkt *pkts = pkts_new(7, 0);
 	struct aqm_bench b;
@@ -129,11 +127,10 @@ START_TEST(queues_are_served_in_turn) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Section 4.1: the limit is that of all queues, and the fattest pays from its head, half of it and
 // 64 at most.
-START_TEST(the_fattest_queue_pays_for_an_overflow) {
+TEST(the_fattest_queue_pays_for_an_overflow) {
 	struct pkt *pkts = pkts_new(302, 1000);
 	struct aqm_bench b;
 
@@ -152,11 +149,10 @@ START_TEST(the_fattest_queue_pays_for_an_overflow) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // RFC 8033, section 4.1: two full-sized frames may wait without a drop, whatever is in the other
 // queues.
-START_TEST(few_packets_of_a_flow_are_never_dropped) {
+TEST(few_packets_of_a_flow_are_never_dropped) {
 	struct pkt *pkts = pkts_new(106, 1000);
 	struct aqm_bench b;
 
@@ -171,10 +167,9 @@ START_TEST(few_packets_of_a_flow_are_never_dropped) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // A queue that nobody uses for long starts again with a burst allowance and without a probability.
-START_TEST(a_queue_that_rested_is_as_new) {
+TEST(a_queue_that_rested_is_as_new) {
 	struct pkt *pkts = pkts_new(3000, 1000);
 	struct aqm_bench b;
 	uint32_t n = 0;
@@ -196,9 +191,8 @@ START_TEST(a_queue_that_rested_is_as_new) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(bad_parameters_are_refused_with_their_place) {
+TEST(bad_parameters_are_refused_with_their_place) {
 	static const char *const params[][2] = {
 		{"{buckets: 65537}", "buckets"},
 		{"{limit: 100B}", "limit"},
@@ -214,8 +208,3 @@ START_TEST(bad_parameters_are_refused_with_their_place) {
 		aqm_close(&b);
 	}
 }
-END_TEST
-
-TEST_MAIN(a_single_flow_meets_pie, only_the_flow_with_a_queue_is_dropped, queues_are_served_in_turn,
-	the_fattest_queue_pays_for_an_overflow, few_packets_of_a_flow_are_never_dropped,
-	a_queue_that_rested_is_as_new, bad_parameters_are_refused_with_their_place)

@@ -33,7 +33,7 @@ static void one_update(struct aqm_bench *b, struct pkt *p, uint64_t delay_ns, ui
 	NEED(b->ops->dequeue(b->q, now_ns, &b->drops) == (delay_ns > 0 ? p : NULL));
 }
 
-START_TEST(probability_is_that_of_the_rfc) {
+TEST(probability_is_that_of_the_rfc) {
 	struct pkt *p = pkts_new(1, 1000);
 	struct aqm_bench b = {0};
 	struct vectors v;
@@ -61,10 +61,9 @@ START_TEST(probability_is_that_of_the_rfc) {
 	aqm_close(&b);
 	free(p);
 }
-END_TEST
 
 // Section 4.4: a queue that was quiet takes a burst of max_burst without a drop.
-START_TEST(nothing_is_dropped_within_the_burst_allowance) {
+TEST(nothing_is_dropped_within_the_burst_allowance) {
 	struct pkt *pkts = pkts_new(4000, 1000);
 	struct aqm_bench b;
 	uint64_t t_ns = 1005 * MS; // at an update
@@ -103,7 +102,6 @@ START_TEST(nothing_is_dropped_within_the_burst_allowance) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // One update at 10 s sets the probability; none follows for 10 s. Ten packets wait, the oldest
 // since 115 ms:
@@ -159,7 +157,7 @@ static struct gaps gaps_of(const char *more, double probability, uint32_t drops)
 
 // Section 5.4 at a probability of 1/64: no drop before 0.85 * 64 = 54.4 arrivals after a drop, one
 // at the latest with arrival 8.5 * 64 = 544.
-START_TEST(derandomised_drops_are_spaced) {
+TEST(derandomised_drops_are_spaced) {
 	struct gaps g = gaps_of("derandomise: yes", 1.0 / 64, 20000);
 
 	// 54 arrivals and then a geometric number with mean 64.
@@ -167,9 +165,8 @@ START_TEST(derandomised_drops_are_spaced) {
 	ck_assert_uint_le(g.max, 544);
 	ck_assert_double_eq_tol(g.mean, 118, 1.5);
 }
-END_TEST
 
-START_TEST(random_drops_have_the_probability) {
+TEST(random_drops_have_the_probability) {
 	struct gaps g = gaps_of("derandomise: no", 0.002, 5000);
 
 	ck_assert_uint_lt(g.min, 20);
@@ -177,19 +174,17 @@ START_TEST(random_drops_have_the_probability) {
 	// 5000 geometric gaps: a standard deviation of 1.4 % of their mean.
 	ck_assert_double_eq_tol(g.mean, 500, 500 * 0.05);
 }
-END_TEST
 
-START_TEST(the_largest_gap_is_bounded) {
+TEST(the_largest_gap_is_bounded) {
 	// Of 100000 geometric gaps some would be longer than 8.5 times their mean, and end there.
 	struct gaps g = gaps_of("derandomise: yes", 1.0 / 64, 100000);
 
 	ck_assert_uint_eq(g.max, 544);
 }
-END_TEST
 
 // Section 4.1: two packets may always wait; and below half the target nothing is dropped up to 20
 // %.
-START_TEST(it_is_work_conserving) {
+TEST(it_is_work_conserving) {
 	struct pkt *pkts = pkts_new(5000, 1000);
 	struct aqm_bench b;
 	uint64_t t_ns = 1005 * MS;
@@ -232,10 +227,9 @@ START_TEST(it_is_work_conserving) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Section 5.1: below mark_ecnth packets that are ECN capable are marked, from there on dropped.
-START_TEST(ecn_marks_up_to_its_threshold) {
+TEST(ecn_marks_up_to_its_threshold) {
 	static const struct {
 		double probability;
 		uint8_t ecn;
@@ -267,11 +261,10 @@ START_TEST(ecn_marks_up_to_its_threshold) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // Events that change nothing do not change the probability either: updates happen at their own
 // times.
-START_TEST(updates_do_not_depend_on_polling) {
+TEST(updates_do_not_depend_on_polling) {
 	struct pkt *pkts[2] = {pkts_new(200, 1000), pkts_new(200, 1000)};
 	struct aqm_bench b[2];
 	double busy[2];
@@ -303,7 +296,6 @@ START_TEST(updates_do_not_depend_on_polling) {
 		free(pkts[k]);
 	}
 }
-END_TEST
 
 static void update_one_by_one(
 	const struct pie_law *l, struct pie_state *s, const struct pkt *oldest, uint64_t now_ns) {
@@ -313,7 +305,7 @@ static void update_one_by_one(
 
 // Those that leave the probability at 0 are computed at once; short, long and no queues, targets
 // from 1 ms to 8 s.
-START_TEST(updates_at_once_are_those_one_by_one) {
+TEST(updates_at_once_are_those_one_by_one) {
 	uint32_t at_rest = 0, active = 0;
 	struct rng rng;
 
@@ -350,10 +342,9 @@ START_TEST(updates_at_once_are_those_one_by_one) {
 	ck_assert_uint_gt(at_rest, 10000);
 	ck_assert_uint_gt(active, 10000);
 }
-END_TEST
 
 // A packet that does not fit clears the sum of section 5.4 (appendix B).
-START_TEST(a_drop_for_the_limit_clears_the_sum) {
+TEST(a_drop_for_the_limit_clears_the_sum) {
 	struct pkt *pkts = pkts_new(40, 1000);
 	struct aqm_bench b;
 	uint64_t t_ns = fixed_probability(&b, "derandomise: yes", 0.01, pkts);
@@ -368,10 +359,3 @@ START_TEST(a_drop_for_the_limit_clears_the_sum) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(probability_is_that_of_the_rfc, nothing_is_dropped_within_the_burst_allowance,
-	derandomised_drops_are_spaced, random_drops_have_the_probability,
-	the_largest_gap_is_bounded, it_is_work_conserving, ecn_marks_up_to_its_threshold,
-	updates_do_not_depend_on_polling, updates_at_once_are_those_one_by_one,
-	a_drop_for_the_limit_clears_the_sum)

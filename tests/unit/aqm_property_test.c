@@ -126,7 +126,7 @@ static void twice(const char *name, const char *params, enum clock clock) {
 		ck_assert_msg(a.drops > 0, "%s %s: nothing was dropped", name, params);
 }
 
-START_TEST(every_discipline_keeps_the_rules) {
+TEST(every_discipline_keeps_the_rules) {
 	for (const struct aqm_ops *const *ops = aqm_all; *ops != NULL; ops++) {
 		static const char *const limits[] = {"1pkt", "30pkt", "20kB", "2ms"};
 		char params[128];
@@ -138,7 +138,6 @@ START_TEST(every_discipline_keeps_the_rules) {
 			}
 	}
 }
-END_TEST
 
 // Each value of a parameter that has few, and both ends of the range of the others, where the
 // discipline takes them.
@@ -168,7 +167,7 @@ static uint32_t values_of(const struct param *p, char text[4][64]) {
 	return n;
 }
 
-START_TEST(every_value_of_a_parameter_keeps_them_too) {
+TEST(every_value_of_a_parameter_keeps_them_too) {
 	for (const struct aqm_ops *const *ops = aqm_all; *ops != NULL; ops++)
 		for (const struct param *p = (*ops)->params; p->name != NULL; p++) {
 			char text[4][64], params[512];
@@ -182,6 +181,3 @@ START_TEST(every_value_of_a_parameter_keeps_them_too) {
 			}
 		}
 }
-END_TEST
-
-TEST_MAIN(every_discipline_keeps_the_rules, every_value_of_a_parameter_keeps_them_too)

@@ -24,7 +24,7 @@ static void open_red(struct aqm_bench *b, const char *params) {
 	ck_assert_msg(aqm_open(b, "red", params, &env) == 0, "%s", b->err.msg);
 }
 
-START_TEST(average_is_that_of_the_paper) {
+TEST(average_is_that_of_the_paper) {
 	struct pkt *pkts = pkts_new((1u << 18) + 1000, 1000);
 	struct aqm_bench b = {0};
 	struct vectors v;
@@ -54,7 +54,6 @@ START_TEST(average_is_that_of_the_paper) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // With a weight of 1 the average is the queue that an arrival finds: keeps `packets` in the queue
 // and lets one arrive.
@@ -83,7 +82,7 @@ static struct pkt *spare_new(struct spare *s, uint32_t n) {
 	return pkts;
 }
 
-START_TEST(max_p_adapts_as_in_the_paper) {
+TEST(max_p_adapts_as_in_the_paper) {
 	struct spare s;
 	struct pkt *pkts = spare_new(&s, 100);
 	struct aqm_bench b = {0};
@@ -114,10 +113,9 @@ START_TEST(max_p_adapts_as_in_the_paper) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // After a long time without an arrival all the changes of max_p are made, in bounded time.
-START_TEST(max_p_after_an_age) {
+TEST(max_p_after_an_age) {
 	struct spare s;
 	struct pkt *pkts = spare_new(&s, 10);
 	struct aqm_bench b;
@@ -131,7 +129,6 @@ START_TEST(max_p_after_an_age) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Whether each of `n` packets that find `packets` is dropped.
 static uint32_t drops_of(struct aqm_bench *b, struct spare *s, uint64_t packets, uint32_t n) {
@@ -145,7 +142,7 @@ static uint32_t drops_of(struct aqm_bench *b, struct spare *s, uint64_t packets,
 	return drops;
 }
 
-START_TEST(probability_in_each_region) {
+TEST(probability_in_each_region) {
 	static const struct {
 		const char *more;
 		uint64_t packets;
@@ -186,10 +183,9 @@ START_TEST(probability_in_each_region) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // Section 7 of the paper, method 2: the gap is uniform on 1 ... 1 / p_b.
-START_TEST(gaps_between_drops_are_uniform) {
+TEST(gaps_between_drops_are_uniform) {
 	struct spare s;
 	struct pkt *pkts = spare_new(&s, 100);
 	uint32_t seen[101] = {0}, gap = 0, drops = 0;
@@ -216,11 +212,10 @@ START_TEST(gaps_between_drops_are_uniform) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // As Linux's red without `harddrop`: nothing that is ECN capable is dropped, however long the
 // queue.
-START_TEST(ecn_marks_above_max) {
+TEST(ecn_marks_above_max) {
 	struct spare s;
 	struct pkt *pkts = spare_new(&s, 100);
 	struct aqm_bench b;
@@ -240,9 +235,8 @@ START_TEST(ecn_marks_above_max) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(harddrop_marks_below_max_and_drops_above) {
+TEST(harddrop_marks_below_max_and_drops_above) {
 	struct spare s;
 	struct pkt *pkts = spare_new(&s, 100);
 	struct aqm_bench b;
@@ -268,9 +262,8 @@ START_TEST(harddrop_marks_below_max_and_drops_above) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(below_min_the_count_starts_again) {
+TEST(below_min_the_count_starts_again) {
 	struct spare s;
 	struct pkt *pkts = spare_new(&s, 100);
 	struct aqm_bench b;
@@ -285,11 +278,10 @@ START_TEST(below_min_the_count_starts_again) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // ARED, section 5: 80 Mbit/s are 10000 packets/s; 10 ms of delay are 100 packets, between 50 and
 // 150.
-START_TEST(parameters_follow_the_rate) {
+TEST(parameters_follow_the_rate) {
 	struct spare s;
 	struct pkt *pkts = spare_new(&s, 200);
 	struct aqm_bench b;
@@ -313,9 +305,8 @@ START_TEST(parameters_follow_the_rate) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(thresholds_that_cannot_be_are_refused) {
+TEST(thresholds_that_cannot_be_are_refused) {
 	static const struct {
 		const char *params, *message;
 	} cases[] = {
@@ -336,9 +327,3 @@ START_TEST(thresholds_that_cannot_be_are_refused) {
 		aqm_close(&b);
 	}
 }
-END_TEST
-
-TEST_MAIN(average_is_that_of_the_paper, max_p_adapts_as_in_the_paper, max_p_after_an_age,
-	probability_in_each_region, gaps_between_drops_are_uniform, ecn_marks_above_max,
-	harddrop_marks_below_max_and_drops_above, below_min_the_count_starts_again,
-	parameters_follow_the_rate, thresholds_that_cannot_be_are_refused)

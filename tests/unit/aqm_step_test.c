@@ -13,7 +13,7 @@ static void open_step(struct aqm_bench *b, const char *params) {
 }
 
 // The paper, section 3.1: an arrival is marked if the queue is longer than K.
-START_TEST(a_length_marks_on_arrival) {
+TEST(a_length_marks_on_arrival) {
 	static const char *const cases[] = {
 		"{limit: 100pkt, threshold: 20pkt}", "{limit: 100pkt, threshold: 20kB}",
 		"{limit: 100pkt, threshold: 0.2BDP}", // of 100 kB
@@ -42,9 +42,8 @@ START_TEST(a_length_marks_on_arrival) {
 		free(pkts);
 	}
 }
-END_TEST
 
-START_TEST(a_time_marks_on_departure) {
+TEST(a_time_marks_on_departure) {
 	struct pkt *pkts = pkts_new(3, 1000);
 	struct aqm_bench b;
 
@@ -60,11 +59,10 @@ START_TEST(a_time_marks_on_departure) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // RFC 8257, section 5: what a switch that makes the step with RED does to packets that are not ECN
 // capable.
-START_TEST(packets_that_cannot_be_marked_stay_or_are_dropped) {
+TEST(packets_that_cannot_be_marked_stay_or_are_dropped) {
 	for (int k = 0; k < 4; k++) {
 		struct pkt *pkts = pkts_new(10, 1000);
 		bool drop = k % 2 > 0, sojourn = k > 1;
@@ -96,9 +94,8 @@ START_TEST(packets_that_cannot_be_marked_stay_or_are_dropped) {
 		free(pkts);
 	}
 }
-END_TEST
 
-START_TEST(the_limit_comes_first) {
+TEST(the_limit_comes_first) {
 	struct pkt *pkts = pkts_new(3, 1000);
 	struct aqm_bench b;
 
@@ -112,9 +109,8 @@ START_TEST(the_limit_comes_first) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(a_bdp_without_a_round_trip_is_refused) {
+TEST(a_bdp_without_a_round_trip_is_refused) {
 	struct aqm_env no_rtt = env;
 	struct aqm_bench b;
 
@@ -125,8 +121,3 @@ START_TEST(a_bdp_without_a_round_trip_is_refused) {
 		"threshold such as 65pkt, 100kB or 1ms");
 	aqm_close(&b);
 }
-END_TEST
-
-TEST_MAIN(a_length_marks_on_arrival, a_time_marks_on_departure,
-	packets_that_cannot_be_marked_stay_or_are_dropped, the_limit_comes_first,
-	a_bdp_without_a_round_trip_is_refused)

@@ -52,14 +52,13 @@ static void play(const char *seed, bool in_order) {
 	arena_fini(&a);
 }
 
-START_TEST(each_is_out_once) {
+TEST(each_is_out_once) {
 	play("in order", true);
 	play("any order", false);
 }
-END_TEST
 
 // What is taken and comes back in order stands together, and no more pages are used than it needs.
-START_TEST(a_page_comes_back_whole) {
+TEST(a_page_comes_back_whole) {
 	struct pkt *line[PKTS];
 	struct arena a;
 
@@ -81,6 +80,3 @@ START_TEST(a_page_comes_back_whole) {
 	ck_assert_uint_le(a.used, PKTS / 4 / 32 + 3);
 	arena_fini(&a);
 }
-END_TEST
-
-TEST_MAIN(each_is_out_once, a_page_comes_back_whole)

@@ -72,7 +72,7 @@ static double pareto_cdf(double x, const void *ctx) {
 	return (1 - pow(10 / x, 1.5)) / (1 - pow(0.01, 1.5));
 }
 
-START_TEST(draws_have_their_distribution) {
+TEST(draws_have_their_distribution) {
 	static const struct {
 		const char *written;
 		double (*cdf)(double x, const void *ctx);
@@ -103,11 +103,10 @@ START_TEST(draws_have_their_distribution) {
 		close_world(&w);
 	}
 }
-END_TEST
 
 // Whatever else there is: more flows in the group, other groups before and after it, another place
 // with the same name.
-START_TEST(a_draw_depends_on_no_other_flow) {
+TEST(a_draw_depends_on_no_other_flow) {
 #define MANY "{count: %u, name: far, base_rtt: {uniform: {min: 10ms, max: 100ms}}}"
 	struct world few, many;
 	char text[300];
@@ -141,9 +140,8 @@ START_TEST(a_draw_depends_on_no_other_flow) {
 	close_world(&many);
 	close_world(&few);
 }
-END_TEST
 
-START_TEST(groups_of_one_name_have_draws_of_their_own) {
+TEST(groups_of_one_name_have_draws_of_their_own) {
 	struct world alone, both;
 	char text[300];
 
@@ -158,11 +156,10 @@ START_TEST(groups_of_one_name_have_draws_of_their_own) {
 	close_world(&alone);
 	close_world(&both);
 }
-END_TEST
 
 // Two of three numbers are 20: a third of the flows has 5.5 ms. 1 means 1 ms, unless `unit` says
 // otherwise.
-START_TEST(a_table_is_drawn_from) {
+TEST(a_table_is_drawn_from) {
 	char path[] = "/tmp/base_rtt_XXXXXX", text[200];
 	uint64_t low = 0, count = FLOWS;
 	int fd = mkstemp(path);
@@ -195,9 +192,8 @@ START_TEST(a_table_is_drawn_from) {
 	close_world(&w);
 	remove(path);
 }
-END_TEST
 
-START_TEST(what_is_no_distribution_is_refused) {
+TEST(what_is_no_distribution_is_refused) {
 	static const struct {
 		const char *written, *sentence;
 	} bad[] = {
@@ -231,8 +227,3 @@ START_TEST(what_is_no_distribution_is_refused) {
 		close_world(&w);
 	}
 }
-END_TEST
-
-TEST_MAIN(draws_have_their_distribution, a_draw_depends_on_no_other_flow,
-	groups_of_one_name_have_draws_of_their_own, a_table_is_drawn_from,
-	what_is_no_distribution_is_refused)

@@ -15,7 +15,7 @@ static uint64_t burst_at(const struct link *l, uint64_t first) {
 	return n;
 }
 
-START_TEST(a_burst_takes_one_slot) {
+TEST(a_burst_takes_one_slot) {
 	struct link *l =
 		HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, tso: 4, tlp: no}");
 
@@ -26,10 +26,9 @@ START_TEST(a_burst_takes_one_slot) {
 		SENT(l, i, i, OPEN + i / 4 * 4 * MS); // 1448 B at 1448 kbyte/s: 1 ms each
 	link_close(l);
 }
-END_TEST
 
 // rate / 8 / 1024 / 1448 B; with an RTT of 20 ms the RTT adds nothing.
-START_TEST(size_is_a_millisecond_at_the_rate) {
+TEST(size_is_a_millisecond_at_the_rate) {
 	static const struct {
 		const char *group;
 		uint64_t size;
@@ -57,10 +56,9 @@ START_TEST(size_is_a_millisecond_at_the_rate) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // 64 KB below 512 us of round trip, half of it below 1024 us.
-START_TEST(short_round_trips_have_large_bursts) {
+TEST(short_round_trips_have_large_bursts) {
 	static const struct {
 		uint64_t delay_ns, size;
 	} cases[] = {{250 * US, 45}, {400 * US, 22}, {700 * US, 11}};
@@ -75,9 +73,8 @@ START_TEST(short_round_trips_have_large_bursts) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(a_burst_takes_half_the_window) {
+TEST(a_burst_takes_half_the_window) {
 	struct link *l =
 		HAND(.group = "{cc: {fixed: {cwnd: 10, rate: 11.584Mbit}}, tso: 64, tlp: no}");
 
@@ -88,9 +85,8 @@ START_TEST(a_burst_takes_half_the_window) {
 	ck_assert_uint_eq(l->data_count, 10);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(small_bursts_wait_for_acks_that_come_soon) {
+TEST(small_bursts_wait_for_acks_that_come_soon) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 24, rate: 0bit}}, tso: 4, tlp: no}");
 
 	hand_ack_at(l, 0, OPEN);
@@ -108,11 +104,10 @@ START_TEST(small_bursts_wait_for_acks_that_come_soon) {
 	ck_assert_uint_eq(l->data_count, 48); // the next ACK is due 19.6 ms later
 	link_close(l);
 }
-END_TEST
 
 // The rest of a socket buffer of 45 segments does not wait for a larger burst; in a burst that is
 // allowed to be larger, segments of the next buffer join it.
-START_TEST(the_rest_of_a_buffer_does_not_wait) {
+TEST(the_rest_of_a_buffer_does_not_wait) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 42, rate: 0bit}}, tso: 4, tlp: no}");
 	uint64_t at = OPEN + 20 * MS;
 
@@ -135,10 +130,9 @@ START_TEST(the_rest_of_a_buffer_does_not_wait) {
 	ck_assert_uint_eq(burst_at(l, 43), 3);
 	link_close(l);
 }
-END_TEST
 
 // Twice the window per round trip in slow start: 0.5 ms per segment with 20 segments in 20 ms.
-START_TEST(fq_lets_ten_segments_go_and_paces_the_others) {
+TEST(fq_lets_ten_segments_go_and_paces_the_others) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}, pacing: fq, tlp: no}");
 
 	hand_ack_at(l, 0, OPEN);
@@ -150,10 +144,9 @@ START_TEST(fq_lets_ten_segments_go_and_paces_the_others) {
 		SENT(l, i, i, OPEN + (i - 9) * 500 * US);
 	link_close(l);
 }
-END_TEST
 
 // After a pause the first gap is shorter by the time that the slot was late, by half at most.
-START_TEST(fq_shortens_one_gap_after_a_pause) {
+TEST(fq_shortens_one_gap_after_a_pause) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 12, rate: 11.584Mbit}}, pacing: fq, "
 				       "tlp: no}");
 
@@ -169,10 +162,9 @@ START_TEST(fq_shortens_one_gap_after_a_pause) {
 	SENT(l, 14, 14, OPEN + 21 * MS + 500 * US);
 	link_close(l);
 }
-END_TEST
 
 // What was lost leaves again in bursts.
-START_TEST(retransmissions_leave_in_bursts) {
+TEST(retransmissions_leave_in_bursts) {
 	struct link *l =
 		HAND(.group = "{cc: {fixed: {cwnd: 40, rate: 11.584Mbit}}, tso: 4, tlp: no}");
 
@@ -187,11 +179,10 @@ START_TEST(retransmissions_leave_in_bursts) {
 		ck_assert_int_eq((l->data[i].seg.flags & SEG_PSH) != 0, i % 4 == 3);
 	link_close(l);
 }
-END_TEST
 
 // A segment that leaves alone is not pushed, whatever it could have been; nor are those of a host
 // without bursts.
-START_TEST(a_segment_alone_is_not_pushed) {
+TEST(a_segment_alone_is_not_pushed) {
 	for (int tso = 0; tso < 2; tso++) {
 		struct link *l = HAND(.group = tso ? "{cc: {fixed: {cwnd: 1}}, tso: 4, tlp: no}"
 						   : "{cc: {fixed: {cwnd: 20}}, tso: no, tlp: no}");
@@ -204,10 +195,9 @@ START_TEST(a_segment_alone_is_not_pushed) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // The burst of a flow that ends does not wait to be larger.
-START_TEST(the_last_burst_does_not_wait) {
+TEST(the_last_burst_does_not_wait) {
 	struct link *l =
 		LINK(.group = "{cc: newreno, tso: 64, pacing: fq, source: {size: {bytes: 300001B}}}");
 
@@ -215,11 +205,3 @@ START_TEST(the_last_burst_does_not_wait) {
 	link_complete(l);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(a_burst_takes_one_slot, size_is_a_millisecond_at_the_rate,
-	short_round_trips_have_large_bursts, a_burst_takes_half_the_window,
-	small_bursts_wait_for_acks_that_come_soon, the_rest_of_a_buffer_does_not_wait,
-	fq_lets_ten_segments_go_and_paces_the_others, a_segment_alone_is_not_pushed,
-	fq_shortens_one_gap_after_a_pause, retransmissions_leave_in_bursts,
-	the_last_burst_does_not_wait)

@@ -42,7 +42,7 @@ static void count_frames(const char *file, uint32_t seen[PACKETS]) {
 
 // Four find room, six do not; once the ring is empty two more do. Each departs, and is then lost
 // too or not.
-START_TEST(a_full_ring_counts_what_it_loses) {
+TEST(a_full_ring_counts_what_it_loses) {
 	static struct run_options options = {.program = "weir-test"};
 	static struct run run = {.options = &options, .capture_points = RUN_CAPTURE_PATHS};
 	static struct paths ps;
@@ -95,6 +95,3 @@ START_TEST(a_full_ring_counts_what_it_loses) {
 	config_free(config);
 	unlink(file);
 }
-END_TEST
-
-TEST_MAIN(a_full_ring_counts_what_it_loses)

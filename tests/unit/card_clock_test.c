@@ -33,7 +33,7 @@ static int64_t apart(uint64_t a, uint64_t b) {
 }
 
 // Until the next anchor both directions are good to what the anchors are, and a tick.
-START_TEST(both_ways_across_drift_and_wrap) {
+TEST(both_ways_across_drift_and_wrap) {
 	static const double mhz[] = {156.25, 1000, 2500};
 
 	for (size_t k = 0; k < sizeof(mhz) / sizeof(mhz[0]); k++) {
@@ -64,10 +64,9 @@ START_TEST(both_ways_across_drift_and_wrap) {
 		}
 	}
 }
-END_TEST
 
 // Each anchor moves the lines a little; times go on all the same.
-START_TEST(order_is_kept_when_the_lines_move) {
+TEST(order_is_kept_when_the_lines_move) {
 	struct card card = wrapping(1000);
 	struct card_clock c = {0};
 	uint64_t arrival_ns = 0, departure_tick = 0;
@@ -96,11 +95,10 @@ START_TEST(order_is_kept_when_the_lines_move) {
 	// What is due before what has its stamp leaves with it.
 	ck_assert_uint_eq(card_clock_departure_tick(&c, 5 * NS_PER_S), departure_tick);
 }
-END_TEST
 
 // Somebody sets the card's clock back by an hour: its time is unknown until it has two anchors of
 // the new one, and no stamp waits for the old one.
-START_TEST(a_clock_that_is_set_begins_anew) {
+TEST(a_clock_that_is_set_begins_anew) {
 	struct card card = {1000, UINT64_C(1) << 62};
 	struct card_clock c = {0};
 	uint64_t ns = NS_PER_S;
@@ -120,10 +118,9 @@ START_TEST(a_clock_that_is_set_begins_anew) {
 	ck_assert_int_le(
 		llabs(apart(card_clock_arrival_ns(&c, card_tick(&card, ns), ns + 9000), ns)), 10);
 }
-END_TEST
 
 // A reading that is late by less than a millisecond is only a bad anchor.
-START_TEST(a_late_reading_is_no_new_clock) {
+TEST(a_late_reading_is_no_new_clock) {
 	struct card card = {1000, 0};
 	struct card_clock c = {0};
 
@@ -134,7 +131,3 @@ START_TEST(a_late_reading_is_no_new_clock) {
 		ck_assert(c.known == (k > 1));
 	}
 }
-END_TEST
-
-TEST_MAIN(both_ways_across_drift_and_wrap, order_is_kept_when_the_lines_move,
-	a_clock_that_is_set_begins_anew, a_late_reading_is_no_new_clock)

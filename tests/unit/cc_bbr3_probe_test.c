@@ -6,7 +6,7 @@
 // HandleSpuriousLossDetection: the losses that ended UP were none, so what they bounded is free
 // again and the probe begins anew, a round of REFILL first. Further losses of the same recovery do
 // not forget that.
-START_TEST(an_undo_begins_the_probe_anew) {
+TEST(an_undo_begins_the_probe_anew) {
 	for (int more = 0; more < 3; more++) {
 		struct wire w;
 
@@ -28,10 +28,9 @@ START_TEST(an_undo_begins_the_probe_anew) {
 		ck_assert_int_eq(mode(&w), UP);
 	}
 }
-END_TEST
 
 // And those that ended Startup: it goes on.
-START_TEST(an_undo_goes_on_with_startup) {
+TEST(an_undo_goes_on_with_startup) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -55,11 +54,10 @@ START_TEST(an_undo_goes_on_with_startup) {
 	ck_assert_int_eq(mode(&w), STARTUP);
 	NEAR(w.b.out.pacing_bps, 2.77 * 0.99 * 2 * BW_BPS);
 }
-END_TEST
 
 // 5.3.3.4: after a probe that lost too much, the next one ends as soon as inflight_longterm is in
 // flight; a round later, with no further loss, comes another, which does not.
-START_TEST(the_probe_after_a_lossy_one_is_careful) {
+TEST(the_probe_after_a_lossy_one_is_careful) {
 	struct wire w;
 
 	up(&w, NULL);
@@ -83,10 +81,9 @@ START_TEST(the_probe_after_a_lossy_one_is_careful) {
 	flight(&w, BDP, 0);
 	ck_assert_int_eq(mode(&w), UP);
 }
-END_TEST
 
 // If it has lost too much as well, the next probe waits for its time.
-START_TEST(a_careful_probe_that_loses_is_not_repeated) {
+TEST(a_careful_probe_that_loses_is_not_repeated) {
 	struct wire w;
 
 	up(&w, NULL);
@@ -101,10 +98,9 @@ START_TEST(a_careful_probe_that_loses_is_not_repeated) {
 	flight(&w, BDP, 4);
 	ck_assert_int_eq(mode(&w), CRUISE);
 }
-END_TEST
 
 // IsTimeToCruise: DOWN ends at Inflight(max_bw, 1.0), whatever bw_shortterm is.
-START_TEST(down_ends_at_the_bdp_of_max_bw) {
+TEST(down_ends_at_the_bdp_of_max_bw) {
 	struct wire w;
 
 	up(&w, NULL);
@@ -120,10 +116,9 @@ START_TEST(down_ends_at_the_bdp_of_max_bw) {
 	flight(&w, 50, 0);
 	ck_assert_int_eq(mode(&w), CRUISE);
 }
-END_TEST
 
 // The losses of a timeout are judged as others: they end the probe, and an undo begins it anew.
-START_TEST(a_timeout_ends_the_probe) {
+TEST(a_timeout_ends_the_probe) {
 	struct wire w;
 	struct cc_loss loss = {.inflight_segs = 120, .lost_segs = 100};
 
@@ -137,8 +132,3 @@ START_TEST(a_timeout_ends_the_probe) {
 	ck_assert_int_eq(mode(&w), REFILL);
 	NEAR(obs(&w, LONG), 0);
 }
-END_TEST
-
-TEST_MAIN(an_undo_begins_the_probe_anew, an_undo_goes_on_with_startup,
-	the_probe_after_a_lossy_one_is_careful, a_careful_probe_that_loses_is_not_repeated,
-	down_ends_at_the_bdp_of_max_bw, a_timeout_ends_the_probe)

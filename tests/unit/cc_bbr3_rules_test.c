@@ -4,7 +4,7 @@
 #include "cc_bbr3.h"
 
 // BBRCheckFullBWReached: a quarter more in the third round begins the count again.
-START_TEST(a_quarter_of_growth_is_enough) {
+TEST(a_quarter_of_growth_is_enough) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -18,10 +18,9 @@ START_TEST(a_quarter_of_growth_is_enough) {
 	flight(&w, BDP, 0);
 	ck_assert_int_ne(mode(&w), STARTUP);
 }
-END_TEST
 
 // An application that sends little does not show that the pipe is full.
-START_TEST(limited_samples_do_not_end_startup) {
+TEST(limited_samples_do_not_end_startup) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -31,11 +30,10 @@ START_TEST(limited_samples_do_not_end_startup) {
 		flight(&w, BDP, 0);
 	ck_assert_int_eq(mode(&w), STARTUP);
 }
-END_TEST
 
 // BBRUpdateMaxBw: they only count if they are the largest. Of the last two cycles none had more
 // than a quarter of the rate where it was not the application that limited it.
-START_TEST(limited_samples_do_not_lower_the_rate) {
+TEST(limited_samples_do_not_lower_the_rate) {
 	struct wire w;
 	int before = UP;
 
@@ -52,11 +50,10 @@ START_TEST(limited_samples_do_not_lower_the_rate) {
 	flight(&w, BDP / 4, 0);
 	NEAR(obs(&w, BW), 0.3 * BW_BPS);
 }
-END_TEST
 
 // BBRHandleInflightTooHigh: the flight of a lost segment that the application limited was no probe,
 // but the probe ends all the same. What the ACK's own segment was does not matter.
-START_TEST(a_limited_probe_sets_no_bound) {
+TEST(a_limited_probe_sets_no_bound) {
 	for (int limited = 0; limited < 2; limited++) {
 		struct wire w;
 
@@ -69,12 +66,11 @@ START_TEST(a_limited_probe_sets_no_bound) {
 		NEAR(obs(&w, LONG), limited == 1 ? 0 : 103);
 	}
 }
-END_TEST
 
 // The first window of a flow without an RTT of the handshake is paced as if that were a
 // millisecond; the first RTT corrects it. With one it is right from the start, and Startup never
 // paces more slowly because a sample is small.
-START_TEST(startup_is_paced_by_the_first_round_trip) {
+TEST(startup_is_paced_by_the_first_round_trip) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -89,11 +85,10 @@ START_TEST(startup_is_paced_by_the_first_round_trip) {
 	flight(&w, 1, 0);
 	NEAR(w.b.out.pacing_bps, 2.77 * 10 * 8000 / 10e-3);
 }
-END_TEST
 
 // BBRSetCwnd: in Startup the first window's ACKs add to the window whatever the rate, later ones
 // only up to its target.
-START_TEST(startup_grows_by_the_first_window_at_least) {
+TEST(startup_grows_by_the_first_window_at_least) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -103,10 +98,9 @@ START_TEST(startup_grows_by_the_first_window_at_least) {
 	flight(&w, 8, 0);
 	CWND_EQ(&w.b, 12);
 }
-END_TEST
 
 // Three losses in each of two rounds are not six in one.
-START_TEST(losses_of_two_rounds_do_not_end_startup) {
+TEST(losses_of_two_rounds_do_not_end_startup) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -126,11 +120,10 @@ START_TEST(losses_of_two_rounds_do_not_end_startup) {
 		ck_assert_int_eq(mode(&w), STARTUP);
 	}
 }
-END_TEST
 
 // BBRUpdateACKAggregation: what comes beyond the rate within 10 rounds is added to the window,
 // but no more than a window.
-START_TEST(aggregation_widens_the_window) {
+TEST(aggregation_widens_the_window) {
 	struct wire w;
 	uint64_t sent_at;
 
@@ -151,10 +144,9 @@ START_TEST(aggregation_widens_the_window) {
 	within(&w, 1, 1000, w.delivered - 1);
 	CWND_EQ(&w.b, 2 * BDP + 3 * BDP);
 }
-END_TEST
 
 // BBRProbeInflightLongUpward: the bound is not raised by a flow that did not fill its window.
-START_TEST(the_bound_grows_only_at_the_limit) {
+TEST(the_bound_grows_only_at_the_limit) {
 	struct wire w;
 	double before;
 
@@ -181,10 +173,9 @@ START_TEST(the_bound_grows_only_at_the_limit) {
 		NEAR(obs(&w, LONG), before);
 	}
 }
-END_TEST
 
 // BBRIsTimeToCruise: also at most 0.85 of the bound of 103 may be in flight.
-START_TEST(down_lasts_until_there_is_headroom) {
+TEST(down_lasts_until_there_is_headroom) {
 	struct wire w;
 
 	up(&w, NULL);
@@ -197,11 +188,10 @@ START_TEST(down_lasts_until_there_is_headroom) {
 	flight(&w, 80, 0);
 	ck_assert_int_eq(mode(&w), CRUISE);
 }
-END_TEST
 
 // A round that begins with a loss ends though further ones follow; else losses in every round would
 // never be answered.
-START_TEST(losses_in_each_round_are_answered) {
+TEST(losses_in_each_round_are_answered) {
 	struct wire w;
 	double before;
 
@@ -212,11 +202,10 @@ START_TEST(losses_in_each_round_are_answered) {
 	flight(&w, 90, 1);
 	NEAR(obs(&w, SHORT), 0.7 * before);
 }
-END_TEST
 
 // A spurious recovery gives back all three bounds as they were when the first loss of the last
 // round with losses came (SaveStateUponLoss).
-START_TEST(an_undo_takes_the_bounds_back) {
+TEST(an_undo_takes_the_bounds_back) {
 	struct wire w;
 
 	cruise(&w, NULL);
@@ -231,10 +220,9 @@ START_TEST(an_undo_takes_the_bounds_back) {
 	NEAR(obs(&w, SHORT), 0);
 	NEAR(obs(&w, BW), BW_BPS);
 }
-END_TEST
 
 // Those of before the first timeout, like the window, whatever a second one finds.
-START_TEST(an_undo_goes_back_beyond_the_second_timeout) {
+TEST(an_undo_goes_back_beyond_the_second_timeout) {
 	struct wire w;
 	double before;
 
@@ -252,11 +240,10 @@ START_TEST(an_undo_goes_back_beyond_the_second_timeout) {
 	NEAR(obs(&w, LONG), 0);
 	CWND_EQ(&w.b, before);
 }
-END_TEST
 
 // BBRHandleRestartFromIdle: after a silence no time is lost by ProbeRTT, which the silence has
 // replaced, and the first packets leave at the rate itself, in the states of ProbeBW only.
-START_TEST(after_idling) {
+TEST(after_idling) {
 	struct wire w;
 
 	fill(&w, NULL);
@@ -270,11 +257,10 @@ START_TEST(after_idling) {
 	flight(&w, BDP, 0);
 	ck_assert_int_ne(mode(&w), PROBE_RTT);
 }
-END_TEST
 
 // Samples of what was sent in ProbeRTT are limited: Startup goes on after it, however many rounds
 // it had.
-START_TEST(startup_goes_on_after_probe_rtt) {
+TEST(startup_goes_on_after_probe_rtt) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -290,10 +276,9 @@ START_TEST(startup_goes_on_after_probe_rtt) {
 	}
 	ck_assert_int_eq(mode(&w), STARTUP);
 }
-END_TEST
 
 // ProbeRTT takes a round at least, though its time is over before.
-START_TEST(probe_rtt_lasts_a_round) {
+TEST(probe_rtt_lasts_a_round) {
 	struct wire w;
 	uint64_t sent_at;
 
@@ -311,11 +296,10 @@ START_TEST(probe_rtt_lasts_a_round) {
 	flight(&w, 46, 0);
 	ck_assert_int_eq(mode(&w), CRUISE);
 }
-END_TEST
 
 // BBRUpdateMinRTT: a path that has become longer is known after 10 s, by what was seen since the
 // ProbeRTT in between.
-START_TEST(a_longer_path_is_learned) {
+TEST(a_longer_path_is_learned) {
 	struct wire w;
 	uint64_t end_ns;
 
@@ -330,11 +314,10 @@ START_TEST(a_longer_path_is_learned) {
 		flight(&w, BDP, 0);
 	NEAR(obs(&w, MIN_RTT), 20e6);
 }
-END_TEST
 
 // Leaving ProbeRTT forgets what losses have bounded for a while. In it the headroom of the lasting
 // bound is kept too: of a flight of 70, where half of the BDP has grown to 100.
-START_TEST(probe_rtt_and_the_bounds) {
+TEST(probe_rtt_and_the_bounds) {
 	struct wire w;
 
 	cruise(&w, NULL);
@@ -363,13 +346,3 @@ START_TEST(probe_rtt_and_the_bounds) {
 	ck_assert_int_eq(mode(&w), PROBE_RTT);
 	CWND_EQ(&w.b, 0.85 * 70);
 }
-END_TEST
-
-TEST_MAIN(a_quarter_of_growth_is_enough, limited_samples_do_not_end_startup,
-	limited_samples_do_not_lower_the_rate, a_limited_probe_sets_no_bound,
-	startup_is_paced_by_the_first_round_trip, startup_grows_by_the_first_window_at_least,
-	losses_of_two_rounds_do_not_end_startup, aggregation_widens_the_window,
-	the_bound_grows_only_at_the_limit, down_lasts_until_there_is_headroom,
-	losses_in_each_round_are_answered, an_undo_takes_the_bounds_back,
-	an_undo_goes_back_beyond_the_second_timeout, after_idling, startup_goes_on_after_probe_rtt,
-	probe_rtt_lasts_a_round, a_longer_path_is_learned, probe_rtt_and_the_bounds)

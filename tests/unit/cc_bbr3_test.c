@@ -2,7 +2,7 @@
 // draft-ietf-ccwg-bbr: the model's numbers and states after exact rounds.
 #include "cc_bbr3.h"
 
-START_TEST(startup_and_drain) {
+TEST(startup_and_drain) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -17,12 +17,11 @@ START_TEST(startup_and_drain) {
 	ck_assert_int_eq(mode(&w), CRUISE);
 	NEAR(w.b.out.pacing_bps, 0.99 * BW_BPS);
 }
-END_TEST
 
 // 5.3.2: Drain ends after three round trips even if more than a BDP is in flight. Beside a flow
 // that keeps a queue of a BDP, half of bw fills the BDP, and Drain went on for as long as that flow
 // did.
-START_TEST(drain_ends_after_three_rounds) {
+TEST(drain_ends_after_three_rounds) {
 	struct wire w;
 
 	fill(&w, NULL);
@@ -33,10 +32,9 @@ START_TEST(drain_ends_after_three_rounds) {
 	flight(&w, BDP, 0);
 	ck_assert_int_eq(mode(&w), DOWN);
 }
-END_TEST
 
 // BBROnInit: min_rtt is the smoothed RTT that the handshake has measured.
-START_TEST(the_round_trip_of_the_handshake_is_the_first_min_rtt) {
+TEST(the_round_trip_of_the_handshake_is_the_first_min_rtt) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -44,10 +42,9 @@ START_TEST(the_round_trip_of_the_handshake_is_the_first_min_rtt) {
 	flight(&w, 1, 0);
 	NEAR(obs(&w, MIN_RTT), 9e6);
 }
-END_TEST
 
 // A path that grows by a quarter each round is not full.
-START_TEST(startup_goes_on_while_the_rate_grows) {
+TEST(startup_goes_on_while_the_rate_grows) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -57,10 +54,9 @@ START_TEST(startup_goes_on_while_the_rate_grows) {
 		ck_assert_int_eq(mode(&w), STARTUP);
 	}
 }
-END_TEST
 
 // Six losses in a round that lost more than 2 % of its flight; five do not suffice, nor 2 %.
-START_TEST(losses_end_startup) {
+TEST(losses_end_startup) {
 	static const struct {
 		int events;
 		uint32_t each, acked;
@@ -89,10 +85,9 @@ START_TEST(losses_end_startup) {
 			NEAR(obs(&w, LONG), 200);
 	}
 }
-END_TEST
 
 // 63 rounds at most, and a BDP of rounds if that is less (5.3.3.5), or 2 to 3 s.
-START_TEST(probes_at_reno_s_pace) {
+TEST(probes_at_reno_s_pace) {
 	struct wire w;
 	int rounds = 0;
 
@@ -112,10 +107,9 @@ START_TEST(probes_at_reno_s_pace) {
 	ck_assert_int_ge(rounds, 30);
 	ck_assert_int_le(rounds, 46);
 }
-END_TEST
 
 // UP ends when the rate has not grown for three rounds, and DOWN at once where nothing is queued.
-START_TEST(a_cycle) {
+TEST(a_cycle) {
 	struct wire w;
 
 	up(&w, NULL);
@@ -133,10 +127,9 @@ START_TEST(a_cycle) {
 	flight(&w, BDP, 0);
 	ck_assert_int_eq(mode(&w), CRUISE);
 }
-END_TEST
 
 // max_bw is that of two cycles: a rate that halves is known after the second UP.
-START_TEST(max_bw_is_of_two_cycles) {
+TEST(max_bw_is_of_two_cycles) {
 	struct wire w;
 
 	up(&w, NULL);
@@ -148,11 +141,10 @@ START_TEST(max_bw_is_of_two_cycles) {
 		flight(&w, BDP, 0);
 	NEAR(obs(&w, BW), BW_BPS / 2);
 }
-END_TEST
 
 // While it probes, 2 % of a flight may be lost: 2 of 102 are less, 3 of 103 are more, and 103 was
 // too much.
-START_TEST(a_lossy_probe_bounds_the_flight) {
+TEST(a_lossy_probe_bounds_the_flight) {
 	struct wire w;
 
 	up(&w, NULL);
@@ -175,11 +167,10 @@ START_TEST(a_lossy_probe_bounds_the_flight) {
 	flight(&w, BDP, 4);
 	NEAR(obs(&w, LONG), 103);
 }
-END_TEST
 
 // At the limit the bound grows by 1 segment in the round that probes first, then by 2, 4, 8 ...,
 // spread over its ACKs.
-START_TEST(the_bound_grows_exponentially) {
+TEST(the_bound_grows_exponentially) {
 	struct wire w;
 
 	up(&w, NULL);
@@ -210,11 +201,10 @@ START_TEST(the_bound_grows_exponentially) {
 		ck_assert_int_eq(mode(&w), UP); // at the bound the pipe is not known to be full
 	}
 }
-END_TEST
 
 // A round with a loss while it cruises: the bounds are what it has delivered, or 0.7 of before. The
 // next probe forgets.
-START_TEST(losses_while_cruising_are_followed_for_a_while) {
+TEST(losses_while_cruising_are_followed_for_a_while) {
 	struct wire w;
 	double before;
 
@@ -239,10 +229,9 @@ START_TEST(losses_while_cruising_are_followed_for_a_while) {
 	NEAR(obs(&w, SHORT), 0);
 	NEAR(obs(&w, BW), BW_BPS);
 }
-END_TEST
 
 // 5 s without a lower RTT: half of the BDP for 200 ms and a round, then on at the old window.
-START_TEST(probe_rtt) {
+TEST(probe_rtt) {
 	struct wire w;
 	uint64_t t_ns;
 
@@ -262,11 +251,10 @@ START_TEST(probe_rtt) {
 	ck_assert_int_eq(mode(&w), CRUISE);
 	ck_assert_double_ge(w.b.out.cwnd_segs, 2 * BDP);
 }
-END_TEST
 
 // 5.4.1: a flow that pauses in ProbeRTT has ended it when it goes on, and sends its whole window at
 // once.
-START_TEST(a_pause_ends_probe_rtt) {
+TEST(a_pause_ends_probe_rtt) {
 	struct wire w;
 	double before;
 
@@ -284,9 +272,8 @@ START_TEST(a_pause_ends_probe_rtt) {
 	ck_assert_int_eq(mode(&w), CRUISE);
 	CWND_EQ(&w.b, before);
 }
-END_TEST
 
-START_TEST(a_timeout_leaves_one_segment_and_an_undo_takes_it_back) {
+TEST(a_timeout_leaves_one_segment_and_an_undo_takes_it_back) {
 	struct wire w;
 	double before;
 
@@ -307,11 +294,3 @@ START_TEST(a_timeout_leaves_one_segment_and_an_undo_takes_it_back) {
 	cc_loss(&w.b, w.now_ns, BDP, true);
 	CWND_EQ(&w.b, before); // an ECN echo
 }
-END_TEST
-
-TEST_MAIN(a_pause_ends_probe_rtt, drain_ends_after_three_rounds, startup_and_drain,
-	the_round_trip_of_the_handshake_is_the_first_min_rtt, startup_goes_on_while_the_rate_grows,
-	losses_end_startup, probes_at_reno_s_pace, a_cycle, max_bw_is_of_two_cycles,
-	a_lossy_probe_bounds_the_flight, the_bound_grows_exponentially,
-	losses_while_cruising_are_followed_for_a_while, probe_rtt,
-	a_timeout_leaves_one_segment_and_an_undo_takes_it_back)

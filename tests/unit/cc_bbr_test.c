@@ -100,7 +100,7 @@ static void spurious(struct wire *w) {
 	w->b.ops->on_spurious(w->b.state, w->b.config, w->now_ns, &w->b.out);
 }
 
-START_TEST(starts_as_if_the_round_trip_were_a_millisecond) {
+TEST(starts_as_if_the_round_trip_were_a_millisecond) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -111,11 +111,10 @@ START_TEST(starts_as_if_the_round_trip_were_a_millisecond) {
 	step(&w, RTT, 1, true);
 	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 10e-3);
 }
-END_TEST
 
 // The first window leaves at 2.89 windows per round trip of the handshake, as in Linux
 // (bbr_init_pacing_rate_from_rtt), and the first ACK, which may be delayed, does not change that.
-START_TEST(paces_the_first_window_by_the_round_trip_of_the_handshake) {
+TEST(paces_the_first_window_by_the_round_trip_of_the_handshake) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -126,12 +125,11 @@ START_TEST(paces_the_first_window_by_the_round_trip_of_the_handshake) {
 	step(&w, RTT, 1, true);
 	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 20e-3);
 }
-END_TEST
 
 // As in Linux (bbr_init takes tcp_min_rtt). A SYN is sent in less time than a segment, so at 5 ms
 // and 100 Mbit/s it is 2 % below what data can measure, and the window 2 segments smaller until
 // RTprop expires.
-START_TEST(the_round_trip_of_the_handshake_is_the_first_rtprop) {
+TEST(the_round_trip_of_the_handshake_is_the_first_rtprop) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -143,9 +141,8 @@ START_TEST(the_round_trip_of_the_handshake_is_the_first_rtprop) {
 	step(&w, 19 * MS, 1, true);
 	NEAR(obs(&w, MIN_RTT), 19e6);
 }
-END_TEST
 
-START_TEST(startup_ends_after_three_rounds_without_growth) {
+TEST(startup_ends_after_three_rounds_without_growth) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -169,10 +166,9 @@ START_TEST(startup_ends_after_three_rounds_without_growth) {
 	step(&w, RTT, 10, true);
 	check(&w, DRAIN, DRAIN_GAIN);
 }
-END_TEST
 
 // DRAIN ends at BDP + 3 quanta: 0.34 x 79.2 Mbit/s paces 3 segments in 1/1024 s; made even.
-START_TEST(drain_ends_with_the_queue) {
+TEST(drain_ends_with_the_queue) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -187,9 +183,8 @@ START_TEST(drain_ends_with_the_queue) {
 	step(&w, MS, 10, false);
 	ck_assert_int_eq(mode(&w), PROBE_BW);
 }
-END_TEST
 
-START_TEST(gains_cycle_in_order_a_round_trip_each) {
+TEST(gains_cycle_in_order_a_round_trip_each) {
 	static const double want[] = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
 	struct wire w;
 
@@ -203,9 +198,8 @@ START_TEST(gains_cycle_in_order_a_round_trip_each) {
 		step(&w, 1, 30, false);
 	}
 }
-END_TEST
 
-START_TEST(probing_up_waits_for_its_queue_or_a_loss) {
+TEST(probing_up_waits_for_its_queue_or_a_loss) {
 	struct wire w;
 
 	open_probe_bw(&w, NULL);
@@ -221,12 +215,11 @@ START_TEST(probing_up_waits_for_its_queue_or_a_loss) {
 	step(&w, 1, 1, false); // drained already: no need for a whole round trip
 	check(&w, PROBE_BW, 1);
 }
-END_TEST
 
 // bbr_packets_in_net_at_edt: 1.25 BDP, three quanta of 12 segments (99 Mbit/s for 1/1024 s) and two
 // more are 164 in flight. The quantum of the next slot counts; what BtlBw delivers until then, 10
 // segments in 1 ms, does not.
-START_TEST(probing_up_ends_with_what_leaves_next) {
+TEST(probing_up_ends_with_what_leaves_next) {
 	static const struct {
 		uint64_t wait_ns;
 		uint32_t enough; // in flight before the ACK
@@ -246,11 +239,10 @@ START_TEST(probing_up_ends_with_what_leaves_next) {
 		check(&w, PROBE_BW, 0.75);
 	}
 }
-END_TEST
 
 // The quantum does not count where the gain takes segments out of flight: BDP and three quanta of
 // 7, made even, in 0.75; of 3 in DRAIN.
-START_TEST(draining_ends_with_what_is_left_at_the_next_slot) {
+TEST(draining_ends_with_what_is_left_at_the_next_slot) {
 	for (uint32_t waits = 0; waits < 2; waits++) {
 		struct wire w;
 
@@ -280,9 +272,8 @@ START_TEST(draining_ends_with_what_is_left_at_the_next_slot) {
 		ck_assert_int_eq(mode(&w), PROBE_BW);
 	}
 }
-END_TEST
 
-START_TEST(the_first_phase_is_any_but_draining) {
+TEST(the_first_phase_is_any_but_draining) {
 	int seen[8] = {0};
 
 	for (uint64_t i = 0; i < 200; i++) {
@@ -304,10 +295,9 @@ START_TEST(the_first_phase_is_any_but_draining) {
 	for (int i = 1; i <= 7; i++)
 		ck_assert_int_gt(seen[i], 10);
 }
-END_TEST
 
 // 2 BDP and three times 9 segments, 1/1024 s at 0.99 x 80 Mbit/s, rounded up to even.
-START_TEST(the_window_is_two_bdp_and_three_quanta) {
+TEST(the_window_is_two_bdp_and_three_quanta) {
 	struct wire w;
 
 	open_probe_bw(&w, no_extra);
@@ -327,9 +317,8 @@ START_TEST(the_window_is_two_bdp_and_three_quanta) {
 	ck_assert_double_gt(obs(&w, EXTRA), 200);
 	ck_assert_double_gt(w.b.out.cwnd_segs, 428);
 }
-END_TEST
 
-START_TEST(the_largest_rate_lasts_ten_rounds) {
+TEST(the_largest_rate_lasts_ten_rounds) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -350,9 +339,8 @@ START_TEST(the_largest_rate_lasts_ten_rounds) {
 	step(&w, RTT, 10, true);
 	NEAR(obs(&w, BW), BW_BPS);
 }
-END_TEST
 
-START_TEST(probes_the_round_trip_every_ten_seconds) {
+TEST(probes_the_round_trip_every_ten_seconds) {
 	struct wire w;
 	uint64_t end_ns;
 
@@ -385,9 +373,8 @@ START_TEST(probes_the_round_trip_every_ten_seconds) {
 	NEAR(obs(&w, MIN_RTT), (double)RTT);
 	NEAR(obs(&w, BW), BW_BPS); // the 22 rounds at 4 segments did not count
 }
-END_TEST
 
-START_TEST(conserves_packets_for_a_round_then_restores) {
+TEST(conserves_packets_for_a_round_then_restores) {
 	struct wire w;
 	double before;
 
@@ -410,9 +397,8 @@ START_TEST(conserves_packets_for_a_round_then_restores) {
 	step(&w, MS, 1, false);
 	ck_assert_double_ge(w.b.out.cwnd_segs, before);
 }
-END_TEST
 
-START_TEST(an_echo_of_congestion_changes_nothing) {
+TEST(an_echo_of_congestion_changes_nothing) {
 	struct wire w;
 	double before;
 
@@ -423,9 +409,8 @@ START_TEST(an_echo_of_congestion_changes_nothing) {
 	step(&w, MS, 1, false);
 	ck_assert_double_ge(w.b.out.cwnd_segs, before);
 }
-END_TEST
 
-START_TEST(a_timeout_leaves_one_segment_until_all_is_repaired) {
+TEST(a_timeout_leaves_one_segment_until_all_is_repaired) {
 	struct wire w;
 	double before;
 
@@ -442,7 +427,6 @@ START_TEST(a_timeout_leaves_one_segment_until_all_is_repaired) {
 	step(&w, RTT, 1, true); // the tenth
 	ck_assert_double_ge(w.b.out.cwnd_segs, before);
 }
-END_TEST
 
 // Two intervals of 4 rounds that lose 2 of 3 segments, the second at 1 / slower of the first's
 // rate.
@@ -461,7 +445,7 @@ static void police(struct wire *w, double slower) {
 	w->next.lost_segs = 0;
 }
 
-START_TEST(uses_a_policers_rate_for_48_rounds) {
+TEST(uses_a_policers_rate_for_48_rounds) {
 	struct wire w;
 
 	open_probe_bw(&w, NULL);
@@ -474,9 +458,8 @@ START_TEST(uses_a_policers_rate_for_48_rounds) {
 	step(&w, RTT, BDP, true);
 	NEAR(obs(&w, BW), 2 * BW_BPS);
 }
-END_TEST
 
-START_TEST(takes_no_other_loss_for_a_policer) {
+TEST(takes_no_other_loss_for_a_policer) {
 	static const char *const off[] = {"policer", "no", NULL};
 	struct wire w;
 
@@ -496,7 +479,6 @@ START_TEST(takes_no_other_loss_for_a_policer) {
 	}
 	NEAR(obs(&w, BW), 2 * BW_BPS);
 }
-END_TEST
 
 // A policer's interval, in rounds: the last loses `lost` of its segments, none before it does.
 static void interval(struct wire *w, int rounds, uint32_t lost) {
@@ -514,7 +496,7 @@ static void to_policed(struct wire *w) {
 	interval(w, 1, 200);
 }
 
-START_TEST(a_policers_interval_has_4_to_16_rounds) {
+TEST(a_policers_interval_has_4_to_16_rounds) {
 	struct wire w;
 
 	to_policed(&w);
@@ -537,9 +519,8 @@ START_TEST(a_policers_interval_has_4_to_16_rounds) {
 	interval(&w, 1, 800);
 	NEAR(obs(&w, BW), BW_BPS);
 }
-END_TEST
 
-START_TEST(a_policers_interval_loses_50_of_256_at_least) {
+TEST(a_policers_interval_loses_50_of_256_at_least) {
 	struct wire w;
 
 	// 400 segments delivered in each of two intervals of four rounds.
@@ -550,11 +531,10 @@ START_TEST(a_policers_interval_loses_50_of_256_at_least) {
 		ck_assert_int_eq(obs(&w, BW) < 1.5 * BW_BPS, lost == 79);
 	}
 }
-END_TEST
 
 // What the application or PROBE_RTT held back looks like a policer's even rate: the interval starts
 // anew with the next loss.
-START_TEST(a_policers_interval_is_free_of_limited_samples) {
+TEST(a_policers_interval_is_free_of_limited_samples) {
 	struct wire w;
 
 	to_policed(&w);
@@ -570,9 +550,8 @@ START_TEST(a_policers_interval_is_free_of_limited_samples) {
 	interval(&w, 4, 200);
 	NEAR(obs(&w, BW), BW_BPS);
 }
-END_TEST
 
-START_TEST(what_probe_rtt_sends_is_no_policers_interval) {
+TEST(what_probe_rtt_sends_is_no_policers_interval) {
 	struct wire w;
 
 	open_probe_bw(&w, NULL);
@@ -585,9 +564,8 @@ START_TEST(what_probe_rtt_sends_is_no_policers_interval) {
 		NEAR(obs(&w, BW), BW_BPS);
 	}
 }
-END_TEST
 
-START_TEST(a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_anew) {
+TEST(a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_anew) {
 	struct wire w;
 	double before;
 
@@ -642,9 +620,8 @@ START_TEST(a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_ane
 	spurious(&w);
 	NEAR(obs(&w, BW), 2 * BW_BPS);
 }
-END_TEST
 
-START_TEST(a_policers_loss_counts_from_50_of_256_exactly) {
+TEST(a_policers_loss_counts_from_50_of_256_exactly) {
 	struct wire w;
 
 	to_policed(&w);
@@ -655,10 +632,9 @@ START_TEST(a_policers_loss_counts_from_50_of_256_exactly) {
 	}
 	ck_assert_double_lt(obs(&w, BW), BW_BPS);
 }
-END_TEST
 
 // 8 and 10 kbit/s: more than an eighth apart, but no more than 4 kbit/s. Their mean is the rate.
-START_TEST(slow_policers_may_differ_by_4_kbit) {
+TEST(slow_policers_may_differ_by_4_kbit) {
 	struct wire w;
 
 	to_policed(&w);
@@ -668,9 +644,8 @@ START_TEST(slow_policers_may_differ_by_4_kbit) {
 	}
 	NEAR(obs(&w, BW), 9000);
 }
-END_TEST
 
-START_TEST(a_quarter_of_growth_is_enough) {
+TEST(a_quarter_of_growth_is_enough) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -684,9 +659,8 @@ START_TEST(a_quarter_of_growth_is_enough) {
 	step(&w, RTT, 10, true);
 	check(&w, DRAIN, DRAIN_GAIN);
 }
-END_TEST
 
-START_TEST(probe_rtt_lasts_a_round_at_least) {
+TEST(probe_rtt_lasts_a_round_at_least) {
 	struct wire w;
 
 	open_probe_bw(&w, NULL);
@@ -696,10 +670,9 @@ START_TEST(probe_rtt_lasts_a_round_at_least) {
 	step(&w, MS, 4, true);
 	ck_assert_int_eq(mode(&w), PROBE_BW);
 }
-END_TEST
 
 // 2 BDP, three quanta of 1.25 x 79.2 Mbit/s, which are 12 segments, and two more.
-START_TEST(the_window_has_two_more_segments_while_probing_up) {
+TEST(the_window_has_two_more_segments_while_probing_up) {
 	struct wire w;
 
 	open_probe_bw(&w, no_extra);
@@ -709,9 +682,8 @@ START_TEST(the_window_has_two_more_segments_while_probing_up) {
 	check(&w, PROBE_BW, 1.25);
 	CWND_EQ(&w.b, 238);
 }
-END_TEST
 
-START_TEST(a_timeout_in_recovery_restores_the_window_from_before_both) {
+TEST(a_timeout_in_recovery_restores_the_window_from_before_both) {
 	struct wire w;
 	double before;
 
@@ -731,10 +703,9 @@ START_TEST(a_timeout_in_recovery_restores_the_window_from_before_both) {
 	step(&w, RTT, 1, true);
 	ck_assert_double_ge(w.b.out.cwnd_segs, before);
 }
-END_TEST
 
 // 2 BDP, 100 ms of BtlBw, which are 1000 segments, and three quanta of 9; even.
-START_TEST(aggregation_counts_for_100_ms_at_most) {
+TEST(aggregation_counts_for_100_ms_at_most) {
 	static const char *const ten[] = {"extra_acked_gain", "10", NULL};
 	struct wire w;
 
@@ -743,9 +714,8 @@ START_TEST(aggregation_counts_for_100_ms_at_most) {
 	ck_assert_double_gt(obs(&w, EXTRA), 200);
 	CWND_EQ(&w.b, 1228);
 }
-END_TEST
 
-START_TEST(aggregation_is_forgotten_after_ten_rounds) {
+TEST(aggregation_is_forgotten_after_ten_rounds) {
 	struct wire w;
 
 	open_probe_bw(&w, NULL);
@@ -758,9 +728,8 @@ START_TEST(aggregation_is_forgotten_after_ten_rounds) {
 		step(&w, 5 * RTT, BDP, true);
 	ck_assert_double_le(obs(&w, EXTRA), BDP);
 }
-END_TEST
 
-START_TEST(wakes_at_its_rate) {
+TEST(wakes_at_its_rate) {
 	struct wire w;
 
 	open_probe_bw(&w, NULL);
@@ -769,9 +738,8 @@ START_TEST(wakes_at_its_rate) {
 	step(&w, 20010 * MS, 1, true); // RTprop has expired, but silence has measured it
 	ck_assert_int_eq(mode(&w), PROBE_BW);
 }
-END_TEST
 
-START_TEST(refuses_what_cannot_be) {
+TEST(refuses_what_cannot_be) {
 	struct wire w;
 
 	wire_open(&w, NULL);
@@ -779,25 +747,3 @@ START_TEST(refuses_what_cannot_be) {
 	ck_assert_int_eq(cc_set(&w.b, "probe_rtt", "0s"), -ERANGE);
 	ck_assert_int_eq(cc_set(&w.b, "policer", "maybe"), -EINVAL);
 }
-END_TEST
-
-TEST_MAIN(starts_as_if_the_round_trip_were_a_millisecond,
-	paces_the_first_window_by_the_round_trip_of_the_handshake,
-	the_round_trip_of_the_handshake_is_the_first_rtprop,
-	startup_ends_after_three_rounds_without_growth, drain_ends_with_the_queue,
-	gains_cycle_in_order_a_round_trip_each, probing_up_waits_for_its_queue_or_a_loss,
-	probing_up_ends_with_what_leaves_next, draining_ends_with_what_is_left_at_the_next_slot,
-	the_first_phase_is_any_but_draining, the_window_is_two_bdp_and_three_quanta,
-	the_largest_rate_lasts_ten_rounds, probes_the_round_trip_every_ten_seconds,
-	conserves_packets_for_a_round_then_restores, an_echo_of_congestion_changes_nothing,
-	a_timeout_leaves_one_segment_until_all_is_repaired, uses_a_policers_rate_for_48_rounds,
-	takes_no_other_loss_for_a_policer, a_policers_interval_has_4_to_16_rounds,
-	a_policers_interval_loses_50_of_256_at_least,
-	a_policers_interval_is_free_of_limited_samples,
-	what_probe_rtt_sends_is_no_policers_interval,
-	a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_anew, wakes_at_its_rate,
-	refuses_what_cannot_be, a_policers_loss_counts_from_50_of_256_exactly,
-	slow_policers_may_differ_by_4_kbit, a_quarter_of_growth_is_enough,
-	probe_rtt_lasts_a_round_at_least, the_window_has_two_more_segments_while_probing_up,
-	a_timeout_in_recovery_restores_the_window_from_before_both,
-	aggregation_counts_for_100_ms_at_most, aggregation_is_forgotten_after_ten_rounds)

@@ -60,7 +60,7 @@ static double recovered(struct link *l, uint64_t *t_ns) {
 	return cwnd(l);
 }
 
-START_TEST(slow_start_has_no_delay_window) {
+TEST(slow_start_has_no_delay_window) {
 	struct link *l = opened(40, "");
 	uint64_t t_ns = T0;
 
@@ -71,10 +71,9 @@ START_TEST(slow_start_has_no_delay_window) {
 	ck_assert_int_eq(cc_mode(l), SLOW_START);
 	link_close(l);
 }
-END_TEST
 
 // In a round trip without a queue cwnd grows by acked / win, dwnd by alpha win^(3/4) - 1.
-START_TEST(both_windows_grow_without_a_queue) {
+TEST(both_windows_grow_without_a_queue) {
 	static const struct {
 		const char *more;
 		double alpha;
@@ -94,9 +93,8 @@ START_TEST(both_windows_grow_without_a_queue) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(below_the_low_window_it_is_reno) {
+TEST(below_the_low_window_it_is_reno) {
 	uint64_t t_ns;
 	struct link *l = avoiding(30, "", &t_ns);
 
@@ -117,11 +115,10 @@ START_TEST(below_the_low_window_it_is_reno) {
 	ck_assert_double_gt(cc_observed(l, DWND), 0);
 	link_close(l);
 }
-END_TEST
 
 // dwnd is 40 or more: an RTT of 125 ms shows a fifth of the window queued, which is below gamma or
 // not.
-START_TEST(a_queue_takes_the_delay_window) {
+TEST(a_queue_takes_the_delay_window) {
 	static const struct {
 		const char *more;
 		double zeta;
@@ -158,10 +155,9 @@ START_TEST(a_queue_takes_the_delay_window) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // win falls to win (1 - beta), of which cwnd / 2 is cwnd. If that is more, dwnd is 0.
-START_TEST(a_loss_takes_beta_of_the_whole) {
+TEST(a_loss_takes_beta_of_the_whole) {
 	static const struct {
 		const char *more;
 		double left;
@@ -193,9 +189,8 @@ START_TEST(a_loss_takes_beta_of_the_whole) {
 	CWND_EQ(l, 40);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_timeout_leaves_half_of_the_whole_as_ssthresh) {
+TEST(a_timeout_leaves_half_of_the_whole_as_ssthresh) {
 	uint64_t t_ns;
 	struct link *l = avoiding(40, ", alpha: 1", &t_ns);
 	double win;
@@ -216,9 +211,8 @@ START_TEST(a_timeout_leaves_half_of_the_whole_as_ssthresh) {
 	CWND_EQ(l, win);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_pause_leaves_the_initial_window) {
+TEST(a_pause_leaves_the_initial_window) {
 	uint64_t t_ns;
 	struct link *l = avoiding(40, ", alpha: 1", &t_ns);
 	double win;
@@ -234,9 +228,3 @@ START_TEST(a_pause_leaves_the_initial_window) {
 	OBSERVED_EQ(l, SSTHRESH, 0.75 * win);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(slow_start_has_no_delay_window, both_windows_grow_without_a_queue,
-	below_the_low_window_it_is_reno, a_queue_takes_the_delay_window,
-	a_loss_takes_beta_of_the_whole, a_timeout_leaves_half_of_the_whole_as_ssthresh,
-	a_pause_leaves_the_initial_window)

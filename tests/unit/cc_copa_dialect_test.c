@@ -16,7 +16,7 @@ static uint64_t round_of(struct link *l, uint64_t sent_ns, uint64_t rtt_ns) {
 	return sent_ns + rtt_ns;
 }
 
-START_TEST(a_dialect_sets_what_was_not_written) {
+TEST(a_dialect_sets_what_was_not_written) {
 	struct link *mvfst = LINK(.group = "{cc: {copa: {dialect: mvfst}}}");
 	struct link *own = LINK(.group = "{cc: {copa: {delta: 0.2, dialect: mvfst}}}");
 	struct link *paper = LINK(.group = "{cc: {copa: {dialect: paper}}}");
@@ -31,10 +31,9 @@ START_TEST(a_dialect_sets_what_was_not_written) {
 	link_close(own);
 	link_close(paper);
 }
-END_TEST
 
 // CopaTest: RTTmin 50 ms, then a latest RTT of 150 ms: 1 / (0.5 x 10) leaves 9.8 of 10 segments.
-START_TEST(slow_start_ends_as_in_mvfst) {
+TEST(slow_start_ends_as_in_mvfst) {
 	struct link *l = HAND(.group = "{cc: {copa: {dialect: mvfst, delta: 0.5, initial: 9}}, "
 				       "ack_every: 1, tlp: no, pacing: off}");
 
@@ -47,11 +46,10 @@ START_TEST(slow_start_ends_as_in_mvfst) {
 	CWND_EQ(l, 9.8);
 	link_close(l);
 }
-END_TEST
 
 // CopaTest's TestVelocity with its threshold of 4: in one direction v is 1 five times, then 2, 4,
 // 8; a decision the other way resets it.
-START_TEST(velocity_grows_as_in_mvfst) {
+TEST(velocity_grows_as_in_mvfst) {
 	static const double expected[] = {1, 1, 1, 1, 1, 2, 4, 8};
 	struct link *l = HAND(.group = "{cc: {copa: {dialect: mvfst, delta: 0.5, velocity_rtts: 4, "
 				       "initial: 10}}, ack_every: 1, tlp: no, pacing: off}");
@@ -68,10 +66,9 @@ START_TEST(velocity_grows_as_in_mvfst) {
 	ck_assert_double_eq(cc_observed(l, VELOCITY), 1);
 	link_close(l);
 }
-END_TEST
 
 // genericCC has no waiting time: v doubles with the first repetition.
-START_TEST(velocity_grows_as_in_genericcc) {
+TEST(velocity_grows_as_in_genericcc) {
 	struct link *l =
 		HAND(.group = "{cc: {copa: {dialect: genericcc, initial: 60, standing: 0.01}}, "
 			      "mss: 512B, ack_every: 1, tlp: no, pacing: off}");
@@ -84,10 +81,9 @@ START_TEST(velocity_grows_as_in_genericcc) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // A single loss may be random: it ends slow start only where that is asked for.
-START_TEST(a_loss_ends_slow_start_where_it_is_asked_for) {
+TEST(a_loss_ends_slow_start_where_it_is_asked_for) {
 	static const char *const groups[] = {
 		"{cc: {copa: {loss_exit: yes}}, ack_every: 1, tlp: no}",
 		"{cc: copa, ack_every: 1, tlp: no}",
@@ -106,7 +102,6 @@ START_TEST(a_loss_ends_slow_start_where_it_is_asked_for) {
 		link_close(l);
 	}
 }
-END_TEST
 
 #define DATACENTER(more)                                                                           \
 	"{cc: {copa: {dialect: datacenter, " more "}}, mss: 512B, ack_every: 1, tlp: no, pacing: " \
@@ -115,7 +110,7 @@ END_TEST
 // Section 5.5: the propagation delay is known. A flow whose first packet met 20 ms of queue knows
 // it: with 10 segments, (10 - 1/2) 20 ms > 2 x 70 ms, so slow start ends and this ACK takes 1 /
 // (0.5 x 10).
-START_TEST(a_known_rtt_min_counts_from_the_first_packet) {
+TEST(a_known_rtt_min_counts_from_the_first_packet) {
 	struct link *known = HAND(.group = DATACENTER("rtt_min: 50ms"));
 	struct link *measured = HAND(.group = DATACENTER("initial: 10"));
 
@@ -128,11 +123,10 @@ START_TEST(a_known_rtt_min_counts_from_the_first_packet) {
 	link_close(known);
 	link_close(measured);
 }
-END_TEST
 
 // The latest RTT in lambda too: 2 segments in 150 ms, 50 ms of them empty: 2 x 100 ms <= 2 x 150
 // ms. By RTTstanding of 50 ms they would be too fast.
-START_TEST(lambda_is_of_the_latest_rtt) {
+TEST(lambda_is_of_the_latest_rtt) {
 	struct link *l =
 		HAND(.group = DATACENTER("rtt_min: 50ms, initial: 2, bias: 0, standing: 10"));
 	struct link *standing =
@@ -149,7 +143,6 @@ START_TEST(lambda_is_of_the_latest_rtt) {
 	link_close(l);
 	link_close(standing);
 }
-END_TEST
 
 // A round trip of 100 ms for the first `early` segments in flight and of 110 ms for the rest, which
 // say down: with 30 segments 29.5 x 10 ms > 2 x 110 ms.
@@ -183,7 +176,7 @@ static double largest_velocity(const char *group, uint64_t part, uint64_t parts,
 }
 
 // More than two thirds of a round trip's ACKs make a direction, two thirds do not.
-START_TEST(a_direction_needs_two_thirds_of_the_acks) {
+TEST(a_direction_needs_two_thirds_of_the_acks) {
 	const char *group = DATACENTER("rtt_min: 100ms, initial: 30, slow_start_exit: sent, "
 				       "exit_gain: 1, drain_cap: 0, velocity_rtts: 3");
 
@@ -193,11 +186,10 @@ START_TEST(a_direction_needs_two_thirds_of_the_acks) {
 	ck_assert_double_eq(largest_velocity(group, 1, 3, 0), 1); // and down
 	ck_assert_double_ge(largest_velocity(group, 1, 3, -1), 4);
 }
-END_TEST
 
 // More than the given part: where that is a half, 15 of 30 ACKs that say up and 15 that say down
 // make none. A large delta keeps the window from changing.
-START_TEST(half_of_the_acks_are_no_direction) {
+TEST(half_of_the_acks_are_no_direction) {
 	const char *group = DATACENTER("votes: 50%, delta: 100, rtt_min: 100ms, initial: 31, "
 				       "slow_start_exit: sent, exit_gain: 1, drain_cap: 0, "
 				       "velocity_cap: 0, velocity_rtts: 3");
@@ -205,10 +197,3 @@ START_TEST(half_of_the_acks_are_no_direction) {
 	ck_assert_double_eq(largest_velocity(group, 1, 2, 0), 1);
 	ck_assert_double_ge(largest_velocity(group, 1, 2, 1), 8);
 }
-END_TEST
-
-TEST_MAIN(a_dialect_sets_what_was_not_written, slow_start_ends_as_in_mvfst,
-	velocity_grows_as_in_mvfst, velocity_grows_as_in_genericcc,
-	a_loss_ends_slow_start_where_it_is_asked_for, a_known_rtt_min_counts_from_the_first_packet,
-	lambda_is_of_the_latest_rtt, a_direction_needs_two_thirds_of_the_acks,
-	half_of_the_acks_are_no_direction)

@@ -27,7 +27,7 @@ static void next_round(struct cc_bench *b, uint64_t *now_ns, uint64_t rtt_ns) {
 	cc_ack_n(b, 1, *now_ns, rtt_ns);
 }
 
-START_TEST(slow_start_doubles_per_round_trip) {
+TEST(slow_start_doubles_per_round_trip) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
@@ -47,10 +47,9 @@ START_TEST(slow_start_doubles_per_round_trip) {
 	cc_ack(&b, &ack);
 	CWND_EQ(&b, 23);
 }
-END_TEST
 
 // mvfst's vector, adapted: RTTmin 50 ms, then 150 ms ends slow start and 10 segments become 9.8.
-START_TEST(slow_start_ends_with_the_window_that_was_measured) {
+TEST(slow_start_ends_with_the_window_that_was_measured) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
@@ -89,11 +88,10 @@ START_TEST(slow_start_ends_with_the_window_that_was_measured) {
 	cc_ack(&b, &ack);
 	CWND_EQ(&b, 20 - 1 / (0.5 * 20));
 }
-END_TEST
 
 // lambda = lambda_t exactly at (10 - 0.5) delta dq = RTTstanding: RTTmin 15 ms, RTT 19 ms, delta
 // 0.5. RTTs of 19 ms are kept to 2 ns.
-START_TEST(the_target_itself_goes_up) {
+TEST(the_target_itself_goes_up) {
 	static const struct {
 		uint64_t rtt_ns;
 		double cwnd;
@@ -107,9 +105,8 @@ START_TEST(the_target_itself_goes_up) {
 		CWND_EQ(&b, cases[i].cwnd);
 	}
 }
-END_TEST
 
-START_TEST(steps_by_acked_over_delta_cwnd) {
+TEST(steps_by_acked_over_delta_cwnd) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
@@ -119,9 +116,8 @@ START_TEST(steps_by_acked_over_delta_cwnd) {
 	cc_ack(&b, &ack);
 	CWND_EQ(&b, 10 + 2 / (0.1 * 10));
 }
-END_TEST
 
-START_TEST(lambda_uses_the_window_sent_or_todays) {
+TEST(lambda_uses_the_window_sent_or_todays) {
 	static const struct {
 		const char *window;
 		double cwnd; // sent with 8 segments: below the target; with 12: above
@@ -138,9 +134,8 @@ START_TEST(lambda_uses_the_window_sent_or_todays) {
 		CWND_EQ(&b, cases[i].cwnd);
 	}
 }
-END_TEST
 
-START_TEST(grows_only_at_the_limit_but_shrinks_always) {
+TEST(grows_only_at_the_limit_but_shrinks_always) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
@@ -154,9 +149,8 @@ START_TEST(grows_only_at_the_limit_but_shrinks_always) {
 	cc_ack(&b, &ack);
 	CWND_EQ(&b, 9.8);
 }
-END_TEST
 
-START_TEST(velocity_doubles_after_six_more_round_trips) {
+TEST(velocity_doubles_after_six_more_round_trips) {
 	static const double want[] = {1, 1, 1, 1, 1, 1, 2, 4, 8, 16};
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
@@ -180,10 +174,9 @@ START_TEST(velocity_doubles_after_six_more_round_trips) {
 	cc_ack(&b, &ack);
 	ck_assert_double_eq(cc_observed(&b, VELOCITY), 16);
 }
-END_TEST
 
 // A queue is drained sooner than the rate grows: what drains it is bounded by the queue itself.
-START_TEST(velocity_doubles_downward_after_three) {
+TEST(velocity_doubles_downward_after_three) {
 	static const double want[] = {1, 1, 1, 2, 4, 8};
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
@@ -198,7 +191,6 @@ START_TEST(velocity_doubles_downward_after_three) {
 		ck_assert_double_eq(cc_observed(&b, VELOCITY), want[i]);
 	}
 }
-END_TEST
 
 // Runs velocity up to v.
 static uint64_t speed_up(struct cc_bench *b, double v) {
@@ -214,7 +206,7 @@ static uint64_t speed_up(struct cc_bench *b, double v) {
 	return now_ns;
 }
 
-START_TEST(velocity_resets_as_soon_as_the_need_turns) {
+TEST(velocity_resets_as_soon_as_the_need_turns) {
 	struct cc_bench b;
 	struct cc_ack ack;
 	uint64_t now_ns;
@@ -238,9 +230,8 @@ START_TEST(velocity_resets_as_soon_as_the_need_turns) {
 	ck_assert_double_eq(cc_observed(&b, VELOCITY), 8);
 	CWND_EQ(&b, before - 8 / (0.5 * before));
 }
-END_TEST
 
-START_TEST(an_unchanged_window_has_no_direction) {
+TEST(an_unchanged_window_has_no_direction) {
 	struct cc_bench b;
 	uint64_t now_ns;
 
@@ -263,9 +254,8 @@ START_TEST(an_unchanged_window_has_no_direction) {
 		ck_assert_double_eq(cc_observed(&b, VELOCITY), 1);
 	}
 }
-END_TEST
 
-START_TEST(velocity_is_at_most_delta_cwnd) {
+TEST(velocity_is_at_most_delta_cwnd) {
 	struct cc_bench b;
 	struct cc_ack ack;
 	double cwnd, cap;
@@ -281,9 +271,8 @@ START_TEST(velocity_is_at_most_delta_cwnd) {
 	ck_assert_double_eq_tol(cc_observed(&b, VELOCITY), cap, 1e-5);
 	CWND_EQ(&b, cwnd + 1); // v / (delta cwnd) = 1: no faster than slow start
 }
-END_TEST
 
-START_TEST(draining_is_at_most_the_own_queue) {
+TEST(draining_is_at_most_the_own_queue) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
 
@@ -299,9 +288,8 @@ START_TEST(draining_is_at_most_the_own_queue) {
 	ck_assert_double_eq_tol(cc_observed(&b, VELOCITY), 100.0 * 0.5 * 2 / 22 - 1, 1e-5);
 	CWND_EQ(&b, 100 - (100.0 * 0.5 * 2 / 22 - 1) / 50);
 }
-END_TEST
 
-START_TEST(standing_rtt_is_the_minimum_of_half_an_srtt) {
+TEST(standing_rtt_is_the_minimum_of_half_an_srtt) {
 	struct cc_bench b;
 	uint64_t rose_ns = 0;
 
@@ -326,9 +314,8 @@ START_TEST(standing_rtt_is_the_minimum_of_half_an_srtt) {
 	ck_assert_uint_le(rose_ns, (2202 + 150 * 4 / 7 + 1) * MS);
 	ck_assert_double_eq(cc_observed(&b, DQ_NS), 60e6);
 }
-END_TEST
 
-START_TEST(standing_rtt_forgets_a_silence) {
+TEST(standing_rtt_forgets_a_silence) {
 	struct cc_bench b;
 
 	open_default(&b, 100 * MS, NULL);
@@ -338,9 +325,8 @@ START_TEST(standing_rtt_forgets_a_silence) {
 	cc_ack_n(&b, 1, 9000 * MS, 170 * MS);
 	ck_assert_double_eq(cc_observed(&b, DQ_NS), 70e6);
 }
-END_TEST
 
-START_TEST(rtt_min_expires_after_ten_seconds_or_a_hundred_round_trips) {
+TEST(rtt_min_expires_after_ten_seconds_or_a_hundred_round_trips) {
 	static const struct {
 		uint64_t rtt_ms, expires_s;
 		const char *rtts;
@@ -356,9 +342,8 @@ START_TEST(rtt_min_expires_after_ten_seconds_or_a_hundred_round_trips) {
 		ck_assert_uint_eq((t - 1000 * MS) / (1000 * MS), cases[i].expires_s);
 	}
 }
-END_TEST
 
-START_TEST(default_mode_ignores_loss) {
+TEST(default_mode_ignores_loss) {
 	struct cc_bench b;
 
 	open_default(&b, 20 * MS, NULL);
@@ -367,7 +352,6 @@ START_TEST(default_mode_ignores_loss) {
 	CWND_EQ(&b, 10);
 	ck_assert_double_eq(cc_observed(&b, DELTA), 0.5);
 }
-END_TEST
 
 // One round trip with `lost` of 10 segments lost.
 static void lossy_round(struct cc_bench *b, uint64_t *now_ns, uint32_t lost) {
@@ -379,7 +363,7 @@ static void lossy_round(struct cc_bench *b, uint64_t *now_ns, uint32_t lost) {
 	cc_ack(b, &ack);
 }
 
-START_TEST(heavy_loss_halves_and_turns_down_until_it_ends) {
+TEST(heavy_loss_halves_and_turns_down_until_it_ends) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
 
@@ -401,11 +385,10 @@ START_TEST(heavy_loss_halves_and_turns_down_until_it_ends) {
 		lossy_round(&b, &now_ns, 9);
 	CWND_EQ(&b, 100);
 }
-END_TEST
 
 // Heavy loss ends slow start with half of the window; the exit by delay, the window without the
 // queue, is not taken as well.
-START_TEST(heavy_loss_ends_slow_start) {
+TEST(heavy_loss_ends_slow_start) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
@@ -419,11 +402,10 @@ START_TEST(heavy_loss_ends_slow_start) {
 	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 	CWND_EQ(&b, 40 - 20 / (0.5 * 40));
 }
-END_TEST
 
 // A flow of few segments per round trip that loses most of them is judged as soon as ten have come
 // together, over as many round trips as that takes; nine say nothing yet.
-START_TEST(a_loss_rate_of_nine_segments_says_nothing) {
+TEST(a_loss_rate_of_nine_segments_says_nothing) {
 	static const struct {
 		uint32_t acked, lost;
 		double cwnd;
@@ -441,11 +423,10 @@ START_TEST(a_loss_rate_of_nine_segments_says_nothing) {
 		CWND_EQ(&b, rounds[i].cwnd); // 5 of 10: three sigma are at 1 + 3 sqrt(0.9) = 3.85
 	}
 }
-END_TEST
 
 // Of n segments np are lost on average, with a standard deviation of sqrt(n p (1 - p)). A round
 // trip is judged together with the one before, and alone after a cut.
-START_TEST(heavy_loss_is_three_sigma_beyond_the_given_rate) {
+TEST(heavy_loss_is_three_sigma_beyond_the_given_rate) {
 	static const struct {
 		const char *rate;
 		uint32_t lost[3]; // of 50 segments each
@@ -477,9 +458,8 @@ START_TEST(heavy_loss_is_three_sigma_beyond_the_given_rate) {
 		}
 	}
 }
-END_TEST
 
-START_TEST(an_echo_of_congestion_halves_and_ends_slow_start) {
+TEST(an_echo_of_congestion_halves_and_ends_slow_start) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "copa", "initial", "40");
@@ -492,9 +472,8 @@ START_TEST(an_echo_of_congestion_halves_and_ends_slow_start) {
 	cc_loss(&b, speed_up(&b, 8) + 1, 100, true);
 	ck_assert_double_eq(cc_observed(&b, VELOCITY), 1);
 }
-END_TEST
 
-START_TEST(a_timeout_restarts_from_the_minimum) {
+TEST(a_timeout_restarts_from_the_minimum) {
 	struct cc_bench b;
 
 	OPEN_DEFAULT(&b, 20 * MS, "initial", "40");
@@ -519,11 +498,10 @@ START_TEST(a_timeout_restarts_from_the_minimum) {
 	cc_loss(&b, 2020 * MS, 20, false);
 	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 }
-END_TEST
 
 // What the last slow start has left, its spread pacing, and heavy losses of before the timeout are
 // over.
-START_TEST(slow_start_after_a_timeout_is_as_the_first) {
+TEST(slow_start_after_a_timeout_is_as_the_first) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
 
@@ -544,10 +522,9 @@ START_TEST(slow_start_after_a_timeout_is_as_the_first) {
 	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 	ck_assert_double_eq_tol(b.out.pacing_bps, 2 * 4 * 8000 / 0.05, 1e-3);
 }
-END_TEST
 
 // Only late, RFC 4015: a window of 2 was left, and slow start.
-START_TEST(a_spurious_timeout_is_taken_back) {
+TEST(a_spurious_timeout_is_taken_back) {
 	struct cc_bench b;
 
 	OPEN_DEFAULT(&b, 20 * MS, "initial", "40");
@@ -558,9 +535,8 @@ START_TEST(a_spurious_timeout_is_taken_back) {
 	CWND_EQ(&b, 40);
 	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 }
-END_TEST
 
-START_TEST(idling_restarts_from_the_initial_window) {
+TEST(idling_restarts_from_the_initial_window) {
 	struct cc_bench b;
 
 	open_default(&b, 20 * MS, NULL);
@@ -575,9 +551,8 @@ START_TEST(idling_restarts_from_the_initial_window) {
 	b.ops->on_idle(b.state, b.config, 9000 * MS, 3000 * MS, &b.out);
 	CWND_EQ(&b, 2);
 }
-END_TEST
 
-START_TEST(never_below_the_minimum) {
+TEST(never_below_the_minimum) {
 	struct cc_bench b;
 
 	OPEN_DEFAULT(&b, 20 * MS, "initial", "3", "delta", "5");
@@ -585,9 +560,8 @@ START_TEST(never_below_the_minimum) {
 		cc_ack_n(&b, 1, (1500 + i) * MS, 200 * MS);
 	CWND_EQ(&b, 2);
 }
-END_TEST
 
-START_TEST(competitive_mode_is_aimd_on_one_over_delta) {
+TEST(competitive_mode_is_aimd_on_one_over_delta) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
 
@@ -614,9 +588,8 @@ START_TEST(competitive_mode_is_aimd_on_one_over_delta) {
 	cc_rto(&b, now_ns + 1, 10); // a timeout is a loss
 	ck_assert_double_eq_tol(1 / cc_observed(&b, DELTA), 3, 1e-5);
 }
-END_TEST
 
-START_TEST(auto_mode_follows_the_nearly_empty_test) {
+TEST(auto_mode_follows_the_nearly_empty_test) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
 
@@ -634,9 +607,8 @@ START_TEST(auto_mode_follows_the_nearly_empty_test) {
 	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 	ck_assert_double_eq(cc_observed(&b, DELTA), 0.5);
 }
-END_TEST
 
-START_TEST(auto_mode_waits_eight_round_trips) {
+TEST(auto_mode_waits_eight_round_trips) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
 	int rounds = 0;
@@ -648,10 +620,9 @@ START_TEST(auto_mode_waits_eight_round_trips) {
 	ck_assert_int_eq(rounds, 8);
 	ck_assert_double_eq(cc_observed(&b, DELTA), 0.5); // it begins with the configured one
 }
-END_TEST
 
 // Round trips of slow start do not count: that has a queue of its own, here of 2 ms.
-START_TEST(auto_mode_does_not_count_in_slow_start) {
+TEST(auto_mode_does_not_count_in_slow_start) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
 
@@ -666,11 +637,10 @@ START_TEST(auto_mode_does_not_count_in_slow_start) {
 	cc_loss(&b, now_ns, 10, false);
 	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 }
-END_TEST
 
 // 9.5 segments and 0.4 of 20.4 ms are a queue of 0.19 segments: nearly empty, though the RTT never
 // falls.
-START_TEST(auto_mode_takes_a_quarter_of_a_segment_for_empty) {
+TEST(auto_mode_takes_a_quarter_of_a_segment_for_empty) {
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
 
@@ -683,11 +653,10 @@ START_TEST(auto_mode_takes_a_quarter_of_a_segment_for_empty) {
 		ck_assert_int_eq(cc_mode(&b), DEFAULT);
 	}
 }
-END_TEST
 
 // Copa's own swing empties the queue once in 5 round trips; where that moment is missed by a
 // packet, it takes a few more. A lone flow must not take its own queue for somebody else's.
-START_TEST(auto_mode_outlasts_its_own_swing) {
+TEST(auto_mode_outlasts_its_own_swing) {
 	static const uint64_t rtt_ms[] = {20, 24, 28, 32, 32, 28, 24};
 	struct cc_bench b;
 	uint64_t now_ns = 1000 * MS;
@@ -698,11 +667,10 @@ START_TEST(auto_mode_outlasts_its_own_swing) {
 		ck_assert_int_eq(cc_mode(&b), DEFAULT);
 	}
 }
-END_TEST
 
 // RTTmin is 20 ms, so that a queue of 9 ms is nearly empty beside an RTTmax of 120 ms, which counts
 // in the four round trips after its own, and is not beside one of 29 ms.
-START_TEST(rtt_max_is_of_the_last_four_round_trips) {
+TEST(rtt_max_is_of_the_last_four_round_trips) {
 	static const uint64_t before_ms[] = {20, 120};
 	static const int want[] = {8, 4 + 8};
 
@@ -718,9 +686,8 @@ START_TEST(rtt_max_is_of_the_last_four_round_trips) {
 		ck_assert_int_eq(rounds, want[i]);
 	}
 }
-END_TEST
 
-START_TEST(no_sample_changes_nothing) {
+TEST(no_sample_changes_nothing) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
@@ -729,9 +696,8 @@ START_TEST(no_sample_changes_nothing) {
 	cc_ack(&b, &ack);
 	CWND_EQ(&b, 10);
 }
-END_TEST
 
-START_TEST(very_long_rtts_saturate) {
+TEST(very_long_rtts_saturate) {
 	struct cc_bench b;
 
 	cc_open(&b, "copa", NULL);
@@ -739,9 +705,8 @@ START_TEST(very_long_rtts_saturate) {
 	CWND_EQ(&b, 11);
 	ck_assert(isfinite(b.out.pacing_bps) && b.out.pacing_bps > 0);
 }
-END_TEST
 
-START_TEST(parameters_follow_while_running_and_refuse_nonsense) {
+TEST(parameters_follow_while_running_and_refuse_nonsense) {
 	static const struct {
 		const char *name, *text;
 		int rc;
@@ -758,11 +723,10 @@ START_TEST(parameters_follow_while_running_and_refuse_nonsense) {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ck_assert_int_eq(cc_set(&b, cases[i].name, cases[i].text), cases[i].rc);
 }
-END_TEST
 
 // Half of the window before a timeout is known to be the path's: until there a loss does not end
 // slow start. Once it is over the window of then says nothing more.
-START_TEST(slow_start_after_a_timeout_goes_on_to_half_the_window) {
+TEST(slow_start_after_a_timeout_goes_on_to_half_the_window) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "copa", "initial", "100", "loss_exit", "yes");
@@ -790,10 +754,9 @@ START_TEST(slow_start_after_a_timeout_goes_on_to_half_the_window) {
 	cc_loss(&b, 500 * MS, 25, false);
 	ck_assert_int_eq(cc_mode(&b), 1);
 }
-END_TEST
 
 // Nor does it after a spurious timeout, which ends that slow start.
-START_TEST(a_timeout_that_is_taken_back_proves_nothing) {
+TEST(a_timeout_that_is_taken_back_proves_nothing) {
 	struct cc_bench b;
 
 	OPEN_DEFAULT(&b, 20 * MS, "initial", "100");
@@ -806,11 +769,10 @@ START_TEST(a_timeout_that_is_taken_back_proves_nothing) {
 	cc_loss(&b, 5100 * MS, 20, false);
 	ck_assert_int_eq(cc_mode(&b), DEFAULT);
 }
-END_TEST
 
 // The loss rate is of what was sent since: the losses of the timeout would halve the window once
 // more.
-START_TEST(loss_rate_counts_anew_after_a_timeout) {
+TEST(loss_rate_counts_anew_after_a_timeout) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "copa", "initial", "100");
@@ -826,26 +788,3 @@ START_TEST(loss_rate_counts_anew_after_a_timeout) {
 	ck_assert_int_eq(cc_mode(&b), 0);
 	CWND_EQ(&b, 14);
 }
-END_TEST
-
-TEST_MAIN(slow_start_doubles_per_round_trip, slow_start_ends_with_the_window_that_was_measured,
-	the_target_itself_goes_up, steps_by_acked_over_delta_cwnd,
-	lambda_uses_the_window_sent_or_todays, grows_only_at_the_limit_but_shrinks_always,
-	velocity_doubles_after_six_more_round_trips, velocity_doubles_downward_after_three,
-	velocity_resets_as_soon_as_the_need_turns, an_unchanged_window_has_no_direction,
-	velocity_is_at_most_delta_cwnd, draining_is_at_most_the_own_queue,
-	standing_rtt_is_the_minimum_of_half_an_srtt, standing_rtt_forgets_a_silence,
-	rtt_min_expires_after_ten_seconds_or_a_hundred_round_trips, default_mode_ignores_loss,
-	heavy_loss_halves_and_turns_down_until_it_ends, a_loss_rate_of_nine_segments_says_nothing,
-	heavy_loss_is_three_sigma_beyond_the_given_rate,
-	an_echo_of_congestion_halves_and_ends_slow_start, a_timeout_restarts_from_the_minimum,
-	a_spurious_timeout_is_taken_back, idling_restarts_from_the_initial_window,
-	never_below_the_minimum, competitive_mode_is_aimd_on_one_over_delta,
-	auto_mode_follows_the_nearly_empty_test, auto_mode_waits_eight_round_trips,
-	auto_mode_outlasts_its_own_swing, rtt_max_is_of_the_last_four_round_trips,
-	no_sample_changes_nothing, very_long_rtts_saturate,
-	parameters_follow_while_running_and_refuse_nonsense,
-	slow_start_after_a_timeout_goes_on_to_half_the_window,
-	loss_rate_counts_anew_after_a_timeout, auto_mode_does_not_count_in_slow_start,
-	auto_mode_takes_a_quarter_of_a_segment_for_empty, heavy_loss_ends_slow_start,
-	slow_start_after_a_timeout_is_as_the_first, a_timeout_that_is_taken_back_proves_nothing)

@@ -52,14 +52,13 @@ static void follows_the_curve(const char *w_max, double k_s, uint64_t rtt_ns, do
 	}
 }
 
-START_TEST(follows_the_cubic_curve) {
+TEST(follows_the_cubic_curve) {
 	follows_the_curve("100", 4.217, 50 * MS * 2, 0.5);
 	follows_the_curve("1000", 9.086, 20 * MS, 0);
 	follows_the_curve("1000", 9.086, 100 * MS, 3);
 }
-END_TEST
 
-START_TEST(grows_by_half_per_round_trip_at_most) {
+TEST(grows_by_half_per_round_trip_at_most) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "cubic", "initial", "100", "c", "1000");
@@ -70,9 +69,8 @@ START_TEST(grows_by_half_per_round_trip_at_most) {
 	ack_at(&b, 3000 * MS, 100 * MS, 1); // the curve is at 5000
 	CWND_EQ(&b, 100.5);
 }
-END_TEST
 
-START_TEST(fast_convergence_aims_lower) {
+TEST(fast_convergence_aims_lower) {
 	static const struct {
 		const char *fast;
 		double w_max;
@@ -91,10 +89,9 @@ START_TEST(fast_convergence_aims_lower) {
 		OBS_EQ(&b, K, cbrt((cases[i].w_max - 49) / 0.4), 1e-5);
 	}
 }
-END_TEST
 
 // RFC 9438 4.7: only a window below the last W_max is a sign that somebody takes over.
-START_TEST(fast_convergence_leaves_a_window_of_w_max_alone) {
+TEST(fast_convergence_leaves_a_window_of_w_max_alone) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "cubic", "initial", "100");
@@ -104,7 +101,6 @@ START_TEST(fast_convergence_leaves_a_window_of_w_max_alone) {
 	OBS_EQ(&b, W_MAX, 100, 0);
 	OBS_EQ(&b, SSTHRESH, 70, 1e-5);
 }
-END_TEST
 
 // RFC 9438 4.9: cwnd, ssthresh, W_max, K, W_est and the epoch are as they were, and the curve goes
 // on.
@@ -138,13 +134,12 @@ static void goes_on_after(bool timeout) {
 	ck_assert_int_eq(cc_mode(&b), CONVEX);
 }
 
-START_TEST(a_spurious_reduction_changes_nothing_of_the_curve) {
+TEST(a_spurious_reduction_changes_nothing_of_the_curve) {
 	goes_on_after(false);
 	goes_on_after(true);
 }
-END_TEST
 
-START_TEST(a_spurious_reduction_in_slow_start_goes_on_doubling) {
+TEST(a_spurious_reduction_in_slow_start_goes_on_doubling) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "cubic", "initial", "10", "slow_start", "classic");
@@ -162,10 +157,9 @@ START_TEST(a_spurious_reduction_in_slow_start_goes_on_doubling) {
 	b.ops->on_spurious(b.state, b.config, 1003 * MS, &b.out);
 	CWND_EQ(&b, 50);
 }
-END_TEST
 
 // W_max 20, 10 ms: the curve needs 2.5 s, Reno with alpha 0.529 less; alpha 1 from cwnd_prior on.
-START_TEST(is_no_slower_than_reno_at_a_small_bdp) {
+TEST(is_no_slower_than_reno_at_a_small_bdp) {
 	double alpha = 3 * 0.3 / 1.7, w = 14;
 	struct cc_bench b;
 
@@ -202,9 +196,8 @@ START_TEST(is_no_slower_than_reno_at_a_small_bdp) {
 	ck_assert_double_eq_tol(b.out.cwnd_segs, w, 0.2);
 	ck_assert_double_lt(w, 36);
 }
-END_TEST
 
-START_TEST(delayed_acks_change_little) {
+TEST(delayed_acks_change_little) {
 	struct cc_bench b[2];
 
 	for (uint32_t every = 1; every <= 2; every++) {
@@ -218,9 +211,8 @@ START_TEST(delayed_acks_change_little) {
 	}
 	ck_assert_double_eq_tol(b[0].out.cwnd_segs, b[1].out.cwnd_segs, 0.1);
 }
-END_TEST
 
-START_TEST(an_echo_of_congestion_reduces_too) {
+TEST(an_echo_of_congestion_reduces_too) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "cubic", "initial", "100");
@@ -234,9 +226,8 @@ START_TEST(an_echo_of_congestion_reduces_too) {
 	cc_loss(&b, 0, 2, false);
 	CWND_EQ(&b, 2);
 }
-END_TEST
 
-START_TEST(a_timeout_starts_again_from_one) {
+TEST(a_timeout_starts_again_from_one) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "cubic", "initial", "10");
@@ -254,9 +245,8 @@ START_TEST(a_timeout_starts_again_from_one) {
 	CWND_EQ(&b, 7);
 	ck_assert_int_eq(cc_mode(&b), CONVEX);
 }
-END_TEST
 
-START_TEST(a_timeout_in_recovery_reduces_once) {
+TEST(a_timeout_in_recovery_reduces_once) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "cubic", "initial", "100");
@@ -265,10 +255,9 @@ START_TEST(a_timeout_in_recovery_reduces_once) {
 	CWND_EQ(&b, 1);
 	OBS_EQ(&b, SSTHRESH, 70, 1e-5);
 }
-END_TEST
 
 // Until something is acknowledged it is the same episode; afterwards it is not.
-START_TEST(two_timeouts_in_an_episode_reduce_once) {
+TEST(two_timeouts_in_an_episode_reduce_once) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "cubic", "initial", "100");
@@ -280,9 +269,8 @@ START_TEST(two_timeouts_in_an_episode_reduce_once) {
 	OBS_EQ(&b, SSTHRESH, 2, 1e-5);
 	ck_assert_double_eq(b.out.pacing_bps, 0);
 }
-END_TEST
 
-START_TEST(holds_still_in_recovery) {
+TEST(holds_still_in_recovery) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
@@ -296,10 +284,9 @@ START_TEST(holds_still_in_recovery) {
 	ack_at(&b, 6000 * MS, 100 * MS, 1); // t = 0 is now, not the loss
 	ck_assert_double_lt(b.out.cwnd_segs, 70.1);
 }
-END_TEST
 
 // t stands still while the application, or silence, is the limit: the window does not jump.
-START_TEST(time_that_was_not_used_does_not_count) {
+TEST(time_that_was_not_used_does_not_count) {
 	struct cc_bench b, c;
 	struct cc_ack ack;
 	uint64_t now_ns;
@@ -323,9 +310,8 @@ START_TEST(time_that_was_not_used_does_not_count) {
 	ack_at(&b, now_ns + 60001 * MS, 100 * MS, 1);
 	CWND_EQ(&b, c.out.cwnd_segs);
 }
-END_TEST
 
-START_TEST(idling_restarts) {
+TEST(idling_restarts) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "cubic", "initial", "10");
@@ -335,7 +321,6 @@ START_TEST(idling_restarts) {
 	b.ops->on_idle(b.state, b.config, 1000 * MS, 500 * MS, &b.out);
 	CWND_EQ(&b, 10);
 }
-END_TEST
 
 // One round of HyStart++: `n` ACKs with this RTT, the last closes it.
 static void hystart_round(
@@ -355,7 +340,7 @@ static void hystart_round(
 }
 
 // The threshold is last / 8 within [4 ms, 16 ms].
-START_TEST(hystart_exits_at_the_thresholds_of_rfc_9406) {
+TEST(hystart_exits_at_the_thresholds_of_rfc_9406) {
 	static const struct {
 		uint64_t base_ns, thresh_ns;
 	} cases[] = {{8 * MS, 4 * MS}, {32 * MS, 4 * MS}, {64 * MS, 8 * MS}, {128 * MS, 16 * MS},
@@ -383,9 +368,8 @@ START_TEST(hystart_exits_at_the_thresholds_of_rfc_9406) {
 		ck_assert_int_eq(cc_mode(&b), CSS);
 	}
 }
-END_TEST
 
-START_TEST(hystart_ends_after_five_rounds_or_resumes) {
+TEST(hystart_ends_after_five_rounds_or_resumes) {
 	uint64_t now_ns = 1000 * MS;
 	struct cc_bench b;
 	double cwnd;
@@ -410,9 +394,8 @@ START_TEST(hystart_ends_after_five_rounds_or_resumes) {
 	OBS_EQ(&b, SSTHRESH, cwnd + 2, 1e-5);
 	OBS_EQ(&b, K, 0, 0);
 }
-END_TEST
 
-START_TEST(hystart_only_in_the_first_slow_start) {
+TEST(hystart_only_in_the_first_slow_start) {
 	uint64_t now_ns = 1000 * MS;
 	struct cc_bench b;
 
@@ -427,9 +410,8 @@ START_TEST(hystart_only_in_the_first_slow_start) {
 	hystart_round(&b, &now_ns, 80 * MS, 10, 1);
 	ck_assert_int_eq(cc_mode(&b), SLOW_START);
 }
-END_TEST
 
-START_TEST(refuses_what_cannot_be) {
+TEST(refuses_what_cannot_be) {
 	struct cc_bench b;
 
 	cc_open(&b, "cubic", NULL);
@@ -438,21 +420,7 @@ START_TEST(refuses_what_cannot_be) {
 	ck_assert_int_eq(cc_set(&b, "c", "0"), -ERANGE);
 	ck_assert_int_eq(cc_set(&b, "slow_start", "maybe"), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_repeated_timeout_reduces_no_further) {
+TEST(a_repeated_timeout_reduces_no_further) {
 	cc_check_repeated_timeout("cubic", 70);
 }
-END_TEST
-
-TEST_MAIN(follows_the_cubic_curve, grows_by_half_per_round_trip_at_most,
-	fast_convergence_aims_lower, fast_convergence_leaves_a_window_of_w_max_alone,
-	a_spurious_reduction_changes_nothing_of_the_curve,
-	a_spurious_reduction_in_slow_start_goes_on_doubling, is_no_slower_than_reno_at_a_small_bdp,
-	delayed_acks_change_little, an_echo_of_congestion_reduces_too,
-	a_timeout_starts_again_from_one, a_timeout_in_recovery_reduces_once,
-	two_timeouts_in_an_episode_reduce_once, holds_still_in_recovery,
-	time_that_was_not_used_does_not_count, idling_restarts,
-	hystart_exits_at_the_thresholds_of_rfc_9406, hystart_ends_after_five_rounds_or_resumes,
-	hystart_only_in_the_first_slow_start, refuses_what_cannot_be,
-	a_repeated_timeout_reduces_no_further)

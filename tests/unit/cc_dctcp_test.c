@@ -9,7 +9,7 @@ enum { SSTHRESH, ALPHA, MARKED };
 
 // Alpha starts at 1. The first ACK ends the first observation window; the next ends with segment
 // 10, the first that was sent after that ACK.
-START_TEST(alpha_follows_the_share_of_marks) {
+TEST(alpha_follows_the_share_of_marks) {
 	struct link *l = HAND(.group = DCTCP(""));
 	uint64_t t_ns = 40 * MS;
 	double alpha = 1;
@@ -34,11 +34,10 @@ START_TEST(alpha_follows_the_share_of_marks) {
 	OBSERVED_EQ(l, MARKED, 0.3);
 	link_close(l);
 }
-END_TEST
 
 // An ACK that says CE acknowledges marked segments only: two of the ten here (RFC 8257 section
 // 3.2).
-START_TEST(an_ack_counts_each_of_its_segments) {
+TEST(an_ack_counts_each_of_its_segments) {
 	struct link *l = HAND(.group = DCTCP(", g: 1"));
 
 	ack_to(l, 1, false, 40 * MS);
@@ -50,9 +49,8 @@ START_TEST(an_ack_counts_each_of_its_segments) {
 	OBSERVED_EQ(l, ALPHA, 0.2);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(alpha_reaches_zero_and_a_mark_then_costs_little) {
+TEST(alpha_reaches_zero_and_a_mark_then_costs_little) {
 	struct link *l = HAND(.group = DCTCP(", g: 1, abc_limit: 1"));
 	double before;
 
@@ -63,12 +61,11 @@ START_TEST(alpha_reaches_zero_and_a_mark_then_costs_little) {
 	CWND_EQ(l, before);
 	link_close(l);
 }
-END_TEST
 
 // Section 3.5: a loss is answered as Reno does, also in the round trip of a mark, which cost
 // little. Linux:
 // dctcp_react_to_loss.
-START_TEST(a_loss_halves_after_a_mark) {
+TEST(a_loss_halves_after_a_mark) {
 	struct link *l = HAND(.group = DCTCP(", g: 1, abc_limit: 1"));
 
 	ack_to(l, 1, false, 40 * MS);
@@ -88,11 +85,10 @@ START_TEST(a_loss_halves_after_a_mark) {
 	ck_assert_uint_eq(link_flow(l)->count.ecn_echoes, 0);
 	link_close(l);
 }
-END_TEST
 
 // The window of that moment, of which what is in flight is the measure (RFC 5681, equation 4). It
 // was the target of the mark's reduction: one of half a window and a loss left a quarter.
-START_TEST(a_loss_after_a_mark_halves_what_is_in_flight) {
+TEST(a_loss_after_a_mark_halves_what_is_in_flight) {
 	struct link *l = HAND(.group = DCTCP(", abc_limit: 1"));
 	double target, flight = 0;
 
@@ -108,11 +104,10 @@ START_TEST(a_loss_after_a_mark_halves_what_is_in_flight) {
 	CWND_EQ(l, flight / 2);
 	link_close(l);
 }
-END_TEST
 
 // The echo's episode ends with a timeout: a retransmission that is lost after it was sent in the
 // window that the timeout has reduced already.
-START_TEST(a_loss_after_a_timeout_reduces_nothing) {
+TEST(a_loss_after_a_timeout_reduces_nothing) {
 	struct link *l = HAND(.group = "{cc: {dctcp: {initial: 10, g: 1, alpha: 0}}, ack_every: 1, "
 				       "ecn: ect0, rto_min: 200ms, tlp: no}");
 	uint64_t t_ns;
@@ -134,10 +129,9 @@ START_TEST(a_loss_after_a_timeout_reduces_nothing) {
 	OBSERVED_EQ(l, SSTHRESH, 10);
 	link_close(l);
 }
-END_TEST
 
 // A loss is no mark, and alpha is that of the parameter.
-START_TEST(a_loss_halves) {
+TEST(a_loss_halves) {
 	struct link *l = HAND(.group = DCTCP(", alpha: 0"));
 
 	ck_assert_double_eq(cc_observed(l, ALPHA), 0);
@@ -150,10 +144,9 @@ START_TEST(a_loss_halves) {
 	OBSERVED_EQ(l, SSTHRESH, 5);
 	link_close(l);
 }
-END_TEST
 
 // Section 3.2 at work: the receiver delays ACKs and yet every marked segment is counted.
-START_TEST(the_receiver_reports_every_mark) {
+TEST(the_receiver_reports_every_mark) {
 	struct link *l =
 		LINK(.group = "{cc: {dctcp: {initial: 32, g: 1, alpha: 0}}, ack_every: 4, ecn: ect0}",
 			.mark = 0x1234567);
@@ -171,9 +164,8 @@ START_TEST(the_receiver_reports_every_mark) {
 	ck_assert_uint_eq(l->rx.receiver[0].count.ce_segs, marked);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_group_may_choose_the_echo) {
+TEST(a_group_may_choose_the_echo) {
 	struct link *cc = LINK(.group = "{cc: dctcp, ecn: ect1}");
 	struct link *dctcp = LINK(.group = "{cc: newreno, ecn: ect0, ecn_feedback: dctcp}");
 	struct link *classic = LINK(.group = "{cc: dctcp, ecn: ect0, ecn_feedback: classic}");
@@ -190,11 +182,10 @@ START_TEST(a_group_may_choose_the_echo) {
 	link_close(classic);
 	link_close(reno);
 }
-END_TEST
 
 // A group that says nothing has the codepoint its control lives on: ECT(0) (RFC 8257 section 3.1),
 // and none with Reno.
-START_TEST(ecn_is_on_by_default) {
+TEST(ecn_is_on_by_default) {
 	struct link *dctcp = LINK(.group = "{cc: dctcp}");
 	struct link *off = LINK(.group = "{cc: dctcp, ecn: off}");
 	struct link *reno = LINK(.group = "{cc: newreno}");
@@ -209,10 +200,9 @@ START_TEST(ecn_is_on_by_default) {
 	link_close(off);
 	link_close(reno);
 }
-END_TEST
 
 // BBR does not answer marks: every packet is, and nothing is reduced.
-START_TEST(a_deaf_control_ignores_echoes_where_that_is_allowed) {
+TEST(a_deaf_control_ignores_echoes_where_that_is_allowed) {
 	struct link *l =
 		LINK(.group = "{cc: bbr, ecn: ect0, ecn_unheard: allow}", .mark = UINT64_MAX);
 
@@ -224,17 +214,9 @@ START_TEST(a_deaf_control_ignores_echoes_where_that_is_allowed) {
 	ck_assert_uint_eq(link_flow(l)->count.ecn_echoes, 0);
 	link_close(l);
 }
-END_TEST
 
 // Otherwise it is Reno: one segment per round trip, ssthresh halved by a timeout, once.
-START_TEST(is_reno_without_marks) {
+TEST(is_reno_without_marks) {
 	cc_check_reno_without_marks(
 		"{cc: {dctcp: {initial: 4}}, ack_every: 1, rto_min: 200ms}", SSTHRESH);
 }
-END_TEST
-
-TEST_MAIN(alpha_follows_the_share_of_marks, an_ack_counts_each_of_its_segments,
-	a_loss_after_a_timeout_reduces_nothing, alpha_reaches_zero_and_a_mark_then_costs_little,
-	a_loss_halves, a_loss_halves_after_a_mark, a_loss_after_a_mark_halves_what_is_in_flight,
-	the_receiver_reports_every_mark, a_group_may_choose_the_echo, ecn_is_on_by_default,
-	a_deaf_control_ignores_echoes_where_that_is_allowed, is_reno_without_marks)

@@ -31,7 +31,7 @@ static void round_of(struct link *l, uint64_t *t_ns, uint64_t rtt_ms) {
 	hand_ack_at(l, link_flow(l)->nxt, *t_ns);
 }
 
-START_TEST(the_average_weighs_by_the_window) {
+TEST(the_average_weighs_by_the_window) {
 	static const struct {
 		int segs;
 		double weight;
@@ -49,11 +49,10 @@ START_TEST(the_average_weighs_by_the_window) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // 20 segments: after RTTs of 100 and 140 ms the average is 106 ms. Only every second round trip
 // changes the window.
-START_TEST(the_law_moves_every_second_round_trip) {
+TEST(the_law_moves_every_second_round_trip) {
 	static const struct {
 		const char *more;
 		double alpha, gamma;
@@ -78,9 +77,8 @@ START_TEST(the_law_moves_every_second_round_trip) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(a_step_doubles_at_most_and_leaves_two) {
+TEST(a_step_doubles_at_most_and_leaves_two) {
 	struct link *l = opened(20, ", alpha: 1000", true);
 	uint64_t t_ns = T0;
 
@@ -96,10 +94,9 @@ START_TEST(a_step_doubles_at_most_and_leaves_two) {
 	CWND_EQ(l, 2);
 	link_close(l);
 }
-END_TEST
 
 // 40 segments and an average of 103.75 ms: 1.45 queued. With 107.5 ms 2.79, more than alpha.
-START_TEST(slow_start_ends_when_alpha_are_queued) {
+TEST(slow_start_ends_when_alpha_are_queued) {
 	struct link *l = opened(20, ", alpha: 2", false);
 	uint64_t t_ns = T0;
 
@@ -123,9 +120,8 @@ START_TEST(slow_start_ends_when_alpha_are_queued) {
 	ck_assert_double_lt(cwnd(l), 40);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_loss_halves_and_suspends) {
+TEST(a_loss_halves_and_suspends) {
 	struct link *l = opened(40, "", true);
 	uint64_t t_ns = T0, una;
 
@@ -146,14 +142,8 @@ START_TEST(a_loss_halves_and_suspends) {
 	ck_assert_double_gt(cwnd(l), 20);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_timeout_is_renos) {
+TEST(a_timeout_is_renos) {
 	cc_check_reno_without_marks(
 		"{cc: {fast: {initial: 4}}, ack_every: 1, tlp: no, rto_min: 200ms}", SSTHRESH);
 }
-END_TEST
-
-TEST_MAIN(the_average_weighs_by_the_window, the_law_moves_every_second_round_trip,
-	a_step_doubles_at_most_and_leaves_two, slow_start_ends_when_alpha_are_queued,
-	a_loss_halves_and_suspends, a_timeout_is_renos)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cc_test.h"
 
-START_TEST(says_the_same_whatever_happens) {
+TEST(says_the_same_whatever_happens) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "fixed", "cwnd", "12.5", "rate", "8Mbit");
@@ -13,18 +13,16 @@ START_TEST(says_the_same_whatever_happens) {
 		ck_assert_double_eq(b.out.pacing_bps, 8e6);
 	}
 }
-END_TEST
 
-START_TEST(is_not_paced_by_default) {
+TEST(is_not_paced_by_default) {
 	struct cc_bench b;
 
 	cc_open(&b, "fixed", NULL);
 	CWND_EQ(&b, 10);
 	ck_assert_double_eq(b.out.pacing_bps, 0);
 }
-END_TEST
 
-START_TEST(follows_a_change_while_running) {
+TEST(follows_a_change_while_running) {
 	struct cc_bench b;
 
 	cc_open(&b, "fixed", NULL);
@@ -35,9 +33,8 @@ START_TEST(follows_a_change_while_running) {
 	CWND_EQ(&b, 20);
 	ck_assert_double_eq(b.out.pacing_bps, 1e9);
 }
-END_TEST
 
-START_TEST(refuses_what_cannot_be) {
+TEST(refuses_what_cannot_be) {
 	struct cc_bench b;
 
 	cc_open(&b, "fixed", NULL);
@@ -45,7 +42,6 @@ START_TEST(refuses_what_cannot_be) {
 	ck_assert_int_eq(cc_set(&b, "rate", "10"), -EINVAL);
 	ck_assert_int_eq(cc_set(&b, "window", "10"), -ENOENT);
 }
-END_TEST
 
 // It sets what there is, to what it may be.
 static void check_preset(const struct cc_ops *ops, const struct cc_preset *s) {
@@ -57,7 +53,7 @@ static void check_preset(const struct cc_ops *ops, const struct cc_preset *s) {
 			cc_set(&b, set[0], set[1]) == 0, "%s: %s: %s", s->name, set[0], set[1]);
 }
 
-START_TEST(the_list_is_sound) {
+TEST(the_list_is_sound) {
 	for (size_t i = 0; cc_all[i] != NULL; i++) {
 		const struct cc_ops *ops = cc_all[i];
 
@@ -76,7 +72,3 @@ START_TEST(the_list_is_sound) {
 	}
 	ck_assert_ptr_null(cc_find("tahoe"));
 }
-END_TEST
-
-TEST_MAIN(says_the_same_whatever_happens, is_not_paced_by_default, follows_a_change_while_running,
-	refuses_what_cannot_be, the_list_is_sound)

@@ -17,7 +17,7 @@ static bool in_slow_start(struct link *l) {
 
 // A train of ACKs 2 ms apart ends it when it lasted more than (100 ms + 1 ms) / 2; one of 2 ms and
 // 1 ns is none.
-START_TEST(a_train_of_half_the_rtt_ends_slow_start) {
+TEST(a_train_of_half_the_rtt_ends_slow_start) {
 	for (uint64_t late = 0; late <= 1; late++) {
 		struct link *l = HAND(.group = CUBIC("100", ""));
 		uint64_t t_ns = T0 + RTT;
@@ -36,10 +36,9 @@ START_TEST(a_train_of_half_the_rtt_ends_slow_start) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Of a flow that its host paces, pacing may have made the train: it takes more than 100 ms + 1 ms.
-START_TEST(where_the_host_paces_it_takes_a_whole_rtt) {
+TEST(where_the_host_paces_it_takes_a_whole_rtt) {
 	static const char *const groups[] = {
 		CUBIC("100", ", pacing: srtt"), CUBIC("100", ", pacing: fq")};
 
@@ -59,10 +58,9 @@ START_TEST(where_the_host_paces_it_takes_a_whole_rtt) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // The ninth sample decides if eight before it were as late: more than 100 ms + 100 ms / 8.
-START_TEST(a_round_that_is_an_eighth_later_ends_slow_start) {
+TEST(a_round_that_is_an_eighth_later_ends_slow_start) {
 	for (uint64_t more = 0; more <= 1; more++) {
 		struct link *l = HAND(.group = CUBIC("40", ""));
 		uint64_t flight = link_flow(l)->nxt, sent_ns, t_ns = T0 + RTT;
@@ -82,11 +80,10 @@ START_TEST(a_round_that_is_an_eighth_later_ends_slow_start) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Base RTT 10 ms: a train of 6 ms would be long enough. It begins with a window of 14, which is too
 // small to look, so that it has a gap once the window is 16 (as in Linux).
-START_TEST(below_sixteen_segments_nothing_ends_it) {
+TEST(below_sixteen_segments_nothing_ends_it) {
 	struct link *l = HAND(.group = CUBIC("13", ""));
 	uint64_t t_ns = T0 + 10 * MS;
 
@@ -98,7 +95,6 @@ START_TEST(below_sixteen_segments_nothing_ends_it) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // ACKs of one segment each, from *t_ns on, until their train has ended slow start; returns the last
 // one's number.
@@ -113,7 +109,7 @@ static uint64_t end_by_train(struct link *l, uint64_t *t_ns) {
 
 // Once it has ended, 5 % per round trip or more, as the curve alone would wait for seconds; after a
 // loss the curve.
-START_TEST(until_the_first_reduction_the_window_grows_by_a_twentieth) {
+TEST(until_the_first_reduction_the_window_grows_by_a_twentieth) {
 	struct link *l = HAND(.group = CUBIC("100", ""));
 	uint64_t t_ns = T0 + RTT, una = end_by_train(l, &t_ns);
 	double before;
@@ -133,10 +129,9 @@ START_TEST(until_the_first_reduction_the_window_grows_by_a_twentieth) {
 	ck_assert_double_lt(cwnd(l), before + 20 * 0.04);
 	link_close(l);
 }
-END_TEST
 
 // 160 segments: the last ones find room in the window, so that it does not grow.
-START_TEST(unless_it_is_not_the_limit) {
+TEST(unless_it_is_not_the_limit) {
 	struct link *l = HAND(.group = CUBIC("100", ", source: {size: {bytes: 80000B}}"));
 	uint64_t t_ns = T0 + RTT;
 	double before;
@@ -150,11 +145,10 @@ START_TEST(unless_it_is_not_the_limit) {
 	CWND_EQ(l, before);
 	link_close(l);
 }
-END_TEST
 
 // A timeout forgets what was too much. 14 segments grow by 0.05 for each acknowledged one, Reno's
 // by 0.53 / 14.
-START_TEST(after_a_timeout_too) {
+TEST(after_a_timeout_too) {
 	struct link *l =
 		HAND(.group = "{cc: {cubic: {slow_start: hystart, initial: 20, abc_limit: "
 			      "1}}, mss: 512B, ack_every: 1, tlp: no, timestamps: no, frto: no}");
@@ -175,9 +169,8 @@ START_TEST(after_a_timeout_too) {
 	}
 	link_close(l);
 }
-END_TEST
 
-START_TEST(classic_goes_on) {
+TEST(classic_goes_on) {
 	struct link *l = HAND(.group = "{cc: {cubic: {slow_start: classic, initial: 100, "
 				       "abc_limit: 1}}, mss: 512B, ack_every: 1, tlp: no}");
 
@@ -186,9 +179,3 @@ START_TEST(classic_goes_on) {
 	ck_assert(in_slow_start(l));
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(a_train_of_half_the_rtt_ends_slow_start, where_the_host_paces_it_takes_a_whole_rtt,
-	a_round_that_is_an_eighth_later_ends_slow_start, below_sixteen_segments_nothing_ends_it,
-	until_the_first_reduction_the_window_grows_by_a_twentieth, unless_it_is_not_the_limit,
-	after_a_timeout_too, classic_goes_on)

@@ -22,7 +22,7 @@ static struct link *opened(int segs) {
 	return HAND(.group = group);
 }
 
-START_TEST(alpha_and_beta_follow_the_delay) {
+TEST(alpha_and_beta_follow_the_delay) {
 	static const struct {
 		uint64_t rtt_ms;
 		double alpha, beta;
@@ -50,11 +50,10 @@ START_TEST(alpha_and_beta_follow_the_delay) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // da is the mean of a round trip's samples, 110, 130 and 100 ms here, and a round trip ends with
 // the first segment sent in it.
-START_TEST(da_is_the_mean_of_a_round_trip) {
+TEST(da_is_the_mean_of_a_round_trip) {
 	struct link *l = opened(20);
 	uint64_t t_ns = T0, una;
 
@@ -69,9 +68,8 @@ START_TEST(da_is_the_mean_of_a_round_trip) {
 	OBSERVED_EQ(l, DA, 40e6 / 3);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_loss_takes_beta_and_avoidance_adds_alpha) {
+TEST(a_loss_takes_beta_and_avoidance_adds_alpha) {
 	struct link *l = opened(40);
 	uint64_t t_ns = T0, una;
 
@@ -89,9 +87,8 @@ START_TEST(a_loss_takes_beta_and_avoidance_adds_alpha) {
 	CWND_EQ(l, before + 10 / before);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(the_ack_that_ends_a_recovery_counts_what_sack_had_reported) {
+TEST(the_ack_that_ends_a_recovery_counts_what_sack_had_reported) {
 	struct link *l = opened(40);
 	uint64_t t_ns = T0, una;
 
@@ -106,9 +103,8 @@ START_TEST(the_ack_that_ends_a_recovery_counts_what_sack_had_reported) {
 	CWND_EQ(l, 41 * 0.875 + 10 * 43 / (41 * 0.875));
 	link_close(l);
 }
-END_TEST
 
-START_TEST(no_round_trip_ends_in_a_recovery) {
+TEST(no_round_trip_ends_in_a_recovery) {
 	static const uint64_t rtts_ms[] = {150, 160, 200};
 	struct link *l = opened(40);
 	uint64_t t_ns = T0, una;
@@ -127,9 +123,8 @@ START_TEST(no_round_trip_ends_in_a_recovery) {
 	OBSERVED_EQ(l, DA, (50 + 60 + 100) / 3.0 * 1e6);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(below_15_segments_it_is_reno) {
+TEST(below_15_segments_it_is_reno) {
 	struct link *l = opened(13);
 	uint64_t t_ns = T0;
 
@@ -145,13 +140,12 @@ START_TEST(below_15_segments_it_is_reno) {
 	OBSERVED_EQ(l, BETA, 0.125);
 	link_close(l);
 }
-END_TEST
 
 // A timeout takes beta off ssthresh, once, and until a round trip that began after it is over
 // growth is Reno's: the ACK of an original, which shows that the timeout was spurious and gives the
 // window back, ends no such round trip. Nor does it leave anything of the delays of before: alpha
 // is 10 without a wait for five round trips.
-START_TEST(after_a_timeout_it_is_reno_for_a_round_trip) {
+TEST(after_a_timeout_it_is_reno_for_a_round_trip) {
 	struct link *l = opened(40);
 	uint64_t t_ns = T0, una, sent_ns, fired_ns;
 	struct seg s;
@@ -187,10 +181,3 @@ START_TEST(after_a_timeout_it_is_reno_for_a_round_trip) {
 	OBSERVED_EQ(l, BETA, 0.125);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(alpha_and_beta_follow_the_delay, da_is_the_mean_of_a_round_trip,
-	a_loss_takes_beta_and_avoidance_adds_alpha,
-	the_ack_that_ends_a_recovery_counts_what_sack_had_reported,
-	no_round_trip_ends_in_a_recovery, below_15_segments_it_is_reno,
-	after_a_timeout_it_is_reno_for_a_round_trip)

@@ -18,7 +18,7 @@ static struct link *opened(const char *options) {
 }
 
 // cwnd += off / cwnd, with off of 1, 1/2, 0 and -1 at queueing delays of 0, 50, 100 and 200 ms.
-START_TEST(the_step_is_linear_in_the_delay) {
+TEST(the_step_is_linear_in_the_delay) {
 	static const struct {
 		uint64_t delay_ms;
 		double off;
@@ -35,11 +35,10 @@ START_TEST(the_step_is_linear_in_the_delay) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // The current delay is the smallest of the last four: the first sample counts until a fifth has
 // come.
-START_TEST(the_filter_takes_the_smallest_of_four) {
+TEST(the_filter_takes_the_smallest_of_four) {
 	struct link *l = opened("initial: 20");
 
 	hand_ack_at(l, 1, T0 + BASE_NS);
@@ -51,21 +50,19 @@ START_TEST(the_filter_takes_the_smallest_of_four) {
 	OBSERVED_EQ(l, QDELAY, 100e6);
 	link_close(l);
 }
-END_TEST
 
 // ALLOWED_INCREASE: ten were in flight before the ACK, so cwnd may not exceed 10 + 0.03.
-START_TEST(the_window_stays_near_the_flight) {
+TEST(the_window_stays_near_the_flight) {
 	struct link *l = opened("initial: 10, allowed_increase: 0.03");
 
 	hand_ack_at(l, 1, T0 + BASE_NS);
 	CWND_EQ(l, 10.03);
 	link_close(l);
 }
-END_TEST
 
 // A history of two minutes: the delay of minute 0 counts throughout minute 1 and is forgotten with
 // minute 2.
-START_TEST(the_base_is_forgotten_by_minutes) {
+TEST(the_base_is_forgotten_by_minutes) {
 	struct link *l = opened("base_history: 2");
 	uint64_t t_ns = T0;
 
@@ -78,11 +75,10 @@ START_TEST(the_base_is_forgotten_by_minutes) {
 	ck_assert_double_gt(cwnd(l), 10); // its own queue counts as the path now
 	link_close(l);
 }
-END_TEST
 
 // A pause of more minutes than the history has: the base is what is measured after it, its first
 // sample included.
-START_TEST(a_long_pause_leaves_no_base) {
+TEST(a_long_pause_leaves_no_base) {
 	struct link *l = HAND(.group = "{cc: {ledbat: {base_history: 2, current_filter: 1}}, "
 				       "ack_every: 1, tlp: no, frto: no, rto_min: 60s}");
 	uint64_t t_ns = T0;
@@ -99,12 +95,11 @@ START_TEST(a_long_pause_leaves_no_base) {
 	OBSERVED_EQ(l, BASE, 200e6);
 	link_close(l);
 }
-END_TEST
 
 // RFC 5681 section 3.1 and the file's head: no growth on ACKs that do not advance or in fast
 // recovery, where it may shrink, and where the data in flight, which the loss has reduced, is no
 // limit.
-START_TEST(recovery_does_not_grow_it) {
+TEST(recovery_does_not_grow_it) {
 	struct link *l = opened("initial: 20, current_filter: 1");
 	double half = 10;
 
@@ -121,11 +116,10 @@ START_TEST(recovery_does_not_grow_it) {
 	CWND_EQ(l, half - 24 / half);
 	link_close(l);
 }
-END_TEST
 
 // Most of a flight is lost: in recovery the delay lets the window shrink, and the flight, which is
 // much smaller, is no limit.
-START_TEST(recovery_is_not_held_to_the_flight) {
+TEST(recovery_is_not_held_to_the_flight) {
 	struct link *l = opened("initial: 20, current_filter: 1");
 	double before;
 
@@ -140,10 +134,9 @@ START_TEST(recovery_is_not_held_to_the_flight) {
 	CWND_EQ(l, before - 2 / before);
 	link_close(l);
 }
-END_TEST
 
 // A loss never raises the window, though it is below min_cwnd as yet.
-START_TEST(a_loss_does_not_raise_it_to_min_cwnd) {
+TEST(a_loss_does_not_raise_it_to_min_cwnd) {
 	struct link *l = opened("initial: 4, min_cwnd: 10");
 
 	for (uint64_t to = 2; to <= 4; to++)
@@ -152,11 +145,10 @@ START_TEST(a_loss_does_not_raise_it_to_min_cwnd) {
 	CWND_EQ(l, 4);
 	link_close(l);
 }
-END_TEST
 
 // RFC 4015: the window of before the first of two timeouts comes back when the original's ACK
 // arrives after both.
-START_TEST(two_spurious_timeouts_are_taken_back) {
+TEST(two_spurious_timeouts_are_taken_back) {
 	struct link *l = HAND(.group = "{cc: {ledbat: {initial: 20, "
 				       "allowed_increase: 0.03}}, ack_every: 1, tlp: no, "
 				       "rto_min: 200ms}");
@@ -177,9 +169,8 @@ START_TEST(two_spurious_timeouts_are_taken_back) {
 	CWND_EQ(l, 20.03); // and the next ACK is held to the flight again
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_loss_halves_but_not_below_min_cwnd) {
+TEST(a_loss_halves_but_not_below_min_cwnd) {
 	static const struct {
 		int initial;
 		double after;
@@ -210,11 +201,10 @@ START_TEST(a_loss_halves_but_not_below_min_cwnd) {
 	CWND_EQ(l, 2);
 	link_close(l);
 }
-END_TEST
 
 // RFC 6817 section 2.5: TARGET is 100 ms at most; GAIN is more than its 1 for RFC 7928,
 // section 5.4.
-START_TEST(the_limits_of_the_rfc_are_checked) {
+TEST(the_limits_of_the_rfc_are_checked) {
 	const struct cc_ops *cc = cc_find("ledbat");
 	_Alignas(16) char config[256];
 
@@ -225,10 +215,3 @@ START_TEST(the_limits_of_the_rfc_are_checked) {
 	ck_assert_int_eq(
 		param_set(param_find(cc->params, "base_history"), config, "11", NULL), -ERANGE);
 }
-END_TEST
-
-TEST_MAIN(the_step_is_linear_in_the_delay, the_filter_takes_the_smallest_of_four,
-	the_window_stays_near_the_flight, the_base_is_forgotten_by_minutes,
-	a_long_pause_leaves_no_base, recovery_does_not_grow_it, recovery_is_not_held_to_the_flight,
-	a_loss_does_not_raise_it_to_min_cwnd, two_spurious_timeouts_are_taken_back,
-	a_loss_halves_but_not_below_min_cwnd, the_limits_of_the_rfc_are_checked)

@@ -28,7 +28,7 @@ static uint64_t round_of(struct link *l, uint64_t sent_ns, uint64_t rtt_ns) {
 	return sent_ns + rtt_ns;
 }
 
-START_TEST(a_round_follows_the_equations) {
+TEST(a_round_follows_the_equations) {
 	const double gamma = 973.0 / 1024;
 	struct link *l = opened("");
 	uint64_t t_ns = round_of(l, T0, RTT), start_ns;
@@ -90,10 +90,9 @@ START_TEST(a_round_follows_the_equations) {
 	ck_assert_int_eq(cc_mode(l), FAIR);
 	link_close(l);
 }
-END_TEST
 
 // The smallest of 40 ms decides: one late packet says nothing of the queue.
-START_TEST(one_late_packet_is_not_a_queue) {
+TEST(one_late_packet_is_not_a_queue) {
 	struct link *l = opened("");
 
 	hand_ack_at(l, 10, T0 + RTT);
@@ -104,11 +103,10 @@ START_TEST(one_late_packet_is_not_a_queue) {
 	ck_assert_int_eq(cc_mode(l), SLOW_START);
 	link_close(l);
 }
-END_TEST
 
 // A timeout that turns out to be spurious: the state comes back with the window. It stayed in slow
 // start, and doubled a window that had filled the path.
-START_TEST(spurious_timeout_changes_nothing) {
+TEST(spurious_timeout_changes_nothing) {
 	struct link *l = opened("");
 	const struct group *g = &l->groups.group[0];
 	struct flow *f = link_flow(l);
@@ -132,9 +130,8 @@ START_TEST(spurious_timeout_changes_nothing) {
 	ck_assert_int_eq(cc_mode(l), FAIR);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(rtt_min_is_measured_again_if_the_queue_never_empties) {
+TEST(rtt_min_is_measured_again_if_the_queue_never_empties) {
 	struct link *l = opened(", decreases: 2, hold: 0s");
 	uint64_t t_ns = round_of(l, T0, RTT);
 	int resets = 0;
@@ -148,9 +145,8 @@ START_TEST(rtt_min_is_measured_again_if_the_queue_never_empties) {
 	ck_assert_int_gt(resets, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_loss_leaves_seven_tenths) {
+TEST(a_loss_leaves_seven_tenths) {
 	struct link *l = opened("");
 
 	for (uint64_t to = 2; to <= 5; to++)
@@ -161,11 +157,10 @@ START_TEST(a_loss_leaves_seven_tenths) {
 	OBSERVED_EQ(l, K, cbrt(0.3 * 42 / 0.4));
 	link_close(l);
 }
-END_TEST
 
 // C = 1000 segments per s^3. Time in recovery is not part of t, and an ACK lets the window grow by
 // half at most.
-START_TEST(the_cubic_increase_is_bounded) {
+TEST(the_cubic_increase_is_bounded) {
 	struct link *l = opened(", c: 1000, hold: 100s");
 	uint64_t t_ns = T0 + RTT;
 	double k, x, before;
@@ -187,10 +182,9 @@ START_TEST(the_cubic_increase_is_bounded) {
 	ck_assert_double_eq_tol(cwnd(l), 1.5 * before, 1e-3);
 	link_close(l);
 }
-END_TEST
 
 // X of a small phi is thousands of segments after a round trip: (2) still adds a window at most.
-START_TEST(balancing_doubles_at_most) {
+TEST(balancing_doubles_at_most) {
 	struct link *l = opened(", phi: 0.1");
 	uint64_t t_ns = round_of(l, T0, RTT);
 
@@ -203,11 +197,10 @@ START_TEST(balancing_doubles_at_most) {
 	CWND_EQ(l, 160);
 	link_close(l);
 }
-END_TEST
 
 // What (2) adds shows in Qdata after a round trip and in RTTnow 40 ms later: within srtt + 40 ms it
 // is not added again.
-START_TEST(balancing_waits_for_its_effect) {
+TEST(balancing_waits_for_its_effect) {
 	struct link *l = opened(", phi: 10");
 	uint64_t t_ns = round_of(l, T0, RTT), added_ns;
 	double before, srtt;
@@ -229,9 +222,8 @@ START_TEST(balancing_waits_for_its_effect) {
 	ck_assert_double_gt(cwnd(l), before);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(after_idling_it_starts_again) {
+TEST(after_idling_it_starts_again) {
 	struct link *l = opened("");
 	const struct cc_ops *cc = cc_find("lola");
 	const void *config = l->groups.group[0].cc_config;
@@ -245,11 +237,10 @@ START_TEST(after_idling_it_starts_again) {
 	CWND_EQ(l, 40);
 	link_close(l);
 }
-END_TEST
 
 // Two timeouts, and then the ACK of an original: the window of before the first comes back, and not
 // slow start, which would double it. It goes on as after slow start.
-START_TEST(spurious_timeouts_are_taken_back) {
+TEST(spurious_timeouts_are_taken_back) {
 	struct link *l = HAND(.group = "{cc: {lola: {initial: 40}}, ack_every: 1, tlp: no, "
 				       "pacing: off, rto_min: 200ms}");
 	uint64_t t_ns = round_of(l, T0, RTT), sent_ns;
@@ -272,9 +263,8 @@ START_TEST(spurious_timeouts_are_taken_back) {
 	ck_assert_double_lt(cwnd(l), 81); // this ACK is also one of balancing
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_timeout_starts_again) {
+TEST(a_timeout_starts_again) {
 	struct link *l = HAND(.group = "{cc: lola, ack_every: 1, tlp: no, rto_min: 200ms}");
 
 	hand_ack_at(l, 1, 40 * MS);
@@ -284,10 +274,3 @@ START_TEST(a_timeout_starts_again) {
 	ck_assert_int_eq(cc_mode(l), SLOW_START);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(spurious_timeout_changes_nothing, a_round_follows_the_equations,
-	one_late_packet_is_not_a_queue, rtt_min_is_measured_again_if_the_queue_never_empties,
-	a_loss_leaves_seven_tenths, the_cubic_increase_is_bounded, balancing_doubles_at_most,
-	balancing_waits_for_its_effect, after_idling_it_starts_again,
-	spurious_timeouts_are_taken_back, a_timeout_starts_again)

@@ -17,7 +17,7 @@ static void check(const struct cc_bench *b, double cwnd, double ssthresh, int mo
 	ck_assert_int_eq(cc_mode(b), mode);
 }
 
-START_TEST(starts_with_ten_and_doubles_per_round_trip) {
+TEST(starts_with_ten_and_doubles_per_round_trip) {
 	struct cc_bench b;
 
 	cc_open(&b, "newreno", NULL);
@@ -31,9 +31,8 @@ START_TEST(starts_with_ten_and_doubles_per_round_trip) {
 		ack_segs(&b, 2, false);
 	CWND_EQ(&b, 40);
 }
-END_TEST
 
-START_TEST(counts_bytes_up_to_the_limit) {
+TEST(counts_bytes_up_to_the_limit) {
 	static const struct {
 		const char *limit;
 		double cwnd; // after one ACK of 8 segments
@@ -47,9 +46,8 @@ START_TEST(counts_bytes_up_to_the_limit) {
 		CWND_EQ(&b, cases[i].cwnd);
 	}
 }
-END_TEST
 
-START_TEST(halves_then_grows_by_one_per_window) {
+TEST(halves_then_grows_by_one_per_window) {
 	struct cc_bench b;
 	double window;
 
@@ -69,27 +67,24 @@ START_TEST(halves_then_grows_by_one_per_window) {
 	ck_assert_double_gt(b.out.cwnd_segs, window + 0.98);
 	ck_assert_double_lt(b.out.cwnd_segs, window + 1.0);
 }
-END_TEST
 
-START_TEST(an_echo_of_congestion_halves_too) {
+TEST(an_echo_of_congestion_halves_too) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "newreno", "initial", "30");
 	cc_loss(&b, 0, 30, true);
 	check(&b, 15, 15, RECOVERY);
 }
-END_TEST
 
-START_TEST(halves_flight_where_asked) {
+TEST(halves_flight_where_asked) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "newreno", "initial", "100", "halve", "flight");
 	cc_loss(&b, 0, 60, false);
 	check(&b, 30, 30, RECOVERY);
 }
-END_TEST
 
-START_TEST(never_below_two) {
+TEST(never_below_two) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "newreno", "initial", "3");
@@ -99,9 +94,8 @@ START_TEST(never_below_two) {
 	cc_loss(&b, 0, 2, false);
 	check(&b, 2, 2, RECOVERY);
 }
-END_TEST
 
-START_TEST(a_timeout_starts_again_from_one) {
+TEST(a_timeout_starts_again_from_one) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "newreno", "initial", "16");
@@ -118,9 +112,8 @@ START_TEST(a_timeout_starts_again_from_one) {
 	ack_segs(&b, 2, false);
 	check(&b, 8.25, 8, AVOIDANCE);
 }
-END_TEST
 
-START_TEST(a_timeout_in_recovery_halves_once) {
+TEST(a_timeout_in_recovery_halves_once) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "newreno", "initial", "64");
@@ -131,9 +124,8 @@ START_TEST(a_timeout_in_recovery_halves_once) {
 	cc_rto(&b, 0, 2); // a new episode
 	check(&b, 1, 2, TIMEOUT);
 }
-END_TEST
 
-START_TEST(grows_only_where_the_window_was_the_limit) {
+TEST(grows_only_where_the_window_was_the_limit) {
 	struct cc_bench b;
 	struct cc_ack ack;
 
@@ -145,9 +137,8 @@ START_TEST(grows_only_where_the_window_was_the_limit) {
 	ack_segs(&b, 0, false); // only a loss was reported
 	CWND_EQ(&b, 10);
 }
-END_TEST
 
-START_TEST(idling_restarts) {
+TEST(idling_restarts) {
 	struct cc_bench b;
 
 	cc_open(&b, "newreno", NULL);
@@ -160,9 +151,8 @@ START_TEST(idling_restarts) {
 	b.ops->on_idle(b.state, b.config, 1000 * MS, 500 * MS, &b.out);
 	CWND_EQ(&b, 12);
 }
-END_TEST
 
-START_TEST(refuses_what_cannot_be) {
+TEST(refuses_what_cannot_be) {
 	struct cc_bench b;
 
 	cc_open(&b, "newreno", NULL);
@@ -170,15 +160,13 @@ START_TEST(refuses_what_cannot_be) {
 	ck_assert_int_eq(cc_set(&b, "abc_limit", "1001"), -ERANGE);
 	ck_assert_int_eq(cc_set(&b, "halve", "pipe"), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_repeated_timeout_reduces_no_further) {
+TEST(a_repeated_timeout_reduces_no_further) {
 	cc_check_repeated_timeout("newreno", 50);
 }
-END_TEST
 
 // ssthresh is met inside an ACK: what slow start needs, and the rest as avoidance takes it.
-START_TEST(slow_start_ends_at_ssthresh_exactly) {
+TEST(slow_start_ends_at_ssthresh_exactly) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "newreno", "initial", "20");
@@ -187,11 +175,3 @@ START_TEST(slow_start_ends_at_ssthresh_exactly) {
 	cc_ack_n(&b, 1, 1000 * MS, 100 * MS);
 	CWND_EQ(&b, 10.05);
 }
-END_TEST
-
-TEST_MAIN(starts_with_ten_and_doubles_per_round_trip, counts_bytes_up_to_the_limit,
-	halves_then_grows_by_one_per_window, an_echo_of_congestion_halves_too,
-	halves_flight_where_asked, never_below_two, a_timeout_starts_again_from_one,
-	a_timeout_in_recovery_halves_once, grows_only_where_the_window_was_the_limit,
-	idling_restarts, refuses_what_cannot_be, a_repeated_timeout_reduces_no_further,
-	slow_start_ends_at_ssthresh_exactly)

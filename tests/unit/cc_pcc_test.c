@@ -24,7 +24,7 @@ static double utility(double x, double loss) {
 // Without loss u = x / (1 + e^-5). Half of the segments lost for a while end STARTING; then all
 // four trials, and every step of ADJUSTING, speak for more: 1 % for the side that won, then 1 %, 2
 // %, 3 % ...
-START_TEST(moves_to_where_both_trials_were_better) {
+TEST(moves_to_where_both_trials_were_better) {
 	const double first = 10 * 1448 * 8e-6 / 0.02;
 	struct link *l = LINK(.group = "{cc: pcc, ack_every: 1, tlp: no}", .check_every = 100);
 	double rate, r;
@@ -64,12 +64,11 @@ START_TEST(moves_to_where_both_trials_were_better) {
 	ck_assert_double_eq_tol(cc_observed(l, RATE), r / (1 + 0.01 * 6), 0.07 * r);
 	link_close(l);
 }
-END_TEST
 
 // Section 2.2: beyond 5 % of losses the utility is their cost, -x loss, and what is delivered
 // counts for nothing. The first interval has 50 segments or some more, of which some number was
 // lost.
-START_TEST(losses_cost_what_they_carry) {
+TEST(losses_cost_what_they_carry) {
 	const double x = 10 * 1448 * 8e-6 / 0.02;
 	struct link *l = LINK(.group = "{cc: pcc, ack_every: 1, tlp: no}", .check_every = 100);
 	double u, nearest = 1e9;
@@ -87,9 +86,8 @@ START_TEST(losses_cost_what_they_carry) {
 	ck_assert_double_lt(nearest, 1e-6);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(undecided_trials_reach_farther) {
+TEST(undecided_trials_reach_farther) {
 	struct link *l =
 		LINK(.group = "{cc: pcc, ack_every: 1, tlp: no}", .check_every = 100, .seed = 3);
 	double most = 0;
@@ -107,9 +105,8 @@ START_TEST(undecided_trials_reach_farther) {
 		cc_observed(l, EPSILON), 1); // decided: the next trials begin near again
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_timeout_halves_the_rate) {
+TEST(a_timeout_halves_the_rate) {
 	struct link *l = HAND(.group = "{cc: pcc, ack_every: 1, tlp: no}");
 	double before = cc_observed(l, RATE);
 
@@ -120,7 +117,3 @@ START_TEST(a_timeout_halves_the_rate) {
 	ck_assert_int_eq(cc_mode(l), DECIDING);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(moves_to_where_both_trials_were_better, losses_cost_what_they_carry,
-	undecided_trials_reach_farther, a_timeout_halves_the_rate)

@@ -12,7 +12,7 @@ enum { SSTHRESH, ALPHA, MARKED, RTT_VIRT };
 // The first ACK ends the first observation window; the next ends with segment 10, the first that
 // was sent after that ACK. Only unmarked segments let the window grow, by one segment per round
 // trip, also while it is reduced.
-START_TEST(alpha_and_the_window_follow_the_marks) {
+TEST(alpha_and_the_window_follow_the_marks) {
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0"));
 	uint64_t t_ns = 40 * MS;
 	double alpha = 1, window; // held, until a window with a mark has ended
@@ -39,10 +39,9 @@ START_TEST(alpha_and_the_window_follow_the_marks) {
 	OBSERVED_EQ(l, MARKED, 0.3);
 	link_close(l);
 }
-END_TEST
 
 // A flow of 20 ms grows as one of 40 ms in equal time: by a quarter of a segment per round trip.
-START_TEST(a_short_flow_grows_as_one_of_rtt_virt) {
+TEST(a_short_flow_grows_as_one_of_rtt_virt) {
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 40ms, alpha: 0"));
 	double window = 10;
 
@@ -56,10 +55,9 @@ START_TEST(a_short_flow_grows_as_one_of_rtt_virt) {
 	ck_assert_double_eq_tol(cwnd(l), window, 1e-5);
 	link_close(l);
 }
-END_TEST
 
 // It reduces once per RTT_virt, though each of its own round trips has a mark.
-START_TEST(a_short_flow_reduces_as_one_of_rtt_virt) {
+TEST(a_short_flow_reduces_as_one_of_rtt_virt) {
 	static const uint32_t reductions[] = {1, 1, 1, 2, 2, 2, 3};
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 60ms"));
 	uint64_t una = 0;
@@ -74,10 +72,9 @@ START_TEST(a_short_flow_reduces_as_one_of_rtt_virt) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // RFC 9331, section 4.3: a loss is answered as Reno does, also in the round trip of a mark.
-START_TEST(a_loss_halves) {
+TEST(a_loss_halves) {
 	for (int marked = 0; marked < 2; marked++) {
 		struct link *l = HAND(.group = PRAGUE(", alpha: 0"));
 		double before;
@@ -94,11 +91,10 @@ START_TEST(a_loss_halves) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // A loss, unlike a mark, stops growth until it is repaired: a partial ACK adds nothing, the one
 // that ends recovery does.
-START_TEST(a_loss_stops_growth_until_it_is_repaired) {
+TEST(a_loss_stops_growth_until_it_is_repaired) {
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0, alpha: 0"));
 
 	ack_to(l, 1, false, 40 * MS);
@@ -115,10 +111,9 @@ START_TEST(a_loss_stops_growth_until_it_is_repaired) {
 	CWND_EQ(l, 5.5 + 4 / 5.5);
 	link_close(l);
 }
-END_TEST
 
 // After a timeout segments that are lost again were sent in the window that it has reduced already.
-START_TEST(a_loss_after_a_timeout_reduces_nothing) {
+TEST(a_loss_after_a_timeout_reduces_nothing) {
 	struct link *l =
 		HAND(.group = "{cc: {prague: {initial: 10, alpha: 0}}, ack_every: 1, "
 			      "ecn_feedback: dctcp, rto_min: 200ms, tlp: no, frto: no, pacing: off}");
@@ -139,11 +134,10 @@ START_TEST(a_loss_after_a_timeout_reduces_nothing) {
 	CWND_EQ(l, 2);
 	link_close(l);
 }
-END_TEST
 
 // M is of RTT_virt at least: of two round trips of 20 ms where that is 40 ms. Of the 7 segments 2
 // are marked.
-START_TEST(an_observation_lasts_for_rtt_virt) {
+TEST(an_observation_lasts_for_rtt_virt) {
 	struct link *l =
 		HAND(.group = "{cc: {prague: {initial: 4, rtt_virt: 40ms, g: 1, alpha: 0}}, ack_every: 1, "
 			      "ecn_feedback: dctcp, rto_min: 10s, tlp: no, pacing: off}");
@@ -160,11 +154,10 @@ START_TEST(an_observation_lasts_for_rtt_virt) {
 	OBSERVED_EQ(l, MARKED, 2.0 / 7);
 	link_close(l);
 }
-END_TEST
 
 // A loss that a DSACK shows to be spurious leaves nothing behind: in the episode that the same
 // ACK's mark begins, the window grows by unmarked segments as after any mark.
-START_TEST(after_an_undone_loss_it_grows) {
+TEST(after_an_undone_loss_it_grows) {
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0, alpha: 0"));
 	struct seg s;
 	double before;
@@ -187,9 +180,8 @@ START_TEST(after_an_undone_loss_it_grows) {
 	CWND_EQ(l, before + 1 / before);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(pacing_is_twice_the_rate_in_slow_start) {
+TEST(pacing_is_twice_the_rate_in_slow_start) {
 	struct link *l = HAND(.group = "{cc: {prague: {initial: 10, alpha: 0}}, ack_every: 1, "
 				       "ecn_feedback: dctcp, rto_min: 10s, tlp: no}");
 	double rate_bps = 1448 * 8 / 0.020;
@@ -201,11 +193,10 @@ START_TEST(pacing_is_twice_the_rate_in_slow_start) {
 	ck_assert_double_eq_tol(link_flow(l)->out.pacing_bps, 1.2 * 11 * rate_bps, 0.01 * rate_bps);
 	link_close(l);
 }
-END_TEST
 
 // Before the first mark alpha stays at 1, though windows end without one: the first reduction
 // halves. From then on it is the average, down from 1.
-START_TEST(alpha_holds_until_the_first_mark) {
+TEST(alpha_holds_until_the_first_mark) {
 	struct link *l = HAND(.group = PRAGUE(", rtt_virt: 0"));
 	uint64_t una = 0;
 
@@ -227,9 +218,8 @@ START_TEST(alpha_holds_until_the_first_mark) {
 	ck_assert_double_ge(cc_observed(l, ALPHA), 15.0 / 16);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(asks_for_a_count_of_marks) {
+TEST(asks_for_a_count_of_marks) {
 	struct link *l = LINK(.group = "{cc: prague}");
 
 	ck_assert(l->groups.group[0].accecn);
@@ -238,19 +228,10 @@ START_TEST(asks_for_a_count_of_marks) {
 	ck_assert_uint_eq(l->data[0].ecn, ECN_ECT1);
 	link_close(l);
 }
-END_TEST
 
 // Otherwise it is Reno: ssthresh halved by a timeout, once.
-START_TEST(is_reno_without_marks) {
+TEST(is_reno_without_marks) {
 	cc_check_reno_without_marks(
 		"{cc: {prague: {initial: 4}}, ack_every: 1, rto_min: 200ms, pacing: off}",
 		SSTHRESH);
 }
-END_TEST
-
-TEST_MAIN(alpha_and_the_window_follow_the_marks, a_short_flow_grows_as_one_of_rtt_virt,
-	a_short_flow_reduces_as_one_of_rtt_virt, a_loss_halves,
-	a_loss_stops_growth_until_it_is_repaired, a_loss_after_a_timeout_reduces_nothing,
-	an_observation_lasts_for_rtt_virt, after_an_undone_loss_it_grows,
-	pacing_is_twice_the_rate_in_slow_start, alpha_holds_until_the_first_mark,
-	asks_for_a_count_of_marks, is_reno_without_marks)

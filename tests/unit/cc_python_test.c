@@ -4,7 +4,7 @@
 #include "test.h"
 
 // As in weir-sender: weir-python.so is beside weir-sim only.
-START_TEST(a_program_without_python_says_so) {
+TEST(a_program_without_python_says_so) {
 	struct cc_python control;
 	struct err err;
 
@@ -12,6 +12,3 @@ START_TEST(a_program_without_python_says_so) {
 	ck_assert_str_eq(
 		err.msg, "controls in Python are for virtual time (weir run without --live)");
 }
-END_TEST
-
-TEST_MAIN(a_program_without_python_says_so)

@@ -10,7 +10,7 @@ enum { CWND, TARGET };
 	"}}, ack_every: 1, tlp: no, rto_min: 10s}"
 
 // 10 + 1/10 below the target; then 80 ms are 20 beyond it: x (1 - 0.8 20/80). Once per round trip.
-START_TEST(steps) {
+TEST(steps) {
 	struct link *l = HAND(.group = SWIFT("fs_range: 0s"));
 
 	CWND_EQ(l, 10.0);
@@ -23,21 +23,19 @@ START_TEST(steps) {
 	CWND_EQ(l, 10.1 * 0.8);
 	link_close(l);
 }
-END_TEST
 
 // 500 ms are 440 beyond the target, 0.704 of the window; max_mdf takes half.
-START_TEST(a_reduction_takes_half_at_most) {
+TEST(a_reduction_takes_half_at_most) {
 	struct link *l = HAND(.group = SWIFT("fs_range: 0s"));
 
 	hand_ack_at(l, 1, T0 + 500 * MS);
 	CWND_EQ(l, 5.0);
 	link_close(l);
 }
-END_TEST
 
 // Section 3.5 with windows from 1 to 100 and 30 ms: for 25 segments (1/5 - 1/10) / (1 - 1/10) of
 // it, a ninth.
-START_TEST(small_windows_tolerate_more) {
+TEST(small_windows_tolerate_more) {
 	static const struct {
 		const char *group;
 		double target_ns;
@@ -57,10 +55,9 @@ START_TEST(small_windows_tolerate_more) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Half a segment: one segment every rtt / cwnd = 1 s. Below one, ai counts whole for each segment.
-START_TEST(windows_below_one_segment) {
+TEST(windows_below_one_segment) {
 	struct link *l = HAND(.group = SWIFT("fs_range: 0s, initial: 1"));
 
 	hand_ack_at(l, 1, T0 + 500 * MS);
@@ -79,9 +76,8 @@ START_TEST(windows_below_one_segment) {
 	ck_assert_double_eq(link_flow(l)->out.pacing_bps, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_loss_takes_max_mdf) {
+TEST(a_loss_takes_max_mdf) {
 	struct link *l = HAND(.group = SWIFT("fs_range: 0s, max_mdf: 0.3"));
 
 	for (uint64_t to = 2; to <= 5; to++)
@@ -98,10 +94,9 @@ START_TEST(a_loss_takes_max_mdf) {
 	CWND_EQ(l, w);
 	link_close(l);
 }
-END_TEST
 
 // Four timeouts in a row reduce, the fifth leaves the smallest window.
-START_TEST(the_fifth_timeout_resets) {
+TEST(the_fifth_timeout_resets) {
 	struct link *l =
 		HAND(.group = "{cc: {swift: {base_rtt: 50ms, base_target: 10ms, initial: 64, "
 			      "min_cwnd: 0.25}}, rto_min: 200ms, tlp: no}");
@@ -113,10 +108,9 @@ START_TEST(the_fifth_timeout_resets) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // Algorithm 1: retransmit_cnt counts timeouts in a row, and an ACK of new data starts it again.
-START_TEST(an_ack_starts_the_count_of_timeouts_again) {
+TEST(an_ack_starts_the_count_of_timeouts_again) {
 	struct link *l =
 		HAND(.group = "{cc: {swift: {base_rtt: 50ms, base_target: 10ms, initial: 64, "
 			      "min_cwnd: 0.25}}, rto_min: 200ms, tlp: no}");
@@ -135,30 +129,27 @@ START_TEST(an_ack_starts_the_count_of_timeouts_again) {
 	OBSERVED_EQ(l, CWND, w / 2);
 	link_close(l);
 }
-END_TEST
 
 // Algorithm 1 adds ai / cwnd for each segment that an ACK acknowledges: two.
-START_TEST(each_acknowledged_segment_counts) {
+TEST(each_acknowledged_segment_counts) {
 	struct link *l = HAND(.group = SWIFT("fs_range: 0s, ai: 3"));
 
 	hand_ack_at(l, 2, T0 + 50 * MS);
 	CWND_EQ(l, 10 + 2 * 3.0 / 10);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(max_cwnd_is_the_largest_window) {
+TEST(max_cwnd_is_the_largest_window) {
 	struct link *l = HAND(.group = SWIFT("fs_range: 0s, max_cwnd: 10.05"));
 
 	hand_ack_at(l, 1, T0 + 50 * MS);
 	CWND_EQ(l, 10.05);
 	link_close(l);
 }
-END_TEST
 
 // Four segments are all the data: a window of 10 was never filled, and does not grow (RFC 7661
 // section 4).
-START_TEST(a_window_that_is_not_filled_does_not_grow) {
+TEST(a_window_that_is_not_filled_does_not_grow) {
 	struct link *l =
 		HAND(.group = "{cc: {swift: {base_rtt: 50ms, base_target: 10ms, "
 			      "fs_range: 0s}}, ack_every: 1, tlp: no, source: {size: {bytes: 5792B}}}");
@@ -168,10 +159,9 @@ START_TEST(a_window_that_is_not_filled_does_not_grow) {
 	CWND_EQ(l, 10.0);
 	link_close(l);
 }
-END_TEST
 
 // The window before the loss is back once the loss turns out to be none.
-START_TEST(a_spurious_loss_is_undone) {
+TEST(a_spurious_loss_is_undone) {
 	struct link *l = HAND(.group = SWIFT("fs_range: 0s"));
 	const struct group *g = &l->groups.group[0];
 	struct flow *f = link_flow(l);
@@ -183,10 +173,3 @@ START_TEST(a_spurious_loss_is_undone) {
 	CWND_EQ(l, 10.0);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(steps, a_reduction_takes_half_at_most, small_windows_tolerate_more,
-	windows_below_one_segment, a_loss_takes_max_mdf, the_fifth_timeout_resets,
-	an_ack_starts_the_count_of_timeouts_again, each_acknowledged_segment_counts,
-	max_cwnd_is_the_largest_window, a_window_that_is_not_filled_does_not_grow,
-	a_spurious_loss_is_undone)

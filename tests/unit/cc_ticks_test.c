@@ -31,7 +31,7 @@ static void open_at(struct cc_bench *b, const char *name, double cwnd) {
 // 40 segments fall to 28; then an ACK each 71 us, the RTT being 2 ms. W_est grows by one per 52
 // segments, which the window learns 8 ticks later: times and windows are those of bictcp_update and
 // tcp_cong_avoid_ai (6.12), computed by themselves.
-START_TEST(cubic_overshoots_reno_by_what_it_did_not_look_at) {
+TEST(cubic_overshoots_reno_by_what_it_did_not_look_at) {
 	static const struct {
 		uint64_t us;
 		double cwnd;
@@ -52,10 +52,9 @@ START_TEST(cubic_overshoots_reno_by_what_it_did_not_look_at) {
 		CWND_EQ(&b, steps[i].cwnd);
 	}
 }
-END_TEST
 
 // K, W_est and the part of the curve are shown as without ticks; Linux forgets W_max at a timeout.
-START_TEST(cubic_shows_its_curve) {
+TEST(cubic_shows_its_curve) {
 	struct cc_bench b;
 
 	open_at(&b, "cubic", 100.5);
@@ -69,11 +68,10 @@ START_TEST(cubic_shows_its_curve) {
 	ck_assert_double_eq(cc_observed(&b, CUBIC_W_MAX), 0);
 	ck_assert_int_eq(cc_mode(&b), CUBIC_SLOW_START);
 }
-END_TEST
 
 // tcp_cong_avoid_ai: the part of a segment that was acknowledged is forgotten at a loss, and half
 // of 25 is 12.
-START_TEST(reno_has_whole_segments) {
+TEST(reno_has_whole_segments) {
 	struct cc_bench b;
 
 	open_at(&b, "newreno", 24);
@@ -96,12 +94,11 @@ START_TEST(reno_has_whole_segments) {
 	ack_in_ticks(&b, 300 * MS, 10 * MS, 1, false);
 	CWND_EQ(&b, 13);
 }
-END_TEST
 
 // Westwood+: 20 ms and a nanosecond are six ticks; the window of the episode is half, the estimate
 // follows at its end. 30 segments in the 56 ms up to the ACK: 13 ticks are the first more than 50
 // ms (12 ticks).
-START_TEST(westwood_goes_up_to_its_estimate_when_the_episode_is_over) {
+TEST(westwood_goes_up_to_its_estimate_when_the_episode_is_over) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "westwood", "initial", "20", "dialect", "linux");
@@ -118,11 +115,10 @@ START_TEST(westwood_goes_up_to_its_estimate_when_the_episode_is_over) {
 	ack_in_ticks(&b, 80 * MS, 20 * MS, 0, false); // 30 / 52 ms * 20 ms = 11.5
 	CWND_EQ(&b, 11);
 }
-END_TEST
 
 // tcp_illinois_cong_avoid: alpha 10 adds a segment for each tenth of a window, and forgets what is
 // over.
-START_TEST(illinois_forgets_what_is_over) {
+TEST(illinois_forgets_what_is_over) {
 	struct cc_bench b;
 
 	open_at(&b, "illinois", 40);
@@ -135,11 +131,10 @@ START_TEST(illinois_forgets_what_is_over) {
 	ack_in_ticks(&b, 100 * MS, MS, 2, false);
 	CWND_EQ(&b, 21); // 20 of 21
 }
-END_TEST
 
 // dctcp_update_alpha: alpha is a number of 1024ths, in integers here, and one mark of 100 segments
 // is none; below 16 it falls to 0 at once.
-START_TEST(dctcp_counts_alpha_in_1024ths) {
+TEST(dctcp_counts_alpha_in_1024ths) {
 	static const uint32_t marks[] = {0, 40, 0, 0, 1, 2, 3, 100};
 	uint32_t alpha = 1024;
 	uint64_t now_ns = MS;
@@ -162,8 +157,3 @@ START_TEST(dctcp_counts_alpha_in_1024ths) {
 	}
 	ck_assert_uint_gt(alpha, 100);
 }
-END_TEST
-
-TEST_MAIN(dctcp_counts_alpha_in_1024ths, cubic_overshoots_reno_by_what_it_did_not_look_at,
-	cubic_shows_its_curve, reno_has_whole_segments,
-	westwood_goes_up_to_its_estimate_when_the_episode_is_over, illinois_forgets_what_is_over)

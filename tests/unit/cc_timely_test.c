@@ -21,7 +21,7 @@ static void completion(struct cc_bench *b, uint64_t rtt_ns) {
 #define RATE_EQ(b, mbit) ck_assert_double_eq_tol((b)->out.pacing_bps, (mbit)*MBIT, 1)
 
 // 10 segments of 1000 bytes per ms. Below T_low the gradient does not matter.
-START_TEST(grows_below_t_low) {
+TEST(grows_below_t_low) {
 	struct cc_bench b;
 
 	open_timely(&b);
@@ -31,10 +31,9 @@ START_TEST(grows_below_t_low) {
 	completion(&b, 49 * US);
 	RATE_EQ(&b, 100);
 }
-END_TEST
 
 // 0.8 (1 - 500/1000) = 0.4 less, however the RTT changes.
-START_TEST(falls_above_t_high) {
+TEST(falls_above_t_high) {
 	struct cc_bench b;
 
 	open_timely(&b);
@@ -43,10 +42,9 @@ START_TEST(falls_above_t_high) {
 	completion(&b, 625 * US);
 	RATE_EQ(&b, 80 * 0.6 * 0.84);
 }
-END_TEST
 
 // 104 - 100 us: rtt_diff 0.875 x 4 = 3.5 us, gradient 0.175, 0.14 less. Back: 0.4375 - 3.5 < 0.
-START_TEST(follows_the_gradient_in_between) {
+TEST(follows_the_gradient_in_between) {
 	struct cc_bench b;
 
 	open_timely(&b);
@@ -59,10 +57,9 @@ START_TEST(follows_the_gradient_in_between) {
 	ck_assert_double_eq_tol(cc_observed(&b, GRADIENT), -3.0625 / 20, 1e-6);
 	RATE_EQ(&b, 90 * 0.86 + 10);
 }
-END_TEST
 
 // From the fifth completion in a row without a rising RTT on: 5 delta.
-START_TEST(hyperactive_increase) {
+TEST(hyperactive_increase) {
 	struct cc_bench b;
 
 	open_timely(&b);
@@ -80,10 +77,9 @@ START_TEST(hyperactive_increase) {
 		completion(&b, 100 * US);
 	RATE_EQ(&b, rate + 30);
 }
-END_TEST
 
 // 64 KB make a completion; the window is two round trips of the rate.
-START_TEST(a_completion_is_64_kb) {
+TEST(a_completion_is_64_kb) {
 	struct cc_bench b;
 
 	CC_OPEN(&b, "timely", "base_rtt", "1ms");
@@ -93,9 +89,8 @@ START_TEST(a_completion_is_64_kb) {
 	RATE_EQ(&b, 90);
 	CWND_EQ(&b, 2 * 90e6 * 1e-3 / 8000);
 }
-END_TEST
 
-START_TEST(losses_halve) {
+TEST(losses_halve) {
 	struct cc_bench b;
 
 	open_timely(&b);
@@ -108,11 +103,10 @@ START_TEST(losses_halve) {
 	b.ops->on_spurious(b.state, b.config, 3000 * MS, &b.out);
 	RATE_EQ(&b, 40);
 }
-END_TEST
 
 // 300 - 100 us: the gradient is 0.875 x 200 / 20 = 8.75, and 1 - 0.8 x 8.75 is negative: half is
 // left.
-START_TEST(a_completion_leaves_half_at_least) {
+TEST(a_completion_leaves_half_at_least) {
 	struct cc_bench b;
 
 	open_timely(&b);
@@ -120,11 +114,10 @@ START_TEST(a_completion_leaves_half_at_least) {
 	completion(&b, 300 * US);
 	RATE_EQ(&b, 45);
 }
-END_TEST
 
 // What the application limits, or what repairs losses, shows no room for more; a fall of the rate
 // needs no room.
-START_TEST(does_not_grow_while_limited_or_in_recovery) {
+TEST(does_not_grow_while_limited_or_in_recovery) {
 	for (int recovery = 0; recovery < 2; recovery++) {
 		struct cc_bench b;
 		struct cc_ack ack;
@@ -140,10 +133,9 @@ START_TEST(does_not_grow_while_limited_or_in_recovery) {
 		RATE_EQ(&b, 80 * 0.6);
 	}
 }
-END_TEST
 
 // 80 are halved, and grow to 90 before the loss turns out to be none.
-START_TEST(a_spurious_loss_takes_no_growth_back) {
+TEST(a_spurious_loss_takes_no_growth_back) {
 	struct cc_bench b;
 
 	open_timely(&b);
@@ -154,9 +146,3 @@ START_TEST(a_spurious_loss_takes_no_growth_back) {
 	b.ops->on_spurious(b.state, b.config, 2000 * MS, &b.out);
 	RATE_EQ(&b, 90);
 }
-END_TEST
-
-TEST_MAIN(grows_below_t_low, falls_above_t_high, follows_the_gradient_in_between,
-	hyperactive_increase, a_completion_is_64_kb, losses_halve,
-	a_completion_leaves_half_at_least, does_not_grow_while_limited_or_in_recovery,
-	a_spurious_loss_takes_no_growth_back)

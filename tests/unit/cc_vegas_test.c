@@ -42,7 +42,7 @@ static void two_rounds(struct link *l, uint64_t rtt_ns) {
 }
 
 // diff = trunc(38 x 0.06) = 2 > gamma: the window goes to trunc(38 / 1.06) + 1.
-START_TEST(slow_start_ends_above_gamma) {
+TEST(slow_start_ends_above_gamma) {
 	struct link *l = opened(34, false);
 
 	two_rounds(l, 106 * MS); // four ACKs in slow start before the decision: 38
@@ -52,10 +52,9 @@ START_TEST(slow_start_ends_above_gamma) {
 	ck_assert_int_eq(cc_mode(l), AVOIDANCE);
 	link_close(l);
 }
-END_TEST
 
 // trunc(9 x 0.18) = 1 is not above gamma: one more segment, as ever in slow start.
-START_TEST(slow_start_goes_on_at_gamma) {
+TEST(slow_start_goes_on_at_gamma) {
 	struct link *l = opened(5, false);
 
 	two_rounds(l, 118 * MS);
@@ -64,9 +63,8 @@ START_TEST(slow_start_goes_on_at_gamma) {
 	ck_assert_int_eq(cc_mode(l), SLOW_START);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(avoidance_moves_by_one_per_round) {
+TEST(avoidance_moves_by_one_per_round) {
 	static const struct {
 		int cwnd;
 		uint64_t rtt_ms;
@@ -93,9 +91,8 @@ START_TEST(avoidance_moves_by_one_per_round) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(two_samples_do_not_decide) {
+TEST(two_samples_do_not_decide) {
 	struct link *l = opened(20, true);
 
 	hand_ack_at(l, 1, T0 + BASE_NS);
@@ -105,11 +102,10 @@ START_TEST(two_samples_do_not_decide) {
 	ck_assert_double_gt(cwnd(l), 20); // as Reno
 	link_close(l);
 }
-END_TEST
 
 // Two segments make two samples a round, which are too few: it grows as Reno to three, and is sent
 // back.
-START_TEST(never_below_two) {
+TEST(never_below_two) {
 	struct link *l = opened(2, true);
 
 	for (uint64_t i = 1; i < 200; i++) {
@@ -119,9 +115,8 @@ START_TEST(never_below_two) {
 	}
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_loss_halves_and_suspends) {
+TEST(a_loss_halves_and_suspends) {
 	struct link *l = opened(20, false);
 
 	for (uint64_t to = 2; to <= 5; to++)
@@ -136,9 +131,8 @@ START_TEST(a_loss_halves_and_suspends) {
 	CWND_EQ(l, after);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(idling_forgets_base_rtt) {
+TEST(idling_forgets_base_rtt) {
 	struct link *l = opened(10, false);
 	const struct cc_ops *cc = cc_find("vegas");
 
@@ -149,12 +143,11 @@ START_TEST(idling_forgets_base_rtt) {
 	CWND_EQ(l, 10);
 	link_close(l);
 }
-END_TEST
 
 // One segment is lost and all others are there: the retransmission leaves with nothing in flight,
 // so that the base RTT is what its ACK takes. A flow that lives on beside a standing queue does so
 // by this.
-START_TEST(an_empty_pipe_forgets_base_rtt) {
+TEST(an_empty_pipe_forgets_base_rtt) {
 	struct link *l = opened(5, false);
 
 	hand_ack_at(l, 1, T0 + BASE_NS);
@@ -166,8 +159,3 @@ START_TEST(an_empty_pipe_forgets_base_rtt) {
 	ck_assert_double_eq(cc_observed(l, BASE), 200e6);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(slow_start_ends_above_gamma, slow_start_goes_on_at_gamma,
-	avoidance_moves_by_one_per_round, two_samples_do_not_decide, never_below_two,
-	a_loss_halves_and_suspends, idling_forgets_base_rtt, an_empty_pipe_forgets_base_rtt)

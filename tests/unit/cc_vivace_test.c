@@ -10,7 +10,7 @@
 enum { RATE, UTILITY, TAU, K };
 enum { STARTING, PROBING };
 
-START_TEST(powers_are_those_of_libm) {
+TEST(powers_are_those_of_libm) {
 	for (double x = 1e-6; x < 1e7; x *= 1.7) {
 		ck_assert_double_eq_tol(power_log(x), log(x), 1e-14 * (1 + fabs(log(x))));
 		ck_assert_double_eq_tol(power_of(x, 0.9) / pow(x, 0.9), 1, 1e-14);
@@ -19,10 +19,9 @@ START_TEST(powers_are_those_of_libm) {
 		ck_assert_double_eq_tol(power_exp(x) / exp(x), 1, 1e-12);
 	ck_assert_double_eq(power_of(0, 0.9), 0);
 }
-END_TEST
 
 // A queue that grows by 5 % of the time: segments sent each ms, RTT 30 ms and 50 us more each.
-START_TEST(the_slope_is_that_of_the_rtt) {
+TEST(the_slope_is_that_of_the_rtt) {
 	struct monitors q = {0};
 	struct monitor done = {0};
 
@@ -44,11 +43,10 @@ START_TEST(the_slope_is_that_of_the_rtt) {
 	ck_assert_uint_eq(q.count, 1);
 	ck_assert_uint_eq(q.m[0].acked, 1);
 }
-END_TEST
 
 // 10 Mbit/s are 12.5 segments of 1000 bytes in 10 ms: less than half of them say nothing of the
 // rate. 50 segments take 40 ms. Two round trips of 30 ms are 75 segments.
-START_TEST(intervals_are_measured_against_their_rate) {
+TEST(intervals_are_measured_against_their_rate) {
 	struct monitors q = {0};
 	struct cc_out out;
 	struct monitor m = {.start_ns = 5 * MS, .rate_mbps = 10, .acked = 6};
@@ -71,7 +69,6 @@ START_TEST(intervals_are_measured_against_their_rate) {
 	monitor_set_out(10, 1000, 1 * MS, 4, &out);
 	ck_assert_double_eq(out.cwnd_segs, 4);
 }
-END_TEST
 
 // The rates that the flow decides on, one after the other.
 static int rates_of(struct link *l, double *rate, int max) {
@@ -87,7 +84,7 @@ static int rates_of(struct link *l, double *rate, int max) {
 
 // A loss ends STARTING, falsely: then the gradient of x^0.9 leads up again, by 5, 15, 25 ... %
 // while steps are cut.
-START_TEST(steps_are_those_of_the_gradient) {
+TEST(steps_are_those_of_the_gradient) {
 	// Ten segments of 1448 bytes in the handshake's 20 ms. At the second rate a fifth is lost,
 	// twice.
 	const double first = 10 * 1448 * 8e-6 / 0.02;
@@ -146,12 +143,11 @@ START_TEST(steps_are_those_of_the_gradient) {
 	ck_assert_double_eq(cc_observed(l, K), k);
 	link_close(l);
 }
-END_TEST
 
 // Section 4.1: u = x^0.9 - 900 x dRTT/dt, here of the first interval. A way that grows by s per
 // unit of time is in the RTT twice, the second time for what comes back s later: dRTT/dt = 2 s +
 // s^2. Below 0.01 it is noise, a falling RTT is no reward, and `utility: loss` does not look at it.
-START_TEST(the_utility_counts_a_growing_rtt) {
+TEST(the_utility_counts_a_growing_rtt) {
 	static const struct {
 		const char *group;
 		double growth, slope;
@@ -179,9 +175,8 @@ START_TEST(the_utility_counts_a_growing_rtt) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(doubles_while_nothing_speaks_against_it) {
+TEST(doubles_while_nothing_speaks_against_it) {
 	struct link *l = LINK(.group = "{cc: vivace, ack_every: 1}", .check_every = 1000);
 	double rate[6];
 	int n = rates_of(l, rate, 6);
@@ -192,9 +187,8 @@ START_TEST(doubles_while_nothing_speaks_against_it) {
 	ck_assert_int_eq(cc_mode(l), STARTING);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_timeout_halves_the_rate) {
+TEST(a_timeout_halves_the_rate) {
 	struct link *l = HAND(.group = "{cc: vivace, ack_every: 1, tlp: no}");
 	double before = cc_observed(l, RATE);
 
@@ -205,9 +199,3 @@ START_TEST(a_timeout_halves_the_rate) {
 	ck_assert_int_eq(cc_mode(l), PROBING);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(powers_are_those_of_libm, the_slope_is_that_of_the_rtt,
-	intervals_are_measured_against_their_rate, steps_are_those_of_the_gradient,
-	the_utility_counts_a_growing_rtt, doubles_while_nothing_speaks_against_it,
-	a_timeout_halves_the_rate)

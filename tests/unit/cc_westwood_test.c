@@ -37,7 +37,7 @@ static struct link *estimated(void) {
 	return l;
 }
 
-START_TEST(a_loss_falls_to_the_estimate) {
+TEST(a_loss_falls_to_the_estimate) {
 	struct link *l = estimated();
 	uint64_t una = link_flow(l)->una;
 
@@ -48,10 +48,9 @@ START_TEST(a_loss_falls_to_the_estimate) {
 	CWND_EQ(l, 10.1796875);
 	link_close(l);
 }
-END_TEST
 
 // The window may be smaller than the estimate: then ssthresh alone follows it.
-START_TEST(a_loss_never_raises_the_window) {
+TEST(a_loss_never_raises_the_window) {
 	struct link *l = estimated();
 	struct cc_loss loss = {.inflight_segs = 5, .lost_segs = 1};
 	const struct cc_ops *cc = cc_find("westwood");
@@ -63,9 +62,8 @@ START_TEST(a_loss_never_raises_the_window) {
 	CWND_EQ(l, 5);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_timeout_measures_rtt_min_again) {
+TEST(a_timeout_measures_rtt_min_again) {
 	struct link *l = estimated();
 	struct cc_loss loss = {.inflight_segs = 24, .lost_segs = 24};
 	const struct cc_ops *cc = cc_find("westwood");
@@ -78,10 +76,9 @@ START_TEST(a_timeout_measures_rtt_min_again) {
 	ck_assert_double_eq(cc_observed(l, RTT_MIN), 130e6);
 	link_close(l);
 }
-END_TEST
 
 // A queue does not raise RTTmin: a flow that took it for the path would never drain it.
-START_TEST(rtt_min_is_the_smallest) {
+TEST(rtt_min_is_the_smallest) {
 	struct link *l = opened();
 
 	hand_ack_at(l, 1, T0 + RTT);
@@ -89,11 +86,10 @@ START_TEST(rtt_min_is_the_smallest) {
 	ck_assert_double_eq(cc_observed(l, RTT_MIN), 100e6);
 	link_close(l);
 }
-END_TEST
 
 // Two timeouts in two episodes, and no ACK of a segment that was sent once: RTTmin of before the
 // first no longer counts, so the second halves the window.
-START_TEST(without_rtt_min_it_halves) {
+TEST(without_rtt_min_it_halves) {
 	struct link *l = estimated();
 	uint64_t una = link_flow(l)->una, t_ns;
 
@@ -110,9 +106,8 @@ START_TEST(without_rtt_min_it_halves) {
 	OBSERVED_EQ(l, SSTHRESH, 4.5);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(without_an_estimate_it_halves) {
+TEST(without_an_estimate_it_halves) {
 	struct link *l = opened();
 
 	for (uint64_t to = 2; to <= 4; to++)
@@ -120,11 +115,10 @@ START_TEST(without_an_estimate_it_halves) {
 	CWND_EQ(l, 10);
 	link_close(l);
 }
-END_TEST
 
 // Shorter RTTs than 50 ms: a sample still takes more than 50 ms. 20 + 21 segments, the ACK of the
 // third flight ends it.
-START_TEST(a_sample_is_longer_than_50_ms) {
+TEST(a_sample_is_longer_than_50_ms) {
 	struct link *l = opened();
 
 	for (uint64_t i = 1; i <= 2; i++) {
@@ -135,8 +129,3 @@ START_TEST(a_sample_is_longer_than_50_ms) {
 	OBSERVED_EQ(l, BWE, 41 / 0.060 * SEG_BITS);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(a_loss_falls_to_the_estimate, a_loss_never_raises_the_window,
-	a_timeout_measures_rtt_min_again, rtt_min_is_the_smallest, without_rtt_min_it_halves,
-	without_an_estimate_it_halves, a_sample_is_longer_than_50_ms)

@@ -3,7 +3,7 @@
 // direction) and 3.10.7.1 (what comes for a connection that is no more is answered by a reset).
 #include "receiver_test.h"
 
-START_TEST(our_fin_is_sent_until_it_is_acknowledged_and_data_goes_on) {
+TEST(our_fin_is_sent_until_it_is_acknowledged_and_data_goes_on) {
 	struct link *l = RCV("ack_every: 1, peer: {weir: {close_at: 1s}}");
 	uint64_t acks = 1;
 	struct seg s;
@@ -32,9 +32,8 @@ START_TEST(our_fin_is_sent_until_it_is_acknowledged_and_data_goes_on) {
 	ck_assert(receiver_done(rcv(l)));
 	link_close(l);
 }
-END_TEST
 
-START_TEST(an_acknowledgement_of_a_fin_that_was_not_sent_is_refused) {
+TEST(an_acknowledgement_of_a_fin_that_was_not_sent_is_refused) {
 	struct link *l = RCV("peer: {weir: {close_at: 1s}}");
 	struct seg s;
 
@@ -46,10 +45,9 @@ START_TEST(an_acknowledgement_of_a_fin_that_was_not_sent_is_refused) {
 	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
 	link_close(l);
 }
-END_TEST
 
 // The last segment of a connection that both sides close: it has the number behind the peer's FIN.
-START_TEST(the_acknowledgement_of_our_fin_may_follow_the_peers) {
+TEST(the_acknowledgement_of_our_fin_may_follow_the_peers) {
 	struct link *l = RCV("ack_every: 1");
 	uint64_t acks = 1;
 	struct seg s;
@@ -69,10 +67,9 @@ START_TEST(the_acknowledgement_of_our_fin_may_follow_the_peers) {
 	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
 	link_close(l);
 }
-END_TEST
 
 // A forged or old SYN renewed a connection that was over, whatever its number and its other flags.
-START_TEST(only_a_syn_beyond_a_connection_that_is_over_begins_the_next) {
+TEST(only_a_syn_beyond_a_connection_that_is_over_begins_the_next) {
 	static const struct {
 		int32_t beyond; // the FIN's number
 		uint8_t flags, options;
@@ -109,10 +106,9 @@ START_TEST(only_a_syn_beyond_a_connection_that_is_over_begins_the_next) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // As in Linux; a SYN/ACK has no connection to be of (RFC 9293 section 3.10.7.2).
-START_TEST(a_receiver_that_waits_takes_no_syn_with_fin_or_ack) {
+TEST(a_receiver_that_waits_takes_no_syn_with_fin_or_ack) {
 	struct link *l = RCV("");
 
 	syn(l, 7, ALL_OPTIONS, SEG_FIN, 0);
@@ -122,9 +118,8 @@ START_TEST(a_receiver_that_waits_takes_no_syn_with_fin_or_ack) {
 	ck_assert_int_eq(rcv(l)->state, RECEIVER_LISTEN);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_receiver_that_resets_answers_what_still_comes) {
+TEST(a_receiver_that_resets_answers_what_still_comes) {
 	struct link *l = RCV("ack_every: 1, peer: {weir: {reset_at: 1s}}");
 	uint64_t acks = 1;
 	struct seg s;
@@ -147,11 +142,3 @@ START_TEST(a_receiver_that_resets_answers_what_still_comes) {
 	ck_assert_uint_eq(l->acks_count, acks);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(our_fin_is_sent_until_it_is_acknowledged_and_data_goes_on,
-	an_acknowledgement_of_a_fin_that_was_not_sent_is_refused,
-	the_acknowledgement_of_our_fin_may_follow_the_peers,
-	only_a_syn_beyond_a_connection_that_is_over_begins_the_next,
-	a_receiver_that_waits_takes_no_syn_with_fin_or_ack,
-	a_receiver_that_resets_answers_what_still_comes)

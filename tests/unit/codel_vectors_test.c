@@ -15,7 +15,7 @@ static struct codel_law law_of(int law) {
 	return l;
 }
 
-START_TEST(the_time_to_the_next_drop) {
+TEST(the_time_to_the_next_drop) {
 	struct codel_state s = {0};
 	uint64_t since = 0;
 	struct vectors v;
@@ -41,11 +41,10 @@ START_TEST(the_time_to_the_next_drop) {
 	}
 	ck_assert_uint_eq(v.rows, 2000);
 }
-END_TEST
 
 // The discipline drops at these times, if it is asked often enough. Linux drops after first_above,
 // not at it.
-START_TEST(the_discipline_keeps_the_law) {
+TEST(the_discipline_keeps_the_law) {
 	static const char *const params[] = {"{limit: 100pkt}", "{limit: 100pkt, law: linux}"};
 	struct aqm_env env = {.rate_bps = 100000000, .base_rtt_ns = 100 * MS, .mtu_bytes = MTU};
 	uint64_t first_ns = 0;
@@ -89,9 +88,8 @@ START_TEST(the_discipline_keeps_the_law) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(newton_steps) {
+TEST(newton_steps) {
 	struct vectors v;
 
 	vectors_open(&v, "codel_newton");
@@ -100,9 +98,8 @@ START_TEST(newton_steps) {
 			(uint64_t)v.column[2]);
 	ck_assert_uint_eq(v.rows, 64);
 }
-END_TEST
 
-START_TEST(control_law) {
+TEST(control_law) {
 	struct codel_law l = law_of(CODEL_LINUX);
 	struct vectors v;
 
@@ -114,7 +111,6 @@ START_TEST(control_law) {
 	}
 	ck_assert_uint_eq(v.rows, 201 * 8);
 }
-END_TEST
 
 enum {
 	LAW,
@@ -143,7 +139,7 @@ static void open_scenario(struct aqm_bench *b, const double *c, const struct aqm
 	ck_assert_msg(aqm_open(b, "codel", params, env) == 0, "%s", b->err.msg);
 }
 
-START_TEST(scenarios_of_ns3) {
+TEST(scenarios_of_ns3) {
 	struct aqm_env env = {.rate_bps = 100000000, .base_rtt_ns = 100 * MS, .mtu_bytes = 1500};
 	struct pkt *pkts = pkts_new(10000, PACKET_BYTES), *next = pkts;
 	struct aqm_bench b = {0};
@@ -180,7 +176,3 @@ START_TEST(scenarios_of_ns3) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(the_time_to_the_next_drop, the_discipline_keeps_the_law, newton_steps, control_law,
-	scenarios_of_ns3)

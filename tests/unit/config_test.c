@@ -86,7 +86,7 @@ static void check_text(struct config *c, const char *path, const char *want) {
 	ck_assert_str_eq(config_text(n), want);
 }
 
-START_TEST(tree_and_places) {
+TEST(tree_and_places) {
 	struct config *c = parse(example);
 
 	check_text(c, "seed", "1");
@@ -102,7 +102,6 @@ START_TEST(tree_and_places) {
 	ck_assert_ptr_null(find(c, "nothing"));
 	config_free(c);
 }
-END_TEST
 
 struct wrong {
 	const char *text, *sentence;
@@ -150,7 +149,7 @@ static const struct wrong bad_yaml[] = {
 		"x.yaml:1:1: a key may have 128 bytes, this one has 129"},
 };
 
-START_TEST(bad_yaml_is_one_sentence_with_its_place) {
+TEST(bad_yaml_is_one_sentence_with_its_place) {
 	for (size_t i = 0; i < sizeof(bad_yaml) / sizeof(bad_yaml[0]); i++) {
 		const struct wrong *w = &bad_yaml[i];
 		struct err err = {""};
@@ -159,9 +158,8 @@ START_TEST(bad_yaml_is_one_sentence_with_its_place) {
 		ck_assert_str_eq(err.msg, w->sentence);
 	}
 }
-END_TEST
 
-START_TEST(a_map_has_a_limit) {
+TEST(a_map_has_a_limit) {
 	char *text;
 	size_t size;
 	struct err err;
@@ -178,9 +176,8 @@ START_TEST(a_map_has_a_limit) {
 	}
 	ck_assert_str_eq(err.msg, "x.yaml:1025:1: a map may have 1024 entries, not more");
 }
-END_TEST
 
-START_TEST(files) {
+TEST(files) {
 	char path[] = "/tmp/weir-config-XXXXXX", want[128];
 	struct err err;
 	int fd = mkstemp(path);
@@ -202,9 +199,8 @@ START_TEST(files) {
 	ck_assert_ptr_null(config_load("/tmp", &err));
 	ck_assert_str_eq(err.msg, "/tmp: cannot be read: Is a directory");
 }
-END_TEST
 
-START_TEST(overrides_set_values) {
+TEST(overrides_set_values) {
 	struct config *c = parse(example);
 	struct err err = {""};
 	static const char *const list[] = {
@@ -246,10 +242,9 @@ START_TEST(overrides_set_values) {
 		"-o paths.forward.link.queue={codel: {target: 5ms}}");
 	config_free(c);
 }
-END_TEST
 
 // Overrides name a stage as schedules, `weir ctl` and summaries do.
-START_TEST(items_of_a_list_have_one_name) {
+TEST(items_of_a_list_have_one_name) {
 	struct config *c = parse("paths:\n"
 				 "  forward:\n"
 				 "    - link: {rate: 1Gbit}\n"
@@ -280,7 +275,6 @@ START_TEST(items_of_a_list_have_one_name) {
 	check_text(c, "flows.1.count", "7");
 	config_free(c);
 }
-END_TEST
 
 static const struct wrong bad_overrides[] = {
 	{"seed", "-o seed: write it as -o path.to.key=value"},
@@ -316,7 +310,7 @@ static const struct wrong bad_overrides[] = {
 		"than 32 levels deep"},
 };
 
-START_TEST(bad_overrides_are_one_sentence) {
+TEST(bad_overrides_are_one_sentence) {
 	for (size_t i = 0; i < sizeof(bad_overrides) / sizeof(bad_overrides[0]); i++) {
 		struct config *c = parse(example);
 		struct err err = {""};
@@ -326,9 +320,8 @@ START_TEST(bad_overrides_are_one_sentence) {
 		config_free(c);
 	}
 }
-END_TEST
 
-START_TEST(params_are_typed_and_resolved) {
+TEST(params_are_typed_and_resolved) {
 	struct config *c = parse("link: {rate: 100Mbit, law: linux, queue: fifo}\n");
 	struct config_node *n = find(c, "link");
 	struct link link = {0};
@@ -351,7 +344,6 @@ START_TEST(params_are_typed_and_resolved) {
 	free(text);
 	config_free(c);
 }
-END_TEST
 
 static const struct wrong bad_params[] = {
 	{"link: {rate: 500bit}\n", "x.yaml:1:14: rate: 500bit is not in [1kbit, 1Tbit]"},
@@ -373,7 +365,7 @@ static const struct wrong bad_params[] = {
 	{"link: [1Gbit]\n", "x.yaml:1:7: link: a map of parameters is wanted, not a list"},
 };
 
-START_TEST(bad_params_are_one_sentence) {
+TEST(bad_params_are_one_sentence) {
 	for (size_t i = 0; i < sizeof(bad_params) / sizeof(bad_params[0]); i++) {
 		struct config *c = parse(bad_params[i].text);
 		struct link link;
@@ -389,9 +381,8 @@ START_TEST(bad_params_are_one_sentence) {
 	ck_assert_int_eq(config_params(NULL, "link", link_params, link_also, &link, &err), -EINVAL);
 	ck_assert_str_eq(err.msg, "link: rate is required");
 }
-END_TEST
 
-START_TEST(an_override_is_the_place_of_its_error) {
+TEST(an_override_is_the_place_of_its_error) {
 	struct config *c = parse("link: {rate: 1Gbit}\n");
 	struct link link;
 	struct err err = {""};
@@ -410,9 +401,8 @@ START_TEST(an_override_is_the_place_of_its_error) {
 		err.msg, "-o link.rato=1Gbit: link: unknown key 'rato'; did you mean 'rate'?");
 	config_free(c);
 }
-END_TEST
 
-START_TEST(plugins) {
+TEST(plugins) {
 	struct config *c = parse("bare: fifo\nempty: {fifo: }\nfull: {codel: {target: 5ms}}\n");
 	struct config_node *params;
 	const char *name;
@@ -436,7 +426,6 @@ START_TEST(plugins) {
 	free(text);
 	config_free(c);
 }
-END_TEST
 
 static const struct wrong bad_plugins[] = {
 	{"queue: {fifo: , codel: }\n",
@@ -449,7 +438,7 @@ static const struct wrong bad_plugins[] = {
 	{"other: 1\n", "queue is required"},
 };
 
-START_TEST(bad_plugins_are_one_sentence) {
+TEST(bad_plugins_are_one_sentence) {
 	for (size_t i = 0; i < sizeof(bad_plugins) / sizeof(bad_plugins[0]); i++) {
 		struct config *c = parse(bad_plugins[i].text);
 		struct config_node *params;
@@ -461,9 +450,8 @@ START_TEST(bad_plugins_are_one_sentence) {
 		config_free(c);
 	}
 }
-END_TEST
 
-START_TEST(a_parameter_of_another_plugin_says_how_to_replace_it) {
+TEST(a_parameter_of_another_plugin_says_how_to_replace_it) {
 	struct config *c = parse("link: {queue: {codel: {target: 5ms}}}\n");
 	struct config_node *params;
 	const char *name;
@@ -477,9 +465,8 @@ START_TEST(a_parameter_of_another_plugin_says_how_to_replace_it) {
 		"write -o 'link.queue={fifo: {limit: 1MB}}'");
 	config_free(c);
 }
-END_TEST
 
-START_TEST(a_key_that_nobody_reads_is_an_error) {
+TEST(a_key_that_nobody_reads_is_an_error) {
 	struct config *c =
 		parse("durations: 3s\nflows:\n  - {count: 1, start: 0s}\nlive: {a: {b: 1}}\n");
 	struct err err;
@@ -499,9 +486,8 @@ START_TEST(a_key_that_nobody_reads_is_an_error) {
 	ck_assert_int_eq(config_unused(c, &err), 0);
 	config_free(c);
 }
-END_TEST
 
-START_TEST(a_missing_section_is_made) {
+TEST(a_missing_section_is_made) {
 	struct config *c = parse("a: 1\nb:\n");
 
 	config_add(config_section(config_root(c), "b"), "x", "2");
@@ -511,7 +497,6 @@ START_TEST(a_missing_section_is_made) {
 	free(text);
 	config_free(c);
 }
-END_TEST
 
 static void check_same_after_print(struct config *c) {
 	struct err err = {""};
@@ -526,7 +511,7 @@ static void check_same_after_print(struct config *c) {
 	config_free(back);
 }
 
-START_TEST(prints_what_loads_back) {
+TEST(prints_what_loads_back) {
 	static const char *const texts[] = {
 		example,
 		"a: {}\nb: []\nc:\nd: ''\n\"\": x\n",
@@ -549,7 +534,6 @@ START_TEST(prints_what_loads_back) {
 	free(text);
 	config_free(c);
 }
-END_TEST
 
 // A multiplicative congruential generator is random enough here.
 static uint32_t draw(uint64_t *state, uint32_t sides) {
@@ -567,7 +551,7 @@ static void random_text(uint64_t *state, char *text, size_t max) {
 	text[len] = '\0';
 }
 
-START_TEST(any_text_survives_printing) {
+TEST(any_text_survives_printing) {
 	uint64_t state = 1;
 	char key[20], value[30];
 
@@ -601,10 +585,9 @@ START_TEST(any_text_survives_printing) {
 		config_free(c);
 	}
 }
-END_TEST
 
 // Files with one name in two folders have two copies; the same file named twice has one.
-START_TEST(files_are_copied_under_names_of_their_own) {
+TEST(files_are_copied_under_names_of_their_own) {
 	static const char *const names[] = {"a/t", "b/t", "a/t"};
 	static const char *const copies[] = {"file-t", "file-2-t", "file-t"};
 	char folder[] = "/tmp/weir-config-XXXXXX", path[256], text[512], shown[4096];
@@ -657,7 +640,6 @@ START_TEST(files_are_copied_under_names_of_their_own) {
 	snprintf(path, sizeof(path), "rm -r %s", folder);
 	ck_assert_int_eq(system(path), 0);
 }
-END_TEST
 
 static void write_text(const char *path, const char *text) {
 	FILE *f = fopen(path, "w");
@@ -668,7 +650,7 @@ static void write_text(const char *path, const char *text) {
 }
 
 // `cc: {python: mine.py:Mine}`: a text with a file in it, and a file that this one needs.
-START_TEST(a_part_of_a_file_is_named_with_it) {
+TEST(a_part_of_a_file_is_named_with_it) {
 	static const char text[] = "{python: mine.py:Mine}";
 	char folder[] = "/tmp/weir-config-XXXXXX", path[256], want[256];
 	const struct config_file *file;
@@ -700,13 +682,3 @@ START_TEST(a_part_of_a_file_is_named_with_it) {
 	snprintf(path, sizeof(path), "rm -r %s", folder);
 	ck_assert_int_eq(system(path), 0);
 }
-END_TEST
-
-TEST_MAIN(a_part_of_a_file_is_named_with_it, files_are_copied_under_names_of_their_own,
-	tree_and_places, bad_yaml_is_one_sentence_with_its_place, a_map_has_a_limit, files,
-	overrides_set_values, items_of_a_list_have_one_name,
-	a_parameter_of_another_plugin_says_how_to_replace_it, bad_overrides_are_one_sentence,
-	params_are_typed_and_resolved, bad_params_are_one_sentence,
-	an_override_is_the_place_of_its_error, plugins, bad_plugins_are_one_sentence,
-	a_key_that_nobody_reads_is_an_error, a_missing_section_is_made, prints_what_loads_back,
-	any_text_survives_printing)

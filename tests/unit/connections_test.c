@@ -84,7 +84,7 @@ static void end(struct site *s, uint16_t port) {
 	ck_assert(receiver_over(&s->host.receiver[i]));
 }
 
-START_TEST(a_connection_is_found_by_its_addresses) {
+TEST(a_connection_is_found_by_its_addresses) {
 	struct site s;
 
 	site_open(&s, SPARE);
@@ -107,10 +107,9 @@ START_TEST(a_connection_is_found_by_its_addresses) {
 	}
 	site_close(&s);
 }
-END_TEST
 
 // One address or port that differs makes it another connection.
-START_TEST(all_of_the_addresses_count) {
+TEST(all_of_the_addresses_count) {
 	const struct seg ack = {.flags = SEG_ACK, .seq = ISN + 1};
 	struct wire_addr others[4];
 	struct site s;
@@ -132,9 +131,8 @@ START_TEST(all_of_the_addresses_count) {
 	ck_assert_uint_eq(receive(&s, 100, SEG_ACK, ISN + 1), FLOWS);
 	site_close(&s);
 }
-END_TEST
 
-START_TEST(only_a_syn_begins_a_connection) {
+TEST(only_a_syn_begins_a_connection) {
 	static const uint8_t flags[] = {
 		0, SEG_ACK, SEG_FIN | SEG_ACK, SEG_RST, SEG_SYN | SEG_ACK, SEG_SYN | SEG_FIN};
 	struct site s;
@@ -146,9 +144,8 @@ START_TEST(only_a_syn_begins_a_connection) {
 	ck_assert_uint_eq(syn(&s, 100), FLOWS);
 	site_close(&s);
 }
-END_TEST
 
-START_TEST(a_full_table_refuses_and_counts) {
+TEST(a_full_table_refuses_and_counts) {
 	struct site s;
 
 	site_open(&s, SPARE);
@@ -168,9 +165,8 @@ START_TEST(a_full_table_refuses_and_counts) {
 	ck_assert_uint_eq(s.c.refused, 1);
 	site_close(&s);
 }
-END_TEST
 
-START_TEST(the_receiver_of_one_that_is_over_is_used_again) {
+TEST(the_receiver_of_one_that_is_over_is_used_again) {
 	struct site s;
 	const struct receiver *r;
 
@@ -190,10 +186,9 @@ START_TEST(the_receiver_of_one_that_is_over_is_used_again) {
 	ck_assert_uint_eq(s.c.refused, 1);
 	site_close(&s);
 }
-END_TEST
 
 // One that is over keeps its place while others never had a connection.
-START_TEST(a_receiver_that_had_none_goes_first) {
+TEST(a_receiver_that_had_none_goes_first) {
 	struct site s;
 
 	site_open(&s, SPARE);
@@ -203,9 +198,8 @@ START_TEST(a_receiver_that_had_none_goes_first) {
 	ck_assert_uint_eq(receive(&s, 100, SEG_ACK, ISN + 1), FLOWS);
 	site_close(&s);
 }
-END_TEST
 
-START_TEST(the_same_addresses_again_begin_anew) {
+TEST(the_same_addresses_again_begin_anew) {
 	struct site s;
 	const struct receiver *r;
 
@@ -228,9 +222,8 @@ START_TEST(the_same_addresses_again_begin_anew) {
 	ck_assert_uint_eq(syn(&s, 101), FLOWS + 1); // no place was lost
 	site_close(&s);
 }
-END_TEST
 
-START_TEST(a_flows_receiver_is_its_own_and_begins_anew_in_its_group) {
+TEST(a_flows_receiver_is_its_own_and_begins_anew_in_its_group) {
 	const struct seg first = {.flags = SEG_SYN, .seq = ISN}, ack = {.flags = SEG_ACK};
 	const struct seg rst = {.flags = SEG_RST, .seq = ISN + 1};
 	const struct seg other = {.flags = SEG_SYN, .seq = ISN + 5000};
@@ -255,7 +248,6 @@ START_TEST(a_flows_receiver_is_its_own_and_begins_anew_in_its_group) {
 		ck_assert(!s.c.entry[i].used);
 	site_close(&s);
 }
-END_TEST
 
 // Ports whose connections share a bucket.
 static void collide(uint16_t *port, uint32_t n) {
@@ -274,7 +266,7 @@ static void collide(uint16_t *port, uint32_t n) {
 }
 
 // The first, one in the middle and the last of a chain.
-START_TEST(any_place_of_a_chain_is_given_up_alone) {
+TEST(any_place_of_a_chain_is_given_up_alone) {
 	uint16_t port[SPARE + 1];
 
 	collide(port, SPARE + 1);
@@ -293,10 +285,9 @@ START_TEST(any_place_of_a_chain_is_given_up_alone) {
 		site_close(&s);
 	}
 }
-END_TEST
 
 // RFC 9293 section 3.10.7.1.
-START_TEST(a_segment_of_no_connection_is_reset) {
+TEST(a_segment_of_no_connection_is_reset) {
 	struct seg rst, in = {.seq = 100, .ack = 7000, .len = 20, .flags = SEG_ACK};
 
 	ck_assert(seg_reset(&rst, &in));
@@ -310,11 +301,3 @@ START_TEST(a_segment_of_no_connection_is_reset) {
 	in.flags = SEG_RST | SEG_ACK;
 	ck_assert(!seg_reset(&rst, &in));
 }
-END_TEST
-
-TEST_MAIN(a_segment_of_no_connection_is_reset, a_connection_is_found_by_its_addresses,
-	all_of_the_addresses_count, only_a_syn_begins_a_connection, a_full_table_refuses_and_counts,
-	the_receiver_of_one_that_is_over_is_used_again, a_receiver_that_had_none_goes_first,
-	the_same_addresses_again_begin_anew,
-	a_flows_receiver_is_its_own_and_begins_anew_in_its_group,
-	any_place_of_a_chain_is_given_up_alone)

@@ -31,7 +31,7 @@ static size_t flipped(const uint8_t *a, const uint8_t *b, size_t len) {
 	return bit;
 }
 
-START_TEST(tcp_finds_each_bit) {
+TEST(tcp_finds_each_bit) {
 	struct seg seg = {.seq = 1, .ack = 2, .len = 100, .flags = SEG_ACK, .window = 1000};
 	uint8_t good[256] = {0}, bad[256];
 	size_t header = wire_write_tcp(good, &addr, 2, 7, &seg), len = header + seg.len;
@@ -57,10 +57,9 @@ START_TEST(tcp_finds_each_bit) {
 	corrupt_frame(bad, header, bits - 1);
 	ck_assert_uint_lt(flipped(good, bad, sizeof(bad)), 8 * header);
 }
-END_TEST
 
 // The first and the last bit that may be flipped in frames of other kinds.
-START_TEST(other_frames_keep_their_headers) {
+TEST(other_frames_keep_their_headers) {
 	static const struct {
 		const char *what;
 		uint8_t at12[30]; // from the ethertype on
@@ -96,14 +95,10 @@ START_TEST(other_frames_keep_their_headers) {
 		}
 	}
 }
-END_TEST
 
-START_TEST(a_frame_of_nothing_stays) {
+TEST(a_frame_of_nothing_stays) {
 	uint8_t frame[1] = {9};
 
 	corrupt_frame(frame, 0, 5);
 	ck_assert_uint_eq(frame[0], 9);
 }
-END_TEST
-
-TEST_MAIN(tcp_finds_each_bit, other_frames_keep_their_headers, a_frame_of_nothing_stays)

@@ -89,7 +89,7 @@ static void fill(uint32_t but) {
 	ck_assert_uint_eq(egress.count, 0);
 }
 
-START_TEST(a_burst_taken_in_part_keeps_the_order) {
+TEST(a_burst_taken_in_part_keeps_the_order) {
 	fill(10);
 	enqueue(20, 0);
 	egress_flush(&egress);
@@ -103,9 +103,8 @@ START_TEST(a_burst_taken_in_part_keeps_the_order) {
 	ck_assert_uint_eq(egress.dropped.pkts, 0);
 	ck_assert_uint_eq(lcore.watch.count.port[0].dropped, 0);
 }
-END_TEST
 
-START_TEST(the_ring_of_slots_wraps_around_and_begins_anew) {
+TEST(the_ring_of_slots_wraps_around_and_begins_anew) {
 	fill(40);
 	enqueue(SLOTS, 0); // the first burst leaves at once
 	egress_flush(&egress);
@@ -120,9 +119,8 @@ START_TEST(the_ring_of_slots_wraps_around_and_begins_anew) {
 	ck_assert_uint_eq(egress.first, 0);
 	receive(SLOTS);
 }
-END_TEST
 
-START_TEST(room_is_counted_to_the_last_slot) {
+TEST(room_is_counted_to_the_last_slot) {
 	fill(40);
 	enqueue(SLOTS, 0);
 	egress_flush(&egress);
@@ -132,9 +130,8 @@ START_TEST(room_is_counted_to_the_last_slot) {
 	ck_assert_uint_eq(egress_slot(&egress), 0);
 	ck_assert_uint_eq(egress_room(&egress), 8);
 }
-END_TEST
 
-START_TEST(what_finds_no_room_is_dropped) {
+TEST(what_finds_no_room_is_dropped) {
 	fill(0);
 	enqueue(SLOTS + 5, 0);
 	ck_assert_uint_eq(egress.count, SLOTS);
@@ -143,9 +140,8 @@ START_TEST(what_finds_no_room_is_dropped) {
 	ck_assert_uint_eq(lcore.watch.count.port[0].dropped, 5);
 	ck_assert_uint_eq(rte_mempool_in_use_count(pool), PORT_ROOM + SLOTS);
 }
-END_TEST
 
-START_TEST(a_port_is_given_up_after_tx_timeout) {
+TEST(a_port_is_given_up_after_tx_timeout) {
 	fill(0);
 	enqueue(10, 0);
 	at(5000);
@@ -161,9 +157,8 @@ START_TEST(a_port_is_given_up_after_tx_timeout) {
 	ck_assert_uint_eq(rte_mempool_in_use_count(pool), PORT_ROOM);
 	ck_assert_uint_eq(lcore.watch.count.port[0].dropped, 10);
 }
-END_TEST
 
-START_TEST(a_frame_that_is_taken_begins_the_timeout_anew) {
+TEST(a_frame_that_is_taken_begins_the_timeout_anew) {
 	fill(0);
 	enqueue(10, 0);
 	at(5000);
@@ -178,9 +173,8 @@ START_TEST(a_frame_that_is_taken_begins_the_timeout_anew) {
 	egress_flush(&egress);
 	ck_assert_uint_eq(egress.count, 9);
 }
-END_TEST
 
-START_TEST(a_port_that_is_down_is_given_up_by_its_owner) {
+TEST(a_port_that_is_down_is_given_up_by_its_owner) {
 	fill(0);
 	port.was_up = false;
 	lcore.owns_port[0] = false;
@@ -192,7 +186,6 @@ START_TEST(a_port_that_is_down_is_given_up_by_its_owner) {
 	ck_assert_uint_eq(egress.count, 0);
 	ck_assert_uint_eq(egress.dropped.pkts, 10);
 }
-END_TEST
 
 static struct rte_mbuf *long_frame(uint16_t len, uint16_t ethertype) {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
@@ -206,7 +199,7 @@ static struct rte_mbuf *long_frame(uint16_t len, uint16_t ethertype) {
 
 // The kernel takes frames above the MTU of an interface and sends none: they counted as
 // transmitted.
-START_TEST(frames_above_the_mtu_are_dropped_and_counted) {
+TEST(frames_above_the_mtu_are_dropped_and_counted) {
 	static const struct {
 		uint16_t len, ethertype;
 		bool sent;
@@ -243,9 +236,8 @@ START_TEST(frames_above_the_mtu_are_dropped_and_counted) {
 	ck_assert_uint_eq(egress.dropped.pkts, 0);
 	ck_assert_uint_eq(rte_mempool_in_use_count(pool), 0);
 }
-END_TEST
 
-START_TEST(lateness_is_from_due_to_sent) {
+TEST(lateness_is_from_due_to_sent) {
 	enqueue(1, 1000);
 	enqueue(2, 1150);
 	enqueue(1, 0); // not paced
@@ -262,9 +254,8 @@ START_TEST(lateness_is_from_due_to_sent) {
 	egress_measure(&egress);
 	ck_assert_uint_eq(egress.late.total, 0);
 }
-END_TEST
 
-START_TEST(a_stall_disturbs_what_was_due_until_it_is_made_up_for) {
+TEST(a_stall_disturbs_what_was_due_until_it_is_made_up_for) {
 	lcore.watch.stalled_until_ns = 1100;
 	enqueue(1, 1099);
 	enqueue(1, 1100);
@@ -277,9 +268,8 @@ START_TEST(a_stall_disturbs_what_was_due_until_it_is_made_up_for) {
 	ck_assert_uint_eq(egress.late.max, 100);
 	ck_assert_uint_eq(lcore.watch.count.pkts, 1);
 }
-END_TEST
 
-START_TEST(everything_is_disturbed_while_a_stall_lasts) {
+TEST(everything_is_disturbed_while_a_stall_lasts) {
 	lcore.watch.stalled_until_ns = 3000;
 	enqueue(2, 1100);
 	at(1200);
@@ -288,9 +278,8 @@ START_TEST(everything_is_disturbed_while_a_stall_lasts) {
 	ck_assert_uint_eq(egress.late.total, 0);
 	ck_assert_uint_eq(egress.trend.slot + egress.trend.due_ns, 0);
 }
-END_TEST
 
-START_TEST(a_frame_that_leaves_early_is_counted) {
+TEST(a_frame_that_leaves_early_is_counted) {
 	enqueue(1, 1201);
 	enqueue(1, 1200);
 	at(1200);
@@ -300,9 +289,8 @@ START_TEST(a_frame_that_leaves_early_is_counted) {
 	ck_assert_uint_eq(egress.late.total, 2);
 	ck_assert_uint_eq(egress.late.max, 0);
 }
-END_TEST
 
-START_TEST(a_port_that_keeps_times_gets_them_as_stamps) {
+TEST(a_port_that_keeps_times_gets_them_as_stamps) {
 	struct rte_mbuf *m[3];
 
 	ck_assert_int_eq(
@@ -326,7 +314,6 @@ START_TEST(a_port_that_keeps_times_gets_them_as_stamps) {
 	ck_assert_uint_eq(*RTE_MBUF_DYNFIELD(m[1], port.stamp.offset, rte_mbuf_timestamp_t *),
 		2 * NS_PER_S + 400);
 }
-END_TEST
 
 static struct {
 	uint32_t slot, n;
@@ -341,7 +328,7 @@ static void trace(struct egress *e, uint32_t slot, uint32_t n, uint64_t sent_ns)
 	traced[bursts++].sent_ns = sent_ns;
 }
 
-START_TEST(what_the_port_took_is_traced) {
+TEST(what_the_port_took_is_traced) {
 	fill(40);
 	egress.trace = trace;
 	for (uint32_t i = 0; i < SLOTS; i++, egress.count++) {
@@ -358,11 +345,10 @@ START_TEST(what_the_port_took_is_traced) {
 	ck_assert_uint_eq(traced[1].slot, 32);
 	ck_assert_uint_eq(traced[1].n, 8);
 }
-END_TEST
 
 // Lateness that grows by 2 us per second is a rate that is 2 ppm too low, whatever chance adds to
 // other bursts.
-START_TEST(the_trend_of_lateness_is_the_rate_error) {
+TEST(the_trend_of_lateness_is_the_rate_error) {
 	uint64_t due_ns = NS_PER_S;
 
 	for (int i = 0; i < 8; i++) {
@@ -378,9 +364,8 @@ START_TEST(the_trend_of_lateness_is_the_rate_error) {
 	}
 	ck_assert_double_eq_tol(egress_rate_error_ppm(&egress), -2, 1e-3);
 }
-END_TEST
 
-START_TEST(everything_is_accounted_for) {
+TEST(everything_is_accounted_for) {
 	uint64_t now_ns = 1000, random = 1;
 	uint32_t in_port = 0;
 
@@ -417,7 +402,6 @@ START_TEST(everything_is_accounted_for) {
 	ck_assert_uint_gt(egress.dropped.pkts, 100);
 	ck_assert_uint_gt(egress.tx.pkts, 1000);
 }
-END_TEST
 
 static struct lcore_ring ring;
 
@@ -430,7 +414,7 @@ static void to_ring(bool drops) {
 	egress.ring_drops = drops;
 }
 
-START_TEST(frames_for_another_lcore_keep_their_times) {
+TEST(frames_for_another_lcore_keep_their_times) {
 	struct rte_mbuf *m[SLOTS];
 
 	to_ring(false);
@@ -452,9 +436,8 @@ START_TEST(frames_for_another_lcore_keep_their_times) {
 	ck_assert_uint_eq(atomic_load(&ring.dropped), 0);
 	ck_assert_uint_eq(egress.late.total, 0);
 }
-END_TEST
 
-START_TEST(a_full_ring_may_drop) {
+TEST(a_full_ring_may_drop) {
 	struct pkt_count left;
 
 	to_ring(true);
@@ -472,32 +455,7 @@ START_TEST(a_full_ring_may_drop) {
 	ck_assert_uint_eq(left.bytes, 50 * 64);
 	ck_assert_uint_eq(rte_mempool_in_use_count(pool), 0);
 }
-END_TEST
 
 // Each test is a process of its own, with a DPDK of its own.
-int main(void) {
-	const TTest *const tests[] = {a_burst_taken_in_part_keeps_the_order,
-		the_ring_of_slots_wraps_around_and_begins_anew, room_is_counted_to_the_last_slot,
-		what_finds_no_room_is_dropped, a_port_is_given_up_after_tx_timeout,
-		a_frame_that_is_taken_begins_the_timeout_anew,
-		a_port_that_is_down_is_given_up_by_its_owner,
-		frames_above_the_mtu_are_dropped_and_counted, lateness_is_from_due_to_sent,
-		a_stall_disturbs_what_was_due_until_it_is_made_up_for,
-		everything_is_disturbed_while_a_stall_lasts, a_frame_that_leaves_early_is_counted,
-		a_port_that_keeps_times_gets_them_as_stamps, what_the_port_took_is_traced,
-		the_trend_of_lateness_is_the_rate_error, everything_is_accounted_for,
-		frames_for_another_lcore_keep_their_times, a_full_ring_may_drop};
-	Suite *suite = suite_create("egress");
-	TCase *tcase = tcase_create("");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
-	suite_add_tcase(suite, tcase);
-	tcase_add_checked_fixture(tcase, set_up, NULL);
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		tcase_add_test(tcase, tests[i]);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+TEST_FIXTURE(set_up, NULL)

@@ -14,7 +14,7 @@ static void add(struct extra_acked *e, uint32_t segs, uint64_t now_ms, double cw
 	extra_acked_add(e, &ack, RATE_BPS, MSS_BITS, cwnd_segs);
 }
 
-START_TEST(what_a_batch_brings_beyond_the_rate) {
+TEST(what_a_batch_brings_beyond_the_rate) {
 	struct extra_acked e = {0};
 
 	add(&e, 20, 10, 100); // 10 ms without an ACK: the interval begins here
@@ -28,9 +28,8 @@ START_TEST(what_a_batch_brings_beyond_the_rate) {
 	add(&e, 80, 120, 60); // no more than a window
 	ck_assert_double_eq(extra_acked_segs(&e), 60);
 }
-END_TEST
 
-START_TEST(an_excess_lasts_five_to_ten_rounds) {
+TEST(an_excess_lasts_five_to_ten_rounds) {
 	for (int into = 0; into < EXTRA_ROUNDS; into++) { // rounds of its half that were over
 		struct extra_acked e = {0};
 
@@ -45,9 +44,8 @@ START_TEST(an_excess_lasts_five_to_ten_rounds) {
 		ck_assert_double_eq(extra_acked_segs(&e), 0);
 	}
 }
-END_TEST
 
-START_TEST(a_long_interval_ends) {
+TEST(a_long_interval_ends) {
 	struct extra_acked e = {0};
 
 	add(&e, EXTRA_SEGS_MAX - 100, 10, 1e9);
@@ -55,7 +53,3 @@ START_TEST(a_long_interval_ends) {
 	ck_assert_uint_eq(e.segs, 100);
 	ck_assert_uint_eq(e.start_ns, 20 * NS_PER_MS);
 }
-END_TEST
-
-TEST_MAIN(what_a_batch_brings_beyond_the_rate, an_excess_lasts_five_to_ten_rounds,
-	a_long_interval_ends)

@@ -36,7 +36,7 @@ static void expect(struct fabric_decision d, enum fabric_action action, uint64_t
 		ck_assert_uint_eq(UINT64_C(1) << d.port, ports);
 }
 
-START_TEST(learns_where_stations_are) {
+TEST(learns_where_stations_are) {
 	struct fabric f = open_fabric(4, 100);
 
 	expect(relay(&f, station(2), station(1), 0, 0), FABRIC_FLOOD, 0xe); // unknown
@@ -49,9 +49,8 @@ START_TEST(learns_where_stations_are) {
 	ck_assert_uint_eq(f.learned, 3);
 	fabric_fini(&f);
 }
-END_TEST
 
-START_TEST(groups_flood_and_are_never_learned) {
+TEST(groups_flood_and_are_never_learned) {
 	struct fabric f = open_fabric(3, 100);
 	struct mac group = {{0x01, 0, 0x5e, 0, 0, 1}}, zero = {{0}};
 
@@ -63,10 +62,9 @@ START_TEST(groups_flood_and_are_never_learned) {
 	ck_assert_uint_eq(f.learned, 1);
 	fabric_fini(&f);
 }
-END_TEST
 
 // All sixteen of 01:80:c2:00:00:0x: those, too, that no protocol has yet.
-START_TEST(link_local_control_is_not_relayed) {
+TEST(link_local_control_is_not_relayed) {
 	struct fabric f = open_fabric(3, 100);
 	struct mac mac = {{0x01, 0x80, 0xc2, 0, 0, 0}};
 
@@ -75,9 +73,8 @@ START_TEST(link_local_control_is_not_relayed) {
 	expect(relay(&f, mac, station(1), 0, 0), FABRIC_FLOOD, 0x6);
 	fabric_fini(&f);
 }
-END_TEST
 
-START_TEST(addresses_age) {
+TEST(addresses_age) {
 	struct fabric f = open_fabric(2, 100);
 
 	relay(&f, broadcast, station(1), 0, 1000);
@@ -87,9 +84,8 @@ START_TEST(addresses_age) {
 	expect(relay(&f, station(1), station(2), 1, 2000 + 2 * FABRIC_AGE_NS), FABRIC_FORWARD, 0x1);
 	fabric_fini(&f);
 }
-END_TEST
 
-START_TEST(static_stations_stay) {
+TEST(static_stations_stay) {
 	struct fabric f = open_fabric(3, 100);
 	struct err err;
 
@@ -101,9 +97,8 @@ START_TEST(static_stations_stay) {
 	ck_assert_int_lt(fabric_add_static(&f, station(3).b, 3, &err), 0);
 	fabric_fini(&f);
 }
-END_TEST
 
-START_TEST(a_port_that_is_down_gets_nothing) {
+TEST(a_port_that_is_down_gets_nothing) {
 	struct fabric f = open_fabric(3, 100);
 
 	relay(&f, broadcast, station(1), 0, 0);
@@ -116,12 +111,11 @@ START_TEST(a_port_that_is_down_gets_nothing) {
 	expect(relay(&f, broadcast, station(2), 1, 4), FABRIC_FLOOD, 0x5);
 	fabric_fini(&f);
 }
-END_TEST
 
 // The config says where the station is: its frames are not flooded to the other ports, nor sent to
 // a port without a link. Once the link is back they are forwarded again, before the station has
 // sent anything.
-START_TEST(a_static_station_keeps_its_port_while_that_is_down) {
+TEST(a_static_station_keeps_its_port_while_that_is_down) {
 	struct fabric f = open_fabric(3, 100);
 	struct err err;
 
@@ -132,9 +126,8 @@ START_TEST(a_static_station_keeps_its_port_while_that_is_down) {
 	expect(relay(&f, station(1), station(2), 0, 2), FABRIC_FORWARD, 0x4);
 	fabric_fini(&f);
 }
-END_TEST
 
-START_TEST(two_ports_and_all_ports) {
+TEST(two_ports_and_all_ports) {
 	struct fabric f = open_fabric(1, 10);
 
 	expect(relay(&f, broadcast, station(1), 0, 0), FABRIC_DROP, 0);
@@ -144,10 +137,9 @@ START_TEST(two_ports_and_all_ports) {
 	expect(relay(&f, station(1), station(2), 0, 0), FABRIC_FORWARD, UINT64_C(1) << 63);
 	fabric_fini(&f);
 }
-END_TEST
 
 // As many stations as asked for are all known, whatever their addresses.
-START_TEST(the_table_holds_what_was_asked_for) {
+TEST(the_table_holds_what_was_asked_for) {
 	struct fabric f = open_fabric(8, 5000);
 	uint32_t lost = 0;
 
@@ -162,10 +154,9 @@ START_TEST(the_table_holds_what_was_asked_for) {
 	ck_assert_uint_eq(f.evicted, 0);
 	fabric_fini(&f);
 }
-END_TEST
 
 // Far more stations than room: bounded, static ones stay, the newest are known.
-START_TEST(a_flood_of_addresses_is_harmless) {
+TEST(a_flood_of_addresses_is_harmless) {
 	struct fabric f = open_fabric(4, 16);
 	struct err err;
 
@@ -180,11 +171,10 @@ START_TEST(a_flood_of_addresses_is_harmless) {
 	ck_assert_uint_gt(f.evicted, 90000);
 	fabric_fini(&f);
 }
-END_TEST
 
 // A new address takes the entry that was seen longest ago: stations that send all the time stay
 // known, however many addresses come and go.
-START_TEST(stations_that_send_stay_known) {
+TEST(stations_that_send_stay_known) {
 	struct fabric f = open_fabric(4, 16);
 	uint64_t now_ns = 0;
 
@@ -201,11 +191,10 @@ START_TEST(stations_that_send_stay_known) {
 	ck_assert_uint_gt(f.evicted, 900);
 	fabric_fini(&f);
 }
-END_TEST
 
 // An entry that has aged is forgotten already: `evicted` counts only stations that were still
 // known.
-START_TEST(reuse_of_an_aged_entry_is_no_eviction) {
+TEST(reuse_of_an_aged_entry_is_no_eviction) {
 	struct fabric f = open_fabric(4, 16);
 
 	for (uint32_t i = 100; i < 1100; i++)
@@ -219,10 +208,9 @@ START_TEST(reuse_of_an_aged_entry_is_no_eviction) {
 	ck_assert_uint_eq(f.evicted, evicted);
 	fabric_fini(&f);
 }
-END_TEST
 
 // Ports 0 and 1 are received on one lcore, 2 and 3 on another.
-START_TEST(lcores_know_what_the_others_learned) {
+TEST(lcores_know_what_the_others_learned) {
 	struct fabric f = open_fabric(4, 100), g = open_fabric(4, 100);
 	struct mac zero = {{0}};
 
@@ -250,9 +238,8 @@ START_TEST(lcores_know_what_the_others_learned) {
 	fabric_fini(&f);
 	fabric_fini(&g);
 }
-END_TEST
 
-START_TEST(sizes_are_bounded) {
+TEST(sizes_are_bounded) {
 	struct fabric f;
 	struct err err;
 
@@ -260,12 +247,3 @@ START_TEST(sizes_are_bounded) {
 	ck_assert_int_lt(fabric_init(&f, 65, 10, FABRIC_AGE_NS, &err), 0);
 	ck_assert_int_lt(fabric_init(&f, 2, UINT32_MAX, FABRIC_AGE_NS, &err), 0);
 }
-END_TEST
-
-TEST_MAIN(learns_where_stations_are, groups_flood_and_are_never_learned,
-	link_local_control_is_not_relayed, addresses_age, static_stations_stay,
-	a_port_that_is_down_gets_nothing, a_static_station_keeps_its_port_while_that_is_down,
-	two_ports_and_all_ports, the_table_holds_what_was_asked_for,
-	a_flood_of_addresses_is_harmless, stations_that_send_stay_known,
-	reuse_of_an_aged_entry_is_no_eviction, lcores_know_what_the_others_learned,
-	sizes_are_bounded)

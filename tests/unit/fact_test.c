@@ -23,7 +23,7 @@ static char *written(void) {
 	return text;
 }
 
-START_TEST(a_run_that_went_well_has_none) {
+TEST(a_run_that_went_well_has_none) {
 	all = (struct facts){0};
 	char *text = written();
 
@@ -31,10 +31,9 @@ START_TEST(a_run_that_went_well_has_none) {
 	ck_assert_str_eq(text, "{\n  \"verdict\": \"ok\",\n  \"verdicts\": []\n}\n");
 	free(text);
 }
-END_TEST
 
 // What is not known is null.
-START_TEST(a_fact_has_its_cause_its_members_and_its_sentence) {
+TEST(a_fact_has_its_cause_its_members_and_its_sentence) {
 	struct fact f;
 
 	all = (struct facts){0};
@@ -52,10 +51,9 @@ START_TEST(a_fact_has_its_cause_its_members_and_its_sentence) {
 		"      \"of\": null,\n      \"sentence\": \"3 of 10 frames\"\n    }\n  ]\n}\n");
 	free(text);
 }
-END_TEST
 
 // An error comes before what was found until then, also where no room is left.
-START_TEST(those_without_room_are_counted) {
+TEST(those_without_room_are_counted) {
 	all = (struct facts){0};
 	for (int i = 0; i < FACTS_MAX + 5; i++)
 		facts_say(&all, "port", "number %d", i);
@@ -69,7 +67,3 @@ START_TEST(those_without_room_are_counted) {
 	ck_assert_ptr_nonnull(strstr(text, "\"and 6 more, which weigh less\""));
 	free(text);
 }
-END_TEST
-
-TEST_MAIN(a_run_that_went_well_has_none, a_fact_has_its_cause_its_members_and_its_sentence,
-	those_without_room_are_counted)

@@ -23,7 +23,7 @@ static struct pkt *arrive(struct aqm_bench *b, struct pkt *p, double flow, doubl
 
 enum { DISCIPLINE, QUANTUM, TAKEN, FLOW, SIZE, WORST };
 
-START_TEST(order_of_departures_and_fairness) {
+TEST(order_of_departures_and_fairness) {
 	static const char *const names[] = {"drr", "fq_codel"};
 	static const char *const more[] = {"", ", target: 1000s, interval: 1000s"};
 	struct pkt *pkts = pkts_new(PKTS, 0), *next = pkts;
@@ -76,9 +76,8 @@ START_TEST(order_of_departures_and_fairness) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(the_fattest_queue_loses_packets) {
+TEST(the_fattest_queue_loses_packets) {
 	enum { LIMIT, NEXT_FLOW, NEXT_SIZE, VICTIM, DROPPED_PKTS, DROPPED_BYTES };
 	struct pkt *pkts = pkts_new(PKTS, 0), *next = pkts;
 	struct aqm_bench b = {0};
@@ -109,6 +108,3 @@ START_TEST(the_fattest_queue_loses_packets) {
 	aqm_close(&b);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(order_of_departures_and_fairness, the_fattest_queue_loses_packets)

@@ -5,7 +5,7 @@
 #define FLOWS 1000000u
 
 // Every flow has an address of its own, and the address gives the flow back.
-START_TEST(addresses_and_flows_are_one_to_one) {
+TEST(addresses_and_flows_are_one_to_one) {
 	uint64_t before = 0;
 
 	for (uint32_t i = 0; i < FLOWS; i++) {
@@ -24,9 +24,8 @@ START_TEST(addresses_and_flows_are_one_to_one) {
 	ck_assert_uint_eq(flow_addr_count(50001), 2);
 	ck_assert_uint_eq(flow_addr_count(0), 1);
 }
-END_TEST
 
-START_TEST(other_addresses_are_no_flows) {
+TEST(other_addresses_are_no_flows) {
 	const uint32_t base = FLOW_ADDR_SENDER;
 
 	ck_assert_uint_eq(flow_addr_index(base, 10, base, 10009), 9);
@@ -38,10 +37,9 @@ START_TEST(other_addresses_are_no_flows) {
 	ck_assert_uint_eq(flow_addr_index(base, FLOWS, 0, 10000), FLOW_ADDR_NONE);
 	ck_assert_uint_eq(flow_addr_index(base, UINT32_MAX, UINT32_MAX, 10000), FLOW_ADDR_NONE);
 }
-END_TEST
 
 // Both directions of a connection are one flow, and 10000 connections are nearly all distinct.
-START_TEST(hashes_name_connections) {
+TEST(hashes_name_connections) {
 	uint32_t same = 0, last = 0;
 
 	for (uint16_t port = 1; port <= 10000; port++) {
@@ -55,11 +53,10 @@ START_TEST(hashes_name_connections) {
 	}
 	ck_assert_uint_eq(same, 0);
 }
-END_TEST
 
 // A subnet's hosts have different numbers, none of which is a flow group's; source and destination
 // have their places.
-START_TEST(hosts_have_numbers) {
+TEST(hosts_have_numbers) {
 	static bool used[65536];
 
 	for (uint32_t i = 0; i < 256; i++) {
@@ -71,7 +68,3 @@ START_TEST(hosts_have_numbers) {
 			flow_addr_hosts(FLOW_ADDR_SENDER + i, 7), host << 16 | flow_addr_host(7));
 	}
 }
-END_TEST
-
-TEST_MAIN(addresses_and_flows_are_one_to_one, other_addresses_are_no_flows, hashes_name_connections,
-	hosts_have_numbers)

@@ -4,7 +4,7 @@
 
 #define PAYLOAD 1448u
 
-START_TEST(syn_offers_what_the_group_wants) {
+TEST(syn_offers_what_the_group_wants) {
 	struct link *l = HAND(.group = "{cc: newreno, mss: 1400B, ecn: ect0, start: 5ms}");
 	const struct link_log *syn = &l->ctl[0];
 	struct link *plain = LINK(.group = "{cc: newreno, sack: no, timestamps: no}");
@@ -22,9 +22,8 @@ START_TEST(syn_offers_what_the_group_wants) {
 	link_close(plain);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(handshake_takes_one_round_trip_and_measures_it) {
+TEST(handshake_takes_one_round_trip_and_measures_it) {
 	struct link *l = LINK(.group = "{cc: newreno, start: 3ms}");
 	const struct flow *f = link_flow(l);
 
@@ -44,7 +43,6 @@ START_TEST(handshake_takes_one_round_trip_and_measures_it) {
 	ck_assert_uint_eq(l->data[0].seg.ack, receiver_iss(&l->rx.receiver[0]) + 1);
 	link_close(l);
 }
-END_TEST
 
 static struct link *half_open(const char *group) {
 	struct link *l = LINK(.group = group, .hand = true);
@@ -55,7 +53,7 @@ static struct link *half_open(const char *group) {
 
 // RFC 9293 section 3.7.1: without the option 536 bytes of payload and options, never more than
 // ours.
-START_TEST(payload_is_what_both_sides_take) {
+TEST(payload_is_what_both_sides_take) {
 	static const struct {
 		uint16_t mss;
 		bool present, ts;
@@ -78,9 +76,8 @@ START_TEST(payload_is_what_both_sides_take) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(window_is_scaled_but_in_the_syn) {
+TEST(window_is_scaled_but_in_the_syn) {
 	struct link *l = half_open("{cc: {fixed: {cwnd: 100}}}");
 	struct seg s = hand_syn_ack(l, HAND_RTT);
 
@@ -94,9 +91,8 @@ START_TEST(window_is_scaled_but_in_the_syn) {
 	ck_assert_uint_eq(l->data_count, 8);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(window_without_the_option_is_not_scaled) {
+TEST(window_without_the_option_is_not_scaled) {
 	struct link *l = half_open("{cc: {fixed: {cwnd: 100}}}");
 	struct seg s = hand_syn_ack(l, HAND_RTT);
 
@@ -106,9 +102,8 @@ START_TEST(window_without_the_option_is_not_scaled) {
 	ck_assert_uint_eq(l->data_count, 65535 / 1460);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(lost_syns_are_sent_again_ever_more_slowly) {
+TEST(lost_syns_are_sent_again_ever_more_slowly) {
 	struct link *l = LINK(.group = "{cc: newreno}", .lose_syn = 0x7);
 	const struct flow *f = link_flow(l);
 
@@ -127,11 +122,10 @@ START_TEST(lost_syns_are_sent_again_ever_more_slowly) {
 	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
 	link_close(l);
 }
-END_TEST
 
 // RFC 5681 section 3.1 and RFC 6928 section 2: after two lost SYNs the first window is one segment.
 // After one it is not, nor where the first SYN was only late.
-START_TEST(two_lost_syns_leave_one_segment) {
+TEST(two_lost_syns_leave_one_segment) {
 	static const struct {
 		uint64_t lose_syn, delay_ns;
 		double cwnd_segs;
@@ -149,10 +143,9 @@ START_TEST(two_lost_syns_leave_one_segment) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Fifty flows that started together and lost their SYNs together came again together, for ever.
-START_TEST(lost_syns_do_not_come_again_together) {
+TEST(lost_syns_do_not_come_again_together) {
 	struct link *l = LINK(.group = "{cc: newreno, count: 50, source: {size: {bytes: 1000B}}}",
 		.lose_syn = (UINT64_C(1) << 50) - 1);
 	uint64_t first_ns = UINT64_MAX, last_ns = 0;
@@ -169,11 +162,10 @@ START_TEST(lost_syns_do_not_come_again_together) {
 	ck_assert_uint_ge(last_ns - first_ns, S / 5); // of the quarter there is
 	link_close(l);
 }
-END_TEST
 
 // A path longer than the first timeout, whose SYN is always sent twice: without a measurement a
 // control that paces from the start would take it for one of 10 ms.
-START_TEST(a_path_longer_than_the_timeout_is_measured) {
+TEST(a_path_longer_than_the_timeout_is_measured) {
 	struct link *l = LINK(.group = "{cc: newreno}", .delay_ns = 2 * S);
 	const struct flow *f = link_flow(l);
 
@@ -184,10 +176,9 @@ START_TEST(a_path_longer_than_the_timeout_is_measured) {
 	ck_assert_uint_le(f->rtt.srtt_ns, 4 * S + 2 * MS);
 	link_close(l);
 }
-END_TEST
 
 // RFC 6298 section 5.7: an ambiguous handshake measures nothing, and data starts with 3 s.
-START_TEST(lost_syn_without_timestamps_starts_with_three_seconds) {
+TEST(lost_syn_without_timestamps_starts_with_three_seconds) {
 	struct link *l = LINK(.group = "{cc: newreno, timestamps: no}", .lose_syn = 0x1);
 	const struct flow *f = link_flow(l);
 
@@ -200,9 +191,8 @@ START_TEST(lost_syn_without_timestamps_starts_with_three_seconds) {
 	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(lost_syn_ack_is_asked_for_again) {
+TEST(lost_syn_ack_is_asked_for_again) {
 	struct link *l =
 		LINK(.group = "{cc: newreno, source: {size: {bytes: 10000B}}}", .lose_ack = 0x3);
 
@@ -212,9 +202,8 @@ START_TEST(lost_syn_ack_is_asked_for_again) {
 	link_complete(l);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(lost_ack_of_the_handshake_does_not_matter) {
+TEST(lost_ack_of_the_handshake_does_not_matter) {
 	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 10000B}}}");
 
 	link_run(l, 20 * MS);
@@ -228,9 +217,8 @@ START_TEST(lost_ack_of_the_handshake_does_not_matter) {
 	ck_assert_uint_eq(link_flow(l)->count.retransmits, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(peer_that_never_answers_is_given_up) {
+TEST(peer_that_never_answers_is_given_up) {
 	struct link *l = LINK(.group = "{cc: newreno, retries: 3, rto_max: 3s}", .hand = true);
 
 	link_run(l, 9 * S - 1); // 1 + 2 + 3 + 3 s, each up to a quarter longer
@@ -243,9 +231,8 @@ START_TEST(peer_that_never_answers_is_given_up) {
 	ck_assert(!link_step(l, 1000 * S)); // and nothing more
 	link_close(l);
 }
-END_TEST
 
-START_TEST(syn_is_refused_only_by_who_saw_it) {
+TEST(syn_is_refused_only_by_who_saw_it) {
 	struct link *l = half_open("{cc: newreno}");
 	struct seg s = {.ack = link_flow(l)->iss + 1, .flags = SEG_RST};
 
@@ -264,11 +251,10 @@ START_TEST(syn_is_refused_only_by_who_saw_it) {
 	ck_assert_int_eq(link_flow(l)->state, FLOW_FAILED);
 	link_close(l);
 }
-END_TEST
 
 // RFC 9293 section 3.10.7.3: what does not acknowledge the SYN is of an old connection, whose host
 // thereby learns that it is over.
-START_TEST(wrong_syn_ack_is_reset) {
+TEST(wrong_syn_ack_is_reset) {
 	struct link *l = LINK(.group = "{cc: newreno}", .hand = true);
 	struct seg s;
 	uint64_t sent;
@@ -289,10 +275,9 @@ START_TEST(wrong_syn_ack_is_reset) {
 	ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
 	link_close(l);
 }
-END_TEST
 
 // RFC 7323 section 3.2 would have it dropped; Linux takes it, and so do we.
-START_TEST(an_ack_without_its_timestamp_counts) {
+TEST(an_ack_without_its_timestamp_counts) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	struct seg s = hand_ack(l, 5, 40 * MS);
 
@@ -301,10 +286,9 @@ START_TEST(an_ack_without_its_timestamp_counts) {
 	ck_assert_uint_eq(link_flow(l)->una, 5);
 	link_close(l);
 }
-END_TEST
 
 // RFC 6928 has 14600 bytes, but at least two segments, where segments are large; Linux has ten.
-START_TEST(the_first_window_is_ten_segments_of_any_size) {
+TEST(the_first_window_is_ten_segments_of_any_size) {
 	struct link *l = LINK(.group = "{cc: newreno, mss: 8960B}");
 
 	link_run(l, 25 * MS);
@@ -312,10 +296,9 @@ START_TEST(the_first_window_is_ten_segments_of_any_size) {
 	ck_assert_double_eq(link_flow(l)->out.cwnd_segs, 10);
 	link_close(l);
 }
-END_TEST
 
 // RFC 5961 section 3.2.
-START_TEST(rst_closes_only_at_the_next_byte) {
+TEST(rst_closes_only_at_the_next_byte) {
 	struct link *l = HAND(.group = "{cc: newreno}");
 	struct flow *f = link_flow(l);
 	struct seg s = {.seq = f->rcv_nxt - 1, .flags = SEG_RST};
@@ -336,9 +319,8 @@ START_TEST(rst_closes_only_at_the_next_byte) {
 	ck_assert_uint_eq(l->tx.arena.used, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(syn_into_a_connection_is_challenged) {
+TEST(syn_into_a_connection_is_challenged) {
 	struct link *l = HAND(.group = "{cc: newreno}");
 	struct seg s = hand_syn_ack(l, 25 * MS);
 	uint64_t sent = l->ctl_count;
@@ -350,9 +332,8 @@ START_TEST(syn_into_a_connection_is_challenged) {
 	ck_assert_int_eq(link_flow(l)->state, FLOW_OPEN);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(acks_of_the_past_and_of_the_future_are_ignored) {
+TEST(acks_of_the_past_and_of_the_future_are_ignored) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
 
@@ -366,11 +347,10 @@ START_TEST(acks_of_the_past_and_of_the_future_are_ignored) {
 	ck_assert_uint_eq(f->una, 15);
 	link_close(l);
 }
-END_TEST
 
 // A report that another ACK overtook is news all the same. It was thrown away with its ACK, and by
 // its timestamp too.
-START_TEST(sack_blocks_of_an_overtaken_ack_count) {
+TEST(sack_blocks_of_an_overtaken_ack_count) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, 41 * MS);
@@ -385,12 +365,11 @@ START_TEST(sack_blocks_of_an_overtaken_ack_count) {
 		f->count.spurious, 0); // below una, but no duplicate: not below its own ACK
 	link_close(l);
 }
-END_TEST
 
 // RFC 5961 section 5.2 bounds how old an ACK may be by the largest window, not by the present one:
 // when the peer's window was closed, each overtaken ACK was refused, its reports were lost, and it
 // was challenged.
-START_TEST(overtaken_acks_count_when_the_window_is_closed) {
+TEST(overtaken_acks_count_when_the_window_is_closed) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 5, 41 * MS), old = hand_ack(l, 2, 41 * MS);
@@ -408,9 +387,8 @@ START_TEST(overtaken_acks_count_when_the_window_is_closed) {
 	ck_assert_uint_eq(l->tx.count.rx_bad, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(an_overtaken_ack_does_not_move_the_window_back) {
+TEST(an_overtaken_ack_does_not_move_the_window_back) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, 40 * MS);
@@ -426,11 +404,10 @@ START_TEST(an_overtaken_ack_does_not_move_the_window_back) {
 	ck_assert_uint_eq(f->wnd_bytes, f->una_bytes);
 	link_close(l);
 }
-END_TEST
 
 // Ten of ten flows stood still after blind segments with a timestamp of the future: it was taken
 // before sequence and ACK numbers were looked at, and then no honest segment was new enough.
-START_TEST(forged_timestamp_stalls_no_sender) {
+TEST(forged_timestamp_stalls_no_sender) {
 	static const struct {
 		int32_t seq, ack; // beside the right ones
 		uint8_t flags;
@@ -454,10 +431,9 @@ START_TEST(forged_timestamp_stalls_no_sender) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // RFC 5961 section 7: what is not acceptable is answered, but floods are not.
-START_TEST(unacceptable_segments_are_answered_twice_a_second) {
+TEST(unacceptable_segments_are_answered_twice_a_second) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	uint64_t sent = l->ctl_count;
 
@@ -471,11 +447,10 @@ START_TEST(unacceptable_segments_are_answered_twice_a_second) {
 	ck_assert_uint_eq(l->tx.count.rx_bad, 1000);
 	link_close(l);
 }
-END_TEST
 
 // We send whole segments only, so a peer with room for less than two gets smaller ones (Linux:
 // tcp_bound_to_half_wnd). It got nothing at all.
-START_TEST(peer_with_a_tiny_window_gets_its_data) {
+TEST(peer_with_a_tiny_window_gets_its_data) {
 	static const struct {
 		uint16_t window;
 		uint32_t payload;
@@ -489,9 +464,8 @@ START_TEST(peer_with_a_tiny_window_gets_its_data) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(ack_inside_a_segment_does_not_acknowledge_it) {
+TEST(ack_inside_a_segment_does_not_acknowledge_it) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, 40 * MS);
@@ -506,10 +480,9 @@ START_TEST(ack_inside_a_segment_does_not_acknowledge_it) {
 	ck_assert_uint_eq(f->una_bytes, 3 * PAYLOAD);
 	link_close(l);
 }
-END_TEST
 
 // RFC 7323 section 5.3; the timestamps' clock ticks in milliseconds.
-START_TEST(old_timestamps_are_refused_through_the_wrap) {
+TEST(old_timestamps_are_refused_through_the_wrap) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 1, 40 * MS);
@@ -531,9 +504,8 @@ START_TEST(old_timestamps_are_refused_through_the_wrap) {
 	ck_assert_uint_eq(l->data[l->data_count - 1].seg.tsval, 41);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(data_and_fin_of_the_peer_are_acknowledged) {
+TEST(data_and_fin_of_the_peer_are_acknowledged) {
 	struct link *l = HAND(.group = "{cc: newreno, source: {size: {bytes: 100B}}}");
 	struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 0, 30 * MS);
@@ -553,9 +525,8 @@ START_TEST(data_and_fin_of_the_peer_are_acknowledged) {
 	ck_assert_uint_eq(l->ctl_count, sent + 4);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(file_ends_with_a_short_segment_and_a_fin) {
+TEST(file_ends_with_a_short_segment_and_a_fin) {
 	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 10001B}}}");
 	const struct flow *f = link_flow(l);
 
@@ -574,9 +545,8 @@ START_TEST(file_ends_with_a_short_segment_and_a_fin) {
 	ck_assert_int_eq(f->state, FLOW_DONE);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(files_of_every_length_around_a_segment_arrive) {
+TEST(files_of_every_length_around_a_segment_arrive) {
 	static const uint64_t bytes[] = {1, PAYLOAD - 1, PAYLOAD, PAYLOAD + 1, 10 * PAYLOAD};
 
 	for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
@@ -594,9 +564,8 @@ START_TEST(files_of_every_length_around_a_segment_arrive) {
 		}
 	}
 }
-END_TEST
 
-START_TEST(endless_flow_ends_at_its_stop) {
+TEST(endless_flow_ends_at_its_stop) {
 	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 4}}, stop: 1s}");
 	const struct flow *f = link_flow(l);
 
@@ -608,10 +577,9 @@ START_TEST(endless_flow_ends_at_its_stop) {
 	ck_assert_uint_eq(l->data_count, 49 * 4 + 1);
 	link_close(l);
 }
-END_TEST
 
 // "No new data after this time", but a flow with a size did not look at it.
-START_TEST(file_is_cut_short_at_the_stop) {
+TEST(file_is_cut_short_at_the_stop) {
 	struct link *l =
 		LINK(.group = "{cc: {fixed: {cwnd: 4}}, stop: 100ms, source: {size: {bytes: 1MB}}}");
 
@@ -620,9 +588,8 @@ START_TEST(file_is_cut_short_at_the_stop) {
 	link_complete(l);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(flow_that_starts_after_its_stop_sends_a_fin) {
+TEST(flow_that_starts_after_its_stop_sends_a_fin) {
 	struct link *l =
 		LINK(.group = "{cc: newreno, count: 2, stagger: 20ms, start: 0s, stop: 10ms}");
 
@@ -632,7 +599,6 @@ START_TEST(flow_that_starts_after_its_stop_sends_a_fin) {
 	ck_assert_uint_eq(l->tx.flow[1].count.sent_segs, 0); // a FIN is no data
 	link_close(l);
 }
-END_TEST
 
 static void close_window(struct link *l, uint64_t una, uint64_t now_ns) {
 	struct seg s = hand_ack(l, una, now_ns);
@@ -642,7 +608,7 @@ static void close_window(struct link *l, uint64_t una, uint64_t now_ns) {
 }
 
 // RFC 9293 section 3.8.6.1: probes one RTO apart, doubling.
-START_TEST(closed_window_is_probed) {
+TEST(closed_window_is_probed) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, rto_max: 1s}");
 	const struct flow *f = link_flow(l);
 	uint64_t sent;
@@ -661,11 +627,10 @@ START_TEST(closed_window_is_probed) {
 	ck_assert_int_eq(f->state, FLOW_OPEN);
 	link_close(l);
 }
-END_TEST
 
 // RFC 9293 section 3.8.6.1: a connection stays open as long as its probes are answered. A peer that
 // is gone answers none; Linux gives up after tcp_retries2 of them.
-START_TEST(peer_that_answers_no_probe_is_given_up) {
+TEST(peer_that_answers_no_probe_is_given_up) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, retries: 2, rto_max: 1s}");
 	const struct flow *f = link_flow(l);
 
@@ -680,10 +645,9 @@ START_TEST(peer_that_answers_no_probe_is_given_up) {
 	ck_assert_uint_eq(l->data_count, 10);
 	link_close(l);
 }
-END_TEST
 
 // The RTO counted from before the window had closed, and gave up by the count of the probes.
-START_TEST(opened_window_starts_a_fresh_timeout) {
+TEST(opened_window_starts_a_fresh_timeout) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, retries: 6, tlp: no}");
 	const struct flow *f = link_flow(l);
 
@@ -699,9 +663,8 @@ START_TEST(opened_window_starts_a_fresh_timeout) {
 	ck_assert_uint_eq(f->count.retransmits, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(probe_of_a_closed_window_is_answered_by_our_receiver) {
+TEST(probe_of_a_closed_window_is_answered_by_our_receiver) {
 	struct link *l =
 		LINK(.group = "{cc: {fixed: {cwnd: 10}}, source: {size: {bytes: 50000B}}}");
 	struct flow *f = link_flow(l);
@@ -717,7 +680,6 @@ START_TEST(probe_of_a_closed_window_is_answered_by_our_receiver) {
 	ck_assert_uint_eq(f->count.retransmits, 0);
 	link_close(l);
 }
-END_TEST
 
 // Our receiver's window from now on; parts of segments will come.
 static void small_window(struct link *l, uint16_t bytes) {
@@ -728,7 +690,7 @@ static void small_window(struct link *l, uint16_t bytes) {
 // A window that never again holds a segment: what fits goes out with a probe, as in Linux
 // (tcp_write_wakeup), and the rest of the segment as soon as that fits. Probes carried nothing, and
 // the flow waited for ever.
-START_TEST(window_below_a_segment_is_filled_by_probes) {
+TEST(window_below_a_segment_is_filled_by_probes) {
 	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 10}}, rwnd: 60000B, "
 				       "source: {size: {bytes: 20000B}}}",
 		.lose = UINT64_C(1) << 12);
@@ -760,10 +722,9 @@ START_TEST(window_below_a_segment_is_filled_by_probes) {
 	ck_assert_uint_eq(f->count.spurious, 0);
 	link_close(l);
 }
-END_TEST
 
 // The window opens, or the flow's time is over, in the middle of a segment.
-START_TEST(what_a_probe_began_is_completed) {
+TEST(what_a_probe_began_is_completed) {
 	static const char *const groups[] = {
 		"{cc: {fixed: {cwnd: 10}}, rwnd: 60000B, source: {size: {bytes: 40000B}}}",
 		"{cc: {fixed: {cwnd: 10}}, rwnd: 60000B, stop: 500ms}"};
@@ -787,9 +748,8 @@ START_TEST(what_a_probe_began_is_completed) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(fin_needs_no_window) {
+TEST(fin_needs_no_window) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, stop: 30ms}");
 
 	close_window(l, 10, 40 * MS);
@@ -797,9 +757,8 @@ START_TEST(fin_needs_no_window) {
 	ck_assert_uint_eq(l->data[10].seg.flags, SEG_ACK | SEG_FIN);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(sequence_numbers_wrap) {
+TEST(sequence_numbers_wrap) {
 	struct link *l = LINK(.group = "{cc: newreno, mss: 9000B, source: {size: {bytes: 300MB}}}",
 		.iss_offset = 0u - 0x9e3779b1u - 100000u, .loss = 0.001, .ack_loss = 0.1,
 		.delay_ns = 100 * US);
@@ -808,10 +767,9 @@ START_TEST(sequence_numbers_wrap) {
 	link_complete(l);
 	link_close(l);
 }
-END_TEST
 
 // More than 2^32 bytes: offsets are 64 bits wide, sequence numbers wrap twice.
-START_TEST(more_than_four_gigabytes_arrive) {
+TEST(more_than_four_gigabytes_arrive) {
 	struct link *l =
 		LINK(.group = "{cc: {fixed: {cwnd: 50}}, mss: 9000B, source: {size: {bytes: 4500MB}}}",
 			.lose = 0xf0f, .delay_ns = 100 * US, .check_every = 100);
@@ -822,11 +780,10 @@ START_TEST(more_than_four_gigabytes_arrive) {
 	ck_assert_uint_ge(link_flow(l)->count.retransmits, 8);
 	link_close(l);
 }
-END_TEST
 
 // RFC 9293 section 3.10.7.4, RFC 7323 section 4.3, of an ACK that is right otherwise: beyond a hole
 // in what the peer sent its timestamp is not echoed; outside the window it acknowledges nothing.
-START_TEST(ack_counts_where_its_sequence_number_is_acceptable) {
+TEST(ack_counts_where_its_sequence_number_is_acceptable) {
 	static const struct {
 		int32_t seq; // beside the next
 		bool acks, echoed;
@@ -847,10 +804,9 @@ START_TEST(ack_counts_where_its_sequence_number_is_acceptable) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // RFC 5961 section 3.2: the last number inside the window is challenged, the next is not.
-START_TEST(rst_is_challenged_up_to_the_windows_edge) {
+TEST(rst_is_challenged_up_to_the_windows_edge) {
 	for (uint32_t beyond = 0; beyond < 2; beyond++) {
 		struct link *l = HAND(.group = "{cc: newreno}");
 		struct seg s = {.seq = link_flow(l)->rcv_nxt + 65535 + beyond, .flags = SEG_RST};
@@ -862,11 +818,10 @@ START_TEST(rst_is_challenged_up_to_the_windows_edge) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // RFC 3168 section 6.1.1: a SYN/ACK with CWR too is that of a peer that reflects bits it does not
 // know.
-START_TEST(reflected_ecn_bits_are_no_consent) {
+TEST(reflected_ecn_bits_are_no_consent) {
 	for (int reflected = 0; reflected < 2; reflected++) {
 		struct link *l = LINK(.group = "{cc: newreno, ecn: ect0}", .hand = true);
 
@@ -880,11 +835,10 @@ START_TEST(reflected_ecn_bits_are_no_consent) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Overtaken, and yet of the future: no honest peer sent it so, and its timestamp would make honest
 // ones old.
-START_TEST(overtaken_ack_sets_no_timestamp) {
+TEST(overtaken_ack_sets_no_timestamp) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 3, 40 * MS);
@@ -897,10 +851,9 @@ START_TEST(overtaken_ack_sets_no_timestamp) {
 	ck_assert_uint_eq(f->una, 6);
 	link_close(l);
 }
-END_TEST
 
 // The probes of a window that closes again begin anew, an RTO apart.
-START_TEST(probes_begin_anew_once_the_window_was_open) {
+TEST(probes_begin_anew_once_the_window_was_open) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 10, 40 * MS);
@@ -917,12 +870,11 @@ START_TEST(probes_begin_anew_once_the_window_was_open) {
 	ck_assert_uint_eq(f->rtx_deadline_ns, 3020 * MS + f->rtt.rto_ns);
 	link_close(l);
 }
-END_TEST
 
 // Of two segments, a millisecond apart, that one ACK acknowledges srtt learns the first one's RTT,
 // as in Linux, which the wait of a delayed ACK is part of; the smallest RTT is the second one's.
 // Either path of an ACK.
-START_TEST(srtt_is_of_the_oldest_segment) {
+TEST(srtt_is_of_the_oldest_segment) {
 	for (int timestamps = 0; timestamps < 2; timestamps++) {
 		struct link *l = HAND(.group = timestamps
 				? "{cc: {fixed: {cwnd: 20, rate: 11.584Mbit}}}"
@@ -940,11 +892,10 @@ START_TEST(srtt_is_of_the_oldest_segment) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // What was sent again gives no sample, nor does what lay behind it and may have arrived long before
 // (Karn).
-START_TEST(srtt_learns_nothing_from_what_was_sent_again) {
+TEST(srtt_learns_nothing_from_what_was_sent_again) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 4}}, timestamps: no, tlp: no}");
 	const struct flow *f = link_flow(l);
 
@@ -956,31 +907,3 @@ START_TEST(srtt_learns_nothing_from_what_was_sent_again) {
 	ck_assert_uint_eq(f->rtt.srtt_ns, 20 * MS);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(wrong_syn_ack_is_reset, an_ack_without_its_timestamp_counts,
-	the_first_window_is_ten_segments_of_any_size, srtt_is_of_the_oldest_segment,
-	srtt_learns_nothing_from_what_was_sent_again, syn_offers_what_the_group_wants,
-	handshake_takes_one_round_trip_and_measures_it, payload_is_what_both_sides_take,
-	window_is_scaled_but_in_the_syn, window_without_the_option_is_not_scaled,
-	lost_syns_are_sent_again_ever_more_slowly, lost_syns_do_not_come_again_together,
-	a_path_longer_than_the_timeout_is_measured,
-	lost_syn_without_timestamps_starts_with_three_seconds, lost_syn_ack_is_asked_for_again,
-	lost_ack_of_the_handshake_does_not_matter, peer_that_never_answers_is_given_up,
-	syn_is_refused_only_by_who_saw_it, rst_closes_only_at_the_next_byte,
-	syn_into_a_connection_is_challenged, acks_of_the_past_and_of_the_future_are_ignored,
-	sack_blocks_of_an_overtaken_ack_count, an_overtaken_ack_does_not_move_the_window_back,
-	two_lost_syns_leave_one_segment, overtaken_acks_count_when_the_window_is_closed,
-	forged_timestamp_stalls_no_sender, unacceptable_segments_are_answered_twice_a_second,
-	peer_with_a_tiny_window_gets_its_data, ack_inside_a_segment_does_not_acknowledge_it,
-	old_timestamps_are_refused_through_the_wrap, data_and_fin_of_the_peer_are_acknowledged,
-	file_ends_with_a_short_segment_and_a_fin, files_of_every_length_around_a_segment_arrive,
-	endless_flow_ends_at_its_stop, file_is_cut_short_at_the_stop,
-	flow_that_starts_after_its_stop_sends_a_fin, closed_window_is_probed,
-	peer_that_answers_no_probe_is_given_up, opened_window_starts_a_fresh_timeout,
-	probe_of_a_closed_window_is_answered_by_our_receiver,
-	window_below_a_segment_is_filled_by_probes, what_a_probe_began_is_completed,
-	fin_needs_no_window, sequence_numbers_wrap, more_than_four_gigabytes_arrive,
-	ack_counts_where_its_sequence_number_is_acceptable,
-	rst_is_challenged_up_to_the_windows_edge, reflected_ecn_bits_are_no_consent,
-	overtaken_ack_sets_no_timestamp, probes_begin_anew_once_the_window_was_open)

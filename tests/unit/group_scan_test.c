@@ -17,7 +17,7 @@ static void whole(struct group_scan *s, const struct host *h, uint32_t step) {
 	ck_assert_uint_eq(steps, (h->flows + step - 1) / step);
 }
 
-START_TEST(counts_what_there_is) {
+TEST(counts_what_there_is) {
 	struct link *l = LINK(.group = GROUPS, .seed = 3, .loss = 0.02);
 	const struct group_scan_sum *g;
 	struct group_scan s;
@@ -46,9 +46,8 @@ START_TEST(counts_what_there_is) {
 	ck_assert_uint_eq(s.group[2].open + s.group[2].measured + s.group[2].acked_bytes, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(steps_of_any_size_find_the_same) {
+TEST(steps_of_any_size_find_the_same) {
 	struct link *l = LINK(.group = GROUPS, .seed = 4, .loss = 0.05);
 	struct group_scan all, some;
 
@@ -60,18 +59,16 @@ START_TEST(steps_of_any_size_find_the_same) {
 	}
 	link_close(l);
 }
-END_TEST
 
-START_TEST(no_flows_are_seen_at_once) {
+TEST(no_flows_are_seen_at_once) {
 	const struct host none = {0};
 	struct group_scan s;
 
 	group_scan_begin(&s, &none);
 	ck_assert(!group_scan_step(&s, 16));
 }
-END_TEST
 
-START_TEST(failed_flows_are_counted) {
+TEST(failed_flows_are_counted) {
 	struct link *l = LINK(.group = "{cc: newreno, count: 3, retries: 1, rto_max: 1s}",
 		.loss = 1.0, .lose_syn = UINT64_MAX);
 	struct group_scan s;
@@ -82,7 +79,3 @@ START_TEST(failed_flows_are_counted) {
 	ck_assert_uint_eq(s.group[0].open, 0);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(counts_what_there_is, steps_of_any_size_find_the_same, no_flows_are_seen_at_once,
-	failed_flows_are_counted)

@@ -93,7 +93,7 @@ static ssize_t send_request(int fd, uint32_t request, uint32_t queue) {
 	return shim.sendmsg(fd, &(struct msghdr){.msg_iov = &v, .msg_iovlen = 1}, 0);
 }
 
-START_TEST(a_kick_is_acknowledged_and_stops_the_clock) {
+TEST(a_kick_is_acknowledged_and_stops_the_clock) {
 	int sim, other, card, calendar;
 	struct header h;
 	uint64_t value = 1;
@@ -127,7 +127,6 @@ START_TEST(a_kick_is_acknowledged_and_stops_the_clock) {
 	shim.write(calendar, &(struct calendar_message){WAIT, 1, 0}, 16);
 	ck_assert(!silent(other));
 }
-END_TEST
 
 static uint32_t nb_calls, called_queues;
 static int calls_fd, poller;
@@ -174,7 +173,7 @@ static void *simulate(void *arg) {
 	return NULL;
 }
 
-START_TEST(the_kernel_waits_until_it_is_to_run) {
+TEST(the_kernel_waits_until_it_is_to_run) {
 	struct sigaction take = {.sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO};
 	struct calendar_message wait = {WAIT, 1, 0}, run;
 	struct epoll_event e = {.events = EPOLLIN, .data.u64 = 77};
@@ -217,6 +216,3 @@ START_TEST(the_kernel_waits_until_it_is_to_run) {
 	ck_assert_int_eq(write(pair[1], "x", 1), 1);
 	ck_assert_int_eq(shim.epoll_wait(poller, &e, 1, 0), 1); // outside of an interrupt as ever
 }
-END_TEST
-
-TEST_MAIN(a_kick_is_acknowledged_and_stops_the_clock, the_kernel_waits_until_it_is_to_run)

@@ -118,7 +118,7 @@ static int open_calendar(struct calendar *c, bool shared) {
 	return fd;
 }
 
-START_TEST(messages_are_acknowledged_and_carry_the_time) {
+TEST(messages_are_acknowledged_and_carry_the_time) {
 	struct calendar c;
 	int fd = open_calendar(&c, false);
 
@@ -140,11 +140,10 @@ START_TEST(messages_are_acknowledged_and_carry_the_time) {
 	calendar_close(&c);
 	remove_folder("time");
 }
-END_TEST
 
 // Linux waits for FREE_UNTIL to be read before it goes on: the acknowledgement stands behind its
 // own request.
-START_TEST(an_order_is_served_until_it_is_acknowledged) {
+TEST(an_order_is_served_until_it_is_acknowledged) {
 	struct calendar c;
 	int fd = open_calendar(&c, false);
 	struct tt request = {REQUEST, 1, 3000}, ack = {ACK, 1, 0}; // both count from 1
@@ -165,7 +164,6 @@ START_TEST(an_order_is_served_until_it_is_acknowledged) {
 	calendar_close(&c);
 	remove_folder("time");
 }
-END_TEST
 
 struct page {
 	uint32_t version, len;
@@ -177,7 +175,7 @@ struct client {
 	uint64_t req;
 };
 
-START_TEST(the_page_of_shared_memory_replaces_messages) {
+TEST(the_page_of_shared_memory_replaces_messages) {
 	struct calendar c;
 	int fd = open_calendar(&c, true), fds[2];
 	struct tt m = {START, 1, 0};
@@ -233,7 +231,6 @@ START_TEST(the_page_of_shared_memory_replaces_messages) {
 	calendar_close(&c);
 	remove_folder("time");
 }
-END_TEST
 
 // What the preload does in a guest's process: is resumed, runs, asks for a time, waits.
 static void *run_once_as_kernel(void *arg) {
@@ -251,7 +248,7 @@ static void *run_once_as_kernel(void *arg) {
 	return NULL;
 }
 
-START_TEST(sides_alternate_without_messages) {
+TEST(sides_alternate_without_messages) {
 	struct calendar c;
 	int fd = open_calendar(&c, true);
 	pthread_t kernel;
@@ -279,10 +276,9 @@ START_TEST(sides_alternate_without_messages) {
 	calendar_close(&c);
 	remove_folder("time");
 }
-END_TEST
 
 // A guest that dies never waits again.
-START_TEST(the_end_of_a_guest_ends_the_wait_for_it) {
+TEST(the_end_of_a_guest_ends_the_wait_for_it) {
 	struct calendar c;
 	int fd = open_calendar(&c, true);
 	pid_t pid = fork();
@@ -299,7 +295,6 @@ START_TEST(the_end_of_a_guest_ends_the_wait_for_it) {
 	calendar_close(&c);
 	remove_folder("time");
 }
-END_TEST
 
 // The card.
 
@@ -406,7 +401,7 @@ static const uint32_t *used(const struct driver *d, uint32_t i) {
 	return (const uint32_t *)(const void *)(d->memory + USED + 4 + 8 * (i % RING));
 }
 
-START_TEST(a_transmitted_frame_is_all_buffers_behind_the_header) {
+TEST(a_transmitted_frame_is_all_buffers_behind_the_header) {
 	struct driver d;
 	uint8_t frame[2000];
 	uint16_t head;
@@ -433,9 +428,8 @@ START_TEST(a_transmitted_frame_is_all_buffers_behind_the_header) {
 	ck_assert(!d.v.bad);
 	close_driver(&d);
 }
-END_TEST
 
-START_TEST(a_received_frame_has_a_header_and_needs_a_buffer) {
+TEST(a_received_frame_has_a_header_and_needs_a_buffer) {
 	struct driver d;
 	uint8_t frame[60];
 
@@ -456,9 +450,8 @@ START_TEST(a_received_frame_has_a_header_and_needs_a_buffer) {
 	ck_assert(!vhost_wants_call(&d.v, VHOST_RX));
 	close_driver(&d);
 }
-END_TEST
 
-START_TEST(rings_that_no_driver_makes_end_the_guest) {
+TEST(rings_that_no_driver_makes_end_the_guest) {
 	struct driver d;
 	uint8_t frame[60] = {0};
 	uint16_t head;
@@ -492,9 +485,8 @@ START_TEST(rings_that_no_driver_makes_end_the_guest) {
 	ck_assert(d.v.bad);
 	close_driver(&d);
 }
-END_TEST
 
-START_TEST(an_interrupt_is_a_message_that_is_answered) {
+TEST(an_interrupt_is_a_message_that_is_answered) {
 	struct driver d;
 	int pair[2];
 	struct {
@@ -517,11 +509,3 @@ START_TEST(an_interrupt_is_a_message_that_is_answered) {
 	close(pair[0]);
 	close_driver(&d);
 }
-END_TEST
-
-TEST_MAIN(messages_are_acknowledged_and_carry_the_time, an_order_is_served_until_it_is_acknowledged,
-	the_page_of_shared_memory_replaces_messages, sides_alternate_without_messages,
-	the_end_of_a_guest_ends_the_wait_for_it,
-	a_transmitted_frame_is_all_buffers_behind_the_header,
-	a_received_frame_has_a_header_and_needs_a_buffer, rings_that_no_driver_makes_end_the_guest,
-	an_interrupt_is_a_message_that_is_answered)

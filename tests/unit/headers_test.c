@@ -13,7 +13,7 @@ static size_t write_tcp(uint8_t *frame, const struct seg *seg) {
 	return head + seg->len;
 }
 
-START_TEST(tcp_in_ipv4) {
+TEST(tcp_in_ipv4) {
 	struct seg seg = {.seq = 0xfffffff0, .len = 1400, .flags = SEG_ACK, .options = SEG_OPT_TS};
 	uint8_t frame[2000] = {0};
 	size_t len = write_tcp(frame, &seg);
@@ -41,9 +41,8 @@ START_TEST(tcp_in_ipv4) {
 	ck_assert_uint_eq(h.seq_count, 0);
 	ck_assert(h.syn);
 }
-END_TEST
 
-START_TEST(anything_else) {
+TEST(anything_else) {
 	struct seg seg = {.seq = 5, .len = 10};
 	uint8_t frame[2000] = {0};
 	size_t len = write_tcp(frame, &seg);
@@ -63,10 +62,9 @@ START_TEST(anything_else) {
 	h = headers_read(frame, len);
 	ck_assert(h.seq == 0 && h.seq_count == 0 && !h.syn);
 }
-END_TEST
 
 // As written by wire.h and as Linux writes it: other options make it more than an ACK.
-START_TEST(an_ack_and_nothing_else) {
+TEST(an_ack_and_nothing_else) {
 	struct seg seg = {.seq = 5,
 		.ack = 77,
 		.flags = SEG_ACK | SEG_ECE,
@@ -104,7 +102,6 @@ START_TEST(an_ack_and_nothing_else) {
 	memcpy(frame + len, "\4\2\1\1", 4);
 	ck_assert(!headers_read(frame, 60).pure_ack);
 }
-END_TEST
 
 // Puts so many tags before the type; the length with them.
 static size_t tag(uint8_t *frame, size_t len, uint32_t tags) {
@@ -118,7 +115,7 @@ static size_t tag(uint8_t *frame, size_t len, uint32_t tags) {
 }
 
 // Of IPv4 and IPv6, TCP and UDP, without a tag, with one (802.1Q) and with two (802.1ad).
-START_TEST(behind_vlan_tags) {
+TEST(behind_vlan_tags) {
 	for (uint32_t tags = 0; tags <= 2; tags++) {
 		for (int ipv6 = 0; ipv6 <= 1; ipv6++) {
 			struct wire_addr a = {.src_ip = 1, .dst_ip = 2, .ipv6 = ipv6 == 1};
@@ -139,6 +136,3 @@ START_TEST(behind_vlan_tags) {
 		}
 	}
 }
-END_TEST
-
-TEST_MAIN(tcp_in_ipv4, anything_else, an_ack_and_nothing_else, behind_vlan_tags)

@@ -18,7 +18,7 @@ static int by_value(const void *a, const void *b) {
 	return (x > y) - (x < y);
 }
 
-START_TEST(buckets_tile_the_range) {
+TEST(buckets_tile_the_range) {
 	ck_assert_uint_eq(hist_bucket_low(0), 0);
 	for (uint32_t i = 0; i < HIST_BUCKETS; i++) {
 		uint64_t low = hist_bucket_low(i);
@@ -32,7 +32,6 @@ START_TEST(buckets_tile_the_range) {
 	ck_assert_uint_eq(hist_bucket(UINT64_C(1) << HIST_MAX_BITS), HIST_BUCKETS - 1);
 	ck_assert_uint_eq(hist_bucket(UINT64_MAX), HIST_BUCKETS - 1);
 }
-END_TEST
 
 static void check_quantiles(uint32_t n) {
 	static const double qs[] = {0.0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0};
@@ -50,7 +49,7 @@ static void check_quantiles(uint32_t n) {
 }
 
 // Values of every order of magnitude, of one only, and all alike.
-START_TEST(quantiles_agree_with_a_sorted_array) {
+TEST(quantiles_agree_with_a_sorted_array) {
 	struct rng r;
 
 	for (uint64_t seed = 0; seed < 30; seed++) {
@@ -73,25 +72,22 @@ START_TEST(quantiles_agree_with_a_sorted_array) {
 		ck_assert_double_eq(hist_mean(&hist), (double)sum / n);
 	}
 }
-END_TEST
 
-START_TEST(small_values_are_exact) {
+TEST(small_values_are_exact) {
 	hist_reset(&hist);
 	for (uint64_t v = 0; v < 64; v++)
 		hist_add(&hist, v);
 	for (uint32_t v = 0; v < 64; v++)
 		ck_assert_uint_eq(hist_quantile(&hist, (v + 1) / 64.0), v);
 }
-END_TEST
 
-START_TEST(empty_is_zero) {
+TEST(empty_is_zero) {
 	hist_reset(&hist);
 	ck_assert_uint_eq(hist_quantile(&hist, 0.5), 0);
 	ck_assert_double_eq(hist_mean(&hist), 0.0);
 }
-END_TEST
 
-START_TEST(merged_is_as_if_all_were_added) {
+TEST(merged_is_as_if_all_were_added) {
 	static struct hist a, b, both;
 
 	hist_reset(&a);
@@ -104,9 +100,8 @@ START_TEST(merged_is_as_if_all_were_added) {
 	hist_merge(&a, &b);
 	ck_assert_mem_eq(&a, &both, sizeof(both));
 }
-END_TEST
 
-START_TEST(beyond_the_range_saturates) {
+TEST(beyond_the_range_saturates) {
 	uint64_t huge = UINT64_C(1) << 50;
 
 	hist_reset(&hist);
@@ -116,9 +111,8 @@ START_TEST(beyond_the_range_saturates) {
 	ck_assert_uint_eq(hist_quantile(&hist, 1.0), huge);
 	ck_assert_uint_eq(hist_quantile(&hist, 0.5), 101);
 }
-END_TEST
 
-START_TEST(largest_of_what_was_counted_at_once) {
+TEST(largest_of_what_was_counted_at_once) {
 	struct hist h = {0};
 
 	hist_counted(&h, 2, 30, 20);
@@ -127,8 +121,3 @@ START_TEST(largest_of_what_was_counted_at_once) {
 	ck_assert_uint_eq(h.total, 3);
 	ck_assert_uint_eq(h.sum, 35);
 }
-END_TEST
-
-TEST_MAIN(buckets_tile_the_range, quantiles_agree_with_a_sorted_array, small_values_are_exact,
-	empty_is_zero, beyond_the_range_saturates, merged_is_as_if_all_were_added,
-	largest_of_what_was_counted_at_once)

@@ -17,7 +17,7 @@ static void expect(const struct link *l, const char *want) {
 	expect_of(&host, 1, want);
 }
 
-START_TEST(before_its_start) {
+TEST(before_its_start) {
 	struct link *l = LINK(.group = "{cc: newreno, start: 1s}", .hand = true);
 
 	link_run(l, NS_PER_S - 1);
@@ -27,18 +27,16 @@ START_TEST(before_its_start) {
 	expect(l, "the flow had no answer to its SYN");
 	link_close(l);
 }
-END_TEST
 
-START_TEST(after_its_end) {
+TEST(after_its_end) {
 	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 20000B}}}");
 
 	link_finish(l, 10 * NS_PER_S);
 	expect(l, "the flow had ended");
 	link_close(l);
 }
-END_TEST
 
-START_TEST(given_up_or_reset) {
+TEST(given_up_or_reset) {
 	struct link *l = LINK(.group = "{cc: newreno, retries: 1, rto_max: 1s}", .loss = 1.0,
 		.lose_syn = UINT64_MAX);
 
@@ -50,11 +48,10 @@ START_TEST(given_up_or_reset) {
 	expect(l, "the flow had been reset");
 	link_close(l);
 }
-END_TEST
 
 // Ten segments are the window, and the FIN behind the data is one of them. With nine segments of
 // data and the FIN both the data and the window are used up; flow_send asks for the window first.
-START_TEST(its_data_or_its_window) {
+TEST(its_data_or_its_window) {
 	static const struct {
 		const char *group, *want;
 	} cases[] = {
@@ -73,11 +70,10 @@ START_TEST(its_data_or_its_window) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // A segment per millisecond, and none is acknowledged. Three fit into the congestion window, or
 // into the peer's of 4344 B; one byte less is room for two.
-START_TEST(its_pace_until_a_window_ends) {
+TEST(its_pace_until_a_window_ends) {
 	static const struct {
 		const char *group;
 		uint16_t window;
@@ -109,11 +105,10 @@ START_TEST(its_pace_until_a_window_ends) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Linux's hosts wait for more of the window to open before they send a small burst
 // (tcp_tso_should_defer): there is room for one segment, and nothing is paced.
-START_TEST(a_window_that_opened_by_less_than_a_burst) {
+TEST(a_window_that_opened_by_less_than_a_burst) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 40}}, tso: 20, tlp: no}");
 
 	ck_assert_uint_eq(l->data_count, 40);
@@ -125,19 +120,17 @@ START_TEST(a_window_that_opened_by_less_than_a_burst) {
 	expect(l, "the flow was limited by its congestion window");
 	link_close(l);
 }
-END_TEST
 
-START_TEST(datagrams_have_no_windows) {
+TEST(datagrams_have_no_windows) {
 	struct link *l = LINK(.group = "{source: {udp: {rate: 1Mbit}}}", .hand = true);
 
 	link_run(l, 100 * MS);
 	expect(l, "the flow sent at the constant rate of its datagrams");
 	link_close(l);
 }
-END_TEST
 
 // In the order of a connection's life, singular or plural; all flows of a host, or of several.
-START_TEST(flows_are_counted) {
+TEST(flows_are_counted) {
 	struct link *l = LINK(.group = "{cc: newreno, count: 3, start: 1s}, "
 				       "{cc: newreno, source: {size: {bytes: 20000B}}}, "
 				       "{cc: {fixed: {cwnd: 10}}, count: 2}, "
@@ -156,19 +149,17 @@ START_TEST(flows_are_counted) {
 	link_close(l);
 	link_close(other);
 }
-END_TEST
 
-START_TEST(a_host_without_flows_has_no_limits) {
+TEST(a_host_without_flows_has_no_limits) {
 	const struct host none = {0}, *host = &none;
 	struct fact limits;
 
 	ck_assert(!host_limits(&host, 1, &limits));
 	ck_assert(!host_limits(NULL, 0, &limits));
 }
-END_TEST
 
 // The figures beside the sentence: the flows of each limit, and as the cause the most frequent one.
-START_TEST(limits_are_counted) {
+TEST(limits_are_counted) {
 	struct link *l = LINK(.group = "{cc: newreno, count: 3, start: 1s}, "
 				       "{cc: newreno, source: {size: {bytes: 20000B}}}, "
 				       "{cc: {fixed: {cwnd: 10}}, count: 2}");
@@ -194,9 +185,3 @@ START_TEST(limits_are_counted) {
 	ck_assert_double_eq(flows, 6);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(before_its_start, after_its_end, given_up_or_reset, its_data_or_its_window,
-	its_pace_until_a_window_ends, a_window_that_opened_by_less_than_a_burst,
-	datagrams_have_no_windows, flows_are_counted, a_host_without_flows_has_no_limits,
-	limits_are_counted)

@@ -19,38 +19,33 @@ static void random_world(const char *group, uint64_t seed) {
 
 #define ENDS "retries: 100, rto_max: 2s, source: {size: {bytes: 400001B}}"
 
-START_TEST(newreno_brings_every_byte) {
+TEST(newreno_brings_every_byte) {
 	for (uint64_t seed = 1; seed <= 42; seed++)
 		random_world("{cc: newreno, " ENDS "}", seed);
 }
-END_TEST
 
-START_TEST(newreno_without_sack_brings_every_byte) {
+TEST(newreno_without_sack_brings_every_byte) {
 	for (uint64_t seed = 1; seed <= 42; seed++)
 		random_world("{cc: newreno, sack: no, " ENDS "}", seed);
 }
-END_TEST
 
-START_TEST(newreno_without_timestamps_brings_every_byte) {
+TEST(newreno_without_timestamps_brings_every_byte) {
 	for (uint64_t seed = 1; seed <= 42; seed++)
 		random_world("{cc: newreno, timestamps: no, tlp: no, " ENDS "}", seed);
 }
-END_TEST
 
-START_TEST(copa_brings_every_byte) {
+TEST(copa_brings_every_byte) {
 	for (uint64_t seed = 1; seed <= 42; seed++)
 		random_world("{cc: copa, ecn: ect0, " ENDS "}", seed);
 }
-END_TEST
 
-START_TEST(fixed_rate_brings_every_byte) {
+TEST(fixed_rate_brings_every_byte) {
 	for (uint64_t seed = 1; seed <= 42; seed++)
 		random_world(
 			"{cc: {fixed: {cwnd: 100, rate: 20Mbit}}, ack_every: 1, " ENDS "}", seed);
 }
-END_TEST
 
-START_TEST(offloading_hosts_bring_every_byte) {
+TEST(offloading_hosts_bring_every_byte) {
 	static const char *const groups[] = {"{cc: newreno, tso: linux, " ENDS "}",
 		"{cc: copa, tso: 8, " ENDS "}", "{cc: cubic, tso: linux, pacing: fq, " ENDS "}",
 		"{cc: bbr, pacing: fq, ecn: off, " ENDS "}", "{cc: newreno, acks: linux, " ENDS "}",
@@ -61,9 +56,8 @@ START_TEST(offloading_hosts_bring_every_byte) {
 	for (uint64_t seed = 1; seed <= 42; seed++)
 		random_world(groups[seed % 9], seed);
 }
-END_TEST
 
-START_TEST(many_flows_share_a_host) {
+TEST(many_flows_share_a_host) {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		struct link *l =
 			LINK(.group = "{cc: newreno, count: 50, stagger: 1ms, jitter: 5ms, "
@@ -76,11 +70,10 @@ START_TEST(many_flows_share_a_host) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // A flow that sends at 100 Gbit/s loses more than 65535 packets, or 2^32, in an interval: the
 // record has them all.
-START_TEST(an_interval_has_room_for_all_that_it_counts) {
+TEST(an_interval_has_room_for_all_that_it_counts) {
 	const uint64_t many = UINT32_MAX + 150000ull;
 	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 60000B}}}");
 	const struct tel_run run = {.virtual_time = true};
@@ -106,11 +99,10 @@ START_TEST(an_interval_has_room_for_all_that_it_counts) {
 	ck_assert_int_eq(tel_close(&tel, &err), 0);
 	link_close(l);
 }
-END_TEST
 
 // The arena is sized for a network of one packet, which this one is not: a flow that wants more is
 // held back, its data are safe, and the count says so.
-START_TEST(full_arena_holds_flows_back) {
+TEST(full_arena_holds_flows_back) {
 	struct link *l = LINK(.group = "{cc: newreno, count: 4, "
 				       "source: {size: {bytes: 400000B}}}",
 		.pipe_segs = 1, .loss = 0.002, .seed = 3);
@@ -122,10 +114,9 @@ START_TEST(full_arena_holds_flows_back) {
 	ck_assert_uint_le(l->tx.arena.used_max, (uint64_t)l->tx.arena.blocks << SEG_ORDER_MIN);
 	link_close(l);
 }
-END_TEST
 
 // Windows that the config asks for need no network to be large.
-START_TEST(configured_windows_have_their_records) {
+TEST(configured_windows_have_their_records) {
 	static const char *const groups[] = {
 		"{cc: {fixed: {cwnd: 2000}}, count: 4, source: {size: {bytes: 3MB}}}",
 		"{cc: {newreno: {initial: 1000}}, count: 4, source: {size: {bytes: 1400kB}}}",
@@ -141,9 +132,8 @@ START_TEST(configured_windows_have_their_records) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(flow_without_a_single_record_waits_its_turn) {
+TEST(flow_without_a_single_record_waits_its_turn) {
 	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 16}}, count: 3, rto_max: 1s, "
 				       "source: {size: {bytes: 30000B}}}",
 		.pipe_segs = 1);
@@ -164,9 +154,8 @@ START_TEST(flow_without_a_single_record_waits_its_turn) {
 	link_complete(l);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(few_ranges_cost_retransmissions_not_bytes) {
+TEST(few_ranges_cost_retransmissions_not_bytes) {
 	struct link *l =
 		LINK(.group = "{cc: newreno, retries: 100, rto_max: 2s, source: {size: {bytes: 400000B}}}",
 			.loss = 0.2, .seed = 9);
@@ -177,9 +166,8 @@ START_TEST(few_ranges_cost_retransmissions_not_bytes) {
 	ck_assert_uint_gt(l->rx.ranges.refused, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(same_seed_same_packets) {
+TEST(same_seed_same_packets) {
 	uint64_t hash[3];
 
 	for (int i = 0; i < 3; i++) {
@@ -197,10 +185,9 @@ START_TEST(same_seed_same_packets) {
 	ck_assert_uint_eq(hash[0], hash[1]);
 	ck_assert_uint_ne(hash[0], hash[2]);
 }
-END_TEST
 
 // Nothing could ever be sent: the flow probed a window it took for closed.
-START_TEST(window_smaller_than_a_segment_is_refused) {
+TEST(window_smaller_than_a_segment_is_refused) {
 	static const char text[] = "flows: [{cc: newreno, mss: 9000B, rwnd: 2000B}]";
 	static struct groups gs;
 	struct err err;
@@ -210,10 +197,9 @@ START_TEST(window_smaller_than_a_segment_is_refused) {
 	ck_assert_ptr_nonnull(strstr(err.msg, "rwnd must hold a segment"));
 	config_free(c);
 }
-END_TEST
 
 // Segments of an adversary: any flags, numbers, options. Nothing crashes, nothing miscounts.
-START_TEST(nonsense_is_survived) {
+TEST(nonsense_is_survived) {
 	struct rng rng;
 
 	rng_init(&rng, 5, "nonsense");
@@ -264,9 +250,8 @@ START_TEST(nonsense_is_survived) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(counts_and_totals_agree) {
+TEST(counts_and_totals_agree) {
 	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 500000B}}}",
 		.loss = 0.03, .seed = 2);
 	const struct flow *f = link_flow(l);
@@ -282,11 +267,10 @@ START_TEST(counts_and_totals_agree) {
 	ck_assert_uint_ge(l->died + f->count.spurious, f->count.retransmits - f->count.spurious);
 	link_close(l);
 }
-END_TEST
 
 // Live, the figures start anew for a few flows at a time. What is counted from then on by each,
 // over the time since the mean of those moments, is the goodput.
-START_TEST(figures_start_by_and_by) {
+TEST(figures_start_by_and_by) {
 	struct link *l = LINK(.group = "{count: 10, cc: {fixed: {cwnd: 50, rate: 8Mbit}}}");
 	const struct host *h = &l->tx;
 	uint64_t counted = 0;
@@ -308,7 +292,6 @@ START_TEST(figures_start_by_and_by) {
 	ck_assert_double_eq_tol(goodput_bps, 80e6, 0.2e6);
 	link_close(l);
 }
-END_TEST
 
 static void ignore(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t due_ns, bool paced) {
@@ -316,7 +299,7 @@ static void ignore(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, ui
 
 // Whatever number of hosts shares the flows, each flow and its receiver are on one of them, as they
 // would be on the only one.
-START_TEST(shares_are_all_flows_once_and_the_same) {
+TEST(shares_are_all_flows_once_and_the_same) {
 	struct link *l = LINK(.group = "{count: 7, cc: newreno, jitter: 1s, source: "
 				       "{size: {bytes: 1MB}}}, {count: 60, cc: copa, start: 5s}",
 		.seed = 5);
@@ -357,11 +340,10 @@ START_TEST(shares_are_all_flows_once_and_the_same) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // Each control says what its parameters give a flow at once; small windows are in the rings all
 // flows have.
-START_TEST(given_windows_are_counted) {
+TEST(given_windows_are_counted) {
 	static const struct {
 		const char *group;
 		uint64_t segs;
@@ -387,21 +369,19 @@ START_TEST(given_windows_are_counted) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // CoreScale's cell with round trips of 200 ms has 5000 flows with windows of 6 MiB, 4346 segments,
 // and kept 8.2 million records while holes waited for timeouts: more than came of its network.
-START_TEST(peers_windows_bound_the_scoreboard) {
+TEST(peers_windows_bound_the_scoreboard) {
 	struct link *l =
 		LINK(.group = "{count: 4999, cc: bbr, rwnd: 6MiB}, {count: 1, cc: cubic, rwnd: 1MiB}");
 
 	ck_assert_uint_eq(host_peer_window_segs(&l->groups), 5001 * 8192);
 	link_close(l);
 }
-END_TEST
 
 // Telemetry calls a flow's ends by the addresses it has: the usual ones, or those of a live port.
-START_TEST(flow_records_name_both_ends) {
+TEST(flow_records_name_both_ends) {
 	static struct tel_flows record[8];
 	static struct tel_header header;
 	struct tel stream = {.ring = &header,
@@ -431,11 +411,10 @@ START_TEST(flow_records_name_both_ends) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // What is not known is null: of a kernel its losses and reductions, without a sample the RTT, live
 // the path's drops.
-START_TEST(summary_has_no_number_that_is_not_known) {
+TEST(summary_has_no_number_that_is_not_known) {
 	static const char *const unknown[] = {"lost_segs", "cwnd_reductions", "ecn_echoes",
 		"timeouts", "spurious_timeouts", "spurious_recoveries", "rtt_mean_ns",
 		"rtx_overhead", "drops"};
@@ -466,10 +445,9 @@ START_TEST(summary_has_no_number_that_is_not_known) {
 	g->stack.guest = false;
 	link_close(l);
 }
-END_TEST
 
 // Who ends first leaves the other none of its connections; its own figures say that they were open.
-START_TEST(resets_close_what_is_open) {
+TEST(resets_close_what_is_open) {
 	for (int receiver = 0; receiver < 2; receiver++) {
 		struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 10}}, count: 3}");
 		struct host *h = receiver ? &l->rx : &l->tx;
@@ -491,10 +469,9 @@ START_TEST(resets_close_what_is_open) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Two groups of one control are one observer; controls that no group has are none.
-START_TEST(only_controls_of_the_groups_are_named_as_observers) {
+TEST(only_controls_of_the_groups_are_named_as_observers) {
 	struct link *l = LINK(.group = "{count: 2, cc: copa}, {cc: fixed}, {cc: copa}");
 	static struct tel_run run;
 
@@ -504,10 +481,9 @@ START_TEST(only_controls_of_the_groups_are_named_as_observers) {
 	ck_assert_uint_eq(tel_observer_number(&run, TEL_STREAM_CC, "cubic"), UINT32_MAX);
 	link_close(l);
 }
-END_TEST
 
 // An lcore without a port of a role has a host that holds nothing: zeros, never initialised.
-START_TEST(a_host_that_holds_nothing_ends_like_any_other) {
+TEST(a_host_that_holds_nothing_ends_like_any_other) {
 	static struct host none;
 
 	host_still_open(&none, MS);
@@ -518,16 +494,3 @@ START_TEST(a_host_that_holds_nothing_ends_like_any_other) {
 	ck_assert_int_eq(host_had_memory(&none, NULL), 0);
 	host_fini(&none);
 }
-END_TEST
-
-TEST_MAIN(a_host_that_holds_nothing_ends_like_any_other,
-	only_controls_of_the_groups_are_named_as_observers, newreno_brings_every_byte,
-	newreno_without_sack_brings_every_byte, newreno_without_timestamps_brings_every_byte,
-	copa_brings_every_byte, fixed_rate_brings_every_byte, offloading_hosts_bring_every_byte,
-	many_flows_share_a_host, given_windows_are_counted, peers_windows_bound_the_scoreboard,
-	full_arena_holds_flows_back, configured_windows_have_their_records,
-	flow_without_a_single_record_waits_its_turn, few_ranges_cost_retransmissions_not_bytes,
-	same_seed_same_packets, window_smaller_than_a_segment_is_refused, nonsense_is_survived,
-	counts_and_totals_agree, figures_start_by_and_by, flow_records_name_both_ends,
-	resets_close_what_is_open, shares_are_all_flows_once_and_the_same,
-	an_interval_has_room_for_all_that_it_counts, summary_has_no_number_that_is_not_known)

@@ -10,7 +10,7 @@
 #define TICKS "rto_min: 180ms, hz: 250"
 #define T0 (40 * MS) // of the first ACKs
 
-START_TEST(timers_fire_at_ticks) {
+TEST(timers_fire_at_ticks) {
 	static const struct {
 		uint64_t tick_ns, from_ns, delay_ns, fires_ns;
 	} cases[] = {
@@ -30,10 +30,9 @@ START_TEST(timers_fire_at_ticks) {
 			jiffies_timer_ns(cases[i].tick_ns, cases[i].from_ns, cases[i].delay_ns),
 			cases[i].fires_ns);
 }
-END_TEST
 
 // 2 srtt are 40 ms, and 2 ms more in a kernel: 11 ticks after the fifth.
-START_TEST(a_tail_loss_probe_is_sent_at_a_tick) {
+TEST(a_tail_loss_probe_is_sent_at_a_tick) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 4}}, " TICKS "}");
 
 	link_run(l, 17 * TICK - 1);
@@ -42,10 +41,9 @@ START_TEST(a_tail_loss_probe_is_sent_at_a_tick) {
 	SENT(l, 4, 4, 17 * TICK);
 	link_close(l);
 }
-END_TEST
 
 // 200 ms after 20 ms, and the rest of a tick.
-START_TEST(a_timeout_fires_at_a_tick) {
+TEST(a_timeout_fires_at_a_tick) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 4}}, tlp: no, " TICKS "}");
 
 	link_run(l, 224 * MS - 1);
@@ -54,11 +52,10 @@ START_TEST(a_timeout_fires_at_a_tick) {
 	SENT(l, 4, 0, 224 * MS);
 	link_close(l);
 }
-END_TEST
 
 // A quarter of the RTT is 5 ms, and 2 ms more: two ticks after the tenth. An exact timer would have
 // fired at 45 ms.
-START_TEST(a_hole_that_closes_within_two_ticks_is_no_loss) {
+TEST(a_hole_that_closes_within_two_ticks_is_no_loss) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}, " TICKS "}");
 
 	hand_sack_at(l, 0, 1, 2, T0);
@@ -68,10 +65,9 @@ START_TEST(a_hole_that_closes_within_two_ticks_is_no_loss) {
 	ck_assert_uint_eq(link_flow(l)->count.lost_segs, 0);
 	link_close(l);
 }
-END_TEST
 
 // The 17th segment waits for another one, or for 10 ticks of 4 ms.
-START_TEST(a_delayed_ack_is_sent_at_a_tick) {
+TEST(a_delayed_ack_is_sent_at_a_tick) {
 	struct link *l = RCV("acks: linux, hz: 250");
 	uint64_t acks, t_ns = 100 * MS;
 
@@ -85,11 +81,10 @@ START_TEST(a_delayed_ack_is_sent_at_a_tick) {
 	expect(l, &acks, 1, 17 * LEN);
 	link_close(l);
 }
-END_TEST
 
 // Segment 5 overtakes five others, and what arrives beyond a hole lets the window of a kernel grow
 // from then on (tcp_may_raise_cwnd); without ticks it never does (RFC 5681 section 3.1).
-START_TEST(sacks_raise_the_window_of_a_kernel_that_has_seen_reordering) {
+TEST(sacks_raise_the_window_of_a_kernel_that_has_seen_reordering) {
 	static const struct {
 		const char *group;
 		double more;
@@ -109,12 +104,11 @@ START_TEST(sacks_raise_the_window_of_a_kernel_that_has_seen_reordering) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // tcp_ack_update_rtt: of what was sent again a kernel's control learns the RTT that the timestamp
 // tells, in whole milliseconds: 14 for 14.6, which are four ticks. Karn's rule leaves the 20 ms of
 // the first round trip.
-START_TEST(a_control_of_a_kernel_learns_from_timestamps) {
+TEST(a_control_of_a_kernel_learns_from_timestamps) {
 	static const struct {
 		const char *group;
 		uint64_t rtt_min_ns;
@@ -137,9 +131,3 @@ START_TEST(a_control_of_a_kernel_learns_from_timestamps) {
 		link_close(l);
 	}
 }
-END_TEST
-
-TEST_MAIN(a_control_of_a_kernel_learns_from_timestamps,
-	sacks_raise_the_window_of_a_kernel_that_has_seen_reordering, timers_fire_at_ticks,
-	a_tail_loss_probe_is_sent_at_a_tick, a_timeout_fires_at_a_tick,
-	a_hole_that_closes_within_two_ticks_is_no_loss, a_delayed_ack_is_sent_at_a_tick)

@@ -38,7 +38,7 @@ static void site_close(struct site *s) {
 #define BOTH                                                                                       \
 	"ports: [{name: a, role: sender, dev: net_null0}, {name: b, role: receiver, dev: net_null1}]"
 
-START_TEST(addresses_have_defaults) {
+TEST(addresses_have_defaults) {
 	struct site s;
 
 	ck_assert_msg(site_open(&s, "", BOTH) == 0, "%s", s.err.msg);
@@ -55,9 +55,8 @@ START_TEST(addresses_have_defaults) {
 	ck_assert_uint_eq(s.plan.pipe_ns, 200000000);
 	site_close(&s);
 }
-END_TEST
 
-START_TEST(dynamic_connections_are_a_count) {
+TEST(dynamic_connections_are_a_count) {
 	struct site s;
 
 	ck_assert_msg(site_open(&s, "", "dynamic_connections: 5, " BOTH) == 0, "%s", s.err.msg);
@@ -68,10 +67,9 @@ START_TEST(dynamic_connections_are_a_count) {
 		strstr(s.err.msg, "dynamic_connections: a single value is wanted, not a list"));
 	site_close(&s);
 }
-END_TEST
 
 // 30 ms of delay, 5 ms late, a queue of 2 BDP and one of 20 ms, 10 ms to spare.
-START_TEST(network_follows_from_paths) {
+TEST(network_follows_from_paths) {
 	struct site s;
 
 	ck_assert_msg(site_open(&s,
@@ -94,12 +92,11 @@ START_TEST(network_follows_from_paths) {
 	ck_assert_uint_eq(s.plan.pipe_ns, 1000000000);
 	site_close(&s);
 }
-END_TEST
 
 // A scoreboard for the first rate and the first delay was full once both had grown. A queue's limit
 // in BDPs is that of the start; what is called by its own name or its place counts, another path's
 // rate does not.
-START_TEST(network_follows_from_the_schedule) {
+TEST(network_follows_from_the_schedule) {
 	struct site s;
 
 	ck_assert_msg(
@@ -124,9 +121,8 @@ START_TEST(network_follows_from_the_schedule) {
 	ck_assert_int_eq(config_unused(s.config, &s.err), 0);
 	site_close(&s);
 }
-END_TEST
 
-START_TEST(bad_ports_are_one_sentence) {
+TEST(bad_ports_are_one_sentence) {
 	static const struct {
 		const char *sender, *sentence;
 	} cases[] = {
@@ -174,9 +170,8 @@ START_TEST(bad_ports_are_one_sentence) {
 		site_close(&s);
 	}
 }
-END_TEST
 
-START_TEST(destinations_can_be_allowed) {
+TEST(destinations_can_be_allowed) {
 	struct site s;
 	const char *text =
 		"flows: [{cc: copa}]\nlive: {allow_destinations: yes, sender: {lcores: [0], "
@@ -192,11 +187,10 @@ START_TEST(destinations_can_be_allowed) {
 	ck_assert_uint_eq(s.plan.port[0].next_hop, 0x0a0000fe);
 	site_close(&s);
 }
-END_TEST
 
 // What flows can send together is what the paths carry in which they begin; a later hop adds to the
 // time.
-START_TEST(network_follows_from_the_paths_of_the_groups) {
+TEST(network_follows_from_the_paths_of_the_groups) {
 	struct site s;
 
 	ck_assert_msg(site_open_flows(&s,
@@ -214,8 +208,3 @@ START_TEST(network_follows_from_the_paths_of_the_groups) {
 	ck_assert_uint_eq(s.plan.pipe_ns, 3 * 10000000 + 10000000 + 10000000);
 	site_close(&s);
 }
-END_TEST
-
-TEST_MAIN(network_follows_from_the_paths_of_the_groups, dynamic_connections_are_a_count,
-	addresses_have_defaults, network_follows_from_paths, network_follows_from_the_schedule,
-	bad_ports_are_one_sentence, destinations_can_be_allowed)

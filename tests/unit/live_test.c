@@ -30,7 +30,7 @@ static int read_process(const char *text, struct live_process *lp, struct err *e
 	return rc;
 }
 
-START_TEST(process_has_defaults) {
+TEST(process_has_defaults) {
 	struct live_process lp;
 	struct err err;
 
@@ -45,9 +45,8 @@ START_TEST(process_has_defaults) {
 	ck_assert_int_eq(lp.hugepages, LIVE_HUGEPAGES_AUTO);
 	ck_assert(!lp.allow_nic && !lp.allow_destinations && !lp.force);
 }
-END_TEST
 
-START_TEST(bad_process_is_one_sentence) {
+TEST(bad_process_is_one_sentence) {
 	static const struct {
 		const char *text, *sentence;
 	} cases[] = {
@@ -75,7 +74,6 @@ START_TEST(bad_process_is_one_sentence) {
 		ck_assert_msg(strstr(err.msg, cases[i].sentence) != NULL, "%s", err.msg);
 	}
 }
-END_TEST
 
 static int read_dev(const char *dev, bool allow_nic, struct live_dev *out, struct err *err) {
 	struct live_process lp = {.allow_nic = allow_nic};
@@ -89,7 +87,7 @@ static int read_dev(const char *dev, bool allow_nic, struct live_dev *out, struc
 	return rc;
 }
 
-START_TEST(devices_are_virtual_or_pci) {
+TEST(devices_are_virtual_or_pci) {
 	struct live_dev d;
 	struct err err;
 
@@ -112,9 +110,8 @@ START_TEST(devices_are_virtual_or_pci) {
 	ck_assert_int_eq(
 		read_dev("net_af_packet0,iface=a-name-that-is-too-long", false, &d, &err), -EINVAL);
 }
-END_TEST
 
-START_TEST(shared_memory_needs_hugepages) {
+TEST(shared_memory_needs_hugepages) {
 	static const char text[] = "dev: \"net_memif0,role=client,zero-copy=yes\"";
 	struct live_process lp = {0};
 	struct live_dev d;
@@ -135,9 +132,8 @@ START_TEST(shared_memory_needs_hugepages) {
 	ck_assert_int_eq(read_dev("net_null0,zero-copy=yes", false, &d, &err), 0);
 	ck_assert(!d.zero_copy);
 }
-END_TEST
 
-START_TEST(addresses_read_back) {
+TEST(addresses_read_back) {
 	struct wire_mac mac;
 	char text[ADDRESS_MAC_SIZE];
 	uint32_t ip;
@@ -153,27 +149,24 @@ START_TEST(addresses_read_back) {
 	ck_assert_str_eq(text, "198.18.0.1");
 	ck_assert(!address_ip("198.18.0", &ip) && !address_ip("198.18.0.1 ", &ip));
 }
-END_TEST
 
-START_TEST(more_memory_than_there_is) {
+TEST(more_memory_than_there_is) {
 	struct err err;
 
 	ck_assert_int_eq(mem_check(1, "things", &err), 0);
 	ck_assert_int_eq(mem_check(UINT64_C(1) << 60, "things", &err), -ENOMEM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "things need 1152921504607 MB"));
 }
-END_TEST
 
-START_TEST(only_known_kinds_of_interface_stay_here) {
+TEST(only_known_kinds_of_interface_stay_here) {
 	ck_assert(iface_driver_stays("veth") && iface_driver_stays("tun"));
 	ck_assert(!iface_driver_stays("virtio_net") && !iface_driver_stays("ixgbe"));
 	// These stand on others, which may be cards.
 	ck_assert(!iface_driver_stays("bridge") && !iface_driver_stays("macvlan"));
 	ck_assert(!iface_driver_stays("") && !iface_driver_stays("vet"));
 }
-END_TEST
 
-START_TEST(destinations_are_for_tests) {
+TEST(destinations_are_for_tests) {
 	struct live_process lp = {0};
 
 	ck_assert(live_may_send(&lp, 0xc6120000) && live_may_send(&lp, 0xc613ffff));
@@ -181,8 +174,3 @@ START_TEST(destinations_are_for_tests) {
 	lp.allow_destinations = true;
 	ck_assert(live_may_send(&lp, 0x08080808));
 }
-END_TEST
-
-TEST_MAIN(process_has_defaults, bad_process_is_one_sentence, devices_are_virtual_or_pci,
-	shared_memory_needs_hugepages, addresses_read_back, more_memory_than_there_is,
-	only_known_kinds_of_interface_stay_here, destinations_are_for_tests)

@@ -19,7 +19,7 @@ static bool lost(struct link *l, uint64_t i) {
 }
 
 // Picoquic's mask: whichever of ten packets die, each is sent again once, and nothing else is.
-START_TEST(every_loss_of_ten_is_repaired_once) {
+TEST(every_loss_of_ten_is_repaired_once) {
 	for (uint64_t mask = 0; mask < 1024; mask++) {
 		struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 10}}}", .lose = mask);
 		const struct flow *f = link_flow(l);
@@ -37,9 +37,8 @@ START_TEST(every_loss_of_ten_is_repaired_once) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(every_loss_of_ten_is_repaired_without_sack) {
+TEST(every_loss_of_ten_is_repaired_without_sack) {
 	for (uint64_t mask = 0; mask < 1024; mask++) {
 		struct link *l =
 			LINK(.group = "{cc: newreno, sack: no, source: {size: {bytes: 30000B}}}",
@@ -50,9 +49,8 @@ START_TEST(every_loss_of_ten_is_repaired_without_sack) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(every_loss_of_ten_acks_is_survived) {
+TEST(every_loss_of_ten_acks_is_survived) {
 	for (uint64_t mask = 0; mask < 1024; mask++) {
 		struct link *l =
 			LINK(.group = "{cc: newreno, ack_every: 1, source: {size: {bytes: 20000B}}}",
@@ -63,11 +61,10 @@ START_TEST(every_loss_of_ten_acks_is_survived) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // ---- The scoreboard ----
 
-START_TEST(blocks_mark_whole_segments) {
+TEST(blocks_mark_whole_segments) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 0, T0);
@@ -80,9 +77,8 @@ START_TEST(blocks_mark_whole_segments) {
 	ck_assert_uint_eq(f->delivered, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(short_last_segment_and_fin_are_reported) {
+TEST(short_last_segment_and_fin_are_reported) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, source: {size: {bytes: 3000B}}}");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 0, T0);
@@ -99,11 +95,10 @@ START_TEST(short_last_segment_and_fin_are_reported) {
 	ck_assert_int_eq(f->state, FLOW_DONE);
 	link_close(l);
 }
-END_TEST
 
 // A block of data that was not yet sent is nonsense; the cache of the last ACK's blocks took it for
 // marked, and when it came true nothing was.
-START_TEST(block_from_the_future_is_not_remembered) {
+TEST(block_from_the_future_is_not_remembered) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 0, T0);
@@ -118,12 +113,11 @@ START_TEST(block_from_the_future_is_not_remembered) {
 		ck_assert(sacked(l, i));
 	link_close(l);
 }
-END_TEST
 
 // It grows on both sides of what was reported, across its edges inside segments.
 // start < end, una < start and end < nxt, each by itself: 1.2 million segments were marked, far
 // beyond the ring.
-START_TEST(block_around_half_the_circle_is_nonsense) {
+TEST(block_around_half_the_circle_is_nonsense) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 0, T0);
@@ -134,9 +128,8 @@ START_TEST(block_around_half_the_circle_is_nonsense) {
 	ck_assert_uint_eq(f->sacked, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(block_that_grows_marks_the_segments_at_its_old_edges) {
+TEST(block_that_grows_marks_the_segments_at_its_old_edges) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 0, T0);
@@ -151,7 +144,6 @@ START_TEST(block_that_grows_marks_the_segments_at_its_old_edges) {
 		ck_assert(sacked(l, i));
 	link_close(l);
 }
-END_TEST
 
 // Random blocks, sensible and not, against the rule applied one segment at a time.
 struct oracle {
@@ -181,7 +173,7 @@ static void oracle_ack(struct oracle *o, const struct flow *f, uint64_t nxt, con
 	}
 }
 
-START_TEST(random_blocks_mark_what_a_naive_reader_would) {
+TEST(random_blocks_mark_what_a_naive_reader_would) {
 	struct oracle *o = calloc(1, sizeof(*o));
 	struct rng rng;
 
@@ -237,11 +229,10 @@ START_TEST(random_blocks_mark_what_a_naive_reader_would) {
 	}
 	free(o);
 }
-END_TEST
 
 // ---- Duplicates ----
 
-START_TEST(dsack_counts_a_spurious_retransmission) {
+TEST(dsack_counts_a_spurious_retransmission) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 5, T0);
@@ -263,11 +254,10 @@ START_TEST(dsack_counts_a_spurious_retransmission) {
 	ck_assert_uint_eq(f->count.spurious, 2);
 	link_close(l);
 }
-END_TEST
 
 // ---- RACK ----
 
-START_TEST(reordering_within_the_window_is_no_loss) {
+TEST(reordering_within_the_window_is_no_loss) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 
@@ -280,10 +270,9 @@ START_TEST(reordering_within_the_window_is_no_loss) {
 	ck_assert(f->reordering_seen);
 	link_close(l);
 }
-END_TEST
 
 // RFC 8985 section 6.2 step 5: sent + RACK.rtt + reo_wnd.
-START_TEST(loss_is_found_at_the_nanosecond) {
+TEST(loss_is_found_at_the_nanosecond) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 	uint64_t before;
@@ -298,9 +287,8 @@ START_TEST(loss_is_found_at_the_nanosecond) {
 	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(three_sacked_segments_are_a_loss_at_once) {
+TEST(three_sacked_segments_are_a_loss_at_once) {
 	struct link *l = TEN("");
 
 	hand_sack_at(l, 0, 1, 2, T0);
@@ -311,9 +299,8 @@ START_TEST(three_sacked_segments_are_a_loss_at_once) {
 	SENT(l, 12, 0, T0 + 2); // after two new ones
 	link_close(l);
 }
-END_TEST
 
-START_TEST(three_are_not_enough_where_reordering_was_seen) {
+TEST(three_are_not_enough_where_reordering_was_seen) {
 	struct link *l = TEN("");
 
 	hand_sack_at(l, 0, 1, 2, T0);
@@ -327,11 +314,10 @@ START_TEST(three_are_not_enough_where_reordering_was_seen) {
 	ck_assert(lost(l, 2));
 	link_close(l);
 }
-END_TEST
 
 // The ACKs between were lost, and SACK reports the newest block first: that is not reordering. It
 // switched the DupThresh off for the rest of the connection.
-START_TEST(two_new_blocks_in_one_ack_are_not_reordering) {
+TEST(two_new_blocks_in_one_ack_are_not_reordering) {
 	struct link *l = TEN("");
 	struct seg s = hand_ack(l, 0, T0);
 
@@ -345,9 +331,8 @@ START_TEST(two_new_blocks_in_one_ack_are_not_reordering) {
 	ck_assert(link_flow(l)->reordering_seen);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(retransmission_that_arrives_is_not_reordering) {
+TEST(retransmission_that_arrives_is_not_reordering) {
 	struct link *l = TEN("");
 
 	hand_sack_at(l, 0, 1, 4, T0);
@@ -356,10 +341,9 @@ START_TEST(retransmission_that_arrives_is_not_reordering) {
 	ck_assert(!link_flow(l)->reordering_seen);
 	link_close(l);
 }
-END_TEST
 
 // RFC 8985 section 6.2 step 4: one quarter of the RTT more for each round with a DSACK.
-START_TEST(window_grows_once_per_round_with_a_dsack) {
+TEST(window_grows_once_per_round_with_a_dsack) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, T0);
@@ -381,10 +365,9 @@ START_TEST(window_grows_once_per_round_with_a_dsack) {
 	ck_assert_uint_eq(f->reo_wnd_mult, 3);
 	link_close(l);
 }
-END_TEST
 
 // RFC 2883 section 5.1: the receiver reports what the network duplicated, too.
-START_TEST(dsacks_of_what_was_sent_once_say_nothing_of_retransmissions) {
+TEST(dsacks_of_what_was_sent_once_say_nothing_of_retransmissions) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 
@@ -401,11 +384,10 @@ START_TEST(dsacks_of_what_was_sent_once_say_nothing_of_retransmissions) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // A flow that a source uses again: retransmissions of its connections before are no reason for this
 // one's reports.
-START_TEST(dsacks_say_nothing_of_an_earlier_connection) {
+TEST(dsacks_say_nothing_of_an_earlier_connection) {
 	struct link *l = TEN("");
 	struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, T0);
@@ -418,9 +400,8 @@ START_TEST(dsacks_say_nothing_of_an_earlier_connection) {
 	ck_assert_uint_eq(f->reo_wnd_mult, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(window_never_exceeds_srtt) {
+TEST(window_never_exceeds_srtt) {
 	struct link *l = TEN("");
 	struct flow *f = link_flow(l);
 
@@ -429,9 +410,8 @@ START_TEST(window_never_exceeds_srtt) {
 	ck_assert_uint_eq(f->rtx_deadline_ns, T0 + f->rtt.srtt_ns);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(window_shrinks_after_sixteen_recoveries) {
+TEST(window_shrinks_after_sixteen_recoveries) {
 	struct link *l = TEN("");
 	struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, T0);
@@ -452,10 +432,9 @@ START_TEST(window_shrinks_after_sixteen_recoveries) {
 	ck_assert_uint_eq(f->reo_wnd_mult, 1);
 	link_close(l);
 }
-END_TEST
 
 // What was sent after a retransmission arrives and it does not: lost again, no timeout.
-START_TEST(lost_retransmission_is_found) {
+TEST(lost_retransmission_is_found) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 
@@ -475,10 +454,9 @@ START_TEST(lost_retransmission_is_found) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // Section 6.2 step 2: an ACK that came too early, or echoes an older timestamp, is the original's.
-START_TEST(ack_of_the_original_moves_nothing) {
+TEST(ack_of_the_original_moves_nothing) {
 	for (int stamped = 0; stamped < 2; stamped++) {
 		struct link *l = stamped ? TEN("") : TEN("timestamps: no");
 		const struct flow *f = link_flow(l);
@@ -495,10 +473,9 @@ START_TEST(ack_of_the_original_moves_nothing) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Times of sending are kept in 48 bits, 78 hours.
-START_TEST(clock_passes_two_to_the_48) {
+TEST(clock_passes_two_to_the_48) {
 	struct link *l = LINK(.group = "{cc: newreno, source: {size: {bytes: 3MB}}}",
 		.lose = 0x10842108, .start_ns = (UINT64_C(1) << 48) - 50 * MS);
 	const struct flow *f = link_flow(l);
@@ -511,10 +488,9 @@ START_TEST(clock_passes_two_to_the_48) {
 	ck_assert_uint_eq(f->count.retransmits, 6);
 	link_close(l);
 }
-END_TEST
 
 // As in Linux, whose multiplier has 8 bits.
-START_TEST(window_grows_to_255_quarters_at_most) {
+TEST(window_grows_to_255_quarters_at_most) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 	uint64_t now_ns = T0;
@@ -530,11 +506,10 @@ START_TEST(window_grows_to_255_quarters_at_most) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // A repair and new segments leave in one nanosecond: the newest is the one with the highest number,
 // which was never sent before, so its round trip is known.
-START_TEST(round_trip_is_of_the_highest_number_of_a_nanosecond) {
+TEST(round_trip_is_of_the_highest_number_of_a_nanosecond) {
 	struct link *l = TEN("");
 	const struct flow *f = link_flow(l);
 
@@ -548,19 +523,3 @@ START_TEST(round_trip_is_of_the_highest_number_of_a_nanosecond) {
 	ck_assert_uint_eq(f->rack_rtt_ns, 25 * MS);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(dsacks_say_nothing_of_an_earlier_connection, every_loss_of_ten_is_repaired_once,
-	every_loss_of_ten_is_repaired_without_sack, every_loss_of_ten_acks_is_survived,
-	blocks_mark_whole_segments, short_last_segment_and_fin_are_reported,
-	block_from_the_future_is_not_remembered, block_around_half_the_circle_is_nonsense,
-	block_that_grows_marks_the_segments_at_its_old_edges,
-	random_blocks_mark_what_a_naive_reader_would, dsack_counts_a_spurious_retransmission,
-	reordering_within_the_window_is_no_loss, loss_is_found_at_the_nanosecond,
-	three_sacked_segments_are_a_loss_at_once, three_are_not_enough_where_reordering_was_seen,
-	two_new_blocks_in_one_ack_are_not_reordering, retransmission_that_arrives_is_not_reordering,
-	window_grows_once_per_round_with_a_dsack,
-	dsacks_of_what_was_sent_once_say_nothing_of_retransmissions, window_never_exceeds_srtt,
-	window_shrinks_after_sixteen_recoveries, lost_retransmission_is_found,
-	ack_of_the_original_moves_nothing, clock_passes_two_to_the_48,
-	window_grows_to_255_quarters_at_most, round_trip_is_of_the_highest_number_of_a_nanosecond)

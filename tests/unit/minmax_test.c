@@ -64,7 +64,7 @@ static void compare(uint64_t seed, uint64_t window, uint64_t step, bool max) {
 	ck_assert_uint_eq(wrong, 0);
 }
 
-START_TEST(agrees_with_brute_force) {
+TEST(agrees_with_brute_force) {
 	for (uint64_t seed = 0; seed < 8; seed++) {
 		for (int max = 0; max < 2; max++) {
 			compare(seed, 1000, 0, max);
@@ -75,10 +75,9 @@ START_TEST(agrees_with_brute_force) {
 		}
 	}
 }
-END_TEST
 
 // RTT falls, then rises for good: the old minimum goes exactly when it is older than the window.
-START_TEST(expires_after_the_window) {
+TEST(expires_after_the_window) {
 	struct minmax m;
 
 	minmax_reset(&m, 0, 50);
@@ -87,10 +86,9 @@ START_TEST(expires_after_the_window) {
 		ck_assert_uint_eq(minmax_running_min(&m, 100, t, 30), 20);
 	ck_assert_uint_eq(minmax_running_min(&m, 100, 111, 30), 30);
 }
-END_TEST
 
 // A rising stream: the successors are spread, so the estimate is at most half a window stale.
-START_TEST(successors_are_spread) {
+TEST(successors_are_spread) {
 	struct minmax m;
 
 	minmax_reset(&m, 0, 1000);
@@ -105,9 +103,8 @@ START_TEST(successors_are_spread) {
 			ck_assert_uint_eq(v, 1026);
 	}
 }
-END_TEST
 
-START_TEST(silence_longer_than_the_window_starts_anew) {
+TEST(silence_longer_than_the_window_starts_anew) {
 	struct minmax m;
 
 	minmax_reset(&m, 0, 5);
@@ -117,9 +114,8 @@ START_TEST(silence_longer_than_the_window_starts_anew) {
 	ck_assert_uint_eq(minmax_running_max(&m, 100, 1000, 2), 2);
 	ck_assert_uint_eq(m.s[2].t, 1000);
 }
-END_TEST
 
-START_TEST(reset_forgets) {
+TEST(reset_forgets) {
 	struct minmax m;
 
 	minmax_reset(&m, 0, 5);
@@ -127,11 +123,10 @@ START_TEST(reset_forgets) {
 	ck_assert_uint_eq(minmax_reset(&m, 2, 9), 9);
 	ck_assert_uint_eq(minmax_running_min(&m, 100, 3, 10), 9);
 }
-END_TEST
 
 // A second best that makes the third obsolete stands for both: it is in the window when the next
 // one comes.
-START_TEST(second_best_replaces_the_third) {
+TEST(second_best_replaces_the_third) {
 	struct minmax m;
 
 	minmax_reset(&m, 0, 10);
@@ -140,7 +135,3 @@ START_TEST(second_best_replaces_the_third) {
 	ck_assert_uint_eq(minmax_running_max(&m, 100, 70, 6), 10);
 	ck_assert_uint_eq(minmax_running_max(&m, 100, 165, 1), 6);
 }
-END_TEST
-
-TEST_MAIN(agrees_with_brute_force, expires_after_the_window, successors_are_spread,
-	silence_longer_than_the_window_starts_anew, reset_forgets, second_best_replaces_the_third)

@@ -8,7 +8,7 @@
 
 // ---- Pacing ----
 
-START_TEST(gaps_are_exact) {
+TEST(gaps_are_exact) {
 	// 1448 B at 1448 kbyte/s: one each millisecond.
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, tlp: no}");
 
@@ -19,11 +19,10 @@ START_TEST(gaps_are_exact) {
 		SENT(l, i, i, 20 * MS + i * MS);
 	link_close(l);
 }
-END_TEST
 
 // The live sender measured how late segments were that no pacer had let go: it took all data of a
 // flow that was ever paced for paced.
-START_TEST(only_what_the_pacer_let_go_is_paced) {
+TEST(only_what_the_pacer_let_go_is_paced) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 3, rate: 11.584Mbit}}}");
 	struct link *unpaced = HAND(.group = "{cc: {fixed: {cwnd: 3, rate: 0bit}}}");
 
@@ -44,10 +43,9 @@ START_TEST(only_what_the_pacer_let_go_is_paced) {
 	link_close(l);
 	link_close(unpaced);
 }
-END_TEST
 
 // Fractions of a nanosecond are kept: 7 Mbit/s is 1654857.142857 ns a segment, without drift.
-START_TEST(long_run_rate_is_exact) {
+TEST(long_run_rate_is_exact) {
 	struct link *l =
 		LINK(.group = "{cc: {fixed: {cwnd: 100, rate: 7Mbit}}}", .check_every = 100);
 	const struct flow *f = link_flow(l);
@@ -59,10 +57,9 @@ START_TEST(long_run_rate_is_exact) {
 	ck_assert_double_eq_tol(f->next_send_frac, 2.0 / 7, 1e-3);
 	link_close(l);
 }
-END_TEST
 
 // Picoquic's bound: a volume V leaves within [(V - quantum) / rate, V / rate]. At any rate.
-START_TEST(any_volume_leaves_in_its_time) {
+TEST(any_volume_leaves_in_its_time) {
 	static const double mbits[] = {0.7, 1, 9.87654321, 100, 1234.5};
 
 	for (int r = 0; r < 5; r++) {
@@ -85,9 +82,8 @@ START_TEST(any_volume_leaves_in_its_time) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(ack_does_not_hurry_the_pacer) {
+TEST(ack_does_not_hurry_the_pacer) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}}");
 
 	for (uint64_t t = 0; t < 50; t++)
@@ -96,9 +92,8 @@ START_TEST(ack_does_not_hurry_the_pacer) {
 		SENT(l, i, i, 20 * MS + i * MS);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(silence_earns_no_burst) {
+TEST(silence_earns_no_burst) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 2, rate: 11.584Mbit}}, tlp: no}");
 
 	link_run(l, 30 * MS);
@@ -109,7 +104,6 @@ START_TEST(silence_earns_no_burst) {
 	SENT(l, 3, 3, 51 * MS);
 	link_close(l);
 }
-END_TEST
 
 // A live loop comes round when it can.
 static struct link *late_loop(void) {
@@ -120,7 +114,7 @@ static struct link *late_loop(void) {
 	return l;
 }
 
-START_TEST(late_loop_catches_up) {
+TEST(late_loop_catches_up) {
 	struct link *l = late_loop();
 
 	l->now_ns = 20 * MS + 750 * US;
@@ -131,9 +125,8 @@ START_TEST(late_loop_catches_up) {
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 800 * US);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(late_loop_catches_up_a_millisecond_at_most) {
+TEST(late_loop_catches_up_a_millisecond_at_most) {
 	struct link *l = late_loop();
 
 	l->now_ns = 20 * MS + 50 * MS;
@@ -145,10 +138,9 @@ START_TEST(late_loop_catches_up_a_millisecond_at_most) {
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 70 * MS + 75 * US);
 	link_close(l);
 }
-END_TEST
 
 // Flows that one stall held up would all go on in step, and be a burst for ever after.
-START_TEST(late_loop_keeps_its_step) {
+TEST(late_loop_keeps_its_step) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 40Mbit}}, tlp: no}",
 		.live = true); // one each 289.6 us
 
@@ -162,11 +154,10 @@ START_TEST(late_loop_keeps_its_step) {
 	ck_assert_uint_eq(link_flow(l)->owed_ns, 168 * UINT64_C(289600) - 72400);
 	link_close(l);
 }
-END_TEST
 
 // Linux (tcp_update_skb_after_send) counts the gap from now and takes off what it is late, up to
 // half.
-START_TEST(lateness_is_made_up_for_as_in_linux) {
+TEST(lateness_is_made_up_for_as_in_linux) {
 	static const uint64_t late_us[] = {0, 1, 25, 49, 50};
 
 	for (int i = 0; i < 5; i++) {
@@ -181,7 +172,6 @@ START_TEST(lateness_is_made_up_for_as_in_linux) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // The loop comes round each microsecond.
 static void poll_until(struct link *l, uint64_t until_ns) {
@@ -192,7 +182,7 @@ static void poll_until(struct link *l, uint64_t until_ns) {
 }
 
 // What Linux would forget: the loop stands still for 20 ms, 60 ms later all has been sent.
-START_TEST(missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time) {
+TEST(missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time) {
 	struct link *l = late_loop();
 	uint64_t n;
 
@@ -220,9 +210,8 @@ START_TEST(missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time) {
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 110 * MS + 100 * US);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_fifth_of_a_second_is_made_up_for_at_most) {
+TEST(a_fifth_of_a_second_is_made_up_for_at_most) {
 	struct link *l =
 		HAND(.group = "{cc: {fixed: {cwnd: 9000, rate: 11.584Mbit}}, tlp: no, rto_min: 60s}",
 			.live = true); // one each ms
@@ -237,9 +226,8 @@ START_TEST(a_fifth_of_a_second_is_made_up_for_at_most) {
 	ck_assert_uint_eq(l->data_count, 1 + 1980 - 778);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(nothing_is_owed_to_a_flow_that_its_window_held_up) {
+TEST(nothing_is_owed_to_a_flow_that_its_window_held_up) {
 	struct link *l =
 		HAND(.group = "{cc: {fixed: {cwnd: 8, rate: 115.84Mbit}}, tlp: no}", .live = true);
 
@@ -253,11 +241,10 @@ START_TEST(nothing_is_owed_to_a_flow_that_its_window_held_up) {
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 41 * MS + 100 * US);
 	link_close(l);
 }
-END_TEST
 
 // The loop serves what arrived before the timers: gaps counted from the ACK, and what was late was
 // lost to the rate.
-START_TEST(ack_before_a_late_timer_costs_no_rate) {
+TEST(ack_before_a_late_timer_costs_no_rate) {
 	struct link *l = late_loop();
 	struct seg s = hand_ack(l, 0, 20 * MS + 750 * US);
 
@@ -269,10 +256,9 @@ START_TEST(ack_before_a_late_timer_costs_no_rate) {
 	ck_assert_uint_eq(link_flow(l)->next_send_ns, 20 * MS + 800 * US);
 	link_close(l);
 }
-END_TEST
 
 // Nothing more is to leave: the ACK lets out what leaves with the timer, as of the ACK's time.
-START_TEST(at_a_full_port_an_ack_leaves_sending_to_the_pacer) {
+TEST(at_a_full_port_an_ack_leaves_sending_to_the_pacer) {
 	struct link *l =
 		HAND(.group = "{cc: {fixed: {cwnd: 8, rate: 115.84Mbit}}, tlp: no}", .live = true);
 
@@ -290,9 +276,8 @@ START_TEST(at_a_full_port_an_ack_leaves_sending_to_the_pacer) {
 	SENT(l, 9, 9, 41 * MS + 100 * US);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(at_a_full_port_an_unpaced_window_goes_on) {
+TEST(at_a_full_port_an_unpaced_window_goes_on) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}", .live = true);
 
 	l->tx.tx_backpressure = true;
@@ -300,7 +285,6 @@ START_TEST(at_a_full_port_an_unpaced_window_goes_on) {
 	ck_assert_uint_eq(l->data_count, 20);
 	link_close(l);
 }
-END_TEST
 
 static struct host_conformance conformance(const struct link *l) {
 	const struct host *h = &l->tx;
@@ -309,7 +293,7 @@ static struct host_conformance conformance(const struct link *l) {
 }
 
 // As the summary tells it; a flow that its window holds up does not keep its rate.
-START_TEST(conformance_is_what_was_sent_over_what_was_asked) {
+TEST(conformance_is_what_was_sent_over_what_was_asked) {
 	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 100, rate: 7Mbit}}}");
 	struct host_conformance c;
 
@@ -333,9 +317,8 @@ START_TEST(conformance_is_what_was_sent_over_what_was_asked) {
 	ck_assert_double_eq_tol(c.worst, 0.5, 0.01); // ten a round trip of 20 ms, not twenty
 	link_close(l);
 }
-END_TEST
 
-START_TEST(srtt_pacing_spreads_any_window) {
+TEST(srtt_pacing_spreads_any_window) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, pacing: srtt}");
 	double gap_ns = 20e6 / (1.2 * 10);
 
@@ -345,12 +328,11 @@ START_TEST(srtt_pacing_spreads_any_window) {
 		ck_assert_uint_eq(l->data[i].t_ns, 20 * MS + (uint64_t)((double)i * gap_ns));
 	link_close(l);
 }
-END_TEST
 
 // Slow start doubles the window each round trip, which takes the pacer twice its rate; from half of
 // ssthresh on it grows by less (tcp_update_pacing_rate). A window that has shrunk below what is not
 // yet acknowledged does not slow its repair down. The handshake measured 20 ms.
-START_TEST(srtt_pacing_has_two_gains_as_linux_has) {
+TEST(srtt_pacing_has_two_gains_as_linux_has) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}, pacing: srtt, tlp: no,"
 				       " frto: no, rto_min: 180ms}");
 	const struct flow *f = link_flow(l);
@@ -369,10 +351,9 @@ START_TEST(srtt_pacing_has_two_gains_as_linux_has) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // Not by a nominal millisecond, at which all ten would leave within 350 us.
-START_TEST(first_window_of_bbr_is_spread_over_a_third_of_the_handshake) {
+TEST(first_window_of_bbr_is_spread_over_a_third_of_the_handshake) {
 	struct link *l = HAND(.group = "{cc: bbr, tlp: no}");
 	double gap_ns = 20e6 / (739.0 / 256 * 10);
 
@@ -382,17 +363,15 @@ START_TEST(first_window_of_bbr_is_spread_over_a_third_of_the_handshake) {
 		ck_assert_double_eq_tol((double)l->data[i].t_ns, 20e6 + (double)i * gap_ns, 1.0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(pacing_can_be_off) {
+TEST(pacing_can_be_off) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10, rate: 1Mbit}}, pacing: off}");
 
 	ck_assert_uint_eq(l->data_count, 10);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(retransmissions_are_paced_too) {
+TEST(retransmissions_are_paced_too) {
 	struct link *l =
 		LINK(.group = "{cc: {fixed: {cwnd: 50, rate: 11.584Mbit}}}", .lose = 0x3f0);
 
@@ -402,7 +381,6 @@ START_TEST(retransmissions_are_paced_too) {
 		ck_assert_uint_eq(l->data[i].t_ns - l->data[i - 1].t_ns, MS);
 	link_close(l);
 }
-END_TEST
 
 // ---- Delivery rate. A spy control keeps the ACK's measurements ----
 
@@ -447,7 +425,7 @@ static void spy_on(struct link *l) {
 	l->groups.group[0].cc = &spy;
 }
 
-START_TEST(rate_of_a_paced_flow_is_its_rate) {
+TEST(rate_of_a_paced_flow_is_its_rate) {
 	struct link *l =
 		LINK(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, ack_every: 1}");
 
@@ -465,9 +443,8 @@ START_TEST(rate_of_a_paced_flow_is_its_rate) {
 	}
 	link_close(l);
 }
-END_TEST
 
-START_TEST(rate_of_a_window_is_window_over_rtt) {
+TEST(rate_of_a_window_is_window_over_rtt) {
 	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 10}}, ack_every: 10}");
 
 	spy_on(l);
@@ -476,10 +453,9 @@ START_TEST(rate_of_a_window_is_window_over_rtt) {
 		ck_assert_double_eq(spied[i].delivery_bps, 10 * PAYLOAD * 8 / 0.02);
 	link_close(l);
 }
-END_TEST
 
 // ACKs that were held back and come together do not show the rate of their coming.
-START_TEST(compressed_acks_do_not_raise_the_rate) {
+TEST(compressed_acks_do_not_raise_the_rate) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, tlp: no}");
 
 	spy_on(l);
@@ -490,10 +466,9 @@ START_TEST(compressed_acks_do_not_raise_the_rate) {
 		ck_assert_double_le(spied[i].delivery_bps, 11.584e6 * 1.001);
 	link_close(l);
 }
-END_TEST
 
 // Section 3.4: nothing to send, so the samples until all of that is delivered say nothing.
-START_TEST(samples_at_the_end_of_data_are_app_limited) {
+TEST(samples_at_the_end_of_data_are_app_limited) {
 	struct link *l =
 		LINK(.group = "{cc: {fixed: {cwnd: 10}}, ack_every: 1, source: {size: {bytes: 22000B}}}");
 	uint64_t marked = 0;
@@ -508,20 +483,18 @@ START_TEST(samples_at_the_end_of_data_are_app_limited) {
 	ck_assert_uint_le(marked, 1); // all of it had left before the limit was met
 	link_close(l);
 }
-END_TEST
 
-START_TEST(window_of_the_peer_is_no_application) {
+TEST(window_of_the_peer_is_no_application) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 100}}}", .window = 4 * PAYLOAD);
 
 	ck_assert_uint_eq(l->data_count, 4);
 	ck_assert_uint_eq(link_flow(l)->app_limited, 0);
 	link_close(l);
 }
-END_TEST
 
 // A timeout marks all of a flight, its ACK comes after all: the interval began with the last
 // delivery, not with the retransmission. Ten segments in one RTT were reported at no such rate.
-START_TEST(spurious_timeout_does_not_raise_the_rate) {
+TEST(spurious_timeout_does_not_raise_the_rate) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, tlp: no, rto_min: 180ms}");
 
 	spy_on(l);
@@ -534,9 +507,8 @@ START_TEST(spurious_timeout_does_not_raise_the_rate) {
 	ck_assert_double_le(spied[0].delivery_bps, 10 * PAYLOAD * 8 / 0.25);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(window_limited_is_told_from_pacing_limited) {
+TEST(window_limited_is_told_from_pacing_limited) {
 	struct link *w = LINK(.group = "{cc: {fixed: {cwnd: 10}}}");
 	struct link *p;
 
@@ -554,10 +526,9 @@ START_TEST(window_limited_is_told_from_pacing_limited) {
 		ck_assert(!spied[i].cwnd_limited);
 	link_close(p);
 }
-END_TEST
 
 // cc.h promises it; nobody called it.
-START_TEST(control_hears_of_silence) {
+TEST(control_hears_of_silence) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	struct seg s;
 
@@ -574,9 +545,8 @@ START_TEST(control_hears_of_silence) {
 	ck_assert_uint_eq(idle_calls, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(acks_in_any_repair_say_so) {
+TEST(acks_in_any_repair_say_so) {
 	struct link *l =
 		LINK(.group = "{cc: {fixed: {cwnd: 4}}, tlp: no, ack_every: 1}", .lose = 0xf);
 	uint64_t repair = 0;
@@ -589,11 +559,10 @@ START_TEST(acks_in_any_repair_say_so) {
 	ck_assert_uint_eq(repair, 3); // the fourth ends it
 	link_close(l);
 }
-END_TEST
 
 // ACKs that were held back and come together say less than the segments' own spacing: the longer of
 // the two intervals counts (section 3.3).
-START_TEST(rate_is_no_larger_than_that_of_sending) {
+TEST(rate_is_no_larger_than_that_of_sending) {
 	struct link *l =
 		HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, tlp: no, rto_min: 60s}");
 
@@ -605,11 +574,10 @@ START_TEST(rate_is_no_larger_than_that_of_sending) {
 	ck_assert_double_eq_tol(spied[1].delivery_bps, 11.584e6, 1);
 	link_close(l);
 }
-END_TEST
 
 // Of what was sent again the original may be acknowledged at once: a segment in a millisecond where
 // a round trip takes 20 is no rate.
-START_TEST(rate_over_less_than_a_round_trip_is_none) {
+TEST(rate_over_less_than_a_round_trip_is_none) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, tlp: no, timestamps: no}");
 
 	spy_on(l);
@@ -625,9 +593,8 @@ START_TEST(rate_over_less_than_a_round_trip_is_none) {
 	ck_assert_double_eq(spied[2].delivery_bps, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(control_hears_what_was_in_flight_before_and_after) {
+TEST(control_hears_what_was_in_flight_before_and_after) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 
 	spy_on(l);
@@ -638,10 +605,9 @@ START_TEST(control_hears_what_was_in_flight_before_and_after) {
 	ck_assert(spied[1].cwnd_limited);
 	link_close(l);
 }
-END_TEST
 
 // From one RTO after the last segment on, and only if all of them are acknowledged.
-START_TEST(silence_is_an_rto_without_a_segment) {
+TEST(silence_is_an_rto_without_a_segment) {
 	for (uint64_t early = 0; early < 2; early++) {
 		struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 		struct seg s;
@@ -657,11 +623,10 @@ START_TEST(silence_is_an_rto_without_a_segment) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Responses with pauses of 50 ms, a fourth of a timeout: a control that asks for any pause is
 // called before each, the first one's pause since the handshake included, one that does not is not.
-START_TEST(a_control_may_ask_for_any_pause) {
+TEST(a_control_may_ask_for_any_pause) {
 	static struct cc_ops any;
 
 	any = spy;
@@ -682,10 +647,9 @@ START_TEST(a_control_may_ask_for_any_pause) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // The first after silence has nothing to be compared with: its rate is that of its own round trip.
-START_TEST(silence_is_no_part_of_a_rate) {
+TEST(silence_is_no_part_of_a_rate) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	struct seg s;
 
@@ -699,10 +663,9 @@ START_TEST(silence_is_no_part_of_a_rate) {
 	ck_assert_double_eq(spied[0].delivery_bps, 10 * PAYLOAD * 8 / 0.02);
 	link_close(l);
 }
-END_TEST
 
 // Until the last segment that was out is delivered, what is sent again too.
-START_TEST(repairs_after_the_end_of_data_are_app_limited) {
+TEST(repairs_after_the_end_of_data_are_app_limited) {
 	struct link *l =
 		HAND(.group = "{cc: {fixed: {cwnd: 20}}, tlp: no, source: {size: {bytes: 14480B}}}");
 
@@ -715,24 +678,3 @@ START_TEST(repairs_after_the_end_of_data_are_app_limited) {
 	ck_assert(spied[1].app_limited);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(a_control_may_ask_for_any_pause, only_what_the_pacer_let_go_is_paced, gaps_are_exact,
-	long_run_rate_is_exact, any_volume_leaves_in_its_time, ack_does_not_hurry_the_pacer,
-	silence_earns_no_burst, late_loop_catches_up, late_loop_catches_up_a_millisecond_at_most,
-	late_loop_keeps_its_step, lateness_is_made_up_for_as_in_linux,
-	missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time,
-	a_fifth_of_a_second_is_made_up_for_at_most,
-	nothing_is_owed_to_a_flow_that_its_window_held_up, ack_before_a_late_timer_costs_no_rate,
-	at_a_full_port_an_ack_leaves_sending_to_the_pacer, at_a_full_port_an_unpaced_window_goes_on,
-	conformance_is_what_was_sent_over_what_was_asked, srtt_pacing_spreads_any_window,
-	srtt_pacing_has_two_gains_as_linux_has,
-	first_window_of_bbr_is_spread_over_a_third_of_the_handshake, pacing_can_be_off,
-	retransmissions_are_paced_too, rate_of_a_paced_flow_is_its_rate,
-	rate_of_a_window_is_window_over_rtt, compressed_acks_do_not_raise_the_rate,
-	samples_at_the_end_of_data_are_app_limited, window_of_the_peer_is_no_application,
-	spurious_timeout_does_not_raise_the_rate, window_limited_is_told_from_pacing_limited,
-	control_hears_of_silence, acks_in_any_repair_say_so, rate_is_no_larger_than_that_of_sending,
-	rate_over_less_than_a_round_trip_is_none, control_hears_what_was_in_flight_before_and_after,
-	silence_is_an_rto_without_a_segment, silence_is_no_part_of_a_rate,
-	repairs_after_the_end_of_data_are_app_limited)

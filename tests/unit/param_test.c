@@ -52,14 +52,13 @@ static void check_get(const struct all *a, const char *name, const char *want) {
 	ck_assert_str_eq(text, want);
 }
 
-START_TEST(finds_by_name) {
+TEST(finds_by_name) {
 	ck_assert_ptr_eq(param_find(table, "rate"), &table[0]);
 	ck_assert_ptr_null(param_find(table, "rat"));
 	ck_assert_ptr_null(param_find(table, ""));
 }
-END_TEST
 
-START_TEST(defaults_fill_every_field) {
+TEST(defaults_fill_every_field) {
 	struct all a;
 	struct err err = {""};
 
@@ -77,9 +76,8 @@ START_TEST(defaults_fill_every_field) {
 	for (const struct param *p = table; p->name != NULL; p++)
 		check_get(&a, p->name, p->def);
 }
-END_TEST
 
-START_TEST(bools) {
+TEST(bools) {
 	static const char *const yes[] = {"yes", "true", "on", "True", "ON"};
 	static const char *const no[] = {"no", "false", "off", "False", "OFF"};
 	struct all a = {0};
@@ -93,9 +91,8 @@ START_TEST(bools) {
 		check_get(&a, "ecn", "no");
 	}
 }
-END_TEST
 
-START_TEST(limits_in_every_unit) {
+TEST(limits_in_every_unit) {
 	static const struct {
 		const char *text, *back;
 		enum limit_kind kind;
@@ -124,9 +121,8 @@ START_TEST(limits_in_every_unit) {
 	set(&a, "some", "0BDP");
 	ck_assert(a.some.value == 0);
 }
-END_TEST
 
-START_TEST(integers_keep_all_64_bits) {
+TEST(integers_keep_all_64_bits) {
 	struct all a = {0};
 
 	set(&a, "seed", "18446744073709551615");
@@ -141,9 +137,8 @@ START_TEST(integers_keep_all_64_bits) {
 	set(&a, "delay", "1.5ns");
 	ck_assert_uint_eq(a.delay_ns, 2);
 }
-END_TEST
 
-START_TEST(words_stand_for_the_first_numbers) {
+TEST(words_stand_for_the_first_numbers) {
 	struct all a = {0};
 
 	set(&a, "burst", "linux");
@@ -156,9 +151,8 @@ START_TEST(words_stand_for_the_first_numbers) {
 	ck_assert_uint_eq(a.burst, 2);
 	check_get(&a, "burst", "2");
 }
-END_TEST
 
-START_TEST(bounds_are_inclusive) {
+TEST(bounds_are_inclusive) {
 	struct all a = {0};
 
 	set(&a, "rate", "1kbit");
@@ -170,7 +164,6 @@ START_TEST(bounds_are_inclusive) {
 	set(&a, "limit", "1TB");
 	set(&a, "limit", "1ns");
 }
-END_TEST
 
 static const struct {
 	const char *name, *text;
@@ -213,7 +206,7 @@ static const struct {
 	{"ecn", "maybe", -EINVAL, "ecn: 'maybe' is neither yes nor no"},
 };
 
-START_TEST(errors_are_one_sentence_and_change_nothing) {
+TEST(errors_are_one_sentence_and_change_nothing) {
 	struct all a, before;
 	struct err err;
 
@@ -226,9 +219,8 @@ START_TEST(errors_are_one_sentence_and_change_nothing) {
 		ck_assert_mem_eq(&a, &before, sizeof(a));
 	}
 }
-END_TEST
 
-START_TEST(texts_have_a_size) {
+TEST(texts_have_a_size) {
 	struct all a = {0};
 	struct err err;
 	char text[PARAM_TEXT_SIZE + 1];
@@ -242,10 +234,9 @@ START_TEST(texts_have_a_size) {
 	ck_assert_int_eq(param_set(param_find(table, "title"), &a, text, &err), -ERANGE);
 	ck_assert_str_eq(err.msg, "title: 128 bytes are more than the 127 a text may have");
 }
-END_TEST
 
 // What param_get writes, param_set reads to the same field.
-START_TEST(random_values_round_trip) {
+TEST(random_values_round_trip) {
 	uint64_t state = 1;
 	char text[64];
 
@@ -275,8 +266,3 @@ START_TEST(random_values_round_trip) {
 		ck_assert(a.limit.value == b.limit.value);
 	}
 }
-END_TEST
-
-TEST_MAIN(finds_by_name, defaults_fill_every_field, bools, limits_in_every_unit,
-	integers_keep_all_64_bits, words_stand_for_the_first_numbers, bounds_are_inclusive,
-	errors_are_one_sentence_and_change_nothing, texts_have_a_size, random_values_round_trip)

@@ -7,7 +7,7 @@
 
 // 1 MB are 691 segments of 1448 bytes, and 742 of 1348. The handshake ends after 20 ms, the first
 // ten die, and the answer comes a round trip later: what is sent then arrives.
-START_TEST(a_transfer_goes_on_a_round_trip_later) {
+TEST(a_transfer_goes_on_a_round_trip_later) {
 	struct link *l = LINK(.group = GROUP, .mtu = 1400);
 	const struct flow *f = link_flow(l);
 
@@ -31,11 +31,10 @@ START_TEST(a_transfer_goes_on_a_round_trip_later) {
 	ck_assert_uint_eq(f->count.lost_segs, 0);
 	link_close(l);
 }
-END_TEST
 
 // It quotes a segment that is in flight, says less than the segments have, and is no less than
 // Linux and RFC 8200 believe; else nothing changes.
-START_TEST(what_is_made_up_is_not_believed) {
+TEST(what_is_made_up_is_not_believed) {
 	struct link *l = HAND(.group = "{cc: newreno}");
 	const struct flow *f = link_flow(l);
 	uint64_t bad = l->tx.count.rx_bad;
@@ -52,12 +51,11 @@ START_TEST(what_is_made_up_is_not_believed) {
 	link_check(l);
 	link_close(l);
 }
-END_TEST
 
 // Of 10 segments of 1448, segments 3 to 5, bytes 4344 to 8688, have arrived. In segments of 1000
 // these are 5 to 7 whole; 4 and 8 in part, which are sent again. 14480 bytes are 14 segments and a
 // part of the 15th, which the next new one carries again.
-START_TEST(what_is_sacked_stays_so) {
+TEST(what_is_sacked_stays_so) {
 	struct link *l = HAND(.group = "{cc: newreno}");
 	const struct flow *f = link_flow(l);
 	uint64_t t_ns = l->now_ns + 20 * MS;
@@ -81,11 +79,10 @@ START_TEST(what_is_sacked_stays_so) {
 	ck_assert_uint_eq(f->una, sent / 1000);
 	link_close(l);
 }
-END_TEST
 
 // Whatever is lost, late or reordered meanwhile, with other sources and peers: the path's MTU falls
 // at any packet, and all data arrives.
-START_TEST(at_any_time) {
+TEST(at_any_time) {
 	static const char *const groups[] = {
 		"{count: 2, cc: cubic, source: {size: {bytes: 200kB}}}",
 		"{count: 2, cc: cubic, sack: no, source: {size: {bytes: 200kB}}}",
@@ -106,10 +103,9 @@ START_TEST(at_any_time) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Transfers that share a connection end where they did, in other segments.
-START_TEST(transfers_are_cut_anew) {
+TEST(transfers_are_cut_anew) {
 	struct link *l = LINK(.group = "{cc: cubic, source: {video: {}}}", .mtu = 952,
 		.mtu_from = 300, .loss = 0.01, .seed = 3);
 	const struct flow *f = link_flow(l);
@@ -121,12 +117,11 @@ START_TEST(transfers_are_cut_anew) {
 	ck_assert_uint_eq(l->rx.receiver[0].rcv_nxt, f->una_bytes);
 	link_close(l);
 }
-END_TEST
 
 // Without a word from a router: the fourth timeout makes segments of 1024 bytes, which arrive; then
 // probes find the 1348 that fit into 1400. The steps are those of halving [1024, 1448], and each
 // size that is too large is tried three times.
-START_TEST(a_black_hole_is_probed) {
+TEST(a_black_hole_is_probed) {
 	struct link *l =
 		LINK(.group = "{cc: newreno, mtu_probing: black_hole, source: {size: {bytes: 4MB}}}",
 			.mtu = 1400, .black_hole = true);
@@ -149,11 +144,10 @@ START_TEST(a_black_hole_is_probed) {
 	ck_assert_uint_eq(f->count.spurious, 0);
 	link_close(l);
 }
-END_TEST
 
 // A probe is the last of what was acknowledged: nothing follows from its loss. One that arrives
 // raises the size, and the window has the same bytes.
-START_TEST(a_probe_that_arrives_raises_the_size) {
+TEST(a_probe_that_arrives_raises_the_size) {
 	struct link *l = HAND(.group = "{cc: newreno, mtu_probing: always}");
 	const struct flow *f = link_flow(l);
 	uint64_t t_ns = l->now_ns + 20 * MS;
@@ -174,10 +168,9 @@ START_TEST(a_probe_that_arrives_raises_the_size) {
 	ck_assert_uint_eq(f->count.spurious, 0);
 	link_close(l);
 }
-END_TEST
 
 // Losses, reordering, other sources and peers, as above.
-START_TEST(probing_at_any_time) {
+TEST(probing_at_any_time) {
 	static const char *const groups[] = {
 		"{count: 2, cc: cubic, mtu_probing: always, source: {size: {bytes: 200kB}}}",
 		"{count: 2, cc: cubic, mtu_probing: black_hole, source: {size: {bytes: 200kB}}}",
@@ -198,8 +191,3 @@ START_TEST(probing_at_any_time) {
 		link_close(l);
 	}
 }
-END_TEST
-
-TEST_MAIN(a_transfer_goes_on_a_round_trip_later, what_is_made_up_is_not_believed,
-	what_is_sacked_stays_so, at_any_time, transfers_are_cut_anew, a_black_hole_is_probed,
-	a_probe_that_arrives_raises_the_size, probing_at_any_time)

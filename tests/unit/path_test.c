@@ -56,7 +56,7 @@ static struct pkt *take(struct path *p, uint64_t now_ns) {
 	return pkt;
 }
 
-START_TEST(config_makes_named_stages_and_a_base_rtt) {
+TEST(config_makes_named_stages_and_a_base_rtt) {
 	struct world w = open_paths("paths:\n"
 				    "  forward:\n"
 				    "    - loss: {rate: 0%}\n"
@@ -82,9 +82,8 @@ START_TEST(config_makes_named_stages_and_a_base_rtt) {
 	ck_assert_int_eq(config_unused(w.config, &w.err), 0);
 	close_paths(&w);
 }
-END_TEST
 
-START_TEST(a_stage_may_have_a_name_of_its_own) {
+TEST(a_stage_may_have_a_name_of_its_own) {
 	struct world w =
 		open_paths("paths:\n"
 			   "  forward:\n"
@@ -113,9 +112,8 @@ START_TEST(a_stage_may_have_a_name_of_its_own) {
 	free(text);
 	close_paths(&w);
 }
-END_TEST
 
-START_TEST(packets_pass_at_exact_times) {
+TEST(packets_pass_at_exact_times) {
 	struct world w = open_paths("paths: {forward: [{loss: {rate: 0%}}, "
 				    "{link: {rate: 10Gbit}}, {delay: {delay: 10ms}}]}");
 	struct path *p = &w.ps->path[0];
@@ -143,9 +141,8 @@ START_TEST(packets_pass_at_exact_times) {
 	close_paths(&w);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(arrivals_out_of_order_are_moved_up) {
+TEST(arrivals_out_of_order_are_moved_up) {
 	struct world w = open_paths("paths: {forward: [{delay: {delay: 1ms}}]}");
 	struct path *p = &w.ps->path[0];
 	struct pkt *pkts = pkts_new(2, 100);
@@ -158,7 +155,6 @@ START_TEST(arrivals_out_of_order_are_moved_up) {
 	close_paths(&w);
 	free(pkts);
 }
-END_TEST
 
 // Everything in a path of many stages, under random load, conserved at each step; the history must
 // not depend on how often the path is served.
@@ -239,7 +235,7 @@ static void play(int polling, struct outcome *o) {
 	free(pkts);
 }
 
-START_TEST(history_does_not_depend_on_polling) {
+TEST(history_does_not_depend_on_polling) {
 	static struct outcome one, other;
 
 	play(0, &one);
@@ -250,9 +246,8 @@ START_TEST(history_does_not_depend_on_polling) {
 		ck_assert_msg(memcmp(&one, &other, sizeof(one)) == 0, "polling %d", polling);
 	}
 }
-END_TEST
 
-START_TEST(groups_with_a_base_rtt_wait_longer_in_reverse) {
+TEST(groups_with_a_base_rtt_wait_longer_in_reverse) {
 	static const uint64_t rtt_ns[] = {0, 20 * MS, 50 * MS};
 	struct paths_env groups = env;
 	struct pkt *pkts = pkts_new(3, 100);
@@ -300,9 +295,8 @@ START_TEST(groups_with_a_base_rtt_wait_longer_in_reverse) {
 	close_paths(&w);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(live_parameters_change_at_their_time) {
+TEST(live_parameters_change_at_their_time) {
 	struct world w = open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: {fifo: "
 				    "{limit: 9pkt}}}}, {delay: {delay: 1ms}}]}");
 	struct path *p = &w.ps->path[0];
@@ -342,9 +336,8 @@ START_TEST(live_parameters_change_at_their_time) {
 	close_paths(&w);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(live_parameters_are_found_in_order) {
+TEST(live_parameters_are_found_in_order) {
 	struct world w = open_paths("paths: {forward: [{loss: {rate: 1%}}, {link: {rate: 8Gbit}}], "
 				    "reverse: [{delay: {delay: 1ms}}, {link: {rate: 1Gbit}}]}");
 	struct path_param at = {0};
@@ -373,7 +366,6 @@ START_TEST(live_parameters_are_found_in_order) {
 	ck_assert(!paths_next_param(w.ps, &at));
 	close_paths(&w);
 }
-END_TEST
 
 // A stream for at most 64 records, without a file.
 #define STREAM(type)                                                                               \
@@ -393,7 +385,7 @@ static uint32_t hosts_of_flow(void *ctx, const struct pkt *p) {
 }
 
 // Who is asked for a packet's hosts: the packets' owner, by the discipline and for the recording.
-START_TEST(hosts_are_those_of_the_owner) {
+TEST(hosts_are_those_of_the_owner) {
 	static const char text[] = "paths: {forward: [{link: {rate: 1Gbit, queue: {cake: "
 				   "{isolation: srchost, target: 1s}}}}]}";
 	struct tel arrivals = STREAM(struct tel_arrivals);
@@ -422,9 +414,8 @@ START_TEST(hosts_are_those_of_the_owner) {
 		free(pkts);
 	}
 }
-END_TEST
 
-START_TEST(arrivals_tell_all_that_decides) {
+TEST(arrivals_tell_all_that_decides) {
 	struct tel arrivals = STREAM(struct tel_arrivals), replayed = STREAM(struct tel_arrivals);
 	struct tel packets = STREAM(struct tel_packets), decided = STREAM(struct tel_packets);
 	struct paths_env live = env, replay = env;
@@ -526,9 +517,8 @@ START_TEST(arrivals_tell_all_that_decides) {
 	close_paths(&w);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(bad_configs_say_where_and_why) {
+TEST(bad_configs_say_where_and_why) {
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
@@ -564,10 +554,9 @@ START_TEST(bad_configs_say_where_and_why) {
 		close_paths(&w);
 	}
 }
-END_TEST
 
 // As many as there is room for in what the live switch tells of them, and no more.
-START_TEST(links_of_a_run_are_bounded) {
+TEST(links_of_a_run_are_bounded) {
 	char text[8192] = "paths:\n", *end = text + strlen(text);
 	struct world w;
 
@@ -587,7 +576,6 @@ START_TEST(links_of_a_run_are_bounded) {
 	ck_assert_msg(strstr(w.err.msg, "more than 64 links in one run") != NULL, "%s", w.err.msg);
 	close_paths(&w);
 }
-END_TEST
 
 // A stream of up to `capacity` records, a power of two, in memory of the test's own.
 static struct tel tel_of(
@@ -600,7 +588,7 @@ static struct tel tel_of(
 }
 
 // 1 us per packet; the reports of two links, one of them busy from 1000 to 5000.
-START_TEST(reports) {
+TEST(reports) {
 	struct world w =
 		open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: {fifo: {limit: "
 			   "3pkt}}}}, {link: {rate: 80Gbit, queue: {fifo: {limit: 9pkt}}}}, "
@@ -654,12 +642,11 @@ START_TEST(reports) {
 	close_paths(&w);
 	free(pkts);
 }
-END_TEST
 
 // A frame takes 10 ms on the second link: the second one waited longer than CoDel's target. 100 ms
 // later, at 110 ms, the first is dropped, at 210 and 280.7 ms the next two.
 // 22486 frames came, 2 were forwarded, and the verdict was "ok".
-START_TEST(a_switch_that_throws_most_away_says_so) {
+TEST(a_switch_that_throws_most_away_says_so) {
 	struct pkt_count drop[DROP_REASONS] = {0};
 	struct fact fault;
 
@@ -681,10 +668,9 @@ START_TEST(a_switch_that_throws_most_away_says_so) {
 	ck_assert(!path_none_for_most(2 * 22484, drop, &fault));
 	ck_assert(path_none_for_most(2 * 22484 - 1, drop, &fault));
 }
-END_TEST
 
 // Those of this run alone, in its order: the header has a page for all names.
-START_TEST(only_what_is_there_is_named_as_an_observer) {
+TEST(only_what_is_there_is_named_as_an_observer) {
 	struct world w = open_paths("paths: {forward: [{edges: {count: 2, rate: 1Gbit}}, {link: "
 				    "{rate: 8Gbit}}, {delay: {delay: 1ms}}, {link: {rate: "
 				    "8Gbit, queue: {codel: {}}}}], reverse: [{link: {rate: 8Gbit, "
@@ -705,9 +691,8 @@ START_TEST(only_what_is_there_is_named_as_an_observer) {
 		text, "{\"number\":1,\"name\":\"codel\",\"observed\":[\"count\",\"dropping\","));
 	close_paths(&w);
 }
-END_TEST
 
-START_TEST(what_a_queue_observes_is_recorded) {
+TEST(what_a_queue_observes_is_recorded) {
 	struct world w = open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: {fifo: {limit: "
 				    "99pkt}}}}, {link: {rate: 800kbit, queue: {codel: {limit: "
 				    "99pkt}}}}]}");
@@ -738,7 +723,6 @@ START_TEST(what_a_queue_observes_is_recorded) {
 	close_paths(&w);
 	free(pkts);
 }
-END_TEST
 
 // Which of 64 packets a path drops: a bit each.
 static uint64_t lost_of(const char *stages) {
@@ -761,7 +745,7 @@ static uint64_t lost_of(const char *stages) {
 }
 
 // A random stream follows its stage's name, never its position in the list.
-START_TEST(a_stage_more_moves_no_others_draws) {
+TEST(a_stage_more_moves_no_others_draws) {
 	uint64_t lost = lost_of("{loss: {rate: 30%}}");
 	uint64_t air = lost_of("{loss: {rate: 30%, name: air}}");
 
@@ -774,10 +758,9 @@ START_TEST(a_stage_more_moves_no_others_draws) {
 	ck_assert_uint_eq(lost_of("{loss: {rate: 0%}}, {loss: {rate: 30%, name: air}}"), air);
 	ck_assert_uint_ne(lost_of("{loss: {rate: 0%}}, {loss: {rate: 30%}}"), lost); // loss2
 }
-END_TEST
 
 // A key that a stage reads itself has no table; what --list says of it must hold all the same.
-START_TEST(a_links_queue_is_a_fifo_unless_said) {
+TEST(a_links_queue_is_a_fifo_unless_said) {
 	struct world w =
 		open_paths("paths: {forward: [{link: {rate: 1Gbit}}, {delay: {delay: 1ms}}]}");
 	struct config_node *link = config_get(
@@ -797,7 +780,6 @@ START_TEST(a_links_queue_is_a_fifo_unless_said) {
 	ck_assert_ptr_nonnull(strstr(text, "\n  queue              fifo "));
 	free(text);
 }
-END_TEST
 
 static bool reads_flows(const char *stages) {
 	char text[256];
@@ -811,14 +793,13 @@ static bool reads_flows(const char *stages) {
 }
 
 // Live, a packet's flow is computed for these only.
-START_TEST(stages_that_read_flows_say_so) {
+TEST(stages_that_read_flows_say_so) {
 	ck_assert(!reads_flows("{loss: {rate: 1%}}, {link: {rate: 1Gbit, queue: fifo}}"));
 	ck_assert(!reads_flows("{link: {rate: 1Gbit, queue: codel}}"));
 	ck_assert(reads_flows("{link: {rate: 1Gbit, queue: fq_codel}}"));
 	ck_assert(reads_flows("{loss: {rate: 1%}}, {link: {rate: 1Gbit, queue: drr}}"));
 	ck_assert(reads_flows("{edges: {count: 2, rate: 1Gbit}}"));
 }
-END_TEST
 
 #if defined(__SANITIZE_ADDRESS__)
 #define OWN_MEMORY 1
@@ -840,7 +821,7 @@ void *calloc(size_t n, size_t size) {
 #endif
 
 // A live lcore changes parameters: it allocated a whole state to check each.
-START_TEST(a_change_allocates_nothing) {
+TEST(a_change_allocates_nothing) {
 #if !OWN_MEMORY
 	struct world w =
 		open_paths("paths: {forward: [{link: {rate: 8Gbit, queue: codel}}, {delay: "
@@ -855,14 +836,3 @@ START_TEST(a_change_allocates_nothing) {
 	close_paths(&w);
 #endif
 }
-END_TEST
-
-TEST_MAIN(a_change_allocates_nothing, a_links_queue_is_a_fifo_unless_said,
-	stages_that_read_flows_say_so, config_makes_named_stages_and_a_base_rtt,
-	packets_pass_at_exact_times, arrivals_out_of_order_are_moved_up,
-	history_does_not_depend_on_polling, groups_with_a_base_rtt_wait_longer_in_reverse,
-	live_parameters_change_at_their_time, live_parameters_are_found_in_order,
-	hosts_are_those_of_the_owner, arrivals_tell_all_that_decides, bad_configs_say_where_and_why,
-	links_of_a_run_are_bounded, reports, a_switch_that_throws_most_away_says_so,
-	only_what_is_there_is_named_as_an_observer, what_a_queue_observes_is_recorded,
-	a_stage_may_have_a_name_of_its_own, a_stage_more_moves_no_others_draws)

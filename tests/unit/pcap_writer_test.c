@@ -80,7 +80,7 @@ static uint64_t end(uint64_t *behind) {
 // 20 times the memory goes through it. What was written was never given back while any packet
 // waited, so that each time it was used up all were written, and those that came then stood behind
 // later ones.
-START_TEST(a_long_capture_stays_in_order) {
+TEST(a_long_capture_stays_in_order) {
 	uint64_t behind, steps = 20 * KEPT_BYTES / (STEP_PACKETS * 128);
 
 	begin(1);
@@ -94,11 +94,10 @@ START_TEST(a_long_capture_stays_in_order) {
 	ck_assert_uint_eq(w.out_of_order, 0);
 	pcap_writer_free(&w);
 }
-END_TEST
 
 // The second producer has no CPU for 300 ms, as an lcore of a busy machine: what it puts then is
 // older than 250 ms.
-START_TEST(a_producer_that_stands_still_is_waited_for) {
+TEST(a_producer_that_stands_still_is_waited_for) {
 	uint64_t behind;
 
 	begin(2);
@@ -116,11 +115,10 @@ START_TEST(a_producer_that_stands_still_is_waited_for) {
 	ck_assert_uint_eq(behind, 0);
 	pcap_writer_free(&w);
 }
-END_TEST
 
 // When it stands still for longer than the memory lasts, packets are written early; those behind
 // their time are counted.
-START_TEST(what_is_behind_its_time_is_counted) {
+TEST(what_is_behind_its_time_is_counted) {
 	uint64_t behind;
 
 	begin(2);
@@ -136,7 +134,3 @@ START_TEST(what_is_behind_its_time_is_counted) {
 	ck_assert_uint_eq(behind, w.out_of_order);
 	pcap_writer_free(&w);
 }
-END_TEST
-
-TEST_MAIN(a_long_capture_stays_in_order, a_producer_that_stands_still_is_waited_for,
-	what_is_behind_its_time_is_counted)

@@ -90,7 +90,7 @@ static uint32_t blocks(const uint8_t *bytes, size_t size, uint32_t type, size_t 
 	return n;
 }
 
-START_TEST(a_packet_with_all_that_is_known_of_it) {
+TEST(a_packet_with_all_that_is_known_of_it) {
 	static uint8_t bytes[4096];
 	size_t at = 0, size;
 	uint16_t length;
@@ -152,10 +152,9 @@ START_TEST(a_packet_with_all_that_is_known_of_it) {
 	ck_assert_uint_eq(word(option(bytes, at, 20, 4, &length), 0), 4);
 	ck_assert_uint_eq(word(option(bytes, at, 20, 5, &length), 0), 3);
 }
-END_TEST
 
 // All lengths modulo 4, with and without a comment.
-START_TEST(libpcap_reads_it) {
+TEST(libpcap_reads_it) {
 	char why[PCAP_ERRBUF_SIZE], text[16];
 
 	ck_assert_int_eq(pcapng_open(&w, file, "weir-test 1", 0, &err), 0);
@@ -187,9 +186,8 @@ START_TEST(libpcap_reads_it) {
 	ck_assert_int_eq(pcap_next_ex(p, &h, &data), PCAP_ERROR_BREAK);
 	pcap_close(p);
 }
-END_TEST
 
-START_TEST(a_capture_without_packets) {
+TEST(a_capture_without_packets) {
 	static uint8_t bytes[1024];
 	size_t at, size;
 
@@ -201,7 +199,6 @@ START_TEST(a_capture_without_packets) {
 	ck_assert_uint_eq(blocks(bytes, size, 6, &at), 0);
 	ck_assert_uint_eq(blocks(bytes, size, 5, &at), 1);
 }
-END_TEST
 
 // Packets of one file, and the time of the first.
 static uint32_t packets_in(const char *path, uint64_t *first_ns) {
@@ -228,7 +225,7 @@ static void fill_rotating(uint32_t captured) {
 
 // The two newest files hold what follows the packets that were removed, without a hole; some packet
 // length fills a file to the last byte.
-START_TEST(rotation_bounds_the_size) {
+TEST(rotation_bounds_the_size) {
 	for (uint32_t captured = 0; captured <= FRAME; captured += 4) {
 		uint64_t first_ns, previous_ns;
 
@@ -242,9 +239,8 @@ START_TEST(rotation_bounds_the_size) {
 		ck_assert_uint_eq(first_ns, w.count.removed + before);
 	}
 }
-END_TEST
 
-START_TEST(what_cannot_be_written) {
+TEST(what_cannot_be_written) {
 	ck_assert_int_eq(pcapng_open(&w, "/dev/full", "weir-test 1", 0, &err), 0);
 	pcapng_interface(&w, "port");
 	pcapng_write(&w, &(struct pcapng_packet){.data = frame, .captured = FRAME, .length = 60});
@@ -256,7 +252,6 @@ START_TEST(what_cannot_be_written) {
 		pcapng_open(&w, "/dev/null", "weir-test 1", PCAPNG_ROTATE_MIN, &err), -EINVAL);
 	ck_assert_str_eq(err.msg, "only a file can be rotated");
 }
-END_TEST
 
 static void write_packets(uint32_t packets, uint32_t captured) {
 	static uint8_t data[2000];
@@ -271,7 +266,7 @@ static void write_packets(uint32_t packets, uint32_t captured) {
 
 // Of 3000 blocks of 1032 bytes a disk of 2,000,000 takes 1937 and a part of the next. `blocks`
 // fails on a part.
-START_TEST(a_full_disk_ends_the_file_with_a_whole_packet) {
+TEST(a_full_disk_ends_the_file_with_a_whole_packet) {
 	static uint8_t bytes[3 << 20];
 	struct rlimit limit = {2000000, 2000000};
 	size_t at, size;
@@ -289,7 +284,6 @@ START_TEST(a_full_disk_ends_the_file_with_a_whole_packet) {
 	ck_assert_uint_eq(w.count.bytes, size);
 	ck_assert_str_eq(pcapng_error(&w), "File too large");
 }
-END_TEST
 
 static int open_pipe(void) {
 	char path[32];
@@ -303,7 +297,7 @@ static int open_pipe(void) {
 	return fd[0];
 }
 
-START_TEST(a_reader_that_ends) {
+TEST(a_reader_that_ends) {
 	ck_assert(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
 	close(open_pipe());
 	write_packets(5, 100);
@@ -315,10 +309,9 @@ START_TEST(a_reader_that_ends) {
 	ck_assert_uint_eq(w.count.bytes, 0);
 	ck_assert_uint_eq(w.count.lost, 7);
 }
-END_TEST
 
 // Live, nothing waits for it: what it did not take is lost, and what it takes is whole.
-START_TEST(a_reader_that_stops_reading) {
+TEST(a_reader_that_stops_reading) {
 	static uint8_t bytes[4 << 20];
 	int fd = open_pipe();
 	size_t at, size = 0;
@@ -339,25 +332,5 @@ START_TEST(a_reader_that_stops_reading) {
 	ck_assert_uint_eq(w.count.packets + w.count.lost, 30000);
 	ck_assert_uint_eq(w.count.bytes, size);
 }
-END_TEST
 
-int main(void) {
-	Suite *suite = suite_create(__FILE__);
-	TCase *tcase = tcase_create("");
-	SRunner *runner = srunner_create(suite);
-
-	suite_add_tcase(suite, tcase);
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_add_test(tcase, a_packet_with_all_that_is_known_of_it);
-	tcase_add_test(tcase, libpcap_reads_it);
-	tcase_add_test(tcase, a_capture_without_packets);
-	tcase_add_test(tcase, rotation_bounds_the_size);
-	tcase_add_test(tcase, what_cannot_be_written);
-	tcase_add_test(tcase, a_full_disk_ends_the_file_with_a_whole_packet);
-	tcase_add_test(tcase, a_reader_that_ends);
-	tcase_add_test(tcase, a_reader_that_stops_reading);
-	srunner_run_all(runner, CK_ENV);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+TEST_FIXTURE(setup, teardown)

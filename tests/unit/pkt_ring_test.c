@@ -6,7 +6,7 @@
 
 #define PKTS 5000
 
-START_TEST(first_in_first_out_while_it_grows_and_wraps) {
+TEST(first_in_first_out_while_it_grows_and_wraps) {
 	static struct pkt pkt[PKTS];
 	struct pkt_ring r = {0};
 	uint64_t in = 0, out = 0, bytes = 0;
@@ -61,10 +61,9 @@ START_TEST(first_in_first_out_while_it_grows_and_wraps) {
 	ck_assert_uint_eq(r.bytes, 0);
 	pkt_ring_fini(&r);
 }
-END_TEST
 
 // One of very many begins with room for 8, and becomes like the others when it is long.
-START_TEST(a_small_one_does_too) {
+TEST(a_small_one_does_too) {
 	static struct pkt pkt[PKTS];
 	struct pkt_ring r = {0};
 	uint32_t in = 0, out = 0, slots = 0;
@@ -93,6 +92,3 @@ START_TEST(a_small_one_does_too) {
 	ck_assert_ptr_eq(pkt_ring_pop(&r), &pkt[0]);
 	pkt_ring_fini(&r);
 }
-END_TEST
-
-TEST_MAIN(first_in_first_out_while_it_grows_and_wraps, a_small_one_does_too)

@@ -58,7 +58,7 @@ static void site_close(struct site *s) {
 #define PORTS                                                                                      \
 	"ports: [{name: a, dev: net_null0, path: reverse}, {name: b, dev: net_null1, path: forward}]"
 
-START_TEST(flows_belong_to_their_groups) {
+TEST(flows_belong_to_their_groups) {
 	struct site s;
 
 	ck_assert_msg(site_open(&s, PATHS, PORTS) == 0, "%s", s.err.msg);
@@ -70,11 +70,10 @@ START_TEST(flows_belong_to_their_groups) {
 	ck_assert_int_eq(config_unused(s.config, &s.err), 0);
 	site_close(&s);
 }
-END_TEST
 
 // 10 Gbit/s for 15 ms are 35244 packets of 512 B with 20 B around them; the queue holds 1 MB of
 // them. The path back has no link: as many packets per second, for 25 ms (20 ms for group 1).
-START_TEST(pool_follows_from_rate_delay_queue_and_packet) {
+TEST(pool_follows_from_rate_delay_queue_and_packet) {
 	struct site s;
 	uint64_t queue = 1000000 / 512;
 
@@ -86,9 +85,8 @@ START_TEST(pool_follows_from_rate_delay_queue_and_packet) {
 	ck_assert_uint_eq(s.plan.port[0].quota, 1024 + 58740);
 	site_close(&s);
 }
-END_TEST
 
-START_TEST(smaller_packets_take_more_buffers) {
+TEST(smaller_packets_take_more_buffers) {
 	struct site s;
 
 	ck_assert_msg(site_open(&s, PATHS,
@@ -100,9 +98,8 @@ START_TEST(smaller_packets_take_more_buffers) {
 	ck_assert_uint_ge(s.plan.port[1].quota, 1024 + 223214 + 15625);
 	site_close(&s);
 }
-END_TEST
 
-START_TEST(a_smaller_pool_is_forced_and_shared_in_proportion) {
+TEST(a_smaller_pool_is_forced_and_shared_in_proportion) {
 	struct site s, whole;
 
 	ck_assert_msg(site_open(&whole, PATHS, PORTS) == 0, "%s", whole.err.msg);
@@ -122,9 +119,8 @@ START_TEST(a_smaller_pool_is_forced_and_shared_in_proportion) {
 	site_close(&s);
 	site_close(&whole);
 }
-END_TEST
 
-START_TEST(bad_ports_are_one_sentence) {
+TEST(bad_ports_are_one_sentence) {
 	static const struct {
 		const char *ports, *sentence;
 	} cases[] = {
@@ -155,10 +151,9 @@ START_TEST(bad_ports_are_one_sentence) {
 		site_close(&s);
 	}
 }
-END_TEST
 
 // Any packet may pass any path and leave by any port; no port needs a path for that.
-START_TEST(flows_with_paths_of_their_own_need_none_of_a_port) {
+TEST(flows_with_paths_of_their_own_need_none_of_a_port) {
 	static const char paths[] =
 		"{one: [{link: {rate: 10Gbit, queue: {fifo: {limit: 1MB}}}}, {delay: {delay: "
 		"15ms}}], two: [{delay: {delay: 5ms}}], back: [{delay: {delay: 5ms}}]}";
@@ -183,9 +178,8 @@ START_TEST(flows_with_paths_of_their_own_need_none_of_a_port) {
 	ck_assert(!s.plan.routed);
 	site_close(&s);
 }
-END_TEST
 
-START_TEST(paths_of_flows_need_one_lcore) {
+TEST(paths_of_flows_need_one_lcore) {
 	struct site s;
 
 	ck_assert_int_lt(site_open_flows(&s, PATHS, "[{path: {forward: forward}}]",
@@ -196,9 +190,3 @@ START_TEST(paths_of_flows_need_one_lcore) {
 		"serves all paths: name one CPU"));
 	site_close(&s);
 }
-END_TEST
-
-TEST_MAIN(flows_with_paths_of_their_own_need_none_of_a_port, paths_of_flows_need_one_lcore,
-	flows_belong_to_their_groups, pool_follows_from_rate_delay_queue_and_packet,
-	smaller_packets_take_more_buffers, bad_ports_are_one_sentence,
-	a_smaller_pool_is_forced_and_shared_in_proportion)

@@ -13,7 +13,7 @@ static bool observe(struct port *p, bool up, uint64_t now_ns) {
 
 // A memif client's port opens before its peer has answered. The link came up before an lcore looked
 // for the first time, and the next time it went down was not counted.
-START_TEST(link_that_came_up_before_the_first_look_counts_as_gone_down) {
+TEST(link_that_came_up_before_the_first_look_counts_as_gone_down) {
 	struct port p = {.name = "a", .was_up = true, .ever_up = false};
 	struct fact fault;
 
@@ -25,10 +25,9 @@ START_TEST(link_that_came_up_before_the_first_look_counts_as_gone_down) {
 	ck_assert_str_eq(
 		fault.sentence, "port a went down once, first at 1.000 s, for 1.500 s in all");
 }
-END_TEST
 
 // A port that waits for its peer from the beginning has not gone down.
-START_TEST(link_that_was_never_up_is_no_fault) {
+TEST(link_that_was_never_up_is_no_fault) {
 	struct port p = {.name = "a", .was_up = true, .ever_up = false};
 	struct fact fault;
 
@@ -37,10 +36,9 @@ START_TEST(link_that_was_never_up_is_no_fault) {
 	ck_assert_uint_eq(p.downs, 0);
 	ck_assert(!port_fault(&p, 0, 3000, &fault));
 }
-END_TEST
 
 // It went down twice and still is: the time counts up to the end.
-START_TEST(link_that_is_down_at_the_end_says_so) {
+TEST(link_that_is_down_at_the_end_says_so) {
 	struct port p = {.name = "b", .was_up = true, .ever_up = true};
 	struct fact fault;
 
@@ -51,10 +49,9 @@ START_TEST(link_that_is_down_at_the_end_says_so) {
 	ck_assert_str_eq(fault.sentence,
 		"port b went down 2 times, first at 1.000 s, for 1.500 s in all, and still is");
 }
-END_TEST
 
 // "DPDK has no port" was all that was said, and its log had the reason.
-START_TEST(reason_of_a_device_is_the_one_that_dpdk_logged_of_it) {
+TEST(reason_of_a_device_is_the_one_that_dpdk_logged_of_it) {
 	static const char log[] =
 		"EAL: Selected IOVA mode 'VA'\n"
 		"EAL: VFIO support could not be initialized\n"
@@ -77,8 +74,3 @@ START_TEST(reason_of_a_device_is_the_one_that_dpdk_logged_of_it) {
 	ck_assert(!eal_log_device(&e, "0000:00:07.0", text, sizeof(text)));
 	close(e.log_fd);
 }
-END_TEST
-
-TEST_MAIN(link_that_came_up_before_the_first_look_counts_as_gone_down,
-	link_that_was_never_up_is_no_fault, link_that_is_down_at_the_end_says_so,
-	reason_of_a_device_is_the_one_that_dpdk_logged_of_it)

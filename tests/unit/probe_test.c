@@ -21,7 +21,7 @@ static void add_all(struct probe *p, const uint64_t *rtt_ms, uint32_t n, uint64_
 }
 
 // A window of srtt/2 = 10 ms holds a probe and, with 10 ms between them, the one before.
-START_TEST(standing_rtt_is_the_smallest_of_half_an_srtt) {
+TEST(standing_rtt_is_the_smallest_of_half_an_srtt) {
 	static const uint64_t rtt_ms[] = {24, 20, 26, 25, 28, 21};
 	static const uint64_t near_ms[] = {24, 20, 20, 25, 25, 21},
 			      mid_ms[] = {24, 20, 20, 20, 25, 21};
@@ -34,12 +34,11 @@ START_TEST(standing_rtt_is_the_smallest_of_half_an_srtt) {
 	for (uint32_t i = 0; i < 6; i++)
 		ck_assert_uint_eq(q.sample[i].standing_ns, mid_ms[i] * MS);
 }
-END_TEST
 
 // The median of {20, 20, 21, 24, 25, 25} ms is 22.5 ms, of five of them 21 ms: dq = 2.5 and 1 ms.
 // lambda = 1 / (0.5 dq) = 800 and 2000 segments of 1448 bytes per second; 1000 of them take 1.25
 // and 0.5 s.
-START_TEST(the_estimate_by_hand) {
+TEST(the_estimate_by_hand) {
 	static const uint64_t even[] = {24, 20, 26, 25, 28, 21}, odd[] = {21, 20, 25, 24, 25};
 	struct probe p = {0}, q = {0};
 	struct probe_estimate e;
@@ -61,9 +60,8 @@ START_TEST(the_estimate_by_hand) {
 	NEAR(e.rate_bps, 2000 * 1448 * 8);
 	NEAR(e.completion_ns, 2 * 21e6 + 0.5e9);
 }
-END_TEST
 
-START_TEST(a_known_rtt_min_wins) {
+TEST(a_known_rtt_min_wins) {
 	static const uint64_t rtt_ms[] = {24, 24, 24};
 	struct probe_config known = COPA;
 	struct probe p = {0};
@@ -82,9 +80,8 @@ START_TEST(a_known_rtt_min_wins) {
 	probe_delays(&known, &p, &e);
 	ck_assert_double_eq(e.dq_ns, 0);
 }
-END_TEST
 
-START_TEST(no_more_probes_than_there_is_room_for) {
+TEST(no_more_probes_than_there_is_room_for) {
 	struct probe p = {0};
 
 	for (uint32_t i = 0; i < 2 * PROBE_MAX; i++)
@@ -92,7 +89,6 @@ START_TEST(no_more_probes_than_there_is_room_for) {
 	ck_assert_uint_eq(p.count, PROBE_MAX);
 	ck_assert_uint_eq(p.sample[PROBE_MAX - 1].rtt_ns, 30 * MS);
 }
-END_TEST
 
 static const struct workload_count *counted(const struct link *l) {
 	return l->tx.workloads->group[0];
@@ -100,7 +96,7 @@ static const struct workload_count *counted(const struct link *l) {
 
 // Probes begin when the connection is open, one byte each, and each is answered at once although
 // two are acknowledged together otherwise.
-START_TEST(probes_of_flows) {
+TEST(probes_of_flows) {
 	struct link *l = LINK(.group = "{cc: fixed, count: 3, ack_every: 2, source: {probe: "
 				       "{count: 5, interval: 4ms}}}");
 
@@ -124,10 +120,9 @@ START_TEST(probes_of_flows) {
 		ck_assert_uint_le(l->data[i].seg.len, 1);
 	link_close(l);
 }
-END_TEST
 
 // A probe that was sent twice has no valid RTT (Karn); the others have theirs.
-START_TEST(lost_probes_do_not_count) {
+TEST(lost_probes_do_not_count) {
 	struct link *l = LINK(.group = "{cc: fixed, source: {probe: {count: 8, interval: 30ms}}}",
 		.lose = 1 << 2 | 1 << 6);
 
@@ -140,7 +135,3 @@ START_TEST(lost_probes_do_not_count) {
 		ck_assert_uint_eq(counted(l)->probe[0].sample[k].rtt_ns, 20 * MS);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(standing_rtt_is_the_smallest_of_half_an_srtt, the_estimate_by_hand, a_known_rtt_min_wins,
-	no_more_probes_than_there_is_room_for, probes_of_flows, lost_probes_do_not_count)

@@ -16,7 +16,7 @@ static uint64_t quick(struct link *l, uint64_t *acks) {
 	return FIRST + 15 * MS;
 }
 
-START_TEST(sixteen_at_once_then_every_second) {
+TEST(sixteen_at_once_then_every_second) {
 	struct link *l = RCV("acks: linux");
 	uint64_t acks, t_ns = quick(l, &acks);
 
@@ -26,10 +26,9 @@ START_TEST(sixteen_at_once_then_every_second) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // rwnd / (2 * 1448 B)
-START_TEST(a_small_window_has_fewer_quick_acks) {
+TEST(a_small_window_has_fewer_quick_acks) {
 	struct link *l = RCV("acks: linux, rwnd: 14480B");
 	uint64_t acks;
 
@@ -41,9 +40,8 @@ START_TEST(a_small_window_has_fewer_quick_acks) {
 	}
 	link_close(l);
 }
-END_TEST
 
-START_TEST(the_delay_adapts) {
+TEST(the_delay_adapts) {
 	struct link *l = RCV("acks: linux");
 	uint64_t acks, t_ns = quick(l, &acks) + MS;
 
@@ -69,10 +67,9 @@ START_TEST(the_delay_adapts) {
 	expect(l, &acks, 1, 20 * LEN);
 	link_close(l);
 }
-END_TEST
 
 // 40 ms / 2 + 30 ms, a second segment 30 ms after the first.
-START_TEST(data_further_apart_is_waited_for_longer) {
+TEST(data_further_apart_is_waited_for_longer) {
 	struct link *l = RCV("acks: linux");
 	uint64_t acks, t_ns = quick(l, &acks) + 30 * MS;
 
@@ -83,9 +80,8 @@ START_TEST(data_further_apart_is_waited_for_longer) {
 	expect(l, &acks, 1, 17 * LEN);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(what_was_received_before_is_answered_quickly) {
+TEST(what_was_received_before_is_answered_quickly) {
 	struct link *l = RCV("acks: linux");
 	uint64_t acks, t_ns = quick(l, &acks);
 
@@ -99,11 +95,10 @@ START_TEST(what_was_received_before_is_answered_quickly) {
 	expect(l, &acks, 0, 0);
 	link_close(l);
 }
-END_TEST
 
 // Three at once; the others at most 1 ms later, with the timer's slack of 0.1 ms, and after 44 of
 // them at once.
-START_TEST(sacks_are_compressed) {
+TEST(sacks_are_compressed) {
 	struct link *l = RCV("acks: linux");
 	uint64_t acks, t_ns = quick(l, &acks) + MS;
 
@@ -124,10 +119,9 @@ START_TEST(sacks_are_compressed) {
 	expect(l, &acks, 1, 72 * LEN);
 	link_close(l);
 }
-END_TEST
 
 // 1/20 of an RTT of 10 ms, and the slack.
-START_TEST(compressed_sacks_wait_a_twentieth_of_the_rtt) {
+TEST(compressed_sacks_wait_a_twentieth_of_the_rtt) {
 	struct link *l = RCV("acks: linux");
 	uint64_t acks;
 
@@ -144,9 +138,8 @@ START_TEST(compressed_sacks_wait_a_twentieth_of_the_rtt) {
 	expect(l, &acks, 1, 16 * LEN);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(gro_answers_a_burst_once) {
+TEST(gro_answers_a_burst_once) {
 	struct link *l = RCV("gro: 20us");
 	uint64_t acks, t_ns = FIRST;
 
@@ -165,10 +158,9 @@ START_TEST(gro_answers_a_burst_once) {
 	expect(l, &acks, 1, 9 * LEN);
 	link_close(l);
 }
-END_TEST
 
 // 45 segments of 1448 B are 65160 B.
-START_TEST(gro_holds_64_kb) {
+TEST(gro_holds_64_kb) {
 	struct link *l = RCV("gro: 20us");
 	uint64_t acks;
 
@@ -181,9 +173,8 @@ START_TEST(gro_holds_64_kb) {
 	expect(l, &acks, 1, 45 * LEN);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(what_does_not_continue_ends_what_gro_holds) {
+TEST(what_does_not_continue_ends_what_gro_holds) {
 	struct link *l = RCV("gro: 20us");
 	uint64_t acks, t_ns = FIRST;
 
@@ -208,9 +199,8 @@ START_TEST(what_does_not_continue_ends_what_gro_holds) {
 	expect(l, &acks, 1, 8 * LEN);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_mark_ends_what_gro_holds) {
+TEST(a_mark_ends_what_gro_holds) {
 	struct link *l = RCV("gro: 20us, ecn: ect0");
 	struct seg s;
 	uint64_t acks;
@@ -228,11 +218,10 @@ START_TEST(a_mark_ends_what_gro_holds) {
 	ck_assert_uint_ne(last_ack(l)->flags & SEG_ECE, 0);
 	link_close(l);
 }
-END_TEST
 
 // The last segment of a burst has PSH: where the application has read all, its ACK waits for no
 // second one; that of a short one neither (tcp_measure_rcv_mss, tcp_cleanup_rbuf).
-START_TEST(what_is_pushed_does_not_wait) {
+TEST(what_is_pushed_does_not_wait) {
 	const struct {
 		uint8_t flags;
 		uint32_t len;
@@ -263,11 +252,10 @@ START_TEST(what_is_pushed_does_not_wait) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // More than one full segment at once is acknowledged at once, however they arrived
 // (__tcp_ack_snd_check).
-START_TEST(gro_and_delayed_acks) {
+TEST(gro_and_delayed_acks) {
 	struct link *l = RCV("gro: 20us, acks: linux");
 	uint64_t acks, t_ns = FIRST, at = 0;
 
@@ -285,10 +273,3 @@ START_TEST(gro_and_delayed_acks) {
 	}
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(sixteen_at_once_then_every_second, a_small_window_has_fewer_quick_acks, the_delay_adapts,
-	data_further_apart_is_waited_for_longer, what_was_received_before_is_answered_quickly,
-	sacks_are_compressed, compressed_sacks_wait_a_twentieth_of_the_rtt,
-	gro_answers_a_burst_once, gro_holds_64_kb, what_does_not_continue_ends_what_gro_holds,
-	a_mark_ends_what_gro_holds, what_is_pushed_does_not_wait, gro_and_delayed_acks)

@@ -2,7 +2,7 @@
 // The receiving side: what it keeps out of order, and how it reports it. RFC 2018, 2883.
 #include "receiver_test.h"
 
-START_TEST(hole_is_reported_at_once_until_it_is_filled) {
+TEST(hole_is_reported_at_once_until_it_is_filled) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
 
@@ -22,10 +22,9 @@ START_TEST(hole_is_reported_at_once_until_it_is_filled) {
 	ck_assert_uint_eq(rcv(l)->count.out_of_order_segs, 2);
 	link_close(l);
 }
-END_TEST
 
 // RFC 2018 section 4: the newest first, then the most recently reported ones.
-START_TEST(blocks_are_reported_newest_first) {
+TEST(blocks_are_reported_newest_first) {
 	struct link *l = RCV("");
 
 	syn(l, 7, ALL_OPTIONS, 0, 0);
@@ -50,9 +49,8 @@ START_TEST(blocks_are_reported_newest_first) {
 	ck_assert_uint_eq(last_ack(l)->sack_count, 2);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(four_blocks_without_timestamps) {
+TEST(four_blocks_without_timestamps) {
 	struct link *l = RCV("timestamps: no");
 
 	syn(l, 7, ALL_OPTIONS, 0, 0);
@@ -63,10 +61,9 @@ START_TEST(four_blocks_without_timestamps) {
 	block(l, 3, 3, 4);
 	link_close(l);
 }
-END_TEST
 
 // RFC 2883 section 4: a duplicate is reported once, in the first block.
-START_TEST(duplicate_below_is_reported_once) {
+TEST(duplicate_below_is_reported_once) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
 
@@ -85,10 +82,9 @@ START_TEST(duplicate_below_is_reported_once) {
 	ck_assert_uint_eq(rcv(l)->count.duplicate_segs, 1);
 	link_close(l);
 }
-END_TEST
 
 // RFC 2883 section 4: of a segment that is partly new the other part is reported, as Linux does.
-START_TEST(the_repeated_part_of_a_new_segment_is_reported) {
+TEST(the_repeated_part_of_a_new_segment_is_reported) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
 
@@ -106,11 +102,10 @@ START_TEST(the_repeated_part_of_a_new_segment_is_reported) {
 	block(l, 0, 5, 7);
 	link_close(l);
 }
-END_TEST
 
 // RFC 2883 section 4.1.3: the second block is the one that holds the duplicate, so that the sender
 // can tell. It was the most recently changed one, and the sender took the duplicate for news.
-START_TEST(duplicate_above_comes_with_the_block_around_it) {
+TEST(duplicate_above_comes_with_the_block_around_it) {
 	struct link *l = RCV("");
 
 	syn(l, 7, ALL_OPTIONS, 0, 0);
@@ -124,9 +119,8 @@ START_TEST(duplicate_above_comes_with_the_block_around_it) {
 	ck_assert_uint_eq(rcv(l)->count.duplicate_segs, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(full_report_makes_room_for_a_duplicate) {
+TEST(full_report_makes_room_for_a_duplicate) {
 	struct link *l = RCV("timestamps: no");
 
 	syn(l, 7, ALL_OPTIONS, 0, 0);
@@ -140,11 +134,10 @@ START_TEST(full_report_makes_room_for_a_duplicate) {
 	block(l, 3, 6, 7);
 	link_close(l);
 }
-END_TEST
 
 // It went into the ranges as [x, x): an empty block on the wire, and once data ended at x a
 // duplicate that never was. Now its number is reported like a byte's.
-START_TEST(fin_beyond_a_hole_is_reported) {
+TEST(fin_beyond_a_hole_is_reported) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
 	uint32_t fin;
@@ -173,10 +166,9 @@ START_TEST(fin_beyond_a_hole_is_reported) {
 	ck_assert_uint_eq(rcv(l)->count.bytes, 3 * LEN);
 	link_close(l);
 }
-END_TEST
 
 // RFC 2883: the duplicate comes first and is what came twice, though it may end where the FIN is.
-START_TEST(a_duplicate_comes_before_the_fin) {
+TEST(a_duplicate_comes_before_the_fin) {
 	struct link *l = RCV("");
 	uint32_t fin;
 
@@ -198,11 +190,10 @@ START_TEST(a_duplicate_comes_before_the_fin) {
 	ck_assert_uint_eq(last_ack(l)->sack[1].end, fin + 1);
 	link_close(l);
 }
-END_TEST
 
 // With more holes than blocks the block that ends with the FIN was reported before newer ones. The
 // FIN alone does not push one of these out.
-START_TEST(a_fin_that_was_reported_makes_room_for_newer_blocks) {
+TEST(a_fin_that_was_reported_makes_room_for_newer_blocks) {
 	struct link *l = RCV("");
 
 	syn(l, 7, ALL_OPTIONS, 0, 0);
@@ -218,11 +209,10 @@ START_TEST(a_fin_that_was_reported_makes_room_for_newer_blocks) {
 	block(l, 2, 7, 8);
 	link_close(l);
 }
-END_TEST
 
 // A retransmission arrives, then the late original with its older timestamp: without the DSACK the
 // sender would never learn that it sent again for nothing.
-START_TEST(late_original_is_reported_though_paws_refuses_it) {
+TEST(late_original_is_reported_though_paws_refuses_it) {
 	struct link *l = RCV("");
 	struct seg s;
 
@@ -235,11 +225,10 @@ START_TEST(late_original_is_reported_though_paws_refuses_it) {
 	ck_assert_uint_eq(rcv(l)->count.bytes, LEN);
 	link_close(l);
 }
-END_TEST
 
 // PAWS refuses the segment, so its new bytes are not kept: a DSACK would tell the sender that they
 // came twice.
-START_TEST(late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new) {
+TEST(late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new) {
 	struct link *l = RCV("");
 	struct seg s;
 
@@ -252,7 +241,6 @@ START_TEST(late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new) {
 	ck_assert_uint_eq(rcv(l)->count.duplicate_segs, 0);
 	link_close(l);
 }
-END_TEST
 
 // Random pieces against a map of bytes.
 #define SPACE 600u
@@ -360,7 +348,7 @@ static void tree_is_the_list(struct link *l) {
 	NEED(next == NULL && nodes == held_ranges(rcv(l)));
 }
 
-START_TEST(ranges_and_reports_are_those_of_a_byte_map) {
+TEST(ranges_and_reports_are_those_of_a_byte_map) {
 	struct rng rng;
 
 	rng_init(&rng, 1, "ranges");
@@ -400,7 +388,6 @@ START_TEST(ranges_and_reports_are_those_of_a_byte_map) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Of 100 000 segments every other one is lost. The others come in one order, then the lost ones in
 // another. A treap of n nodes compares at most 2 H(n) of them on the way to any in the mean (Seidel
@@ -431,7 +418,7 @@ static void few_steps(const uint32_t *first, const uint32_t *then) {
 	link_close(l);
 }
 
-START_TEST(thousands_of_holes_need_few_steps) {
+TEST(thousands_of_holes_need_few_steps) {
 	enum { UP, DOWN, BOTH, RANDOM, ORDERS };
 	static const struct {
 		int first, then;
@@ -452,9 +439,8 @@ START_TEST(thousands_of_holes_need_few_steps) {
 	for (uint32_t i = 0; i < sizeof(pair) / sizeof(pair[0]); i++)
 		few_steps(order[pair[i].first], order[pair[i].then]);
 }
-END_TEST
 
-START_TEST(empty_range_pool_refuses_and_recovers) {
+TEST(empty_range_pool_refuses_and_recovers) {
 	struct link *l = RCV("");
 	uint32_t size = l->rx.ranges.size;
 
@@ -480,14 +466,3 @@ START_TEST(empty_range_pool_refuses_and_recovers) {
 	l->rx.ranges.size = size;
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(hole_is_reported_at_once_until_it_is_filled, blocks_are_reported_newest_first,
-	the_repeated_part_of_a_new_segment_is_reported, four_blocks_without_timestamps,
-	duplicate_below_is_reported_once, duplicate_above_comes_with_the_block_around_it,
-	full_report_makes_room_for_a_duplicate, fin_beyond_a_hole_is_reported,
-	a_duplicate_comes_before_the_fin, a_fin_that_was_reported_makes_room_for_newer_blocks,
-	late_original_is_reported_though_paws_refuses_it,
-	late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new,
-	ranges_and_reports_are_those_of_a_byte_map, thousands_of_holes_need_few_steps,
-	empty_range_pool_refuses_and_recovers)

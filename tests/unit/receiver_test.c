@@ -2,7 +2,7 @@
 // The receiving side: the handshake, what it acknowledges and when, ECN, timestamps, resets.
 #include "receiver_test.h"
 
-START_TEST(syn_ack_offers_what_both_sides_want) {
+TEST(syn_ack_offers_what_both_sides_want) {
 	struct link *l = RCV("rwnd: 1MB, mss: 1000B, ecn: ect0");
 
 	syn(l, 7, ALL_OPTIONS, SEG_ECE | SEG_CWR, 5);
@@ -21,11 +21,10 @@ START_TEST(syn_ack_offers_what_both_sides_want) {
 	ck_assert_uint_eq(last_ack(l)->window, 1000000 >> 4);
 	link_close(l);
 }
-END_TEST
 
 // RFC 7323 section 2.3. 65536 is the first window that does not fit in 16 bits: without a shift its
 // last byte would never be offered.
-START_TEST(window_is_scaled_from_the_first_that_needs_it) {
+TEST(window_is_scaled_from_the_first_that_needs_it) {
 	static const struct {
 		const char *group;
 		uint8_t wscale;
@@ -44,9 +43,8 @@ START_TEST(window_is_scaled_from_the_first_that_needs_it) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(syn_ack_offers_no_option_that_was_not_asked_for) {
+TEST(syn_ack_offers_no_option_that_was_not_asked_for) {
 	struct link *l = RCV("ecn: ect0");
 
 	syn(l, 7, SEG_OPT_MSS, 0, 0);
@@ -58,10 +56,9 @@ START_TEST(syn_ack_offers_no_option_that_was_not_asked_for) {
 	ck_assert_uint_eq(last_ack(l)->window, 65535);
 	link_close(l);
 }
-END_TEST
 
 // RFC 5961 section 4: a SYN with another number is answered by an ACK.
-START_TEST(syn_again_gets_the_same_answer_another_syn_a_challenge) {
+TEST(syn_again_gets_the_same_answer_another_syn_a_challenge) {
 	struct link *l = RCV("");
 
 	syn(l, 7, ALL_OPTIONS, 0, 0);
@@ -76,9 +73,8 @@ START_TEST(syn_again_gets_the_same_answer_another_syn_a_challenge) {
 	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(data_before_a_syn_is_refused) {
+TEST(data_before_a_syn_is_refused) {
 	struct link *l = RCV("");
 
 	feed_seg(l, 0, 0);
@@ -86,10 +82,9 @@ START_TEST(data_before_a_syn_is_refused) {
 	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
 	link_close(l);
 }
-END_TEST
 
 // RFC 5681 section 4.2: at least every second full segment.
-START_TEST(every_nth_full_segment_is_acknowledged_at_once) {
+TEST(every_nth_full_segment_is_acknowledged_at_once) {
 	static const char *const groups[] = {"{cc: newreno, start: 1000s, ack_every: 1}",
 		"{cc: newreno, start: 1000s}", "{cc: newreno, start: 1000s, ack_every: 4}"};
 	static const uint64_t every[] = {1, 2, 4};
@@ -106,9 +101,8 @@ START_TEST(every_nth_full_segment_is_acknowledged_at_once) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(lone_segment_is_acknowledged_when_the_delay_ends) {
+TEST(lone_segment_is_acknowledged_when_the_delay_ends) {
 	struct link *l = RCV("ack_delay: 40ms");
 	uint64_t acks = 1;
 
@@ -125,9 +119,8 @@ START_TEST(lone_segment_is_acknowledged_when_the_delay_ends) {
 	expect(l, &acks, 0, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(without_a_delay_every_segment_is_acknowledged) {
+TEST(without_a_delay_every_segment_is_acknowledged) {
 	struct link *l = RCV("ack_delay: 0ms");
 	uint64_t acks = 1;
 
@@ -138,9 +131,8 @@ START_TEST(without_a_delay_every_segment_is_acknowledged) {
 	}
 	link_close(l);
 }
-END_TEST
 
-START_TEST(short_segments_wait_for_the_timer) {
+TEST(short_segments_wait_for_the_timer) {
 	struct link *l = RCV("ack_delay: 40ms");
 	uint64_t acks = 1;
 
@@ -156,9 +148,8 @@ START_TEST(short_segments_wait_for_the_timer) {
 	ck_assert_uint_eq(l->acks[2].t_ns, 45 * MS);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(fin_is_acknowledged_at_once_with_ours) {
+TEST(fin_is_acknowledged_at_once_with_ours) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
 
@@ -174,9 +165,8 @@ START_TEST(fin_is_acknowledged_at_once_with_ours) {
 	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(fin_may_come_with_the_last_bytes) {
+TEST(fin_may_come_with_the_last_bytes) {
 	struct link *l = RCV("");
 	struct seg s;
 
@@ -188,11 +178,10 @@ START_TEST(fin_may_come_with_the_last_bytes) {
 	ck_assert_uint_eq(rcv(l)->count.bytes, 100);
 	link_close(l);
 }
-END_TEST
 
 // There is nothing behind a FIN: data there is refused and answered with the ACK of the FIN. Data
 // below it that comes again is a duplicate as ever.
-START_TEST(data_behind_a_fin_is_refused) {
+TEST(data_behind_a_fin_is_refused) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
 
@@ -215,11 +204,10 @@ START_TEST(data_behind_a_fin_is_refused) {
 	ck_assert_uint_eq(l->rx.count.rx_bad, 2);
 	link_close(l);
 }
-END_TEST
 
 // Data beyond the FIN's number came before it, so the stream does not end there. Believed, the FIN
 // would close the connection and the rest would be refused.
-START_TEST(fin_below_data_that_came_is_no_end) {
+TEST(fin_below_data_that_came_is_no_end) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
 
@@ -239,10 +227,9 @@ START_TEST(fin_below_data_that_came_is_no_end) {
 	ck_assert_uint_eq(rcv(l)->count.bytes, 4 * LEN);
 	link_close(l);
 }
-END_TEST
 
 // RFC 3168 section 6.1.3.
-START_TEST(ce_is_echoed_until_cwr) {
+TEST(ce_is_echoed_until_cwr) {
 	struct link *l = RCV("ecn: ect0, ack_every: 4");
 	uint64_t acks = 1;
 	struct seg s;
@@ -272,12 +259,11 @@ START_TEST(ce_is_echoed_until_cwr) {
 	ck_assert_uint_eq(rcv(l)->count.ce_segs, 2);
 	link_close(l);
 }
-END_TEST
 
 // RFC 8257 section 3.2: each change of CE is acknowledged at once, ECE is CE of the packets
 // acknowledged, and CWR means nothing. Packets that wait for a delayed ACK are acknowledged before
 // a change, with the state they had.
-START_TEST(ce_of_every_packet_is_reported_to_dctcp) {
+TEST(ce_of_every_packet_is_reported_to_dctcp) {
 	static const bool ce[] = {0, 0, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0};
 	// After packet i: how many ACKs it made leave, what the last one acknowledges and whether
 	// it has ECE.
@@ -306,9 +292,8 @@ START_TEST(ce_of_every_packet_is_reported_to_dctcp) {
 	ck_assert_uint_eq(rcv(l)->count.ce_segs, 6);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(ce_is_not_echoed_unless_agreed) {
+TEST(ce_is_not_echoed_unless_agreed) {
 	struct link *l = RCV("");
 	struct seg s;
 
@@ -318,10 +303,9 @@ START_TEST(ce_is_not_echoed_unless_agreed) {
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK);
 	link_close(l);
 }
-END_TEST
 
 // RFC 7323: TS.Recent from segments at or below the last ACK sent, and PAWS (section 5.3).
-START_TEST(timestamps_are_echoed_as_the_rfc_says) {
+TEST(timestamps_are_echoed_as_the_rfc_says) {
 	struct link *l = RCV("");
 
 	syn(l, 7, ALL_OPTIONS, 0, 0);
@@ -334,9 +318,8 @@ START_TEST(timestamps_are_echoed_as_the_rfc_says) {
 	ck_assert_uint_eq(last_ack(l)->tsecr, TS0 + 40);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(old_timestamp_is_refused_and_answered) {
+TEST(old_timestamp_is_refused_and_answered) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
 	struct seg s;
@@ -359,9 +342,8 @@ START_TEST(old_timestamp_is_refused_and_answered) {
 	ck_assert_uint_eq(rcv(l)->rcv_nxt, 3 * LEN);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(data_outside_the_window_is_refused_and_answered) {
+TEST(data_outside_the_window_is_refused_and_answered) {
 	struct link *l = RCV("rwnd: 100000B");
 	uint64_t acks = 1;
 
@@ -376,9 +358,8 @@ START_TEST(data_outside_the_window_is_refused_and_answered) {
 	ck_assert_ptr_null(rcv(l)->head);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(probe_below_the_window_is_answered_a_bare_ack_not) {
+TEST(probe_below_the_window_is_answered_a_bare_ack_not) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
 
@@ -390,10 +371,9 @@ START_TEST(probe_below_the_window_is_answered_a_bare_ack_not) {
 	expect(l, &acks, 1, LEN);
 	link_close(l);
 }
-END_TEST
 
 // RFC 5961 section 3.2. Any RST closed the connection.
-START_TEST(rst_closes_only_at_the_next_byte) {
+TEST(rst_closes_only_at_the_next_byte) {
 	struct link *l = RCV("rwnd: 100000B");
 	struct seg s;
 	uint64_t acks = 1;
@@ -416,11 +396,10 @@ START_TEST(rst_closes_only_at_the_next_byte) {
 	ck_assert_int_eq(rcv(l)->state, RECEIVER_CLOSED);
 	link_close(l);
 }
-END_TEST
 
 // A receiver of a dynamic connection serves one after the other: 155 connections ended and 64 were
 // said to be done, as many as there are receivers.
-START_TEST(done_connections_are_counted_beyond_their_receivers) {
+TEST(done_connections_are_counted_beyond_their_receivers) {
 	struct link *l = RCV("");
 	struct seg s;
 
@@ -444,9 +423,8 @@ START_TEST(done_connections_are_counted_beyond_their_receivers) {
 	ck_assert_uint_eq(receivers_done(&l->rx.endpoint), 3);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(sequence_numbers_wrap_twice) {
+TEST(sequence_numbers_wrap_twice) {
 	struct link *l = RCV("");
 	uint64_t acks = 1;
 
@@ -462,18 +440,3 @@ START_TEST(sequence_numbers_wrap_twice) {
 	expect(l, &acks, 1, 150000 * UINT64_C(60000)); // 9 GB
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(syn_ack_offers_what_both_sides_want, window_is_scaled_from_the_first_that_needs_it,
-	syn_ack_offers_no_option_that_was_not_asked_for,
-	syn_again_gets_the_same_answer_another_syn_a_challenge, data_before_a_syn_is_refused,
-	every_nth_full_segment_is_acknowledged_at_once,
-	lone_segment_is_acknowledged_when_the_delay_ends,
-	without_a_delay_every_segment_is_acknowledged, short_segments_wait_for_the_timer,
-	fin_is_acknowledged_at_once_with_ours, fin_may_come_with_the_last_bytes,
-	data_behind_a_fin_is_refused, fin_below_data_that_came_is_no_end, ce_is_echoed_until_cwr,
-	ce_of_every_packet_is_reported_to_dctcp, ce_is_not_echoed_unless_agreed,
-	timestamps_are_echoed_as_the_rfc_says, old_timestamp_is_refused_and_answered,
-	data_outside_the_window_is_refused_and_answered,
-	probe_below_the_window_is_answered_a_bare_ack_not, rst_closes_only_at_the_next_byte,
-	done_connections_are_counted_beyond_their_receivers, sequence_numbers_wrap_twice)

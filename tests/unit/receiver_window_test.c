@@ -10,7 +10,7 @@ static uint32_t window(struct link *l) {
 }
 
 // A reader of one segment per millisecond, and ten segments at once into room for ten.
-START_TEST(a_window_closes_and_opens) {
+TEST(a_window_closes_and_opens) {
 	static const uint64_t opens_ms[] = {1, 2, 4, 8}, segs[] = {1, 2, 4, 8};
 	struct link *l = RCV("rwnd: 14480B, read_rate: 11.584Mbit, ack_every: 1");
 	uint64_t acks;
@@ -34,10 +34,9 @@ START_TEST(a_window_closes_and_opens) {
 	expect(l, &acks, 0, 0);
 	link_close(l);
 }
-END_TEST
 
 // 1158 bytes are free, more than 1/16 of the buffer, but not a segment.
-START_TEST(less_than_a_segment_is_no_window) {
+TEST(less_than_a_segment_is_no_window) {
 	struct link *l = RCV("rwnd: 14480B, read_rate: 11.584Mbit, ack_every: 1");
 	uint64_t acks;
 
@@ -50,11 +49,10 @@ START_TEST(less_than_a_segment_is_no_window) {
 	ck_assert_uint_eq(window(l), 0);
 	link_close(l);
 }
-END_TEST
 
 // Zero-window probes bring what a lost window update would have: each ACK of the receiver is lost
 // but for those.
-START_TEST(a_closed_window_is_probed) {
+TEST(a_closed_window_is_probed) {
 	struct link *l = LINK(.group = "{cc: newreno, rwnd: 5792B, read_rate: 100kbit, "
 				       "source: {size: {bytes: 40000B}}}",
 		.lose_ack = 0x1f0);
@@ -64,7 +62,6 @@ START_TEST(a_closed_window_is_probed) {
 	ck_assert_uint_ge(l->now_ns, 2 * S); // 40000 B at 100 kbit/s, less what the window holds
 	link_close(l);
 }
-END_TEST
 
 static void feed_timed(struct link *l, uint64_t i, uint64_t now_ns) {
 	struct seg s = data(l, i * LEN, LEN, now_ns);
@@ -75,7 +72,7 @@ static void feed_timed(struct link *l, uint64_t i, uint64_t now_ns) {
 
 // 11 and 20 segments in two round trips: 2 * 28960 + 16 * 1460 = 81280, and 2 * 81280 * (20 - 11) /
 // 11.
-START_TEST(the_buffer_grows_by_linuxs_formula) {
+TEST(the_buffer_grows_by_linuxs_formula) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1");
 	const struct receiver_window *w = &rcv(l)->acks->window;
 	uint64_t i = 0;
@@ -99,11 +96,10 @@ START_TEST(the_buffer_grows_by_linuxs_formula) {
 	ck_assert_uint_eq(window(l) >> rcv(l)->wscale, (87552 + LEN) >> rcv(l)->wscale);
 	link_close(l);
 }
-END_TEST
 
 // As in Linux's captures: 45 whole segments, eight segments let it grow to what 128 KB hold, and
 // the 16 after them are acknowledged at once, then every second one.
-START_TEST(the_window_grows_from_the_first_segment_on) {
+TEST(the_window_grows_from_the_first_segment_on) {
 	struct link *l = RCV("rmem: 6MiB, acks: linux");
 	const struct receiver_window *w = &rcv(l)->acks->window;
 	uint64_t i = 0, acks;
@@ -127,9 +123,8 @@ START_TEST(the_window_grows_from_the_first_segment_on) {
 	}
 	link_close(l);
 }
-END_TEST
 
-START_TEST(a_shorter_round_trip_counts_at_once) {
+TEST(a_shorter_round_trip_counts_at_once) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1");
 	static const uint64_t rtts_ms[] = {80, 160, 50};
 	static const uint64_t expected_ns[] = {80 * MS, 90 * MS, 50 * MS};
@@ -144,11 +139,10 @@ START_TEST(a_shorter_round_trip_counts_at_once) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // As before, then (214282 - 87552) / 2896 = 43.8 segments let what is advertised grow, from the
 // second of the round trip on: 44 are acknowledged at once.
-START_TEST(a_growing_window_is_told_at_once) {
+TEST(a_growing_window_is_told_at_once) {
 	struct link *l = RCV("rmem: 6MiB, acks: linux");
 	uint64_t i = 0, acks;
 
@@ -169,12 +163,11 @@ START_TEST(a_growing_window_is_told_at_once) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // What waits behind a hole takes room in the buffer, so that filling a part of the hole opens
 // nothing; the right edge that the peer knows never moves back. When the hole is filled, all of the
 // buffer is free again.
-START_TEST(segments_behind_a_hole_use_the_buffer) {
+TEST(segments_behind_a_hole_use_the_buffer) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1");
 	struct receiver *r = rcv(l);
 	uint32_t edge;
@@ -199,11 +192,10 @@ START_TEST(segments_behind_a_hole_use_the_buffer) {
 	ck_assert_uint_ge(window(l), edge);
 	link_close(l);
 }
-END_TEST
 
 // A reader has made room for twice the window, but the window may grow with data only: an ACK would
 // say nothing new.
-START_TEST(no_update_without_a_larger_window) {
+TEST(no_update_without_a_larger_window) {
 	struct link *l = RCV("rmem: 6MiB, ack_every: 1, read_rate: 1Gbit");
 	const struct receiver_window *w = &rcv(l)->acks->window;
 	uint64_t i = 0;
@@ -221,9 +213,8 @@ START_TEST(no_update_without_a_larger_window) {
 		receiver_window_update_ns(&l->rx.endpoint, rcv(l), FIRST + 200 * MS), NEVER_NS);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(the_buffer_has_a_bound) {
+TEST(the_buffer_has_a_bound) {
 	struct link *l = RCV("rmem: 200000B, ack_every: 1");
 	const struct receiver_window *w = &rcv(l)->acks->window;
 
@@ -234,12 +225,11 @@ START_TEST(the_buffer_has_a_bound) {
 	ck_assert_uint_eq(w->space, 200000 / 256 * 171);
 	link_close(l);
 }
-END_TEST
 
 // tcp_data_queue_ofo asks whether the window may grow before it charges the segment: the first one
 // beyond a hole does not find itself in the buffer, is a reason for a quick ACK, and so four
 // duplicate ACKs are sent before SACKs are compressed, as in Linux's captures.
-START_TEST(the_first_segment_beyond_a_hole_lets_the_window_grow) {
+TEST(the_first_segment_beyond_a_hole_lets_the_window_grow) {
 	struct link *l = RCV("acks: linux, rmem: 6MiB");
 	uint64_t acks, t_ns = FIRST;
 
@@ -255,13 +245,12 @@ START_TEST(the_first_segment_beyond_a_hole_lets_the_window_grow) {
 	expect(l, &acks, 0, 0);
 	link_close(l);
 }
-END_TEST
 
 // RFC 9293 section 3.8.6: what the SYN-ACK has offered is not taken back. It offers whole segments
 // of the peer, as Linux does:
 // 45 of 1448 bytes, 125 of 524; of a window that holds no two, which the peer's segments are cut
 // to, all.
-START_TEST(what_the_syn_ack_offers_stays_offered) {
+TEST(what_the_syn_ack_offers_stays_offered) {
 	static const struct {
 		const char *group;
 		uint16_t mss;
@@ -295,12 +284,3 @@ START_TEST(what_the_syn_ack_offers_stays_offered) {
 		link_close(l);
 	}
 }
-END_TEST
-
-TEST_MAIN(the_first_segment_beyond_a_hole_lets_the_window_grow,
-	what_the_syn_ack_offers_stays_offered, a_window_closes_and_opens,
-	less_than_a_segment_is_no_window, a_closed_window_is_probed,
-	the_buffer_grows_by_linuxs_formula, the_window_grows_from_the_first_segment_on,
-	a_shorter_round_trip_counts_at_once, a_growing_window_is_told_at_once,
-	no_update_without_a_larger_window, segments_behind_a_hole_use_the_buffer,
-	the_buffer_has_a_bound)

@@ -31,7 +31,7 @@ static void past_slow_start(struct link *l) {
 // data (limited transmit), that of 3 the retransmission, then every other ACK one segment. (The
 // RFC's figure has its last two at 18 and 19 by the reduction bound, since its pipe does not count
 // the retransmission.) At the end exactly ssthresh is in flight.
-START_TEST(one_loss_of_twenty_as_in_the_rfc) {
+TEST(one_loss_of_twenty_as_in_the_rfc) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
 	const struct flow *f = link_flow(l);
 	uint64_t before = 20;
@@ -48,12 +48,11 @@ START_TEST(one_loss_of_twenty_as_in_the_rfc) {
 	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	link_close(l);
 }
-END_TEST
 
 // The first 15 of 20 are lost: pipe falls to 4. One segment for each that arrives until a repair
 // does, then two, while no repair is found lost (RFC 9937). With two from the start, as the
 // reduction bound of RFC 6937 has it, repairs kept the queue full that dropped them.
-START_TEST(fifteen_losses_of_twenty) {
+TEST(fifteen_losses_of_twenty) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
 	const struct flow *f = link_flow(l);
 	static const uint64_t pipe[] = {20, 20, 4 + 1, 4 + 1, 4 + 1};
@@ -71,12 +70,11 @@ START_TEST(fifteen_losses_of_twenty) {
 	ck_assert_uint_eq(flow_inflight(f), 4 + 2);
 	link_close(l);
 }
-END_TEST
 
 // The ACK of a repair that finds another repair lost lets out what it delivered and no more.
 // Without SACK each duplicate ACK stands for one of the segments that are in proportion to
 // ssthresh, also the one that begins the recovery.
-START_TEST(one_loss_of_twenty_without_sack) {
+TEST(one_loss_of_twenty_without_sack) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}, sack: no}");
 	const struct flow *f = link_flow(l);
 	uint64_t before = 20;
@@ -94,9 +92,8 @@ START_TEST(one_loss_of_twenty_without_sack) {
 	ck_assert_uint_eq(flow_inflight(f), 10);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(progress_that_finds_a_loss_is_not_rewarded) {
+TEST(progress_that_finds_a_loss_is_not_rewarded) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
 	const struct flow *f = link_flow(l);
 	uint64_t before;
@@ -114,9 +111,8 @@ START_TEST(progress_that_finds_a_loss_is_not_rewarded) {
 	ck_assert_uint_eq(sent_since(l, &before), 2);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(window_after_recovery_is_ssthresh) {
+TEST(window_after_recovery_is_ssthresh) {
 	struct link *l = LINK(.group = "{cc: {newreno: {initial: 20}}, ack_every: 1}", .lose = 0x5);
 	const struct flow *f = link_flow(l);
 
@@ -130,10 +126,9 @@ START_TEST(window_after_recovery_is_ssthresh) {
 	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	link_close(l);
 }
-END_TEST
 
 // An ACK that delivers nothing lets nothing out: each D-SACK sent a segment.
-START_TEST(duplicates_that_deliver_nothing_send_nothing) {
+TEST(duplicates_that_deliver_nothing_send_nothing) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
 
 	past_slow_start(l);
@@ -145,11 +140,10 @@ START_TEST(duplicates_that_deliver_nothing_send_nothing) {
 	ck_assert_uint_eq(l->data_count, before);
 	link_close(l);
 }
-END_TEST
 
 // Found by RACK's timer, where no ACK delivers anything: PRR's share is nothing, the repair leaves
 // all the same (section 3: "force a fast retransmit upon entering recovery").
-START_TEST(repair_leaves_though_nothing_was_delivered) {
+TEST(repair_leaves_though_nothing_was_delivered) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}}");
 
 	hand_sack_at(l, 0, 1, 2, T0);
@@ -160,11 +154,10 @@ START_TEST(repair_leaves_though_nothing_was_delivered) {
 	ck_assert_uint_eq(link_flow(l)->prr_out, 1);
 	link_close(l);
 }
-END_TEST
 
 // The same below ssthresh, where the slow start reduction bound allows one segment more than was
 // delivered.
-START_TEST(duplicates_send_nothing_below_ssthresh_either) {
+TEST(duplicates_send_nothing_below_ssthresh_either) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 20}}}");
 
 	past_slow_start(l);
@@ -177,10 +170,9 @@ START_TEST(duplicates_send_nothing_below_ssthresh_either) {
 	ck_assert_uint_eq(l->data_count, before);
 	link_close(l);
 }
-END_TEST
 
 // The second recovery counts what it delivers from nothing, like the first.
-START_TEST(next_recovery_is_reduced_in_proportion_too) {
+TEST(next_recovery_is_reduced_in_proportion_too) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 40}}}");
 	const struct flow *f = link_flow(l);
 	uint64_t before;
@@ -201,9 +193,8 @@ START_TEST(next_recovery_is_reduced_in_proportion_too) {
 	ck_assert_uint_eq(l->data_count - first, 11); // limited transmit, then every other
 	link_close(l);
 }
-END_TEST
 
-START_TEST(duplicates_count_anew_after_progress) {
+TEST(duplicates_count_anew_after_progress) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, sack: no}");
 
 	hand_ack_at(l, 1, T0);
@@ -217,10 +208,9 @@ START_TEST(duplicates_count_anew_after_progress) {
 	ck_assert_uint_eq(link_flow(l)->count.retransmits, 1);
 	link_close(l);
 }
-END_TEST
 
 // The segment that is asked for has not arrived, however many duplicates there are.
-START_TEST(duplicates_stand_for_all_but_the_hole) {
+TEST(duplicates_stand_for_all_but_the_hole) {
 	struct link *l =
 		HAND(.group = "{cc: {fixed: {cwnd: 10}}, sack: no, source: {size: {bytes: 5792B}}}");
 	const struct flow *f = link_flow(l);
@@ -233,9 +223,8 @@ START_TEST(duplicates_stand_for_all_but_the_hole) {
 	ck_assert_uint_eq(flow_inflight(f), 1); // the repair
 	link_close(l);
 }
-END_TEST
 
-START_TEST(timeout_forgets_the_larger_reordering_window) {
+TEST(timeout_forgets_the_larger_reordering_window) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, tlp: no" RTO "}");
 	const struct flow *f = link_flow(l);
 	struct seg s = hand_ack(l, 2, T0);
@@ -249,13 +238,12 @@ START_TEST(timeout_forgets_the_larger_reordering_window) {
 	ck_assert_uint_eq(f->reo_wnd_mult, 1);
 	link_close(l);
 }
-END_TEST
 
 // ---- Growth ----
 
 // RFC 5681 section 3.1: only ACKs of new data in sequence let the window grow. It grew by three
 // SACKs before the loss was declared, and a lone flow lost two segments for each halving, not one.
-START_TEST(window_does_not_grow_on_what_is_sacked_only) {
+TEST(window_does_not_grow_on_what_is_sacked_only) {
 	static const char *const groups[] = {
 		"{cc: {newreno: {initial: 10}}}", "{cc: {cubic: {initial: 10}}}"};
 
@@ -272,11 +260,10 @@ START_TEST(window_does_not_grow_on_what_is_sacked_only) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // ---- Episodes ----
 
-START_TEST(losses_of_one_window_are_one_reduction) {
+TEST(losses_of_one_window_are_one_reduction) {
 	for (uint64_t mask = 1; mask < 1024; mask += 2) {
 		struct link *l =
 			LINK(.group = "{cc: {newreno: {initial: 14}}, ack_every: 1}", .lose = mask);
@@ -288,11 +275,10 @@ START_TEST(losses_of_one_window_are_one_reduction) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // A segment sent in recovery is lost, and that is known before recovery ends: it belongs to the
 // next window, which was never reduced for it.
-START_TEST(loss_of_the_next_window_is_its_own_reduction) {
+TEST(loss_of_the_next_window_is_its_own_reduction) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}}");
 	const struct flow *f = link_flow(l);
 	struct seg s;
@@ -313,7 +299,6 @@ START_TEST(loss_of_the_next_window_is_its_own_reduction) {
 	ck_assert_uint_ge(f->recover, 14);
 	link_close(l);
 }
-END_TEST
 
 // ---- Without SACK ----
 
@@ -326,7 +311,7 @@ static void dup(struct link *l, uint64_t una, uint64_t n, uint64_t now_ns) {
 }
 
 // RFC 3042 and 6582: two new segments, then the hole, then one hole per partial ACK.
-START_TEST(third_duplicate_ack_sends_the_hole) {
+TEST(third_duplicate_ack_sends_the_hole) {
 	struct link *l = NO_SACK(10);
 	const struct flow *f = link_flow(l);
 
@@ -356,10 +341,9 @@ START_TEST(third_duplicate_ack_sends_the_hole) {
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	link_close(l);
 }
-END_TEST
 
 // RFC 5681 section 2 (e): an ACK that moves the window is no duplicate.
-START_TEST(window_updates_are_no_duplicates) {
+TEST(window_updates_are_no_duplicates) {
 	struct link *l = NO_SACK(10);
 
 	for (int i = 0; i < 6; i++) {
@@ -371,11 +355,10 @@ START_TEST(window_updates_are_no_duplicates) {
 	ck_assert_uint_eq(link_flow(l)->count.retransmits, 0);
 	link_close(l);
 }
-END_TEST
 
 // Duplicates in the repair after a timeout answer its own superfluous segments. They were counted
 // as segments that had arrived, though all were taken for lost: in flight fell below 0.
-START_TEST(duplicates_after_a_timeout_are_not_arrivals) {
+TEST(duplicates_after_a_timeout_are_not_arrivals) {
 	struct link *l = NO_SACK(10);
 	const struct flow *f = link_flow(l);
 
@@ -393,11 +376,10 @@ START_TEST(duplicates_after_a_timeout_are_not_arrivals) {
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	link_close(l);
 }
-END_TEST
 
 // RFC 6582 section 3.2 step 1 and section 4: until the ACK covers more than recover, duplicates say
 // nothing new.
-START_TEST(no_fast_retransmit_of_what_the_timeout_repaired) {
+TEST(no_fast_retransmit_of_what_the_timeout_repaired) {
 	struct link *l = NO_SACK(4);
 	const struct flow *f = link_flow(l);
 
@@ -411,7 +393,6 @@ START_TEST(no_fast_retransmit_of_what_the_timeout_repaired) {
 	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	link_close(l);
 }
-END_TEST
 
 // ---- ECN ----
 
@@ -424,7 +405,7 @@ static void echo_at(struct link *l, uint64_t una, uint64_t now_ns) {
 	hand_feed(l, &s, now_ns);
 }
 
-START_TEST(echo_halves_once_per_window_and_cwr_is_told_once) {
+TEST(echo_halves_once_per_window_and_cwr_is_told_once) {
 	struct link *l = HAND(.group = ECT);
 	const struct flow *f = link_flow(l);
 	uint64_t cwr = 0, first = 0;
@@ -447,11 +428,10 @@ START_TEST(echo_halves_once_per_window_and_cwr_is_told_once) {
 	ck_assert_uint_eq(f->count.cwnd_reductions, 2);
 	link_close(l);
 }
-END_TEST
 
 // All of the window was acknowledged before anything new could carry CWR: the echo goes on, and was
 // answered again.
-START_TEST(echo_before_cwr_was_sent_is_the_same_one) {
+TEST(echo_before_cwr_was_sent_is_the_same_one) {
 	struct link *l = HAND(.group = ECT);
 	const struct flow *f = link_flow(l);
 
@@ -472,11 +452,10 @@ START_TEST(echo_before_cwr_was_sent_is_the_same_one) {
 	link_close(w);
 	link_close(l);
 }
-END_TEST
 
 // RFC 3168 section 6.1.2: once per window for losses and echoes together, and CWR after any
 // reduction.
-START_TEST(loss_and_echo_in_one_window_are_one_reduction) {
+TEST(loss_and_echo_in_one_window_are_one_reduction) {
 	struct link *l = LINK(.group = ECT, .lose = 0x1, .mark = 0x200);
 	const struct flow *f = link_flow(l);
 
@@ -487,9 +466,8 @@ START_TEST(loss_and_echo_in_one_window_are_one_reduction) {
 	ck_assert(!l->rx.receiver[0].ecn_echo);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(timeout_is_told_by_cwr) {
+TEST(timeout_is_told_by_cwr) {
 	struct link *l = LINK(.group = ECT, .lose = 0x7ff, .mark = UINT64_C(1) << 12);
 	const struct flow *f = link_flow(l);
 	uint64_t cwr = 0;
@@ -502,10 +480,9 @@ START_TEST(timeout_is_told_by_cwr) {
 	ck_assert_uint_eq(cwr, 1);
 	link_close(l);
 }
-END_TEST
 
 // RFC 3168 section 6.1.5.
-START_TEST(retransmissions_are_not_ecn_capable) {
+TEST(retransmissions_are_not_ecn_capable) {
 	struct link *l = LINK(.group = ECT, .lose = 0x21);
 
 	link_run(l, 150 * MS);
@@ -515,11 +492,10 @@ START_TEST(retransmissions_are_not_ecn_capable) {
 	ck_assert_uint_eq(link_flow(l)->count.retransmits, 2);
 	link_close(l);
 }
-END_TEST
 
 // RFC 3168 section 6.1.2 would wait for the timeout then; Linux goes on with two segments, and so
 // do we.
-START_TEST(echo_at_one_segment_leaves_two) {
+TEST(echo_at_one_segment_leaves_two) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 1}}, ecn: ect0}");
 
 	ck_assert_double_eq(link_flow(l)->out.cwnd_segs, 1);
@@ -527,9 +503,8 @@ START_TEST(echo_at_one_segment_leaves_two) {
 	ck_assert_double_eq(link_flow(l)->out.cwnd_segs, 2);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(one_mark_per_window_halves_each_time) {
+TEST(one_mark_per_window_halves_each_time) {
 	struct link *l = LINK(.group = ECT, .mark = UINT64_C(1) << 5 | UINT64_C(1) << 40);
 	const struct flow *f = link_flow(l);
 
@@ -540,10 +515,9 @@ START_TEST(one_mark_per_window_halves_each_time) {
 	ck_assert(!l->rx.receiver[0].ecn_echo);
 	link_close(l);
 }
-END_TEST
 
 // A control that does not answer losses must still hear the echo that came with one.
-START_TEST(echo_during_a_loss_that_cost_nothing_is_answered_after_it) {
+TEST(echo_during_a_loss_that_cost_nothing_is_answered_after_it) {
 	struct link *l =
 		LINK(.group = "{cc: copa, ack_every: 1, ecn: ect0}", .lose = 0x1, .mark = 0x200);
 
@@ -552,12 +526,11 @@ START_TEST(echo_during_a_loss_that_cost_nothing_is_answered_after_it) {
 	ck_assert(!l->rx.receiver[0].ecn_echo);
 	link_close(l);
 }
-END_TEST
 
 // Copa goes down with the queue on each ACK. Those steps were counted as answers to the echo, which
 // is in each ACK of a round trip: a window that was halved once had a dozen reductions, and CWR in
 // each new segment.
-START_TEST(steps_down_are_no_answers_to_an_echo) {
+TEST(steps_down_are_no_answers_to_an_echo) {
 	struct link *l = HAND(.group = "{cc: {copa: {initial: 40}}, ecn: ect0, pacing: off}");
 	const struct flow *f = link_flow(l);
 	uint64_t now_ns = T0;
@@ -577,20 +550,3 @@ START_TEST(steps_down_are_no_answers_to_an_echo) {
 	ck_assert_uint_eq(f->count.ecn_echoes, 1);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(echo_at_one_segment_leaves_two, one_loss_of_twenty_without_sack,
-	steps_down_are_no_answers_to_an_echo, duplicates_that_deliver_nothing_send_nothing,
-	window_does_not_grow_on_what_is_sacked_only, one_loss_of_twenty_as_in_the_rfc,
-	fifteen_losses_of_twenty, progress_that_finds_a_loss_is_not_rewarded,
-	window_after_recovery_is_ssthresh, losses_of_one_window_are_one_reduction,
-	loss_of_the_next_window_is_its_own_reduction, third_duplicate_ack_sends_the_hole,
-	window_updates_are_no_duplicates, duplicates_after_a_timeout_are_not_arrivals,
-	no_fast_retransmit_of_what_the_timeout_repaired,
-	echo_halves_once_per_window_and_cwr_is_told_once, echo_before_cwr_was_sent_is_the_same_one,
-	loss_and_echo_in_one_window_are_one_reduction, timeout_is_told_by_cwr,
-	retransmissions_are_not_ecn_capable, one_mark_per_window_halves_each_time,
-	echo_during_a_loss_that_cost_nothing_is_answered_after_it,
-	repair_leaves_though_nothing_was_delivered, duplicates_send_nothing_below_ssthresh_either,
-	next_recovery_is_reduced_in_proportion_too, duplicates_count_anew_after_progress,
-	duplicates_stand_for_all_but_the_hole, timeout_forgets_the_larger_reordering_window)

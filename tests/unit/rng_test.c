@@ -7,26 +7,24 @@
 
 // State {1, 2, 3, 4}: the first outputs of xoshiro256**, worked out by hand from its definition
 // (rotl(s1 * 5, 7) * 9 of s1 = 2, then 0, then 262149).
-START_TEST(is_xoshiro256starstar) {
+TEST(is_xoshiro256starstar) {
 	struct rng r = {{1, 2, 3, 4}};
 
 	ck_assert_uint_eq(rng_u64(&r), 11520);
 	ck_assert_uint_eq(rng_u64(&r), 0);
 	ck_assert_uint_eq(rng_u64(&r), 1509978240);
 }
-END_TEST
 
 // splitmix64 seeded with 0 and with 1234567: the outputs that its authors' program prints.
-START_TEST(mix_is_splitmix64s) {
+TEST(mix_is_splitmix64s) {
 	ck_assert_uint_eq(rng_mix(RNG_GOLDEN), UINT64_C(0xe220a8397b1dcdaf));
 	ck_assert_uint_eq(rng_mix(2 * RNG_GOLDEN), UINT64_C(0x6e789e6aa1b965f4));
 	ck_assert_uint_eq(rng_mix(1234567 + RNG_GOLDEN), UINT64_C(6457827717110365317));
 	ck_assert_uint_eq(rng_mix(1234567 + 2 * RNG_GOLDEN), UINT64_C(3203168211198807973));
 }
-END_TEST
 
 // Recorded runs depend on these.
-START_TEST(seeding_is_frozen) {
+TEST(seeding_is_frozen) {
 	struct rng r;
 
 	rng_init(&r, 1, "forward.loss");
@@ -34,9 +32,8 @@ START_TEST(seeding_is_frozen) {
 	rng_init(&r, 0, "");
 	ck_assert_uint_eq(rng_u64(&r), UINT64_C(6123053674984190307));
 }
-END_TEST
 
-START_TEST(seed_and_name_both_matter) {
+TEST(seed_and_name_both_matter) {
 	struct rng a, b, c, d;
 
 	rng_init(&a, 7, "forward.loss");
@@ -50,7 +47,6 @@ START_TEST(seed_and_name_both_matter) {
 		ck_assert_uint_ne(x, rng_u64(&d));
 	}
 }
-END_TEST
 
 // Chi-square of 256 cells: mean 255, deviation sqrt(2 * 255) = 22.6; five deviations allowed.
 static void check_chi_square(const uint32_t cells[256], uint32_t samples) {
@@ -63,7 +59,7 @@ static void check_chi_square(const uint32_t cells[256], uint32_t samples) {
 	ck_assert_double_le(chi2, 255 + 5 * 22.6);
 }
 
-START_TEST(uniform) {
+TEST(uniform) {
 	for (uint64_t seed = 0; seed < 4; seed++) {
 		uint32_t low[256] = {0}, high[256] = {0}, unit[256] = {0};
 		struct rng r;
@@ -88,10 +84,9 @@ START_TEST(uniform) {
 		ck_assert_double_le(fabs(sum / (1 << 18) - 0.5), 5 * sqrt(1.0 / 12 / (1 << 18)));
 	}
 }
-END_TEST
 
 // First outputs under neighbouring seeds are independent too: a run per seed is a fair sample.
-START_TEST(uniform_across_seeds) {
+TEST(uniform_across_seeds) {
 	uint32_t cells[256] = {0};
 	struct rng r;
 
@@ -101,9 +96,8 @@ START_TEST(uniform_across_seeds) {
 	}
 	check_chi_square(cells, 1 << 18);
 }
-END_TEST
 
-START_TEST(below_is_exact_at_the_ends) {
+TEST(below_is_exact_at_the_ends) {
 	struct rng r;
 
 	rng_init(&r, 1, "below");
@@ -120,9 +114,8 @@ START_TEST(below_is_exact_at_the_ends) {
 	ck_assert_uint_eq(rng_threshold(0x1.0p-64), 1);
 	ck_assert_uint_eq(rng_threshold(0.5), UINT64_C(1) << 63);
 }
-END_TEST
 
-START_TEST(below_has_its_probability) {
+TEST(below_has_its_probability) {
 	static const double ps[] = {0.0001, 0.01, 0.3, 0.5, 0.999};
 	const int n = 1 << 20;
 	struct rng r;
@@ -136,7 +129,3 @@ START_TEST(below_has_its_probability) {
 		ck_assert_double_le(fabs(hits - n * ps[k]), 5 * sqrt(n * ps[k] * (1 - ps[k])));
 	}
 }
-END_TEST
-
-TEST_MAIN(is_xoshiro256starstar, mix_is_splitmix64s, seeding_is_frozen, seed_and_name_both_matter,
-	uniform, uniform_across_seeds, below_is_exact_at_the_ends, below_has_its_probability)

@@ -76,7 +76,7 @@ static struct route_order order_of(const struct world *w) {
 }
 
 // Of hop1: 5 + 7 + 10 ms of the first group, not the 15 ms of the second nor its base_rtt.
-START_TEST(a_bdp_is_that_of_the_longest_round_trip_through_a_path) {
+TEST(a_bdp_is_that_of_the_longest_round_trip_through_a_path) {
 	struct world w = open_routes(PATHS FLOWS);
 
 	ck_assert_uint_eq(w.ps->path[0].base_rtt_ns, 22 * MS);
@@ -87,9 +87,8 @@ START_TEST(a_bdp_is_that_of_the_longest_round_trip_through_a_path) {
 	ck_assert_uint_eq(l.bytes, 22000);
 	close_routes(&w);
 }
-END_TEST
 
-START_TEST(the_rest_of_a_base_rtt_is_in_the_last_delay_of_the_way_back) {
+TEST(the_rest_of_a_base_rtt_is_in_the_last_delay_of_the_way_back) {
 	struct world w = open_routes(PATHS FLOWS);
 
 	for (uint32_t i = 0; i < 3; i++) {
@@ -101,11 +100,10 @@ START_TEST(the_rest_of_a_base_rtt_is_in_the_last_delay_of_the_way_back) {
 	ck_assert_ptr_eq(w.ps->path[2].stage[0].env.class_extra_ns, w.ps->class_extra_ns[2]);
 	close_routes(&w);
 }
-END_TEST
 
 // The third group's flows, 5 to 8, draw base RTTs of 30 to 90 ms for paths of 17 ms; `back` carries
 // all but that.
-START_TEST(flows_have_the_rest_of_their_own_base_rtts) {
+TEST(flows_have_the_rest_of_their_own_base_rtts) {
 	struct world w = open_routes(
 		PATHS "flows:\n"
 		      "  - {path: {forward: [hop1, hop2], reverse: back}}\n"
@@ -136,11 +134,10 @@ START_TEST(flows_have_the_rest_of_their_own_base_rtts) {
 	ck_assert_ptr_null(w.ps->path[1].stage[1].env.flow_delays);
 	close_routes(&w);
 }
-END_TEST
 
 // The way back is the longest delay: windows of 10 ms, and what is before it in order from the
 // sender on.
-START_TEST(windows_are_as_long_as_the_delays_allow) {
+TEST(windows_are_as_long_as_the_delays_allow) {
 	static const uint8_t order[] = {NODE_SENDER, NODE_PATHS, NODE_PATHS + 1, NODE_RECEIVER};
 	struct world w = open_routes(PATHS FLOWS);
 	struct route_order o = order_of(&w);
@@ -170,10 +167,9 @@ START_TEST(windows_are_as_long_as_the_delays_allow) {
 	ck_assert_uint_eq(w.ps->path[0].base_rtt_ns, 6 * MS);
 	close_routes(&w);
 }
-END_TEST
 
 // Not in a path that the group's packets pass twice; of several on the way back, in the last one.
-START_TEST(one_delay_carries_the_rest_of_a_base_rtt) {
+TEST(one_delay_carries_the_rest_of_a_base_rtt) {
 	struct world w =
 		open_routes("paths: {air: [{delay: {delay: 3ms}}], wire: [{delay: {delay: 1ms}}], "
 			    "home: [{delay: {delay: 1ms}}]}\n"
@@ -193,9 +189,8 @@ START_TEST(one_delay_carries_the_rest_of_a_base_rtt) {
 	ck_assert_ptr_nonnull(strstr(w.err.msg, "base_rtt needs a delay stage"));
 	close_routes(&w);
 }
-END_TEST
 
-START_TEST(without_a_path_groups_go_forward_and_back) {
+TEST(without_a_path_groups_go_forward_and_back) {
 	struct world w = open_routes("paths: {reverse: [{delay: {delay: 3ms}}], "
 				     "forward: [{delay: {delay: 3ms}}]}\n"
 				     "flows: [{path: }, {path: {reverse: [reverse]}}]\n");
@@ -210,9 +205,8 @@ START_TEST(without_a_path_groups_go_forward_and_back) {
 	ck_assert_uint_eq(o.node[1], NODE_RECEIVER);
 	close_routes(&w);
 }
-END_TEST
 
-START_TEST(bad_routes_are_refused_with_their_place) {
+TEST(bad_routes_are_refused_with_their_place) {
 	static const struct {
 		const char *text, *says;
 	} bad[] = {
@@ -256,10 +250,3 @@ START_TEST(bad_routes_are_refused_with_their_place) {
 		close_routes(&w);
 	}
 }
-END_TEST
-
-TEST_MAIN(a_bdp_is_that_of_the_longest_round_trip_through_a_path,
-	the_rest_of_a_base_rtt_is_in_the_last_delay_of_the_way_back,
-	flows_have_the_rest_of_their_own_base_rtts, one_delay_carries_the_rest_of_a_base_rtt,
-	windows_are_as_long_as_the_delays_allow, without_a_path_groups_go_forward_and_back,
-	bad_routes_are_refused_with_their_place)

@@ -7,7 +7,7 @@
 // Four segments leave at 20 ms.
 #define FOUR(more) HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO more "}")
 
-START_TEST(fires_one_timeout_after_the_last_progress) {
+TEST(fires_one_timeout_after_the_last_progress) {
 	struct link *l = FOUR("");
 	const struct flow *f = link_flow(l);
 
@@ -23,9 +23,8 @@ START_TEST(fires_one_timeout_after_the_last_progress) {
 	ck_assert_double_eq(f->cwnd_segs, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(progress_starts_it_again_news_by_sack_do_not) {
+TEST(progress_starts_it_again_news_by_sack_do_not) {
 	struct link *l = FOUR("timestamps: no");
 
 	hand_ack_at(l, 1, 40 * MS);
@@ -34,11 +33,10 @@ START_TEST(progress_starts_it_again_news_by_sack_do_not) {
 	ck_assert_uint_eq(link_flow(l)->rtx_base_ns, 40 * MS);
 	link_close(l);
 }
-END_TEST
 
 // Short round trips shrink the timeout, which had begun long ago: it fires now, not in the past.
 // The hole's repair, which would start it again, waits for the pacer.
-START_TEST(timeout_shortened_by_a_sack_fires_now) {
+TEST(timeout_shortened_by_a_sack_fires_now) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 100, rate: 11.584Mbit}}, rto_min: 1ms, "
 				       "tlp: no}");
 	struct flow *f = link_flow(l); // one segment each millisecond from 20 ms on
@@ -55,9 +53,8 @@ START_TEST(timeout_shortened_by_a_sack_fires_now) {
 	ck_assert_uint_eq(f->count.timeouts, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(stops_when_all_is_acknowledged) {
+TEST(stops_when_all_is_acknowledged) {
 	struct link *l = HAND(.group = "{cc: newreno, tlp: no, source: {size: {bytes: 1000B}}}");
 
 	ck_assert_uint_eq(l->data_count, 2); // and the FIN
@@ -66,9 +63,8 @@ START_TEST(stops_when_all_is_acknowledged) {
 	ck_assert_uint_eq(l->data_count, 2);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(doubles_to_its_cap_and_gives_up) {
+TEST(doubles_to_its_cap_and_gives_up) {
 	struct link *l = FOUR("retries: 5, rto_max: 1s");
 	const struct flow *f = link_flow(l);
 	static const uint64_t at_ms[] = {220, 620, 1420, 2420, 3420};
@@ -85,11 +81,10 @@ START_TEST(doubles_to_its_cap_and_gives_up) {
 	ck_assert(!link_step(l, 1000 * S));
 	link_close(l);
 }
-END_TEST
 
 // The cap is of the backoff. Below a round trip it made each flight time out before its ACKs could
 // arrive; four times the deviation of the first sample, half of it, is two round trips above.
-START_TEST(cap_does_not_cut_what_was_measured) {
+TEST(cap_does_not_cut_what_was_measured) {
 	struct link *l = LINK(.group = "{cc: {newreno: {initial: 4}}, rto_max: 60s, tlp: no, "
 				       "source: {size: {bytes: 100000B}}}",
 		.delay_ns = 40 * S);
@@ -105,12 +100,11 @@ START_TEST(cap_does_not_cut_what_was_measured) {
 	ck_assert_uint_eq(f->count.timeouts, 0);
 	link_close(l);
 }
-END_TEST
 
 // Karn, RFC 6298 section 5.7: the ACK of what was sent twice measures nothing and proves nothing
 // about the timeout. It reset the backoff: on a path with an RTT above the timeout, every flight
 // timed out for ever.
-START_TEST(backoff_outlives_an_ambiguous_ack) {
+TEST(backoff_outlives_an_ambiguous_ack) {
 	struct link *l = FOUR("timestamps: no, frto: no");
 	const struct flow *f = link_flow(l);
 
@@ -130,14 +124,13 @@ START_TEST(backoff_outlives_an_ambiguous_ack) {
 	ck_assert_uint_eq(f->count.rtt_samples, 1);
 	link_close(l);
 }
-END_TEST
 
 // RFC 6298 section 3: a timestamp says which transmission arrived, so that Karn's rule is not
 // needed (RFC 7323 section 4.1, tcp_ack_update_rtt). The last one was at 620 ms: 20.4 ms, an eighth
 // of it in srtt, which was 20 ms. One of before, at 20 or 220 ms, may have arrived long ago: a
 // duplicate, which is not in the receiver's window, sets no timestamp (RFC 7323 section 5.3). Where
 // only the ACK was lost the timeout would measure itself, and each one double the next.
-START_TEST(echo_of_the_last_transmission_is_a_sample) {
+TEST(echo_of_the_last_transmission_is_a_sample) {
 	static const uint64_t echo_ms[] = {620, 220, 20};
 
 	for (size_t i = 0; i < sizeof(echo_ms) / sizeof(echo_ms[0]); i++) {
@@ -158,10 +151,9 @@ START_TEST(echo_of_the_last_transmission_is_a_sample) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // In a millisecond there may have been two transmissions: what it says is no smallest RTT.
-START_TEST(echo_is_never_the_smallest_rtt) {
+TEST(echo_is_never_the_smallest_rtt) {
 	struct link *l = FOUR("");
 	const struct flow *f = link_flow(l);
 	struct seg s;
@@ -174,12 +166,11 @@ START_TEST(echo_is_never_the_smallest_rtt) {
 	ck_assert_uint_eq(f->rtt.min_ns, 20 * MS);
 	link_close(l);
 }
-END_TEST
 
 // A delayed ACK answers two repairs that were sent 4 ms apart and echoes the first one's timestamp
 // (RFC 7323 section 4.3):
 // srtt has the delay, as that of other segments.
-START_TEST(delayed_ack_of_two_repairs_is_a_sample_of_the_first) {
+TEST(delayed_ack_of_two_repairs_is_a_sample_of_the_first) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 8, rate: 2.896Mbit}}, rto_min: 180ms}");
 	const struct flow *f = link_flow(l); // a segment every 4 ms from 20 ms on
 	struct seg s;
@@ -196,9 +187,8 @@ START_TEST(delayed_ack_of_two_repairs_is_a_sample_of_the_first) {
 	ck_assert_uint_eq(f->rtt.srtt_ns, srtt_ns - srtt_ns / 8 + 30 * MS / 8);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(path_slower_than_the_timeout_is_learnt) {
+TEST(path_slower_than_the_timeout_is_learnt) {
 	struct link *l =
 		LINK(.group = "{cc: {newreno: {initial: 2}}, rto_min: 10ms, rto_initial: 1s, "
 			      "timestamps: no, source: {size: {bytes: 100000B}}}");
@@ -211,11 +201,10 @@ START_TEST(path_slower_than_the_timeout_is_learnt) {
 	ck_assert_uint_le(link_flow(l)->count.timeouts, 10);
 	link_close(l);
 }
-END_TEST
 
 // RFC 8985 section 6.3: the first segment, and what was sent an RTT and reo_wnd ago. RFC 6298
 // section 5.4: the first goes out at once; it waited for the pacer and for the window.
-START_TEST(takes_the_head_and_what_is_old_and_sends_the_head) {
+TEST(takes_the_head_and_what_is_old_and_sends_the_head) {
 	// One segment each 64 ms: at 20, 84, 148 and 212 ms.
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 100, rate: 181kbit}}, " RTO "}");
 	const struct flow *f = link_flow(l);
@@ -231,9 +220,8 @@ START_TEST(takes_the_head_and_what_is_old_and_sends_the_head) {
 	SENT(l, 5, 1, 276 * MS);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(lost_retransmission_is_sent_again_by_the_next_timeout) {
+TEST(lost_retransmission_is_sent_again_by_the_next_timeout) {
 	struct link *l =
 		LINK(.group = "{cc: {newreno: {initial: 4}}, source: {size: {bytes: 5000B}}}",
 			.lose = 0x1ef); // all four, the FIN's probe, and the head three times
@@ -243,10 +231,9 @@ START_TEST(lost_retransmission_is_sent_again_by_the_next_timeout) {
 	ck_assert_uint_ge(link_flow(l)->count.timeouts, 2);
 	link_close(l);
 }
-END_TEST
 
 // Slow start repairs the window: 1, 2, 4 ... segments per round trip, each sent once.
-START_TEST(recovers_by_slow_start) {
+TEST(recovers_by_slow_start) {
 	struct link *l =
 		LINK(.group = "{cc: {newreno: {initial: 8}}, " RTO "ack_every: 1, frto: no, "
 			      "source: {size: {bytes: 100000B}}}",
@@ -270,9 +257,8 @@ START_TEST(recovers_by_slow_start) {
 	ck_assert_uint_eq(f->count.timeouts, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(spurious_timeout_repairs_itself) {
+TEST(spurious_timeout_repairs_itself) {
 	struct link *l = LINK(.group = "{cc: newreno, tlp: no, source: {size: {bytes: 200000B}}}",
 		.late = 0x3ff, .late_ns = 400 * MS);
 	const struct flow *f = link_flow(l);
@@ -283,11 +269,10 @@ START_TEST(spurious_timeout_repairs_itself) {
 	ck_assert_uint_ge(f->count.spurious, 1);
 	link_close(l);
 }
-END_TEST
 
 // RFC 2018 section 8: a receiver may drop what it had SACKed. Segments marked so were never sent
 // again: every timeout marked nothing, until the flow gave up.
-START_TEST(receiver_that_reneges_gets_it_again) {
+TEST(receiver_that_reneges_gets_it_again) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 8}}, tlp: no}");
 	const struct flow *f = link_flow(l);
 
@@ -307,11 +292,10 @@ START_TEST(receiver_that_reneges_gets_it_again) {
 	ck_assert_uint_eq(f->count.timeouts, 1);
 	link_close(l);
 }
-END_TEST
 
 // CUBIC stood at one segment for ever: it was told that recovery went on, and does not grow in
 // recovery.
-START_TEST(every_control_grows_again_after_a_timeout) {
+TEST(every_control_grows_again_after_a_timeout) {
 	static const char *const groups[] = {
 		"{cc: {newreno: {initial: 32}}, " RTO "}",
 		"{cc: {cubic: {initial: 32}}, " RTO "}",
@@ -332,11 +316,10 @@ START_TEST(every_control_grows_again_after_a_timeout) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // RFC 6675 section 6, and Linux: the timeout is that of the head's repair. On a path longer than
 // the timeout's margin every repair that was lost too became a timeout.
-START_TEST(repair_of_the_head_starts_it_again) {
+TEST(repair_of_the_head_starts_it_again) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}, " RTO "}");
 	const struct flow *f = link_flow(l);
 
@@ -345,10 +328,9 @@ START_TEST(repair_of_the_head_starts_it_again) {
 	ck_assert_uint_eq(f->rtx_deadline_ns, 60 * MS + f->rtt.rto_ns);
 	link_close(l);
 }
-END_TEST
 
 // Live: a loop that stood still finds the timer due and the ACK in its port. The ACK came first.
-START_TEST(ack_that_came_before_the_deadline_is_processed_first) {
+TEST(ack_that_came_before_the_deadline_is_processed_first) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO "}", .live = true);
 	const struct flow *f = link_flow(l);
 	struct seg s;
@@ -365,10 +347,9 @@ START_TEST(ack_that_came_before_the_deadline_is_processed_first) {
 	ck_assert_uint_eq(f->una, 4);
 	link_close(l);
 }
-END_TEST
 
 // But it does not wait for ever.
-START_TEST(timeout_fires_though_nothing_is_heard) {
+TEST(timeout_fires_though_nothing_is_heard) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO "}", .live = true);
 
 	link_run(l, 100 * MS);
@@ -380,10 +361,9 @@ START_TEST(timeout_fires_though_nothing_is_heard) {
 	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
 	link_close(l);
 }
-END_TEST
 
 // RFC 5681 section 3.1: one segment after each timeout, whatever SACKs let the window grow to.
-START_TEST(repeated_timeout_leaves_one_segment) {
+TEST(repeated_timeout_leaves_one_segment) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 8}}, " RTO "}");
 	const struct flow *f = link_flow(l);
 
@@ -395,9 +375,8 @@ START_TEST(repeated_timeout_leaves_one_segment) {
 	ck_assert_double_eq(f->out.cwnd_segs, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(repeated_timeouts_are_one_reduction) {
+TEST(repeated_timeouts_are_one_reduction) {
 	struct link *l = FOUR("");
 	struct flow *f = link_flow(l);
 	float obs[CC_OBSERVED];
@@ -408,16 +387,3 @@ START_TEST(repeated_timeouts_are_one_reduction) {
 	ck_assert_double_eq((double)obs[0], 2); // half of four
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(fires_one_timeout_after_the_last_progress, progress_starts_it_again_news_by_sack_do_not,
-	timeout_shortened_by_a_sack_fires_now, stops_when_all_is_acknowledged,
-	doubles_to_its_cap_and_gives_up, cap_does_not_cut_what_was_measured,
-	backoff_outlives_an_ambiguous_ack, echo_of_the_last_transmission_is_a_sample,
-	echo_is_never_the_smallest_rtt, delayed_ack_of_two_repairs_is_a_sample_of_the_first,
-	path_slower_than_the_timeout_is_learnt, takes_the_head_and_what_is_old_and_sends_the_head,
-	lost_retransmission_is_sent_again_by_the_next_timeout, recovers_by_slow_start,
-	spurious_timeout_repairs_itself, receiver_that_reneges_gets_it_again,
-	repeated_timeouts_are_one_reduction, every_control_grows_again_after_a_timeout,
-	repair_of_the_head_starts_it_again, ack_that_came_before_the_deadline_is_processed_first,
-	timeout_fires_though_nothing_is_heard, repeated_timeout_leaves_one_segment)

@@ -13,16 +13,15 @@ static struct rtt fresh(void) {
 	return r;
 }
 
-START_TEST(starts_without_a_sample_at_the_initial_timeout) {
+TEST(starts_without_a_sample_at_the_initial_timeout) {
 	struct rtt r = fresh();
 
 	ck_assert_uint_eq(r.srtt_ns, 0);
 	ck_assert_uint_eq(r.min_ns, NEVER_NS);
 	ck_assert_uint_eq(r.rto_ns, NS_PER_S);
 }
-END_TEST
 
-START_TEST(first_sample_sets_srtt_and_half_of_it_as_variance) {
+TEST(first_sample_sets_srtt_and_half_of_it_as_variance) {
 	struct rtt r = fresh();
 
 	rtt_sample(&r, 100 * MS, 100 * MS, MS);
@@ -31,10 +30,9 @@ START_TEST(first_sample_sets_srtt_and_half_of_it_as_variance) {
 	ck_assert_uint_eq(r.rto_ns, 300 * MS); // srtt + 4 rttvar
 	ck_assert_uint_eq(r.min_ns, 100 * MS);
 }
-END_TEST
 
 // Of an ACK's segments the oldest counts for srtt, the newest for the smallest RTT.
-START_TEST(the_smallest_is_of_the_newest_segment) {
+TEST(the_smallest_is_of_the_newest_segment) {
 	struct rtt r = fresh();
 
 	rtt_sample(&r, 100 * MS, 80 * MS, MS);
@@ -42,10 +40,9 @@ START_TEST(the_smallest_is_of_the_newest_segment) {
 	ck_assert_uint_eq(r.srtt_ns, 110 * MS);
 	ck_assert_uint_eq(r.min_ns, 80 * MS);
 }
-END_TEST
 
 // rttvar = 3/4 rttvar + 1/4 |srtt - r| with the old srtt, then srtt = 7/8 srtt + 1/8 r.
-START_TEST(later_samples_weigh_an_eighth_and_a_quarter) {
+TEST(later_samples_weigh_an_eighth_and_a_quarter) {
 	struct rtt r = fresh();
 
 	rtt_sample(&r, 100 * MS, 100 * MS, MS);
@@ -58,10 +55,9 @@ START_TEST(later_samples_weigh_an_eighth_and_a_quarter) {
 	ck_assert_uint_eq(r.rttvar_ns, 63125000); // 43.125 + 20 ms
 	ck_assert_uint_eq(r.min_ns, 30 * MS);
 }
-END_TEST
 
 // A defect of the first version: it ended at 7/8 of the RTT, as it decayed the new sample too.
-START_TEST(constant_samples_converge_to_themselves) {
+TEST(constant_samples_converge_to_themselves) {
 	struct rtt r = fresh();
 
 	rtt_sample(&r, 500 * MS, 500 * MS, MS);
@@ -72,10 +68,9 @@ START_TEST(constant_samples_converge_to_themselves) {
 	ck_assert_uint_le(r.rttvar_ns, 8);
 	ck_assert_uint_eq(r.min_ns, 20 * MS + 3);
 }
-END_TEST
 
 // A steady path longer than the floor: the timeout must not fall to srtt itself.
-START_TEST(timeout_has_a_floor_above_srtt) {
+TEST(timeout_has_a_floor_above_srtt) {
 	struct rtt r = fresh();
 
 	rtt_sample(&r, 10 * MS, 10 * MS, FLOOR_NS);
@@ -83,10 +78,9 @@ START_TEST(timeout_has_a_floor_above_srtt) {
 	rtt_sample(&r, 1000 * MS, 1000 * MS, FLOOR_NS);
 	ck_assert_uint_eq(r.rto_ns, r.srtt_ns + 4 * r.rttvar_ns);
 }
-END_TEST
 
 // The integer law against real numbers on a random walk.
-START_TEST(stays_within_rounding_of_real_arithmetic) {
+TEST(stays_within_rounding_of_real_arithmetic) {
 	struct rtt r = fresh();
 	double srtt = 0, var = 0;
 	uint64_t x = 12345;
@@ -103,9 +97,3 @@ START_TEST(stays_within_rounding_of_real_arithmetic) {
 		ck_assert_double_eq_tol((double)r.rttvar_ns, var, 20);
 	}
 }
-END_TEST
-
-TEST_MAIN(starts_without_a_sample_at_the_initial_timeout,
-	first_sample_sets_srtt_and_half_of_it_as_variance, the_smallest_is_of_the_newest_segment,
-	later_samples_weigh_an_eighth_and_a_quarter, constant_samples_converge_to_themselves,
-	timeout_has_a_floor_above_srtt, stays_within_rounding_of_real_arithmetic)

@@ -174,7 +174,7 @@ static int parse(const char *program, const char *words) {
 	return run_options(&opt, argc, argv, program, &err);
 }
 
-START_TEST(options_all) {
+TEST(options_all) {
 	static const char words[] =
 		"-o a=1 x.yaml --seed 5 -ob=2 --duration=3s --out dir --check "
 		"--print-config --json --progress --pcap f.pcap --replay a.ring --force --list cc";
@@ -195,9 +195,8 @@ START_TEST(options_all) {
 	ck_assert_int_eq(opt.argc, 21);
 	ck_assert_str_eq(opt.argv[1], "-o"); // as written, not sorted
 }
-END_TEST
 
-START_TEST(options_few) {
+TEST(options_few) {
 	ck_assert_int_eq(parse("weir-sim", "-"), 0);
 	ck_assert_str_eq(opt.config_path, "-");
 	ck_assert_ptr_null(opt.list);
@@ -214,22 +213,20 @@ START_TEST(options_few) {
 	ck_assert_int_eq(parse("weir-switch", "x --"), 0);
 	ck_assert_int_eq(opt.eal_argc, 0);
 }
-END_TEST
 
-START_TEST(the_last_seed_counts) {
+TEST(the_last_seed_counts) {
 	ck_assert_int_eq(parse("weir-sim", "x --seed=1 -oseed=2 --seed=3"), 0);
 	ck_assert_int_eq(opt.override_count, 2);
 	ck_assert_str_eq(opt.overrides[0], "seed=2");
 	ck_assert_str_eq(opt.overrides[1], "seed=3");
 }
-END_TEST
 
 static void check_refused(const char *program, const char *words, const char *sentence) {
 	ck_assert_msg(parse(program, words) == -EINVAL, "%s", words);
 	ck_assert_str_eq(err.msg, sentence);
 }
 
-START_TEST(bad_options_are_one_sentence) {
+TEST(bad_options_are_one_sentence) {
 	static char many[6 * RUN_OVERRIDES_MAX + 8];
 
 	check_refused("weir-sim", "--json", "a config file is wanted: weir-sim CONFIG, see --help");
@@ -253,16 +250,14 @@ START_TEST(bad_options_are_one_sentence) {
 	strcpy(many + 6 * RUN_OVERRIDES_MAX, "-oa=1");
 	check_refused("weir-sim", many, "-o a=1: more than 256 overrides");
 }
-END_TEST
 
-START_TEST(help_and_version) {
+TEST(help_and_version) {
 	fflush(stdout);
 	ck_assert_ptr_nonnull(freopen("/dev/null", "w", stdout));
 	ck_assert_int_eq(parse("weir-sim", "--help"), 1);
 	ck_assert_int_eq(parse("weir-switch", "-h --nope"), 1);
 	ck_assert_int_eq(parse("weir-sim", "--version"), 1);
 }
-END_TEST
 
 static struct run run;
 
@@ -280,7 +275,7 @@ static int load(const char *program, const char *out, bool force) {
 	return run_load(&run, &opt, &err);
 }
 
-START_TEST(loads_its_own_keys) {
+TEST(loads_its_own_keys) {
 	begin("seed: 18446744073709551615\nduration: 2min\nwarmup: 1s\ntitle: Two flows\n"
 	      "telemetry: {level: 2, sample: 50%}\npaths: {}\n");
 	ck_assert_msg(load("weir-sim", NULL, false) == 0, "%s", err.msg);
@@ -295,9 +290,8 @@ START_TEST(loads_its_own_keys) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
-START_TEST(defaults_and_overrides) {
+TEST(defaults_and_overrides) {
 	char words[128];
 
 	begin("paths: {}\n");
@@ -314,10 +308,9 @@ START_TEST(defaults_and_overrides) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
 // The file is right; what does not fit it is the option.
-START_TEST(a_duration_below_the_warmup_blames_the_option) {
+TEST(a_duration_below_the_warmup_blames_the_option) {
 	char words[128], sentence[256];
 
 	begin("warmup: 4s\n");
@@ -331,9 +324,8 @@ START_TEST(a_duration_below_the_warmup_blames_the_option) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
-START_TEST(bad_configs_are_one_sentence) {
+TEST(bad_configs_are_one_sentence) {
 	static const struct {
 		const char *config, *sentence;
 	} bad[] = {
@@ -361,9 +353,8 @@ START_TEST(bad_configs_are_one_sentence) {
 		end();
 	}
 }
-END_TEST
 
-START_TEST(live_runs_do_not_stop_early) {
+TEST(live_runs_do_not_stop_early) {
 	begin("warmup: 10s\nstop: {change: 2%}\npaths: {}\n");
 	ck_assert_int_eq(load("weir-sim", NULL, false), 0);
 	ck_assert_uint_eq(run.stop.next_ns, 70 * NS_PER_S);
@@ -379,9 +370,8 @@ START_TEST(live_runs_do_not_stop_early) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
-START_TEST(live_runs_do_not_record_segments) {
+TEST(live_runs_do_not_record_segments) {
 	begin("telemetry: {level: 2, segments: yes}\npaths: {}\n");
 	ck_assert_int_eq(load("weir-sim", NULL, false), 0);
 	ck_assert(run.telemetry_segments);
@@ -394,9 +384,8 @@ START_TEST(live_runs_do_not_record_segments) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
-START_TEST(a_run_folder) {
+TEST(a_run_folder) {
 	char dir[128], first_id[32];
 
 	begin("title: Two flows\npaths: {}\n");
@@ -450,9 +439,8 @@ START_TEST(a_run_folder) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
-START_TEST(the_default_name) {
+TEST(the_default_name) {
 	char old[256];
 
 	begin("paths: {}\n");
@@ -469,9 +457,8 @@ START_TEST(the_default_name) {
 	ck_assert_int_eq(chdir(old), 0);
 	end();
 }
-END_TEST
 
-START_TEST(how_a_run_ends) {
+TEST(how_a_run_ends) {
 	char dir[128], want[256];
 
 	begin("paths: {}\n");
@@ -511,9 +498,8 @@ START_TEST(how_a_run_ends) {
 	}
 	end();
 }
-END_TEST
 
-START_TEST(a_folder_with_a_run_is_refused) {
+TEST(a_folder_with_a_run_is_refused) {
 	char want[256], dir[128];
 
 	begin("paths: {}\n");
@@ -543,7 +529,6 @@ START_TEST(a_folder_with_a_run_is_refused) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
 static void run_once(const char *program, const char *dir) {
 	ck_assert_int_eq(load(program, dir, true), 0);
@@ -553,7 +538,7 @@ static void run_once(const char *program, const char *dir) {
 
 // The live programs share a folder: each takes away what is its own, with a suffix or without, and
 // a run of weir-sim, which takes away none of theirs.
-START_TEST(a_forced_run_leaves_no_stale_stream) {
+TEST(a_forced_run_leaves_no_stale_stream) {
 	static const char *const switchs[] = {
 		"packets.ring", "arrivals.ring", "links.ring", "events-switch.ring"};
 	static const char *const senders[] = {
@@ -592,10 +577,9 @@ START_TEST(a_forced_run_leaves_no_stale_stream) {
 		ck_assert_msg(!exists(dir, senders[i]), "%s", senders[i]);
 	end();
 }
-END_TEST
 
 // weir-sim config.yaml --out . must not take the user's file.
-START_TEST(a_foreign_config_is_kept) {
+TEST(a_foreign_config_is_kept) {
 	char path[128], want[256];
 
 	begin("paths: {}\n");
@@ -612,9 +596,8 @@ START_TEST(a_foreign_config_is_kept) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
-START_TEST(two_live_programs_share_a_folder) {
+TEST(two_live_programs_share_a_folder) {
 	char dir[128], id[32];
 
 	begin("paths: {}\n");
@@ -650,7 +633,6 @@ START_TEST(two_live_programs_share_a_folder) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
 // A second run of a program, meant for a folder in which one has not ended; the first one is `run`.
 static void check_locked(const char *program, const char *dir) {
@@ -667,7 +649,7 @@ static void check_locked(const char *program, const char *dir) {
 	run_free(&second);
 }
 
-START_TEST(a_run_that_goes_on_keeps_its_folder) {
+TEST(a_run_that_goes_on_keeps_its_folder) {
 	static const char *const programs[] = {"weir-sim", "weir-switch", "weir-sender"};
 	char dir[128];
 
@@ -689,10 +671,9 @@ START_TEST(a_run_that_goes_on_keeps_its_folder) {
 	}
 	end();
 }
-END_TEST
 
 // Each of the live programs has its own lock, and the last one takes the file away.
-START_TEST(live_programs_lock_what_is_their_own) {
+TEST(live_programs_lock_what_is_their_own) {
 	struct run_options options = {.program = "weir-sender", .config_path = config_path};
 	struct run sender;
 	char dir[128];
@@ -712,9 +693,8 @@ START_TEST(live_programs_lock_what_is_their_own) {
 	run_free(&sender);
 	end();
 }
-END_TEST
 
-START_TEST(a_run_that_did_not_begin_leaves_nothing) {
+TEST(a_run_that_did_not_begin_leaves_nothing) {
 	char dir[128];
 
 	begin("paths: {}\n");
@@ -736,9 +716,8 @@ START_TEST(a_run_that_did_not_begin_leaves_nothing) {
 	ck_assert(!exists(dir, "manifest-sender.json"));
 	end();
 }
-END_TEST
 
-START_TEST(folders_that_cannot_be) {
+TEST(folders_that_cannot_be) {
 	char want[256], dir[600];
 
 	begin("paths: {}\n");
@@ -767,9 +746,8 @@ START_TEST(folders_that_cannot_be) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
-START_TEST(a_forbidden_folder) {
+TEST(a_forbidden_folder) {
 	char want[256], dir[128];
 
 	begin("paths: {}\n");
@@ -787,10 +765,9 @@ START_TEST(a_forbidden_folder) {
 	run_free(&run);
 	end();
 }
-END_TEST
 
 // A file system of one page, in a mount namespace of the test's own.
-START_TEST(a_full_disk) {
+TEST(a_full_disk) {
 	char want[256], dir[128];
 
 	begin("title: x\npaths: {}\n");
@@ -827,11 +804,10 @@ START_TEST(a_full_disk) {
 	umount(dir);
 	end();
 }
-END_TEST
 
 // What a run writes at its end has its space, whatever telemetry filled: the manifest stayed
 // "running".
-START_TEST(a_disk_that_telemetry_filled) {
+TEST(a_disk_that_telemetry_filled) {
 	char path[256], dir[128], page[4096] = {0};
 
 	begin("paths: {}\n");
@@ -861,9 +837,8 @@ START_TEST(a_disk_that_telemetry_filled) {
 	umount(dir);
 	end();
 }
-END_TEST
 
-START_TEST(json_text_is_valid) {
+TEST(json_text_is_valid) {
 	char *text;
 	size_t size;
 	struct json j;
@@ -895,7 +870,6 @@ START_TEST(json_text_is_valid) {
 		"  \"t\\\"\": \"\\\\ \\u0001 \xc3\xa9 \\ufffd \\ufffd\\ufffd\\ufffd end\"\n}\n");
 	free(text);
 }
-END_TEST
 
 struct listed {
 	uint64_t limit;
@@ -916,7 +890,7 @@ static void list_entry(struct run_list *l, const char *name, const char *summary
 			.nb_observed = n});
 }
 
-START_TEST(lists_a_plugin) {
+TEST(lists_a_plugin) {
 	static const char *const laws[] = {"exact", "linux", NULL};
 	static const struct param table[] = {
 		{"limit", NULL, "of the queue", UNIT_BYTES, PARAM_U64(struct listed, limit), 64,
@@ -960,9 +934,8 @@ START_TEST(lists_a_plugin) {
 		"none           nothing observed\n");
 	free(text);
 }
-END_TEST
 
-START_TEST(lists_show_what_was_asked_for) {
+TEST(lists_show_what_was_asked_for) {
 	static const char page[] = "reno: one law\n\n"
 				   "  what    congestion control (cc)\n"
 				   "  source  RFC 5681\n\n"
@@ -1038,9 +1011,8 @@ START_TEST(lists_show_what_was_asked_for) {
 		free(text);
 	}
 }
-END_TEST
 
-START_TEST(lists_as_json) {
+TEST(lists_as_json) {
 	static const char *const laws[] = {"exact", "linux", NULL};
 	static const struct param table[] = {
 		{"limit", NULL, "of the queue", UNIT_BYTES, PARAM_U64(struct listed, limit), 64,
@@ -1071,9 +1043,8 @@ START_TEST(lists_as_json) {
 		"\"cc\":{\"reno\":{\"summary\":\"noparameters\",\"params\":{},\"observed\":[]}}}");
 	free(text);
 }
-END_TEST
 
-START_TEST(exit_status) {
+TEST(exit_status) {
 	static const struct {
 		int signal, rc, status;
 	} of[] = {
@@ -1096,10 +1067,9 @@ START_TEST(exit_status) {
 		ck_assert_int_eq(run_exit("weir-sim", of[i].rc, &e), of[i].status);
 	}
 }
-END_TEST
 
 // Standard output is checked last, with a sentence for what was printed in vain.
-START_TEST(output_that_does_not_arrive_is_an_error) {
+TEST(output_that_does_not_arrive_is_an_error) {
 	char dir[128];
 
 	begin("paths: {}\n");
@@ -1120,9 +1090,8 @@ START_TEST(output_that_does_not_arrive_is_an_error) {
 	ck_assert_int_eq(run_exit("weir-sim", 0, &err), 1);
 	end();
 }
-END_TEST
 
-START_TEST(signals_stop_the_run) {
+TEST(signals_stop_the_run) {
 	ck_assert_int_eq(run_stop, 0);
 	run_catch_signals();
 	raise(SIGTERM);
@@ -1134,9 +1103,8 @@ START_TEST(signals_stop_the_run) {
 	raise(SIGHUP);
 	ck_assert_int_eq(run_stop, SIGHUP);
 }
-END_TEST
 
-START_TEST(a_write_that_fails_stops_nothing) {
+TEST(a_write_that_fails_stops_nothing) {
 	int fd[2];
 
 	run_catch_signals();
@@ -1147,18 +1115,16 @@ START_TEST(a_write_that_fails_stops_nothing) {
 	raise(SIGXFSZ);
 	ck_assert_int_eq(run_stop, 0);
 }
-END_TEST
 
-START_TEST(nohup_is_obeyed) {
+TEST(nohup_is_obeyed) {
 	ck_assert(signal(SIGHUP, SIG_IGN) != SIG_ERR);
 	run_catch_signals();
 	raise(SIGHUP);
 	ck_assert_int_eq(run_stop, 0);
 }
-END_TEST
 
 // The file that is opened next would get what is written to standard error.
-START_TEST(streams_that_are_closed_are_kept) {
+TEST(streams_that_are_closed_are_kept) {
 	int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
 
 	close(STDERR_FILENO);
@@ -1169,10 +1135,9 @@ START_TEST(streams_that_are_closed_are_kept) {
 	ck_assert_int_gt(next, STDERR_FILENO);
 	dup2(kept, STDERR_FILENO);
 }
-END_TEST
 
 // Its runner's end is a SIGTERM, for as many signals as it had threads.
-START_TEST(a_run_ends_with_its_runner) {
+TEST(a_run_ends_with_its_runner) {
 	int ready[2], over[2], found = -1;
 
 	ck_assert_int_eq(pipe(ready), 0);
@@ -1199,17 +1164,3 @@ START_TEST(a_run_ends_with_its_runner) {
 	ck_assert_int_eq(read(over[0], &found, sizeof(found)), sizeof(found));
 	ck_assert_int_eq(found, SIGTERM);
 }
-END_TEST
-
-TEST_MAIN(options_all, options_few, the_last_seed_counts, bad_options_are_one_sentence,
-	help_and_version, loads_its_own_keys, defaults_and_overrides,
-	a_duration_below_the_warmup_blames_the_option, bad_configs_are_one_sentence,
-	live_runs_do_not_stop_early, live_runs_do_not_record_segments, a_run_folder, how_a_run_ends,
-	the_default_name, a_folder_with_a_run_is_refused, a_forced_run_leaves_no_stale_stream,
-	a_foreign_config_is_kept, two_live_programs_share_a_folder,
-	a_run_that_goes_on_keeps_its_folder, live_programs_lock_what_is_their_own,
-	a_run_that_did_not_begin_leaves_nothing, folders_that_cannot_be, a_forbidden_folder,
-	a_full_disk, a_disk_that_telemetry_filled, json_text_is_valid, lists_a_plugin, exit_status,
-	output_that_does_not_arrive_is_an_error, signals_stop_the_run,
-	a_write_that_fails_stops_nothing, nohup_is_obeyed, streams_that_are_closed_are_kept,
-	a_run_ends_with_its_runner, lists_show_what_was_asked_for, lists_as_json)

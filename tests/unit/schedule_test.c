@@ -33,7 +33,7 @@ static void close_schedule(struct world *w) {
 	config_free(w->config);
 }
 
-START_TEST(no_schedule_changes_nothing) {
+TEST(no_schedule_changes_nothing) {
 	struct world w;
 
 	ck_assert_int_eq(open_schedule(&w, ""), 0);
@@ -41,9 +41,8 @@ START_TEST(no_schedule_changes_nothing) {
 	ck_assert_uint_eq(schedule_apply(&w.s, NEVER_NS, NULL), 0);
 	close_schedule(&w);
 }
-END_TEST
 
-START_TEST(changes_apply_in_order_and_are_recorded) {
+TEST(changes_apply_in_order_and_are_recorded) {
 	static struct tel_events record[8];
 	static struct tel_header header;
 	struct tel events = {.ring = &header,
@@ -90,10 +89,9 @@ START_TEST(changes_apply_in_order_and_are_recorded) {
 	ck_assert_uint_eq(record[3].detail, 2);
 	close_schedule(&w);
 }
-END_TEST
 
 // What comes later is known at the start, and nothing of it holds yet.
-START_TEST(capacity_is_that_of_all_times) {
+TEST(capacity_is_that_of_all_times) {
 	struct world w;
 
 	ck_assert_msg(open_schedule(&w,
@@ -117,10 +115,9 @@ START_TEST(capacity_is_that_of_all_times) {
 	ck_assert_ptr_null(schedule_unreached(&w.s, 3 * NS_PER_S + 1));
 	close_schedule(&w);
 }
-END_TEST
 
 // Where paths belong to several lcores, each lcore changes its own paths only.
-START_TEST(part_of_a_schedule_changes_its_paths_only) {
+TEST(part_of_a_schedule_changes_its_paths_only) {
 	struct schedule mine, other, none;
 	struct path *paths[2];
 	struct world w;
@@ -153,9 +150,8 @@ START_TEST(part_of_a_schedule_changes_its_paths_only) {
 	schedule_fini(&none);
 	close_schedule(&w);
 }
-END_TEST
 
-START_TEST(mistakes_are_found_at_the_start) {
+TEST(mistakes_are_found_at_the_start) {
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
@@ -183,8 +179,3 @@ START_TEST(mistakes_are_found_at_the_start) {
 		close_schedule(&w);
 	}
 }
-END_TEST
-
-TEST_MAIN(no_schedule_changes_nothing, changes_apply_in_order_and_are_recorded,
-	capacity_is_that_of_all_times, part_of_a_schedule_changes_its_paths_only,
-	mistakes_are_found_at_the_start)

@@ -40,7 +40,7 @@ static void take(struct seg_delay *d, uint32_t i, uint64_t now_ns) {
 		ck_assert_mem_eq(&slot->seg.sack[0], &s.sack[0], sizeof(s.sack[0]));
 }
 
-START_TEST(each_leaves_at_its_own_nanosecond) {
+TEST(each_leaves_at_its_own_nanosecond) {
 	struct seg_delay d;
 	struct err err;
 
@@ -54,9 +54,8 @@ START_TEST(each_leaves_at_its_own_nanosecond) {
 	ck_assert_ptr_null(seg_delay_take(&d, UINT64_MAX));
 	seg_delay_fini(&d);
 }
-END_TEST
 
-START_TEST(order_is_kept_while_the_ring_wraps) {
+TEST(order_is_kept_while_the_ring_wraps) {
 	uint32_t in = 0, out = 0;
 	struct seg_delay d;
 	struct err err;
@@ -72,9 +71,8 @@ START_TEST(order_is_kept_while_the_ring_wraps) {
 	ck_assert_uint_gt(out, 10 * d.slots);
 	seg_delay_fini(&d);
 }
-END_TEST
 
-START_TEST(a_full_one_takes_no_more) {
+TEST(a_full_one_takes_no_more) {
 	struct seg s = ack_of(1);
 	struct seg_delay d;
 	struct err err;
@@ -89,16 +87,11 @@ START_TEST(a_full_one_takes_no_more) {
 	put(&d, 7, 0);
 	seg_delay_fini(&d);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_refused) {
+TEST(what_does_not_fit_is_refused) {
 	struct seg_delay d;
 	struct err err;
 
 	ck_assert_int_eq(seg_delay_init(&d, DELAY_NS, UINT64_C(1) << 33, &err), -ENOMEM);
 	ck_assert_str_eq(err.msg, "no memory for 8589934592 delayed segments (1099512 MB)");
 }
-END_TEST
-
-TEST_MAIN(each_leaves_at_its_own_nanosecond, order_is_kept_while_the_ring_wraps,
-	a_full_one_takes_no_more, what_does_not_fit_is_refused)

@@ -63,7 +63,7 @@ static void check(const struct seg_arena *a, const struct owned *own, uint32_t c
 	NEED(used + free_records == (uint64_t)a->blocks << SEG_ORDER_MIN);
 }
 
-START_TEST(hands_out_what_it_has_and_takes_it_back) {
+TEST(hands_out_what_it_has_and_takes_it_back) {
 	struct seg_arena a = open_arena(100); // rounds up to 128
 	struct seg_rec *r[8];
 
@@ -83,9 +83,8 @@ START_TEST(hands_out_what_it_has_and_takes_it_back) {
 	seg_arena_put(&a, r[0]);
 	seg_arena_fini(&a);
 }
-END_TEST
 
-START_TEST(too_many_records_are_refused_before_any_memory) {
+TEST(too_many_records_are_refused_before_any_memory) {
 	struct seg_arena a;
 	struct err err;
 
@@ -93,9 +92,8 @@ START_TEST(too_many_records_are_refused_before_any_memory) {
 	ck_assert_ptr_nonnull(strstr(err.msg, "more than Weir can track"));
 	ck_assert_uint_eq(seg_arena_bytes(100), 128 * 32 + 8);
 }
-END_TEST
 
-START_TEST(random_use_conserves_every_record) {
+TEST(random_use_conserves_every_record) {
 	struct seg_arena a = open_arena(RECORDS);
 	struct owned own[BLOCKS_MAX];
 	uint32_t count = 0;
@@ -123,9 +121,8 @@ START_TEST(random_use_conserves_every_record) {
 	ck_assert_uint_eq(a.free[12], 0); // merged to one block
 	seg_arena_fini(&a);
 }
-END_TEST
 
-START_TEST(refuses_only_what_does_not_fit) {
+TEST(refuses_only_what_does_not_fit) {
 	struct seg_arena a = open_arena(64);
 	struct seg_rec *r = seg_arena_get(&a, 5);
 
@@ -137,9 +134,8 @@ START_TEST(refuses_only_what_does_not_fit) {
 	ck_assert_uint_eq(a.refused, 2);
 	seg_arena_fini(&a);
 }
-END_TEST
 
-START_TEST(ring_grows_and_keeps_its_records) {
+TEST(ring_grows_and_keeps_its_records) {
 	struct seg_arena a = open_arena(1024);
 	struct seg_ring ring = {0};
 	uint64_t una = UINT32_MAX - 100u, next = una; // low bits wrap on the way
@@ -160,9 +156,8 @@ START_TEST(ring_grows_and_keeps_its_records) {
 	ck_assert_ptr_null(ring.rec);
 	seg_arena_fini(&a);
 }
-END_TEST
 
-START_TEST(ring_gives_back_what_it_does_not_need) {
+TEST(ring_gives_back_what_it_does_not_need) {
 	struct seg_arena a = open_arena(RECORDS);
 	struct seg_ring r = {0};
 	uint64_t una = 100000;
@@ -190,9 +185,8 @@ START_TEST(ring_gives_back_what_it_does_not_need) {
 	ck_assert_uint_eq(a.refused, 0);
 	seg_arena_fini(&a);
 }
-END_TEST
 
-START_TEST(ring_that_cannot_grow_stays_as_it_is) {
+TEST(ring_that_cannot_grow_stays_as_it_is) {
 	struct seg_arena a = open_arena(32);
 	struct seg_ring one = {0}, two = {0};
 
@@ -207,11 +201,10 @@ START_TEST(ring_that_cannot_grow_stays_as_it_is) {
 	ck_assert_uint_eq(a.refused, 1);
 	seg_arena_fini(&a);
 }
-END_TEST
 
 // What host_peer_window_segs relies on: rings of up to 2^8 records, one for each of 15 flows, never
 // find an arena of 16 times 2^8 full, however they grow, shrink and move.
-START_TEST(one_largest_ring_per_flow_and_one_more_is_always_enough) {
+TEST(one_largest_ring_per_flow_and_one_more_is_always_enough) {
 	enum { FLOWS = 15, LARGEST = 1 << 8 };
 	struct seg_arena a = open_arena((FLOWS + 1) * LARGEST);
 	struct seg_ring ring[FLOWS] = {0};
@@ -236,11 +229,10 @@ START_TEST(one_largest_ring_per_flow_and_one_more_is_always_enough) {
 		seg_ring_free(&ring[i], &a);
 	seg_arena_fini(&a);
 }
-END_TEST
 
 // The delivery rate of a path of more than 4.29 s was that of 4.29 s: times were cut to 32 bits of
 // nanoseconds.
-START_TEST(times_of_any_length_are_kept) {
+TEST(times_of_any_length_are_kept) {
 	static const uint64_t ns[] = {
 		0, 20 * NS_PER_MS + 1, UINT32_MAX, 12 * NS_PER_S, NS_PER_S * 3600};
 
@@ -254,10 +246,3 @@ START_TEST(times_of_any_length_are_kept) {
 		ck_assert_uint_eq(r.sent_ns, 5);
 	}
 }
-END_TEST
-
-TEST_MAIN(times_of_any_length_are_kept, hands_out_what_it_has_and_takes_it_back,
-	too_many_records_are_refused_before_any_memory, random_use_conserves_every_record,
-	refuses_only_what_does_not_fit, ring_grows_and_keeps_its_records,
-	ring_gives_back_what_it_does_not_need, ring_that_cannot_grow_stays_as_it_is,
-	one_largest_ring_per_flow_and_one_more_is_always_enough)

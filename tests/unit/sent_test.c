@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-START_TEST(inserted_anywhere_records_stay_in_order) {
+TEST(inserted_anywhere_records_stay_in_order) {
 	struct sent_pool pool;
 	struct rng rng;
 
@@ -44,9 +44,8 @@ START_TEST(inserted_anywhere_records_stay_in_order) {
 	ck_assert_uint_le(pool.used, 64 + sizeof(struct sent) * 1024);
 	sent_pool_fini(&pool);
 }
-END_TEST
 
-START_TEST(find_is_right_where_numbers_wrap) {
+TEST(find_is_right_where_numbers_wrap) {
 	struct sent_pool pool;
 	struct sent_ring ring = {0};
 	uint32_t first = UINT32_MAX - 5000;
@@ -61,9 +60,8 @@ START_TEST(find_is_right_where_numbers_wrap) {
 	ck_assert_uint_eq(sent_find(&pool, &ring, first + 10000), ring.tail);
 	sent_pool_fini(&pool);
 }
-END_TEST
 
-START_TEST(a_full_pool_refuses) {
+TEST(a_full_pool_refuses) {
 	struct sent_pool pool;
 	struct sent_ring ring = {0};
 	uint32_t n = 0;
@@ -76,10 +74,9 @@ START_TEST(a_full_pool_refuses) {
 	ck_assert_uint_eq(sent_count(&ring), 64);
 	sent_pool_fini(&pool);
 }
-END_TEST
 
 // Hashes that collide, in a table that is as full as it may be.
-START_TEST(the_table_finds_what_is_in_it) {
+TEST(the_table_finds_what_is_in_it) {
 	static bool in[64];
 	struct table t;
 	struct rng rng;
@@ -105,7 +102,3 @@ START_TEST(the_table_finds_what_is_in_it) {
 	}
 	table_fini(&t);
 }
-END_TEST
-
-TEST_MAIN(inserted_anywhere_records_stay_in_order, find_is_right_where_numbers_wrap,
-	a_full_pool_refuses, the_table_finds_what_is_in_it)

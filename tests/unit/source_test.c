@@ -111,7 +111,7 @@ static double polygon_below(double x, const void *ctx) {
 	return polygon_cdf(x - 1, ctx);
 }
 
-START_TEST(arrivals_are_a_poisson_process) {
+TEST(arrivals_are_a_poisson_process) {
 	struct read_source s;
 	double mean = 2e6, variance = 0;
 	uint64_t count[12] = {0};
@@ -141,9 +141,8 @@ START_TEST(arrivals_are_a_poisson_process) {
 		ck_assert_double_eq(bytes[i], 1000);
 	close_source(&s);
 }
-END_TEST
 
-START_TEST(sizes_are_exponential) {
+TEST(sizes_are_exponential) {
 	struct read_source s;
 	double mean = 1e6;
 
@@ -153,10 +152,9 @@ START_TEST(sizes_are_exponential) {
 		ks_test(bytes, DRAWS, exponential_cdf, exponential_cdf, &mean), P_LEAST);
 	close_source(&s);
 }
-END_TEST
 
 // Mean 1 MB and shape 1.5: the smallest is a third of it.
-START_TEST(sizes_are_pareto) {
+TEST(sizes_are_pareto) {
 	struct pareto p = {1e6 / 3, 1.5};
 	struct read_source s;
 
@@ -165,10 +163,9 @@ START_TEST(sizes_are_pareto) {
 	ck_assert_double_gt(ks_test(bytes, DRAWS, pareto_cdf, pareto_cdf, &p), P_LEAST);
 	close_source(&s);
 }
-END_TEST
 
 // The load is that of the distribution's mean: interval = 1.665 MB * 8 / 8 Gbit/s.
-START_TEST(web_search_sizes_and_load) {
+TEST(web_search_sizes_and_load) {
 	struct polygon p = {web_packets, sizeof(web_packets) / sizeof(web_packets[0])};
 	double packets = 0, mean;
 	struct read_source s;
@@ -186,10 +183,9 @@ START_TEST(web_search_sizes_and_load) {
 		ks_test(gap_ns, DRAWS, exponential_cdf, exponential_cdf, &mean), P_LEAST);
 	close_source(&s);
 }
-END_TEST
 
 // Half of the flows have exactly one packet.
-START_TEST(data_mining_sizes) {
+TEST(data_mining_sizes) {
 	struct polygon p = {mining_packets, sizeof(mining_packets) / sizeof(mining_packets[0])};
 	struct read_source s;
 
@@ -199,10 +195,9 @@ START_TEST(data_mining_sizes) {
 	ck_assert_double_gt(ks_test(bytes, DRAWS, polygon_cdf, polygon_below, &p), P_LEAST);
 	close_source(&s);
 }
-END_TEST
 
 // Pauses of closed loops, and the times of bulk flows that come and go.
-START_TEST(pauses_are_exponential) {
+TEST(pauses_are_exponential) {
 	static const char *const sources[] = {"{closed: {think: 3ms, sizes: {mean: 1kB}}}",
 		"{request: {think: 3ms, sizes: {mean: 1kB}}}", "{on_off: {on: 5ms, off: 3ms}}"};
 	double pause = 3e6, on = 5e6;
@@ -229,7 +224,6 @@ START_TEST(pauses_are_exponential) {
 		close_source(&s);
 	}
 }
-END_TEST
 
 static uint64_t video_bytes(struct read_source *s, const struct source_seen *seen) {
 	struct transfer t = {0};
@@ -240,7 +234,7 @@ static uint64_t video_bytes(struct read_source *s, const struct source_seen *see
 }
 
 // Segments of 2 s: bitrate * 0.25 s bytes. The estimates by hand, in Mbit/s.
-START_TEST(video_follows_the_goodput) {
+TEST(video_follows_the_goodput) {
 	struct read_source s;
 	struct source_seen seen = {0};
 
@@ -274,7 +268,6 @@ START_TEST(video_follows_the_goodput) {
 	ck_assert_uint_eq(video_bytes(&s, &seen), 500000);
 	close_source(&s);
 }
-END_TEST
 
 // Four frames a second: the bitrate in bits a second is 32 times a frame's bytes.
 static uint64_t media_bytes(struct read_source *s, double permitted_bps, uint64_t period_ns) {
@@ -286,7 +279,7 @@ static uint64_t media_bytes(struct read_source *s, double permitted_bps, uint64_
 	return t.bytes;
 }
 
-START_TEST(media_follows_what_is_permitted) {
+TEST(media_follows_what_is_permitted) {
 	struct read_source s;
 
 	open_source(&s,
@@ -304,10 +297,9 @@ START_TEST(media_follows_what_is_permitted) {
 	ck_assert_uint_eq(media_bytes(&s, 1, 250000000), 1000);
 	close_source(&s);
 }
-END_TEST
 
 // Of 32 kbit/s a frame has 1000 B in the mean: with a key frame in four, 7 times as large, 400 B.
-START_TEST(media_has_key_frames_and_pauses) {
+TEST(media_has_key_frames_and_pauses) {
 	struct read_source s;
 
 	open_source(&s,
@@ -318,7 +310,6 @@ START_TEST(media_has_key_frames_and_pauses) {
 			i % 4 == 0 ? 2800 : 400);
 	close_source(&s);
 }
-END_TEST
 
 static double laplace_cdf(double x, const void *ctx) {
 	double y = (x + 0.5) / 1000 - 1, scale = *(const double *)ctx;
@@ -330,7 +321,7 @@ static double laplace_below(double x, const void *ctx) {
 	return laplace_cdf(x - 0.5, ctx);
 }
 
-START_TEST(media_sizes_vary_by_laplaces_law) {
+TEST(media_sizes_vary_by_laplaces_law) {
 	struct read_source s;
 	double scale = 0.1;
 
@@ -339,9 +330,8 @@ START_TEST(media_sizes_vary_by_laplaces_law) {
 	ck_assert_double_gt(ks_test(bytes, DRAWS, laplace_cdf, laplace_below, &scale), P_LEAST);
 	close_source(&s);
 }
-END_TEST
 
-START_TEST(wrong_sources_are_refused) {
+TEST(wrong_sources_are_refused) {
 	static const char *const bad[][2] = {
 		{"{poisson: {}}", "either interval or load"},
 		{"{poisson: {interval: 1s, load: 1Mbit}}", "either interval or load"},
@@ -370,9 +360,8 @@ START_TEST(wrong_sources_are_refused) {
 		ck_assert_msg(strstr(err.msg, bad[i][1]) != NULL, "%s: %s", bad[i][0], err.msg);
 	}
 }
-END_TEST
 
-START_TEST(wrong_files_are_refused) {
+TEST(wrong_files_are_refused) {
 	static const char *const bad[][2] = {
 		{"", "the last probability must be 1"},
 		{"100 0.5\n200 0.9\n", "the last probability must be 1"},
@@ -405,9 +394,3 @@ START_TEST(wrong_files_are_refused) {
 	close(fd);
 	remove(name);
 }
-END_TEST
-
-TEST_MAIN(arrivals_are_a_poisson_process, sizes_are_exponential, sizes_are_pareto,
-	web_search_sizes_and_load, data_mining_sizes, pauses_are_exponential,
-	video_follows_the_goodput, media_follows_what_is_permitted, media_has_key_frames_and_pauses,
-	media_sizes_vary_by_laplaces_law, wrong_sources_are_refused, wrong_files_are_refused)

@@ -39,7 +39,7 @@ static void dsack(struct link *l, uint64_t una, uint64_t from, uint64_t to, uint
 
 // ---- After a timeout ----
 
-START_TEST(timeout_answered_by_an_original_is_taken_back) {
+TEST(timeout_answered_by_an_original_is_taken_back) {
 	struct link *l = timed_out(TEN(""));
 	const struct flow *f = link_flow(l);
 
@@ -57,9 +57,8 @@ START_TEST(timeout_answered_by_an_original_is_taken_back) {
 	ck_assert_uint_eq(f->nxt, 12); // new ones instead
 	link_close(l);
 }
-END_TEST
 
-START_TEST(timeout_answered_by_the_retransmission_stands) {
+TEST(timeout_answered_by_the_retransmission_stands) {
 	struct link *l = timed_out(TEN(", frto: no"));
 	const struct flow *f = link_flow(l);
 
@@ -70,11 +69,10 @@ START_TEST(timeout_answered_by_the_retransmission_stands) {
 	ck_assert_uint_eq(f->count.spurious_timeouts, 0);
 	link_close(l);
 }
-END_TEST
 
 // RFC 5682 section 3.1 without timestamps: the first ACK lets two new segments out, the next says
 // that segments arrived that were never sent again.
-START_TEST(frto_takes_a_timeout_back) {
+TEST(frto_takes_a_timeout_back) {
 	struct link *l = timed_out(TEN(", timestamps: no"));
 	const struct flow *f = link_flow(l);
 
@@ -93,10 +91,9 @@ START_TEST(frto_takes_a_timeout_back) {
 	ck_assert_uint_eq(f->count.retransmits, 1);
 	link_close(l);
 }
-END_TEST
 
 // The new segments arrive and nothing below them does: the loss was real.
-START_TEST(frto_goes_on_repairing_after_a_real_loss) {
+TEST(frto_goes_on_repairing_after_a_real_loss) {
 	struct link *l = timed_out(TEN(", timestamps: no"));
 	const struct flow *f = link_flow(l);
 
@@ -107,9 +104,8 @@ START_TEST(frto_goes_on_repairing_after_a_real_loss) {
 	SENT(l, 13, 1, 260 * MS);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(timeout_in_fast_recovery_is_not_taken_back) {
+TEST(timeout_in_fast_recovery_is_not_taken_back) {
 	struct link *l = recovering(TEN(""));
 	const struct flow *f = link_flow(l);
 
@@ -119,14 +115,13 @@ START_TEST(timeout_in_fast_recovery_is_not_taken_back) {
 	ck_assert_uint_eq(f->count.spurious_timeouts, 0);
 	link_close(l);
 }
-END_TEST
 
 // ---- After fast retransmit ----
 
 // The original comes after all: the reduction is taken back, and reordering is learnt. It never was
 // where each late segment had been sent again, and a path that only delays cost nine tenths of the
 // rate.
-START_TEST(late_original_is_no_loss_and_teaches_reordering) {
+TEST(late_original_is_no_loss_and_teaches_reordering) {
 	struct link *l = recovering(TEN(""));
 	const struct flow *f = link_flow(l);
 
@@ -139,9 +134,8 @@ START_TEST(late_original_is_no_loss_and_teaches_reordering) {
 	ck_assert(f->reordering_seen);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(repair_that_arrives_is_a_loss) {
+TEST(repair_that_arrives_is_a_loss) {
 	struct link *l = recovering(TEN(""));
 	const struct flow *f = link_flow(l);
 
@@ -151,10 +145,9 @@ START_TEST(repair_that_arrives_is_a_loss) {
 	ck_assert(!f->reordering_seen);
 	link_close(l);
 }
-END_TEST
 
 // Two segments were sent again: both must be reported.
-START_TEST(duplicates_of_all_repairs_take_a_reduction_back) {
+TEST(duplicates_of_all_repairs_take_a_reduction_back) {
 	for (int both = 0; both < 2; both++) {
 		struct link *l = TEN(", timestamps: no");
 		const struct flow *f = link_flow(l);
@@ -176,10 +169,9 @@ START_TEST(duplicates_of_all_repairs_take_a_reduction_back) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // RFC 3168: the path asked for less, whatever arrives.
-START_TEST(reduction_by_ecn_is_not_taken_back) {
+TEST(reduction_by_ecn_is_not_taken_back) {
 	struct link *l = LINK(.group = "{cc: {newreno: {initial: 10}}, ack_every: 1, ecn: ect0}",
 		.mark = 0x4);
 
@@ -188,10 +180,9 @@ START_TEST(reduction_by_ecn_is_not_taken_back) {
 	ck_assert_uint_eq(link_flow(l)->count.spurious_recoveries, 0);
 	link_close(l);
 }
-END_TEST
 
 // Taken for lost, and there before the pacer let its repair out.
-START_TEST(episode_without_a_retransmission_was_none) {
+TEST(episode_without_a_retransmission_was_none) {
 	struct link *l = TEN(", pacing: srtt");
 	struct flow *f = link_flow(l);
 
@@ -207,12 +198,11 @@ START_TEST(episode_without_a_retransmission_was_none) {
 	ck_assert_double_ge(f->out.cwnd_segs, 10);
 	link_close(l);
 }
-END_TEST
 
 // ---- Whole connections ----
 
 // Each late segment is overtaken by hundreds: the window must not pay for it for ever.
-START_TEST(late_segments_cost_nothing_once_reordering_is_known) {
+TEST(late_segments_cost_nothing_once_reordering_is_known) {
 	struct link *l =
 		LINK(.group = "{cc: {newreno: {initial: 100}}, ack_every: 1, rwnd: 144800B, "
 			      "source: {size: {bytes: 20MB}}}",
@@ -226,10 +216,9 @@ START_TEST(late_segments_cost_nothing_once_reordering_is_known) {
 	ck_assert_double_ge(f->out.cwnd_segs, 90);
 	link_close(l);
 }
-END_TEST
 
 // A route changes from 20 to 500 ms: not one segment is lost, and next to none is sent again.
-START_TEST(slower_path_is_no_loss) {
+TEST(slower_path_is_no_loss) {
 	static const char *const groups[] = {
 		"{cc: newreno, rwnd: 144800B, source: {size: {bytes: 2MB}}}",
 		"{cc: cubic, rwnd: 144800B, source: {size: {bytes: 2MB}}}",
@@ -257,11 +246,10 @@ START_TEST(slower_path_is_no_loss) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // RFC 6298 section 5.7: the timeout stays doubled until a round trip is measured. That of the
 // original is not known, since it was sent again; the next segment's is.
-START_TEST(timeout_is_doubled_until_a_round_trip_is_measured) {
+TEST(timeout_is_doubled_until_a_round_trip_is_measured) {
 	struct link *l = timed_out(TEN(""));
 	const struct flow *f = link_flow(l);
 
@@ -272,10 +260,9 @@ START_TEST(timeout_is_doubled_until_a_round_trip_is_measured) {
 	ck_assert_uint_eq(f->rtx_deadline_ns, 301 * MS + f->rtt.rto_ns);
 	link_close(l);
 }
-END_TEST
 
 // Two were sent again, by the probe and by RACK: one D-SACK is half of the proof.
-START_TEST(probe_of_before_belongs_to_the_episode) {
+TEST(probe_of_before_belongs_to_the_episode) {
 	struct link *l =
 		HAND(.group = "{cc: {newreno: {initial: 10}}, timestamps: no, rto_min: 1s}");
 	struct flow *f = link_flow(l);
@@ -290,11 +277,10 @@ START_TEST(probe_of_before_belongs_to_the_episode) {
 	ck_assert_uint_eq(f->count.spurious_recoveries, 0);
 	link_close(l);
 }
-END_TEST
 
 // RFC 5682 section 3.1 step 2a: an ACK of all that was out ends F-RTO; a later loss is repaired
 // before new segments are sent.
-START_TEST(frto_ends_with_an_ack_of_everything) {
+TEST(frto_ends_with_an_ack_of_everything) {
 	struct link *l = timed_out(TEN(""));
 	const struct flow *f = link_flow(l);
 
@@ -310,12 +296,11 @@ START_TEST(frto_ends_with_an_ack_of_everything) {
 	ck_assert_uint_eq(l->data[sent].index, una);
 	link_close(l);
 }
-END_TEST
 
 // Duplicates of segments from before the episode, from after it, or of it but sent once, prove
 // nothing about its reduction, nor are they spurious retransmissions: the network duplicated a
 // packet (RFC 2883 section 4).
-START_TEST(duplicates_of_other_segments_prove_nothing) {
+TEST(duplicates_of_other_segments_prove_nothing) {
 	static const struct {
 		uint64_t from, block, end;
 	} of[] = {{0, 3, 6}, {12, 12, 14}, {4, 3, 6}};
@@ -341,10 +326,9 @@ START_TEST(duplicates_of_other_segments_prove_nothing) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // One original arrived; of the other segment that was sent again nothing is known yet.
-START_TEST(recovery_is_not_taken_back_while_a_repair_is_out) {
+TEST(recovery_is_not_taken_back_while_a_repair_is_out) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
 	const struct flow *f = link_flow(l);
 
@@ -356,11 +340,10 @@ START_TEST(recovery_is_not_taken_back_while_a_repair_is_out) {
 	ck_assert_int_eq(f->ca, FLOW_CA_RECOVERY);
 	link_close(l);
 }
-END_TEST
 
 // A timeout is taken back all the same, but its repairs that are out are waited for in the old
 // state.
-START_TEST(undone_timeout_waits_for_its_repairs) {
+TEST(undone_timeout_waits_for_its_repairs) {
 	struct link *l = timed_out(TEN(", frto: no"));
 	const struct flow *f = link_flow(l);
 
@@ -372,15 +355,3 @@ START_TEST(undone_timeout_waits_for_its_repairs) {
 	ck_assert_int_eq(f->ca, FLOW_CA_LOSS);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(timeout_answered_by_an_original_is_taken_back,
-	timeout_answered_by_the_retransmission_stands, frto_takes_a_timeout_back,
-	frto_goes_on_repairing_after_a_real_loss, timeout_in_fast_recovery_is_not_taken_back,
-	late_original_is_no_loss_and_teaches_reordering, repair_that_arrives_is_a_loss,
-	duplicates_of_all_repairs_take_a_reduction_back, reduction_by_ecn_is_not_taken_back,
-	episode_without_a_retransmission_was_none,
-	late_segments_cost_nothing_once_reordering_is_known, slower_path_is_no_loss,
-	timeout_is_doubled_until_a_round_trip_is_measured, probe_of_before_belongs_to_the_episode,
-	frto_ends_with_an_ack_of_everything, duplicates_of_other_segments_prove_nothing,
-	recovery_is_not_taken_back_while_a_repair_is_out, undone_timeout_waits_for_its_repairs)

@@ -40,7 +40,7 @@ static uint8_t flags_of(const char *text) {
 	return (uint8_t)(p.flags & ~PKT_RETRANSMIT);
 }
 
-START_TEST(each_option_on_each_kind_of_segment) {
+TEST(each_option_on_each_kind_of_segment) {
 	ck_assert_uint_eq(flags_of("{clear_options: {}}"), 0);
 	ck_assert_uint_eq(flags_of("{clear_options: {accecn: syn}}"), PKT_CLEAR_ACCECN_SYN);
 	ck_assert_uint_eq(flags_of("{clear_options: {accecn: later}}"), PKT_CLEAR_ACCECN);
@@ -48,9 +48,8 @@ START_TEST(each_option_on_each_kind_of_segment) {
 	ck_assert_uint_eq(flags_of("{clear_options: {sack: later}}"), PKT_CLEAR_SACK);
 	ck_assert_uint_eq(flags_of("{clear_options: {accecn: all, sack: all}}"), PKT_CLEARED);
 }
-END_TEST
 
-START_TEST(a_change_applies_from_the_next_packet_on) {
+TEST(a_change_applies_from_the_next_packet_on) {
 	struct stage_bench b = {0};
 	struct pkt p[2] = {{.size_bytes = 100}, {.size_bytes = 100}};
 
@@ -62,7 +61,6 @@ START_TEST(a_change_applies_from_the_next_packet_on) {
 	ck_assert_uint_eq(stage_take(&b, 0)->flags, PKT_CLEAR_ACCECN_SYN | PKT_CLEAR_ACCECN);
 	stage_close(&b);
 }
-END_TEST
 
 // A SYN/ACK with all its options, and an ACK with timestamps, two SACK blocks and byte counters.
 static struct seg segment(bool syn) {
@@ -96,7 +94,7 @@ static void same_segment(const struct seg *a, const struct seg *b) {
 	}
 }
 
-START_TEST(a_frame_says_what_the_segment_does) {
+TEST(a_frame_says_what_the_segment_does) {
 	for (uint32_t i = 0; i < 2 * 32; i++) {
 		uint8_t frame[200] = {0}, before[200],
 			flags = (uint8_t)(i / 2 * PKT_CLEAR_ACCECN_SYN);
@@ -121,10 +119,9 @@ START_TEST(a_frame_says_what_the_segment_does) {
 		}
 	}
 }
-END_TEST
 
 // By hand, with the option at an odd place: NOP, AccECN (174) of 8 bytes, SACK permitted, EOL.
-START_TEST(options_at_odd_places) {
+TEST(options_at_odd_places) {
 	static const uint8_t options[] = {1, 174, 8, 1, 2, 3, 4, 5, 6, 4, 2, 0};
 	static const uint8_t want[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 4, 2, 0};
 	struct seg s = {.flags = SEG_SYN | SEG_ACK};
@@ -179,11 +176,10 @@ START_TEST(options_at_odd_places) {
 	clear_frame(frame, at + sizeof(options), PKT_CLEARED);
 	ck_assert_mem_eq(frame, copy, sizeof(frame));
 }
-END_TEST
 
 // In virtual time a segment without large options is the common part alone, and what follows is
 // another packet's.
-START_TEST(nothing_behind_the_common_part_is_touched) {
+TEST(nothing_behind_the_common_part_is_touched) {
 	struct seg s, was;
 
 	memset(&s, 0xa5, sizeof(s));
@@ -193,16 +189,10 @@ START_TEST(nothing_behind_the_common_part_is_touched) {
 	clear_seg(&s, PKT_CLEARED);
 	ck_assert_mem_eq(&s, &was, sizeof(s));
 }
-END_TEST
 
-START_TEST(datagrams_have_no_options) {
+TEST(datagrams_have_no_options) {
 	struct seg s = {.options = SEG_OPT_UDP, .len = 100}, was = s;
 
 	clear_seg(&s, PKT_CLEARED);
 	ck_assert_mem_eq(&s, &was, sizeof(s));
 }
-END_TEST
-
-TEST_MAIN(each_option_on_each_kind_of_segment, a_change_applies_from_the_next_packet_on,
-	a_frame_says_what_the_segment_does, options_at_odd_places,
-	nothing_behind_the_common_part_is_touched, datagrams_have_no_options)

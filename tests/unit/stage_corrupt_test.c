@@ -2,7 +2,7 @@
 #include "statistics.h"
 #include "switch_test.h"
 
-START_TEST(a_share_of_packets_is_damaged_and_goes_on) {
+TEST(a_share_of_packets_is_damaged_and_goes_on) {
 	static struct tel_packets records[64];
 	struct tel tel;
 	struct stage_bench b = {.env = {.run_seed = 1, .link_index = STAGE_NO_LINK}};
@@ -29,6 +29,3 @@ START_TEST(a_share_of_packets_is_damaged_and_goes_on) {
 	ck_assert_uint_eq(p.flags, PKT_CORRUPT);
 	stage_close(&b);
 }
-END_TEST
-
-TEST_MAIN(a_share_of_packets_is_damaged_and_goes_on)

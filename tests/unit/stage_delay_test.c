@@ -2,7 +2,7 @@
 #include "switch/stage/flow_delays.h"
 #include "switch_test.h"
 
-START_TEST(departure_is_arrival_plus_delay_to_the_nanosecond) {
+TEST(departure_is_arrival_plus_delay_to_the_nanosecond) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 1000);
 
@@ -24,9 +24,8 @@ START_TEST(departure_is_arrival_plus_delay_to_the_nanosecond) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(classes_have_their_own_extra_delay) {
+TEST(classes_have_their_own_extra_delay) {
 	static const uint64_t extra[] = {20 * MS, 0, 5 * MS};
 	struct stage_bench b = {.env = {.class_extra_ns = extra, .class_count = 3}};
 	struct pkt *pkts = pkts_new(4, 1000);
@@ -46,10 +45,9 @@ START_TEST(classes_have_their_own_extra_delay) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Group 1 has the flows 4 to 6, each with a delay of its own; those of the others are alike.
-START_TEST(flows_have_their_own_extra_delay) {
+TEST(flows_have_their_own_extra_delay) {
 	static const uint64_t extra[] = {20 * MS, 0, 5 * MS};
 	static uint64_t own[] = {1 * MS, 30 * MS, 2 * MS};
 	static const struct flow_delays flows = {
@@ -95,12 +93,11 @@ START_TEST(flows_have_their_own_extra_delay) {
 		free(pkts);
 	}
 }
-END_TEST
 
 #define MANY 200000
 
 // One group of a thousand flows, each with its own delay: lines begin small and grow.
-START_TEST(many_flows_leave_in_the_order_of_a_sorted_list) {
+TEST(many_flows_leave_in_the_order_of_a_sorted_list) {
 	static const uint64_t none[1];
 	static uint64_t own[1000];
 	static struct want want[MANY];
@@ -133,9 +130,8 @@ START_TEST(many_flows_leave_in_the_order_of_a_sorted_list) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(many_classes_leave_in_the_order_of_a_sorted_list) {
+TEST(many_classes_leave_in_the_order_of_a_sorted_list) {
 	static uint64_t extra[300];
 	static struct want want[MANY];
 	struct pkt *pkts = pkts_new(MANY, 100);
@@ -178,9 +174,8 @@ START_TEST(many_classes_leave_in_the_order_of_a_sorted_list) {
 	}
 	free(pkts);
 }
-END_TEST
 
-START_TEST(late_packets_are_overtaken) {
+TEST(late_packets_are_overtaken) {
 	struct stage_bench b = {.env = {.run_seed = 7}};
 	struct pkt *pkts = pkts_new(MANY, 100);
 	uint64_t last_ns = 0;
@@ -205,10 +200,9 @@ START_TEST(late_packets_are_overtaken) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Packets come at 0, 1, 5 and 10 ms; the delay falls from 10 to 2 ms at 3 ms and to 1 ms at 5.5 ms.
-START_TEST(a_lower_delay_does_as_on_decrease_says) {
+TEST(a_lower_delay_does_as_on_decrease_says) {
 	static const struct {
 		const char *how;
 		uint64_t out_us[4]; // packet by packet
@@ -246,11 +240,10 @@ START_TEST(a_lower_delay_does_as_on_decrease_says) {
 		free(pkts);
 	}
 }
-END_TEST
 
 // One packet per 100 us, 50 -> 5 ms at 100 ms: who leaves when, and how many at most in one
 // nanosecond.
-START_TEST(a_lowered_delay_releases_no_pipe_at_once) {
+TEST(a_lowered_delay_releases_no_pipe_at_once) {
 	static const struct {
 		const char *how;
 		uint32_t together;
@@ -285,9 +278,8 @@ START_TEST(a_lowered_delay_releases_no_pipe_at_once) {
 		free(pkts);
 	}
 }
-END_TEST
 
-START_TEST(a_full_line_drops_with_a_reason_of_its_own) {
+TEST(a_full_line_drops_with_a_reason_of_its_own) {
 	struct stage_bench b = {.env = {.max_pkts = 3}};
 	struct pkt *pkts = pkts_new(5, 100);
 
@@ -302,9 +294,8 @@ START_TEST(a_full_line_drops_with_a_reason_of_its_own) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(what_has_left_makes_room_though_nobody_took_it) {
+TEST(what_has_left_makes_room_though_nobody_took_it) {
 	struct stage_bench b = {.env = {.max_pkts = 3}};
 	struct pkt *pkts = pkts_new(7, 100);
 
@@ -323,9 +314,8 @@ START_TEST(what_has_left_makes_room_though_nobody_took_it) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(no_delay_passes_packets_in_no_time) {
+TEST(no_delay_passes_packets_in_no_time) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(2, 100);
 
@@ -338,7 +328,6 @@ START_TEST(no_delay_passes_packets_in_no_time) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 #define BURST 48
 #define BURSTS 20000
@@ -441,7 +430,7 @@ static uint32_t twins_play(struct twins *w, const struct stage_env *env, struct 
 	return drops;
 }
 
-START_TEST(a_burst_is_its_packets_one_by_one) {
+TEST(a_burst_is_its_packets_one_by_one) {
 	static const uint64_t extra[] = {20 * US, 0, 5 * US, 5 * US, 90 * US};
 	static const uint32_t classes[] = {0, 1, 2, 5};
 	struct twins w = {.pkts = pkts_new(BURST * BURSTS, 0), .copy = pkts_new(BURST * BURSTS, 0)};
@@ -458,10 +447,9 @@ START_TEST(a_burst_is_its_packets_one_by_one) {
 	free(w.pkts);
 	free(w.copy);
 }
-END_TEST
 
 // What comes after the step waits for nothing but its own delay.
-START_TEST(step_leaves_no_wait_behind) {
+TEST(step_leaves_no_wait_behind) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(2, 100);
 
@@ -476,12 +464,3 @@ START_TEST(step_leaves_no_wait_behind) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(departure_is_arrival_plus_delay_to_the_nanosecond, classes_have_their_own_extra_delay,
-	flows_have_their_own_extra_delay, many_flows_leave_in_the_order_of_a_sorted_list,
-	many_classes_leave_in_the_order_of_a_sorted_list, late_packets_are_overtaken,
-	a_lower_delay_does_as_on_decrease_says, a_lowered_delay_releases_no_pipe_at_once,
-	a_full_line_drops_with_a_reason_of_its_own, what_has_left_makes_room_though_nobody_took_it,
-	no_delay_passes_packets_in_no_time, a_burst_is_its_packets_one_by_one,
-	step_leaves_no_wait_behind)

@@ -2,7 +2,7 @@
 #include "statistics.h"
 #include "switch_test.h"
 
-START_TEST(the_copy_follows_its_packet) {
+TEST(the_copy_follows_its_packet) {
 	static struct tel_packets records[8];
 	struct stage_bench b = {.env = {.run_seed = 1, .link_index = STAGE_NO_LINK}};
 	struct tel tel;
@@ -32,9 +32,8 @@ START_TEST(the_copy_follows_its_packet) {
 	ck_assert_ptr_eq(stage_take(&b, 40), NULL);
 	stage_close(&b);
 }
-END_TEST
 
-START_TEST(a_copy_without_memory_is_a_drop) {
+TEST(a_copy_without_memory_is_a_drop) {
 	struct stage_bench b = {.env = {.run_seed = 1}, .copies_max = 1};
 	struct pkt p[2] = {{.size_bytes = 100}, {.size_bytes = 60, .id = 1}};
 
@@ -50,7 +49,6 @@ START_TEST(a_copy_without_memory_is_a_drop) {
 	ck_assert_uint_eq(b.no_memory.bytes, 60);
 	stage_close(&b);
 }
-END_TEST
 
 #define DECISIONS 1000000
 
@@ -80,7 +78,7 @@ static double correlation(const uint8_t *x, uint32_t lag, double p) {
 	return sum / (DECISIONS - lag) / (p * (1 - p));
 }
 
-START_TEST(a_tenth_independent_of_each_other) {
+TEST(a_tenth_independent_of_each_other) {
 	uint8_t *x = decisions("{duplicate: {rate: 10%}}");
 	double n = DECISIONS, twice = 0;
 
@@ -92,11 +90,10 @@ START_TEST(a_tenth_independent_of_each_other) {
 		ck_assert_double_gt(normal_p(correlation(x, lag, 0.1) * sqrt(n)), P_LEAST);
 	free(x);
 }
-END_TEST
 
 // A decision is that of the packet before with probability c: the mean over n of them has the
 // variance p (1 - p) / n * (1 + c) / (1 - c), and the correlation of those k apart is c^k.
-START_TEST(a_tenth_in_rows) {
+TEST(a_tenth_in_rows) {
 	uint8_t *x = decisions("{duplicate: {rate: 10%, correlation: 60%}}");
 	double n = DECISIONS, twice = 0;
 
@@ -108,7 +105,3 @@ START_TEST(a_tenth_in_rows) {
 	ck_assert_double_eq_tol(correlation(x, 5, 0.1), 0.07776, 0.01);
 	free(x);
 }
-END_TEST
-
-TEST_MAIN(the_copy_follows_its_packet, a_copy_without_memory_is_a_drop,
-	a_tenth_independent_of_each_other, a_tenth_in_rows)

@@ -11,7 +11,7 @@ static uint8_t after(struct stage_bench *b, uint8_t ecn, uint64_t t_ns) {
 	return p.ecn;
 }
 
-START_TEST(codepoints_become_what_is_written) {
+TEST(codepoints_become_what_is_written) {
 	static const struct {
 		const char *text;
 		uint8_t not_ect, ect1, ect0, ce;
@@ -37,9 +37,8 @@ START_TEST(codepoints_become_what_is_written) {
 		stage_close(&b);
 	}
 }
-END_TEST
 
-START_TEST(a_fraction_of_packets_is_changed) {
+TEST(a_fraction_of_packets_is_changed) {
 	struct stage_bench b = {.env = {.run_seed = 1}};
 	double n = 1e6, changed = 0;
 
@@ -55,6 +54,3 @@ START_TEST(a_fraction_of_packets_is_changed) {
 	ck_assert_uint_eq(after(&b, ECN_ECT0, 3000000), ECN_CE);
 	stage_close(&b);
 }
-END_TEST
-
-TEST_MAIN(codepoints_become_what_is_written, a_fraction_of_packets_is_changed)

@@ -14,7 +14,7 @@ static void put(struct stage_bench *b, struct pkt *p, uint32_t flow, uint64_t ar
 //
 //	edge 0: packets 0 (0-1000), 2 (1000-2000), 4 (2000-3000)
 //	edge 1: packets 1 (0-1000), 3 (1000-2000); idle; 5 (2500-3500)
-START_TEST(edges_serialise_their_own_flows_only) {
+TEST(edges_serialise_their_own_flows_only) {
 	static const struct {
 		uint32_t flow;
 		uint64_t in_ns, out_ns;
@@ -45,9 +45,8 @@ START_TEST(edges_serialise_their_own_flows_only) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(a_short_frame_overtakes_a_long_one_of_another_edge) {
+TEST(a_short_frame_overtakes_a_long_one_of_another_edge) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 980);
 	static const uint32_t order[] = {1, 0, 2};
@@ -66,10 +65,9 @@ START_TEST(a_short_frame_overtakes_a_long_one_of_another_edge) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // 1514 B + FCS is 1538 B on the wire: 492.16 ns at 25 Gbit/s. Each edge carries its own fraction.
-START_TEST(twenty_five_gigabit_to_the_nanosecond) {
+TEST(twenty_five_gigabit_to_the_nanosecond) {
 	static const uint64_t out_ns[] = {492, 984, 1476, 1968, 2460, 2952, 3445};
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(9, 1518);
@@ -90,10 +88,9 @@ START_TEST(twenty_five_gigabit_to_the_nanosecond) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // At 500 half of packet 0 is sent; the rest, packet 1 behind it and packet 2 go at 2 ns per byte.
-START_TEST(a_new_rate_applies_to_the_unsent_part_and_to_what_waits) {
+TEST(a_new_rate_applies_to_the_unsent_part_and_to_what_waits) {
 	static const uint64_t out_ns[] = {1500, 3500, 5500};
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 980);
@@ -110,11 +107,10 @@ START_TEST(a_new_rate_applies_to_the_unsent_part_and_to_what_waits) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Two frames may wait behind the one on the wire, whichever unit says so: bytes are those of
 // frames, a time counts what is on the wire.
-START_TEST(each_edge_has_its_own_limit) {
+TEST(each_edge_has_its_own_limit) {
 	static const char *const limits[] = {"2pkt", "1960B", "2us"};
 	static const struct aqm_limit all[] = {{.bytes = UINT64_MAX, .pkts = 4},
 		{.bytes = 3920, .pkts = UINT64_MAX}, {.bytes = 4000, .pkts = UINT64_MAX}};
@@ -149,7 +145,6 @@ START_TEST(each_edge_has_its_own_limit) {
 		free(pkts);
 	}
 }
-END_TEST
 
 #define MANY 100000
 #define CHANGE_EVERY 7001
@@ -237,7 +232,7 @@ static void check_against(const struct want *want, struct pkt *pkts, uint32_t co
 	stage_close(&b);
 }
 
-START_TEST(edges_are_links_side_by_side) {
+TEST(edges_are_links_side_by_side) {
 	static struct want want[MANY];
 	struct pkt *pkts = pkts_new(MANY, 0);
 	static const uint32_t counts[] = {1, 2, 10, 33};
@@ -251,9 +246,8 @@ START_TEST(edges_are_links_side_by_side) {
 	}
 	free(pkts);
 }
-END_TEST
 
-START_TEST(bad_parameters) {
+TEST(bad_parameters) {
 	static const struct {
 		const char *text, *sentence;
 	} bad[] = {
@@ -275,9 +269,3 @@ START_TEST(bad_parameters) {
 		stage_close(&b);
 	}
 }
-END_TEST
-
-TEST_MAIN(edges_serialise_their_own_flows_only, a_short_frame_overtakes_a_long_one_of_another_edge,
-	twenty_five_gigabit_to_the_nanosecond,
-	a_new_rate_applies_to_the_unsent_part_and_to_what_waits, each_edge_has_its_own_limit,
-	edges_are_links_side_by_side, bad_parameters)

@@ -61,7 +61,7 @@ static void delays_are(const char *text, uint64_t gap_ns, double (*cdf)(double, 
 	ck_assert_msg(p > P_LEAST, "%s: p = %g", text, p);
 }
 
-START_TEST(independent_delays_have_their_distribution) {
+TEST(independent_delays_have_their_distribution) {
 	double three = 3, four = 4.5;
 
 	delays_are("{jitter: {mean: 5ms, spread: 1ms, distribution: uniform}}", 1, uniform_cdf,
@@ -72,10 +72,9 @@ START_TEST(independent_delays_have_their_distribution) {
 	delays_are("{jitter: {mean: 5ms, spread: 1ms, distribution: pareto, shape: 4.5}}", 1,
 		pareto_cut, pareto_cdf, &four);
 }
-END_TEST
 
 // At times 20 half-lives apart the correlation is 1e-6: the delays are as good as independent.
-START_TEST(correlated_delays_have_it_too) {
+TEST(correlated_delays_have_it_too) {
 	double three = 3;
 
 	delays_are("{jitter: {mean: 5ms, spread: 1ms, distribution: uniform, half_life: 1us}}",
@@ -85,10 +84,9 @@ START_TEST(correlated_delays_have_it_too) {
 	delays_are("{jitter: {mean: 5ms, spread: 1ms, distribution: pareto, half_life: 1us}}",
 		20000, pareto_cut, pareto_cdf, &three);
 }
-END_TEST
 
 // Half the packets or so are cut at either end: the distribution jumps there.
-START_TEST(delays_are_cut_at_zero_and_max) {
+TEST(delays_are_cut_at_zero_and_max) {
 	struct stage_bench b = {0};
 
 	draw("{jitter: {mean: 1ms, spread: 1ms, max: 2500us}}", 1);
@@ -101,7 +99,6 @@ START_TEST(delays_are_cut_at_zero_and_max) {
 	ck_assert_uint_eq(b.ops->delay->max_ns(b.st), 2500 * US);
 	stage_close(&b);
 }
-END_TEST
 
 static void table_file(const char *content, char name[64]) {
 	strcpy(name, "/tmp/weir-jitter-XXXXXX");
@@ -111,7 +108,7 @@ static void table_file(const char *content, char name[64]) {
 	fclose(f);
 }
 
-START_TEST(a_table_gives_each_of_its_numbers_as_often) {
+TEST(a_table_gives_each_of_its_numbers_as_often) {
 	static const double value[] = {-8192, -4096, 0, 8192, 12288};
 	static const double chance[] = {0.2, 0.2, 0.2, 0.3, 0.1};
 	static const char *const half_life[] = {"0ns", "1us"};
@@ -140,10 +137,9 @@ START_TEST(a_table_gives_each_of_its_numbers_as_often) {
 	}
 	remove(name);
 }
-END_TEST
 
 // A file of delays in us, as the head of jitter.c writes it: the largest is a thousand spreads.
-START_TEST(a_table_is_not_cut_at_a_number_of_spreads) {
+TEST(a_table_is_not_cut_at_a_number_of_spreads) {
 	char name[64], text[256];
 	uint64_t least_ns = NEVER_NS, most_ns = 0;
 	struct stage_bench b = {.env = {.run_seed = 1}};
@@ -167,11 +163,10 @@ START_TEST(a_table_is_not_cut_at_a_number_of_spreads) {
 	ck_assert_uint_eq(most_ns, MS);
 	stage_close(&b);
 }
-END_TEST
 
 // Of the three numbers of a table, in any order in the file, delays that are correlated move to the
 // next larger or smaller one.
-START_TEST(a_table_is_in_order_for_correlated_delays) {
+TEST(a_table_is_in_order_for_correlated_delays) {
 	char name[64], text[256];
 
 	table_file("0 8192 -8192", name);
@@ -184,10 +179,9 @@ START_TEST(a_table_is_in_order_for_correlated_delays) {
 		NEED(fabs(delay[i] - delay[i - 1]) < 1.5);
 	remove(name);
 }
-END_TEST
 
 // With many seeds, at a time much shorter than a half-life.
-START_TEST(the_first_correlated_delay_has_the_distribution) {
+TEST(the_first_correlated_delay_has_the_distribution) {
 	const char *text = "{jitter: {mean: 5ms, spread: 1ms, half_life: 1s}}";
 	uint32_t n = 2000;
 
@@ -203,12 +197,11 @@ START_TEST(the_first_correlated_delay_has_the_distribution) {
 	}
 	ck_assert_double_gt(ks_test(delay, n, normal_cdf, normal_cdf, NULL), P_LEAST);
 }
-END_TEST
 
 // The correlation of normal delays that are `lag` packets apart, each a quarter of a half-life:
 // 2^(-lag/4). The variance of its estimate is Bartlett's for a first-order autoregression (JRSS
 // Suppl. 8, 1946).
-START_TEST(correlation_halves_once_per_half_life) {
+TEST(correlation_halves_once_per_half_life) {
 	static const int lags[] = {1, 2, 4, 8, 16, 60};
 	double a = exp2(-0.25), mean = 0, var = 0;
 
@@ -229,11 +222,10 @@ START_TEST(correlation_halves_once_per_half_life) {
 			lag, both / var, rho, z);
 	}
 }
-END_TEST
 
 // Two uniform numbers made of normal ones of correlation r have 6/pi asin(r/2) (Pearson 1907).
 // Pairs are taken 25 half-lives apart.
-START_TEST(correlation_of_uniform_delays_is_pearsons) {
+TEST(correlation_of_uniform_delays_is_pearsons) {
 	double want = 6 / M_PI * asin(exp2(-0.5) / 2), n = 0, sum = 0, squares = 0;
 
 	draw("{jitter: {mean: 5ms, spread: 1ms, distribution: uniform, half_life: 4us}}", 1000);
@@ -247,11 +239,10 @@ START_TEST(correlation_of_uniform_delays_is_pearsons) {
 	double z = (mean - want) / sqrt((squares / n - mean * mean) / n);
 	ck_assert_msg(normal_p(z) > P_LEAST, "%g, not %g", mean, want);
 }
-END_TEST
 
 // Packets 100 us apart with a spread of 1 ms: one is overtaken by the next if its delay is 100 us
 // longer; the difference of two delays has the standard deviation sqrt(2 (1 - a)) spreads.
-START_TEST(order_mostly_survives_correlation) {
+TEST(order_mostly_survives_correlation) {
 	static const double half_lives_us[] = {0, 100, 10000, 1e6};
 	double overtaken[4];
 
@@ -275,14 +266,12 @@ START_TEST(order_mostly_survives_correlation) {
 	ck_assert_double_lt(overtaken[2], 0.2);
 	ck_assert_double_lt(overtaken[3], 1e-15); // none
 }
-END_TEST
 
-START_TEST(packets_of_one_moment_have_one_delay) {
+TEST(packets_of_one_moment_have_one_delay) {
 	draw("{jitter: {mean: 5ms, spread: 1ms, half_life: 1ms}}", 0);
 	for (uint32_t i = 1; i < PKTS; i++)
 		NEED(delay[i] == delay[0]);
 }
-END_TEST
 
 #define MANY 200000
 
@@ -317,7 +306,7 @@ static void play(const char *text, struct want *want, struct pkt *pkts, bool che
 	stage_close(&b);
 }
 
-START_TEST(packets_leave_in_the_order_of_a_sorted_list) {
+TEST(packets_leave_in_the_order_of_a_sorted_list) {
 	static const char *const texts[] = {
 		"{jitter: {mean: 1ms, spread: 300us}}",
 		"{jitter: {mean: 1us, spread: 700ns, distribution: uniform}}",
@@ -335,10 +324,9 @@ START_TEST(packets_leave_in_the_order_of_a_sorted_list) {
 	}
 	free(pkts);
 }
-END_TEST
 
 // The same draws with reordering and without: no packet leaves before one that came before it.
-START_TEST(without_reordering_packets_wait_for_those_before) {
+TEST(without_reordering_packets_wait_for_those_before) {
 	static struct want want[MANY];
 	struct pkt *pkts = pkts_new(MANY, 100);
 	uint64_t last_ns = 0;
@@ -350,11 +338,10 @@ START_TEST(without_reordering_packets_wait_for_those_before) {
 		true);
 	free(pkts);
 }
-END_TEST
 
 // The group with a base RTT of 50 ms more does not hold up the other; each group's packets are in
 // order.
-START_TEST(without_reordering_a_group_does_not_wait_for_a_longer_base_rtt) {
+TEST(without_reordering_a_group_does_not_wait_for_a_longer_base_rtt) {
 	static const uint64_t extra[] = {50 * MS, 0};
 	static const uint32_t order[] = {1, 3, 0, 2};
 	struct stage_bench b = {.env = {.class_extra_ns = extra, .class_count = 2}};
@@ -375,9 +362,8 @@ START_TEST(without_reordering_a_group_does_not_wait_for_a_longer_base_rtt) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(a_share_of_packets_is_sent_ahead) {
+TEST(a_share_of_packets_is_sent_ahead) {
 	double ahead = 0;
 
 	draw("{jitter: {mean: 10ms, spread: 0ms, ahead: 2%}}", US);
@@ -387,11 +373,10 @@ START_TEST(a_share_of_packets_is_sent_ahead) {
 	}
 	ck_assert_double_gt(normal_p((ahead - 0.02 * PKTS) / sqrt(PKTS * 0.02 * 0.98)), P_LEAST);
 }
-END_TEST
 
 // `reorder 100% gap 5` of tc-netem(8): "every 5th packet is reordered reliably". One packet per
 // millisecond, delayed by 2.5 ms: the fifth leaves at its arrival, before the third and the fourth.
-START_TEST(with_a_gap_every_nth_packet_is_ahead) {
+TEST(with_a_gap_every_nth_packet_is_ahead) {
 	static const uint32_t order[] = {0, 1, 4, 2, 3, 5, 6, 9, 7, 8, 10, 11, 14, 12, 13};
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(15, 100);
@@ -417,12 +402,11 @@ START_TEST(with_a_gap_every_nth_packet_is_ahead) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // `reorder 25% gap 5`: four packets are delayed, each after them is ahead with a chance of 1/4.
 // From one that is ahead to the next it is 5 + k packets with a chance of 0.25 * 0.75^k, 8 on
 // average.
-START_TEST(behind_a_gap_each_packet_may_be_ahead) {
+TEST(behind_a_gap_each_packet_may_be_ahead) {
 	enum { GAPS = 30 };
 	double count[GAPS + 1] = {0}, all = 0, chi = 0;
 	uint32_t since = 0;
@@ -446,9 +430,8 @@ START_TEST(behind_a_gap_each_packet_may_be_ahead) {
 	// Their distance has the variance 0.75 / 0.25^2 = 12.
 	ck_assert_double_gt(normal_p((PKTS - 8 * all) / sqrt(12 * all)), P_LEAST);
 }
-END_TEST
 
-START_TEST(a_full_stage_drops_with_a_reason_of_its_own) {
+TEST(a_full_stage_drops_with_a_reason_of_its_own) {
 	struct stage_bench b = {.env = {.max_pkts = 3}};
 	struct pkt *pkts = pkts_new(7, 100);
 
@@ -468,9 +451,8 @@ START_TEST(a_full_stage_drops_with_a_reason_of_its_own) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(the_shortest_delay_is_known) {
+TEST(the_shortest_delay_is_known) {
 	static const struct {
 		const char *text;
 		uint64_t min_ns, max_ns;
@@ -500,9 +482,8 @@ START_TEST(the_shortest_delay_is_known) {
 		stage_close(&b);
 	}
 }
-END_TEST
 
-START_TEST(changes_apply_from_the_next_packet_on) {
+TEST(changes_apply_from_the_next_packet_on) {
 	static const uint64_t extra[] = {0, 7 * MS};
 	struct stage_bench b = {.env = {.class_extra_ns = extra, .class_count = 2}};
 	struct pkt *pkts = pkts_new(4, 100);
@@ -529,9 +510,8 @@ START_TEST(changes_apply_from_the_next_packet_on) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(what_is_not_a_table_is_refused) {
+TEST(what_is_not_a_table_is_refused) {
 	static const char *const contents[][2] = {
 		{"1 2\nx3 4\n", ":2: not a number"},
 		{"1 2\n\n3 inf\n", ":3: not a number"},
@@ -565,16 +545,3 @@ START_TEST(what_is_not_a_table_is_refused) {
 		strstr(b.err.msg, "is for distribution: table alone") != NULL, "%s", b.err.msg);
 	stage_close(&b);
 }
-END_TEST
-
-TEST_MAIN(independent_delays_have_their_distribution, correlated_delays_have_it_too,
-	delays_are_cut_at_zero_and_max, a_table_gives_each_of_its_numbers_as_often,
-	a_table_is_not_cut_at_a_number_of_spreads, a_table_is_in_order_for_correlated_delays,
-	without_reordering_a_group_does_not_wait_for_a_longer_base_rtt,
-	the_first_correlated_delay_has_the_distribution, correlation_halves_once_per_half_life,
-	correlation_of_uniform_delays_is_pearsons, order_mostly_survives_correlation,
-	packets_of_one_moment_have_one_delay, packets_leave_in_the_order_of_a_sorted_list,
-	without_reordering_packets_wait_for_those_before, a_share_of_packets_is_sent_ahead,
-	with_a_gap_every_nth_packet_is_ahead, behind_a_gap_each_packet_may_be_ahead,
-	a_full_stage_drops_with_a_reason_of_its_own, the_shortest_delay_is_known,
-	changes_apply_from_the_next_packet_on, what_is_not_a_table_is_refused)

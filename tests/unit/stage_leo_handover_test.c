@@ -14,7 +14,7 @@ static void open_at(struct stage_bench *b, const char *params) {
 }
 
 // A delay of 20 ms; from 500 ms on every second 50 ms of outage, then 100 ms in which all is lost.
-START_TEST(an_outage_holds_packets_and_losses_follow) {
+TEST(an_outage_holds_packets_and_losses_follow) {
 	static const struct {
 		uint64_t in_ns, out_ns; // 0: lost
 	} cases[] = {
@@ -51,7 +51,6 @@ START_TEST(an_outage_holds_packets_and_losses_follow) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // A packet in the middle of each slot of 100 ms: its delay.
 static void delays_of(struct stage_bench *b, uint64_t *delay_ns) {
@@ -67,7 +66,7 @@ static void delays_of(struct stage_bench *b, uint64_t *delay_ns) {
 
 // Uniform between 10 and 40 ms: mean and variance within five standard deviations. Traffic and its
 // losses leave the delays as they are.
-START_TEST(each_handover_draws_a_delay) {
+TEST(each_handover_draws_a_delay) {
 	static uint64_t one[SLOTS], two[SLOTS];
 	struct stage_bench b = {0}, lossy = {0};
 	double mean = 0, square = 0;
@@ -99,10 +98,9 @@ START_TEST(each_handover_draws_a_delay) {
 	stage_close(&b);
 	stage_close(&lossy);
 }
-END_TEST
 
 // A packet just before a handover to a shorter delay holds up those after it.
-START_TEST(none_overtakes_another) {
+TEST(none_overtakes_another) {
 	struct stage_bench b = {0};
 	uint64_t before_ns = 0, ties = 0;
 
@@ -121,16 +119,11 @@ START_TEST(none_overtakes_another) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(an_outage_and_what_follows_fit_into_a_period) {
+TEST(an_outage_and_what_follows_fit_into_a_period) {
 	struct stage_bench b = {0};
 
 	ck_assert_int_lt(stage_open(&b, "{leo_handover: {period: 1s, outage: 900ms}}"), 0);
 	ck_assert_str_eq(b.err.msg, "outage, settling: together longer than the period");
 	stage_close(&b);
 }
-END_TEST
-
-TEST_MAIN(an_outage_holds_packets_and_losses_follow, each_handover_draws_a_delay,
-	none_overtakes_another, an_outage_and_what_follows_fit_into_a_period)

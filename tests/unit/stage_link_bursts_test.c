@@ -156,7 +156,7 @@ static uint64_t twins_play(struct twins *w, const char *text, uint64_t gap_ns, b
 	return drops;
 }
 
-START_TEST(a_burst_is_its_packets_one_by_one) {
+TEST(a_burst_is_its_packets_one_by_one) {
 	static const struct {
 		const char *text;
 		uint64_t gap_ns;
@@ -184,6 +184,3 @@ START_TEST(a_burst_is_its_packets_one_by_one) {
 		ck_assert_uint_gt(twins_play(&w, cases[i].text, cases[i].gap_ns, true), 100);
 	}
 }
-END_TEST
-
-TEST_MAIN(a_burst_is_its_packets_one_by_one)

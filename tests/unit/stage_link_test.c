@@ -9,7 +9,7 @@ static void open_link(struct stage_bench *b, const char *text) {
 }
 
 // 1514 B + FCS is 1538 B on the wire: 1230.4 ns at 10 Gbit/s. The fraction is carried.
-START_TEST(ten_gigabit_ethernet_to_the_nanosecond) {
+TEST(ten_gigabit_ethernet_to_the_nanosecond) {
 	static const uint64_t out_ns[] = {1230, 2460, 3691, 4921, 6152};
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(6, 1518);
@@ -32,9 +32,8 @@ START_TEST(ten_gigabit_ethernet_to_the_nanosecond) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(overhead_counts_on_top_of_the_frame_without_fcs) {
+TEST(overhead_counts_on_top_of_the_frame_without_fcs) {
 	static const struct {
 		const char *text;
 		uint64_t bytes; // of a frame of 1004 B with FCS
@@ -55,11 +54,10 @@ START_TEST(overhead_counts_on_top_of_the_frame_without_fcs) {
 		stage_close(&b);
 	}
 }
-END_TEST
 
 // RFC 2684, 5.2 and ITU-T I.363.5: 18 bytes on top of the frame without FCS, in cells of 48 of 53
 // bytes.
-START_TEST(framing_decides_what_a_frame_takes) {
+TEST(framing_decides_what_a_frame_takes) {
 	static const struct {
 		const char *framing;
 		uint16_t size_bytes; // with FCS
@@ -101,10 +99,9 @@ START_TEST(framing_decides_what_a_frame_takes) {
 		stage_close(&b);
 	}
 }
-END_TEST
 
 // 1000 B at 8 Mbit/s are 1 ms. Down from 0.25 ms to 10 ms, then at half the rate.
-START_TEST(link_that_is_down_waits_and_recovers) {
+TEST(link_that_is_down_waits_and_recovers) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(4, 1004);
 
@@ -138,10 +135,9 @@ START_TEST(link_that_is_down_waits_and_recovers) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // The first packet is dequeued when the link comes up, and not when the next packet arrives.
-START_TEST(link_that_is_down_from_the_start_begins_when_it_comes_up) {
+TEST(link_that_is_down_from_the_start_begins_when_it_comes_up) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(2, 1004);
 
@@ -159,7 +155,6 @@ START_TEST(link_that_is_down_from_the_start_begins_when_it_comes_up) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // A busy link against exact integers: packet n leaves at floor(n * bits * 1e9 / rate).
 static void busy(uint64_t rate_bps, uint32_t n, uint16_t size_bytes) {
@@ -189,12 +184,11 @@ static void busy(uint64_t rate_bps, uint32_t n, uint16_t size_bytes) {
 	stage_close(&b);
 }
 
-START_TEST(rate_is_exact_over_ten_million_packets) {
+TEST(rate_is_exact_over_ten_million_packets) {
 	busy(9999999967, 10000000, 1518);
 }
-END_TEST
 
-START_TEST(rate_is_exact_from_one_kilobit_to_one_terabit) {
+TEST(rate_is_exact_from_one_kilobit_to_one_terabit) {
 	busy(1000, 100000, 1518);
 	busy(1009, 100000, 64);
 	busy(99999989, 300000, 777);
@@ -202,9 +196,8 @@ START_TEST(rate_is_exact_from_one_kilobit_to_one_terabit) {
 	busy(999999999989, 1000000, 64);
 	busy(1000000000000, 1000000, 1518);
 }
-END_TEST
 
-START_TEST(a_departure_comes_before_an_arrival_at_the_same_time) {
+TEST(a_departure_comes_before_an_arrival_at_the_same_time) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(4, 980); // 1000 B on the wire: 1000 ns
 
@@ -223,7 +216,6 @@ START_TEST(a_departure_comes_before_an_arrival_at_the_same_time) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // 1000 B on the wire each, at 1 ns per byte, from 400 on at 2, from 2000 on at 1/2:
 //
@@ -231,7 +223,7 @@ END_TEST
 //	packet 1: 200 B by 2000, the other 800 B by 2400
 //	packet 2: 1000 B by 2900
 // A port that takes nothing leaves no room; the frame on the wire stays there.
-START_TEST(without_room_no_frame_is_taken) {
+TEST(without_room_no_frame_is_taken) {
 	static const char *const queues[] = {"fifo: {limit: 9pkt}", "codel: {limit: 9pkt}"};
 
 	for (uint32_t i = 0; i < 4; i++) {
@@ -251,9 +243,8 @@ START_TEST(without_room_no_frame_is_taken) {
 		free(pkts);
 	}
 }
-END_TEST
 
-START_TEST(a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire) {
+TEST(a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 980);
 	static const uint64_t out_ns[] = {1600, 2400, 2900};
@@ -286,11 +277,10 @@ START_TEST(a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // 1538 B at 1 kbit/s take 12.304 s. After 200 ms 25 B of them are sent; the other 1513 B take
 // 121.04 us.
-START_TEST(a_frame_that_began_at_a_kilobit_ends_at_the_new_rate) {
+TEST(a_frame_that_began_at_a_kilobit_ends_at_the_new_rate) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(2, 1518);
 
@@ -307,12 +297,11 @@ START_TEST(a_frame_that_began_at_a_kilobit_ends_at_the_new_rate) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // A busy link whose rate changes 200000 times, between any two of six decades, sends to the
 // nanosecond what the integral of the rate allows: floor of the time at which n * 8 * bytes bits
 // fit into it.
-START_TEST(many_changes_lose_no_part_of_a_nanosecond) {
+TEST(many_changes_lose_no_part_of_a_nanosecond) {
 	static const char *const text[] = {"1Mbit", "7Mbit", "100Mbit", "3Gbit", "1Tbit"};
 	static const double rate_bps[] = {1e6, 7e6, 1e8, 3e9, 1e12};
 	struct stage_bench b = {0};
@@ -350,11 +339,10 @@ START_TEST(many_changes_lose_no_part_of_a_nanosecond) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // A burst of four at 1000, 1 us per packet, by hand:
 // queue: 3 from 1000 to 2000, 2 to 3000, 1 to 4000, 0 to 5000. Idle before and after.
-START_TEST(figures_by_hand) {
+TEST(figures_by_hand) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(4, 980);
 	struct stats_totals zero = {0};
@@ -397,7 +385,6 @@ START_TEST(figures_by_hand) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // The history of a run: who left when, who was dropped in which order, all figures and records.
 #define LOAD 20000
@@ -476,7 +463,7 @@ static bool same(const struct history *a, const struct history *b) {
 	return memcmp(a, b, offsetof(struct history, end)) == 0 && same_totals(&a->end, &b->end);
 }
 
-START_TEST(history_does_not_depend_on_polling) {
+TEST(history_does_not_depend_on_polling) {
 	static const char *const links[] = {
 		"{link: {rate: 3.7Gbit, queue: {fifo: {limit: 20kB}}}}",
 		"{link: {rate: 3.7Gbit, queue: {fifo: {limit: 12pkt, drop: head}}}}",
@@ -501,10 +488,9 @@ START_TEST(history_does_not_depend_on_polling) {
 		}
 	}
 }
-END_TEST
 
 // Each packet that comes in has one enqueue or drop, then one dequeue or drop; backlogs add up.
-START_TEST(records_tell_the_whole_story) {
+TEST(records_tell_the_whole_story) {
 	static struct history h;
 	uint64_t bytes = 0, last_ns = 0;
 	uint32_t count[TEL_DEPART + 1] = {0};
@@ -533,10 +519,9 @@ START_TEST(records_tell_the_whole_story) {
 	ck_assert_uint_gt(count[TEL_MARK], 10);
 	ck_assert_uint_eq(bytes, 0);
 }
-END_TEST
 
 // The integral of the backlog is the sum of all times in the queue (Little).
-START_TEST(mean_backlog_agrees_with_sojourns) {
+TEST(mean_backlog_agrees_with_sojourns) {
 	static struct history h;
 
 	play("{link: {rate: 3.7Gbit, queue: {fifo: {limit: 20kB}}}}", POLL_RANDOM, &h);
@@ -555,10 +540,9 @@ START_TEST(mean_backlog_agrees_with_sojourns) {
 	ck_assert_double_eq_tol((double)h.end.queue_byte_ns / (double)waited_bytes, 1, 2e-3);
 	ck_assert(h.end.queue_pkt_ns >= waited);
 }
-END_TEST
 
 // Live, a burst may be handed in after the link was served beyond its arrivals.
-START_TEST(late_arrivals_keep_the_rate) {
+TEST(late_arrivals_keep_the_rate) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 980);
 
@@ -574,9 +558,8 @@ START_TEST(late_arrivals_keep_the_rate) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(bad_configs_are_refused) {
+TEST(bad_configs_are_refused) {
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
@@ -608,10 +591,9 @@ START_TEST(bad_configs_are_refused) {
 		strstr(down.err.msg, "limit: a BDP needs a rate") != NULL, "%s", down.err.msg);
 	stage_close(&down);
 }
-END_TEST
 
 // 10 Gbit/s x 20 ms = 25 MB = 16254 full-sized frames of 1538 B; the one on the wire is not queued.
-START_TEST(default_queue_is_one_bdp) {
+TEST(default_queue_is_one_bdp) {
 	struct stage_bench b = {.env = {.base_rtt_ns = 20 * MS}};
 	struct pkt *pkts = pkts_new(16300, 1518);
 
@@ -622,10 +604,9 @@ START_TEST(default_queue_is_one_bdp) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Three frames of 1000 ns at once wait 0, 1000 and 2000 ns. A peak is that of its window alone.
-START_TEST(waits_are_counted_and_their_peak_is_the_windows) {
+TEST(waits_are_counted_and_their_peak_is_the_windows) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(4, 980);
 
@@ -648,16 +629,3 @@ START_TEST(waits_are_counted_and_their_peak_is_the_windows) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(framing_decides_what_a_frame_takes, link_that_is_down_waits_and_recovers,
-	link_that_is_down_from_the_start_begins_when_it_comes_up,
-	ten_gigabit_ethernet_to_the_nanosecond, overhead_counts_on_top_of_the_frame_without_fcs,
-	rate_is_exact_over_ten_million_packets, rate_is_exact_from_one_kilobit_to_one_terabit,
-	a_departure_comes_before_an_arrival_at_the_same_time, without_room_no_frame_is_taken,
-	a_new_rate_applies_to_the_unsent_part_of_the_frame_on_the_wire,
-	a_frame_that_began_at_a_kilobit_ends_at_the_new_rate,
-	many_changes_lose_no_part_of_a_nanosecond, figures_by_hand,
-	history_does_not_depend_on_polling, records_tell_the_whole_story,
-	mean_backlog_agrees_with_sojourns, late_arrivals_keep_the_rate, bad_configs_are_refused,
-	default_queue_is_one_bdp, waits_are_counted_and_their_peak_is_the_windows)

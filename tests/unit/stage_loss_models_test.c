@@ -149,7 +149,7 @@ static void runs_are_geometric(bool lost, double end) {
 	ck_assert_double_gt(bins_p(count, chance, RUNS_MAX), P_LEAST);
 }
 
-START_TEST(bernoulli_losses_are_independent) {
+TEST(bernoulli_losses_are_independent) {
 	static const double rates[] = {0.0001, 0.0074, 0.3};
 
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
@@ -163,10 +163,9 @@ START_TEST(bernoulli_losses_are_independent) {
 		runs_are_geometric(false, rates[i]);
 	}
 }
-END_TEST
 
 // Gilbert: rate p / (p + r), bursts of 1 / r on average, gaps of 1 / p.
-START_TEST(gilbert_bursts_and_gaps_are_geometric) {
+TEST(gilbert_bursts_and_gaps_are_geometric) {
 	struct chain c = {
 		.states = 2,
 		.move = {{0.99, 0.01}, {0.25, 0.75}},
@@ -179,9 +178,8 @@ START_TEST(gilbert_bursts_and_gaps_are_geometric) {
 	runs_are_geometric(true, 0.25);
 	runs_are_geometric(false, 0.01);
 }
-END_TEST
 
-START_TEST(gilbert_elliott_loses_in_both_states) {
+TEST(gilbert_elliott_loses_in_both_states) {
 	struct chain c = {
 		.states = 2,
 		.move = {{0.95, 0.05}, {0.1, 0.9}},
@@ -193,10 +191,9 @@ START_TEST(gilbert_elliott_loses_in_both_states) {
 	ck_assert_double_eq_tol(
 		chain_rate(&c), 0.02 * 0.1 / 0.15 + 0.6 * 0.05 / 0.15, 1e-12); // Elliott 1963
 }
-END_TEST
 
 // The formulas are those at the head of loss_markov.c, from Salsano and others.
-START_TEST(four_states_are_those_of_the_general_and_intuitive_model) {
+TEST(four_states_are_those_of_the_general_and_intuitive_model) {
 	double p13 = 0.01, p31 = 0.2, p32 = 0.3, p23 = 0.4, p14 = 0.005;
 	struct chain c = {
 		.states = 4,
@@ -217,18 +214,16 @@ START_TEST(four_states_are_those_of_the_general_and_intuitive_model) {
 	ck_assert_double_eq_tol(chain_rate(&c), q1 * (p13 / p31 + p14), 1e-12);
 	ck_assert_double_eq_tol(c.fraction[1], q1 * p13 / p31 * p32 / p23, 1e-12);
 }
-END_TEST
 
 // Without p32 and p14 the four states are Gilbert's two; the first packet can be lost here, there
 // it cannot.
-START_TEST(two_of_the_four_states_are_gilberts) {
+TEST(two_of_the_four_states_are_gilberts) {
 	lose("{loss_markov: {p13: 2%, p31: 50%}}", PKTS, 1);
 	runs_are_geometric(true, 0.5);
 	runs_are_geometric(false, 0.02);
 }
-END_TEST
 
-START_TEST(chances_of_a_state_are_at_most_one) {
+TEST(chances_of_a_state_are_at_most_one) {
 	static const char *const wrong[][2] = {
 		{"{loss_markov: {p13: 60%, p31: 10%, p14: 50%}}",
 			"p13 + p14 is 110 %: more than all leave a gap"},
@@ -257,9 +252,8 @@ START_TEST(chances_of_a_state_are_at_most_one) {
 		stage_close(&b);
 	}
 }
-END_TEST
 
-START_TEST(periods_lose_their_last_packets) {
+TEST(periods_lose_their_last_packets) {
 	lose("{loss_periodic: {every: 10}}", 1000, 1);
 	for (uint32_t i = 0; i < 1000; i++)
 		NEED(gone[i] == (i % 10 == 9));
@@ -271,9 +265,8 @@ START_TEST(periods_lose_their_last_packets) {
 	for (uint32_t i = 0; i < 100; i++)
 		NEED(!gone[i]);
 }
-END_TEST
 
-START_TEST(a_mask_names_the_packets) {
+TEST(a_mask_names_the_packets) {
 	uint64_t bits = 0x80000000000000a5;
 
 	lose("{loss_mask: {mask: 0x80000000000000A5}}", 1000, 1);
@@ -283,7 +276,6 @@ START_TEST(a_mask_names_the_packets) {
 	for (uint32_t i = 0; i < 1000; i++)
 		NEED(gone[i] == (i < 64 && (bits >> i & 1) != 0));
 }
-END_TEST
 
 static const char *trace_file(const char *content, char text[256]) {
 	static char name[64];
@@ -297,7 +289,7 @@ static const char *trace_file(const char *content, char text[256]) {
 	return name;
 }
 
-START_TEST(a_trace_names_them_too) {
+TEST(a_trace_names_them_too) {
 	static const uint8_t want[] = {0, 0, 1, 1, 0, 1, 0};
 	char text[256], once[300];
 	const char *name = trace_file("# recorded 1\n001\n 1 0 #0\n10", text);
@@ -311,9 +303,8 @@ START_TEST(a_trace_names_them_too) {
 		NEED(gone[i] == (i < 7 && want[i]));
 	remove(name);
 }
-END_TEST
 
-START_TEST(a_trace_of_something_else_is_refused) {
+TEST(a_trace_of_something_else_is_refused) {
 	static const char *const wrong[][2] = {
 		{"01\n0# 2\n012", ":3: only 0, 1, blanks and comments"},
 		{"# nothing\n", ":2: no packet in it"},
@@ -331,10 +322,9 @@ START_TEST(a_trace_of_something_else_is_refused) {
 		remove(name);
 	}
 }
-END_TEST
 
 // A long file: the memory for it grows.
-START_TEST(a_trace_may_be_long) {
+TEST(a_trace_may_be_long) {
 	char *content = malloc(PKTS + 1), text[256];
 	struct rng rng;
 
@@ -349,10 +339,9 @@ START_TEST(a_trace_may_be_long) {
 	remove(name);
 	free(content);
 }
-END_TEST
 
 // Packets of two flows: what is a unit, with a loss of every second one.
-START_TEST(a_burst_is_lost_or_passes_as_one) {
+TEST(a_burst_is_lost_or_passes_as_one) {
 	static const struct {
 		uint64_t at_ns;
 		uint32_t flow;
@@ -391,11 +380,10 @@ START_TEST(a_burst_is_lost_or_passes_as_one) {
 	}
 	stage_close(&b);
 }
-END_TEST
 
 // The same model with a burst as its unit: the rate of bursts is what it is for packets, and a
 // burst has one fate.
-START_TEST(every_model_can_lose_bursts) {
+TEST(every_model_can_lose_bursts) {
 	static const char *const texts[] = {
 		"{loss: {rate: 10%, unit: burst}}",
 		"{loss_gilbert: {p: 5%, r: 45%, unit: burst}}",
@@ -427,12 +415,3 @@ START_TEST(every_model_can_lose_bursts) {
 		stage_close(&b);
 	}
 }
-END_TEST
-
-TEST_MAIN(bernoulli_losses_are_independent, gilbert_bursts_and_gaps_are_geometric,
-	gilbert_elliott_loses_in_both_states,
-	four_states_are_those_of_the_general_and_intuitive_model,
-	two_of_the_four_states_are_gilberts, chances_of_a_state_are_at_most_one,
-	periods_lose_their_last_packets, a_mask_names_the_packets, a_trace_names_them_too,
-	a_trace_of_something_else_is_refused, a_trace_may_be_long, a_burst_is_lost_or_passes_as_one,
-	every_model_can_lose_bursts)

@@ -29,7 +29,7 @@ static bool lost(struct stage_bench *b, uint32_t flow, struct pkt_headers h) {
 #define SYN(n) ((struct pkt_headers){.seq = (n), .syn = true})
 #define DATA(n, size) ((struct pkt_headers){.seq = (n), .seq_count = (size)})
 
-START_TEST(the_byte_and_its_first_retransmissions) {
+TEST(the_byte_and_its_first_retransmissions) {
 	struct stage_bench b = {.owner = owner};
 
 	ck_assert_int_eq(
@@ -52,9 +52,8 @@ START_TEST(the_byte_and_its_first_retransmissions) {
 	ck_assert(!lost(&b, 3, DATA(isn + 1 + 2000, 1000)));
 	stage_close(&b);
 }
-END_TEST
 
-START_TEST(the_first_connection_only) {
+TEST(the_first_connection_only) {
 	struct stage_bench b = {.owner = owner};
 
 	ck_assert_int_eq(
@@ -66,9 +65,8 @@ START_TEST(the_first_connection_only) {
 	ck_assert(!lost(&b, 0, DATA(5001, 1)));
 	stage_close(&b);
 }
-END_TEST
 
-START_TEST(a_connection_that_is_older) {
+TEST(a_connection_that_is_older) {
 	struct stage_bench b = {.owner = owner};
 
 	ck_assert_int_eq(stage_open(&b, "{loss_target: {flow: 0, byte: 100}}"), 0);
@@ -78,7 +76,3 @@ START_TEST(a_connection_that_is_older) {
 	ck_assert(!lost(&b, 0, DATA(110, 100)));
 	stage_close(&b);
 }
-END_TEST
-
-TEST_MAIN(the_byte_and_its_first_retransmissions, the_first_connection_only,
-	a_connection_that_is_older)

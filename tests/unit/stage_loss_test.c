@@ -21,14 +21,13 @@ static uint32_t lost(
 	return count;
 }
 
-START_TEST(rate_is_exact_at_its_ends) {
+TEST(rate_is_exact_at_its_ends) {
 	ck_assert_uint_eq(lost("{loss: {rate: 0%}}", "a", 1, 100000, NULL), 0);
 	ck_assert_uint_eq(lost("{loss: {rate: 100%}}", "a", 1, 100000, NULL), 100000);
 }
-END_TEST
 
 // 0.74 % of 200000: 1480, five standard deviations are 192.
-START_TEST(rate_is_met_and_each_name_has_its_own_dice) {
+TEST(rate_is_met_and_each_name_has_its_own_dice) {
 	static uint8_t a[200000], b[200000], c[200000];
 	uint32_t n = lost("{loss: {rate: 0.74%}}", "forward.loss", 1, 200000, a);
 	uint32_t both = 0;
@@ -43,10 +42,9 @@ START_TEST(rate_is_met_and_each_name_has_its_own_dice) {
 		both += (a[i] & b[i]) + (a[i] & c[i]);
 	ck_assert_uint_lt(both, 60); // 2 * 11 expected of independent draws
 }
-END_TEST
 
 // Losses do not come in runs: the share of losses right after a loss is the rate.
-START_TEST(losses_are_independent) {
+TEST(losses_are_independent) {
 	static uint8_t a[200000];
 	uint32_t n = lost("{loss: {rate: 10%}}", "x", 3, 200000, a);
 	uint32_t pairs = 0;
@@ -56,9 +54,8 @@ START_TEST(losses_are_independent) {
 	ck_assert_uint_ge(pairs, n / 10 - 220);
 	ck_assert_uint_le(pairs, n / 10 + 220);
 }
-END_TEST
 
-START_TEST(higher_rate_loses_the_same_packets_and_more) {
+TEST(higher_rate_loses_the_same_packets_and_more) {
 	static uint8_t a[100000], b[100000];
 
 	lost("{loss: {rate: 1%}}", "x", 3, 100000, a);
@@ -66,11 +63,10 @@ START_TEST(higher_rate_loses_the_same_packets_and_more) {
 	for (uint32_t i = 0; i < 100000; i++)
 		NEED(!a[i] || b[i]);
 }
-END_TEST
 
 // One draw per packet at rate 0 too: once its rate is set, a run without loss before loses the
 // packets that a run at that rate loses.
-START_TEST(what_is_lost_does_not_depend_on_earlier_rates) {
+TEST(what_is_lost_does_not_depend_on_earlier_rates) {
 	static uint8_t always[2000];
 	struct stage_bench b = {.env = {.name = "x", .run_seed = 3}};
 	struct pkt *pkts = pkts_new(2000, 100);
@@ -88,9 +84,8 @@ START_TEST(what_is_lost_does_not_depend_on_earlier_rates) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(losses_are_told) {
+TEST(losses_are_told) {
 	static struct tel_packets record[4];
 	static struct tel_header header;
 	struct tel packets = {.ring = &header,
@@ -126,9 +121,8 @@ START_TEST(losses_are_told) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(rate_changes_while_running) {
+TEST(rate_changes_while_running) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(30, 100);
 
@@ -148,8 +142,3 @@ START_TEST(rate_changes_while_running) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(rate_is_exact_at_its_ends, rate_is_met_and_each_name_has_its_own_dice,
-	losses_are_independent, higher_rate_loses_the_same_packets_and_more,
-	what_is_lost_does_not_depend_on_earlier_rates, losses_are_told, rate_changes_while_running)

@@ -10,7 +10,7 @@ static void open_link(struct stage_bench *b, const char *trace, const char *para
 }
 
 // A frame of n + 18 bytes carries an IP packet of n.
-START_TEST(small_packets_share_an_opportunity_and_large_ones_wait) {
+TEST(small_packets_share_an_opportunity_and_large_ones_wait) {
 	static const uint16_t bytes[] = {500, 500, 500, 1000, 1000, 3000, 100};
 	static const uint64_t out_ms[] = {2, 2, 2, 5, 7, 11, 11};
 	struct stage_bench b = {0};
@@ -34,11 +34,10 @@ START_TEST(small_packets_share_an_opportunity_and_large_ones_wait) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // What is unused when the queue is empty is lost; an arrival at the time of an opportunity is too
 // late for it.
-START_TEST(unused_opportunities_are_lost) {
+TEST(unused_opportunities_are_lost) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 1518);
 
@@ -54,10 +53,9 @@ START_TEST(unused_opportunities_are_lost) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Pushed together: the second comes at the time of the first opportunity, which has room for both.
-START_TEST(burst_is_taken_at_its_packets_times) {
+TEST(burst_is_taken_at_its_packets_times) {
 	struct pkt p[2] = {
 		{.size_bytes = 718, .arrival_ns = MS / 2}, {.size_bytes = 718, .arrival_ns = MS}};
 	struct pkt *pkts[] = {&p[0], &p[1]};
@@ -70,9 +68,8 @@ START_TEST(burst_is_taken_at_its_packets_times) {
 	ck_assert_uint_eq(p[1].arrival_ns, 2 * MS);
 	stage_close(&b);
 }
-END_TEST
 
-START_TEST(hold_ends_it_and_long_gaps_count_as_down) {
+TEST(hold_ends_it_and_long_gaps_count_as_down) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 1518);
 
@@ -91,11 +88,10 @@ START_TEST(hold_ends_it_and_long_gaps_count_as_down) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // An idle link is at once a million years later, with the opportunities and outages of all the
 // rounds.
-START_TEST(idle_link_passes_over_rounds) {
+TEST(idle_link_passes_over_rounds) {
 	struct stage_bench b = {0};
 	struct pkt p = {.size_bytes = 1518};
 	uint64_t rounds = 10000000000;
@@ -108,7 +104,6 @@ START_TEST(idle_link_passes_over_rounds) {
 	ck_assert_uint_eq(b.ops->next_ns(b.st), rounds * 3 * MS + MS);
 	stage_close(&b);
 }
-END_TEST
 
 #define PKTS 5000
 #define ROUNDS 40
@@ -172,15 +167,14 @@ static void against_reference(uint64_t seed, bool poll) {
 	free(pkts);
 }
 
-START_TEST(departures_are_those_of_bytes_counted_one_by_one) {
+TEST(departures_are_those_of_bytes_counted_one_by_one) {
 	for (uint64_t seed = 1; seed <= 4; seed++) {
 		against_reference(seed, true);
 		against_reference(seed, false);
 	}
 }
-END_TEST
 
-START_TEST(mistakes_have_a_line) {
+TEST(mistakes_have_a_line) {
 	static const struct {
 		const char *trace, *params, *sentence;
 	} cases[] = {
@@ -213,9 +207,3 @@ START_TEST(mistakes_have_a_line) {
 	ck_assert_ptr_nonnull(strstr(b.err.msg, "it is another file; leave digest out to use it"));
 	stage_close(&b);
 }
-END_TEST
-
-TEST_MAIN(small_packets_share_an_opportunity_and_large_ones_wait, unused_opportunities_are_lost,
-	burst_is_taken_at_its_packets_times, hold_ends_it_and_long_gaps_count_as_down,
-	idle_link_passes_over_rounds, departures_are_those_of_bytes_counted_one_by_one,
-	mistakes_have_a_line)

@@ -65,7 +65,7 @@ static double ks(double *ns, double mean_ns) {
 	return far * sqrt(TIMES);
 }
 
-START_TEST(times_are_exponential) {
+TEST(times_are_exponential) {
 	struct times *t = malloc(sizeof(*t));
 
 	observe("good_mean: 5ms, bad_mean: 2ms", t);
@@ -73,7 +73,6 @@ START_TEST(times_are_exponential) {
 	ck_assert_double_lt(ks(t->bad, 2e6), 1.95);
 	free(t);
 }
-END_TEST
 
 // Pearson's statistic over the numbers of slots 1 to 30 and above; 59.7 is p = 0.001 for 30 degrees
 // of freedom.
@@ -96,7 +95,7 @@ static double chi_square(const double *ns, double slot_ns, double mean_ns) {
 	return sum;
 }
 
-START_TEST(times_are_geometric) {
+TEST(times_are_geometric) {
 	struct times *t = malloc(sizeof(*t));
 
 	observe("distribution: geometric, slot: 1ms, good_mean: 8ms, bad_mean: 5ms", t);
@@ -107,11 +106,10 @@ START_TEST(times_are_geometric) {
 		NEED(!(t->good[i] < 5e6 || t->good[i] > 5e6));
 	free(t);
 }
-END_TEST
 
 // 9 of 10 at 100 Mbit/s, and no more when it is down: 2000 cycles of 100 ms, whose share has a
 // deviation of 0.2 %.
-START_TEST(outages_are_counted) {
+TEST(outages_are_counted) {
 	struct stage_bench b = {.env = {.base_rtt_ns = MS}};
 	uint64_t end_ns = 200 * NS_PER_S;
 
@@ -131,6 +129,3 @@ START_TEST(outages_are_counted) {
 	ck_assert_str_eq(b.err.msg, "slot: longer than the mean time in a state");
 	stage_close(&b);
 }
-END_TEST
-
-TEST_MAIN(times_are_exponential, times_are_geometric, outages_are_counted)

@@ -14,7 +14,7 @@ static struct pkt *answer(void *ctx, const struct pkt *p, uint32_t mtu) {
 }
 
 // An IP packet of 1400 bytes is in a frame of 1418 with FCS.
-START_TEST(a_larger_packet_is_dropped_and_answered) {
+TEST(a_larger_packet_is_dropped_and_answered) {
 	struct stage_bench b = {.owner.too_big = answer};
 	struct pkt fits = {.size_bytes = 1418}, large = {.size_bytes = 1419, .id = 7};
 	struct pkt *p;
@@ -33,10 +33,9 @@ START_TEST(a_larger_packet_is_dropped_and_answered) {
 	ck_assert_uint_eq(b.copies.made.bytes, 74);
 	stage_close(&b);
 }
-END_TEST
 
 // Nor is a message about a message made.
-START_TEST(a_black_hole_says_nothing) {
+TEST(a_black_hole_says_nothing) {
 	struct stage_bench b = {.owner.too_big = answer};
 	struct pkt large = {.size_bytes = 1419};
 
@@ -54,6 +53,3 @@ START_TEST(a_black_hole_says_nothing) {
 	ck_assert_ptr_null(stage_take(&c, 20));
 	stage_close(&c);
 }
-END_TEST
-
-TEST_MAIN(a_larger_packet_is_dropped_and_answered, a_black_hole_says_nothing)

@@ -11,7 +11,7 @@ static uint64_t departure_ns(struct stage_bench *b, uint64_t t_ns) {
 }
 
 // Of a period of 30 ms each delay has 10 ms.
-START_TEST(each_part_of_the_period_has_its_delay) {
+TEST(each_part_of_the_period_has_its_delay) {
 	struct stage_bench b = {.env = {.name = "forward.periodic_delay"}};
 
 	ck_assert_int_eq(
@@ -25,9 +25,8 @@ START_TEST(each_part_of_the_period_has_its_delay) {
 	ck_assert_uint_eq(departure_ns(&b, 300 * MS + 29 * MS), 329 * MS);
 	stage_close(&b);
 }
-END_TEST
 
-START_TEST(from_shifts_the_pattern) {
+TEST(from_shifts_the_pattern) {
 	struct stage_bench b = {.env = {.name = "forward.periodic_delay"}};
 
 	ck_assert_int_eq(
@@ -38,11 +37,10 @@ START_TEST(from_shifts_the_pattern) {
 	ck_assert_uint_eq(departure_ns(&b, 108 * MS), 108 * MS);
 	stage_close(&b);
 }
-END_TEST
 
 // A packet each millisecond; the delay falls from 20 ms to 0 at 50 ms. The last one before it
 // leaves at 49 + 20 ms, and with it all that arrive until then.
-START_TEST(where_a_delay_falls_packets_leave_together) {
+TEST(where_a_delay_falls_packets_leave_together) {
 	struct stage_bench b = {.env = {.name = "forward.periodic_delay"}};
 	enum { N = 100 };
 	struct pkt *pkts = pkts_new(N, 1000);
@@ -60,9 +58,8 @@ START_TEST(where_a_delay_falls_packets_leave_together) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
-START_TEST(what_is_no_list_of_delays_is_refused) {
+TEST(what_is_no_list_of_delays_is_refused) {
 	static const char *const texts[] = {"{periodic_delay: {period: 1ms}}",
 		"{periodic_delay: {period: 1ms, delays: 5}}",
 		"{periodic_delay: {period: 1ms, delays: 1ms 61s}}",
@@ -77,7 +74,3 @@ START_TEST(what_is_no_list_of_delays_is_refused) {
 		stage_close(&b);
 	}
 }
-END_TEST
-
-TEST_MAIN(each_part_of_the_period_has_its_delay, from_shifts_the_pattern,
-	where_a_delay_falls_packets_leave_together, what_is_no_list_of_delays_is_refused)

@@ -35,7 +35,7 @@ static const char *scenario(const char *name) {
 	return NULL;
 }
 
-START_TEST(colors_and_tokens_are_those_of_the_rfcs) {
+TEST(colors_and_tokens_are_those_of_the_rfcs) {
 	struct stage_bench b = {0};
 	struct vectors v;
 	uint64_t yellow = 0, red = 0;
@@ -69,11 +69,10 @@ START_TEST(colors_and_tokens_are_those_of_the_rfcs) {
 	ck_assert_uint_eq(v.rows, 5 + 11 + 11 + 3 * 300);
 	stage_close(&b);
 }
-END_TEST
 
 // 1 Gbit/s against 777 Mbit/s for a second: not a byte more than rate * time + burst, and less than
 // a packet below.
-START_TEST(long_run_rate_is_exact) {
+TEST(long_run_rate_is_exact) {
 	struct stage_bench b = {0};
 	struct pkt p = {.size_bytes = 1518};
 	uint64_t bytes = 0;
@@ -88,7 +87,6 @@ START_TEST(long_run_rate_is_exact) {
 	ck_assert_uint_gt(bytes, 777000000 / 8 + 10000 - 1500 - 1500);
 	stage_close(&b);
 }
-END_TEST
 
 // A bucket of 1500 bytes, empty after the first packet.
 static uint8_t second_packet(const char *actions, uint8_t ecn, bool *out, uint64_t *marks) {
@@ -113,7 +111,7 @@ static uint8_t second_packet(const char *actions, uint8_t ecn, bool *out, uint64
 	return p[1].ecn;
 }
 
-START_TEST(actions_pass_mark_or_drop) {
+TEST(actions_pass_mark_or_drop) {
 	static const struct {
 		const char *actions;
 		uint8_t ecn, ecn_after;
@@ -140,11 +138,10 @@ START_TEST(actions_pass_mark_or_drop) {
 		ck_assert_uint_eq(marks, cases[i].marked);
 	}
 }
-END_TEST
 
 // Tokens up to the change come at the old rate: 1 ms at 8 Mbit/s and 1 ms at 16 Mbit/s are 3000
 // bytes.
-START_TEST(rate_changes_while_running) {
+TEST(rate_changes_while_running) {
 	struct stage_bench b = {0};
 	struct pkt p[4] = {{.size_bytes = 5018}, {.size_bytes = 3018}, {.size_bytes = 19}};
 
@@ -157,9 +154,8 @@ START_TEST(rate_changes_while_running) {
 	ck_assert_ptr_eq(b.drops.head, &p[2]);
 	stage_close(&b);
 }
-END_TEST
 
-START_TEST(mistakes_are_refused) {
+TEST(mistakes_are_refused) {
 	static const struct {
 		const char *text, *sentence;
 	} cases[] = {
@@ -185,7 +181,3 @@ START_TEST(mistakes_are_refused) {
 		stage_close(&b);
 	}
 }
-END_TEST
-
-TEST_MAIN(colors_and_tokens_are_those_of_the_rfcs, long_run_rate_is_exact,
-	actions_pass_mark_or_drop, rate_changes_while_running, mistakes_are_refused)

@@ -241,7 +241,7 @@ static uint64_t play(const struct stage_ops *ops, const char *key, const char *v
 	return r.hash;
 }
 
-START_TEST(every_stage_keeps_the_rules) {
+TEST(every_stage_keeps_the_rules) {
 	for (const struct stage_ops *const *ops = stage_all; *ops != NULL; ops++) {
 		uint64_t hash = play(*ops, "", "", 1, AGE);
 
@@ -250,7 +250,6 @@ START_TEST(every_stage_keeps_the_rules) {
 			"%s: depends on how often it is called", (*ops)->name);
 	}
 }
-END_TEST
 
 static uint32_t values_of(const struct param *p, char text[8][64]) {
 	uint32_t n = 0;
@@ -270,7 +269,7 @@ static uint32_t values_of(const struct param *p, char text[8][64]) {
 	return n;
 }
 
-START_TEST(every_value_of_a_parameter_keeps_them_too) {
+TEST(every_value_of_a_parameter_keeps_them_too) {
 	for (const struct stage_ops *const *ops = stage_all; *ops != NULL; ops++)
 		for (const struct param *p = (*ops)->params; p->name != NULL; p++) {
 			char text[8][64];
@@ -282,6 +281,3 @@ START_TEST(every_value_of_a_parameter_keeps_them_too) {
 					"%s %s: %s", (*ops)->name, p->name, text[i]);
 		}
 }
-END_TEST
-
-TEST_MAIN(every_stage_keeps_the_rules, every_value_of_a_parameter_keeps_them_too)

@@ -12,7 +12,7 @@ static void open_link(struct stage_bench *b, const char *trace, const char *para
 }
 
 // TheaterQ's units: us, ns, bit/s, share of 2^32 - 1, packets. 1000 B at 8 Mbit/s take 1 ms.
-START_TEST(steps_change_rate_and_delay_and_loop) {
+TEST(steps_change_rate_and_delay_and_loop) {
 	// The fourth has half of it sent when the link goes down: 1 ms is left at half the rate.
 	// The sixth is on the wire from 10.5 ms, half of it when the rate doubles.
 	static const uint64_t want_us[] = {1500, 2500, 3500, 9200, 11200, 12500};
@@ -38,10 +38,9 @@ START_TEST(steps_change_rate_and_delay_and_loop) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // At the end the last line stays.
-START_TEST(hold_keeps_the_last_step) {
+TEST(hold_keeps_the_last_step) {
 	struct stage_bench b = {0};
 
 	open_link(&b, "1ms,0,8Mbit,0,0\n1ms,0,1Mbit,0,0\n", ", end: hold");
@@ -49,9 +48,8 @@ START_TEST(hold_keeps_the_last_step) {
 		8000 + 1000 * 1000);
 	stage_close(&b);
 }
-END_TEST
 
-START_TEST(packets_never_overtake_when_the_delay_falls) {
+TEST(packets_never_overtake_when_the_delay_falls) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 1004);
 
@@ -67,11 +65,10 @@ START_TEST(packets_never_overtake_when_the_delay_falls) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // Virtual time asks for what leaves until 11 ms before a packet of 1.5 ms comes. The step of 2 ms
 // has not begun for that one: half of it is sent at the first rate.
-START_TEST(taken_ahead_by_the_least_delay) {
+TEST(taken_ahead_by_the_least_delay) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(2, 1004);
 
@@ -85,10 +82,9 @@ START_TEST(taken_ahead_by_the_least_delay) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // A limit of 2 in the first step, 3 in the second; the frame on the wire is not in the queue.
-START_TEST(limit_is_of_the_step) {
+TEST(limit_is_of_the_step) {
 	static const uint32_t drops[] = {0, 0, 0, 1, 1, 2, 3, 4};
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(8, 1004);
@@ -106,11 +102,10 @@ START_TEST(limit_is_of_the_step) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // 10 % and none, in turn: 1000 packets a step over 100 steps; five standard deviations are 335 of
 // 5000.
-START_TEST(loss_is_of_the_step) {
+TEST(loss_is_of_the_step) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(100000, 104);
 	uint32_t lost = 0;
@@ -129,11 +124,10 @@ START_TEST(loss_is_of_the_step) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // The same rates by hand on a constant link: bit for bit the same departures, whether polled or
 // not.
-START_TEST(departures_are_those_of_a_link_that_is_changed) {
+TEST(departures_are_those_of_a_link_that_is_changed) {
 	static const char *const rates[] = {"10Mbit", "0", "3Mbit", "20Mbit", "1Mbit"};
 	static const uint64_t keep_us[] = {7001, 3003, 2999, 1500, 8123};
 	struct pkt *a = pkts_new(3000, 0), *c = pkts_new(3000, 0);
@@ -183,9 +177,8 @@ START_TEST(departures_are_those_of_a_link_that_is_changed) {
 	free(a);
 	free(c);
 }
-END_TEST
 
-START_TEST(idle_link_passes_over_rounds) {
+TEST(idle_link_passes_over_rounds) {
 	struct stage_bench b = {0};
 	uint64_t rounds = 1000000000;
 
@@ -199,10 +192,9 @@ START_TEST(idle_link_passes_over_rounds) {
 	ck_assert_uint_eq(run->rate_max_bps, 8000000);
 	stage_close(&b);
 }
-END_TEST
 
 // Columns by name, in any order and unit, with units in the file or not; what is left out is 0.
-START_TEST(columns_have_names_and_units) {
+TEST(columns_have_names_and_units) {
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(3, 1004);
 
@@ -229,7 +221,6 @@ START_TEST(columns_have_names_and_units) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
 
 // A trace of 1 us steps, and what a packet meets on it by its definition. Rates are whole bits per
 // ns; a packet takes 997 bytes of the wire.
@@ -272,7 +263,7 @@ static double fine_sent(const struct fine *f, double t, uint32_t *step) {
 
 // Departures within 1 ns, with the delay of the step in which a packet has been sent, and losses
 // exactly those of the step in which it arrives.
-START_TEST(each_microsecond_has_its_own_rate_delay_and_loss) {
+TEST(each_microsecond_has_its_own_rate_delay_and_loss) {
 	struct fine *f = calloc(1, sizeof(*f));
 	struct pkt *pkts = pkts_new(PKTS, 1001);
 	uint64_t *in_ns = calloc(PKTS, sizeof(*in_ns)), t_ns = 0;
@@ -308,9 +299,8 @@ START_TEST(each_microsecond_has_its_own_rate_delay_and_loss) {
 	free(pkts);
 	free(f);
 }
-END_TEST
 
-START_TEST(mistakes_have_a_line) {
+TEST(mistakes_have_a_line) {
 	static const struct {
 		const char *trace, *sentence;
 	} cases[] = {
@@ -354,10 +344,3 @@ START_TEST(mistakes_have_a_line) {
 		stage_close(&b);
 	}
 }
-END_TEST
-
-TEST_MAIN(steps_change_rate_and_delay_and_loop, hold_keeps_the_last_step,
-	packets_never_overtake_when_the_delay_falls, taken_ahead_by_the_least_delay,
-	limit_is_of_the_step, loss_is_of_the_step, departures_are_those_of_a_link_that_is_changed,
-	idle_link_passes_over_rounds, columns_have_names_and_units,
-	each_microsecond_has_its_own_rate_delay_and_loss, mistakes_have_a_line)

@@ -7,7 +7,7 @@
 
 // Sums of Poisson's probabilities: e^-1 = 0.36788, 0.73576; of mean 12, 0.46160 below 12 and
 // 0.57597 up to it.
-START_TEST(quantiles_of_poissons_distribution) {
+TEST(quantiles_of_poissons_distribution) {
 	ck_assert_uint_eq(quantile_poisson(0, 1), 0);
 	ck_assert_uint_eq(quantile_poisson(0.3678, 1), 0);
 	ck_assert_uint_eq(quantile_poisson(0.3679, 1), 1);
@@ -20,7 +20,6 @@ START_TEST(quantiles_of_poissons_distribution) {
 	ck_assert_uint_eq(quantile_poisson(0.5, 500), 500);
 	ck_assert_uint_lt(quantile_poisson(1 - 0x1.0p-53, 500), 800);
 }
-END_TEST
 
 // The wait of a packet that comes when none is inside.
 static uint64_t wait_ns(struct stage_bench *b, uint64_t t_ns) {
@@ -35,7 +34,7 @@ static uint64_t wait_ns(struct stage_bench *b, uint64_t t_ns) {
 // (1 - 13 e^-12) = 86.25 ms, and (7 - 1) / 84 = 1/14 of the packets have both. Five standard
 // deviations of 23.4 ms over the root of their number are 0.26 ms; of the share without a wait,
 // 0.0053. A whole number of milliseconds is one wait in 1e5, but for those of 0.
-START_TEST(waits_have_their_mean_and_are_of_two_kinds) {
+TEST(waits_have_their_mean_and_are_of_two_kinds) {
 	struct stage_bench b = {.env = {.name = "forward.wifi_jitter", .run_seed = 1}};
 	uint64_t sum_ns = 0, none = 0, whole = 0, lengthy = 0;
 
@@ -54,9 +53,8 @@ START_TEST(waits_have_their_mean_and_are_of_two_kinds) {
 	ck_assert_uint_lt(whole, 20);
 	stage_close(&b);
 }
-END_TEST
 
-START_TEST(a_small_jitter_has_short_waits_alone) {
+TEST(a_small_jitter_has_short_waits_alone) {
 	struct stage_bench b = {.env = {.name = "forward.wifi_jitter", .run_seed = 1}};
 	uint64_t sum_ns = 0, longest_ns = 0;
 
@@ -74,11 +72,10 @@ START_TEST(a_small_jitter_has_short_waits_alone) {
 		NEED(wait_ns(&b, i * 2 * NS_PER_S) == 0);
 	stage_close(&b);
 }
-END_TEST
 
 // A packet each millisecond: none overtakes, none leaves early, and all behind one that waits long
 // leave with it.
-START_TEST(those_behind_a_long_wait_leave_with_it) {
+TEST(those_behind_a_long_wait_leave_with_it) {
 	struct stage_bench b = {.env = {.name = "forward.wifi_jitter", .run_seed = 1}};
 	enum { N = 1000 };
 	struct pkt *pkts = pkts_new(N, 1000);
@@ -102,7 +99,3 @@ START_TEST(those_behind_a_long_wait_leave_with_it) {
 	stage_close(&b);
 	free(pkts);
 }
-END_TEST
-
-TEST_MAIN(quantiles_of_poissons_distribution, waits_have_their_mean_and_are_of_two_kinds,
-	a_small_jitter_has_short_waits_alone, those_behind_a_long_wait_leave_with_it)

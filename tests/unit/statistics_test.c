@@ -3,7 +3,7 @@
 #include "statistics.h"
 
 // Abramowitz and Stegun, table 26.8: the chi-square above which a share lies.
-START_TEST(chi_square_is_that_of_the_table) {
+TEST(chi_square_is_that_of_the_table) {
 	static const struct {
 		double x, df, p;
 	} rows[] = {
@@ -20,10 +20,9 @@ START_TEST(chi_square_is_that_of_the_table) {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		ck_assert_double_eq_tol(chi_square_p(rows[i].x, rows[i].df) / rows[i].p, 1, 3e-4);
 }
-END_TEST
 
 // Stephens 1974, table 1: the modified statistic, with n so large that it is sqrt(n) d.
-START_TEST(kolmogorov_is_that_of_the_table) {
+TEST(kolmogorov_is_that_of_the_table) {
 	double n = 1e12;
 
 	ck_assert_double_eq_tol(ks_p(1.224 / sqrt(n), n), 0.10, 2e-4);
@@ -32,13 +31,8 @@ START_TEST(kolmogorov_is_that_of_the_table) {
 	ck_assert_double_eq_tol(ks_p(1.9495 / sqrt(n), n), 0.001, 1e-5);
 	ck_assert_double_eq_tol(ks_p(0.1, 1), 1, 1e-9);
 }
-END_TEST
 
-START_TEST(normal_is_that_of_the_table) {
+TEST(normal_is_that_of_the_table) {
 	ck_assert_double_eq_tol(normal_p(1.959964), 0.05, 1e-6);
 	ck_assert_double_eq_tol(normal_p(-3.290527), 0.001, 1e-8);
 }
-END_TEST
-
-TEST_MAIN(chi_square_is_that_of_the_table, kolmogorov_is_that_of_the_table,
-	normal_is_that_of_the_table)

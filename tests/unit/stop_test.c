@@ -17,7 +17,7 @@ static int open_stop(const char *text, uint64_t warmup_ns) {
 	return stop_init(&stop, config_root(config), warmup_ns, &err);
 }
 
-START_TEST(without_a_rule_there_is_no_tick) {
+TEST(without_a_rule_there_is_no_tick) {
 	ck_assert_int_eq(open_stop("{seed: 1}", 0), 0);
 	ck_assert_uint_eq(stop.next_ns, NEVER_NS);
 	config_free(config);
@@ -25,9 +25,8 @@ START_TEST(without_a_rule_there_is_no_tick) {
 	ck_assert_uint_eq(stop.next_ns, NEVER_NS);
 	config_free(config);
 }
-END_TEST
 
-START_TEST(the_papers_rule_is_the_default) {
+TEST(the_papers_rule_is_the_default) {
 	ck_assert_int_eq(open_stop("{stop: {}}", 300 * NS_PER_S), 0);
 	ck_assert_int_eq(stop.metric, STOP_GOODPUT);
 	ck_assert(stop.change == 0.01);
@@ -36,9 +35,8 @@ START_TEST(the_papers_rule_is_the_default) {
 	ck_assert(isnan(stop.moved));
 	config_free(config);
 }
-END_TEST
 
-START_TEST(ticks_are_exact_where_over_is_no_multiple) {
+TEST(ticks_are_exact_where_over_is_no_multiple) {
 	uint64_t at_ns[3 * STOP_TICKS + 1] = {5};
 
 	ck_assert_int_eq(open_stop("{stop: {over: 1000007ns}}", 5), 0);
@@ -55,7 +53,6 @@ START_TEST(ticks_are_exact_where_over_is_no_multiple) {
 	}
 	config_free(config);
 }
-END_TEST
 
 // Gives M(k) until the rule ends the run or k is 1000; returns k.
 static int settles_at(const char *text, double (*m)(int k)) {
@@ -90,7 +87,7 @@ static double late(int k) {
 	return k < 30 ? 0 : 3;
 }
 
-START_TEST(settled_by_hand) {
+TEST(settled_by_hand) {
 	// The first value with another `over` before it.
 	ck_assert_int_eq(settles_at("{stop: {}}", constant), 21);
 	// M(k)/M(k-20) - 1 = 20/((k + 1)(k - 20)) < 0.01 from k = 56: 20/(57 * 36) = 0.0097.
@@ -101,9 +98,8 @@ START_TEST(settled_by_hand) {
 	ck_assert_int_eq(settles_at("{stop: {}}", nothing), 1000);
 	ck_assert_int_eq(settles_at("{stop: {}}", late), 50);
 }
-END_TEST
 
-START_TEST(bad_rules_are_one_sentence) {
+TEST(bad_rules_are_one_sentence) {
 	static const struct {
 		const char *text, *sentence;
 	} bad[] = {
@@ -123,7 +119,3 @@ START_TEST(bad_rules_are_one_sentence) {
 		config_free(config);
 	}
 }
-END_TEST
-
-TEST_MAIN(without_a_rule_there_is_no_tick, the_papers_rule_is_the_default,
-	ticks_are_exact_where_over_is_no_multiple, settled_by_hand, bad_rules_are_one_sentence)

@@ -92,7 +92,7 @@ static uint64_t check_file(const char *path, uint64_t produced) {
 	return records;
 }
 
-START_TEST(stream_that_is_off_does_nothing) {
+TEST(stream_that_is_off_does_nothing) {
 	struct tel t = {0};
 
 	ck_assert_ptr_null(tel_put(&t));
@@ -102,9 +102,8 @@ START_TEST(stream_that_is_off_does_nothing) {
 	ck_assert_int_eq(tel_close(&t, NULL), 0);
 	ck_assert_uint_eq(t.head, 0);
 }
-END_TEST
 
-START_TEST(schema_fits_the_header_page) {
+TEST(schema_fits_the_header_page) {
 	char text[TEL_HEADER_SIZE], small[16];
 	struct tel_run run = {0};
 
@@ -126,9 +125,8 @@ START_TEST(schema_fits_the_header_page) {
 	ck_assert_str_eq(tel_stream_name(TEL_STREAM_PACKETS), "packets");
 	ck_assert_uint_eq(tel_record_size(TEL_STREAM_CC), sizeof(struct tel_cc));
 }
-END_TEST
 
-START_TEST(more_observers_than_a_header_names_are_one_sentence) {
+TEST(more_observers_than_a_header_names_are_one_sentence) {
 	static const char *const observed[TEL_OBSERVED] = {
 		"the_first_number", "the_second_number", "the_third_number", "the_fourth_number"};
 	static char name[40][8];
@@ -147,11 +145,10 @@ START_TEST(more_observers_than_a_header_names_are_one_sentence) {
 	ck_assert_int_eq(tel_open(&t, TEL_STREAM_INTERVAL, &run, "", 64, NULL, &err), 0);
 	ck_assert_int_eq(tel_close(&t, NULL), 0);
 }
-END_TEST
 
 // Random puts, publishes and drains on tiny rings, against the caller's own count of what tel_put
 // took and refused.
-START_TEST(interleavings_account_for_every_record) {
+TEST(interleavings_account_for_every_record) {
 	struct folder f = folder_make("packets.ring");
 	struct tel_run run = {.dir = f.dir, .level = 3};
 
@@ -189,10 +186,9 @@ START_TEST(interleavings_account_for_every_record) {
 	}
 	folder_remove(&f);
 }
-END_TEST
 
 // Two producers, one file: each one's records in their order, what either lost in the sums.
-START_TEST(two_rings_are_drained_to_one_file) {
+TEST(two_rings_are_drained_to_one_file) {
 	struct folder f = folder_make("packets.ring");
 	struct tel_run run = {.dir = f.dir};
 	uint64_t next[2] = {0}, last[2] = {0}, gaps = 0;
@@ -244,9 +240,8 @@ START_TEST(two_rings_are_drained_to_one_file) {
 	free(bytes);
 	folder_remove(&f);
 }
-END_TEST
 
-START_TEST(gap_is_written_once_two_slots_are_free) {
+TEST(gap_is_written_once_two_slots_are_free) {
 	struct folder f = folder_make("packets.ring");
 	struct tel_run run = {.dir = f.dir};
 	struct tel t;
@@ -277,9 +272,8 @@ START_TEST(gap_is_written_once_two_slots_are_free) {
 	tel_close(&t, NULL);
 	folder_remove(&f);
 }
-END_TEST
 
-START_TEST(virtual_time_loses_nothing_and_repeats_its_bytes) {
+TEST(virtual_time_loses_nothing_and_repeats_its_bytes) {
 	struct folder f = folder_make("packets-switch.ring");
 	uint8_t *first = NULL;
 	size_t first_size = 0;
@@ -324,9 +318,8 @@ START_TEST(virtual_time_loses_nothing_and_repeats_its_bytes) {
 	free(first);
 	folder_remove(&f);
 }
-END_TEST
 
-START_TEST(digest_needs_no_file) {
+TEST(digest_needs_no_file) {
 	struct tel_run run = {.virtual_time = true};
 	struct tel_packets all[100];
 	struct tel t;
@@ -341,10 +334,9 @@ START_TEST(digest_needs_no_file) {
 	ck_assert_uint_eq(tel_digest(&t), XXH64(all, sizeof(all), 0));
 	ck_assert_ptr_null(tel_put(&t));
 }
-END_TEST
 
 // A file limit in the middle of a record stands for a full disk; the real one is in tests/tools.
-START_TEST(full_disk_keeps_counting) {
+TEST(full_disk_keeps_counting) {
 	struct folder f = folder_make("packets.ring");
 
 	for (uint64_t virtual_time = 0; virtual_time < 2; virtual_time++) {
@@ -382,7 +374,6 @@ START_TEST(full_disk_keeps_counting) {
 	}
 	folder_remove(&f);
 }
-END_TEST
 
 // More at once than a write past the page cache needs, in portions that begin and end anywhere,
 // with a ring that is sometimes full and small drains in between.
@@ -416,13 +407,12 @@ static void busy_stream(enum tel_stream stream, const char *name) {
 	folder_remove(&f);
 }
 
-START_TEST(busy_stream_reaches_its_file_whole) {
+TEST(busy_stream_reaches_its_file_whole) {
 	busy_stream(TEL_STREAM_PACKETS, "packets.ring");
 	busy_stream(TEL_STREAM_INTERVAL, "interval.ring"); // pages end within records
 }
-END_TEST
 
-START_TEST(open_says_what_is_wrong) {
+TEST(open_says_what_is_wrong) {
 	struct tel_run run = {.dir = "/nonexistent"};
 	struct err err;
 	struct tel t;
@@ -439,9 +429,8 @@ START_TEST(open_says_what_is_wrong) {
 	run.dir = "/dev";
 	ck_assert_int_eq(tel_open(&t, TEL_STREAM_CC, &run, "", 1, NULL, &err), -EINVAL);
 }
-END_TEST
 
-START_TEST(sampled_flows_nest) {
+TEST(sampled_flows_nest) {
 	struct tel_run run = {.level = 2, .sample_threshold = rng_threshold(0.1)};
 	struct tel_run more = {.level = 2, .sample_threshold = rng_threshold(0.3)};
 	struct tel_run all = {.level = 2, .sample_threshold = UINT64_MAX}, none = {.level = 2};
@@ -459,9 +448,8 @@ START_TEST(sampled_flows_nest) {
 	ck_assert_uint_ge(sampled, 850);
 	ck_assert_uint_le(sampled, 1150);
 }
-END_TEST
 
-START_TEST(mad_consumer_costs_records_only) {
+TEST(mad_consumer_costs_records_only) {
 	struct folder f = folder_make("shm");
 	struct tel_run run = {.virtual_time = true};
 	const uint64_t tails[] = {1, 5, 9, UINT64_MAX, 1ull << 63, 0, 3};
@@ -480,7 +468,6 @@ START_TEST(mad_consumer_costs_records_only) {
 	ck_assert_int_eq(tel_close(&t, NULL), 0);
 	folder_remove(&f);
 }
-END_TEST
 
 struct watch {
 	const struct tel_header *ring;
@@ -502,7 +489,7 @@ static void *watch(void *arg) {
 	return NULL;
 }
 
-START_TEST(counters_agree_while_the_producer_runs) {
+TEST(counters_agree_while_the_producer_runs) {
 	struct tel_run run = {.level = 3};
 	struct tel t;
 	pthread_t thread;
@@ -523,7 +510,6 @@ START_TEST(counters_agree_while_the_producer_runs) {
 	ck_assert_uint_eq(w.bad, 0);
 	ck_assert_int_eq(tel_close(&t, NULL), 0);
 }
-END_TEST
 
 static void produce_until_killed(const char *shm_path) {
 	struct tel_run run = {.level = 3};
@@ -541,7 +527,7 @@ static void produce_until_killed(const char *shm_path) {
 }
 
 // Kills the writer at whatever instruction it has reached.
-START_TEST(killed_writer_leaves_counters_that_agree) {
+TEST(killed_writer_leaves_counters_that_agree) {
 	struct folder f = folder_make("shm");
 
 	for (uint64_t round = 0; round < 50; round++) {
@@ -567,12 +553,3 @@ START_TEST(killed_writer_leaves_counters_that_agree) {
 	}
 	folder_remove(&f);
 }
-END_TEST
-
-TEST_MAIN(stream_that_is_off_does_nothing, more_observers_than_a_header_names_are_one_sentence,
-	schema_fits_the_header_page, interleavings_account_for_every_record,
-	two_rings_are_drained_to_one_file, gap_is_written_once_two_slots_are_free,
-	virtual_time_loses_nothing_and_repeats_its_bytes, digest_needs_no_file,
-	full_disk_keeps_counting, busy_stream_reaches_its_file_whole, open_says_what_is_wrong,
-	sampled_flows_nest, mad_consumer_costs_records_only, counters_agree_while_the_producer_runs,
-	killed_writer_leaves_counters_that_agree)

@@ -30,7 +30,7 @@ static void add(struct world *w, struct ticks_fit *f, uint64_t ns) {
 	ticks_fit_add(f, tick_at(w, ns), ns + (uint64_t)llround(noise));
 }
 
-START_TEST(a_line_is_exact_both_ways) {
+TEST(a_line_is_exact_both_ways) {
 	struct ticks_line l = {.tick = UINT64_MAX - 5, .ns = 1000, .rate = UINT64_C(1) << 55};
 
 	// Half a nanosecond per tick, across the counter's end and before the point.
@@ -43,9 +43,8 @@ START_TEST(a_line_is_exact_both_ways) {
 	l = (struct ticks_line){.rate = nominal()};
 	ck_assert_uint_le(86400 * NS_PER_S - ticks_ns(&l, 86400 * UINT64_C(2500000000)), 1);
 }
-END_TEST
 
-START_TEST(a_fit_needs_two_anchors) {
+TEST(a_fit_needs_two_anchors) {
 	struct ticks_line l;
 	struct ticks_fit f = {0};
 
@@ -60,10 +59,9 @@ START_TEST(a_fit_needs_two_anchors) {
 	ck_assert_uint_eq(l.ns, 200);
 	ck_assert_uint_eq(l.rate, UINT64_C(5) << TICKS_SHIFT);
 }
-END_TEST
 
 // Only the last 16 count: a counter that changed its rate is known after 1.6 s.
-START_TEST(a_fit_forgets) {
+TEST(a_fit_forgets) {
 	struct world w = {.tick0 = 77, .ppm = 40};
 	struct ticks_fit f = {0};
 	struct ticks_line l;
@@ -75,11 +73,10 @@ START_TEST(a_fit_forgets) {
 	ck_assert(ticks_fit_line(&f, &l));
 	ck_assert_double_eq_tol(ticks_ppm(l.rate, nominal()), 40, 1e-3);
 }
-END_TEST
 
 // A clock calibrated 100 ppm wrong and 300 us off is steered onto the reference and stays there; on
 // the way it is continuous, never stands still, and is never more than 500 ppm from its first rate.
-START_TEST(a_wrong_clock_converges) {
+TEST(a_wrong_clock_converges) {
 	for (int sign = -1; sign <= 1; sign += 2) {
 		struct world w = {.tick0 = UINT64_MAX / 3, .ppm = sign * 100.0, .noise_ns = 50};
 		struct ticks_line clock = {.ns = 300 * NS_PER_US, .rate = nominal()}, fit;
@@ -106,10 +103,9 @@ START_TEST(a_wrong_clock_converges) {
 		ck_assert_double_eq_tol(ticks_ppm(clock.rate, nominal()), w.ppm, 0.2);
 	}
 }
-END_TEST
 
 // A card of 1 GHz, 30 ppm fast, whose clock began long before ours: stamps become our time.
-START_TEST(stamps_of_a_card_become_our_time) {
+TEST(stamps_of_a_card_become_our_time) {
 	struct ticks_fit f = {0};
 	struct ticks_line l;
 	uint64_t begin = UINT64_C(1) << 60;
@@ -134,10 +130,9 @@ START_TEST(stamps_of_a_card_become_our_time) {
 	ck_assert_uint_eq(ticks_moment(&l, l.tick, 0, l.ns - 9), l.ns - 9);
 	ck_assert_uint_eq(ticks_moment(&l, begin - 9 * NS_PER_S, 17, l.ns), 17);
 }
-END_TEST
 
 // A counter that stands still, goes back or is too slow for the fraction gives no line.
-START_TEST(no_line_without_a_rate) {
+TEST(no_line_without_a_rate) {
 	static const struct {
 		uint64_t tick, ns;
 	} second[] = {{1000, 2 * NS_PER_S}, {2000, NS_PER_S}, {900, 2 * NS_PER_S},
@@ -154,10 +149,9 @@ START_TEST(no_line_without_a_rate) {
 		ck_assert(ticks_fit_line(&fit, &l));
 	}
 }
-END_TEST
 
 // A reference that is set by a second does not take the clock with it at once.
-START_TEST(a_jump_is_slewed) {
+TEST(a_jump_is_slewed) {
 	struct ticks_line clock = {.rate = nominal()}, fit = {.ns = NS_PER_S, .rate = nominal()};
 
 	ck_assert_double_eq_tol(
@@ -166,11 +160,10 @@ START_TEST(a_jump_is_slewed) {
 	ck_assert_double_eq_tol(
 		ticks_ppm(ticks_steer(&clock, &fit, nominal()), nominal()), -500, 1e-3);
 }
-END_TEST
 
 // One anchor that is 1600 ns late moves the line of least squares by 1 / 16 + 7.5^2 / 340 of that
 // at its end.
-START_TEST(a_fit_is_not_its_last_anchor) {
+TEST(a_fit_is_not_its_last_anchor) {
 	struct ticks_fit f = {0};
 	struct ticks_line l;
 
@@ -179,17 +172,11 @@ START_TEST(a_fit_is_not_its_last_anchor) {
 	ck_assert(ticks_fit_line(&f, &l));
 	ck_assert_uint_eq(ticks_ns(&l, 1500000), 1500365);
 }
-END_TEST
 
-START_TEST(a_tick_before_the_lines_point_is_found) {
+TEST(a_tick_before_the_lines_point_is_found) {
 	const struct ticks_line l = {.tick = 1000000, .ns = 1000000, .rate = nominal()};
 
 	// 2.5 GHz, rounded to a tick.
 	ck_assert_uint_le(ticks_at(&l, 1000000 + 400) - (1000000 + 999), 2);
 	ck_assert_uint_le(ticks_at(&l, 1000000 - 400) - (1000000 - 1001), 2);
 }
-END_TEST
-
-TEST_MAIN(a_line_is_exact_both_ways, a_fit_needs_two_anchors, a_fit_forgets, no_line_without_a_rate,
-	a_wrong_clock_converges, stamps_of_a_card_become_our_time, a_jump_is_slewed,
-	a_fit_is_not_its_last_anchor, a_tick_before_the_lines_point_is_found)

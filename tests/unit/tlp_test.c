@@ -6,7 +6,7 @@
 #define RTO "rto_min: 180ms"
 #define FOUR(...) HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO "}", __VA_ARGS__)
 
-START_TEST(fires_two_srtt_after_the_last_new_data) {
+TEST(fires_two_srtt_after_the_last_new_data) {
 	struct link *l = FOUR();
 	const struct flow *f = link_flow(l);
 
@@ -18,9 +18,8 @@ START_TEST(fires_two_srtt_after_the_last_new_data) {
 	ck_assert_double_eq(f->cwnd_segs, 4);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(progress_moves_it) {
+TEST(progress_moves_it) {
 	struct link *l = FOUR();
 
 	hand_ack_at(l, 1, 40 * MS); // sends two more
@@ -30,9 +29,8 @@ START_TEST(progress_moves_it) {
 	ck_assert_uint_eq(l->data_count, 7);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(sends_the_last_segment_again_where_nothing_new_may_go) {
+TEST(sends_the_last_segment_again_where_nothing_new_may_go) {
 	struct link *l = FOUR(.window = 4 * 1448);
 	const struct flow *f = link_flow(l);
 
@@ -42,10 +40,9 @@ START_TEST(sends_the_last_segment_again_where_nothing_new_may_go) {
 	ck_assert_uint_eq(f->count.retransmits, 1);
 	link_close(l);
 }
-END_TEST
 
 // Section 7.3: one probe, then the timeout, counted from the probe.
-START_TEST(timeout_follows_one_unanswered_probe) {
+TEST(timeout_follows_one_unanswered_probe) {
 	struct link *l = FOUR();
 
 	link_run(l, 260 * MS - 1);
@@ -55,12 +52,11 @@ START_TEST(timeout_follows_one_unanswered_probe) {
 	ck_assert_uint_eq(link_flow(l)->count.timeouts, 1);
 	link_close(l);
 }
-END_TEST
 
 // Section 7.2: a lone segment allows for a delayed ACK, but the probe never comes later than the
 // timeout would. It was dropped in favour of the timeout: every loss of a lone last segment cost
 // the whole window.
-START_TEST(probe_of_a_lone_segment_comes_no_later_than_the_timeout) {
+TEST(probe_of_a_lone_segment_comes_no_later_than_the_timeout) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 1}}, " RTO "}");
 	struct flow *f = link_flow(l);
 
@@ -73,9 +69,8 @@ START_TEST(probe_of_a_lone_segment_comes_no_later_than_the_timeout) {
 	ck_assert_uint_eq(f->count.timeouts, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(lone_segment_allows_for_a_delayed_ack) {
+TEST(lone_segment_allows_for_a_delayed_ack) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 1}}, rto_min: 1s}");
 
 	link_run(l, 20 * MS + 40 * MS + 200 * MS - 1);
@@ -84,9 +79,8 @@ START_TEST(lone_segment_allows_for_a_delayed_ack) {
 	ck_assert_uint_eq(l->data_count, 2);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(no_probe_while_something_is_sacked) {
+TEST(no_probe_while_something_is_sacked) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO "}");
 
 	hand_sack_at(l, 0, 2, 3, 40 * MS);
@@ -96,9 +90,8 @@ START_TEST(no_probe_while_something_is_sacked) {
 	ck_assert_int_eq(link_flow(l)->rtx_kind, RTX_RTO);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(no_probe_where_it_is_off_or_without_sack) {
+TEST(no_probe_where_it_is_off_or_without_sack) {
 	static const char *const groups[] = {"{cc: {newreno: {initial: 4}}, tlp: no, " RTO "}",
 		"{cc: {newreno: {initial: 4}}, sack: no, " RTO "}"};
 
@@ -110,11 +103,10 @@ START_TEST(no_probe_where_it_is_off_or_without_sack) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // A gap of 50 ms, longer than the probe's 40: what the pacer holds back is no tail. Each gap had a
 // probe in it, and the flow sent twice its rate.
-START_TEST(no_probe_before_the_pacers_next_turn) {
+TEST(no_probe_before_the_pacers_next_turn) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 9, rate: 231.68kbit}}, rto_min: 1s}");
 
 	link_run(l, 199 * MS);
@@ -123,10 +115,9 @@ START_TEST(no_probe_before_the_pacers_next_turn) {
 		SENT(l, i, i, 20 * MS + i * 50 * MS);
 	link_close(l);
 }
-END_TEST
 
 // It takes the gap of any other segment.
-START_TEST(probe_is_paced) {
+TEST(probe_is_paced) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 2, rate: 231.68kbit}}, rto_min: 1s}");
 
 	link_run(l, 160 * MS);
@@ -139,11 +130,10 @@ START_TEST(probe_is_paced) {
 	SENT(l, 3, 3, 210 * MS);
 	link_close(l);
 }
-END_TEST
 
 // The timer fires when it was first armed for, and looks whether the deadline has moved. After a
 // stall both it and the pacer's next turn had passed: each flow probed, and all went on in step.
-START_TEST(no_probe_before_the_pacers_late_turn) {
+TEST(no_probe_before_the_pacers_late_turn) {
 	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 40Mbit}}, rto_min: 1s}",
 		.live = true);
 	const struct flow *f = link_flow(l);
@@ -163,10 +153,9 @@ START_TEST(no_probe_before_the_pacers_late_turn) {
 	SENT(l, n, n, due_ns);
 	link_close(l);
 }
-END_TEST
 
 // The probe repaired the loss of the last segment: nobody else noticed, the window pays once.
-START_TEST(repaired_loss_costs_one_reduction) {
+TEST(repaired_loss_costs_one_reduction) {
 	struct link *l = FOUR(.window = 4 * 1448);
 	const struct flow *f = link_flow(l);
 
@@ -182,11 +171,10 @@ START_TEST(repaired_loss_costs_one_reduction) {
 	ck_assert_int_eq(f->ca, FLOW_CA_OPEN);
 	link_close(l);
 }
-END_TEST
 
 // The probe has repaired the loss before the episode begins, so that the episode sends nothing
 // again. Its end was taken for one in which nothing had been lost, and the window came back.
-START_TEST(reduction_for_a_repaired_loss_stays) {
+TEST(reduction_for_a_repaired_loss_stays) {
 	struct link *l = FOUR(.window = 4 * 1448);
 	const struct flow *f = link_flow(l);
 	double before;
@@ -204,12 +192,11 @@ START_TEST(reduction_for_a_repaired_loss_stays) {
 	ck_assert_double_lt(f->out.cwnd_segs, before);
 	link_close(l);
 }
-END_TEST
 
 // What comes between the probe's ACK and the next one: an ACK from before it that was overtaken on
 // the way, or an update of the window. Neither says that the original arrived, as a duplicate ACK
 // would.
-START_TEST(only_a_duplicate_ack_clears_the_probe) {
+TEST(only_a_duplicate_ack_clears_the_probe) {
 	for (int update = 0; update < 2; update++) {
 		struct link *l = FOUR(.window = 4 * 1448);
 		const struct flow *f = link_flow(l);
@@ -226,9 +213,8 @@ START_TEST(only_a_duplicate_ack_clears_the_probe) {
 		link_close(l);
 	}
 }
-END_TEST
 
-START_TEST(superfluous_probe_costs_nothing) {
+TEST(superfluous_probe_costs_nothing) {
 	struct link *l = FOUR(.window = 4 * 1448);
 	const struct flow *f = link_flow(l);
 	struct seg s;
@@ -244,9 +230,8 @@ START_TEST(superfluous_probe_costs_nothing) {
 	ck_assert_uint_eq(f->count.spurious, 1);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(probe_with_new_data_costs_nothing) {
+TEST(probe_with_new_data_costs_nothing) {
 	struct link *l = FOUR();
 	const struct flow *f = link_flow(l);
 
@@ -256,10 +241,9 @@ START_TEST(probe_with_new_data_costs_nothing) {
 	ck_assert_uint_eq(f->count.cwnd_reductions, 0);
 	link_close(l);
 }
-END_TEST
 
 // The tail is lost: the probe's SACK lets RACK find the rest, without a timeout.
-START_TEST(lost_tail_is_repaired_without_a_timeout) {
+TEST(lost_tail_is_repaired_without_a_timeout) {
 	for (uint32_t tail = 1; tail <= 11; tail++) {
 		struct link *l = LINK(.group = "{cc: {newreno: {initial: 20}}, ack_every: 1, " RTO
 					       ", source: {size: {bytes: 14480B}}}",
@@ -272,10 +256,9 @@ START_TEST(lost_tail_is_repaired_without_a_timeout) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Section 7.4.2: a duplicate ACK says that the original arrived too, even without a D-SACK.
-START_TEST(duplicate_ack_after_a_probe_is_no_loss) {
+TEST(duplicate_ack_after_a_probe_is_no_loss) {
 	for (int duplicate = 0; duplicate < 2; duplicate++) {
 		struct link *l = HAND(.group = "{cc: {newreno: {initial: 4}}, " RTO "}");
 		struct flow *f = link_flow(l);
@@ -291,11 +274,10 @@ START_TEST(duplicate_ack_after_a_probe_is_no_loss) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // The probe's segment in an episode that was taken back: nothing is lost, SACKed or probed for any
 // more, and yet its round trip is unknown (Karn).
-START_TEST(probed_segment_has_no_round_trip_after_an_undo) {
+TEST(probed_segment_has_no_round_trip_after_an_undo) {
 	struct link *l = HAND(.group = "{cc: {newreno: {initial: 10}}, rto_min: 1s}");
 	struct flow *f = link_flow(l);
 
@@ -317,15 +299,3 @@ START_TEST(probed_segment_has_no_round_trip_after_an_undo) {
 	ck_assert_uint_eq(f->rtt.min_ns, 20 * MS);
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(no_probe_before_the_pacers_next_turn, no_probe_before_the_pacers_late_turn,
-	probe_is_paced, fires_two_srtt_after_the_last_new_data, progress_moves_it,
-	sends_the_last_segment_again_where_nothing_new_may_go, timeout_follows_one_unanswered_probe,
-	probe_of_a_lone_segment_comes_no_later_than_the_timeout,
-	lone_segment_allows_for_a_delayed_ack, no_probe_while_something_is_sacked,
-	no_probe_where_it_is_off_or_without_sack, repaired_loss_costs_one_reduction,
-	reduction_for_a_repaired_loss_stays, only_a_duplicate_ack_clears_the_probe,
-	superfluous_probe_costs_nothing, probe_with_new_data_costs_nothing,
-	lost_tail_is_repaired_without_a_timeout, duplicate_ack_after_a_probe_is_no_loss,
-	probed_segment_has_no_round_trip_after_an_undo)

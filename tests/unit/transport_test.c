@@ -132,7 +132,7 @@ static void deliver(struct way *w, uint64_t now_ns) {
 	}
 }
 
-START_TEST(a_transport_is_its_table) {
+TEST(a_transport_is_its_table) {
 	static struct groups groups;
 	static struct host tx, rx;
 	struct way there = {.to = &rx, .forward = true, .lose = 7}, back = {.to = &tx, .lose = 5};
@@ -184,6 +184,3 @@ START_TEST(a_transport_is_its_table) {
 	groups_fini(&groups);
 	config_free(config);
 }
-END_TEST
-
-TEST_MAIN(a_transport_is_its_table)

@@ -25,7 +25,7 @@ static bool sum_good(const uint8_t *frame, size_t udp_len) {
 	return sum == 0xffff;
 }
 
-START_TEST(a_datagram_is_written_and_read) {
+TEST(a_datagram_is_written_and_read) {
 	struct wire_addr a = {
 		.src_ip = 0xc6120001, .dst_ip = 0xc6130001, .src_port = 10000, .dst_port = 5001};
 
@@ -56,10 +56,9 @@ START_TEST(a_datagram_is_written_and_read) {
 		ck_assert_int_eq(wire_parse_udp(frame, &info, true, &back), WIRE_OK);
 	}
 }
-END_TEST
 
 // Its checksum would be 0, which says that there is none: all ones are sent (RFC 768).
-START_TEST(a_sum_of_zero_is_written_as_ones) {
+TEST(a_sum_of_zero_is_written_as_ones) {
 	struct wire_addr a = {.src_ip = 1, .dst_ip = 2};
 	struct seg s = {.len = 100, .options = SEG_OPT_UDP};
 	uint8_t frame[200] = {0};
@@ -75,9 +74,8 @@ START_TEST(a_sum_of_zero_is_written_as_ones) {
 	frame[141] = 0;
 	ck_assert_int_eq(wire_parse_udp(frame, &info, true, &s), WIRE_OK);
 }
-END_TEST
 
-START_TEST(a_bad_length_is_refused) {
+TEST(a_bad_length_is_refused) {
 	struct wire_addr a = {.src_ip = 1, .dst_ip = 2};
 	struct seg s = {.len = 100, .options = SEG_OPT_UDP};
 	uint8_t frame[200] = {0};
@@ -94,11 +92,10 @@ START_TEST(a_bad_length_is_refused) {
 	info.proto = WIRE_PROTO_TCP;
 	ck_assert_int_eq(wire_parse_udp(frame, &info, false, &s), WIRE_BAD_HEADER);
 }
-END_TEST
 
 // 7 Mbit/s of 1200 bytes: a datagram each 1371428.57 ns. After a million the time has not moved by
 // a nanosecond.
-START_TEST(the_rate_is_exact) {
+TEST(the_rate_is_exact) {
 	struct link *l = UDP_LINK("rate: 7Mbit", .delay_ns = 5 * MS);
 	uint64_t n = 0;
 
@@ -117,13 +114,12 @@ START_TEST(the_rate_is_exact) {
 	ck_assert_uint_eq(link_flow(l)->count.sent_segs, n);
 	link_close(l);
 }
-END_TEST
 
 static double exponential_cdf(double x, const void *mean) {
 	return 1 - exp(-x / *(const double *)mean);
 }
 
-START_TEST(exponential_gaps_are_a_poisson_process) {
+TEST(exponential_gaps_are_a_poisson_process) {
 	struct link *l = UDP_LINK("rate: 12Mbit, gaps: exponential", .seed = 3);
 	static double gap_ns[LINK_LOG];
 	double mean = 9600e9 / 12e6;
@@ -141,11 +137,10 @@ START_TEST(exponential_gaps_are_a_poisson_process) {
 	ck_assert_double_gt(normal_p(((double)l->data_count - 12500) / sqrt(12500)), P_LEAST);
 	link_close(l);
 }
-END_TEST
 
 // Nothing slows it down, and the sender knows what arrived, at the latest a report's interval and
 // the delay later.
-START_TEST(loss_is_reported_and_ignored) {
+TEST(loss_is_reported_and_ignored) {
 	struct link *l = UDP_LINK("rate: 10Mbit", .loss = 0.2, .seed = 4);
 	const struct flow *f = link_flow(l);
 
@@ -161,10 +156,9 @@ START_TEST(loss_is_reported_and_ignored) {
 	ck_assert_uint_le(l->rx.receiver[0].count.acks, 10 * S / UDP_REPORT_NS);
 	link_close(l);
 }
-END_TEST
 
 // A report that a later one has overtaken changes nothing, and late datagrams take no loss back.
-START_TEST(reports_may_come_in_any_order) {
+TEST(reports_may_come_in_any_order) {
 	struct link *l = UDP_LINK("rate: 10Mbit", .hand = true);
 	struct flow *f = link_flow(l);
 
@@ -180,9 +174,8 @@ START_TEST(reports_may_come_in_any_order) {
 	ck_assert_uint_eq(flow_inflight(f), f->nxt - 50);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(it_stops) {
+TEST(it_stops) {
 	struct link *l = LINK(.group = "{source: {udp: {rate: 9600kbit}}, start: 100ms, stop: 1s}");
 
 	l->oracle = false;
@@ -194,11 +187,10 @@ START_TEST(it_stops) {
 	ck_assert_uint_eq(link_flow(l)->count.acked_bytes, 900 * 1200);
 	link_close(l);
 }
-END_TEST
 
 // A live loop that stood still sends what it missed at once, and the rate is what it was; after a
 // long stall the datagrams of all but the last 200 ms are left out.
-START_TEST(a_late_loop_keeps_the_rate) {
+TEST(a_late_loop_keeps_the_rate) {
 	struct link *l = UDP_LINK("rate: 9600kbit", .live = true);
 
 	l->oracle = false;
@@ -214,8 +206,3 @@ START_TEST(a_late_loop_keeps_the_rate) {
 	l->now_ns = 1250 * MS;
 	link_close(l);
 }
-END_TEST
-
-TEST_MAIN(a_datagram_is_written_and_read, a_sum_of_zero_is_written_as_ones, a_bad_length_is_refused,
-	the_rate_is_exact, exponential_gaps_are_a_poisson_process, loss_is_reported_and_ignored,
-	reports_may_come_in_any_order, it_stops, a_late_loop_keeps_the_rate)

@@ -138,16 +138,15 @@ static const struct sample bad[] = {
 	{"10 percent", UNIT_RATIO, 0},
 };
 
-START_TEST(reads_exactly) {
+TEST(reads_exactly) {
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		double v = -1;
 		ck_assert_msg(unit_parse(good[i].text, good[i].unit, &v) == 0, "%s", good[i].text);
 		ck_assert_msg(v == good[i].value, "%s: %.17g", good[i].text, v);
 	}
 }
-END_TEST
 
-START_TEST(refuses_what_is_not_wholly_a_number) {
+TEST(refuses_what_is_not_wholly_a_number) {
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		double v = -1;
 		ck_assert_msg(
@@ -155,10 +154,9 @@ START_TEST(refuses_what_is_not_wholly_a_number) {
 		ck_assert_msg(v == -1, "'%s' wrote %g", bad[i].text, v);
 	}
 }
-END_TEST
 
 // 64 digits are read, the 65th is refused: nothing is cut off in silence.
-START_TEST(refuses_absurdly_long_numbers) {
+TEST(refuses_absurdly_long_numbers) {
 	char text[80];
 	double v;
 
@@ -170,9 +168,8 @@ START_TEST(refuses_absurdly_long_numbers) {
 	text[65] = '\0';
 	ck_assert_int_eq(unit_parse(text, UNIT_NONE, &v), -EINVAL);
 }
-END_TEST
 
-START_TEST(formats_shortest_with_a_unit) {
+TEST(formats_shortest_with_a_unit) {
 	static const struct sample want[] = {
 		{"20ms", UNIT_TIME_NS, 2e7},
 		{"100ms", UNIT_TIME_NS, 1e8},
@@ -209,7 +206,6 @@ START_TEST(formats_shortest_with_a_unit) {
 		ck_assert_str_eq(text, want[i].text);
 	}
 }
-END_TEST
 
 // A multiplicative congruential generator is random enough here.
 static uint64_t draw(uint64_t *state) {
@@ -228,7 +224,7 @@ static void check_round_trip(double value) {
 	}
 }
 
-START_TEST(formatted_values_read_back_the_same) {
+TEST(formatted_values_read_back_the_same) {
 	uint64_t state = 1;
 
 	for (int i = 0; i < 300; i++) {
@@ -244,9 +240,8 @@ START_TEST(formatted_values_read_back_the_same) {
 	check_round_trip(5e-324);
 	check_round_trip(1.7976931348623157e308);
 }
-END_TEST
 
-START_TEST(examples_are_of_their_unit) {
+TEST(examples_are_of_their_unit) {
 	double v;
 
 	for (enum unit u = UNIT_NONE; u <= UNIT_RATIO; u++) {
@@ -254,16 +249,10 @@ START_TEST(examples_are_of_their_unit) {
 		ck_assert_int_eq(unit_parse(text, u, &v), 0);
 	}
 }
-END_TEST
 
-START_TEST(large_binary_sizes_keep_all_digits) {
+TEST(large_binary_sizes_keep_all_digits) {
 	double v;
 
 	ck_assert_int_eq(unit_parse("99TiB", UNIT_BYTES, &v), 0);
 	ck_assert_double_eq(v, 99.0 * 0x1p40); // 15 digits: 2 and the factor's 13
 }
-END_TEST
-
-TEST_MAIN(reads_exactly, refuses_what_is_not_wholly_a_number, refuses_absurdly_long_numbers,
-	formats_shortest_with_a_unit, formatted_values_read_back_the_same,
-	examples_are_of_their_unit, large_binary_sizes_keep_all_digits)

@@ -53,7 +53,7 @@ static const char *sentence(uint32_t i) {
 	return fact.sentence;
 }
 
-START_TEST(an_iteration_may_take_its_work) {
+TEST(an_iteration_may_take_its_work) {
 	watch_lcore_init(&lcore, 1, 500, 10000);
 	watch_time(&lcore, 7 * NS_PER_S); // the first has no length
 	watch_time(&lcore, 7 * NS_PER_S + WATCH_STALL_NS);
@@ -86,9 +86,8 @@ START_TEST(an_iteration_may_take_its_work) {
 	watch_time(&lcore, quiesced_ns + 300 + WATCH_STALL_NS);
 	ck_assert_uint_eq(lcore.count.stalls, 2);
 }
-END_TEST
 
-START_TEST(a_stall_is_over_when_there_is_nothing_to_do) {
+TEST(a_stall_is_over_when_there_is_nothing_to_do) {
 	watch_lcore_init(&lcore, 1, 500, 10000);
 	watch_time(&lcore, NS_PER_S);
 	watch_time(&lcore, NS_PER_S + NS_PER_MS);
@@ -101,10 +100,9 @@ START_TEST(a_stall_is_over_when_there_is_nothing_to_do) {
 	watch_idle(&lcore, NS_PER_S + NS_PER_MS + 9200); // no stall comes back
 	ck_assert(!watch_disturbed(&lcore, 0, NS_PER_S + NS_PER_MS + 9000));
 }
-END_TEST
 
 // What iterations may take for their packets follows from what they took: a burst of 64 hid 64 us.
-START_TEST(work_is_learnt) {
+TEST(work_is_learnt) {
 	uint64_t now_ns = NS_PER_S;
 
 	watch_lcore_init(&lcore, 1, 1000, 10000);
@@ -138,11 +136,10 @@ START_TEST(work_is_learnt) {
 	watch_show(&lcore, now_ns);
 	ck_assert_uint_eq(lcore.pkt_ns, 1000);
 }
-END_TEST
 
 // 90 iterations of 100 ns and 10 of 9 us: a moment is in a long one for 10/11 of the time, and half
 // of those moments are followed by 4.5 us or more of it.
-START_TEST(floor_is_what_is_left_of_an_iteration) {
+TEST(floor_is_what_is_left_of_an_iteration) {
 	uint64_t now_ns = NS_PER_S;
 
 	watch_lcore_init(&lcore, 1, 500, 10000);
@@ -158,9 +155,8 @@ START_TEST(floor_is_what_is_left_of_an_iteration) {
 	ck_assert_uint_le(watch_floor_ns(&lcore, 0), 100);
 	ck_assert_uint_le(watch_floor_ns(&lcore, 1), 9000);
 }
-END_TEST
 
-START_TEST(a_full_port_is_timed) {
+TEST(a_full_port_is_timed) {
 	struct watch_count seen;
 
 	watch_lcore_init(&lcore, 2, 500, 10000);
@@ -188,9 +184,8 @@ START_TEST(a_full_port_is_timed) {
 	watch_shown(&lcore, &seen); // until it is shown again
 	ck_assert_uint_eq(seen.port[1].full_ns, 2000);
 }
-END_TEST
 
-START_TEST(what_leaves_late_is_counted) {
+TEST(what_leaves_late_is_counted) {
 	watch_lcore_init(&lcore, 1, 500, 10000);
 	watch_left(&lcore, 32, 0, 900);
 	watch_left(&lcore, 16, 3, 12000);
@@ -199,9 +194,8 @@ START_TEST(what_leaves_late_is_counted) {
 	ck_assert_uint_eq(lcore.count.late_pkts, 3);
 	ck_assert_uint_eq(lcore.late_max_ns, 12000);
 }
-END_TEST
 
-START_TEST(a_quiet_run_is_ok) {
+TEST(a_quiet_run_is_ok) {
 	begin();
 	for (int i = 0; i < 50; i++) {
 		now.count.stalled_ns +=
@@ -219,9 +213,8 @@ START_TEST(a_quiet_run_is_ok) {
 	watch_facts(&watch, 1, &facts);
 	ck_assert_uint_eq(facts.count, 0);
 }
-END_TEST
 
-START_TEST(one_long_stall_is_told) {
+TEST(one_long_stall_is_told) {
 	begin();
 	now.count.stalled_ns += NS_PER_MS;
 	now.stall_max_ns = NS_PER_MS;
@@ -230,10 +223,9 @@ START_TEST(one_long_stall_is_told) {
 	ck_assert_uint_eq(watch.episodes, 1);
 	ck_assert_uint_eq(watch.episode[0].to_ns - watch.episode[0].from_ns, NS_PER_MS);
 }
-END_TEST
 
 // What it is said to have stolen in that time is that one's, and not what was beside it.
-START_TEST(short_stalls_beside_a_long_one) {
+TEST(short_stalls_beside_a_long_one) {
 	begin();
 	now.count.stalled_ns += 10 * NS_PER_MS;
 	now.stall_max_ns = 8 * NS_PER_MS;
@@ -244,9 +236,8 @@ START_TEST(short_stalls_beside_a_long_one) {
 		"other programs on it had 0.0 % of that, the hypervisor's other guests 0.0 %, and the "
 		"kernel or a stop of the process the rest");
 }
-END_TEST
 
-START_TEST(before_the_run_nothing_counts) {
+TEST(before_the_run_nothing_counts) {
 	begin();
 	watch.begun = false;
 	now.count.begun_ns = NEVER_NS;
@@ -259,11 +250,10 @@ START_TEST(before_the_run_nothing_counts) {
 	step();
 	ck_assert_uint_eq(watch.episodes, 0);
 }
-END_TEST
 
 // The first sample after the run's begin set the count from which losses were taken: those before
 // it were in no verdict.
-START_TEST(losses_of_the_first_stretch_count) {
+TEST(losses_of_the_first_stretch_count) {
 	begin();
 	watch.begun = false;
 	now.count.begun_ns = NEVER_NS;
@@ -279,10 +269,9 @@ START_TEST(losses_of_the_first_stretch_count) {
 	ck_assert_uint_eq(watch.episode[0].count, 120);
 	ck_assert_uint_eq(watch.episode[0].from_ns, now.count.begun_ns);
 }
-END_TEST
 
 // A process that was stopped for 212 ms: sampled only after it, dated to the nanosecond.
-START_TEST(a_stop_is_the_hosts) {
+TEST(a_stop_is_the_hosts) {
 	begin();
 	until(3.1);
 	now.count.now_ns += 212 * NS_PER_MS;
@@ -309,9 +298,8 @@ START_TEST(a_stop_is_the_hosts) {
 	ck_assert_str_eq(facts_verdict(&facts), "interrupted");
 	ck_assert_str_eq(facts.fact[1].sentence, sentence(0));
 }
-END_TEST
 
-START_TEST(many_short_stalls_are_one_episode) {
+TEST(many_short_stalls_are_one_episode) {
 	begin();
 	for (int i = 0; i < 10; i++) {
 		now.count.stalled_ns += 3 * NS_PER_MS;
@@ -328,9 +316,8 @@ START_TEST(many_short_stalls_are_one_episode) {
 		"other programs on it had 0.0 % of that, the hypervisor's other guests 100 %, and the "
 		"kernel or a stop of the process the rest");
 }
-END_TEST
 
-START_TEST(a_busy_lcore_is_the_bottleneck) {
+TEST(a_busy_lcore_is_the_bottleneck) {
 	begin();
 	until(12.3);
 	for (int i = 0; i < 18; i++) {
@@ -350,9 +337,8 @@ START_TEST(a_busy_lcore_is_the_bottleneck) {
 		"the sender fell behind from 16.00 s to 16.10 s: its lcore was 50 % busy, and 5 frames "
 		"were not received");
 }
-END_TEST
 
-START_TEST(a_slow_consumer_is_named) {
+TEST(a_slow_consumer_is_named) {
 	begin();
 	until(2);
 	for (int i = 0; i < 3; i++) {
@@ -369,10 +355,9 @@ START_TEST(a_slow_consumer_is_named) {
 		"the kernel behind interface veth1, port right, was the bottleneck from 2.00 s to 2.20 s: "
 		"the port was full for 140 ms, up to 512 packets waited and 0 were dropped");
 }
-END_TEST
 
 // After our own stall a port may be full for as long, in this stretch or in the next.
-START_TEST(a_stall_excuses_full_ports) {
+TEST(a_stall_excuses_full_ports) {
 	begin();
 	now.count.stalled_ns += 20 * NS_PER_MS;
 	now.stall_max_ns = 20 * NS_PER_MS;
@@ -389,10 +374,9 @@ START_TEST(a_stall_excuses_full_ports) {
 	step();
 	ck_assert_uint_eq(watch.episodes, 2);
 }
-END_TEST
 
 // Packets late beside stalls are theirs, unless the lcore had no rest between them either.
-START_TEST(a_stall_excuses_lateness_of_an_lcore_with_rests) {
+TEST(a_stall_excuses_lateness_of_an_lcore_with_rests) {
 	begin();
 	for (int saturated = 0; saturated < 2; saturated++) {
 		now.count.stalled_ns += 10 * NS_PER_MS;
@@ -407,9 +391,8 @@ START_TEST(a_stall_excuses_lateness_of_an_lcore_with_rests) {
 	ck_assert_int_eq(watch.episode[0].cause, WATCH_HOST);
 	ck_assert_int_eq(watch.episode[1].cause, WATCH_LCORE);
 }
-END_TEST
 
-START_TEST(losses_come_last) {
+TEST(losses_come_last) {
 	begin();
 	until(1);
 	for (int i = 0; i < 5; i++) {
@@ -433,11 +416,10 @@ START_TEST(losses_come_last) {
 	ck_assert_str_eq(sentence(3),
 		"the clock was up to 23 us away from the kernel's from 1.00 s to 1.50 s");
 }
-END_TEST
 
 // Which of several lcores was late is not known: the port is named, beside what the run's own
 // course was.
-START_TEST(what_a_port_missed_is_no_lcores) {
+TEST(what_a_port_missed_is_no_lcores) {
 	begin();
 	until(1);
 	now.port_missed[1] += 30;
@@ -455,10 +437,9 @@ START_TEST(what_a_port_missed_is_no_lcores) {
 		"port right lost 42 frames from 1.00 s to 1.20 s: an lcore that receives there was late");
 	ck_assert_str_eq(fact.cause, "missed");
 }
-END_TEST
 
 // However many there are, they fit, and nothing of them is lost.
-START_TEST(episodes_are_bounded) {
+TEST(episodes_are_bounded) {
 	uint64_t bad_ns = 0;
 
 	begin();
@@ -481,18 +462,16 @@ START_TEST(episodes_are_bounded) {
 	}
 	ck_assert_uint_eq(bad_ns, now.count.stalled_ns);
 }
-END_TEST
 
-START_TEST(a_sample_too_soon_waits) {
+TEST(a_sample_too_soon_waits) {
 	begin();
 	now.count.now_ns += 49 * NS_PER_MS;
 	ck_assert(!watch_add(&watch, &now, false));
 	ck_assert(watch_add(&watch, &now, true));
 	ck_assert(!watch_add(&watch, &now, true)); // no time passed
 }
-END_TEST
 
-START_TEST(facts_name_times_and_causes) {
+TEST(facts_name_times_and_causes) {
 	char *out = NULL;
 	size_t size = 0;
 	FILE *f = open_memstream(&out, &size);
@@ -523,10 +502,9 @@ START_TEST(facts_name_times_and_causes) {
 	ck_assert_ptr_nonnull(strstr(sender, "\"to_s\": 1.1"));
 	free(out);
 }
-END_TEST
 
 // Each lcore has its own sentences; the worst of all comes first.
-START_TEST(several_lcores_are_told_apart) {
+TEST(several_lcores_are_told_apart) {
 	static struct watch both[2];
 	char *out = NULL, *first, *second;
 	size_t size = 0;
@@ -562,9 +540,8 @@ START_TEST(several_lcores_are_told_apart) {
 	ck_assert(first < second);
 	free(out);
 }
-END_TEST
 
-START_TEST(proc_is_read) {
+TEST(proc_is_read) {
 	static const char stat[] = "cpu  1 2 3 4 5 6 7 800 9 10\n"
 				   "cpu0 10 20 30 40 50 60 70 81 0 0\n"
 				   "cpu1 1 2 3 4 5 6 7 9 0 0\ncpu11 1 1 1 1 1 1 1 3 0 0\nintr 5\n";
@@ -582,14 +559,3 @@ START_TEST(proc_is_read) {
 				  "\nnonvoluntary_ctxt_switches:", 1),
 		42);
 }
-END_TEST
-
-TEST_MAIN(an_iteration_may_take_its_work, a_stall_is_over_when_there_is_nothing_to_do,
-	work_is_learnt, floor_is_what_is_left_of_an_iteration, a_full_port_is_timed,
-	what_leaves_late_is_counted, a_quiet_run_is_ok, one_long_stall_is_told,
-	short_stalls_beside_a_long_one, before_the_run_nothing_counts,
-	losses_of_the_first_stretch_count, a_stop_is_the_hosts, many_short_stalls_are_one_episode,
-	a_busy_lcore_is_the_bottleneck, a_slow_consumer_is_named, a_stall_excuses_full_ports,
-	a_stall_excuses_lateness_of_an_lcore_with_rests, losses_come_last,
-	what_a_port_missed_is_no_lcores, episodes_are_bounded, a_sample_too_soon_waits,
-	facts_name_times_and_causes, several_lcores_are_told_apart, proc_is_read)

@@ -152,7 +152,7 @@ static void random_run(uint64_t seed, uint32_t steps, uint64_t jump_ns, bool far
 	ck_assert_ptr_null(pop(NEVER_NS));
 }
 
-START_TEST(agrees_with_a_sorted_array) {
+TEST(agrees_with_a_sorted_array) {
 	static const uint64_t jumps[] = {0, 1, 100, SLOT_NS, 10 * SLOT_NS, LEVEL1_NS, 5 * LEVEL1_NS,
 		LEVEL2_NS, 100 * LEVEL2_NS, EPOCH_NS};
 
@@ -163,9 +163,8 @@ START_TEST(agrees_with_a_sorted_array) {
 		}
 	}
 }
-END_TEST
 
-START_TEST(never_early_and_exact_within_a_slot) {
+TEST(never_early_and_exact_within_a_slot) {
 	setup(0);
 	arm(&entries[0], 5000 * SLOT_NS + 300);
 	arm(&entries[1], 5000 * SLOT_NS + 100);
@@ -181,10 +180,9 @@ START_TEST(never_early_and_exact_within_a_slot) {
 	ck_assert_ptr_eq(pop(5001 * SLOT_NS), &entries[0]);
 	ck_assert_ptr_null(pop(5001 * SLOT_NS));
 }
-END_TEST
 
 // Timers with one expiry, armed when it was two levels, one level and no level away, and late.
-START_TEST(ties_fire_in_the_order_of_arming) {
+TEST(ties_fire_in_the_order_of_arming) {
 	uint64_t at_ns = EPOCH_NS + 3 * LEVEL2_NS + 7 * LEVEL1_NS + 9 * SLOT_NS + 5;
 	const uint64_t away_ns[] = {EPOCH_NS, 2 * LEVEL2_NS, LEVEL2_NS, 5 * LEVEL1_NS, LEVEL1_NS,
 		8 * SLOT_NS, SLOT_NS, 5, 4, 0};
@@ -199,9 +197,8 @@ START_TEST(ties_fire_in_the_order_of_arming) {
 	for (uint32_t i = 0; i < n; i++)
 		ck_assert_ptr_eq(pop(at_ns), &entries[i]);
 }
-END_TEST
 
-START_TEST(past_fires_next_in_order) {
+TEST(past_fires_next_in_order) {
 	setup(1000 * LEVEL1_NS);
 	arm(&entries[0], 999 * LEVEL1_NS);
 	arm(&entries[1], 0);
@@ -213,9 +210,8 @@ START_TEST(past_fires_next_in_order) {
 	ck_assert_ptr_eq(pop(1000 * LEVEL1_NS), &entries[3]);
 	ck_assert_ptr_eq(pop(1000 * LEVEL1_NS), &entries[2]);
 }
-END_TEST
 
-START_TEST(next_reads_ahead_to_its_limit_only) {
+TEST(next_reads_ahead_to_its_limit_only) {
 	setup(0);
 	check_next(NEVER_NS);
 	arm(&entries[0], 10 * NS_PER_MS);
@@ -234,10 +230,9 @@ START_TEST(next_reads_ahead_to_its_limit_only) {
 	ck_assert_ptr_eq(pop(10 * NS_PER_MS), &entries[0]);
 	check_next(NEVER_NS);
 }
-END_TEST
 
 // From each place a timer may be: head, middle, last and only one of `ready`, of a slot, of `far`.
-START_TEST(cancelled_timers_do_not_fire) {
+TEST(cancelled_timers_do_not_fire) {
 	const uint64_t places_ns[] = {0, SLOT_NS, LEVEL1_NS, LEVEL2_NS, EPOCH_NS};
 
 	for (uint32_t place = 0; place < sizeof(places_ns) / sizeof(places_ns[0]); place++) {
@@ -258,9 +253,8 @@ START_TEST(cancelled_timers_do_not_fire) {
 		}
 	}
 }
-END_TEST
 
-START_TEST(end_of_time_is_a_time) {
+TEST(end_of_time_is_a_time) {
 	setup(0);
 	arm(&entries[0], NEVER_NS);
 	arm(&entries[1], NEVER_NS - 1);
@@ -270,9 +264,8 @@ START_TEST(end_of_time_is_a_time) {
 	ck_assert_ptr_null(pop(NEVER_NS - 1));
 	ck_assert_ptr_eq(pop(NEVER_NS), &entries[0]);
 }
-END_TEST
 
-START_TEST(peek_shows_each_slot_once_and_moves_nothing) {
+TEST(peek_shows_each_slot_once_and_moves_nothing) {
 	uint64_t cursor = 0;
 
 	setup(0);
@@ -301,11 +294,10 @@ START_TEST(peek_shows_each_slot_once_and_moves_nothing) {
 	ck_assert_ptr_eq(wheel_peek(&wheel, &cursor, 3 * LEVEL1_NS), &entries[0].timer);
 	ck_assert_ptr_null(wheel_peek(&wheel, &cursor, 3 * LEVEL1_NS));
 }
-END_TEST
 
 // What has been taken out is its owner's: he may free it, and the wheel must not look at it again.
 // Popping the first of a turn fetches the next turn's list ahead, one timer per pop.
-START_TEST(cancelled_timer_is_not_touched_again) {
+TEST(cancelled_timer_is_not_touched_again) {
 	setup(0);
 	for (uint32_t i = 0; i < 6; i++)
 		arm(&entries[i], LEVEL1_NS + i);
@@ -323,9 +315,3 @@ START_TEST(cancelled_timer_is_not_touched_again) {
 	ck_assert_ptr_eq(pop(3 * LEVEL1_NS), &entries[8]);
 	check_next(NEVER_NS);
 }
-END_TEST
-
-TEST_MAIN(agrees_with_a_sorted_array, never_early_and_exact_within_a_slot,
-	ties_fire_in_the_order_of_arming, past_fires_next_in_order,
-	next_reads_ahead_to_its_limit_only, cancelled_timers_do_not_fire, end_of_time_is_a_time,
-	peek_shows_each_slot_once_and_moves_nothing, cancelled_timer_is_not_touched_again)

@@ -99,16 +99,15 @@ static void expect(struct world *w, uint64_t now_ns, const char *want) {
 	free(text);
 }
 
-START_TEST(nothing_came) {
+TEST(nothing_came) {
 	struct world w = open_world("paths: {forward: [" WIDE "]}");
 
 	expect(&w, NS_PER_S, "\"forward: no standing queue: no packet came\"");
 	close_world(&w);
 }
-END_TEST
 
 // Four SYNs were lost before the link, and "no packet came".
-START_TEST(all_was_lost_before_the_link) {
+TEST(all_was_lost_before_the_link) {
 	struct world w = open_world("paths: {forward: [{loss: {rate: 100%}}, " WIDE "]}");
 
 	busy(&w, "forward", 4);
@@ -120,20 +119,18 @@ START_TEST(all_was_lost_before_the_link) {
 	expect(&w, 2 * NS_PER_S, "\"forward: no standing queue: no packet came\"");
 	close_world(&w);
 }
-END_TEST
 
 // A packet on its way is in nobody's statistics yet, but the stages are asked after they were
 // served to this moment.
-START_TEST(stages_are_served_first) {
+TEST(stages_are_served_first) {
 	struct world w = open_world("paths: {forward: [" WIDE "]}");
 
 	busy(&w, "forward", 1);
 	expect(&w, 10 * MS, "\"forward: no standing queue: the senders offered 10 % of the link\"");
 	close_world(&w);
 }
-END_TEST
 
-START_TEST(what_was_before_the_measurement_does_not_count) {
+TEST(what_was_before_the_measurement_does_not_count) {
 	struct world w =
 		open_world("paths: {forward: [" LINK("8Mbit", "{fifo: {limit: 10pkt}}") "]}");
 
@@ -146,10 +143,9 @@ START_TEST(what_was_before_the_measurement_does_not_count) {
 		"marked 0 %, and holds at most 10 packets\"");
 	close_world(&w);
 }
-END_TEST
 
 // 950 ms of a second are use enough; 949 are not.
-START_TEST(a_link_in_use_for_95_percent_has_a_queue) {
+TEST(a_link_in_use_for_95_percent_has_a_queue) {
 	struct world w = open_world("paths: {forward: [" WIDE "]}");
 
 	busy(&w, "forward", 949);
@@ -159,12 +155,11 @@ START_TEST(a_link_in_use_for_95_percent_has_a_queue) {
 	expect(&w, NS_PER_S, "");
 	close_world(&w);
 }
-END_TEST
 
 // Of 12 packets at once one goes to the wire, 10 wait for 1 to 10 ms, 55 ms in all, and one is
 // dropped. In 55 ms one packet has waited on average. 11 packets wait as long, but a burst without
 // a drop is no standing queue.
-START_TEST(drops_with_one_packet_waiting_are_a_queue) {
+TEST(drops_with_one_packet_waiting_are_a_queue) {
 	struct world w =
 		open_world("paths: {forward: [" LINK("8Mbit", "{fifo: {limit: 10pkt}}") "]}");
 
@@ -180,11 +175,10 @@ START_TEST(drops_with_one_packet_waiting_are_a_queue) {
 	expect(&w, 55 * MS, "\"forward: no standing queue: the senders offered 20 % of the link\"");
 	close_world(&w);
 }
-END_TEST
 
 // The third and fourth of four packets find more than one packet in the queue. They wait 2 and 3
 // ms, the second 1 ms.
-START_TEST(marks_count_as_drops_do) {
+TEST(marks_count_as_drops_do) {
 	struct world w = open_world("paths: {forward: [" LINK(
 		"8Mbit", "{step: {limit: 20000B, threshold: 1pkt}}") "]}");
 
@@ -195,9 +189,8 @@ START_TEST(marks_count_as_drops_do) {
 		"50 %, and holds at most 20000 B\"");
 	close_world(&w);
 }
-END_TEST
 
-START_TEST(all_packets_lost_are_100_percent) {
+TEST(all_packets_lost_are_100_percent) {
 	struct world w = open_world("paths: {forward: [" WIDE ", {loss: {rate: 100%}}]}");
 
 	busy(&w, "forward", 100);
@@ -206,11 +199,10 @@ START_TEST(all_packets_lost_are_100_percent) {
 		"dropped 100 % of the path's packets (loss)\"");
 	close_world(&w);
 }
-END_TEST
 
 // The first link of the path is in use for 90 % of the second, which says nothing, then for 90.2 %.
 // It never names itself.
-START_TEST(another_link_is_the_bottleneck_above_90_percent) {
+TEST(another_link_is_the_bottleneck_above_90_percent) {
 	struct world w = open_world("paths: {forward: [" WIDE ", " WIDER "]}");
 
 	busy(&w, "forward", 900);
@@ -224,11 +216,10 @@ START_TEST(another_link_is_the_bottleneck_above_90_percent) {
 		"bottleneck is elsewhere: forward.link was 90.2 % used\"");
 	close_world(&w);
 }
-END_TEST
 
 // Edges have no figures of their own in the summary: of two edges the busier one counts. All
 // packets are flow 0's.
-START_TEST(edges_may_be_the_bottleneck) {
+TEST(edges_may_be_the_bottleneck) {
 	struct world w = open_world("paths: {forward: [{edges: {count: 2, rate: 8Mbit, "
 				    "overhead: 0B}}, " WIDER "]}");
 
@@ -238,7 +229,6 @@ START_TEST(edges_may_be_the_bottleneck) {
 		"bottleneck is elsewhere: forward.edges was 100 % used\"");
 	close_world(&w);
 }
-END_TEST
 
 #define HOPS                                                                                       \
 	"paths:\n"                                                                                 \
@@ -253,7 +243,7 @@ END_TEST
 
 // The busiest of all, wherever it stands on the route: behind the link or on the way back. A path
 // of another group's packets is none of them.
-START_TEST(the_bottleneck_may_be_in_another_path_of_the_route) {
+TEST(the_bottleneck_may_be_in_another_path_of_the_route) {
 	static const struct {
 		uint32_t hop2, back;
 		const char *want;
@@ -281,10 +271,9 @@ START_TEST(the_bottleneck_may_be_in_another_path_of_the_route) {
 		close_world(&w);
 	}
 }
-END_TEST
 
 // hop1 comes first on the route of hop2's data.
-START_TEST(the_bottleneck_may_be_before_the_link) {
+TEST(the_bottleneck_may_be_before_the_link) {
 	struct world w = open_world(HOPS "flows:\n"
 					 "  - {path: {forward: [hop1, hop2], reverse: back}}\n");
 
@@ -296,12 +285,11 @@ START_TEST(the_bottleneck_may_be_before_the_link) {
 		"\"aside: no standing queue: no packet came\"");
 	close_world(&w);
 }
-END_TEST
 
 // Without groups the name says it. With groups: `both` carries the data of one and the ACKs of the
 // other; `back` ACKs alone; no group passes `aside`, whose packets may be data; `reverse` is a
 // group's way there.
-START_TEST(paths_of_acks_alone_are_not_asked) {
+TEST(paths_of_acks_alone_are_not_asked) {
 	struct world w = open_world("paths: {forward: [" WIDE "], reverse: [" WIDE "], "
 				    "aside: [" WIDE "]}");
 
@@ -321,11 +309,10 @@ START_TEST(paths_of_acks_alone_are_not_asked) {
 		"\"aside: no standing queue: no packet came\"");
 	close_world(&w);
 }
-END_TEST
 
 // Of 100 packets the loss stage drops 25. Of the other 75 the policer has tokens for 60, whose IP
 // packets have 986 B.
-START_TEST(drops_of_other_stages_are_named) {
+TEST(drops_of_other_stages_are_named) {
 	struct world w = open_world("paths: {forward: [" WIDER ", {loss_periodic: {every: 4}}, "
 				    "{policer: {rate: 1kbit, burst: 60000B}}]}");
 
@@ -335,11 +322,10 @@ START_TEST(drops_of_other_stages_are_named) {
 		"dropped 40 % of the path's packets (loss, policed)\"");
 	close_world(&w);
 }
-END_TEST
 
 // Of 8 packets at once one is on the edge and one waits for it. The others are dropped with the
 // reason of a link's full queue, which is not the link's.
-START_TEST(drops_of_edges_are_named) {
+TEST(drops_of_edges_are_named) {
 	struct world w =
 		open_world("paths: {forward: [{edges: {count: 1, rate: 8Mbit, overhead: 0B, limit: "
 			   "1pkt}}, " WIDER "]}");
@@ -350,11 +336,10 @@ START_TEST(drops_of_edges_are_named) {
 		"dropped 75 % of the path's packets (queue_full)\"");
 	close_world(&w);
 }
-END_TEST
 
 // Two links: what one of them drops is said at that one, and does not count as another stage's at
 // the other.
-START_TEST(drops_of_another_link_are_its_own) {
+TEST(drops_of_another_link_are_its_own) {
 	struct world w = open_world("paths: {forward: [" LINK(
 		"8Mbit", "{fifo: {limit: 1pkt}}") ", " WIDER ", {loss_periodic: {every: 2}}]}");
 
@@ -366,11 +351,10 @@ START_TEST(drops_of_another_link_are_its_own) {
 		"stages dropped 12.5 % of the path's packets (loss)\"");
 	close_world(&w);
 }
-END_TEST
 
 // The same if its discipline drops them, which is another reason than a full queue: the third and
 // fourth of four.
-START_TEST(drops_of_another_discipline_are_its_own) {
+TEST(drops_of_another_discipline_are_its_own) {
 	struct world w = open_world("paths: {forward: [" LINK(
 		"8Mbit", "{step: {limit: 9pkt, threshold: 1pkt, others: drop}}") ", " WIDER "]}");
 
@@ -382,13 +366,3 @@ START_TEST(drops_of_another_discipline_are_its_own) {
 		"\"forward.link2: no standing queue: the senders offered 0.1 % of the link\"");
 	close_world(&w);
 }
-END_TEST
-
-TEST_MAIN(all_was_lost_before_the_link, nothing_came, stages_are_served_first,
-	what_was_before_the_measurement_does_not_count, a_link_in_use_for_95_percent_has_a_queue,
-	drops_with_one_packet_waiting_are_a_queue, marks_count_as_drops_do,
-	all_packets_lost_are_100_percent, another_link_is_the_bottleneck_above_90_percent,
-	edges_may_be_the_bottleneck, the_bottleneck_may_be_in_another_path_of_the_route,
-	the_bottleneck_may_be_before_the_link, paths_of_acks_alone_are_not_asked,
-	drops_of_other_stages_are_named, drops_of_edges_are_named,
-	drops_of_another_link_are_its_own, drops_of_another_discipline_are_its_own)

@@ -17,7 +17,7 @@ static size_t build(const struct seg *seg, uint8_t tos) {
 	return wire_tcp_frame(seg, WIRE_IPV6);
 }
 
-START_TEST(segment_is_read_as_it_was_written) {
+TEST(segment_is_read_as_it_was_written) {
 	const struct seg seg = {.seq = 1,
 		.ack = 2,
 		.tsval = 3,
@@ -45,20 +45,18 @@ START_TEST(segment_is_read_as_it_was_written) {
 	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &got), WIRE_BAD_CHECKSUM);
 	ck_assert_int_eq(wire_parse(frame, len - 1, &info), WIRE_TRUNCATED);
 }
-END_TEST
 
 // 74 bytes and more of headers: no frame is padded.
-START_TEST(short_frames_are_not_padded) {
+TEST(short_frames_are_not_padded) {
 	const struct seg ack = {.flags = SEG_ACK}, one = {.flags = SEG_ACK, .len = 1};
 
 	ck_assert_uint_eq(wire_tcp_frame(&ack, WIRE_IPV4), 60);
 	ck_assert_uint_eq(wire_tcp_frame(&ack, WIRE_IPV6), 74);
 	ck_assert_uint_eq(wire_tcp_frame(&one, WIRE_IPV6), 75);
 }
-END_TEST
 
 // A switch, and an lcore that hands frames over, know the flow of it by the numbers of IPv4.
-START_TEST(flow_has_the_numbers_of_ipv4) {
+TEST(flow_has_the_numbers_of_ipv4) {
 	size_t len = build(&(struct seg){.flags = SEG_ACK}, 0);
 	struct wire_flow flow;
 	struct wire_addr a;
@@ -73,9 +71,8 @@ START_TEST(flow_has_the_numbers_of_ipv4) {
 	ck_assert_uint_ne(flow.src, addr.src_ip);
 	ck_assert(!wire_read_addr(frame, len, &a));
 }
-END_TEST
 
-START_TEST(ce_is_set_in_the_traffic_class) {
+TEST(ce_is_set_in_the_traffic_class) {
 	size_t len = build(&(struct seg){.flags = SEG_ACK}, 63 << 2 | ECN_ECT0);
 	struct wire_info info;
 	struct seg got;
@@ -85,10 +82,9 @@ START_TEST(ce_is_set_in_the_traffic_class) {
 	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &got), WIRE_OK);
 	ck_assert(info.ecn == ECN_CE && info.dscp == 63);
 }
-END_TEST
 
 // What IPv6 asks of a link at least is what a report says at least.
-START_TEST(path_mtu_is_read_from_packet_too_big) {
+TEST(path_mtu_is_read_from_packet_too_big) {
 	size_t len = build(&(struct seg){.flags = SEG_ACK}, 0);
 	uint8_t *icmp = frame + WIRE_ETH + WIRE_IPV6;
 	struct wire_info info;
@@ -112,9 +108,8 @@ START_TEST(path_mtu_is_read_from_packet_too_big) {
 	icmp[7] ^= 1;
 	ck_assert_uint_eq(wire_path_mtu(frame, len, &info), 0);
 }
-END_TEST
 
-START_TEST(address_is_written_as_text) {
+TEST(address_is_written_as_text) {
 	char text[ADDRESS_HOST_SIZE];
 
 	address_host_text(addr.src_ip, true, text);
@@ -122,8 +117,3 @@ START_TEST(address_is_written_as_text) {
 	address_host_text(addr.src_ip, false, text);
 	ck_assert_str_eq(text, "198.18.0.1");
 }
-END_TEST
-
-TEST_MAIN(segment_is_read_as_it_was_written, short_frames_are_not_padded,
-	flow_has_the_numbers_of_ipv4, ce_is_set_in_the_traffic_class,
-	path_mtu_is_read_from_packet_too_big, address_is_written_as_text)

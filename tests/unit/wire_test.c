@@ -77,7 +77,7 @@ static void check_seg(const struct seg *got, const struct seg *want) {
 	}
 }
 
-START_TEST(sum_of_rfc1071) {
+TEST(sum_of_rfc1071) {
 	static const uint8_t bytes[] = {0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};
 
 	ck_assert_uint_eq(wire_sum(bytes, 8, 0), 0xddf2);
@@ -88,9 +88,8 @@ START_TEST(sum_of_rfc1071) {
 	ck_assert_uint_eq(wire_fold(0), 0xffff);
 	ck_assert_uint_eq(wire_fold(UINT32_MAX), 0);
 }
-END_TEST
 
-START_TEST(sum_agrees_with_the_definition) {
+TEST(sum_agrees_with_the_definition) {
 	uint8_t bytes[300];
 	struct rng r;
 
@@ -108,17 +107,15 @@ START_TEST(sum_agrees_with_the_definition) {
 		ck_assert_uint_eq(wire_fold(wire_sum(bytes + at, len, 0)), (uint16_t)~sum);
 	}
 }
-END_TEST
 
 // RFC 1624 section 4: equation 2 of RFC 1141 would give 0xffff.
-START_TEST(replace_of_rfc1624) {
+TEST(replace_of_rfc1624) {
 	ck_assert_uint_eq(wire_csum_replace(0xdd2f, 0x5555, 0x3285), 0x0000);
 	ck_assert_uint_eq(wire_csum_replace(0x0000, 0x3285, 0x5555), 0xdd2f);
 }
-END_TEST
 
 // Over all identifications the checksum takes all values, the two zeros' neighbours included.
-START_TEST(set_ecn_keeps_the_checksum_of_a_full_sum) {
+TEST(set_ecn_keeps_the_checksum_of_a_full_sum) {
 	const struct seg seg = {.flags = SEG_ACK, .len = 1448, .options = SEG_OPT_TS};
 	uint32_t zeros = 0, wrong = 0;
 
@@ -136,11 +133,10 @@ START_TEST(set_ecn_keeps_the_checksum_of_a_full_sum) {
 	ck_assert_uint_eq(wrong, 0);
 	ck_assert_uint_gt(zeros, 0);
 }
-END_TEST
 
 // Ethernet, up to two VLAN tags, IPv4 or IPv6: a queue that marks must see ECT there too, or it
 // drops.
-START_TEST(ecn_behind_vlan_tags_and_of_ipv6) {
+TEST(ecn_behind_vlan_tags_and_of_ipv6) {
 	static const char tag[] = "8100a005", outer[] = "88a80064",
 			  macs[] = "020000000002020000000001";
 	static const char ipv4[] = "080045b800287b0000004006";
@@ -172,9 +168,8 @@ START_TEST(ecn_behind_vlan_tags_and_of_ipv6) {
 		}
 	}
 }
-END_TEST
 
-START_TEST(set_ecn_leaves_dscp) {
+TEST(set_ecn_leaves_dscp) {
 	struct wire_info info;
 	size_t len = load(kernel_data);
 
@@ -187,10 +182,9 @@ START_TEST(set_ecn_leaves_dscp) {
 	ck_assert_int_eq(wire_parse(frame, len, &info), WIRE_OK);
 	ck_assert_uint_eq(info.ecn, ECN_CE);
 }
-END_TEST
 
 // Parsing the kernel's frames and writing what was read gives the kernel's bytes.
-START_TEST(writes_what_the_kernel_writes) {
+TEST(writes_what_the_kernel_writes) {
 	const char *const frames[] = {kernel_syn, kernel_syn_ack, kernel_ack, kernel_fin};
 
 	for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
@@ -206,9 +200,8 @@ START_TEST(writes_what_the_kernel_writes) {
 		ck_assert_mem_eq(ours, frame, len);
 	}
 }
-END_TEST
 
-START_TEST(reads_the_kernels_syn) {
+TEST(reads_the_kernels_syn) {
 	const struct seg want = {.seq = 0xc66099ef,
 		.tsval = 0x819a2615,
 		.window = 64240,
@@ -235,9 +228,8 @@ START_TEST(reads_the_kernels_syn) {
 	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &seg), WIRE_OK);
 	check_seg(&seg, &want);
 }
-END_TEST
 
-START_TEST(reads_the_kernels_data) {
+TEST(reads_the_kernels_data) {
 	struct wire_info info;
 	struct seg seg;
 	size_t len = load(kernel_data);
@@ -250,9 +242,8 @@ START_TEST(reads_the_kernels_data) {
 	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &seg), WIRE_BAD_CHECKSUM);
 	ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), WIRE_OK);
 }
-END_TEST
 
-START_TEST(padding_is_not_payload) {
+TEST(padding_is_not_payload) {
 	struct wire_info info;
 	struct seg seg;
 	size_t len = load(kernel_ack);
@@ -262,9 +253,8 @@ START_TEST(padding_is_not_payload) {
 	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &seg), WIRE_OK);
 	ck_assert_uint_eq(seg.len, 0);
 }
-END_TEST
 
-START_TEST(sizes) {
+TEST(sizes) {
 	struct seg seg = {.flags = SEG_ACK};
 
 	ck_assert_uint_eq(wire_tcp_header(&seg), 20);
@@ -282,10 +272,9 @@ START_TEST(sizes) {
 	seg.sack_count = UINT8_MAX;
 	ck_assert_uint_eq(wire_tcp_header(&seg), 60);
 }
-END_TEST
 
 // Every set of options: what is written parses back, in whole words, within the header's bounds.
-START_TEST(segments_survive_the_wire) {
+TEST(segments_survive_the_wire) {
 	struct rng r;
 
 	rng_init(&r, 1, "wire");
@@ -330,10 +319,9 @@ START_TEST(segments_survive_the_wire) {
 		check_seg(&got, &seg);
 	}
 }
-END_TEST
 
 // Options of the kernel's SYN, then ill-formed ones; each is 4 bytes padded with end-of-list.
-START_TEST(odd_options) {
+TEST(odd_options) {
 	static const struct {
 		uint8_t bytes[4];
 		enum wire_status status;
@@ -364,9 +352,8 @@ START_TEST(odd_options) {
 		ck_assert_uint_eq(seg.sack_count, 0);
 	}
 }
-END_TEST
 
-START_TEST(syn_options_count_on_a_syn_only) {
+TEST(syn_options_count_on_a_syn_only) {
 	struct seg seg = {.flags = SEG_SYN,
 		.options = SEG_OPT_MSS | SEG_OPT_WSCALE | SEG_OPT_SACK_OK,
 		.mss = 1460,
@@ -383,7 +370,6 @@ START_TEST(syn_options_count_on_a_syn_only) {
 	ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &got), WIRE_OK);
 	ck_assert_uint_eq(got.options, 0);
 }
-END_TEST
 
 static void check_status(size_t at, uint8_t value, enum wire_status status) {
 	struct wire_info info;
@@ -393,7 +379,7 @@ static void check_status(size_t at, uint8_t value, enum wire_status status) {
 	ck_assert_int_eq(wire_parse(frame, len, &info), status);
 }
 
-START_TEST(bad_ip_headers) {
+TEST(bad_ip_headers) {
 	struct wire_info info;
 	size_t len = load(kernel_data);
 
@@ -407,9 +393,8 @@ START_TEST(bad_ip_headers) {
 	check_status(22, 63, WIRE_BAD_CHECKSUM); // a TTL lowered without care
 	check_status(12, 0x86, WIRE_OK); // some other ethertype: nothing to check
 }
-END_TEST
 
-START_TEST(bad_tcp_headers) {
+TEST(bad_tcp_headers) {
 	struct wire_info info;
 	struct seg seg;
 	size_t len = load(kernel_data);
@@ -424,10 +409,9 @@ START_TEST(bad_tcp_headers) {
 	info.proto = WIRE_PROTO_UDP;
 	ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), WIRE_BAD_HEADER);
 }
-END_TEST
 
 // More-fragments: ports are there. A later fragment: none. Neither is a segment.
-START_TEST(fragments) {
+TEST(fragments) {
 	static const uint16_t flags[] = {0x2000, 0x0010, 0x2010};
 
 	for (size_t i = 0; i < 3; i++) {
@@ -445,10 +429,9 @@ START_TEST(fragments) {
 		ck_assert_int_eq(wire_parse_tcp(frame, &info, false, &seg), WIRE_BAD_HEADER);
 	}
 }
-END_TEST
 
 // A first fragment has ports, but is no segment.
-START_TEST(addresses_are_read_of_whole_segments_alone) {
+TEST(addresses_are_read_of_whole_segments_alone) {
 	static const struct {
 		size_t at;
 		uint8_t value;
@@ -472,9 +455,8 @@ START_TEST(addresses_are_read_of_whole_segments_alone) {
 		ck_assert(!wire_read_addr(frame, len, &a));
 	}
 }
-END_TEST
 
-START_TEST(arp_as_the_kernel_speaks_it) {
+TEST(arp_as_the_kernel_speaks_it) {
 	const struct wire_arp request = {true, mac_a, IP_A, IP_B};
 	const struct wire_arp reply = {false, mac_b, IP_B, IP_A};
 	uint8_t ours[WIRE_MIN_FRAME];
@@ -502,10 +484,9 @@ START_TEST(arp_as_the_kernel_speaks_it) {
 		ck_assert_int_eq(wire_parse_arp(frame, len, &arp), WIRE_BAD_HEADER);
 	}
 }
-END_TEST
 
 // RFC 1812 section 3.3.2: else one frame makes us send to everybody.
-START_TEST(arp_that_claims_a_group_address_is_not_believed) {
+TEST(arp_that_claims_a_group_address_is_not_believed) {
 	struct wire_arp arp;
 	size_t len = load(kernel_arp_reply);
 
@@ -514,9 +495,8 @@ START_TEST(arp_that_claims_a_group_address_is_not_believed) {
 	memset(frame + WIRE_ETH + 8, 0xff, 6);
 	ck_assert_int_eq(wire_parse_arp(frame, len, &arp), WIRE_BAD_HEADER);
 }
-END_TEST
 
-START_TEST(echo_reply_as_the_kernel_answers) {
+TEST(echo_reply_as_the_kernel_answers) {
 	struct wire_info info;
 	size_t len = load(kernel_echo);
 
@@ -532,10 +512,9 @@ START_TEST(echo_reply_as_the_kernel_answers) {
 	ck_assert_uint_eq(info.addr.dst_ip, IP_A);
 	ck_assert(!wire_echo_reply(frame, len, &info)); // a reply is no request
 }
-END_TEST
 
 // RFC 1191 section 4: type 3, code 4, the MTU in the last half of the header's second word.
-START_TEST(fragmentation_needed_tells_the_mtu) {
+TEST(fragmentation_needed_tells_the_mtu) {
 	static const struct {
 		uint8_t type, code;
 		uint16_t mtu;
@@ -560,10 +539,9 @@ START_TEST(fragmentation_needed_tells_the_mtu) {
 		ck_assert_uint_eq(wire_path_mtu(frame, len, &info), 0);
 	}
 }
-END_TEST
 
 // All zero but the type: RFC 1624's update would write 0x0000, which does not verify.
-START_TEST(echo_reply_of_zeros) {
+TEST(echo_reply_of_zeros) {
 	struct wire_info info;
 	size_t len = load(kernel_echo);
 
@@ -575,9 +553,8 @@ START_TEST(echo_reply_of_zeros) {
 	ck_assert(wire_echo_reply(frame, len, &info));
 	ck_assert_uint_eq(frame[36] << 8 | frame[37], 0xffff);
 }
-END_TEST
 
-START_TEST(no_echo_for_bad_requests) {
+TEST(no_echo_for_bad_requests) {
 	struct wire_info info;
 	size_t len = load(kernel_echo);
 
@@ -592,10 +569,9 @@ START_TEST(no_echo_for_bad_requests) {
 	info.fragment = true;
 	ck_assert(!wire_echo_reply(frame, len, &info));
 }
-END_TEST
 
 // The short way for segments with timestamps alone writes the same bytes, whosever template it was.
-START_TEST(template_writes_the_same_bytes) {
+TEST(template_writes_the_same_bytes) {
 	static uint8_t plain[WIRE_HEADER_PLAIN];
 	struct wire_template t;
 	struct rng r;
@@ -633,10 +609,9 @@ START_TEST(template_writes_the_same_bytes) {
 		ck_assert_mem_eq(plain, frame, WIRE_HEADER_PLAIN);
 	}
 }
-END_TEST
 
 // What it must get right: sums that are 0 modulo 0xffff have a zero of two forms.
-START_TEST(template_checksum_of_zero) {
+TEST(template_checksum_of_zero) {
 	static uint8_t plain[WIRE_HEADER_PLAIN];
 	struct wire_template t;
 
@@ -649,11 +624,10 @@ START_TEST(template_checksum_of_zero) {
 		ck_assert_mem_eq(plain, frame, WIRE_HEADER_PLAIN);
 	}
 }
-END_TEST
 
 // Of the kernel's segments, and of those that are broken in any one bit: the short way says the
 // same as the long one, or leaves it to that.
-START_TEST(plain_parse_agrees) {
+TEST(plain_parse_agrees) {
 	static const char *const captured[] = {
 		kernel_syn, kernel_syn_ack, kernel_ack, kernel_fin, kernel_data, kernel_echo};
 	uint32_t taken = 0;
@@ -681,9 +655,8 @@ START_TEST(plain_parse_agrees) {
 	}
 	ck_assert_uint_ge(taken, 3 + 3 * 12 * 8); // each as it was, and with other MAC addresses
 }
-END_TEST
 
-START_TEST(plain_parse_leaves_the_rest) {
+TEST(plain_parse_leaves_the_rest) {
 	struct wire_info info;
 	struct seg seg;
 	size_t len = load(kernel_data);
@@ -697,11 +670,10 @@ START_TEST(plain_parse_leaves_the_rest) {
 	ck_assert(!wire_parse_plain(frame, load(kernel_arp_reply), true, &info, &seg));
 	ck_assert(!wire_parse_plain(frame, load(kernel_echo), true, &info, &seg));
 }
-END_TEST
 
 // Whose payload of zeros is not added up: any bit of it, and of the TCP header, still breaks the
 // sum.
-START_TEST(zeros_are_verified) {
+TEST(zeros_are_verified) {
 	const struct seg sent = {.flags = SEG_ACK, .options = SEG_OPT_TS, .seq = 7, .len = 1448};
 	size_t len = build(&sent, 0);
 	struct wire_info info;
@@ -719,11 +691,10 @@ START_TEST(zeros_are_verified) {
 		*at ^= mask;
 	}
 }
-END_TEST
 
 // RFC 2018 section 3: 8 bytes for each block, 2 before them. One block is a whole report; one of 12
 // bytes is none.
-START_TEST(sack_option_is_of_whole_blocks) {
+TEST(sack_option_is_of_whole_blocks) {
 	for (uint8_t size = 2; size <= 34; size++) {
 		const struct seg plain = {.flags = SEG_ACK, .len = 40};
 		struct wire_info info;
@@ -742,10 +713,9 @@ START_TEST(sack_option_is_of_whole_blocks) {
 		ck_assert_uint_eq(seg.sack[0].start, seg.sack_count > 0 ? 0x12000000 : 0);
 	}
 }
-END_TEST
 
 // A header of 20 to 60 bytes in a segment of 20 bytes and more, each at its edge.
-START_TEST(tcp_header_is_within_its_segment) {
+TEST(tcp_header_is_within_its_segment) {
 	const struct seg plain = {.flags = SEG_ACK, .len = 40};
 
 	for (uint32_t words = 0; words < 16; words++) {
@@ -766,11 +736,10 @@ START_TEST(tcp_header_is_within_its_segment) {
 		}
 	}
 }
-END_TEST
 
 // The same flow behind any number of tags; of IPv6 another one for each address and port, in both
 // directions alike.
-START_TEST(flows_of_ipv4_and_ipv6_behind_vlan_tags) {
+TEST(flows_of_ipv4_and_ipv6_behind_vlan_tags) {
 	static const char tag[] = "8100a005", outer[] = "88a80064",
 			  macs[] = "020000000002020000000001";
 	static const char ipv4[] = "0800450000280000000040060000c6120001c6130001";
@@ -813,10 +782,9 @@ START_TEST(flows_of_ipv4_and_ipv6_behind_vlan_tags) {
 	ck_assert_uint_eq(back.src, v6[0].dst);
 	ck_assert_uint_eq(back.dst, v6[0].src);
 }
-END_TEST
 
 // Options before the transport header are passed over; fragments have no ports.
-START_TEST(ports_are_behind_the_extension_headers_of_ipv6) {
+TEST(ports_are_behind_the_extension_headers_of_ipv6) {
 	static const struct {
 		const char *next, *headers; // of IPv6, and what comes before TCP
 		uint16_t src_port;
@@ -849,9 +817,8 @@ START_TEST(ports_are_behind_the_extension_headers_of_ipv6) {
 		}
 	}
 }
-END_TEST
 
-START_TEST(ports_are_in_the_first_four_bytes_behind_ip) {
+TEST(ports_are_in_the_first_four_bytes_behind_ip) {
 	for (uint8_t len = 20; len <= 25; len++) {
 		const struct seg plain = {.flags = SEG_ACK};
 		struct wire_info info;
@@ -863,10 +830,9 @@ START_TEST(ports_are_in_the_first_four_bytes_behind_ip) {
 		ck_assert_uint_eq(info.addr.dst_port, len < 24 ? 0 : 5001);
 	}
 }
-END_TEST
 
 // A payload of one byte's value is summed up like any other, unless the value is 0.
-START_TEST(payload_of_equal_bytes_is_verified) {
+TEST(payload_of_equal_bytes_is_verified) {
 	const struct seg two = {.flags = SEG_ACK, .len = 2};
 	struct wire_info info;
 	struct seg got;
@@ -880,11 +846,10 @@ START_TEST(payload_of_equal_bytes_is_verified) {
 	frame[51] = (uint8_t)csum;
 	ck_assert_int_eq(wire_parse_tcp(frame, &info, true, &got), WIRE_OK);
 }
-END_TEST
 
 // Headers that are no plain segment's, with an IP checksum that is right: a length that ends inside
 // the TCP header, and a fragment. The long way says what they are.
-START_TEST(plain_parse_leaves_short_segments_and_fragments) {
+TEST(plain_parse_leaves_short_segments_and_fragments) {
 	static const struct {
 		size_t at;
 		uint16_t value;
@@ -906,15 +871,13 @@ START_TEST(plain_parse_leaves_short_segments_and_fragments) {
 		ck_assert(!wire_parse_plain(frame, len, false, &info, &seg));
 	}
 }
-END_TEST
 
-START_TEST(ecn_of_a_bare_ip_header) {
+TEST(ecn_of_a_bare_ip_header) {
 	load(kernel_data);
 	frame[15] = ECN_ECT0;
 	ck_assert_uint_eq(wire_ecn_any(frame, 34), ECN_ECT0);
 	ck_assert_uint_eq(wire_ecn_any(frame, 33), ECN_NOT_ECT);
 }
-END_TEST
 
 // A frame behind one more VLAN tag; returns its length.
 static size_t add_tag(size_t len) {
@@ -927,7 +890,7 @@ static size_t add_tag(size_t len) {
 
 // A host that leaves checksums to its card has the sum of the addresses in their place; its frames
 // were passed on without a word, and thrown away where they arrived.
-START_TEST(checksums_that_a_card_would_fill_in) {
+TEST(checksums_that_a_card_would_fill_in) {
 	static const char udp6[] =
 		"02000000000202000000000186dd60000000000911402001" // one byte of payload
 		"0db800000000000000000000000120010db8000000000000000000000002"
@@ -951,10 +914,9 @@ START_TEST(checksums_that_a_card_would_fill_in) {
 	frame[61] = (uint8_t)sum;
 	ck_assert_int_eq(wire_l4_sum(frame, len), WIRE_L4_PARTIAL);
 }
-END_TEST
 
 // What a port received cut off was passed on if it was not IPv4 without a tag.
-START_TEST(frames_that_are_cut_off) {
+TEST(frames_that_are_cut_off) {
 	static const char ipv6[] = "02000000000202000000000186dd6000000000083a40";
 	char text[200];
 	size_t len = load(kernel_data);
@@ -969,9 +931,8 @@ START_TEST(frames_that_are_cut_off) {
 	ck_assert_int_eq(wire_check(frame, len), WIRE_OK);
 	ck_assert_int_eq(wire_check(frame, len - 1), WIRE_TRUNCATED);
 }
-END_TEST
 
-START_TEST(mtu_of_a_syns_host) {
+TEST(mtu_of_a_syns_host) {
 	size_t len = load(kernel_syn);
 
 	ck_assert_uint_eq(wire_tags(frame, len), 0);
@@ -983,20 +944,3 @@ START_TEST(mtu_of_a_syns_host) {
 	ck_assert_uint_eq(wire_syn_mtu(frame, load(kernel_ack)), 0);
 	ck_assert_uint_eq(wire_syn_mtu(frame, load(kernel_echo)), 0);
 }
-END_TEST
-
-TEST_MAIN(sum_of_rfc1071, sum_agrees_with_the_definition, replace_of_rfc1624,
-	set_ecn_keeps_the_checksum_of_a_full_sum, set_ecn_leaves_dscp,
-	writes_what_the_kernel_writes, reads_the_kernels_syn, reads_the_kernels_data,
-	padding_is_not_payload, sizes, segments_survive_the_wire, odd_options,
-	syn_options_count_on_a_syn_only, bad_ip_headers, bad_tcp_headers, fragments,
-	addresses_are_read_of_whole_segments_alone, arp_as_the_kernel_speaks_it,
-	arp_that_claims_a_group_address_is_not_believed, echo_reply_as_the_kernel_answers,
-	fragmentation_needed_tells_the_mtu, echo_reply_of_zeros, no_echo_for_bad_requests,
-	template_writes_the_same_bytes, template_checksum_of_zero, plain_parse_agrees,
-	plain_parse_leaves_the_rest, zeros_are_verified, ecn_behind_vlan_tags_and_of_ipv6,
-	flows_of_ipv4_and_ipv6_behind_vlan_tags, ports_are_behind_the_extension_headers_of_ipv6,
-	sack_option_is_of_whole_blocks, tcp_header_is_within_its_segment,
-	ports_are_in_the_first_four_bytes_behind_ip, payload_of_equal_bytes_is_verified,
-	plain_parse_leaves_short_segments_and_fragments, ecn_of_a_bare_ip_header,
-	checksums_that_a_card_would_fill_in, frames_that_are_cut_off, mtu_of_a_syns_host)

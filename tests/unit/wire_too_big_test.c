@@ -24,7 +24,7 @@ static size_t too_big(uint8_t *buf, bool ipv6, uint32_t mtu) {
 
 // What is written is read: who is meant, by which segment, and the MTU; checksums are good. IPv4's
 // is as long as RFC 792 has it, that of IPv6 as long as its least MTU.
-START_TEST(the_answer_names_the_segment) {
+TEST(the_answer_names_the_segment) {
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
 		uint8_t buf[WIRE_TOO_BIG_MAX];
 		size_t size = too_big(buf, ipv6, 1400);
@@ -49,10 +49,9 @@ START_TEST(the_answer_names_the_segment) {
 			ck_assert(!wire_too_big_quote(buf, len, &w, &q));
 	}
 }
-END_TEST
 
 // An error is not answered by another, nor is what came to a group, nor what is behind a fragment.
-START_TEST(some_frames_get_no_answer) {
+TEST(some_frames_get_no_answer) {
 	uint8_t buf[WIRE_TOO_BIG_MAX], second[WIRE_TOO_BIG_MAX];
 	size_t size = too_big(buf, false, 1400);
 
@@ -66,10 +65,9 @@ START_TEST(some_frames_get_no_answer) {
 	frame[WIRE_ETH + 7] = 1; // of 8 bytes in front
 	ck_assert_uint_eq(wire_write_too_big(second, frame, sizeof(frame), 1400), 0);
 }
-END_TEST
 
 // As `ping -M do` asks for.
-START_TEST(a_large_echo_is_answered) {
+TEST(a_large_echo_is_answered) {
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
 		uint8_t buf[WIRE_TOO_BIG_MAX];
 		struct wire_info w;
@@ -86,6 +84,3 @@ START_TEST(a_large_echo_is_answered) {
 		ck_assert_uint_eq(wire_write_too_big(buf, frame, sizeof(frame), 1400), 0);
 	}
 }
-END_TEST
-
-TEST_MAIN(the_answer_names_the_segment, some_frames_get_no_answer, a_large_echo_is_answered)

@@ -42,7 +42,7 @@ static void run_noting(struct link *l, struct noted *n, uint64_t until_ns) {
 
 // Each connection's bytes arrive, whichever flow carries it: what receivers count is what was
 // begun.
-START_TEST(every_arrival_is_carried) {
+TEST(every_arrival_is_carried) {
 	struct link *l = LINK(.group = POISSON ", stop: 10s}", .seed = 3);
 	struct noted n = {0};
 	uint64_t bytes = 0, received = 0, acked = 0;
@@ -67,11 +67,10 @@ START_TEST(every_arrival_is_carried) {
 	ck_assert_uint_eq(l->rx.count.rx_bad + l->tx.count.rx_bad, 0);
 	link_close(l);
 }
-END_TEST
 
 // A lossy network with reordering: packets of old connections meet new ones on the same flow, and
 // harm none.
-START_TEST(old_packets_do_not_harm_the_next_connection) {
+TEST(old_packets_do_not_harm_the_next_connection) {
 	struct link *l = LINK(.group = POISSON ", stop: 10s}", .seed = 4, .loss = 0.05,
 		.ack_loss = 0.05, .reorder = 0.1, .late_ns = 60 * MS);
 	struct noted n = {0};
@@ -89,11 +88,10 @@ START_TEST(old_packets_do_not_harm_the_next_connection) {
 	ck_assert_uint_gt(l->tx.count.rx_bad, 0);
 	link_close(l);
 }
-END_TEST
 
 // One flow for all: transfers wait in the order of their arrival, and their completion counts from
 // there.
-START_TEST(arrivals_wait_for_a_free_flow) {
+TEST(arrivals_wait_for_a_free_flow) {
 	struct link *l = LINK(.group = "{cc: newreno, source: {poisson: {interval: 20ms, sizes: "
 				       "{mean: 1kB}}}, stop: 1s}",
 		.seed = 5);
@@ -113,11 +111,10 @@ START_TEST(arrivals_wait_for_a_free_flow) {
 		ck_assert_uint_ge(n.start_ns[i], n.start_ns[i - 1]);
 	link_close(l);
 }
-END_TEST
 
 // A live host, whose loop comes round when it can and whose clock starts anywhere, is offered the
 // same as one in virtual time.
-START_TEST(live_and_virtual_schedules_are_the_same) {
+TEST(live_and_virtual_schedules_are_the_same) {
 	static struct noted virtual, live;
 	struct link *l = LINK(.group = POISSON "}", .seed = 6);
 
@@ -136,14 +133,13 @@ START_TEST(live_and_virtual_schedules_are_the_same) {
 		ck_assert_uint_eq(virtual.bytes[i], live.bytes[i]);
 	}
 }
-END_TEST
 
 static void ignore(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t due_ns, bool paced) {
 }
 
 // However many hosts share the flows, together they begin each transfer once, at its time.
-START_TEST(lcores_share_the_schedule) {
+TEST(lcores_share_the_schedule) {
 	struct link *l = LINK(.group = "{cc: newreno, count: 300, source: {poisson: {interval: "
 				       "50ms, sizes: {law: exponential}}}}",
 		.seed = 6);
@@ -181,10 +177,9 @@ START_TEST(lcores_share_the_schedule) {
 	}
 	link_close(l);
 }
-END_TEST
 
 // A peer that answers no SYN: the connection fails, its flow takes the next arrival.
-START_TEST(a_failed_connection_frees_its_flow) {
+TEST(a_failed_connection_frees_its_flow) {
 	struct link *l =
 		LINK(.group = "{cc: newreno, retries: 1, rto_initial: 100ms, stop: 5s, source: "
 			      "{poisson: {interval: 1s, sizes: {mean: 1kB}}}}",
@@ -198,11 +193,10 @@ START_TEST(a_failed_connection_frees_its_flow) {
 	ck_assert_uint_eq(l->tx.failed, 0);
 	link_close(l);
 }
-END_TEST
 
 // Fixed times and a path of 10 ms each way: a response of one segment takes the service time and a
 // round trip, and the next request follows a pause later. The connection is opened once.
-START_TEST(requests_follow_responses) {
+TEST(requests_follow_responses) {
 	struct link *l = LINK(.group = "{cc: newreno, stop: 990ms, source: {request: {think: 30ms, "
 				       "service: 5ms, times: fixed, sizes: {mean: 100B}}}}");
 
@@ -217,12 +211,11 @@ START_TEST(requests_follow_responses) {
 	ck_assert_uint_eq(l->rx.receiver[0].rcv_nxt, 18 * 100);
 	link_close(l);
 }
-END_TEST
 
 // Sizes that are no whole segments, on one connection: each byte arrives once, whatever is lost,
 // reordered or SACKed. What was padded to segments made 1448 bytes of 100, on the wire and in the
 // goodput.
-START_TEST(what_is_written_arrives_and_no_more) {
+TEST(what_is_written_arrives_and_no_more) {
 	static const struct {
 		const char *group;
 		double loss;
@@ -257,11 +250,10 @@ START_TEST(what_is_written_arrives_and_no_more) {
 		link_close(l);
 	}
 }
-END_TEST
 
 // Ten writes of 2000 bytes at once, the first segment lost: the ACKs of the others are SACKs of
 // long and short segments.
-START_TEST(short_segments_in_flight_are_sacked_and_sent_again) {
+TEST(short_segments_in_flight_are_sacked_and_sent_again) {
 	struct link *l =
 		LINK(.group = "{cc: {newreno: {initial: 40}}, stop: 3s, ack_every: 1, source: "
 			      "{video: {ladder: 200kbit, segment: 80ms}}}",
@@ -277,10 +269,9 @@ START_TEST(short_segments_in_flight_are_sacked_and_sent_again) {
 	ck_assert_uint_eq(counted(l)->finished, f->total_bytes / 2000);
 	link_close(l);
 }
-END_TEST
 
 // A transfer on a connection of its own takes a round trip more, for the handshake.
-START_TEST(closed_loops_pause) {
+TEST(closed_loops_pause) {
 	struct link *l = LINK(.group = "{cc: newreno, stop: 700ms, source: {closed: {think: 60ms, "
 				       "times: fixed, sizes: {mean: 100B}}}}");
 
@@ -294,9 +285,8 @@ START_TEST(closed_loops_pause) {
 	ck_assert_uint_eq(l->rx.receiver[0].count.bytes, 700);
 	link_close(l);
 }
-END_TEST
 
-START_TEST(bulk_flows_come_and_go) {
+TEST(bulk_flows_come_and_go) {
 	struct link *l =
 		LINK(.group = "{cc: {fixed: {cwnd: 4}}, stop: 950ms, source: {on_off: {on: "
 			      "100ms, off: 200ms, times: fixed}}}");
@@ -312,11 +302,10 @@ START_TEST(bulk_flows_come_and_go) {
 	ck_assert_uint_le(l->rx.receiver[0].count.bytes, 3 * 5 * 4 * 1448);
 	link_close(l);
 }
-END_TEST
 
 // Loss does not change what is asked for, only when: sizes and pauses are those of a network
 // without loss.
-START_TEST(closed_schedules_do_not_depend_on_the_network) {
+TEST(closed_schedules_do_not_depend_on_the_network) {
 	static const char *const groups[] = {
 		"{cc: newreno, source: {closed: {think: 20ms, sizes: {law: pareto}}}}",
 		"{cc: newreno, source: {closed: {think: 20ms, connection: keep, sizes: {law: "
@@ -344,10 +333,3 @@ START_TEST(closed_schedules_do_not_depend_on_the_network) {
 			ck_assert_uint_eq(clean.bytes[k], lossy.bytes[k]);
 	}
 }
-END_TEST
-
-TEST_MAIN(every_arrival_is_carried, old_packets_do_not_harm_the_next_connection,
-	arrivals_wait_for_a_free_flow, live_and_virtual_schedules_are_the_same,
-	lcores_share_the_schedule, a_failed_connection_frees_its_flow, requests_follow_responses,
-	what_is_written_arrives_and_no_more, short_segments_in_flight_are_sacked_and_sent_again,
-	closed_loops_pause, bulk_flows_come_and_go, closed_schedules_do_not_depend_on_the_network)

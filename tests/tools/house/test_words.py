@@ -45,7 +45,7 @@ COMMENT_OR_TEXT = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\
 def c_names(text):
     """Identifiers; the names of tests are sentences."""
     code = re.sub(COMMENT_OR_TEXT, " ", text, flags=re.DOTALL)
-    return set(re.findall(r"[A-Za-z_]\w*", code)) - set(re.findall(r"START_TEST\((\w+)\)", text))
+    return set(re.findall(r"[A-Za-z_]\w*", code)) - set(re.findall(r"TEST\((\w+)\)", text))
 
 
 def python_names(text):
@@ -82,7 +82,7 @@ def sources():
 
 
 def test_words_are_found():
-    c = 'int tell_cc(int at_turn); // in turn\nSTART_TEST(is_told) {}\nx("again", retold, share);\n'
+    c = 'int tell_cc(int at_turn); // in turn\nTEST(is_told) {}\nx("again", retold, share);\n'
     assert [line.split(":")[1] for line in complaints("a.c", c)] == [
         " at_turn",
         " share",
