@@ -8,8 +8,6 @@ import pytest
 
 from .conftest import Run, Simulate
 
-WIRE_BITS = 1538 * 8
-BDP_PKTS = 100e6 * 0.040 / WIRE_BITS
 CC_MODE = 5
 STARTUP, DRAIN, PROBE_BW, PROBE_RTT = range(4)
 
@@ -54,24 +52,6 @@ def test_the_first_data_after_an_idle_start_begins_no_probe_rtt(
     assert np.all(rounds[:4] >= 10)
 
 
-def test_alone(simulate: Simulate) -> None:
-    """A full link and hardly a queue, the round trip measured every 10 s."""
-    run = simulate("bbr-lone")
-
-    assert run.link["utilisation"] >= 0.97
-    assert run.link["queue_mean_pkts"] < 0.3 * BDP_PKTS
-    assert run.groups[0]["timeouts"] == 0
-    changes = mode_changes(run)
-    probes = [at for at, _, mode in changes if mode == PROBE_RTT]
-    assert [(before, mode) for _, before, mode in changes] == [
-        pair for _ in probes for pair in ((PROBE_BW, PROBE_RTT), (PROBE_RTT, PROBE_BW))
-    ]
-    # 10 s, the time until 4 segments are in flight (a round trip), 200 ms and up to a round trip.
-    assert np.all(np.diff(probes) > 10.2)
-    assert np.all(np.diff(probes) < 10.3)
-    assert len(probes) == 6
-
-
 def test_states_and_gains(simulate: Simulate) -> None:
     """STARTUP doubles the rate per round trip, DRAIN empties the queue, then gains cycle."""
     run = simulate("bbr-lone", "duration=9s", "warmup=0s")
@@ -94,37 +74,6 @@ def test_states_and_gains(simulate: Simulate) -> None:
     assert 0.65 <= share <= 0.80
     # BtlBw is the link's rate in payload.
     assert float(np.median(steady["obs0"])) == pytest.approx(100e6 * 1448 / 1538, rel=0.01)
-
-
-@pytest.mark.parametrize("rate", ["0.1%", "1%", "5%"])
-def test_random_loss_costs_little(simulate: Simulate, rate: str) -> None:
-    """ACM Queue 2016, figure 8: the full rate less what is lost, where Cubic has collapsed."""
-    run = simulate(LOSSY, f"paths.forward.0.loss.rate={rate}")
-
-    assert run.link["utilisation"] >= 0.90
-
-
-LOSSY = """
-duration: 30s
-warmup: 5s
-paths:
-  forward:
-    - loss: {rate: 0%}
-    - link: {rate: 100Mbit, queue: {fifo: {limit: 1BDP}}}
-    - delay: {delay: 20ms}
-  reverse: [{delay: {delay: 20ms}}]
-flows:
-  - {count: 1, cc: bbr}
-telemetry: {level: 1}
-"""
-
-
-def test_flows_share(simulate: Simulate) -> None:
-    """Four flows that start together converge: PROBE_RTT synchronises, phases are spread."""
-    run = simulate("bbr-lone", "flows.0.count=4", "duration=60s", "warmup=25s", "telemetry.level=1")
-
-    assert run.link["utilisation"] >= 0.95
-    assert run.summary["jfi"] >= 0.9
 
 
 @pytest.mark.parametrize(("cc", "probe_rtt"), [("bbr", 3), ("bbr3", 6)])

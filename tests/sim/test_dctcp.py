@@ -19,38 +19,6 @@ def alpha(run: Run) -> np.ndarray:
     return run.records("cc")["obs1"]
 
 
-@pytest.mark.parametrize(
-    ("overrides", "low", "high"),
-    [
-        ((), 48.0, 49.0),
-        (
-            (
-                "paths.forward.delay.delay=40ms",
-                "paths.reverse.delay.delay=40ms",
-                "duration=45s",
-                "warmup=32s",
-            ),
-            47.5,
-            48.5,
-        ),
-    ],
-    ids=["10 ms", "80 ms"],
-)
-def test_ns3_validation(
-    simulate: Simulate, overrides: tuple[str, ...], low: float, high: float
-) -> None:
-    """ns-3's tcp-validation: 48 to 49 Mbit/s at 10 ms, 47.5 to 48.5 at 80 ms, and no loss.
-
-    It also has alpha between 0.055 and 0.09 at 10 ms, where the paper's model says 0.20 and we have
-    0.13: see the next test. (Its band at 80 ms is never checked: "alpha < 0.015 && alpha > 0.025".)
-    """
-    run = simulate(CONFIG, *overrides)
-
-    assert low <= run.groups[0]["goodput_bps"] / 1e6 <= high
-    assert run.link["drops"] == 0
-    assert run.link["marks"] > 0
-
-
 def test_where_alpha_comes_from(simulate: Simulate) -> None:
     """Alpha is the part of all packets that is marked; a trace of the marks says why it is 0.13.
 
@@ -73,39 +41,6 @@ def test_where_alpha_comes_from(simulate: Simulate) -> None:
     assert np.mean(alpha(run)) == pytest.approx(len(times) / sent, rel=0.1)
     assert feedback_pkts <= len(times) / excursions <= 1.5 * feedback_pkts
     assert reductions / excursions == pytest.approx(2, abs=0.1)
-
-
-@pytest.mark.parametrize("flows", [1, 2, 4])
-def test_the_model_of_the_paper(simulate: Simulate, flows: int) -> None:
-    """SIGCOMM 2010, section 3.3: alpha = sqrt(2/W), W = (C RTT + K) / N segments.
-
-    Here 40 ms and K = 20 ms. The model: all packets of the round trip before a reduction are
-    marked, and no others; all flows reduce together. Then the queue swings by N W alpha / 2 below
-    K + N, and the link is never idle. Ours has 0.82 to 0.92 of that alpha, as the pipe already
-    shrinks while the last of the marks are on their way.
-    """
-    run = simulate(
-        CONFIG,
-        "paths.forward.link.queue.step.threshold=20ms",
-        "paths.forward.delay.delay=20ms",
-        "paths.reverse.delay.delay=20ms",
-        "paths.forward.link.rate=100Mbit",
-        f"flows.0.count={flows}",
-        "flows.0.ack_every=1",
-        "duration=60s",
-        "warmup=20s",
-    )
-    rate_pps = 100e6 / PACKET_BITS
-    k = 20e-3 * rate_pps
-    window = (rate_pps * 40e-3 + k) / flows
-    model = np.sqrt(2 / window)
-    swing = flows * window * model / 2
-
-    assert 0.8 * model <= np.mean(alpha(run)) <= 0.95 * model
-    assert run.link["utilisation"] >= 0.999
-    assert run.link["queue_max_pkts"] == pytest.approx(k + flows, abs=0.02 * k + flows)
-    assert run.link["queue_mean_pkts"] == pytest.approx(k + flows - swing / 2, abs=swing / 4)
-    assert run.summary["jfi"] >= 0.98
 
 
 def same_events(dctcp: Run, reno: Run) -> None:

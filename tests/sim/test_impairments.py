@@ -8,77 +8,12 @@ import pytest
 
 from .conftest import Simulate
 
-SINGLE = "paths.forward.0={loss: {rate: 0.5%}}"
 RTT_S, SEGMENT_BITS = 0.02, 1460 * 8
 
 
 def mathis_bps(events_per_packet: float) -> float:
     """MSS/RTT sqrt(3/(2p)), an ACK per packet (Mathis and others, CCR 27(3), 1997)."""
     return SEGMENT_BITS / RTT_S * math.sqrt(1.5 / events_per_packet)
-
-
-def test_goodput_follows_from_loss_events(simulate: Simulate) -> None:
-    """0.5 % of packets one by one are as many events; in rows of 5 they are a fifth."""
-    single = simulate("bursty-loss", SINGLE).summary["groups"][0]
-    rows = simulate("bursty-loss").summary["groups"][0]
-    assert single["goodput_bps"] / 10 == pytest.approx(mathis_bps(0.005), rel=0.05)
-    # A row may meet two flows, so there are a few more events than rows.
-    assert rows["goodput_bps"] / 10 == pytest.approx(mathis_bps(0.001), rel=0.08)
-
-
-ECN = """
-seed: 1
-duration: 20s
-warmup: 5s
-paths:
-  forward:
-    {before}
-    - link: {{rate: 20Mbit, queue: {{codel: {{limit: 4BDP, ecn: yes}}}}}}
-    {behind}
-    - delay: {{delay: 10ms}}
-  reverse:
-    - delay: {{delay: 10ms}}
-flows:
-  - {{count: 2, cc: newreno, ecn: ect0}}
-"""
-BLEACH = "- ecn: {ect0: not_ect, ect1: not_ect, ce: not_ect}"
-
-
-@pytest.mark.parametrize("behind", [BLEACH, "- ecn: {ce: ect0}"])
-def test_marks_that_are_erased_keep_no_queue_short(simulate: Simulate, behind: str) -> None:
-    """CoDel marks at its target of 5 ms; where nobody hears of it the queue grows to 80 ms."""
-    heard = simulate(ECN.format(before="", behind=""))
-    erased = simulate(ECN.format(before="", behind=behind))
-    assert heard.link["marks"] > 0
-    assert erased.link["marks"] > 100 * heard.link["marks"]
-    assert 3e6 < heard.link["queue_mean_ns"] < 10e6
-    assert erased.link["queue_mean_ns"] > 50e6
-
-
-def test_a_queue_drops_what_was_bleached(simulate: Simulate) -> None:
-    """Instead of marking it; the queue is as short."""
-    run = simulate(ECN.format(before=BLEACH, behind=""))
-    assert run.link["marks"] == 0
-    assert run.link["drops"] > 0
-    assert 3e6 < run.link["queue_mean_ns"] < 10e6
-
-
-@pytest.mark.parametrize("half_life", ["0ns", "100ms"])
-@pytest.mark.parametrize("reordering", ["allowed", "forbidden"])
-def test_jitter_does_not_stop_rack(simulate: Simulate, half_life: str, reordering: str) -> None:
-    """RFC 8985 section 3.3.2: the reordering window follows the disorder that is seen.
-
-    With independent delays half of the packets are overtaken; hardly a packet is taken for lost.
-    """
-    run = simulate(
-        "jitter",
-        "duration=30s",
-        f"paths.forward.jitter.half_life={half_life}",
-        f"paths.forward.jitter.reordering={reordering}",
-    )
-    group = run.summary["groups"][0]
-    assert run.link["utilisation"] > 0.9
-    assert group["retransmits"] < 1e-3 * 30 * 8000
 
 
 def test_what_is_corrupted_is_discarded_by_the_receiver(simulate: Simulate) -> None:
@@ -170,28 +105,3 @@ def test_a_copy_may_be_lost_where_its_packet_is_not(simulate: Simulate) -> None:
     assert abs(lost - 0.05 * 2 * sent) < 3.3 * math.sqrt(0.05 * 0.95 * 2 * sent)
     twice = run.groups[0]["retransmits"]
     assert abs(twice - sent / 400) < 3.3 * math.sqrt(sent / 400) + 1
-
-
-def test_a_loss_of_bursts_is_half_as_many_loss_events(simulate: Simulate) -> None:
-    """With an ACK for every second segment two leave at once, and are lost or pass as one.
-
-    The same share of packets is lost, in half as many events, and goodput is sqrt(2) times as high.
-    """
-    runs = [
-        simulate(
-            "bursty-loss",
-            f"paths.forward.0={{loss: {{rate: 0.5%, unit: {unit}}}}}",
-            "flows.0.ack_every=2",
-        ).summary
-        for unit in ("packet", "burst")
-    ]
-    groups = [run["groups"][0] for run in runs]
-    packets = [run["ledger"]["paths"]["forward"]["in"]["pkts"] for run in runs]
-    lost = [run["ledger"]["paths"]["forward"]["drops"]["loss"]["pkts"] for run in runs]
-    events = [g["cwnd_reductions"] / n for g, n in zip(groups, packets, strict=True)]
-    for n, sent in zip(lost, packets, strict=True):
-        assert n / sent == pytest.approx(0.005, rel=0.06)
-    assert events[0] / events[1] == pytest.approx(2, rel=0.1)
-    assert groups[1]["goodput_bps"] / groups[0]["goodput_bps"] == pytest.approx(
-        math.sqrt(2), rel=0.08
-    )

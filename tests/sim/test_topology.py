@@ -16,71 +16,13 @@ from weir.analysis import routes
 from weir.analysis.ring import open_ring
 from weir.report.bottleneck import propagation_ns
 
-from .conftest import Run, Simulate
+from .conftest import Simulate
 from .test_replay import Replay, replay  # noqa: F401  a fixture
 
 SEGMENT, WIRE = 1448, 1538  # bytes of a full segment: payload, and on the wire
 ACK_WIRE = 14 + 20 + 20 + 12 + 24  # Ethernet, IP, TCP with timestamps, the link's overhead
 CAPACITY_BPS = 30e6 * SEGMENT / WIRE  # of a hop of parking-lot.yaml
 HOPS = ("hop1", "hop2", "hop3")
-
-
-def goodputs(run: Run) -> dict[str, float]:
-    """By group, as a share of a hop of parking-lot.yaml."""
-    return {group["name"]: group["goodput_bps"] / CAPACITY_BPS for group in run.groups}
-
-
-def queues(discipline: str) -> list[str]:
-    """Another discipline in all hops."""
-    return [f"paths.{hop}.link.queue={discipline}" for hop in HOPS]
-
-
-def test_copa_shares_a_parking_lot_in_proportional_fairness(simulate: Simulate) -> None:
-    """The long flow's price is the sum of three equal queues: x = w / q gives 1/4 beside 3/4."""
-    run = simulate("parking-lot")
-    shares = goodputs(run)
-
-    assert shares.pop("long") == pytest.approx(1 / 4, rel=0.03)
-    assert list(shares.values()) == pytest.approx([3 / 4] * 3, rel=0.03)
-    for hop in HOPS:
-        assert run.summary["links"][hop]["utilisation"] > 0.98
-        assert run.summary["links"][hop]["drops"] == 0
-
-
-@pytest.mark.parametrize("discipline", ["drr", "fq_codel"])
-@pytest.mark.parametrize("cc", ["copa", "newreno"])
-def test_fair_queues_share_a_parking_lot_in_max_min_fairness(
-    simulate: Simulate, discipline: str, cc: str
-) -> None:
-    """Each hop gives its two flows half each, whatever the long flow meets elsewhere.
-
-    NewReno halves its window in the queue of its own, where a BDP of 2 keeps it from running empty.
-    """
-    queue = {"drr": "{drr: {limit: 8BDP}}", "fq_codel": "fq_codel"}[discipline]
-    loss_based = cc == "newreno"
-    run = simulate("parking-lot", *queues(queue), *(f"flows.{i}.cc={cc}" for i in range(4)))
-    shares = goodputs(run)
-
-    # CoDel's drops leave gaps that the other flow of the hop uses.
-    lower = 0.10 if loss_based and discipline == "fq_codel" else 0.04
-    assert shares.pop("long") == pytest.approx(1 / 2, rel=lower)
-    assert list(shares.values()) == pytest.approx([1 / 2] * 3, rel=lower)
-
-
-def test_newreno_gives_a_long_flow_less_than_both(simulate: Simulate) -> None:
-    """Its rate falls with its round trip and its losses, and the long flow has more of each.
-
-    At equal losses per hop 1 / (RTT sqrt(p)) (Mathis and others, CCR 1997) is at most
-    RTT_cross / (RTT_long sqrt(3)) of a cross flow's.
-    """
-    run = simulate("parking-lot", *(f"flows.{i}.cc=newreno" for i in range(4)))
-    shares = goodputs(run)
-    rtt = {group["name"]: group["rtt_mean_ns"] for group in run.groups}
-    ratio = shares["long"] / shares["cross1"]
-
-    assert ratio < rtt["cross1"] / rtt["long"] / 3**0.5
-    assert shares["long"] > 0.03  # it is not starved
-    assert all(run.summary["links"][hop]["utilisation"] > 0.99 for hop in HOPS)
 
 
 def test_cross_traffic_on_one_hop_leaves_the_others_half_empty(simulate: Simulate) -> None:
@@ -96,10 +38,9 @@ def test_cross_traffic_on_one_hop_leaves_the_others_half_empty(simulate: Simulat
         "flows.1.base_rtt=20ms",
     )
     links = run.summary["links"]
-    shares = goodputs(run)
 
-    assert shares["long"] == pytest.approx(1 / 2, rel=0.02)
-    assert shares["cross1"] == pytest.approx(1 / 2, rel=0.02)
+    for group in run.groups[:2]:
+        assert group["goodput_bps"] / CAPACITY_BPS == pytest.approx(1 / 2, rel=0.02)
     assert links["hop2"]["utilisation"] > 0.99
     for hop in ("hop1", "hop3"):
         assert links[hop]["utilisation"] == pytest.approx(1 / 2, rel=0.02)
@@ -188,47 +129,6 @@ def test_the_same_seed_gives_the_same_bytes(simulate: Simulate) -> None:
 
     assert runs[0].summary["digest"] == runs[1].summary["digest"] != runs[2].summary["digest"]
     assert runs[0].summary["links"] == runs[1].summary["links"]
-
-
-ASYMMETRIC = """
-duration: 30s
-warmup: 10s
-paths:
-  forward:
-    - link: {rate: 100Mbit, queue: {fifo: {limit: 2BDP}}}
-    - delay: {delay: 10ms}
-  reverse:
-    - link: {rate: 1Mbit, queue: {fifo: {limit: 1000pkt}}}
-    - delay: {delay: 10ms}
-flows:
-  - {cc: newreno, rwnd: 1MB}
-telemetry: {level: 1, interval: 100ms}
-"""
-
-
-@pytest.mark.parametrize("per_ack", [1, 2, 4])
-def test_acks_are_the_bottleneck_of_an_asymmetric_path(simulate: Simulate, per_ack: int) -> None:
-    """RFC 3449, section 2: 1 Mbit/s of ACKs, each for so many segments, is all that can be sent.
-
-    The receive window keeps the queue of ACKs below its limit.
-    """
-    run = simulate(ASYMMETRIC, f"flows.0.ack_every={per_ack}")
-    acks_per_s = 1e6 / (8 * ACK_WIRE)
-    group = run.groups[0]
-
-    assert group["goodput_bps"] == pytest.approx(8 * SEGMENT * per_ack * acks_per_s, rel=0.01)
-    assert run.summary["links"]["reverse"]["utilisation"] > 0.999
-    assert run.summary["links"]["forward"]["utilisation"] < 0.7
-
-
-def test_acks_that_are_dropped_are_made_up_for_by_later_ones(simulate: Simulate) -> None:
-    """RFC 3449, section 5.2.1: ACKs are cumulative; a short queue thins them out, data goes on."""
-    run = simulate(ASYMMETRIC, "flows.0.ack_every=1", "paths.reverse.link.queue.fifo.limit=10pkt")
-    per_ack = run.groups[0]["goodput_bps"] / (8 * SEGMENT) / (1e6 / (8 * ACK_WIRE))
-
-    assert run.summary["links"]["reverse"]["drops"] > 1000
-    assert run.groups[0]["retransmits"] < 0.001 * run.groups[0]["sent_segs"]
-    assert per_ack > 3
 
 
 TWO_WAYS = """

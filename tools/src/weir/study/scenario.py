@@ -12,7 +12,7 @@ import numpy as np
 from weir.analysis.folder import Run
 from weir.base import units
 from weir.study.claim import Claim, Trial
-from weir.study.measures import after_warmup, flow_goodputs, jain
+from weir.study.measures import after_warmup, flow_goodputs, goodputs, jain
 
 Measure = Callable[..., float | None]
 
@@ -80,6 +80,15 @@ def sojourn_ms(run: Run, key: str, link: str = "forward") -> float:
 
 def of_group(key: str, group: int, scale: float = 1.0) -> Measure:
     return lambda run: scale * units.measured(getattr(run.summary.groups[group], key))
+
+
+def of_link(key: str, scale: float = 1.0, link: str = "forward") -> Measure:
+    return lambda run: scale * units.measured(getattr(run.summary.links[link], key))
+
+
+def per_flow(group: int) -> Measure:
+    """Makes the measure of the goodput of one flow of a group, in Mbit/s."""
+    return lambda run: goodputs(run)[group]
 
 
 def transfers_ms(key: str, group: int) -> Measure:

@@ -24,6 +24,7 @@ by the value.
 `published` is a number that the source prints, `derived` one that follows from what it says; bounds
 are `low` and `high`, or `within`, a part of the number. A claim with bounds alone is an order; one
 without bounds is shown, and not judged; one without a measure cannot be compared, and says `why`.
+`source` of an experiment is that of its claims that have none, and a `tolerance` is our own band.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class ClaimAsked(msgspec.Struct, forbid_unknown_fields=True):
     within: float | None = None
     low: float = -math.inf
     high: float = math.inf
-    tolerance: str = ""
+    tolerance: str = "our own band"
     why: str = ""
     compared: bool = True
 
@@ -93,6 +94,7 @@ class ExperimentAsked(msgspec.Struct, forbid_unknown_fields=True):
 
     claims: list[dict[str, Any]]
     title: str = ""
+    source: str = ""
 
 
 class StudyAsked(msgspec.Struct, forbid_unknown_fields=True):
@@ -237,7 +239,7 @@ def read(folder: Path, name: str) -> Study:
         for label, value in entries(asked.experiments):
             place = f"{path}: {label}"
             one = convert(value, ExperimentAsked)
-            rows = [row for listed in one.claims for row in repeated(listed)]
+            rows = [{"source": one.source} | row for of in one.claims for row in repeated(of)]
             made = (claim(convert(row, ClaimAsked), trials, known) for row in rows)
             experiments.append(Experiment(label, one.title, tuple(made)))
     except UserError as error:
