@@ -2,7 +2,6 @@
 """weir bench live: rows, ratios, what is read and written, what is skipped; and that it runs."""
 
 import contextlib
-import io
 import json
 import os
 import subprocess
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 import yaml
 from fake_program import FakeProgram
-from rich.console import Console
 from weir import bootstrap
 from weir.base import tables
 from weir.base.errors import UserError
@@ -26,14 +24,8 @@ def sample(ns, frame=64):
     return Sample(pkts=1e6, bits=8e6 * frame, cpu_ns=ns * 1e6, wall_ns=ns * 2e6, tsc_hz=2e9)
 
 
-def row(case, **ns):
-    return live.Row(case, {name: [sample(v) for v in values] for name, values in ns.items()})
-
-
-def show(found):
-    out = io.StringIO()
-    live.show(found, Console(file=out, width=140))
-    return out.getvalue()
+def runs(case, **ns):
+    return live.Runs(case, {name: [sample(v) for v in values] for name, values in ns.items()})
 
 
 def test_every_row_has_its_own_name_and_the_quick_ones_are_among_them():
@@ -78,31 +70,31 @@ def test_rows_are_chosen_by_name_and_pattern_each_once(weir):
 
 
 def test_a_ratio_is_of_packets_per_second_and_the_median_of_the_turns():
-    got = row(Case("memif", "64"), weir=[50, 100, 40], mac=[25, 80, 40])
-    assert got.ratio("mac") == pytest.approx([0.5, 0.8, 1.0])
-    figures = got.figures("mac")
-    assert figures["ratio"] == pytest.approx(0.8)
-    assert figures["ratio_spread"] == pytest.approx(0.25)
+    got = runs(Case("memif", "64"), weir=[50, 100, 40], mac=[25, 80, 40])
+    assert got.ratios("mac") == pytest.approx([0.5, 0.8, 1.0])
+    figures = got.peer_figures("mac")
+    assert figures.ratio == pytest.approx(0.8)
+    assert figures.ratio_spread == pytest.approx(0.25)
     weir = got.figures("weir")
-    assert weir["ns_per_packet"] == 50
-    assert weir["mpps"] == pytest.approx(20)
-    assert weir["gbit_s"] == pytest.approx(10.24)
-    assert weir["cycles_per_packet"] == pytest.approx(100)
+    assert weir.ns_per_packet == 50
+    assert weir.mpps == pytest.approx(20)
+    assert weir.gbit_s == pytest.approx(10.24)
+    assert weir.cycles_per_packet == pytest.approx(100)
     assert got.figures("ovs") is None
 
 
-def test_the_table_has_a_line_per_peer_and_says_what_was_skipped():
+def test_the_table_has_a_line_per_peer_and_says_what_was_skipped(shown):
     rows = [
-        row(Case("null", "64"), weir=[80], floor=[16], io=[20]),
-        row(Case("null", "64", "codel", 10), weir=[90], floor=[45]),
-        row(Case("xdp", "1500")),
+        runs(Case("null", "64"), weir=[80], floor=[16], io=[20]),
+        runs(Case("null", "64", "codel", 10), weir=[90], floor=[45]),
+        runs(Case("xdp", "1500")),
     ]
     for each in rows[:2]:
         each.skipped["ovs"] = "cannot install it"
     rows[2].skipped["weir"] = "network namespaces need root"
     found = live.report(rows)
-    assert json.loads(json.dumps(found)) == found
-    text = show(found)
+    assert json.loads(found.json())["rows"][2]["weir"] is None
+    text = shown(found)
     lines = [line.split() for line in text.splitlines()]
     assert lines[1][:5] == ["null-64-fifo", "12.5", "6.40", "80.0", "160"]
     assert lines[1][5:] == ["bare", "loop", "62.5", "16.0", "0.20", "0.00"]
@@ -111,11 +103,11 @@ def test_the_table_has_a_line_per_peer_and_says_what_was_skipped():
     assert "skipped: Open vSwitch (null-64-fifo, null-64-codel-10ms): cannot install it" in text
     assert "skipped: weir (xdp-1500-fifo): network namespaces need root" in text
     assert "got only 50 % of a core" in text
-    assert live.failed(found)
-    assert not live.failed(live.report(rows[:2]))
+    assert found.failed
+    assert not live.report(rows[:2]).failed
 
 
-def test_who_is_skipped_once_is_not_asked_again(monkeypatch, tmp_path):
+def test_who_is_skipped_once_is_not_asked_again(monkeypatch, tmp_path, rounds):
     asked = []
 
     def measured(name, skips=False):
@@ -131,12 +123,13 @@ def test_who_is_skipped_once_is_not_asked_again(monkeypatch, tmp_path):
     others["bridge"] = live.Peer("bridge", measured("bridge", skips=True))
     monkeypatch.setattr(live, "PEERS", others)
     monkeypatch.setattr(peers, "weir_switch", measured("weir"))
-    one = live.Row(Case("xdp", "1500"))
-    out = io.StringIO()
-    live.interleave([one], 2, Bench(tmp_path, 1), Console(file=out, width=100))
+    one = live.Runs(Case("xdp", "1500"))
+    twice = rounds(2)
+    live.interleave([one], twice, Bench(tmp_path, 1))
     assert asked == ["weir", "io", "bridge", "weir", "io"]
     assert one.skipped == {"bridge": "it cannot start here"}
-    assert "round 1 of 2, xdp-1500-fifo: bridge skipped: it cannot start here" in out.getvalue()
+    said = twice.screen.file.getvalue()
+    assert "round 1 of 2, xdp-1500-fifo: bridge skipped: it cannot start here" in said
 
 
 def test_what_cannot_be_installed_is_skipped_with_its_reason(monkeypatch, tmp_path):
@@ -146,9 +139,10 @@ def test_what_cannot_be_installed_is_skipped_with_its_reason(monkeypatch, tmp_pa
     need = bootstrap.Need("dpdk-dev", "command no-such-command")
     peer = live.Peer("testpmd mac", peers.floor, (need,))
     monkeypatch.setattr(live, "PEERS", {"mac": peer})
-    rows = [live.Row(Case("memif", "64"))]
+    rows = [live.Runs(Case("memif", "64")), live.Runs(Case("sender", "5000"))]
     live.prepare(rows)
     assert rows[0].skipped == {"mac": "cannot install dpdk-dev: the network cannot be reached"}
+    assert rows[1].skipped == {}  # it has no such peer
 
 
 @pytest.mark.slow
@@ -180,9 +174,9 @@ def test_the_senders_configuration_is_the_case(weir_sender, tmp_path):
         subprocess.run([weir_sender, tmp_path / "c.yaml", "--check"], check=True)
 
 
-def test_what_a_sender_sends_into_is_said():
-    assert "leave the row's time after" in show(live.report([row(Case("sender", "5000"))]))
-    assert "sink" not in show(live.report([row(Case("null", "64"))]))
+def test_what_a_sender_sends_into_is_said(shown):
+    assert "leave the row's time after" in shown(live.report([runs(Case("sender", "5000"))]))
+    assert "sink" not in shown(live.report([runs(Case("null", "64"))]))
 
 
 def test_the_load_is_the_case():
@@ -213,15 +207,15 @@ def test_at_a_rate_time_is_the_wall_clocks():
     assert peers.paced(Case("memif", "1500", gbit=25), sample(10)).ns == 20
 
 
-def test_lost_records_are_a_share_of_all_and_are_told():
+def test_lost_records_are_a_share_of_all_and_are_told(shown):
     stream = {"records": 60, "lost": 20}
     streams = {"packets": stream, "events": {"records": 20, "lost": 0}}
     assert peers.lost_share(streams) == pytest.approx(0.2)
     assert peers.lost_share({}) == 0
-    got = row(Case("memif", "1500", level=3), weir=[10], level0=[9])
-    assert "lost" not in show(live.report([got]))
+    got = runs(Case("memif", "1500", level=3), weir=[10], level0=[9])
+    assert "lost" not in shown(live.report([got]))
     got.samples["weir"] = [replace(sample(10), lost=0.25)]
-    assert "memif-1500-fifo-level3: up to 25.00 % of the telemetry records were lost" in show(
+    assert "memif-1500-fifo-level3: up to 25.00 % of the telemetry records were lost" in shown(
         live.report([got])
     )
 
@@ -285,10 +279,10 @@ def test_a_command_that_fails_is_one_sentence():
         lab.command("no-such-command")
 
 
-def test_without_root_it_says_so(monkeypatch):
+def test_without_root_it_says_so(monkeypatch, rounds):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(UserError, match="needs root"):
-        live.measure_all([Case("null", "64")], 1, 1, Console(file=io.StringIO()))
+        live.measure([Case("null", "64")], 1, rounds())
 
 
 def test_the_programs_refuse_bad_arguments(build, monkeypatch):

@@ -110,6 +110,22 @@ def print_table(out: Console, made: page.Table, folded: Collection[str] = ()) ->
             out.print(text, soft_wrap=True)
 
 
+def show(out: Console, parts: Iterable[page.Table | page.Status | str]) -> None:
+    """Prints tables, apart from what is around them, and texts; one that is not good in yellow."""
+    apart = False
+    for number, part in enumerate(parts):
+        is_table = isinstance(part, page.Table)
+        if number > 0 and (apart or is_table):
+            out.print()
+        apart = is_table
+        if isinstance(part, page.Table):
+            print_table(out, part)
+        elif isinstance(part, page.Status):
+            out.print(part.text, style=None if part.kind == "good" else "yellow", soft_wrap=True)
+        else:
+            out.print(part, soft_wrap=True)
+
+
 def widths(made: page.Table, folded: Collection[str] = ()) -> list[int]:
     """Returns each column's width with the gap behind it, in cells; a folded one's is the least."""
     return [

@@ -10,36 +10,52 @@ start must not count against them.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from rich.console import Console
+from msgspec import Struct
 
 from weir import bootstrap
-from weir.base import programs, terminal, units
+from weir.base import foreign, units
 from weir.base.errors import UserError
-from weir.base.page import Table
-from weir.bench.rounds import rounds
+from weir.base.page import Column, Status, Table
+from weir.base.programs import find_program
+from weir.bench import sim
+from weir.bench.rounds import Result, Rounds
 
 CONFIG = bootstrap.ROOT / "configs/quickstart.yaml"
 PACKETS_PER_S = 1.6e6  # of the config: segments and an ACK for each
+STARTS_PER_S = 1e5  # flows
+FULL_S = 0.3  # until the link is full, even by one flow
 # A flow has at most so much in flight, and the buffer holds that of all flows. So nothing is lost,
 # with few flows and with many: the captures differ in their flows alone.
 WINDOWS_BYTES = 50_000_000  # twice the bandwidth-delay product
 WINDOW_BYTES_MIN = 7300  # five segments
 PEERS_FLOWS = 1000  # the peers read the capture with the number of flows nearest to this
 OWN = "weir-pcap"
-COLUMNS = ("flows", "packets", "program", "per packet", "from", "to", "million/s", "memory")
-TARGET_COLUMNS = ("asked for", "target", "found", "from", "to", "met")
+COLUMNS = (
+    Column("flows", unit=units.count),
+    Column("packets", unit=units.count),
+    Column("program"),
+    Column("per packet", "ns_per_packet", units.time),
+    Column("from", "ns_per_packet_min", units.time),
+    Column("to", "ns_per_packet_max", units.time),
+    Column("million/s", lambda row: 1e3 / row.ns_per_packet if row.ns_per_packet > 0 else ""),
+    Column("memory", "memory_bytes", units.size),
+)
+TARGET_COLUMNS = (
+    Column("asked for", "asked"),
+    Column("target", lambda row: f"{'>=' if row.least else '<='} {units.number(row.target)}"),
+    *(Column("found"), Column("from", "min"), Column("to", "max")),
+    Column("met", lambda row: "yes" if row.met else "no"),
+)
 SCAPY = """
 import sys
 from scapy.utils import PcapReader
@@ -49,123 +65,113 @@ for packet in PcapReader(sys.argv[1]):
 """
 SECTION, ENHANCED = 0x0A0D0D0A, 6  # types of pcapng blocks
 
-Cost = dict[str, float]  # one program on one capture: cpu_s, memory_bytes
-
 
 @dataclass(frozen=True)
 class Reader:
-    """A program that reads a capture; `packets` is how many it is given at most."""
+    """A program that reads a capture, which is given `packets` at most.
+
+    `slower`: how many times weir-pcap should be as fast.
+    """
 
     name: str
     argv: Callable[[Path, Path], Sequence[str]]  # of the capture, and of a folder of its own
     packets: int | None = None
+    slower: float = 1
     package: str | None = None
 
 
 READERS = (
+    Reader(OWN, lambda file, out: [*analyze(file, out), "--interval", "1s"]),
     Reader(
-        OWN,
-        lambda file, out: [
-            *(str(programs.find_program("pcap")), "analyze", str(file), "--interval", "1s"),
-            *("--out", str(out / "run"), "--force"),
-        ],
-    ),
-    Reader(
-        "tcptrace -l -r",
-        lambda file, out: ["tcptrace", "-l", "-r", str(file)],
-        2_000_000,
-        "tcptrace",
+        "tcptrace -l -r", lambda f, _: ["tcptrace", "-l", "-r", str(f)], 2_000_000, 3, "tcptrace"
     ),
     Reader(
         "tshark -2, tcp.analysis",
-        lambda file, out: [
+        lambda file, _: [
             *("tshark", "-2", "-r", str(file), "-T", "fields", "-e", "tcp.analysis.flags"),
             *("-e", "tcp.analysis.ack_rtt"),
         ],
-        100_000,
-        "tshark",
+        *(100_000, 100, "tshark"),
     ),
-    Reader("scapy", lambda file, out: [sys.executable, "-c", SCAPY, str(file)], 20_000),
+    Reader("scapy", lambda file, _: [sys.executable, "-c", SCAPY, str(file)], 20_000, 1000),
 )
 
 
-@dataclass(frozen=True)
-class Target:
-    """A figure that is asked for, at least `value` if `least`, or else at most."""
+class Cost(Struct):
+    """Resources that a program used."""
 
-    name: str
-    value: float
+    cpu_s: float
+    memory_bytes: float
+
+
+class Row(Struct):
+    """Figures of a program on a capture: the median of the rounds, the least and the most."""
+
+    flows: int
+    packets: int
+    program: str
+    ns_per_packet: float
+    ns_per_packet_min: float
+    ns_per_packet_max: float
+    memory_bytes: float
+    rounds: list[Cost]
+
+
+class Target(Struct):
+    """A figure that is asked for, at least `target` if `least`, or else at most."""
+
+    asked: str
+    target: float
     least: bool
-    found: Callable[[Measured], list[float]]  # one per round; none: not measured
+    found: float
+    min: float
+    max: float
+    met: bool
 
-    def row(self, measured: Measured) -> dict[str, Any] | None:
-        """Returns the figure's median and spread, and whether the median is good enough."""
-        found = self.found(measured)
-        if not found:
-            return None
-        middle = median(found)
-        return {
-            "asked": self.name,
-            "target": self.value,
-            "least": self.least,
-            "found": middle,
-            "min": min(found),
-            "max": max(found),
-            "met": middle >= self.value if self.least else middle <= self.value,
-        }
+
+class Captures(Result):
+    """The result of `weir bench pcap`."""
+
+    rows: list[Row]
+    targets: list[Target]
+
+    def medians(self) -> dict[str, float]:
+        own = [row for row in self.rows if row.program == OWN]
+        return {f"{row.flows:,} flows": row.ns_per_packet for row in own}
+
+    def parts(self) -> Iterator[Table | Status | str]:
+        """Yields the table and its notes."""
+        yield Table(COLUMNS, self.rows, left=0)
+        yield (
+            "Processor time per packet: the median of the rounds, the least and the most. All"
+            " captures have about the same length in packets: with more flows, each flow has fewer"
+            " packets to share its handshake and its records."
+        )
+        yield Table(TARGET_COLUMNS, self.targets)
 
 
 @dataclass
-class Measured:
-    """Costs by number of flows and program, and the number of packets that each was given."""
+class Readings:
+    """Costs of a program on a capture in each round, and on one packet of it."""
 
-    packets: dict[tuple[int, str], int]
-    costs: dict[tuple[int, str], list[Cost]]
-    start: dict[str, list[Cost]]  # on one packet
+    reader: Reader
+    flows: int
+    file: Path
+    packets: int
+    costs: list[Cost] = field(default_factory=list)
+    starts: list[Cost] = field(default_factory=list)
 
-    def flows(self) -> list[int]:
-        return sorted({flows for flows, _ in self.costs})
-
-    def ns(self, flows: int, name: str) -> list[float]:
+    def ns(self) -> list[float]:
         """Returns processor time per packet in each round, without what one packet costs."""
-        costs, packets = self.costs.get((flows, name), []), self.packets.get((flows, name), 0)
         return [
-            max(cost["cpu_s"] - start["cpu_s"], 0) * 1e9 / max(packets - 1, 1)
-            for cost, start in zip(costs, self.start[name], strict=bool(costs))
+            max(cost.cpu_s - start.cpu_s, 0) * 1e9 / max(self.packets - 1, 1)
+            for cost, start in zip(self.costs, self.starts, strict=True)
         ]
 
-    def times(self, name: str) -> list[float]:
-        """Returns a packet's cost in each round, over what it costs weir-pcap there."""
-        flows = peers_flows(self.flows())
-        own = self.ns(flows, OWN)
-        theirs = self.ns(flows, name) if name in self.start else []
-        return [one / mine for one, mine in zip(theirs, own, strict=False) if mine > 0]
-
-    def growth(self) -> list[float]:
-        """Returns the cost with the most flows over that with the fewest, in each round."""
-        all_flows = self.flows()
-        if len(all_flows) < 2:
-            return []
-        few, many = self.ns(all_flows[0], OWN), self.ns(all_flows[-1], OWN)
-        return [b / a for a, b in zip(few, many, strict=True) if a > 0]
-
-    def per_second(self) -> list[float]:
-        return [1e9 / ns for ns in self.ns(peers_flows(self.flows()), OWN) if ns > 0]
-
-    def memory(self) -> list[float]:
-        """Returns the largest memory over all captures in each round, in MB."""
-        rounds = zip(*(self.costs[flows, OWN] for flows in self.flows()), strict=True)
-        return [max(cost["memory_bytes"] for cost in costs) / 1e6 for costs in rounds]
-
-
-TARGETS = (
-    Target("times tcptrace's speed", 3, True, lambda m: m.times("tcptrace -l -r")),
-    Target("times tshark's speed", 100, True, lambda m: m.times("tshark -2, tcp.analysis")),
-    Target("times scapy's speed", 1000, True, lambda m: m.times("scapy")),
-    Target("memory in MB", 500, False, Measured.memory),
-    Target("cost of most flows to fewest", 1.5, False, Measured.growth),
-    Target("packets per second", 10e6, True, Measured.per_second),
-)
+    def row(self) -> Row:
+        ns, memory = self.ns(), max(cost.memory_bytes for cost in self.costs)
+        figures = (median(ns), min(ns), max(ns), memory, self.costs)
+        return Row(self.flows, self.packets, self.reader.name, *figures)
 
 
 def peers_flows(flows: Sequence[int]) -> int:
@@ -173,92 +179,83 @@ def peers_flows(flows: Sequence[int]) -> int:
     return min(flows, key=lambda count: abs(count - PEERS_FLOWS))
 
 
-def measure_all(
-    flows: Sequence[int],
-    packets: int,
-    repeat: int,
-    console: Console,
-    readers: Sequence[Reader] = READERS,
-) -> dict[str, Any]:
-    """Makes captures and measures the readers: a row for each capture and program, and targets."""
-    missing = [r.name for r in readers if r.package and shutil.which(r.name.split()[0]) is None]
-    for name in missing:
-        console.print(f"{name} is not installed and left out")
-    readers = [reader for reader in readers if reader.name not in missing]
-    with tempfile.TemporaryDirectory(prefix="weir-bench-") as temporary:
-        captures = {}
-        for count in sorted(set(flows)):
-            console.print(f"{count:,} flows: making a capture")
-            folder = Path(temporary) / str(count)
-            folder.mkdir()
-            captures[count] = capture(folder, count, packets)
-        measured = measure(captures, Path(temporary), readers, repeat, console)
-    rows = [row(measured, *key) for key in sorted(measured.costs, key=lambda key: key[0])]
-    targets = [found for target in TARGETS if (found := target.row(measured)) is not None]
-    return {"rows": rows, "targets": targets}
+def targets(readings: Sequence[Readings]) -> Iterator[Target]:
+    """Yields what is asked for and could be measured."""
+    own = [one for one in readings if one.reader.name == OWN]
+    theirs = peers_flows([one.flows for one in own])
+    ns = next(one.ns() for one in own if one.flows == theirs)
 
+    def over(above: Sequence[float], below: Sequence[float]) -> list[float]:
+        return [a / b for a, b in zip(above, below, strict=True) if b > 0]
 
-def capture(folder: Path, flows: int, packets: int) -> Path:
-    """Makes a capture of the headers of at least so many packets of a 10 Gbit/s run."""
-    file = folder / "run.pcapng"
-    window = max(WINDOW_BYTES_MIN, WINDOWS_BYTES // flows)
-    argv = [
-        *(str(programs.find_program("sim")), str(CONFIG), "--out", str(folder / "sim"), "--pcap"),
-        *(str(file), "-o", f"flows.0.count={flows}", "--duration"),
-        *(f"{1.5 + packets / PACKETS_PER_S:.1f}s", "-o", "warmup=1s", "-o", "telemetry.level=0"),
-        *("-o", f"paths.forward.link.queue.fifo.limit={flows * window * 11 // 10}B"),
-        *("-o", f"flows.0.rwnd={window}B", "-o", "flows.0.rto_min=10s"),
+    rounds = zip(*(one.costs for one in own), strict=True)
+    asked: list[tuple[str, float, bool, list[float]]] = [
+        *(
+            (f"times {r.name.split()[0].rstrip(',')}'s speed", r.slower, True, over(one.ns(), ns))
+            for one in readings
+            if (r := one.reader).name != OWN
+        ),
+        ("memory in MB", 500, False, [max(c.memory_bytes for c in r) / 1e6 for r in rounds]),
+        ("cost of most flows to fewest", 1.5, False, over(own[-1].ns(), own[0].ns())),
+        ("packets per second", 10e6, True, [1e9 / value for value in ns if value > 0]),
     ]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise UserError(f"weir-sim could not make the capture: {done.stderr.strip()}", 1)
-    return file
+    for name, target, least, found in asked:
+        if found and (len(own) > 1 or "fewest" not in name):
+            middle = median(found)
+            met = middle >= target if least else middle <= target
+            yield Target(name, target, least, middle, min(found), max(found), met)
 
 
 def measure(
-    captures: dict[int, Path],
-    folder: Path,
-    readers: Sequence[Reader],
-    repeat: int,
-    console: Console,
-) -> Measured:
-    """Measures the programs in rounds over all captures."""
-    theirs = peers_flows(list(captures))
-    one, _ = first(captures[theirs], folder / "one.pcapng", 1)
-    files: dict[tuple[int, str], Path] = {}
-    found = Measured({}, {}, {reader.name: [] for reader in readers})
-    for count, whole in captures.items():
-        for reader in readers:
-            if reader.name != OWN and count != theirs:
-                continue
-            key = (count, reader.name)
-            files[key], found.packets[key] = first(
-                whole, folder / f"{count}-{reader.packets}.pcapng", reader.packets
-            )
-            found.costs[key] = []
-    by_name = {reader.name: reader for reader in readers}
-    for number in rounds(repeat, console):
-        for name, reader in by_name.items():
-            found.start[name].append(run_once(reader.argv(one, folder)))
-        for (count, name), file in files.items():
-            console.print(f"round {number} of {repeat}, {count:,} flows: {name}")
-            found.costs[count, name].append(run_once(by_name[name].argv(file, folder)))
-    return found
+    flows: Sequence[int], packets: int, rounds: Rounds, readers: Sequence[Reader] = READERS
+) -> Captures:
+    """Makes captures and measures the readers; alone: weir-pcap only."""
+    if rounds.alone:
+        readers = readers[:1]
+    for reader in readers:
+        if reader.package and shutil.which(reader.package) is None:
+            rounds.screen.print(f"{reader.name} is not installed and left out")
+            readers = [one for one in readers if one is not reader]
+    readings = []
+    with tempfile.TemporaryDirectory(prefix="weir-bench-") as temporary:
+        folder = Path(temporary)
+        for count in sorted(flows):
+            rounds.screen.print(f"{count:,} flows: making a capture")
+            whole = capture(folder / str(count), count, packets)
+            for reader in readers:
+                if reader.name == OWN or count == peers_flows(flows):
+                    file = folder / f"{count}-{reader.packets}.pcapng"
+                    readings.append(Readings(reader, count, *first(whole, file, reader.packets)))
+        one, _ = first(whole, folder / "one.pcapng", 1)
+        for number in rounds:
+            for reading in readings:
+                reader = reading.reader
+                rounds.say(number, f"{reading.flows:,} flows: {reader.name}")
+                reading.starts.append(run_once(reader.argv(one, folder)))
+                reading.costs.append(run_once(reader.argv(reading.file, folder)))
+    return Captures([reading.row() for reading in readings], list(targets(readings)))
 
 
-def row(measured: Measured, flows: int, name: str) -> dict[str, Any]:
-    """Returns a program's figures on a capture."""
-    ns, costs = measured.ns(flows, name), measured.costs[flows, name]
-    return {
-        "flows": flows,
-        "packets": measured.packets[flows, name],
-        "program": name,
-        "ns_per_packet": median(ns),
-        "ns_per_packet_min": min(ns),
-        "ns_per_packet_max": max(ns),
-        "memory_bytes": max(cost["memory_bytes"] for cost in costs),
-        "rounds": costs,
+def capture(folder: Path, flows: int, packets: int) -> Path:
+    """Makes a capture of the headers of a 10 Gbit/s run: its start, and so many packets."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "run.pcapng"
+    window = max(WINDOW_BYTES_MIN, WINDOWS_BYTES // flows)
+    start_s = flows / STARTS_PER_S
+    values = {
+        "warmup": "0s",
+        "telemetry.level": "0",
+        "paths.forward.link.queue.fifo.limit": f"{flows * window * 11 // 10}B",
+        "flows.0.count": str(flows),
+        "flows.0.jitter": f"{start_s}s",
+        "flows.0.rwnd": f"{window}B",
+        "flows.0.rto_min": "10s",
     }
+    overrides = [word for name, value in values.items() for word in ("-o", f"{name}={value}")]
+    duration_s = f"{start_s + FULL_S + packets / PACKETS_PER_S:.3f}s"
+    argv = [find_program("sim"), CONFIG, "--out", folder / "sim", "--pcap", file]
+    sim.child([*argv, "--duration", duration_s, *overrides])
+    return file
 
 
 def first(whole: Path, file: Path, packets: int | None) -> tuple[Path, int]:
@@ -277,12 +274,28 @@ def first(whole: Path, file: Path, packets: int | None) -> tuple[Path, int]:
     return file, count
 
 
+class Counts(Struct):
+    """A part of weir-pcap's summary."""
+
+    packets: int
+
+
+class Analysis(Struct):
+    """The part of weir-pcap's summary that is read."""
+
+    capture: Counts
+
+
+def analyze(file: Path, folder: Path) -> list[str]:
+    """Returns a command that reads a capture into a run folder below `folder`."""
+    argv = [find_program("pcap"), "analyze", file, "--out", folder / "run", "--force"]
+    return [str(arg) for arg in argv]
+
+
 def counted(file: Path) -> int:
     """Returns the number of packets in a capture, as weir-pcap counts them."""
-    with tempfile.TemporaryDirectory(prefix="weir-bench-") as out:
-        argv = [str(programs.find_program("pcap")), "analyze", str(file), "--level", "0", "--json"]
-        done = subprocess.run([*argv, "--out", f"{out}/run"], capture_output=True, check=True)
-    return int(json.loads(done.stdout)["capture"]["packets"])
+    out, _, _ = sim.child([*analyze(file, file.parent), "--level", "0", "--json"])
+    return foreign.decode(out.encode(), Analysis, OWN).capture.packets
 
 
 def run_once(argv: Sequence[str]) -> Cost:
@@ -292,43 +305,4 @@ def run_once(argv: Sequence[str]) -> Cost:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise UserError(f"{argv[0]} failed with status {process.returncode}", 1)
-    return {"cpu_s": used.ru_utime + used.ru_stime, "memory_bytes": used.ru_maxrss * 1024.0}
-
-
-def medians(found: dict[str, Any]) -> dict[str, float]:
-    rows = [row for row in found["rows"] if row["program"] == OWN]
-    return {f"{row['flows']:,} flows": row["ns_per_packet"] for row in rows}
-
-
-def show(found: dict[str, Any], out: Console) -> None:
-    """Prints the table of programs, and that of what is asked for."""
-    cells = [
-        [
-            units.count(row["flows"]),
-            units.count(row["packets"]),
-            row["program"],
-            units.time(row["ns_per_packet"]),
-            units.time(row["ns_per_packet_min"]),
-            units.time(row["ns_per_packet_max"]),
-            units.number(1e3 / row["ns_per_packet"]) if row["ns_per_packet"] > 0 else "",
-            units.size(row["memory_bytes"]),
-        ]
-        for row in found["rows"]
-    ]
-    terminal.print_table(out, Table(COLUMNS, cells, left=0))
-    out.print(
-        "Processor time per packet: the median of the rounds, the least and the most. All captures"
-        " have the same length in packets: with more flows, each flow has fewer packets to share"
-        " its handshake and its records.\n",
-        soft_wrap=True,
-    )
-    targets = [
-        [
-            target["asked"],
-            f"{'>=' if target['least'] else '<='} {units.number(target['target'])}",
-            *(units.number(target[name]) for name in ("found", "min", "max")),
-            "yes" if target["met"] else "no",
-        ]
-        for target in found["targets"]
-    ]
-    terminal.print_table(out, Table(TARGET_COLUMNS, targets, left=1))
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0)

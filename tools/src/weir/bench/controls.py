@@ -7,44 +7,75 @@ are counted by valgrind and are the same on any machine with this build; times a
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from rich.console import Console
+from msgspec import Struct
 
-from weir import bootstrap
-from weir.base import programs, terminal
+from weir.base import foreign
 from weir.base.errors import UserError
-from weir.base.page import Table
+from weir.base.page import Column, Status, Table
 from weir.bench import sim
+from weir.bench.rounds import Result, Rounds, machine
 
 PROGRAM = "tools/bench/weir-cc"
 LOOP = "fixed"
 STATE_BYTES_MAX = 256  # CC_STATE_MAX_BYTES
 NS_MAX = 100.0
 COUNTED_ACKS = (20_000, 60_000)  # the difference leaves out the start
-COLUMNS = ("control", "state", "instructions\nper ACK", "\nns per ACK", "of it\nthe loop")
+COLUMNS = (
+    Column("control", "name"),
+    Column("state", "state_bytes", "{} B".format),
+    Column("instructions\nper ACK", "instructions", "{:.0f}".format),
+    Column("\nns per ACK", "ns", "{:.1f}".format),
+    Column("of it\nthe loop", "loop_ns", "{:.1f}".format),
+)
 
 
-def run(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
-    """Runs a program; UserError: it failed."""
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = done.stderr.strip() or f"exit {done.returncode}"
-        raise UserError(f"{Path(argv[0]).name}: {said}", 1)
-    return done
+class Line(Struct):
+    """A control's line of weir-cc; ns is per ACK."""
+
+    name: str
+    state_bytes: int
+    ns: float
 
 
-def parse(text: str) -> dict[str, tuple[int, float]]:
-    """Returns state in bytes and ns per ACK, by control, as weir-cc prints them."""
-    lines = [json.loads(line) for line in text.splitlines()]
-    return {line["name"]: (int(line["state_bytes"]), float(line["ns"])) for line in lines}
+class Row(Struct):
+    """Figures of a control, less those of the loop in the same round."""
+
+    name: str
+    state_bytes: int
+    ns: float
+    loop_ns: float
+    instructions: float | None
+    within: bool
+
+
+class Controls(Result):
+    """The result of `weir bench cc`."""
+
+    rounds: int
+    machine: str
+    rows: list[Row]
+
+    def medians(self) -> dict[str, float]:
+        return {row.name: row.ns for row in self.rows}
+
+    def parts(self) -> Iterator[Table | Status | str]:
+        """Yields the table and its notes."""
+        yield Table(COLUMNS, self.rows)
+        beyond = ", ".join(row.name for row in self.rows if not row.within)
+        limits = f"{STATE_BYTES_MAX} bytes of state and {NS_MAX:.0f} ns per ACK"
+        yield f"beyond {limits}: {beyond}" if beyond else f"all are within {limits}"
+        yield (
+            f"1 Gbit/s, 20 ms, two segments per ACK, 256 flows in turns; median of {self.rounds}"
+            " rounds; the loop's own cost, that of `fixed`, is taken off"
+        )
+        if any(row.instructions is None for row in self.rows):
+            yield "instructions are counted by valgrind, which is not installed"
 
 
 def parse_instructions(text: str) -> int:
@@ -57,78 +88,34 @@ def parse_instructions(text: str) -> int:
 
 def instructions(program: Path, name: str) -> float:
     """Counts the instructions of an ACK, the loop's included."""
-    counts = []
-    for acks in COUNTED_ACKS:
-        argv = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-        counts.append(parse_instructions(run([*argv, program, name, str(acks)]).stderr))
+    valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    few, many = (
+        parse_instructions(sim.child([*valgrind, program, name, acks])[1]) for acks in COUNTED_ACKS
+    )
     # weir-cc measures after a tenth more.
-    return (counts[1] - counts[0]) / (1.1 * (COUNTED_ACKS[1] - COUNTED_ACKS[0]))
+    return (many - few) / (1.1 * (COUNTED_ACKS[1] - COUNTED_ACKS[0]))
 
 
-def report(
-    rounds: Sequence[Mapping[str, tuple[int, float]]], counted: Mapping[str, float]
-) -> dict[str, Any]:
-    """Returns the figures of each control, less those of the loop in the same round."""
+def report(rounds: Sequence[Mapping[str, Line]], counted: Mapping[str, float]) -> Controls:
+    """Returns the result of all rounds."""
     rows = []
-    for name, (state, _) in rounds[0].items():
-        if name == LOOP:
-            continue
-        net = [one[name][1] - one[LOOP][1] for one in rounds]
-        rows.append(
-            {
-                "name": name,
-                "state_bytes": state,
-                "ns": median(net),
-                "loop_ns": median(one[LOOP][1] for one in rounds),
-                "instructions": counted[name] - counted[LOOP] if name in counted else None,
-                "within": state <= STATE_BYTES_MAX and median(net) <= NS_MAX,
-            }
-        )
-    return {"rounds": len(rounds), "machine": sim.machine(), "rows": rows}
+    loop_ns = [lines[LOOP].ns for lines in rounds]
+    for name, line in rounds[0].items():
+        if name != LOOP:
+            ns = median(lines[name].ns - loop for lines, loop in zip(rounds, loop_ns, strict=True))
+            count = counted[name] - counted[LOOP] if name in counted else None
+            within = line.state_bytes <= STATE_BYTES_MAX and ns <= NS_MAX
+            rows.append(Row(name, line.state_bytes, ns, median(loop_ns), count, within))
+    return Controls(len(rounds), machine(), rows)
 
 
-def measure(repeat: int, acks: int, counted: bool = True) -> dict[str, Any]:
-    """Builds weir-cc and measures all controls in rounds; counts instructions or not."""
-    try:
-        sim.build_targets(PROGRAM)
-    except bootstrap.SetupError as error:
-        raise UserError(str(error), 1) from None
-    program = programs.build_dir() / PROGRAM
-    rounds = [parse(run([program, "-", str(acks)]).stdout) for _ in range(repeat)]
-    names = rounds[0] if counted and shutil.which("valgrind") is not None else {}
-    return report(rounds, {name: instructions(program, name) for name in names})
-
-
-def medians(found: Mapping[str, Any]) -> dict[str, float]:
-    return {row["name"]: row["ns"] for row in found["rows"]}
-
-
-def show(found: Mapping[str, Any], screen: Console) -> None:
-    """Prints the table, and what has to be known to read it."""
-    table = []
-    for row in found["rows"]:
-        counted = row["instructions"]
-        table.append(
-            [
-                row["name"],
-                f"{row['state_bytes']} B",
-                "–" if counted is None else f"{counted:.0f}",
-                f"{row['ns']:.1f}",
-                f"{row['loop_ns']:.1f}",
-            ]
-        )
-    terminal.print_table(screen, Table(COLUMNS, table, left=1))
-    screen.print()
-    beyond = [row["name"] for row in found["rows"] if not row["within"]]
-    limits = f"{STATE_BYTES_MAX} bytes of state and {NS_MAX:.0f} ns per ACK"
-    screen.print(
-        f"beyond {limits}: {', '.join(beyond)}" if beyond else f"all are within {limits}",
-        soft_wrap=True,
-    )
-    screen.print(
-        f"1 Gbit/s, 20 ms, two segments per ACK, 256 flows in turns; median of {found['rounds']}"
-        " rounds; the loop's own cost, that of `fixed`, is taken off",
-        soft_wrap=True,
-    )
-    if any(row["instructions"] is None for row in found["rows"]):
-        screen.print("instructions are counted by valgrind, which is not installed")
+def measure(acks: int, rounds: Rounds) -> Controls:
+    """Builds weir-cc and measures all controls in rounds; counts instructions unless alone."""
+    program = sim.build_targets(PROGRAM) / PROGRAM
+    measured: list[dict[str, Line]] = []
+    for _ in range(rounds.repeat):
+        out = sim.child([program, "-", acks])[0].splitlines()
+        lines = [foreign.decode(line.encode(), Line, "weir-cc") for line in out]
+        measured.append({line.name: line for line in lines})
+    names = [] if rounds.alone or shutil.which("valgrind") is None else measured[0]
+    return report(measured, {name: instructions(program, name) for name in names})

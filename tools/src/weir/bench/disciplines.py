@@ -8,19 +8,15 @@ off. So what is compared is the discipline alone.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any
 
-from rich.console import Console
+from msgspec import Struct
 
-from weir import bootstrap
-from weir.base import programs, terminal, units
-from weir.base.errors import UserError
-from weir.base.page import Table
+from weir.base import foreign, units
+from weir.base.page import Column, Status, Table
 from weir.bench import sim
-from weir.bench.controls import run
+from weir.bench.rounds import Result, Rounds, machine
 
 PROGRAM = "tools/bench/weir-aqm"
 BASE = "fifo"
@@ -40,93 +36,85 @@ CASES = {
     "cake, marking": ("cake", f"{MEMORY}, {LIMIT}, buckets: 65536"),
 }
 COLUMNS = (
-    "discipline",
-    "\nflows",
-    "ns above fifo\nper packet",
-    "\nfrom",
-    "\nto",
-    "\nfifo and loop",
-    "marked\nper packet",
+    Column("discipline", "name"),
+    Column("\nflows", "flows", units.count),
+    Column("ns above fifo\nper packet", "above_ns", "{:.1f}".format),
+    Column("\nfrom", "above_ns_min", "{:.1f}".format),
+    Column("\nto", "above_ns_max", "{:.1f}".format),
+    Column("\nfifo and loop", "fifo_ns", "{:.1f}".format),
+    Column("marked\nper packet", "marked", "{:.2f}".format),
 )
 
-Round = Mapping[str, Mapping[str, float]]  # by case, what weir-aqm prints
+
+class Line(Struct):
+    """A case's line of weir-aqm, for a round; ns is per packet."""
+
+    ns: float
+    marked: int
+    dropped: int
 
 
-def parse(text: str) -> list[Round]:
-    """Returns rounds from weir-aqm's lines: a line per case, in order, again and again."""
-    lines = [json.loads(line) for line in text.splitlines()]
-    count = len(CASES)
-    return [
-        dict(zip(CASES, lines[i : i + count], strict=True)) for i in range(0, len(lines), count)
-    ]
+class Row(Struct):
+    """Figures of a case, less the fifo's in the same round."""
+
+    name: str
+    flows: int
+    above_ns: float
+    above_ns_min: float
+    above_ns_max: float
+    fifo_ns: float
+    marked: float
+    dropped: int
+    within: bool
 
 
-def rows(flows: int, packets: int, rounds: Sequence[Round]) -> list[dict[str, Any]]:
-    """Returns the figures of each case, less the fifo's in the same round."""
-    found = []
-    for name in CASES:
-        if name == BASE:
-            continue
-        above = [one[name]["ns"] - one[BASE]["ns"] for one in rounds]
-        found.append(
-            {
-                "name": name,
-                "flows": flows,
-                "above_ns": median(above),
-                "above_ns_min": min(above),
-                "above_ns_max": max(above),
-                "fifo_ns": median(one[BASE]["ns"] for one in rounds),
-                "marked": rounds[-1][name]["marked"] / packets,
-                "dropped": rounds[-1][name]["dropped"],
-                "within": median(above) <= ABOVE_NS_MAX,
-            }
+class Disciplines(Result):
+    """The result of `weir bench aqm`."""
+
+    rounds: int
+    machine: str
+    rows: list[Row]
+
+    def medians(self) -> dict[str, float]:
+        return {f"{row.name}, {row.flows:,} flows": row.above_ns for row in self.rows}
+
+    def parts(self) -> Iterator[Table | Status | str]:
+        """Yields the table and its notes."""
+        yield Table(COLUMNS, self.rows)
+        beyond = "; ".join(f"{row.name} ({row.flows:,})" for row in self.rows if not row.within)
+        limit = f"{ABOVE_NS_MAX:.0f} ns above fifo"
+        yield f"beyond {limit}: {beyond}" if beyond else f"all are within {limit}"
+        yield (
+            f"10 Gbit/s, 20 ms, 250,000 packets queued; median of {self.rounds} rounds, each less"
+            " the fifo's cost in it; no packet is lost, and there is no transport"
         )
-    return found
 
 
-def measure(flows: Sequence[int], repeat: int, packets: int) -> dict[str, Any]:
+def parse(text: str) -> list[Mapping[str, Line]]:
+    """Returns rounds from weir-aqm's lines: a line per case, in order, again and again."""
+    lines = [foreign.decode(line.encode(), Line, "weir-aqm") for line in text.splitlines()]
+    starts = range(0, len(lines), len(CASES))
+    return [dict(zip(CASES, lines[n : n + len(CASES)], strict=True)) for n in starts]
+
+
+def rows(flows: int, packets: int, rounds: Sequence[Mapping[str, Line]]) -> Iterator[Row]:
+    """Yields the figures of each case."""
+    fifo_ns = median(lines[BASE].ns for lines in rounds)
+    for name, last in rounds[-1].items():
+        if name != BASE:
+            above = [lines[name].ns - lines[BASE].ns for lines in rounds]
+            ns = median(above)
+            marked, within = last.marked / packets, ns <= ABOVE_NS_MAX
+            figures = (ns, min(above), max(above), fifo_ns, marked, last.dropped, within)
+            yield Row(name, flows, *figures)
+
+
+def measure(flows: Sequence[int], packets: int, rounds: Rounds) -> Disciplines:
     """Builds weir-aqm and measures all cases in rounds."""
-    try:
-        sim.build_targets(PROGRAM)
-    except bootstrap.SetupError as error:
-        raise UserError(str(error), 1) from None
-    program = programs.build_dir() / PROGRAM
+    program = sim.build_targets(PROGRAM) / PROGRAM
     cases = [text for name, params in CASES.values() for text in (name, f"{{{params}}}")]
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     for count in flows:
-        done = run([program, str(count), str(packets), str(repeat), *cases])
-        found += rows(count, packets, parse(done.stdout))
-    return {"rounds": repeat, "machine": sim.machine(), "rows": found}
-
-
-def medians(found: Mapping[str, Any]) -> dict[str, float]:
-    return {f"{row['name']}, {row['flows']:,} flows": row["above_ns"] for row in found["rows"]}
-
-
-def show(found: Mapping[str, Any], screen: Console) -> None:
-    """Prints the table, and what has to be known to read it."""
-    cells = [
-        [
-            row["name"],
-            units.count(row["flows"]),
-            f"{row['above_ns']:.1f}",
-            f"{row['above_ns_min']:.1f}",
-            f"{row['above_ns_max']:.1f}",
-            f"{row['fifo_ns']:.1f}",
-            f"{row['marked']:.2f}",
-        ]
-        for row in found["rows"]
-    ]
-    terminal.print_table(screen, Table(COLUMNS, cells, left=1))
-    screen.print()
-    beyond = [f"{row['name']} ({row['flows']:,})" for row in found["rows"] if not row["within"]]
-    limit = f"{ABOVE_NS_MAX:.0f} ns above fifo"
-    screen.print(
-        f"beyond {limit}: {'; '.join(beyond)}" if beyond else f"all are within {limit}",
-        soft_wrap=True,
-    )
-    screen.print(
-        f"10 Gbit/s, 20 ms, 250,000 packets queued; median of {found['rounds']} rounds, each less"
-        " the fifo's cost in it; no packet is lost, and there is no transport",
-        soft_wrap=True,
-    )
+        argv = [program, count, packets, rounds.repeat, *cases]
+        found += rows(count, packets, parse(sim.child(argv)[0]))
+    return Disciplines(rounds.repeat, machine(), found)

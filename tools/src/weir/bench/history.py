@@ -8,168 +8,164 @@ is compared by building it and measuring both in the same rounds.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from rich.console import Console
+import msgspec
+from msgspec import Struct
 
 from weir import bootstrap
-from weir.base import places, programs, terminal, units
+from weir.base import foreign, places, programs, units
 from weir.base.errors import UserError
-from weir.base.page import Table
+from weir.base.page import Column, Status, Table
 from weir.base.repository import built_commit, git
 from weir.bench import sim
-from weir.bench.rounds import rounds
+from weir.bench.rounds import Result, Rounds, machine
 
-COLUMNS = ("date", "commit", "bench", "row", "median", "machine")
-AGAINST_COLUMNS = ("row", "this build", "against", "ratio", "from", "to", "differs")
+COLUMNS = ("date", "commit", "bench", "row", Column("median", unit=units.time), "machine")
+AGAINST_COLUMNS = (
+    "row",
+    Column("this build", "ns", units.time),
+    Column("against", "against_ns", units.time),
+    Column("ratio", unit="{:.3f}".format),
+    Column("from", "ratio_min", "{:.3f}".format),
+    Column("to", "ratio_max", "{:.3f}".format),
+    Column("differs", lambda row: row.direction()),
+)
 # What must be the same in a build that this one is compared with.
 BUILD_OPTIONS = ("optimization", "debug", "b_lto", "b_ndebug", "b_pgo", "b_sanitize")
 
-Measure = Callable[[int], dict[str, Any]]  # a benchmark, with so many rounds
-Medians = Callable[[Mapping[str, Any]], dict[str, float]]  # nanoseconds by row, less is better
+
+class Entry(Struct):
+    """Medians of a benchmark, in nanoseconds by row."""
+
+    bench: str
+    commit: str | None
+    date: str
+    machine: str
+    rows: dict[str, float]
+
+
+class Row(Struct):
+    """A row of both builds: medians, and ratios within a round."""
+
+    row: str
+    ns: float
+    against_ns: float
+    ratio: float
+    ratio_min: float
+    ratio_max: float
+    differs: bool
+
+    def direction(self) -> str:
+        return "" if not self.differs else "slower" if self.ratio > 1 else "faster"
+
+
+class Comparison(Result):
+    """The result of any benchmark with --against."""
+
+    bench: str
+    against: str
+    commit: str | None
+    machine: str
+    rounds: int
+    rows: list[Row]
+
+    def parts(self) -> Iterator[Table | Status | str]:
+        """Yields the table and its notes."""
+        yield Table(AGAINST_COLUMNS, self.rows)
+        count = len(self.rows)
+        yield (
+            f"this build ({self.commit or 'commit unknown'}) over {self.against[:12]}: median of"
+            f" {self.rounds} rounds, the least and the most; a row differs if all rounds agree"
+            f" which is faster: if nothing differed, {units.number(count / 2 ** (self.rounds - 1))}"
+            f" of {count} rows would seem to"
+        )
+        yield f"machine: {self.machine}"
 
 
 def history_file() -> Path:
     return places.state() / "bench.jsonl"
 
 
-def append(bench: str, rows: Mapping[str, float], file: Path | None = None) -> None:
+def append(bench: str, rows: Mapping[str, float]) -> None:
     """Adds a line; says so, and goes on, if the file cannot be written."""
-    file = file or history_file()
-    entry = {
-        "bench": bench,
-        "commit": built_commit(),
-        "date": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "machine": sim.machine(),
-        "rows": dict(rows),
-    }
+    file, now = history_file(), f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    entry = Entry(bench, built_commit(), now, machine(), dict(rows))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a") as lines:
-            lines.write(json.dumps(entry) + "\n")
+        with file.open("ab") as lines:
+            lines.write(msgspec.json.encode(entry) + b"\n")
     except OSError as error:
         bootstrap.say(f"these figures are not kept: {file}: {error.strerror}")
 
 
-def read(file: Path | None = None, bench: str | None = None) -> list[dict[str, Any]]:
+def read(file: Path | None = None, bench: str | None = None) -> list[Entry]:
     """Returns all entries, or those of one benchmark, oldest first."""
     file = file or history_file()
     try:
-        lines = file.read_text().splitlines()
+        entries = msgspec.json.Decoder(Entry).decode_lines(file.read_bytes())
     except FileNotFoundError:
         return []
-    try:
-        entries = [json.loads(line) for line in lines]
-    except json.JSONDecodeError:
-        raise UserError(f"{file}: not a history of benchmarks: a line is no JSON") from None
-    return [entry for entry in entries if bench in (None, entry["bench"])]
+    except msgspec.MsgspecError as error:
+        raise UserError(f"{file}: not a history of benchmarks: {error}") from None
+    return [entry for entry in entries if bench in (None, entry.bench)]
 
 
-def show(entries: Sequence[Mapping[str, Any]], screen: Console) -> None:
-    """Prints a line per row of each benchmark."""
-    if not entries:
-        screen.print(f"no benchmark has been run yet ({history_file()})", soft_wrap=True)
-        return
-    cells = [
-        [
-            entry["date"],
-            entry["commit"] or units.NONE,
-            entry["bench"],
-            row,
-            units.time(ns),
-            entry["machine"],
-        ]
-        for entry in entries
-        for row, ns in entry["rows"].items()
-    ]
-    terminal.print_table(screen, Table(COLUMNS, cells, left=4))
+def parts(entries: Sequence[Entry]) -> Iterator[Table | str]:
+    """Yields a table with a line per row of each benchmark."""
+    yield (
+        Table(
+            COLUMNS,
+            [
+                (entry.date, entry.commit, entry.bench, row, ns, entry.machine)
+                for entry in entries
+                for row, ns in entry.rows.items()
+            ],
+            left=4,
+        )
+        if entries
+        else f"no benchmark has been run yet ({history_file()})"
+    )
 
 
 def against(
-    commit: str, bench: str, measure: Measure, medians: Medians, repeat: int, screen: Console
-) -> dict[str, Any]:
+    commit: str, bench: str, measure: Callable[[Rounds], Result], rounds: Rounds
+) -> Comparison:
     """Builds a commit and measures its programs and this build's in turn, in the same way."""
-    if repeat < 2:
+    if rounds.repeat < 2:
         raise UserError("--against: one round says nothing of its noise; --repeat 5 does")
     commit = full_commit(commit)
     builds = {"here": programs.build_dir().resolve(), "there": build_commit(commit)}
     found: dict[str, list[dict[str, float]]] = {name: [] for name in builds}
-    for number in rounds(repeat, screen):
-        names = list(builds) if number % 2 else list(builds)[::-1]
-        for name in names:
-            screen.print(f"round {number} of {repeat}: {builds[name]}", soft_wrap=True)
+    for number in rounds:
+        for name in list(builds) if number % 2 else list(builds)[::-1]:
+            rounds.screen.print(
+                f"round {number} of {rounds.repeat}: {builds[name]}", soft_wrap=True
+            )
             with built_in(builds[name]):
-                found[name].append(medians(measure(1)))
-    return {
-        "bench": bench,
-        "against": commit,
-        "commit": built_commit(),
-        "machine": sim.machine(),
-        "rounds": repeat,
-        "rows": compare(found["here"], found["there"]),
-    }
+                found[name].append(measure(replace(rounds, repeat=1)).medians())
+    rows = list(compare(found["here"], found["there"]))
+    return Comparison(bench, commit, built_commit(), machine(), rounds.repeat, rows)
 
 
 def compare(
     here: Sequence[Mapping[str, float]], there: Sequence[Mapping[str, float]]
-) -> list[dict[str, Any]]:
-    """Returns the ratios of each row within rounds; it differs if all are on one side of 1."""
-    rows = []
+) -> Iterator[Row]:
+    """Yields the ratios of each row within rounds; it differs if all are on one side of 1."""
     for name in here[0]:
         pairs = [(a[name], b[name]) for a, b in zip(here, there, strict=True) if name in b]
         ratios = [a / b for a, b in pairs if b > 0]
-        if not ratios:
-            continue
-        rows.append(
-            {
-                "row": name,
-                "ns": median(a for a, _ in pairs),
-                "against_ns": median(b for _, b in pairs),
-                "ratio": median(ratios),
-                "ratio_min": min(ratios),
-                "ratio_max": max(ratios),
-                "differs": min(ratios) > 1 or max(ratios) < 1,
-            }
-        )
-    return rows
-
-
-def show_comparison(found: Mapping[str, Any], screen: Console) -> None:
-    """Prints the table, and what a difference means."""
-    cells = [
-        [
-            row["row"],
-            units.time(row["ns"]),
-            units.time(row["against_ns"]),
-            *(f"{row[key]:.3f}" for key in ("ratio", "ratio_min", "ratio_max")),
-            direction(row),
-        ]
-        for row in found["rows"]
-    ]
-    terminal.print_table(screen, Table(AGAINST_COLUMNS, cells, left=1))
-    screen.print()
-    rows, rounds_run = len(found["rows"]), found["rounds"]
-    screen.print(
-        f"this build ({found['commit'] or 'commit unknown'}) over {found['against'][:12]}: median"
-        f" of {rounds_run} rounds, the least and the most; a row differs if all rounds agree which"
-        f" is faster: if nothing differed, {units.number(rows / 2 ** (rounds_run - 1))} of {rows}"
-        " rows would seem to",
-        soft_wrap=True,
-    )
-    screen.print(f"machine: {found['machine']}", soft_wrap=True)
-
-
-def direction(row: Mapping[str, Any]) -> str:
-    if not row["differs"]:
-        return ""
-    return "slower" if row["ratio"] > 1 else "faster"
+        if ratios:
+            least, most = min(ratios), max(ratios)
+            ns, against_ns = (median(values) for values in zip(*pairs, strict=True))
+            differs = least > 1 or most < 1
+            yield Row(name, ns, against_ns, median(ratios), least, most, differs)
 
 
 def full_commit(name: str) -> str:
@@ -199,13 +195,9 @@ def build_commit(commit: str) -> Path:
 def build_options() -> list[str]:
     """Returns options that make a build like this one."""
     file = programs.build_dir() / "meson-info/intro-buildoptions.json"
-    values = {option["name"]: option["value"] for option in json.loads(file.read_text())}
-    texts = {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in values.items()
-        if name in BUILD_OPTIONS
-    }
-    return [f"-D{name}={text}" for name, text in texts.items()]
+    options = foreign.read_json(file, list[dict[str, object]])
+    values = {option["name"]: str(option["value"]).lower() for option in options}
+    return [f"-D{name}={values[name]}" for name in BUILD_OPTIONS if name in values]
 
 
 @contextmanager
@@ -216,7 +208,6 @@ def built_in(build: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["WEIR_BUILD"]
-        else:
+        del os.environ["WEIR_BUILD"]
+        if before is not None:
             os.environ["WEIR_BUILD"] = before

@@ -10,39 +10,30 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from statistics import median
 
-from rich.console import Console
+from msgspec import Struct, structs
 
 from weir import bootstrap
-from weir.base import terminal, units
+from weir.base import units
 from weir.base.errors import UserError
-from weir.base.page import Table
+from weir.base.page import Column, Status, Table
 from weir.base.programs import build_dir, find_program
 from weir.bench import peers, sim
 from weir.bench.lab import AQMS, FRAMES, Bench, Case, Sample, Skipped, hugepages
-from weir.bench.rounds import rounds
-from weir.bench.sim import middle
+from weir.bench.rounds import Result, Rounds, busy, machine, middle
 from weir.bootstrap import Need
 
 Measure = Callable[[Bench, Case], Sample]
 WEIR = "weir"
 MANY_FLOWS = ("drr", "fq_codel", "fq_pie", "cake", "dualpi2")  # measured with many flows too
 COLUMNS = (
-    "row",
-    "Mpps",
-    "Gbit/s",
-    "ns",
-    "cycles",
-    "beside",
-    "Mpps",
-    "ns",
-    "ratio",
-    "±",
+    *("row", "Mpps", "Gbit/s", "ns", "cycles", "beside", "Mpps", "ns"),
+    *(Column("ratio", unit="{:.2f}".format), Column("±", unit="{:.2f}".format)),
 )
 QUICK = (
     "null-64-fifo",
@@ -98,40 +89,132 @@ PEERS = {
 }
 
 
+class Figures(Struct):
+    """Figures of a program in a case: the medians of the rounds."""
+
+    mpps: float
+    gbit_s: float
+    ns_per_packet: float
+    cycles_per_packet: float | None
+    records_lost: float
+    rounds: list[dict[str, float | None]]
+
+
+class PeerFigures(Figures):
+    """Figures of another program, and weir's packets per second over its."""
+
+    ratio: float | None
+    ratio_spread: float | None
+
+
+class Row(Struct):
+    """Figures of a case."""
+
+    row: str
+    weir: Figures | None
+    peers: dict[str, PeerFigures | None]
+    skipped: dict[str, str]
+
+    def cells(self) -> Iterator[list[str | float | None]]:
+        """Yields the lines of COLUMNS, one for each peer that was measured."""
+        if self.weir is None:
+            return
+        ours = self.weir
+        first: list[str | float | None] = [
+            self.row,
+            ours.mpps,
+            ours.gbit_s,
+            ours.ns_per_packet,
+            ours.cycles_per_packet,
+        ]
+        measured = [(label(name), peer) for name, peer in self.peers.items() if peer]
+        for number, (name, peer) in enumerate(measured):
+            mine = ["" for _ in first] if number else first
+            yield [*mine, name, peer.mpps, peer.ns_per_packet, peer.ratio, peer.ratio_spread]
+        if not measured:
+            yield [*first, None, None, None, None, None]
+
+
+class Live(Result):
+    """The result of `weir bench live`."""
+
+    bench: str
+    machine: str
+    rows: list[Row]
+    core_share: float | None
+
+    @property
+    def failed(self) -> bool:
+        return any(row.weir is None for row in self.rows)
+
+    def medians(self) -> dict[str, float]:
+        return {row.row: row.weir.ns_per_packet for row in self.rows if row.weir}
+
+    def parts(self) -> Iterator[Table | Status | str]:
+        """Yields the table and its notes."""
+        lines = [line for row in self.rows for line in row.cells()]
+        if lines:
+            yield Table(COLUMNS, lines)
+        yield from self.warnings()
+        yield (
+            "per second of processor time of the busiest thread; ratio: weir's packets per second"
+            " over the other's, median over the rounds and half its spread; Gbit/s: frames without"
+            " FCS"
+        )
+        if any(row.row.startswith("sender") for row in self.rows):
+            yield SENDERS
+        waits = "; over memif and veth that also makes it wait for its neighbours"
+        yield from busy(self.core_share, "a program", waits)
+        yield f"machine: {self.machine}"
+
+    def warnings(self) -> Iterator[Status]:
+        """Yields where telemetry lost records, as packets are cheaper then, and what is skipped."""
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for row in self.rows:
+            if row.weir and row.weir.records_lost > 0:
+                lost = f"up to {units.percent(row.weir.records_lost)} of the telemetry records"
+                yield Status("warn", f"{row.row}: {lost} were lost, and counted")
+            for name, why in row.skipped.items():
+                reasons.setdefault((label(name), why), []).append(row.row)
+        for (name, why), rows in reasons.items():
+            yield Status("warn", f"skipped: {name} ({', '.join(rows)}): {why}")
+
+
 @dataclass
-class Row:
+class Runs:
     """Samples of a case by program, in order of the rounds, and why a program has none."""
 
     case: Case
     samples: dict[str, list[Sample]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
 
-    def ratio(self, peer: str) -> list[float]:
+    def ratios(self, peer: str) -> list[float]:
         """Returns weir's packets per second over a peer's, in each round that has both."""
         pairs = zip(self.samples.get(WEIR, []), self.samples.get(peer, []), strict=False)
         return [b.ns / a.ns for a, b in pairs]
 
-    def figures(self, program: str) -> dict[str, Any] | None:
+    def figures(self, program: str) -> Figures | None:
         """Returns a program's part of the JSON."""
         samples = self.samples.get(program)
         if not samples:
             return None
-        ns = middle([s.ns for s in samples]) or 0.0
+        ns = median(s.ns for s in samples)
         hz = next((s.tsc_hz for s in self.samples.get(WEIR, []) if s.tsc_hz), None)
-        bits = middle([s.bits / s.pkts for s in samples]) or 0.0
-        found: dict[str, Any] = {
-            "mpps": 1e3 / ns,
-            "gbit_s": bits / ns,
-            "ns_per_packet": ns,
-            "cycles_per_packet": ns * hz / 1e9 if hz else None,
-            "records_lost": max(s.lost for s in samples),
-            "rounds": [{**vars(s), "ns_per_packet": s.ns} for s in samples],
-        }
-        if program != WEIR:
-            ratios = self.ratio(program)
-            found["ratio"] = middle(ratios)
-            found["ratio_spread"] = (max(ratios) - min(ratios)) / 2 if ratios else None
-        return found
+        return Figures(
+            mpps=1e3 / ns,
+            gbit_s=median(s.bits / s.pkts for s in samples) / ns,
+            ns_per_packet=ns,
+            cycles_per_packet=ns * hz / 1e9 if hz else None,
+            records_lost=max(s.lost for s in samples),
+            rounds=[{**vars(s), "ns_per_packet": s.ns} for s in samples],
+        )
+
+    def peer_figures(self, peer: str) -> PeerFigures | None:
+        found, ratios = self.figures(peer), self.ratios(peer)
+        if found is None:
+            return None
+        spread = (max(ratios) - min(ratios)) / 2 if ratios else None
+        return PeerFigures(**structs.asdict(found), ratio=middle(ratios), ratio_spread=spread)
 
 
 def compared_with(case: Case) -> tuple[str, ...]:
@@ -187,62 +270,54 @@ def choose(patterns: str | None, quick: bool) -> list[Case]:
     return list(chosen.values())
 
 
-def prepare(rows: Sequence[Row]) -> None:
+def prepare(rows: Sequence[Runs]) -> None:
     """Builds what the normal build leaves out and installs what peers need; or they are skipped."""
-    try:
-        sim.build_targets("tools/bench/weir-live-floor", "tools/bench/weir-live-load")
-    except bootstrap.SetupError as error:
-        raise UserError(str(error), 1) from None
-    wanted = {name for row in rows for name in compared_with(row.case)}
-    for name in [name for name in PEERS if name in wanted]:
-        missing = [need.package for need in PEERS[name].needs if not need.met()]
+    sim.build_targets("tools/bench/weir-live-floor", "tools/bench/weir-live-load")
+    for name, peer in PEERS.items():
+        wanted = [
+            row for row in rows if name in compared_with(row.case) and name not in row.skipped
+        ]
+        missing = [need.package for need in peer.needs if wanted and not need.met()]
         if not missing:
             continue
         packages = " ".join(missing)
-        bootstrap.say(f"installing Debian packages: {packages} (for {PEERS[name].label})")
+        bootstrap.say(f"installing Debian packages: {packages} (for {peer.label})")
         with bootstrap.locked(build_dir()):
             why = bootstrap.apt(missing, build_dir())
-        if why is not None:
-            for row in rows:
-                row.skipped[name] = f"cannot install {packages}: {why}"
+        for row in wanted if why is not None else []:
+            row.skipped[name] = f"cannot install {packages}: {why}"
 
 
-def interleave(rows: Sequence[Row], repeat: int, at: Bench, screen: Console) -> None:
+def interleave(rows: Sequence[Runs], rounds: Rounds, at: Bench) -> None:
     """Measures every row's programs one after the other, again and again, telling each figure."""
-    for number in rounds(repeat, screen):
+    for number in rounds:
         for row in rows:
-            programs: dict[str, Measure] = {WEIR: measure_of(row.case)}
-            programs |= {name: PEERS[name].measure for name in compared_with(row.case)}
-            for name, measure in programs.items():
+            own = peers.weir_sender if row.case.is_sender else peers.weir_switch
+            others = {name: PEERS[name].measure for name in compared_with(row.case)}
+            for name, measure in {WEIR: own, **others}.items():
                 if name in row.skipped or WEIR in row.skipped:
                     continue
-                where = f"round {number} of {repeat}, {row.case.name}: {label(name)}"
+                where = f"{row.case.name}: {label(name)}"
                 try:
                     got = measure(at, row.case)
                 except (Skipped, bootstrap.SetupError) as why:
                     row.skipped[name] = str(why)
-                    screen.print(f"{where} skipped: {why}", soft_wrap=True)
+                    rounds.say(number, f"{where} skipped: {why}")
                     continue
                 row.samples.setdefault(name, []).append(got)
-                screen.print(f"{where} {units.number(got.ns)} ns per packet")
-
-
-def measure_of(case: Case) -> Measure:
-    return peers.weir_sender if case.is_sender else peers.weir_switch
+                rounds.say(number, f"{where} {units.number(got.ns)} ns per packet")
 
 
 def label(name: str) -> str:
     return WEIR if name == WEIR else PEERS[name].label
 
 
-def measure_all(
-    cases: Sequence[Case], repeat: int, seconds: float, screen: Console, alone: bool = False
-) -> dict[str, Any]:
-    """Measures all programs in rounds; alone: without peers."""
+def measure(cases: Sequence[Case], seconds: float, rounds: Rounds) -> Live:
+    """Measures all programs in rounds."""
     if os.geteuid() != 0:
         raise UserError("bench live needs root: for hugepages and network namespaces", 1)
-    rows = [Row(case) for case in cases]
-    for row in rows if alone else []:
+    rows = [Runs(case) for case in cases]
+    for row in rows if rounds.alone else []:
         row.skipped = dict.fromkeys(compared_with(row.case), "left out")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing is left behind
     find_program("switch")
@@ -254,100 +329,26 @@ def measure_all(
     ):
         at = Bench(Path(folder), seconds)
         try:
-            interleave(rows, repeat, at, screen)
+            interleave(rows, rounds, at)
         finally:
             at.clean()
     return report(rows)
 
 
-def report(rows: Sequence[Row]) -> dict[str, Any]:
-    """Returns all figures as JSON has them."""
+def report(rows: Sequence[Runs]) -> Live:
+    """Returns the result of all rounds."""
     samples = [s for row in rows for each in row.samples.values() for s in each]
-    return {
-        "bench": "live",
-        "machine": sim.machine(),
-        "rows": [
-            {
-                "row": row.case.name,
-                "weir": row.figures(WEIR),
-                "peers": {name: row.figures(name) for name in compared_with(row.case)},
-                "skipped": row.skipped,
-            }
+    return Live(
+        bench="live",
+        machine=machine(),
+        rows=[
+            Row(
+                row.case.name,
+                row.figures(WEIR),
+                {name: row.peer_figures(name) for name in compared_with(row.case)},
+                row.skipped,
+            )
             for row in rows
         ],
-        "core_share": min((s.cpu_ns / s.wall_ns for s in samples), default=None),
-    }
-
-
-def medians(found: Mapping[str, Any]) -> dict[str, float]:
-    return {row["row"]: row["weir"]["ns_per_packet"] for row in found["rows"] if row["weir"]}
-
-
-def table_rows(row: Mapping[str, Any]) -> list[list[str]]:
-    """Returns the lines of a row in the table, one for each peer that was measured."""
-    weir = row["weir"]
-    if weir is None:
-        return []
-    first = [
-        row["row"],
-        units.number(weir["mpps"]),
-        units.number(weir["gbit_s"]),
-        units.number(weir["ns_per_packet"]),
-        units.number(weir["cycles_per_packet"]),
-    ]
-    lines: list[list[str]] = []
-    for name, peer in row["peers"].items():
-        if peer is None:
-            continue
-        mine = first if not lines else [""] * len(first)
-        ratio, spread = peer["ratio"], peer["ratio_spread"]
-        figures = [units.number(peer[key]) for key in ("mpps", "ns_per_packet")]
-        lines.append([*mine, label(name), *figures, f"{ratio:.2f}", f"{spread:.2f}"])
-    return lines or [[*first, units.NONE, "", "", "", ""]]
-
-
-def show(found: Mapping[str, Any], screen: Console) -> None:
-    """Prints the table, what was skipped, and what has to be known to read it."""
-    lines = [line for row in found["rows"] for line in table_rows(row)]
-    if lines:
-        terminal.print_table(screen, Table(COLUMNS, lines, left=1))
-        screen.print()
-    for line in [*lost_lines(found), *skipped_lines(found)]:
-        screen.print(line, style="yellow", soft_wrap=True)
-    screen.print(
-        "per second of processor time of the busiest thread; ratio: weir's packets per second over"
-        " the other's, median over the rounds and half its spread; Gbit/s: frames without FCS",
-        soft_wrap=True,
+        core_share=min((s.cpu_ns / s.wall_ns for s in samples), default=None),
     )
-    if any(row["row"].startswith("sender") for row in found["rows"]):
-        screen.print(SENDERS, soft_wrap=True)
-    waits = "; over memif and veth that also makes it wait for its neighbours"
-    sim.warn_busy(found["core_share"], "a program", waits, screen)
-    screen.print(f"machine: {found['machine']}", soft_wrap=True)
-
-
-def lost_lines(found: Mapping[str, Any]) -> list[str]:
-    """Returns a line where telemetry could not keep up, which makes a packet cheaper."""
-    return [
-        f"{row['row']}: up to {units.percent(row['weir']['records_lost'])} of the telemetry records"
-        " were lost, and counted"
-        for row in found["rows"]
-        if row["weir"] is not None and row["weir"]["records_lost"] > 0
-    ]
-
-
-def skipped_lines(found: Mapping[str, Any]) -> list[str]:
-    """Returns a line for each reason why something could not be measured."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for row in found["rows"]:
-        for name, why in row["skipped"].items():
-            reasons.setdefault((name, why), []).append(row["row"])
-    return [
-        f"skipped: {label(name)} ({', '.join(rows)}): {why}"
-        for (name, why), rows in reasons.items()
-    ]
-
-
-def failed(found: Mapping[str, Any]) -> bool:
-    """Returns whether weir itself could not be measured somewhere."""
-    return any(row["weir"] is None for row in found["rows"])

@@ -7,19 +7,15 @@ often as asked for, and what is compared are the ratios within a round: their me
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-from rich.console import Console
+from msgspec import Struct, structs
 
 from weir import bootstrap
-from weir.base import programs, units
+from weir.base import foreign, programs, units
 from weir.base.errors import UserError
 
 SOURCES = bootstrap.ROOT / "tools/bench"
@@ -28,7 +24,6 @@ GBIT = 10  # of a load that names no rate
 GBIT_MAX = 400
 BUFFER_BYTES_PER_GBIT = 37_500_000
 POLL_S = 0.05
-QUIET = 0.95  # a core's share below which the wall clock tells of others
 
 
 @dataclass(frozen=True)
@@ -57,21 +52,29 @@ class Length:
     measured_s: float = 20
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Counters of a program in steady state."""
+DEFAULT = Length()
+
+
+class Measured(Struct):
+    """The measured part of a run."""
 
     wall_s: float
     cpu_s: float  # of its process, in that time
     virtual_s: float
     data_segs: float  # through the bottleneck
+
+
+class Sample(Measured):
+    """Counters of a program in steady state, as weir-floor and the peers' drivers print them."""
+
     queue_fill: float  # mean, of the buffer
     dropped: int  # packets, in that time; by ns-3 since its start
-    peak_bytes: int | None  # VmHWM; None: it ended before it could be looked at
+    peak_bytes: int | None = None  # VmHWM; None: it ended before it could be looked at
     threads: int = 1
 
     @property
     def ns(self) -> float:
+        """Processor time per data packet."""
         return self.cpu_s * 1e9 / self.data_segs
 
     @property
@@ -85,8 +88,27 @@ class Sample:
         return self.virtual_s / self.wall_s
 
 
-def middle(values: Sequence[float]) -> float | None:
-    return median(values) if values else None
+class Ledger(Struct):
+    """The packet conservation of a run."""
+
+    balanced: bool
+
+
+class Link(Struct):
+    """A link of a run's summary."""
+
+    queue_mean_bytes: float
+    drops: int
+
+
+class Summary(Struct):
+    """The part of weir-sim's summary that is read: older commits lack others."""
+
+    verdict: str
+    ledger: Ledger
+    links: dict[str, Link]
+    measured: Measured | None = None
+    threads: int = 1
 
 
 def parse_loads(text: str) -> list[Load]:
@@ -115,32 +137,18 @@ def parse_flows(text: str) -> list[int]:
     return [load.flows for load in loads]
 
 
-def parse_weir(data: Mapping[str, Any], buffer_bytes: int, peak_bytes: int | None = None) -> Sample:
-    """Returns a sample from weir-sim's summary.json."""
-    measured = data.get("measured")
-    if not data.get("ledger", {}).get("balanced") or data.get("verdict") != "ok" or not measured:
-        raise UserError(f"weir-sim: the run failed: {data.get('verdict')}", 1)
-    link = data["links"]["forward"]
-    figures = {
-        **measured,
-        "queue_fill": link["queue_mean_bytes"] / buffer_bytes,
-        "dropped": link["drops"],
-        "threads": data.get("threads", 1),
-    }
-    return sample(figures, peak_bytes)
-
-
-def sample(data: Mapping[str, Any], peak_bytes: int | None) -> Sample:
-    """Returns a sample from what weir-floor and the drivers of the peers print."""
+def weir_sample(summary: Summary, buffer_bytes: int, peak_bytes: int | None = None) -> Sample:
+    """Returns a run's sample. UserError: the run failed."""
+    run = summary.measured
+    if summary.verdict != "ok" or not summary.ledger.balanced or run is None:
+        raise UserError(f"weir-sim: the run failed: {summary.verdict}", 1)
+    link = summary.links["forward"]
     return Sample(
-        float(data["wall_s"]),
-        float(data["cpu_s"]),
-        float(data["virtual_s"]),
-        float(data["data_segs"]),
-        float(data["queue_fill"]),
-        int(data["dropped"]),
-        peak_bytes,
-        int(data.get("threads", 1)),
+        **structs.asdict(run),
+        queue_fill=link.queue_mean_bytes / buffer_bytes,
+        dropped=link.drops,
+        peak_bytes=peak_bytes,
+        threads=summary.threads,
     )
 
 
@@ -154,11 +162,10 @@ def peak_bytes(pid: int) -> int | None:
     return int(found[0]) * 1024 if found else None
 
 
-def child(argv: Sequence[str]) -> tuple[str, int | None]:
-    """Runs a program; returns its standard output and its peak memory."""
-    process = subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def child(argv: Sequence[object]) -> tuple[str, str, int | None]:
+    """Runs a program; returns its output, its error output and its peak memory."""
+    words, pipe = [str(arg) for arg in argv], subprocess.PIPE
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
     peak = None
     try:
         while True:
@@ -173,29 +180,39 @@ def child(argv: Sequence[str]) -> tuple[str, int | None]:
         process.wait()
     if process.returncode != 0:
         why = err.strip().splitlines() or [f"exit status {process.returncode}"]
-        raise UserError(f"{Path(argv[0]).name} failed: {why[-1]}", 1)
-    return out, peak
+        raise UserError(f"{Path(words[0]).name} failed: {why[-1]}", 1)
+    return out, err, peak
+
+
+def peer(argv: Sequence[object]) -> Sample:
+    """Runs a program that prints its sample as JSON."""
+    out, _, peak = child(argv)
+    sample = foreign.decode(out.encode(), Sample, Path(str(argv[0])).name)
+    sample.peak_bytes = peak
+    return sample
 
 
 def weir(load: Load, length: Length, out: Path, threads: int = 1) -> Sample:
     """Measures weir-sim, in a run folder of its own."""
-    program = str(programs.find_program("sim"))
-    argv = [program, str(SOURCES / "corescale.yaml"), "--out", str(out)]
+    program = programs.find_program("sim")
+    argv = [program, SOURCES / "corescale.yaml", "--out", out]
     argv += ["--duration", f"{length.warmup_s + length.measured_s}s"]
     argv += ["-o", f"warmup={length.warmup_s}s", "-o", f"flows.0.count={load.flows}"]
     argv += ["-o", f"paths.forward.link.rate={load.gbit}Gbit"]
     argv += ["-o", f"paths.forward.link.queue.fifo.limit={load.buffer_bytes}B"]
     if threads != 1 or "--threads" in child([program, "--help"])[0]:
-        argv += ["--threads", str(threads)]  # older programs have no such option
-    _, peak = child(argv)
-    return parse_weir(json.loads((out / "summary.json").read_text()), load.buffer_bytes, peak)
+        argv += ["--threads", threads]  # older programs have no such option
+    _, _, peak = child(argv)
+    summary = foreign.read_json(out / "summary.json", Summary)
+    return weir_sample(summary, load.buffer_bytes, peak)
 
 
-def build_targets(*targets: str) -> None:
-    """Brings programs up to date that are no part of the normal build."""
+def build_targets(*targets: str) -> Path:
+    """Builds programs that are no part of the normal build; returns the build's folder."""
     folder = programs.build_dir()
     argv = [bootstrap.tool("ninja"), "-C", str(folder), *targets]
     run_logged(argv, ", ".join(Path(target).name for target in targets))
+    return folder
 
 
 def run_logged(argv: Sequence[str], what: str) -> None:
@@ -205,20 +222,3 @@ def run_logged(argv: Sequence[str], what: str) -> None:
         log = folder / "weir-bench.log"
         if bootstrap.logged(argv, log) != 0:
             raise UserError(f"cannot build {what}: {bootstrap.last_error(log)} ({log})", 1)
-
-
-def machine() -> str:
-    """Returns the processor's name."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else 'unknown'}, {os.cpu_count()} cores"
-
-
-def warn_busy(share: float | None, what: str, so: str, screen: Console) -> None:
-    """Says that the programs, or one of them, got less than a core; None: it is not known."""
-    if share is not None and share < QUIET:
-        screen.print(
-            f"the machine was busy: {what} got only {units.percent(share, 0)} of a core{so}",
-            style="yellow",
-            soft_wrap=True,
-        )

@@ -6,9 +6,7 @@ A driver of each is part of this repository; the simulator itself is what the us
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 from weir import bootstrap
@@ -25,47 +23,29 @@ NS3_NEEDS = (
     Need("libxml2-dev", "pkgconfig libxml-2.0"),
     Need("libsqlite3-dev", "pkgconfig sqlite3"),
 )
-NS3_LIBRARIES = (
-    "applications",
-    "point-to-point",
-    "traffic-control",
-    "internet",
-    "network",
-    "core",
-)
+NS3 = ("applications", "point-to-point", "traffic-control", "internet", "network", "core")
+NS3_PACKETS, NS3_WALL_S = 300_000, 30
 HTSIM_LIBRARY = "libhtsim.a"
 
 
-@dataclass(frozen=True)
-class Ns3Length:
-    """End of a measurement of ns-3, which begins with a full buffer: what is reached first."""
-
-    packets: int = 300_000
-    wall_s_max: float = 30
-
-
 def ns3_pairs(flows: int) -> int:
-    """Returns the number of senders over which ns-3 spreads its flows: ten as in the paper, or
-    more.
+    """Returns the number of senders over which ns-3 spreads its flows: at least the paper's ten.
 
     It searches a node's sockets and a router's interfaces one by one; the root balances the two.
     """
     return max(10, round(math.sqrt(flows / 10)))
 
 
-def ns3(load: Load, length: Ns3Length) -> Sample:
-    """Measures ns-3, at 10 Gbit/s."""
-    argv = [str(driver("ns3")), f"--flows={load.flows}", f"--pairs={ns3_pairs(load.flows)}"]
-    argv += [f"--packets={length.packets}", f"--wall-max={length.wall_s_max}"]
-    out, peak = sim.child(argv)
-    return sim.sample(json.loads(out), peak)
+def ns3(load: Load) -> Sample:
+    """Measures ns-3, at 10 Gbit/s, from a full buffer until one of the two maxima is reached."""
+    argv = [driver("ns3"), f"--flows={load.flows}", f"--pairs={ns3_pairs(load.flows)}"]
+    return sim.peer([*argv, f"--packets={NS3_PACKETS}", f"--wall-max={NS3_WALL_S}"])
 
 
 def htsim(load: Load, length: Length) -> Sample:
     """Measures htsim, the packet simulator of csg-htsim."""
-    words = (load.flows, load.gbit, length.warmup_s, length.measured_s)
-    out, peak = sim.child([str(driver("htsim")), *map(str, words)])
-    return sim.sample(json.loads(out), peak)
+    seconds = (length.warmup_s, length.measured_s)
+    return sim.peer([driver("htsim"), load.flows, load.gbit, *seconds])
 
 
 def driver(name: str) -> Path:
@@ -79,35 +59,32 @@ def build_ns3() -> None:
         missing = [need.package for need in NS3_NEEDS if not need.met()]
         if missing:
             bootstrap.say(f"installing Debian packages: {' '.join(missing)} (for ns-3)")
-            why = bootstrap.apt(missing, build)
-            if why is not None:
-                raise UserError(
-                    f"cannot install {', '.join(missing)}: {why}; install them with: apt-get "
-                    f"install {' '.join(missing)}, or leave ns-3 out: --no-ns3",
-                    1,
-                )
-    source, program = sim.SOURCES / "ns3_dumbbell.cc", driver("ns3")
-    if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
-        return
-    program.parent.mkdir(parents=True, exist_ok=True)
-    argv = [bootstrap.tool("c++"), "-std=c++17", "-O3", "-o", str(program), str(source)]
-    sim.run_logged([*argv, *(f"-lns3-{name}" for name in NS3_LIBRARIES)], program.name)
+            try:
+                bootstrap.apt_or_sentence(missing, build)
+            except bootstrap.SetupError as error:
+                raise UserError(f"{error}, or leave ns-3 out: --no-ns3", 1) from None
+    program = driver("ns3")
+    source = sim.SOURCES / "ns3_dumbbell.cc"
+    if not program.exists() or program.stat().st_mtime <= source.stat().st_mtime:
+        compile_("ns3", *(f"-lns3-{name}" for name in NS3))
 
 
 def build_htsim(folder: Path) -> None:
     """Compiles the htsim driver against the library that the user has built."""
-    places = [folder, folder / "sim"]
-    found = [place for place in places if (place / HTSIM_LIBRARY).is_file()]
+    found = [place for place in (folder, folder / "sim") if (place / HTSIM_LIBRARY).is_file()]
     if not found:
         raise UserError(
             f"--htsim: {folder} has no {HTSIM_LIBRARY}, nor has its folder sim; it is built by make"
             " in the folder sim of https://github.com/Broadcom/csg-htsim"
         )
-    program = driver("htsim")
+    compile_("htsim", f"-I{found[0]}", str(found[0] / HTSIM_LIBRARY))
+
+
+def compile_(name: str, *libraries: str) -> None:
+    program = driver(name)
     program.parent.mkdir(parents=True, exist_ok=True)
-    argv = [bootstrap.tool("c++"), "-std=c++17", "-O3", f"-I{found[0]}", "-o", str(program)]
-    source = sim.SOURCES / "htsim_dumbbell.cc"
-    sim.run_logged([*argv, str(source), str(found[0] / HTSIM_LIBRARY)], program.name)
+    argv = [bootstrap.tool("c++"), "-std=c++17", "-O3", "-o", str(program)]
+    sim.run_logged([*argv, str(sim.SOURCES / f"{program.name}.cc"), *libraries], program.name)
 
 
 def ns3_build() -> str:

@@ -9,54 +9,107 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from statistics import median
 
-from rich.console import Console
+from msgspec import Struct
 
-from weir.base import terminal, units
+from weir.base import units
 from weir.base.errors import UserError
-from weir.base.page import Table
+from weir.base.page import Column, Status, Table
 from weir.bench import sim
-from weir.bench.rounds import rounds
-from weir.bench.sim import Length, Load, Sample, middle
+from weir.bench.rounds import Result, Rounds, busy, half_spread, machine, middle
+from weir.bench.sim import DEFAULT, Length, Load, Sample
 
 THREADS_MAX = 64
-COLUMNS = ("threads", "used", "s/s", "±", "times one", "copies' s/s", "efficiency", "per packet")
+
+
+class Row(Struct):
+    """Figures of a number of threads: the medians of the rounds."""
+
+    threads: int
+    used: int
+    beyond_cpus: bool
+    speed: float
+    speed_min: float
+    speed_max: float
+    over_one: float
+    copies_speed: float | None
+    efficiency: float | None
+    ns_per_packet: float
+    wall_ns_per_packet: float
+    rounds: list[Sample]
 
 
 @dataclass
-class Row:
+class Runs:
     """Runs with a number of threads, one in each round, and the copies beside it."""
 
     threads: int
     runs: list[Sample] = field(default_factory=list)
-    copies: list[list[Sample]] = field(default_factory=list)  # none above the machine's CPUs
+    copies: list[float] = field(default_factory=list)  # their speed; none above the machine's CPUs
 
-    def efficiencies(self) -> list[float]:
-        pairs = zip(self.runs, self.copies, strict=False)
-        return [run.speed / sum(copy.speed for copy in copies) for run, copies in pairs]
-
-    def figures(self, one: Sequence[Sample], cpus: int) -> dict[str, Any]:
-        """Returns the row as JSON; `one`: the runs with one thread, in the same rounds."""
+    def row(self, one: Sequence[Sample], cpus: int) -> Row:
+        """Returns the figures; `one`: the runs with one thread, in the same rounds."""
         speeds = [run.speed for run in self.runs]
-        return {
-            "threads": self.threads,
-            "used": max(run.threads for run in self.runs),
-            "beyond_cpus": self.threads > cpus,
-            "speed": middle(speeds),
-            "speed_min": min(speeds),
-            "speed_max": max(speeds),
-            "over_one": middle([a.speed / b.speed for a, b in zip(self.runs, one, strict=False)]),
-            "copies_speed": middle([sum(c.speed for c in copies) for copies in self.copies]),
-            "efficiency": middle(self.efficiencies()),
-            "ns_per_packet": middle([run.ns for run in self.runs]),
-            "wall_ns_per_packet": middle([r.wall_s * 1e9 / r.data_segs for r in self.runs]),
-            "rounds": [vars(run) for run in self.runs],
-        }
+        return Row(
+            threads=self.threads,
+            used=max(run.threads for run in self.runs),
+            beyond_cpus=self.threads > cpus,
+            speed=median(speeds),
+            speed_min=min(speeds),
+            speed_max=max(speeds),
+            over_one=median(a / b.speed for a, b in zip(speeds, one, strict=True)),
+            copies_speed=middle(self.copies),
+            efficiency=middle([a / b for a, b in zip(speeds, self.copies, strict=False)]),
+            ns_per_packet=median(run.ns for run in self.runs),
+            wall_ns_per_packet=median(run.wall_s * 1e9 / run.data_segs for run in self.runs),
+            rounds=self.runs,
+        )
+
+
+class Threads(Result):
+    """The result of `weir bench threads`."""
+
+    bench: str
+    machine: str
+    cpus: int
+    load: str
+    rows: list[Row]
+    core_share: float
+
+    def medians(self) -> dict[str, float]:
+        return {f"{self.load}, {row.threads} threads": row.wall_ns_per_packet for row in self.rows}
+
+    def parts(self) -> Iterator[Table | Status | str]:
+        """Yields the table and its notes."""
+        yield Table(COLUMNS, self.rows, left=0)
+        yield (
+            f"{self.load} flows; s/s: simulated seconds per wall-clock second, median and half the"
+            " spread; copies: as many runs at the same time, one thread each; efficiency: s/s of"
+            " the threads over that of the copies together; per packet: processor time of all"
+            " threads"
+        )
+        if any(row.beyond_cpus for row in self.rows):
+            yield f"*: more threads than the {self.cpus} CPUs of this machine"
+        yield from busy(self.core_share, "one thread")
+        yield f"machine: {self.machine}"
+
+
+COLUMNS = (
+    Column("threads", lambda row: f"{row.threads}{'*' if row.beyond_cpus else ''}"),
+    Column("used"),
+    Column("s/s", "speed"),
+    Column("±", lambda row: half_spread(row.speed_min, row.speed_max, row.speed)),
+    Column("times one", "over_one"),
+    Column("copies' s/s", "copies_speed"),
+    Column("efficiency", unit=partial(units.percent, decimals=0)),
+    Column("per packet", "ns_per_packet", units.time),
+)
 
 
 def parse(text: str) -> list[int]:
@@ -69,94 +122,34 @@ def parse(text: str) -> list[int]:
 
 
 def measure(
-    load: Load,
-    threads: Sequence[int],
-    repeat: int,
-    screen: Console,
-    *,
-    alone: bool = False,
-    length: Length | None = None,
-) -> dict[str, Any]:
-    """Measures all numbers of threads in rounds; alone: without copies."""
-    long = length or Length()
+    load: Load, threads: Sequence[int], rounds: Rounds, length: Length = DEFAULT
+) -> Threads:
+    """Measures all numbers of threads in rounds; copies unless alone."""
     cpus = len(os.sched_getaffinity(0))
-    rows = [Row(count) for count in threads]
+    rows = [Runs(count) for count in threads]
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as scratch:
-        folder = Path(scratch)
-        for number in rounds(repeat, screen):
+        for number in rounds:
             for row in rows:
-                where = f"round {number} of {repeat}, {row.threads} threads"
-                row.runs.append(
-                    sim.weir(load, long, folder / f"{number}-{row.threads}", row.threads)
-                )
-                screen.print(f"{where}: {units.number(row.runs[-1].speed)} s/s")
-                if not alone and 1 < row.threads <= cpus:
-                    row.copies.append(
-                        together(load, long, folder / f"{number}-copies", row.threads)
-                    )
-                    speed = sum(copy.speed for copy in row.copies[-1])
-                    screen.print(f"{where}: {units.number(speed)} s/s by as many copies")
+                where, out = f"{row.threads} threads", f"{scratch}/{number}-{row.threads}"
+                row.runs.append(sim.weir(load, length, Path(out), row.threads))
+                rounds.say(number, f"{where}: {units.number(row.runs[-1].speed)} s/s")
+                if not rounds.alone and 1 < row.threads <= cpus:
+                    row.copies.append(together(load, length, out, row.threads))
+                    speed = units.number(row.copies[-1])
+                    rounds.say(number, f"{where}: {speed} s/s by as many copies")
     return report(load, rows, cpus)
 
 
-def together(load: Load, length: Length, prefix: Path, count: int) -> list[Sample]:
-    """Runs copies at the same time, each with one thread."""
+def together(load: Load, length: Length, prefix: str, count: int) -> float:
+    """Runs copies at the same time, each with one thread; returns their speed together."""
+    outs = [Path(f"{prefix}-copy-{number}") for number in range(count)]
     with ThreadPoolExecutor(count) as pool:
-        jobs = [
-            pool.submit(sim.weir, load, length, Path(f"{prefix}-{count}-{number}"))
-            for number in range(count)
-        ]
-        return [job.result() for job in jobs]
+        return sum(run.speed for run in pool.map(partial(sim.weir, load, length), outs))
 
 
-def report(load: Load, rows: Sequence[Row], cpus: int) -> dict[str, Any]:
-    """Returns all figures as JSON has them."""
+def report(load: Load, rows: Sequence[Runs], cpus: int) -> Threads:
     one = rows[0].runs
-    return {
-        "bench": "threads",
-        "machine": sim.machine(),
-        "cpus": cpus,
-        "load": load.name,
-        "rows": [row.figures(one, cpus) for row in rows],
-        "core_share": min(run.cpu_s / run.wall_s for run in one),
-    }
-
-
-def medians(found: Mapping[str, Any]) -> dict[str, float]:
-    return {
-        f"{found['load']}, {row['threads']} threads": row["wall_ns_per_packet"]
-        for row in found["rows"]
-    }
-
-
-def table_row(row: Mapping[str, Any]) -> list[str]:
-    """Returns a number of threads as COLUMNS wants it."""
-    spread = (row["speed_max"] - row["speed_min"]) / 2 / row["speed"]
-    return [
-        f"{row['threads']}{'*' if row['beyond_cpus'] else ''}",
-        units.count(row["used"]),
-        units.number(row["speed"]),
-        units.percent(spread, 0),
-        units.number(row["over_one"]),
-        units.number(row["copies_speed"]),
-        units.percent(row["efficiency"], 0),
-        units.time(row["ns_per_packet"]),
-    ]
-
-
-def show(found: Mapping[str, Any], screen: Console) -> None:
-    """Prints the table, and what has to be known to read it."""
-    rows = found["rows"]
-    cells = [table_row(row) for row in rows]
-    terminal.print_table(screen, Table(COLUMNS, cells, left=0))
-    screen.print()
-    screen.print(
-        f"{found['load']} flows; s/s: simulated seconds per wall-clock second, median and half the"
-        " spread; copies: as many runs at the same time, one thread each; efficiency: s/s of the"
-        " threads over that of the copies together; per packet: processor time of all threads",
-        soft_wrap=True,
+    share = min(run.cpu_s / run.wall_s for run in one)
+    return Threads(
+        "threads", machine(), cpus, load.name, [row.row(one, cpus) for row in rows], share
     )
-    if any(row["beyond_cpus"] for row in rows):
-        screen.print(f"*: more threads than the {found['cpus']} CPUs of this machine")
-    sim.warn_busy(found["core_share"], "one thread", "", screen)
-    screen.print(f"machine: {found['machine']}", soft_wrap=True)

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from msgspec import to_builtins
 
 from weir.base import terminal
 from weir.base.errors import UserError
 from weir.bench import captures, controls, corescale, disciplines, history, live, sim, threads
+from weir.bench.rounds import Result, Rounds
+from weir.bootstrap import SetupError
 from weir.cli.arguments import Json
 from weir.cli.usage import commands
 
@@ -33,77 +37,76 @@ Loads = Annotated[
 ]
 Flows = Annotated[str, typer.Option(metavar="N,N,...", help="Numbers of flows.")]
 Repeat = Annotated[int, typer.Option(min=1, help="Rounds; medians are shown.")]
+Measure = Callable[[Rounds], Result]
+Command = Callable[..., Measure]  # of a benchmark's own options
 
 
-def finish(
-    name: str,
-    module: ModuleType,
-    measure: Callable[[int], dict[str, Any]],
-    repeat: int,
-    against: str | None,
-    as_json: bool,
-) -> dict[str, Any]:
-    """Measures, keeps the medians or compares them with a commit's, and shows what was found."""
-    show = module.show
-    if against is None:
-        found = measure(repeat)
-        history.append(name, module.medians(found))
-    else:
-        found = history.against(
-            against, name, measure, module.medians, repeat, terminal.console(stderr=True)
-        )
-        show = history.show_comparison
-    if as_json:
-        print(json.dumps(found, indent=1))
-    else:
-        show(found, terminal.console())
-    return found
+def benchmark(
+    name: str, *shown: str, repeat: int = 3, peers: tuple[str, ...] = ()
+) -> Callable[[Command], Command]:
+    """Adds a command with --repeat, --against and --json; `peers` are options without --against."""
+
+    def add(command: Command) -> Command:
+        def run(
+            repeat: Repeat = repeat, against: Against = None, as_json: Json = False, **own: object
+        ) -> None:
+            if against is not None and any(own[option] is not None for option in peers):
+                without = " and ".join(f"--{option}" for option in peers)
+                raise UserError(f"--against compares this build alone: without {without}")
+            measure = command(**own)
+            rounds = Rounds(repeat, terminal.console(stderr=True), against is not None)
+            try:
+                found = (
+                    measure(rounds)
+                    if against is None
+                    else history.against(against, name, measure, rounds)
+                )
+            except SetupError as error:
+                raise UserError(str(error), 1) from None
+            if against is None:
+                history.append(name, found.medians())
+            if as_json:
+                print(found.json())
+            else:
+                terminal.show(terminal.console(), found.parts())
+            if found.failed:
+                raise typer.Exit(1)
+
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        common = list(inspect.signature(run, eval_str=True).parameters.values())[:3]
+        run.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in (*own, *common)}
+        run.__doc__ = command.__doc__
+        app.add(name, *shown)(run)
+        return command
+
+    return add
 
 
-@app.add(
+@benchmark(
     "corescale",
     "bench corescale --flows 100,1000 --no-ns3",
     "bench corescale --no-ns3 --htsim ~/csg-htsim",
     "bench corescale --flows 5000 --repeat 5 --against HEAD~1",
+    peers=("htsim", "out"),
 )
 def corescale_(
     flows: Loads = "100,1000,5000,50000,50000@100",
-    repeat: Repeat = 3,
     no_ns3: Annotated[bool, typer.Option("--no-ns3", help="Leave ns-3 out.")] = False,
     htsim: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Also htsim: a clone of csg-htsim that has been built."),
     ] = None,
-    against: Against = None,
-    as_json: Json = False,
     out: Annotated[
         Path | None, typer.Option(help="Keep bench.json and the run folders here.")
     ] = None,
-) -> None:
+) -> Measure:
     """Measures a packet in weir-sim, beside a bare loop, htsim and ns-3, in rounds."""
-    if against is not None and (htsim is not None or out is not None):
-        raise UserError("--against compares weir-sim alone: without --htsim and --out")
     loads = sim.parse_loads(flows)
-    screen = terminal.console(stderr=True)
-    finish(
-        "corescale",
-        corescale,
-        lambda rounds: corescale.measure(
-            loads,
-            rounds,
-            screen,
-            with_ns3=not no_ns3,
-            htsim=htsim,
-            out=out,
-            alone=against is not None,
-        ),
-        repeat,
-        against,
-        as_json,
-    )
+    return partial(corescale.measure, loads, with_ns3=not no_ns3, htsim=htsim, out=out)
 
 
-@app.add("threads", "bench threads", "bench threads --flows 50000@100 --threads 2 --repeat 5")
+@benchmark("threads", "bench threads", "bench threads --flows 50000@100 --threads 2 --repeat 5")
 def threads_(
     flows: Annotated[
         str, typer.Option(metavar="N[@GBIT]", help="Flows, at 10 Gbit/s unless said: 50000@100.")
@@ -114,24 +117,12 @@ def threads_(
             "--threads", metavar="N,N,...", help="Numbers of threads; 1 is always measured."
         ),
     ] = "1,2,4,8",
-    repeat: Repeat = 3,
-    against: Against = None,
-    as_json: Json = False,
-) -> None:
+) -> Measure:
     """Measures how much faster threads make a run, beside as many independent copies of it."""
-    load, numbers = sim.parse_load(flows), threads.parse(counts)
-    screen = terminal.console(stderr=True)
-    finish(
-        "threads",
-        threads,
-        lambda rounds: threads.measure(load, numbers, rounds, screen, alone=against is not None),
-        repeat,
-        against,
-        as_json,
-    )
+    return partial(threads.measure, sim.parse_load(flows), threads.parse(counts))
 
 
-@app.add(
+@benchmark(
     "live",
     "bench live --list",
     "bench live --rows 'null-64-*' --repeat 5",
@@ -144,90 +135,46 @@ def live_(
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="A few minutes, or every row.")
     ] = True,
-    repeat: Repeat = 3,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long each is measured.")] = 1.0,
     list_rows: Annotated[bool, typer.Option("--list", help="Only name the rows.")] = False,
-    against: Against = None,
-    as_json: Json = False,
-) -> None:
+) -> Measure:
     """Measures a live packet, beside testpmd, Open vSwitch, the kernel and a bare loop."""
     cases = live.choose(rows, quick)
     if list_rows:
         print("\n".join(case.name for case in (cases if rows else live.all_cases())))
-        return
-    screen = terminal.console(stderr=True)
-    found = finish(
-        "live",
-        live,
-        lambda rounds: live.measure_all(cases, rounds, seconds, screen, against is not None),
-        repeat,
-        against,
-        as_json,
-    )
-    raise typer.Exit(1 if against is None and live.failed(found) else 0)
+        raise typer.Exit
+    return partial(live.measure, cases, seconds)
 
 
-@app.add("cc", "bench cc", "bench cc --repeat 5 --json")
+@benchmark("cc", "bench cc", "bench cc --repeat 5 --json")
 def cc_(
-    repeat: Repeat = 3,
     acks: Annotated[int, typer.Option(min=1000, help="Per control and round.")] = 2_000_000,
-    against: Against = None,
-    as_json: Json = False,
-) -> None:
+) -> Measure:
     """Measures an ACK of each congestion control: instructions, time, bytes of state."""
-    finish(
-        "cc",
-        controls,
-        lambda rounds: controls.measure(rounds, acks, counted=against is None),
-        repeat,
-        against,
-        as_json,
-    )
+    return partial(controls.measure, acks)
 
 
-@app.add("aqm", "bench aqm", "bench aqm --flows 5000 --repeat 20")
+@benchmark("aqm", "bench aqm", "bench aqm --flows 5000 --repeat 20", repeat=7)
 def aqm_(
     flows: Flows = "100,5000,65536",
-    repeat: Repeat = 7,
     packets: Annotated[int, typer.Option(min=1000, help="Per discipline and round.")] = 1_000_000,
-    against: Against = None,
-    as_json: Json = False,
-) -> None:
+) -> Measure:
     """Measures a packet of each fair queue in virtual time, above a fifo, without losses."""
-    counts = sim.parse_flows(flows)
-    finish(
-        "aqm",
-        disciplines,
-        lambda rounds: disciplines.measure(counts, rounds, packets),
-        repeat,
-        against,
-        as_json,
-    )
+    return partial(disciplines.measure, sim.parse_flows(flows), packets)
 
 
-@app.add("pcap", "bench pcap --packets 1000000 --repeat 1", "bench pcap --json")
+@benchmark("pcap", "bench pcap --packets 1000000 --repeat 1", "bench pcap --json")
 def pcap_(
     flows: Flows = "10,1000,100000",
-    packets: Annotated[int, typer.Option(min=10_000, help="Of each capture.")] = 10_000_000,
-    repeat: Repeat = 3,
-    against: Against = None,
-    as_json: Json = False,
-) -> None:
+    packets: Annotated[
+        int, typer.Option(min=10_000, help="At least, of each capture; its flows' start is more.")
+    ] = 10_000_000,
+) -> Measure:
     """Measures a packet of a capture, beside tcptrace, tshark and scapy, in rounds.
 
     The others read the beginning of the capture with about 1000 flows, as the table says.
     """
-    counts = sim.parse_flows(flows)
-    readers = captures.READERS if against is None else captures.READERS[:1]
-    screen = terminal.console(stderr=True)
-    finish(
-        "pcap",
-        captures,
-        lambda rounds: captures.measure_all(counts, packets, rounds, screen, readers),
-        repeat,
-        against,
-        as_json,
-    )
+    return partial(captures.measure, sim.parse_flows(flows), packets)
 
 
 @app.add("history", "bench history", "bench history corescale --file bench.jsonl")
@@ -244,6 +191,6 @@ def history_(
     """
     entries = history.read(file, bench)
     if as_json:
-        print(json.dumps(entries, indent=1))
+        print(json.dumps(to_builtins(entries), indent=1))
     else:
-        history.show(entries, terminal.console())
+        terminal.show(terminal.console(), history.parts(entries))
