@@ -10,16 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from weir.analysis import folder
-from weir.studies.corescale import study as corescale
+from weir.studies.corescale import measures as corescale
+from weir.study import claim, find, measures
 from weir.study.claim import Checked, Found
 
+(CORESCALE,) = find.chosen("corescale")
+TRIALS = {trial.name: trial for trial in claim.trials(CORESCALE)}
+CLAIMS = {one.says: one for experiment in CORESCALE.experiments for one in experiment.claims}
 SHORT = ("duration=60s", "warmup=10s", "flows.0.jitter=1s")
 
 
 @pytest.fixture(scope="module")
 def tiny(weir_sim: Path, tmp_path_factory: pytest.TempPathFactory) -> folder.Run:
     """Ten NewReno flows at the edge, for a minute."""
-    (cell,) = corescale.edge("newreno", 10).cells(False)
+    (cell,) = TRIALS["edge-newreno-10"].cells(False)
     out = tmp_path_factory.mktemp("edge") / "run"
     argv = [
         weir_sim,
@@ -52,10 +56,10 @@ def test_a_cell_is_what_the_telemetry_says(tiny: folder.Run) -> None:
     assert corescale.losses(tiny) == pytest.approx(drops.sum() / halvings.sum())
     for lost, c, error in (
         (halvings, corescale.c_halving, corescale.error_halving),
-        (drops, corescale.c_loss, corescale.error_loss),
+        (drops, corescale.c_loss, lambda run: 100 * corescale.measured(run).by_loss.error_median),
     ):
         hit = lost > 0
-        x = corescale.PAYLOAD_BYTES / (rtt[hit] * np.sqrt(lost[hit] / sent[hit]))
+        x = measures.PAYLOAD_BYTES / (rtt[hit] * np.sqrt(lost[hit] / sent[hit]))
         fitted = x @ y[hit] / (x @ x)
         assert c(tiny) == pytest.approx(fitted)
         median = np.median(np.abs(y[hit] - fitted * x) / y[hit])
@@ -65,18 +69,23 @@ def test_a_cell_is_what_the_telemetry_says(tiny: folder.Run) -> None:
 
 def test_figure_2_follows_from_table_1() -> None:
     """The study's constants give the errors that it prints: 55, 51 and 45 %, and 8 %."""
-    loss = [
-        100 * (1 - corescale.EDGE_LOSS / corescale.TABLE_1_LOSS[flows]) for flows in corescale.FLOWS
+    edge = [
+        CLAIMS[f"C by {of}"].published
+        for of in ("losses, edge, mean of 10 to 50 flows", "halvings, edge, likewise")
     ]
-    assert loss == pytest.approx(list(corescale.FIGURE_2_LOSS.values()), abs=0.5)
-    halving = abs(1 - corescale.EDGE_HALVING / corescale.TABLE_1_HALVING[1000])
-    assert 100 * halving == pytest.approx(8, abs=0.5)
+    for flows in corescale.FLOWS:
+        core = CLAIMS[f"C by losses, core, {flows} flows"].published
+        off = CLAIMS[f"by losses, {flows} flows"].published
+        assert 100 * (1 - edge[0] / core) == pytest.approx(off, abs=0.5)
+    halving = CLAIMS["C by halvings, core, 1000 flows"].published
+    assert 100 * abs(1 - edge[1] / halving) == pytest.approx(8, abs=0.5)
 
 
 def test_quick_is_long_enough_for_a_fit() -> None:
     """12 halvings of each flow or more after the warm-up: 43, 14 and 9 s each."""
     for flows, halving_s in zip(corescale.FLOWS, (43, 14, 9), strict=True):
-        _, warmup, end = corescale.LENGTHS["newreno"][flows]
+        quick = TRIALS[f"core-newreno-{flows}"].quick
+        warmup, end = (int(override.partition("=")[2][:-1]) for override in quick[1:])
         assert (end - warmup) / halving_s > 12
         assert warmup % 10 == end % 10 == 0  # of the configs' interval
 
@@ -84,7 +93,7 @@ def test_quick_is_long_enough_for_a_fit() -> None:
 def test_what_is_published_has_a_row_run_or_not() -> None:
     """A cell that was not run is missing, and its claims stand there."""
     found = Found({}, True)
-    checked = [found.check(e, c) for e in corescale.CORESCALE.experiments for c in e.claims]
+    checked = [found.check(e, c) for e in CORESCALE.experiments for c in e.claims]
     assert {one.verdict for one in checked} == {"missing", "not comparable"}
     said = {one.claim.published for one in checked}
     numbers = (3.95, 3.64, 3.24, 1.36, 1.34, 1.78, 1.47, 55.0, 51.0, 45.0, 8, 1.7, 0.4, 0.7, 75)
@@ -93,7 +102,7 @@ def test_what_is_published_has_a_row_run_or_not() -> None:
 
 def test_a_study_as_published_holds() -> None:
     """The published numbers, were they measured here."""
-    for experiment in corescale.CORESCALE.experiments:
-        for claim in experiment.claims:
-            if claim.published is not None:
-                assert Checked(experiment, claim, (claim.published,)).verdict == "holds"
+    for experiment in CORESCALE.experiments:
+        for one in experiment.claims:
+            if one.published is not None:
+                assert Checked(experiment, one, (one.published,)).verdict == "holds"

@@ -24,7 +24,8 @@ by the value.
 `published` is a number that the source prints, `derived` one that follows from what it says; bounds
 are `low` and `high`, or `within`, a part of the number. A claim with bounds alone is an order; one
 without bounds is shown, and not judged; one without a measure cannot be compared, and says `why`.
-`source` of an experiment is that of its claims that have none, and a `tolerance` is our own band.
+`source` of an experiment is that of its claims that have none, and the `tolerance` of a number is
+our own band.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class ClaimAsked(msgspec.Struct, forbid_unknown_fields=True):
     within: float | None = None
     low: float = -math.inf
     high: float = math.inf
-    tolerance: str = "our own band"
+    tolerance: str = ""
     why: str = ""
     compared: bool = True
 
@@ -219,7 +220,7 @@ def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Values) -> Clai
             measure_of(asked.measure, known) if asked.measure else None,
             asked.unit,
             **bounds,  # type: ignore[arg-type]
-            tolerance=asked.tolerance,
+            tolerance=asked.tolerance or ("our own band" if number is not None else ""),
             why=asked.why,
         )
     except ValueError as error:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CoreScale and EdgeScale, thousands and tens of flows."""
+"""CoreScale: thousands of flows."""

@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 
 from weir.analysis import metrics
 from weir.report import axes, theme
-from weir.studies.corescale import study as corescale
-from weir.study.claim import Found, Trial
+from weir.studies.corescale import measures as corescale
+from weir.study.claim import Found
 from weir.study.curves import points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from weir.studies.corescale.study import Measured
+    from weir.studies.corescale.measures import Measured
 
 Cell = tuple[str, "Measured"]  # what it is called in its figure
 
@@ -51,11 +51,11 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
         )
 
 
-def cells(found: Found, trials: Sequence[Trial], flows: Sequence[int]) -> list[Cell]:
+def cells(found: Found, names: Sequence[str], flows: Sequence[int]) -> list[Cell]:
     """Reads the cells that were run and have a fit."""
     shown = []
-    for trial, count in zip(trials, flows, strict=True):
-        runs = found.runs(trial)
+    for name, count in zip(names, flows, strict=True):
+        runs = found.runs(name)
         if runs is None:
             continue
         cell = corescale.measured(runs[0])
