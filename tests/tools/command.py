@@ -16,7 +16,7 @@ import weir.__main__
 
 # Modules that commands import. Polars is not among them: its threads do not outlive a fork.
 PRELOADED = ["weir.cli.app", "weir.api", "weir.analysis.stream"]
-PRELOADED += ["pydantic", "matplotlib.figure", "bokeh.plotting"]
+PRELOADED += ["pydantic", "matplotlib.figure"]
 TIMEOUT_S = 120
 
 SERVER = multiprocessing.get_context("forkserver")

@@ -182,10 +182,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures of a page, as its renderer takes them; those that zoom come after their titles."""
+    """Figures of a page, as its renderer takes them."""
 
     shown: Sequence[Any]
-    zoom: bool = False
 
     def __bool__(self) -> bool:
         return len(self.shown) > 0

@@ -106,7 +106,7 @@ def write(
         out = out / "compare.html"
     out.parent.mkdir(parents=True, exist_ok=True)
     artists.use()
-    figures = document.zooming((d.figure, d.caption) for d in draw(compared, on_progress))
+    figures = document.figures((d.figure, d.caption) for d in draw(compared, on_progress))
     parts: list[Part] = [
         *(ending(one, out.parent) for one in compared),
         *(Text(f"{one.name}: {note}", "note") for one in compared for note in one.data.run.notes),

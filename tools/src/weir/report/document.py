@@ -14,12 +14,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from weir.base.page import Figures, Link, Mark, Page, Table, Words
+from weir.report import browser
 from weir.report import figure as values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from weir.report.interactive import Key
 
 
 LONG = 40  # characters of a cell that is folded
@@ -120,15 +119,12 @@ def templates() -> Environment:
 
 
 def render(page: Page) -> str:
-    """Returns a whole page; it has BokehJS if it has figures that zoom."""
+    """Returns a whole page; it has uPlot if a figure needs it."""
     parts = [part for part in page.parts if part]
-    script = None
-    if any(isinstance(part, Figures) and part.zoom for part in parts):
-        from weir.report import interactive
-
-        script = interactive.script()
+    shown = [one for part in parts if isinstance(part, Figures) for one in part.shown]
+    uplot = browser.library if any(one.data for one in shown) else None
     template = templates().get_template("page.html.j2")
-    return template.render(page=page, parts=parts, bokeh=script)
+    return template.render(page=page, parts=parts, uplot=uplot)
 
 
 def glance(page: Page) -> str:
@@ -150,13 +146,16 @@ def in_html(words: Words) -> Markup:
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure of a page, as SVG and for BokehJS."""
+    """A figure of a page: as SVG, or as data that templates/page.js draws."""
 
-    svg: Markup  # for print, and where no script runs
     caption: str
-    panels: Sequence[Markup] = ()  # the same for BokehJS; none: the figure does not zoom
-    legend: Sequence[Key] = ()
+    svg: Markup | None
+    data: Markup | None = None
+    heights: Sequence[int] = ()  # of its panels, in pixels
+    legend: Sequence[browser.Key] = ()
+    scales: Sequence[browser.Scale] = ()
     numbers: Table | None = None  # of its lines, for those who do not see the figure
+    words: str = ""  # the same in short
 
     @property
     def title(self) -> str:
@@ -169,34 +168,30 @@ class Shown:
 
 
 def figures(drawn: Iterable[tuple[Figure | values.Figure, str]]) -> Figures:
-    """Returns a page's figures as SVG elements, with their captions."""
-    from weir.report import artists
+    """Returns a page's figures: for the browser, or as SVG elements; with their captions."""
+    return Figures(
+        [
+            in_browser(figure.named(figure.name, text))
+            if isinstance(figure, values.Figure)
+            else Shown(text, inline_svg(figure, f"f{n}-"))
+            for n, (figure, text) in enumerate(drawn, start=1)
+        ]
+    )
 
-    return Figures([
-        Shown(inline_svg(artists.drawn(figure), f"f{n}-"), text)
-        for n, (figure, text) in enumerate(drawn, start=1)
-    ])  # fmt: skip
 
-
-def zooming(drawn: Iterable[tuple[Figure | values.Figure, str]]) -> Figures:
-    """Returns a page's figures for BokehJS, and as SVG elements for print."""
-    from weir.report import artists, bounded, interactive
-
-    found = []
-    for n, (one, text) in enumerate(drawn, start=1):
-        figure = artists.drawn(one)
-        rows = interactive.numbers(figure)
-        bounded.bound(figure)
-        found.append(
-            Shown(
-                inline_svg(figure, f"f{n}-"),
-                text,
-                interactive.panels(figure),
-                interactive.legend(figure),
-                Table(interactive.NUMBERS, rows, left=2) if rows else None,
-            )
-        )
-    return Figures(found, zoom=True)
+def in_browser(figure: values.Figure) -> Shown:
+    """Returns a figure that templates/page.js draws, with the table of its numbers."""
+    rows = values.numbers(figure)
+    return Shown(
+        caption=figure.caption,
+        svg=None,
+        data=browser.embedded(values.thinned(figure)),
+        heights=browser.heights_px(figure),
+        legend=browser.key(figure),
+        scales=browser.scales(figure),
+        numbers=Table(values.NUMBERS, rows, left=2) if rows else None,
+        words=values.described(figure),
+    )
 
 
 def inline_svg(figure: Figure, prefix: str) -> Markup:

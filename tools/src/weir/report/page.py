@@ -57,7 +57,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
     """Returns the whole document, to be written into a folder `place`."""
     data = read(run)
     report = data.numbers
-    figures = document.zooming((d.figure, d.caption) for d in sections.draw(data, on_progress))
+    figures = document.figures((d.figure, d.caption) for d in sections.draw(data, on_progress))
     drops = losses.sentences(run) if captured(run) else []
     parts: list[Part] = [
         *(Text(note, "note") for note in run.notes),

@@ -1,222 +1,552 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What BokehJS lacks: panels drawn when they come into view, one time axis for all of them, values at a
-// cursor, keys, legend buttons, colours for a dark page. Without this script the page shows SVG figures.
+// Draws a page's figures from the columns that each embeds. uPlot has axes, zoom and cursor; the marks of
+// report/figure.py are drawn here, each by the function of its name. Without this script the page says so.
 "use strict";
 
 const weir = (() => {
-  const plots = []; // {plot, box, say, home}
-  const hidden = new Map(); // figure -> names that the reader switched off
-  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const POINT = 4 / 3; // in pixels
+  const PRINT_DENSITY = 4; // pixels of a canvas for one of the page
+  const PRINT_PX = 660; // the width of a printed page
+  const TYPE = '"STIX Two Text", STIXGeneral, "Times New Roman", "Liberation Serif", "Nimbus Roman", serif';
+  const SHAPES = {
+    o: [], // an arc
+    s: [[-0.9, -0.9, 0.9, -0.9, 0.9, 0.9, -0.9, 0.9]],
+    D: [[0, -1.2, 1.2, 0, 0, 1.2, -1.2, 0]],
+    "^": [[0, -1.1, 1, 0.9, -1, 0.9]],
+    v: [[0, 1.1, 1, -0.9, -1, -0.9]],
+    x: [[-0.9, -0.9, 0.9, 0.9], [-0.9, 0.9, 0.9, -0.9]],
+    P: [[-1, 0, 1, 0], [0, -1, 0, 1]],
+    "*": [[0, -1.1, 0, 1.1], [-1, -0.6, 1, 0.6], [-1, 0.6, 1, -0.6]],
+    "|": [[0, -1.2, 0, 1.2]],
+  };
+  SHAPES.X = SHAPES.x;
+  const charts = []; // {panel, figure, box, canvas, say, plot}
+  const dark = matchMedia("screen and (prefers-color-scheme: dark)");
+  let printed = null; // uPlot at the density of paper, while the page is printed
   let times = null; // the window that all time axes show
-  let linking = false;
-  let cursor = null;
+  let moving = false; // a chart follows another
 
+  // Text
+
+  const SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+  function power(v) {
+    const n = Math.round(Math.log10(v));
+    if (n >= -3 && n <= 4) return String(+v.toPrecision(6));
+    const raised = String(n).replace("-", "⁻").replace(/\d/g, (d) => SUPERSCRIPT[d]);
+    const factor = +(v / 10 ** n).toPrecision(6);
+    return factor === 1 ? `10${raised}` : `${factor}·10${raised}`;
+  }
   const number = (v) => !Number.isFinite(v) ? "–" :
     Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(2) : String(+v.toPrecision(4));
+  const labels = (names, at) => at.map((v) => names.find(([place]) => place === v)[1]);
 
-  // Dark colours are made light on a dark page: the same hue, mixed with white.
+  function decimals(at) {
+    const digits = Math.max(0, ...at.map((v) => (String(+v.toPrecision(12)).split(".")[1] ?? "").length));
+    return at.map((v) => v.toFixed(Math.min(12, digits)).replace("-", "−"));
+  }
+
+  function logTicks(low, high) {
+    const factors = high / low > 100 ? [1] : high / low > 10 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 7, 8];
+    const every = Math.ceil(Math.log10(high / low) / 8) || 1;
+    const found = [];
+    for (let n = Math.floor(Math.log10(low)); n <= Math.log10(high); n += 1)
+      if (n % every === 0) found.push(...factors.map((f) => +`${f}e${n}`));
+    return found.filter((v) => v >= low && v <= high);
+  }
+
+  // Colours: on a dark page dark ones are mixed with white.
+
+  const isDark = () => dark.matches && !printed;
   function seen(colour) {
-    if (!dark.matches || !/^#[0-9a-f]{6}$/i.test(colour)) return colour;
+    if (!isDark()) return colour;
     const rgb = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
     const light = (0.3 * rgb[0] + 0.59 * rgb[1] + 0.11 * rgb[2]) / 255;
     const mix = light < 0.55 ? (0.62 - light) / (1 - light) : 0;
     return "#" + rgb.map((v) => Math.round(v + (255 - v) * mix).toString(16).padStart(2, "0")).join("");
   }
+  const ink = () => isDark() ? "#e6e6e6" : "#222222";
+  const grid = () => isDark() ? "#343a41" : "#e4e4e4";
 
-  const first = new WeakMap(); // the colours a model came with
-  function recolour(model, names) {
-    if (!first.has(model)) first.set(model, Object.fromEntries(names.map((n) => [n, model[n]])));
-    for (const name of names) {
-      const own = first.get(model)[name];
-      const value = own !== null && typeof own === "object" && "value" in own ? own.value : own;
-      if (typeof value === "string") model[name] = typeof own === "object" ? { value: seen(value) } : seen(value);
-    }
+  // Axes
+
+  const ruler = document.createElement("canvas").getContext("2d");
+  function wide(texts) {
+    ruler.font = `13px ${TYPE}`;
+    return Math.ceil(Math.max(0, ...texts.map((text) => ruler.measureText(text ?? "").width)));
   }
 
-  function paint(plot) {
-    const css = getComputedStyle(document.body);
-    const ink = css.getPropertyValue("--ink").trim();
-    const grid = css.getPropertyValue("--grid").trim();
-    for (const axis of [...plot.below, ...plot.left]) {
-      if (!("axis_label_text_color" in axis)) continue;
-      axis.setv({ axis_label_text_color: ink, major_label_text_color: ink, axis_line_color: ink,
-        major_tick_line_color: ink });
-    }
-    for (const model of plot.center) {
-      if ("grid_line_color" in model) model.grid_line_color = grid;
-      else if (model.name === "cursor") model.line_color = ink;
-      else if ("line_color" in model) recolour(model, ["line_color"]);
-    }
-    if (plot.title) plot.title.text_color = ink;
-    for (const r of plot.renderers) {
-      const names = ["line_color", "fill_color", "text_color"].filter((n) => n in r.glyph);
-      if (r.name === "text") r.glyph.text_color = { value: ink };
-      else recolour(r.glyph, names);
-    }
+  // The room that turned names take below a panel; 0: they fit side by side.
+  function turned(panel, width) {
+    const widest = wide(panel.x.ticks.map(([, name]) => name));
+    const left = 44 + wide(panel.y.ticks.map(([, name]) => name));
+    return (widest + 8) * panel.x.ticks.length > width - left ? widest : 0;
   }
 
-  function paintPage() {
-    plots.forEach(({ plot }) => paint(plot));
-    document.querySelectorAll(".legend svg").forEach((s) => { s.style.color = seen(s.dataset.colour); });
-  }
-
-  function link(entry) {
-    const range = entry.plot.x_range;
-    const follow = () => {
-      if (linking) return;
-      linking = true;
-      times = [range.start, range.end];
-      for (const other of plots) {
-        if (other !== entry && other.plot.tags.includes("time"))
-          other.plot.x_range.setv({ start: times[0], end: times[1] });
-      }
-      linking = false;
+  function axis(own, side, room) {
+    const flat = side === "x";
+    const named = own.ticks.length > 0;
+    const made = {
+      scale: side, label: own.label || null, font: `13px ${TYPE}`, labelFont: `15px ${TYPE}`, labelSize: 22, gap: 4,
+      stroke: ink, grid: { show: !flat && !(named && own.grid === false), stroke: grid, width: 1 },
+      ticks: { stroke: ink, width: 1, size: named ? 0 : 4 }, border: { show: true, stroke: ink, width: 1 },
+      space: flat ? 60 : 32, filter: (u, at) => at,
+      size: (u, texts) => flat ? room + (room ? 10 : 26) : wide(texts ?? []) + 12, rotate: () => room ? -90 : 0,
+      values: (u, at) => named ? labels(own.ticks, at) : own.scale === "linear" ? decimals(at) : at.map((v) =>
+        v === 0 ? "0" : v < 0 ? `−${power(-v)}` : power(v)),
     };
-    range.change.connect(follow);
-    if (times) range.setv({ start: times[0], end: times[1] });
+    if (own.whole) made.incrs = [1, 2, 5].flatMap((n) => [n, 10 * n, 100 * n, 1000 * n]).sort((a, b) => a - b);
+    const within = (low, high) => (v) => v >= low && v <= high;
+    if (named) made.splits = (u, i, low, high) => own.ticks.map(([place]) => place).filter(within(low, high));
+    else if (own.scale === "log") made.splits = (u, i, low, high) => logTicks(low, high);
+    else if (own.scale === "symlog") made.splits = (u, i, low, high) => {
+      const far = logTicks(own.linear_to, Math.max(own.linear_to * 10, -low, high));
+      return [...far.map((v) => -v).reverse(), 0, ...far].filter(within(low, high));
+    };
+    return made;
   }
 
-  function nearest(xs, x) {
+  const scale = (own, window) => ({ time: false, dir: own.reversed ? -1 : 1, asinh: own.linear_to,
+    distr: { linear: 1, log: 3, symlog: 4 }[own.scale], range: window });
+
+  // Marks: functions of a canvas, a mark and a view with X and Y (from values to pixels) and k (pixels of the
+  // canvas for one of the page).
+
+  const ratio = (u) => u.ctx.canvas.width / u.width;
+  function view(u, panel) {
+    const { left, top, width, height } = u.bbox;
+    const along = (own, { min, max }, start, length, flipped) => {
+      const f = own.scale === "log" ? Math.log10 : own.scale === "symlog" ? (v) => Math.asinh(v / own.linear_to) : (v) => v;
+      const [low, high] = [f(min), f(max)];
+      const back = flipped !== own.reversed;
+      return (v) => start + length * (back ? high - f(v) : f(v) - low) / (high - low);
+    };
+    return { left, top, width, height, k: ratio(u), X: along(panel.x, u.scales.x, left, width, false),
+      Y: along(panel.y, u.scales.y, top, height, true) };
+  }
+
+  function pen(ctx, style, width, k) {
+    ctx.strokeStyle = ctx.fillStyle = seen(style.colour);
+    ctx.lineWidth = Math.max(1, width * POINT * k);
+    ctx.setLineDash(typeof style.dash === "string" ? [] : style.dash[1].map((part) => part * ctx.lineWidth));
+    ctx.lineJoin = "round";
+  }
+
+  function stamp(ctx, shape, x, y, r, hollow) {
+    if (shape.startsWith("$")) return write(ctx, shape.slice(1, -1), x, y, 7, r / 2.7, "center");
+    ctx.beginPath();
+    if (shape === "o") ctx.arc(x, y, r, 0, 2 * Math.PI);
+    for (const path of SHAPES[shape] ?? []) {
+      for (let i = 0; i < path.length; i += 2) ctx.lineTo(x + path[i] * r, y + path[i + 1] * r, i || ctx.moveTo(x + path[0] * r, y + path[1] * r));
+      if (path.length > 4) ctx.closePath();
+    }
+    if (!hollow && !"xXP*|".includes(shape)) ctx.fill();
+    ctx.stroke();
+  }
+
+  function stamps(ctx, mark, v, size, hollow, every = 1, at = (y) => y) {
+    ctx.setLineDash([]);
+    ctx.lineWidth = 1.2 * v.k;
+    for (let i = 0; i < mark.x.length; i += every) {
+      const x = v.X(mark.x[i]), y = at(v.Y(mark.y[i]));
+      if (x >= v.left - 9 && x <= v.left + v.width + 9 && Number.isFinite(y)) stamp(ctx, mark.style.marker, x, y, size * v.k, hollow);
+    }
+  }
+
+  // The corners of a line of which each value holds up to its x (pre), or from it (post).
+  function trace(ctx, xs, ys, v, steps) {
+    let down = false, before = 0, from = 0;
+    ctx.beginPath();
+    for (let i = 0; i < xs.length; i += 1) {
+      const x = v.X(xs[i]), y = v.Y(ys[i]);
+      if (!Number.isFinite(x) || !Number.isFinite(y)) { down = false; continue; }
+      if (down && steps === "post") ctx.lineTo(x, before);
+      if (down && steps === "pre") ctx.lineTo(from, y);
+      if (down) ctx.lineTo(x, y); else ctx.moveTo(x, y);
+      [down, before, from] = [true, y, x];
+    }
+  }
+
+  function rectangles(mark, v) {
+    return Array.from(mark.at, (at, i) => {
+      const half = mark.width[i % mark.width.length] / 2;
+      const [xs, ys] = [[at - half, at + half], [mark.low[i], mark.high[i]]];
+      const [x0, x1] = (mark.lying ? ys : xs).map(v.X), [y0, y1] = (mark.lying ? xs : ys).map(v.Y);
+      return [Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0)];
+    });
+  }
+
+  const draw = {
+    Line(ctx, mark, v) {
+      pen(ctx, mark.style, mark.width, v.k);
+      trace(ctx, mark.x, mark.y, v, mark.steps);
+      ctx.stroke();
+      if (mark.markers) stamps(ctx, mark, v, 2.7, false, mark.markers);
+    },
+    Band(ctx, mark, v) {
+      ctx.fillStyle = seen(mark.style.colour);
+      ctx.globalAlpha = mark.opacity;
+      const n = mark.x.length;
+      const known = (i) => i < n && Number.isFinite(v.Y(mark.low[i])) && Number.isFinite(v.Y(mark.high[i]));
+      for (let i = 0; i < n; i += 1) {
+        if (!known(i)) continue;
+        let end = i;
+        ctx.beginPath();
+        for (; known(end); end += 1) ctx.lineTo(v.X(mark.x[end]), v.Y(mark.high[end]));
+        for (let j = end - 1; j >= i; j -= 1) ctx.lineTo(v.X(mark.x[j]), v.Y(mark.low[j]));
+        ctx.fill();
+        i = end;
+      }
+      ctx.globalAlpha = 1;
+    },
+    Points(ctx, mark, v) {
+      pen(ctx, mark.style, 1, v.k);
+      const r = mark.size * 0.67;
+      stamps(ctx, mark, v, r, mark.hollow, 1, (y) => mark.at_edge ? Math.max(y, v.top + r * v.k) : y);
+    },
+    Strokes(ctx, mark, v) {
+      pen(ctx, mark.style, mark.width, v.k);
+      ctx.globalAlpha = mark.opacity;
+      ctx.beginPath();
+      for (let i = 0; i < mark.at.length; i += 1) {
+        const [from, to] = [mark.low[i], mark.high[i]].map((end) => mark.lying
+          ? [v.X(end), v.Y(mark.at[i])] : [v.X(mark.at[i]), v.Y(end)]);
+        ctx.moveTo(...from);
+        ctx.lineTo(...to);
+      }
+      ctx.stroke();
+      ctx.globalAlpha = 1;
+    },
+    Bars(ctx, mark, v) {
+      pen(ctx, mark.style, 0.5, v.k); // an edge, so that the narrowest are seen
+      ctx.setLineDash([]);
+      for (const box of rectangles(mark, v)) { ctx.fillRect(...box); ctx.strokeRect(...box); }
+    },
+    Box(ctx, mark, v) {
+      const q = mark.quartiles;
+      pen(ctx, mark.style, 0.9, v.k);
+      ctx.setLineDash([]);
+      const [x0, x, x1] = [mark.at - mark.width / 2, mark.at, mark.at + mark.width / 2].map(v.X);
+      const [end0, low, median, high, end1] = q.map(v.Y);
+      ctx.globalAlpha = 0.25;
+      ctx.fillRect(x0, high, x1 - x0, low - high);
+      ctx.globalAlpha = 1;
+      ctx.strokeRect(x0, high, x1 - x0, low - high);
+      ctx.beginPath();
+      for (const [a, b, c, d] of [[x, high, x, end1], [x, low, x, end0], [(x0 + x) / 2, end1, (x1 + x) / 2, end1],
+        [(x0 + x) / 2, end0, (x1 + x) / 2, end0]]) { ctx.moveTo(a, b); ctx.lineTo(c, d); }
+      ctx.stroke();
+      ctx.beginPath();
+      ctx.lineWidth *= 2;
+      ctx.moveTo(x0, median);
+      ctx.lineTo(x1, median);
+      ctx.stroke();
+      stamps(ctx, { x: mark.outliers.map(() => mark.at), y: mark.outliers, style: { ...mark.style, marker: "o" } }, v, 2, true);
+    },
+    Rule(ctx, mark, v) {
+      pen(ctx, mark.style, mark.width, v.k);
+      const at = mark.upright ? v.X(mark.at) : v.Y(mark.at);
+      ctx.beginPath();
+      if (mark.upright) { ctx.moveTo(at, v.top); ctx.lineTo(at, v.top + v.height); }
+      else { ctx.moveTo(v.left, at); ctx.lineTo(v.left + v.width, at); }
+      ctx.stroke();
+    },
+    Span(ctx, mark, v) {
+      ctx.fillStyle = seen(mark.style.colour);
+      ctx.globalAlpha = 0.15;
+      const [a, b] = [mark.low, mark.high].map(mark.upright ? v.X : v.Y);
+      if (mark.upright) ctx.fillRect(a, v.top, b - a, v.height); else ctx.fillRect(v.left, b, v.width, a - b);
+      ctx.globalAlpha = 1;
+    },
+    Polygon(ctx, mark, v) {
+      pen(ctx, mark.style, 1, v.k);
+      trace(ctx, mark.x, mark.y, v, "");
+      ctx.closePath();
+      ctx.globalAlpha = 0.2;
+      ctx.fill();
+      ctx.globalAlpha = 1;
+      ctx.stroke();
+    },
+    Field(ctx, mark, v) {
+      for (let i = 0; i < mark.values.length; i += 1) {
+        const value = mark.values[i];
+        if (!Number.isFinite(value)) continue;
+        const column = i % mark.columns, row = Math.floor(i / mark.columns);
+        const part = Math.min(1, Math.max(0, (value - mark.low) / (mark.high - mark.low || 1)));
+        ctx.fillStyle = mark.colours[Math.round(part * (mark.colours.length - 1))];
+        const [x0, x1, y0, y1] = [v.X(column), v.X(column + 1), v.Y(row), v.Y(row + 1)].map(Math.round);
+        ctx.fillRect(x0, y1, x1 - x0, y0 - y1);
+        if (!mark.written) continue;
+        ctx.fillStyle = part < 0.6 ? "#ffffff" : "#000000";
+        const text = String(+value.toPrecision(3));
+        if (wide([text]) * 0.8 * v.k < x1 - x0) write(ctx, text, (x0 + x1) / 2, (y0 + y1) / 2, 8, v.k, "center");
+      }
+    },
+    Label(ctx, mark, v) {
+      ctx.fillStyle = seen(mark.style.colour);
+      const [right, up] = mark.away.map((part) => part * POINT * v.k);
+      write(ctx, mark.text, v.X(mark.x) + right, v.Y(mark.y) - up, mark.size, v.k, "left");
+    },
+  };
+
+  function write(ctx, text, x, y, size, k, align) {
+    ctx.font = `${size * POINT * k}px ${TYPE}`;
+    ctx.textAlign = align;
+    ctx.textBaseline = "middle";
+    text.split("\n").forEach((line, i) => ctx.fillText(line, x, y + i * size * POINT * k * 1.2));
+  }
+
+  function marks(u, chart) {
+    const { panel, figure } = chart;
+    const v = view(u, panel);
+    u.ctx.save();
+    u.ctx.beginPath();
+    u.ctx.rect(v.left, v.top, v.width, v.height);
+    u.ctx.clip();
+    for (const mark of panel.marks) if (!figure.off.has(mark.style.label)) draw[mark.kind](u.ctx, mark, v);
+    u.ctx.restore();
+  }
+
+  // Values at the cursor
+
+  function nearest(xs, x, steps) {
     let low = 0, high = xs.length - 1;
+    if (x < xs[0] && steps === "post") return -1;
     while (high - low > 1) {
       const middle = (low + high) >> 1;
       if (xs[middle] <= x) low = middle; else high = middle;
     }
+    if (steps) return steps === "post" ? (x >= xs[high] ? high : low) : x <= xs[low] ? low : high;
     return x - xs[low] <= xs[high] - x ? low : high;
   }
 
+  const read = { // a value of a mark at x and, with a pointer, y
+    Line: (m, x) => m.x.length ? m.y[nearest(m.x, x, m.steps)] : NaN,
+    Band: (m, x) => m.stacked && m.x.length ? m.high[nearest(m.x, x)] - m.low[nearest(m.x, x)] : NaN,
+    Bars(m, x, y) {
+      const i = m.at.findIndex((at, n) => {
+        const half = m.width[n % m.width.length] / 2;
+        return m.lying ? Math.abs(y - at) <= half && x >= m.low[n] && x <= m.high[n] : Math.abs(x - at) <= half;
+      });
+      return i < 0 ? NaN : m.high[i] - m.low[i];
+    },
+    Box: (m, x) => Math.abs(x - m.at) <= m.width / 2 ? m.quartiles[2] : NaN,
+    Field: (m, x, y) => m.values[Math.floor(y) * m.columns + Math.floor(x)],
+    Points: (m, x, y, near) => {
+      let found = NaN, least = near;
+      m.x.forEach((at, i) => { if (Math.abs(at - x) < least) { least = Math.abs(at - x); found = m.y[i]; } });
+      return found;
+    },
+  };
+
   // The values at x, those nearest to y first if there are many; before them the total of a stack, all of it.
-  function values(plot, x, y) {
-    const found = new Map();
-    const stack = [];
-    for (const r of plot.renderers) {
-      const data = r.data_source.data;
-      const get = (name) => typeof data.get === "function" ? data.get(name) : data[name];
-      const xs = get("x"), vs = get("value");
-      if (!xs || !vs || xs.length === 0) continue;
-      const i = nearest(xs, x);
-      const stacked = r.glyph.tags.includes("stacked"); // Bokeh gives them to the glyph
-      if (stacked) stack.push(vs[i]);
-      if (!r.visible) continue;
-      const band = "y1" in r.glyph && !stacked;
-      if (!band && !(x < xs[0] - 1e-9 && xs.length < 3)) found.set(r.name, vs[i]);
+  function values(chart, x, y) {
+    const { panel, figure, plot } = chart;
+    const near = (plot.scales.x.max - plot.scales.x.min) / 50;
+    const rows = [], stack = [];
+    for (const mark of panel.marks) {
+      const value = read[mark.kind]?.(mark, x, y, near) ?? NaN;
+      if (!Number.isFinite(value)) continue;
+      if (mark.stacked) stack.push(value);
+      if (!figure.off.has(mark.style.label)) rows.push([mark.style.label, value]);
     }
-    const rows = [...found];
     if (rows.length > 8 && Number.isFinite(y)) rows.sort((a, b) => Math.abs(a[1] - y) - Math.abs(b[1] - y));
     const total = stack.length > 1 ? [["total", stack.reduce((sum, v) => sum + v)]] : [];
     return [...total, ...rows.slice(0, 8)];
   }
 
-  function show(entry, x, y) {
-    cursor = { x, time: entry.plot.tags.includes("time") };
-    for (const other of plots) {
-      const span = other.plot.center.find((m) => m.name === "cursor");
-      const here = other === entry || (cursor.time && other.plot.tags.includes("time"));
-      span.setv({ visible: here, location: here ? x : span.location });
+  function show(chart, x, y) {
+    const { panel, plot } = chart;
+    const [place] = panel.x.ticks.filter(([at]) => Math.abs(at - x) <= 0.5);
+    const where = place ? place[1] : `${panel.x.label || (panel.x.is_time ? "time (s)" : "x")} ${number(x)}`;
+    const rows = values(chart, x, y).map(([name, v]) => `${name ? name + " " : ""}${number(v)}`);
+    chart.say.textContent = `${where}: ${rows.join(", ") || "no value"}`;
+    chart.x = x;
+    moving = true;
+    for (const other of charts) {
+      const here = other !== chart && panel.x.is_time && other.panel.x.is_time && other.plot;
+      if (here) other.plot.setCursor({ left: other.plot.valToPos(x, "x"), top: -10 });
     }
-    const [axis] = entry.plot.below;
-    const rows = values(entry.plot, x, y).map(([name, v]) => `${name ? name + " " : ""}${number(v)}`);
-    entry.say.textContent = `${axis.axis_label || "x"} ${number(x)}: ${rows.join(", ") || "no value"}`;
-    entry.x = x;
+    if (!Number.isFinite(y)) plot.setCursor({ left: plot.valToPos(x, "x"), top: -10 });
+    moving = false;
   }
 
-  function hover(plot, geometry) {
-    const entry = plots.find((e) => e.plot === plot);
-    // BokehJS calls after each redraw, too: a pointer that rests leaves the cursor to the keys.
-    const at = `${geometry.sx} ${geometry.sy}`;
-    if (!entry || !Number.isFinite(geometry.x) || entry.at === at) return;
-    entry.at = at;
-    show(entry, geometry.x, geometry.y);
+  function pointed(chart, u) {
+    const { left, top } = u.cursor;
+    if (!moving && left >= 0) show(chart, u.posToVal(left, "x"), top >= 0 ? u.posToVal(top, "y") : NaN);
   }
 
-  function zoom(entry, factor) {
-    const { x_range: r } = entry.plot;
-    const at = entry.x >= r.start && entry.x <= r.end ? entry.x : (r.start + r.end) / 2;
-    r.setv({ start: at - (at - r.start) * factor, end: at + (r.end - at) * factor });
+  // Zoom
+
+  function set(chart, low, high) {
+    chart.plot.setScale("x", { min: Math.min(low, high), max: Math.max(low, high) });
   }
 
-  function home(entry) {
-    const [x0, x1, y0, y1] = entry.home;
-    entry.plot.y_range.setv({ start: y0, end: y1 });
-    entry.plot.x_range.setv({ start: x0, end: x1 });
+  function scaled(chart, u, name) {
+    const { min, max } = u.scales[name];
+    chart.windows[name] = [min, max];
+    if (name !== "x" || moving || !chart.panel.x.is_time || !chart.plot) return;
+    times = [min, max];
+    moving = true;
+    for (const other of charts) if (other !== chart && other.panel.x.is_time && other.plot) set(other, min, max);
+    queueMicrotask(() => { moving = false; }); // uPlot calls back after this function
   }
 
-  function key(entry, event) {
-    const { x_range: r } = entry.plot;
-    const width = r.end - r.start;
+  // Sets the window from and to shares of the present one.
+  function look(chart, from, to) {
+    const { plot } = chart, { clientWidth: width } = plot.over;
+    set(chart, plot.posToVal(from * width, "x"), plot.posToVal(to * width, "x"));
+  }
+  const shift = (chart, part) => look(chart, part, 1 + part);
+  function zoom(chart, factor) {
+    const { plot } = chart, place = plot.valToPos(chart.x, "x") / plot.over.clientWidth;
+    const at = place >= 0 && place <= 1 ? place : 0.5;
+    look(chart, at - at * factor, at + (1 - at) * factor);
+  }
+
+  function home({ plot, panel }) {
+    plot.setScale("y", { min: panel.y.low, max: panel.y.high });
+    plot.setScale("x", { min: panel.x.low, max: panel.x.high });
+  }
+
+  function key(chart, event) {
+    if (event.ctrlKey || event.altKey || event.metaKey || !chart.plot) return;
     const right = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
-    if (right && event.shiftKey) r.setv({ start: r.start + right * width / 10, end: r.end + right * width / 10 });
+    const { min, max } = chart.plot.scales.x;
+    if (right && event.shiftKey) shift(chart, right / 10);
     else if (right) {
-      const from = entry.x >= r.start && entry.x <= r.end ? entry.x : r.start;
-      show(entry, Math.min(r.end, Math.max(r.start, from + right * width / 50)), NaN);
-    } else if (event.key === "+" || event.key === "=") zoom(entry, 0.5);
-    else if (event.key === "-") zoom(entry, 2);
-    else if (event.key === "Home" || event.key === "0") home(entry);
+      const from = chart.x >= min && chart.x <= max ? chart.x : min;
+      show(chart, Math.min(max, Math.max(min, from + right * (max - min) / 50)), NaN);
+    } else if (event.key === "+" || event.key === "=") zoom(chart, 0.5);
+    else if (event.key === "-") zoom(chart, 2);
+    else if (event.key === "Home" || event.key === "0") home(chart);
+    else if (event.key === "s") save(chart);
     else return;
     event.preventDefault();
   }
 
-  function toggled(figure) {
-    const off = hidden.get(figure);
-    for (const entry of plots) {
-      if (entry.figure !== figure) continue;
-      for (const r of entry.plot.renderers) r.visible = !(r.name && off.has(r.name));
-    }
+  function dragged(chart, start) {
+    let last = start.clientX;
+    const move = (event) => {
+      shift(chart, (last - event.clientX) / chart.plot.over.clientWidth);
+      last = event.clientX;
+    };
+    addEventListener("mousemove", move);
+    addEventListener("mouseup", () => removeEventListener("mousemove", move), { once: true });
   }
 
-  function legend(figure) {
-    const off = new Set();
-    hidden.set(figure, off);
-    for (const button of figure.querySelectorAll(".legend button")) {
-      button.addEventListener("click", () => {
-        const on = button.getAttribute("aria-pressed") !== "true";
-        button.setAttribute("aria-pressed", String(on));
-        if (on) off.delete(button.dataset.name); else off.add(button.dataset.name);
-        toggled(figure);
-      });
-    }
+  function save(chart) {
+    const from = chart.plot.ctx.canvas, whole = Object.assign(document.createElement("canvas"),
+      { width: from.width, height: from.height });
+    const ctx = whole.getContext("2d");
+    ctx.fillStyle = isDark() ? "#16191d" : "#ffffff";
+    ctx.fillRect(0, 0, whole.width, whole.height);
+    ctx.drawImage(from, 0, 0);
+    Object.assign(document.createElement("a"), { href: whole.toDataURL(), download: `${chart.figure.name || "figure"}.png` }).click();
   }
 
-  async function draw(box) {
-    const figure = box.closest("figure");
-    const item = JSON.parse(box.querySelector("script").textContent);
-    const canvas = box.querySelector(".canvas");
-    const views = await Bokeh.embed.embed_item({ ...item, target_id: canvas.id }, canvas.id);
-    const view = [...views].find((v) => v.model.type === "Figure" || v.model.x_range);
-    const { model: plot } = view;
-    const entry = { plot, box, figure, say: box.querySelector("output"), x: NaN,
-      home: [plot.x_range.start, plot.x_range.end, plot.y_range.start, plot.y_range.end] };
-    plots.push(entry);
-    paint(plot);
-    toggled(figure);
-    if (plot.tags.includes("time")) link(entry);
-    if (matchMedia("(pointer: fine)").matches) {
-      for (const tool of plot.toolbar.tools) if (tool.type === "BoxZoomTool") tool.active = true;
-    }
-    box.addEventListener("keydown", (event) => key(entry, event));
-    box.classList.add("drawn");
+  // The page
+
+  function make(chart) {
+    const { panel, canvas } = chart;
+    chart.plot?.destroy();
+    chart.plot = null;
+    const width = printed ? (PRINT_PX - 16 * (chart.figure.across - 1)) / chart.figure.across : canvas.clientWidth;
+    const { x, y } = panel;
+    const whole = { x: [x.low, x.high], y: [y.low, y.high] };
+    chart.windows = times && x.is_time && !printed ? { ...whole, x: times } : whole;
+    const room = turned(panel, width);
+    const plot = new (printed ?? uPlot)({
+      width, height: panel.height * (printed ? 0.8 : 1) + room, title: panel.title || undefined, legend: { show: false }, padding: [8, 18, 0, 4],
+      scales: { x: scale(x, (u, low, high) => [low, high]), y: scale(y, () => chart.windows.y) },
+      axes: [axis(x, "x", room), axis(y, "y", 0)], series: [{}, {}],
+      cursor: { points: { show: false }, drag: { x: true, y: true, uni: 30 }, y: false, bind: {
+        dblclick: () => () => home(chart),
+        mousedown: (u, over, zooming) => (event) => event.shiftKey ? dragged(chart, event) : zooming(event),
+      } },
+      hooks: { draw: [(u) => marks(u, chart)], setScale: [(u, name) => scaled(chart, u, name)],
+        setCursor: [(u) => pointed(chart, u)] },
+    }, [chart.windows.x, [null, null]], canvas);
+    chart.plot = plot;
+    chart.box.classList.add("drawn");
   }
 
-  function start() {
-    if (typeof Bokeh === "undefined") return;
+  const redraw = () => charts.forEach((chart) => chart.plot && chart.plot.redraw());
+  function paint() {
+    redraw();
+    document.querySelectorAll(".legend svg").forEach((s) => { s.style.color = seen(s.dataset.colour); });
+  }
+
+  // Columns are float32 or float64, in base64; a mark has their numbers in place of them.
+  function column([kind, text]) {
+    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    return Array.from(kind === "d" ? new Float64Array(bytes.buffer) : new Float32Array(bytes.buffer));
+  }
+
+  function legend(figure, element) {
+    const buttons = [...element.querySelectorAll(".legend button")];
+    const press = (button, on) => {
+      button.setAttribute("aria-pressed", String(on));
+      figure.off[on ? "delete" : "add"](button.dataset.name);
+    };
+    for (const button of buttons) button.addEventListener("click", (event) => {
+      const alone = buttons.every((one) => (one === button) === (one.getAttribute("aria-pressed") === "true"));
+      if (event.shiftKey) buttons.forEach((one) => press(one, alone || one === button));
+      else press(button, button.getAttribute("aria-pressed") !== "true");
+      redraw();
+    });
+  }
+
+  function start(element) {
+    const data = JSON.parse(element.querySelector("script").textContent);
+    const columns = data.columns.map(column);
+    const figure = { name: data.name, across: Math.min(2, data.panels.length), off: new Set() };
+    legend(figure, element);
+    element.querySelectorAll(".panel").forEach((box, n) => {
+      const panel = data.panels[n];
+      for (const mark of panel.marks)
+        for (const name of mark.refs) mark[name] = columns[mark[name]];
+      const chart = { panel, figure, box, canvas: box.querySelector(".canvas"), say: box.querySelector("output"), x: NaN };
+      charts.push(chart);
+      box.addEventListener("keydown", (event) => key(chart, event));
+      box.addEventListener("wheel", (event) => {
+        if (!event.ctrlKey || !chart.plot) return; // a pinch, too
+        event.preventDefault();
+        zoom(chart, event.deltaY > 0 ? 1.25 : 0.8);
+      }, { passive: false });
+      near.observe(box);
+    });
+  }
+
+  const near = new IntersectionObserver((found) => {
+    for (const { isIntersecting, target } of found) {
+      const chart = charts.find(({ box }) => box === target);
+      if (!isIntersecting) continue;
+      near.unobserve(target);
+      make(chart);
+      new ResizeObserver(() => {
+        const width = chart.canvas.clientWidth;
+        if (!printed && width && width !== chart.plot.width) make(chart);
+      }).observe(target);
+    }
+  }, { rootMargin: "400px" });
+
+  // Print has all panels, whatever the screen showed, dark on white and at the density of paper.
+  function print(begins) {
+    if (begins === Boolean(printed)) return;
+    const source = document.getElementById("uplot").textContent;
+    printed = begins ? new Function("devicePixelRatio", `${source}; return uPlot`)(PRINT_DENSITY) : null;
+    charts.forEach((chart) => { if (begins || chart.plot) make(chart); });
+    paint();
+  }
+
+  addEventListener("DOMContentLoaded", () => {
     document.documentElement.classList.add("live");
-    document.querySelectorAll("figure").forEach(legend);
-    const near = new IntersectionObserver((seenNow) => {
-      for (const { isIntersecting, target } of seenNow) {
-        if (!isIntersecting) continue;
-        near.unobserve(target);
-        draw(target).catch((error) => {
-          console.error(error);
-          target.closest("figure").classList.add("failed");
-        });
-      }
-    }, { rootMargin: "400px" });
-    document.querySelectorAll(".panel").forEach((box) => near.observe(box));
-    paintPage();
-    dark.addEventListener("change", paintPage);
-  }
-
-  document.addEventListener("DOMContentLoaded", start);
-  return { hover, plots };
+    document.querySelectorAll("figure:has(.panel)").forEach(start);
+    paint();
+    dark.addEventListener("change", paint);
+    addEventListener("beforeprint", () => print(true));
+    addEventListener("afterprint", () => print(false));
+    matchMedia("print").addEventListener("change", (event) => print(event.matches));
+  });
+  return { charts, seen };
 })();
