@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 import typer.core
+from typer import Option
 
 from weir.base import typed
 from weir.base.errors import UserError, drop_output, guarded
@@ -104,7 +105,7 @@ def version(value: bool) -> None:
 @app.callback()
 def options(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=version, is_eager=True, help="Shows the version.")
+        bool, Option("--version", callback=version, is_eager=True, help="Shows the version.")
     ] = False,
 ) -> None:
     """Takes what stands before the command."""

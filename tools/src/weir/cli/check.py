@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from weir.attack import registry
 from weir.attack.registry import Tried
@@ -23,7 +24,7 @@ app = commands(__doc__)
 
 @app.add("cc", "check cc mine/mine.so", "check cc cubic --json")
 def check_cc(
-    control: Annotated[str, typer.Argument(help="A plug-in's file, or the name of a control.")],
+    control: Annotated[str, Argument(help="A plug-in's file, or the name of a control.")],
     as_json: Json = False,
 ) -> None:
     """Checks what a congestion control must do anywhere, in eight scenarios, and under attacks."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument
 from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
 from weir.analysis.folder import is_run
@@ -31,7 +32,7 @@ class Shell(StrEnum):
 
 
 @app.add("completion", "completion bash", "completion zsh > _weir")
-def completion_(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish")]) -> None:
+def completion_(shell: Annotated[Shell, Argument(metavar="bash|zsh|fish")]) -> None:
     """Prints what a shell needs to complete commands.
 
     In bash: source <(weir completion bash).

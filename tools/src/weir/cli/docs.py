@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from weir.cli.usage import commands
@@ -21,13 +22,13 @@ def docs_(
     context: typer.Context,
     build: Annotated[
         Path | None,
-        typer.Option("--build", metavar="DIR", help="Builds the site into a new folder and ends."),
+        Option("--build", metavar="DIR", help="Builds the site into a new folder and ends."),
     ] = None,
     gallery: Annotated[
-        bool, typer.Option("--gallery", help="Draws the pictures of the gallery again, and ends.")
+        bool, Option("--gallery", help="Draws the pictures of the gallery again, and ends.")
     ] = False,
     where: Annotated[
-        bool, typer.Option("--where", help="Prints the first page's path and opens nothing.")
+        bool, Option("--where", help="Prints the first page's path and opens nothing.")
     ] = False,
 ) -> None:
     """Opens the documentation in a browser, without a network."""

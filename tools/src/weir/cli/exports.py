@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from weir import export
 from weir.analysis import folder, imported
@@ -43,21 +44,17 @@ def export_(
     run_folder: RunArgument,
     to: Annotated[
         str,
-        typer.Option(
-            "--to",
-            metavar="parquet|csv|qlog|qlog-0.3|pcapng|flent",
-            autocompletion=formats,
-        ),
+        Option("--to", metavar="parquet|csv|qlog|qlog-0.3|pcapng|flent", autocompletion=formats),
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the files go. [RUN/export]")
+        Path | None, Option(metavar="DIR", help="Where the files go. [RUN/export]")
     ] = None,
     stream: Annotated[
         list[str] | None,
-        typer.Option(help="A stream, for tables. [all that were recorded]", autocompletion=streams),
+        Option(help="A stream, for tables. [all that were recorded]", autocompletion=streams),
     ] = None,
-    flow: Annotated[list[int] | None, typer.Option(min=0, help="Only this flow. [all]")] = None,
-    compress: Annotated[bool, typer.Option("--compress", help="CSV with zstd: .csv.zst.")] = False,
+    flow: Annotated[list[int] | None, Option(min=0, help="Only this flow. [all]")] = None,
+    compress: Annotated[bool, Option("--compress", help="CSV with zstd: .csv.zst.")] = False,
 ) -> None:
     """Writes a run's telemetry for other programs.
 
@@ -81,8 +78,8 @@ def export_(
 
 @app.add("import", "import rrul-2026-11-28.flent.gz", "import iperf3.json --out runs/iperf3")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Of flent, or of iperf3 -J.")],
-    out: Annotated[Path | None, typer.Option(help="The folder. [runs/FILE]")] = None,
+    file: Annotated[Path, Argument(metavar="FILE", help="Of flent, or of iperf3 -J.")],
+    out: Annotated[Path | None, Option(help="The folder. [runs/FILE]")] = None,
     force: Force = False,
 ) -> None:
     """Makes a run folder of a result of flent or iperf3."""
@@ -92,9 +89,9 @@ def import_(
 @app.add("pack", "pack runs/mine", "pack runs/buffer runs/mine --out artifact.tar.gz --no-rings")
 def pack_(
     runs: RunArguments,
-    out: Annotated[Path | None, typer.Option(help="The archive. [RUN.tar.gz]")] = None,
+    out: Annotated[Path | None, Option(help="The archive. [RUN.tar.gz]")] = None,
     no_rings: Annotated[
-        bool, typer.Option("--no-rings", help="Without telemetry, which is large.")
+        bool, Option("--no-rings", help="Without telemetry, which is large.")
     ] = False,
     force: Force = False,
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from weir.analysis import folder
 from weir.analysis.folder import Run
@@ -65,59 +66,57 @@ def plot_(
     runs: RunArguments,
     figure: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="Which; without it, they are listed. Of many runs or a sweep: pantheon, box, cdf.",
             autocompletion=figures,
         ),
     ] = None,
     out: FigureFile = None,
-    width: Annotated[Width, typer.Option(help="Of the venue's column or page.")] = Width.COLUMN,
+    width: Annotated[Width, Option(help="Of the venue's column or page.")] = Width.COLUMN,
     venue: Annotated[
-        Venue, typer.Option(help="Whose: 3.33 and 7 inches; ieee: 3.48 and 7.14.")
+        Venue, Option(help="Whose: 3.33 and 7 inches; ieee: 3.48 and 7.14.")
     ] = Venue.ACM,
     code: Annotated[
-        bool,
-        typer.Option("--code", help="Also its data, .csv, and the script, .py, that draws it."),
+        bool, Option("--code", help="Also its data, .csv, and the script, .py, that draws it.")
     ] = False,
     height: Annotated[
-        float | None, typer.Option(metavar="INCHES", min=0.5, max=20, help="[by its panels]")
+        float | None, Option(metavar="INCHES", min=0.5, max=20, help="[by its panels]")
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="In legends; for each run, or each group of one run."),
+        Option(metavar="TEXT", help="In legends; for each run, or each group of one run."),
     ] = None,
     xlim: Annotated[
         list[str] | None,
-        typer.Option(metavar="LOW,HIGH", help="Ends of the x axis; once, or for each panel."),
+        Option(metavar="LOW,HIGH", help="Ends of the x axis; once, or for each panel."),
     ] = None,
     ylim: Annotated[
-        list[str] | None, typer.Option(metavar="LOW,HIGH", help="The same of the y axis.")
+        list[str] | None, Option(metavar="LOW,HIGH", help="The same of the y axis.")
     ] = None,
     x: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Of a sweep: over which parameter.")
+        str | None, Option(metavar="KEY", help="Of a sweep: over which parameter.")
     ] = None,
     y: Annotated[
         str | None,
-        typer.Option(metavar="NUMBER", help="Of a sweep, a box or a cdf: which number. [goodput]"),
+        Option(metavar="NUMBER", help="Of a sweep, a box or a cdf: which number. [goodput]"),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="KEY",
             help="Of a sweep: a line for each value; of many runs: what tells them apart. [cc]",
         ),
     ] = None,
     facet: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Of a sweep: a panel for each value.")
+        str | None, Option(metavar="KEY", help="Of a sweep: a panel for each value.")
     ] = None,
     heat: Annotated[
-        str | None,
-        typer.Option(metavar="KEY", help="Of a sweep: a heat map over --x and this one."),
+        str | None, Option(metavar="KEY", help="Of a sweep: a heat map over --x and this one.")
     ] = None,
     where: Where = None,
-    logx: Annotated[bool, typer.Option("--logx", help="Of a sweep: x is logarithmic.")] = False,
-    logy: Annotated[bool, typer.Option("--logy", help="Of a sweep: y is logarithmic.")] = False,
+    logx: Annotated[bool, Option("--logx", help="Of a sweep: x is logarithmic.")] = False,
+    logy: Annotated[bool, Option("--logy", help="Of a sweep: y is logarithmic.")] = False,
     as_json: Json = False,
 ) -> None:
     """Writes a figure of a run, of several, or of a sweep."""
@@ -174,9 +173,7 @@ def drawings(
 @app.add("compare", "compare runs/a runs/b", "compare runs/a runs/b runs/c --json")
 def compare_(
     runs: RunArguments,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page. [compare.html]")
-    ] = None,
+    out: Annotated[Path | None, Option(metavar="FILE", help="The page. [compare.html]")] = None,
     as_json: Json = False,
 ) -> None:
     """Compares runs: numbers, differences from the first, figures."""

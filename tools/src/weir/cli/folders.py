@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from weir.analysis import folder, labels, listing, removal
 from weir.analysis.listing import Entry
@@ -31,14 +32,14 @@ TITLE_CHARS = 44
     "ls --filter tag=fig3 --filter flows.0.cc=copa --json",
 )
 def ls_(
-    top: Annotated[Path, typer.Argument(metavar="DIR", help="Where the run folders are.")] = RUNS,
+    top: Annotated[Path, Argument(metavar="DIR", help="Where the run folders are.")] = RUNS,
     sort: Annotated[
-        str, typer.Option(help="folder, title, date, verdict, flows, goodput or delay.")
+        str, Option(help="folder, title, date, verdict, flows, goodput or delay.")
     ] = "date",
-    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False,
+    reverse: Annotated[bool, Option("--reverse", help="The other way round.")] = False,
     where: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--filter",
             metavar="CONDITION",
             help="Only runs with goodput>1Gbit, delay<5ms, tag=keep, title~loss, verdict=ok or"
@@ -91,16 +92,16 @@ def clipped(text: str) -> str:
 def rm_(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(
+        Argument(
             metavar="[FOLDER]...",
             help="Run folders; with --older, where to look for them. [runs]",
             autocompletion=complete.runs,
         ),
     ] = None,
     older: Annotated[
-        str | None, typer.Option(metavar="AGE", help="All that began so long ago: 30d, 2w, 12h.")
+        str | None, Option(metavar="AGE", help="All that began so long ago: 30d, 2w, 12h.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Removes runs, asking first. One with the tag 'keep' stays, and what is no run folder."""
     if not folders and older is None:
@@ -159,8 +160,8 @@ def say(sentence: str) -> None:
 @app.add("tag", "tag runs/mine keep fig3", "tag runs/mine fig3 --remove")
 def tag_(
     run: RunArgument,
-    tags: Annotated[list[str], typer.Argument(metavar="TAG...", help="'keep' is kept by rm.")],
-    remove: Annotated[bool, typer.Option("--remove", help="Take them away.")] = False,
+    tags: Annotated[list[str], Argument(metavar="TAG...", help="'keep' is kept by rm.")],
+    remove: Annotated[bool, Option("--remove", help="Take them away.")] = False,
 ) -> None:
     """Gives a run tags, which `ls` shows and filters by.
 
@@ -172,7 +173,7 @@ def tag_(
 @app.add("note", "note runs/mine 'the run of figure 3'")
 def note_(
     run: RunArgument,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="'' takes it away.")],
+    text: Annotated[str, Argument(metavar="TEXT", help="'' takes it away.")],
 ) -> None:
     """Gives a run a note, which `ls` and its report show."""
     print(labels.note(run, text).note)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from weir.cli.arguments import Json
 from weir.cli.usage import commands
@@ -16,21 +16,15 @@ from weir.guests import build, kernels, recipe
 
 app = commands(__doc__)
 Source = Annotated[
-    str | None,
-    typer.Option(help="A kernel's folder, tarball or Debian package (linux-source-6.1)."),
+    str | None, Option(help="A kernel's folder, tarball or Debian package (linux-source-6.1).")
 ]
-Patches = Annotated[list[Path] | None, typer.Option("--patch", help="Applied in order, as -p1.")]
+Patches = Annotated[list[Path] | None, Option("--patch", help="Applied in order, as -p1.")]
 Modules = Annotated[
-    list[Path] | None,
-    typer.Option("--module", help="A folder with a module's source; guests load it."),
+    list[Path] | None, Option("--module", help="A folder with a module's source; guests load it.")
 ]
-Fragment = Annotated[
-    Path | None, typer.Option("--config", help="Options of Kconfig, on top of ours.")
-]
-Name = Annotated[
-    str | None, typer.Option(help="What a config calls it: stack: {linux: {kernel: NAME}}.")
-]
-Ticks = Annotated[int, typer.Option(help="Ticks per second: 250, as Debian's, or 1000.")]
+Fragment = Annotated[Path | None, Option("--config", help="Options of Kconfig, on top of ours.")]
+Name = Annotated[str | None, Option(help="What a config calls it: stack: {linux: {kernel: NAME}}.")]
+Ticks = Annotated[int, Option(help="Ticks per second: 250, as Debian's, or 1000.")]
 
 
 @app.add(
@@ -81,6 +75,6 @@ def list_(as_json: Json = False) -> None:
 
 
 @app.add("remove", "guests remove mine")
-def remove_(name: Annotated[str, typer.Argument(help="As guests list has it.")]) -> None:
+def remove_(name: Annotated[str, Argument(help="As guests list has it.")]) -> None:
     """Removes a kernel."""
     kernels.remove(name)

@@ -16,6 +16,7 @@ from typing import Annotated
 
 import typer
 import yaml
+from typer import Argument, Option
 
 from weir.analysis.folder import write_whole
 from weir.base import tables, typed, units
@@ -189,12 +190,12 @@ def write(
 )
 def init_(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The config.", autocompletion=complete.configs)
+        Path, Argument(metavar="FILE", help="The config.", autocompletion=complete.configs)
     ] = Path("experiment.yaml"),
-    rate: Annotated[str | None, typer.Option(help="Of the bottleneck: 100Mbit.")] = None,
-    rtt: Annotated[str | None, typer.Option(help="Round trip without queues: 20ms.")] = None,
-    buffer: Annotated[str | None, typer.Option(help="1BDP, 100pkt, 1MB or 50ms.")] = None,
-    flows: Annotated[str | None, typer.Option(help="Such as '2 copa, 10 cubic'.")] = None,
+    rate: Annotated[str | None, Option(help="Of the bottleneck: 100Mbit.")] = None,
+    rtt: Annotated[str | None, Option(help="Round trip without queues: 20ms.")] = None,
+    buffer: Annotated[str | None, Option(help="1BDP, 100pkt, 1MB or 50ms.")] = None,
+    flows: Annotated[str | None, Option(help="Such as '2 copa, 10 cubic'.")] = None,
     duration: Duration = None,
     force: Force = False,
 ) -> None:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from weir.analysis import model
 from weir.base import schema, tables
@@ -47,7 +48,7 @@ def names() -> Iterable[str]:
 def list_(
     name: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             autocompletion=names,
             metavar="[KIND|NAME]",
             help="aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream, number,"
@@ -81,12 +82,12 @@ def show(text: str) -> None:
     "schema", "schema > schema.json", "schema --plugin mine.so", "schema --plugin mine.py:MyControl"
 )
 def schema_(
-    what: Annotated[SchemaOf, typer.Argument(help="A config, or a run's summary.json.")] = (
+    what: Annotated[SchemaOf, Argument(help="A config, or a run's summary.json.")] = (
         SchemaOf.CONFIG
     ),
     plugin: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FILE|FILE:CLASS", help="A congestion control of yours: its parameters too."
         ),
     ] = None,

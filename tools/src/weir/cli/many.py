@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from weir.attack import run
 from weir.base import programs, terminal
@@ -54,7 +55,7 @@ def study_names() -> list[str]:
 def sweep_(
     files: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="FILE|DIR...",
             help="A config, a grid and seeds; with --merge the folders of its parts.",
             autocompletion=complete.configs,
@@ -64,13 +65,13 @@ def sweep_(
     cluster: Cluster = None,
     workers: Workers = None,
     shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Only part I of N, into runs/FILE-IofN.")
+        str | None, Option(metavar="I/N", help="Only part I of N, into runs/FILE-IofN.")
     ] = None,
     merge: Annotated[
-        bool, typer.Option("--merge", help="Put all parts of a sweep together in --out.")
+        bool, Option("--merge", help="Put all parts of a sweep together in --out.")
     ] = False,
     any_version: Annotated[
-        bool, typer.Option("--any-version", help="Keep cells that another commit of Weir ran.")
+        bool, Option("--any-version", help="Keep cells that another commit of Weir ran.")
     ] = False,
     show_all: ShowAll = False,
     as_json: Json = False,
@@ -122,32 +123,30 @@ def sweep_(
 def attack_(
     file: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="FILE",
             help="An attack (config, goal, box), or a config.",
             autocompletion=complete.configs,
         ),
     ],
     goal: Annotated[
-        str | None,
-        typer.Option(help="utilisation, starvation, delay, loss or oscillation. [the file's]"),
+        str | None, Option(help="utilisation, starvation, delay, loss or oscillation. [the file's]")
     ] = None,
     control: Annotated[
-        str | None,
-        typer.Option("--cc", help="Of all flows: a control, or several: a,b,c."),
+        str | None, Option("--cc", help="Of all flows: a control, or several: a,b,c.")
     ] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Trials. [500 without --time]")] = None,
-    time: Annotated[str | None, typer.Option(help="How long to search: 2m.")] = None,
+    runs: Annotated[int | None, Option(min=1, help="Trials. [500 without --time]")] = None,
+    time: Annotated[str | None, Option(help="How long to search: 2m.")] = None,
     seed: DrawSeed = 1,
     workers: Workers = None,
     cluster: Cluster = None,
     keep: Annotated[
-        str, typer.Option(help="Of the harm, what is left when the attack is minimised.")
+        str, Option(help="Of the harm, what is left when the attack is minimised.")
     ] = "90%",
     out: ManyFolder = None,
     no_report: NoReport = False,
     register: Annotated[
-        bool, typer.Option("--register", help="Keep what is found in configs/attacks.")
+        bool, Option("--register", help="Keep what is found in configs/attacks.")
     ] = False,
     write_docs: WriteDocs = False,
     as_json: Json = False,
@@ -179,9 +178,7 @@ def attack_(
     "reproduce linux",
 )
 def reproduce_(
-    study: Annotated[
-        str, typer.Argument(metavar="STUDY|SUITE|FOLDER|all", autocompletion=study_names)
-    ],
+    study: Annotated[str, Argument(metavar="STUDY|SUITE|FOLDER|all", autocompletion=study_names)],
     quick: Quick = True,
     out: ManyFolder = None,
     workers: Workers = None,
@@ -246,7 +243,7 @@ def reproduce_(
 )
 def evaluate_(
     control: Annotated[
-        str, typer.Argument(metavar="CC", help="A name, FILE.so, FILE.py:CLASS, or linux:NAME.")
+        str, Argument(metavar="CC", help="A name, FILE.so, FILE.py:CLASS, or linux:NAME.")
     ],
     quick: Quick = True,
     out: ManyFolder = None,
@@ -283,13 +280,13 @@ def evaluate_(
     'study papers --cc cubic --set "beta: 0.8"',
 )
 def study_(
-    study: Annotated[str, typer.Argument(metavar="STUDY", autocompletion=study_names)],
+    study: Annotated[str, Argument(metavar="STUDY", autocompletion=study_names)],
     sets: Annotated[
         list[str],
-        typer.Option("--set", metavar="PARAMETERS", help="Parameters of the control; repeated."),
+        Option("--set", metavar="PARAMETERS", help="Parameters of the control; repeated."),
     ],
     control: Annotated[
-        str, typer.Option("--cc", metavar="CONTROL", help="The control they are of.")
+        str, Option("--cc", metavar="CONTROL", help="The control they are of.")
     ] = "copa",
     quick: Quick = True,
     out: ManyFolder = None,

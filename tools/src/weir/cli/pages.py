@@ -8,7 +8,7 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from weir.analysis import folder, labels
 from weir.base import terminal
@@ -27,7 +27,7 @@ app = commands()
 def report_(
     run_folder: RunArgument,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where report.html goes. [the folder itself]")
+        Path | None, Option(metavar="DIR", help="Where report.html goes. [the folder itself]")
     ] = None,
 ) -> None:
     """Writes report.html for a run or a sweep; prints its path."""

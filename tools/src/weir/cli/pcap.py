@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from weir.analysis import captures, folder, run_summary
 from weir.base import programs, terminal
@@ -21,17 +22,16 @@ app = commands(__doc__)
 
 Files = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="FILE...",
         help="Captures; several are parts of one. '-': standard input.",
         autocompletion=complete.captures,
     ),
 ]
 
-Interval = Annotated[str, typer.Option(help="Of what is recorded over time.")]
+Interval = Annotated[str, Option(help="Of what is recorded over time.")]
 Interface = Annotated[
-    str,
-    typer.Option(metavar="NAME,...", help="Read these interfaces only, as the summary names them."),
+    str, Option(metavar="NAME,...", help="Read these interfaces only, as the summary names them.")
 ]
 
 
@@ -45,12 +45,12 @@ def analyze_(
     files: Files,
     out: RunFolder = None,
     level: Annotated[
-        int, typer.Option(min=0, max=3, help="2, 3: also segments of some flows, of all.")
+        int, Option(min=0, max=3, help="2, 3: also segments of some flows, of all.")
     ] = 1,
     interval: Interval = "100ms",
-    warmup: Annotated[str, typer.Option(help="Left out of all sums and means.")] = "0s",
+    warmup: Annotated[str, Option(help="Left out of all sums and means.")] = "0s",
     interface: Interface = "",
-    title: Annotated[str, typer.Option(help="One line for the report.")] = "",
+    title: Annotated[str, Option(help="One line for the report.")] = "",
     force: Force = False,
     no_report: NoReport = False,
     as_json: Json = False,
@@ -122,7 +122,7 @@ def identify_(
 def compare_(
     ingress: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="INGRESS",
             help="On one side, or on both: then interfaces say which.",
             autocompletion=complete.captures,
@@ -130,15 +130,15 @@ def compare_(
     ],
     egress: Annotated[
         str | None,
-        typer.Argument(metavar="[EGRESS]", help="On the other.", autocompletion=complete.captures),
+        Argument(metavar="[EGRESS]", help="On the other.", autocompletion=complete.captures),
     ] = None,
     out: RunFolder = None,
-    level: Annotated[int, typer.Option(min=1, max=3, help="3: also every packet.")] = 1,
+    level: Annotated[int, Option(min=1, max=3, help="3: also every packet.")] = 1,
     interval: Interval = "100ms",
     from_: Annotated[
-        str, typer.Option("--from", metavar="NAME,...", help="Read these interfaces of INGRESS.")
+        str, Option("--from", metavar="NAME,...", help="Read these interfaces of INGRESS.")
     ] = "",
-    to: Annotated[str, typer.Option(metavar="NAME,...", help="And these of EGRESS.")] = "",
+    to: Annotated[str, Option(metavar="NAME,...", help="And these of EGRESS.")] = "",
     force: Force = False,
     as_json: Json = False,
 ) -> None:

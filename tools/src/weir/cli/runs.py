@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import to_builtins
+from typer import Option
 
 from weir import api
 from weir.analysis import folder, summary
@@ -60,24 +61,22 @@ def run_(
     live: Live = False,
     hosts: Annotated[
         Path | None,
-        typer.Option(metavar="INVENTORY", help="With --live: on the hosts of Ansible's inventory."),
+        Option(metavar="INVENTORY", help="With --live: on the hosts of Ansible's inventory."),
     ] = None,
     no_report: NoReport = False,
-    pcap: Annotated[
-        Path | None, typer.Option(help="Also write the packets, as on the wire.")
-    ] = None,
+    pcap: Annotated[Path | None, Option(help="Also write the packets, as on the wire.")] = None,
     force: Force = False,
     threads: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1, help="In virtual time: processors to use; same results. [2 where they are idle]"
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what is wrong with the config.")
+        bool, Option("--check", help="Only say what is wrong with the config.")
     ] = False,
     print_config: Annotated[
-        bool, typer.Option("--print-config", help="Only print the config with all defaults.")
+        bool, Option("--print-config", help="Only print the config with all defaults.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -140,16 +139,16 @@ def run_(
 def probe_(
     config: ConfigArgument,
     override: Overrides = None,
-    at: Annotated[str | None, typer.Option(help="Of the first probe. [half of the run]")] = None,
-    count: Annotated[int | None, typer.Option(help="Probes, up to 64. [20]")] = None,
-    interval: Annotated[str | None, typer.Option(help="Between two probes. [10ms]")] = None,
-    delta: Annotated[float | None, typer.Option(help="The Copa flow's. [0.5]")] = None,
-    size: Annotated[str | None, typer.Option(help="The transfer's. [1MB]")] = None,
+    at: Annotated[str | None, Option(help="Of the first probe. [half of the run]")] = None,
+    count: Annotated[int | None, Option(help="Probes, up to 64. [20]")] = None,
+    interval: Annotated[str | None, Option(help="Between two probes. [10ms]")] = None,
+    delta: Annotated[float | None, Option(help="The Copa flow's. [0.5]")] = None,
+    size: Annotated[str | None, Option(help="The transfer's. [1MB]")] = None,
     rtt_min: Annotated[
-        str | None, typer.Option(help="RTT without queues, if it is known. [the smallest seen]")
+        str | None, Option(help="RTT without queues, if it is known. [the smallest seen]")
     ] = None,
     alone: Annotated[
-        bool, typer.Option("--alone", help="Without the config's own flows: to a loaded path.")
+        bool, Option("--alone", help="Without the config's own flows: to a loaded path.")
     ] = False,
     live: Live = False,
     out: RunFolder = None,
@@ -187,7 +186,7 @@ def probe_(
 @app.add("replay", "replay runs/proof", "replay runs/proof --out runs/again")
 def replay_(
     run_folder: RunArgument,
-    out: Annotated[Path | None, typer.Option(help="Of the replay. [RUN/replay]")] = None,
+    out: Annotated[Path | None, Option(help="Of the replay. [RUN/replay]")] = None,
 ) -> None:
     """Repeats a run from its recorded arrivals, and compares.
 

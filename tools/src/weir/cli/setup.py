@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
@@ -26,9 +26,7 @@ def live_() -> None:
 
 @app.add("configs", "setup configs", "setup configs mine")
 def configs_(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder.")] = Path(
-        "configs"
-    ),
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="A new folder.")] = Path("configs"),
 ) -> None:
     """Copies the configs that Weir comes with, to be run and changed."""
     if folder.exists():

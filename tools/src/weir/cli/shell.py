@@ -16,6 +16,7 @@ from typing import Annotated
 
 import typer
 import yaml
+from typer import Argument, Option
 
 from weir.base import programs
 from weir.base.configs import Config
@@ -110,29 +111,29 @@ def split(words: Sequence[str]) -> tuple[Path | None, list[str]]:
 def shell_(
     words: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[CONFIG] [-- COMMAND...]",
             help="An experiment in YAML, of which the paths are taken; the command. [$SHELL]",
             autocompletion=complete.configs,
         ),
     ] = None,
-    rate: Annotated[str | None, typer.Option(help="Of both directions: 50Mbit.")] = None,
-    delay: Annotated[str | None, typer.Option(help="Of each direction: 20ms.")] = None,
+    rate: Annotated[str | None, Option(help="Of both directions: 50Mbit.")] = None,
+    delay: Annotated[str | None, Option(help="Of each direction: 20ms.")] = None,
     up: Annotated[
-        str | None, typer.Option(metavar="TRACE|RATE", help="Out of the shell: mahimahi's file.")
+        str | None, Option(metavar="TRACE|RATE", help="Out of the shell: mahimahi's file.")
     ] = None,
     down: Annotated[
-        str | None, typer.Option(metavar="TRACE|RATE", help="Into the shell, likewise.")
+        str | None, Option(metavar="TRACE|RATE", help="Into the shell, likewise.")
     ] = None,
-    queue: Annotated[str | None, typer.Option(help="The discipline: codel. [fifo]")] = None,
-    limit: Annotated[str | None, typer.Option(help="Of the queue: 1BDP, 100pkt, 1MB.")] = None,
-    loss: Annotated[str | None, typer.Option(help="Of each direction: 1%.")] = None,
+    queue: Annotated[str | None, Option(help="The discipline: codel. [fifo]")] = None,
+    limit: Annotated[str | None, Option(help="Of the queue: 1BDP, 100pkt, 1MB.")] = None,
+    loss: Annotated[str | None, Option(help="Of each direction: 1%.")] = None,
     server: Annotated[
         str | None,
-        typer.Option(metavar="COMMAND", help="The other side instead of the host: 'iperf3 -s'."),
+        Option(metavar="COMMAND", help="The other side instead of the host: 'iperf3 -s'."),
     ] = None,
     swap: Annotated[
-        bool, typer.Option("--swap", help="The config's `forward` leads into the shell.")
+        bool, Option("--swap", help="The config's `forward` leads into the shell.")
     ] = False,
     override: Overrides = None,
     seed: Seed = None,

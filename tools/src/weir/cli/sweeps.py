@@ -12,6 +12,7 @@ from typing import Annotated
 
 import polars as pl
 import typer
+from typer import Argument, Option
 
 from weir.analysis import folder, many, spread
 from weir.base import markdown, terminal, units
@@ -27,10 +28,7 @@ from weir.report.many_figures import Number
 from weir.report.paper import Shape
 
 Sweep = Annotated[
-    Path,
-    typer.Argument(
-        metavar="SWEEP", help="A sweep's folder or table.", autocompletion=complete.runs
-    ),
+    Path, Argument(metavar="SWEEP", help="A sweep's folder or table.", autocompletion=complete.runs)
 ]
 app = commands()
 
@@ -53,10 +51,10 @@ def table_(
     runs: RunArguments,
     by: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="A row for each value; repeated. [all that differ]"),
+        Option(metavar="KEY", help="A row for each value; repeated. [all that differ]"),
     ] = None,
     y: Numbers = None,
-    to: Annotated[Form, typer.Option(help="CSV has the numbers as they are.")] = Form.TEXT,
+    to: Annotated[Form, Option(help="CSV has the numbers as they are.")] = Form.TEXT,
     as_json: Json = False,
 ) -> None:
     """Prints means over the seeds of many runs, with intervals.

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from weir.base import terminal, units
 from weir.base.errors import UserError
@@ -19,26 +19,26 @@ from weir.trace.steps import Steps
 
 app = commands(__doc__)
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")]
+File = Annotated[Path, Argument(metavar="FILE", help="A recording.")]
 From = Annotated[
     str,
-    typer.Option(
+    Option(
         "--from",
         metavar="FORMAT",
         help="steps (ours), mahimahi, csv, pcap, iperf3, leocc, pantheon, 5g or theaterq.",
     ),
 ]
 Step = Annotated[
-    str, typer.Option(metavar="TIME", help="Rates are means over so much, where packets are times.")
+    str, Option(metavar="TIME", help="Rates are means over so much, where packets are times.")
 ]
 Delays = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="leocc: one-way delay in ms of each 10 ms.")
+    Path | None, Option(metavar="FILE", help="leocc: one-way delay in ms of each 10 ms.")
 ]
 COLUMN = "csv: the column, and the unit of its numbers: "
-At = Annotated[str | None, typer.Option("--at", metavar="NAME:UNIT", help=f"{COLUMN}time:s")]
-Rate = Annotated[str | None, typer.Option("--rate", metavar="NAME:UNIT", help=f"{COLUMN}dl:kbps")]
-Delay = Annotated[str | None, typer.Option("--delay", metavar="NAME:UNIT", help=f"{COLUMN}owd:ms")]
-Loss = Annotated[str | None, typer.Option("--loss", metavar="NAME", help="csv: likewise, a ratio.")]
+At = Annotated[str | None, Option("--at", metavar="NAME:UNIT", help=f"{COLUMN}time:s")]
+Rate = Annotated[str | None, Option("--rate", metavar="NAME:UNIT", help=f"{COLUMN}dl:kbps")]
+Delay = Annotated[str | None, Option("--delay", metavar="NAME:UNIT", help=f"{COLUMN}owd:ms")]
+Loss = Annotated[str | None, Option("--loss", metavar="NAME", help="csv: likewise, a ratio.")]
 
 
 def step_of(text: str) -> float:
@@ -79,7 +79,7 @@ def read(
 def import_(
     file: File,
     from_: From,
-    out: Annotated[Path, typer.Option(help="The file for the stage replay.")],
+    out: Annotated[Path, Option(help="The file for the stage replay.")],
     step: Step = "100ms",
     delays: Delays = None,
     at: At = None,
@@ -127,16 +127,12 @@ def show_(
 def fit_(
     file: File,
     from_: From = "steps",
-    model: Annotated[
-        str, typer.Option(help="markov (two states) or ar (autoregression).")
-    ] = "markov",
+    model: Annotated[str, Option(help="markov (two states) or ar (autoregression).")] = "markov",
     step: Step = "100ms",
     delays: Delays = None,
-    order: Annotated[int, typer.Option(help="ar: so many rates before each decide.")] = 1,
-    out: Annotated[
-        Path | None, typer.Option(help="A trace drawn from the model; ar needs it.")
-    ] = None,
-    duration: Annotated[str, typer.Option(help="Of that trace.")] = "600s",
+    order: Annotated[int, Option(help="ar: so many rates before each decide.")] = 1,
+    out: Annotated[Path | None, Option(help="A trace drawn from the model; ar needs it.")] = None,
+    duration: Annotated[str, Option(help="Of that trace.")] = "600s",
     seed: DrawSeed = 1,
     force: Force = False,
     as_json: Json = False,

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from weir.base.errors import UserError
 from weir.cli.usage import commands
@@ -36,9 +37,9 @@ def parameter(action: argparse.Action) -> inspect.Parameter:
     flag = action.nargs == 0
     metavar = None if flag else str(action.metavar or action.dest.upper())
     if action.option_strings:
-        declared = typer.Option(*action.option_strings, help=action.help, metavar=metavar)
+        declared = Option(*action.option_strings, help=action.help, metavar=metavar)
     else:
-        declared = typer.Argument(autocompletion=orders, help=action.help, metavar=metavar)
+        declared = Argument(autocompletion=orders, help=action.help, metavar=metavar)
     kind: object = bool if flag else list[str] | None
     return inspect.Parameter(
         action.dest,
