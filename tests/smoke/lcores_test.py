@@ -106,7 +106,7 @@ def test_what_two_lcores_decided_is_decided_again(lab, build):
 def test_three_ports_two_paths_and_a_flood(tmp_path, build, weir_switch):
     with Lab(tmp_path, build) as lab:
         lab.namespace("c")
-        lab.wire("c", "third")
+        lab.cable("c", "third")
         config = f"""
 paths: {{forward: [{{delay: {{delay: 5ms}}}}], aside: [{{delay: {{delay: 20ms}}}}]}}
 live:

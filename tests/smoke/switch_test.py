@@ -300,7 +300,7 @@ def test_pool_share_is_kept(lab):
 def test_three_ports_flood_learn_and_know(tmp_path, build):
     with Lab(tmp_path, build) as lab:
         lab.namespace("c")
-        lab.wire("c", "third")
+        lab.cable("c", "third")
         mac = json.loads(lab.sh("c", "ip", "-j", "link", "show", "eth0"))[0]["address"]
         config = f"""
 paths: {{forward: [{{delay: {{delay: 5ms}}}}]}}

@@ -79,12 +79,12 @@ def series(run: Run, interval: pl.DataFrame, flows: Sequence[int]) -> list[Serie
     """Returns a series for each flow that has records, in the order of flows."""
     rated = metrics.with_rates(interval)
     names = series_names(run, rated)
-    probes = latency.pings(run)
+    answered = latency.pings(run)
     found = []
     for flow, name in names.items():
         own = rated.filter(pl.col("flow_id") == flow).sort("ts_ns")
         if name.startswith("Ping"):
-            took = probes.filter(pl.col("flow_id") == flow)
+            took = answered.filter(pl.col("flow_id") == flow)
             times = (took["ts_ns"] / metrics.NS_PER_S).to_list()
             found.append(Series(name, "ms", times, (took["rtt_ns"] / 1e6).to_list()))
         elif name.startswith("VoIP"):
@@ -166,7 +166,6 @@ def started(run: Run) -> datetime:
 
 
 def test_name(run: Run) -> str:
-    """Returns the flent test whose series these are."""
     word = str(run.config.get("title") or "").partition(":")[0].strip()
     return word if word in TESTS else "tcp_nup"
 

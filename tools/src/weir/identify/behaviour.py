@@ -57,7 +57,6 @@ class Behaviour:
     lost_each: float = np.nan  # log10 of the segments lost per reduction
 
     def vector(self) -> Floats:
-        """Returns all numbers in the order of NAMES."""
         return np.array([getattr(self, name) for name in NAMES])
 
 
@@ -78,7 +77,6 @@ class Steps:
     rounds: Floats  # round trips since the start
 
     def at(self, time_s: float) -> int:
-        """Returns the step of a time."""
         return min(max(int((time_s - self.start_s) / self.step_s), 0), len(self.window) - 1)
 
 
@@ -111,7 +109,6 @@ def in_steps(interval: pl.DataFrame) -> Steps | None:
 
 
 def carried(values: Floats, first: float) -> Floats:
-    """Returns values with each NaN replaced by the value before it."""
     known = np.where(np.isfinite(values), np.arange(len(values)), -1)
     last = np.maximum.accumulate(known)
     return np.where(last >= 0, values[last], first)

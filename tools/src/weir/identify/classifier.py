@@ -31,12 +31,12 @@ KNOWN = Path(__file__).with_name("known.csv")
 NEAREST = 5
 MISSING = 1.0  # deviations
 UNKNOWN = "unknown"
-WITHOUT = 0.5  # weight of a trial without its control: two of three flows are of a known one
-ABOUT = 20  # trials at about a flow's distance
+WITHOUT = 0.5  # weight of a lookup without its control: two of three flows are of a known one
+ABOUT = 20  # lookups at about a flow's distance
 
 
 @dataclass(frozen=True)
-class Trials:
+class Lookups:
     """Known runs of which one control was the nearest, by distance."""
 
     distances: Floats
@@ -52,7 +52,7 @@ class Known:
     paths: tuple[str, ...]  # which of the drawn paths each had
     vectors: Floats  # (runs, numbers)
     deviation: Floats  # of each number among runs of one control
-    trials: dict[str, Trials]  # by the control that was nearest
+    lookups: dict[str, Lookups]  # by the control that was nearest
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ class Found:
     """The controls that a flow is taken for."""
 
     control: str  # or "unknown"
-    confidence: float | None  # of the trials at about this distance, those right; None: unknown
+    confidence: float | None  # of the lookups at about this distance, those right; None: unknown
     votes: dict[str, float]  # shares of the nearest runs, most first
     distance: float | None  # over that up to which the first is believed; None: not tried
 
 
 def known_from(controls: list[str], paths: list[str], vectors: Floats) -> Known:
-    """Returns runs, with the divisors of their numbers and what trials of them show."""
+    """Returns runs, with the divisors of their numbers and what lookups of them show."""
     deviation = deviations(controls, vectors)
     runs = Known(tuple(controls), tuple(paths), vectors, deviation, {})
     names, places = np.array(controls), np.array(paths)
@@ -79,16 +79,16 @@ def known_from(controls: list[str], paths: list[str], vectors: Floats) -> Known:
                 first = next(iter(votes))
                 right = float(first == control) if own else -WITHOUT
                 seen[first].append((distance, right))
-    return replace(runs, trials={name: trials(rows) for name, rows in seen.items()})
+    return replace(runs, lookups={name: lookups(rows) for name, rows in seen.items()})
 
 
-def trials(rows: list[tuple[float, float]]) -> Trials:
-    """Returns trials in order, with the distance up to which most is gained."""
+def lookups(rows: list[tuple[float, float]]) -> Lookups:
+    """Returns lookups in order, with the distance up to which most is gained."""
     at, weights = np.array(sorted(rows)).T
     gained = np.cumsum(np.where(weights == 0, -1.0, weights))
     best = int(gained.argmax())
     far = at[best : best + 2].mean() if gained[best] > 0 else at[0] / 2
-    return Trials(at, weights, float(far))
+    return Lookups(at, weights, float(far))
 
 
 def deviations(controls: list[str], vectors: Floats) -> Floats:
@@ -135,7 +135,7 @@ def identify(behaviour: Behaviour, of: Known | None = None, path: str = "") -> F
     if path:
         apart = np.where(np.array(of.paths) == path, np.inf, apart)
     shares, distance = nearest(of, apart)
-    tried = of.trials.get(next(iter(shares)))
+    tried = of.lookups.get(next(iter(shares)))
     if tried is None or distance > tried.far:
         return Found(UNKNOWN, None, shares, None if tried is None else distance / tried.far)
     about = tried.weights[np.argsort(np.abs(tried.distances - distance), kind="stable")[:ABOUT]]

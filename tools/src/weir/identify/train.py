@@ -114,7 +114,6 @@ def run(text: str) -> Behaviour | None:
 
 
 def program(name: str, *argv: Path | str) -> None:
-    """Runs a program of the build."""
     subprocess.run([find_program(name), *argv], check=True, stdout=subprocess.DEVNULL)
 
 

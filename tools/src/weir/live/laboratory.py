@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A laboratory of hosts and a switch: network namespaces, with veth pairs as wires.
+"""A laboratory of hosts and a switch: network namespaces, with veth pairs as cables.
 
 a ---- left [ sw ] right ---- b
 """
@@ -66,11 +66,11 @@ class Laboratory:
             netns.remove(self.spaces.pop())
 
     def make(self) -> None:
-        """Makes namespaces and wires."""
+        """Makes namespaces and cables."""
         for name in ("sw", "a", "b"):
             self.namespace(name)
-        self.wire("a", "left")
-        self.wire("b", "right")
+        self.cable("a", "left")
+        self.cable("b", "right")
 
     def space(self, name: str) -> str:
         return f"{self.prefix}{name}"
@@ -79,11 +79,9 @@ class Laboratory:
         return enter(self.space(name), *argv)
 
     def sh(self, name: str, *argv: object, timeout: float = 30, check: bool = True) -> str:
-        """Runs a command in a namespace and returns its standard output."""
         return command(*self.enter(name, *argv), timeout=timeout, check=check)
 
     def create(self, name: str) -> None:
-        """Makes an empty namespace."""
         netns.create(self.space(name))
         self.spaces.append(self.space(name))
 
@@ -95,7 +93,7 @@ class Laboratory:
         with NetNS(self.space(name)) as links:
             links.link("set", index=1, state="up")
 
-    def wire(self, host: str, port: str, link: str = "eth0") -> None:
+    def cable(self, host: str, port: str, link: str = "eth0") -> None:
         """Connects a link of a host to a port of the switch's namespace."""
         peer = {"ifname": link, "net_ns_fd": self.space(host)}
         with NetNS(self.space("sw")) as links:
@@ -105,7 +103,6 @@ class Laboratory:
         self.up(host, link)
 
     def address(self, host: str, link: str) -> None:
-        """Gives a link its address."""
         with NetNS(self.space(host)) as links:
             index = links.link_lookup(ifname=link)[0]
             links.addr("add", index=index, address=ADDRESS[host], prefixlen=PREFIX_BITS)

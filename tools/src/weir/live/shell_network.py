@@ -86,12 +86,11 @@ class Network(Laboratory):
         self.paths[name] = f"/proc/{os.getpid()}/fd/{descriptor}"
 
     def create(self, name: str) -> None:
-        """Makes a namespace and enters it."""
         unshare(CLONE_NEWNET)
         self.keep(name)
 
     def make(self) -> None:
-        """Makes namespaces and wires."""
+        """Makes namespaces and cables."""
         self.keep(HOST)
         if self.side is Side.USER:
             self.prepare_slirp()
@@ -101,7 +100,7 @@ class Network(Laboratory):
         # What runs inside may be a shell's host in its turn, and ping needs no rights.
         self.sh("in", "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.ping_group_range=0 0")
         self.join()
-        self.wire("in", "left")
+        self.cable("in", "left")
         self.route("in")
 
     def used(self) -> Iterator[int]:
@@ -115,7 +114,7 @@ class Network(Laboratory):
     def join(self) -> None:
         """Makes the port towards the other side."""
         if self.side is Side.SERVER:
-            self.wire(SERVER, "right")
+            self.cable(SERVER, "right")
             self.route(SERVER)
         elif self.side is Side.HOST:
             self.join_host()
@@ -126,7 +125,7 @@ class Network(Laboratory):
         """Makes a link of the host; others may take its number just now."""
         while True:
             try:
-                self.wire(HOST, "right", self.link)
+                self.cable(HOST, "right", self.link)
             except NetlinkError as error:
                 if error.code != errno.EEXIST or self.number + 1 >= len(NETWORKS):
                     raise
@@ -135,7 +134,6 @@ class Network(Laboratory):
                 return
 
     def start(self, argv: Sequence[object]) -> None:
-        """Starts a program that reads from this process."""
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
         self.children.append(Child(argv, first=False, **options))
 
@@ -173,7 +171,6 @@ class Network(Laboratory):
             links.addr("add", index=index, address=str(place), prefixlen=24)
 
     def route(self, host: str) -> None:
-        """Routes all that is elsewhere through the bottleneck."""
         gateway = self.network[OTHER_SIDE if host == "in" else COMMAND]
         with NetNS(self.space(host)) as links:
             links.route("add", dst="default", gateway=str(gateway))
