@@ -143,7 +143,7 @@ def test_what_it_prints_is_no_answer(plugin):
     assert found["same answers"]
     done = check.run(check.config(duration="1s", warmup="0s"), control)
     assert done.summary is not None
-    assert done.summary["groups"][0]["acked_bytes"] > 0
+    assert done.summary.groups[0].acked_bytes > 0
 
 
 def test_what_is_no_control(weir):

@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from gymnasium import logger
 from numpy.typing import NDArray
 
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 from weir.control import Measurements
 from weir.gym import episodes
 from weir.gym.simulation import Simulation
@@ -21,7 +21,7 @@ from weir.gym.view import View
 
 SEEDS = 2**31
 RENDER_MODES = ["rgb_array"]
-Info = dict[str, Any]  # as Gymnasium has it
+Info = Json  # as Gymnasium has it
 
 
 class Bottleneck:
@@ -113,7 +113,6 @@ class Bottleneck:
         return self._view.picture()
 
     def close(self) -> None:
-        """Ends the episode."""
         if self._simulation is not None:
             self._simulation.close()
             self._simulation = None

@@ -17,7 +17,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -35,20 +34,21 @@ class Draw:
 
     key: str
     kind: str
-    values: tuple[Any, ...]  # texts, or two numbers
+    texts: tuple[str, ...] = ()  # of a choice
+    low: float = 0
+    high: float = 0
     unit: str = ""
 
     def text(self, rng: np.random.Generator) -> str:
         """Returns a drawn value as the config has it."""
         if self.kind == "choice":
-            return str(self.values[int(rng.integers(len(self.values)))])
-        low, high = self.values
+            return self.texts[int(rng.integers(len(self.texts)))]
         if self.kind == "integers":
-            return str(int(rng.integers(int(low), int(high), endpoint=True)))
+            return str(int(rng.integers(int(self.low), int(self.high), endpoint=True)))
         if self.kind == "uniform":
-            value = float(rng.uniform(low, high))
+            value = float(rng.uniform(self.low, self.high))
         else:
-            value = float(np.exp(rng.uniform(np.log(low), np.log(high))))
+            value = float(np.exp(rng.uniform(np.log(self.low), np.log(self.high))))
         return f"{value!r}{self.unit}"
 
 
@@ -89,7 +89,7 @@ def _draw(place: Path, key: str, of: object) -> Draw:
     if re.fullmatch(r"flows\.\d+\.count", key):
         raise UserError(f"{place}: draw: {key}: the number of agents is that of the config")
     if kind == "choice":
-        return Draw(key, kind, tuple(values))
+        return Draw(key, kind, tuple(map(str, values)))
     numbers = [_number(text) for text in values]
     (low, unit), (high, other) = numbers
     if unit is None or unit != other or not low <= high or (kind == "loguniform" and low <= 0):
@@ -97,7 +97,7 @@ def _draw(place: Path, key: str, of: object) -> Draw:
             f"{place}: draw: {key}: {kind} is of two numbers of one unit, the smaller one first"
             + (" and above 0" if kind == "loguniform" else "")
         )
-    return Draw(key, kind, (low, high), BASE.get(unit, unit))
+    return Draw(key, kind, (), low, high, BASE.get(unit, unit))
 
 
 def _number(text: object) -> tuple[float, str | None]:

@@ -75,7 +75,6 @@ class Simulation:
 
     @property
     def flows(self) -> int:
-        """The agents' flows that have begun."""
         return self.page.called()[3]
 
     def step(self) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 
 SOCKET = "dpdk_telemetry.v2"
 ANSWER_BYTES = 1 << 16
@@ -41,7 +42,7 @@ class NoJson(UserError):
         )
 
 
-def decoded(value: Any) -> Any:
+def decoded(value: object) -> object:
     """Returns an answer whose texts DPDK's telemetry had encoded, as they were."""
     if isinstance(value, str):
         return unquote(value, errors="surrogateescape")
@@ -100,7 +101,7 @@ class Program:
         except OSError:  # another user's
             return str(folder)
 
-    def receive(self) -> Any:
+    def receive(self) -> Json:
         """Returns a message; Ended if there will be no more."""
         try:
             message = self.socket.recv(ANSWER_BYTES)
@@ -109,9 +110,12 @@ class Program:
         if not message:
             raise Ended
         try:
-            return decoded(json.loads(message))
+            found = decoded(json.loads(message))
         except ValueError as error:
             raise NoJson(self.prefix) from error
+        if not isinstance(found, dict):
+            raise NoJson(self.prefix)
+        return found
 
     def ask(self, command: str) -> Any:
         """Returns the answer to a command; None: the program does not know it."""

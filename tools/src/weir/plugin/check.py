@@ -16,14 +16,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import msgspec
+
+from weir.analysis import run_summary
+from weir.analysis.run_summary import RunSummary
 from weir.attack import registry
 from weir.base import tables, units
 from weir.base.errors import UserError
 from weir.base.programs import find_program
 
-Summary = dict[str, Any]
 BESIDE = ("newreno", "cubic", "bbr", "copa")
 RUN_S_MAX = 120
 
@@ -50,7 +52,7 @@ class Number:
 class Done:
     """A run: its summary, or the sentence in its place."""
 
-    summary: Summary | None
+    summary: RunSummary | None
     said: str = ""
 
 
@@ -80,7 +82,6 @@ USUAL = {
 
 
 def config(*flows: str, **changes: str) -> str:
-    """Returns an experiment with these groups of flows; CC in them is the control."""
     groups = "".join(f"  - {{{group}}}\n" for group in flows or ("cc: CC",))
     return PATH.format(**{**USUAL, **changes, "flows": groups})
 
@@ -108,7 +109,7 @@ def run(text: str, control: str, *options: str) -> Done:
             return Done(None, f"the run did not end within {RUN_S_MAX} s")
     if done.returncode != 0 or not done.stdout:
         return Done(None, why(done))
-    return Done(json.loads(done.stdout))
+    return Done(run_summary.decode(json.loads(done.stdout), "weir-sim"))
 
 
 def why(done: subprocess.CompletedProcess[str]) -> str:
@@ -117,17 +118,21 @@ def why(done: subprocess.CompletedProcess[str]) -> str:
     return said[-1] if said else f"it ended the program with status {done.returncode}"
 
 
-def summary_of(done: Done, control: str) -> Summary:
+def summary_of(done: Done, control: str) -> RunSummary:
     """Returns the summary of a run that must have ended well."""
     if done.summary is None:
         raise UserError(f"check: {control}: {done.said}", 1)
     return done.summary
 
 
-def link(summary: Summary) -> Summary:
-    """Returns the forward link's figures."""
-    figures: Summary = summary["links"]["forward"]
-    return figures
+class Calls(msgspec.Struct):
+    """The answer of weir-check-cc."""
+
+    calls: int
+    fault: str | None
+    allocations: int | None
+    same: bool
+    moved_same: bool
 
 
 def by_hand(control: str) -> list[Result]:
@@ -146,18 +151,17 @@ def by_hand(control: str) -> list[Result]:
         raise UserError(done.stderr.strip().partition(": ")[2])
     if done.returncode != 0 or not done.stdout:
         return [Result("any values", False, why(done))]
-    said = json.loads(done.stdout)
-    calls = f"{said['calls']} calls with values from 0 to huge"
-    counted = said["allocations"]
+    said = msgspec.json.decode(done.stdout, type=Calls)
+    calls, counted = f"{said.calls} calls with values from 0 to huge", said.allocations
     return [
-        Result("any values", said["fault"] is None, said["fault"] or f"{calls}: windows and rates"),
+        Result("any values", said.fault is None, said.fault or f"{calls}: windows and rates"),
         Result(
             "no allocation",
             None if counted is None else counted == 0,
             "this build cannot count" if counted is None else f"{counted} in {calls}",
         ),
-        Result("same answers", said["same"], f"{calls}, twice"),
-        Result("state moves", said["moved_same"], "the same calls while the flow's memory moves"),
+        Result("same answers", said.same, f"{calls}, twice"),
+        Result("state moves", said.moved_same, "the same calls while the flow's memory moves"),
     ]
 
 
@@ -168,10 +172,10 @@ def goes_on(done: Done, at_least: float, counted: str) -> tuple[bool | None, str
     """
     if done.summary is None:
         return False, done.said
-    group = done.summary["groups"][0]
-    used = link(done.summary)["utilisation"]
-    found = f"{units.percent(used, 0)} of the link; {counted.replace('_', ' ')}: {group[counted]}"
-    return (used >= at_least if group[counted] > 0 else None), found
+    count = getattr(done.summary.groups[0], counted)
+    used = units.measured(done.summary.links["forward"].utilisation)
+    found = f"{units.percent(used, 0)} of the link; {counted.replace('_', ' ')}: {count}"
+    return (used >= at_least if count > 0 else None), found
 
 
 def timeouts(control: str) -> Result:
@@ -195,7 +199,7 @@ def pauses(control: str) -> Result:
     done = run(config(f"cc: CC, {source}"), control)
     if done.summary is None:
         return Result("idle", False, done.said)
-    megabytes = done.summary["groups"][0]["acked_bytes"] / 1e6
+    megabytes = done.summary.groups[0].acked_bytes / 1e6
     # 20 s are measured; a transfer of 500 kB takes 0.5 s at a third of the link, and 2 s of pause.
     return Result("idle", megabytes >= 3, f"{megabytes:.1f} MB in pieces of 0.5 MB, 2 s between")
 
@@ -208,9 +212,9 @@ def marks(control: str) -> Result:
         return Result("ECN", None, "it says that it does not answer marks; `ecn:` is refused")
     if done.summary is None:
         return Result("ECN", False, done.said)
-    figures = link(done.summary)
-    marked = figures["marks"] / done.summary["groups"][0]["sent_segs"]
-    used = figures["utilisation"]
+    link = done.summary.links["forward"]
+    marked = link.marks / done.summary.groups[0].sent_segs
+    used = units.measured(link.utilisation)
     # CoDel marks more and more until it is heard. Weir's own have up to 1.5 % of packets marked
     # here (Prague, which wants marks), one that does not listen has 20 %.
     found = f"{units.percent(marked, 2)} of packets marked, {units.percent(used, 0)} of the link"
@@ -230,46 +234,45 @@ def repeats(control: str) -> Result:
     wrong = next((done.said for done in runs if done.summary is None), None)
     if wrong is not None:
         return Result("same bytes", False, wrong)
-    digests = {done.summary["digest"] for done in runs if done.summary is not None}
+    digests = {done.summary.digest for done in runs if done.summary is not None}
     return Result("same bytes", len(digests) == 1, "twice on one thread, once on two")
 
 
 CHECKS: tuple[Callable[[str], Result], ...] = (timeouts, spurious, pauses, marks, lossy, repeats)
 
 
-def utilisation(summary: Summary) -> str:
-    return units.percent(link(summary)["utilisation"], 1)
+def utilisation(summary: RunSummary) -> str:
+    return units.percent(summary.links["forward"].utilisation, 1)
 
 
-def queue(summary: Summary) -> str:
-    return units.time(link(summary)["queue_mean_ns"])
+def queue(summary: RunSummary) -> str:
+    return units.time(summary.links["forward"].queue_mean_ns)
 
 
-def worst(summary: Summary) -> str:
-    """Returns the delay that one packet in a hundred exceeds."""
-    return units.time(link(summary)["sojourn_p99_ns"])
+def worst(summary: RunSummary) -> str:
+    return units.time(summary.links["forward"].sojourn_p99_ns)
 
 
-def fairness(summary: Summary) -> str:
-    jfi = summary["groups"][0]["jfi"]
+def fairness(summary: RunSummary) -> str:
+    jfi = summary.groups[0].jfi
     return units.NONE if jfi is None else f"{jfi:.3f}"
 
 
-def goodputs(summary: Summary) -> list[float]:
-    return [summary["groups"][i]["goodput_bps"] for i in range(2)]
+def goodputs(summary: RunSummary) -> list[float]:
+    return [group.goodput_bps for group in summary.groups]
 
 
-def part(summary: Summary) -> str:
+def part(summary: RunSummary) -> str:
     mine, other = goodputs(summary)
     return units.percent(mine / (mine + other), 1)
 
 
-def times(summary: Summary) -> str:
+def times(summary: RunSummary) -> str:
     mine, other = goodputs(summary)
     return f"{mine / other:.2f}" if other else units.NONE
 
 
-Reader = Callable[[Summary], str]
+Reader = Callable[[RunSummary], str]
 STEPS = "{at: 15s, forward.link.rate: 10Mbit}, {at: 22s, forward.link.rate: 50Mbit}"
 SCENARIOS: tuple[tuple[str, str, dict[str, Reader]], ...] = (
     ("alone", config(), {"link used": utilisation, "queue": queue}),

@@ -97,12 +97,10 @@ class Error:
 
 
 def rate(bps: float) -> str:
-    """Returns a rate as a config writes it."""
     return f"{bps / 1e3:.6g}kbit" if bps < 1e6 else f"{bps / 1e6:.6g}Mbit"
 
 
 def time(ns: float) -> str:
-    """Returns a time as a config writes it."""
     return f"{ns / 1e6:.6g}ms"
 
 

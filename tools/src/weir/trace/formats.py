@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 
 from weir.base import foreign
@@ -184,20 +184,39 @@ def mobile(file: Path, reading: Reading) -> Steps:
     return steps.make(np.arange(len(rate)) * NS_PER_S, len(rate) * NS_PER_S, rate)
 
 
+class Iperf3Sum(msgspec.Struct):
+    """The sum of all streams in an interval."""
+
+    start: float
+    end: float
+    bits_per_second: float
+    omitted: bool = False
+    lost_percent: float = 0
+
+
+class Iperf3Interval(msgspec.Struct):
+    """An interval of a result."""
+
+    sum: Iperf3Sum
+
+
+class Iperf3(msgspec.Struct):
+    """A result of `iperf3 --json`."""
+
+    intervals: list[Iperf3Interval] = []
+
+
 def iperf3(file: Path, reading: Reading) -> Steps:
     """Reads `iperf3 --json`: the rate of each interval, and what UDP's receiver lost."""
-    try:
-        said = foreign.read_json(file, dict[str, Any])["intervals"]
-        # The times of the others begin again behind those that -O leaves out.
-        intervals = [i["sum"] for i in said if not i["sum"].get("omitted")]
-        start = [float(i["start"]) for i in intervals]
-        rates = [float(i["bits_per_second"]) for i in intervals]
-        lost = [float(i.get("lost_percent", 0.0)) / 100 for i in intervals]
-        end = float(intervals[-1]["end"])
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError):
-        raise UserError(f"{file}: no result of iperf3 --json with intervals") from None
-    at = np.array(start) - start[0]
-    return steps.make(at * NS_PER_S, (end - start[0]) * NS_PER_S, rates, loss=lost)
+    said = foreign.read_json(file, Iperf3).intervals
+    # The times of the others begin again behind those that -O leaves out.
+    sums = [interval.sum for interval in said if not interval.sum.omitted]
+    if not sums:
+        raise UserError(f"{file}: no result of iperf3 --json with intervals")
+    at = np.array([one.start for one in sums]) - sums[0].start
+    end, rates = sums[-1].end - sums[0].start, [one.bits_per_second for one in sums]
+    lost = [one.lost_percent / 100 for one in sums]
+    return steps.make(at * NS_PER_S, end * NS_PER_S, rates, loss=lost)
 
 
 def pantheon(file: Path, reading: Reading) -> Steps:
