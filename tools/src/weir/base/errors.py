@@ -35,7 +35,6 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Returns printable text without line breaks."""
     return printable(text.replace("\n", " "))
 
 

@@ -45,7 +45,6 @@ def words(given: Words) -> str:
 
 
 def cell(text: str) -> str:
-    """Returns a text with what would end its cell of a table escaped."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 

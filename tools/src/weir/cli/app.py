@@ -77,7 +77,6 @@ class Commands(typer.core.TyperGroup):
 
 
 def summaries() -> list[tuple[str, str]]:
-    """Returns each command and the first sentence of its help."""
     return [(name, usage.summary(name)) for name in usage.MODULES]
 
 
@@ -96,7 +95,6 @@ app = typer.Typer(
 
 
 def version(value: bool) -> None:
-    """Prints the version and ends."""
     if value:
         print(f"weir {VERSION}")
         raise typer.Exit

@@ -218,7 +218,6 @@ def limits(_: Host) -> Iterator[Check]:
 
 
 def python(_: Host) -> Iterator[Check]:
-    """Checks the interpreter that this runs in."""
     yield Check("Python", OK, sys.version.split()[0])
 
 
@@ -228,7 +227,6 @@ SECTIONS: tuple[Callable[[Host], Iterator[Check]], ...] = (
 
 
 def checks(host: Host | None = None) -> list[Check]:
-    """Returns every check, in order."""
     return [check for section in SECTIONS for check in section(host or Host())]
 
 

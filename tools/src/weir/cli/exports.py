@@ -23,7 +23,6 @@ app = commands()
 
 
 def formats() -> list[str]:
-    """Returns the formats that `weir export` writes."""
     return list(export.FORMATS)
 
 

@@ -129,7 +129,6 @@ def rm_(
 
 
 def runs_of(going: list[Path]) -> str:
-    """Returns the number of runs with its noun."""
     return f"{len(going):,} run{'s' if len(going) > 1 else ''}"
 
 
@@ -153,7 +152,6 @@ def remove(going: list[Path]) -> int:
 
 
 def say(sentence: str) -> None:
-    """Prints a sentence for the user."""
     print(f"weir: {sentence}", file=sys.stderr)
 
 

@@ -107,7 +107,6 @@ class Host:
             return None
 
     def texts(self, pattern: str) -> Iterator[str]:
-        """Yields the texts of files that can be read."""
         found = map(self.read, self.glob(pattern))
         return (text for text in found if text is not None)
 
@@ -116,7 +115,6 @@ class Host:
         return output(["ethtool", option, name]) or ""
 
     def glob(self, pattern: str) -> list[Path]:
-        """Returns paths below the root."""
         return sorted(self.root.glob(pattern))
 
 

@@ -40,7 +40,6 @@ app = commands()
 
 
 def study_names() -> list[str]:
-    """Returns the names that `weir reproduce` takes."""
     return find.names()
 
 

@@ -65,7 +65,6 @@ def read(
     delays: Path | None,
     columns: dict[str, str | None] | None = None,
 ) -> Steps:
-    """Returns the steps of a recording."""
     chosen = {stem: column for stem, column in (columns or {}).items() if column is not None}
     return formats.read(file, name, formats.Reading(step_of(step), chosen, delays))
 

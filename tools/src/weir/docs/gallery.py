@@ -35,14 +35,12 @@ class Picture:
 
 
 def pictures() -> list[Picture]:
-    """Returns all pictures, in order."""
     if not LIST.exists():
         raise UserError("this installation has no gallery; a clone of Weir has it", 1)
     return [Picture(**entry) for entry in yaml.safe_load(LIST.read_text(encoding="utf-8"))]
 
 
 def section(picture: Picture) -> str:
-    """Returns a picture and its commands."""
     typed = "\n".join(f"tools/weir {command}" for command in picture.all_commands)
     image = f"![{picture.title}](../tools/docs/gallery/{picture.name}.png)"
     return f"## {picture.title}\n\n{image}\n\n```sh\n{typed}\n```\n"

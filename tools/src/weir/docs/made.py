@@ -79,7 +79,6 @@ def command_page(_: Tables, group: TyperGroup) -> str:
 
 
 def sentence(text: str) -> str:
-    """Returns a summary with a capital letter at its begin."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -118,7 +117,6 @@ def stream_page(listed: Tables, _: TyperGroup) -> str:
 
 
 def python_page(*_: object) -> str:
-    """Returns the Python API, from its docstrings."""
     return "# Python\n\n" + "\n".join(f"::: {name}\n" for name in PYTHON)
 
 
@@ -132,7 +130,6 @@ PAGES: dict[str, Maker] = {
 
 
 def results(name: str) -> Callable[[Tables], str]:
-    """Returns the maker of a table of studies' claims."""
     return lambda _: documents.table(name)
 
 

@@ -39,17 +39,14 @@ NUMBERS = (
 
 
 def named(entries: Mapping[str, Key | Field | Entry]) -> list[dict[str, object]]:
-    """Returns entries with their names."""
     return [{"name": name, **entry} for name, entry in entries.items()]
 
 
 def parameters(entry: Entry) -> Table:
-    """Returns the table of a section's keys."""
     return Table(PARAMETERS, named(tables.keys(entry)))
 
 
 def fields(entry: Entry) -> Table:
-    """Returns the table of a stream's fields."""
     return Table(FIELDS, named(entry["fields"]))
 
 

@@ -45,7 +45,6 @@ def listed(nav: Menu) -> Iterator[str]:
 
 
 def pages() -> list[str]:
-    """Returns all pages of the site."""
     return list(listed(tomllib.loads(SETTINGS.read_text(encoding="utf-8"))["project"]["nav"]))
 
 

@@ -221,7 +221,6 @@ def blocks(
 
 
 def as_bytes(made: npt.NDArray[np.void]) -> pa.Array:
-    """Returns the bytes of each struct."""
     kind = pa.binary(made.dtype.itemsize)
     return pa.Array.from_buffers(kind, len(made), [None, pa.py_buffer(made)]).cast(pa.binary())
 

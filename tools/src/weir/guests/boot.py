@@ -70,7 +70,6 @@ def run(argv: list[str], guest: Path, root: Path) -> str:
 
 
 def stop(process: subprocess.Popen[str]) -> None:
-    """Ends it with all that it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -121,7 +121,6 @@ def source(recipe: Recipe = PLAIN) -> tuple[str, str]:
 
 
 def compiler() -> str:
-    """Returns the first line of gcc --version."""
     return output(["gcc", "--version"]).splitlines()[0]
 
 

@@ -40,7 +40,6 @@ class Kernel:
 
 
 def cache() -> Path:
-    """Returns the folder of built kernels."""
     if named := os.environ.get("WEIR_GUESTS"):
         return Path(named)
     return places.cache() / "guests"
@@ -75,19 +74,16 @@ def choose(key: str, name: str = CURRENT) -> None:
 
 
 def names() -> list[str]:
-    """Returns all names, `current` first."""
     found = sorted(path.name for path in cache().glob("*") if path.is_symlink())
     return sorted(found, key=lambda name: name != CURRENT)
 
 
 def named() -> dict[str, Kernel]:
-    """Returns the kernels by their names, `current` first."""
     kernels = {name: find(name) for name in names()}
     return {name: kernel for name, kernel in kernels.items() if kernel is not None}
 
 
 def drop(key: str) -> None:
-    """Removes a kernel that has no name."""
     if all((cache() / name).readlink().name != key for name in names()):
         shutil.rmtree(cache() / key, ignore_errors=True)
 

@@ -24,7 +24,6 @@ class Parser(argparse.ArgumentParser):
     """A parser for which bad usage is a UserError."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises a UserError of one sentence."""
         raise UserError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
 
 

@@ -39,7 +39,6 @@ def renamed(config: Any, name: Callable[[Path], object]) -> Any:
 
 
 def named(config: object) -> list[Path]:
-    """Returns the files of a config, in their order."""
     found: list[Path] = []
     renamed(config, found.append)
     return found

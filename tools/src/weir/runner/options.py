@@ -35,7 +35,6 @@ class Options:
 
     @property
     def name(self) -> str:
-        """The name of a cell."""
         return str(self.out)
 
     def command(self, live: bool) -> list[str]:
