@@ -308,6 +308,8 @@ def test_print_has_figures_that_were_not_seen(chromium, marks):
     assert shown.locator(".panel:not(.drawn)").count() > 0
     shown.pdf()
     assert shown.locator(".panel:not(.drawn)").count() == 0
+    windows = "weir.charts.map(c => Object.values(c.plot.scales).map(s => s.max - s.min > 0))"
+    assert {one for chart in shown.evaluate(windows) for one in chart} == {True}
     shown.close()
 
 

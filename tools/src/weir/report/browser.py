@@ -30,6 +30,7 @@ SHA256 = {
     STYLE: "37d952f00df006ceab033267e05f050cedd8d6906467cc86525dee795dcfa6a9",
 }
 PX_PER_IN, HEIGHT_MIN_PX = 125, 150
+LIGHT = 0.25  # opacity of shaded marks in a key
 EXACT = 1e-6  # of a column's range: float32 is exact enough if it is nearer than that
 SHAPES = {  # markers as SVG paths around (14, 5)
     "o": "M10 5a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -94,7 +95,8 @@ def embedded(figure: Figure) -> Markup:
         for axis, other in [_axes(panel)]
     ]
     found = {"name": figure.name, "panels": panels, "columns": columns.encoded}
-    return Markup(msgspec.json.encode(found).decode().replace("<", "\\u003c"))
+    text = msgspec.json.encode(found, enc_hook=float).decode()  # NumPy's numbers are floats
+    return Markup(text.replace("<", "\\u003c"))
 
 
 def _axes(panel: Panel) -> list[dict[str, Any]]:
@@ -162,7 +164,8 @@ def scales(figure: Figure) -> list[Scale]:
 
 def _swatch(mark: Mark) -> Markup:
     if isinstance(mark, Band | Bars | Box | Polygon | Span | Field):
-        opacity = mark.opacity if isinstance(mark, Band) else 1.0
+        light = isinstance(mark, Polygon | Box | Span)
+        opacity = mark.opacity if isinstance(mark, Band) else LIGHT if light else 1.0
         area = '<path fill="currentColor" fill-opacity="{}" d="M0 0h28v10H0z"/>'
         return Markup(area).format(f"{opacity:.2g}")
     shapes = Markup()

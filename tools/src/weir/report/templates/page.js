@@ -470,9 +470,8 @@ const weir = (() => {
     chart.box.classList.add("drawn");
   }
 
-  const redraw = () => charts.forEach((chart) => chart.plot && chart.plot.redraw());
-  function paint() {
-    redraw();
+  const redraw = () => charts.forEach((chart) => chart.plot?.redraw());
+  function colour() {
     document.querySelectorAll(".legend svg").forEach((s) => { s.style.color = seen(s.dataset.colour); });
   }
 
@@ -536,14 +535,14 @@ const weir = (() => {
     const source = document.getElementById("uplot").textContent;
     printed = begins ? new Function("devicePixelRatio", `${source}; return uPlot`)(PRINT_DENSITY) : null;
     charts.forEach((chart) => { if (begins || chart.plot) make(chart); });
-    paint();
+    colour();
   }
 
   addEventListener("DOMContentLoaded", () => {
     document.documentElement.classList.add("live");
     document.querySelectorAll("figure:has(.panel)").forEach(start);
-    paint();
-    dark.addEventListener("change", paint);
+    colour();
+    dark.addEventListener("change", () => { colour(); redraw(); });
     addEventListener("beforeprint", () => print(true));
     addEventListener("afterprint", () => print(false));
     matchMedia("print").addEventListener("change", (event) => print(event.matches));
