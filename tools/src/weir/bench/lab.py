@@ -18,12 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import TypeVar
 
 from weir import bootstrap
 from weir.base.errors import UserError
 from weir.live import client, laboratory
-from weir.live.laboratory import ADDRESS, CommandError, Laboratory
+from weir.live.laboratory import ADDRESS, Laboratory
 from weir.runner.child import Child
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -38,6 +38,9 @@ FRAMES = {"64": 64.0, "512": 512.0, "1500": 1500.0, "imix": (7 * 64 + 4 * 570 + 
 SIDES = ("left", "right")
 NUMBERS = count()
 OURS = f"weirbench{os.getpid()}x"  # what every prefix begins with
+
+
+T = TypeVar("T")
 
 
 class Skipped(Exception):
@@ -58,23 +61,6 @@ class Sample:
     @property
     def ns(self) -> float:
         return self.cpu_ns / self.pkts
-
-
-# Queue disciplines, and the parameters that each needs besides its limit.
-AQMS = {
-    "fifo": "",
-    "codel": "",
-    "cobalt": "",
-    "pie": "",
-    "docsis_pie": "",
-    "red": "",
-    "step": ", threshold: 65pkt",
-    "dualpi2": "",
-    "drr": "",
-    "fq_codel": "",
-    "fq_pie": "",
-    "cake": ", buckets: 65536",
-}
 
 
 @dataclass(frozen=True)
@@ -124,7 +110,7 @@ class Measured(Child):
         ended = f"signal {-status}" if status is not None and status < 0 else "it said nothing"
         return (said or [ended])[-1][:300]
 
-    def wait_for(self, condition: Callable[[], Any], what: str) -> Any:
+    def wait_for(self, condition: Callable[[], T | None], what: str) -> T:
         """Polls until there is a value; Skipped if the program ends before or takes too long."""
         deadline = time.monotonic() + START_S_MAX
         while True:
@@ -149,39 +135,34 @@ def busiest_ns(pid: int, before: dict[str, int]) -> tuple[float, dict[str, int]]
     return float(max(used, default=0)), now
 
 
-class Counters:
+class Counters(client.Program):
     """Counters of a DPDK program's ports, or the first `ports` of them, from its socket."""
 
     def __init__(self, path: Path, ports: int | None = None):
-        self.program = client.Program(path)
-        self.ports = (self.program.ask("/ethdev/list") or [])[:ports]
+        super().__init__(path)
+        self.ports: list[int] = (self.ask("/ethdev/list") or [])[:ports]
+
+    def of_ports(self, what: str, *keys: str) -> list[list[int]]:
+        answers = [self.ask(f"/ethdev/{what},{port}") or {} for port in self.ports]
+        return [[int(answer.get(key, 0)) for key in keys] for answer in answers]
 
     def started(self) -> bool:
-        info = [self.program.ask(f"/ethdev/info,{port}") or {} for port in self.ports]
-        return bool(info) and all(port.get("dev_started") for port in info)
+        return bool(self.ports) and min(self.of_ports("info", "dev_started")) == [1]
 
     def sent(self) -> tuple[int, int]:
         """Returns packets and bytes that all ports sent together."""
-        all_ports = [self.program.ask(f"/ethdev/stats,{port}") or {} for port in self.ports]
-        return (
-            sum(int(port.get("opackets", 0)) for port in all_ports),
-            sum(int(port.get("obytes", 0)) for port in all_ports),
-        )
-
-    def close(self) -> None:
-        self.program.close()
+        counts = self.of_ports("stats", "opackets", "obytes")
+        return sum(pkts for pkts, _ in counts), sum(size for _, size in counts)
 
 
 def counters(prefix: str, ports: int | None = None) -> Counters | None:
     """Returns a program's counters once its ports are started, or None."""
-    try:
+    with contextlib.suppress(client.Ended, TimeoutError, PermissionError):
         found = Counters(client.runtime_folder() / prefix / client.SOCKET, ports)
-    except (client.Ended, TimeoutError, PermissionError):
-        return None
-    with contextlib.suppress(client.Ended, TimeoutError):
-        if found.started():
-            return found
-    found.close()
+        with contextlib.suppress(client.Ended, TimeoutError):
+            if found.started():
+                return found
+        found.close()
     return None
 
 
@@ -199,11 +180,10 @@ def measure(
 ) -> Sample:
     """Measures a running DPDK program once packets flow, and stops it.
 
-    Packets are what all its ports sent, or the first `ports` of them; with frame_bytes None the
-    ports
-    are asked for bytes too.
+    Packets are what all its ports sent, or the first `ports` of them. They are asked for bytes too
+    if frame_bytes is None.
     """
-    counted: Counters = child.wait_for(lambda: counters(prefix, ports), "telemetry socket")
+    counted = child.wait_for(lambda: counters(prefix, ports), "telemetry socket")
     try:
         child.wait_for(lambda: counted.sent()[0] > 0, "packet")
         time.sleep(WARM_S)
@@ -265,40 +245,20 @@ def memif(role: str, socket: Path, number: int) -> str:
     return f"net_memif{number},role={role},id={number},{where},rsize=10"
 
 
-class Veth(Laboratory):
-    """Network namespaces of the benchmark's own: a ---- left [ sw ] right ---- b."""
-
-    def __enter__(self) -> Self:
-        try:
-            return super().__enter__()
-        except CommandError as error:
-            raise Skipped(str(error)) from None
-
-    @contextmanager
-    def traffic(self, cpu: int | None) -> Iterator[Measured]:
-        """Sends kernel TCP from a to b as fast as it goes; on a CPU, or where the kernel likes."""
-        iperf = bootstrap.tool("iperf3")
-        pin = ["taskset", "-c", str(cpu)] if cpu is not None else []
-        with Measured([*pin, iperf, "-s", "--forceflush"], self.space("b")) as server:
-            server.wait_for(lambda: "listening" in "".join(server.out), "iperf3 server")
-            argv = [*pin, iperf, "-c", ADDRESS["b"], "-t", "3600", "--forceflush"]
-            with Measured(argv, self.space("a")) as client:
-                yield client
+def veth() -> Laboratory:
+    """Returns network namespaces of the benchmark's own: a ---- left [ sw ] right ---- b."""
+    return Laboratory(f"weirb{os.getpid()}x{next(NUMBERS)}")
 
 
-def command(*argv: object) -> str:
-    """Runs a command; Skipped with what it said."""
-    try:
-        return laboratory.command(*argv)
-    except CommandError as error:
-        raise Skipped(str(error).splitlines()[-1]) from None
-
-
-def veth() -> Veth:
-    """Returns two hosts and what lies between them; Skipped without root."""
-    if os.geteuid() != 0:
-        raise Skipped("network namespaces need root")
-    return Veth(f"weirb{os.getpid()}x{next(NUMBERS)}")
+@contextmanager
+def traffic(wires: Laboratory, cpu: int | None) -> Iterator[Measured]:
+    """Sends kernel TCP from a to b as fast as it goes; on a CPU, or where the kernel likes."""
+    iperf = [*(["taskset", "-c", cpu] if cpu is not None else []), bootstrap.tool("iperf3")]
+    with Measured([*iperf, "-s", "--forceflush"], wires.space("b")) as server:
+        server.wait_for(lambda: "listening" in "".join(server.out), "iperf3 server")
+        argv = [*iperf, "-c", ADDRESS["b"], "-t", "3600", "--forceflush"]
+        with Measured(argv, wires.space("a")) as sender:
+            yield sender
 
 
 @contextmanager
@@ -321,8 +281,6 @@ def hugepages(need_bytes: int, say: Callable[[str], None]) -> Iterator[None]:
             )
         say(f"vm.nr_hugepages: {want} instead of {had} until the benchmark ends")
         yield
-    except PermissionError:
-        raise UserError("bench live needs root: it reserves hugepages", 1) from None
     finally:
         with contextlib.suppress(OSError):
             file.write_text(str(had))

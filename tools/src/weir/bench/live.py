@@ -13,20 +13,22 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from msgspec import Struct, structs
 
 from weir import bootstrap
-from weir.base import units
+from weir.base import tables, units
 from weir.base.errors import UserError
 from weir.base.page import Column, Status, Table
 from weir.base.programs import build_dir, find_program
 from weir.bench import peers, sim
-from weir.bench.lab import AQMS, FRAMES, Bench, Case, Sample, Skipped, hugepages
+from weir.bench.lab import FRAMES, Bench, Case, Sample, Skipped, hugepages
 from weir.bench.rounds import Result, Rounds, busy, machine, middle
 from weir.bootstrap import Need
+from weir.live.laboratory import CommandError
 
 Measure = Callable[[Bench, Case], Sample]
 WEIR = "weir"
@@ -36,21 +38,10 @@ COLUMNS = (
     *(Column("ratio", unit="{:.2f}".format), Column("±", unit="{:.2f}".format)),
 )
 QUICK = (
-    "null-64-fifo",
-    "null-64-fifo-10ms",
-    "null-64-codel-10ms",
-    "memif-64-fifo",
-    "memif-1500-fifo",
-    "memif-1500-codel",
-    "memif-imix-fifo",
-    "memif-1500-fifo-25g-level1",
-    "memif-1500-fifo-25g-level3",
-    "xdp-1500-fifo",
-    "sender-5000",
-    "sender-5000-10ms",
-    "sender-5000-20ms",
-    "sender-50000-10ms",
-    "sender-switch-5000-10ms",
+    "null-64-fifo,null-64-fifo-10ms,null-64-codel-10ms,memif-64-fifo,memif-1500-fifo,"
+    "memif-1500-codel,memif-imix-fifo,memif-1500-fifo-25g-level1,memif-1500-fifo-25g-level3,"
+    "xdp-1500-fifo,sender-5000,sender-5000-10ms,sender-5000-20ms,sender-50000-10ms,"
+    "sender-switch-5000-10ms"
 )
 SENDERS = (
     "sender: weir-sender into a sink, another weir-sender on the other core, whose ACKs leave the"
@@ -78,11 +69,11 @@ def fifo(at: Bench, case: Case) -> Sample:
 
 PEERS = {
     "floor": Peer("bare loop", peers.floor),
-    "io": Peer("testpmd io", peers.testpmd("io"), (peers.TESTPMD_NEED,)),
-    "mac": Peer("testpmd mac", peers.testpmd("mac"), (peers.TESTPMD_NEED,)),
+    "io": Peer("testpmd io", partial(peers.testpmd, "io"), (peers.TESTPMD_NEED,)),
+    "mac": Peer("testpmd mac", partial(peers.testpmd, "mac"), (peers.TESTPMD_NEED,)),
     "txonly": Peer("testpmd txonly", peers.txonly, (peers.TESTPMD_NEED,)),
-    "ovs": Peer("Open vSwitch", peers.ovs(False), (peers.OVS_NEED,)),
-    "ovs-policer": Peer("Open vSwitch, policer", peers.ovs(True), (peers.OVS_NEED,)),
+    "ovs": Peer("Open vSwitch", partial(peers.ovs, False), (peers.OVS_NEED,)),
+    "ovs-policer": Peer("Open vSwitch, policer", partial(peers.ovs, True), (peers.OVS_NEED,)),
     "bridge": Peer("Linux bridge, tbf", peers.bridge, peers.KERNEL_NEEDS),
     "level0": Peer("weir, level 0", lower_level),
     "fifo": Peer("weir, fifo", fifo),
@@ -238,7 +229,7 @@ def all_cases() -> Iterator[Case]:
         for frame in FRAMES:
             if (port, frame) == ("null", "imix") or (port == "xdp" and frame != "1500"):
                 continue  # net_null has one size; the kernel's TCP fills its frames
-            for aqm in AQMS:
+            for aqm in tables.read()["aqm"]:
                 for delay_ms in (0, 10):
                     for level in (0, 1, 3):
                         yield Case(port, frame, aqm, delay_ms, level)
@@ -257,10 +248,8 @@ def all_cases() -> Iterator[Case]:
 def choose(patterns: str | None, quick: bool) -> list[Case]:
     """Returns the cases of --rows (null-64-fifo,memif-*), or the quick ones, or all."""
     cases = {case.name: case for case in all_cases()}
-    if patterns is None:
-        return [cases[name] for name in QUICK] if quick else list(cases.values())
     chosen: dict[str, Case] = {}
-    for pattern in patterns.split(","):
+    for pattern in (patterns or (QUICK if quick else "*")).split(","):
         found = {n: c for n, c in cases.items() if fnmatchcase(n, pattern.strip())}
         if not found:
             raise UserError(
@@ -300,8 +289,8 @@ def interleave(rows: Sequence[Runs], rounds: Rounds, at: Bench) -> None:
                 where = f"{row.case.name}: {label(name)}"
                 try:
                     got = measure(at, row.case)
-                except (Skipped, bootstrap.SetupError) as why:
-                    row.skipped[name] = str(why)
+                except (Skipped, CommandError, bootstrap.SetupError) as error:
+                    why = row.skipped[name] = str(error).splitlines()[-1]
                     rounds.say(number, f"{where} skipped: {why}")
                     continue
                 row.samples.setdefault(name, []).append(got)

@@ -12,9 +12,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pyroute2 import netns
 
@@ -22,7 +21,6 @@ from weir import bootstrap
 from weir.base import programs
 from weir.base.errors import UserError
 from weir.bench.lab import (
-    AQMS,
     FIRST,
     LAST,
     SIDES,
@@ -32,16 +30,16 @@ from weir.bench.lab import (
     Measured,
     Sample,
     Skipped,
-    Veth,
-    command,
     eal,
     measure,
     memif,
     null_ports,
+    traffic,
     veth,
     wait_started,
 )
 from weir.bootstrap import Need
+from weir.live.laboratory import Laboratory, command
 
 ROLES = ("sender", "receiver")
 # Each way: what the links' rates and the delays' room are for; it must not be what limits.
@@ -52,6 +50,7 @@ OVS_PROGRAM = Path("/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
 OVS_SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 TESTPMD_NEED = Need("dpdk-dev", "command dpdk-testpmd")
 OVS_NEED = Need("openvswitch-switch-dpdk", f"file {str(OVS_PROGRAM).lstrip('/')}")
+AQM_PARAMS = {"step": ", threshold: 65pkt", "cake": ", buckets: 65536"}  # besides the limit
 KERNEL_NEEDS = (Need("iperf3", "command iperf3"), Need("ethtool", "command ethtool"))
 
 
@@ -65,30 +64,25 @@ def memory_bytes(case: Case) -> int:
     return (5 << 28) + round(delayed * BUFFER_BYTES)
 
 
-@dataclass(frozen=True)
-class Between:
-    """Ports of a program, and the network namespace they are in."""
-
-    devs: list[str]
-    space: str | None = None
-
-
 @contextmanager
 def fed(
-    bench: Bench, case: Case, prefix: str, start: Callable[[Between], Measured]
+    bench: Bench, case: Case, prefix: str, start: Callable[[list[str], str | None], Measured]
 ) -> Iterator[Measured]:
-    """Starts a program between two ports of the case's kind, and what sends through them."""
+    """Starts a program between two ports of the case's kind, and what sends through them.
+
+    `start` is called with the ports and the network namespace that they are in.
+    """
     if case.port == "null":
-        with start(Between(null_ports(case.frame))) as child:
+        with start(null_ports(case.frame), None) as child:
             yield child
     elif case.port == "xdp":
         with veth() as wires:
             devs = [f"net_af_xdp{i},iface={name}" for i, name in enumerate(SIDES)]
-            with start(Between(devs, wires.space("sw"))) as child, wires.traffic(FIRST):
+            with start(devs, wires.space("sw")) as child, traffic(wires, FIRST):
                 yield child
     else:
         socket = bench.socket()
-        with start(Between([memif("server", socket, i) for i in range(2)])) as child:
+        with start([memif("server", socket, i) for i in range(2)], None) as child:
             wait_started(child, prefix)
             devs = [memif("client", socket, i) for i in range(2)]
             with load(bench, load_text(case), devs):
@@ -130,30 +124,20 @@ def floor_sample(text: str, frame_bytes: float) -> Sample:
     lines = [line for line in text.splitlines() if line.startswith("{")]
     if not lines:
         raise Skipped("weir-live-floor printed no figures")
-    said = json.loads(lines[-1])
-    pkts = float(said["pkts"])
-    return Sample(
-        pkts,
-        pkts * frame_bytes * 8,
-        said["cpu_s"] * 1e9,
-        said["wall_s"] * 1e9,
-        said["tsc_hz"],
-    )
+    got = json.loads(lines[-1])
+    pkts, cpu_ns, wall_ns = float(got["pkts"]), got["cpu_s"] * 1e9, got["wall_s"] * 1e9
+    return Sample(pkts, pkts * frame_bytes * 8, cpu_ns, wall_ns, got["tsc_hz"])
 
 
-def testpmd(mode: str) -> Callable[[Bench, Case], Sample]:
-    """Returns a function that measures dpdk-testpmd, forwarding in a mode."""
+def testpmd(mode: str, bench: Bench, case: Case) -> Sample:
+    """Measures dpdk-testpmd, forwarding in a mode."""
+    prefix = bench.name("testpmd")
 
-    def sample(bench: Bench, case: Case) -> Sample:
-        prefix = bench.name("testpmd")
+    def start(devs: list[str], space: str | None) -> Measured:
+        return Measured(testpmd_argv(prefix, mode, devs), space)
 
-        def start(at: Between) -> Measured:
-            return Measured(testpmd_argv(prefix, mode, at.devs), at.space)
-
-        with fed(bench, case, prefix, start) as child:
-            return paced(case, measure(child, prefix, bench.seconds, case.frame_bytes))
-
-    return sample
+    with fed(bench, case, prefix, start) as child:
+        return paced(case, measure(child, prefix, bench.seconds, case.frame_bytes))
 
 
 def paced(case: Case, got: Sample) -> Sample:
@@ -185,7 +169,7 @@ def switch_config(prefix: str, case: Case, devs: Sequence[str], cpu: int) -> str
     """Returns weir-switch's configuration for a case: the same path each way."""
     frame = round(case.frame_bytes)
     rate = f"{RATE_MAX_PPS[case.port] * 8 * (frame + 24) / 1e9:.0f}Gbit"
-    queue = f"{{{case.aqm}: {{limit: 4MB{AQMS[case.aqm]}}}}}"
+    queue = f"{{{case.aqm}: {{limit: 4MB{AQM_PARAMS.get(case.aqm, '')}}}}}"
     path = f"\n    - link: {{rate: {rate}, queue: {queue}}}"
     if case.delay_ms:
         path += f"\n    - delay: {{delay: {case.delay_ms}ms}}"
@@ -206,10 +190,10 @@ def weir_switch(bench: Bench, case: Case) -> Sample:
     prefix = bench.name("switch")
     out = bench.folder / prefix
 
-    def start(at: Between) -> Measured:
+    def start(devs: list[str], space: str | None) -> Measured:
         config = bench.folder / f"{prefix}.yaml"
-        config.write_text(switch_config(prefix, case, at.devs, LAST))
-        return weir_live("switch", config, out, at.space)
+        config.write_text(switch_config(prefix, case, devs, LAST))
+        return weir_live("switch", config, out, space)
 
     with fed(bench, case, prefix, start) as child:
         got = paced(case, measure(child, prefix, bench.seconds, case.frame_bytes))
@@ -243,9 +227,8 @@ def finished(child: Measured, summary: Path, got: Sample) -> Sample:
     return replace(got, tsc_hz=hz, lost=lost_share(data["telemetry"]["streams"]))
 
 
-def lost_share(streams: Mapping[str, Any]) -> float:
-    lost: int = sum(one["lost"] for one in streams.values())
-    kept: int = sum(one["records"] for one in streams.values())
+def lost_share(streams: Mapping[str, Mapping[str, int]]) -> float:
+    lost, kept = (sum(one[key] for one in streams.values()) for key in ("lost", "records"))
     return lost / max(1, lost + kept)
 
 
@@ -319,7 +302,7 @@ def bridge(bench: Bench, case: Case) -> Sample:
             shape = ("rate", "100gbit", "burst", "1m", "limit", "4m")
             wires.sh("sw", "tc", "qdisc", "add", "dev", side, "root", "tbf", *shape)
         wires.sh("sw", "ip", "link", "set", "br0", "up")
-        with wires.traffic(None) as client:
+        with traffic(wires, None) as client:
             client.wait_for(lambda: sent(wires, SIDES[1])[0] > 1000, "packet")
             time.sleep(WARM_S)
             (pkts, size), begin = sent(wires), time.monotonic_ns()
@@ -328,91 +311,58 @@ def bridge(bench: Bench, case: Case) -> Sample:
     return Sample(pkts_after - pkts, 8 * (size_after - size), end - begin, end - begin)
 
 
-def sent(wires: Veth, *sides: str) -> tuple[int, int]:
+def sent(wires: Laboratory, *sides: str) -> tuple[int, int]:
     """Returns packets and bytes that left the bridge."""
     links = json.loads(wires.sh("sw", "ip", "-json", "-stats", "link", "show"))
     tx = [link["stats64"]["tx"] for link in links if link["ifname"] in (sides or SIDES)]
     return sum(one["packets"] for one in tx), sum(one["bytes"] for one in tx)
 
 
-def ovs(policed: bool) -> Callable[[Bench, Case], Sample]:
-    """Returns a function that measures Open vSwitch's userspace datapath."""
+def ovs(policed: bool, bench: Bench, case: Case) -> Sample:
+    """Measures Open vSwitch's userspace datapath in a namespace and with a database of its own."""
+    prefix = bench.name("ovs")
+    folder = bench.folder / prefix
+    folder.mkdir()
+    socket, control = folder / "db.sock", folder / "br0.mgmt"
+    env = ["env", *(f"OVS_{what}DIR={folder}" for what in ("RUN", "DB", "LOG", "SYSCONF"))]
+    ends = [f"--unixctl={folder}/ctl", "--no-chdir"]
+    database, space = folder / "conf.db", f"{prefix}sw"
+    command(bootstrap.tool("ovsdb-tool"), "create", database, OVS_SCHEMA)
+    server = [bootstrap.tool("ovsdb-server"), database, f"--remote=punix:{socket}"]
+    netns.create(space)  # br0 is a device too
+    try:
+        with Measured([*env, *server, f"--unixctl={folder}/db.ctl", "--no-chdir"]) as db:
+            db.wait_for(socket.exists, "socket")
+            vsctl = [*env, bootstrap.tool("ovs-vsctl"), f"--db=unix:{socket}", "--no-wait"]
+            for words in ovs_config(prefix, null_ports(case.frame), policed):
+                command(*vsctl, *words)
+            with Measured([*env, OVS_PROGRAM, f"unix:{socket}", *ends], space) as child:
+                child.wait_for(control.exists, "bridge")
+                ofctl = bootstrap.tool("ovs-ofctl")
+                command(ofctl, "del-flows", f"unix:{control}")
+                for flow in ("in_port=1,actions=output:2", "in_port=2,actions=output:1"):
+                    command(ofctl, "add-flow", f"unix:{control}", flow)
+                return measure(child, prefix, bench.seconds, case.frame_bytes)
+    finally:
+        netns.remove(space)
 
-    def sample(bench: Bench, case: Case) -> Sample:
-        if case.port != "null":
-            raise Skipped("Open vSwitch is measured over null ports")
-        return OpenVswitch(bench).sample(case, policed)
 
-    return sample
-
-
-class OpenVswitch:
-    """Open vSwitch in a namespace and with a database of its own; the system's is not touched."""
-
-    def __init__(self, bench: Bench):
-        self.bench = bench
-        self.prefix = bench.name("ovs")
-        self.folder = bench.folder / self.prefix
-        self.folder.mkdir()
-
-    def argv(self, program: object, *args: object) -> list[object]:
-        """Returns the command line of its program, told to stay in its folder."""
-        env = [f"OVS_{what}DIR={self.folder}" for what in ("RUN", "DB", "LOG", "SYSCONF")]
-        return ["env", *env, program, *args]
-
-    def vsctl(self, *args: object) -> None:
-        """Changes its configuration; does not wait for it to follow."""
-        database = f"--db=unix:{self.folder}/db.sock"
-        command(*self.argv(bootstrap.tool("ovs-vsctl"), database, "--no-wait", *args))
-
-    def configure(self, case: Case, policed: bool) -> None:
-        """Makes a bridge of two null ports, with one polling thread."""
-        self.vsctl("init")
-        extra = f"--no-pci --in-memory --file-prefix {self.prefix}"
-        values = {
-            "dpdk-init": "true",
-            "dpdk-lcore-mask": hex(1 << FIRST),
-            "pmd-cpu-mask": hex(1 << LAST),
-            "dpdk-socket-mem": "1024",
-            "dpdk-extra": f'"{extra}"',
-        }
-        pairs = [f"other_config:{key}={value}" for key, value in values.items()]
-        self.vsctl("set", "Open_vSwitch", ".", *pairs)
-        self.vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev")
-        for number, dev in enumerate(null_ports(case.frame), 1):
-            port = f"p{number}"
-            options = (f'options:dpdk-devargs="{dev}"', f"ofport_request={number}")
-            interface = ("set", "Interface", port, "type=dpdk", *options)
-            self.vsctl("add-port", "br0", port, "--", *interface)
-            if policed:  # at a rate that it does not reach
-                limits = ("other-config:cir=100000000000", "other-config:cbs=1000000000")
-                create = ("--id=@q", "create", "qos", "type=egress-policer", *limits)
-                self.vsctl("set", "port", port, "qos=@q", "--", *create)
-
-    def sample(self, case: Case, policed: bool) -> Sample:
-        """Starts it, lets packets through, and measures."""
-        database, socket = self.folder / "conf.db", f"{self.folder}/db.sock"
-        command(bootstrap.tool("ovsdb-tool"), "create", database, OVS_SCHEMA)
-        control = self.folder / "vswitchd.ctl"
-        server = [bootstrap.tool("ovsdb-server"), database, f"--remote=punix:{socket}"]
-        server += [f"--unixctl={self.folder}/db.ctl", "--no-chdir"]
-        space = f"{self.prefix}sw"
-        netns.create(space)  # br0 is a device too
-        try:
-            with Measured(self.argv(*server)) as db:
-                db.wait_for(Path(socket).exists, "socket")
-                self.configure(case, policed)
-                argv = [OVS_PROGRAM, f"unix:{socket}", f"--unixctl={control}", "--no-chdir"]
-                with Measured(self.argv(*argv), space) as child:
-                    child.wait_for((self.folder / "br0.mgmt").exists, "bridge")
-                    self.flows()
-                    return measure(child, self.prefix, self.bench.seconds, case.frame_bytes)
-        finally:
-            netns.remove(space)
-
-    def flows(self) -> None:
-        """Sends what comes in by either port out by the other, without learning."""
-        ofctl, bridge_socket = bootstrap.tool("ovs-ofctl"), f"unix:{self.folder}/br0.mgmt"
-        command(ofctl, "del-flows", bridge_socket)
-        for here, there in ((1, 2), (2, 1)):
-            command(ofctl, "add-flow", bridge_socket, f"in_port={here},actions=output:{there}")
+def ovs_config(prefix: str, devs: Sequence[str], policed: bool) -> Iterator[Sequence[str]]:
+    """Yields changes for ovs-vsctl: a bridge of two ports, with one polling thread."""
+    yield ["init"]
+    values = {
+        "dpdk-init": "true",
+        "dpdk-lcore-mask": hex(1 << FIRST),
+        "pmd-cpu-mask": hex(1 << LAST),
+        "dpdk-socket-mem": "1024",
+        "dpdk-extra": f'"--no-pci --in-memory --file-prefix {prefix}"',
+    }
+    yield ["set", "Open_vSwitch", ".", *(f"other_config:{key}={v}" for key, v in values.items())]
+    yield ["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"]
+    for number, dev in enumerate(devs, 1):
+        port, made = f"p{number}", (f'options:dpdk-devargs="{dev}"', f"ofport_request={number}")
+        yield ["add-port", "br0", port, "--", "set", "Interface", port, "type=dpdk", *made]
+        if policed:  # at a rate that it does not reach
+            limits = ("other-config:cir=100000000000", "other-config:cbs=1000000000")
+            create = ("create", "qos", "type=egress-policer", *limits)
+            yield ["set", "port", port, "qos=@q", "--", "--id=@q", *create]
