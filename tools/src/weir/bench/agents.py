@@ -7,27 +7,24 @@ median of five rounds; all rows are measured in each.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
-import os
-import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 
-from weir.base.programs import find_program
+from weir.base import foreign, programs
+from weir.bench import sim
 from weir.bootstrap import ROOT
 from weir.gym import CongestionEnv
 
 ROUNDS = 5
-SHOWN = "controls/newreno.py"
 LINK = """
 duration: {seconds}s
 paths:
@@ -40,20 +37,23 @@ flows:
   - {{cc: {cc}}}
 telemetry: {{level: 0}}
 """
+CONTROLS = {
+    "NewReno in C": "newreno",
+    "NewReno in Python": f'{{python: "{ROOT}/configs/controls/newreno.py:NewReno"}}',
+}
+INTERVALS = {"10 ms": "10ms", "RTT": "rtt"}
 
 
-def steps_apart_per_s(config: Path, number: int) -> float:
-    """Returns the steps of so many processes that have an environment each and know no other."""
-    with multiprocessing.get_context("fork").Pool(number) as pool:
-        return sum(pool.starmap(steps_per_s, [(config, 1)] * number, chunksize=1))
+def steps_apart_per_s(config: Path) -> float:
+    """Returns the steps of two processes that have an environment each and know no other."""
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        return sum(pool.starmap(steps_per_s, [(config, 1)] * 2, chunksize=1))
 
 
 def steps_per_s(config: Path, number: int) -> float:
     """Returns the steps of so many environments, in an AsyncVectorEnv if they are several."""
-    made: Any = CongestionEnv(config)
-    if number > 1:
-        made.close()
-        made = AsyncVectorEnv([lambda: CongestionEnv(config)] * number)
+    several = [lambda: CongestionEnv(config)] * number
+    made = AsyncVectorEnv(several) if number > 1 else CongestionEnv(config)
     action = np.zeros((number, 1) if number > 1 else 1, np.float32)
     made.reset(seed=1)
     steps, began = 0, time.perf_counter()
@@ -66,56 +66,44 @@ def steps_per_s(config: Path, number: int) -> float:
     return steps / took
 
 
-def run_s(config: Path, folder: Path) -> tuple[float, int]:
-    """Returns the wall-clock seconds of a run's measured part, and the data segments in it."""
-    argv = [str(find_program("sim")), str(config), "--out", str(folder), "--force"]
-    subprocess.run(argv, check=True, capture_output=True)
-    measured = json.loads((folder / "summary.json").read_text())["measured"]
-    return float(measured["wall_s"]), int(measured["data_segs"])
+def ns_per_segment(config: Path) -> float:
+    """Returns the wall-clock time of a run's measured part per data segment."""
+    folder = config.with_suffix("")
+    sim.child([programs.find_program("sim"), config, "--out", folder, "--force"])
+    run = foreign.read_json(folder / "summary.json", sim.Summary).measured
+    assert run is not None  # its verdict is ok
+    return run.wall_s * 1e9 / run.data_segs
 
 
 def rows(folder: Path, seconds: int) -> dict[str, Callable[[], float]]:
     """Returns functions that measure, by their names in the table."""
+    made: dict[str, Callable[[], float]] = {}
 
-    def write(name: str, cc: str) -> Path:
-        place = folder / f"{name}.yaml"
+    def config(cc: str) -> Path:
+        place = folder / f"{len(made)}.yaml"
         place.write_text(LINK.format(cc=cc, seconds=seconds))
         return place
 
-    def ns(config: Path) -> float:
-        wall_s, segs = run_s(config, folder / "run")
-        return wall_s * 1e9 / segs
-
-    file = ROOT / "configs" / SHOWN
-    built_in = write("c", "newreno")
-    python = write("python", f'{{python: "{file}:NewReno"}}')
-    each_rtt = write("rtt", "{python: agent, every: rtt}")
-    each_10ms = write("10ms", "{python: agent, every: 10ms}")
-    return {
-        "NewReno in C, ns per data segment": lambda: ns(built_in),
-        "NewReno in Python, ns per data segment": lambda: ns(python),
-        "1 environment, every 10 ms, steps/s": lambda: steps_per_s(each_10ms, 1),
-        "2 in an AsyncVectorEnv, every 10 ms, steps/s": lambda: steps_per_s(each_10ms, 2),
-        "2 processes with one each, every 10 ms, steps/s": lambda: steps_apart_per_s(each_10ms, 2),
-        "1 environment, every RTT, steps/s": lambda: steps_per_s(each_rtt, 1),
-        "2 in an AsyncVectorEnv, every RTT, steps/s": lambda: steps_per_s(each_rtt, 2),
-        "2 processes with one each, every RTT, steps/s": lambda: steps_apart_per_s(each_rtt, 2),
-    }
+    for name, cc in CONTROLS.items():
+        made[f"{name}, ns per data segment"] = partial(ns_per_segment, config(cc))
+    for every, interval in INTERVALS.items():
+        agent, what = config(f"{{python: agent, every: {interval}}}"), f"every {every}, steps/s"
+        made[f"1 environment, {what}"] = partial(steps_per_s, agent, 1)
+        made[f"2 in an AsyncVectorEnv, {what}"] = partial(steps_per_s, agent, 2)
+        made[f"2 processes with one each, {what}"] = partial(steps_apart_per_s, agent)
+    return made
 
 
 def main() -> None:
     """Measures all rows and prints their table."""
-    os.environ.setdefault("WEIR_PYTHON", sys.executable)
+    programs.identify()
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     with TemporaryDirectory() as folder:
         all_rows = rows(Path(folder), seconds)
-        found: dict[str, list[float]] = {name: [] for name in all_rows}
-        for _ in range(ROUNDS):
-            for name, measure in all_rows.items():
-                found[name].append(measure())
+        rounds = [[measure() for measure in all_rows.values()] for _ in range(ROUNDS)]
     print("| | median |\n|---|---|")
-    for name, values in found.items():
-        print(f"| {name} | {statistics.median(values):,.0f} |")
+    for name, values in zip(all_rows, zip(*rounds, strict=True), strict=True):
+        print(f"| {name} | {median(values):,.0f} |")
 
 
 if __name__ == "__main__":
