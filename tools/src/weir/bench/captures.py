@@ -79,6 +79,10 @@ class Reader:
     slower: float = 1
     package: str | None = None
 
+    @property
+    def asked(self) -> str:
+        return f"times {self.name.split()[0].rstrip(',')}'s speed"
+
 
 READERS = (
     Reader(OWN, lambda file, out: [*analyze(file, out), "--interval", "1s"]),
@@ -188,19 +192,17 @@ def targets(readings: Sequence[Readings]) -> Iterator[Target]:
     def over(above: Sequence[float], below: Sequence[float]) -> list[float]:
         return [a / b for a, b in zip(above, below, strict=True) if b > 0]
 
-    rounds = zip(*(one.costs for one in own), strict=True)
-    asked: list[tuple[str, float, bool, list[float]]] = [
-        *(
-            (f"times {r.name.split()[0].rstrip(',')}'s speed", r.slower, True, over(one.ns(), ns))
-            for one in readings
-            if (r := one.reader).name != OWN
-        ),
-        ("memory in MB", 500, False, [max(c.memory_bytes for c in r) / 1e6 for r in rounds]),
-        ("cost of most flows to fewest", 1.5, False, over(own[-1].ns(), own[0].ns())),
-        ("packets per second", 10e6, True, [1e9 / value for value in ns if value > 0]),
-    ]
-    for name, target, least, found in asked:
-        if found and (len(own) > 1 or "fewest" not in name):
+    peers = [one for one in readings if one.reader.name != OWN]
+    costs = zip(*(one.costs for one in own), strict=True)
+    memory = [max(cost.memory_bytes for cost in each) / 1e6 for each in costs]
+    growth = over(own[-1].ns(), own[0].ns()) if len(own) > 1 else []
+    for name, target, least, found in (
+        *((one.reader.asked, one.reader.slower, True, over(one.ns(), ns)) for one in peers),
+        ("memory in MB", 500, False, memory),
+        ("cost of most flows to fewest", 1.5, False, growth),
+        ("packets per second", 10e6, True, over([1e9] * len(ns), ns)),
+    ):
+        if found:
             middle = median(found)
             met = middle >= target if least else middle <= target
             yield Target(name, target, least, middle, min(found), max(found), met)

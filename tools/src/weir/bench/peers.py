@@ -188,21 +188,22 @@ def switch_config(prefix: str, case: Case, devs: Sequence[str], cpu: int) -> str
 def weir_switch(bench: Bench, case: Case) -> Sample:
     """Measures weir-switch between two ports."""
     prefix = bench.name("switch")
-    out = bench.folder / prefix
 
     def start(devs: list[str], space: str | None) -> Measured:
-        config = bench.folder / f"{prefix}.yaml"
-        config.write_text(switch_config(prefix, case, devs, LAST))
-        return weir_live("switch", config, out, space)
+        return weir_live(bench, "switch", prefix, switch_config(prefix, case, devs, LAST), space)
 
     with fed(bench, case, prefix, start) as child:
         got = paced(case, measure(child, prefix, bench.seconds, case.frame_bytes))
-        return finished(child, out / "summary-switch.json", got)
+        return finished(child, bench.folder / prefix / "summary-switch.json", got)
 
 
-def weir_live(program: str, config: Path, out: Path, space: str | None = None) -> Measured:
-    """Starts a live program, and returns it when it is ready."""
-    argv = [programs.find_program(program), config, "--out", out, "--duration", "1h", "--progress"]
+def weir_live(
+    bench: Bench, program: str, name: str, config: str, space: str | None = None
+) -> Measured:
+    """Starts a live program, and returns it when it is ready; `name` is its run folder's."""
+    out, file = bench.folder / name, bench.folder / f"{name}.yaml"
+    file.write_text(config)
+    argv = [programs.find_program(program), file, "--out", out, "--duration", "1h", "--progress"]
     child = Measured(argv, space)
     try:
         child.wait_for(lambda: any('"ready"' in line for line in child.err), "ready line")
@@ -263,31 +264,22 @@ def weir_sender(bench: Bench, case: Case) -> Sample:
     data. ACKs, if they are its own too, are their cost.
     """
     prefix, socket = bench.name("sender"), bench.socket()
-    out = bench.folder / prefix
-    through_switch = case.port == "sender-switch"
-    if through_switch:
+    servers = [memif("server", socket, number) for number in range(2)]
+    other = f"{prefix}o"
+    if case.port == "sender-switch":
         path = Case("memif", "1500", "fifo", case.delay_ms)
-        other_config = switch_config(
-            prefix + "o", path, [memif("server", socket, i) for i in range(2)], FIRST
-        )
-        ports = [(role, own_memory(socket, i)) for i, role in enumerate(ROLES)]
+        neighbour, text = "switch", switch_config(other, path, servers, FIRST)
+        ports = [(role, own_memory(socket, number)) for number, role in enumerate(ROLES)]
     else:
-        other_config = sender_config(
-            prefix + "o", case, [("receiver", memif("server", socket, 0))], FIRST
-        )
+        sink = [("receiver", servers[0])]
+        neighbour, text = "sender", sender_config(other, case, sink, FIRST)
         ports = [("sender", own_memory(socket, 0))]
-    texts = {"o": other_config, "": sender_config(prefix, case, ports, LAST)}
-    files = {key: bench.folder / f"{prefix}{key}.yaml" for key in texts}
-    for key, text in texts.items():
-        files[key].write_text(text)
     with (
-        weir_live(
-            "switch" if through_switch else "sender", files["o"], bench.folder / f"{prefix}o"
-        ),
-        weir_live("sender", files[""], out) as child,
+        weir_live(bench, neighbour, other, text),
+        weir_live(bench, "sender", prefix, sender_config(prefix, case, ports, LAST)) as child,
     ):
         got = measure(child, prefix, bench.seconds, None, ports=1)
-        return finished(child, out / "summary-sender.json", got)
+        return finished(child, bench.folder / prefix / "summary-sender.json", got)
 
 
 def bridge(bench: Bench, case: Case) -> Sample:
