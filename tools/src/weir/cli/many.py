@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -211,25 +212,29 @@ def reproduce_(
         reproduce.plan(one, quick, out / one.name if out and len(chosen) > 1 else out)
         for one in chosen
     ]
+    if cell is not None or only_plan:
+        show(plans, cell, workers, as_json)
+        return
+    status = reproduce.run_all(
+        *(study, plans, out, screen),
+        cluster=cluster,
+        workers=workers,
+        as_json=as_json,
+        write_docs=write_docs,
+    )
+    raise typer.Exit(status)
+
+
+def show(
+    plans: Sequence[reproduce.Plan], cell: str | None, workers: int | None, as_json: bool
+) -> None:
+    """Prints one cell as a config, or all cells with what they cost."""
     if cell is not None:
         reproduce.print_config(plans, cell)
-    elif only_plan and as_json:
+    elif as_json:
         print(json.dumps([row for made in plans for row in reproduce.plan_rows(made)], indent=1))
-    elif only_plan:
-        reproduce.show_plan(plans, workers or os.cpu_count() or 1, screen)
     else:
-        raise typer.Exit(
-            reproduce.run_all(
-                study,
-                plans,
-                out,
-                screen,
-                cluster=cluster,
-                workers=workers,
-                as_json=as_json,
-                write_docs=write_docs,
-            )
-        )
+        reproduce.show_plan(plans, workers or os.cpu_count() or 1, terminal.console())
 
 
 @app.add(
@@ -258,18 +263,13 @@ def evaluate_(
     programs.identify()
     one = evaluate.study(evaluate_scene.control_of(control), control)
     made = reproduce.plan(one, quick, out)
-    screen = terminal.console(stderr=as_json)
     reproduce.refuse(made)
-    if cell is not None:
-        reproduce.print_config([made], cell)
-    elif only_plan:
-        reproduce.show_plan([made], workers or os.cpu_count() or 1, screen)
-    else:
-        raise typer.Exit(
-            reproduce.run_all(
-                made.study.name, [made], out, screen, workers=workers, as_json=as_json
-            )
-        )
+    if cell is not None or only_plan:
+        show([made], cell, workers, as_json)
+        return
+    screen = terminal.console(stderr=as_json)
+    name = made.study.name
+    raise typer.Exit(reproduce.run_all(name, [made], out, screen, workers=workers, as_json=as_json))
 
 
 @app.add(

@@ -35,6 +35,17 @@ Interface = Annotated[
 ]
 
 
+def run_of(
+    command: str, files: list[str], out: Path, settings: dict[str, str], force: bool
+) -> tuple[int, folder.Run]:
+    """Runs weir-pcap; returns its exit status, also that of one ended early, and the run."""
+    programs.identify()
+    status = pcap.run_pcap(command, files, out, settings, force, terminal.console(stderr=True))
+    if status not in (0, 130, 143):
+        raise typer.Exit(status)
+    return status, folder.load(out)
+
+
 @app.add(
     "analyze",
     "pcap analyze run.pcapng",
@@ -56,15 +67,10 @@ def analyze_(
     as_json: Json = False,
 ) -> None:
     """Follows every TCP flow of a capture; the result is a run folder with a report."""
-    programs.identify()
     out = out or options.default_out(Path(files[0]))
     settings = {"level": str(level), "interval": interval, "warmup": warmup, "title": title}
     settings["interface"] = interface
-    console = terminal.console(stderr=True)
-    status = pcap.run_pcap("analyze", files, out, settings, force, console)
-    if status not in (0, 130, 143):
-        raise typer.Exit(status)
-    loaded = folder.load(out)
+    status, loaded = run_of("analyze", files, out, settings, force)
     screen = terminal.console(stderr=as_json)
     if as_json:
         print(json.dumps(loaded.summary_json, indent=1))
@@ -143,16 +149,12 @@ def compare_(
     as_json: Json = False,
 ) -> None:
     """Finds the packets of both sides of a bottleneck again: delays, losses, marks, reordering."""
-    programs.identify()
     out = out or options.default_out(Path(ingress))
     settings = {"level": str(level), "interval": interval, "from": from_, "to": to}
-    console = terminal.console(stderr=True)
     files = [ingress] if egress is None else [ingress, egress]
-    status = pcap.run_pcap("compare", files, out, settings, force, console)
-    if status not in (0, 130, 143):
-        raise typer.Exit(status)
+    status, loaded = run_of("compare", files, out, settings, force)
     screen = terminal.console(stderr=as_json)
-    found = folder.load(out).summary_json
+    found = loaded.summary_json
     if as_json:
         print(json.dumps(found, indent=1))
     else:

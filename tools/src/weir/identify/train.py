@@ -26,6 +26,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from weir.analysis import folder
+from weir.base import markdown
+from weir.base.page import Table
 from weir.base.programs import find_program
 from weir.identify import behaviour, classifier, table
 from weir.identify.behaviour import NAMES, Behaviour
@@ -157,18 +159,10 @@ def confusion(rows: Sequence[Row]) -> str:
     taken = [(one.control, classifier.identify(one.behaviour).control) for one in rows]
     controls = sorted({control for control, _ in taken})
     columns = [*controls, *sorted({found for _, found in taken} - set(controls))]
-    lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    for control in controls:
-        counts = [str(taken.count((control, column)) or "") for column in columns]
-        lines.append(f"| {control} | " + " | ".join(counts) + " |")
+    counts = [[one, *(taken.count((one, column)) or "" for column in columns)] for one in controls]
     lossless = [pair for pair, one in zip(taken, rows, strict=True) if not one.path.loss]
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"Right: {right(taken)}; on paths that lose nothing by themselves {right(lossless)}.",
-        ]
-    )
+    said = f"Right: {right(taken)}; on paths that lose nothing by themselves {right(lossless)}."
+    return f"{markdown.table(Table(('', *columns), counts))}\n\n{said}"
 
 
 def taken(of: Known, control: str, by: Known) -> Counter[str]:
@@ -183,10 +177,8 @@ def taken(of: Known, control: str, by: Known) -> Counter[str]:
 
 def left_out(of: Known) -> str:
     """Returns a table of what controls are taken for by all known runs, and by those of others."""
-    lines = [
-        "| | known: right | unknown | another | left out: unknown | another |",
-        "|---|---|---|---|---|---|",
-    ]
+    columns = ("", "known: right", "unknown", "another", "left out: unknown", "another")
+    rows = []
     for control in dict.fromkeys(of.controls):
         others = np.array(of.controls) != control
         names, paths = (list(itertools.compress(both, others)) for both in (of.controls, of.paths))
@@ -197,8 +189,8 @@ def left_out(of: Known) -> str:
             right, unknown = count.pop(control, 0), count.pop(classifier.UNKNOWN, 0)
             cells += [str(right)] if by is of else []
             cells += [str(unknown), ", ".join(f"{n} {name}" for name, n in count.most_common())]
-        lines.append(f"| {control} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        rows.append([control, *cells])
+    return markdown.table(Table(columns, rows)) + "\n"
 
 
 def right(taken: Sequence[tuple[str, str]]) -> str:
