@@ -29,6 +29,7 @@ import numpy as np
 import polars as pl
 
 from weir.analysis import metrics, routes
+from weir.analysis import one_way as steady
 from weir.base import units
 from weir.base.configs import Config
 from weir.base.page import Column, Table
@@ -98,18 +99,11 @@ def one_way(run: Run, flow: int) -> pl.DataFrame:
     parts = [part.filter(own) for part in run.chunk_frames("packets", names)]
     if not parts:
         return pl.DataFrame()
-    delay_ns = path_delay_ns(run.config, path)
+    delay_ns = round(steady.delay_ns([*run.config.get("paths", {}).values()][path]))
     found = pl.concat(parts).group_by("pkt_id", maintain_order=True)
     summed = found.agg(pl.col("ts_ns").max(), pl.col("sojourn_ns").sum())
     both = (pl.col("ts_ns") + delay_ns, (pl.col("sojourn_ns") + delay_ns).alias("delay_ns"))
     return summed.select(*both).sort("ts_ns")
-
-
-def path_delay_ns(config: Config, path: int) -> int:
-    """Returns the sum of the constant delays of a path's stages."""
-    stages = [mapping(stage) for stage in [*config.get("paths", {}).values()][path]]
-    texts = [mapping(stage.get("delay")).get("delay", "0s") for stage in stages]
-    return round(sum(units.config_time_ns(text) or 0 for text in texts))
 
 
 @dataclass(frozen=True)

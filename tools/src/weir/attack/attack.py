@@ -12,10 +12,9 @@ A config alone has the box of `USUAL`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -24,8 +23,9 @@ from weir.attack.goals import Goal, goal_of
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Found, Journal, Point, search
 from weir.base import configs, units
+from weir.base.configs import Config
 from weir.base.errors import UserError
-from weir.many.trials import Config, Trials
+from weir.many.trials import Trials
 from weir.runner import config_files
 
 KEYS = ("config", "goal", "bound", "box", "title")
@@ -46,7 +46,7 @@ class Asked:
     path: Path
     config: Config
     goal: Goal
-    box: Mapping[str, Any]
+    box: Config
     bound: float | None
 
 

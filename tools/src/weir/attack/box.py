@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
 
 from weir.attack.element import BACK, PATH, Bounds, Element, Network, link_of
 from weir.attack.elements import ELEMENTS
 from weir.base import units
+from weir.base.configs import Config
 from weir.base.errors import UserError
-from weir.many.trials import Config
 
 
 def victims(config: Config) -> tuple[int, ...]:
@@ -50,28 +49,22 @@ def network_of(config: Config) -> Network:
 class Box:
     """All elements of a box; a point is as many numbers in [0, 1] as they have."""
 
-    def __init__(self, config: Config, box: Mapping[str, Any]) -> None:
+    def __init__(self, config: Config, box: Config) -> None:
         self.config = config
         network = network_of(config)
-        self.elements: list[tuple[str, Element]] = []
+        self.elements: list[tuple[Element, slice]] = []  # each with its part of a point
+        self.names: list[str] = []
         for name, given in box.items():
             if name not in ELEMENTS:
                 raise UserError(f"box: {name} is none of {', '.join(ELEMENTS)}")
             kind = ELEMENTS[name]
             keys = dict(kind.keys) | ({"path": BACK} if name == "acks" else {})
-            self.elements.append((name, kind(Bounds(name, given, keys), network)))
-        self.names = [name for _, element in self.elements for name in element.names]
-        self.benign = [value for _, element in self.elements for value in element.benign]
+            element, begin = kind(Bounds(name, given, keys), network), len(self.names)
+            self.names += element.names
+            self.elements.append((element, slice(begin, len(self.names))))
+        self.benign = [value for element, _ in self.elements for value in element.benign]
         if not self.names:
             raise UserError(f"box: has none of {', '.join(ELEMENTS)}")
-
-    def spans(self) -> list[tuple[str, slice]]:
-        """Returns the places of each element's numbers in a point."""
-        found, begin = [], 0
-        for name, element in self.elements:
-            found.append((name, slice(begin, begin + len(element.names))))
-            begin += len(element.names)
-        return found
 
     def nothing(self) -> list[float]:
         """Returns a point at which the network is benign."""
@@ -80,20 +73,15 @@ class Box:
     def configured(self, x: Sequence[float]) -> Config:
         """Returns the config under the network of this point."""
         config = deepcopy(self.config)
-        for (_, element), (_, span) in zip(self.elements, self.spans(), strict=True):
+        for element, span in self.elements:
             part = list(x[span])
-            if any(value is None for value in element.benign) and not self._does(element, part):
-                continue
-            element.apply(config, part)
+            pairs = zip(part, element.benign, strict=True)
+            amounts = [(a, b) for a, b in pairs if b is not None]
+            if len(amounts) in (0, len(part)) or any(a != b for a, b in amounts):
+                element.apply(config, part)
         if config.get("schedule"):
             config["schedule"].sort(key=lambda item: units.config_time_ns(item["at"]) or 0)
         return config
-
-    @staticmethod
-    def _does(element: Element, x: Sequence[float]) -> bool:
-        """Is true if an amount is not benign; an element without amounts always does something."""
-        pairs = [(a, b) for a, b in zip(x, element.benign, strict=True) if b is not None]
-        return not pairs or any(a != b for a, b in pairs)
 
     def distance(self, x: Sequence[float]) -> float:
         """Returns the mean distance of amounts from the benign network, 0 to 1."""

@@ -6,11 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from weir.base import configs, units
+from weir.base.configs import Config
 from weir.base.errors import UserError
-from weir.many.trials import Config
 
 PATH, BACK = "forward", "reverse"
 
@@ -72,7 +71,7 @@ class Element:
 class Bounds:
     """An element's map in the box, read with units."""
 
-    def __init__(self, name: str, given: Any, keys: Mapping[str, str]) -> None:
+    def __init__(self, name: str, given: object, keys: Mapping[str, str]) -> None:
         self.name = name
         if given in (None, ""):
             given = {}
@@ -87,7 +86,7 @@ class Bounds:
         given = configs.text(self.values[key])
         return UserError(f"box: {self.name}: {key}: {given} is not {wanted}")
 
-    def _number(self, key: str, text: Any, unit: str) -> float:
+    def _number(self, key: str, text: object, unit: str) -> float:
         read = {
             "time": units.config_time_ns,
             "rate": units.config_rate_bps,
@@ -129,14 +128,14 @@ class Bounds:
         return text
 
 
-def stages(config: Config, path: str) -> list[Any]:
+def stages(config: Config, path: str) -> list[Config]:
     """Returns a path's list of stages."""
     found = config["paths"][path]
     assert isinstance(found, list)
     return found
 
 
-def link_of(config: Config) -> tuple[int, dict[str, Any]]:
+def link_of(config: Config) -> tuple[int, Config]:
     """Returns the place and the parameters of the first link of the path forward."""
     for place, stage in enumerate(stages(config, PATH)):
         if isinstance(stage, Mapping) and "link" in stage:

@@ -22,7 +22,7 @@ from weir.attack.element import (
     time_text,
 )
 from weir.base import units
-from weir.many.trials import Config
+from weir.base.configs import Config
 
 BURSTS_MAX = 2000  # flows of a group
 

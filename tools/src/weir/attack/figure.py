@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from weir.attack.box import victims
 from weir.attack.element import link_of
 from weir.base import units
-from weir.many.trials import Config
+from weir.base.configs import Config
 from weir.report import axes, theme
 
 if TYPE_CHECKING:

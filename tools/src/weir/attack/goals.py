@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from weir.analysis.model_parts import Cdf
+import numpy as np
+
+from weir.analysis import metrics, one_way
 from weir.analysis.run_summary import RunSummary
 from weir.attack.box import victims
 from weir.attack.element import BACK, PATH
 from weir.base import units
+from weir.base.configs import Config
 from weir.base.errors import UserError
-from weir.many.trials import Config
 
-OPTIONS_BYTES, HEADERS_BYTES = (
-    12,
-    66,
-)  # of a segment with timestamps: payload below the MSS, frame above it
+# Of a segment with timestamps: payload below the MSS, frame above it.
+OPTIONS_BYTES, HEADERS_BYTES = 12, 66
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,8 @@ def goodputs(config: Config, summary: RunSummary) -> list[float]:
 
 def base_rtt_ns(config: Config) -> float:
     """Returns the delay of both paths without queues and without what an attack adds (by name)."""
-    total = 0.0
-    for path in (PATH, BACK):
-        for stage in config["paths"].get(path, []):
-            params = stage.get("delay") if isinstance(stage, dict) else None
-            if isinstance(params, dict) and "name" not in params:
-                total += units.config_time_ns(params.get("delay")) or 0
-    return total
+    stages = [stage for path in (PATH, BACK) for stage in config["paths"].get(path, [])]
+    return one_way.delay_ns([stage for stage in stages if "name" not in stage.get("delay", {})])
 
 
 def payload_share(config: Config) -> float:
@@ -91,15 +86,11 @@ def lost(config: Config, summary: RunSummary) -> float:
     return sum(units.measured(group.drops) for group in groups) / sent if sent else 0.0
 
 
-def quantile_ns(cdf: Cdf, share: float) -> float:
-    """Returns a quantile of [[upper end, share up to it], ...]."""
-    return next((end for end, up_to in cdf if up_to >= share), cdf[-1][0]) if cdf else 0.0
-
-
 def oscillating(config: Config, summary: RunSummary) -> float:
     """Returns the 5th to 95th percentile range of the time in the queue, in base RTTs."""
-    cdf = summary.links[PATH].sojourn_cdf
-    return (quantile_ns(cdf, 0.95) - quantile_ns(cdf, 0.05)) / base_rtt_ns(config)
+    ends, shares = np.reshape(summary.links[PATH].sojourn_cdf, (-1, 2)).T
+    low, high = (metrics.quantile_of_cdf(ends, shares, q) or 0.0 for q in (0.05, 0.95))
+    return (high - low) / base_rtt_ns(config)
 
 
 GOALS = {

@@ -19,20 +19,15 @@ ROUNDS_MAX = 4
 
 def without(box: Box, x: Point, indices: Sequence[int]) -> Point:
     """Returns the point with some amounts benign."""
-    benign = box.benign
-    return [
-        value if i not in indices or benign[i] is None else float(benign[i] or 0)
-        for i, value in enumerate(x)
-    ]
+    pairs = enumerate(zip(x, box.benign, strict=True))
+    return [value if b is None or i not in indices else b for i, (value, b) in pairs]
 
 
 def smaller(box: Box, x: Point) -> Iterator[list[int]]:
     """Yields what may be left out: elements, the larger ones first, then single amounts."""
-    spans = [list(range(len(x))[span]) for _, span in box.spans()]
+    spans = [list(range(len(x))[span]) for _, span in box.elements]
     yield from sorted(spans, key=len, reverse=True)
-    for index, benign in enumerate(box.benign):
-        if benign is not None and x[index] != benign:
-            yield [index]
+    yield from ([index] for index in _amounts(box, x))
 
 
 def minimise(
@@ -68,7 +63,5 @@ def _amounts(box: Box, x: Point) -> list[int]:
 
 
 def _moved(box: Box, x: Point, index: int) -> Point:
-    benign = box.benign[index]
-    assert benign is not None
-    half = round((x[index] + benign) / 2, DIGITS)
-    return [half if i == index else value for i, value in enumerate(x)]
+    pairs = zip(x, without(box, x, [index]), strict=True)
+    return [a if a == b else round((a + b) / 2, DIGITS) for a, b in pairs]

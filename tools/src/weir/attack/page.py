@@ -10,8 +10,8 @@ from weir.analysis import folder
 from weir.attack import figure
 from weir.attack.attack import Asked, Result
 from weir.base import units
+from weir.base.configs import Config
 from weir.base.page import Page, Source, Status, Table, section
-from weir.many.trials import Config
 from weir.report import artists, document
 
 if TYPE_CHECKING:
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 def numbers(asked: Asked, result: Result) -> list[tuple[str, str]]:
     """Returns the few numbers that a reader wants first."""
-    goal = asked.goal
+    harms = {"harm": result.left, "worst found": result.found, "benign network": result.benign}
     return [
-        ("harm of what is left", goal.text(result.left)),
-        ("of the worst network", goal.text(result.found)),
-        ("of the benign network", goal.text(result.benign)),
+        *((name, asked.goal.text(harm)) for name, harm in harms.items()),
         ("distance from benign", units.number(result.distance, 2)),
         ("trials", units.count(result.trials)),
         ("digest", result.digest),

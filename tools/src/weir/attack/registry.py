@@ -21,10 +21,10 @@ from weir.attack.attack import Asked, Result
 from weir.attack.box import victims
 from weir.attack.goals import goal_of
 from weir.base import configs, foreign
+from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
 from weir.many import trials
-from weir.many.trials import Config
 
 FOLDER = ROOT / "configs/attacks"
 

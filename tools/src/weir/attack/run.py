@@ -59,7 +59,7 @@ class Options:
 
 def identity(asked: Asked, seed: int) -> dict[str, str | int]:
     """Returns the first line of trials.jsonl, which says of which search the others are."""
-    whole = json.dumps([asked.config, asked.goal.name, dict(asked.box)], sort_keys=True)
+    whole = json.dumps([asked.config, asked.goal.name, asked.box], sort_keys=True)
     return {"search": hashlib.sha256(whole.encode()).hexdigest()[:16], "seed": seed}
 
 
@@ -115,18 +115,10 @@ def row(asked: Asked, result: Result) -> list[str]:
     return [*harms, units.number(result.distance, 2), does]
 
 
-def lines(asked: Asked, result: Result) -> list[list[str]]:
+def lines(asked: Asked, result: Result) -> list[tuple[str, str]]:
     """Returns the result as rows of a table of two columns."""
-    goal = asked.goal
-    rows = [
-        ["harm", f"{goal.text(result.left)} {goal.says}"],
-        ["worst found", goal.text(result.found)],
-        ["benign network", goal.text(result.benign)],
-        ["distance from benign", units.number(result.distance, 2)],
-        ["trials", units.count(result.trials)],
-        ["digest", result.digest],
-    ]
+    (name, harm), *rows = page.numbers(asked, result)
     if asked.bound is not None:
         words = "holds" if result.held else "DOES NOT HOLD"
-        rows.append(["bound", f"{goal.text(asked.bound)}: {words}"])
-    return rows + [[where, what] for where, what in result.network.items()]
+        rows.append(("bound", f"{asked.goal.text(asked.bound)}: {words}"))
+    return [(name, f"{harm} {asked.goal.says}"), *rows, *result.network.items()]

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -58,8 +57,8 @@ class Budget:
     enough: float = np.inf
 
 
-class Trial(msgspec.Struct):
-    """A candidate that was measured: a line of trials.jsonl."""
+class Line(msgspec.Struct):
+    """A trial that was measured, as trials.jsonl has it."""
 
     x: Point
     harm: float
@@ -77,7 +76,7 @@ class Journal:
             raise UserError(f"attack: {path} is of another search; give another --out")
         # A new file is written, even where a link was.
         folder.write_whole(path, "".join(lines or [json.dumps(of) + "\n"]))
-        self._known = iter([msgspec.json.decode(line, type=Trial) for line in lines[1:]])
+        self._known = iter([msgspec.json.decode(line, type=Line) for line in lines[1:]])
         self._file = path.open("ab")
 
     def measured(self, points: Sequence[Point], measure: Measure) -> list[float]:
@@ -92,7 +91,7 @@ class Journal:
             harms.append(known.harm)
         new = points[len(harms) :]
         for point, harm in zip(new, measure(new) if new else [], strict=True):
-            self._file.write(msgspec.json.encode(Trial(point, harm)) + b"\n")
+            self._file.write(msgspec.json.encode(Line(point, harm)) + b"\n")
             harms.append(harm)
         self._file.flush()
         return harms
@@ -106,7 +105,7 @@ Generation = tuple[list[Point], Callable[[list[float]], None]]
 
 
 def generations(dimensions: int, seed: int) -> Iterator[Generation]:
-    """Yields generations of points without end, each with a function that takes their harms."""
+    """Yields generations of points without end, each with a function that learns from losses."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the package could also do with others
         import cma
@@ -128,11 +127,7 @@ def generations(dimensions: int, seed: int) -> Iterator[Generation]:
         while not search.stop():
             asked = search.ask()
             points = [[round(float(x), DIGITS) for x in one[:dimensions]] for one in asked]
-            yield points, partial(_learn, search, asked)
-
-
-def _learn(search: Any, asked: Sequence[Any], harms: Sequence[float]) -> None:
-    search.tell(asked, [-harm for harm in harms])  # it looks for the least
+            yield points, partial(search.tell, asked)
 
 
 def search(
@@ -156,5 +151,5 @@ def search(
         late = budget.seconds is not None and time.monotonic() - begun >= budget.seconds
         if spent or late or found.harm >= budget.enough:
             return found
-        learn_from(harms)
+        learn_from([-harm for harm in harms])  # it looks for the least
     return found

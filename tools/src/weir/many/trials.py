@@ -17,18 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 from weir.analysis import run_summary
 from weir.analysis.run_summary import RunSummary
 from weir.base import configs
+from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.base.programs import find_program
 from weir.many import cluster as clusters
 from weir.many import travel
 from weir.many.dispatch import Dispatch
 
-Config = dict[str, Any]
 Trials = Callable[[Sequence[Config]], list[RunSummary]]  # UserError: weir-sim refuses a config
 
 JOBS = 4  # of a cluster with queues, without --workers
