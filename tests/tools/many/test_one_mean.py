@@ -62,8 +62,9 @@ def swept(weir_sim, tmp_path_factory):
         delays = each.setdefault(tuple(point[key] for key in KEYS), [])
         if summary["seed_used"] or not delays:
             delays.append(summary["links"]["forward"]["queue_mean_ns"] / 1e6)
-    table = sweep.table([point for _, point in planned], found)
-    table.write_parquet(place / "out/table.parquet")
+    points = [point for _, point in planned]
+    rows = list(map(sweep.row, points, found))
+    sweep.framed(points, rows).write_parquet(place / "out/table.parquet")
     return place / "out", each
 
 
@@ -152,9 +153,9 @@ def test_a_control_of_ones_own_has_one_name(weir_sim, tmp_path, build_plugin):
         env = {**os.environ, "WEIR_PYTHON": sys.executable}
         subprocess.run(argv, check=True, capture_output=True, env=env)
         found.append(cells.Outcome(cell, folder, "done", None))
-    sweep.table([point for _, point in planned], found).write_parquet(
-        tmp_path / "out/table.parquet"
-    )
+    points = [point for _, point in planned]
+    rows = list(map(sweep.row, points, found))
+    sweep.framed(points, rows).write_parquet(tmp_path / "out/table.parquet")
     names = ["newreno", "mine", "Mine"]
     assert (
         weir.open_many(tmp_path / "out")["flows.0.cc"].unique(maintain_order=True).to_list()

@@ -139,7 +139,7 @@ def test_the_table_has_every_parameter_and_figure_and_nulls_for_what_failed(tmp_
         (tmp_path / name / "summary.json").write_text(json.dumps(ended))
         cell = Options(config=tmp_path, out=Path(name))
         outcomes.append(Outcome(cell, tmp_path / name, status, ""))
-    made = sweep.table(points, outcomes)
+    made = sweep.framed(points, list(map(sweep.row, points, outcomes)))
     assert made.schema["n"] == pl.Int64
     assert made.schema["r"] == pl.Float64
     assert made.schema["cc"] == pl.String
@@ -159,7 +159,8 @@ def test_the_table_has_every_parameter_and_figure_and_nulls_for_what_failed(tmp_
 
 def test_a_table_of_failures_alone_has_the_same_first_columns(tmp_path):
     cell = Options(config=tmp_path, out=Path("a"))
-    made = sweep.table([{"n": "1"}], [Outcome(cell, tmp_path / "a", "failed", "x")])
+    failed = Outcome(cell, tmp_path / "a", "failed", "x")
+    made = sweep.framed([{"n": "1"}], [sweep.row({"n": "1"}, failed)])
     assert made.columns == ["n", *grid.FIXED]
     made.write_parquet(tmp_path / "t.parquet")
     assert pl.read_parquet(tmp_path / "t.parquet").equals(made)

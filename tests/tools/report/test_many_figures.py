@@ -15,7 +15,7 @@ from weir.analysis import many, one_way
 from weir.analysis.run_summary import decode
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
-from weir.many import grid, sweep_points, sweep_table
+from weir.many import grid, sweep_table
 from weir.report import figure_data, grey, many_figures, paper
 
 POINTS = pl.DataFrame(
@@ -173,10 +173,11 @@ def test_the_command_draws_folders_with_runs(weir_here, runs):
 
 def test_a_sweeps_cells_are_boxes_and_distributions(weir_here, tmp_path):
     table = sweep_table.load(write_sweep(tmp_path / "s")).where(["count=1", "buffer=1BDP"])
-    frame, number = sweep_points.samples(table, sweep_points.kinds(table, None), "goodput")
+    goodput = table.metric("goodput")
+    frame = table.samples(table.only(None), value=goodput.values)
     assert frame["name"].to_list() == ["copa, delta 0.1"] * 4 + ["cubic"] * 4
-    assert frame["value"].to_list() == table.metric("goodput").values.tolist()
-    assert number == many_figures.Number("goodput", "bit/s")
+    assert frame["value"].to_list() == goodput.values.tolist()
+    assert (goodput.label, goodput.unit) == ("goodput", "bit/s")
     chosen = ("--where", "count=1", "--where", "buffer=1BDP")
     assert weir_here("plot", "s", "--figure", "cdf", *chosen, "--out", "c.csv").out == "c.csv\n"
     done = weir_here("plot", "s", "--figure", "box")

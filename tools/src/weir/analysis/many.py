@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -99,18 +99,17 @@ def chosen(keys: Sequence[str], known: dict[str, str]) -> dict[str, str | None]:
 
 def numbers(report: RunSummary) -> list[Row]:
     """Returns every number of a summary's groups and links, and of the run."""
-    own = {"virtual_s": report.virtual_s, "wall_s": report.wall_s, "jfi": report.jfi}
-    rows = leaves(own)
+    rows = of_part({"virtual_s": report.virtual_s, "wall_s": report.wall_s, "jfi": report.jfi})
     for name, group in zip(summary.group_names(report), report.groups, strict=True):
-        rows += [{"group": name, **row} for row in leaves(to_builtins(group))]
+        rows += of_part(to_builtins(group), group=name)
     for name, link in report.links.items():
-        rows += [{"link": name, **row} for row in leaves(to_builtins(link))]
+        rows += of_part(to_builtins(link), link=name)
     return rows
 
 
 def derived(run: folder.Run) -> list[Row]:
     delay_ns = one_way.p95_ns(run.config, run.summary)
-    return [] if delay_ns is None else leaves({"one_way_p95_ns": delay_ns})
+    return [] if delay_ns is None else of_part({"one_way_p95_ns": delay_ns})
 
 
 def points(frame: pl.DataFrame, by: str) -> pl.DataFrame:
@@ -156,15 +155,22 @@ def key(frame: pl.DataFrame, by: str | None) -> str:
     return fit[0]
 
 
-def leaves(part: Mapping[str, object], prefix: str = "") -> list[Row]:
-    """Returns the numbers of an object and of those in it: transfers.completion_p99_ns."""
-    found: list[Row] = []
+def leaves(part: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yields the members of an object and of those in it: transfers.completion_p99_ns."""
     for name, value in part.items():
         if isinstance(value, dict):
-            found += leaves(value, f"{prefix}{name}.")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append({"metric": f"{prefix}{name}", "value": value, "unit": units.unit_of(name)})
-    return found
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def of_part(part: Mapping[str, object], **names: str) -> list[Row]:
+    """Returns a row for each number of a part of a summary."""
+    return [
+        {**names, "metric": name, "value": value, "unit": units.unit_of(name)}
+        for name, value in leaves(part)
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
 
 
 def table(

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +26,7 @@ import polars as pl
 from weir.base import units
 
 Floats = npt.NDArray[np.float64]
+Value = str | int | float | bool | None  # of a parameter
 
 COVERED = 0.95
 STATED = (
@@ -61,7 +61,7 @@ def means(frame: pl.DataFrame, by: Sequence[str], settings: Sequence[str]) -> pl
 
 def samples(
     frame: pl.DataFrame, by: Sequence[str], settings: Sequence[str]
-) -> dict[tuple[Any, ...], Floats]:
+) -> dict[tuple[Value, ...], Floats]:
     """Returns known values of replicas by the values of the columns `by`, in the frame's order."""
     known = frame.filter(replicas(frame, settings)).with_columns(pl.col("value").fill_nan(None))
     if not by:

@@ -20,7 +20,7 @@ from weir.base.errors import UserError
 from weir.cli import complete
 from weir.cli.arguments import Json, Numbers, RunArguments, ShowAll, Where
 from weir.cli.usage import commands
-from weir.many import sweep_diff, sweep_figures, sweep_points, sweep_table
+from weir.many import sweep_diff, sweep_figures, sweep_table
 from weir.many.sweep_figures import Choice
 from weir.many.sweep_table import SweepTable
 from weir.report import many_figures, paper
@@ -131,11 +131,13 @@ def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bo
     table = sweep_table.load(path).where(wanted.where)
     if wanted.figure is not None:
         check(wanted)
-        by = sweep_points.kinds(table, wanted.by)
+        by = table.only(wanted.by)
         if wanted.figure == "pantheon":
-            save(wanted.figure, sweep_points.points(table, by), None, out, shape)
+            save(wanted.figure, table.points(by), None, out, shape)
         else:
-            save(wanted.figure, *sweep_points.samples(table, by, wanted.y or "goodput"), out, shape)
+            found = table.metric(wanted.y or "goodput")
+            samples = table.samples(by, value=found.values)
+            save(wanted.figure, samples, Number(found.label, found.unit), out, shape)
         return
     if wanted.x is None and wanted.y is None:
         show(table, as_json)

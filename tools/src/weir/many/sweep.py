@@ -25,7 +25,7 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
-from weir.analysis import folder, spread, summary
+from weir.analysis import folder, many, spread, summary
 from weir.base import terminal, units
 from weir.base.errors import UserError
 from weir.base.foreign import Json
@@ -125,18 +125,13 @@ class Growing:
         return made
 
 
-def table(points: Sequence[dict[str, str]], outcomes: Sequence[Outcome]) -> pl.DataFrame:
-    """Returns a row per cell: its parameters, what became of it, and the summary's figures.
+def row(point: dict[str, str], outcome: Outcome) -> Row:
+    """Returns a cell's parameters, what became of it, and the summary's figures.
 
     groups.<index>.<name> and links.<path>.<name> are every number of summary.json's groups and
     links, those of objects in them too: groups.0.transfers.completion_p50_ns. A failed cell has
-    nulls. A parameter that is a number in every cell is one here.
+    nulls.
     """
-    return framed(points, [row(*one) for one in zip(points, outcomes, strict=True)])
-
-
-def row(point: dict[str, str], outcome: Outcome) -> Row:
-    """Returns the row of a cell."""
     made: Row = {**point, **dict.fromkeys(FIXED)}
     made |= {"seed": outcome.cell.seed, "folder": str(outcome.folder)}
     made |= {"status": outcome.status, "message": outcome.message}
@@ -146,7 +141,7 @@ def row(point: dict[str, str], outcome: Outcome) -> Row:
 
 
 def framed(points: Sequence[dict[str, str]], rows: Sequence[Row]) -> pl.DataFrame:
-    """Returns rows as a table."""
+    """Returns rows as a table; a parameter that is a number in every cell is one in it."""
     made = pl.DataFrame(rows, schema_overrides=FIXED, infer_schema_length=None)
     return made.with_columns(typed(made[name]) for name in points[0])
 
@@ -157,19 +152,9 @@ def figures(ended: Json) -> Row:
     found["balanced"] = ended.get("ledger", {}).get("balanced")
     links = {f"links.{name}": link for name, link in ended.get("links", {}).items()}
     groups = {f"groups.{index}": group for index, group in enumerate(ended.get("groups", []))}
-    for prefix, part in (links | groups).items():
-        found |= leaves(prefix, part)
-    return found
-
-
-def leaves(prefix: str, part: Row) -> Row:
-    """Returns figures of an object and those in it: groups.0.transfers.completion_p99_ns."""
-    found: Row = {}
-    for name, value in part.items():
-        if isinstance(value, dict):
-            found |= leaves(f"{prefix}.{name}", value)
-        elif isinstance(value, (str, int, float)):
-            found[sys.intern(f"{prefix}.{name}")] = value  # one text for all cells
+    for name, value in many.leaves(links | groups):
+        if isinstance(value, str | int | float):
+            found[sys.intern(name)] = value  # one text for all cells
     return found
 
 

@@ -12,12 +12,12 @@ import numpy as np
 from rich.console import Console
 
 from weir.analysis import spread
-from weir.analysis.spread import USED, Floats
+from weir.analysis.spread import USED, Floats, Value
 from weir.base import terminal, units
 from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.many.sweep import short
-from weir.many.sweep_table import Axis, SweepTable, Value
+from weir.many.sweep_table import Axis, SweepTable
 
 LEVEL = 0.05
 DEFAULT = ("goodput", "delay")

@@ -14,10 +14,10 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from weir.analysis.spread import Floats
+from weir.analysis.spread import Floats, Value
 from weir.base import units
 from weir.base.errors import UserError
-from weir.many.sweep_table import Axis, Metric, SweepTable, Value
+from weir.many.sweep_table import Axis, Metric, SweepTable
 from weir.report import axes as shared
 from weir.report import many_figures, theme
 from weir.report.theme import Style

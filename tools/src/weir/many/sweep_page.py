@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from weir.analysis import folder, spread
 from weir.base import units
 from weir.base.page import Bullets, Heading, Link, Page, Status, Table, Text, Word, Words, section
-from weir.many import sweep_figures, sweep_points
+from weir.many import sweep_figures
 from weir.many.sweep_figures import Choice
 from weir.many.sweep_table import Axis, Metric, SweepTable, file_of, load
 from weir.report import artists, document
@@ -194,7 +194,7 @@ def failed(table: SweepTable, place: Path) -> list[Words]:
 
 def linked(table: SweepTable, row: int, text: str, place: Path) -> list[Word]:
     """Returns a cell and what is said of it, with a link to its report or to its folder."""
-    run = sweep_points.run_of(table, row)
+    run = table.run(row)
     report = run / NAME
     there = report.exists()
     link = Link(run.name, address(report if there else run, place))

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from weir.analysis import spread
-from weir.analysis.spread import Floats
+from weir.analysis import folder, one_way, spread
+from weir.analysis.spread import Floats, Value
 from weir.base import configs, foreign, units
 from weir.base.errors import UserError
 
@@ -32,9 +32,6 @@ BUSIEST = {  # numbers of the busiest link
 }
 SUMS = {"goodput": "goodput_bps", "retransmits": "retransmits", "reductions": "cwnd_reductions"}
 METRICS = ("goodput", *BUSIEST, "loss", "jfi", "rtt", "retransmits", "reductions")
-
-
-Value = str | int | float | bool | None  # of a parameter
 
 
 @dataclass(frozen=True)
@@ -150,6 +147,44 @@ class SweepTable:
         values = self.frame.select(pl.when(known).then(of(*columns).cast(pl.Float64)))
         numbers = values.to_series().fill_null(np.nan).to_numpy()
         return Metric(units.label_of(label), units.unit_of(name), numbers)
+
+    def only(self, name: str | None) -> Axis:
+        """Returns the one parameter that varies [the congestion control]. UserError: others do."""
+        found = self.axes[0] if name is None and len(self.axes) == 1 else self.axis(name or "cc")
+        for one in self.axes:
+            if one is not found:
+                raise UserError(
+                    f"{one.key} varies too ({', '.join(one.names[:6])}): choose one value with"
+                    f" --where {one.key}={one.names[0]}"
+                )
+        return found
+
+    def samples(self, by: Axis, **numbers: Sequence[float | None] | Floats) -> pl.DataFrame:
+        """Returns numbers of the cells that are samples, and the name of each's value of `by`."""
+        called = dict(zip(by.values, by.names, strict=True))
+        names = pl.Series("name", [called[value] for value in self.frame[by.key]], pl.String)
+        columns = [pl.Series(name, values, pl.Float64) for name, values in numbers.items()]
+        return pl.DataFrame([names, *columns]).filter(self.replicas)
+
+    def points(self, by: Axis) -> pl.DataFrame:
+        """Returns name, delay_ns (one way) and goodput_bps of samples, from their folders."""
+        delays = [
+            one_way.p95_ns(run.config, run.summary) if run is not None else None
+            for run in map(self._sample, range(self.frame.height))
+        ]
+        return self.samples(by, delay_ns=delays, goodput_bps=self.metric("goodput").values)
+
+    def _sample(self, row: int) -> folder.Run | None:
+        place = self.run(row)
+        return folder.load(place) if self.replicas[row] and folder.is_run(place) else None
+
+    def run(self, row: int) -> Path:
+        """Returns a cell's folder, which may have moved with the table."""
+        given = Path(str(self.frame["folder"][row]))
+        home = self.path if self.path.is_dir() else self.path.parent
+        return next(
+            (path for path in (given, home / given.name) if path.exists()), home / given.name
+        )
 
     @cached_property
     def busiest(self) -> str:
