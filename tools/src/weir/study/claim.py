@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from statistics import fmean, stdev
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from weir.analysis import folder as run_folder
 from weir.base.errors import UserError
@@ -140,7 +140,7 @@ class Claim:
 class Near(TypedDict):
     """A published number and its bounds, as arguments of Claim."""
 
-    published: float
+    published: float | None
     low: float
     high: float
 
@@ -249,7 +249,7 @@ class Study:
     source: str  # authors, where it was published, when
     experiments: tuple[Experiment, ...]
     folder: Path | None = None
-    drawn: tuple[Any, ...] | None = ()
+    drawn: tuple[object, ...] | None = ()
     with_all: bool = False
     command: str = ""
 

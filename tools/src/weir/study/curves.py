@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 HEIGHT_IN = 3.6
 
 
-def points(axis: Axes, found: Iterable[tuple[Any, Any]], style: theme.Style, size: int = 4) -> None:
+def points(
+    axis: Axes, found: Iterable[tuple[float, float]], style: theme.Style, size: int = 4
+) -> None:
     """Draws points (x, y) joined by a line, as a style has them."""
     axis.plot(
         *zip(*found, strict=True),

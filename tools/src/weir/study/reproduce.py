@@ -7,12 +7,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from weir.analysis import folder
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 from weir.base.page import Column
 from weir.many import costs, travel
 from weir.many.cells import parted, run_cells
@@ -57,7 +57,7 @@ def refuse(made: Plan) -> None:
     resolved(made.cells[0])
 
 
-def plan_rows(made: Plan) -> list[dict[str, Any]]:
+def plan_rows(made: Plan) -> list[Json]:
     """Lists the cells, and what they cost."""
     return [
         {
@@ -124,7 +124,7 @@ def run(
     return checked, failed
 
 
-def finish(screen: Console, failed: dict[str, str], written: Sequence[Path], data: Any) -> int:
+def finish(screen: Console, failed: dict[str, str], written: Sequence[Path], data: object) -> int:
     """Prints what failed, what was written, and data as JSON; returns the exit status."""
     for name, message in failed.items():
         screen.print(f"{name} failed: {message}", style="red", markup=False, soft_wrap=True)

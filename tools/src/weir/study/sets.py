@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 from rich.console import Console
 
 from weir.analysis import folder
 from weir.base import foreign, tables, terminal
+from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.many.cells import parted, run_cells
@@ -47,7 +47,7 @@ class Sets:
 
 
 def changed(
-    config: dict[str, Any], control: str, parameters: dict[str, str], default: dict[str, str]
+    config: Config, control: str, parameters: dict[str, str], default: dict[str, str]
 ) -> bool:
     """Sets parameters of each flow of a control in a resolved config; returns whether it has any.
 

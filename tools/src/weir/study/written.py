@@ -37,16 +37,18 @@ from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TypeVar, cast
 
 import msgspec
 
 from weir.base import foreign
 from weir.base.errors import UserError, nearest
+from weir.base.foreign import Json
 from weir.study import measures, scenario
-from weir.study.claim import CONFIGS, Claim, Experiment, Kind, Study, Trial, module_of, near
+from weir.study.claim import CONFIGS, Claim, Experiment, Kind, Near, Study, Trial, module_of, near
 
-Values = Mapping[str, Any]
+T = TypeVar("T")
+Measure = Callable[..., float | None]
 
 
 class RunAsked(msgspec.Struct, forbid_unknown_fields=True):
@@ -56,7 +58,7 @@ class RunAsked(msgspec.Struct, forbid_unknown_fields=True):
     """
 
     config: str = ""
-    set: list[Any] = []
+    set: list[object] = []
     quick: list[str] = []
     seeds: tuple[int, int] = (0, 0)
 
@@ -93,7 +95,7 @@ class ClaimAsked(msgspec.Struct, forbid_unknown_fields=True):
 class ExperimentAsked(msgspec.Struct, forbid_unknown_fields=True):
     """An experiment, whose claims are not repeated yet."""
 
-    claims: list[dict[str, Any]]
+    claims: list[Json]
     title: str = ""
     source: str = ""
 
@@ -102,13 +104,13 @@ class StudyAsked(msgspec.Struct, forbid_unknown_fields=True):
     """The whole file, with entries that are not repeated yet."""
 
     title: str
-    experiments: dict[str, dict[str, Any]]
+    experiments: dict[str, Json]
     source: str = ""
     with_all: bool = False
-    runs: dict[str, Any] = {}
+    runs: Json = {}
 
 
-def filled(value: Any, values: Values) -> Any:
+def filled(value: object, values: Mapping[str, str]) -> object:
     if isinstance(value, str):
         return Template(value).safe_substitute(values)
     if isinstance(value, dict):
@@ -116,7 +118,7 @@ def filled(value: Any, values: Values) -> Any:
     return [filled(one, values) for one in value] if isinstance(value, list) else value
 
 
-def combinations(loops: Any) -> Iterator[dict[str, Any]]:
+def combinations(loops: object) -> Iterator[dict[str, str]]:
     """Yields what each repetition replaces."""
     each = convert(loops if isinstance(loops, list) else [loops], list[dict[str, list[str]]])
     if any(len({len(values) for values in of.values()}) != 1 for of in each):
@@ -128,35 +130,36 @@ def combinations(loops: Any) -> Iterator[dict[str, Any]]:
         yield {name: value for part in chosen for name, value in part.items()}
 
 
-def repeated(value: Any) -> Iterator[Any]:
+def repeated(value: object) -> Iterator[object]:
     """Yields an entry of the file, once for each combination of its `for`."""
     if not isinstance(value, dict) or "for" not in value:
         yield value
         return
     rest = {key: one for key, one in value.items() if key != "for"}
     for values in combinations(value["for"]):
-        yield from filled(rest.get("all", [rest]), values)
+        yield from (filled(one, values) for one in rest.get("all", [rest]))
 
 
-def entries(mapping: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def entries(mapping: Json) -> Iterator[tuple[str, object]]:
     """Yields names and values of a mapping whose entries may be repeated."""
     for name, value in mapping.items():
         if isinstance(value, dict) and "for" in value:
-            for one in repeated({"for": value["for"], "name": name, "value": value}):
-                yield one["name"], {key: of for key, of in one["value"].items() if key != "for"}
+            rest = {key: of for key, of in value.items() if key != "for"}
+            for values in combinations(value["for"]):
+                yield str(filled(name, values)), filled(rest, values)
         else:
             yield name, value
 
 
-def measure_of(text: str, known: Values) -> Callable[..., float | None]:
+def measure_of(text: str, known: Mapping[str, object]) -> Measure:
     """Returns the function that an expression stands for: a name, or a call of one."""
 
-    def value(node: ast.expr) -> Any:
+    def value(node: ast.expr) -> object:
         match node:
             case ast.Constant():
                 return node.value
-            case ast.UnaryOp(op=ast.USub()):
-                return -value(node.operand)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                return -number
             case ast.Name() if callable(known.get(node.id)):
                 return known[node.id]
             case ast.Name():
@@ -166,18 +169,24 @@ def measure_of(text: str, known: Values) -> Callable[..., float | None]:
                 )
             case ast.Call():
                 named = {word.arg: value(word.value) for word in node.keywords if word.arg}
-                return value(node.func)(*map(value, node.args), **named)
+                return call(node.func)(*map(value, node.args), **named)
         raise UserError(
             f"'{text}' is no measure: a name is wanted, or one with numbers: rtt_ms(95)"
         )
 
+    def call(node: ast.expr) -> Callable[..., object]:
+        found = value(node)
+        if not callable(found):
+            raise TypeError(f"{ast.unparse(node)} is not a function")
+        return found
+
     try:
-        return value(ast.parse(text, mode="eval").body)  # type: ignore[no-any-return]
+        return cast(Measure, call(ast.parse(text, mode="eval").body))
     except (SyntaxError, TypeError, ValueError) as error:
         raise UserError(f"'{text}' is no measure: {error}") from None
 
 
-def trial(folder: Path, name: str, asked: Any) -> Trial:
+def trial(folder: Path, name: str, asked: object) -> Trial:
     """Makes a run of the file, of a config of the folder or else of configs/."""
     one = convert({"set": asked} if isinstance(asked, list) else asked or {}, RunAsked)
     stem = one.config or name.partition("-")[0]
@@ -190,7 +199,7 @@ def trial(folder: Path, name: str, asked: Any) -> Trial:
     return Trial(name, config, tuple(override), one.seeds, tuple(one.quick))
 
 
-def convert(value: Any, kind: Any) -> Any:
+def convert(value: object, kind: type[T]) -> T:
     """Checks a part of the file; UserError: it is not of its kind."""
     try:
         return msgspec.convert(value, kind, strict=False)
@@ -198,7 +207,7 @@ def convert(value: Any, kind: Any) -> Any:
         raise UserError(str(error)) from None
 
 
-def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Values) -> Claim:
+def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Mapping[str, object]) -> Claim:
     """Makes a claim with its runs and its measure."""
     runs = [asked.runs] if isinstance(asked.runs, str) else asked.runs
     found = [[trials[one] for one in trials if fnmatch(one, name)] for name in runs]
@@ -207,10 +216,9 @@ def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Values) -> Clai
             listed = f"there are {', '.join(trials)}" if trials else "`runs` has none"
             raise UserError(f"no run is named '{name}'; {nearest(name, trials, listed)}")
     number = asked.published if asked.published is not None else asked.derived
-    bounds: dict[str, float | None]
-    bounds = {"published": number, "low": asked.low, "high": asked.high}
+    bounds = Near(published=number, low=asked.low, high=asked.high)
     if asked.within is not None and number is not None:
-        bounds = dict(near(number, asked.within))  # type: ignore[arg-type]
+        bounds = near(number, asked.within)
     try:
         return Claim(
             asked.says,
@@ -219,7 +227,7 @@ def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Values) -> Clai
             tuple(itertools.chain.from_iterable(found)),
             measure_of(asked.measure, known) if asked.measure else None,
             asked.unit,
-            **bounds,  # type: ignore[arg-type]
+            **bounds,
             tolerance=asked.tolerance or ("our own band" if number is not None else ""),
             why=asked.why,
         )
