@@ -86,7 +86,7 @@ def test_a_run_that_cannot_be_read_says_why_in_its_line(runs):
     (runs / "a/summary.json").write_text("{")
     assert "not JSON" in listing.read(runs / "a").verdict
     (runs / "b/labels.json").write_text('{"tags": "keep"}')
-    assert "wanted are tags" in listing.read(runs / "b").verdict
+    assert "Expected `array`, got `str` - at `$.tags`" in listing.read(runs / "b").verdict
 
 
 @pytest.mark.parametrize(

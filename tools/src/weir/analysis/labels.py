@@ -6,10 +6,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
 
 from weir.analysis import folder
+from weir.base import foreign
 from weir.base.errors import UserError
 
 FILE = "labels.json"
@@ -19,35 +23,24 @@ TAGS_MAX = 20
 NOTE_MAX = 2000  # characters
 
 
-@dataclass(frozen=True)
-class Labels:
+class Labels(Struct, frozen=True):
     """Tags and a note that a user gave a run."""
 
-    tags: tuple[str, ...] = ()
+    tags: tuple[Annotated[str, Meta(pattern=f"^{TAG.pattern}$")], ...] = ()
     note: str = ""
 
 
 def read(run: Path) -> Labels:
     """Returns the labels of a run folder. UserError: its labels.json has another shape."""
     path = run / FILE
-    if not path.exists():
-        return Labels()
-    found = folder.read_json(path)
-    tags, note = found.get("tags", []), found.get("note", "")
-    if not isinstance(note, str) or not isinstance(tags, list) or not all(map(is_tag, tags)):
-        raise UserError(f"{path}: wanted are tags, a list of words, and note, a text", 1)
-    return Labels(tuple(tags), note)
-
-
-def is_tag(tag: object) -> bool:
-    return isinstance(tag, str) and TAG.fullmatch(tag) is not None
+    return foreign.read_json(path, Labels) if path.exists() else Labels()
 
 
 def tag(run: Path, tags: Iterable[str], remove: bool = False) -> Labels:
     """Adds tags to a run's labels or removes them, and returns the labels. UserError: it cannot."""
     given = tuple(tags)
     for one in given:
-        if not is_tag(one):
+        if not TAG.fullmatch(one):
             raise UserError(
                 f"'{one}' is no tag: a tag is a word of up to 40 letters, digits, '.', '_' and '-'"
             )
@@ -59,14 +52,14 @@ def tag(run: Path, tags: Iterable[str], remove: bool = False) -> Labels:
     wanted = kept if remove else tuple(dict.fromkeys((*before.tags, *given)))
     if len(wanted) > TAGS_MAX:
         raise UserError(f"{run} would have {len(wanted)} tags: at most {TAGS_MAX}")
-    return write(run, replace(before, tags=wanted))
+    return write(run, msgspec.structs.replace(before, tags=wanted))
 
 
 def note(run: Path, text: str) -> Labels:
     """Replaces a run's note, removes it if the text is empty, and returns the labels."""
     if len(text) > NOTE_MAX:
         raise UserError(f"a note has at most {NOTE_MAX} characters, not {len(text)}")
-    return write(run, replace(of_run(run), note=text.strip()))
+    return write(run, msgspec.structs.replace(of_run(run), note=text.strip()))
 
 
 def of_run(run: Path) -> Labels:
@@ -78,7 +71,7 @@ def of_run(run: Path) -> Labels:
 
 
 def write(run: Path, labels: Labels) -> Labels:
-    folder.write_whole(run / FILE, json.dumps(asdict(labels), indent=1) + "\n")
+    folder.write_whole(run / FILE, json.dumps(msgspec.to_builtins(labels), indent=1) + "\n")
     return labels
 
 

@@ -9,7 +9,6 @@ definitions are those of `weir list --json` (`number`), and of tools/docs/refere
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -35,6 +34,7 @@ from weir.analysis.model_parts import (
 )
 from weir.analysis.model_types import VERSION
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 
 
 class Manifest(Struct, kw_only=True):
@@ -152,7 +152,7 @@ def decode(text: bytes | str, place: str = "summary") -> AnySummary:
     return made
 
 
-def schema() -> dict[str, Any]:
+def schema() -> Json:
     """Returns a JSON Schema (draft 2020-12) of every kind of summary."""
     made = msgspec.json.schema(AnySummary)
     return {

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Self, TextIO, cast
 
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 from weir.hosts import agent, inventory
 from weir.hosts.check import Answer
 
@@ -81,12 +82,12 @@ class Ansible:
         }
 
     def ask(
-        self, playbook: str, hosts: Iterable[str], values: Mapping[str, Any]
+        self, playbook: str, hosts: Iterable[str], values: Mapping[str, object]
     ) -> dict[str, Reply]:
         """Runs a playbook on these hosts at once, and returns the reply of each."""
         replies = {name: Reply(error=UNASKED) for name in hosts}
 
-        def event(seen: dict[str, Any]) -> bool:
+        def event(seen: Json) -> bool:
             data = seen.get("event_data", {})
             name = data.get("host")
             if name in replies and seen["event"] in HEARD:
@@ -106,7 +107,7 @@ class Ansible:
             rotate_artifacts=1,
         )
         if done.status == "failed" and all(each.error == UNASKED for each in replies.values()):
-            raise UserError(f"ansible-playbook: {first_error(done)}", 1)
+            raise UserError(f"ansible-playbook: {first_error(done.stdout)}", 1)
         return replies
 
 
@@ -114,7 +115,7 @@ UNASKED = "it was not asked"
 HEARD = ("runner_on_ok", "runner_on_failed", "runner_on_unreachable")
 
 
-def hear(reply: Reply, event: str, result: Mapping[str, Any]) -> None:
+def hear(reply: Reply, event: str, result: Json) -> None:
     """Takes a task's result: answers are put together, an error is the last word."""
     if event == "runner_on_unreachable":
         reply.unreachable, reply.error = True, one_line(result.get("msg"))
@@ -138,7 +139,7 @@ def decode(text: str) -> Answer | None:
     return cast(Answer, answer) if isinstance(answer, dict) else None
 
 
-def one_line(text: Any) -> str:
+def one_line(text: object) -> str:
     """Returns the last line that says something, without what Ansible adds."""
     lines = [line.strip() for line in str(text).replace("\r", "\n").splitlines()]
     lines = [x for x in lines if x and not x.startswith(("Shared connection", "Warning:", "debug"))]
@@ -148,9 +149,9 @@ def one_line(text: Any) -> str:
     return said or "the connection was lost"
 
 
-def first_error(done: Any) -> str:
+def first_error(output: TextIO) -> str:
     """Returns what ansible-playbook said when it did not even begin."""
-    with done.stdout as stream:
+    with output as stream:
         lines = [line.strip() for line in stream if line.strip()]
     plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
     return next((line for line in plain if line.startswith(("ERROR", "[ERROR"))), "it failed")

@@ -14,17 +14,16 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from weir.analysis import folder
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 from weir.hosts import clocks
 from weir.hosts.check import Discipline
 from weir.hosts.inventory import Host
 from weir.hosts.plan import Plan
 from weir.runner.options import Options
 
-Part = dict[str, Any]
 End = tuple[str, str]  # a host and its port
 SUMS = ("flows", "segments", "receivers")  # counts, which add up over hosts
 LISTS = ("groups", "sender_ports")
@@ -64,13 +63,13 @@ def write(options: Options, plan: Plan, said: Mapping[str, Discipline], failure:
     folder.write_whole(options.out / folder.SUMMARIES[0], text + "\n")
 
 
-def part(path: Path) -> Part:
+def part(path: Path) -> Json:
     """Reads a host's own summary, empty if it wrote none."""
     found = [path / name for name in folder.SUMMARIES[1:] if (path / name).exists()]
     return folder.read_summary(found[0]) if found else {}
 
 
-def lift(out: Path, hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> None:
+def lift(out: Path, hosts: Mapping[str, Host], parts: Mapping[str, Json]) -> None:
     """Links what readers look for at the top: manifests, the config, streams."""
     alone = sum(host.role == "sender" and not host.kernel for host in hosts.values()) <= 1
     for name, host in hosts.items():
@@ -92,7 +91,7 @@ def link(old: Path, new: Path) -> None:
         shutil.copy(old, new)
 
 
-def summary(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) -> Part | None:
+def summary(hosts: Mapping[str, Host], parts: Mapping[str, Json], failure: str) -> Json | None:
     """Returns the summary of all hosts; None if no host wrote one."""
     by_role = {
         role: {
@@ -131,7 +130,7 @@ def summary(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) 
     return merged
 
 
-def combined(parts: Mapping[str, Part]) -> Part:
+def combined(parts: Mapping[str, Json]) -> Json:
     """Joins the summaries of hosts of one role: the first one's, with lists and sums of all."""
     each = list(parts.values())
     if not each:
@@ -151,7 +150,7 @@ def combined(parts: Mapping[str, Part]) -> Part:
     return made
 
 
-def ports(summary: Part) -> dict[str, tuple[int, int]]:
+def ports(summary: Json) -> dict[str, tuple[int, int]]:
     """Returns the frames that each port has sent, and those received or missed."""
     listed = summary.get("ports") or summary.get("sender_ports") or ()
     return {
@@ -163,7 +162,7 @@ def ports(summary: Part) -> dict[str, tuple[int, int]]:
     }
 
 
-def cables(hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> Iterator[Part]:
+def cables(hosts: Mapping[str, Host], parts: Mapping[str, Json]) -> Iterator[Json]:
     """Yields what left a host and what reached the next, in each direction of each cable.
 
     An Ethernet switch that joins several hosts to one port is one cable with several ends. It adds
@@ -180,7 +179,7 @@ def cables(hosts: Mapping[str, Host], parts: Mapping[str, Part]) -> Iterator[Par
                 yield from row(counted, here, ends)
 
 
-def row(counted: Mapping[End, tuple[int, int]], source: list[End], to: list[End]) -> Iterator[Part]:
+def row(counted: Mapping[End, tuple[int, int]], source: list[End], to: list[End]) -> Iterator[Json]:
     """Yields one direction of a cable, if the numbers of all its ends are known."""
     if not counted.keys() >= {*source, *to}:
         return
@@ -195,13 +194,13 @@ def row(counted: Mapping[End, tuple[int, int]], source: list[End], to: list[End]
     } | ({"lost_at_least": missing} if joined else {})
 
 
-def arrived(between: list[Part]) -> bool:
+def arrived(between: list[Json]) -> bool:
     """Returns whether nothing arrived that had not been sent."""
     known = (one for one in between if one["lost"] is not None)
     return all(one["sent"] == one["received"] + one["lost"] for one in known)
 
 
-def lost(between: list[Part]) -> Iterator[Part]:
+def lost(between: list[Json]) -> Iterator[Json]:
     """Yields a fault for each direction of a cable that lost frames."""
     for one in between:
         if missing := one["lost"] or one.get("lost_at_least"):
@@ -214,7 +213,7 @@ def lost(between: list[Part]) -> Iterator[Part]:
             yield {"cause": "between_hosts", "sentence": sentence, **counts}
 
 
-def facts(hosts: Mapping[str, Host], parts: Mapping[str, Part], key: str) -> Iterator[Part]:
+def facts(hosts: Mapping[str, Host], parts: Mapping[str, Json], key: str) -> Iterator[Json]:
     """Yields facts of all hosts, each with its host."""
     for name, each in parts.items():
         for fact in each.get(key, ()):
@@ -223,7 +222,7 @@ def facts(hosts: Mapping[str, Host], parts: Mapping[str, Part], key: str) -> Ite
             yield {"host": name, "program": hosts[name].role, **fact}
 
 
-def verdicts(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str) -> list[Part]:
+def verdicts(hosts: Mapping[str, Host], parts: Mapping[str, Json], failure: str) -> list[Json]:
     """Returns how the run ended, then what fell behind on each host."""
     ends = [{"cause": "host", "sentence": failure}] if failure else []
     for name, host in hosts.items():
@@ -238,7 +237,7 @@ def verdicts(hosts: Mapping[str, Host], parts: Mapping[str, Part], failure: str)
     return [*ends, *(one for one in found if one["cause"] != "interrupted")]
 
 
-def about(host: Host, part: Part, clock: Discipline | None) -> Part:
+def about(host: Host, part: Json, clock: Discipline | None) -> Json:
     """Returns the part of the summary about a host."""
     return {
         "role": host.role,
@@ -250,13 +249,13 @@ def about(host: Host, part: Part, clock: Discipline | None) -> Part:
     }
 
 
-def stamps_ns(part: Part) -> float | None:
+def stamps_ns(part: Json) -> float | None:
     """Returns how far a program's times may be from its kernel's clock; None: it does not know."""
-    clock: Part = part.get("clock") or part.get("sender_clock") or {}
+    clock: Json = part.get("clock") or part.get("sender_clock") or {}
     return clock.get("error_max_ns")
 
 
-def measured(out: Path, plan: Plan, parts: Mapping[str, Part]) -> dict[str, clocks.Clock]:
+def measured(out: Path, plan: Plan, parts: Mapping[str, Json]) -> dict[str, clocks.Clock]:
     """Measures the clock of each host against the switch's, over the cable between them."""
     found = {}
     for name, host in plan.hosts.items():

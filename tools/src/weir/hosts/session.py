@@ -9,7 +9,6 @@ import tarfile
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from weir.base.errors import UserError
 from weir.hosts import cabling, inventory, merge, plan
@@ -51,7 +50,7 @@ class Hosts(Session):
         hosts = self.plan.hosts.values()
         return [host.name for host in hosts if host.role in roles and host.name not in self.lost]
 
-    def ask(self, playbook: str, hosts: Iterable[str], **values: Any) -> Replies:
+    def ask(self, playbook: str, hosts: Iterable[str], **values: object) -> Replies:
         """Runs a playbook on these hosts, and returns their agents' answers."""
         names = list(hosts)
         if not names:

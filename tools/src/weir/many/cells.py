@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import yaml
 from rich.console import Console
@@ -33,6 +33,7 @@ from weir.analysis import folder
 from weir.analysis.model import Manifest
 from weir.base import foreign, programs
 from weir.base.errors import UserError, open_lock
+from weir.base.foreign import Json
 from weir.many import cluster as clusters
 from weir.many import travel
 from weir.many.dispatch import Dispatch
@@ -185,7 +186,7 @@ def run_cells(
                 outcome = replace(outcome, cell=cells[index])
                 outcomes[index] = outcome
                 if outcome.status != "failed":
-                    dispatch.cost(index, wall_s(outcome.folder))
+                    dispatch.cost(index, float(ended(outcome.folder).get("wall_s") or 0))
                 shown.add(outcome.cell.name, outcome.status, outcome.message)
                 on_outcome(outcome, len(outcomes), len(cells))
     return [outcomes[index] for index in range(len(cells))]
@@ -254,30 +255,26 @@ def finished(place: Path, version: str | None) -> Before | None:
     """Returns the finished, balanced run in a folder (by this weir-sim), if there is one."""
     try:
         manifest = foreign.read_json(place / "manifest.json", Manifest)
-        summary = folder.read_json(place / "summary.json")
         stored = (place / "config.yaml").read_text(encoding="utf-8")
     except (UserError, OSError, UnicodeDecodeError):
         return None
-    good = manifest.exit == 0 and summary.get("ledger", {}).get("balanced") is True
-    same = version in (None, manifest.made_by)
-    return Before(manifest.asked, stored) if good and same else None
+    good = manifest.exit == 0 and version in (None, manifest.made_by) and balanced(place)
+    return Before(manifest.asked, stored) if good else None
+
+
+def ended(place: Path) -> Json:
+    """Returns the summary of a folder's run, empty without one."""
+    try:
+        return folder.read_json(place / "summary.json")
+    except UserError:
+        return {}
 
 
 def balanced(place: Path) -> bool:
-    """Returns whether the run of a folder counted every packet."""
-    try:
-        summary = folder.read_json(place / "summary.json")
-    except UserError:
-        return False
-    return bool(summary.get("ledger", {}).get("balanced"))
+    return ended(place).get("ledger", {}).get("balanced") is True
 
 
-def wall_s(place: Path) -> float:
-    """Returns how long the run of a folder took."""
-    return float(folder.read_json(place / "summary.json").get("wall_s") or 0)
-
-
-def without_names(config: str) -> Any:
+def without_names(config: str) -> object:
     """Reads a resolved config without its files' names: a run folder has copies, and digests."""
     return config_files.renamed(yaml.load(config, yaml.CBaseLoader), lambda _: "")
 

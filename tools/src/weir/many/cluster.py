@@ -13,14 +13,15 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weir.base.errors import UserError
 from weir.many import travel
 from weir.many.jobs import JOBS_MAX, QUEUES, Jobs, needed, queued
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, LocalCluster, SpecCluster
+    from distributed.deploy.cluster import Cluster
 
 CONNECT_S_MAX = 30.0  # for a scheduler to answer and to have a worker
 AWAY_S_MAX = 300.0  # without a scheduler or a worker, in the middle
@@ -35,7 +36,7 @@ class Crew:
     address: str | None  # of a scheduler that outlives us and may come back; None: ours
     local: bool
     away_s_max: float
-    opened: list[Any] = field(default_factory=list)
+    opened: list[Client] = field(default_factory=list)
     ours: tuple[str, str] | None = None  # who we are, once somebody is asked
     jobs: Jobs | None = None
 
@@ -55,7 +56,7 @@ class Crew:
             if one.get("status") in ("running", None)
         }
 
-    def differs(self, said: Any) -> str | None:
+    def differs(self, said: tuple[str, str] | BaseException | None) -> str | None:
         """Returns why a worker that said this is refused: None if it is not, "" to ask again."""
         if self.local:
             return None
@@ -122,7 +123,7 @@ def connected(where: str | None, workers: int | None, cells: int) -> Iterator[Cr
     kind = (where or "").partition(":")[0]
     running = where is not None and "://" in where
     with ExitStack() as stack:
-        address: Any = where
+        address: str | Cluster | None = where
         jobs: Jobs | None = None
         if where is None:
             address = stack.enter_context(_local(workers, cells))
@@ -146,7 +147,7 @@ def connected(where: str | None, workers: int | None, cells: int) -> Iterator[Cr
 
 
 @contextmanager
-def _local(workers: int | None, cells: int) -> Iterator[Any]:
+def _local(workers: int | None, cells: int) -> Iterator[LocalCluster]:
     import dask
     from dask.system import CPU_COUNT
     from distributed import LocalCluster
@@ -167,12 +168,12 @@ def _local(workers: int | None, cells: int) -> Iterator[Any]:
 
 
 @contextmanager
-def _ssh(hosts: list[str], workers: int | None) -> Iterator[Any]:
+def _ssh(hosts: list[str], workers: int | None) -> Iterator[SpecCluster]:
     """Starts a worker on each host and the scheduler on the first, by users of ~/.ssh/config."""
     needed("asyncssh")
     from distributed import SSHCluster
 
-    options: dict[str, Any] = {"dashboard": False, "idle_timeout": "10 minutes", "port": 0}
+    options = {"dashboard": False, "idle_timeout": "10 minutes", "port": 0}
     try:
         made = SSHCluster(
             [hosts[0], *hosts],

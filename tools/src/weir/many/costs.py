@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import yaml
 from rich.console import Console
 
 from weir.base import terminal, units
+from weir.base.configs import Config
+from weir.base.foreign import Json
 from weir.base.page import Column, Table
 from weir.many.travel import resolved
 from weir.runner.options import Options
@@ -29,7 +30,7 @@ START_S = 0.3
 WIRE_BITS = 1538 * 8
 
 
-def cost_s(config: Mapping[str, Any]) -> float:
+def cost_s(config: Config) -> float:
     """Estimates how long a run takes on one core, by what its slowest forward link can carry."""
     links = [
         units.config_rate_bps(stage["link"]["rate"])
@@ -49,7 +50,7 @@ def costs_s(cells: Sequence[Options]) -> list[float]:
 
 
 def show_plan(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Json],
     columns: Sequence[Column],
     per: str,
     workers: int,

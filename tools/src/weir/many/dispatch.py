@@ -10,23 +10,27 @@ workers it is given up. When the scheduler is another than before, what was unde
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import sys
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING
 
 from weir.base.errors import UserError
 from weir.many import travel
 from weir.many.cluster import Crew
 from weir.many.costs import Costs
 from weir.many.travel import Result, Work
+
+if TYPE_CHECKING:
+    from distributed import Future
 
 DEATHS_MAX = 3
 TRIES_MAX = 20  # of a cell whose scheduler or worker goes again and again
@@ -57,7 +61,7 @@ class Sent:
 
     indices: tuple[int, ...]
     address: str
-    future: Any
+    future: Future[list[Result]]
 
 
 class Dispatch:
@@ -74,7 +78,7 @@ class Dispatch:
         self.costs = Costs()
         self.sort_at = 1
         self.waiting: list[int] = []  # the next is the last
-        self.ready: deque[tuple[int, Future[Work | Result]]] = deque()
+        self.ready: deque[tuple[int, concurrent.futures.Future[Work | Result]]] = deque()
         self.suspects: deque[int] = deque()
         self.deaths: dict[int, list[str]] = {}
         self.tries: list[int] = []

@@ -18,9 +18,13 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from weir.base.errors import UserError
+
+if TYPE_CHECKING:
+    from dask_jobqueue.core import Job, JobQueueCluster
 
 REFRESH_S = 10.0  # between two looks at the queue
 ANSWER_S_MAX = 60.0  # for the queue to answer
@@ -46,7 +50,7 @@ QUEUES = {
 class Jobs:
     """Jobs of a cluster, as many as were asked for while that is of use."""
 
-    def __init__(self, kind: str, made: Any, count: int, refused: list[str]) -> None:
+    def __init__(self, kind: str, made: JobQueueCluster, count: int, refused: list[str]) -> None:
         self.kind, self.made, self.count = kind, made, count
         self.refused = refused  # what the queue said when it took none
         self.began: set[str] = set()  # whose worker was there
@@ -131,7 +135,7 @@ def queued(kind: str, count: int) -> Iterator[Jobs]:
             yield Jobs(kind, made, count, refused)
 
 
-def arguments(kind: str) -> dict[str, Any]:
+def arguments(kind: str) -> dict[str, object]:
     """Returns arguments of dask_jobqueue's cluster, with defaults for its file."""
     import dask
 
@@ -145,11 +149,11 @@ def arguments(kind: str) -> dict[str, Any]:
     }
 
 
-def _reporting(job: Any, refused: list[str]) -> Any:
+def _reporting(job: type[Job], refused: list[str]) -> type[Job]:
     """Makes the class of a job that says why the queue refused it, and then counts as ended."""
     from distributed import Status
 
-    class Reporting(job):  # type: ignore[misc]
+    class Reporting(job):  # type: ignore[misc, valid-type]
         async def start(self) -> None:
             try:
                 await super().start()
@@ -172,7 +176,7 @@ def _sentence(error: Exception) -> str:
     return [line for line in str(error).splitlines() if line.strip()][-1]
 
 
-def needed(module: str) -> Any:
+def needed(module: str) -> ModuleType:
     """Imports a package that only clusters need."""
     try:
         return importlib.import_module(module)

@@ -21,7 +21,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from weir.base import programs
 from weir.base.errors import UserError
@@ -88,7 +87,7 @@ def _read(path: Path, _changed_ns: int) -> bytes:
     return path.read_bytes()  # the same object for each cell: it travels once in a message
 
 
-def pack(config: Any) -> tuple[bytes, tuple[tuple[str, bytes], ...]]:
+def pack(config: object) -> tuple[bytes, tuple[tuple[str, bytes], ...]]:
     """Returns a resolved config as JSON, and the files that it names by their names.
 
     In it they are named as a run folder names its copies.
