@@ -248,8 +248,9 @@ def read(folder: Path, name: str) -> Study:
         for label, value in entries(asked.experiments):
             place = f"{path}: {label}"
             one = convert(value, ExperimentAsked)
-            rows = [{"source": one.source} | row for of in one.claims for row in repeated(of)]
-            made = (claim(convert(row, ClaimAsked), trials, known) for row in rows)
+            listed = [convert(row, Json) for of in one.claims for row in repeated(of)]
+            rows = [convert({"source": one.source} | row, ClaimAsked) for row in listed]
+            made = (claim(row, trials, known) for row in rows)
             experiments.append(Experiment(label, one.title, tuple(made)))
     except UserError as error:
         raise (
