@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from weir.base import configs, units
 from weir.base.configs import Config
@@ -44,14 +45,25 @@ class Network:
 
 
 class Element:
-    """A thing that a network may do. `names` has a word for each number."""
+    """A thing that a network may do. `names` has a word for each number.
 
-    keys: Mapping[str, str] = {}  # what the box may have, and the defaults; "": none
+    keys: what the box may have, and the defaults; "": none.
+    """
+
+    keys: ClassVar[Mapping[str, str]]
+
+    def __init_subclass__(cls, keys: Mapping[str, str]) -> None:
+        cls.keys = keys
 
     def __init__(self, of: Bounds, network: Network) -> None:
         self.network = network
         self.names: list[str] = []
         self.benign: list[float | None] = []
+        self._read(of)
+
+    def _read(self, of: Bounds) -> None:
+        """Reads its bounds, and names its numbers."""
+        raise NotImplementedError
 
     def amount(self, name: str, benign: float = 0.0) -> None:
         """Adds a number that is an amount."""

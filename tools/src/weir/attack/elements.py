@@ -12,7 +12,6 @@ from weir.attack.element import (
     PATH,
     Bounds,
     Element,
-    Network,
     at,
     link_of,
     log_between,
@@ -27,13 +26,10 @@ from weir.base.configs import Config
 BURSTS_MAX = 2000  # flows of a group
 
 
-class Rate(Element):
+class Rate(Element, keys={"pieces": "8", "low": "50%", "high": "100%"}):
     """The link's rate in equal parts of the run, as shares of its own."""
 
-    keys = {"pieces": "8", "low": "50%", "high": "100%"}  # noqa: RUF012
-
-    def __init__(self, of: Bounds, network: Network) -> None:
-        super().__init__(of, network)
+    def _read(self, of: Bounds) -> None:
         self.low, self.high = of.number("low", "ratio"), of.number("high", "ratio")
         if not 0 < self.low <= 1 <= self.high:
             raise of.fail("low", "above 0 and at most 100%, with high at least 100%")
@@ -58,13 +54,10 @@ class Rate(Element):
             before = share
 
 
-class Buffer(Element):
+class Buffer(Element, keys={"low": "0.1", "high": "4"}):
     """The size of the link's queue, in BDP."""
 
-    keys = {"low": "0.1", "high": "4"}  # noqa: RUF012
-
-    def __init__(self, of: Bounds, network: Network) -> None:
-        super().__init__(of, network)
+    def _read(self, of: Bounds) -> None:
         self.low, self.high = (self._bdp(of, key) for key in ("low", "high"))
         if not 0 < self.low <= self.high:
             raise of.fail("low", "above 0 and at most high")
@@ -86,25 +79,19 @@ class Buffer(Element):
         link["queue"] = {name: {**params, "limit": limit}}
 
 
-class Delay(Element):
+class Delay(
+    Element,
+    keys={"most": "20ms", "pieces": "6", "period": "[20ms, 2s]", "flows": "all", "path": PATH},
+):
     """A delay up to a bound, in order: the service of the link, late by at most `most` (CCAC)."""
 
-    keys = {  # noqa: RUF012
-        "most": "20ms",
-        "pieces": "6",
-        "period": "[20ms, 2s]",
-        "flows": "all",
-        "path": PATH,
-    }
-
-    def __init__(self, of: Bounds, network: Network) -> None:
-        super().__init__(of, network)
+    def _read(self, of: Bounds) -> None:
         self.most_ns = of.number("most", "time")
         self.pieces = of.count("pieces", 64)
         self.period_ns = of.interval("period", "time")
         self.path = of.choice("path", (PATH, BACK))
         each = of.choice("flows", ("all", "each")) == "each"
-        self.groups: tuple[int | None, ...] = network.victims if each else (None,)
+        self.groups: tuple[int | None, ...] = self.network.victims if each else (None,)
         for group in self.groups:
             own = "" if group is None else f" of group {group + 1}"
             self.place(f"period{own}")
@@ -147,25 +134,19 @@ class Delay(Element):
         route[self.path].append(name)
 
 
-class Bursts(Element):
+class Bursts(
+    Element, keys={"rate": "", "share": "20%", "period": "[100ms, 5s]", "shortest": "1ms"}
+):
     """Cross traffic: bursts of UDP, one each period, of at most a share of the link on average."""
 
-    keys = {  # noqa: RUF012
-        "rate": "",
-        "share": "20%",
-        "period": "[100ms, 5s]",
-        "shortest": "1ms",
-    }
-
-    def __init__(self, of: Bounds, network: Network) -> None:
-        super().__init__(of, network)
+    def _read(self, of: Bounds) -> None:
         rate = of.values["rate"]
-        self.rate_bps = of.number("rate", "rate") if rate else 2 * network.rate_bps
+        self.rate_bps = of.number("rate", "rate") if rate else 2 * self.network.rate_bps
         self.share = of.number("share", "ratio")
         self.period_ns = of.interval("period", "time")
         self.shortest_ns = of.number("shortest", "time")
-        if network.duration_ns / self.period_ns[0] > BURSTS_MAX:
-            raise of.fail("period", f"at least {time_text(network.duration_ns / BURSTS_MAX)}")
+        if self.network.duration_ns / self.period_ns[0] > BURSTS_MAX:
+            raise of.fail("period", f"at least {time_text(self.network.duration_ns / BURSTS_MAX)}")
         self.place("period of the bursts")
         self.amount("length of the bursts")
         self.place("first burst")
@@ -192,25 +173,18 @@ class Bursts(Element):
         )
 
 
-class Losses(Element):
+class Losses(
+    Element, keys={"count": "4", "longest": "50ms", "from": "0s", "until": "", "path": PATH}
+):
     """Times at which all packets of the path are lost: which ones is their placement."""
 
-    keys = {  # noqa: RUF012
-        "count": "4",
-        "longest": "50ms",
-        "from": "0s",
-        "until": "",
-        "path": PATH,
-    }
-
-    def __init__(self, of: Bounds, network: Network) -> None:
-        super().__init__(of, network)
+    def _read(self, of: Bounds) -> None:
         self.longest_ns = of.number("longest", "time")
         self.from_ns = of.number("from", "time")
         until = of.values["until"]
-        self.until_ns = of.number("until", "time") if until else network.duration_ns
+        self.until_ns = of.number("until", "time") if until else self.network.duration_ns
         self.path = of.choice("path", (PATH, BACK))
-        if not self.from_ns < self.until_ns <= network.duration_ns:
+        if not self.from_ns < self.until_ns <= self.network.duration_ns:
             raise of.fail("from", "before `until` and the end of the run")
         for loss in range(of.count("count", 64)):
             self.place(f"time of loss {loss + 1}")
@@ -243,13 +217,10 @@ class Losses(Element):
                 items.append({"at": time_text(when), f"{self.path}.lost.rate": rate})
 
 
-class Loss(Element):
+class Loss(Element, keys={"most": "1%"}):
     """Random loss before the link."""
 
-    keys = {"most": "1%"}  # noqa: RUF012
-
-    def __init__(self, of: Bounds, network: Network) -> None:
-        super().__init__(of, network)
+    def _read(self, of: Bounds) -> None:
         self.most = of.number("most", "ratio")
         self.amount("random loss")
 
@@ -260,15 +231,12 @@ class Loss(Element):
             stages(config, PATH).insert(0, {"loss": {"name": "random", "rate": f"{rate:g}%"}})
 
 
-class Start(Element):
+class Start(Element, keys={"most": "1s"}):
     """Later starts of the groups after the first."""
 
-    keys = {"most": "1s"}  # noqa: RUF012
-
-    def __init__(self, of: Bounds, network: Network) -> None:
-        super().__init__(of, network)
+    def _read(self, of: Bounds) -> None:
         self.most_ns = of.number("most", "time")
-        self.groups = network.victims[1:]
+        self.groups = self.network.victims[1:]
         for group in self.groups:
             self.amount(f"start of group {group + 1}")
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 BINS = 1000  # of time; of each one only the frame with the least delay is looked at
 FRAMES_MAX = 2_000_000  # of a capture that are read
@@ -98,16 +99,12 @@ def identity(frame: bytes) -> bytes:
     return hashlib.blake2b(kept, digest_size=12).digest()
 
 
-def once(path: Path, port: str, direction: int) -> dict[bytes, int]:
+def once(path: Path, port: str, direction: int) -> pl.DataFrame:
     """Returns times of frames that passed a port once; others cannot be told apart."""
-    found: dict[bytes, int] = {}
-    twice = set()
-    for frame in frames(path):
-        if frame.port == port and frame.direction == direction:
-            if frame.key in found:
-                twice.add(frame.key)
-            found[frame.key] = frame.ts_ns
-    return {key: ts_ns for key, ts_ns in found.items() if key not in twice}
+    here = (f for f in frames(path) if (f.port, f.direction) == (port, direction))
+    rows = [(frame.key, frame.ts_ns) for frame in here]
+    schema = {"key": pl.Binary, "ts_ns": pl.Int64}
+    return pl.DataFrame(rows, schema, orient="row").unique("key", keep="none", maintain_order=True)
 
 
 def measure(ours: Path, our_port: str, theirs: Path, their_port: str, stamps_ns: float) -> Clock:
@@ -120,10 +117,10 @@ def measure(ours: Path, our_port: str, theirs: Path, their_port: str, stamps_ns:
     return between(above, below, stamps_ns)
 
 
-def pairs(ours: dict[bytes, int], theirs: dict[bytes, int]) -> Points:
+def pairs(ours: pl.DataFrame, theirs: pl.DataFrame) -> Points:
     """Returns our time and how much later theirs was, of each frame that both have."""
-    both = [(ts_ns, theirs[key] - ts_ns) for key, ts_ns in ours.items() if key in theirs]
-    return np.array(both, dtype=np.int64).reshape(-1, 2)  # type: ignore[return-value]
+    both = ours.join(theirs, on="key", maintain_order="left")
+    return both.select("ts_ns", later=pl.col("ts_ns_right") - pl.col("ts_ns")).to_numpy()
 
 
 def between(above: Points, below: Points, stamps_ns: float = 0) -> Clock:

@@ -144,7 +144,7 @@ def churn_jfis(run: Run) -> Floats:
         delivered = np.bincount(
             records["flow_id"][within], records["delivered_bytes"][within], minlength=10
         )[here]
-        found.append(delivered.sum() ** 2 / (len(here) * np.square(delivered).sum()))
+        found.append(jain(delivered))
     return np.asarray(found, dtype=np.float64)
 
 

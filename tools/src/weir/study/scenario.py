@@ -92,7 +92,6 @@ def per_flow(group: int) -> Measure:
 
 
 def transfers_ms(key: str, group: int) -> Measure:
-
     def measure(run: Run) -> float | None:
         found = units.known(getattr(run.summary.groups[group].transfers, key))
         return None if found is None else found / 1e6
@@ -111,7 +110,6 @@ def ratio(first: int, second: int) -> Measure:
 
 
 def share_percent(group: int) -> Measure:
-
     def measure(run: Run) -> float:
         rates = [one.goodput_bps for one in run.summary.groups]
         return 100 * float(rates[group]) / sum(rates) if sum(rates) else math.nan
@@ -136,28 +134,26 @@ def settled_s(at_s: float, until_s: float, bound_ms: float) -> Measure:
     """
 
     def measure(run: Run) -> float:
-        records = run.stream("links").records
-        times = records["ts_ns"] / 1e9
-        own = (records["link"] == 0) & (times > at_s) & (times <= until_s)
-        above = times[own & (records["sojourn_mean_ns"] > bound_ms * 1e6)]
+        own = first_link(run, at_s, until_s)
+        above = own["ts_ns"][own["sojourn_mean_ns"] > bound_ms * 1e6] / 1e9
         return float(np.max(above)) - at_s if len(above) else 0.0
 
     return measure
 
 
+def first_link(run: Run, from_s: float, to_s: float) -> np.ndarray:
+    """Returns the records of the first link within a time."""
+    records = run.stream("links").records
+    times = records["ts_ns"] / 1e9
+    return np.asarray(records[(records["link"] == 0) & (times > from_s) & (times <= to_s)])
+
+
 def between_ms(from_s: float, to_s: float) -> Measure:
     """Makes the measure of the mean time in the queue of packets that left within a time."""
-
-    def measure(run: Run) -> float:
-        records = run.stream("links").records
-        times = records["ts_ns"] / 1e9
-        return queued_ms(records[(records["link"] == 0) & (times > from_s) & (times <= to_s)])
-
-    return measure
+    return lambda run: queued_ms(first_link(run, from_s, to_s))
 
 
 def at_rate_ms(mbps: float) -> Measure:
-
     def measure(run: Run) -> float:
         records = after_warmup(run, "links")
         return queued_ms(records[(records["link"] == 0) & (records["rate_bps"] == mbps * 1e6)])
