@@ -17,7 +17,7 @@ from weir.studies.linux import beside
 from weir.studies.linux import cases as linux
 from weir.studies.linux import page as linux_page
 from weir.studies.linux.beside import Reason
-from weir.studies.linux.cases import Comparison, Link, Pair, Plan, SideNumbers
+from weir.studies.linux.cases import About, Comparison, Link, Pair, Plan, SideNumbers
 
 LINK = Link("10M-20ms-1BDP", 10, 20, "1BDP", (1, 3), (1, 3))
 ALONE = Comparison(LINK, "fifo", ("reno",), True)
@@ -27,7 +27,7 @@ MIX = Comparison(LINK, "codel", ("cubic", "bbr"), True, 2)
 def run(goodput=10e6, rtt=30.0, losses=100, quota=1.0, start=7, marks=100):
     """What was measured in a run."""
     curve = pl.DataFrame({"time_s": [0.1, 2.9], "cwnd_segs": [10.0, 30.0]})
-    return SideNumbers(goodput, rtt, start, losses, marks, quota, curve, True, {"kernel": "6.12"})
+    return SideNumbers(goodput, rtt, start, losses, marks, quota, curve, True, About(kernel="6.12"))
 
 
 def pair(case=ALONE, **ours):

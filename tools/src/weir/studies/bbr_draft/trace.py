@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -85,9 +85,9 @@ class Trace:
     def seconds(self) -> float:
         return units.measured(self.run.summary.virtual_s)
 
-    def events(self, kind: str) -> Any:
+    def events(self, kind: str) -> npt.NDArray[np.void]:
         events = self.run.stream("events")
-        return events.records[events.records["event"] == events.number("event", kind)]
+        return np.asarray(events.records[events.records["event"] == events.number("event", kind)])
 
     def of(self, mode: int, since: float = 0.0) -> list[Phase]:
         """Returns the phases of a mode that began since then and have ended."""

@@ -18,10 +18,10 @@ guests cannot divide segments, but their kernels collect as many and divide them
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
@@ -247,6 +247,18 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class About:
+    """Columns of the table that are about a run, and of its guests' kernel."""
+
+    wall_s: float | None = None
+    virtual_s: float | None = None
+    digest: str | None = None
+    kernel: str | None = None
+    options: str | None = None
+    frames: int | None = None
+
+
+@dataclass(frozen=True)
 class SideNumbers:
     """The numbers of one run."""
 
@@ -258,12 +270,13 @@ class SideNumbers:
     quota: float  # the first group's part of the goodput
     cwnd: pl.DataFrame  # time_s, cwnd_segs of the first flow; of a mix: empty
     balanced: bool
-    about: dict[str, Any]  # wall_s, virtual_s, digest, the guests' kernel
+    about: About
 
 
 def measure(case: Comparison, run: Run) -> SideNumbers:
     """Reads a run folder."""
     summary, link = run.summary, run.summary.links["forward"]
+    guests = summary.guests
     warmup_ns = case.warmup_s * metrics.NS_PER_S
     interval = pl.concat(
         [
@@ -283,14 +296,12 @@ def measure(case: Comparison, run: Run) -> SideNumbers:
         goodputs[0] / sum(goodputs),
         first.select(time_s=pl.col("ts_ns") / metrics.NS_PER_S, cwnd_segs="cwnd_segs"),
         bool(summary.ledger.balanced),
-        {
-            "wall_s": summary.wall_s,
-            "virtual_s": summary.virtual_s,
-            "digest": summary.digest,
-            "kernel": summary.guests and summary.guests.release,
-            "options": summary.guests and summary.guests.options,
-            "frames": summary.guests and summary.guests.tx_frames,
-        },
+        About(
+            summary.wall_s,
+            summary.virtual_s,
+            summary.digest,
+            *((guests.release, guests.options, guests.tx_frames) if guests else ()),
+        ),
     )
 
 
@@ -339,7 +350,7 @@ def table(pairs: Iterable[Pair]) -> pl.DataFrame:
                 for name in ("goodput_bps", "rtt_ms", "losses_start", "losses", "marks", "quota")
             },
             "balanced": one.balanced,
-            **one.about,
+            **asdict(one.about),
         }
         for pair in pairs
         for side, ran in pair.runs.items()

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -43,7 +42,7 @@ def plan(quick: bool, out: Path | None) -> Plan:
     return Plan(quick, out or default, linux.cases(quick))
 
 
-def plan_rows(made: Plan) -> list[dict[str, Any]]:
+def plan_rows(made: Plan) -> list[dict[str, str | float]]:
     """Lists the cells, and what they cost."""
     return [
         {
@@ -100,7 +99,7 @@ def run(
     return reproduce.finish(screen, failed, (parquet, html), as_data(pairs) if as_json else None)
 
 
-def as_data(pairs: Sequence[Pair]) -> dict[str, Any]:
+def as_data(pairs: Sequence[Pair]) -> dict[str, object]:
     """Makes the tables, as JSON has them."""
     tables = (
         ("alone", beside.COLUMNS, beside.alone_rows(pairs)),
@@ -152,10 +151,9 @@ def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Pa
     if pairs:
         folder.write_table(parquet, linux.table(pairs))
     runs = [one for pair in pairs for ran in pair.runs.values() for one in ran]
-    kernels = sorted({str(one.about["kernel"]) for one in runs if one.about["kernel"]})
-    virtual_s, wall_s = (
-        sum(one.about[key] or 0 for one in runs) for key in ("virtual_s", "wall_s")
-    )
+    kernels = sorted({one.about.kernel for one in runs if one.about.kernel})
+    virtual_s = sum(one.about.virtual_s or 0 for one in runs)
+    wall_s = sum(one.about.wall_s or 0 for one in runs)
     few = beside.LOSSES_FEW
     parts = [
         *study_page.failures(failed),
