@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from weir.analysis.ring import open_ring
+from weir.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_S_MAX = 280
@@ -71,5 +73,33 @@ def simulate(weir_sim: Path, tmp_path: Path) -> Simulate:
         assert summary["ledger"]["balanced"]
         assert summary["verdict"] == "ok"
         return Run(folder, summary)
+
+    return run
+
+
+@dataclass
+class Done:
+    """How weir replay ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+Replay = Callable[[Path], Done]
+
+
+@pytest.fixture
+def replay(
+    build: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Replay:
+    """Runs weir replay on a folder, within this process."""
+
+    def run(folder: Path) -> Done:
+        monkeypatch.setenv("WEIR_BUILD", str(build))
+        monkeypatch.setattr(sys, "argv", ["weir", "replay", str(folder)])
+        capfd.readouterr()
+        status = app.main()
+        return Done(status, *capfd.readouterr())
 
     return run

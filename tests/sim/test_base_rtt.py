@@ -10,8 +10,7 @@ from weir.analysis.ring import open_ring
 from weir.report import bottleneck, sections
 from weir.report.data import read
 
-from .conftest import Run, Simulate
-from .test_replay import Replay, replay  # noqa: F401 (a fixture)
+from .conftest import Replay, Run, Simulate
 
 BASE_RTT = 13  # event
 ALONE = """
@@ -110,7 +109,7 @@ def test_a_draw_is_the_flows_own(simulate: Simulate) -> None:
     assert not set(other.values()) & set(few.values())
 
 
-def test_a_range_of_fifty_to_one(simulate: Simulate, replay: Replay) -> None:  # noqa: F811
+def test_a_range_of_fifty_to_one(simulate: Simulate, replay: Replay) -> None:
     """With losses, reordering and delays that change: nothing is lost, no RTT is too small.
 
     The same seed gives the same bytes, and the recorded arrivals the same decisions again.

@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -158,7 +157,7 @@ while True:
 """
 
 
-def test_a_dscp_that_a_program_sets_has_its_tin(write, run, place, tmp_path):
+def test_a_dscp_that_a_program_sets_has_its_tin(write, run, place, tmp_path, replay):
     """Datagrams of best effort, CS1, AF41 and EF, each more than the link carries, in diffserv4.
 
     A sixteenth is CS1's, a half AF41's, a quarter EF's, the rest best effort's. Recorded arrivals
@@ -178,10 +177,7 @@ def test_a_dscp_that_a_program_sets_has_its_tin(write, run, place, tmp_path):
     events = folder.load(tmp_path / "run").values("arrivals", "event")
     heads = arrivals.filter((arrivals["event"] == events["headers"]) & (arrivals["path"] == 0))
     assert set(heads["param"]) == {0, 8, 34, 46}
-    argv = [sys.executable, "-m", "weir", "replay", str(tmp_path / "run")]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("identical:")
+    assert replay(tmp_path / "run").out.startswith("identical:")
 
 
 def sent_and_received(capture):

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
-from .conftest import Run, Simulate
+from .conftest import Replay, Run, Simulate
 
 CONFIG = "dualpi2-l4s"
 DEQUEUE, DROP = 2, 3
@@ -64,7 +61,7 @@ def test_overload_drops_or_overflows(simulate: Simulate) -> None:
 
 @pytest.mark.parametrize(("dscp", "waits_ns"), [(45, 2e6), (46, TARGET_NS)])
 def test_a_dscp_brings_a_classic_flow_into_the_l4s_queue(
-    simulate: Simulate, dscp: int, waits_ns: float
+    simulate: Simulate, replay: Replay, dscp: int, waits_ns: float
 ) -> None:
     """Dropped with the Classic probability of the L4S queue's delay, it keeps that queue short.
 
@@ -87,7 +84,4 @@ def test_a_dscp_brings_a_classic_flow_into_the_l4s_queue(
     arrivals = run.records("arrivals")
     heads = arrivals[arrivals["event"] == 4]
     assert set(heads["param"]) == {0, dscp}
-    argv = [sys.executable, "-m", "weir", "replay", str(run.folder)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("identical:")
+    assert replay(run.folder).out.startswith("identical:")

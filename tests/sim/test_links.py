@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .conftest import ROOT, Simulate
+from .conftest import ROOT, Replay, Simulate
 
 DROP_TAIL = (
     "paths.forward=[{link: {rate: 10Mbit, queue: {fifo: {limit: 1BDP}}}}, {delay: {delay: 10ms}}]"
@@ -60,7 +60,7 @@ telemetry: {level: 3}
     assert run.records("flows")["srtt_ns"].max() > 8e9
 
 
-def test_a_slow_uplink_carries_the_acks_that_matter(simulate: Simulate) -> None:
+def test_a_slow_uplink_carries_the_acks_that_matter(simulate: Simulate, replay: Replay) -> None:
     """A download needs 4060 ACKs/s, for two segments each; 1 Mbit/s carries 1390 frames of 90 B.
 
     Without the filter they wait in a queue until COBALT drops some. With it the download has its
@@ -77,10 +77,7 @@ def test_a_slow_uplink_carries_the_acks_that_matter(simulate: Simulate) -> None:
         drops = run.summary["ledger"]["paths"]["reverse"]["drops"]
         assert set(drops) == ({"aqm"} if mode == "no" else {"ack_filter"})
         if mode == "filter":
-            argv = [sys.executable, "-m", "weir", "replay", str(run.folder)]
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=100)
-            assert done.returncode == 0, done.stdout + done.stderr
-            assert done.stdout.startswith("identical:")
+            assert replay(run.folder).out.startswith("identical:")
 
     assert goodput["no"] < 0.85 * down
     assert rtt["no"] > 100e6  # 10 ms each way, CAKE's 5 ms of data, and ACKs that wait

@@ -7,7 +7,6 @@ import json
 import shutil
 import struct
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 from weir.analysis.ring import open_ring
+
+from .conftest import Replay
 
 FIFO = """
 duration: 1s
@@ -149,7 +150,9 @@ def test_a_captured_frame_leaves_twice(weir_sim: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_captured_frames_join_the_tins_of_their_dscps(weir_sim: Path, tmp_path: Path) -> None:
+def test_captured_frames_join_the_tins_of_their_dscps(
+    weir_sim: Path, tmp_path: Path, replay: Replay
+) -> None:
     """Best effort, CS1, AF41 and EF, each more than the link carries, every other one tagged.
 
     Of a link that all fill, diffserv4 gives EF a quarter, AF41 a half, CS1 a sixteenth.
@@ -166,10 +169,7 @@ def test_captured_frames_join_the_tins_of_their_dscps(weir_sim: Path, tmp_path: 
     taken = packets["pkt_id"][packets["event"] == DEQUEUE]
     shares = {dscp: float(np.mean(taken % 4 == i)) for i, dscp in enumerate(dscps)}
     assert shares == pytest.approx({0: 3 / 16, 8: 1 / 16, 34: 1 / 2, 46: 1 / 4}, abs=0.01)
-    argv = [sys.executable, "-m", "weir", "replay", str(done.folder)]
-    replayed = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=100)
-    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
-    assert replayed.stdout.startswith("identical:")
+    assert replay(done.folder).out.startswith("identical:")
 
 
 def test_a_run_folder_is_enough_to_repeat_the_run(weir_sim: Path, tmp_path: Path) -> None:

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ import numpy as np
 import pytest
 from weir.analysis.ring import open_ring
 
-from .conftest import Simulate
+from .conftest import Replay, Simulate
 from .test_determinism import MIXED
 
 RECORD = ("telemetry.arrivals=yes", "duration=3s", "warmup=0s", "schedule.0.at=1s")
@@ -34,36 +31,6 @@ QUEUES = [
 ]
 ARRIVED, CHANGED, END = 1, 2, 3
 ENQUEUE, DEQUEUE, DROP = 1, 2, 3
-
-
-@dataclass
-class Done:
-    """How weir replay ended."""
-
-    status: int
-    out: str
-    err: str
-
-
-Replay = Callable[[Path], Done]
-
-
-@pytest.fixture
-def replay(build: Path) -> Replay:
-    """Runs weir replay on a folder."""
-
-    def run(folder: Path) -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", "weir", "replay", str(folder)],
-            env={**os.environ, "WEIR_BUILD": str(build)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert "Traceback" not in done.stderr
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,7 @@ from weir.analysis import routes
 from weir.analysis.ring import open_ring
 from weir.report.bottleneck import propagation_ns
 
-from .conftest import Simulate
-from .test_replay import Replay, replay  # noqa: F401  a fixture
+from .conftest import Replay, Simulate
 
 SEGMENT, WIRE = 1448, 1538  # bytes of a full segment: payload, and on the wire
 ACK_WIRE = 14 + 20 + 20 + 12 + 24  # Ethernet, IP, TCP with timestamps, the link's overhead
@@ -159,7 +158,7 @@ def test_data_and_acks_share_a_link_when_traffic_goes_both_ways(simulate: Simula
         assert 0.7 < links[name]["utilisation"] < 0.95
 
 
-def test_a_run_of_hops_is_replayed(simulate: Simulate, replay: Replay) -> None:  # noqa: F811
+def test_a_run_of_hops_is_replayed(simulate: Simulate, replay: Replay) -> None:
     """Each hop's arrivals, those from the hop before among them, meet the same decisions."""
     run = simulate(
         "parking-lot", "telemetry.level=3", "telemetry.arrivals=yes", "duration=3s", "warmup=0s"
