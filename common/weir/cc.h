@@ -19,6 +19,12 @@
 
 #define CC_STATE_MAX_BYTES 256
 #define CC_OBSERVED 4
+#define CC_MODES 16
+// One list of modes, V(constant, name), makes the constants and their names:
+//	enum mode { MODES(CC_MODE_CONSTANT) };
+//	.modes = {MODES(CC_MODE_TEXT)},
+#define CC_MODE_CONSTANT(constant, name) constant,
+#define CC_MODE_TEXT(constant, name) [constant] = name,
 
 // The transport's measurements for an ACK.
 struct cc_ack {
@@ -113,6 +119,7 @@ struct cc_ops {
 	bool ack_each; // of a group that does not say: receivers acknowledge each segment
 	bool any_idle; // on_idle, however short the pause was
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
+	const char *modes[CC_MODES]; // names of mode()'s numbers; NULL: without one
 
 	// The larger of the initial and the minimum window, in segments; memory is sized for it.
 	// INFINITY: no loss bounds the window, only the peer's.
@@ -140,7 +147,7 @@ struct cc_ops {
 	// Internal values for plots: obs0 to obs3 of a `cc` record, zero before the call; may be
 	// NULL.
 	void (*observe)(const void *state, const void *config, float out[CC_OBSERVED]);
-	// A small number for the interval record; NULL: 0.
+	// For the interval record; a change is an event. NULL: 0.
 	uint8_t (*mode)(const void *state, const void *config);
 	// The slow start threshold in segments, for `pacing: srtt`; NULL: no slow start of this
 	// kind.
@@ -149,7 +156,7 @@ struct cc_ops {
 
 // The version of this header. It grows with each change that a plug-in compiled before it would
 // not survive; such a plug-in is refused.
-#define CC_ABI 1
+#define CC_ABI 2
 
 struct cc_plugin {
 	uint32_t abi;
@@ -172,5 +179,5 @@ extern "C" const struct cc_plugin weir_cc_plugin;
 // A change of a size is a change of the version.
 static_assert(sizeof(struct cc_ack) == 128 && sizeof(struct cc_loss) == 24
 		&& sizeof(struct cc_out) == 16 && sizeof(struct param) == 80
-		&& sizeof(struct cc_ops) == 216,
+		&& sizeof(struct cc_ops) == 344,
 	"raise CC_ABI, and say the new sizes here");

@@ -23,6 +23,7 @@ class NewReno(Control):
     idle_restart = parameter(True, "fall back to the initial window after an idle RTO")
 
     observed = ("ssthresh_segs",)
+    modes = ("slow_start", "avoidance", "recovery", "timeout")
     ecn = True
     has_ssthresh = True
 

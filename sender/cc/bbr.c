@@ -123,7 +123,12 @@ static const struct param params[] = {
 
 static const double cycle_gain[CYCLE_PHASES] = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
 
-enum mode { MODE_STARTUP, MODE_DRAIN, MODE_PROBE_BW, MODE_PROBE_RTT };
+#define MODES(V)                                                                                   \
+	V(MODE_STARTUP, "startup")                                                                 \
+	V(MODE_DRAIN, "drain")                                                                     \
+	V(MODE_PROBE_BW, "probe_bw")                                                               \
+	V(MODE_PROBE_RTT, "probe_rtt")
+enum mode { MODES(CC_MODE_CONSTANT) };
 
 struct bbr {
 	struct minmax bw; // bit/s over rounds
@@ -559,7 +564,6 @@ static void bbr_observe(const void *state, const void *config, float out[CC_OBSE
 	out[3] = (float)extra_acked_segs(&b->extra);
 }
 
-// 0 STARTUP, 1 DRAIN, 2 PROBE_BW, 3 PROBE_RTT.
 static uint8_t bbr_mode(const void *state, const void *config) {
 	const struct bbr *b = state;
 
@@ -586,4 +590,5 @@ const struct cc_ops cc_bbr = {
 	.on_idle = bbr_on_idle,
 	.observe = bbr_observe,
 	.mode = bbr_mode,
+	.modes = {MODES(CC_MODE_TEXT)},
 };

@@ -616,7 +616,6 @@ static void bbr3_observe(const void *state, const void *config, float out[CC_OBS
 	out[3] = isinf((double)b->inflight_short) ? 0 : b->inflight_short;
 }
 
-// 0 Startup, 1 Drain, 2 DOWN, 3 CRUISE, 4 REFILL, 5 UP, 6 ProbeRTT.
 static uint8_t bbr3_mode(const void *state, const void *config) {
 	const struct bbr3 *b = state;
 
@@ -642,4 +641,5 @@ const struct cc_ops cc_bbr3 = {
 	.on_idle = bbr3_on_idle,
 	.observe = bbr3_observe,
 	.mode = bbr3_mode,
+	.modes = {MODES(CC_MODE_TEXT)},
 };

@@ -12,16 +12,15 @@
 #define NO_RTT INFINITY
 #define EXTRA_UNIT 256
 
-enum mode {
-	MODE_STARTUP,
-	MODE_DRAIN,
-	MODE_DOWN,
-	MODE_CRUISE,
-	MODE_REFILL,
-	MODE_UP,
-	MODE_PROBE_RTT,
-	MODE_NONE,
-};
+#define MODES(V)                                                                                   \
+	V(MODE_STARTUP, "startup")                                                                 \
+	V(MODE_DRAIN, "drain")                                                                     \
+	V(MODE_DOWN, "down")                                                                       \
+	V(MODE_CRUISE, "cruise")                                                                   \
+	V(MODE_REFILL, "refill")                                                                   \
+	V(MODE_UP, "up")                                                                           \
+	V(MODE_PROBE_RTT, "probe_rtt")
+enum mode { MODES(CC_MODE_CONSTANT) MODE_NONE };
 enum ack_phase { NOT_PROBING, PROBE_STOPPING, REFILLING, PROBE_STARTING, PROBE_FEEDBACK };
 
 // RTTs are kept as floats: any length, to a part in ten million.

@@ -255,5 +255,6 @@ const struct cc_ops cc_compound = {
 	.on_idle = compound_on_idle,
 	.observe = compound_observe,
 	.mode = reno_mode,
+	.modes = {RENO_MODES(CC_MODE_TEXT)},
 	.ssthresh = reno_ssthresh,
 };

@@ -600,11 +600,16 @@ static void copa_observe(const void *state, const void *config, float out[CC_OBS
 	out[3] = rtt_min_ns(c, config);
 }
 
-// 0 slow start, 1 default, 2 competitive.
+#define MODES(V)                                                                                   \
+	V(IN_SLOW_START, "slow_start")                                                             \
+	V(IN_DEFAULT, "default")                                                                   \
+	V(IN_COMPETITIVE, "competitive")
+enum { MODES(CC_MODE_CONSTANT) };
+
 static uint8_t copa_mode(const void *state, const void *config) {
 	const struct copa *c = state;
 
-	return c->slow_start ? 0 : c->competitive ? 2 : 1;
+	return c->slow_start ? IN_SLOW_START : c->competitive ? IN_COMPETITIVE : IN_DEFAULT;
 }
 
 const struct cc_ops cc_copa = {
@@ -628,4 +633,5 @@ const struct cc_ops cc_copa = {
 	.on_idle = copa_on_idle,
 	.observe = copa_observe,
 	.mode = copa_mode,
+	.modes = {MODES(CC_MODE_TEXT)},
 };

@@ -145,7 +145,14 @@ static const struct param params[] = {
 #define ACK_DELAY_BYTES (4.0 * 65536)
 #define UNREDUCED_GROWTH 0.05
 
-enum mode { MODE_SLOW_START, MODE_CSS, MODE_RENO, MODE_CONCAVE, MODE_CONVEX, MODE_RECOVERY };
+#define MODES(V)                                                                                   \
+	V(MODE_SLOW_START, "slow_start")                                                           \
+	V(MODE_CSS, "css")                                                                         \
+	V(MODE_RENO, "reno")                                                                       \
+	V(MODE_CONCAVE, "concave")                                                                 \
+	V(MODE_CONVEX, "convex")                                                                   \
+	V(MODE_RECOVERY, "recovery")
+enum mode { MODES(CC_MODE_CONSTANT) };
 
 // The state that a reduction changes and an undo (4.9) restores.
 struct curve {
@@ -506,7 +513,6 @@ static void cubic_observe(const void *state, const void *config, float out[CC_OB
 	out[3] = (float)r->now.w_est_segs;
 }
 
-// 0 slow start, 1 CSS, 2 Reno-friendly, 3 concave, 4 convex, 5 recovery.
 static uint8_t cubic_mode(const void *state, const void *config) {
 	const struct cubic *r = state;
 
@@ -538,5 +544,6 @@ const struct cc_ops cc_cubic = {
 	.on_idle = cubic_on_idle,
 	.observe = cubic_observe,
 	.mode = cubic_mode,
+	.modes = {MODES(CC_MODE_TEXT)},
 	.ssthresh = cubic_ssthresh,
 };

@@ -143,5 +143,6 @@ const struct cc_ops cc_dctcp = {
 	.on_idle = reno_on_idle,
 	.observe = dctcp_observe,
 	.mode = reno_mode,
+	.modes = {RENO_MODES(CC_MODE_TEXT)},
 	.ssthresh = reno_ssthresh,
 };

@@ -202,5 +202,6 @@ const struct cc_ops cc_fast = {
 	.on_idle = reno_on_idle,
 	.observe = fast_observe,
 	.mode = reno_mode,
+	.modes = {RENO_MODES(CC_MODE_TEXT)},
 	.ssthresh = reno_ssthresh,
 };

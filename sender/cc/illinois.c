@@ -225,5 +225,6 @@ const struct cc_ops cc_illinois = {
 	.on_idle = reno_on_idle,
 	.observe = illinois_observe,
 	.mode = reno_mode,
+	.modes = {RENO_MODES(CC_MODE_TEXT)},
 	.ssthresh = reno_ssthresh,
 };

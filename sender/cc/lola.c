@@ -127,7 +127,12 @@ static const struct param params[] = {
 #define GROWTH_MAX 1.5 // of the window per ACK in CUBIC INCREASE, as in RFC 9438
 #define NO_RTT UINT64_MAX
 
-enum mode { MODE_SLOW_START, MODE_CUBIC, MODE_FAIR, MODE_HOLD };
+#define MODES(V)                                                                                   \
+	V(MODE_SLOW_START, "slow_start")                                                           \
+	V(MODE_CUBIC, "cubic")                                                                     \
+	V(MODE_FAIR, "fair")                                                                       \
+	V(MODE_HOLD, "hold")
+enum mode { MODES(CC_MODE_CONSTANT) };
 
 // What a loss or a timeout changes besides the window.
 struct phase {
@@ -342,7 +347,6 @@ static void lola_observe(const void *state, const void *config, float out[CC_OBS
 	out[3] = (float)l->phase.k_s;
 }
 
-// 0 slow start, 1 cubic increase, 2 fair flow balancing, 3 hold.
 static uint8_t lola_mode(const void *state, const void *config) {
 	const struct lola *l = state;
 
@@ -369,4 +373,5 @@ const struct cc_ops cc_lola = {
 	.on_idle = lola_on_idle,
 	.observe = lola_observe,
 	.mode = lola_mode,
+	.modes = {MODES(CC_MODE_TEXT)},
 };

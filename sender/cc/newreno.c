@@ -108,5 +108,6 @@ const struct cc_ops cc_newreno = {
 	.on_idle = reno_on_idle,
 	.observe = newreno_observe,
 	.mode = reno_mode,
+	.modes = {RENO_MODES(CC_MODE_TEXT)},
 	.ssthresh = reno_ssthresh,
 };

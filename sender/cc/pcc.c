@@ -72,7 +72,9 @@ static const struct param params[] = {
 #define PROBES 4
 #define N_MAX 100
 
-enum { MODE_ADJUSTING = TRIALS_MODES }; // DECIDING is the PROBING of trials.h
+// DECIDING is the PROBING of trials.h.
+#define MODES(V) TRIALS_MODES(V) V(MODE_ADJUSTING, "adjusting")
+enum { MODE_ADJUSTING = TRIALS_MORE };
 
 static double utility(const struct config *cfg, const struct monitor *m) {
 	double x = (double)m->rate_mbps, loss = monitor_loss(m);
@@ -186,5 +188,6 @@ const struct cc_ops cc_pcc = {
 	.on_rto = trials_on_rto,
 	.on_idle = trials_on_idle,
 	.observe = pcc_observe,
-	.mode = trials_mode, // 0 starting, 1 deciding, 2 adjusting
+	.mode = trials_mode,
+	.modes = {MODES(CC_MODE_TEXT)},
 };

@@ -197,5 +197,6 @@ const struct cc_ops cc_prague = {
 	.on_idle = reno_on_idle,
 	.observe = prague_observe,
 	.mode = reno_mode,
+	.modes = {RENO_MODES(CC_MODE_TEXT)},
 	.ssthresh = reno_ssthresh,
 };

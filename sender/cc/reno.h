@@ -26,7 +26,12 @@ struct reno {
 	bool whole; // windows are whole segments; a fraction of cwnd is progress to the next
 };
 
-enum reno_mode { RENO_SLOW_START, RENO_AVOIDANCE, RENO_RECOVERY, RENO_TIMEOUT };
+#define RENO_MODES(V)                                                                              \
+	V(RENO_SLOW_START, "slow_start")                                                           \
+	V(RENO_AVOIDANCE, "avoidance")                                                             \
+	V(RENO_RECOVERY, "recovery")                                                               \
+	V(RENO_TIMEOUT, "timeout")
+enum reno_mode { RENO_MODES(CC_MODE_CONSTANT) };
 
 static inline void reno_init(struct reno *r, const struct slow_start *s, struct cc_out *out) {
 	*r = (struct reno){.ssthresh_segs = SSTHRESH_UNSET_SEGS, .slow_start = true};

@@ -15,7 +15,8 @@
 
 #define TRIALS_SEGS_MIN 4.0 // of the window: receivers with delayed ACKs keep sending them
 
-enum trials_mode { TRIALS_STARTING, TRIALS_PROBING, TRIALS_MODES };
+#define TRIALS_MODES(V) V(TRIALS_STARTING, "starting") V(TRIALS_PROBING, "probing")
+enum trials_mode { TRIALS_MODES(CC_MODE_CONSTANT) TRIALS_MORE };
 enum trials_tag { TRIALS_WAIT, TRIALS_TRY, TRIALS_UP, TRIALS_DOWN };
 
 // A control's config begins with this.

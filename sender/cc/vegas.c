@@ -234,5 +234,6 @@ const struct cc_ops cc_vegas = {
 	.on_idle = vegas_on_idle,
 	.observe = vegas_observe,
 	.mode = reno_mode,
+	.modes = {RENO_MODES(CC_MODE_TEXT)},
 	.ssthresh = reno_ssthresh,
 };

@@ -200,5 +200,6 @@ const struct cc_ops cc_vivace = {
 	.on_rto = trials_on_rto,
 	.on_idle = trials_on_idle,
 	.observe = vivace_observe,
-	.mode = trials_mode, // 0 starting, 1 probing
+	.mode = trials_mode,
+	.modes = {TRIALS_MODES(CC_MODE_TEXT)},
 };

@@ -205,5 +205,6 @@ const struct cc_ops cc_westwood = {
 	.on_idle = reno_on_idle,
 	.observe = westwood_observe,
 	.mode = reno_mode,
+	.modes = {RENO_MODES(CC_MODE_TEXT)},
 	.ssthresh = reno_ssthresh,
 };

@@ -7,6 +7,7 @@
 #define GROUP_FIELDS(V)                                                                                                                                                                     \
 	V(TEXT, name, "", g->name, "")                                                                                                                                                      \
 	V(TEXT, cc, "", g->control, "")                                                                                                                                                     \
+	V(PART, modes, "list[str]", write_modes(j, g->cc), "")                                                                                                                              \
 	V(TEXT, stack, "", kernels ? stack_name(&g->stack) : NULL, "",                                                                                                                      \
 		.absent = "no kernel is among the hosts")                                                                                                                                   \
 	V(TEXT, peer, "", kernels ? stack_name(&g->peer) : NULL, "",                                                                                                                        \

@@ -80,6 +80,18 @@ static void write_base_rtt(struct json *j, const struct host *h, uint32_t group)
 	json_close(j, '}');
 }
 
+// The names of its modes 0, 1, ... as records have them; "": without one.
+static void write_modes(struct json *j, const struct cc_ops *cc) {
+	size_t count = cc != NULL ? CC_MODES : 0;
+
+	while (count > 0 && cc->modes[count - 1] == NULL)
+		count--;
+	json_array(j, "modes");
+	for (size_t i = 0; i < count; i++)
+		json_text(j, NULL, cc->modes[i] != NULL ? cc->modes[i] : "");
+	json_close(j, ']');
+}
+
 static const char *stack_name(const struct stack *s) {
 	return s->guest ? "linux" : "weir";
 }

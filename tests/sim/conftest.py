@@ -42,6 +42,17 @@ class Run:
         records = open_ring(self.folder / f"{stream}.ring").records
         return records[records["ts_ns"] >= self.summary["warmup_s"] * 1e9]
 
+    def modes(self) -> list[tuple[float, int, str, str]]:
+        """Changes of the controls' modes: time in s, flow, and the names before and after."""
+        kinds = next(f for f in open_ring(self.folder / "events.ring").schema.fields if f.values)
+        events = self.records("events")
+        changes = []
+        for e in events[events["event"] == kinds.values["cc_mode"]]:
+            names = self.groups[e["group"]]["modes"]
+            before, after = names[int(e["before"])], names[int(e["value"])]
+            changes.append((e["ts_ns"] / 1e9, int(e["flow_id"]), before, after))
+        return changes
+
 
 Simulate = Callable[..., Run]
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from .conftest import Simulate
 
-CC_MODE = 5
-DRAIN = 1
-
 
 def test_drain_ends_beside_a_full_queue(simulate: Simulate) -> None:
     """Section 5.3.2: after more than three round trips Drain ends whatever is in flight.
@@ -16,10 +13,8 @@ def test_drain_ends_beside_a_full_queue(simulate: Simulate) -> None:
     than the BDP of the empty path, so that Drain went on for 4.3 s, until ProbeRTT ended it.
     """
     run = simulate("bbr3-cubic", "duration=10s", "warmup=0s")
-    events = run.records("events")
-    events = events[(events["event"] == CC_MODE) & (events["group"] == 0)]
-    left = [e["ts_ns"] * 1e-9 for e in events if e["before"] == DRAIN]
-    entered = [e["ts_ns"] * 1e-9 for e in events if e["value"] == DRAIN]
+    left = [at for at, _, before, _ in run.modes() if before == "drain"]
+    entered = [at for at, *_, after in run.modes() if after == "drain"]
 
     assert len(left) == len(entered) == 1
     assert left[0] - entered[0] < 4 * 5 * 0.040  # four round trips of 4 BDP and the path

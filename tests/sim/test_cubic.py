@@ -13,8 +13,6 @@ BDP_PKTS = 100e6 * 0.100 / (1538 * 8)
 RTT_MAX_NS = 200_000_000
 REDUCTION = 1
 RECOVERED = 3
-CC_MODE = 5
-SLOW_START, CSS, CONCAVE, RECOVERY = 0, 1, 3, 5
 
 
 def test_alone_on_one_bdp(simulate: Simulate) -> None:
@@ -56,13 +54,11 @@ def test_alone_on_one_bdp(simulate: Simulate) -> None:
 
 def test_modes_are_recorded(simulate: Simulate) -> None:
     """CSS, concave growth, recovery leave events."""
-    run = simulate(ALONE, "duration=40s", "warmup=0s")
-    events = run.records("events")
-    modes = events[events["event"] == CC_MODE]
+    changes = simulate(ALONE, "duration=40s", "warmup=0s").modes()
 
-    assert (modes["before"][0], modes["value"][0]) == (SLOW_START, CSS)
-    assert RECOVERY in modes["before"]
-    assert CONCAVE in modes["value"]
+    assert changes[0][2:] == ("slow_start", "css")
+    assert "recovery" in [before for *_, before, _ in changes]
+    assert "concave" in [after for *_, after in changes]
 
 
 NS3 = """

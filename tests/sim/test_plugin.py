@@ -51,6 +51,7 @@ def test_newreno_as_a_plugin(build_plugin: Compile, simulate: Simulate) -> None:
         assert outside.summary["digest"] == within.summary["digest"]
         for group in outside.groups:
             assert group["cc"] == "mine"
+            assert group["modes"] == within.groups[0]["modes"]
         # What the scenario is for has happened.
         assert within.groups[0]["timeouts"] > 0
         assert within.groups[0]["ce_segs"] > 0

@@ -54,6 +54,7 @@ def test_newreno_in_python_is_newreno(simulate: Simulate, extra: str) -> None:
     expected, found = simulate(built_in), simulate(python)
     assert found.summary["digest"] == expected.summary["digest"]
     assert [group["cc"] for group in found.groups] == ["copa", "NewReno", "NewReno"]
+    assert found.groups[1]["modes"] == expected.groups[1]["modes"]
     header = (found.folder / "cc.ring").read_bytes()[:4096]
     assert b"NewReno" in header
     assert b"ssthresh_segs" in header

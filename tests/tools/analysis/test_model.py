@@ -103,7 +103,7 @@ def test_live_programs_make_one_summary():
 
 def test_each_counter_of_a_group_is_defined(weir_sim):
     defined = tables.read()["number"]
-    texts = {"name", "cc", "stack", "peer", "base_rtt", "back", "transfers", "probe"}
+    texts = {"name", "cc", "modes", "stack", "peer", "base_rtt", "back", "transfers", "probe"}
     for name in set(parts.Group.__struct_fields__) - texts:
         assert f"groups.{name}" in defined
 

@@ -16,6 +16,7 @@ import pytest
 import synthetic
 import weir
 from weir.analysis import qlog as qlog_reader
+from weir.analysis.run_summary import RunSummary
 from weir.export import qlog
 
 CONFIG = """\
@@ -100,7 +101,8 @@ DATA = {
     "transport:packet_sent": shape({"header": PACKET}, raw=shape({}, length=COUNT)),
     "recovery:packet_lost": shape({"header": PACKET}, reason=TEXT),
 }
-OWN = shape({"before": NUMBER, "value": NUMBER, "detail": COUNT})
+BEFORE_OR_AFTER = {"type": ["number", "string"]}  # a mode's name
+OWN = shape({"before": BEFORE_OR_AFTER, "value": BEFORE_OR_AFTER, "detail": COUNT})
 
 
 @pytest.fixture(scope="module")
@@ -265,10 +267,9 @@ def test_qlog_of_the_newest_drafts_says_the_same(run, tmp_path):
         jsonschema.validate(mine, {"type": "array", "items": schema})
     assert set(NEWEST) <= {event["name"] for event in events}
     phases = [e["data"] for e in events if e["data"].get("trigger") == "cc_mode"]
-    kind = run.events.field("event").values["cc_mode"]
-    changes = run.events["value"][run.events["event"] == kind]
-    assert sorted(phase["new"] for phase in phases) == sorted(f"mode {new:g}" for new in changes)
-    assert len(phases) > 0
+    changes = {(phase["old"], phase["new"]) for phase in phases}
+    assert {("slow_start", "css"), ("recovery", "reno")} <= changes
+    assert RunSummary().mode(0, 3) == "mode 3"  # an older run, or one that was killed
 
 
 def test_qlog_that_is_written_can_be_read(run, tmp_path):

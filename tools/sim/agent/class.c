@@ -40,9 +40,9 @@ static void read_class(struct agent_class *c, char *line) {
 	c->calls = (uint32_t)number(&line);
 }
 
-static void read_observed(struct agent_class *c, char *line) {
-	for (size_t i = 0; i < CC_OBSERVED && line != NULL; i++)
-		c->ops.observed[i] = field(&line);
+static void read_names(const char **names, size_t most, char *line) {
+	for (size_t i = 0; i < most && line != NULL; i++)
+		names[i] = field(&line);
 }
 
 static bool read_choices(struct param *p, char *line) {
@@ -94,7 +94,9 @@ bool agent_class_read(struct agent_class *c, char *answer, char *error, size_t e
 		if (strcmp(what, "class") == 0)
 			read_class(c, line);
 		else if (strcmp(what, "observed") == 0)
-			read_observed(c, line);
+			read_names(c->ops.observed, CC_OBSERVED, line);
+		else if (strcmp(what, "modes") == 0)
+			read_names(c->ops.modes, CC_MODES, line);
 		else if (strcmp(what, "param") == 0)
 			read = read_param(c, line);
 		else if (strcmp(what, "import") == 0)

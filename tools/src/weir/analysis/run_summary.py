@@ -68,6 +68,12 @@ class RunSummary(AnyKind, kw_only=True):
     def ended(self) -> bool:
         return self.kind != ""
 
+    def mode(self, group: int, number: float) -> str:
+        """Returns the name of a control's mode, or its number if no name was recorded."""
+        names = self.groups[group].modes if group < len(self.groups) else []
+        name = names[int(number)] if number < len(names) else ""
+        return name or f"mode {number:g}"
+
 
 @cache
 def loose(kind: Any) -> Any:

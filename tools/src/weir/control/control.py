@@ -87,10 +87,11 @@ class Control:
     cwnd_segs: float = 10.0  # the window in segments, of which a part counts; below 1 it is 1
     pacing_bps: float = 0.0  # payload per second; 0: not paced
     ssthresh_segs: float = 0.0  # for `pacing: srtt`, with has_ssthresh
-    mode: int = 0  # a small number of its own, in the interval records
+    mode: int = 0  # its place in `modes`, in the interval records; a change is an event
     flow: int = 0  # number of the flow, in the order of starts
 
     observed: ClassVar[Sequence[str]] = ()  # up to four attributes, recorded with each ACK
+    modes: ClassVar[Sequence[str]] = ()  # up to 16 names, of the modes 0, 1, ...
     prr: ClassVar[bool] = True  # the transport moves to a smaller window step by step (RFC 9937)
     ecn: ClassVar[bool] = False  # it answers ECN echoes, which come to on_loss
     codepoint: ClassVar[int] = 0  # of its packets, where a group does not say: 1 ECT(0), 2 ECT(1)

@@ -100,8 +100,7 @@ def described(of: type[Control]) -> str:
     )  # fmt: skip
     summary = (of.__doc__ or of.__name__).strip().splitlines()[0]
     lines = [["class", of.__name__, summary, *(str(int(number)) for number in numbers)]]
-    if of.observed:
-        lines.append(["observed", *of.observed])
+    lines += [[what, *names] for what in ("observed", "modes") if (names := getattr(of, what))]
     return "\n".join("\t".join(line) for line in [*lines, *parameters(of)])
 
 

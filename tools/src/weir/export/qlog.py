@@ -110,7 +110,7 @@ def _sources(run: Run, flows: Sequence[int]) -> list[Iterator[Event]]:
         for number in sorted({routes.data_path(run.config, group) for group in groups}):
             sources.append(_packets(run, flows, number))
     if "events" in run.streams:
-        sources.append(_others(run.events, flows))
+        sources.append(_others(run, flows))
     if not sources:
         raise UserError(f"{run.path}: no telemetry of flows was recorded")
     return sources
@@ -251,12 +251,17 @@ def _in_order(stream: Stream, path: int, flows: Sequence[int]) -> Iterator[Row]:
     return heapq.merge(*series, key=lambda row: row[0])
 
 
-def _others(stream: Stream, flows: Sequence[int]) -> Iterator[Event]:
+def _others(run: Run, flows: Sequence[int]) -> Iterator[Event]:
+    stream = run.events
     kinds = {number: name for name, number in stream.field("event").values.items()}
     for batch in selected(stream, flows):
-        for ts_ns, flow, event, before, value, detail in _rows(
-            batch, "ts_ns", "flow_id", "event", "before", "value", "detail"
+        for ts_ns, flow, event, group, before, value, detail in _rows(
+            batch, "ts_ns", "flow_id", "event", "group", "before", "value", "detail"
         ):
-            if flow != NO_FLOW:
-                data = {"before": before, "value": value, "detail": detail}
-                yield ts_ns, flow, f"weir:{kinds.get(event, event)}", data
+            if flow == NO_FLOW:
+                continue
+            data = {"before": before, "value": value, "detail": detail}
+            kind = kinds.get(event, event)
+            if kind == "cc_mode":
+                data |= {of: run.summary.mode(group, data[of]) for of in ("before", "value")}
+            yield ts_ns, flow, f"weir:{kind}", data

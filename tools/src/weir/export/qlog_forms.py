@@ -79,6 +79,5 @@ def newest(name: str, data: Json) -> dict[str, object]:
         event["data"] = {"header": data["header"]}
         event["weir_reason"] = data["reason"]
     elif name == "weir:cc_mode":
-        old, new = (f"mode {data[of]:g}" for of in ("before", "value"))
-        event["data"] = {"old": old, "new": new, "trigger": "cc_mode"}
+        event["data"] = {"old": data["before"], "new": data["value"], "trigger": "cc_mode"}
     return event

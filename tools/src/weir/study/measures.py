@@ -89,17 +89,17 @@ def of_kind(run: Run, stream: str, event: str) -> npt.NDArray[np.void]:
     return np.asarray(records[records["event"] == run.stream(stream).number("event", event)])
 
 
-def times_s(run: Run, event: str, value: int | None = None) -> npt.NDArray[np.float64]:
-    """Returns the times of events after the warm-up, in s; `value`: of these, those with it."""
+def times_s(run: Run, event: str, mode: str = "") -> npt.NDArray[np.float64]:
+    """Returns the times of events after the warm-up, in s; `mode`: of changes to this one."""
     events = of_kind(run, "events", event)
-    if value is not None:
-        events = events[events["value"] == value]
+    if mode:
+        events = events[events["value"] == run.summary.groups[0].modes.index(mode)]
     return np.asarray(events["ts_ns"] * 1e-9, dtype=np.float64)
 
 
-def cycle_s(event: str, value: int | None = None) -> Callable[[Run], float]:
+def cycle_s(event: str, mode: str = "") -> Callable[[Run], float]:
     """Makes the measure of the median time between such events, in s."""
-    return lambda run: float(np.median(np.diff(times_s(run, event, value))))
+    return lambda run: float(np.median(np.diff(times_s(run, event, mode))))
 
 
 def acks_median(name: str, scale: float = 1.0) -> Callable[[Run], float]:

@@ -27,14 +27,14 @@ from weir.study.measures import SEGMENT_BITS
 
 ACK_SEGS = 2  # a delayed ACK's: that many are aggregated on any path
 DATA = SEGMENT_BITS / WIRE_PKT_BITS  # payload of what is on the wire
-NEVER = Phase(-1, math.nan, math.nan)
+NEVER = Phase("", math.nan, math.nan)
 
 
-def first(t: Trace, mode: int, since: float = 0.0) -> Phase:
+def first(t: Trace, mode: str, since: float = 0.0) -> Phase:
     return next(iter(t.of(mode, since)), NEVER)
 
 
-def followed(t: Trace, phase: Phase, *modes: int) -> float:
+def followed(t: Trace, phase: Phase, *modes: str) -> float:
     return math.nan if phase not in t.phases[:-1] else float(t.after(phase) in modes)
 
 

@@ -22,8 +22,9 @@ from weir.study.measures import SEGMENT_BITS, Floats
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
 
-# Modes of bbr3_mode() in sender/cc/bbr3.c.
-STARTUP, DRAIN, DOWN, CRUISE, REFILL, UP, PROBE_RTT = range(7)
+STARTUP, DRAIN, DOWN, CRUISE, REFILL, UP, PROBE_RTT = (
+    "startup", "drain", "down", "cruise", "refill", "up", "probe_rtt"
+)  # fmt: skip
 MARGIN = 0.99  # PacingMarginPercent
 QUANTUM_BITS = 65536 * 8
 
@@ -32,7 +33,7 @@ QUANTUM_BITS = 65536 * 8
 class Phase:
     """A mode from its start to its end, in seconds; the last one ends with the run."""
 
-    mode: int
+    mode: str
     start: float
     end: float
 
@@ -73,11 +74,11 @@ class Trace:
         changes = [(float(self.time[0]), STARTUP)]
         silent = np.sort(np.concatenate([self.events(k)["ts_ns"] for k in ("timeout", "undo")]))
         for event in self.events("cc_mode"):
-            time, before = float(event["ts_ns"]) * 1e-9, int(event["before"])
+            time, before = float(event["ts_ns"]) * 1e-9, self.run.summary.mode(0, event["before"])
             if before != changes[-1][1]:
                 since = silent[(silent > changes[-1][0] * 1e9) & (silent <= event["ts_ns"])]
                 changes.append((float(since[-1]) * 1e-9 if len(since) else time, before))
-            changes.append((time, int(event["value"])))
+            changes.append((time, self.run.summary.mode(0, event["value"])))
         ends = [time for time, _ in changes[1:]] + [self.seconds]
         return [Phase(mode, time, end) for (time, mode), end in zip(changes, ends, strict=True)]
 
@@ -89,7 +90,7 @@ class Trace:
         events = self.run.stream("events")
         return np.asarray(events.records[events.records["event"] == events.number("event", kind)])
 
-    def of(self, mode: int, since: float = 0.0) -> list[Phase]:
+    def of(self, mode: str, since: float = 0.0) -> list[Phase]:
         """Returns the phases of a mode that began since then and have ended."""
         return [
             one
@@ -97,7 +98,7 @@ class Trace:
             if one.mode == mode and one.start >= since and one.end < self.seconds
         ]
 
-    def after(self, phase: Phase) -> int:
+    def after(self, phase: Phase) -> str:
         return self.phases[self.phases.index(phase) + 1].mode
 
     def place(self, time: float) -> int:

@@ -56,7 +56,7 @@ def two(run: Run) -> Figure:
     """Draws figures 4 to 6 of L1."""
     figure = Figure(figsize=(axes.WIDTH_IN, 5.2))
     rate, window, delay = figure.subplots(3, 1, sharex=True)
-    fair, hold = (measures.starts_s(run, 0, mode) for mode in (measures.FAIR, measures.HOLD))
+    fair, hold = (measures.starts_s(run, 0, mode) for mode in ("fair", "hold"))
     for begin in fair:
         ends = hold[hold > begin]
         window.axvspan(begin, ends[0] if len(ends) else begin, color=theme.GRID, zorder=0)

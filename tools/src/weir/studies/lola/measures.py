@@ -12,13 +12,12 @@ from weir.analysis.folder import Run
 from weir.base import units
 from weir.study.measures import Floats, rtt_peak_ms
 
-FAIR, HOLD = 2, 3  # MODE_FAIR and MODE_HOLD of sender/cc/lola.c
 
-
-def starts_s(run: Run, flow: int, mode: int, from_s: float = 0.0) -> Floats:
+def starts_s(run: Run, flow: int, mode: str, from_s: float = 0.0) -> Floats:
     """Returns when a flow entered a mode."""
     events, change = run.stream("events").records, run.stream("events").number("event", "cc_mode")
-    chosen = (events["event"] == change) & (events["value"] == mode) & (events["flow_id"] == flow)
+    entered = events["value"] == run.summary.groups[0].modes.index(mode)
+    chosen = (events["event"] == change) & entered & (events["flow_id"] == flow)
     times = events["ts_ns"][chosen] / 1e9
     return np.asarray(times[times > from_s], dtype=np.float64)
 
@@ -39,8 +38,8 @@ def rounds_until_fair(run: Run) -> float:
 
     A round ends where the second flow begins to hold; its first belongs to its slow start.
     """
-    ends = starts_s(run, 1, HOLD)
-    balanced = starts_s(run, 1, FAIR)
+    ends = starts_s(run, 1, "hold")
+    balanced = starts_s(run, 1, "fair")
     ends = ends[ends > balanced[0]]
     for number, end in enumerate(ends, start=1):
         first, second = windows_at(run, float(end))
@@ -51,13 +50,13 @@ def rounds_until_fair(run: Run) -> float:
 
 def cycle_s(run: Run) -> float:
     """Returns the median time between holds of the first flow, after the warm-up."""
-    return float(np.median(np.diff(starts_s(run, 0, HOLD, units.measured(run.summary.warmup_s)))))
+    return float(np.median(np.diff(starts_s(run, 0, "hold", units.measured(run.summary.warmup_s)))))
 
 
 def balanced_s(run: Run) -> float:
     """Returns the median length of the first flow's balancing."""
     since = units.measured(run.summary.warmup_s)
-    begin, end = (starts_s(run, 0, mode, since) for mode in (FAIR, HOLD))
+    begin, end = (starts_s(run, 0, mode, since) for mode in ("fair", "hold"))
     end = end[end > begin[0]]
     count = min(len(begin), len(end))
     return float(np.median(end[:count] - begin[:count]))

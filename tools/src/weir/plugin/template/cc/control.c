@@ -152,16 +152,23 @@ static void observe(const void *state, const void *config, float values[CC_OBSER
 	(void)config;
 }
 
-// 0 slow start, 1 avoidance, 2 fast recovery, 3 after a timeout: a change is an event.
+#define MODES(V)                                                                                   \
+	V(MODE_SLOW_START, "slow_start")                                                           \
+	V(MODE_AVOIDANCE, "avoidance")                                                             \
+	V(MODE_RECOVERY, "recovery")                                                               \
+	V(MODE_TIMEOUT, "timeout")
+enum mode { MODES(CC_MODE_CONSTANT) };
+
+// A change of the mode is an event.
 static uint8_t mode(const void *state, const void *config) {
 	const struct state *s = state;
 
 	(void)config;
 	if (s->timeout)
-		return 3;
+		return MODE_TIMEOUT;
 	if (s->episode)
-		return 2;
-	return s->slow_start ? 0 : 1;
+		return MODE_RECOVERY;
+	return s->slow_start ? MODE_SLOW_START : MODE_AVOIDANCE;
 }
 
 static double ssthresh(const void *state, const void *config) {
@@ -191,6 +198,7 @@ static const struct cc_ops ops = {
 	.on_idle = on_idle,
 	.observe = observe,
 	.mode = mode,
+	.modes = {MODES(CC_MODE_TEXT)},
 	.ssthresh = ssthresh,
 };
 
