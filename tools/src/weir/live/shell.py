@@ -25,7 +25,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from weir.analysis import folder
 from weir.base import programs
@@ -88,9 +87,9 @@ def section(cpu: int = 0, swap: bool = False, count: int = FRAMES) -> dict[str, 
 class Program(Child):
     """weir-switch: its lines are for the user, but for its progress."""
 
-    def __init__(self, argv: Sequence[object], **options: Any) -> None:
+    def __init__(self, argv: Sequence[object], stdin: int, cwd: Path, env: dict[str, str]) -> None:
         self.ready = threading.Event()
-        super().__init__(argv, stdout=subprocess.DEVNULL, **options)
+        super().__init__(argv, stdin=stdin, stdout=subprocess.DEVNULL, cwd=cwd, env=env)
 
     def said(self, line: str) -> None:
         now = session.progress_object(line)

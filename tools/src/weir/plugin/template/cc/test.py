@@ -9,14 +9,13 @@ HERE = Path(__file__).parent
 WEIR = "PROGRAM"
 
 
-def run(*overrides: str) -> dict[str, Any]:
+def run(*overrides: str) -> Any:
     """Returns the summary of a run of NAME.yaml."""
     options = [word for text in overrides for word in ("-o", text)]
     command = [WEIR, "sim", "NAME.yaml", *options, "--json", "--force", "--out", "run"]
     done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    summary: dict[str, Any] = json.loads(done.stdout)
-    return summary
+    return json.loads(done.stdout)
 
 
 def test_it_fills_the_link() -> None:
