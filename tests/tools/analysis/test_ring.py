@@ -193,9 +193,7 @@ def test_live_losses_are_counted(tmp_path: Path) -> None:
     walk(r.records)
     assert len(r.column("ts_ns")) == r.produced - r.lost
     assert (r.column("ts_ns") != GAP).all()
-    frame = r.to_polars(["ts_ns", "size_bytes"])
-    assert frame.shape == (r.produced - r.lost, 2)
-    assert frame["ts_ns"].is_sorted()
+    assert (np.diff(r.column("ts_ns")) >= 0).all()
 
 
 CONSUMER = """

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,10 +53,6 @@ FLOWS = (
     Column("timeouts"),
     Column("end"),
 )
-# The headers of FLOWS's numbers where a terminal is narrow.
-NARROW = (
-    "acked", "goodput", "RTT", "segments", "resent", "lost", "late", "reductions", "RTOs",
-)  # fmt: skip
 
 
 def flows(loaded: Run) -> pl.DataFrame:
@@ -139,20 +134,6 @@ def as_dicts(found: pl.DataFrame) -> list[Json]:
     return found.drop([name for name in hidden if name in found.columns]).to_dicts()
 
 
-def narrow_rows(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns rows for 80 columns: the ends of each flow on a line above its numbers."""
-    numbers = [NARROW, *(row[3:12] for row in rows)]
-    widths = [max(len(row[k]) for row in numbers) for k in range(len(NARROW))]
-    lines = [
-        "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
-        for row in numbers
-    ]
-    found = [lines[0]]
-    for row, line in zip(rows, lines[1:], strict=True):
-        found += [f"{row[0]}  {row[1]} > {row[2]}  {row[12].replace('_', ' ')}", line]
-    return found
-
-
 def nothing(numbers: RunSummary) -> str:
     """Returns a sentence on the packets of a capture in which none is of a TCP flow."""
     read, *rest = numbers.ledger.capture.items()
@@ -167,12 +148,7 @@ def show_flows(found: pl.DataFrame, numbers: RunSummary, out: Console, most: int
         return
     largest = found.sort("acked_bytes", descending=True, maintain_order=True)
     part = largest if most is None else largest.head(most)
-    wide = Table(FLOWS, part.to_dicts(), left=3)
-    if sum(terminal.widths(wide)) <= out.width + terminal.GAP:
-        terminal.print_table(out, wide)
-    else:
-        for line in narrow_rows(wide.rows):
-            out.print(line, soft_wrap=True, highlight=False, markup=False)
+    terminal.print_table(out, Table(FLOWS, part.to_dicts(), left=3))
     if part.height < found.height:
         out.print(f"and {found.height - part.height:,} smaller ones: --all shows them")
 

@@ -11,7 +11,6 @@ import fcntl
 import mmap
 import os
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -70,12 +69,7 @@ class Consumer:
     def __enter__(self) -> Consumer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

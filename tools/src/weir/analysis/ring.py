@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,23 +46,17 @@ Records = npt.NDArray[np.void]
 Values = npt.NDArray[Any]  # numbers of a type that the file says
 
 
-def _gap_view(records: Records) -> Records:
-    """Returns the same memory, shape (n,), as the first two words of each slot."""
-    return records.view(
-        np.dtype(
-            {
-                "names": ["ts_ns", "lost"],
-                "formats": ["<u8", "<u8"],
-                "offsets": [0, 8],
-                "itemsize": records.dtype.itemsize,
-            }
-        )
-    )
-
-
 def find_gaps(records: Records) -> Records:
     """Returns the gap records, shape (n,): fields `index` (row) and `lost` (records)."""
-    view = _gap_view(np.ascontiguousarray(records))
+    slot = np.dtype(
+        {
+            "names": ["ts_ns", "lost"],
+            "formats": ["<u8", "<u8"],
+            "offsets": [0, 8],
+            "itemsize": records.dtype.itemsize,
+        }
+    )
+    view = np.ascontiguousarray(records).view(slot)
     parts = [
         start + np.flatnonzero(view["ts_ns"][start : start + _SCAN] == GAP)
         for start in range(0, len(view), _SCAN)
@@ -162,14 +156,6 @@ class Ring:
             raise RingError(f"{self.path}: has no field {name!r}, only {has}")
         column: Values = self.records[name]
         return column if self._without_gaps is None else column[self._without_gaps]
-
-    def to_polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Returns the records without gap records as a frame, all columns or those named; copies.
-
-        What is not known is null there.
-        """
-        names = columns if columns is not None else self.dtype.names or ()
-        return to_frame(self.schema, {name: self.column(name) for name in names})
 
     def check_length(self) -> None:
         """Proves that the file is as long as its header says. RingError: it was truncated."""
