@@ -38,6 +38,7 @@ def test_every_row_has_its_own_name_and_the_quick_ones_are_among_them():
     assert Case("memif", "1500", level=3, gbit=25).name == "memif-1500-fifo-25g-level3"
     assert Case("memif", "64", "drr", flows=5000).name == "memif-64-drr-5000flows"
     assert all(live.compared_with(case) for case in live.all_cases())
+    assert "null-imix-fifo" not in names  # a null port has one size
     for port, frame in (("null", "64"), ("memif", "1500")):
         assert "fifo" in live.compared_with(Case(port, frame, "codel"))
     assert set(live.PEERS) == {p for c in live.all_cases() for p in live.compared_with(c)}
@@ -178,7 +179,9 @@ def test_what_a_sender_sends_into_is_said(shown):
     assert "sink" not in shown(live.report([runs(Case("null", "64"))]))
 
 
-def test_the_load_is_the_case():
+def test_the_load_is_the_case_and_at_a_rate_time_is_the_wall_clocks():
+    assert peers.paced(Case("memif", "1500"), sample(10)).ns == 10
+    assert peers.paced(Case("memif", "1500", gbit=25), sample(10)).ns == 20
     assert peers.load_text(Case("memif", "64")) == "64"
     assert peers.load_text(Case("memif", "1500", gbit=25)) == "1500@25"
     assert peers.load_text(Case("memif", "64", "drr", flows=65536)) == "64/65536"
@@ -201,11 +204,6 @@ def test_the_floors_figures():
         peers.floor_sample("EAL: an error\n", 64)
 
 
-def test_at_a_rate_time_is_the_wall_clocks():
-    assert peers.paced(Case("memif", "1500"), sample(10)).ns == 10
-    assert peers.paced(Case("memif", "1500", gbit=25), sample(10)).ns == 20
-
-
 def test_lost_records_are_a_share_of_all_and_are_told(shown):
     stream = {"records": 60, "lost": 20}
     streams = {"packets": stream, "events": {"records": 20, "lost": 0}}
@@ -217,12 +215,6 @@ def test_lost_records_are_a_share_of_all_and_are_told(shown):
     assert "memif-1500-fifo-level3: up to 25.00 % of the telemetry records were lost" in shown(
         live.report([got])
     )
-
-
-def test_null_ports_have_no_imix():
-    assert lab.null_ports("64") == [f"net_null{i},size=64,copy=0" for i in range(2)]
-    with pytest.raises(Skipped, match="one size"):
-        lab.null_ports("imix")
 
 
 def test_the_busiest_thread_is_the_one_that_worked():
