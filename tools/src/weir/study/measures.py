@@ -35,8 +35,9 @@ def queue_pkts_per_flow(run: Run) -> float:
     return queue_pkts(run) / sum(group.flows for group in run.summary.groups)
 
 
-def utilisation(run: Run) -> float:
-    return 100 * units.measured(run.summary.links["forward"].utilisation)
+def utilisation(run: Run, link: str = "forward") -> float:
+    """Returns the use of a link in percent, by its rate at each time."""
+    return 100 * units.measured(run.summary.links[link].utilisation)
 
 
 def drops(run: Run) -> float:
@@ -50,11 +51,6 @@ def goodput(run: Run, group: int = 0) -> float:
 def of_second(run: Run) -> float:
     """Returns the first group's goodput over the second's."""
     return goodput(run, 0) / goodput(run, 1)
-
-
-def first_in_percent(run: Run) -> float:
-    """Returns the first group's part of both groups' goodput, in percent."""
-    return 100 * goodput(run, 0) / (goodput(run, 0) + goodput(run, 1))
 
 
 def kept(run: Run, without: Run) -> float:
@@ -170,19 +166,30 @@ def jain(shares: npt.ArrayLike) -> float:
     return math.nan if found is None else found
 
 
+def fair(run: Run) -> float:
+    """Returns Jain's index of one flow of each group."""
+    return jain(goodputs(run))
+
+
 def goodputs(run: Run) -> Floats:
     """Returns the goodput of one flow of each group, in Mbit/s."""
     return np.array([group.goodput_bps / group.flows / 1e6 for group in run.summary.groups])
 
 
-def queue_ms(run: Run) -> float:
-    return units.measured(run.summary.links["forward"].queue_mean_ns) / 1e6
+def sojourn_ms(run: Run, key: str, link: str = "forward") -> float:
+    """Returns a figure of a link's time in the queue; not a number when nothing has left it."""
+    found = units.known(getattr(run.summary.links[link], key))
+    return math.nan if found is None else found / 1e6
+
+
+def queue_ms(run: Run, link: str = "forward") -> float:
+    return sojourn_ms(run, "queue_mean_ns", link)
 
 
 def only_queue_ms(run: Run) -> float:
     """Returns the mean time in the queue of the only link of a run."""
-    (link,) = run.summary.links.values()
-    return units.measured(link.queue_mean_ns) / 1e6
+    (link,) = run.summary.links
+    return queue_ms(run, link)
 
 
 def used(run: Run) -> float:

@@ -12,9 +12,18 @@ import numpy as np
 from weir.analysis.folder import Run
 from weir.base import units
 from weir.study.claim import Claim, Trial
-from weir.study.measures import after_warmup, flow_goodputs, goodputs, jain
+from weir.study.measures import (
+    after_warmup,
+    flow_goodputs,
+    goodputs,
+    jain,
+    queue_ms,
+    sojourn_ms,
+    utilisation,
+)
 
 Measure = Callable[..., float | None]
+used_percent, delay_ms = utilisation, queue_ms
 
 
 @dataclass(frozen=True)
@@ -41,11 +50,6 @@ def shown(says: str, source: str, trials: tuple[Trial, ...], measure: Measure, u
     return Claim(says, source, "shown", trials, measure, unit)
 
 
-def used_percent(run: Run, link: str = "forward") -> float:
-    """Returns the use of a link in percent, by its rate at each time."""
-    return 100 * units.measured(run.summary.links[link].utilisation)
-
-
 def lost_percent(run: Run, link: str = "forward") -> float:
     """Returns the packets that a link dropped, in percent of those that came."""
     own = run.summary.links[link]
@@ -59,10 +63,6 @@ def marked_percent(run: Run) -> float:
     return 100 * float(link.marks) / link.out_pkts if link.out_pkts else math.nan
 
 
-def delay_ms(run: Run, link: str = "forward") -> float:
-    return sojourn_ms(run, "queue_mean_ns", link)
-
-
 def p99_ms(run: Run, link: str = "forward") -> float:
     """Returns the time in the queue that one packet of a hundred exceeds."""
     return sojourn_ms(run, "sojourn_p99_ns", link)
@@ -70,12 +70,6 @@ def p99_ms(run: Run, link: str = "forward") -> float:
 
 def median_ms(run: Run) -> float:
     return sojourn_ms(run, "sojourn_p50_ns")
-
-
-def sojourn_ms(run: Run, key: str, link: str = "forward") -> float:
-    """Returns a figure of a link's time in the queue; not a number when nothing has left it."""
-    found = units.known(getattr(run.summary.links[link], key))
-    return math.nan if found is None else found / 1e6
 
 
 def of_group(key: str, group: int, scale: float = 1.0) -> Measure:

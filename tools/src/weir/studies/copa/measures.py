@@ -10,7 +10,7 @@ import numpy as np
 
 from weir.analysis.folder import Run
 from weir.base import units
-from weir.study.measures import Floats, after_warmup, goodputs, jain, percentile
+from weir.study.measures import Floats, after_warmup, goodputs, percentile
 
 SMALL_BYTES = 64e3
 DELTAS = np.array([0.1, 0.2, 0.5, 1.0, 2.0])
@@ -75,11 +75,6 @@ def weighed(run: Run) -> float:
     found = goodputs(run) * DELTAS
     ratios = found / found.mean()
     return float(ratios[np.argmax(np.abs(ratios - 1))])
-
-
-def fair(run: Run) -> float:
-    """Returns Jain's index of all flows."""
-    return jain(goodputs(run))
 
 
 def completions(run: Run) -> tuple[Floats, Floats]:

@@ -26,11 +26,6 @@ __all__ = ("balanced_s", "peak_above_ms")  # which study.yaml names
 COMPETITIVE = 2  # MODE_COMPETITIVE of sender/cc/copa.c
 
 
-def fair(run: Run) -> float:
-    """Returns Jain's index of one flow of each group."""
-    return jain(goodputs(run))
-
-
 def fair_of_means(*runs: Run) -> float:
     """Returns Jain's index of the groups' mean goodputs."""
     return jain(np.mean([goodputs(run) for run in runs], axis=0))
