@@ -204,17 +204,17 @@ def run_child(
             process_group=0,  # Ctrl-C is for us
             env=os.environ | environment,
         )
-    try:
-        while True:
-            try:
-                said = child.communicate(timeout=POLL_S)
-                return subprocess.CompletedProcess(argv, child.returncode, *said)
-            except subprocess.TimeoutExpired:
-                if not wanted():
-                    raise Reschedule from None
-    finally:
-        child.kill()
-        child.wait()
+    with child:  # closes its pipes, and waits
+        try:
+            while True:
+                try:
+                    said = child.communicate(timeout=POLL_S)
+                    return subprocess.CompletedProcess(argv, child.returncode, *said)
+                except subprocess.TimeoutExpired:
+                    if not wanted():
+                        raise Reschedule from None
+        finally:
+            child.kill()
 
 
 def own_cpu() -> int:
