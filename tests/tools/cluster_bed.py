@@ -1,28 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tests/slurm and tests/ssh share: waiting, tables, and their rows in a page."""
 
-import sys
-import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 from small import HOW
+from waiting import wait_for
 
 PAGE = Path(__file__).resolve().parents[2] / "tools/docs/how-to/clusters.md"
 BEGIN, END = "<!-- tried: tests/slurm, tests/ssh -->\n", "<!-- end of tried -->\n"
 TITLES = "| script | hosts | meanwhile | result | time | tried |\n|---|---|---|---|---:|---|\n"
 DEADLINE_S = 300
-
-
-def until(true, what):
-    """Waits for something to be true, and gives it back."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := true()):
-        if time.monotonic() > deadline:
-            raise SystemExit(f"{sys.argv[0]}: {what} did not happen in {DEADLINE_S} s")
-        time.sleep(0.1)
-    return found
+until = partial(wait_for, seconds=DEADLINE_S)
 
 
 def table(path):

@@ -30,6 +30,13 @@ class Done:
     err: str
 
 
+def one_line(text):
+    """The only line of what a command said."""
+    lines = text.strip().splitlines()
+    assert len(lines) == 1, text
+    return lines[0]
+
+
 def run(argv, env, cwd):
     """Runs `weir ARGV...` with this environment in this folder."""
     with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:

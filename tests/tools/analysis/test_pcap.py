@@ -525,18 +525,23 @@ def test_pcapng(analyse):
         )  # the interfaces' resolutions
 
 
-def section(frames: list[Frame], name: str, interfaces: int = 1) -> bytes:
-    """A section whose interfaces have names; the frames are the last one's, in ns."""
+def interfaces(points: dict[str, list[Frame]]) -> bytes:
+    """A section with an interface per name, in ns; the frames in the order of time."""
     parts = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
-    for number in range(interfaces):
-        text = f"{name}{number}".encode()
-        options = struct.pack("<HH", 2, len(text)) + text + bytes(-len(text) % 4)
+    for name in points:
+        options = struct.pack("<HH", 2, len(name)) + name.encode() + bytes(-len(name) % 4)
         options += struct.pack("<HHB3xHH", 9, 1, 9, 0, 0)
         parts.append(block(1, struct.pack("<HHI", 1, 0, 0) + options))
-    for ns, frame in frames:
-        head = struct.pack("<5I", interfaces - 1, ns >> 32, ns & 0xFFFFFFFF, len(frame), len(frame))
-        parts.append(block(6, head + frame + bytes(-len(frame) % 4)))
+    numbered = ((ns, n, frame) for n, name in enumerate(points) for ns, frame in points[name])
+    for ns, number, frame in sorted(numbered):
+        head = struct.pack("<5I", number, ns >> 32, ns & 0xFFFFFFFF, len(frame), len(frame))
+        parts.append(block(6, head + frame))
     return b"".join(parts)
+
+
+def section(frames: list[Frame], name: str, count: int = 1) -> bytes:
+    """A section of so many interfaces; the frames are the last one's."""
+    return interfaces({f"{name}{n}": frames if n == count - 1 else [] for n in range(count)})
 
 
 @pytest.mark.slow
@@ -853,28 +858,6 @@ def test_compare_a_segment_with_another_payload(compare):
     seen[4] = (seen[4][0], bytes(other))
     links = compare(sent, seen)[0]["links"]
     assert (links["forward"]["matched"], links["forward"]["drops"]) == (9, 1)
-
-
-def interfaces(points: dict[str, list[Frame]]) -> bytes:
-    """A pcapng file with an interface per name, in the order of time."""
-
-    def block(kind: int, body: bytes) -> bytes:
-        size = 12 + len(body)
-        return struct.pack("<II", kind, size) + body + struct.pack("<I", size)
-
-    def padded(data: bytes) -> bytes:
-        return data + bytes(-len(data) % 4)
-
-    parts = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
-    for name in points:
-        options = struct.pack("<HH", 2, len(name)) + padded(name.encode())
-        options += struct.pack("<HHB3xHH", 9, 1, 9, 0, 0)
-        parts.append(block(1, struct.pack("<HHI", 1, 0, 0) + options))
-    numbered = ((ns, n, frame) for n, name in enumerate(points) for ns, frame in points[name])
-    for ns, number, frame in sorted(numbered):
-        head = struct.pack("<5I", number, ns >> 32, ns & 0xFFFFFFFF, len(frame), len(frame))
-        parts.append(block(6, head + padded(frame)))
-    return b"".join(parts)
 
 
 @pytest.mark.slow

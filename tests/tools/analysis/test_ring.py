@@ -10,7 +10,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from waiting import wait_for
 from weir.analysis import ring as ring_module
 from weir.analysis.consumer import Consumer
 from weir.analysis.header import HEADER_SIZE
@@ -43,13 +43,6 @@ def write(*options: object) -> dict[str, int]:
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
     totals: dict[str, int] = json.loads(done.stdout)
     return totals
-
-
-def until(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"gave up waiting: {what}"
-        time.sleep(0.002)
 
 
 def larger(path: Path, size: int) -> bool:
@@ -221,15 +214,15 @@ def test_writer_at_level_3_while_a_reader_lags_dies_and_comes_back(
     shm, out = tmp_path / "shm", tmp_path / "out"
     argv = (WRITER, "--shm", shm, "--records", 10**9, "--rate", 2_000_000, "--capacity", 8192)
     writer = spawn(*argv)
-    until("the ring is there", shm.exists)
+    wait_for(shm.exists, "the ring")
     for nap_s in (0.0, 0.005, 0.02):
         had = out.stat().st_size if out.exists() else 0
         reader = spawn(sys.executable, "-c", CONSUMER, shm, out, nap_s)
-        until("it reads", partial(larger, out, had + 100_000))
+        wait_for(partial(larger, out, had + 100_000), "what is read")
         os.kill(reader.pid, signal.SIGKILL)
         reader.wait(DEADLINE_S)
         with Consumer(shm) as c:
-            until("records are lost", partial(loses, c, c.counters.lost))
+            wait_for(partial(loses, c, c.counters.lost), "records that are lost")
     reader = spawn(sys.executable, "-c", CONSUMER, shm, out, 0.0)
     writer.terminate()
     totals = json.loads(writer.communicate(timeout=DEADLINE_S)[0])
@@ -256,7 +249,7 @@ def test_kill_9_the_writer_and_the_file_reads(
         path.unlink(missing_ok=True)
         writer = spawn(WRITER, "--dir", tmp_path, "--records", 10**9, "--capacity", 1024)
         size = HEADER_SIZE + 100_000 * (round_ + 1)
-        until("it writes", partial(larger, path, size))
+        wait_for(partial(larger, path, size), "what is written")
         os.kill(writer.pid, signal.SIGKILL)
         writer.wait(DEADLINE_S)
         r = open_ring(path)

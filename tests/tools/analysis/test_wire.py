@@ -66,7 +66,7 @@ def ask() -> Iterator[Ask]:
 
         yield command
         to.close()
-        assert dump.wait(10) == 0
+        assert dump.wait(60) == 0
 
 
 @st.composite

@@ -16,9 +16,11 @@ import time
 from contextlib import suppress
 
 import pytest
+from command import one_line
 from rich.console import Console
 from rich.text import Text
 from synthetic import make_run
+from waiting import wait_for
 from weir.analysis import folder, summary
 from weir.analysis.run_summary import decode
 from weir.base import terminal, units
@@ -53,6 +55,9 @@ INTERRUPTED = [{"cause": "interrupted", "sentence": "interrupted"}]
 def until_stopped():
     while not stopped:
         time.sleep(0.02)
+def until_both_are_ready():
+    while "ready sender" not in (OUT.parent / "log").read_text():
+        time.sleep(0.02)
 """
 
 
@@ -64,10 +69,13 @@ flows: [{count: 2, cc: newreno}]
 """
 
 
-def one_line(text):
-    lines = text.strip().splitlines()
-    assert len(lines) == 1, text
-    return lines[0]
+def started(place, env, *args):
+    """A command that runs beside the test, its output piped."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "weir", *args],
+        cwd=place, env={**os.environ, **env},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -291,14 +299,7 @@ make_run(OUT)
 (OUT / "signals").write_text(str(len(got)))
 """
     )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "weir", "run", "x.yaml", "--out", "r"],
-        cwd=tmp_path,
-        env={**os.environ, **env},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(tmp_path, env, "run", "x.yaml", "--out", "r")
     assert process.stderr.readline() == "started\n"
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -348,8 +349,7 @@ def test_live_programs_come_before_others(weir, programs, tmp_path):
         env=programs(switch=LIVE + script + "finish()"),
     )  # fmt: skip
     assert done.status == 0, done.err
-    # It is set, not added to what the tests run at; only who may not keeps that.
-    # Set, not added to what the tests themselves run at; who may not keeps that.
+    # It is set, not added to what the tests themselves run at; who may not keeps that.
     permitted = subprocess.run(
         ["sh", "-c", "renice -n -10 -p $$ >&2; nice"], capture_output=True, text=True
     )
@@ -386,7 +386,7 @@ def test_a_live_switch_that_cannot_start_is_reported_and_no_sender_started(
 def test_a_live_switch_that_dies_stops_the_sender(weir, programs, tmp_path):
     (tmp_path / "x.yaml").write_text("live: {switch: {}, sender: {}}\n")
     env = programs(
-        switch=LIVE + "time.sleep(1)\nos.kill(os.getpid(), signal.SIGKILL)",
+        switch=LIVE + "until_both_are_ready()\nos.kill(os.getpid(), signal.SIGKILL)",
         sender=LIVE + "until_stopped()\nfinish()",
     )
     done = weir("run", "x.yaml", "--live", "--out", "r", "--no-report", env=env)
@@ -434,9 +434,7 @@ def test_a_run_that_goes_on_keeps_its_folder(weir, weir_sim, tmp_path):
     config.write_text(f"duration: 20h\n{PATHS}live: {{sender: {{}}}}\n")
     argv = [weir_sim, config, "--out", "r"]
     with subprocess.Popen(argv, cwd=tmp_path) as first:
-        deadline = time.monotonic() + 30
-        while not (tmp_path / "r/interval.ring").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for((tmp_path / "r/interval.ring").exists)
         for command in (("--live",), ()):
             done = weir("run", "x.yaml", "--out", "r", "--force", *command)
             assert (done.status, done.out) == (2, "")
@@ -475,13 +473,9 @@ def test_a_command_that_ctrl_c_ends_says_so(weir_sim, tmp_path):
     """A sweep ended without a word, once the library behind the command line had changed."""
     (tmp_path / "x.yaml").write_text(SHORT)
     (tmp_path / "s.yaml").write_text("config: x.yaml\nduration: 24h\nseeds: 1\n")
-    argv = [sys.executable, "-m", "weir", "sweep", "s.yaml", "--out", "out"]
-    process = subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = started(tmp_path, {}, "sweep", "s.yaml", "--out", "out")
     try:
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob("out/.*.cell/run/*.ring")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: list(tmp_path.glob("out/.*.cell/run/*.ring")))
     finally:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
@@ -541,16 +535,9 @@ def test_ctrl_c_lets_the_switch_finish_though_the_sender_fails(programs, tmp_pat
         switch=LIVE + "until_stopped()\ntime.sleep(1)\nfinish()",
         sender=LIVE + "until_stopped()\nsys.exit(1)",
     )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "weir", "run", "x.yaml", "--live", "--out", "r", "--no-report"],
-        cwd=tmp_path,
-        env={**os.environ, **env},
-        stderr=subprocess.PIPE,
-    )
-    log, deadline = tmp_path / "log", time.monotonic() + 30
-    while not log.exists() or "ready sender" not in log.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    process = started(tmp_path, env, "run", "x.yaml", "--live", "--out", "r", "--no-report")
+    log = tmp_path / "log"
+    wait_for(lambda: log.exists() and "ready sender" in log.read_text())
     process.send_signal(signal.SIGINT)
     err = process.communicate(timeout=60)[1]
     assert process.returncode == 1, err
@@ -569,17 +556,9 @@ def test_no_program_is_left_behind(programs, tmp_path):
     deaf = "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
     deaf += "(OUT.parent / NAME).write_text(str(os.getpid()))\nsay(ready=True)\ntime.sleep(600)"
     env = programs(switch=deaf, sender=deaf)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "weir", "run", "x.yaml", "--live", "--out", "r"],
-        cwd=tmp_path,
-        env={**os.environ, **env},
-        stderr=subprocess.PIPE,
-    )
-    deadline = time.monotonic() + 30
+    process = started(tmp_path, env, "run", "x.yaml", "--live", "--out", "r")
     pids = [tmp_path / name for name in ("switch", "sender")]
-    while not all(path.exists() and path.read_text() for path in pids):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: all(path.exists() and path.read_text() for path in pids))
     for _ in range(3):
         process.send_signal(signal.SIGINT)
         time.sleep(0.2)

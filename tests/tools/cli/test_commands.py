@@ -228,7 +228,7 @@ def interrupted(programs, out, number):
     with subprocess.Popen(argv, env=env, text=True, stderr=subprocess.PIPE) as process:
         assert "waits" in process.stderr.readline()
         process.send_signal(number)
-        return process.wait(timeout=30)
+        return process.wait(timeout=60)
 
 
 @pytest.fixture(scope="module")

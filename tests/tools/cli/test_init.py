@@ -199,7 +199,7 @@ def test_it_asks_five_questions(build_env, tmp_path):
     asked.until("[30s]: ")
     asked.answer("4s")
     asked.until("next: weir run experiment.yaml")
-    assert asked.process.wait(timeout=30) == 0
+    assert asked.process.wait(timeout=60) == 0
     config = yaml.safe_load((tmp_path / "experiment.yaml").read_text())
     assert config["paths"]["forward"][0]["link"]["rate"] == "20Mbit"
     assert config["duration"] == "4s"
@@ -215,5 +215,5 @@ def test_ctrl_c_leaves_nothing(build_env, tmp_path):
         with contextlib.suppress(AssertionError):
             asked.until("weir: interrupted", seconds=5)
             break
-    assert asked.process.wait(timeout=30) == 130
+    assert asked.process.wait(timeout=60) == 130
     assert list(tmp_path.iterdir()) == []

@@ -161,7 +161,7 @@ def test_the_example_of_an_error(weir_sim: Path, tmp_path: Path) -> None:
     """The sentence is what weir-sim says."""
     config = tmp_path / "x.yaml"
     config.write_text(block("yaml").replace("100Mbit", "10Gbitt"))
-    done = subprocess.run([weir_sim, config, "--check"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([weir_sim, config, "--check"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     said = done.stderr.removeprefix("weir-sim: ").replace(str(config), "x.yaml").strip()
     assert f"`{said}`" in GUIDE

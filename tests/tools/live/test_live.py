@@ -14,6 +14,7 @@ import sys
 import termios
 
 import pytest
+from command import one_line
 from fake_program import END, SILENT, FakeProgram
 from rich.console import Console
 from weir.base.errors import UserError
@@ -69,12 +70,6 @@ def switch(fake, prefix="sw", **answers):
 
 def sender(fake, prefix="se", **answers):
     return fake(prefix, **{"info": {"program": "weir-sender"}, "stop": {"ok": 1}} | answers)
-
-
-def one_line(text):
-    lines = text.strip().splitlines()
-    assert len(lines) == 1, text
-    return lines[0]
 
 
 def test_running_programs_are_found_and_others_are_not(folder, fake):
@@ -490,7 +485,7 @@ def test_q_and_ctrl_c_on_a_terminal_are_a_good_end(fake, key):
         seen += os.read(ours, 4096).decode()
     assert termios.tcgetattr(theirs) != before
     os.write(ours, key.encode())
-    assert top_.wait(30) == 0, seen
+    assert top_.wait(60) == 0, seen
     assert termios.tcgetattr(theirs) == before
     os.close(theirs)
     with contextlib.suppress(OSError):  # how a terminal says that nobody is left

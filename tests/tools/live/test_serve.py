@@ -12,14 +12,15 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 
 import pytest
+from command import one_line
 from prometheus_client.parser import text_string_to_metric_families
 from test_browser import chromium  # noqa: F401
-from test_live import counting, fake, folder, one_line, sender_sample, switch, switch_sample  # noqa: F401
+from test_live import counting, fake, folder, sender_sample, switch, switch_sample  # noqa: F401
+from waiting import wait_for
 from weir.base.errors import UserError
 from weir.live import prometheus, sample, serve
 from weir.many import progress
@@ -72,7 +73,7 @@ def ask(url, **headers):
     """Status, headers and text of an answer."""
     request = urllib.request.Request(url, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, answer.headers, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -163,10 +164,12 @@ def test_what_cannot_be_served_is_one_sentence(fake, weir, tmp_path):  # noqa: F
 def test_prometheus_reads_what_is_known(served):
     one = served()
     one.put(switch_sample(3, 9000), sender_sample(3, 9000, measured=0))
-    found, deadline_s = {}, time.monotonic() + 10
-    while found.get(("weir_port_received_packets_total", "left")) != 9000:
-        assert time.monotonic() < deadline_s
+
+    def asked():
         found = metrics(ask(one.url + "/metrics")[2])
+        return found.get(("weir_port_received_packets_total", "left")) == 9000 and found
+
+    found = wait_for(asked, "the sample")
     assert found["weir_path_dropped_packets_total", "forward", "queue_full"] == 4
     assert found["weir_link_rate_bytes_per_second", "forward.link"] == 125e6
     assert found["weir_group_flows", "ours", "open"] == 2
@@ -192,9 +195,7 @@ def test_a_client_that_does_not_read_holds_nothing(served):
         for _ in range(serve.CLIENTS_MAX):
             deaf = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
             deaf.sendall(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        deadline_s = time.monotonic() + 10
-        while ask(one.url + "/metrics")[0] != 503:
-            assert time.monotonic() < deadline_s
+        wait_for(lambda: ask(one.url + "/metrics")[0] == 503, "a refusal")
         one.put(switch_sample(3, 9000))
         one.end()
     one.thread.join()
@@ -205,7 +206,7 @@ def test_it_ends_with_ctrl_c(fake, folder):  # noqa: F811
     argv = [sys.executable, "-m", "weir", "top", "--serve", "127.0.0.1:0", "--interval", "0.1"]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) as top:
         url = top.stderr.readline().split("/ shows")[0]
-        with urllib.request.urlopen(url + "/events", timeout=10) as events:
+        with urllib.request.urlopen(url + "/events", timeout=60) as events:
             line = events.readline()
             while not line.startswith(b"data: "):
                 line = events.readline()
@@ -213,7 +214,7 @@ def test_it_ends_with_ctrl_c(fake, folder):  # noqa: F811
             assert shown["tables"][0]["columns"][0] == "program"
             top.send_signal(signal.SIGINT)
             assert b"event: end" in events.read()
-        assert top.wait(10) == 0
+        assert top.wait(60) == 0
         assert top.stderr.read() == ""
 
 

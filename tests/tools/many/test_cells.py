@@ -8,12 +8,12 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import small
 import yaml
+from waiting import wait_for
 from weir.analysis import labels
 from weir.base import configs
 from weir.base.errors import UserError
@@ -186,7 +186,7 @@ def test_two_batches_do_not_share_a_folder_and_ctrl_c_ends_the_cells(config, tmp
     out = tmp_path / "out"
     batch = hours(tmp_path)
     try:
-        until(lambda: list(out.glob(".hours.*.cell/run/*.ring")))
+        wait_for(lambda: list(out.glob(".hours.*.cell/run/*.ring")))
         with pytest.raises(UserError, match="another sweep is writing there"):
             run_cells([cell(config, 1)], out)
         os.killpg(batch.pid, signal.SIGINT)
@@ -194,7 +194,7 @@ def test_two_batches_do_not_share_a_folder_and_ctrl_c_ends_the_cells(config, tmp
     finally:
         batch.kill()
     assert said.splitlines()[-1] == "KeyboardInterrupt"
-    until(lambda: not running(out))
+    wait_for(lambda: not running(out))
     assert not (out / "hours").exists()
     assert run([cell(config, 1)], out) == [("count=1", "done", "")]
     assert sorted(path.name for path in out.iterdir()) == [FILE, LOCK, "count=1"]
@@ -206,7 +206,7 @@ def test_a_run_that_was_interrupted_is_not_done(config, tmp_path):
     out = tmp_path / "out"
     batch = hours(tmp_path)
     try:
-        until(lambda: any(ring.stat().st_size > 4096 for ring in out.glob(".*.cell/run/*.ring")))
+        wait_for(lambda: any(ring.stat().st_size > 4096 for ring in out.glob(".*.cell/run/*.ring")))
         os.kill(running(out)[0], signal.SIGINT)
         said, _ = batch.communicate(timeout=60)
     finally:
@@ -222,14 +222,6 @@ def hours(folder):
         [sys.executable, "-c", HOURS], cwd=folder, process_group=0,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-
-
-def until(true):
-    """Waits for something, not for long."""
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def running(out):

@@ -7,13 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 import pytest
 from small import CONFIG, HOW
+from waiting import wait_for
 from weir.base.terminal import console
 from weir.many import grid
 from weir.many import sweep as study
@@ -26,15 +26,6 @@ KILLER = """\
 case "$*" in *--out*) grep -q '"seed": "2"' "$1" && kill -9 $PPID ;; esac
 exec {weir_sim} "$@"
 """
-
-
-def until(true):
-    """Waits for something to be true, and gives it back."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := true()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 def children(pid):
@@ -97,7 +88,7 @@ class Cluster:
         file = self.folder / f"scheduler-{len(self.started)}.json"
         args = ("--port", str(self.port), "--no-dashboard", "--scheduler-file", file)
         self.scheduler = self.start([DASK, "scheduler", "--host", "127.0.0.1", *args])
-        self.address = json.loads(until(lambda: file.exists() and file.read_text()))["address"]
+        self.address = json.loads(wait_for(lambda: file.exists() and file.read_text()))["address"]
         self.port = int(self.address.rpartition(":")[2])
 
     def worker(self, *args):
@@ -123,7 +114,7 @@ class Cluster:
 
     def running(self, worker):
         """The weir-sim that a worker runs a cell with, once it does."""
-        self.cells.append(until(lambda: running(worker.pid)))
+        self.cells.append(wait_for(lambda: running(worker.pid)))
         return self.cells[-1]
 
     def stop(self):
@@ -173,7 +164,7 @@ def test_a_worker_killed_during_a_sweep_loses_no_cell(cluster, weir, folder, num
     client = cluster.sweep()
     victim, survivor = cluster.workers
     os.kill(cluster.running(victim), signal.SIGSTOP)
-    until(lambda: len(list(out.glob("[!.]*/summary.json"))) >= 3)
+    wait_for(lambda: len(list(out.glob("[!.]*/summary.json"))) >= 3)
     victim.send_signal(number)
     _, err = client.communicate(timeout=DEADLINE_S)
     assert (client.returncode, err.count("cc: 'nope' is not a congestion control")) == (1, 3)
@@ -238,7 +229,7 @@ def test_a_scheduler_that_is_started_anew_loses_no_cell(cluster, weir, folder):
     out = folder / "runs/s"
     client = cluster.sweep("--json")
     os.kill(cluster.running(cluster.workers[0]), signal.SIGSTOP)
-    until(lambda: len(list(out.glob("[!.]*/summary.json"))) >= 2)
+    wait_for(lambda: len(list(out.glob("[!.]*/summary.json"))) >= 2)
     kept = {path: path.stat().st_mtime_ns for path in out.glob("[!.]*/summary.json")}
     for process in (cluster.scheduler, *cluster.workers):
         process.kill()
@@ -266,7 +257,7 @@ def test_a_worker_of_another_version_is_refused_by_name(
         old.setenv("WEIR_BUILD", str(program.parents[2]))
         cluster.worker("--no-nanny", "--name", "old")
     (folder / "s.yaml").write_text("config: x.yaml\nseeds: 4\n")
-    until(lambda: "old" in (folder / "0.log").read_text())
+    wait_for(lambda: "old" in (folder / "0.log").read_text())
     said, err = cluster.sweep("--json").communicate(timeout=DEADLINE_S)
     assert err.startswith("weir: worker old (tcp://127.0.0.1:")
     assert ") is refused: it has weir-sim 0." in err
@@ -294,7 +285,7 @@ def test_a_sweep_that_is_stopped_frees_the_workers(cluster, folder):
         client.send_signal(number)
         client.communicate(timeout=DEADLINE_S)
         assert client.returncode == status
-        until(lambda: all(map(gone, cluster.cells)))
+        wait_for(lambda: all(map(gone, cluster.cells)))
     (folder / "s.yaml").write_text("config: x.yaml\nseeds: 4\n")
     client = cluster.sweep("--json", "--out", str(signal.SIGKILL.value))
     said, err = client.communicate(timeout=DEADLINE_S)
@@ -305,7 +296,7 @@ def test_a_sweep_that_is_stopped_frees_the_workers(cluster, folder):
     cluster.sweep("--out", "last")
     victim, survivor = map(cluster.running, cluster.workers)
     cluster.workers[0].kill()
-    until(lambda: gone(victim))
+    wait_for(lambda: gone(victim))
     assert not gone(survivor)
 
 
@@ -314,8 +305,8 @@ SHORT = "config: x.yaml\nduration: 1000s\nseeds: 3\ngrid: {flows.0.cc: [newreno,
 
 def killed_in_the_middle(client, runner, out):
     """Kills a sweep of which a cell was stopped; gives back the cells that are there."""
-    os.kill(until(lambda: running(runner.pid)), signal.SIGSTOP)
-    until(lambda: list(out.glob("[!.]*/summary.json")))
+    os.kill(wait_for(lambda: running(runner.pid)), signal.SIGSTOP)
+    wait_for(lambda: list(out.glob("[!.]*/summary.json")))
     client.kill()
     client.communicate()
     return {path: path.stat().st_mtime_ns for path in out.glob("[!.]*/summary.json")}

@@ -74,7 +74,7 @@ def test_every_cell_is_a_config_that_weir_sim_takes(weir_sim, tmp_path, quick):
             continue
         seen.add(config)
         argv = [weir_sim, config, "--print-config"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         assert f"rate: {case.link.rate_mbit}Mbit" in done.stdout
         kernels = done.stdout.count("linux:")

@@ -273,7 +273,7 @@ def test_a_fit_prints_a_stage_that_runs(tmp_path: Path, build: Path) -> None:
         argv = [build / "tools/sim/weir-sim", "-", "--check"]
         text = f"paths: {{forward: [{stage[2:]}], reverse: [{{delay: {{delay: 1ms}}}}]}}\n"
         text += "duration: 1s\nflows: [{cc: cubic}]\n"
-        checked = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=30)
+        checked = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=60)
         assert checked.returncode == 0, checked.stderr
 
 
