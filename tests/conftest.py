@@ -42,9 +42,9 @@ def wait_as_parent(child):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main():
+def pytest_cmdline_main(config):
     """Goes on as a grandchild: the child is the first process of the namespace, and reaps."""
-    if "PYTEST_XDIST_WORKER" in os.environ:  # its parent did it for all workers
+    if hasattr(config, "workerinput"):  # its parent did it for all workers
         return
     if os.geteuid() != 0 or LIBC.unshare(CLONE_NEWNS | CLONE_NEWPID) != 0:
         return

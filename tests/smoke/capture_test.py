@@ -12,6 +12,7 @@ import pytest
 from lab import ADDRESS, Lab, outcome, sh
 from pcapng import only, packets
 from tcpdump import Capture
+from weir.analysis import ring
 
 PATHS = (
     "{forward: [{link: {rate: 10Mbit, queue: {fifo: {limit: 100pkt}}}}, {delay: {delay: 5ms}}],"
@@ -26,14 +27,13 @@ for i in range(2000):
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory, build):
+def lab(weir_switch, tmp_path_factory, build):
     with Lab(tmp_path_factory.mktemp("lab"), build) as lab:
         yield lab
 
 
-def test_a_capture_of_the_switch(weir_switch, lab, build):
+def test_a_capture_of_the_switch(lab, build):
     """Each packet where it arrived, left or was dropped; in virtual time it fares alike."""
-    ring = pytest.importorskip("weir.analysis.ring")
     pcap = lab.tmp / "switch.pcapng"
     options = ("-o", "telemetry.level=3", "-o", "telemetry.capture=paths", "--pcap", str(pcap))
     began = time.time_ns()
@@ -84,7 +84,7 @@ def frames(path):
         at += 16 + size
 
 
-def test_a_capture_has_the_bits_that_a_stage_flipped(weir_switch, lab):
+def test_a_capture_has_the_bits_that_a_stage_flipped(lab):
     """What left the switch according to it is what the host's interface received."""
     pcap = lab.tmp / "corrupt.pcapng"
     options = ("-o", "telemetry.capture=paths", "--pcap", str(pcap))

@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from lab import Lab, best_of
+from lab import best_of
 from replay_test import replay
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
@@ -66,12 +66,6 @@ def write_frames(place, length):
 def frames_per_s(length, rate_bps):
     """Of all DSCPs together, each of which fills the link: frames with FCS, preamble and gap."""
     return len(SHARES) * rate_bps / (8 * (length + 24))
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 def received(capture):

@@ -3,18 +3,12 @@
 
 import numpy as np
 import pytest
-from lab import QUIET, Lab
+from lab import QUIET
 from loopback_test import Loop
 from weir.analysis.ring import open_ring
 
 DEPARTED = 5
 PPM_MAX = 10
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch, weir_sender):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 RATES = {"1Mbit": 2, "100Mbit": 20}  # and flows

@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
-from lab import ADDRESS, Child, Lab, sh, times_ms, wait_for
+from lab import ADDRESS, MACHINES, Child, sh, times_ms, wait_for
 from loopback_test import Loop
 from sender_test import peer, sender
+from weir.analysis import ring
 
-ring = pytest.importorskip("weir.analysis.ring")
 PORT_EVENT = 8
 PATHS = (
     "{forward: [{link: {rate: 10Mbit}}, {delay: {delay: 5ms}}], reverse: [{delay: {delay: 5ms}}]}"
@@ -35,12 +35,6 @@ from weir.analysis.ring import tail
 for records in tail(sys.argv[1]):
     print(len(records), flush=True)
 """
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch, weir_sender):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 def balanced(child):
@@ -217,16 +211,21 @@ class NoCopies(Loop):
 
 @pytest.fixture
 def hugepages():
-    """300 of 2 MB; where there are none, a driver without copies cannot be tried."""
+    """300 of 2 MB; where there are none, a driver without copies cannot be tried.
+
+    Every program would use them: another worker has no lab meanwhile.
+    """
     wanted, path = 300, Path("/proc/sys/vm/nr_hugepages")
     free = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
-    before = path.read_text()
-    path.write_text(str(int(before) + wanted))
-    if int(free.read_text()) < wanted:
-        path.write_text(before)
-        pytest.skip(f"fewer than {wanted} hugepages")
-    yield
-    path.write_text(before)
+    with contextlib.ExitStack() as stack:
+        for machine in MACHINES.values():  # in this order, and before a lab of our own
+            stack.enter_context(machine)
+        before = path.read_text()
+        stack.callback(path.write_text, before)
+        path.write_text(str(int(before) + wanted))
+        if int(free.read_text()) < wanted:
+            pytest.skip(f"fewer than {wanted} hugepages")
+        yield
 
 
 def memory_of(child):
@@ -239,7 +238,7 @@ def memory_of(child):
     return found
 
 
-def test_a_memif_without_copies_comes_back(lab, root, hugepages):
+def test_a_memif_without_copies_comes_back(hugepages, lab, root):
     """The driver closed the EAL's own memory, and gave the next peer what then had its numbers."""
     options = (*LOAD, "-o", "live.switch.start=now", "--duration", "60s")
     loop = NoCopies(lab, root, *options)

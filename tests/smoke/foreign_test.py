@@ -4,7 +4,7 @@
 import sys
 
 import pytest
-from lab import CPUS, LCORE, Lab, outcome, wait_for
+from lab import CPUS, LCORE, outcome, wait_for
 
 PATHS = "{forward: [{delay: {delay: 5ms}}], reverse: [{delay: {delay: 5ms}}]}"
 LCORES = {
@@ -15,12 +15,6 @@ LCORES = {
         *("--", "--lcores", f"0@{LCORE},1@{LCORE}"),
     ),
 }
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 @pytest.mark.parametrize("lcores", LCORES)

@@ -13,16 +13,10 @@ BRIDGE = f"dev: packets leave this machine through 'br0' (driver bridge); {ALLOW
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory, build):
+def lab(weir_switch, weir_sender, tmp_path_factory, build):
     with Lab(tmp_path_factory.mktemp("lab"), build) as lab:
         lab.sh("sw", "ip", "link", "add", "br0", "type", "bridge")
         yield lab
-
-
-@pytest.fixture(autouse=True)
-def tidy(weir_switch, weir_sender, lab):
-    yield
-    lab.end_children()
 
 
 def switch(lab, dev, *options):

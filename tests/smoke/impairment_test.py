@@ -49,12 +49,6 @@ def lab(weir_switch, tmp_path_factory, build):
         yield lab
 
 
-@pytest.fixture(autouse=True)
-def tidy(lab):
-    yield
-    lab.end_children()
-
-
 def kernel_count(lab, host, protocol, name):
     """A counter of /proc/net/snmp."""
     names, values = (

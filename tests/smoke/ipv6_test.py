@@ -4,8 +4,7 @@
 import json
 import sys
 
-import pytest
-from lab import PEER, SIX, Lab, iperf_result, quiet
+from lab import PEER, SIX, iperf_result, quiet
 from tcpdump import Capture
 from weir.analysis.ring import open_ring
 
@@ -25,12 +24,6 @@ live:
     answer: 60s # a busy machine may keep the switch from its CPU
     ports: [{{name: a, role: %s, dev: "net_af_packet0,iface=eth0,framecnt=4096"}}]
 """
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch, weir_sender):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 def sender(lab, role, space, *options):

@@ -137,12 +137,6 @@ def lab(weir_switch, tmp_path_factory, build):
         yield lab
 
 
-@pytest.fixture(autouse=True)
-def tidy(lab):
-    yield
-    lab.end_children()
-
-
 @pytest.mark.parametrize("name", AQM)
 def test_kernel_cubic(lab, name):
     """Delay near the target; marks and drops that both kernels confirm; every packet explained."""

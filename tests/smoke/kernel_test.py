@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from lab import ADDRESS, QUIET, Lab, best_of, iperf_result, median, quiet, wait_for
+from lab import ADDRESS, QUIET, best_of, iperf_result, median, quiet, wait_for
 from weir.analysis.ring import open_ring
 
 TEL_DROP, DROP_AQM = 3, 2
@@ -23,12 +23,6 @@ CODEL = "codel"
 # Cubic and reno keep a queue, which hides that a sender's timers fire late. bbr paces itself at
 # 99 % of what it measured: 92.5 to 93 Mbit/s where the CPU is free, less where it is not.
 NEAR = {"cubic": 0.02, "reno": 0.02, "bbr": 0.10}
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 def goodput_bps(lab, congestion, off):

@@ -5,7 +5,8 @@
 
 Everything a lab makes has its own name and is gone when it closes; when the tests are killed, the
 kernel does the same (tests/conftest.py). Machines are shared: all of a lab runs before
-others, the switch's lcore on the last CPU, all else on the first. What a test asserts holds however
+others, the switch's lcore on the last CPU, all else on the first. Two workers of pytest have a lab
+each: their programs wait more than they compute. What a test asserts holds however
 seldom they run; deadlines are there to end what hangs.
 """
 
@@ -20,9 +21,9 @@ import shutil
 import signal
 import socket
 import sys
-import time
 from pathlib import Path
 
+from waiting import WAIT_S, wait_for
 from weir.live.laboratory import ADDRESS, Laboratory
 from weir.live.laboratory import command as sh
 from weir.runner.child import Child
@@ -33,20 +34,10 @@ HOST = ["taskset", "-c", str(CPUS[0])]
 PEER = Path(__file__).with_name("peer.py")
 RUNTIME = Path("/var/run/dpdk")
 NUMBERS = itertools.count()
-WAIT_S = 60
+OPEN: list[Lab] = []  # labs that have not been closed
+WORKERS = ("gw0", "gw1")
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", WORKERS[0])
 SIX = {"a": "2001:2::c612:1", "b": "2001:2::c613:1"}
-
-
-def wait_for(condition, what, seconds=WAIT_S):
-    """Polls until condition() is true; returns its value."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what() if callable(what) else what}: not within {seconds} s")
-        time.sleep(0.02)
 
 
 def processes():
@@ -95,30 +86,33 @@ class Program(Child):
 
 
 class Machine:
-    """One process with labs at a time: each fills two CPUs."""
+    """One process per worker with labs at a time, also of other runs: a lab fills two CPUs."""
 
-    def __init__(self):
-        self.file = os.open("/tmp/weir-lab.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def __init__(self, worker):
+        path = f"/tmp/weir-lab-{worker}.lock"
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.labs = 0
 
-    def acquire(self):
+    def __enter__(self):
         fcntl.flock(self.file, fcntl.LOCK_EX)
         self.labs += 1
 
-    def release(self):
+    def __exit__(self, *_):
         self.labs -= 1
         if self.labs == 0:
             fcntl.flock(self.file, fcntl.LOCK_UN)
 
 
-MACHINE = Machine()
+MACHINES = {worker: Machine(worker) for worker in WORKERS}
 
 
 class Lab(Laboratory):
     """Two hosts and a switch between them, and the programs in them. A context manager."""
 
     def __init__(self, tmp_path, build):
-        super().__init__(f"weir{os.getpid()}n{next(NUMBERS)}x")  # begins no other lab's name
+        super().__init__(
+            f"weir{os.getpid()}{WORKER}n{next(NUMBERS)}x"
+        )  # begins no other lab's name
         self.tmp = Path(tmp_path)
         self.build = Path(build)
         self.children: list[Child] = []
@@ -126,7 +120,8 @@ class Lab(Laboratory):
         self.client: Child | None = None
 
     def __enter__(self):
-        MACHINE.acquire()
+        MACHINES[WORKER].__enter__()
+        OPEN.append(self)
         return super().__enter__()
 
     def __exit__(self, *_):
@@ -134,7 +129,8 @@ class Lab(Laboratory):
         super().__exit__()
         for left in RUNTIME.glob(f"{self.prefix}*"):  # by programs that were killed
             shutil.rmtree(left) if left.is_dir() else left.unlink()
-        MACHINE.release()
+        OPEN.remove(self)
+        MACHINES[WORKER].__exit__()
 
     def enable_ecn(self):
         for host in ("a", "b"):

@@ -30,12 +30,6 @@ def lab(weir_switch, tmp_path_factory, build):
         yield lab
 
 
-@pytest.fixture(autouse=True)
-def tidy(lab):
-    yield
-    lab.end_children()
-
-
 def test_a_connection_crosses_lcores(lab):
     """Data on one lcore, its acknowledgements on the other: as fast as the link."""
     switch = lab.switch(THROUGH, "-o", TWO, *SHARED)
@@ -168,7 +162,7 @@ def test_bad_sharing_is_one_sentence(weir_switch, tmp_path, options, sentence):
     argv = [str(weir_switch), str(config), "--check"]
     for option in options:
         argv += ["-o", option]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert sentence in done.stderr

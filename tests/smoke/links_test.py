@@ -43,12 +43,6 @@ def lab(weir_switch, tmp_path_factory, build):
         yield lab
 
 
-@pytest.fixture(autouse=True)
-def tidy(lab):
-    yield
-    lab.end_children()
-
-
 def test_every_link_decides_the_same(lab, build):
     """Kernel TCP through all of them, replayed from the recorded arrivals and the run's traces."""
     switch = lab.switch(STAGES, *RECORD, top=SCHEDULE)

@@ -7,17 +7,11 @@ import sys
 import time
 
 import pytest
-from lab import NUMBERS, QUIET, Lab, outcome, quiet, wait_for
+from lab import NUMBERS, QUIET, outcome, quiet, wait_for
 from weir.analysis.ring import open_ring
 
 CONFIG = "configs/loopback-10g.yaml"
 ENQUEUE = 1
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch, weir_sender):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 class Loop:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A loss stage as a real program at the far end sees it."""
 
-import pytest
-from lab import ADDRESS, Lab, iperf_result
+from lab import ADDRESS, iperf_result
 
 PATHS = """
   forward:
@@ -17,12 +16,6 @@ def chi_square(sent, lost, rate):
     """Pearson's statistic of lost and delivered against what the rate predicts."""
     expected = sent * rate
     return (lost - expected) ** 2 / expected + (lost - expected) ** 2 / (sent - expected)
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 def overruns(lab):

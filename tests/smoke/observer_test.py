@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from lab import LCORE, RUNTIME, Child, Lab, Program, wait_for
 from loopback_test import Loop
+from pcapng import blocks
 
 PATHS = (
     "{forward: [{link: {rate: 10Mbit}}, {delay: {delay: 1ms}}], reverse: [{delay: {delay: 1ms}}]}"
@@ -49,13 +50,7 @@ def ended_well(child, number=signal.SIGINT, name="switch"):
 
 def packet_blocks(data):
     """How many packets a capture has; its last block is whole."""
-    at = found = 0
-    while at < len(data):
-        kind, size = (int.from_bytes(data[at + i : at + i + 4], sys.byteorder) for i in (0, 4))
-        assert at + size <= len(data)
-        found += kind == PACKET
-        at += size
-    return found
+    return sum(kind == PACKET for kind, _ in blocks(data))
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def source(address, port, connections, size, congestion=None):
     selector = selectors.DefaultSelector()
     left = {}
     for _ in range(connections):
-        client = socket.create_connection((address, port), timeout=20)
+        client = socket.create_connection((address, port), timeout=60)
         if congestion is not None:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
         client.setblocking(False)

@@ -75,12 +75,6 @@ def lab(weir_switch, tmp_path_factory, build):
         yield lab
 
 
-@pytest.fixture(autouse=True)
-def tidy(lab):
-    yield
-    lab.end_children()
-
-
 def marks(queue):
     """Whether a discipline marks ECN capable packets."""
     return "ecn: yes" in queue or queue.startswith(("step", "dualpi2"))

@@ -4,8 +4,7 @@
 import subprocess
 
 import numpy as np
-import pytest
-from lab import Lab, outcome
+from lab import outcome
 from loopback_test import Loop
 from weir.analysis.ring import open_ring
 
@@ -43,12 +42,6 @@ live:
       - {name: a, role: sender, dev: net_memif0}
       - {name: b, role: receiver, dev: net_memif1}
 """
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch, weir_sender):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 def schedule(transfers, group):

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from lab import CPUS, LCORE, QUIET, Lab, outcome, quiet, sh, wait_for
+from lab import CPUS, LCORE, QUIET, outcome, quiet, sh, wait_for
 from pcapng import is_transport, packets
 from weir.analysis.ring import open_ring
 
@@ -28,12 +28,6 @@ live:
 BOTH = sorted({CPUS[0], LCORE})
 
 pytestmark = pytest.mark.skipif(len(BOTH) < 2, reason="needs two CPUs")
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_sender):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 def start(lab, role, *options, lcores=BOTH, source="bulk", duration="60s", flows=FLOWS, pcap=None):

@@ -9,7 +9,7 @@ import sys
 
 import polars as pl
 import pytest
-from lab import ADDRESS, PEER, RUNTIME, Lab, wait_for
+from lab import ADDRESS, PEER, RUNTIME, wait_for
 from pcapng import is_transport, packets
 from tcpdump import Capture, retransmissions
 from weir.analysis import folder
@@ -36,12 +36,6 @@ live:
     ports: [{{name: a, role: %s, dev: "net_af_packet0,iface=eth0,framecnt=4096"}}]
 """
 ANSWER = ("-o", "live.sender.answer=2s")
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch, weir_sender):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 def sender(lab, role="sender", space="a", *options, duration="60s"):

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lab import MACHINE, RUNTIME, WAIT_S, Child, processes, sh, wait_for
+from lab import MACHINES, RUNTIME, WAIT_S, WORKER, Child, processes, sh, wait_for
 
 WEIR = [sys.executable, "-m", "weir"]
 # A user that is root in no namespace but his own; the last is what maps root there.
@@ -30,9 +30,8 @@ RATE_BPS = 50e6
 @pytest.fixture(autouse=True)
 def alone(build, weir_switch, monkeypatch):
     monkeypatch.setenv("WEIR_BUILD", str(build))
-    MACHINE.acquire()
-    yield
-    MACHINE.release()
+    with MACHINES[WORKER]:
+        yield
 
 
 @pytest.fixture

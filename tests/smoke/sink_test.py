@@ -7,18 +7,12 @@ import subprocess
 import sys
 
 import pytest
-from lab import CPUS, LCORE, QUIET, Lab, quiet
+from lab import CPUS, LCORE, QUIET, quiet
 from weir.analysis import model
 from weir.analysis.ring import open_ring
 
 CONFIG = "configs/sender-25g.yaml"
 PACED = "flows=[{count: %d, cc: {fixed: {cwnd: 50, rate: 1Mbit}}, jitter: 500ms, tlp: no}]"
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_sender):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 def start(lab, root, role, name, *options, port=""):

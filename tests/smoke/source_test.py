@@ -6,9 +6,9 @@ import os
 import threading
 
 import numpy as np
-import pytest
-from lab import LCORE, Lab, sh, wait_for
+from lab import LCORE, sh, wait_for
 from pcapng import blocks, packets
+from weir.analysis import ring
 from weir.analysis.run_summary import decode
 from weir.analysis.summary import ledger_lines
 
@@ -48,19 +48,12 @@ live:
 DEPART = 5  # only live: when a packet was handed to its port
 
 
-@pytest.fixture
-def lab(tmp_path, build, weir_switch):
-    with Lab(tmp_path, build) as lab:
-        yield lab
-
-
 def start(lab, *options):
     return lab.start("switch/weir-switch", lab.config(CONFIG), *options)
 
 
 def fates(folder, path):
     """Of a path's packets, with times that count from its first arrival."""
-    ring = pytest.importorskip("weir.analysis.ring")
     arrivals, records = (
         ring.open_ring(folder / f"{name}.ring").records for name in ("arrivals", "packets")
     )

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from lab import LCORE, Lab, wait_for
+from lab import LCORE, wait_for
 from loopback_test import Loop
 
 STOPPED_S = 0.5
@@ -20,12 +20,6 @@ live:
     prefix: PREFIX
     ports: [{{name: in, dev: net_null0}}, {{name: out, dev: net_null1, path: forward}}]
 """
-
-
-@pytest.fixture
-def lab(tmp_path, build, weir_switch, weir_sender):
-    with Lab(tmp_path, build) as lab:
-        yield lab
 
 
 def now_s(lab, prefix):
