@@ -25,7 +25,7 @@ PATHS = """
     - link: {rate: 50Mbit, queue: {fifo: {limit: 1MB}}}
     - delay: {delay: 10ms, late: %s, late_by: 4ms}
   reverse: [{delay: {delay: 10ms}}]"""
-OUTAGE_S = 5
+OUTAGE_S = 2  # several retransmission timeouts
 # Loss, late packets, bytes of each connection.
 KINDS = {
     "loss": ("1%", "0%", 600_000),
@@ -105,7 +105,7 @@ def runs(weir_switch, weir_pcap, tmp_path_factory, build):
 
 
 def outage(lab):
-    """Nothing gets through for some seconds, in the middle of the transfer."""
+    """Nothing gets through for two seconds, in the middle of the transfer."""
 
     def carried():
         return lab.telemetry("/weir/links")["forward/link"]["out_pkts"]
