@@ -171,8 +171,7 @@ def test_the_report_shows_goodput_against_base_rtt(simulate: Simulate) -> None:
     data = read(folder.load(run.folder))
     assert data.flows is not None
     (figure,) = sections.draw_base_rtts(data, data.flows)
-    (axes,) = figure.figure.axes
-    base_ms = sorted(float(x) for line in axes.lines for x in line.get_xdata())
+    base_ms = sorted(float(x) for mark in figure.panels[0].marks for x in mark.x)
     sent = data.flows.each.filter(data.flows.each["goodput_bps"] > 0)
 
     assert 70 < len(base_ms) == sent.height

@@ -13,6 +13,7 @@ from weir.analysis import captures, folder, metrics, windows
 from weir.base import programs
 from weir.many import sweep
 from weir.report import comparison, data, sections
+from weir.report.figure import Band, Line
 from weir.study import measures
 
 from .conftest import Run, Simulate
@@ -104,12 +105,11 @@ def test_an_interval_behind_a_gap_is_no_longer_than_others(simulate: Simulate) -
     ((first, last),) = metrics.gaps(found.flows.rated)
     assert 4 < first < 4.5
     assert last == pytest.approx(10)
-    (axes, *_) = drawn(found, "goodput").figure.axes
-    heights = [np.asarray(path.vertices) for c in axes.collections for path in c.get_paths()]
-    inside = [v[(v[:, 0] > first + 0.01) & (v[:, 0] < last - 0.01)] for v in heights]
-    assert not any(part.size for part in inside)  # nothing between zeros at both ends
-    at_last = [v[np.isclose(v[:, 0], last)] for v in heights]
-    assert all((part[:, 1] == 0).all() for part in at_last if part.size)
+    areas = [m for m in drawn(found, "goodput").panels[0].marks if isinstance(m, Band)]
+    assert areas
+    for area in areas:  # nothing between zeros at both ends
+        assert not ((area.x > first + 0.01) & (area.x < last - 0.01)).any()
+        assert (area.high[np.isclose(area.x, last)] == 0).all()
 
 
 def test_a_capture_ends_within_an_interval(weir_sim: Path, simulate: Simulate) -> None:
@@ -158,8 +158,9 @@ def test_runs_of_unequal_length_compare_by_rates(simulate: Simulate) -> None:
 
 def test_bins_of_events_are_whole_intervals(simulate: Simulate) -> None:
     """A constant 1095 drops a second, drawn as 1314 and 660 in turns by bins of 0.167 s."""
-    figure = drawn(read(simulate("duration: 20s\n" + STEADY)), "events").figure
-    heights = np.array([bar.get_height() for bar in figure.axes[0].patches])
+    figure = drawn(read(simulate("duration: 20s\n" + STEADY)), "events")
+    [bars] = figure.panels[0].marks
+    heights = bars.high
 
     assert heights.size >= 60
     # A packet more or less in an interval of 0.1 s is 10 a second.
@@ -236,8 +237,8 @@ def test_an_outage_leaves_the_figures_of_its_link(simulate: Simulate) -> None:
     )
     two = two.replace("    - delay", "    - link: {name: second, rate: 9Mbit}\n    - delay", 1)
     found = read(simulate(two + LEVEL_1))
-    lines = drawn(found, "queue").figure.axes[0].lines
-    assert len({line.get_label() for line in lines if not line.get_label().startswith("_")}) == 2
+    marks = drawn(found, "queue").panels[0].marks
+    assert len({mark.style.label for mark in marks if isinstance(mark, Line)}) == 2
 
 
 @pytest.mark.slow
@@ -246,15 +247,15 @@ def test_the_largest_of_all_acks_is_drawn(simulate: Simulate) -> None:
     run = simulate(DOWN + "telemetry: {level: 3, interval: 100ms}\n", "duration=120s")
     found = read(run)
     acks = folder.load(run.folder).cc.records
-    shown = drawn(found, "acks").figure.axes
-    (rtt,) = (a for a in shown if a.get_ylabel().lower().startswith("rtt ("))
-    (cwnd,) = drawn(found, "cwnd").figure.axes
-    peak = max(np.nanmax(np.asarray(line.get_ydata(), float)) for line in rtt.lines)
+    shown = drawn(found, "acks").panels
+    (rtt,) = (panel for panel in shown if panel.y.label.lower().startswith("rtt ("))
+    (cwnd,) = drawn(found, "cwnd").panels
+    peak = max(np.nanmax(mark.y) for mark in rtt.marks)
 
     assert acks["rtt_ns"].max() / 1e6 == pytest.approx(1036.9, abs=0.1)
-    unit_ns = {"s": 1e9, "ms": 1e6}[rtt.get_ylabel().partition("(")[2].rstrip(")")]
+    unit_ns = {"s": 1e9, "ms": 1e6}[rtt.y.label.partition("(")[2].rstrip(")")]
     assert peak == pytest.approx(acks["rtt_ns"].max() / unit_ns)
-    assert np.max(cwnd.lines[0].get_ydata()) == acks["cwnd_segs"].max()
+    assert np.max(cwnd.marks[0].y) == acks["cwnd_segs"].max()
 
 
 def test_a_sweep_has_the_figures_of_objects() -> None:

@@ -193,12 +193,12 @@ def test_a_time_sequence_graph_has_what_was_sent_and_acknowledged(
     run = analysed(pcap, tmp_path / "analysed")
     read = data.read(run)
     duration_ns = read.scene.duration_s * 1e9
-    drawn = {each.name: each for each in sections.draw(read)}["sequence"].figure
+    drawn = {each.name: each for each in sections.draw(read)}["sequence"]
     flows, segments = captures.flows(run).to_dicts(), run.frame("segments")
 
-    assert [axes.get_title() for axes in drawn.axes] == [flow["src"] for flow in flows]
-    for axes, flow in zip(drawn.axes, flows, strict=True):
-        lines = {line.get_label(): line.get_data() for line in axes.get_lines()}
+    assert [panel.title for panel in drawn.panels] == [flow["src"] for flow in flows]
+    for panel, flow in zip(drawn.panels, flows, strict=True):
+        lines = {mark.style.label: (mark.x, mark.y) for mark in panel.marks}
         (sent_s, sent), (acked_s, acked) = lines["sent"], lines["acknowledged"]
         assert max(acked) * 1e6 == pytest.approx(flow["acked_bytes"] + 1, abs=1)  # the SYN's
         assert np.all(np.interp(acked_s, sent_s, sent) >= acked)

@@ -29,7 +29,8 @@ from swarm.second_opinion import (
 )
 from weir.analysis import folder
 from weir.export import tables
-from weir.report import data, interactive, page, sections
+from weir.report import data, page, sections
+from weir.report.figure import numbers
 
 from .conftest import ROOT, RUN_S_MAX
 
@@ -253,9 +254,7 @@ def test_the_reports_figures_in_numbers(made: Made) -> None:
     """First, smallest, mean, largest and last of what each line of flows and queues is drawn of."""
     own, run = made.own, made.data
     tables = {
-        drawn.name: [row for row in interactive.numbers(drawn.figure)]
-        for drawn in sections.draw(run)
-        if drawn.name in ("rtt", "queue")
+        drawn.name: numbers(drawn) for drawn in sections.draw(run) if drawn.name in ("rtt", "queue")
     }
     few = len(np.unique(own.records["interval"]["flow_id"])) <= 10
     lines = {row[0]: row[2:] for row in tables["rtt"]}

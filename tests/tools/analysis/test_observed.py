@@ -12,6 +12,7 @@ from weir.analysis import folder
 from weir.base import tables
 from weir.report import sections
 from weir.report.data import read
+from weir.report.figure import Line
 
 ROOT = Path(__file__).resolve().parents[3]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
@@ -46,10 +47,8 @@ def run(tmp_path_factory):
 def lines(figure):
     """What each panel shows: y data of each line by the label of the axis."""
     shown = {}
-    for axes in figure.axes:
-        if axes.get_visible():
-            data = [line.get_ydata() for line in axes.get_lines() if len(line.get_ydata()) > 2]
-            shown[axes.get_ylabel()] = data
+    for panel in figure.panels:
+        shown[panel.y.label] = [mark.y for mark in panel.marks if isinstance(mark, Line)]
     return shown
 
 
@@ -67,7 +66,7 @@ def test_what_codel_observes_reaches_a_figure(run):
     np.testing.assert_allclose(spacing[count > 0], law, rtol=1e-6)
     assert (edges.name, edges.link) == ("edges", 255)
     assert edges.numbers["queue_pkts"].max() > 1
-    drawn = {one.caption: one.figure for one in sections.draw_observed(read(run))}
+    drawn = {one.caption: one for one in sections.draw_observed(read(run))}
     assert list(drawn) == [
         "What edges observed at path forward. At the end of each interval.",
         "What CoDel observed at forward. At the end of each interval.",
@@ -80,7 +79,7 @@ def test_what_codel_observes_reaches_a_figure(run):
 
 def test_every_field_of_acks_reaches_a_figure(run):
     data = read(run)
-    drawn = [(one.figure, one.caption) for one in sections.draw_acks(data, data.flows)]
+    drawn = [(one, one.caption) for one in sections.draw_acks(data, data.flows)]
     assert [text for _, text in drawn] == [
         "What the congestion controls were given. After each ACK.",
         "What NewReno observed. After each ACK.",

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from polars.testing import assert_frame_equal
 from weir.analysis import segments
 from weir.base.errors import UserError
-from weir.report import data, grey, paper, sections, segment_figures, segment_sections
+from weir.report import data, grey, sections, segment_figures, segment_sections
+from weir.report.figure import Points, Rule
 
 CONFIG = """
 title: one CUBIC flow with losses
@@ -100,57 +101,54 @@ def test_a_dropped_packets_bytes_and_their_retransmission_are_found():
     assert segments.fate(flow, None) == segments.fate(flow, 99) == (None, None)
 
 
+def named(panel):
+    return {mark.style.label: mark for mark in panel.marks if mark.style.label}
+
+
 def test_strokes_stairs_and_ticks_are_the_segments():
-    panel = Figure().subplots()
-    segment_figures.stevens(panel, segments.numbered(frame(ROWS[1:2] + ROWS[2:4])))
-    lines = {line.get_label(): line for line in panel.lines}
+    panel = segment_figures.stevens(segments.numbered(frame(ROWS[1:2] + ROWS[2:4])))
+    lines = named(panel)
     assert set(lines) == {"ACK", "segment", "duplicate ACK"}  # the window ends far above
     assert not segment_figures.window_near(segments.numbered(frame(ROWS)))
     near = segments.numbered(frame(ROWS).with_columns(window_bytes=300))
     assert segment_figures.window_near(near)  # 500 B above the first, with 200 B of data
-    low, high, gap = lines["segment"].get_ydata()
-    assert np.isnan(gap)
-    assert (low, high) == (0, 100)
-    assert lines["duplicate ACK"].get_xdata() == pytest.approx([3e-9])
+    assert (lines["segment"].low, lines["segment"].high) == (0, 100)
+    assert lines["duplicate ACK"].x == pytest.approx([3e-9])
 
 
 def test_a_dense_flow_has_strokes_between_gaps():
     """As many as the points of a line allow, so that none is thinned into a slanted line."""
     rows = [(i, 1, i * 100, 1, 100, i % 2) for i in range(3000)]
-    panel = Figure().subplots()
-    segment_figures.stevens(panel, segments.numbered(frame(rows)), 900)
-    lines = {line.get_label(): line for line in panel.lines}
+    panel = segment_figures.stevens(segments.numbered(frame(rows)), points=900)
+    lines = named(panel)
     for name in ("segment", "retransmission"):
-        low, high, gap = lines[name].get_ydata().reshape(-1, 3).T
-        assert low.size == 300
-        assert high - low == pytest.approx(0.1)
-        assert np.isnan(gap).all()
-    assert lines["retransmission"].get_markevery() == (1, 3 * 8)  # 38 letters
+        assert lines[name].low.size == 300
+        assert lines[name].high - lines[name].low == pytest.approx(0.1)
+    letters = [m for m in panel.marks if isinstance(m, Points) and m.style.marker == "$R$"]
+    assert [mark.x.size for mark in letters] == [38]
 
 
 def test_the_report_has_them(run):
-    paper.use()
     drawn = {one.name: one for one in sections.draw(data.read(run))}
     assert {"sequence", "stevens", "drop"} <= set(drawn)
     assert "queue full" in drawn["drop"].caption
     flow = segment_sections.of_flow(data.read(run), 0)
-    lines = {line.get_label(): line for line in drawn["stevens"].figure.axes[0].lines}
-    resent = lines["retransmission"].get_ydata().reshape(-1, 3)
-    assert resent.shape[0] == int(flow["resent"].sum())
+    resent = named(drawn["stevens"].panels[0])["retransmission"]
+    assert resent.low.size == int(flow["resent"].sum())
     first = flow.filter("resent").row(0, named=True)
-    assert resent[0, :2] == pytest.approx([first["start"] / 1e6, first["end"] / 1e6])
-    panels = drawn["drop"].figure.axes
-    [(drop_s, at)] = next(x for x in panels[0].lines if x.get_label() == "dropped").get_xydata()
+    ends = [resent.low[0], resent.high[0]]
+    assert ends == pytest.approx([first["start"] / 1e6, first["end"] / 1e6])
+    panels = drawn["drop"].panels
+    [drop_s], [at] = (getattr(named(panels[0])["dropped"], axis) for axis in "xy")
     assert at * 1e3 == first["start"]  # the first that was dropped is the first that is sent again
     dropped = run.frame("packets").filter(pl.col("event") == 3).row(0, named=True)
     assert drop_s == dropped["ts_ns"] / 1e9
-    cwnd = panels[2].lines[0].get_xdata()
-    assert cwnd[0] <= panels[1].lines[0].get_xdata()[0] < drop_s  # what held when it begins
-    queue = next(line for line in panels[1].lines if line.get_label() == "queue")
-    assert queue.get_ydata().max() * 1e3 == run.frame("packets")["queue_bytes"].max()
+    cwnd = panels[2].marks[0].x
+    assert cwnd[0] <= panels[1].marks[0].x[0] < drop_s  # what held when it begins
+    assert named(panels[1])["queue"].y.max() * 1e3 == run.frame("packets")["queue_bytes"].max()
     for name in ("stevens", "drop"):
-        grey.separate(drawn[name].figure)
-        assert list(grey.alike(drawn[name].figure)) == []
+        for panel in grey.separate(drawn[name]).panels:
+            assert list(grey.alike(panel)) == []
 
 
 def test_a_drop_behind_the_queue(weir_sim, tmp_path):
@@ -182,10 +180,9 @@ def test_a_drop_of_which_nothing_is_known_has_no_mark():
         resent_s=None,
     )
     figure = segment_figures.timeline(around)
-    labels = [line.get_label() for line in figure.axes[0].lines]
-    assert "dropped" not in labels
-    verticals = [line for line in figure.axes[0].lines if list(line.get_xdata()) == [0.5, 0.5]]
-    assert len(verticals) == 1  # none for the retransmission
+    top = figure.panels[0]
+    assert "dropped" not in named(top)
+    assert [mark.at for mark in top.marks if isinstance(mark, Rule)] == [0.5]  # one moment
 
 
 @pytest.mark.parametrize("level", [0, 1])
@@ -220,8 +217,7 @@ def test_a_sample_without_a_flow_has_no_figure(weir_sim, tmp_path):
 def test_axes_of_ones_own(run, name):
     panels = Figure().subplots(1 if name == "stevens" else 3)
     assert run.plot(name, ax=panels) is np.ravel(panels)[0].figure
-    lines = {line.get_label(): line for line in np.ravel(panels)[0].lines}
-    assert lines["SACK"].get_markevery() == (1, 3)  # at the upper ends only
+    assert "SACK" in np.ravel(panels)[0].get_legend_handles_labels()[1]
     with pytest.raises(UserError, match="panels: give as many axes"):
         run.plot(name, ax=[*np.ravel(panels), Figure().subplots()])
 

@@ -166,23 +166,19 @@ def test_a_control_of_ones_own_has_one_name(weir_sim, tmp_path, build_plugin):
     assert [name.partition(",")[0] for name in table.axis("cc").names] == names
     [panel] = sweep_figures.lines(
         table, table.metric("goodput"), sweep_figures.Choice(table.axis("cc"))
-    ).axes
-    assert [label.get_text() for label in panel.get_xticklabels()] == [
-        "newreno",
-        "mine",
-        "Mine, every rtt",
-    ]
+    ).panels
+    assert [name for _, name in panel.x.ticks] == ["newreno", "mine", "Mine, every rtt"]
 
 
 def of_lines(figure, loss, cc):
     """Means by rate and control: each line of means has one of strokes behind it."""
-    [panel] = figure.axes
-    lines = panel.lines[::2]
-    assert panel.get_ylabel().endswith("(ms)")
+    [panel] = figure.panels
+    lines = panel.marks[::2]
+    assert panel.y.label.endswith("(ms)")
     return {
         (rate, control): y
         for control, line in zip(cc.values, lines, strict=True)
-        for rate, y in zip(loss.values, line.get_ydata(), strict=True)
+        for rate, y in zip(loss.values, line.y, strict=True)
     }
 
 

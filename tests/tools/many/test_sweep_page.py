@@ -4,12 +4,10 @@
 import itertools
 import json
 
-import numpy as np
 import polars as pl
 import pytest
 from weir.base.errors import UserError
 from weir.many import sweep_figures, sweep_page, sweep_table
-from weir.report import figure_data
 
 GRID = {
     "paths.forward.link.queue.fifo.limit": ["0.5BDP", "1BDP", "10BDP", "20BDP"],
@@ -56,39 +54,25 @@ def made(path, metric="goodput", **names):
 def test_lines_are_the_means_and_strokes_their_intervals(tmp_path):
     table, metric, choice = made(write(tmp_path / "s"), x="buffer", by="cc", facet="flows")
     figure = sweep_figures.lines(table, metric, choice)
-    one, ten = figure.axes
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["flows 1", "flows 10"]
-    copa, strokes, cubic, _ = one.lines
-    assert list(copa.get_xdata()) == [0.5, 1, 10, 20]
-    assert list(copa.get_ydata()) == pytest.approx([1.001, 5.0015, 9.0015, 13.0015])
-    assert list(cubic.get_ydata()) == pytest.approx([3.0015, 7.0015, 11.0015, 15.0015])
-    low, high, gap = strokes.get_ydata()[3:6]
+    one, ten = figure.panels
+    assert [panel.title for panel in figure.panels] == ["flows 1", "flows 10"]
+    copa, strokes, cubic, _ = one.marks
+    assert list(copa.x) == [0.5, 1, 10, 20]
+    assert list(copa.y) == pytest.approx([1.001, 5.0015, 9.0015, 13.0015])
+    assert list(cubic.y) == pytest.approx([3.0015, 7.0015, 11.0015, 15.0015])
     half = 3.182446 * 0.00129099 / 2  # t of 3 degrees of freedom, of 4 seeds 1 kbit/s apart
-    assert (low, high) == pytest.approx((5.0015 - half, 5.0015 + half))
-    assert np.isnan(gap)
-    assert copa.get_label() == "Copa, delta 0.1"
-    assert (copa.get_color(), copa.get_marker()) != (cubic.get_color(), cubic.get_marker())
-    assert ten.get_ylim() == one.get_ylim()
-
-
-def test_a_panel_is_drawn_into_axes_of_ones_own(tmp_path):
-    from matplotlib.figure import Figure
-
-    table, metric, choice = made(write(tmp_path / "s"), x="buffer", by="cc", facet="flows")
-    axes = Figure().subplots()
-    means = table.means(metric, choice.keys).filter(pl.col("flows.0.count") == 1)
-    sweep_figures.line_panel(axes, means, choice)
-    assert len(axes.lines) == 4
+    assert (strokes.low[1], strokes.high[1]) == pytest.approx((5.0015 - half, 5.0015 + half))
+    assert copa.style.label == "Copa, delta 0.1"
+    assert (copa.style.colour, copa.style.marker) != (cubic.style.colour, cubic.style.marker)
+    assert ten.y == one.y
 
 
 def test_a_heat_map_has_the_means_as_colours_and_in_words(tmp_path):
     table, metric, choice = made(write(tmp_path / "s"), "delay", x="buffer", by="flows", facet="cc")
     figure = sweep_figures.heat(table, metric, choice)
-    left = figure.axes[0]
-    [mesh] = left.collections
-    assert mesh.get_array().ravel().tolist() == pytest.approx([1, 5, 9, 13, 2, 6, 10, 14])
-    assert [text.get_text() for text in left.texts][:2] == ["1.00", "5.00"]
-    assert figure.axes[2].get_ylabel() == "delay (ms)"
+    [field] = figure.panels[0].marks
+    assert field.values.ravel().tolist() == pytest.approx([1, 5, 9, 13, 2, 6, 10, 14])
+    assert (field.written, field.label) == (True, "delay (ms)")
 
 
 @pytest.mark.parametrize(
@@ -165,10 +149,3 @@ def test_plot_takes_a_sweep(weir_here, tmp_path):
     done = weir_here("plot", "s", "--x", "buffer", "--label", "one")
     assert (done.status, done.out) == (2, "")
     assert "--label is for runs and their groups" in done.err
-
-
-def test_the_data_of_a_figure_are_its_means(tmp_path):
-    table, metric, choice = made(write(tmp_path / "s"), x="buffer", by="cc", facet="flows")
-    rows = figure_data.table(sweep_figures.lines(table, metric, choice))
-    cubic = rows.filter((pl.col("line") == "CUBIC") & (pl.col("panel") == 1))
-    assert cubic["y"][:4].to_list() == pytest.approx([3.0015, 7.0015, 11.0015, 15.0015])

@@ -13,7 +13,8 @@ from synthetic import make_run
 from weir.analysis import folder, run_summary
 from weir.base import units
 from weir.base.errors import UserError
-from weir.report import comparison, data, grey, pairing, paper, sections, theme
+from weir.report import comparison, data, pairing, paper, sections, theme
+from weir.report.figure import ends
 
 
 def runs(tmp_path, *rates, **options):
@@ -241,11 +242,10 @@ def test_a_figure_for_a_paper_is_set_as_asked(weir, tmp_path):
 
 def test_what_a_figure_cannot_be_is_said(tmp_path):
     read = [data.read(folder.load(path)) for path in runs(tmp_path, 1e8)]
-    (figure,) = (one.figure for one in sections.draw(read[0]) if one.name == "queue")
+    (figure,) = (one for one in sections.draw(read[0]) if one.name == "queue")
     twice = paper.Shape(xlim=[(0, 1), (0, 2)], ylim=[(None, 5)])
-    paper.set_limits(figure, twice)
-    assert [panel.get_xlim() for panel in figure.axes] == [(0, 1), (0, 2)]
-    assert [panel.get_ylim() for panel in figure.axes] == [(0, 5), (0, 5)]
+    ends_of = [ends(panel) for panel in paper.set_limits(figure, twice).panels]
+    assert ends_of == [((0, 1), (0, 5)), ((0, 2), (0, 5))]
     for attempt, said in (
         (lambda: paper.limits("5"), "two numbers such as 0,10, or one: 5,"),
         (lambda: paper.limits("a,5"), "two numbers such as 0,10, or one: 5,"),
@@ -263,7 +263,7 @@ def test_a_figures_data_as_csv(weir, tmp_path):
     (run,) = runs(tmp_path, 1e8)
     assert weir("plot", run, "--figure", "goodput", "--out", "g.csv").status == 0
     found = pl.read_csv(tmp_path / "g.csv")
-    assert found.columns == ["panel", "x_axis", "y_axis", "line", "x", "y"]
+    assert found.columns == ["panel", "x_axis", "y_axis", "mark", "line", "place", "x", "y"]
     flows = found.filter(pl.col("line") == "flow 0")
     recorded = data.read(folder.load(run)).flows.rated.filter(pl.col("flow_id") == 0)
     assert set(found["y_axis"]) == {"goodput, stacked (Mbit/s)"}
@@ -272,8 +272,8 @@ def test_a_figures_data_as_csv(weir, tmp_path):
     assert weir("plot", run, "--figure", "shares", "--out", "s.csv").status == 0
     bars = pl.read_csv(tmp_path / "s.csv")
     each = data.read(folder.load(run)).flows.each.sort("flow_id")["goodput_bps"]
-    ends = [bars.filter(pl.col("line") == f"flow {n}, to")["x"][0] for n in range(4)]
-    np.testing.assert_allclose(ends, each / each.mean())
+    reached = dict(bars.filter(pl.col("line") == "to").select("place", "x").iter_rows())
+    np.testing.assert_allclose([reached[f"flow {n}"] for n in range(4)], each / each.mean())
 
 
 def test_the_figure_of_goodput_has_that_name(weir, tmp_path):
@@ -290,9 +290,8 @@ def test_a_control_looks_the_same_in_all_figures_of_a_comparison(tmp_path):
     assert replace(bbr, label="BBR") == theme.style("bbr")
     assert (mine.marker, mine.dash) != (bbr.marker, bbr.dash)
     assert mine.colour != bbr.colour
-    figures = {one.name: one.figure for one in comparison.draw(compared)}
+    figures = {one.name: one for one in comparison.draw(compared)}
     for name in ("goodput", "rtt", "queue", "delay"):
-        lines = {
-            line.get_label(): line.get_color() for line in grey.named_lines(figures[name].axes[0])
-        }
+        marks = figures[name].panels[0].marks
+        lines = {mark.style.label: mark.style.colour for mark in marks}
         assert (name, lines["B: bbr"]) == (name, bbr.colour)

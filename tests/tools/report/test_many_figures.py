@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 import weir
-from matplotlib.figure import Figure
 from synthetic import make_run
 from test_sweep_page import write as write_sweep
 from weir.analysis import many, one_way
@@ -16,7 +15,8 @@ from weir.analysis.run_summary import decode
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
 from weir.many import grid, sweep_table
-from weir.report import figure_data, grey, many_figures, paper
+from weir.report import grey, many_figures, table
+from weir.report.figure import Box, Points, Polygon
 
 POINTS = pl.DataFrame(
     {
@@ -31,63 +31,51 @@ SAMPLES = pl.DataFrame(
 NUMBER = many_figures.Number("queue", "packets")
 
 
-def panel():
-    return Figure().subplots()
-
-
 def test_pantheons_summary_has_a_dot_per_run_means_and_ellipses():
-    axes = panel()
-    many_figures.pantheon(axes, POINTS)
-    means = {line.get_label(): line.get_xydata()[0].tolist() for line in grey.named_lines(axes)}
+    panel = many_figures.pantheon(POINTS)
+    points = [mark for mark in panel.marks if isinstance(mark, Points)]
+    means = {m.style.label: [m.x[0], m.y[0]] for m in points if m.style.label}
     assert means == {"Copa": [21, 8.5], "CUBIC": [60, 9.5]}  # and no PCC: its delay is not known
-    dots = [line.get_xydata().tolist() for line in axes.lines if line.get_marker() == "."]
+    dots = [np.stack([m.x, m.y], 1).tolist() for m in points if not m.style.label]
     assert dots == [[[20, 9], [22, 8]], [[60, 9.5], [60, 9.5]]]
-    [ellipse] = axes.patches  # runs that are the same have none
-    x, y = ellipse.get_xy()[:, 0], ellipse.get_xy()[:, 1]
+    [ellipse] = [m for m in panel.marks if isinstance(m, Polygon)]  # of equal runs there is none
+    x, y = ellipse.x, ellipse.y
     assert [x.min(), x.max(), y.min(), y.max()] == pytest.approx([20, 22, 8, 9], abs=1e-2)
-    high, low = axes.get_xlim()
-    assert high > 60 > 20 > low
-    assert "less to the right" in axes.get_xlabel()
+    assert panel.x.high > 60 > 20 > panel.x.low
+    assert panel.x.reversed
+    assert "less to the right" in panel.x.label
 
 
 def test_a_box_is_the_quartiles_and_a_kind_without_numbers_keeps_its_place():
-    axes = panel()
-    many_figures.box(axes, SAMPLES, NUMBER)
-    edges, *_ = [line.get_ydata() for line in axes.lines if len(line.get_ydata()) == 5]
-    assert (
-        [edges.min(), edges.max()]
-        == [2.25, 4.75]
-        == list(np.percentile([1, 2, 3, 4, 5, 90], [25, 75]))
-    )
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
-    drawn = {float(x) for line in axes.lines for x in line.get_xdata() if np.isfinite(x)}
-    assert max(drawn) < 1.5  # nothing at c
-    assert axes.get_ylabel() == "queue (packets)"
+    panel = many_figures.box(SAMPLES, NUMBER)
+    boxes = [mark for mark in panel.marks if isinstance(mark, Box)]
+    shown = boxes[0].quartiles()
+    assert [shown.low, shown.high] == [2.25, 4.75]
+    assert (shown.whisker_low, shown.whisker_high, shown.outliers.tolist()) == (1, 5, [90])
+    assert [name for _, name in panel.x.ticks] == ["a", "b", "c"]
+    assert [mark.at for mark in boxes] == [0, 1]  # nothing at c
+    assert panel.y.label == "queue (packets)"
 
 
 def test_a_distribution_rises_at_each_value():
-    axes = panel()
-    many_figures.cdf(axes, SAMPLES, NUMBER)
-    a, b = axes.lines
-    assert a.get_xdata() == pytest.approx([1, 1, 2, 3, 4, 5, 90])
-    assert a.get_ydata() == pytest.approx([0, 1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1])
-    assert b.get_xydata().tolist() == [[7, 0], [7, 1]]
+    a, b = many_figures.cdf(SAMPLES, NUMBER).marks
+    assert a.x == pytest.approx([1, 1, 2, 3, 4, 5, 90])
+    assert a.y == pytest.approx([0, 1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1])
+    assert (b.x.tolist(), b.y.tolist()) == ([7, 7], [0, 1])
 
 
 @pytest.mark.parametrize("name", many_figures.NAMES)
 def test_they_are_told_apart_in_grey_and_have_their_data(name):
-    paper.use()
     names = [f"control {n}" for n in range(18) for _ in range(3)]
     steps = np.arange(54.0)
     frame = pl.DataFrame(
         {"name": names, "value": steps, "delay_ns": 1e6 + steps, "goodput_bps": steps}
     )
-    figure = many_figures.figure(name, frame, NUMBER)
-    grey.separate(figure)
-    assert list(grey.alike(figure)) == []
-    table = figure_data.table(figure)
-    assert table.height >= 54
-    assert set(names) <= set(table["line"]) or name == "box"
+    figure = grey.separate(many_figures.figure(name, frame, NUMBER))
+    assert list(grey.alike(figure.panels[0])) == []
+    rows = table.frame(figure)
+    assert rows.height >= 54
+    assert set(names) <= set(rows["place" if name == "box" else "line"])
 
 
 @pytest.mark.parametrize(

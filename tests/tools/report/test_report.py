@@ -17,20 +17,18 @@ from weir.analysis import folder, summary
 from weir.analysis.run_summary import decode
 from weir.report import (
     artists,
-    axes,
     bottleneck,
-    bounded,
     figures,
     grey,
-    interactive,
     lateness,
     page,
     paper,
     sections,
     theme,
 )
-from weir.report.axes import subplots
 from weir.report.data import read
+from weir.report.figure import Axis, Line, Panel, floats, key, numbers
+from weir.report.scene import Scene, flow_styles
 from weir.runner.bar import Count
 
 
@@ -241,27 +239,6 @@ def test_the_same_run_gives_the_same_report(tmp_path):
     assert page_of(run) == page_of(run)
 
 
-def test_a_long_run_is_drawn_with_few_points_and_keeps_its_extremes():
-    """Three hours of intervals of 100 ms: two megabytes of SVG for each line."""
-    artists.use()
-    figure, (axes,) = subplots(1)
-    time_s = np.arange(108_000) / 10
-    y = np.sin(time_s / 500)
-    y[[70_000, 90_000]] = (9, -7)
-    y[50_000:50_200] = np.nan  # no samples: a gap
-    (line,) = axes.plot(time_s, y)
-    filled = axes.fill_between(time_s, 0, np.nan_to_num(y))
-    bounded.bound(figure)
-    kept = line.get_ydata()
-    assert kept.size <= bounded.POINTS_MAX
-    assert (np.nanmax(kept), np.nanmin(kept)) == (9, -7)
-    assert np.isnan(kept).any()
-    x, low, high = bounded.area(filled.get_paths()[0])
-    assert x.size <= bounded.POINTS_MAX
-    assert (high.max(), high.min(), set(low)) == (9, -7, {0.0})
-    assert (x[0], x[-1]) == (time_s[0], time_s[-1])
-
-
 @pytest.mark.slow
 def test_5000_flows_take_seconds(tmp_path):
     run = make_run(tmp_path / "r", groups=(("", "copa", 5000),), seconds=60, rate_bps=10e9)
@@ -300,11 +277,8 @@ def test_looks_in_use_are_given_to_nothing_else(names):
     assert len({(style.marker, style.dash) for style in found}) == len(names)
     colours = min(len(names), 8) if own else 1
     assert len({style.colour for style in found}) >= colours
-    figure, (panel,) = subplots(1)
-    for style in found:
-        drawn = {"color": style.colour, "linestyle": style.dash, "marker": style.marker}
-        panel.plot([0, 1], [0, 1], label=f"{style.label}{len(panel.lines)}", **drawn)
-    assert list(grey.alike(figure)) == []
+    lines = [Line(floats(0), floats(0), style, markers=1) for style in found]
+    assert list(grey.alike(Panel(Axis(), Axis(), lines))) == []
 
 
 def test_many_groups_are_told_apart():
@@ -327,52 +301,37 @@ def test_no_word_hides_data_and_no_legend_takes_the_room_of_axes(tmp_path, count
     """With 20 groups a legend left axes of a few pixels; labels of lines stood in the data."""
     groups = [(f"newreno at {5 * i} ms", "newreno", each) for i in range(count)]
     run = make_run(tmp_path / "r", groups=groups)
-    artists.use()
-    drawn = list(sections.draw(read(folder.load(run))))
-    lost = any(name == "state" for name, *_ in drawn)
-    assert len(drawn) == 8 + (count * each > 1) + lost
-    assert len({name for name, *_ in drawn}) == len(drawn)
-    for _, one, caption in drawn:
-        figure = artists.drawn(one)
-        figure.draw_without_rendering()
+    drawn = drawn_of(run)
+    assert len(drawn) == 8 + (count * each > 1) + ("state" in drawn)
+    for one in drawn.values():
+        caption = one.caption
+        with artists.settings():
+            figure = artists.draw(one)
+            figure.draw_without_rendering()
         keys = [legend.get_window_extent() for legend in figure.legends]
-        for key in keys:
-            assert figure.bbox.x0 <= key.x0 < key.x1 <= figure.bbox.x1, caption
-            assert figure.bbox.y0 <= key.y0 < key.y1 <= figure.bbox.y1, caption
+        for box in keys:
+            assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1, caption
+            assert figure.bbox.y0 <= box.y0 < box.y1 <= figure.bbox.y1, caption
         for panel in figure.axes:
             inside = panel.get_window_extent()
             least = 0.3 if any(w in caption for w in ("Losses, m", "When ", "Shares")) else 1.2
             assert inside.height / figure.dpi > least, caption
             assert inside.width / figure.dpi > 2.3, caption
-            assert not any(key.overlaps(panel.get_tightbbox()) for key in keys), caption
+            assert not any(box.overlaps(panel.get_tightbbox()) for box in keys), caption
             assert not panel.texts or "Shares" in caption  # numbers beside bars
 
 
-def test_lines_differ_in_dash_and_the_legend_shows_what_is_drawn():
-    """Two algorithms whose lines lie on each other; a legend drew markers and areas as lines."""
-    artists.use()
+def test_lines_differ_in_dash():
+    """Two algorithms whose lines lie on each other."""
     styles = theme.group_styles([("", cc) for cc in ("copa", "newreno", "cubic", "bbr")])
     assert len({style.dash for style in styles}) == 4
     flows = pl.DataFrame({"flow_id": [0, 1, 2], "group": [0, 0, 0]})
-    styles = list(axes.flow_styles(flows, axes.Scene(groups=[], duration_s=1.0)).values())
+    styles = list(flow_styles(flows, Scene(groups=[], duration_s=1.0)).values())
     assert len({style.colour for style in styles}) == len({style.dash for style in styles}) == 3
-    figure, (panel,) = subplots(1)
-    panel.plot([0, 1], [0, 1], linestyle=(0, (4, 2)), label="dashed")
-    panel.plot([0, 1], [0, 1], "v", label="marker")
-    panel.fill_between([0, 1], [0, 1], alpha=0.2, label="area")
-    panel.plot([0], [1], "^", transform=panel.get_xaxis_transform(), label="peak 9 s")
-    panel.barh([0.5], [1], label="bars")
-    shown = {key.label: key for key in interactive.legend(figure)}
-    assert 'fill-opacity="1"' in shown["bars"].swatch
-    assert "stroke-dasharray" in shown["dashed"].swatch
-    assert "stroke-dasharray" not in shown["marker"].swatch
-    assert interactive.SHAPES["v"] in shown["marker"].swatch
-    assert 'fill-opacity="0.2"' in shown["area"].swatch
 
 
 def names(run):
-    artists.use()
-    return [drawn.name for drawn in sections.draw(read(folder.load(run)))]
+    return list(drawn_of(run))
 
 
 @pytest.mark.slow
@@ -393,15 +352,15 @@ def test_a_live_run_shows_its_own_error(tmp_path):
     packets["sojourn_ns"] = np.where(packets["event"] == 5, 700, 9_000_000)
     packets["sojourn_ns"][501] = 50_000
     write_ring(run / "packets.ring", "packets", packets)
-    timed = lateness.over_time(folder.load(run), 10.0)
+    timed = lateness.in_stretches(folder.load(run), 10.0)
     assert timed["largest_ns"].max() == 50_000
     assert timed["mean_ns"].min() == 700
     (tail,) = lateness.tails(decode(report, "x"), lateness.KNOWN)
-    figure = lateness.of_a_run([tail], timed, axes.Scene(groups=[], duration_s=10.0))
-    left, right = figure.axes
-    x, y = left.lines[0].get_data()
-    assert (x[0], y[0], x[-1]) == (1.008, 1.0, 1000.0)  # µs
-    assert len(right.lines) == 2
+    figure = lateness.of_a_run([tail], timed, Scene(groups=[], duration_s=10.0))
+    left, right = figure.panels
+    [line] = left.marks
+    assert (line.x[0], line.y[0], line.x[-1]) == (1.008, 1.0, 1000.0)  # µs
+    assert len(right.marks) == 2
 
 
 def test_flows_show_when_they_recovered(tmp_path):
@@ -457,20 +416,17 @@ def test_a_window_without_a_limit_yet_does_not_hide_the_others():
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 6, 9, 19])
 @pytest.mark.parametrize("width", ["column", "page"])
-def test_a_figure_for_a_paper_is_no_taller_than_a_page(count, width, tmp_path):
+def test_a_figure_for_a_paper_is_no_taller_than_a_page(count, width):
     """`acks` was 15 inches tall."""
     frame = pl.DataFrame({"time_s": [0.0, 1.0]} | {f"q{i}": [0.0, i] for i in range(count)})
     shown = [figures.Quantity.of(f"q{i}") for i in range(count)]
-    scene = axes.Scene(groups=[theme.style("cubic")], duration_s=1.0, links=[])
+    scene = Scene(groups=[theme.style("cubic")], duration_s=1.0, links=[])
     figure = figures.panels(shown, [(theme.style("cubic"), frame)], scene)
-    paper.write(figure, tmp_path / "panels.svg", paper.Shape(width))
-    width_in, height_in = figure.get_size_inches()
-    assert width_in == paper.WIDTHS_IN[width]
-    assert height_in <= paper.PAGE_IN
-    places = {
-        (round(p.x0, 3), round(p.y0, 3))
-        for p in (a.get_position() for a in figure.axes if a.get_visible())
-    }
+    shape = paper.Shape(width)
+    made = artists.draw(paper.fit(figure, shape), shape.width_in)
+    made.draw_without_rendering()
+    assert made.get_figheight() <= paper.PAGE_IN
+    places = {(round(p.x0, 3), round(p.y0, 3)) for p in (a.get_position() for a in made.axes)}
     assert len(places) == count  # none covers another
 
 
@@ -554,14 +510,13 @@ def test_transfers_without_an_empty_path_or_data_have_their_figure(tmp_path):
 
 def drawn_of(run):
     """The run's figures by name."""
-    artists.use()
     return {one.name: one for one in sections.draw(read(folder.load(run)))}
 
 
 def test_a_stack_has_its_total(tmp_path):
     """What flows have together stood nowhere in figures: it was to be added up."""
     figure = drawn_of(make_run(tmp_path / "r", seconds=5, groups=(("", "copa", 3),)))["goodput"]
-    rows = interactive.numbers(figure.figure)
+    rows = numbers(figure)
     assert [row[0] for row in rows] == ["flow 0", "flow 1", "flow 2", "total", "link, 100 Mbit/s"]
     assert {row[1] for row in rows} == {"goodput, stacked (Mbit/s)"}
     means = [float(row[4]) for row in rows[:4]]
@@ -571,7 +526,7 @@ def test_a_stack_has_its_total(tmp_path):
 
 def test_typical_flows_are_labelled_as_what_they_are(tmp_path):
     run = make_run(tmp_path / "r", seconds=5, groups=(("a", "copa", 9), ("b", "cubic", 1)))
-    labels = [key.label for key in interactive.legend(drawn_of(run)["cwnd"].figure)]
+    labels = [mark.style.label for mark in key(drawn_of(run)["cwnd"])]
     flows = {label.partition(" (")[0] for label in labels}
     assert flows == {"a, median", "a, least", "a, best", "b"}
     assert all(re.fullmatch(r"a, \w+ \(flow \d\)", label) for label in labels[:3])
@@ -595,23 +550,21 @@ def test_goodput_is_explained_by_the_links_rate():
 
 def test_distributions_have_the_value_on_x_and_a_dash_each(tmp_path):
     run = make_run(tmp_path / "r", seconds=5, groups=(("a", "copa", 20), ("b", "cubic", 20)))
-    left, right = drawn_of(run)["shares"].figure.axes
-    assert left.get_xlabel() == right.get_xlabel()
-    assert left.get_xlabel().startswith("goodput / mean goodput")
-    assert left.get_ylabel() == "share of flows"
-    for line in left.lines[:2]:
-        x, y = line.get_data()
-        assert (np.diff(x) >= 0).all()
-        assert (y[0], y[-1]) == (0, 1)
+    left, right = drawn_of(run)["shares"].panels
+    assert left.x == right.x
+    assert left.x.label.startswith("goodput / mean goodput")
+    assert left.y.label == "share of flows"
+    for line in left.marks[:2]:
+        assert (np.diff(line.x) >= 0).all()
+        assert (line.y[0], line.y[-1]) == (0, 1)
     several = [
         figures.Cdf(name, np.array([1.0, 2e6]), np.array([0.5, 1.0]), [("p99", 2e6, 0.99)])
         for name in ("forward", "reverse", "fifo", "codel")
     ]
     drawn = figures.delay_cdf(several)
-    keys = [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
+    keys = [mark.style.label for mark in key(drawn)]
     assert keys == ["forward", "reverse", "fifo", "codel", "p99"]  # and what the circles are
-    dashes = {str(line._dash_pattern) for line in drawn.axes[0].lines}
-    assert len(dashes) == 4
+    assert len({mark.style.dash for mark in drawn.panels[1].marks if isinstance(mark, Line)}) == 4
     assert len({str(style.dash) for style in lateness.KNOWN.values()}) == 4
 
 

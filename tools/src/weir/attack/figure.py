@@ -6,17 +6,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from weir.attack.box import victims
 from weir.attack.element import link_of
 from weir.base import units
 from weir.base.configs import Config
-from weir.report import axes, theme
+from weir.report import theme
+from weir.report.figure import Axis, Figure, Line, Mark, Panel, Rule, Span, floats
+from weir.report.scene import TIME
+from weir.report.theme import Style
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from weir.analysis.folder import Run
 
 HEIGHT_IN = 6.4
@@ -75,60 +75,67 @@ def losses_s(config: Config) -> list[tuple[float, float]]:
     return found
 
 
-def _network(axis: Axes, run: Run, config: Config, end_s: float) -> None:
-    axis.step(*rate_mbps(config, end_s), where="post", color=theme.FAINT, label="link")
+def _network(run: Run, config: Config, end_s: float) -> list[Mark]:
+    at, rate = rate_mbps(config, end_s)
+    lost = Style("all is lost", theme.ORANGE, "")
+    marks: list[Mark] = [
+        Span(begin, max(end, begin + end_s / 500), lost, upright=True)
+        for begin, end in losses_s(config)
+    ]
+    marks.append(Line(floats(at), floats(rate), Style("link", theme.FAINT, ""), steps="post"))
     own = victims(config)
     others = [i for i in range(len(run.summary.groups)) if i not in own]
     if others:
-        axis.plot(*goodput_mbps(run, others), color=theme.VERMILLION, lw=0.8, label="cross traffic")
-    for begin, end in losses_s(config):
-        axis.axvspan(begin, max(end, begin + end_s / 500), color=theme.ORANGE, lw=0)
-    axis.set(ylabel="rate (Mbit/s)", ylim=(0, None))
+        style = Style("cross traffic", theme.VERMILLION, "")
+        marks.append(Line(*goodput_mbps(run, others), style, width=0.8))
+    return marks
 
 
-def _delays(axis: Axes, config: Config, end_s: float) -> None:
+def _delays(config: Config, end_s: float) -> list[Mark]:
     times_s = np.linspace(0, end_s, POINTS, endpoint=False)
+    marks: list[Mark] = []
     for index, (path, stages) in enumerate(config["paths"].items()):
         for stage in stages:
             name, params = next(iter(stage.items()))
-            colour = theme.CYCLE[index % len(theme.CYCLE)]
             if name == "periodic_delay":
-                label = f"added on path {path}"
-                axis.plot(times_s, added_ms(params, times_s), color=colour, lw=0.8, label=label)
-    axis.set(ylabel="delay added (ms)", ylim=(0, None))
+                colour = theme.CYCLE[index % len(theme.CYCLE)]
+                style = Style(f"added on path {path}", colour, "")
+                marks.append(Line(times_s, added_ms(params, times_s), style, width=0.8))
+    return marks
 
 
 def trace(run: Run, benign: Run, config: Config) -> Figure:
-    """Draws goodput and queue with and without the attack, and below them what the network did."""
-    figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
-    held = any("periodic_delay" in stage for path in config["paths"].values() for stage in path)
-    panels = figure.subplots(3 + held, 1, sharex=True)
+    """Shows goodput and queue with and without the attack, and below them what the network did."""
     end_s = units.measured(run.summary.virtual_s)
+    dotted = theme.DASHES[2]
+    rates: list[Mark] = []
     for place, index in enumerate(victims(config)):
         colour = theme.CYCLE[place % len(theme.CYCLE)]
         name = run.summary.groups[index].name
-        panels[0].plot(*goodput_mbps(run, [index]), color=colour, label=f"{name}, attacked")
-        panels[0].plot(
-            *goodput_mbps(benign, [index]), color=colour, ls=":", lw=1, label=f"{name}, benign"
-        )
-    panels[1].plot(*queue_ms(run), color=theme.INK, label="queue, attacked")
-    panels[1].plot(*queue_ms(benign), color=theme.FAINT, ls=":", label="queue, benign")
-    panels[0].set(ylabel="goodput (Mbit/s)", ylim=(0, None))
-    panels[1].set(ylabel="time in the queue (ms)", ylim=(0, None))
-    _network(panels[2], run, config, end_s)
-    if held:
-        _delays(panels[3], config, end_s)
-    panels[-1].set(xlabel="time (s)")
-    axes.legend(figure)
-    return figure
+        rates.append(Line(*goodput_mbps(run, [index]), Style(f"{name}, attacked", colour, "")))
+        plain = Style(f"{name}, benign", colour, "", dotted)
+        rates.append(Line(*goodput_mbps(benign, [index]), plain, width=1))
+    queues: list[Mark] = [
+        Line(*queue_ms(run), Style("queue, attacked", theme.INK, "")),
+        Line(*queue_ms(benign), Style("queue, benign", theme.FAINT, "", dotted), width=1),
+    ]
+    shown = {
+        "goodput (Mbit/s)": rates,
+        "time in the queue (ms)": queues,
+        "rate (Mbit/s)": _network(run, config, end_s),
+        "delay added (ms)": _delays(config, end_s),
+    }
+    time = Axis(TIME, 0, end_s, is_time=True)
+    panels = [Panel(time, Axis(label, 0), marks) for label, marks in shown.items() if marks]
+    return Figure(panels, height_in=HEIGHT_IN)
 
 
 def progress(worst: list[float], benign: float, label: str) -> Figure:
-    """Draws the worst harm after each trial."""
-    figure = Figure(figsize=(axes.WIDTH_IN, 2.4))
-    axis = figure.subplots()
-    axis.plot(range(1, len(worst) + 1), worst, color=theme.BLUE, label="worst so far")
-    axis.axhline(benign, color=theme.FAINT, ls=":", label="benign network")
-    axis.set(xlabel="trial", ylabel=label)
-    axes.legend(figure)
-    return figure
+    """Shows the worst harm after each trial."""
+    trials = np.arange(1.0, len(worst) + 1)
+    level = Style("benign network", theme.FAINT, "", theme.DASHES[2])
+    marks: list[Mark] = [
+        Line(trials, floats(worst), Style("worst so far", theme.BLUE, "")),
+        Rule(benign, level),
+    ]
+    return Figure([Panel(Axis("trial", whole=True), Axis(label), marks)], height_in=2.4)

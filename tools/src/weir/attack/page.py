@@ -12,7 +12,8 @@ from weir.attack.attack import Asked, Result
 from weir.base import units
 from weir.base.configs import Config
 from weir.base.page import Page, Source, Status, Table, section
-from weir.report import artists, document
+from weir.report import document
+from weir.report.figure import named
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -49,18 +50,16 @@ def write(
     text: str,
 ) -> None:
     """Writes report.html, which needs no other file."""
-    artists.use()
+    about = (
+        "What the flows got, and what the network did. Goodput and queue under attack, and dotted"
+        " in the benign network; below the link's rate, cross traffic and (orange) times at which"
+        " all is lost; at the bottom the delays that are added."
+    )
+    search = "The search. The worst harm after each trial, and the benign network's."
+    harm = f"harm ({asked.goal.unit})"
     drawn = [
-        (
-            figure.trace(*runs, config),
-            "What the flows got, and what the network did. Goodput and queue under attack, and"
-            " dotted in the benign network; below the link's rate, cross traffic and (orange) times"
-            " at which all is lost; at the bottom the delays that are added.",
-        ),
-        (
-            figure.progress(worst, result.benign, f"harm ({asked.goal.unit})"),
-            "The search. The worst harm after each trial, and the benign network's.",
-        ),
+        named("attack", figure.trace(*runs, config), about),
+        named("search", figure.progress(worst, result.benign, harm), search),
     ]
     network = Table(("where", "what the network does"), list(result.network.items()), left=2)
     parts = [

@@ -22,7 +22,7 @@ from weir.cli.arguments import FigureFile, Json, RunArguments, Where
 from weir.cli.runs import say_notes
 from weir.cli.usage import commands
 from weir.report import comparison, data, many_figures, paper, sections
-from weir.report.sections import Drawn
+from weir.report.figure import Figure
 from weir.runner.bar import Count
 
 app = commands()
@@ -136,7 +136,6 @@ def plot_(
     if wanted != sweeps.Wanted(figure=figure):
         raise UserError(f"{runs[0]} is no sweep: --x, --y, --by and the like are for sweeps")
     loaded = [folder.load(path) for path in runs]
-    paper.use(venue.value)
     with Count(terminal.console(stderr=True), "parts") as bar:
         drawn = drawings(loaded, label or (), bar.update)
         if figure is not None:
@@ -161,7 +160,7 @@ def plot_(
 
 def drawings(
     loaded: Sequence[Run], label: Sequence[str] = (), update: sections.Progress | None = None
-) -> Iterable[Drawn]:
+) -> Iterable[Figure]:
     """Draws the figures of a run, or those of several."""
     if len(loaded) == 1:
         one = data.read(loaded[0])

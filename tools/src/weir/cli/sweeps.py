@@ -148,7 +148,6 @@ def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bo
     draw = sweep_figures.lines if wanted.heat is None else sweep_figures.heat
     out = out or Path(f"{path.resolve().stem}-{wanted.y or 'goodput'}.pdf")
     paper.check(out)
-    paper.use(shape.venue)
     print(*paper.write(draw(table, metric, choice), out, shape), sep="\n")
 
 
@@ -184,7 +183,6 @@ def save(
     """Draws one of many_figures.NAMES and prints the files."""
     out = out or Path(f"{name}.pdf")
     paper.check(out)
-    paper.use(shape.venue)
     print(*paper.write(many_figures.figure(name, frame, number), out, shape), sep="\n")
 
 

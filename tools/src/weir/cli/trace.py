@@ -114,7 +114,6 @@ def show_(
         from weir.report import paper  # takes a second
 
         paper.check(out)
-        paper.use()
         paper.write(statistics.figure(found), out, paper.Shape("page"))
     if as_json:
         print(json.dumps(asdict(statistics.of(found)), indent=1))

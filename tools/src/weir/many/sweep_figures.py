@@ -5,21 +5,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
-from weir.analysis.spread import Floats, Value
+from weir.analysis.spread import Value
 from weir.base import units
 from weir.base.errors import UserError
 from weir.many.sweep_table import Axis, Metric, SweepTable
-from weir.report import axes as shared
+from weir.report import figure as values
 from weir.report import many_figures, theme
+from weir.report.figure import Field, Figure, Line, Mark, Panel, Strokes, alike, floats
+from weir.report.scene import maximum
 from weir.report.theme import Style
 
 PANELS_MAX = 12
@@ -68,57 +66,34 @@ def check(table: SweepTable, choice: Choice) -> None:
 
 
 def lines(table: SweepTable, metric: Metric, choice: Choice) -> Figure:
-    """Draws means over seeds with their 95 % intervals, in a panel for each value of facet."""
-    figure, grid = panels(choice.facet)
+    """Shows means over seeds with their 95 % intervals, in a panel for each value of facet."""
     means = table.means(metric, choice.keys)
     divisor, unit = scale(metric, means)
-    for axes, part, name in zip(grid, *parts(means, choice.facet), strict=True):
-        line_panel(axes, part, choice, divisor)
-        axes.set_title(name, loc="left")
-        axes.set_xlabel(choice.x.label)
-        if choice.logy:
-            axes.set_yscale("log")
-    top = max(axes.get_ylim()[1] for axes in grid)
-    for place, axes in enumerate(grid):
-        if not choice.logy:
-            axes.set_ylim(0, 1.05 * top)
-        if place % BESIDE == 0:
-            axes.set_ylabel(f"{metric.label} ({unit})" if unit else metric.label)
-        if place + BESIDE < len(grid):
-            axes.set_xlabel("")
-    shared.legend(figure)
-    return figure
+    label = f"{metric.label} ({unit})" if unit else metric.label
+    y = values.Axis(label, scale="log") if choice.logy else values.Axis(label, 0)
+    x = x_axis(choice)
+    made = [
+        Panel(x, y, marks_of(part, choice, divisor), name)
+        for part, name in zip(*parts(means, choice.facet), strict=True)
+    ]
+    return figure(made if choice.logy else alike(made, x=False, y=True))
 
 
-def line_panel(axes: Axes, means: pl.DataFrame, choice: Choice, divisor: float = 1.0) -> None:
-    """Draws the lines of one panel; means comes from SweepTable.means."""
+def marks_of(means: pl.DataFrame, choice: Choice, divisor: float = 1.0) -> list[Mark]:
+    """Returns the lines of one panel with their intervals; means comes from SweepTable.means."""
     places = places_of(choice.x)
-    values = [None] if choice.by is None else list(choice.by.values)
-    for value, style in zip(values, styles(choice.by), strict=True):
+    chosen = [None] if choice.by is None else list(choice.by.values)
+    marks: list[Mark] = []
+    for value, style in zip(chosen, styles(choice.by), strict=True):
         own = means if choice.by is None else means.filter(pl.col(choice.by.key) == value)
         shown = own.with_columns(
             x=pl.Series([places[v] for v in own[choice.x.key]], dtype=pl.Float64)
         ).sort("x")
-        x, y = shown["x"].to_numpy(), shown["mean"].to_numpy() / divisor
-        axes.plot(
-            x,
-            y,
-            color=style.colour,
-            linestyle=style.dash,
-            marker=style.marker,
-            markersize=3.5,
-            label=style.label if choice.by is not None else None,
-        )
-        intervals(axes, x, shown, divisor, style.colour)
-    x_axis(axes, choice)
-
-
-def intervals(axes: Axes, x: Floats, shown: pl.DataFrame, divisor: float, colour: str) -> None:
-    """Draws upright strokes from low to high, as one artist."""
-    gap = np.full(x.size, np.nan)
-    low, high = (shown[name].to_numpy() / divisor for name in ("low", "high"))
-    ends = np.column_stack([low, high, gap]).ravel()
-    axes.plot(np.repeat(x, 3), ends, color=colour, linewidth=0.9)
+        x, mean, low, high = (floats(shown[name]) for name in ("x", "mean", "low", "high"))
+        solid = replace(style, label="", dash="-")
+        marks.append(Line(x, mean / divisor, style, markers=1))
+        marks.append(Strokes(x, low / divisor, high / divisor, solid))
+    return marks
 
 
 def places_of(axis: Axis) -> dict[Value, float]:
@@ -127,20 +102,16 @@ def places_of(axis: Axis) -> dict[Value, float]:
     return {value: float(n) for value, n in zip(axis.values, numbers, strict=True)}
 
 
-def x_axis(axes: Axes, choice: Choice) -> None:
-    """Sets the scale, and ticks at the values where they are few."""
+def x_axis(choice: Choice) -> values.Axis:
+    """Returns the axis, with ticks at the values where they are few."""
     axis = choice.x
-    if choice.logx:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
-    if axis.numbers is None or len(axis.values) <= TICKS_MAX:
-        names = axis.names if axis.numbers is None else [f"{n:g}" for n in axis.numbers]
-        axes.set_xticks(list(places_of(axis).values()), names)
-        axes.xaxis.set_minor_locator(NullLocator())
+    scale: values.Scale = "log" if choice.logx else "linear"
+    names = axis.names if axis.numbers is None else [f"{n:g}" for n in axis.numbers]
+    ticks = list(zip(places_of(axis).values(), names, strict=True))
     if axis.numbers is None:
-        axes.set_xlim(-0.4, len(axis.values) - 0.6)
-        if max(map(len, axis.names)) > 9:
-            axes.tick_params(axis="x", rotation=30)
+        return values.Axis(axis.label, -0.4, len(names) - 0.6, ticks=ticks)
+    few = ticks if len(ticks) <= TICKS_MAX else []
+    return values.Axis(axis.label, scale=scale, ticks=few)
 
 
 def styles(axis: Axis | None) -> list[Style]:
@@ -157,17 +128,11 @@ def labelled(axis: Axis, name: str) -> str:
     return f"{axis.label.partition(' (')[0]} {name}" if axis.numbers is not None else name
 
 
-def panels(facet: Axis | None) -> tuple[Figure, list[Axes]]:
-    """Makes a panel for each value; those below each other have the same axes."""
-    count = 1 if facet is None else len(facet.values)
-    columns = min(BESIDE, count)
-    rows = -(-count // columns)
-    height = 2.35 if rows == 1 else PANEL_IN * rows
-    figure = Figure(figsize=(shared.WIDTH_IN, height))
-    grid = list(figure.subplots(rows, columns, squeeze=False).ravel())
-    for axes in grid[count:]:
-        axes.set_visible(False)
-    return figure, grid[:count]
+def figure(panels: Sequence[Panel]) -> Figure:
+    """Returns a figure of panels, in rows of BESIDE."""
+    rows = -(-len(panels) // BESIDE)
+    height = values.HEIGHT_IN if rows == 1 else PANEL_IN * rows
+    return Figure(panels, columns=BESIDE, height_in=height)
 
 
 def parts(means: pl.DataFrame, facet: Axis | None) -> tuple[list[pl.DataFrame], list[str]]:
@@ -182,65 +147,47 @@ def scale(metric: Metric, means: pl.DataFrame) -> tuple[float, str]:
     """Returns divisor and unit of the axis."""
     if metric.unit not in units.STEPS:
         return 1.0, metric.unit
-    return units.step(shared.maximum(means.fill_nan(None), "mean"), units.STEPS[metric.unit])
+    return units.step(maximum(means.fill_nan(None), "mean"), units.STEPS[metric.unit])
 
 
 def heat(table: SweepTable, metric: Metric, choice: Choice) -> Figure:
-    """Draws means over seeds as colours, over two parameters; one scale for all panels."""
+    """Shows means over seeds as colours, over two parameters; one scale for all panels."""
     if choice.by is None:
         raise UserError("a heat map has two parameters: --x and --heat")
-    figure, grid = panels(choice.facet)
     means = table.means(metric, choice.keys)
     divisor, unit = scale(metric, means)
     known = means["mean"].to_numpy() / divisor
     ends = (float(np.nanmin(known)), float(np.nanmax(known))) if known.size else (0.0, 1.0)
     if not math.isfinite(ends[0]):
         raise UserError(f"{table.path} has no {metric.label}", 1)
-    meshes = []
-    for place, (axes, part, name) in enumerate(zip(grid, *parts(means, choice.facet), strict=True)):
-        meshes.append(heat_panel(axes, part, choice, divisor, ends))
-        axes.set_title(name, loc="left")
-        axes.set_xlabel(choice.x.label if place + BESIDE >= len(grid) else "")
-        axes.set_ylabel(choice.by.label if place % BESIDE == 0 else "")
     label = f"{metric.label} ({unit})" if unit else metric.label
-    figure.colorbar(meshes[-1], ax=grid, label=label, aspect=30, pad=0.01).outline.set_visible(
-        False
-    )
-    return figure
+    found, names = parts(means, choice.facet)
+    x, y = heat_axis(choice.x), heat_axis(choice.by)
+    beside = min(BESIDE, len(found))
+    written = len(choice.x.values) * beside <= TEXTS_MAX and len(choice.by.values) <= TEXTS_MAX
+    made = []
+    for part, name in zip(found, names, strict=True):
+        field = field_of(part, choice.x, choice.by) / divisor
+        made.append(Panel(x, y, [Field(field, label, *ends, written=written)], name))
+    return figure(made)
 
 
-def heat_panel(
-    axes: Axes, means: pl.DataFrame, choice: Choice, divisor: float, ends: tuple[float, float]
-) -> QuadMesh:
-    """Draws a heat map: x and by as columns and rows in their order, numbers if they are few."""
-    assert choice.by is not None
-    columns = {value: i for i, value in enumerate(choice.x.values)}
-    rows = {value: i for i, value in enumerate(choice.by.values)}
+def heat_axis(axis: Axis) -> values.Axis:
+    """Returns an axis of a heat map: the parameter's values in their order, at most 12 named."""
+    step = -(-len(axis.values) // 12)
+    names = axis.names if axis.numbers is None else [f"{n:g}" for n in axis.numbers]
+    ticks = [(place + 0.5, name) for place, name in enumerate(names)][::step]
+    return values.Axis(axis.label, 0, len(names), ticks=ticks)
+
+
+def field_of(means: pl.DataFrame, x: Axis, y: Axis) -> values.Floats:
+    """Returns means as a rectangle: x and y as columns and rows in their order."""
+    columns = {value: i for i, value in enumerate(x.values)}
+    rows = {value: i for i, value in enumerate(y.values)}
     field = np.full((len(rows), len(columns)), np.nan)
-    for x, y, mean in means.select(choice.x.key, choice.by.key, "mean").iter_rows():
-        field[rows[y], columns[x]] = mean / divisor
-    mesh = axes.pcolormesh(field, cmap="viridis", vmin=ends[0], vmax=ends[1], rasterized=True)
-    for axis, of in ((axes.xaxis, choice.x), (axes.yaxis, choice.by)):
-        step = -(-len(of.values) // 12)
-        names = of.names if of.numbers is None else [f"{n:g}" for n in of.numbers]
-        axis.set_ticks([i + 0.5 for i in range(0, len(names), step)], names[::step])
-    axes.grid(visible=False)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    beside = 1 if choice.facet is None else min(BESIDE, len(choice.facet.values))
-    if len(columns) * beside <= TEXTS_MAX and len(rows) <= TEXTS_MAX:
-        for (row, column), value in np.ndenumerate(field):
-            dark = value < (ends[0] + ends[1]) / 2 or ends[0] == ends[1]
-            axes.text(
-                column + 0.5,
-                row + 0.5,
-                units.number(None if math.isnan(value) else float(value)),
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white" if dark else theme.INK,
-            )
-    return mesh
+    for across, up, mean in means.select(x.key, y.key, "mean").iter_rows():
+        field[rows[up], columns[across]] = mean
+    return field
 
 
 def suggested(found: Sequence[Axis]) -> tuple[Choice | None, list[Axis]]:

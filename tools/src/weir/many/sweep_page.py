@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 
 from weir.analysis import folder, spread
 from weir.base import units
@@ -18,7 +17,8 @@ from weir.base.page import Bullets, Heading, Link, Page, Status, Table, Text, Wo
 from weir.many import sweep_figures
 from weir.many.sweep_figures import Choice
 from weir.many.sweep_table import Axis, Metric, SweepTable, file_of, load
-from weir.report import artists, document
+from weir.report import document
+from weir.report.figure import Figure, named
 from weir.report.page import address
 
 NAME = "report.html"
@@ -35,7 +35,6 @@ def write(path: Path, out: Path | None = None) -> Path:
     table = load(path)
     place = (path if path.is_dir() else path.parent) if out is None else out
     place.mkdir(parents=True, exist_ok=True)
-    artists.use()
     whole = place / NAME
     folder.write_whole(whole, page(table, place))
     return whole
@@ -98,16 +97,17 @@ def axis_row(one: Axis) -> list[str]:
     return [one.key, ", ".join(names), f"{len(one.values)} values"]
 
 
-def draw(table: SweepTable, choice: Choice) -> Iterator[tuple[Figure, str]]:
+def draw(table: SweepTable, choice: Choice) -> Iterator[Figure]:
     """Yields the figures with their captions."""
     for name in SHOWN:
         metric = table.known(name)
         if metric is not None:
-            yield sweep_figures.lines(table, metric, choice), caption(metric, choice)
+            yield named(name, sweep_figures.lines(table, metric, choice), caption(metric, choice))
     for name in HEATED:
         metric, field = table.known(name), heat_choice(choice)
         if metric is not None and field is not None:
-            yield sweep_figures.heat(table, metric, field), heat_caption(metric, field)
+            made = sweep_figures.heat(table, metric, field)
+            yield named(f"{name}-heat", made, heat_caption(metric, field))
 
 
 def heat_choice(choice: Choice) -> Choice | None:

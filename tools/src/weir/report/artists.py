@@ -36,6 +36,7 @@ from weir.report.theme import GRID, INK, Style
 
 WIDE = 92  # characters of a legend over the whole width
 ROW_IN = 0.18  # of a legend
+SMALL_FROM = 3  # panels beside each other: more have smaller type
 LOW_IN = 1.2  # a panel that is lower has few ticks
 OPEN = "x|+"  # markers that are strokes
 BEHIND, FIRST = 0.4, 2.0  # places in depth: of a shaded range, behind the grid; of the first mark
@@ -92,17 +93,6 @@ PAPER: dict[Any, Any] = {
 }
 
 
-def use_paper() -> None:
-    """Sets type as small as a journal's, after use()."""
-    mpl.rcParams.update(PAPER)
-
-
-def use() -> None:
-    """Sets matplotlib up for files, without a display, with the settings of all figures."""
-    mpl.use("agg")
-    mpl.rcParams.update(RC)
-
-
 @contextmanager
 def settings(paper: bool = False, own: dict[Any, Any] | None = None) -> Iterator[None]:
     """Sets matplotlib up as all figures are drawn and saved; artists keep the type of their time.
@@ -116,7 +106,7 @@ def settings(paper: bool = False, own: dict[Any, Any] | None = None) -> Iterator
 
 def draw(figure: Figure, width_in: float = WIDTH_IN, wide: float = WIDE) -> Canvas:
     """Returns a figure drawn; wide: characters of a legend's row over the width of a page."""
-    canvas = Canvas(figsize=(width_in, figure.height_in))
+    canvas = Canvas(figsize=(width_in, figure.height_in), layout="constrained")
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     weights = [panel.weight for panel in figure.panels[::columns]]
@@ -127,6 +117,9 @@ def draw(figure: Figure, width_in: float = WIDTH_IN, wide: float = WIDE) -> Canv
         axes = canvas.add_subplot(grid[divmod(place, columns)])
         low = figure.height_in * panel.weight / sum(weights) < LOW_IN
         found |= draw_panel(axes, panel, int(wide * width_in / WIDTH_IN / columns), low)
+        if columns > SMALL_FROM:
+            axes.tick_params(labelsize=5)
+            axes.yaxis.label.set_fontsize(5)
         drawn.append(axes)
     _share(figure, drawn, columns)
     fields = [(axes, m) for axes, p in zip(drawn, figure.panels, strict=True)
@@ -139,11 +132,6 @@ def draw(figure: Figure, width_in: float = WIDTH_IN, wide: float = WIDE) -> Canv
     entries = [(found[id(mark)], mark.style.label) for mark in values.key(figure)]
     _legend(canvas, entries, int(wide * width_in / WIDTH_IN))
     return canvas
-
-
-def drawn(figure: Canvas | Figure) -> Canvas:
-    """Returns a figure as matplotlib's, also one that is that already."""
-    return draw(figure) if isinstance(figure, Figure) else figure
 
 
 def _share(figure: Figure, drawn: Sequence[Axes], columns: int) -> None:
@@ -227,7 +215,7 @@ def _mark(axes: Axes, mark: Mark, depth: float, top: float) -> Any:
         return line
     if isinstance(mark, Points):
         y = np.minimum(mark.y, top) if mark.at_edge else mark.y
-        kind = _marker(style, mark.size, mark.hollow)
+        kind = _marker(style, mark.size * (0.9 if mark.hollow else 1.0), mark.hollow)
         [points] = axes.plot(mark.x, y, linestyle="none", clip_on=not mark.at_edge, **kind, **drawn)
         return points
     if isinstance(mark, Band):

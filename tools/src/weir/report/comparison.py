@@ -21,8 +21,6 @@ from weir.base.errors import UserError
 from weir.base.foreign import Json
 from weir.base.page import Heading, Link, Page, Part, Table, Text, section
 from weir.report import (
-    artists,
-    axes,
     balance,
     data,
     document,
@@ -33,7 +31,8 @@ from weir.report import (
     sections,
     theme,
 )
-from weir.report.sections import Drawn
+from weir.report.figure import Figure, named
+from weir.report.scene import Scene, banded, split_by
 from weir.report.theme import Style
 
 OBJECTIVE = "log(throughput) − ½ log(RTT)"
@@ -105,8 +104,7 @@ def write(
     if out.is_dir():
         out = out / "compare.html"
     out.parent.mkdir(parents=True, exist_ok=True)
-    artists.use()
-    figures = document.figures((d.figure, d.caption) for d in draw(compared, on_progress))
+    figures = document.figures(draw(compared, on_progress))
     parts: list[Part] = [
         *(ending(one, out.parent) for one in compared),
         *(Text(f"{one.name}: {note}", "note") for one in compared for note in one.data.run.notes),
@@ -362,29 +360,29 @@ def _flat(value: object, prefix: str = "") -> dict[str, str]:
 
 def draw(
     compared: Sequence[Compared], on_progress: sections.Progress | None = None
-) -> Iterator[Drawn]:
+) -> Iterator[Figure]:
     """Yields the figures, each with all runs that have data for it."""
     parts = [partial(draw_common, compared), partial(draw_emulation, compared)]
     yield from sections.in_steps(parts, on_progress)
 
 
-def draw_emulation(compared: Sequence[Compared]) -> Iterator[Drawn]:
+def draw_emulation(compared: Sequence[Compared]) -> Iterator[Figure]:
     """Yields how late packets of live runs were."""
     late = [
         [tail for one in compared for tail in lateness.tails(one.data.numbers, {key: one.style})]
         for key in ("delay_error_cdf", "pacing_error_cdf")
     ]
     if any(late):
-        yield Drawn(
+        yield named(
             "emulation",
             lateness.of_runs(*late),
             "The live runs' own error. Share of packets transmitted later than they should be.",
         )
 
 
-def draw_common(compared: Sequence[Compared]) -> Iterator[Drawn]:
+def draw_common(compared: Sequence[Compared]) -> Iterator[Figure]:
     """Yields the figures of runs of any kind."""
-    scene = axes.Scene(
+    scene = Scene(
         groups=[one.style for one in compared],
         duration_s=max(one.data.scene.duration_s for one in compared),
         links=[one.name for one in compared],
@@ -414,7 +412,7 @@ def busiest_link(one: Compared) -> tuple[int, pl.DataFrame] | None:
     return (index, own) if own.height > 0 else None
 
 
-def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> Iterator[Drawn]:
+def draw_flows(compared: Sequence[tuple[int, Compared]], scene: Scene) -> Iterator[Figure]:
     """Yields goodput, RTT, fairness, the trade-off and a window of each run's flows."""
     totals, parts, each, late, cwnds = [], [], [], [], []
     first = pairing.pairs([one.data.numbers for _, one in compared])[:1]
@@ -433,30 +431,30 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> I
         chosen = metrics.typical_flows(own_group if own_group.height else flows.each, 1)
         cwnds.append((one.style, sections.window_samples(one.data.run, flows.rated, chosen)))
     goodput = figures.Quantity("goodput_bps", "goodput of all flows", "bit/s")
-    yield Drawn(
+    yield named(
         "goodput", figures.panels([goodput], totals, scene), "Goodput of all flows over time."
     )
     both = pl.concat(parts)
     spread = metrics.spread_over_time(both, "goodput_bps", 0.05, 0.95)
     drawn = "Line: median flow; band: 5th to 95th percentile of flows."
-    figure = axes.banded(spread, units.RATE_STEPS, "goodput per flow", scene)
-    yield Drawn("goodput-per-flow", figure, f"Goodput per flow over time. {drawn}")
+    figure = banded(spread, units.RATE_STEPS, "goodput per flow", scene)
+    yield named("goodput-per-flow", figure, f"Goodput per flow over time. {drawn}")
     measured = both.filter(pl.col("rtt_samples") > 0)
     if measured.height > 0:
         spread = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
-        figure = axes.banded(spread, units.TIME_STEPS, "RTT", scene)
-        yield Drawn("rtt", figure, f"Round-trip time over time. {drawn}")
-    yield Drawn("fairness", balance.fairness(each, scene), "Jain's index of goodput over time.")
+        figure = banded(spread, units.TIME_STEPS, "RTT", scene)
+        yield named("rtt", figure, f"Round-trip time over time. {drawn}")
+    yield named("fairness", balance.fairness(each, scene), "Jain's index of goodput over time.")
     tradeoff = balance.tradeoff(late)
     if tradeoff is not None:
-        yield Drawn(
+        yield named(
             "tradeoff",
             tradeoff,
             "Goodput against RTT. Of each flow in windows after the warm-up: mean and one standard"
             " deviation. Better is up and to the right.",
         )
     window = figures.Quantity("cwnd_segs", "cwnd", "segments")
-    yield Drawn(
+    yield named(
         "cwnd",
         figures.panels([window], cwnds, scene),
         "Congestion window over time. Of the flow whose goodput is the median of"
@@ -467,11 +465,9 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: axes.Scene) -> I
     )
 
 
-def draw_links(
-    compared: Sequence[Compared], links: pl.DataFrame, scene: axes.Scene
-) -> Iterator[Drawn]:
+def draw_links(compared: Sequence[Compared], links: pl.DataFrame, scene: Scene) -> Iterator[Figure]:
     """Yields queue, its delay, drops and marks at each run's busiest link."""
-    yield Drawn(
+    yield named(
         "queue",
         figures.queue(links, scene),
         "Queue and queueing delay at the busiest link over time. Lines: means of intervals; shaded:"
@@ -485,7 +481,7 @@ def draw_links(
         known, _ = sections.delays(one.data, one.data.links, [found[0]])
         distributions += [replace(cdf, label=one.name, style=one.style) for cdf in known[:1]]
     if distributions:
-        yield Drawn(
+        yield named(
             "delay",
             figures.delay_cdf(distributions),
             "Distribution of queueing delay after the warm-up, and its tail.",
@@ -494,16 +490,16 @@ def draw_links(
     if happened:
         names = {"drops": "drops per second", "marks": "CE marks per second"}
         rates = _event_rates(links, scene)
-        series = [(compared[i].style, part) for i, part in axes.split_by(rates, "link")]
+        series = [(compared[i].style, part) for i, part in split_by(rates, "link")]
         quantities = [figures.Quantity(kind, names[kind], "") for kind in happened]
-        yield Drawn(
+        yield named(
             "events",
             figures.panels(quantities, series, scene),
             "Drops and CE marks at the busiest link over time.",
         )
 
 
-def _event_rates(links: pl.DataFrame, scene: axes.Scene) -> pl.DataFrame:
+def _event_rates(links: pl.DataFrame, scene: Scene) -> pl.DataFrame:
     """Returns drops and marks per second in windows, by link."""
     length = windows.length_s(scene.duration_s, metrics.step_ns(links))
     span_s = pl.col("length_ns").sum() / metrics.NS_PER_S

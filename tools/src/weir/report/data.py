@@ -17,7 +17,8 @@ from weir.analysis.run_summary import RunSummary
 from weir.base import configs, units
 from weir.base.configs import Config
 from weir.base.errors import UserError
-from weir.report import axes, theme
+from weir.report import theme
+from weir.report.scene import BANDS, FEW, Scene
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -31,7 +32,7 @@ class RunData:
     numbers: RunSummary  # the summary, or what telemetry says in its place
     flows: FlowData | None
     links: pl.DataFrame | None  # with lengths and times
-    scene: axes.Scene
+    scene: Scene
 
     @property
     def captured(self) -> bool:
@@ -60,7 +61,7 @@ def _read(run: Run) -> RunData:
     numbers = run.summary
     if not numbers.ended:
         numbers = recovered(run.config, flows, timed, warmup)
-    scene = axes.Scene(
+    scene = Scene(
         groups=theme.group_styles(
             [
                 (name, group.cc or "")
@@ -169,12 +170,12 @@ class FlowData:
 
     @property
     def few(self) -> bool:
-        return self.each.height <= axes.FEW
+        return self.each.height <= FEW
 
     @property
     def drawn(self) -> str:
         """A sentence for captions on how flows are drawn if they are not few."""
-        band = self.each["group"].n_unique() <= axes.BANDS
+        band = self.each["group"].n_unique() <= BANDS
         return f"Line: median flow{'; band: 5th to 95th percentile' if band else ''}."
 
 

@@ -167,16 +167,9 @@ class Shown:
         return self.caption.partition(". ")[2]
 
 
-def figures(drawn: Iterable[tuple[Figure | values.Figure, str]]) -> Figures:
-    """Returns a page's figures: for the browser, or as SVG elements; with their captions."""
-    return Figures(
-        [
-            in_browser(figure.named(figure.name, text))
-            if isinstance(figure, values.Figure)
-            else Shown(text, inline_svg(figure, f"f{n}-"))
-            for n, (figure, text) in enumerate(drawn, start=1)
-        ]
-    )
+def figures(drawn: Iterable[values.Figure]) -> Figures:
+    """Returns a page's figures with their captions."""
+    return Figures([in_browser(one) for one in drawn])
 
 
 def in_browser(figure: values.Figure) -> Shown:

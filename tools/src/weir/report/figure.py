@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from weir.base import units
 from weir.report.theme import FAINT, INK, Style
@@ -33,7 +34,9 @@ MOMENT = Style("", FAINT, "", (0, (1, 2)))
 
 
 def floats(values: object) -> Floats:
-    """Returns a column, a sequence or one number as an array."""
+    """Returns a column, a sequence or one number as an array; what is not known is NaN."""
+    if isinstance(values, pl.Series):
+        return values.cast(pl.Float64).fill_null(np.nan).to_numpy()
     return np.atleast_1d(np.asarray(values, dtype=np.float64))
 
 
@@ -147,11 +150,8 @@ class Bars:
     lying: bool = False
 
     def series(self) -> Iterator[Series]:
-        if self.lying:
-            yield Series("from", self.low, self.at)
-            yield Series("to", self.high, self.at)
-        else:
-            yield Series("", self.at, self.high - self.low)
+        for name, end in (("from", self.low), ("to", self.high)):
+            yield Series(name, end, self.at) if self.lying else Series(name, self.at, end)
 
 
 class Quartiles(NamedTuple):
@@ -287,19 +287,29 @@ class Figure:
     name: str = ""
     caption: str = ""  # its first sentence is the title
 
-    def named(self, name: str, caption: str) -> Figure:
-        """Returns the figure with a name and a caption."""
-        return replace(self, name=name, caption=caption)
-
     @property
     def title(self) -> str:
         """The first sentence of the caption, without its full stop."""
         return self.caption.partition(". ")[0].removesuffix(".")
 
 
+def named(name: str, figure: Figure, caption: str) -> Figure:
+    """Returns the figure with a name and a caption."""
+    return replace(figure, name=name, caption=caption)
+
+
 def beside(*panels: Panel, height_in: float = HEIGHT_IN) -> Figure:
     """Returns a figure of panels side by side."""
     return Figure(panels, columns=len(panels), height_in=height_in)
+
+
+def stacked(x: Floats, heights: Sequence[Floats], styles: Sequence[Style]) -> list[Band]:
+    """Returns areas that stand on each other."""
+    found, low = [], np.zeros(x.size)
+    for height, style in zip(heights, styles, strict=True):
+        found.append(Band(x, low, low + height, style, stacked=True))
+        low = low + height
+    return found
 
 
 def key(figure: Figure) -> list[Mark]:
@@ -363,6 +373,18 @@ def reach(mark: Mark) -> tuple[Floats, Floats]:
         return floats(mark.x), floats(mark.y)
     across = floats(mark.at) if isinstance(mark, Rule) else floats([mark.low, mark.high])
     return (across, NONE) if mark.upright else (NONE, across)
+
+
+def alike(panels: Sequence[Panel], *, x: bool = True, y: bool = False) -> list[Panel]:
+    """Returns panels whose x, or y, axes have the same ends, so that all show the same range."""
+    found = [ends(panel) for panel in panels]
+    made = list(panels)
+    for name, wanted, place in (("x", x, 0), ("y", y, 1)):
+        if wanted:
+            low, high = min(e[place][0] for e in found), max(e[place][1] for e in found)
+            made = [replace(p, **{name: replace(getattr(p, name), low=low, high=high)})
+                    for p in made]  # fmt: skip
+    return made
 
 
 def numbers(figure: Figure) -> list[list[str]]:

@@ -1,117 +1,108 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures: frames in, a matplotlib Figure out. What is plotted is computed in metrics.py."""
+"""Figures of a run: frames in, a figure out. What is shown is computed in metrics.py."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import AutoMinorLocator, MaxNLocator
 
 from weir.analysis import metrics
 from weir.base import units
 from weir.base.names import own_names
-from weir.report import figure as values
-from weir.report import scene as parts
 from weir.report import theme
-from weir.report.axes import (
+from weir.report.figure import (
+    LEVEL,
+    NONE,
+    Axis,
+    Band,
+    Bars,
+    Figure,
+    Floats,
+    Label,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Rule,
+    Steps,
+    beside,
+    ends,
+    floats,
+    stacked,
+)
+from weir.report.scene import (
     BANDS,
     FEW,
-    WIDTH_IN,
     Scene,
     bands,
     flow_styles,
-    legend,
     maximum,
+    over_time,
     split_by,
     steady,
-    subplots,
     time_axis,
 )
-from weir.report.axes import (
-    LEVEL as LEVEL_OLD,
-)
-from weir.report.figure import LEVEL, Line, Mark, Rule, floats
 from weir.report.theme import Style
 
 ROWS = 30  # as many flows have a bar each where each is a group
 LINKS_DRAWN = 4
 ABOVE_LEAST = 1e-12  # a share on a logarithmic axis, which has no 0
 EVENTS_ON_LINE = 150  # more would hide the line
+THIN = 0.9  # width of lines that cross each other often
 
 
-def _over_time(
+def _summed_over_time(
     interval: pl.DataFrame, key: str, columns: str
-) -> tuple[npt.NDArray[np.float64], dict[int, npt.NDArray[np.float64]]]:
+) -> tuple[Floats, dict[int, Floats]]:
     """Returns an array per key over common times; it is 0 where a key has no record."""
     wide = interval.pivot(on=key, index="time_s", values=columns, aggregate_function="sum")
     gaps = pl.DataFrame({"time_s": np.asarray(metrics.gaps(interval), dtype=np.float64).ravel()})
     wide = pl.concat([wide, gaps], how="diagonal").sort("time_s").fill_null(0)
     names = [name for name in wide.columns if name != "time_s"]
-    return wide["time_s"].to_numpy(), {int(name): wide[name].to_numpy() for name in names}
+    return floats(wide["time_s"]), {int(name): floats(wide[name]) for name in names}
 
 
 def throughput(
     interval: pl.DataFrame, flows: pl.DataFrame, rates: pl.DataFrame | None, scene: Scene
 ) -> Figure:
-    """Draws goodput over time: stacked flows if they are few, else groups and the flows' spread.
+    """Shows goodput over time: stacked flows if they are few, else groups and the flows' spread.
 
     rates: the bottleneck's rate_bps at the end of each interval, at end_s.
     """
     few = flows.height <= FEW
-    figure, axes = subplots(1 if few else 2)
-    key = "flow_id" if few else "group"
-    time, series = _over_time(interval, key, "goodput_bps")
+    time, series = _summed_over_time(interval, "flow_id" if few else "group", "goodput_bps")
     by_flow = flow_styles(flows, scene)
     order = sorted(series)
     styles = [by_flow[k] if few else scene.group(k) for k in order]
     fastest = 0.0 if rates is None else maximum(rates, "rate_bps")
     top = max(float(np.sum(list(series.values()), axis=0).max()), fastest)
     divisor, unit = units.step(top, units.RATE_STEPS)
-    axes[0].stackplot(
-        time,
-        [series[k] / divisor for k in order],
-        colors=[style.colour for style in styles],
-        labels=[style.label for style in styles],
-        edgecolor="white",
-        linewidth=0.3,
-        alpha=0.85,
-    )
+    marks: list[Mark] = [*stacked(time, [series[k] / divisor for k in order], styles)]
     if rates is not None and fastest > 0:
-        ends, rate = rates["end_s"].to_numpy(), rates["rate_bps"].to_numpy()
+        at, rate = floats(rates["end_s"]), floats(rates["rate_bps"])
         slowest, span = float(rate.min()), units.rate(fastest)
-        axes[0].step(
-            [0, *ends],
-            [rate[0] / divisor, *(rate / divisor)],
-            where="pre",
-            label=f"link, {span if slowest == fastest else f'{units.rate(slowest)} to {span}'}",
-            **LEVEL_OLD,
-        )
-    axes[0].set_ylabel(f"goodput, stacked ({unit})")
-    time_axis(axes[0], scene)
-    if top > 0:  # else nothing arrived, and there is no link
-        axes[0].set_ylim(top=1.1 * top / divisor)
+        said = span if slowest == fastest else f"{units.rate(slowest)} to {span}"
+        link = replace(LEVEL, label=f"link, {said}")
+        edges = np.concatenate([[0.0], at]), np.concatenate([rate[:1], rate]) / divisor
+        marks.append(Line(*edges, link, steps="pre", width=0.8))
+    # Where nothing arrived and there is no link, the axis ends where it likes.
+    y = Axis(f"goodput, stacked ({unit})", high=1.1 * top / divisor if top > 0 else None)
+    panels = [over_time(scene, y, marks)]
     if not few:
         spread = metrics.spread_over_time(interval, "goodput_bps", 0.05, 0.95)
         shown = f"{'high' if len(order) <= BANDS else 'median'}_goodput_bps"
         divisor, unit = units.step(maximum(spread, shown), units.RATE_STEPS)
-        bands(axes[1], spread, divisor, scene)
-        axes[1].set_ylabel(f"goodput per flow ({unit})")
-        time_axis(axes[1], scene)
-        steady(axes[1], scene, spread, shown, (divisor, unit))
-    legend(figure)
-    return figure
+        y = Axis(f"goodput per flow ({unit})")
+        each = over_time(scene, y, bands(spread, divisor, scene))
+        panels.append(steady(scene, each, spread, shown, (divisor, unit)))
+    return beside(*panels)
 
 
-def rtt(
-    interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scene: Scene
-) -> values.Figure:
+def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scene: Scene) -> Figure:
     """Shows round-trip time over time: per flow if they are few, else median and band per group."""
     measured = interval.filter(pl.col("rtt_samples") > 0)
     divisor, unit = units.step(maximum(measured, "rtt_mean_ns"), units.TIME_STEPS)
@@ -124,77 +115,61 @@ def rtt(
         shown = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
         few_groups = shown["group"].n_unique() <= BANDS
         column = f"{'high' if few_groups else 'median'}_rtt_mean_ns"
-        marks = parts.bands(shown, divisor, scene)
+        marks = bands(shown, divisor, scene)
     base = (base_ns or 0.0) / divisor
     if base_ns:
-        level = replace(LEVEL, label=f"propagation, {units.time(base_ns)}")
-        marks.append(Rule(base, level))
-    panel = parts.over_time(scene, values.Axis(f"RTT ({unit})"), marks)
-    panel = parts.steady(scene, panel, shown, column, (divisor, unit), base)
+        marks.append(Rule(base, replace(LEVEL, label=f"propagation, {units.time(base_ns)}")))
+    panel = over_time(scene, Axis(f"RTT ({unit})"), marks)
+    panel = steady(scene, panel, shown, column, (divisor, unit), base)
     # From a little below the propagation delay: what is above it is the queue.
-    top = values.ends(panel)[1][1]
+    top = ends(panel)[1][1]
     y = replace(panel.y, low=max(0.0, base - 0.2 * (top - base)))
-    return values.Figure([replace(panel, y=y)], height_in=2.1)
+    return Figure([replace(panel, y=y)], height_in=2.1)
 
 
 def queue(links: pl.DataFrame, scene: Scene) -> Figure:
-    """Draws backlog and queueing delay over time: mean of each interval, its maximum behind it."""
-    figure, axes = subplots(2)
-    panels = (
-        (axes[0], "queue_mean_pkts", "queue_max_pkts", (1.0, "packets"), "queue"),
-        (
-            axes[1],
-            "sojourn_mean_ns",
-            "sojourn_max_ns",
-            units.step(maximum(links, "sojourn_max_ns"), units.TIME_STEPS),
-            "queueing delay",
+    """Shows backlog and queueing delay over time: mean of each interval, its maximum behind it."""
+    delay = units.step(maximum(links, "sojourn_max_ns"), units.TIME_STEPS)
+    return beside(
+        _queue_panel(
+            links, scene, "queue", ("queue_mean_pkts", "queue_max_pkts"), (1.0, "packets")
         ),
+        _queue_panel(links, scene, "queueing delay", ("sojourn_mean_ns", "sojourn_max_ns"), delay),
     )
+
+
+def _queue_panel(
+    links: pl.DataFrame,
+    scene: Scene,
+    title: str,
+    columns: tuple[str, str],
+    scale: tuple[float, str],
+) -> Panel:
+    """Returns a panel with the mean and the largest values, in columns; scale: see steady."""
+    mean, largest = columns
+    divisor, unit = scale
     several = links["link"].n_unique() > 1 or len(scene.link_styles) > 0
-    for panel, mean, largest, (divisor, unit), title in panels:
-        for index, part in split_by(links.sort("time_s"), "link"):
-            style = _link_style(index, scene) if several else theme.style("", "", 0)
-            time = part["time_s"].to_numpy()
-            panel.fill_between(
-                time,
-                part[mean] / divisor,
-                part[largest] / divisor,
-                color=style.colour,
-                alpha=0.18,
-                linewidth=0,
-                label=None if several else "maximum",
-            )
-            panel.plot(
-                time,
-                part[mean] / divisor,
-                color=style.colour,
-                linestyle=style.dash,
-                label=style.label if several else "mean",
-            )
-        for kind in () if several else ("drops", "marks"):
-            _events_on(panel, links, kind, largest, divisor)
-        panel.set_ylabel(f"{title} ({unit})")
-        time_axis(panel, scene)
-        steady(panel, scene, links, largest, (divisor, unit))
-    legend(figure)
-    return figure
+    marks: list[Mark] = []
+    for index, part in split_by(links.sort("time_s"), "link"):
+        style = _link_style(index, scene) if several else theme.style("", "mean", 0)
+        time, low, high = (floats(part[name]) for name in ("time_s", mean, largest))
+        above = style if several else replace(style, label="maximum")
+        marks.append(Band(time, low / divisor, high / divisor, above))
+        marks.append(Line(time, low / divisor, style))
+    for kind in () if several else ("drops", "marks"):
+        marks += _events_on(links, kind, largest, divisor)
+    panel = over_time(scene, Axis(f"{title} ({unit})"), marks)
+    return steady(scene, panel, links, largest, scale)
 
 
-def _events_on(panel: Axes, links: pl.DataFrame, kind: str, at: str, divisor: float) -> None:
+def _events_on(links: pl.DataFrame, kind: str, at: str, divisor: float) -> list[Mark]:
     """Marks the intervals that had drops or CE marks, the ones with the most if there are many."""
     found = links.filter(pl.col(kind) > 0).sort(kind, descending=True).head(EVENTS_ON_LINE)
     if found.height == 0:
-        return
+        return []
     style, found = theme.style(kind), found.sort("time_s")
-    panel.plot(
-        found["time_s"],
-        found[at] / divisor,
-        style.marker,
-        color=style.colour,
-        markersize=3,
-        markeredgewidth=0,
-        label=f"intervals with {style.label}",
-    )
+    style = replace(style, label=f"intervals with {style.label}")
+    return [Points(floats(found["time_s"]), floats(found[at]) / divisor, style, size=3)]
 
 
 def _link_style(index: int, scene: Scene) -> Style:
@@ -217,56 +192,45 @@ class Cdf:
 
 
 def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
-    """Draws the distribution of queueing delay, and its tail on a logarithmic scale."""
-    figure, (left, right) = subplots(2)
+    """Shows the distribution of queueing delay, and its tail on a logarithmic scale."""
     longest = max(max(d.delay_ns[-1], *(p[1] for p in d.points), 0.0) for d in distributions)
     divisor, unit = units.step(float(longest), units.TIME_STEPS)
+    left: list[Mark] = []
+    right: list[Mark] = []
+    several = len(distributions) > 1
     for index, d in enumerate(distributions):
-        name = d.label if len(distributions) > 1 else ""
-        style = d.style or theme.style(name, None, index)
+        dash = theme.DASHES[index % len(theme.DASHES)]
+        known = d.style or replace(theme.style(d.label if several else "", None, index), dash=dash)
+        style = replace(known, label=d.label if several else "")
         x, share = _thin(d.delay_ns / divisor, d.share)
-        label = d.label if len(distributions) > 1 else None
-        dash = d.style.dash if d.style else theme.DASHES[index % len(theme.DASHES)]
-        drawn: dict[str, Any] = {"color": style.colour, "linestyle": dash}
-        drawn["drawstyle"] = "default" if d.binned else "steps-post"
-        left.plot([x[0], *x], [0, *share], label=label, **drawn)
-        right.plot([0, *x], [1, *np.maximum(1 - share, ABOVE_LEAST)], **drawn)
-        for (name, at, q), filled in zip(d.points, (True, False), strict=False):
-            line_style: dict[str, Any] = {
-                "marker": "o",
-                "markersize": 4,
-                "linestyle": "none",
-                "color": style.colour,
-                "markerfacecolor": style.colour if filled else "white",
-            }
-            label = f"{name} {units.time(at)}" if len(distributions) == 1 else None
-            left.plot([at / divisor], [q], label=label, **line_style)
+        above = np.maximum(1 - share, ABOVE_LEAST)
+        steps: Steps = "" if d.binned else "post"
+        left.append(Line(np.append(x[0], x), np.append(0.0, share), style, steps=steps))
+        right.append(Line(np.append(0.0, x), np.append(1.0, above), style, steps=steps))
+        for (name, at, q), hollow in zip(d.points, (False, True), strict=False):
+            label = "" if several else f"{name} {units.time(at)}"
+            dot, place = Style(label, style.colour, "o"), floats(at / divisor)
+            left.append(Points(place, floats(q), dot, hollow=hollow))
             if q < 1:
-                right.plot([at / divisor], [1 - q], **line_style)
-    if len(distributions) > 1:  # the key of what is marked on each
+                right.append(Points(place, floats(1 - q), dot, hollow=hollow))
+    if several:  # the key of what is marked on each
         names = {name: None for d in distributions for name, *_ in d.points[:2]}
-        for name, face in zip(names, (theme.INK, "white"), strict=False):
-            key: dict[str, Any] = {"color": theme.INK, "markerfacecolor": face, "markersize": 4}
-            left.plot([], [], "o", label=name, **key)
-    left.set_ylabel("share of packets")
-    left.set_ylim(0, 1.04)
-    right.set_ylabel("share of packets above")
-    right.set_yscale("log")
+        for name, hollow in zip(names, (False, True), strict=False):
+            left.append(Points(NONE, NONE, Style(name, theme.INK, "o"), hollow=hollow))
     smallest = min(
         (1 - d.share)[(1 - d.share) > ABOVE_LEAST].min(initial=0.01) for d in distributions
     )
-    right.set_ylim(max(smallest / 2, 1e-8), 1)
-    for axes in (left, right):
-        axes.set_xlabel(f"queueing delay ({unit})")
-        if longest > 0:
-            axes.set_xlim(0, 1.05 * longest / divisor)
-    legend(figure)
-    return figure
+    x_axis = Axis(f"queueing delay ({unit})")
+    if longest > 0:
+        x_axis = replace(x_axis, low=0, high=1.05 * longest / divisor)
+    least = max(float(smallest) / 2, 1e-8)
+    return beside(
+        Panel(x_axis, Axis("share of packets", 0, 1.04), left),
+        Panel(x_axis, Axis("share of packets above", least, 1, "log"), right),
+    )
 
 
-def _thin(
-    x: npt.NDArray[np.float64], share: npt.NDArray[np.float64], points: int = 600
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _thin(x: Floats, share: Floats, points: int = 600) -> tuple[Floats, Floats]:
     """Returns as many points as a figure can show: half by share, half by log tail."""
     if x.size <= 2 * points:
         return x, share
@@ -277,39 +241,30 @@ def _thin(
 
 
 def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
-    """Draws each flow's goodput over the mean of all: as a distribution, and as a histogram."""
+    """Shows each flow's goodput over the mean of all: as a distribution, and as a histogram."""
     mean = _mean(flows, "goodput_bps")
     relative = flows.with_columns(share=pl.col("goodput_bps") / (mean or 1.0))
     alone = flows["group"].n_unique() == flows.height
     if flows.height <= (ROWS if alone else FEW):
         return _shares_of_few(relative, mean, scene)
-    figure, (left, right) = subplots(2)
-    largest = maximum(relative, "share")
-    edges = np.linspace(0, max(largest * 1.0001, 1.1), 61)
-    groups = split_by(relative, "group")
-    styles = [scene.group(group) for group, _ in groups]
-    parts = [np.sort(part["share"].to_numpy()) for _, part in groups]
-    for style, own in zip(styles, parts, strict=True):
-        left.plot(
-            [own[0], *own],
-            np.arange(own.size + 1) / own.size,
-            color=style.colour,
-            linestyle=style.dash,
-            label=style.label,
-            drawstyle="steps-post",
-        )
-    colours = [style.colour for style in styles]
-    right.hist(parts, bins=edges.tolist(), stacked=True, color=colours)
-    left.set_ylim(0, 1.04)
-    left.set_ylabel("share of flows")
-    for panel in (left, right):
-        panel.axvline(1, **LEVEL_OLD)
-        panel.set_xlim(0, 1.04 * edges[-1])
-        panel.set_xlabel(f"goodput / mean goodput (mean: {units.rate(mean)})")
-    right.set_ylabel("flows")
-    right.yaxis.set_major_locator(MaxNLocator(integer=True))
-    legend(figure)
-    return figure
+    edges = np.linspace(0, max(maximum(relative, "share") * 1.0001, 1.1), 61)
+    width, middle = np.diff(edges), edges[:-1] + np.diff(edges) / 2
+    one = Rule(1, upright=True)
+    left: list[Mark] = []
+    right: list[Mark] = []
+    low = np.zeros(middle.size)
+    for group, part in split_by(relative, "group"):
+        style, values = scene.group(group), np.sort(floats(part["share"]))
+        risen = np.arange(values.size + 1) / values.size
+        left.append(Line(np.append(values[:1], values), risen, style, steps="post"))
+        high = low + np.histogram(values, edges)[0]
+        right.append(Bars(middle, width, low, high, style))
+        low = high
+    x = Axis(f"goodput / mean goodput (mean: {units.rate(mean)})", 0, 1.04 * edges[-1])
+    return beside(
+        Panel(x, Axis("share of flows", 0, 1.04), [*left, one]),
+        Panel(x, Axis("flows", 0, whole=True), [*right, one]),
+    )
 
 
 def _mean(frame: pl.DataFrame, column: str) -> float:
@@ -318,76 +273,58 @@ def _mean(frame: pl.DataFrame, column: str) -> float:
 
 
 def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
-    figure, (axes,) = subplots(1, 0.75 + 0.24 * relative.height)
     ordered = relative.sort("group", "flow_id", descending=True)
-    styles = flow_styles(relative, scene)
-    bar_styles = [styles[int(flow)] for flow in ordered["flow_id"]]
-    axes.barh(
-        [s.label for s in bar_styles],
-        ordered["share"],
-        color=[s.colour for s in bar_styles],
-        height=0.62,
-    )
-    axes.axvline(1, **LEVEL_OLD)
+    known = flow_styles(relative, scene)
+    styles = [known[int(flow)] for flow in ordered["flow_id"]]
+    marks: list[Mark] = []
     for row, (bps, share) in enumerate(ordered.select("goodput_bps", "share").iter_rows()):
-        text = f" {units.rate(bps)}"
-        axes.annotate(text, (max(share, 1.0), row), va="center", fontsize=8)
-    axes.set_xlim(0, 1.2 * max(1.0, maximum(ordered, "share")))
-    axes.grid(visible=False)
-    axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(f"goodput / mean goodput (mean: {units.rate(mean)})")
-    return figure
+        style, at = replace(styles[row], label=""), floats(row)
+        marks.append(Bars(at, floats(0.62), floats(0), floats(share), style, lying=True))
+        marks.append(Label(max(share, 1.0), row, f" {units.rate(bps)}"))
+    top = 1.2 * max(1.0, maximum(ordered, "share"))
+    x = Axis(f"goodput / mean goodput (mean: {units.rate(mean)})", 0, top)
+    y = rows_axis([style.label for style in styles])
+    panel = Panel(x, y, [*marks, Rule(1, upright=True)])
+    return Figure([panel], height_in=0.75 + 0.24 * relative.height)
+
+
+def rows_axis(names: Sequence[str]) -> Axis:
+    """Returns an axis whose places 0, 1, ... have names, from below."""
+    return Axis("", -0.6, len(names) - 0.4, ticks=list(enumerate(names)))
 
 
 def base_rtts(flows: pl.DataFrame, scene: Scene) -> Figure:
-    """Draws goodput of each flow against its base RTT, base_rtt_ns; none is 0."""
-    figure, (axes,) = subplots(1)
+    """Shows goodput of each flow against its base RTT, base_rtt_ns; none is 0."""
     divisor, unit = units.step(maximum(flows, "base_rtt_ns"), units.TIME_STEPS)
     rate, rate_unit = units.step(maximum(flows, "goodput_bps"), units.RATE_STEPS)
-    for group, own in split_by(flows, "group"):
-        style = scene.group(group)
-        axes.plot(
-            own["base_rtt_ns"].to_numpy() / divisor,
-            own["goodput_bps"].to_numpy() / rate,
-            color=style.colour,
-            marker=style.marker or "o",
-            markersize=3.5,
-            linestyle="none",
-            label=style.label,
+    marks = [
+        Points(
+            floats(own["base_rtt_ns"]) / divisor,
+            floats(own["goodput_bps"]) / rate,
+            scene.group(group),
+            size=3.5,
         )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel(f"base RTT ({unit})")
-    axes.set_ylabel(f"goodput ({rate_unit})")
-    legend(figure)
-    return figure
+        for group, own in split_by(flows, "group")
+    ]
+    x, y = Axis(f"base RTT ({unit})", scale="log"), Axis(f"goodput ({rate_unit})", scale="log")
+    return Figure([Panel(x, y, marks)])
 
 
 def cwnd(
     samples: pl.DataFrame, chosen: Mapping[int, str], scene: Scene, label: str = "cwnd"
 ) -> Figure:
-    """Draws the congestion windows of a few flows, chosen by metrics.typical_flows.
+    """Shows the congestion windows of a few flows, chosen by metrics.typical_flows.
 
     samples has time_s, flow_id, group and cwnd_segs.
     """
-    figure, (axes,) = subplots(1, 2.1)
     part = samples.filter(pl.col("flow_id").is_in(list(chosen)))
     flows = part.select("flow_id", "group").unique().sort("flow_id")
+    marks = []
     for flow, style in flow_styles(flows, scene, chosen).items():
         own = part.filter(pl.col("flow_id") == flow).sort("time_s")
-        axes.plot(
-            own["time_s"],
-            own["cwnd_segs"],
-            color=style.colour,
-            linestyle=style.dash,
-            label=style.label,
-            linewidth=0.9,
-        )
-    axes.set_ylabel(f"{label} (segments)")
-    time_axis(axes, scene)
-    steady(axes, scene, part, "cwnd_segs", (1.0, "segments"))
-    legend(figure)
-    return figure
+        marks.append(Line(floats(own["time_s"]), floats(own["cwnd_segs"]), style, width=THIN))
+    panel = over_time(scene, Axis(f"{label} (segments)"), marks)
+    return Figure([steady(scene, panel, part, "cwnd_segs", (1.0, "segments"))], height_in=2.1)
 
 
 def sequence(
@@ -397,37 +334,29 @@ def sequence(
     chosen: Mapping[int, str],
     scene: Scene,
 ) -> Figure:
-    """Draws time-sequence graphs of a few flows, in bytes from each connection's first.
+    """Shows time-sequence graphs of a few flows, in bytes from each connection's first.
 
     All have time_s, flow_id and bytes: behind what was sent for the first time, acknowledged, and
     of what was sent again.
     """
-    parts = {"sent": sent, "sent again": resent, "acknowledged": acked}
+    blue, red, green, *_ = theme.CYCLE
+    panels = []
+    for flow, role in chosen.items():
+        parts = [part.filter(pl.col("flow_id") == flow) for part in (sent, resent, acked)]
+        divisor, unit = units.step(maximum(parts[0], "bytes"), units.BYTE_STEPS)
+        first, repeated, acknowledged = (
+            (floats(part["time_s"]), floats(part["bytes"]) / divisor) for part in parts
+        )
+        marks: list[Mark] = [
+            Line(*first, Style("sent", blue, ""), width=THIN),
+            Points(*repeated, Style("sent again", red, "o"), size=2),
+            Line(*acknowledged, Style("acknowledged", green, "", theme.DASHES[1]), width=THIN),
+        ]
+        title = scene.flow(flow) + (f", {role}" if role else "")
+        panels.append(over_time(scene, Axis(f"sequence number ({unit})"), marks, title))
     rows = -(-len(chosen) // 2)
-    figure = Figure(figsize=(WIDTH_IN, 0.4 + (1.7 * rows if len(chosen) > 1 else 2.2)))
-    grid = figure.subplots(rows, min(2, len(chosen)), squeeze=False).ravel()
-    for axes, (flow, role) in zip(grid, chosen.items(), strict=False):
-        own = {name: part.filter(pl.col("flow_id") == flow) for name, part in parts.items()}
-        divisor, unit = units.step(maximum(own["sent"], "bytes"), units.BYTE_STEPS)
-        styles = {"sent": ("-", ""), "sent again": ("none", "."), "acknowledged": ("--", "")}
-        for colour, (name, (dash, marker)) in zip(theme.CYCLE, styles.items(), strict=False):
-            axes.plot(
-                own[name]["time_s"],
-                own[name]["bytes"] / divisor,
-                color=colour,
-                linestyle=dash,
-                marker=marker,
-                markersize=4,
-                linewidth=0.9,
-                label=name,
-            )
-        axes.set_title(scene.flow(flow) + (f", {role}" if role else ""))
-        axes.set_ylabel(f"sequence number ({unit})")
-        time_axis(axes, scene)
-    for axes in grid[len(chosen) :]:
-        axes.set_visible(False)
-    legend(figure)
-    return figure
+    height = 0.4 + (1.7 * rows if len(chosen) > 1 else 2.2)
+    return Figure(panels, columns=2, height_in=height)
 
 
 # States of a flow, and the events that look the same and begin them.
@@ -435,27 +364,18 @@ RECOVERIES = {"recovery": ("recovery", "reduction"), "loss": ("after a timeout",
 
 
 def states(episodes: pl.DataFrame, styles: Mapping[int, Style], scene: Scene) -> Figure:
-    """Draws a row per flow, with a bar while it recovered; episodes of sections.recoveries."""
-    figure, (axes,) = subplots(1, 0.75 + 0.24 * len(styles))
-    labels = [style.label for style in styles.values()][::-1]
+    """Shows a row per flow, with a bar while it recovered; episodes of sections.recoveries."""
     rows = {flow: row for row, flow in enumerate(reversed(list(styles)))}
+    marks = []
     for state, (label, event) in RECOVERIES.items():
         own = episodes.filter(pl.col("state") == state)
         if own.height > 0:
-            axes.barh(
-                [rows[flow] for flow in own["flow_id"]],
-                own["to_s"] - own["from_s"],
-                left=own["from_s"],
-                height=0.62,
-                color=theme.style(event).colour,
-                label=label,
-            )
-    time_axis(axes, scene)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(-0.6, len(labels) - 0.4)
-    axes.grid(visible=False)
-    legend(figure)
-    return figure
+            at = floats([rows[flow] for flow in own["flow_id"]])
+            style = replace(theme.style(event), label=label)
+            begin, end = floats(own["from_s"]), floats(own["to_s"])
+            marks.append(Bars(at, np.full(at.size, 0.62), begin, end, style, lying=True))
+    y = rows_axis([style.label for style in styles.values()][::-1])
+    return Figure([over_time(scene, y, marks)], height_in=0.75 + 0.24 * len(styles))
 
 
 @dataclass(frozen=True)
@@ -476,84 +396,66 @@ class Quantity:
 def panels(
     quantities: Sequence[Quantity], series: Sequence[tuple[Style, pl.DataFrame]], scene: Scene
 ) -> Figure:
-    """Draws a panel per quantity over time, with a line per series; their frames have time_s."""
-    rows = -(-len(quantities) // 2)
-    figure = Figure(figsize=(WIDTH_IN, 0.4 + 1.5 * rows if len(quantities) > 1 else 2.2))
-    grid = figure.subplots(rows, min(2, len(quantities)), squeeze=False).ravel()
-    for place, (axes, quantity) in enumerate(zip(grid, quantities, strict=False)):
+    """Shows a panel per quantity over time, with a line per series; their frames have time_s."""
+    found = []
+    for quantity in quantities:
         column = quantity.column
         finite = [(style, f.filter(pl.col(column).is_finite())) for style, f in series]
         divisor, unit = 1.0, quantity.unit
         if unit in units.STEPS:
             top = max((maximum(frame, column) for _, frame in finite), default=0.0)
             divisor, unit = units.step(top, units.STEPS[unit])
-        for style, frame in finite:
-            axes.plot(
-                frame["time_s"],
-                frame[column] / divisor,
-                color=style.colour,
-                linestyle=style.dash,
-                linewidth=0.9,
-                label=style.label if len(series) > 1 else None,
+        marks = [
+            Line(
+                floats(frame["time_s"]),
+                floats(frame[column]) / divisor,
+                style if len(series) > 1 else replace(style, label=""),
+                width=THIN,
             )
-        axes.set_ylabel(f"{quantity.label} ({unit})" if unit else quantity.label)
-        time_axis(axes, scene)
-        if place + 2 < len(quantities):  # another below
-            axes.set_xlabel("")
-    for axes in grid[len(quantities) :]:
-        axes.set_visible(False)
-    legend(figure)
-    return figure
+            for style, frame in finite
+        ]
+        y = Axis(f"{quantity.label} ({unit})" if unit else quantity.label)
+        found.append(over_time(scene, y, marks))
+    rows = -(-len(found) // 2)
+    return Figure(found, columns=2, height_in=0.4 + 1.5 * rows if len(found) > 1 else 2.2)
 
 
 def events(counts: pl.DataFrame, scene: Scene) -> Figure:
-    """Draws events by kind (a name of theme.STYLES): per_s in a bin width_s wide around time_s."""
-    kinds = sorted(counts["kind"].unique())
-    figure = Figure(figsize=(WIDTH_IN, 0.55 + 0.72 * len(kinds)))
-    panels = figure.subplots(len(kinds), 1, squeeze=False, sharex=True)[:, 0]
-    for panel, kind in zip(panels, kinds, strict=True):
+    """Shows events by kind (a name of theme.STYLES): per_s in a bin width_s wide around time_s."""
+    found = []
+    for kind in sorted(counts["kind"].unique()):
         style = theme.style(kind)
         part = counts.filter(pl.col("kind") == kind).sort("time_s")
-        panel.bar(
-            part["time_s"],
-            part["per_s"],
-            width=part["width_s"],
-            color=style.colour,
-            linewidth=0,
-        )
-        panel.set_title(style.label, loc="left", pad=2)
-        panel.set_ylabel("per second")
-        panel.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-        panel.yaxis.set_minor_locator(AutoMinorLocator(1))
-        panel.set_xlim(0, scene.duration_s)
-    panels[-1].set_xlabel("time (s)")
-    return figure
+        time, width, rate = (floats(part[name]) for name in ("time_s", "width_s", "per_s"))
+        bars = Bars(time, width, np.zeros(time.size), rate, replace(style, label=""))
+        y = Axis("per second", 0, whole=True)
+        found.append(Panel(time_axis(scene), y, [bars], style.label))
+    return Figure(found, height_in=0.55 + 0.72 * len(found))
 
 
 def completion(times: pl.DataFrame, scene: Scene) -> Figure:
-    """Draws completion time by size, median and 99th percentile; slowdown, where any is known.
+    """Shows completion time by size, median and 99th percentile; slowdown, where any is known.
 
     times: see completion_times; none of its sizes is 0.
     """
-    known = times["slowdown_mean"].count() > 0
-    figure, panels = subplots(2 if known else 1)
     divisor, unit = units.step(float(maximum(times, "p99_ns")), units.TIME_STEPS)
-    for group, own in split_by(times, "group"):
-        style = scene.group(group)
-        size = own["mean_bytes"].to_numpy() / 1e3
-        drawn: dict[str, Any] = {"color": style.colour, "marker": "o", "markersize": 3}
-        panels[0].plot(size, own["p50_ns"].to_numpy() / divisor, label=style.label, **drawn)
-        panels[0].plot(size, own["p99_ns"].to_numpy() / divisor, linestyle=":", **drawn)
-        if known:
-            panels[1].plot(size, own["slowdown_mean"].to_numpy(), **drawn)
-            panels[1].plot(size, own["slowdown_p99"].to_numpy(), linestyle=":", **drawn)
-    for axes, name in zip(panels, (f"completion time ({unit})", "slowdown"), strict=False):
-        axes.set_ylabel(name)
-        axes.set_xlabel("size (kB)")
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-    legend(figure)
-    return figure
+    shown = [(f"completion time ({unit})", ("p50_ns", "p99_ns"), divisor)]
+    if times["slowdown_mean"].count() > 0:
+        shown.append(("slowdown", ("slowdown_mean", "slowdown_p99"), 1.0))
+    found = []
+    for label, (middle, high), by in shown:
+        marks = []
+        for group, own in split_by(times, "group"):
+            style, size = (
+                replace(scene.group(group), marker="o", dash="-"),
+                floats(own["mean_bytes"]),
+            )
+            late = replace(style, label=f"{style.label}, 99th percentile", dash=theme.DASHES[2])
+            size = floats(own["mean_bytes"]) / 1e3
+            for column, drawn in ((middle, style), (high, late)):
+                marks.append(Line(size, floats(own[column]) / by, drawn, markers=1))
+        found.append(Panel(Axis("size (kB)", scale="log"), Axis(label, scale="log"), marks))
+    return beside(*found)
 
 
 def __dir__() -> list[str]:

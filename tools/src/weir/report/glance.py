@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from weir.analysis import metrics
 from weir.base import units
 from weir.base.errors import UserError
 from weir.base.page import Mark, Page, Part, Text
-from weir.report import artists, document, page, paper, redraw, sections
 from weir.report import data as report_data
+from weir.report import document, page, paper, sections
+from weir.report.figure import thinned
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
     from weir.analysis.folder import Run
 
@@ -48,20 +47,22 @@ def html(run: Run) -> str:
     return document.glance(made)
 
 
-def plot(run: Run, name: str, ax: Axes | Sequence[Axes] | None) -> Figure:
+def plot(run: Run, name: str, ax: Axes | Sequence[Axes] | None) -> Canvas:
     """Draws a figure by its name, into `ax` if given. UserError: no such figure, or other axes."""
-    settings: dict[Any, Any] = artists.RC
-    with mpl.rc_context(settings):
-        made = paper.choose(sections.draw(report_data.read(run)), name)
-        if ax is None:
-            return made
-        panels = [axes for axes in made.axes if axes.get_visible()]
-        places = [ax] if isinstance(ax, Axes) else list(ax)
-        if len(places) != len(panels):
-            raise UserError(
-                f"the figure '{name}' has {len(panels)} panels: give as many axes in ax, not"
-                f" {len(places)}"
-            )
-        for panel, place in zip(panels, places, strict=True):
-            redraw.into(panel, place)
-        return places[0].figure  # type: ignore[return-value]
+    from matplotlib.axes import Axes
+
+    from weir.report import artists
+
+    made = thinned(paper.choose(sections.draw(report_data.read(run)), name))
+    if ax is None:
+        with artists.settings():
+            return artists.draw(made)
+    places = [ax] if isinstance(ax, Axes) else list(ax)
+    if len(places) != len(made.panels):
+        raise UserError(
+            f"the figure '{name}' has {len(made.panels)} panels: give as many axes in ax, not"
+            f" {len(places)}"
+        )
+    for panel, place in zip(made.panels, places, strict=True):
+        artists.draw_panel(place, panel)
+    return places[0].figure  # type: ignore[return-value]

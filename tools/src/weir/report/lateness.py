@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from weir.analysis import metrics
 from weir.analysis.run_summary import RunSummary
-from weir.report import axes, theme
-from weir.report.axes import Scene
+from weir.report import theme
+from weir.report.figure import Axis, Figure, Line, Panel, beside, floats
+from weir.report.scene import Scene, over_time
 from weir.report.theme import Style
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def tails(report: RunSummary, styles: dict[str, Style]) -> Iterator[Tail]:
             yield Tail(style, *metrics.within_bins(ends, share, np.inf))
 
 
-def over_time(run: Run, duration_s: float) -> pl.DataFrame | None:
+def in_stretches(run: Run, duration_s: float) -> pl.DataFrame | None:
     """Returns mean and largest lateness of packets in each of BINS stretches, with time_s.
 
     None without records of departures: levels 2 and 3 have them.
@@ -83,41 +82,28 @@ def over_time(run: Run, duration_s: float) -> pl.DataFrame | None:
 
 
 def of_a_run(found: Sequence[Tail], timed: pl.DataFrame | None, scene: Scene) -> Figure:
-    """Draws distributions of lateness and, where departures were recorded, lateness over time."""
-    figure, panels = axes.subplots(int(bool(found)) + int(timed is not None))
-    if found:
-        _draw_tails(panels[0], found)
+    """Shows distributions of lateness and, where departures were recorded, lateness over time."""
+    panels = [_tails(found, "later than (µs)")] if found else []
     if timed is not None:
-        panel = panels[-1]
+        marks = []
         for name, label, dash in (("largest", "delay, largest", "-"), ("mean", "mean", DASHED)):
-            late = np.maximum(timed[f"{name}_ns"].to_numpy(), LEAST_NS) / NS_PER_US
-            panel.plot(timed["time_s"], late, color=theme.BLACK, linestyle=dash, label=label)
-        axes.time_axis(panel, scene)
-        panel.set_yscale("log")
-        panel.set_ylim(LEAST_NS / NS_PER_US, None)
-        panel.set_ylabel("lateness (µs)")
-    axes.legend(figure)
-    return figure
+            late = np.maximum(floats(timed[f"{name}_ns"]), LEAST_NS) / NS_PER_US
+            marks.append(Line(floats(timed["time_s"]), late, Style(label, theme.BLACK, "", dash)))
+        y = Axis("lateness (µs)", LEAST_NS / NS_PER_US, scale="log")
+        panels.append(over_time(scene, y, marks))
+    return beside(*panels)
 
 
 def of_runs(delay: Sequence[Tail], pacing: Sequence[Tail]) -> Figure:
-    """Draws one distribution of several runs: of delay, and of pacing."""
-    shown = [(name, part) for name, part in (("delay", delay), ("pacing", pacing)) if part]
-    figure, panels = axes.subplots(len(shown))
-    for panel, (name, part) in zip(panels, shown, strict=True):
-        _draw_tails(panel, part)
-        panel.set_xlabel(f"error of {name} (µs)")
-    axes.legend(figure)
-    return figure
+    """Shows one distribution of several runs: of delay, and of pacing."""
+    shown = (("delay", delay), ("pacing", pacing))
+    return beside(*(_tails(part, f"error of {name} (µs)") for name, part in shown if part))
 
 
-def _draw_tails(panel: Axes, found: Sequence[Tail]) -> None:
+def _tails(found: Sequence[Tail], label: str) -> Panel:
+    marks = []
     for style, late_ns, share in found:
         above = np.maximum(1 - np.concatenate([[0.0], share[:-1]]), 1e-9)
-        late = np.maximum(late_ns, LEAST_NS) / NS_PER_US
-        panel.plot(late, above, color=style.colour, linestyle=style.dash, label=style.label)
-    panel.set_xscale("log")
-    panel.set_yscale("log")
-    panel.set_ylim(max(min(1 - float(s[s < 1].max(initial=0)) for *_, s in found) / 2, 1e-9), 1.3)
-    panel.set_xlabel("later than (µs)")
-    panel.set_ylabel("share of packets")
+        marks.append(Line(np.maximum(late_ns, LEAST_NS) / NS_PER_US, above, style))
+    least = max(min(1 - float(s[s < 1].max(initial=0)) for *_, s in found) / 2, 1e-9)
+    return Panel(Axis(label, scale="log"), Axis("share of packets", least, 1.3, "log"), marks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of many runs, each a function that draws a tidy frame into axes.
+"""Figures of many runs, each a function from a tidy frame to a panel.
 
 `pantheon` takes a row per run: name, delay_ns and goodput_bps; `box` and `cdf` a row per value:
 name and value. Rows of one name are of one kind, such as a congestion control, and differ in their
@@ -9,20 +9,29 @@ seed. What is not known is null or NaN, and is not drawn: a name without a numbe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from weir.analysis import metrics, windows
 from weir.base import configs, units
 from weir.base.errors import UserError, nearest
-from weir.report import axes as shared
 from weir.report import theme
+from weir.report.figure import (
+    Axis,
+    Box,
+    Figure,
+    Label,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Polygon,
+    ends,
+    floats,
+)
+from weir.report.scene import maximum
 from weir.report.theme import Style
 
 NAMES = {
@@ -67,63 +76,61 @@ def kinds(frame: pl.DataFrame) -> Iterator[tuple[Style, pl.DataFrame]]:
         yield style, frame.filter(pl.col("name") == name)
 
 
-def pantheon(panel: Axes, points: pl.DataFrame) -> None:
-    """Draws a dot per run, and each name's mean and ellipse of one standard deviation.
+def pantheon(points: pl.DataFrame) -> Panel:
+    """Returns a dot per run, and each name's mean and ellipse of one standard deviation.
 
     As in Pantheon's reports: less delay to the right, so that better is up and to the right.
     """
     known = points.filter(pl.col("delay_ns").is_finite() & pl.col("goodput_bps").is_finite())
     if known.height == 0:
         raise UserError("no run has both a goodput and a one-way delay", 1)
-    slow, slow_unit = units.step(shared.maximum(known, "delay_ns"), units.TIME_STEPS)
-    fast, fast_unit = units.step(shared.maximum(known, "goodput_bps"), units.RATE_STEPS)
+    slow, slow_unit = units.step(maximum(known, "delay_ns"), units.TIME_STEPS)
+    fast, fast_unit = units.step(maximum(known, "goodput_bps"), units.RATE_STEPS)
     scaled = points.with_columns(x=pl.col("delay_ns") / slow, y=pl.col("goodput_bps") / fast)
+    marks: list[Mark] = []
     for style, own in kinds(scaled):
-        kind(panel, style, *(own[axis].cast(pl.Float64).fill_null(np.nan) for axis in "xy"))
-    panel.set_xlabel(f"95th percentile of one-way delay ({slow_unit}), less to the right")
-    panel.set_ylabel(f"goodput ({fast_unit})")
-    delay_axis(panel, known["delay_ns"].to_numpy() / slow)
-    panel.set_ylim(bottom=0)
-    name_means(panel)
+        marks += kind(style, floats(own["x"]), floats(own["y"]))
+    label = f"95th percentile of one-way delay ({slow_unit}), less to the right"
+    x = delay_axis(label, floats(known["delay_ns"]) / slow)
+    panel = Panel(x, Axis(f"goodput ({fast_unit})", 0), marks)
+    return replace(panel, marks=[*marks, *names_of_means(panel)])
 
 
-def kind(panel: Axes, style: Style, x: pl.Series, y: pl.Series) -> None:
-    """Draws the runs of one name: dots, their mean and its ellipse."""
-    one = windows.ellipse(x.to_numpy(), y.to_numpy())
+def kind(style: Style, x: metrics.Floats, y: metrics.Floats) -> list[Mark]:
+    """Returns the runs of one name: dots, their mean and its ellipse."""
+    one = windows.ellipse(x, y)
     if one is None:
-        return
+        return []
+    marks: list[Mark] = []
     if np.ptp(one.contour_x) > 0 or np.ptp(one.contour_y) > 0:
-        panel.fill(one.contour_x, one.contour_y, color=style.colour, alpha=0.2, linewidth=0)
-        panel.plot(one.contour_x, one.contour_y, color=style.colour, linewidth=0.8)
-    both = np.isfinite(x.to_numpy()) & np.isfinite(y.to_numpy())
-    drawn: dict[str, Any] = {"color": style.colour, "linestyle": "none"}
-    panel.plot(x.to_numpy()[both], y.to_numpy()[both], marker=".", markersize=3, **drawn)
-    panel.plot([one.x], [one.y], marker=style.marker, markersize=5, label=style.label, **drawn)
+        marks.append(Polygon(one.contour_x, one.contour_y, replace(style, label="")))
+    both = np.isfinite(x) & np.isfinite(y)
+    marks.append(Points(x[both], y[both], Style("", style.colour, "o"), size=1.8))
+    return [*marks, Points(floats(one.x), floats(one.y), style, size=5.5)]
 
 
-def name_means(panel: Axes) -> None:
-    """Writes names beside the means that stand apart; the legend has all of them."""
-    means = [line for line in panel.lines if not str(line.get_label()).startswith("_")]
-    at = np.array([np.ravel([line.get_xdata(), line.get_ydata()]) for line in means], np.float64)
-    places = panel.transLimits.transform(panel.transScale.transform(at))
-    for line, data, place in zip(means, at, places, strict=True):
-        if (np.abs(places - place) < APART).all(axis=1).sum() == 1:
-            drawn: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6}
-            panel.annotate(str(line.get_label()), data, xytext=(4, 3), **drawn)
+def names_of_means(panel: Panel) -> list[Mark]:
+    """Returns the names of the means that stand apart; the key has all of them."""
+    means = [mark for mark in panel.marks if isinstance(mark, Points) and mark.style.label]
+    at = np.array([[mark.x[0], mark.y[0]] for mark in means])
+    places = at.copy()
+    for column, (axis, (low, high)) in enumerate(zip((panel.x, panel.y), ends(panel), strict=True)):
+        scale = np.log if axis.scale == "log" else np.asarray
+        places[:, column] = (scale(at[:, column]) - scale(low)) / (scale(high) - scale(low))
+    return [
+        Label(x, y, mark.style.label, size=6, away=(4, 3))
+        for mark, (x, y), place in zip(means, at.tolist(), places, strict=True)
+        if (np.abs(places - place) < APART).all(axis=1).sum() == 1
+    ]
 
 
-def delay_axis(panel: Axes, delays: metrics.Floats) -> None:
-    """Sets an axis from the longest to the shortest, logarithmic if they are far apart."""
+def delay_axis(label: str, delays: metrics.Floats) -> Axis:
+    """Returns an axis from the longest to the shortest, logarithmic if they are far apart."""
     low, high = float(delays.min()), float(delays.max())
     if low > 0 and high > LOG_FROM * low:
-        panel.set_xscale("log")
-        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        panel.xaxis.set_major_formatter("{x:g}")
-        panel.xaxis.set_minor_formatter(NullFormatter())
-        panel.set_xlim(high * 1.3, low / 1.3)
-    else:
-        room = 0.1 * (high - low) or 0.1 * high or 1.0
-        panel.set_xlim(high + room, low - room)
+        return Axis(label, low / 1.3, high * 1.3, "log", reversed=True)
+    room = 0.1 * (high - low) or 0.1 * high or 1.0
+    return Axis(label, low - room, high + room, reversed=True)
 
 
 def parts(samples: pl.DataFrame) -> list[tuple[Style, metrics.Floats]]:
@@ -147,44 +154,35 @@ def scaled(samples: pl.DataFrame, number: Number) -> tuple[list[tuple[Style, met
     return [(style, values / divisor) for style, values in found], label
 
 
-def box(panel: Axes, samples: pl.DataFrame, number: Number) -> None:
-    """Draws quartiles and median of each name; whiskers end within 1.5 of their distance.
+def box(samples: pl.DataFrame, number: Number) -> Panel:
+    """Returns quartiles and median of each name; whiskers end within 1.5 of their distance.
 
     What is beyond them is a ring; few values are dots beside.
     """
     found, label = scaled(samples, number)
+    marks: list[Mark] = []
     for place, (style, values) in enumerate(found):
-        if values.size == 0:
-            continue
-        drawn = {"color": style.colour, "linewidth": 1.0}
-        panel.boxplot(
-            [values], positions=[place], widths=0.5, manage_ticks=False, boxprops=drawn,
-            whiskerprops=drawn, capprops=drawn, medianprops={**drawn, "linewidth": 1.8},
-            flierprops={"markeredgecolor": style.colour, "markersize": 3},
-        )  # fmt: skip
-        if values.size <= DOTS_MAX:
-            panel.plot([place + 0.36] * values.size, values, ".", color=style.colour, markersize=3)
-    labels = [style.label for style, _ in found]
-    turned = max(map(len, labels)) * len(labels) > shared.WIDE // 3
-    panel.set_xticks(range(len(labels)), labels, rotation=90 if turned else 0)
-    panel.set_xlim(-0.6, len(labels) - 0.4)
-    panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))
-    panel.set_ylabel(label)
+        plain = Style("", style.colour, "o")
+        if values.size:
+            marks.append(Box(place, values, plain))
+        if 0 < values.size <= DOTS_MAX:
+            marks.append(Points(np.full(values.size, place + 0.36), values, plain, size=1.8))
+    names = [style.label for style, _ in found]
+    x = Axis("", -0.6, len(names) - 0.4, ticks=list(enumerate(names)))
+    bottom = min(0.0, ends(Panel(x, Axis(), marks))[1][0])
+    return Panel(x, Axis(label, bottom), marks)
 
 
-def cdf(panel: Axes, samples: pl.DataFrame, number: Number) -> None:
-    """Draws the share of each name's values that are at most x."""
+def cdf(samples: pl.DataFrame, number: Number) -> Panel:
+    """Returns the share of each name's values that are at most x."""
     found, label = scaled(samples, number)
+    marks = []
     for style, values in found:
         x, share = metrics.ecdf(values)
         if x.size:
-            panel.plot(
-                [x[0], *x], [0, *share], color=style.colour, linestyle=style.dash,
-                label=style.label, drawstyle="steps-post",
-            )  # fmt: skip
-    panel.set_ylim(0, 1.04)
-    panel.set_ylabel("share of runs")
-    panel.set_xlabel(label)
+            edges = np.append(x[0], x), np.append(0.0, share)
+            marks.append(Line(*edges, style, steps="post"))
+    return Panel(Axis(label), Axis("share of runs", 0, 1.04), marks)
 
 
 def check(name: str) -> None:
@@ -195,12 +193,10 @@ def check(name: str) -> None:
 
 
 def figure(name: str, frame: pl.DataFrame, number: Number | None = None) -> Figure:
-    """Draws one of NAMES as a figure of its own."""
+    """Returns one of NAMES as a figure of its own."""
     check(name)
-    made, (panel,) = shared.subplots(1, 2.8)
     if name == "pantheon":
-        pantheon(panel, frame)
+        made = pantheon(frame)
     else:
-        {"box": box, "cdf": cdf}[name](panel, frame, number or Number("value", ""))
-    shared.legend(made)
-    return made
+        made = {"box": box, "cdf": cdf}[name](frame, number or Number("value", ""))
+    return Figure([made], height_in=2.8, name=name, caption=NAMES[name])

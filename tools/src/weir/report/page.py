@@ -32,7 +32,7 @@ from weir.base.page import (
     joined,
     section,
 )
-from weir.report import artists, document, sections
+from weir.report import document, sections
 from weir.report.data import RunData, read
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ DATA = (".json", ".ring", ".yaml", ".parquet", ".csv")
 
 def write(run: Run, out: Path | None = None, on_progress: sections.Progress | None = None) -> Path:
     """Writes report.html into the run folder, or into `out`, and returns its path."""
-    artists.use()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     path = (out or run.path) / "report.html"
@@ -57,7 +56,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
     """Returns the whole document, to be written into a folder `place`."""
     data = read(run)
     report = data.numbers
-    figures = document.figures((d.figure, d.caption) for d in sections.draw(data, on_progress))
+    figures = document.figures(sections.draw(data, on_progress))
     drops = losses.sentences(run) if captured(run) else []
     parts: list[Part] = [
         *(Text(note, "note") for note in run.notes),

@@ -10,21 +10,18 @@ import base64
 import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-
 from weir.base.errors import UserError, nearest
-from weir.report import artists, axes, bounded, document, figure_data, grey, script
+from weir.report import document, grey, table
+from weir.report.figure import Axis, Figure, thinned
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Canvas
 
-    from weir.report.sections import Drawn
-
-FORMATS = (".pdf", ".png", ".svg", ".csv")  # the last: its data
+FORMATS = (".pdf", ".png", ".svg", ".csv", ".parquet")  # the last two: its data
 WIDTHS_IN = {"column": 3.33, "page": 7.0}  # of acm's, and of usenix's
 VENUES: dict[str, dict[str, float]] = {
     "acm": WIDTHS_IN,
@@ -33,7 +30,7 @@ VENUES: dict[str, dict[str, float]] = {
 }
 TYPES: dict[str, dict[Any, Any]] = {
     "acm": {},
-    "ieee": dict.fromkeys(artists.SMALL, 8),
+    "ieee": dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 8),
     "usenix": {},
 }  # beside artists.PAPER
 PANEL_IN = 1.85  # height of one of several panels in a column
@@ -48,19 +45,12 @@ CHARACTERS += [0x2009, 0x2013, 0x2014, 0x2018, 0x2019, 0x2026, 0x2212, 0x2264, 0
 FEATURES = ["kern", "liga"]
 
 
-def use(venue: str = "acm") -> None:
-    """Sets matplotlib up for papers; before anything is drawn, because artists keep their type."""
-    artists.use()
-    artists.use_paper()
-    mpl.rcParams.update(TYPES[venue])
-
-
-def choose(drawn: Iterable[Drawn], name: str) -> Figure:
+def choose(drawn: Iterable[Figure], name: str) -> Figure:
     """Returns the figure of a name. UserError names those that there are."""
     names = []
     for one in drawn:
         if one.name == name:
-            return artists.drawn(one.figure)
+            return one
         names.append(one.name)
     meant = nearest(name, names, f"there is {', '.join(names) or 'none'}")
     raise UserError(f"there is no figure '{name}'; {meant}")
@@ -100,21 +90,32 @@ def limits(text: str) -> tuple[float | None, float | None]:
     return ends[0], ends[1]
 
 
-def set_limits(figure: Figure, shape: Shape) -> None:
-    """Sets where axes begin and end."""
-    panels = [a for a in figure.axes if a.get_visible()]
-    for option, given in (("--xlim", shape.xlim), ("--ylim", shape.ylim)):
-        if len(given) > 1 and len(given) != len(panels):
+def set_limits(figure: Figure, shape: Shape) -> Figure:
+    """Returns the figure with axes that begin and end where the shape says."""
+    count = len(figure.panels)
+    made: list[list[Axis]] = []
+    for option, name, given in (("--xlim", "x", shape.xlim), ("--ylim", "y", shape.ylim)):
+        if len(given) > 1 and len(given) != count:
             raise UserError(
                 f"{option} is given {len(given)} times: once for all panels, or once for each of"
-                f" the figure's {len(panels)}"
+                f" the figure's {count}"
             )
-        ends = list(given) * len(panels) if len(given) == 1 else given
-        for panel, (low, high) in zip(panels, ends, strict=False):
-            if option == "--xlim":
-                panel.set_xlim(low, high)
-            else:
-                panel.set_ylim(low, high)
+        limits = list(given) * count if len(given) == 1 else given or [(None, None)] * count
+        made.append([
+            within(getattr(panel, name), low, high)
+            for panel, (low, high) in zip(figure.panels, limits, strict=True)
+        ])  # fmt: skip
+    panels = [replace(p, x=x, y=y) for p, x, y in zip(figure.panels, *made, strict=True)]
+    return replace(figure, panels=panels)
+
+
+def within(axis: Axis, low: float | None, high: float | None) -> Axis:
+    """Returns an axis with other ends; None: its own."""
+    return replace(
+        axis,
+        low=axis.low if low is None else low,
+        high=axis.high if high is None else high,
+    )
 
 
 def check(out: Path) -> None:
@@ -129,34 +130,39 @@ def write(figure: Figure, out: Path, shape: Shape) -> list[Path]:
     """Writes a figure in the format that the file's name asks for; returns the files written."""
     check(out)
     if shape.code:
-        script.check(out)
-    save(figure, out, shape)
-    return [out, *script.write(figure, out, DPI)] if shape.code else [out]
+        from weir.report import code
+
+        code.check(out)
+    if out.suffix in (".csv", ".parquet"):
+        table.write(figure, out)
+        return [out]
+    from weir.report import artists
+
+    made = fit(grey.separate(set_limits(thinned(figure), shape)), shape)
+    own = TYPES[shape.venue]
+    with artists.settings(paper=True, own=own):
+        save(artists.draw(made, shape.width_in, artists.WIDE * 1.1), out)
+    if not shape.code:
+        return [out]
+    settings = artists.RC | artists.PAPER | own
+    return [out, *code.write(made, out, shape.width_in, settings, DPI)]
 
 
-def save(figure: Figure, out: Path, shape: Shape) -> None:
-    """Writes the figure alone, or its data as CSV."""
-    if out.suffix == ".csv":
-        figure_data.table(figure).write_csv(out)
-        return
-    bounded.bound(figure)
-    grey.separate(figure)
-    set_limits(figure, shape)
-    fit(figure, shape.width_in)
-    if shape.height_in is not None:
-        figure.set_figheight(shape.height_in)
+def save(canvas: Canvas, out: Path) -> None:
+    """Writes a drawn figure as PDF, PNG, or SVG with its typeface in it."""
     if out.suffix == ".pdf":
-        figure.savefig(out, metadata={"CreationDate": None})
+        canvas.savefig(out, metadata={"CreationDate": None})
     elif out.suffix == ".png":
-        figure.savefig(out, dpi=DPI)
+        canvas.savefig(out, dpi=DPI)
     else:
-        text = str(document.inline_svg(figure, ""))
+        text = str(document.inline_svg(canvas, ""))
         style = f"<style>{typeface()}</style>"
         out.write_text(re.sub(r"(<svg[^>]*>)", rf"\g<1>{style}", text, count=1))
 
 
 def typeface() -> str:
     """Returns Matplotlib's own STIX, cut down to Latin and Greek text."""
+    import matplotlib as mpl
     from fontTools import subset
 
     faces = []
@@ -178,29 +184,16 @@ def typeface() -> str:
     return "".join(faces)
 
 
-def fit(figure: Figure, width_in: float) -> None:
-    """Gives a figure its width, and no more height than a page has.
+def fit(figure: Figure, shape: Shape) -> Figure:
+    """Returns a figure with no more height than a page has.
 
     In a column, what stood side by side stands one below the other, unless there is too much of it.
     """
-    grids = [spec.get_gridspec() for a in figure.axes if (spec := a.get_subplotspec())]
-    shown = [a for a in figure.axes if a.get_visible() and not hasattr(a, "_colorbar")]
-    height = figure.get_figheight()
-    if any(grid.ncols > 1 for grid in grids):
-        beside = -(-len(shown) // PANELS_MAX)
-        if width_in >= WIDTHS_IN["page"]:
-            beside = max(beside, *(grid.ncols for grid in grids))
-        rows = -(-len(shown) // beside)
-        if width_in < WIDTHS_IN["page"]:
-            height = PANEL_IN * rows
-        grid = figure.add_gridspec(rows, beside)
-        for place, panel in enumerate(shown):
-            panel.set_subplotspec(grid[divmod(place, beside)])
-            if place + beside < len(shown) and panel.get_xlabel() == shown[-1].get_xlabel():
-                panel.set_xlabel("")  # another below
-            if place % beside == 0 and not panel.get_ylabel():  # it stood beside one that has
-                panel.set_ylabel(shown[0].get_ylabel())
-    figure.set_size_inches(width_in, min(height, PAGE_IN))
-    for old in list(figure.legends):
-        old.remove()
-    axes.legend(figure, int(axes.WIDE * width_in / axes.WIDTH_IN * 1.1))  # smaller type
+    count, height, columns = len(figure.panels), figure.height_in, figure.columns
+    if min(columns, count) > 1:
+        least = -(-count // PANELS_MAX)
+        narrow = shape.width_in < WIDTHS_IN["page"]
+        columns = least if narrow else max(least, columns)
+        if narrow:
+            height = PANEL_IN * -(-count // columns)
+    return replace(figure, columns=columns, height_in=shape.height_in or min(height, PAGE_IN))

@@ -105,7 +105,7 @@ def over_time(scene: Scene, y: Axis, marks: Sequence[Mark], title: str = "") -> 
     """Returns a panel over the run's time, with a line where the warm-up ends."""
     ended = [Rule(scene.warmup_s, MOMENT, upright=True)] if scene.warmup_s > 0 else []
     low = replace(y, low=0.0) if y.low is None else y
-    return Panel(time_axis(scene), low, [*ended, *marks], title)
+    return Panel(time_axis(scene), low, [*marks, *ended], title)
 
 
 def steady(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -13,13 +13,13 @@ import polars as pl
 from weir.analysis import metrics, segments, summary, windows
 from weir.analysis.header import NO_LINK
 from weir.base import units
-from weir.report import axes, balance, bottleneck, figures, lateness, segment_sections, theme
-from weir.report import figure as values
+from weir.report import balance, bottleneck, figures, lateness, segment_sections, theme
 from weir.report.data import FlowData, RunData, chosen_records
+from weir.report.figure import Figure, named
+from weir.report.scene import BANDS, Scene, flow_styles, split_by
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from matplotlib.figure import Figure
 
     from weir.analysis.folder import Run
 
@@ -42,17 +42,9 @@ CC_OWN = ("obs0", "obs1", "obs2", "obs3")  # named by each congestion control
 Progress = Callable[[str, int, int], None]
 
 
-class Drawn(NamedTuple):
-    """A figure, what it says, and its name for `weir plot`: one name, one figure of a run."""
-
-    name: str
-    figure: Figure | values.Figure
-    caption: str  # its first sentence is the title
-
-
 def in_steps(
-    parts: Sequence[Callable[[], Iterator[Drawn]]], on_progress: Progress | None
-) -> Iterator[Drawn]:
+    parts: Sequence[Callable[[], Iterator[Figure]]], on_progress: Progress | None
+) -> Iterator[Figure]:
     """Yields the figures of all parts; on_progress gets how many are done, and of how many."""
     for done, part in enumerate(parts):
         if on_progress is not None:
@@ -62,10 +54,10 @@ def in_steps(
         on_progress("drawing", len(parts), len(parts))
 
 
-def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Drawn]:
+def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Figure]:
     """Yields each figure that the run has data for, with its caption."""
     flows, links = data.flows, data.links
-    parts: list[Callable[[], Iterator[Drawn]]] = []
+    parts: list[Callable[[], Iterator[Figure]]] = []
     if flows is not None:
         parts.append(partial(draw_rates, data, flows))
     if links is not None:
@@ -87,9 +79,9 @@ def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Drawn]:
     yield from in_steps(parts, on_progress)
 
 
-def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+def draw_rates(data: RunData, flows: FlowData) -> Iterator[Figure]:
     """Yields throughput and RTT over time."""
-    yield Drawn(
+    yield named(
         "goodput",
         figures.throughput(flows.rated, flows.each, bottleneck_rates(data), data.scene),
         f"Goodput over time. Means of {units.time(flows.length_ns)}; of all flows, stacked"
@@ -98,7 +90,7 @@ def draw_rates(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         + bottleneck.payload_most(data.run.config, data.numbers),
     )
     if bool((flows.rated["rtt_samples"] > 0).any()):
-        yield Drawn(
+        yield named(
             "rtt",
             figures.rtt(
                 flows.rated, flows.each, bottleneck.propagation_ns(data.run.config), data.scene
@@ -121,11 +113,11 @@ def bottleneck_rates(data: RunData) -> pl.DataFrame | None:
     return own.select(ends, "rate_bps") if own.height > 0 else None
 
 
-def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+def draw_shares(data: RunData, flows: FlowData) -> Iterator[Figure]:
     """Yields the flows' shares of goodput, their windows and their recoveries."""
     count = flows.each.height
     index = metrics.jfi(flows.each["goodput_bps"].to_numpy())
-    yield Drawn(
+    yield named(
         "shares",
         figures.shares(flows.each, data.scene),
         f"Shares of {units.count(count)} flow{'s' * (count != 1)}. Goodput"
@@ -141,21 +133,21 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     samples = window_samples(data.run, flows.rated, chosen)
     if data.captured:
         drawn = figures.cwnd(samples, chosen, data.scene, "in flight")
-        yield Drawn("cwnd", drawn, f"Data in flight over time. The largest of each interval.{few}")
+        yield named("cwnd", drawn, f"Data in flight over time. The largest of each interval.{few}")
     else:
         drawn = figures.cwnd(samples, chosen, data.scene)
-        yield Drawn("cwnd", drawn, f"Congestion window over time.{few}")
+        yield named("cwnd", drawn, f"Congestion window over time.{few}")
     episodes = recoveries(data, chosen)
     if episodes.height > 0:
-        styles = axes.flow_styles(samples.select("flow_id", "group").unique(), data.scene, chosen)
-        yield Drawn(
+        styles = flow_styles(samples.select("flow_id", "group").unique(), data.scene, chosen)
+        yield named(
             "state",
             figures.states(episodes, styles, data.scene),
             f"When these flows recovered from losses. {units.count(episodes.height)} times.",
         )
 
 
-def draw_base_rtts(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+def draw_base_rtts(data: RunData, flows: FlowData) -> Iterator[Figure]:
     """Yields goodput against base RTT, where flows have one of their own."""
     own = base_rtts(data)
     if own is None:
@@ -170,7 +162,7 @@ def draw_base_rtts(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         for name, group in zip(names, data.numbers.groups, strict=True)
         if (of := group.base_rtt)
     ]
-    yield Drawn(
+    yield named(
         "base_rtt",
         figures.base_rtts(shown, data.scene),
         f"Goodput by base RTT. One dot per flow. {'; '.join(drawn)}.",
@@ -222,26 +214,26 @@ def measured(windowed: pl.DataFrame, length_s: float, warmup_s: float) -> pl.Dat
     return windowed.filter(begin >= warmup_s - length_s * 1e-6)
 
 
-def draw_balance(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+def draw_balance(data: RunData, flows: FlowData) -> Iterator[Figure]:
     """Yields fairness over time, and throughput against delay."""
     each, length_s = windowed(data, flows)
     length = units.time(length_s * metrics.NS_PER_S)
     if flows.each.height > 1:
-        parts = [(data.scene.group(g), part) for g, part in axes.split_by(each, "group")]
+        parts = [(data.scene.group(g), part) for g, part in split_by(each, "group")]
         several = [(style, part) for style, part in parts if part["flow_id"].n_unique() > 1]
         every = [(theme.style("forward", "all flows"), each)] if len(parts) > 1 else []
-        yield Drawn(
+        yield named(
             "fairness",
-            balance.fairness([*every, *several[: axes.BANDS]], data.scene),
+            balance.fairness([*every, *several[:BANDS]], data.scene),
             f"Jain's index of goodput over time. Windows of {length}, of the flows that were open"
             " in each.",
         )
     late = measured(each, length_s, data.scene.warmup_s)
     tradeoff = balance.tradeoff(
-        [(data.scene.group(g), part) for g, part in axes.split_by(late, "group")][: axes.BANDS]
+        [(data.scene.group(g), part) for g, part in split_by(late, "group")][:BANDS]
     )
     if tradeoff is not None:
-        yield Drawn(
+        yield named(
             "tradeoff",
             tradeoff,
             f"Goodput against RTT. Of each flow in windows of {length}"
@@ -262,7 +254,7 @@ def window_samples(run: Run, rated: pl.DataFrame, chosen: Collection[int]) -> pl
     return kept_rows.with_columns(time_s=at_end).select(columns)
 
 
-def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+def draw_acks(data: RunData, flows: FlowData) -> Iterator[Figure]:
     """Yields the fields of `cc` records of a few flows, and what each control observed."""
     recorded = data.run.rings("cc")
     if not recorded:
@@ -274,7 +266,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     if acks.height == 0:
         return
     acks = acks.with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
-    styles = axes.flow_styles(acks.select("flow_id", "group").unique(), data.scene, chosen)
+    styles = flow_styles(acks.select("flow_id", "group").unique(), data.scene, chosen)
     shown = [
         figures.Quantity.of(field.name)
         for field in schema.fields
@@ -286,7 +278,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     acks = without_unset(acks)
     if not shown:
         return
-    yield Drawn(
+    yield named(
         "acks",
         figures.panels(shown, by_flow(acks, styles), data.scene),
         "What the congestion controls were given. After each ACK.",
@@ -296,7 +288,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
         groups = [index for index, cc in enumerate(algorithms) if cc == observer.name]
         own = acks.filter(pl.col("group").is_in(groups))
         if own.height > 0:
-            yield Drawn(
+            yield named(
                 f"acks-{observer.name}",
                 figures.panels(
                     [
@@ -310,7 +302,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Drawn]:
             )
 
 
-def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Figure]:
     """Yields time-sequence graphs, where segments were recorded (level 2 and 3)."""
     chosen = metrics.typical_flows(flows.each, SEQUENCE_FLOWS)
     names = ("ts_ns", "flow_id", "seq", "ack", "payload_bytes", "kind", "forward")
@@ -340,7 +332,7 @@ def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     )
     resent = numbered.filter("resent")
     dots = resent.group_by("flow_id", "bin", maintain_order=True).head(3)
-    yield Drawn(
+    yield named(
         "sequence",
         figures.sequence(
             last.filter("forward"), last.filter(~pl.col("forward")), dots, chosen, data.scene
@@ -351,9 +343,9 @@ def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Drawn]:
     )
 
 
-def draw_segments(data: RunData, flows: FlowData) -> Iterator[Drawn]:
+def draw_segments(data: RunData, flows: FlowData) -> Iterator[Figure]:
     """Yields a flow's segments one by one, and what happened around the first drop."""
-    yield from (Drawn(*each) for each in segment_sections.draw(data, flows))
+    yield from (named(*each) for each in segment_sections.draw(data, flows))
 
 
 def without_unset(acks: pl.DataFrame) -> pl.DataFrame:
@@ -370,7 +362,7 @@ def by_flow(
     return [(style, part) for style, part in parts if part.height > 0]
 
 
-def draw_observed(data: RunData) -> Iterator[Drawn]:
+def draw_observed(data: RunData) -> Iterator[Figure]:
     """Yields what disciplines and stages observed, where something happened."""
     found = list(observations(data.run))
     moved = [
@@ -380,7 +372,7 @@ def draw_observed(data: RunData) -> Iterator[Drawn]:
         style = theme.style(o.name)
         quantities = [figures.Quantity.of(name) for name in o.numbers.columns[1:]]
         numbers = o.numbers.with_columns(time_s=pl.col("ts_ns") / metrics.NS_PER_S)
-        yield Drawn(
+        yield named(
             f"observed-{o.name}-{n}",
             figures.panels(quantities, [(style, numbers)], data.scene),
             f"What {style.label} observed at {place(data, o)}. At the end of each interval.",
@@ -405,7 +397,7 @@ def place(data: RunData, observed: metrics.Observed) -> str:
     return f"path {paths[path]}" if path < len(paths) else f"path {path}"
 
 
-def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Drawn]:
+def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Figure]:
     """Yields queue over time and the distribution of its delay."""
     length = metrics.step_ns(links)
     # Over the largest rate: one that was 0 at the end of an interval has still sent in it.
@@ -419,7 +411,7 @@ def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Drawn]:
         return
     top = float(busy["load"][0])
     kept = busy.filter(pl.col("load") > 0.05 * top)["link"].to_list()[: figures.LINKS_DRAWN]
-    yield Drawn(
+    yield named(
         "queue",
         figures.queue(links.filter(pl.col("link").is_in(kept)), data.scene),
         f"Queue and queueing delay over time. Lines: means of {units.time(length)}; shaded: up to"
@@ -427,7 +419,7 @@ def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Drawn]:
     )
     distributions, caption = delays(data, links, kept)
     if distributions:
-        yield Drawn(
+        yield named(
             "delay",
             figures.delay_cdf(distributions),
             "Distribution of queueing delay"
@@ -478,7 +470,7 @@ def cdf_of(name: str, delay: metrics.Floats, share: metrics.Floats) -> figures.C
     return figures.Cdf(name, delay, share, points)
 
 
-def link_name(scene: axes.Scene, link: int) -> str:
+def link_name(scene: Scene, link: int) -> str:
     return scene.links[link] if link < len(scene.links) else f"link {link}"
 
 
@@ -499,7 +491,7 @@ def packet_delays(data: RunData, links: Iterable[int]) -> list[figures.Cdf]:
     return distributions
 
 
-def draw_events(data: RunData) -> Iterator[Drawn]:
+def draw_events(data: RunData) -> Iterator[Figure]:
     """Yields drops, marks, window reductions, timeouts and mode changes as rates."""
     links, length_s = data.links, data.scene.duration_s / windows.WINDOWS
     if links is not None:  # whole intervals: else one bin has more of them than the next
@@ -531,7 +523,7 @@ def draw_events(data: RunData) -> Iterator[Drawn]:
         .with_columns(time_s=begin + width / 2, width_s=width, per_s=pl.col("count") / width)
     )
     if counts.height > 0:
-        yield Drawn(
+        yield named(
             "events",
             figures.events(counts, data.scene),
             "Losses, marks and reactions over time. How many per second, in bins of"
@@ -539,7 +531,7 @@ def draw_events(data: RunData) -> Iterator[Drawn]:
         )
 
 
-def draw_completion(data: RunData) -> Iterator[Drawn]:
+def draw_completion(data: RunData) -> Iterator[Figure]:
     """Yields completion times of the transfers of sources with a schedule."""
     transfers = data.run.frame("transfers")
     if transfers is None:
@@ -550,7 +542,7 @@ def draw_completion(data: RunData) -> Iterator[Drawn]:
     unfinished = int(times["unfinished"].sum())
     times = times.filter(pl.col("mean_bytes") > 0)  # an application may have sent nothing
     if times.height > 0:
-        yield Drawn(
+        yield named(
             "fct",
             figures.completion(times, data.scene),
             "Completion time by size. Solid: median, and mean of the slowdown; dotted: 99th "
@@ -564,12 +556,12 @@ def draw_completion(data: RunData) -> Iterator[Drawn]:
         )
 
 
-def draw_lateness(data: RunData) -> Iterator[Drawn]:
+def draw_lateness(data: RunData) -> Iterator[Figure]:
     """Yields a live run's own error; in virtual time there is none."""
     if data.run.summary.program == summary.SIMULATOR:
         return
     found = list(lateness.tails(data.numbers, lateness.KNOWN))
-    timed = lateness.over_time(data.run, data.scene.duration_s)
+    timed = lateness.in_stretches(data.run, data.scene.duration_s)
     if found or timed is not None:
         said = []
         if found:
@@ -582,7 +574,7 @@ def draw_lateness(data: RunData) -> Iterator[Drawn]:
                 "Over time: the switch's packets, largest and mean in each"
                 f" {units.time(data.scene.duration_s / lateness.BINS * metrics.NS_PER_S)}."
             )
-        yield Drawn(
+        yield named(
             "emulation",
             lateness.of_a_run(found, timed, data.scene),
             f"The run's own error. {' '.join(said)}",

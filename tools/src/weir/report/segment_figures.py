@@ -9,44 +9,37 @@ stroke. Frames are of analysis/segments.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from weir.base import units
-from weir.report import axes as shared
-from weir.report import bounded, theme
-from weir.report.axes import maximum
+from weir.report import theme
+from weir.report.figure import (
+    PANEL_POINTS,
+    POINTS_MAX,
+    Axis,
+    Figure,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Rule,
+    Strokes,
+    alike,
+    floats,
+)
+from weir.report.scene import TIME, maximum
+from weir.report.theme import Style
 
-LETTER = "$R$"  # of a retransmission
 LETTERS_MAX = 40  # that can be read; of more every nth retransmission has one
-Stroke = tuple[str, str, str, dict[str, Any]]  # its ends, marker at the upper one, style
-STROKES: dict[str, Stroke] = {
-    "segment": (
-        "start",
-        "end",
-        "^",
-        {"color": theme.BLACK, "linewidth": 0.7, "markersize": 2.2, "markeredgewidth": 0},
-    ),
-    "retransmission": (
-        "start",
-        "end",
-        LETTER,
-        {"color": theme.VERMILLION, "linewidth": 1.2, "markersize": 5, "markeredgewidth": 0},
-    ),
-    "SACK": (
-        "sack_start",
-        "sack_end",
-        "s",
-        {"color": theme.PURPLE, "linewidth": 0.6, "markersize": 1.6, "markeredgewidth": 0},
-    ),
+SEGMENT = Style("segment", theme.BLACK, "^")
+RESENT = Style("retransmission", theme.VERMILLION, "$R$")
+SACK = Style("SACK", theme.PURPLE, "s")
+STAIRS = {
+    "ack": Style("ACK", theme.GREEN, ""),
+    "window": Style("window", theme.ORANGE, "", theme.DASHES[1]),
 }
-STAIRS = {"ACK": ("ack", theme.GREEN, "-"), "window": ("window", theme.ORANGE, theme.DASHES[1])}
 WINDOW_SEEN = 3.0  # times the height of all else: a window's end farther away is not drawn
 
 
@@ -70,8 +63,8 @@ def between(frame: pl.DataFrame, from_s: float, to_s: float) -> pl.DataFrame:
     return frame.filter(pl.col("time_s").is_between(from_s, to_s))
 
 
-def stevens(panel: Axes, flow: pl.DataFrame, points: int = bounded.POINTS_MAX) -> None:
-    """Draws one flow's time-sequence graph into axes; flow is of segments.numbered.
+def stevens(flow: pl.DataFrame, title: str = "", points: int = POINTS_MAX) -> Panel:
+    """Returns one flow's time-sequence graph; flow is of segments.numbered.
 
     points: of a line at most; of more strokes than that allows every nth is drawn.
     """
@@ -80,26 +73,21 @@ def stevens(panel: Axes, flow: pl.DataFrame, points: int = bounded.POINTS_MAX) -
         pl.col(name) / divisor
         for name in ("start", "end", "ack", "window", "sack_start", "sack_end")
     )
-    for name, (column, colour, dash) in STAIRS.items():
+    marks: list[Mark] = []
+    for column, style in STAIRS.items():
         own = scaled.drop_nulls(column)
-        if own.height == 0 or (name == "window" and not window_near(scaled)):
-            continue
-        drawn: dict[str, Any] = {"color": colour, "linestyle": dash, "drawstyle": "steps-post"}
-        panel.plot(own["time_s"], own[column], linewidth=0.9, label=name, **drawn)
+        if own.height and (column != "window" or window_near(scaled)):
+            x, y = floats(own["time_s"]), floats(own[column])
+            marks.append(Line(x, y, style, steps="post", width=0.9))
     repeats = scaled.filter("duplicate")
-    tick: dict[str, Any] = {"color": theme.GREEN, "linestyle": "none", "markersize": 4}
-    tick["markeredgewidth"] = 0.5
-    panel.plot(repeats["time_s"], repeats["ack"], marker="|", label="duplicate ACK", **tick)
-    kinds = {"segment": ~pl.col("resent"), "retransmission": pl.col("resent")}
-    for name, (low, high, marker, style) in STROKES.items():
-        own = scaled.filter(kinds.get(name, pl.lit(True))).drop_nulls(low)
-        if own.height:
-            own = own.gather_every(-(-3 * own.height // points))
-            time, y = strokes(own, low, high)
-            letters = -(-own.height // LETTERS_MAX) if marker == LETTER else 1
-            panel.plot(time, y, label=name, marker=marker, markevery=(1, 3 * letters), **style)
-    panel.set_ylabel(f"sequence number ({unit})")
-    panel.set_xlabel("time (s)")
+    tick = Style("duplicate ACK", theme.GREEN, "|")
+    marks.append(Points(floats(repeats["time_s"]), floats(repeats["ack"]), tick, size=4))
+    most = -(-points // 3)
+    whole, repeated = scaled.filter(~pl.col("resent")), scaled.filter("resent")
+    marks += strokes(whole, ("start", "end"), SEGMENT, most, 2.2)
+    marks += strokes(repeated, ("start", "end"), RESENT, most, 5)
+    marks += strokes(scaled, ("sack_start", "sack_end"), SACK, most, 1.6)
+    return Panel(Axis(TIME), Axis(f"sequence number ({unit})"), marks, title)
 
 
 def window_near(flow: pl.DataFrame) -> bool:
@@ -108,75 +96,56 @@ def window_near(flow: pl.DataFrame) -> bool:
     return top is not None and maximum(flow, "window") - low <= WINDOW_SEEN * (top - low)
 
 
-def strokes(own: pl.DataFrame, low: str, high: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Returns upright strokes as one line: two points and a gap each."""
-    ends = [own[end].to_numpy().astype(float) for end in (low, high)]
-    y = np.column_stack([*ends, np.full(own.height, np.nan)]).ravel()
-    return np.repeat(own["time_s"].to_numpy(), 3), y
+def strokes(
+    rows: pl.DataFrame, columns: tuple[str, str], style: Style, most: int, size: float
+) -> list[Mark]:
+    """Returns strokes between two columns, with markers at their upper ends."""
+    own = rows.drop_nulls(columns[0])
+    if own.height == 0:
+        return []
+    own = own.gather_every(-(-own.height // most))
+    width = 1.2 if style is RESENT else 0.7
+    time, low, high = (floats(own[name]) for name in ("time_s", *columns))
+    nth = -(-own.height // LETTERS_MAX) if style is RESENT else 1
+    heads = Points(time[::nth], high[::nth], replace(style, label=""), size=size)
+    return [Strokes(time, low, high, style, width=width), heads]
 
 
 def sequence(flow: pl.DataFrame, title: str) -> Figure:
-    """Draws the time-sequence graph of a flow, or of a part of it."""
-    figure, (panel,) = shared.subplots(1, 2.8)
-    stevens(panel, flow)
-    panel.set_title(title, loc="left")
-    shared.legend(figure)
-    return figure
+    """Shows the time-sequence graph of a flow, or of a part of it."""
+    return Figure([stevens(flow, title)], height_in=2.8)
 
 
 def timeline(around: Around) -> Figure:
-    """Draws a drop: its flow's segments and ACKs, the queue where it happened, the window."""
-    figure = Figure(figsize=(shared.WIDTH_IN, 4.6))
-    top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
-    stevens(top, around.flow, bounded.PANEL_POINTS)
+    """Shows a drop: its flow's segments and ACKs, the queue where it happened, the window."""
+    top = stevens(around.flow, "", PANEL_POINTS)
     divisor, _ = units.step(maximum(around.flow, "end"), units.BYTE_STEPS)
     if around.start is not None:
-        style: dict[str, Any] = {"color": theme.VERMILLION, "markersize": 7, "linestyle": "none"}
-        top.plot([around.drop_s], [around.start / divisor], "x", label="dropped", **style)
-    depth(middle, around)
-    bottom.plot(
-        around.cwnd["time_s"], around.cwnd["cwnd_segs"], color=theme.BLUE, drawstyle="steps-post"
-    )
-    bottom.set_ylabel("cwnd (segments)")
-    moments = {around.drop_s: theme.VERMILLION}
-    moments |= {around.resent_s: theme.INK} if around.resent_s is not None else {}
-    for panel in (top, middle, bottom):
-        panel.set_xlabel("")
-        for at, colour in moments.items():
-            panel.axvline(at, color=colour, linewidth=0.6, linestyle=(0, (1, 2)))
-    for panel in (middle, bottom):
-        panel.set_ylim(bottom=0)
-    bottom.set_xlabel("time (s)")
-    shared.legend(figure)
-    return figure
+        cross = Style("dropped", theme.VERMILLION, "x")
+        place = floats(around.drop_s), floats(around.start / divisor)
+        top = replace(top, marks=[*top.marks, Points(*place, cross, size=7)])
+    window = Style("", theme.BLUE, "")
+    time, cwnd = floats(around.cwnd["time_s"]), floats(around.cwnd["cwnd_segs"])
+    bottom = Panel(Axis(TIME), Axis("cwnd (segments)", 0), [Line(time, cwnd, window, steps="post")])
+    dotted = (0, (1.0, 2.0))
+    moments = [Rule(around.drop_s, Style("", theme.VERMILLION, "", dotted), upright=True)]
+    if around.resent_s is not None:
+        moments.append(Rule(around.resent_s, Style("", theme.INK, "", dotted), upright=True))
+    panels = [replace(top, weight=2.0), depth(around), bottom]
+    return Figure(alike([replace(p, marks=[*p.marks, *moments]) for p in panels]), height_in=4.6)
 
 
-def depth(panel: Axes, around: Around) -> None:
-    """Draws the queue, and what it dropped."""
+def depth(around: Around) -> Panel:
+    """Returns the queue, and what it dropped."""
     divisor, unit = units.step(maximum(around.queue, "queue_bytes"), units.BYTE_STEPS)
-    arrivals, queue, drops = around.arrivals, around.queue, around.drops
-    panel.plot(
-        queue["time_s"],
-        queue["queue_bytes"] / divisor,
-        color=theme.INK,
-        drawstyle="steps-post",
-        linewidth=0.9,
-        label="queue",
+    queue, arrivals, drops = (
+        (floats(frame["time_s"]), floats(frame["queue_bytes"]) / divisor)
+        for frame in (around.queue, around.arrivals, around.drops)
     )
-    panel.plot(
-        arrivals["time_s"],
-        arrivals["queue_bytes"] / divisor,
-        ".",
-        color=theme.SKY,
-        markersize=3,
-        label="arrival",
-    )
-    panel.plot(
-        drops["time_s"],
-        drops["queue_bytes"] / divisor,
-        "v",
-        color=theme.VERMILLION,
-        markersize=4,
-        label=f"drop ({around.reason.replace('_', ' ')})",
-    )
-    panel.set_ylabel(f"queue ({unit})")
+    dropped = Style(f"drop ({around.reason.replace('_', ' ')})", theme.VERMILLION, "v")
+    marks: list[Mark] = [
+        Line(*queue, Style("queue", theme.INK, ""), steps="post", width=0.9),
+        Points(*arrivals, Style("arrival", theme.SKY, "o"), size=1.8),
+        Points(*drops, dropped),
+    ]
+    return Panel(Axis(TIME), Axis(f"queue ({unit})", 0), marks)

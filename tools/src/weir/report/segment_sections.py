@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
-from matplotlib.figure import Figure
 
 from weir.analysis import metrics, routes, segments
 from weir.analysis.header import NO_LINK
 from weir.base import units
 from weir.report import segment_figures
 from weir.report.data import FlowData, RunData, chosen_records
+from weir.report.figure import Figure
 from weir.report.segment_figures import Around, between
 
 WHOLE_MAX = 2000  # segments and ACKs that a graph can show; of more a part

@@ -26,9 +26,8 @@ from weir.bootstrap import ROOT
 from weir.runner.options import Options
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from weir.analysis.folder import Run
+    from weir.report.figure import Figure
 
 CONFIGS = ROOT / "configs"
 OURS = Path(__file__).parents[1] / "studies"
@@ -253,11 +252,8 @@ class Study:
     with_all: bool = False
     command: str = ""
 
-    def figures(self, found: Found) -> Iterator[tuple[Figure, str]]:
-        """Draws in the source's axes what the runs that are there allow, each with its caption.
-
-        The module is not imported before: matplotlib is, with it.
-        """
+    def figures(self, found: Found) -> Iterator[Figure]:
+        """Yields figures in the source's axes, of the runs that are there."""
         if self.folder is not None and self.drawn is not None:
             figures = module_of(self.folder, "figures")
             if figures is not None:

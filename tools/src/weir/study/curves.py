@@ -7,30 +7,30 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from weir.report import axes, theme
+from weir.report import theme
+from weir.report.figure import Axis, Figure, Floats, Line, Mark, Panel, alike, floats
+from weir.report.scene import TIME
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from weir.analysis.folder import Run
 
 HEIGHT_IN = 3.6
+SECONDS = Axis(TIME, is_time=True)
+QUEUE = theme.Style("", theme.INK, "")
 
 
-def points(
-    axis: Axes, found: Iterable[tuple[float, float]], style: theme.Style, size: int = 4
-) -> None:
-    """Draws points (x, y) joined by a line, as a style has them."""
-    axis.plot(
-        *zip(*found, strict=True),
-        style.marker,
-        ls=style.dash,
-        color=style.colour,
-        markersize=size,
-        label=style.label,
-    )
+def points(found: Iterable[tuple[float, float | None]], style: theme.Style) -> Line:
+    """Returns points (x, y) joined by a line, as a style has them."""
+    x, y = zip(*found, strict=True)
+    return Line(floats(x), floats(y), style, markers=1)
+
+
+def queue_ms(run: Run) -> tuple[Floats, Floats]:
+    """Returns times in s, and the mean time in the first link's queue before each."""
+    links = run.stream("links").records
+    links = links[links["link"] == 0]
+    return floats(links["ts_ns"] / 1e9), floats(links["sojourn_mean_ns"] / 1e6)
 
 
 def names(run: Run) -> list[theme.Style]:
@@ -41,20 +41,16 @@ def names(run: Run) -> list[theme.Style]:
 
 
 def rates_and_delay(run: Run) -> Figure:
-    """Draws goodput of each flow, and below it the time in the first link's queue."""
-    figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
-    above, below = figure.subplots(2, 1, sharex=True)
-    records, links = run.stream("interval").records, run.stream("links").records
+    """Shows goodput of each flow, and below it the time in the first link's queue."""
+    records = run.stream("interval").records
+    rates: list[Mark] = []
     for flow, style in enumerate(names(run)):
         own = records[records["flow_id"] == flow]
         if len(own) < 2:
             continue
         length_s = np.diff(own["ts_ns"], prepend=own["ts_ns"][0] - np.diff(own["ts_ns"])[0]) / 1e9
         mbps = own["delivered_bytes"] * 8 / length_s / 1e6
-        above.plot(own["ts_ns"] / 1e9, mbps, color=style.colour, ls=style.dash, label=style.label)
-    links = links[links["link"] == 0]
-    below.plot(links["ts_ns"] / 1e9, links["sojourn_mean_ns"] / 1e6, color=theme.INK)
-    above.set(ylabel="goodput (Mbit/s)", ylim=(0, None))
-    below.set(ylabel="time in the queue (ms)", xlabel="time (s)", ylim=(0, None))
-    axes.legend(figure)
-    return figure
+        rates.append(Line(floats(own["ts_ns"] / 1e9), floats(mbps), style))
+    above = Panel(SECONDS, Axis("goodput (Mbit/s)", 0), rates)
+    below = Panel(SECONDS, Axis("time in the queue (ms)", 0), [Line(*queue_ms(run), QUEUE)])
+    return Figure(alike([above, below]), height_in=HEIGHT_IN)

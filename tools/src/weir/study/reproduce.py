@@ -17,7 +17,6 @@ from weir.base.page import Column
 from weir.many import costs, travel
 from weir.many.cells import parted, run_cells
 from weir.many.progress import counted
-from weir.report import artists
 from weir.runner.options import Options
 from weir.study import claim, documents, study_page
 from weir.study.claim import Checked, Found, Study
@@ -115,7 +114,6 @@ def run(
     ran |= {cell: folders[cell.name] for cell in cells if cell.name in folders}
     found = Found({cell.name: ran[cell] for cell in made.cells if cell in ran}, made.quick)
     checked = claim.check(made.study, found)
-    artists.use()
     html, parquet = (made.out / f"{made.study.name}.{kind}" for kind in ("html", "parquet"))
     folder.write_table(parquet, study_page.table([(made.study, checked)]))
     folder.write_whole(

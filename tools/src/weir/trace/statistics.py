@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from weir.base import units
+from weir.report import theme
+from weir.report.figure import Axis, Figure, Line, Panel, beside
+from weir.report.theme import Style
 from weir.trace.steps import NS_PER_S, Floats, Steps
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 BARS = " ▁▂▃▄▅▆▇█"
@@ -98,21 +97,22 @@ def show(steps: Steps, screen: Console) -> None:
 
 
 def figure(steps: Steps) -> Figure:
-    """Draws rate and delay over time, and how much of the time the rate is below a value."""
-    from weir.report import axes
-
-    delayed = bool(steps.delay_ns.any())
-    drawn, panels = axes.subplots(3 if delayed else 2)
+    """Shows rate and delay over time, and how much of the time the rate is below a value."""
     edges_s = np.append(steps.at_ns, steps.end_ns) / NS_PER_S
+    time, blue = Axis("time (s)", 0, edges_s[-1], is_time=True), Style("", theme.BLUE, "")
+
+    def held(values: Floats) -> list[Line]:
+        return [Line(edges_s, np.append(values, values[-1]), blue, steps="post")]
+
     divisor, unit = units.step(float(steps.rate_bps.max()), units.RATE_STEPS)
-    panels[0].stairs(steps.rate_bps / divisor, edges_s, baseline=None)
-    panels[0].set(xlabel="time (s)", ylabel=f"rate ({unit})", ylim=(0, None), xlim=(0, edges_s[-1]))
     order = np.argsort(steps.rate_bps, kind="stable")
     reached = np.cumsum(steps.lengths_ns[order]) / steps.end_ns
-    panels[1].step(steps.rate_bps[order] / divisor, reached, where="post")
-    panels[1].set(xlabel=f"rate ({unit})", ylabel="part of the time below", ylim=(0, 1))
-    if delayed:
+    below = Line(steps.rate_bps[order] / divisor, reached, blue, steps="post")
+    panels = [
+        Panel(time, Axis(f"rate ({unit})", 0), held(steps.rate_bps / divisor)),
+        Panel(Axis(f"rate ({unit})"), Axis("part of the time below", 0, 1), [below]),
+    ]
+    if steps.delay_ns.any():
         divisor, unit = units.step(float(steps.delay_ns.max()), units.TIME_STEPS)
-        panels[2].stairs(steps.delay_ns / divisor, edges_s, baseline=None)
-        panels[2].set(xlabel="time (s)", ylabel=f"delay ({unit})", xlim=(0, edges_s[-1]))
-    return drawn
+        panels.append(Panel(time, Axis(f"delay ({unit})"), held(steps.delay_ns / divisor)))
+    return beside(*panels)

@@ -4,46 +4,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
+import numpy as np
 
-from weir.report import axes, theme
+from weir.report import theme
+from weir.report.figure import Axis, Figure, Mark, Panel, Points, Span, Strokes, floats
+from weir.report.theme import Style
 from weir.studies.c4.study import CONTROLS, PART, SCENARIOS, Scenario
 from weir.study.claim import Found
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 ROW_IN = 0.2  # of a scenario
+PUBLISHED, HERE = Style("published", theme.INK, ""), Style("here", theme.BLUE, "o")
 
 
-def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Draws one figure, if any scenario has run."""
+def draw(found: Found) -> Iterator[Figure]:
+    """Yields one figure, if any scenario has run."""
     rows = [one for one in SCENARIOS if not one.cannot and found.runs(one.trial("cubic"))]
     if not rows:
         return
-    figure = Figure(figsize=(axes.WIDTH_IN, 0.9 + ROW_IN * len(rows)))
-    for axis, cc in zip(figure.subplots(1, 2, sharey=True), CONTROLS, strict=True):
-        panel(axis, found, rows, cc)
-    axes.legend(figure)
-    yield (
-        figure,
-        "Our times over the published mean, a point for each seed; the bar reaches to the published"
-        " 90th percentile. Shaded: 10 % around the mean.",
+    panels = [panel(found, rows, cc) for cc in CONTROLS]
+    yield Figure(
+        panels,
+        columns=2,
+        height_in=0.9 + ROW_IN * len(rows),
+        caption="Our times over the published mean, a point for each seed; the bar reaches to the"
+        " published 90th percentile. Shaded: 10 % around the mean.",
     )
 
 
-def panel(axis: Axes, found: Found, rows: list[Scenario], cc: str) -> None:
-    """Draws all scenarios with one control, from above."""
-    axis.axvspan(1 - PART, 1 + PART, color=theme.GRID)
+def panel(found: Found, rows: list[Scenario], cc: str) -> Panel:
+    """Returns all scenarios with one control, from above."""
+    marks: list[Mark] = [Span(1 - PART, 1 + PART, Style("", theme.GRID, ""), upright=True)]
     for place, one in enumerate(rows):
         published = one.times(cc)
-        ends = (1, published.p90 / published.mean)
-        label = "published" if place == 0 else None
-        axis.plot(ends, (place, place), color=theme.INK, linewidth=3, alpha=0.5, label=label)
+        end = published.p90 / published.mean
+        reach = floats(place), floats(1), floats(end)
+        bar = Strokes(*reach, PUBLISHED, lying=True, width=3, opacity=0.5)
         ours = [one.time_s(run) / published.mean for run in found.runs(one.trial(cc)) or ()]
-        label = "here" if place == 0 else None
-        axis.plot(ours, [place] * len(ours), "o", color=theme.BLUE, markersize=4, label=label)
-    axis.set(xlabel=f"{CONTROLS[cc]}: time over the published mean", ylim=(len(rows) - 0.5, -0.5))
-    axis.set_yticks(range(len(rows)), [one.name for one in rows])
+        marks += [bar, Points(floats(ours), np.full(len(ours), float(place)), HERE)]
+    names = [(float(place), one.name) for place, one in enumerate(rows)]
+    y = Axis("", -0.5, len(rows) - 0.5, reversed=True, ticks=names)
+    return Panel(Axis(f"{CONTROLS[cc]}: time over the published mean"), y, marks)

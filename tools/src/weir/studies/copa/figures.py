@@ -3,13 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from weir.analysis.folder import Run
-from weir.report import axes, theme
+from weir.report import theme
+from weir.report.figure import (
+    HEIGHT_IN,
+    Axis,
+    Figure,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Rule,
+    Strokes,
+    floats,
+    named,
+)
+from weir.report.theme import Style
 from weir.studies.copa import measures
 from weir.study.claim import Found
 from weir.study.curves import points
@@ -40,29 +54,32 @@ STYLES = {
 }
 
 
-def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    for drawn, caption in FIGURES:
-        figure = drawn(found)
+def draw(found: Found) -> Iterator[Figure]:
+    for make, caption in FIGURES:
+        figure = make(found)
         if figure is not None:
-            yield figure, caption
+            yield named("", figure, caption)
+
+
+def shown(
+    x: Axis, y: Axis, marks: Sequence[Mark], *rules: Mark, height_in: float = HEIGHT_IN
+) -> Figure | None:
+    """Returns a figure of one panel; None without marks, whose runs are not there."""
+    return Figure([Panel(x, y, [*marks, *rules])], height_in=height_in) if marks else None
 
 
 def oscillation(found: Found) -> Figure | None:
-    """Draws figure 1: a second of the queue."""
+    """Shows figure 1: a second of the queue."""
     runs = found.runs("c1-2")
     if runs is None:
         return None
     links = runs[0].stream("links").records
     links = links[links["link"] == 0]
     end_s = links["ts_ns"][-1] / 1e9
-    shown = links[links["ts_ns"] > (end_s - SHOWN_S) * 1e9]
-    figure, (axis,) = axes.subplots(1)
-    time_s = shown["ts_ns"] / 1e9 - (end_s - SHOWN_S)
-    axis.plot(time_s, shown["queue_mean_pkts"], color=theme.BLUE)
-    for level in (5.0, 10.0):
-        axis.axhline(level, **axes.LEVEL)
-    axis.set(xlabel="time (s)", ylabel="queue (packets)", ylim=(0, None))
-    return figure
+    last = links[links["ts_ns"] > (end_s - SHOWN_S) * 1e9]
+    time_s = floats(last["ts_ns"] / 1e9 - (end_s - SHOWN_S))
+    line = Line(time_s, floats(last["queue_mean_pkts"]), Style("", theme.BLUE, ""))
+    return shown(Axis("time (s)"), Axis("queue (packets)", 0), [line], Rule(5.0), Rule(10.0))
 
 
 def curves(
@@ -76,53 +93,44 @@ def curves(
 
 
 def cdfs(found: Found) -> Figure | None:
-    """Draws figure 4."""
-    figure, (axis,) = axes.subplots(1)
+    """Shows figure 4."""
+    lines = []
     for style, runs in curves(found, "c6-", ("copa", "copa-default", "cubic", "bbr", "pcc")):
         values = np.sort(np.concatenate([churn_jfis(run) for run in runs]))
         share = np.arange(1, len(values) + 1) / len(values)
-        axis.step(values, share, where="post", color=style.colour, ls=style.dash, label=style.label)
-    if not axis.lines:
-        return None
-    for name, median in C6_PUBLISHED.items():
-        axis.plot(median, 0.5, STYLES[name].marker, color=STYLES[name].colour, markersize=5)
-    axis.set(xlabel="Jain's index", ylabel="share of seconds", xlim=(0, 1.02), ylim=(0, 1.02))
-    axes.legend(figure)
-    return figure
+        lines.append(Line(floats(values), share, style, steps="post"))
+    medians = [
+        Points(floats(median), floats(0.5), replace(STYLES[name], label=""), size=5.5)
+        for name, median in C6_PUBLISHED.items()
+    ]
+    return shown(Axis("Jain's index", 0, 1.02), Axis("share of seconds", 0, 1.02), lines, *medians)
 
 
 def over_rtt(found: Found) -> Figure | None:
-    """Draws figure 6."""
-    figure, (axis,) = axes.subplots(1)
-    for style, runs in curves(found, "c8-", ("copa", "auto", "cubic", "cubic-codel", "newreno")):
-        for run in runs:
-            points(axis, zip(RTTS_MS, goodputs(run), strict=True), style, 3)
-    if not axis.lines:
-        return None
-    axis.axhline(100 / 20 * 1448 / 1538, **axes.LEVEL)
-    axis.set(xlabel="round trip without queue (ms)", ylabel="goodput (Mbit/s)", ylim=(0, None))
-    axes.legend(figure)
-    return figure
+    """Shows figure 6."""
+    lines = [
+        points(zip(RTTS_MS, goodputs(run), strict=True), style)
+        for style, runs in curves(found, "c8-", ("copa", "auto", "cubic", "cubic-codel", "newreno"))
+        for run in runs
+    ]
+    x = Axis("round trip without queue (ms)")
+    return shown(x, Axis("goodput (Mbit/s)", 0), lines, Rule(100 / 20 * 1448 / 1538))
 
 
 def over_loss(found: Found) -> Figure | None:
-    """Draws figure 7."""
-    figure, (axis,) = axes.subplots(1)
+    """Shows figure 7."""
+    lines = []
     for cc in ("copa", "bbr", "pcc", "newreno", "cubic", "vegas"):
         ran = [(p, found.runs(f"c9-{cc}-{p}")) for p in (0, 1, 2, 5, 10)]
         known = [(p, goodput(runs[0])) for p, runs in ran if runs is not None]
         if known:
-            points(axis, known, STYLES[cc])
-    if not axis.lines:
-        return None
-    axis.set(xlabel="loss (%)", ylabel="goodput (Mbit/s)", ylim=(0, 12))
-    axes.legend(figure)
-    return figure
+            lines.append(points(known, STYLES[cc]))
+    return shown(Axis("loss (%)"), Axis("goodput (Mbit/s)", 0, 12), lines)
 
 
 def over_size(found: Found) -> Figure | None:
-    """Draws figure 8."""
-    figure, (axis,) = axes.subplots(1)
+    """Shows figure 8."""
+    lines = []
     for style, runs in curves(found, "c10-", ("copa-320", "dctcp-320")):
         for run in runs:
             bytes_, took_us = measures.completions(run)
@@ -132,41 +140,29 @@ def over_size(found: Found) -> Figure | None:
                 for b in range(1, len(SIZES))
                 if (bins == b).any()
             ]
-            points(axis, means, style)
-    if not axis.lines:
-        return None
-    axis.set(xscale="log", yscale="log", xlabel="size (bytes)", ylabel="completion time (µs)")
-    axes.legend(figure)
-    return figure
+            lines.append(points(means, style))
+    y = Axis("completion time (µs)", scale="log")
+    return shown(Axis("size (bytes)", scale="log"), y, lines)
 
 
 def satellites(found: Found) -> Figure | None:
-    """Draws figure 9."""
-    figure, (axis,) = axes.subplots(1, 2.6)
+    """Shows figure 9."""
+    marks: list[Mark] = []
     for style, runs in curves(found, "c11-", ("copa", "bbr", "pcc", "cubic", "vegas")):
         x, y = (np.array([f(run) for run in runs]) for f in (queue_ms, used))
-        axis.errorbar(
-            x.mean(),
-            y.mean(),
-            y.std(),
-            x.std(),
-            style.marker,
-            color=style.colour,
-            markersize=5,
-            label=style.label,
-        )
-    if not axis.lines:
-        return None
-    axis.set(xscale="symlog", xlabel="mean time in the queue (ms)", ylabel="link used")
-    axis.set(xlim=(2000, 0), ylim=(0, 1.02))
-    axes.legend(figure)
-    return figure
+        (mx, dx), (my, dy) = ((floats(v.mean()), floats(v.std())) for v in (x, y))
+        solid = replace(style, label="", dash="-")
+        marks.append(Strokes(my, mx - dx, mx + dx, solid, lying=True))
+        marks.append(Strokes(mx, my - dy, my + dy, solid))
+        marks.append(Points(mx, my, style, size=5.5))
+    x_axis = Axis("mean time in the queue (ms)", 0, 2000, "symlog", reversed=True)
+    return shown(x_axis, Axis("link used", 0, 1.02), marks, height_in=2.6)
 
 
 def networks(found: Found) -> Figure | None:
-    """Draws figure 10."""
-    figure, (axis,) = axes.subplots(1)
+    """Shows figure 10."""
     names: list[str] = []
+    marks: list[Mark] = []
     for scheme in ("copa", "cubic", "bbr", "pcc"):
         ratios = [
             [measures.of_fair(group)(run) for group in (0, 1)]
@@ -175,24 +171,16 @@ def networks(found: Found) -> Figure | None:
         if not ratios:
             continue
         means, spreads = np.mean(ratios, axis=0), np.std(ratios, axis=0)
-        style = STYLES[scheme]
-        for group, offset in ((0, -0.12), (1, 0.12)):
-            axis.errorbar(
-                len(names) + offset,
-                means[group],
-                spreads[group],
-                fmt=style.marker if group == 0 else "o",
-                color=style.colour if group == 0 else theme.GREEN,
-                markerfacecolor=None if group == 0 else "white",
-                markersize=5,
-            )
-        names.append(style.label)
-    if not names:
-        return None
-    axis.axhline(1, **axes.LEVEL)
-    axis.set_xticks(range(len(names)), names)
-    axis.set(ylabel="of the fair share", ylim=(0, None))
-    return figure
+        own = replace(STYLES[scheme], label="", dash="-")
+        other = Style("", theme.GREEN, "o")
+        for group, (style, offset) in enumerate(((own, -0.12), (other, 0.12))):
+            at = floats(len(names) + offset)
+            mean, spread = floats(means[group]), floats(spreads[group])
+            marks.append(Strokes(at, mean - spread, mean + spread, style))
+            marks.append(Points(at, mean, style, size=5.5, hollow=group == 1))
+        names.append(STYLES[scheme].label)
+    x = Axis("", -0.5, len(names) - 0.5, ticks=[(float(n), name) for n, name in enumerate(names)])
+    return shown(x, Axis("of the fair share", 0), marks, Rule(1))
 
 
 FIGURES: tuple[tuple[Callable[[Found], Figure | None], str], ...] = (

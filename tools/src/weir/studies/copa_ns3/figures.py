@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from weir.report.figure import Figure, named
 from weir.study import curves
 from weir.study.claim import Found
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Draws each figure whose runs are there, with its caption."""
+def draw(found: Found) -> Iterator[Figure]:
+    """Yields each figure whose runs are there, with its caption."""
     shown = (
         ("b1-copa", "B1: three Copa flows."),
         ("b2-default", "B2: the second flow is BBR."),
@@ -26,4 +23,5 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
     for one, title in shown:
         runs = found.runs(one)
         if runs is not None:
-            yield curves.rates_and_delay(runs[0]), f"{title} Goodput of each flow, and the queue."
+            caption = f"{title} Goodput of each flow, and the queue."
+            yield named("", curves.rates_and_delay(runs[0]), caption)

@@ -4,27 +4,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from weir.analysis import metrics
-from weir.report import axes, theme
+from weir.report import theme
+from weir.report.figure import (
+    MOMENT,
+    Axis,
+    Figure,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Rule,
+    Span,
+    Strokes,
+    beside,
+    floats,
+    named,
+)
+from weir.report.theme import Style
 from weir.studies.corescale import measures as corescale
 from weir.study.claim import Found
 from weir.study.curves import points
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from weir.studies.corescale.measures import Measured
 
 Cell = tuple[str, "Measured"]  # what it is called in its figure
 
 
-def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Draws each figure whose runs are there, with its caption."""
+def draw(found: Found) -> Iterator[Figure]:
+    """Yields each figure whose runs are there."""
     scales = {
         "core, hosts that join segments": cells(found, corescale.WITH_HOSTS, corescale.FLOWS),
         "core, ideal hosts": cells(found, corescale.IDEAL, corescale.FLOWS),
@@ -32,23 +46,23 @@ def draw(found: Found) -> Iterator[tuple[Figure, str]]:
     }
     scales = {scale: shown for scale, shown in scales.items() if shown}
     if scales:
-        yield (
-            errors(scales),
+        caption = (
             "How far each flow's goodput is from our own fit's prediction. Share of flows at or"
             " below an error, with p from halvings and from losses; dotted: 10 %. The study's"
-            " Figure 2 has the error of the edge's constant at the core: see the rows of I2.",
+            " Figure 2 has the error of the edge's constant at the core: see the rows of I2."
         )
-        yield (
-            losses(scales),
+        yield named("", errors(scales), caption)
+        caption = (
             "Packets lost per window halving. Bars: 5th to 95th percentile of flows. The study's"
-            " Figure 3 (grey): 6 to 9 at the core, about 1.7 at the edge.",
+            " Figure 3 (grey): 6 to 9 at the core, about 1.7 at the edge."
         )
+        yield named("", losses(scales), caption)
     if figure := fairness(found):
-        yield (
-            figure,
+        caption = (
             "Jain's index among flows of one control at the core. Dashed: as low as the study found"
-            " BBR. Its Figure 4; it did not try Copa, LoLa, BBRv3 and Prague.",
+            " BBR. Its Figure 4; it did not try Copa, LoLa, BBRv3 and Prague."
         )
+        yield named("", figure, caption)
 
 
 def cells(found: Found, names: Sequence[str], flows: Sequence[int]) -> list[Cell]:
@@ -65,52 +79,44 @@ def cells(found: Found, names: Sequence[str], flows: Sequence[int]) -> list[Cell
 
 
 def errors(scales: dict[str, list[Cell]]) -> Figure:
-    """Draws figure 2: distributions of the prediction error, a row per scale."""
-    figure = Figure(figsize=(axes.WIDTH_IN, 2.1 * len(scales)))
-    grid = figure.subplots(len(scales), 2, squeeze=False, sharex=True, sharey=True)
-    for (left, right), (scale, shown) in zip(grid, scales.items(), strict=True):
-        for axis, title in ((left, "by halvings"), (right, "by losses")):
+    """Shows figure 2: distributions of the prediction error, a row per scale."""
+    panels = []
+    for scale, shown in scales.items():
+        for title in ("by halvings", "by losses"):
+            marks: list[Mark] = [Rule(10, MOMENT, upright=True)]
             for index, (name, cell) in enumerate(shown):
-                fit = cell.by_halving if axis is left else cell.by_loss
+                fit = cell.by_halving if title == "by halvings" else cell.by_loss
                 x, share = metrics.ecdf(fit.error)
                 dash = theme.DASHES[index % len(theme.DASHES)]
-                colour = theme.CYCLE[index % len(theme.CYCLE)]
-                axis.step(100 * x, share, where="post", color=colour, ls=dash, label=name)
-            axis.axvline(10, color=theme.FAINT, linewidth=0.7, linestyle=(0, (1, 2)))
-            axis.set_title(f"{scale}, {title}", loc="left", fontsize=8)
-        left.set_ylabel("share of flows")
-        right.legend(loc="upper left", bbox_to_anchor=(1.02, 1), fontsize=7, title="flows")
-    for below in grid[-1]:
-        below.set(xlabel="prediction error (%)", xlim=(0, 30))
-    return figure
+                style = Style(f"{name} flows", theme.CYCLE[index % len(theme.CYCLE)], "", dash)
+                marks.append(Line(100 * x, share, style, steps="post"))
+            x_axis, y_axis = Axis("prediction error (%)", 0, 30), Axis("share of flows", 0, 1.04)
+            panels.append(Panel(x_axis, y_axis, marks, f"{scale}, {title}"))
+    return Figure(panels, columns=2, height_in=2.1 * len(scales))
 
 
 def losses(scales: dict[str, list[Cell]]) -> Figure:
-    """Draws figure 3: losses per halving, a column per scale."""
-    figure, columns = axes.subplots(len(scales))
-    style = theme.style("newreno")
-    for axis, (scale, shown) in zip(columns, scales.items(), strict=True):
-        axis.axhspan(*((1.65, 1.75) if scale == "edge" else (6.0, 9.0)), color=theme.GRID, zorder=0)
-        for x, (_, cell) in enumerate(shown):
-            low, high = np.percentile(cell.losses.per_flow, (5, 95))
-            axis.vlines(x, low, high, color=style.colour, alpha=0.3, linewidth=5)
-            axis.plot(x, cell.losses.total or 0, style.marker, color=style.colour, markersize=5)
-        label(axis, [name for name, _ in shown])
-        axis.set_title(scale, loc="left", fontsize=8)
-        axis.set_ylim(bottom=0)
-    columns[0].set_ylabel("losses per halving")
-    return figure
-
-
-def label(axis: Axes, names: Sequence[str]) -> None:
-    """Puts names below the places 0, 1, ..."""
-    axis.set_xticks(range(len(names)), names)
-    axis.set_xlabel("flows")
+    """Shows figure 3: losses per halving, a column per scale."""
+    known = replace(theme.style("newreno"), label="", dash="-")
+    published = Style("", theme.GRID, "")
+    panels = []
+    for scale, shown in scales.items():
+        ends = (1.65, 1.75) if scale == "edge" else (6.0, 9.0)
+        marks: list[Mark] = [Span(*ends, published)]
+        for at, (_, cell) in enumerate(shown):
+            low, high = (floats(v) for v in np.percentile(cell.losses.per_flow, (5, 95)))
+            marks.append(Strokes(floats(at), low, high, known, width=5, opacity=0.3))
+            marks.append(Points(floats(at), floats(cell.losses.total or 0), known, size=5.5))
+        ticks = [(float(place), name) for place, (name, _) in enumerate(shown)]
+        panels.append(
+            Panel(Axis("flows", ticks=ticks), Axis("losses per halving", 0), marks, scale)
+        )
+    return beside(*panels)
 
 
 def fairness(found: Found) -> Figure | None:
-    """Draws figure 4: Jain's index over the number of flows."""
-    figure, (axis,) = axes.subplots(1, 2.6)
+    """Shows figure 4: Jain's index over the number of flows."""
+    lines: list[Mark] = []
     for index, (cc, name) in enumerate(corescale.NAMES.items()):
         ran = [
             (flows, found.runs(corescale.core(cc, flows, hosts=cc == "newreno")))
@@ -118,10 +124,8 @@ def fairness(found: Found) -> Figure | None:
         ]
         known = [(flows, corescale.jfi(runs[0])) for flows, runs in ran if runs is not None]
         if known:
-            points(axis, known, theme.style(cc, name, index))
-    if not axis.lines:
+            lines.append(points(known, theme.style(cc, name, index)))
+    if not lines:
         return None
-    axis.axhline(0.4, **axes.LEVEL)
-    axis.set(xlabel="flows", ylabel="Jain's index", xlim=(0, None), ylim=(0, 1.03))
-    axes.legend(figure)
-    return figure
+    panel = Panel(Axis("flows", 0), Axis("Jain's index", 0, 1.03), [*lines, Rule(0.4)])
+    return Figure([panel], height_in=2.6)

@@ -6,19 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
-
-from weir.report import axes, theme
+from weir.report import theme
+from weir.report.figure import Axis, Figure, Mark, Panel, Rule, named
+from weir.report.theme import Style
 from weir.studies.evaluate.criteria import trial_named
 from weir.studies.evaluate.scene import Control
 from weir.study.claim import Found
-from weir.study.curves import rates_and_delay
+from weir.study.curves import points, rates_and_delay
 from weir.study.scenario import delay_ms, share_percent, used_percent
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
 
 HEIGHT_IN = 3.0
+EVEN = Style("", theme.INK, "")
 DEPTHS = (0.5, 1, 4)
 OTHERS = ("cubic", "newreno")
 TAIL_DROP = ("2Mbit-80ms", "20Mbit-20ms", "100Mbit-100ms", "500Mbit-10ms")
@@ -37,57 +38,44 @@ def first(found: Found, name: str, keys: str) -> Run | None:
 
 
 def shares(found: Found, control: Control) -> Figure | None:
-    """Draws the control's part of both goodputs, by the depth of the queue."""
-    figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
-    axis = figure.subplots()
-    for number, other in enumerate(OTHERS):
+    """Shows the control's part of both goodputs, by the depth of the queue."""
+    marks: list[Mark] = []
+    for colour, other in zip(theme.CYCLE, OTHERS, strict=False):
         runs = [(d, first(found, f"{other}-{d:g}BDP", control.keys)) for d in DEPTHS]
         rows = [(d, share_percent(0)(run)) for d, run in runs if run is not None]
         if rows:
-            label = f"beside {theme.style(other).label}"
-            axis.plot(*zip(*rows, strict=True), "o-", color=theme.CYCLE[number], label=label)
-    if not axis.lines:
+            marks.append(points(rows, Style(f"beside {theme.style(other).label}", colour, "o")))
+    if not marks:
         return None
-    axis.axhline(50, color=theme.INK, lw=0.6)
-    axis.set(xlabel="queue (BDP)", ylabel=f"{control.name}'s part (%)", ylim=(0, 100))
-    axis.set_xscale("log")
-    axis.minorticks_off()
-    axis.set_xticks(DEPTHS, [f"{d:g}" for d in DEPTHS])
-    axes.legend(figure)
-    return figure
+    x = Axis("queue (BDP)", scale="log", ticks=[(d, f"{d:g}") for d in DEPTHS])
+    panel = Panel(x, Axis(f"{control.name}'s part (%)", 0, 100), [*marks, Rule(50, EVEN)])
+    return Figure([panel], height_in=HEIGHT_IN)
 
 
 def trade_off(found: Found, control: Control) -> Figure | None:
-    """Draws use of the link and delay, over the range of paths of section 6.1."""
-    figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
-    axis = figure.subplots()
+    """Shows use of the link and delay, over the range of paths of section 6.1."""
+    marks: list[Mark] = []
     for number, path in enumerate(TAIL_DROP):
         runs = [first(found, f"{path}-{d}BDP", control.keys) for d in ("0.25", "1", "4")]
         rows = [(delay_ms(run), used_percent(run)) for run in runs if run is not None]
         if rows:
             colour = theme.CYCLE[number % len(theme.CYCLE)]
-            axis.plot(*zip(*rows, strict=True), "o-", color=colour, label=path.replace("-", ", "))
-    if not axis.lines:
+            marks.append(points(rows, Style(path.replace("-", ", "), colour, "o")))
+    if not marks:
         return None
-    axis.set(xlabel="mean time in the queue (ms)", ylabel="link used (%)")
-    axis.set_xscale("symlog", linthresh=0.1)
-    axes.legend(figure)
-    return figure
+    x = Axis("mean time in the queue (ms)", scale="symlog", linear_to=0.1)
+    return Figure([Panel(x, Axis("link used (%)"), marks)], height_in=HEIGHT_IN)
 
 
-def draw(found: Found, control: Control) -> Iterator[tuple[Figure, str]]:
-    """Draws each figure whose runs are there, with its caption."""
+def draw(found: Found, control: Control) -> Iterator[Figure]:
+    """Yields each figure whose runs are there."""
     if (figure := shares(found, control)) is not None:
-        yield (
-            figure,
-            "The control's part of both goodputs beside one flow of another (section 5.2.1).",
-        )
+        caption = "The control's part of both goodputs beside one flow of another (section 5.2.1)."
+        yield named("", figure, caption)
     if (figure := trade_off(found, control)) is not None:
-        yield (
-            figure,
-            "One flow on the paths of section 6.1; queues of 0.25, 1 and 4 BDP are joined.",
-        )
+        caption = "One flow on the paths of section 6.1; queues of 0.25, 1 and 4 BDP are joined."
+        yield named("", figure, caption)
     for name, caption in CURVES:
         run = first(found, name, control.keys)
         if run is not None:
-            yield rates_and_delay(run), caption
+            yield named("", rates_and_delay(run), caption)

@@ -16,7 +16,7 @@ from weir.base.page import Column, Heading, Mark, Page, Status, Table, Text, sec
 from weir.guests import kernels
 from weir.many import costs
 from weir.many.cells import parted, run_cells
-from weir.report import artists, document
+from weir.report import document
 from weir.studies.linux import beside
 from weir.studies.linux import cases as linux
 from weir.studies.linux import figures as linux_figures
@@ -146,7 +146,6 @@ def status(pairs: Sequence[Pair]) -> Status:
 
 def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Path, Path]:
     """Writes linux.html and linux.parquet into made.out; their paths."""
-    artists.use()
     html, parquet = (made.out / f"linux.{kind}" for kind in ("html", "parquet"))
     if pairs:
         folder.write_table(parquet, linux.table(pairs))

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from weir.report import axes, theme
+from weir.report import theme
+from weir.report.figure import Axis, Figure, Line, Panel, Points, beside, floats, named
+from weir.report.theme import Style
 from weir.studies.mvfst import measures
 from weir.study.claim import Found
 from weir.study.measures import only_queue_ms, rtx_per_acked
@@ -18,65 +19,56 @@ USERS = 39  # with each control
 PERCENTS = np.arange(1, 100)
 
 
-def draw(found: Found) -> Iterator[tuple[Figure, str]]:
-    """Draws each figure whose runs are there, with its caption."""
+def draw(found: Found) -> Iterator[Figure]:
+    """Yields each figure whose runs are there."""
     if figure := signatures(found):
-        yield (
-            figure,
+        caption = (
             "Retransmissions against queueing delay. One flow behind a policer, and in front of a"
-            " link of the same rate with 50 and 200 ms of buffer.",
+            " link of the same rate with 50 and 200 ms of buffer."
         )
+        yield named("", figure, caption)
     if figure := percentiles(found):
-        yield (
-            figure,
+        caption = (
             "Percentiles over the population. Round trips of the transport, times of the video's"
-            " segments, and retransmissions of users.",
+            " segments, and retransmissions of users."
         )
+        yield named("", figure, caption)
 
 
 def signatures(found: Found) -> Figure | None:
-    """Draws retransmissions over delay, of F2."""
-    figure, (axis,) = axes.subplots(1)
+    """Shows retransmissions over delay, of F2."""
+    marks = []
     for cc in ("cubic", "copa"):
-        style = theme.style(cc)
+        known = theme.style(cc)
         for where, marker in zip(("policer", "tail-200ms", "tail-50ms"), "os^", strict=True):
             runs = found.runs(f"f2-{where}-{cc}")
             if runs is not None:
-                axis.plot(
-                    only_queue_ms(runs[0]),
-                    rtx_per_acked(runs[0]),
-                    marker,
-                    color=style.colour,
-                    label=f"{style.label}, {where.replace('-', ' ')}",
-                )
-    if not axis.lines:
+                style = Style(f"{known.label}, {where.replace('-', ' ')}", known.colour, marker)
+                place = floats(only_queue_ms(runs[0])), floats(rtx_per_acked(runs[0]))
+                marks.append(Points(*place, style, size=6))
+    if not marks:
         return None
-    axis.set(xlabel="mean time in the queue (ms)", ylabel="sent again per acknowledged byte")
-    axis.set_yscale("symlog", linthresh=1e-3)
-    axes.legend(figure)
-    return figure
+    y = Axis("sent again per acknowledged byte", scale="symlog", linear_to=1e-3)
+    return Figure([Panel(Axis("mean time in the queue (ms)"), y, marks)])
 
 
 def percentiles(found: Found) -> Figure | None:
-    """Draws the rows of the A/B table as curves."""
-    figure, columns = axes.subplots(3)
-    what = (
-        (measures.rtts_ms, "round trip (ms)", "log"),
-        (measures.segment_ms, "time of a segment (ms)", "log"),
-        (measures.overhead, "sent again per acknowledged", "symlog"),
-    )
-    for cc in CONTROLS:
-        runs = found.runs(f"user-{cc}-*") or []
-        if len(runs) < USERS:
-            continue
-        style = theme.style(cc)
-        for axis, (samples, _, _) in zip(columns, what, strict=True):
-            values = [measures.over_all(runs, samples, float(p)) for p in PERCENTS]
-            axis.plot(PERCENTS, values, color=style.colour, ls=style.dash, label=style.label)
-    if not columns[0].lines:
+    """Shows the rows of the A/B table as curves."""
+    each = {cc: found.runs(f"user-{cc}-*") or [] for cc in CONTROLS}
+    known = {cc: runs for cc, runs in each.items() if len(runs) >= USERS}
+    if not known:
         return None
-    for axis, (_, label, scale) in zip(columns, what, strict=True):
-        axis.set_yscale(scale, **({"linthresh": 1e-3} if scale == "symlog" else {}))
-        axis.set(xlabel="percentile", title=label)
-    axes.legend(figure)
-    return figure
+
+    def panel(samples: measures.Samples, y: Axis) -> Panel:
+        marks = []
+        for cc, runs in known.items():
+            values = [measures.over_all(runs, samples, float(p)) for p in PERCENTS]
+            marks.append(Line(floats(PERCENTS), floats(values), theme.style(cc)))
+        return Panel(Axis("percentile"), y, marks)
+
+    resent = Axis("sent again per acknowledged", scale="symlog", linear_to=1e-3)
+    return beside(
+        panel(measures.rtts_ms, Axis("round trip (ms)", scale="log")),
+        panel(measures.segment_ms, Axis("time of a segment (ms)", scale="log")),
+        panel(measures.overhead, resent),
+    )

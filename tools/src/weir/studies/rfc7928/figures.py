@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from matplotlib.figure import Figure
-
-from weir.report import axes, theme
+from weir.report import theme
+from weir.report.figure import Axis, Figure, Label, Mark, Panel, Points, floats
+from weir.report.theme import Style
 from weir.studies.rfc7928.study import CASES, DISCIPLINES, Discipline, trial
 from weir.study.claim import Found
 from weir.study.scenario import delay_ms, used_percent
@@ -23,21 +23,21 @@ def points(found: Found, discipline: Discipline) -> list[tuple[float, float, str
     return rows
 
 
-def draw(found: Found, discipline: Discipline) -> Iterator[tuple[Figure, str]]:
-    """Draws the trade-off between latency and goodput."""
-    figure = Figure(figsize=(axes.WIDTH_IN, HEIGHT_IN))
-    axis = figure.subplots()
-    shown = dict.fromkeys((discipline, DISCIPLINES[0]))
-    for number, one in enumerate(shown):
+def draw(found: Found, discipline: Discipline) -> Iterator[Figure]:
+    """Yields the trade-off between latency and goodput."""
+    marks: list[Mark] = []
+    for number, one in enumerate(dict.fromkeys((discipline, DISCIPLINES[0]))):
         rows = points(found, one)
         if not rows:
             continue
-        delays, used, names = zip(*rows, strict=True)
-        marker = "o" if number == 0 else "x"
-        axis.plot(delays, used, marker, color=theme.CYCLE[number], label=one.name)
-        for delay, part, name in zip(delays, used, names, strict=True) if number == 0 else ():
-            axis.annotate(name, (delay, part), textcoords="offset points", xytext=(4, -3), size=6)
-    axis.set(xlabel="mean time in the queue (ms)", ylabel="link used (%)")
-    axis.set_xscale("log")
-    axes.legend(figure)
-    yield figure, "Latency and goodput of each case, by its section (section 2.7)."
+        delays, used, _ = zip(*rows, strict=True)
+        style = Style(one.name, theme.CYCLE[number], "ox"[number])
+        marks.append(Points(floats(delays), floats(used), style, size=6))
+        if number == 0:
+            marks += [Label(x, y, name, size=6, away=(4, -3)) for x, y, name in rows]
+    x = Axis("mean time in the queue (ms)", scale="log")
+    yield Figure(
+        [Panel(x, Axis("link used (%)"), marks)],
+        height_in=HEIGHT_IN,
+        caption="Latency and goodput of each case, by its section (section 2.7).",
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from matplotlib.figure import Figure
-
-from weir.report import axes, theme
+from weir.report import theme
+from weir.report.figure import Axis, Figure, Mark, Panel, Points, beside, floats, named
+from weir.report.theme import Style
 from weir.studies.tcp_eval.study import BUFFERS, STANDARD, buffered, trial
 from weir.study.claim import Found
 from weir.study.scenario import delay_ms, lost_percent, used_percent
@@ -15,17 +15,18 @@ from weir.study.scenario import delay_ms, lost_percent, used_percent
 MEASURES = ((used_percent, "throughput (% of the link)"), (lost_percent, "packets dropped (%)"))
 
 
-def draw(found: Found, control: str) -> Iterator[tuple[Figure, str]]:
-    """Draws a point for each buffer, of the control and of standard TCP."""
-    figure, both = axes.subplots(2)
+def draw(found: Found, control: str) -> Iterator[Figure]:
+    """Yields a point for each buffer, of the control and of standard TCP."""
+    marks: list[list[Mark]] = [[], []]
     for number, name in enumerate(dict.fromkeys((control, STANDARD))):
-        trials = [(percent, trial(buffered(percent), name)) for percent in BUFFERS]
-        runs = [(percent, run) for percent, of in trials for run in found.runs(of) or []]
-        for axis, (measure, label) in zip(both, MEASURES, strict=True):
-            delays = [delay_ms(run) for _, run in runs]
-            values = [measure(run) for _, run in runs]
-            axis.plot(delays, values, "ox"[number], color=theme.CYCLE[number], label=name)
-            axis.set(xlabel="mean time in the queue (ms)", ylabel=label)
-    axes.legend(figure)
+        trials = [trial(buffered(percent), name) for percent in BUFFERS]
+        runs = [run for of in trials for run in found.runs(of) or []]
+        style = Style(name, theme.CYCLE[number], "ox"[number])
+        delays = floats([delay_ms(run) for run in runs])
+        for own, (measure, _) in zip(marks, MEASURES, strict=True):
+            own.append(Points(delays, floats([measure(run) for run in runs]), style, size=6))
+    x = Axis("mean time in the queue (ms)")
+    panels = [Panel(x, Axis(label), own) for own, (_, label) in zip(marks, MEASURES, strict=True)]
     sizes = ", ".join(map(str, BUFFERS))
-    yield figure, f"Access link at 85 % offered, buffers of {sizes} % of the BDP (section 5.1)."
+    caption = f"Access link at 85 % offered, buffers of {sizes} % of the BDP (section 5.1)."
+    yield named("", beside(*panels), caption)
