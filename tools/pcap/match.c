@@ -210,14 +210,15 @@ static void seen_repeatedly(
 	e->flow = TABLE_NONE;
 }
 
-// The oldest packet on its way will not be seen any more.
-static void give_up(struct match *m) {
+// The oldest packet on its way will not be seen any more; or, if it is forgotten, may still be.
+static void give_up(struct match *m, bool forgotten) {
 	struct match_pending *e = &m->pending[m->head++ & (m->limits.packets - 1)];
 	struct match_path *path = &m->path[e->side];
 	uint32_t other = !e->side;
 
 	if (e->flow == TABLE_NONE)
 		return;
+	m->forgotten += forgotten;
 	// It would have come out after the other capture had begun, however fast, and before it
 	// ended, however slowly.
 	bool begun = m->first_ns[other] <= e->ts_ns + (path->matched > 0 ? path->delay_min_ns : 0);
@@ -227,7 +228,7 @@ static void give_up(struct match *m) {
 	bool left = f->matched > 0 ? f->side != e->side
 				   : e->ts_ns < m->first_ns[other] + m->path[other].delay.max;
 
-	if (!begun || !lasted || left) {
+	if (forgotten || !begun || !lasted || left) {
 		path->unjudged++;
 		m->flow[e->flow].unjudged++;
 		return;
@@ -268,11 +269,9 @@ void match_packet(struct match *m, uint32_t side, const struct packet *p) {
 	}
 	while (m->head != m->tail
 		&& p->ts_ns > m->pending[m->head & mask].ts_ns + m->limits.lost_ns)
-		give_up(m);
-	if (m->tail - m->head == m->limits.packets) {
-		m->forgotten += m->pending[m->head & mask].flow != TABLE_NONE;
-		give_up(m);
-	}
+		give_up(m, false);
+	if (m->tail - m->head == m->limits.packets)
+		give_up(m, true);
 	struct match_pending *e = &m->pending[m->tail & mask];
 
 	*e = (struct match_pending){
@@ -294,6 +293,6 @@ void match_packet(struct match *m, uint32_t side, const struct packet *p) {
 
 void match_end(struct match *m) {
 	while (m->head != m->tail)
-		give_up(m);
+		give_up(m, false);
 	put_links(m);
 }

@@ -73,7 +73,7 @@ struct match {
 	struct match_path path[2]; // 0: from the first capture to the second
 	uint64_t first_ns[2], last_ns[2]; // of each capture; NEVER_NS: no packet
 	uint64_t start_ns, interval_end_ns;
-	uint64_t forgotten; // given up early, for lack of memory: lost or not judged
+	uint64_t forgotten; // given up early, for lack of memory: not judged
 	uint64_t without_flow; // of more flows than there is room for
 	struct tel *tel;
 };
