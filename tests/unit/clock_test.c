@@ -4,6 +4,7 @@
 
 #include "test.h"
 
+#include <math.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,4 +46,11 @@ TEST(both_clocks_are_read_at_once) {
 
 		ck_assert_int_lt(llabs((int64_t)(a.utc_ns - a.mono_ns) - between_ns), AWAY_NS / 2);
 	}
+}
+
+TEST(rates_are_unknown_before_a_comparison) {
+	const struct clock c = {.tsc_hz = NS_PER_S};
+
+	ck_assert(isnan(clock_error_ppm(&c)));
+	ck_assert(isnan(clock_drift_ppm(&c)));
 }

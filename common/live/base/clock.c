@@ -4,6 +4,7 @@
 #include "common/base/u64.h"
 
 #include <errno.h>
+#include <math.h>
 #include <rte_cpuflags.h>
 #include <stdlib.h>
 #include <time.h>
@@ -198,7 +199,8 @@ uint64_t clock_error_max_ns(const struct clock *c) {
 double clock_error_ppm(const struct clock *c) {
 	uint64_t run_ns = time_since(clock_now(c), c->started_ns);
 
-	return run_ns > 0 ? (double)c->offset_ns / (double)run_ns * 1e6 : 0;
+	return c->anchors > 0 && run_ns > 0 ? (double)c->offset_ns / (double)run_ns * 1e6
+					    : (double)NAN;
 }
 
 double clock_drift_ppm(const struct clock *c) {
@@ -207,5 +209,5 @@ double clock_drift_ppm(const struct clock *c) {
 	double kernel = (double)(now.mono_ns - c->first.mono_ns);
 	double ours = (double)(ticks_ns(&once, now.tsc) - c->first.mono_ns);
 
-	return kernel > 0 ? (ours - kernel) / kernel * 1e6 : 0;
+	return c->anchors > 0 && kernel > 0 ? (ours - kernel) / kernel * 1e6 : (double)NAN;
 }

@@ -66,10 +66,11 @@ void clock_follow(struct clock *c, const struct clock *first);
 // and what is not known of the moments at which the clocks were read. Means nothing without an
 // anchor.
 uint64_t clock_error_max_ns(const struct clock *c);
-// Mean difference of the clock's rate from the kernel's since clock_start, in ppm.
+// Mean difference of the clock's rate from the kernel's since clock_start, in ppm; NaN
+// without an anchor.
 double clock_error_ppm(const struct clock *c);
 // Mean difference of the TSC at its first measured rate from CLOCK_MONOTONIC, in ppm: the error
-// that a single calibration would have left.
+// that a single calibration would have left; NaN without an anchor.
 double clock_drift_ppm(const struct clock *c);
 
 static inline uint64_t clock_now(const struct clock *c) {
