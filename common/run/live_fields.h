@@ -33,15 +33,19 @@
 #define LATENESS_FIELDS(V) LATE_FIELDS(V, packets, delay_error)
 #define PACING_LATENESS_FIELDS(V) LATE_FIELDS(V, paced_segs, pacing_error)
 
+// Of an egress, or of several: frames that the port was given before their time.
+#define EARLY_FIELDS(V, sum)                                                                       \
+	V(COUNT, early, "packet", (sum)->early, "packets that left before their time")             \
+	V(COUNT, scheduled, "packet", (sum)->scheduled,                                            \
+		"packets that the card was to send at their time")
+
 #define PORT_EMULATION_FIELDS(V)                                                                   \
 	V(TEXT, port, "", e->port->name, "")                                                       \
 	V(TEXT, path, "", p->path != NULL ? p->path->name : "", "")                                \
 	V(PART, lateness, "", live_late_json(late, j), "")                                         \
 	V(PART, undisturbed, "Lateness", live_undisturbed_json(&e->late, j),                       \
 		"lateness of packets that neither a stall of the lcore nor a full port delayed")   \
-	V(COUNT, early, "packet", e->early, "packets that left before their time")                 \
-	V(COUNT, scheduled, "packet", e->scheduled,                                                \
-		"packets that the card was to send at their time")                                 \
+	EARLY_FIELDS(V, e)                                                                         \
 	V(SIGNED, rate_error_ppm, "ppm", ppm,                                                      \
 		"slope of undisturbed packets' lateness over time, plus the clock's error_ppm",    \
 		.null = "too few packets")
@@ -52,9 +56,7 @@
 	V(PART, undisturbed, "Lateness", live_undisturbed_json(&undisturbed, j), "")               \
 	V(CDF, delay_error_undisturbed_cdf, "ns", &undisturbed, "")                                \
 	V(CDF, delay_error_cdf, "ns", late, "")                                                    \
-	V(COUNT, early, "packet", early, "packets that left before their time")                    \
-	V(COUNT, scheduled, "packet", scheduled,                                                   \
-		"packets that the card was to send at their time")                                 \
+	EARLY_FIELDS(V, &sum)                                                                      \
 	V(SIGNED, rate_error_ppm, "ppm", worst_ppm, "that of the port with the largest",           \
 		.null = "too few packets")
 

@@ -146,7 +146,7 @@ static void write_delay(const struct sender_app *app, struct json *j) {
 	sum_lateness(app, LIVE_RECEIVER, &sum);
 	live_late_json(&sum.all, j);
 	live_undisturbed_json(&sum.undisturbed, j);
-	json_u64(j, "early", sum.early);
+	EARLY_FIELDS(FIELD_JSON, &sum)
 }
 
 static void write_emulation(

@@ -135,7 +135,9 @@ static void write_emulated(struct switch_app *app, struct json *j) {
 static void write_emulation(struct switch_app *app, struct json *j) {
 	static struct hist undisturbed, all, *late = &all;
 	double worst_ppm = NAN;
-	uint64_t early = 0, scheduled = 0;
+	struct {
+		uint64_t early, scheduled;
+	} sum = {0};
 
 	hist_reset(&undisturbed);
 	hist_reset(&all);
@@ -148,8 +150,8 @@ static void write_emulation(struct switch_app *app, struct json *j) {
 			continue;
 		hist_merge(&undisturbed, &e->late);
 		hist_merge(&all, &e->late_disturbed);
-		early += e->early;
-		scheduled += e->scheduled;
+		sum.early += e->early;
+		sum.scheduled += e->scheduled;
 		worst_ppm = !(fabs(ppm) <= fabs(worst_ppm)) && isfinite(ppm) ? ppm : worst_ppm;
 	}
 	hist_merge(&all, &undisturbed);
