@@ -21,13 +21,13 @@ RENEW = "renew them: tools/weir reproduce NAME --write-docs, NAME as all or the 
 
 
 def some_cells(study: Study, all_s: float) -> list[Options]:
-    """Cells of claims, as many as fit; those are first that cost least for each claim."""
+    """Cells of claims, as many as fit; those are first that are of most claims."""
     cells = [cell for trial in claim.trials(study) for cell in trial.cells(True)]
     cost_s = dict(zip((cell.name for cell in cells), costs.costs_s(cells), strict=True))
     claims = [one for experiment in study.experiments for one in experiment.claims if one.trials]
     each = Counter(frozenset(c.name for t in one.trials for c in t.cells(True)) for one in claims)
     needed: set[str] = set()
-    for own in sorted(each, key=lambda names: sum(cost_s[name] for name in names) / each[names]):
+    for own in sorted(each, key=lambda names: -each[names]):
         if sum(cost_s[name] for name in needed | own) <= all_s:
             needed |= own
     return [cell for cell in cells if cell.name in needed]
