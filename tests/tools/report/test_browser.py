@@ -4,9 +4,11 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import weir
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 from synthetic import make_run
@@ -109,7 +111,9 @@ def report(tmp_path_factory):
 @pytest.fixture(scope="module")
 def marks(tmp_path_factory):
     path = tmp_path_factory.mktemp("marks") / "marks.html"
-    drawn = document.figures((one, f"Figure & {HOSTILE}. All.") for one in every_mark())
+    drawn = document.figures(
+        replace(one, caption=f"Figure & {HOSTILE}. All.") for one in every_mark()
+    )
     path.write_text(document.render(Page("All marks", section("Figures", drawn))))
     return path
 
@@ -188,7 +192,21 @@ def test_runs_side_by_side(opened, report, tmp_path, width):
     other = make_run(tmp_path / "other", rate_bps=2e8, seconds=10)
     loaded = [folder.load(report.parent), folder.load(other)]
     shown = opened(comparison.write(comparison.read(loaded), tmp_path / "c.html"), width)
+    names = shown.locator("figure").first.locator(".legend button").all_text_contents()
+    assert names == ["A: run", "B: other"]
     assert shown.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_figure_is_a_cell_of_a_notebook(chromium, report):
+    chosen = weir.open(report.parent).figure("rtt")
+    assert len(chosen.paper().axes) == len(chosen.value.panels)
+    assert chosen.frame().height > 0
+    shown = chromium.new_page()
+    shown.set_content(chosen._repr_html_())
+    frame = shown.frame_locator("iframe")
+    frame.locator(".panel.drawn").first.wait_for()
+    assert frame.locator("figcaption").text_content().startswith("Figure 1. Round-trip time")
+    shown.close()
 
 
 def test_on_a_phone_the_names_of_rows_stay_and_long_cells_wrap(opened, report, tmp_path):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from weir.report.glance import Chosen
+
 
 class Run(folder.Run):
     """A run folder that was read, as `weir.open` and `weir.run` give it: with its figures."""
@@ -37,6 +39,15 @@ class Run(folder.Run):
         from weir.report import glance
 
         return glance.html(self)
+
+    def figure(self, name: str) -> Chosen:
+        """Returns a figure of the report by its name, which a notebook shows: run.figure("rtt").
+
+        Its frame() is its data, its paper() a figure of matplotlib's. UserError: there is none.
+        """
+        from weir.report import glance
+
+        return glance.figure(self, name)
 
     def plot(self, figure: str, *, ax: Axes | Sequence[Axes] | None = None) -> Figure:
         """Returns a figure of the report by its name, as `weir plot` lists them: run.plot("rtt").

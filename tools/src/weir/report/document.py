@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,16 +14,13 @@ from weir.base.page import Figures, Link, Mark, Page, Table, Words
 from weir.report import browser
 from weir.report import figure as values
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
 LONG = 40  # characters of a cell that is folded
 FOLDED = 26  # characters that a column of names takes in print: longer ones are folded
 PAD = 2  # characters between columns
 PRINT_CHARS = 150  # across a printed page, in the smallest type that page.css allows
 WIDE_CHARS = 110  # a table with more is set in smaller type on the screen, too
 SHORT_ROWS = 12  # a table with no more is not divided between printed pages
+CELL_PX = 480  # of a notebook's cell, beside the panels of its figure
 
 # Words of cells and headlines on how something ended, and their colours.
 STATUS = {
@@ -119,10 +113,9 @@ def templates() -> Environment:
 
 
 def render(page: Page) -> str:
-    """Returns a whole page; it has uPlot if a figure needs it."""
+    """Returns a whole page; it has uPlot if it has figures."""
     parts = [part for part in page.parts if part]
-    shown = [one for part in parts if isinstance(part, Figures) for one in part.shown]
-    uplot = browser.library if any(one.data for one in shown) else None
+    uplot = browser.library if any(isinstance(part, Figures) for part in parts) else None
     template = templates().get_template("page.html.j2")
     return template.render(page=page, parts=parts, uplot=uplot)
 
@@ -146,51 +139,41 @@ def in_html(words: Words) -> Markup:
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure of a page: as SVG, or as data that templates/page.js draws."""
+    """A figure of a page, which templates/page.js draws."""
 
-    caption: str
-    svg: Markup | None
-    data: Markup | None = None
-    heights: Sequence[int] = ()  # of its panels, in pixels
-    legend: Sequence[browser.Key] = ()
-    scales: Sequence[browser.Scale] = ()
-    numbers: Table | None = None  # of its lines, for those who do not see the figure
-    words: str = ""  # the same in short
-
-    @property
-    def title(self) -> str:
-        """The first sentence of the caption, without its full stop."""
-        return self.caption.partition(". ")[0].removesuffix(".")
-
-    @property
-    def text(self) -> str:
-        return self.caption.partition(". ")[2]
+    title: str
+    text: str  # of the caption, after its title
+    data: Markup
+    heights: Sequence[int]  # of its panels, in pixels
+    key: Sequence[browser.Key]
+    scales: Sequence[browser.Scale]
+    numbers: Table | None  # of its lines, for those who do not see the figure
+    words: str  # the same in short
 
 
 def figures(drawn: Iterable[values.Figure]) -> Figures:
-    """Returns a page's figures with their captions."""
-    return Figures([in_browser(one) for one in drawn])
+    """Returns a page's figures with their captions and the tables of their numbers."""
+    return Figures([shown(one) for one in drawn])
 
 
-def in_browser(figure: values.Figure) -> Shown:
-    """Returns a figure that templates/page.js draws, with the table of its numbers."""
+def shown(figure: values.Figure) -> Shown:
+    """Returns a figure as a page has it."""
     rows = values.numbers(figure)
     return Shown(
-        caption=figure.caption,
-        svg=None,
+        title=figure.title,
+        text=figure.caption.partition(". ")[2],
         data=browser.embedded(values.thinned(figure)),
         heights=browser.heights_px(figure),
-        legend=browser.key(figure),
+        key=browser.key(figure),
         scales=browser.scales(figure),
         numbers=Table(values.NUMBERS, rows, left=2) if rows else None,
         words=values.described(figure),
     )
 
 
-def inline_svg(figure: Figure, prefix: str) -> Markup:
-    """Returns a figure as an SVG element; the prefix keeps its ids apart from other figures'."""
-    out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    text = out.getvalue()
-    text = text[text.index("<svg") :]
-    return Markup(re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", text))
+def cell(figure: values.Figure) -> str:
+    """Returns a figure as a cell of a notebook: a page in a frame, with its script."""
+    one = shown(figure)
+    frame = Markup('<iframe title="{}" srcdoc="{}" width="100%" height="{}" frameborder="0">')
+    page = render(Page(figure.title, [Figures([one])]))
+    return frame.format(figure.title, page, sum(one.heights) + CELL_PX) + Markup("</iframe>")

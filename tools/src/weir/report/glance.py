@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weir.analysis import metrics
@@ -11,10 +12,11 @@ from weir.base import units
 from weir.base.errors import UserError
 from weir.base.page import Mark, Page, Part, Text
 from weir.report import data as report_data
-from weir.report import document, page, paper, sections
-from weir.report.figure import thinned
+from weir.report import document, page, paper, sections, table
+from weir.report.figure import Figure, thinned
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
@@ -47,16 +49,42 @@ def html(run: Run) -> str:
     return document.glance(made)
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """A figure of a run in a session of Python; a notebook shows it as the report does."""
+
+    value: Figure
+
+    def _repr_html_(self) -> str:
+        return document.cell(self.value)
+
+    def frame(self) -> pl.DataFrame:
+        """Returns what the figure shows: a row per point, with its panel and series."""
+        return table.frame(self.value)
+
+    def paper(self) -> Canvas:
+        """Returns the figure drawn by matplotlib."""
+        from weir.report import artists
+
+        with artists.settings():
+            return artists.draw(thinned(self.value))
+
+
+def figure(run: Run, name: str) -> Chosen:
+    """Returns a figure by its name. UserError: there is no such figure."""
+    return Chosen(paper.choose(sections.draw(report_data.read(run)), name))
+
+
 def plot(run: Run, name: str, ax: Axes | Sequence[Axes] | None) -> Canvas:
     """Draws a figure by its name, into `ax` if given. UserError: no such figure, or other axes."""
     from matplotlib.axes import Axes
 
     from weir.report import artists
 
-    made = thinned(paper.choose(sections.draw(report_data.read(run)), name))
+    chosen = figure(run, name)
     if ax is None:
-        with artists.settings():
-            return artists.draw(made)
+        return chosen.paper()
+    made = thinned(chosen.value)
     places = [ax] if isinstance(ax, Axes) else list(ax)
     if len(places) != len(made.panels):
         raise UserError(

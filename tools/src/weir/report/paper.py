@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weir.base.errors import UserError, nearest
-from weir.report import document, grey, table
+from weir.report import grey, table
 from weir.report.figure import Axis, Figure, thinned
 
 if TYPE_CHECKING:
@@ -155,7 +155,9 @@ def save(canvas: Canvas, out: Path) -> None:
     elif out.suffix == ".png":
         canvas.savefig(out, dpi=DPI)
     else:
-        text = str(document.inline_svg(canvas, ""))
+        whole = io.StringIO()
+        canvas.savefig(whole, format="svg", metadata={"Date": None, "Creator": None})
+        text = whole.getvalue()[whole.getvalue().index("<svg") :]
         style = f"<style>{typeface()}</style>"
         out.write_text(re.sub(r"(<svg[^>]*>)", rf"\g<1>{style}", text, count=1))
 
