@@ -377,29 +377,33 @@ def test_changed_files_end_in_one_sentence(kind, little_memory):
             assert attempt(kind, seed, number, Path(made) / "run") == "", repeat
 
 
+@pytest.fixture
+def old_run(tmp_path_factory):
+    """A run of a release; its summary lacks what later ones have."""
+    return shutil.copytree(CORPUS, tmp_path_factory.mktemp("old") / "run")
+
+
 @pytest.mark.timeout(HANG_S)
 @pytest.mark.parametrize("name", ["summary.json", "manifest.json", "config.yaml", "labels.json"])
-def test_a_run_folder_holds_regular_files_within_bounds(name, tmp_path, little_memory):
+def test_a_run_folder_holds_regular_files_within_bounds(name, old_run, little_memory):
     """A FIFO was waited for, and /dev/zero read for ever."""
-    run, file = tmp_path / "run", tmp_path / "run" / name
-    shutil.copytree(CORPUS, run)
+    file = old_run / name
     places = {"fifo": os.mkfifo, "zero": lambda path: path.symlink_to("/dev/zero")}
     places["bomb"] = lambda path: path.write_bytes(BOMB)
     for make in places.values():
         file.unlink(missing_ok=True)
         make(file)
-        said = listing.read(run).verdict
+        said = listing.read(old_run).verdict
         assert said.startswith(f"unreadable: {file}: ")
         assert said.endswith(("not a regular file", "the most that is read"))
 
 
-def test_a_ring_is_a_regular_file(tmp_path):
-    shutil.copytree(CORPUS, tmp_path / "run")
-    (tmp_path / "run/flows.ring").unlink()
-    os.mkfifo(tmp_path / "run/flows.ring")
-    run = weir.open(tmp_path / "run")
+def test_a_ring_is_a_regular_file(old_run):
+    (old_run / "flows.ring").unlink()
+    os.mkfifo(old_run / "flows.ring")
+    run = weir.open(old_run)
     assert "flows" not in run.streams
-    assert run.notes == [f"{tmp_path}/run/flows.ring: cannot be read: not a regular file."]
+    assert run.notes == [f"{old_run}/flows.ring: cannot be read: not a regular file."]
 
 
 def main():
@@ -427,7 +431,8 @@ def main():
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         wrong = sum(count for count, *_ in seen.values())
         print(
-            f"{kind}: {asked.count} of seed {asked.seed}, {wrong} bad ends, {peak} MB", flush=True
+            f"{kind}: {asked.count} of seed {asked.seed}, {wrong} bad ends, {peak} MB",
+            flush=True,
         )
         for (where, _), (count, number, what) in seen.items():
             print(f"  {count} as {number}: {what}\n      {where}")
