@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -58,6 +59,7 @@ def figures(ctx: typer.Context) -> list[str]:
     "plot",
     "plot runs/mine",
     "plot runs/mine --figure rtt --out rtt.pdf",
+    "plot runs/mine --figure rtt --term",
     "plot runs/a runs/b --figure rtt --width page --out both.svg",
     "plot runs/buffer --x buffer --y goodput --by cc --facet flows --logx --width page",
     "plot runs/buffer --x buffer --heat flows --y delay --where cc=copa --out heat.png",
@@ -79,6 +81,9 @@ def plot_(
     ] = Venue.ACM,
     code: Annotated[
         bool, Option("--code", help="Also its data, .csv, and the script, .py, that draws it.")
+    ] = False,
+    term: Annotated[
+        bool, Option("--term", help="Shows it on the terminal; no file is written.")
     ] = False,
     height: Annotated[
         float | None, Option(metavar="INCHES", min=0.5, max=20, help="[by its panels]")
@@ -123,15 +128,20 @@ def plot_(
     xends, yends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
     shape = paper.Shape(width.value, height, xends, yends, venue.value, code)
     wanted = sweeps.Wanted(x, y, by, facet, heat, tuple(where or ()), logx, logy, figure)
+    if term and (out or code):
+        raise UserError("--term writes no file: it goes without --out and --code")
+    if out is not None:
+        paper.check(out)
+    put = partial(put_figure, out=out, shape=shape, term=term)
     if label and (sweeps.is_sweep(runs) or figure in many_figures.NAMES):
         raise UserError(
             "--label is for runs and their groups: kinds of run are called by their parameters"
         )
     if sweeps.is_sweep(runs):
-        sweeps.plot(runs[0], wanted, out, shape, as_json)
+        sweeps.plot(runs[0], wanted, put, as_json)
         return
     if figure in many_figures.NAMES:
-        sweeps.plot_runs(runs, wanted, out, shape)
+        sweeps.plot_runs(runs, wanted, put)
         return
     if wanted != sweeps.Wanted(figure=figure):
         raise UserError(f"{runs[0]} is no sweep: --x, --y, --by and the like are for sweeps")
@@ -139,23 +149,33 @@ def plot_(
     with Count(terminal.console(stderr=True), "parts") as bar:
         drawn = drawings(loaded, label or (), bar.update)
         if figure is not None:
-            out = out or Path(f"{figure}.pdf")
-            paper.check(out)
             try:
                 chosen = paper.choose(drawn, figure)
             except UserError:
                 say_notes(loaded)  # perhaps why it is not there
                 raise
-            written = paper.write(chosen, out, shape)
         rows = [] if figure is not None else [(one.name, one.caption) for one in drawn]
     say_notes(loaded)
     if figure is not None:
-        print(*written, sep="\n")
+        put(chosen, figure)
     elif as_json:
         print(json.dumps([{"name": name, "caption": says} for name, says in rows], indent=1))
     else:
         for name, says in rows:
             print(f"{name:24} {says}")
+
+
+def put_figure(figure: Figure, name: str, out: Path | None, shape: paper.Shape, term: bool) -> None:
+    """Shows a figure on the terminal, or writes its files and prints their names.
+
+    out: the file [NAME.pdf].
+    """
+    if term:
+        from weir.report import screen
+
+        screen.show(paper.set_limits(figure, shape), terminal.console())
+    else:
+        print(*paper.write(figure, out or Path(f"{name}.pdf"), shape), sep="\n")
 
 
 def drawings(

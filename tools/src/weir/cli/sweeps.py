@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -23,13 +23,14 @@ from weir.cli.usage import commands
 from weir.many import sweep_diff, sweep_figures, sweep_table
 from weir.many.sweep_figures import Choice
 from weir.many.sweep_table import SweepTable
-from weir.report import many_figures, paper
+from weir.report import many_figures
+from weir.report.figure import Figure
 from weir.report.many_figures import Number
-from weir.report.paper import Shape
 
 Sweep = Annotated[
     Path, Argument(metavar="SWEEP", help="A sweep's folder or table.", autocompletion=complete.runs)
 ]
+Put = Callable[[Figure, str], None]  # shows a figure, or writes it; with the file's usual name
 app = commands()
 
 
@@ -126,18 +127,18 @@ def is_sweep(paths: Sequence[Path]) -> bool:
     return len(paths) == 1 and not folder.is_run(paths[0]) and sweep_table.is_sweep(paths[0])
 
 
-def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bool) -> None:
+def plot(path: Path, wanted: Wanted, put: Put, as_json: bool) -> None:
     """Draws one figure of a sweep; without --figure, --x and --y lists what there is to draw."""
     table = sweep_table.load(path).where(wanted.where)
     if wanted.figure is not None:
         check(wanted)
         by = table.only(wanted.by)
         if wanted.figure == "pantheon":
-            save(wanted.figure, table.points(by), None, out, shape)
+            save(wanted.figure, table.points(by), None, put)
         else:
             found = table.metric(wanted.y or "goodput")
             samples = table.samples(by, value=found.values)
-            save(wanted.figure, samples, Number(found.label, found.unit), out, shape)
+            save(wanted.figure, samples, Number(found.label, found.unit), put)
         return
     if wanted.x is None and wanted.y is None:
         show(table, as_json)
@@ -146,12 +147,10 @@ def plot(path: Path, wanted: Wanted, out: Path | None, shape: Shape, as_json: bo
     sweep_figures.check(table, choice)
     metric = table.metric(wanted.y or "goodput")
     draw = sweep_figures.lines if wanted.heat is None else sweep_figures.heat
-    out = out or Path(f"{path.resolve().stem}-{wanted.y or 'goodput'}.pdf")
-    paper.check(out)
-    print(*paper.write(draw(table, metric, choice), out, shape), sep="\n")
+    put(draw(table, metric, choice), f"{path.resolve().stem}-{wanted.y or 'goodput'}")
 
 
-def plot_runs(paths: Sequence[Path], wanted: Wanted, out: Path | None, shape: Shape) -> None:
+def plot_runs(paths: Sequence[Path], wanted: Wanted, put: Put) -> None:
     """Draws a figure of many runs, or of folders with runs."""
     check(wanted)
     if wanted.where:
@@ -159,11 +158,11 @@ def plot_runs(paths: Sequence[Path], wanted: Wanted, out: Path | None, shape: Sh
     frame = many.open_many([*paths])
     by = many.key(frame, wanted.by)
     if wanted.figure == "pantheon":
-        save(wanted.figure, many.points(frame, by), None, out, shape)
+        save(wanted.figure, many.points(frame, by), None, put)
         return
     name = wanted.y or "goodput_bps"
     found, number = many.samples(frame, by, name), Number(units.label_of(name), units.unit_of(name))
-    save(str(wanted.figure), found, number, out, shape)
+    save(str(wanted.figure), found, number, put)
 
 
 def check(wanted: Wanted) -> None:
@@ -177,13 +176,9 @@ def check(wanted: Wanted) -> None:
             raise UserError(f"{option}: the figure {wanted.figure} has no such option")
 
 
-def save(
-    name: str, frame: pl.DataFrame, number: Number | None, out: Path | None, shape: Shape
-) -> None:
-    """Draws one of many_figures.NAMES and prints the files."""
-    out = out or Path(f"{name}.pdf")
-    paper.check(out)
-    print(*paper.write(many_figures.figure(name, frame, number), out, shape), sep="\n")
+def save(name: str, frame: pl.DataFrame, number: Number | None, put: Put) -> None:
+    """Draws one of many_figures.NAMES."""
+    put(many_figures.figure(name, frame, number), name)
 
 
 def chosen(table: SweepTable, wanted: Wanted) -> Choice:
