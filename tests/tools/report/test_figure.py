@@ -54,6 +54,13 @@ def test_thinning_keeps_ends_gaps_and_extremes():
     assert kept.size <= 400
     assert {0, 31_234, 60_001, 99_999} <= set(kept.tolist())
     assert np.isnan(y[kept]).any()
-    figure = Figure([Panel(Axis(), Axis(), [Line(np.arange(y.size) * 1.0, y, STYLE)])])
-    [line] = thinned(figure).panels[0].marks
+    long, short = Line(np.arange(y.size) * 1.0, y, STYLE), Line(X, Y, STYLE)
+    drawn = thinned(Figure([Panel(Axis(), Axis(), [long, short])], caption="Title."))
+    line, other = drawn.panels[0].marks
+    assert other is short
+    assert drawn.caption == (
+        f"Title. Drawn are {line.y.size + 5:,} of 100,005 points: each stretch keeps its smallest"
+        " and largest value."
+    )
+    assert thinned(drawn) == drawn  # which says it once
     assert (np.nanmin(line.y), np.nanmax(line.y), line.y.size <= 4000) == (-90, 90, True)

@@ -159,10 +159,11 @@ def figures(drawn: Iterable[values.Figure]) -> Figures:
 def shown(figure: values.Figure) -> Shown:
     """Returns a figure as a page has it."""
     rows = values.numbers(figure)
+    drawn = values.thinned(figure)
     return Shown(
         title=figure.title,
-        text=figure.caption.partition(". ")[2],
-        data=browser.embedded(values.thinned(figure)),
+        text=drawn.caption.partition(". ")[2],
+        data=browser.embedded(drawn),
         heights=browser.heights_px(figure),
         key=browser.key(figure),
         scales=browser.scales(figure),

@@ -415,13 +415,28 @@ def described(figure: Figure) -> str:
 
 
 def thinned(figure: Figure) -> Figure:
-    """Returns the figure with as many points as can be seen; each stretch keeps its extremes."""
+    """Returns the figure with as many points as can be seen; each stretch keeps its extremes.
+
+    The caption says how many points there are where some are left out.
+    """
     most = POINTS_MAX if len(figure.panels) <= 2 else PANEL_POINTS
-    panels = [
+    made = replace(figure, panels=[
         replace(panel, marks=[_thinned(mark, most) for mark in panel.marks])
         for panel in figure.panels
-    ]
-    return replace(figure, panels=panels)
+    ])  # fmt: skip
+    drawn, known = _points(made), _points(figure)
+    if drawn == known or not figure.caption:
+        return made
+    left_out = (
+        f" Drawn are {units.count(drawn)} of {units.count(known)} points: each stretch keeps its"
+        " smallest and largest value."
+    )
+    return replace(made, caption=figure.caption + left_out)
+
+
+def _points(figure: Figure) -> int:
+    marks = (mark for panel in figure.panels for mark in panel.marks)
+    return sum(mark.x.size for mark in marks if isinstance(mark, Line | Points | Band))
 
 
 def _thinned(mark: Mark, most: int) -> Mark:

@@ -16,7 +16,6 @@ from weir.report.theme import Style
 from weir.studies.linux import beside
 from weir.studies.linux.cases import CONTROLS, NAMES, Pair
 
-POINTS_MAX = 250  # of a curve in a small panel
 STYLES = {
     "linux": Style("Linux", theme.BLACK, "o"),
     "weir": Style("Weir", theme.VERMILLION, "o"),
@@ -40,10 +39,6 @@ def draw(pairs: Sequence[Pair]) -> Iterator[Figure]:
         yield named("", mixes(mixed), caption)
 
 
-def thinned(curve: pl.DataFrame) -> pl.DataFrame:
-    return curve.gather_every(max(1, -(-curve.height // POINTS_MAX)))
-
-
 def windows(pairs: Sequence[Pair]) -> Figure:
     """Shows a panel per link and control, both sides in it."""
     links = list(dict.fromkeys(pair.case.link.name for pair in pairs))
@@ -62,7 +57,7 @@ def window(pair: Pair, y: Axis, title: str) -> Panel:
     """Returns the windows of both sides of a pair."""
     marks = []
     for side, style in STYLES.items():
-        curve = thinned(pair.runs[side][0].cwnd)
+        curve = pair.runs[side][0].cwnd
         shown = floats(curve["time_s"]), floats(curve["cwnd_segs"])
         marks.append(Line(*shown, style, width=0.8))
     late = [p.cwnd.filter(pl.col("time_s") > 2) for ran in pair.runs.values() for p in ran]
