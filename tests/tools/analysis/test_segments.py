@@ -102,7 +102,7 @@ def test_a_dropped_packets_bytes_and_their_retransmission_are_found():
 
 
 def named(panel):
-    return {mark.style.label: mark for mark in panel.marks if mark.style.label}
+    return {mark.style.label: mark for mark in reversed(panel.marks) if mark.style.label}
 
 
 def test_strokes_stairs_and_ticks_are_the_segments():

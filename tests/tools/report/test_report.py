@@ -528,7 +528,7 @@ def test_typical_flows_are_labelled_as_what_they_are(tmp_path):
     run = make_run(tmp_path / "r", seconds=5, groups=(("a", "copa", 9), ("b", "cubic", 1)))
     labels = [mark.style.label for mark in key(drawn_of(run)["cwnd"])]
     flows = {label.partition(" (")[0] for label in labels}
-    assert flows == {"a, median", "a, least", "a, best", "b"}
+    assert flows == {"a, median", "a, least", "a, best", "b", "end of the warm-up"}
     assert all(re.fullmatch(r"a, \w+ \(flow \d\)", label) for label in labels[:3])
 
 

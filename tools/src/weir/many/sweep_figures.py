@@ -90,7 +90,7 @@ def marks_of(means: pl.DataFrame, choice: Choice, divisor: float = 1.0) -> list[
             x=pl.Series([places[v] for v in own[choice.x.key]], dtype=pl.Float64)
         ).sort("x")
         x, mean, low, high = (floats(shown[name]) for name in ("x", "mean", "low", "high"))
-        solid = replace(style, label="", dash="-")
+        solid = replace(style, dash="-")
         marks.append(Line(x, mean / divisor, style, markers=1))
         marks.append(Strokes(x, low / divisor, high / divisor, solid))
     return marks

@@ -30,7 +30,8 @@ NUMBERS = ("line", "quantity", "first", "smallest", "mean", "largest", "last")
 TOTAL = "total"
 NONE = np.empty(0)
 LEVEL = Style("", INK, "", (0, (4, 2)))
-MOMENT = Style("", FAINT, "", (0, (1, 2)))
+DOTTED = (0, (1.0, 2.0))
+MOMENT = Style("", FAINT, "", DOTTED)
 
 
 def floats(values: object) -> Floats:

@@ -51,6 +51,7 @@ from weir.report.theme import Style
 ROWS = 30  # as many flows have a bar each where each is a group
 LINKS_DRAWN = 4
 ABOVE_LEAST = 1e-12  # a share on a logarithmic axis, which has no 0
+MEAN = Rule(1, replace(LEVEL, label="mean of all flows"), upright=True)
 EVENTS_ON_LINE = 150  # more would hide the line
 THIN = 0.9  # width of lines that cross each other often
 
@@ -249,7 +250,6 @@ def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
         return _shares_of_few(relative, mean, scene)
     edges = np.linspace(0, max(maximum(relative, "share") * 1.0001, 1.1), 61)
     width, middle = np.diff(edges), edges[:-1] + np.diff(edges) / 2
-    one = Rule(1, upright=True)
     left: list[Mark] = []
     right: list[Mark] = []
     low = np.zeros(middle.size)
@@ -262,8 +262,8 @@ def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
         low = high
     x = Axis(f"goodput / mean goodput (mean: {units.rate(mean)})", 0, 1.04 * edges[-1])
     return beside(
-        Panel(x, Axis("share of flows", 0, 1.04), [*left, one]),
-        Panel(x, Axis("flows", 0, whole=True), [*right, one]),
+        Panel(x, Axis("share of flows", 0, 1.04), [*left, MEAN]),
+        Panel(x, Axis("flows", 0, whole=True), [*right, MEAN]),
     )
 
 
@@ -284,8 +284,8 @@ def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
     top = 1.2 * max(1.0, maximum(ordered, "share"))
     x = Axis(f"goodput / mean goodput (mean: {units.rate(mean)})", 0, top)
     y = rows_axis([style.label for style in styles])
-    panel = Panel(x, y, [*marks, Rule(1, upright=True)])
-    return Figure([panel], height_in=0.75 + 0.24 * relative.height)
+    panel = Panel(x, y, [*marks, MEAN])
+    return Figure([panel], height_in=0.95 + 0.24 * relative.height)
 
 
 def rows_axis(names: Sequence[str]) -> Axis:

@@ -103,7 +103,8 @@ def time_axis(scene: Scene) -> Axis:
 
 def over_time(scene: Scene, y: Axis, marks: Sequence[Mark], title: str = "") -> Panel:
     """Returns a panel over the run's time, with a line where the warm-up ends."""
-    ended = [Rule(scene.warmup_s, MOMENT, upright=True)] if scene.warmup_s > 0 else []
+    end = replace(MOMENT, label="end of the warm-up")
+    ended = [Rule(scene.warmup_s, end, upright=True)] if scene.warmup_s > 0 else []
     low = replace(y, low=0.0) if y.low is None else y
     return Panel(time_axis(scene), low, [*marks, *ended], title)
 

@@ -16,6 +16,7 @@ import polars as pl
 from weir.base import units
 from weir.report import theme
 from weir.report.figure import (
+    DOTTED,
     PANEL_POINTS,
     POINTS_MAX,
     Axis,
@@ -35,6 +36,8 @@ from weir.report.theme import Style
 LETTERS_MAX = 40  # that can be read; of more every nth retransmission has one
 SEGMENT = Style("segment", theme.BLACK, "^")
 RESENT = Style("retransmission", theme.VERMILLION, "$R$")
+MOMENT_OF_DROP = Style("time of the drop", theme.VERMILLION, "", DOTTED)
+MOMENT_RESENT = Style("time of its retransmission", theme.INK, "", DOTTED)
 SACK = Style("SACK", theme.PURPLE, "s")
 STAIRS = {
     "ack": Style("ACK", theme.GREEN, ""),
@@ -107,7 +110,7 @@ def strokes(
     width = 1.2 if style is RESENT else 0.7
     time, low, high = (floats(own[name]) for name in ("time_s", *columns))
     nth = -(-own.height // LETTERS_MAX) if style is RESENT else 1
-    heads = Points(time[::nth], high[::nth], replace(style, label=""), size=size)
+    heads = Points(time[::nth], high[::nth], style, size=size)
     return [Strokes(time, low, high, style, width=width), heads]
 
 
@@ -127,10 +130,9 @@ def timeline(around: Around) -> Figure:
     window = Style("", theme.BLUE, "")
     time, cwnd = floats(around.cwnd["time_s"]), floats(around.cwnd["cwnd_segs"])
     bottom = Panel(Axis(TIME), Axis("cwnd (segments)", 0), [Line(time, cwnd, window, steps="post")])
-    dotted = (0, (1.0, 2.0))
-    moments = [Rule(around.drop_s, Style("", theme.VERMILLION, "", dotted), upright=True)]
+    moments = [Rule(around.drop_s, MOMENT_OF_DROP, upright=True)]
     if around.resent_s is not None:
-        moments.append(Rule(around.resent_s, Style("", theme.INK, "", dotted), upright=True))
+        moments.append(Rule(around.resent_s, MOMENT_RESENT, upright=True))
     panels = [replace(top, weight=2.0), depth(around), bottom]
     return Figure(alike([replace(p, marks=[*p.marks, *moments]) for p in panels]), height_in=4.6)
 

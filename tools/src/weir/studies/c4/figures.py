@@ -14,7 +14,9 @@ from weir.studies.c4.study import CONTROLS, PART, SCENARIOS, Scenario
 from weir.study.claim import Found
 
 ROW_IN = 0.2  # of a scenario
-PUBLISHED, HERE = Style("published", theme.INK, ""), Style("here", theme.BLUE, "o")
+PUBLISHED = Style("to the published 90th percentile", theme.INK, "")
+HERE = Style("here, a point for each seed", theme.BLUE, "o")
+NEAR = Style(f"within {100 * PART:g} % of the published mean", theme.GRID, "")
 
 
 def draw(found: Found) -> Iterator[Figure]:
@@ -34,7 +36,7 @@ def draw(found: Found) -> Iterator[Figure]:
 
 def panel(found: Found, rows: list[Scenario], cc: str) -> Panel:
     """Returns all scenarios with one control, from above."""
-    marks: list[Mark] = [Span(1 - PART, 1 + PART, Style("", theme.GRID, ""), upright=True)]
+    marks: list[Mark] = [Span(1 - PART, 1 + PART, NEAR, upright=True)]
     for place, one in enumerate(rows):
         published = one.times(cc)
         end = published.p90 / published.mean

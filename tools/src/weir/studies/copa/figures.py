@@ -12,6 +12,8 @@ from weir.analysis.folder import Run
 from weir.report import theme
 from weir.report.figure import (
     HEIGHT_IN,
+    LEVEL,
+    NONE,
     Axis,
     Figure,
     Line,
@@ -36,6 +38,7 @@ from weir.study.measures import (
 )
 
 C6_PUBLISHED = {"copa": 0.86, "cubic": 0.81, "bbr": 0.61, "pcc": 0.35}  # the paper's medians
+FAIR = theme.Style("fair share of the link", theme.INK, "", LEVEL.dash)
 SHOWN_S = 1.0  # of the oscillation
 RTTS_MS = 15 * np.arange(1, 21)
 SIZES = (1e3, 1e4, 6.4e4, 1e5, 1e6, 1e7, 1e8)
@@ -79,7 +82,9 @@ def oscillation(found: Found) -> Figure | None:
     last = links[links["ts_ns"] > (end_s - SHOWN_S) * 1e9]
     time_s = floats(last["ts_ns"] / 1e9 - (end_s - SHOWN_S))
     line = Line(time_s, floats(last["queue_mean_pkts"]), Style("", theme.BLUE, ""))
-    return shown(Axis("time (s)"), Axis("queue (packets)", 0), [line], Rule(5.0), Rule(10.0))
+    half = Style("1.25/delta-hat", theme.INK, "", theme.DASHES[2])
+    bounds = Rule(5.0, half), Rule(10.0, replace(LEVEL, label="2.5/delta-hat"))
+    return shown(Axis("time (s)"), Axis("queue (packets)", 0), [line], *bounds)
 
 
 def curves(
@@ -103,7 +108,9 @@ def cdfs(found: Found) -> Figure | None:
         Points(floats(median), floats(0.5), replace(STYLES[name], label=""), size=5.5)
         for name, median in C6_PUBLISHED.items()
     ]
-    return shown(Axis("Jain's index", 0, 1.02), Axis("share of seconds", 0, 1.02), lines, *medians)
+    known = Points(NONE, NONE, Style("the paper's medians", theme.INK, "o"))
+    x, y = Axis("Jain's index", 0, 1.02), Axis("share of seconds", 0, 1.02)
+    return shown(x, y, lines, *medians, known)
 
 
 def over_rtt(found: Found) -> Figure | None:
@@ -114,7 +121,7 @@ def over_rtt(found: Found) -> Figure | None:
         for run in runs
     ]
     x = Axis("round trip without queue (ms)")
-    return shown(x, Axis("goodput (Mbit/s)", 0), lines, Rule(100 / 20 * 1448 / 1538))
+    return shown(x, Axis("goodput (Mbit/s)", 0), lines, Rule(100 / 20 * 1448 / 1538, FAIR))
 
 
 def over_loss(found: Found) -> Figure | None:
@@ -151,10 +158,10 @@ def satellites(found: Found) -> Figure | None:
     for style, runs in curves(found, "c11-", ("copa", "bbr", "pcc", "cubic", "vegas")):
         x, y = (np.array([f(run) for run in runs]) for f in (queue_ms, used))
         (mx, dx), (my, dy) = ((floats(v.mean()), floats(v.std())) for v in (x, y))
-        solid = replace(style, label="", dash="-")
+        solid = replace(style, dash="-")
+        marks.append(Points(mx, my, style, size=5.5))
         marks.append(Strokes(my, mx - dx, mx + dx, solid, lying=True))
         marks.append(Strokes(mx, my - dy, my + dy, solid))
-        marks.append(Points(mx, my, style, size=5.5))
     x_axis = Axis("mean time in the queue (ms)", 0, 2000, "symlog", reversed=True)
     return shown(x_axis, Axis("link used", 0, 1.02), marks, height_in=2.6)
 
@@ -172,15 +179,15 @@ def networks(found: Found) -> Figure | None:
             continue
         means, spreads = np.mean(ratios, axis=0), np.std(ratios, axis=0)
         own = replace(STYLES[scheme], label="", dash="-")
-        other = Style("", theme.GREEN, "o")
+        other = Style("CUBIC beside it", theme.GREEN, "o")
         for group, (style, offset) in enumerate(((own, -0.12), (other, 0.12))):
             at = floats(len(names) + offset)
             mean, spread = floats(means[group]), floats(spreads[group])
-            marks.append(Strokes(at, mean - spread, mean + spread, style))
             marks.append(Points(at, mean, style, size=5.5, hollow=group == 1))
+            marks.append(Strokes(at, mean - spread, mean + spread, style))
         names.append(STYLES[scheme].label)
     x = Axis("", -0.5, len(names) - 0.5, ticks=[(float(n), name) for n, name in enumerate(names)])
-    return shown(x, Axis("of the fair share", 0), marks, Rule(1))
+    return shown(x, Axis("of the fair share", 0), marks, Rule(1, FAIR))
 
 
 FIGURES: tuple[tuple[Callable[[Found], Figure | None], str], ...] = (

@@ -12,6 +12,7 @@ import numpy as np
 from weir.analysis import metrics
 from weir.report import theme
 from weir.report.figure import (
+    LEVEL,
     MOMENT,
     Axis,
     Figure,
@@ -83,7 +84,7 @@ def errors(scales: dict[str, list[Cell]]) -> Figure:
     panels = []
     for scale, shown in scales.items():
         for title in ("by halvings", "by losses"):
-            marks: list[Mark] = [Rule(10, MOMENT, upright=True)]
+            marks: list[Mark] = [Rule(10, replace(MOMENT, label="10 %"), upright=True)]
             for index, (name, cell) in enumerate(shown):
                 fit = cell.by_halving if title == "by halvings" else cell.by_loss
                 x, share = metrics.ecdf(fit.error)
@@ -97,16 +98,17 @@ def errors(scales: dict[str, list[Cell]]) -> Figure:
 
 def losses(scales: dict[str, list[Cell]]) -> Figure:
     """Shows figure 3: losses per halving, a column per scale."""
-    known = replace(theme.style("newreno"), label="", dash="-")
-    published = Style("", theme.GRID, "")
+    total = replace(theme.style("newreno"), label="all flows", dash="-")
+    each = replace(total, label="5th to 95th percentile of flows")
+    published = Style("the study's Figure 3", theme.GRID, "")
     panels = []
     for scale, shown in scales.items():
         ends = (1.65, 1.75) if scale == "edge" else (6.0, 9.0)
         marks: list[Mark] = [Span(*ends, published)]
         for at, (_, cell) in enumerate(shown):
             low, high = (floats(v) for v in np.percentile(cell.losses.per_flow, (5, 95)))
-            marks.append(Strokes(floats(at), low, high, known, width=5, opacity=0.3))
-            marks.append(Points(floats(at), floats(cell.losses.total or 0), known, size=5.5))
+            marks.append(Strokes(floats(at), low, high, each, width=5, opacity=0.3))
+            marks.append(Points(floats(at), floats(cell.losses.total or 0), total, size=5.5))
         ticks = [(float(place), name) for place, (name, _) in enumerate(shown)]
         panels.append(
             Panel(Axis("flows", ticks=ticks), Axis("losses per halving", 0), marks, scale)
@@ -127,5 +129,9 @@ def fairness(found: Found) -> Figure | None:
             lines.append(points(known, theme.style(cc, name, index)))
     if not lines:
         return None
-    panel = Panel(Axis("flows", 0), Axis("Jain's index", 0, 1.03), [*lines, Rule(0.4)])
+    panel = Panel(
+        Axis("flows", 0),
+        Axis("Jain's index", 0, 1.03),
+        [*lines, Rule(0.4, replace(LEVEL, label="the study's lowest of BBR"))],
+    )
     return Figure([panel], height_in=2.6)

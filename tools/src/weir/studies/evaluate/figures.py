@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weir.analysis.folder import Run
 
 HEIGHT_IN = 3.0
-EVEN = Style("", theme.INK, "")
+EVEN = Style("equal parts", theme.INK, "")
 DEPTHS = (0.5, 1, 4)
 OTHERS = ("cubic", "newreno")
 TAIL_DROP = ("2Mbit-80ms", "20Mbit-20ms", "100Mbit-100ms", "500Mbit-10ms")

@@ -74,8 +74,7 @@ def mixes(pairs: Sequence[Pair]) -> Figure:
             quotas = floats([one.quota for one in pair.runs[side]])
             at, mean = floats(y + offset), floats(pair.mean(side, "quota"))
             marks.append(Points(quotas, np.full(quotas.size, y + offset), style, size=2))
-            plain = replace(style, label="")
-            marks.append(Strokes(mean, at - 0.13, at + 0.13, plain, width=1.5))
+            marks.append(Strokes(mean, at - 0.13, at + 0.13, style, width=1.5))
     names = [f"{beside.title(p.case)}, {p.case.queue}" for p in reversed(pairs)]
     ticks = [(float(place), name) for place, name in enumerate(names)]
     panel = Panel(Axis("part of the goodput", 0, 1), Axis(ticks=ticks), marks)

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weir.report import theme
 from weir.report.figure import (
+    LEVEL,
+    MOMENT,
     Axis,
     Figure,
     Line,
@@ -31,6 +34,8 @@ from weir.study.curves import SECONDS
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
 
+BASE = replace(LEVEL, label="base RTT")
+TARGET = replace(MOMENT, label="target: the base RTT and 5 ms")
 RTT, WINDOW = Axis("RTT (ms)"), Axis("cwnd (1000 segments)", 0)
 
 
@@ -65,7 +70,7 @@ def rtts(run: Run, base_ms: float) -> list[Mark]:
     known = own[own["rtt_max_ns"] > 0]
     shown = floats(known["ts_ns"] / 1e9), floats(known["rtt_max_ns"] / 1e6)
     line = Line(*shown, Style("", theme.BLUE, ""), width=0.8)
-    return [line, Rule(base_ms), Rule(base_ms + 5)]
+    return [line, Rule(base_ms, BASE), Rule(base_ms + 5, TARGET)]
 
 
 def windows(run: Run, flows: int) -> list[Mark]:
@@ -81,7 +86,7 @@ def windows(run: Run, flows: int) -> list[Mark]:
 def two(run: Run) -> Figure:
     """Shows figures 4 to 6 of L1."""
     fair, hold = (measures.starts_s(run, 0, mode) for mode in ("fair", "hold"))
-    shade = Style("", theme.GRID, "")
+    shade = Style("fair flow balancing of flow 1", theme.GRID, "")
     window: list[Mark] = []
     for begin in fair:
         ends = hold[hold > begin]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,7 +63,15 @@ def rates(case: MediaCase, run: Run) -> list[Mark]:
     for steps in (case.rate, case.back):
         if steps:
             at_s, mbps = zip(*steps, (case.end_s, steps[-1][1]), strict=True)
-            marks.append(Line(floats(at_s), floats(mbps), LEVEL, steps="post", width=0.8))
+            marks.append(
+                Line(
+                    floats(at_s),
+                    floats(mbps),
+                    replace(LEVEL, label="the link's rate"),
+                    steps="post",
+                    width=0.8,
+                )
+            )
     return marks
 
 
