@@ -35,11 +35,11 @@ def test_what_needs_c4_is_not_comparable() -> None:
 
 def test_cubic_takes_as_long_as_published(tmp_path: Path) -> None:
     """Within 10 % of the mean; the whole study has the reason of each that is not."""
-    trials = {name: named(name).trial("cubic") for name in QUICK}
-    cells = [cell for trial in trials.values() for cell in trial.cells(True)]
+    setups = {name: named(name).setup("cubic") for name in QUICK}
+    cells = [cell for setup in setups.values() for cell in setup.cells(True)]
     outcomes = run_cells(cells, tmp_path, workers=1)
     runs = Found({one.cell.name: one.folder for one in outcomes}, True)
-    for name, trial in trials.items():
-        (run,) = runs.runs(trial) or ()
+    for name, setup in setups.items():
+        (run,) = runs.runs(setup) or ()
         expected = named(name).times("cubic").mean
         assert named(name).time_s(run) == pytest.approx(expected, rel=0.10), name

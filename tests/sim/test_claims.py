@@ -205,7 +205,7 @@ def test_web_search_is_fast_with_copa(simulate: Simulate) -> None:
 def test_every_claim_is_checked() -> None:
     """A config without a row is of the study of papers, or named by a test elsewhere."""
     own = {statement.config for statement in STATEMENTS} | OWN | LIVE
-    own |= {trial.config.stem for trial in claim.trials(find.chosen("papers")[0])}
+    own |= {setup.config.stem for setup in claim.setups(find.chosen("papers")[0])}
     tests = [path for room in ("sim", "smoke") for path in (ROOT / "tests" / room).glob("*.py")]
     texts = [path.read_text() for path in tests if path != Path(__file__)]
 

@@ -38,8 +38,8 @@ def test_every_case_has_claims_of_every_control() -> None:
 def test_media_follows_a_links_rate(tmp_path: Path) -> None:
     """5.1 with CUBIC: the measures of a run; audio beside it is sent whole."""
     case = rmcat.BY_NAME["variable"]
-    trial = case.trial("cubic")
-    outcomes = run_cells(trial.cells(True)[:1], tmp_path, workers=1)
+    setup = case.setup("cubic")
+    outcomes = run_cells(setup.cells(True)[:1], tmp_path, workers=1)
     run = folder.load(outcomes[0].folder)
     assert 0.7 < rmcat.follows(case, slice(0, 1), case.rate)(run) < 1.05
     assert 100 < rmcat.frame_ms(case, 50)(run) < 500

@@ -22,10 +22,10 @@ RENEW = "renew them: tools/weir reproduce NAME --write-docs, NAME as all or the 
 
 def some_cells(study: Study, all_s: float) -> list[Options]:
     """Cells of claims, as many as fit; those are first that are of most claims."""
-    cells = [cell for trial in claim.trials(study) for cell in trial.cells(True)]
+    cells = [cell for setup in claim.setups(study) for cell in setup.cells(True)]
     cost_s = dict(zip((cell.name for cell in cells), costs.costs_s(cells), strict=True))
-    claims = [one for experiment in study.experiments for one in experiment.claims if one.trials]
-    each = Counter(frozenset(c.name for t in one.trials for c in t.cells(True)) for one in claims)
+    claims = [one for experiment in study.experiments for one in experiment.claims if one.setups]
+    each = Counter(frozenset(c.name for t in one.setups for c in t.cells(True)) for one in claims)
     needed: set[str] = set()
     for own in sorted(each, key=lambda names: -each[names]):
         if sum(cost_s[name] for name in needed | own) <= all_s:
@@ -47,7 +47,7 @@ def measured(study: Study, chosen: list[Options], place: Path) -> list[Checked]:
 def test_what_papers_say_holds(experiment: Experiment, tmp_path: Path) -> None:
     """Each claim of the study holds, or says why it does not."""
     study = replace(PAPERS, experiments=(experiment,))
-    cells = [cell for trial in claim.trials(study) for cell in trial.cells(True)]
+    cells = [cell for setup in claim.setups(study) for cell in setup.cells(True)]
     checked = measured(study, cells, tmp_path)
     assert len(checked) == len(experiment.claims)
     assert [(one.claim.says, one.value) for one in checked if one.unexplained] == []

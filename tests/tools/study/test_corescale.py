@@ -15,7 +15,7 @@ from weir.study import claim, find, measures
 from weir.study.claim import Checked, Found
 
 (CORESCALE,) = find.chosen("corescale")
-TRIALS = {trial.name: trial for trial in claim.trials(CORESCALE)}
+SETUPS = {setup.name: setup for setup in claim.setups(CORESCALE)}
 CLAIMS = {one.says: one for experiment in CORESCALE.experiments for one in experiment.claims}
 SHORT = ("duration=60s", "warmup=10s", "flows.0.jitter=1s")
 
@@ -23,7 +23,7 @@ SHORT = ("duration=60s", "warmup=10s", "flows.0.jitter=1s")
 @pytest.fixture(scope="module")
 def tiny(weir_sim: Path, tmp_path_factory: pytest.TempPathFactory) -> folder.Run:
     """Ten NewReno flows at the edge, for a minute."""
-    (cell,) = TRIALS["edge-newreno-10"].cells(False)
+    (cell,) = SETUPS["edge-newreno-10"].cells(False)
     out = tmp_path_factory.mktemp("edge") / "run"
     argv = [
         weir_sim,
@@ -84,7 +84,7 @@ def test_figure_2_follows_from_table_1() -> None:
 def test_quick_is_long_enough_for_a_fit() -> None:
     """12 halvings of each flow or more after the warm-up: 43, 14 and 9 s each."""
     for flows, halving_s in zip(corescale.FLOWS, (43, 14, 9), strict=True):
-        quick = TRIALS[f"core-newreno-{flows}"].quick
+        quick = SETUPS[f"core-newreno-{flows}"].quick
         warmup, end = (int(override.partition("=")[2][:-1]) for override in quick[1:])
         assert (end - warmup) / halving_s > 12
         assert warmup % 10 == end % 10 == 0  # of the configs' interval

@@ -114,5 +114,5 @@ def test_a_value_over_one_that_is_zero():
 def test_an_evaluation_has_no_cells_of_one_name():
     """A discipline and a control beside CUBIC had been one."""
     control = evaluate_scene.Control("x", "cc: x")
-    names = [trial.name for trial in claim.trials(evaluate.study(control, "x"))]
+    names = [setup.name for setup in claim.setups(evaluate.study(control, "x"))]
     assert len(set(names)) == len(names) > 50

@@ -20,14 +20,14 @@ from weir.cli.app import app
 from weir.studies.copa import measures as copa
 from weir.study import claim, documents, find, reproduce, study_page
 from weir.study import sets as tried
-from weir.study.claim import Checked, Claim, Experiment, Found, Study, Trial
+from weir.study.claim import Checked, Claim, Experiment, Found, Setup, Study
 from weir.study.measures import utilisation
 
 ROOT = Path(__file__).resolve().parents[3]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
 needs_sim = pytest.mark.skipif(not SIM.exists(), reason=f"{SIM} is not built")
 ILLINOIS = claim.CONFIGS / "illinois-alone.yaml"
-SHORT = Trial("short", ILLINOIS, ("duration=30s", "warmup=10s"))
+SHORT = Setup("short", ILLINOIS, ("duration=30s", "warmup=10s"))
 FULL = Claim("the link is full", "section 1", "direction", (SHORT,), utilisation, "%", low=90)
 
 
@@ -197,18 +197,18 @@ def test_no_page_is_from_changed_sources():
     assert [page for page in pages if "-dirty" in page.read_text()] == []
 
 
-def test_trials_of_one_name_are_one():
+def test_setups_of_one_name_are_one():
     other = replace(SHORT, override=())
-    twice = replace(FULL, says="again", trials=(other,))
-    with pytest.raises(ValueError, match="two trials are named 'short'"):
-        claim.trials(study(FULL, twice))
+    twice = replace(FULL, says="again", setups=(other,))
+    with pytest.raises(ValueError, match="two setups are named 'short'"):
+        claim.setups(study(FULL, twice))
 
 
-def test_a_trial_has_its_seeds_and_its_quick_changes():
-    trial = Trial("x", ILLINOIS, ("warmup=1s",), (2, 3), ("duration=5s",))
-    assert [(c.name, c.seed) for c in trial.cells(True)] == [("x-s1", 1), ("x-s2", 2)]
-    assert trial.cells(True)[0].overrides == ("warmup=1s", "duration=5s")
-    assert [c.overrides for c in trial.cells(False)] == [("warmup=1s",)] * 3
+def test_a_setup_has_its_seeds_and_its_quick_changes():
+    setup = Setup("x", ILLINOIS, ("warmup=1s",), (2, 3), ("duration=5s",))
+    assert [(c.name, c.seed) for c in setup.cells(True)] == [("x-s1", 1), ("x-s2", 2)]
+    assert setup.cells(True)[0].overrides == ("warmup=1s", "duration=5s")
+    assert [c.overrides for c in setup.cells(False)] == [("warmup=1s",)] * 3
 
 
 def test_a_claim_without_its_runs_is_missing():
@@ -288,9 +288,9 @@ def test_nobody_gains_at_the_equilibrium_of_the_formula():
 def test_other_parameters_are_tried_beside_the_defaults(tmp_path, monkeypatch):
     """A window of 2 segments cannot fill the link; the other cells are run once for both."""
     short = ("duration=10s", "warmup=1s")
-    fixed = Trial("fixed", ILLINOIS, ("flows.0.cc={fixed: {cwnd: 200}}", *short))
+    fixed = Setup("fixed", ILLINOIS, ("flows.0.cc={fixed: {cwnd: 200}}", *short))
     other = replace(FULL, says="of another control")
-    known(monkeypatch, study(replace(FULL, trials=(fixed,)), other))
+    known(monkeypatch, study(replace(FULL, setups=(fixed,)), other))
     argv = ["study", "small", "--cc", "fixed", "--set", "cwnd: 2", "--out", str(tmp_path), "--json"]
     done = CliRunner().invoke(app, argv)
     assert done.exit_code == 0, done.output

@@ -31,9 +31,9 @@ def test_for_repeats_runs_and_claims_and_a_number_has_bounds(tmp_path):
         ("1", "number", 9.0, 11.0),
         ("2", "number", 18.0, 22.0),
     ]
-    (trial,) = two.trials
-    assert (trial.name, trial.override, trial.seeds) == ("a-x-2", ("flows.0.cc=x", "n=2"), (1, 3))
-    assert trial.config == tmp_path / "a.yaml"
+    (setup,) = two.setups
+    assert (setup.name, setup.override, setup.seeds) == ("a-x-2", ("flows.0.cc=x", "n=2"), (1, 3))
+    assert setup.config == tmp_path / "a.yaml"
 
 
 def test_the_folder_s_own_measures_come_first(tmp_path):

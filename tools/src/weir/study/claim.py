@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Claims of a source about runs, and what came out.
 
-A study has experiments, an experiment claims, and a claim the trials that it is measured in. A
-trial is a config with changes, run once or with several seeds; a claim is measured with each seed,
+A study has experiments, an experiment claims, and a claim the setups that it is measured in. A
+setup is a config with changes, run once or with several seeds; a claim is measured with each seed,
 and judged by the mean.
 """
 
@@ -46,8 +46,8 @@ MEANS: dict[Kind, str] = {
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A run: a config and what is changed in it.
+class Setup:
+    """A config and what is changed in it; its runs are one for each seed.
 
     seeds: how many of --quick and of --full, from 1 on; 0: one run with the config's own.
     quick: further changes of --quick, a shorter time mostly.
@@ -98,15 +98,15 @@ def module_of(folder: Path, name: str) -> ModuleType | None:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a source, measured by measure(*runs) of the trials, in their order.
+    """A claim of a source, measured by measure(*runs) of the setups, in their order.
 
-    Without trials measure() computes it alone.
+    Without setups measure() computes it alone.
     """
 
     says: str
     source: str  # page, section or figure
     kind: Kind
-    trials: tuple[Trial, ...] = ()
+    setups: tuple[Setup, ...] = ()
     measure: Callable[..., float | None] | None = None
     unit: str = ""
     published: float | None = None  # of kind `derived`: what follows
@@ -201,19 +201,19 @@ class Checked:
 
 
 class Found:
-    """The runs of a study by trial and seed, read when they are asked for."""
+    """The runs of a study by setup and seed, read when they are asked for."""
 
     def __init__(self, folders: Mapping[str, Path], quick: bool) -> None:
         self.folders, self.quick = folders, quick
         self.loaded: dict[str, Run] = {}
 
-    def runs(self, trial: Trial | str) -> list[Run] | None:
-        """Returns the runs of a trial or of a pattern, one for each seed; None: one is missing."""
-        if isinstance(trial, Trial):
-            names = [cell.name for cell in trial.cells(self.quick)]
+    def runs(self, setup: Setup | str) -> list[Run] | None:
+        """Returns the runs of a setup or of a pattern, one for each seed; None: one is missing."""
+        if isinstance(setup, Setup):
+            names = [cell.name for cell in setup.cells(self.quick)]
         else:
-            seeds = re.compile(re.escape(trial) + r"-s\d+")
-            names = [n for n in self.folders if fnmatch(n, trial) or seeds.fullmatch(n)]
+            seeds = re.compile(re.escape(setup) + r"-s\d+")
+            names = [n for n in self.folders if fnmatch(n, setup) or seeds.fullmatch(n)]
         if not names or any(name not in self.folders for name in names):
             return None
         for name in names:
@@ -222,8 +222,8 @@ class Found:
         return [self.loaded[name] for name in names]
 
     def check(self, experiment: Experiment, claim: Claim) -> Checked:
-        """Measures a claim with each seed; a trial without seeds stands beside each of another."""
-        found = [self.runs(trial) for trial in claim.trials]
+        """Measures a claim with each seed; a setup without seeds stands beside each of another."""
+        found = [self.runs(setup) for setup in claim.setups]
         known = [runs for runs in found if runs is not None]
         if claim.measure is None or len(known) < len(found):
             return Checked(experiment, claim, ())
@@ -264,14 +264,14 @@ class Study:
         return self.command or f"reproduce {self.name}"
 
 
-def trials(study: Study) -> list[Trial]:
-    """Lists all trials of a study, each once; those of one name are one."""
-    found: dict[str, Trial] = {}
+def setups(study: Study) -> list[Setup]:
+    """Lists all setups of a study, each once; those of one name are one."""
+    found: dict[str, Setup] = {}
     for experiment in study.experiments:
         for claim in experiment.claims:
-            for trial in claim.trials:
-                if found.setdefault(trial.name, trial) != trial:
-                    raise ValueError(f"{study.name}: two trials are named '{trial.name}'")
+            for setup in claim.setups:
+                if found.setdefault(setup.name, setup) != setup:
+                    raise ValueError(f"{study.name}: two setups are named '{setup.name}'")
     return list(found.values())
 
 

@@ -36,7 +36,7 @@ class Plan:
 
     @property
     def cells(self) -> list[Options]:
-        return [cell for trial in claim.trials(self.study) for cell in trial.cells(self.quick)]
+        return [cell for setup in claim.setups(self.study) for cell in setup.cells(self.quick)]
 
 
 def plan(study: Study, quick: bool, out: Path | None) -> Plan:

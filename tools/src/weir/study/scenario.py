@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.analysis.folder import Run
 from weir.base import units
-from weir.study.claim import Claim, Trial
+from weir.study.claim import Claim, Setup
 from weir.study.measures import (
     after_warmup,
     flow_goodputs,
@@ -45,9 +45,9 @@ class Case:
         return (f"flows=[{flows}]", *self.changes) if flows else self.changes
 
 
-def shown(says: str, source: str, trials: tuple[Trial, ...], measure: Measure, unit: str) -> Claim:
+def shown(says: str, source: str, setups: tuple[Setup, ...], measure: Measure, unit: str) -> Claim:
     """Makes the claim of a measurement that the source asks for and does not judge."""
-    return Claim(says, source, "shown", trials, measure, unit)
+    return Claim(says, source, "shown", setups, measure, unit)
 
 
 def lost_percent(run: Run, link: str = "forward") -> float:

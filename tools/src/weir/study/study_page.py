@@ -36,7 +36,7 @@ from weir.study.claim import (
     Experiment,
     Found,
     Study,
-    trials,
+    setups,
 )
 
 Result = tuple[Study, list[Checked]]
@@ -151,8 +151,8 @@ def sections(study: Study, checked: Sequence[Checked], found: Found, place: Path
 
 def linked_runs(checked: Sequence[Checked], found: Found, place: Path) -> Iterator[list[Word]]:
     """Yields the runs of some claims, each with links to its report and its config."""
-    claimed = (trial for one in checked for trial in one.claim.trials)
-    names = dict.fromkeys(cell.name for trial in claimed for cell in trial.cells(found.quick))
+    claimed = (setup for one in checked for setup in one.claim.setups)
+    names = dict.fromkeys(cell.name for setup in claimed for cell in setup.cells(found.quick))
     for name in names:
         path = found.folders.get(name)
         if path is not None:
@@ -180,7 +180,7 @@ def html(
     place: Path,
 ) -> str:
     """Returns a study's page, to be written into a folder `place`."""
-    cells = sum(len(trial.cells(found.quick)) for trial in trials(study))
+    cells = sum(len(setup.cells(found.quick)) for setup in setups(study))
     typed = f"weir {study.rerun}"
     parts = [
         Text(f"{study.source}."),
@@ -298,7 +298,7 @@ def table(results: Iterable[Result]) -> pl.DataFrame:
             "tolerance": one.claim.tolerance,
             "verdict": one.verdict,
             "why": one.claim.why,
-            "trials": [trial.name for trial in one.claim.trials],
+            "setups": [setup.name for setup in one.claim.setups],
         }
         for study, checked in results
         for one in checked

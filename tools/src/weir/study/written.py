@@ -45,7 +45,7 @@ from weir.base import foreign
 from weir.base.errors import UserError, nearest
 from weir.base.foreign import Json
 from weir.study import measures, scenario
-from weir.study.claim import CONFIGS, Claim, Experiment, Kind, Near, Study, Trial, module_of, near
+from weir.study.claim import CONFIGS, Claim, Experiment, Kind, Near, Setup, Study, module_of, near
 
 T = TypeVar("T")
 Measure = Callable[..., float | None]
@@ -186,8 +186,8 @@ def measure_of(text: str, known: Mapping[str, object]) -> Measure:
         raise UserError(f"'{text}' is no measure: {error}") from None
 
 
-def trial(folder: Path, name: str, asked: object) -> Trial:
-    """Makes a run of the file, of a config of the folder or else of configs/."""
+def setup(folder: Path, name: str, asked: object) -> Setup:
+    """Makes an entry of `runs`, with a config of the folder or else of configs/."""
     one = convert({"set": asked} if isinstance(asked, list) else asked or {}, RunAsked)
     stem = one.config or name.partition("-")[0]
     places = [folder / f"{stem}.yaml", CONFIGS / f"{stem}.yaml"]
@@ -196,7 +196,7 @@ def trial(folder: Path, name: str, asked: object) -> Trial:
         raise UserError(f"the run '{name}' has no config: {places[0]} is not there")
     override = [str(item) for entry in one.set for item in repeated(entry)]
     override = [item.replace("=CONFIGS/", f"={CONFIGS}/") for item in override]
-    return Trial(name, config, tuple(override), one.seeds, tuple(one.quick))
+    return Setup(name, config, tuple(override), one.seeds, tuple(one.quick))
 
 
 def convert(value: object, kind: type[T]) -> T:
@@ -207,14 +207,14 @@ def convert(value: object, kind: type[T]) -> T:
         raise UserError(str(error)) from None
 
 
-def claim(asked: ClaimAsked, trials: Mapping[str, Trial], known: Mapping[str, object]) -> Claim:
-    """Makes a claim with its runs and its measure."""
+def claim(asked: ClaimAsked, setups: Mapping[str, Setup], known: Mapping[str, object]) -> Claim:
+    """Makes a claim with its setups and its measure."""
     runs = [asked.runs] if isinstance(asked.runs, str) else asked.runs
-    found = [[trials[one] for one in trials if fnmatch(one, name)] for name in runs]
+    found = [[setups[one] for one in setups if fnmatch(one, name)] for name in runs]
     for name, each in zip(runs, found, strict=True):
         if not each:
-            listed = f"there are {', '.join(trials)}" if trials else "`runs` has none"
-            raise UserError(f"no run is named '{name}'; {nearest(name, trials, listed)}")
+            listed = f"there are {', '.join(setups)}" if setups else "`runs` has none"
+            raise UserError(f"no run is named '{name}'; {nearest(name, setups, listed)}")
     number = asked.published if asked.published is not None else asked.derived
     bounds = Near(published=number, low=asked.low, high=asked.high)
     if asked.within is not None and number is not None:
@@ -243,14 +243,14 @@ def read(folder: Path, name: str) -> Study:
     place = str(path)
     try:
         asked = convert(foreign.decode_yaml(text, str(path)), StudyAsked)
-        trials = {one: trial(folder, one, of) for one, of in entries(asked.runs)}
+        setups = {one: setup(folder, one, of) for one, of in entries(asked.runs)}
         experiments = []
         for label, value in entries(asked.experiments):
             place = f"{path}: {label}"
             one = convert(value, ExperimentAsked)
             listed = [convert(row, Json) for of in one.claims for row in repeated(of)]
             rows = [convert({"source": one.source} | row, ClaimAsked) for row in listed]
-            made = (claim(row, trials, known) for row in rows)
+            made = (claim(row, setups, known) for row in rows)
             experiments.append(Experiment(label, one.title, tuple(made)))
     except UserError as error:
         raise (

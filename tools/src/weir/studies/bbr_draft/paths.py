@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.study.claim import Trial
+from weir.study.claim import Setup
 
 WIRE_PKT_BITS = 1538 * 8
 RATES_MBIT, RTTS_MS = (10, 50, 250), (10, 40, 160)
@@ -64,7 +64,7 @@ TINY = tuple(
 )
 
 
-def trial(
+def setup(
     case: str,
     at: Place,
     *,
@@ -75,7 +75,7 @@ def trial(
     params: str = "",
     schedule: str = "",
     seconds: float = 12,
-) -> Trial:
+) -> Setup:
     """Makes a run of stages around the delay, of what the flow sends, and of what changes when."""
     flow = f"{{count: 1, cc: {{bbr3: {{{params}}}}}{', source: ' + source if source else ''}}}"
     override = (
@@ -85,7 +85,7 @@ def trial(
         f"duration={seconds:g}s",
         *((f"schedule=[{schedule}]",) if schedule else ()),
     )
-    return Trial(f"{case}-{at.name}", Path(__file__).with_name("path.yaml"), override)
+    return Setup(f"{case}-{at.name}", Path(__file__).with_name("path.yaml"), override)
 
 
 def limited(at: Place, part: float) -> str:
@@ -93,11 +93,11 @@ def limited(at: Place, part: float) -> str:
     return f"{{video: {{ladder: '{at.mbit * 1e3 * part:.0f}kbit', segment: 10ms}}}}"
 
 
-def bulk(at: Place) -> Trial:
-    return trial("bulk", at)
+def bulk(at: Place) -> Setup:
+    return setup("bulk", at)
 
 
-def startup_loss(at: Place) -> Trial:
+def startup_loss(at: Place) -> Setup:
     """Makes an application write half of the rate, with losses after 2 s.
 
     They are 6 or 7 in a round, or 3 % if that is more.
@@ -105,10 +105,10 @@ def startup_loss(at: Place) -> Trial:
     every = max(min(math.floor(0.5 * at.bdp / 4.4), 33), 2)
     after = round(0.5 * at.mbit * 1e6 / WIRE_PKT_BITS * LOSSES_S)
     forward = f"{{loss_periodic: {{every: {every}, after: {after}}}}}, {at.link()}"
-    return trial("startup-loss", at, forward=forward, source=limited(at, 0.5), params=NO_PROBE_RTT)
+    return setup("startup-loss", at, forward=forward, source=limited(at, 0.5), params=NO_PROBE_RTT)
 
 
-def drain_cut(at: Place) -> Trial:
+def drain_cut(at: Place) -> Setup:
     """Lets the rate fall to 0.35 in the rounds in which Startup waits for a full pipe.
 
     So the rate that it has measured is too high by a factor of three, and half of it fills the
@@ -116,7 +116,7 @@ def drain_cut(at: Place) -> Trial:
     """
     rounds = 1 + max(math.log2(at.bdp / 10), 0) + 2.6
     schedule = f"{{at: {rounds * at.rtt_ms:.0f}ms, forward.link.rate: {at.mbit * 350:.0f}kbit}}"
-    return trial(
+    return setup(
         "drain-cut",
         at,
         forward=at.link(buffer=6),
@@ -126,20 +126,20 @@ def drain_cut(at: Place) -> Trial:
     )
 
 
-def unfilled(at: Place) -> Trial:
+def unfilled(at: Place) -> Setup:
     """Lets the application write half of the rate from the start: Startup never ends."""
-    return trial("unfilled", at, source=limited(at, 0.5), seconds=8)
+    return setup("unfilled", at, source=limited(at, 0.5), seconds=8)
 
 
 def probing(
     case: str, at: Place, *changes: str, seconds: float = 17, loss: str = "", delay: str = ""
-) -> Trial:
+) -> Setup:
     """Makes a flow that is in UP for good: Startup ends at half of the rate.
 
     `loss` comes before the link, and the changes come from UP_S on.
     """
     grow = f"{{at: 3s, forward.link.rate: {at.mbit * 1e3:.0f}kbit}}"
-    return trial(
+    return setup(
         case,
         at,
         forward=f"{loss or '{loss: {rate: 0%}}'}, {at.link(0.5, 4)}",
@@ -156,86 +156,86 @@ def brief(key: str, percent: int) -> list[str]:
     return [f"{{at: {t * 1e3:.0f}ms, forward.{key}: {p}%}}" for t, p in times]
 
 
-def up_loss(at: Place) -> Trial:
+def up_loss(at: Place) -> Setup:
     """Loses 20 % in UP; at a long round trip, of which 30 ms are a small part, half."""
     return probing("up-loss", at, *brief("loss.rate", 20 if at.rtt_ms < 100 else 50))
 
 
-def up_late(at: Place) -> Trial:
+def up_late(at: Place) -> Setup:
     """Makes 30 % late in UP, by half of a round trip."""
     return probing("up-late", at, *brief("delay.late", 30), delay=f", late_by: {at.rtt_ms / 2}ms")
 
 
-def up_spike(at: Place) -> Trial:
+def up_spike(at: Place) -> Setup:
     """Lets nothing arrive for a second in UP, and then all of it in order."""
     delays = ((UP_S, at.rtt_ms / 2 + 1000), (UP_S + 0.02, at.rtt_ms / 2))
     changes = (f"{{at: {t * 1e3:.0f}ms, forward.delay.delay: {ms}ms}}" for t, ms in delays)
     return probing("up-spike", at, *changes, delay=", on_decrease: fifo")
 
 
-def up_some_loss(at: Place) -> Trial:
+def up_some_loss(at: Place) -> Setup:
     after = round(0.7 * at.mbit * 1e6 / WIRE_PKT_BITS * UP_S)
     loss = f"{{loss_periodic: {{every: 56, after: {after}}}}}"
     return probing("up-some-loss", at, seconds=15, loss=loss)
 
 
-def down_cut(at: Place) -> Trial:
+def down_cut(at: Place) -> Setup:
     """Lets the rate fall by 15 % at 4.6 s: 0.9 of the rate before is still more than the link's.
 
     By 10 %, the draft's, 0.9 x 0.99 of it is a little less, and the queue drains in time.
     """
     schedule = f"{{at: 4.6s, forward.link.rate: {at.mbit * 850:.0f}kbit}}"
     link = at.link(buffer=6)
-    return trial("down-cut", at, forward=link, schedule=schedule, params=NO_PROBE_RTT, seconds=14)
+    return setup("down-cut", at, forward=link, schedule=schedule, params=NO_PROBE_RTT, seconds=14)
 
 
-def idle(at: Place) -> Trial:
+def idle(at: Place) -> Setup:
     """Makes pauses of 6 s, also before the first data, with 3 s of data in between."""
     size = f"{at.mbit * 1e6 * 3 / 8 / 1e3:.0f}kB"
     source = f"{{request: {{think: 6s, times: fixed, sizes: {{mean: {size}}}}}}}"
-    return trial("idle", at, source=source, seconds=28)
+    return setup("idle", at, source=source, seconds=28)
 
 
-def aggregated(at: Place) -> Trial:
+def aggregated(at: Place) -> Setup:
     """Lets ACKs come twice in a round trip of the path, all that wait at once."""
     slots = (
         f"{{mahimahi_link: {{unit: {at.rtt_ms / 2}ms, bytes: 1MB,"
         " file: slots.txt, queue: {fifo: {limit: 100000pkt}}}}"
     )
-    return trial("aggregated", at, reverse=slots)
+    return setup("aggregated", at, reverse=slots)
 
 
-def tiny(at: Place) -> Trial:
+def tiny(at: Place) -> Setup:
     """Makes a path that holds less than a packet in a round trip."""
     seconds = max(20.0, 1500 * WIRE_PKT_BITS / (at.mbit * 1e6))
-    return trial("tiny", at, forward=at.link(least=20), seconds=round(seconds))
+    return setup("tiny", at, forward=at.link(least=20), seconds=round(seconds))
 
 
-def tenfold(at: Place) -> Trial:
+def tenfold(at: Place) -> Setup:
     """Makes a tenth of the rate, whose buffer overflows, the whole rate from 8 s on."""
     schedule = f"{{at: 8s, forward.link.rate: {at.mbit * 1e3:.0f}kbit}}"
     forward = at.link(0.1, 0.04, 6)
-    return trial("tenfold", at, forward=forward, schedule=schedule, params=NO_PROBE_RTT, seconds=24)
+    return setup("tenfold", at, forward=forward, schedule=schedule, params=NO_PROBE_RTT, seconds=24)
 
 
-def tenth(at: Place) -> Trial:
+def tenth(at: Place) -> Setup:
     """Makes the whole rate a tenth of it from 5 s on."""
     schedule = f"{{at: 5s, forward.link.rate: {at.mbit * 100:.0f}kbit}}"
     forward = at.link(buffer=0.3, least=6)
-    return trial("tenth", at, forward=forward, schedule=schedule, params=NO_PROBE_RTT, seconds=20)
+    return setup("tenth", at, forward=forward, schedule=schedule, params=NO_PROBE_RTT, seconds=20)
 
 
-def policed(at: Place) -> Trial:
+def policed(at: Place) -> Setup:
     burst = max(round(at.bdp), 10) * 1.5
     policer = f"{{policer: {{rate: {at.mbit:g}Mbit, burst: {burst:g}kB}}}}"
-    return trial("policed", at, forward=f"{policer}, {at.link(4)}", seconds=30)
+    return setup("policed", at, forward=f"{policer}, {at.link(4)}", seconds=30)
 
 
-def lossy_probes(at: Place) -> Trial:
+def lossy_probes(at: Place) -> Setup:
     """Loses 5 % from 3 s to 6.5 s and from 12 s on: in the first and in the third probe."""
     changes = ((3, 5), (6.5, 0), (12, 5))
     schedule = ", ".join(f"{{at: {t}s, forward.loss.rate: {percent}%}}" for t, percent in changes)
     forward = f"{{loss: {{rate: 0%}}}}, {at.link()}"
-    return trial(
+    return setup(
         "lossy-probes", at, forward=forward, schedule=schedule, params=NO_PROBE_RTT, seconds=17
     )

@@ -19,7 +19,7 @@ from weir.studies.bbr_draft import bounds, paths
 from weir.studies.bbr_draft import measures as m
 from weir.studies.bbr_draft.paths import PLACES, TINY, Place
 from weir.studies.bbr_draft.trace import Trace
-from weir.study.claim import Claim, Experiment, Kind, Study, Trial
+from weir.study.claim import Claim, Experiment, Kind, Setup, Study
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -63,7 +63,7 @@ class DraftCase:
 
     number: int
     title: str
-    run: Callable[[Place], Trial]
+    run: Callable[[Place], Setup]
     checks: tuple[Check, ...]
     places: tuple[Place, ...] = PLACES
     google: str = ""  # where Google's BBRv3 for Linux differs

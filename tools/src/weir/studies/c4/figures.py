@@ -21,7 +21,7 @@ NEAR = Style(f"within {100 * PART:g} % of the published mean", theme.GRID, "")
 
 def draw(found: Found) -> Iterator[Figure]:
     """Yields one figure, if any scenario has run."""
-    rows = [one for one in SCENARIOS if not one.cannot and found.runs(one.trial("cubic"))]
+    rows = [one for one in SCENARIOS if not one.cannot and found.runs(one.setup("cubic"))]
     if not rows:
         return
     panels = [panel(found, rows, cc) for cc in CONTROLS]
@@ -42,7 +42,7 @@ def panel(found: Found, rows: list[Scenario], cc: str) -> Panel:
         end = published.p90 / published.mean
         reach = floats(place), floats(1), floats(end)
         bar = Strokes(*reach, PUBLISHED, lying=True, width=3, opacity=0.5)
-        ours = [one.time_s(run) / published.mean for run in found.runs(one.trial(cc)) or ()]
+        ours = [one.time_s(run) / published.mean for run in found.runs(one.setup(cc)) or ()]
         marks += [bar, Points(floats(ours), np.full(len(ours), float(place)), HERE)]
     names = [(float(place), one.name) for place, one in enumerate(rows)]
     y = Axis("", -0.5, len(rows) - 0.5, reversed=True, ticks=names)

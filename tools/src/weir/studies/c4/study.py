@@ -33,7 +33,7 @@ import msgspec
 
 from weir.analysis.folder import Run
 from weir.base import foreign
-from weir.study.claim import Claim, Experiment, Study, Trial, near
+from weir.study.claim import Claim, Experiment, Setup, Study, near
 
 HERE = Path(__file__).parent
 CONTROLS = {"cubic": "CUBIC", "bbr3": "BBR"}  # ours, and what the source calls it
@@ -78,13 +78,13 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True):
         mean, p90 = self.published[cc]
         return Times(mean / 1e6, p90 / 1e6)
 
-    def trial(self, cc: str) -> Trial:
+    def setup(self, cc: str) -> Setup:
         """Makes the run with a control of ours; in a call all three streams have it."""
         override = [f"flows.0.cc={cc}", *self.set, *self.own.get(cc, [])]
         if self.kind == "call":
             override += [f"flows.{flow}.cc={cc}" for flow in (1, 2)]
         seeds = SEEDS if self.random else (0, 0)
-        return Trial(f"{self.name}-{cc}", HERE / f"{self.config}.yaml", tuple(override), seeds)
+        return Setup(f"{self.name}-{cc}", HERE / f"{self.config}.yaml", tuple(override), seeds)
 
     def time_s(self, run: Run) -> float:
         """Returns when the download would be over in picoquic, or a call's mean time of a frame.
@@ -154,7 +154,7 @@ def time_claim(one: Scenario, cc: str) -> Claim:
         f"{one.name}: {one.what(cc)}",
         one.section,
         "number",
-        (one.trial(cc),),
+        (one.setup(cc),),
         one.time_s,
         "s",
         **near(published.mean, PART),
@@ -178,7 +178,7 @@ def order_claim(one: Scenario, published: float) -> Claim:
         f" CUBIC's (published: {published:.2f})",
         one.section,
         "direction",
-        (one.trial("bbr3"), one.trial("cubic")),
+        (one.setup("bbr3"), one.setup("cubic")),
         lambda bbr, cubic: one.time_s(bbr) / one.time_s(cubic),
         low=1 if slower else -math.inf,
         high=math.inf if slower else 1,
@@ -209,7 +209,7 @@ def fifo() -> Claim:
         "ecn: CUBIC behind a FIFO of 60 ms, as picoquic's DualPI2 is without L4S packets",
         "dualq_aqm.c of picoquic",
         "derived",
-        (Trial("ecn-fifo", HERE / "ecn.yaml", ("flows.0.cc=cubic", queue)),),
+        (Setup("ecn-fifo", HERE / "ecn.yaml", ("flows.0.cc=cubic", queue)),),
         ecn.time_s,
         "s",
         **near(ecn.times("cubic").mean, PART),

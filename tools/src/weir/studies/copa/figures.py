@@ -90,7 +90,7 @@ def oscillation(found: Found) -> Figure | None:
 def curves(
     found: Found, prefix: str, names: tuple[str, ...]
 ) -> Iterator[tuple[theme.Style, list[Run]]]:
-    """Yields the look and the runs of each trial that was run."""
+    """Yields the look and the runs of each setup that was run."""
     for name in names:
         runs = found.runs(prefix + name)
         if runs is not None:

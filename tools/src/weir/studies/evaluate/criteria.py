@@ -16,7 +16,7 @@ from pathlib import Path
 
 from weir.studies.evaluate import flows, paths
 from weir.studies.evaluate.scene import Control, Question, Scene
-from weir.study.claim import Claim, Experiment, Study, Trial
+from weir.study.claim import Claim, Experiment, Setup, Study
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ def scenes() -> Iterator[Scene]:
             yield row.scene
 
 
-def trial_named(name: str, keys: str) -> Trial | None:
+def setup_named(name: str, keys: str) -> Setup | None:
     """Returns the run of a scene with a control; None: no criterion asks for it."""
-    return next((scene.trial(keys, "") for scene in scenes() if scene.name == name), None)
+    return next((scene.setup(keys, "") for scene in scenes() if scene.name == name), None)
 
 
 def study(control: Control, written: str) -> Study:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weir.report import theme
 from weir.report.figure import Axis, Figure, Mark, Panel, Rule, named
 from weir.report.theme import Style
-from weir.studies.evaluate.criteria import trial_named
+from weir.studies.evaluate.criteria import setup_named
 from weir.studies.evaluate.scene import Control
 from weir.study.claim import Found
 from weir.study.curves import points, rates_and_delay
@@ -32,8 +32,8 @@ CURVES = (
 
 
 def first(found: Found, name: str, keys: str) -> Run | None:
-    trial = trial_named(name, keys)
-    runs = None if trial is None else found.runs(trial)
+    setup = setup_named(name, keys)
+    runs = None if setup is None else found.runs(setup)
     return runs[0] if runs else None
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from weir.base import tables
 from weir.base.errors import UserError
-from weir.study.claim import Claim, Trial
+from weir.study.claim import Claim, Setup
 from weir.study.scenario import Measure, delay_ms, lost_percent, of_group, shown, used_percent
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ class Scene:
     flows: tuple[str, ...] = ("NEW",)
     changes: tuple[str, ...] = ()
 
-    def trial(self, keys: str, name: str) -> Trial:
+    def setup(self, keys: str, name: str) -> Setup:
         flows = ", ".join("{" + flow.replace("NEW", keys) + "}" for flow in self.flows)
         override = (f"flows=[{flows}]", *self.changes)
-        return Trial(f"{self.name}{name}", CONFIG, override, (0, SEEDS))
+        return Setup(f"{self.name}{name}", CONFIG, override, (0, SEEDS))
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,14 @@ class Question:
 
     def claim(self, control: Control, source: str) -> Claim:
         """Makes the claim of a control."""
-        own = self.scene.trial(control.keys, "")
+        own = self.scene.setup(control.keys, "")
         says = f"{self.scene.name}: {self.says}"
         if not self.tolerance:
             return shown(says, source, (own,), self.measure, self.unit)
-        trials: tuple[Trial, ...] = (own,)
+        setups: tuple[Setup, ...] = (own,)
         measure = self.measure
         if self.beside:
-            trials, measure = (own, self.scene.trial(STANDARD, "-cubic")), over(self.measure)
+            setups, measure = (own, self.scene.setup(STANDARD, "-cubic")), over(self.measure)
             says = f"{says}, over that with CUBIC in its place"
         unit = "times" if self.beside else self.unit
         bound = f"The bound: {self.tolerance}."
@@ -110,7 +110,7 @@ class Question:
             says,
             source,
             "direction",
-            trials,
+            setups,
             measure,
             unit,
             low=self.low,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from weir.report import theme
 from weir.report.figure import Axis, Figure, Label, Mark, Panel, Points, floats
 from weir.report.theme import Style
-from weir.studies.rfc7928.study import CASES, DISCIPLINES, Discipline, trial
+from weir.studies.rfc7928.study import CASES, DISCIPLINES, Discipline, setup
 from weir.study.claim import Found
 from weir.study.scenario import delay_ms, used_percent
 
@@ -18,7 +18,7 @@ HEIGHT_IN = 3.4
 def points(found: Found, discipline: Discipline) -> list[tuple[float, float, str]]:
     rows = []
     for case in CASES:
-        for run in found.runs(trial(case, discipline)) or []:
+        for run in found.runs(setup(case, discipline)) or []:
             rows.append((delay_ms(run), used_percent(run), case.name))
     return rows
 

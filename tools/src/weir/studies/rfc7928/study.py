@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weir.base import units
-from weir.study.claim import Claim, Experiment, Study, Trial
+from weir.study.claim import Claim, Experiment, Setup, Study
 from weir.study.measures import of_kind, percentile
 from weir.study.scenario import (
     Case,
@@ -415,28 +415,28 @@ def override(case: Case, discipline: Discipline) -> tuple[str, ...]:
     return (*options, *(f"paths.{link}.queue={queue}" for link in links))
 
 
-def trial(case: Case, discipline: Discipline) -> Trial:
-    return Trial(f"{case.name}-{discipline.name}", CONFIG, override(case, discipline))
+def setup(case: Case, discipline: Discipline) -> Setup:
+    return Setup(f"{case.name}-{discipline.name}", CONFIG, override(case, discipline))
 
 
 def section(case: Case) -> str:
     return case.name.partition("-")[0]
 
 
-def usual(case: Case, own: Trial) -> Iterator[Claim]:
+def usual(case: Case, own: Setup) -> Iterator[Claim]:
     for says, where, measure, unit in USUAL:
         yield shown(says, f"sections {section(case)} and {where}", (own,), measure, unit)
     for says, measure, unit in case.more:
         yield shown(says, f"section {section(case)}", (own,), measure, unit)
 
 
-def less_delay(case: Case, discipline: Discipline, own: Trial) -> Claim:
+def less_delay(case: Case, discipline: Discipline, own: Setup) -> Claim:
     """Claims what an AQM is for."""
     return Claim(
         "mean delay, over that of a drop-tail queue of the same size",
         f"sections {section(case)} and 1.1",
         "direction",
-        (own, trial(case, DISCIPLINES[0])),
+        (own, setup(case, DISCIPLINES[0])),
         lambda run, fifo: delay_ms(run) / delay_ms(fifo),
         "times",
         high=1,
@@ -445,7 +445,7 @@ def less_delay(case: Case, discipline: Discipline, own: Trial) -> Claim:
     )
 
 
-def near_target(case: Case, discipline: Discipline, own: Trial) -> Claim:
+def near_target(case: Case, discipline: Discipline, own: Setup) -> Claim:
     """Claims that the discipline keeps its own promise."""
     return Claim(
         f"median delay, beside a target of {discipline.target_ms:g} ms",
@@ -462,7 +462,7 @@ def near_target(case: Case, discipline: Discipline, own: Trial) -> Claim:
 
 def experiment(case: Case, discipline: Discipline) -> Experiment:
     """Makes a case on a discipline's page."""
-    own = trial(case, discipline)
+    own = setup(case, discipline)
     claims = list(usual(case, own))
     if discipline.target_ms is not None:
         claims.append(less_delay(case, discipline, own))
@@ -477,7 +477,7 @@ def marking(plain: Case, discipline: Discipline) -> Experiment:
     if discipline.marks is None:
         why = Claim("ECN", "section 4.5", "not comparable", why="this discipline does not mark")
         return Experiment(case.name, case.title, (why,))
-    own = trial(case, discipline)
+    own = setup(case, discipline)
     claims = [
         *usual(case, own),
         shown("packets marked", "section 4.5", (own,), marked_percent, "%"),
@@ -487,7 +487,7 @@ def marking(plain: Case, discipline: Discipline) -> Experiment:
             "packets dropped, less those that are dropped of senders without ECN",
             "section 4.5",
             "direction",
-            (own, trial(plain, discipline)),
+            (own, setup(plain, discipline)),
             lambda run, without: lost_percent(run) - lost_percent(without),
             "%",
             high=0,

@@ -27,7 +27,7 @@ STEP_NS = 10**9  # rates are means of a second
 def draw(found: Found) -> Iterator[Figure]:
     """Yields a figure for each case whose runs are there."""
     for case in CASES:
-        runs = [found.runs(case.trial(cc)) for cc in CONTROLS]
+        runs = [found.runs(case.setup(cc)) for cc in CONTROLS]
         known = [each[0] for each in runs if each]
         if len(known) == len(CONTROLS):
             caption = f"Section {case.section}: {case.title}. Dashed: the link's rate."

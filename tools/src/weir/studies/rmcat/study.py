@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from weir.analysis.folder import Run
-from weir.study.claim import Claim, Experiment, Study, Trial
+from weir.study.claim import Claim, Experiment, Setup, Study
 from weir.study.measures import flow_goodputs, jain, percentile
 
 HERE = Path(__file__).parent
@@ -59,7 +59,7 @@ class MediaCase:
     tcp: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
 
-    def trial(self, cc: str) -> Trial:
+    def setup(self, cc: str) -> Setup:
         """Makes a run with a control of the media flows."""
         override = (
             f"duration={self.end_s + 1}s",
@@ -68,7 +68,7 @@ class MediaCase:
             *self.changes,
             f"schedule=[{', '.join('{' + item + '}' for item in self.schedule())}]",
         )
-        return Trial(f"{self.name}-{cc}", HERE / "call.yaml", override, SEEDS)
+        return Setup(f"{self.name}-{cc}", HERE / "call.yaml", override, SEEDS)
 
     def flows(self, cc: str) -> Iterator[str]:
         """Yields media first: claims count flows in this order."""
@@ -365,7 +365,7 @@ def claim(case: MediaCase, cc: str, asked: Asked) -> Claim:
         f"{case.name}, {CONTROLS[cc]}: {says}",
         f"section {case.section.partition('-')[0]}; {whence or OWN}",
         "direction",
-        (case.trial(cc), *(other.trial(cc) for other in beside)),
+        (case.setup(cc), *(other.setup(cc) for other in beside)),
         measure,
         unit,
         low=low,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from weir.report import theme
 from weir.report.figure import Axis, Figure, Mark, Panel, Points, beside, floats, named
 from weir.report.theme import Style
-from weir.studies.tcp_eval.study import BUFFERS, STANDARD, buffered, trial
+from weir.studies.tcp_eval.study import BUFFERS, STANDARD, buffered, setup
 from weir.study.claim import Found
 from weir.study.scenario import delay_ms, lost_percent, used_percent
 
@@ -19,8 +19,8 @@ def draw(found: Found, control: str) -> Iterator[Figure]:
     """Yields a point for each buffer, of the control and of standard TCP."""
     marks: list[list[Mark]] = [[], []]
     for number, name in enumerate(dict.fromkeys((control, STANDARD))):
-        trials = [trial(buffered(percent), name) for percent in BUFFERS]
-        runs = [run for of in trials for run in found.runs(of) or []]
+        setups = [setup(buffered(percent), name) for percent in BUFFERS]
+        runs = [run for of in setups for run in found.runs(of) or []]
         style = Style(name, theme.CYCLE[number], "ox"[number])
         delays = floats([delay_ms(run) for run in runs])
         for own, (measure, _) in zip(marks, MEASURES, strict=True):

@@ -20,7 +20,7 @@ import numpy as np
 from weir.analysis.folder import Run
 from weir.analysis.metrics import Floats
 from weir.base import units
-from weir.study.claim import Claim, Experiment, Study, Trial, near
+from weir.study.claim import Claim, Experiment, Setup, Study, near
 from weir.study.measures import after_warmup
 from weir.study.scenario import (
     Case,
@@ -116,12 +116,12 @@ def times(seconds: int, warmup: float | None = None) -> tuple[str, str]:
     return f"duration={seconds}s", f"warmup={seconds / 3 if warmup is None else warmup:g}s"
 
 
-def trial(case: Case, control: str, full: tuple[str, ...] = ()) -> Trial:
+def setup(case: Case, control: str, full: tuple[str, ...] = ()) -> Setup:
     options = case.options(control)
     if not full:
-        return Trial(f"{case.name}-{control}", CONFIG, options)
+        return Setup(f"{case.name}-{control}", CONFIG, options)
     quick = options[-len(full) :]
-    return Trial(f"{case.name}-{control}", CONFIG, (*options[: -len(full)], *full), quick=quick)
+    return Setup(f"{case.name}-{control}", CONFIG, (*options[: -len(full)], *full), quick=quick)
 
 
 def offered(run: Run) -> float:
@@ -143,7 +143,7 @@ def basic(link: Bottleneck, load: int, control: str) -> Experiment:
         tuple(sources(link.mbit, load, link.rtts_ms, "CC")),
         (*network(link.mbit, link.buffer, link.back), *times(link.seconds[0])),
     )
-    own = trial(case, control, times(link.seconds[1]))
+    own = setup(case, control, times(link.seconds[1]))
     carried = shown(
         "carried, over the frames of the transfers that began meanwhile",
         "section 4.2",
@@ -154,9 +154,9 @@ def basic(link: Bottleneck, load: int, control: str) -> Experiment:
     return Experiment(case.name, case.title, (*central(link.place, (own,)), carried))
 
 
-def central(place: str, trials: tuple[Trial, ...]) -> Iterator[Claim]:
+def central(place: str, setups: tuple[Setup, ...]) -> Iterator[Claim]:
     """Yields the measurements that section 4.5 asks of the central link."""
-    row = partial(shown, source=f"sections {place} and 4.5", trials=trials)
+    row = partial(shown, source=f"sections {place} and 4.5", setups=setups)
     yield row("the link is used", measure=used_percent, unit="%")
     yield row("packets dropped", measure=lost_percent, unit="%")
     yield row("mean time in the queue", measure=delay_ms, unit="ms")
@@ -177,7 +177,7 @@ def tradeoff(percent: int, control: str) -> Experiment:
     """Claims throughput, drops and delay, with the control and with standard TCP."""
     case = buffered(percent)
     claims = [
-        shown(f"{says}: {name}", "section 5.1.3", (trial(case, name),), measure, unit)
+        shown(f"{says}: {name}", "section 5.1.3", (setup(case, name),), measure, unit)
         for name in dict.fromkeys((control, STANDARD))
         for says, measure, unit in (
             ("throughput, of the link", used_percent, "%"),
@@ -221,7 +221,7 @@ def ramp_up(mbit: int, rtts: tuple[int, int], control: str) -> Experiment:
         shown(
             f"the new flow has 1500 * 10^{power} bytes: {name}",
             "section 5.2.3",
-            (trial(case, name),),
+            (setup(case, name),),
             received_s(power),
             "s",
         )
@@ -299,7 +299,7 @@ def transients(control: str) -> Iterator[Experiment]:
     """Makes the experiments of section 5.3."""
     claims = []
     for name in dict.fromkeys((control, STANDARD)):
-        row = partial(shown, source="section 5.3.3", trials=(trial(DECREASE, name),))
+        row = partial(shown, source="section 5.3.3", setups=(setup(DECREASE, name),))
         for percent in (60, 80, 90):
             says = f"its window has {percent} % of the BDP: {name}"
             claims.append(row(says, measure=grown_s(percent), unit="s"))
@@ -312,7 +312,7 @@ def transients(control: str) -> Iterator[Experiment]:
                 "NewReno's window from 60 to 90 % of the BDP: a packet per round trip of 100 ms",
                 "section 5.3.3 and RFC 5681",
                 "derived",
-                (trial(DECREASE, control),),
+                (setup(DECREASE, control),),
                 linear,
                 "s",
                 **near(seconds, 0.05),
@@ -328,7 +328,7 @@ def transients(control: str) -> Iterator[Experiment]:
                 shown(
                     f"packets of UDP dropped in the 100 s after it began: {name}",
                     "section 5.3.3",
-                    (trial(case, name),),
+                    (setup(case, name),),
                     dropped,
                     "packets",
                 )
@@ -357,8 +357,8 @@ def impact(mbit: int, load: int, control: str) -> Experiment:
         changes = (*network(mbit, "80ms"), *times(90 if mbit < 100 else 15))
         return Case(f"6.1-{mbit}-{load}-{name}", "", camps, changes)
 
-    mix, baseline = trial(mixed(control), "mix"), trial(mixed(STANDARD), "mix")
-    row = partial(shown, source="section 6.1.3", trials=(mix, baseline), unit="times")
+    mix, baseline = setup(mixed(control), "mix"), setup(mixed(STANDARD), "mix")
+    row = partial(shown, source="section 6.1.3", setups=(mix, baseline), unit="times")
     return Experiment(
         f"6.1-{mbit}-{load}",
         f"{load} % offered at {mbit} Mbit/s by two camps of the same traffic",
@@ -385,7 +385,7 @@ def fairness(rtts: tuple[int, int], percent: int, control: str) -> Experiment:
         ),
         (*network(10, f"{percent}ms"), *times(60, 10)),
     )
-    row = partial(shown, source="section 6.2.3", trials=(trial(case, control),))
+    row = partial(shown, source="section 6.2.3", setups=(setup(case, control),))
     return Experiment(
         case.name,
         case.title,
@@ -418,7 +418,7 @@ def parking_lot(percent: int, control: str) -> Experiment:
         rates = [group.goodput_bps for group in run.summary.groups]
         return float(sum(rates[2:]) / 3 / sum(rates[:2]))
 
-    row = partial(shown, source="section 6.3.2", trials=(trial(case, control),))
+    row = partial(shown, source="section 6.3.2", setups=(setup(case, control),))
     return Experiment(
         case.name,
         case.title,
