@@ -17,7 +17,7 @@ from weir.analysis import folder, summary
 from weir.analysis.model_parts import Fact
 from weir.analysis.run_summary import decode
 from weir.base.errors import UserError
-from weir.hosts import agent, ansible, cabling, clocks, inventory, merge, plan
+from weir.hosts import agent, ansible, cabling, clocks, deployment, inventory, merge
 from weir.runner.options import Options
 
 TX = {"weir_ports": {"a": {"dev": "eth1", "cable": "mid/left"}}}
@@ -192,7 +192,7 @@ def test_each_host_gets_its_own_part(tmp_path):
     options = Options(
         config=config, out=tmp_path / "run", overrides=("live.receiver.ports.0.delay=1ms",), seed=3
     )
-    made = plan.make(options, hosts(), "id")
+    made = deployment.make(options, hosts(), "id")
     receiver = made.requests["rx"]["argv"]
     assert "live.sender.ports.0.delay=1ms" in receiver
     assert receiver[-2:] == ["--duration", "24h"]
@@ -201,7 +201,7 @@ def test_each_host_gets_its_own_part(tmp_path):
     assert "role: sender" not in " ".join(receiver)
     assert made.requests["tx"]["awaited"] == [("a", "mid", "left")]
     with pytest.raises(UserError, match="rx: there is no port c, only b"):
-        plan.make(options, hosts(rx={"weir_ports": {"c": "eth1"}}), "id")
+        deployment.make(options, hosts(rx={"weir_ports": {"c": "eth1"}}), "id")
 
 
 def test_the_archive_answers_by_itself(weir_sim, tmp_path):
@@ -213,10 +213,10 @@ def test_the_archive_answers_by_itself(weir_sim, tmp_path):
     config.write_text(CONFIG)
     for name in ("up.trace", "left"):
         (tmp_path / name).write_text("1\n")
-    made = plan.make(Options(config=config, out=tmp_path / "run"), hosts(), "id")
+    made = deployment.make(Options(config=config, out=tmp_path / "run"), hosts(), "id")
     for one in made.requests.values():
         one["place"] = str(tmp_path / "place")
-    path = plan.archive(tmp_path / "agent.pyz", made, config)
+    path = deployment.archive(tmp_path / "agent.pyz", made, config)
     run = [sys.executable, "-I", "-S", path, "prepare", "tx"]
     done = subprocess.run(run, capture_output=True, text=True, cwd="/")
     answer = ansible.decode(f"\x1b[0m\r\n{done.stdout}\r\nShared connection closed.")
@@ -246,7 +246,7 @@ def agent_of(tmp_path, argv, lease_s):
     path = tmp_path / "agent.pyz"
     config = tmp_path / "x.yaml"
     config.write_text("{}")
-    plan.archive(path, plan.Plan({}, {"h": request}, False), config)
+    deployment.archive(path, deployment.Deployment({}, {"h": request}, False), config)
 
     def ask(what, *arguments):
         argv = [sys.executable, path, what, "h", *arguments]

@@ -84,7 +84,7 @@ def test_every_criterion_has_runs_or_says_why():
 @needs_sim
 def test_every_run_is_a_config_that_is_accepted():
     one = evaluate.study(evaluate_scene.control_of("newreno"), "newreno")
-    for cell in reproduce.plan(one, True, None).cells:
+    for cell in reproduce.Campaign(one, True).cells:
         checked = subprocess.run(
             [SIM, cell.config, *cell.settings(), "--check"], capture_output=True, text=True
         )

@@ -17,7 +17,7 @@ from weir.studies.linux import beside
 from weir.studies.linux import cases as linux
 from weir.studies.linux import page as linux_page
 from weir.studies.linux.beside import Reason
-from weir.studies.linux.cases import About, Comparison, Link, Pair, Plan, SideNumbers
+from weir.studies.linux.cases import About, Comparison, Link, Matrix, Pair, SideNumbers
 
 LINK = Link("10M-20ms-1BDP", 10, 20, "1BDP", (1, 3), (1, 3))
 ALONE = Comparison(LINK, "fifo", ("reno",), True)
@@ -65,11 +65,11 @@ def test_the_cells_are_those_that_were_asked_for():
 
 @pytest.mark.parametrize("quick", [True, False], ids=["quick", "full"])
 def test_every_cell_is_a_config_that_weir_sim_takes(weir_sim, tmp_path, quick):
-    plan = Plan(quick, tmp_path, linux.cases(quick))
-    plan.write_configs()
+    matrix = Matrix(quick, tmp_path, linux.cases(quick))
+    matrix.write_configs()
     seen = set()
-    for case, side, seed in plan.runs():
-        config = plan.cell(case, side, seed).config
+    for case, side, seed in matrix.runs():
+        config = matrix.cell(case, side, seed).config
         if config in seen or case.link.rate_mbit not in (10, 20):  # the others differ in numbers
             continue
         seen.add(config)
@@ -85,9 +85,9 @@ def test_every_cell_is_a_config_that_weir_sim_takes(weir_sim, tmp_path, quick):
 
 def test_ours_have_the_ticks_of_the_guests(weir_sim, tmp_path):
     """Debian's 250 on both sides, and no card that collects segments on ours: theirs do not."""
-    plan = Plan(True, tmp_path, linux.cases(True)[:1])
-    plan.write_configs()
-    config = plan.cell(plan.cases[0], "weir", 1).config
+    matrix = Matrix(True, tmp_path, linux.cases(True)[:1])
+    matrix.write_configs()
+    config = matrix.cell(matrix.cases[0], "weir", 1).config
     argv = [weir_sim, config, "--print-config"]
     shown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     ticks = re.search(r"CONFIG_HZ_(\d+)=y", guest_build.plain_options())
@@ -186,9 +186,9 @@ def test_a_kernel_and_ours_on_one_page(tmp_path, capsys):
     """The table is what the telemetry says, counted again with numpy; nothing is run twice."""
     if kernels.current() is None:
         guest_build.build(lambda *_: None)
-    plan = Plan(True, tmp_path, [ALONE, dataclasses.replace(MIX, seeds=1)])
+    matrix = Matrix(True, tmp_path, [ALONE, dataclasses.replace(MIX, seeds=1)])
     screen = Console(quiet=True)
-    assert linux_page.run(plan, screen, workers=1, as_json=True) == 0
+    assert linux_page.run(matrix, screen, workers=1, as_json=True) == 0
     said = json.loads(capsys.readouterr().out)
     table = pl.read_parquet(tmp_path / "linux.parquet")
     assert sorted(table["side"]) == ["linux", "linux", "weir", "weir"]
@@ -212,7 +212,7 @@ def test_a_kernel_and_ours_on_one_page(tmp_path, capsys):
     assert text.count("<figure ") == 2  # windows behind a FIFO; the mix
     assert not re.search(r'(?:src|href)="(?!#|data:)', text)
     before = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("cells/*/manifest.json"))]
-    assert linux_page.run(plan, screen, workers=1) == 0
+    assert linux_page.run(matrix, screen, workers=1) == 0
     after = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("cells/*/manifest.json"))]
     assert after == before
     assert len(before) == 4
@@ -220,7 +220,7 @@ def test_a_kernel_and_ours_on_one_page(tmp_path, capsys):
 
 def test_without_a_kernel_it_says_what_to_type(tmp_path, monkeypatch):
     monkeypatch.setenv("WEIR_GUESTS", str(tmp_path / "none"))
-    plan = Plan(True, tmp_path / "out", [ALONE])
+    matrix = Matrix(True, tmp_path / "out", [ALONE])
     with pytest.raises(linux_page.UserError, match="run: tools/weir guests build"):
-        linux_page.run(plan, Console(quiet=True))
+        linux_page.run(matrix, Console(quiet=True))
     assert not (tmp_path / "out").exists()

@@ -70,7 +70,7 @@ EACH = {one.name: one for studies in find.ours().values() for one in studies}
 @pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("quick", [True, False], ids=["quick", "full"])
 def test_every_cell_is_a_config_that_is_accepted(name, quick):
-    cells = reproduce.plan(EACH[name], quick, None).cells
+    cells = reproduce.Campaign(EACH[name], quick).cells
     assert len({cell.name for cell in cells}) == len(cells) > 0
     for cell in cells:
         assert refusal((SIM, str(cell.config), *cell.settings())) == "", cell.name

@@ -195,28 +195,28 @@ def reproduce_(
     programs.identify()
     screen = terminal.console(stderr=as_json)
     if study == find.LINUX:
-        plan = linux_page.plan(quick, out)
+        matrix = linux_page.matrix_of(quick, out)
         if cell is not None:
             raise UserError("--print-config: the cells of linux are in its run folders")
         if only_plan and as_json:
-            print(json.dumps(linux_page.plan_rows(plan), indent=1))
+            print(json.dumps(linux_page.plan_rows(matrix), indent=1))
         elif only_plan:
-            linux_page.show_plan(plan, workers or os.cpu_count() or 1, screen)
+            linux_page.show_plan(matrix, workers or os.cpu_count() or 1, screen)
         else:
             raise typer.Exit(
-                linux_page.run(plan, screen, cluster=cluster, workers=workers, as_json=as_json)
+                linux_page.run(matrix, screen, cluster=cluster, workers=workers, as_json=as_json)
             )
         return
     chosen = find.chosen(study)
-    plans = [
-        reproduce.plan(one, quick, out / one.name if out and len(chosen) > 1 else out)
+    campaigns = [
+        reproduce.Campaign(one, quick, out / one.name if out and len(chosen) > 1 else out)
         for one in chosen
     ]
     if cell is not None or only_plan:
-        show(plans, cell, workers, as_json)
+        show(campaigns, cell, workers, as_json)
         return
     status = reproduce.run_all(
-        *(study, plans, out, screen),
+        *(study, campaigns, out, screen),
         cluster=cluster,
         workers=workers,
         as_json=as_json,
@@ -226,15 +226,17 @@ def reproduce_(
 
 
 def show(
-    plans: Sequence[reproduce.Plan], cell: str | None, workers: int | None, as_json: bool
+    campaigns: Sequence[reproduce.Campaign], cell: str | None, workers: int | None, as_json: bool
 ) -> None:
     """Prints one cell as a config, or all cells with what they cost."""
     if cell is not None:
-        reproduce.print_config(plans, cell)
+        reproduce.print_config(campaigns, cell)
     elif as_json:
-        print(json.dumps([row for made in plans for row in reproduce.plan_rows(made)], indent=1))
+        print(
+            json.dumps([row for each in campaigns for row in reproduce.plan_rows(each)], indent=1)
+        )
     else:
-        reproduce.show_plan(plans, workers or os.cpu_count() or 1, terminal.console())
+        reproduce.show_plan(campaigns, workers or os.cpu_count() or 1, terminal.console())
 
 
 @app.add(
@@ -262,14 +264,16 @@ def evaluate_(
     """
     programs.identify()
     one = evaluate.study(evaluate_scene.control_of(control), control)
-    made = reproduce.plan(one, quick, out)
-    reproduce.refuse(made)
+    campaign = reproduce.Campaign(one, quick, out)
+    reproduce.refuse(campaign)
     if cell is not None or only_plan:
-        show([made], cell, workers, as_json)
+        show([campaign], cell, workers, as_json)
         return
     screen = terminal.console(stderr=as_json)
-    name = made.study.name
-    raise typer.Exit(reproduce.run_all(name, [made], out, screen, workers=workers, as_json=as_json))
+    name = campaign.study.name
+    raise typer.Exit(
+        reproduce.run_all(name, [campaign], out, screen, workers=workers, as_json=as_json)
+    )
 
 
 @app.add(

@@ -95,10 +95,10 @@ def run_(
         raise UserError("--hosts needs --live")
     runner = run_live if live else run_sim
     if hosts is not None:
-        from weir.hosts import inventory, plan, session
+        from weir.hosts import deployment, inventory, session
 
         if check:
-            raise typer.Exit(plan.check(options, inventory.read(hosts)))
+            raise typer.Exit(deployment.check(options, inventory.read(hosts)))
         runner = partial(session.run, source=hosts)
     if check or print_config:
         only = "--check" if check else "--print-config"

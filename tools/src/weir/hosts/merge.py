@@ -20,8 +20,8 @@ from weir.base.errors import UserError
 from weir.base.foreign import Json
 from weir.hosts import clocks
 from weir.hosts.check import Discipline
+from weir.hosts.deployment import Deployment
 from weir.hosts.inventory import Host
-from weir.hosts.plan import Plan
 from weir.runner.options import Options
 
 End = tuple[str, str]  # a host and its port
@@ -47,17 +47,19 @@ def drop_folder(options: Options) -> None:
         options.out.rmdir()
 
 
-def write(options: Options, plan: Plan, said: Mapping[str, Discipline], failure: str) -> None:
+def write(
+    options: Options, deployment: Deployment, said: Mapping[str, Discipline], failure: str
+) -> None:
     """Writes the top of the folder."""
-    parts = {name: part(options.out / "hosts" / name) for name in plan.hosts}
-    lift(options.out, plan.hosts, parts)
-    merged = summary(plan.hosts, parts, failure)
+    parts = {name: part(options.out / "hosts" / name) for name in deployment.hosts}
+    lift(options.out, deployment.hosts, parts)
+    merged = summary(deployment.hosts, parts, failure)
     if merged is None:
         return
     merged["hosts"] = {
-        name: about(host, parts[name], said.get(name)) for name, host in plan.hosts.items()
+        name: about(host, parts[name], said.get(name)) for name, host in deployment.hosts.items()
     }
-    for name, clock in measured(options.out, plan, parts).items():
+    for name, clock in measured(options.out, deployment, parts).items():
         merged["hosts"][name] |= {"frames": clock.frames, **asdict(clock)}
     text = json.dumps(merged, indent=1)
     folder.write_whole(options.out / folder.SUMMARIES[0], text + "\n")
@@ -255,15 +257,17 @@ def stamps_ns(part: Json) -> float | None:
     return clock.get("error_max_ns")
 
 
-def measured(out: Path, plan: Plan, parts: Mapping[str, Json]) -> dict[str, clocks.Clock]:
+def measured(
+    out: Path, deployment: Deployment, parts: Mapping[str, Json]
+) -> dict[str, clocks.Clock]:
     """Measures the clock of each host against the switch's, over the cable between them."""
     found = {}
-    for name, host in plan.hosts.items():
+    for name, host in deployment.hosts.items():
         for port, their, end in host.joined():
             mine, other = (out / "hosts" / n / "capture.pcapng" for n in (name, their))
             unsure = [stamps_ns(parts[n]) for n in (name, their)]
             known = [error for error in unsure if error is not None]
             both = mine.exists() and other.exists() and len(known) == 2
-            if plan.hosts[their].role == "switch" and both:
+            if deployment.hosts[their].role == "switch" and both:
                 found[name] = clocks.measure(other, end, mine, port, sum(known))
     return found

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from weir.base.errors import UserError
-from weir.hosts import cabling, inventory, merge, plan
+from weir.hosts import cabling, deployment, inventory, merge
 from weir.hosts.ansible import UNASKED, Ansible, Reply
 from weir.hosts.check import Answer, Discipline
 from weir.runner.options import Options
@@ -35,9 +35,9 @@ class Failure(UserError):
 class Hosts(Session):
     """The session of runner/session.py, with hosts in place of children."""
 
-    def __init__(self, listener: Listener, made: plan.Plan, by: Ansible) -> None:
+    def __init__(self, listener: Listener, made: deployment.Deployment, by: Ansible) -> None:
         super().__init__(listener)
-        self.plan, self.by = made, by
+        self.deployment, self.by = made, by
         self.since: dict[str, int] = {}  # bytes of what each host's program said
         self.ended: dict[str, int] = {}
         self.lost: dict[str, str] = {}  # hosts that do not answer any more, and why
@@ -47,7 +47,7 @@ class Hosts(Session):
 
     def role(self, *roles: str) -> list[str]:
         """Returns the hosts of these roles that are not lost."""
-        hosts = self.plan.hosts.values()
+        hosts = self.deployment.hosts.values()
         return [host.name for host in hosts if host.role in roles and host.name not in self.lost]
 
     def ask(self, playbook: str, hosts: Iterable[str], **values: object) -> Replies:
@@ -55,8 +55,8 @@ class Hosts(Session):
         names = list(hosts)
         if not names:
             return {}
-        places = {name: one["place"] for name, one in self.plan.requests.items()}
-        pythons = {name: host.python for name, host in self.plan.hosts.items()}
+        places = {name: one["place"] for name, one in self.deployment.requests.items()}
+        pythons = {name: host.python for name, host in self.deployment.hosts.items()}
         known = {
             "weir_places": places,
             "weir_python": pythons,
@@ -72,13 +72,13 @@ class Hosts(Session):
 
         Failure: the first that cannot take part.
         """
-        cables = any(host.cables for host in self.plan.hosts.values())
+        cables = any(host.cables for host in self.deployment.hosts.values())
         values = {"weir_archive": str(archive), "weir_cables": cables}
-        replies = self.ask("begin.yml", self.plan.hosts, **values)
+        replies = self.ask("begin.yml", self.deployment.hosts, **values)
         refuse(replies)
         found = {name: reply.answer or Answer() for name, reply in replies.items()}
         same_version({name: one["version"] for name, one in found.items() if one["version"]})
-        for name, why in cabling.wrong(self.plan.hosts, found) if cables else ():
+        for name, why in cabling.wrong(self.deployment.hosts, found) if cables else ():
             raise Failure(name, why)
         return found
 
@@ -107,7 +107,7 @@ class Hosts(Session):
                 if name in self.lost:
                     raise Failure(name, self.lost[name])
                 if self.early(name, ending):
-                    why = f"its {self.plan.hosts[name].role} ended early ({self.ended[name]})"
+                    why = f"its {self.deployment.hosts[name].role} ended early ({self.ended[name]})"
                     raise Failure(name, self.last.get(name, why))
             if all(name in self.ended for name in ending):
                 return
@@ -119,8 +119,8 @@ class Hosts(Session):
         """Returns whether a host has ended before its time, or failed."""
         if name not in self.ended:
             return False
-        is_receiver = self.plan.hosts[name].role == "receiver"
-        ours = not self.plan.hosts[name].kernel
+        is_receiver = self.deployment.hosts[name].role == "receiver"
+        ours = not self.deployment.hosts[name].kernel
         return self.ended[name] != 0 or (is_receiver and ours and name not in ending)
 
     def note(self, name: str, reply: Reply) -> None:
@@ -140,7 +140,7 @@ class Hosts(Session):
         if reply.answer.get("gone"):
             self.lost[name] = "what was to run there is gone"
         elif reply.answer.get("free_bytes", FREE_BYTES) < FREE_BYTES:
-            raise Failure(name, f"the disk is full: {self.plan.requests[name]['place']}")
+            raise Failure(name, f"the disk is full: {self.deployment.requests[name]['place']}")
 
     def hear_line(self, name: str, line: str) -> None:
         """Passes a warning on, and keeps what may be the reason for the program's end."""
@@ -165,7 +165,7 @@ class Hosts(Session):
                 unpack(packed, into / name)
                 packed.unlink()
             else:
-                stays = f"what it recorded stays in {self.plan.requests[name]['place']}"
+                stays = f"what it recorded stays in {self.deployment.requests[name]['place']}"
                 why = (reply.answer or {}).get("problems", [reply.error])[0]
                 self.fail(f"{name}: {why}; {stays}")
 
@@ -206,7 +206,7 @@ def run(options: Options, listener: Listener, source: Path) -> int:
     if str(options.config) == "-":
         raise UserError("--hosts needs a file, not standard input")
     name = f"{int(time.time()):x}-{os.getpid():x}"
-    made = plan.make(options, hosts, name)
+    made = deployment.make(options, hosts, name)
     merge.make_folder(options)
     with Ansible(source, len(hosts)) as by:
         session = Hosts(listener, made, by)
@@ -219,7 +219,9 @@ def guide(options: Options, session: Hosts, by: Ansible) -> int:
     failure, clocks = "", dict[str, Discipline]()
     began = False
     try:
-        found = session.prepare(plan.archive(by.folder / "agent.pyz", session.plan, options.config))
+        found = session.prepare(
+            deployment.archive(by.folder / "agent.pyz", session.deployment, options.config)
+        )
         clocks = {name: one["clock"] for name, one in found.items()}
         began = not session.interrupts
         if began:
@@ -236,7 +238,7 @@ def guide(options: Options, session: Hosts, by: Ansible) -> int:
     if not began:
         merge.drop_folder(options)
     else:
-        merge.write(options, session.plan, clocks, failure)
+        merge.write(options, session.deployment, clocks, failure)
     if session.signal:
         return 128 + session.signal
     return 1 if session.failed else 0

@@ -23,24 +23,27 @@ from weir.study.claim import Checked, Found, Study
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A study that will be run, and its folder."""
+class Campaign:
+    """A study that is run at one scale; out: its folder [runs/STUDY-SCALE]."""
 
     study: Study
     quick: bool
-    out: Path
+    out: Path | None = None
 
     @property
     def scale(self) -> str:
         return "quick" if self.quick else "full"
 
     @property
+    def folder(self) -> Path:
+        return self.out or Path("runs") / f"{self.study.name}-{self.scale}"
+
+    def file(self, kind: str) -> Path:
+        return self.folder / f"{self.study.name}.{kind}"
+
+    @property
     def cells(self) -> list[Options]:
         return [cell for setup in claim.setups(self.study) for cell in setup.cells(self.quick)]
-
-
-def plan(study: Study, quick: bool, out: Path | None) -> Plan:
-    return Plan(study, quick, out or Path("runs") / f"{study.name}-{'quick' if quick else 'full'}")
 
 
 def resolved(cell: Options) -> str:
@@ -51,37 +54,37 @@ def resolved(cell: Options) -> str:
         raise UserError(f"{cell.name}: {error}") from None
 
 
-def refuse(made: Plan) -> None:
+def refuse(campaign: Campaign) -> None:
     """Raises UserError if the first cell's config is refused."""
-    resolved(made.cells[0])
+    resolved(campaign.cells[0])
 
 
-def plan_rows(made: Plan) -> list[Json]:
+def plan_rows(campaign: Campaign) -> list[Json]:
     """Lists the cells, and what they cost."""
     return [
         {
-            "study": made.study.name,
+            "study": campaign.study.name,
             "cell": cell.name,
             "config": f"{cell.config.parent.name}/{cell.config.name}",
             "override": list(cell.overrides),
             "seed": cell.seed,
             "wall_s": wall_s,
         }
-        for cell, wall_s in zip(made.cells, costs.costs_s(made.cells), strict=True)
+        for cell, wall_s in zip(campaign.cells, costs.costs_s(campaign.cells), strict=True)
     ]
 
 
-def show_plan(plans: Sequence[Plan], workers: int, screen: Console) -> None:
+def show_plan(campaigns: Sequence[Campaign], workers: int, screen: Console) -> None:
     """Shows the cells and what they cost, without running any."""
-    rows = [row for made in plans for row in plan_rows(made)]
+    rows = [row for each in campaigns for row in plan_rows(each)]
     columns = [Column(name, words=True) for name in ("study", "cell", "config")]
     costs.show_plan(rows, columns, costs.PER_PACKET, workers, screen)
 
 
-def print_config(plans: Sequence[Plan], name: str) -> None:
+def print_config(campaigns: Sequence[Campaign], name: str) -> None:
     """Prints one cell as a config that `weir run` takes."""
-    for made in plans:
-        for cell in made.cells:
+    for campaign in campaigns:
+        for cell in campaign.cells:
             if cell.name == name:
                 print(resolved(cell), end="")
                 return
@@ -89,7 +92,7 @@ def print_config(plans: Sequence[Plan], name: str) -> None:
 
 
 def run(
-    made: Plan,
+    campaign: Campaign,
     screen: Console,
     *,
     ran: dict[Options, Path],
@@ -100,10 +103,10 @@ def run(
 
     ran: cells that another study of the suite has run, to which it adds.
     """
-    cells = [cell for cell in made.cells if cell not in ran]
+    cells = [cell for cell in campaign.cells if cell not in ran]
     outcomes = run_cells(
         cells,
-        made.out / "cells",
+        campaign.folder / "cells",
         cluster=cluster,
         workers=workers,
         costs_s=costs.costs_s(cells),
@@ -112,13 +115,11 @@ def run(
     screen.print(counted(outcome.status for outcome in outcomes))
     folders, failed = parted(outcomes)
     ran |= {cell: folders[cell.name] for cell in cells if cell.name in folders}
-    found = Found({cell.name: ran[cell] for cell in made.cells if cell in ran}, made.quick)
-    checked = claim.check(made.study, found)
-    html, parquet = (made.out / f"{made.study.name}.{kind}" for kind in ("html", "parquet"))
-    folder.write_table(parquet, study_page.table([(made.study, checked)]))
-    folder.write_whole(
-        html, study_page.html(made.study, made.scale, checked, found, failed, made.out)
-    )
+    found = Found({cell.name: ran[cell] for cell in campaign.cells if cell in ran}, campaign.quick)
+    checked = claim.check(campaign.study, found)
+    folder.write_table(campaign.file("parquet"), study_page.table([(campaign.study, checked)]))
+    page = study_page.html(campaign.study, campaign.scale, checked, found, failed, campaign.folder)
+    folder.write_whole(campaign.file("html"), page)
     return checked, failed
 
 
@@ -135,7 +136,7 @@ def finish(screen: Console, failed: dict[str, str], written: Sequence[Path], dat
 
 def run_all(
     name: str,
-    plans: Sequence[Plan],
+    campaigns: Sequence[Campaign],
     out: Path | None,
     screen: Console,
     *,
@@ -152,25 +153,28 @@ def run_all(
     results: list[tuple[Study, list[Checked]]] = []
     failed: dict[str, str] = {}
     ran: dict[Options, Path] = {}
-    written = []
-    commit = documents.commit([made.study for made in plans]) if write_docs else ""
-    for made in plans:
-        if len(plans) > 1:
-            screen.print(f"{made.study.name}: {made.study.title}", markup=False, soft_wrap=True)
-        checked, missing = run(made, screen, ran=ran, cluster=cluster, workers=workers)
-        results.append((made.study, checked))
+    written: list[Path] = []
+    commit = documents.commit([each.study for each in campaigns]) if write_docs else ""
+    for campaign in campaigns:
+        if len(campaigns) > 1:
+            name_and_title = f"{campaign.study.name}: {campaign.study.title}"
+            screen.print(name_and_title, markup=False, soft_wrap=True)
+        checked, missing = run(campaign, screen, ran=ran, cluster=cluster, workers=workers)
+        results.append((campaign.study, checked))
         failed |= missing
-        written += [made.out / f"{made.study.name}.{kind}" for kind in ("parquet", "html")]
+        written += map(campaign.file, ("parquet", "html"))
     study_page.show(results, screen)
-    if len(plans) > 1:
-        place = out or Path("runs") / f"{name}-{plans[0].scale}"
+    if len(campaigns) > 1:
+        place = out or Path("runs") / f"{name}-{campaigns[0].scale}"
         place.mkdir(parents=True, exist_ok=True)
         written = [place / f"{name}.parquet", place / f"{name}.html"]
         folder.write_table(written[0], study_page.table(results))
-        pages = {made.study.name: made.out / f"{made.study.name}.html" for made in plans}
-        folder.write_whole(written[1], study_page.overview(results, plans[0].scale, pages, place))
+        pages = {each.study.name: each.file("html") for each in campaigns}
+        folder.write_whole(
+            written[1], study_page.overview(results, campaigns[0].scale, pages, place)
+        )
     if write_docs and not failed:
-        written += documents.write(name, results, plans[0].scale, commit)
+        written += documents.write(name, results, campaigns[0].scale, commit)
     rows = study_page.table(results).to_dicts() if as_json else None
     unexplained = [one for _, checked in results for one in checked if one.unexplained]
     return finish(screen, failed, written, rows) or int(bool(unexplained))

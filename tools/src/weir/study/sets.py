@@ -112,8 +112,8 @@ def run(
 
     as_json: a row for each claim and set on standard output, too.
     """
-    made = reproduce.plan(study, quick, out)
-    by_set = cells_of(made.cells, sets, out / "configs")
+    study_cells = reproduce.Campaign(study, quick).cells
+    by_set = cells_of(study_cells, sets, out / "configs")
     each = {cell.name: cell for cells in by_set for cell in cells}
     outcomes = run_cells(
         list(each.values()),
@@ -124,7 +124,7 @@ def run(
     folders, failed = parted(outcomes)
     columns: list[list[Checked]] = []
     for cells in by_set:
-        named = zip(made.cells, cells, strict=True)
+        named = zip(study_cells, cells, strict=True)
         own = {cell.name: folders[run.name] for cell, run in named if run.name in folders}
         columns.append(claim.check(study, Found(own, quick)))
     rows = [

@@ -218,8 +218,8 @@ def cases(quick: bool) -> list[Comparison]:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The cases that will be run, and where."""
+class Matrix:
+    """Every case on each side and with each seed, and the folder of all."""
 
     quick: bool
     out: Path
@@ -321,10 +321,10 @@ class Pair:
         return 0.0 if ours == theirs else ours / theirs - 1 if theirs else float("inf")
 
 
-def collect(plan: Plan, found: dict[str, SideNumbers]) -> list[Pair]:
+def collect(matrix: Matrix, found: dict[str, SideNumbers]) -> list[Pair]:
     """Pairs the cases of which every run is there."""
     pairs = []
-    for case in plan.cases:
+    for case in matrix.cases:
         names = {
             side: [case.run_name(side, seed) for seed in range(1, case.seeds + 1)]
             for side in case.sides()

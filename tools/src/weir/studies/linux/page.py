@@ -20,7 +20,7 @@ from weir.report import document
 from weir.studies.linux import beside
 from weir.studies.linux import cases as linux
 from weir.studies.linux import figures as linux_figures
-from weir.studies.linux.cases import Pair, Plan
+from weir.studies.linux.cases import Matrix, Pair
 from weir.study import reproduce, study_page
 
 US_PER_FRAME = 40.0  # with guests, on one core
@@ -37,12 +37,12 @@ MIXES = (
 )
 
 
-def plan(quick: bool, out: Path | None) -> Plan:
+def matrix_of(quick: bool, out: Path | None) -> Matrix:
     default = Path("runs") / f"linux-{'quick' if quick else 'full'}"
-    return Plan(quick, out or default, linux.cases(quick))
+    return Matrix(quick, out or default, linux.cases(quick))
 
 
-def plan_rows(made: Plan) -> list[dict[str, str | float]]:
+def plan_rows(matrix: Matrix) -> list[dict[str, str | float]]:
     """Lists the cells, and what they cost."""
     return [
         {
@@ -51,11 +51,11 @@ def plan_rows(made: Plan) -> list[dict[str, str | float]]:
             "frames": case.frames(),
             "wall_s": case.frames() * US_PER_FRAME / 1e6 if side == "linux" else 0.2,
         }
-        for case, side, seed in made.runs()
+        for case, side, seed in matrix.runs()
     ]
 
 
-def show_plan(made: Plan, workers: int, screen: Console) -> None:
+def show_plan(matrix: Matrix, workers: int, screen: Console) -> None:
     """Shows the cells and what they cost, without running any."""
     columns = [
         Column("cell", words=True),
@@ -63,11 +63,11 @@ def show_plan(made: Plan, workers: int, screen: Console) -> None:
         Column("frames"),
     ]
     per = f"{US_PER_FRAME:.0f} µs per frame of a guest"
-    costs.show_plan(plan_rows(made), columns, per, workers, screen)
+    costs.show_plan(plan_rows(matrix), columns, per, workers, screen)
 
 
 def run(
-    made: Plan,
+    matrix: Matrix,
     screen: Console,
     *,
     cluster: str | None = None,
@@ -77,11 +77,11 @@ def run(
     """Runs what is not there yet, writes page and table, shows them; exit status."""
     if kernels.current() is None:
         raise UserError("reproduce linux needs the guests' kernel; run: tools/weir guests build", 1)
-    made.write_configs()
-    runs = list(made.runs())
+    matrix.write_configs()
+    runs = list(matrix.runs())
     outcomes = run_cells(
-        [made.cell(*one) for one in runs],
-        made.out / "cells",
+        [matrix.cell(*one) for one in runs],
+        matrix.out / "cells",
         cluster=cluster,
         workers=workers,
         one_cpu=True,
@@ -93,8 +93,8 @@ def run(
         for (case, _, _), outcome in zip(runs, outcomes, strict=True)
         if outcome.status != "failed"
     }
-    pairs = linux.collect(made, found)
-    html, parquet = write(made, pairs, failed)
+    pairs = linux.collect(matrix, found)
+    html, parquet = write(matrix, pairs, failed)
     show(pairs, screen)
     return reproduce.finish(screen, failed, (parquet, html), as_data(pairs) if as_json else None)
 
@@ -144,9 +144,9 @@ def status(pairs: Sequence[Pair]) -> Status:
     return Status(kind, f"{beside.headline(pairs)}.")
 
 
-def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Path, Path]:
-    """Writes linux.html and linux.parquet into made.out; their paths."""
-    html, parquet = (made.out / f"linux.{kind}" for kind in ("html", "parquet"))
+def write(matrix: Matrix, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Path, Path]:
+    """Writes linux.html and linux.parquet into matrix.out; their paths."""
+    html, parquet = (matrix.out / f"linux.{kind}" for kind in ("html", "parquet"))
     if pairs:
         folder.write_table(parquet, linux.table(pairs))
     runs = [one for pair in pairs for ran in pair.runs.values() for one in ran]
@@ -183,7 +183,7 @@ def write(made: Plan, pairs: Sequence[Pair], failed: dict[str, str]) -> tuple[Pa
             " and constant alpha). Links, queues, starts and random draws are the same. ",
             Mark("configs/"), " holds the config of each run, ", Mark("cells/"), " its folder. The"
             " same seed gives the same digest. Again: ",
-            Mark(f"weir reproduce linux --{'quick' if made.quick else 'full'}"), ".",
+            Mark(f"weir reproduce linux --{'quick' if matrix.quick else 'full'}"), ".",
         ]),
     ]  # fmt: skip
     headline = [

@@ -35,24 +35,24 @@ PACKAGES = ("weir/__init__.py", "weir/hosts/__init__.py", "weir/runner/__init__.
 
 
 @dataclass
-class Plan:
-    """A whole run: hosts, requests by their names, and whether frames are captured."""
+class Deployment:
+    """A run on hosts: these, the requests by their names, and whether frames are captured."""
 
     hosts: Mapping[str, Host]
     requests: dict[str, Wanted]
     captures: bool
 
 
-def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
+def make(options: Options, hosts: Mapping[str, Host], run: str) -> Deployment:
     """Makes the requests. UserError: a host needs what the config has not."""
     config = configs.mapping(options.config)
     live = config.get("live")
     live = live if isinstance(live, dict) else {}
     captures = options.pcap is not None or level(options, config) >= CAPTURE_LEVEL
-    made = Plan(hosts, {}, captures)
+    deployment = Deployment(hosts, {}, captures)
     for host in hosts.values():
         place = f"{host.tmp}/weir-{run}-{host.name}"
-        made.requests[host.name] = {
+        deployment.requests[host.name] = {
             "host": host.name,
             "id": run,
             "place": place,
@@ -68,7 +68,7 @@ def make(options: Options, hosts: Mapping[str, Host], run: str) -> Plan:
             "program": None if host.kernel else f"{host.directory}/build/{binary(host)}",
             "argv": host.command if host.kernel else argv(options, host, live, place, captures),
         }
-    return made
+    return deployment
 
 
 def level(options: Options, config: Config) -> int:
@@ -172,14 +172,14 @@ def section(config: Path, host: Host, live: Config) -> Config:
     return made
 
 
-def archive(path: Path, plan: Plan, config: Path) -> Path:
+def archive(path: Path, deployment: Deployment, config: Path) -> Path:
     """Writes the archive: the agent, the requests, the config and the files that it names."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, ours in FILES.items():
             packed.write(ours, name)
         for name in PACKAGES:
             packed.writestr(name, "")
-        packed.writestr("request.json", json.dumps(plan.requests))
+        packed.writestr("request.json", json.dumps(deployment.requests))
         packed.write(config, f"config/{config.name}")
         for file in sorted({*config_files.named(configs.mapping(config))}):
             whole = (config.parent / file).resolve()
