@@ -52,7 +52,7 @@ def test_a_cell_is_what_the_telemetry_says(tiny: folder.Run) -> None:
         rtt.append((own["rtt_mean_ns"] * samples).sum() / samples.sum() / 1e9)
     y, sent, halvings, drops, rtt = map(np.array, (goodput, sent, halvings, drops, rtt))
 
-    assert corescale.jfi(tiny) == pytest.approx(y.sum() ** 2 / (10 * (y**2).sum()))
+    assert measures.jfi(tiny) == pytest.approx(y.sum() ** 2 / (10 * (y**2).sum()))
     assert corescale.losses(tiny) == pytest.approx(drops.sum() / halvings.sum())
     for lost, c, error in (
         (halvings, corescale.c_halving, corescale.error_halving),

@@ -17,13 +17,10 @@ from weir.study.measures import (
     flow_goodputs,
     goodputs,
     jain,
-    queue_ms,
     sojourn_ms,
-    utilisation,
 )
 
 Measure = Callable[..., float | None]
-used_percent, delay_ms = utilisation, queue_ms
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ def ratio(first: int, second: int) -> Measure:
     return measure
 
 
-def share_percent(group: int) -> Measure:
+def share_percent(group: int) -> Callable[[Run], float]:
     def measure(run: Run) -> float:
         rates = [one.goodput_bps for one in run.summary.groups]
         return 100 * float(rates[group]) / sum(rates) if sum(rates) else math.nan

@@ -5,15 +5,10 @@ from __future__ import annotations
 
 from weir.analysis.folder import Run
 from weir.study.measures import WIRE_BITS, acks_median, goodputs
+from weir.study.scenario import share_percent
 
 LINK_S_PER_PACKET = WIRE_BITS / 100e6  # of B6's link
 standing_pkts = acks_median("obs2", 1e-9 / LINK_S_PER_PACKET)
-
-
-def second_in_percent(run: Run) -> float:
-    """Returns the second of three flows' part of the goodput, in percent."""
-    found = goodputs(run)
-    return float(100 * found[1] / found.sum())
 
 
 def second_over_others(run: Run) -> float:
@@ -23,8 +18,8 @@ def second_over_others(run: Run) -> float:
 
 
 def copas_in_percent(run: Run) -> float:
-    """Returns what the other two have together."""
-    return 100 - second_in_percent(run)
+    """Returns what the first and the third of three flows have of the goodput together."""
+    return 100 - share_percent(1)(run)
 
 
 def largest_overhead(run: Run) -> float:

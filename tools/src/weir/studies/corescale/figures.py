@@ -31,6 +31,7 @@ from weir.report.theme import Style
 from weir.studies.corescale import measures as corescale
 from weir.study.claim import Found
 from weir.study.curves import points
+from weir.study.measures import jfi
 
 if TYPE_CHECKING:
     from weir.studies.corescale.measures import Measured
@@ -124,7 +125,7 @@ def fairness(found: Found) -> Figure | None:
             (flows, found.runs(corescale.core(cc, flows, hosts=cc == "newreno")))
             for flows in corescale.FLOWS
         ]
-        known = [(flows, corescale.jfi(runs[0])) for flows, runs in ran if runs is not None]
+        known = [(flows, jfi(runs[0])) for flows, runs in ran if runs is not None]
         if known:
             lines.append(points(known, theme.style(cc, name, index)))
     if not lines:

@@ -15,6 +15,7 @@ import polars as pl
 from weir.analysis import metrics
 from weir.base import units
 from weir.study.measures import PAYLOAD_BYTES, flow_goodputs, jain
+from weir.study.scenario import share_percent
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -48,7 +49,6 @@ class Measured:
     """A cell that was run."""
 
     flows: pl.DataFrame  # metrics.flow_table's
-    groups: pl.DataFrame  # metrics.per_group's
     by_halving: metrics.MathisFit
     by_loss: metrics.MathisFit
     losses: metrics.LossesPerHalving
@@ -74,7 +74,6 @@ def read(run: Run) -> Measured:
     flows = metrics.flow_table(counted, span_ns)
     return Measured(
         flows,
-        metrics.per_group(flows),
         metrics.mathis(flows, "cwnd_reductions", PAYLOAD_BYTES),
         metrics.mathis(flows, "drops", PAYLOAD_BYTES),
         metrics.losses_per_halving(flows),
@@ -104,17 +103,9 @@ def losses(run: Run) -> float:
     return known(measured(run).losses.total)
 
 
-def jfi(run: Run) -> float:
-    return jain(measured(run).flows["goodput_bps"].to_numpy())
-
-
-def share(run: Run) -> float:
-    return 100 * float(measured(run).groups["share"][0])
-
-
 def times_fair(run: Run) -> float:
     """Returns the first group's share of 5000 flows, over that of one flow."""
-    return share(run) / 100 * 5000
+    return share_percent(0)(run) / 100 * 5000
 
 
 def mean_of(measure: Of) -> Callable[..., float]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The measures of CoreScale."""
 
-from weir.studies.corescale.measures import c_halving, jfi, lowest
+from weir.studies.corescale.measures import c_halving, lowest
 
-__all__ = ("c_halving", "jfi", "lowest")
+__all__ = ("c_halving", "lowest")

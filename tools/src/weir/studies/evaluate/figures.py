@@ -13,7 +13,8 @@ from weir.studies.evaluate.criteria import setup_named
 from weir.studies.evaluate.scene import Control
 from weir.study.claim import Found
 from weir.study.curves import points, rates_and_delay
-from weir.study.scenario import delay_ms, share_percent, used_percent
+from weir.study.measures import queue_ms, utilisation
+from weir.study.scenario import share_percent
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -57,7 +58,7 @@ def trade_off(found: Found, control: Control) -> Figure | None:
     marks: list[Mark] = []
     for number, path in enumerate(TAIL_DROP):
         runs = [first(found, f"{path}-{d}BDP", control.keys) for d in ("0.25", "1", "4")]
-        rows = [(delay_ms(run), used_percent(run)) for run in runs if run is not None]
+        rows = [(queue_ms(run), utilisation(run)) for run in runs if run is not None]
         if rows:
             colour = theme.CYCLE[number % len(theme.CYCLE)]
             marks.append(points(rows, Style(path.replace("-", ", "), colour, "o")))

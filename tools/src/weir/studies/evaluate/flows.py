@@ -23,15 +23,8 @@ from weir.studies.evaluate.scene import (
     sent_between,
     stages,
 )
-from weir.study.scenario import (
-    delay_ms,
-    late_jfi,
-    lost_percent,
-    p99_ms,
-    ratio,
-    share_percent,
-    transfers_ms,
-)
+from weir.study.measures import queue_ms
+from weir.study.scenario import late_jfi, lost_percent, p99_ms, ratio, share_percent, transfers_ms
 
 WEB = "source: {closed: {think: 500ms, sizes: {law: fixed, mean: 100kB}}}"
 
@@ -74,8 +67,8 @@ def collapse() -> Iterator[Question]:
 def bloat() -> Iterator[Question]:
     for bdp in (1, 4, 16):
         scene = Scene(f"queue-{bdp}BDP", changes=path(queue=depth(bdp)))
-        yield Question(scene, "mean time in the queue", delay_ms, "ms")
-        yield Question(scene, "mean time in the queue", delay_ms, "", True, high=1, tolerance=HARM)
+        yield Question(scene, "mean time in the queue", queue_ms, "ms")
+        yield Question(scene, "mean time in the queue", queue_ms, "", True, high=1, tolerance=HARM)
 
 
 def losses() -> Iterator[Question]:
@@ -165,7 +158,7 @@ def standard() -> Iterator[Question]:
             yield no_slower(
                 scene,
                 "mean time in the queue",
-                delay_ms,
+                queue_ms,
             )
 
 

@@ -19,6 +19,7 @@ from weir.studies.evaluate.scene import (
     stages,
     usual,
 )
+from weir.study.measures import utilisation
 from weir.study.scenario import (
     between_ms,
     goodput_between,
@@ -26,7 +27,6 @@ from weir.study.scenario import (
     lost_percent,
     marked_percent,
     share_percent,
-    used_percent,
 )
 
 
@@ -40,7 +40,7 @@ def wired() -> Iterator[Question]:
     """Yields a path without losses but the queue's, with stable capacity: the text's baseline."""
     scene = Scene("wired", changes=path("200Mbit", 5))
     yield from usual(scene)
-    yield Question(scene, "the link is used", used_percent, "", True, low=0.5, tolerance=USED)
+    yield Question(scene, "the link is used", utilisation, "", True, low=0.5, tolerance=USED)
 
 
 def wireless() -> Iterator[Question]:
@@ -63,7 +63,7 @@ def wireless() -> Iterator[Question]:
         ),
     )
     yield from usual(varying)
-    yield Question(varying, "the link is used", used_percent, "", True, low=0.5, tolerance=USED)
+    yield Question(varying, "the link is used", utilisation, "", True, low=0.5, tolerance=USED)
     wifi = Scene("wifi", changes=stages("{wifi_jitter: {}}"))
     yield Question(wifi, "waits of a shared medium: goodput of 50 Mbit/s", goodput, "Mbit/s")
     yield Question(wifi, "goodput", goodput, "", True, low=0.5, tolerance=USED)
@@ -83,7 +83,7 @@ def queues() -> Iterator[Question]:
         scene = Scene(name, ("NEW, count: 2",), path(queue=queue))
         yield from usual(scene)
         yield Question(scene, "packets marked", marked_percent, "%")
-        yield Question(scene, "the link is used", used_percent, "", True, low=0.5, tolerance=USED)
+        yield Question(scene, "the link is used", utilisation, "", True, low=0.5, tolerance=USED)
     beside = Scene("fq_codel-beside", ("NEW", "cc: cubic"), path(queue=QUEUES["fq_codel"]))
     yield Question(
         beside, "beside CUBIC: the control's part of both goodputs", share_percent(0), "%"

@@ -15,7 +15,8 @@ import numpy as np
 from weir.base import tables
 from weir.base.errors import UserError
 from weir.study.claim import Claim, Setup
-from weir.study.scenario import Measure, delay_ms, lost_percent, of_group, shown, used_percent
+from weir.study.measures import queue_ms, utilisation
+from weir.study.scenario import Measure, lost_percent, of_group, shown
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -210,7 +211,7 @@ second_goodput = of_group("goodput_bps", 1, 1e-6)
 
 def usual(scene: Scene) -> tuple[Question, ...]:
     return (
-        Question(scene, "the link is used", used_percent, "%"),
-        Question(scene, "mean time in the queue", delay_ms, "ms"),
+        Question(scene, "the link is used", utilisation, "%"),
+        Question(scene, "mean time in the queue", queue_ms, "ms"),
         Question(scene, "packets dropped", lost_percent, "%"),
     )

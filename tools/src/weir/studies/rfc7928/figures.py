@@ -10,7 +10,7 @@ from weir.report.figure import Axis, Figure, Label, Mark, Panel, Points, floats
 from weir.report.theme import Style
 from weir.studies.rfc7928.study import CASES, DISCIPLINES, Discipline, setup
 from weir.study.claim import Found
-from weir.study.scenario import delay_ms, used_percent
+from weir.study.measures import queue_ms, utilisation
 
 HEIGHT_IN = 3.4
 
@@ -19,7 +19,7 @@ def points(found: Found, discipline: Discipline) -> list[tuple[float, float, str
     rows = []
     for case in CASES:
         for run in found.runs(setup(case, discipline)) or []:
-            rows.append((delay_ms(run), used_percent(run), case.name))
+            rows.append((queue_ms(run), utilisation(run), case.name))
     return rows
 
 

@@ -20,13 +20,12 @@ import numpy as np
 
 from weir.base import units
 from weir.study.claim import Claim, Experiment, Setup, Study
-from weir.study.measures import of_kind, percentile
+from weir.study.measures import of_kind, percentile, queue_ms, utilisation
 from weir.study.scenario import (
     Case,
     Measure,
     at_rate_ms,
     between_ms,
-    delay_ms,
     goodput_between,
     lost_percent,
     marked_percent,
@@ -38,7 +37,6 @@ from weir.study.scenario import (
     share_percent,
     shown,
     transfers_ms,
-    used_percent,
 )
 
 if TYPE_CHECKING:
@@ -212,9 +210,9 @@ def between_categories(first: str, second: str) -> tuple[tuple[str, Measure, str
 
 # What is measured in each case, the section that defines it, and how.
 USUAL: tuple[tuple[str, str, Measure, str], ...] = (
-    ("goodput and its headers: the link is used", "2.5", used_percent, "%"),
+    ("goodput and its headers: the link is used", "2.5", utilisation, "%"),
     ("packets dropped", "2.3", lost_percent, "%"),
-    ("latency: mean time in the queue", "2.6", delay_ms, "ms"),
+    ("latency: mean time in the queue", "2.6", queue_ms, "ms"),
     ("latency and jitter: 99th percentile", "2.6", p99_ms, "ms"),
 )
 OBJECTS, OBJECT_BYTES, CONNECTIONS = 50, 14000, 6  # section 7.2; an object is a window of 10
@@ -437,7 +435,7 @@ def less_delay(case: Case, discipline: Discipline, own: Setup) -> Claim:
         f"sections {section(case)} and 1.1",
         "direction",
         (own, setup(case, DISCIPLINES[0])),
-        lambda run, fifo: delay_ms(run) / delay_ms(fifo),
+        lambda run, fifo: queue_ms(run) / queue_ms(fifo),
         "times",
         high=1,
         tolerance=ORDER,

@@ -10,9 +10,10 @@ from weir.report.figure import Axis, Figure, Mark, Panel, Points, beside, floats
 from weir.report.theme import Style
 from weir.studies.tcp_eval.study import BUFFERS, STANDARD, buffered, setup
 from weir.study.claim import Found
-from weir.study.scenario import delay_ms, lost_percent, used_percent
+from weir.study.measures import queue_ms, utilisation
+from weir.study.scenario import lost_percent
 
-MEASURES = ((used_percent, "throughput (% of the link)"), (lost_percent, "packets dropped (%)"))
+MEASURES = ((utilisation, "throughput (% of the link)"), (lost_percent, "packets dropped (%)"))
 
 
 def draw(found: Found, control: str) -> Iterator[Figure]:
@@ -22,7 +23,7 @@ def draw(found: Found, control: str) -> Iterator[Figure]:
         setups = [setup(buffered(percent), name) for percent in BUFFERS]
         runs = [run for of in setups for run in found.runs(of) or []]
         style = Style(name, theme.CYCLE[number], "ox"[number])
-        delays = floats([delay_ms(run) for run in runs])
+        delays = floats([queue_ms(run) for run in runs])
         for own, (measure, _) in zip(marks, MEASURES, strict=True):
             own.append(Points(delays, floats([measure(run) for run in runs]), style, size=6))
     x = Axis("mean time in the queue (ms)")

@@ -21,16 +21,8 @@ from weir.analysis.folder import Run
 from weir.analysis.metrics import Floats
 from weir.base import units
 from weir.study.claim import Claim, Experiment, Setup, Study, near
-from weir.study.measures import after_warmup
-from weir.study.scenario import (
-    Case,
-    Measure,
-    delay_ms,
-    lost_percent,
-    ratio,
-    shown,
-    used_percent,
-)
+from weir.study.measures import after_warmup, queue_ms, utilisation
+from weir.study.scenario import Case, Measure, lost_percent, ratio, shown
 
 HERE = Path(__file__).parent
 CONFIG = HERE / "dumbbell.yaml"
@@ -157,9 +149,9 @@ def basic(link: Bottleneck, load: int, control: str) -> Experiment:
 def central(place: str, setups: tuple[Setup, ...]) -> Iterator[Claim]:
     """Yields the measurements that section 4.5 asks of the central link."""
     row = partial(shown, source=f"sections {place} and 4.5", setups=setups)
-    yield row("the link is used", measure=used_percent, unit="%")
+    yield row("the link is used", measure=utilisation, unit="%")
     yield row("packets dropped", measure=lost_percent, unit="%")
-    yield row("mean time in the queue", measure=delay_ms, unit="ms")
+    yield row("mean time in the queue", measure=queue_ms, unit="ms")
 
 
 def buffered(percent: int) -> Case:
@@ -180,9 +172,9 @@ def tradeoff(percent: int, control: str) -> Experiment:
         shown(f"{says}: {name}", "section 5.1.3", (setup(case, name),), measure, unit)
         for name in dict.fromkeys((control, STANDARD))
         for says, measure, unit in (
-            ("throughput, of the link", used_percent, "%"),
+            ("throughput, of the link", utilisation, "%"),
             ("packets dropped", lost_percent, "%"),
-            ("mean time in the queue", delay_ms, "ms"),
+            ("mean time in the queue", queue_ms, "ms"),
         )
     ]
     return Experiment(case.name, case.title, tuple(claims))
