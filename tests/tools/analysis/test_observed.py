@@ -68,10 +68,10 @@ def test_what_codel_observes_reaches_a_figure(run):
     assert edges.numbers["queue_pkts"].max() > 1
     drawn = {one.caption: one for one in sections.draw_observed(read(run))}
     assert list(drawn) == [
-        "What edges observed at path forward. At the end of each interval.",
-        "What CoDel observed at forward. At the end of each interval.",
+        "What edges observed at path forward. There is a value at each interval's end.",
+        "What CoDel observed at forward. There is a value at each interval's end.",
     ]
-    shown = lines(drawn["What CoDel observed at forward. At the end of each interval."])
+    shown = lines(drawn["What CoDel observed at forward. There is a value at each interval's end."])
     assert list(shown) == ["count", "dropping", "drop spacing (ms)", "count last"]
     np.testing.assert_array_equal(shown["count"][0], count)
     np.testing.assert_allclose(shown["drop spacing (ms)"][0], spacing / 1e6)
@@ -81,9 +81,9 @@ def test_every_field_of_acks_reaches_a_figure(run):
     data = read(run)
     drawn = [(one, one.caption) for one in sections.draw_acks(data, data.flows)]
     assert [text for _, text in drawn] == [
-        "What the congestion controls were given. After each ACK.",
-        "What NewReno observed. After each ACK.",
-        "What Copa observed. After each ACK.",
+        "What the congestion controls were given. There is a value after each ACK.",
+        "What NewReno observed. There is a value after each ACK.",
+        "What Copa observed. There is a value after each ACK.",
     ]
     fields = [field.name for field in run.rings("cc")[0].schema.fields]
     left = [n for n in fields if n not in sections.CC_ELSEWHERE + sections.CC_OWN]

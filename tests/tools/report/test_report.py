@@ -101,10 +101,10 @@ def test_the_page_is_one_whole_file(tmp_path, options):
 @pytest.mark.parametrize(
     ("options", "source"),
     [
-        ({"level": 3}, "Every recorded packet."),
-        ({}, "All packets; each delay is known to within 3 %."),
-        ({"with_summary": False}, "Means of intervals"),
-        ({"level": 3, "with_summary": False}, "Every recorded packet."),
+        ({"level": 3}, "every recorded packet."),
+        ({}, "all packets; each delay is known to within 3 %."),
+        ({"with_summary": False}, "means of intervals"),
+        ({"level": 3, "with_summary": False}, "every recorded packet."),
     ],
 )
 def test_queueing_delay_comes_from_the_best_there_is(tmp_path, options, source):
@@ -401,7 +401,7 @@ def test_a_capture_says_what_it_saw(tmp_path):
     path = run / "summary.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "program": "weir-pcap"}))
     text = page_of(run)
-    assert "<b>Figure 2. Round-trip time over time.</b> From segments to their ACKs" in text
+    assert "<b>Figure 2. Round-trip time over time.</b> It is the time from a segment to" in text
     assert "Data in flight over time" in text
     assert "Congestion window" not in text
     assert "warm-up" not in text

@@ -51,11 +51,10 @@ def write(
 ) -> None:
     """Writes report.html, which needs no other file."""
     about = (
-        "What the flows got, and what the network did. Goodput and queue under attack, and dotted"
-        " in the benign network; below the link's rate, cross traffic and (orange) times at which"
-        " all is lost; at the bottom the delays that are added."
+        "What the flows got, and what the network did. Dotted lines are those of the benign"
+        " network."
     )
-    search = "The search. The worst harm after each trial, and the benign network's."
+    search = "The search. The line is the worst harm after each trial."
     harm = f"harm ({asked.goal.unit})"
     drawn = [
         named("attack", figure.trace(*runs, config), about),

@@ -125,15 +125,17 @@ def caption(metric: Metric, choice: Choice) -> str:
     by = "" if choice.by is None else f", by {choice.by.label}"
     facet = "" if choice.facet is None else f", a panel for each {choice.facet.label}"
     return (
-        f"{capital(metric.label)} over {choice.x.label}{by}{facet}. Means over seeds; strokes are"
-        f" their {spread.STATED}."
+        f"{capital(metric.label)} over {choice.x.label}{by}{facet}. Points are means over seeds,"
+        f" and strokes their {spread.STATED}."
     )
 
 
 def heat_caption(metric: Metric, choice: Choice) -> str:
     """Returns the caption of a heat map."""
     by = "" if choice.by is None else choice.by.label
-    return f"{capital(metric.label)} over {choice.x.label} and {by}. Means over seeds."
+    return (
+        f"{capital(metric.label)} over {choice.x.label} and {by}. Each square is a mean over seeds."
+    )
 
 
 def capital(text: str) -> str:

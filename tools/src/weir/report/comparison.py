@@ -376,7 +376,8 @@ def draw_emulation(compared: Sequence[Compared]) -> Iterator[Figure]:
         yield named(
             "emulation",
             lateness.of_runs(*late),
-            "The live runs' own error. Share of packets transmitted later than they should be.",
+            "The live runs' own error. A line is the share of packets that were transmitted later"
+            " than they should by more than a time.",
         )
 
 
@@ -432,11 +433,13 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: Scene) -> Iterat
         cwnds.append((one.style, sections.window_samples(one.data.run, flows.rated, chosen)))
     goodput = figures.Quantity("goodput_bps", "goodput of all flows", "bit/s")
     yield named(
-        "goodput", figures.panels([goodput], totals, scene), "Goodput of all flows over time."
+        "goodput",
+        figures.panels([goodput], totals, scene),
+        "Goodput of all flows over time. The flows of a run are added up.",
     )
     both = pl.concat(parts)
     spread = metrics.spread_over_time(both, "goodput_bps", 0.05, 0.95)
-    drawn = "Line: median flow; band: 5th to 95th percentile of flows."
+    drawn = "A line is the median flow, a band the 5th to 95th percentile of flows."
     figure = banded(spread, units.RATE_STEPS, "goodput per flow", scene)
     yield named("goodput-per-flow", figure, f"Goodput per flow over time. {drawn}")
     measured = both.filter(pl.col("rtt_samples") > 0)
@@ -444,23 +447,29 @@ def draw_flows(compared: Sequence[tuple[int, Compared]], scene: Scene) -> Iterat
         spread = metrics.spread_over_time(measured, "rtt_mean_ns", 0.05, 0.95)
         figure = banded(spread, units.TIME_STEPS, "RTT", scene)
         yield named("rtt", figure, f"Round-trip time over time. {drawn}")
-    yield named("fairness", balance.fairness(each, scene), "Jain's index of goodput over time.")
+    yield named(
+        "fairness",
+        balance.fairness(each, scene),
+        "Jain's index of goodput over time. It is 1 where all flows get the same.",
+    )
     tradeoff = balance.tradeoff(late)
     if tradeoff is not None:
         yield named(
             "tradeoff",
             tradeoff,
-            "Goodput against RTT. Of each flow in windows after the warm-up: mean and one standard"
-            " deviation. Better is up and to the right.",
+            "Goodput against RTT. A marker is the mean, and an ellipse one standard deviation, of"
+            " a run's flows in windows after the warm-up. Better is up and to the right.",
         )
     window = figures.Quantity("cwnd_segs", "cwnd", "segments")
     yield named(
         "cwnd",
         figures.panels([window], cwnds, scene),
-        "Congestion window over time. Of the flow whose goodput is the median of"
+        "Congestion window over time. Shown is the flow whose goodput is the median of"
         + (f" {first[0].label}." if first else " all.")
         + (
-            " Of captures: data in flight." if any(one.data.captured for _, one in compared) else ""
+            " For a capture it is the data in flight."
+            if any(one.data.captured for _, one in compared)
+            else ""
         ),
     )
 
@@ -470,8 +479,8 @@ def draw_links(compared: Sequence[Compared], links: pl.DataFrame, scene: Scene) 
     yield named(
         "queue",
         figures.queue(links, scene),
-        "Queue and queueing delay at the busiest link over time. Lines: means of intervals; shaded:"
-        " up to the largest value in each.",
+        "Queue and queueing delay at the busiest link over time. Lines are means of intervals; the"
+        " shade above reaches to the largest value in each.",
     )
     distributions = []
     for one in compared:
@@ -484,7 +493,8 @@ def draw_links(compared: Sequence[Compared], links: pl.DataFrame, scene: Scene) 
         yield named(
             "delay",
             figures.delay_cdf(distributions),
-            "Distribution of queueing delay after the warm-up, and its tail.",
+            "Distribution of queueing delay after the warm-up, and its tail. It is that of each"
+            " run's busiest link.",
         )
     happened = [kind for kind in ("drops", "marks") if int(links[kind].sum()) > 0]
     if happened:
@@ -495,7 +505,8 @@ def draw_links(compared: Sequence[Compared], links: pl.DataFrame, scene: Scene) 
         yield named(
             "events",
             figures.panels(quantities, series, scene),
-            "Drops and CE marks at the busiest link over time.",
+            "Drops and CE marks at the busiest link over time. Each value is the number per second"
+            " in a window.",
         )
 
 

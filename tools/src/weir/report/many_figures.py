@@ -35,10 +35,10 @@ from weir.report.scene import maximum
 from weir.report.theme import Style
 
 NAMES = {
-    "pantheon": "Goodput of each run against its 95th percentile of one-way delay, mean and 1 sigma"
-    " ellipse of each kind.",
-    "box": "A number of all runs: quartiles of each kind, and what lies apart.",
-    "cdf": "A number of all runs: its distribution in each kind.",
+    "pantheon": "Goodput of each run against its 95th percentile of one-way delay. A dot is a"
+    " run; each kind has its mean, and an ellipse of one standard deviation.",
+    "box": "A number of all runs. A box has the quartiles of a kind; rings are what lies apart.",
+    "cdf": "A number of all runs. A line is its distribution in a kind of run.",
 }
 NAMES_MAX = 40
 LOG_FROM = 10.0  # delays that span more are on a logarithmic axis

@@ -84,9 +84,9 @@ def draw_rates(data: RunData, flows: FlowData) -> Iterator[Figure]:
     yield named(
         "goodput",
         figures.throughput(flows.rated, flows.each, bottleneck_rates(data), data.scene),
-        f"Goodput over time. Means of {units.time(flows.length_ns)}; of all flows, stacked"
-        + ("." if flows.few else f", and per flow. {flows.drawn}")
-        + (" The warm-up ends at the dotted line." if data.scene.warmup_s else "")
+        f"Goodput over time. Each value is a mean of {units.time(flows.length_ns)}; the areas add"
+        " up to the goodput of all flows."
+        + ("" if flows.few else f" At the right is the goodput per flow. {flows.drawn}")
         + bottleneck.payload_most(data.run.config, data.numbers),
     )
     if bool((flows.rated["rtt_samples"] > 0).any()):
@@ -96,8 +96,12 @@ def draw_rates(data: RunData, flows: FlowData) -> Iterator[Figure]:
                 flows.rated, flows.each, bottleneck.propagation_ns(data.run.config), data.scene
             ),
             "Round-trip time over time. "
-            + ("From segments to their ACKs in the capture" if data.captured else "Of the senders")
-            + f", means of {units.time(flows.length_ns)}."
+            + (
+                "It is the time from a segment to its ACK in the capture"
+                if data.captured
+                else "The senders measured it"
+            )
+            + f"; each value is a mean of {units.time(flows.length_ns)}."
             + ("" if flows.few else f" {flows.drawn}"),
         )
 
@@ -120,20 +124,28 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Figure]:
     yield named(
         "shares",
         figures.shares(flows.each, data.scene),
-        f"Shares of {units.count(count)} flow{'s' * (count != 1)}. Goodput"
+        f"Shares of {units.count(count)} flow{'s' * (count != 1)}. Each flow's goodput"
         + (" after the warm-up" if data.scene.warmup_s else "")
-        + f", relative to its mean; Jain's index {units.ratio(index)}, of the flows that have"
-        " begun.",
+        + f" is divided by the mean; Jain's index of the flows that have begun is"
+        f" {units.ratio(index)}.",
     )
     chosen = metrics.typical_flows(flows.each, CWND_FLOWS)
     groups = flows.each["group"].n_unique()
-    few = "" if count <= CWND_FLOWS else " Per group the flows of median, least and best goodput."
+    few = (
+        ""
+        if count <= CWND_FLOWS
+        else " Each group is shown by its flows of median, least and best goodput."
+    )
     if groups > CWND_FLOWS:
-        few = f" The median flows of the first {CWND_FLOWS} groups."
+        few = f" Shown are the median flows of the first {CWND_FLOWS} groups."
     samples = window_samples(data.run, flows.rated, chosen)
     if data.captured:
         drawn = figures.cwnd(samples, chosen, data.scene, "in flight")
-        yield named("cwnd", drawn, f"Data in flight over time. The largest of each interval.{few}")
+        yield named(
+            "cwnd",
+            drawn,
+            f"Data in flight over time. Each value is the largest of an interval.{few}",
+        )
     else:
         drawn = figures.cwnd(samples, chosen, data.scene)
         yield named("cwnd", drawn, f"Congestion window over time.{few}")
@@ -143,7 +155,8 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Figure]:
         yield named(
             "state",
             figures.states(episodes, styles, data.scene),
-            f"When these flows recovered from losses. {units.count(episodes.height)} times.",
+            "When these flows recovered from losses. They did so"
+            f" {units.count(episodes.height)} time{'s' * (episodes.height != 1)}.",
         )
 
 
@@ -165,7 +178,7 @@ def draw_base_rtts(data: RunData, flows: FlowData) -> Iterator[Figure]:
     yield named(
         "base_rtt",
         figures.base_rtts(shown, data.scene),
-        f"Goodput by base RTT. One dot per flow. {'; '.join(drawn)}.",
+        f"Goodput by base RTT. Each dot is a flow. Base RTTs were drawn from: {'; '.join(drawn)}.",
     )
 
 
@@ -225,8 +238,8 @@ def draw_balance(data: RunData, flows: FlowData) -> Iterator[Figure]:
         yield named(
             "fairness",
             balance.fairness([*every, *several[:BANDS]], data.scene),
-            f"Jain's index of goodput over time. Windows of {length}, of the flows that were open"
-            " in each.",
+            f"Jain's index of goodput over time. Each value is of the flows that were open in a"
+            f" window of {length}.",
         )
     late = measured(each, length_s, data.scene.warmup_s)
     tradeoff = balance.tradeoff(
@@ -236,10 +249,10 @@ def draw_balance(data: RunData, flows: FlowData) -> Iterator[Figure]:
         yield named(
             "tradeoff",
             tradeoff,
-            f"Goodput against RTT. Of each flow in windows of {length}"
+            "Goodput against RTT. A marker is the mean, and an ellipse one standard deviation, of a"
+            f" group's flows in windows of {length}"
             + (" after the warm-up" if data.scene.warmup_s else "")
-            + " in which it has measured an RTT, over the whole window: mean and one standard"
-            " deviation. Better is up and to the right.",
+            + " in which they measured an RTT. Better is up and to the right.",
         )
 
 
@@ -281,7 +294,7 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Figure]:
     yield named(
         "acks",
         figures.panels(shown, by_flow(acks, styles), data.scene),
-        "What the congestion controls were given. After each ACK.",
+        "What the congestion controls were given. There is a value after each ACK.",
     )
     algorithms = [group.cc for group in data.numbers.groups]
     for observer in schema.observers:
@@ -298,7 +311,8 @@ def draw_acks(data: RunData, flows: FlowData) -> Iterator[Figure]:
                     by_flow(own, styles),
                     data.scene,
                 ),
-                f"What {theme.style(observer.name).label} observed. After each ACK.",
+                f"What {theme.style(observer.name).label} observed. There is a value after each"
+                " ACK.",
             )
 
 
@@ -337,9 +351,9 @@ def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Figure]:
         figures.sequence(
             last.filter("forward"), last.filter(~pl.col("forward")), dots, chosen, data.scene
         ),
-        "Time-sequence graphs. What was sent, sent again and acknowledged, in bytes from each"
-        f" connection's first; {units.count(resent.height)} segments were sent again."
-        + ("" if flows.each.height <= SEQUENCE_FLOWS else " Typical flows."),
+        "Time-sequence graphs. Sequence numbers are bytes from each connection's first;"
+        f" {units.count(resent.height)} segments were sent again."
+        + ("" if flows.each.height <= SEQUENCE_FLOWS else " The flows shown are typical ones."),
     )
 
 
@@ -375,7 +389,8 @@ def draw_observed(data: RunData) -> Iterator[Figure]:
         yield named(
             f"observed-{o.name}-{n}",
             figures.panels(quantities, [(style, numbers)], data.scene),
-            f"What {style.label} observed at {place(data, o)}. At the end of each interval.",
+            f"What {style.label} observed at {place(data, o)}. There is a value at each interval's"
+            " end.",
         )
 
 
@@ -414,8 +429,8 @@ def draw_links(data: RunData, links: pl.DataFrame) -> Iterator[Figure]:
     yield named(
         "queue",
         figures.queue(links.filter(pl.col("link").is_in(kept)), data.scene),
-        f"Queue and queueing delay over time. Lines: means of {units.time(length)}; shaded: up to"
-        " the largest value in each.",
+        f"Queue and queueing delay over time. Lines are means of {units.time(length)}; the shade"
+        " above reaches to the largest value in each.",
     )
     distributions, caption = delays(data, links, kept)
     if distributions:
@@ -437,7 +452,7 @@ def delays(
     if not known or (telemetry and telemetry.level == EVERY_PACKET):
         packets = packet_delays(data, links)
         if packets:
-            return packets, "Every recorded packet."
+            return packets, "It has every recorded packet."
     found = []
     for link in links:
         name = link_name(data.scene, link)
@@ -449,7 +464,7 @@ def delays(
             points = [(label, at, q) for label, at, q in marks if at is not None]
             found.append(figures.Cdf(name, delay, share, points, binned=True))
     if found:
-        return found, "All packets; each delay is known to within 3 %."
+        return found, "It has all packets; each delay is known to within 3 %."
     for link in links:
         part = metrics.between(timed, data.scene.warmup_s * metrics.NS_PER_S).filter(
             pl.col("link") == link
@@ -457,7 +472,7 @@ def delays(
         delay, share = metrics.ecdf(part["sojourn_mean_ns"], part["out_pkts"])
         if delay.size > 0:
             found.append(cdf_of(link_name(data.scene, link), delay, share))
-    return found, "Means of intervals, weighted by packets: single packets vary more."
+    return found, "It has means of intervals, weighted by packets: single packets vary more."
 
 
 def cdf_of(name: str, delay: metrics.Floats, share: metrics.Floats) -> figures.Cdf:
@@ -526,7 +541,7 @@ def draw_events(data: RunData) -> Iterator[Figure]:
         yield named(
             "events",
             figures.events(counts, data.scene),
-            "Losses, marks and reactions over time. How many per second, in bins of"
+            "Losses, marks and reactions over time. Each bar is the number per second in"
             f" {units.time(length_s * metrics.NS_PER_S)}.",
         )
 
@@ -545,9 +560,9 @@ def draw_completion(data: RunData) -> Iterator[Figure]:
         yield named(
             "fct",
             figures.completion(times, data.scene),
-            "Completion time by size. Solid: median, and mean of the slowdown; dotted: 99th "
-            f"percentile. {units.count(int(times['count'].sum()))} transfers; slowdown: over the "
-            "time on an empty path."
+            "Completion time by size. Solid lines are the median, of the slowdown the mean; dotted"
+            f" ones the 99th percentile. There were {units.count(int(times['count'].sum()))}"
+            " transfers. The slowdown is the time divided by that on an empty path."
             + (
                 f" {units.count(unfinished)} others did not finish: theirs would be longer."
                 if unfinished
@@ -566,12 +581,13 @@ def draw_lateness(data: RunData) -> Iterator[Figure]:
         said = []
         if found:
             said.append(
-                "Share of packets that were transmitted later than they should; undisturbed: while"
-                " the host left the programs their CPUs."
+                "At the left is the share of packets that were transmitted later than they should"
+                " by more than a time; 'undisturbed' are those while the host left the programs"
+                " their CPUs."
             )
         if timed is not None:
             said.append(
-                "Over time: the switch's packets, largest and mean in each"
+                "Over time, there are the largest and mean lateness of the switch's packets in each"
                 f" {units.time(data.scene.duration_s / lateness.BINS * metrics.NS_PER_S)}."
             )
         yield named(

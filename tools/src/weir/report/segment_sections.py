@@ -45,7 +45,7 @@ def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
                 "stevens",
                 segment_figures.sequence(part, title),
                 f"Time-sequence graph of {title}. Segments, retransmissions, ACKs, SACK blocks and"
-                f" the receiver's window, as tcptrace draws them{said}.",
+                f" the receiver's window are drawn as by tcptrace{said}.",
             )
     around = around_drop(data)
     if around is not None:
@@ -55,8 +55,12 @@ def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
             "drop",
             segment_figures.timeline(around),
             f"Around the first drop, at {around.drop_s:.6f} s ({around.reason.replace('_', ' ')})."
-            " Its flow's segments and ACKs, the queue, and the window; retransmitted after"
-            f" {units.time(waited)}.",
+            " Above are its flow's segments and ACKs, then the queue, and the window. "
+            + (
+                "When it was sent again is not known."
+                if waited is None
+                else f"It was sent again after {units.time(waited)}."
+            ),
         )
 
 

@@ -29,8 +29,8 @@ def draw(found: Found) -> Iterator[Figure]:
         panels,
         columns=2,
         height_in=0.9 + ROW_IN * len(rows),
-        caption="Our times over the published mean, a point for each seed; the bar reaches to the"
-        " published 90th percentile. Shaded: 10 % around the mean.",
+        caption="Our times over the published mean. A bar reaches from that mean to the published"
+        " 90th percentile.",
     )
 
 

@@ -193,35 +193,35 @@ def networks(found: Found) -> Figure | None:
 FIGURES: tuple[tuple[Callable[[Found], Figure | None], str], ...] = (
     (
         oscillation,
-        "The queue in the steady state. Two flows of delta 0.5; dashed: 2.5/delta-hat"
-        " and its half, between which and 0 it swings. Figure 1 of the paper.",
+        "The queue in the steady state. Two flows have a delta of 0.5; the queue swings between 0"
+        " and the dashed lines, as in figure 1 of the paper.",
     ),
     (
         cdfs,
-        "Jain's index over the seconds while flows come and go. All seeds; markers:"
-        " the paper's medians. Its figure 4.",
+        "Jain's index over the seconds while flows come and go. A line has the seconds of all"
+        " seeds, as the paper's figure 4.",
     ),
     (
         over_rtt,
-        "Goodput by round trip. Twenty flows share 100 Mbit/s. The paper's figure 6.",
+        "Goodput by round trip. Twenty flows share 100 Mbit/s, as in the paper's figure 6.",
     ),
     (
         over_loss,
-        "Goodput under random loss. One flow at 12 Mbit/s. The paper's figure 7.",
+        "Goodput under random loss. One flow has a link of 12 Mbit/s, as in the paper's figure 7.",
     ),
     (
         over_size,
-        "Completion times by size. Mean of each bin, ten times the paper's senders."
-        " The paper's figure 8.",
+        "Completion times by size. A point is the mean of a bin; there are ten times as many"
+        " senders as in the paper's figure 8.",
     ),
     (
         satellites,
-        "Throughput and queueing delay over a satellite. Mean and standard deviation"
-        " over the seeds; the delay grows to the left. The paper's figure 9.",
+        "Throughput and queueing delay over a satellite. Points and strokes are mean and standard"
+        " deviation over the seeds; the delay grows to the left, as in the paper's figure 9.",
     ),
     (
         networks,
-        "Shares beside CUBIC, over random networks. Mean and standard deviation of"
-        " goodput over the ideal fair share; open: CUBIC's. The paper's figure 10.",
+        "Shares beside CUBIC, over random networks. Points and strokes are mean and standard"
+        " deviation of goodput over the ideal fair share, as in the paper's figure 10.",
     ),
 )

@@ -23,5 +23,5 @@ def draw(found: Found) -> Iterator[Figure]:
     for one, title in shown:
         runs = found.runs(one)
         if runs is not None:
-            caption = f"{title} Goodput of each flow, and the queue."
+            caption = f"{title} Above is the goodput of each flow, below the queue."
             yield named("", curves.rates_and_delay(runs[0]), caption)

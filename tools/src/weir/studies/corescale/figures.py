@@ -49,20 +49,20 @@ def draw(found: Found) -> Iterator[Figure]:
     scales = {scale: shown for scale, shown in scales.items() if shown}
     if scales:
         caption = (
-            "How far each flow's goodput is from our own fit's prediction. Share of flows at or"
-            " below an error, with p from halvings and from losses; dotted: 10 %. The study's"
-            " Figure 2 has the error of the edge's constant at the core: see the rows of I2."
+            "How far each flow's goodput is from our own fit's prediction. A line is the share of"
+            " flows at or below an error, with p from halvings and from losses. The study's Figure"
+            " 2 has the error of the edge's constant at the core: see the rows of I2."
         )
         yield named("", errors(scales), caption)
         caption = (
-            "Packets lost per window halving. Bars: 5th to 95th percentile of flows. The study's"
-            " Figure 3 (grey): 6 to 9 at the core, about 1.7 at the edge."
+            "Packets lost per window halving. The study's Figure 3 has 6 to 9 at the core, and"
+            " about 1.7 at the edge."
         )
         yield named("", losses(scales), caption)
     if figure := fairness(found):
         caption = (
-            "Jain's index among flows of one control at the core. Dashed: as low as the study found"
-            " BBR. Its Figure 4; it did not try Copa, LoLa, BBRv3 and Prague."
+            "Jain's index among flows of one control at the core. It is the study's Figure 4, which"
+            " has no Copa, LoLa, BBRv3 and Prague."
         )
         yield named("", figure, caption)
 

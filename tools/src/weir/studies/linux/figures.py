@@ -27,14 +27,16 @@ def draw(pairs: Sequence[Pair]) -> Iterator[Figure]:
     for queue, name in (("fifo", "FIFO"), ("codel", "CoDel")):
         if alone := [p for p in pairs if p.case.queue == queue and not p.case.mixed]:
             caption = (
-                f"Congestion windows behind a {name} queue. In segments over seconds; a row per"
-                " link, a column per control. Linux's is TCP_INFO's, once in 100 ms."
+                f"Congestion windows behind a {name} queue. They are in segments, over seconds;"
+                " each link has a row and each control a column. Linux's is TCP_INFO's, once in"
+                " 100 ms."
             )
             yield named("", windows(alone), caption)
     if mixed := [p for p in pairs if p.case.mixed]:
         caption = (
-            "What the first of two controls gets of the goodput. A point per seed, a bar for their"
-            f" mean; two flows of each. The bound is {beside.QUOTA_OFF} between the means."
+            "What the first of two controls gets of the goodput. A point is a seed, and a bar their"
+            " mean; each control has two flows. The means may differ by at most"
+            f" {beside.QUOTA_OFF}."
         )
         yield named("", mixes(mixed), caption)
 

@@ -43,20 +43,17 @@ def draw(found: Found) -> Iterator[Figure]:
     """Yields each figure whose runs are there."""
     if (runs := found.runs("l1-two")) is not None:
         caption = (
-            "Throughput, windows and round trips of two flows. Shaded: fair flow balancing of the"
-            " first; dashed: the base RTT and the target of 5 ms. The paper's figures 4 to 6."
+            "Throughput, windows and round trips of two flows. They are those of the paper's"
+            " figures 4 to 6."
         )
         yield named("", two(runs[0]), caption)
     known = [(ms, runs[0]) for ms in (5, 61, 101) if (runs := found.runs(f"l2-{ms}")) is not None]
     if known:
-        caption = (
-            "The round trip over other base RTTs. Dashed: the base and the target. The paper's"
-            " figure 6."
-        )
+        caption = "The round trip over other base RTTs. It is that of the paper's figure 6."
         panels = [Panel(SECONDS, RTT, rtts(run, ms), f"{ms} ms") for ms, run in known]
         yield named("", beside(*panels), caption)
     if (runs := found.runs("l5-eighteen")) is not None:
-        caption = "Eighteen flows. Windows of all, and the time in the queue."
+        caption = "Eighteen flows. Above are the windows of all, below is the time in the queue."
         yield named("", many(runs[0]), caption)
 
 

@@ -23,14 +23,14 @@ def draw(found: Found) -> Iterator[Figure]:
     """Yields each figure whose runs are there."""
     if figure := signatures(found):
         caption = (
-            "Retransmissions against queueing delay. One flow behind a policer, and in front of a"
-            " link of the same rate with 50 and 200 ms of buffer."
+            "Retransmissions against queueing delay. One flow is behind a policer, or in front of a"
+            " link of the same rate with 50 or 200 ms of buffer."
         )
         yield named("", figure, caption)
     if figure := percentiles(found):
         caption = (
-            "Percentiles over the population. Round trips of the transport, times of the video's"
-            " segments, and retransmissions of users."
+            "Percentiles over the population. They are of the transport's round trips, the times of"
+            " the video's segments, and the users' retransmissions."
         )
         yield named("", figure, caption)
 

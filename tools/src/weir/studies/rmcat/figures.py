@@ -30,7 +30,10 @@ def draw(found: Found) -> Iterator[Figure]:
         runs = [found.runs(case.setup(cc)) for cc in CONTROLS]
         known = [each[0] for each in runs if each]
         if len(known) == len(CONTROLS):
-            caption = f"Section {case.section}: {case.title}. Dashed: the link's rate."
+            caption = (
+                f"Section {case.section}: {case.title}. Above are rates, below is the time in the"
+                " queue."
+            )
             yield named("", one(case, known), caption)
 
 
