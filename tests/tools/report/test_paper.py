@@ -13,7 +13,7 @@ import weir
 from PIL import Image
 from test_sweep_page import write as write_sweep
 from weir.base.errors import UserError
-from weir.report import artists, code, data, grey, paper, sections, table
+from weir.report import artists, code, data, glance, grey, paper, sections, table
 from weir.report.figure import (
     NONE,
     Axis,
@@ -136,6 +136,8 @@ def test_the_script_draws_it_again_without_weir(run, tmp_path, name):
     picture, script, csv = paper.write(figure, tmp_path / f"{name}.png", paper.Shape(code=True))
     assert (script.name, csv.name) == (f"{name}.py", f"{name}.csv")
     assert "import weir" not in script.read_text()
+    if figure.name:
+        assert glance.Chosen(figure).code() == script.read_text().replace(".png", ".pdf")
     repeated = tmp_path / "again.png"
     done = subprocess.run([sys.executable, "-I", script, repeated], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -43,7 +43,8 @@ class Run(folder.Run):
     def figure(self, name: str) -> Chosen:
         """Returns a figure of the report by its name, which a notebook shows: run.figure("rtt").
 
-        Its frame() is its data, its paper() a figure of matplotlib's. UserError: there is none.
+        Its frame() is its data, its paper() a figure of matplotlib's, its code() a script that
+        draws it. UserError: there is none.
         """
         from weir.report import glance
 

@@ -81,10 +81,16 @@ def write(
     """Writes out.py and out.csv beside a figure; returns their paths. settings: of matplotlib."""
     data, script = out.with_suffix(".csv"), out.with_suffix(".py")
     table.write(figure, data)
+    folder.write_whole(script, text(figure, out, width_in, settings, dpi))
+    return script, data
+
+
+def text(figure: Figure, out: Path, width_in: float, settings: Mapping[str, Any], dpi: int) -> str:
+    """Returns the script, which reads the figure's table beside it and writes `out` there."""
     columns = min(figure.columns, len(figure.panels))
-    text = TEXT.format(
+    head = TEXT.format(
         name=out.name,
-        data=data.name,
+        data=out.with_suffix(".csv").name,
         settings=pprint.pformat(dict(settings), width=100, compact=True),
         rows=-(-len(figure.panels) // columns),
         columns=columns,
@@ -100,8 +106,7 @@ def write(
     if fields:
         lines.append(f"figure.colorbar(field, ax=grid, label={fields[-1]!r}, aspect=30, pad=0.01)")
     end = END.format(name=out.name, dpi=dpi, keys=max(1, columns + 1))
-    folder.write_whole(script, "\n".join([text, *lines, end]))
-    return script, data
+    return "\n".join([head, *lines, end])
 
 
 def panel_code(panel: Panel, number: int) -> list[str]:

@@ -62,6 +62,10 @@ class Chosen:
         """Returns what the figure shows: a row per point, with its panel and series."""
         return table.frame(self.value)
 
+    def code(self) -> str:
+        """Returns a script that draws the figure with matplotlib from its frame in NAME.csv."""
+        return paper.script(self.value)
+
     def paper(self) -> Canvas:
         """Returns the figure drawn by matplotlib."""
         from weir.report import artists

@@ -138,14 +138,28 @@ def write(figure: Figure, out: Path, shape: Shape) -> list[Path]:
         return [out]
     from weir.report import artists
 
-    made = fit(grey.separate(set_limits(thinned(figure), shape)), shape)
-    own = TYPES[shape.venue]
+    made, own = shaped(figure, shape), TYPES[shape.venue]
     with artists.settings(paper=True, own=own):
         save(artists.draw(made, shape.width_in, artists.WIDE * 1.1), out)
     if not shape.code:
         return [out]
     settings = artists.RC | artists.PAPER | own
     return [out, *code.write(made, out, shape.width_in, settings, DPI)]
+
+
+def shaped(figure: Figure, shape: Shape) -> Figure:
+    """Returns a figure as it is drawn for a paper."""
+    return fit(grey.separate(set_limits(thinned(figure), shape)), shape)
+
+
+def script(figure: Figure) -> str:
+    """Returns the script that draws a figure in a column, from its table NAME.csv beside it."""
+    from weir.report import artists, code
+
+    shape = Shape()
+    settings = artists.RC | artists.PAPER | TYPES[shape.venue]
+    out = Path(f"{figure.name}.pdf")
+    return code.text(shaped(figure, shape), out, shape.width_in, settings, DPI)
 
 
 def save(canvas: Canvas, out: Path) -> None:
