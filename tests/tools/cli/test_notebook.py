@@ -60,7 +60,9 @@ def executed(python, env, tmp_path):
     call([python, "-c", EXECUTE, folder / NOTEBOOK.name, folder, tmp_path / "done.ipynb"], env=env)
     cells = json.loads((tmp_path / "done.ipynb").read_text())["cells"]
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    assert sum("image/png" in output.get("data", {}) for output in outputs) == 2
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == 1
+    pages = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
+    assert any("<iframe title=" in page for page in pages)  # the report's figure
     return "".join("".join(output.get("text", "")) for output in outputs)
 
 
