@@ -3,9 +3,12 @@
 
 import itertools
 import json
+from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 from weir.base.errors import UserError
 from weir.many import sweep_figures, sweep_page, sweep_table
 
@@ -73,6 +76,56 @@ def test_a_heat_map_has_the_means_as_colours_and_in_words(tmp_path):
     [field] = figure.panels[0].marks
     assert field.values.ravel().tolist() == pytest.approx([1, 5, 9, 13, 2, 6, 10, 14])
     assert (field.written, field.label) == (True, "delay (ms)")
+
+
+def test_points_and_squares_have_the_addresses_of_their_runs(tmp_path):
+    path = write(tmp_path / "s")
+    (path / "cell=0,seed=1").mkdir()
+    (path / "cell=0,seed=2").mkdir()
+    (path / "cell=0,seed=2/report.html").touch()
+    table, metric, choice = made(path, x="buffer", by="flows", facet="cc")
+    found = sweep_page.addresses(table, path)
+    assert found[:4] == [None, "cell%3D0%2Cseed%3D1/", "cell%3D0%2Cseed%3D2/report.html", None]
+    table = replace(table, frame=table.frame.with_columns(href=pl.Series(found)))
+    for draw in (sweep_figures.lines, sweep_figures.heat):
+        figure = draw(table, metric, choice)
+        first, *others = figure.panels[0].marks[0].hrefs
+        assert first == found[1:3]
+        assert not any(others)
+
+
+def test_changes_from_a_baseline_are_those_of_welch(tmp_path):
+    path = write(tmp_path / "s")
+    frame = pl.read_parquet(path / "table.parquet")
+    frame = frame.filter((pl.col("flows.0.count") == 1) | (pl.col("seed") == 0))
+    frame.write_parquet(path / "table.parquet")
+    table, metric, choice = made(path, x="buffer", by="cc", facet="flows")
+    base = sweep_page.base_of(table, "cc=cubic")
+    figure = sweep_figures.beside(table, metric, choice, base.axis, base.value)
+    _, change, strokes = figure.panels[0].marks
+    assert change.style.label == "Copa, delta 0.1"
+    assert change.y == pytest.approx([-2.0] * 4, abs=2e-3)
+    parts = table.parts(metric, choice.keys)
+    copa, cubic = (parts[1, cc, "1BDP"] for cc in ("{copa: {delta: 0.1}}", "cubic"))
+    low, high = stats.ttest_ind(copa, cubic, equal_var=False).confidence_interval(0.95)
+    assert (strokes.low[1], strokes.high[1]) == pytest.approx((low / 1e6, high / 1e6))
+    _, change, strokes = figure.panels[1].marks  # of one run each
+    assert change.y == pytest.approx([-2.0] * 4)
+    assert np.isnan(strokes.low).all()
+    rows = sweep_page.effects(table, choice, base)[2].rows
+    said = ["3.00 Mbit/s", "1.00 Mbit/s", "−2.00 Mbit/s ± 2.23 kbit/s", "−66.7 %"]
+    assert rows[0][3:] == ["goodput", *said]
+    assert {row[6] for row in rows if row[2:4] == ["10", "goodput"]} == {"–"}
+
+
+def test_a_page_beside_a_baseline(weir_here, tmp_path):
+    write(tmp_path / "s")
+    assert weir_here("report", "s", "--baseline", "cc=cubic").out == "s/report.html\n"
+    text = (tmp_path / "s/report.html").read_text()
+    assert "Beside congestion control cubic" in text
+    assert "Figure 1. Change of goodput from congestion control cubic, over buffer (BDP)." in text
+    assert "cc is never reno" in weir_here("report", "s", "--baseline", "cc=reno").err
+    assert "Change of" not in sweep_page.write(tmp_path / "s").read_text()
 
 
 @pytest.mark.parametrize(

@@ -293,6 +293,36 @@ def test_pointer_and_keys_show_values(opened, marks):
     assert shown.evaluate(WINDOW, 0) == pytest.approx([start + 0.5, end + 0.5])
 
 
+def test_points_lead_to_their_runs(opened, tmp_path):
+    def runs(*names):
+        return [f"{name}%2Cseed%3D{n}/report.html" for name in names for n in range(2)]
+
+    style = theme.style("", "", 0)
+    hrefs = [runs("a"), runs("b"), [], ["c/"]]
+    line = Line(floats([1, 2, 3, 4]), floats([1, 2, 3, 4]), style, markers=1, hrefs=hrefs)
+    field = Field(np.arange(4.0).reshape(2, 2), "ms", 0, 3, hrefs=[*hrefs[:3], runs("a")])
+    drawn = [Figure([Panel(Axis("x"), Axis("y"), [one])], caption="One.") for one in (line, field)]
+    path = tmp_path / "runs.html"
+    path.write_text(document.render(Page("Runs", section("Figures", document.figures(drawn)))))
+    assert path.read_text().count('"b%2C"') == 1  # in both figures
+    shown = opened(path)
+    panel, squares = shown.locator(".panel").all()
+    listed = panel.locator(".runs a")
+    for key, count in (("ArrowRight", 2), ("ArrowRight", 2), ("ArrowRight", 1), ("ArrowLeft", 2)):
+        panel.press(key)
+        assert f"lists {count} run" in panel.locator("output").text_content()
+    panel.press("Enter")
+    assert listed.all_text_contents() == ["seed=0", "seed=1"]
+    assert shown.evaluate("document.activeElement.getAttribute('href')") == runs("b")[0]
+    box = panel.locator(".u-over").bounding_box()
+    panel.locator(".u-over").click(position={"x": box["width"] - 20, "y": 20})
+    assert listed.all_text_contents() == ["c"]
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp", "Enter"):
+        squares.press(key)
+    assert [one.get_attribute("href") for one in squares.locator(".runs a").all()] == runs("a")
+    assert Axe().run(shown).response["violations"] == []
+
+
 def test_over_a_stack_the_total_is_shown(opened, marks):
     shown = opened(marks)
     panel = shown.locator(".panel").nth(1)

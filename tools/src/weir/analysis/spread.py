@@ -32,6 +32,7 @@ COVERED = 0.95
 STATED = (
     f"{100 * COVERED:g} % intervals (Student's t, for values that are about normal)"  # in captions
 )
+WELCH = f"{100 * COVERED:g} % intervals (Welch's t, which assumes no common spread)"
 USED = "seed_used"  # a column: whether anything random was drawn
 
 
@@ -79,6 +80,25 @@ def intervals(parts: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
 
     half = error / np.sqrt(np.maximum(size, 1)) * special.stdtrit(size - 1, (1 + COVERED) / 2)
     return mean, mean - half, mean + half
+
+
+def differences(pairs: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats, Floats]:
+    """Returns how far each second mean is above the first, with Welch's low and high.
+
+    The ends are NaN where a part has fewer than two values, or neither has any spread.
+    """
+    count = np.array([[part.size for part in pair] for pair in pairs], np.float64)
+    mean = np.array([[p.mean() if p.size else np.nan for p in pair] for pair in pairs])
+    var = np.array([[p.var(ddof=1) if p.size > 1 else np.nan for p in pair] for pair in pairs])
+    error = var / np.maximum(count, 1)
+    whole = error.sum(axis=1)
+    whole[whole == 0] = np.nan
+    freedom = whole**2 / (error**2 / np.maximum(count - 1, 1)).sum(axis=1)
+    from scipy import special
+
+    half = np.sqrt(whole) * special.stdtrit(freedom, (1 + COVERED) / 2)
+    change = mean[:, 1] - mean[:, 0]
+    return change, change - half, change + half
 
 
 def stated(show: Callable[[float], str], mean: float, low: float, high: float) -> str:

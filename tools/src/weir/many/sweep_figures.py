@@ -16,7 +16,7 @@ from weir.base.errors import UserError
 from weir.many.sweep_table import Axis, Metric, SweepTable
 from weir.report import figure as values
 from weir.report import many_figures, theme
-from weir.report.figure import Field, Figure, Line, Mark, Panel, Strokes, alike, floats
+from weir.report.figure import Field, Figure, Line, Mark, Panel, Rule, Strokes, alike, floats
 from weir.report.scene import maximum
 from weir.report.theme import Style
 
@@ -26,6 +26,7 @@ BESIDE = 3  # panels in a row
 PANEL_IN = 1.9  # height of a row of panels
 TICKS_MAX = 8  # values that all have a tick
 TEXTS_MAX = 12  # fields in a row, of all panels beside each other, with their numbers in them
+HREF = "href"  # a column: the address of a cell's run
 LOG_FROM = 20.0  # an axis that spans more is logarithmic where nobody says
 
 
@@ -67,16 +68,39 @@ def check(table: SweepTable, choice: Choice) -> None:
 
 def lines(table: SweepTable, metric: Metric, choice: Choice) -> Figure:
     """Shows means over seeds with their 95 % intervals, in a panel for each value of facet."""
-    means = table.means(metric, choice.keys)
+    means = linked(table, table.means(metric, choice.keys))
     divisor, unit = scale(metric, means)
     label = f"{metric.label} ({unit})" if unit else metric.label
     y = values.Axis(label, scale="log") if choice.logy else values.Axis(label, 0)
-    x = x_axis(choice)
-    made = [
-        Panel(x, y, marks_of(part, choice, divisor), name)
+    made = panels(means, choice, y, divisor)
+    return figure(made if choice.logy else alike(made, x=False, y=True))
+
+
+def beside(table: SweepTable, metric: Metric, choice: Choice, base: Axis, value: Value) -> Figure:
+    """Shows the differences from the means at one value of a parameter, with their intervals."""
+    apart = linked(table, table.beside(metric, choice.keys, base.key, value))
+    divisor, unit = scale(metric, apart.with_columns(pl.col("mean").abs()))
+    y = values.Axis(f"change ({unit})" if unit else "change")
+    made = panels(apart, choice, y, divisor)
+    ruled = [replace(one, marks=[Rule(0.0), *one.marks]) for one in made if one.marks]
+    return figure(alike(ruled, x=False, y=True))
+
+
+def linked(table: SweepTable, points: pl.DataFrame) -> pl.DataFrame:
+    """Adds the addresses of each point's runs, if the table has those of its cells."""
+    keys = [name for name in points.columns if name in table.keys]
+    if HREF not in table.frame.columns:
+        return points
+    runs = table.frame.group_by(keys, maintain_order=True).agg(pl.col(HREF).drop_nulls())
+    return points.join(runs, on=keys, how="left", nulls_equal=True, maintain_order="left")
+
+
+def panels(means: pl.DataFrame, choice: Choice, y: values.Axis, divisor: float) -> list[Panel]:
+    """Returns a panel for each value of facet."""
+    return [
+        Panel(x_axis(choice), y, marks_of(part, choice, divisor), name)
         for part, name in zip(*parts(means, choice.facet), strict=True)
     ]
-    return figure(made if choice.logy else alike(made, x=False, y=True))
 
 
 def marks_of(means: pl.DataFrame, choice: Choice, divisor: float = 1.0) -> list[Mark]:
@@ -86,12 +110,15 @@ def marks_of(means: pl.DataFrame, choice: Choice, divisor: float = 1.0) -> list[
     marks: list[Mark] = []
     for value, style in zip(chosen, styles(choice.by), strict=True):
         own = means if choice.by is None else means.filter(pl.col(choice.by.key) == value)
+        if own.is_empty():
+            continue
         shown = own.with_columns(
             x=pl.Series([places[v] for v in own[choice.x.key]], dtype=pl.Float64)
         ).sort("x")
         x, mean, low, high = (floats(shown[name]) for name in ("x", "mean", "low", "high"))
         solid = replace(style, dash="-")
-        marks.append(Line(x, mean / divisor, style, markers=1))
+        hrefs = shown[HREF].to_list() if HREF in shown.columns else ()
+        marks.append(Line(x, mean / divisor, style, markers=1, hrefs=hrefs))
         marks.append(Strokes(x, low / divisor, high / divisor, solid))
     return marks
 
@@ -154,7 +181,7 @@ def heat(table: SweepTable, metric: Metric, choice: Choice) -> Figure:
     """Shows means over seeds as colours, over two parameters; one scale for all panels."""
     if choice.by is None:
         raise UserError("a heat map has two parameters: --x and --heat")
-    means = table.means(metric, choice.keys)
+    means = linked(table, table.means(metric, choice.keys))
     divisor, unit = scale(metric, means)
     known = means["mean"].to_numpy() / divisor
     ends = (float(np.nanmin(known)), float(np.nanmax(known))) if known.size else (0.0, 1.0)
@@ -167,8 +194,9 @@ def heat(table: SweepTable, metric: Metric, choice: Choice) -> Figure:
     written = len(choice.x.values) * beside <= TEXTS_MAX and len(choice.by.values) <= TEXTS_MAX
     made = []
     for part, name in zip(found, names, strict=True):
-        field = field_of(part, choice.x, choice.by) / divisor
-        made.append(Panel(x, y, [Field(field, label, *ends, written=written)], name))
+        field, hrefs = field_of(part, choice.x, choice.by)
+        mark = Field(field / divisor, label, *ends, written=written, hrefs=hrefs)
+        made.append(Panel(x, y, [mark], name))
     return figure(made)
 
 
@@ -180,24 +208,30 @@ def heat_axis(axis: Axis) -> values.Axis:
     return values.Axis(axis.label, 0, len(names), ticks=ticks)
 
 
-def field_of(means: pl.DataFrame, x: Axis, y: Axis) -> values.Floats:
-    """Returns means as a rectangle: x and y as columns and rows in their order."""
+def field_of(means: pl.DataFrame, x: Axis, y: Axis) -> tuple[values.Floats, list[list[str]]]:
+    """Returns means as a rectangle, x and y as columns and rows in their order, and addresses."""
     columns = {value: i for i, value in enumerate(x.values)}
     rows = {value: i for i, value in enumerate(y.values)}
     field = np.full((len(rows), len(columns)), np.nan)
     for across, up, mean in means.select(x.key, y.key, "mean").iter_rows():
         field[rows[up], columns[across]] = mean
-    return field
+    if HREF not in means.columns:
+        return field, []
+    hrefs: list[list[str]] = [[] for _ in range(field.size)]
+    for across, up, own in means.select(x.key, y.key, HREF).iter_rows():
+        hrefs[rows[up] * len(columns) + columns[across]] = own
+    return field, hrefs
 
 
-def suggested(found: Sequence[Axis]) -> tuple[Choice | None, list[Axis]]:
-    """Chooses what a page shows over what, and returns the axes that are left too."""
+def suggested(found: Sequence[Axis], base: Axis | None = None) -> tuple[Choice | None, list[Axis]]:
+    """Chooses what a page shows over what, base by lines; returns the axes that are left too."""
     if not found:
         return None, []
-    numeric = [one for one in found if one.numbers is not None]
-    x = max(numeric or found, key=lambda one: len(one.values))
+    free = [one for one in found if one is not base] or found
+    numeric = [one for one in free if one.numbers is not None]
+    x = max(numeric or free, key=lambda one: len(one.values))
     rest = [one for one in found if one is not x]
-    rest.sort(key=lambda one: (not one.key.endswith("cc"), len(one.values)))
+    rest.sort(key=lambda one: (one is not base, not one.key.endswith("cc"), len(one.values)))
     by = next((one for one in rest if len(one.values) <= LINES_MAX), None)
     rest = [one for one in rest if one is not by]
     facet = next((one for one in rest if len(one.values) <= PANELS_MAX), None)

@@ -3,19 +3,36 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import polars as pl
 
 from weir.analysis import folder, spread
+from weir.analysis.spread import Value
 from weir.base import units
-from weir.base.page import Bullets, Heading, Link, Page, Status, Table, Text, Word, Words, section
+from weir.base.errors import UserError
+from weir.base.page import (
+    Bullets,
+    Heading,
+    Link,
+    Page,
+    Part,
+    Status,
+    Table,
+    Text,
+    Word,
+    Words,
+    section,
+)
 from weir.many import sweep_figures
-from weir.many.sweep_figures import Choice
+from weir.many.sweep_figures import HREF, Choice
 from weir.many.sweep_table import Axis, Metric, SweepTable, file_of, load
 from weir.report import document
 from weir.report.figure import Figure, named
@@ -24,31 +41,58 @@ from weir.report.page import address
 NAME = "report.html"
 SHOWN = ("goodput", "delay", "delay_p99", "jfi", "rtt", "retransmits")
 HEATED = ("goodput", "delay")
+JUDGED = ("goodput", "delay", "jfi")
 OUTLYING = 8.0  # times the spread of all cells around the median of their own seeds
 SEEDS_MIN = 3  # of a combination in which a cell may lie apart
 ROWS_MAX = 20
 STATES = ("done", "reused", "failed")
 
 
-def write(path: Path, out: Path | None = None) -> Path:
-    """Writes the page into the sweep's folder, or `out`, and returns its path."""
+@dataclass(frozen=True)
+class Base:
+    """A baseline: a value of a parameter that varies."""
+
+    axis: Axis
+    value: Value
+
+    @property
+    def name(self) -> str:
+        return self.axis.names[self.axis.values.index(self.value)]
+
+
+def write(path: Path, out: Path | None = None, baseline: str | None = None) -> Path:
+    """Writes the page into the sweep's folder, or `out`, and returns its path.
+
+    baseline is a value of a parameter, such as cc=cubic. UserError: the sweep has it not.
+    """
     table = load(path)
+    base = None if baseline is None else base_of(table, baseline)
     place = (path if path.is_dir() else path.parent) if out is None else out
     place.mkdir(parents=True, exist_ok=True)
     whole = place / NAME
-    folder.write_whole(whole, page(table, place))
+    folder.write_whole(whole, page(table, place, base))
     return whole
 
 
-def page(table: SweepTable, place: Path) -> str:
+def base_of(table: SweepTable, text: str) -> Base:
+    """Returns what a text such as cc=cubic names. UserError: nothing, or too much for a figure."""
+    axis, (value, *_) = table.chosen("--baseline", text)
+    if len(axis.values) > sweep_figures.LINES_MAX:
+        many, most = len(axis.values), sweep_figures.LINES_MAX
+        raise UserError(f"--baseline: {axis.key} has {many} values: at most {most}")
+    return Base(axis, value)
+
+
+def page(table: SweepTable, place: Path, base: Base | None = None) -> str:
     """Returns the document, to be written into a folder `place`."""
-    choice, left = sweep_figures.suggested(table.axes)
-    shown, fixed = table, []
+    choice, left = sweep_figures.suggested(table.axes, None if base is None else base.axis)
+    links = pl.Series(HREF, addresses(table, place), pl.String)
+    shown, fixed = replace(table, frame=table.frame.with_columns(links)), []
     for one in left:
         shown = shown.where([f"{one.key}={one.values[0]}"])
         fixed.append(f"{one.key} = {one.names[0]}")
     far = outliers(table, place)
-    figures = document.figures(draw(shown, choice) if choice is not None else [])
+    figures = document.figures(draw(shown, choice, base) if choice is not None else [])
     parts = [
         Table(("parameter", "values", ""), [axis_row(one) for one in table.axes], left=3),
         Text(
@@ -57,6 +101,7 @@ def page(table: SweepTable, place: Path) -> str:
             "note",
         ),
         *section("Cells that failed", Bullets(failed(table, place))),
+        *(effects(shown, choice, base) if choice is not None and base is not None else []),
         *section("Figures", figures),
         Heading(f"Cells that lie apart{'' if far else ': none'}"),
         Text(
@@ -97,8 +142,53 @@ def axis_row(one: Axis) -> list[str]:
     return [one.key, ", ".join(names), f"{len(one.values)} values"]
 
 
-def draw(table: SweepTable, choice: Choice) -> Iterator[Figure]:
+def addresses(table: SweepTable, place: Path) -> list[str | None]:
+    """Returns for each cell the address of its report, or of its folder; None: it is not there."""
+    home = cache(lambda folder: address(folder, place))
+    found: list[str | None] = []
+    for run in map(table.run, range(table.frame.height)):
+        own = f"{home(run.parent)}/{quote(run.name)}".removeprefix("./")
+        report = (run / NAME).exists()
+        found.append(f"{own}/{NAME}" if report else f"{own}/" if run.exists() else None)
+    return found
+
+
+def effects(table: SweepTable, choice: Choice, base: Base) -> list[Part]:
+    """Returns the table of what differs from the baseline, at each combination that is shown."""
+    named = [one for one in table.axes if one.key in choice.keys]
+    names = {one.key: dict(zip(one.values, one.names, strict=True)) for one in named}
+    rows = []
+    for metric in filter(None, map(table.known, JUDGED)):
+        show = partial(units.shown, unit=metric.unit)
+        apart = table.beside(metric, choice.keys, base.axis.key, base.value)
+        for row in apart.iter_rows(named=True):
+            mean, low, high = row["mean"], row["low"], row["high"]
+            share = mean / row["base"] if row["base"] else math.nan
+            rows.append(
+                [
+                    *(names[key][row[key]] for key in names),
+                    metric.label,
+                    show(row["base"]),
+                    show(row["own"]),
+                    spread.stated(show, mean, low, high) if math.isfinite(low) else units.NONE,
+                    units.percent(share if math.isfinite(share) else None, 1),
+                ]
+            )
+    what = (f"{base.axis.label} {base.name}", "mean", "change", "share")
+    left = len(rows) - ROWS_MAX
+    more = f" The first {ROWS_MAX} of {len(rows):,}; the figures have all." if left > 0 else ""
+    said = f"Changes of means over seeds, with their {spread.WELCH}.{more}"
+    shown = Table((*(one.label for one in named), "number", *what), rows[:ROWS_MAX], len(named) + 1)
+    return section(f"Beside {base.axis.label} {base.name}", Text(said, "small"), shown)
+
+
+def draw(table: SweepTable, choice: Choice, base: Base | None) -> Iterator[Figure]:
     """Yields the figures with their captions."""
+    for name in JUDGED if base is not None else ():
+        metric = table.known(name)
+        if metric is not None and base is not None:
+            made = sweep_figures.beside(table, metric, choice, base.axis, base.value)
+            yield named(f"{name}-beside", made, beside_caption(metric, choice, base))
     for name in SHOWN:
         metric = table.known(name)
         if metric is not None:
@@ -130,6 +220,14 @@ def caption(metric: Metric, choice: Choice) -> str:
     )
 
 
+def beside_caption(metric: Metric, choice: Choice, base: Base) -> str:
+    """Returns the caption of a figure of differences from a baseline."""
+    return (
+        f"Change of {metric.label} from {base.axis.label} {base.name}, over {choice.x.label}."
+        f" Differences of means over seeds; strokes are their {spread.WELCH}."
+    )
+
+
 def heat_caption(metric: Metric, choice: Choice) -> str:
     """Returns the caption of a heat map."""
     by = "" if choice.by is None else choice.by.label
@@ -146,7 +244,7 @@ def capital(text: str) -> str:
 def outliers(table: SweepTable, place: Path) -> list[Words]:
     """Returns cells that lie far from the median of their own combination, farthest first."""
     found: dict[int, tuple[float, str]] = {}
-    for name in ("goodput", "delay", "jfi"):
+    for name in JUDGED:
         metric = table.known(name)
         if metric is None:
             continue

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -199,16 +200,21 @@ class SweepTable:
         """Keeps the cells with these values of parameters: count=10. UserError: there are none."""
         kept = self
         for text in conditions:
-            name, equals, value = text.partition("=")
-            if not equals:
-                raise UserError(f"--where: '{text}' is not KEY=VALUE such as count=10")
-            one = kept.axis(name)
-            wanted = [v for v, shown in zip(one.values, one.names, strict=True)
-                      if value in (str(v), shown)]  # fmt: skip
-            if not wanted:
-                raise UserError(f"--where: {one.key} is never {value}, only {', '.join(one.names)}")
+            one, wanted = kept.chosen("--where", text)
             kept = replace(kept, frame=kept.frame.filter(pl.col(one.key).is_in(wanted)))
         return kept
+
+    def chosen(self, option: str, text: str) -> tuple[Axis, list[Value]]:
+        """Returns the parameter and the values of it that a text such as count=10 names."""
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UserError(f"{option}: '{text}' is not KEY=VALUE such as count=10")
+        one = self.axis(name)
+        wanted = [v for v, shown in zip(one.values, one.names, strict=True)
+                  if value in (str(v), shown)]  # fmt: skip
+        if not wanted:
+            raise UserError(f"{option}: {one.key} is never {value}, only {', '.join(one.names)}")
+        return one, wanted
 
     def prints(self, columns: Sequence[str]) -> list[int]:
         """Returns a number for each cell, the same for runs with the same digest and figures.
@@ -240,6 +246,20 @@ class SweepTable:
     def means(self, metric: Metric, keys: Sequence[str]) -> pl.DataFrame:
         """Returns mean, low, high (95 %, of several seeds) and n by combination of parameters."""
         return spread.means(self._valued(metric), keys, self.keys)
+
+    def beside(self, metric: Metric, keys: Sequence[str], key: str, value: Value) -> pl.DataFrame:
+        """Returns differences from the means at a value of a parameter, and both means."""
+        parts, at = self.parts(metric, keys), keys.index(key)
+        bases = {point[:at] + point[at + 1 :]: part
+                 for point, part in parts.items() if point[at] == value}  # fmt: skip
+        points = [point for point in parts if point[at] != value]
+        pairs = [(bases.get(p[:at] + p[at + 1 :], np.empty(0)), parts[p]) for p in points]
+        mean, low, high = spread.differences(pairs)
+        made = {name: pl.Series([point[n] for point in points], dtype=self.frame.schema[name])
+                for n, name in enumerate(keys)}  # fmt: skip
+        ends = {name: [pair[n].mean() if pair[n].size else math.nan for pair in pairs]
+                for n, name in enumerate(("base", "own"))}  # fmt: skip
+        return pl.DataFrame({**made, "mean": mean, "low": low, "high": high, **ends})
 
 
 def load(path: Path) -> SweepTable:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import distribution
 from typing import Any, NamedTuple
@@ -31,6 +33,8 @@ SHA256 = {
 }
 PX_PER_IN, HEIGHT_MIN_PX = 125, 150
 LIGHT = 0.25  # opacity of shaded marks in a key
+PAGE = "/report.html"
+LAST = r".*(/(?=.)|%2C)"  # of an address: all before its last part
 EXACT = 1e-6  # of a column's range: float32 is exact enough if it is nearer than that
 SHAPES = {  # markers as SVG paths around (14, 5)
     "o": "M10 5a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -80,21 +84,55 @@ class Columns:
         return self.known[data]
 
 
-def embedded(figure: Figure) -> Markup:
+class Links:
+    """The addresses behind the points of a page's figures, each group once."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, ...], int] = {}
+        self.fresh: list[list[str]] = []
+
+    def add(self, hrefs: Sequence[str]) -> int:
+        """Returns the number of a group, and -1 of one without an address."""
+        group = tuple(hrefs)
+        if group and group not in self.known:
+            self.known[group] = len(self.known)
+            self.fresh.append(_shared(group))
+        return self.known.get(group, -1)
+
+    def taken(self) -> list[list[str]]:
+        """Returns the groups since the last call: those that no earlier figure has."""
+        taken, self.fresh = self.fresh, []
+        return taken
+
+
+def _shared(group: tuple[str, ...]) -> list[str]:
+    """Returns what all addresses begin with, what they end in, and of each what is its own.
+
+    Runs of a point differ in their seed, which is the last part of their names.
+    """
+    end = PAGE if all(one.endswith(PAGE) for one in group) else ""
+    names = [one.removesuffix(end) for one in group]
+    found = re.match(LAST, names[0])
+    head = found[0] if found and all(name.startswith(found[0]) for name in names) else ""
+    return [head, end, *(name.removeprefix(head) for name in names)]
+
+
+def embedded(figure: Figure, links: Links | None = None) -> Markup:
     """Returns a figure as JSON for a script element; nothing in it ends the element."""
-    columns = Columns()
+    columns, links = Columns(), links or Links()
     panels = [
         {
             "title": panel.title,
             "height": height,
             "x": axis,
             "y": other,
-            "marks": [_mark(mark, columns) for mark in panel.marks],
+            "marks": [_mark(mark, columns, links) for mark in panel.marks],
         }
         for panel, height in zip(figure.panels, heights_px(figure), strict=True)
         for axis, other in [_axes(panel)]
     ]
     found = {"name": figure.name, "panels": panels, "columns": columns.encoded}
+    found["links"] = links.taken()
     text = msgspec.json.encode(found, enc_hook=float).decode()  # NumPy's numbers are floats
     return Markup(text.replace("<", "\\u003c"))
 
@@ -107,8 +145,11 @@ def _axes(panel: Panel) -> list[dict[str, Any]]:
     ]
 
 
-def _mark(mark: Mark, columns: Columns) -> dict[str, Any]:
+def _mark(mark: Mark, columns: Columns, links: Links) -> dict[str, Any]:
     own = dict(vars(mark))
+    hrefs = own.pop("hrefs", ())
+    if hrefs:
+        own["links"] = np.array([links.add(group) for group in hrefs], np.float64)
     if isinstance(mark, Box):
         *quartiles, outliers = mark.quartiles()
         del own["values"]

@@ -153,17 +153,18 @@ class Shown:
 
 def figures(drawn: Iterable[values.Figure]) -> Figures:
     """Returns a page's figures with their captions and the tables of their numbers."""
-    return Figures([shown(one) for one in drawn])
+    links = browser.Links()
+    return Figures([shown(one, links) for one in drawn])
 
 
-def shown(figure: values.Figure) -> Shown:
+def shown(figure: values.Figure, links: browser.Links | None = None) -> Shown:
     """Returns a figure as a page has it."""
     rows = values.numbers(figure)
     drawn = values.thinned(figure)
     return Shown(
         title=figure.title,
         text=drawn.caption.partition(". ")[2],
-        data=browser.embedded(drawn),
+        data=browser.embedded(drawn, links),
         heights=browser.heights_px(figure),
         key=browser.key(figure),
         scales=browser.scales(figure),

@@ -76,6 +76,7 @@ class Line:
     steps: Steps = ""
     markers: int = 0  # the style's marker stands at every nth point; 0: at none
     width: float = 1.1  # in points
+    hrefs: Sequence[Sequence[str]] = ()  # addresses of what each point is made of
 
     def series(self) -> Iterator[Series]:
         yield Series("", self.x, self.y)
@@ -239,6 +240,7 @@ class Field:
     high: float
     _: KW_ONLY
     written: bool = False  # each square has its number
+    hrefs: Sequence[Sequence[str]] = ()  # as of a line's points, row after row
     style: Style = field(default_factory=lambda: Style("", INK, ""))
 
     def series(self) -> Iterator[Series]:
@@ -443,6 +445,8 @@ def _points(figure: Figure) -> int:
 def _thinned(mark: Mark, most: int) -> Mark:
     if isinstance(mark, Line | Points) and mark.y.size > most:
         keep = places(mark.y, most)
+        if isinstance(mark, Line) and mark.hrefs:
+            mark = replace(mark, hrefs=[mark.hrefs[n] for n in keep])
         return replace(mark, x=mark.x[keep], y=mark.y[keep])
     if isinstance(mark, Band) and mark.x.size > most:
         keep = np.union1d(places(mark.low, most // 2), places(mark.high, most // 2))

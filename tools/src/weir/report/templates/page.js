@@ -20,6 +20,7 @@ const weir = (() => {
     "|": [[0, -1.2, 0, 1.2]],
   };
   SHAPES.X = SHAPES.x;
+  const links = []; // groups of addresses: what all begin with, what all end in, of each its own
   const charts = []; // {panel, figure, box, canvas, say, plot}
   const dark = matchMedia("screen and (prefers-color-scheme: dark)");
   let printed = null; // uPlot at the density of paper, while the page is printed
@@ -361,6 +362,7 @@ const weir = (() => {
     const rows = values(chart, x, y).map(([name, v]) => `${name ? name + " " : ""}${number(v)}`);
     chart.say.textContent = `${where}: ${rows.join(", ") || "no value"}`;
     chart.x = x;
+    aim(chart, x, y);
     moving = true;
     for (const other of charts) {
       const here = other !== chart && panel.x.is_time && other.panel.x.is_time && other.plot;
@@ -368,6 +370,67 @@ const weir = (() => {
     }
     if (!Number.isFinite(y)) plot.setCursor({ left: plot.valToPos(x, "x"), top: -10 });
     moving = false;
+  }
+
+  // Links from points to what they are made of
+
+  // The points that are shown and have addresses.
+  function linked({ panel, figure }) {
+    const own = panel.marks.filter((mark) => mark.links && !figure.off.has(mark.style.label));
+    return own.flatMap((mark) => mark.links.map((group, i) => mark.kind !== "Field"
+      ? { name: mark.style.label, x: mark.x[i], y: mark.y[i], group }
+      : { name: "", x: i % mark.columns + 0.5, y: Math.floor(i / mark.columns) + 0.5, group })
+    ).filter(({ y, group }) => group >= 0 && Number.isFinite(y));
+  }
+
+  function least(points, distance) {
+    let found = null, best = Infinity;
+    for (const point of points) {
+      const far = distance(point);
+      if (far < best) [found, best] = [point, far];
+    }
+    return found;
+  }
+
+  // Marks the linked point that is nearest to x and y.
+  function aim(chart, x, y) {
+    const { plot } = chart, left = (v) => plot.valToPos(v, "x"), top = (v) => plot.valToPos(v, "y");
+    if (!Number.isFinite(y)) return;
+    const point = chart.point = least(linked(chart), (p) => Math.hypot(left(p.x) - left(x), top(p.y) - top(y)));
+    if (!point) return;
+    const ring = plot.over.querySelector(".aim") ?? plot.over.appendChild(document.createElement("i"));
+    ring.className = "aim";
+    ring.style.translate = `${left(point.x)}px ${top(point.y)}px`;
+    const n = links[point.group].length - 2;
+    chart.say.textContent += ` – a click or Enter lists ${n} run${n > 1 ? "s" : ""}${point.name && " of "}${point.name}`;
+  }
+
+  // Moves to the next linked point, across to one of another x, or up at the same x.
+  function step(chart, across, up) {
+    const points = linked(chart), from = points.find(({ x, y }) => x === chart.point?.x && y === chart.point.y);
+    const { min, max } = chart.plot.scales.y;
+    const next = !from ? least(points, ({ x }) => across < 0 ? -x : x) : least(points.filter(({ x, y }) =>
+      across ? (x - from.x) * across > 0 : x === from.x && (y - from.y) * up > 0), ({ x, y }) => {
+      const rank = new Set(points.map((p) => p.x).filter((v) => (v - from.x) * across > 0 && (x - v) * across > 0)).size;
+      return rank + Math.abs(y - from.y) / (2 * (max - min));
+    });
+    if (!next) return;
+    show(chart, next.x, next.y);
+    moving = true;
+    chart.plot.setCursor({ left: chart.plot.valToPos(next.x, "x"), top: chart.plot.valToPos(next.y, "y") });
+    moving = false;
+  }
+
+  // Lists the runs of the marked point below the panel.
+  function list(chart) {
+    const { box, point } = chart;
+    const place = box.querySelector(".runs") ?? box.appendChild(Object.assign(document.createElement("p"), { className: "runs" }));
+    if (!point) return place.replaceChildren();
+    const [head, end, ...own] = links[point.group];
+    const parts = own.map((name) => Object.assign(document.createElement("a"),
+      { href: head + name + end, textContent: decodeURIComponent(name).replace(/\/$/, "") }));
+    place.replaceChildren(`${point.name && point.name + ", "}${number(point.x)}: `, ...parts.flatMap((a) => [a, " "]));
+    return parts[0];
   }
 
   function pointed(chart, u) {
@@ -410,9 +473,12 @@ const weir = (() => {
 
   function key(chart, event) {
     if (event.ctrlKey || event.altKey || event.metaKey || !chart.plot) return;
-    const right = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (event.target.closest("a")) return;
+    const right = { ArrowRight: 1, ArrowLeft: -1 }[event.key], up = { ArrowUp: 1, ArrowDown: -1 }[event.key];
     const { min, max } = chart.plot.scales.x;
     if (right && event.shiftKey) shift(chart, right / 10);
+    else if ((right || up) && linked(chart).length) step(chart, right ?? 0, up ?? 0);
+    else if (event.key === "Enter" && chart.point) list(chart).focus();
     else if (right) {
       const from = chart.x >= min && chart.x <= max ? chart.x : min;
       show(chart, Math.min(max, Math.max(min, from + right * (max - min) / 50)), NaN);
@@ -467,6 +533,7 @@ const weir = (() => {
         setCursor: [(u) => pointed(chart, u)] },
     }, [chart.windows.x, [null, null]], canvas);
     chart.plot = plot;
+    plot.over.addEventListener("click", () => { if (chart.point) list(chart); });
     chart.box.classList.add("drawn");
   }
 
@@ -498,6 +565,7 @@ const weir = (() => {
   function start(element) {
     const data = JSON.parse(element.querySelector("script").textContent);
     const columns = data.columns.map(column);
+    links.push(...data.links);
     const figure = { name: data.name, across: Math.min(2, data.panels.length), off: new Set() };
     legend(figure, element);
     element.querySelectorAll(".panel").forEach((box, n) => {
