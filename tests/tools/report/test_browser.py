@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 from synthetic import make_run
 from weir.analysis import folder
 from weir.base.errors import UserError
-from weir.base.page import Page, section
+from weir.base.page import Figures, Page, section
 from weir.report import browser, comparison, document, page, theme
 from weir.report.figure import (
     Axis,
@@ -54,6 +54,11 @@ PAINTED = f"() => ({PIXELS})().filter((v, i) => i % 4 === 3 && v > 0).length"
 BLACK = "weir.seen('#000000')"  # on this page
 COLUMNS = "() => weir.charts.map(c => c.panel.marks.map(m => m.refs.map(r => Array.from(m[r]))))"
 HOSTILE = "CUBIC </script><script>alert(1)</script> \"x' & <b>"
+STROKES = """async () => { const { plot } = weir.charts[0], { ctx } = plot, { lineTo } = ctx;
+  let corners = 0, highest = Infinity;
+  ctx.lineTo = (x, y) => { corners += 1; highest = Math.min(highest, y); lineTo.call(ctx, x, y); };
+  plot.redraw(); await new Promise((done) => setTimeout(done)); delete ctx.lineTo;
+  return { corners, highest }; }"""
 SECONDS = Axis("time (s)", 0, 10, is_time=True)
 NAMES = [(0.0, "one"), (1.0, "a rather long name of a control"), (2.0, "three")]
 
@@ -321,6 +326,23 @@ def test_points_lead_to_their_runs(opened, tmp_path):
         squares.press(key)
     assert [one.get_attribute("href") for one in squares.locator(".runs a").all()] == runs("a")
     assert Axe().run(shown).response["violations"] == []
+
+
+def test_a_million_points_are_drawn_as_few(opened, tmp_path):
+    """Each column of pixels keeps its extremes."""
+    y = np.random.default_rng(1).normal(0, 1, 100_000)
+    y[50_000], y[70_000:75_000] = 100, np.nan
+    figure = Figure(
+        [Panel(Axis(), Axis(), [Line(floats(np.arange(y.size)), y, theme.style("", "", 0))])]
+    )
+    whole = replace(document.shown(figure), data=browser.embedded(figure))
+    path = tmp_path / "many.html"
+    path.write_text(document.render(Page("Many", [Figures([whole])])))
+    shown = opened(path)
+    drawn = shown.evaluate(STROKES)
+    assert 100 < drawn["corners"] < 10_000
+    highest = shown.evaluate("weir.charts[0].plot.valToPos(100, 'y', true)")
+    assert drawn["highest"] == pytest.approx(highest, abs=1)
 
 
 def test_over_a_stack_the_total_is_shown(opened, marks):

@@ -153,18 +153,30 @@ const weir = (() => {
     }
   }
 
-  // The corners of a line of which each value holds up to its x (pre), or from it (post).
+  // The corners of a line of which each value holds up to its x (pre), or from it (post). Those
+  // within a column of pixels are one stroke over all of them.
   function trace(ctx, xs, ys, v, steps) {
-    let down = false, before = 0, from = 0;
+    let down = false, before = 0, from = 0, low = 0, high = 0, many = false;
+    const join = () => {
+      if (many) for (const y of [low, high, before]) ctx.lineTo(from, y);
+      many = false;
+    };
     ctx.beginPath();
     for (let i = 0; i < xs.length; i += 1) {
-      const x = v.X(xs[i]), y = v.Y(ys[i]);
-      if (!Number.isFinite(x) || !Number.isFinite(y)) { down = false; continue; }
+      const x = v.X(xs[i]), y = v.Y(ys[i]), known = Number.isFinite(x) && Number.isFinite(y);
+      if (known && down && Math.floor(x) === Math.floor(from)) {
+        [low, high] = many ? [Math.min(low, y), Math.max(high, y)] : [Math.min(before, y), Math.max(before, y)];
+        [many, before] = [true, y];
+        continue;
+      }
+      join();
+      if (!known) { down = false; continue; }
       if (down && steps === "post") ctx.lineTo(x, before);
       if (down && steps === "pre") ctx.lineTo(from, y);
       if (down) ctx.lineTo(x, y); else ctx.moveTo(x, y);
       [down, before, from] = [true, y, x];
     }
+    join();
   }
 
   function rectangles(mark, v) {
