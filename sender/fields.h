@@ -48,7 +48,7 @@
 	V(PART, receivers, "Receivers", write_receivers(app, j), "", .absent = "")                 \
 	V(PART, sender_ports, "list[SenderPort]", write_ports(app, j), "")                         \
 	V(PART, emulation, "", write_emulation(app, hosts, j), "")                                 \
-	V(PART, sender_host, "Host", watch_probe_json(&app->live.probe[0], "sender_", j), "")      \
+	V(PART, sender_host, "Host", watch_sampler_json(&app->live.sampler[0], "sender_", j), "")  \
 	V(PART, sender_clock, "Clock", (void)0, "")                                                \
 	V(PART, sender_lcore, "SenderLcore", write_lcores(app, j), "")                             \
 	V(PART, sender_lcores, "list[SenderLcores]", (void)0, "", .absent = "")                    \
@@ -56,7 +56,7 @@
 #define SENDER_FIELDS(V) SENDER_HEAD(V) HOST_SUMMARY_FIELDS(V##_OPTIONAL) SENDER_TAIL(V)
 
 #define SENDER_PORT_FIELDS(V)                                                                      \
-	V(TEXT, role, "", live_role_names[plan->role], "")                                         \
+	V(TEXT, role, "", live_role_names[config->role], "")                                       \
 	V(TEXT, ip, "", ip, "")                                                                    \
 	SENDER_COUNTERS(V##_COUNTER)                                                               \
 	V(COUNT, tx_frames, "frame", sum->tx_frames - unsent, "frames sent")                       \

@@ -16,7 +16,7 @@
 
 #define AQM_OBSERVED 4
 
-struct wire;
+struct serialiser;
 
 // A discipline's environment.
 struct aqm_env {
@@ -60,10 +60,10 @@ struct aqm_ops {
 	// to `max` packets that have left by now_ns. AQM_BURSTS (bursts.h) makes both from the two
 	// above. Both may be NULL: then each packet costs a call. They write no records: if a
 	// stream is open, packets are processed one by one.
-	void (*enqueue_burst)(void *q, struct wire *wire, struct pkt *const *pkts, uint32_t n,
-		struct pkt_list *drops);
-	uint32_t (*dequeue_burst)(void *q, struct wire *wire, uint64_t now_ns, struct pkt **pkts,
-		uint32_t max, struct pkt_list *drops);
+	void (*enqueue_burst)(void *q, struct serialiser *serialiser, struct pkt *const *pkts,
+		uint32_t n, struct pkt_list *drops);
+	uint32_t (*dequeue_burst)(void *q, struct serialiser *serialiser, uint64_t now_ns,
+		struct pkt **pkts, uint32_t max, struct pkt_list *drops);
 	struct backlog (*backlog)(const void *q);
 	struct aqm_limit (*limit)(const void *q); // as resolved by init
 	// Internal values for plots, zero before the call, recorded once per interval

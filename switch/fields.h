@@ -24,7 +24,7 @@
 	V(PART, why, "list[Why]", paths_why(&app->paths, j, live_end_ns(live)), "")                \
 	V(PART, capture, "Capture", capture_summary(app->capture, j), "", .absent = "")            \
 	V(PART, emulation, "", write_emulation(app, j), "")                                        \
-	V(PART, host, "Host", watch_probe_json(app->live.probe, "", j), "")                        \
+	V(PART, host, "Host", watch_sampler_json(app->live.sampler, "", j), "")                    \
 	V(PART, clock, "Clock", (void)0, "")                                                       \
 	V(PART, ports, "list[SwitchPort]", write_ports(app, j), "")                                \
 	V(PART, lcore, "Lcore", write_lcores(app, j), "")                                          \
@@ -51,12 +51,12 @@
 #define SWITCH_LCORE_FIELDS(V)                                                                     \
 	V(COUNT, received, "frame", received(s),                                                   \
 		"frames received from ports, those given to other lcores too")                     \
-	V(PART, host, "Host", watch_host_json(&app->live.probe[i], "", j), "")                     \
+	V(PART, host, "Host", watch_host_json(&app->live.sampler[i], "", j), "")                   \
 	V(PART, ports, "list[str]", write_owned(app, i, j), "")                                    \
 	V(PART, handover, "list[Handover]", write_handover(app, s, j), "")
 
 #define HANDOVER_FIELDS(V)                                                                         \
-	V(COUNT, to_cpu, "", app->plan.process.lcore[i], "")                                       \
+	V(COUNT, to_cpu, "", app->config.process.lcore[i], "")                                     \
 	V(COUNT, given, "frame", s->ring[i].nb_handed, "frames given to that lcore")               \
 	V(COUNT, dropped, "frame", atomic_load(&s->ring[i].dropped),                               \
 		"frames for which its ring had no room")

@@ -82,7 +82,7 @@ static int lcores(
 	return 0;
 }
 
-int live_section_read(const struct live_section *s, struct config *c, void *plan,
+int live_section_read(const struct live_section *s, struct config *c, void *config,
 	struct live_process *lp, struct config_node **node, struct err *err) {
 	struct config_node *root = config_root(c), *live = config_get(root, "live");
 	int rc;
@@ -99,7 +99,7 @@ int live_section_read(const struct live_section *s, struct config *c, void *plan
 	*node = config_get(live, s->name);
 	if (*node == NULL || config_kind(*node) != CONFIG_MAP)
 		return config_err(live, -EINVAL, err, "live.%s: this section is required", s->name);
-	if ((rc = config_params(*node, s->name, s->params, s->also, plan, err)) < 0)
+	if ((rc = config_params(*node, s->name, s->params, s->also, config, err)) < 0)
 		return rc;
 	if (lp->prefix[0] == '\0')
 		snprintf(lp->prefix, sizeof(lp->prefix), "weir-%s", s->name);

@@ -15,7 +15,7 @@
 //	  receiver: {lcores: [3], ports: [...]}   of a second weir-sender (weir run --live)
 //
 // A program adds keys of its own: its table of parameters begins with LIVE_PROCESS_PARAMS, that of
-// its ports with LIVE_PORT_PARAMS (switch/path/plan.c, sender/host/plan.c).
+// its ports with LIVE_PORT_PARAMS (switch/path/switch_config.c, sender/host/sender_config.c).
 #pragma once
 #include "common/config/config.h"
 #include "common/net/flow_addr.h"
@@ -145,15 +145,15 @@ extern const struct param live_root_params[], live_also[], live_port_also[];
 // What a program has in its section.
 struct live_section {
 	const char *name; // "switch" or "sender"
-	const struct param *params; // of the section, into its plan
+	const struct param *params; // of the section, into its config
 	const struct param *also; // keys that it reads itself: LIVE_PROCESS_ALSO, and its own
 	const struct param *port_params; // of each port, into one of its structs
 	size_t port_size; // of such a struct
 	uint32_t ports_min, ports_max;
 };
 
-// Reads live.switch or live.sender into `plan`, in which `lp` is. *node is the section.
-int live_section_read(const struct live_section *s, struct config *c, void *plan,
+// Reads live.switch or live.sender into `config`, in which `lp` is. *node is the section.
+int live_section_read(const struct live_section *s, struct config *c, void *config,
 	struct live_process *lp, struct config_node **node, struct err *err);
 // Reads its ports into `port`, an array of s->ports_max structs, and their number into *ports. A
 // physical device needs live.allow_nic.

@@ -85,11 +85,11 @@
 	V(COUNT, floor_p50_ns, "ns", watch_floor_ns(l, 0.5),                                                           \
 		"half of the packets that come while the lcore is idle wait at most this long for the next iteration") \
 	V(COUNT, floor_p99_ns, "ns", watch_floor_ns(l, 0.99), "likewise, 99 %")                                        \
-	V(COUNT, waited_ns, "ns", p->sample.waited_ns - p->begun_waited_ns,                                            \
+	V(COUNT, waited_ns, "ns", s->sample.waited_ns - s->begun_waited_ns,                                            \
 		"time in which the thread was ready and another one ran, as the kernel counts")                        \
-	V(COUNT, steal_ns, "ns", p->sample.steal_ns - p->begun_steal_ns,                                               \
+	V(COUNT, steal_ns, "ns", s->sample.steal_ns - s->begun_steal_ns,                                               \
 		"time in which the hypervisor ran something else, as the kernel counts")                               \
-	V(COUNT, preempted, "", p->preempted - p->begun_preempted,                                                     \
+	V(COUNT, preempted, "", s->preempted - s->begun_preempted,                                                     \
 		"times that the kernel took the CPU away from the thread")
 
 #define CLOCK_FIELDS(V)                                                                                  \

@@ -12,20 +12,21 @@ static struct host_env host_env(const struct sender_app *app, uint32_t k) {
 		.output = sender_output,
 		.seed = app->live.run.seed,
 		.duration_ns = app->live.run.duration_ns,
-		.segs_per_s = app->plan.rate_bps / (8 * frame) + 1024,
+		.segs_per_s = app->config.rate_bps / (8 * frame) + 1024,
 		.tel_run = &app->live.run.tel,
 		.shard_id = k,
 		.shards = app->live.lcores,
 	};
 
-	env.pipe_segs = (uint64_t)((double)env.segs_per_s * (double)app->plan.pipe_ns / 1e9) + 1024;
+	env.pipe_segs =
+		(uint64_t)((double)env.segs_per_s * (double)app->config.pipe_ns / 1e9) + 1024;
 	return env;
 }
 
 // The number of an lcore's receivers: of its flows, and for dynamic connections.
 static uint32_t receivers(const struct sender_app *app, uint32_t k) {
 	return host_shard_flows(app->groups.flows, k, app->live.lcores)
-		+ (uint32_t)app->plan.dynamic_connections;
+		+ (uint32_t)app->config.dynamic_connections;
 }
 
 // The ACKs that a receiver holds at most: twice one for each segment that the network carries
@@ -38,13 +39,13 @@ static uint64_t delayed_segs(const struct sender_app *app, const struct live_por
 
 // Memory of all hosts, in bytes.
 static uint64_t hosts_bytes(const struct sender_app *app) {
-	const struct live_port *receiver = live_plan_port(&app->plan, LIVE_RECEIVER);
+	const struct live_port *receiver = sender_config_port(&app->config, LIVE_RECEIVER);
 	uint64_t bytes = 0;
 
 	for (uint32_t k = 0; k < app->live.lcores; k++) {
 		struct host_env env = host_env(app, k);
 
-		env.flows = live_plan_port(&app->plan, LIVE_SENDER) != NULL;
+		env.flows = sender_config_port(&app->config, LIVE_SENDER) != NULL;
 		if (receiver != NULL)
 			env.receivers = receivers(app, k);
 		if (receiver != NULL && receiver->delay_ns > 0)
@@ -56,21 +57,21 @@ static uint64_t hosts_bytes(const struct sender_app *app) {
 
 void sender_size(struct live_app *live, struct eal_args *args) {
 	struct sender_app *app = sender_app(live);
-	uint64_t n = live->lcores = app->plan.process.lcores;
+	uint64_t n = live->lcores = app->config.process.lcores;
 
-	for (uint32_t i = 0; i < app->plan.ports; i++) {
-		const struct live_dev *dev = &app->plan.port[i].common.dev;
-		uint64_t own = port_own_buffers(dev, app->plan.process.burst);
+	for (uint32_t i = 0; i < app->config.ports; i++) {
+		const struct live_dev *dev = &app->config.port[i].common.dev;
+		uint64_t own = port_own_buffers(dev, app->config.process.burst);
 
 		args->dev[args->devs++] = dev;
 		// Received frames wait only in rings to other lcores; echo and ARP replies may wait
 		// for the port.
 		app->rx_buffers += n * own + 1024
-			+ app->plan.port[i].queues * (n - 1) * app->plan.process.handover;
+			+ app->config.port[i].queues * (n - 1) * app->config.process.handover;
 		app->tx_buffers +=
 			n * (own + SENDER_EGRESS_SLOTS + SENDER_TX_RING) - SENDER_TX_RING;
 	}
-	args->pool_bytes = pool_bytes(app->rx_buffers + app->tx_buffers, app->plan.process.mtu);
+	args->pool_bytes = pool_bytes(app->rx_buffers + app->tx_buffers, app->config.process.mtu);
 	args->other_bytes = hosts_bytes(app);
 	snprintf(args->what, sizeof(args->what), "%u flows", app->groups.flows);
 	snprintf(args->sum, sizeof(args->sum),
@@ -80,7 +81,7 @@ void sender_size(struct live_app *live, struct eal_args *args) {
 }
 
 static int open_port(struct sender_app *app, uint32_t i, struct err *err) {
-	const struct live_port *from = &app->plan.port[i];
+	const struct live_port *from = &app->config.port[i];
 	struct port *port = &app->live.port[i];
 	int rc;
 
@@ -96,12 +97,12 @@ static int open_port(struct sender_app *app, uint32_t i, struct err *err) {
 
 // Sets up an open port in an lcore's struct.
 static int join_port(struct sender_app *app, uint32_t k, uint32_t i, struct err *err) {
-	const struct live_port *from = &app->plan.port[i];
+	const struct live_port *from = &app->config.port[i];
 	struct sender_lcore *s = &app->lcore[k];
 	struct sender_port *p = &s->port[i];
 	int rc;
 
-	p->plan = from;
+	p->config = from;
 	p->port = &app->live.port[i];
 	p->live = s;
 	p->addresses = from->role == LIVE_SENDER ? flow_addr_count(app->groups.flows) : 1;
@@ -113,14 +114,14 @@ static int join_port(struct sender_app *app, uint32_t k, uint32_t i, struct err 
 	s->lcore.rx_queue[i] = p->owns_queue ? p->queue : -1;
 	s->lcore.owns_port[i] = p->is_primary;
 	s->lcore.ports++;
-	rc = egress_init(&p->egress, &s->lcore, i, SENDER_EGRESS_SLOTS, &app->plan.process, err);
+	rc = egress_init(&p->egress, &s->lcore, i, SENDER_EGRESS_SLOTS, &app->config.process, err);
 	if (rc == 0 && from->delay_ns > 0)
 		rc = seg_delay_init(&p->delay, from->delay_ns, delayed_segs(app, from), err);
 	p->egress.queue = p->queue;
 	sender_learn_peer(p, &p->peer_mac);
 	if (rc < 0 || from->role != LIVE_RECEIVER)
 		return rc;
-	return connections_init(&p->connections, (uint32_t)app->plan.dynamic_connections, err);
+	return connections_init(&p->connections, (uint32_t)app->config.dynamic_connections, err);
 }
 
 static void prepare(
@@ -131,7 +132,7 @@ static void prepare(
 	live->lcore[k] = &s->lcore;
 	lcore_init(&s->lcore, live->lcore, live->lcores, k, live->program->lcore);
 	s->all = app->lcore;
-	s->plan = &app->plan;
+	s->config = &app->config;
 	s->groups = &app->groups;
 	s->rx_pool = rx;
 	s->tx_pool = tx;
@@ -140,7 +141,7 @@ static void prepare(
 int sender_open(struct live_app *live, struct err *err) {
 	struct sender_app *app = sender_app(live);
 	const struct run_options *opt = &live->opt;
-	uint64_t mtu = app->plan.process.mtu;
+	uint64_t mtu = app->config.process.mtu;
 	struct rte_mempool *rx, *tx = NULL;
 	int rc = opt->pcap != NULL ? pcap_writer_check(opt->pcap, opt->force, err) : 0;
 
@@ -153,7 +154,7 @@ int sender_open(struct live_app *live, struct err *err) {
 		return -ENOMEM;
 	for (uint32_t k = 0; k < live->lcores; k++)
 		prepare(app, k, rx, tx);
-	live->ports = app->plan.ports;
+	live->ports = app->config.ports;
 	live->flows = host_shard_flows(app->groups.flows, 0, live->lcores);
 	groups_observers(&app->groups, &live->run.tel);
 	for (uint32_t i = 0; rc == 0 && i < live->ports; i++) {
@@ -178,9 +179,9 @@ static int open_hosts(struct sender_app *app, uint32_t k, uint64_t start_ns, str
 		env.start_ns = start_ns;
 		if (sends) {
 			env.flows = true;
-			env.src_ip = s->port[i].plan->ip;
-			env.dst_ip = s->port[i].plan->peer;
-			env.dst_port = (uint16_t)s->port[i].plan->peer_port;
+			env.src_ip = s->port[i].config->ip;
+			env.dst_ip = s->port[i].config->peer;
+			env.dst_port = (uint16_t)s->port[i].config->peer_port;
 			env.tel_cc = &s->lcore.tel[TEL_STREAM_CC];
 			env.tel_flows = &s->lcore.tel[TEL_STREAM_FLOWS];
 			env.tel_interval = &s->lcore.tel[TEL_STREAM_INTERVAL];
@@ -207,7 +208,7 @@ int sender_connect(struct live_app *live, struct err *err) {
 // When flows begin: at live.sender.begin, but no sooner than they can.
 static int begin_at(const struct sender_app *app, uint64_t *start_ns, struct err *err) {
 	const struct clock *c = &app->live.lcore[0]->clock;
-	uint64_t now_ns = clock_now(c), utc_ns = app->plan.begin_utc_ns;
+	uint64_t now_ns = clock_now(c), utc_ns = app->config.begin_utc_ns;
 	uint64_t begin_ns = time_since(utc_ns, c->start.utc_ns);
 
 	*start_ns = now_ns + START_AHEAD_NS + app->groups.flows * NS_PER_US;
@@ -229,8 +230,8 @@ int sender_begin(struct live_app *live, struct err *err) {
 	uint64_t start_ns;
 	int rc = begin_at(app, &start_ns, err);
 
-	for (uint32_t k = 0; k < live->lcores && live_plan_port(&app->plan, LIVE_SENDER) == NULL;
-		k++)
+	for (uint32_t k = 0;
+		k < live->lcores && sender_config_port(&app->config, LIVE_SENDER) == NULL; k++)
 		live->watch[k].self = "receiver"; // in sentences
 	for (uint32_t k = 0; rc == 0 && k < live->lcores; k++)
 		rc = open_hosts(app, k, start_ns, err);

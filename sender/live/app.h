@@ -9,7 +9,7 @@
 struct sender_app {
 	struct live_app live;
 	struct groups groups;
-	struct live_plan plan;
+	struct sender_config config;
 	struct network_empty empty[GROUPS_MAX];
 	struct sender_lcore lcore[LIVE_LCORES_MAX]; // live.lcores of them
 	uint64_t rx_buffers, tx_buffers;

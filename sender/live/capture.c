@@ -71,7 +71,7 @@ int sender_capture_open(struct sender_app *app, struct err *err) {
 		return rc;
 	}
 	for (uint32_t i = 0; i < live->ports; i++)
-		pcapng_interface(&w->file, app->plan.port[i].common.name);
+		pcapng_interface(&w->file, app->config.port[i].common.name);
 	for (uint32_t k = 0; k < live->lcores; k++)
 		app->lcore[k].capture = w;
 	atomic_store(&app->capture, w);

@@ -52,7 +52,7 @@ static bool answer_ports(
 
 		for (uint32_t k = 0; k < live->lcores; k++)
 			sender_count_add(&c, &app->lcore[k].mailbox.snapshot.port[i]);
-		control_text(one, "role", live_role_names[app->plan.port[i].role]);
+		control_text(one, "role", live_role_names[app->config.port[i].role]);
 		control_u64(one, "rx_pkts", c.rx_frames);
 		control_u64(one, "rx_bytes", c.rx_bytes);
 		control_u64(one, "tx_pkts", c.tx_frames);

@@ -27,8 +27,8 @@
 static void solicit(struct sender_lcore *s, struct sender_port *p) {
 	struct wire_arp arp = {.request = true,
 		.sender_mac = p->port->mac,
-		.sender_ip = p->plan->ip,
-		.target_ip = p->plan->next_hop};
+		.sender_ip = p->config->ip,
+		.target_ip = p->config->next_hop};
 	uint8_t *data;
 	struct rte_mbuf *m = sender_new_frame(s, p, &data);
 
@@ -116,7 +116,7 @@ static uint32_t receive_port(struct sender_lcore *s, struct sender_port *p) {
 		moved = sender_exchange(s, p);
 	} else {
 		moved = may_receive(p)
-			? port_rx(p->port, 0, p->rx_burst, (uint16_t)s->plan->process.burst)
+			? port_rx(p->port, 0, p->rx_burst, (uint16_t)s->config->process.burst)
 			: 0;
 		p->nb_rx = moved;
 	}
@@ -141,7 +141,7 @@ static void work(struct sender_lcore *s, uint32_t nb_rx) {
 
 	for (uint32_t i = 0; i < ports; i++)
 		sender_receive(s, &s->port[i]);
-	fire(s, nb_rx < s->plan->process.burst ? ITERATION_TIMERS : FEW_TIMERS);
+	fire(s, nb_rx < s->config->process.burst ? ITERATION_TIMERS : FEW_TIMERS);
 	for (uint32_t i = 0; i < ports; i++)
 		sender_fetch(&s->port[i]);
 	transmit(s); // due segments do not wait for the answers
@@ -150,7 +150,7 @@ static void work(struct sender_lcore *s, uint32_t nb_rx) {
 	for (uint32_t i = 0; i < ports; i++) {
 		struct sender_port *p = &s->port[i];
 
-		if (p->host != NULL && p->nb_rx < s->plan->process.burst && may_receive(p))
+		if (p->host != NULL && p->nb_rx < s->config->process.burst && may_receive(p))
 			p->host->heard_ns = s->lcore.now_ns;
 	}
 	if (s->sender.flows > 0)
@@ -166,7 +166,7 @@ static void check_peer(struct sender_lcore *s) {
 		return;
 	s->all_failed = h->failed == h->flows;
 	s->unanswered = h->count.rx_segs == 0 && h->waiting < h->flows
-		&& time_since(s->lcore.now_ns, h->flow[0].start_ns) > s->plan->answer_ns
+		&& time_since(s->lcore.now_ns, h->flow[0].start_ns) > s->config->answer_ns
 		&& h->flow[0].state == FLOW_SYN_SENT;
 }
 
@@ -393,7 +393,7 @@ void sender_finish(struct sender_lcore *all) {
 }
 
 static int resolve(struct sender_lcore *all, uint32_t port, struct err *err) {
-	const struct live_port *plan = all->port[port].plan;
+	const struct live_port *config = all->port[port].config;
 	uint64_t begin_ns = clock_now(&all->lcore.clock), next_ns = 0;
 	bool known = false;
 	char ip[ADDRESS_HOST_SIZE];
@@ -412,13 +412,13 @@ static int resolve(struct sender_lcore *all, uint32_t port, struct err *err) {
 			return 0;
 		if (run_stop)
 			return err_set(err, -EINTR, "interrupted before the first packet");
-		if (all->lcore.now_ns - begin_ns > all->plan->answer_ns) {
-			address_host_text(plan->next_hop, groups_ipv6(all->groups, 0), ip);
+		if (all->lcore.now_ns - begin_ns > all->config->answer_ns) {
+			address_host_text(config->next_hop, groups_ipv6(all->groups, 0), ip);
 			return err_set(err, -EHOSTUNREACH,
 				"port %s: %s does not answer %s (%.3g s); is the other side up?",
-				plan->common.name, ip,
+				config->common.name, ip,
 				groups_ipv6(all->groups, 0) ? "neighbour solicitations" : "ARP",
-				(double)all->plan->answer_ns / 1e9);
+				(double)all->config->answer_ns / 1e9);
 		}
 		// A port that is not yet connected would drop the request.
 		if (all->lcore.now_ns < next_ns || !all->port[port].port->was_up)

@@ -27,9 +27,9 @@
 #include "common/pcap/writer.h"
 #include "sender/fields.h"
 #include "sender/host/host.h"
-#include "sender/host/plan.h"
 #include "sender/host/scan.h"
 #include "sender/host/seg_delay.h"
+#include "sender/host/sender_config.h"
 #include "sender/tcp/connections.h"
 
 #include <stdatomic.h>
@@ -59,14 +59,14 @@ struct sender_arrival {
 };
 
 struct sender_port {
-	const struct live_port *plan;
+	const struct live_port *config;
 	struct port *port; // shared by all lcores
 	uint16_t queue;
 	bool owns_queue; // this lcore receives and transmits on `queue`
 	bool is_primary; // this lcore owns the port's first queue and handles its link
 	struct host *host;
 	struct sender_lcore *live; // for sender_output, whose ctx is this struct
-	uint32_t addresses; // number of addresses from plan->ip on
+	uint32_t addresses; // number of addresses from config->ip on
 	struct wire_mac peer_mac; // the next hop's
 	bool peer_known;
 	_Atomic uint64_t shared_peer; // in the first lcore: peer_mac for the other lcores
@@ -115,7 +115,7 @@ struct sender_lcore {
 	struct lcore lcore;
 	// Set up before the loop.
 	struct sender_lcore *all; // the array of all lcores
-	const struct live_plan *plan;
+	const struct sender_config *config;
 	const struct groups *groups;
 	// Received frames overwrite rx_pool's data; the payload in tx_pool stays zero.
 	struct rte_mempool *rx_pool, *tx_pool;
@@ -149,7 +149,7 @@ extern const struct lcore_ops sender_lcore_ops;
 
 // Functions with `all` act for all lcores and are called on the first lcore's thread.
 //
-// Resolves the next hop of the sending port: 0, or -EHOSTUNREACH after the plan's answer_ns;
+// Resolves the next hop of the sending port: 0, or -EHOSTUNREACH after the config's answer_ns;
 // -EINTR: a signal arrived first.
 int sender_resolve(struct sender_lcore *all, struct err *err);
 // Resets open connections and writes the last records, once all lcores have ended.
@@ -158,7 +158,7 @@ void sender_finish(struct sender_lcore *all);
 bool sender_hopeless(const struct sender_lcore *all);
 
 static inline bool sender_sends(const struct sender_port *p) {
-	return p->plan->role == LIVE_SENDER;
+	return p->config->role == LIVE_SENDER;
 }
 
 // Prefetches the two cache lines of a frame's headers.
@@ -185,10 +185,11 @@ static inline uint32_t sender_flow_of(const struct sender_port *p, const struct 
 	const struct groups *groups = p->live->groups;
 	uint32_t flows = groups->flows, id = FLOW_ADDR_NONE;
 
-	if (!sender_sends(p) && a->dst_port == p->plan->peer_port)
-		id = flow_addr_index(p->plan->peer, flows, a->src_ip, a->src_port);
-	else if (sender_sends(p) && a->src_ip == p->plan->peer && a->src_port == p->plan->peer_port)
-		id = flow_addr_index(p->plan->ip, flows, a->dst_ip, a->dst_port);
+	if (!sender_sends(p) && a->dst_port == p->config->peer_port)
+		id = flow_addr_index(p->config->peer, flows, a->src_ip, a->src_port);
+	else if (sender_sends(p) && a->src_ip == p->config->peer
+		&& a->src_port == p->config->peer_port)
+		id = flow_addr_index(p->config->ip, flows, a->dst_ip, a->dst_port);
 	return likely(groups_ipv6(groups, id) == a->ipv6) ? id : FLOW_ADDR_NONE;
 }
 

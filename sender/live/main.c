@@ -28,7 +28,7 @@ static int configure(struct live_app *live, struct err *err) {
 			"stack: linux needs virtual time: run it without --live");
 	if ((rc = groups_draw(&app->groups, flows, live->run.seed, live->run.duration_ns, err)) < 0)
 		return rc;
-	if ((rc = live_plan_init(&app->plan, c, &app->groups, err)) < 0)
+	if ((rc = sender_config_init(&app->config, c, &app->groups, err)) < 0)
 		return rc;
 	network_read_empty(app->empty, config_root(c));
 	if ((rc = config_unused(c, err)) < 0)
@@ -38,7 +38,7 @@ static int configure(struct live_app *live, struct err *err) {
 	run_warn_unsampled(&live->run, app->groups.flows);
 	if (!groups_scheduled(&app->groups))
 		live->without = 1u << TEL_STREAM_TRANSFERS;
-	live->process = &app->plan.process;
+	live->process = &app->config.process;
 	return 0;
 }
 
@@ -70,7 +70,7 @@ static int had_memory(const struct sender_lcore *s, struct err *err) {
 // What went wrong with our memory or the peer is an error.
 static int outcome(struct live_app *live, struct facts *verdict, struct err *err) {
 	const struct sender_app *app = sender_app(live);
-	const struct live_port *port = live_plan_port(&app->plan, LIVE_SENDER);
+	const struct live_port *port = sender_config_port(&app->config, LIVE_SENDER);
 	bool unanswered = false;
 	char ip[ADDRESS_IP_SIZE];
 	int rc = app->capture != NULL ? pcap_writer_close(app->capture, err) : 0;
@@ -88,7 +88,7 @@ static int outcome(struct live_app *live, struct facts *verdict, struct err *err
 	address_ip_text(port->peer, ip);
 	if (unanswered)
 		return err_set(err, -ETIMEDOUT, "%s:%u answers ARP but no SYN (%.3g s)", ip,
-			(unsigned)port->peer_port, (double)app->plan.answer_ns / 1e9);
+			(unsigned)port->peer_port, (double)app->config.answer_ns / 1e9);
 	return err_set(err, -ECONNREFUSED, "%s:%u refused or gave up every flow", ip,
 		(unsigned)port->peer_port);
 }
@@ -105,7 +105,7 @@ static const struct live_stream streams[] = {
 static void list(struct run_list *l) {
 	groups_list(l);
 	run_list_live(l);
-	live_plan_list(l);
+	sender_config_list(l);
 }
 
 static const struct live_program program = {

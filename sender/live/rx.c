@@ -35,12 +35,12 @@ void sender_follow_peer(struct sender_lcore *s, struct sender_port *p) {
 }
 
 static bool is_ours(const struct sender_port *p, uint32_t ip) {
-	return ip - p->plan->ip < p->addresses;
+	return ip - p->config->ip < p->addresses;
 }
 
 static void learn(
 	struct sender_lcore *s, struct sender_port *p, uint32_t ip, const struct wire_mac *mac) {
-	if (ip != p->plan->next_hop)
+	if (ip != p->config->next_hop)
 		return;
 	sender_learn_peer(p, mac);
 	p->peer_known = true;
@@ -116,7 +116,7 @@ static uint32_t receiver_of(struct sender_port *p, const struct sender_arrival *
 	const struct wire_addr *from = &a->info.addr;
 
 	if (a->id == FLOW_ADDR_NONE) {
-		if (from->dst_port != p->plan->peer_port)
+		if (from->dst_port != p->config->peer_port)
 			return FLOW_ADDR_NONE;
 	} else if (memcmp(&p->peer_mac, &from->src_mac, sizeof(p->peer_mac)) != 0) {
 		sender_learn_peer(p, &from->src_mac);
@@ -147,7 +147,7 @@ static bool is_foreign(const struct wire_info *w) {
 
 static bool is_outside(const struct sender_lcore *s, const struct wire_info *w) {
 	return (w->ethertype == WIRE_ETHERTYPE_IPV4 || (w->addr.ipv6 && !is_foreign(w)))
-		&& !live_may_send(&s->plan->process, w->addr.src_ip);
+		&& !live_may_send(&s->config->process, w->addr.src_ip);
 }
 
 // A router has dropped a segment as too large.
@@ -209,7 +209,7 @@ static bool read_datagram(
 	const struct sender_port *p, const uint8_t *frame, struct sender_arrival *a) {
 	return p->host != NULL && a->id != FLOW_ADDR_NONE
 		&& groups_datagrams(p->live->groups, a->id)
-		&& wire_parse_udp(frame, &a->info, p->live->plan->checksum, &a->seg) == WIRE_OK;
+		&& wire_parse_udp(frame, &a->info, p->live->config->checksum, &a->seg) == WIRE_OK;
 }
 
 // Reads a segment for us. False: the frame has none and was freed.
@@ -217,7 +217,7 @@ static bool receive_seg(struct sender_lcore *s, struct sender_port *p, struct rt
 	struct sender_arrival *a) {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	struct wire_info *w = &a->info;
-	bool verify = s->plan->checksum;
+	bool verify = s->config->checksum;
 	bool plain = wire_parse_plain(frame, m->data_len, verify, w, &a->seg);
 
 	p->count.rx_frames++;

@@ -21,7 +21,7 @@ static int make_ring(
 	if (from == to)
 		return 0;
 	if (p->owns_queue)
-		return lcore_ring_init(&p->rx_ring[to], all->plan->process.handover, err);
+		return lcore_ring_init(&p->rx_ring[to], all->config->process.handover, err);
 	if (!all[to].port[port].owns_queue)
 		return 0;
 	p->egress.ring = &p->tx_ring;

@@ -10,7 +10,7 @@
 
 // Writes a port's counters, summed over all lcores.
 static void write_port(struct sender_app *app, uint32_t i, struct json *j) {
-	const struct live_port *plan = &app->plan.port[i];
+	const struct live_port *config = &app->config.port[i];
 	const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true};
 	struct sender_count total = {0}, *sum = &total;
 	bool several = app->live.lcores > 1;
@@ -26,7 +26,7 @@ static void write_port(struct sender_app *app, uint32_t i, struct json *j) {
 	}
 	uint64_t unsent = port_unsent(&app->live.port[i], sum->tx_frames);
 
-	address_ip_text(plan->ip, ip);
+	address_ip_text(config->ip, ip);
 	json_object(j, NULL);
 	live_port_json(&app->live.port[i], j);
 	SENDER_PORT_FIELDS(FIELD_JSON)
@@ -99,10 +99,10 @@ static void sum_lateness(const struct sender_app *app, enum live_role role, stru
 	hist_reset(&sum->all);
 	sum->early = sum->scheduled = 0;
 	for (uint32_t k = 0; k < app->live.lcores; k++) {
-		for (uint32_t i = 0; i < app->plan.ports; i++) {
+		for (uint32_t i = 0; i < app->config.ports; i++) {
 			const struct egress *e = &app->lcore[k].port[i].egress;
 
-			if (app->plan.port[i].role != (int)role)
+			if (app->config.port[i].role != (int)role)
 				continue;
 			hist_merge(&sum->undisturbed, &e->late);
 			hist_merge(&sum->all, &e->late_disturbed);
@@ -151,7 +151,7 @@ static void write_delay(const struct sender_app *app, struct json *j) {
 
 static void write_emulation(
 	const struct sender_app *app, const struct host *const *hosts, struct json *j) {
-	const struct live_port *receiver = live_plan_port(&app->plan, LIVE_RECEIVER);
+	const struct live_port *receiver = sender_config_port(&app->config, LIVE_RECEIVER);
 	bool paces = hosts[0]->flows > 0, delays = receiver != NULL && receiver->delay_ns > 0;
 
 	if (!paces && !delays)

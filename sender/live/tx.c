@@ -98,11 +98,11 @@ static inline uint8_t tos_of(const struct groups *groups, uint32_t id, uint8_t e
 // A receiver's segment; `addr`: of a dynamic connection, else NULL.
 static inline void put_answer(struct sender_port *p, uint32_t id, const struct wire_addr *addr,
 	const struct seg *seg, uint8_t ecn, uint64_t due_ns) {
-	const struct live_port *plan = p->plan;
+	const struct live_port *config = p->config;
 
 	if (addr == NULL)
-		wire_template_ends(&p->head, plan->ip, (uint16_t)plan->peer_port,
-			flow_addr_ip(plan->peer, id), flow_addr_port(id),
+		wire_template_ends(&p->head, config->ip, (uint16_t)config->peer_port,
+			flow_addr_ip(config->peer, id), flow_addr_port(id),
 			groups_ipv6(p->live->groups, id));
 	put_seg(p->live, p, addr, tos_of(p->live->groups, id, ecn), seg, due_ns);
 }
@@ -143,15 +143,15 @@ static void output_answer(struct sender_port *p, uint32_t id, const struct seg *
 void sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t due_ns, bool paced) {
 	struct sender_port *p = ctx;
-	const struct live_port *plan = p->plan;
+	const struct live_port *config = p->config;
 	uint8_t tos;
 
-	if (plan->role == LIVE_RECEIVER) {
+	if (config->role == LIVE_RECEIVER) {
 		output_answer(p, id, seg, ecn);
 		return;
 	}
-	wire_template_ends(&p->head, flow_addr_ip(plan->ip, id), flow_addr_port(id), plan->peer,
-		(uint16_t)plan->peer_port, groups_ipv6(p->live->groups, id));
+	wire_template_ends(&p->head, flow_addr_ip(config->ip, id), flow_addr_port(id), config->peer,
+		(uint16_t)config->peer_port, groups_ipv6(p->live->groups, id));
 	due_ns = paced ? due_ns : 0;
 	tos = tos_of(p->live->groups, id, ecn);
 	put_seg(p->live, p, NULL, tos, seg, due_ns);

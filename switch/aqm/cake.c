@@ -378,8 +378,8 @@ static uint64_t cake_enqueue_all(
 	return bytes;
 }
 
-static inline struct wire_queue cake_queue(void *self) {
-	return (struct wire_queue){.q = self,
+static inline struct serialiser_queue cake_queue(void *self) {
+	return (struct serialiser_queue){.q = self,
 		.enqueue = cake_enqueue,
 		.dequeue = cake_dequeue,
 		.enqueue_all = cake_enqueue_all,

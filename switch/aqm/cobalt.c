@@ -64,8 +64,8 @@ static uint64_t cobalt_enqueue_all(
 	return aqm_ring_put_whole(&c->q, pkts, n);
 }
 
-static inline struct wire_queue cobalt_queue(void *self) {
-	return (struct wire_queue){.q = self,
+static inline struct serialiser_queue cobalt_queue(void *self) {
+	return (struct serialiser_queue){.q = self,
 		.enqueue = cobalt_enqueue,
 		.dequeue = cobalt_dequeue,
 		.enqueue_all = cobalt_enqueue_all};

@@ -52,8 +52,8 @@ static uint64_t codel_enqueue_all(
 	return aqm_ring_put_all(&c->q, pkts, n, drops);
 }
 
-static inline struct wire_queue codel_queue(void *self) {
-	return (struct wire_queue){.q = self,
+static inline struct serialiser_queue codel_queue(void *self) {
+	return (struct serialiser_queue){.q = self,
 		.enqueue = codel_enqueue,
 		.dequeue = codel_dequeue,
 		.enqueue_all = codel_enqueue_all};

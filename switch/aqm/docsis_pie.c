@@ -223,8 +223,8 @@ static struct pkt *docsis_pie_dequeue(void *self, uint64_t now_ns, struct pkt_li
 	return aqm_ring_get(&d->q);
 }
 
-static inline struct wire_queue docsis_pie_queue(void *self) {
-	return (struct wire_queue){
+static inline struct serialiser_queue docsis_pie_queue(void *self) {
+	return (struct serialiser_queue){
 		.q = self, .enqueue = docsis_pie_enqueue, .dequeue = docsis_pie_dequeue};
 }
 AQM_BURSTS(docsis_pie)

@@ -83,8 +83,8 @@ static uint64_t drr_enqueue_all(
 	return flow_queues_put_all(&d->fq, pkts, n, FLOW_OLD);
 }
 
-static inline struct wire_queue drr_queue(void *self) {
-	return (struct wire_queue){.q = self,
+static inline struct serialiser_queue drr_queue(void *self) {
+	return (struct serialiser_queue){.q = self,
 		.enqueue = drr_enqueue,
 		.dequeue = drr_dequeue,
 		.enqueue_all = drr_enqueue_all,

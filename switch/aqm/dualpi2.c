@@ -264,8 +264,8 @@ static uint64_t dualpi2_enqueue_all(
 	return dualpi2_waiting(d).bytes - before;
 }
 
-static inline struct wire_queue dualpi2_queue(void *self) {
-	return (struct wire_queue){.q = self,
+static inline struct serialiser_queue dualpi2_queue(void *self) {
+	return (struct serialiser_queue){.q = self,
 		.enqueue = dualpi2_enqueue,
 		.dequeue = dualpi2_dequeue,
 		.enqueue_all = dualpi2_enqueue_all};

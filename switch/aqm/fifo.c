@@ -66,10 +66,10 @@ static uint64_t fifo_enqueue_all(
 	return aqm_ring_put_all(&f->q, pkts, n, drops);
 }
 
-static inline struct wire_queue fifo_queue(void *self) {
+static inline struct serialiser_queue fifo_queue(void *self) {
 	struct fifo *f = self;
 
-	return (struct wire_queue){.q = f,
+	return (struct serialiser_queue){.q = f,
 		.enqueue = fifo_enqueue,
 		.dequeue = fifo_dequeue,
 		.enqueue_all = fifo_enqueue_all,

@@ -122,7 +122,7 @@ static inline void *flow_queue_state(const struct flow_queues *fq, const struct 
 	return fq->state + flow_queue_index(fq, q) * fq->state_bytes;
 }
 
-// For struct wire_queue; the discipline's first member is its struct flow_queues.
+// For struct serialiser_queue; the discipline's first member is its struct flow_queues.
 static inline void *flow_queues_joins(const void *self, const struct pkt *p) {
 	const struct flow_queues *fq = self;
 

@@ -100,8 +100,8 @@ static uint64_t fq_codel_enqueue_all(
 	return flow_queues_put_all(&f->fq, pkts, n, FLOW_NEW);
 }
 
-static inline struct wire_queue fq_codel_queue(void *self) {
-	return (struct wire_queue){.q = self,
+static inline struct serialiser_queue fq_codel_queue(void *self) {
+	return (struct serialiser_queue){.q = self,
 		.enqueue = fq_codel_enqueue,
 		.dequeue = fq_codel_dequeue,
 		.enqueue_all = fq_codel_enqueue_all,

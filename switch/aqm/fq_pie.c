@@ -167,8 +167,8 @@ static inline void *fq_pie_follows(const void *self, const struct pkt *p) {
 	return q->pkts.tail;
 }
 
-static inline struct wire_queue fq_pie_queue(void *self) {
-	return (struct wire_queue){.q = self,
+static inline struct serialiser_queue fq_pie_queue(void *self) {
+	return (struct serialiser_queue){.q = self,
 		.enqueue = fq_pie_enqueue,
 		.dequeue = fq_pie_dequeue,
 		.enqueue_all = fq_pie_enqueue_all,

@@ -68,8 +68,8 @@ static struct pkt *pie_dequeue(void *self, uint64_t now_ns, struct pkt_list *dro
 	return aqm_ring_get(&q->q);
 }
 
-static inline struct wire_queue pie_queue(void *self) {
-	return (struct wire_queue){.q = self, .enqueue = pie_enqueue, .dequeue = pie_dequeue};
+static inline struct serialiser_queue pie_queue(void *self) {
+	return (struct serialiser_queue){.q = self, .enqueue = pie_enqueue, .dequeue = pie_dequeue};
 }
 AQM_BURSTS(pie)
 

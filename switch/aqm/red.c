@@ -255,8 +255,8 @@ static struct pkt *red_dequeue(void *self, uint64_t now_ns, struct pkt_list *dro
 	return p;
 }
 
-static inline struct wire_queue red_queue(void *self) {
-	return (struct wire_queue){.q = self, .enqueue = red_enqueue, .dequeue = red_dequeue};
+static inline struct serialiser_queue red_queue(void *self) {
+	return (struct serialiser_queue){.q = self, .enqueue = red_enqueue, .dequeue = red_dequeue};
 }
 AQM_BURSTS(red)
 

@@ -101,8 +101,9 @@ static struct pkt *step_dequeue(void *self, uint64_t now_ns, struct pkt_list *dr
 	return p;
 }
 
-static inline struct wire_queue step_queue(void *self) {
-	return (struct wire_queue){.q = self, .enqueue = step_enqueue, .dequeue = step_dequeue};
+static inline struct serialiser_queue step_queue(void *self) {
+	return (struct serialiser_queue){
+		.q = self, .enqueue = step_enqueue, .dequeue = step_dequeue};
 }
 AQM_BURSTS(step)
 

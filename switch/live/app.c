@@ -13,7 +13,7 @@
 #define CACHE_BUFFERS 1024 // in each lcore's mempool cache
 
 // Buffers needed for rings between lcores and for the caches of all lcores but the first.
-static uint64_t lcore_buffers(const struct plan *p) {
+static uint64_t lcore_buffers(const struct switch_config *p) {
 	uint64_t others = p->process.lcores - 1;
 
 	return others
@@ -24,31 +24,31 @@ void switch_size(struct live_app *live, struct eal_args *args) {
 	struct switch_app *app = switch_app(live);
 	int used;
 
-	for (uint32_t i = 0; i < app->plan.ports; i++) {
-		const struct plan_port *p = &app->plan.port[i];
+	for (uint32_t i = 0; i < app->config.ports; i++) {
+		const struct switch_config_port *p = &app->config.port[i];
 
 		args->dev[args->devs++] = &p->common.dev;
 		app->port_buffers +=
-			p->rx_queues * port_own_buffers(&p->common.dev, app->plan.process.burst);
+			p->rx_queues * port_own_buffers(&p->common.dev, app->config.process.burst);
 		app->buffers += p->large_quota;
-		if (p->path != NULL || app->plan.routed)
+		if (p->path != NULL || app->config.routed)
 			app->small += p->quota;
 	}
-	app->port_buffers += lcore_buffers(&app->plan);
+	app->port_buffers += lcore_buffers(&app->config);
 	for (uint32_t i = 0; i < app->paths.count; i++)
 		app->port_buffers += app->paths.path[i].source != NULL ? SOURCE_BUFFERS : 0;
 	app->buffers += app->port_buffers + SWITCH_MBUF_CACHE;
-	args->pool_bytes = pool_bytes(app->buffers, app->plan.process.mtu);
+	args->pool_bytes = pool_bytes(app->buffers, app->config.process.mtu);
 	args->other_bytes = arena_bytes(app->small);
 	snprintf(args->what, sizeof(args->what), "packets");
-	used = plan_text(&app->plan, app->port_buffers, args->sum, sizeof(args->sum));
+	used = switch_config_text(&app->config, app->port_buffers, args->sum, sizeof(args->sum));
 	snprintf(args->sum + used, sizeof(args->sum) - (size_t)used,
 		"; a larger min_packet or a smaller queue takes less");
 }
 
 // Whether a stage depends on a packet's flow, or telemetry records it.
 static bool flows_matter(const struct switch_app *app) {
-	return app->plan.routed || app->live.run.telemetry_level >= 2
+	return app->config.routed || app->live.run.telemetry_level >= 2
 		|| app->live.run.telemetry_arrivals || app->live.opt.pcap != NULL
 		|| paths_flows(&app->paths);
 }
@@ -63,9 +63,9 @@ static void prepare(struct switch_app *app, uint32_t index, struct rte_mempool *
 	for (uint32_t i = 0; i < live->ports; i++)
 		s->lcore.port[i] = &live->port[i];
 	s->all = app->lcore;
-	s->plan = &app->plan;
+	s->config = &app->config;
 	s->pool = pool;
-	s->burst = (uint32_t)app->plan.process.burst;
+	s->burst = (uint32_t)app->config.process.burst;
 	s->flows_matter = flows_matter(app);
 	s->schedule_ns = NEVER_NS;
 }
@@ -84,8 +84,8 @@ static int open_arena(struct switch_lcore *s, struct err *err) {
 static int open_ports(struct switch_app *app, struct err *err) {
 	struct rte_mempool *pool = app->lcore->pool;
 
-	for (uint32_t i = 0; i < app->plan.ports; i++) {
-		const struct plan_port *from = &app->plan.port[i];
+	for (uint32_t i = 0; i < app->config.ports; i++) {
+		const struct switch_config_port *from = &app->config.port[i];
 		struct port *p = &app->live.port[i];
 		int rc;
 
@@ -105,10 +105,10 @@ static int open_fabrics(struct switch_app *app, struct err *err) {
 	for (uint32_t k = 0; rc == 0 && k < n; k++) {
 		struct fabric *f = &app->lcore[k].fabric;
 
-		rc = fabric_init(f, app->plan.ports, STATIONS_MAX, FABRIC_AGE_NS, err);
-		for (uint32_t i = 0; rc == 0 && i < app->plan.fixed_count; i++)
+		rc = fabric_init(f, app->config.ports, STATIONS_MAX, FABRIC_AGE_NS, err);
+		for (uint32_t i = 0; rc == 0 && i < app->config.fixed_count; i++)
 			rc = fabric_add_static(
-				f, app->plan.fixed[i].mac.b, app->plan.fixed[i].port, err);
+				f, app->config.fixed[i].mac.b, app->config.fixed[i].port, err);
 	}
 	for (uint32_t k = 0; rc == 0 && k < n * n; k++) {
 		if (k / n != k % n)
@@ -149,11 +149,11 @@ int switch_open(struct live_app *live, struct err *err) {
 	for (uint32_t i = 0; i < app->paths.count; i++)
 		sourced |= app->paths.path[i].source != NULL;
 	struct rte_mempool *pool =
-		pool_create("weir", app->buffers, app->plan.process.mtu, sourced, err);
+		pool_create("weir", app->buffers, app->config.process.mtu, sourced, err);
 	if (pool == NULL)
 		return -ENOMEM;
-	live->lcores = app->plan.process.lcores;
-	live->ports = app->plan.ports;
+	live->lcores = app->config.process.lcores;
+	live->ports = app->config.ports;
 	paths_observers(&app->paths, &live->run.tel);
 	for (uint32_t i = 0; i < live->lcores; i++)
 		prepare(app, i, pool);
@@ -183,5 +183,5 @@ void switch_close(struct live_app *live) {
 	schedule_fini(&app->schedule);
 	if (app->paths.count > 0)
 		paths_fini(&app->paths);
-	plan_free(&app->plan);
+	switch_config_free(&app->config);
 }

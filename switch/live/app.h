@@ -12,7 +12,7 @@
 
 struct switch_app {
 	struct live_app live;
-	struct plan plan;
+	struct switch_config config;
 	struct paths paths;
 	struct schedule schedule;
 	struct switch_source source[PATHS_MAX]; // of path i; without arrivals.path: it has none

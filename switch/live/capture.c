@@ -43,15 +43,15 @@ static uint32_t frame(void *ctx, const struct path *path, const struct pkt *p, u
 	return captured;
 }
 
-static void name_ports(struct capture_env *env, const struct plan *plan) {
-	for (uint32_t i = 0; i < plan->ports; i++) {
-		const struct path *path = plan->port[i].path;
+static void name_ports(struct capture_env *env, const struct switch_config *config) {
+	for (uint32_t i = 0; i < config->ports; i++) {
+		const struct path *path = config->port[i].path;
 
 		if (path == NULL)
 			continue;
-		env->port[path->index].out = plan->port[i].common.name;
-		if (plan->ports == 2) // else it may come from any of the others
-			env->port[path->index].in = plan->port[1 - i].common.name;
+		env->port[path->index].out = config->port[i].common.name;
+		if (config->ports == 2) // else it may come from any of the others
+			env->port[path->index].in = config->port[1 - i].common.name;
 	}
 }
 
@@ -70,7 +70,7 @@ int switch_capture_open(struct live_app *live, struct err *err) {
 
 	if (live->opt.pcap == NULL)
 		return 0;
-	name_ports(&env, &app->plan);
+	name_ports(&env, &app->config);
 	if ((rc = capture_open(&c, live->opt.pcap, &env, err)) < 0)
 		return rc;
 	for (uint32_t i = 0; i < live->lcores; i++)

@@ -67,14 +67,14 @@ static bool answer_ports(
 	const struct switch_snapshot *snap = switch_snapshot(app, err);
 
 	for (uint32_t i = 0; snap != NULL && i < live->ports; i++) {
-		const struct path *path = app->plan.port[i].path;
+		const struct path *path = app->config.port[i].path;
 		struct rte_tel_data *one = live_control_port(&live->port[i], snap->now_ns, d);
 
 		control_text(one, "path", path != NULL ? path->name : "");
 		add_count(one, "rx", &snap->rx[i]);
 		add_count(one, "tx", &snap->tx[i]);
 		control_u64(one, "tx_dropped", snap->tx_dropped[i]);
-		if (path == NULL && !app->plan.routed)
+		if (path == NULL && !app->config.routed)
 			continue;
 		control_u64(one, "left_pkts", snap->left[i]);
 		control_u64(one, "late_sum_ns", snap->late_sum_ns[i]);
@@ -180,8 +180,8 @@ static bool answer_set(
 	if (strlen(c.key) >= sizeof(box->key) || strlen(c.value) >= sizeof(box->value))
 		return err_set(err, -EINVAL, "too long") == 0;
 	for (uint32_t i = 0; i < live->ports; i++) {
-		if (app->plan.port[i].path == c.path)
-			k = app->plan.port[i].lcore;
+		if (app->config.port[i].path == c.path)
+			k = app->config.port[i].lcore;
 	}
 	if (live_free(live, k, err) < 0)
 		return false;

@@ -8,25 +8,26 @@
 
 // Sets up a port in an lcore, which may be its owner.
 static int assign_port(struct switch_lcore *s, uint32_t i, struct err *err) {
-	const struct plan_port *plan = &s->plan->port[i];
+	const struct switch_config_port *config = &s->config->port[i];
 	struct switch_port *p = &s->port[i];
-	int rc = egress_init(&p->egress, &s->lcore, i, SWITCH_EGRESS_SLOTS, &s->plan->process, err);
+	int rc = egress_init(
+		&p->egress, &s->lcore, i, SWITCH_EGRESS_SLOTS, &s->config->process, err);
 
 	s->lcore.rx_queue[i] = -1;
-	for (uint16_t q = 0; q < plan->rx_queues; q++) {
-		if (plan_receiver(s->plan, i, q) == s->lcore.index)
+	for (uint16_t q = 0; q < config->rx_queues; q++) {
+		if (switch_config_receiver(s->config, i, q) == s->lcore.index)
 			s->lcore.rx_queue[i] = q;
 	}
-	s->lcore.owns_port[i] = plan->lcore == s->lcore.index;
+	s->lcore.owns_port[i] = config->lcore == s->lcore.index;
 	p->last_link = STAGE_NO_LINK;
 	if (!s->lcore.owns_port[i]) {
-		p->egress.ring = &s->ring[plan->lcore];
+		p->egress.ring = &s->ring[config->lcore];
 		p->egress.ring_drops = true;
 		return rc;
 	}
-	p->path = plan->path;
-	p->quota = plan->quota;
-	p->large_quota = plan->large_quota;
+	p->path = config->path;
+	p->quota = config->quota;
+	p->large_quota = config->large_quota;
 	if (p->path != NULL)
 		p->last_link = path_last_link(p->path);
 	return rc;
@@ -59,7 +60,7 @@ static int make_ring(struct switch_lcore *from, struct switch_lcore *to, struct 
 	if (from == to)
 		return 0;
 	to->rx_ring[to->rx_rings++] = ring;
-	return lcore_ring_init(ring, from->plan->process.handover, err);
+	return lcore_ring_init(ring, from->config->process.handover, err);
 }
 
 int switch_assign(struct switch_lcore *all, struct paths *paths, const struct schedule *schedule,

@@ -170,7 +170,7 @@ static void follow_sources(struct switch_lcore *s) {
 	}
 	for (uint32_t i = 0; i < s->paths; i++)
 		ended &= path_backlog(s->path[i]).pkts == 0;
-	if (s->lcore.start_ns == NEVER_NS && s->plan->start == PLAN_START_NOW && up)
+	if (s->lcore.start_ns == NEVER_NS && s->config->start == SWITCH_START_NOW && up)
 		lcore_start(&s->lcore);
 	else if (s->lcore.start_ns != NEVER_NS && ended)
 		s->lcore.ended = true;

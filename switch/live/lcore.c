@@ -20,22 +20,22 @@ static bool is_tcp_or_udp(const struct wire_flow *f) {
 // Sets the packet's flow: its index if it is one of weir-sender's flows, else a hash of its
 // addresses.
 static void classify(const struct switch_lcore *s, const struct rte_mbuf *m, struct pkt *p) {
-	const struct plan *plan = s->plan;
+	const struct switch_config *c = s->config;
 	uint32_t id = FLOW_ADDR_NONE, direction = FLOWS_FORWARD;
 	struct wire_flow f;
 
 	wire_read_flow(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &f);
 	if (is_tcp_or_udp(&f)) {
-		id = flow_addr_index(plan->flow_base_ip, plan->flows, f.src, f.src_port);
+		id = flow_addr_index(c->flow_base_ip, c->flows, f.src, f.src_port);
 		if (id == FLOW_ADDR_NONE) {
-			id = flow_addr_index(plan->flow_base_ip, plan->flows, f.dst, f.dst_port);
+			id = flow_addr_index(c->flow_base_ip, c->flows, f.dst, f.dst_port);
 			direction = FLOWS_REVERSE;
 		}
 	}
 	packet_metadata(p)->route = 0;
 	packet_metadata(p)->replayed = false;
 	if (id != FLOW_ADDR_NONE) {
-		p->delay_class = plan->group_of[id];
+		p->delay_class = c->group_of[id];
 		packet_metadata(p)->route = switch_route(s, p->delay_class, direction);
 	} else {
 		id = flow_addr_hash(f.src, f.dst, f.src_port, f.dst_port, f.proto);
@@ -67,7 +67,7 @@ static void push(struct switch_lcore *s, struct switch_port *out) {
 // Whether a frame for the port is copied out of its mbuf: a small one, unless its path is short.
 static inline bool is_copied(const struct switch_port *out, const struct rte_mbuf *m) {
 	return m->pkt_len <= SWITCH_SMALL_MAX
-		&& (out->inside >= PLAN_SHORT || out->large >= out->large_quota);
+		&& (out->inside >= SWITCH_SHORT_PKTS || out->large >= out->large_quota);
 }
 
 // The number of `n` packets, all copied or none, for which the path has room. Makes room for them
@@ -421,7 +421,7 @@ static void loop(struct lcore *l) {
 
 	l->now_ns = clock_now(&l->clock);
 	switch_trace_departures(s);
-	if (s->plan->start == PLAN_START_NOW && s->sources == 0)
+	if (s->config->start == SWITCH_START_NOW && s->sources == 0)
 		lcore_start(l);
 	lcore_loop(l, &switch_lcore_ops);
 	// The last, partial interval.

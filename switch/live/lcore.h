@@ -25,8 +25,8 @@
 #include "switch/live/source.h"
 #include "switch/path/fabric.h"
 #include "switch/path/path.h"
-#include "switch/path/plan.h"
 #include "switch/path/schedule.h"
+#include "switch/path/switch_config.h"
 #include "switch/serialiser/stats.h"
 
 #define SWITCH_EGRESS_SLOTS 512 // frames that wait for their port, a power of two
@@ -38,7 +38,8 @@
 // The switch's metadata of a packet. Small frames are copied beside their struct pkt, into two
 // adjacent cache lines, and their mbuf is free at once: it is still in the cache for the next
 // frame, and 3 million small frames take 400 MB instead of 7 GB. Larger frames wait in their mbuf,
-// and so do small ones while their path holds few packets (PLAN_SHORT), which stay in the cache.
+// and so do small ones while their path holds few packets (SWITCH_SHORT_PKTS), which stay in the
+// cache.
 struct packet_metadata {
 	uint8_t ecn; // as received: written back only if a queue changed it
 	uint8_t len; // of a copied frame, which begins at `frame`; 0: it is in its mbuf
@@ -139,7 +140,7 @@ struct switch_lcore {
 	struct lcore lcore;
 	// Set up before the loop.
 	struct switch_lcore *all; // lcores, the first of them
-	const struct plan *plan;
+	const struct switch_config *config;
 	struct path *path[PATHS_MAX]; // its own
 	uint32_t paths;
 	struct paths *all_paths; // with those of other lcores
@@ -237,5 +238,5 @@ struct pkt_count switch_inside(const struct switch_lcore *all);
 bool switch_balanced(const struct switch_lcore *all);
 // The port's struct in its owner lcore.
 static inline struct switch_port *switch_owner(struct switch_lcore *all, uint32_t port) {
-	return &all[all->plan->port[port].lcore].port[port];
+	return &all[all->config->port[port].lcore].port[port];
 }

@@ -17,15 +17,15 @@ static int configure(struct live_app *live, struct err *err) {
 	struct switch_app *app = switch_app(live);
 	struct config *c = live->run.config;
 	struct config_node *root = config_root(c);
-	int rc = plan_flows(&app->plan, c, live->run.seed, live->run.duration_ns, err);
+	int rc = switch_config_flows(&app->config, c, live->run.seed, live->run.duration_ns, err);
 	struct paths_env env = {
 		.run_seed = live->run.seed,
-		.mtu_bytes = live_frame_bytes(&app->plan.process),
-		.group_base_rtt_ns = app->plan.group_base_rtt_ns,
-		.base_rtts = &app->plan.base_rtts,
-		.group_route = app->plan.group_route,
+		.mtu_bytes = live_frame_bytes(&app->config.process),
+		.group_base_rtt_ns = app->config.group_base_rtt_ns,
+		.base_rtts = &app->config.base_rtts,
+		.group_route = app->config.group_route,
 		.flows = config_get(root, "flows"),
-		.groups = app->plan.groups,
+		.groups = app->config.groups,
 		.no_source = config_get(root, "flows") != NULL
 			? "a run has either flows or captures as its traffic"
 			: NULL,
@@ -35,23 +35,23 @@ static int configure(struct live_app *live, struct err *err) {
 	};
 
 	if (rc == 0)
-		rc = plan_keys(&app->plan, c, err);
+		rc = switch_config_keys(&app->config, c, err);
 	if (rc == 0)
 		rc = paths_init(&app->paths, config_get(root, "paths"), &env, err);
 	if (rc == 0)
 		rc = schedule_init(&app->schedule, config_get(root, "schedule"), &app->paths, err);
 	if (rc == 0)
-		rc = plan_ports(&app->plan, c, &app->paths, err);
+		rc = switch_config_ports(&app->config, c, &app->paths, err);
 	if (rc == 0)
-		rc = switch_sources_open(app->source, &app->paths, app->plan.process.mtu, err);
+		rc = switch_sources_open(app->source, &app->paths, app->config.process.mtu, err);
 	if (rc == 0)
 		rc = config_unused(c, err);
 	if (rc == 0)
 		run_warn_unreached(&live->run,
 			schedule_unreached(&app->schedule, live->run.duration_ns),
 			"schedule: this change");
-	live->process = &app->plan.process;
-	live->waits_for = app->plan.start == PLAN_START_TRAFFIC
+	live->process = &app->config.process;
+	live->waits_for = app->config.start == SWITCH_START_TRAFFIC
 		? "the first TCP or UDP packet (start: traffic)"
 		: "the ports that its captures leave by";
 	return rc;
@@ -106,8 +106,8 @@ static int outcome(struct live_app *live, struct facts *verdict, struct err *err
 static void linger(struct live_app *live) {
 	if (!live->lcore[0]->ended)
 		return;
-	for (int i = 0;
-		switch_app(live)->plan.start == PLAN_START_TRAFFIC && i < LINGER_MS && !run_stop;
+	for (int i = 0; switch_app(live)->config.start == SWITCH_START_TRAFFIC && i < LINGER_MS
+		&& !run_stop;
 		i++)
 		usleep(1000);
 	run_stop = 0; // a signal after the end has interrupted nothing
@@ -125,7 +125,7 @@ static void list(struct run_list *l) {
 	paths_list(l);
 	arrivals_list(l);
 	run_list_live(l);
-	plan_list(l);
+	switch_config_list(l);
 	schedule_list(l);
 }
 

@@ -44,17 +44,17 @@ static void find_order(struct switch_routes *r, struct paths *paths) {
 }
 
 int switch_routes_init(struct switch_lcore *s, struct paths *paths, struct err *err) {
-	const struct plan *plan = s->plan;
+	const struct switch_config *config = s->config;
 	struct switch_routes *r;
 
-	if (!plan->routed)
+	if (!config->routed)
 		return 0;
 	if ((r = calloc(1, sizeof(*r))) == NULL)
 		return err_set(err, -ENOMEM, "no memory for the routes");
 	s->routes = r;
-	for (uint32_t g = 0; g < plan->groups; g++) {
+	for (uint32_t g = 0; g < config->groups; g++) {
 		for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++) {
-			if (plan->group_route[g][d].node != NULL)
+			if (config->group_route[g][d].node != NULL)
 				add_route(r, 1 + FLOWS_DIRECTIONS * g + d, &paths->route[g][d]);
 		}
 	}

@@ -99,7 +99,7 @@ static double port_error_ppm(const struct switch_app *app, const struct egress *
 }
 
 static bool emulates(const struct switch_app *app, const struct switch_port *p) {
-	return p->path != NULL || app->plan.routed;
+	return p->path != NULL || app->config.routed;
 }
 
 static void write_emulated(struct switch_app *app, struct json *j) {
@@ -206,7 +206,7 @@ static void write_cut(const struct switch_app *app, struct json *j) {
 	fact_count(j, "cut", NULL, pkts,
 		"%llu frames were longer than a port receives: at the hosts set the MTU to %llu, as "
 		"live.mtu is, and tso, gso and gro off",
-		(unsigned long long)pkts, (unsigned long long)app->plan.process.mtu);
+		(unsigned long long)pkts, (unsigned long long)app->config.process.mtu);
 }
 
 // Writes the faults during the run.
@@ -256,8 +256,8 @@ static uint64_t received(const struct switch_lcore *s) {
 static void write_owned(const struct switch_app *app, uint32_t lcore, struct json *j) {
 	json_array(j, "ports");
 	for (uint32_t k = 0; k < app->live.ports; k++) {
-		if (app->plan.port[k].lcore == lcore)
-			json_text(j, NULL, app->plan.port[k].common.name);
+		if (app->config.port[k].lcore == lcore)
+			json_text(j, NULL, app->config.port[k].common.name);
 	}
 	json_close(j, ']');
 }
@@ -284,9 +284,9 @@ static void write_lcores(const struct switch_app *app, struct json *j) {
 static void write_quotas(const struct switch_app *app, struct json *j) {
 	json_object(j, "quotas"); // of each path's or port's packets
 	for (uint32_t i = 0; i < app->live.ports; i++) {
-		const struct plan_port *p = &app->plan.port[i];
+		const struct switch_config_port *p = &app->config.port[i];
 
-		if (p->path != NULL || app->plan.routed)
+		if (p->path != NULL || app->config.routed)
 			json_u64(j, p->path != NULL ? p->path_name : p->common.name, p->quota);
 	}
 	json_close(j, '}');

@@ -52,7 +52,7 @@ static const struct param also[] = {LINK_QUEUE_PARAM, FRAMING_OVERHEAD_PARAM, PA
 static void constant_update(void *self, uint64_t now_ns) {
 	struct constant_link *c = self;
 
-	wire_rate(&c->link.wire, now_ns, c->rate_bps);
+	serialiser_rate(&c->link.serialiser, now_ns, c->rate_bps);
 }
 
 static int constant_init(void *self, const struct stage_env *env, struct err *err) {

@@ -2,18 +2,18 @@
 // What all kinds of links share: a queue discipline before a wire. The functions without a comment
 // are a stage's operations for a struct that begins with a struct link.
 #pragma once
-#include "switch/serialiser/wire.h"
+#include "switch/serialiser/serialiser.h"
 
 struct link {
 	const struct aqm_ops *aqm;
 	void *q;
 	bool in_bursts; // the discipline's operations for bursts can be used
-	struct wire wire;
+	struct serialiser serialiser;
 };
 
 // The table's entry for a struct that begins with a struct link, and the key `queue`.
 #define LINK_FRAMING_PARAM(T)                                                                      \
-	FRAMING_PARAM(T, link.wire.framing, "ethernet", "what a frame is carried in")
+	FRAMING_PARAM(T, link.serialiser.framing, "ethernet", "what a frame is carried in")
 #define LINK_QUEUE_PARAM                                                                           \
 	{ "queue", "fifo", "discipline of the queue before it", UNIT_NONE, PARAM_PLUGIN("aqm") }
 
@@ -36,6 +36,6 @@ bool link_headers(const void *self);
 struct aqm_limit link_limit(const void *self);
 
 // The discipline with a call per packet; packets are recorded if there is a stream.
-struct wire_queue link_queue(const struct link *l);
+struct serialiser_queue link_queue(const struct link *l);
 
 extern const struct stage_observer link_observer;

@@ -18,7 +18,7 @@ int link_configure(void *self, struct config_node *node, struct err *err) {
 	struct config_node *queue_params;
 	const char *name = "fifo";
 	size_t which;
-	int rc = framing_configure(&l->wire.framing, node, err);
+	int rc = framing_configure(&l->serialiser.framing, node, err);
 
 	if (rc < 0)
 		return rc;
@@ -48,14 +48,14 @@ int link_begin(struct link *l, const struct stage_env *env, uint64_t rate_bps, u
 	struct aqm_env aqm_env = {
 		.rate_bps = limit_bps,
 		.base_rtt_ns = env->base_rtt_ns,
-		.overhead_bytes = framing_overhead_bytes(&l->wire.framing, env->mtu_bytes),
+		.overhead_bytes = framing_overhead_bytes(&l->serialiser.framing, env->mtu_bytes),
 		.mtu_bytes = env->mtu_bytes,
 		.seed = rng_u64(&seed),
 		.owner = env->owner,
 	};
-	l->wire.env = env;
-	l->in_bursts = l->aqm->dequeue_burst != NULL && !l->wire.framing.padded;
-	wire_rate(&l->wire, 0, rate_bps);
+	l->serialiser.env = env;
+	l->in_bursts = l->aqm->dequeue_burst != NULL && !l->serialiser.framing.padded;
+	serialiser_rate(&l->serialiser, 0, rate_bps);
 	return l->aqm->init(l->q, &aqm_env, err);
 }
 
@@ -65,66 +65,66 @@ void link_fini(void *self) {
 	if (l->q != NULL && l->aqm->fini != NULL)
 		l->aqm->fini(l->q);
 	free(l->q);
-	pkt_ring_fini(&l->wire.out);
+	pkt_ring_fini(&l->serialiser.out);
 }
 
-struct wire_queue link_queue(const struct link *l) {
-	return (struct wire_queue){
+struct serialiser_queue link_queue(const struct link *l) {
+	return (struct serialiser_queue){
 		.q = l->q,
 		.enqueue = l->aqm->enqueue,
 		.dequeue = l->aqm->dequeue,
-		.traced = stage_traced(l->wire.env),
-		.padded = l->wire.framing.padded,
+		.traced = stage_traced(l->serialiser.env),
+		.padded = l->serialiser.framing.padded,
 	};
 }
 
 // Whether the operations for bursts can be used: they record nothing. (The stream may be opened
 // after link_begin.)
 static inline bool link_in_bursts(const struct link *l) {
-	return likely(l->in_bursts && !stage_traced(l->wire.env));
+	return likely(l->in_bursts && !stage_traced(l->serialiser.env));
 }
 
 void link_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	struct link *l = self;
 
-	wire_resume(&l->wire, link_queue(l), drops);
-	wire_serve(&l->wire, link_queue(l), now_ns, drops);
+	serialiser_resume(&l->serialiser, link_queue(l), drops);
+	serialiser_serve(&l->serialiser, link_queue(l), now_ns, drops);
 }
 
 __attribute__((noinline)) static void link_push_each(
 	struct link *l, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
-	wire_push(&l->wire, link_queue(l), pkts, n, drops);
+	serialiser_push(&l->serialiser, link_queue(l), pkts, n, drops);
 }
 
 void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	struct link *l = self;
 
 	if (link_in_bursts(l))
-		l->aqm->enqueue_burst(l->q, &l->wire, pkts, n, drops);
+		l->aqm->enqueue_burst(l->q, &l->serialiser, pkts, n, drops);
 	else
 		link_push_each(l, pkts, n, drops);
 }
 
 __attribute__((noinline)) static uint32_t link_pop_each(
 	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
-	return wire_send(&l->wire, link_queue(l), now_ns, pkts, max, drops);
+	return serialiser_send(&l->serialiser, link_queue(l), now_ns, pkts, max, drops);
 }
 
 // Pops frames that leave the wire now, after those sent when it was served.
 static inline uint32_t link_pop_due(
 	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
-	if (max == 0 || !wire_due(&l->wire, now_ns))
+	if (max == 0 || !serialiser_due(&l->serialiser, now_ns))
 		return 0;
 	if (link_in_bursts(l))
-		return l->aqm->dequeue_burst(l->q, &l->wire, now_ns, pkts, max, drops);
+		return l->aqm->dequeue_burst(l->q, &l->serialiser, now_ns, pkts, max, drops);
 	return link_pop_each(l, now_ns, pkts, max, drops);
 }
 
 __attribute__((noinline)) static uint32_t link_pop_out(
 	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
-	uint32_t n = wire_pop_out(&l->wire, now_ns, pkts, max);
+	uint32_t n = serialiser_pop_out(&l->serialiser, now_ns, pkts, max);
 
-	if (n == max || l->wire.out.count > 0)
+	if (n == max || l->serialiser.out.count > 0)
 		return n;
 	return n + link_pop_due(l, now_ns, pkts + n, max - n, drops);
 }
@@ -133,33 +133,33 @@ uint32_t link_pop(
 	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
 	struct link *l = self;
 
-	if (unlikely(l->wire.out.count > 0))
+	if (unlikely(l->serialiser.out.count > 0))
 		return link_pop_out(l, now_ns, pkts, max, drops);
 	return link_pop_due(l, now_ns, pkts, max, drops);
 }
 
 uint64_t link_next_ns(const void *self) {
-	const struct wire *w = &((const struct link *)self)->wire;
+	const struct serialiser *s = &((const struct link *)self)->serialiser;
 
-	if (w->out.count > 0)
-		return pkt_ring_head(&w->out)->arrival_ns;
-	return w->sending != NULL ? serial_ns(w->free) : NEVER_NS;
+	if (s->out.count > 0)
+		return pkt_ring_head(&s->out)->arrival_ns;
+	return s->sending != NULL ? serial_ns(s->free) : NEVER_NS;
 }
 
 // Asks the discipline, so that the packet balance does not depend on the wire's own counters.
 struct backlog link_backlog(const void *self) {
 	const struct link *l = self;
-	const struct wire *w = &l->wire;
-	const struct pkt *on_wire = w->sending != NULL ? w->sending : w->halted;
+	const struct serialiser *s = &l->serialiser;
+	const struct pkt *on_wire = s->sending != NULL ? s->sending : s->halted;
 	struct backlog b = l->aqm->backlog(l->q);
 
-	b.pkts += w->out.count + (on_wire != NULL);
-	b.bytes += w->out.bytes + (on_wire != NULL ? on_wire->size_bytes : 0);
+	b.pkts += s->out.count + (on_wire != NULL);
+	b.bytes += s->out.bytes + (on_wire != NULL ? on_wire->size_bytes : 0);
 	return b;
 }
 
 struct stage_stats *link_figures(void *self, uint64_t now_ns) {
-	return wire_figures(&((struct link *)self)->wire, now_ns);
+	return serialiser_figures(&((struct link *)self)->serialiser, now_ns);
 }
 
 static const char *link_observe(const void *self, double out[AQM_OBSERVED]) {

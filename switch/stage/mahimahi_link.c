@@ -46,7 +46,7 @@ struct mahimahi_link {
 	uint64_t next_ns; // NEVER_NS: there is none
 	uint64_t round_ns; // start of the present round
 	uint64_t last_ns; // the opportunity before, or the start
-	uint64_t left_bytes; // of the packet that is being sent (wire.halted)
+	uint64_t left_bytes; // of the packet that is being sent (serialiser.halted)
 	uint64_t round_down_ns; // outages of a whole round, when another came before it
 };
 
@@ -59,7 +59,7 @@ static const struct param params[] = {
 		PARAM_ENUM(struct mahimahi_link, end, end_names)},
 	{"outage", "1s", "a longer time without an opportunity counts as down", UNIT_TIME_NS,
 		PARAM_U64(struct mahimahi_link, outage_ns), 1, 1e15},
-	FRAMING_PARAM(struct mahimahi_link, link.wire.framing, "ip", "what a packet takes"),
+	FRAMING_PARAM(struct mahimahi_link, link.serialiser.framing, "ip", "what a packet takes"),
 	PARAM_END,
 };
 
@@ -101,12 +101,12 @@ static int mahimahi_configure(void *self, struct config_node *node, struct err *
 static int mahimahi_init(void *self, const struct stage_env *env, struct err *err) {
 	struct mahimahi_link *l = self;
 	uint64_t mean_bps = max_u64(mahimahi_bps(l, l->trace.count, l->trace.period_ns), 1000);
-	struct wire *w = &l->link.wire;
+	struct serialiser *s = &l->link.serialiser;
 
-	w->stats.varies = true;
-	w->stats.slots = true;
+	s->stats.varies = true;
+	s->stats.slots = true;
 	int rc = link_begin(&l->link, env, mean_bps, mean_bps, err);
-	w->down = true;
+	s->down = true;
 	return rc;
 }
 
@@ -124,7 +124,7 @@ static void mahimahi_advance(struct mahimahi_link *l) {
 		l->round_ns += l->trace.period_ns;
 		if (l->end == END_HOLD) {
 			l->next_ns = NEVER_NS;
-			stats_rate(&l->link.wire.stats, l->last_ns, 0);
+			stats_rate(&l->link.serialiser.stats, l->last_ns, 0);
 			return;
 		}
 	}
@@ -134,44 +134,44 @@ static void mahimahi_advance(struct mahimahi_link *l) {
 // The next packet to be sent, dequeued at t_ns. NULL: there is none.
 static struct pkt *mahimahi_dequeue(
 	struct mahimahi_link *l, uint64_t t_ns, struct pkt_list *drops) {
-	struct wire_queue q = link_queue(&l->link);
-	struct wire *w = &l->link.wire;
+	struct serialiser_queue q = link_queue(&l->link);
+	struct serialiser *s = &l->link.serialiser;
 
-	w->free = serial_at(t_ns);
-	w->byte_ns = 0; // an opportunity takes no time
+	s->free = serial_at(t_ns);
+	s->byte_ns = 0; // an opportunity takes no time
 
-	struct wire_burst b = wire_begin(w, q);
-	struct pkt *p = wire_next(w, q, &b, drops);
+	struct serialiser_burst b = serialiser_begin(s, q);
+	struct pkt *p = serialiser_next(s, q, &b, drops);
 
-	wire_end(w, q, &b, NULL);
-	w->halted = p;
+	serialiser_end(s, q, &b, NULL);
+	s->halted = p;
 	if (p != NULL)
-		l->left_bytes = framing_bytes(&w->framing, p->size_bytes);
+		l->left_bytes = framing_bytes(&s->framing, p->size_bytes);
 	return p;
 }
 
 static void mahimahi_opportunity(struct mahimahi_link *l, uint64_t t_ns, struct pkt_list *drops) {
-	struct wire *w = &l->link.wire;
+	struct serialiser *s = &l->link.serialiser;
 	uint64_t left_bytes = l->bytes;
 
-	stats_slot(&w->stats, l->bytes);
-	while (left_bytes > 0 && (w->halted != NULL || mahimahi_dequeue(l, t_ns, drops) != NULL)) {
+	stats_slot(&s->stats, l->bytes);
+	while (left_bytes > 0 && (s->halted != NULL || mahimahi_dequeue(l, t_ns, drops) != NULL)) {
 		uint64_t used = min_u64(left_bytes, l->left_bytes);
 
 		left_bytes -= used;
 		l->left_bytes -= used;
 		if (l->left_bytes > 0)
 			return;
-		w->halted->arrival_ns = t_ns;
-		if (unlikely(!pkt_ring_push(&w->out, w->halted)))
-			pkt_drop(drops, w->halted, DROP_NO_MBUF);
-		w->halted = NULL;
+		s->halted->arrival_ns = t_ns;
+		if (unlikely(!pkt_ring_push(&s->out, s->halted)))
+			pkt_drop(drops, s->halted, DROP_NO_MBUF);
+		s->halted = NULL;
 	}
 }
 
 // At the start of a round of an empty link: passes over whole rounds.
 static void mahimahi_skip(struct mahimahi_link *l, uint64_t now_ns) {
-	struct stage_stats *stats = &l->link.wire.stats;
+	struct stage_stats *stats = &l->link.serialiser.stats;
 	uint64_t rounds = time_since(now_ns, l->round_ns) / l->trace.period_ns;
 	uint64_t ns = rounds * l->trace.period_ns;
 
@@ -186,14 +186,14 @@ static void mahimahi_skip(struct mahimahi_link *l, uint64_t now_ns) {
 
 static void mahimahi_serve(void *self, uint64_t now_ns, struct pkt_list *drops) {
 	struct mahimahi_link *l = self;
-	struct wire *w = &l->link.wire;
+	struct serialiser *s = &l->link.serialiser;
 
 	while (l->next_ns <= now_ns) {
-		if (w->halted == NULL && w->stats.queue_pkts == 0)
+		if (s->halted == NULL && s->stats.queue_pkts == 0)
 			mahimahi_skip(l, now_ns);
 		if (l->next_ns > now_ns)
 			return;
-		w->stats.down_ns += outage(l, l->last_ns, l->next_ns);
+		s->stats.down_ns += outage(l, l->last_ns, l->next_ns);
 		mahimahi_opportunity(l, l->next_ns, drops);
 		mahimahi_advance(l);
 	}
@@ -215,23 +215,23 @@ static uint32_t mahimahi_pop(
 	struct mahimahi_link *l = self;
 
 	mahimahi_serve(l, now_ns, drops);
-	return wire_pop_out(&l->link.wire, now_ns, pkts, max);
+	return serialiser_pop_out(&l->link.serialiser, now_ns, pkts, max);
 }
 
 static uint64_t mahimahi_next_ns(const void *self) {
 	const struct mahimahi_link *l = self;
-	const struct wire *w = &l->link.wire;
+	const struct serialiser *s = &l->link.serialiser;
 
-	if (w->out.count > 0)
-		return pkt_ring_head(&w->out)->arrival_ns;
-	return w->halted != NULL || w->stats.queue_pkts > 0 ? l->next_ns : NEVER_NS;
+	if (s->out.count > 0)
+		return pkt_ring_head(&s->out)->arrival_ns;
+	return s->halted != NULL || s->stats.queue_pkts > 0 ? l->next_ns : NEVER_NS;
 }
 
 static struct stage_stats *mahimahi_figures(void *self, uint64_t now_ns) {
 	struct mahimahi_link *l = self;
 	struct stage_stats *stats = link_figures(&l->link, now_ns);
 
-	stats->unsent_bits = l->link.wire.halted != NULL ? 8.0 * (double)l->left_bytes : 0;
+	stats->unsent_bits = l->link.serialiser.halted != NULL ? 8.0 * (double)l->left_bytes : 0;
 	return stats;
 }
 

@@ -48,7 +48,7 @@ static const struct param params[] = {
 		PARAM_ENUM(struct markov_link, distribution, distribution_names)},
 	{"slot", "1ms", "geometric: times are whole numbers of it", UNIT_TIME_NS,
 		PARAM_U64(struct markov_link, slot_ns), 1e4, 1e15},
-	FRAMING_PARAM(struct markov_link, stepped.link.wire.framing, "ethernet",
+	FRAMING_PARAM(struct markov_link, stepped.link.serialiser.framing, "ethernet",
 		"what a frame is carried in"),
 	PARAM_END,
 };

@@ -42,8 +42,8 @@ struct replay {
 static const struct param params[] = {
 	{"end", "loop", "at the end of the file: from its start, or its last line for ever",
 		UNIT_NONE, PARAM_ENUM(struct replay, end, end_names)},
-	FRAMING_PARAM(
-		struct replay, stepped.link.wire.framing, "ethernet", "what a frame is carried in"),
+	FRAMING_PARAM(struct replay, stepped.link.serialiser.framing, "ethernet",
+		"what a frame is carried in"),
 	PARAM_END,
 };
 
@@ -104,7 +104,7 @@ static void replay_skip(struct stepped *s, uint64_t now_ns) {
 		return;
 	uint64_t ns = --rounds * l->trace.period_ns;
 
-	stats_skip(&s->link.wire.stats, ns, l->capacity * rounds, l->down_ns * rounds);
+	stats_skip(&s->link.serialiser.stats, ns, l->capacity * rounds, l->down_ns * rounds);
 	l->round_ns += ns;
 	s->change_ns += ns;
 }
@@ -138,7 +138,7 @@ static void replay_fini(void *self) {
 
 // Whether the step's limit refuses a packet; the queue's own comes after it.
 static bool replay_full(struct replay *l, struct pkt *p, struct pkt_list *drops) {
-	struct stage_stats *stats = &l->stepped.link.wire.stats;
+	struct stage_stats *stats = &l->stepped.link.serialiser.stats;
 
 	if (l->now->limit_pkts == 0)
 		return false;
@@ -147,7 +147,7 @@ static bool replay_full(struct replay *l, struct pkt *p, struct pkt_list *drops)
 		return false;
 	stats->count.drops++;
 	pkt_drop(drops, p, DROP_QUEUE_FULL);
-	stage_trace(l->stepped.link.wire.env, TEL_DROP, p, p->arrival_ns, stats->queue_bytes);
+	stage_trace(l->stepped.link.serialiser.env, TEL_DROP, p, p->arrival_ns, stats->queue_bytes);
 	return true;
 }
 
@@ -157,7 +157,7 @@ static bool replay_lost(struct replay *l, struct pkt *p, struct pkt_list *drops)
 	l->random = true;
 	if (!rng_below(&l->rng, l->now->loss))
 		return false;
-	stage_drop(l->stepped.link.wire.env, drops, p, DROP_LOSS);
+	stage_drop(l->stepped.link.serialiser.env, drops, p, DROP_LOSS);
 	return true;
 }
 

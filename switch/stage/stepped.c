@@ -3,7 +3,7 @@
 
 // Packets that were sent since there were `before` leave after the delay, none before another.
 static void stepped_delay(struct stepped *s, uint32_t before) {
-	struct pkt_ring *out = &s->link.wire.out;
+	struct pkt_ring *out = &s->link.serialiser.out;
 
 	for (uint32_t i = before; i < out->count; i++) {
 		struct pkt *p = out->slot[(out->head + i) & (out->slots - 1)];
@@ -14,22 +14,23 @@ static void stepped_delay(struct stepped *s, uint32_t before) {
 }
 
 static void stepped_serve_wire(struct stepped *s, uint64_t now_ns, struct pkt_list *drops) {
-	uint32_t before = s->link.wire.out.count;
+	uint32_t before = s->link.serialiser.out.count;
 
 	link_serve(&s->link, now_ns, drops);
 	stepped_delay(s, before);
 }
 
 static bool stepped_idle(const struct stepped *s) {
-	const struct wire *w = &s->link.wire;
+	const struct serialiser *serialiser = &s->link.serialiser;
 
-	return w->sending == NULL && w->halted == NULL && w->stats.queue_pkts == 0;
+	return serialiser->sending == NULL && serialiser->halted == NULL
+		&& serialiser->stats.queue_pkts == 0;
 }
 
 int stepped_begin(
 	struct stepped *s, const struct stage_env *env, uint64_t limit_bps, struct err *err) {
 	s->step(s, 0);
-	s->link.wire.stats.varies = true;
+	s->link.serialiser.stats.varies = true;
 	return link_begin(&s->link, env, s->rate_bps, limit_bps, err);
 }
 
@@ -42,7 +43,7 @@ void stepped_follow(struct stepped *s, uint64_t now_ns, struct pkt_list *drops) 
 
 		stepped_serve_wire(s, t_ns, drops);
 		s->step(s, t_ns);
-		wire_rate(&s->link.wire, t_ns, s->rate_bps);
+		serialiser_rate(&s->link.serialiser, t_ns, s->rate_bps);
 		stepped_serve_wire(s, t_ns, drops); // a wire that is up again begins
 	}
 }
@@ -61,7 +62,7 @@ void stepped_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_li
 		stepped_follow(s, pkts[i]->arrival_ns, drops);
 		for (end = i + 1; end < n && pkts[end]->arrival_ns < s->change_ns; end++)
 			;
-		before = s->link.wire.out.count;
+		before = s->link.serialiser.out.count;
 		link_push(&s->link, pkts + i, end - i, drops);
 		stepped_delay(s, before);
 	}
@@ -72,16 +73,16 @@ uint32_t stepped_pop(
 	struct stepped *s = self;
 
 	stepped_serve(s, time_since(now_ns, s->min_delay_ns), drops);
-	return wire_pop_out(&s->link.wire, now_ns, pkts, max);
+	return serialiser_pop_out(&s->link.serialiser, now_ns, pkts, max);
 }
 
 uint64_t stepped_next_ns(const void *self) {
 	const struct stepped *s = self;
-	const struct wire *w = &s->link.wire;
+	const struct serialiser *serialiser = &s->link.serialiser;
 
-	if (w->out.count > 0)
-		return pkt_ring_head(&w->out)->arrival_ns;
-	if (w->sending != NULL && serial_ns(w->free) <= s->change_ns)
-		return time_max(serial_ns(w->free) + s->delay_ns, s->released_ns);
+	if (serialiser->out.count > 0)
+		return pkt_ring_head(&serialiser->out)->arrival_ns;
+	if (serialiser->sending != NULL && serial_ns(serialiser->free) <= s->change_ns)
+		return time_max(serial_ns(serialiser->free) + s->delay_ns, s->released_ns);
 	return stepped_idle(s) ? NEVER_NS : s->change_ns;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A discipline's operations for bursts give what its operations for packets give, on wires that
 // compare.
-#include "switch/serialiser/wire.h"
+#include "switch/serialiser/serialiser.h"
 #include "switch_test.h"
 
 #define BURST 40
@@ -10,7 +10,7 @@
 
 struct side {
 	struct aqm_bench b;
-	struct wire wire;
+	struct serialiser serialiser;
 	struct stage_env env;
 	struct pkt *pkts;
 	struct pkt_list drops;
@@ -29,14 +29,14 @@ static void side_open(struct side *s, const char *name, const char *params) {
 
 	*s = (struct side){.pkts = pkts_new(PKTS, 0)};
 	ck_assert_msg(aqm_open(&s->b, name, params, &env) == 0, "%s", s->b.err.msg);
-	s->wire.env = &s->env;
-	s->wire.framing.extra_bytes = 20;
-	wire_rate(&s->wire, 0, env.rate_bps);
+	s->serialiser.env = &s->env;
+	s->serialiser.framing.extra_bytes = 20;
+	serialiser_rate(&s->serialiser, 0, env.rate_bps);
 }
 
 static void side_close(struct side *s) {
 	aqm_close(&s->b);
-	pkt_ring_fini(&s->wire.out);
+	pkt_ring_fini(&s->serialiser.out);
 	free(s->pkts);
 }
 
@@ -51,32 +51,33 @@ static void in_bursts(struct side *s, struct pkt *const *pkts, uint32_t n, uint6
 	uint32_t got;
 
 	if (n > 0)
-		s->b.ops->enqueue_burst(s->b.q, &s->wire, pkts, n, &s->drops);
-	while ((got = wire_pop_out(&s->wire, now_ns, out, BURST)) > 0)
+		s->b.ops->enqueue_burst(s->b.q, &s->serialiser, pkts, n, &s->drops);
+	while ((got = serialiser_pop_out(&s->serialiser, now_ns, out, BURST)) > 0)
 		left(s, out, got);
-	while (wire_due(&s->wire, now_ns))
+	while (serialiser_due(&s->serialiser, now_ns))
 		left(s, out,
-			s->b.ops->dequeue_burst(s->b.q, &s->wire, now_ns, out, BURST, &s->drops));
+			s->b.ops->dequeue_burst(
+				s->b.q, &s->serialiser, now_ns, out, BURST, &s->drops));
 }
 
 static void packet_by_packet(struct side *s, struct pkt *const *pkts, uint32_t n, uint64_t now_ns) {
-	struct wire_queue q = {
+	struct serialiser_queue q = {
 		.q = s->b.q, .enqueue = s->b.ops->enqueue, .dequeue = s->b.ops->dequeue};
 	struct pkt *out;
 
 	for (uint32_t i = 0; i < n; i++)
-		wire_push(&s->wire, q, pkts + i, 1, &s->drops);
-	while (wire_pop_out(&s->wire, now_ns, &out, 1) > 0)
+		serialiser_push(&s->serialiser, q, pkts + i, 1, &s->drops);
+	while (serialiser_pop_out(&s->serialiser, now_ns, &out, 1) > 0)
 		left(s, &out, 1);
-	while (wire_due(&s->wire, now_ns)) {
-		wire_send(&s->wire, q, now_ns, &out, 1, &s->drops);
+	while (serialiser_due(&s->serialiser, now_ns)) {
+		serialiser_send(&s->serialiser, q, now_ns, &out, 1, &s->drops);
 		left(s, &out, 1);
 	}
 }
 
 static void agree(struct side s[2], uint64_t now_ns) {
-	struct stats_totals x = stats_totals(wire_figures(&s[0].wire, now_ns), now_ns);
-	struct stats_totals y = stats_totals(wire_figures(&s[1].wire, now_ns), now_ns);
+	struct stats_totals x = stats_totals(serialiser_figures(&s[0].serialiser, now_ns), now_ns);
+	struct stats_totals y = stats_totals(serialiser_figures(&s[1].serialiser, now_ns), now_ns);
 	struct backlog a = s[0].b.ops->backlog(s[0].b.q), b = s[1].b.ops->backlog(s[1].b.q);
 
 	NEED(same_totals(&x, &y));

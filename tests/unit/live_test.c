@@ -9,10 +9,11 @@
 #include <errno.h>
 #include <string.h>
 
-struct plan {
+struct live_config {
 	struct live_process process;
 };
-static const struct param params[] = {LIVE_PROCESS_PARAMS(struct plan, process, "1024"), PARAM_END};
+static const struct param params[] = {
+	LIVE_PROCESS_PARAMS(struct live_config, process, "1024"), PARAM_END};
 static const struct param also[] = {LIVE_PROCESS_ALSO("ports"), PARAM_END};
 static const struct live_section section = {.name = "switch", .params = params, .also = also};
 
@@ -20,12 +21,12 @@ static const struct live_section section = {.name = "switch", .params = params, 
 static int read_process(const char *text, struct live_process *lp, struct err *err) {
 	struct config *c = config_parse("t", text, strlen(text), err);
 	struct config_node *node;
-	struct plan plan = {0};
+	struct live_config config = {0};
 	int rc;
 
 	ck_assert_ptr_nonnull(c);
-	rc = live_section_read(&section, c, &plan, &plan.process, &node, err);
-	*lp = plan.process;
+	rc = live_section_read(&section, c, &config, &config.process, &node, err);
+	*lp = config.process;
 	config_free(c);
 	return rc;
 }

@@ -22,7 +22,7 @@
 #include "common/base/mem.h"
 #include "common/base/rng.h"
 #include "common/config/config.h"
-#include "switch/serialiser/wire.h"
+#include "switch/serialiser/serialiser.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ struct loop {
 	const char *name;
 	const struct aqm_ops *ops;
 	void *q;
-	struct wire wire;
+	struct serialiser serialiser;
 	struct stage_env env;
 	struct pkt_list drops;
 	uint64_t dropped, departed;
@@ -124,7 +124,7 @@ static inline void end_count(struct end *e) {
 static void arrive(struct loop *l) {
 	struct pkt *p;
 
-	l->ops->enqueue_burst(l->q, &l->wire, l->burst, l->bursts, &l->drops);
+	l->ops->enqueue_burst(l->q, &l->serialiser, l->burst, l->bursts, &l->drops);
 	l->bursts = 0;
 	while ((p = pkt_list_pop(&l->drops)) != NULL) {
 		l->dropped++;
@@ -175,10 +175,10 @@ static void run_link(struct loop *l) {
 	uint32_t n;
 
 	do {
-		n = wire_pop_out(&l->wire, l->now_ns, batch, BURST);
-		if (n < BURST && wire_due(&l->wire, l->now_ns))
+		n = serialiser_pop_out(&l->serialiser, l->now_ns, batch, BURST);
+		if (n < BURST && serialiser_due(&l->serialiser, l->now_ns))
 			n += l->ops->dequeue_burst(
-				l->q, &l->wire, l->now_ns, batch + n, BURST - n, &l->drops);
+				l->q, &l->serialiser, l->now_ns, batch + n, BURST - n, &l->drops);
 		for (uint32_t i = 0; i < n; i++)
 			delay_push(&l->data,
 				(struct event){.due_ns = batch[i]->arrival_ns + DELAY_NS,
@@ -254,9 +254,9 @@ static void open_queue(struct loop *l, const char *name, const char *params) {
 		|| l->ops->init(l->q, &env, &err) < 0)
 		stop_with(name, &err);
 	config_free(c);
-	l->wire.env = &l->env;
-	l->wire.framing.extra_bytes = 20;
-	wire_rate(&l->wire, 0, RATE_BPS);
+	l->serialiser.env = &l->env;
+	l->serialiser.framing.extra_bytes = 20;
+	serialiser_rate(&l->serialiser, 0, RATE_BPS);
 }
 
 // The flows' windows, in random order: as many packets of each flow, two at least, so that there
@@ -303,7 +303,7 @@ static void measure(struct loop *l, uint64_t packets) {
 	double ns;
 
 	run(l, packets / 10);
-	marks = l->wire.stats.count.marks;
+	marks = l->serialiser.stats.count.marks;
 	dropped = l->dropped;
 	departed = l->departed;
 	ns = cpu_ns();
@@ -312,7 +312,7 @@ static void measure(struct loop *l, uint64_t packets) {
 	printf("{\"name\": \"%s\", \"ns\": %.3f, \"queued\": %" PRIu64 ", \"marked\": %" PRIu64
 	       ", \"dropped\": %" PRIu64 "}\n",
 		l->name, ns / (double)(l->departed - departed), l->ops->backlog(l->q).pkts,
-		l->wire.stats.count.marks - marks, l->dropped - dropped);
+		l->serialiser.stats.count.marks - marks, l->dropped - dropped);
 	fflush(stdout);
 }
 

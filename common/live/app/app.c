@@ -41,7 +41,7 @@ static void drain(struct live_app *app) {
 
 static void sample(struct live_app *app, bool last) {
 	for (uint32_t i = 0; i < app->lcores; i++)
-		watch_probe_sample(&app->probe[i], last);
+		watch_sampler_sample(&app->sampler[i], last);
 }
 
 static void print_progress(struct live_app *app) {
@@ -81,7 +81,7 @@ static void report_progress(struct live_app *app, uint32_t tick) {
 static void say_if_waiting(const struct live_app *app) {
 	char down[LIVE_PORTS_MAX * (PARAM_TEXT_SIZE + 16)] = "";
 
-	if (app->probe->sample.count.begun_ns != NEVER_NS)
+	if (app->sampler->sample.count.begun_ns != NEVER_NS)
 		return;
 	for (uint32_t i = 0, used = 0; i < app->ports; i++) {
 		if (!atomic_load(&app->port[i].up))
@@ -257,7 +257,7 @@ static int open_run(struct live_app *app, struct err *err) {
 		app->lcore[k]->warmup_ns = app->run.warmup_ns;
 		app->watch[k].self = app->program->self;
 		app->watch[k].packets = app->program->packets;
-		watch_probe_init(&app->probe[k], &app->watch[k], app->lcore[k], app->process,
+		watch_sampler_init(&app->sampler[k], &app->watch[k], app->lcore[k], app->process,
 			app->program->pkt_ns);
 	}
 	if ((rc = clock_init(&app->lcore[0]->clock, &anchor, err)) < 0
@@ -290,7 +290,7 @@ static int run_lcores(struct live_app *app, struct err *err) {
 		app->program->finish(app);
 	stop_control(app);
 	for (uint32_t k = 0; k < app->lcores; k++) {
-		watch_probe_fini(&app->probe[k]);
+		watch_sampler_fini(&app->sampler[k]);
 		watch_finish(&app->watch[k]);
 	}
 	return close_streams(app, err);

@@ -13,7 +13,7 @@
 
 #include "common/live/eal/eal.h"
 #include "common/live/lcore/lcore.h"
-#include "common/live/lcore/probe.h"
+#include "common/live/lcore/sampler.h"
 #include "common/run/run.h"
 
 #include <pthread.h>
@@ -92,7 +92,7 @@ struct live_app {
 	uint64_t flows; // per lcore, at most; a LIVE_FLOW_RECORDS ring holds four records of each
 	// Used by the control thread only.
 	struct watch watch[LIVE_LCORES_MAX];
-	struct watch_probe probe[LIVE_LCORES_MAX];
+	struct watch_sampler sampler[LIVE_LCORES_MAX];
 	pthread_t control;
 	bool control_running, ready;
 	cpu_set_t cpus; // on which the control thread may run; empty: not known

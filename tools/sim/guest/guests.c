@@ -157,13 +157,13 @@ bool guests_random(const struct guests *gs) {
 }
 
 // The program of the host that the guest runs. One that answers is there from the start.
-static void plan_program(
-	const struct group *g, const struct stack *st, bool sender, struct guest_plan *plan) {
+static void config_program(
+	const struct group *g, const struct stack *st, bool sender, struct guest_config *config) {
 	char peer[ADDRESS_HOST_SIZE];
 	const char *from = st->run, *at;
-	char *to = plan->run, *end = plan->run + PLAN_RUN;
+	char *to = config->run, *end = config->run + GUEST_RUN;
 
-	static_assert(PLAN_RUN > STACK_RUN_SIZE / 6 * 14 + 6, "each {peer} is 14 characters then");
+	static_assert(GUEST_RUN > STACK_RUN_SIZE / 6 * 14 + 6, "each {peer} is 14 characters then");
 	address_host_text(
 		sender ? FLOW_ADDR_RECEIVER : FLOW_ADDR_SENDER, g->ip == GROUP_IPV6, peer);
 	while ((at = strstr(from, "{peer}")) != NULL) {
@@ -171,19 +171,19 @@ static void plan_program(
 		from = at + strlen("{peer}");
 	}
 	snprintf(to, (size_t)(end - to), "%s", from);
-	plan->run_ns = sender ? g->start_ns : 0;
-	plan->run_stop_ns = sender && g->stop_ns > 0 ? g->stop_ns : PLAN_NEVER;
-	if (getcwd(plan->folder, sizeof(plan->folder)) == NULL)
-		snprintf(plan->folder, sizeof(plan->folder), "/");
+	config->run_ns = sender ? g->start_ns : 0;
+	config->run_stop_ns = sender && g->stop_ns > 0 ? g->stop_ns : GUEST_NEVER;
+	if (getcwd(config->folder, sizeof(config->folder)) == NULL)
+		snprintf(config->folder, sizeof(config->folder), "/");
 }
 
-static void plan_settings(const struct guests *gs, uint32_t index, struct guest_plan *plan) {
+static void config_settings(const struct guests *gs, uint32_t index, struct guest_config *config) {
 	const struct guests_place *at = &gs->place[index];
 	const struct group *g = &gs->env.groups->group[at->group];
 	const struct stack *st = side_of(g, at->sender);
 	const struct run *run = gs->env.run;
 
-	*plan = (struct guest_plan){
+	*config = (struct guest_config){
 		.sender = at->sender,
 		.flows = at->flows,
 		.ip = htonl(at->sender ? FLOW_ADDR_SENDER : FLOW_ADDR_RECEIVER),
@@ -197,41 +197,41 @@ static void plan_settings(const struct guests *gs, uint32_t index, struct guest_
 		.duration_ns = run->duration_ns,
 		.stop_over_ns = run->stop.metric == STOP_NONE ? 0 : run->stop.over_ns,
 	};
-	plan->pause_ns = st->pause_ns == 0 ? PLAN_NEVER : st->pause_ns;
-	plan->resume_ns = st->resume_ns == 0 ? PLAN_NEVER : st->resume_ns;
-	plan->close_ns = st->close_ns == 0 ? PLAN_NEVER : st->close_ns;
-	plan->close_by_reset = st->closing == STACK_RST;
+	config->pause_ns = st->pause_ns == 0 ? GUEST_NEVER : st->pause_ns;
+	config->resume_ns = st->resume_ns == 0 ? GUEST_NEVER : st->resume_ns;
+	config->close_ns = st->close_ns == 0 ? GUEST_NEVER : st->close_ns;
+	config->close_by_reset = st->closing == STACK_RST;
 	if (st->run[0] != '\0')
-		plan_program(g, st, at->sender, plan);
-	plan->ahead_ns = time_min(AHEAD_NS, plan->interval_ns / 2);
-	memcpy(plan->mac, at->sender ? sender_mac : receiver_mac, 6);
-	memcpy(plan->peer_mac, at->sender ? receiver_mac : sender_mac, 6);
-	snprintf(plan->cc, sizeof(plan->cc), "%.60s", st->cc);
-	snprintf(plan->qdisc, sizeof(plan->qdisc), "%.60s", st->qdisc);
-	guests_plan_memory(gs, index, plan);
-	for (uint32_t i = 0; i < st->sysctls; i++, plan->sysctls++) {
-		memcpy(plan->sysctl[plan->sysctls].name, st->sysctl[i].name, PLAN_TEXT);
-		memcpy(plan->sysctl[plan->sysctls].value, st->sysctl[i].value, PLAN_TEXT);
+		config_program(g, st, at->sender, config);
+	config->ahead_ns = time_min(AHEAD_NS, config->interval_ns / 2);
+	memcpy(config->mac, at->sender ? sender_mac : receiver_mac, 6);
+	memcpy(config->peer_mac, at->sender ? receiver_mac : sender_mac, 6);
+	snprintf(config->cc, sizeof(config->cc), "%.60s", st->cc);
+	snprintf(config->qdisc, sizeof(config->qdisc), "%.60s", st->qdisc);
+	guests_config_memory(gs, index, config);
+	for (uint32_t i = 0; i < st->sysctls; i++, config->sysctls++) {
+		memcpy(config->sysctl[config->sysctls].name, st->sysctl[i].name, GUEST_TEXT);
+		memcpy(config->sysctl[config->sysctls].value, st->sysctl[i].value, GUEST_TEXT);
 	}
-	guests_plan_modules(gs, index, plan);
+	guests_config_modules(gs, index, config);
 }
 
-// The plan of a guest, to be freed; NULL: no memory.
-static void *make_plan(struct guests *gs, uint32_t index, size_t *bytes) {
+// The config of a guest, to be freed; NULL: no memory.
+static void *make_config(struct guests *gs, uint32_t index, size_t *bytes) {
 	const struct guests_place *at = &gs->place[index];
 	const struct group *g = &gs->env.groups->group[at->group];
 	uint32_t hosts = guests_of_side(g, at->sender), n = 0;
-	struct guest_plan *plan;
+	struct guest_config *config;
 
-	static_assert(PLAN_TEXT == STACK_SYSCTL_SIZE, "copied");
-	*bytes = sizeof(*plan) + at->flows * sizeof(struct plan_flow);
-	if ((plan = calloc(1, *bytes)) == NULL)
+	static_assert(GUEST_TEXT == STACK_SYSCTL_SIZE, "copied");
+	*bytes = sizeof(*config) + at->flows * sizeof(struct guest_flow);
+	if ((config = calloc(1, *bytes)) == NULL)
 		return NULL;
-	plan_settings(gs, index, plan);
+	config_settings(gs, index, config);
 	for (uint32_t k = at->shard; k < g->count; k += hosts) {
 		const struct flow *f = &guests_side(gs, true)->host->flow[g->first + k];
 
-		((struct plan_flow *)(void *)(plan + 1))[n++] = (struct plan_flow){
+		((struct guest_flow *)(void *)(config + 1))[n++] = (struct guest_flow){
 			.start_ns = f->start_ns,
 			.stop_ns = f->stop_ns,
 			.bytes = f->total_bytes,
@@ -239,17 +239,17 @@ static void *make_plan(struct guests *gs, uint32_t index, size_t *bytes) {
 			.port = flow_addr_port(f->id),
 		};
 	}
-	return plan;
+	return config;
 }
 
-static int open_program(struct guests *gs, uint32_t index, const char *run, struct guest_plan *plan,
-	struct err *err) {
+static int open_program(struct guests *gs, uint32_t index, const char *run,
+	struct guest_config *config, struct err *err) {
 	struct guest_program *p = &gs->guest[index].program;
-	int rc = program_open(p, run, plan->run_stop_ns, index, gs->env.run->dir, err);
+	int rc = program_open(p, run, config->run_stop_ns, index, gs->env.run->dir, err);
 	char *whole = rc < 0 ? NULL : realpath(p->files, NULL);
 
 	if (whole != NULL)
-		snprintf(plan->files, sizeof(plan->files), "%s", whole);
+		snprintf(config->files, sizeof(config->files), "%s", whole);
 	free(whole);
 	return rc;
 }
@@ -265,7 +265,7 @@ static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 		.cpu = guests_cpu(index % gs->threads)};
 	char name[32];
 	struct rng rng;
-	void *plan;
+	void *config;
 	int rc = guest_open(g, index, &gs->folder, at->sender ? sender_mac : receiver_mac, err);
 
 	if (rc < 0)
@@ -275,23 +275,23 @@ static int start_one(struct guests *gs, uint32_t index, struct err *err) {
 	g->card.coalesce_ns = st->coalesce_ns;
 	g->room_samples = SAMPLES_PER_FLOW * at->flows + SAMPLES_MAX;
 	g->sample = calloc(g->room_samples, sizeof(*g->sample));
-	plan = make_plan(gs, index, &start.plan_bytes);
-	if (plan == NULL || g->sample == NULL) {
-		free(plan);
+	config = make_config(gs, index, &start.config_bytes);
+	if (config == NULL || g->sample == NULL) {
+		free(config);
 		return err_set(err, -ENOMEM, "no memory for guest %u", index);
 	}
-	rc = st->run[0] == '\0' ? 0 : open_program(gs, index, st->run, plan, err);
+	rc = st->run[0] == '\0' ? 0 : open_program(gs, index, st->run, config, err);
 	if (rc < 0) {
-		free(plan);
+		free(config);
 		return rc;
 	}
 	snprintf(name, sizeof(name), "guest.%u", index);
 	rng_init(&rng, gs->env.run->seed, name);
 	start.seed = rng_u64(&rng);
 	start.page_fd = g->calendar.page_fd;
-	start.plan = plan;
+	start.config = config;
 	g->pid = guest_process(&gs->folder, &start, err);
-	free(plan);
+	free(config);
 	return g->pid < 0 ? (int)g->pid : 0;
 }
 

@@ -53,11 +53,11 @@ const struct kernel *guests_kernel(const struct guests *gs, uint32_t index) {
 	return &gs->kernels.kernel[gs->place[index].kernel];
 }
 
-static void plan_module(
-	struct guest_plan *plan, const char *name, const char *params, bool built_in) {
-	struct plan_module *m = &plan->module[plan->modules++];
+static void config_module(
+	struct guest_config *config, const char *name, const char *params, bool built_in) {
+	struct guest_module *m = &config->module[config->modules++];
 
-	*m = (struct plan_module){.built_in = built_in};
+	*m = (struct guest_module){.built_in = built_in};
 	snprintf(m->name, sizeof(m->name), "%s", name);
 	snprintf(m->params, sizeof(m->params), "%s", params);
 }
@@ -70,18 +70,18 @@ static const char *params_of(const struct stack *st, const char *module) {
 	return "";
 }
 
-void guests_plan_modules(const struct guests *gs, uint32_t index, struct guest_plan *plan) {
+void guests_config_modules(const struct guests *gs, uint32_t index, struct guest_config *config) {
 	const struct kernel *k = guests_kernel(gs, index);
 	const struct stack *st = guests_stack(gs, index);
 	const char *rest = k->modules;
-	char name[PLAN_TEXT];
+	char name[GUEST_TEXT];
 
-	static_assert(PLAN_PARAMS == STACK_PARAMS_SIZE, "copied");
-	while (plan->modules < PLAN_LOADED && kernel_next_word(&rest, name, sizeof(name)))
-		plan_module(plan, name, params_of(st, name), false);
+	static_assert(GUEST_PARAMS == STACK_PARAMS_SIZE, "copied");
+	while (config->modules < GUEST_LOADED && kernel_next_word(&rest, name, sizeof(name)))
+		config_module(config, name, params_of(st, name), false);
 	for (uint32_t i = 0; i < st->modules; i++) {
 		if (!kernel_word(k->modules, st->module[i].name))
-			plan_module(plan, st->module[i].name, st->module[i].params, true);
+			config_module(config, st->module[i].name, st->module[i].params, true);
 	}
 }
 

@@ -24,7 +24,7 @@
 #define HELD 4
 
 // Linux: net/ipv4/tcp.c, tcp_init(), of a host with 16 GB.
-static const struct plan_sysctl host[] = {
+static const struct guest_sysctl host[] = {
 	{"net/ipv4/tcp_rmem", "4096 131072 6291456"},
 	{"net/ipv4/tcp_wmem", "4096 16384 4194304"},
 	{"net/ipv4/tcp_max_tw_buckets", "65536"},
@@ -32,7 +32,7 @@ static const struct plan_sysctl host[] = {
 	{"net/ipv4/tcp_max_syn_backlog", "1024"},
 };
 #define HOST_SYSCTLS (sizeof(host) / sizeof(host[0]))
-static_assert(PLAN_SYSCTLS >= STACK_SYSCTLS + HOST_SYSCTLS + 1, "and tcp_mem");
+static_assert(GUEST_SYSCTLS >= STACK_SYSCTLS + HOST_SYSCTLS + 1, "and tcp_mem");
 
 // The third number of a buffer's setting, which is the group's if it has one.
 static uint64_t buffer_max(const struct stack *st, size_t which) {
@@ -87,16 +87,16 @@ int guests_memory_check(const struct guests *gs, struct err *err) {
 
 // Below the first of tcp_mem's three numbers memory bounds nothing, from the second on the kernel
 // counts it as pressure: as both are the same, no bound is silent.
-void guests_plan_memory(const struct guests *gs, uint32_t index, struct guest_plan *plan) {
+void guests_config_memory(const struct guests *gs, uint32_t index, struct guest_config *config) {
 	uint64_t all = guests_memory_bytes(gs, index), pages = tcp_bytes(all) / PAGE_BYTES,
 		 much = pages / 4 * 3;
-	struct plan_sysctl *last = &plan->sysctl[HOST_SYSCTLS];
+	struct guest_sysctl *last = &config->sysctl[HOST_SYSCTLS];
 
-	memcpy(plan->sysctl, host, sizeof(host));
+	memcpy(config->sysctl, host, sizeof(host));
 	snprintf(last->name, sizeof(last->name), "net/ipv4/tcp_mem");
 	snprintf(last->value, sizeof(last->value), "%llu %llu %llu", (unsigned long long)much,
 		(unsigned long long)much, (unsigned long long)pages);
-	plan->sysctls = HOST_SYSCTLS + 1;
+	config->sysctls = HOST_SYSCTLS + 1;
 }
 
 static void say(const struct guests *gs, uint32_t index, struct facts *verdict) {

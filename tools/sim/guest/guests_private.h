@@ -68,14 +68,14 @@ struct guests {
 // for.
 int guests_find_kernels(struct guests *gs, struct err *err);
 const struct kernel *guests_kernel(const struct guests *gs, uint32_t index);
-void guests_plan_modules(const struct guests *gs, uint32_t index, struct guest_plan *plan);
+void guests_config_modules(const struct guests *gs, uint32_t index, struct guest_config *config);
 // The list "kernels" of the summary.
 void guests_kernels_summary(const struct guests *gs, struct json *j);
 // guests_memory.c: a guest's memory, and the settings of an ordinary host, which depend on that.
 uint64_t guests_memory_bytes(const struct guests *gs, uint32_t index);
 // -EINVAL and a sentence: the config gives one less than its connections need.
 int guests_memory_check(const struct guests *gs, struct err *err);
-void guests_plan_memory(const struct guests *gs, uint32_t index, struct guest_plan *plan);
+void guests_config_memory(const struct guests *gs, uint32_t index, struct guest_config *config);
 // report.c: what a guest says of a connection, into the flow's counters and telemetry.
 void guests_report(struct guests *gs, const struct sample *m);
 // threads.c: runs the guests of these sides to the end of the window; what went wrong is in their

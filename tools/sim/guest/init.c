@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The first program of a guest: sets up the interface, then opens connections when they are due and
-// sends, or accepts and receives, and reports what the kernel says of them (TCP_INFO). If the plan
-// names a program of the host, that one sends and receives, and this one reports.
+// sends, or accepts and receives, and reports what the kernel says of them (TCP_INFO). If the
+// config names a program of the host, that one sends and receives, and this one reports.
 //
 // It is linked statically and runs as process 1. It reads clocks rarely, because each reading takes
 // 256 ns of the guest's time.
@@ -28,7 +28,7 @@
 enum state { WAITING, CONNECTING, OPEN, FINISHING, ENDED };
 
 struct flow {
-	struct plan_flow plan;
+	struct guest_flow config;
 	uint64_t left; // bytes still to be written
 	uint64_t received; // but what its reader is reading
 	bool has_reader;
@@ -39,7 +39,7 @@ struct flow {
 static struct flow *flow;
 static uint32_t by_port[PORTS]; // of the sender: its flow
 static int ticks = -1, poller = -1, listener = -1;
-static bool program; // the plan names one of the host, which does all
+static bool program; // the config names one of the host, which does all
 static bool paused; // the receiver does not read
 static uint64_t offset_ns; // the run's clock less ours
 static uint64_t next_end_ns; // of an interval, in the run's time
@@ -48,32 +48,32 @@ static uint32_t *order;
 static char zeros[WRITE_BYTES];
 
 static int compare_starts(const void *a, const void *b) {
-	const struct plan_flow *x = &flow[*(const uint32_t *)a].plan,
-			       *y = &flow[*(const uint32_t *)b].plan;
+	const struct guest_flow *x = &flow[*(const uint32_t *)a].config,
+				*y = &flow[*(const uint32_t *)b].config;
 
 	if (x->start_ns != y->start_ns)
 		return x->start_ns < y->start_ns ? -1 : 1;
 	return x->flow < y->flow ? -1 : x->flow > y->flow;
 }
 
-static void take_plan(const void *file) {
-	const struct plan_flow *each;
+static void take_config(const void *file) {
+	const struct guest_flow *each;
 
-	plan = file;
-	each = (const void *)(plan + 1);
-	program = plan->run[0] != '\0';
-	flow = calloc(plan->flows + 1u, sizeof(*flow));
-	order = calloc(plan->flows + 1u, sizeof(*order));
+	config = file;
+	each = (const void *)(config + 1);
+	program = config->run[0] != '\0';
+	flow = calloc(config->flows + 1u, sizeof(*flow));
+	order = calloc(config->flows + 1u, sizeof(*order));
 	if (flow == NULL || order == NULL)
-		fail("no memory for %u flows", plan->flows);
+		fail("no memory for %u flows", config->flows);
 	for (uint32_t i = 0; i < PORTS; i++)
 		by_port[i] = NONE;
-	for (uint32_t i = 0; i < plan->flows; i++) {
-		flow[i] = (struct flow){.plan = each[i], .left = each[i].bytes, .fd = -1};
+	for (uint32_t i = 0; i < config->flows; i++) {
+		flow[i] = (struct flow){.config = each[i], .left = each[i].bytes, .fd = -1};
 		order[i] = i;
 		by_port[each[i].port] = i;
 	}
-	qsort(order, plan->flows, sizeof(*order), compare_starts);
+	qsort(order, config->flows, sizeof(*order), compare_starts);
 }
 
 static void watch(int fd, uint32_t events, uint64_t what, int op) {
@@ -103,7 +103,7 @@ static void report(const struct flow *f, enum sample_event event, int error, boo
 		ask_kernel(f, s);
 	if (event == SAMPLE_RECEIVED)
 		s->bytes = f->received + (f->has_reader ? reader_bytes(f->fd) : 0);
-	s->flow = f->plan.flow;
+	s->flow = f->config.flow;
 	s->event = (uint8_t)event;
 	s->error = (uint8_t)error;
 	if (at_once || new_sample_full())
@@ -118,18 +118,18 @@ static void end_flow(struct flow *f, enum sample_event event, int error) {
 }
 
 static void start_flow(struct flow *f) {
-	struct address from = address_of(plan->ip, f->plan.port);
-	struct address to = address_of(plan->peer_ip, plan->port);
-	int one = 1, mss = f->plan.mss;
+	struct address from = address_of(config->ip, f->config.port);
+	struct address to = address_of(config->peer_ip, config->port);
+	int one = 1, mss = f->config.mss;
 
 	f->fd = socket(address_family(), SOCK_STREAM | SOCK_NONBLOCK, 0);
 	if (f->fd < 0 || setsockopt(f->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0
 		|| (mss > 0 && setsockopt(f->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)) < 0)
 		|| address_set_tos(f->fd) < 0 || bind(f->fd, &from.any, from.size) < 0)
-		fail("flow %u: %s", f->plan.flow, strerror(errno));
+		fail("flow %u: %s", f->config.flow, strerror(errno));
 	f->state = CONNECTING;
 	if (connect(f->fd, &to.any, to.size) < 0 && errno != EINPROGRESS)
-		fail("flow %u: connect: %s", f->plan.flow, strerror(errno));
+		fail("flow %u: connect: %s", f->config.flow, strerror(errno));
 	watch(f->fd, EPOLLOUT, (uint64_t)(f - flow), EPOLL_CTL_ADD);
 }
 
@@ -159,7 +159,7 @@ static void write_flow(struct flow *f) {
 			end_flow(f, SAMPLE_FAILED, errno);
 			return;
 		}
-		if (f->left != PLAN_ENDLESS)
+		if (f->left != GUEST_ENDLESS)
 			f->left -= (uint64_t)wrote;
 	}
 	finish(f);
@@ -243,7 +243,7 @@ static void serve_receiver(struct flow *f) {
 // Between `pause` and `resume` nothing is read, and the window closes.
 static void pause_reading(bool on) {
 	paused = on;
-	for (uint32_t i = 0; i < plan->flows; i++) {
+	for (uint32_t i = 0; i < config->flows; i++) {
 		if (flow[i].fd >= 0)
 			watch(flow[i].fd, on ? 0 : EPOLLIN, i, EPOLL_CTL_MOD);
 	}
@@ -253,13 +253,13 @@ static void pause_reading(bool on) {
 static void close_flow(struct flow *f) {
 	struct linger at_once = {.l_onoff = 1};
 
-	if (plan->close_by_reset)
+	if (config->close_by_reset)
 		setsockopt(f->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-	if (plan->sender && plan->close_by_reset)
+	if (config->sender && config->close_by_reset)
 		end_flow(f, SAMPLE_FAILED, ECONNRESET);
-	else if (plan->sender && f->state == OPEN)
+	else if (config->sender && f->state == OPEN)
 		finish(f);
-	if (plan->sender)
+	if (config->sender)
 		return;
 	serve_receiver(f);
 	if (f->fd >= 0)
@@ -267,34 +267,34 @@ static void close_flow(struct flow *f) {
 }
 
 static void sample_all(void) {
-	enum sample_event event = plan->sender ? SAMPLE_NOW : SAMPLE_RECEIVED;
+	enum sample_event event = config->sender ? SAMPLE_NOW : SAMPLE_RECEIVED;
 
 	if (program) {
 		sockets_sample();
 		sync();
 		return;
 	}
-	for (uint32_t i = 0; i < plan->flows; i++) {
+	for (uint32_t i = 0; i < config->flows; i++) {
 		if (flow[i].state == OPEN || flow[i].state == FINISHING)
 			report(&flow[i], event, 0, false);
 	}
 	send_samples();
 }
 
-// What the plan has beside flows, in the order in which it is done at one time.
-enum { EVENT_PAUSE, EVENT_RESUME, EVENT_CLOSE, EVENTS_OF_PLAN };
-static bool event_done[EVENTS_OF_PLAN];
+// What the config has beside flows, in the order in which it is done at one time.
+enum { EVENT_PAUSE, EVENT_RESUME, EVENT_CLOSE, EVENTS_OF_CONFIG };
+static bool event_done[EVENTS_OF_CONFIG];
 
 static uint64_t event_ns(uint32_t event) {
 	if (event == EVENT_CLOSE)
-		return plan->close_ns;
-	if (plan->sender)
-		return PLAN_NEVER;
-	return event == EVENT_PAUSE ? plan->pause_ns : plan->resume_ns;
+		return config->close_ns;
+	if (config->sender)
+		return GUEST_NEVER;
+	return event == EVENT_PAUSE ? config->pause_ns : config->resume_ns;
 }
 
 static uint64_t sample_ns(void) {
-	return time_since(next_end_ns, plan->ahead_ns);
+	return time_since(next_end_ns, config->ahead_ns);
 }
 
 // The next thing that is due, in the run's time.
@@ -303,31 +303,31 @@ static uint64_t next_ns(void) {
 
 	if (program)
 		return program_next_ns() < t ? program_next_ns() : t;
-	for (uint32_t i = 0; i < EVENTS_OF_PLAN; i++) {
+	for (uint32_t i = 0; i < EVENTS_OF_CONFIG; i++) {
 		if (!event_done[i] && event_ns(i) < t)
 			t = event_ns(i);
 	}
-	if (!plan->sender)
+	if (!config->sender)
 		return t;
-	if (begun < plan->flows && flow[order[begun]].plan.start_ns < t)
-		t = flow[order[begun]].plan.start_ns;
+	if (begun < config->flows && flow[order[begun]].config.start_ns < t)
+		t = flow[order[begun]].config.start_ns;
 	for (uint32_t i = 0; i < begun; i++) {
 		const struct flow *f = &flow[order[i]];
 
-		if (f->state == OPEN && f->plan.stop_ns < t)
-			t = f->plan.stop_ns;
+		if (f->state == OPEN && f->config.stop_ns < t)
+			t = f->config.stop_ns;
 	}
 	return t;
 }
 
 static void do_events(uint64_t now_ns) {
-	for (uint32_t i = 0; i < EVENTS_OF_PLAN; i++) {
+	for (uint32_t i = 0; i < EVENTS_OF_CONFIG; i++) {
 		if (event_done[i] || event_ns(i) > now_ns)
 			continue;
 		event_done[i] = true;
 		if (i != EVENT_CLOSE)
 			pause_reading(i == EVENT_PAUSE);
-		for (uint32_t k = 0; i == EVENT_CLOSE && k < plan->flows; k++) {
+		for (uint32_t k = 0; i == EVENT_CLOSE && k < config->flows; k++) {
 			if (flow[k].fd >= 0)
 				close_flow(&flow[k]);
 		}
@@ -351,13 +351,13 @@ static void do_due(void) {
 	now_ns = clock_ns() + offset_ns;
 	if (program)
 		program_due(now_ns);
-	while (plan->sender && !program && begun < plan->flows
-		&& flow[order[begun]].plan.start_ns <= now_ns)
+	while (config->sender && !program && begun < config->flows
+		&& flow[order[begun]].config.start_ns <= now_ns)
 		start_flow(&flow[order[begun++]]);
-	for (uint32_t i = 0; plan->sender && i < begun; i++) {
+	for (uint32_t i = 0; config->sender && i < begun; i++) {
 		struct flow *f = &flow[order[i]];
 
-		if (f->state == OPEN && f->plan.stop_ns <= now_ns)
+		if (f->state == OPEN && f->config.stop_ns <= now_ns)
 			finish(f);
 	}
 	do_events(now_ns);
@@ -393,7 +393,7 @@ static void serve(const struct epoll_event *e) {
 		sockets_ended();
 	else if (e->data.u64 == WATCH_READERS)
 		end_of_reader();
-	else if (f->fd >= 0 && plan->sender)
+	else if (f->fd >= 0 && config->sender)
 		serve_sender(f, e->events);
 	else if (f->fd >= 0)
 		serve_receiver(f);
@@ -422,7 +422,7 @@ int main(int argc, char **argv) {
 	mount_proc();
 	if (argc > 1 && strcmp(argv[1], "ask") == 0)
 		modules_ask(argc - 2, argv + 2);
-	take_plan(read_plan());
+	take_config(read_config());
 	set_up();
 	poller = epoll_create1(0);
 	ticks = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
@@ -433,7 +433,7 @@ int main(int argc, char **argv) {
 		program_prepare();
 		watch_program(program_deaths());
 		watch(sockets_open(), EPOLLIN, WATCH_SOCKETS, EPOLL_CTL_ADD);
-	} else if (!plan->sender) {
+	} else if (!config->sender) {
 		watch(readers_open(), EPOLLIN, WATCH_READERS, EPOLL_CTL_ADD);
 		listener = open_listener();
 		watch(listener, EPOLLIN, WATCH_LISTENER, EPOLL_CTL_ADD);

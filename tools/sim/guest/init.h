@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-extern const struct guest_plan *plan;
+extern const struct guest_config *config;
 extern int control; // the packet socket for messages; -1: not yet open
 
 // Linux: include/net/tcp_states.h.
@@ -49,14 +49,14 @@ void sample_of(struct sample *s, const struct tcp_info *t);
 __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ...);
 void mount_proc(void);
 void write_file(const char *path, const char *text);
-// The file /plan.
-void *read_plan(void);
-// Settings, interface and message socket, as the plan has them.
+// The file /config.
+void *read_config(void);
+// Settings, interface and message socket, as the config has them.
 void set_up(void);
-// Listens at the plan's port; accept4 does not wait.
+// Listens at the config's port; accept4 does not wait.
 int open_listener(void);
 
-// init_address.c: addresses of the plan's IP version. `ip` is in network order, 0: any.
+// init_address.c: addresses of the config's IP version. `ip` is in network order, 0: any.
 struct address {
 	union {
 		struct sockaddr any;
@@ -67,7 +67,7 @@ struct address {
 };
 int address_family(void);
 struct address address_of(uint32_t ip, uint16_t port);
-// Gives a socket's packets the plan's DSCP; < 0: errno says why not. ECN is the kernel's.
+// Gives a socket's packets the config's DSCP; < 0: errno says why not. ECN is the kernel's.
 int address_set_tos(int fd);
 // Of the interface: before it goes up, and after.
 void ipv6_settings(const char *device);
@@ -80,7 +80,7 @@ void watch_program(int fd);
 void memory_report(void);
 
 // init_modules.c: the kernel's modules.
-void modules_load(void); // those of the plan, with their parameters
+void modules_load(void); // those of the config, with their parameters
 // Loads modules of these names, prints the kernel's congestion controls and ends: the kernel has
 // just been built.
 __attribute__((noreturn)) void modules_ask(int n, char *const *names);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Addresses of the plan's flows, in IPv4 or IPv6, and the guest's interface in IPv6.
+// Addresses of the config's flows, in IPv4 or IPv6, and the guest's interface in IPv6.
 #include "tools/sim/guest/init.h"
 
 #include <arpa/inet.h>
@@ -32,22 +32,22 @@ static struct in6_addr ipv6_of(uint32_t ip) {
 }
 
 int address_family(void) {
-	return plan->ipv6 ? AF_INET6 : AF_INET;
+	return config->ipv6 ? AF_INET6 : AF_INET;
 }
 
 int address_set_tos(int fd) {
-	int tos = (int)plan->tos;
+	int tos = (int)config->tos;
 
 	if (tos == 0)
 		return 0;
-	return plan->ipv6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos))
-			  : setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+	return config->ipv6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos))
+			    : setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
 }
 
 struct address address_of(uint32_t ip, uint16_t port) {
 	struct address a = {.size = sizeof(a.four)};
 
-	if (plan->ipv6) {
+	if (config->ipv6) {
 		a.size = sizeof(a.six);
 		a.six.sin6_family = AF_INET6;
 		a.six.sin6_port = htons(port);
@@ -68,7 +68,7 @@ void ipv6_settings(const char *device) {
 	} settings[] = {{"addr_gen_mode", "1"}, {"accept_dad", "0"}, {"accept_ra", "0"}};
 	char path[128];
 
-	if (!plan->ipv6 || access(SETTINGS, F_OK) != 0)
+	if (!config->ipv6 || access(SETTINGS, F_OK) != 0)
 		return;
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
 		snprintf(path, sizeof(path), SETTINGS "%s/%s", device, settings[i].name);
@@ -90,7 +90,7 @@ static void set_neighbour(int index) {
 			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE},
 		.what = {.ndm_family = AF_INET6, .ndm_ifindex = index, .ndm_state = NUD_PERMANENT},
 		.ip_head = {RTA_LENGTH(sizeof(struct in6_addr)), NDA_DST},
-		.ip = ipv6_of(plan->peer_ip),
+		.ip = ipv6_of(config->peer_ip),
 		.mac_head = {RTA_LENGTH(6), NDA_LLADDR}};
 	struct {
 		struct nlmsghdr head;
@@ -98,7 +98,7 @@ static void set_neighbour(int index) {
 	} answer = {0};
 	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 
-	memcpy(ask.mac, plan->peer_mac, 6);
+	memcpy(ask.mac, config->peer_mac, 6);
 	if (fd < 0 || send(fd, &ask, sizeof(ask), 0) < 0 || recv(fd, &answer, sizeof(answer), 0) < 0
 		|| answer.said.error != 0)
 		fail("ip: ipv6: neighbour: %s",
@@ -108,7 +108,7 @@ static void set_neighbour(int index) {
 
 void ipv6_set_interface(const char *device) {
 	struct ipv6_address_request r = {
-		ipv6_of(plan->ip), PREFIX_BITS, (int)if_nametoindex(device)};
+		ipv6_of(config->ip), PREFIX_BITS, (int)if_nametoindex(device)};
 	int fd = socket(AF_INET6, SOCK_DGRAM, 0);
 
 	if (fd < 0)

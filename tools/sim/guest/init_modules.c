@@ -18,7 +18,7 @@
 #define CONTROLS "/proc/sys/net/ipv4/tcp_available_congestion_control"
 
 static void load(const char *name, const char *params) {
-	char path[PLAN_TEXT + 32];
+	char path[GUEST_TEXT + 32];
 	int fd;
 
 	snprintf(path, sizeof(path), "/modules/%s.ko", name);
@@ -44,7 +44,7 @@ static bool same_value(const char *given, const char *has) {
 
 // What is built in has its parameters from the kernel's command line, which takes any name.
 static void check_param(const char *module, const char *param, const char *value) {
-	char path[2 * PLAN_PARAMS], has[PLAN_PARAMS];
+	char path[2 * GUEST_PARAMS], has[GUEST_PARAMS];
 	int fd;
 
 	snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", module, param);
@@ -61,8 +61,8 @@ static void check_param(const char *module, const char *param, const char *value
 			param, module, has);
 }
 
-static void check_built_in(const struct plan_module *m) {
-	char params[PLAN_PARAMS], *rest = params, *one;
+static void check_built_in(const struct guest_module *m) {
+	char params[GUEST_PARAMS], *rest = params, *one;
 
 	mkdir("/sys", 0755);
 	if (mount("sysfs", "/sys", "sysfs", 0, NULL) < 0 && errno != EBUSY)
@@ -77,8 +77,8 @@ static void check_built_in(const struct plan_module *m) {
 }
 
 void modules_load(void) {
-	for (uint32_t i = 0; i < plan->modules; i++) {
-		const struct plan_module *m = &plan->module[i];
+	for (uint32_t i = 0; i < config->modules; i++) {
+		const struct guest_module *m = &config->module[i];
 
 		if (m->built_in)
 			check_built_in(m);

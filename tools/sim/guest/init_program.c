@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The program of the host that a plan may name, in place of the flows' own sender or receiver.
+// The program of the host that a config may name, in place of the flows' own sender or receiver.
 //
 //	/host             the host's files as the user of weir-sim may read them; nothing there can
 //	                  be written
@@ -58,8 +58,8 @@ void program_prepare(void) {
 		fail("run: /dev/fd: %s", strerror(errno));
 	mount_new("tmpfs", HOST "/tmp", 0, true);
 	mkdir(FILES, 0777);
-	if (mount("none", FILES, "hostfs", MS_NOSUID | MS_NODEV, plan->files) < 0)
-		fail("run: %s: %s", plan->files, strerror(errno));
+	if (mount("none", FILES, "hostfs", MS_NOSUID | MS_NODEV, config->files) < 0)
+		fail("run: %s: %s", config->files, strerror(errno));
 	mount_new("tmpfs", HOST "/var/tmp", 0, false);
 	mount_new("tmpfs", HOST "/run", 0, false);
 	sigemptyset(&ends);
@@ -72,7 +72,7 @@ void program_prepare(void) {
 // In the child.
 __attribute__((noreturn)) static void become(int to) {
 	char shell[] = "sh", option[] = "-c";
-	char *const argv[] = {shell, option, (char *)(uintptr_t)plan->run, NULL};
+	char *const argv[] = {shell, option, (char *)(uintptr_t)config->run, NULL};
 	char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	char home[] = "HOME=/tmp", temporary[] = "TMPDIR=/tmp", locale[] = "LANG=C.UTF-8";
 	char out_folder[] = "WEIR_OUT=" OUT;
@@ -85,7 +85,7 @@ __attribute__((noreturn)) static void become(int to) {
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setsid();
-	if (chroot(HOST) < 0 || (chdir(plan->folder) < 0 && chdir("/") < 0)
+	if (chroot(HOST) < 0 || (chdir(config->folder) < 0 && chdir("/") < 0)
 		|| (in = open("/dev/null", O_RDONLY)) < 0
 		|| prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0) < 0 || dup2(in, 0) < 0
 		|| dup2(to, 1) < 0 || dup2(to, 2) < 0)
@@ -114,14 +114,14 @@ static void start(void) {
 
 uint64_t program_next_ns(void) {
 	if (child == 0)
-		return plan->run_ns;
-	return child > 0 && !stopped ? plan->run_stop_ns : PLAN_NEVER;
+		return config->run_ns;
+	return child > 0 && !stopped ? config->run_stop_ns : GUEST_NEVER;
 }
 
 void program_due(uint64_t now_ns) {
-	if (child == 0 && plan->run_ns <= now_ns)
+	if (child == 0 && config->run_ns <= now_ns)
 		start();
-	if (child > 0 && !stopped && plan->run_stop_ns <= now_ns) {
+	if (child > 0 && !stopped && config->run_stop_ns <= now_ns) {
 		stopped = true;
 		kill(-child, SIGTERM);
 	}

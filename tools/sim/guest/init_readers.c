@@ -50,8 +50,8 @@ int readers_open(void) {
 
 // Nothing interrupts a reader.
 static bool may_start(void) {
-	return readers < READERS_MAX && plan->pause_ns == PLAN_NEVER
-		&& plan->close_ns == PLAN_NEVER;
+	return readers < READERS_MAX && config->pause_ns == GUEST_NEVER
+		&& config->close_ns == GUEST_NEVER;
 }
 
 bool reader_start(uint32_t flow, int fd) {

@@ -25,7 +25,7 @@
 #define DEVICE "eth0"
 #define WAIT_NS 10000
 
-const struct guest_plan *plan;
+const struct guest_config *config;
 int control = -1;
 struct outgoing out;
 
@@ -37,16 +37,16 @@ uint64_t clock_ns(void) {
 }
 
 uint64_t end_after_ns(uint64_t t) {
-	uint64_t end_ns = (t / plan->interval_ns + 1) * plan->interval_ns;
+	uint64_t end_ns = (t / config->interval_ns + 1) * config->interval_ns;
 
-	if (t < plan->warmup_ns)
-		return time_min(end_ns, plan->warmup_ns);
-	if (t < plan->duration_ns)
-		end_ns = time_min(end_ns, plan->duration_ns);
-	if (plan->stop_over_ns == 0)
+	if (t < config->warmup_ns)
+		return time_min(end_ns, config->warmup_ns);
+	if (t < config->duration_ns)
+		end_ns = time_min(end_ns, config->duration_ns);
+	if (config->stop_over_ns == 0)
 		return end_ns;
-	uint64_t tick = (t - plan->warmup_ns) * STOP_TICKS / plan->stop_over_ns, tick_ns;
-	while ((tick_ns = stop_tick_ns(plan->warmup_ns, plan->stop_over_ns, tick)) <= t)
+	uint64_t tick = (t - config->warmup_ns) * STOP_TICKS / config->stop_over_ns, tick_ns;
+	while ((tick_ns = stop_tick_ns(config->warmup_ns, config->stop_over_ns, tick)) <= t)
 		tick++;
 	return time_min(end_ns, tick_ns);
 }
@@ -119,7 +119,7 @@ void fail(const char *format, ...) {
 		memcpy(out.sample, text, sizeof(text));
 		send_message(MESSAGE_BAD, (uint32_t)strlen(text), sizeof(text));
 	}
-	if (plan == NULL)
+	if (config == NULL)
 		reboot(RB_POWER_OFF);
 	for (;;)
 		pause();
@@ -139,27 +139,27 @@ void mount_proc(void) {
 		fail("/proc: %s", strerror(errno));
 }
 
-void *read_plan(void) {
-	int fd = open("/plan", O_RDONLY);
+void *read_config(void) {
+	int fd = open("/config", O_RDONLY);
 	struct stat st;
 	char *text;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || (text = malloc((size_t)st.st_size)) == NULL
 		|| read(fd, text, (size_t)st.st_size) != st.st_size)
-		fail("/plan: %s", strerror(errno));
+		fail("/config: %s", strerror(errno));
 	close(fd);
 	return text;
 }
 
 static void set_sysctls(void) {
-	char path[2 * PLAN_TEXT];
+	char path[2 * GUEST_TEXT];
 
-	for (uint32_t i = 0; i < plan->sysctls; i++) {
-		snprintf(path, sizeof(path), "/proc/sys/%s", plan->sysctl[i].name);
-		write_file(path, plan->sysctl[i].value);
+	for (uint32_t i = 0; i < config->sysctls; i++) {
+		snprintf(path, sizeof(path), "/proc/sys/%s", config->sysctl[i].name);
+		write_file(path, config->sysctl[i].value);
 	}
-	if (plan->cc[0] != '\0')
-		write_file("/proc/sys/net/ipv4/tcp_congestion_control", plan->cc);
+	if (config->cc[0] != '\0')
+		write_file("/proc/sys/net/ipv4/tcp_congestion_control", config->cc);
 }
 
 static void set_address(struct sockaddr *to, uint32_t ip) {
@@ -174,10 +174,10 @@ static void set_interface(void) {
 	struct ifreq r = {.ifr_name = DEVICE};
 	struct arpreq arp = {.arp_flags = ATF_PERM | ATF_COM, .arp_dev = DEVICE};
 
-	r.ifr_mtu = plan->mtu;
+	r.ifr_mtu = config->mtu;
 	if (fd < 0 || ioctl(fd, SIOCSIFMTU, &r) < 0)
 		fail(DEVICE ": %s", strerror(errno));
-	set_address(&r.ifr_addr, plan->ip);
+	set_address(&r.ifr_addr, config->ip);
 	if (ioctl(fd, SIOCSIFADDR, &r) < 0)
 		fail(DEVICE ": address: %s", strerror(errno));
 	set_address(&r.ifr_netmask, htonl(0xfffe0000));
@@ -186,9 +186,9 @@ static void set_interface(void) {
 	r.ifr_flags = IFF_UP | IFF_RUNNING;
 	if (ioctl(fd, SIOCSIFFLAGS, &r) < 0)
 		fail(DEVICE ": up: %s", strerror(errno));
-	set_address(&arp.arp_pa, plan->peer_ip);
+	set_address(&arp.arp_pa, config->peer_ip);
 	arp.arp_ha.sa_family = ARPHRD_ETHER;
-	memcpy(arp.arp_ha.sa_data, plan->peer_mac, 6);
+	memcpy(arp.arp_ha.sa_data, config->peer_mac, 6);
 	if (ioctl(fd, SIOCSARP, &arp) < 0)
 		fail(DEVICE ": neighbour: %s", strerror(errno));
 	close(fd);
@@ -197,7 +197,7 @@ static void set_interface(void) {
 // A program of the host may want an interface to itself; its connections have the ports of the
 // group's flows.
 static void set_for_program(void) {
-	const struct plan_flow *first = (const void *)(plan + 1);
+	const struct guest_flow *first = (const void *)(config + 1);
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 	struct ifreq r = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
 	char range[32];
@@ -205,9 +205,9 @@ static void set_for_program(void) {
 	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &r) < 0)
 		fail("lo: up: %s", strerror(errno));
 	close(fd);
-	if (!plan->sender)
+	if (!config->sender)
 		return;
-	snprintf(range, sizeof(range), "%u %u", first->port, first->port + plan->flows - 1);
+	snprintf(range, sizeof(range), "%u %u", first->port, first->port + config->flows - 1);
 	write_file("/proc/sys/net/ipv4/ip_local_port_range", range);
 }
 
@@ -222,8 +222,8 @@ static void open_control(void) {
 		|| setsockopt(control, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)) < 0
 		|| bind(control, (struct sockaddr *)&at, sizeof(at)) < 0)
 		fail("packet socket: %s", strerror(errno));
-	memcpy(out.eth, plan->peer_mac, 6);
-	memcpy(out.eth + 6, plan->mac, 6);
+	memcpy(out.eth, config->peer_mac, 6);
+	memcpy(out.eth + 6, config->mac, 6);
 	out.eth[12] = MESSAGE_ETHERTYPE >> 8;
 	out.eth[13] = MESSAGE_ETHERTYPE & 0xff;
 }
@@ -231,25 +231,25 @@ static void open_control(void) {
 // The interface takes the queue discipline of the time when it goes up. Afterwards troubles can be
 // reported.
 void set_up(void) {
-	write_file("/proc/sys/net/core/default_qdisc", plan->qdisc);
+	write_file("/proc/sys/net/core/default_qdisc", config->qdisc);
 	ipv6_settings(DEVICE);
 	set_interface();
 	open_control();
-	if (plan->ipv6)
+	if (config->ipv6)
 		ipv6_set_interface(DEVICE);
-	if (plan->run[0] != '\0')
+	if (config->run[0] != '\0')
 		set_for_program();
 	modules_load();
 	set_sysctls();
 }
 
 int open_listener(void) {
-	struct address at = address_of(0, plan->port);
+	struct address at = address_of(0, config->port);
 	int one = 1, listener = socket(address_family(), SOCK_STREAM | SOCK_NONBLOCK, 0);
 
 	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0
 		|| address_set_tos(listener) < 0 || bind(listener, &at.any, at.size) < 0
 		|| listen(listener, 65535) < 0)
-		fail("port %u: %s", plan->port, strerror(errno));
+		fail("port %u: %s", config->port, strerror(errno));
 	return listener;
 }

@@ -27,7 +27,7 @@ struct port {
 };
 
 static struct port *ports;
-static const struct plan_flow *first; // the flows follow one another, and so do their ports
+static const struct guest_flow *first; // the flows follow one another, and so do their ports
 static int lister = -1, endings = -1;
 
 static int open_diag(uint32_t groups, int flags) {
@@ -40,10 +40,10 @@ static int open_diag(uint32_t groups, int flags) {
 }
 
 int sockets_open(void) {
-	first = (const void *)(plan + 1);
-	ports = calloc(plan->flows, sizeof(*ports));
+	first = (const void *)(config + 1);
+	ports = calloc(config->flows, sizeof(*ports));
 	if (ports == NULL)
-		fail("no memory for %u flows", plan->flows);
+		fail("no memory for %u flows", config->flows);
 	lister = open_diag(0, 0);
 	endings = open_diag(
 		1u << (SKNLGRP_INET_TCP_DESTROY - 1) | 1u << (SKNLGRP_INET6_TCP_DESTROY - 1),
@@ -55,7 +55,7 @@ int sockets_open(void) {
 // and the FIN.
 static uint64_t acked(const struct tcp_info *t, bool *fin) {
 	uint64_t sent = t->tcpi_bytes_sent - t->tcpi_bytes_retrans;
-	uint64_t syn = plan->sender && t->tcpi_bytes_acked > 0, all = t->tcpi_bytes_acked - syn;
+	uint64_t syn = config->sender && t->tcpi_bytes_acked > 0, all = t->tcpi_bytes_acked - syn;
 
 	*fin = all > sent;
 	return *fin ? sent : all;
@@ -79,7 +79,7 @@ static void say(struct port *p, const struct sample *of, enum sample_event event
 	s->flow = first[p - ports].flow;
 	s->event = (uint8_t)event;
 	s->error = event == SAMPLE_FAILED ? ECONNRESET : 0;
-	if (plan->sender)
+	if (config->sender)
 		s->bytes++; // as if a SYN were counted
 	if (new_sample_full())
 		send_samples();
@@ -95,7 +95,7 @@ static void take_connection(struct port *p, uint8_t state, const struct tcp_info
 	s.bytes = acked(t, &fin);
 	if (!p->open && ended && s.bytes == 0 && t->tcpi_bytes_received == 0)
 		return; // it never was one
-	if (!plan->sender) {
+	if (!config->sender) {
 		// An ended connection has no state; after an orderly end the peer's FIN has come.
 		uint64_t fins = peer_fin || (ended && fin) ? 1 : 0;
 
@@ -103,10 +103,10 @@ static void take_connection(struct port *p, uint8_t state, const struct tcp_info
 		s.bytes = t->tcpi_bytes_received - (t->tcpi_bytes_received > 0 ? fins : 0);
 	}
 	add(&s, &p->before);
-	if (plan->sender && !p->open)
+	if (config->sender && !p->open)
 		say(p, &s, SAMPLE_OPENED);
 	p->open = !ended;
-	if (!plan->sender)
+	if (!config->sender)
 		say(p, &s, SAMPLE_RECEIVED);
 	else
 		say(p, &s, !ended ? SAMPLE_NOW : fin ? SAMPLE_CLOSED : SAMPLE_FAILED);
@@ -116,13 +116,13 @@ static void take_connection(struct port *p, uint8_t state, const struct tcp_info
 
 // A program may carry IPv4 by a socket of IPv6, which has the address as ::ffff:198.19.0.1.
 static bool is_peers(const struct inet_diag_msg *d) {
-	struct address peer = address_of(plan->peer_ip, 0);
+	struct address peer = address_of(config->peer_ip, 0);
 	struct in6_addr to;
 
 	memcpy(&to, d->id.idiag_dst, sizeof(to));
-	if (plan->ipv6)
+	if (config->ipv6)
 		return memcmp(&to, &peer.six.sin6_addr, sizeof(to)) == 0;
-	return to.s6_addr32[d->idiag_family == AF_INET ? 0 : 3] == plan->peer_ip
+	return to.s6_addr32[d->idiag_family == AF_INET ? 0 : 3] == config->peer_ip
 		&& (d->idiag_family == AF_INET || IN6_IS_ADDR_V4MAPPED(&to));
 }
 
@@ -135,8 +135,9 @@ static void take(struct nlmsghdr *n, bool ended) {
 
 	if (left < 0 || !is_peers(d))
 		return;
-	uint32_t index = ntohs(plan->sender ? d->id.idiag_sport : d->id.idiag_dport) - first->port;
-	if (index >= plan->flows)
+	uint32_t index =
+		ntohs(config->sender ? d->id.idiag_sport : d->id.idiag_dport) - first->port;
+	if (index >= config->flows)
 		return;
 	for (struct rtattr *a = (void *)(d + 1); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
 		size_t size = RTA_PAYLOAD(a);
@@ -184,7 +185,7 @@ static void sample_family(uint8_t family) {
 }
 
 void sockets_sample(void) {
-	if (!plan->ipv6)
+	if (!config->ipv6)
 		sample_family(AF_INET);
 	sample_family(AF_INET6);
 	send_samples();

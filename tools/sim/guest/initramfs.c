@@ -70,8 +70,8 @@ static int modules(FILE *out, uint32_t inode, const struct kernel *k, struct err
 	return 0;
 }
 
-int initramfs_write(const char *path, const char *init, const struct kernel *k, const void *plan,
-	size_t plan_bytes, struct err *err) {
+int initramfs_write(const char *path, const char *init, const struct kernel *k, const void *config,
+	size_t config_bytes, struct err *err) {
 	size_t size = 0;
 	void *program = read_whole(init, &size);
 	FILE *out;
@@ -86,7 +86,7 @@ int initramfs_write(const char *path, const char *init, const struct kernel *k, 
 	entry(out, 1, "dev", FOLDER, 0, 0, NULL, 0);
 	entry(out, 2, "dev/console", CHARACTERS, 5, 1, NULL, 0);
 	entry(out, 3, "init", PROGRAM, 0, 0, program, size);
-	entry(out, 4, "plan", PLAIN, 0, 0, plan, plan_bytes);
+	entry(out, 4, "config", PLAIN, 0, 0, config, config_bytes);
 	rc = modules(out, 5, k, err);
 	entry(out, 0, "TRAILER!!!", 0, 0, 0, NULL, 0);
 	failed = ferror(out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What weir-sim and the program inside a guest say to each other.
 //
-//	plan    weir-sim -> guest   the file /plan of its initramfs
+//	config    weir-sim -> guest   the file /config of its initramfs
 //	READY   guest -> weir-sim   it has booted and set up its interface; the guest's clock
 //	GO      weir-sim -> guest   the difference between the run's clock and the guest's
 //	SAMPLES guest -> weir-sim   what the kernel says of its connections (TCP_INFO)
@@ -66,27 +66,27 @@ struct guest_shortage {
 
 #define SAMPLES_MAX 12 // in a frame
 
-#define PLAN_TEXT 64
-#define PLAN_SYSCTLS 24 // a group's, behind those of an ordinary host
-#define PLAN_LOADED 32 // recipe.py: MODULES_MAX
-#define PLAN_MODULES (PLAN_LOADED + 8) // and built in ones with parameters
-#define PLAN_PARAMS 256
-#define PLAN_RUN 1280
-#define PLAN_ENDLESS UINT64_MAX
-#define PLAN_NEVER UINT64_MAX
+#define GUEST_TEXT 64
+#define GUEST_SYSCTLS 24 // a group's, behind those of an ordinary host
+#define GUEST_LOADED 32 // recipe.py: MODULES_MAX
+#define GUEST_MODULES (GUEST_LOADED + 8) // and built in ones with parameters
+#define GUEST_PARAMS 256
+#define GUEST_RUN 1280
+#define GUEST_ENDLESS UINT64_MAX
+#define GUEST_NEVER UINT64_MAX
 
-struct plan_sysctl {
-	char name[PLAN_TEXT], value[PLAN_TEXT]; // "net/ipv4/tcp_ecn", "1"
+struct guest_sysctl {
+	char name[GUEST_TEXT], value[GUEST_TEXT]; // "net/ipv4/tcp_ecn", "1"
 };
 
 // A module of the kernel: /modules/NAME.ko, or built in.
-struct plan_module {
-	char name[PLAN_TEXT];
-	char params[PLAN_PARAMS]; // "a=1 b=2"
+struct guest_module {
+	char name[GUEST_TEXT];
+	char params[GUEST_PARAMS]; // "a=1 b=2"
 	uint32_t built_in;
 };
 
-struct guest_plan {
+struct guest_config {
 	uint32_t sender; // else receiver
 	uint32_t flows; // follow the struct
 	uint32_t ip, peer_ip; // network order
@@ -99,22 +99,22 @@ struct guest_plan {
 	uint64_t interval_ns, warmup_ns, duration_ns; // intervals end with these
 	uint64_t stop_over_ns; // and with the ticks of a rule (stop.h); 0: there is none
 	uint64_t ahead_ns; // by which a sample precedes the end of its interval
-	uint64_t pause_ns, resume_ns; // receiver: reads nothing between these; PLAN_NEVER
-	uint64_t close_ns; // all open connections are closed then; PLAN_NEVER
+	uint64_t pause_ns, resume_ns; // receiver: reads nothing between these; GUEST_NEVER
+	uint64_t close_ns; // all open connections are closed then; GUEST_NEVER
 	uint64_t close_by_reset;
-	uint64_t run_ns, run_stop_ns; // when `run` is started, and is sent SIGTERM; PLAN_NEVER
-	char run[PLAN_RUN]; // a shell command, which does what this program would do; "": none
-	char folder[PLAN_RUN]; // in which it begins
-	char files[PLAN_RUN]; // the host's folder that it sees as $WEIR_OUT
-	char cc[PLAN_TEXT], qdisc[PLAN_TEXT];
-	struct plan_sysctl sysctl[PLAN_SYSCTLS];
-	struct plan_module module[PLAN_MODULES]; // in the order in which they are loaded
+	uint64_t run_ns, run_stop_ns; // when `run` is started, and is sent SIGTERM; GUEST_NEVER
+	char run[GUEST_RUN]; // a shell command, which does what this program would do; "": none
+	char folder[GUEST_RUN]; // in which it begins
+	char files[GUEST_RUN]; // the host's folder that it sees as $WEIR_OUT
+	char cc[GUEST_TEXT], qdisc[GUEST_TEXT];
+	struct guest_sysctl sysctl[GUEST_SYSCTLS];
+	struct guest_module module[GUEST_MODULES]; // in the order in which they are loaded
 	uint32_t modules;
 };
 
-struct plan_flow {
+struct guest_flow {
 	uint64_t start_ns, stop_ns; // the run's clock
-	uint64_t bytes; // PLAN_ENDLESS
+	uint64_t bytes; // GUEST_ENDLESS
 	uint32_t flow;
 	uint16_t port; // of the sender
 	uint16_t mss; // 0: the kernel's choice

@@ -179,17 +179,17 @@ void guest_path(
 // are of. The guest looks whether it took them (init_modules.c).
 static int built_in_params(
 	const struct guest_start *s, char text[static PARAMS_SIZE], struct err *err) {
-	const struct guest_plan *plan = s->plan;
+	const struct guest_config *config = s->config;
 	size_t n = 0;
 
 	text[0] = '\0';
-	for (uint32_t i = 0; i < plan->modules; i++) {
-		const char *rest = plan->module[i].params;
-		char one[PLAN_PARAMS];
+	for (uint32_t i = 0; i < config->modules; i++) {
+		const char *rest = config->module[i].params;
+		char one[GUEST_PARAMS];
 
-		while (plan->module[i].built_in && kernel_next_word(&rest, one, sizeof(one))) {
+		while (config->module[i].built_in && kernel_next_word(&rest, one, sizeof(one))) {
 			n += (size_t)snprintf(text + n, PARAMS_SIZE - n, "%s%s.%s",
-				n > 0 ? " " : "", plan->module[i].name, one);
+				n > 0 ? " " : "", config->module[i].name, one);
 			if (n >= PARAMS_SIZE)
 				return err_set(err, -E2BIG,
 					"module: the parameters of what is built into a kernel have at "
@@ -250,7 +250,7 @@ pid_t guest_process(const struct guest_folder *f, const struct guest_start *s, s
 
 	guest_path(f, s->index, "initramfs", path);
 	if ((rc = built_in_params(s, params, err)) < 0
-		|| (rc = initramfs_write(path, f->init, s->kernel, s->plan, s->plan_bytes, err))
+		|| (rc = initramfs_write(path, f->init, s->kernel, s->config, s->config_bytes, err))
 			< 0)
 		return rc;
 	pid = fork();

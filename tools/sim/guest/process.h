@@ -4,7 +4,7 @@
 //	/dev/shm/weir-guests-XXXXXX/     of a run, which has locked it; removed at its end, or by
 //	                                 the next run
 //		0.time, 0.card           sockets of guest 0
-//		0.initramfs, 0.log       the program inside and its plan; what the kernel prints
+//		0.initramfs, 0.log       the program inside and its config; what the kernel prints
 #pragma once
 #include "common/base/err.h"
 
@@ -27,8 +27,8 @@ struct guest_start {
 	const struct kernel *kernel;
 	int cpu; // -1: any
 	int page_fd; // page.h
-	const void *plan; // struct guest_plan, and its flows
-	size_t plan_bytes;
+	const void *config; // struct guest_config, and its flows
+	size_t config_bytes;
 };
 
 // Finds our two files; a folder that holds `bytes` would have room. -ENOENT,

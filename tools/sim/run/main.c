@@ -3,10 +3,10 @@
 #include "common/pcap/writer.h"
 #include "common/run/run_list.h"
 #include "sender/cc/outcome.h"
-#include "sender/host/plan.h"
+#include "sender/host/sender_config.h"
 #include "sender/source/source.h"
 #include "switch/aqm.h"
-#include "switch/path/plan.h"
+#include "switch/path/switch_config.h"
 #include "tools/sim/guest/guests.h"
 #include "tools/sim/run/offline.h"
 #include "tools/sim/run/replay.h"
@@ -51,8 +51,8 @@ static int list(const struct run_options *opt, struct err *err) {
 	run_list_run(&l);
 	schedule_list(&l);
 	run_list_live(&l);
-	plan_list(&l);
-	live_plan_list(&l);
+	switch_config_list(&l);
+	sender_config_list(&l);
 	run_list_streams(&l);
 	run_list_numbers(&l, summary_sections, summary_sections_count);
 	run_list_units(&l);

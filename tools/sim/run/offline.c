@@ -9,7 +9,7 @@
 #include "common/net/corrupt.h"
 #include "common/net/headers.h"
 #include "common/net/wire.h"
-#include "switch/path/plan.h"
+#include "switch/path/switch_config.h"
 #include "tools/sim/run/fields.h"
 #include "tools/sim/run/sim.h"
 
@@ -147,7 +147,7 @@ static int network_init(struct offline *o, struct err *err) {
 	struct config_node *root = config_root(o->run->config);
 	struct paths_env env = {
 		.run_seed = o->run->seed,
-		.mtu_bytes = PLAN_MTU_BYTES,
+		.mtu_bytes = SWITCH_MTU_BYTES,
 		.owner = {.copy = copy_packet,
 			.free = free_packets,
 			.hosts = hosts,

@@ -112,15 +112,15 @@ static int make_paths(struct replay *r, struct err *err) {
 	struct config_node *root = config_root(r->run->config);
 	struct config_node *flows = config_get(root, "flows");
 	struct groups groups = {0};
-	int rc = plan_flows(&r->plan, r->run->config, r->run->seed, 0, err);
+	int rc = switch_config_flows(&r->config, r->run->config, r->run->seed, 0, err);
 	struct paths_env env = {
 		.run_seed = r->run->seed,
-		.mtu_bytes = live_frame_bytes(&r->plan.process),
-		.group_base_rtt_ns = r->plan.group_base_rtt_ns,
-		.base_rtts = &r->plan.base_rtts,
-		.group_route = r->plan.group_route,
+		.mtu_bytes = live_frame_bytes(&r->config.process),
+		.group_base_rtt_ns = r->config.group_base_rtt_ns,
+		.base_rtts = &r->config.base_rtts,
+		.group_route = r->config.group_route,
 		.flows = flows,
-		.groups = r->plan.groups,
+		.groups = r->config.groups,
 		.owner = {.copy = copy_packet,
 			.free = free_packets,
 			.hosts = hosts,
@@ -134,7 +134,7 @@ static int make_paths(struct replay *r, struct err *err) {
 		rc = groups_init(&groups, flows, err);
 		if (rc == 0) // without flows the packets were a capture's
 			env.mtu_bytes =
-				groups.count > 0 ? groups_mtu_bytes(&groups) : PLAN_MTU_BYTES;
+				groups.count > 0 ? groups_mtu_bytes(&groups) : SWITCH_MTU_BYTES;
 		groups_fini(&groups);
 	}
 	if (rc == 0)
@@ -171,7 +171,7 @@ int replay_init(struct replay *r, struct run *run, const char *file, struct err 
 
 		for (uint32_t i = 0; i < r->paths.count; i++)
 			copies = max_u64(
-				copies, path_capacity(&r->paths.path[i], PLAN_MTU_BYTES).copies);
+				copies, path_capacity(&r->paths.path[i], SWITCH_MTU_BYTES).copies);
 		r->packets_max = copies * r->records;
 		r->base = mem_map(r->packets_max * sizeof(struct replay_pkt));
 		if (r->base == NULL)
@@ -378,7 +378,7 @@ bool replay_summary(struct replay *r, FILE *out, const struct facts *verdict) {
 void replay_fini(struct replay *r) {
 	if (r->paths.count > 0)
 		paths_fini(&r->paths);
-	plan_free(&r->plan);
+	switch_config_free(&r->config);
 	mem_unmap(r->base, r->packets_max * sizeof(struct replay_pkt));
 	if (r->header != NULL)
 		munmap((void *)(uintptr_t)r->header, r->map_size);

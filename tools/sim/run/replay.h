@@ -13,7 +13,7 @@
 #include "common/run/run.h"
 #include "sender/group/group.h"
 #include "switch/path/path.h"
-#include "switch/path/plan.h"
+#include "switch/path/switch_config.h"
 
 struct replay {
 	struct run *run;
@@ -22,7 +22,7 @@ struct replay {
 	size_t map_size;
 	const struct tel_arrivals *record;
 	uint64_t records;
-	struct plan plan; // flow groups
+	struct switch_config config; // flow groups
 	struct paths paths;
 	struct stage_env exit[PATHS_MAX]; // traces the departures of each path
 	struct replay_headers {

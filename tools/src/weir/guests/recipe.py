@@ -20,7 +20,7 @@ from weir.guests.commands import make, output, piped
 
 HZ = 250  # as Debian's kernels
 TICKS = (250, 1000)
-MODULES_MAX = 32  # message.h: PLAN_LOADED
+MODULES_MAX = 32  # message.h: GUEST_LOADED
 MODULE_NAME_MAX = 55  # as the kernel's
 
 

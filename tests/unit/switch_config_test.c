@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch/path/plan.h"
+#include "switch/path/switch_config.h"
 #include "test.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 struct site {
 	struct config *config;
 	struct paths paths;
-	struct plan plan;
+	struct switch_config live;
 	struct err err;
 };
 
@@ -27,17 +27,17 @@ static int site_open_flows(
 		paths, flows, strstr(ports, "lcores") != NULL ? "" : "lcores: [1], ", ports);
 	s->config = config_parse("t", text, strlen(text), &s->err);
 	ck_assert_msg(s->config != NULL, "%s", s->err.msg);
-	if ((rc = plan_flows(&s->plan, s->config, 1, 0, &s->err)) < 0)
+	if ((rc = switch_config_flows(&s->live, s->config, 1, 0, &s->err)) < 0)
 		return rc;
-	if ((rc = plan_keys(&s->plan, s->config, &s->err)) < 0)
+	if ((rc = switch_config_keys(&s->live, s->config, &s->err)) < 0)
 		return rc;
-	env.groups = s->plan.groups;
-	env.group_base_rtt_ns = s->plan.group_base_rtt_ns;
-	env.base_rtts = &s->plan.base_rtts;
-	env.group_route = s->plan.group_route;
+	env.groups = s->live.groups;
+	env.group_base_rtt_ns = s->live.group_base_rtt_ns;
+	env.base_rtts = &s->live.base_rtts;
+	env.group_route = s->live.group_route;
 	rc = paths_init(&s->paths, config_get(config_root(s->config), "paths"), &env, &s->err);
 	ck_assert_msg(rc == 0, "%s", s->err.msg);
-	return plan_ports(&s->plan, s->config, &s->paths, &s->err);
+	return switch_config_ports(&s->live, s->config, &s->paths, &s->err);
 }
 
 static int site_open(struct site *s, const char *paths, const char *ports) {
@@ -48,7 +48,7 @@ static int site_open(struct site *s, const char *paths, const char *ports) {
 static void site_close(struct site *s) {
 	if (s->paths.count > 0)
 		paths_fini(&s->paths);
-	plan_free(&s->plan);
+	switch_config_free(&s->live);
 	config_free(s->config);
 }
 
@@ -62,11 +62,11 @@ TEST(flows_belong_to_their_groups) {
 	struct site s;
 
 	ck_assert_msg(site_open(&s, PATHS, PORTS) == 0, "%s", s.err.msg);
-	ck_assert_uint_eq(s.plan.flows, 5);
+	ck_assert_uint_eq(s.live.flows, 5);
 	for (uint32_t i = 0; i < 5; i++)
-		ck_assert_uint_eq(s.plan.group_of[i], i < 3 ? 0 : 1);
-	ck_assert_uint_eq(s.plan.group_base_rtt_ns[1], 40000000);
-	ck_assert_uint_eq(s.plan.flow_base_ip, 0xc6120701);
+		ck_assert_uint_eq(s.live.group_of[i], i < 3 ? 0 : 1);
+	ck_assert_uint_eq(s.live.group_base_rtt_ns[1], 40000000);
+	ck_assert_uint_eq(s.live.flow_base_ip, 0xc6120701);
 	ck_assert_int_eq(config_unused(s.config, &s.err), 0);
 	site_close(&s);
 }
@@ -78,11 +78,11 @@ TEST(pool_follows_from_rate_delay_queue_and_packet) {
 	uint64_t queue = 1000000 / 512;
 
 	ck_assert_msg(site_open(&s, PATHS, PORTS) == 0, "%s", s.err.msg);
-	ck_assert_ptr_eq(s.plan.port[0].path, paths_find(&s.paths, "reverse"));
-	ck_assert_ptr_eq(s.plan.port[1].path, paths_find(&s.paths, "forward"));
-	ck_assert_uint_ge(s.plan.port[1].quota, 1024 + queue + 35244);
-	ck_assert_uint_le(s.plan.port[1].quota, 1024 + queue + 35244 + 2);
-	ck_assert_uint_eq(s.plan.port[0].quota, 1024 + 58740);
+	ck_assert_ptr_eq(s.live.port[0].path, paths_find(&s.paths, "reverse"));
+	ck_assert_ptr_eq(s.live.port[1].path, paths_find(&s.paths, "forward"));
+	ck_assert_uint_ge(s.live.port[1].quota, 1024 + queue + 35244);
+	ck_assert_uint_le(s.live.port[1].quota, 1024 + queue + 35244 + 2);
+	ck_assert_uint_eq(s.live.port[0].quota, 1024 + 58740);
 	site_close(&s);
 }
 
@@ -95,7 +95,7 @@ TEST(smaller_packets_take_more_buffers) {
 			== 0,
 		"%s", s.err.msg);
 	// 14.88 million packets per second for 15 ms, and the queue's.
-	ck_assert_uint_ge(s.plan.port[1].quota, 1024 + 223214 + 15625);
+	ck_assert_uint_ge(s.live.port[1].quota, 1024 + 223214 + 15625);
 	site_close(&s);
 }
 
@@ -108,13 +108,13 @@ TEST(a_smaller_pool_is_forced_and_shared_in_proportion) {
 	ck_assert_ptr_nonnull(strstr(s.err.msg, "force: yes starts all the same"));
 	site_close(&s);
 	ck_assert_msg(site_open(&s, PATHS, "force: yes, pool: 1000, " PORTS) == 0, "%s", s.err.msg);
-	ck_assert_uint_le(s.plan.port[0].quota + s.plan.port[1].quota, 1000);
-	ck_assert_uint_ge(s.plan.port[0].quota + s.plan.port[1].quota, 998);
+	ck_assert_uint_le(s.live.port[0].quota + s.live.port[1].quota, 1000);
+	ck_assert_uint_ge(s.live.port[0].quota + s.live.port[1].quota, 998);
 	for (uint32_t i = 0; i < 2; i++) {
-		double sum = (double)(whole.plan.port[0].quota + whole.plan.port[1].quota);
+		double sum = (double)(whole.live.port[0].quota + whole.live.port[1].quota);
 
-		ck_assert_double_eq_tol((double)s.plan.port[i].quota / 1000,
-			(double)whole.plan.port[i].quota / sum, 0.001);
+		ck_assert_double_eq_tol((double)s.live.port[i].quota / 1000,
+			(double)whole.live.port[i].quota / sum, 0.001);
 	}
 	site_close(&s);
 	site_close(&whole);
@@ -163,11 +163,11 @@ TEST(flows_with_paths_of_their_own_need_none_of_a_port) {
 	struct site s;
 
 	ck_assert_msg(site_open_flows(&s, paths, flows, ports) == 0, "%s", s.err.msg);
-	ck_assert(s.plan.routed);
+	ck_assert(s.live.routed);
 	for (uint32_t i = 0; i < 2; i++) {
-		ck_assert_ptr_null(s.plan.port[i].path);
-		ck_assert_uint_ge(s.plan.port[i].quota, all);
-		ck_assert_uint_le(s.plan.port[i].quota, all + 2);
+		ck_assert_ptr_null(s.live.port[i].path);
+		ck_assert_uint_ge(s.live.port[i].quota, all);
+		ck_assert_uint_le(s.live.port[i].quota, all + 2);
 	}
 	site_close(&s);
 	ck_assert_int_lt(
@@ -175,7 +175,7 @@ TEST(flows_with_paths_of_their_own_need_none_of_a_port) {
 	ck_assert_ptr_nonnull(strstr(s.err.msg, "no port sends through path 'two'"));
 	site_close(&s);
 	ck_assert_msg(site_open(&s, PATHS, PORTS) == 0, "%s", s.err.msg);
-	ck_assert(!s.plan.routed);
+	ck_assert(!s.live.routed);
 	site_close(&s);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "switch/path/plan.h"
+#include "switch/path/switch_config.h"
 
 #include "common/base/u64.h"
 #include "common/net/address.h"
@@ -14,40 +14,41 @@
 #define PATH_SLACK_PKTS 1024 // bursts, the frame on the wire, packets that leave late
 
 static const char *const start_names[] = {"now", "traffic", NULL};
-static const struct param plan_params[] = {
-	LIVE_PROCESS_PARAMS(struct plan, process, "1024"),
+static const struct param section_params[] = {
+	LIVE_PROCESS_PARAMS(struct switch_config, process, "1024"),
 	{"start", "now", "when duration and warmup begin: traffic is the first TCP or UDP packet",
-		UNIT_NONE, PARAM_ENUM(struct plan, start, start_names)},
+		UNIT_NONE, PARAM_ENUM(struct switch_config, start, start_names)},
 	{"pool", "0", "packets that may be inside; 0: as many as queues and delays may hold",
-		UNIT_NONE, PARAM_U64(struct plan, pool), .min = 0, .max = 1e9},
+		UNIT_NONE, PARAM_U64(struct switch_config, pool), .min = 0, .max = 1e9},
 	PARAM_END,
 };
 static const struct param also[] = {
 	LIVE_PROCESS_ALSO("live.switch.ports"),
 	{"static", "", "MAC addresses that are known from the start", UNIT_NONE,
-		PARAM_LIST("live.switch.static"), .min = 0, .max = PLAN_STATIC_MAX},
+		PARAM_LIST("live.switch.static"), .min = 0, .max = SWITCH_STATIC_MAX},
 	PARAM_END,
 };
 
 static const struct param port_params[] = {
-	LIVE_PORT_PARAMS(struct plan_port, common),
+	LIVE_PORT_PARAMS(struct switch_config_port, common),
 	{"path", "", "what leaves through this port goes through this path; default: straight out",
-		UNIT_NONE, PARAM_TEXT(struct plan_port, path_name)},
+		UNIT_NONE, PARAM_TEXT(struct switch_config_port, path_name)},
 	{"min_packet", "512B", "smallest mean packet its path must hold; sizes the packet pool",
-		UNIT_BYTES, PARAM_U64(struct plan_port, min_packet), .min = 64, .max = 9018},
+		UNIT_BYTES, PARAM_U64(struct switch_config_port, min_packet), .min = 64,
+		.max = 9018},
 	{"lcore", "", "the CPU, one of lcores, that serves it; default: each one in turn",
-		UNIT_NONE, PARAM_TEXT(struct plan_port, lcore_text)},
+		UNIT_NONE, PARAM_TEXT(struct switch_config_port, lcore_text)},
 	{"rx_queues", "1", "receive queues, each for another one of lcores", UNIT_NONE,
-		PARAM_U64(struct plan_port, rx_queues), .min = 1, .max = LIVE_LCORES_MAX},
+		PARAM_U64(struct switch_config_port, rx_queues), .min = 1, .max = LIVE_LCORES_MAX},
 	PARAM_END,
 };
 
 static const struct live_section section = {
 	.name = "switch",
-	.params = plan_params,
+	.params = section_params,
 	.also = also,
 	.port_params = port_params,
-	.port_size = sizeof(struct plan_port),
+	.port_size = sizeof(struct switch_config_port),
 	.ports_min = 2,
 	.ports_max = LIVE_PORTS_MAX,
 };
@@ -62,7 +63,7 @@ static const struct param fixed_params[] = {
 	PARAM_END,
 };
 
-void plan_list(struct run_list *l) {
+void switch_config_list(struct run_list *l) {
 	run_list_live_section(l, &section, "weir-switch");
 	run_list_entry(l,
 		&(struct run_listed){.kind = "live",
@@ -71,8 +72,8 @@ void plan_list(struct run_list *l) {
 			.params = fixed_params});
 }
 
-int plan_flows(
-	struct plan *p, struct config *c, uint64_t seed, uint64_t duration_ns, struct err *err) {
+int switch_config_flows(struct switch_config *p, struct config *c, uint64_t seed,
+	uint64_t duration_ns, struct err *err) {
 	struct config_node *root = config_root(c), *list = config_get(root, "flows");
 	struct config_node *live = config_get(root, "live");
 	struct flows f;
@@ -98,7 +99,7 @@ int plan_flows(
 	return 0;
 }
 
-void plan_free(struct plan *p) {
+void switch_config_free(struct switch_config *p) {
 	base_rtts_free(&p->base_rtts);
 	free(p->group_of);
 	p->group_of = NULL;
@@ -123,8 +124,8 @@ static uint64_t path_pkts(const struct paths *ps, const struct path *p, uint32_t
 }
 
 // Which lcore serves the i-th port.
-static int port_lcore(struct plan *p, uint32_t i, struct config_node *n, struct err *err) {
-	struct plan_port *port = &p->port[i];
+static int port_lcore(struct switch_config *p, uint32_t i, struct config_node *n, struct err *err) {
+	struct switch_config_port *port = &p->port[i];
 	const struct live_process *lp = &p->process;
 	double cpu;
 
@@ -146,14 +147,14 @@ static int port_lcore(struct plan *p, uint32_t i, struct config_node *n, struct 
 }
 
 // Every lcore has something to do.
-static int no_lcore_idle(const struct plan *p, struct err *err) {
+static int no_lcore_idle(const struct switch_config *p, struct err *err) {
 	for (uint32_t i = 0; i < p->process.lcores; i++) {
 		bool used = false;
 
 		for (uint32_t k = 0; k < p->ports; k++) {
 			used |= p->port[k].lcore == i;
 			for (uint32_t q = 0; q < p->port[k].rx_queues; q++)
-				used |= plan_receiver(p, k, q) == i;
+				used |= switch_config_receiver(p, k, q) == i;
 		}
 		if (!used)
 			return config_err(config_at(p->process.lcores_node, i), -EINVAL, err,
@@ -165,9 +166,9 @@ static int no_lcore_idle(const struct plan *p, struct err *err) {
 }
 
 // The path before the i-th port, and its quota of the pool.
-static int port_path(
-	struct plan *p, uint32_t i, struct paths *ps, struct config_node *n, struct err *err) {
-	struct plan_port *port = &p->port[i];
+static int port_path(struct switch_config *p, uint32_t i, struct paths *ps, struct config_node *n,
+	struct err *err) {
+	struct switch_config_port *port = &p->port[i];
 	char names[CONFIG_NAMES_SIZE];
 
 	port->quota = port->large_quota = STRAIGHT_PKTS;
@@ -186,15 +187,15 @@ static int port_path(
 				port->path_name, p->port[k].common.name);
 	}
 	port->quota = path_pkts(ps, port->path, (uint32_t)port->min_packet);
-	port->large_quota = PLAN_SHORT
+	port->large_quota = SWITCH_SHORT_PKTS
 		+ path_pkts(ps, port->path, (uint32_t)max_u64(port->min_packet, LARGE_PACKET));
 	port->large_quota = time_min(port->large_quota, port->quota);
 	return 0;
 }
 
 // Where groups name their paths, any packet may pass any path, and leave by any port.
-static int plan_routes(struct plan *p, struct paths *ps, struct err *err) {
-	uint64_t quota = STRAIGHT_PKTS, large_quota = STRAIGHT_PKTS + PLAN_SHORT;
+static int switch_config_routes(struct switch_config *p, struct paths *ps, struct err *err) {
+	uint64_t quota = STRAIGHT_PKTS, large_quota = STRAIGHT_PKTS + SWITCH_SHORT_PKTS;
 
 	for (uint32_t g = 0; g < p->groups; g++) {
 		for (int d = 0; d < FLOWS_DIRECTIONS; d++)
@@ -223,7 +224,8 @@ static int plan_routes(struct plan *p, struct paths *ps, struct err *err) {
 }
 
 // The paths with captures are one lcore's, which begins and ends the run.
-static int plan_sources(const struct plan *p, const struct paths *ps, struct err *err) {
+static int switch_config_sources(
+	const struct switch_config *p, const struct paths *ps, struct err *err) {
 	for (uint32_t i = 0; i < ps->count; i++) {
 		if (ps->path[i].source != NULL && p->process.lcores > 1)
 			return config_err(p->process.lcores_node, -EINVAL, err,
@@ -235,7 +237,7 @@ static int plan_sources(const struct plan *p, const struct paths *ps, struct err
 }
 
 static bool named_by_a_group(
-	const struct plan *p, const struct paths *ps, const struct path *path) {
+	const struct switch_config *p, const struct paths *ps, const struct path *path) {
 	for (uint32_t g = 0; g < p->groups; g++) {
 		for (int d = 0; d < FLOWS_DIRECTIONS; d++) {
 			const struct route *r = &ps->route[g][d];
@@ -251,8 +253,8 @@ static bool named_by_a_group(
 }
 
 // Every path has its exit.
-static int no_path_unused(
-	const struct plan *p, const struct paths *ps, struct config_node *list, struct err *err) {
+static int no_path_unused(const struct switch_config *p, const struct paths *ps,
+	struct config_node *list, struct err *err) {
 	for (uint32_t i = 0; i < ps->count; i++) {
 		bool used = named_by_a_group(p, ps, &ps->path[i]);
 
@@ -267,17 +269,17 @@ static int no_path_unused(
 	return 0;
 }
 
-static int static_read(struct plan *p, struct config_node *list, struct err *err) {
+static int static_read(struct switch_config *p, struct config_node *list, struct err *err) {
 	int rc;
 
 	if (list == NULL)
 		return 0;
-	if (config_kind(list) != CONFIG_LIST || config_count(list) > PLAN_STATIC_MAX)
+	if (config_kind(list) != CONFIG_LIST || config_count(list) > SWITCH_STATIC_MAX)
 		return config_err(list, -EINVAL, err, "static: a list of at most %d {mac, port}",
-			PLAN_STATIC_MAX);
+			SWITCH_STATIC_MAX);
 	for (size_t i = 0; i < config_count(list); i++) {
 		struct config_node *n = config_at(list, i);
-		struct plan_static *s = &p->fixed[p->fixed_count++];
+		struct switch_config_static *s = &p->fixed[p->fixed_count++];
 		struct fixed f = {0};
 
 		if ((rc = config_params(n, "static", fixed_params, NULL, &f, err)) < 0)
@@ -296,7 +298,7 @@ static int static_read(struct plan *p, struct config_node *list, struct err *err
 }
 
 // Scales the paths' quotas to the pool that the user wants.
-static int scale_quotas(struct plan *p, struct config_node *node, struct err *err) {
+static int scale_quotas(struct switch_config *p, struct config_node *node, struct err *err) {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < p->ports; i++)
@@ -316,14 +318,15 @@ static int scale_quotas(struct plan *p, struct config_node *node, struct err *er
 	return 0;
 }
 
-int plan_keys(struct plan *p, struct config *c, struct err *err) {
+int switch_config_keys(struct switch_config *p, struct config *c, struct err *err) {
 	struct config_node *node;
 	int rc = live_section_read(&section, c, p, &p->process, &node, err);
 
 	return rc < 0 ? rc : live_ports_read(&section, &p->process, node, p->port, &p->ports, err);
 }
 
-int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err) {
+int switch_config_ports(
+	struct switch_config *p, struct config *c, struct paths *ps, struct err *err) {
 	struct config_node *node = config_get(config_get(config_root(c), "live"), section.name);
 	struct config_node *list = config_get(node, "ports");
 	int rc;
@@ -334,18 +337,20 @@ int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *e
 		if ((rc = port_lcore(p, i, n, err)) < 0 || (rc = port_path(p, i, ps, n, err)) < 0)
 			return rc;
 	}
-	if ((rc = plan_routes(p, ps, err)) < 0 || (rc = plan_sources(p, ps, err)) < 0
-		|| (rc = no_lcore_idle(p, err)) < 0 || (rc = scale_quotas(p, node, err)) < 0
+	if ((rc = switch_config_routes(p, ps, err)) < 0
+		|| (rc = switch_config_sources(p, ps, err)) < 0 || (rc = no_lcore_idle(p, err)) < 0
+		|| (rc = scale_quotas(p, node, err)) < 0
 		|| (rc = no_path_unused(p, ps, list, err)) < 0)
 		return rc;
 	return static_read(p, config_get(node, "static"), err);
 }
 
-int plan_text(const struct plan *p, uint64_t port_buffers, char *text, size_t size) {
+int switch_config_text(
+	const struct switch_config *p, uint64_t port_buffers, char *text, size_t size) {
 	size_t used = 0;
 
 	for (uint32_t i = 0; i < p->ports && used < size; i++) {
-		const struct plan_port *port = &p->port[i];
+		const struct switch_config_port *port = &p->port[i];
 
 		used += (size_t)snprintf(text + used, size - used, "%s %llu packets, ",
 			port->path != NULL ? port->path_name : port->common.name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/host/plan.h"
+#include "sender/host/sender_config.h"
 
 #include "common/base/ns.h"
 #include "common/net/address.h"
@@ -8,24 +8,24 @@
 
 #include <errno.h>
 
-static const struct param plan_params[] = {
-	LIVE_PROCESS_PARAMS(struct live_plan, process, "4096"),
+static const struct param section_params[] = {
+	LIVE_PROCESS_PARAMS(struct sender_config, process, "4096"),
 	{"rate", "0bit",
 		"what the network carries at most; 0: from paths and schedule, else 10Gbit",
-		UNIT_RATE_BPS, PARAM_U64(struct live_plan, rate_bps), .min = 0, .max = 1e12},
+		UNIT_RATE_BPS, PARAM_U64(struct sender_config, rate_bps), .min = 0, .max = 1e12},
 	{"pipe", "0s",
 		"longest round trip, queues included; 0: from paths and schedule, else 200ms",
-		UNIT_TIME_NS, PARAM_U64(struct live_plan, pipe_ns), .min = 0, .max = 60e9},
+		UNIT_TIME_NS, PARAM_U64(struct sender_config, pipe_ns), .min = 0, .max = 60e9},
 	{"answer", "10s", "how long a peer may take to answer ARP and the first SYN", UNIT_TIME_NS,
-		PARAM_U64(struct live_plan, answer_ns), .min = 1e6, .max = 3600e9},
+		PARAM_U64(struct sender_config, answer_ns), .min = 1e6, .max = 3600e9},
 	{"begin", "0",
 		"UTC in nanoseconds, at most a minute ahead, at which flows begin; 0: at once",
-		UNIT_NONE, PARAM_U64(struct live_plan, begin_utc_ns), .min = 0, .max = 9e18},
+		UNIT_NONE, PARAM_U64(struct sender_config, begin_utc_ns), .min = 0, .max = 9e18},
 	{"dynamic_connections", "64",
 		"connections a receiver takes beside those of `flows`, each lcore", UNIT_NONE,
-		PARAM_U64(struct live_plan, dynamic_connections), .min = 0, .max = 65536},
+		PARAM_U64(struct sender_config, dynamic_connections), .min = 0, .max = 65536},
 	{"checksum", "yes", "verify received TCP checksums", UNIT_NONE,
-		PARAM_BOOL(struct live_plan, checksum)},
+		PARAM_BOOL(struct sender_config, checksum)},
 	PARAM_END,
 };
 static const struct param also[] = {LIVE_PROCESS_ALSO("live.sender.ports"), PARAM_END};
@@ -51,7 +51,7 @@ static const struct param port_params[] = {
 
 static const struct live_section section = {
 	.name = "sender",
-	.params = plan_params,
+	.params = section_params,
 	.also = also,
 	.port_params = port_params,
 	.port_size = sizeof(struct live_port),
@@ -59,14 +59,14 @@ static const struct live_section section = {
 	.ports_max = LIVE_ROLES,
 };
 
-void live_plan_list(struct run_list *l) {
+void sender_config_list(struct run_list *l) {
 	run_list_live_section(l, &section, "weir-sender");
 }
 
 // Both ends of all connections, and the next hop, must have addresses for tests: what is sent to
 // other addresses, and what they answer, would leave the testbed.
-static int in_range(const struct live_plan *p, struct config_node *n, const struct live_port *port,
-	uint32_t flows, struct err *err) {
+static int in_range(const struct sender_config *p, struct config_node *n,
+	const struct live_port *port, uint32_t flows, struct err *err) {
 	uint32_t more = flow_addr_count(flows) - 1, sends = port->role == LIVE_SENDER;
 	const struct {
 		const char *key;
@@ -92,8 +92,8 @@ static int in_range(const struct live_plan *p, struct config_node *n, const stru
 	return 0;
 }
 
-static int port_addresses(const struct live_plan *p, struct live_port *port, struct config_node *n,
-	uint32_t flows, struct err *err) {
+static int port_addresses(const struct sender_config *p, struct live_port *port,
+	struct config_node *n, uint32_t flows, struct err *err) {
 	bool sends = port->role == LIVE_SENDER;
 	uint32_t ours = sends ? FLOW_ADDR_SENDER : FLOW_ADDR_RECEIVER;
 	uint32_t theirs = sends ? FLOW_ADDR_RECEIVER : FLOW_ADDR_SENDER;
@@ -118,8 +118,8 @@ static int port_addresses(const struct live_plan *p, struct live_port *port, str
 	return 0;
 }
 
-static int port_check(
-	struct live_plan *p, uint32_t i, struct config_node *n, uint32_t flows, struct err *err) {
+static int port_check(struct sender_config *p, uint32_t i, struct config_node *n, uint32_t flows,
+	struct err *err) {
 	struct live_port *port = &p->port[i];
 
 	if (port->queues != 1 && port->queues != p->process.lcores)
@@ -135,7 +135,7 @@ static int port_check(
 
 // What the config does not say about the network follows from what a switch would make of it.
 static void complete_network(
-	struct live_plan *p, struct config_node *root, const struct groups *gs) {
+	struct sender_config *p, struct config_node *root, const struct groups *gs) {
 	uint64_t base_rtt_ns = 0;
 	struct network n;
 
@@ -148,8 +148,8 @@ static void complete_network(
 		p->pipe_ns = n.pipe_ns;
 }
 
-int live_plan_init(
-	struct live_plan *p, struct config *c, const struct groups *gs, struct err *err) {
+int sender_config_init(
+	struct sender_config *p, struct config *c, const struct groups *gs, struct err *err) {
 	struct config_node *node;
 	int rc;
 
@@ -177,7 +177,7 @@ int live_plan_init(
 	return 0;
 }
 
-const struct live_port *live_plan_port(const struct live_plan *p, enum live_role role) {
+const struct live_port *sender_config_port(const struct sender_config *p, enum live_role role) {
 	for (uint32_t i = 0; i < p->ports; i++) {
 		if (p->port[i].role == (int)role)
 			return &p->port[i];

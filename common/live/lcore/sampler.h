@@ -7,7 +7,7 @@
 #include "common/live/lcore/lcore.h"
 #include "common/watch/watch.h"
 
-struct watch_probe {
+struct watch_sampler {
 	struct watch *watch;
 	struct lcore *lcore;
 	int stat_fd, sched_fd, status_fd; // files of /proc; -1: not available
@@ -21,13 +21,13 @@ struct watch_probe {
 // watch->packets.
 // `pkt_ns`: upper bound of an iteration's time per packet; the kernel's work is added for ports
 // through which the kernel transmits.
-void watch_probe_init(struct watch_probe *p, struct watch *watch, struct lcore *lcore,
+void watch_sampler_init(struct watch_sampler *s, struct watch *watch, struct lcore *lcore,
 	const struct live_process *process, uint64_t pkt_ns);
 // Takes a sample, every 100 ms, and a last one after the lcore has ended. The first lcore's also
 // disciplines the clock.
-void watch_probe_sample(struct watch_probe *p, bool last);
+void watch_sampler_sample(struct watch_sampler *s, bool last);
 // Writes "<prefix>host", the lcore's interruptions by the machine, and "<prefix>clock".
-void watch_probe_json(const struct watch_probe *p, const char *prefix, struct json *j);
+void watch_sampler_json(const struct watch_sampler *s, const char *prefix, struct json *j);
 // Writes "<prefix>host" only.
-void watch_host_json(const struct watch_probe *p, const char *prefix, struct json *j);
-void watch_probe_fini(struct watch_probe *p);
+void watch_host_json(const struct watch_sampler *s, const char *prefix, struct json *j);
+void watch_sampler_fini(struct watch_sampler *s);

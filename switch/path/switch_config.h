@@ -13,7 +13,7 @@
 // takes three ACKs per full frame in the other direction, and small enough that a mix of sizes
 // fits. For 64 B at line rate set it to 64B: there is room for 8 times as many packets then, of
 // which only small frames use it, as these wait outside their buffers in 128 B each: all but the
-// first PLAN_SHORT. For all others the mean is taken to be 512 B at least.
+// first SWITCH_SHORT_PKTS. For all others the mean is taken to be 512 B at least.
 //
 // `pool` sets what all paths and ports together may hold instead, each in proportion; less than the
 // sum is refused without `force`.
@@ -35,17 +35,17 @@
 #include "common/net/wire.h"
 #include "switch/path/path.h"
 
-#define PLAN_MTU_BYTES 1518 // with FCS, of captures
-#define PLAN_STATIC_MAX 256
+#define SWITCH_MTU_BYTES 1518 // with FCS, of captures
+#define SWITCH_STATIC_MAX 256
 
 // A path with fewer packets is short: small frames wait in their buffers too, which takes no copy.
-#define PLAN_SHORT 512
+#define SWITCH_SHORT_PKTS 512
 
-enum plan_start { PLAN_START_NOW, PLAN_START_TRAFFIC };
+enum switch_start { SWITCH_START_NOW, SWITCH_START_TRAFFIC };
 
 struct run_list;
 
-struct plan_port {
+struct switch_config_port {
 	struct live_port_common common;
 	char path_name[PARAM_TEXT_SIZE];
 	uint64_t min_packet; // bytes, FCS included
@@ -57,19 +57,19 @@ struct plan_port {
 	uint64_t large_quota; // of these, as many may need a buffer of their own
 };
 
-struct plan_static {
+struct switch_config_static {
 	struct wire_mac mac;
 	uint32_t port;
 };
 
-struct plan {
+struct switch_config {
 	struct live_process process;
-	int start; // enum plan_start
+	int start; // enum switch_start
 	uint64_t pool; // packets that may be inside; 0: what follows from the paths
-	struct plan_port port[LIVE_PORTS_MAX];
+	struct switch_config_port port[LIVE_PORTS_MAX];
 	uint32_t ports;
 	bool routed; // packets of flows take the paths that their group names
-	struct plan_static fixed[PLAN_STATIC_MAX];
+	struct switch_config_static fixed[SWITCH_STATIC_MAX];
 	uint32_t fixed_count;
 	// Flows of weir-sender: which group each belongs to.
 	uint32_t flow_base_ip; // of the first sending port
@@ -83,20 +83,23 @@ struct plan {
 
 // Reads live.mtu, the number and base RTT of each flow group, and the sender's address. Base RTTs
 // are drawn for a run of this seed and duration; 0: it has no end.
-int plan_flows(
-	struct plan *p, struct config *c, uint64_t seed, uint64_t duration_ns, struct err *err);
+int switch_config_flows(struct switch_config *p, struct config *c, uint64_t seed,
+	uint64_t duration_ns, struct err *err);
 // Reads the keys of live.switch and of its ports, before there are paths: a mistyped key of theirs
 // is named first.
-int plan_keys(struct plan *p, struct config *c, struct err *err);
-// What follows from them, after plan_keys. `ps` must be initialised; ports point into it.
-int plan_ports(struct plan *p, struct config *c, struct paths *ps, struct err *err);
+int switch_config_keys(struct switch_config *p, struct config *c, struct err *err);
+// What follows from them, after switch_config_keys. `ps` must be initialised; ports point into it.
+int switch_config_ports(
+	struct switch_config *p, struct config *c, struct paths *ps, struct err *err);
 // Which lcore receives from a port's queue.
-static inline uint32_t plan_receiver(const struct plan *p, uint32_t port, uint32_t queue) {
+static inline uint32_t switch_config_receiver(
+	const struct switch_config *p, uint32_t port, uint32_t queue) {
 	return (p->port[port].lcore + queue) % p->process.lcores;
 }
 // The keys of live.switch, for --list.
-void plan_list(struct run_list *l);
-void plan_free(struct plan *p);
+void switch_config_list(struct run_list *l);
+void switch_config_free(struct switch_config *p);
 // The sum as a user reads it: "forward 73014 packets, reverse 24011 packets, ports 3072"; its
 // length.
-int plan_text(const struct plan *p, uint64_t port_buffers, char *text, size_t size);
+int switch_config_text(
+	const struct switch_config *p, uint64_t port_buffers, char *text, size_t size);

@@ -31,7 +31,7 @@ struct live_port {
 	bool mac_given;
 };
 
-struct live_plan {
+struct sender_config {
 	struct live_process process;
 	uint64_t rate_bps; // the network's, at its fastest
 	// The longest time that a packet and its ACK can be under way, queues included.
@@ -45,8 +45,9 @@ struct live_plan {
 };
 
 // Reads live.sender; what is not given about the network follows from `paths` and `schedule`.
-int live_plan_init(struct live_plan *p, struct config *c, const struct groups *gs, struct err *err);
+int sender_config_init(
+	struct sender_config *p, struct config *c, const struct groups *gs, struct err *err);
 // The keys of live.sender, for --list.
-void live_plan_list(struct run_list *l);
+void sender_config_list(struct run_list *l);
 // The port of a role, or NULL.
-const struct live_port *live_plan_port(const struct live_plan *p, enum live_role role);
+const struct live_port *sender_config_port(const struct sender_config *p, enum live_role role);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sender/host/plan.h"
+#include "sender/host/sender_config.h"
 #include "test.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 struct site {
 	struct config *config;
 	struct groups groups;
-	struct live_plan plan;
+	struct sender_config live;
 	struct err err;
 };
 
@@ -23,7 +23,7 @@ static int site_open_flows(
 	ck_assert_msg(s->config != NULL, "%s", s->err.msg);
 	rc = groups_init(&s->groups, config_get(config_root(s->config), "flows"), &s->err);
 	ck_assert_msg(rc == 0, "%s", s->err.msg);
-	return live_plan_init(&s->plan, s->config, &s->groups, &s->err);
+	return sender_config_init(&s->live, s->config, &s->groups, &s->err);
 }
 
 static int site_open(struct site *s, const char *paths, const char *sender) {
@@ -42,8 +42,8 @@ TEST(addresses_have_defaults) {
 	struct site s;
 
 	ck_assert_msg(site_open(&s, "", BOTH) == 0, "%s", s.err.msg);
-	const struct live_port *a = live_plan_port(&s.plan, LIVE_SENDER);
-	const struct live_port *b = live_plan_port(&s.plan, LIVE_RECEIVER);
+	const struct live_port *a = sender_config_port(&s.live, LIVE_SENDER);
+	const struct live_port *b = sender_config_port(&s.live, LIVE_RECEIVER);
 	ck_assert_uint_eq(a->ip, 0xc6120001);
 	ck_assert_uint_eq(a->peer, 0xc6130001);
 	ck_assert_uint_eq(a->next_hop, 0xc6130001);
@@ -51,8 +51,8 @@ TEST(addresses_have_defaults) {
 	ck_assert_uint_eq(b->peer, a->ip);
 	ck_assert_uint_eq(a->peer_port, 5001);
 	ck_assert_uint_eq(a->common.lead_ns, 20000);
-	ck_assert_uint_eq(s.plan.rate_bps, 10000000000);
-	ck_assert_uint_eq(s.plan.pipe_ns, 200000000);
+	ck_assert_uint_eq(s.live.rate_bps, 10000000000);
+	ck_assert_uint_eq(s.live.pipe_ns, 200000000);
 	site_close(&s);
 }
 
@@ -60,7 +60,7 @@ TEST(dynamic_connections_are_a_count) {
 	struct site s;
 
 	ck_assert_msg(site_open(&s, "", "dynamic_connections: 5, " BOTH) == 0, "%s", s.err.msg);
-	ck_assert_uint_eq(s.plan.dynamic_connections, 5);
+	ck_assert_uint_eq(s.live.dynamic_connections, 5);
 	site_close(&s);
 	ck_assert_int_lt(site_open(&s, "", "dynamic_connections: [7], " BOTH), 0);
 	ck_assert_ptr_nonnull(
@@ -83,13 +83,13 @@ TEST(network_follows_from_paths) {
 			      BOTH)
 			== 0,
 		"%s", s.err.msg);
-	ck_assert_uint_eq(s.plan.rate_bps, 500000000);
-	ck_assert_uint_eq(s.plan.pipe_ns, 3 * 35000000 + 20000000 + 10000000 + 10000000);
+	ck_assert_uint_eq(s.live.rate_bps, 500000000);
+	ck_assert_uint_eq(s.live.pipe_ns, 3 * 35000000 + 20000000 + 10000000 + 10000000);
 	ck_assert_int_eq(config_unused(s.config, &s.err), 0);
 	site_close(&s);
 	ck_assert_int_eq(site_open(&s, "", "rate: 25Gbit, pipe: 1s, " BOTH), 0);
-	ck_assert_uint_eq(s.plan.rate_bps, 25000000000);
-	ck_assert_uint_eq(s.plan.pipe_ns, 1000000000);
+	ck_assert_uint_eq(s.live.rate_bps, 25000000000);
+	ck_assert_uint_eq(s.live.pipe_ns, 1000000000);
 	site_close(&s);
 }
 
@@ -116,8 +116,8 @@ TEST(network_follows_from_the_schedule) {
 			BOTH)
 			== 0,
 		"%s", s.err.msg);
-	ck_assert_uint_eq(s.plan.rate_bps, 500000000);
-	ck_assert_uint_eq(s.plan.pipe_ns, 613000000 + 2 * 31000000 + 5000000 + 10000000);
+	ck_assert_uint_eq(s.live.rate_bps, 500000000);
+	ck_assert_uint_eq(s.live.pipe_ns, 613000000 + 2 * 31000000 + 5000000 + 10000000);
 	ck_assert_int_eq(config_unused(s.config, &s.err), 0);
 	site_close(&s);
 }
@@ -183,8 +183,9 @@ TEST(destinations_can_be_allowed) {
 	ck_assert_ptr_nonnull(s.config);
 	ck_assert_int_eq(
 		groups_init(&s.groups, config_get(config_root(s.config), "flows"), &s.err), 0);
-	ck_assert_msg(live_plan_init(&s.plan, s.config, &s.groups, &s.err) == 0, "%s", s.err.msg);
-	ck_assert_uint_eq(s.plan.port[0].next_hop, 0x0a0000fe);
+	ck_assert_msg(
+		sender_config_init(&s.live, s.config, &s.groups, &s.err) == 0, "%s", s.err.msg);
+	ck_assert_uint_eq(s.live.port[0].next_hop, 0x0a0000fe);
 	site_close(&s);
 }
 
@@ -204,7 +205,7 @@ TEST(network_follows_from_the_paths_of_the_groups) {
 			      BOTH)
 			== 0,
 		"%s", s.err.msg);
-	ck_assert_uint_eq(s.plan.rate_bps, 1300000000);
-	ck_assert_uint_eq(s.plan.pipe_ns, 3 * 10000000 + 10000000 + 10000000);
+	ck_assert_uint_eq(s.live.rate_bps, 1300000000);
+	ck_assert_uint_eq(s.live.pipe_ns, 3 * 10000000 + 10000000 + 10000000);
 	site_close(&s);
 }

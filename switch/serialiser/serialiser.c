@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switch/serialiser/serialiser.h"
+
+#include <assert.h>
+
+void serialiser_rate(struct serialiser *s, uint64_t now_ns, uint64_t rate_bps) {
+	struct pkt *p = s->sending;
+
+	if (rate_bps == 0 && p != NULL) {
+		assert(!serialiser_due(s, now_ns));
+		s->unsent = serial_unsent(
+			s->free, now_ns, framing_bytes(&s->framing, p->size_bytes), s->byte_ns);
+		s->halted = p;
+		s->sending = NULL;
+	}
+	s->down = rate_bps == 0;
+	stats_rate(&s->stats, now_ns, rate_bps);
+	if (s->down)
+		return;
+
+	uint64_t byte_ns = serial_byte_ns(rate_bps);
+
+	if (s->halted != NULL) {
+		s->free = serial_at(now_ns) + serial_rescaled(s->unsent, s->byte_ns, byte_ns);
+		s->sending = s->halted;
+		s->halted = NULL;
+	} else if (p != NULL) {
+		s->free = serial_changed_end(s->free, now_ns,
+			framing_bytes(&s->framing, p->size_bytes), s->byte_ns, byte_ns);
+	}
+	s->byte_ns = byte_ns;
+}
+
+struct stage_stats *serialiser_figures(struct serialiser *s, uint64_t now_ns) {
+	struct stage_stats *f = &s->stats;
+	const struct pkt *p = s->sending != NULL ? s->sending : s->halted;
+
+	f->extra_bytes = s->framing.extra_bytes;
+	f->wire_pkts = p != NULL;
+	f->wire_bytes = p != NULL ? p->size_bytes : 0;
+	f->unsent_bits = 0;
+	if (s->sending != NULL)
+		f->unsent_bits =
+			(double)time_since(serial_ns(s->free), now_ns) * (double)f->rate_bps / 1e9;
+	else if (p != NULL)
+		f->unsent_bits = 8.0 * (double)framing_bytes(&s->framing, p->size_bytes)
+			* (double)s->unsent
+			/ (double)serial_end(
+				0, framing_bytes(&s->framing, p->size_bytes), s->byte_ns);
+	return f;
+}
+
+// The packets were just sent, so they are in the cache and need no prefetch.
+uint32_t serialiser_pop_out(
+	struct serialiser *s, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
+	uint64_t bytes = 0;
+	uint32_t n = 0;
+
+	for (; n < max && n < s->out.count; n++) {
+		struct pkt *p = s->out.slot[(s->out.head + n) & (s->out.slots - 1)];
+
+		if (p->arrival_ns > now_ns)
+			break;
+		bytes += p->size_bytes;
+		pkts[n] = p;
+	}
+	pkt_ring_skip(&s->out, n, bytes);
+	return n;
+}
+
+void serialiser_dropped(
+	struct serialiser *s, uint64_t t_ns, uint64_t given_bytes, struct pkt_list *drops) {
+	uint64_t queue_bytes = s->stats.queue_bytes - given_bytes;
+
+	for (const struct pkt *p = s->fresh.head; p != NULL; p = p->next) {
+		queue_bytes -= p->size_bytes;
+		stage_trace(s->env, TEL_DROP, p, t_ns, queue_bytes);
+	}
+	stats_dropped(&s->stats, t_ns, s->fresh.count, s->fresh.bytes);
+	pkt_list_join(drops, &s->fresh);
+}
