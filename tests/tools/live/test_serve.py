@@ -20,7 +20,7 @@ from command import one_line
 from prometheus_client.parser import text_string_to_metric_families
 from test_browser import chromium  # noqa: F401
 from test_live import counting, fake, folder, sender_sample, switch, switch_sample  # noqa: F401
-from waiting import wait_for
+from waiting import WAIT_S, wait_for
 from weir.base.errors import UserError
 from weir.live import prometheus, sample, serve
 from weir.many import progress
@@ -189,13 +189,15 @@ def test_a_label_may_have_any_text():
 
 
 def test_a_client_that_does_not_read_holds_nothing(served):
+    """Each has its place before the next one comes, and before the one that is refused asks."""
     one = served()
     port = int(one.url.rpartition(":")[2])
     with contextlib.ExitStack() as stack:
         for _ in range(serve.CLIENTS_MAX):
-            deaf = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            deaf = stack.enter_context(socket.create_connection(("127.0.0.1", port), WAIT_S))
             deaf.sendall(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        wait_for(lambda: ask(one.url + "/metrics")[0] == 503, "a refusal")
+            assert deaf.recv(1, socket.MSG_PEEK)
+        assert ask(one.url + "/metrics")[0] == 503
         one.put(switch_sample(3, 9000))
         one.end()
     one.thread.join()

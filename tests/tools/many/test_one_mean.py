@@ -81,7 +81,7 @@ def test_the_mean_over_seeds_is_one_number(swept):
     delay = table.metric("delay")
     drawn = {"figure": sweep_figures.lines(table, delay, choice)}
     second = sweep_page.SHOWN.index("delay")
-    drawn["page"] = next(itertools.islice(sweep_page.draw(table, choice), second, None))
+    drawn["page"] = next(itertools.islice(sweep_page.draw(table, choice, None), second, None))
     shown = {name: of_lines(figure, loss, cc) for name, figure in drawn.items()}
 
     means = weir.table(folder, by=KEYS, metrics=["queue_mean_ns"])
