@@ -23,6 +23,7 @@ from weir.report.figure import (
     Points,
     Polygon,
     Rule,
+    series,
     stacked,
 )
 from weir.report.theme import Style
@@ -114,7 +115,7 @@ def test_every_renderer_has_the_same_columns(run, tmp_path):
                 if isinstance(mark, Line | Polygon):
                     np.testing.assert_array_equal(artist.get_xdata(), own["x"])
                     np.testing.assert_array_equal(artist.get_ydata(), own["y"].fill_null(np.nan))
-                x = np.concatenate([each.x for each in mark.series()] or [NONE])
+                x = np.concatenate([each.x for each in series(mark)] or [NONE])
                 np.testing.assert_array_equal(x, own["x"].fill_null(np.nan))
 
 

@@ -29,6 +29,7 @@ from weir.report.figure import (
     Rule,
     Strokes,
     ends,
+    series,
 )
 from weir.report.theme import Style
 
@@ -114,7 +115,7 @@ def panel_code(panel: Panel, number: int) -> list[str]:
     lines = [f"ax = axes[{number}]"]
     stack: list[tuple[str, Band]] = []
     for place, mark in enumerate(panel.marks, start=1):
-        count = sum(1 for series in mark.series() if series.x.size)
+        count = sum(1 for columns in series(mark) if columns.x.size)
         read = f"data[{number + 1}, {place}]" if count else "[([], []), ([], [])]"
         if isinstance(mark, Band) and mark.stacked:
             stack.append((read, mark))

@@ -163,13 +163,13 @@ def shown(figure: values.Figure, links: browser.Links | None = None) -> Shown:
     drawn = values.thinned(figure)
     return Shown(
         title=figure.title,
-        text=drawn.caption.partition(". ")[2],
+        text=drawn.text,
         data=browser.embedded(drawn, links),
         heights=browser.heights_px(figure),
         key=browser.key(figure),
         scales=browser.scales(figure),
         numbers=Table(values.NUMBERS, rows, left=2) if rows else None,
-        words=values.described(figure),
+        words=values.described(figure, rows),
     )
 
 

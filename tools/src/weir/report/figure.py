@@ -57,14 +57,6 @@ class Axis:
     is_time: bool = False  # in seconds of the run: the panels of a page move together
 
 
-class Series(NamedTuple):
-    """Columns of a mark; the name is added to the mark's label."""
-
-    name: str
-    x: Floats
-    y: Floats
-
-
 @dataclass(frozen=True)
 class Line:
     """Points in order, joined; NaN is a gap."""
@@ -77,9 +69,6 @@ class Line:
     markers: int = 0  # the style's marker stands at every nth point; 0: at none
     width: float = 1.1  # in points
     hrefs: Sequence[Sequence[str]] = ()  # addresses of what each point is made of
-
-    def series(self) -> Iterator[Series]:
-        yield Series("", self.x, self.y)
 
 
 @dataclass(frozen=True)
@@ -97,13 +86,6 @@ class Band:
     def opacity(self) -> float:
         return 0.85 if self.stacked else 0.2
 
-    def series(self) -> Iterator[Series]:
-        if self.stacked:
-            yield Series("", self.x, self.high - self.low)
-        else:
-            yield Series("low", self.x, self.low)
-            yield Series("high", self.x, self.high)
-
 
 @dataclass(frozen=True)
 class Points:
@@ -116,9 +98,6 @@ class Points:
     size: float = 4.5  # in points
     hollow: bool = False
     at_edge: bool = False  # those above the axis stand at its end, whole
-
-    def series(self) -> Iterator[Series]:
-        yield Series("", self.x, self.y)
 
 
 @dataclass(frozen=True)
@@ -134,10 +113,6 @@ class Strokes:
     width: float = 0.9  # in points
     opacity: float = 1.0
 
-    def series(self) -> Iterator[Series]:
-        for name, end in (("from", self.low), ("to", self.high)):
-            yield Series(name, end, self.at) if self.lying else Series(name, self.at, end)
-
 
 @dataclass(frozen=True)
 class Bars:
@@ -150,10 +125,6 @@ class Bars:
     style: Style
     _: KW_ONLY
     lying: bool = False
-
-    def series(self) -> Iterator[Series]:
-        for name, end in (("from", self.low), ("to", self.high)):
-            yield Series(name, end, self.at) if self.lying else Series(name, self.at, end)
 
 
 class Quartiles(NamedTuple):
@@ -186,9 +157,6 @@ class Box:
         ends = min(low, float(inner.min())), max(high, float(inner.max()))
         return Quartiles(ends[0], low, median, high, ends[1], self.values[~within])
 
-    def series(self) -> Iterator[Series]:
-        yield Series("", np.full(self.values.size, self.at), self.values)
-
 
 @dataclass(frozen=True)
 class Rule:
@@ -199,9 +167,6 @@ class Rule:
     _: KW_ONLY
     upright: bool = False
     width: float = 0.8
-
-    def series(self) -> Iterator[Series]:
-        return iter(())
 
 
 @dataclass(frozen=True)
@@ -214,9 +179,6 @@ class Span:
     _: KW_ONLY
     upright: bool = False
 
-    def series(self) -> Iterator[Series]:
-        return iter(())
-
 
 @dataclass(frozen=True)
 class Polygon:
@@ -225,9 +187,6 @@ class Polygon:
     x: Floats
     y: Floats
     style: Style
-
-    def series(self) -> Iterator[Series]:
-        yield Series("", self.x, self.y)
 
 
 @dataclass(frozen=True)
@@ -243,10 +202,6 @@ class Field:
     hrefs: Sequence[Sequence[str]] = ()  # as of a line's points, row after row
     style: Style = field(default_factory=lambda: Style("", INK, ""))
 
-    def series(self) -> Iterator[Series]:
-        for row, values in enumerate(self.values):
-            yield Series(f"at {row + 0.5:g}", np.arange(values.size) + 0.5, values)
-
 
 @dataclass(frozen=True)
 class Label:
@@ -259,9 +214,6 @@ class Label:
     size: float = 8.0  # in points
     away: tuple[float, float] = (0.0, 0.0)  # from its place, in points
     style: Style = field(default_factory=lambda: Style("", INK, ""))
-
-    def series(self) -> Iterator[Series]:
-        return iter(())
 
 
 Mark = Line | Band | Points | Strokes | Bars | Box | Rule | Span | Polygon | Field | Label
@@ -295,6 +247,11 @@ class Figure:
         """The first sentence of the caption, without its full stop."""
         return self.caption.partition(". ")[0].removesuffix(".")
 
+    @property
+    def text(self) -> str:
+        """The caption after its title."""
+        return self.caption.partition(". ")[2]
+
 
 def named(name: str, figure: Figure, caption: str) -> Figure:
     """Returns the figure with a name and a caption."""
@@ -313,6 +270,33 @@ def stacked(x: Floats, heights: Sequence[Floats], styles: Sequence[Style]) -> li
         found.append(Band(x, low, low + height, style, stacked=True))
         low = low + height
     return found
+
+
+class Series(NamedTuple):
+    """Columns of a mark; the name is added to the mark's label."""
+
+    name: str
+    x: Floats
+    y: Floats
+
+
+def series(mark: Mark) -> Iterator[Series]:
+    """Yields the columns of a mark; rules, spans and labels have none."""
+    if isinstance(mark, Line | Points | Polygon):
+        yield Series("", mark.x, mark.y)
+    elif isinstance(mark, Band) and mark.stacked:
+        yield Series("", mark.x, mark.high - mark.low)
+    elif isinstance(mark, Band):
+        yield Series("low", mark.x, mark.low)
+        yield Series("high", mark.x, mark.high)
+    elif isinstance(mark, Strokes | Bars):
+        for name, end in (("from", mark.low), ("to", mark.high)):
+            yield Series(name, end, mark.at) if mark.lying else Series(name, mark.at, end)
+    elif isinstance(mark, Box):
+        yield Series("", np.full(mark.values.size, mark.at), mark.values)
+    elif isinstance(mark, Field):
+        for row, values in enumerate(mark.values):
+            yield Series(f"at {row + 0.5:g}", np.arange(values.size) + 0.5, values)
 
 
 def key(figure: Figure) -> list[Mark]:
@@ -408,13 +392,13 @@ def numbers(figure: Figure) -> list[list[str]]:
     return found
 
 
-def described(figure: Figure) -> str:
-    """Returns the figure in words, with the numbers of its first lines."""
-    rows = [
+def described(figure: Figure, rows: Sequence[Sequence[str]]) -> str:
+    """Returns the figure in words, with the first of its NUMBERS."""
+    words = [
         f"{f'{name}, ' if name else ''}{what}: {low} to {high}, mean {mean}"
-        for name, what, _, low, mean, high, _ in numbers(figure)[:6]
+        for name, what, _, low, mean, high, _ in rows[:6]
     ]
-    return f"{figure.title}. {'; '.join(rows)}".strip("; ")
+    return f"{figure.title}. {'; '.join(words)}".strip("; ")
 
 
 def thinned(figure: Figure) -> Figure:

@@ -73,9 +73,9 @@ def show(figure: Figure, out: Console) -> None:
         label = mark.style.label
         sign = letters.get(label, " ") if plain else "━━"
         out.print(Text.assemble((sign, _colour(mark)), f" {label}"), soft_wrap=True)
-    if rest := figure.caption.partition(". ")[2]:
+    if figure.text:
         out.print()
-        out.print(Text(rest))
+        out.print(Text(figure.text))
 
 
 def lines(panel: Panel, width: int, letters: dict[str, str]) -> Iterator[Text]:

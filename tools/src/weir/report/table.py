@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from weir.report.figure import Figure, Panel
+from weir.report.figure import Figure, Panel, series
 
 SCHEMA = pl.Schema(
     {
@@ -38,9 +38,9 @@ def rows(panel: Panel, number: int) -> list[pl.DataFrame]:
     parts = []
     y_axis = " ".join(filter(None, (panel.title, panel.y.label)))
     for place, mark in enumerate(panel.marks, start=1):
-        for series in mark.series():
-            line = ", ".join(filter(None, (mark.style.label, series.name)))
-            part = pl.DataFrame({"x": series.x, "y": series.y}).with_columns(
+        for columns in series(mark):
+            line = ", ".join(filter(None, (mark.style.label, columns.name)))
+            part = pl.DataFrame({"x": columns.x, "y": columns.y}).with_columns(
                 panel=number,
                 x_axis=pl.lit(panel.x.label),
                 y_axis=pl.lit(y_axis),
