@@ -28,8 +28,9 @@ STEP = {"++": "--", "--": "++"}
 # Their values are constants, or nothing is evaluated in them.
 OPAQUE = {
     "array_declarator", "sizeof_expression", "offsetof_expression", "alignof_expression",
-    "enum_specifier", "subscript_designator", "generic_expression", "attribute_specifier",
-    "type_descriptor", "gnu_asm_expression", "string_literal", "char_literal", "comment",
+    "alignas_qualifier", "enum_specifier", "subscript_designator", "generic_expression",
+    "attribute_specifier", "type_descriptor", "gnu_asm_expression", "string_literal",
+    "char_literal", "comment",
 }  # fmt: skip
 # Calls that change nothing a test could see; capitals are macros, which may paste what they get.
 OPAQUE_CALL = re.compile(r"(?:static_)?assert|free|va_end|\w*prefetch\w*|[A-Z][A-Z0-9_]*")
@@ -120,6 +121,7 @@ def opaque(node: Node) -> bool:
         node.type in OPAQUE
         or node.type.startswith("preproc_")
         or node.type == "ERROR"
+        or (node.type == "compound_statement" and any(c.type == "ERROR" for c in node.children))
         or (node.type == "declaration" and any(c.text == b"static" for c in node.children))
         or OPAQUE_CALL.fullmatch(callee(node)) is not None
     )

@@ -19,7 +19,7 @@ static const int table[2 + 1] = {1 + 1};
 // The larger one, at most 10.
 int limited(int a, int b) {
 	static int calls = 0;
-	int larger = a > b ? // not the other one
+	_Alignas(8) int larger = a > b ? // not the other one
 		a : b;
 
 	assert(a + b > 0);
@@ -37,6 +37,10 @@ int limited(int a, int b) {
 
 def changes(source):
     return [(m.line, m.was, m.now) for m in Schemata("a.c", source).mutants]
+
+
+def test_a_block_that_is_not_understood_is_left_alone():
+    assert changes("void f(void) {\n\tHEAD(JSON)\n\tcall(&a, 1);\n\tend(a);\n}\n") == []
 
 
 def test_code_in_functions_is_changed():
