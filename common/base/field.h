@@ -50,20 +50,20 @@ enum field_type { FIELD_TYPES(FIELD_TYPE_CONSTANT_) };
 #define FIELD_UNKNOWN UINT64_MAX // a COUNT that is null; a NUMBER is NaN then, a TEXT NULL
 
 // The time that counts for a number.
-#define FIELD_TIMES(V)                                                                              \
-	V(OF_SECTION, "", "") /* that of the field's section */                                     \
-	V(MEASURED, "measured",                                                                     \
-		"from the end of the warm-up to the end of the run; an interval counts if it "      \
-		"began then, a transfer too")                                                       \
-	V(RUN, "run", "the whole run, warm-up included: accounts of what became of things")         \
-	V(END, "end", "at the end of the run")                                                      \
-	V(INTERVAL, "interval",                                                                     \
-		"between two ends of intervals: each telemetry.interval, the end of the warm-up, "  \
-		"the end of the run")                                                               \
-	V(WINDOW, "window", "a whole number of intervals; the last window ends with the run")       \
-	V(FLOW, "flow",                                                                             \
-		"of a capture: from a flow's first payload to its last ACK, or from the warm-up's " \
-		"end if that is later")
+#define FIELD_TIMES(V)                                                                             \
+	V(OF_SECTION, "", "") /* that of the field's section */                                    \
+	V(MEASURED, "measured",                                                                    \
+		"from the end of the warm-up to the end of the run; an interval counts if it "     \
+		"began then, a transfer too")                                                      \
+	V(RUN, "run", "the whole run, warm-up included: accounts of what became of things")        \
+	V(END, "end", "at the end of the run")                                                     \
+	V(INTERVAL, "interval",                                                                    \
+		"between two ends of intervals: each telemetry.interval, the end of the warm-up, " \
+		"the end of the run")                                                              \
+	V(WINDOW, "window", "a whole number of intervals; the last window ends with the run")      \
+	V(FLOW, "flow",                                                                            \
+		"of a capture: from a flow's first payload to its last ACK, or from the "          \
+		"warm-up's end if that is later")
 #define FIELD_TIME_CONSTANT_(constant, name, meaning) OVER_##constant,
 enum field_time { FIELD_TIMES(FIELD_TIME_CONSTANT_) };
 

@@ -171,7 +171,8 @@ static int spread_check(const struct spread *s, const struct law *law, struct co
 			(double)s->mean_ns / 1e6, (double)s->min_ns / 1e6);
 	if (law->inside != NULL && !(law->inside(s) >= INSIDE_LEAST))
 		return config_err(params, -EINVAL, err,
-			"%s: less than 1 %% of the draws would lie between min, %g ms, and max, %g ms",
+			"%s: less than 1 %% of the draws would lie between min, %g ms, and max, "
+			"%g ms",
 			law->name, (double)s->min_ns / 1e6, (double)s->max_ns / 1e6);
 	return 0;
 }
@@ -286,8 +287,8 @@ static int draws_of_its_own(struct config_node *list, uint32_t group, struct err
 		stream_name(list, i, other, sizeof(other));
 		if (distribution_of(list, i) != NULL && strcmp(other, mine) == 0)
 			return config_err(distribution_of(list, group), -EINVAL, err,
-				"base_rtt: the draws would be those of flows.%u, which are named '%s' "
-				"too; write another name for this group",
+				"base_rtt: the draws would be those of flows.%u, which are named "
+				"'%s' too; write another name for this group",
 				i, mine);
 	}
 	return 0;

@@ -96,7 +96,8 @@ static int check_digest(struct config_node *map, const struct config_file *f, st
 		config_add(map, "digest", digest);
 	else if (config_text(wanted) == NULL || strcmp(config_text(wanted), digest) != 0)
 		return config_err(wanted, -EINVAL, err,
-			"digest: %s has the digest %s: it is another file; leave digest out to use it",
+			"digest: %s has the digest %s: it is another file; "
+			"leave digest out to use it",
 			f->path, digest);
 	return 0;
 }

@@ -15,12 +15,12 @@
 // Rows of a group's parameter table; the fields are uint64_t.
 #define FLOWS_COUNT(T, field)                                                                      \
 	{ "count", "1", "number of flows", UNIT_NONE, PARAM_U64(T, field), 1, 1e6 }
-#define FLOWS_BASE_RTT(T, field)                                                                    \
-	{                                                                                           \
-		"base_rtt", "0s",                                                                   \
-			"round trip without queues; 0s: what the paths give; a distribution: each " \
-			"flow has a draw of its own",                                               \
-			UNIT_TIME_NS, PARAM_U64(T, field), 0, 6e10, .of = "base_rtt"                \
+#define FLOWS_BASE_RTT(T, field)                                                                   \
+	{                                                                                          \
+		"base_rtt", "0s",                                                                  \
+			"round trip without queues; 0s: what the paths give; a distribution: "     \
+			"each flow has a draw of its own",                                         \
+			UNIT_TIME_NS, PARAM_U64(T, field), 0, 6e10, .of = "base_rtt"               \
 	}
 
 // The key `path` of a group, and its own keys.

@@ -24,7 +24,8 @@ const struct param live_root_params[] = {
 		UNIT_NONE, PARAM_BOOL(struct live_process, allow_destinations)},
 	MTU_PARAM,
 	{"epoch", "0",
-		"UTC in nanoseconds, of the last two days, that is 0 ns in telemetry; 0: each start",
+		"UTC in nanoseconds, of the last two days, that is 0 ns in telemetry; "
+		"0: each start",
 		UNIT_NONE, PARAM_U64(struct live_process, epoch_utc_ns), .min = 0, .max = 9e18},
 	{"test_clock_offset", "0s", "for tests: the program's clock is ahead of the host's by this",
 		UNIT_TIME_NS, PARAM_U64(struct live_process, test_offset_ns), .min = 0,
@@ -205,8 +206,8 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 	dev->pci = is_pci(dev->text, dev->name, sizeof(dev->name));
 	if (!dev->pci && strncmp(dev->text, "net_", 4) != 0 && strncmp(dev->text, "eth_", 4) != 0)
 		return config_err(n, -EINVAL, err,
-			"dev: '%s' is neither a virtual device (net_af_packet0,iface=veth0; net_memif0,...) "
-			"nor a PCI address (0000:03:00.0)",
+			"dev: '%s' is neither a virtual device (net_af_packet0,iface=veth0; "
+			"net_memif0,...) nor a PCI address (0000:03:00.0)",
 			dev->name);
 	if ((iface = strstr(dev->text, ",iface=")) != NULL) {
 		iface += strlen(",iface=");
@@ -227,7 +228,8 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 			dev->name, LIVE_MTU, (unsigned long long)lp->mtu);
 	if (dev->pci && !lp->allow_nic)
 		return config_err(n, -EINVAL, err,
-			"dev: %s is a physical port; set live.allow_nic: yes if its network is yours",
+			"dev: %s is a physical port; set live.allow_nic: "
+			"yes if its network is yours",
 			dev->text);
 	if (has_others(dev->text) && !lp->allow_nic)
 		return config_err(n, -EINVAL, err,

@@ -105,13 +105,14 @@ struct live_port_common {
 
 // Rows for the struct live_port_common of a program's T. The longest `lead` is more than an
 // iteration takes, and less than what a card may be asked to hold a frame for.
-#define LIVE_PORT_PARAMS(T, common)                                                                      \
-	{"name", NULL, "the port's name in messages and figures", UNIT_NONE,                             \
-		PARAM_TEXT(T, common.name)},                                                             \
-	{                                                                                                \
-		"lead", "20us",                                                                          \
-			"how long before its time a packet goes to a port that sends at times; 0s: off", \
-			UNIT_TIME_NS, PARAM_U64(T, common.lead_ns), .min = 0, .max = 1e6                 \
+#define LIVE_PORT_PARAMS(T, common)                                                                \
+	{"name", NULL, "the port's name in messages and figures", UNIT_NONE,                       \
+		PARAM_TEXT(T, common.name)},                                                       \
+	{                                                                                          \
+		"lead", "20us",                                                                    \
+			"how long before its time a packet goes to a port that "                   \
+			"sends at times; 0s: off",                                                 \
+			UNIT_TIME_NS, PARAM_U64(T, common.lead_ns), .min = 0, .max = 1e6           \
 	}
 
 // A port of live.sender: which side of the connections is there, and its first address. The switch

@@ -49,8 +49,8 @@ bool secrets_read(struct secrets *s, struct input *in, uint32_t total, bool swap
 	head[1] = (uint32_t)size + SECRETS_HEAD + LENGTH;
 	if (s->size + head[1] > SECRETS_BYTES_MAX || !make_room(s, head[1])) {
 		*rc = err_set(err, -ENOMEM,
-			"%s: its decryption secrets have more than %zu MiB or than there is memory: take "
-			"them out (editcap --discard-all-secrets)",
+			"%s: its decryption secrets have more than %zu MiB or than there is "
+			"memory: take them out (editcap --discard-all-secrets)",
 			in->name, SECRETS_BYTES_MAX >> 20);
 		return false;
 	}

@@ -73,40 +73,42 @@
 	DELAY_EMULATION_FIELDS(V##_OPTIONAL)                                                       \
 	PACING_LATENESS_FIELDS(V##_OPTIONAL) PACING_EMULATION_PARTS(V##_OPTIONAL)
 
-#define HOST_FIELDS(V)                                                                                                 \
-	V(COUNT, stalls, "", l->count.stalls,                                                                          \
-		"iterations that took over 20 us more than twice their packets' usual time")                           \
-	V(COUNT, stalled_ns, "ns", l->count.stalled_ns, "time that these took")                                        \
-	V(COUNT, stall_p50_ns, "ns",                                                                                   \
-		l->stall.total > 0 ? hist_quantile(&l->stall, 0.5) : FIELD_UNKNOWN,                                    \
-		"half of the stalls took at most", .null = "there was none")                                           \
-	V(COUNT, stall_max_ns, "ns", l->stall.total > 0 ? l->stall.max : FIELD_UNKNOWN,                                \
-		"the longest", .null = "there was none")                                                               \
-	V(COUNT, floor_p50_ns, "ns", watch_floor_ns(l, 0.5),                                                           \
-		"half of the packets that come while the lcore is idle wait at most this long for the next iteration") \
-	V(COUNT, floor_p99_ns, "ns", watch_floor_ns(l, 0.99), "likewise, 99 %")                                        \
-	V(COUNT, waited_ns, "ns", s->sample.waited_ns - s->begun_waited_ns,                                            \
-		"time in which the thread was ready and another one ran, as the kernel counts")                        \
-	V(COUNT, steal_ns, "ns", s->sample.steal_ns - s->begun_steal_ns,                                               \
-		"time in which the hypervisor ran something else, as the kernel counts")                               \
-	V(COUNT, preempted, "", s->preempted - s->begun_preempted,                                                     \
+#define HOST_FIELDS(V)                                                                             \
+	V(COUNT, stalls, "", l->count.stalls,                                                      \
+		"iterations that took over 20 us more than twice their packets' usual time")       \
+	V(COUNT, stalled_ns, "ns", l->count.stalled_ns, "time that these took")                    \
+	V(COUNT, stall_p50_ns, "ns",                                                               \
+		l->stall.total > 0 ? hist_quantile(&l->stall, 0.5) : FIELD_UNKNOWN,                \
+		"half of the stalls took at most", .null = "there was none")                       \
+	V(COUNT, stall_max_ns, "ns", l->stall.total > 0 ? l->stall.max : FIELD_UNKNOWN,            \
+		"the longest", .null = "there was none")                                           \
+	V(COUNT, floor_p50_ns, "ns", watch_floor_ns(l, 0.5),                                       \
+		"half of the packets that come while the lcore is idle wait at "                   \
+		"most this long for the next iteration")                                           \
+	V(COUNT, floor_p99_ns, "ns", watch_floor_ns(l, 0.99), "likewise, 99 %")                    \
+	V(COUNT, waited_ns, "ns", s->sample.waited_ns - s->begun_waited_ns,                        \
+		"time in which the thread was ready and another one ran, as the kernel counts")    \
+	V(COUNT, steal_ns, "ns", s->sample.steal_ns - s->begun_steal_ns,                           \
+		"time in which the hypervisor ran something else, as the kernel counts")           \
+	V(COUNT, preempted, "", s->preempted - s->begun_preempted,                                 \
 		"times that the kernel took the CPU away from the thread")
 
-#define CLOCK_FIELDS(V)                                                                                  \
-	V(COUNT, anchors, "", c->anchors, "comparisons of the TSC and CLOCK_MONOTONIC")                  \
-	V(COUNT, anchors_refused, "", c->refused, "comparisons that took too long to be used")           \
-	V(SIGNED, offset_ns, "ns", (double)c->offset_ns,                                                 \
-		"the run's clock less CLOCK_MONOTONIC, at the last comparison")                          \
-	V(SIGNED, offset_max_ns, "ns", (double)c->offset_max_ns,                                         \
-		"the one of largest magnitude at any comparison")                                        \
-	V(COUNT, error_max_ns, "ns", c->anchors > 0 ? clock_error_max_ns(c) : FIELD_UNKNOWN,             \
-		"how far a time of the run may be from the kernel's",                                    \
-		.null = "all comparisons were refused")                                                  \
-	V(SIGNED, error_ppm, "ppm", clock_error_ppm(c),                                                  \
-		"mean difference of the run's clock's rate from CLOCK_MONOTONIC's",                      \
-		.null = "too few comparisons")                                                           \
-	V(SIGNED, drift_ppm, "ppm", clock_drift_ppm(c),                                                  \
-		"the same of the TSC at the rate first measured, which one calibration would have left", \
+#define CLOCK_FIELDS(V)                                                                            \
+	V(COUNT, anchors, "", c->anchors, "comparisons of the TSC and CLOCK_MONOTONIC")            \
+	V(COUNT, anchors_refused, "", c->refused, "comparisons that took too long to be used")     \
+	V(SIGNED, offset_ns, "ns", (double)c->offset_ns,                                           \
+		"the run's clock less CLOCK_MONOTONIC, at the last comparison")                    \
+	V(SIGNED, offset_max_ns, "ns", (double)c->offset_max_ns,                                   \
+		"the one of largest magnitude at any comparison")                                  \
+	V(COUNT, error_max_ns, "ns", c->anchors > 0 ? clock_error_max_ns(c) : FIELD_UNKNOWN,       \
+		"how far a time of the run may be from the kernel's",                              \
+		.null = "all comparisons were refused")                                            \
+	V(SIGNED, error_ppm, "ppm", clock_error_ppm(c),                                            \
+		"mean difference of the run's clock's rate from CLOCK_MONOTONIC's",                \
+		.null = "too few comparisons")                                                     \
+	V(SIGNED, drift_ppm, "ppm", clock_drift_ppm(c),                                            \
+		"the same of the TSC at the rate first measured, "                                 \
+		"which one calibration would have left",                                           \
 		.null = "too few comparisons")
 
 #define PORT_FIELDS(V)                                                                             \

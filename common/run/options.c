@@ -53,7 +53,8 @@ static void print_examples(const char *program) {
 		{"weir-sim", "--list codel"},
 		{"weir-switch", "configs/kernel-hosts.yaml --out runs/live"},
 		{"weir-switch",
-			"configs/kernel-hosts.yaml -o paths.forward.link.queue=codel --pcap live.pcapng"},
+			"configs/kernel-hosts.yaml -o "
+			"paths.forward.link.queue=codel --pcap live.pcapng"},
 		{"weir-switch", "--list stage"},
 		{"weir-sender", "configs/loopback-10g.yaml --out runs/live"},
 		{"weir-sender", "configs/sender-25g.yaml --duration 5s -- --log-level=8"},

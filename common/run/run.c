@@ -194,8 +194,8 @@ void run_warn_unsampled(struct run *r, uint32_t flows) {
 			return;
 	}
 	config_err(telemetry, 0, &err,
-		"telemetry: sample: %g %% of %u flow%s is none: no packet and no ACK is recorded%s; "
-		"write a larger sample, or level: 3",
+		"telemetry: sample: %g %% of %u flow%s is none: no packet and no ACK is "
+		"recorded%s; write a larger sample, or level: 3",
 		100 * r->telemetry_sample, flows, flows == 1 ? "" : "s",
 		r->options->pcap != NULL ? " or captured" : "");
 	r->unsampled = true;

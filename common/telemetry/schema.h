@@ -49,32 +49,33 @@
 	V(TEL_CA_RECOVERY, 1, "recovery", "after a loss or an ECN echo")                           \
 	V(TEL_CA_LOSS, 2, "loss", "after a timeout")
 
-#define TEL_EVENT_VALUES(V)                                                                          \
-	V(TEL_EV_REDUCTION, 1, "reduction",                                                          \
-		"of a window; before, value: cwnd in segments; detail: 1 if by ECN")                 \
-	V(TEL_EV_TIMEOUT, 2, "timeout", "before, value: cwnd in segments")                           \
-	V(TEL_EV_RECOVERED, 3, "recovered",                                                          \
-		"value: cwnd in segments; of a capture what is in flight")                           \
-	V(TEL_EV_SLOW_START_END, 4, "slow_start_end", "value: cwnd in segments")                     \
-	V(TEL_EV_CC_MODE, 5, "cc_mode", "before, value: the algorithm's mode")                       \
-	V(TEL_EV_PARAM, 6, "parameter",                                                              \
-		"group: link; before, value: in the parameter's unit; detail: schedule entry")       \
-	V(TEL_EV_SPURIOUS, 7, "spurious", "a retransmission that was not needed (DSACK)")            \
-	V(TEL_EV_PORT, 8, "port", "live: group: port; value: 1 up, 0 down")                          \
-	V(TEL_EV_OBSERVED, 9, "observed",                                                            \
-		"each interval; detail: observer; group: link, 255: no link; value to value4")       \
-	V(TEL_EV_UNDO, 10, "undo",                                                                   \
-		"a reduction is taken back; before, value: cwnd in segments; detail: enum tel_undo") \
-	V(TEL_EV_ZERO_WINDOW, 11, "zero_window",                                                     \
-		"capture: the receiver's window opens again; value: ns for which it was closed")     \
-	V(TEL_EV_PROBE, 12, "probe",                                                                 \
-		"before: RTTmin, value: dq, value3: completion time, all in ns; value2: rate in "    \
-		"bit/s, 0: no limit; detail: probes answered")                                       \
-	V(TEL_EV_BASE_RTT, 13, "base_rtt",                                                           \
-		"a flow opens whose group draws base RTTs; value: its own, in ns")                   \
-	V(TEL_EV_PATH_MTU, 14, "path_mtu",                                                           \
-		"before, value: payload of a full segment, in bytes; detail: 0: a router has said "  \
-		"so (ICMP), 1: a black hole, 2: a larger one has arrived")
+#define TEL_EVENT_VALUES(V)                                                                        \
+	V(TEL_EV_REDUCTION, 1, "reduction",                                                        \
+		"of a window; before, value: cwnd in segments; detail: 1 if by ECN")               \
+	V(TEL_EV_TIMEOUT, 2, "timeout", "before, value: cwnd in segments")                         \
+	V(TEL_EV_RECOVERED, 3, "recovered",                                                        \
+		"value: cwnd in segments; of a capture what is in flight")                         \
+	V(TEL_EV_SLOW_START_END, 4, "slow_start_end", "value: cwnd in segments")                   \
+	V(TEL_EV_CC_MODE, 5, "cc_mode", "before, value: the algorithm's mode")                     \
+	V(TEL_EV_PARAM, 6, "parameter",                                                            \
+		"group: link; before, value: in the parameter's unit; detail: schedule entry")     \
+	V(TEL_EV_SPURIOUS, 7, "spurious", "a retransmission that was not needed (DSACK)")          \
+	V(TEL_EV_PORT, 8, "port", "live: group: port; value: 1 up, 0 down")                        \
+	V(TEL_EV_OBSERVED, 9, "observed",                                                          \
+		"each interval; detail: observer; group: link, 255: no link; value to value4")     \
+	V(TEL_EV_UNDO, 10, "undo",                                                                 \
+		"a reduction is taken back; before, value: cwnd in segments; detail: "             \
+		"enum tel_undo")                                                                   \
+	V(TEL_EV_ZERO_WINDOW, 11, "zero_window",                                                   \
+		"capture: the receiver's window opens again; value: ns for which it was closed")   \
+	V(TEL_EV_PROBE, 12, "probe",                                                               \
+		"before: RTTmin, value: dq, value3: completion time, all in ns; value2: rate in "  \
+		"bit/s, 0: no limit; detail: probes answered")                                     \
+	V(TEL_EV_BASE_RTT, 13, "base_rtt",                                                         \
+		"a flow opens whose group draws base RTTs; value: its own, in ns")                 \
+	V(TEL_EV_PATH_MTU, 14, "path_mtu",                                                         \
+		"before, value: payload of a full segment, in bytes; detail: 0: a router has "     \
+		"said so (ICMP), 1: a black hole, 2: a larger one has arrived")
 
 // E(enum, list of its values)
 #define TEL_ENUMS(E)                                                                               \

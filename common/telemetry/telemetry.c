@@ -214,8 +214,9 @@ int tel_open(struct tel *t, enum tel_stream s, const struct tel_run *run, const 
 			tel_stream_name(s), suffix, (unsigned long long)capacity);
 	if (tel_schema_json(run, s, NULL, 0) >= TEL_HEADER_SIZE - TEL_SCHEMA_OFFSET)
 		return err_set(err, -E2BIG,
-			"%s%s: what %u congestion controls, disciplines and stages observe is more than a "
-			"header names: use fewer of them in one run, or record less (telemetry: {level: 0})",
+			"%s%s: what %u congestion controls, disciplines and stages observe is more "
+			"than a header names: use fewer of them in one run, "
+			"or record less (telemetry: {level: 0})",
 			tel_stream_name(s), suffix, run->observers);
 	rc = set_path(t, s, run, suffix, shm_path);
 	if (rc != 0)

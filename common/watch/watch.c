@@ -283,9 +283,9 @@ static void host_fact(const struct watch *w, const struct watch_episode *e, stru
 	char span[64], a[32], b[32], c[32], d[32];
 
 	fact_set(f, "host",
-		"lcore %u had no CPU for %s of the time %s (worst: %s at %.2f s): other programs on "
-		"it had %s of that, the hypervisor's other guests %s, and the kernel or a stop of "
-		"the process the rest",
+		"lcore %u had no CPU for %s of the time %s (worst: %s at %.2f s): other programs "
+		"on it had %s of that, the hypervisor's other guests %s, "
+		"and the kernel or a stop of the process the rest",
 		w->cpu, percent(e->bad_ns, e->to_ns - e->from_ns, a), when(w, e, span),
 		duration(e->worst, b), run_s(w, e->worst_at_ns),
 		percent(time_min(e->waited_ns, e->bad_ns), e->bad_ns, c),
@@ -317,7 +317,8 @@ static void port_fact(const struct watch *w, const struct watch_episode *e, stru
 	char span[64], a[32];
 
 	fact_set(f, "port",
-		"%s %s %s: the port was full for %s, up to %llu packets waited and %llu were dropped",
+		"%s %s %s: the port was full for %s, up to %llu packets waited "
+		"and %llu were dropped",
 		w->port_peer[e->port],
 		e->bad_ns * 2 >= e->to_ns - e->from_ns ? "was the bottleneck" : "held packets up",
 		when(w, e, span), duration(e->bad_ns, a), (unsigned long long)e->worst,

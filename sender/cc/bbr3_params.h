@@ -54,7 +54,8 @@ static const struct param params[] = {
 		F64(probe_rtt_ns, 1e6, 1e10)},
 	{.name = "probe_wait",
 		.def = "2s",
-		.help = "least time between two probes for bandwidth; up to half as much more by chance",
+		.help = "least time between two probes for bandwidth; "
+			"up to half as much more by chance",
 		.unit = UNIT_TIME_NS,
 		F64(wait_ns, 1e6, 1e11)},
 	{.name = "reno_rounds",

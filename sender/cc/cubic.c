@@ -116,11 +116,13 @@ static const struct param params[] = {
 		PARAM_BOOL(struct config, reno_friendly)},
 	{.name = "reno_alpha",
 		.def = "rising",
-		.help = "Reno's growth: rising to 1 at the last window (RFC 9438), or constant (Linux)",
+		.help = "Reno's growth: rising to 1 at the last window (RFC 9438), "
+			"or constant (Linux)",
 		PARAM_ENUM(struct config, reno_alpha, reno_alpha_names)},
 	{.name = "slow_start",
 		.def = "hystart++",
-		.help = "what ends it before a loss: hystart++ (RFC 9406), hystart (Linux), classic: nothing",
+		.help = "what ends it before a loss: hystart++ (RFC 9406), "
+			"hystart (Linux), classic: nothing",
 		PARAM_ENUM(struct config, kind, slow_start_names)},
 	SLOW_START_IDLE_RESTART(struct config, slow_start),
 	PARAM_END,

@@ -61,8 +61,8 @@ static const struct param params[] = {
 		F64(target_ns, 1e3, 1e8)},
 	{.name = "gain",
 		.def = "1",
-		.help = "segments per round trip added to an empty queue (GAIN); the RFC allows 1 at "
-			"most, RFC 7928, section 5.4, wants 10 with a target of 5 ms",
+		.help = "segments per round trip added to an empty queue (GAIN); the RFC allows 1 "
+			"at most, RFC 7928, section 5.4, wants 10 with a target of 5 ms",
 		F64(gain, 0.001, 10)},
 	{.name = "allowed_increase",
 		.def = "1",

@@ -77,7 +77,8 @@ static const struct param params[] = {
 		F64(min_segs, 1, 1000)},
 	{.name = "qlow",
 		.def = "1ms",
-		.help = "queueing delay up to which the window grows freely; the same for all flows",
+		.help = "queueing delay up to which the window grows freely; "
+			"the same for all flows",
 		.unit = UNIT_TIME_NS,
 		F64(qlow_ns, 1e3, 1e10)},
 	{.name = "qtarget",
@@ -114,7 +115,8 @@ static const struct param params[] = {
 		F64(backoff, 0.1, 1)},
 	{.name = "decreases",
 		.def = "100",
-		.help = "decreases without a nearly empty queue after which RTTmin is measured again",
+		.help = "decreases without a nearly empty queue after which "
+			"RTTmin is measured again",
 		.unit = UNIT_NONE,
 		PARAM_U64(struct config, decreases),
 		.min = 1,

@@ -21,8 +21,8 @@ static int version_fits(const struct cc_plugin *p, struct err *err) {
 		|| p->loss_size != sizeof(struct cc_loss) || p->out_size != sizeof(struct cc_out)
 		|| p->param_size != sizeof(struct param))
 		return err_set(err, -EINVAL,
-			"its weir/cc.h says version %d, but the sizes of structures differ: compile it "
-			"with the header of this Weir",
+			"its weir/cc.h says version %d, but the sizes of structures differ: "
+			"compile it with the header of this Weir",
 			CC_ABI);
 	return p->ops == NULL ? err_set(err, -EINVAL, "its ops are NULL") : 0;
 }
@@ -111,7 +111,8 @@ static int param_fits(const struct cc_ops *o, const struct param *p, struct err 
 			p->name, o->config_size);
 	if (p->offset % field_alignment(p->type) != 0)
 		return err_set(err, -EINVAL,
-			"parameter %s lies where no field of its type can: use PARAM_F64 and the like",
+			"parameter %s lies where no field of its type can: "
+			"use PARAM_F64 and the like",
 			p->name);
 	if (p->help == NULL || (p->type == PARAM_TYPE_ENUM && p->choices == NULL))
 		return err_set(err, -EINVAL, "parameter %s has no %s", p->name,

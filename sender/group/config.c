@@ -46,27 +46,28 @@ static const struct param params[] = {
 		UNIT_BYTES, PARAM_U64(struct group, mss), 88, 9000},
 	FLOWS_BASE_RTT(struct group, base_rtt_ns),
 	{"host", "ideal",
-		"what its hosts are, in one word that sets parameters which are not written: ideal: "
-		"none; linux: tso: linux, gro: 20us, acks: linux, rmem: 6MiB, hz: 250; genericcc: ack_every: 1 (the "
-		"sender over UDP of that name)",
+		"what its hosts are, in one word that sets parameters which are not written: "
+		"ideal: none; linux: tso: linux, gro: 20us, acks: linux, rmem: 6MiB, hz: 250; "
+		"genericcc: ack_every: 1 (the sender over UDP of that name)",
 		UNIT_NONE, PARAM_ENUM(struct group, host, group_host_names)},
 	{"hz", "0",
 		"ticks per second of its hosts' kernels, which their timers and some algorithms "
 		"count (CONFIG_HZ); 0: timers are exact",
 		UNIT_NONE, PARAM_U64(struct group, hz), 10, 10000, .zero = true},
 	{"ecn", "cc",
-		"ECN codepoint of data packets; cc: the one that the algorithm asks for (ect0 instead of "
-		"ect1 where the peer has only classic feedback), else off",
+		"ECN codepoint of data packets; cc: the one that the algorithm asks for (ect0 "
+		"instead of ect1 where the peer has only classic feedback), else off",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn, ecn_names)},
 	{"dscp", "0", "of its packets in both directions (RFC 2474)", UNIT_NONE,
 		PARAM_U64(struct group, dscp), 0, 63},
 	{"ecn_unheard", "refuse",
-		"ecn: with an algorithm that does not answer marks: refuse it, or allow it and ignore "
-		"the echoes",
+		"ecn: with an algorithm that does not answer marks: refuse it, "
+		"or allow it and ignore the echoes",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn_unheard, unheard_names)},
 	{"ecn_feedback", "cc",
-		"receiver: cc: what the algorithm needs, else classic (RFC 3168): CE is echoed until CWR; "
-		"dctcp (RFC 8257): as often as it came; accecn (RFC 9768): ACKs carry a counter",
+		"receiver: cc: what the algorithm needs, else classic (RFC 3168): CE is echoed "
+		"until CWR; dctcp (RFC 8257): as often as it came; accecn (RFC 9768): "
+		"ACKs carry a counter",
 		UNIT_NONE, PARAM_ENUM(struct group, ecn_feedback, feedback_names)},
 	{"pacing", "cc",
 		"cc: as the algorithm says; srtt: at least cwnd/srtt; fq: the same as Linux's fq "
@@ -77,8 +78,8 @@ static const struct param params[] = {
 		"at Linux's pacing rate, 2 to 45 (tcp_tso_autosize); or so many",
 		UNIT_NONE, PARAM_U64(struct group, tso), 2, 64, .choices = tso_words},
 	{"ack_every", "cc",
-		"receiver: full segments per ACK; cc: 1 where the algorithm takes a delayed ACK for a "
-		"queue, else 2 (RFC 5681)",
+		"receiver: full segments per ACK; cc: 1 where the algorithm takes a delayed ACK "
+		"for a queue, else 2 (RFC 5681)",
 		UNIT_NONE, PARAM_U64(struct group, ack_every), 1, 64, .choices = ack_every_words},
 	{"ack_delay", "40ms", "receiver: longest time an ACK is held back", UNIT_TIME_NS,
 		PARAM_U64(struct group, ack_delay_ns), 0, 5e8},
@@ -92,8 +93,9 @@ static const struct param params[] = {
 		UNIT_TIME_NS, PARAM_U64(struct group, gro_ns), 0, 1e7},
 	{"rwnd", "1GB", "receive window", UNIT_BYTES, PARAM_U64(struct group, rwnd), 2000, 1.07e9},
 	{"rmem", "0B",
-		"receive buffer that grows as Linux's (tcp_rcv_space_adjust), at most to this; half "
-		"of it is window, and rwnd is its bound. 0B: the window is rwnd from the start",
+		"receive buffer that grows as Linux's (tcp_rcv_space_adjust), at most to this; "
+		"half of it is window, and rwnd is its bound. 0B: "
+		"the window is rwnd from the start",
 		UNIT_BYTES, PARAM_U64(struct group, rmem), 8192, 2e9, .zero = true},
 	{"read_rate", "0bit",
 		"rate at which the receiving application reads, of payload; 0bit: at once",
@@ -115,17 +117,17 @@ static const struct param params[] = {
 	{"frto", "yes", "detect spurious timeouts without timestamps (RFC 5682)", UNIT_NONE,
 		PARAM_BOOL(struct group, frto)},
 	{"mtu_probing", "off",
-		"packetization layer path MTU discovery (RFC 4821): black_hole: after 4 timeouts in a "
-		"row segments of 1024 bytes, then larger ones if they arrive; always: from the start "
-		"(Linux: tcp_mtu_probing 0, 1, 2)",
+		"packetization layer path MTU discovery (RFC 4821): black_hole: after 4 timeouts "
+		"in a row segments of 1024 bytes, then larger ones if they arrive; always: from "
+		"the start (Linux: tcp_mtu_probing 0, 1, 2)",
 		UNIT_NONE, PARAM_ENUM(struct group, mtu_probing, mtu_probing_names)},
 	PARAM_END,
 };
 
 static const struct param plugins[] = {
 	{"cc", "",
-		"congestion control; required, but of a Linux stack, which has its own, and of source: udp, "
-		"which has none",
+		"congestion control; required, but of a Linux stack, which has its own, and of "
+		"source: udp, which has none",
 		UNIT_NONE, PARAM_PLUGIN("cc")},
 	{"source", "bulk", "when flows send, and how much", UNIT_NONE, PARAM_PLUGIN("source")},
 	FLOWS_PATH,
@@ -248,8 +250,8 @@ static int source_fits(struct group *g, struct config_node *node, struct err *er
 	if ((source_scheduled(g->source) || g->source->transport != NULL)
 		&& (g->stack.guest || g->peer.guest))
 		return config_err(config_get(node, "source"), -EINVAL, err,
-			"source: %s is for Weir's own stack at both ends; with a Linux guest there is "
-			"bulk or size",
+			"source: %s is for Weir's own stack at both ends; "
+			"with a Linux guest there is bulk or size",
 			g->source->name);
 	if (g->source->kind == SOURCE_ARRIVALS && (g->stagger_ns > 0 || g->jitter_ns > 0))
 		return config_err(config_get(node, g->stagger_ns > 0 ? "stagger" : "jitter"),

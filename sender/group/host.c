@@ -64,8 +64,8 @@ int group_feedback(struct group *g, struct config_node *node, struct err *err) {
 	if (dctcp && g->peer.guest && strcmp(g->peer.cc, "dctcp") != 0) {
 		if (g->ecn_feedback != 0)
 			return config_err(config_get(node, "ecn_feedback"), -EINVAL, err,
-				"ecn_feedback: a kernel echoes each mark only with DCTCP: peer: {linux: {cc: "
-				"dctcp}}, or ecn_feedback: classic");
+				"ecn_feedback: a kernel echoes each mark only with DCTCP: peer: "
+				"{linux: {cc: dctcp}}, or ecn_feedback: classic");
 		dctcp = false;
 	}
 	g->dctcp_echo = dctcp;

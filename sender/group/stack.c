@@ -22,15 +22,15 @@ static const struct param params[] = {
 	{"hosts", "1", "guests over which the group's flows are spread", UNIT_NONE,
 		PARAM_U64(struct stack, hosts), 1, STACK_HOSTS_MAX},
 	{"memory", "auto",
-		"of each guest; auto: 128 MB and what its connections can fill of the kernel's buffers; "
-		"less than these need is refused",
+		"of each guest; auto: 128 MB and what its connections can fill of the kernel's "
+		"buffers; less than these need is refused",
 		UNIT_BYTES, PARAM_U64(struct stack, memory_bytes), 32e6, 64e9,
 		.choices = memory_words},
 	{"card", "10Gbit", "rate at which a guest's network card sends", UNIT_RATE_BPS,
 		PARAM_U64(struct stack, card_bps), 1e6, 1e12},
 	{"coalesce", "0s",
-		"least time between two interrupts of a guest's network card, as cards moderate them: "
-		"saves time, and adds as much delay; 0s: an interrupt for each frame",
+		"least time between two interrupts of a guest's network card, as cards moderate "
+		"them: saves time, and adds as much delay; 0s: an interrupt for each frame",
 		UNIT_TIME_NS, PARAM_U64(struct stack, coalesce_ns), 0, 1e6},
 	{"pause", "0s",
 		"the receiving program reads nothing from this time on, and the window closes; "
@@ -39,8 +39,8 @@ static const struct param params[] = {
 	{"resume", "0s", "the receiving program reads again from this time on", UNIT_TIME_NS,
 		PARAM_U64(struct stack, resume_ns), 0, 1e14},
 	{"close_at", "0s",
-		"the program closes the connections that are open at this time; 0s: those whose data "
-		"has been sent, or whose peer has closed them",
+		"the program closes the connections that are open at this time; 0s: those whose "
+		"data has been sent, or whose peer has closed them",
 		UNIT_TIME_NS, PARAM_U64(struct stack, close_ns), 0, 1e14},
 	{"close", "fin", "how it does at close_at: with a FIN, or with a reset", UNIT_NONE,
 		PARAM_ENUM(struct stack, closing, closings)},
@@ -54,21 +54,21 @@ static const struct param maps[] = {
 		"parameters of the kernel's modules, loaded or built in: {tcp_cubic: {hystart: 0}}",
 		UNIT_NONE, PARAM_SCALAR},
 	{"run", "",
-		"a program of the host that the guest runs in place of Weir's sender or receiver, as a "
-		"shell command that sees the host's files read-only: \"iperf3 -c {peer} -t 30\"; {peer} "
-		"is the other side's address",
+		"a program of the host that the guest runs in place of Weir's sender or receiver, "
+		"as a shell command that sees the host's files read-only: \"iperf3 -c {peer} -t "
+		"30\"; {peer} is the other side's address",
 		UNIT_NONE, PARAM_SCALAR},
 	PARAM_END,
 };
 
 static const struct param ours[] = {
 	{"reset_at", "0s",
-		"this side resets the connections that are open at this time, and what still arrives is "
-		"answered by resets; 0s: never",
+		"this side resets the connections that are open at this time, and what still "
+		"arrives is answered by resets; 0s: never",
 		UNIT_TIME_NS, PARAM_U64(struct stack, reset_ns), 0, 1e14},
 	{"close_at", "0s",
-		"of peer: the receiver sends a FIN on the connections that are open at this time, and "
-		"goes on receiving; 0s: after the sender's",
+		"of peer: the receiver sends a FIN on the connections that are open at this time, "
+		"and goes on receiving; 0s: after the sender's",
 		UNIT_TIME_NS, PARAM_U64(struct stack, close_ns), 0, 1e14},
 	PARAM_END,
 };
@@ -82,8 +82,8 @@ void stacks_list(struct run_list *l) {
 	run_list_entry(l,
 		&(struct run_listed){.kind = "stack",
 			.name = "linux",
-			.summary =
-				"an unmodified Linux kernel in virtual time (tools/weir guests build)",
+			.summary = "an unmodified Linux kernel in virtual time "
+				   "(tools/weir guests build)",
 			.params = params,
 			.also = {maps}});
 }

@@ -4,35 +4,39 @@
 #include "sender/tcp/flow.h"
 #include "sender/tcp/receiver.h"
 
-#define GROUP_FIELDS(V)                                                                                                                                                                     \
-	V(TEXT, name, "", g->name, "")                                                                                                                                                      \
-	V(TEXT, cc, "", g->control, "")                                                                                                                                                     \
-	V(PART, modes, "list[str]", write_modes(j, g->cc), "")                                                                                                                              \
-	V(TEXT, stack, "", kernels ? stack_name(&g->stack) : NULL, "",                                                                                                                      \
-		.absent = "no kernel is among the hosts")                                                                                                                                   \
-	V(TEXT, peer, "", kernels ? stack_name(&g->peer) : NULL, "",                                                                                                                        \
-		.absent = "no kernel is among the hosts")                                                                                                                                   \
-	V(COUNT, flows, "", g->count, "flows of the group in the config", .over = OVER_RUN,                                                                                                 \
-		.source = "config.yaml")                                                                                                                                                    \
-	V(NUMBER, goodput_bps, "bit/s", s->jain.sum,                                                                                                                                        \
-		"8 * payload newly acknowledged, in sequence or by SACK, / measured time; sum over flows",                                                                                  \
-		.source = "interval.delivered_bytes")                                                                                                                                       \
-	V(SHARE, jfi, "", jain_index(&s->jain),                                                                                                                                             \
-		"Jain's index (sum x)^2 / (n sum x^2) of the goodput x of the n flows that have begun; one that has begun and got nothing counts 0, one that has not begun does not count", \
-		.source = "interval.delivered_bytes, flows", .null = "nothing was delivered")                                                                                               \
-	V(NUMBER, rtt_mean_ns, "ns", rtt_mean_ns(sum),                                                                                                                                      \
-		"mean of all RTT samples of the group's flows: sum / number, not a mean of means",                                                                                          \
-		.source = "interval.rtt_mean_ns weighed by interval.rtt_samples",                                                                                                           \
-		.null = "no sample")                                                                                                                                                        \
-	FLOW_COUNTERS(V##_COUNTER)                                                                                                                                                          \
-	V(NUMBER, rtx_overhead, "", rtx_overhead(sum),                                                                                                                                      \
-		"retransmits / (sent_segs - retransmits): resent over sent for the first time, which in the end is over acknowledged",                                                      \
-		.source = "interval.retransmits, interval.sent_segs",                                                                                                                       \
-		.null = "nothing was sent for the first time")                                                                                                                              \
-	V(PART, base_rtt, "BaseRtt", write_base_rtt(j, h, group), "", .absent = "")                                                                                                         \
-	V(PART, back, "Back", write_back(j, h, group, seconds), "", .absent = "")                                                                                                           \
-	V(PART, transfers, "Transfers", host_workloads_summary(hosts, n, group, j, now_ns), "",                                                                                             \
-		.absent = "")                                                                                                                                                               \
+#define GROUP_FIELDS(V)                                                                            \
+	V(TEXT, name, "", g->name, "")                                                             \
+	V(TEXT, cc, "", g->control, "")                                                            \
+	V(PART, modes, "list[str]", write_modes(j, g->cc), "")                                     \
+	V(TEXT, stack, "", kernels ? stack_name(&g->stack) : NULL, "",                             \
+		.absent = "no kernel is among the hosts")                                          \
+	V(TEXT, peer, "", kernels ? stack_name(&g->peer) : NULL, "",                               \
+		.absent = "no kernel is among the hosts")                                          \
+	V(COUNT, flows, "", g->count, "flows of the group in the config", .over = OVER_RUN,        \
+		.source = "config.yaml")                                                           \
+	V(NUMBER, goodput_bps, "bit/s", s->jain.sum,                                               \
+		"8 * payload newly acknowledged, in sequence or by SACK, / measured time; "        \
+		"sum over flows",                                                                  \
+		.source = "interval.delivered_bytes")                                              \
+	V(SHARE, jfi, "", jain_index(&s->jain),                                                    \
+		"Jain's index (sum x)^2 / (n sum x^2) of the goodput x of the n flows that have "  \
+		"begun; one that has begun and got nothing counts 0, "                             \
+		"one that has not begun does not count",                                           \
+		.source = "interval.delivered_bytes, flows", .null = "nothing was delivered")      \
+	V(NUMBER, rtt_mean_ns, "ns", rtt_mean_ns(sum),                                             \
+		"mean of all RTT samples of the group's flows: sum / number, not a mean of means", \
+		.source = "interval.rtt_mean_ns weighed by interval.rtt_samples",                  \
+		.null = "no sample")                                                               \
+	FLOW_COUNTERS(V##_COUNTER)                                                                 \
+	V(NUMBER, rtx_overhead, "", rtx_overhead(sum),                                             \
+		"retransmits / (sent_segs - retransmits): resent over sent for the first time, "   \
+		"which in the end is over acknowledged",                                           \
+		.source = "interval.retransmits, interval.sent_segs",                              \
+		.null = "nothing was sent for the first time")                                     \
+	V(PART, base_rtt, "BaseRtt", write_base_rtt(j, h, group), "", .absent = "")                \
+	V(PART, back, "Back", write_back(j, h, group, seconds), "", .absent = "")                  \
+	V(PART, transfers, "Transfers", host_workloads_summary(hosts, n, group, j, now_ns), "",    \
+		.absent = "")                                                                      \
 	V(PART, probe, "Probe", (void)0, "", .absent = "")
 
 #define HOST_SUMMARY_FIELDS(V)                                                                     \
@@ -89,39 +93,40 @@
 	V(COUNT, ranges_refused, "", s->refused,                                                   \
 		"ranges for which memory was missing; a run with any is not valid")
 
-#define TRANSFERS_FIELDS(V)                                                                                                                                   \
-	V(COUNT, begun, "transfer", sum.begun, "transfers that have begun on a flow",                                                                         \
-		.over = OVER_RUN, .source = "transfers")                                                                                                      \
-	V(COUNT, finished, "transfer", sum.finished, "of these, all payload was acknowledged",                                                                \
-		.over = OVER_RUN, .source = "transfers: close")                                                                                               \
-	V(COUNT, failed, "transfer", sum.failed, "of these, their connection failed",                                                                         \
-		.over = OVER_RUN, .source = "transfers: gave_up")                                                                                             \
-	V(COUNT, unfinished, "transfer", sum.begun - sum.finished - sum.failed,                                                                               \
-		"of these, neither", .over = OVER_END,                                                                                                        \
-		.source = "transfers: still_open with a flow")                                                                                                \
-	V(COUNT, waited, "transfer", sum.waited, "times one had to wait for a free flow",                                                                     \
-		.over = OVER_RUN)                                                                                                                             \
-	V(COUNT, waiting, "transfer", waiting, "due, without a free flow", .over = OVER_END,                                                                  \
-		.source = "transfers: still_open without a flow")                                                                                             \
-	V(COUNT, skipped, "transfer", sum.skipped, "due, and more than a connection keeps",                                                                   \
-		.over = OVER_RUN)                                                                                                                             \
-	V(COUNT, measured, "transfer", took->total,                                                                                                           \
-		"transfers that began in that time and finished: those below",                                                                                \
-		.source = "transfers: close")                                                                                                                 \
-	V(NUMBER, completion_mean_ns, "ns", some ? hist_mean(took) : (double)NAN,                                                                             \
-		"mean time from a transfer's place in the schedule to the ACK of its last byte, of those that finished; in overload these are the survivors", \
-		.source = "transfers.ts_ns - transfers.start_ns", .absent = "none finished")                                                                  \
-	V(NUMBER, completion_p50_ns, "ns", some ? (double)hist_quantile(took, 0.5) : (double)NAN,                                                             \
-		"its smallest value that half of them do not exceed, within 1/64",                                                                            \
-		.source = "transfers.ts_ns - transfers.start_ns", .absent = "none finished")                                                                  \
-	V(NUMBER, completion_p95_ns, "ns", some ? (double)hist_quantile(took, 0.95) : (double)NAN,                                                            \
-		"likewise, 95 %", .source = "transfers.ts_ns - transfers.start_ns",                                                                           \
-		.absent = "none finished")                                                                                                                    \
-	V(NUMBER, completion_p99_ns, "ns", some ? (double)hist_quantile(took, 0.99) : (double)NAN,                                                            \
-		"likewise, 99 %", .source = "transfers.ts_ns - transfers.start_ns",                                                                           \
-		.absent = "none finished")                                                                                                                    \
-	V(NUMBER, slowdown_mean, "", sum.slowdown_sum / (double)sum.slowdowns,                                                                                \
-		"mean of that time over the one on an empty path", .source = "transfers.ideal_ns",                                                            \
+#define TRANSFERS_FIELDS(V)                                                                        \
+	V(COUNT, begun, "transfer", sum.begun, "transfers that have begun on a flow",              \
+		.over = OVER_RUN, .source = "transfers")                                           \
+	V(COUNT, finished, "transfer", sum.finished, "of these, all payload was acknowledged",     \
+		.over = OVER_RUN, .source = "transfers: close")                                    \
+	V(COUNT, failed, "transfer", sum.failed, "of these, their connection failed",              \
+		.over = OVER_RUN, .source = "transfers: gave_up")                                  \
+	V(COUNT, unfinished, "transfer", sum.begun - sum.finished - sum.failed,                    \
+		"of these, neither", .over = OVER_END,                                             \
+		.source = "transfers: still_open with a flow")                                     \
+	V(COUNT, waited, "transfer", sum.waited, "times one had to wait for a free flow",          \
+		.over = OVER_RUN)                                                                  \
+	V(COUNT, waiting, "transfer", waiting, "due, without a free flow", .over = OVER_END,       \
+		.source = "transfers: still_open without a flow")                                  \
+	V(COUNT, skipped, "transfer", sum.skipped, "due, and more than a connection keeps",        \
+		.over = OVER_RUN)                                                                  \
+	V(COUNT, measured, "transfer", took->total,                                                \
+		"transfers that began in that time and finished: those below",                     \
+		.source = "transfers: close")                                                      \
+	V(NUMBER, completion_mean_ns, "ns", some ? hist_mean(took) : (double)NAN,                  \
+		"mean time from a transfer's place in the schedule to the ACK of its last byte, "  \
+		"of those that finished; in overload these are the survivors",                     \
+		.source = "transfers.ts_ns - transfers.start_ns", .absent = "none finished")       \
+	V(NUMBER, completion_p50_ns, "ns", some ? (double)hist_quantile(took, 0.5) : (double)NAN,  \
+		"its smallest value that half of them do not exceed, within 1/64",                 \
+		.source = "transfers.ts_ns - transfers.start_ns", .absent = "none finished")       \
+	V(NUMBER, completion_p95_ns, "ns", some ? (double)hist_quantile(took, 0.95) : (double)NAN, \
+		"likewise, 95 %", .source = "transfers.ts_ns - transfers.start_ns",                \
+		.absent = "none finished")                                                         \
+	V(NUMBER, completion_p99_ns, "ns", some ? (double)hist_quantile(took, 0.99) : (double)NAN, \
+		"likewise, 99 %", .source = "transfers.ts_ns - transfers.start_ns",                \
+		.absent = "none finished")                                                         \
+	V(NUMBER, slowdown_mean, "", sum.slowdown_sum / (double)sum.slowdowns,                     \
+		"mean of that time over the one on an empty path", .source = "transfers.ideal_ns", \
 		.absent = "the path's rate is not known")
 
 #define PROBE_FIELDS(V)                                                                            \

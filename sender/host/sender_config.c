@@ -169,8 +169,8 @@ int sender_config_init(
 	}
 	if (groups_mtu_bytes(gs) > live_frame_bytes(&p->process))
 		return config_err(node, -EINVAL, err,
-			"flows: packets of %u bytes do not fit live.mtu, %llu bytes: a larger mtu, up to "
-			"9000B, or a smaller mss or payload does",
+			"flows: packets of %u bytes do not fit live.mtu, %llu bytes: a larger mtu, "
+			"up to 9000B, or a smaller mss or payload does",
 			groups_mtu_bytes(gs) - WIRE_ETH - WIRE_FCS,
 			(unsigned long long)p->process.mtu);
 	complete_network(p, config_root(c), gs);

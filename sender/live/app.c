@@ -216,7 +216,8 @@ static int begin_at(const struct sender_app *app, uint64_t *start_ns, struct err
 		return 0;
 	if (time_since(begin_ns, now_ns) > BEGIN_NS_MAX)
 		return err_set(err, -ERANGE,
-			"live.sender.begin: %llu is %.3g s ahead by this host's clock: at most a minute",
+			"live.sender.begin: %llu is %.3g s ahead by this host's clock: "
+			"at most a minute",
 			(unsigned long long)utc_ns, (double)time_since(begin_ns, now_ns) / 1e9);
 	if (begin_ns < *start_ns)
 		run_warn(&app->live.run, "live.sender.begin has passed: flows begin %.3g s late",

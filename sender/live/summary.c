@@ -70,8 +70,8 @@ static void write_faults(struct sender_app *app, struct json *j) {
 	json_array(j, "faults");
 	live_faults_json(&app->live, sum.no_mbuf, j);
 	fact_count(j, "too_big", NULL, mtu > 0 ? sum.rx_too_big : 0,
-		"a router on the path dropped %llu frames as too big: their flows went on in smaller "
-		"segments, for an MTU of %u B; mss: %uB begins with those",
+		"a router on the path dropped %llu frames as too big: their flows went on in "
+		"smaller segments, for an MTU of %u B; mss: %uB begins with those",
 		(unsigned long long)sum.rx_too_big, mtu,
 		mtu - wire_ip_header(app->groups.ipv6) - WIRE_TCP);
 	fact_count(j, "beyond_mtu", NULL, sum.tx_too_long,

@@ -24,8 +24,8 @@ const struct param sizes_params[] = {
 
 const struct param sizes_file_params[] = {
 	{"file", "",
-		"law: file: the distribution function, lines of bytes and the part of the transfers up to "
-		"them, relative to the config's folder",
+		"law: file: the distribution function, lines of bytes and the part of the "
+		"transfers up to them, relative to the config's folder",
 		UNIT_NONE, PARAM_FILE},
 	{"digest", "", "of the file, which is checked if it is given", UNIT_NONE, PARAM_SCALAR},
 	PARAM_END,

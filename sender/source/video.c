@@ -115,8 +115,8 @@ static void video_next(const void *config, void *state, struct rng *rng,
 
 const struct source_ops source_video = {
 	.name = "video",
-	.summary =
-		"live video in segments, at a bitrate that follows the goodput, limited by its encoder",
+	.summary = "live video in segments, at a bitrate that follows the goodput, "
+		   "limited by its encoder",
 	.reference = "Jiang, Sekar and Zhang, FESTIVE, CoNEXT 2012",
 	.params = params,
 	.config_size = sizeof(struct video),

@@ -95,7 +95,8 @@ static const struct param params[] = {
 	{"isolation", "triple", "what has equal shares; a group of weir-sender's flows is a host",
 		UNIT_NONE, PARAM_ENUM(struct cake, isolation, isolation_names)},
 	{"ack_filter", "no",
-		"drop ACKs that a newer one in the queue makes redundant: all but one of a flow, or all",
+		"drop ACKs that a newer one in the queue makes redundant: "
+		"all but one of a flow, or all",
 		UNIT_NONE, PARAM_ENUM(struct cake, ack_filter, ack_filter_names)},
 	{"diffserv", "besteffort", "tins for packets' DSCPs, as Linux's (its default is diffserv3)",
 		UNIT_NONE, PARAM_ENUM(struct cake, diffserv, cake_mode_names)},

@@ -77,7 +77,8 @@ int aqm_limit_known(const char *name, const struct limit *limit, const struct aq
 			such_as);
 	if ((bdp || limit->kind == LIMIT_TIME) && env->rate_bps == 0)
 		return err_set(err, -EINVAL,
-			"%s: %s needs a rate, but the link's is 0 at the start; write it in packets or bytes",
+			"%s: %s needs a rate, but the link's is 0 at the start; "
+			"write it in packets or bytes",
 			name, bdp ? "a BDP" : "a time");
 	return 0;
 }

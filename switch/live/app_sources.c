@@ -173,13 +173,15 @@ bool switch_source_fault(const struct switch_source *s, struct fact *fault) {
 		return false;
 	if (s->late > 0) {
 		fact_set(fault, "source_late",
-			"%s: %llu packets of the capture came late, by up to %.3f ms: it was not read in time",
+			"%s: %llu packets of the capture came late, by up to %.3f ms: "
+			"it was not read in time",
 			a->path->name, (unsigned long long)s->late, (double)s->late_max_ns / 1e6);
 		fact_number(fault, "count", (double)s->late);
 		fact_number(fault, "worst_s", (double)s->late_max_ns / 1e9);
 	} else if (a->count.too_long > 0) {
 		fact_set(fault, "source_too_long",
-			"%s: %llu packets of the capture were left out: they are longer than %u bytes",
+			"%s: %llu packets of the capture were left out: "
+			"they are longer than %u bytes",
 			a->path->name, (unsigned long long)a->count.too_long,
 			a->frame_max + WIRE_FCS);
 		fact_number(fault, "count", (double)a->count.too_long);

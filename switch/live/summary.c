@@ -67,9 +67,9 @@ bool switch_thrown(const struct switch_app *app, struct fact *fault) {
 	sum_ports(app, &sum);
 	if (from != NULL) {
 		fact_set(fault, "checksums_offloaded",
-			"the host behind port %s leaves checksums to its card (%u of its first %u packets), "
-			"so that the receiver throws its packets away: set `ethtool -K IFACE tx off tso off "
-			"gso off gro off` there",
+			"the host behind port %s leaves checksums to its card (%u of its first %u "
+			"packets), so that the receiver throws its packets away: set `ethtool -K "
+			"IFACE tx off tso off gso off gro off` there",
 			from->egress.port->name, from->offloaded, from->checked);
 		fact_text(fault, "port", from->egress.port->name);
 		fact_number(fault, "count", from->offloaded);
@@ -189,7 +189,8 @@ static void write_unsent(const struct switch_port *p, struct json *j) {
 	uint64_t too_long = p->egress.too_long.pkts, unsent = port_unsent(port, p->egress.tx.pkts);
 
 	fact_count(j, "beyond_mtu", port->name, too_long,
-		"port %s: %llu frames were dropped: they are longer than the MTU of %s, %u bytes of IP",
+		"port %s: %llu frames were dropped: they are longer than the MTU of %s, "
+		"%u bytes of IP",
 		port->name, (unsigned long long)too_long, port->dev.iface,
 		port->frame_max - WIRE_ETH);
 	fact_count(j, "unsent", port->name, unsent,
@@ -204,8 +205,8 @@ static void write_cut(const struct switch_app *app, struct json *j) {
 	for (uint32_t i = 0; i < app->live.lcores; i++)
 		pkts += app->lcore[i].drop[DROP_CUT].pkts + app->lcore[i].drop[DROP_TOO_LONG].pkts;
 	fact_count(j, "cut", NULL, pkts,
-		"%llu frames were longer than a port receives: at the hosts set the MTU to %llu, as "
-		"live.mtu is, and tso, gso and gro off",
+		"%llu frames were longer than a port receives: at the hosts set the MTU to %llu, "
+		"as live.mtu is, and tso, gso and gro off",
 		(unsigned long long)pkts, (unsigned long long)app->config.process.mtu);
 }
 

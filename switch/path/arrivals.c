@@ -137,7 +137,8 @@ int arrivals_next(struct arrivals *a, struct err *err) {
 	while ((rc = read_frame(a, &f, err)) == 1) {
 		if (f->link_type != LINK_ETHERNET && !a->begun)
 			return config_err(a->node, -EINVAL, err,
-				"source: pcap: %s: its link type is %u, and only Ethernet, 1, is read",
+				"source: pcap: %s: its link type is %u, and only Ethernet, 1, "
+				"is read",
 				a->file, f->link_type);
 		a->begun = true;
 		a->count.not_ethernet += f->link_type != LINK_ETHERNET;
@@ -252,9 +253,9 @@ bool arrivals_fault(const struct arrivals *a, struct fact *fault) {
 		fact_set(fault, "capture_cut", "%s", a->reader.said);
 	else if (a->path != NULL && a->step_back_ns > 0)
 		fact_set(fault, "capture_reordered",
-			"%s: %llu frames are stamped earlier than one before them, by up to %.6g s, and "
-			"arrived with it: sort the capture by time (reordercap), or cut it where its "
-			"clock was set back",
+			"%s: %llu frames are stamped earlier than one before them, by up to %.6g "
+			"s, and arrived with it: sort the capture by time (reordercap), or cut it "
+			"where its clock was set back",
 			a->file, (unsigned long long)a->count.reordered,
 			(double)a->step_back_ns / 1e9);
 	else

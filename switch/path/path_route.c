@@ -104,8 +104,8 @@ static int group_class(struct paths *ps, const struct paths_env *env, uint32_t g
 
 	if (drawn && env->base_rtts->group[g].least_ns < have_ns)
 		return config_err(group_node(env, g, "base_rtt"), -EINVAL, err,
-			"base_rtt: draws begin at %g ms, which is less than the delay of the paths, "
-			"%g ms; that is the least that min may be",
+			"base_rtt: draws begin at %g ms, which is less than the delay of the "
+			"paths, %g ms; that is the least that min may be",
 			(double)env->base_rtts->group[g].least_ns / 1e6, (double)have_ns / 1e6);
 	if (!drawn && (want_ns == 0 || want_ns == have_ns))
 		return 0;
@@ -192,8 +192,8 @@ static int all_used(const struct paths *ps, struct config_node *node, struct err
 	for (uint32_t i = 0; i < ps->count; i++) {
 		if (g.from[NODE_PATHS + i] == 0)
 			return config_err(node, -EINVAL, err,
-				"paths: no group of flows passes '%s'; name it in the path: of one, "
-				"or leave it out",
+				"paths: no group of flows passes '%s'; name it in the path: "
+				"of one, or leave it out",
 				ps->path[i].name);
 	}
 	return 0;
@@ -298,7 +298,7 @@ int routes_check(const struct paths *ps, struct config_node *node, struct err *e
 		return 0;
 	circle(ps, names);
 	return config_err(node, -EINVAL, err,
-		"paths: virtual time needs a delay stage of more than 0 in one of %s, through which "
-		"packets come back; 1ns will do",
+		"paths: virtual time needs a delay stage of more than 0 in one of %s, through "
+		"which packets come back; 1ns will do",
 		names);
 }

@@ -240,7 +240,8 @@ bool path_none_for_most(
 		{DROP_MALFORMED, "were malformed"},
 		{DROP_CHECKSUM, "had a wrong IP checksum"},
 		{DROP_CUT,
-			"were longer than the port receives (at the host set the MTU to 1500, and tso, gso and gro off)"},
+			"were longer than the port receives (at the host set the MTU to 1500, "
+			"and tso, gso and gro off)"},
 		{DROP_TOO_LONG, "were longer than a buffer"},
 		{DROP_MTU, "were longer than the MTU of the interface by which they leave"},
 		{DROP_NO_ROUTE, "had no port to leave by"},

@@ -158,8 +158,8 @@ static int no_lcore_idle(const struct switch_config *p, struct err *err) {
 		}
 		if (!used)
 			return config_err(config_at(p->process.lcores_node, i), -EINVAL, err,
-				"lcores: CPU %u has nothing to do: it has no port, nor a receive queue "
-				"of one",
+				"lcores: CPU %u has nothing to do: it has no port, "
+				"nor a receive queue of one",
 				p->process.lcore[i]);
 	}
 	return 0;
@@ -205,8 +205,8 @@ static int switch_config_routes(struct switch_config *p, struct paths *ps, struc
 		return 0;
 	if (p->process.lcores > 1)
 		return config_err(p->process.lcores_node, -EINVAL, err,
-			"lcores: %u CPUs are named, but where groups of flows name their paths, one "
-			"lcore serves all paths: name one CPU",
+			"lcores: %u CPUs are named, but where groups of flows name their paths, "
+			"one lcore serves all paths: name one CPU",
 			p->process.lcores);
 	for (uint32_t i = 0; i < ps->count; i++) {
 		uint64_t min_packet = LARGE_PACKET;
@@ -229,8 +229,8 @@ static int switch_config_sources(
 	for (uint32_t i = 0; i < ps->count; i++) {
 		if (ps->path[i].source != NULL && p->process.lcores > 1)
 			return config_err(p->process.lcores_node, -EINVAL, err,
-				"lcores: %u CPUs are named, but where a path has a source, one lcore serves "
-				"all paths: name one CPU",
+				"lcores: %u CPUs are named, but where a path has a source, one "
+				"lcore serves all paths: name one CPU",
 				p->process.lcores);
 	}
 	return 0;

@@ -72,8 +72,8 @@ static const struct param params[] = {
 	{"late_by", "0ms", "how much longer", UNIT_TIME_NS, PARAM_U64(struct delay, late_by_ns), 0,
 		60e9, .live = true},
 	{"on_decrease", "reorder",
-		"when the delay falls: packets inside keep theirs and are overtaken (reorder) or hold "
-		"up later ones (fifo), or take the new delay at once (step)",
+		"when the delay falls: packets inside keep theirs and are overtaken (reorder) or "
+		"hold up later ones (fifo), or take the new delay at once (step)",
 		UNIT_NONE, PARAM_ENUM(struct delay, on_decrease, decrease_names)},
 	PARAM_END,
 };

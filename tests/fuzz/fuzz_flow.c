@@ -377,8 +377,8 @@ static struct config *open_flow(struct peer *p) {
 	char text[256];
 
 	snprintf(text, sizeof(text),
-		"flows: [{cc: %s, ecn: %s, pacing: %s, mss: %uB, sack: %s, timestamps: %s, tlp: %s, "
-		"source: {size: {bytes: %uB}}}]",
+		"flows: [{cc: %s, ecn: %s, pacing: %s, mss: %uB, sack: %s, timestamps: %s, "
+		"tlp: %s, source: {size: {bytes: %uB}}}]",
 		ccs[a & 3], ecns[a >> 2 & 3], pacings[a >> 4 & 3], mss[a >> 6],
 		(b & 1) != 0 ? "no" : "yes", (b & 2) != 0 ? "no" : "yes",
 		(b & 4) != 0 ? "no" : "yes", 1u + in_u16(&p->in) % 20000u);

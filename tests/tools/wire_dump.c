@@ -58,8 +58,8 @@ static void parse(char **text) {
 	enum wire_status status = wire_parse(frame, len, &i);
 
 	printf("{\"status\": %d, \"ethertype\": %u, \"proto\": %u, \"ecn\": %u, \"ip_len\": %u, "
-	       "\"fragment\": %u, \"src_ip\": %u, \"dst_ip\": %u, \"src_port\": %u, \"dst_port\": %u, "
-	       "\"ipv6\": %d, \"dscp\": %u",
+	       "\"fragment\": %u, \"src_ip\": %u, \"dst_ip\": %u, \"src_port\": %u, "
+	       "\"dst_port\": %u, \"ipv6\": %d, \"dscp\": %u",
 		(int)status, i.ethertype, i.proto, i.ecn, i.ip_len, i.fragment, i.addr.src_ip,
 		i.addr.dst_ip, i.addr.src_port, i.addr.dst_port, i.addr.ipv6, i.dscp);
 	if (status == WIRE_OK && (status = wire_parse_tcp(frame, &i, true, &s)) == WIRE_OK) {

@@ -433,8 +433,8 @@ TEST(each_feedback_against_each_peer) {
 		struct seg s;
 
 		snprintf(group, sizeof(group),
-			"{cc: {%s}, ecn_feedback: %s, ecn: %s, ack_every: 1, rto_min: 10s, tlp: no, "
-			"pacing: off}",
+			"{cc: {%s}, ecn_feedback: %s, ecn: %s, ack_every: 1, rto_min: 10s, "
+			"tlp: no, pacing: off}",
 			cases[i].cc, cases[i].feedback, cases[i].cc[0] == 'p' ? "ect1" : "ect0");
 		l = LINK(.group = group, .hand = true);
 		link_run(l, 0);

@@ -586,8 +586,8 @@ TEST(bad_parameters_are_refused) {
 		{"{buckets: 7}", "test:1:11: buckets: 7 is not in [8, 65536]"},
 		{"{buckets: 65544}", "test:1:11: buckets: 65544 is not in [8, 65536]"},
 		{"{isolation: tripel}",
-			"test:1:13: isolation: 'tripel' is not one of flows, hosts, srchost, dsthost, "
-			"dual-srchost, dual-dsthost, triple"},
+			"test:1:13: isolation: 'tripel' is not one of flows, hosts, srchost, "
+			"dsthost, dual-srchost, dual-dsthost, triple"},
 		{"{memlimit: 1B}", "test:1:12: memlimit: 1B is not 0 or in [10kB, 1000TB]"},
 		{"{limit: 1000B}",
 			"limit: no full-sized frame fits: it is 1518 B, the limit 1000 B"},

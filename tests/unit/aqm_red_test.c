@@ -97,7 +97,8 @@ TEST(max_p_adapts_as_in_the_paper) {
 				aqm_close(&b);
 			}
 			open_red(&b,
-				"{limit: 100pkt, min: 5pkt, max: 15pkt, weight: 1, max_p: 0.105, adaptive: yes}");
+				"{limit: 100pkt, min: 5pkt, max: 15pkt, weight: 1, "
+				"max_p: 0.105, adaptive: yes}");
 			now_ns = 1;
 		}
 		hold(&b, &s, (uint64_t)v.column[1], now_ns);

@@ -64,9 +64,9 @@ TEST(short_round_trips_have_large_bursts) {
 	} cases[] = {{250 * US, 45}, {400 * US, 22}, {700 * US, 11}};
 
 	for (int i = 0; i < 3; i++) {
-		struct link *l =
-			LINK(.group = "{cc: {fixed: {cwnd: 1000, rate: 2Mbit}}, rwnd: 10MB, tso: linux}",
-				.delay_ns = cases[i].delay_ns);
+		struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 1000, rate: 2Mbit}}, "
+					       "rwnd: 10MB, tso: linux}",
+			.delay_ns = cases[i].delay_ns);
 
 		link_run(l, 10 * MS);
 		ck_assert_uint_eq(burst_at(l, 0), cases[i].size);
@@ -198,8 +198,8 @@ TEST(a_segment_alone_is_not_pushed) {
 
 // The burst of a flow that ends does not wait to be larger.
 TEST(the_last_burst_does_not_wait) {
-	struct link *l =
-		LINK(.group = "{cc: newreno, tso: 64, pacing: fq, source: {size: {bytes: 300001B}}}");
+	struct link *l = LINK(.group = "{cc: newreno, tso: 64, pacing: fq, source: {"
+				       "size: {bytes: 300001B}}}");
 
 	link_finish(l, S);
 	link_complete(l);

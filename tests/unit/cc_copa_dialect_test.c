@@ -129,9 +129,8 @@ TEST(a_known_rtt_min_counts_from_the_first_packet) {
 TEST(lambda_is_of_the_latest_rtt) {
 	struct link *l =
 		HAND(.group = DATACENTER("rtt_min: 50ms, initial: 2, bias: 0, standing: 10"));
-	struct link *standing =
-		HAND(.group = DATACENTER(
-			     "rtt_min: 50ms, initial: 2, bias: 0, standing: 10, rate_rtt: standing"));
+	struct link *standing = HAND(.group = DATACENTER("rtt_min: 50ms, initial: 2, bias: 0, "
+							 "standing: 10, rate_rtt: standing"));
 
 	hand_ack_at(l, 1, T0 + 50 * MS);
 	hand_ack_at(l, 2, T0 + 150 * MS);

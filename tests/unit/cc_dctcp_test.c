@@ -147,9 +147,9 @@ TEST(a_loss_halves) {
 
 // Section 3.2 at work: the receiver delays ACKs and yet every marked segment is counted.
 TEST(the_receiver_reports_every_mark) {
-	struct link *l =
-		LINK(.group = "{cc: {dctcp: {initial: 32, g: 1, alpha: 0}}, ack_every: 4, ecn: ect0}",
-			.mark = 0x1234567);
+	struct link *l = LINK(.group = "{cc: {dctcp: {initial: 32, g: 1, alpha: 0}}, "
+				       "ack_every: 4, ecn: ect0}",
+		.mark = 0x1234567);
 	uint64_t marked = 0;
 
 	// Initial window: 32 segments, and the observation window that its second ACK starts.

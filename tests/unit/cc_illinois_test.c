@@ -17,7 +17,8 @@ static struct link *opened(int segs) {
 	char group[160];
 
 	snprintf(group, sizeof(group),
-		"{cc: {illinois: {initial: %d, abc_limit: 1}}, ack_every: 1, tlp: no, rto_min: 10s}",
+		"{cc: {illinois: {initial: %d, abc_limit: 1}}, ack_every: 1, "
+		"tlp: no, rto_min: 10s}",
 		segs);
 	return HAND(.group = group);
 }

@@ -114,9 +114,9 @@ TEST(a_loss_stops_growth_until_it_is_repaired) {
 
 // After a timeout segments that are lost again were sent in the window that it has reduced already.
 TEST(a_loss_after_a_timeout_reduces_nothing) {
-	struct link *l =
-		HAND(.group = "{cc: {prague: {initial: 10, alpha: 0}}, ack_every: 1, "
-			      "ecn_feedback: dctcp, rto_min: 200ms, tlp: no, frto: no, pacing: off}");
+	struct link *l = HAND(.group = "{cc: {prague: {initial: 10, alpha: 0}}, ack_every: 1, "
+				       "ecn_feedback: dctcp, rto_min: 200ms, tlp: no, "
+				       "frto: no, pacing: off}");
 	uint64_t t_ns, lost;
 
 	ack_to(l, 1, false, 40 * MS);
@@ -138,9 +138,9 @@ TEST(a_loss_after_a_timeout_reduces_nothing) {
 // M is of RTT_virt at least: of two round trips of 20 ms where that is 40 ms. Of the 7 segments 2
 // are marked.
 TEST(an_observation_lasts_for_rtt_virt) {
-	struct link *l =
-		HAND(.group = "{cc: {prague: {initial: 4, rtt_virt: 40ms, g: 1, alpha: 0}}, ack_every: 1, "
-			      "ecn_feedback: dctcp, rto_min: 10s, tlp: no, pacing: off}");
+	struct link *l = HAND(.group = "{cc: {prague: {initial: 4, rtt_virt: 40ms, g: 1, "
+				       "alpha: 0}}, ack_every: 1, ecn_feedback: dctcp, "
+				       "rto_min: 10s, tlp: no, pacing: off}");
 
 	ack_to(l, 1, false, 60 * MS); // 40 ms after the handshake
 	ck_assert_double_eq(cc_observed(l, ALPHA), 0);

@@ -150,9 +150,9 @@ TEST(max_cwnd_is_the_largest_window) {
 // Four segments are all the data: a window of 10 was never filled, and does not grow (RFC 7661
 // section 4).
 TEST(a_window_that_is_not_filled_does_not_grow) {
-	struct link *l =
-		HAND(.group = "{cc: {swift: {base_rtt: 50ms, base_target: 10ms, "
-			      "fs_range: 0s}}, ack_every: 1, tlp: no, source: {size: {bytes: 5792B}}}");
+	struct link *l = HAND(.group = "{cc: {swift: {base_rtt: 50ms, base_target: 10ms, "
+				       "fs_range: 0s}}, ack_every: 1, tlp: no, "
+				       "source: {size: {bytes: 5792B}}}");
 
 	hand_ack_at(l, 1, T0 + 50 * MS);
 	hand_ack_at(l, 2, T0 + 51 * MS);

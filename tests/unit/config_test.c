@@ -292,11 +292,11 @@ static const struct wrong bad_overrides[] = {
 	{"flows.1x=1",
 		"-o flows.1x=1: the list flows has no item called '1x': write its number, from 0"},
 	{"paths.forward.loss3.rate=1%",
-		"-o paths.forward.loss3.rate=1%: the list paths.forward has no item called 'loss3'; "
-		"it has loss, link, delay, loss2, count"},
+		"-o paths.forward.loss3.rate=1%: the list paths.forward has no item called "
+		"'loss3'; it has loss, link, delay, loss2, count"},
 	{"paths.forward.loss1.rate=1%",
-		"-o paths.forward.loss1.rate=1%: the list paths.forward has no item called 'loss1'; "
-		"it has loss, link, delay, loss2, count"},
+		"-o paths.forward.loss1.rate=1%: the list paths.forward has no item called "
+		"'loss1'; it has loss, link, delay, loss2, count"},
 	{"flows.0.cc.cubic.beta=0.5",
 		"-o flows.0.cc.cubic.beta=0.5: flows.0.cc is copa (x.yaml:11:20), not cubic; to "
 		"replace it write -o 'flows.0.cc={cubic: {beta: 0.5}}'"},
@@ -461,8 +461,8 @@ TEST(a_parameter_of_another_plugin_says_how_to_replace_it) {
 	ck_assert_int_eq(
 		config_plugin(find(c, "link.queue"), "queue", &name, &params, &err), -EINVAL);
 	ck_assert_str_eq(err.msg,
-		"-o link.queue.fifo.limit=1MB: queue is codel (x.yaml:1:23), not fifo; to replace it "
-		"write -o 'link.queue={fifo: {limit: 1MB}}'");
+		"-o link.queue.fifo.limit=1MB: queue is codel (x.yaml:1:23), not fifo; to replace "
+		"it write -o 'link.queue={fifo: {limit: 1MB}}'");
 	config_free(c);
 }
 
@@ -518,7 +518,8 @@ TEST(prints_what_loads_back) {
 		"a:\n  - - 1\n    - - {b: 2, c: [3]}\n      - []\n  - {}\n  - ''\n",
 		"t: \"a: b #c\\n\\t\\\\\\\"\\x01\\x7f\\x85\\u2028\\ufeff\\U0001f600\"\n",
 		"t: '  spaces  '\nu: '- x'\nv: '#'\nw: '...'\nx: 'a #b'\ny: 'a:'\nz: '\303\251'\n",
-		"dev: 0000:01:00.0\nargs: net_pcap0,rx_pcap=/tmp/a.pcap\nq: '? a'\nb: |\n  x\n  y\n",
+		"dev: 0000:01:00.0\nargs: net_pcap0,rx_pcap=/tmp/a.pcap\nq: '? a'\n"
+		"b: |\n  x\n  y\n",
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

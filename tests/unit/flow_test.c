@@ -580,8 +580,8 @@ TEST(endless_flow_ends_at_its_stop) {
 
 // "No new data after this time", but a flow with a size did not look at it.
 TEST(file_is_cut_short_at_the_stop) {
-	struct link *l =
-		LINK(.group = "{cc: {fixed: {cwnd: 4}}, stop: 100ms, source: {size: {bytes: 1MB}}}");
+	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 4}}, stop: 100ms, "
+				       "source: {size: {bytes: 1MB}}}");
 
 	link_finish(l, S);
 	ck_assert_uint_eq(link_flow(l)->data_segs, 4 * 4);
@@ -770,9 +770,9 @@ TEST(sequence_numbers_wrap) {
 
 // More than 2^32 bytes: offsets are 64 bits wide, sequence numbers wrap twice.
 TEST(more_than_four_gigabytes_arrive) {
-	struct link *l =
-		LINK(.group = "{cc: {fixed: {cwnd: 50}}, mss: 9000B, source: {size: {bytes: 4500MB}}}",
-			.lose = 0xf0f, .delay_ns = 100 * US, .check_every = 100);
+	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 50}}, mss: 9000B, "
+				       "source: {size: {bytes: 4500MB}}}",
+		.lose = 0xf0f, .delay_ns = 100 * US, .check_every = 100);
 
 	l->oracle = false;
 	link_finish(l, 1000 * S);

@@ -156,9 +156,9 @@ TEST(flow_without_a_single_record_waits_its_turn) {
 }
 
 TEST(few_ranges_cost_retransmissions_not_bytes) {
-	struct link *l =
-		LINK(.group = "{cc: newreno, retries: 100, rto_max: 2s, source: {size: {bytes: 400000B}}}",
-			.loss = 0.2, .seed = 9);
+	struct link *l = LINK(.group = "{cc: newreno, retries: 100, rto_max: 2s, "
+				       "source: {size: {bytes: 400000B}}}",
+		.loss = 0.2, .seed = 9);
 
 	l->rx.ranges.size = 3;
 	link_finish(l, 10000 * S);
@@ -171,10 +171,9 @@ TEST(same_seed_same_packets) {
 	uint64_t hash[3];
 
 	for (int i = 0; i < 3; i++) {
-		struct link *l =
-			LINK(.group = "{cc: copa, count: 5, jitter: 3ms, source: {size: {bytes: 100000B}}}",
-				.seed = i < 2 ? 1 : 2, .loss = 0.05, .reorder = 0.05,
-				.late_ns = MS);
+		struct link *l = LINK(.group = "{cc: copa, count: 5, jitter: 3ms, "
+					       "source: {size: {bytes: 100000B}}}",
+			.seed = i < 2 ? 1 : 2, .loss = 0.05, .reorder = 0.05, .late_ns = MS);
 
 		link_finish(l, 1000 * S);
 		hash[i] = 14695981039346656037u;
@@ -373,8 +372,8 @@ TEST(given_windows_are_counted) {
 // CoreScale's cell with round trips of 200 ms has 5000 flows with windows of 6 MiB, 4346 segments,
 // and kept 8.2 million records while holes waited for timeouts: more than came of its network.
 TEST(peers_windows_bound_the_scoreboard) {
-	struct link *l =
-		LINK(.group = "{count: 4999, cc: bbr, rwnd: 6MiB}, {count: 1, cc: cubic, rwnd: 1MiB}");
+	struct link *l = LINK(.group = "{count: 4999, cc: bbr, rwnd: 6MiB}, {count: 1, "
+				       "cc: cubic, rwnd: 1MiB}");
 
 	ck_assert_uint_eq(host_peer_window_segs(&l->groups), 5001 * 8192);
 	link_close(l);

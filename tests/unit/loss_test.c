@@ -52,9 +52,9 @@ TEST(every_loss_of_ten_is_repaired_without_sack) {
 
 TEST(every_loss_of_ten_acks_is_survived) {
 	for (uint64_t mask = 0; mask < 1024; mask++) {
-		struct link *l =
-			LINK(.group = "{cc: newreno, ack_every: 1, source: {size: {bytes: 20000B}}}",
-				.lose_ack = mask << 1);
+		struct link *l = LINK(.group = "{cc: newreno, ack_every: 1, source: {"
+					       "size: {bytes: 20000B}}}",
+			.lose_ack = mask << 1);
 
 		link_finish(l, 60 * S);
 		link_complete(l);

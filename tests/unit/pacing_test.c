@@ -212,9 +212,9 @@ TEST(missed_turns_are_made_up_for_a_quarter_of_a_gap_at_a_time) {
 }
 
 TEST(a_fifth_of_a_second_is_made_up_for_at_most) {
-	struct link *l =
-		HAND(.group = "{cc: {fixed: {cwnd: 9000, rate: 11.584Mbit}}, tlp: no, rto_min: 60s}",
-			.live = true); // one each ms
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 9000, rate: 11.584Mbit}}, "
+				       "tlp: no, rto_min: 60s}",
+		.live = true); // one each ms
 	uint64_t missed_ns = 978 * MS; // of 979 one is sent at once
 
 	hand_ack_at(l, 0, 20 * MS); // opens the window
@@ -469,8 +469,8 @@ TEST(compressed_acks_do_not_raise_the_rate) {
 
 // Section 3.4: nothing to send, so the samples until all of that is delivered say nothing.
 TEST(samples_at_the_end_of_data_are_app_limited) {
-	struct link *l =
-		LINK(.group = "{cc: {fixed: {cwnd: 10}}, ack_every: 1, source: {size: {bytes: 22000B}}}");
+	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 10}}, ack_every: 1, "
+				       "source: {size: {bytes: 22000B}}}");
 	uint64_t marked = 0;
 
 	spy_on(l);
@@ -563,8 +563,8 @@ TEST(acks_in_any_repair_say_so) {
 // ACKs that were held back and come together say less than the segments' own spacing: the longer of
 // the two intervals counts (section 3.3).
 TEST(rate_is_no_larger_than_that_of_sending) {
-	struct link *l =
-		HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, tlp: no, rto_min: 60s}");
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, "
+				       "tlp: no, rto_min: 60s}");
 
 	spy_on(l);
 	hand_ack_at(l, 1, 60 * MS + 1); // the first at last; then one left each millisecond
@@ -666,8 +666,8 @@ TEST(silence_is_no_part_of_a_rate) {
 
 // Until the last segment that was out is delivered, what is sent again too.
 TEST(repairs_after_the_end_of_data_are_app_limited) {
-	struct link *l =
-		HAND(.group = "{cc: {fixed: {cwnd: 20}}, tlp: no, source: {size: {bytes: 14480B}}}");
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 20}}, tlp: no, source: {"
+				       "size: {bytes: 14480B}}}");
 
 	spy_on(l);
 	ck_assert_uint_eq(l->data_count, 11); // with the FIN

@@ -86,7 +86,8 @@ TEST(at_any_time) {
 	static const char *const groups[] = {
 		"{count: 2, cc: cubic, source: {size: {bytes: 200kB}}}",
 		"{count: 2, cc: cubic, sack: no, source: {size: {bytes: 200kB}}}",
-		"{count: 2, cc: newreno, timestamps: no, tso: linux, source: {size: {bytes: 200001B}}}",
+		("{count: 2, cc: newreno, timestamps: no, tso: linux, "
+		 "source: {size: {bytes: 200001B}}}"),
 		"{count: 2, cc: bbr, rwnd: 20kB, source: {size: {bytes: 200kB}}}",
 		"{count: 2, cc: copa, gro: 1ms, source: {size: {bytes: 1449B}}}",
 	};
@@ -122,9 +123,9 @@ TEST(transfers_are_cut_anew) {
 // probes find the 1348 that fit into 1400. The steps are those of halving [1024, 1448], and each
 // size that is too large is tried three times.
 TEST(a_black_hole_is_probed) {
-	struct link *l =
-		LINK(.group = "{cc: newreno, mtu_probing: black_hole, source: {size: {bytes: 4MB}}}",
-			.mtu = 1400, .black_hole = true);
+	struct link *l = LINK(.group = "{cc: newreno, mtu_probing: black_hole, "
+				       "source: {size: {bytes: 4MB}}}",
+		.mtu = 1400, .black_hole = true);
 	const struct flow *f = link_flow(l);
 
 	while (f->count.timeouts < 3)
@@ -174,9 +175,12 @@ TEST(probing_at_any_time) {
 	static const char *const groups[] = {
 		"{count: 2, cc: cubic, mtu_probing: always, source: {size: {bytes: 200kB}}}",
 		"{count: 2, cc: cubic, mtu_probing: black_hole, source: {size: {bytes: 200kB}}}",
-		"{count: 2, cc: bbr, mtu_probing: black_hole, sack: no, source: {size: {bytes: 90kB}}}",
-		"{count: 2, cc: copa, mtu_probing: always, rwnd: 20kB, source: {size: {bytes: 90kB}}}",
-		"{count: 2, cc: newreno, mss: 8960B, mtu_probing: always, source: {size: {bytes: 300kB}}}",
+		"{count: 2, cc: bbr, mtu_probing: black_hole, sack: no, "
+		"source: {size: {bytes: 90kB}}}",
+		"{count: 2, cc: copa, mtu_probing: always, rwnd: 20kB, "
+		"source: {size: {bytes: 90kB}}}",
+		"{count: 2, cc: newreno, mss: 8960B, mtu_probing: always, "
+		"source: {size: {bytes: 300kB}}}",
 	};
 	static const uint32_t mtus[] = {1499, 1400, 1000, 300};
 

@@ -656,15 +656,15 @@ TEST(a_switch_that_throws_most_away_says_so) {
 	drop[DROP_QUEUE_FULL].pkts = 1000000; // is what a bottleneck is for
 	ck_assert(path_none_for_most(22486, drop, &fault));
 	ck_assert_str_eq(fault.sentence,
-		"most of what came was thrown away: of 22486 frames received, 14198 were malformed and "
-		"8286 had no port to leave by");
+		"most of what came was thrown away: of 22486 frames received, 14198 were malformed "
+		"and 8286 had no port to leave by");
 	drop[DROP_CUT].pkts = drop[DROP_MALFORMED].pkts;
 	drop[DROP_MALFORMED].pkts = 0;
 	ck_assert(path_none_for_most(22486, drop, &fault));
 	ck_assert_str_eq(fault.sentence,
-		"most of what came was thrown away: of 22486 frames received, 14198 were longer than "
-		"the port receives (at the host set the MTU to 1500, and tso, gso and gro off) and 8286 "
-		"had no port to leave by");
+		"most of what came was thrown away: of 22486 frames received, 14198 were longer "
+		"than the port receives (at the host set the MTU to 1500, and tso, gso and gro "
+		"off) and 8286 had no port to leave by");
 	ck_assert(!path_none_for_most(2 * 22484, drop, &fault));
 	ck_assert(path_none_for_most(2 * 22484 - 1, drop, &fault));
 }

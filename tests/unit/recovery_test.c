@@ -211,8 +211,8 @@ TEST(duplicates_count_anew_after_progress) {
 
 // The segment that is asked for has not arrived, however many duplicates there are.
 TEST(duplicates_stand_for_all_but_the_hole) {
-	struct link *l =
-		HAND(.group = "{cc: {fixed: {cwnd: 10}}, sack: no, source: {size: {bytes: 5792B}}}");
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, sack: no, source: {"
+				       "size: {bytes: 5792B}}}");
 	const struct flow *f = link_flow(l);
 
 	ck_assert_uint_eq(f->nxt, 5); // with the FIN

@@ -1035,11 +1035,12 @@ TEST(lists_as_json) {
 		to += *from != ' ' && *from != '\n';
 	ck_assert_str_eq(text,
 		"{\"aqm\":{\"fifo\":{\"summary\":\"onequeue\",\"params\":{"
-		"\"limit\":{\"type\":\"u64\",\"unit\":\"B\",\"default\":null,\"min\":64,\"max\":null,"
-		"\"range\":\"64Bormore\",\"choices\":[],\"live\":false,\"help\":\"ofthequeue\"},"
-		"\"law\":{\"type\":\"enum\",\"unit\":\"\",\"default\":\"exact\",\"min\":0,\"max\":0,"
-		"\"range\":\"exactorlinux\",\"choices\":[\"exact\",\"linux\"],\"live\":false,\"help\":\"steps\"}},"
-		"\"observed\":[\"p\"]}},"
+		"\"limit\":{\"type\":\"u64\",\"unit\":\"B\",\"default\":null,\"min\":64,"
+		"\"max\":null,\"range\":\"64Bormore\",\"choices\":[],"
+		"\"live\":false,\"help\":\"ofthequeue\"},"
+		"\"law\":{\"type\":\"enum\",\"unit\":\"\",\"default\":\"exact\",\"min\":0,"
+		"\"max\":0,\"range\":\"exactorlinux\",\"choices\":[\"exact\",\"linux\"],"
+		"\"live\":false,\"help\":\"steps\"}},\"observed\":[\"p\"]}},"
 		"\"cc\":{\"reno\":{\"summary\":\"noparameters\",\"params\":{},\"observed\":[]}}}");
 	free(text);
 }

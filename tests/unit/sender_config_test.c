@@ -36,7 +36,8 @@ static void site_close(struct site *s) {
 }
 
 #define BOTH                                                                                       \
-	"ports: [{name: a, role: sender, dev: net_null0}, {name: b, role: receiver, dev: net_null1}]"
+	"ports: [{name: a, role: sender, dev: net_null0}, {name: b, role: receiver, "              \
+	"dev: net_null1}]"
 
 TEST(addresses_have_defaults) {
 	struct site s;

@@ -241,7 +241,8 @@ TEST(chances_of_a_state_are_at_most_one) {
 		{"{loss_mask: {mask: 0x1g}}",
 			"mask: '0x1g' is not 0x and up to 16 hexadecimal digits, such as 0x8001"},
 		{"{loss_trace: {file: /nowhere/losses}}",
-			"test:1:21: file: /nowhere/losses: cannot be read: No such file or directory"},
+			"test:1:21: file: /nowhere/losses: cannot be read: "
+			"No such file or directory"},
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

@@ -317,8 +317,8 @@ TEST(mistakes_have_a_line) {
 		{"1ms,0,0,0,0\n", ": no step has a rate"},
 		{"KEEP,LATENCY,RATE,LOSS,LIMIT\n", ": no steps in it"},
 		{"at_us,rate_bps,jitter_us\n",
-			":1: 'jitter_us' is not a column: there are at_us, rate_bps, delay_us, loss, "
-			"limit_pkts"},
+			":1: 'jitter_us' is not a column: there are at_us, rate_bps, "
+			"delay_us, loss, limit_pkts"},
 		{"at_us,rate_bps,at_ms\n", ":1: two columns are at"},
 		{"at_us,rate_bps,delay_us,loss,limit_pkts,at_ms\n", ":1: two columns are at"},
 		{"at_us,delay_us\n", ":1: no column is a rate, such as rate_bps"},

@@ -104,8 +104,8 @@ TEST(bad_rules_are_one_sentence) {
 		const char *text, *sentence;
 	} bad[] = {
 		{"{stop: {metric: rtt}}",
-			"test:1:17: metric: 'rtt' is not one of none, goodput, jfi, cwnd_reductions, "
-			"drops"},
+			"test:1:17: metric: 'rtt' is not one of none, goodput, "
+			"jfi, cwnd_reductions, drops"},
 		{"{stop: {change: 0}}", "test:1:17: change: 0 is not in [1e-9, 1]"},
 		{"{stop: {over: 20}}", "test:1:15: over: '20' is not a time such as 20ms"},
 		{"{stop: {over: 25h}}", "test:1:15: over: 25h is not in [1ms, 24h]"},

@@ -23,7 +23,8 @@ static int site_open_flows(
 		"flows: %s\n"
 		"live:\n"
 		"  switch: {%s%s}\n"
-		"  sender: {ports: [{role: receiver, ip: 198.19.0.9}, {role: sender, ip: 198.18.7.1}]}\n",
+		"  sender: {ports: [{role: receiver, ip: 198.19.0.9}, {role: sender, "
+		"ip: 198.18.7.1}]}\n",
 		paths, flows, strstr(ports, "lcores") != NULL ? "" : "lcores: [1], ", ports);
 	s->config = config_parse("t", text, strlen(text), &s->err);
 	ck_assert_msg(s->config != NULL, "%s", s->err.msg);
@@ -52,11 +53,12 @@ static void site_close(struct site *s) {
 	config_free(s->config);
 }
 
-#define PATHS                                                                                       \
-	"{forward: [{link: {rate: 10Gbit, queue: {fifo: {limit: 1MB}}}}, {delay: {delay: 15ms}}], " \
-	"reverse: [{delay: {delay: 5ms}}]}"
+#define PATHS                                                                                      \
+	"{forward: [{link: {rate: 10Gbit, queue: {fifo: {limit: 1MB}}}}, {delay: {"                \
+	"delay: 15ms}}], reverse: [{delay: {delay: 5ms}}]}"
 #define PORTS                                                                                      \
-	"ports: [{name: a, dev: net_null0, path: reverse}, {name: b, dev: net_null1, path: forward}]"
+	"ports: [{name: a, dev: net_null0, path: reverse}, {name: b, dev: net_null1, "             \
+	"path: forward}]"
 
 TEST(flows_belong_to_their_groups) {
 	struct site s;

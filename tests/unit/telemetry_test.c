@@ -141,7 +141,8 @@ TEST(more_observers_than_a_header_names_are_one_sentence) {
 	ck_assert_int_eq(tel_open(&t, TEL_STREAM_CC, &run, "", 64, NULL, &err), -E2BIG);
 	ck_assert_str_eq(err.msg,
 		"cc: what 40 congestion controls, disciplines and stages observe is more than a "
-		"header names: use fewer of them in one run, or record less (telemetry: {level: 0})");
+		"header names: use fewer of them in one run, or record less (telemetry: "
+		"{level: 0})");
 	ck_assert_int_eq(tel_open(&t, TEL_STREAM_INTERVAL, &run, "", 64, NULL, &err), 0);
 	ck_assert_int_eq(tel_close(&t, NULL), 0);
 }

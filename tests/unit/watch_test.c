@@ -232,9 +232,9 @@ TEST(short_stalls_beside_a_long_one) {
 	now.stall_at_ns = now.count.now_ns + 50 * NS_PER_MS;
 	step();
 	ck_assert_str_eq(sentence(0),
-		"lcore 1 had no CPU for 100 % of the time from 0.05 s to 0.06 s (worst: 8.0 ms at 0.05 s): "
-		"other programs on it had 0.0 % of that, the hypervisor's other guests 0.0 %, and the "
-		"kernel or a stop of the process the rest");
+		"lcore 1 had no CPU for 100 % of the time from 0.05 s to 0.06 s (worst: 8.0 ms at "
+		"0.05 s): other programs on it had 0.0 % of that, the hypervisor's other guests "
+		"0.0 %, and the kernel or a stop of the process the rest");
 }
 
 TEST(before_the_run_nothing_counts) {
@@ -288,9 +288,10 @@ TEST(a_stop_is_the_hosts) {
 	ck_assert_uint_eq(watch.episode[0].from_ns, BEGUN_NS + 3180 * NS_PER_MS);
 	ck_assert_uint_eq(watch.episode[0].to_ns, BEGUN_NS + 3392 * NS_PER_MS);
 	ck_assert_str_eq(sentence(0),
-		"lcore 1 had no CPU for 100 % of the time from 3.18 s to 3.39 s (worst: 212 ms at 3.18 s): "
-		"other programs on it had 10 % of that, the hypervisor's other guests 0.0 %, and the "
-		"kernel or a stop of the process the rest, and 7 frames were not received");
+		"lcore 1 had no CPU for 100 % of the time from 3.18 s to 3.39 s (worst: 212 ms at "
+		"3.18 s): other programs on it had 10 % of that, the hypervisor's other guests "
+		"0.0 %, and the kernel or a stop of the process the rest, "
+		"and 7 frames were not received");
 	facts.count = 0;
 	facts_say(&facts, "interrupted", "interrupted");
 	watch_facts(&watch, 1, &facts);
@@ -312,9 +313,9 @@ TEST(many_short_stalls_are_one_episode) {
 	watch_finish(&watch);
 	ck_assert_uint_eq(watch.episodes, 1);
 	ck_assert_str_eq(sentence(0),
-		"lcore 1 had no CPU for 1.6 % of the time from 0.0 s to 1.9 s (worst: 2.0 ms at 1.21 s): "
-		"other programs on it had 0.0 % of that, the hypervisor's other guests 100 %, and the "
-		"kernel or a stop of the process the rest");
+		"lcore 1 had no CPU for 1.6 % of the time from 0.0 s to 1.9 s (worst: 2.0 ms at "
+		"1.21 s): other programs on it had 0.0 % of that, the hypervisor's other guests "
+		"100 %, and the kernel or a stop of the process the rest");
 }
 
 TEST(a_busy_lcore_is_the_bottleneck) {
@@ -332,10 +333,11 @@ TEST(a_busy_lcore_is_the_bottleneck) {
 	watch_finish(&watch);
 	ck_assert_uint_eq(watch.episodes, 2);
 	ck_assert_str_eq(sentence(0),
-		"the sender was the bottleneck from 12.3 s to 14.1 s: its lcore was 99 % busy and 1.0 % of its paced packets left late, up to 300 us");
+		"the sender was the bottleneck from 12.3 s to 14.1 s: its lcore was 99 % busy and "
+		"1.0 % of its paced packets left late, up to 300 us");
 	ck_assert_str_eq(sentence(1),
-		"the sender fell behind from 16.00 s to 16.10 s: its lcore was 50 % busy, and 5 frames "
-		"were not received");
+		"the sender fell behind from 16.00 s to 16.10 s: its lcore was 50 % busy, "
+		"and 5 frames were not received");
 }
 
 TEST(a_slow_consumer_is_named) {
@@ -352,8 +354,9 @@ TEST(a_slow_consumer_is_named) {
 	watch_finish(&watch);
 	ck_assert_uint_eq(watch.episodes, 1);
 	ck_assert_str_eq(sentence(0),
-		"the kernel behind interface veth1, port right, was the bottleneck from 2.00 s to 2.20 s: "
-		"the port was full for 140 ms, up to 512 packets waited and 0 were dropped");
+		"the kernel behind interface veth1, port right, was the bottleneck from 2.00 s to "
+		"2.20 s: the port was full for 140 ms, up to 512 packets waited and "
+		"0 were dropped");
 }
 
 // After our own stall a port may be full for as long, in this stretch or in the next.
@@ -411,8 +414,8 @@ TEST(losses_come_last) {
 	ck_assert_str_eq(
 		sentence(1), "no buffers were left from 1.00 s to 1.50 s: 10 packets were dropped");
 	ck_assert_str_eq(sentence(2),
-		"telemetry lost 500 records from 1.00 s to 1.50 s: a larger ring_size or a lower level "
-		"loses none");
+		"telemetry lost 500 records from 1.00 s to 1.50 s: "
+		"a larger ring_size or a lower level loses none");
 	ck_assert_str_eq(sentence(3),
 		"the clock was up to 23 us away from the kernel's from 1.00 s to 1.50 s");
 }
@@ -431,10 +434,11 @@ TEST(what_a_port_missed_is_no_lcores) {
 	watch_finish(&watch);
 	ck_assert_uint_eq(watch.episodes, 2);
 	ck_assert_str_eq(sentence(0),
-		"the sender fell behind from 1.00 s to 1.10 s: its lcore was 50 % busy, and 5 frames "
-		"were not received");
+		"the sender fell behind from 1.00 s to 1.10 s: its lcore was 50 % busy, "
+		"and 5 frames were not received");
 	ck_assert_str_eq(sentence(1),
-		"port right lost 42 frames from 1.00 s to 1.20 s: an lcore that receives there was late");
+		"port right lost 42 frames from 1.00 s to 1.20 s: "
+		"an lcore that receives there was late");
 	ck_assert_str_eq(fact.cause, "missed");
 }
 

@@ -345,8 +345,8 @@ TEST(drops_of_another_link_are_its_own) {
 
 	offer(&w, "forward", 8, 0, 0);
 	expect(&w, NS_PER_S,
-		"\"forward: no standing queue: its own queue dropped 75 % of its packets and marked "
-		"0 %, and holds at most 1 packet\","
+		"\"forward: no standing queue: its own queue dropped 75 % of its packets and "
+		"marked 0 %, and holds at most 1 packet\","
 		"\"forward.link2: no standing queue: the senders offered 0.1 % of the link; other "
 		"stages dropped 12.5 % of the path's packets (loss)\"");
 	close_world(&w);
@@ -361,8 +361,8 @@ TEST(drops_of_another_discipline_are_its_own) {
 	w.ecn = ECN_NOT_ECT;
 	offer(&w, "forward", 4, 0, 0);
 	expect(&w, NS_PER_S,
-		"\"forward: no standing queue: its own queue dropped 50 % of its packets and marked "
-		"0 %, and holds at most 9 packets\","
+		"\"forward: no standing queue: its own queue dropped 50 % of its packets and "
+		"marked 0 %, and holds at most 9 packets\","
 		"\"forward.link2: no standing queue: the senders offered 0.1 % of the link\"");
 	close_world(&w);
 }

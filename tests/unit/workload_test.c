@@ -4,7 +4,8 @@
 #include "sender/workload/workload.h"
 
 #define POISSON                                                                                    \
-	"{cc: newreno, count: 4, source: {poisson: {interval: 50ms, sizes: {law: exponential, mean: 30kB}}}"
+	"{cc: newreno, count: 4, source: {poisson: {interval: 50ms, sizes: {"                      \
+	"law: exponential, mean: 30kB}}}"
 #define NOTED 512
 
 static const struct workload_count *counted(const struct link *l) {
@@ -233,7 +234,8 @@ TEST(what_is_written_arrives_and_no_more) {
 		uint64_t bytes = 0;
 
 		snprintf(group, sizeof(group),
-			"{cc: newreno, stop: 10s, source: {%s, sizes: {law: exponential, mean: 3kB}}}}",
+			"{cc: newreno, stop: 10s, source: {%s, sizes: {law: exponential, "
+			"mean: 3kB}}}}",
 			cases[i].group);
 		l = LINK(.group = group, .seed = cases[i].seed, .loss = cases[i].loss,
 			.ack_loss = cases[i].loss, .reorder = cases[i].loss, .late_ns = 30 * MS);

@@ -333,7 +333,8 @@ int main(int argc, char **argv) {
 	if (flows == 0 || packets == 0 || rounds == 0 || argc % 2 != 0 || loops < 1
 		|| loops > DISCIPLINES_MAX) {
 		fprintf(stderr,
-			"usage: weir-aqm FLOWS PACKETS ROUNDS NAME PARAMETERS ... (FLOWS at most %u)\n",
+			"usage: weir-aqm FLOWS PACKETS ROUNDS NAME PARAMETERS ... "
+			"(FLOWS at most %u)\n",
 			QUEUED);
 		return 2;
 	}

@@ -271,7 +271,8 @@ int main(int argc, char **argv) {
 		|| !parse(argv[2], 1, UINT64_C(1000000000000), &packets)
 		|| (argc == 4 && !parse(argv[3], 1, GBIT_MAX, &gbit))) {
 		fprintf(stderr,
-			"usage: weir-floor FLOWS PACKETS [GBIT] (1 to 1000000, 1 to 10^12, 1 to %d)\n",
+			"usage: weir-floor FLOWS PACKETS [GBIT] (1 to 1000000, 1 to 10^12, "
+			"1 to %d)\n",
 			GBIT_MAX);
 		return 2;
 	}
@@ -286,7 +287,8 @@ int main(int argc, char **argv) {
 	wall_s = clock_s(CLOCK_MONOTONIC) - wall_s;
 	cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - cpu_s;
 	printf("{\"program\": \"weir-floor\", \"flows\": %" PRIu64 ", \"data_segs\": %" PRIu64
-	       ", \"wall_s\": %.6f, \"cpu_s\": %.6f, \"virtual_s\": %.6f, \"queue_fill\": %.4f, \"dropped\": 0, "
+	       ", \"wall_s\": %.6f, \"cpu_s\": %.6f, \"virtual_s\": %.6f, "
+	       "\"queue_fill\": %.4f, \"dropped\": 0, "
 	       "\"acks\": %" PRIu64 ", \"sum\": %" PRIu64 "}\n",
 		flows, done, wall_s, cpu_s, (double)(now_ps - begin_ps) / 1e12,
 		(double)((f.queue.tail - f.queue.head) * FRAME_BYTES) / (double)buffer_bytes,

@@ -167,8 +167,8 @@ static void generate(struct load *l, uint16_t port, struct rte_mempool *pool) {
 
 static void __attribute__((noreturn)) usage(void) {
 	fprintf(stderr,
-		"usage: weir-live-load EAL-ARGUMENTS -- BYTES[/FLOWS][@GBIT]|imix[@GBIT]|sink DEV [DEV] "
-		"(a frame has %d to %d bytes; at most %d flows)\n",
+		"usage: weir-live-load EAL-ARGUMENTS -- BYTES[/FLOWS][@GBIT]|imix[@GBIT]|sink DEV "
+		"[DEV] (a frame has %d to %d bytes; at most %d flows)\n",
 		FRAME_MIN, FRAME_MAX, FLOWS_MAX);
 	exit(2);
 }

@@ -371,14 +371,14 @@ bool decode_why_nothing(const struct decode_count *c, char *text, size_t size) {
 		return false;
 	if (c->tunnel[most] > unread->packets)
 		snprintf(text, size,
-			"%llu of %llu packets are of %s, which encrypts what it carries: capture at "
-			"an end of it, behind the decryption",
+			"%llu of %llu packets are of %s, which encrypts what it carries: capture "
+			"at an end of it, behind the decryption",
 			(unsigned long long)c->tunnel[most], (unsigned long long)packets,
 			tunnel_names[most]);
 	else
 		snprintf(text, size,
-			"%llu of %llu packets have link type %u (%s), which is not read: capture on "
-			"an interface of Ethernet or IP",
+			"%llu of %llu packets have link type %u (%s), which is not read: capture "
+			"on an interface of Ethernet or IP",
 			(unsigned long long)unread->packets, (unsigned long long)packets,
 			unread->link_type, link_name(unread->link_type));
 	return true;

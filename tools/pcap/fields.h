@@ -126,39 +126,41 @@
 	V(COUNT, packets, "packet", c->side[side].apart, "")                                       \
 	V(COUNT, segments, "segment", c->side[side].apart + c->side[side].parts, "")
 
-#define MATCHED_COUNTS(V)                                                                                                 \
-	V(COUNT, matched, "packet", p->matched, "of these, seen by the other capture later")                              \
-	V(COUNT, drops, "packet", p->lost, "of these, not seen by the other capture")                                     \
-	V(COUNT, not_judged, "packet", p->unjudged,                                                                       \
-		"of these, not seen by the other capture, which had not begun, had ended, or lacks the flow's direction") \
-	V(COUNT, marks, "packet", p->marked, "matched packets that got CE in between")                                    \
-	V(COUNT, reordered, "packet", p->reordered,                                                                       \
-		"matched packets that came out behind one of their flow that had gone in later")                          \
-	V(COUNT, ambiguous, "packet", p->ambiguous,                                                                       \
+#define MATCHED_COUNTS(V)                                                                          \
+	V(COUNT, matched, "packet", p->matched, "of these, seen by the other capture later")       \
+	V(COUNT, drops, "packet", p->lost, "of these, not seen by the other capture")              \
+	V(COUNT, not_judged, "packet", p->unjudged,                                                \
+		"of these, not seen by the other capture, which had not begun, had ended, or "     \
+		"lacks the flow's direction")                                                      \
+	V(COUNT, marks, "packet", p->marked, "matched packets that got CE in between")             \
+	V(COUNT, reordered, "packet", p->reordered,                                                \
+		"matched packets that came out behind one of their flow that had gone in later")   \
+	V(COUNT, ambiguous, "packet", p->ambiguous,                                                \
 		"matched packets of which an equal one was on its way too")
 
-#define MATCHED_FIELDS(V)                                                                             \
-	V(COUNT, in, "packet", p->in,                                                                 \
-		"packets that the capture on this side saw first; of several segments, the segments", \
-		.python = "entered")                                                                  \
-	MATCHED_COUNTS(V)                                                                             \
-	V(COUNT, delay_min_ns, "ns", known ? least_ns : FIELD_UNKNOWN,                                \
-		"shortest time from one capture to the other", .null = "none matched")                \
-	V(NUMBER, delay_mean_ns, "ns", known ? hist_mean(&p->delay) : (double)NAN, "",                \
-		.null = "none matched")                                                               \
-	V(COUNT, delay_p50_ns, "ns", known ? p50_ns : FIELD_UNKNOWN, "", .null = "none matched")      \
-	V(COUNT, delay_p99_ns, "ns", known ? p99_ns : FIELD_UNKNOWN, "", .null = "none matched")      \
-	V(COUNT, delay_max_ns, "ns", known ? p->delay.max : FIELD_UNKNOWN, "",                        \
-		.null = "none matched")                                                               \
-	/* What is above the least delay was spent in queues. */                                      \
-	V(NUMBER, queue_mean_ns, "ns",                                                                \
-		known ? hist_mean(&p->delay) - (double)least_ns : (double)NAN,                        \
-		"delay above the shortest one", .null = "none matched")                               \
-	V(COUNT, sojourn_p50_ns, "ns", known ? time_since(p50_ns, least_ns) : FIELD_UNKNOWN, "",      \
-		.null = "none matched")                                                               \
-	V(COUNT, sojourn_p99_ns, "ns", known ? time_since(p99_ns, least_ns) : FIELD_UNKNOWN, "",      \
-		.null = "none matched")                                                               \
-	V(COUNT, sojourn_max_ns, "ns", known ? time_since(p->delay.max, least_ns) : FIELD_UNKNOWN,    \
+#define MATCHED_FIELDS(V)                                                                          \
+	V(COUNT, in, "packet", p->in,                                                              \
+		"packets that the capture on this side saw first; of several segments, "           \
+		"the segments",                                                                    \
+		.python = "entered")                                                               \
+	MATCHED_COUNTS(V)                                                                          \
+	V(COUNT, delay_min_ns, "ns", known ? least_ns : FIELD_UNKNOWN,                             \
+		"shortest time from one capture to the other", .null = "none matched")             \
+	V(NUMBER, delay_mean_ns, "ns", known ? hist_mean(&p->delay) : (double)NAN, "",             \
+		.null = "none matched")                                                            \
+	V(COUNT, delay_p50_ns, "ns", known ? p50_ns : FIELD_UNKNOWN, "", .null = "none matched")   \
+	V(COUNT, delay_p99_ns, "ns", known ? p99_ns : FIELD_UNKNOWN, "", .null = "none matched")   \
+	V(COUNT, delay_max_ns, "ns", known ? p->delay.max : FIELD_UNKNOWN, "",                     \
+		.null = "none matched")                                                            \
+	/* What is above the least delay was spent in queues. */                                   \
+	V(NUMBER, queue_mean_ns, "ns",                                                             \
+		known ? hist_mean(&p->delay) - (double)least_ns : (double)NAN,                     \
+		"delay above the shortest one", .null = "none matched")                            \
+	V(COUNT, sojourn_p50_ns, "ns", known ? time_since(p50_ns, least_ns) : FIELD_UNKNOWN, "",   \
+		.null = "none matched")                                                            \
+	V(COUNT, sojourn_p99_ns, "ns", known ? time_since(p99_ns, least_ns) : FIELD_UNKNOWN, "",   \
+		.null = "none matched")                                                            \
+	V(COUNT, sojourn_max_ns, "ns", known ? time_since(p->delay.max, least_ns) : FIELD_UNKNOWN, \
 		"", .null = "none matched")
 
 #define MATCHED_FLOW_FIELDS(V)                                                                     \

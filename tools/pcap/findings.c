@@ -57,7 +57,8 @@ static void of_packets(const struct analysis *a, struct facts *f) {
 	add(f, "truncated", a->decoded.what[DECODE_TRUNCATED], read, "packets",
 		"are cut off before the end of the TCP header, and count for no flow");
 	add(f, "options_cut", a->options_cut, read, "packets",
-		"are cut off within TCP's options: SACK, timestamps or the window's scale may be missing");
+		"are cut off within TCP's options: SACK, timestamps or the "
+		"window's scale may be missing");
 	add(f, "fragments", a->decoded.what[DECODE_FRAGMENT], read, "packets",
 		"are IP fragments, which are not put together");
 	add(f, "link_type", a->decoded.what[DECODE_LINK_TYPE], read, "packets",
@@ -70,11 +71,14 @@ static void of_connections(const struct analysis *a, struct facts *f) {
 	add(f, "begun_before", c->begun_before, c->connections, "connections",
 		"had begun before the capture: their windows' scale and options are not known");
 	add(f, "one_sided", c->one_sided, c->connections, "connections",
-		"are seen in one direction only: there is no RTT, and losses are not told from reordering");
+		"are seen in one direction only: there is no RTT, "
+		"and losses are not told from reordering");
 	add(f, "middle", c->middle, c->connections, "connections",
-		"were captured between both ends: RTT, bytes in flight and losses are of a part of the path");
+		"were captured between both ends: RTT, bytes in flight and losses "
+		"are of a part of the path");
 	add(f, "uncaptured", c->uncaptured_flows, c->flows, "flows",
-		"have data that was acknowledged but not captured: segments sent, losses and RTT lack it");
+		"have data that was acknowledged but not captured: segments sent, "
+		"losses and RTT lack it");
 	add(f, "untracked", a->track.pool.refused, 0, NULL,
 		"%" PRIu64 " segments were forgotten before their ACK, for want of memory",
 		a->track.pool.refused);

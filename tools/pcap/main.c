@@ -29,7 +29,8 @@ struct settings {
 static const struct param settings_table[] = {
 	{"title", "", "one line for reports", UNIT_NONE, PARAM_TEXT(struct settings, title)},
 	{"level", "1",
-		"0 summary, 1 flows, intervals and events, 2 segments of some flows, 3 every segment",
+		"0 summary, 1 flows, intervals and events, 2 segments of some flows, "
+		"3 every segment",
 		UNIT_NONE, PARAM_U64(struct settings, level), 0, 3},
 	{"interval", "100ms", "of the interval stream", UNIT_TIME_NS,
 		PARAM_U64(struct settings, interval_ns), 1e4, 86400e9},

@@ -113,8 +113,8 @@ static int choose_memory(struct eal *e, const struct eal_args *args, struct err 
 	for (uint32_t i = 0; !e->hugepages && i < args->devs; i++) {
 		if (args->dev[i]->zero_copy)
 			return config_err(args->dev[i]->node, -ENOMEM, err,
-				"dev: zero-copy=yes of a memif needs hugepages: %.0f MB are needed and "
-				"%.0f MB are free",
+				"dev: zero-copy=yes of a memif needs hugepages: "
+				"%.0f MB are needed and %.0f MB are free",
 				(double)e->memory_bytes / 1e6, (double)free_bytes / 1e6);
 	}
 	if (args->process->force)
@@ -302,7 +302,8 @@ int eal_start(struct eal *e, const struct eal_args *args, struct err *err) {
 		return rc;
 	if (rte_lcore_count() < args->process->lcores)
 		return err_set(err, -EINVAL,
-			"DPDK has %u lcores, named after '--' (-l or --lcores), and `lcores` names %u",
+			"DPDK has %u lcores, named after '--' (-l or --lcores), "
+			"and `lcores` names %u",
 			rte_lcore_count(), args->process->lcores);
 	return no_ports_yet(args, err);
 }

@@ -84,7 +84,8 @@ int iface_check(const struct live_dev *dev, struct err *err) {
 	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return config_err(dev->node, -errno, err,
-			"dev: no permission for raw packets on '%s': run as root or with CAP_NET_RAW",
+			"dev: no permission for raw packets on '%s': "
+			"run as root or with CAP_NET_RAW",
 			dev->iface);
 	close(fd);
 	return 0;
@@ -139,7 +140,7 @@ void iface_pci_state(const struct live_dev *dev, char *text, size_t size) {
 		snprintf(text, size, "no driver holds it; bind it to vfio-pci (dpdk-devbind.py)");
 	else
 		snprintf(text, size,
-			"driver %s holds it, and DPDK's log has no reason; most cards need vfio-pci "
-			"(dpdk-devbind.py --status)",
+			"driver %s holds it, and DPDK's log has no reason; most cards need "
+			"vfio-pci (dpdk-devbind.py --status)",
 			strrchr(driver, '/') != NULL ? strrchr(driver, '/') + 1 : driver);
 }

@@ -8,7 +8,8 @@
 
 static const char *const every_words[] = {"ack", "rtt", NULL};
 static const struct param every = {"every", "ack",
-	"when the control is called: ack: at each ACK; rtt: once per smoothed round trip; or a time",
+	"when the control is called: ack: at each ACK; rtt: once per smoothed round trip; "
+	"or a time",
 	UNIT_TIME_NS, PARAM_U64(struct agent_config, every), 1e3, 1e12, .choices = every_words};
 
 // The next field of a line; "": there is none.

@@ -116,8 +116,8 @@ int guests_init(struct guests **out, const struct guests_env *env, struct err *e
 		return 0;
 	if (env->run->stop.metric == STOP_CWND_REDUCTIONS)
 		return config_err(config_get(root, "stop"), -EINVAL, err,
-			"stop: cwnd_reductions: a Linux kernel does not say how often it reduces its "
-			"window; there is goodput, jfi, drops");
+			"stop: cwnd_reductions: a Linux kernel does not say how often it reduces "
+			"its window; there is goodput, jfi, drops");
 	if (count > GUESTS_MAX)
 		return config_err(flows, -ERANGE, err,
 			"flows: %u guests; there may be %d: give less `hosts`", count, GUESTS_MAX);

@@ -105,9 +105,9 @@ static void say(const struct guests *gs, uint32_t index, struct facts *verdict) 
 	struct fact f;
 
 	fact_set(&f, "guest_memory",
-		"guest %u (%s of group %u) was short of memory for its buffers, as an ordinary host "
-		"is not: TCPMemoryPressures %llu, PruneCalled %llu, RcvPruned %llu; raise memory or "
-		"tcp_rmem",
+		"guest %u (%s of group %u) was short of memory for its buffers, as an ordinary "
+		"host is not: TCPMemoryPressures %llu, PruneCalled %llu, RcvPruned %llu; "
+		"raise memory or tcp_rmem",
 		index, at->sender ? "stack" : "peer", at->group, (unsigned long long)s->pressures,
 		(unsigned long long)s->prunes, (unsigned long long)s->pruned);
 	fact_number(&f, "guest", index);

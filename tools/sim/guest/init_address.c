@@ -112,8 +112,9 @@ void ipv6_set_interface(const char *device) {
 	int fd = socket(AF_INET6, SOCK_DGRAM, 0);
 
 	if (fd < 0)
-		fail("ip: ipv6: its kernel has no IPv6: build one by tools/weir guests build --name more "
-		     "--config tools/src/weir/guests/more.config, and write kernel: more");
+		fail("ip: ipv6: its kernel has no IPv6: build one by tools/weir guests build "
+		     "--name more --config tools/src/weir/guests/more.config, "
+		     "and write kernel: more");
 	if (ioctl(fd, SIOCSIFADDR, &r) < 0)
 		fail("ip: ipv6: address: %s", strerror(errno));
 	close(fd);

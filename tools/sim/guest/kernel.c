@@ -47,7 +47,8 @@ static int missing(const char *cache, const struct kernel *k, struct err *err) {
 
 	if (strcmp(k->name, KERNEL_CURRENT) == 0)
 		return err_set(err, -ENOENT,
-			"stack: linux needs a guest kernel, and %s/linux is not there; " BUILD_FIRST,
+			"stack: linux needs a guest kernel, and "
+			"%s/linux is not there; " BUILD_FIRST,
 			k->folder);
 	list(cache, names);
 	return err_set(err, -ENOENT,

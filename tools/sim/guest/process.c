@@ -192,8 +192,9 @@ static int built_in_params(
 				n > 0 ? " " : "", config->module[i].name, one);
 			if (n >= PARAMS_SIZE)
 				return err_set(err, -E2BIG,
-					"module: the parameters of what is built into a kernel have at "
-					"most %d characters, with the names of their modules",
+					"module: the parameters of what is built into a kernel "
+					"have at most %d characters, with the "
+					"names of their modules",
 					PARAMS_SIZE - 1);
 		}
 	}

@@ -17,95 +17,99 @@
 #include <string.h>
 
 // V(class, its base, place, over, fields, definition)
-#define SECTIONS(V)                                                                                          \
-	V(Group, Section, "groups", MEASURED, GROUP_FIELDS,                                                  \
-		"A group's flows in the measured time.")                                                     \
-	V(Flows, Section, "flows", END, FLOWS_FIELDS, "Flows by their state at the end.")                    \
-	V(Transfers, Section, "transfers", MEASURED, TRANSFERS_FIELDS,                                       \
-		"Transfers of a schedule; the completion times are of those that began when measured.")      \
-	V(Probe, Section, "probe", MEASURED, PROBE_FIELDS, "What probes found of the path.")                 \
-	V(Back, Section, "back", MEASURED, BACK_FIELDS, "What the side that was opened has sent.")           \
-	V(IpFlow, Section, "ip_flows", MEASURED, IP_FLOW_FIELDS,                                             \
-		"A direction of a 5-tuple of guests that is no flow of the config, in the measured time.")   \
-	V(BaseRtt, Section, "base_rtt", RUN, BASE_RTT_FIELDS,                                                \
-		"The base RTTs that were drawn for a group's flows.")                                        \
-	V(Link, Section, "links", MEASURED, LINK_FIELDS, "A link in the measured time.")                     \
-	V(Measured, Section, "measured", MEASURED, MEASURED_FIELDS,                                          \
-		"What the measured time cost.")                                                              \
-	V(Packets, Section, "ledger", RUN, PACKETS_FIELDS, "A number of packets and their bytes.")           \
-	V(PathLedger, Section, NULL, RUN, PATH_LEDGER_FIELDS,                                                \
-		"The account of a path: in + duplicated = out + inside + drops by reason.")                  \
-	V(PathsLedger, Section, NULL, RUN, PATHS_LEDGER_FIELDS, "The account of each path.")                 \
-	V(SimulationLedger, PathsLedger, "ledger", RUN, SIMULATION_LEDGER_FIELDS,                            \
-		"The account of every packet of a simulation.")                                              \
-	V(Hosts, Section, "ledger.hosts", RUN, HOSTS_FIELDS,                                                 \
-		"Packets that each side sent and received, and those with a wrong checksum.")                \
-	V(SwitchLedger, PathsLedger, "ledger.switch", RUN, SWITCH_LEDGER_FIELDS,                             \
-		"The account of every frame of a live switch.")                                              \
-	V(Ledger, Section, NULL, RUN, LEDGER_FIELDS, "Whether the account balances.")                        \
-	V(Segments, Section, "segments", RUN, SEGMENTS_FIELDS, "All packets of the sender.")                 \
-	V(Receivers, Section, "receivers", RUN, RECEIVERS_FIELDS, "What the receivers counted.")             \
-	V(Records, Section, "telemetry", RUN, RECORDS_FIELDS, "The records of a stream.")                    \
-	V(Telemetry, Section, "telemetry", RUN, TELEMETRY_FIELDS,                                            \
-		"What was recorded; a stream of two programs has theirs behind its name.")                   \
-	V(Memory, Section, "memory", RUN, MEMORY_FIELDS,                                                     \
-		"The most that was in use at once; packets, at the ends of the run's steps.")                \
-	V(Stop, Section, "stop", RUN, STOP_FIELDS, "How a stop rule ended the run.")                         \
-	V(Source, Section, "sources", RUN, SOURCE_FIELDS, "A capture that was a path's traffic.")            \
-	V(LiveSource, Source, "sources", RUN, LIVE_SOURCE_FIELDS,                                            \
-		"A capture that a live switch sent as a path's traffic.")                                    \
-	V(Guests, Section, "guests", RUN, GUESTS_FIELDS, "Linux kernels among the hosts.")                   \
-	V(Kernel, Section, NULL, RUN, KERNEL_FIELDS,                                                         \
-		"A kernel, and the numbers of the guests that ran it.")                                      \
-	V(Program, Section, "programs", RUN, PROGRAM_FIELDS, "A program that ran in a guest.")               \
-	V(Capture, Section, "capture", RUN, CAPTURE_FIELDS, "A capture that the run wrote.")                 \
-	V(Emulation, Section, "emulation", MEASURED, EMULATION_FIELDS,                                       \
-		"How exact a live run was: delays and rates of the switch, pacing of the sender.")           \
-	V(Lateness, Section, NULL, MEASURED, LATENESS_FIELDS, "How late packets left.")                      \
-	V(PortEmulation, Lateness, "emulation.ports", MEASURED, PORT_EMULATION_FIELDS,                       \
-		"How exact a port was.")                                                                     \
-	V(PacingLateness, Section, NULL, MEASURED, PACING_LATENESS_FIELDS,                                   \
-		"How late paced segments left.")                                                             \
-	V(PacingRate, Section, "emulation.pacing_rate", MEASURED, PACING_RATE_FIELDS,                        \
-		"By which part flows were off their pacing rates.")                                          \
-	V(Host, Section, "host", RUN, HOST_FIELDS, "What the machine did to an lcore.")                      \
-	V(Clock, Section, "clock", RUN, CLOCK_FIELDS, "The TSC beside CLOCK_MONOTONIC.")                     \
-	V(Port, Section, "ports", RUN, PORT_FIELDS, "A port as its driver and the kernel count.")            \
-	V(SwitchPort, Port, "ports", RUN, SWITCH_PORT_FIELDS,                                                \
-		"A port of the switch; its path begins behind it.")                                          \
-	V(SenderPort, Port, "sender_ports", RUN, SENDER_PORT_FIELDS, "A port of the sender.")                \
-	V(Lcore, Section, "lcore", RUN, LCORE_FIELDS, "An lcore's work.")                                    \
-	V(SwitchLcore, Lcore, "lcores", RUN, SWITCH_LCORE_FIELDS,                                            \
-		"An lcore of several of the switch.")                                                        \
-	V(SenderLcore, Lcore, "sender_lcore", RUN, SENDER_LCORE_FIELDS,                                      \
-		"The first lcore of the sender, with what the process uses.")                                \
-	V(SenderLcores, Lcore, "sender_lcores", RUN, SENDER_LCORES_FIELDS,                                   \
-		"An lcore of several of the sender.")                                                        \
-	V(Handover, Section, "lcores.handover", RUN, HANDOVER_FIELDS,                                        \
-		"Frames given to another lcore.")                                                            \
-	V(Pool, Section, "pool", RUN, POOL_FIELDS, "The switch's buffers.")                                  \
-	V(Captured, Section, "captured", RUN, CAPTURED_FIELDS, "The capture that was analysed.")             \
-	V(Point, Section, "captured.points", RUN, POINT_FIELDS,                                              \
-		"A place where packets were captured.")                                                      \
-	V(LinkType, Section, NULL, RUN, LINK_TYPE_FIELDS,                                                    \
-		"Packets of a link type that is not read.")                                                  \
-	V(CapturedGroup, Section, NULL, MEASURED, CAPTURED_GROUP_FIELDS,                                     \
-		"Flows of a capture, as its packets show them.")                                             \
-	V(CaptureLedger, Section, NULL, RUN, CAPTURE_LEDGER_FIELDS,                                          \
-		"The account of each packet that was read.")                                                 \
-	V(CapturesLedger, Section, NULL, RUN, CAPTURES_LEDGER_FIELDS,                                        \
-		"The account of each packet of both captures.")                                              \
-	V(Matched, Section, "matched", MEASURED, MATCHED_FIELDS,                                             \
-		"Packets of one capture found in another.")                                                  \
-	V(MatchedFlow, Section, NULL, MEASURED, MATCHED_FLOW_FIELDS,                                         \
-		"The packets of a flow of one capture found in another.")                                    \
-	V(Apart, Section, NULL, RUN, APART_FIELDS, "Packets of several segments, and these.")                \
-	V(Stages, Section, NULL, RUN, STAGES_FIELDS, "A path's stages, in order.")                           \
-	V(Fact, Section, NULL, RUN, FACT_FIELDS,                                                             \
-		"What a reader must know beside the figures: a cause, what is known of it, and a sentence.") \
-	V(Why, Section, NULL, MEASURED, WHY_FIELDS, "Why no queue stood at a link.")                         \
-	V(Limits, Section, NULL, END, LIMITS_FIELDS,                                                         \
-		"What keeps the flows from sending more at the end: how many flows have each limit.")
+#define SECTIONS(V)                                                                                \
+	V(Group, Section, "groups", MEASURED, GROUP_FIELDS,                                        \
+		"A group's flows in the measured time.")                                           \
+	V(Flows, Section, "flows", END, FLOWS_FIELDS, "Flows by their state at the end.")          \
+	V(Transfers, Section, "transfers", MEASURED, TRANSFERS_FIELDS,                             \
+		"Transfers of a schedule; the completion times are of those "                      \
+		"that began when measured.")                                                       \
+	V(Probe, Section, "probe", MEASURED, PROBE_FIELDS, "What probes found of the path.")       \
+	V(Back, Section, "back", MEASURED, BACK_FIELDS, "What the side that was opened has sent.") \
+	V(IpFlow, Section, "ip_flows", MEASURED, IP_FLOW_FIELDS,                                   \
+		"A direction of a 5-tuple of guests that is no flow of the config, "               \
+		"in the measured time.")                                                           \
+	V(BaseRtt, Section, "base_rtt", RUN, BASE_RTT_FIELDS,                                      \
+		"The base RTTs that were drawn for a group's flows.")                              \
+	V(Link, Section, "links", MEASURED, LINK_FIELDS, "A link in the measured time.")           \
+	V(Measured, Section, "measured", MEASURED, MEASURED_FIELDS,                                \
+		"What the measured time cost.")                                                    \
+	V(Packets, Section, "ledger", RUN, PACKETS_FIELDS, "A number of packets and their bytes.") \
+	V(PathLedger, Section, NULL, RUN, PATH_LEDGER_FIELDS,                                      \
+		"The account of a path: in + duplicated = out + inside + drops by reason.")        \
+	V(PathsLedger, Section, NULL, RUN, PATHS_LEDGER_FIELDS, "The account of each path.")       \
+	V(SimulationLedger, PathsLedger, "ledger", RUN, SIMULATION_LEDGER_FIELDS,                  \
+		"The account of every packet of a simulation.")                                    \
+	V(Hosts, Section, "ledger.hosts", RUN, HOSTS_FIELDS,                                       \
+		"Packets that each side sent and received, and those with a wrong checksum.")      \
+	V(SwitchLedger, PathsLedger, "ledger.switch", RUN, SWITCH_LEDGER_FIELDS,                   \
+		"The account of every frame of a live switch.")                                    \
+	V(Ledger, Section, NULL, RUN, LEDGER_FIELDS, "Whether the account balances.")              \
+	V(Segments, Section, "segments", RUN, SEGMENTS_FIELDS, "All packets of the sender.")       \
+	V(Receivers, Section, "receivers", RUN, RECEIVERS_FIELDS, "What the receivers counted.")   \
+	V(Records, Section, "telemetry", RUN, RECORDS_FIELDS, "The records of a stream.")          \
+	V(Telemetry, Section, "telemetry", RUN, TELEMETRY_FIELDS,                                  \
+		"What was recorded; a stream of two programs has theirs behind its name.")         \
+	V(Memory, Section, "memory", RUN, MEMORY_FIELDS,                                           \
+		"The most that was in use at once; packets, at the ends of the run's steps.")      \
+	V(Stop, Section, "stop", RUN, STOP_FIELDS, "How a stop rule ended the run.")               \
+	V(Source, Section, "sources", RUN, SOURCE_FIELDS, "A capture that was a path's traffic.")  \
+	V(LiveSource, Source, "sources", RUN, LIVE_SOURCE_FIELDS,                                  \
+		"A capture that a live switch sent as a path's traffic.")                          \
+	V(Guests, Section, "guests", RUN, GUESTS_FIELDS, "Linux kernels among the hosts.")         \
+	V(Kernel, Section, NULL, RUN, KERNEL_FIELDS,                                               \
+		"A kernel, and the numbers of the guests that ran it.")                            \
+	V(Program, Section, "programs", RUN, PROGRAM_FIELDS, "A program that ran in a guest.")     \
+	V(Capture, Section, "capture", RUN, CAPTURE_FIELDS, "A capture that the run wrote.")       \
+	V(Emulation, Section, "emulation", MEASURED, EMULATION_FIELDS,                             \
+		"How exact a live run was: delays and rates of the switch, pacing of the sender.") \
+	V(Lateness, Section, NULL, MEASURED, LATENESS_FIELDS, "How late packets left.")            \
+	V(PortEmulation, Lateness, "emulation.ports", MEASURED, PORT_EMULATION_FIELDS,             \
+		"How exact a port was.")                                                           \
+	V(PacingLateness, Section, NULL, MEASURED, PACING_LATENESS_FIELDS,                         \
+		"How late paced segments left.")                                                   \
+	V(PacingRate, Section, "emulation.pacing_rate", MEASURED, PACING_RATE_FIELDS,              \
+		"By which part flows were off their pacing rates.")                                \
+	V(Host, Section, "host", RUN, HOST_FIELDS, "What the machine did to an lcore.")            \
+	V(Clock, Section, "clock", RUN, CLOCK_FIELDS, "The TSC beside CLOCK_MONOTONIC.")           \
+	V(Port, Section, "ports", RUN, PORT_FIELDS, "A port as its driver and the kernel count.")  \
+	V(SwitchPort, Port, "ports", RUN, SWITCH_PORT_FIELDS,                                      \
+		"A port of the switch; its path begins behind it.")                                \
+	V(SenderPort, Port, "sender_ports", RUN, SENDER_PORT_FIELDS, "A port of the sender.")      \
+	V(Lcore, Section, "lcore", RUN, LCORE_FIELDS, "An lcore's work.")                          \
+	V(SwitchLcore, Lcore, "lcores", RUN, SWITCH_LCORE_FIELDS,                                  \
+		"An lcore of several of the switch.")                                              \
+	V(SenderLcore, Lcore, "sender_lcore", RUN, SENDER_LCORE_FIELDS,                            \
+		"The first lcore of the sender, with what the process uses.")                      \
+	V(SenderLcores, Lcore, "sender_lcores", RUN, SENDER_LCORES_FIELDS,                         \
+		"An lcore of several of the sender.")                                              \
+	V(Handover, Section, "lcores.handover", RUN, HANDOVER_FIELDS,                              \
+		"Frames given to another lcore.")                                                  \
+	V(Pool, Section, "pool", RUN, POOL_FIELDS, "The switch's buffers.")                        \
+	V(Captured, Section, "captured", RUN, CAPTURED_FIELDS, "The capture that was analysed.")   \
+	V(Point, Section, "captured.points", RUN, POINT_FIELDS,                                    \
+		"A place where packets were captured.")                                            \
+	V(LinkType, Section, NULL, RUN, LINK_TYPE_FIELDS,                                          \
+		"Packets of a link type that is not read.")                                        \
+	V(CapturedGroup, Section, NULL, MEASURED, CAPTURED_GROUP_FIELDS,                           \
+		"Flows of a capture, as its packets show them.")                                   \
+	V(CaptureLedger, Section, NULL, RUN, CAPTURE_LEDGER_FIELDS,                                \
+		"The account of each packet that was read.")                                       \
+	V(CapturesLedger, Section, NULL, RUN, CAPTURES_LEDGER_FIELDS,                              \
+		"The account of each packet of both captures.")                                    \
+	V(Matched, Section, "matched", MEASURED, MATCHED_FIELDS,                                   \
+		"Packets of one capture found in another.")                                        \
+	V(MatchedFlow, Section, NULL, MEASURED, MATCHED_FLOW_FIELDS,                               \
+		"The packets of a flow of one capture found in another.")                          \
+	V(Apart, Section, NULL, RUN, APART_FIELDS, "Packets of several segments, and these.")      \
+	V(Stages, Section, NULL, RUN, STAGES_FIELDS, "A path's stages, in order.")                 \
+	V(Fact, Section, NULL, RUN, FACT_FIELDS,                                                   \
+		"What a reader must know beside the figures: a cause, what is known of it, "       \
+		"and a sentence.")                                                                 \
+	V(Why, Section, NULL, MEASURED, WHY_FIELDS, "Why no queue stood at a link.")               \
+	V(Limits, Section, NULL, END, LIMITS_FIELDS,                                               \
+		"What keeps the flows from sending more at the end: "                              \
+		"how many flows have each limit.")
 
 // V(class, its base, kind, place, fields, definition)
 #define KINDS(V)                                                                                   \
@@ -240,7 +244,8 @@ static void write_class(const struct section *s, FILE *out) {
 
 void sections_python(FILE *out) {
 	fputs("# SPDX-License-Identifier: BSD-3-Clause\n"
-	      "\"\"\"The sections of summaries, as types. `weir-sim --list types` has made them.\"\"\"\n\n# fmt: off\n"
+	      "\"\"\"The sections of summaries, as types. `weir-sim --list types` has made "
+	      "them.\"\"\"\n\n# fmt: off\n"
 	      "from __future__ import annotations\n\n"
 	      "from msgspec import UNSET\n\n"
 	      "from weir.analysis.model_types import (\n",
