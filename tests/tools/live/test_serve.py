@@ -22,7 +22,7 @@ from test_browser import chromium  # noqa: F401
 from test_live import counting, fake, folder, sender_sample, switch, switch_sample  # noqa: F401
 from waiting import WAIT_S, wait_for
 from weir.base.errors import UserError
-from weir.live import prometheus, sample, serve
+from weir.live import prometheus, sample, serve, web
 from weir.many import progress
 
 TOKEN = "a word that is long"
@@ -136,12 +136,12 @@ def test_who_may_ask(served):
 )
 def test_addresses_that_cannot_be(text, token, says):
     if text == "8790":
-        assert serve.address(":8790", None) == ("127.0.0.1", 8790)
-        assert serve.address("[::1]:0", None) == ("::1", 0)
-        assert serve.address("0.0.0.0:80", TOKEN) == ("0.0.0.0", 80)
+        assert web.address(":8790", None) == ("127.0.0.1", 8790)
+        assert web.address("[::1]:0", None) == ("::1", 0)
+        assert web.address("0.0.0.0:80", TOKEN) == ("0.0.0.0", 80)
         text, says = "x8790", says.replace("'8790'", "'x8790'")
     with pytest.raises(UserError) as error:
-        serve.address(text, token)
+        web.address(text, token)
     assert str(error.value).startswith(says)
 
 
@@ -193,7 +193,7 @@ def test_a_client_that_does_not_read_holds_nothing(served):
     one = served()
     port = int(one.url.rpartition(":")[2])
     with contextlib.ExitStack() as stack:
-        for _ in range(serve.CLIENTS_MAX):
+        for _ in range(web.CLIENTS_MAX):
             deaf = stack.enter_context(socket.create_connection(("127.0.0.1", port), WAIT_S))
             deaf.sendall(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             assert deaf.recv(1, socket.MSG_PEEK)
