@@ -28,6 +28,7 @@ NO_TABLE = {
     *(
         "completion",
         "docs",
+        "explore",
         "export",
         "import",
         "init",

@@ -198,7 +198,7 @@ def test_plot_takes_a_sweep(weir_here, tmp_path):
         done = weir_here("plot", "s", *wrong)
         assert done.status == 2
         assert sentence in done.err
-    assert "is no sweep" in weir_here("plot", "nowhere", "--x", "buffer").err
+    assert "there is no run in nowhere" in weir_here("plot", "nowhere", "--x", "buffer").err
     done = weir_here("plot", "s", "--x", "buffer", "--label", "one")
     assert (done.status, done.out) == (2, "")
     assert "--label is for runs and their groups" in done.err

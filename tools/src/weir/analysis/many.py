@@ -48,11 +48,7 @@ def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
     one_way_p95_ns of a run (analysis/one_way.py), where it is known.
     """
     found = [folder.load(path) for path in paths(runs)]
-    settings = [
-        dict(configs.leaves(run.config))
-        | configs.controls(run.config, [group.cc for group in run.summary.groups])
-        for run in found
-    ]
+    settings = [settings_of(run) for run in found]
     keys = differing(settings)
     rows = [
         {**heading(run), **chosen(keys, known), **number}
@@ -61,6 +57,12 @@ def open_many(runs: str | Path | Sequence[str | Path]) -> pl.DataFrame:
     ]
     names = ["run", "seed", spread.USED, *keys, *list(FIXED)[3:]]
     return pl.DataFrame(rows, {name: FIXED.get(name, pl.String) for name in names}, orient="row")
+
+
+def settings_of(run: folder.Run) -> dict[str, str]:
+    """Returns the values of a run's resolved config by their keys for -o."""
+    controls = configs.controls(run.config, [group.cc for group in run.summary.groups])
+    return dict(configs.leaves(run.config)) | controls
 
 
 def heading(run: folder.Run) -> Row:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -15,14 +14,14 @@ import typer
 from typer import Option
 
 from weir.analysis import folder
-from weir.analysis.folder import Run
 from weir.base import terminal
 from weir.base.errors import UserError
 from weir.cli import complete, sweeps
 from weir.cli.arguments import FigureFile, Json, RunArguments, Where
 from weir.cli.runs import say_notes
 from weir.cli.usage import commands
-from weir.report import comparison, data, many_figures, paper, sections
+from weir.many.run_figures import Wanted
+from weir.report import comparison, many_figures, paper
 from weir.report.figure import Figure
 from weir.runner.bar import Count
 
@@ -49,7 +48,9 @@ def figures(ctx: typer.Context) -> list[str]:
     try:
         return [
             one.name
-            for one in drawings([folder.load(Path(r)) for r in complete.named(ctx, "runs")])
+            for one in comparison.figures_of(
+                [folder.load(Path(r)) for r in complete.named(ctx, "runs")]
+            )
         ]
     except (UserError, OSError, ValueError):
         return []
@@ -127,7 +128,7 @@ def plot_(
     """Writes a figure of a run, of several, or of a sweep."""
     xends, yends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
     shape = paper.Shape(width.value, height, xends, yends, venue.value, code)
-    wanted = sweeps.Wanted(x, y, by, facet, heat, tuple(where or ()), logx, logy, figure)
+    wanted = Wanted(x, y, by, facet, heat, tuple(where or ()), logx, logy, figure)
     if term and (out or code):
         raise UserError("--term writes no file: it goes without --out and --code")
     if out is not None:
@@ -140,14 +141,16 @@ def plot_(
     if sweeps.is_sweep(runs):
         sweeps.plot(runs[0], wanted, put, as_json)
         return
-    if figure in many_figures.NAMES:
+    if figure in many_figures.NAMES or (x and figure is None):
         sweeps.plot_runs(runs, wanted, put)
         return
-    if wanted != sweeps.Wanted(figure=figure):
-        raise UserError(f"{runs[0]} is no sweep: --x, --y, --by and the like are for sweeps")
+    if wanted != Wanted(figure=figure):
+        raise UserError(
+            f"{runs[0]} is no sweep: --y, --by and the like are for sweeps, or want --x"
+        )
     loaded = [folder.load(path) for path in runs]
     with Count(terminal.console(stderr=True), "parts") as bar:
-        drawn = drawings(loaded, label or (), bar.update)
+        drawn = comparison.figures_of(loaded, label or (), bar.update)
         if figure is not None:
             try:
                 chosen = paper.choose(drawn, figure)
@@ -176,17 +179,6 @@ def put_figure(figure: Figure, name: str, out: Path | None, shape: paper.Shape, 
         screen.show(paper.set_limits(figure, shape), terminal.console())
     else:
         print(*paper.write(figure, out or Path(f"{name}.pdf"), shape), sep="\n")
-
-
-def drawings(
-    loaded: Sequence[Run], label: Sequence[str] = (), update: sections.Progress | None = None
-) -> Iterable[Figure]:
-    """Draws the figures of a run, or those of several."""
-    if len(loaded) == 1:
-        one = data.read(loaded[0])
-        return sections.draw(data.relabelled(one, label) if label else one, update)
-    several = comparison.read(loaded, update)
-    return comparison.draw(comparison.relabelled(several, label) if label else several, update)
 
 
 @app.add("compare", "compare runs/a runs/b", "compare runs/a runs/b runs/c --json")

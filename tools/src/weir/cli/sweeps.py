@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +14,13 @@ import typer
 from typer import Argument, Option
 
 from weir.analysis import folder, many, spread
-from weir.base import markdown, terminal, units
+from weir.base import markdown, terminal
 from weir.base.errors import UserError
 from weir.cli import complete
 from weir.cli.arguments import Json, Numbers, RunArguments, ShowAll, Where
 from weir.cli.usage import commands
-from weir.many import sweep_diff, sweep_figures, sweep_table
-from weir.many.sweep_figures import Choice
+from weir.many import run_figures, sweep_diff, sweep_table
+from weir.many.run_figures import Wanted
 from weir.many.sweep_table import SweepTable
 from weir.report import many_figures
 from weir.report.figure import Figure
@@ -107,21 +106,6 @@ def diff_(
     raise typer.Exit(1 if any(row.kind == "changed" for row in found.rows) else 0)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Options of `weir plot` for a sweep."""
-
-    x: str | None = None
-    y: str | None = None
-    by: str | None = None
-    facet: str | None = None
-    heat: str | None = None
-    where: tuple[str, ...] = ()
-    logx: bool = False
-    logy: bool = False
-    figure: str | None = None  # of report/many_figures.py
-
-
 def is_sweep(paths: Sequence[Path]) -> bool:
     """Returns whether one sweep was named."""
     return len(paths) == 1 and not folder.is_run(paths[0]) and sweep_table.is_sweep(paths[0])
@@ -131,7 +115,7 @@ def plot(path: Path, wanted: Wanted, put: Put, as_json: bool) -> None:
     """Draws one figure of a sweep; without --figure, --x and --y lists what there is to draw."""
     table = sweep_table.load(path).where(wanted.where)
     if wanted.figure is not None:
-        check(wanted)
+        run_figures.check(wanted)
         by = table.only(wanted.by)
         if wanted.figure == "pantheon":
             save(wanted.figure, table.points(by), None, put)
@@ -143,56 +127,21 @@ def plot(path: Path, wanted: Wanted, put: Put, as_json: bool) -> None:
     if wanted.x is None and wanted.y is None:
         show(table, as_json)
         return
-    choice = chosen(table, wanted)
-    sweep_figures.check(table, choice)
-    metric = table.metric(wanted.y or "goodput")
-    draw = sweep_figures.lines if wanted.heat is None else sweep_figures.heat
-    put(draw(table, metric, choice), f"{path.resolve().stem}-{wanted.y or 'goodput'}")
+    made = run_figures.of_table(table, wanted)
+    put(made, f"{path.resolve().stem}-{wanted.y or 'goodput'}")
 
 
 def plot_runs(paths: Sequence[Path], wanted: Wanted, put: Put) -> None:
     """Draws a figure of many runs, or of folders with runs."""
-    check(wanted)
     if wanted.where:
         raise UserError("--where is for sweeps: name the runs that are meant")
-    frame = many.open_many([*paths])
-    by = many.key(frame, wanted.by)
-    if wanted.figure == "pantheon":
-        save(wanted.figure, many.points(frame, by), None, put)
-        return
-    name = wanted.y or "goodput_bps"
-    found, number = many.samples(frame, by, name), Number(units.label_of(name), units.unit_of(name))
-    save(str(wanted.figure), found, number, put)
-
-
-def check(wanted: Wanted) -> None:
-    """Raises UserError for an option that a figure of NAMES does not have."""
-    many_figures.check(str(wanted.figure))
-    given: dict[str, object] = {"--x": wanted.x, "--facet": wanted.facet, "--heat": wanted.heat}
-    given |= {"--logx": wanted.logx, "--logy": wanted.logy}
-    given |= {"--y": wanted.y} if wanted.figure == "pantheon" else {}
-    for option, value in given.items():
-        if value:
-            raise UserError(f"{option}: the figure {wanted.figure} has no such option")
+    made = run_figures.draw(many.paths([*paths]), wanted)
+    put(made, wanted.figure or wanted.y or "goodput")
 
 
 def save(name: str, frame: pl.DataFrame, number: Number | None, put: Put) -> None:
     """Draws one of many_figures.NAMES."""
     put(many_figures.figure(name, frame, number), name)
-
-
-def chosen(table: SweepTable, wanted: Wanted) -> Choice:
-    """Returns the parameters that were named; without --x those that the page chooses."""
-    if wanted.x is None:
-        choice, left = sweep_figures.suggested(table.axes)
-        if choice is None or left:
-            raise UserError("--x: say over which parameter")
-        return choice
-    if wanted.heat is not None and wanted.by is not None:
-        raise UserError("--heat and --by: a heat map has no lines; --facet makes panels")
-    named = (wanted.heat or wanted.by, wanted.facet)
-    by, facet = (None if name is None else table.axis(name) for name in named)
-    return sweep_figures.Choice(table.axis(wanted.x), by, facet, wanted.logx, wanted.logy)
 
 
 def show(table: SweepTable, as_json: bool) -> None:

@@ -28,7 +28,7 @@ EXIT_STATUSES = (
 LISTED = {
     "Run": "run:runs init list:lists probe:runs replay:runs",
     "See what came out": "summary:results report:pages open:pages compare:figures plot:figures"
-    " ls:folders rm:folders tag:folders note:folders export:exports import:exports"
+    " explore ls:folders rm:folders tag:folders note:folders export:exports import:exports"
     " pack:exports qlog:results",
     "Many runs": "sweep:many table:sweeps diff:sweeps reproduce:many attack:many study:many",
     "Captures and recorded links": "pcap trace",

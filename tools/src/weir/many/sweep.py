@@ -16,6 +16,7 @@ Each combination of values is run with each seed, the last parameter changing fi
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import time
 from collections import Counter
@@ -144,6 +145,21 @@ def framed(points: Sequence[dict[str, str]], rows: Sequence[Row]) -> pl.DataFram
     """Returns rows as a table; a parameter that is a number in every cell is one in it."""
     made = pl.DataFrame(rows, schema_overrides=FIXED, infer_schema_length=None)
     return made.with_columns(typed(made[name]) for name in points[0])
+
+
+def of_runs(paths: Sequence[Path]) -> SweepTable:
+    """Returns runs as a sweep's table; its parameters are the keys in which they differ."""
+    found = [folder.load(path) for path in paths]
+    points = [many.settings_of(run) for run in found]
+    keys = many.differing(points)
+    if not keys:
+        raise UserError("the runs differ in no key of their configs")
+    rows: list[Row] = [
+        {**many.chosen(keys, point), **dict.fromkeys(FIXED), **figures(run.summary_json)}
+        | {"folder": str(run.path), "status": "ok"}
+        for run, point in zip(found, points, strict=True)
+    ]
+    return SweepTable(Path(os.path.commonpath(paths)), framed([dict.fromkeys(keys, "")], rows))
 
 
 def figures(ended: Json) -> Row:

@@ -79,6 +79,17 @@ def read(runs: Sequence[Run], on_progress: sections.Progress | None = None) -> l
     return [Compared(*one) for one in zip(names, styles, loaded, strict=True)]
 
 
+def figures_of(
+    runs: Sequence[Run], labels: Sequence[str] = (), on_progress: sections.Progress | None = None
+) -> Iterator[Figure]:
+    """Yields the figures of a run, or those of several side by side."""
+    if len(runs) == 1:
+        one = data.read(runs[0])
+        return sections.draw(data.relabelled(one, labels) if labels else one, on_progress)
+    several = read(runs, on_progress)
+    return draw(relabelled(several, labels) if labels else several, on_progress)
+
+
 def control(one: data.RunData) -> str:
     """Returns the congestion control of all groups of a run; "" if they have several, or none."""
     each = {group.cc or "" for group in one.numbers.groups}

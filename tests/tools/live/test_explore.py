@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir explore: the page as a user works with it, and what a request may ask."""
+
+import json
+import re
+import shlex
+import threading
+import urllib.parse
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from synthetic import make_run
+from test_browser import chromium  # noqa: F401
+from test_serve import ask
+from weir.analysis import labels
+from weir.base.errors import UserError
+from weir.live import explore, web
+
+CONTROLS = ("copa", "cubic", "newreno")
+HOSTILE = "<img src=x onerror=document.title='no'> \"x' & {{ 1 }} </script>".replace("/", "")
+TOKEN = "a word that is long"
+
+
+@pytest.fixture(scope="module")
+def top(tmp_path_factory):
+    """Three controls, two seeds each; a folder with a hostile name; a run that has no telemetry."""
+    found = tmp_path_factory.mktemp("explore") / "runs"
+    for seed in (1, 2):
+        for cc in CONTROLS:
+            place = found / f"{cc}-{seed}"
+            make_run(place, groups=(("", cc, 2),), seconds=6, seed=seed)
+            config = f"seed: {seed}\nflows:\n  - {{cc: {cc}, count: 2}}\n"
+            (place / "config.yaml").write_text(config)
+    make_run(found / HOSTILE, groups=((HOSTILE, "copa", 1),), seconds=6)
+    labels.tag(found / "copa-1", ["fig3"])
+    labels.note(found / "cubic-2", f"the slow one {HOSTILE}")
+    return found
+
+
+@pytest.fixture
+def served(top):
+    """Serves a folder in threads; returns its address."""
+    kept = []
+
+    def start(token=None, folder=top):
+        shelf = explore.Shelf(folder, list(explore.listing.find(folder)))
+        server = web.listen("127.0.0.1:0", token, explore.answers(shelf))
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        shelf.read()
+        kept.append(server)
+        return web.url(server)
+
+    yield start
+    for server in kept:
+        server.shutdown()
+        server.server_close()
+
+
+def answered(url, path, **values):
+    status, _, text = ask(f"{url}{path}?{urllib.parse.urlencode(values)}")
+    return status, json.loads(text) if status == 200 else text
+
+
+def numbers(url, *wanted):
+    names = answered(url, "runs")[1]["names"]
+    return ",".join(str(names.index(name)) for name in wanted)
+
+
+def test_a_request_gets_runs_of_the_folder_alone(served, top):
+    url = served()
+    found = answered(url, "runs")[1]
+    assert sorted(found["names"]) == sorted(path.name for path in top.iterdir())
+    assert found["total"] == len(found["rows"]) == 7
+    for given, says in (
+        ("7", "there is no run 7"),
+        ("../../etc", "by its number"),
+        ("-1", "by its number"),
+        ("", "choose 1 to 2,000 runs"),
+        (",".join(map(str, range(2001))), "choose 1 to 2,000 runs"),
+    ):
+        status, said = answered(url, "choices", runs=given)
+        assert (status, says in said) == (400, True)
+    assert answered(url, "figures", runs="0", kind="x")[0] == 400
+    assert answered(url, "figures", runs="0", name="../x")[0] == 400
+    assert answered(url, "paper", runs="0", venue="../x", name="rtt")[0] == 400
+    assert "a PDF has one" in answered(url, "paper", runs="0")[1]
+    assert ask(f"{url}etc/passwd")[0] == 404
+    assert ask(url, Host="evil.example")[0] == 403
+
+
+def test_a_token_is_asked_for_everywhere(served):
+    url = served(TOKEN)
+    for path in ("", "runs", "choices", "figures", "paper"):
+        assert ask(url + path)[0] == 401
+    assert ask(f"{url}?{urllib.parse.urlencode({'token': TOKEN})}")[0] == 200
+    with pytest.raises(UserError, match="wants a --token"):
+        web.listen("0.0.0.0:0", None, {})
+
+
+@pytest.mark.slow
+def test_each_command_makes_what_is_shown(served, weir):
+    url = served()
+    all_six = numbers(url, *(f"{cc}-{seed}" for cc in CONTROLS for seed in (1, 2)))
+    for values, name in (
+        ({"kind": "time", "name": "rtt", "runs": numbers(url, "copa-1")}, "rtt.csv"),
+        ({"kind": "time", "name": "rtt", "runs": numbers(url, "copa-1", "cubic-1")}, "rtt.csv"),
+        ({"kind": "numbers", "x": "flows.0.cc", "y": "goodput", "runs": all_six}, "goodput.csv"),
+        ({"kind": "box", "y": "rtt_mean_ns", "by": "flows.0.cc", "runs": all_six}, "box.csv"),
+    ):
+        status, found = answered(url, "choices", **values)
+        assert (status, found.get("error")) == (200, None)
+        done = weir(*shlex.split(found["command"])[1:], "--out", name)
+        assert (done.status, done.out) == (0, f"{name}\n"), done.err
+        status, _, page = ask(f"{url}figures?{urllib.parse.urlencode(values)}")
+        assert (status, page.count("<figure id=")) == (200, 1)
+    assert "flows.0.cc" in found["keys"]
+    assert "rtt_mean_ns" in found["numbers"]
+
+
+def chosen(page, *names):
+    for name in names:
+        page.get_by_label(name, exact=True).check()
+
+
+def drawn(page, count):
+    """Waits until the frame has so many figures, all of them drawn that are in sight."""
+    frame = page.frame_locator("#figures")
+    frame.locator("figure").nth(count - 1).wait_for(state="attached")
+    page.locator("#figures").scroll_into_view_if_needed()  # what is out of sight is not drawn
+    frame.locator(".panel.drawn").first.wait_for()
+    return frame
+
+
+@pytest.mark.slow
+def test_from_a_question_to_a_pdf(served, chromium):  # noqa: F811
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    said = []
+    page.on("console", lambda one: said.append(one.text) if one.type == "error" else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(served())
+    page.get_by_text("7 of 7 runs, 0 chosen").wait_for()
+    page.get_by_label("search").fill("fig3")
+    assert page.locator("tbody tr").count() == 1
+    page.get_by_label("search").fill("SLOW one")
+    assert page.locator("tbody tr td").nth(1).text_content() == "cubic-2"
+    page.get_by_label("search").fill("")
+    page.get_by_role("button", name="goodput").click()
+    first = page.locator("tbody tr").first.text_content()
+    page.get_by_role("button", name="goodput").click()
+    assert page.locator("tbody tr").first.text_content() != first
+    assert page.locator("th[aria-sort=descending]").text_content() == "goodput"
+
+    # Side by side over time.
+    chosen(page, "copa-1", "cubic-1", "newreno-1")
+    frame = drawn(page, 2)
+    assert frame.locator("h1").text_content() == "copa-1, cubic-1, newreno-1"
+    assert "weir compare" in page.locator("#command").text_content()
+    assert page.locator("#pdf").get_attribute("href") is None
+    page.locator("#name").select_option("rtt")
+    page.locator("#pdf[href]").wait_for()
+    with page.expect_download() as loaded:
+        page.locator("#pdf").click()
+    assert loaded.value.path().read_bytes().startswith(b"%PDF")
+    assert "--figure rtt" in page.locator("#command").text_content()
+
+    # By a key in which they differ.
+    page.get_by_role("button", name="choose none").click()
+    chosen(page, *(f"{cc}-{seed}" for cc in CONTROLS for seed in (1, 2)))
+    page.locator("#kind").select_option("box")
+    page.locator("#y").select_option("rtt_mean_ns")
+    page.locator("#by").select_option("flows.0.cc")
+    page.wait_for_function("() => document.getElementById('command').textContent.includes('--by')")
+    drawn(page, 1)
+    page.locator("#kind").select_option("numbers")
+    page.locator("#x").select_option("flows.0.cc")
+    page.wait_for_function("() => document.getElementById('command').textContent.includes('--x')")
+    drawn(page, 1)
+    assert (page.locator("#error").text_content(), said) == ("", [])
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_are_text_and_the_page_is_accessible(served, chromium, width):  # noqa: F811
+    page = chromium.new_page(viewport={"width": width, "height": 900})
+    page.goto(f"{served(TOKEN)}?{urllib.parse.urlencode({'token': TOKEN})}")
+    page.get_by_text("7 of 7 runs, 0 chosen").wait_for()
+    chosen(page, HOSTILE)
+    frame = drawn(page, 2)
+    assert HOSTILE in frame.locator("h1").text_content()
+    assert page.locator("img").count() == frame.locator("img").count() == 0
+    assert page.title() != "no"
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    found = Axe().run(page).response["violations"]
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    page.close()
+
+
+def test_the_command_says_where_the_page_is(weir, tmp_path):
+    (tmp_path / "none").mkdir()
+    done = weir("explore", "none")
+    assert (done.status, re.search("there is no run in none", done.err) is not None) == (2, True)
+    done = weir("explore", "nowhere")
+    assert (done.status, "no such run folder" in done.err) == (2, True)
