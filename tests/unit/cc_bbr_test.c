@@ -10,210 +10,174 @@ enum { BW, MIN_RTT, GAIN, EXTRA };
 #define HIGH 2.88671875
 #define DRAIN_GAIN 0.34375
 
-// A path by hand: each step is one ACK of `acked` segments, a round trip after they were sent.
-struct wire {
-	struct cc_bench b;
-	uint64_t now_ns, delivered;
-	uint64_t wait_ns; // from each ACK to the next pacing slot
-	struct cc_ack next; // what the next ACK says beyond that
-};
-
-static void wire_open(struct wire *w, const char *const *set) {
-	memset(w, 0, sizeof(*w));
-	cc_open(&w->b, "bbr", set);
-	w->now_ns = 1000 * MS;
-	w->next = (struct cc_ack){.delivery_bps = BW_BPS, .rtt_ns = RTT, .inflight_segs = BDP};
+static void open_bbr(struct cc_bench *b, const char *const *set) {
+	cc_open(b, "bbr", set);
+	b->now_ns = 1000 * MS;
+	b->next = (struct cc_ack){.delivery_bps = BW_BPS, .rtt_ns = RTT, .inflight_segs = BDP};
 }
 
 // An ACK at now + after; `round`: its segment was sent after all before were delivered.
-static void step(struct wire *w, uint64_t after_ns, uint32_t acked, bool round) {
-	struct cc_ack ack = w->next;
-
-	w->now_ns += after_ns;
-	ack.now_ns = w->now_ns;
-	ack.next_send_ns = w->now_ns + w->wait_ns;
-	ack.srtt_ns = ack.rtt_min_ns = ack.rtt_ns;
-	ack.sent_ns = w->now_ns - ack.rtt_ns;
-	ack.prior_delivered_segs = round ? w->delivered : 0;
-	w->delivered += acked;
-	ack.acked_segs = acked;
-	ack.delivered_segs = w->delivered;
-	ack.prior_inflight_segs = ack.inflight_segs + acked;
-	ack.interval_ns = ack.rtt_ns;
-	ack.cwnd_at_send = w->b.out.cwnd_segs;
-	ack.cwnd_limited = true;
-	cc_ack(&w->b, &ack);
-}
-
-static int mode(const struct wire *w) {
-	return cc_mode(&w->b);
-}
-
-static double obs(const struct wire *w, int i) {
-	return cc_observed(&w->b, i);
+static void step(struct cc_bench *b, uint64_t after_ns, uint32_t acked, bool round) {
+	cc_step(b, after_ns, acked, round ? b->delivered : 0);
 }
 
 static const char *const no_extra[] = {"extra_acked_gain", "0", NULL};
 
-static void check(const struct wire *w, int want, double gain) {
-	ck_assert_int_eq(mode(w), want);
-	NEAR(obs(w, GAIN), gain);
-	NEAR(w->b.out.pacing_bps, 0.99 * gain * obs(w, BW));
+static void check(const struct cc_bench *b, int want, double gain) {
+	ck_assert_int_eq(cc_mode(b), want);
+	NEAR(cc_observed(b, GAIN), gain);
+	NEAR(b->out.pacing_bps, 0.99 * gain * cc_observed(b, BW));
 }
 
 // Rounds of the same rate until the pipe is full and drained.
-static void to_probe_bw(struct wire *w) {
+static void to_probe_bw(struct cc_bench *b) {
 	for (int i = 0; i < 4; i++)
-		step(w, RTT, BDP, true);
-	ck_assert_int_eq(mode(w), PROBE_BW);
+		step(b, RTT, BDP, true);
+	ck_assert_int_eq(cc_mode(b), PROBE_BW);
 }
 
-static void open_probe_bw(struct wire *w, const char *const *set) {
-	wire_open(w, set);
-	to_probe_bw(w);
+static void open_probe_bw(struct cc_bench *b, const char *const *set) {
+	open_bbr(b, set);
+	to_probe_bw(b);
 }
 
 // To the phase of gain 1.25.
-static void to_probing_up(struct wire *w) {
-	for (int i = 0; i < 20 && obs(w, GAIN) < 1.2; i++)
-		step(w, RTT + 1, 1, false);
+static void to_probing_up(struct cc_bench *b) {
+	for (int i = 0; i < 20 && cc_observed(b, GAIN) < 1.2; i++)
+		step(b, RTT + 1, 1, false);
 }
 
 // To a phase of gain 1, and there ACKs in bursts of 100 segments, more than the rate explains.
-static void aggregated(struct wire *w, int bursts) {
-	w->next.inflight_segs = 180;
-	while (obs(w, GAIN) > 1.1 || obs(w, GAIN) < 0.9)
-		step(w, RTT + 1, 1, false);
+static void aggregated(struct cc_bench *b, int bursts) {
+	b->next.inflight_segs = 180;
+	while (cc_observed(b, GAIN) > 1.1 || cc_observed(b, GAIN) < 0.9)
+		step(b, RTT + 1, 1, false);
 	for (int i = 0; i < bursts; i++)
-		step(w, MS / 10, 100, false);
+		step(b, MS / 10, 100, false);
 }
 
 // Nothing in flight but the four segments of PROBE_RTT, 10 s after the smallest round trip.
-static void to_probe_rtt(struct wire *w) {
-	w->next.rtt_ns = RTT + 1;
-	w->next.inflight_segs = 4;
-	step(w, 10100 * MS, 10, true);
-	check(w, PROBE_RTT, 1);
-}
-
-static void spurious(struct wire *w) {
-	w->b.ops->on_spurious(w->b.state, w->b.config, w->now_ns, &w->b.out);
+static void to_probe_rtt(struct cc_bench *b) {
+	b->next.rtt_ns = RTT + 1;
+	b->next.inflight_segs = 4;
+	step(b, 10100 * MS, 10, true);
+	check(b, PROBE_RTT, 1);
 }
 
 TEST(starts_as_if_the_round_trip_were_a_millisecond) {
-	struct wire w;
+	struct cc_bench b;
 
-	wire_open(&w, NULL);
-	CWND_EQ(&w.b, 10);
-	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 1e-3);
-	ck_assert(!w.b.ops->prr);
-	w.next.delivery_bps = 0; // no rate yet: from the window and the first RTT
-	step(&w, RTT, 1, true);
-	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 10e-3);
+	open_bbr(&b, NULL);
+	CWND_EQ(&b, 10);
+	NEAR(b.out.pacing_bps, HIGH * 10 * 8000 / 1e-3);
+	ck_assert(!b.ops->prr);
+	b.next.delivery_bps = 0; // no rate yet: from the window and the first RTT
+	step(&b, RTT, 1, true);
+	NEAR(b.out.pacing_bps, HIGH * 10 * 8000 / 10e-3);
 }
 
 // The first window leaves at 2.89 windows per round trip of the handshake, as in Linux
 // (bbr_init_pacing_rate_from_rtt), and the first ACK, which may be delayed, does not change that.
 TEST(paces_the_first_window_by_the_round_trip_of_the_handshake) {
-	struct wire w;
+	struct cc_bench b;
 
-	wire_open(&w, NULL);
-	w.b.ops->init(w.b.state, w.b.config, MSS, 20 * MS, 0, &w.b.out);
-	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 20e-3);
-	w.next.delivery_bps = 0;
-	w.next.rtt_ns = 5 * MS;
-	step(&w, RTT, 1, true);
-	NEAR(w.b.out.pacing_bps, HIGH * 10 * 8000 / 20e-3);
+	open_bbr(&b, NULL);
+	b.ops->init(b.state, b.config, MSS, 20 * MS, 0, &b.out);
+	NEAR(b.out.pacing_bps, HIGH * 10 * 8000 / 20e-3);
+	b.next.delivery_bps = 0;
+	b.next.rtt_ns = 5 * MS;
+	step(&b, RTT, 1, true);
+	NEAR(b.out.pacing_bps, HIGH * 10 * 8000 / 20e-3);
 }
 
 // As in Linux (bbr_init takes tcp_min_rtt). A SYN is sent in less time than a segment, so at 5 ms
 // and 100 Mbit/s it is 2 % below what data can measure, and the window 2 segments smaller until
 // RTprop expires.
 TEST(the_round_trip_of_the_handshake_is_the_first_rtprop) {
-	struct wire w;
+	struct cc_bench b;
 
-	wire_open(&w, NULL);
-	w.b.ops->init(w.b.state, w.b.config, MSS, 20 * MS, w.now_ns, &w.b.out);
-	w.next.rtt_ns = 21 * MS;
-	step(&w, 21 * MS, 1, true);
-	NEAR(obs(&w, MIN_RTT), 20e6);
-	w.next.rtt_ns = 19 * MS;
-	step(&w, 19 * MS, 1, true);
-	NEAR(obs(&w, MIN_RTT), 19e6);
+	open_bbr(&b, NULL);
+	b.ops->init(b.state, b.config, MSS, 20 * MS, b.now_ns, &b.out);
+	b.next.rtt_ns = 21 * MS;
+	step(&b, 21 * MS, 1, true);
+	NEAR(cc_observed(&b, MIN_RTT), 20e6);
+	b.next.rtt_ns = 19 * MS;
+	step(&b, 19 * MS, 1, true);
+	NEAR(cc_observed(&b, MIN_RTT), 19e6);
 }
 
 TEST(startup_ends_after_three_rounds_without_growth) {
-	struct wire w;
+	struct cc_bench b;
 
-	wire_open(&w, NULL);
-	w.next.inflight_segs = 250;
+	open_bbr(&b, NULL);
+	b.next.inflight_segs = 250;
 	for (int i = 0; i < 8; i++) { // 25 % each is enough
-		step(&w, RTT, 10, true);
-		check(&w, STARTUP, HIGH);
-		w.next.delivery_bps *= 1.25;
+		step(&b, RTT, 10, true);
+		check(&b, STARTUP, HIGH);
+		b.next.delivery_bps *= 1.25;
 	}
-	w.next.delivery_bps *= 0.99; // 23.75 % is not: the first of three
+	b.next.delivery_bps *= 0.99; // 23.75 % is not: the first of three
 	for (int i = 0; i < 2; i++) {
-		step(&w, RTT, 10, true);
-		step(&w, 0, 10, false); // not a round
-		check(&w, STARTUP, HIGH);
+		step(&b, RTT, 10, true);
+		step(&b, 0, 10, false); // not a round
+		check(&b, STARTUP, HIGH);
 	}
-	w.next.app_limited = true; // says nothing about the pipe
-	step(&w, RTT, 10, true);
-	check(&w, STARTUP, HIGH);
-	w.next.app_limited = false;
-	w.next.inflight_segs = 10000;
-	step(&w, RTT, 10, true);
-	check(&w, DRAIN, DRAIN_GAIN);
+	b.next.app_limited = true; // says nothing about the pipe
+	step(&b, RTT, 10, true);
+	check(&b, STARTUP, HIGH);
+	b.next.app_limited = false;
+	b.next.inflight_segs = 10000;
+	step(&b, RTT, 10, true);
+	check(&b, DRAIN, DRAIN_GAIN);
 }
 
 // DRAIN ends at BDP + 3 quanta: 0.34 x 79.2 Mbit/s paces 3 segments in 1/1024 s; made even.
 TEST(drain_ends_with_the_queue) {
-	struct wire w;
+	struct cc_bench b;
 
-	wire_open(&w, NULL);
-	w.next.inflight_segs = 300;
+	open_bbr(&b, NULL);
+	b.next.inflight_segs = 300;
 	for (int i = 0; i < 4; i++)
-		step(&w, RTT, BDP, true);
-	check(&w, DRAIN, DRAIN_GAIN);
-	w.next.inflight_segs = 140;
-	step(&w, MS, 10, false);
-	check(&w, DRAIN, DRAIN_GAIN);
-	w.next.inflight_segs = BDP;
-	step(&w, MS, 10, false);
-	ck_assert_int_eq(mode(&w), PROBE_BW);
+		step(&b, RTT, BDP, true);
+	check(&b, DRAIN, DRAIN_GAIN);
+	b.next.inflight_segs = 140;
+	step(&b, MS, 10, false);
+	check(&b, DRAIN, DRAIN_GAIN);
+	b.next.inflight_segs = BDP;
+	step(&b, MS, 10, false);
+	ck_assert_int_eq(cc_mode(&b), PROBE_BW);
 }
 
 TEST(gains_cycle_in_order_a_round_trip_each) {
 	static const double want[] = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, NULL);
-	w.next.inflight_segs = 140; // 1.25 BDP and the quanta are reached, 0.75 never drains
-	to_probing_up(&w);
+	open_probe_bw(&b, NULL);
+	b.next.inflight_segs = 140; // 1.25 BDP and the quanta are reached, 0.75 never drains
+	to_probing_up(&b);
 	for (int i = 0; i < 24; i++) {
-		check(&w, PROBE_BW, want[i % 8]);
-		step(&w, RTT, 1, false); // not longer than RTprop
-		check(&w, PROBE_BW, want[i % 8]);
-		step(&w, 1, 30, false);
+		check(&b, PROBE_BW, want[i % 8]);
+		step(&b, RTT, 1, false); // not longer than RTprop
+		check(&b, PROBE_BW, want[i % 8]);
+		step(&b, 1, 30, false);
 	}
 }
 
 TEST(probing_up_waits_for_its_queue_or_a_loss) {
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, NULL);
-	to_probing_up(&w);
+	open_probe_bw(&b, NULL);
+	to_probing_up(&b);
 	for (int i = 0; i < 5; i++) {
-		step(&w, RTT + 1, 1, false);
-		check(&w, PROBE_BW, 1.25); // 100 in flight, not 125
+		step(&b, RTT + 1, 1, false);
+		check(&b, PROBE_BW, 1.25); // 100 in flight, not 125
 	}
-	w.next.lost_segs = 1;
-	step(&w, RTT, 1, false);
-	check(&w, PROBE_BW, 0.75);
-	w.next.lost_segs = 0;
-	step(&w, 1, 1, false); // drained already: no need for a whole round trip
-	check(&w, PROBE_BW, 1);
+	b.next.lost_segs = 1;
+	step(&b, RTT, 1, false);
+	check(&b, PROBE_BW, 0.75);
+	b.next.lost_segs = 0;
+	step(&b, 1, 1, false); // drained already: no need for a whole round trip
+	check(&b, PROBE_BW, 1);
 }
 
 // bbr_packets_in_net_at_edt: 1.25 BDP, three quanta of 12 segments (99 Mbit/s for 1/1024 s) and two
@@ -226,17 +190,17 @@ TEST(probing_up_ends_with_what_leaves_next) {
 	} cases[] = {{0, 152}, {MS, 162}, {MS / 10 - 1, 152}, {MS / 10, 153}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct wire w;
+		struct cc_bench b;
 
-		open_probe_bw(&w, NULL);
-		to_probing_up(&w);
-		w.wait_ns = cases[i].wait_ns;
-		w.next.inflight_segs = cases[i].enough - 2; // and the one acknowledged
-		step(&w, RTT + 1, 1, false);
-		check(&w, PROBE_BW, 1.25);
-		w.next.inflight_segs++;
-		step(&w, RTT + 1, 1, false);
-		check(&w, PROBE_BW, 0.75);
+		open_probe_bw(&b, NULL);
+		to_probing_up(&b);
+		b.wait_ns = cases[i].wait_ns;
+		b.next.inflight_segs = cases[i].enough - 2; // and the one acknowledged
+		step(&b, RTT + 1, 1, false);
+		check(&b, PROBE_BW, 1.25);
+		b.next.inflight_segs++;
+		step(&b, RTT + 1, 1, false);
+		check(&b, PROBE_BW, 0.75);
 	}
 }
 
@@ -244,32 +208,32 @@ TEST(probing_up_ends_with_what_leaves_next) {
 // 7, made even, in 0.75; of 3 in DRAIN.
 TEST(draining_ends_with_what_is_left_at_the_next_slot) {
 	for (uint32_t waits = 0; waits < 2; waits++) {
-		struct wire w;
+		struct cc_bench b;
 
-		open_probe_bw(&w, NULL);
-		to_probing_up(&w);
-		w.next.inflight_segs = 200;
-		step(&w, RTT + 1, 1, false);
-		check(&w, PROBE_BW, 0.75);
-		w.wait_ns = waits * MS;
-		w.next.inflight_segs = 122 + waits * 10;
-		step(&w, 1, 1, false);
-		check(&w, PROBE_BW, 0.75);
-		w.next.inflight_segs--;
-		step(&w, 1, 1, false);
-		check(&w, PROBE_BW, 1);
+		open_probe_bw(&b, NULL);
+		to_probing_up(&b);
+		b.next.inflight_segs = 200;
+		step(&b, RTT + 1, 1, false);
+		check(&b, PROBE_BW, 0.75);
+		b.wait_ns = waits * MS;
+		b.next.inflight_segs = 122 + waits * 10;
+		step(&b, 1, 1, false);
+		check(&b, PROBE_BW, 0.75);
+		b.next.inflight_segs--;
+		step(&b, 1, 1, false);
+		check(&b, PROBE_BW, 1);
 
-		wire_open(&w, NULL);
-		w.wait_ns = waits * MS;
-		w.next.inflight_segs = 300;
+		open_bbr(&b, NULL);
+		b.wait_ns = waits * MS;
+		b.next.inflight_segs = 300;
 		for (int i = 0; i < 4; i++)
-			step(&w, RTT, BDP, true);
-		w.next.inflight_segs = 111 + waits * 10;
-		step(&w, MS, 10, false);
-		check(&w, DRAIN, DRAIN_GAIN);
-		w.next.inflight_segs--;
-		step(&w, MS, 10, false);
-		ck_assert_int_eq(mode(&w), PROBE_BW);
+			step(&b, RTT, BDP, true);
+		b.next.inflight_segs = 111 + waits * 10;
+		step(&b, MS, 10, false);
+		check(&b, DRAIN, DRAIN_GAIN);
+		b.next.inflight_segs--;
+		step(&b, MS, 10, false);
+		ck_assert_int_eq(cc_mode(&b), PROBE_BW);
 	}
 }
 
@@ -277,16 +241,16 @@ TEST(the_first_phase_is_any_but_draining) {
 	int seen[8] = {0};
 
 	for (uint64_t i = 0; i < 200; i++) {
-		struct wire w;
+		struct cc_bench b;
 		int phase = 0;
 
-		wire_open(&w, NULL);
-		w.now_ns += i * 12345;
-		to_probe_bw(&w);
-		ck_assert_double_ge(obs(&w, GAIN), 1);
-		w.next.inflight_segs = 200;
-		while (obs(&w, GAIN) > 0.8) { // to the next 0.75
-			step(&w, RTT + 1, 1, false);
+		open_bbr(&b, NULL);
+		b.now_ns += i * 12345;
+		to_probe_bw(&b);
+		ck_assert_double_ge(cc_observed(&b, GAIN), 1);
+		b.next.inflight_segs = 200;
+		while (cc_observed(&b, GAIN) > 0.8) { // to the next 0.75
+			step(&b, RTT + 1, 1, false);
 			phase++;
 		}
 		ck_assert_int_le(phase, 7);
@@ -298,452 +262,452 @@ TEST(the_first_phase_is_any_but_draining) {
 
 // 2 BDP and three times 9 segments, 1/1024 s at 0.99 x 80 Mbit/s, rounded up to even.
 TEST(the_window_is_two_bdp_and_three_quanta) {
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, no_extra);
-	aggregated(&w, 4);
-	CWND_EQ(&w.b, 228);
+	open_probe_bw(&b, no_extra);
+	aggregated(&b, 4);
+	CWND_EQ(&b, 228);
 
 	// 9.91 segments of 0.99 x 82 Mbit/s in 1/1024 s; 10.15 in 1 ms.
-	wire_open(&w, no_extra);
-	w.next.delivery_bps = 82e6;
-	to_probe_bw(&w);
-	aggregated(&w, 4);
-	CWND_EQ(&w.b, 205 + 27);
+	open_bbr(&b, no_extra);
+	b.next.delivery_bps = 82e6;
+	to_probe_bw(&b);
+	aggregated(&b, 4);
+	CWND_EQ(&b, 205 + 27);
 
 	// 400 segments in 0.4 ms are 396 more than the rate explains; the window bounds them.
-	open_probe_bw(&w, NULL);
-	aggregated(&w, 4);
-	ck_assert_double_gt(obs(&w, EXTRA), 200);
-	ck_assert_double_gt(w.b.out.cwnd_segs, 428);
+	open_probe_bw(&b, NULL);
+	aggregated(&b, 4);
+	ck_assert_double_gt(cc_observed(&b, EXTRA), 200);
+	ck_assert_double_gt(b.out.cwnd_segs, 428);
 }
 
 TEST(the_largest_rate_lasts_ten_rounds) {
-	struct wire w;
+	struct cc_bench b;
 
-	wire_open(&w, NULL);
-	step(&w, RTT, 10, true);
-	w.next.delivery_bps = BW_BPS / 2;
+	open_bbr(&b, NULL);
+	step(&b, RTT, 10, true);
+	b.next.delivery_bps = BW_BPS / 2;
 	for (int i = 0; i < 10; i++) {
-		step(&w, RTT, 10, true);
-		NEAR(obs(&w, BW), BW_BPS);
+		step(&b, RTT, 10, true);
+		NEAR(cc_observed(&b, BW), BW_BPS);
 	}
-	step(&w, RTT, 10, true);
-	NEAR(obs(&w, BW), BW_BPS / 2);
-	w.next.app_limited = true;
-	w.next.delivery_bps = BW_BPS / 4;
+	step(&b, RTT, 10, true);
+	NEAR(cc_observed(&b, BW), BW_BPS / 2);
+	b.next.app_limited = true;
+	b.next.delivery_bps = BW_BPS / 4;
 	for (int i = 0; i < 30; i++)
-		step(&w, RTT, 10, true);
-	NEAR(obs(&w, BW), BW_BPS / 2); // they can only raise it
-	w.next.delivery_bps = BW_BPS;
-	step(&w, RTT, 10, true);
-	NEAR(obs(&w, BW), BW_BPS);
+		step(&b, RTT, 10, true);
+	NEAR(cc_observed(&b, BW), BW_BPS / 2); // they can only raise it
+	b.next.delivery_bps = BW_BPS;
+	step(&b, RTT, 10, true);
+	NEAR(cc_observed(&b, BW), BW_BPS);
 }
 
 TEST(probes_the_round_trip_every_ten_seconds) {
-	struct wire w;
+	struct cc_bench b;
 	uint64_t end_ns;
 
-	open_probe_bw(&w, NULL);
-	w.next.rtt_ns = RTT + MS;
+	open_probe_bw(&b, NULL);
+	b.next.rtt_ns = RTT + MS;
 	end_ns = 1010 * MS + 10000 * MS; // 10 s after the first sample, that was the smallest
-	while (w.now_ns + 50 * MS <= end_ns) {
-		step(&w, 50 * MS, BDP, true);
-		ck_assert_int_eq(mode(&w), PROBE_BW);
+	while (b.now_ns + 50 * MS <= end_ns) {
+		step(&b, 50 * MS, BDP, true);
+		ck_assert_int_eq(cc_mode(&b), PROBE_BW);
 	}
-	NEAR(obs(&w, MIN_RTT), (double)RTT);
-	step(&w, end_ns + 1 - w.now_ns, BDP, true);
-	check(&w, PROBE_RTT, 1);
-	NEAR(obs(&w, MIN_RTT), (double)(RTT + MS));
-	CWND_EQ(&w.b, 4);
-	step(&w, 300 * MS, 50, true); // 200 ms count from 4 in flight on
-	check(&w, PROBE_RTT, 1);
-	w.next.inflight_segs = 4;
-	step(&w, 10 * MS, 50, false);
-	w.next.rtt_ns = RTT;
-	w.next.delivery_bps = BW_BPS / 25;
+	NEAR(cc_observed(&b, MIN_RTT), (double)RTT);
+	step(&b, end_ns + 1 - b.now_ns, BDP, true);
+	check(&b, PROBE_RTT, 1);
+	NEAR(cc_observed(&b, MIN_RTT), (double)(RTT + MS));
+	CWND_EQ(&b, 4);
+	step(&b, 300 * MS, 50, true); // 200 ms count from 4 in flight on
+	check(&b, PROBE_RTT, 1);
+	b.next.inflight_segs = 4;
+	step(&b, 10 * MS, 50, false);
+	b.next.rtt_ns = RTT;
+	b.next.delivery_bps = BW_BPS / 25;
 	for (int i = 0; i < 20; i++) {
-		step(&w, 10 * MS, 4, true);
-		check(&w, PROBE_RTT, 1);
-		CWND_EQ(&w.b, 4);
+		step(&b, 10 * MS, 4, true);
+		check(&b, PROBE_RTT, 1);
+		CWND_EQ(&b, 4);
 	}
-	step(&w, 1, 4, true);
-	ck_assert_int_eq(mode(&w), PROBE_BW);
-	ck_assert_double_ge(w.b.out.cwnd_segs, 2 * BDP); // restored at once
-	NEAR(obs(&w, MIN_RTT), (double)RTT);
-	NEAR(obs(&w, BW), BW_BPS); // the 22 rounds at 4 segments did not count
+	step(&b, 1, 4, true);
+	ck_assert_int_eq(cc_mode(&b), PROBE_BW);
+	ck_assert_double_ge(b.out.cwnd_segs, 2 * BDP); // restored at once
+	NEAR(cc_observed(&b, MIN_RTT), (double)RTT);
+	NEAR(cc_observed(&b, BW), BW_BPS); // the 22 rounds at 4 segments did not count
 }
 
 TEST(conserves_packets_for_a_round_then_restores) {
-	struct wire w;
+	struct cc_bench b;
 	double before;
 
-	open_probe_bw(&w, NULL);
-	before = w.b.out.cwnd_segs;
-	cc_loss(&w.b, w.now_ns, 150, false);
-	CWND_EQ(&w.b, before);
-	w.next.in_recovery = true;
-	w.next.lost_segs = 20;
-	w.next.inflight_segs = 80;
-	step(&w, MS, 2, false);
-	CWND_EQ(&w.b, 82);
-	w.next.lost_segs = 0;
-	w.next.inflight_segs = 79;
-	step(&w, MS, 3, false);
-	CWND_EQ(&w.b, 82);
-	step(&w, MS, 3, true); // the next round: towards the target again
-	CWND_EQ(&w.b, 85);
-	w.next.in_recovery = false;
-	step(&w, MS, 1, false);
-	ck_assert_double_ge(w.b.out.cwnd_segs, before);
+	open_probe_bw(&b, NULL);
+	before = b.out.cwnd_segs;
+	cc_loss(&b, b.now_ns, 150, false);
+	CWND_EQ(&b, before);
+	b.next.in_recovery = true;
+	b.next.lost_segs = 20;
+	b.next.inflight_segs = 80;
+	step(&b, MS, 2, false);
+	CWND_EQ(&b, 82);
+	b.next.lost_segs = 0;
+	b.next.inflight_segs = 79;
+	step(&b, MS, 3, false);
+	CWND_EQ(&b, 82);
+	step(&b, MS, 3, true); // the next round: towards the target again
+	CWND_EQ(&b, 85);
+	b.next.in_recovery = false;
+	step(&b, MS, 1, false);
+	ck_assert_double_ge(b.out.cwnd_segs, before);
 }
 
 TEST(an_echo_of_congestion_changes_nothing) {
-	struct wire w;
+	struct cc_bench b;
 	double before;
 
-	open_probe_bw(&w, NULL);
-	before = w.b.out.cwnd_segs;
-	cc_loss(&w.b, w.now_ns, 150, true);
-	w.next.in_recovery = true;
-	step(&w, MS, 1, false);
-	ck_assert_double_ge(w.b.out.cwnd_segs, before);
+	open_probe_bw(&b, NULL);
+	before = b.out.cwnd_segs;
+	cc_loss(&b, b.now_ns, 150, true);
+	b.next.in_recovery = true;
+	step(&b, MS, 1, false);
+	ck_assert_double_ge(b.out.cwnd_segs, before);
 }
 
 TEST(a_timeout_leaves_one_segment_until_all_is_repaired) {
-	struct wire w;
+	struct cc_bench b;
 	double before;
 
-	open_probe_bw(&w, NULL);
-	before = w.b.out.cwnd_segs;
-	cc_rto(&w.b, w.now_ns, 10);
-	CWND_EQ(&w.b, 1);
-	w.next.in_loss = true;
-	step(&w, RTT, 1, true);
-	CWND_EQ(&w.b, 4);
-	step(&w, RTT, 8, true);
-	CWND_EQ(&w.b, 12);
-	w.next.in_loss = false;
-	step(&w, RTT, 1, true); // the tenth
-	ck_assert_double_ge(w.b.out.cwnd_segs, before);
+	open_probe_bw(&b, NULL);
+	before = b.out.cwnd_segs;
+	cc_rto(&b, b.now_ns, 10);
+	CWND_EQ(&b, 1);
+	b.next.in_loss = true;
+	step(&b, RTT, 1, true);
+	CWND_EQ(&b, 4);
+	step(&b, RTT, 8, true);
+	CWND_EQ(&b, 12);
+	b.next.in_loss = false;
+	step(&b, RTT, 1, true); // the tenth
+	ck_assert_double_ge(b.out.cwnd_segs, before);
 }
 
 // Two intervals of 4 rounds that lose 2 of 3 segments, the second at 1 / slower of the first's
 // rate.
-static void police(struct wire *w, double slower) {
-	w->next.delivery_bps = 2 * BW_BPS;
-	w->next.lost_segs = 200;
-	step(w, RTT, BDP, true); // begins the first interval, of which this round is the first
-	ck_assert_double_ge(obs(w, BW), 2 * BW_BPS);
+static void police(struct cc_bench *b, double slower) {
+	b->next.delivery_bps = 2 * BW_BPS;
+	b->next.lost_segs = 200;
+	step(b, RTT, BDP, true); // begins the first interval, of which this round is the first
+	ck_assert_double_ge(cc_observed(b, BW), 2 * BW_BPS);
 	for (int interval = 0; interval < 2; interval++) {
 		for (int round = interval == 0; round < 4; round++) {
-			ck_assert_double_ge(obs(w, BW), 2 * BW_BPS);
-			w->next.lost_segs = round == 3 ? 200 : 0;
-			step(w, interval == 0 ? RTT : (uint64_t)((double)RTT * slower), BDP, true);
+			ck_assert_double_ge(cc_observed(b, BW), 2 * BW_BPS);
+			b->next.lost_segs = round == 3 ? 200 : 0;
+			step(b, interval == 0 ? RTT : (uint64_t)((double)RTT * slower), BDP, true);
 		}
 	}
-	w->next.lost_segs = 0;
+	b->next.lost_segs = 0;
 }
 
 TEST(uses_a_policers_rate_for_48_rounds) {
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, NULL);
-	police(&w, 1);
-	NEAR(obs(&w, BW), BW_BPS); // what was delivered, not the samples
+	open_probe_bw(&b, NULL);
+	police(&b, 1);
+	NEAR(cc_observed(&b, BW), BW_BPS); // what was delivered, not the samples
 	for (int i = 0; i < 47; i++) {
-		step(&w, RTT + 1, BDP, true);
-		check(&w, PROBE_BW, 1);
+		step(&b, RTT + 1, BDP, true);
+		check(&b, PROBE_BW, 1);
 	}
-	step(&w, RTT, BDP, true);
-	NEAR(obs(&w, BW), 2 * BW_BPS);
+	step(&b, RTT, BDP, true);
+	NEAR(cc_observed(&b, BW), 2 * BW_BPS);
 }
 
 TEST(takes_no_other_loss_for_a_policer) {
 	static const char *const off[] = {"policer", "no", NULL};
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, off);
-	police(&w, 1);
-	NEAR(obs(&w, BW), 2 * BW_BPS);
+	open_probe_bw(&b, off);
+	police(&b, 1);
+	NEAR(cc_observed(&b, BW), 2 * BW_BPS);
 
-	open_probe_bw(&w, NULL);
-	police(&w, 1.2); // rates differ by more than 1/8
-	NEAR(obs(&w, BW), 2 * BW_BPS);
+	open_probe_bw(&b, NULL);
+	police(&b, 1.2); // rates differ by more than 1/8
+	NEAR(cc_observed(&b, BW), 2 * BW_BPS);
 
-	open_probe_bw(&w, NULL);
-	w.next.delivery_bps = 2 * BW_BPS;
+	open_probe_bw(&b, NULL);
+	b.next.delivery_bps = 2 * BW_BPS;
 	for (int i = 0; i < 40; i++) { // 15 of 100, below 50/256
-		w.next.lost_segs = 15;
-		step(&w, RTT, BDP, true);
+		b.next.lost_segs = 15;
+		step(&b, RTT, BDP, true);
 	}
-	NEAR(obs(&w, BW), 2 * BW_BPS);
+	NEAR(cc_observed(&b, BW), 2 * BW_BPS);
 }
 
 // A policer's interval, in rounds: the last loses `lost` of its segments, none before it does.
-static void interval(struct wire *w, int rounds, uint32_t lost) {
+static void interval(struct cc_bench *b, int rounds, uint32_t lost) {
 	for (int i = 1; i <= rounds; i++) {
-		w->next.lost_segs = i == rounds ? lost : 0;
-		step(w, RTT, BDP, true);
+		b->next.lost_segs = i == rounds ? lost : 0;
+		step(b, RTT, BDP, true);
 	}
-	w->next.lost_segs = 0;
+	b->next.lost_segs = 0;
 }
 
 // To the first loss, which begins an interval that its own round belongs to.
-static void to_policed(struct wire *w) {
-	open_probe_bw(w, NULL);
-	w->next.delivery_bps = 2 * BW_BPS;
-	interval(w, 1, 200);
+static void to_policed(struct cc_bench *b) {
+	open_probe_bw(b, NULL);
+	b->next.delivery_bps = 2 * BW_BPS;
+	interval(b, 1, 200);
 }
 
 TEST(a_policers_interval_has_4_to_16_rounds) {
-	struct wire w;
+	struct cc_bench b;
 
-	to_policed(&w);
-	interval(&w, 15, 800); // the sixteenth, which ends it in a loss
-	interval(&w, 16, 800);
-	NEAR(obs(&w, BW), BW_BPS);
+	to_policed(&b);
+	interval(&b, 15, 800); // the sixteenth, which ends it in a loss
+	interval(&b, 16, 800);
+	NEAR(cc_observed(&b, BW), BW_BPS);
 
-	to_policed(&w);
-	interval(&w, 15, 800);
-	interval(&w, 17, 800); // one too long says nothing, and begins nothing but itself
-	ck_assert_double_gt(obs(&w, BW), 1.5 * BW_BPS);
-	interval(&w, 4, 800);
-	ck_assert_double_gt(obs(&w, BW), 1.5 * BW_BPS);
+	to_policed(&b);
+	interval(&b, 15, 800);
+	interval(&b, 17, 800); // one too long says nothing, and begins nothing but itself
+	ck_assert_double_gt(cc_observed(&b, BW), 1.5 * BW_BPS);
+	interval(&b, 4, 800);
+	ck_assert_double_gt(cc_observed(&b, BW), 1.5 * BW_BPS);
 
-	to_policed(&w);
-	interval(&w, 2, 800); // the third round: too early for an end
-	interval(&w, 1, 800); // the fourth
-	interval(&w, 3, 800);
-	ck_assert_double_gt(obs(&w, BW), 1.5 * BW_BPS);
-	interval(&w, 1, 800);
-	NEAR(obs(&w, BW), BW_BPS);
+	to_policed(&b);
+	interval(&b, 2, 800); // the third round: too early for an end
+	interval(&b, 1, 800); // the fourth
+	interval(&b, 3, 800);
+	ck_assert_double_gt(cc_observed(&b, BW), 1.5 * BW_BPS);
+	interval(&b, 1, 800);
+	NEAR(cc_observed(&b, BW), BW_BPS);
 }
 
 TEST(a_policers_interval_loses_50_of_256_at_least) {
-	struct wire w;
+	struct cc_bench b;
 
 	// 400 segments delivered in each of two intervals of four rounds.
 	for (uint32_t lost = 78; lost <= 79; lost++) { // 78.125
-		to_policed(&w);
-		interval(&w, 3, lost);
-		interval(&w, 4, lost);
-		ck_assert_int_eq(obs(&w, BW) < 1.5 * BW_BPS, lost == 79);
+		to_policed(&b);
+		interval(&b, 3, lost);
+		interval(&b, 4, lost);
+		ck_assert_int_eq(cc_observed(&b, BW) < 1.5 * BW_BPS, lost == 79);
 	}
 }
 
 // What the application or PROBE_RTT held back looks like a policer's even rate: the interval starts
 // anew with the next loss.
 TEST(a_policers_interval_is_free_of_limited_samples) {
-	struct wire w;
+	struct cc_bench b;
 
-	to_policed(&w);
-	interval(&w, 3, 200);
-	interval(&w, 3, 0);
-	w.next.app_limited = true;
-	step(&w, RTT, BDP, true);
-	w.next.app_limited = false;
-	interval(&w, 1, 200); // would have been the end of the second
-	ck_assert_double_gt(obs(&w, BW), 1.5 * BW_BPS);
-	interval(&w, 3, 200); // the first of a new pair
-	ck_assert_double_gt(obs(&w, BW), 1.5 * BW_BPS);
-	interval(&w, 4, 200);
-	NEAR(obs(&w, BW), BW_BPS);
+	to_policed(&b);
+	interval(&b, 3, 200);
+	interval(&b, 3, 0);
+	b.next.app_limited = true;
+	step(&b, RTT, BDP, true);
+	b.next.app_limited = false;
+	interval(&b, 1, 200); // would have been the end of the second
+	ck_assert_double_gt(cc_observed(&b, BW), 1.5 * BW_BPS);
+	interval(&b, 3, 200); // the first of a new pair
+	ck_assert_double_gt(cc_observed(&b, BW), 1.5 * BW_BPS);
+	interval(&b, 4, 200);
+	NEAR(cc_observed(&b, BW), BW_BPS);
 }
 
 TEST(what_probe_rtt_sends_is_no_policers_interval) {
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, NULL);
-	to_probe_rtt(&w);
-	w.next.delivery_bps = BW_BPS / 25; // 4 segments per round trip
+	open_probe_bw(&b, NULL);
+	to_probe_rtt(&b);
+	b.next.delivery_bps = BW_BPS / 25; // 4 segments per round trip
 	for (int i = 0; i < 16; i++) { // a loss in each
-		w.next.lost_segs = 2;
-		step(&w, RTT + 1, 4, true);
-		ck_assert_int_eq(mode(&w), PROBE_RTT);
-		NEAR(obs(&w, BW), BW_BPS);
+		b.next.lost_segs = 2;
+		step(&b, RTT + 1, 4, true);
+		ck_assert_int_eq(cc_mode(&b), PROBE_RTT);
+		NEAR(cc_observed(&b, BW), BW_BPS);
 	}
 }
 
 TEST(a_spurious_reduction_gives_the_window_back_and_looks_for_the_pipe_anew) {
-	struct wire w;
+	struct cc_bench b;
 	double before;
 
-	open_probe_bw(&w, NULL);
-	before = w.b.out.cwnd_segs;
-	cc_rto(&w.b, w.now_ns, 100);
-	CWND_EQ(&w.b, 1);
-	spurious(&w);
-	CWND_EQ(&w.b, before);
-	w.b.out.cwnd_segs = 50; // what happens later is not its business
-	step(&w, MS, 1, false);
-	CWND_EQ(&w.b, 51);
+	open_probe_bw(&b, NULL);
+	before = b.out.cwnd_segs;
+	cc_rto(&b, b.now_ns, 100);
+	CWND_EQ(&b, 1);
+	cc_spurious(&b);
+	CWND_EQ(&b, before);
+	b.out.cwnd_segs = 50; // what happens later is not its business
+	step(&b, MS, 1, false);
+	CWND_EQ(&b, 51);
 
 	// In recovery: conservation ends, and its end restores nothing more.
-	open_probe_bw(&w, NULL);
-	before = w.b.out.cwnd_segs;
-	cc_loss(&w.b, w.now_ns, 100, false);
-	w.next.in_recovery = true;
-	w.next.inflight_segs = 50;
-	step(&w, MS, 1, false);
-	CWND_EQ(&w.b, 51);
-	spurious(&w);
-	CWND_EQ(&w.b, before);
-	w.next.in_recovery = false;
-	w.b.out.cwnd_segs = 60;
-	step(&w, MS, 1, false);
-	CWND_EQ(&w.b, 61);
+	open_probe_bw(&b, NULL);
+	before = b.out.cwnd_segs;
+	cc_loss(&b, b.now_ns, 100, false);
+	b.next.in_recovery = true;
+	b.next.inflight_segs = 50;
+	step(&b, MS, 1, false);
+	CWND_EQ(&b, 51);
+	cc_spurious(&b);
+	CWND_EQ(&b, before);
+	b.next.in_recovery = false;
+	b.out.cwnd_segs = 60;
+	step(&b, MS, 1, false);
+	CWND_EQ(&b, 61);
 
 	// Without a reduction there is nothing to give back: prior_segs is of an older one.
-	w.b.out.cwnd_segs = 30;
-	spurious(&w);
-	CWND_EQ(&w.b, 30);
+	b.out.cwnd_segs = 30;
+	cc_spurious(&b);
+	CWND_EQ(&b, 30);
 
 	// STARTUP counts its three rounds again: two were there.
-	wire_open(&w, NULL);
-	w.next.inflight_segs = 10000;
+	open_bbr(&b, NULL);
+	b.next.inflight_segs = 10000;
 	for (int i = 0; i < 3; i++)
-		step(&w, RTT, 10, true);
-	cc_loss(&w.b, w.now_ns, 100, false);
-	spurious(&w);
+		step(&b, RTT, 10, true);
+	cc_loss(&b, b.now_ns, 100, false);
+	cc_spurious(&b);
 	for (int i = 0; i < 3; i++) { // the first is growth over nothing
-		step(&w, RTT, 10, true);
-		check(&w, STARTUP, HIGH);
+		step(&b, RTT, 10, true);
+		check(&b, STARTUP, HIGH);
 	}
-	step(&w, RTT, 10, true);
-	check(&w, DRAIN, DRAIN_GAIN);
+	step(&b, RTT, 10, true);
+	check(&b, DRAIN, DRAIN_GAIN);
 
 	// A policer's rate, found by losses that were none, is forgotten.
-	open_probe_bw(&w, NULL);
-	police(&w, 1);
-	NEAR(obs(&w, BW), BW_BPS);
-	spurious(&w);
-	NEAR(obs(&w, BW), 2 * BW_BPS);
+	open_probe_bw(&b, NULL);
+	police(&b, 1);
+	NEAR(cc_observed(&b, BW), BW_BPS);
+	cc_spurious(&b);
+	NEAR(cc_observed(&b, BW), 2 * BW_BPS);
 }
 
 TEST(a_policers_loss_counts_from_50_of_256_exactly) {
-	struct wire w;
+	struct cc_bench b;
 
-	to_policed(&w);
+	to_policed(&b);
 	for (int round = 2; round <= 8; round++) {
-		w.next.lost_segs = round == 4 || round == 8 ? 50 : 0;
+		b.next.lost_segs = round == 4 || round == 8 ? 50 : 0;
 		// 256 in each interval, of 30 ms.
-		step(&w, round <= 4 ? RTT : RTT * 3 / 4, round == 4 ? 128 : 64, true);
+		step(&b, round <= 4 ? RTT : RTT * 3 / 4, round == 4 ? 128 : 64, true);
 	}
-	ck_assert_double_lt(obs(&w, BW), BW_BPS);
+	ck_assert_double_lt(cc_observed(&b, BW), BW_BPS);
 }
 
 // 8 and 10 kbit/s: more than an eighth apart, but no more than 4 kbit/s. Their mean is the rate.
 TEST(slow_policers_may_differ_by_4_kbit) {
-	struct wire w;
+	struct cc_bench b;
 
-	to_policed(&w);
+	to_policed(&b);
 	for (int round = 2; round <= 8; round++) {
-		w.next.lost_segs = round == 4 || round == 8 ? 10 : 0;
-		step(&w, round <= 4 ? 1000 * MS : 800 * MS, 1, true);
+		b.next.lost_segs = round == 4 || round == 8 ? 10 : 0;
+		step(&b, round <= 4 ? 1000 * MS : 800 * MS, 1, true);
 	}
-	NEAR(obs(&w, BW), 9000);
+	NEAR(cc_observed(&b, BW), 9000);
 }
 
 TEST(a_quarter_of_growth_is_enough) {
-	struct wire w;
+	struct cc_bench b;
 
-	wire_open(&w, NULL);
-	w.next.inflight_segs = 10000;
-	step(&w, RTT, 10, true);
-	w.next.delivery_bps = 1.25 * BW_BPS; // 100 Mbit/s: exact
+	open_bbr(&b, NULL);
+	b.next.inflight_segs = 10000;
+	step(&b, RTT, 10, true);
+	b.next.delivery_bps = 1.25 * BW_BPS; // 100 Mbit/s: exact
 	for (int i = 0; i < 3; i++) { // the first has grown
-		step(&w, RTT, 10, true);
-		check(&w, STARTUP, HIGH);
+		step(&b, RTT, 10, true);
+		check(&b, STARTUP, HIGH);
 	}
-	step(&w, RTT, 10, true);
-	check(&w, DRAIN, DRAIN_GAIN);
+	step(&b, RTT, 10, true);
+	check(&b, DRAIN, DRAIN_GAIN);
 }
 
 TEST(probe_rtt_lasts_a_round_at_least) {
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, NULL);
-	to_probe_rtt(&w);
-	step(&w, 300 * MS, 4, false);
-	check(&w, PROBE_RTT, 1);
-	step(&w, MS, 4, true);
-	ck_assert_int_eq(mode(&w), PROBE_BW);
+	open_probe_bw(&b, NULL);
+	to_probe_rtt(&b);
+	step(&b, 300 * MS, 4, false);
+	check(&b, PROBE_RTT, 1);
+	step(&b, MS, 4, true);
+	ck_assert_int_eq(cc_mode(&b), PROBE_BW);
 }
 
 // 2 BDP, three quanta of 1.25 x 79.2 Mbit/s, which are 12 segments, and two more.
 TEST(the_window_has_two_more_segments_while_probing_up) {
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, no_extra);
-	to_probing_up(&w);
+	open_probe_bw(&b, no_extra);
+	to_probing_up(&b);
 	for (int i = 0; i < 4; i++)
-		step(&w, MS / 10, 100, false);
-	check(&w, PROBE_BW, 1.25);
-	CWND_EQ(&w.b, 238);
+		step(&b, MS / 10, 100, false);
+	check(&b, PROBE_BW, 1.25);
+	CWND_EQ(&b, 238);
 }
 
 TEST(a_timeout_in_recovery_restores_the_window_from_before_both) {
-	struct wire w;
+	struct cc_bench b;
 	double before;
 
-	open_probe_bw(&w, NULL);
-	before = w.b.out.cwnd_segs;
-	cc_loss(&w.b, w.now_ns, 150, false);
-	w.next.in_recovery = true;
-	w.next.inflight_segs = 50;
-	step(&w, MS, 1, false);
-	CWND_EQ(&w.b, 51);
-	cc_rto(&w.b, w.now_ns, 50);
-	w.next.in_recovery = false;
-	w.next.in_loss = true;
-	step(&w, RTT, 1, true);
-	ck_assert_double_lt(w.b.out.cwnd_segs, 51);
-	w.next.in_loss = false;
-	step(&w, RTT, 1, true);
-	ck_assert_double_ge(w.b.out.cwnd_segs, before);
+	open_probe_bw(&b, NULL);
+	before = b.out.cwnd_segs;
+	cc_loss(&b, b.now_ns, 150, false);
+	b.next.in_recovery = true;
+	b.next.inflight_segs = 50;
+	step(&b, MS, 1, false);
+	CWND_EQ(&b, 51);
+	cc_rto(&b, b.now_ns, 50);
+	b.next.in_recovery = false;
+	b.next.in_loss = true;
+	step(&b, RTT, 1, true);
+	ck_assert_double_lt(b.out.cwnd_segs, 51);
+	b.next.in_loss = false;
+	step(&b, RTT, 1, true);
+	ck_assert_double_ge(b.out.cwnd_segs, before);
 }
 
 // 2 BDP, 100 ms of BtlBw, which are 1000 segments, and three quanta of 9; even.
 TEST(aggregation_counts_for_100_ms_at_most) {
 	static const char *const ten[] = {"extra_acked_gain", "10", NULL};
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, ten);
-	aggregated(&w, 20);
-	ck_assert_double_gt(obs(&w, EXTRA), 200);
-	CWND_EQ(&w.b, 1228);
+	open_probe_bw(&b, ten);
+	aggregated(&b, 20);
+	ck_assert_double_gt(cc_observed(&b, EXTRA), 200);
+	CWND_EQ(&b, 1228);
 }
 
 TEST(aggregation_is_forgotten_after_ten_rounds) {
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, NULL);
-	aggregated(&w, 20);
-	ck_assert_double_gt(obs(&w, EXTRA), 200);
+	open_probe_bw(&b, NULL);
+	aggregated(&b, 20);
+	ck_assert_double_gt(cc_observed(&b, EXTRA), 200);
 	for (int i = 0; i < 5; i++) // until the rate has caught up with the 2000 segments
-		step(&w, 5 * RTT, BDP, true);
-	ck_assert_double_gt(obs(&w, EXTRA), 200);
+		step(&b, 5 * RTT, BDP, true);
+	ck_assert_double_gt(cc_observed(&b, EXTRA), 200);
 	for (int i = 0; i < 10; i++)
-		step(&w, 5 * RTT, BDP, true);
-	ck_assert_double_le(obs(&w, EXTRA), BDP);
+		step(&b, 5 * RTT, BDP, true);
+	ck_assert_double_le(cc_observed(&b, EXTRA), BDP);
 }
 
 TEST(wakes_at_its_rate) {
-	struct wire w;
+	struct cc_bench b;
 
-	open_probe_bw(&w, NULL);
-	w.b.ops->on_idle(w.b.state, w.b.config, w.now_ns + 20000 * MS, 20000 * MS, &w.b.out);
-	NEAR(w.b.out.pacing_bps, 0.99 * BW_BPS);
-	step(&w, 20010 * MS, 1, true); // RTprop has expired, but silence has measured it
-	ck_assert_int_eq(mode(&w), PROBE_BW);
+	open_probe_bw(&b, NULL);
+	b.ops->on_idle(b.state, b.config, b.now_ns + 20000 * MS, 20000 * MS, &b.out);
+	NEAR(b.out.pacing_bps, 0.99 * BW_BPS);
+	step(&b, 20010 * MS, 1, true); // RTprop has expired, but silence has measured it
+	ck_assert_int_eq(cc_mode(&b), PROBE_BW);
 }
 
 TEST(refuses_what_cannot_be) {
-	struct wire w;
+	struct cc_bench b;
 
-	wire_open(&w, NULL);
-	ck_assert_int_eq(cc_set(&w.b, "initial", "3"), -ERANGE);
-	ck_assert_int_eq(cc_set(&w.b, "probe_rtt", "0s"), -ERANGE);
-	ck_assert_int_eq(cc_set(&w.b, "policer", "maybe"), -EINVAL);
+	open_bbr(&b, NULL);
+	ck_assert_int_eq(cc_set(&b, "initial", "3"), -ERANGE);
+	ck_assert_int_eq(cc_set(&b, "probe_rtt", "0s"), -ERANGE);
+	ck_assert_int_eq(cc_set(&b, "policer", "maybe"), -EINVAL);
 }

@@ -17,6 +17,10 @@ struct cc_bench {
 	_Alignas(16) char config[512];
 	_Alignas(16) char state[CC_STATE_MAX_BYTES];
 	struct cc_out out;
+	// What cc_step counts, and what its ACKs say beyond that.
+	uint64_t now_ns, delivered;
+	uint64_t wait_ns; // from each ACK to the next pacing slot
+	struct cc_ack next;
 };
 
 static inline int cc_set(struct cc_bench *b, const char *name, const char *text) {
@@ -68,6 +72,25 @@ static inline void cc_ack_n(struct cc_bench *b, int n, uint64_t now_ns, uint64_t
 	}
 }
 
+// An ACK of `acked` segments, `after_ns` after the last; the newest of them left when `sent_at`
+// segments had been delivered.
+static inline void cc_step(
+	struct cc_bench *b, uint64_t after_ns, uint32_t acked, uint64_t sent_at) {
+	struct cc_ack ack = b->next;
+
+	ack.now_ns = b->now_ns += after_ns;
+	ack.next_send_ns = ack.now_ns + b->wait_ns;
+	ack.srtt_ns = ack.rtt_min_ns = ack.interval_ns = ack.rtt_ns;
+	ack.sent_ns = ack.now_ns - ack.rtt_ns;
+	ack.prior_delivered_segs = sent_at;
+	ack.delivered_segs = b->delivered += acked;
+	ack.acked_segs = acked;
+	ack.prior_inflight_segs = ack.inflight_segs + acked;
+	ack.cwnd_at_send = b->out.cwnd_segs;
+	ack.cwnd_limited = true;
+	cc_ack(b, &ack);
+}
+
 static inline void cc_loss(struct cc_bench *b, uint64_t now_ns, uint32_t inflight, bool ecn) {
 	struct cc_loss loss = {
 		.now_ns = now_ns, .inflight_segs = inflight, .lost_segs = 1, .ecn = ecn};
@@ -89,6 +112,10 @@ static inline void cc_rto_repeated(struct cc_bench *b, uint64_t now_ns, uint32_t
 		.repeated = true};
 
 	b->ops->on_rto(b->state, b->config, &loss, &b->out);
+}
+
+static inline void cc_spurious(struct cc_bench *b) {
+	b->ops->on_spurious(b->state, b->config, b->now_ns, &b->out);
 }
 
 static inline double cc_observed(const struct cc_bench *b, int i) {
