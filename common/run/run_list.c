@@ -181,6 +181,13 @@ void list_json_entry(struct run_list *l, const char *kind, const char *name, con
 	json_text(j, "summary", summary);
 }
 
+static void json_names(struct json *j, const char *key, const char *const *names, size_t n) {
+	json_array(j, key);
+	for (size_t i = 0; i < n && names[i] != NULL; i++)
+		json_text(j, NULL, names[i]);
+	json_close(j, ']');
+}
+
 static void list_json(struct run_list *l, const struct run_listed *e) {
 	struct json *j = &l->json;
 
@@ -198,10 +205,9 @@ static void list_json(struct run_list *l, const struct run_listed *e) {
 		json_table(j, e->also[1]);
 		json_close(j, '}');
 	}
-	json_array(j, "observed");
-	for (size_t i = 0; i < e->nb_observed && e->observed[i] != NULL; i++)
-		json_text(j, NULL, e->observed[i]);
-	json_close(j, ']');
+	json_names(j, "observed", e->observed, e->nb_observed);
+	if (e->modes != NULL)
+		json_names(j, "modes", e->modes, e->nb_modes);
 	json_close(j, '}');
 }
 
@@ -225,15 +231,20 @@ static void rows(FILE *out, const struct param *table) {
 	}
 }
 
-static void observed_row(FILE *out, const struct run_listed *e) {
-	char text[256];
+static void names_row(FILE *out, const char *what, const char *const *names, size_t n) {
+	char text[600];
 	size_t used = 0;
 
-	for (size_t i = 0; i < e->nb_observed && e->observed[i] != NULL && used < sizeof(text); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
-			i == 0 ? "" : ", ", e->observed[i]);
+	for (size_t i = 0; i < n && names[i] != NULL && used < sizeof(text); i++)
+		used += (size_t)snprintf(
+			text + used, sizeof(text) - used, "%s%s", i == 0 ? "" : ", ", names[i]);
 	if (used > 0)
-		columns_named(out, 2, 9, "observed:", text);
+		columns_named(out, 2, 9, what, text);
+}
+
+static void recorded_rows(FILE *out, const struct run_listed *e) {
+	names_row(out, "observed:", e->observed, e->nb_observed);
+	names_row(out, "modes:", e->modes, e->nb_modes);
 }
 
 // All kinds: a line for each, below a heading for each kind. One kind: with all parameters.
@@ -249,7 +260,7 @@ static void list_rows(struct run_list *l, const struct run_listed *e) {
 	rows(l->out, e->params);
 	for (size_t i = 0; i < 2 && e->also[i] != NULL; i++)
 		rows(l->out, e->also[i]);
-	observed_row(l->out, e);
+	recorded_rows(l->out, e);
 }
 
 void list_page_head(
@@ -276,9 +287,10 @@ static void list_page(FILE *out, const struct run_listed *e) {
 	rows(out, e->params);
 	for (size_t i = 0; i < 2 && e->also[i] != NULL; i++)
 		rows(out, e->also[i]);
-	if (e->nb_observed > 0 && e->observed[0] != NULL)
+	if ((e->nb_observed > 0 && e->observed[0] != NULL)
+		|| (e->nb_modes > 0 && e->modes[0] != NULL))
 		fputs("\n  It records:\n", out);
-	observed_row(out, e);
+	recorded_rows(out, e);
 }
 
 static void note_nearest(struct run_list *l, const char *name) {

@@ -35,6 +35,9 @@ struct run_listed {
 	// Names of the numbers it records, up to the first NULL, nb_observed at most.
 	const char *const *observed;
 	size_t nb_observed;
+	const char *const
+		*modes; // names of the modes 0, 1, ... of a control; NULL: none can have one
+	size_t nb_modes;
 };
 
 void run_list_begin(struct run_list *l, const struct run_options *opt, FILE *out);

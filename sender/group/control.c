@@ -29,7 +29,9 @@ static struct run_listed listed(const struct cc_ops *o) {
 		.reference = o->reference,
 		.params = o->params,
 		.observed = o->observed,
-		.nb_observed = CC_OBSERVED};
+		.nb_observed = CC_OBSERVED,
+		.modes = o->modes,
+		.nb_modes = CC_MODES};
 }
 
 void controls_list(struct run_list *l) {

@@ -81,6 +81,7 @@ def test_it_is_listed_like_one_within(build_plugin: Compile, weir_sim: Path) -> 
     entry = json.loads(done.stdout)["cc"]["mine"]
     assert entry["params"]["beta"]["default"] == "50%"
     assert entry["observed"] == ["ssthresh_segs"]
+    assert entry["modes"] == ["slow_start", "avoidance", "recovery", "timeout"]
 
 
 HERE = Path(__file__)

@@ -945,7 +945,8 @@ TEST(lists_show_what_was_asked_for) {
 				   "  queue              fifo           one of --list aqm\n"
 				   "      before it\n"
 				   "\n  It records:\n"
-				   "  observed: p\n";
+				   "  observed: p\n"
+				   "  modes:    slow, fast\n";
 	static const struct param table[] = {
 		{"rtt", "20ms", "of it", UNIT_TIME_NS, PARAM_U64(struct listed, limit), 1, INFINITY,
 			.live = true},
@@ -973,7 +974,8 @@ TEST(lists_show_what_was_asked_for) {
 			"      of it (live)\n"
 			"  queue              fifo           one of --list aqm\n"
 			"      before it\n"
-			"  observed: p\n",
+			"  observed: p\n"
+			"  modes:    slow, fast\n",
 			""},
 		{"newReno", page, ""},
 		{"reno", page, ""},
@@ -981,7 +983,7 @@ TEST(lists_show_what_was_asked_for) {
 		{"ren", "", "list: nothing is called 'ren'; did you mean 'reno'?"},
 		{"aqn", "", "list: nothing is called 'aqn'; did you mean 'aqm'?"},
 	};
-	const char *const observed[] = {"p"};
+	const char *const observed[] = {"p"}, *const modes[] = {"slow", "fast", NULL, "unseen"};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *text;
@@ -1001,7 +1003,9 @@ TEST(lists_show_what_was_asked_for) {
 				.params = table,
 				.also = {keys},
 				.observed = observed,
-				.nb_observed = 1});
+				.nb_observed = 1,
+				.modes = modes,
+				.nb_modes = 4});
 		ck_assert_int_eq(
 			run_list_end(&l, "aqm, cc", &e), cases[i].text[0] == '\0' ? -EINVAL : 0);
 		ck_assert_str_eq(e.msg, cases[i].sentence);

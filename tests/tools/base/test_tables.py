@@ -97,7 +97,7 @@ def test_bins_of_distributions():
 
 
 def test_modes_of_controls(listed, weir_sim, tmp_path):
-    """A run's summary names the modes of each control as the constants of its source do."""
+    """A summary and --list name the modes of each control as the constants of its source do."""
     config, out = tmp_path / "all.yaml", tmp_path / "run"
     path = "[delay: {delay: 1ms}]"
     flows = "".join(f"  - {{cc: {name}}}\n" for name in listed["cc"])
@@ -112,4 +112,5 @@ def test_modes_of_controls(listed, weir_sim, tmp_path):
         sources = "".join((ROOT / name).read_text() for name in headers) + text
         names = re.findall(r"V\([A-Z]+?_([A-Z_]+), \"", sources) if ".mode = " in text else []
         assert group["modes"] == [name.lower() for name in names], group["cc"]
+        assert listed["cc"][group["cc"]]["modes"] == group["modes"], group["cc"]
         assert (".mode = " in text) == bool(names)

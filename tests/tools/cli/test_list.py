@@ -38,6 +38,7 @@ def test_each_name_has_a_page(weir_sim):
             assert page.startswith(f" {name}: {entry['summary']} "), name
             assert KINDS.get(kind, "") in page
             assert entry.get("reference", "") in page
+            assert ", ".join(entry.get("modes", ())) in page
             for key, row in tables.keys(entry).items():
                 assert f"\n  {key} " in whole
                 assert row["help"] in page

@@ -48,6 +48,7 @@ class Entry(TypedDict, total=False):
     params: dict[str, Key]
     keys: dict[str, Key]
     observed: list[str]
+    modes: list[str]  # of a control: the names of 0, 1, ...
     fields: dict[str, Field]  # of a stream
     suffixes: list[str]  # of a unit
     factors: list[float]

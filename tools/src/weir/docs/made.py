@@ -82,15 +82,20 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def row(what: str, names: list[str]) -> Text:
+    return Text(f"{what}: {', '.join(map(code, names))}." if names else "")
+
+
 def part(name: str, entry: Entry) -> list[Part]:
     """Returns what a discipline, a control or a section of a config is, and its keys."""
-    source, observed = entry.get("reference"), entry.get("observed")
+    source = entry.get("reference")
     return [
         Heading(name),
         Text(f"{sentence(entry['summary'])}."),
         Text(f"Source: {source}." if source else ""),
         reference.parameters(entry),
-        Text(f"Observed: {', '.join(map(code, observed))}." if observed else ""),
+        row("Observed", entry.get("observed", [])),
+        row("Modes", entry.get("modes", [])),
     ]
 
 
