@@ -246,6 +246,28 @@ void config_add(struct config_node *map, const char *key, const char *text) {
 	config_entry_add(map, config_copy(map->doc, key, strlen(key)), n)->read = true;
 }
 
+struct config_node *config_append(struct config_node *map, const char *key) {
+	struct config_node *list = config_get(map, key);
+	struct config_node *item =
+		config_node_new(map->doc, CONFIG_MAP, map->source, map->line, map->col);
+
+	if (list == NULL) {
+		list = config_node_new(map->doc, CONFIG_LIST, map->source, map->line, map->col);
+		config_entry_add(map, key, list);
+	}
+	config_entry_add(list, NULL, item);
+	return item;
+}
+
+void config_remove(struct config_node *map, const char *key) {
+	struct config_entry *e = config_entry_find(map, key), *end = map->entry + map->count;
+
+	if (e == NULL)
+		return;
+	memmove(e, e + 1, (size_t)(end - e - 1) * sizeof(*e));
+	map->count--;
+}
+
 int config_err(const struct config_node *n, int rc, struct err *err, const char *fmt, ...) {
 	char sentence[sizeof(err->msg)];
 	va_list ap;

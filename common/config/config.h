@@ -56,6 +56,9 @@ const char *config_item(
 	const struct config_node *list, size_t i, char name[static CONFIG_ITEM_SIZE]);
 // Adds key: text to a map that does not have the key (used for resolved defaults).
 void config_add(struct config_node *map, const char *key, const char *text);
+// Appends an empty map to the list of that key, which is made if it is missing.
+struct config_node *config_append(struct config_node *map, const char *key);
+void config_remove(struct config_node *map, const char *key);
 
 // Reads every parameter of `table` from the map `n` (NULL or an empty scalar: all defaults) into
 // obj. Unknown keys are an error unless they are in the table `also` (NULL: none), whose keys the

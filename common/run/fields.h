@@ -19,6 +19,13 @@
 	V(PART, verdicts, "list[Fact]", , "")                                                      \
 	V(PART, telemetry, "Telemetry", , "")
 
+#define BRANCH_FIELDS(V)                                                                           \
+	V(TEXT, name, "", r->branch, "", .source = "config.yaml of its trunk")                     \
+	V(TEXT, trunk, "", r->trunk_id, "run_id of the run that it left",                          \
+		.source = "manifest.json of its trunk")                                            \
+	V(NUMBER, at_s, "s", (double)r->branch_ns / 1e9, "when")                                   \
+	V(PART, changes, "dict[str, str]", write_changes(r, j), "")
+
 #define RECORDS_FIELDS(V)                                                                          \
 	V(COUNT, records, "record", tel[i].head - tel_lost(&tel[i]), "of a stream",                \
 		.source = "the ring's length")                                                     \

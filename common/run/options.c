@@ -144,7 +144,8 @@ static const struct row rows[] = {
 		AT(replay), .refusal = "only weir-sim replays"},
 	{0, "threads", "N",
 		"use up to N processors for this run; the results are\n"
-		"the same (default: 2 where they are idle and it pays)",
+		"the same (default: 2 where they are idle and it pays;\n"
+		"all for a run with branches)",
 		SIM, .set = set_threads, .refusal = "only weir-sim; lcores are in the config"},
 	{0, "trials", NULL,
 		"in place of CONFIG: each line of standard input is one,\n"

@@ -43,6 +43,8 @@ static const struct param run_sections[] = {
 		PARAM_MAP("stop")},
 	{"schedule", "", "changes of stages' parameters during the run", UNIT_NONE,
 		PARAM_LIST("schedule"), .min = 0, .max = HUGE_VAL},
+	{"branches", "", "goes on in several ways from a time on, in virtual time", UNIT_NONE,
+		PARAM_MAP("branches")},
 	{"live", "", "only read by the live programs", UNIT_NONE, PARAM_MAP("live")},
 	PARAM_END,
 };
@@ -125,6 +127,9 @@ static int load_params(struct run *r, struct err *err) {
 		return config_err(config_get(root, "stop"), -EINVAL, err,
 			"stop: only virtual time can end early; -o stop.metric=none runs the whole "
 			"duration");
+	if (config_get(root, "branches") != NULL && strcmp(r->options->program, "weir-sim") != 0)
+		return config_err(config_get(root, "branches"), -EINVAL, err,
+			"branches: only virtual time can go on in several ways");
 	rc = config_params(
 		config_section(root, "telemetry"), "telemetry", telemetry_params, NULL, r, err);
 	if (rc < 0 || !r->telemetry_segments)
@@ -305,6 +310,41 @@ out:
 		r->dir[0] = '\0'; // nothing for run_end to do
 	free(text);
 	return rc;
+}
+
+int run_branch(struct run *r, const char *name, uint64_t at_ns, struct config_node *changes,
+	struct err *err) {
+	char path[sizeof(r->dir)];
+	int n = snprintf(path, sizeof(path), "%s/branches/%s", r->dir, name);
+
+	folder_leave(r);
+	r->dir[0] = '\0';
+	r->branch = name;
+	r->branch_ns = at_ns;
+	r->changes = changes;
+	memcpy(r->trunk_id, r->tel.run_id, sizeof(r->trunk_id));
+	if (n >= (int)sizeof(path))
+		return err_set(err, -ENAMETOOLONG, "%s: %s", path, strerror(ENAMETOOLONG));
+	r->branch_options = *r->options; // what its texts point to stays where it is
+	r->branch_options.out_dir = path;
+	r->branch_options.json = r->branch_options.progress = false;
+	r->options = &r->branch_options;
+	n = run_create(r, r->options, true, err);
+	r->branch_options.out_dir = r->dir;
+	return n;
+}
+
+static void write_changes(const struct run *r, struct json *j) {
+	json_object(j, "changes");
+	for (size_t i = 0; i < config_count(r->changes); i++)
+		json_text(j, config_key(r->changes, i), config_text(config_at(r->changes, i)));
+	json_close(j, '}');
+}
+
+void run_branch_json(const struct run *r, struct json *j) {
+	json_object(j, "branch");
+	BRANCH_FIELDS(FIELD_JSON)
+	json_close(j, '}');
 }
 
 void run_summary_begin(const struct run *r, const char *kind, struct json *j, FILE *out) {

@@ -69,16 +69,24 @@ struct run {
 	char dir[512]; // run folder, once created
 	char suffix[16]; // of this program's files: "" of weir-sim, else "-switch", "-sender"
 	struct tel_run tel; // filled by run_create (clock fields: the caller, live)
+	// Of a branch (NULL: it is none): its changes, a map of the config, its name, its trunk's
+	// run_id, and when it left that.
+	struct config_node *changes;
+	const char *branch;
+	char trunk_id[sizeof(((struct tel_run *)NULL)->run_id)];
+	uint64_t branch_ns;
 	bool unsampled; // it was said that telemetry level 2 records none of the flows
 	// Private to run.c, folder.c and manifest.c.
 	const struct run_options *options;
+	struct run_options branch_options;
 	char started_utc[32];
 	bool wrote_config; // not the other live program
 	int lock_fd; // of the run folder, -1: none; held while the run may write there
 	int reserve_fd; // space for the files that run_end writes, -1: none
 };
 
-// Top-level keys: seed, duration, warmup, stop, title, paths, flows, telemetry, schedule, live.
+// Top-level keys: seed, duration, warmup, stop, title, paths, flows, telemetry, schedule, branches,
+// live.
 // Parses the command line. 0; 1: done, exit 0 (--help, --version were printed); -EINVAL.
 int run_options(
 	struct run_options *opt, int argc, char **argv, const char *program, struct err *err);
@@ -119,6 +127,12 @@ void run_print_config(const struct run *r);
 int run_create(struct run *r, const struct run_options *opt, bool virtual_time, struct err *err);
 // In place of run_create, for a run without a folder: its telemetry goes into the digest alone.
 int run_unrecorded(struct run *r, struct err *err);
+// In a process that was forked, a branch of the run: leaves the run's folder as it is, and makes
+// another one in it, branches/NAME, like run_create.
+int run_branch(struct run *r, const char *name, uint64_t at_ns, struct config_node *changes,
+	struct err *err);
+// Writes the section `branch` of a summary or a manifest, of a branch.
+void run_branch_json(const struct run *r, struct json *j);
 // Takes away what run_create made, but for what the other live program has in it: nothing began.
 void run_discard(struct run *r);
 // Writes a program's summary; false: its ledger does not balance.

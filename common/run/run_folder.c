@@ -177,6 +177,11 @@ void folder_unlock(struct run *r) {
 	folder_release(r);
 }
 
+void folder_leave(struct run *r) {
+	close_fd(&r->lock_fd);
+	folder_release(r);
+}
+
 // A file without a name, so that a program that is killed leaves nothing: on a disk that telemetry
 // has filled, its blocks become the summary's and the manifest's.
 int folder_reserve(struct run *r, struct err *err) {

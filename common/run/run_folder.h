@@ -16,6 +16,8 @@ int folder_name(struct run *r, time_t now, struct err *err);
 int folder_make(struct run *r, struct err *err);
 // Locks this program's files in it, or says that another run is writing there.
 int folder_lock(struct run *r, struct err *err);
+// In a process that was forked: closes what stays the other one's.
+void folder_leave(struct run *r);
 // Also gives back what folder_reserve took. Nothing happens if there is no lock.
 void folder_unlock(struct run *r);
 // Refuses a folder that holds a run of this program; with --force that run's files go.

@@ -86,6 +86,8 @@ static void write_run(struct json *j, const struct run *r) {
 		json_text(j, "command", getenv("WEIR_COMMAND"));
 	if (getenv("WEIR_ASKED") != NULL) // and a sweep how it knows the run again
 		json_text(j, "asked", getenv("WEIR_ASKED"));
+	if (r->branch != NULL)
+		run_branch_json(r, j);
 	json_text(j, "clock", r->tel.virtual_time ? "virtual" : "real");
 }
 

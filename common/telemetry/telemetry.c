@@ -269,6 +269,23 @@ int tel_join(struct tel *t, struct tel *into, const struct tel_run *run, uint64_
 	return rc;
 }
 
+int tel_branch(struct tel *t, const struct tel_run *run, int rc, struct err *err) {
+	enum tel_stream s = (enum tel_stream)t->ring->stream;
+	char path[sizeof(t->path)];
+
+	assert(t->fd >= 0 && t->direct_fd < 0 && !t->shared);
+	close(t->fd);
+	t->fd = -1;
+	if (rc < 0)
+		return rc;
+	memcpy(path, t->path, sizeof(path));
+	if (set_path(t, s, run, "", NULL) != 0)
+		return err_set(
+			err, -ENAMETOOLONG, "%.400s...: %s", t->path, strerror(ENAMETOOLONG));
+	rc = tel_file_open(t, s, run, err);
+	return rc < 0 ? rc : tel_file_copy(t, path, err);
+}
+
 int tel_close(struct tel *t, struct err *err) {
 	if (t->ring == NULL)
 		return 0;

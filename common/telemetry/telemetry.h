@@ -185,6 +185,10 @@ int tel_open(struct tel *t, enum tel_stream s, const struct tel_run *run, const 
 // same consumer. To be closed before `into`, which has the totals of all rings once it is closed.
 int tel_join(struct tel *t, struct tel *into, const struct tel_run *run, uint64_t capacity,
 	struct err *err);
+// In a process that was forked from the stream's, which writes no more: goes on in a copy of its
+// file, in the folder of `run`. rc < 0: there is no such folder, and the stream loses its file.
+// Returns rc, or -errno and a sentence.
+int tel_branch(struct tel *t, const struct tel_run *run, int rc, struct err *err);
 // Publishes and drains the rest, writes the final counters, closes. 0 or -errno of the first I/O
 // error with a sentence: "packets.ring: No space left on device; 12 records were not written".
 // The digest and the counters in `t` stay readable.

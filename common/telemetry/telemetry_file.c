@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 static_assert(sizeof(((struct tel_header *)NULL)->published[0]) == sizeof(struct tel_counters),
@@ -128,4 +129,27 @@ int tel_file_open(struct tel *t, enum tel_stream s, const struct tel_run *run, s
 		return 0;
 	return err_set(err, errno != 0 ? -errno : -EIO, "%s: %s", t->path,
 		strerror(errno != 0 ? errno : EIO));
+}
+
+int tel_file_copy(struct tel *t, const char *path, struct err *err) {
+	off_t from = TEL_HEADER_SIZE, end = from + (off_t)(t->file.written * t->record_size);
+	int fd = open(path, O_RDONLY | O_CLOEXEC), error = fd < 0 ? errno : 0;
+
+	// Where the file system can, the copy shares the blocks.
+	while (error == 0 && from < end) {
+		off_t to = from;
+		ssize_t n = copy_file_range(fd, &from, t->fd, &to, (size_t)(end - from), 0);
+
+		if (n < 0 && lseek(t->fd, from, SEEK_SET) == from)
+			n = sendfile(t->fd, fd, &from, (size_t)(end - from));
+		if (n <= 0)
+			error = n < 0 ? errno : EIO;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (error != 0)
+		return err_set(err, -error, "%s: cannot be copied to %s: %s", path, t->path,
+			strerror(error));
+	tel_file_publish(t, t->file_epoch);
+	return 0;
 }

@@ -8,6 +8,8 @@
 int tel_open_path(const char *path, int flags, struct err *err);
 // Opens t->path and writes its header page. 0 or -errno with a sentence.
 int tel_file_open(struct tel *t, enum tel_stream s, const struct tel_run *run, struct err *err);
+// Copies the records of the file at `path`, which has as many as t->file says, behind the header.
+int tel_file_copy(struct tel *t, const char *path, struct err *err);
 // Appends slots to the file; records that do not fit on the disk are lost as a whole.
 // has_gaps: there may be gap records among them. direct: with O_DIRECT, past the page cache, if
 // that works.

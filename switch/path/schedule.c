@@ -59,6 +59,24 @@ static int entry_read(struct schedule_entry *e, const char *key, struct config_n
 	return 0;
 }
 
+// The changes of one time.
+static int changes_read(struct schedule *s, uint64_t at_ns, uint32_t item,
+	struct config_node *changes, struct paths *ps, struct err *err) {
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < config_count(changes); i++) {
+		const char *key = config_key(changes, i);
+
+		if (strcmp(key, "at") == 0)
+			continue;
+		struct schedule_entry *e = &s->entry[s->count++];
+		e->at_ns = at_ns;
+		e->item = item;
+		rc = entry_read(e, key, config_at(changes, i), ps, err);
+	}
+	return rc;
+}
+
 // One item of the list: its time and its changes.
 static int item_read(struct schedule *s, uint32_t item, struct config_node *node, struct paths *ps,
 	struct err *err) {
@@ -74,19 +92,7 @@ static int item_read(struct schedule *s, uint32_t item, struct config_node *node
 			at, -EINVAL, err, "schedule: at: must be %s", unit_example(UNIT_TIME_NS));
 	if (config_count(node) < 2)
 		return config_err(node, -EINVAL, err, "schedule: nothing changes at this time");
-	for (size_t i = 0; i < config_count(node); i++) {
-		const char *key = config_key(node, i);
-
-		if (strcmp(key, "at") == 0)
-			continue;
-		struct schedule_entry *e = &s->entry[s->count++];
-		e->at_ns = (uint64_t)(at_ns + 0.5);
-		e->item = item;
-		int rc = entry_read(e, key, config_at(node, i), ps, err);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
+	return changes_read(s, (uint64_t)(at_ns + 0.5), item, node, ps, err);
 }
 
 // Stable insertion: entries of one time stay in the order they were written.
@@ -123,6 +129,11 @@ static int schedule_rehearse(struct schedule *s, struct paths *ps, struct err *e
 	return rc;
 }
 
+static int schedule_order(struct schedule *s, struct paths *ps, struct err *err) {
+	schedule_sort(s);
+	return schedule_rehearse(s, ps, err);
+}
+
 int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps, struct err *err) {
 	size_t entries = 0;
 	int rc = 0;
@@ -140,13 +151,25 @@ int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps
 		return err_set(err, -ENOMEM, "schedule: no memory");
 	for (uint32_t i = 0; rc == 0 && i < config_count(node); i++)
 		rc = item_read(s, i, config_at(node, i), ps, err);
-	if (rc == 0) {
-		schedule_sort(s);
-		rc = schedule_rehearse(s, ps, err);
-	}
+	if (rc == 0)
+		rc = schedule_order(s, ps, err);
 	if (rc < 0)
 		schedule_fini(s);
 	return rc;
+}
+
+int schedule_branch(struct schedule *s, const struct schedule *trunk, uint64_t at_ns,
+	struct config_node *changes, uint32_t item, struct paths *ps, struct err *err) {
+	int rc;
+
+	*s = (struct schedule){.count = trunk->count};
+	s->entry = calloc(trunk->count + config_count(changes) + 1, sizeof(*s->entry));
+	if (s->entry == NULL)
+		return err_set(err, -ENOMEM, "schedule: no memory");
+	if (trunk->count > 0)
+		memcpy(s->entry, trunk->entry, trunk->count * sizeof(*s->entry));
+	rc = changes_read(s, at_ns, item, changes, ps, err);
+	return rc < 0 ? rc : schedule_order(s, ps, err);
 }
 
 const struct config_node *schedule_unreached(const struct schedule *s, uint64_t duration_ns) {

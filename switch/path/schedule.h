@@ -36,6 +36,10 @@ struct schedule {
 // here on path_capacity counts with the highest rates and longest delays of all times, so that
 // memory is sized for them.
 int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps, struct err *err);
+// The schedule of a branch of a run (tools/sim/run/branches.c): `trunk` and, at one time, the
+// changes of a map, which would be this item of the config's list. Read and checked likewise.
+int schedule_branch(struct schedule *s, const struct schedule *trunk, uint64_t at_ns,
+	struct config_node *changes, uint32_t item, struct paths *ps, struct err *err);
 // The part of it that changes these paths, for the lcore they belong to. It is freed like the
 // whole.
 int schedule_part(struct schedule *part, const struct schedule *whole, struct path *const *paths,

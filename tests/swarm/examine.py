@@ -110,6 +110,22 @@ def differs(one: Path, other: Path) -> Finding | None:
     return Finding("same_bytes", says) if keys else None
 
 
+def branched(program: Path, text: str, one: Path, cpu_s: int) -> Finding | None:
+    """A branch without changes is the run without branches."""
+    values = summary(one)
+    if "stop" in values:  # a trunk may end before its branches
+        return None
+    config, out = one.with_name("branched.yaml"), one.with_name("trunk")
+    at_s = values["virtual_s"] / 2
+    config.write_text(f"{text}\nbranches: {{at: {at_s:.9f}s, runs: {{same: {{}}}}}}\n")
+    if (finding := ended_badly(weir_sim(program, config, out, cpu_s))) is not None:
+        return finding
+    same = summary(out / "branches/same")
+    del same["branch"]
+    keys = [key for key in {**values, **same} if values.get(key) != same.get(key)]
+    return Finding("branches", f"{', '.join(keys)} differ in a branch") if keys else None
+
+
 def renders(folder: Path) -> Finding | None:
     """The report of any run can be written."""
     from weir.analysis import folder as runs
@@ -145,6 +161,7 @@ def examine(text: str, programs: Programs, report: bool = False, cpu_s: int = CP
         # The resolved config means the same as what the user wrote, on two threads too.
         done = weir_sim(programs.release, folder / "config.yaml", second, cpu_s, 2)
         finding = ended_badly(done) or differs(folder, second)
+        finding = finding or branched(programs.release, text, folder, cpu_s)
         return Result(finding=finding or (renders(folder) if report else None))
 
 

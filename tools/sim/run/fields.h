@@ -63,6 +63,7 @@
 	V(PART, measured, "Measured", write_measured(s, j), "", .null = "")                        \
 	V(PART, verdict, "", facts_json(verdict, j), "")                                           \
 	V(PART, stop, "Stop", write_stop(s, j), "", .absent = "")                                  \
+	V(PART, branch, "Branch", write_branch(s, j), "", .absent = "it is none")                  \
 	V(PART, ledger, "SimulationLedger", write_ledger(s, j, balanced), "")                      \
 	V(PART, links, "dict[str, Link]", paths_summary(&s->paths, j, now_ns), "")                 \
 	V(PART, why, "list[Why]", paths_why(&s->paths, j, now_ns), "")                             \

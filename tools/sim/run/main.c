@@ -50,6 +50,7 @@ static int list(const struct run_options *opt, struct err *err) {
 	groups_list(&l);
 	run_list_run(&l);
 	schedule_list(&l);
+	branches_list(&l);
 	run_list_live(&l);
 	switch_config_list(&l);
 	sender_config_list(&l);
@@ -74,37 +75,64 @@ static void print_progress(struct sim *s, double wall_s) {
 	fprintf(stderr, ", \"flows_open\": %u}\n", s->sender.open);
 }
 
-static void run_through(struct sim *s, bool progress) {
+// Wall-clock and processor time at the start of the run and of the measured time.
+struct clocks {
+	double start_s, measured_from_s, measured_from_cpu_s;
+};
+
+// Called at the last step before the branches' time: that time itself then divides no window that a
+// run without a trunk would not divide, on which the order of records in packets.ring depends.
+// False: the run is a trunk and ends here. In a branch the clocks go on as if it had not waited.
+static bool run_branches(struct sim *s, struct clocks *clocks, uint32_t most) {
+	double wall_s = wall_clock_s(), cpu_s = cpu_clock_s();
+	int rc = branches_run(s, most, &s->err);
+
+	if (rc < 0)
+		s->failed = rc;
+	if (rc <= 0)
+		return false;
+	wall_s = wall_clock_s() - wall_s;
+	clocks->start_s += wall_s;
+	clocks->measured_from_s += wall_s;
+	clocks->measured_from_cpu_s -= cpu_s;
+	return true;
+}
+
+static void run_through(struct sim *s, const struct run_options *opt) {
 	const struct run *run = s->run;
 	struct sim_cost *cost = &s->cost;
-	double start_s = wall_clock_s(), shown_s = 0, measured_from_s = 0, measured_from_cpu_s = 0;
+	struct clocks clocks = {.start_s = wall_clock_s()};
+	double shown_s = 0;
 	uint64_t step_ns = time_min(run->duration_ns / STEPS + 1, NS_PER_S / 10), segs = 0;
 
 	for (uint64_t t = 0, next;
 		t < run->duration_ns && !run_stop && !run->stop.settled && s->failed == 0;
 		t = next) {
-		if (t == run->warmup_ns) {
-			segs = sim_data_segs(s);
-			measured_from_s = wall_clock_s();
-			measured_from_cpu_s = cpu_clock_s();
-		}
 		next = time_min(
 			t + step_ns, t < run->warmup_ns ? run->warmup_ns : run->duration_ns);
+		if (t < s->branches.at_ns && next >= s->branches.at_ns
+			&& !run_branches(s, &clocks, opt->threads))
+			break;
+		if (t == run->warmup_ns) {
+			segs = sim_data_segs(s);
+			clocks.measured_from_s = wall_clock_s();
+			clocks.measured_from_cpu_s = cpu_clock_s();
+		}
 		sim_run(s, next);
-		double now_s = wall_clock_s() - start_s;
+		double now_s = wall_clock_s() - clocks.start_s;
 
-		if (progress && (now_s - shown_s > 0.2 || t == 0)) {
+		if (run->options->progress && (now_s - shown_s > 0.2 || t == 0)) {
 			print_progress(s, now_s);
 			shown_s = now_s;
 		}
 	}
-	cost->wall_s = wall_clock_s() - start_s;
+	cost->wall_s = wall_clock_s() - clocks.start_s;
 	if (s->now_ns > run->warmup_ns) {
-		cost->measured_wall_s = start_s + cost->wall_s - measured_from_s;
-		cost->measured_cpu_s = cpu_clock_s() - measured_from_cpu_s;
+		cost->measured_wall_s = clocks.start_s + cost->wall_s - clocks.measured_from_s;
+		cost->measured_cpu_s = cpu_clock_s() - clocks.measured_from_cpu_s;
 		cost->measured_segs = sim_data_segs(s) - segs;
 	}
-	if (progress)
+	if (run->options->progress)
 		print_progress(s, cost->wall_s);
 }
 
@@ -117,6 +145,8 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	static struct facts verdict;
 	int rc = opt->pcap != NULL ? pcap_writer_check(opt->pcap, opt->force, err) : 0;
 
+	if (rc == 0 && opt->pcap != NULL && s->branches.count > 0)
+		rc = err_set(err, -EINVAL, "--pcap: a run with branches has no capture");
 	if (rc == 0)
 		rc = guests_check(s->guests, err);
 	if (rc < 0)
@@ -125,18 +155,22 @@ static int experiment(struct sim *s, const struct run_options *opt, struct err *
 	if (rc == 0)
 		rc = sim_open(s, opt->pcap, err);
 	if (rc == 0)
-		rc = sim_threads(s, opt->threads, err);
+		rc = sim_threads(s, s->branches.count > 0 ? 1 : opt->threads, err);
 	if (rc < 0)
 		return run_end(s->run, NULL, NULL, &verdict, rc, err);
 	run_catch_signals();
 	run_stdout_aside();
 	s->failed = guests_boot(s->guests, &s->err);
-	run_through(s, opt->progress);
+	run_through(s, opt);
 	rc = sim_close(s, err);
 	if (s->failed < 0 && !run_stop)
 		guests_keep_logs(s->guests, s->run->dir);
 	if (rc == 0 && s->failed < 0 && !run_stop)
 		rc = err_set(err, s->failed, "%s", s->err.msg);
+	if (rc == 0 && s->run->stop.settled && s->now_ns < s->branches.at_ns
+		&& s->branches.count > 0)
+		rc = err_set(err, -EIO, "no branch began: the stop rule ended the run after %g s",
+			(double)s->now_ns / 1e9);
 	if (rc == 0)
 		rc = cc_outcome(err);
 	if (rc == 0)

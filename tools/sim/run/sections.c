@@ -53,6 +53,8 @@
 	V(Memory, Section, "memory", RUN, MEMORY_FIELDS,                                           \
 		"The most that was in use at once; packets, at the ends of the run's steps.")      \
 	V(Stop, Section, "stop", RUN, STOP_FIELDS, "How a stop rule ended the run.")               \
+	V(Branch, Section, "branch", RUN, BRANCH_FIELDS,                                           \
+		"Where a branch comes from, and its changes.")                                     \
 	V(Source, Section, "sources", RUN, SOURCE_FIELDS, "A capture that was a path's traffic.")  \
 	V(LiveSource, Source, "sources", RUN, LIVE_SOURCE_FIELDS,                                  \
 		"A capture that a live switch sent as a path's traffic.")                          \

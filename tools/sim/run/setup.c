@@ -200,7 +200,7 @@ static int hosts_init(struct sim *s, struct err *err) {
 
 // Refuses a schedule after which packets come back without delay, because then nothing can be
 // computed ahead. Several changes at one time count together.
-static int delays_stay(const struct schedule *schedule, struct err *err) {
+int sim_delays_stay(const struct schedule *schedule, struct err *err) {
 	for (uint32_t i = 0; i < schedule->count; i++) {
 		const struct schedule_entry *e = &schedule->entry[i];
 		bool last = i + 1 == schedule->count || e[1].at_ns != e->at_ns;
@@ -240,7 +240,9 @@ static int paths_read(struct sim *s, struct err *err) {
 	if (rc < 0)
 		return rc;
 	rc = schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);
-	return rc < 0 ? rc : delays_stay(&s->schedule, err);
+	if (rc == 0)
+		rc = sim_delays_stay(&s->schedule, err);
+	return rc < 0 ? rc : branches_read(s, err);
 }
 
 int sim_init(struct sim *s, struct run *run, struct err *err) {
@@ -264,6 +266,8 @@ int sim_init(struct sim *s, struct run *run, struct err *err) {
 		rc = paths_read(s, err);
 	if (rc == 0)
 		rc = hosts_init(s, err);
+	if (rc == 0)
+		rc = branches_check(s, err);
 	s->next_interval_ns = run->telemetry_interval_ns;
 	if (rc < 0)
 		sim_fini(s);
@@ -343,6 +347,7 @@ void sim_fini(struct sim *s) {
 	capture_free(s->capture);
 	host_fini(&s->sender);
 	host_fini(&s->receiver);
+	branches_fini(&s->branches);
 	schedule_fini(&s->schedule);
 	if (s->paths.count > 0)
 		paths_fini(&s->paths);

@@ -12,6 +12,8 @@
 #include "tools/sim/side.h"
 #include "tools/sim/topology.h"
 
+#include <sys/types.h>
+
 struct guests;
 struct pipeline;
 
@@ -22,12 +24,28 @@ struct sim_cost {
 	uint64_t measured_segs; // sim_data_segs in that time
 };
 
+#define BRANCHES_MAX 256
+
+struct branch {
+	const char *name; // of its folder
+	struct config_node *changes; // a map of the config
+	struct schedule schedule; // the trunk's and its changes
+	pid_t process; // while it runs; 0: before and after
+};
+
+struct branches {
+	uint64_t at_ns; // NEVER_NS: there are none
+	uint32_t count;
+	struct branch *branch;
+};
+
 struct sim {
 	struct run *run;
 	struct groups groups;
 	struct network_empty empty[GROUPS_MAX];
 	struct paths paths;
 	struct schedule schedule;
+	struct branches branches;
 	_Alignas(64) struct host sender; // apart from what another thread writes
 	_Alignas(64) struct host receiver;
 	struct side
@@ -74,6 +92,19 @@ uint64_t sim_data_segs(const struct sim *s);
 bool sim_summary(struct sim *s, FILE *out, const struct facts *verdict);
 void sim_fini(struct sim *s);
 
+// branches.c
+// Reads the config's section, and checks it; before memory is sized.
+int branches_read(struct sim *s, struct err *err);
+void branches_fini(struct branches *b);
+// Refuses what a process that is forked does not have: guests, and controls in threads or processes
+// of their own. Once all of the config is read.
+int branches_check(const struct sim *s, struct err *err);
+// Before their time: runs all branches, at most so many at a time (0: one for each processor), and
+// waits for them. Returns 0 in the trunk, and 1 in a branch, which then goes on; -errno and a
+// sentence in a trunk of which a branch failed, and in a branch that cannot begin.
+int branches_run(struct sim *s, uint32_t most, struct err *err);
+void branches_list(struct run_list *l);
+
 // Parts that other summaries have too. Program, version, title, seed and digest, of streams that
 // are closed.
 const char *digest_text(const struct tel *tel, char text[17]);
@@ -81,6 +112,8 @@ const char *digest_text(const struct tel *tel, char text[17]);
 // link.
 double sim_utilisation(struct sim *s);
 
+// setup.c: refuses a schedule after which packets come back without delay.
+int sim_delays_stay(const struct schedule *schedule, struct err *err);
 // sim.c: the owner of all packets. A copy comes from the pool of its original; a flow is told of
 // its data that was dropped.
 struct pkt_owner sim_owner(struct sim *s);

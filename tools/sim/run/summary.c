@@ -108,6 +108,11 @@ static void write_stop(const struct sim *s, struct json *j) {
 	json_close(j, '}');
 }
 
+static void write_branch(const struct sim *s, struct json *j) {
+	if (s->run->branch != NULL)
+		run_branch_json(s->run, j);
+}
+
 static void write_memory(const struct sim *s, struct json *j) {
 	json_object(j, "memory");
 	MEMORY_FIELDS(FIELD_JSON)

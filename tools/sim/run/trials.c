@@ -76,6 +76,8 @@ static int one_trial(struct run *run, struct err *err) {
 		return rc;
 	if (s.guests != NULL)
 		rc = err_set(err, -EINVAL, "a trial has no guests: they are processes");
+	if (rc == 0 && s.branches.count > 0)
+		rc = err_set(err, -EINVAL, "a trial has no branches: they have run folders");
 	if (rc == 0)
 		rc = config_unused(run->config, err);
 	if (rc == 0)

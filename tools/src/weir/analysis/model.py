@@ -17,6 +17,7 @@ from weir.analysis.model_parts import (
     Absent,
     Analysis,
     AnyProgram,
+    Branch,
     Comparison,
     Count,
     Number,
@@ -51,6 +52,7 @@ class Manifest(Struct, kw_only=True):
     command_line: list[str] = []
     command: str | None = None  # what the user typed, if tools/weir ran the program
     asked: str | None = None  # the digest by which a batch knows the run again
+    branch: Branch | None = None
     clock: str | None = None  # virtual or real
     host: dict[str, str | int] = {}
     versions: dict[str, str | int] = {}

@@ -137,9 +137,13 @@ class Maker:
             "required": tables.required(entry),
             "additionalProperties": False,
         }
-        if name == "schedule":  # its other keys are parameters of stages
-            changes = {"propertyNames": {"pattern": CHANGE}, "additionalProperties": SCALAR}
+        # Other keys than these are parameters of stages.
+        changes: Schema = {"propertyNames": {"pattern": CHANGE}, "additionalProperties": SCALAR}
+        if name == "schedule":
             made |= changes | {"minProperties": 2}
+        if name == "branches":
+            branch = {"type": ["object", "null"], **changes}
+            made["properties"]["runs"] = {"type": "object", "additionalProperties": branch}
         if name == "flows":  # a Linux stack has its own congestion control, datagrams have none
             udp = {"properties": {"source": {"type": "object", "required": ["udp"]}}}
             made["anyOf"] = [
