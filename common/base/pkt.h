@@ -44,7 +44,8 @@ enum ecn { ECN_VALUES(PKT_CONSTANT_) };
 	V(DROP_TOO_LONG, 13, "too_long", "live: longer than a buffer")                             \
 	V(DROP_MTU, 14, "mtu", "live: longer than the MTU of the interface by which it leaves")    \
 	V(DROP_DRIVER, 15, "driver", "live: the port's driver took it and did not send it")        \
-	V(DROP_TOO_BIG, 16, "too_big", "larger than the MTU of a stage")
+	V(DROP_TOO_BIG, 16, "too_big", "larger than the MTU of a stage")                           \
+	V(DROP_RING, 17, "ring", "a host's card whose ring was full")
 
 enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 
@@ -53,7 +54,7 @@ enum drop_reason { DROP_REASON_VALUES(PKT_CONSTANT_) DROP_REASONS };
 #define PKT_CORRUPT 0x04 // a stage flipped a bit, which the receiver's checksum finds
 // Not a packet of its flow, but what its sender is to be told: that it was too big (stage mtu).
 #define PKT_TOO_BIG 0x80
-#define PKT_RETRANSMIT 0x02 // virtual time only: a retransmission
+#define PKT_POLL_END 0x02 // virtual time only: the last that a host's card hands over at a time
 // TCP options that a stage cleared (net/clear.h), on SYNs and SYN/ACKs or on other segments.
 #define PKT_CLEAR_ACCECN_SYN 0x08
 #define PKT_CLEAR_ACCECN 0x10

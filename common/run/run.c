@@ -6,7 +6,7 @@
 #include "common/run/run.h"
 
 #include "common/base/rng.h"
-#include "common/config/flows.h"
+#include "common/config/hosts.h"
 #include "common/run/fields.h"
 #include "common/run/run_folder.h"
 #include "common/run/run_list.h"
@@ -38,6 +38,8 @@ static const struct param run_sections[] = {
 		UNIT_NONE, PARAM_PATHS("stage")},
 	{"flows", "", "the traffic: groups of flows", UNIT_NONE, PARAM_LIST("flows"), .min = 1,
 		.max = GROUPS_MAX},
+	{"hosts", "", "machines that flows share, in virtual time: their cards", UNIT_NONE,
+		PARAM_MAP("hosts")},
 	{"telemetry", "", "what is recorded", UNIT_NONE, PARAM_MAP("telemetry")},
 	{"stop", "", "ends a run in virtual time before its duration", UNIT_NONE,
 		PARAM_MAP("stop")},
@@ -76,6 +78,18 @@ void run_list_run(struct run_list *l) {
 			.summary = "the top level of the config",
 			.params = run_params,
 			.also = {run_sections}});
+	run_list_entry(l,
+		&(struct run_listed){.kind = "run",
+			.name = "hosts",
+			.summary = "machines that flows share, in virtual time",
+			.params = hosts_params});
+	for (int d = 0; d < FLOWS_DIRECTIONS; d++)
+		run_list_entry(l,
+			&(struct run_listed){.kind = "run",
+				.name = hosts_params[d].of,
+				.summary = hosts_params[d].help,
+				.params = hosts_side_params,
+				.also = {hosts_group_params[d]}});
 	run_list_entry(l,
 		&(struct run_listed){.kind = "run",
 			.name = "telemetry",

@@ -17,6 +17,7 @@
 struct cc_ack;
 struct endpoint;
 struct flow;
+struct gro_card;
 struct network_empty;
 struct receiver;
 struct receiver_acks;
@@ -98,6 +99,8 @@ struct endpoint {
 	uint32_t connection_bytes;
 	struct receiver *receiver;
 	struct receiver_acks *receiver_acks; // of each receiver, if any has modes; else NULL
+	struct gro_card *gro_card; // of the hosts, receiver_gro.c; NULL: there are none
+	uint32_t gro_cards, gro_lists; // gro_lists: of each
 	uint32_t receivers; // those of flows first
 	// Connections that ended well, of receivers that were given to others since.
 	uint64_t renewed_done;

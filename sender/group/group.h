@@ -4,7 +4,7 @@
 #include "common/base/likely.h"
 #include "common/base/param.h"
 #include "common/config/base_rtt.h"
-#include "common/config/config.h"
+#include "common/config/hosts.h"
 #include "common/net/wire.h"
 #include "common/telemetry/telemetry.h"
 #include "sender/cc/cc.h"
@@ -97,11 +97,18 @@ struct groups {
 	bool ipv6; // one of them is of IPv6
 	bool datagrams; // one of them has a transport beside TCP, in UDP
 	struct base_rtts base_rtts; // once groups_draw has drawn them
+	const struct hosts *hosts; // that the flows share; NULL: none
 };
 
 // Reads the `flows` list. On error nothing needs freeing.
 int groups_init(struct groups *gs, struct config_node *node, struct err *err);
 void groups_fini(struct groups *gs);
+// From now on the flows share these hosts, which live as long. -EINVAL and a sentence: a group has
+// Linux guests, whose cards are their own.
+int groups_share(
+	struct groups *gs, const struct hosts *hosts, struct config_node *flows, struct err *err);
+// The receiving hosts whose cards join segments; NULL: there are none.
+const struct hosts_side *groups_gro_side(const struct groups *gs);
 // Draws the base RTTs of flows whose group has a distribution of them (base_rtts_init); base_rtt_ns
 // of such a group is then its longest.
 int groups_draw(struct groups *gs, struct config_node *flows, uint64_t seed, uint64_t duration_ns,

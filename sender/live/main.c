@@ -21,6 +21,8 @@ static int configure(struct live_app *live, struct err *err) {
 	if (flows == NULL)
 		return config_err(config_root(c), -EINVAL, err,
 			"flows is required: a list of groups such as - {count: 10, cc: copa}");
+	if ((rc = hosts_none(config_root(c), err)) < 0)
+		return rc;
 	if ((rc = groups_init(&app->groups, flows, err)) < 0)
 		return rc;
 	if (groups_guest(&app->groups, flows) != NULL)

@@ -184,16 +184,32 @@ void receiver_acks_reset(struct receiver *r);
 void receiver_answered(struct receiver *r, uint64_t now_ns);
 // An ACK was sent.
 void receiver_ack_sent(struct receiver *r);
-// Before a segment [start, ...) is processed: hands over what GRO holds if the segment does not
-// continue it.
-void receiver_gro_break(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t start,
-	uint8_t ecn, uint64_t now_ns);
 // After it was processed up to `end`: decides about its ACK. `now`: it wants one at once;
 // `repeated`: it brought nothing.
 void receiver_ack_host(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t end,
 	uint8_t ecn, bool now, bool repeated, uint64_t now_ns);
+// For receiver_gro.c: arms the timer; decides about the ACK of data that reaches TCP as one
+// segment.
+void receiver_acks_arm(struct endpoint *e, struct receiver *r);
+void receiver_acks_decide(struct endpoint *e, struct receiver *r, uint32_t bytes, bool now,
+	bool pushed, bool repeated, uint64_t now_ns);
 // The timer of held segments and delayed ACKs.
 void receiver_host_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns);
+
+// receiver_gro.c, for receivers with RECEIVER_GRO.
+int receivers_gro_init(struct endpoint *e); // -ENOMEM
+void receivers_gro_fini(struct endpoint *e);
+// Before a segment [start, ...) is processed: hands over what GRO holds if the segment does not
+// continue it.
+void receiver_gro_break(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t start,
+	uint8_t ecn, uint64_t now_ns);
+// After it was processed up to `end`.
+void receiver_gro_take(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t end,
+	uint8_t ecn, bool now, bool pushed, bool repeated, uint64_t now_ns);
+// Hands over what it holds of the flow.
+void receiver_gro_flush(struct endpoint *e, struct receiver *r, uint64_t now_ns);
+// The card of flow number `flow` has handed over the last packet of a poll.
+void receivers_gro_poll_end(struct endpoint *e, uint32_t flow, uint64_t now_ns);
 
 // receiver_window.c, for receivers with RECEIVER_WINDOW.
 // The largest window that a group's receivers may advertise, in bytes.

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ACKs of a receiver as real hosts send them.
-//
-// GRO (`gro: TIME`): a network card interrupts at most every TIME, and what it has by then of one
-// flow, adjacent and in the order of sequence numbers, reaches TCP as one segment of up to 64 KB.
-// So TCP decides once about the ACK of all of them; as they are more than one full segment, they
-// are acknowledged at once. Data is taken when it arrives, only the decision waits. A segment that
-// does not continue the held ones ends them: after a gap, with another timestamp or ECN codepoint
-// (tcp_gro_receive, inet_gro_receive), and itself begins anew; a short one or a FIN goes along and
-// ends them.
+// ACKs of a receiver as real hosts send them. receiver_gro.c has which segments reach TCP as one.
 //
 // Linux's ACKs (`acks: linux`, tcp_input.c and tcp_timer.c of Linux 6.12):
 //
@@ -30,8 +22,7 @@
 // Times of the ATO are in ticks if the host has them (`hz`), those of compressed SACKs never. Where
 // we differ, and why: the RTO that bounds the ATO is that of the handshake's sample, the only one a
 // receiver takes. There is no ping-pong mode, which a connection enters when it sends data itself;
-// ours do not. The time of GRO begins with a flow's first segment, not with the card's last
-// interrupt, so that it does not depend on other flows.
+// ours do not.
 #include "common/base/jiffies.h"
 #include "common/base/mem.h"
 #include "sender/endpoint/endpoint.h"
@@ -40,7 +31,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define GRO_BYTES_MAX 65535
 #define QUICK_MAX 16
 #define QUICK_ECN 2
 #define ATO_MIN_NS (40 * NS_PER_MS) // and least of its bounds
@@ -65,7 +55,7 @@ int receivers_acks_init(struct endpoint *e, struct err *err) {
 	if (bytes == 0)
 		return 0;
 	e->receiver_acks = mem_map(bytes);
-	if (e->receiver_acks == NULL)
+	if (e->receiver_acks == NULL || receivers_gro_init(e) < 0)
 		return err_set(err, -ENOMEM, "no memory for %u receivers", e->env.receivers);
 	for (uint32_t i = 0; i < e->env.receivers; i++)
 		e->receiver[i].acks = &e->receiver_acks[i];
@@ -75,6 +65,7 @@ int receivers_acks_init(struct endpoint *e, struct err *err) {
 void receivers_acks_fini(struct endpoint *e) {
 	mem_unmap(e->receiver_acks, e->env.receivers * sizeof(*e->receiver_acks));
 	e->receiver_acks = NULL;
+	receivers_gro_fini(e);
 }
 
 void receiver_acks_reset(struct receiver *r) {
@@ -115,7 +106,7 @@ static void data_event(struct receiver *r, uint64_t tick_ns, uint64_t now_ns) {
 	a->data_ns = time_ns;
 }
 
-static void arm(struct endpoint *e, struct receiver *r) {
+void receiver_acks_arm(struct endpoint *e, struct receiver *r) {
 	uint64_t due_ns = time_min(r->delack_ns, r->acks->gro_ns);
 
 	if ((r->modes & RECEIVER_WINDOW) != 0)
@@ -128,7 +119,7 @@ static void arm(struct endpoint *e, struct receiver *r) {
 static void expect_reading(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	if ((r->modes & RECEIVER_WINDOW) != 0
 		&& receiver_window_update_ns(e, r, now_ns) != NEVER_NS)
-		arm(e, r);
+		receiver_acks_arm(e, r);
 }
 
 // tcp_send_delayed_ack.
@@ -146,7 +137,7 @@ static void delay(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	}
 	r->delack_ns = time_min(r->delack_ns, jiffies_timer_ns(tick_ns, now_ns, ato_ns));
 	r->acks->compressed = false;
-	arm(e, r);
+	receiver_acks_arm(e, r);
 }
 
 // Data beyond a hole (__tcp_ack_snd_check): whether its ACK waits for those of later segments.
@@ -171,7 +162,7 @@ static bool compress(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 		wait_ns = time_min(wait_ns, a->rtt_ns / 20);
 	r->delack_ns = time_min(r->delack_ns, now_ns + wait_ns + COMPRESSED_SLACK_NS);
 	a->compressed = true;
-	arm(e, r);
+	receiver_acks_arm(e, r);
 	return true;
 }
 
@@ -197,25 +188,14 @@ static void ack_linux(struct endpoint *e, struct receiver *r, bool now, bool pus
 		receiver_send_ack(e, r, now_ns);
 }
 
-// Decides about the ACK of data that reaches TCP as one segment.
-static void decide(struct endpoint *e, struct receiver *r, uint32_t bytes, bool now, bool pushed,
-	bool repeated, uint64_t now_ns) {
+void receiver_acks_decide(struct endpoint *e, struct receiver *r, uint32_t bytes, bool now,
+	bool pushed, bool repeated, uint64_t now_ns) {
 	uint32_t segs = r->payload > 0 ? bytes / r->payload : 0;
 
 	if ((r->modes & RECEIVER_LINUX_ACKS) != 0)
 		ack_linux(e, r, now, pushed, repeated, now_ns);
 	else
 		receiver_ack_fixed(e, r, segs, now || repeated || r->head != NULL, now_ns);
-}
-
-// Hands over what GRO holds.
-static void gro_flush(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
-	struct receiver_acks *a = r->acks;
-	uint32_t bytes = a->gro_bytes;
-
-	a->gro_ns = NEVER_NS;
-	a->gro_bytes = 0;
-	decide(e, r, bytes, a->gro_now, a->gro_pushed, a->gro_repeated, now_ns);
 }
 
 void receiver_answered(struct receiver *r, uint64_t now_ns) {
@@ -235,47 +215,20 @@ void receiver_ack_sent(struct receiver *r) {
 	a->compressed = false;
 }
 
-void receiver_gro_break(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t start,
-	uint8_t ecn, uint64_t now_ns) {
-	const struct receiver_acks *a = r->acks;
-
-	if (a->gro_ns != NEVER_NS
-		&& (start != a->gro_end || s->tsval != a->gro_tsval || ecn != a->gro_ecn
-			|| a->gro_bytes + s->len > GRO_BYTES_MAX))
-		gro_flush(e, r, now_ns);
-}
-
 void receiver_ack_host(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t end,
 	uint8_t ecn, bool now, bool repeated, uint64_t now_ns) {
-	struct receiver_acks *a = r->acks;
 	bool pushed = s->len < r->payload || (s->flags & SEG_PSH) != 0;
 
-	if ((r->modes & RECEIVER_GRO) == 0) {
-		decide(e, r, s->len, now, pushed, repeated, now_ns);
-		expect_reading(e, r, now_ns);
-		return;
-	}
-	if (a->gro_ns == NEVER_NS) {
-		a->gro_ns = now_ns + receiver_group(e, r)->gro_ns;
-		a->gro_now = a->gro_pushed = a->gro_repeated = false;
-		a->gro_tsval = s->tsval;
-		a->gro_ecn = ecn;
-		arm(e, r);
-	}
-	a->gro_end = end;
-	a->gro_bytes += s->len;
-	a->gro_now |= now;
-	a->gro_pushed |= pushed;
-	a->gro_repeated |= repeated;
-	// Each duplicate has a report of its own.
-	if (repeated || pushed || (s->flags & SEG_FIN) != 0)
-		gro_flush(e, r, now_ns);
+	if ((r->modes & RECEIVER_GRO) == 0)
+		receiver_acks_decide(e, r, s->len, now, pushed, repeated, now_ns);
+	else
+		receiver_gro_take(e, r, s, end, ecn, now, pushed, repeated, now_ns);
 	expect_reading(e, r, now_ns);
 }
 
 void receiver_host_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	if (r->acks->gro_ns <= now_ns)
-		gro_flush(e, r, now_ns);
+		receiver_gro_flush(e, r, now_ns);
 	if (r->delack_ns <= now_ns) {
 		if ((r->modes & RECEIVER_LINUX_ACKS) != 0 && !r->acks->compressed)
 			r->acks->ato_ns = time_min(2 * r->acks->ato_ns, rto_ns(r));
@@ -284,5 +237,5 @@ void receiver_host_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns
 	if ((r->modes & RECEIVER_WINDOW) != 0 && r->acks->window.update_ns <= now_ns)
 		receiver_send_ack(e, r, now_ns);
 	expect_reading(e, r, now_ns);
-	arm(e, r);
+	receiver_acks_arm(e, r);
 }

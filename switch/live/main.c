@@ -35,6 +35,8 @@ static int configure(struct live_app *live, struct err *err) {
 	};
 
 	if (rc == 0)
+		rc = hosts_none(root, err);
+	if (rc == 0)
 		rc = switch_config_keys(&app->config, c, err);
 	if (rc == 0)
 		rc = paths_init(&app->paths, config_get(root, "paths"), &env, err);

@@ -16,6 +16,7 @@
 #include "common/base/fact.h"
 #include "common/base/json.h"
 #include "common/config/base_rtt.h"
+#include "common/config/hosts.h"
 
 #define PATH_STAGES_MAX 16
 #define PATH_LINKS_MAX 64 // of a run
@@ -106,6 +107,7 @@ struct paths_env {
 	const struct base_rtts *base_rtts;
 	struct flows_route (*group_route)[FLOWS_DIRECTIONS]; // NULL: "forward" and "reverse"
 	struct config_node *flows; // the list of groups, for messages; NULL: there is none
+	const struct hosts *hosts; // whose cards are at the ends of paths; NULL: there are none
 	uint32_t groups;
 	bool groups_only; // all packets come from the groups' flows: every path is one of theirs
 	struct pkt_owner owner; // of packets that are pushed

@@ -15,6 +15,7 @@
 
 #include "common/base/u64.h"
 #include "common/run/run_list.h"
+#include "switch/stage/card.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -165,6 +166,54 @@ static int path_read(struct path *p, const char *name, struct config_node *node,
 		? 0
 		: config_err(node, -EINVAL, err,
 			"%s: no stage follows the source, such as {delay: {delay: 10ms}}", name);
+}
+
+// Puts the cards of the hosts of direction d behind the last stage before them.
+static int card_add(struct paths *ps, const struct hosts_side *side, enum flows_direction d,
+	struct places *places, struct err *err) {
+	const struct route *first = &ps->route[0][d];
+
+	if (ps->groups == 0)
+		return config_err(side->node, -EINVAL, err, "hosts: they need flows");
+	struct path *p = first->path[first->count - 1];
+	struct path_stage *s = &p->stage[p->stages];
+	char name[sizeof(s->name)];
+
+	for (uint32_t g = 1; g < ps->groups; g++) {
+		const struct route *r = &ps->route[g][d];
+
+		if (r->path[r->count - 1] != p)
+			return config_err(side->node, -EINVAL, err,
+				"hosts: all packets must come to their cards by one path, not by "
+				"%s and %s",
+				p->name, r->path[r->count - 1]->name);
+	}
+	if (p->stages == PATH_STAGES_MAX)
+		return config_err(side->node, -E2BIG, err, "%s: more than %d stages with the cards",
+			p->name, PATH_STAGES_MAX);
+	s->ops = &stage_card;
+	s->state = calloc(1, s->ops->state_size);
+	if (s->state == NULL)
+		return err_set(err, -ENOMEM, "%s: no memory", p->name);
+	card_configure(s->state, side);
+	snprintf(name, sizeof(name), "%s.%s", p->name, s->ops->name);
+	memcpy(s->name, name, sizeof(name));
+	places->stage[p - ps->path][p->stages++] = side->node;
+	return 0;
+}
+
+// What hosts send in one direction comes to the others.
+static int cards_add(
+	struct paths *ps, const struct hosts *hosts, struct places *places, struct err *err) {
+	int rc = 0;
+
+	for (uint32_t d = 0; rc == 0 && hosts != NULL && d < FLOWS_DIRECTIONS; d++) {
+		const struct hosts_side *side = &hosts->side[FLOWS_DIRECTIONS - 1 - d];
+
+		if (side->node != NULL)
+			rc = card_add(ps, side, d, places, err);
+	}
+	return rc;
 }
 
 void path_derive(struct path *p) {
@@ -349,6 +398,8 @@ int paths_init(
 	}
 	if (rc == 0)
 		rc = routes_init(ps, node, env, err);
+	if (rc == 0)
+		rc = cards_add(ps, env->hosts, &places, err);
 	if (rc == 0)
 		rc = paths_start(ps, &places, env, err);
 	if (rc < 0)

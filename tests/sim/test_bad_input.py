@@ -45,6 +45,19 @@ BAD = {
     "other host": ("cc: copa}", "cc: copa, host: bsd}", "host: 'bsd' is not one of ideal, linux"),
     "small rmem": ("cc: copa}", "cc: copa, mss: 9000B, rmem: 9kB}", "rmem must hold four"),
     "long gro": ("cc: copa}", "cc: copa, gro: 1s}", "gro: 1s is not in [0s, 10ms]"),
+    "no such host": ("flows:", "hosts: {recieving: {}}\nflows:", "did you mean 'receiving'?"),
+    "long coalesce": ("flows:", "hosts: {receiving: {coalesce: 1s}}\nflows:", "not in [0s, 10ms]"),
+    "gro twice": (
+        "flows:\n  - {count: 2, cc: copa}",
+        "hosts: {receiving: {}}\nflows:\n  - {count: 2, cc: copa, gro: 1ms}",
+        "gro: with hosts.receiving the card joins segments",
+    ),
+    "two ways to a card": (
+        "flows:\n  - {count: 2, cc: copa}",
+        "  other: [{delay: {delay: 10ms}}]\nhosts: {receiving: {}}\n"
+        "flows: [{cc: copa}, {cc: copa, path: {forward: other}}]",
+        "hosts: all packets must come to their cards by one path, not by forward and other",
+    ),
     "stop first": (
         "cc: copa}",
         "cc: copa, start: 1s, stop: 500ms}",

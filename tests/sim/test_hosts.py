@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from .conftest import Simulate
 
@@ -151,3 +152,46 @@ flows:
   - {cc: {vegas: {abc_limit: 0}}, host: linux}
 """)
     assert run.groups[0]["goodput_bps"] == pytest.approx(34.15e6, rel=0.02)
+
+
+SHARED = """
+duration: 8s
+warmup: 3s
+paths:
+  forward: [{link: {rate: 100Mbit, queue: {fifo: {limit: 2BDP}}}}]
+  reverse: [{delay: {delay: 20ms}}]
+flows:
+  - {count: 4, cc: newreno, jitter: 20ms}
+telemetry: {level: 1, interval: 100ms}
+"""
+
+
+def test_a_card_joins_what_an_interrupt_brings(simulate: Simulate) -> None:
+    """At 100 Mbit/s four segments arrive in 500 us; those of one flow are one and have one ACK."""
+    one = "flows=[{cc: {fixed: {cwnd: 200}}}]"
+    run = simulate(SHARED, "hosts={receiving: {coalesce: 500us}}", one)
+    interrupts = run.summary["virtual_s"] / 500e-6
+    assert run.summary["receivers"]["acks"] == pytest.approx(interrupts, rel=0.05)
+
+
+def test_a_slow_processor_is_the_bottleneck(simulate: Simulate) -> None:
+    """200 us per packet are 5000 packets/s; what its card's ring cannot hold is dropped there.
+
+    The first round trips and those after a loss leave it a twentieth of its time at most.
+    """
+    run = simulate(SHARED, "hosts={receiving: {cpu: 200us, ring: 256}}")
+    segs = run.summary["receivers"]["segs"]
+    assert 0.95 < segs / (5000 * run.summary["virtual_s"]) <= 1
+    assert run.summary["ledger"]["balanced"]
+    assert run.summary["ledger"]["paths"]["forward"]["drops"]["ring"]["pkts"] > 0
+    assert "forward.card" in str(run.summary["why"])
+
+
+def test_a_group_has_what_its_hosts_have(simulate: Simulate) -> None:
+    """What a group writes itself is its own; the folder's config, which has both, says the same."""
+    hosts = "hosts={sending: {tso: linux, hz: 250}, receiving: {acks: linux, rmem: 1MiB}}"
+    run = simulate(SHARED, hosts, "flows.0.rmem=2MiB")
+    group = yaml.safe_load((run.folder / "config.yaml").read_text())["flows"][0]
+    assert [group[key] for key in ("tso", "hz", "acks", "rmem")] == ["linux", 250, "linux", "2MiB"]
+    repeated = simulate((run.folder / "config.yaml").read_text())
+    assert repeated.summary["digest"] == run.summary["digest"]

@@ -68,7 +68,8 @@ def test_a_replay_decides_the_same(simulate: Simulate, replay: Replay, queue: st
     """All stages there are, groups with delays of their own, and a change of rate."""
     config = MIXED.replace("codel: {ecn: yes}", queue)
     edges = "  forward:\n    - edges: {count: 3, rate: 100Mbit}\n"
-    run = simulate(config.replace("  forward:\n", edges), *RECORD)
+    hosts = "hosts={receiving: {count: 2, cpu: 400us, ring: 64}}"
+    run = simulate(config.replace("  forward:\n", edges), *RECORD, hosts)
     done = replay(run.folder)
 
     packets = open_ring(run.folder / "packets.ring").records

@@ -22,6 +22,8 @@ from .test_determinism import MIXED
 PLAIN = MIXED.replace("level: 3", "level: 1")
 CASES = {
     "mixed": PLAIN,
+    "hosts": PLAIN
+    + "hosts: {sending: {count: 2, coalesce: 300us}, receiving: {count: 3, cpu: 20us}}\n",
     "delay_forward_only": PLAIN.replace("    - delay: {delay: 10ms}\nflows", "flows"),
     "delay_reverse_only": PLAIN.replace(
         "    - delay: {delay: 10ms, late: 0.5%, late_by: 2ms}\n", ""

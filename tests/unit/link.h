@@ -33,6 +33,7 @@
 
 struct link_opts {
 	const char *group; // as in a config: "{cc: newreno}"
+	const char *hosts; // the config's `hosts`; NULL: none
 	uint64_t delay_ns; // one way; 0: 10 ms
 	uint64_t lose, late, mark; // data packets
 	uint64_t lose_syn, lose_ack; // ACKs: those of the receiver, its SYN/ACK is bit 0
@@ -75,6 +76,7 @@ struct link_log {
 struct link {
 	struct link_opts o;
 	struct config *config;
+	struct hosts hosts;
 	struct groups groups;
 	struct host tx, rx;
 	struct link_pkt *head, *tail; // in order of arrival
@@ -220,12 +222,15 @@ static inline struct link *link_open(const struct link_opts *o) {
 	if (l->o.delay_ns == 0)
 		l->o.delay_ns = 10 * MS;
 	l->oracle = !o->hand && o->mtu == 0;
-	snprintf(text, sizeof(text), "flows: [%s]", o->group);
+	snprintf(text, sizeof(text), "flows: [%s]%s%s", o->group,
+		o->hosts != NULL ? "\nhosts: " : "", o->hosts != NULL ? o->hosts : "");
 	l->config = config_parse("test", text, strlen(text), &err);
 	ck_assert_msg(l->config != NULL, "%s", err.msg);
-	ck_assert_msg(
-		groups_init(&l->groups, config_get(config_root(l->config), "flows"), &err) == 0,
-		"%s", err.msg);
+	struct config_node *root = config_root(l->config), *flows = config_get(root, "flows");
+
+	ck_assert_msg(hosts_read(&l->hosts, root, flows, &err) == 0, "%s", err.msg);
+	ck_assert_msg(groups_init(&l->groups, flows, &err) == 0, "%s", err.msg);
+	ck_assert_msg(groups_share(&l->groups, &l->hosts, flows, &err) == 0, "%s", err.msg);
 	rng_init(&l->rng, o->seed, "link");
 
 	struct host_env env = {

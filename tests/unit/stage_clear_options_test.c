@@ -29,15 +29,15 @@ static bool sum_good(const uint8_t *frame) {
 // The flags with which packets leave the stage.
 static uint8_t flags_of(const char *text) {
 	struct stage_bench b = {0};
-	struct pkt p = {.size_bytes = 100, .flags = PKT_RETRANSMIT};
+	struct pkt p = {.size_bytes = 100, .flags = PKT_POLL_END};
 
 	ck_assert_msg(stage_open(&b, text) == 0, "%s", b.err.msg);
 	stage_put(&b, &p, 7);
 	ck_assert_ptr_eq(stage_take(&b, 7), &p);
 	ck_assert_uint_eq(p.arrival_ns, 7);
-	ck_assert_uint_eq(p.flags & PKT_RETRANSMIT, PKT_RETRANSMIT);
+	ck_assert_uint_eq(p.flags & PKT_POLL_END, PKT_POLL_END);
 	stage_close(&b);
-	return (uint8_t)(p.flags & ~PKT_RETRANSMIT);
+	return (uint8_t)(p.flags & ~PKT_POLL_END);
 }
 
 TEST(each_option_on_each_kind_of_segment) {

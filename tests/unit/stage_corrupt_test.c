@@ -12,11 +12,11 @@ TEST(a_share_of_packets_is_damaged_and_goes_on) {
 	b.env.tel_packets = &tel;
 	ck_assert_int_eq(stage_open(&b, "{corrupt: {rate: 0.1%}}"), 0);
 	for (uint32_t i = 0; i < n; i++) {
-		struct pkt p = {.size_bytes = 100, .id = i, .flow_id = 7, .flags = PKT_RETRANSMIT};
+		struct pkt p = {.size_bytes = 100, .id = i, .flow_id = 7, .flags = PKT_POLL_END};
 
 		stage_put(&b, &p, i);
 		NEED(stage_take(&b, i) == &p && p.arrival_ns == i);
-		NEED((p.flags & ~PKT_CORRUPT) == PKT_RETRANSMIT);
+		NEED((p.flags & ~PKT_CORRUPT) == PKT_POLL_END);
 		if ((p.flags & PKT_CORRUPT) != 0 && damaged++ < 64)
 			NEED(records[(uint32_t)damaged - 1].pkt_id == i
 				&& records[(uint32_t)damaged - 1].event == TEL_CORRUPT);

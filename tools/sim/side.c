@@ -187,6 +187,8 @@ static inline __attribute__((always_inline)) void run(
 				to_flow(x, recorded, pkt, t_ns);
 			else
 				host_rx_receiver(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
+			if (!to_sender && unlikely((pkt->flags & PKT_POLL_END) != 0))
+				receivers_gro_poll_end(&h->endpoint, pkt->flow_id, t_ns);
 			pool_put(ps, pkt);
 		}
 		ps->inside -= n;

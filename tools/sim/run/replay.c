@@ -120,6 +120,7 @@ static int make_paths(struct replay *r, struct err *err) {
 		.base_rtts = &r->config.base_rtts,
 		.group_route = r->config.group_route,
 		.flows = flows,
+		.hosts = &r->hosts,
 		.groups = r->config.groups,
 		.owner = {.copy = copy_packet,
 			.free = free_packets,
@@ -130,6 +131,8 @@ static int make_paths(struct replay *r, struct err *err) {
 		.tel_run = &r->run->tel,
 	};
 
+	if (rc == 0)
+		rc = hosts_read(&r->hosts, root, NULL, err);
 	if (rc == 0 && r->header->virtual_time != 0) {
 		rc = groups_init(&groups, flows, err);
 		if (rc == 0) // without flows the packets were a capture's

@@ -23,6 +23,7 @@ struct replay {
 	const struct tel_arrivals *record;
 	uint64_t records;
 	struct switch_config config; // flow groups
+	struct hosts hosts;
 	struct paths paths;
 	struct stage_env exit[PATHS_MAX]; // traces the departures of each path
 	struct replay_headers {

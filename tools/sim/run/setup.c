@@ -223,6 +223,7 @@ static int paths_read(struct sim *s, struct err *err) {
 		.base_rtts = &s->groups.base_rtts,
 		.group_route = flows.route,
 		.flows = config_get(root, "flows"),
+		.hosts = &s->hosts,
 		.groups = s->groups.count,
 		.groups_only = true,
 		.owner = sim_owner(s),
@@ -259,7 +260,11 @@ int sim_init(struct sim *s, struct run *run, struct err *err) {
 			"%s: flows is required: a list of groups such as "
 			"- {count: 10, cc: copa}",
 			config_place(root));
-	rc = groups_init(&s->groups, flows, err);
+	rc = hosts_read(&s->hosts, root, flows, err);
+	if (rc == 0)
+		rc = groups_init(&s->groups, flows, err);
+	if (rc == 0)
+		rc = groups_share(&s->groups, &s->hosts, flows, err);
 	if (rc == 0)
 		rc = groups_draw(&s->groups, flows, run->seed, run->duration_ns, err);
 	if (rc == 0)

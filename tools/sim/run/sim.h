@@ -41,6 +41,7 @@ struct branches {
 
 struct sim {
 	struct run *run;
+	struct hosts hosts;
 	struct groups groups;
 	struct network_empty empty[GROUPS_MAX];
 	struct paths paths;

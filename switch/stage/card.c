@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The network cards of the hosts that a path leads to, with interrupt moderation and a processor
+// each. A config does not write this stage; its `hosts` put it behind a path's other stages.
+//
+//	packets -> ring -> interrupt, at least `coalesce` after the one before
+//	                -> processor, `cpu` for each packet, until the ring is empty -> TCP
+//
+// As Linux's NAPI: an interrupt starts a poll, in which the processor takes packets as long as
+// there are some; those that arrive meanwhile join it without an interrupt. The last packet of a
+// poll has PKT_POLL_END: the host's GRO then hands over all that it holds. A packet that arrives at
+// the very nanosecond of an interrupt comes with the next one. A card holds `ring` packets, with
+// the one that the processor works on, and drops others (ring).
+//
+// A packet's departure is known on its arrival: each card is a FIFO, with a heap over their heads.
+#include "switch/stage/card.h"
+
+#include "switch/stage/heads.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct card {
+	struct pkt *head, *tail;
+	uint64_t pkts;
+	uint64_t interrupt_ns; // the last one, which may lie ahead
+	uint64_t done_ns; // when the processor has worked on all that has arrived
+	uint64_t worked_ns; // of the processor, all together
+};
+
+struct cards {
+	const struct hosts_side *side;
+	const struct stage_env *env;
+	uint64_t pkts, bytes; // in the rings
+	struct pkt_list out; // departed, not yet taken
+	struct head *heap; // of cards that are not empty, smallest first
+	uint32_t heads;
+	struct card *card;
+};
+
+void card_configure(void *state, const struct hosts_side *side) {
+	((struct cards *)state)->side = side;
+}
+
+static int cards_init(void *self, const struct stage_env *env, struct err *err) {
+	struct cards *c = self;
+
+	c->env = env;
+	c->heap = calloc(c->side->count, sizeof(*c->heap));
+	c->card = calloc(c->side->count, sizeof(*c->card));
+	if (c->heap == NULL || c->card == NULL)
+		return err_set(err, -ENOMEM, "no memory for %u cards", (uint32_t)c->side->count);
+	return 0;
+}
+
+static void cards_fini(void *self) {
+	struct cards *c = self;
+
+	free(c->heap);
+	free(c->card);
+}
+
+// When a packet that arrives at t_ns is handed over. *joins: in the poll of the one before.
+static inline uint64_t card_due(
+	const struct hosts_side *side, struct card *card, uint64_t t_ns, bool *joins) {
+	uint64_t start_ns = card->done_ns;
+
+	*joins = t_ns < card->done_ns;
+	if (!*joins) {
+		uint64_t next_ns = card->interrupt_ns + side->coalesce_ns;
+
+		card->interrupt_ns = card->interrupt_ns == 0 ? t_ns : time_max(t_ns, next_ns);
+		start_ns = card->interrupt_ns;
+	}
+	card->done_ns = start_ns + side->cpu_ns;
+	card->worked_ns += side->cpu_ns;
+	return card->done_ns;
+}
+
+static inline struct pkt *cards_release(struct cards *c) {
+	struct card *card = c->heap[0].from;
+	struct pkt *p = card->head;
+
+	card->head = p->next;
+	card->pkts--;
+	c->pkts--;
+	c->bytes -= p->size_bytes;
+	p->arrival_ns = p->release_ns;
+	p->next = NULL;
+	if (card->head != NULL)
+		heads_sink(
+			c->heap, c->heads, (struct head){card->head->release_ns, card->head, card});
+	else if (--c->heads > 0)
+		heads_sink(c->heap, c->heads, c->heap[c->heads]);
+	return p;
+}
+
+// Moves packets that have departed by t_ns to the list `out`.
+static inline void cards_depart(struct cards *c, uint64_t t_ns) {
+	while (c->heads > 0 && c->heap[0].release_ns <= t_ns)
+		pkt_list_push(&c->out, cards_release(c));
+}
+
+static inline void cards_take(struct cards *c, struct pkt *p, struct pkt_list *drops) {
+	struct card *card = &c->card[p->flow_id % (uint32_t)c->side->count];
+	bool joins;
+
+	cards_depart(c, p->arrival_ns);
+	if (card->pkts >= c->side->ring) {
+		stage_drop(c->env, drops, p, DROP_RING);
+		return;
+	}
+	p->release_ns = card_due(c->side, card, p->arrival_ns, &joins);
+	p->flags |= PKT_POLL_END;
+	p->next = NULL;
+	card->pkts++;
+	c->pkts++;
+	c->bytes += p->size_bytes;
+	if (card->head != NULL) {
+		if (joins)
+			card->tail->flags &= (uint8_t)~PKT_POLL_END;
+		card->tail->next = p;
+		card->tail = p;
+		return;
+	}
+	card->head = p;
+	card->tail = p;
+	heads_rise(c->heap, c->heads++, (struct head){p->release_ns, p, card});
+}
+
+static void cards_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
+	for (uint32_t i = 0; i < n; i++)
+		cards_take(self, pkts[i], drops);
+}
+
+static uint32_t cards_pop(
+	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	struct cards *c = self;
+	uint32_t n = 0;
+
+	while (n < max && c->out.head != NULL && c->out.head->arrival_ns <= now_ns)
+		pkts[n++] = pkt_list_pop(&c->out);
+	if (c->out.head != NULL)
+		return n;
+	while (n < max && c->heads > 0 && c->heap[0].release_ns <= now_ns)
+		pkts[n++] = cards_release(c);
+	return n;
+}
+
+static uint64_t cards_next_ns(const void *self) {
+	const struct cards *c = self;
+
+	if (c->out.head != NULL)
+		return c->out.head->arrival_ns;
+	return c->heads == 0 ? NEVER_NS : c->heap[0].release_ns;
+}
+
+static struct backlog cards_backlog(const void *self) {
+	const struct cards *c = self;
+
+	return (struct backlog){.pkts = c->pkts + c->out.count, .bytes = c->bytes + c->out.bytes};
+}
+
+static bool cards_flows(const void *self) {
+	return true;
+}
+
+static struct aqm_limit cards_limit(const void *self) {
+	const struct cards *c = self;
+
+	return (struct aqm_limit){.bytes = UINT64_MAX, .pkts = c->side->count * c->side->ring};
+}
+
+// Of full frames that its processors can take.
+static uint64_t cards_rate_bps(const void *self) {
+	const struct cards *c = self;
+
+	if (c->side->cpu_ns == 0)
+		return UINT64_MAX;
+	return c->side->count * c->env->mtu_bytes * 8 * NS_PER_S / c->side->cpu_ns;
+}
+
+// Of the processor that has worked most.
+static double cards_busy(const void *self, uint64_t now_ns) {
+	const struct cards *c = self;
+	uint64_t most_ns = 0;
+
+	for (uint64_t i = 0; i < c->side->count; i++) {
+		const struct card *card = &c->card[i];
+
+		most_ns = time_max(
+			most_ns, time_since(card->worked_ns, time_since(card->done_ns, now_ns)));
+	}
+	return now_ns == 0 ? 0 : (double)most_ns / (double)now_ns;
+}
+
+const struct stage_ops stage_card = {
+	.name = "card",
+	.summary = "network cards that interrupt a processor",
+	.params = (const struct param[]){PARAM_END},
+	.state_size = sizeof(struct cards),
+	.init = cards_init,
+	.fini = cards_fini,
+	.push = cards_push,
+	.pop = cards_pop,
+	.next_ns = cards_next_ns,
+	.backlog = cards_backlog,
+	.capacity =
+		&(const struct stage_capacity){
+			.limit = cards_limit, .rate_bps = cards_rate_bps, .busy = cards_busy},
+	.needs = &(const struct stage_needs){.flows = cards_flows},
+};
