@@ -2,11 +2,12 @@
 // The config's `hosts`: machines that flows share, each with one network card.
 //
 //	hosts:
+//	  sending: {count: 10, card: 25Gbit, tso: linux}
 //	  receiving: {count: 10, coalesce: 200us, acks: linux}
 //
-// Flow i is one of host i modulo `count`. A card's interrupts are a stage of the paths
-// (switch/stage/card.c); what its GRO joins is one to TCP (sender/tcp/receiver_gro.c). Virtual time
-// only: in live runs the hosts are real.
+// Flow i is one of host i modulo `count`. Cards are stages at the ends of the paths
+// (switch/path/path_hosts.c); what GRO joins is one to TCP (sender/tcp/receiver_gro.c). Virtual
+// time only: in live runs the hosts are real.
 #pragma once
 #include "common/config/flows.h"
 
@@ -14,7 +15,10 @@
 
 struct hosts_side {
 	struct config_node *node; // NULL: not given, each flow has a host of its own
+	bool guests; // they are Linux guests (group/stack.h), which have their cards themselves
 	uint64_t count;
+	uint64_t card_bps; // rate at which a card sends; 0: it takes no time
+	struct limit limit; // of the queue before it
 	uint64_t coalesce_ns; // least time between two interrupts of a card
 	uint64_t cpu_ns; // a processor's time for a packet; 0: none
 	uint64_t ring; // packets that a card holds
@@ -29,11 +33,11 @@ struct hosts {
 
 extern const struct param hosts_params[]; // the sides
 extern const struct param hosts_side_params[];
-extern const struct param *const hosts_group_params[FLOWS_DIRECTIONS]; // keys of a group, too
+extern const struct param *const hosts_group_params[FLOWS_DIRECTIONS]; // keys of groups, too
 
-// Reads the section; without it no side is given. Those of its keys that are a group's are added to
-// the groups in `flows` that do not have them. -EINVAL or -ERANGE and a sentence.
-// `flows` may be NULL.
+// Reads the section; without it no side is given. Those of its keys that are a group's, or of Linux
+// guests its stack's, are added to the groups in `flows` (or NULL) that do not have them. -EINVAL or
+// -ERANGE and a sentence.
 int hosts_read(
 	struct hosts *h, struct config_node *root, struct config_node *flows, struct err *err);
 // For live programs: -EINVAL and a sentence if the section is there.

@@ -103,10 +103,8 @@ struct groups {
 // Reads the `flows` list. On error nothing needs freeing.
 int groups_init(struct groups *gs, struct config_node *node, struct err *err);
 void groups_fini(struct groups *gs);
-// From now on the flows share these hosts, which live as long. -EINVAL and a sentence: a group has
-// Linux guests, whose cards are their own.
-int groups_share(
-	struct groups *gs, const struct hosts *hosts, struct config_node *flows, struct err *err);
+// From now on the flows share these hosts, which live as long.
+void groups_share(struct groups *gs, const struct hosts *hosts);
 // The receiving hosts whose cards join segments; NULL: there are none.
 const struct hosts_side *groups_gro_side(const struct groups *gs);
 // Draws the base RTTs of flows whose group has a distribution of them (base_rtts_init); base_rtt_ns

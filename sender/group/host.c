@@ -76,22 +76,11 @@ int group_feedback(struct group *g, struct config_node *node, struct err *err) {
 const struct hosts_side *groups_gro_side(const struct groups *gs) {
 	const struct hosts_side *side = gs->hosts != NULL ? &gs->hosts->side[FLOWS_REVERSE] : NULL;
 
-	return side != NULL && side->node != NULL && side->gro ? side : NULL;
+	return side != NULL && side->node != NULL && !side->guests && side->gro ? side : NULL;
 }
 
-int groups_share(
-	struct groups *gs, const struct hosts *hosts, struct config_node *flows, struct err *err) {
-	const struct config_node *guest = groups_guest(gs, flows);
-	const struct hosts_side *side = hosts->side;
-
-	if (side[FLOWS_FORWARD].node == NULL && side[FLOWS_REVERSE].node == NULL)
-		return 0;
-	if (guest != NULL)
-		return config_err(guest, -EINVAL, err,
-			"stack: linux has cards of its own: write its card and coalesce there, and "
-			"no hosts");
+void groups_share(struct groups *gs, const struct hosts *hosts) {
 	gs->hosts = hosts;
 	for (uint32_t i = 0; groups_gro_side(gs) != NULL && i < gs->count; i++)
 		gs->group[i].receiver_modes |= RECEIVER_GRO;
-	return 0;
 }

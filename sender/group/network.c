@@ -191,19 +191,24 @@ static void add_route(
 }
 
 void network_read_empty(struct network_empty empty[GROUPS_MAX], struct config_node *root) {
-	struct config_node *paths = config_get(root, "paths");
+	struct config_node *paths = config_get(root, "paths"), *hosts = config_get(root, "hosts");
 	struct flows flows;
 	struct err err;
+	double card_bps = 0;
 
 	memset(empty, 0, GROUPS_MAX * sizeof(*empty));
 	if (paths == NULL || config_kind(paths) != CONFIG_MAP
 		|| flows_read(&flows, config_get(root, "flows"), &err) < 0)
 		return;
+	if (hosts != NULL && config_kind(hosts) == CONFIG_MAP)
+		card_bps = number(config_get(hosts, "sending"), "card", UNIT_RATE_BPS);
 	for (uint32_t g = 0; g < flows.groups; g++) {
 		struct reader forward = {.edges = true}, reverse = {0};
 
 		add_route(&forward, paths, &flows.route[g][FLOWS_FORWARD]);
 		add_route(&reverse, paths, &flows.route[g][FLOWS_REVERSE]);
+		if (card_bps > 0)
+			add_rate(&forward, card_bps);
 		empty[g].rate_bps = (uint64_t)forward.path_bps;
 		empty[g].rtt_ns = flows.base_rtt_ns[g] > 0
 			? flows.base_rtt_ns[g]

@@ -30,6 +30,7 @@ struct path_stage {
 	char name[48];
 	struct stage_env env;
 	uint64_t after_ns; // least time from here to the end of the path
+	struct config_node *node; // where it stands in the config, or the hosts that it is of
 };
 
 // A stage with figures; only these have an index among the links.

@@ -15,7 +15,6 @@
 
 #include "common/base/u64.h"
 #include "common/run/run_list.h"
-#include "switch/stage/card.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -32,11 +31,6 @@
 static_assert(sizeof(((struct path *)0)->name) + STAGE_NAME_SIZE
 		<= sizeof(((struct path_stage *)0)->name),
 	"a stage's whole name");
-
-// Where each stage stands in the config, for errors.
-struct places {
-	struct config_node *stage[PATHS_MAX][PATH_STAGES_MAX];
-};
 
 static bool name_valid(const char *name, size_t size) {
 	size_t len = strlen(name);
@@ -113,6 +107,7 @@ static int stage_read(struct path *p, struct config_node *node, struct err *err)
 	if ((rc = config_registered(node, p->name, "a stage", nth_stage, &which, err)) < 0)
 		return rc;
 	s->ops = stage_all[which];
+	s->node = node;
 	if ((rc = stage_name(p, s, params, err)) < 0)
 		return rc;
 	s->state = calloc(1, s->ops->state_size);
@@ -141,7 +136,7 @@ static int source_read(
 }
 
 static int path_read(struct path *p, const char *name, struct config_node *node,
-	const char *no_source, struct config_node **places, struct err *err) {
+	const char *no_source, struct err *err) {
 	int source, rc;
 
 	if (!name_valid(name, sizeof(p->name)))
@@ -158,62 +153,13 @@ static int path_read(struct path *p, const char *name, struct config_node *node,
 		return config_err(
 			node, -E2BIG, err, "%s: more than %d stages", name, PATH_STAGES_MAX);
 	for (size_t i = (size_t)source; i < config_count(node); i++) {
-		places[p->stages] = config_at(node, i);
-		if ((rc = stage_read(p, places[p->stages], err)) < 0)
+		if ((rc = stage_read(p, config_at(node, i), err)) < 0)
 			return rc;
 	}
 	return p->stages > 0
 		? 0
 		: config_err(node, -EINVAL, err,
 			"%s: no stage follows the source, such as {delay: {delay: 10ms}}", name);
-}
-
-// Puts the cards of the hosts of direction d behind the last stage before them.
-static int card_add(struct paths *ps, const struct hosts_side *side, enum flows_direction d,
-	struct places *places, struct err *err) {
-	const struct route *first = &ps->route[0][d];
-
-	if (ps->groups == 0)
-		return config_err(side->node, -EINVAL, err, "hosts: they need flows");
-	struct path *p = first->path[first->count - 1];
-	struct path_stage *s = &p->stage[p->stages];
-	char name[sizeof(s->name)];
-
-	for (uint32_t g = 1; g < ps->groups; g++) {
-		const struct route *r = &ps->route[g][d];
-
-		if (r->path[r->count - 1] != p)
-			return config_err(side->node, -EINVAL, err,
-				"hosts: all packets must come to their cards by one path, not by "
-				"%s and %s",
-				p->name, r->path[r->count - 1]->name);
-	}
-	if (p->stages == PATH_STAGES_MAX)
-		return config_err(side->node, -E2BIG, err, "%s: more than %d stages with the cards",
-			p->name, PATH_STAGES_MAX);
-	s->ops = &stage_card;
-	s->state = calloc(1, s->ops->state_size);
-	if (s->state == NULL)
-		return err_set(err, -ENOMEM, "%s: no memory", p->name);
-	card_configure(s->state, side);
-	snprintf(name, sizeof(name), "%s.%s", p->name, s->ops->name);
-	memcpy(s->name, name, sizeof(name));
-	places->stage[p - ps->path][p->stages++] = side->node;
-	return 0;
-}
-
-// What hosts send in one direction comes to the others.
-static int cards_add(
-	struct paths *ps, const struct hosts *hosts, struct places *places, struct err *err) {
-	int rc = 0;
-
-	for (uint32_t d = 0; rc == 0 && hosts != NULL && d < FLOWS_DIRECTIONS; d++) {
-		const struct hosts_side *side = &hosts->side[FLOWS_DIRECTIONS - 1 - d];
-
-		if (side->node != NULL)
-			rc = card_add(ps, side, d, places, err);
-	}
-	return rc;
 }
 
 void path_derive(struct path *p) {
@@ -276,8 +222,7 @@ struct path_stage *path_last_delay(struct path *p) {
 	return NULL;
 }
 
-static int paths_start(struct paths *ps, const struct places *places, const struct paths_env *env,
-	struct err *err) {
+static int paths_start(struct paths *ps, const struct paths_env *env, struct err *err) {
 	uint32_t links = 0;
 
 	for (uint32_t i = 0; i < ps->count; i++) {
@@ -294,7 +239,7 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 			struct err why = {""};
 
 			if (path_is_link(s) && links >= PATH_LINKS_MAX)
-				return config_err(places->stage[i][k], -E2BIG, err,
+				return config_err(s->node, -E2BIG, err,
 					"more than %d links in one run", PATH_LINKS_MAX);
 			s->env.name = s->name;
 			s->env.run_seed = env->run_seed;
@@ -314,8 +259,7 @@ static int paths_start(struct paths *ps, const struct places *places, const stru
 				s->env.link_index = (uint8_t)links++;
 			int rc = s->ops->init(s->state, &s->env, &why);
 			if (rc < 0)
-				return config_err(
-					places->stage[i][k], rc, err, "%s: %s", s->name, why.msg);
+				return config_err(s->node, rc, err, "%s: %s", s->name, why.msg);
 		}
 		path_derive(p);
 	}
@@ -378,7 +322,6 @@ void paths_list(struct run_list *l) {
 
 int paths_init(
 	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err) {
-	struct places places = {0};
 	int rc = 0;
 
 	memset(ps, 0, sizeof(*ps));
@@ -393,15 +336,14 @@ int paths_init(
 		struct path *p = &ps->path[ps->count++];
 
 		p->index = (uint8_t)i;
-		rc = path_read(p, config_key(node, i), config_at(node, i), env->no_source,
-			places.stage[i], err);
+		rc = path_read(p, config_key(node, i), config_at(node, i), env->no_source, err);
 	}
 	if (rc == 0)
 		rc = routes_init(ps, node, env, err);
 	if (rc == 0)
-		rc = cards_add(ps, env->hosts, &places, err);
+		rc = path_hosts_add(ps, env->hosts, err);
 	if (rc == 0)
-		rc = paths_start(ps, &places, env, err);
+		rc = paths_start(ps, env, err);
 	if (rc < 0)
 		paths_fini(ps);
 	return rc;

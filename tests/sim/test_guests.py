@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from weir.analysis import folder
 from weir.analysis.run_summary import decode
 from weir.analysis.summary import groups as groups_table
@@ -456,6 +457,44 @@ def test_configs_are_refused_in_one_sentence(weir_sim, write, flows, said):
     assert done.stderr.count("\n") == 1
     assert f"{config}:" in done.stderr
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("hosts", "flows", "said"),
+    [
+        ("{sending: {cpu: 1us}}", ["{stack: linux, peer: linux}"], "unknown key 'cpu'"),
+        ("{receiving: {count: 2}}", ["{stack: linux}"], "write the guests that receive, too"),
+        ("{sending: {qdisc: fq}}", ["{cc: cubic}"], "qdisc: of Linux guests only"),
+        (
+            "{sending: {}}",
+            ["{cc: cubic}", "{stack: linux, peer: linux}"],
+            "hosts.sending: all of its flows have Linux guests, or none",
+        ),
+    ],
+)
+def test_hosts_and_guests_that_do_not_fit_are_refused(weir_sim, write, hosts, flows, said):
+    config = write(*flows)
+    argv = [weir_sim, config, "-o", f"hosts={hosts}", "--check"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert said in done.stderr
+
+
+def test_guests_are_hosts_with_the_same_keys(weir_sim, write):
+    """What a stack writes is its own; the resolved config, which has both, resolves to itself."""
+    config = write("{count: 4, stack: {linux: {card: 1Gbit}}, peer: linux}")
+    hosts = (
+        "hosts={sending: {count: 2, card: 25Gbit, qdisc: fq_codel}, receiving: {coalesce: 50us}}"
+    )
+    argv = [weir_sim, config, "-o", hosts, "--print-config"]
+    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    group = yaml.safe_load(text)["flows"][0]
+    stack, peer = group["stack"]["linux"], group["peer"]["linux"]
+    assert (stack["hosts"], stack["card"], stack["qdisc"]) == (2, "1Gbit", "fq_codel")
+    assert (peer["hosts"], peer["coalesce"]) == (1, "50us")
+    config.write_text(text)
+    resolved = [weir_sim, config, "--print-config"]
+    assert subprocess.run(resolved, capture_output=True, text=True, check=True).stdout == text
 
 
 def test_a_setting_the_kernel_does_not_have_is_named(weir_sim, write, tmp_path):

@@ -184,7 +184,7 @@ def test_a_slow_processor_is_the_bottleneck(simulate: Simulate) -> None:
     assert 0.95 < segs / (5000 * run.summary["virtual_s"]) <= 1
     assert run.summary["ledger"]["balanced"]
     assert run.summary["ledger"]["paths"]["forward"]["drops"]["ring"]["pkts"] > 0
-    assert "forward.card" in str(run.summary["why"])
+    assert "forward.receiving" in str(run.summary["why"])
 
 
 def test_a_group_has_what_its_hosts_have(simulate: Simulate) -> None:
@@ -195,3 +195,25 @@ def test_a_group_has_what_its_hosts_have(simulate: Simulate) -> None:
     assert [group[key] for key in ("tso", "hz", "acks", "rmem")] == ["linux", 250, "linux", "2MiB"]
     repeated = simulate((run.folder / "config.yaml").read_text())
     assert repeated.summary["digest"] == run.summary["digest"]
+
+
+def test_cards_that_send_are_edges(simulate: Simulate) -> None:
+    """`edges` before all else is a short form of them: the same bytes, in the results, too."""
+    config = SHARED.replace("{delay: {delay: 20ms}}", "{delay: {delay: 20ms}}, {loss: {rate: 1%}}")
+    edges = config.replace("[{link", "[{edges: {count: 3, rate: 60Mbit, limit: 20pkt}}, {link")
+    card = "hosts={sending: {count: 3, card: 60Mbit, limit: 20pkt}}"
+    short, hosts = simulate(edges), simulate(config, card)
+    assert short.summary["digest"] != simulate(config).summary["digest"]
+    assert short.summary["ledger"]["paths"]["forward"]["drops"]["queue_full"]["pkts"] > 0
+    for key in ("digest", "groups", "links", "ledger", "receivers"):
+        assert short.summary[key] == hosts.summary[key]
+
+
+def test_cards_send_at_both_sides(simulate: Simulate) -> None:
+    """ACKs have 90 bytes on the wire: 1389 a second leave a card of 1 Mbit/s."""
+    run = simulate(SHARED, "hosts={receiving: {card: 1Mbit, limit: 100pkt}}")
+    acks = run.summary["receivers"]["acks"]
+    dropped = run.summary["ledger"]["paths"]["reverse"]["drops"]["queue_full"]["pkts"]
+    assert dropped > 0
+    assert (acks - dropped) / run.summary["virtual_s"] == pytest.approx(1e6 / 8 / 90, rel=0.05)
+    assert "reverse.receiving" in str(run.summary["why"])

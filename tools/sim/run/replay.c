@@ -132,7 +132,7 @@ static int make_paths(struct replay *r, struct err *err) {
 	};
 
 	if (rc == 0)
-		rc = hosts_read(&r->hosts, root, NULL, err);
+		rc = hosts_read(&r->hosts, root, flows, err);
 	if (rc == 0 && r->header->virtual_time != 0) {
 		rc = groups_init(&groups, flows, err);
 		if (rc == 0) // without flows the packets were a capture's

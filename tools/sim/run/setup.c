@@ -264,7 +264,7 @@ int sim_init(struct sim *s, struct run *run, struct err *err) {
 	if (rc == 0)
 		rc = groups_init(&s->groups, flows, err);
 	if (rc == 0)
-		rc = groups_share(&s->groups, &s->hosts, flows, err);
+		groups_share(&s->groups, &s->hosts);
 	if (rc == 0)
 		rc = groups_draw(&s->groups, flows, run->seed, run->duration_ns, err);
 	if (rc == 0)
