@@ -99,7 +99,8 @@ void run_list_run(struct run_list *l) {
 		&(struct run_listed){.kind = "run",
 			.name = "stop",
 			.summary = "ends a run in virtual time before its duration",
-			.params = stop_params});
+			.params = stop_params,
+			.also = {stop_metric_params}});
 }
 
 static int segments_check(const struct run *r, const struct config_node *node, struct err *err) {
@@ -137,7 +138,7 @@ static int load_params(struct run *r, struct err *err) {
 	rc = stop_init(&r->stop, root, r->warmup_ns, err);
 	if (rc < 0)
 		return rc;
-	if (r->stop.metric != STOP_NONE && strcmp(r->options->program, "weir-sim") != 0)
+	if (r->stop.metrics != 0 && strcmp(r->options->program, "weir-sim") != 0)
 		return config_err(config_get(root, "stop"), -EINVAL, err,
 			"stop: only virtual time can end early; -o stop.metric=none runs the whole "
 			"duration");

@@ -116,7 +116,10 @@ static void format_range(const struct param *p, char *text, size_t size) {
 		snprintf(text, size, "lists of --list %s", p->of);
 		return;
 	case PARAM_TYPE_NAMES:
-		snprintf(text, size, "names of paths");
+		if (p->choices != NULL)
+			format_choices(p, text, size);
+		else
+			snprintf(text, size, "names of paths");
 		return;
 	case PARAM_TYPE_U64:
 	case PARAM_TYPE_F64:

@@ -28,7 +28,7 @@ enum param_type {
 	PARAM_TYPE_MAP, // with the keys of the table `of`
 	PARAM_TYPE_LIST, // of min to max such maps; without `of`, of whole numbers in [min, max]
 	PARAM_TYPE_PATHS, // a map of names to lists of plug-ins of the kind `of`
-	PARAM_TYPE_NAMES, // the name of a path, or a list of such names
+	PARAM_TYPE_NAMES, // a name, or a list of names: of paths, or with `choices` of these
 	PARAM_TYPE_FILE, // the name of a file that is read, or FILE:PART
 };
 

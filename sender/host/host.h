@@ -105,7 +105,7 @@ void host_still_open(struct host *h, uint64_t now_ns);
 void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
 // Of all flows since host_measure.
 struct host_figures {
-	double goodput_bps;
+	double goodput_bps, first_group_bps;
 	double jfi; // Jain's index of their goodputs; NaN: nothing was acknowledged
 	double cwnd_reductions_per_s, drops_per_s;
 };

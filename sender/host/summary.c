@@ -114,16 +114,18 @@ static void write_group(struct json *j, const struct host *const *hosts, uint32_
 
 struct host_figures host_figures(const struct host *h, uint64_t now_ns) {
 	double seconds = (double)time_since(now_ns, h->measure_ns) / 1e9;
-	struct group_sum s = {0};
+	struct group_sum first = {0}, others = {0};
 	struct jain all = {0};
 
 	for (uint32_t i = 0; i < h->flows; i++)
-		sum_flow(&s, &all, &h->flow[i], seconds);
+		sum_flow(h->flow[i].group == 0 ? &first : &others, &all, &h->flow[i], seconds);
 	return (struct host_figures){
 		.goodput_bps = all.sum,
+		.first_group_bps = first.jain.sum,
 		.jfi = jain_index(&all),
-		.cwnd_reductions_per_s = (double)s.c.cwnd_reductions / seconds,
-		.drops_per_s = (double)s.c.drops / seconds,
+		.cwnd_reductions_per_s =
+			(double)(first.c.cwnd_reductions + others.c.cwnd_reductions) / seconds,
+		.drops_per_s = (double)(first.c.drops + others.c.drops) / seconds,
 	};
 }
 

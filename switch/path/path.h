@@ -212,6 +212,13 @@ struct path_capacity {
 struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes);
 // Share of the first link's capacity used since paths_measure; NaN without a link.
 double path_utilisation(struct path *p, uint64_t now_ns);
+bool route_has_link(const struct route *r);
+// Packets that left the queue of the first link of a route since paths_measure, and their times in
+// it.
+struct path_queued {
+	uint64_t pkts, sojourn_ns;
+};
+struct path_queued route_queued(const struct route *r, uint64_t now_ns);
 
 // The path's records go to these streams from now on; before the first packet.
 void path_streams(struct path *p, struct tel *packets, struct tel *arrivals);

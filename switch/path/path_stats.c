@@ -109,17 +109,48 @@ struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {
 	return c;
 }
 
-double path_utilisation(struct path *p, uint64_t now_ns) {
-	path_serve(p, now_ns);
+static const struct path_stage *first_link(const struct path *p) {
 	for (uint32_t i = 0; i < p->stages; i++) {
-		if (path_is_link(&p->stage[i])) {
-			struct stage_stats *s = path_stats(&p->stage[i], now_ns);
-			struct stats_totals to = stats_totals(s, now_ns);
-
-			return stats_figures(&stats_peak(s, STATS_RUN)->from, &to).utilisation;
-		}
+		if (path_is_link(&p->stage[i]))
+			return &p->stage[i];
 	}
-	return (double)NAN;
+	return NULL;
+}
+
+double path_utilisation(struct path *p, uint64_t now_ns) {
+	const struct path_stage *link = first_link(p);
+
+	path_serve(p, now_ns);
+	if (link == NULL)
+		return (double)NAN;
+	struct stage_stats *s = path_stats(link, now_ns);
+	struct stats_totals to = stats_totals(s, now_ns);
+
+	return stats_figures(&stats_peak(s, STATS_RUN)->from, &to).utilisation;
+}
+
+bool route_has_link(const struct route *r) {
+	for (uint32_t i = 0; i < r->count; i++) {
+		if (first_link(r->path[i]) != NULL)
+			return true;
+	}
+	return false;
+}
+
+struct path_queued route_queued(const struct route *r, uint64_t now_ns) {
+	for (uint32_t i = 0; i < r->count; i++) {
+		const struct path_stage *link = first_link(r->path[i]);
+
+		if (link == NULL)
+			continue;
+		struct stage_stats *s = path_stats(link, now_ns);
+		const struct stats_totals *from = &stats_peak(s, STATS_RUN)->from;
+		struct stats_totals to = stats_totals(s, now_ns);
+
+		return (struct path_queued){
+			to.dequeued - from->dequeued, to.sojourn_ns - from->sojourn_ns};
+	}
+	return (struct path_queued){0};
 }
 
 static uint32_t saturate32(uint64_t v) {

@@ -28,12 +28,22 @@ TEST(without_a_rule_there_is_no_tick) {
 
 TEST(the_papers_rule_is_the_default) {
 	ck_assert_int_eq(open_stop("{stop: {}}", 300 * NS_PER_S), 0);
-	ck_assert_int_eq(stop.metric, STOP_GOODPUT);
+	ck_assert_uint_eq(stop.metrics, 1 << STOP_GOODPUT);
+	ck_assert_str_eq(stop.names, "goodput");
 	ck_assert(stop.change == 0.01);
 	ck_assert_uint_eq(stop.over_ns, 1200 * NS_PER_S);
 	ck_assert_uint_eq(stop.next_ns, 360 * NS_PER_S);
 	ck_assert(isnan(stop.moved));
 	config_free(config);
+}
+
+// Gives every metric the value m over a time of 1.
+static bool put(double m) {
+	struct stop_sum sum[STOP_METRICS_COUNT];
+
+	for (int i = 0; i < STOP_METRICS_COUNT; i++)
+		sum[i] = (struct stop_sum){m, 1};
+	return stop_put(&stop, sum);
 }
 
 TEST(ticks_are_exact_where_over_is_no_multiple) {
@@ -45,7 +55,7 @@ TEST(ticks_are_exact_where_over_is_no_multiple) {
 		ck_assert_uint_eq(at_ns[k], 5 + (uint64_t)k * 1000007 / 20);
 		if (k >= STOP_TICKS) // what it is compared with is `over` ago to the nanosecond
 			ck_assert_uint_eq(at_ns[k] - at_ns[k - STOP_TICKS], 1000007);
-		ck_assert(!stop_put(&stop, ldexp(1, k)));
+		ck_assert(!put(ldexp(1, k)));
 		if (k <= STOP_TICKS)
 			ck_assert(isnan(stop.moved));
 		else
@@ -59,7 +69,7 @@ static int settles_at(const char *text, double (*m)(int k)) {
 	int k = 0;
 
 	ck_assert_msg(open_stop(text, 0) == 0, "%s", err.msg);
-	while (++k < 1000 && !stop_put(&stop, m(k)))
+	while (++k < 1000 && !put(m(k)))
 		ck_assert_uint_ne(stop.next_ns, NEVER_NS);
 	ck_assert(stop.settled == (k < 1000));
 	ck_assert(stop.settled == (stop.next_ns == NEVER_NS));
@@ -99,13 +109,69 @@ TEST(settled_by_hand) {
 	ck_assert_int_eq(settles_at("{stop: {}}", late), 50);
 }
 
+TEST(all_metrics_of_a_list_settle) {
+	int k = 0;
+
+	ck_assert_int_eq(open_stop("{stop: {metric: [drops, jfi]}}", 0), 0);
+	ck_assert_str_eq(stop.names, "drops, jfi");
+	for (bool settled = false; !settled; k++) {
+		const struct stop_sum sum[STOP_METRICS_COUNT] = {
+			[STOP_JFI] = {k < 30 ? 0 : 2, 1}, [STOP_DROPS] = {7, 7}};
+
+		settled = stop_put(&stop, sum);
+	}
+	ck_assert_int_eq(k, 51); // the first jfi of 2 with a 2 before it
+	config_free(config);
+}
+
+// Sums of what is 1 and 3 in turn, over a time of 1 each: the mean is 2, and batches of 1 have a
+// correlation of -1, which counts as 0. half-width = t(n - 1) sqrt(n / (n - 1)) / sqrt(n) / 2.
+TEST(confidence_by_hand) {
+	struct stop_sum sum[STOP_METRICS_COUNT] = {0};
+	double t19 = 2.0930, half;
+	int k = 0;
+
+	ck_assert_int_eq(open_stop("{stop: {confidence: 95%, change: 10%}}", 0), 0);
+	for (bool settled = false; !settled; k++) {
+		ck_assert(k <= 20 || !isnan(stop.half_width));
+		sum[STOP_GOODPUT].num += k % 2 == 0 ? 1 : 3;
+		sum[STOP_GOODPUT].den++;
+		settled = stop_put(&stop, sum);
+		if (k == 18)
+			ck_assert(isnan(stop.half_width));
+		half = t19 * sqrt(20.0 / 19) / sqrt(20) / 2;
+		if (k == 19)
+			ck_assert_double_eq_tol(stop.half_width, half, 1e-5);
+	}
+	// With 40 the half-width is still 16 %; then batches of 2 have no variance at all.
+	ck_assert_int_eq(k, 41);
+	ck_assert(stop.half_width == 0);
+	ck_assert(isnan(stop.moved));
+	config_free(config);
+}
+
 TEST(bad_rules_are_one_sentence) {
 	static const struct {
 		const char *text, *sentence;
 	} bad[] = {
 		{"{stop: {metric: rtt}}",
-			"test:1:17: metric: 'rtt' is not one of none, goodput, "
-			"jfi, cwnd_reductions, drops"},
+			"test:1:17: metric: 'rtt' is not one of none, goodput, jfi, "
+			"cwnd_reductions, "
+			"drops, share, delay"},
+		{"{stop: {metric: [jfi, rtt]}}",
+			"test:1:23: metric: 'rtt' is not one of none, goodput, jfi, "
+			"cwnd_reductions, "
+			"drops, share, delay"},
+		{"{stop: {metric: []}}", "test:1:17: metric: the list is empty"},
+		{"{stop: {metric: [[jfi]]}}",
+			"test:1:18: metric: a name is wanted, or a list of names"},
+		{"{stop: {metric: [none, jfi]}}", "test:1:18: metric: none stands alone"},
+		{"{stop: {metric: [jfi, drops, jfi]}}", "test:1:30: metric: jfi is there twice"},
+		{"{stop: {confidence: 95}}",
+			"test:1:21: confidence: 95 is not 0 or in [50%, 99.9%]"},
+		{"{stop: {metric: [drops, jfi], confidence: 95%}}",
+			"test:1:17: metric: jfi has no confidence: Jain's index of a part of the "
+			"run is not a part of that of the whole; leave out confidence"},
 		{"{stop: {change: 0}}", "test:1:17: change: 0 is not in [1e-9, 1]"},
 		{"{stop: {over: 20}}", "test:1:15: over: '20' is not a time such as 20ms"},
 		{"{stop: {over: 25h}}", "test:1:15: over: 25h is not in [1ms, 24h]"},

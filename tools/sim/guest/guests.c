@@ -114,10 +114,11 @@ int guests_init(struct guests **out, const struct guests_env *env, struct err *e
 
 	if (count == 0)
 		return 0;
-	if (env->run->stop.metric == STOP_CWND_REDUCTIONS)
+	if (stop_uses(&env->run->stop, STOP_CWND_REDUCTIONS))
 		return config_err(config_get(root, "stop"), -EINVAL, err,
 			"stop: cwnd_reductions: a Linux kernel does not say how often it reduces "
-			"its window; there is goodput, jfi, drops");
+			"its window; there is goodput, jfi, drops, share, "
+			"delay");
 	if (count > GUESTS_MAX)
 		return config_err(flows, -ERANGE, err,
 			"flows: %u guests; there may be %d: give less `hosts`", count, GUESTS_MAX);
@@ -195,7 +196,7 @@ static void config_settings(const struct guests *gs, uint32_t index, struct gues
 		.interval_ns = run->telemetry_interval_ns,
 		.warmup_ns = run->warmup_ns,
 		.duration_ns = run->duration_ns,
-		.stop_over_ns = run->stop.metric == STOP_NONE ? 0 : run->stop.over_ns,
+		.stop_over_ns = run->stop.metrics == 0 ? 0 : run->stop.over_ns,
 	};
 	config->pause_ns = st->pause_ns == 0 ? GUEST_NEVER : st->pause_ns;
 	config->resume_ns = st->resume_ns == 0 ? GUEST_NEVER : st->resume_ns;

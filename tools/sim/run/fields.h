@@ -12,7 +12,7 @@
 		"acceptable segments with payload that arrived at receivers")
 
 #define STOP_FIELDS(V)                                                                             \
-	V(TEXT, metric, "", stop_metric_name(stop), "")                                            \
+	V(TEXT, metric, "", stop->names, "what had to settle")                                     \
 	V(NUMBER, change, "", stop->change,                                                        \
 		"of the config: the metric has settled if it moves by less, relative to itself",   \
 		.source = "config.yaml")                                                           \
@@ -20,9 +20,16 @@
 		.source = "config.yaml")                                                           \
 	V(NUMBER, moved, "", stop->moved,                                                          \
 		"by how much the metric moved in that time, relative to what it was",              \
-		.over = OVER_END, .null = "it could not be measured")                              \
+		.over = OVER_END, .null = "it could not be measured, or the rule has an interval") \
 	V(FLAG, settled, "", stop->settled, "")                                                    \
-	V(NUMBER, at_s, "s", (double)s->now_ns / 1e9, "when the run ended")
+	V(NUMBER, at_s, "s", (double)s->now_ns / 1e9, "when the run ended")                        \
+	V(PART, interval, "StopInterval", write_interval(stop, j), "", .absent = "")
+
+#define STOP_INTERVAL_FIELDS(V)                                                                    \
+	V(NUMBER, confidence, "", stop->confidence, "of the config", .source = "config.yaml")      \
+	V(NUMBER, half_width, "", stop->half_width,                                                \
+		"of the metric's confidence interval by batch means, relative to the metric",      \
+		.over = OVER_END, .null = "there are too few batches")
 
 #define HOSTS_FIELDS(V)                                                                            \
 	V(COUNT, sender_tx, "packet", s->sender.count.tx_segs, "packets that the senders sent")    \

@@ -175,7 +175,7 @@ int offline_init(struct offline *o, struct run *run, struct err *err) {
 	o->base_ns = NEVER_NS;
 	o->next_interval_ns = run->telemetry_interval_ns;
 	config_skip(config_get(root, "live"));
-	if (run->stop.metric != STOP_NONE)
+	if (run->stop.metrics != 0)
 		return config_err(config_get(root, "stop"), -EINVAL, err,
 			"stop: what it waits for are figures of flows, and this run has captures");
 	if (run->telemetry_segments)

@@ -53,6 +53,8 @@
 	V(Memory, Section, "memory", RUN, MEMORY_FIELDS,                                           \
 		"The most that was in use at once; packets, at the ends of the run's steps.")      \
 	V(Stop, Section, "stop", RUN, STOP_FIELDS, "How a stop rule ended the run.")               \
+	V(StopInterval, Section, "stop.interval", RUN, STOP_INTERVAL_FIELDS,                       \
+		"How well the metric is known where the rule has a confidence.")                   \
 	V(Branch, Section, "branch", RUN, BRANCH_FIELDS,                                           \
 		"Where a branch comes from, and its changes.")                                     \
 	V(Source, Section, "sources", RUN, SOURCE_FIELDS, "A capture that was a path's traffic.")  \

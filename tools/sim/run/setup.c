@@ -213,6 +213,15 @@ int sim_delays_stay(const struct schedule *schedule, struct err *err) {
 	return 0;
 }
 
+// A stop rule's delay is that of a link.
+static int stop_check(const struct sim *s, struct err *err) {
+	if (!stop_uses(&s->run->stop, STOP_DELAY)
+		|| route_has_link(&s->paths.route[0][FLOWS_FORWARD]))
+		return 0;
+	return config_err(config_get(config_root(s->run->config), "stop"), -EINVAL, err,
+		"stop: delay: the first group passes no link, whose queue it would be");
+}
+
 static int paths_read(struct sim *s, struct err *err) {
 	struct config_node *root = config_root(s->run->config), *node = config_get(root, "paths");
 	struct flows flows;
@@ -238,6 +247,8 @@ static int paths_read(struct sim *s, struct err *err) {
 		rc = paths_init(&s->paths, node, &env, err);
 	if (rc == 0)
 		rc = routes_check(&s->paths, node, err);
+	if (rc == 0)
+		rc = stop_check(s, err);
 	if (rc < 0)
 		return rc;
 	rc = schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);

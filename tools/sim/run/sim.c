@@ -119,15 +119,18 @@ static uint64_t next_boundary(const struct sim *s, uint64_t until_ns) {
 
 static void stop_sample(struct sim *s) {
 	struct host_figures f = host_figures(&s->sender, s->now_ns);
-	const double metric[] = {
-		[STOP_NONE] = 0,
-		[STOP_GOODPUT] = f.goodput_bps,
-		[STOP_JFI] = f.jfi,
-		[STOP_CWND_REDUCTIONS] = f.cwnd_reductions_per_s,
-		[STOP_DROPS] = f.drops_per_s,
+	double seconds = (double)(s->now_ns - s->run->warmup_ns) / 1e9;
+	struct path_queued queued = route_queued(&s->paths.route[0][FLOWS_FORWARD], s->now_ns);
+	const struct stop_sum sum[STOP_METRICS_COUNT] = {
+		[STOP_GOODPUT] = {f.goodput_bps * seconds, seconds},
+		[STOP_JFI] = {f.jfi, 1},
+		[STOP_CWND_REDUCTIONS] = {f.cwnd_reductions_per_s * seconds, seconds},
+		[STOP_DROPS] = {f.drops_per_s * seconds, seconds},
+		[STOP_SHARE] = {f.first_group_bps * seconds, f.goodput_bps * seconds},
+		[STOP_DELAY] = {(double)queued.sojourn_ns, (double)queued.pkts},
 	};
 
-	stop_put(&s->run->stop, metric[s->run->stop.metric]);
+	stop_put(&s->run->stop, sum);
 }
 
 static void publish(struct sim *s) {

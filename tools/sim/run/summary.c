@@ -98,10 +98,18 @@ static void write_measured(const struct sim *s, struct json *j) {
 	json_close(j, '}');
 }
 
+static void write_interval(const struct stop *stop, struct json *j) {
+	if (stop->confidence == 0)
+		return;
+	json_object(j, "interval");
+	STOP_INTERVAL_FIELDS(FIELD_JSON)
+	json_close(j, '}');
+}
+
 static void write_stop(const struct sim *s, struct json *j) {
 	const struct stop *stop = &s->run->stop;
 
-	if (stop->metric == STOP_NONE)
+	if (stop->metrics == 0)
 		return;
 	json_object(j, "stop");
 	STOP_FIELDS(FIELD_JSON)

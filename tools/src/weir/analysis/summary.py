@@ -22,6 +22,7 @@ from weir.analysis.model_parts import (
     PacingLateness,
     PathLedger,
     Stop,
+    StopInterval,
     Why,
 )
 from weir.analysis.run_summary import RunLedger, RunSummary
@@ -340,10 +341,14 @@ def why_lines(summary: RunSummary) -> list[str]:
 def stopped(stop: Stop) -> str:
     """Says how the stop rule ended the run."""
     end = "settled at" if stop.settled else "had not settled by"
-    return (
-        f"{stop.metric} {end} {units.number(stop.at_s)} s:"
-        f" moved by {units.percent(stop.moved)} in {units.number(stop.over_s)} s"
-    )
+    if isinstance(stop.interval, StopInterval):
+        found = (
+            f"known to {units.percent(stop.interval.half_width)}"
+            f" with {units.percent(stop.interval.confidence)} confidence"
+        )
+    else:
+        found = f"moved by {units.percent(stop.moved)} in {units.number(stop.over_s)} s"
+    return f"{stop.metric} {end} {units.number(stop.at_s)} s: {found}"
 
 
 def speed(summary: RunSummary) -> str:

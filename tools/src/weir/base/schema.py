@@ -182,7 +182,8 @@ class Maker:
         if kind == "paths":
             return self.paths(of)
         if kind == "names":
-            name: Schema = {"type": "string", "pattern": NAME}
+            one: Schema = {"type": "string", "pattern": NAME}
+            name = words(row["choices"], any_case=False) if row["choices"] else one
             some = {"type": "array", "items": name, "minItems": 1, "uniqueItems": True}
             return {"anyOf": [name, some]}
         if row["choices"]:
