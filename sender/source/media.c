@@ -3,7 +3,8 @@
 // permits.
 //
 //	frame k    is written at start + (k + 1) / fps, whatever became of those before
-//	target     fraction * permitted, between min and max; `initial` while nothing is known
+//	target     fraction * permitted, between min and max; `initial` while nothing is known;
+//	           with `backlog`: goodput + (backlog * goodput - unacked) / 1 s, from `initial` on
 //	bitrate   += (target - bitrate) (1 - exp(-1 / (fps reaction)))    the encoder's delay
 //	size       bitrate / (8 fps) * x * key
 //	x          1 + Laplace's law of scale `spread`, between 0.1 and 10
@@ -13,6 +14,11 @@
 // Permitted is what the congestion control lets the flow send: its window per smoothed round trip,
 // and not more than its pacing rate if it has one (source.h). A fraction below 1 leaves room for
 // frames of more than the mean size and for what has queued at the sender.
+//
+// `backlog` is for an application that knows nothing of its transport, such as a live broadcast
+// over a library of its own: it sees what it wrote and what was acknowledged. Goodput is the EWMA of
+// what is acknowledged between frames, with a time constant of 1 s. On a path whose round trip is
+// shorter than `backlog` the bitrate rises to `max`, or until as much is unacknowledged.
 //
 // Between `pause` and `resume`, times since the flow's start, no frame is written; the encoder then
 // goes on with the bitrate that it had.
@@ -35,7 +41,7 @@
 
 struct media {
 	double fps, min_bps, max_bps, initial_bps, fraction, spread, key_size;
-	uint64_t reaction_ns, key_every, pause_ns, resume_ns;
+	uint64_t reaction_ns, backlog_ns, key_every, pause_ns, resume_ns;
 };
 
 struct media_state {
@@ -43,6 +49,8 @@ struct media_state {
 	uint64_t at_ns; // of the frame before, since the flow's start
 	uint64_t paused_ns;
 	uint64_t frame; // of the next
+	double goodput_bps; // with `backlog`
+	uint64_t acked_bytes; // when the frame before was drawn
 };
 static_assert(sizeof(struct media_state) <= SOURCE_STATE_BYTES, "fits");
 
@@ -58,6 +66,10 @@ static const struct param params[] = {
 		UNIT_NONE, PARAM_F64(struct media, fraction), 0.1, 1},
 	{"reaction", "200ms", "time constant with which the bitrate follows; 0s: at once",
 		UNIT_TIME_NS, PARAM_U64(struct media, reaction_ns), 0, 6e10},
+	{"backlog", "0s",
+		"unacknowledged payload that the bitrate aims at, as time at the goodput; 0s: it "
+		"follows what the transport permits",
+		UNIT_TIME_NS, PARAM_U64(struct media, backlog_ns), 0, 6e10},
 	{"spread", "0.15", "scale of Laplace's law of frame sizes, of the mean; 0: all alike",
 		UNIT_NONE, PARAM_F64(struct media, spread), 0, 1},
 	{"key_every", "0", "a key frame in so many; 0: none", UNIT_NONE,
@@ -86,9 +98,25 @@ static double within(const struct media *m, double bps) {
 	return fmin(fmax(bps, m->min_bps), m->max_bps);
 }
 
+static double by_permitted(const struct media *m, const struct source_seen *seen) {
+	return seen->permitted_bps > 0 ? m->fraction * seen->permitted_bps : m->initial_bps;
+}
+
+static double by_backlog(
+	const struct media *m, struct media_state *s, const struct source_seen *seen) {
+	double acked_bps = (double)(seen->acked_bytes - s->acked_bytes) * 8 * m->fps;
+	double unacked_bits = (double)(seen->written_bytes - seen->acked_bytes) * 8;
+
+	s->acked_bytes = seen->acked_bytes;
+	if (s->frame == 0)
+		return s->goodput_bps = m->initial_bps;
+	s->goodput_bps += (acked_bps - s->goodput_bps) / m->fps;
+	return s->goodput_bps * (1 + (double)m->backlog_ns / 1e9) - unacked_bits;
+}
+
 static void follow(const struct media *m, struct media_state *s, const struct source_seen *seen) {
-	double target_bps = within(
-		m, seen->permitted_bps > 0 ? m->fraction * seen->permitted_bps : m->initial_bps);
+	double target_bps =
+		within(m, m->backlog_ns > 0 ? by_backlog(m, s, seen) : by_permitted(m, seen));
 	double part = m->reaction_ns > 0 ? 1 - exp(-1e9 / m->fps / (double)m->reaction_ns) : 1;
 
 	if (s->bitrate_bps <= 0)

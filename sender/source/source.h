@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #define SOURCE_ENDLESS UINT64_MAX
-#define SOURCE_STATE_BYTES 32
+#define SOURCE_STATE_BYTES 48
 
 enum source_kind { SOURCE_ONCE, SOURCE_ARRIVALS, SOURCE_PAUSES, SOURCE_WRITES };
 

@@ -299,6 +299,28 @@ TEST(media_follows_what_is_permitted) {
 }
 
 // Of 32 kbit/s a frame has 1000 B in the mean: with a key frame in four, 7 times as large, 400 B.
+TEST(media_follows_goodput_and_backlog) {
+	struct source_seen seen = {0};
+	struct transfer t = {0};
+	struct read_source s;
+
+	open_source(&s,
+		"{media: {fps: 4, min: 32kbit, max: 320kbit, initial: 64kbit, reaction: 0s, "
+		"spread: 0, backlog: 500ms}}");
+	s.ops->next(s.cfg, s.state, &s.rng, &seen, &t);
+	ck_assert_uint_eq(t.bytes, 2000);
+	// 64 + (32 - 64) / 4 = 56 kbit/s of goodput, half of that may wait, and 8 kbit do.
+	seen.written_bytes = 2000;
+	seen.acked_bytes = 1000;
+	s.ops->next(s.cfg, s.state, &s.rng, &seen, &t);
+	ck_assert_uint_eq(t.bytes, 2375);
+	// Nothing more is acknowledged and 72 kbit wait: the lowest.
+	seen.written_bytes = 10000;
+	s.ops->next(s.cfg, s.state, &s.rng, &seen, &t);
+	ck_assert_uint_eq(t.bytes, 1000);
+	close_source(&s);
+}
+
 TEST(media_has_key_frames_and_pauses) {
 	struct read_source s;
 

@@ -30,7 +30,7 @@ def draw(found: Found) -> Iterator[Figure]:
     if figure := percentiles(found):
         caption = (
             "Percentiles over the population. They are of the transport's round trips, the times of"
-            " the video's segments, and the users' retransmissions."
+            " the video's frames, and the users' retransmissions."
         )
         yield named("", figure, caption)
 
@@ -69,6 +69,6 @@ def percentiles(found: Found) -> Figure | None:
     resent = Axis("sent again per acknowledged", scale="symlog", linear_to=1e-3)
     return beside(
         panel(measures.rtts_ms, Axis("round trip (ms)", scale="log")),
-        panel(measures.segment_ms, Axis("time of a segment (ms)", scale="log")),
+        panel(measures.frame_ms, Axis("time of a frame (ms)", scale="log")),
         panel(measures.overhead, resent),
     )

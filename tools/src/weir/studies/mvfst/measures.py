@@ -16,8 +16,8 @@ NS_PER_MS = 1e6
 Samples = Callable[[Run], Floats]
 
 
-def segment_ms(run: Run) -> Floats:
-    """Returns the times until the video's segments were acknowledged: its round trips, in ms."""
+def frame_ms(run: Run) -> Floats:
+    """Returns the times until the video's frames were acknowledged: its round trips, in ms."""
     done = of_kind(run, "transfers", "close")
     return np.asarray((done["ts_ns"] - done["start_ns"]) / NS_PER_MS, dtype=np.float64)
 
@@ -59,10 +59,3 @@ def halves(samples: Samples, percent: float) -> Callable[..., float]:
         return over_all(runs[:half], samples, percent) / over_all(runs[half:], samples, percent)
 
     return measure
-
-
-def mean_overhead(*runs: Run) -> float:
-    """Returns the mean retransmissions of the first half of the users over the second's."""
-    half = len(runs) // 2
-    found = [rtx_per_acked(run) for run in runs]
-    return float(np.mean(found[:half]) / np.mean(found[half:]))
