@@ -172,6 +172,25 @@ def test_results_go_between_the_lines_of_their_name(tmp_path, monkeypatch):
         documents.write("c", [], "quick", "0123")
 
 
+def test_one_study_alone_renews_its_part_of_the_page_of_all(tmp_path, monkeypatch):
+    """Its page has the other's rows, from where they were."""
+    page = tmp_path / "studies.md"
+    page.write_text(f"{documents.begin(find.ALL)}old\n{documents.END}")
+    monkeypatch.setattr(documents, "page_of", lambda name: page)
+    both = [replace(study(FULL), name=name, folder=tmp_path / name) for name in ("a", "b")]
+    monkeypatch.setattr(find, "chosen", lambda name: tuple(both))
+    monkeypatch.setattr(find, "suites", lambda: [])
+    for one in both:
+        one.folder.mkdir()
+    results = [(one, [Checked(one.experiments[0], FULL, (95.0,))]) for one in both]
+    documents.write(find.ALL, results, "quick", "0123")
+    documents.write("b", results[1:], "quick", "4567")
+    text = page.read_text()
+    assert "`a`: from `weir reproduce all --quick` at commit 0123, " in text
+    assert "`b`: from `weir reproduce b --quick` at commit 4567, " in text
+    assert text.count("direction: 1 of 1 hold") == 2
+
+
 @needs_sim
 @pytest.mark.parametrize("argv", [["reproduce", "c4"], ["attack", "x.yaml", "--cc", "copa,bbr"]])
 def test_documents_are_not_written_from_changed_sources(argv, tmp_path, monkeypatch):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The results of studies: results.json in a study's folder, and what a page has of it.
 
-They are written from a run, and by it alone: `weir reproduce NAME --write-docs` writes the file,
-and on the page of tools/docs/reference, between two lines, how many claims hold and what differs.
-The site has every claim.
+They are written from a run, and by it alone: `weir reproduce NAME --write-docs` writes the files of
+its studies. Then it writes, between two lines of a page of tools/docs/reference, how many claims
+hold and what differs in the files of all studies of that page. The site has every claim.
 """
 
 from __future__ import annotations
@@ -47,8 +47,16 @@ def commit(studies: Sequence[Study] = ()) -> str:
     return found
 
 
+def page_name(results: Sequence[Result], name: str) -> str | None:
+    """Returns the name whose page has the results of `weir reproduce NAME`; None: no page has."""
+    if name in (find.ALL, *find.suites()):
+        return name
+    everything = find.chosen(find.ALL)
+    return find.ALL if results and all(study in everything for study, _ in results) else None
+
+
 def page_of(name: str) -> Path:
-    """Returns the page with the results of `weir reproduce NAME`."""
+    """Returns the page between whose lines of a name the results are."""
     return (
         ROOT / "tools/docs/reference" / ("studies.md" if name == find.ALL else f"suites/{name}.md")
     )
@@ -132,12 +140,12 @@ CLAIMS = (
 )
 
 
-def overview(results: Sequence[Result]) -> str:
+def overview(studies: Sequence[Study]) -> str:
     """Returns how many claims of each study hold."""
-    found = [
-        (f"`{study.name}`", len(study.experiments), "; ".join(study_page.counts(checked)))
-        for study, checked in results
-    ]
+    found = []
+    for study in studies:
+        counted = "; ".join(study_page.counts(rows(study, read(study).rows[study.name])))
+        found.append((f"`{study.name}`", len(study.experiments), counted))
     return markdown.render([Table(("study", "experiments", "claims that hold"), found)])
 
 
@@ -156,11 +164,20 @@ def differing(studies: Sequence[Study]) -> str:
     return f"\n{markdown.render([made])}" if made else ""
 
 
-def block(results: Sequence[Result]) -> str:
-    studies = [study for study, _ in results]
-    file = read(studies[0])
-    when = f"From `{file.command}` at commit {file.commit}, {file.date}."
-    return f"\n{when}\n\n{overview(results)}{differing(studies)}\n"
+def origins(studies: Sequence[Study]) -> str:
+    """Returns the runs that the results are from, with the names of their studies."""
+    found: dict[str, list[str]] = {}
+    for study in studies:
+        file = read(study)
+        origin = f"`{file.command}` at commit {file.commit}, {file.date}."
+        found.setdefault(origin, []).append(f"`{study.name}`")
+    if len(found) == 1:
+        return f"From {next(iter(found))}"
+    return "\n".join(f"{', '.join(names)}: from {origin}" for origin, names in found.items())
+
+
+def block(studies: Sequence[Study]) -> str:
+    return f"\n{origins(studies)}\n\n{overview(studies)}{differing(studies)}\n"
 
 
 def table(name: str) -> str:
@@ -190,12 +207,10 @@ def written(text: str, name: str) -> tuple[str, str, str]:
 
 
 def write(name: str, results: Sequence[Result], scale: str, commit: str) -> list[Path]:
-    """Writes results.json of each folder, and replaces what stands on the page of a name.
-
-    A study that is neither of `all` nor a suite has no page.
-    """
-    page = page_of(name) if name in (find.ALL, *find.suites()) else None
-    before, _, after = written(page.read_text(encoding="utf-8"), name) if page else ("", "", "")
+    """Writes results.json of each folder, and replaces what stands on its page, if it has one."""
+    owner = page_name(results, name)
+    page = None if owner is None else page_of(owner)
+    before, _, after = written(page.read_text(encoding="utf-8"), owner) if page else ("", "", "")
     command, day = f"weir reproduce {name} --{scale}", datetime.now(UTC).date().isoformat()
     files: dict[Path, File] = {}
     for study, checked in results:
@@ -203,9 +218,9 @@ def write(name: str, results: Sequence[Result], scale: str, commit: str) -> list
         file.rows[study.name] = [row(one).kept for one in checked if one.claim.kind != "shown"]
     for path, file in files.items():
         folder.write_whole(path, text_of(file))
-    if page is None:
+    if owner is None or page is None:
         return [*files]
-    folder.write_whole(page, before + block(results) + after)
+    folder.write_whole(page, before + block(find.chosen(owner)) + after)
     return [*files, page]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import polars as pl
 from rich.console import Console
@@ -93,7 +94,17 @@ CLAIMS = (
 EXPERIMENT = Column("", lambda one: one.experiment.name)
 
 
-def counts(checked: Sequence[Checked]) -> list[str]:
+class Judged(Protocol):
+    """A claim with its verdict."""
+
+    @property
+    def claim(self) -> Claim: ...
+
+    @property
+    def verdict(self) -> str: ...
+
+
+def counts(checked: Sequence[Judged]) -> list[str]:
     """Returns how many of each kind hold, as "number: 8 of 9 hold"."""
     found = []
     for kind in KINDS:
