@@ -114,6 +114,7 @@ class Claim:
     high: float = math.inf
     tolerance: str = ""  # where the bounds come from
     why: str = ""  # the cause of a difference, found from traces; or why it is not comparable
+    replication: float | None = None  # what another measured who repeated the experiment
 
     def __post_init__(self) -> None:
         bounded = math.isfinite(self.low) and math.isfinite(self.high)
@@ -240,7 +241,7 @@ class Study:
 
     drawn: what `draw(found, ...)` of the folder's figures.py is given besides the runs; None: it
     draws other studies. with_all: `weir reproduce all` runs it. command: the one that runs it
-    [reproduce NAME].
+    [reproduce NAME]. replication: who repeated its experiments, and how.
     """
 
     name: str
@@ -251,6 +252,7 @@ class Study:
     drawn: tuple[object, ...] | None = ()
     with_all: bool = False
     command: str = ""
+    replication: str = ""
 
     def figures(self, found: Found) -> Iterator[Figure]:
         """Yields figures in the source's axes, of the runs that are there."""

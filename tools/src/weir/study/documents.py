@@ -111,17 +111,21 @@ def read(study: Study) -> File:
     return msgspec.json.decode(file_of(study).read_bytes(), type=File)
 
 
-def judged(study: Study) -> Iterator[tuple[Experiment, Claim]]:
-    """Returns the judged claims; those only shown are on the page of a run."""
+def is_kept(claim: Claim) -> bool:
+    """Is true of a claim with something to compare; the others are on the page of a run."""
+    return claim.kind != "shown" or claim.replication is not None
+
+
+def kept_claims(study: Study) -> Iterator[tuple[Experiment, Claim]]:
     for experiment in study.experiments:
         for claim in experiment.claims:
-            if claim.kind != "shown":
+            if is_kept(claim):
                 yield experiment, claim
 
 
 def rows(study: Study, kept: Sequence[tuple[str, str, str, str]]) -> list[Row]:
     """Joins the rows of a file with the study's claims. UserError: these are others now."""
-    claims = list(judged(study))
+    claims = list(kept_claims(study))
     if [one[:2] for one in kept] != [(experiment.name, claim.says) for experiment, claim in claims]:
         raise UserError(f"{study.name}: its claims have changed since its results were written", 1)
     return [
@@ -184,10 +188,11 @@ def table(name: str) -> str:
     """Makes the site's tables of every claim of the studies of a name."""
     parts: list[Part] = []
     for study in find.chosen(name):
+        found = rows(study, read(study).rows[study.name])
         parts += [
             Text(f"### {study.name}: {study.title}"),
-            Text(f"{study.source}."),
-            Table(CLAIMS, rows(study, read(study).rows[study.name])),
+            Text(study_page.sources(study)),
+            Table(study_page.with_replication(CLAIMS, found), found),
         ]
     return markdown.render(parts)
 
@@ -209,17 +214,19 @@ def written(text: str, name: str) -> tuple[str, str, str]:
 def write(name: str, results: Sequence[Result], scale: str, commit: str) -> list[Path]:
     """Writes results.json of each folder, and replaces what stands on its page, if it has one."""
     owner = page_name(results, name)
-    page = None if owner is None else page_of(owner)
-    before, _, after = written(page.read_text(encoding="utf-8"), owner) if page else ("", "", "")
+    before, after = "", ""
+    if owner is not None:
+        before, _, after = written(page_of(owner).read_text(encoding="utf-8"), owner)
     command, day = f"weir reproduce {name} --{scale}", datetime.now(UTC).date().isoformat()
     files: dict[Path, File] = {}
     for study, checked in results:
         file = files.setdefault(file_of(study), File(command, commit, day, {}))
-        file.rows[study.name] = [row(one).kept for one in checked if one.claim.kind != "shown"]
+        file.rows[study.name] = [row(one).kept for one in checked if is_kept(one.claim)]
     for path, file in files.items():
         folder.write_whole(path, text_of(file))
-    if owner is None or page is None:
+    if owner is None:
         return [*files]
+    page = page_of(owner)
     folder.write_whole(page, before + block(find.chosen(owner)) + after)
     return [*files, page]
 

@@ -50,6 +50,16 @@ MARKS = {
 }
 
 
+class Judged(Protocol):
+    """A claim with its verdict."""
+
+    @property
+    def claim(self) -> Claim: ...
+
+    @property
+    def verdict(self) -> str: ...
+
+
 def quantity(value: float | None, unit: str) -> str:
     """Returns a number with its unit; a dash for what is not known."""
     if value is None or not math.isfinite(value):
@@ -92,16 +102,21 @@ CLAIMS = (
     Column("verdict", lambda one: MARKS[one.verdict]),
 )
 EXPERIMENT = Column("", lambda one: one.experiment.name)
+REPLICATION = Column("replication", lambda one: quantity(one.claim.replication, one.claim.unit))
 
 
-class Judged(Protocol):
-    """A claim with its verdict."""
+def with_replication(columns: Sequence[Column], rows: Sequence[Judged]) -> tuple[Column, ...]:
+    """Adds the column of what was measured by others, left of ours, if a row has such a number."""
+    if all(row.claim.replication is None for row in rows):
+        return tuple(columns)
+    here = next(i for i, column in enumerate(columns) if column.header == "here")
+    return (*columns[:here], REPLICATION, *columns[here:])
 
-    @property
-    def claim(self) -> Claim: ...
 
-    @property
-    def verdict(self) -> str: ...
+def sources(study: Study) -> str:
+    """Returns who published a study, and who repeated it."""
+    also = f" Replication: {study.replication}." if study.replication else ""
+    return f"{study.source}.{also}"
 
 
 def counts(checked: Sequence[Judged]) -> list[str]:
@@ -151,7 +166,7 @@ def sections(study: Study, checked: Sequence[Checked], found: Found, place: Path
     for experiment in study.experiments:
         own = of_experiment(experiment, checked)
         yield Heading(f"{experiment.name}: {experiment.title}", experiment.name)
-        yield Table(CLAIMS, own, 3)
+        yield Table(with_replication(CLAIMS, own), own, 3)
         bounds = dict.fromkeys(one.claim.tolerance for one in own)
         reasons = dict.fromkeys(one.claim.why for one in own if one.verdict == "not comparable")
         yield from (Text(f"The bounds: {text}.", "small") for text in bounds if text)
@@ -194,7 +209,7 @@ def html(
     cells = sum(len(setup.cells(found.quick)) for setup in setups(study))
     typed = f"weir {study.rerun}"
     parts = [
-        Text(f"{study.source}."),
+        Text(sources(study)),
         *failures(failed),
         *differing(checked),
         *section("Contents", contents(study, checked)),
@@ -301,6 +316,7 @@ def table(results: Iterable[Result]) -> pl.DataFrame:
             "kind": one.claim.kind,
             "unit": one.claim.unit,
             "published": one.claim.published,
+            "replication": one.claim.replication,
             "here": one.value,
             "spread": one.spread,
             "seeds": len(one.values),
@@ -325,7 +341,7 @@ def show(results: Sequence[Result], screen: Console) -> None:
             screen.print(f"{study.name}: {'; '.join(counts(checked))}", markup=False)
         everything = [one for one in everything if one.verdict in ("differs", "missing")]
     if everything:
-        made = Table((EXPERIMENT, *CLAIMS), everything, left=4)
+        made = Table((EXPERIMENT, *with_replication(CLAIMS, everything)), everything, left=4)
         terminal.print_table(screen, made, ("claim", "source"))
     if len(results) == 1:
         screen.print("; ".join(counts(results[0][1])), markup=False)

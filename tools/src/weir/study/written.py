@@ -21,7 +21,8 @@ each name, taken side by side; a list of mappings is every combination of theirs
 by the value.
 `all` in the place of a claim's keys has several claims to repeat. `runs` may be patterns.
 
-`published` is a number that the source prints, `derived` one that follows from what it says; bounds
+`published` is a number that the source prints, `derived` one that follows from what it says, and
+`replication` one of somebody who repeated the experiment, whom the file names in its head; bounds
 are `low` and `high`, or `within`, a part of the number. A claim with bounds alone is an order; one
 without bounds is shown, and not judged; one without a measure cannot be compared, and says `why`.
 `source` of an experiment is that of its claims that have none, and the `tolerance` of a number is
@@ -73,6 +74,7 @@ class ClaimAsked(msgspec.Struct, forbid_unknown_fields=True):
     unit: str = ""
     published: float | None = None
     derived: float | None = None
+    replication: float | None = None
     within: float | None = None
     low: float = -math.inf
     high: float = math.inf
@@ -106,6 +108,7 @@ class StudyAsked(msgspec.Struct, forbid_unknown_fields=True):
     title: str
     experiments: dict[str, Json]
     source: str = ""
+    replication: str = ""
     with_all: bool = False
     runs: Json = {}
 
@@ -230,6 +233,7 @@ def claim(asked: ClaimAsked, setups: Mapping[str, Setup], known: Mapping[str, ob
             **bounds,
             tolerance=asked.tolerance or ("our own band" if number is not None else ""),
             why=asked.why,
+            replication=asked.replication,
         )
     except ValueError as error:
         raise UserError(str(error)) from None
@@ -257,5 +261,11 @@ def read(folder: Path, name: str) -> Study:
             error if str(error).startswith(str(path)) else UserError(f"{place}: {error}")
         ) from None
     return Study(
-        name, asked.title, asked.source, tuple(experiments), folder, with_all=asked.with_all
+        name,
+        asked.title,
+        asked.source,
+        tuple(experiments),
+        folder,
+        with_all=asked.with_all,
+        replication=asked.replication,
     )
