@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from weir.analysis import folder
 from weir.studies.corescale import measures as corescale
+from weir.studies.edgescale import measures as edgescale
 from weir.study import claim, find, measures
 from weir.study.claim import Checked, Found
 
@@ -65,6 +66,21 @@ def test_a_cell_is_what_the_telemetry_says(tiny: folder.Run) -> None:
         median = np.median(np.abs(y[hit] - fitted * x) / y[hit])
         assert error(tiny) == pytest.approx(100 * median)
     assert corescale.measured(tiny) is corescale.measured(tiny)
+
+
+def test_phases_are_shares_of_flows(weir_sim: Path, tmp_path: Path) -> None:
+    """Each flow is in one phase, and both of two BBR flows drain the queue at the same time."""
+    (study,) = find.chosen("edgescale")
+    (cell,) = next(setup for setup in claim.setups(study) if setup.name == "phases").cells(True)
+    argv = [weir_sim, cell.config, *cell.settings(), "-o", "flows.0.count=2"]
+    subprocess.run([*argv, "--out", tmp_path / "run"], check=True)
+    run = folder.load(tmp_path / "run")
+    shares = edgescale.phases(run, np.arange(0, 60, 0.1))
+    assert shares.sum(axis=0) == pytest.approx(1)
+    assert shares[run.summary.groups[0].modes.index("startup"), 0] == 1
+    assert edgescale.most_at_once("probe_rtt", 30)(run) == 100
+    (figure,) = study.figures(Found({"phases": tmp_path / "run"}, True))
+    assert len(figure.panels) == 2
 
 
 def test_figure_2_follows_from_table_1() -> None:
