@@ -23,8 +23,8 @@ static const struct cc_preset dialects[] = {
 	{"paper",
 		(const char *const[]){"rtt_min_rtts", "0", "window", "now", "bias", "0",
 			"slow_start_exit", "keep", "spread", "2", "velocity_rtts", "3",
-			"velocity_reset", "no", "velocity_cap", "0", "drain_cap", "0", "heavy_loss",
-			"0%", "empty_segs", "0", "empty_rtts", "5", "min_cwnd", "1", NULL}},
+			"velocity_reset", "no", "drain_cap", "0", "heavy_loss", "0%", "empty_segs",
+			"0", "empty_rtts", "5", "min_cwnd", "1", NULL}},
 	{"genericcc",
 		(const char *const[]){"rtt_min_rtts", "20", "window", "now", "bias", "0",
 			"slow_start_exit", "keep", "spread", "2", "velocity_rtts", "1",
@@ -51,7 +51,7 @@ struct config {
 	double bias_segs;
 	int slow_start_exit, dq, rate_rtt, pacing_rtt, dialect;
 	bool loss_exit;
-	double exit_gain, spread_gain;
+	double exit_gain, spread_gain, pacing_gain;
 	double velocity_rtts, drain_rtts, votes;
 	bool velocity_reset;
 	double velocity_cap, drain_cap;
@@ -112,8 +112,12 @@ static const struct param params[] = {
 		PARAM_ENUM(struct config, rate_rtt, rtt_names)},
 	{.name = "pacing_rtt",
 		.def = "standing",
-		.help = "the RTT in which 2 cwnd are paced",
+		.help = "the RTT in which pacing_gain cwnd are paced",
 		PARAM_ENUM(struct config, pacing_rtt, pacing_names)},
+	{.name = "pacing_gain",
+		.def = "2",
+		.help = "windows paced in an RTT; 2 in slow start",
+		F64(pacing_gain, 1, 10)},
 	{.name = "window",
 		.def = "sent",
 		.help = "lambda's window: when the acked segment was sent, or now",

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .conftest import Run, Simulate
+from .conftest import ROOT, Run, Simulate
 
+STUDIES = ROOT / "tools/src/weir/studies"
 CONTROLS = ("newreno", "cubic", "bbr", "copa")
 LOSS_BASED = ("newreno", "cubic")
 PAYLOAD = 1448 / 1538  # of a frame's time on the wire
@@ -132,6 +133,18 @@ def test_two_copa_flows_by_satellite(stress: Stress) -> None:
 
     assert flows["goodput_bps"] >= 0.95 * 0.97 * 42e6 * PAYLOAD
     assert flows["timeouts"] == 0
+
+
+def test_the_papers_rules_do_not_send_without_end(simulate: Simulate) -> None:
+    """One of twenty flows sent 960,000 segments in 45 s, of which 170,000 arrived.
+
+    It saw no delay after RTTmin had expired in a full queue, and its velocity doubled on.
+    """
+    config = (STUDIES / "copa/c8.yaml").read_text()
+    law = "cc={copa: {dialect: paper, mode: auto}}"
+    run = simulate(config, "duration=45s", *(f"flows.{i}.{law}" for i in range(20)))
+
+    assert sum(group["sent_segs"] for group in run.groups) < 1.05 * run.link["out_pkts"]
 
 
 @pytest.mark.parametrize("seed", range(1, 6))

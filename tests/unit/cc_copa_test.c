@@ -69,6 +69,14 @@ TEST(slow_start_ends_with_the_window_that_was_measured) {
 	cc_ack_n(&b, 1, 800 * MS, 150 * MS);
 	ck_assert_double_eq_tol(b.out.pacing_bps, 2 * b.out.cwnd_segs * 8000 / 0.15, 1e-3);
 
+	CC_OPEN(&b, "copa", "pacing_gain", "1.25", "spread", "2");
+	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
+	ck_assert_double_eq_tol(b.out.pacing_bps, 2 * b.out.cwnd_segs * 8000 / 0.05, 1e-3);
+	cc_ack(&b, &ack);
+	cc_ack_n(&b, 1, 650 * MS, 150 * MS);
+	cc_ack_n(&b, 1, 800 * MS, 150 * MS);
+	ck_assert_double_eq_tol(b.out.pacing_bps, 1.25 * b.out.cwnd_segs * 8000 / 0.15, 1e-3);
+
 	cc_open(&b, "copa", NULL);
 	cc_ack_n(&b, 10, 50 * MS, 50 * MS);
 	cc_ack(&b, &ack);
