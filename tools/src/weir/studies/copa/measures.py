@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 
 import numpy as np
 
 from weir.analysis.folder import Run
 from weir.base import units
-from weir.study.measures import Floats, after_warmup, goodputs, percentile
+from weir.study.measures import SEGMENT_BITS, WIRE_BITS, Floats, after_warmup, goodput, goodputs
 
-SMALL_BYTES = 64e3
 DELTAS = np.array([0.1, 0.2, 0.5, 1.0, 2.0])
 
 
@@ -85,28 +85,48 @@ def completions(run: Run) -> tuple[Floats, Floats]:
     return found["size_bytes"].astype(np.float64), took_us.astype(np.float64)
 
 
-def small_us(percent: float) -> Callable[[Run], float]:
-    """Makes the measure of a percentile of the completion times below 64 kB."""
+def mean_us(low_bytes: float, high_bytes: float) -> Callable[[Run], float]:
+    """Makes the measure of the mean completion time of sizes from low, below high."""
 
     def measure(run: Run) -> float:
         size_bytes, took_us = completions(run)
-        return percentile(took_us[size_bytes < SMALL_BYTES], percent)
+        return float(np.mean(took_us[(size_bytes >= low_bytes) & (size_bytes < high_bytes)]))
 
     return measure
 
 
 def of_fair(group: int) -> Callable[..., float]:
-    """Makes the measure of a group's goodput over its fair share, the mean of all networks."""
+    """Makes the measure of a group's goodput over its fair share of the link, over all networks."""
 
     def measure(*runs: Run) -> float:
         found = []
         for run in runs:
-            groups = run.summary.groups
-            total = sum(one.goodput_bps for one in groups)
-            flows = sum(one.flows for one in groups)
-            own = groups[group]
-            found.append(own.goodput_bps / own.flows / (total / flows))
+            flows = sum(one.flows for one in run.summary.groups)
+            fair = run.summary.links["forward"].rate_bps * SEGMENT_BITS / WIRE_BITS / flows
+            found.append(1e6 * goodput(run, group) / run.summary.groups[group].flows / fair)
         return float(np.mean(found))
+
+    return measure
+
+
+def over_other_networks(measure: Callable[..., float]) -> Callable[..., float]:
+    """Makes the measure of the first half of the runs, over that of the second."""
+    return lambda *runs: measure(*runs[: len(runs) // 2]) / measure(*runs[len(runs) // 2 :])
+
+
+def of_jitter(spread_ms: float) -> Callable[[Run], float]:
+    """Makes the measure of one flow's rate over that which delays of this deviation leave it.
+
+    Its rate is 1 / (delta dq), and dq the difference of two minima, over srtt/2 and over the 10 s
+    of RTTmin: each in the median the least of as many normal numbers as ACKs arrive in that time.
+    """
+
+    def measure(run: Run) -> float:
+        group = run.summary.groups[0]
+        rtt_s = units.measured(group.rtt_mean_ns) / 1e9
+        rate = group.goodput_bps / SEGMENT_BITS
+        least = [NormalDist().inv_cdf(1 - 0.5 ** (1 / (rate * s))) for s in (rtt_s / 2, 10)]
+        return rate * 0.5 * (least[0] - least[1]) * spread_ms / 1e3
 
     return measure
 

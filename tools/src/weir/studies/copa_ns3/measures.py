@@ -11,20 +11,9 @@ LINK_S_PER_PACKET = WIRE_BITS / 100e6  # of B6's link
 standing_pkts = acks_median("obs2", 1e-9 / LINK_S_PER_PACKET)
 
 
-def second_over_others(run: Run) -> float:
-    """Returns the second of three flows' goodput over the larger one of the others'."""
-    first, second, third = goodputs(run)
-    return float(second / max(first, third))
-
-
 def copas_in_percent(run: Run) -> float:
     """Returns what the first and the third of three flows have of the goodput together."""
     return 100 - share_percent(1)(run)
-
-
-def largest_overhead(run: Run) -> float:
-    """Returns the bytes sent again per byte acknowledged, of the flow with the most."""
-    return max(float(group.rtx_overhead or 0) for group in run.summary.groups)
 
 
 def apart(run: Run) -> float:
