@@ -65,6 +65,14 @@ def test_numbers_that_are_not_known_are_null():
     assert found == {"a": "NaN", "b": [1, None, None, None]}
 
 
+@pytest.mark.parametrize("size", [0, foreign.CHUNK_BYTES, 3 * foreign.CHUNK_BYTES])
+def test_a_file_of_any_length_is_read_whole_or_refused(tmp_path, size):
+    (tmp_path / "x").write_bytes(bytes(range(256)) * (size // 256) + b"end")
+    assert foreign.read_bytes(tmp_path / "x", size + 3) == (tmp_path / "x").read_bytes()
+    with pytest.raises(UserError, match=f"more than {size + 2:,} bytes"):
+        foreign.read_bytes(tmp_path / "x", size + 2)
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [

@@ -288,10 +288,16 @@ class Run:
 
     path: Path
     summary: RunSummary
-    summary_json: Json  # as the file has it; empty: the run never ended
+    summary_data: bytes  # the JSON of its summary; empty: the run never ended
     manifest: Manifest
     config_text: str
     notes: list[str] = field(default_factory=list)  # what a reader should know about the data
+
+    @cached_property
+    def summary_json(self) -> Json:
+        """The summary as its file has it; empty if the run never ended."""
+        place = str(self.path / SUMMARIES[0])
+        return foreign.decode(self.summary_data, Json, place) if self.summary_data else {}
 
     @cached_property
     def config(self) -> Config:
@@ -454,30 +460,36 @@ def is_run(path: Path) -> bool:
 
 def load(path: Path | str) -> Run:
     """Reads a run folder; one without a summary has a note. UserError: it is none."""
+    import msgspec
+
     from weir.analysis import model, run_summary
 
     path = Path(path)
     check(path)
-    rings = list(path.glob("*.ring"))
-    if not rings and not any((path / name).exists() for name in SUMMARIES + MANIFESTS):
+    try:
+        with os.scandir(path) as files:
+            names = {file.name for file in files}
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}", 1) from None
+    if names.isdisjoint(SUMMARIES + MANIFESTS) and not any(n.endswith(".ring") for n in names):
         raise UserError(f"{path}: not a run folder: no manifest.json, summary.json or .ring in it")
     notes = []
-    document: Json = {}
-    whole, *halves = (path / name for name in SUMMARIES)
-    if whole.exists():
-        document = read_json(whole)
-    elif any(half.exists() for half in halves):
-        document = merge_live(path)
+    data = b""
+    if SUMMARIES[0] in names:
+        data = foreign.read_bytes(path / SUMMARIES[0])
+    elif names.intersection(SUMMARIES):
+        data = msgspec.json.encode(merge_live(path))
     else:
         notes.append("The run did not end by itself: there is no summary, only telemetry.")
     made: Json = {}
     for name in MANIFESTS:
-        if (path / name).exists():
+        if name in names:
             found = read_json(path / name)
             foreign.check(found, model.Manifest, str(path / name))
             made = {**found, **made}
     config = path / "config.yaml"
-    text = foreign.read_bytes(config, foreign.YAML_BYTES_MAX) if config.exists() else b""
+    text = foreign.read_bytes(config, foreign.YAML_BYTES_MAX) if config.name in names else b""
     manifest = foreign.check(made, model.Manifest, str(path))
-    summary = run_summary.decode(document, str(whole)) if document else run_summary.RunSummary()
-    return Run(path, summary, document, manifest, text.decode(errors="replace"), notes)
+    empty = run_summary.RunSummary()
+    summary = run_summary.read(data, str(path / SUMMARIES[0])) if data else empty
+    return Run(path, summary, data, manifest, text.decode(errors="replace"), notes)

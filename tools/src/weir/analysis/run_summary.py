@@ -7,13 +7,14 @@ and maps that a kind of run does not have are empty, anything else that it does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Mapping
 from functools import cache
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
-from msgspec import NODEFAULT, Struct, field
+from msgspec import NODEFAULT, Meta, Struct, field
 
 from weir.analysis.model import AnySummary, BetweenHosts, RunHost
 from weir.analysis.model_parts import (
@@ -76,11 +77,12 @@ class RunSummary(AnyKind, kw_only=True):
 
 
 @cache
-def loose(kind: Any) -> Any:
+def loose(kind: Any, any_length: bool = False) -> Any:
     """Returns a type as any version may have written it: without some members, with others.
 
     Members that every kind of run has are None where they are absent, lists and maps empty. Groups
-    of captures and of results of other programs lack some numbers, or have means of them.
+    of captures and of results of other programs lack some numbers, or have means of them. A list
+    or a map has no more members than a page or a terminal has lines, unless it may have any number.
     """
     if isinstance(kind, type) and issubclass(kind, Struct):
         every = msgspec.structs.fields(kind)
@@ -92,13 +94,16 @@ def loose(kind: Any) -> Any:
         )  # fmt: skip
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return Union[tuple(map(loose, inner))]  # noqa: UP007
-    return origin[tuple(map(loose, inner))] if origin in (list, dict, tuple) else kind
+        return Union[tuple(loose(one, any_length) for one in inner)]  # noqa: UP007
+    if origin not in (list, dict, tuple):
+        return kind
+    made = origin[tuple(map(loose, inner))]
+    return made if any_length or origin is tuple else Annotated[made, Meta(max_length=ROWS_MAX)]
 
 
 def _member(kind: type[Struct], one: msgspec.structs.FieldInfo) -> tuple[Any, Any]:
     """Returns the type of a member as any version may have written it, and its default."""
-    type_ = loose(one.type)
+    type_ = loose(one.type, one.name.endswith(("flows", "cdf")))
     if kind is Group:
         type_ = type_ | Number | None if one.type is Count else type_ | None
     if one.required and kind in WHOLE:
@@ -122,9 +127,19 @@ def decode(document: Json, place: str) -> RunSummary:
     if kind is Comparison:
         given.pop("flows", None)  # those of the matched packets: see comparison()
     found: RunSummary = foreign.check(given, loose(RunSummary), place)
-    if long := next(too_long(document, "members"), None):
-        raise UserError(f"{place}: has more than {ROWS_MAX:,} {long}, the most that is read", 1)
     return found
+
+
+def read(data: bytes, place: str) -> RunSummary:
+    """Returns the summary that a file's JSON is. UserError: as decode()'s.
+
+    That of weir-sim is read at once, which takes a third of the time.
+    """
+    with contextlib.suppress(UserError):
+        found: RunSummary = foreign.decode(data, loose(RunSummary), place)
+        if found.kind == "simulation":
+            return found
+    return decode(foreign.decode(data, Json, place), place)
 
 
 def part(kind: type[Part], numbers: Mapping[str, object]) -> Part:
@@ -138,16 +153,3 @@ def comparison(document: Json, place: str) -> Comparison:
     """Returns what `weir pcap compare` found. UserError: as decode()'s."""
     found: Comparison = foreign.check(document, loose(Comparison), place)
     return found
-
-
-def too_long(value: object, name: str) -> Iterator[str]:
-    """Yields names of lists and dicts that have more members than a page or a terminal has lines.
-
-    Those of flows and distributions may have any number.
-    """
-    if isinstance(value, dict | list) and not name.endswith(("flows", "cdf")):
-        if len(value) > ROWS_MAX:
-            yield name
-        each = value.items() if isinstance(value, dict) else ((name, one) for one in value)
-        for inside, one in each:
-            yield from too_long(one, inside)

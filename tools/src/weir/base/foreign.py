@@ -32,6 +32,7 @@ VALUES_MAX = 4_000_000
 DEPTH_MAX = 64
 YAML_BYTES_MAX = 4 << 20  # of a config; these two are those of common/config/config_node.h
 YAML_DEPTH_MAX = 32
+CHUNK_BYTES = 1 << 16  # read first: memory for BYTES_MAX takes longer than most files
 LINE_BYTES_MAX = 1 << 20
 LINES_MAX = 10_000_000
 GZIP = b"\x1f\x8b"
@@ -68,7 +69,9 @@ def read_bytes(path: Path, bytes_max: int = BYTES_MAX) -> bytes:
                 with gzip.open(file) as unpacked:
                     data = unpacked.read(bytes_max + 1)
             else:
-                data = file.read(bytes_max + 1)
+                data = file.read(min(bytes_max, CHUNK_BYTES) + 1)
+                if len(data) > CHUNK_BYTES:
+                    data += file.read(bytes_max + 1 - len(data))
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise UserError(f"{path}: cannot be read: its gzip is cut off or damaged", 1) from None
     except OSError as error:
@@ -90,7 +93,8 @@ def decode(data: bytes, shape: type[T], place: str) -> T:
     """
     import msgspec  # tens of milliseconds, which most commands have no use for
 
-    if sum(data.count(mark) for mark in (b",", b"[", b"{")) > VALUES_MAX:
+    values = (data.count(mark) for mark in (b",", b"[", b"{"))
+    if len(data) > VALUES_MAX and sum(values) > VALUES_MAX:
         raise UserError(f"{place}: has more than {VALUES_MAX:,} values, the most that is read", 1)
     if b"NaN" in data or b"Infinity" in data:
         data = re.sub(rb"(?<=[\[:,\s])-?(?:NaN|Infinity)(?=[,\]}\s])", b"null", data)
@@ -102,7 +106,8 @@ def decode(data: bytes, shape: type[T], place: str) -> T:
         raise UserError(f"{place}: not JSON: {error}", 1) from None
     except RecursionError:
         raise UserError(f"{place}: is nested deeper than {DEPTH_MAX} levels", 1) from None
-    check_depth(value, place)
+    if isinstance(value, dict | list) and data.count(b"[") + data.count(b"{") > DEPTH_MAX:
+        check_depth(value, place)
     return value
 
 
