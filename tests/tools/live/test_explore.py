@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """weir explore: the page as a user works with it, and what a request may ask."""
 
+import fcntl
 import json
 import re
 import shlex
+import shutil
+import struct
 import threading
 import urllib.parse
 
@@ -12,12 +15,12 @@ from axe_playwright_python.sync_playwright import Axe
 from synthetic import make_run
 from test_browser import chromium  # noqa: F401
 from test_serve import ask
-from weir.analysis import labels
+from weir.analysis import folder, labels
 from weir.base.errors import UserError
 from weir.live import explore, web
 
 CONTROLS = ("copa", "cubic", "newreno")
-HOSTILE = "<img src=x onerror=document.title='no'> \"x' & {{ 1 }} </script>".replace("/", "")
+HOSTILE = "a..\n<img src=x onerror=document.title='no'> \"x' & {{ 1 }} </script>".replace("/", "")
 TOKEN = "a word that is long"
 
 
@@ -43,10 +46,8 @@ def served(top):
     kept = []
 
     def start(token=None, folder=top):
-        shelf = explore.Shelf(folder, list(explore.listing.find(folder)))
-        server = web.listen("127.0.0.1:0", token, explore.answers(shelf))
+        server = web.listen("127.0.0.1:0", token, explore.answers(explore.Shelf(folder)))
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        shelf.read()
         kept.append(server)
         return web.url(server)
 
@@ -70,7 +71,7 @@ def test_a_request_gets_runs_of_the_folder_alone(served, top):
     url = served()
     found = answered(url, "runs")[1]
     assert sorted(found["names"]) == sorted(path.name for path in top.iterdir())
-    assert found["total"] == len(found["rows"]) == 7
+    assert len(found["rows"]) == 7
     for given, says in (
         ("7", "there is no run 7"),
         ("../../etc", "by its number"),
@@ -88,6 +89,44 @@ def test_a_request_gets_runs_of_the_folder_alone(served, top):
     assert ask(url, Host="evil.example")[0] == 403
 
 
+def listed(url):
+    """Runs by their names: number, verdict and tags."""
+    found = answered(url, "runs")[1]
+    columns = [found["columns"].index(name) for name in ("verdict", "tags")]
+    return {
+        name: (number, *(found["rows"][number][n] for n in columns))
+        for number, name in enumerate(found["names"])
+        if name is not None
+    }
+
+
+def test_what_was_written_since_is_read_again(served, tmp_path):
+    """Runs keep their numbers, as a page that was opened before asks by them."""
+    top = tmp_path / "runs"
+    make_run(top / "b", seconds=6)
+    url = served(folder=top)
+    assert listed(url) == {"b": (0, "ok", "")}
+    make_run(top / "a", seconds=6, with_summary=False)  # is being written
+    labels.tag(top / "b", ["fig3"])
+    (top / "c").mkdir()
+    (top / "c" / "manifest.json").write_text("{")
+    found = listed(url)
+    assert found["c"][1].startswith("unreadable: ")
+    assert (found["b"], found["a"]) == ((0, "ok", "fig3"), (1, "did not end by itself", ""))
+    with (top / "a" / folder.LOCK).open("wb") as lock:  # what weir-sim holds while it writes
+        fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 1, 0))
+        assert listed(url)["a"][1] == "is being written"
+    assert listed(url)["a"][1] == "did not end by itself"
+    before = ask(f"{url}figures?runs=1")
+    assert (before[0], answered(url, "choices", runs="1")[1].get("error")) == (200, None)
+    shutil.copytree(make_run(tmp_path / "longer", seconds=12), top / "a", dirs_exist_ok=True)
+    assert ask(f"{url}figures?runs=1")[2] != before[2]
+    shutil.rmtree(top / "b")
+    assert {name: number for name, (number, *_) in listed(url).items()} == {"a": 1, "c": 2}
+    status, said = answered(url, "choices", runs="0")
+    assert (status, said) == (400, f"{top / 'b'}: no such run folder\n")
+
+
 def test_a_token_is_asked_for_everywhere(served):
     url = served(TOKEN)
     for path in ("", "runs", "choices", "figures", "paper"):
@@ -103,6 +142,7 @@ def test_each_command_makes_what_is_shown(served, weir):
     all_six = numbers(url, *(f"{cc}-{seed}" for cc in CONTROLS for seed in (1, 2)))
     for values, name in (
         ({"kind": "time", "name": "rtt", "runs": numbers(url, "copa-1")}, "rtt.csv"),
+        ({"kind": "time", "name": "rtt", "runs": numbers(url, HOSTILE)}, "rtt.csv"),
         ({"kind": "time", "name": "rtt", "runs": numbers(url, "copa-1", "cubic-1")}, "rtt.csv"),
         ({"kind": "numbers", "x": "flows.0.cc", "y": "goodput", "runs": all_six}, "goodput.csv"),
         ({"kind": "box", "y": "rtt_mean_ns", "by": "flows.0.cc", "runs": all_six}, "box.csv"),
@@ -179,20 +219,79 @@ def test_from_a_question_to_a_pdf(served, chromium):  # noqa: F811
     page.close()
 
 
+def tab_to(page, which):
+    """Goes on by the Tab key until an element is reached."""
+    for _ in range(30):
+        if page.evaluate("which => document.activeElement.matches(which)", which):
+            return
+        page.keyboard.press("Tab")
+    pytest.fail(f"{which} is not reached by the Tab key")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [1280, 390])
-def test_names_are_text_and_the_page_is_accessible(served, chromium, width):  # noqa: F811
-    page = chromium.new_page(viewport={"width": width, "height": 900})
+def test_by_keys_alone(served, chromium, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(explore, "ROWS_SENT", 3)
+    page = chromium.new_page()
+    page.goto(served())
+    page.get_by_text("7 of 7 runs, 0 chosen").wait_for()
+    tab_to(page, "#search")
+    page.keyboard.type("-2")
+    tab_to(page, "[type=checkbox]")
+    for key in ("Space", "ArrowDown", "ArrowDown", "ArrowUp", "Space"):
+        page.keyboard.press(key)
+    page.get_by_text("3 of 7 runs, 2 chosen").wait_for()
+    page.locator("#name option").nth(1).wait_for(state="attached")
+    tab_to(page, "#name")
+    page.keyboard.press("ArrowDown")
+    page.locator("#pdf[href]").wait_for()
+    assert shlex.split(page.locator("#command").text_content())[2:4] == [
+        str(explore.Path(page.title()) / name) for name in ("copa-2", "cubic-2")
+    ]
+    tab_to(page, "#pdf")
+    with page.expect_download():
+        page.keyboard.press("Enter")
+    page.close()
+
+
+@pytest.mark.slow
+def test_a_page_reads_again_what_was_written(served, chromium, tmp_path):  # noqa: F811
+    make_run(tmp_path / "b", seconds=6)
+    page = chromium.new_page()
+    page.goto(served(folder=tmp_path))
+    chosen(page, "b")
+    page.get_by_text("1 of 1 runs, 1 chosen").wait_for()
+    make_run(tmp_path / "a", seconds=6)
+    page.get_by_role("button", name="read again").click()
+    page.get_by_text("2 of 2 runs, 1 chosen").wait_for()
+    assert page.get_by_label("b", exact=True).is_checked()
+    shutil.rmtree(tmp_path / "b")
+    page.get_by_role("button", name="read again").click()
+    page.get_by_text("1 of 1 runs, 0 chosen").wait_for()
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
+def test_names_are_text_and_the_page_is_accessible(served, chromium, width, scheme):  # noqa: F811
+    page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page.goto(f"{served(TOKEN)}?{urllib.parse.urlencode({'token': TOKEN})}")
     page.get_by_text("7 of 7 runs, 0 chosen").wait_for()
-    chosen(page, HOSTILE)
+    page.locator("tr").filter(has_text="onerror").get_by_role("checkbox").first.check()
     frame = drawn(page, 2)
     assert HOSTILE in frame.locator("h1").text_content()
     assert page.locator("img").count() == frame.locator("img").count() == 0
     assert page.title() != "no"
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    found = Axe().run(page).response["violations"]
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    assert Axe().run(page).response["violations"] == []
+    page.emulate_media(media="print")
+    assert not page.locator("#all").is_visible()
+    assert (
+        page.evaluate(
+            "() => { const one = document.getElementById('runs');"
+            " return one.scrollHeight - one.clientHeight; }"
+        )
+        <= 0
+    )
     page.close()
 
 

@@ -7,8 +7,9 @@ import fcntl
 import io
 import os
 import shutil
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +42,7 @@ ABOUT = ("config.yaml", "report.html", "labels.json")
 RECEIVER = "receiver"
 
 LOCK = ".weir-lock"  # a byte for each live program's files; common/run/run_folder.c
+FLOCK = "hhqqi"  # struct flock
 
 
 @contextmanager
@@ -65,6 +67,15 @@ def locked(path: Path) -> Iterator[None]:
             yield
         finally:
             file.unlink(missing_ok=True)
+
+
+def is_written(path: Path) -> bool:
+    """Returns whether a program writes a run there now; nothing is locked for that."""
+    with suppress(UserError, OSError), foreign.open_regular(path / LOCK) as lock:
+        asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 2, 0)
+        held, *_ = struct.unpack(FLOCK, fcntl.fcntl(lock, fcntl.F_GETLK, asked))
+        return bool(held != fcntl.F_UNLCK)
+    return False
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from weir.base.foreign import Json
 
 TABLE = "table.parquet"  # of a sweep or a study, whose runs are below it
 DEPTH_MAX = 8
+WRITING = "is being written"  # the verdict of a run that goes on
 SORT_KEYS = ("folder", "title", "date", "verdict", "flows", "goodput", "delay")
 
 
@@ -83,7 +84,7 @@ def read(path: Path) -> Entry:
         path,
         str(report.title or run.manifest.title or path.name),
         minute(started) if started else modified(path),
-        report.verdict if report.ended else summary.NEVER_ENDED,
+        report.verdict if report.ended else unended(path),
         ", ".join(f"{group.flows} {group.cc or '?'}" for group in report.groups),
         summary.of_flows(report, lambda group: group.flows),
         summary.of_flows(report, lambda group: group.goodput_bps),
@@ -91,6 +92,11 @@ def read(path: Path) -> Entry:
         given.tags,
         given.note,
     )
+
+
+def unended(path: Path) -> str:
+    """Returns the verdict of a run that has no summary."""
+    return WRITING if folder.is_written(path) else summary.NEVER_ENDED
 
 
 def sweep(path: Path) -> Entry:

@@ -2,18 +2,19 @@
 """weir explore: the runs of a folder in a page, which draws those that are chosen.
 
 /          the page
-/runs      a line for each run from one on, as JSON: names at once, numbers when they are read
+/runs      lines of some runs from one on, as JSON; those from the first on have all names
 /choices   of chosen runs: their figures, the keys in which they differ, numbers and commands
 /figures   the figures as a page of their own
 /paper     one of them as PDF
 
-A run is asked for by its number in the list, so nothing outside the folder can be asked for. The
-runs are only read.
+A run is asked for by its number in the list, so nothing outside the folder can be asked for. Runs
+are only read, and again once a file of theirs was written: a page that is loaded again shows them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
 import tempfile
@@ -39,10 +40,12 @@ from weir.report import comparison, document, many_figures, paper
 from weir.report.figure import Figure
 
 DEFAULT_ADDRESS = "127.0.0.1:8791"
-ROWS_SENT = 2000  # at most, in one answer
+ROWS_SENT = 500  # at most, in one answer
 CHOSEN_MAX = 2000  # runs in one figure
 KEPT = 4  # drawn choices
+NAMED_MAX = 4  # runs in a title
 OVER_TIME, NUMBERS = "time", "numbers"  # kinds of figure, beside many_figures.NAMES
+Stamp = frozenset[tuple[str, int, int]]  # files: name, when it was written, size in bytes
 PLAIN = web.POLICY.format("")
 FIGURES_POLICY = (  # for a page that has no more than a report has
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline';"
@@ -118,36 +121,56 @@ class Chosen:
 
 @dataclass
 class Shelf:
-    """The runs of a folder, by their numbers, and what was drawn of them last."""
+    """The runs of a folder, by their numbers, and what was read and drawn of them last."""
 
     top: Path
-    paths: list[Path]
-    entries: list[Entry] = field(default_factory=list)  # of the first runs, those that were read
-    kept: dict[Asked, Chosen] = field(default_factory=dict)
+    paths: list[Path] = field(default_factory=list)
+    present: set[Path] = field(default_factory=set)  # when they were last looked for
+    entries: dict[Path, tuple[Stamp, Entry]] = field(default_factory=dict)
+    kept: dict[tuple[Asked, tuple[Stamp, ...]], Chosen] = field(default_factory=dict)
+    reading: threading.Lock = field(default_factory=threading.Lock)
     drawing: threading.Lock = field(default_factory=threading.Lock)
 
-    def read(self) -> None:
-        """Reads the runs, one after the other; one that has gone since has a line that says so."""
-        for path in self.paths:
-            try:
-                self.entries.append(listing.read(path))
-            except (UserError, OSError) as error:
-                self.entries.append(Entry(path, path.name, "", f"unreadable: {error}"))
+    def find(self) -> None:
+        """Looks for runs. Each keeps its number, as a page that is open asks for it by that."""
+        numbered = {*self.paths}
+        found = list(listing.find(self.top))
+        self.present = {*found}
+        self.paths += [path for path in found if path not in numbered]
+
+    def entry(self, path: Path) -> Entry | None:
+        """Returns a run's line, read again if it was written to; None: the run has gone."""
+        if path not in self.present:
+            return None
+        try:
+            now = stamp(path)
+            then, entry = self.entries.get(path, (None, None))
+            if entry is None or then != now or entry.verdict == listing.WRITING:
+                entry = listing.read(path)
+                self.entries[path] = (now, entry)
+        except (UserError, OSError):
+            return None
+        return entry
 
     def name(self, path: Path) -> str:
         """Returns how the page calls a run: its path below the folder."""
         return str(path.relative_to(self.top)) if path != self.top else self.top.resolve().name
 
     def runs(self, query: Query) -> Json:
-        """Returns lines from one on; the first answer has all names."""
+        """Returns lines from one on, null where a run has gone; the first answer has all names."""
         first = number(query, "from")
-        entries = self.entries[first : first + ROWS_SENT]
-        table = Table(COLUMNS, entries)
-        found: Json = {"columns": table.columns, "total": len(self.paths), "rows": table.rows}
-        found["sorts"] = [[one.goodput_bps, one.delay_ns, one.flows] for one in entries]
         if first == 0:
-            found["names"] = [self.name(path) for path in self.paths]
-        return found
+            self.find()
+        found = [self.entry(path) for path in self.paths[first : first + ROWS_SENT]]
+        table = Table(COLUMNS, [one for one in found if one])
+        rows = iter(table.rows)
+        sent: Json = {"columns": table.columns, "rows": [one and next(rows) for one in found]}
+        sent["sorts"] = [one and [one.goodput_bps, one.delay_ns, one.flows] for one in found]
+        if first == 0:
+            sent["names"] = [
+                self.name(path) if path in self.present else None for path in self.paths
+            ]
+        return sent
 
     def chosen(self, query: Query) -> Chosen:
         """Returns what a request asks for. UserError: there is no such run, or too many."""
@@ -156,11 +179,13 @@ class Shelf:
             raise UserError(f"choose 1 to {CHOSEN_MAX:,} runs")
         if max(asked.runs) >= len(self.paths):
             raise UserError(f"there is no run {max(asked.runs)}")
-        if asked not in self.kept:
-            self.kept[asked] = Chosen([self.paths[run] for run in asked.runs], asked)
+        paths = [self.paths[run] for run in asked.runs]
+        key = (asked, tuple(map(stamp, paths)))
+        if key not in self.kept:
+            self.kept[key] = Chosen(paths, asked)
             for old in list(self.kept)[:-KEPT]:
                 del self.kept[old]
-        return self.kept[asked]
+        return self.kept[key]
 
     def choices(self, query: Query) -> Json:
         """Returns what can be drawn of runs; what cannot says why."""
@@ -170,6 +195,8 @@ class Shelf:
             found["keys"], found["numbers"] = one.choices
         try:
             found["figures"] = [[figure.name, figure.title] for figure in one.figures]
+            if not one.figures:
+                raise UserError("these runs have no records yet that a figure could show")
         except UserError as error:
             found["error"] = str(error)
         return found
@@ -177,9 +204,9 @@ class Shelf:
     def figures(self, query: Query) -> str:
         """Returns the figures as a page."""
         one = self.chosen(query)
-        names = ", ".join(self.name(path) for path in one.paths[: comparison.RUNS_MAX])
-        more = len(one.paths) - comparison.RUNS_MAX
-        title = f"{names} and {more:,} more" if more > 0 else names
+        names = ", ".join(self.name(path) for path in one.paths[:NAMED_MAX])
+        more = len(one.paths) > NAMED_MAX
+        title = f"{len(one.paths):,} runs of {self.top}" if more else names
         return document.render(Page(title, [document.figures(one.shown)]))
 
     def paper(self, query: Query) -> bytes:
@@ -194,6 +221,18 @@ class Shelf:
             out = Path(place) / "figure.pdf"
             paper.write(shown[0], out, paper.Shape(width, venue=venue))
             return out.read_bytes()
+
+
+def stamp(path: Path) -> Stamp:
+    """Returns what changes when a file in a folder is written. UserError: the folder has gone."""
+    folder.check(path)
+    found = set()
+    with os.scandir(path) as files:
+        for file in files:
+            with contextlib.suppress(FileNotFoundError):  # a file that has got its name meanwhile
+                about = file.stat(follow_symlinks=False)
+                found.add((file.name, about.st_mtime_ns, about.st_size))
+    return frozenset(found)
 
 
 def word(query: Query, name: str) -> str | None:
@@ -243,11 +282,14 @@ def answers(shelf: Shelf) -> web.Answers:
         client.page(template.render(top=str(shelf.top), kinds=kinds, venues=venues))
 
     def sent(
-        make: Callable[[Query], object], kind: str, policy: str = PLAIN, waits: bool = True
+        make: Callable[[Query], object],
+        kind: str,
+        lock: threading.Lock = shelf.drawing,
+        policy: str = PLAIN,
     ) -> Callable[[Handler, Query], None]:
         def answer(client: Handler, query: Query) -> None:
             try:
-                with shelf.drawing if waits else contextlib.nullcontext():
+                with lock:
                     made = make(query)
             except (UserError, OSError) as error:
                 client.say(400, str(error))
@@ -260,19 +302,17 @@ def answers(shelf: Shelf) -> web.Answers:
 
     return {
         "/": page,
-        "/runs": sent(shelf.runs, "application/json", waits=False),
+        "/runs": sent(shelf.runs, "application/json", shelf.reading),
         "/choices": sent(shelf.choices, "application/json"),
-        "/figures": sent(shelf.figures, web.HTML, FIGURES_POLICY),
+        "/figures": sent(shelf.figures, web.HTML, policy=FIGURES_POLICY),
         "/paper": sent(shelf.paper, "application/pdf"),
     }
 
 
 def serve(top: Path, text: str, token: str | None) -> None:
     """Shows the runs of a folder to all who may ask, until Ctrl-C. UserError: there is none."""
-    shelf = Shelf(top, list(listing.find(top)))
-    if not shelf.paths:
+    if next(listing.find(top), None) is None:
         raise UserError(f"there is no run in {top}")
-    with web.listen(text, token, answers(shelf)) as server:
-        threading.Thread(target=shelf.read, daemon=True).start()
+    with web.listen(text, token, answers(Shelf(top))) as server:
         print(f"{web.url(server)} shows {top}; Ctrl-C ends that", file=sys.stderr, flush=True)
         server.serve_forever(0.1)

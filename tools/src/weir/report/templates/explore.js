@@ -5,15 +5,15 @@
 const explore = (() => {
   const SHOWN = 200; // rows at first, and more at each press of a button
   const WAIT_MS = 200; // after a choice, as another may follow
-  const READ_MS = 1000; // between two questions while the server reads runs
+  const READ_MS = 1000; // at least, between two tables while runs are read
   const ENABLED = { time: ["name"], numbers: ["x", "y", "by", "facet", "logx", "logy"], pantheon: ["by"],
     box: ["y", "by"], cdf: ["y", "by"] };
   const SORTED = { goodput: 0, delay: 1, flows: 2 }; // columns of numbers, by their place in `sorts`
   const token = new URLSearchParams(location.search).get("token");
   const place = (id) => document.getElementById(id);
-  const runs = []; // {id, cells, sorts, text}
+  const runs = []; // {id, cells, sorts, text}, by their numbers; null: it has gone
   const chosen = new Set();
-  const state = { columns: ["run"], key: "run", down: false, shown: SHOWN, total: 0, asked: 0, drawn: "" };
+  const state = { columns: ["run"], key: "run", down: false, shown: SHOWN, asked: 0, drawn: "" };
 
   function address(path, values) {
     const query = new URLSearchParams(values);
@@ -43,7 +43,7 @@ const explore = (() => {
 
   function found() {
     const words = place("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const fit = runs.filter((run) => words.every((word) => run.text.includes(word)));
+    const fit = runs.filter((run) => run && words.every((word) => run.text.includes(word)));
     const way = state.down ? -1 : 1;
     return fit.map((run) => [value(run), run]).sort(([a], [b]) => // what is not known stands last
       (a === null) - (b === null) || way * (a < b ? -1 : a > b ? 1 : 0)).map(([, run]) => run);
@@ -66,8 +66,11 @@ const explore = (() => {
 
   function row(run) {
     const made = element("tr");
-    const box = element("input", undefined, { type: "checkbox", "aria-label": run.cells[0], "data-run": run.id });
+    const box = element("input", undefined, {
+      type: "checkbox", tabindex: "-1", "aria-label": run.cells[0], "data-run": run.id,
+    });
     box.checked = chosen.has(run.id);
+    box.addEventListener("focus", () => step(made, false));
     box.addEventListener("change", () => {
       chosen[box.checked ? "add" : "delete"](run.id);
       changed();
@@ -78,40 +81,71 @@ const explore = (() => {
     return made;
   }
 
+  // One row is reached by the Tab key, the others from it by the arrow keys.
+  function step(row, focus = true) {
+    document.querySelector("#runs tbody [tabindex='0']")?.setAttribute("tabindex", "-1");
+    const box = row?.querySelector("input");
+    box?.setAttribute("tabindex", "0");
+    if (focus) box?.focus();
+  }
+
   function table() {
     const fit = found(), { run: focused } = document.activeElement.dataset;
+    const body = document.querySelector("#runs tbody");
     head();
-    document.querySelector("#runs tbody").replaceChildren(...fit.slice(0, state.shown).map(row));
-    if (focused) document.querySelector(`[data-run="${focused}"]`)?.focus();
+    body.replaceChildren(...fit.slice(0, state.shown).map(row));
+    const before = focused && body.querySelector(`[data-run="${focused}"]`)?.closest("tr");
+    step(before || body.firstElementChild, Boolean(before));
     place("more").hidden = fit.length <= state.shown;
     said(fit.length);
   }
 
   function said(fit) {
-    const read = runs.filter((run) => run.sorts).length;
-    const reading = read < state.total ? `, ${read} of them read` : "";
-    place("state").textContent = `${fit} of ${state.total} runs${reading}, ${chosen.size} chosen`;
+    const all = runs.filter(Boolean);
+    const read = all.filter((run) => run.sorts).length;
+    const reading = read < all.length ? `, ${read} of them read` : "";
+    place("state").textContent = `${fit} of ${all.length} runs${reading}, ${chosen.size} chosen`;
   }
 
   async function read() {
-    let from = 0;
+    let from = 0, next = 0;
     do {
       const got = await ask("/runs", { from });
-      if (got.names) {
-        state.total = got.total;
-        state.columns = ["run", ...got.columns];
-        got.names.forEach((name, id) => runs.push({ id, cells: [name], text: name.toLowerCase() }));
-      }
+      state.columns = ["run", ...got.columns];
+      if (got.names) runs.length = 0;
+      got.names?.forEach((name, id) => runs.push(name && { id, cells: [name], text: name.toLowerCase() }));
       got.rows.forEach((cells, n) => {
         const run = runs[from + n];
+        if (!run || !cells) {
+          runs[from + n] = null;
+          return;
+        }
         run.cells = [run.cells[0], ...cells];
         run.sorts = got.sorts[n];
         run.text = run.cells.join("\n").toLowerCase();
       });
-      if (got.names || got.rows.length) table();
       from += got.rows.length;
-      if (from < state.total) await new Promise((done) => { setTimeout(done, got.names ? WAIT_MS : READ_MS); });
-    } while (from < state.total);
+      if (got.names || from >= runs.length || Date.now() > next) {
+        table();
+        next = Date.now() + READ_MS;
+      } else {
+        said(found().length);
+      }
+    } while (from < runs.length);
+    for (const id of chosen) if (!runs[id]) chosen.delete(id);
+    said(found().length);
+  }
+
+  async function load() {
+    place("again").disabled = true;
+    try {
+      await read();
+      state.drawn = ""; // a run may have gone on
+      await draw();
+    } catch (error) {
+      place("error").textContent = error.message;
+    }
+    place("again").disabled = false;
   }
 
   // The figures
@@ -199,6 +233,15 @@ const explore = (() => {
   place("asked").addEventListener("change", draw);
   place("copy").addEventListener("click", () => navigator.clipboard.writeText(place("command").textContent));
   for (const form of document.forms) form.addEventListener("submit", (event) => event.preventDefault());
-  read().then(draw, (error) => { place("error").textContent = error.message; });
+  place("again").addEventListener("click", load);
+  document.querySelector("#runs tbody").addEventListener("keydown", (event) => {
+    const row = event.target.closest("tr");
+    const next = { ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling }[event.key];
+    if (next) {
+      event.preventDefault();
+      step(next);
+    }
+  });
+  load();
   return { runs, chosen };
 })();
