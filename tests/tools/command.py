@@ -15,8 +15,7 @@ from pathlib import Path
 import weir.__main__
 
 # Modules that commands import. Polars is not among them: its threads do not outlive a fork.
-PRELOADED = ["weir.cli.app", "weir.api", "weir.analysis.stream"]
-PRELOADED += ["pydantic", "matplotlib.figure"]
+PRELOADED = ["weir.cli.app", "weir.api", "weir.analysis.stream", "matplotlib.figure"]
 TIMEOUT_S = 120
 
 SERVER = multiprocessing.get_context("forkserver")

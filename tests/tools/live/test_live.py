@@ -234,7 +234,7 @@ def test_little_is_taken_of_the_cpu_that_programs_poll_on(command, rich):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert f"weir.live.{command}" in done.stderr.split()
-    heavy = {"typer", "rich", "numpy", "polars", "yaml", "matplotlib", "pydantic"}
+    heavy = {"typer", "rich", "numpy", "polars", "yaml", "matplotlib"}
     assert heavy & set(done.stderr.split()) == rich
 
 

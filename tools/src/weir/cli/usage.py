@@ -87,24 +87,22 @@ def unknown(word: str) -> str:
     return f"'{word}' is not a command; {meant}"
 
 
-# What is wrong with a value, by the name that pydantic has for it.
+# What typer's parser says of a value, and what we say.
 WRONG = {
-    "int_parsing": "'{input}' is not a whole number",
-    "float_parsing": "'{input}' is not a number",
-    "greater_than_equal": "{input} is not at least {ge}",
-    "less_than_equal": "{input} is not at most {le}",
-    "value_error": "{error}",
+    r"is not a valid int\b.*": "is not a whole number",
+    r"is not a valid float\b.*": "is not a number",
+    r"is not in the range x>=": "is not at least ",
+    r"is not in the range x<=": "is not at most ",
+    r"is not in the range (\S+)<=x<=": r"is not a number from \1 to ",
 }
 
 
 def sentence(error: Any) -> str:
     """Returns the sentence for a usage error of typer's parser."""
-    said: str = error.format_message()
-    if not hasattr(error.__cause__, "errors"):
-        return said
-    found = error.__cause__.errors()[0]
-    if found["type"] not in WRONG:
-        return said
+    if type(error) is not typer.BadParameter or error.param is None:
+        return str(error.format_message())
+    said = error.message.rstrip(".")
+    for theirs, ours in WRONG.items():
+        said = re.sub(theirs, ours, said)
     name = max(error.param.opts, key=len)
-    wrong = WRONG[found["type"]].format(input=found["input"], **found.get("ctx", {}))
-    return f"{name if name.startswith('-') else name.upper()}: {wrong.rstrip('.')}"
+    return f"{name if name.startswith('-') else name.upper()}: {said}"
