@@ -2,6 +2,7 @@
 """Segments of a run: the same as in its capture, and what the figures of them show."""
 
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,7 @@ from polars.testing import assert_frame_equal
 from weir.analysis import segments
 from weir.base.errors import UserError
 from weir.report import data, grey, sections, segment_figures, segment_sections
-from weir.report.figure import Points, Rule
+from weir.report.figure import Points, Rule, thinned
 
 CONFIG = """
 title: one CUBIC flow with losses
@@ -117,15 +118,18 @@ def test_strokes_stairs_and_ticks_are_the_segments():
 
 
 def test_a_dense_flow_has_strokes_between_gaps():
-    """As many as the points of a line allow, so that none is thinned into a slanted line."""
-    rows = [(i, 1, i * 100, 1, 100, i % 2) for i in range(3000)]
-    panel = segment_figures.stevens(segments.numbered(frame(rows)), points=900)
+    """As many as a page shows, and the caption says of how many."""
+    rows = [(i, 1, i * 100, 1, 100, i % 2) for i in range(12_000)]
+    whole = segment_figures.sequence(segments.numbered(frame(rows)), "")
+    drawn = thinned(replace(whole, caption="Segments."))
+    [panel] = drawn.panels
     lines = named(panel)
     for name in ("segment", "retransmission"):
-        assert lines[name].low.size == 300
-        assert lines[name].high - lines[name].low == pytest.approx(0.1)
+        assert 2000 < lines[name].low.size <= 4000
+        assert lines[name].high - lines[name].low == pytest.approx(1e-4)  # of 1.2 MB
     letters = [m for m in panel.marks if isinstance(m, Points) and m.style.marker == "$R$"]
-    assert [mark.x.size for mark in letters] == [38]
+    assert [mark.x.size for mark in letters] == [40]
+    assert " of 18,040 points: " in drawn.caption
 
 
 def test_the_report_has_them(run):

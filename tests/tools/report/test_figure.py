@@ -11,6 +11,7 @@ from weir.report.figure import (
     Line,
     Panel,
     Points,
+    Strokes,
     ends,
     floats,
     key,
@@ -63,4 +64,7 @@ def test_thinning_keeps_ends_gaps_and_extremes():
         " and largest value."
     )
     assert thinned(drawn) == drawn  # which says it once
+    strokes = [Strokes(long.x, y - 1, y, STYLE), Points(long.x, y, STYLE)]
+    ends, heads = thinned(Figure([Panel(Axis(), Axis(), strokes)])).panels[0].marks
+    np.testing.assert_array_equal(ends.high, heads.y)  # each stroke has its head
     assert (np.nanmin(line.y), np.nanmax(line.y), line.y.size <= 4000) == (-90, 90, True)

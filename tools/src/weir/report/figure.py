@@ -300,13 +300,14 @@ def series(mark: Mark) -> Iterator[Series]:
 
 
 def key(figure: Figure) -> list[Mark]:
-    """Returns the first mark of each label; of a line and its band the line."""
+    """Returns the first mark of each label; of marks and the area around them the marks."""
     found: dict[str, Mark] = {}
     for panel in figure.panels:
         for mark in panel.marks:
             label = mark.style.label
             known = found.get(label)
-            if label and (known is None or (isinstance(known, Band) and not known.stacked)):
+            around = isinstance(known, Polygon) or (isinstance(known, Band) and not known.stacked)
+            if label and (known is None or around):
                 found[label] = mark
     return list(found.values())
 
@@ -423,7 +424,8 @@ def thinned(figure: Figure) -> Figure:
 
 def _points(figure: Figure) -> int:
     marks = (mark for panel in figure.panels for mark in panel.marks)
-    return sum(mark.x.size for mark in marks if isinstance(mark, Line | Points | Band))
+    kinds = Line | Points | Band | Strokes  # which are thinned
+    return sum(next(series(mark)).x.size for mark in marks if isinstance(mark, kinds))
 
 
 def _thinned(mark: Mark, most: int) -> Mark:
@@ -435,6 +437,9 @@ def _thinned(mark: Mark, most: int) -> Mark:
     if isinstance(mark, Band) and mark.x.size > most:
         keep = np.union1d(places(mark.low, most // 2), places(mark.high, most // 2))
         return replace(mark, x=mark.x[keep], low=mark.low[keep], high=mark.high[keep])
+    if isinstance(mark, Strokes) and mark.at.size > most:
+        keep = places(mark.high, most)
+        return replace(mark, at=mark.at[keep], low=mark.low[keep], high=mark.high[keep])
     return mark
 
 

@@ -17,8 +17,6 @@ from weir.base import units
 from weir.report import theme
 from weir.report.figure import (
     DOTTED,
-    PANEL_POINTS,
-    POINTS_MAX,
     Axis,
     Figure,
     Line,
@@ -66,11 +64,8 @@ def between(frame: pl.DataFrame, from_s: float, to_s: float) -> pl.DataFrame:
     return frame.filter(pl.col("time_s").is_between(from_s, to_s))
 
 
-def stevens(flow: pl.DataFrame, title: str = "", points: int = POINTS_MAX) -> Panel:
-    """Returns one flow's time-sequence graph; flow is of segments.numbered.
-
-    points: of a line at most; of more strokes than that allows every nth is drawn.
-    """
+def stevens(flow: pl.DataFrame, title: str = "") -> Panel:
+    """Returns one flow's time-sequence graph; flow is of segments.numbered."""
     divisor, unit = units.step(maximum(flow, "end"), units.BYTE_STEPS)
     scaled = flow.with_columns(
         pl.col(name) / divisor
@@ -85,11 +80,10 @@ def stevens(flow: pl.DataFrame, title: str = "", points: int = POINTS_MAX) -> Pa
     repeats = scaled.filter("duplicate")
     tick = Style("duplicate ACK", theme.GREEN, "|")
     marks.append(Points(floats(repeats["time_s"]), floats(repeats["ack"]), tick, size=4))
-    most = -(-points // 3)
     whole, repeated = scaled.filter(~pl.col("resent")), scaled.filter("resent")
-    marks += strokes(whole, ("start", "end"), SEGMENT, most, 2.2)
-    marks += strokes(repeated, ("start", "end"), RESENT, most, 5)
-    marks += strokes(scaled, ("sack_start", "sack_end"), SACK, most, 1.6)
+    marks += strokes(whole, ("start", "end"), SEGMENT, 2.2)
+    marks += strokes(repeated, ("start", "end"), RESENT, 5)
+    marks += strokes(scaled, ("sack_start", "sack_end"), SACK, 1.6)
     return Panel(Axis(TIME), Axis(f"sequence number ({unit})"), marks, title)
 
 
@@ -99,14 +93,11 @@ def window_near(flow: pl.DataFrame) -> bool:
     return top is not None and maximum(flow, "window") - low <= WINDOW_SEEN * (top - low)
 
 
-def strokes(
-    rows: pl.DataFrame, columns: tuple[str, str], style: Style, most: int, size: float
-) -> list[Mark]:
+def strokes(rows: pl.DataFrame, columns: tuple[str, str], style: Style, size: float) -> list[Mark]:
     """Returns strokes between two columns, with markers at their upper ends."""
     own = rows.drop_nulls(columns[0])
     if own.height == 0:
         return []
-    own = own.gather_every(-(-own.height // most))
     width = 1.2 if style is RESENT else 0.7
     time, low, high = (floats(own[name]) for name in ("time_s", *columns))
     nth = -(-own.height // LETTERS_MAX) if style is RESENT else 1
@@ -121,7 +112,7 @@ def sequence(flow: pl.DataFrame, title: str) -> Figure:
 
 def timeline(around: Around) -> Figure:
     """Shows a drop: its flow's segments and ACKs, the queue where it happened, the window."""
-    top = stevens(around.flow, "", PANEL_POINTS)
+    top = stevens(around.flow)
     divisor, _ = units.step(maximum(around.flow, "end"), units.BYTE_STEPS)
     if around.start is not None:
         cross = Style("dropped", theme.VERMILLION, "x")
