@@ -34,9 +34,9 @@ NUMBER = many_figures.Number("queue", "packets")
 def test_pantheons_summary_has_a_dot_per_run_means_and_ellipses():
     panel = many_figures.pantheon(POINTS)
     points = [mark for mark in panel.marks if isinstance(mark, Points)]
-    means = {m.style.label: [m.x[0], m.y[0]] for m in points if m.style.label}
+    means = {m.style.label: [m.x[0], m.y[0]] for m in points if m.size == many_figures.MEAN_SIZE}
     assert means == {"Copa": [21, 8.5], "CUBIC": [60, 9.5]}  # and no PCC: its delay is not known
-    dots = [np.stack([m.x, m.y], 1).tolist() for m in points if not m.style.label]
+    dots = [np.stack([m.x, m.y], 1).tolist() for m in points if m.size < 2]
     assert dots == [[[20, 9], [22, 8]], [[60, 9.5], [60, 9.5]]]
     [ellipse] = [m for m in panel.marks if isinstance(m, Polygon)]  # of equal runs there is none
     x, y = ellipse.x, ellipse.y

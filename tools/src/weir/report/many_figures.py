@@ -32,17 +32,18 @@ from weir.report.figure import (
     floats,
 )
 from weir.report.scene import maximum
-from weir.report.theme import Style
+from weir.report.theme import INK, Style
 
 NAMES = {
-    "pantheon": "Goodput of each run against its 95th percentile of one-way delay. A dot is a"
-    " run; each kind has its mean, and an ellipse of one standard deviation.",
+    "pantheon": "Goodput of each run against its 95th percentile of one-way delay. A small"
+    " mark is a run, a large one the mean of a kind, and an ellipse one standard deviation.",
     "box": "A number of all runs. A box has the quartiles of a kind; rings are what lies apart.",
     "cdf": "A number of all runs. A line is its distribution in a kind of run.",
 }
 NAMES_MAX = 40
 LOG_FROM = 10.0  # delays that span more are on a logarithmic axis
 APART = (0.12, 0.06)  # shares of the axes that a name takes
+MEAN_SIZE = 5.5  # of a mean's marker, in points
 DOTS_MAX = 20  # as many values of a box are drawn one by one
 
 
@@ -103,22 +104,22 @@ def kind(style: Style, x: metrics.Floats, y: metrics.Floats) -> list[Mark]:
         return []
     marks: list[Mark] = []
     if np.ptp(one.contour_x) > 0 or np.ptp(one.contour_y) > 0:
-        marks.append(Polygon(one.contour_x, one.contour_y, replace(style, label="")))
+        marks.append(Polygon(one.contour_x, one.contour_y, style))
     both = np.isfinite(x) & np.isfinite(y)
-    marks.append(Points(x[both], y[both], Style("", style.colour, "o"), size=1.8))
-    return [*marks, Points(floats(one.x), floats(one.y), style, size=5.5)]
+    mean = Points(floats(one.x), floats(one.y), style, size=MEAN_SIZE)
+    return [*marks, Points(x[both], y[both], style, size=1.8), mean]
 
 
 def names_of_means(panel: Panel) -> list[Mark]:
     """Returns the names of the means that stand apart; the key has all of them."""
-    means = [mark for mark in panel.marks if isinstance(mark, Points) and mark.style.label]
+    means = [m for m in panel.marks if isinstance(m, Points) and m.size == MEAN_SIZE]
     at = np.array([[mark.x[0], mark.y[0]] for mark in means])
     places = at.copy()
     for column, (axis, (low, high)) in enumerate(zip((panel.x, panel.y), ends(panel), strict=True)):
         scale = np.log if axis.scale == "log" else np.asarray
         places[:, column] = (scale(at[:, column]) - scale(low)) / (scale(high) - scale(low))
     return [
-        Label(x, y, mark.style.label, size=6, away=(4, 3))
+        Label(x, y, mark.style.label, size=6, away=(4, 3), style=Style(mark.style.label, INK, ""))
         for mark, (x, y), place in zip(means, at.tolist(), places, strict=True)
         if (np.abs(places - place) < APART).all(axis=1).sum() == 1
     ]
