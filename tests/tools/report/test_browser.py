@@ -360,6 +360,29 @@ def test_a_finger_on_a_chart_scrolls_the_page(opened, report):
     assert set(shown.evaluate(found)) == {"auto"}
 
 
+def test_two_fingers_zoom_around_their_middle(opened, marks):
+    shown = opened(marks, 390, has_touch=True, is_mobile=True)
+    shown.locator(".panel").first.scroll_into_view_if_needed()
+    box = shown.locator(".panel .u-over").first.bounding_box()
+    middle, y = box["x"] + box["width"] / 4, box["y"] + box["height"] / 2
+    fingers = shown.context.new_cdp_session(shown)
+    for kind, apart in (("touchStart", 20), ("touchMove", 40)):
+        points = [{"x": middle + side * apart / 2, "y": y, "id": side + 1} for side in (-1, 1)]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    # Of 0 to 10 s half; the middle of the fingers, 2.5 s, stays where it was.
+    assert shown.evaluate(WINDOW, 0) == pytest.approx([1.25, 6.25], abs=0.1)
+
+
+def test_pages_with_figures_twice_have_each_number_once(opened, tmp_path):
+    drawn = document.figures(replace(one, caption="All.") for one in every_mark()[:2])
+    (tmp_path / "twice.html").write_text(document.render(Page("Twice", [drawn, drawn])))
+    shown = opened(tmp_path / "twice.html")
+    ids = shown.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    assert shown.locator("nav a").last.get_attribute("href") == "#figure-4"
+
+
 def test_dark_and_print(opened, marks):
     shown = opened(marks, color_scheme="dark")
     paper = shown.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -388,6 +411,8 @@ def test_without_a_script_the_page_says_so_and_has_the_numbers(chromium, report)
     shown = context.new_page()
     shown.goto(report.as_uri())
     assert "A script draws the figures" in shown.locator("noscript").first.text_content()
+    shown.locator("noscript a").click()
+    assert shown.url.endswith("#data")
     assert not shown.locator(".legend").first.is_visible()
     assert shown.locator("details.numbers").first.is_visible()
     context.close()

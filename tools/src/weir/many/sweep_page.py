@@ -111,7 +111,7 @@ def page(table: SweepTable, place: Path, base: Base | None = None) -> str:
             "small",
         ),
         Bullets(far),
-        Heading("Data"),
+        Heading("Data", "data"),
         Text([Link("The table, a row for each cell (Parquet)",
                    address(file_of(table.path), place))]),
     ]  # fmt: skip

@@ -69,7 +69,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
         *verdict(run, report),
         *section("Figures", figures),
         *ledger(report),
-        *section("Data", Text(joined(files(run, place), " · "))),
+        *section("Data", Text(joined(files(run, place), " · ")), name="data"),
         *section("Provenance", Facts(provenance(run))),
         Source("Configuration as resolved", run.config_text),
     ]

@@ -38,7 +38,7 @@ const weir = (() => {
     return factor === 1 ? `10${raised}` : `${factor}·10${raised}`;
   }
   const number = (v) => !Number.isFinite(v) ? "–" :
-    Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(2) : String(+v.toPrecision(4));
+    (Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(2) : String(+v.toPrecision(4))).replaceAll("-", "−");
   const labels = (names, at) => at.map((v) => names.find(([place]) => place === v)[1]);
 
   function decimals(at) {
@@ -83,11 +83,13 @@ const weir = (() => {
     return (widest + 8) * panel.x.ticks.length > width - left ? widest : 0;
   }
 
-  function axis(own, side, room) {
+  // room: of turned names; length: of the panel along the axis, in pixels.
+  function axis(own, side, room, length) {
     const flat = side === "x";
+    const fits = Math.min(15, 13 * (length - 60) / wide([own.label])); // all of a long label is seen
     const named = own.ticks.length > 0;
     const made = {
-      scale: side, label: own.label || null, font: `13px ${TYPE}`, labelFont: `15px ${TYPE}`, labelSize: 22, gap: 4,
+      scale: side, label: own.label || null, font: `13px ${TYPE}`, labelFont: `${fits}px ${TYPE}`, labelSize: 22, gap: 4,
       stroke: ink, grid: { show: !flat && !(named && own.grid === false), stroke: grid, width: 1 },
       ticks: { stroke: ink, width: 1, size: named ? 0 : 4 }, border: { show: true, stroke: ink, width: 1 },
       space: flat ? 60 : 32, filter: (u, at) => at,
@@ -502,6 +504,22 @@ const weir = (() => {
     event.preventDefault();
   }
 
+  // Two fingers zoom around their middle.
+  function pinched(chart) {
+    let before = 0;
+    const apart = ({ touches: [a, b] }) => b ? Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) : 0;
+    chart.box.addEventListener("touchstart", (event) => { before = apart(event); }, { passive: true });
+    chart.box.addEventListener("touchmove", (event) => {
+      const now = apart(event);
+      if (!now || !before || !chart.plot) return;
+      event.preventDefault();
+      const [a, b] = event.touches, { left } = chart.plot.over.getBoundingClientRect();
+      chart.x = chart.plot.posToVal((a.clientX + b.clientX) / 2 - left, "x");
+      zoom(chart, before / now);
+      before = now;
+    }, { passive: false });
+  }
+
   function dragged(chart, start) {
     let last = start.clientX;
     const move = (event) => {
@@ -533,10 +551,11 @@ const weir = (() => {
     const whole = { x: [x.low, x.high], y: [y.low, y.high] };
     chart.windows = times && x.is_time && !printed ? { ...whole, x: times } : whole;
     const room = turned(panel, width);
+    const height = panel.height * (printed ? 0.8 : 1) + room;
     const plot = new (printed ?? uPlot)({
-      width, height: panel.height * (printed ? 0.8 : 1) + room, title: panel.title || undefined, legend: { show: false }, padding: [8, 18, 0, 4],
+      width, height, title: panel.title || undefined, legend: { show: false }, padding: [8, 18, 0, 4],
       scales: { x: scale(x, (u, low, high) => [low, high]), y: scale(y, () => chart.windows.y) },
-      axes: [axis(x, "x", room), axis(y, "y", 0)], series: [{}, {}],
+      axes: [axis(x, "x", room, width), axis(y, "y", 0, height - room)], series: [{}, {}],
       cursor: { points: { show: false }, drag: { x: true, y: true, uni: 30 }, y: false, bind: {
         dblclick: () => () => home(chart),
         mousedown: (u, over, zooming) => (event) => event.shiftKey ? dragged(chart, event) : zooming(event),
@@ -592,6 +611,7 @@ const weir = (() => {
         event.preventDefault();
         zoom(chart, event.deltaY > 0 ? 1.25 : 0.8);
       }, { passive: false });
+      pinched(chart);
       near.observe(box);
     });
   }
