@@ -49,7 +49,7 @@ def test_dots_are_at_the_figures_values(scale):
     y = 10 + 5 * np.sin(x)
     y[60:80] = np.nan
     panel = Panel(Axis("x", 1, 9), Axis("y", 1, 100, scale), [Line(x, y, A)])
-    grid = screen.raster(panel, 80, 14)
+    grid = screen.raster(panel, ends(panel), 80, 14)
     assert grid.shape == (56, 160)
     assert not grid[:, 61:79].any()  # NaN is a gap
     (low, high), bend = ends(panel)[1], {"linear": float, "log": np.log, "symlog": np.log1p}[scale]
@@ -61,7 +61,8 @@ def test_dots_are_at_the_figures_values(scale):
 
 @pytest.mark.parametrize("mark", MARKS, ids=lambda mark: type(mark).__name__)
 def test_a_mark_of_any_kind_has_dots(mark):
-    assert screen.raster(Panel(Axis(), Axis(), [Line(X, X, B), mark]), 60, 14).max() == 2
+    panel = Panel(Axis(), Axis(), [Line(X, X, B), mark])
+    assert screen.raster(panel, ends(panel), 60, 14).max() == 2
 
 
 def test_names_of_places_and_labels_are_whole():

@@ -158,7 +158,7 @@ def script(figure: Figure) -> str:
 
     shape = Shape()
     settings = artists.RC | artists.PAPER | TYPES[shape.venue]
-    out = Path(f"{figure.name}.pdf")
+    out = Path(f"{figure.name or 'figure'}.pdf")
     return code.text(shaped(figure, shape), out, shape.width_in, settings, DPI)
 
 

@@ -85,8 +85,8 @@ def lines(panel: Panel, width: int, letters: dict[str, str]) -> Iterator[Text]:
     left = max((len(name) for _, name in y_ticks), default=0)
     rows = max(ROWS, 2 * len(panel.y.ticks))
     columns = max(COLUMNS_MIN, width - left - 2)
-    dots = raster(panel, columns, rows)
-    texts = _texts(panel, columns, rows, letters)
+    dots = raster(panel, limits, columns, rows)
+    texts = _texts(panel, limits, columns, rows, letters)
     named = {int(_dots(panel.y, limits[1], at, 4 * rows, True)[0]) // 4: n for at, n in y_ticks}
     if heading := ": ".join(filter(None, (panel.title, panel.y.label))):
         yield Text(heading)
@@ -105,10 +105,12 @@ def lines(panel: Panel, width: int, letters: dict[str, str]) -> Iterator[Text]:
             yield Text(" " * (left + 2) + names.rstrip())
 
 
-def raster(panel: Panel, columns: int, rows: int) -> Grid:
-    """Returns the number of the mark, from 1, that each dot belongs to; 0: none. From the top."""
+def raster(panel: Panel, limits: tuple[Range, Range], columns: int, rows: int) -> Grid:
+    """Returns the number of the mark, from 1, that each dot belongs to; 0: none. From the top.
+
+    limits: the ends of the panel's axes.
+    """
     grid = np.zeros((4 * rows, 2 * columns), dtype=np.int64)
-    limits = ends(panel)
     for number, mark in enumerate(panel.marks, start=1):
         for x, y in _paths(mark, limits):
             if x.size:
@@ -204,11 +206,10 @@ def _cells(grid: Grid) -> Iterator[list[tuple[str, int]]]:
 
 
 def _texts(
-    panel: Panel, columns: int, rows: int, letters: dict[str, str]
+    panel: Panel, limits: tuple[Range, Range], columns: int, rows: int, letters: dict[str, str]
 ) -> dict[tuple[int, int], tuple[str, int]]:
     """Returns the characters that stand in place of dots: labels, and letters of the key."""
     found: dict[tuple[int, int], tuple[str, int]] = {}
-    limits = ends(panel)
     for number, mark in enumerate(panel.marks, start=1):
         words = [(mark.x, mark.y, mark.text.strip())] if isinstance(mark, Label) else []
         letter = letters.get(mark.style.label)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
-from weir.base import units
+from weir.base import terminal, units
+from weir.base.page import Table
 from weir.report import theme
 from weir.report.figure import Axis, Figure, Line, Panel, beside
 from weir.report.theme import Style
@@ -79,12 +79,12 @@ def bars(steps: Steps) -> str:
 def show(steps: Steps, screen: Console) -> None:
     """Prints the statistics as a table, above the rate over time."""
     found = of(steps)
-    rows = Table("over time", "rate", "delay")
-    for name, rate in found.rate_bps.items():
-        delay = None if found.delay_ns is None else found.delay_ns[name]
-        rows.add_row(name, units.rate(rate), units.time(delay))
+    delays = found.delay_ns or {}
+    rows = [
+        [name, units.rate(v), units.time(delays.get(name))] for name, v in found.rate_bps.items()
+    ]
+    terminal.print_table(screen, Table(("over time", "rate", "delay"), rows))
     down = found.outages
-    screen.print(rows)
     screen.print(bars(steps), highlight=False, markup=False)
     screen.print(
         f"{found.steps:,} steps in {units.time(steps.end_ns)};"
