@@ -16,9 +16,9 @@
 // frames of more than the mean size and for what has queued at the sender.
 //
 // `backlog` is for an application that knows nothing of its transport, such as a live broadcast
-// over a library of its own: it sees what it wrote and what was acknowledged. Goodput is the EWMA of
-// what is acknowledged between frames, with a time constant of 1 s. On a path whose round trip is
-// shorter than `backlog` the bitrate rises to `max`, or until as much is unacknowledged.
+// over a library of its own: it sees what it wrote and what was acknowledged. Goodput is the EWMA
+// of what is acknowledged between frames, with a time constant of 1 s. On a path whose round trip
+// is shorter than `backlog` the bitrate rises to `max`, or until as much is unacknowledged.
 //
 // Between `pause` and `resume`, times since the flow's start, no frame is written; the encoder then
 // goes on with the bitrate that it had.
