@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #define NAME_MAX_BYTES 100
-#define POLL_NS 10000000 // between two questions whether a branch has ended
+#define POLL_NS 10000000 // between two polls of whether a branch has ended
 
 static const struct param params[] = {
 	{"at", NULL, "when the run goes on in several ways", UNIT_TIME_NS,
@@ -199,7 +199,7 @@ static void note(char failed[static CONFIG_NAMES_SIZE], const struct branch *b, 
 // Waits until fewer than `most` branches run. A signal that ends the trunk ends them.
 static void branches_wait(
 	struct branches *bs, uint32_t most, char failed[static CONFIG_NAMES_SIZE]) {
-	const struct timespec interval = {.tv_nsec = POLL_NS};
+	const struct timespec pause = {.tv_nsec = POLL_NS};
 	static bool ended;
 
 	for (;;) {
@@ -222,7 +222,7 @@ static void branches_wait(
 		ended = run_stop != 0;
 		if (running < most)
 			return;
-		nanosleep(&interval, NULL);
+		nanosleep(&pause, NULL);
 	}
 }
 
