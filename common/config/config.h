@@ -26,9 +26,9 @@ void config_free(struct config *c);
 // -o path.to.key=value. An item of a list is entered by number ("flows.0.count"), by its `name:`,
 // or, if it is a map of one key, by that key and its place among those with the same key, from 2 on
 // ("paths.forward.link.rate", "paths.forward.link2.rate"). After a number such a key may follow
-// ("paths.forward.2.link.rate"). A bare plug-in name is entered by itself ("queue: fifo" as
-// "queue.fifo.limit"). The value may be any YAML flow text. Missing map keys are created; a missing
-// list item is an error.
+// ("paths.forward.2.link.rate"); "+" appends an item ("schedule.+"). A bare plug-in name is entered
+// by itself ("queue: fifo" as "queue.fifo.limit"). The value may be any YAML flow text. Missing map
+// keys are created; a missing list item is an error.
 int config_override(struct config *c, const char *assignment, struct err *err);
 
 struct config_node *config_root(struct config *c);

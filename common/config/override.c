@@ -49,6 +49,13 @@ static int step_map(struct walk *w, struct config_node *map) {
 	return 0;
 }
 
+// schedule.+={at: 1s, ...}
+static int step_append(struct walk *w, struct config_node *list) {
+	list->kind = CONFIG_LIST;
+	w->slot = &config_entry_add(list, NULL, empty_scalar(w))->value;
+	return 0;
+}
+
 static int step_number(struct walk *w, const struct config_node *list) {
 	unsigned long i = strtoul(w->part, NULL, 10);
 
@@ -182,6 +189,8 @@ static int step(struct walk *w) {
 	struct config_node *n = *w->slot;
 
 	w->levels++;
+	if (strcmp(w->part, "+") == 0 && (n->kind == CONFIG_LIST || config_is_empty(n)))
+		return step_append(w, n);
 	if (n->kind == CONFIG_LIST && strspn(w->part, "0123456789") == strlen(w->part))
 		return step_number(w, n);
 	if (n->kind == CONFIG_LIST)

@@ -62,6 +62,16 @@ grid:
     assert cells[6][1] == {"flows.0.count": "1e2", "flows.0.cc": "newreno"}
 
 
+def test_a_grid_that_changes_at_a_time(folder):
+    rates = "grid: {paths.forward.link.rate: [1Mbit, 2Mbit], paths.reverse.delay.delay: [5ms]}"
+    cells = read(folder, f"config: x.yaml\nbranch_at: 200ms\n{rates}\n").cells()
+    assert [cell.overrides for cell, _ in cells] == [
+        (f"schedule.+={{at: 200ms, forward.link.rate: {rate}, reverse.delay.delay: 5ms}}",)
+        for rate in ("1Mbit", "2Mbit")
+    ]
+    assert cells[0][1] == {"paths.forward.link.rate": "1Mbit", "paths.reverse.delay.delay": "5ms"}
+
+
 def test_a_number_of_seeds_counts_from_one(folder):
     cells = read(folder, "config: x.yaml\nseeds: 3\n").cells()
     assert [(cell.name, cell.seed) for cell, _ in cells] == [
@@ -107,6 +117,7 @@ def test_values_that_look_the_same_in_a_name_have_different_names():
         ("config: x\ngrid: {a: [{b: 1}, 2, {b: 1}]}\n", "s.yaml:2:23: a: {b: 1} is there twice"),
         ("config: x\ngrid: {seed: [1]}\n", "s.yaml:2:8: grid: seed has a key of its own"),
         ("config: x\nduration: 1s\ngrid: {duration: [1s]}\n", "grid: duration has a key of its"),
+        ("config: x\nbranch_at: 1s\ngrid: {a: [1]}\n", "s.yaml:2:1: branch_at: only parameters of"),
         ("config: x\nseeds: 10000\ngrid: {a: [1, 2]}\n", "20,000 cells are more than 10,000"),
     ],
 )
@@ -201,6 +212,35 @@ def test_a_sweep_runs_tells_what_failed_and_does_not_run_again(weir, weir_sim, f
     (row,) = json.loads(second.out)
     assert row["status"] == "reused"
     assert row["digest"] == made["digest"][2]
+
+
+@pytest.mark.slow
+def test_cells_that_share_their_beginning_are_what_each_is_alone(weir, weir_sim, folder):
+    loss = "    - loss: {rate: 10%}\n    - link"
+    (folder / "x.yaml").write_text(CONFIG.replace("    - link", loss))
+    (folder / "s.yaml").write_text(
+        "config: x.yaml\nseeds: 2\nbranch_at: 200ms\n"
+        "grid: {paths.forward.link.rate: [500kbit, 2Mbit, 1Gbitt]}\n"
+    )
+    refused = weir("sweep", "s.yaml", "--out", "no")
+    assert refused.status != 0
+    (folder / "s.yaml").write_text((folder / "s.yaml").read_text().replace(", 1Gbitt", ", 3Mbit"))
+    done = weir("sweep", "s.yaml", "--json")
+    assert (done.status, done.err) == (0, "")
+    rows = json.loads(done.out)
+    assert len({row["digest"] for row in rows}) == len(rows) == 6
+    for row in rows:
+        manifest = json.loads(Path(row["folder"], "manifest.json").read_text())
+        assert manifest["branch"]["at_s"] == 0.2
+        change = f"{{at: 200ms, forward.link.rate: {row['paths.forward.link.rate']}}}"
+        argv = [weir_sim, "x.yaml", "-o", f"schedule.+={change}", "--seed", str(row["seed"])]
+        alone = subprocess.run([*argv, "--out", f"a{row['digest']}", "--json"],
+            cwd=folder, capture_output=True, text=True, check=True)  # fmt: skip
+        assert json.loads(alone.stdout)["digest"] == row["digest"]
+    assert sorted(path.name for path in (folder / "runs/s").glob(".*")) == [
+        ".progress.json",
+        ".weir-lock",
+    ]
 
 
 @pytest.mark.slow

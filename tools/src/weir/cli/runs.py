@@ -58,6 +58,13 @@ def run_(
     out: RunFolder = None,
     seed: Seed = None,
     duration: Duration = None,
+    branch_at: Annotated[
+        str | None, Option(help="Go on in several ways from this time on, one for each --branch.")
+    ] = None,
+    branch: Annotated[
+        list[str] | None,
+        Option(metavar="NAME=CHANGES", help="slow='{forward.link.rate: 5Gbit}'; repeated."),
+    ] = None,
     live: Live = False,
     hosts: Annotated[
         Path | None,
@@ -81,10 +88,15 @@ def run_(
     as_json: Json = False,
 ) -> None:
     """Runs an experiment, shows what came out, writes a report."""
+    if (branch_at is None) != (branch is None):
+        raise UserError("--branch-at and --branch belong together: a time, and what changes then")
+    branches = [] if branch_at is None else [f"branches.at={branch_at}"]
+    place = out or default_out(config, override or (), seed, live)
+    override = [*(override or ()), *branches, *(f"branches.runs.{one}" for one in branch or ())]
     options = Options(
         config=config,
-        out=out or default_out(config, override or (), seed, live),
-        overrides=tuple(override or ()),
+        out=place,
+        overrides=tuple(override),
         seed=seed,
         duration=duration,
         pcap=pcap,
@@ -126,6 +138,8 @@ def run_(
                 print(f"weir: {error}", file=sys.stderr)
                 status = status or error.status
         screen.print(str(shown), soft_wrap=True)
+        for place in sorted((options.out / "branches").glob("*")):
+            screen.print(str(place), soft_wrap=True)
         say_notes([loaded])
     raise typer.Exit(status)
 

@@ -16,7 +16,7 @@ import yaml
 from weir.base.errors import UserError
 from weir.runner.options import Options
 
-KEYS = ("config", "duration", "seeds", "grid")
+KEYS = ("config", "duration", "seeds", "grid", "branch_at")
 CELLS_MAX = 10_000
 SEED_MAX = 2**64 - 1
 NAME_LENGTH = 150
@@ -45,6 +45,7 @@ class Sweep:
     seeds: tuple[int | None, ...]  # None: the config's
     grid: dict[str, tuple[str, ...]]
     lines: dict[str, str]  # of each parameter of the grid: FILE:LINE:COLUMN
+    branch_at: str | None = None  # when the grid's parameters change; None: from the start
 
     def cells(self) -> list[tuple[Options, dict[str, str]]]:
         """Returns a cell for each combination of values and seed, with its parameters by name."""
@@ -52,6 +53,8 @@ class Sweep:
         for values in itertools.product(*self.grid.values()):
             point = dict(zip(self.grid, values, strict=True))
             override = tuple(f"{key}={value}" for key, value in point.items())
+            if self.branch_at is not None and point:
+                override = (f"schedule.+={{at: {self.branch_at}, {self.changes(point)}}}",)
             for seed in self.seeds:
                 cell = Options(
                     config=self.config,
@@ -62,6 +65,10 @@ class Sweep:
                 )
                 found.append((cell, point))
         return found
+
+    def changes(self, point: dict[str, str]) -> str:
+        """Returns a combination as changes of a schedule."""
+        return ", ".join(f"{key.removeprefix('paths.')}: {v}" for key, v in point.items())
 
 
 def cell_name(point: dict[str, str], seed: int | None) -> str:
@@ -113,6 +120,8 @@ def read(path: Path) -> Sweep:
             raise refuse(path, name, f"grid: {key} has a key of its own beside grid")
         grid[key] = tuple(flow(value) for value in distinct(path, node, key))
         lines[key] = f"{path}:{name.start_mark.line + 1}:{name.start_mark.column + 1}"
+    if "branch_at" in top and not all(key.startswith("paths.") for key in grid):
+        raise refuse(path, top["branch_at"][0], "branch_at: only parameters of paths change then")
     if "grid" in top and not grid:
         raise refuse(path, top["grid"][1], "grid: it is empty")
     made = Sweep(
@@ -122,6 +131,7 @@ def read(path: Path) -> Sweep:
         seeds(path, top["seeds"][1]) if "seeds" in top else (None,),
         grid,
         lines,
+        text(path, top["branch_at"][1], "branch_at") if "branch_at" in top else None,
     )
     size = math.prod(map(len, grid.values())) * len(made.seeds)
     if size > CELLS_MAX:

@@ -9,6 +9,7 @@ A sweep is a file:
     grid:                         # optional: all that -o takes, with a list of values each
       flows.0.count: [10, 100]
       flows.0.cc: [newreno, {copa: {delta: 0.1}}]
+    branch_at: 300s               # optional: the grid's parameters, all of paths, change then
 
 Each combination of values is run with each seed, the last parameter changing first.
 """
@@ -31,7 +32,7 @@ from weir.base import terminal, units
 from weir.base.errors import UserError
 from weir.base.foreign import Json
 from weir.base.page import Table
-from weir.many import cells, shards, travel
+from weir.many import branched, cells, shards, travel
 from weir.many.cells import Outcome
 from weir.many.grid import FIXED, Sweep
 from weir.many.progress import counted
@@ -47,7 +48,7 @@ def check(sweep: Sweep) -> str:
     try:
         return travel.resolved(cell)
     except UserError as error:
-        for override, where in zip(cell.overrides, sweep.lines.values(), strict=True):
+        for override, where in zip(cell.overrides, sweep.lines.values(), strict=False):
             if str(error).startswith(f"-o {override}: "):
                 raise UserError(f"{where}: {error}", error.status) from None
         raise
@@ -69,6 +70,12 @@ def execute(
     if not planned:
         raise UserError(f"--shard {shard}: there are only {len(sweep.cells())} cells")
     growing = Growing(out / "table.parquet", [(cell.name, point) for cell, point in planned])
+
+    def begin() -> None:
+        shards.write(out, part)
+        if sweep.branch_at is not None and cluster is None:
+            branched.run(sweep, planned, out, console, workers)
+
     cells.run_cells(
         [cell for cell, _ in planned],
         out,
@@ -77,7 +84,7 @@ def execute(
         any_version=any_version,
         console=console,
         on_outcome=lambda outcome, *_: growing.add(outcome),
-        on_begin=lambda: shards.write(out, part),
+        on_begin=begin,
     )
     return growing.write()
 
