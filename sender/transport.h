@@ -19,6 +19,8 @@ struct transport_ops {
 	uint32_t (*payload)(const void *source_config);
 	// A flow was initialised, and is to start at its start_ns.
 	void (*open)(struct endpoint *e, struct flow *f);
+	// The flow's random stream begins anew. NULL: it has none.
+	void (*reseed)(struct endpoint *e, struct flow *f, uint64_t seed);
 	// At the sending side: a packet arrives; the timer `pace` ends.
 	void (*receive)(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns);
 	void (*timer)(struct endpoint *e, struct flow *f, uint64_t now_ns);

@@ -64,6 +64,8 @@ struct aqm_ops {
 		uint32_t n, struct pkt_list *drops);
 	uint32_t (*dequeue_burst)(void *q, struct serialiser *serialiser, uint64_t now_ns,
 		struct pkt **pkts, uint32_t max, struct pkt_list *drops);
+	// A `live` parameter was changed. NULL: nothing follows.
+	void (*update)(void *q);
 	struct backlog (*backlog)(const void *q);
 	struct aqm_limit (*limit)(const void *q); // as resolved by init
 	// Internal values for plots, zero before the call, recorded once per interval
@@ -74,6 +76,7 @@ struct aqm_ops {
 	bool (*headers)(const void *q);
 	// True once a packet's fate depended on a draw or on the seed. NULL: on none.
 	bool (*random)(const void *q);
+	size_t rng; // offset of its random stream, which a seed begins anew; 0: none
 };
 
 // How a control law takes the oldest packet off a queue; *left_bytes becomes the rest's. NULL: the

@@ -74,12 +74,21 @@ struct stage_stats;
 // What a stage may have besides the operations that all have, of each kind a struct. Its members
 // may be NULL if that is said.
 
+// A part of a stage with a table of its own, for keys such as queue.target.
+struct stage_part {
+	const struct param *params; // PARAM_END behind the last
+	void *object;
+	void (*update)(void *object); // as aqm_ops has it
+	size_t rng; // likewise
+};
+
 // Parameters beyond its table.
 struct stage_config {
 	const struct param *also; // keys that configure() reads; NULL: none
 	int (*configure)(void *st, struct config_node *node, struct err *err); // or NULL
 	// A `live` parameter of the table was changed at now_ns. NULL: nothing follows.
 	void (*update)(void *st, uint64_t now_ns);
+	struct stage_part (*queue)(void *st); // its discipline; NULL: it has none
 };
 
 // Times between a packet's arrival and its departure; a stage without waits for nothing but others.
@@ -118,6 +127,7 @@ struct stage_needs {
 	bool copies; // it makes at most one copy of a packet (stage_copy)
 	// True once a packet's fate depended on a draw from its random stream. NULL: it has none.
 	bool (*random)(const void *st);
+	size_t rng, rng2; // offsets of its random streams, which a seed begins anew; 0: none
 	bool (*flows)(const void *st); // whether it reads packets' flow_id; NULL: no
 	bool (*headers)(const void *st); // whether it asks for headers (pkt_headers); NULL: no
 };

@@ -103,6 +103,11 @@ void host_still_open(struct host *h, uint64_t now_ns);
 // Resets `n` of the open connections, flows first and then receivers, from the `first` on: for a
 // host that ends before its peers do. Its own state stays as it was.
 void host_reset_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns);
+// Begins the random streams of all flows anew (changes.c).
+void host_reseed(struct host *h, uint64_t seed);
+// Lets a group, of which no flow has started, start at another time that is not past. The caller
+// then changes g->start_ns. The host has all flows.
+void host_move_start(struct host *h, const struct group *g, uint64_t start_ns);
 // Of all flows since host_measure.
 struct host_figures {
 	double goodput_bps, first_group_bps;

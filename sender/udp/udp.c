@@ -19,14 +19,18 @@ static const struct udp_config *config_of(const struct endpoint *e, const struct
 	return flow_group(e, f)->source_config;
 }
 
-static void udp_open(struct endpoint *e, struct flow *f) {
+static void udp_reseed(struct endpoint *e, struct flow *f, uint64_t seed) {
 	struct udp_flow *u = endpoint_connection(e, f->id);
 	char name[48];
 
-	f->next_send_ns = f->start_ns;
 	snprintf(name, sizeof(name), "flows.%u.source.%u", f->group,
 		f->id - flow_group(e, f)->first);
-	rng_init(&u->rng, e->env.seed, name);
+	rng_init(&u->rng, seed, name);
+}
+
+static void udp_open(struct endpoint *e, struct flow *f) {
+	f->next_send_ns = f->start_ns;
+	udp_reseed(e, f, e->env.seed);
 	if (config_of(e, f)->gaps == UDP_FIXED)
 		f->out.pacing_bps = (double)config_of(e, f)->rate_bps;
 }
@@ -131,6 +135,7 @@ const struct transport_ops transport_udp = {
 	.connection_size = sizeof(struct udp_flow),
 	.payload = udp_payload,
 	.open = udp_open,
+	.reseed = udp_reseed,
 	.receive = udp_report_rx,
 	.timer = udp_timer,
 	.receive_data = udp_data_rx,

@@ -279,10 +279,24 @@ static void workload_closed(struct endpoint *e, struct flow *f, uint64_t now_ns)
 
 // ---- Start and end of a run ----
 
+static void workload_seed(struct workload *w, uint64_t seed, uint32_t nth) {
+	char name[48];
+
+	if (w->flow == FLOW_NONE)
+		snprintf(name, sizeof(name), "flows.%u.source", w->group);
+	else
+		snprintf(name, sizeof(name), "flows.%u.source.%u", w->group, nth);
+	rng_init(&w->rng, seed, name);
+}
+
+void workloads_reseed(struct endpoint *e, uint64_t seed) {
+	for (uint32_t i = 0; i < e->workloads->count; i++)
+		workload_seed(&e->workloads->workload[i], seed, i);
+}
+
 static struct workload *add_workload(
 	struct endpoint *e, uint16_t group, uint32_t flow, uint32_t nth) {
 	struct workload *w = &e->workloads->workload[e->workloads->count++];
-	char name[48];
 
 	w->timer.kind = TIMER_WORKLOAD;
 	w->group = group;
@@ -290,11 +304,7 @@ static struct workload *add_workload(
 	w->free_first = FLOW_NONE;
 	w->next_ns = NEVER_NS;
 	w->number = UINT32_MAX; // none is drawn
-	if (flow == FLOW_NONE)
-		snprintf(name, sizeof(name), "flows.%u.source", group);
-	else
-		snprintf(name, sizeof(name), "flows.%u.source.%u", group, nth);
-	rng_init(&w->rng, e->env.seed, name);
+	workload_seed(w, e->env.seed, nth);
 	return w;
 }
 

@@ -28,6 +28,9 @@
 #include "sender/source/source.h"
 #include "sender/tcp/flow.h"
 
+// The random streams of all schedules begin anew.
+void workloads_reseed(struct endpoint *e, uint64_t seed);
+
 #define WORKLOAD_WRITES                                                                            \
 	64 // unfinished transfers of a connection; what would be written beyond them is skipped
 

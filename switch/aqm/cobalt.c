@@ -113,5 +113,6 @@ const struct aqm_ops aqm_cobalt = {
 	.backlog = cobalt_backlog,
 	.limit = cobalt_limit,
 	.random = cobalt_random,
+	.rng = offsetof(struct cobalt, law.rng),
 	.observe = cobalt_observe,
 };

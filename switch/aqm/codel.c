@@ -60,6 +60,12 @@ static inline struct serialiser_queue codel_queue(void *self) {
 }
 AQM_BURSTS(codel)
 
+static void codel_changed(void *self) {
+	struct codel *c = self;
+
+	codel_law_update(&c->law);
+}
+
 static struct backlog codel_backlog(const void *self) {
 	const struct codel *c = self;
 
@@ -91,6 +97,7 @@ const struct aqm_ops aqm_codel = {
 	.dequeue = codel_dequeue,
 	.enqueue_burst = codel_enqueue_burst,
 	.dequeue_burst = codel_dequeue_burst,
+	.update = codel_changed,
 	.backlog = codel_backlog,
 	.limit = codel_limit,
 	.observe = codel_observe,

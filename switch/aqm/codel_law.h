@@ -70,23 +70,28 @@ static const char *const codel_law_names[] = {"exact", "linux", NULL};
 // The lines of a discipline's table for its `struct codel_law law`.
 #define CODEL_LAW_PARAMS(type, ecn_default)                                                        \
 	{"target", "5ms", "acceptable standing delay", UNIT_TIME_NS,                               \
-		PARAM_U64(type, law.target_ns), 1, 1e12},                                          \
+		PARAM_U64(type, law.target_ns), 1, 1e12, .live = true},                            \
 		{"interval", "100ms", "about the longest round trip", UNIT_TIME_NS,                \
-			PARAM_U64(type, law.interval_ns), 1e4, 1e12},                              \
+			PARAM_U64(type, law.interval_ns), 1e4, 1e12, .live = true},                \
 		{"ecn", ecn_default, "mark ECN capable packets instead of dropping them",          \
-			UNIT_NONE, PARAM_BOOL(type, law.ecn)},                                     \
+			UNIT_NONE, PARAM_BOOL(type, law.ecn), .live = true},                       \
 		{"ce_threshold", "0", "mark every packet that waited longer; 0: off",              \
-			UNIT_TIME_NS, PARAM_U64(type, law.ce_threshold_ns), 0, 1e12},              \
+			UNIT_TIME_NS, PARAM_U64(type, law.ce_threshold_ns), 0, 1e12,               \
+			.live = true},                                                             \
 	{                                                                                          \
 		"law", "exact", "square root: RFC 8289, or the Linux kernel's approximation",      \
 			UNIT_NONE, PARAM_ENUM(type, law.law, codel_law_names)                      \
 	}
 
-static inline void codel_law_init(struct codel_law *l, uint32_t mtu_bytes) {
+static inline void codel_law_update(struct codel_law *l) {
 	uint32_t shift = l->law == CODEL_LINUX ? CODEL_TICK_SHIFT : 0;
 
 	l->target = l->target_ns >> shift;
 	l->interval = l->interval_ns >> shift;
+}
+
+static inline void codel_law_init(struct codel_law *l, uint32_t mtu_bytes) {
+	codel_law_update(l);
 	l->mtu_bytes = mtu_bytes;
 }
 

@@ -274,4 +274,5 @@ const struct aqm_ops aqm_docsis_pie = {
 	.limit = docsis_pie_limit,
 	.observe = docsis_pie_observe,
 	.random = docsis_pie_random,
+	.rng = offsetof(struct docsis_pie, rng),
 };

@@ -84,15 +84,15 @@ static const struct param params[] = {
 	{"threshold", "800us", "of the L4S queue, from which its packets are marked", UNIT_NONE,
 		PARAM_LIMIT(struct dualpi2, threshold), 1e-6, 1e15},
 	{"range", "400us", "above a threshold in time, until all are marked; 0: a step",
-		UNIT_TIME_NS, PARAM_U64(struct dualpi2, range_ns), 0, 1e10},
+		UNIT_TIME_NS, PARAM_U64(struct dualpi2, range_ns), 0, 1e10, .live = true},
 	{"min_pkts", "1", "waiting L4S packets that the threshold does not mark", UNIT_NONE,
-		PARAM_U64(struct dualpi2, min_pkts), 0, 1e6},
+		PARAM_U64(struct dualpi2, min_pkts), 0, 1e6, .live = true},
 	{"scheduler", "wrr", "weighted round robin, or a time-shifted FIFO", UNIT_NONE,
 		PARAM_ENUM(struct dualpi2, scheduler, scheduler_names)},
 	{"classic_share", "6.25%", "wrr: of the bytes, while both queues have packets; 0: none",
-		UNIT_RATIO, PARAM_F64(struct dualpi2, classic_share), 0, 1},
+		UNIT_RATIO, PARAM_F64(struct dualpi2, classic_share), 0, 1, .live = true},
 	{"shift", "50ms", "ts_fifo: time by which L4S packets pass the others", UNIT_TIME_NS,
-		PARAM_U64(struct dualpi2, shift_ns), 0, 1e10},
+		PARAM_U64(struct dualpi2, shift_ns), 0, 1e10, .live = true},
 	{"classify", "l4s_ect", "what joins the L4S queue: ECT(1) and CE, or ECT(0) too", UNIT_NONE,
 		PARAM_ENUM(struct dualpi2, classify, classify_names)},
 	{"l4s_dscp", "no", "packets with this DSCP join the L4S queue, too", UNIT_NONE,
@@ -272,6 +272,12 @@ static inline struct serialiser_queue dualpi2_queue(void *self) {
 }
 AQM_BURSTS(dualpi2)
 
+static void dualpi2_changed(void *self) {
+	struct dualpi2 *d = self;
+
+	dualpi2_law_update(&d->law);
+}
+
 static struct backlog dualpi2_backlog(const void *self) {
 	const struct dualpi2 *d = self;
 
@@ -319,9 +325,11 @@ const struct aqm_ops aqm_dualpi2 = {
 	.dequeue = dualpi2_dequeue,
 	.enqueue_burst = dualpi2_enqueue_burst,
 	.dequeue_burst = dualpi2_dequeue_burst,
+	.update = dualpi2_changed,
 	.backlog = dualpi2_backlog,
 	.limit = dualpi2_limit,
 	.observe = dualpi2_observe,
 	.headers = dualpi2_reads_headers,
 	.random = dualpi2_random,
+	.rng = offsetof(struct dualpi2, state.rng),
 };

@@ -67,7 +67,7 @@ struct dualpi2_state {
 // RFC.
 #define DUALPI2_LAW_PARAMS(type, overload_names)                                                   \
 	{"target", "15ms", "queueing delay that it aims at; the RTT of typical flows",             \
-		UNIT_TIME_NS, PARAM_U64(type, law.target_ns), 1e3, 1e10},                          \
+		UNIT_TIME_NS, PARAM_U64(type, law.target_ns), 1e3, 1e10, .live = true},            \
 		{"max_rtt", "100ms", "largest RTT for which it is stable; decides alpha and beta", \
 			UNIT_TIME_NS, PARAM_U64(type, law.max_rtt_ns), 3e3, 1e11},                 \
 		{"update", "0", "time between updates of p'; 0: min(target, max_rtt / 3)",         \
@@ -77,15 +77,20 @@ struct dualpi2_state {
 		{"beta", "0", "gain of the delay since the last update, in 1/s; 0: from max_rtt",  \
 			UNIT_NONE, PARAM_F64(type, law.beta), 0, 1e6},                             \
 		{"coupling", "2", "k: p_CL = k p'", UNIT_NONE, PARAM_F64(type, law.coupling), 0,   \
-			100},                                                                      \
+			100, .live = true},                                                        \
 		{"overload", "drop",                                                               \
 			"when marking all L4S packets is not enough: drop, or let the queue "      \
 			"overflow",                                                                \
 			UNIT_NONE, PARAM_ENUM(type, law.overload, overload_names)},                \
 	{                                                                                          \
 		"derandomise", "yes", "space marks and drops evenly; no: draw each (Linux)",       \
-			UNIT_NONE, PARAM_BOOL(type, law.derandomise)                               \
+			UNIT_NONE, PARAM_BOOL(type, law.derandomise), .live = true                 \
 	}
+
+static inline void dualpi2_law_update(struct dualpi2_law *l) {
+	l->overload_prob = l->coupling > 1 ? 1 / l->coupling : 1;
+	l->prob_max = l->overload == DUALPI2_OVERFLOW ? l->overload_prob : 1;
+}
 
 static inline void dualpi2_law_init(struct dualpi2_law *l) {
 	double max_rtt_s = (double)l->max_rtt_ns / 1e9;
@@ -97,8 +102,7 @@ static inline void dualpi2_law_init(struct dualpi2_law *l) {
 		l->alpha = 0.1 * ((double)l->update_ns / 1e9) / (max_rtt_s * max_rtt_s);
 	if (l->beta <= 0)
 		l->beta = 0.3 / max_rtt_s;
-	l->overload_prob = l->coupling > 1 ? 1 / l->coupling : 1;
-	l->prob_max = l->overload == DUALPI2_OVERFLOW ? l->overload_prob : 1;
+	dualpi2_law_update(l);
 }
 
 static inline void dualpi2_state_init(

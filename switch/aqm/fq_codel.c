@@ -110,6 +110,12 @@ static inline struct serialiser_queue fq_codel_queue(void *self) {
 }
 AQM_BURSTS(fq_codel)
 
+static void fq_codel_changed(void *self) {
+	struct fq_codel *f = self;
+
+	codel_law_update(&f->law);
+}
+
 static struct backlog fq_codel_backlog(const void *self) {
 	const struct fq_codel *f = self;
 
@@ -151,6 +157,7 @@ const struct aqm_ops aqm_fq_codel = {
 	.dequeue = fq_codel_dequeue,
 	.enqueue_burst = fq_codel_enqueue_burst,
 	.dequeue_burst = fq_codel_dequeue_burst,
+	.update = fq_codel_changed,
 	.backlog = fq_codel_backlog,
 	.limit = fq_codel_limit,
 	.random = fq_codel_random,

@@ -177,6 +177,12 @@ static inline struct serialiser_queue fq_pie_queue(void *self) {
 }
 AQM_BURSTS(fq_pie)
 
+static void fq_pie_changed(void *self) {
+	struct fq_pie *f = self;
+
+	pie_law_update(&f->law);
+}
+
 static struct backlog fq_pie_backlog(const void *self) {
 	const struct fq_pie *f = self;
 
@@ -219,8 +225,10 @@ const struct aqm_ops aqm_fq_pie = {
 	.dequeue = fq_pie_dequeue,
 	.enqueue_burst = fq_pie_enqueue_burst,
 	.dequeue_burst = fq_pie_dequeue_burst,
+	.update = fq_pie_changed,
 	.backlog = fq_pie_backlog,
 	.limit = fq_pie_limit,
 	.random = fq_pie_random,
+	.rng = offsetof(struct fq_pie, draws.rng),
 	.observe = fq_pie_observe,
 };

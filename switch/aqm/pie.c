@@ -73,6 +73,12 @@ static inline struct serialiser_queue pie_queue(void *self) {
 }
 AQM_BURSTS(pie)
 
+static void pie_changed(void *self) {
+	struct pie *q = self;
+
+	pie_law_update(&q->law);
+}
+
 static struct backlog pie_backlog(const void *self) {
 	const struct pie *q = self;
 
@@ -110,8 +116,10 @@ const struct aqm_ops aqm_pie = {
 	.dequeue = pie_dequeue,
 	.enqueue_burst = pie_enqueue_burst,
 	.dequeue_burst = pie_dequeue_burst,
+	.update = pie_changed,
 	.backlog = pie_backlog,
 	.limit = pie_limit,
 	.observe = pie_observe,
 	.random = pie_random,
+	.rng = offsetof(struct pie, draws.rng),
 };

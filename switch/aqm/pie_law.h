@@ -77,22 +77,22 @@ enum pie_verdict { PIE_PASS, PIE_MARK, PIE_DROP };
 // The lines of a discipline's table for its `struct pie_law law`. Defaults: RFC 8033, appendix B.
 #define PIE_LAW_PARAMS(type)                                                                       \
 	{"target", "15ms", "queueing delay that it aims at", UNIT_TIME_NS,                         \
-		PARAM_U64(type, law.target_ns), 1e3, 1e10},                                        \
+		PARAM_U64(type, law.target_ns), 1e3, 1e10, .live = true},                          \
 		{"update", "15ms", "time between updates of the probability", UNIT_TIME_NS,        \
 			PARAM_U64(type, law.update_ns), 1e3, 1e10},                                \
 		{"max_burst", "150ms", "nothing is dropped for so long after a quiet queue",       \
 			UNIT_TIME_NS, PARAM_U64(type, law.max_burst_ns), 0, 1e12},                 \
 		{"alpha", "0.125", "gain of the delay above the target, in 1/s", UNIT_NONE,        \
-			PARAM_F64(type, law.alpha), 1e-6, 1e6},                                    \
+			PARAM_F64(type, law.alpha), 1e-6, 1e6, .live = true},                      \
 		{"beta", "1.25", "gain of the delay since the last update, in 1/s", UNIT_NONE,     \
-			PARAM_F64(type, law.beta), 0, 1e6},                                        \
+			PARAM_F64(type, law.beta), 0, 1e6, .live = true},                          \
 		{"ecn", "no", "mark ECN capable packets instead of dropping them", UNIT_NONE,      \
-			PARAM_BOOL(type, law.ecn)},                                                \
+			PARAM_BOOL(type, law.ecn), .live = true},                                  \
 		{"ecn_max", "10%", "probability from which they are dropped too", UNIT_RATIO,      \
-			PARAM_F64(type, law.ecn_max), 0, 1},                                       \
+			PARAM_F64(type, law.ecn_max), 0, 1, .live = true},                         \
 	{                                                                                          \
 		"derandomise", "yes", "space drops evenly (section 5.4)", UNIT_NONE,               \
-			PARAM_BOOL(type, law.derandomise)                                          \
+			PARAM_BOOL(type, law.derandomise), .live = true                            \
 	}
 
 static inline void pie_draws_init(struct pie_draws *d, uint64_t seed) {
@@ -126,14 +126,18 @@ static inline double pie_step(const struct pie_law *l, uint64_t delay_ns, uint64
 		+ l->beta * pie_diff_s(delay_ns, last_ns);
 }
 
-static inline void pie_law_init(struct pie_law *l, uint32_t mtu_bytes) {
+static inline void pie_law_update(struct pie_law *l) {
 	double rest_ns = (double)l->target_ns - l->beta / l->alpha * (double)l->update_ns;
 
-	l->few_bytes = 2 * (uint64_t)mtu_bytes;
 	l->rest_ns = rest_ns > 0 ? (uint64_t)rest_ns : 0;
 	// Rounding must not make it too long. Of an empty queue the delay does not grow.
 	if (pie_step(l, l->rest_ns, l->rest_ns - l->update_ns) > 0)
 		l->rest_ns = 0;
+}
+
+static inline void pie_law_init(struct pie_law *l, uint32_t mtu_bytes) {
+	l->few_bytes = 2 * (uint64_t)mtu_bytes;
+	pie_law_update(l);
 }
 
 // One update, with the present delay.

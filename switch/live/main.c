@@ -41,7 +41,8 @@ static int configure(struct live_app *live, struct err *err) {
 	if (rc == 0)
 		rc = paths_init(&app->paths, config_get(root, "paths"), &env, err);
 	if (rc == 0)
-		rc = schedule_init(&app->schedule, config_get(root, "schedule"), &app->paths, err);
+		rc = schedule_init(
+			&app->schedule, config_get(root, "schedule"), &app->paths, NULL, err);
 	if (rc == 0)
 		rc = switch_config_ports(&app->config, c, &app->paths, err);
 	if (rc == 0)

@@ -172,6 +172,8 @@ int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns
 // example). False: it is not valid.
 bool path_put(struct path *p, struct path_stage *stage, const struct param *param, double value,
 	uint64_t now_ns);
+// Begins the random streams of all stages anew, from a seed of the run.
+void paths_reseed(struct paths *ps, uint64_t seed);
 // The same for a replay, with what path_set recorded in the arrivals stream: the value and the hash
 // of the parameter's name, which does not depend on the other parameters.
 int path_set_recorded(

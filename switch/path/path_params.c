@@ -2,12 +2,16 @@
 // Parameters of a path's stages while it runs: listed, checked, changed.
 #include "switch/path/path.h"
 
+#include "common/base/rng.h"
 #include "common/config/config.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
+
+#define QUEUE ".queue" // between the names of a stage and a parameter of its discipline
+#define QUEUE_SIZE (sizeof(QUEUE) - 1)
 
 static double param_number(const struct param *param, const void *obj) {
 	const char *field = (const char *)obj + param->offset;
@@ -25,6 +29,39 @@ static double param_number(const struct param *param, const void *obj) {
 		break;
 	}
 	return (double)NAN;
+}
+
+// A parameter's object: the stage's state, or that of its queue discipline.
+struct place {
+	void *object;
+	const char *prefix; // of the parameter's key
+	void (*update)(void *object); // of a discipline
+	uint32_t before; // parameters of the stage's tables before its table
+};
+
+static struct stage_part stage_queue(const struct path_stage *s) {
+	static const struct param none[] = {PARAM_END};
+
+	return s->ops->config != NULL && s->ops->config->queue != NULL
+		? s->ops->config->queue(s->state)
+		: (struct stage_part){.params = none};
+}
+
+static uint32_t table_size(const struct param *table) {
+	uint32_t n = 0;
+
+	while (table[n].name != NULL)
+		n++;
+	return n;
+}
+
+static struct place param_place(const struct path_stage *s, const struct param *param) {
+	struct stage_part queue = stage_queue(s);
+	uint32_t own = table_size(s->ops->params);
+
+	if (param >= s->ops->params && param < s->ops->params + own)
+		return (struct place){s->state, "", NULL, 0};
+	return (struct place){queue.object, "queue.", queue.update, own};
 }
 
 bool paths_next_param(const struct paths *ps, struct path_param *at) {
@@ -87,23 +124,28 @@ static bool stage_reads(const struct stage_ops *ops, const char *key) {
 
 int path_check(struct path *p, const char *key, const char *value, struct path_stage **stage,
 	const struct param **param, struct err *err) {
-	const char *dot = strrchr(key, '.');
+	const char *dot = strrchr(key, '.'), *end = dot;
+	const struct param *table;
 	size_t prefix = strlen(p->name) + 1;
 	struct err why;
 
 	*stage = NULL;
+	if (dot != NULL && (size_t)(dot - key) > QUEUE_SIZE
+		&& memcmp(dot - QUEUE_SIZE, QUEUE, QUEUE_SIZE) == 0)
+		end = dot - QUEUE_SIZE;
 	for (uint32_t i = 0; dot != NULL && i < p->stages; i++) {
 		const char *name = p->stage[i].name + prefix;
 
-		if (strlen(name) == (size_t)(dot - key) && strncmp(name, key, strlen(name)) == 0)
+		if (strlen(name) == (size_t)(end - key) && strncmp(name, key, strlen(name)) == 0)
 			*stage = &p->stage[i];
 	}
 	if (*stage == NULL)
 		return no_stage(p, prefix, err);
-	*param = param_find((*stage)->ops->params, dot + 1);
-	if (*param == NULL && !stage_reads((*stage)->ops, dot + 1))
-		return err_set(
-			err, -EINVAL, "%s has no parameter '%s'", (*stage)->ops->name, dot + 1);
+	table = end < dot ? stage_queue(*stage).params : (*stage)->ops->params;
+	*param = param_find(table, dot + 1);
+	if (*param == NULL && (end < dot || !stage_reads((*stage)->ops, dot + 1)))
+		return err_set(err, -EINVAL, "%s has no parameter '%s'",
+			end < dot ? "its queue" : (*stage)->ops->name, dot + 1);
 	if (*param == NULL || !(*param)->live)
 		return err_set(err, -EINVAL, "cannot be changed while running");
 
@@ -138,12 +180,12 @@ int paths_read_change(struct paths *ps, char *text, struct path_change *c, struc
 // Which of all parameters of the path's stages, from 0.
 static uint32_t param_index(
 	const struct path *p, const struct path_stage *s, const struct param *param) {
-	uint32_t index = (uint32_t)(param - s->ops->params);
+	struct place at = param_place(s, param);
+	const struct param *table = at.before == 0 ? s->ops->params : stage_queue(s).params;
+	uint32_t index = at.before + (uint32_t)(param - table);
 
-	for (const struct path_stage *o = p->stage; o < s; o++) {
-		for (const struct param *q = o->ops->params; q->name != NULL; q++)
-			index++;
-	}
+	for (const struct path_stage *o = p->stage; o < s; o++)
+		index += table_size(o->ops->params) + table_size(stage_queue(o).params);
 	return index;
 }
 
@@ -154,14 +196,18 @@ uint32_t path_name_hash(const char *name) {
 static uint32_t param_hash(const struct path_stage *s, const struct param *param) {
 	char name[sizeof(s->name) + 32];
 
-	snprintf(name, sizeof(name), "%s.%s", s->name, param->name);
+	snprintf(name, sizeof(name), "%s.%s%s", s->name, param_place(s, param).prefix, param->name);
 	return path_name_hash(name);
 }
 
 // What follows from a new value of a parameter.
 static void path_changed(
 	struct path *p, struct path_stage *s, const struct param *param, uint64_t now_ns) {
-	if (s->ops->config != NULL && s->ops->config->update != NULL)
+	struct place at = param_place(s, param);
+
+	if (at.update != NULL)
+		at.update(at.object);
+	else if (at.before == 0 && s->ops->config != NULL && s->ops->config->update != NULL)
 		s->ops->config->update(s->state, now_ns);
 	path_serve(p, now_ns); // a link that was down may send again
 	path_derive(p);
@@ -169,12 +215,17 @@ static void path_changed(
 	path_trace(p,
 		&(struct tel_arrivals){
 			.ts_ns = now_ns,
-			.value = param_number(param, s->state),
+			.value = param_number(param, at.object),
 			.flow_id = param_hash(s, param),
 			.pkt_id = p->next_id,
 			.event = TEL_CHANGED,
 			.param = (uint8_t)param_index(p, s, param),
 		});
+}
+
+static void reseed(void *object, size_t offset, uint64_t seed) {
+	if (offset > 0)
+		rng_init((struct rng *)(void *)((char *)object + offset), seed, "schedule");
 }
 
 // A change comes behind the packets that are already in, and finds every stage served up to its
@@ -183,6 +234,22 @@ static uint64_t path_change_ns(struct path *p, uint64_t now_ns) {
 	now_ns = time_max(now_ns, p->last_arrival_ns);
 	path_serve(p, now_ns);
 	return now_ns;
+}
+
+void paths_reseed(struct paths *ps, uint64_t seed) {
+	for (uint32_t i = 0; i < ps->count; i++) {
+		for (uint32_t k = 0; k < ps->path[i].stages; k++) {
+			struct path_stage *s = &ps->path[i].stage[k];
+			const struct stage_needs *needs = s->ops->needs;
+			struct stage_part queue = stage_queue(s);
+			struct rng names;
+
+			rng_init(&names, seed, s->name);
+			reseed(s->state, needs != NULL ? needs->rng : 0, rng_u64(&names));
+			reseed(s->state, needs != NULL ? needs->rng2 : 0, rng_u64(&names));
+			reseed(queue.object, queue.rng, rng_u64(&names));
+		}
+	}
 }
 
 int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns, double *before,
@@ -194,11 +261,12 @@ int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns
 	if (rc < 0)
 		return rc;
 	now_ns = path_change_ns(p, now_ns);
-	*before = param_number(param, s->state);
-	rc = param_set(param, s->state, value, err);
+	void *object = param_place(s, param).object;
+	*before = param_number(param, object);
+	rc = param_set(param, object, value, err);
 	if (rc < 0)
 		return rc;
-	*after = param_number(param, s->state);
+	*after = param_number(param, object);
 	path_changed(p, s, param, now_ns);
 	return 0;
 }
@@ -206,25 +274,35 @@ int path_set(struct path *p, const char *key, const char *value, uint64_t now_ns
 bool path_put(struct path *p, struct path_stage *s, const struct param *param, double value,
 	uint64_t now_ns) {
 	now_ns = path_change_ns(p, now_ns);
-	if (!param->live || !param_put_number(param, s->state, value))
+	if (!param->live || !param_put_number(param, param_place(s, param).object, value))
 		return false;
 	path_changed(p, s, param, now_ns);
 	return true;
+}
+
+static const struct param *param_of_hash(
+	const struct path_stage *s, const struct param *table, uint32_t name_hash) {
+	for (; table->name != NULL; table++) {
+		if (param_hash(s, table) == name_hash)
+			return table;
+	}
+	return NULL;
 }
 
 int path_set_recorded(
 	struct path *p, uint32_t name_hash, double value, uint64_t now_ns, struct err *err) {
 	for (uint32_t i = 0; i < p->stages; i++) {
 		struct path_stage *s = &p->stage[i];
+		const struct param *param = param_of_hash(s, s->ops->params, name_hash);
 
-		for (const struct param *param = s->ops->params; param->name != NULL; param++) {
-			if (param_hash(s, param) != name_hash)
-				continue;
-			if (!path_put(p, s, param, value, now_ns))
-				return err_set(err, -ERANGE, "%s: %s cannot have become %g",
-					s->name, param->name, value);
-			return 0;
-		}
+		if (param == NULL)
+			param = param_of_hash(s, stage_queue(s).params, name_hash);
+		if (param == NULL)
+			continue;
+		if (!path_put(p, s, param, value, now_ns))
+			return err_set(err, -ERANGE, "%s: %s cannot have become %g", s->name,
+				param->name, value);
+		return 0;
 	}
 	return err_set(err, -EINVAL, "%s: there is no such parameter", p->name);
 }

@@ -38,21 +38,38 @@ static struct path *entry_path(struct paths *ps, const char *key, const char **r
 	return NULL;
 }
 
-static int entry_read(struct schedule_entry *e, const char *key, struct config_node *value,
-	struct paths *ps, struct err *err) {
+static int other_read(const struct schedule_others *others, struct schedule_entry *e,
+	const char *key, struct err *err) {
 	struct err why = {""};
+	int rc = others == NULL
+		? -ENOENT
+		: others->check(others->ctx, e->at_ns, key, e->value, &e->number, &why);
+
+	e->key = key;
+	e->link = UINT16_MAX;
+	return rc == 0 || rc == -ENOENT
+		? rc
+		: config_err(e->node, rc, err, "schedule: %s: %s", key, why.msg);
+}
+
+static int entry_read(const struct schedule_others *others, struct schedule_entry *e,
+	const char *key, struct config_node *value, struct paths *ps, struct err *err) {
+	struct err why = {""};
+	int rc;
 
 	e->node = value;
 	e->path = entry_path(ps, key, &e->key);
 	e->value = config_text(value);
+	if (e->value == NULL)
+		return config_err(value, -EINVAL, err, "schedule: %s: must be a single value", key);
+	if (e->path == NULL && (rc = other_read(others, e, key, err)) != -ENOENT)
+		return rc;
 	if (e->path == NULL)
 		return config_err(value, -EINVAL, err,
 			"schedule: %s: does not start with the name of a path; write e.g. "
 			"%s.link.rate",
 			key, ps->count > 0 ? ps->path[0].name : "forward");
-	if (e->value == NULL)
-		return config_err(value, -EINVAL, err, "schedule: %s: must be a single value", key);
-	int rc = path_check(e->path, e->key, e->value, &e->stage, &e->param, &why);
+	rc = path_check(e->path, e->key, e->value, &e->stage, &e->param, &why);
 	if (rc < 0)
 		return config_err(value, rc, err, "schedule: %s: %s", key, why.msg);
 	e->link = path_event_group(e->stage);
@@ -72,7 +89,7 @@ static int changes_read(struct schedule *s, uint64_t at_ns, uint32_t item,
 		struct schedule_entry *e = &s->entry[s->count++];
 		e->at_ns = at_ns;
 		e->item = item;
-		rc = entry_read(e, key, config_at(changes, i), ps, err);
+		rc = entry_read(s->others, e, key, config_at(changes, i), ps, err);
 	}
 	return rc;
 }
@@ -119,12 +136,17 @@ static int schedule_rehearse(struct schedule *s, struct paths *ps, struct err *e
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct schedule_entry *e = &s->entry[i];
 
-		rc = path_set(e->path, e->key, e->value, 0, &before[i], &after, err);
+		if (e->path != NULL)
+			rc = path_set(e->path, e->key, e->value, 0, &before[i], &after, err);
 		assert(rc == 0); // checked as it was read
 		e->ahead_ns = routes_ahead_ns(ps);
 	}
-	for (uint32_t i = s->count; i-- > 0;)
-		path_put(s->entry[i].path, s->entry[i].stage, s->entry[i].param, before[i], 0);
+	for (uint32_t i = s->count; i-- > 0;) {
+		const struct schedule_entry *e = &s->entry[i];
+
+		if (e->path != NULL)
+			path_put(e->path, e->stage, e->param, before[i], 0);
+	}
 	free(before);
 	return rc;
 }
@@ -134,11 +156,12 @@ static int schedule_order(struct schedule *s, struct paths *ps, struct err *err)
 	return schedule_rehearse(s, ps, err);
 }
 
-int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps, struct err *err) {
+int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps,
+	const struct schedule_others *others, struct err *err) {
 	size_t entries = 0;
 	int rc = 0;
 
-	*s = (struct schedule){0};
+	*s = (struct schedule){.others = others};
 	if (node == NULL)
 		return 0;
 	if (config_kind(node) != CONFIG_LIST)
@@ -162,7 +185,7 @@ int schedule_branch(struct schedule *s, const struct schedule *trunk, uint64_t a
 	struct config_node *changes, uint32_t item, struct paths *ps, struct err *err) {
 	int rc;
 
-	*s = (struct schedule){.count = trunk->count};
+	*s = (struct schedule){.others = trunk->others, .count = trunk->count};
 	s->entry = calloc(trunk->count + config_count(changes) + 1, sizeof(*s->entry));
 	if (s->entry == NULL)
 		return err_set(err, -ENOMEM, "schedule: no memory");
@@ -209,8 +232,14 @@ uint32_t schedule_apply(struct schedule *s, uint64_t now_ns, struct tel *events)
 	for (; schedule_next_ns(s) <= now_ns && s->next < s->count; s->next++) {
 		const struct schedule_entry *e = &s->entry[s->next];
 		double before = 0, after = 0;
-		int rc = path_set(e->path, e->key, e->value, e->at_ns, &before, &after, NULL);
+		int rc = 0;
 
+		if (e->path == NULL) {
+			before = (double)s->others->apply(s->others->ctx, e->key, e->number);
+			after = (double)e->number;
+		} else {
+			rc = path_set(e->path, e->key, e->value, e->at_ns, &before, &after, NULL);
+		}
 		assert(rc == 0); // checked at the start
 		(void)rc;
 		changes++;

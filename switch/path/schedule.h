@@ -12,21 +12,34 @@
 
 struct run_list;
 
+// Changes of what is not a path's, which whoever runs the schedule makes.
+struct schedule_others {
+	// Reads a key and its value, a whole number then. -ENOENT: the key is none of them.
+	int (*check)(void *ctx, uint64_t at_ns, const char *key, const char *value,
+		uint64_t *number, struct err *err);
+	// Makes the change, and returns what the value was.
+	uint64_t (*apply)(void *ctx, const char *key, uint64_t number);
+	void *ctx;
+};
+
 struct schedule_entry {
 	uint64_t at_ns;
 	struct config_node *node; // its value in the config; lives as long as that
-	struct path *path;
+	struct path *path; // NULL: one of the others, whose number is `number`
+	uint64_t number;
 	struct path_stage *stage;
 	const struct param *param;
 	// How far virtual time can compute ahead from then on (path_route.h); 0: not at all.
 	uint64_t ahead_ns;
-	const char *key; // "link.rate"; both texts live as long as the config
+	const char
+		*key; // "link.rate", of the others all of it; both texts live as long as the config
 	const char *value;
 	uint32_t item; // of the list in the config, from 0
 	uint16_t link; // index in the summary; UINT16_MAX: not a link
 };
 
 struct schedule {
+	const struct schedule_others *others; // NULL: there are none
 	struct schedule_entry *entry; // by time
 	uint32_t count;
 	uint32_t next;
@@ -35,7 +48,8 @@ struct schedule {
 // Reads and checks the section; NULL: nothing is scheduled. On error nothing needs freeing. From
 // here on path_capacity counts with the highest rates and longest delays of all times, so that
 // memory is sized for them.
-int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps, struct err *err);
+int schedule_init(struct schedule *s, struct config_node *node, struct paths *ps,
+	const struct schedule_others *others, struct err *err);
 // The schedule of a branch of a run (tools/sim/run/branches.c): `trunk` and, at one time, the
 // changes of a map, which would be this item of the config's list. Read and checked likewise.
 int schedule_branch(struct schedule *s, const struct schedule *trunk, uint64_t at_ns,

@@ -71,5 +71,6 @@ const struct stage_ops stage_corrupt = {
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
 	.config = &(const struct stage_config){.update = corrupt_update},
-	.needs = &(const struct stage_needs){.random = corrupt_random},
+	.needs = &(const struct stage_needs){.random = corrupt_random,
+		.rng = offsetof(struct corrupt, rng)},
 };

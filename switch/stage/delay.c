@@ -351,5 +351,6 @@ const struct stage_ops stage_delay = {
 	.config = &(const struct stage_config){.update = delay_update},
 	.delay = &(const struct stage_delay){.min_ns = delay_min_delay_ns,
 		.max_ns = delay_max_delay_ns},
-	.needs = &(const struct stage_needs){.random = delay_random},
+	.needs = &(const struct stage_needs){.random = delay_random,
+		.rng = offsetof(struct delay, rng)},
 };

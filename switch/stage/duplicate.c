@@ -95,5 +95,7 @@ const struct stage_ops stage_duplicate = {
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
 	.config = &(const struct stage_config){.update = duplicate_update},
-	.needs = &(const struct stage_needs){.copies = true, .random = duplicate_random},
+	.needs = &(const struct stage_needs){.copies = true,
+		.random = duplicate_random,
+		.rng = offsetof(struct duplicate, rng)},
 };

@@ -94,5 +94,6 @@ const struct stage_ops stage_ecn = {
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
 	.config = &(const struct stage_config){.update = ecn_update},
-	.needs = &(const struct stage_needs){.random = ecn_random},
+	.needs = &(const struct stage_needs){.random = ecn_random,
+		.rng = offsetof(struct ecn_stage, rng)},
 };

@@ -253,5 +253,6 @@ const struct stage_ops stage_jitter = {
 			.also = also, .configure = jitter_configure, .update = jitter_update},
 	.delay = &(const struct stage_delay){.min_ns = jitter_min_delay_ns,
 		.max_ns = jitter_max_delay_ns},
-	.needs = &(const struct stage_needs){.random = jitter_random},
+	.needs = &(const struct stage_needs){.random = jitter_random,
+		.rng = offsetof(struct jitter, rng)},
 };

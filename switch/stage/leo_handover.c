@@ -137,5 +137,7 @@ const struct stage_ops stage_leo_handover = {
 	.next_ns = delay_wheel_next_ns,
 	.backlog = delay_wheel_backlog,
 	.delay = &(const struct stage_delay){.min_ns = leo_min_ns, .max_ns = leo_max_ns},
-	.needs = &(const struct stage_needs){.random = leo_random},
+	.needs = &(const struct stage_needs){.random = leo_random,
+		.rng = offsetof(struct leo_handover, delays),
+		.rng2 = offsetof(struct leo_handover, losses)},
 };

@@ -79,9 +79,10 @@ const struct stage_ops stage_link = {
 	.pop = link_pop,
 	.next_ns = link_next_ns,
 	.backlog = link_backlog,
-	.config =
-		&(const struct stage_config){
-			.also = also, .configure = link_configure, .update = constant_update},
+	.config = &(const struct stage_config){.also = also,
+		.configure = link_configure,
+		.update = constant_update,
+		.queue = link_part},
 	.capacity =
 		&(const struct stage_capacity){.limit = link_limit, .rate_bps = constant_rate_bps},
 	.figures = &(const struct stage_figures){.serve = link_serve, .read = link_figures},

@@ -17,6 +17,7 @@ struct link {
 #define LINK_QUEUE_PARAM                                                                           \
 	{ "queue", "fifo", "discipline of the queue before it", UNIT_NONE, PARAM_PLUGIN("aqm") }
 
+struct stage_part link_part(void *self);
 int link_configure(void *self, struct config_node *node, struct err *err);
 // For init: rate_bps is the rate at the start, and limit_bps the one that limits in time and BDP
 // refer to.

@@ -40,6 +40,12 @@ int link_configure(void *self, struct config_node *node, struct err *err) {
 	return config_params(queue_params, l->aqm->name, l->aqm->params, NULL, l->q, err);
 }
 
+struct stage_part link_part(void *self) {
+	const struct link *l = self;
+
+	return (struct stage_part){l->aqm->params, l->q, l->aqm->update, l->aqm->rng};
+}
+
 int link_begin(struct link *l, const struct stage_env *env, uint64_t rate_bps, uint64_t limit_bps,
 	struct err *err) {
 	struct rng seed;

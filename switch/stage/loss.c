@@ -57,5 +57,7 @@ const struct stage_ops stage_loss = {
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
 	.config = &(const struct stage_config){.update = loss_update},
-	.needs = &(const struct stage_needs){.random = loss_random, .flows = loss_flows},
+	.needs = &(const struct stage_needs){.random = loss_random,
+		.rng = offsetof(struct loss_stage, rng),
+		.flows = loss_flows},
 };

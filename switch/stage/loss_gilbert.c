@@ -83,5 +83,7 @@ const struct stage_ops stage_loss_gilbert = {
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
 	.config = &(const struct stage_config){.update = gilbert_update},
-	.needs = &(const struct stage_needs){.random = loss_random, .flows = loss_flows},
+	.needs = &(const struct stage_needs){.random = loss_random,
+		.rng = offsetof(struct loss_stage, rng),
+		.flows = loss_flows},
 };

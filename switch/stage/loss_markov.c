@@ -104,5 +104,7 @@ const struct stage_ops stage_loss_markov = {
 	.pop = instant_pop,
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
-	.needs = &(const struct stage_needs){.random = loss_random, .flows = loss_flows},
+	.needs = &(const struct stage_needs){.random = loss_random,
+		.rng = offsetof(struct loss_stage, rng),
+		.flows = loss_flows},
 };

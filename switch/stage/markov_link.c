@@ -106,12 +106,15 @@ const struct stage_ops stage_markov_link = {
 	.pop = stepped_pop,
 	.next_ns = stepped_next_ns,
 	.backlog = link_backlog,
-	.config = &(const struct stage_config){.also = also, .configure = link_configure},
+	.config =
+		&(const struct stage_config){
+			.also = also, .configure = link_configure, .queue = link_part},
 	.capacity =
 		&(const struct stage_capacity){.limit = link_limit, .rate_bps = markov_rate_bps},
 	.figures = &(const struct stage_figures){.serve = stepped_serve, .read = link_figures},
 	.observer = &link_observer,
-	.needs =
-		&(const struct stage_needs){
-			.random = markov_random, .flows = link_flows, .headers = link_headers},
+	.needs = &(const struct stage_needs){.random = markov_random,
+		.rng = offsetof(struct markov_link, rng),
+		.flows = link_flows,
+		.headers = link_headers},
 };

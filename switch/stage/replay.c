@@ -212,14 +212,17 @@ const struct stage_ops stage_replay = {
 	.pop = stepped_pop,
 	.next_ns = stepped_next_ns,
 	.backlog = link_backlog,
-	.config = &(const struct stage_config){.also = also, .configure = replay_configure},
+	.config =
+		&(const struct stage_config){
+			.also = also, .configure = replay_configure, .queue = link_part},
 	.delay = &(const struct stage_delay){.min_ns = replay_min_delay_ns,
 		.max_ns = replay_max_delay_ns},
 	.capacity =
 		&(const struct stage_capacity){.limit = link_limit, .rate_bps = replay_rate_bps},
 	.figures = &(const struct stage_figures){.serve = stepped_serve, .read = link_figures},
 	.observer = &link_observer,
-	.needs =
-		&(const struct stage_needs){
-			.random = replay_random, .flows = link_flows, .headers = link_headers},
+	.needs = &(const struct stage_needs){.random = replay_random,
+		.rng = offsetof(struct replay, rng),
+		.flows = link_flows,
+		.headers = link_headers},
 };

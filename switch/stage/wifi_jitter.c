@@ -121,5 +121,6 @@ const struct stage_ops stage_wifi_jitter = {
 	.backlog = delay_wheel_backlog,
 	.config = &(const struct stage_config){.update = wifi_update},
 	.delay = &(const struct stage_delay){.min_ns = wifi_min_ns, .max_ns = wifi_max_ns},
-	.needs = &(const struct stage_needs){.random = wifi_random},
+	.needs = &(const struct stage_needs){.random = wifi_random,
+		.rng = offsetof(struct wifi_jitter, rng)},
 };

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -95,3 +98,130 @@ def test_edges_that_are_slower_than_what_comes(simulate: Simulate) -> None:
     drops = run.summary["ledger"]["paths"]["forward"]["drops"]
 
     assert drops["queue_full"]["pkts"] > 10000
+
+
+# Of each discipline, parameters that may change while running, and other values than the usual.
+QUEUES = {
+    "codel": {"target": "30ms", "interval": "20ms", "ecn": "yes", "ce_threshold": "1ms"},
+    "fq_codel": {"target": "30ms", "interval": "20ms", "ecn": "no", "ce_threshold": "1ms"},
+    "pie": {"target": "60ms", "alpha": "2", "beta": "0.1", "ecn": "yes", "derandomise": "no"},
+    "fq_pie": {"target": "60ms", "alpha": "2", "beta": "0.1", "ecn": "yes", "derandomise": "no"},
+    "red": {"max_p": "50%", "ecn": "yes", "adaptive": "yes"},
+    "dualpi2": {"target": "60ms", "coupling": "4", "range": "0ms", "min_pkts": "9"},
+}
+
+
+@pytest.mark.parametrize(("queue", "key"), [(q, k) for q, keys in QUEUES.items() for k in keys])
+def test_a_change_of_a_disciplines_parameter(simulate: Simulate, queue: str, key: str) -> None:
+    """A change at the first instant is as if it had been written into the queue; and changes."""
+    limit = "{fifo: {limit: 1000pkt}}"
+    gains = ", update: 16ms, alpha: 0.16, beta: 3.2" if queue == "dualpi2" else ""
+    params = f"{{limit: 1000pkt{gains}}}"  # gains that are not chosen once from the target
+    plain = config(cc="cubic, ecn: ect0", flows=3).replace(limit, f"{{{queue}: {params}}}")
+    plain = plain.replace("schedule:", "  - {cc: prague}\nschedule:").replace(
+        "level: 3", "level: 0"
+    )
+    value = QUEUES[queue][key]
+    change = f"schedule=[{{at: 0s, forward.link.queue.{key}: {value}}}]"
+    before = simulate(plain)
+    written = simulate(plain, f"paths.forward.link.queue.{queue}.{key}={value}")
+    changed = simulate(plain, change)
+
+    assert changed.groups == written.groups != before.groups
+
+
+def test_parameters_that_a_discipline_reads_once(weir_sim: Path, tmp_path: Path) -> None:
+    """They are refused, and one that it has not."""
+    path = tmp_path / "x.yaml"
+    for key, says in (("limit: 3pkt", "cannot be changed"), ("rate: 3", "has no parameter 'rate'")):
+        change = f"{{at: 1s, forward.link.queue.{key}}}"
+        path.write_text(config(cc="cubic", change=change))
+        done = subprocess.run([weir_sim, path, "--check"], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert f"schedule: forward.link.queue.{key.split(':')[0]}: " in done.stderr
+        assert says in done.stderr
+
+
+RANDOM = """
+duration: 2s
+paths:
+  forward:
+    - {stage}
+    - link: {{rate: 10Mbit, queue: {queue}}}
+    - delay: {{delay: 10ms}}
+  reverse: [{{delay: {{delay: 10ms}}}}]
+flows: [{{count: 3, cc: cubic}}{flows}]
+schedule: [{{at: 1s, forward.delay.delay: 12ms}}]
+"""
+STREAMS = {
+    "loss": {"stage": "loss: {rate: 1%}"},
+    "gilbert": {"stage": "loss_gilbert: {p: 1%, r: 80%}"},
+    "jitter": {"stage": "jitter: {mean: 1ms, spread: 1ms}"},
+    "duplicate": {"stage": "duplicate: {rate: 2%}"},
+    "corrupt": {"stage": "corrupt: {rate: 2%}"},
+    "wifi": {"stage": "wifi_jitter: {jitter: 1ms}"},
+    "red": {"queue": "{red: {}}"},
+    "pie": {"queue": "{pie: {derandomise: no, target: 2ms}}"},
+    "dualpi2": {"queue": "{dualpi2: {derandomise: no, target: 2ms}}"},
+    "poisson": {
+        "flows": ", {count: 60, cc: cubic, source: {poisson: {load: 1Mbit, sizes: {mean: 3kB}}}}"
+    },
+    "udp": {"flows": ", {count: 1, source: {udp: {rate: 1Mbit, gaps: exponential}}}"},
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_another_seed_from_a_time_on(simulate: Simulate, name: str) -> None:
+    """The run is the same up to then, another one afterwards, and the same with the same seed."""
+    usual = {"stage": "delay: {delay: 1ms}", "queue": "{fifo: {limit: 50pkt}}", "flows": ""}
+    text = RANDOM.format(**{**usual, **STREAMS[name]})
+    runs = [
+        simulate(text.replace("forward.delay.delay: 12ms", f"seed: {seed}")) for seed in (7, 7, 8)
+    ]
+    digests = [run.summary["digest"] for run in runs]
+    assert digests[0] == digests[1] != digests[2]
+    first, _, other = (run.records("interval") for run in runs)
+    before = first["ts_ns"] <= 1e9
+    assert len(first[before]) > 20
+    assert (first[before] == other[other["ts_ns"] <= 1e9]).all()
+    assert first[~before].tolist() != other[other["ts_ns"] > 1e9].tolist()
+
+
+def test_another_start_of_a_group(simulate: Simulate) -> None:
+    """It is as if it had been written there, for the group and for the others."""
+    two = config(cc="cubic", flows=2, change="{at: 500ms, flows.1.start: 900ms}")
+    two = two.replace("schedule:", "  - {count: 2, cc: cubic, jitter: 50ms, start: 5s}\nschedule:")
+    moved = simulate(two)
+    written = simulate(two, "flows.1.start=900ms", "schedule=[]")
+
+    assert moved.groups == written.groups
+    assert moved.groups[1]["goodput_bps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("seed: -1", "seed: "),
+        ("flows.1.start: 200ms", "must not be earlier than the change"),
+        ("flows.0.start: 600ms", "must not be earlier than the change"),
+        ("flows.2.start: 600ms", "only flows of TCP that send once (bulk, size) have it"),
+        ("flows.3.start: 600ms", "only the start of a group without a stop"),
+        ("flows.4.start: 600ms", "does not start with the name of a path"),
+        ("flows.1.count: 3", "does not start with the name of a path"),
+    ],
+)
+def test_what_of_the_flows_cannot_change(
+    weir_sim: Path, tmp_path: Path, change: str, says: str
+) -> None:
+    """One sentence says what may."""
+    path = tmp_path / "x.yaml"
+    groups = (
+        "  - {cc: cubic, start: 1s}\n  - {start: 1s, source: {udp: {rate: 1Mbit}}}\n"
+        "  - {cc: cubic, start: 1s, stop: 1500ms}\nschedule:"
+    )
+    text = config(cc="cubic", change=f"{{at: 500ms, {change}}}").replace("schedule:", groups)
+    path.write_text(text)
+    done = subprocess.run([weir_sim, path, "--check"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "schedule: " in done.stderr
+    assert says in done.stderr

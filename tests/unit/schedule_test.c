@@ -23,7 +23,7 @@ static int open_schedule(struct world *w, const char *schedule) {
 	ck_assert_msg(w->config != NULL, "%s", w->err.msg);
 	struct config_node *root = config_root(w->config);
 	ck_assert_int_eq(paths_init(w->ps, config_get(root, "paths"), &env, &w->err), 0);
-	return schedule_init(&w->s, config_get(root, "schedule"), w->ps, &w->err);
+	return schedule_init(&w->s, config_get(root, "schedule"), w->ps, NULL, &w->err);
 }
 
 static void close_schedule(struct world *w) {

@@ -162,7 +162,8 @@ static int network_init(struct offline *o, struct err *err) {
 	for (uint32_t i = 0; rc == 0 && i < o->paths.count; i++)
 		o->reads_headers |= o->paths.path[i].reads_headers;
 	if (rc == 0)
-		rc = schedule_init(&o->schedule, config_get(root, "schedule"), &o->paths, err);
+		rc = schedule_init(
+			&o->schedule, config_get(root, "schedule"), &o->paths, NULL, err);
 	return rc;
 }
 

@@ -251,7 +251,8 @@ static int paths_read(struct sim *s, struct err *err) {
 		rc = stop_check(s, err);
 	if (rc < 0)
 		return rc;
-	rc = schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, err);
+	sim_others(s);
+	rc = schedule_init(&s->schedule, config_get(root, "schedule"), &s->paths, &s->others, err);
 	if (rc == 0)
 		rc = sim_delays_stay(&s->schedule, err);
 	return rc < 0 ? rc : branches_read(s, err);

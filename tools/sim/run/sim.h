@@ -46,6 +46,7 @@ struct sim {
 	struct network_empty empty[GROUPS_MAX];
 	struct paths paths;
 	struct schedule schedule;
+	struct schedule_others others;
 	struct branches branches;
 	_Alignas(64) struct host sender; // apart from what another thread writes
 	_Alignas(64) struct host receiver;
@@ -113,6 +114,8 @@ const char *digest_text(const struct tel *tel, char text[17]);
 // link.
 double sim_utilisation(struct sim *s);
 
+// changes.c: fills s->others.
+void sim_others(struct sim *s);
 // setup.c: refuses a schedule after which packets come back without delay.
 int sim_delays_stay(const struct schedule *schedule, struct err *err);
 // sim.c: the owner of all packets. A copy comes from the pool of its original; a flow is told of

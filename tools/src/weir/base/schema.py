@@ -23,7 +23,7 @@ Schema = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
 NUMBER = r"([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
 NAME = "^[A-Za-z0-9_-]+$"
-CHANGE = r"^(at|[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+)$"
+CHANGE = r"^(at|seed|[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+)$"
 # YAML 1.1 reads these words as booleans, YAML 1.2 as texts.
 BOOLEANS = {"no": False, "off": False, "false": False, "yes": True, "on": True, "true": True}
 # Names of the definitions of numbers, by unit.
