@@ -36,8 +36,8 @@ extern const struct param hosts_side_params[];
 extern const struct param *const hosts_group_params[FLOWS_DIRECTIONS]; // keys of groups, too
 
 // Reads the section; without it no side is given. Those of its keys that are a group's, or of Linux
-// guests its stack's, are added to the groups in `flows` (or NULL) that do not have them. -EINVAL
-// or -ERANGE and a sentence.
+// guests its stack's, are added to the groups in `flows` that do not have them. `flows` may be
+// NULL. -EINVAL or -ERANGE and a sentence.
 int hosts_read(
 	struct hosts *h, struct config_node *root, struct config_node *flows, struct err *err);
 // For live programs: -EINVAL and a sentence if the section is there.
