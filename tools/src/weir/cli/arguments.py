@@ -60,6 +60,10 @@ Workers = Annotated[
 ]
 Quick = Annotated[bool, Option("--quick/--full", help="Few seeds and minutes, or the whole of it.")]
 Plan = Annotated[bool, Option("--plan", help="Only show the cells and what they cost.")]
+Part = Annotated[
+    str | None, Option("--shard", metavar="I/N", help="Only part I of N, into runs/NAME-IofN.")
+]
+Merge = Annotated[bool, Option("--merge", help="Put all parts together in --out.")]
 Cell = Annotated[
     str | None, Option("--print-config", metavar="CELL", help="Print a cell as a config, run none.")
 ]

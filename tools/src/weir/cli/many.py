@@ -22,7 +22,9 @@ from weir.cli.arguments import (
     DrawSeed,
     Json,
     ManyFolder,
+    Merge,
     NoReport,
+    Part,
     Plan,
     Quick,
     ShowAll,
@@ -34,7 +36,7 @@ from weir.many import grid, shards, sweep, sweep_page
 from weir.studies.evaluate import criteria as evaluate
 from weir.studies.evaluate import scene as evaluate_scene
 from weir.studies.linux import page as linux_page
-from weir.study import find, reproduce
+from weir.study import find, parts, reproduce
 from weir.study import sets as tried
 
 app = commands()
@@ -64,12 +66,8 @@ def sweep_(
     out: ManyFolder = None,
     cluster: Cluster = None,
     workers: Workers = None,
-    shard: Annotated[
-        str | None, Option(metavar="I/N", help="Only part I of N, into runs/FILE-IofN.")
-    ] = None,
-    merge: Annotated[
-        bool, Option("--merge", help="Put all parts of a sweep together in --out.")
-    ] = False,
+    shard: Part = None,
+    merge: Merge = False,
     any_version: Annotated[
         bool, Option("--any-version", help="Keep cells that another commit of Weir ran.")
     ] = False,
@@ -176,13 +174,24 @@ def attack_(
     "reproduce corescale --full --out runs/corescale",
     "reproduce copa --print-config c8-copa",
     "reproduce linux",
+    "reproduce all --full --shard 2/3",
+    "reproduce --merge runs/all-full-1of2 runs/all-full-2of2 --out runs/all-full",
 )
 def reproduce_(
-    study: Annotated[str, Argument(metavar="STUDY|SUITE|FOLDER|all", autocompletion=study_names)],
+    names: Annotated[
+        list[str],
+        Argument(
+            metavar="STUDY|SUITE|FOLDER|all",
+            help="What to run; with --merge the folders of its parts.",
+            autocompletion=study_names,
+        ),
+    ],
     quick: Quick = True,
     out: ManyFolder = None,
     workers: Workers = None,
     cluster: Cluster = None,
+    shard: Part = None,
+    merge: Merge = False,
     only_plan: Plan = False,
     cell: Cell = None,
     write_docs: WriteDocs = False,
@@ -194,7 +203,17 @@ def reproduce_(
     """
     programs.identify()
     screen = terminal.console(stderr=as_json)
+    if merge:
+        if out is None or cluster or workers or shard or only_plan or cell:
+            raise UserError("--merge runs nothing: it takes the folders of the parts and --out")
+        places = [Path(name) for name in names]
+        raise typer.Exit(parts.merge(places, out, screen, as_json=as_json, write_docs=write_docs))
+    study, *others = names
+    if others:
+        raise UserError(f"{others[0]}: one name at a time; folders of its parts want --merge")
     if study == find.LINUX:
+        if shard is not None:
+            raise UserError("--shard: the cells of linux are run together")
         matrix = linux_page.matrix_of(quick, out)
         if cell is not None:
             raise UserError("--print-config: the cells of linux are in its run folders")
@@ -208,17 +227,23 @@ def reproduce_(
             )
         return
     chosen = find.chosen(study)
-    campaigns = [
-        reproduce.Campaign(one, quick, out / one.name if out and len(chosen) > 1 else out)
-        for one in chosen
-    ]
+    part = shards.read(shard)
+    if shard is not None:
+        own = chosen[0].name if len(chosen) == 1 else study
+        scale = "quick" if quick else "full"
+        out = out or Path("runs") / f"{own}-{scale}-{part.index}of{part.count}"
+    campaigns = reproduce.campaigns(chosen, quick, out)
     if cell is not None or only_plan:
-        show(campaigns, cell, workers, as_json)
+        show(campaigns, cell, workers, as_json, part)
         return
+    if shard is not None and out is not None:
+        if write_docs or as_json:
+            raise UserError("--shard only runs cells: results are what --merge shows and writes")
+        raise typer.Exit(
+            parts.run(study, campaigns, part, out, screen, cluster=cluster, workers=workers)
+        )
     status = reproduce.run_all(
-        *(study, campaigns, out, screen),
-        cluster=cluster,
-        workers=workers,
+        *(study, campaigns, out, screen, reproduce.simulating(screen, cluster, workers)),
         as_json=as_json,
         write_docs=write_docs,
     )
@@ -226,17 +251,20 @@ def reproduce_(
 
 
 def show(
-    campaigns: Sequence[reproduce.Campaign], cell: str | None, workers: int | None, as_json: bool
+    campaigns: Sequence[reproduce.Campaign],
+    cell: str | None,
+    workers: int | None,
+    as_json: bool,
+    part: shards.Shard = shards.WHOLE,
 ) -> None:
-    """Prints one cell as a config, or all cells with what they cost."""
+    """Prints one cell as a config, or the cells of a part with what they cost."""
+    cells = part.of(reproduce.planned(campaigns))
     if cell is not None:
         reproduce.print_config(campaigns, cell)
     elif as_json:
-        print(
-            json.dumps([row for each in campaigns for row in reproduce.plan_rows(each)], indent=1)
-        )
+        print(json.dumps(reproduce.plan_rows(cells), indent=1))
     else:
-        reproduce.show_plan(campaigns, workers or os.cpu_count() or 1, terminal.console())
+        reproduce.show_plan(cells, workers or os.cpu_count() or 1, terminal.console())
 
 
 @app.add(
@@ -272,7 +300,10 @@ def evaluate_(
     screen = terminal.console(stderr=as_json)
     name = campaign.study.name
     raise typer.Exit(
-        reproduce.run_all(name, [campaign], out, screen, workers=workers, as_json=as_json)
+        reproduce.run_all(
+            *(name, [campaign], out, screen, reproduce.simulating(screen, workers=workers)),
+            as_json=as_json,
+        )
     )
 
 

@@ -12,12 +12,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import yaml
 from rich.console import Console
 
+from weir.analysis import folder, run_summary
 from weir.base import terminal, units
 from weir.base.configs import Config
+from weir.base.errors import UserError
 from weir.base.foreign import Json
 from weir.base.page import Column, Table
 from weir.many.travel import resolved
@@ -30,23 +34,72 @@ START_S = 0.3
 WIRE_BITS = 1538 * 8
 
 
-def cost_s(config: Config) -> float:
-    """Estimates how long a run takes on one core, by what its slowest forward link can carry."""
+FIRST_END = 1.05  # of a stop rule's `over`: 21 ticks, 20 of them after the first
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Time of a run on one core; a stop rule may end it at any time between the two."""
+
+    least_s: float
+    most_s: float
+
+    def __str__(self) -> str:
+        if self.least_s == self.most_s:
+            return f"{self.most_s:,.1f} s"
+        return f"{self.least_s:,.1f} to {self.most_s:,.1f} s"
+
+
+def cost(config: Config, speed: float | None = None) -> Cost:
+    """Estimates how long a run takes.
+
+    speed: processor seconds per virtual second of such a run [by what the slowest forward link can
+    carry].
+    """
     links = [
         units.config_rate_bps(stage["link"]["rate"])
         for name, stages in config["paths"].items()
         for stage in stages
         if "link" in stage and name != "reverse"
     ]
-    rates = [bps for bps in links if bps]
-    duration_s = (units.config_time_ns(config["duration"]) or 0.0) / 1e9
-    packets = min(rates, default=0.0) * duration_s / WIRE_BITS
-    return START_S + packets * NS_PER_PACKET / 1e9
+    bps = min((bps for bps in links if bps), default=0.0)
+    each_s = bps / WIRE_BITS * NS_PER_PACKET / 1e9 if speed is None else speed
+    most_s = _seconds(config, "duration")
+    least_s = most_s
+    rule = config.get("stop")
+    if rule and rule["metric"] != "none":
+        ends_s = _seconds(config, "warmup") + FIRST_END * _seconds(rule, "over")
+        least_s = min(most_s, ends_s)
+    return Cost(START_S + least_s * each_s, START_S + most_s * each_s)
 
 
-def costs_s(cells: Sequence[Options]) -> list[float]:
-    """Estimates what cells cost. UserError: weir-sim refuses one."""
-    return [cost_s(yaml.load(resolved(cell), yaml.CSafeLoader)) for cell in cells]
+def _seconds(section: Config, key: str) -> float:
+    return (units.config_time_ns(section[key]) or 0.0) / 1e9
+
+
+def speed(place: Path) -> float | None:
+    """Returns the processor seconds per virtual second of a run's measured part; None: no run."""
+    try:
+        summary = run_summary.decode(folder.read_json(place / "summary.json"), str(place))
+    except UserError:
+        return None
+    measured = summary.measured
+    if measured is None or not measured.cpu_s or not measured.virtual_s:
+        return None
+    return measured.cpu_s / measured.virtual_s
+
+
+def costs(cells: Sequence[Options], before: Sequence[Path] = ()) -> list[Cost]:
+    """Estimates what cells cost; before: folders where cells of the same name may have been run.
+
+    UserError: weir-sim refuses one.
+    """
+    found = []
+    for cell in cells:
+        speeds = (speed(place / cell.name) for place in before)
+        config = yaml.load(resolved(cell), yaml.CSafeLoader)
+        found.append(cost(config, next((one for one in speeds if one is not None), None)))
+    return found
 
 
 def show_plan(
@@ -56,16 +109,21 @@ def show_plan(
     workers: int,
     screen: Console,
 ) -> None:
-    """Shows cells and what they cost, `wall_s` of each row, without running any.
+    """Shows cells and what they cost, without running any.
 
-    per says at what rate, for people.
+    A row's `wall_s` is the least that it takes, `wall_s_max` the most, where it has one. per says
+    at what rate, for people.
     """
-    wall = Column("wall", "wall_s", lambda seconds: f"{seconds:,.1f} s")
+    each = [Cost(float(r["wall_s"]), float(r.get("wall_s_max") or r["wall_s"])) for r in rows]
+    named = {id(row): str(one) for row, one in zip(rows, each, strict=True)}
+    wall = Column("wall", lambda row: named[id(row)])
     terminal.print_table(screen, Table([*columns, wall], rows))
-    total_s = sum(row["wall_s"] for row in rows)
+    sums = sum(one.least_s for one in each), sum(one.most_s for one in each)
+    ends = dict.fromkeys(units.time(max(total / workers, 1.0) * 1e9) for total in sums)
     screen.print(
-        f"{len(rows)} cells, {total_s:,.0f} s of one core at {per}:"
-        f" about {units.time(max(total_s / workers, 1.0) * 1e9)} on {workers} cores"
+        f"{len(rows)} cells, {Cost(*sums)} of one core at {per}:"
+        f" about {' to '.join(ends)} on {workers} cores",
+        soft_wrap=True,
     )
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A sweep in parts, each run on its own: which cells a part has, and whether parts belong together.
+"""Cells in parts, each run on its own: which cells a part has, and whether parts belong together.
 
-The folder of a sweep, or of a part, says in sweep.json whose cells it has.
+A sweep and a reproduction (study/parts.py) have parts. The folder of a sweep, or of a part of one,
+says in sweep.json whose cells it has.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import msgspec
 import polars as pl
@@ -32,6 +34,7 @@ SAME = {  # in words
     "version": "versions of weir-sim",
 }
 
+T = TypeVar("T")
 Planned = Sequence[tuple[Options, dict[str, str]]]  # cells, each with its parameters
 Ended = dict[str, tuple[Path, cells.Fate, str]]  # by cell: its folder, status, message
 
@@ -56,7 +59,7 @@ class Shard:
     index: int
     count: int
 
-    def of(self, planned: Planned) -> Planned:
+    def of(self, planned: Sequence[T]) -> Sequence[T]:
         return planned[self.index - 1 :: self.count]
 
     def __str__(self) -> str:
@@ -76,6 +79,24 @@ def read(text: str | None) -> Shard:
     return Shard(int(found[1]), int(found[2]))
 
 
+class HasShard(Protocol):
+    """What a part's file says, in which index and count are as --shard has them."""
+
+    shard: str
+
+
+def belong(parts: Sequence[tuple[Path, HasShard]], same: Mapping[str, str], whole: str) -> None:
+    """Refuses what are not all parts of one whole; same: what they share, in words."""
+    (first, model), *others = parts
+    for place, part in others:
+        for key, words in same.items():
+            if getattr(part, key) != getattr(model, key):
+                raise UserError(
+                    f"{first} and {place} have different {words}: no parts of one {whole}"
+                )
+    _complete([(place, read(part.shard)) for place, part in parts], whole)
+
+
 def part_of(sweep: Sweep, resolved: str, shard: Shard) -> Part:
     """Returns what sweep.json says of a part. resolved is the first cell's config."""
     config = hashlib.sha256(json.dumps(cells.without_names(resolved)).encode()).hexdigest()
@@ -91,25 +112,19 @@ def part_of(sweep: Sweep, resolved: str, shard: Shard) -> Part:
     )
 
 
-def write(out: Path, part: Part) -> None:
+def write(path: Path, part: msgspec.Struct) -> None:
     """Says in a folder whose cells it has."""
     content = msgspec.json.format(msgspec.json.encode(part), indent=1).decode() + "\n"
-    if not (out / FILE).is_file() or (out / FILE).read_text() != content:
-        folder.write_whole(out / FILE, content)
+    if not path.is_file() or path.read_text() != content:
+        folder.write_whole(path, content)
 
 
 def together(places: Sequence[Path]) -> tuple[Sweep, Part, Ended]:
     """Returns the sweep of which these are all parts, what it is as one, and its cells' ends."""
-    parts = {place: _read(place) for place in places}
-    first, *others = places
-    for place in others:
-        for key, words in SAME.items():
-            if getattr(parts[place], key) != getattr(parts[first], key):
-                raise UserError(
-                    f"{first} and {place} have different {words}: no parts of one sweep"
-                )
-    _complete([(place, read(parts[place].shard)) for place in places])
-    whole = msgspec.structs.replace(parts[first], shard=str(WHOLE))
+    parts = [(place, _read(place)) for place in places]
+    belong(parts, SAME, "sweep")
+    first, part = parts[0]
+    whole = msgspec.structs.replace(part, shard=str(WHOLE))
     sweep = Sweep(
         first / whole.sweep,
         Path(whole.file),
@@ -119,7 +134,7 @@ def together(places: Sequence[Path]) -> tuple[Sweep, Part, Ended]:
         lines={},
     )
     ended: Ended = {}
-    for place, part in parts.items():
+    for place, part in parts:
         ended |= _ended(place, read(part.shard).of(sweep.cells()))
     return sweep, whole, ended
 
@@ -130,7 +145,7 @@ def _read(place: Path) -> Part:
     return foreign.read_json(place / FILE, Part)
 
 
-def _complete(shards: Sequence[tuple[Path, Shard]]) -> None:
+def _complete(shards: Sequence[tuple[Path, Shard]], whole: str) -> None:
     """Refuses parts of which one is missing, or there twice."""
     have: dict[int, Path] = {}
     count = shards[0][1].count
@@ -142,7 +157,7 @@ def _complete(shards: Sequence[tuple[Path, Shard]]) -> None:
         have[shard.index] = place
     missing = [f"{index}/{count}" for index in range(1, count + 1) if index not in have]
     if missing:
-        raise UserError(f"parts of the sweep are missing: {', '.join(missing)}", 1)
+        raise UserError(f"parts of the {whole} are missing: {', '.join(missing)}", 1)
 
 
 def _ended(place: Path, planned: Planned) -> Ended:

@@ -72,7 +72,7 @@ def execute(
     growing = Growing(out / "table.parquet", [(cell.name, point) for cell, point in planned])
 
     def begin() -> None:
-        shards.write(out, part)
+        shards.write(out / shards.FILE, part)
         if sweep.branch_at is not None and cluster is None:
             branched.run(sweep, planned, out, console, workers)
 
@@ -99,7 +99,7 @@ def merge(places: Sequence[Path], out: Path) -> tuple[pl.DataFrame, Sweep]:
             if place.exists():
                 cells.copy(place, out / cell.name)
             growing.add(Outcome(cell, (out / cell.name).resolve(), status, message))
-        shards.write(out, whole)
+        shards.write(out / shards.FILE, whole)
         return growing.write(), sweep
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,26 +59,53 @@ def refuse(campaign: Campaign) -> None:
     resolved(campaign.cells[0])
 
 
-def plan_rows(campaign: Campaign) -> list[Json]:
-    """Lists the cells, and what they cost."""
-    return [
-        {
+def campaigns(chosen: Sequence[Study], quick: bool, out: Path | None) -> list[Campaign]:
+    """Makes the campaigns of the studies of a name; each of several has a folder in `out`."""
+    inside = out is not None and len(chosen) > 1
+    return [Campaign(one, quick, out / one.name if out and inside else out) for one in chosen]
+
+
+def costs_of(campaign: Campaign, cells: Sequence[Options]) -> list[costs.Cost]:
+    """Estimates what cells cost, by the speed of those that have been run at either scale."""
+    before = [campaign.folder, *(Campaign(campaign.study, quick).folder for quick in (False, True))]
+    return costs.costs(cells, [place / "cells" for place in before])
+
+
+Planned = Sequence[tuple[Campaign, Options]]
+
+
+def planned(campaigns: Sequence[Campaign]) -> Planned:
+    """Lists the cells of all campaigns, each once."""
+    found: dict[Options, Campaign] = {}
+    for campaign in campaigns:
+        for cell in campaign.cells:
+            found.setdefault(cell, campaign)
+    return [(campaign, cell) for cell, campaign in found.items()]
+
+
+def plan_rows(cells: Planned) -> list[Json]:
+    """Lists cells, and what they cost."""
+    found = []
+    for campaign, cell in cells:
+        (cost,) = costs_of(campaign, [cell])
+        row = {
             "study": campaign.study.name,
             "cell": cell.name,
             "config": f"{cell.config.parent.name}/{cell.config.name}",
             "override": list(cell.overrides),
             "seed": cell.seed,
-            "wall_s": wall_s,
+            "wall_s": cost.least_s,
+            "wall_s_max": cost.most_s,
         }
-        for cell, wall_s in zip(campaign.cells, costs.costs_s(campaign.cells), strict=True)
-    ]
+        found.append(row)
+    return found
 
 
-def show_plan(campaigns: Sequence[Campaign], workers: int, screen: Console) -> None:
-    """Shows the cells and what they cost, without running any."""
-    rows = [row for each in campaigns for row in plan_rows(each)]
+def show_plan(cells: Planned, workers: int, screen: Console) -> None:
+    """Shows cells and what they cost, without running any."""
     columns = [Column(name, words=True) for name in ("study", "cell", "config")]
-    costs.show_plan(rows, columns, costs.PER_PACKET, workers, screen)
+    per = f"{costs.PER_PACKET}, or as fast as before"
+    costs.show_plan(plan_rows(cells), columns, per, workers, screen)
 
 
 def print_config(campaigns: Sequence[Campaign], name: str) -> None:
@@ -91,29 +118,49 @@ def print_config(campaigns: Sequence[Campaign], name: str) -> None:
     raise UserError(f"no cell is named '{name}': --plan lists them")
 
 
-def run(
+def simulate(
     campaign: Campaign,
+    cells: Sequence[Options],
     screen: Console,
-    *,
-    ran: dict[Options, Path],
     cluster: str | None = None,
     workers: int | None = None,
-) -> tuple[list[Checked], dict[str, str]]:
-    """Runs what is not there yet, writes page and table; the claims, and why cells failed.
-
-    ran: cells that another study of the suite has run, to which it adds.
-    """
-    cells = [cell for cell in campaign.cells if cell not in ran]
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """Runs those cells that are not there yet; their folders, and why others failed, by name."""
     outcomes = run_cells(
         cells,
         campaign.folder / "cells",
         cluster=cluster,
         workers=workers,
-        costs_s=costs.costs_s(cells),
+        costs_s=[cost.least_s for cost in costs_of(campaign, cells)],
         console=screen,
     )
     screen.print(counted(outcome.status for outcome in outcomes))
-    folders, failed = parted(outcomes)
+    return parted(outcomes)
+
+
+def there(campaign: Campaign, cells: Sequence[Options]) -> tuple[dict[str, Path], dict[str, str]]:
+    """Returns the folders of cells that were run before, and which others there are, by name."""
+    folders = {cell.name: campaign.folder / "cells" / cell.name for cell in cells}
+    ran = {name: place for name, place in folders.items() if folder.is_run(place)}
+    return ran, {name: "no part has run it" for name in folders if name not in ran}
+
+
+Runs = Callable[[Campaign, Sequence[Options]], tuple[dict[str, Path], dict[str, str]]]
+
+
+def simulating(screen: Console, cluster: str | None = None, workers: int | None = None) -> Runs:
+    return lambda campaign, cells: simulate(campaign, cells, screen, cluster, workers)
+
+
+def run(
+    campaign: Campaign, runs: Runs, ran: dict[Options, Path]
+) -> tuple[list[Checked], dict[str, str]]:
+    """Runs cells, writes page and table; returns the claims, and why cells failed.
+
+    ran: cells that another study of the suite has run, to which it adds.
+    """
+    cells = [cell for cell in campaign.cells if cell not in ran]
+    folders, failed = runs(campaign, cells)
     ran |= {cell: folders[cell.name] for cell in cells if cell.name in folders}
     found = Found({cell.name: ran[cell] for cell in campaign.cells if cell in ran}, campaign.quick)
     checked = claim.check(campaign.study, found)
@@ -139,9 +186,8 @@ def run_all(
     campaigns: Sequence[Campaign],
     out: Path | None,
     screen: Console,
+    runs: Runs,
     *,
-    cluster: str | None = None,
-    workers: int | None = None,
     as_json: bool = False,
     write_docs: bool = False,
 ) -> int:
@@ -159,7 +205,7 @@ def run_all(
         if len(campaigns) > 1:
             name_and_title = f"{campaign.study.name}: {campaign.study.title}"
             screen.print(name_and_title, markup=False, soft_wrap=True)
-        checked, missing = run(campaign, screen, ran=ran, cluster=cluster, workers=workers)
+        checked, missing = run(campaign, runs, ran)
         results.append((campaign.study, checked))
         failed |= missing
         written += map(campaign.file, ("parquet", "html"))
