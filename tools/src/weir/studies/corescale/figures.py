@@ -29,6 +29,7 @@ from weir.report.figure import (
 )
 from weir.report.theme import Style
 from weir.studies.corescale import measures as corescale
+from weir.studies.corescale import trend
 from weir.study.claim import Found
 from weir.study.curves import points
 from weir.study.measures import jfi
@@ -63,6 +64,12 @@ def draw(found: Found) -> Iterator[Figure]:
         caption = (
             "Jain's index among flows of one control at the core. It is the study's Figure 4, which"
             " has no Copa, LoLa, BBRv3 and Prague."
+        )
+        yield named("", figure, caption)
+    if figure := trend.figure(found):
+        caption = (
+            "1 - J, where J is Jain's index of the flows' goodputs since the warm-up, over the time"
+            " that is measured, and its trend a / T."
         )
         yield named("", figure, caption)
 
