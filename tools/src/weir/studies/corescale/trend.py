@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weir.analysis.folder import Run
 
 ASKED = 0.99  # of the study, for NewReno and CUBIC
-FITTED_FROM = 4  # the fit is of the last three quarters of a run
+FITTED_FROM = 4  # the first quarter of a run is not fitted
 LONGEST_S = 10_800.0  # the study's
 
 
@@ -39,21 +39,20 @@ def missing(run: Run) -> tuple[Floats, Floats]:
 
 
 def fit(time_s: Floats, left: Floats) -> float:
-    """Returns a of 1 - J = a / T, in s, by least squares."""
+    """Returns a of 1 - J = a / T, in s: the mean of T (1 - J) over the last three quarters."""
     own = time_s >= time_s[-1] / FITTED_FROM
-    x = 1 / time_s[own]
-    return float(x @ left[own] / (x @ x))
+    return float(np.mean(time_s[own] * left[own]))
 
 
 def said(name: str, a_s: float, run: Run) -> str:
     """Says when the trend reaches what is asked for, and what that would cost."""
     need_s = a_s / (1 - ASKED)
-    text = f"{name}: {a_s:.3g} s / T, {ASKED} after {units.time(need_s * 1e9)}"
+    text = f"{name}: {a_s:.3g} s / T, {ASKED} at {units.time(need_s * 1e9)}"
     measured = run.summary.measured
     if measured is None or not measured.cpu_s or not measured.virtual_s:
         return text
     cost_s = need_s * measured.cpu_s / measured.virtual_s
-    return f"{text}, which takes {units.time(cost_s * 1e9)} of one core"
+    return f"{text} ({units.time(cost_s * 1e9)} of one core)"
 
 
 def figure(found: Found) -> Figure | None:
@@ -68,7 +67,7 @@ def figure(found: Found) -> Figure | None:
             a_s = fit(time_s, left)
             color = theme.CYCLE[len(marks) // 2 % len(theme.CYCLE)]
             name = f"{corescale.NAMES[cc]}, {flows:,} flows"
-            ends = floats([time_s[0], LONGEST_S])
+            ends = floats([time_s[-1] / FITTED_FROM, LONGEST_S])
             marks.append(Line(time_s, left, theme.Style(name, color, "")))
             marks.append(
                 Line(ends, a_s / ends, theme.Style(said(name, a_s, runs[0]), color, "", ":"))
