@@ -62,7 +62,7 @@ struct stop {
 	double past[STOP_TICKS][STOP_METRICS_COUNT]; // M at tick k is in [k % STOP_TICKS]
 	struct stop_sum last[STOP_METRICS_COUNT]; // at the last tick
 	struct batch_means means[STOP_METRICS_COUNT];
-	// Of the metric where it is largest, at the last tick; NaN: not known, or no confidence.
+	// The largest of all metrics at the last tick; NaN: not yet known, or the other rule.
 	double moved; // |M(t) - M(t - over)| / M(t - over)
 	double half_width; // of the interval, as a part of M
 	bool settled; // at start_ns + ticks * over / STOP_TICKS

@@ -47,8 +47,8 @@ def test_parts_together_are_the_whole(tmp_path: Path, monkeypatch: pytest.Monkey
     assert cells == [["short", "twice-s1"], ["longer", "twice-s2"]]
 
     shutil.rmtree(parts[1] / "other/cells/longer")  # as if it had been killed in this cell
-    again = weir("reproduce", "all", "--shard", "2/2", "--out", parts[1], "--workers", "1")
-    assert "2 cells: 1 done, 1 reused" in again.output
+    resumed = weir("reproduce", "all", "--shard", "2/2", "--out", parts[1], "--workers", "1")
+    assert "2 cells: 1 done, 1 reused" in resumed.output
 
     out = tmp_path / "out"
     merged = weir("reproduce", "--merge", *parts, "--out", out)

@@ -80,7 +80,7 @@ def read(text: str | None) -> Shard:
 
 
 class HasShard(Protocol):
-    """What a part's file says, in which index and count are as --shard has them."""
+    """A file that says of which shard a folder is, as --shard has it."""
 
     shard: str
 

@@ -44,6 +44,7 @@ class Part(msgspec.Struct):
 
 
 def part_of(name: str, campaigns: Sequence[Campaign], shard: Shard) -> Part:
+    """Returns what reproduce.json says of a part."""
     asked = [
         f"{campaign.study.name} {cell.name} {cells.asked(cell)}"
         for campaign, cell in reproduce.planned(campaigns)

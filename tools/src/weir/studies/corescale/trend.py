@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How Jain's index grows with the length of a run, and how long it would take to reach 0.99.
+"""Trend of Jain's index over the length of a run, and the length that reaches 0.99.
 
 Flows whose shares are alike in the long run, and independent after a while, have 1 - J = a / T.
 """
