@@ -109,6 +109,23 @@ def of_fair(group: int) -> Callable[..., float]:
     return measure
 
 
+def short_over_long(flows: int) -> Callable[[Run], float]:
+    """Makes the measure of the goodput of the first groups over that of as many last."""
+    return lambda run: float(goodputs(run)[:flows].sum() / goodputs(run)[-flows:].sum())
+
+
+def queue_from_ms(from_s: float) -> Callable[[Run], float]:
+    """Makes the measure of the mean time that the link's queue takes to drain, from a time on."""
+
+    def measure(run: Run) -> float:
+        links = run.stream("links").records
+        late = links[(links["link"] == 0) & (links["ts_ns"] > from_s * 1e9)]
+        pkts = float(late["queue_mean_pkts"].mean())
+        return 1e3 * pkts * WIRE_BITS / run.summary.links["forward"].rate_bps
+
+    return measure
+
+
 def over_other_networks(measure: Callable[..., float]) -> Callable[..., float]:
     """Makes the measure of the first half of the runs, over that of the second."""
     return lambda *runs: measure(*runs[: len(runs) // 2]) / measure(*runs[len(runs) // 2 :])
