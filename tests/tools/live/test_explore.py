@@ -20,7 +20,10 @@ from weir.base.errors import UserError
 from weir.live import explore, web
 
 CONTROLS = ("copa", "cubic", "newreno")
-HOSTILE = "a..\n<img src=x onerror=document.title='no'> \"x' & {{ 1 }} </script>".replace("/", "")
+HOSTILE = (
+    "a..\n<img src=x onerror=document.title='no'> \"x' & {{ 1 }} </script>".replace("/", "")
+    + "x" * 60
+)
 TOKEN = "a word that is long"
 
 
@@ -195,6 +198,11 @@ def test_from_a_question_to_a_pdf(served, chromium):  # noqa: F811
     frame = drawn(page, 2)
     assert frame.locator("h1").text_content() == "copa-1, cubic-1, newreno-1"
     assert "weir compare" in page.locator("#command").text_content()
+    with page.expect_popup() as alone:
+        page.locator("#alone").click()
+    alone.value.locator(".panel.drawn").first.wait_for()
+    assert alone.value.evaluate("() => self.origin") == "null"
+    alone.value.close()
     assert page.locator("#pdf").get_attribute("href") is None
     page.locator("#name").select_option("rtt")
     page.locator("#pdf[href]").wait_for()
@@ -282,6 +290,7 @@ def test_names_are_text_and_the_page_is_accessible(served, chromium, width, sche
     assert page.locator("img").count() == frame.locator("img").count() == 0
     assert page.title() != "no"
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    assert frame.locator("html").evaluate("one => one.scrollWidth - one.clientWidth") <= 0
     assert Axe().run(page).response["violations"] == []
     page.emulate_media(media="print")
     assert not page.locator("#all").is_visible()

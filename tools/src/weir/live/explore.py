@@ -47,9 +47,10 @@ NAMED_MAX = 4  # runs in a title
 OVER_TIME, NUMBERS = "time", "numbers"  # kinds of figure, beside many_figures.NAMES
 Stamp = frozenset[tuple[str, int, int]]  # files: name, when it was written, size in bytes
 PLAIN = web.POLICY.format("")
-FIGURES_POLICY = (  # for a page that has no more than a report has
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline';"
-    " img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+FIGURES_POLICY = (  # for a page that has no more than a report has, and is of no origin
+    "sandbox allow-scripts allow-downloads; default-src 'none'; style-src 'unsafe-inline';"
+    " script-src 'unsafe-inline' 'unsafe-eval'; img-src data:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 COLUMNS = (
     Column("began (UTC)", "date"),

@@ -180,6 +180,7 @@ const explore = (() => {
     if (chosen.size === 0) {
       place("figures").removeAttribute("src");
       place("pdf").removeAttribute("href");
+      place("alone").removeAttribute("href");
       state.drawn = "";
       return;
     }
@@ -208,7 +209,8 @@ const explore = (() => {
     else place("pdf").removeAttribute("href");
     const shown = got.error ? "" : address("/figures", asked());
     if (shown && shown !== state.drawn) place("figures").src = shown;
-    if (!shown) place("figures").removeAttribute("src");
+    if (shown) place("alone").href = shown;
+    else for (const [id, name] of [["figures", "src"], ["alone", "href"]]) place(id).removeAttribute(name);
     state.drawn = shown;
   }
 
