@@ -130,12 +130,13 @@ def trace(run: Run, benign: Run, config: Config) -> Figure:
     return Figure(panels, height_in=HEIGHT_IN)
 
 
-def progress(worst: list[float], benign: float, label: str) -> Figure:
+def progress(worst: list[float], benign: float, unit: str) -> Figure:
     """Shows the worst harm after each trial."""
+    factor = 100 if unit == "%" else 1
     trials = np.arange(1.0, len(worst) + 1)
     level = Style("benign network", theme.FAINT, "", theme.DASHES[2])
     marks: list[Mark] = [
-        Line(trials, floats(worst), Style("worst so far", theme.BLUE, "")),
-        Rule(benign, level),
+        Line(trials, factor * floats(worst), Style("worst so far", theme.BLUE, ""), steps="post"),
+        Rule(factor * benign, level),
     ]
-    return Figure([Panel(Axis("trial", whole=True), Axis(label), marks)], height_in=2.4)
+    return Figure([Panel(Axis("trial", whole=True), Axis(f"harm ({unit})"), marks)], height_in=2.4)

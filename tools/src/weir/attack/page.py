@@ -55,10 +55,9 @@ def write(
         " network."
     )
     search = "The search. The line is the worst harm after each trial."
-    harm = f"harm ({asked.goal.unit})"
     drawn = [
         named("attack", figure.trace(*runs, config), about),
-        named("search", figure.progress(worst, result.benign, harm), search),
+        named("search", figure.progress(worst, result.benign, asked.goal.unit), search),
     ]
     network = Table(("where", "what the network does"), list(result.network.items()), left=2)
     parts = [
