@@ -230,6 +230,27 @@ def test_on_a_phone_the_names_of_rows_stay_and_long_cells_wrap(opened, report, t
     assert shown.locator("td.long").first.bounding_box()["width"] < 390
 
 
+def test_a_grid_has_its_rows_and_on_a_phone_a_name_for_each_panel(opened, tmp_path):
+    """Queues stood below another control's rates, and without a title."""
+    [style] = theme.styles_of([("Copa", "copa")])
+    names = [(title, row) for row in ("rate", "queue") for title in ("Copa", "CUBIC", "BBR")]
+    figure = Figure(
+        [Panel(Axis(), Axis(row if title == "Copa" else ""),
+               [Line(np.arange(9.0), np.arange(9.0), style)], title if row == "rate" else "")
+         for title, row in names],
+        columns=3, caption="Grid.",
+    )  # fmt: skip
+    (tmp_path / "grid.html").write_text(
+        document.render(Page("Grid", section("Figures", document.figures([figure]))))
+    )
+    places = [one.bounding_box() for one in opened(tmp_path / "grid.html").locator(".panel").all()]
+    assert len({place["y"] for place in places}) == 2
+    assert [place["x"] for place in places[:3]] == [place["x"] for place in places[3:]]
+    titles = opened(tmp_path / "grid.html", 390).locator(".u-title").all()
+    found = [one.text_content() for one in sorted(titles, key=lambda one: one.bounding_box()["y"])]
+    assert found == ["Copa", "Copa", "CUBIC, rate", "CUBIC, queue", "BBR, rate", "BBR, queue"]
+
+
 def test_a_link_leads_to_each_figure(opened, report):
     shown = opened(report)
     links = shown.locator("nav a").all()

@@ -123,18 +123,44 @@ def embedded(figure: Figure, links: Links | None = None) -> Markup:
     panels = [
         {
             "title": panel.title,
+            "alone": alone,
             "height": height,
             "x": axis,
             "y": other,
             "marks": [_mark(mark, columns, links) for mark in panel.marks],
         }
-        for panel, height in zip(figure.panels, heights_px(figure), strict=True)
+        for panel, alone, height in zip(
+            figure.panels, _alone(figure), heights_px(figure), strict=True
+        )
         for axis, other in [_axes(panel)]
     ]
-    found = {"name": figure.name, "panels": panels, "columns": columns.encoded}
+    across = min(figure.columns, len(panels))
+    found = {"name": figure.name, "across": across, "panels": panels, "columns": columns.encoded}
     found["links"] = links.taken()
     text = msgspec.json.encode(found, enc_hook=float).decode()  # NumPy's numbers are floats
     return Markup(text.replace("<", "\\u003c"))
+
+
+def _alone(figure: Figure) -> list[str]:
+    """Returns the title of each panel where they stand one below the other.
+
+    In a grid only the first row has titles, and only the first column may have names of rows.
+    """
+    panels, columns = figure.panels, figure.columns
+    if not 1 < columns < len(panels):
+        return [panel.title for panel in panels]
+    found = []
+    for place, panel in enumerate(panels):
+        row = "" if panel.y.label else panels[place - place % columns].y.label
+        title = panel.title or panels[place % columns].title
+        found.append(", ".join(filter(None, (title, row))))
+    return found
+
+
+def order(figure: Figure) -> list[int]:
+    """Returns the place of each panel where they stand one below the other: column after column."""
+    rows = -(-len(figure.panels) // figure.columns)
+    return [n % figure.columns * rows + n // figure.columns for n in range(len(figure.panels))]
 
 
 def _axes(panel: Panel) -> list[dict[str, Any]]:

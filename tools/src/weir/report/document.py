@@ -144,6 +144,8 @@ class Shown:
     title: str
     text: str  # of the caption, after its title
     data: Markup
+    across: int  # panels in a row
+    order: Sequence[int]  # of its panels where a row has no room for several
     heights: Sequence[int]  # of its panels, in pixels
     key: Sequence[browser.Key]
     scales: Sequence[browser.Scale]
@@ -165,6 +167,8 @@ def shown(figure: values.Figure, links: browser.Links | None = None) -> Shown:
         title=figure.title,
         text=drawn.text,
         data=browser.embedded(drawn, links),
+        across=min(figure.columns, len(figure.panels)),
+        order=browser.order(figure),
         heights=browser.heights_px(figure),
         key=browser.key(figure),
         scales=browser.scales(figure),

@@ -23,6 +23,7 @@ const weir = (() => {
   const links = []; // groups of addresses: what all begin with, what all end in, of each its own
   const charts = []; // {panel, figure, box, canvas, say, plot}
   const dark = matchMedia("screen and (prefers-color-scheme: dark)");
+  const narrow = matchMedia("screen and (max-width: 830px)"); // a row has one panel, as in page.css
   let printed = null; // uPlot at the density of paper, while the page is printed
   let times = null; // the window that all time axes show
   let moving = false; // a chart follows another
@@ -553,7 +554,7 @@ const weir = (() => {
     const room = turned(panel, width);
     const height = panel.height * (printed ? 0.8 : 1) + room;
     const plot = new (printed ?? uPlot)({
-      width, height, title: panel.title || undefined, legend: { show: false }, padding: [8, 18, 0, 4],
+      width, height, title: (narrow.matches ? panel.alone : panel.title) || undefined, legend: { show: false }, padding: [8, 18, 0, 4],
       scales: { x: scale(x, (u, low, high) => [low, high]), y: scale(y, () => chart.windows.y) },
       axes: [axis(x, "x", room, width), axis(y, "y", 0, height - room)], series: [{}, {}],
       cursor: { points: { show: false }, drag: { x: true, y: true, uni: 30 }, y: false, bind: {
@@ -597,7 +598,7 @@ const weir = (() => {
     const data = JSON.parse(element.querySelector("script").textContent);
     const columns = data.columns.map(column);
     links.push(...data.links);
-    const figure = { name: data.name, across: Math.min(2, data.panels.length), off: new Set() };
+    const figure = { name: data.name, across: data.across, off: new Set() };
     legend(figure, element);
     element.querySelectorAll(".panel").forEach((box, n) => {
       const panel = data.panels[n];
