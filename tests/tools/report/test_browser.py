@@ -411,6 +411,8 @@ def test_dark_and_print(opened, marks):
     assert int(shown.evaluate(BLACK)[1:3], 16) > 140
     shown.emulate_media(media="print")
     shown.wait_for_function("weir.charts.every(c => c.plot.ctx.canvas.width > 3.9 * c.plot.width)")
+    sizes = shown.evaluate("weir.charts.flatMap(c => c.plot.axes.map(a => a.labelFont[1]))")
+    assert min(sizes) >= 6  # uPlot scales whole numbers of pixels only
     assert shown.evaluate(BLACK) == "#000000"
     shown.emulate_media(media="screen")
     shown.wait_for_function("weir.charts.every(c => c.plot.ctx.canvas.width < 1.1 * c.plot.width)")

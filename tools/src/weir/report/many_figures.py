@@ -107,7 +107,7 @@ def kind(style: Style, x: metrics.Floats, y: metrics.Floats) -> list[Mark]:
         marks.append(Polygon(one.contour_x, one.contour_y, style))
     both = np.isfinite(x) & np.isfinite(y)
     mean = Points(floats(one.x), floats(one.y), style, size=MEAN_SIZE)
-    return [*marks, Points(x[both], y[both], style, size=1.8), mean]
+    return [*marks, mean, Points(x[both], y[both], style, size=1.8)]  # the key has the mean's
 
 
 def names_of_means(panel: Panel) -> list[Mark]:

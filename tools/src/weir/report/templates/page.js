@@ -87,7 +87,7 @@ const weir = (() => {
   // room: of turned names; length: of the panel along the axis, in pixels.
   function axis(own, side, room, length) {
     const flat = side === "x";
-    const fits = Math.min(15, 13 * (length - 60) / wide([own.label])); // all of a long label is seen
+    const fits = Math.floor(Math.max(6, Math.min(15, 13 * (length - 45) / wide([own.label])))); // whole: uPlot scales no others
     const named = own.ticks.length > 0;
     const made = {
       scale: side, label: own.label || null, font: `13px ${TYPE}`, labelFont: `${fits}px ${TYPE}`, labelSize: 22, gap: 4,
