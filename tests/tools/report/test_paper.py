@@ -6,24 +6,18 @@ import subprocess
 import sys
 
 import numpy as np
-import polars as pl
 import pytest
 import synthetic
 import weir
 from PIL import Image
 from test_sweep_page import write as write_sweep
 from weir.base.errors import UserError
-from weir.report import artists, code, data, glance, grey, paper, sections, table
+from weir.report import code, data, glance, grey, paper, sections
 from weir.report.figure import (
-    NONE,
     Axis,
     Figure,
     Line,
     Panel,
-    Points,
-    Polygon,
-    Rule,
-    series,
     stacked,
 )
 from weir.report.theme import Style
@@ -98,25 +92,6 @@ def test_marks_that_only_colour_tells_apart_get_another_form():
 def test_every_figure_of_a_report_is_told_apart_in_grey(run):
     for one in sections.draw(data.read(run)):
         assert alike(grey.separate(one)) == [], one.name
-
-
-@pytest.mark.slow
-def test_every_renderer_has_the_same_columns(run, tmp_path):
-    """The figure's value, its table, what matplotlib draws, and what the script draws."""
-    for one in sections.draw(data.read(run)):
-        frame = table.frame(one)
-        canvas = artists.draw(one)
-        for number, (panel, axes) in enumerate(zip(one.panels, canvas.axes, strict=True), 1):
-            lines = iter(axes.lines)
-            for place, mark in enumerate(panel.marks, 1):
-                own = frame.filter((pl.col("panel") == number) & (pl.col("mark") == place))
-                if isinstance(mark, Line | Points | Rule | Polygon):
-                    artist = next(lines)
-                if isinstance(mark, Line | Polygon):
-                    np.testing.assert_array_equal(artist.get_xdata(), own["x"])
-                    np.testing.assert_array_equal(artist.get_ydata(), own["y"].fill_null(np.nan))
-                x = np.concatenate([each.x for each in series(mark)] or [NONE])
-                np.testing.assert_array_equal(x, own["x"].fill_null(np.nan))
 
 
 def pixels(path):
