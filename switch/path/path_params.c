@@ -36,7 +36,7 @@ struct place {
 	void *object;
 	const char *prefix; // of the parameter's key
 	void (*update)(void *object); // of a discipline
-	uint32_t before; // parameters of the stage's tables before its table
+	bool of_queue;
 };
 
 static struct stage_part stage_queue(const struct path_stage *s) {
@@ -60,8 +60,8 @@ static struct place param_place(const struct path_stage *s, const struct param *
 	uint32_t own = table_size(s->ops->params);
 
 	if (param >= s->ops->params && param < s->ops->params + own)
-		return (struct place){s->state, "", NULL, 0};
-	return (struct place){queue.object, "queue.", queue.update, own};
+		return (struct place){s->state, "", NULL, false};
+	return (struct place){queue.object, "queue.", queue.update, true};
 }
 
 bool paths_next_param(const struct paths *ps, struct path_param *at) {
@@ -177,15 +177,18 @@ int paths_read_change(struct paths *ps, char *text, struct path_change *c, struc
 	return rc < 0 ? err_set(err, rc, "%s.%s: %s", text, c->key, why.msg) : 0;
 }
 
-// Which of all parameters of the path's stages, from 0.
+// Which of all parameters of the path's stages, from 0; behind them come those of their queues.
 static uint32_t param_index(
 	const struct path *p, const struct path_stage *s, const struct param *param) {
-	struct place at = param_place(s, param);
-	const struct param *table = at.before == 0 ? s->ops->params : stage_queue(s).params;
-	uint32_t index = at.before + (uint32_t)(param - table);
+	bool of_queue = param_place(s, param).of_queue;
+	uint32_t index = (uint32_t)(param - (of_queue ? stage_queue(s).params : s->ops->params));
 
-	for (const struct path_stage *o = p->stage; o < s; o++)
-		index += table_size(o->ops->params) + table_size(stage_queue(o).params);
+	for (const struct path_stage *o = p->stage; o < p->stage + p->stages; o++) {
+		if (of_queue || o < s)
+			index += table_size(o->ops->params);
+		if (of_queue && o < s)
+			index += table_size(stage_queue(o).params);
+	}
 	return index;
 }
 
@@ -207,7 +210,7 @@ static void path_changed(
 
 	if (at.update != NULL)
 		at.update(at.object);
-	else if (at.before == 0 && s->ops->config != NULL && s->ops->config->update != NULL)
+	else if (!at.of_queue && s->ops->config != NULL && s->ops->config->update != NULL)
 		s->ops->config->update(s->state, now_ns);
 	path_serve(p, now_ns); // a link that was down may send again
 	path_derive(p);
