@@ -141,8 +141,10 @@ def test_the_papers_rules_do_not_send_without_end(simulate: Simulate) -> None:
     It saw no delay after RTTmin had expired in a full queue, and its velocity doubled on.
     """
     config = (STUDIES / "copa/c8.yaml").read_text()
-    law = "cc={copa: {dialect: paper, mode: auto}}"
-    run = simulate(config, "duration=45s", *(f"flows.{i}.{law}" for i in range(20)))
+    flow = "cc={copa: {dialect: paper, mode: auto}}", "sack=yes", "jitter=0ms"
+    changes = [f"flows.{i}.{change}" for i in range(20) for change in flow]
+    starts = [f"flows.{i}.start={100 * i}ms" for i in range(20)]
+    run = simulate(config, "duration=45s", *changes, *starts)
 
     assert sum(group["sent_segs"] for group in run.groups) < 1.05 * run.link["out_pkts"]
 

@@ -205,8 +205,8 @@ FIGURES: tuple[tuple[Callable[[Found], Figure | None], str], ...] = (
     ),
     (
         over_rtt,
-        "Goodput by round trip, the mean over seeds. Twenty flows share 100 Mbit/s, as in the paper's"
-        " figure 6.",
+        "Goodput by round trip, the mean over seeds. Twenty flows share 100 Mbit/s, as in the"
+        " paper's figure 6.",
     ),
     (
         over_loss,
