@@ -374,6 +374,8 @@ class Generator:
         }
         if self.chance(0.25):
             self.topology(config, scale)
+        elif self.chance(0.2):
+            self.hosts(config, scale)
         if self.chance(0.4):
             config["warmup"] = text(scale.duration_ns * self.random.uniform(0, 0.95), "ns")
         if self.chance(0.3):
@@ -386,6 +388,13 @@ class Generator:
         if self.chance(0.15):
             self.to_the_end(config, scale)
         return config
+
+    def hosts(self, config: Config, scale: Scale) -> None:
+        """Cards that the flows share, at both sides."""
+        sides = ("sending", "receiving")
+        config["hosts"] = {s: self.plugin("run", f"hosts.{s}", scale, 0.4) for s in sides}
+        for group in config["flows"]:
+            group.pop("gro", None)
 
     def to_the_end(self, config: Config, scale: Scale) -> None:
         """Finite flows, nothing random on the way, and far more time than they need."""
