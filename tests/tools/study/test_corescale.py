@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from weir.analysis import folder
+from weir.analysis import folder, metrics
 from weir.studies.corescale import measures as corescale
 from weir.studies.edgescale import measures as edgescale
 from weir.study import claim, find, measures
@@ -68,6 +68,15 @@ def test_a_cell_is_what_the_telemetry_says(tiny: folder.Run) -> None:
     assert corescale.measured(tiny) is corescale.measured(tiny)
 
 
+def test_the_median_flow_is_predicted_with_another_cells_constant(tiny: folder.Run) -> None:
+    """With its own constant the error is that of its own fit; with a half of it, about a half."""
+    own = corescale.error_of_edge(corescale.cwnd_reductions)(tiny, tiny)
+    assert own == pytest.approx(corescale.error_halving(tiny))
+    flows, c = corescale.measured(tiny).flows, corescale.c_halving(tiny)
+    half = metrics.mathis(flows, "cwnd_reductions", measures.PAYLOAD_BYTES, c / 2)
+    assert half.error_median == pytest.approx(0.5, abs=own / 100)
+
+
 def test_phases_are_shares_of_flows(weir_sim: Path, tmp_path: Path) -> None:
     """Each flow is in one phase, and both of two BBR flows drain the queue at the same time."""
     (study,) = find.chosen("edgescale")
@@ -91,7 +100,7 @@ def test_figure_2_follows_from_table_1() -> None:
     ]
     for flows in corescale.FLOWS:
         core = CLAIMS[f"C by losses, core, {flows} flows"].published
-        off = CLAIMS[f"by losses, {flows} flows"].published
+        off = CLAIMS[f"the median flow is off by losses by, {flows} flows"].published
         assert 100 * (1 - edge[0] / core) == pytest.approx(off, abs=0.5)
     halving = CLAIMS["C by halvings, core, 1000 flows"].published
     assert 100 * abs(1 - edge[1] / halving) == pytest.approx(8, abs=0.5)

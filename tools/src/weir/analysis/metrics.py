@@ -384,8 +384,8 @@ class MathisFit:
         return float(np.median(self.error)) if self.error.size > 0 else None
 
 
-def mathis(flows: pl.DataFrame, losses: str, mss_bytes: float) -> MathisFit:
-    """Fits C by least squares, sum(x y) / sum(x^2), over per_flow's flows.
+def mathis(flows: pl.DataFrame, losses: str, mss_bytes: float, c: float | None = None) -> MathisFit:
+    """Fits C by least squares, sum(x y) / sum(x^2), over per_flow's flows, unless it is given.
 
     losses is the column that p counts per data segment sent: `cwnd_reductions` or `drops`.
     mss_bytes is payload; y is goodput in bytes per second, RTT each flow's mean, with the queue.
@@ -404,7 +404,8 @@ def mathis(flows: pl.DataFrame, losses: str, mss_bytes: float) -> MathisFit:
     p = (flows[losses] / flows["sent_segs"]).to_numpy()
     y = flows["goodput_bps"].to_numpy() / 8
     x = mss_bytes / (flows["rtt_mean_ns"].to_numpy() / NS_PER_S * np.sqrt(p))
-    c = float(x @ y / (x @ x)) if x.size > 0 else None
+    if c is None and x.size > 0:
+        c = float(x @ y / (x @ x))
     error = np.abs(y - c * x) / y if c is not None else np.empty(0)
     return MathisFit(c, flows["flow_id"].to_numpy(), error, left_out)
 

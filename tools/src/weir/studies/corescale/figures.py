@@ -43,8 +43,7 @@ Cell = tuple[str, "Measured"]  # what it is called in its figure
 def draw(found: Found) -> Iterator[Figure]:
     """Yields each figure whose runs are there."""
     scales = {
-        "core, hosts that join segments": cells(found, corescale.WITH_HOSTS, corescale.FLOWS),
-        "core, ideal hosts": cells(found, corescale.IDEAL, corescale.FLOWS),
+        "core": cells(found, corescale.CORE, corescale.FLOWS),
         "edge": cells(found, corescale.EDGES, corescale.EDGE_FLOWS),
     }
     scales = {scale: shown for scale, shown in scales.items() if shown}
@@ -128,10 +127,7 @@ def fairness(found: Found) -> Figure | None:
     """Shows figure 4: Jain's index over the number of flows."""
     lines: list[Mark] = []
     for index, (cc, name) in enumerate(corescale.NAMES.items()):
-        ran = [
-            (flows, found.runs(corescale.core(cc, flows, hosts=cc == "newreno")))
-            for flows in corescale.FLOWS
-        ]
+        ran = [(flows, found.runs(corescale.of_figure_4(cc, flows))) for flows in corescale.FLOWS]
         known = [(flows, jfi(runs[0])) for flows, runs in ran if runs is not None]
         if known:
             lines.append(points(known, theme.style(cc, name, index)))

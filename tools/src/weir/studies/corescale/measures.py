@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ import polars as pl
 
 from weir.analysis import metrics
 from weir.base import units
-from weir.study.measures import PAYLOAD_BYTES, flow_goodputs, jain
+from weir.study.measures import PAYLOAD_BYTES
 from weir.study.scenario import share_percent
 
 if TYPE_CHECKING:
@@ -34,14 +33,14 @@ NAMES = {
 }
 
 
-def core(cc: str, flows: int, *, hosts: bool = False) -> str:
-    """Returns the name of the run of all flows of one control at the core."""
-    return f"core-{cc}-{flows}" + ("-hosts" if hosts else "")
-
-
-WITH_HOSTS = tuple(core("newreno", flows, hosts=True) for flows in FLOWS)
-IDEAL = tuple(core("newreno", flows) for flows in FLOWS)
+CORE = tuple(f"core-newreno-{flows}" for flows in FLOWS)
 EDGES = tuple(f"edge-newreno-{flows}" for flows in EDGE_FLOWS)
+FAIR = ("newreno", "cubic", "bbr")
+
+
+def of_figure_4(cc: str, flows: int) -> str:
+    """Returns the name of the run of all flows of one control at the core, with 20 ms."""
+    return f"fair-{cc}-{flows}-20" if cc in FAIR else f"core-{cc}-{flows}"
 
 
 @dataclass(frozen=True)
@@ -99,6 +98,10 @@ def error_halving(run: Run) -> float:
     return 100 * known(measured(run).by_halving.error_median)
 
 
+def error_loss(run: Run) -> float:
+    return 100 * known(measured(run).by_loss.error_median)
+
+
 def losses(run: Run) -> float:
     return known(measured(run).losses.total)
 
@@ -116,27 +119,23 @@ def lowest(measure: Of) -> Callable[..., float]:
     return lambda *runs: min(map(measure, runs))
 
 
-def spread_of(measure: Of) -> Callable[..., float]:
-    """Makes the measure of the largest value over the smallest, less 1, in percent."""
-    return lambda *runs: 100 * (max(map(measure, runs)) / min(map(measure, runs)) - 1)
+def cwnd_reductions(cell: Measured) -> metrics.MathisFit:
+    return cell.by_halving
 
 
-def least_step(measure: Of) -> Callable[..., float]:
-    return lambda *runs: min(a - b for a, b in pairwise(map(measure, runs)))
+def drops(cell: Measured) -> metrics.MathisFit:
+    return cell.by_loss
 
 
-def edge_used_at_core(measure: Of) -> Callable[..., float]:
-    """Makes the measure of how far off the edge's C is at the core, in percent.
+def error_of_edge(fit: Callable[[Measured], metrics.MathisFit]) -> Callable[..., float]:
+    """Makes the measure of the median error of the core's flows with the edge's C, in percent.
 
-    The first run is the core's.
+    fit: `drops` or `cwnd_reductions`. The first run is the core's.
     """
 
     def error(at_core: Run, *at_edge: Run) -> float:
-        return 100 * abs(1 - mean_of(measure)(*at_edge) / measure(at_core))
+        c = mean_of(lambda run: known(fit(measured(run)).c))(*at_edge)
+        own = metrics.mathis(measured(at_core).flows, fit.__name__, PAYLOAD_BYTES, c)
+        return 100 * known(own.error_median)
 
     return error
-
-
-def first_minute(run: Run) -> float:
-    """Returns Jain's index over 20 to 60 s: at 20 s the last flow has started."""
-    return jain(flow_goodputs(run, 20, 60))
