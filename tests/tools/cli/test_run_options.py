@@ -291,3 +291,16 @@ def test_a_bad_port_of_the_sender_is_one_sentence_whoever_reads_it(
         said.add((done.returncode, done.stderr.partition(": ")[2]))
     assert len(said) == 1, said
     assert sentence in said.pop()[1]
+
+
+def test_branches_are_a_time_and_names_with_changes(weir, weir_sim, here):
+    said = "--branch-at and --branch belong together"
+    for one in (["--branch-at", "200ms"], ["--branch", "a={}"]):
+        done = weir("run", "x.yaml", *one)
+        assert (done.status, said in done.err) == (2, True)
+    branches = ["--branch", "same={}", "--branch", "slow={forward.link.rate: 1Mbit}"]
+    argv = ["--branch-at", "200ms", *branches, "--out", "r", "--no-report"]
+    done = weir("run", "x.yaml", *argv)
+    assert done.status == 0
+    assert done.out.splitlines()[-2:] == ["r/branches/same", "r/branches/slow"]
+    assert folder.load(here / "r/branches/slow").manifest.branch.name == "slow"
