@@ -38,7 +38,7 @@ def test_a_trend_is_that_of_the_records(weir_sim: Path, tmp_path: Path) -> None:
     assert measured is not None
     measured.cpu_s, measured.virtual_s = 5, 50
     assert trend.said("x", 13.7, run) == ("x: 13.7 s / T, 0.99 at 1,370 s (137 s of one core)")
-    figure = trend.figure(Found({"core-newreno-1000-hosts": tmp_path / "run"}, True))
+    figure = trend.figure(Found({"fair-newreno-1000-20": tmp_path / "run"}, True))
     assert figure is not None
     assert len(figure.panels[0].marks) == 3  # 1 - J, its trend and what is asked for
     assert trend.figure(Found({}, True)) is None

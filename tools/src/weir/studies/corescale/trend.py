@@ -60,7 +60,7 @@ def figure(found: Found) -> Figure | None:
     marks: list[Mark] = []
     for cc in ("newreno", "cubic"):
         for flows in corescale.FLOWS:
-            runs = found.runs(corescale.core(cc, flows, hosts=cc == "newreno"))
+            runs = found.runs(corescale.of_figure_4(cc, flows))
             if runs is None:
                 continue
             time_s, left = missing(runs[0])
