@@ -23,7 +23,7 @@ RENEW = "renew them: tools/weir reproduce NAME --write-docs, NAME as all or the 
 def some_cells(study: Study, all_s: float) -> list[Options]:
     """Cells of claims, as many as fit; those are first that are of most claims."""
     cells = [cell for setup in claim.setups(study) for cell in setup.cells(True)]
-    cost_s = dict(zip((cell.name for cell in cells), costs.costs_s(cells), strict=True))
+    cost_s = {cell.name: cost.most_s for cell, cost in zip(cells, costs.costs(cells), strict=True)}
     claims = [one for experiment in study.experiments for one in experiment.claims if one.setups]
     each = Counter(frozenset(c.name for t in one.setups for c in t.cells(True)) for one in claims)
     needed: set[str] = set()
