@@ -124,7 +124,7 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield where, inner
 
 
-NULLS = ("jfi", "measured", "moved", "rate_bps", "rtt_mean_ns", "rtx_overhead")
+NULLS = ("half_width", "jfi", "measured", "moved", "rate_bps", "rtt_mean_ns", "rtx_overhead")
 DELAYS = ("queue_mean_ns", "sojourn_p50_ns", "sojourn_p99_ns", "sojourn_max_ns")
 
 
@@ -136,6 +136,11 @@ def finite(run: Folder) -> Iterator[str]:
             yield f"{where} is null"
         elif number is not None and not (0 <= number < 2**62 or last in ("seed", "moved")):
             yield f"{where} is {number}"
+    stop = run.summary.get("stop", {})
+    if "interval" in stop and stop["settled"]:
+        width = stop["interval"]["half_width"]
+        if width is None or width > stop["change"]:
+            yield f"it settled with an interval of {width}"
     for group in run.summary["groups"]:
         name = group["name"]
         if group.get("probe", {}).get("rate_bps", 0) is None and group["probe"]["dq_ns"] > 0:
