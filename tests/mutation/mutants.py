@@ -34,6 +34,7 @@ OPAQUE = {
 }  # fmt: skip
 # Calls that change nothing a test could see; capitals are macros, which may paste what they get.
 OPAQUE_CALL = re.compile(r"(?:static_)?assert|free|va_end|\w*prefetch\w*|[A-Z][A-Z0-9_]*")
+COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a string
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Mutant:
 def plain(node: Node) -> str:
     """A node's text on one line and without comments."""
     text = node.text.decode()
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL) if "/" in text else text
+    text = COMMENT.sub(lambda found: found[1] or " ", text) if "/" in text else text
     return re.sub(r"\s*\n\s*", " ", text)
 
 

@@ -39,6 +39,11 @@ def changes(source):
     return [(m.line, m.was, m.now) for m in Schemata("a.c", source).mutants]
 
 
+def test_a_string_has_no_comment():
+    slashes = 'return strstr(path, "//") == 0'
+    assert changes(f"int f(char *path) {{\n\t{slashes}; // so\n}}\n")[-1][1] == slashes + ";"
+
+
 def test_a_block_that_is_not_understood_is_left_alone():
     assert changes("void f(void) {\n\tHEAD(JSON)\n\tcall(&a, 1);\n\tend(a);\n}\n") == []
 
