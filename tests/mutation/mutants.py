@@ -33,7 +33,9 @@ OPAQUE = {
     "char_literal", "comment",
 }  # fmt: skip
 # Calls that change nothing a test could see; capitals are macros, which may paste what they get.
-OPAQUE_CALL = re.compile(r"(?:static_)?assert|free|va_end|\w*prefetch\w*|[A-Z][A-Z0-9_]*")
+OPAQUE_CALL = re.compile(
+    r"(?:static_)?assert|free|va_end|__builtin\w*|\w*prefetch\w*|[A-Z][A-Z0-9_]*"
+)
 COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a string
 
 
