@@ -20,8 +20,7 @@
 #include <stdlib.h>
 
 struct card {
-	struct pkt *head, *tail;
-	uint64_t pkts;
+	struct fifo fifo; // its ring
 	uint64_t interrupt_ns; // the last one, which may lie ahead
 	uint64_t done_ns; // when the processor has worked on all that has arrived
 	uint64_t worked_ns; // of the processor, all together
@@ -30,10 +29,7 @@ struct card {
 struct cards {
 	const struct hosts_side *side;
 	const struct stage_env *env;
-	uint64_t pkts, bytes; // in the rings
-	struct pkt_list out; // departed, not yet taken
-	struct head *heap; // of cards that are not empty, smallest first
-	uint32_t heads;
+	struct fifos fifos;
 	struct card *card;
 };
 
@@ -45,9 +41,9 @@ static int cards_init(void *self, const struct stage_env *env, struct err *err) 
 	struct cards *c = self;
 
 	c->env = env;
-	c->heap = calloc(c->side->count, sizeof(*c->heap));
+	c->fifos.heap = calloc(c->side->count, sizeof(*c->fifos.heap));
 	c->card = calloc(c->side->count, sizeof(*c->card));
-	if (c->heap == NULL || c->card == NULL)
+	if (c->fifos.heap == NULL || c->card == NULL)
 		return err_set(err, -ENOMEM, "no memory for %u cards", (uint32_t)c->side->count);
 	return 0;
 }
@@ -55,7 +51,7 @@ static int cards_init(void *self, const struct stage_env *env, struct err *err) 
 static void cards_fini(void *self) {
 	struct cards *c = self;
 
-	free(c->heap);
+	free(c->fifos.heap);
 	free(c->card);
 }
 
@@ -76,55 +72,20 @@ static inline uint64_t card_due(
 	return card->done_ns;
 }
 
-static inline struct pkt *cards_release(struct cards *c) {
-	struct card *card = c->heap[0].from;
-	struct pkt *p = card->head;
-
-	card->head = p->next;
-	card->pkts--;
-	c->pkts--;
-	c->bytes -= p->size_bytes;
-	p->arrival_ns = p->release_ns;
-	p->next = NULL;
-	if (card->head != NULL)
-		heads_sink(
-			c->heap, c->heads, (struct head){card->head->release_ns, card->head, card});
-	else if (--c->heads > 0)
-		heads_sink(c->heap, c->heads, c->heap[c->heads]);
-	return p;
-}
-
-// Moves packets that have departed by t_ns to the list `out`.
-static inline void cards_depart(struct cards *c, uint64_t t_ns) {
-	while (c->heads > 0 && c->heap[0].release_ns <= t_ns)
-		pkt_list_push(&c->out, cards_release(c));
-}
-
 static inline void cards_take(struct cards *c, struct pkt *p, struct pkt_list *drops) {
 	struct card *card = &c->card[p->flow_id % (uint32_t)c->side->count];
 	bool joins;
 
-	cards_depart(c, p->arrival_ns);
-	if (card->pkts >= c->side->ring) {
+	fifos_depart(&c->fifos, p->arrival_ns);
+	if (card->fifo.pkts >= c->side->ring) {
 		stage_drop(c->env, drops, p, DROP_RING);
 		return;
 	}
 	p->release_ns = card_due(c->side, card, p->arrival_ns, &joins);
 	p->flags |= PKT_POLL_END;
-	p->next = NULL;
-	card->pkts++;
-	c->pkts++;
-	c->bytes += p->size_bytes;
-	if (card->head != NULL) {
-		if (joins)
-			card->tail->flags &= (uint8_t)~PKT_POLL_END;
-		card->tail->next = p;
-		card->tail = p;
-		return;
-	}
-	card->head = p;
-	card->tail = p;
-	heads_rise(c->heap, c->heads++, (struct head){p->release_ns, p, card});
+	if (joins && card->fifo.head != NULL)
+		card->fifo.tail->flags &= (uint8_t)~PKT_POLL_END;
+	fifos_push(&c->fifos, &card->fifo, p);
 }
 
 static void cards_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
@@ -135,29 +96,20 @@ static void cards_push(void *self, struct pkt *const *pkts, uint32_t n, struct p
 static uint32_t cards_pop(
 	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
 	struct cards *c = self;
-	uint32_t n = 0;
 
-	while (n < max && c->out.head != NULL && c->out.head->arrival_ns <= now_ns)
-		pkts[n++] = pkt_list_pop(&c->out);
-	if (c->out.head != NULL)
-		return n;
-	while (n < max && c->heads > 0 && c->heap[0].release_ns <= now_ns)
-		pkts[n++] = cards_release(c);
-	return n;
+	return fifos_pop(&c->fifos, now_ns, pkts, max);
 }
 
 static uint64_t cards_next_ns(const void *self) {
 	const struct cards *c = self;
 
-	if (c->out.head != NULL)
-		return c->out.head->arrival_ns;
-	return c->heads == 0 ? NEVER_NS : c->heap[0].release_ns;
+	return fifos_next_ns(&c->fifos);
 }
 
 static struct backlog cards_backlog(const void *self) {
 	const struct cards *c = self;
 
-	return (struct backlog){.pkts = c->pkts + c->out.count, .bytes = c->bytes + c->out.bytes};
+	return fifos_backlog(&c->fifos);
 }
 
 static bool cards_flows(const void *self) {

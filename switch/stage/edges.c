@@ -25,10 +25,8 @@
 #include <stdlib.h>
 
 struct edge {
-	struct pkt *head;
-	struct pkt *tail;
+	struct fifo fifo; // its head is on the wire
 	serial_u128 free; // end of the last frame
-	uint64_t pkts, bytes; // on the edge, including the head, which is on the wire
 	uint64_t idle_ns; // up to the start of the last busy period
 };
 
@@ -41,10 +39,7 @@ struct edges {
 	const struct stage_env *env;
 	struct aqm_limit max; // queue limit of each
 	uint64_t byte_ns; // time per byte in 2^-40 ns
-	uint32_t heads;
-	uint64_t pkts, bytes; // on the edges
-	struct pkt_list out; // departed, not yet taken
-	struct head *heap; // of edges that are not empty, smallest first
+	struct fifos fifos;
 	struct edge *edge;
 };
 
@@ -65,42 +60,17 @@ static inline uint64_t edges_wire_bytes(const struct edges *e, const struct pkt 
 	return p->size_bytes + e->overhead_bytes - SERIAL_FCS_BYTES;
 }
 
-// Takes the packet with the earliest departure off its edge.
-static inline struct pkt *edges_release(struct edges *e) {
-	struct edge *edge = e->heap[0].from;
-	struct pkt *p = edge->head;
-
-	edge->head = p->next;
-	edge->pkts--;
-	edge->bytes -= p->size_bytes;
-	e->pkts--;
-	e->bytes -= p->size_bytes;
-	p->arrival_ns = p->release_ns;
-	p->next = NULL;
-	if (edge->head != NULL)
-		heads_sink(
-			e->heap, e->heads, (struct head){edge->head->release_ns, edge->head, edge});
-	else if (--e->heads > 0)
-		heads_sink(e->heap, e->heads, e->heap[e->heads]);
-	return p;
-}
-
-// Moves packets that have departed by t_ns to the list `out`.
-static inline void edges_depart(struct edges *e, uint64_t t_ns) {
-	while (e->heads > 0 && e->heap[0].release_ns <= t_ns)
-		pkt_list_push(&e->out, edges_release(e));
-}
-
 // Recomputes the departures of an edge that is busy at now_ns, at another rate. All packets behind
 // the head have arrived before its end, so they are sent back to back.
 static void edge_change(struct edges *e, struct edge *edge, uint64_t now_ns, uint64_t byte_ns) {
 	serial_u128 end = edge->free;
 
-	for (const struct pkt *p = edge->head->next; p != NULL; p = p->next)
+	for (const struct pkt *p = edge->fifo.head->next; p != NULL; p = p->next)
 		end -= serial_end(0, edges_wire_bytes(e, p), e->byte_ns);
-	end = serial_changed_end(end, now_ns, edges_wire_bytes(e, edge->head), e->byte_ns, byte_ns);
-	edge->head->release_ns = serial_ns(end);
-	for (struct pkt *p = edge->head->next; p != NULL; p = p->next) {
+	end = serial_changed_end(
+		end, now_ns, edges_wire_bytes(e, edge->fifo.head), e->byte_ns, byte_ns);
+	edge->fifo.head->release_ns = serial_ns(end);
+	for (struct pkt *p = edge->fifo.head->next; p != NULL; p = p->next) {
 		end = serial_end(end, edges_wire_bytes(e, p), byte_ns);
 		p->release_ns = serial_ns(end);
 	}
@@ -111,16 +81,16 @@ static void edges_update(void *self, uint64_t now_ns) {
 	struct edges *e = self;
 	uint64_t byte_ns = serial_byte_ns(e->rate_bps);
 
-	edges_depart(e, now_ns);
-	e->heads = 0;
+	fifos_depart(&e->fifos, now_ns);
+	e->fifos.heads = 0;
 	for (uint64_t i = 0; i < e->count; i++) {
 		struct edge *edge = &e->edge[i];
 
-		if (edge->head == NULL)
+		if (edge->fifo.head == NULL)
 			continue;
 		edge_change(e, edge, now_ns, byte_ns);
-		heads_rise(e->heap, e->heads++,
-			(struct head){edge->head->release_ns, edge->head, edge});
+		heads_rise(e->fifos.heap, e->fifos.heads++,
+			(struct head){edge->fifo.head->release_ns, edge->fifo.head, &edge->fifo});
 	}
 	e->byte_ns = byte_ns;
 }
@@ -137,9 +107,9 @@ static int edges_init(void *self, const struct stage_env *env, struct err *err) 
 	};
 
 	e->env = env;
-	e->heap = calloc(e->count, sizeof(*e->heap));
+	e->fifos.heap = calloc(e->count, sizeof(*e->fifos.heap));
 	e->edge = calloc(e->count, sizeof(*e->edge));
-	if (e->heap == NULL || e->edge == NULL)
+	if (e->fifos.heap == NULL || e->edge == NULL)
 		return err_set(err, -ENOMEM, "no memory for %u edges", (uint32_t)e->count);
 	edges_update(self, 0);
 	return aqm_limit_init(&e->max, &e->limit, &queue, err);
@@ -148,7 +118,7 @@ static int edges_init(void *self, const struct stage_env *env, struct err *err) 
 static void edges_fini(void *self) {
 	struct edges *e = self;
 
-	free(e->heap);
+	free(e->fifos.heap);
 	free(e->edge);
 }
 
@@ -156,10 +126,10 @@ static inline void edges_take(struct edges *e, struct pkt *p, struct pkt_list *d
 	struct edge *edge = &e->edge[p->flow_id % (uint32_t)e->count];
 	uint64_t t_ns = p->arrival_ns;
 
-	edges_depart(e, t_ns);
-	if (edge->head != NULL
-		&& !aqm_limit_fits(&e->max, edge->pkts - 1, edge->bytes - edge->head->size_bytes,
-			p->size_bytes)) {
+	fifos_depart(&e->fifos, t_ns);
+	if (edge->fifo.head != NULL
+		&& !aqm_limit_fits(&e->max, edge->fifo.pkts - 1,
+			edge->fifo.bytes - edge->fifo.head->size_bytes, p->size_bytes)) {
 		stage_drop(e->env, drops, p, DROP_QUEUE_FULL);
 		return;
 	}
@@ -169,19 +139,7 @@ static inline void edges_take(struct edges *e, struct pkt *p, struct pkt_list *d
 	}
 	edge->free = serial_end(edge->free, edges_wire_bytes(e, p), e->byte_ns);
 	p->release_ns = serial_ns(edge->free);
-	p->next = NULL;
-	edge->pkts++;
-	edge->bytes += p->size_bytes;
-	e->pkts++;
-	e->bytes += p->size_bytes;
-	if (edge->head != NULL) {
-		edge->tail->next = p;
-		edge->tail = p;
-		return;
-	}
-	edge->head = p;
-	edge->tail = p;
-	heads_rise(e->heap, e->heads++, (struct head){p->release_ns, p, edge});
+	fifos_push(&e->fifos, &edge->fifo, p);
 }
 
 static void edges_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
@@ -192,37 +150,28 @@ static void edges_push(void *self, struct pkt *const *pkts, uint32_t n, struct p
 static uint32_t edges_pop(
 	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
 	struct edges *e = self;
-	uint32_t n = 0;
 
-	while (n < max && e->out.head != NULL && e->out.head->arrival_ns <= now_ns)
-		pkts[n++] = pkt_list_pop(&e->out);
-	if (e->out.head != NULL)
-		return n;
-	while (n < max && e->heads > 0 && e->heap[0].release_ns <= now_ns)
-		pkts[n++] = edges_release(e);
-	return n;
+	return fifos_pop(&e->fifos, now_ns, pkts, max);
 }
 
 static uint64_t edges_next_ns(const void *self) {
 	const struct edges *e = self;
 
-	if (e->out.head != NULL)
-		return e->out.head->arrival_ns;
-	return e->heads == 0 ? NEVER_NS : e->heap[0].release_ns;
+	return fifos_next_ns(&e->fifos);
 }
 
 static struct backlog edges_backlog(const void *self) {
 	const struct edges *e = self;
 
-	return (struct backlog){.pkts = e->pkts + e->out.count, .bytes = e->bytes + e->out.bytes};
+	return fifos_backlog(&e->fifos);
 }
 
 // Packets and bytes on all edges together, including those on the wires.
 static const char *edges_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct edges *e = self;
 
-	out[0] = (double)e->pkts;
-	out[1] = (double)e->bytes;
+	out[0] = (double)e->fifos.pkts;
+	out[1] = (double)e->fifos.bytes;
 	return "edges";
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A small heap over the first packets of FIFOs, by departure.
+// A small heap over the first packets of FIFOs, by departure; and FIFOs under such a heap whose
+// packets' departures are known when they arrive.
 #pragma once
 #include "common/base/ns.h"
-#include "common/base/pkt.h"
+#include "switch/stage.h"
 
 // The first packet of a non-empty FIFO, with a copy of its departure to keep the heap in few cache
 // lines.
@@ -53,4 +54,82 @@ static inline void heads_rise(struct head *heap, uint32_t n, struct head h) {
 		i = (i - 1) / 2;
 	}
 	heap[i] = h;
+}
+
+struct fifo {
+	struct pkt *head, *tail;
+	uint64_t pkts, bytes;
+};
+
+struct fifos {
+	uint64_t pkts, bytes; // in all FIFOs
+	struct pkt_list out; // departed, not yet taken
+	struct head *heap; // of FIFOs that are not empty, smallest first
+	uint32_t heads;
+};
+
+// Appends a packet, whose release_ns is its departure, to a FIFO.
+static inline void fifos_push(struct fifos *fs, struct fifo *f, struct pkt *p) {
+	p->next = NULL;
+	f->pkts++;
+	f->bytes += p->size_bytes;
+	fs->pkts++;
+	fs->bytes += p->size_bytes;
+	if (f->head != NULL) {
+		f->tail->next = p;
+		f->tail = p;
+		return;
+	}
+	f->head = p;
+	f->tail = p;
+	heads_rise(fs->heap, fs->heads++, (struct head){p->release_ns, p, f});
+}
+
+// Takes the packet with the earliest departure off its FIFO.
+static inline struct pkt *fifos_release(struct fifos *fs) {
+	struct fifo *f = fs->heap[0].from;
+	struct pkt *p = f->head;
+
+	f->head = p->next;
+	f->pkts--;
+	f->bytes -= p->size_bytes;
+	fs->pkts--;
+	fs->bytes -= p->size_bytes;
+	p->arrival_ns = p->release_ns;
+	p->next = NULL;
+	if (f->head != NULL)
+		heads_sink(fs->heap, fs->heads, (struct head){f->head->release_ns, f->head, f});
+	else if (--fs->heads > 0)
+		heads_sink(fs->heap, fs->heads, fs->heap[fs->heads]);
+	return p;
+}
+
+// Moves packets that have departed by t_ns to the list `out`.
+static inline void fifos_depart(struct fifos *fs, uint64_t t_ns) {
+	while (fs->heads > 0 && fs->heap[0].release_ns <= t_ns)
+		pkt_list_push(&fs->out, fifos_release(fs));
+}
+
+static inline uint32_t fifos_pop(
+	struct fifos *fs, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
+	uint32_t n = 0;
+
+	while (n < max && fs->out.head != NULL && fs->out.head->arrival_ns <= now_ns)
+		pkts[n++] = pkt_list_pop(&fs->out);
+	if (fs->out.head != NULL)
+		return n;
+	while (n < max && fs->heads > 0 && fs->heap[0].release_ns <= now_ns)
+		pkts[n++] = fifos_release(fs);
+	return n;
+}
+
+static inline uint64_t fifos_next_ns(const struct fifos *fs) {
+	if (fs->out.head != NULL)
+		return fs->out.head->arrival_ns;
+	return fs->heads == 0 ? NEVER_NS : fs->heap[0].release_ns;
+}
+
+static inline struct backlog fifos_backlog(const struct fifos *fs) {
+	return (struct backlog){
+		.pkts = fs->pkts + fs->out.count, .bytes = fs->bytes + fs->out.bytes};
 }
