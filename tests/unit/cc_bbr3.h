@@ -48,3 +48,13 @@ static inline void up(struct cc_bench *b, const char *const *set) {
 	flight(b, BDP, 0);
 	ck_assert_int_eq(cc_mode(b), UP);
 }
+
+// Up again, after a probe that lost too much.
+static inline void up_after_loss(struct cc_bench *b) {
+	up(b, NULL);
+	b->next.inflight_segs = 2 * BDP;
+	flight(b, BDP, 3);
+	b->next.inflight_segs = 40;
+	while (cc_mode(b) != UP)
+		flight(b, 20, 0);
+}

@@ -86,12 +86,7 @@ TEST(the_probe_after_a_lossy_one_is_careful) {
 TEST(a_careful_probe_that_loses_is_not_repeated) {
 	struct cc_bench b;
 
-	up(&b, NULL);
-	b.next.inflight_segs = 2 * BDP;
-	flight(&b, BDP, 3);
-	b.next.inflight_segs = 40;
-	while (cc_mode(&b) != UP)
-		flight(&b, 20, 0);
+	up_after_loss(&b);
 	b.next.inflight_segs = 3;
 	flight(&b, BDP, 0);
 	ck_assert_int_eq(cc_mode(&b), DOWN);

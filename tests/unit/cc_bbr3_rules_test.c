@@ -150,12 +150,7 @@ TEST(the_bound_grows_only_at_the_limit) {
 	struct cc_bench b;
 	double before;
 
-	up(&b, NULL);
-	b.next.inflight_segs = 2 * BDP;
-	flight(&b, BDP, 3);
-	b.next.inflight_segs = 40;
-	while (cc_mode(&b) != UP)
-		flight(&b, 20, 0);
+	up_after_loss(&b);
 	before = cc_observed(&b, LONG);
 	for (int i = 0; i < 2; i++) {
 		struct cc_ack ack = {.now_ns = b.now_ns += RTT,
