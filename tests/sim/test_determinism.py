@@ -5,9 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
+from swarm.generate import Generator, registry
+from swarm.main import dump, new_seed
 from weir import bootstrap
 from weir.analysis.ring import open_ring
 
@@ -79,6 +84,43 @@ def test_the_compiler_does_not(simulate: Simulate) -> None:
     assert rings(simulate(MIXED, program=gcc, by=fixed_addresses)) == expected
     clang = bootstrap.sanitized() / "tools/sim/weir-sim"
     assert rings(simulate(MIXED, program=clang)) == expected
+
+
+def trial_digest(weir_sim: Path, config: str) -> str:
+    """Of a run that answers on standard output, without a folder."""
+    line = json.dumps(yaml.load(config, yaml.BaseLoader))
+    argv = [weir_sim, "--trials"]
+    done = subprocess.run(argv, input=line, capture_output=True, text=True, check=True)
+    return str(json.loads(done.stdout).get("digest"))
+
+
+def test_a_trial_is_the_run(simulate: Simulate, weir_sim: Path) -> None:
+    assert trial_digest(weir_sim, MIXED) == simulate(MIXED).summary["digest"]
+
+
+RANDOM = 100  # experiments; before trials had a run's steps an eighth differed
+
+
+@pytest.mark.slow
+def test_trials_are_their_runs(
+    weir_sim: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Random experiments that record packets of several paths."""
+    seed, kinds = new_seed(), registry(weir_sim)
+    with capsys.disabled():
+        print(f"\n{RANDOM} experiments from --seed {seed}")
+    config, ran = tmp_path / "x.yaml", 0
+    for i in range(RANDOM):
+        experiment = Generator(seed + i, kinds).experiment()
+        experiment["telemetry"]["level"] = str(2 + i % 2)
+        config.write_text(dump(experiment))
+        out = tmp_path / str(i)
+        argv = [weir_sim, config, "--out", out]
+        if subprocess.run(argv, capture_output=True, timeout=100).returncode == 0:
+            ran += 1
+            digest = json.loads((out / "summary.json").read_text())["digest"]
+            assert trial_digest(weir_sim, config.read_text()) == digest, f"seed {seed + i}"
+    assert ran > RANDOM / 2
 
 
 GOLDEN = ROOT / "tests/golden/digests.json"

@@ -20,7 +20,7 @@
 #include <time.h>
 
 #define PROGRAM "weir-sim"
-#define STEPS 512 // a run checks progress and Ctrl-C at least this many times
+#define STEPS 512 // an offline run checks Ctrl-C this many times
 
 static double clock_s(clockid_t clock) {
 	struct timespec t;
@@ -80,8 +80,7 @@ struct clocks {
 	double start_s, measured_from_s, measured_from_cpu_s;
 };
 
-// Called at the last step before the branches' time: that time itself then divides no window that a
-// run without a trunk would not divide, on which the order of records in packets.ring depends.
+// Called at the last step before the branches' time, at which a run without a trunk has none.
 // False: the run is a trunk and ends here. In a branch the clocks go on as if it had not waited.
 static bool run_branches(struct sim *s, struct clocks *clocks, uint32_t most) {
 	double wall_s = wall_clock_s(), cpu_s = cpu_clock_s();
@@ -103,14 +102,11 @@ static void run_through(struct sim *s, const struct run_options *opt) {
 	struct sim_cost *cost = &s->cost;
 	struct clocks clocks = {.start_s = wall_clock_s()};
 	double shown_s = 0;
-	uint64_t step_ns = time_min(run->duration_ns / STEPS + 1, NS_PER_S / 10), segs = 0;
+	uint64_t segs = 0, t;
 
-	for (uint64_t t = 0, next;
-		t < run->duration_ns && !run_stop && !run->stop.settled && s->failed == 0;
-		t = next) {
-		next = time_min(
-			t + step_ns, t < run->warmup_ns ? run->warmup_ns : run->duration_ns);
-		if (t < s->branches.at_ns && next >= s->branches.at_ns
+	while (sim_goes_on(s) && !run_stop) {
+		t = s->now_ns;
+		if (t < s->branches.at_ns && sim_step_ns(s) >= s->branches.at_ns
 			&& !run_branches(s, &clocks, opt->threads))
 			break;
 		if (t == run->warmup_ns) {
@@ -118,7 +114,7 @@ static void run_through(struct sim *s, const struct run_options *opt) {
 			clocks.measured_from_s = wall_clock_s();
 			clocks.measured_from_cpu_s = cpu_clock_s();
 		}
-		sim_run(s, next);
+		sim_run(s, sim_step_ns(s));
 		double now_s = wall_clock_s() - clocks.start_s;
 
 		if (run->options->progress && (now_s - shown_s > 0.2 || t == 0)) {

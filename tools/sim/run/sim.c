@@ -12,6 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define STEPS 512 // at least, of a run
+#define STEP_MAX_NS (NS_PER_S / 10)
+
 static struct pkt *copy_packet(void *ctx, const struct pkt *p) {
 	const struct sim *s = ctx;
 	struct pools *pools = s->pools_of[pool_direction(p)];
@@ -192,6 +195,17 @@ static void run_windows(struct sim *s, uint64_t boundary_ns) {
 		s->failed = topology_run(n, end_ns - 1, &s->err);
 		s->now_ns = end_ns;
 	}
+}
+
+bool sim_goes_on(const struct sim *s) {
+	return s->now_ns < s->run->duration_ns && !s->run->stop.settled && s->failed == 0;
+}
+
+uint64_t sim_step_ns(const struct sim *s) {
+	uint64_t step_ns = time_min(s->run->duration_ns / STEPS + 1, STEP_MAX_NS);
+
+	return time_min(s->now_ns + step_ns,
+		s->now_ns < s->run->warmup_ns ? s->run->warmup_ns : s->run->duration_ns);
 }
 
 void sim_run(struct sim *s, uint64_t until_ns) {

@@ -80,8 +80,12 @@ int sim_open(struct sim *s, const char *pcap, struct err *err);
 // Asks for a number of threads, after sim_open and before the first run; 0: what pays. There are
 // one or two; where there are fewer than asked for, a warning says why.
 int sim_threads(struct sim *s, uint32_t asked, struct err *err);
-// Runs until `until_ns` (at most the duration) or until the stop rule ends it.
+// Runs until `until_ns` (at most the duration) or until the stop rule ends it. The order of records
+// of several paths in packets.ring depends on where a run stands still, so whoever runs one does it
+// in steps that end at sim_step_ns, while sim_goes_on.
 void sim_run(struct sim *s, uint64_t until_ns);
+uint64_t sim_step_ns(const struct sim *s);
+bool sim_goes_on(const struct sim *s);
 // Writes the last records and closes the files; on error err has the sentence about the first file
 // that failed.
 int sim_close(struct sim *s, struct err *err);

@@ -19,7 +19,8 @@ static int run_trial(struct sim *s, struct err *err) {
 	if (rc < 0)
 		return rc;
 	run_stdout_aside();
-	sim_run(s, s->run->duration_ns);
+	while (sim_goes_on(s))
+		sim_run(s, sim_step_ns(s));
 	closed = sim_close(s, &late);
 	run_stdout_back();
 	if (s->failed < 0)
