@@ -9,6 +9,7 @@ import shutil
 import struct
 import threading
 import urllib.parse
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -17,7 +18,9 @@ from test_browser import chromium  # noqa: F401
 from test_serve import ask
 from weir.analysis import folder, labels
 from weir.base.errors import UserError
-from weir.live import explore, web
+from weir.live import chosen as drawing
+from weir.live import explore, shelf, web
+from weir.report import many_figures, paper
 
 CONTROLS = ("copa", "cubic", "newreno")
 HOSTILE = (
@@ -49,7 +52,7 @@ def served(top):
     kept = []
 
     def start(token=None, folder=top):
-        server = web.listen("127.0.0.1:0", token, explore.answers(explore.Shelf(folder)))
+        server = web.listen("127.0.0.1:0", token, explore.answers(shelf.Shelf(folder)))
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         kept.append(server)
         return web.url(server)
@@ -90,6 +93,17 @@ def test_a_request_gets_runs_of_the_folder_alone(served, top):
     assert "a PDF has one" in answered(url, "paper", runs="0")[1]
     assert ask(f"{url}etc/passwd")[0] == 404
     assert ask(url, Host="evil.example")[0] == 403
+
+
+def test_the_page_offers_all_that_can_be_drawn(served):
+    """It has them as they are: to import them takes longer than to show a table."""
+    page = ask(served())[2]
+    fields = dict(re.findall(r'<select id="(kind|paper)">(.*?)</select>', page, re.DOTALL))
+    offered = {name: re.findall('value="(.*?)"', text) for name, text in fields.items()}
+    assert offered == {
+        "kind": [drawing.OVER_TIME, drawing.NUMBERS, *many_figures.NAMES],
+        "paper": [f"{venue},{width}" for venue in paper.VENUES for width in paper.WIDTHS_IN],
+    }
 
 
 def listed(url):
@@ -158,6 +172,7 @@ def test_each_command_makes_what_is_shown(served, weir):
         assert (status, page.count("<figure id=")) == (200, 1)
     assert "flows.0.cc" in found["keys"]
     assert "rtt_mean_ns" in found["numbers"]
+    assert not {"goodput", "goodput_bps"} & {*found["numbers"]}  # the page has it as the first
 
 
 def chosen(page, *names):
@@ -238,7 +253,7 @@ def tab_to(page, which):
 
 @pytest.mark.slow
 def test_by_keys_alone(served, chromium, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(explore, "ROWS_SENT", 3)
+    monkeypatch.setattr(shelf, "ROWS_SENT", 3)
     page = chromium.new_page()
     page.goto(served())
     page.get_by_text("7 of 7 runs, 0 chosen").wait_for()
@@ -253,7 +268,7 @@ def test_by_keys_alone(served, chromium, monkeypatch):  # noqa: F811
     page.keyboard.press("ArrowDown")
     page.locator("#pdf[href]").wait_for()
     assert shlex.split(page.locator("#command").text_content())[2:4] == [
-        str(explore.Path(page.title()) / name) for name in ("copa-2", "cubic-2")
+        str(Path(page.title()) / name) for name in ("copa-2", "cubic-2")
     ]
     tab_to(page, "#pdf")
     with page.expect_download():

@@ -466,7 +466,7 @@ def check(path: Path) -> None:
 
 
 def is_run(path: Path) -> bool:
-    return path.is_dir() and any((path / name).exists() for name in MANIFESTS)
+    return any((path / name).exists() for name in MANIFESTS)
 
 
 def load(path: Path | str) -> Run:
@@ -476,11 +476,11 @@ def load(path: Path | str) -> Run:
     from weir.analysis import model, run_summary
 
     path = Path(path)
-    check(path)
     try:
         with os.scandir(path) as files:
             names = {file.name for file in files}
     except OSError as error:
+        check(path)
         raise UserError(f"{path}: cannot be read: {error.strerror}", 1) from None
     if names.isdisjoint(SUMMARIES + MANIFESTS) and not any(n.endswith(".ring") for n in names):
         raise UserError(f"{path}: not a run folder: no manifest.json, summary.json or .ring in it")

@@ -47,25 +47,25 @@ class Entry:
 def find(top: Path, inside: bool = True) -> Iterator[Path]:
     """Yields run folders in and below a folder, and sweeps; inside: its runs if it is a sweep."""
     folder.check(top)
-    yield from _below(top, inside, 0)
+    yield from map(Path, _below(str(top), inside, 0))
 
 
-def _below(path: Path, inside: bool, depth: int) -> Iterator[Path]:
+def _below(path: str, inside: bool, depth: int) -> Iterator[str]:
+    if any(os.path.lexists(f"{path}/{name}") for name in folder.MANIFESTS):
+        yield path
+        return
     names, folders = set(), []
     with os.scandir(path) as entries:
         for entry in entries:
             names.add(entry.name)
             if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-                folders.append(entry.name)
-    if any(name in names for name in folder.MANIFESTS):
-        yield path
-        return
+                folders.append(entry.path)
     if TABLE in names and not inside:
         yield path
         return
     if depth < DEPTH_MAX:
-        for name in sorted(folders):
-            yield from _below(path / name, False, depth + 1)
+        for nested in sorted(folders):
+            yield from _below(nested, False, depth + 1)
 
 
 def read(path: Path) -> Entry:

@@ -126,6 +126,18 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
+def word(query: Query, name: str) -> str | None:
+    """Returns a word of a request; None where it is empty, too."""
+    return query.get(name, [""])[0] or None
+
+
+def whole(text: str) -> int:
+    """Returns the number of a run. UserError: the text is none."""
+    if not (text.isascii() and text.isdigit() and len(text) < 9):
+        raise UserError("a run is asked for by its number")
+    return int(text)
+
+
 def ours(host: str) -> bool:
     """Returns whether the name in a request is an address, localhost or this machine's."""
     name = urlsplit(f"//{host}").hostname or ""

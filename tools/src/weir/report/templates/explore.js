@@ -13,7 +13,7 @@ const explore = (() => {
   const place = (id) => document.getElementById(id);
   const runs = []; // {id, cells, sorts, text}, by their numbers; null: it has gone
   const chosen = new Set();
-  const state = { columns: ["run"], key: "run", down: false, shown: SHOWN, asked: 0, drawn: "" };
+  const state = { columns: ["run"], key: "run", down: false, shown: SHOWN, fit: 0, asked: 0, drawn: "" };
 
   function address(path, values) {
     const query = new URLSearchParams(values);
@@ -97,14 +97,15 @@ const explore = (() => {
     const before = focused && body.querySelector(`[data-run="${focused}"]`)?.closest("tr");
     step(before || body.firstElementChild, Boolean(before));
     place("more").hidden = fit.length <= state.shown;
-    said(fit.length);
+    state.fit = fit.length;
+    said();
   }
 
-  function said(fit) {
+  function said() {
     const all = runs.filter(Boolean);
     const read = all.filter((run) => run.sorts).length;
     const reading = read < all.length ? `, ${read} of them read` : "";
-    place("state").textContent = `${fit} of ${all.length} runs${reading}, ${chosen.size} chosen`;
+    place("state").textContent = `${state.fit} of ${all.length} runs${reading}, ${chosen.size} chosen`;
   }
 
   async function read() {
@@ -129,11 +130,11 @@ const explore = (() => {
         table();
         next = Date.now() + READ_MS;
       } else {
-        said(found().length);
+        said();
       }
     } while (from < runs.length);
     for (const id of chosen) if (!runs[id]) chosen.delete(id);
-    said(found().length);
+    said();
   }
 
   async function load() {
@@ -216,7 +217,7 @@ const explore = (() => {
 
   let waiting = 0;
   function changed() {
-    said(found().length);
+    said();
     clearTimeout(waiting);
     waiting = setTimeout(draw, WAIT_MS);
   }
