@@ -199,6 +199,10 @@ void receiver_host_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns
 // receiver_gro.c, for receivers with RECEIVER_GRO.
 int receivers_gro_init(struct endpoint *e); // -ENOMEM
 void receivers_gro_fini(struct endpoint *e);
+// Segments that it handed over at a time since receivers_gro_measure, the mean; NaN: there were
+// none.
+void receivers_gro_measure(struct endpoint *e);
+double receivers_gro_mean(const struct endpoint *e);
 // Before a segment [start, ...) is processed: hands over what GRO holds if the segment does not
 // continue it.
 void receiver_gro_break(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t start,

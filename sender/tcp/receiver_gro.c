@@ -52,6 +52,16 @@ void receivers_gro_fini(struct endpoint *e) {
 	e->gro_card = NULL;
 }
 
+void receivers_gro_measure(struct endpoint *e) {
+	e->gro_from = e->gro;
+}
+
+double receivers_gro_mean(const struct endpoint *e) {
+	uint64_t segs = e->gro.segs - e->gro_from.segs;
+
+	return (double)segs / (double)(e->gro.handovers - e->gro_from.handovers);
+}
+
 static struct gro_card *card_of(const struct endpoint *e, const struct receiver *r) {
 	return &e->gro_card[r->id % e->gro_cards];
 }
@@ -82,6 +92,7 @@ void receiver_gro_flush(struct endpoint *e, struct receiver *r, uint64_t now_ns)
 		forget(e, r);
 	a->gro_ns = NEVER_NS;
 	a->gro_bytes = 0;
+	e->gro.handovers++;
 	receiver_acks_decide(e, r, bytes, a->gro_now, a->gro_pushed, a->gro_repeated, now_ns);
 }
 
@@ -142,6 +153,7 @@ void receiver_gro_take(struct endpoint *e, struct receiver *r, const struct seg 
 		a->gro_ecn = ecn;
 		hold(e, r, now_ns);
 	}
+	e->gro.segs++;
 	a->gro_end = end;
 	a->gro_bytes += s->len;
 	a->gro_now |= now;

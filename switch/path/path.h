@@ -93,6 +93,9 @@ struct paths {
 	uint32_t groups;
 	uint64_t class_extra_ns[PATHS_MAX][GROUPS_MAX]; // of a path's last delay stage
 	struct flow_delays flow_delays[PATHS_MAX];
+	// By the side of their hosts (flows.h): states of the stages that are its cards
+	// (stage/card.h). NULL: it has none.
+	void *cards[FLOWS_DIRECTIONS];
 };
 
 // Inputs of paths from outside the `paths` section.

@@ -84,8 +84,10 @@ static int add_receiving(
 	struct path_stage *s;
 	int rc = add_stage(ps, &stage_card, hosts, side, FLOWS_DIRECTIONS - 1 - side, &s, err);
 
-	if (rc == 0)
+	if (rc == 0) {
 		card_configure(s->state, &hosts->side[side]);
+		ps->cards[side] = s->state;
+	}
 	return rc;
 }
 

@@ -3,6 +3,7 @@
 #include "switch/path/path.h"
 
 #include "switch/path/fields.h"
+#include "switch/stage/card.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -89,6 +90,10 @@ void path_measure(struct path *p, uint64_t now_ns) {
 void paths_measure(struct paths *ps, uint64_t now_ns) {
 	for (uint32_t i = 0; i < ps->count; i++)
 		path_measure(&ps->path[i], now_ns);
+	for (uint32_t side = 0; side < FLOWS_DIRECTIONS; side++) {
+		if (ps->cards[side] != NULL)
+			card_measure(ps->cards[side], now_ns);
+	}
 }
 
 struct path_capacity path_capacity(const struct path *p, uint32_t frame_bytes) {

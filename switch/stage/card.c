@@ -17,13 +17,14 @@
 #include "switch/stage/heads.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 struct card {
 	struct fifo fifo; // its ring
 	uint64_t interrupt_ns; // the last one, which may lie ahead
 	uint64_t done_ns; // when the processor has worked on all that has arrived
-	uint64_t worked_ns; // of the processor, all together
+	struct card_count count, from; // all together, and at card_measure
 };
 
 struct cards {
@@ -31,6 +32,7 @@ struct cards {
 	const struct stage_env *env;
 	struct fifos fifos;
 	struct card *card;
+	uint64_t measure_ns;
 };
 
 void card_configure(void *state, const struct hosts_side *side) {
@@ -66,9 +68,10 @@ static inline uint64_t card_due(
 
 		card->interrupt_ns = card->interrupt_ns == 0 ? t_ns : time_max(t_ns, next_ns);
 		start_ns = card->interrupt_ns;
+		card->count.interrupts++;
 	}
 	card->done_ns = start_ns + side->cpu_ns;
-	card->worked_ns += side->cpu_ns;
+	card->count.pkts++;
 	return card->done_ns;
 }
 
@@ -78,6 +81,7 @@ static inline void cards_take(struct cards *c, struct pkt *p, struct pkt_list *d
 
 	fifos_depart(&c->fifos, p->arrival_ns);
 	if (card->fifo.pkts >= c->side->ring) {
+		card->count.drops++;
 		stage_drop(c->env, drops, p, DROP_RING);
 		return;
 	}
@@ -131,18 +135,54 @@ static uint64_t cards_rate_bps(const void *self) {
 	return c->side->count * c->env->mtu_bytes * 8 * NS_PER_S / c->side->cpu_ns;
 }
 
+// How long a processor has worked on packets that came since the count `from`.
+static uint64_t worked_ns(const struct cards *c, const struct card *card,
+	const struct card_count *from, uint64_t now_ns) {
+	uint64_t all_ns = (card->count.pkts - from->pkts) * c->side->cpu_ns;
+
+	return time_since(all_ns, time_since(card->done_ns, now_ns));
+}
+
 // Of the processor that has worked most.
 static double cards_busy(const void *self, uint64_t now_ns) {
+	static const struct card_count none = {0};
 	const struct cards *c = self;
 	uint64_t most_ns = 0;
 
-	for (uint64_t i = 0; i < c->side->count; i++) {
-		const struct card *card = &c->card[i];
-
-		most_ns = time_max(
-			most_ns, time_since(card->worked_ns, time_since(card->done_ns, now_ns)));
-	}
+	for (uint64_t i = 0; i < c->side->count; i++)
+		most_ns = time_max(most_ns, worked_ns(c, &c->card[i], &none, now_ns));
 	return now_ns == 0 ? 0 : (double)most_ns / (double)now_ns;
+}
+
+void card_measure(void *state, uint64_t now_ns) {
+	struct cards *c = state;
+
+	c->measure_ns = now_ns;
+	for (uint64_t i = 0; i < c->side->count; i++)
+		c->card[i].from = c->card[i].count;
+}
+
+struct card_figures card_figures(const void *state, uint64_t now_ns) {
+	const struct cards *c = state;
+	double span_ns = (double)time_since(now_ns, c->measure_ns);
+	struct card_figures f = {.busy = (double)NAN, .busy_max = (double)NAN};
+	uint64_t sum_ns = 0, most_ns = 0;
+
+	for (uint64_t i = 0; i < c->side->count; i++) {
+		const struct card_count *to = &c->card[i].count, *from = &c->card[i].from;
+		uint64_t ns = worked_ns(c, &c->card[i], from, now_ns);
+
+		f.count.pkts += to->pkts - from->pkts;
+		f.count.interrupts += to->interrupts - from->interrupts;
+		f.count.drops += to->drops - from->drops;
+		sum_ns += ns;
+		most_ns = time_max(most_ns, ns);
+	}
+	if (c->side->cpu_ns > 0 && span_ns > 0) {
+		f.busy = fmin((double)sum_ns / (double)c->side->count / span_ns, 1);
+		f.busy_max = fmin((double)most_ns / span_ns, 1);
+	}
+	return f;
 }
 
 const struct stage_ops stage_card = {

@@ -172,6 +172,13 @@ def test_a_card_joins_what_an_interrupt_brings(simulate: Simulate) -> None:
     run = simulate(SHARED, "hosts={receiving: {coalesce: 500us}}", one)
     interrupts = run.summary["virtual_s"] / 500e-6
     assert run.summary["receivers"]["acks"] == pytest.approx(interrupts, rel=0.05)
+    card = run.summary["cards"]["receiving"]
+    packets = 100e6 / 8 / 1538 * 500e-6
+    assert card["interrupts"] == pytest.approx(5 / 500e-6, abs=2)
+    assert card["packets_per_interrupt"] == pytest.approx(packets, rel=0.001)
+    # A new timestamp, each ms, makes one more of those of two interrupts at most.
+    assert packets / 1.5 < card["segs_per_handover"] < packets
+    assert card["busy"] is None
 
 
 def test_a_slow_processor_is_the_bottleneck(simulate: Simulate) -> None:
@@ -185,6 +192,10 @@ def test_a_slow_processor_is_the_bottleneck(simulate: Simulate) -> None:
     assert run.summary["ledger"]["balanced"]
     assert run.summary["ledger"]["paths"]["forward"]["drops"]["ring"]["pkts"] > 0
     assert "forward.receiving" in str(run.summary["why"])
+    card = run.summary["cards"]["receiving"]
+    assert card["drops"] > 0
+    assert card["busy_max"] > 0.99
+    assert "sending" not in run.summary["cards"]
 
 
 def test_a_group_has_what_its_hosts_have(simulate: Simulate) -> None:

@@ -108,3 +108,37 @@ TEST(its_processor_is_busy) {
 	stage_close(&b);
 	free(pkts);
 }
+
+// Of the measured time: the packet at 0 came before. A ring of 2 drops two of the four.
+TEST(its_cards_count_since_the_warm_up) {
+	static const struct hosts_side side = {
+		.count = 2, .coalesce_ns = 1000, .cpu_ns = 100, .ring = 2};
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(5, 1000);
+
+	open_cards(&b, &side);
+	stage_put(&b, &pkts[0], 0);
+	card_measure(b.st, 1000);
+	for (int i = 1; i < 5; i++)
+		stage_put(&b, &pkts[i], 1000);
+	struct card_figures f = card_figures(b.st, 2000);
+
+	ck_assert_uint_eq(f.count.pkts, 2);
+	ck_assert_uint_eq(f.count.interrupts, 1);
+	ck_assert_uint_eq(f.count.drops, 2);
+	ck_assert_double_eq(f.busy, 0.1);
+	ck_assert_double_eq(f.busy_max, 0.2);
+	while (stage_take(&b, NEVER_NS) != NULL)
+		;
+	stage_close(&b);
+	free(pkts);
+}
+
+TEST(processors_that_take_no_time_are_not_busy) {
+	static const struct hosts_side side = {.count = 1, .ring = 2};
+	struct stage_bench b = {0};
+
+	open_cards(&b, &side);
+	ck_assert_double_nan(card_figures(b.st, 2000).busy);
+	stage_close(&b);
+}

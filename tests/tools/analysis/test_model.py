@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from weir.analysis import folder, model, run_summary
 from weir.analysis import model_parts as parts
+from weir.analysis import summary as analysis
 from weir.base import tables
 from weir.base.errors import UserError
 
@@ -43,6 +44,17 @@ def test_a_summary_has_types(written):
     # Of a flow that never began nothing is known, and null is not 0.
     assert (found.groups[1].rtt_mean_ns, found.groups[1].jfi) == (None, None)
     assert (found.groups[1].rtx_overhead, found.groups[1].goodput_bps) == (None, 0)
+
+
+def test_cards_are_shown_with_a_dash_where_nothing_is_known(weir_sim, tmp_path):
+    (tmp_path / "c.yaml").write_text(CONFIG + "hosts: {sending: {count: 2}}\n")
+    argv = [weir_sim, tmp_path / "c.yaml", "--out", tmp_path / "run"]
+    subprocess.run(argv, check=True, capture_output=True)
+    found = run_summary.read((tmp_path / "run/summary.json").read_bytes(), "summary.json")
+    side = found.cards["sending"]
+    assert side.interrupts == side.packets > 0
+    shown = analysis.cards(found).rows
+    assert shown == [["sending", "2", f"{side.interrupts:,}", "1.00", "–", "0", "–", "–"]]
 
 
 def test_its_schema_holds_what_its_types_hold(written):

@@ -44,6 +44,23 @@
 	V(COUNT, sender_checksum_errors, "packet", s->side[FLOWS_FORWARD].checksum_errors,         \
 		"packets that arrived at senders with a wrong checksum")
 
+#define CARDS_FIELDS(V)                                                                            \
+	V(COUNT, hosts, "", side->count, "of this side", .source = "config.yaml")                  \
+	V(COUNT, packets, "packet", f.count.pkts, "packets that their cards took")                 \
+	V(COUNT, interrupts, "", f.count.interrupts, "interrupts of all their cards")              \
+	V(NUMBER, packets_per_interrupt, "packet",                                                 \
+		(double)f.count.pkts / (double)f.count.interrupts, "packets / interrupts",         \
+		.null = "there was none")                                                          \
+	V(NUMBER, segs_per_handover, "segment", joined,                                            \
+		"data segments that GRO handed to TCP at a time, mean",                            \
+		.null = "no GRO, or no data")                                                      \
+	V(COUNT, drops, "packet", f.count.drops, "packets that found a card's ring full")          \
+	V(SHARE, busy, "", f.busy,                                                                 \
+		"part of the time for which a processor worked on packets, mean of the hosts",     \
+		.null = "the hosts have no cpu")                                                   \
+	V(SHARE, busy_max, "", f.busy_max, "the same of the busiest host",                         \
+		.null = "the hosts have no cpu")
+
 #define SIMULATION_LEDGER_FIELDS(V)                                                                \
 	V(PART, hosts, "Hosts", write_hosts(s, j), "")                                             \
 	V(COUNT, inside, "packet", s->pools.inside, "packets in paths and on their way to hosts",  \
@@ -73,6 +90,8 @@
 	V(PART, branch, "Branch", write_branch(s, j), "", .absent = "it is none")                  \
 	V(PART, ledger, "SimulationLedger", write_ledger(s, j, balanced), "")                      \
 	V(PART, links, "dict[str, Link]", paths_summary(&s->paths, j, now_ns), "")                 \
+	V(PART, cards, "dict[str, Cards]", write_cards(s, j), "",                                  \
+		.absent = "no hosts, or they are Linux guests")                                    \
 	V(PART, why, "list[Why]", paths_why(&s->paths, j, now_ns), "")                             \
 	V(PART, limits, "Limits", write_limits(s, j), "", .absent = "")
 

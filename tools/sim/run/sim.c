@@ -170,6 +170,7 @@ static void at_boundary(struct sim *s) {
 		s->measuring = true;
 		end_interval(s);
 		host_measure(&s->sender, now_ns);
+		receivers_gro_measure(&s->receiver.endpoint);
 		paths_measure(&s->paths, now_ns);
 		guests_measure(s->guests);
 	}

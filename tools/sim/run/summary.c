@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "switch/path/fields.h"
+#include "switch/stage/card.h"
 #include "tools/sim/guest/guests.h"
 #include "tools/sim/run/fields.h"
 #include "tools/sim/run/sim.h"
@@ -58,6 +59,28 @@ static bool ledger_balanced(const struct sim *s) {
 static void write_hosts(const struct sim *s, struct json *j) {
 	json_object(j, "hosts");
 	HOSTS_FIELDS(FIELD_JSON)
+	json_close(j, '}');
+}
+
+static void write_side(const struct sim *s, enum flows_direction d, struct json *j) {
+	const struct hosts_side *side = &s->hosts.side[d];
+	struct card_figures f = card_figures(s->paths.cards[d], s->now_ns);
+	double joined =
+		d == FLOWS_REVERSE ? receivers_gro_mean(&s->receiver.endpoint) : (double)NAN;
+
+	json_object(j, hosts_params[d].name);
+	CARDS_FIELDS(FIELD_JSON)
+	json_close(j, '}');
+}
+
+static void write_cards(const struct sim *s, struct json *j) {
+	if (s->paths.cards[FLOWS_FORWARD] == NULL && s->paths.cards[FLOWS_REVERSE] == NULL)
+		return;
+	json_object(j, "cards");
+	for (enum flows_direction d = 0; d < FLOWS_DIRECTIONS; d++) {
+		if (s->paths.cards[d] != NULL)
+			write_side(s, d, j);
+	}
 	json_close(j, '}');
 }
 

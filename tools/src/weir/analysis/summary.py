@@ -54,6 +54,16 @@ LINKS = (
     Column("drops", unit="count"),
     Column("marks", unit="count"),
 )
+CARDS = (
+    Column("cards", "side"),
+    Column("hosts", unit="count"),
+    Column("interrupts", unit="count"),
+    Column("packets per interrupt"),
+    Column("segments joined", "segs_per_handover"),
+    Column("drops", unit="count"),
+    Column("processors busy", "busy", "%"),
+    Column("busiest", "busy_max", "%"),
+)
 EMULATION = (
     Column("emulation error", "name"),
     Column("median", "p50_ns"),
@@ -144,6 +154,20 @@ def links(summary: RunSummary) -> Table:
                 link.sojourn_p99_ns, link.drops, link.marks,
             ]
             for name, link in summary.links.items()
+        ],
+    )  # fmt: skip
+
+
+def cards(summary: RunSummary) -> Table:
+    """Returns the table of the hosts' cards, for what arrives."""
+    return Table(
+        CARDS,
+        [
+            [
+                name, side.hosts, side.interrupts, side.packets_per_interrupt,
+                side.segs_per_handover, side.drops, side.busy, side.busy_max,
+            ]
+            for name, side in summary.cards.items()
         ],
     )  # fmt: skip
 
@@ -271,11 +295,11 @@ def clock_lines(summary: RunSummary) -> list[str]:
 
 
 def show(summary: RunSummary, out: Console) -> None:
-    """Prints groups, links, fairness, ledger and speed."""
+    """Prints groups, links, cards, fairness, ledger and speed."""
     flows = groups(summary)
     if all(row[0] == row[1] for row in flows.rows):  # each group is called by its control
         flows = flows.without("cc")
-    for each in (flows, links(summary)):
+    for each in (flows, links(summary), cards(summary)):
         if each:
             print_table(out, each)
             out.print()

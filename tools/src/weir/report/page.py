@@ -163,8 +163,9 @@ def headline(report: RunSummary) -> list[tuple[str, str]]:
 
 
 def traffic(report: RunSummary) -> list[Table]:
-    """Returns the tables of groups of flows and of links, where they have rows."""
-    return [table for table in (summary.groups(report), summary.links(report)) if table]
+    """Returns the tables of groups of flows, of links and of cards, where they have rows."""
+    parts = (summary.groups(report), summary.links(report), summary.cards(report))
+    return [table for table in parts if table]
 
 
 def qlogs(run: Run) -> list[tuple[str, Table]]:
