@@ -48,6 +48,16 @@ def link(key: str, unit: float = 1) -> Callable[[Run], list[float]]:
     return lambda run: [run.link[key] / unit]
 
 
+def receiving(run: Run) -> list[float]:
+    """Packets per interrupt of the receiving hosts, and segments that GRO joins."""
+    cards = run.summary["cards"]["receiving"]
+    return [cards["packets_per_interrupt"], cards["segs_per_handover"]]
+
+
+def segments_per_ack(run: Run) -> list[float]:
+    return [run.summary["receivers"]["segs"] / run.summary["receivers"]["acks"]]
+
+
 def both(*measures: Callable[[Run], list[float]]) -> Callable[[Run], list[float]]:
     """One after the other."""
     return lambda run: [value for measure in measures for value in measure(run)]
