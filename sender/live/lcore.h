@@ -166,7 +166,7 @@ static inline void sender_fetch_frame(const struct rte_mbuf *m) {
 	const char *frame = rte_pktmbuf_mtod(m, const char *);
 
 	rte_prefetch0(frame);
-	rte_prefetch0(frame + RTE_CACHE_LINE_SIZE);
+	rte_prefetch0(frame + RTE_CACHE_LINE_MIN_SIZE);
 }
 
 // rx.c

@@ -47,7 +47,7 @@ struct rte_mbuf *sender_new_frame(struct sender_lcore *s, struct sender_port *p,
 			rte_pktmbuf_mtod(s->stock[s->stocked - FETCH_FRAMES], const char *);
 
 		fetch_to_write(next);
-		fetch_to_write(next + RTE_CACHE_LINE_SIZE);
+		fetch_to_write(next + RTE_CACHE_LINE_MIN_SIZE);
 	}
 	*data = rte_pktmbuf_mtod(m, uint8_t *);
 	return m;

@@ -101,7 +101,7 @@ static inline __attribute__((always_inline)) uint32_t packets_to_mbufs(struct sw
 			memcpy(rte_pktmbuf_mtod(m[i], void *), meta->frame, SWITCH_SMALL_MAX);
 		} else { // the driver reads both lines
 			rte_prefetch0(m[i]);
-			rte_prefetch0((const char *)m[i] + RTE_CACHE_LINE_SIZE);
+			rte_prefetch0((const char *)m[i] + RTE_CACHE_LINE_MIN_SIZE);
 		}
 		if (unlikely((p->ecn ^ meta->ecn) | p->flags))
 			change_frame(m[i], p, meta->ecn);

@@ -97,7 +97,7 @@ static inline void transmit(struct floor *f, struct port *out, uint64_t now) {
 
 		// The driver, or the code that frees the packet, reads and writes both lines.
 		__builtin_prefetch(next, 1);
-		__builtin_prefetch((const char *)next + RTE_CACHE_LINE_SIZE, 1);
+		__builtin_prefetch((const char *)next + RTE_CACHE_LINE_MIN_SIZE, 1);
 		out->waited += now - first->rx_tsc;
 		m[n++] = first->m;
 	}

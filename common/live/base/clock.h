@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The clock of a live program: the invariant TSC in nanoseconds since the start of the run,
-// disciplined to CLOCK_MONOTONIC.
+// disciplined to CLOCK_MONOTONIC. On arm64 the TSC is the generic timer's counter, cntvct_el0.
 //
 //	ns = ns0 + (tsc - tsc0) * rate        see ticks.h; one multiplication
 //

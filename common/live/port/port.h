@@ -52,7 +52,7 @@ struct port {
 };
 
 static_assert(sizeof(struct rte_mbuf) == 128, "the private area follows the mbuf");
-static_assert(RTE_CACHE_LINE_SIZE == 64, "struct pkt is one line");
+static_assert(RTE_CACHE_LINE_SIZE % sizeof(struct pkt) == 0, "struct pkt lies within one line");
 
 static inline struct pkt *port_pkt(struct rte_mbuf *m) {
 	return (struct pkt *)(void *)((char *)m + sizeof(struct rte_mbuf));
