@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What weir explore draws of chosen runs: their figures, the command that makes them, a PDF."""
+"""weir explore draws chosen runs here: their figures, the command that makes them, a PDF."""
 
 from __future__ import annotations
 
