@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A sweep on a Dask scheduler whose workers share no path with it, and what is killed of it."""
 
+import asyncio
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from small import CONFIG, HOW
 from waiting import wait_for
 from weir.base.terminal import console
+from weir.many import cluster as clusters
 from weir.many import grid
 from weir.many import sweep as study
 
@@ -301,6 +304,26 @@ def test_a_sweep_that_is_stopped_frees_the_workers(cluster, folder):
 
 
 SHORT = "config: x.yaml\nduration: 1000s\nseeds: 3\ngrid: {flows.0.cc: [newreno, cubic]}\n"
+
+
+def test_a_worker_here_is_never_taken_for_dead():
+    """Dask asks its scheduler by itself, for no workers, and kept the answer where ours was read.
+
+    On a busy machine a cell was said to have killed "0, 0, 0": all three the same worker, at work.
+    """
+    with clusters.connected(None, 2, 2) as crew:
+        ended = threading.Event()
+
+        async def ask():
+            while not ended.is_set():
+                await crew.client._update_scheduler_info()
+
+        asked = asyncio.run_coroutine_threadsafe(ask(), crew.client.loop.asyncio_loop)
+        try:
+            assert [len(crew.there()[1]) for _ in range(50)] == [2] * 50
+        finally:
+            ended.set()
+            asked.result()
 
 
 def killed_in_the_middle(client, runner, out):

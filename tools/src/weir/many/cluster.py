@@ -47,7 +47,9 @@ class Crew:
         if self.client.status != "running":
             return "", {}
         try:
-            said = self.client.scheduler_info(n_workers=-1)
+            # Client.scheduler_info() keeps the answer where Dask's own, without workers, may be put
+            # before it is read.
+            said = self.client.sync(self.client.scheduler.identity, n_workers=-1)
         except (OSError, RuntimeError, TimeoutError):
             return "", {}
         return str(said.get("id", "")), {
