@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir explore draws chosen runs here: their figures, the command that makes them, a PDF."""
+"""Draws runs that were chosen in weir explore, and says which command makes the same."""
 
 from __future__ import annotations
 
