@@ -237,7 +237,7 @@ def bad(rows: list[Check]) -> list[str]:
 
 def show(rows: list[Check], out: Console) -> None:
     """Prints the rows, then the fixes, then whether Weir can run here."""
-    terminal.print_table(out, Table(ROWS, rows), folded="meaning")
+    terminal.print_table(out, Table(ROWS, rows), folded=("meaning",))
     fixes = [row for row in rows if row.fix]
     if fixes:
         out.print("\nTo fix (as root), if you need it:")
