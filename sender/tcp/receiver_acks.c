@@ -22,7 +22,10 @@
 // Times of the ATO are in ticks if the host has them (`hz`), those of compressed SACKs never. Where
 // we differ, and why: the RTO that bounds the ATO is that of the handshake's sample, the only one a
 // receiver takes. There is no ping-pong mode, which a connection enters when it sends data itself;
-// ours do not.
+// ours do not. An application reads at once: a kernel that gets more than one part of a flow in one
+// poll of a card (receiver_gro.c), and would offer a smaller window before the application has read
+// the first, acknowledges them together. Twelve flows behind a card of 730 us have 3.4 segments per
+// ACK here and 3.7 there.
 #include "common/base/jiffies.h"
 #include "common/base/mem.h"
 #include "sender/endpoint/endpoint.h"

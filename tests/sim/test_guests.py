@@ -1060,6 +1060,32 @@ def test_coalesced_interrupts_are_fewer_and_lose_nothing(write, run):
     assert added < 2 * 400e3 + 100e3
 
 
+@pytest.mark.parametrize(("flows", "coalesce"), [(1, "730us"), (12, "430us"), (12, "730us")])
+def test_our_cards_join_what_a_kernels_do(write, run, flows, coalesce):
+    """The segments per ACK of a receiving host with the same keys within 10 %, its losses too.
+
+    Measured over three seeds: one flow 4.30 beside 4.29 to 4.31; twelve 3.00 to 3.06 beside 3.05 to
+    3.10, and 3.42 to 3.44 beside 3.66 to 3.76. The rest is that a kernel whose buffer is filled
+    waits for the reader of a poll before it acknowledges. Losses per reduction differ by 3 to 11 %.
+    A guest's card has no hash: its flows are in one list.
+    """
+    config = write(
+        f"{{count: {flows}, cc: newreno, jitter: 500ms}}", duration="13s", rate="100Mbit"
+    )
+    sending = "warmup=3s", "-o", "hosts.sending={hz: 250}", "-o"
+    card = f"hosts.receiving={{coalesce: {coalesce}"
+    both = (
+        run(config, "ours", "-o", *sending, card + ", acks: linux, rmem: 6MiB, gro_flows: 8}"),
+        run(config, "guest", "-o", *sending, card + "}", "-o", "flows.0.peer={linux: {}}"),
+    )
+    paths = [summary["ledger"]["paths"] for summary in both]
+    ours, guest = (path["forward"]["out"]["pkts"] / path["reverse"]["in"]["pkts"] for path in paths)
+    assert ours == pytest.approx(guest, rel=0.1)
+    groups = [summary["groups"][0] for summary in both]
+    ours, guest = (group["drops"] / group["cwnd_reductions"] for group in groups)
+    assert flows == 1 or ours == pytest.approx(guest, rel=0.15)
+
+
 # Programs of the host: `run`.
 IPERF = (
     '{count: 2, stack: {linux: {run: "iperf3 -c {peer} -t 3 -J"}}, '
