@@ -12,7 +12,7 @@ import pytest
 from weir.many import costs
 from weir.many.cells import run_cells
 from weir.runner.options import Options
-from weir.study import claim, documents, find
+from weir.study import claim, documents, find, kept
 from weir.study.claim import Checked, Experiment, Found, Study
 
 CHEAP_S, CHEAP_S_OF_A_SUITE = 5.0, 2.0  # of one core, for a study
@@ -55,11 +55,11 @@ def test_what_papers_say_holds(experiment: Experiment, tmp_path: Path) -> None:
 
 def check_rows(study: Study, chosen: list[Options], place: Path) -> int:
     """Runs cells: the file has each claim as it is here; how many were measured."""
-    kept = documents.read(study).rows[study.name]
+    rows = kept.read(study).rows[study.name]
     checked = measured(study, chosen, place)
     for one in checked:
         if documents.is_kept(one.claim):
-            assert documents.row(one).kept in kept, RENEW
+            assert documents.row(one).kept in rows, RENEW
     return len(checked)
 
 
@@ -86,8 +86,8 @@ def test_the_documents_have_every_claim(name: str) -> None:
     """Each that is judged, in the order of the studies; a page's counts are of these rows."""
     studies = find.chosen(name)
     page = documents.written(documents.page_of(name).read_text(), name)[1]
-    file = documents.read(studies[0])
-    rows = [documents.rows(one, documents.read(one).rows[one.name]) for one in studies]
+    file = kept.read(studies[0])
+    rows = [documents.rows(one, kept.read(one).rows[one.name]) for one in studies]
     verdicts = [row.verdict for of_study in rows for row in of_study]
     holding = sum(int(n) for n in re.findall(r": (\d+) of \d+ hold", page))
     assert holding == verdicts.count("holds"), RENEW

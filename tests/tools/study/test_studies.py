@@ -18,7 +18,7 @@ from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.cli.app import app
 from weir.studies.copa import measures as copa
-from weir.study import claim, documents, find, reproduce, study_page
+from weir.study import claim, documents, find, guests, reproduce, study_page
 from weir.study import sets as tried
 from weir.study.claim import Checked, Claim, Experiment, Found, Setup, Study
 from weir.study.measures import utilisation
@@ -63,6 +63,9 @@ def known(monkeypatch: pytest.MonkeyPatch, *made: Study) -> None:
 
 
 EACH = {one.name: one for studies in find.ours().values() for one in studies}
+EACH |= {
+    f"{one.name}-guests": guests.study_of(one) for one in EACH.values() if guests.has_guests(one)
+}
 
 
 @pytest.mark.slow

@@ -60,6 +60,9 @@ Workers = Annotated[
 ]
 Quick = Annotated[bool, Option("--quick/--full", help="Few seeds and minutes, or the whole of it.")]
 Plan = Annotated[bool, Option("--plan", help="Only show the cells and what they cost.")]
+Guests = Annotated[
+    bool, Option("--guests", help="Only what is measured with Linux guests too, and ours there.")
+]
 Part = Annotated[
     str | None, Option("--shard", metavar="I/N", help="Only part I of N, into runs/NAME-IofN.")
 ]

@@ -20,6 +20,7 @@ from weir.cli.arguments import (
     Cell,
     Cluster,
     DrawSeed,
+    Guests,
     Json,
     ManyFolder,
     Merge,
@@ -32,11 +33,12 @@ from weir.cli.arguments import (
     WriteDocs,
 )
 from weir.cli.usage import commands
+from weir.guests import kernels
 from weir.many import grid, shards, sweep, sweep_page
 from weir.studies.evaluate import criteria as evaluate
 from weir.studies.evaluate import scene as evaluate_scene
 from weir.studies.linux import page as linux_page
-from weir.study import find, parts, reproduce
+from weir.study import find, guests, parts, reproduce
 from weir.study import sets as tried
 
 app = commands()
@@ -174,6 +176,7 @@ def attack_(
     "reproduce corescale --full --out runs/corescale",
     "reproduce copa --print-config c8-copa",
     "reproduce linux",
+    "reproduce corescale --guests",
     "reproduce all --full --shard 2/3",
     "reproduce --merge runs/all-full-1of2 runs/all-full-2of2 --out runs/all-full",
 )
@@ -187,6 +190,7 @@ def reproduce_(
         ),
     ],
     quick: Quick = True,
+    with_guests: Guests = False,
     out: ManyFolder = None,
     workers: Workers = None,
     cluster: Cluster = None,
@@ -204,13 +208,16 @@ def reproduce_(
     programs.identify()
     screen = terminal.console(stderr=as_json)
     if merge:
-        if out is None or cluster or workers or shard or only_plan or cell:
+        if out is None or cluster or workers or shard or only_plan or cell or with_guests:
             raise UserError("--merge runs nothing: it takes the folders of the parts and --out")
         places = [Path(name) for name in names]
         raise typer.Exit(parts.merge(places, out, screen, as_json=as_json, write_docs=write_docs))
     study, *others = names
     if others:
         raise UserError(f"{others[0]}: one name at a time; folders of its parts want --merge")
+    if with_guests and (shard is not None or study == find.LINUX):
+        what = "linux has them anyway" if shard is None else "its cells are run together"
+        raise UserError(f"--guests: {what}")
     if study == find.LINUX:
         if shard is not None:
             raise UserError("--shard: the cells of linux are run together")
@@ -227,6 +234,9 @@ def reproduce_(
             )
         return
     chosen = find.chosen(study)
+    if with_guests:
+        study = f"{study} --guests"
+        chosen = guests.studies_of(chosen)
     part = shards.read(shard)
     if shard is not None:
         own = chosen[0].name if len(chosen) == 1 else study
@@ -242,6 +252,8 @@ def reproduce_(
         raise typer.Exit(
             parts.run(study, campaigns, part, out, screen, cluster=cluster, workers=workers)
         )
+    if with_guests:
+        kernels.needed("--guests")
     status = reproduce.run_all(
         *(study, campaigns, out, screen, reproduce.simulating(screen, cluster, workers)),
         as_json=as_json,

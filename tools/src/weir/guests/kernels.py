@@ -61,6 +61,12 @@ def current() -> Kernel | None:
     return find(CURRENT)
 
 
+def needed(by: str) -> None:
+    """Raises UserError if no kernel is built."""
+    if current() is None:
+        raise UserError(f"{by} needs the guests' kernel; run: tools/weir guests build", 1)
+
+
 def choose(key: str, name: str = CURRENT) -> None:
     """Gives a kernel the name; the one that had it is removed if it has no other."""
     link = cache() / name

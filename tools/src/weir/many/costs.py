@@ -29,7 +29,8 @@ from weir.runner.options import Options
 
 WALL_S_MIN = 1e-4
 NS_PER_PACKET = 150.0  # of weir-sim on one core, for estimates
-PER_PACKET = f"{NS_PER_PACKET:.0f} ns per packet"
+GUEST_NS_PER_PACKET = 30_000.0  # with Linux guests at both ends, ACKs included
+PER_PACKET = f"{NS_PER_PACKET:.0f} ns per packet, {GUEST_NS_PER_PACKET / 1e3:.0f} us with guests"
 START_S = 0.3
 WIRE_BITS = 1538 * 8
 
@@ -63,7 +64,9 @@ def cost(config: Config, speed: float | None = None) -> Cost:
         if "link" in stage and name != "reverse"
     ]
     bps = min((bps for bps in links if bps), default=0.0)
-    each_s = bps / WIRE_BITS * NS_PER_PACKET / 1e9 if speed is None else speed
+    linux = any("linux" in group.get("stack", ()) for group in config.get("flows", ()))
+    per_packet_ns = GUEST_NS_PER_PACKET if linux else NS_PER_PACKET
+    each_s = bps / WIRE_BITS * per_packet_ns / 1e9 if speed is None else speed
     most_s = _seconds(config, "duration")
     least_s = most_s
     rule = config.get("stop")

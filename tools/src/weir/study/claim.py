@@ -97,6 +97,15 @@ def module_of(folder: Path, name: str) -> ModuleType | None:
 
 
 @dataclass(frozen=True)
+class Guests:
+    """The setups in which a claim is measured with Linux guests, and with our hosts beside them."""
+
+    setups: tuple[Setup, ...]
+    ours: tuple[Setup, ...]
+    why: str = ""  # the cause of a difference
+
+
+@dataclass(frozen=True)
 class Claim:
     """A claim of a source, measured by measure(*runs) of the setups, in their order.
 
@@ -115,6 +124,8 @@ class Claim:
     tolerance: str = ""  # where the bounds come from
     why: str = ""  # the cause of a difference, found from traces; or why it is not comparable
     replication: float | None = None  # what another measured who repeated the experiment
+    guests: Guests | None = None
+    kept: bool = False  # in the results, though it is only shown
 
     def __post_init__(self) -> None:
         bounded = math.isfinite(self.low) and math.isfinite(self.high)
@@ -241,7 +252,8 @@ class Study:
 
     drawn: what `draw(found, ...)` of the folder's figures.py is given besides the runs; None: it
     draws other studies. with_all: `weir reproduce all` runs it. command: the one that runs it
-    [reproduce NAME]. replication: who repeated its experiments, and how.
+    [reproduce NAME]. replication: who repeated its experiments, and how. results: the file of the
+    folder that keeps them.
     """
 
     name: str
@@ -253,6 +265,7 @@ class Study:
     with_all: bool = False
     command: str = ""
     replication: str = ""
+    results: str = "results.json"
 
     def figures(self, found: Found) -> Iterator[Figure]:
         """Yields figures in the source's axes, of the runs that are there."""

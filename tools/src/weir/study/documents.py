@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
 from weir.analysis import folder
 from weir.base import markdown, programs, repository
 from weir.base.errors import UserError
 from weir.base.page import Column, Part, Table, Text
 from weir.bootstrap import ROOT
 from weir.many.travel import program_version
-from weir.study import find, study_page
+from weir.study import find, guests, study_page
 from weir.study.claim import OURS, Checked, Claim, Experiment, Study
+from weir.study.kept import File, file_of, read
 from weir.study.study_page import Result
 
 END = "<!-- end of results -->\n"
@@ -51,8 +50,8 @@ def page_name(results: Sequence[Result], name: str) -> str | None:
     """Returns the name whose page has the results of `weir reproduce NAME`; None: no page has."""
     if name in (find.ALL, *find.suites()):
         return name
-    everything = find.chosen(find.ALL)
-    return find.ALL if results and all(study in everything for study, _ in results) else None
+    folders = {study.folder for study in find.chosen(find.ALL)}
+    return find.ALL if results and all(study.folder in folders for study, _ in results) else None
 
 
 def page_of(name: str) -> Path:
@@ -91,29 +90,9 @@ def row(one: Checked) -> Row:
     return Row(one.experiment, one.claim, study_page.here(one), one.verdict)
 
 
-class File(msgspec.Struct, forbid_unknown_fields=True):
-    """A results.json: how its rows were made, and those of each study of the folder."""
-
-    command: str
-    commit: str
-    date: str
-    rows: dict[str, list[tuple[str, str, str, str]]]
-
-
-def file_of(study: Study) -> Path:
-    """Returns the file with a study's results."""
-    assert study.folder is not None
-    return study.folder / "results.json"
-
-
-def read(study: Study) -> File:
-    """Reads what was written last."""
-    return msgspec.json.decode(file_of(study).read_bytes(), type=File)
-
-
 def is_kept(claim: Claim) -> bool:
     """Is true of a claim with something to compare; the others are on the page of a run."""
-    return claim.kind != "shown" or claim.replication is not None
+    return claim.kind != "shown" or claim.replication is not None or claim.kept
 
 
 def kept_claims(study: Study) -> Iterator[tuple[Experiment, Claim]]:
@@ -168,6 +147,34 @@ def differing(studies: Sequence[Study]) -> str:
     return f"\n{markdown.render([made])}" if made else ""
 
 
+LINUX = ("beside Linux", "Linux (ours there)", "ours over Linux's", "why")
+
+
+def beside_linux(studies: Sequence[Study]) -> str:
+    """Returns how many measurements are near those of Linux guests, and lists the others."""
+    parts: list[Part] = []
+    for study in filter(guests.has_guests, studies):
+        made = guests.study_of(study)
+        if not file_of(made).is_file():
+            continue
+        file, both = read(made), guests.texts(study)
+        judged = [one for one in rows(made, file.rows[made.name]) if one.verdict != "shown"]
+        far = []
+        for one in judged:
+            says = one.claim.says.removesuffix(guests.OVER)
+            why = one.claim.why or "The cause is not known."
+            if one.verdict == "differs":
+                where = f"{study.name}, {one.experiment.name}: {says}"
+                far.append([where, both[one.experiment.name, says], one.here, why])
+        text = (
+            f"`{study.name}`: {len(judged) - len(far)} of {len(judged)} measurements are within"
+            f" {guests.FAR:.0%} of Linux's, from `{file.command}` at commit {file.commit},"
+            f" {file.date}."
+        )
+        parts += [Text(text), Table(LINUX, far)]
+    return f"\n{markdown.render(parts)}" if parts else ""
+
+
 def origins(studies: Sequence[Study]) -> str:
     """Returns the runs that the results are from, with the names of their studies."""
     found: dict[str, list[str]] = {}
@@ -181,7 +188,9 @@ def origins(studies: Sequence[Study]) -> str:
 
 
 def block(studies: Sequence[Study]) -> str:
-    return f"\n{origins(studies)}\n\n{overview(studies)}{differing(studies)}\n"
+    return (
+        f"\n{origins(studies)}\n\n{overview(studies)}{beside_linux(studies)}{differing(studies)}\n"
+    )
 
 
 def table(name: str) -> str:
@@ -192,7 +201,7 @@ def table(name: str) -> str:
         parts += [
             Text(f"### {study.name}: {study.title}"),
             Text(study_page.sources(study)),
-            Table(study_page.with_replication(CLAIMS, found), found),
+            Table(study_page.with_others(CLAIMS, found, guests.texts(study)), found),
         ]
     return markdown.render(parts)
 

@@ -28,6 +28,7 @@ from weir.base.page import (
 )
 from weir.report import document
 from weir.report.page import address
+from weir.study import guests
 from weir.study.claim import (
     KINDS,
     MEANS,
@@ -52,6 +53,9 @@ MARKS = {
 
 class Judged(Protocol):
     """A claim with its verdict."""
+
+    @property
+    def experiment(self) -> Experiment: ...
 
     @property
     def claim(self) -> Claim: ...
@@ -105,12 +109,24 @@ EXPERIMENT = Column("", lambda one: one.experiment.name)
 REPLICATION = Column("replication", lambda one: quantity(one.claim.replication, one.claim.unit))
 
 
-def with_replication(columns: Sequence[Column], rows: Sequence[Judged]) -> tuple[Column, ...]:
-    """Adds the column of what was measured by others, left of ours, if a row has such a number."""
-    if all(row.claim.replication is None for row in rows):
-        return tuple(columns)
+def with_others(
+    columns: Sequence[Column], rows: Sequence[Judged], linux: guests.Texts
+) -> tuple[Column, ...]:
+    """Adds the columns of what others measured, left of ours, if a row has such a number.
+
+    linux: what Linux guests have.
+    """
     here = next(i for i, column in enumerate(columns) if column.header == "here")
-    return (*columns[:here], REPLICATION, *columns[here:])
+
+    def of_linux(one: Judged) -> str:
+        return linux.get((one.experiment.name, one.claim.says), units.NONE)
+
+    more = []
+    if any(row.claim.replication is not None for row in rows):
+        more.append(REPLICATION)
+    if any(of_linux(row) != units.NONE for row in rows):
+        more.append(Column("Linux (ours there)", of_linux))
+    return (*columns[:here], *more, *columns[here:])
 
 
 def sources(study: Study) -> str:
@@ -163,10 +179,11 @@ def differing(checked: Sequence[Checked]) -> list[Part]:
 
 def sections(study: Study, checked: Sequence[Checked], found: Found, place: Path) -> Iterator[Part]:
     """Yields each experiment with its claims and its runs."""
+    linux = guests.texts(study)
     for experiment in study.experiments:
         own = of_experiment(experiment, checked)
         yield Heading(f"{experiment.name}: {experiment.title}", experiment.name)
-        yield Table(with_replication(CLAIMS, own), own, 3)
+        yield Table(with_others(CLAIMS, own, linux), own, 3)
         bounds = dict.fromkeys(one.claim.tolerance for one in own)
         reasons = dict.fromkeys(one.claim.why for one in own if one.verdict == "not comparable")
         yield from (Text(f"The bounds: {text}.", "small") for text in bounds if text)
@@ -341,7 +358,9 @@ def show(results: Sequence[Result], screen: Console) -> None:
             screen.print(f"{study.name}: {'; '.join(counts(checked))}", markup=False)
         everything = [one for one in everything if one.verdict in ("differs", "missing")]
     if everything:
-        made = Table((EXPERIMENT, *with_replication(CLAIMS, everything)), everything, left=4)
+        linux = guests.texts(results[0][0]) if len(results) == 1 else {}
+        columns = (EXPERIMENT, *with_others(CLAIMS, everything, linux))
+        made = Table(columns, everything, left=4)
         terminal.print_table(screen, made, ("claim", "source"))
     if len(results) == 1:
         screen.print("; ".join(counts(results[0][1])), markup=False)

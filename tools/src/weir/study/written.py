@@ -22,7 +22,8 @@ by the value.
 `all` in the place of a claim's keys has several claims to repeat. `runs` may be patterns.
 
 `published` is a number that the source prints, `derived` one that follows from what it says, and
-`replication` one of somebody who repeated the experiment, whom the file names in its head; bounds
+`replication` one of somebody who repeated the experiment, whom the file names in its head. `guests`
+are runs with Linux guests, of which `weir reproduce NAME --guests` measures the same. Bounds
 are `low` and `high`, or `within`, a part of the number. A claim with bounds alone is an order; one
 without bounds is shown, and not judged; one without a measure cannot be compared, and says `why`.
 `source` of an experiment is that of its claims that have none, and the `tolerance` of a number is
@@ -46,7 +47,18 @@ from weir.base import foreign
 from weir.base.errors import UserError, nearest
 from weir.base.foreign import Json
 from weir.study import measures, scenario
-from weir.study.claim import CONFIGS, Claim, Experiment, Kind, Near, Setup, Study, module_of, near
+from weir.study.claim import (
+    CONFIGS,
+    Claim,
+    Experiment,
+    Guests,
+    Kind,
+    Near,
+    Setup,
+    Study,
+    module_of,
+    near,
+)
 
 T = TypeVar("T")
 Measure = Callable[..., float | None]
@@ -64,6 +76,14 @@ class RunAsked(msgspec.Struct, forbid_unknown_fields=True):
     seeds: tuple[int, int] = (0, 0)
 
 
+class GuestsAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Runs with Linux guests, and those of ours beside them [the claim's]."""
+
+    runs: list[str] | str
+    ours: list[str] | str = []
+    why: str = ""
+
+
 class ClaimAsked(msgspec.Struct, forbid_unknown_fields=True):
     """A claim, as the file has it."""
 
@@ -75,6 +95,7 @@ class ClaimAsked(msgspec.Struct, forbid_unknown_fields=True):
     published: float | None = None
     derived: float | None = None
     replication: float | None = None
+    guests: GuestsAsked | None = None
     within: float | None = None
     low: float = -math.inf
     high: float = math.inf
@@ -210,14 +231,29 @@ def convert(value: object, kind: type[T]) -> T:
         raise UserError(str(error)) from None
 
 
-def claim(asked: ClaimAsked, setups: Mapping[str, Setup], known: Mapping[str, object]) -> Claim:
-    """Makes a claim with its setups and its measure."""
-    runs = [asked.runs] if isinstance(asked.runs, str) else asked.runs
-    found = [[setups[one] for one in setups if fnmatch(one, name)] for name in runs]
-    for name, each in zip(runs, found, strict=True):
+def named(asked: list[str] | str, setups: Mapping[str, Setup]) -> tuple[Setup, ...]:
+    """Returns the runs of some names or patterns. UserError: there is none of one."""
+    names = [asked] if isinstance(asked, str) else asked
+    found = [[setups[one] for one in setups if fnmatch(one, name)] for name in names]
+    for name, each in zip(names, found, strict=True):
         if not each:
             listed = f"there are {', '.join(setups)}" if setups else "`runs` has none"
             raise UserError(f"no run is named '{name}'; {nearest(name, setups, listed)}")
+    return tuple(itertools.chain.from_iterable(found))
+
+
+def guests(asked: ClaimAsked, setups: Mapping[str, Setup]) -> Guests | None:
+    """Returns the runs of a claim beside Linux; None: it has none. UserError: it has no measure."""
+    of = asked.guests
+    if of is not None and not asked.measure:
+        raise UserError(f"{asked.says}: `guests` wants a measure")
+    if of is None:
+        return None
+    return Guests(named(of.runs, setups), named(of.ours or asked.runs, setups), of.why)
+
+
+def claim(asked: ClaimAsked, setups: Mapping[str, Setup], known: Mapping[str, object]) -> Claim:
+    """Makes a claim with its setups and its measure."""
     number = asked.published if asked.published is not None else asked.derived
     bounds = Near(published=number, low=asked.low, high=asked.high)
     if asked.within is not None and number is not None:
@@ -227,13 +263,14 @@ def claim(asked: ClaimAsked, setups: Mapping[str, Setup], known: Mapping[str, ob
             asked.says,
             asked.source,
             asked.kind,
-            tuple(itertools.chain.from_iterable(found)),
+            named(asked.runs, setups),
             measure_of(asked.measure, known) if asked.measure else None,
             asked.unit,
             **bounds,
             tolerance=asked.tolerance or ("our own band" if number is not None else ""),
             why=asked.why,
             replication=asked.replication,
+            guests=guests(asked, setups),
         )
     except ValueError as error:
         raise UserError(str(error)) from None

@@ -11,7 +11,6 @@ from rich.console import Console
 
 from weir.analysis import folder, metrics
 from weir.base import terminal, units
-from weir.base.errors import UserError
 from weir.base.page import Column, Heading, Mark, Page, Status, Table, Text, section
 from weir.guests import kernels
 from weir.many import costs
@@ -75,8 +74,7 @@ def run(
     as_json: bool = False,
 ) -> int:
     """Runs what is not there yet, writes page and table, shows them; exit status."""
-    if kernels.current() is None:
-        raise UserError("reproduce linux needs the guests' kernel; run: tools/weir guests build", 1)
+    kernels.needed("reproduce linux")
     matrix.write_configs()
     runs = list(matrix.runs())
     outcomes = run_cells(

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir reproduce NAME --guests: Linux beside ours in the same network, and what the pages have."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_studies import FULL, SHORT, known, needs_sim, study
+from typer.testing import CliRunner
+from weir.base.errors import UserError
+from weir.base.page import Table
+from weir.cli.app import app
+from weir.guests import build as guest_build
+from weir.guests import kernels
+from weir.many.cells import run_cells
+from weir.study import claim, documents, find, guests, study_page
+from weir.study.claim import Checked, Claim, Found, Guests, Study
+
+SLOWER = replace(SHORT, name="slower", override=(*SHORT.override, "paths.forward.link.rate=1Mbit"))
+OTHER = replace(FULL, says="another")
+
+
+def measured_beside(value: float | None, other: float | None) -> Claim:
+    """Returns a claim measured as `value` in ours and as `other` in what stands for Linux."""
+    values = iter([other, value, other, value])  # of Linux, ours, and over both
+    return replace(
+        FULL, measure=lambda *runs: next(values), guests=Guests((SLOWER,), (SHORT,), "A cause.")
+    )
+
+
+def checked(one: Study) -> list[Checked]:
+    """Measures the study beside Linux; its measures do not look at the runs."""
+
+    class Any(Found):
+        def runs(self, setup: object) -> list[object]:  # type: ignore[override]
+            return [object()]
+
+    return claim.check(guests.study_of(one), Any({}, True))
+
+
+@pytest.mark.parametrize(
+    ("ours", "linux", "verdict"),
+    [
+        (1.0, 1.0, "holds"),
+        (95.1, 100.0, "holds"),
+        (104.9, 100.0, "holds"),
+        (94.9, 100.0, "differs"),
+        (105.1, 100.0, "differs"),
+        (1.0, 0.0, "missing"),
+        (None, 1.0, "missing"),
+        (1.0, None, "missing"),
+    ],
+)
+def test_ours_is_judged_by_linux_s(ours: float | None, linux: float | None, verdict: str) -> None:
+    rows = checked(study(measured_beside(ours, linux), OTHER))
+    assert [one.claim.says for one in rows] == [
+        "the link is full: Linux",
+        "the link is full: ours",
+        "the link is full: ours over Linux's",
+    ]
+    assert [one.value for one in rows[:2]] == [linux, ours]
+    assert rows[2].verdict == verdict
+
+
+def test_the_pages_have_linux_s_column_without_guests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is far from it is listed with its cause; the study's own results stay as they are."""
+    page = tmp_path / "studies.md"
+    page.write_text(f"{documents.begin(find.ALL)}old\n{documents.END}")
+    monkeypatch.setattr(documents, "page_of", lambda name: page)
+    near = replace(measured_beside(100.0, 101.0), says="near")
+    far = replace(measured_beside(80.0, 100.0), says="far")
+    one = replace(study(near, far, OTHER), folder=tmp_path)
+    monkeypatch.setattr(find, "chosen", lambda name: (one,))
+    own = [Checked(one.experiments[0], each, (95.0,)) for each in (near, far, OTHER)]
+    columns = study_page.with_others(study_page.CLAIMS, own, guests.texts(one))
+    assert "Linux (ours there)" not in [column.header for column in columns]
+
+    documents.write("small", [(one, own)], "quick", "0123")
+    assert "Linux" not in page.read_text()
+    documents.write("small --guests", [(guests.study_of(one), checked(one))], "quick", "4567")
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["guests.json", "results.json"]
+    text = page.read_text()
+    assert "From `weir reproduce small --quick` at commit 0123, " in text
+    assert "`small`: 1 of 2 measurements are within 5% of Linux's" in text
+    assert "from `weir reproduce small --guests --quick` at commit 4567, " in text
+    assert "| small, X1: far | 100 % (80.0 %) | 0.800 times | A cause. |" in text
+    columns = study_page.with_others(study_page.CLAIMS, own, guests.texts(one))
+    rows = Table(columns, own).rows
+    assert [row[5] for row in rows] == ["101 % (100 %)", "100 % (80.0 %)", "–"]
+    assert "| 100 % (80.0 %) |" in documents.table("small")
+
+
+@needs_sim
+def test_guests_are_wanted_only_where_they_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan and a config need no kernel."""
+    known(monkeypatch, study(replace(FULL, guests=Guests((SLOWER,), (SHORT,)))))
+    monkeypatch.setenv("WEIR_GUESTS", str(tmp_path / "none"))
+
+    def said(*argv: str) -> str:
+        done = CliRunner().invoke(app, ["reproduce", *argv])
+        return done.output if done.exception is None else str(done.exception)
+
+    plan = json.loads(said("small", "--guests", "--plan", "--json"))
+    assert [(row["study"], row["cell"]) for row in plan] == [
+        ("small-guests", "slower"),
+        ("small-guests", "short"),
+    ]
+    assert "rate: 1Mbit" in said("small", "--guests", "--print-config", "slower")
+    assert "run: tools/weir guests build" in said("small", "--guests")
+    assert "its cells are run together" in said("small", "--guests", "--shard", "1/2")
+    assert "linux has them anyway" in said("linux", "--guests")
+    known(monkeypatch, study(FULL))
+    assert "no claim of small is measured with Linux guests" in said("small", "--guests")
+
+
+@pytest.mark.slow
+@needs_sim
+def test_both_sides_are_run_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the command line, with another rate in place of a kernel."""
+    monkeypatch.setattr(kernels, "needed", lambda by: None)
+    why = Guests((SLOWER,), (SHORT,), "A cause.")
+    rate = replace(FULL, measure=lambda run: run.summary.groups[0].goodput_bps / 1e6, guests=why)
+    known(monkeypatch, study(rate))
+    done = CliRunner().invoke(app, ["reproduce", "small", "--guests", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "small-guests.html").read_text()
+    assert "A cause." in page
+    assert "weir reproduce small --guests --quick" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["corescale", "copa"])
+def test_a_cell_of_a_study_runs_with_guests(name: str, tmp_path: Path) -> None:
+    """A short one: both sides have the same flows and links, and the kernel's are Linux's."""
+    if kernels.current() is None:
+        guest_build.build(lambda *_: None)
+    (made,) = guests.studies_of(find.chosen(name))
+    setups = [one.setups[0] for one in made.experiments[0].claims[:2]]
+    short = [replace(one, override=(*one.override, "warmup=1s", "duration=3s")) for one in setups]
+    cells = [one.cells(True)[0] for one in short]
+    outcomes = run_cells(cells, tmp_path, workers=1)
+    assert [one.message for one in outcomes] == ["", ""]
+    configs = [(one.folder / "config.yaml").read_text() for one in outcomes]
+    paths = [re.search(r"^paths:.*?^flows:", text, re.MULTILINE | re.DOTALL) for text in configs]
+    assert paths[0] is not None
+    assert paths[1] is not None
+    assert paths[0][0] == paths[1][0]
+    assert ["linux:" in text for text in configs] == [True, False]
+
+
+@pytest.mark.parametrize("name", ["corescale", "copa"])
+def test_both_sides_have_as_many_runs(name: str) -> None:
+    for experiment in find.chosen(name)[0].experiments:
+        for one in experiment.claims:
+            if one.guests is not None:
+                sides = one.guests.setups, one.guests.ours
+                counts = [sum(len(s.cells(True)) for s in side) for side in sides]
+                assert counts[0] == counts[1] > 0, one.says
+
+
+def test_a_claim_that_is_not_measured_has_no_guests(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("seed: 1\n")
+    (tmp_path / "study.yaml").write_text(
+        "title: T\nruns: {a: []}\n"
+        "experiments: {E: {claims: [{says: x, why: y, guests: {runs: a}}]}}\n"
+    )
+    with pytest.raises(UserError, match="E: x: `guests` wants a measure"):
+        find.load(tmp_path)
