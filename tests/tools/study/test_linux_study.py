@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 from weir.analysis.ring import open_ring
+from weir.base.errors import UserError
 from weir.guests import build as guest_build
 from weir.guests import kernels
 from weir.studies.linux import beside
@@ -221,6 +222,6 @@ def test_a_kernel_and_ours_on_one_page(tmp_path, capsys):
 def test_without_a_kernel_it_says_what_to_type(tmp_path, monkeypatch):
     monkeypatch.setenv("WEIR_GUESTS", str(tmp_path / "none"))
     matrix = Matrix(True, tmp_path / "out", [ALONE])
-    with pytest.raises(linux_page.UserError, match="run: tools/weir guests build"):
+    with pytest.raises(UserError, match="run: tools/weir guests build"):
         linux_page.run(matrix, Console(quiet=True))
     assert not (tmp_path / "out").exists()
