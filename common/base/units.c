@@ -238,7 +238,7 @@ void unit_format(double value, enum unit unit, char *text, size_t size) {
 
 	snprintf(best, sizeof(best), "%.17g", value);
 	for (const struct suffix *x = suffixes[unit]; x->text != NULL; x++) {
-		double number = value / ((double)x->times * pow(10, x->exponent));
+		double number = value / unit_factor(unit, (size_t)(x - suffixes[unit]));
 		for (int precision = 1; precision <= 17; precision++) {
 			snprintf(trial, sizeof(trial) - 4, "%.*g", precision, number);
 			exponent_trim(trial);

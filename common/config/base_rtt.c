@@ -78,23 +78,19 @@ static double uniform_draw(const struct spread *s, struct rng *rng) {
 }
 
 static double log_uniform_draw(const struct spread *s, struct rng *rng) {
-	return (double)s->min_ns * pow((double)s->max_ns / (double)s->min_ns, rng_unit(rng));
+	return (double)s->min_ns
+		* portable_pow((double)s->max_ns / (double)s->min_ns, rng_unit(rng));
 }
 
 static double normal_draw(const struct spread *s, struct rng *rng) {
 	return (double)s->mean_ns + (double)s->sd_ns * draw_normal(rng);
 }
 
-// The standard normal distribution function.
-static double normal_below(double x) {
-	return erfc(-x * M_SQRT1_2) / 2;
-}
-
 static double normal_inside(const struct spread *s) {
 	double mean = (double)s->mean_ns, sd = (double)s->sd_ns;
 
-	return normal_below(((double)s->max_ns - mean) / sd)
-		- normal_below(((double)s->min_ns - mean) / sd);
+	return portable_normal_cdf(((double)s->max_ns - mean) / sd)
+		- portable_normal_cdf(((double)s->min_ns - mean) / sd);
 }
 
 static double exponential_draw(const struct spread *s, struct rng *rng) {
@@ -103,7 +99,7 @@ static double exponential_draw(const struct spread *s, struct rng *rng) {
 }
 
 static double exponential_inside(const struct spread *s) {
-	return -expm1(-width_ns(s) / ((double)s->mean_ns - (double)s->min_ns));
+	return 1 - portable_exp(-width_ns(s) / ((double)s->mean_ns - (double)s->min_ns));
 }
 
 static double pareto_draw(const struct spread *s, struct rng *rng) {
@@ -111,7 +107,7 @@ static double pareto_draw(const struct spread *s, struct rng *rng) {
 }
 
 static double pareto_inside(const struct spread *s) {
-	return 1 - pow((double)s->min_ns / (double)s->max_ns, s->shape);
+	return 1 - portable_pow((double)s->min_ns / (double)s->max_ns, s->shape);
 }
 
 static double table_draw(const struct spread *s, struct rng *rng) {

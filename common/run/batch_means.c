@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "common/run/batch_means.h"
 
+#include "common/base/portable_math.h"
+
 #include <math.h>
 
 void batch_means_add(struct batch_means *b, double num, double den) {
@@ -34,7 +36,7 @@ static double normal_quantile(double p) {
 	double z = 0;
 
 	for (int i = 0; i < 50; i++)
-		z += (p - 0.5 * erfc(-z / sqrt(2))) * sqrt(2 * M_PI) * exp(z * z / 2);
+		z += (p - portable_normal_cdf(z)) * sqrt(2 * M_PI) * portable_exp(z * z / 2);
 	return z;
 }
 

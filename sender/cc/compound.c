@@ -36,7 +36,7 @@
 //   - ssthresh after a timeout is half of the whole window, as RFC 5681 has half of what was in
 //     flight. After a pause it is at least 3/4 of the whole window (RFC 2861), and dwnd is 0.
 //   - The windows grow only if they were the limit (RFC 2861). L = 2, as newreno.c has it.
-#include "sender/cc/power.h"
+#include "common/base/portable_math.h"
 #include "sender/cc/reno.h"
 
 #include <math.h>
@@ -151,7 +151,7 @@ static void end_round(struct compound *c, const struct config *cfg, bool may_gro
 	if (c->diff_segs >= cfg->gamma_segs)
 		c->dwnd_segs = fmax(c->dwnd_segs - cfg->zeta * c->diff_segs, 0);
 	else if (may_grow && win >= cfg->low_segs)
-		c->dwnd_segs += fmax(cfg->alpha * power_of(win, cfg->k) - 1, 0);
+		c->dwnd_segs += fmax(cfg->alpha * portable_pow(win, cfg->k) - 1, 0);
 }
 
 static void compound_on_ack(

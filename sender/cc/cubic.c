@@ -69,7 +69,7 @@
 //     is then nothing: a new stage begins.
 //   - The cube root is Newton's, in additions and divisions: the same bits with any libm.
 #include "common/base/f64.h"
-#include "sender/cc/cube_root.h"
+#include "common/base/portable_math.h"
 #include "sender/cc/cubic_ticks.h"
 #include "sender/cc/slow_start.h"
 
@@ -332,7 +332,7 @@ static double slow_start(
 static void start_stage(struct cubic *r, const struct config *cfg, uint64_t now_ns, double cwnd) {
 	if (r->timeout || cwnd >= r->now.w_max_segs)
 		r->now.w_max_segs = cwnd;
-	r->now.k_s = cube_root((r->now.w_max_segs - cwnd) / cfg->c);
+	r->now.k_s = portable_cbrt((r->now.w_max_segs - cwnd) / cfg->c);
 	r->now.w_est_segs = cwnd;
 	r->now.epoch_ns = now_ns;
 	r->stage = true;

@@ -13,7 +13,7 @@
 // So a short round trip sees W_est grow by several segments at once, and the window overtakes a
 // queue that would have lost one segment by two or three.
 #pragma once
-#include "sender/cc/cube_root.h"
+#include "common/base/portable_math.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ static inline void cubic_ticks_start(
 	t->acked = acked;
 	t->w_est = cwnd;
 	t->origin = cwnd + (uint32_t)below;
-	t->k = (uint32_t)(CUBIC_TIME_UNITS * cube_root(below / whole_c(c)));
+	t->k = (uint32_t)(CUBIC_TIME_UNITS * portable_cbrt(below / whole_c(c)));
 }
 
 static inline uint32_t cubic_ticks_count(const struct cubic_ticks *t, double c, uint64_t tick_ns,

@@ -53,8 +53,8 @@
 //   - Windows are real numbers. (The authors' kernel module v1.5 has other constants: Qlow 0.5 ms,
 //     gamma 927/1024, X in packets of (t / 75 ms)^3, 5 segments at least.)
 #include "common/base/minmax.h"
+#include "common/base/portable_math.h"
 #include "sender/cc/cc.h"
-#include "sender/cc/cube_root.h"
 
 struct config {
 	double initial_segs, min_segs;
@@ -200,7 +200,7 @@ static void reduce(struct lola *l, const struct config *cfg, double left, uint64
 	struct cc_out *out) {
 	l->phase.cwnd_max_segs = out->cwnd_segs;
 	out->cwnd_segs = left > cfg->min_segs ? left : cfg->min_segs;
-	l->phase.k_s = cube_root((l->phase.cwnd_max_segs - out->cwnd_segs) / cfg->c);
+	l->phase.k_s = portable_cbrt((l->phase.cwnd_max_segs - out->cwnd_segs) / cfg->c);
 	l->phase.after_ns = now_ns + (cfg->sync_ns > l->min_ns ? cfg->sync_ns - l->min_ns : 0);
 	l->x_segs = 0;
 	start(l, MODE_CUBIC, now_ns);

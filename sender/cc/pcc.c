@@ -36,7 +36,7 @@
 //     limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
 //   - alpha is 100, which the paper's theorem wants for up to 46 flows: max(2.2 (n - 1), 100).
-#include "sender/cc/power.h"
+#include "common/base/portable_math.h"
 #include "sender/cc/trials.h"
 
 struct config {
@@ -78,7 +78,7 @@ enum { MODE_ADJUSTING = TRIALS_MORE };
 
 static double utility(const struct config *cfg, const struct monitor *m) {
 	double x = (double)m->rate_mbps, loss = monitor_loss(m);
-	double sigmoid = 1 / (1 + power_exp(cfg->alpha * (loss - cfg->tolerated)));
+	double sigmoid = 1 / (1 + portable_exp(cfg->alpha * (loss - cfg->tolerated)));
 
 	return x * (1 - loss) * sigmoid - x * loss;
 }

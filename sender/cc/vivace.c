@@ -41,7 +41,7 @@
 //   - A result of less than half of its rate is not one: the application, or the receiver, was the
 //     limit.
 //   - The window is two round trips of the rate: it only bounds what a dead path collects.
-#include "sender/cc/power.h"
+#include "common/base/portable_math.h"
 #include "sender/cc/trials.h"
 
 static const char *const utility_names[] = {"latency", "loss", NULL};
@@ -100,7 +100,7 @@ static double utility(const struct config *cfg, const struct monitor *m) {
 
 	if (slope < cfg->slope_min || cfg->utility == UTILITY_LOSS)
 		slope = 0;
-	return power_of(x, cfg->exponent) - cfg->b * x * slope - cfg->c * x * monitor_loss(m);
+	return portable_pow(x, cfg->exponent) - cfg->b * x * slope - cfg->c * x * monitor_loss(m);
 }
 
 static void starting(struct trials *t, const struct config *cfg, const struct monitor *m, double u,

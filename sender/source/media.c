@@ -30,6 +30,7 @@
 // those of the statistical model of RFC 8593, section 5. Where we differ: its delay is a wait
 // between changes of the bitrate, and its larger frames follow a change; here the bitrate glides,
 // and larger frames come at equal distances, as an encoder with a fixed group of pictures has them.
+#include "common/base/portable_math.h"
 #include "sender/source/source.h"
 
 #include <assert.h>
@@ -117,7 +118,8 @@ static double by_backlog(
 static void follow(const struct media *m, struct media_state *s, const struct source_seen *seen) {
 	double target_bps =
 		within(m, m->backlog_ns > 0 ? by_backlog(m, s, seen) : by_permitted(m, seen));
-	double part = m->reaction_ns > 0 ? 1 - exp(-1e9 / m->fps / (double)m->reaction_ns) : 1;
+	double part =
+		m->reaction_ns > 0 ? 1 - portable_exp(-1e9 / m->fps / (double)m->reaction_ns) : 1;
 
 	if (s->bitrate_bps <= 0)
 		s->bitrate_bps = within(m, m->initial_bps);
@@ -131,7 +133,7 @@ static double varied(const struct media *m, struct rng *rng) {
 	if (m->spread <= 0)
 		return 1;
 	u = rng_unit(rng) - 0.5;
-	u = 1 + m->spread * copysign(log(1 - 2 * fabs(u)), u);
+	u = 1 + m->spread * copysign(portable_log(1 - 2 * fabs(u)), u);
 	return fmin(fmax(u, LEAST_PART), MOST_PART);
 }
 

@@ -29,12 +29,14 @@
 // - The average is a double: no weight or queue length is too small or too large for it.
 // - max_p changes at multiples of `interval`, computed at the next arrival; in between the average
 //   does not change.
+#include "common/base/portable_math.h"
 #include "common/base/rng.h"
 #include "switch/aqm/bursts.h"
 #include "switch/aqm/mark.h"
 #include "switch/aqm/ring.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 
 #define RED_MIN_PKTS 5
@@ -54,6 +56,7 @@ struct red {
 	uint32_t overhead_bytes; // that the bytes count per packet
 	double low, high; // thresholds
 	double unit; // a mean packet, in bytes or packets
+	double log_keep; // log(1 - weight)
 	double packet_ns; // time on the wire of a mean packet
 
 	struct aqm_ring q;
@@ -147,7 +150,8 @@ static int red_init(void *self, const struct aqm_env *env, struct err *err) {
 		r->mean_bytes = env->mtu_bytes;
 	r->packet_ns = (double)(r->mean_bytes + env->overhead_bytes) * 8e9 / (double)env->rate_bps;
 	if (r->weight <= 0)
-		r->weight = -expm1(-r->packet_ns / 1e9);
+		r->weight = 1 - portable_exp(-r->packet_ns / 1e9);
+	r->log_keep = r->weight < 1 ? portable_log(1 - r->weight) : -DBL_MAX;
 	r->count = -1;
 	r->next_ns = r->interval_ns;
 	rng_init(&r->rng, env->seed, "red");
@@ -192,7 +196,7 @@ static inline void red_average(struct red *r, uint64_t now_ns) {
 	} else if (r->avg > 0) {
 		double packets = (double)time_since(now_ns, r->empty_ns) / r->packet_ns;
 
-		r->avg *= pow(1 - r->weight, packets);
+		r->avg *= portable_exp(packets * r->log_keep);
 	}
 	if (q->count == 0)
 		r->empty_ns = time_max(r->empty_ns, now_ns);

@@ -129,7 +129,7 @@ static double quantile(const struct jitter *j, double u) {
 // The next y, at an arrival.
 static double draw_correlated(struct jitter *j, uint64_t t_ns) {
 	double z = draw_normal(&j->rng);
-	double a = exp2(-(double)(t_ns - j->arrival_ns) / (double)j->half_life_ns);
+	double a = portable_exp(-M_LN2 * (double)(t_ns - j->arrival_ns) / (double)j->half_life_ns);
 
 	j->y = j->begun ? a * j->y + sqrt(1 - a * a) * z : z;
 	return j->y;
@@ -156,7 +156,7 @@ static uint64_t draw_delay_ns(struct jitter *j, uint64_t t_ns) {
 		// Phi(y) is 1 beyond 8.3 in double precision.
 		x = j->distribution == NORMAL
 			? y
-			: quantile(j, fmin(erfc(-y * M_SQRT1_2) / 2, 1 - 0x1.0p-53));
+			: quantile(j, fmin(portable_normal_cdf(y), 1 - 0x1.0p-53));
 	}
 	if (ahead)
 		return 0;

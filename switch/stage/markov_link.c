@@ -14,6 +14,7 @@
 // times of all changes follow from the seed and nothing else.
 #include "switch/stage/stepped.h"
 
+#include "common/base/portable_math.h"
 #include "common/base/rng.h"
 #include "common/base/u64.h"
 
@@ -56,13 +57,14 @@ static const struct param params[] = {
 static const struct param also[] = {LINK_QUEUE_PARAM, FRAMING_OVERHEAD_PARAM, PARAM_END};
 
 static uint64_t markov_time_ns(struct markov_link *l, uint64_t mean_ns) {
-	double log_u = log(1.0 - rng_unit(&l->rng)), mean = (double)mean_ns;
+	double log_u = portable_log(1.0 - rng_unit(&l->rng)), mean = (double)mean_ns;
 
 	if (l->distribution == EXPONENTIAL)
 		return (uint64_t)(-mean * log_u) + 1;
 	if (l->slot_ns == mean_ns)
 		return mean_ns;
-	return l->slot_ns * max_u64((uint64_t)ceil(log_u / log1p(-(double)l->slot_ns / mean)), 1);
+	return l->slot_ns
+		* max_u64((uint64_t)ceil(log_u / portable_log1p(-(double)l->slot_ns / mean)), 1);
 }
 
 static void markov_step(struct stepped *s, uint64_t now_ns) {

@@ -3,22 +3,11 @@
 // the RTT is constant where a test does not move it, so that the utility is that of rate and loss.
 #include "cc_transport.h"
 #include "sender/cc/monitor.h"
-#include "sender/cc/power.h"
 
 #include <math.h>
 
 enum { RATE, UTILITY, TAU, K };
 enum { STARTING, PROBING };
-
-TEST(powers_are_those_of_libm) {
-	for (double x = 1e-6; x < 1e7; x *= 1.7) {
-		ck_assert_double_eq_tol(power_log(x), log(x), 1e-14 * (1 + fabs(log(x))));
-		ck_assert_double_eq_tol(power_of(x, 0.9) / pow(x, 0.9), 1, 1e-14);
-	}
-	for (double x = -600; x < 600; x += 13.7)
-		ck_assert_double_eq_tol(power_exp(x) / exp(x), 1, 1e-12);
-	ck_assert_double_eq(power_of(0, 0.9), 0);
-}
 
 // A queue that grows by 5 % of the time: segments sent each ms, RTT 30 ms and 50 us more each.
 TEST(the_slope_is_that_of_the_rtt) {

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sizes of C files and functions; which folder may include which; DPDK in the live shell only."""
+"""Sizes of C files and functions; which folder may include which; DPDK in the live shell only;
+which functions of libm virtual time calls.
+"""
 
 import re
+import subprocess
 import warnings
 from pathlib import Path
 
@@ -22,6 +25,11 @@ FILE_LINES = 450  # above it a warning: the limit is not to shape the files that
 FILE_LINES_MAX = 600
 COLUMNS_MAX = 100
 FUNCTION_LINES_MAX = 70  # from the first line of its head to its closing brace
+# Of libm only what IEEE 754 makes exact or correctly rounded, so the same on every machine.
+EXACT_IN_LIBM = {
+    *("ceil", "copysign", "floor", "fmax", "fmaxf", "fmin", "frexp", "ldexp", "llround", "rint"),
+    *("round", "sqrt", "trunc", "truncf"),
+}
 # A congestion control is one file, which begins with the algorithm and what differs from the paper.
 MAY_BE_LONGER = ("sender/cc/",)
 
@@ -227,3 +235,19 @@ def test_no_function_is_long():
         ]
     assert count > 1000
     assert wrong == []
+
+
+def symbols(*argv):
+    listed = subprocess.run(["nm", "-D", *argv], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1].split("@")[0] for line in listed.splitlines()}
+
+
+def test_virtual_time_calls_of_libm_only_what_is_exact(build):
+    """The others differ in the last bit between machines: common/base/portable_math.h."""
+    program = build / "tools/sim/weir-sim"
+    loaded = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    libm = re.search(r"libm\.so\S* => (\S+)", loaded)
+    assert libm is not None
+    of_libm = symbols("--undefined-only", program) & symbols("--defined-only", libm[1])
+    assert "sqrt" in of_libm  # as otherwise nothing is compared
+    assert of_libm - EXACT_IN_LIBM == set()
