@@ -44,12 +44,13 @@ class Crew:
         """Returns which scheduler answers, and its workers' names and threads by address."""
         if self.client.status in ("closed", "closing"):
             self._reconnect()
-        if self.client.status != "running":
+        scheduler = self.client.scheduler
+        if self.client.status != "running" or scheduler is None:
             return "", {}
         try:
             # Client.scheduler_info() keeps the answer where Dask's own, without workers, may be put
             # before it is read.
-            said = self.client.sync(self.client.scheduler.identity, n_workers=-1)
+            said = self.client.sync(scheduler.identity, n_workers=-1)
         except (OSError, RuntimeError, TimeoutError):
             return "", {}
         return str(said.get("id", "")), {
