@@ -123,17 +123,19 @@ def test_trials_are_their_runs(
     assert ran > RANDOM / 2
 
 
-GOLDEN = ROOT / "tests/golden/digests.json"
+GOLDEN = json.loads((ROOT / "tests/golden/digests.json").read_text())
+# What to simulate for each digest: a config and overrides.
+GOLDEN_RUNS: dict[str, tuple[str, ...]] = {
+    "mixed": (MIXED,),
+    **{name: (name, *GOLDEN["overrides"].get(name, [])) for name in GOLDEN["configs"]},
+}
 
 
 def test_golden_digests(simulate: Simulate) -> None:
     """A change of behaviour must be meant: a commit that alters a digest says why.
 
-    Written by: weir-sim on the configs below; see tests/golden/README.md.
+    Written by: weir-sim on these runs; see tests/golden/README.md.
     """
-    golden = json.loads(GOLDEN.read_text())
-    found = {"mixed": simulate(MIXED).summary["digest"]}
-    for name in golden["configs"]:
-        found[name] = simulate(name, *golden["overrides"].get(name, [])).summary["digest"]
+    found = {name: simulate(*run).summary["digest"] for name, run in GOLDEN_RUNS.items()}
 
-    assert found == golden["digests"]
+    assert found == GOLDEN["digests"]

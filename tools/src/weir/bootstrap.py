@@ -108,6 +108,7 @@ TEST_NEEDS = (
     Need("procps", "command sysctl"),
     Need("nodejs", "command node"),
     Need("npm", "command npm"),
+    Need("qemu-user", "command qemu-x86_64"),
 )
 # What these are called on systems without apt-get, on which nobody has tested Weir.
 PLAIN_NAMES = {
