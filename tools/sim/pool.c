@@ -2,18 +2,43 @@
 #include "tools/sim/pool.h"
 
 #include "common/base/mem.h"
+#include "common/base/u64.h"
 
 #include <errno.h>
 
-int pool_init(struct pools *ps, struct pool *p, uint8_t number, size_t object, uint64_t size,
+// Objects of the part that is mapped when the pool has so many.
+static uint64_t part_size(const struct pool *p, uint64_t whole) {
+	return min_u64(whole == 0 ? POOL_FIRST : whole, p->limit - whole);
+}
+
+bool pool_grow(struct pool *p) {
+	uint64_t size = p->limit == 0 ? 0 : part_size(p, p->whole);
+
+	if (size == 0 || p->parts == POOL_PARTS)
+		return false;
+	char *base = mem_map(size * p->object);
+	struct pkt **stack = mem_map((p->whole + size) * sizeof(*stack));
+
+	if (base == NULL || stack == NULL) {
+		mem_unmap(base, size * p->object);
+		mem_unmap(stack, (p->whole + size) * sizeof(*stack));
+		return false;
+	}
+	mem_unmap(p->free, p->whole * sizeof(*p->free)); // which is empty
+	p->free = stack;
+	p->part[p->parts++] = p->base = base;
+	p->whole += size;
+	p->size = size;
+	p->next = 0;
+	return true;
+}
+
+int pool_init(struct pools *ps, struct pool *p, uint8_t number, size_t object, uint64_t limit,
 	struct err *err) {
 	ps->pool[number] = p;
-	*p = (struct pool){.size = size, .object = object, .mask = UINT64_MAX};
-	p->base = mem_map(size * object);
-	p->free = mem_map(size * sizeof(struct pkt *));
-	if (p->base == NULL || p->free == NULL)
-		return err_set(err, -ENOMEM, "no memory for %llu packets in flight",
-			(unsigned long long)size);
+	*p = (struct pool){.limit = limit, .object = object, .mask = UINT64_MAX};
+	if (!pool_grow(p))
+		return err_set(err, -ENOMEM, "no memory for packets in flight");
 	return 0;
 }
 
@@ -26,13 +51,21 @@ void pools_join(struct pools *ps, struct pools *others) {
 	ps->unsent += unsent;
 }
 
+static void pool_fini(struct pool *p) {
+	uint64_t whole = 0;
+
+	for (uint32_t i = 0; i < p->parts; i++) {
+		uint64_t size = part_size(p, whole);
+
+		mem_unmap(p->part[i], size * p->object);
+		whole += size;
+	}
+	mem_unmap(p->free, p->whole * sizeof(*p->free));
+}
+
 void pools_fini(struct pools *ps) {
 	for (uint32_t i = 0; i < POOLS_MAX; i++) {
-		struct pool *p = ps->pool[i];
-
-		if (p == NULL)
-			continue;
-		mem_unmap(p->base, p->size * p->object);
-		mem_unmap(p->free, p->size * sizeof(struct pkt *));
+		if (ps->pool[i] != NULL)
+			pool_fini(ps->pool[i]);
 	}
 }

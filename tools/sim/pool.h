@@ -5,6 +5,9 @@
 // have separate pools, so that the few ACKs in flight stay in the cache. A segment with SACK blocks
 // or SYN options needs a second cache line. Further pools have packets with whole frames (frame.h),
 // one for each machine that makes such.
+//
+// How many packets a config can have in flight is far above what most runs have. So a pool begins
+// with a part for POOL_FIRST of them and doubles when all are in use, up to its limit.
 #pragma once
 #include "common/base/err.h"
 #include "common/base/likely.h"
@@ -17,14 +20,20 @@ static_assert(POOLS_MAX <= UINT8_MAX && POOL_FRAMES % 2 == 0, "pkt.pool");
 static_assert((int)POOL_FORWARD == FLOWS_FORWARD && (int)POOL_REVERSE == FLOWS_REVERSE,
 	"the pool of a direction has its number");
 
+#define POOL_FIRST (UINT64_C(1) << 15) // 2 MiB of the smallest packets: one large page
+#define POOL_PARTS 24 // of which the last has POOL_FIRST << 22: 137 G packets in all
+
 struct pool {
-	char *base;
+	char *base; // of the newest part
 	struct pkt **free; // a stack: the packet freed last is used next, from the cache
 	uint64_t frees;
-	uint64_t size, next; // objects; those from `next` on were never used
+	uint64_t size, next; // objects of that part; those from `next` on were never used
 	size_t object; // bytes
 	// All bits, or, of a ring (pipe.h), its packets - 1: no packet is freed, `next` counts on.
 	uint64_t mask;
+	uint64_t whole, limit; // objects of all parts, and the most that there may be; 0: a ring
+	char *part[POOL_PARTS];
+	uint32_t parts;
 };
 
 // All pools; each belongs to the node whose packets it has. A packet goes back to where it came
@@ -40,6 +49,9 @@ static inline enum flows_direction pool_direction(const struct pkt *p) {
 	return p->pool % 2 == 0 ? FLOWS_FORWARD : FLOWS_REVERSE;
 }
 
+// Maps one more part; no packet is free. False: the pool has its limit, or there is no memory.
+bool pool_grow(struct pool *p);
+
 #define POOL_AHEAD 4 // packets prefetched ahead
 #define RING_AHEAD 16 // the same where another CPU had them
 
@@ -52,7 +64,7 @@ static inline struct pkt *pool_get(struct pool *p, uint8_t number) {
 		if (p->frees >= POOL_AHEAD)
 			prefetch_write(p->free[p->frees - POOL_AHEAD]);
 	} else {
-		if (p->next == p->size)
+		if (unlikely(p->next == p->size) && !pool_grow(p))
 			return NULL;
 		pkt = (struct pkt *)(void *)(p->base + (p->next++ & p->mask) * p->object);
 		prefetch_write(p->base + ((p->next + RING_AHEAD) & p->mask) * p->object);
@@ -67,7 +79,8 @@ static inline void pool_put(struct pools *ps, struct pkt *pkt) {
 	p->free[p->frees++] = pkt;
 }
 
-int pool_init(struct pools *ps, struct pool *p, uint8_t number, size_t object, uint64_t size,
+// limit: packets that there may be.
+int pool_init(struct pools *ps, struct pool *p, uint8_t number, size_t object, uint64_t limit,
 	struct err *err);
 // Adds to *ps what another thread has counted; both may be the same.
 void pools_join(struct pools *ps, struct pools *others);

@@ -14,10 +14,10 @@
 
 #define RING_RECORDS 16384
 #define COPIES_MAX 64 // of a packet that memory is reserved for
-#define PKTS_MAX (UINT64_C(1) << 31) // of a pool: 137 GB, if all were in use
+#define PKTS_MAX (UINT64_C(1) << 31) // of a pool: 137 GB, if all are in use
 #define PIPE_SEGS_MAX (UINT64_C(1) << 40) // far more than fits into memory
 #define SEGS_LEAST (UINT64_C(1) << 20) // 32 MB of address space
-#define SEGS_PROVEN_MAX (UINT64_C(1) << 26) // 2 GB of it
+#define SEGS_PROVEN_MAX (UINT64_C(1) << (sizeof(void *) < 8 ? 22 : 26)) // 128 MB or 2 GB of it
 
 // Whether an earlier group has the same route.
 static bool seen_before(const struct paths *ps, uint32_t group) {
@@ -69,8 +69,7 @@ static void size_network(
 	}
 }
 
-// Refuses a run for which the machine has too little memory, before any is allocated. The pools
-// below are reserved for the worst case, but their pages are touched only when used.
+// Refuses a run for which the machine has too little memory, before any is allocated.
 static int memory_check(struct sim *s, const struct host_env *env, struct err *err) {
 	const struct config_node *flows = config_get(config_root(s->run->config), "flows");
 	uint64_t windows = host_window_segs(&s->groups);
