@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each renderer draws a figure's columns: a page's JSON, the table, and what matplotlib draws."""
+"""Each renderer draws a figure's columns: a page's JSON, the table, and what matplotlib draws.
 
+All functions of the package that make a figure are among those that are tried.
+"""
+
+import ast
 import base64
 import itertools
 import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,47 +22,113 @@ from matplotlib.figure import Figure as Canvas
 from test_browser import every_mark
 from test_linux_study import ALONE, MIX, pair
 from test_many_figures import NUMBER, POINTS, SAMPLES
-from test_segments import ROWS
-from test_segments import frame as segments_of
 from test_sweep_page import made
 from test_sweep_page import write as write_sweep
-from weir.analysis import segments
 from weir.attack import figure as attack
 from weir.many import sweep_figures
-from weir.report import artists, browser, comparison, data, many_figures, sections, segment_figures
+from weir.report import artists, browser, comparison, data, many_figures, sections
+from weir.report import figure as values
 from weir.report import table as tables
 from weir.report.figure import NONE, Bars, Box, Field, Line, Points, Polygon, Strokes, series
+from weir.studies.evaluate import criteria, scene
 from weir.studies.linux import figures as linux
+from weir.study import claim, find
 from weir.trace import statistics, steps
 
 pytestmark = pytest.mark.slow  # matplotlib draws some forty figures
 
+PACKAGE = Path(weir.__file__).parent
 GROUPS = (("copa", "copa", 2), ("cubic", "cubic", 2))
-KINDS = ("run", "comparison", "sweep", "many runs", "trace", "segments", "attack", "linux", "marks")
+STUDIES = sorted(path.parent for path in claim.OURS.glob("*/figures.py"))
+KINDS = (
+    *("run", "whole run", "comparison", "sweep", "many runs", "trace"),
+    *("attack", "marks", *(folder.name for folder in STUDIES)),
+)
+# A run in which each study finds what it draws: modes, transfers, a video, 20 groups, losses.
+WHOLE = {
+    "duration": "8s",
+    "warmup": "1s",
+    "paths": {
+        "forward": [
+            {"link": {"rate": "20Mbit", "queue": {"fifo": {"limit": "10ms"}}}},
+            {"delay": {"delay": "5ms"}},
+        ],
+        "reverse": [{"delay": {"delay": "5ms"}}],
+    },
+    "flows": [
+        *[{"cc": cc, "source": {"media": {"max": "200kbit"}}} for cc in ("lola", "copa")],
+        *[
+            {"cc": "newreno", "base_rtt": {"uniform": {"min": "10ms", "max": "100ms"}}}
+            | {"source": {"closed": {"think": "100ms", "sizes": {"law": "fixed", "mean": "50kB"}}}}
+            for _ in range(18)
+        ],
+    ],
+    "telemetry": {"level": 3, "segments": "yes"},
+}
+USERS = 39  # of mvfst's population, which are the only runs that are found by a pattern
 TYPES = {"f": np.float32, "d": np.float64}
 
 
+class Same(claim.Found):
+    """The runs of a study, all of them the same one."""
+
+    def __init__(self, run):
+        super().__init__({}, quick=True)
+        self.run = run
+
+    def runs(self, setup):
+        return [self.run] * (USERS if "*" in str(setup) else 1)
+
+
+def of_study(folder, run):
+    if folder.name == "linux":  # which has pairs of runs
+        return linux.draw([pair(ALONE), pair(MIX)])
+    if folder.name == "evaluate":
+        return criteria.study(scene.control_of("copa"), "copa").figures(Same(run))
+    return find.load(folder)[-1].figures(Same(run))
+
+
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
+def makers():
+    """Functions that made a figure since the module's first test."""
+    found, init = set(), values.Figure.__init__
+
+    def recorded(self, *args, **named):
+        code = sys._getframe(1).f_code
+        found.add((Path(code.co_filename), code.co_name))
+        init(self, *args, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(values.Figure, "__init__", recorded)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory, weir_sim, makers):
     """Figures of each kind that the product has."""
     top = tmp_path_factory.mktemp("renderers")
     run = weir.open(synthetic.make_run(top / "run", groups=GROUPS, level=3, seconds=4))
+    (top / "whole.yaml").write_text(json.dumps(WHOLE))
+    subprocess.run([weir_sim, top / "whole.yaml", "--out", top / "whole"], check=True)
+    whole = weir.open(top / "whole")
     swept = made(write_sweep(top / "sweep"), x="buffer", by="cc", facet="flows")
     heat = made(top / "sweep", "delay", x="buffer", by="flows", facet="cc")
     frames = {"pantheon": POINTS}
     trace = steps.make(np.arange(5) * 1e8, 6e8, np.array([1e6, 0, 3e6, 4e6, 2e6]))
-    found = (
-        sections.draw(data.read(run)),
-        comparison.figures_of([run, run]),
-        [sweep_figures.lines(*swept), sweep_figures.heat(*heat)],
-        [many_figures.figure(n, frames.get(n, SAMPLES), NUMBER) for n in many_figures.NAMES],
-        [statistics.figure(trace)],
-        [segment_figures.sequence(segments.numbered(segments_of(ROWS)), "flow 0")],
-        [attack.trace(run, run, run.config), attack.progress([0.1, 0.5], 0.1, "%")],
-        linux.draw([pair(ALONE), pair(MIX)]),
-        every_mark(),
-    )
-    return dict(zip(KINDS, map(list, found), strict=True))
+    found = {
+        "run": sections.draw(data.read(run)),
+        "whole run": sections.draw(data.read(whole)),
+        "comparison": comparison.figures_of([run, run]),
+        "sweep": [sweep_figures.lines(*swept), sweep_figures.heat(*heat)],
+        "many runs": [
+            many_figures.figure(n, frames.get(n, SAMPLES), NUMBER) for n in many_figures.NAMES
+        ],
+        "trace": [statistics.figure(trace)],
+        "attack": [attack.trace(run, run, run.config), attack.progress([0.1, 0.5], 0.1, "%")],
+        "marks": every_mark(),
+    }
+    found |= {folder.name: of_study(folder, whole) for folder in STUDIES}
+    return {kind: list(figures) for kind, figures in found.items()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -116,3 +189,18 @@ def test_all_marks_are_among_them(drawn):
     everything = itertools.chain(*drawn.values())
     kinds = {type(mark).__name__ for one in everything for p in one.panels for mark in p.marks}
     assert kinds == {kind.__name__ for kind in browser.Mark.__args__}
+
+
+def test_all_that_makes_a_figure_is_among_them(drawn, makers):
+    """A new kind of figure fails here until it stands in `drawn`."""
+    found = {
+        (path, function.name)
+        for path in PACKAGE.rglob("*.py")
+        if path.parent.name != "gym"  # which draws an array by matplotlib, at each step
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Figure"
+    }
+    assert len(found) > 30
+    assert found - makers == set()
