@@ -153,7 +153,7 @@ def test_the_page_has_figures_what_failed_and_what_lies_apart(weir_here, tmp_pat
     assert weir_here("report", "s").out == "s/report.html\n"
     text = (path / "report.html").read_text()
     assert text.count("<figure") == 6  # goodput, delay, Jain's index, RTT; two heat maps
-    assert "Figure 1. Goodput over buffer (BDP), by congestion control, a panel for each" in text
+    assert "Figure 1. Goodput over buffer (BDP), by congestion control, in a panel for each" in text
     assert "63 done, 1 failed." in text
     assert "no &lt;room&gt;" in text
     assert '<a href="cell%3D2%2Cseed%3D1/report.html">cell=2,seed=1</a>: goodput 5.00' in text

@@ -160,7 +160,7 @@ def test_results_go_between_the_lines_of_their_name(tmp_path, monkeypatch):
     blocks = "".join(f"## {n}\n{documents.begin(n)}old {n}\n{documents.END}" for n in ("a", "b"))
     page.write_text(blocks)
     monkeypatch.setattr(documents, "page_of", lambda name: page)
-    never = replace(FULL, says="more than full", low=101, why="Nothing is more than full.")
+    never = replace(FULL, says="more than `full`", low=101, why="Nothing is `more` than full.")
     one = replace(study(FULL, never), folder=tmp_path)
     monkeypatch.setattr(find, "chosen", lambda name: (one,))
     monkeypatch.setattr(find, "suites", lambda: ["b", "c"])
@@ -169,7 +169,7 @@ def test_results_go_between_the_lines_of_their_name(tmp_path, monkeypatch):
     text = page.read_text()
     assert documents.written(text, "a")[1] == "old a\n"
     assert "From `weir reproduce b --quick` at commit 0123, " in text
-    assert "| X1 | 1 | Nothing is more than full. |" in text
+    assert "| X1 | 1 | Nothing is `more` than full. |" in text
     assert "| X1 | the link is full | – | at least 90.0 | 95.0 % | holds |" in documents.table("b")
     with pytest.raises(UserError, match=r"reproduce c --write-docs.* are not there"):
         documents.write("c", [], "quick", "0123")
@@ -242,7 +242,7 @@ def test_a_claim_without_its_runs_is_missing():
 @needs_sim
 def test_claims_are_measured_and_written(tmp_path, monkeypatch):
     """A study from the command line: the page, the table, the terminal; again nothing runs."""
-    never = replace(FULL, says="more than full", low=101, why="Nothing is more than full.")
+    never = replace(FULL, says="more than `full`", low=101, why="Nothing is `more` than full.")
     small = study(FULL, never)
     known(monkeypatch, small)
     argv = ["reproduce", "small", "--out", str(tmp_path), "--workers", "1", "--json"]
@@ -255,8 +255,9 @@ def test_claims_are_measured_and_written(tmp_path, monkeypatch):
     assert table["verdict"].to_list() == ["holds", "differs"]
     assert table["low"].to_list() == [90, 101]
     page = (tmp_path / "small.html").read_text()
-    assert page.index("Nothing is more than full.") < page.index('<h2 id="X1">')
+    assert page.index("Nothing is <code>more</code> than full.") < page.index('<h2 id="X1">')
     assert 'href="cells/short/config.yaml"' in page
+    assert ("more than full" in page, "`full`" in page) == (True, False)
     assert "1 cells: 1 reused" in CliRunner().invoke(app, argv).stderr
     config = CliRunner().invoke(app, ["reproduce", "small", "--print-config", "short"]).stdout
     assert "duration: 30s" in config

@@ -213,6 +213,11 @@ def section(title: Words, *parts: Part, name: str = "") -> list[Part]:
     return [Heading(title, name), *kept] if kept else []
 
 
+def coded(text: str) -> list[Word]:
+    """Returns a text in which what stands between backticks is code."""
+    return [Mark(one) if n % 2 else one for n, one in enumerate(text.split("`")) if one]
+
+
 def joined(items: Iterable[Words], between: str = ", ") -> list[Word]:
     """Returns the words of all items with a text between each two."""
     return [word for item in items for word in (between, *listed(item))][1:]

@@ -213,7 +213,7 @@ def heat_choice(choice: Choice) -> Choice | None:
 def caption(metric: Metric, choice: Choice) -> str:
     """Returns the caption of a figure of lines."""
     by = "" if choice.by is None else f", by {choice.by.label}"
-    facet = "" if choice.facet is None else f", a panel for each {choice.facet.label}"
+    facet = "" if choice.facet is None else f", in a panel for each value of {choice.facet.label}"
     return (
         f"{capital(metric.label)} over {choice.x.label}{by}{facet}. Points are means over seeds,"
         f" and strokes their {spread.STATED}."

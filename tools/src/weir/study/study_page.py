@@ -23,6 +23,7 @@ from weir.base.page import (
     Table,
     Text,
     Word,
+    coded,
     joined,
     section,
 )
@@ -71,6 +72,11 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{units.number(value)} {unit}".strip()
 
 
+def plain(text: str) -> str:
+    """Returns a text without the backticks that Markdown has around code."""
+    return text.replace("`", "")
+
+
 def within(claim: Claim) -> str:
     """Returns the bounds, for people."""
     low, high = (units.number(bound) for bound in (claim.low, claim.high))
@@ -95,7 +101,7 @@ def asked(claim: Claim, kind: str) -> str:
 
 
 CLAIMS = (
-    Column("claim", lambda one: one.claim.says),
+    Column("claim", lambda one: plain(one.claim.says)),
     Column("source", lambda one: one.claim.source),
     Column("kind", lambda one: one.claim.kind),
     Column("published", lambda one: asked(one.claim, "number")),
@@ -173,7 +179,9 @@ def differing(checked: Sequence[Checked]) -> list[Part]:
         for one in checked
         if one.verdict == "differs"
     )
-    texts = (Text([Mark(what, "small"), f"\n{why}"], "differs") for what, why in found)
+    texts = (
+        Text([Mark(plain(what), "small"), "\n", *coded(why)], "differs") for what, why in found
+    )
     return section("What differs", *texts)
 
 
@@ -187,7 +195,7 @@ def sections(study: Study, checked: Sequence[Checked], found: Found, place: Path
         bounds = dict.fromkeys(one.claim.tolerance for one in own)
         reasons = dict.fromkeys(one.claim.why for one in own if one.verdict == "not comparable")
         yield from (Text(f"The bounds: {text}.", "small") for text in bounds if text)
-        yield from (Text(f"Not comparable: {text}", "small") for text in reasons)
+        yield from (Text(["Not comparable: ", *coded(text)], "small") for text in reasons)
         runs = list(linked_runs(own, found, place))
         yield Text(["Runs: ", *joined(runs)] if runs else "", "small")
 
