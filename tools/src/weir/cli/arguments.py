@@ -63,6 +63,9 @@ Plan = Annotated[bool, Option("--plan", help="Only show the cells and what they 
 Guests = Annotated[
     bool, Option("--guests", help="Only what is measured with Linux guests too, and ours there.")
 ]
+Beyond = Annotated[
+    bool, Option("--beyond", help="Instead what nobody has published: the study STUDY-beyond.")
+]
 Part = Annotated[
     str | None, Option("--shard", metavar="I/N", help="Only part I of N, into runs/NAME-IofN.")
 ]

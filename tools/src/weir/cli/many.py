@@ -17,6 +17,7 @@ from weir.base import programs, terminal
 from weir.base.errors import UserError
 from weir.cli import attack, complete
 from weir.cli.arguments import (
+    Beyond,
     Cell,
     Cluster,
     DrawSeed,
@@ -177,6 +178,7 @@ def attack_(
     "reproduce copa --print-config c8-copa",
     "reproduce linux",
     "reproduce corescale --guests",
+    "reproduce corescale --beyond --plan",
     "reproduce all --full --shard 2/3",
     "reproduce --merge runs/all-full-1of2 runs/all-full-2of2 --out runs/all-full",
 )
@@ -191,6 +193,7 @@ def reproduce_(
     ],
     quick: Quick = True,
     with_guests: Guests = False,
+    beyond: Beyond = False,
     out: ManyFolder = None,
     workers: Workers = None,
     cluster: Cluster = None,
@@ -233,6 +236,7 @@ def reproduce_(
                 linux_page.run(matrix, screen, cluster=cluster, workers=workers, as_json=as_json)
             )
         return
+    study = f"{study}-beyond" if beyond else study
     chosen = find.chosen(study)
     if with_guests:
         study = f"{study} --guests"
