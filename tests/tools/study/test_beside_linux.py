@@ -75,9 +75,10 @@ def test_the_pages_have_linux_s_column_without_guests(
     monkeypatch.setattr(documents, "page_of", lambda name: page)
     near = replace(measured_beside(100.0, 101.0), says="near")
     far = replace(measured_beside(80.0, 100.0), says="far")
-    one = replace(study(near, far, OTHER), folder=tmp_path)
+    left = replace(measured_beside(None, None), says="left")
+    one = replace(study(near, far, left, OTHER), folder=tmp_path)
     monkeypatch.setattr(find, "chosen", lambda name: (one,))
-    own = [Checked(one.experiments[0], each, (95.0,)) for each in (near, far, OTHER)]
+    own = [Checked(one.experiments[0], each, (95.0,)) for each in (near, far, left, OTHER)]
     columns = study_page.with_others(study_page.CLAIMS, own, guests.texts(one))
     assert "Linux (ours there)" not in [column.header for column in columns]
 
@@ -87,12 +88,13 @@ def test_the_pages_have_linux_s_column_without_guests(
     assert sorted(path.name for path in tmp_path.glob("*.json")) == ["guests.json", "results.json"]
     text = page.read_text()
     assert "From `weir reproduce small --quick` at commit 0123, " in text
-    assert "`small`: 1 of 2 measurements are within 5% of Linux's" in text
+    assert "`small`: 1 of 2 measurements are within 5 % of Linux's" in text
+    assert ". 1 were not measured." in text
     assert "from `weir reproduce small --guests --quick` at commit 4567, " in text
     assert "| small, X1: far | 100 % (80.0 %) | 0.800 times | A cause. |" in text
     columns = study_page.with_others(study_page.CLAIMS, own, guests.texts(one))
     rows = Table(columns, own).rows
-    assert [row[5] for row in rows] == ["101 % (100 %)", "100 % (80.0 %)", "–"]
+    assert [row[5] for row in rows] == ["101 % (100 %)", "100 % (80.0 %)", "–", "–"]
     assert "| 100 % (80.0 %) |" in documents.table("small")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -158,18 +159,23 @@ def beside_linux(studies: Sequence[Study]) -> str:
         if not file_of(made).is_file():
             continue
         file, both = read(made), guests.texts(study)
-        judged = [one for one in rows(made, file.rows[made.name]) if one.verdict != "shown"]
+        verdicts = Counter[str]()
         far = []
-        for one in judged:
+        for one in rows(made, file.rows[made.name]):
+            if one.claim.kind == "shown":
+                continue
+            verdicts[one.verdict] += 1
             says = one.claim.says.removesuffix(guests.OVER)
             why = one.claim.why or "The cause is not known."
             if one.verdict == "differs":
                 where = f"{study.name}, {one.experiment.name}: {says}"
                 far.append([where, both[one.experiment.name, says], one.here, why])
+        missing = verdicts.pop("missing", 0)
+        left = f" {missing} were not measured." if missing else ""
         text = (
-            f"`{study.name}`: {len(judged) - len(far)} of {len(judged)} measurements are within"
-            f" {guests.FAR:.0%} of Linux's, from `{file.command}` at commit {file.commit},"
-            f" {file.date}."
+            f"`{study.name}`: {verdicts['holds']} of {verdicts.total()} measurements are within"
+            f" {100 * guests.FAR:.0f} % of Linux's, from `{file.command}` at commit {file.commit},"
+            f" {file.date}.{left}"
         )
         parts += [Text(text), Table(LINUX, far)]
     return f"\n{markdown.render(parts)}" if parts else ""

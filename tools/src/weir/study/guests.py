@@ -94,14 +94,14 @@ Texts = dict[tuple[str, str], str]
 def texts(study: Study) -> Texts:
     """Returns what the study's results have of Linux, and of ours there, by experiment and claim.
 
-    Claims that have changed since then have nothing.
+    Claims that have changed since then, or were not measured, have nothing.
     """
     if study.folder is None or not has_guests(study):
         return {}
     own = study_of(study)
     if not kept.file_of(own).is_file():
         return {}
-    found = {row[:2]: row[2] for row in kept.read(own).rows[own.name]}
+    found = {row[:2]: row[2] for row in kept.read(own).rows[own.name] if row[3] != "missing"}
     return {
         (name, says.removesuffix(LINUX)): f"{here} ({ours})"
         for (name, says), here in found.items()
