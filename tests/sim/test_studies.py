@@ -86,10 +86,8 @@ def test_the_documents_have_every_claim(name: str) -> None:
     """Each that is judged, in the order of the studies; a page's counts are of these rows."""
     studies = find.chosen(name)
     page = documents.written(documents.page_of(name).read_text(), name)[1]
-    file = kept.read(studies[0])
-    rows = [documents.rows(one, kept.read(one).rows[one.name]) for one in studies]
-    verdicts = [row.verdict for of_study in rows for row in of_study]
+    verdicts = [row.verdict for one in studies for row in documents.results(one)]
     holding = sum(int(n) for n in re.findall(r": (\d+) of \d+ hold", page))
     assert holding == verdicts.count("holds"), RENEW
-    assert f"`{file.command}` at commit {file.commit}, {file.date}." in page
+    assert documents.origins(studies) in page, RENEW
     assert page.endswith(documents.differing(studies) + "\n"), RENEW

@@ -90,6 +90,14 @@ def test_parts_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "longer failed: no part has run it" in left.output
     assert "holds" in left.output
 
+    # So is one of another config than the study's cell has by now.
+    config = parts[1] / "cells/twice-s1/config.yaml"
+    config.write_text(config.read_text().replace("seed: 1", "seed: 9"))
+    manifest = parts[1] / "cells/twice-s1/manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"asked": "of another"}))
+    left = weir("reproduce", "--merge", *parts, "--out", tmp_path / "other")
+    assert "twice-s1 failed: no part has run it" in left.output
+
     part = parts[1] / "reproduce.json"
     part.write_text(json.dumps(json.loads(part.read_text()) | {"scale": "full"}))
     assert "have different scales: no parts of one reproduction" in refused("--merge", *parts)

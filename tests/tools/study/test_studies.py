@@ -18,7 +18,7 @@ from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.cli.app import app
 from weir.studies.copa import measures as copa
-from weir.study import claim, documents, find, guests, reproduce, study_page
+from weir.study import claim, documents, find, guests, kept, reproduce, study_page
 from weir.study import sets as tried
 from weir.study.claim import Checked, Claim, Experiment, Found, Setup, Study
 from weir.study.measures import utilisation
@@ -192,6 +192,40 @@ def test_one_study_alone_renews_its_part_of_the_page_of_all(tmp_path, monkeypatc
     assert "`a`: from `weir reproduce all --quick` at commit 0123, " in text
     assert "`b`: from `weir reproduce b --quick` at commit 4567, " in text
     assert text.count("direction: 1 of 1 hold") == 2
+
+
+def test_a_result_is_of_the_longest_run_that_has_it(tmp_path, monkeypatch):
+    """--full may lack cells: their claims have the result of --quick, and the page says so."""
+    page = tmp_path / "studies.md"
+    page.write_text(f"{documents.begin(find.ALL)}old\n{documents.END}")
+    monkeypatch.setattr(documents, "page_of", lambda name: page)
+    monkeypatch.setattr(find, "suites", lambda: [])
+    other = replace(FULL, says="so is the other", why="It is not.")
+    one = replace(study(FULL, other), folder=tmp_path)
+    monkeypatch.setattr(find, "chosen", lambda name: (one,))
+
+    def checked(*values):
+        (experiment,) = one.experiments
+        each = zip(experiment.claims, values, strict=True)
+        return [(one, [Checked(experiment, claim, value) for claim, value in each])]
+
+    documents.write("a", checked((95.0,), (96.0,)), "quick", "0123")
+    made = kept.Made(runs=1, core_s=81.0, bytes=2_000_000, missing=1, missing_s=(60.0, 7200.0))
+    documents.write("a", checked((50.0,), ()), "full", "4567", {one.name: made})
+    text = page.read_text()
+    assert "`weir reproduce a --full` at commit 4567, " in text
+    assert (
+        " (1 runs, 81.0 s of one core, 2.00 MB; 1 more would take 60.0 s to 7,200 s), 1 claims; "
+        in text
+    )
+    assert "`weir reproduce a --quick` at commit 0123, " in text
+    assert "direction: 1 of 2 hold" in text
+    rows = documents.table("a").splitlines()
+    assert rows[-2].endswith("| 50.0 % | DIFFERS | full |")
+    assert rows[-1].endswith("| 96.0 % | holds | quick |")
+    documents.write("a", checked((97.0,), (98.0,)), "full", "89ab")
+    assert "`weir reproduce a --full` at commit 89ab, " in page.read_text()
+    assert "--quick" not in page.read_text()
 
 
 @needs_sim

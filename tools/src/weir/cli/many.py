@@ -39,7 +39,7 @@ from weir.many import grid, shards, sweep, sweep_page
 from weir.studies.evaluate import criteria as evaluate
 from weir.studies.evaluate import scene as evaluate_scene
 from weir.studies.linux import page as linux_page
-from weir.study import find, guests, parts, reproduce
+from weir.study import documents, find, guests, parts, reproduce
 from weir.study import sets as tried
 
 app = commands()
@@ -261,7 +261,7 @@ def reproduce_(
     status = reproduce.run_all(
         *(study, campaigns, out, screen, reproduce.simulating(screen, cluster, workers)),
         as_json=as_json,
-        write_docs=write_docs,
+        commit=documents.commit(chosen) if write_docs else "",
     )
     raise typer.Exit(status)
 

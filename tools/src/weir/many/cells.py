@@ -262,6 +262,12 @@ def finished(place: Path, version: str | None) -> Before | None:
     return Before(manifest.asked, stored) if good else None
 
 
+def is_run_of(place: Path, cell: Options) -> bool:
+    """Is true of a finished, balanced run of what a cell asks for, by any version of weir-sim."""
+    before = finished(place, None)
+    return before is not None and (before.asks(asked(cell)) or before.is_of(resolved(cell)))
+
+
 def ended(place: Path) -> Json:
     """Returns the summary of a folder's run, empty without one."""
     try:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of studies: results.json in a study's folder, and what a page has of it.
+"""The results of studies: files in a study's folder, and what a page has of them.
 
-They are written from a run, and by it alone: `weir reproduce NAME --write-docs` writes the files of
-its studies. Then it writes, between two lines of a page of tools/docs/reference, how many claims
-hold and what differs in the files of all studies of that page. The site has every claim.
+They are written from a run, and by it alone: `weir reproduce NAME --write-docs` writes results.json
+of its studies, and with --full results-full.json, which may lack cells that are too long. Then it
+writes, between two lines of a page of tools/docs/reference, how many claims hold and what differs
+in the files of all studies of that page. The site has every claim. A claim's result is that of the
+longest run that has measured it.
 """
 
 from __future__ import annotations
@@ -11,20 +13,22 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from weir.analysis import folder
-from weir.base import markdown, programs, repository
+from weir.base import markdown, programs, repository, units
 from weir.base.errors import UserError
 from weir.base.page import Column, Part, Table, Text
 from weir.bootstrap import ROOT
 from weir.many.travel import program_version
 from weir.study import find, guests, study_page
 from weir.study.claim import OURS, Checked, Claim, Experiment, Study
-from weir.study.kept import File, file_of, read
+from weir.study.kept import File, Kept, Made, file_of, read
 from weir.study.study_page import Result
 
 END = "<!-- end of results -->\n"
@@ -44,6 +48,14 @@ def commit(studies: Sequence[Study] = ()) -> str:
         raise UserError("--write-docs: commit all changes first: the page names the commit", 1)
     if found != here:
         raise UserError(f"--write-docs: weir-sim is of commit {found}, the sources of {here}", 1)
+    return found
+
+
+def commit_of(version: str) -> str:
+    """Returns the commit of weir-sim's version. UserError: it was built of changed sources."""
+    found = version.partition("commit ")[2].rstrip(")")
+    if not found or found.endswith("-dirty"):
+        raise UserError(f"--write-docs: no reader can have the sources of {version}", 1)
     return found
 
 
@@ -74,6 +86,7 @@ class Row:
     claim: Claim
     here: str
     verdict: str
+    scale: str = "quick"
 
     @property
     def published(self) -> str:
@@ -82,7 +95,7 @@ class Row:
         return f"{asked} (derived)" if self.claim.kind == "derived" else asked
 
     @property
-    def kept(self) -> tuple[str, str, str, str]:
+    def kept(self) -> Kept:
         """The part of a row that the file has; the study has the rest, which is the claim's."""
         return self.experiment.name, self.claim.says, self.here, self.verdict
 
@@ -103,7 +116,7 @@ def kept_claims(study: Study) -> Iterator[tuple[Experiment, Claim]]:
                 yield experiment, claim
 
 
-def rows(study: Study, kept: Sequence[tuple[str, str, str, str]]) -> list[Row]:
+def rows(study: Study, kept: Sequence[Kept]) -> list[Row]:
     """Joins the rows of a file with the study's claims. UserError: these are others now."""
     claims = list(kept_claims(study))
     if [one[:2] for one in kept] != [(experiment.name, claim.says) for experiment, claim in claims]:
@@ -112,6 +125,21 @@ def rows(study: Study, kept: Sequence[tuple[str, str, str, str]]) -> list[Row]:
         Row(experiment, claim, here, verdict)
         for (experiment, claim), (_, _, here, verdict) in zip(claims, kept, strict=True)
     ]
+
+
+def results(study: Study) -> list[Row]:
+    """Returns the rows of a study's files: each of the full length where that measured it."""
+    quick = rows(study, read(study).rows[study.name])
+    if not file_of(study, "full").exists():
+        return quick
+    longest = read(study, "full").rows.get(study.name, [])
+    full = {(name, says): (here, verdict) for name, says, here, verdict in longest}
+    found = []
+    for one in quick:
+        here, verdict = full.get((one.experiment.name, one.claim.says), ("", "missing"))
+        measured = verdict != "missing"
+        found.append(replace(one, here=here, verdict=verdict, scale="full") if measured else one)
+    return found
 
 
 CLAIMS = (
@@ -128,7 +156,7 @@ def overview(studies: Sequence[Study]) -> str:
     """Returns how many claims of each study hold."""
     found = []
     for study in studies:
-        counted = "; ".join(study_page.counts(rows(study, read(study).rows[study.name])))
+        counted = "; ".join(study_page.counts(results(study)))
         found.append((f"`{study.name}`", len(study.experiments), counted))
     return markdown.render([Table(("study", "experiments", "claims that hold"), found)])
 
@@ -138,7 +166,7 @@ def differing(studies: Sequence[Study]) -> str:
     causes: dict[str, list[str]] = {}
     for study in studies:
         of = f"{study.name}, " if len(studies) > 1 else ""
-        for one in rows(study, read(study).rows[study.name]):
+        for one in results(study):
             if one.verdict == "differs":
                 _, why = study_page.difference(one.experiment, one.claim, one.here)
                 why = re.sub(r"^as for .*?: ", "", why)  # the same cause as another claim's
@@ -181,16 +209,42 @@ def beside_linux(studies: Sequence[Study]) -> str:
     return f"\n{markdown.render(parts)}" if parts else ""
 
 
+def origin(study: Study) -> str:
+    """Returns the commands that a study's results are from."""
+    scales = [row.scale for row in results(study)]
+    found = []
+    for scale in dict.fromkeys(sorted(scales)):
+        file = read(study, scale)
+        text = f"`{file.command}` at commit {file.commit}, {file.date}"
+        if study.name in file.made:
+            text = f"{text} ({spent(file.made[study.name])})"
+        if len(set(scales)) > 1:
+            text = f"{text}, {scales.count(scale)} claims"
+        found.append(text)
+    return "; ".join(found) + "."
+
+
+def spent(made: Made) -> str:
+    """Returns what the runs of the full length took, and would take."""
+
+    def core(seconds: float) -> str:
+        return units.time(seconds * 1e9)
+
+    text = f"{made.runs} runs, {core(made.core_s)} of one core, {units.size(made.bytes)}"
+    if not made.missing:
+        return text
+    least, most = map(core, made.missing_s)
+    return f"{text}; {made.missing} more would take {least} to {most}"
+
+
 def origins(studies: Sequence[Study]) -> str:
     """Returns the runs that the results are from, with the names of their studies."""
     found: dict[str, list[str]] = {}
     for study in studies:
-        file = read(study)
-        origin = f"`{file.command}` at commit {file.commit}, {file.date}."
-        found.setdefault(origin, []).append(f"`{study.name}`")
+        found.setdefault(origin(study), []).append(f"`{study.name}`")
     if len(found) == 1:
         return f"From {next(iter(found))}"
-    return "\n".join(f"{', '.join(names)}: from {origin}" for origin, names in found.items())
+    return "\n".join(f"{', '.join(names)}: from {each}" for each, names in found.items())
 
 
 def block(studies: Sequence[Study]) -> str:
@@ -203,11 +257,14 @@ def table(name: str) -> str:
     """Makes the site's tables of every claim of the studies of a name."""
     parts: list[Part] = []
     for study in find.chosen(name):
-        found = rows(study, read(study).rows[study.name])
+        found = results(study)
+        columns = study_page.with_others(CLAIMS, found, guests.texts(study))
+        if any(one.scale == "full" for one in found):
+            columns = (*columns, Column("length", lambda one: one.scale))
         parts += [
             Text(f"### {study.name}: {study.title}"),
             Text(study_page.sources(study)),
-            Table(study_page.with_others(CLAIMS, found, guests.texts(study)), found),
+            Table(columns, found),
         ]
     return markdown.render(parts)
 
@@ -226,17 +283,25 @@ def written(text: str, name: str) -> tuple[str, str, str]:
     return before + first, results, last + after
 
 
-def write(name: str, results: Sequence[Result], scale: str, commit: str) -> list[Path]:
-    """Writes results.json of each folder, and replaces what stands on its page, if it has one."""
-    owner = page_name(results, name)
+def write(
+    name: str,
+    checked: Sequence[Result],
+    scale: str,
+    commit: str,
+    made: Mapping[str, Made] | None = None,
+) -> list[Path]:
+    """Writes the results of each folder, and replaces what stands on its page, if it has one."""
+    owner = page_name(checked, name)
     before, after = "", ""
     if owner is not None:
         before, _, after = written(page_of(owner).read_text(encoding="utf-8"), owner)
     command, day = f"weir reproduce {name} --{scale}", datetime.now(UTC).date().isoformat()
     files: dict[Path, File] = {}
-    for study, checked in results:
-        file = files.setdefault(file_of(study), File(command, commit, day, {}))
-        file.rows[study.name] = [row(one).kept for one in checked if is_kept(one.claim)]
+    for study, found in checked:
+        file = files.setdefault(file_of(study, scale), File(command, commit, day, {}, {}))
+        file.rows[study.name] = [row(one).kept for one in found if is_kept(one.claim)]
+        if made and study.name in made:
+            file.made[study.name] = made[study.name]
     for path, file in files.items():
         folder.write_whole(path, text_of(file))
     if owner is None:
@@ -256,5 +321,6 @@ def text_of(file: File) -> str:
         f"{value(study)}: [\n" + ",\n".join(map(value, each)) + "\n]"
         for study, each in file.rows.items()
     ]
-    head = {"command": file.command, "commit": file.commit, "date": file.date}
+    head = msgspec.to_builtins(file)
+    del head["rows"]
     return value(head)[:-1] + ', "rows": {\n' + ",\n".join(lines) + "\n}}\n"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of a study as its folder keeps them: results.json, or guests.json beside Linux."""
+"""The results of a study as its folder keeps them: results.json, or guests.json beside Linux.
+
+Those of the full length have files of their own, results-full.json.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,36 @@ import msgspec
 
 from weir.study.claim import Study
 
+Kept = tuple[str, str, str, str]  # a row of a file: experiment, claim, value, verdict
 
-class File(msgspec.Struct, forbid_unknown_fields=True):
-    """A results.json: how its rows were made, and those of each study of the folder."""
+
+class Made(msgspec.Struct, forbid_unknown_fields=True):
+    """The runs of a study at its full length, and those that are missing."""
+
+    runs: int
+    core_s: float  # of one core, without warm-ups
+    bytes: int
+    missing: int = 0
+    missing_s: tuple[float, float] = (0.0, 0.0)  # of one core, at least and at most
+
+
+class File(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A file of results: how its rows were made, and those of each study of the folder."""
 
     command: str
     commit: str
     date: str
-    rows: dict[str, list[tuple[str, str, str, str]]]
+    rows: dict[str, list[Kept]]
+    made: dict[str, Made] = {}
 
 
-def file_of(study: Study) -> Path:
+def file_of(study: Study, scale: str = "quick") -> Path:
     """Returns the file with a study's results."""
     assert study.folder is not None
-    return study.folder / study.results
+    path = study.folder / study.results
+    return path if scale == "quick" else path.with_stem(f"{path.stem}-{scale}")
 
 
-def read(study: Study) -> File:
+def read(study: Study, scale: str = "quick") -> File:
     """Reads what was written last."""
-    return msgspec.json.decode(file_of(study).read_bytes(), type=File)
+    return msgspec.json.decode(file_of(study, scale).read_bytes(), type=File)

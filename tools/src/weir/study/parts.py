@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A reproduction in parts: `weir reproduce NAME --shard 2/3` runs every third cell, from the second
 on, of all its studies. `--merge` puts the runs of all parts in one folder and judges them there, as
-if they had been run there.
+if they had been run there. weir-sim may be of a later commit by then: what counts is that a run is
+of what its cell asks for, and results name the commit of the parts.
 
 A part that was killed is run again: what it has is kept.
 """
@@ -15,13 +16,12 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from weir.analysis import folder
 from weir.base import foreign, programs
 from weir.base.errors import UserError
 from weir.many import cells, shards, travel
 from weir.many.shards import Shard
 from weir.runner.options import Options
-from weir.study import find, reproduce
+from weir.study import documents, find, reproduce
 from weir.study.reproduce import Campaign
 
 FILE = "reproduce.json"
@@ -96,17 +96,13 @@ def merge(
         reproduce.campaigns(find.chosen(whole.name), whole.scale == "quick", place)
         for place in (out, *places)
     )
-    now = part_of(whole.name, campaigns, shards.WHOLE)
-    for key in ("cells", "version"):
-        if getattr(now, key) != getattr(whole, key):
-            raise UserError(f"{places[0]}: its {SAME[key]} are not those of this tree")
     for part in of_parts:
         for to, campaign in zip(campaigns, part, strict=True):
             _copy(campaign.folder / "cells", to.folder / "cells", to.cells)
     return reproduce.run_all(
         *(whole.name, campaigns, out, screen, reproduce.there),
         as_json=as_json,
-        write_docs=write_docs,
+        commit=documents.commit_of(whole.version) if write_docs else "",
     )
 
 
@@ -120,5 +116,6 @@ def _copy(place: Path, to: Path, wanted: Sequence[Options]) -> None:
     """Copies the runs of a part that are not there yet."""
     with cells.locked(to):
         for cell in wanted:
-            if folder.is_run(place / cell.name) and not folder.is_run(to / cell.name):
-                cells.copy(place / cell.name, to / cell.name)
+            own, there = place / cell.name, to / cell.name
+            if cells.is_run_of(own, cell) and not cells.is_run_of(there, cell):
+                cells.copy(own, there)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from weir.base.errors import UserError
 from weir.base.foreign import Json
 from weir.base.page import Column
 from weir.many import costs, travel
-from weir.many.cells import parted, run_cells
+from weir.many.cells import is_run_of, parted, run_cells
 from weir.many.progress import counted
 from weir.runner.options import Options
 from weir.study import claim, documents, study_page
 from weir.study.claim import Checked, Found, Study
+from weir.study.kept import Made
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def simulate(
 def there(campaign: Campaign, cells: Sequence[Options]) -> tuple[dict[str, Path], dict[str, str]]:
     """Returns the folders of cells that were run before, and which others there are, by name."""
     folders = {cell.name: campaign.folder / "cells" / cell.name for cell in cells}
-    ran = {name: place for name, place in folders.items() if folder.is_run(place)}
+    ran = {cell.name: folders[cell.name] for cell in cells if is_run_of(folders[cell.name], cell)}
     return ran, {name: "no part has run it" for name in folders if name not in ran}
 
 
@@ -170,6 +171,20 @@ def run(
     return checked, failed
 
 
+def made_of(campaign: Campaign, ran: Mapping[Options, Path], missing: Container[str]) -> Made:
+    """Returns what a study's runs took, and what those would take that are missing."""
+    folders = [ran[cell] for cell in campaign.cells if cell in ran]
+    found = [folder.load(place).summary.measured for place in folders]
+    left = costs_of(campaign, [cell for cell in campaign.cells if cell.name in missing])
+    return Made(
+        runs=len(folders),
+        core_s=sum(one.cpu_s or 0.0 for one in found if one is not None),
+        bytes=sum(path.stat().st_size for place in folders for path in place.iterdir()),
+        missing=len(left),
+        missing_s=(sum(one.least_s for one in left), sum(one.most_s for one in left)),
+    )
+
+
 def finish(screen: Console, failed: dict[str, str], written: Sequence[Path], data: object) -> int:
     """Prints what failed, what was written, and data as JSON; returns the exit status."""
     for name, message in failed.items():
@@ -189,18 +204,19 @@ def run_all(
     runs: Runs,
     *,
     as_json: bool = False,
-    write_docs: bool = False,
+    commit: str = "",
 ) -> int:
     """Runs the studies of a name in turn, and makes a page over all of several; exit status.
 
     It is 0 when every claim holds but for those that say why they do not, and all cells ran.
-    write_docs: keeps the results beside the study and in the documents, if no cell failed.
+    commit: keeps the results of this commit beside the study and in the documents, if no cell
+    failed; of --full also those of a part of the cells.
     """
     results: list[tuple[Study, list[Checked]]] = []
     failed: dict[str, str] = {}
     ran: dict[Options, Path] = {}
     written: list[Path] = []
-    commit = documents.commit([each.study for each in campaigns]) if write_docs else ""
+    made: dict[str, Made] = {}
     for campaign in campaigns:
         if len(campaigns) > 1:
             name_and_title = f"{campaign.study.name}: {campaign.study.title}"
@@ -208,6 +224,8 @@ def run_all(
         checked, missing = run(campaign, runs, ran)
         results.append((campaign.study, checked))
         failed |= missing
+        if not campaign.quick:
+            made[campaign.study.name] = made_of(campaign, ran, missing)
         written += map(campaign.file, ("parquet", "html"))
     study_page.show(results, screen)
     if len(campaigns) > 1:
@@ -219,8 +237,8 @@ def run_all(
         folder.write_whole(
             written[1], study_page.overview(results, campaigns[0].scale, pages, place)
         )
-    if write_docs and not failed:
-        written += documents.write(name, results, campaigns[0].scale, commit)
+    if commit and (made or not failed):
+        written += documents.write(name, results, campaigns[0].scale, commit, made)
     rows = study_page.table(results).to_dicts() if as_json else None
     unexplained = [one for _, checked in results for one in checked if one.unexplained]
     return finish(screen, failed, written, rows) or int(bool(unexplained))
