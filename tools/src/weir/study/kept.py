@@ -15,7 +15,7 @@ from weir.study.claim import Study
 Kept = tuple[str, str, str, str]  # a row of a file: experiment, claim, value, verdict
 
 
-class Made(msgspec.Struct, forbid_unknown_fields=True):
+class Made(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The runs of a study at its full length, and those that are missing."""
 
     runs: int
