@@ -35,8 +35,12 @@ struct seg_rec {
 	union {
 		uint32_t next; // retransmissions in order of transmission: low bits of the index
 		uint32_t sacked_end; // SACKED: up to here, all are; low bits of the index
+		uint32_t high; // relost.c
 	};
-	uint32_t prev;
+	union {
+		uint32_t prev; // as `next`
+		uint32_t low; // as `high`
+	};
 };
 static_assert(sizeof(struct seg_rec) == 32, "two records per cache line");
 

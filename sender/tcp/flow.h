@@ -14,8 +14,8 @@
 //
 // The files: accept.c (the peer's segments); handshake.c; transmit.c; bursts.h (how many segments
 // leave at once); pacer.h (when); rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c
-// (scoreboard and RACK-TLP); spurious.c (undo of spurious reductions); marks.c and accecn.h (ECN
-// feedback); writes.c (short segments); path_mtu.c and
+// (scoreboard and RACK-TLP); relost.c (lost retransmissions); spurious.c (undo of spurious
+// reductions); marks.c and accecn.h (ECN feedback); writes.c (short segments); path_mtu.c and
 // mtu_probe.c (smaller and larger ones).
 #pragma once
 #include "common/base/field.h"
@@ -184,9 +184,9 @@ struct flow {
 	int64_t missed_ns;
 
 	// Retransmission. Lost segments that are not yet retransmitted are at rtx_hint or above, or
-	// in [relost, relost_end): their retransmission was lost.
+	// in the tree `relost` (relost.c), as their retransmission was lost.
 	uint64_t rtx_hint;
-	uint64_t relost, relost_end;
+	uint32_t relost; // the link to its root; 0: it is empty
 	uint64_t recover; // episode ends when una reaches this
 	uint64_t retrans_head, retrans_tail; // in order of transmission; UINT64_MAX: empty
 	uint64_t dsack_round; // reo_wnd grows once per round: until una passes this

@@ -80,7 +80,7 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 			loss_retrans_unlink(f, index);
 			f->retrans--;
 		} else {
-			f->unsent_lost--;
+			loss_unsent_end(f, index);
 		}
 		f->lost--;
 		r->flags &= (uint16_t) ~(SENT_LOST | SENT_RETRANS);
@@ -249,12 +249,8 @@ void loss_mark(struct flow *f, uint64_t index) {
 	}
 	f->unsent_lost++;
 	f->count.lost_segs += index < f->data_segs;
-	if (index >= f->rtx_hint)
-		return;
-	if (f->relost >= f->relost_end)
-		f->relost = f->relost_end = index;
-	f->relost = min_u64(f->relost, index);
-	f->relost_end = max_u64(f->relost_end, index + 1);
+	if (index < f->rtx_hint)
+		relost_add(f, index);
 }
 
 void loss_mark_in(struct flow *f, uint64_t index, struct delivery *d) {

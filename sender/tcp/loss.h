@@ -57,6 +57,17 @@ void loss_on_timeout(struct flow *f, uint64_t now_ns);
 void loss_retrans_push(struct flow *f, uint64_t index);
 void loss_retrans_unlink(struct flow *f, uint64_t index);
 
+// relost.c: the segments below rtx_hint that are lost and not yet retransmitted.
+void relost_add(struct flow *f, uint64_t index);
+void relost_remove(struct flow *f, uint64_t index); // it is one of them
+uint64_t relost_first(const struct flow *f); // the lowest; there is one
+// A lost segment does not wait to be sent again any more. Its record's links are free then.
+static inline void loss_unsent_end(struct flow *f, uint64_t index) {
+	f->unsent_lost--;
+	if (index < f->rtx_hint)
+		relost_remove(f, index);
+}
+
 // marks.c
 // Whether the ACK says that segments arrived with CE; d->ce: how many. The counter of AccECN is
 // read from ACKs that bring something new and are not older than others: what an ACK that is passed

@@ -98,7 +98,7 @@ static void fill(struct flow *f, const struct flow *old, bool lost) {
 // What else has the numbers of segments.
 static void restart(struct flow *f) {
 	f->rtx_hint = f->rack_seg = f->dsack_round = f->una;
-	f->relost = f->relost_end = 0;
+	f->relost = 0;
 	f->rack_scan = f->lost > 0 ? f->nxt : f->una;
 	f->cwnd_limited_nxt = f->recover = f->nxt;
 	f->tlp_end = 0;

@@ -102,7 +102,7 @@ static void unmark(struct flow *f, uint64_t now_ns) {
 			continue;
 		r->flags &= (uint16_t)~SENT_LOST;
 		f->lost--;
-		f->unsent_lost--;
+		loss_unsent_end(f, i);
 	}
 	f->rack_scan = f->una;
 }

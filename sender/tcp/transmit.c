@@ -12,11 +12,8 @@ static bool lost_unsent(const struct flow *f, uint64_t index) {
 }
 
 uint64_t flow_next_lost(struct flow *f) {
-	f->relost = max_u64(f->relost, f->una);
-	while (f->relost < f->relost_end && !lost_unsent(f, f->relost))
-		f->relost++;
-	if (f->relost < f->relost_end)
-		return f->relost;
+	if (f->relost != 0)
+		return relost_first(f);
 	f->rtx_hint = max_u64(f->rtx_hint, f->una);
 	while (!lost_unsent(f, f->rtx_hint))
 		f->rtx_hint++;
@@ -41,7 +38,7 @@ __attribute__((noinline)) static void record_retransmit(
 		f->retrans--;
 	}
 	if ((r->flags & SENT_LOST) != 0 && (r->flags & SENT_RETRANS) == 0)
-		f->unsent_lost--;
+		loss_unsent_end(f, index);
 	record_sent(f, r, r->flags & (uint16_t) ~(SENT_APP_LIMITED | SENT_LONG_AGO), now_ns);
 	if ((r->flags & SENT_LOST) != 0) { // else a probe: the original still counts
 		r->flags |= SENT_RETRANS;

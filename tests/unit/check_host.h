@@ -27,9 +27,23 @@ static inline void check_retrans_list(const struct flow *f, uint64_t now_ns) {
 	NEED((f->retrans == 0) == (f->retrans_head == UINT64_MAX));
 }
 
+// Counts the nodes of relost.c's tree, each of which is a segment that waits, in [low, high).
+static inline uint32_t check_relost(
+	const struct flow *f, uint32_t link, uint64_t low, uint64_t high) {
+	uint64_t i = f->una + (((link >> 1) - (uint32_t)f->una) & (UINT32_MAX >> 1));
+
+	if (link == 0)
+		return 0;
+	NEED(i >= low && i < high);
+	const struct seg_rec *r = flow_seg(f, i);
+
+	NEED((r->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST);
+	return 1 + check_relost(f, r->low, low, i) + check_relost(f, r->high, i + 1, high);
+}
+
 // Every counter of the scoreboard, counted again from the records.
 static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
-	uint32_t sacked = 0, lost = 0, retrans = 0, unsent = 0;
+	uint32_t sacked = 0, lost = 0, retrans = 0, unsent = 0, relost = 0;
 	uint64_t fack = f->una, sent_ns = 0, sacked_end = f->una;
 
 	NEED(f->nxt >= f->una && f->rack_scan <= f->nxt);
@@ -44,8 +58,7 @@ static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 		lost += (r->flags & SENT_LOST) != 0;
 		retrans += (r->flags & SENT_RETRANS) != 0;
 		unsent += (r->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST;
-		NEED((r->flags & (SENT_LOST | SENT_RETRANS)) != SENT_LOST || i >= f->rtx_hint
-			|| (i >= f->relost && i < f->relost_end));
+		relost += (r->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST && i < f->rtx_hint;
 		NEED(i >= sacked_end || (r->flags & SENT_SACKED) != 0);
 		if ((r->flags & SENT_SACKED) != 0) {
 			fack = i + 1;
@@ -63,6 +76,7 @@ static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 	NEED(sacked_end <= f->nxt);
 	NEED(f->sack_ok ? f->sacked == sacked : sacked == 0);
 	NEED(f->lost == lost && f->retrans == retrans && f->unsent_lost == unsent);
+	NEED(check_relost(f, f->relost, f->una, f->rtx_hint) == relost);
 	NEED(f->fack >= fack);
 	// In flight: never negative, never more than there is.
 	NEED((uint64_t)f->sacked + f->lost <= f->nxt - f->una + f->retrans);

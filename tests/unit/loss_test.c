@@ -455,6 +455,27 @@ TEST(lost_retransmission_is_found) {
 	link_close(l);
 }
 
+// Two of five retransmissions are lost, half of the ACKs too, and the pacer lets them wait.
+TEST(lost_retransmissions_wait_in_the_order_of_their_numbers) {
+	struct link *l = LINK(.group = "{cc: {fixed: {cwnd: 400, rate: 100Mbit}}}", .loss = 0.4,
+		.ack_loss = 0.5, .seed = 2, .check_every = 8);
+	struct flow *f = link_flow(l);
+	uint32_t most = 0;
+
+	while (link_step(l, 1500 * MS)) {
+		uint64_t lowest = f->una;
+
+		if (f->relost == 0)
+			continue;
+		while ((flow_seg(f, lowest)->flags & (SENT_LOST | SENT_RETRANS)) != SENT_LOST)
+			lowest++;
+		NEED(flow_next_lost(f) == lowest);
+		most = (uint32_t)max_u64(most, check_relost(f, f->relost, f->una, f->rtx_hint));
+	}
+	ck_assert_uint_gt(most, 5);
+	link_close(l);
+}
+
 // Section 6.2 step 2: an ACK that came too early, or echoes an older timestamp, is the original's.
 TEST(ack_of_the_original_moves_nothing) {
 	for (int stamped = 0; stamped < 2; stamped++) {
