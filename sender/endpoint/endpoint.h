@@ -77,12 +77,6 @@ struct host_count {
 	uint64_t seg_refused; // a flow could not send: the segment arena was full
 };
 
-// What GRO of all receivers has joined.
-struct gro_count {
-	uint64_t segs; // that it was given
-	uint64_t handovers; // to TCP, each of one segment or several
-};
-
 // The application of flows whose source has a schedule (workload/). Other flows never call it.
 struct endpoint_app {
 	// A flow's connection is open; something was acknowledged, with an RTT sample or 0; it is
@@ -105,9 +99,8 @@ struct endpoint {
 	uint32_t connection_bytes;
 	struct receiver *receiver;
 	struct receiver_acks *receiver_acks; // of each receiver, if any has modes; else NULL
-	struct gro_card *gro_card; // of the hosts, receiver_gro.c; NULL: there are none
-	uint32_t gro_cards, gro_lists; // gro_lists: of each
-	struct gro_count gro, gro_from; // all together, and at receivers_gro_measure
+	const struct hosts_side *gro_hosts; // whose cards have GRO; NULL: there are none
+	struct gro_card *gro_card; // of each of them, receiver_gro.c
 	uint32_t receivers; // those of flows first
 	// Connections that ended well, of receivers that were given to others since.
 	uint64_t renewed_done;

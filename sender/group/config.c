@@ -133,6 +133,8 @@ static const struct param plugins[] = {
 	FLOWS_PATH,
 	{"stack", "weir", "whose TCP sends", UNIT_NONE, PARAM_PLUGIN("stack")},
 	{"peer", "", "whose TCP receives; default: as stack", UNIT_NONE, PARAM_PLUGIN("stack")},
+	{"hosts", "", "the name of its hosts, where a side has several kinds (hosts)", UNIT_NONE,
+		PARAM_SCALAR},
 	PARAM_END,
 };
 

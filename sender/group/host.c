@@ -76,11 +76,16 @@ int group_feedback(struct group *g, struct config_node *node, struct err *err) {
 const struct hosts_side *groups_gro_side(const struct groups *gs) {
 	const struct hosts_side *side = gs->hosts != NULL ? &gs->hosts->side[FLOWS_REVERSE] : NULL;
 
-	return side != NULL && side->node != NULL && !side->guests && side->gro ? side : NULL;
+	return side != NULL && hosts_ours(side) && side->gro ? side : NULL;
 }
 
 void groups_share(struct groups *gs, const struct hosts *hosts) {
+	const struct hosts_side *side;
+
 	gs->hosts = hosts;
-	for (uint32_t i = 0; groups_gro_side(gs) != NULL && i < gs->count; i++)
-		gs->group[i].receiver_modes |= RECEIVER_GRO;
+	side = groups_gro_side(gs);
+	for (uint32_t i = 0; side != NULL && i < gs->count; i++) {
+		if (hosts_kind(side, i)->gro)
+			gs->group[i].receiver_modes |= RECEIVER_GRO;
+	}
 }

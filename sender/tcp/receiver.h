@@ -199,10 +199,10 @@ void receiver_host_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns
 // receiver_gro.c, for receivers with RECEIVER_GRO.
 int receivers_gro_init(struct endpoint *e); // -ENOMEM
 void receivers_gro_fini(struct endpoint *e);
-// Segments that it handed over at a time since receivers_gro_measure, the mean; NaN: there were
-// none.
+// Segments that the cards of a kind of hosts handed over at a time since receivers_gro_measure, the
+// mean; NaN: there were none.
 void receivers_gro_measure(struct endpoint *e);
-double receivers_gro_mean(const struct endpoint *e);
+double receivers_gro_mean(const struct endpoint *e, const struct hosts_kind *kind);
 // Before a segment [start, ...) is processed: hands over what GRO holds if the segment does not
 // continue it.
 void receiver_gro_break(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t start,
@@ -212,8 +212,8 @@ void receiver_gro_take(struct endpoint *e, struct receiver *r, const struct seg 
 	uint8_t ecn, bool now, bool pushed, bool repeated, uint64_t now_ns);
 // Hands over what it holds of the flow.
 void receiver_gro_flush(struct endpoint *e, struct receiver *r, uint64_t now_ns);
-// The card of flow number `flow` has handed over the last packet of a poll.
-void receivers_gro_poll_end(struct endpoint *e, uint32_t flow, uint64_t now_ns);
+// The card of flow number `flow` of a group has handed over the last packet of a poll.
+void receivers_gro_poll_end(struct endpoint *e, uint32_t group, uint32_t flow, uint64_t now_ns);
 
 // receiver_window.c, for receivers with RECEIVER_WINDOW.
 // The largest window that a group's receivers may advertise, in bytes.

@@ -27,9 +27,16 @@
 #define POLL_PACKETS 64 // NAPI_POLL_WEIGHT
 #define AT_POLL_END (NEVER_NS - 1) // gro_ns of a card's segments
 
+struct gro_count {
+	uint64_t segs; // that it was given
+	uint64_t handovers; // to TCP, each of one segment or several
+};
+
 struct gro_card {
+	struct gro_count count, from; // all together, and at receivers_gro_measure
 	uint32_t packets; // of this poll, since all were handed over
 	uint32_t held; // flows
+	uint32_t lists;
 	struct {
 		uint32_t count;
 		uint32_t receiver[LIST_FLOWS]; // the oldest first
@@ -41,45 +48,65 @@ int receivers_gro_init(struct endpoint *e) {
 
 	if (side == NULL)
 		return 0;
-	e->gro_cards = (uint32_t)side->count;
-	e->gro_lists = (uint32_t)(side->gro_flows + LIST_FLOWS - 1) / LIST_FLOWS;
-	e->gro_card = mem_map(e->gro_cards * sizeof(*e->gro_card));
-	return e->gro_card == NULL ? -ENOMEM : 0;
+	e->gro_card = mem_map(side->count * sizeof(*e->gro_card));
+	if (e->gro_card == NULL)
+		return -ENOMEM;
+	e->gro_hosts = side;
+	for (uint32_t k = 0; k < side->kinds; k++) {
+		const struct hosts_kind *kind = &side->kind[k];
+
+		for (uint64_t i = 0; i < kind->count; i++)
+			e->gro_card[kind->first + i].lists =
+				(uint32_t)(kind->gro_flows + LIST_FLOWS - 1) / LIST_FLOWS;
+	}
+	return 0;
 }
 
 void receivers_gro_fini(struct endpoint *e) {
-	mem_unmap(e->gro_card, e->gro_cards * sizeof(*e->gro_card));
-	e->gro_card = NULL;
+	if (e->gro_hosts != NULL)
+		mem_unmap(e->gro_card, e->gro_hosts->count * sizeof(*e->gro_card));
+	e->gro_hosts = NULL;
 }
 
 void receivers_gro_measure(struct endpoint *e) {
-	e->gro_from = e->gro;
+	for (uint32_t i = 0; e->gro_hosts != NULL && i < e->gro_hosts->count; i++)
+		e->gro_card[i].from = e->gro_card[i].count;
 }
 
-double receivers_gro_mean(const struct endpoint *e) {
-	uint64_t segs = e->gro.segs - e->gro_from.segs;
+double receivers_gro_mean(const struct endpoint *e, const struct hosts_kind *kind) {
+	uint64_t segs = 0, handovers = 0;
 
-	return (double)segs / (double)(e->gro.handovers - e->gro_from.handovers);
+	for (uint64_t i = 0; e->gro_hosts != NULL && i < kind->count; i++) {
+		const struct gro_card *card = &e->gro_card[kind->first + i];
+
+		segs += card->count.segs - card->from.segs;
+		handovers += card->count.handovers - card->from.handovers;
+	}
+	return (double)segs / (double)handovers;
 }
 
 static struct gro_card *card_of(const struct endpoint *e, const struct receiver *r) {
-	return &e->gro_card[r->id % e->gro_cards];
+	return &e->gro_card[hosts_number(e->gro_hosts, r->group_index, r->id)];
 }
 
 // Fibonacci hashing of the flow's number on its card.
-static uint32_t list_of(const struct endpoint *e, const struct receiver *r) {
-	return (r->id / e->gro_cards * UINT32_C(2654435769) >> 16) % e->gro_lists;
+static uint32_t list_of(
+	const struct endpoint *e, const struct gro_card *card, const struct receiver *r) {
+	uint32_t count = (uint32_t)hosts_kind(e->gro_hosts, r->group_index)->count;
+
+	return (r->id / count * UINT32_C(2654435769) >> 16) % card->lists;
 }
 
 // Takes a flow off its card's list.
 static void forget(struct endpoint *e, const struct receiver *r) {
 	struct gro_card *card = card_of(e, r);
-	uint32_t list = list_of(e, r), kept = 0, *of = card->list[list].receiver;
+	uint32_t list = list_of(e, card, r), kept = 0, *of = card->list[list].receiver;
 
 	for (uint32_t i = 0; i < card->list[list].count; i++) {
 		if (of[i] != r->id)
 			of[kept++] = of[i];
 	}
+	card->count.handovers++;
 	card->held -= card->list[list].count - kept;
 	card->list[list].count = kept;
 }
@@ -92,7 +119,6 @@ void receiver_gro_flush(struct endpoint *e, struct receiver *r, uint64_t now_ns)
 		forget(e, r);
 	a->gro_ns = NEVER_NS;
 	a->gro_bytes = 0;
-	e->gro.handovers++;
 	receiver_acks_decide(e, r, bytes, a->gro_now, a->gro_pushed, a->gro_repeated, now_ns);
 }
 
@@ -111,20 +137,20 @@ static void flush_card(struct endpoint *e, struct gro_card *card, uint64_t now_n
 	}
 }
 
-void receivers_gro_poll_end(struct endpoint *e, uint32_t flow, uint64_t now_ns) {
-	if (e->gro_card != NULL)
-		flush_card(e, &e->gro_card[flow % e->gro_cards], now_ns);
+void receivers_gro_poll_end(struct endpoint *e, uint32_t group, uint32_t flow, uint64_t now_ns) {
+	if (e->gro_hosts != NULL)
+		flush_card(e, &e->gro_card[hosts_number(e->gro_hosts, group, flow)], now_ns);
 }
 
 // From now on the flow's segments are held.
 static void hold(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
-	if (e->gro_card == NULL) {
+	if (e->gro_hosts == NULL) {
 		r->acks->gro_ns = now_ns + receiver_group(e, r)->gro_ns;
 		receiver_acks_arm(e, r);
 		return;
 	}
 	struct gro_card *card = card_of(e, r);
-	uint32_t list = list_of(e, r);
+	uint32_t list = list_of(e, card, r);
 
 	if (card->list[list].count == LIST_FLOWS)
 		flush_oldest(e, card, list, now_ns);
@@ -153,7 +179,6 @@ void receiver_gro_take(struct endpoint *e, struct receiver *r, const struct seg 
 		a->gro_ecn = ecn;
 		hold(e, r, now_ns);
 	}
-	e->gro.segs++;
 	a->gro_end = end;
 	a->gro_bytes += s->len;
 	a->gro_now |= now;
@@ -162,6 +187,11 @@ void receiver_gro_take(struct endpoint *e, struct receiver *r, const struct seg 
 	// Each duplicate has a report of its own.
 	if (repeated || pushed || (s->flags & SEG_FIN) != 0)
 		receiver_gro_flush(e, r, now_ns);
-	if (e->gro_card != NULL && ++card_of(e, r)->packets == POLL_PACKETS)
-		flush_card(e, card_of(e, r), now_ns);
+	if (e->gro_hosts == NULL)
+		return;
+	struct gro_card *card = card_of(e, r);
+
+	card->count.segs++;
+	if (++card->packets == POLL_PACKETS)
+		flush_card(e, card, now_ns);
 }

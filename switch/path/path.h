@@ -96,6 +96,7 @@ struct paths {
 	// By the side of their hosts (flows.h): states of the stages that are its cards
 	// (stage/card.h). NULL: it has none.
 	void *cards[FLOWS_DIRECTIONS];
+	const struct aqm_ops *qdisc[FLOWS_DIRECTIONS][HOSTS_KINDS_MAX]; // of those that send
 };
 
 // Inputs of paths from outside the `paths` section.

@@ -132,8 +132,7 @@ static int group_class(struct paths *ps, const struct paths_env *env, uint32_t g
 		: err_set(err, -ENOMEM, "base_rtt: no memory for the flows' delays");
 }
 
-// A BDP is that of the longest round trip of a group through the path.
-static void path_round_trip(struct paths *ps, struct path *p) {
+void routes_round_trip(struct paths *ps, struct path *p) {
 	bool used = false;
 
 	for (uint32_t g = 0; g < ps->groups; g++) {
@@ -218,7 +217,7 @@ int routes_init(
 			return rc;
 	}
 	for (uint32_t i = 0; i < ps->count; i++)
-		path_round_trip(ps, &ps->path[i]);
+		routes_round_trip(ps, &ps->path[i]);
 	return env->groups_only ? all_used(ps, node, err) : 0;
 }
 

@@ -31,6 +31,8 @@ static inline uint32_t route_node(const struct path *p) {
 // carries a group's base RTT. After the paths' parameters are read. `node`: the config's `paths`.
 int routes_init(
 	struct paths *ps, struct config_node *node, const struct paths_env *env, struct err *err);
+// What a BDP means in a path: the longest round trip of a group through it.
+void routes_round_trip(struct paths *ps, struct path *p);
 // path_hosts.c: adds the cards of hosts, which may be NULL, at the ends of paths whose routes are
 // known.
 int path_hosts_add(struct paths *ps, const struct hosts *hosts, struct err *err);

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 struct card {
+	const struct hosts_kind *host;
 	struct fifo fifo; // its ring
 	uint64_t interrupt_ns; // the last one, which may lie ahead
 	uint64_t done_ns; // when the processor has worked on all that has arrived
@@ -46,7 +47,13 @@ static int cards_init(void *self, const struct stage_env *env, struct err *err) 
 	c->fifos.heap = calloc(c->side->count, sizeof(*c->fifos.heap));
 	c->card = calloc(c->side->count, sizeof(*c->card));
 	if (c->fifos.heap == NULL || c->card == NULL)
-		return err_set(err, -ENOMEM, "no memory for %u cards", (uint32_t)c->side->count);
+		return err_set(err, -ENOMEM, "no memory for %u cards", c->side->count);
+	for (uint32_t k = 0; k < c->side->kinds; k++) {
+		const struct hosts_kind *kind = &c->side->kind[k];
+
+		for (uint64_t i = 0; i < kind->count; i++)
+			c->card[kind->first + i].host = kind;
+	}
 	return 0;
 }
 
@@ -58,34 +65,33 @@ static void cards_fini(void *self) {
 }
 
 // When a packet that arrives at t_ns is handed over. *joins: in the poll of the one before.
-static inline uint64_t card_due(
-	const struct hosts_side *side, struct card *card, uint64_t t_ns, bool *joins) {
+static inline uint64_t card_due(struct card *card, uint64_t t_ns, bool *joins) {
 	uint64_t start_ns = card->done_ns;
 
 	*joins = t_ns < card->done_ns;
 	if (!*joins) {
-		uint64_t next_ns = card->interrupt_ns + side->coalesce_ns;
+		uint64_t next_ns = card->interrupt_ns + card->host->coalesce_ns;
 
 		card->interrupt_ns = card->interrupt_ns == 0 ? t_ns : time_max(t_ns, next_ns);
 		start_ns = card->interrupt_ns;
 		card->count.interrupts++;
 	}
-	card->done_ns = start_ns + side->cpu_ns;
+	card->done_ns = start_ns + card->host->cpu_ns;
 	card->count.pkts++;
 	return card->done_ns;
 }
 
 static inline void cards_take(struct cards *c, struct pkt *p, struct pkt_list *drops) {
-	struct card *card = &c->card[p->flow_id % (uint32_t)c->side->count];
+	struct card *card = &c->card[hosts_number(c->side, p->delay_class, p->flow_id)];
 	bool joins;
 
 	fifos_depart(&c->fifos, p->arrival_ns);
-	if (card->fifo.pkts >= c->side->ring) {
+	if (card->fifo.pkts >= card->host->ring) {
 		card->count.drops++;
 		stage_drop(c->env, drops, p, DROP_RING);
 		return;
 	}
-	p->release_ns = card_due(c->side, card, p->arrival_ns, &joins);
+	p->release_ns = card_due(card, p->arrival_ns, &joins);
 	p->flags |= PKT_POLL_END;
 	if (joins && card->fifo.head != NULL)
 		card->fifo.tail->flags &= (uint8_t)~PKT_POLL_END;
@@ -123,22 +129,31 @@ static bool cards_flows(const void *self) {
 static struct aqm_limit cards_limit(const void *self) {
 	const struct cards *c = self;
 
-	return (struct aqm_limit){.bytes = UINT64_MAX, .pkts = c->side->count * c->side->ring};
+	struct aqm_limit l = {.bytes = UINT64_MAX};
+
+	for (uint32_t k = 0; k < c->side->kinds; k++)
+		l.pkts += c->side->kind[k].count * c->side->kind[k].ring;
+	return l;
 }
 
 // Of full frames that its processors can take.
 static uint64_t cards_rate_bps(const void *self) {
 	const struct cards *c = self;
+	uint64_t rate_bps = 0;
 
-	if (c->side->cpu_ns == 0)
-		return UINT64_MAX;
-	return c->side->count * c->env->mtu_bytes * 8 * NS_PER_S / c->side->cpu_ns;
+	for (uint32_t k = 0; k < c->side->kinds; k++) {
+		const struct hosts_kind *kind = &c->side->kind[k];
+
+		if (kind->cpu_ns == 0)
+			return UINT64_MAX;
+		rate_bps += kind->count * c->env->mtu_bytes * 8 * NS_PER_S / kind->cpu_ns;
+	}
+	return rate_bps;
 }
 
 // How long a processor has worked on packets that came since the count `from`.
-static uint64_t worked_ns(const struct cards *c, const struct card *card,
-	const struct card_count *from, uint64_t now_ns) {
-	uint64_t all_ns = (card->count.pkts - from->pkts) * c->side->cpu_ns;
+static uint64_t worked_ns(const struct card *card, const struct card_count *from, uint64_t now_ns) {
+	uint64_t all_ns = (card->count.pkts - from->pkts) * card->host->cpu_ns;
 
 	return time_since(all_ns, time_since(card->done_ns, now_ns));
 }
@@ -149,8 +164,8 @@ static double cards_busy(const void *self, uint64_t now_ns) {
 	const struct cards *c = self;
 	uint64_t most_ns = 0;
 
-	for (uint64_t i = 0; i < c->side->count; i++)
-		most_ns = time_max(most_ns, worked_ns(c, &c->card[i], &none, now_ns));
+	for (uint32_t i = 0; i < c->side->count; i++)
+		most_ns = time_max(most_ns, worked_ns(&c->card[i], &none, now_ns));
 	return now_ns == 0 ? 0 : (double)most_ns / (double)now_ns;
 }
 
@@ -158,19 +173,20 @@ void card_measure(void *state, uint64_t now_ns) {
 	struct cards *c = state;
 
 	c->measure_ns = now_ns;
-	for (uint64_t i = 0; i < c->side->count; i++)
+	for (uint32_t i = 0; i < c->side->count; i++)
 		c->card[i].from = c->card[i].count;
 }
 
-struct card_figures card_figures(const void *state, uint64_t now_ns) {
+struct card_figures card_figures(
+	const void *state, const struct hosts_kind *kind, uint64_t now_ns) {
 	const struct cards *c = state;
 	double span_ns = (double)time_since(now_ns, c->measure_ns);
 	struct card_figures f = {.busy = (double)NAN, .busy_max = (double)NAN};
 	uint64_t sum_ns = 0, most_ns = 0;
 
-	for (uint64_t i = 0; i < c->side->count; i++) {
+	for (uint64_t i = kind->first; i < kind->first + kind->count; i++) {
 		const struct card_count *to = &c->card[i].count, *from = &c->card[i].from;
-		uint64_t ns = worked_ns(c, &c->card[i], from, now_ns);
+		uint64_t ns = worked_ns(&c->card[i], from, now_ns);
 
 		f.count.pkts += to->pkts - from->pkts;
 		f.count.interrupts += to->interrupts - from->interrupts;
@@ -178,8 +194,8 @@ struct card_figures card_figures(const void *state, uint64_t now_ns) {
 		sum_ns += ns;
 		most_ns = time_max(most_ns, ns);
 	}
-	if (c->side->cpu_ns > 0 && span_ns > 0) {
-		f.busy = fmin((double)sum_ns / (double)c->side->count / span_ns, 1);
+	if (kind->cpu_ns > 0 && span_ns > 0) {
+		f.busy = fmin((double)sum_ns / (double)kind->count / span_ns, 1);
 		f.busy_max = fmin((double)most_ns / span_ns, 1);
 	}
 	return f;

@@ -52,11 +52,46 @@ BAD = {
         "hosts: {receiving: {}}\nflows:\n  - {count: 2, cc: copa, gro: 1ms}",
         "gro: with hosts.receiving the card joins segments",
     ),
-    "two ways to a card": (
+    "cards' path taken": (
         "flows:\n  - {count: 2, cc: copa}",
-        "  other: [{delay: {delay: 10ms}}]\nhosts: {receiving: {}}\n"
-        "flows: [{cc: copa}, {cc: copa, path: {forward: other}}]",
-        "hosts: all packets must come to their cards by one path, not by forward and other",
+        "  receiving-in: [{delay: {delay: 10ms}}]\nhosts: {receiving: {}}\n"
+        "flows: [{cc: copa}, {cc: copa, path: {forward: receiving-in}}]",
+        "hosts: their cards are the path 'receiving-in': give yours another name",
+    ),
+    "hosts of two kinds": (
+        "flows:",
+        "hosts: {receiving: [{name: a}, {name: b}]}\nflows:",
+        "hosts: hosts.receiving has several kinds: write the name of the group's",
+    ),
+    "hosts of no kind": (
+        "flows:\n  - {count: 2,",
+        "hosts: {receiving: [{name: a}]}\nflows:\n  - {count: 2, hosts: c,",
+        "hosts: no hosts have the name 'c'",
+    ),
+    "hosts alike": (
+        "flows:",
+        "hosts: {receiving: [{name: a}, {name: a}]}\nflows:",
+        "hosts.receiving: two kinds are called a",
+    ),
+    "hosts without name": (
+        "flows:",
+        "hosts: {receiving: [{count: 2}]}\nflows:",
+        "hosts.receiving: of several kinds each is a map with a name",
+    ),
+    "name of hosts": (
+        "flows:",
+        "hosts: {receiving: [{name: a b}]}\nflows:",
+        "name: letters, digits, _ and - are a name",
+    ),
+    "other qdisc": (
+        "flows:",
+        "hosts: {sending: {card: 1Gbit, qdisc: fqq}}\nflows:",
+        "qdisc: 'fqq' is not pfifo, fq or a queue discipline",
+    ),
+    "qdisc without card": (
+        "flows:",
+        "hosts: {sending: {qdisc: fq}}\nflows:",
+        "hosts: cards without a rate have no queue: write card: 10Gbit",
     ),
     "stop first": (
         "cc: copa}",

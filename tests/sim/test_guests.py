@@ -464,7 +464,6 @@ def test_configs_are_refused_in_one_sentence(weir_sim, write, flows, said):
     [
         ("{sending: {cpu: 1us}}", ["{stack: linux, peer: linux}"], "unknown key 'cpu'"),
         ("{receiving: {count: 2}}", ["{stack: linux}"], "write the guests that receive, too"),
-        ("{sending: {qdisc: fq}}", ["{cc: cubic}"], "qdisc: of Linux guests only"),
         (
             "{sending: {}}",
             ["{cc: cubic}", "{stack: linux, peer: linux}"],

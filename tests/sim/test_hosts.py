@@ -227,3 +227,64 @@ def test_cards_send_at_both_sides(simulate: Simulate) -> None:
     dropped = run.summary["ledger"]["paths"]["reverse"]["drops"]["queue_full"]["pkts"]
     assert dropped > 0
     assert (acks - dropped) / run.summary["virtual_s"] == pytest.approx(1e6 / 8 / 90, rel=0.05)
+
+
+def test_groups_are_on_the_hosts_that_they_name(simulate: Simulate) -> None:
+    """A slow kind takes 2500 packets/s; the other one's flows have what it leaves of the link."""
+    hosts = "hosts={receiving: [{name: fast, count: 2}, {name: slow, cpu: 400us, ring: 64}]}"
+    flows = "{cc: newreno, count: 2, jitter: 20ms, hosts: %s}"
+    run = simulate(SHARED, hosts, f"flows=[{flows % 'fast'}, {flows % 'slow'}]", "duration=20s")
+    cards = run.summary["cards"]
+    assert list(cards) == ["receiving.fast", "receiving.slow"]
+    assert [cards[name]["hosts"] for name in cards] == [2, 1]
+    assert cards["receiving.fast"]["busy"] is None
+    slow = cards["receiving.slow"]
+    assert 0.9 < slow["packets"] / (2500 * 17) <= 1.001
+    assert cards["receiving.fast"]["drops"] == 0
+    repeated = simulate((run.folder / "config.yaml").read_text())
+    assert repeated.summary["digest"] == run.summary["digest"]
+
+
+PATHS = """
+duration: 8s
+warmup: 3s
+paths:
+  one: [{link: {rate: 50Mbit, queue: {fifo: {limit: 2BDP}}}}]
+  two: [{link: {rate: 50Mbit, queue: {fifo: {limit: 2BDP}}}}, {delay: {delay: 5ms}}]
+  back: [{delay: {delay: 20ms}}]
+flows:
+  - {count: 2, cc: newreno, jitter: 20ms, path: {forward: one, reverse: back}}
+  - {count: 2, cc: newreno, jitter: 20ms, path: {forward: two, reverse: back}}
+telemetry: {level: 1, interval: 100ms}
+"""
+
+
+def test_flows_of_several_paths_share_a_card(simulate: Simulate) -> None:
+    """100 Mbit/s come to one card of 5000 packets/s: it is the bottleneck, and drops."""
+    hosts = "hosts={sending: {card: 1Gbit}, receiving: {cpu: 200us, ring: 64}}"
+    run, alone = simulate(PATHS, hosts), simulate(PATHS)
+    paths = run.summary["ledger"]["paths"]
+    assert paths["receiving-in"]["drops"]["ring"]["pkts"] > 0
+    assert paths["receiving-in"]["in"] == {
+        key: paths["one"]["out"][key] + paths["two"]["out"][key] for key in ("pkts", "bytes")
+    }
+    assert (
+        paths["sending-out"]["out"]["pkts"]
+        == paths["one"]["in"]["pkts"] + (paths["two"]["in"]["pkts"])
+    )
+    card = run.summary["cards"]["receiving"]
+    assert 0.9 < card["packets"] / (5000 * 5) <= 1.001
+    assert list(run.summary["links"]) == list(alone.summary["links"]) == ["one", "two"]
+
+
+def test_a_card_with_fq_gives_flows_equal_shares(simulate: Simulate) -> None:
+    """One card of 20 Mbit/s: CUBIC and a fixed window that fills the queue have half each."""
+    flows = "flows=[{cc: cubic}, {cc: {fixed: {cwnd: 400}}}]"
+    card = "hosts={sending: {card: 20Mbit, limit: 200pkt, qdisc: %s}}"
+    shares = []
+    for qdisc in ("pfifo", "fq"):
+        run = simulate(SHARED, card % qdisc, flows)
+        cubic, fixed = (group["goodput_bps"] for group in run.groups)
+        shares.append(cubic / (cubic + fixed))
+    assert shares[0] < 0.2
+    assert shares[1] == pytest.approx(0.5, abs=0.01)

@@ -24,6 +24,8 @@ CASES = {
     "mixed": PLAIN,
     "hosts": PLAIN
     + "hosts: {sending: {count: 2, coalesce: 300us}, receiving: {count: 3, cpu: 20us}}\n",
+    "kinds_of_hosts": PLAIN
+    + "hosts: {sending: [{name: a, card: 1Gbit, qdisc: fq}], receiving: [{name: b, cpu: 9us}]}\n",
     "delay_forward_only": PLAIN.replace("    - delay: {delay: 10ms}\nflows", "flows"),
     "delay_reverse_only": PLAIN.replace(
         "    - delay: {delay: 10ms, late: 0.5%, late_by: 2ms}\n", ""

@@ -56,11 +56,11 @@ TEST(a_poll_ends_what_its_card_holds) {
 			arrive(l, flow, i, FIRST);
 	}
 	ck_assert_uint_eq(more_acks(l, &acks), 0);
-	receivers_gro_poll_end(&l->rx.endpoint, 7, FIRST); // of the second card: flows 1 and 3
+	receivers_gro_poll_end(&l->rx.endpoint, 0, 7, FIRST); // of the second card: flows 1 and 3
 	ck_assert_uint_eq(more_acks(l, &acks), 2);
-	receivers_gro_poll_end(&l->rx.endpoint, 7, FIRST);
+	receivers_gro_poll_end(&l->rx.endpoint, 0, 7, FIRST);
 	ck_assert_uint_eq(more_acks(l, &acks), 0);
-	receivers_gro_poll_end(&l->rx.endpoint, 0, FIRST);
+	receivers_gro_poll_end(&l->rx.endpoint, 0, 0, FIRST);
 	ck_assert_uint_eq(more_acks(l, &acks), 2);
 	link_close(l);
 }
@@ -80,7 +80,7 @@ TEST(a_list_that_is_full_hands_over_its_oldest) {
 				arrive(l, flow, i, FIRST);
 		}
 		ck_assert_uint_eq(more_acks(l, &acks), flows == 8 ? 0 : 10);
-		receivers_gro_poll_end(&l->rx.endpoint, 0, FIRST);
+		receivers_gro_poll_end(&l->rx.endpoint, 0, 0, FIRST);
 		ck_assert_uint_eq(more_acks(l, &acks), 8);
 		link_close(l);
 	}
@@ -100,7 +100,7 @@ TEST(sixty_four_packets_end_a_poll) {
 		}
 	}
 	ck_assert_uint_eq(more_acks(l, &acks), 2);
-	receivers_gro_poll_end(&l->rx.endpoint, 0, FIRST);
+	receivers_gro_poll_end(&l->rx.endpoint, 0, 0, FIRST);
 	ck_assert_uint_eq(more_acks(l, &acks), 0);
 	link_close(l);
 }

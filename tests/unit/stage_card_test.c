@@ -3,6 +3,12 @@
 #include "switch/stage/card.h"
 #include "switch_test.h"
 
+// One kind of n hosts.
+#define HOSTS(n, ...)                                                                              \
+	{                                                                                          \
+		.kinds = 1, .count = n, .kind = { {.count = n, __VA_ARGS__} }                      \
+	}
+
 static void open_cards(struct stage_bench *b, const struct hosts_side *side) {
 	b->env.mtu_bytes = MTU;
 	b->ops = &stage_card;
@@ -48,7 +54,7 @@ static void check(const struct hosts_side *side, const struct visit *want, int n
 // The first packet interrupts at once; those of the next 1000 ns come together. What arrives with
 // an interrupt comes with the next one.
 TEST(interrupts_are_a_least_time_apart) {
-	static const struct hosts_side side = {.count = 1, .coalesce_ns = 1000, .ring = 64};
+	static const struct hosts_side side = HOSTS(1, .coalesce_ns = 1000, .ring = 64);
 	static const struct visit want[] = {{0, 100, 100, true}, {0, 200, 1100, false},
 		{7, 900, 1100, false}, {0, 1099, 1100, true}, {0, 1100, 2100, true},
 		{0, 5000, 5000, true}};
@@ -57,7 +63,7 @@ TEST(interrupts_are_a_least_time_apart) {
 }
 
 TEST(each_host_has_a_card) {
-	static const struct hosts_side side = {.count = 2, .coalesce_ns = 1000, .ring = 64};
+	static const struct hosts_side side = HOSTS(2, .coalesce_ns = 1000, .ring = 64);
 	static const struct visit want[] = {{0, 100, 100, true}, {1, 150, 150, true},
 		{2, 200, 1100, false}, {3, 300, 1150, true}, {4, 400, 1100, true}};
 
@@ -65,7 +71,7 @@ TEST(each_host_has_a_card) {
 }
 
 TEST(without_moderation_each_packet_interrupts) {
-	static const struct hosts_side side = {.count = 1, .ring = 64};
+	static const struct hosts_side side = HOSTS(1, .ring = 64);
 	static const struct visit want[] = {{0, 100, 100, true}, {0, 100, 100, true}};
 
 	check(&side, want, 2);
@@ -73,8 +79,8 @@ TEST(without_moderation_each_packet_interrupts) {
 
 // A processor of 100 ns per packet takes what arrives while it works without an interrupt.
 TEST(a_poll_goes_on_while_packets_arrive) {
-	static const struct hosts_side side = {
-		.count = 1, .coalesce_ns = 1000, .cpu_ns = 100, .ring = 64};
+	static const struct hosts_side side =
+		HOSTS(1, .coalesce_ns = 1000, .cpu_ns = 100, .ring = 64);
 	static const struct visit want[] = {{0, 100, 200, false}, {0, 150, 300, false},
 		{0, 299, 400, true}, {0, 400, 1200, false}, {0, 1150, 1300, true}};
 
@@ -83,7 +89,7 @@ TEST(a_poll_goes_on_while_packets_arrive) {
 
 // Two wait for the interrupt at 1100; the third finds the ring full. After it there is room.
 TEST(a_full_ring_drops) {
-	static const struct hosts_side side = {.count = 1, .coalesce_ns = 1000, .ring = 2};
+	static const struct hosts_side side = HOSTS(1, .coalesce_ns = 1000, .ring = 2);
 	static const struct visit want[] = {{0, 100, 100, true}, {0, 200, 1100, false},
 		{0, 300, 1100, true}, {0, 400, 0, false}, {0, 1100, 2100, true}};
 
@@ -91,7 +97,7 @@ TEST(a_full_ring_drops) {
 }
 
 TEST(its_processor_is_busy) {
-	static const struct hosts_side side = {.count = 2, .cpu_ns = 100, .ring = 64};
+	static const struct hosts_side side = HOSTS(2, .cpu_ns = 100, .ring = 64);
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(4, 1000);
 
@@ -111,8 +117,8 @@ TEST(its_processor_is_busy) {
 
 // Of the measured time: the packet at 0 came before. A ring of 2 drops two of the four.
 TEST(its_cards_count_since_the_warm_up) {
-	static const struct hosts_side side = {
-		.count = 2, .coalesce_ns = 1000, .cpu_ns = 100, .ring = 2};
+	static const struct hosts_side side =
+		HOSTS(2, .coalesce_ns = 1000, .cpu_ns = 100, .ring = 2);
 	struct stage_bench b = {0};
 	struct pkt *pkts = pkts_new(5, 1000);
 
@@ -121,7 +127,7 @@ TEST(its_cards_count_since_the_warm_up) {
 	card_measure(b.st, 1000);
 	for (int i = 1; i < 5; i++)
 		stage_put(&b, &pkts[i], 1000);
-	struct card_figures f = card_figures(b.st, 2000);
+	struct card_figures f = card_figures(b.st, &side.kind[0], 2000);
 
 	ck_assert_uint_eq(f.count.pkts, 2);
 	ck_assert_uint_eq(f.count.interrupts, 1);
@@ -135,10 +141,35 @@ TEST(its_cards_count_since_the_warm_up) {
 }
 
 TEST(processors_that_take_no_time_are_not_busy) {
-	static const struct hosts_side side = {.count = 1, .ring = 2};
+	static const struct hosts_side side = HOSTS(1, .ring = 2);
 	struct stage_bench b = {0};
 
 	open_cards(&b, &side);
-	ck_assert_double_nan(card_figures(b.st, 2000).busy);
+	ck_assert_double_nan(card_figures(b.st, &side.kind[0], 2000).busy);
 	stage_close(&b);
+}
+
+// Group 0 is on the first kind, one host; group 1 on the second, two hosts with moderation.
+TEST(each_kind_has_cards_of_its_own) {
+	static const struct hosts_side side = {.kinds = 2,
+		.count = 3,
+		.kind = {{.count = 1, .ring = 9},
+			{.first = 1, .count = 2, .ring = 9, .coalesce_ns = 1000}},
+		.group_kind = {0, 1}};
+	static const uint64_t out_ns[] = {100, 100, 100, 200, 1100, 1100};
+	struct stage_bench b = {0};
+	struct pkt *pkts = pkts_new(6, 1000);
+
+	open_cards(&b, &side);
+	for (uint32_t i = 0; i < 6; i++) {
+		pkts[i].flow_id = i;
+		pkts[i].delay_class = i % 3 > 0;
+		stage_put(&b, &pkts[i], i < 3 ? 100 : 200);
+	}
+	for (uint32_t i = 0; i < 6; i++)
+		ck_assert_uint_eq(stage_take(&b, NEVER_NS)->arrival_ns, out_ns[i]);
+	ck_assert_uint_eq(card_figures(b.st, &side.kind[0], 2000).count.pkts, 2);
+	ck_assert_uint_eq(card_figures(b.st, &side.kind[1], 2000).count.interrupts, 4);
+	stage_close(&b);
+	free(pkts);
 }

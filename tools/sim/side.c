@@ -188,7 +188,8 @@ static inline __attribute__((always_inline)) void run(
 			else
 				host_rx_receiver(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
 			if (!to_sender && unlikely((pkt->flags & PKT_POLL_END) != 0))
-				receivers_gro_poll_end(&h->endpoint, pkt->flow_id, t_ns);
+				receivers_gro_poll_end(
+					&h->endpoint, pkt->delay_class, pkt->flow_id, t_ns);
 			pool_put(ps, pkt);
 		}
 		ps->inside -= n;

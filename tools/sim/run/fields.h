@@ -45,7 +45,7 @@
 		"packets that arrived at senders with a wrong checksum")
 
 #define CARDS_FIELDS(V)                                                                            \
-	V(COUNT, hosts, "", side->count, "of this side", .source = "config.yaml")                  \
+	V(COUNT, hosts, "", kind->count, "of this side and kind", .source = "config.yaml")         \
 	V(COUNT, packets, "packet", f.count.pkts, "packets that their cards took")                 \
 	V(COUNT, interrupts, "", f.count.interrupts, "interrupts of all their cards")              \
 	V(NUMBER, packets_per_interrupt, "packet",                                                 \

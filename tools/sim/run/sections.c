@@ -33,7 +33,7 @@
 		"The base RTTs that were drawn for a group's flows.")                              \
 	V(Link, Section, "links", MEASURED, LINK_FIELDS, "A link in the measured time.")           \
 	V(Cards, Section, "cards", MEASURED, CARDS_FIELDS,                                         \
-		"The network cards of a side's hosts, for what arrives, in the measured time.")    \
+		"The network cards of hosts of a side, or kind, for what arrives.")                \
 	V(Measured, Section, "measured", MEASURED, MEASURED_FIELDS,                                \
 		"What the measured time cost.")                                                    \
 	V(Packets, Section, "ledger", RUN, PACKETS_FIELDS, "A number of packets and their bytes.") \

@@ -62,13 +62,16 @@ static void write_hosts(const struct sim *s, struct json *j) {
 	json_close(j, '}');
 }
 
-static void write_side(const struct sim *s, enum flows_direction d, struct json *j) {
-	const struct hosts_side *side = &s->hosts.side[d];
-	struct card_figures f = card_figures(s->paths.cards[d], s->now_ns);
+static void write_kind(const struct sim *s, enum flows_direction d, const struct hosts_kind *kind,
+	struct json *j) {
+	struct card_figures f = card_figures(s->paths.cards[d], kind, s->now_ns);
 	double joined =
-		d == FLOWS_REVERSE ? receivers_gro_mean(&s->receiver.endpoint) : (double)NAN;
+		d == FLOWS_REVERSE ? receivers_gro_mean(&s->receiver.endpoint, kind) : (double)NAN;
+	char name[PARAM_TEXT_SIZE + 16];
 
-	json_object(j, hosts_params[d].name);
+	snprintf(name, sizeof(name), "%s%s%s", hosts_params[d].name,
+		kind->name[0] != '\0' ? "." : "", kind->name);
+	json_object(j, name);
 	CARDS_FIELDS(FIELD_JSON)
 	json_close(j, '}');
 }
@@ -78,8 +81,8 @@ static void write_cards(const struct sim *s, struct json *j) {
 		return;
 	json_object(j, "cards");
 	for (enum flows_direction d = 0; d < FLOWS_DIRECTIONS; d++) {
-		if (s->paths.cards[d] != NULL)
-			write_side(s, d, j);
+		for (uint32_t k = 0; s->paths.cards[d] != NULL && k < s->hosts.side[d].kinds; k++)
+			write_kind(s, d, &s->hosts.side[d].kind[k], j);
 	}
 	json_close(j, '}');
 }

@@ -144,6 +144,12 @@ class Maker:
         if name == "branches":
             branch = {"type": ["object", "null"], **changes}
             made["properties"]["runs"] = {"type": "object", "additionalProperties": branch}
+        if name == "hosts":  # one kind of hosts, or several with names
+            own: Schema = {"type": "string", "pattern": NAME}
+            named = {"type": "object", "required": ["name"], "properties": {"name": own}}
+            for side, form in made["properties"].items():
+                kind = {"allOf": [{"$ref": f"#/definitions/hosts.{side}"}, named]}
+                form["anyOf"].append({"type": "array", "items": kind, "minItems": 1})
         if name == "flows":  # a Linux stack has its own congestion control, datagrams have none
             udp = {"properties": {"source": {"type": "object", "required": ["udp"]}}}
             made["anyOf"] = [
