@@ -23,7 +23,7 @@ class Loop:
 
     def names(self, program, role):
         """Overrides that keep two runs on one machine apart."""
-        section = program.split("-")[-1]
+        section = str(program).split("-")[-1]
         yield f"live.{section}.prefix={self.lab.prefix}{section}"
         for i in range(2):
             dev = f"net_memif{i},role={role},id={i},socket={self.lab.prefix},rsize=10"
@@ -37,18 +37,18 @@ class Loop:
             program, self.config, *overrides, *self.options, out=out or self.folder
         )
 
-    def switch(self):
+    def switch(self, program="switch/weir-switch"):
         """Ready: beside other programs it may take longer to start than the 10 s a sender waits."""
-        child = self.start("switch/weir-switch", "server")
+        child = self.start(program, "server")
         assert child.ready(), child.err
         return child
 
-    def sender(self, out=None):
-        return self.start("sender/weir-sender", "client", out)
+    def sender(self, out=None, program="sender/weir-sender"):
+        return self.start(program, "client", out)
 
-    def run(self):
+    def run(self, switch="switch/weir-switch", sender="sender/weir-sender"):
         """To the end; both summaries."""
-        switch, sender = self.switch(), self.sender()
+        switch, sender = self.switch(switch), self.sender(program=sender)
         assert sender.wait() == 0, sender.err
         # It stays for seconds after its end, which a signal cuts short and changes nothing else.
         wait_for((self.folder / "summary-switch.json").exists, "the switch's end")

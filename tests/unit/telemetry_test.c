@@ -342,14 +342,15 @@ TEST(full_disk_keeps_counting) {
 
 	for (uint64_t virtual_time = 0; virtual_time < 2; virtual_time++) {
 		struct tel_run run = {.dir = f.dir, .virtual_time = virtual_time > 0};
-		struct rlimit limit = {
-			TEL_HEADER_SIZE + 100 * sizeof(struct tel_packets) + 5, RLIM_INFINITY};
+		struct rlimit limit;
 		struct tel t;
 		struct err err;
 		char expected[256];
 		struct fact fault;
 		signal(SIGXFSZ, SIG_IGN);
 		ck_assert_int_eq(tel_open(&t, TEL_STREAM_PACKETS, &run, "", 16, NULL, NULL), 0);
+		ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+		limit.rlim_cur = TEL_HEADER_SIZE + 100 * sizeof(struct tel_packets) + 5;
 		ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		for (uint64_t i = 0; i < 1000; i++) {
 			put(&t, i);
@@ -358,7 +359,7 @@ TEST(full_disk_keeps_counting) {
 				tel_drain(&t);
 		}
 		ck_assert_int_eq(tel_close(&t, &err), -EFBIG);
-		limit.rlim_cur = RLIM_INFINITY;
+		limit.rlim_cur = limit.rlim_max;
 		ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		uint64_t records = check_file(f.path, 1000);
 		ck_assert_uint_ge(records, 90);

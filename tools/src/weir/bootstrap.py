@@ -90,6 +90,8 @@ TEST_NEEDS = (
     Need("clang-14", "command clang-14"),
     Need("clang-format-14", "command clang-format-14"),
     Need("libclang-rt-14-dev", "file usr/lib/llvm-14/lib/clang/14*/lib/linux/libclang_rt.fuzzer-*"),
+    Need("gcc-aarch64-linux-gnu", "command aarch64-linux-gnu-gcc"),
+    Need("mmdebstrap", "command mmdebstrap"),
     Need("chromium-headless-shell", "command chromium-headless-shell"),
     Need("tshark", "command tshark"),
     Need("tcpdump", "command tcpdump"),
