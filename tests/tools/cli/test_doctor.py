@@ -56,6 +56,14 @@ def test_tsc(host, flags, state):
     assert states(doctor.clock(clock)) == {"TSC": state, "clock source": WARN}
 
 
+def test_the_generic_timer_of_arm64(host):
+    clock = host(
+        proc__cpuinfo="Features\t: fp asimd crc32\n",
+        sys__devices__system__clocksource__clocksource0__current_clocksource="arch_sys_counter\n",
+    )
+    assert states(doctor.clock(clock)) == {"clock source": OK}
+
+
 @pytest.mark.parametrize(
     ("isolated", "cmdline", "found"),
     [
