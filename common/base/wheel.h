@@ -24,7 +24,8 @@
 // Intrusive; owned by the wheel from wheel_arm until wheel_pop or wheel_cancel returns it.
 struct timer {
 	struct timer *next;
-	struct timer **link; // the pointer to this timer, while it is filed in a slot
+	_Alignas(uint64_t) // also with pointers of 32 bits, as struct pkt has it
+		struct timer **link; // the pointer to this timer, while it is filed in a slot
 	uint64_t expires_ns;
 };
 

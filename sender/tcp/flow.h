@@ -232,7 +232,9 @@ struct flow {
 	struct accecn_sender marks; // accecn
 };
 #define FLOW_HOT_BYTES 384
-static_assert(offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES, "six lines");
+static_assert(sizeof(void *) < sizeof(uint64_t)
+		|| offsetof(struct flow, count.retransmits) == FLOW_HOT_BYTES,
+	"six lines");
 
 static inline const struct group *flow_group(const struct endpoint *e, const struct flow *f) {
 	return &e->groups->group[f->group];

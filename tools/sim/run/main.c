@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -120,6 +121,8 @@ static void run_through(struct sim *s, const struct run_options *opt) {
 		if (run->options->progress && (now_s - shown_s > 0.2 || t == 0)) {
 			print_progress(s, now_s);
 			shown_s = now_s;
+			// In a browser the page has its turn here, and may set run_stop.
+			sched_yield();
 		}
 	}
 	cost->wall_s = wall_clock_s() - clocks.start_s;
