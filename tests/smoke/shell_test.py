@@ -87,6 +87,7 @@ def test_iperf3_without_root(tmp_path):
     assert 0 < result["sum_received"]["bits_per_second"] < 1.1 * RATE_BPS
     summary = json.loads((out / "summary.json").read_text())
     assert summary["ledger"]["balanced"]
+    assert "interrupted" not in {fact["cause"] for fact in summary["verdicts"]}
     assert summary["links"]["forward"]["rate_bps"] == RATE_BPS
     assert summary["ledger"]["paths"]["forward"]["out"]["bytes"] > 1e5
     assert (out / "report.html").exists()

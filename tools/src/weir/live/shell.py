@@ -201,6 +201,8 @@ class Shell:
         merged = folder.merge_live(self.folder, killed)
         if not merged:
             return
+        ends = [fact for fact in merged["verdicts"] if fact["cause"] != "interrupted"]
+        merged |= {"verdicts": ends, "verdict": folder.verdict(ends)}  # a shell ends its switch
         folder.write_whole(self.folder / folder.SUMMARIES[0], json.dumps(merged, indent=1) + "\n")
         shell_report.show(folder.load(self.folder).summary, self.wanted.swap)
         if self.wanted.out is not None:

@@ -38,12 +38,10 @@ def row(summary: RunSummary, name: str, path: str) -> list[str]:
 
 
 def show(summary: RunSummary, swap: bool) -> None:
-    """Prints table and facts on standard error; that the switch was interrupted is not said."""
+    """Prints table and facts on standard error."""
     screen = terminal.console(stderr=True)
     terminal.print_table(screen, Table(COLUMNS, rows(summary, swap), left=1))
-    facts = [*summary.faults, *summary.verdicts]
-    for fact in facts:
-        if fact.cause != "interrupted":
-            screen.print(tables.sentence(fact), style="yellow", soft_wrap=True, markup=False)
+    for fact in (*summary.faults, *summary.verdicts):
+        screen.print(tables.sentence(fact), style="yellow", soft_wrap=True, markup=False)
     if not summary.ledger.balanced:
         screen.print("ledger: NOT BALANCED", style="bold red")
