@@ -206,8 +206,9 @@ def emulation(summary: RunSummary) -> Table:
         late = [getattr(part, f"{what}_{q}_ns", UNSET) for q in ("p50", "p99", "p999", "max")]
         if late[0] is not UNSET:
             rows.append([name, *map(units.known, late), ""])
-    if rows and found.rate_error_ppm is not UNSET:
-        rows[0][-1] = f"{units.number(found.rate_error_ppm)} ppm"
+    rate_error = units.known(found.rate_error_ppm)
+    if rows and rate_error is not None:
+        rows[0][-1] = f"{units.number(rate_error)} ppm"
     return Table(EMULATION, rows)
 
 

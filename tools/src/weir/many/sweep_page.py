@@ -105,9 +105,9 @@ def page(table: SweepTable, place: Path, base: Base | None = None) -> str:
         *section("Figures", figures),
         Heading(f"Cells that lie apart{'' if far else ': none'}"),
         Text(
-            "Farther from the median over the seeds of the same parameters than eight times the"
-            " spread of all cells around theirs, in goodput, delay or Jain's index; of at least"
-            " three seeds.",
+            "A cell lies apart if its goodput, delay or Jain's index is farther from the median of"
+            " its parameters' seeds, three at least, than eight times the spread of all cells"
+            " around theirs.",
             "small",
         ),
         Bullets(far),

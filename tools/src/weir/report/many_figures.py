@@ -60,7 +60,7 @@ def styles(names: Sequence[str]) -> list[Style]:
     known = [configs.control(name.partition(",")[0]) for name in names]
     return theme.styles_of(
         [
-            (theme.style(cc).label + name.removeprefix(cc) if cc in theme.STYLES else name, cc)
+            (theme.style(cc).label + name.removeprefix(cc) if name.startswith(cc) else name, cc)
             for cc, name in zip(known, names, strict=True)
         ]
     )

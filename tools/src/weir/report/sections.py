@@ -581,9 +581,9 @@ def draw_lateness(data: RunData) -> Iterator[Figure]:
         said = []
         if found:
             said.append(
-                "At the left is the share of packets that were transmitted later than they should"
-                " by more than a time; 'undisturbed' are those while the host left the programs"
-                " their CPUs."
+                "A line is the share of packets that were transmitted later than they should by"
+                " more than a time; 'undisturbed' are those while the host left the programs their"
+                " CPUs."
             )
         if timed is not None:
             said.append(

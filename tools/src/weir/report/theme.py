@@ -86,6 +86,12 @@ STYLES = {
     "drops": Style("drops", VERMILLION, "v"),
     "marks": Style("CE marks", ORANGE, "^"),
 }
+LABELS = {  # of controls that have no look of their own
+    "bbr3": "BBRv3", "compound": "Compound", "dctcp": "DCTCP", "fast": "FAST",
+    "illinois": "Illinois", "ledbat": "LEDBAT", "lola": "LoLa", "pcc": "PCC Allegro",
+    "swift": "Swift", "timely": "TIMELY", "vegas": "Vegas", "vivace": "PCC Vivace",
+    "westwood": "Westwood+",
+}  # fmt: skip
 CYCLE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
 MARKERS = "os^DvPX*"
 SHADES_MAX = 6  # of one colour that are told apart, with dashes
@@ -104,16 +110,13 @@ def style(name: str, label: str | None = None, index: int = 0) -> Style:
     """Returns the look of something known, or the next of the cycle, which no known control has."""
     known = STYLES.get(name)
     if known is None:
-        known = Style(name, CYCLE[index % len(CYCLE)], *FREE[index % len(FREE)])
+        known = Style(LABELS.get(name, name), CYCLE[index % len(CYCLE)], *FREE[index % len(FREE)])
     return replace(known, label=label or known.label)
 
 
 def group_styles(groups: Sequence[tuple[str, str]]) -> list[Style]:
     """Returns looks of the flow groups, given (name, cc), of which either may be empty."""
-    named = [
-        (STYLES[cc].label if cc in STYLES and name in ("", cc) else name or cc, cc)
-        for name, cc in groups
-    ]
+    named = [(style(cc).label if name in ("", cc) else name, cc) for name, cc in groups]
     return styles_of(named)
 
 

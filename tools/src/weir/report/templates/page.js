@@ -84,17 +84,29 @@ const weir = (() => {
     return (widest + 8) * panel.x.ticks.length > width - left ? widest : 0;
   }
 
+  // Panels one below the other begin at the same place: the widest numbers of theirs decide.
+  function gutter(chart, needed) {
+    const { figure, place, panel } = chart;
+    if (panel.y.ticks.length) return needed; // names, for which other panels need no room
+    const across = narrow.matches && !printed ? 1 : figure.across, column = `${across}:${place % across}`;
+    if (needed > (figure.gutters[column] ?? 0)) {
+      figure.gutters[column] = needed;
+      queueMicrotask(() => charts.forEach((one) => one !== chart && one.figure === figure && one.plot?.redraw(false, true)));
+    }
+    return figure.gutters[column];
+  }
+
   // room: of turned names; length: of the panel along the axis, in pixels.
-  function axis(own, side, room, length) {
-    const flat = side === "x";
-    const fits = Math.floor(Math.max(6, Math.min(15, 13 * (length - 45) / wide([own.label])))); // whole: uPlot scales no others
+  function axis(chart, side, room, length) {
+    const flat = side === "x", own = chart.panel[side];
+    const fits = Math.floor(Math.max(9, Math.min(15, 13 * (length - 20) / wide([own.label])))); // whole: uPlot scales no others
     const named = own.ticks.length > 0;
     const made = {
       scale: side, label: own.label || null, font: `13px ${TYPE}`, labelFont: `${fits}px ${TYPE}`, labelSize: 22, gap: 4,
       stroke: ink, grid: { show: !flat && !(named && own.grid === false), stroke: grid, width: 1 },
       ticks: { stroke: ink, width: 1, size: named ? 0 : 4 }, border: { show: true, stroke: ink, width: 1 },
-      space: flat ? 60 : 32, filter: (u, at) => at,
-      size: (u, texts) => flat ? room + (room ? 10 : 26) : wide(texts ?? []) + 12, rotate: () => room ? -90 : 0,
+      space: flat ? Math.max(24, Math.min(60, (length - 65) / 3)) : 32, filter: (u, at) => at,
+      size: (u, texts) => flat ? room + (room ? 10 : 26) : gutter(chart, wide(texts ?? []) + 12), rotate: () => room ? -90 : 0,
       values: (u, at) => named ? labels(own.ticks, at) : own.scale === "linear" ? decimals(at) : at.map((v) =>
         v === 0 ? "0" : v < 0 ? `−${power(-v)}` : power(v)),
     };
@@ -556,7 +568,7 @@ const weir = (() => {
     const plot = new (printed ?? uPlot)({
       width, height, title: (narrow.matches ? panel.alone : panel.title) || undefined, legend: { show: false }, padding: [8, 18, 0, 4],
       scales: { x: scale(x, (u, low, high) => [low, high]), y: scale(y, () => chart.windows.y) },
-      axes: [axis(x, "x", room, width), axis(y, "y", 0, height - room)], series: [{}, {}],
+      axes: [axis(chart, "x", room, width), axis(chart, "y", 0, height - room)], series: [{}, {}],
       cursor: { points: { show: false }, drag: { x: true, y: true, uni: 30 }, y: false, bind: {
         dblclick: () => () => home(chart),
         mousedown: (u, over, zooming) => (event) => event.shiftKey ? dragged(chart, event) : zooming(event),
@@ -598,13 +610,13 @@ const weir = (() => {
     const data = JSON.parse(element.querySelector("script").textContent);
     const columns = data.columns.map(column);
     links.push(...data.links);
-    const figure = { name: data.name, across: data.across, off: new Set() };
+    const figure = { name: data.name, across: data.across, off: new Set(), gutters: {} };
     legend(figure, element);
     element.querySelectorAll(".panel").forEach((box, n) => {
       const panel = data.panels[n];
       for (const mark of panel.marks)
         for (const name of mark.refs) mark[name] = columns[mark[name]];
-      const chart = { panel, figure, box, canvas: box.querySelector(".canvas"), say: box.querySelector("output"), x: NaN };
+      const chart = { panel, figure, place: n, box, canvas: box.querySelector(".canvas"), say: box.querySelector("output"), x: NaN };
       charts.push(chart);
       box.addEventListener("keydown", (event) => key(chart, event));
       box.addEventListener("wheel", (event) => {
