@@ -200,7 +200,6 @@ static void note(char failed[static CONFIG_NAMES_SIZE], const struct branch *b, 
 static void branches_wait(
 	struct branches *bs, uint32_t most, char failed[static CONFIG_NAMES_SIZE]) {
 	const struct timespec pause = {.tv_nsec = POLL_NS};
-	static bool ended;
 
 	for (;;) {
 		uint32_t running = 0;
@@ -210,7 +209,7 @@ static void branches_wait(
 
 			if (b->process == 0)
 				continue;
-			if (run_stop && !ended)
+			if (run_stop && !bs->ended)
 				kill(b->process, SIGTERM);
 			if (waitpid(b->process, &status, WNOHANG) == 0) {
 				running++;
@@ -219,7 +218,7 @@ static void branches_wait(
 			b->process = 0;
 			note(failed, b, status);
 		}
-		ended = run_stop != 0;
+		bs->ended = run_stop != 0;
 		if (running < most)
 			return;
 		nanosleep(&pause, NULL);

@@ -37,6 +37,7 @@ struct branches {
 	uint64_t at_ns; // NEVER_NS: there are none
 	uint32_t count;
 	struct branch *branch;
+	bool ended; // those that run were told to end
 };
 
 struct sim {
