@@ -71,6 +71,23 @@ def test_ls_shows_a_line_for_each_run(weir_here, runs):
     assert "tags" not in done.out  # nobody has given one
 
 
+def test_branches_stand_below_their_run(weir_here, runs):
+    a_run(runs / "a/branches/slow", "2026-11-01T10:00:10Z", 2e6)
+    a_run(runs / "a/branches/fast", "2026-11-01T10:00:10Z", 8e6)
+    a_run(runs / "elsewhere")
+    (runs / "b/branches").symlink_to(runs / "a/branches")
+
+    assert names(weir_here) == ["c", "b", "a", "fast", "slow", "elsewhere"]
+    assert names(weir_here, "--filter", "goodput>7Mbit", "--filter", "goodput<9Mbit") == ["fast"]
+
+
+def test_branches_go_with_their_run_unless_one_is_kept(runs):
+    kept = a_run(runs / "a/branches/slow")
+    assert removal.why_not(runs / "a") is None
+    labels.tag(kept, ["keep"])
+    assert removal.why_not(runs / "a") == f"{kept} has the tag 'keep'"
+
+
 def test_a_sweep_is_one_line_until_it_is_named(weir_here, runs):
     import polars as pl
 

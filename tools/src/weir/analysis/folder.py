@@ -40,6 +40,7 @@ MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
 ABOUT = ("config.yaml", "report.html", "labels.json")
 # The folder in a run's of the weir-sender for live.receiver.
 RECEIVER = "receiver"
+BRANCHES = "branches"  # runs of their own, in the folder of the run that they go on from
 
 LOCK = ".weir-lock"  # a byte for each live program's files; common/run/run_folder.c
 FLOCK = "hhqqi"  # struct flock

@@ -50,6 +50,20 @@ def find(top: Path, inside: bool = True) -> Iterator[Path]:
     yield from map(Path, _below(str(top), inside, 0))
 
 
+def find_all(top: Path) -> Iterator[Path]:
+    """Yields what `find` does, and behind each run its branches."""
+    for path in find(top):
+        yield path
+        yield from branches(path)
+
+
+def branches(path: Path) -> Iterator[Path]:
+    """Yields the run folders of a run's branches, by their names; a link is none."""
+    place = f"{path}/{folder.BRANCHES}"
+    if os.path.isdir(place) and not os.path.islink(place):
+        yield from map(Path, _below(place, False, 1))
+
+
 def _below(path: str, inside: bool, depth: int) -> Iterator[str]:
     if any(os.path.lexists(f"{path}/{name}") for name in folder.MANIFESTS):
         yield path

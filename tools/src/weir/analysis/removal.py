@@ -37,14 +37,15 @@ def why_not(path: Path) -> str | None:
     nested = next((run for child in children(path) for run in listing.find(child)), None)
     if nested is not None:
         return f"{path} has another run in it: {nested}"
-    if labels.KEEP in labels.read(path).tags:
-        return f"{path} has the tag '{labels.KEEP}'"
+    for run in (path, *listing.branches(path)):
+        if labels.KEEP in labels.read(run).tags:
+            return f"{run} has the tag '{labels.KEEP}'"
     return None
 
 
 def children(path: Path) -> list[Path]:
     """Returns the folders in a run folder that are not part of the run."""
-    own = (folder.RECEIVER, "replay")
+    own = (folder.RECEIVER, folder.BRANCHES, "replay")
     return [p for p in path.iterdir() if p.is_dir() and not p.is_symlink() and p.name not in own]
 
 

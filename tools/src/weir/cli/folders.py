@@ -48,9 +48,9 @@ def ls_(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Lists the runs in a folder, and what came out of each."""
+    """Lists the runs in a folder and their branches, and what came out of each."""
     conditions = [listing.condition(text) for text in where or []]
-    entries = [listing.read(path) for path in listing.find(top)]
+    entries = [listing.read(path) for path in listing.find_all(top)]
     kept = [entry for entry in entries if all(one.holds(entry) for one in conditions)]
     shown = listing.ordered(kept, sort, reverse)
     if as_json:

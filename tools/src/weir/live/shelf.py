@@ -46,7 +46,7 @@ class Shelf:
     def find(self) -> None:
         """Looks for runs. Each keeps its number, as a page that is open asks for it by that."""
         numbered = {*self.paths}
-        found = list(listing.find(self.top))
+        found = list(listing.find_all(self.top))
         self.present = {*found}
         self.paths += [path for path in found if path not in numbered]
 
