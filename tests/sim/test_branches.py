@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from weir import bootstrap
 from weir.analysis.ring import open_ring
 
 from .conftest import Simulate
@@ -93,6 +94,30 @@ def test_what_a_branch_says_of_itself(simulate: Simulate) -> None:
     assert config["schedule"][-1] == {"at": "1s", **changes}
     assert "branches" not in config
     assert open_ring(far / "links.ring").records["ts_ns"][0] < 1e9  # the trunk's too
+
+
+@pytest.mark.slow
+def test_no_error_that_sanitizers_find(weir_sim: Path, tmp_path: Path) -> None:
+    """In the trunk, in a branch that ends, in one that is killed: same bytes, nothing said.
+
+    At the end of each process LeakSanitizer looks for memory that nobody freed.
+    """
+    program = bootstrap.sanitized() / "tools/sim/weir-sim"
+    runs = "{same: {}, slow: {forward.link.rate: 5Mbit}, busy: {forward.link.rate: 100Gbit}}"
+    config = f"{CONFIG}branches: {{at: 1s, runs: {runs}}}\n"
+    process = begin(program, tmp_path, config, "-o", "duration=4s")
+    os.kill(branch_of(process, tmp_path, "busy"), signal.SIGKILL)
+    _, said = process.communicate(timeout=4 * WAIT_S_MAX)
+
+    assert said == "weir-sim: these branches failed: busy (killed by signal 9)\n"
+    for name in ("same", "slow"):
+        branch = tmp_path / "run/branches" / name
+        alone = tmp_path / name
+        subprocess.run([weir_sim, branch / "config.yaml", "--out", alone], check=True)
+        digests = [
+            json.loads((each / "summary.json").read_text())["digest"] for each in (branch, alone)
+        ]
+        assert digests[0] == digests[1]
 
 
 def begin(program: Path, folder: Path, config: str, *argv: str) -> subprocess.Popen[str]:
