@@ -165,10 +165,23 @@ static int add_sending(
 	return rc;
 }
 
+// Whether cards do anything to what arrives. Of ACKs GRO joins nothing.
+static bool cards_matter(const struct hosts_side *of, enum flows_direction side) {
+	bool matter = side == FLOWS_REVERSE && of->gro;
+
+	for (uint32_t k = 0; k < of->kinds; k++)
+		matter |= of->kind[k].coalesce_ns > 0 || of->kind[k].cpu_ns > 0;
+	return matter;
+}
+
 static int add_receiving(
 	struct paths *ps, const struct hosts *hosts, enum flows_direction side, struct err *err) {
 	struct path_stage *s;
-	int rc = add_stage(ps, &stage_card, hosts, side, FLOWS_DIRECTIONS - 1 - side, &s, err);
+	int rc;
+
+	if (!cards_matter(&hosts->side[side], side))
+		return 0;
+	rc = add_stage(ps, &stage_card, hosts, side, FLOWS_DIRECTIONS - 1 - side, &s, err);
 
 	if (rc == 0) {
 		card_configure(s->state, &hosts->side[side]);

@@ -81,11 +81,18 @@ static inline uint64_t card_due(struct card *card, uint64_t t_ns, bool *joins) {
 	return card->done_ns;
 }
 
+// Moves packets that have departed to the list `out`, all of a poll at once if the processor takes
+// no time.
+static inline void cards_depart(struct cards *c, uint64_t t_ns) {
+	while (c->fifos.heads > 0 && c->fifos.heap[0].release_ns <= t_ns)
+		fifos_release_all(&c->fifos);
+}
+
 static inline void cards_take(struct cards *c, struct pkt *p, struct pkt_list *drops) {
 	struct card *card = &c->card[hosts_number(c->side, p->delay_class, p->flow_id)];
 	bool joins;
 
-	fifos_depart(&c->fifos, p->arrival_ns);
+	cards_depart(c, p->arrival_ns);
 	if (card->fifo.pkts >= card->host->ring) {
 		card->count.drops++;
 		stage_drop(c->env, drops, p, DROP_RING);
@@ -93,6 +100,10 @@ static inline void cards_take(struct cards *c, struct pkt *p, struct pkt_list *d
 	}
 	p->release_ns = card_due(card, p->arrival_ns, &joins);
 	p->flags |= PKT_POLL_END;
+	if (p->release_ns == p->arrival_ns) { // and all that came before it has departed
+		pkt_list_push(&c->fifos.out, p);
+		return;
+	}
 	if (joins && card->fifo.head != NULL)
 		card->fifo.tail->flags &= (uint8_t)~PKT_POLL_END;
 	fifos_push(&c->fifos, &card->fifo, p);
@@ -107,6 +118,7 @@ static uint32_t cards_pop(
 	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
 	struct cards *c = self;
 
+	cards_depart(c, now_ns);
 	return fifos_pop(&c->fifos, now_ns, pkts, max);
 }
 

@@ -104,6 +104,33 @@ static inline struct pkt *fifos_release(struct fifos *fs) {
 	return p;
 }
 
+// Moves the packets that have the earliest departure in one FIFO to the list `out`, at once.
+static inline void fifos_release_all(struct fifos *fs) {
+	struct fifo *f = fs->heap[0].from;
+	uint64_t release_ns = fs->heap[0].release_ns, bytes = 0;
+	struct pkt *p = f->head, *first = p, *last;
+	uint32_t n = 0;
+
+	do {
+		p->arrival_ns = release_ns;
+		bytes += p->size_bytes;
+		n++;
+		last = p;
+		p = p->next;
+	} while (p != NULL && p->release_ns == release_ns);
+	last->next = NULL;
+	pkt_list_join(&fs->out, &(struct pkt_list){first, last, n, bytes});
+	f->head = p;
+	f->pkts -= n;
+	f->bytes -= bytes;
+	fs->pkts -= n;
+	fs->bytes -= bytes;
+	if (p != NULL)
+		heads_sink(fs->heap, fs->heads, (struct head){p->release_ns, p, f});
+	else if (--fs->heads > 0)
+		heads_sink(fs->heap, fs->heads, fs->heap[fs->heads]);
+}
+
 // Moves packets that have departed by t_ns to the list `out`.
 static inline void fifos_depart(struct fifos *fs, uint64_t t_ns) {
 	while (fs->heads > 0 && fs->heap[0].release_ns <= t_ns)

@@ -91,7 +91,7 @@
 	V(PART, ledger, "SimulationLedger", write_ledger(s, j, balanced), "")                      \
 	V(PART, links, "dict[str, Link]", paths_summary(&s->paths, j, now_ns), "")                 \
 	V(PART, cards, "dict[str, Cards]", write_cards(s, j), "",                                  \
-		.absent = "no hosts, or they are Linux guests")                                    \
+		.absent = "no hosts, or Linux guests, or without moderation, cpu and GRO")         \
 	V(PART, why, "list[Why]", paths_why(&s->paths, j, now_ns), "")                             \
 	V(PART, limits, "Limits", write_limits(s, j), "", .absent = "")
 
