@@ -47,8 +47,9 @@ struct hosts_side {
 	uint8_t group_kind[GROUPS_MAX]; // of each group's flows
 };
 
+// A recording may have packets of groups that the config does not have.
 static inline const struct hosts_kind *hosts_kind(const struct hosts_side *side, uint32_t group) {
-	return &side->kind[side->group_kind[group]];
+	return &side->kind[group < GROUPS_MAX ? side->group_kind[group] : 0];
 }
 // The number of a flow's host among those of its side.
 static inline uint32_t hosts_number(const struct hosts_side *side, uint32_t group, uint32_t flow) {

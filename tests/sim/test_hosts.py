@@ -198,6 +198,13 @@ def test_a_slow_processor_is_the_bottleneck(simulate: Simulate) -> None:
     assert "sending" not in run.summary["cards"]
 
 
+def test_cards_that_do_nothing_are_not_there(simulate: Simulate) -> None:
+    """Each packet interrupts at once, no processor takes time, and of ACKs nothing is joined."""
+    run, plain = simulate(SHARED, "hosts={sending: {count: 3}}"), simulate(SHARED)
+    assert "cards" not in run.summary
+    assert run.summary["digest"] == plain.summary["digest"]
+
+
 def test_a_group_has_what_its_hosts_have(simulate: Simulate) -> None:
     """What a group writes itself is its own; the folder's config, which has both, says the same."""
     hosts = "hosts={sending: {tso: linux, hz: 250}, receiving: {acks: linux, rmem: 1MiB}}"
