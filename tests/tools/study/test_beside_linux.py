@@ -88,10 +88,10 @@ def test_the_pages_have_linux_s_column_without_guests(
     assert sorted(path.name for path in tmp_path.glob("*.json")) == ["guests.json", "results.json"]
     text = page.read_text()
     assert "From `weir reproduce small --quick` at commit 0123, " in text
-    assert "`small`: 1 of 2 measurements are within 5 % of Linux's" in text
+    assert "`small-guests`: 1 of 2 measurements are within 5 % of Linux's" in text
     assert ". 1 were not measured." in text
     assert "from `weir reproduce small --guests --quick` at commit 4567, " in text
-    assert "| small, X1: far | 100 % (80.0 %) | 0.800 times | A cause. |" in text
+    assert "| X1 | 0.800 | A cause. |" in text
     columns = study_page.with_others(study_page.CLAIMS, own, guests.texts(one))
     rows = Table(columns, own).rows
     assert [row[5] for row in rows] == ["101 % (100 %)", "100 % (80.0 %)", "–", "–"]
@@ -118,6 +118,7 @@ def test_guests_are_wanted_only_where_they_run(
     assert "rate: 1Mbit" in said("small", "--guests", "--print-config", "slower")
     assert "run: tools/weir guests build" in said("small", "--guests")
     assert "its cells are run together" in said("small", "--guests", "--shard", "1/2")
+    assert "leave --full away" in said("small", "--guests", "--full")
     assert "linux has them anyway" in said("linux", "--guests")
     known(monkeypatch, study(FULL))
     assert "no claim of small is measured with Linux guests" in said("small", "--guests")

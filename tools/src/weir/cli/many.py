@@ -221,6 +221,8 @@ def reproduce_(
     if with_guests and (shard is not None or study == find.LINUX):
         what = "linux has them anyway" if shard is None else "its cells are run together"
         raise UserError(f"--guests: {what}")
+    if with_guests and not quick:
+        raise UserError("--guests: its cells have one length; leave --full away")
     if study == find.LINUX:
         if shard is not None:
             raise UserError("--shard: the cells of linux are run together")

@@ -176,28 +176,18 @@ def differing(studies: Sequence[Study]) -> str:
     return f"\n{markdown.render([made])}" if made else ""
 
 
-LINUX = ("beside Linux", "Linux (ours there)", "ours over Linux's", "why")
+LINUX = ("not Linux's", "ours over Linux's", "why")
 
 
 def beside_linux(studies: Sequence[Study]) -> str:
     """Returns how many measurements are near those of Linux guests, and lists the others."""
     parts: list[Part] = []
-    for study in filter(guests.has_guests, studies):
-        made = guests.study_of(study)
-        if not file_of(made).is_file():
+    for study in map(guests.study_of, filter(guests.has_guests, studies)):
+        if not file_of(study).is_file():
             continue
-        file, both = read(made), guests.texts(study)
-        verdicts = Counter[str]()
-        far = []
-        for one in rows(made, file.rows[made.name]):
-            if one.claim.kind == "shown":
-                continue
-            verdicts[one.verdict] += 1
-            says = one.claim.says.removesuffix(guests.OVER)
-            why = one.claim.why or "The cause is not known."
-            if one.verdict == "differs":
-                where = f"{study.name}, {one.experiment.name}: {says}"
-                far.append([where, both[one.experiment.name, says], one.here, why])
+        file = read(study)
+        judged = [one for one in rows(study, file.rows[study.name]) if one.claim.kind != "shown"]
+        verdicts = Counter(one.verdict for one in judged)
         missing = verdicts.pop("missing", 0)
         left = f" {missing} were not measured." if missing else ""
         text = (
@@ -205,6 +195,18 @@ def beside_linux(studies: Sequence[Study]) -> str:
             f" {100 * guests.FAR:.0f} % of Linux's, from `{file.command}` at commit {file.commit},"
             f" {file.date}.{left}"
         )
+        causes: dict[str, list[Row]] = {}
+        for one in judged:
+            if one.verdict == "differs":
+                causes.setdefault(one.claim.why or "The cause is not known.", []).append(one)
+        far = [
+            (
+                ", ".join(dict.fromkeys(one.experiment.name for one in of)),
+                ", ".join(one.here.removesuffix(" times") for one in of),
+                why,
+            )
+            for why, of in causes.items()
+        ]
         parts += [Text(text), Table(LINUX, far)]
     return f"\n{markdown.render(parts)}" if parts else ""
 
