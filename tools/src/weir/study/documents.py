@@ -202,7 +202,7 @@ def beside_linux(studies: Sequence[Study]) -> str:
         far = [
             (
                 ", ".join(dict.fromkeys(one.experiment.name for one in of)),
-                ", ".join(one.here.removesuffix(" times") for one in of),
+                ", ".join(one.here.replace(" times", "") for one in of),
                 why,
             )
             for why, of in causes.items()
