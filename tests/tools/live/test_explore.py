@@ -7,6 +7,8 @@ import re
 import shlex
 import shutil
 import struct
+import subprocess
+import sys
 import threading
 import urllib.parse
 from pathlib import Path
@@ -104,6 +106,15 @@ def test_the_page_offers_all_that_can_be_drawn(served):
         "kind": [drawing.OVER_TIME, drawing.NUMBERS, *many_figures.NAMES],
         "paper": [f"{venue},{width}" for venue in paper.VENUES for width in paper.WIDTHS_IN],
     }
+
+
+def test_the_table_needs_no_library_of_numbers():
+    """They take longer to import than a table of runs to show."""
+    code = (
+        "import sys, weir.cli.explore; print({'numpy', 'polars', 'matplotlib'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def listed(url):
