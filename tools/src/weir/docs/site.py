@@ -106,6 +106,8 @@ def build(site: Path, group: TyperGroup) -> None:
             said = (done.stdout + done.stderr.partition("Traceback")[0]).strip()
             raise UserError(f"the pages cannot be built:\n{said}", 1)
         (Path(work) / "site" / STAMP).touch()
+        if gallery.PLAYGROUND.exists():
+            shutil.copytree(gallery.PLAYGROUND, Path(work) / "site/playground")
         shutil.rmtree(site)
         shutil.copytree(Path(work) / "site", site)
 
