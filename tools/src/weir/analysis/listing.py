@@ -59,9 +59,9 @@ def find_all(top: Path) -> Iterator[Path]:
 
 def branches(path: Path) -> Iterator[Path]:
     """Yields the run folders of a run's branches, by their names; a link is none."""
-    place = f"{path}/{folder.BRANCHES}"
-    if os.path.isdir(place) and not os.path.islink(place):
-        yield from map(Path, _below(place, False, 1))
+    place = path / folder.BRANCHES
+    if place.is_dir() and not place.is_symlink():
+        yield from map(Path, _below(str(place), False, 1))
 
 
 def _below(path: str, inside: bool, depth: int) -> Iterator[str]:
