@@ -169,6 +169,14 @@ void receiver_gro_break(struct endpoint *e, struct receiver *r, const struct seg
 		receiver_gro_flush(e, r, now_ns);
 }
 
+// Not inlined: hosts without cards are the common case.
+__attribute__((noinline)) static void count_segment(
+	struct endpoint *e, struct gro_card *card, uint64_t now_ns) {
+	card->count.segs++;
+	if (++card->packets == POLL_PACKETS)
+		flush_card(e, card, now_ns);
+}
+
 void receiver_gro_take(struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t end,
 	uint8_t ecn, bool now, bool pushed, bool repeated, uint64_t now_ns) {
 	struct receiver_acks *a = r->acks;
@@ -187,11 +195,6 @@ void receiver_gro_take(struct endpoint *e, struct receiver *r, const struct seg 
 	// Each duplicate has a report of its own.
 	if (repeated || pushed || (s->flags & SEG_FIN) != 0)
 		receiver_gro_flush(e, r, now_ns);
-	if (e->gro_hosts == NULL)
-		return;
-	struct gro_card *card = card_of(e, r);
-
-	card->count.segs++;
-	if (++card->packets == POLL_PACKETS)
-		flush_card(e, card, now_ns);
+	if (e->gro_hosts != NULL)
+		count_segment(e, card_of(e, r), now_ns);
 }
