@@ -91,3 +91,4 @@ def test_the_documents_have_every_claim(name: str) -> None:
     assert holding == verdicts.count("holds"), RENEW
     assert documents.origins(studies) in page, RENEW
     assert page.endswith(documents.differing(studies) + "\n"), RENEW
+    assert documents.beside_linux(studies) in page, RENEW

@@ -89,7 +89,7 @@ def test_the_pages_have_linux_s_column_without_guests(
     text = page.read_text()
     assert "From `weir reproduce small --quick` at commit 0123, " in text
     assert "`small-guests`: 1 of 2 measurements are within 5 % of Linux's" in text
-    assert ". 1 were not measured." in text
+    assert ". Not measured: 1." in text
     assert "from `weir reproduce small --guests --quick` at commit 4567, " in text
     assert "| X1 | 0.800 | A cause. |" in text
     columns = study_page.with_others(study_page.CLAIMS, own, guests.texts(one))

@@ -189,7 +189,7 @@ def beside_linux(studies: Sequence[Study]) -> str:
         judged = [one for one in rows(study, file.rows[study.name]) if one.claim.kind != "shown"]
         verdicts = Counter(one.verdict for one in judged)
         missing = verdicts.pop("missing", 0)
-        left = f" {missing} were not measured." if missing else ""
+        left = f" Not measured: {missing}." if missing else ""
         text = (
             f"`{study.name}`: {verdicts['holds']} of {verdicts.total()} measurements are within"
             f" {100 * guests.FAR:.0f} % of Linux's, from `{file.command}` at commit {file.commit},"
