@@ -25,6 +25,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from weir.analysis import listing
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 from weir.live import web
 from weir.live.shelf import Shelf
 from weir.live.web import Handler, Query
@@ -53,10 +54,18 @@ def answers(runs: Shelf) -> web.Answers:
 
     @cache
     def desk() -> Desk:
-        """Imports what draws when it is first asked for: that takes longer than the table."""
+        """Imports what draws: that takes longer than the table."""
         from weir.live import chosen
 
         return chosen.Desk(runs)
+
+    def rows(query: Query) -> Json:
+        """Returns lines of runs; after the last, what draws is imported before it is asked for."""
+        first = web.whole(web.word(query, "from") or "0")
+        found = runs.rows(first)
+        if first + len(found["rows"]) >= len(runs.paths):
+            threading.Thread(target=desk, daemon=True).start()
+        return found
 
     def sent(
         make: Callable[[Query], object],
@@ -79,11 +88,7 @@ def answers(runs: Shelf) -> web.Answers:
 
     return {
         "/": page,
-        "/runs": sent(
-            lambda query: runs.rows(web.whole(web.word(query, "from") or "0")),
-            "application/json",
-            runs.reading,
-        ),
+        "/runs": sent(rows, "application/json", runs.reading),
         "/choices": sent(lambda query: desk().choices(query), "application/json"),
         "/figures": sent(lambda query: desk().figures(query), web.HTML, policy=FIGURES_POLICY),
         "/paper": sent(lambda query: desk().paper(query), "application/pdf"),
