@@ -83,7 +83,7 @@ def examples() -> list[Example]:
 
 def looks() -> dict[str, object]:
     """Returns the tables of colours, markers and dashes that looks.js reads."""
-    names = ("STYLES", "CYCLE", "FREE", "DASHES", "INK", "FAINT")
+    names = ("STYLES", "LABELS", "CYCLE", "FREE", "DASHES", "INK", "FAINT")
     return {name.lower(): getattr(theme, name) for name in names}
 
 

@@ -107,7 +107,7 @@ def test_a_run_shows_what_the_command_shows_and_its_folder_is_a_run(opened, tmp_
     assert "ledger: balanced" in text
     assert summary.links(native).rows[0][2] in text
     page.frame_locator("iframe").locator(".panel.drawn").first.wait_for()
-    assert page.frame_locator("iframe").locator("figure").count() == 3
+    assert page.frame_locator("iframe").locator("figure").count() == 4
     with page.expect_download() as got:
         page.click("text=Download the run folder")
     got.value.save_as(tmp_path / "run.zip")

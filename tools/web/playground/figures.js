@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The figures goodput, rtt and queue of a run, as templates/page.js draws them: the values of
+// The figures goodput, rtt, queue and cwnd of a run, as templates/page.js draws them: the values of
 // report/figures.py, which the test compares.
 
 import { number, rate, rateStep, time, timeStep } from "./units.js";
 import { groupNames } from "./summary.js";
 import { columns } from "./ring.js";
+import { even } from "./looks.js";
 import { parse, timeNs } from "./resolved.js";
 
-const FEW = 10, BANDS = 8, MARGIN = 0.05, HIDING = 2.5, EVENTS = 150, LINKS = 4, PX_PER_IN = 125, LEAST_PX = 150;
+const FEW = 10, BANDS = 8, MARGIN = 0.05, HIDING = 2.5, EVENTS = 150, LINKS = 4, CWND_FLOWS = 6, PX_PER_IN = 125, LEAST_PX = 150;
 const NS = 1e9;
 const unique = (values) => Float64Array.from(new Set(values)).sort();
 const most = (values) => values.reduce((high, v) => v > high ? v : high, 0);
@@ -71,6 +72,12 @@ export class Figures {
     began.flow_id.forEach((flow, i) => { if (!group.has(flow)) group.set(flow, began.group[i]); });
     this.flowGroups = [...group].sort(([a], [b]) => a - b);
     this.few = this.flowGroups.length <= FEW;
+    const measured = new Map(this.flowGroups.map(([flow]) => [flow, 0])), since = this.warmup * NS;
+    own.flow_id.forEach((flow, i) => {
+      if (own.ts_ns[i] > since) measured.set(flow, measured.get(flow) + own.delivered_bytes[i]);
+    });
+    this.typical = typical(this.flowGroups, measured);
+    this.acks = files["cc.ring"] ? columns(files["cc.ring"]) : null;
   }
 
   group(index) {
@@ -85,6 +92,7 @@ export class Figures {
       if (this.flows.rtt_samples.some((n) => n > 0)) made.push(this.rtt());
     }
     if (this.links?.out_bytes.some((bytes) => bytes > 0)) made.push(this.queue());
+    if (this.flows?.ts_ns.length) made.push(this.cwnd());
     return made;
   }
 
@@ -255,6 +263,30 @@ export class Figures {
     return this.steady(this.overTime(axis(`${title} (${unit})`), marks), own.time_s, own[largest], scale);
   }
 
+  // Windows after each ACK of the typical flows where they are recorded, else at the ends of intervals.
+  cwnd() {
+    const own = (records) => {
+      const keep = records.flow_id.map((flow) => this.typical.has(flow));
+      return Object.fromEntries(["ts_ns", "flow_id", "group", "cwnd_segs"].map((name) => [name, where(records[name], keep)]));
+    };
+    let part = this.acks && own(this.acks);
+    if (!part || new Set(part.flow_id).size < this.typical.size) part = own(this.flows);
+    const times = over(part.ts_ns, NS), group = new Map([...part.flow_id].map((flow, i) => [flow, part.group[i]]));
+    const there = [...group].sort(([a], [b]) => a - b), looks = this.looks.flows(there, (n) => this.group(n), this.typical);
+    const marks = [...looks].map(([flow, style]) => {
+      const keep = part.flow_id.map((id) => id === flow);
+      return { ...lineOf(where(times, keep), where(part.cwnd_segs, keep), style), width: 0.9 };
+    });
+    const panel = this.steady(this.overTime(axis("cwnd (segments)"), marks), times, part.cwnd_segs, [1, "segments"]);
+    return figure("cwnd", [panel], 1, 2.1, `Congestion window over time.${this.chosen()}`);
+  }
+
+  chosen() {
+    const groups = new Set(this.flowGroups.map(([, group]) => group)).size;
+    if (groups > CWND_FLOWS) return ` Shown are the median flows of the first ${CWND_FLOWS} groups.`;
+    return this.flowGroups.length <= CWND_FLOWS ? "" : " Each group is shown by its flows of median, least and best goodput.";
+  }
+
   // The intervals with drops or CE marks, those with the most if there are many.
   eventsOn(own, kind, at, divisor) {
     const found = [...own[kind].keys()].filter((i) => own[kind][i] > 0);
@@ -264,6 +296,20 @@ export class Figures {
     return [{ kind: "Points", x: Float64Array.from(shown, (i) => own.time_s[i]), y: Float64Array.from(shown, (i) => own[at][i] / divisor),
       style: { ...style, label: `intervals with ${style.label}` }, size: 3, hollow: false, at_edge: false }];
   }
+}
+
+// Flows that stand for the rest: per group the median, least and best served, with which it is.
+function typical(flowGroups, goodput) {
+  if (flowGroups.length <= CWND_FLOWS) return new Map(flowGroups.map(([flow]) => [flow, ""]));
+  const groups = new Map(), chosen = new Map();
+  for (const [flow, group] of flowGroups) (groups.get(group) ?? groups.set(group, []).get(group)).push(flow);
+  const sorted = [...groups].sort(([a], [b]) => a - b).map(([, flows]) => flows.sort((a, b) => goodput.get(a) - goodput.get(b) || a - b));
+  for (const [share, role] of [[0.5, "median"], [0, "least"], [1, "best"]])
+    for (const flows of sorted) {
+      const flow = flows[even(share * (flows.length - 1))];
+      if (!chosen.has(flow) && chosen.size < CWND_FLOWS) chosen.set(flow, flows.length > 1 ? role : "");
+    }
+  return new Map([...chosen].sort(([a], [b]) => a - b));
 }
 
 function axis(label, low = null, high = null, isTime = false) {
@@ -299,5 +345,5 @@ function figure(name, panels, across, inches, caption) {
   }
   const height = Math.floor(Math.max(LEAST_PX, PX_PER_IN * inches));
   const [title] = caption.split(". "), text = caption.slice(title.length + 2);
-  return { name, title, text, across, panels: panels.map((panel) => ({ title: "", alone: "", height, ...panel })) };
+  return { name, title: title.replace(/\.$/, ""), text, across, panels: panels.map((panel) => ({ title: "", alone: "", height, ...panel })) };
 }

@@ -38,10 +38,32 @@ function base64(column) {
   return btoa(text);
 }
 
+const POINTS = 4000; // of a mark: each stretch keeps its smallest and largest value
+
+function places(y) {
+  const length = Math.ceil(y.length / (POINTS / 2 - 1)), kept = new Set([0, y.length - 1]);
+  for (let from = 0; from < y.length; from += length) {
+    let [low, high] = [from, from];
+    for (let i = from; i < Math.min(from + length, y.length); i += 1) {
+      if (y[i] < y[low]) low = i;
+      if (y[i] > y[high]) high = i;
+    }
+    kept.add(low).add(high);
+  }
+  return [...kept].sort((a, b) => a - b);
+}
+
+// As many points of a line as can be seen.
+export function thinned(mark) {
+  if (mark.kind !== "Line" || mark.y.length <= POINTS) return mark;
+  const kept = places(mark.y), chosen = (column) => Float64Array.from(kept, (i) => column[i]);
+  return { ...mark, x: chosen(mark.x), y: chosen(mark.y) };
+}
+
 // As JSON for page.js: columns are numbers of their places.
 function embedded({ name, across, panels }) {
   const columns = [];
-  const shown = panels.map((panel) => ({ ...panel, marks: panel.marks.map((mark) => {
+  const shown = panels.map((panel) => ({ ...panel, marks: panel.marks.map(thinned).map((mark) => {
     const refs = Object.keys(mark).filter((key) => mark[key] instanceof Float64Array);
     return { ...mark, refs, ...Object.fromEntries(refs.map((key) => [key, columns.push(["d", base64(mark[key])]) - 1])) };
   }) }));

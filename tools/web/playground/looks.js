@@ -4,12 +4,12 @@
 const MANY = 0.35; // of white, in the lightest shade of a group's flows
 
 export class Looks {
-  constructor(tables) { Object.assign(this, tables); } // styles, cycle, free, dashes, ink, faint
+  constructor(tables) { Object.assign(this, tables); } // styles, labels, cycle, free, dashes, ink, faint
 
   // The look of something known, or the next of the cycle.
   style(name, label, index = 0) {
     const [marker, dash] = this.free[index % this.free.length];
-    const known = this.styles[name] ?? { label: name, colour: this.cycle[index % this.cycle.length], marker, dash, hatch: "" };
+    const known = this.styles[name] ?? { label: this.labels[name] ?? name, colour: this.cycle[index % this.cycle.length], marker, dash, hatch: "" };
     return { ...known, label: label || known.label };
   }
 
@@ -19,7 +19,7 @@ export class Looks {
 
   // Looks of flow groups that differ from each other; null: there are too many.
   groups(names, controls) {
-    const labels = names.map((name, n) => this.styles[controls[n]] && (name === "" || name === controls[n]) ? this.styles[controls[n]].label : name || controls[n]);
+    const labels = names.map((name, n) => name === "" || name === controls[n] ? this.style(controls[n]).label : name);
     const several = new Set(controls).size < controls.length;
     if (names.length > (several ? this.cycle : this.free).length) return null;
     const first = controls.map((cc, n) => cc in this.styles && controls.indexOf(cc) === n);
@@ -35,15 +35,16 @@ export class Looks {
     });
   }
 
-  // Looks of flows by their numbers; flows: [flow, group] each, by rising flow.
-  flows(flows, group) {
+  // Looks of flows by their numbers; flows: [flow, group] each, by rising flow. roles: what a flow
+  // stands for.
+  flows(flows, group, roles = new Map()) {
     const groups = [...new Set(flows.map(([, one]) => one))].sort((a, b) => a - b), found = new Map();
     for (const one of groups) {
       const base = group(one), ids = flows.filter(([, of]) => of === one).map(([id]) => id), several = ids.length > 1;
       const cycled = several && groups.length === 1 && ids.length <= this.cycle.length;
       ids.forEach((id, k) => {
-        const name = several ? `flow ${id}` : "";
-        const parts = groups.length > 1 || !several ? [base.label, name] : [name];
+        const role = roles.get(id), name = role ? `${role} (flow ${id})` : several ? `flow ${id}` : "";
+        const parts = groups.length > 1 || !name ? [base.label, name] : [name];
         found.set(id, { label: parts.filter(Boolean).join(", "), colour: cycled ? this.cycle[k] : shade(base.colour, k, ids.length),
           marker: base.marker, dash: several ? this.dashes[k % this.dashes.length] : base.dash, hatch: "" });
       });
@@ -52,7 +53,7 @@ export class Looks {
   }
 }
 
-function even(v) { // Python's round: halves to the even number
+export function even(v) { // Python's round: halves to the even number
   const low = Math.floor(v);
   return v - low === 0.5 ? low + (low % 2) : Math.round(v);
 }
