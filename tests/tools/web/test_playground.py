@@ -73,11 +73,11 @@ def shown(tmp_path_factory, assemble):
     for name, one in zip(CONFIGS, folders, strict=True):
         command = [SIM, f"configs/{name}.yaml", *SHORT, "--out", one]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    looks = place / "looks.json"
-    looks.write_bytes(msgspec.json.encode(assemble.looks()))
+    theme = place / "looks.json"
+    theme.write_bytes(msgspec.json.encode(assemble.theme()))
     script = ROOT / "tests/tools/web/shown.mjs"
     done = subprocess.run(
-        ["node", script, looks, *folders], check=True, capture_output=True, text=True
+        ["node", script, theme, *folders], check=True, capture_output=True, text=True
     )
     return dict(zip(CONFIGS, zip(folders, json.loads(done.stdout), strict=True), strict=True))
 
