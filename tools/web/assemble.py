@@ -81,8 +81,8 @@ def examples() -> list[Example]:
     return [*found, *written()]
 
 
-def theme() -> dict[str, object]:
-    """Returns the tables of colours, markers and dashes that looks.js reads."""
+def styles() -> dict[str, object]:
+    """Returns the tables of colours, markers and dashes that theme.js reads."""
     names = ("STYLES", "LABELS", "CYCLE", "FREE", "DASHES", "INK", "FAINT")
     return {name.lower(): getattr(theme, name) for name in names}
 
@@ -101,7 +101,7 @@ def main() -> None:
     for name in ("weir-sim.js", "weir-sim.wasm"):
         shutil.copy2(BUILD / name, OUT)
     shutil.copy2(ROOT / "tools/src/weir/report/templates/page.css", OUT)
-    made = {"looks": theme(), "schema": schema.of_config(), "examples": examples()}
+    made = {"theme": styles(), "schema": schema.of_config(), "examples": examples()}
     for name, value in made.items():
         (OUT / f"{name}.json").write_bytes(msgspec.json.encode(value))
     (OUT / "frame.html").write_text(frame(), encoding="utf-8")

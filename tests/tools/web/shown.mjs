@@ -3,9 +3,9 @@
 import { readFileSync, readdirSync } from "node:fs";
 
 const from = (name) => import(new URL(`../../../tools/web/playground/${name}`, import.meta.url));
-const [{ Figures }, { thinned }, { Looks }, { lines, tables }] = await Promise.all(["figures.js", "html.js", "looks.js", "summary.js"].map(from));
-const [looks, ...folders] = process.argv.slice(2);
-const table = new Looks(JSON.parse(readFileSync(looks, "utf8")));
+const [{ Figures }, { thinned }, { Theme }, { lines, tables }] = await Promise.all(["figures.js", "html.js", "theme.js", "summary.js"].map(from));
+const [theme, ...folders] = process.argv.slice(2);
+const table = new Theme(JSON.parse(readFileSync(theme, "utf8")));
 console.log(JSON.stringify(folders.map((folder) => {
   const names = readdirSync(folder).filter((name) => /\.(ring|json|yaml)$/.test(name));
   const files = Object.fromEntries(names.map((name) => [name, new Uint8Array(readFileSync(`${folder}/${name}`))]));

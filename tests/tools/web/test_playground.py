@@ -73,8 +73,8 @@ def shown(tmp_path_factory, assemble):
     for name, one in zip(CONFIGS, folders, strict=True):
         command = [SIM, f"configs/{name}.yaml", *SHORT, "--out", one]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    theme = place / "looks.json"
-    theme.write_bytes(msgspec.json.encode(assemble.theme()))
+    theme = place / "theme.json"
+    theme.write_bytes(msgspec.json.encode(assemble.styles()))
     script = ROOT / "tests/tools/web/shown.mjs"
     done = subprocess.run(
         ["node", script, theme, *folders], check=True, capture_output=True, text=True

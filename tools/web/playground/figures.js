@@ -5,7 +5,7 @@
 import { number, rate, rateStep, time, timeStep } from "./units.js";
 import { groupNames } from "./summary.js";
 import { columns } from "./ring.js";
-import { even } from "./looks.js";
+import { even } from "./theme.js";
 import { parse, timeNs } from "./resolved.js";
 
 const FEW = 10, BANDS = 8, MARGIN = 0.05, HIDING = 2.5, EVENTS = 150, LINKS = 4, CWND_FLOWS = 6, PX_PER_IN = 125, LEAST_PX = 150;
@@ -46,10 +46,10 @@ function nearest(sorted, share) {
 }
 
 export class Figures {
-  // files: of the run folder. looks: see looks.js.
-  constructor(files, looks) {
+  // files: of the run folder. theme: of theme.js.
+  constructor(files, theme) {
     const text = (name) => new TextDecoder().decode(files[name]);
-    this.looks = looks;
+    this.theme = theme;
     this.summary = JSON.parse(text("summary.json"));
     this.config = parse(text("config.yaml"));
     this.duration = this.summary.virtual_s;
@@ -60,7 +60,7 @@ export class Figures {
     this.flows = read("interval.ring");
     if (this.flows) this.rates(files);
     const { groups } = this.summary;
-    this.groups = looks.groups(groupNames(this.summary), groups.map(({ cc }) => cc || ""));
+    this.groups = theme.groups(groupNames(this.summary), groups.map(({ cc }) => cc || ""));
   }
 
   // Goodput of each record, and the flows that began.
@@ -81,7 +81,7 @@ export class Figures {
   }
 
   group(index) {
-    return this.groups?.[index] ?? this.looks.style("", `group ${index}`, index);
+    return this.groups?.[index] ?? this.theme.style("", `group ${index}`, index);
   }
 
   // All figures for which there are records.
@@ -97,7 +97,7 @@ export class Figures {
   }
 
   overTime(y, marks) {
-    const ended = this.warmup > 0 ? [{ kind: "Rule", at: this.warmup, style: this.looks.moment("end of the warm-up"), upright: true, width: 0.8 }] : [];
+    const ended = this.warmup > 0 ? [{ kind: "Rule", at: this.warmup, style: this.theme.moment("end of the warm-up"), upright: true, width: 0.8 }] : [];
     return { x: axis("time (s)", 0, this.duration, true), y: { ...y, low: y.low ?? 0 }, marks: [...marks, ...ended] };
   }
 
@@ -106,7 +106,7 @@ export class Figures {
     const late = most(where(values, times.map((t) => t > this.warmup))) / divisor, peak = most(values) / divisor;
     if (this.warmup <= 0 || late <= base || peak - base < HIDING * (late - base)) return panel;
     const at = times[values.indexOf(most(values))];
-    const style = { label: `peak ${number(peak)} ${unit}`, colour: this.looks.ink, marker: "^", dash: "-", hatch: "" };
+    const style = { label: `peak ${number(peak)} ${unit}`, colour: this.theme.ink, marker: "^", dash: "-", hatch: "" };
     const mark = { kind: "Points", x: Float64Array.of(at), y: Float64Array.of(peak), style, size: 4.5, hollow: false, at_edge: true };
     return { ...panel, y: { ...panel.y, high: base + 1.5 * (late - base) }, marks: [...panel.marks, mark] };
   }
@@ -147,7 +147,7 @@ export class Figures {
       const values = series.get(key) ?? series.set(key, new Float64Array(x.length)).get(key);
       values[place.get(own.time_s[i])] += own.goodput_bps[i];
     });
-    const order = [...series.keys()].sort((a, b) => a - b), byFlow = this.looks.flows(this.flowGroups, (n) => this.group(n));
+    const order = [...series.keys()].sort((a, b) => a - b), byFlow = this.theme.flows(this.flowGroups, (n) => this.group(n));
     const rates = this.bottleneck(), fastest = rates ? most(rates.rate) : 0;
     const top = Math.max(most(x.map((_, i) => order.reduce((sum, key) => sum + series.get(key)[i], 0))), fastest);
     const [divisor, unit] = rateStep(top), marks = [];
@@ -159,7 +159,7 @@ export class Figures {
     }
     if (rates && fastest > 0) {
       const slowest = Math.min(...rates.rate), said = slowest === fastest ? rate(fastest) : `${rate(slowest)} to ${rate(fastest)}`;
-      marks.push({ ...lineOf(Float64Array.of(0, ...rates.end), over([rates.rate[0], ...rates.rate], divisor), this.looks.level(`link, ${said}`)), steps: "pre", width: 0.8 });
+      marks.push({ ...lineOf(Float64Array.of(0, ...rates.end), over([rates.rate[0], ...rates.rate], divisor), this.theme.level(`link, ${said}`)), steps: "pre", width: 0.8 });
     }
     const panels = [this.overTime(axis(`goodput, stacked (${unit})`, null, top > 0 ? 1.1 * top / divisor : null), marks)];
     if (!this.few) panels.push(this.perFlow());
@@ -196,14 +196,14 @@ export class Figures {
     const scale = timeStep(most(own.rtt_mean_ns)), [divisor, unit] = scale;
     let marks, times = own.time_s, values = own.rtt_mean_ns;
     if (this.few) {
-      marks = [...this.looks.flows(this.flowGroups, (n) => this.group(n))].map(([flow, style]) => this.flowLine(own, flow, style, divisor));
+      marks = [...this.theme.flows(this.flowGroups, (n) => this.group(n))].map(([flow, style]) => this.flowLine(own, flow, style, divisor));
     } else {
       const spread = this.spread(own, own.rtt_mean_ns);
       ({ times, values } = this.spreadPanel(spread));
       marks = this.bands(spread, divisor);
     }
     const baseNs = this.propagation(), base = baseNs / divisor;
-    if (baseNs) marks.push({ kind: "Rule", at: base, style: this.looks.level(`propagation, ${time(baseNs)}`), upright: false, width: 0.8 });
+    if (baseNs) marks.push({ kind: "Rule", at: base, style: this.theme.level(`propagation, ${time(baseNs)}`), upright: false, width: 0.8 });
     const panel = this.steady(this.overTime(axis(`RTT (${unit})`), marks), times, values, scale, base);
     const top = ends(panel.y, panel.marks.flatMap((mark) => reach(mark)[1]))[1];
     panel.y.low = Math.max(0, base - 0.2 * (top - base));
@@ -254,7 +254,7 @@ export class Figures {
     const [divisor, unit] = scale, indices = unique(own.link), several = indices.length > 1, marks = [];
     for (const index of indices) {
       const name = Object.keys(this.summary.links)[index] ?? `link ${index}`, keep = own.link.map((link) => link === index);
-      const style = several ? this.looks.style(name, name, index) : this.looks.style("", "mean", 0);
+      const style = several ? this.theme.style(name, name, index) : this.theme.style("", "mean", 0);
       const x = where(own.time_s, keep), low = over(where(own[mean], keep), divisor);
       marks.push({ kind: "Band", x, low, high: over(where(own[largest], keep), divisor), style: several ? style : { ...style, label: "maximum" }, stacked: false, opacity: 0.2 });
       marks.push(lineOf(x, low, style));
@@ -272,8 +272,8 @@ export class Figures {
     let part = this.acks && own(this.acks);
     if (!part || new Set(part.flow_id).size < this.typical.size) part = own(this.flows);
     const times = over(part.ts_ns, NS), group = new Map([...part.flow_id].map((flow, i) => [flow, part.group[i]]));
-    const there = [...group].sort(([a], [b]) => a - b), looks = this.looks.flows(there, (n) => this.group(n), this.typical);
-    const marks = [...looks].map(([flow, style]) => {
+    const there = [...group].sort(([a], [b]) => a - b), styles = this.theme.flows(there, (n) => this.group(n), this.typical);
+    const marks = [...styles].map(([flow, style]) => {
       const keep = part.flow_id.map((id) => id === flow);
       return { ...lineOf(where(times, keep), where(part.cwnd_segs, keep), style), width: 0.9 };
     });
@@ -291,7 +291,7 @@ export class Figures {
   eventsOn(own, kind, at, divisor) {
     const found = [...own[kind].keys()].filter((i) => own[kind][i] > 0);
     found.sort((a, b) => own[kind][b] - own[kind][a]);
-    const shown = found.slice(0, EVENTS).sort((a, b) => own.time_s[a] - own.time_s[b]), style = this.looks.style(kind);
+    const shown = found.slice(0, EVENTS).sort((a, b) => own.time_s[a] - own.time_s[b]), style = this.theme.style(kind);
     if (!shown.length) return [];
     return [{ kind: "Points", x: Float64Array.from(shown, (i) => own.time_s[i]), y: Float64Array.from(shown, (i) => own[at][i] / divisor),
       style: { ...style, label: `intervals with ${style.label}` }, size: 3, hollow: false, at_edge: false }];

@@ -4,7 +4,7 @@
 import { complete } from "./complete.js";
 import { Figures } from "./figures.js";
 import { escape, figure, table } from "./html.js";
-import { Looks } from "./looks.js";
+import { Theme } from "./theme.js";
 import { lines, tables } from "./summary.js";
 import { number } from "./units.js";
 import { zip } from "./zip.js";
@@ -13,7 +13,7 @@ const CONFIG = "config.yaml", WAIT_MS = 400; // after a key, as another may foll
 const place = (id) => document.getElementById(id);
 const config = place("config"), words = place("words");
 const get = async (name) => (await fetch(name)).json();
-let examples = [], schema = null, looks = null, frame = "";
+let examples = [], schema = null, theme = null, frame = "";
 
 // Jobs of weir-sim, one at a time in a worker of their own kind.
 
@@ -152,7 +152,7 @@ async function run() {
 function show({ files: made, err }) {
   const results = place("results"), own = document.createElement("section");
   const summary = JSON.parse(new TextDecoder().decode(made["summary.json"]));
-  const title = escape(summary.title || "A run"), figures = new Figures(made, looks).all();
+  const title = escape(summary.title || "A run"), figures = new Figures(made, theme).all();
   const notes = err.split("\n").filter((line) => line.startsWith("weir-sim: warning: ")).map((line) => line.slice(19));
   own.innerHTML = `<h2>${title}</h2>${notes.map((note) => `<p class="note">${escape(note)}</p>`).join("")}`
     + tables(summary).map(table).join("") + `<pre>${escape(lines(summary).join("\n"))}\n\ntelemetry digest ${summary.digest}</pre>`
@@ -222,8 +222,8 @@ function example() {
 }
 
 async function start() {
-  [examples, schema, looks] = await Promise.all([get("examples.json"), get("schema.json"), get("looks.json")]);
-  looks = new Looks(looks);
+  [examples, schema, theme] = await Promise.all([get("examples.json"), get("schema.json"), get("theme.json")]);
+  theme = new Theme(theme);
   frame = await (await fetch("frame.html")).text();
   place("example").replaceChildren(...examples.map(({ name }) => new Option(name, name)));
   place("example").value = "first";

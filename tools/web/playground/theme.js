@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The colours, markers and dashes of things: report/theme.py, whose tables are in looks.json.
+// The colours, markers and dashes of things: report/theme.py, whose tables are in theme.json.
 
 const MANY = 0.35; // of white, in the lightest shade of a group's flows
 
-export class Looks {
+export class Theme {
   constructor(tables) { Object.assign(this, tables); } // styles, labels, cycle, free, dashes, ink, faint
 
   // The look of something known, or the next of the cycle.
@@ -17,7 +17,7 @@ export class Looks {
 
   moment(label) { return { label, colour: this.faint, marker: "", dash: [0, [1, 2]], hatch: "" }; }
 
-  // Looks of flow groups that differ from each other; null: there are too many.
+  // Styles of flow groups that differ from each other; null: there are too many.
   groups(names, controls) {
     const labels = names.map((name, n) => name === "" || name === controls[n] ? this.style(controls[n]).label : name);
     const several = new Set(controls).size < controls.length;
@@ -35,7 +35,7 @@ export class Looks {
     });
   }
 
-  // Looks of flows by their numbers; flows: [flow, group] each, by rising flow. roles: what a flow
+  // Styles of flows by their numbers; flows: [flow, group] each, by rising flow. roles: what a flow
   // stands for.
   flows(flows, group, roles = new Map()) {
     const groups = [...new Set(flows.map(([, one]) => one))].sort((a, b) => a - b), found = new Map();
