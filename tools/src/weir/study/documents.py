@@ -137,7 +137,7 @@ def results(study: Study) -> list[Row]:
     found = []
     for one in quick:
         here, verdict = full.get((one.experiment.name, one.claim.says), ("", "missing"))
-        measured = verdict != "missing"
+        measured = verdict != "missing" and (here != units.NONE or one.here == units.NONE)
         found.append(replace(one, here=here, verdict=verdict, scale="full") if measured else one)
     return found
 
