@@ -126,13 +126,14 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 NULLS = ("half_width", "jfi", "measured", "moved", "rate_bps", "rtt_mean_ns", "rtx_overhead")
 DELAYS = ("queue_mean_ns", "sojourn_p50_ns", "sojourn_p99_ns", "sojourn_max_ns")
+CARDS = ("packets_per_interrupt", "segs_per_handover", "busy", "busy_max")
 
 
 def finite(run: Folder) -> Iterator[str]:
     """No NaN, infinity or wrapped counter; null only where there is nothing to divide by."""
     for where, number in numbers(run.summary):
         last = where.split(".")[-1]
-        if number is None and last not in NULLS + DELAYS:
+        if number is None and last not in NULLS + DELAYS + CARDS:
             yield f"{where} is null"
         elif number is not None and not (0 <= number < 2**62 or last in ("seed", "moved")):
             yield f"{where} is {number}"
@@ -150,6 +151,11 @@ def finite(run: Folder) -> Iterator[str]:
         first = group["sent_segs"] - group["retransmits"]
         if (group["rtx_overhead"] is None) != (first == 0):
             yield f"the overhead of {name} is {group['rtx_overhead']}"
+    for name, card in run.summary.get("cards", {}).items():
+        if (card["packets_per_interrupt"] is None) != (card["interrupts"] == 0):
+            yield f"{name}: {card['interrupts']} interrupts bring {card['packets_per_interrupt']}"
+        if (card["busy"] is None) != (card["busy_max"] is None):
+            yield f"{name}: processors are busy {card['busy']}, the busiest {card['busy_max']}"
     for name, link in run.summary["links"].items():
         for figure in DELAYS:
             # One packet may have left the queue in the warm-up and the link after it.
