@@ -48,7 +48,7 @@ def ls_(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Lists the runs in a folder and their branches, and what came out of each."""
+    """Lists runs and their branches, and what came out of each."""
     conditions = [listing.condition(text) for text in where or []]
     entries = [listing.read(path) for path in listing.find_all(top)]
     kept = [entry for entry in entries if all(one.holds(entry) for one in conditions)]
