@@ -59,6 +59,8 @@ def find_all(top: Path) -> Iterator[Path]:
 
 def branches(path: Path) -> Iterator[Path]:
     """Yields the run folders of a run's branches, by their names; a link is none."""
+    if not os.path.lexists(f"{path}/{folder.BRANCHES}"):  # quickly, as most have none
+        return
     place = path / folder.BRANCHES
     if place.is_dir() and not place.is_symlink():
         yield from map(Path, _below(str(place), False, 1))
