@@ -55,15 +55,23 @@ def test_a_connection_crosses_lcores(lab):
     assert outcome(summary) == "interrupted"
 
 
-def test_a_full_ring_is_counted(lab):
+def flooded(lab):
+    """Floods two lcores with a ring of one packet between them; the summary, and their rows."""
     options = ("-o", TWO, "-o", "live.switch.handover=1", *SHARED)
     switch = lab.switch(THROUGH, *options)
     assert lab.host("a", sys.executable, "-c", FLOOD).wait() == 0
     assert switch.stop() == 0
     summary = switch.summary()
-    ledger = summary["ledger"]
-    assert ledger["balanced"]
-    rows = [row["handover"][0] for row in summary["lcores"]]
+    return summary, [row["handover"][0] for row in summary["lcores"]]
+
+
+def test_a_full_ring_is_counted(lab):
+    for _ in range(3):  # a sender without a CPU is no flood
+        summary, rows = flooded(lab)
+        ledger = summary["ledger"]
+        assert ledger["balanced"]
+        if rows[0]["dropped"] > 0:
+            break
     assert rows[0]["dropped"] > 0
     assert sum(row["dropped"] for row in rows) == ledger["drops"]["tx"]
     received = {port["name"]: port["rx_pkts"] for port in summary["ports"]}
