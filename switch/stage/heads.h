@@ -85,6 +85,14 @@ static inline void fifos_push(struct fifos *fs, struct fifo *f, struct pkt *p) {
 	heads_rise(fs->heap, fs->heads++, (struct head){p->release_ns, p, f});
 }
 
+// Puts the FIFO at the root of the heap, which has lost its first packets, where it now belongs.
+static inline void fifos_sink(struct fifos *fs, struct fifo *f) {
+	if (f->head != NULL)
+		heads_sink(fs->heap, fs->heads, (struct head){f->head->release_ns, f->head, f});
+	else if (--fs->heads > 0)
+		heads_sink(fs->heap, fs->heads, fs->heap[fs->heads]);
+}
+
 // Takes the packet with the earliest departure off its FIFO.
 static inline struct pkt *fifos_release(struct fifos *fs) {
 	struct fifo *f = fs->heap[0].from;
@@ -97,10 +105,7 @@ static inline struct pkt *fifos_release(struct fifos *fs) {
 	fs->bytes -= p->size_bytes;
 	p->arrival_ns = p->release_ns;
 	p->next = NULL;
-	if (f->head != NULL)
-		heads_sink(fs->heap, fs->heads, (struct head){f->head->release_ns, f->head, f});
-	else if (--fs->heads > 0)
-		heads_sink(fs->heap, fs->heads, fs->heap[fs->heads]);
+	fifos_sink(fs, f);
 	return p;
 }
 
@@ -125,10 +130,7 @@ static inline void fifos_release_all(struct fifos *fs) {
 	f->bytes -= bytes;
 	fs->pkts -= n;
 	fs->bytes -= bytes;
-	if (p != NULL)
-		heads_sink(fs->heap, fs->heads, (struct head){p->release_ns, p, f});
-	else if (--fs->heads > 0)
-		heads_sink(fs->heap, fs->heads, fs->heap[fs->heads]);
+	fifos_sink(fs, f);
 }
 
 // Moves packets that have departed by t_ns to the list `out`.
