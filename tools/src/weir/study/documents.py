@@ -192,8 +192,7 @@ def beside_linux(studies: Sequence[Study]) -> str:
         left = f" Not measured: {missing}." if missing else ""
         text = (
             f"`{study.name}`: {verdicts['holds']} of {verdicts.total()} measurements are within"
-            f" {100 * guests.FAR:.0f} % of Linux's, from `{file.command}` at commit {file.commit},"
-            f" {file.date}.{left}"
+            f" {100 * guests.FAR:.0f} % of Linux's, from {source(file)}.{left}"
         )
         causes: dict[str, list[Row]] = {}
         for one in judged:
@@ -211,13 +210,18 @@ def beside_linux(studies: Sequence[Study]) -> str:
     return f"\n{markdown.render(parts)}" if parts else ""
 
 
+def source(file: File) -> str:
+    """Returns the command that wrote a file of results, with its commit and day."""
+    return f"`{file.command}` at commit {file.commit}, {file.date}"
+
+
 def origin(study: Study) -> str:
     """Returns the commands that a study's results are from."""
     scales = [row.scale for row in results(study)]
     found = []
     for scale in dict.fromkeys(sorted(scales)):
         file = read(study, scale)
-        text = f"`{file.command}` at commit {file.commit}, {file.date}"
+        text = source(file)
         if study.name in file.made:
             text = f"{text} ({spent(file.made[study.name])})"
         if len(set(scales)) > 1:
