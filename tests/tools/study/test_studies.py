@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 from weir import bootstrap
 from weir.base.errors import UserError
@@ -226,6 +227,41 @@ def test_a_result_is_of_the_longest_run_that_has_it(tmp_path, monkeypatch):
     documents.write("a", checked((97.0,), (98.0,)), "full", "89ab")
     assert "`weir reproduce a --full` at commit 89ab, " in page.read_text()
     assert "--quick" not in page.read_text()
+
+
+@needs_sim
+def test_parts_of_the_full_length_add_up(tmp_path, monkeypatch):
+    """CoreScale takes a day of one core: each part is kept beside those of the same commit."""
+    monkeypatch.setattr(documents, "page_name", lambda results, name: None)
+    cells = [Setup(name, ILLINOIS, ("duration=2s", "warmup=1s")) for name in ("first", "second")]
+    one = replace(study(*(replace(FULL, says=c.name, setups=(c,)) for c in cells)), folder=tmp_path)
+    campaign = reproduce.Campaign(one, quick=False, out=tmp_path / "runs")
+    screen = Console(quiet=True)
+
+    def run(commit, *names):
+        """Runs those cells only, and keeps what came out as of a commit."""
+
+        def runs(campaign, cells):
+            mine = [cell for cell in cells if cell.name in names]
+            return reproduce.simulate(campaign, mine, screen, None, 1)
+
+        reproduce.run_all("a", [campaign], None, screen, runs, commit=commit)
+        file = kept.read(one, "full")
+        return file.made[one.name], [verdict for *_, verdict in file.rows[one.name]]
+
+    first, verdicts = run("4567", "first")
+    assert (first.runs, first.missing, first.cells) == (1, 1, ["first"])
+    assert verdicts[1:] == ["missing"] != verdicts[:1]
+    repeated, _ = run("4567", "first")
+    assert repeated == first
+    both, verdicts = run("4567", "second")
+    assert (both.runs, both.missing, both.cells) == (2, 0, [])
+    assert both.core_s > first.core_s
+    assert both.bytes > first.bytes
+    assert "missing" not in verdicts
+    other, verdicts = run("89ab", "first")
+    assert (other.runs, other.cells) == (1, ["first"])
+    assert verdicts[1:] == ["missing"]
 
 
 @needs_sim

@@ -2,7 +2,8 @@
 """The results of studies: files in a study's folder, and what a page has of them.
 
 They are written from a run, and by it alone: `weir reproduce NAME --write-docs` writes results.json
-of its studies, and with --full results-full.json, which may lack cells that are too long. Then it
+of its studies, and with --full results-full.json, which may lack cells that are too long, until
+another part of them has been run at the same commit. Then it
 writes, between two lines of a page of tools/docs/reference, how many claims hold and what differs
 in the files of all studies of that page. The site has every claim. A claim's result is that of the
 longest run that has measured it.
@@ -28,7 +29,7 @@ from weir.bootstrap import ROOT
 from weir.many.travel import program_version
 from weir.study import find, guests, study_page
 from weir.study.claim import OURS, Checked, Claim, Experiment, Study
-from weir.study.kept import File, Kept, Made, file_of, read
+from weir.study.kept import File, Kept, Made, file_of, made_up, part, read
 from weir.study.study_page import Result
 
 END = "<!-- end of results -->\n"
@@ -305,7 +306,9 @@ def write(
     files: dict[Path, File] = {}
     for study, found in checked:
         file = files.setdefault(file_of(study, scale), File(command, commit, day, {}, {}))
-        file.rows[study.name] = [row(one).kept for one in found if is_kept(one.claim)]
+        measured = [row(one).kept for one in found if is_kept(one.claim)]
+        earlier = part(study, commit)[0] if scale == "full" else []
+        file.rows[study.name] = made_up(measured, earlier)
         if made and study.name in made:
             file.made[study.name] = made[study.name]
     for path, file in files.items():

@@ -23,6 +23,7 @@ class Made(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     bytes: int
     missing: int = 0
     missing_s: tuple[float, float] = (0.0, 0.0)  # of one core, at least and at most
+    cells: list[str] = []  # of those runs, if some are missing, for which a later run makes up
 
 
 class File(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -45,3 +46,19 @@ def file_of(study: Study, scale: str = "quick") -> Path:
 def read(study: Study, scale: str = "quick") -> File:
     """Reads what was written last."""
     return msgspec.json.decode(file_of(study, scale).read_bytes(), type=File)
+
+
+def part(study: Study, commit: str) -> tuple[list[Kept], Made | None]:
+    """Returns what is kept of a part of the cells of the full length, if it is of this commit."""
+    if study.folder is not None and file_of(study, "full").is_file():
+        file = read(study, "full")
+        made = file.made.get(study.name)
+        if file.commit == commit and made is not None and made.cells:
+            return file.rows[study.name], made
+    return [], None
+
+
+def made_up(now: list[Kept], before: list[Kept]) -> list[Kept]:
+    """Returns the rows of a run, those that it is missing as another one had them."""
+    measured = {one[:2]: one for one in before}
+    return [measured.get(one[:2], one) if one[3] == "missing" else one for one in now]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from weir.many import costs, travel
 from weir.many.cells import is_run_of, parted, run_cells
 from weir.many.progress import counted
 from weir.runner.options import Options
-from weir.study import claim, documents, study_page
+from weir.study import claim, documents, kept, study_page
 from weir.study.claim import Checked, Found, Study
 from weir.study.kept import Made
 
@@ -171,17 +171,24 @@ def run(
     return checked, failed
 
 
-def made_of(campaign: Campaign, ran: Mapping[Options, Path], missing: Container[str]) -> Made:
-    """Returns what a study's runs took, and what those would take that are missing."""
-    folders = [ran[cell] for cell in campaign.cells if cell in ran]
-    found = [folder.load(place).summary.measured for place in folders]
-    left = costs_of(campaign, [cell for cell in campaign.cells if cell.name in missing])
+def made_of(campaign: Campaign, ran: Mapping[Options, Path], commit: str) -> Made:
+    """Returns what a study's runs took, with those kept of its commit, and what the others would.
+
+    Times are of one core, in seconds.
+    """
+    _, before = kept.part(campaign.study, commit)
+    made = before or Made(runs=0, core_s=0.0, bytes=0)
+    new = {c.name: ran[c] for c in campaign.cells if c in ran and c.name not in made.cells}
+    found = [folder.load(place).summary.measured for place in new.values()]
+    cells = [*made.cells, *new]
+    left = costs_of(campaign, [cell for cell in campaign.cells if cell.name not in cells])
     return Made(
-        runs=len(folders),
-        core_s=sum(one.cpu_s or 0.0 for one in found if one is not None),
-        bytes=sum(path.stat().st_size for place in folders for path in place.iterdir()),
+        runs=len(cells),
+        core_s=made.core_s + sum(one.cpu_s or 0.0 for one in found if one is not None),
+        bytes=made.bytes + sum(p.stat().st_size for of in new.values() for p in of.iterdir()),
         missing=len(left),
         missing_s=(sum(one.least_s for one in left), sum(one.most_s for one in left)),
+        cells=cells if left else [],
     )
 
 
@@ -225,7 +232,7 @@ def run_all(
         results.append((campaign.study, checked))
         failed |= missing
         if not campaign.quick:
-            made[campaign.study.name] = made_of(campaign, ran, missing)
+            made[campaign.study.name] = made_of(campaign, ran, commit)
         written += map(campaign.file, ("parquet", "html"))
     study_page.show(results, screen)
     if len(campaigns) > 1:
