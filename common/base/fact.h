@@ -6,7 +6,7 @@
 #include "common/base/json.h"
 
 #define FACT_SENTENCE 512
-#define FACT_MEMBERS 12
+#define FACT_MEMBERS 13
 #define FACTS_MAX 64
 
 struct fact_member {

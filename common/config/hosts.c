@@ -57,7 +57,8 @@ const struct param hosts_side_params[] = {
 
 #define GROUPS_KEY(name)                                                                           \
 	{ name, "", "as a group's", UNIT_NONE, PARAM_SCALAR }
-static const struct param sending_keys[] = {GROUPS_KEY("tso"), GROUPS_KEY("hz"), PARAM_END};
+static const struct param sending_keys[] = {
+	GROUPS_KEY("tso"), GROUPS_KEY("hz"), GROUPS_KEY("wmem"), PARAM_END};
 static const struct param receiving_keys[] = {GROUPS_KEY("acks"), GROUPS_KEY("rmem"), PARAM_END};
 const struct param *const hosts_group_params[FLOWS_DIRECTIONS] = {sending_keys, receiving_keys};
 

@@ -47,7 +47,8 @@ static const struct param params[] = {
 	FLOWS_BASE_RTT(struct group, base_rtt_ns),
 	{"host", "ideal",
 		"what its hosts are, in one word that sets parameters which are not written: "
-		"ideal: none; linux: tso: linux, gro: 20us, acks: linux, rmem: 6MiB, hz: 250; "
+		"ideal: none; linux: tso: linux, gro: 20us, acks: linux, rmem: 6MiB, "
+		"wmem: 4MiB, hz: 250; "
 		"genericcc: ack_every: 1 (the sender over UDP of that name)",
 		UNIT_NONE, PARAM_ENUM(struct group, host, group_host_names)},
 	{"hz", "0",
@@ -97,6 +98,11 @@ static const struct param params[] = {
 		"half of it is window, and rwnd is its bound. 0B: "
 		"the window is rwnd from the start",
 		UNIT_BYTES, PARAM_U64(struct group, rmem), 8192, 2e9, .zero = true},
+	{"wmem", "0B",
+		"send buffer that grows with the window as Linux's (tcp_sndbuf_expand), at most to "
+		"this; what is not acknowledged is in it, and the application writes again once a "
+		"third is free. 0B: without a limit",
+		UNIT_BYTES, PARAM_U64(struct group, wmem), 8192, 2e9, .zero = true},
 	{"read_rate", "0bit",
 		"rate at which the receiving application reads, of payload; 0bit: at once",
 		UNIT_RATE_BPS, PARAM_U64(struct group, read_bps), 1000, 1e12, .zero = true},
@@ -325,6 +331,9 @@ static int group_init(struct group *g, struct config_node *node, struct err *err
 	if (g->rmem > 0 && g->rmem < 4 * g->mss)
 		return config_err(
 			node, -EINVAL, err, "rmem must hold four segments: 4 * mss or more");
+	if (g->wmem > 0 && g->wmem < 4 * g->mss)
+		return config_err(
+			node, -EINVAL, err, "wmem must hold four segments: 4 * mss or more");
 	group_host_modes(g);
 	if ((rc = group_feedback(g, node, err)) < 0)
 		return rc;

@@ -65,6 +65,7 @@ struct group {
 	uint8_t receiver_modes; // enum receiver_mode, of receiver.h
 	uint64_t rwnd; // receive window, bytes
 	uint64_t rmem; // largest receive buffer, of which half is window; 0: the window is rwnd
+	uint64_t wmem; // largest send buffer; 0: none
 	uint64_t read_bps; // rate of the receiving application; 0: it reads at once
 	uint64_t rto_min_ns, rto_initial_ns, rto_max_ns;
 	uint64_t hz; // ticks per second of its hosts' kernels; 0: their timers are exact

@@ -12,8 +12,8 @@ const char *const group_host_names[] = {"ideal", "linux", "genericcc", NULL};
 // What `host` stands for: key, text, key, text ... NULL.
 static const char *const *const host_sets[] = {
 	(const char *const[]){NULL},
-	(const char *const[]){
-		"tso", "linux", "gro", "20us", "acks", "linux", "rmem", "6MiB", "hz", "250", NULL},
+	(const char *const[]){"tso", "linux", "gro", "20us", "acks", "linux", "rmem", "6MiB",
+		"wmem", "4MiB", "hz", "250", NULL},
 	(const char *const[]){"tso", "no", "gro", "0s", "acks", "fixed", "ack_every", "1", NULL},
 };
 static_assert(sizeof(host_sets) / sizeof(host_sets[0]) + 1

@@ -166,4 +166,5 @@
 	V(COUNT, pacing, "flow", , "")                                                             \
 	V(COUNT, udp, "flow", , "")                                                                \
 	V(COUNT, reset, "flow", , "", .absent = "")                                                \
-	V(COUNT, reset_by_program, "flow", , "of a program of the host, in a guest", .absent = "")
+	V(COUNT, reset_by_program, "flow", , "of a program of the host, in a guest", .absent = "") \
+	V(COUNT, send_buffer, "flow", , "", .absent = "")

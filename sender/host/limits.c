@@ -3,6 +3,7 @@
 #include "sender/host/host.h"
 #include "sender/source/source.h"
 #include "sender/tcp/pacer.h"
+#include "sender/tcp/send_buffer.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@ enum limit_of_flow {
 	RESET_BY_PROGRAM,
 	NO_DATA,
 	RECEIVE_WINDOW,
+	SEND_BUFFER,
 	CWND,
 	PACING,
 	UDP,
@@ -35,6 +37,8 @@ static const char *const limit_text[LIMITS][3] = {
 	[NO_DATA] = {"no_data", "had sent all their data", "had sent all its data"},
 	[RECEIVE_WINDOW] = {"receive_window", "were limited by their receive window",
 		"was limited by its receive window"},
+	[SEND_BUFFER] = {"send_buffer", "were limited by their send buffer",
+		"was limited by its send buffer"},
 	[CWND] = {"cwnd", "were limited by their congestion window",
 		"was limited by its congestion window"},
 	[PACING] = {"pacing", "were limited by their pacing rate",
@@ -52,8 +56,8 @@ static enum limit_of_flow failure(const struct host *h, const struct flow *f) {
 	return g->stack.run[0] != '\0' || g->peer.run[0] != '\0' ? RESET_BY_PROGRAM : RESET;
 }
 
-// The order is that of flow_send: the congestion window, data, the peer's window. A flow sends as
-// soon as nothing of these forbids it, so that only its pacing rate remains.
+// The order is that of flow_send: the congestion window, data, the buffers of both sides. A flow
+// sends as soon as nothing of these forbids it, so that only its pacing rate remains.
 static enum limit_of_flow flow_limit(const struct host *h, const struct flow *f) {
 	uint64_t i = f->nxt;
 
@@ -75,6 +79,8 @@ static enum limit_of_flow flow_limit(const struct host *h, const struct flow *f)
 		return CWND;
 	if (i >= f->data_segs)
 		return NO_DATA;
+	if (send_buffer_lacks(f, i))
+		return SEND_BUFFER;
 	if (flow_offset(f, i) + flow_len(f, i) > f->wnd_bytes)
 		return RECEIVE_WINDOW;
 	return pacer_bps(flow_group(&h->endpoint, f), f) > 0 ? PACING : CWND;

@@ -34,7 +34,6 @@
 
 #include <math.h>
 
-#define BURST_BYTES_MAX 65215 // sk_gso_max_size: 64 KB less the headers of all layers
 #define BURST_RATE_PART 1024 // bursts per second at least: sk_pacing_shift
 #define BURST_RTT_UNIT_NS (512 * NS_PER_US) // tcp_tso_rtt_log
 #define BURST_SEGS_MIN 2

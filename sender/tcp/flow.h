@@ -16,7 +16,7 @@
 // leave at once); pacer.h (when); rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c
 // (scoreboard and RACK-TLP); relost.c (lost retransmissions); spurious.c (undo of spurious
 // reductions); marks.c and accecn.h (ECN feedback); writes.c (short segments); path_mtu.c and
-// mtu_probe.c (smaller and larger ones).
+// mtu_probe.c (smaller and larger ones); send_buffer.h (what the application has written).
 #pragma once
 #include "common/base/field.h"
 #include "common/base/likely.h"
@@ -135,6 +135,7 @@ struct flow {
 	bool tlp_retrans : 1; // the probe was a retransmission
 	bool searches : 1; // for a larger MTU (mtu_probe.c)
 	bool writes : 1; // several transfers share the connection: their last segments may be short
+	bool buffered : 1; // `written` bounds what is sent (send_buffer.h)
 
 	// 2. Scoreboard.
 	_Alignas(64) uint64_t una;
@@ -230,6 +231,8 @@ struct flow {
 	struct mtu_search search;
 	uint32_t path_mtu; // the smallest that a router has reported; 0: none has
 	struct accecn_sender marks; // accecn
+	uint64_t written; // buffered: the number behind the last segment in the buffer
+	uint64_t buffer_bytes; // its size
 };
 #define FLOW_HOT_BYTES 384
 static_assert(sizeof(void *) < sizeof(uint64_t)
@@ -304,11 +307,15 @@ static inline void flow_window_limits(struct flow *f) {
 	f->cwnd_limited_nxt = f->nxt;
 }
 
-// No more is sent because no new segment may be. If there is no more data, rate samples are limited
-// by the application until all that is in flight is delivered.
+// Rate samples are limited by the application until all that is in flight is delivered.
+static inline void flow_app_limits(struct flow *f) {
+	f->app_limited = f->delivered + flow_inflight(f) + 1;
+}
+
+// No more is sent because no new segment may be, perhaps as there is no more data.
 static inline void flow_source_limits(struct flow *f) {
 	if (f->nxt >= f->data_segs)
-		f->app_limited = f->delivered + flow_inflight(f) + 1;
+		flow_app_limits(f);
 	f->owed_ns = 0;
 }
 

@@ -5,6 +5,7 @@
 #include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
 #include "sender/tcp/path_mtu.h"
+#include "sender/tcp/send_buffer.h"
 
 #define PAYLOAD_MIN 48 // MSS_MIN less 40 bytes of options
 // Between the sequence numbers of two connections: more than any window, so that old packets are
@@ -127,6 +128,7 @@ static void established(struct endpoint *e, struct flow *f, const struct seg *s,
 	f->state = FLOW_OPEN;
 	f->delivered_ns = f->first_tx_ns = now_ns;
 	f->cwnd_segs = f->out.cwnd_segs;
+	send_buffer_open(g, f);
 	flow_note_mode(e, f);
 	endpoint_flow_record(e, f, TEL_OPEN, now_ns);
 	flow_ack_now(e, f, now_ns);

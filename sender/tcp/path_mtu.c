@@ -129,6 +129,8 @@ static bool resize(struct endpoint *e, struct flow *f, uint32_t payload, bool lo
 	renumber(f);
 	f->una = segment_at(f, f->una_bytes);
 	f->nxt = max_u64(segment_at(f, whole), f->una);
+	if (f->buffered)
+		f->written = max_u64(segment_at(f, flow_offset(&old, old.written)), f->nxt);
 	f->ring = (struct seg_ring){0};
 	while (f->ring.rec == NULL || f->nxt - f->una > f->ring.mask) {
 		if (seg_ring_grow(&f->ring, &e->arena, f->una, f->una))

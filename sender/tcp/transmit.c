@@ -6,6 +6,7 @@
 #include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
 #include "sender/tcp/pacer.h"
+#include "sender/tcp/send_buffer.h"
 
 static bool lost_unsent(const struct flow *f, uint64_t index) {
 	return (flow_seg(f, index)->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST;
@@ -101,6 +102,8 @@ __attribute__((noinline)) static bool stopped(struct flow *f) {
 		uint64_t end =
 			i + (f->probe_end > i * f->payload); // probed: its first bytes are sent
 
+		if (f->buffered)
+			end = max_u64(end, f->written);
 		if (end < f->data_segs) {
 			f->data_segs = end;
 			f->total_bytes = end * f->payload;
@@ -114,7 +117,7 @@ static inline bool new_allowed(struct endpoint *e, struct flow *f, uint64_t now_
 
 	if (now_ns >= f->stop_ns && !stopped(f))
 		return false;
-	if (i > f->data_segs)
+	if (i > f->data_segs || send_buffer_lacks(f, i))
 		return false;
 	if (flow_offset(f, i) + flow_len(f, i) > f->wnd_bytes)
 		return false;
@@ -144,9 +147,10 @@ static bool send_window(struct endpoint *e, struct flow *f, bool *sent, uint64_t
 	uint64_t n = room > 0 ? (uint64_t)room : 0, end = f->nxt + n;
 	struct seg s;
 
-	if ((f->sacked | f->lost) != 0 || end >= f->data_segs || f->writes || now_ns >= f->stop_ns
-		|| end * f->payload > f->wnd_bytes || n > f->ring.mask || f->ring.rec == NULL
-		|| end - f->una > f->ring.mask || f->ecn_ok || f->una == f->nxt)
+	if ((f->sacked | f->lost) != 0 || end >= f->data_segs || f->writes || f->buffered
+		|| now_ns >= f->stop_ns || end * f->payload > f->wnd_bytes || n > f->ring.mask
+		|| f->ring.rec == NULL || end - f->una > f->ring.mask || f->ecn_ok
+		|| f->una == f->nxt)
 		return false;
 	*sent = n > 0;
 	f->cwnd_blocked = true;
@@ -179,7 +183,10 @@ static inline __attribute__((always_inline)) uint32_t burst(struct endpoint *e, 
 		if (retransmit && i == f->una)
 			f->rtx_base_ns = now_ns;
 		transmit(e, f, i, due_ns, paced,
-			n > 0 && (n + 1 == max || burst_ends(f, i, retransmit)), now_ns);
+			n > 0
+				&& (n + 1 == max || burst_ends(f, i, retransmit)
+					|| (!retransmit && send_buffer_lacks(f, i + 1))),
+			now_ns);
 		n++;
 	} while (n < max && (retransmit ? f->unsent_lost > 0 : new_allowed(e, f, now_ns)));
 	return n;
@@ -243,7 +250,7 @@ __attribute__((cold, noinline)) static bool send_offloaded(
 	return send_bursts(e, f, bps, burst_segs(flow_group(e, f), f), now_ns, due_ns);
 }
 
-bool flow_send(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
+static bool send_written(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
 	const struct group *g = flow_group(e, f);
 	double bps = f->out.pacing_bps;
 	bool sent;
@@ -258,6 +265,14 @@ bool flow_send(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due
 	if (bps <= 0 && send_window(e, f, &sent, now_ns))
 		return sent;
 	return send_bursts(e, f, bps, 1, now_ns, due_ns);
+}
+
+bool flow_send(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
+	bool sent = send_written(e, f, now_ns, due_ns);
+
+	if (unlikely(f->buffered) && send_buffer_write(e, f, now_ns))
+		sent |= send_written(e, f, now_ns, due_ns);
+	return sent;
 }
 
 void flow_send_probe(struct endpoint *e, struct flow *f, uint64_t now_ns) {

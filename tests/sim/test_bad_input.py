@@ -44,6 +44,7 @@ BAD = {
     "other tso": ("cc: copa}", "cc: copa, tso: yes}", "tso: 'yes' is not one of no, linux, nor"),
     "other host": ("cc: copa}", "cc: copa, host: bsd}", "host: 'bsd' is not one of ideal, linux"),
     "small rmem": ("cc: copa}", "cc: copa, mss: 9000B, rmem: 9kB}", "rmem must hold four"),
+    "small wmem": ("cc: copa}", "cc: copa, mss: 9000B, wmem: 9kB}", "wmem must hold four"),
     "long gro": ("cc: copa}", "cc: copa, gro: 1s}", "gro: 1s is not in [0s, 10ms]"),
     "no such host": ("flows:", "hosts: {recieving: {}}\nflows:", "did you mean 'receiving'?"),
     "long coalesce": ("flows:", "hosts: {receiving: {coalesce: 1s}}\nflows:", "not in [0s, 10ms]"),

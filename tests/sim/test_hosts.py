@@ -50,6 +50,21 @@ def test_a_buffer_that_is_too_small_limits(simulate: Simulate, rmem: str, share:
     assert run.groups[0]["goodput_bps"] == pytest.approx(share * 95.6e6, rel=0.06)
 
 
+@pytest.mark.parametrize("wmem", [128, 512, 4096])
+def test_a_send_buffer_that_is_too_small_limits(simulate: Simulate, wmem: int) -> None:
+    """Between its size and two thirds of that are unacknowledged, in a round trip of 100 ms.
+
+    Of a segment that leaves by itself 1448 of 2344 bytes are data. What is not sent has 64 KB in
+    one socket buffer, of which the last may lie beyond the limit.
+    """
+    run = simulate(CONFIG.format(duration="20s", group=f"wmem: {wmem}KiB"))
+    most = (wmem * 1024 + 65_160) * 8 / 0.1
+    least = 2 / 3 * (wmem * 1024) * 1448 / 2344 * 8 / 0.1
+    goodput = run.groups[0]["goodput_bps"]
+    assert min(least, 0.98 * 95.6e6) < goodput < most
+    assert "send buffer" in run.summary["limits"]["sentence"]
+
+
 def test_the_window_grows_as_fast_as_slow_start(simulate: Simulate) -> None:
     """With a buffer that grows, as many bytes arrive in the first 2 s as with one that is there."""
     acked = []
@@ -207,10 +222,12 @@ def test_cards_that_do_nothing_are_not_there(simulate: Simulate) -> None:
 
 def test_a_group_has_what_its_hosts_have(simulate: Simulate) -> None:
     """What a group writes itself is its own; the folder's config, which has both, says the same."""
-    hosts = "hosts={sending: {tso: linux, hz: 250}, receiving: {acks: linux, rmem: 1MiB}}"
+    sending = "{tso: linux, hz: 250, wmem: 1MiB}"
+    hosts = f"hosts={{sending: {sending}, receiving: {{acks: linux, rmem: 1MiB}}}}"
     run = simulate(SHARED, hosts, "flows.0.rmem=2MiB")
     group = yaml.safe_load((run.folder / "config.yaml").read_text())["flows"][0]
-    assert [group[key] for key in ("tso", "hz", "acks", "rmem")] == ["linux", 250, "linux", "2MiB"]
+    keys = ("tso", "hz", "wmem", "acks", "rmem")
+    assert [group[key] for key in keys] == ["linux", 250, "1MiB", "linux", "2MiB"]
     repeated = simulate((run.folder / "config.yaml").read_text())
     assert repeated.summary["digest"] == run.summary["digest"]
 

@@ -47,6 +47,7 @@ static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 	uint64_t fack = f->una, sent_ns = 0, sacked_end = f->una;
 
 	NEED(f->nxt >= f->una && f->rack_scan <= f->nxt);
+	NEED(!f->buffered || f->nxt <= f->written + (f->nxt > f->data_segs));
 	NEED(f->una == f->nxt || f->nxt - f->una <= (uint64_t)f->ring.mask + 1);
 	for (uint64_t i = f->una; i < f->nxt; i++) {
 		const struct seg_rec *r = flow_seg(f, i);

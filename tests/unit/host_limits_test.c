@@ -89,6 +89,8 @@ TEST(its_pace_until_a_window_ends) {
 		{"{cc: {fixed: {cwnd: 100, rate: 11.584Mbit}}, tlp: no, source: "
 		 "{size: {bytes: 4344B}}}",
 			0, 3, "the flow had sent all its data"},
+		{"{cc: {fixed: {cwnd: 100, rate: 11.584Mbit}}, tlp: no, wmem: 8192B}", 0, 45,
+			"the flow was limited by its send buffer"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -27,6 +27,7 @@ BEYOND = {
     "no reverse": "weir-sim needs two paths, the live switch one",
     "too slow": "a number with a unit is text, of which a schema sees the form",
     "small rmem": "between two keys",
+    "small wmem": "between two keys",
     "draws of another group": "between groups",
     "long gro": "likewise",
     "long coalesce": "likewise",

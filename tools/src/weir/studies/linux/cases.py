@@ -73,7 +73,7 @@ MARKED = {"codel-ecn": ("reno", "cubic", "vegas", "westwood", "illinois"), "step
 
 # Guests as large as small servers, and buffers that hold no flow back. Their cards interrupt for
 # each frame, so that GRO has nothing to collect at these rates.
-HOST = "host: linux, gro: 0s, rmem: 32MiB"
+HOST = "host: linux, gro: 0s, rmem: 32MiB, wmem: 32MiB"
 MEMORY = "512MB"
 SYSCTL = 'tcp_rmem: "4096 131072 33554432", tcp_wmem: "4096 16384 33554432"'
 
