@@ -25,7 +25,8 @@ static void grow(const struct group *g, struct flow *f) {
 }
 
 static uint64_t queued(const struct group *g, const struct flow *f) {
-	uint64_t sent = f->nxt - f->una, unsent = f->written - f->nxt;
+	uint64_t sent = f->nxt - f->una - (f->sack_ok ? f->sacked : 0);
+	uint64_t unsent = f->written - f->nxt;
 	uint32_t burst = g->bursts ? burst_segs(g, f) : 1;
 	uint64_t skbs = (sent + burst - 1) / burst + (unsent + skb_segs(f) - 1) / skb_segs(f);
 

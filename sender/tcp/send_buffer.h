@@ -5,7 +5,8 @@
 // has SACKed. With data left it writes until the buffer is full, and again once a third is free
 // (sk_stream_memory_free, sk_stream_is_writeable):
 //
-//	queued      = bytes from una to `written`, and SKB_BYTES for each burst of them
+//	queued      = bytes from una to `written`, and SKB_BYTES for each burst of them; bursts that
+//	              were SACKed are joined (tcp_shift_skb_data)
 //	full          queued >= size
 //	writes again  size - queued >= queued / 2
 //

@@ -52,6 +52,18 @@ TEST(bursts_of_one_segment_fill_it_sooner) {
 	link_close(l);
 }
 
+// Their data stay, what is around it does not: 6 * 1448 + 896 are 9584 bytes.
+TEST(sacked_segments_are_one_socket_buffer) {
+	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000}}, tlp: no, wmem: 16384B}");
+
+	hand_ack_at(l, 38, 40 * MS);
+	hand_sack_at(l, 38, 40, 45, 41 * MS); // 7 * 1448 + 2 * 896 are 11928, of 10922 at most
+	ck_assert_uint_eq(link_flow(l)->written, 45);
+	hand_sack_at(l, 39, 40, 45, 42 * MS);
+	ck_assert_uint_eq(link_flow(l)->written, 90);
+	link_close(l);
+}
+
 // Nothing leaves the buffer before it is acknowledged in sequence.
 TEST(what_is_sacked_stays_in_it) {
 	struct link *l = sent_all(LARGE);
