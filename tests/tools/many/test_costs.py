@@ -36,14 +36,44 @@ def test_a_rule_may_end_a_run_from_its_first_comparison_on(
     assert [fast.least_s, fast.most_s] == pytest.approx([costs.START_S + s / 100 for s in seconds])
 
 
+def folder_of(place: Path, summary: str, config: str = CORE) -> Path:
+    place.mkdir(exist_ok=True)
+    (place / "summary.json").write_text(summary)
+    (place / "config.yaml").write_text(config)
+    return place
+
+
+MEASURED = '{"measured": {"cpu_s": 19.0, "wall_s": 80, "virtual_s": 100}}'
+
+
 def test_a_cell_is_as_fast_as_before(tmp_path: Path) -> None:
     """Processor seconds of the measured part over its virtual seconds; without a run nothing."""
     assert costs.speed(tmp_path) is None
-    summary = tmp_path / "summary.json"
-    summary.write_text('{"measured": null}')
-    assert costs.speed(tmp_path) is None
-    summary.write_text('{"measured": {"cpu_s": 19.0, "wall_s": 80, "virtual_s": 100}}')
-    assert costs.speed(tmp_path) == pytest.approx(0.19)
+    assert costs.speed(folder_of(tmp_path, '{"measured": null}')) is None
+    found = costs.speed(folder_of(tmp_path, MEASURED))
+    assert found is not None
+    assert found.of(yaml.safe_load(CORE)) == pytest.approx(0.19)
+
+
+def test_a_cell_of_ten_times_the_rate_takes_ten_times_as_long(tmp_path: Path) -> None:
+    """--quick has a part of the rate of --full; one without a link takes what the other took."""
+    found = costs.speed(folder_of(tmp_path, MEASURED, CORE.replace("10Gbit", "1Gbit")))
+    assert found is not None
+    assert found.of(yaml.safe_load(CORE)) == pytest.approx(1.9)
+    assert found.of({"paths": {"forward": [], "reverse": []}}) == pytest.approx(0.19)
+
+
+def test_others_cost_what_a_packet_cost(tmp_path: Path) -> None:
+    """All packets that the links can carry count alike, however long a run was."""
+    names = {"core": CORE, "edge": CORE.replace("10Gbit", "2Gbit")}
+    found = [costs.speed(folder_of(tmp_path / n, MEASURED, c)) for n, c in names.items()]
+    each = costs.ns_per_packet([one for one in found if one is not None])
+    assert each == pytest.approx(2 * 19e9 / (100 * (10e9 + 2e9) / (1538 * 8)))
+    assert costs.ns_per_packet([]) is None
+    dear = costs.cost(yaml.safe_load(CORE), ns_per_packet=each)
+    assumed = costs.cost(yaml.safe_load(CORE))
+    part = (dear.most_s - costs.START_S) / (assumed.most_s - costs.START_S)
+    assert part == pytest.approx(each / costs.NS_PER_PACKET)
 
 
 def test_a_cost_is_shown() -> None:

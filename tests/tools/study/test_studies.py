@@ -210,10 +210,16 @@ def test_a_result_is_of_the_longest_run_that_has_it(tmp_path, monkeypatch):
         each = zip(experiment.claims, values, strict=True)
         return [(one, [Checked(experiment, claim, value) for claim, value in each])]
 
-    documents.write("a", checked((95.0,), (96.0,)), "quick", "0123")
+    quick = kept.Made(9, 2.5, 1_000_000, 610.0, missing=2, missing_s=(60.0, 7260.0))
+    assert kept.ns_per_packet(one) is None
+    documents.write("a", checked((95.0,), (96.0,)), "quick", "0123", {one.name: quick})
+    spent = "9 runs, 2.50 s of one core, 1.00 MB; the 2 of --full would take 60.0 s to 7,260 s"
+    assert f" ({spent})." in page.read_text()
+    assert kept.ns_per_packet(one) == 610
     made = kept.Made(runs=1, core_s=81.0, bytes=2_000_000, missing=1, missing_s=(60.0, 7200.0))
     documents.write("a", checked((50.0,), ()), "full", "4567", {one.name: made})
     text = page.read_text()
+    assert kept.ns_per_packet(one) == 610  # that of --full does not say it
     assert "`weir reproduce a --full` at commit 4567, " in text
     assert (
         " (1 runs, 81.0 s of one core, 2.00 MB; 1 more would take 60.0 s to 7,200 s), 1 claims; "
@@ -262,6 +268,22 @@ def test_parts_of_the_full_length_add_up(tmp_path, monkeypatch):
     other, verdicts = run("89ab", "first")
     assert (other.runs, other.cells) == (1, ["first"])
     assert verdicts[1:] == ["missing"]
+
+
+@needs_sim
+def test_quick_says_what_the_full_length_would_take(tmp_path):
+    """A second of it takes as long as one of the same cell did."""
+    setup = replace(SHORT, quick=("duration=20s",))
+    one = replace(study(replace(FULL, setups=(setup,))), folder=tmp_path)
+    campaign = reproduce.Campaign(one, True, tmp_path)
+    (cell,) = campaign.cells
+    place = tmp_path / "cells" / cell.name
+    place.mkdir(parents=True)
+    (place / "summary.json").write_text('{"measured": {"cpu_s": 2, "wall_s": 9, "virtual_s": 10}}')
+    (place / "config.yaml").write_text(reproduce.resolved(cell))
+    made = reproduce.made_of(campaign, {cell: place}, "")
+    assert (made.runs, made.core_s, made.missing) == (1, 2, 1)
+    assert made.missing_s == pytest.approx([0.3 + 0.2 * 30] * 2)
 
 
 @needs_sim

@@ -51,22 +51,26 @@ class Cost:
         return f"{self.least_s:,.1f} to {self.most_s:,.1f} s"
 
 
-def cost(config: Config, speed: float | None = None) -> Cost:
-    """Estimates how long a run takes.
-
-    speed: processor seconds per virtual second of such a run [by what the slowest forward link can
-    carry].
-    """
+def packets_per_s(config: Config) -> float:
+    """Returns what the slowest forward link can carry, in full frames; 0: there is no link."""
     links = [
         units.config_rate_bps(stage["link"]["rate"])
         for name, stages in config["paths"].items()
         for stage in stages
         if "link" in stage and name != "reverse"
     ]
-    bps = min((bps for bps in links if bps), default=0.0)
+    return min((bps for bps in links if bps), default=0.0) / WIRE_BITS
+
+
+def cost(config: Config, speed: float | None = None, ns_per_packet: float | None = None) -> Cost:
+    """Estimates how long a run takes.
+
+    speed: processor seconds per virtual second of such a run [ns_per_packet of what the slowest
+    forward link can carry].
+    """
     linux = any("linux" in group.get("stack", ()) for group in config.get("flows", ()))
-    per_packet_ns = GUEST_NS_PER_PACKET if linux else NS_PER_PACKET
-    each_s = bps / WIRE_BITS * per_packet_ns / 1e9 if speed is None else speed
+    assumed_ns = GUEST_NS_PER_PACKET if linux else ns_per_packet or NS_PER_PACKET
+    each_s = packets_per_s(config) * assumed_ns / 1e9 if speed is None else speed
     most_s = _seconds(config, "duration")
     least_s = most_s
     rule = config.get("stop")
@@ -80,28 +84,57 @@ def _seconds(section: Config, key: str) -> float:
     return (units.config_time_ns(section[key]) or 0.0) / 1e9
 
 
-def speed(place: Path) -> float | None:
-    """Returns the processor seconds per virtual second of a run's measured part; None: no run."""
+@dataclass(frozen=True)
+class Speed:
+    """The measured part of a run: processor seconds, and packets that its slowest link can carry.
+
+    Where it has no link there are none.
+    """
+
+    cpu_s: float
+    virtual_s: float
+    packets: float
+
+    def of(self, config: Config) -> float:
+        """Returns processor seconds per virtual second of a run like it, in proportion to rates."""
+        each_s = self.cpu_s / self.virtual_s
+        rate = packets_per_s(config)
+        return each_s * rate / (self.packets / self.virtual_s) if rate and self.packets else each_s
+
+
+def speed(place: Path) -> Speed | None:
+    """Returns how fast the run of a folder was; None: there is none."""
     try:
         summary = run_summary.decode(folder.read_json(place / "summary.json"), str(place))
-    except UserError:
+        config = yaml.load((place / "config.yaml").read_bytes(), yaml.CSafeLoader)
+    except (UserError, OSError):
         return None
     measured = summary.measured
     if measured is None or not measured.cpu_s or not measured.virtual_s:
         return None
-    return measured.cpu_s / measured.virtual_s
+    packets = packets_per_s(config) * measured.virtual_s
+    return Speed(measured.cpu_s, measured.virtual_s, packets)
 
 
-def costs(cells: Sequence[Options], before: Sequence[Path] = ()) -> list[Cost]:
+def ns_per_packet(speeds: Sequence[Speed]) -> float | None:
+    """Returns the processor time of some runs over the packets that their links can carry."""
+    packets = sum(one.packets for one in speeds)
+    return 1e9 * sum(one.cpu_s for one in speeds if one.packets) / packets if packets else None
+
+
+def costs(
+    cells: Sequence[Options], before: Sequence[Path] = (), ns_per_packet: float | None = None
+) -> list[Cost]:
     """Estimates what cells cost; before: folders where cells of the same name may have been run.
 
-    UserError: weir-sim refuses one.
+    ns_per_packet: of those that were not [what `cost` assumes]. UserError: weir-sim refuses one.
     """
     found = []
     for cell in cells:
         speeds = (speed(place / cell.name) for place in before)
         config = yaml.load(resolved(cell), yaml.CSafeLoader)
-        found.append(cost(config, next((one for one in speeds if one is not None), None)))
+        known = next((one.of(config) for one in speeds if one is not None), None)
+        found.append(cost(config, known, ns_per_packet))
     return found
 
 

@@ -224,15 +224,15 @@ def origin(study: Study) -> str:
         file = read(study, scale)
         text = source(file)
         if study.name in file.made:
-            text = f"{text} ({spent(file.made[study.name])})"
+            text = f"{text} ({spent(file.made[study.name], scale)})"
         if len(set(scales)) > 1:
             text = f"{text}, {scales.count(scale)} claims"
         found.append(text)
     return "; ".join(found) + "."
 
 
-def spent(made: Made) -> str:
-    """Returns what the runs of the full length took, and would take."""
+def spent(made: Made, scale: str) -> str:
+    """Returns what the runs of a scale took, and what others of the full length would take."""
 
     def core(seconds: float) -> str:
         return units.time(seconds * 1e9)
@@ -241,7 +241,8 @@ def spent(made: Made) -> str:
     if not made.missing:
         return text
     least, most = map(core, made.missing_s)
-    return f"{text}; {made.missing} more would take {least} to {most}"
+    more = f"{made.missing} more" if scale == "full" else f"the {made.missing} of --full"
+    return f"{text}; {more} would take {least} to {most}"
 
 
 def origins(studies: Sequence[Study]) -> str:

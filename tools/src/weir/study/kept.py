@@ -16,11 +16,12 @@ Kept = tuple[str, str, str, str]  # a row of a file: experiment, claim, value, v
 
 
 class Made(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The runs of a study at its full length, and those that are missing."""
+    """The runs of a study at one scale, and those of its full length that are missing."""
 
     runs: int
     core_s: float  # of one core, without warm-ups
     bytes: int
+    ns_per_packet: float | None = None  # costs.ns_per_packet
     missing: int = 0
     missing_s: tuple[float, float] = (0.0, 0.0)  # of one core, at least and at most
     cells: list[str] = []  # of those runs, if some are missing, for which a later run makes up
@@ -43,14 +44,29 @@ def file_of(study: Study, scale: str = "quick") -> Path:
     return path if scale == "quick" else path.with_stem(f"{path.stem}-{scale}")
 
 
+def ns_per_packet(study: Study) -> float | None:
+    """Returns what the runs of a study's results took per packet; None: no file says it."""
+    for scale in ("full", "quick"):
+        if study.folder is not None and file_of(study, scale).is_file():
+            made = read(study, scale).made.get(study.name)
+            if made is not None and made.ns_per_packet is not None:
+                return made.ns_per_packet
+    return None
+
+
 def read(study: Study, scale: str = "quick") -> File:
     """Reads what was written last."""
     return msgspec.json.decode(file_of(study, scale).read_bytes(), type=File)
 
 
+def has_full(study: Study) -> bool:
+    """Is true of a study with results of the full length."""
+    return study.folder is not None and file_of(study, "full").is_file()
+
+
 def part(study: Study, commit: str) -> tuple[list[Kept], Made | None]:
     """Returns what is kept of a part of the cells of the full length, if it is of this commit."""
-    if study.folder is not None and file_of(study, "full").is_file():
+    if has_full(study):
         file = read(study, "full")
         made = file.made.get(study.name)
         if file.commit == commit and made is not None and made.cells:

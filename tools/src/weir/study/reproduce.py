@@ -67,9 +67,14 @@ def campaigns(chosen: Sequence[Study], quick: bool, out: Path | None) -> list[Ca
 
 
 def costs_of(campaign: Campaign, cells: Sequence[Options]) -> list[costs.Cost]:
-    """Estimates what cells cost, by the speed of those that have been run at either scale."""
+    """Estimates what cells cost, by the speed of those that have been run at either scale.
+
+    Others are as fast per packet as those of the study's results.
+    """
     before = [campaign.folder, *(Campaign(campaign.study, quick).folder for quick in (False, True))]
-    return costs.costs(cells, [place / "cells" for place in before])
+    return costs.costs(
+        cells, [place / "cells" for place in before], kept.ns_per_packet(campaign.study)
+    )
 
 
 Planned = Sequence[tuple[Campaign, Options]]
@@ -105,7 +110,7 @@ def plan_rows(cells: Planned) -> list[Json]:
 def show_plan(cells: Planned, workers: int, screen: Console) -> None:
     """Shows cells and what they cost, without running any."""
     columns = [Column(name, words=True) for name in ("study", "cell", "config")]
-    per = f"{costs.PER_PACKET}, or as fast as before"
+    per = f"{costs.PER_PACKET}, or as fast as before or as in results.json"
     costs.show_plan(plan_rows(cells), columns, per, workers, screen)
 
 
@@ -172,23 +177,27 @@ def run(
 
 
 def made_of(campaign: Campaign, ran: Mapping[Options, Path], commit: str) -> Made:
-    """Returns what a study's runs took, with those kept of its commit, and what the others would.
+    """Returns what a study's runs took, with those kept of its commit, and what others would.
 
-    Times are of one core, in seconds.
+    These are the cells of the full length that are missing; after --quick all, unless it has
+    results. Times are of one core, in seconds.
     """
-    _, before = kept.part(campaign.study, commit)
+    study, quick = campaign.study, campaign.quick
+    before = None if quick else kept.part(study, commit)[1]
     made = before or Made(runs=0, core_s=0.0, bytes=0)
     new = {c.name: ran[c] for c in campaign.cells if c in ran and c.name not in made.cells}
-    found = [folder.load(place).summary.measured for place in new.values()]
-    cells = [*made.cells, *new]
-    left = costs_of(campaign, [cell for cell in campaign.cells if cell.name not in cells])
+    speeds = [one for one in map(costs.speed, new.values()) if one is not None]
+    longest = [] if quick and kept.has_full(study) else Campaign(study, quick=False).cells
+    others = [cell for cell in longest if cell not in ran and cell.name not in made.cells]
+    left = costs_of(campaign, others)
     return Made(
-        runs=len(cells),
-        core_s=made.core_s + sum(one.cpu_s or 0.0 for one in found if one is not None),
+        runs=made.runs + len(new),
+        core_s=made.core_s + sum(one.cpu_s for one in speeds),
         bytes=made.bytes + sum(p.stat().st_size for of in new.values() for p in of.iterdir()),
+        ns_per_packet=costs.ns_per_packet(speeds) or made.ns_per_packet,
         missing=len(left),
         missing_s=(sum(one.least_s for one in left), sum(one.most_s for one in left)),
-        cells=cells if left else [],
+        cells=[*made.cells, *new] if left and not quick else [],
     )
 
 
@@ -231,7 +240,7 @@ def run_all(
         checked, missing = run(campaign, runs, ran)
         results.append((campaign.study, checked))
         failed |= missing
-        if not campaign.quick:
+        if commit:
             made[campaign.study.name] = made_of(campaign, ran, commit)
         written += map(campaign.file, ("parquet", "html"))
     study_page.show(results, screen)
@@ -244,7 +253,7 @@ def run_all(
         folder.write_whole(
             written[1], study_page.overview(results, campaigns[0].scale, pages, place)
         )
-    if commit and (made or not failed):
+    if commit and (not failed or not campaigns[0].quick):
         written += documents.write(name, results, campaigns[0].scale, commit, made)
     rows = study_page.table(results).to_dicts() if as_json else None
     unexplained = [one for _, checked in results for one in checked if one.unexplained]
