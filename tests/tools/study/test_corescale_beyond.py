@@ -87,7 +87,7 @@ def test_beyond_is_a_study_of_its_own() -> None:
     runner = CliRunner()
     argv = ["reproduce", "corescale", "--beyond", "--print-config", "beyond-prague"]
     done = runner.invoke(app, argv)
-    assert "limit: 375MB" in done.stdout
+    assert "limit: 18750kB" in done.stdout
     assert "dualpi2" in done.stdout
     refused = runner.invoke(app, ["reproduce", "copa", "--beyond"])
     assert "'copa-beyond' cannot be reproduced" in str(refused.exception)
