@@ -52,7 +52,7 @@ CONFIGS = [
     "vivace-loss",
 ]
 SHORT = ("-o", "duration=3s", "-o", "warmup=1s")
-DRAWN = ("goodput", "rtt", "queue", "cwnd")
+DRAWN = ("goodput", "rtt", "queue", "shares", "cwnd", "fairness")
 
 pytestmark = pytest.mark.slow
 

@@ -107,7 +107,7 @@ def test_a_run_shows_what_the_command_shows_and_its_folder_is_a_run(opened, tmp_
     assert "ledger: balanced" in text
     assert summary.links(native).rows[0][2] in text
     page.frame_locator("iframe").locator(".panel.drawn").first.wait_for()
-    assert page.frame_locator("iframe").locator("figure").count() == 4
+    assert page.frame_locator("iframe").locator("figure").count() == 6
     with page.expect_download() as got:
         page.click("text=Download the run folder")
     got.value.save_as(tmp_path / "run.zip")
@@ -131,6 +131,23 @@ def test_an_error_has_the_commands_sentence_and_its_line_is_chosen(opened):
     assert chosen.startswith("fast}")
     page.fill("#config", SHORT)
     page.wait_for_function("!document.getElementById('error').textContent")
+
+
+def test_options_replace_values_and_have_the_commands_sentences(opened):
+    page = opened()
+    page.fill("#config", SHORT)
+    page.fill("#options", "-o flows.0.cc=none")
+    page.wait_for_function("document.getElementById('error').textContent")
+    assert page.inner_text("#error").startswith(
+        "-o flows.0.cc=none: cc: 'none' is not a congestion control; there is copa"
+    )
+    page.fill("#options", "-o flows.0.cc='{vegas: {alpha: 3}}' -o flows.0.count=2")
+    ran(page)
+    assert page.locator("#results td").all_inner_texts()[:2] == ["vegas", "2"]
+    page.fill("#options", "vegas")
+    page.click("#run")
+    page.wait_for_function("document.getElementById('error').textContent")
+    assert page.inner_text("#error") == "-o vegas: write it as -o path.to.key=value"
 
 
 def test_a_run_that_is_stopped_leaves_a_whole_run(opened):
@@ -164,7 +181,13 @@ def test_a_link_has_the_config(opened):
     fragment = page.evaluate("location.hash")
     other = opened(fragment)
     assert other.input_value("#config") == SHORT + "# µ\n"
-    assert "BBRv3" in opened("#example=bbr3-cubic").input_value("#config")
+    page = opened("#example=bbr3-cubic&o=duration%3D3s&o=flows.1.cc%3D{vegas:+{}}")
+    assert "BBRv3" in page.input_value("#config")
+    assert page.input_value("#options") == "-o duration=3s -o 'flows.1.cc={vegas: {}}'"
+    page.click("#link")
+    page.wait_for_function("location.hash.startsWith('#config=')")
+    options = opened(page.evaluate("location.hash")).input_value("#options")
+    assert options == "-o duration=3s -o 'flows.1.cc={vegas: {}}'"
     assert "no config" in opened("#config=x!").inner_text("#error")
 
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The figures goodput, rtt, queue and cwnd of a run, as templates/page.js draws them: the values of
+// The figures goodput, rtt, queue, shares, cwnd and fairness of a run, as templates/page.js draws them: the values of
 // report/figures.py, which the test compares.
 
 import { number, rate, rateStep, time, timeStep } from "./units.js";
 import { groupNames } from "./summary.js";
+import { axis, ends, figure, lineOf, most, reach } from "./marks.js";
+import { fairness, shares } from "./shares.js";
 import { columns } from "./ring.js";
 import { even } from "./theme.js";
 import { parse, timeNs } from "./resolved.js";
 
-const FEW = 10, BANDS = 8, MARGIN = 0.05, HIDING = 2.5, EVENTS = 150, LINKS = 4, CWND_FLOWS = 6, PX_PER_IN = 125, LEAST_PX = 150;
+const FEW = 10, BANDS = 8, HIDING = 2.5, EVENTS = 150, LINKS = 4, CWND_FLOWS = 6;
 const NS = 1e9;
 const unique = (values) => Float64Array.from(new Set(values)).sort();
-const most = (values) => values.reduce((high, v) => v > high ? v : high, 0);
 const where = (column, keep) => column.filter((_, i) => keep[i]);
 const over = (column, divisor) => Float64Array.from(column, (v) => v / divisor);
 
@@ -54,7 +55,8 @@ export class Figures {
     this.config = parse(text("config.yaml"));
     this.duration = this.summary.virtual_s;
     this.warmup = this.summary.warmup_s < this.duration ? this.summary.warmup_s : 0;
-    const span = { length: timeNs(this.config.telemetry.interval), warmup: Math.round(this.warmup * NS), end: Math.round(this.duration * NS) };
+    this.intervalNs = timeNs(this.config.telemetry.interval);
+    const span = { length: this.intervalNs, warmup: Math.round(this.warmup * NS), end: Math.round(this.duration * NS) };
     const read = (name) => files[name] && files[name].length > 4096 ? timed(columns(files[name]), span) : null;
     this.links = read("links.ring");
     this.flows = read("interval.ring");
@@ -77,6 +79,7 @@ export class Figures {
       if (own.ts_ns[i] > since) measured.set(flow, measured.get(flow) + own.delivered_bytes[i]);
     });
     this.typical = typical(this.flowGroups, measured);
+    this.each = this.flowGroups.map(([flow, group]) => ({ flow, group, bps: measured.get(flow) * 8 / (this.duration - this.warmup) }));
     this.acks = files["cc.ring"] ? columns(files["cc.ring"]) : null;
   }
 
@@ -92,7 +95,10 @@ export class Figures {
       if (this.flows.rtt_samples.some((n) => n > 0)) made.push(this.rtt());
     }
     if (this.links?.out_bytes.some((bytes) => bytes > 0)) made.push(this.queue());
-    if (this.flows?.ts_ns.length) made.push(this.cwnd());
+    if (this.flows?.ts_ns.length) {
+      made.push(shares(this), this.cwnd());
+      if (this.flowGroups.length > 1) made.push(fairness(this));
+    }
     return made;
   }
 
@@ -173,7 +179,7 @@ export class Figures {
     return this.spreadPanel(spread, axis(`goodput per flow (${scale[1]})`), scale).make(this.bands(spread, scale[0]));
   }
 
-  interval() { return time(timeNs(this.config.telemetry.interval)); }
+  interval() { return time(this.intervalNs); }
 
   drawn() {
     const groups = new Set(this.flowGroups.map(([, group]) => group)).size;
@@ -310,40 +316,4 @@ function typical(flowGroups, goodput) {
       if (!chosen.has(flow) && chosen.size < CWND_FLOWS) chosen.set(flow, flows.length > 1 ? role : "");
     }
   return new Map([...chosen].sort(([a], [b]) => a - b));
-}
-
-function axis(label, low = null, high = null, isTime = false) {
-  return { label, low, high, scale: "linear", linear_to: 1, reversed: false, ticks: [], whole: false, is_time: isTime };
-}
-
-function lineOf(x, y, style) {
-  return { kind: "Line", x, y, style, steps: "", markers: 0, width: 1.1 };
-}
-
-// x and y of a mark that the axes have to show.
-function reach(mark) {
-  if (mark.kind === "Line") return [[...mark.x], [...mark.y]];
-  if (mark.kind === "Points") return [[...mark.x], mark.at_edge ? [] : [...mark.y]];
-  if (mark.kind === "Band") return [[...mark.x], [...mark.low, ...mark.high]];
-  return mark.upright ? [[mark.at], []] : [[], [mark.at]];
-}
-
-// Where an axis begins and ends: as it says, else at the data with a margin.
-function ends({ low, high }, values) {
-  const known = values.filter(Number.isFinite);
-  const [least, largest] = known.length ? [known.reduce((a, b) => Math.min(a, b)), most(known)] : [0, 1];
-  const room = largest > least ? MARGIN * (largest - least) : MARGIN * Math.abs(largest) || MARGIN;
-  const begin = low ?? least - room, end = high ?? largest + room;
-  return begin < end ? [begin, end] : [begin, begin + 1];
-}
-
-function figure(name, panels, across, inches, caption) {
-  for (const { x, y, marks } of panels) {
-    const reached = marks.map(reach);
-    [x.low, x.high] = ends(x, reached.flatMap(([values]) => values));
-    [y.low, y.high] = ends(y, reached.flatMap(([, values]) => values));
-  }
-  const height = Math.floor(Math.max(LEAST_PX, PX_PER_IN * inches));
-  const [title] = caption.split(". "), text = caption.slice(title.length + 2);
-  return { name, title: title.replace(/\.$/, ""), text, across, panels: panels.map((panel) => ({ title: "", alone: "", height, ...panel })) };
 }

@@ -15,7 +15,7 @@ export function table({ columns, left, rows }) {
 }
 
 function swatch({ kind, style, opacity }) {
-  if (kind === "Band") return `<path fill="currentColor" fill-opacity="${opacity}" d="M0 0h28v10H0z"/>`;
+  if (kind === "Band" || kind === "Bars") return `<path fill="currentColor" fill-opacity="${opacity ?? 1}" d="M0 0h28v10H0z"/>`;
   const dash = typeof style.dash === "string" ? "" : style.dash[1].map((part) => 1.8 * part).join(" ");
   const line = kind === "Points" ? "" : `<path stroke-dasharray="${dash}" d="M0 5h28"/>`;
   return line + (kind === "Points" && SHAPES[style.marker] ? `<path fill="currentColor" d="${SHAPES[style.marker]}"/>` : "");

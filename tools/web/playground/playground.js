@@ -39,7 +39,15 @@ class Jobs {
 }
 
 const checks = new Jobs(), runs = new Jobs();
+const given = () => [CONFIG, ...overrides(place("options").value)];
 const files = () => examples.find(({ name }) => name === place("example").value)?.files ?? {};
+
+// The arguments of options as they are typed in a shell: -o KEY=VALUE, with quotes around spaces.
+// Nothing else is an option here: a word that is none is given to weir-sim, which refuses it.
+function overrides(text) {
+  const words = [...text.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word.replace(/'([^']*)'|"([^"]*)"/g, "$1$2"));
+  return words.flatMap((word, n) => word === "-o" ? [] : ["-o", word]);
+}
 
 // What the config lacks, with its place marked.
 function complain(err) {
@@ -51,7 +59,7 @@ let waiting = 0;
 function changed() {
   clearTimeout(waiting);
   waiting = setTimeout(async () => {
-    const { rc, err } = await checks.ask([CONFIG, "--check"]);
+    const { rc, err } = await checks.ask([...given(), "--check"]);
     complain(rc ? err : "");
   }, WAIT_MS);
 }
@@ -112,6 +120,7 @@ config.addEventListener("input", () => {
   if (!words.hidden) offer();
   changed();
 });
+place("options").addEventListener("input", changed);
 words.addEventListener("mousedown", (event) => {
   const item = event.target.closest("li");
   event.preventDefault();
@@ -140,7 +149,7 @@ async function run() {
   complain("");
   running(true);
   place("state").textContent = "starting";
-  const done = await runs.ask([CONFIG, "--progress", "--force"], progressed);
+  const done = await runs.ask([...given(), "--progress", "--force"], progressed);
   running(false);
   place("state").textContent = "";
   if (done.rc && !done.files["summary.json"]) {
@@ -195,17 +204,19 @@ async function fromFragment(text) {
 }
 
 async function linked() {
-  location.hash = `config=${await toFragment(config.value)}`;
+  const kept = overrides(place("options").value).filter((word) => word !== "-o");
+  location.hash = new URLSearchParams([["config", await toFragment(config.value)], ...kept.map((one) => ["o", one])]);
   await navigator.clipboard?.writeText(location.href).catch(() => {});
   place("state").textContent = "The address of this page has the config now, and so has the clipboard.";
 }
 
-// The address: #config=... or #example=NAME.
+// The address: #config=... or #example=NAME, and o=KEY=VALUE for each option.
 async function opened() {
   const asked = new URLSearchParams(location.hash.slice(1));
   const name = asked.get("example");
   if (examples.some((one) => one.name === name)) place("example").value = name;
   example();
+  place("options").value = asked.getAll("o").map((one) => `-o ${/\s/.test(one) ? `'${one}'` : one}`).join(" ");
   if (!asked.has("config")) return;
   try {
     config.value = await fromFragment(asked.get("config"));
@@ -217,6 +228,7 @@ async function opened() {
 function example() {
   const { text, native } = examples.find(({ name }) => name === place("example").value);
   config.value = text;
+  place("options").value = "";
   place("state").textContent = native;
   complain("");
 }

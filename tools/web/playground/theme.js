@@ -15,6 +15,8 @@ export class Theme {
 
   level(label) { return { label, colour: this.ink, marker: "", dash: [0, [4, 2]], hatch: "" }; }
 
+  text() { return { label: "", colour: this.ink, marker: "", dash: "-", hatch: "" }; }
+
   moment(label) { return { label, colour: this.faint, marker: "", dash: [0, [1, 2]], hatch: "" }; }
 
   // Styles of flow groups that differ from each other; null: there are too many.
