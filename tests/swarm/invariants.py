@@ -124,6 +124,7 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield where, inner
 
 
+# measured.cpu_s is null in a browser alone, and never here: tests/tools/web.
 NULLS = ("half_width", "jfi", "measured", "moved", "rate_bps", "rtt_mean_ns", "rtx_overhead")
 DELAYS = ("queue_mean_ns", "sojourn_p50_ns", "sojourn_p99_ns", "sojourn_max_ns")
 CARDS = ("packets_per_interrupt", "segs_per_handover", "busy", "busy_max")

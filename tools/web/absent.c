@@ -8,9 +8,11 @@
 #include "sender/cc/python.h"
 #include "sender/group/group.h"
 #include "tools/sim/guest/guests.h"
+#include "tools/sim/run/cpu_clock.h"
 
 #include <emscripten.h>
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,10 @@ int mem_check(uint64_t bytes, const char *what, struct err *err) {
 		return 0;
 	return err_set(err, -ENOMEM, "%s need %.0f MB, and a browser gives %.0f MB", what,
 		(double)bytes / 1e6, (double)HEAP_BYTES / 1e6);
+}
+
+double cpu_clock_s(void) {
+	return (double)NAN;
 }
 
 // Between two steps of a run, the worker gets its messages.

@@ -8,6 +8,7 @@
 #include "switch/aqm.h"
 #include "switch/path/switch_config.h"
 #include "tools/sim/guest/guests.h"
+#include "tools/sim/run/cpu_clock.h"
 #include "tools/sim/run/offline.h"
 #include "tools/sim/run/replay.h"
 #include "tools/sim/run/sections.h"
@@ -23,19 +24,11 @@
 #define PROGRAM "weir-sim"
 #define STEPS 512 // an offline run checks Ctrl-C this many times
 
-static double clock_s(clockid_t clock) {
+static double wall_clock_s(void) {
 	struct timespec t;
 
-	clock_gettime(clock, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static double wall_clock_s(void) {
-	return clock_s(CLOCK_MONOTONIC);
-}
-
-static double cpu_clock_s(void) {
-	return clock_s(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static int list(const struct run_options *opt, struct err *err) {
