@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from weir.base import programs, schema
 from weir.base.page import Page
-from weir.docs import gallery
+from weir.docs import gallery, playground
 from weir.report import browser, document, theme
 
 HERE = Path(__file__).parent
@@ -54,7 +54,8 @@ def example(path: Path) -> Example:
         said = SLOWER.format(NATIVE_S[path.stem])
     if GUESTS.search(text):
         said = f"Linux kernels do not run in a browser: weir run configs/{path.name}"
-    return Example(path.stem, text, said, files)
+    below = path.is_relative_to(ROOT)
+    return Example(playground.name(path.relative_to(ROOT) if below else path), text, said, files)
 
 
 def written() -> list[Example]:
@@ -74,7 +75,8 @@ def written() -> list[Example]:
 def examples() -> list[Example]:
     """Returns the configs that are an experiment of weir-sim, and those of the gallery."""
     found = []
-    for path in sorted((ROOT / "configs").glob("*.yaml")):
+    configs = ROOT / "configs"
+    for path in [*sorted((configs / "course").glob("*.yaml")), *sorted(configs.glob("*.yaml"))]:
         check = [programs.find_program("sim"), path, "--check"]
         if subprocess.run(check, capture_output=True).returncode == 0:
             found.append(example(path))

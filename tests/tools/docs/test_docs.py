@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import importlib.util
+import json
 import shlex
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ from typer.testing import CliRunner
 from weir.base import tables
 from weir.base.errors import UserError
 from weir.cli.app import app
-from weir.docs import gallery, made, site
+from weir.docs import gallery, made, playground, site
 
 GROUP = get_command(app)
 
@@ -200,7 +201,7 @@ def test_the_site_in_a_browser(built: Path) -> None:
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, name
         page.keyboard.press("/")
         page.keyboard.type("bufferbloat codel")
-        page.get_by_text("codel").first.wait_for()
+        page.get_by_text("codel").filter(visible=True).first.wait_for()
         browser.close()
     server.shutdown()
     server.server_close()
@@ -242,3 +243,39 @@ def test_a_command_of_the_gallery_that_fails(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"weir run none\.yaml: .*none\.yaml") as raised:
         gallery.run("run none.yaml", tmp_path)
     assert raised.value.status == 1
+
+
+def test_runs_of_a_page_open_in_the_playground(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those whose config it offers, with their options; and what it says of a long one."""
+    text = "\n".join([
+        "```sh", "tools/weir run configs/a.yaml --out runs/a", "```", "then",
+        "```sh", "tools/weir run configs/course/b.yaml -o x.y='{z: 1}'",
+        "tools/weir run first.yaml", "tools/weir run configs/a.yaml --live", "```", "and",
+        "```text", "tools/weir run configs/a.yaml", "```", "",
+    ])  # fmt: skip
+    monkeypatch.setattr(playground, "FOLDER", tmp_path)
+    assert playground.with_links(text, "../") == text
+    offered = [
+        {"name": "a", "native": "It takes 9 s."},
+        {"name": "course/b", "native": ""},
+        {"name": "first", "native": ""},
+    ]
+    (tmp_path / "examples.json").write_text(json.dumps(offered))
+    made = playground.with_links(text, "../").split("```")
+    assert len(made) == len(text.split("```"))
+    address = "../playground/index.html#example="
+    alone, several = made[2], made[4]
+    assert f'href="{address}a">Open it in the playground</a> It takes 9 s.' in alone
+    assert f'href="{address}course%2Fb&amp;o=x.y%3D%7Bz%3A+1%7D">course/b, x.y={{z: 1}}' in several
+    assert f'href="{address}first">first</a>' in several
+    assert "It takes 9 s." not in several
+    assert made[6] == "\n"
+
+
+def test_what_the_gallery_opens() -> None:
+    """Each picture has a run that the playground can do, or says why it has none."""
+    for picture in gallery.pictures():
+        runs = [one for one in map(playground.asked, picture.commands) if one]
+        assert bool(runs) != bool(picture.note), picture.name

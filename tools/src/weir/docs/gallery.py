@@ -14,10 +14,10 @@ import yaml
 
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
+from weir.docs import playground
 
 LIST = ROOT / "tools/docs/gallery.yaml"
 PICTURES = ROOT / "tools/docs/gallery"
-PLAYGROUND = ROOT / "build-web/playground"  # is there if tools/web has made it
 WIDTH = 800  # pixels
 COLOURS = 32  # a picture of lines needs no more, and is a quarter of the size
 
@@ -29,6 +29,7 @@ class Picture:
     name: str
     title: str
     commands: list[str]
+    note: str = ""  # why no browser opens it, and what it takes
 
     @property
     def all_commands(self) -> list[str]:
@@ -41,19 +42,12 @@ def pictures() -> list[Picture]:
     return [Picture(**entry) for entry in yaml.safe_load(LIST.read_text(encoding="utf-8"))]
 
 
-def opened(picture: Picture) -> str:
-    """Returns a link that opens the picture's first config in the playground, if it has one."""
-    ran = [shlex.split(one)[1] for one in picture.commands if one.startswith("run ")]
-    if not ran or not PLAYGROUND.exists():
-        return ""
-    target = f"../playground/index.html#example={Path(ran[0]).stem}"
-    return f'\n<a href="{target}">Open its config in the playground</a>\n'
-
-
 def section(picture: Picture) -> str:
     typed = "\n".join(f"tools/weir {command}" for command in picture.all_commands)
     image = f"![{picture.title}](../tools/docs/gallery/{picture.name}.png)"
-    return f"## {picture.title}\n\n{image}\n\n```sh\n{typed}\n```\n{opened(picture)}"
+    parts = [f"## {picture.title}", image, f"```sh\n{typed}\n```"]
+    parts += [one for one in (playground.links(picture.commands, "../"), picture.note) if one]
+    return "\n\n".join(parts) + "\n"
 
 
 def page() -> str:
@@ -61,7 +55,7 @@ def page() -> str:
     head = (
         "# Gallery\n\nEach picture, and all commands that made it, from the folder of a clone.\n\n"
     )
-    if PLAYGROUND.exists():
+    if playground.FOLDER.exists():
         head += (
             '<a href="../playground/index.html">Playground</a>: experiments in this browser.\n\n'
         )

@@ -27,7 +27,7 @@ from weir.base import tables
 from weir.base.errors import UserError
 from weir.base.tables import Tables
 from weir.bootstrap import ROOT
-from weir.docs import gallery, made
+from weir.docs import gallery, made, playground
 
 Menu = Iterable[Mapping[str, "str | Menu"]]
 
@@ -67,7 +67,9 @@ def put(file: Path, into: Path, entries: Tables) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".md":
         text = file.read_text(encoding="utf-8")
-        place.write_text(made.whole(text, entries), encoding="utf-8")
+        up = "../" * len(file.relative_to(ROOT).parents[:-1])
+        whole = playground.with_links(made.whole(text, entries), up)
+        place.write_text(whole, encoding="utf-8")
     else:
         shutil.copy2(file, place)
 
@@ -106,8 +108,8 @@ def build(site: Path, group: TyperGroup) -> None:
             said = (done.stdout + done.stderr.partition("Traceback")[0]).strip()
             raise UserError(f"the pages cannot be built:\n{said}", 1)
         (Path(work) / "site" / STAMP).touch()
-        if gallery.PLAYGROUND.exists():
-            shutil.copytree(gallery.PLAYGROUND, Path(work) / "site/playground")
+        if playground.FOLDER.exists():
+            shutil.copytree(playground.FOLDER, Path(work) / "site/playground")
         shutil.rmtree(site)
         shutil.copytree(Path(work) / "site", site)
 
@@ -117,6 +119,7 @@ def stale(site: Path) -> bool:
     if not (site / STAMP).exists():
         return True
     sources = [SETTINGS, *own(), *(ROOT / "tools/src/weir").rglob("*.py")]
+    sources += [file for file in (playground.FOLDER / "examples.json",) if file.exists()]
     return max(file.stat().st_mtime for file in sources) > (site / STAMP).stat().st_mtime
 
 
