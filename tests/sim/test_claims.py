@@ -112,6 +112,11 @@ def of_four_flows(run: Run) -> list[float]:
     return [*(g["goodput_bps"] / 4e6 for g in run.groups), ratio(run)]
 
 
+def jfi(run: Run) -> list[float]:
+    """Jain's index of all flows."""
+    return [run.summary["jfi"]]
+
+
 def least_jfi(run: Run) -> list[float]:
     return [min(group["jfi"] for group in run.groups)]
 
@@ -220,7 +225,8 @@ def test_every_claim_is_checked() -> None:
     texts = [path.read_text() for path in tests if path != Path(__file__)]
 
     names = {path.stem for path in CONFIGS.glob("*.yaml")}
-    names |= {f"flent/{path.stem}" for path in (CONFIGS / "flent").glob("*.yaml")}
+    for folder in ("course", "flent"):
+        names |= {f"{folder}/{path.stem}" for path in (CONFIGS / folder).glob("*.yaml")}
     for name in names - own:
         named = re.compile(rf"\b{re.escape(name)}(\.yaml|\")")
         assert any(named.search(text) for text in texts), f"no test names {name}"

@@ -11,7 +11,10 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-WORDS_MAX = 45_000  # of all Markdown in git, as wc -w counts
+WORDS_MAX = 45_000  # of all Markdown in git but the course's, as wc -w counts
+# Lab sheets are read by students, one at a time, and not to learn or change Weir: their words are
+# no page that a user has to find something in, and count apart.
+COURSE, COURSE_WORDS_MAX = "tools/docs/course/", 3_000
 SENTENCE_WORDS_MAX, SENTENCE_WORDS_MEAN_MAX = 40, 20
 # Words of our own, and what the field says instead.
 WORDS = {
@@ -129,7 +132,11 @@ def test_pages_are_few_words_in_short_sentences():
     git = ["git", "ls-files", "*.md"]
     listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     pages = {name: (ROOT / name).read_text() for name in listed.split() if (ROOT / name).is_file()}
-    assert sum(len(text.split()) for text in pages.values()) <= WORDS_MAX
+    words = {True: 0, False: 0}
+    for name, text in pages.items():
+        words[name.startswith(COURSE)] += len(text.split())
+    assert words[False] <= WORDS_MAX
+    assert words[True] <= COURSE_WORDS_MAX
     lengths = {
         f"{name}: {sentence}": len(sentence.split())
         for name, text in pages.items()

@@ -54,7 +54,9 @@ def configs(_: Tables) -> str:
     """Returns a table of the configs that are no study's, with the first sentence of each."""
     folder = ROOT / "configs"
     rows = []
-    for path in [*sorted(folder.glob("*.yaml")), *sorted(folder.glob("flent/*.yaml"))]:
+    for path in (
+        p for place in ("", "course/", "flent/") for p in sorted(folder.glob(f"{place}*.yaml"))
+    ):
         comment = re.split(r"\n(?!# \S)", path.read_text(encoding="utf-8"), maxsplit=1)[0]
         shows = re.split(
             r"(?<=\.)\s+(?=[A-Z]|weir )", comment.removeprefix("# ").replace("\n# ", " ")
