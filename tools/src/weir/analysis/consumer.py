@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The consumer of a ring in shared memory.
-
-On x86-64 a store is seen by other processes in program order, which is all that `Consumer` asks
-of the machine. An interpreter on a processor with a weaker order would need fences.
-"""
+"""The consumer of a ring in shared memory."""
 
 from __future__ import annotations
 
@@ -22,6 +18,7 @@ from weir.analysis.header import (
     TAIL,
     Counters,
     RingError,
+    fence,
     map_page,
     parse_header,
     read_counters,
@@ -101,8 +98,10 @@ class Consumer:
         """Returns a copy of the next slots, shape (n,), n <= max_records, gap records included."""
         tail = self.tail
         # Any value ever stored here stands for records that are there: no need for the whole set.
-        place = PUBLISHED + 4 * (self._words[EPOCH] % EPOCHS)
-        waiting = self._words[place + 1] - tail
+        epoch = self._words[EPOCH]
+        fence()
+        waiting = self._words[PUBLISHED + 4 * (epoch % EPOCHS) + 1] - tail
+        fence()
         count = max(0, min(waiting, max_records))
         first = tail % len(self._ring)
         head = self._ring[first : first + count]
@@ -110,6 +109,7 @@ class Consumer:
 
     def advance(self, count: int) -> None:
         """Gives the next `count` slots back to the producer; at most what `peek` returned."""
+        fence()  # what peek copied is read
         self._words[TAIL] = self.tail + count
 
     def read(self, max_records: int) -> Records:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,6 +121,18 @@ class Header:
     closed: bool  # the writer closed it; False after a crash
 
 
+def fence() -> None:
+    """Orders accesses to shared memory: those before it are over before those after it begin.
+
+    A lock's release waits for all that precedes it, all that follows waits for its acquire, and on
+    x86-64 and arm64 an acquire does not overtake a release.
+    """
+    lock = threading.Lock()
+    lock.acquire()
+    lock.release()
+    lock.acquire()
+
+
 def read_counters(words: memoryview, path: Path) -> tuple[Counters, bool]:
     """Reads the counters and whether the writer has closed, from a header page as words.
 
@@ -127,9 +140,12 @@ def read_counters(words: memoryview, path: Path) -> tuple[Counters, bool]:
     """
     for _ in range(_TRIES):
         closed = words[_CLOSED] != 0  # first: what follows is final then
+        fence()
         before = words[EPOCH]
+        fence()
         place = PUBLISHED + 4 * (before % EPOCHS)
         head, written, gaps, lost = words[place : place + 4].tolist()
+        fence()
         if 0 <= words[EPOCH] - before <= EPOCHS - 2:
             return Counters(head, written, gaps, lost), closed
     raise RingError(f"{path}: its counters never stand still")
