@@ -6,13 +6,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import polars as pl
 
+from weir.analysis import metrics
 from weir.analysis.folder import Run
 from weir.base import units
-from weir.studies.corescale.measures import c_halving, lowest
-from weir.study.measures import Floats
+from weir.studies.corescale.measures import c_halving, known, lowest, mean_of, measured
+from weir.study.measures import PAYLOAD_BYTES, Floats
 
-__all__ = ("c_halving", "lowest", "most_at_once", "phases")
+__all__ = ("c_halving", "c_halving_when_full", "lowest", "mean_of", "most_at_once", "phases")
+
+
+def c_halving_when_full(run: Run) -> float:
+    """Returns C by halvings where the RTT is that of a full queue, in place of the mean one.
+
+    A window is halved about then. The RTTs of all flows grow by what the longest time in the queue
+    is above the mean.
+    """
+    links = run.stream("links").records
+    warmup_ns = units.measured(run.summary.warmup_s) * metrics.NS_PER_S
+    links = links[(links["link"] == 0) & (links["ts_ns"] > warmup_ns)]
+    mean_ns = np.average(links["sojourn_mean_ns"], weights=links["out_pkts"])
+    more_ns = float(links["sojourn_max_ns"].max() - mean_ns)
+    flows = measured(run).flows.with_columns(pl.col("rtt_mean_ns") + more_ns)
+    return known(metrics.mathis(flows, "cwnd_reductions", PAYLOAD_BYTES).c)
 
 
 def phases(run: Run, times_s: Floats) -> Floats:
