@@ -5,6 +5,7 @@ The first build takes a minute of CPU time, and the libraries of arm64 60 MB of 
 """
 
 import os
+import shlex
 from pathlib import Path
 
 from weir import bootstrap
@@ -27,11 +28,16 @@ def build(*targets: str) -> Path:
     return BUILD
 
 
+def command(path: Path, *argv: str) -> Path:
+    """Writes a command that runs argv with its own arguments, and returns it."""
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
 def emulated(program: str, folder: Path, page_bytes: int = 4096) -> Path:
     """Writes a command into a folder that runs a program of the build, and returns it."""
-    command = folder / f"pages-{page_bytes}" / Path(program).name
-    command.parent.mkdir(exist_ok=True)
-    argv = f"qemu-aarch64 -p {page_bytes} -L {FOLDER}/root {BUILD}/{program}"
-    command.write_text(f'#!/bin/sh\nexec {argv} "$@"\n')
-    command.chmod(0o755)
-    return command
+    place = folder / f"pages-{page_bytes}"
+    place.mkdir(exist_ok=True)
+    qemu = ("qemu-aarch64", "-p", str(page_bytes), "-L", f"{FOLDER}/root")
+    return command(place / Path(program).name, *qemu, f"{BUILD}/{program}")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """arm64: the same bytes as on x86-64, whatever the size of its pages.
 
-Sixteen experiments of the swarm and a few unit tests; with WEIR_ARM64=1 hundreds, and all of them.
+Sixteen experiments of the swarm and a few unit tests. With WEIR_ARM64=1 all unit tests and hundreds
+of experiments, also by a processor without FMA.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from weir import bootstrap
 
 from .conftest import Simulate
 from .test_determinism import MIXED, rings
-from .test_machines import RUNS
+from .test_machines import RUNS, WESTMERE
 
 pytestmark = pytest.mark.slow
 EXPERIMENTS = 200 if arm64.ALL else 16
@@ -72,17 +73,27 @@ def test_pages_of_any_size(
         assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.timeout(900)
-def test_random_experiments(build: Path, tmp_path: Path, weir_sim: Path) -> None:
-    """The swarm's invariants hold, and both machines write the same summary and digests."""
-    both = Programs(weir_sim, arm64.emulated("tools/sim/weir-sim", tmp_path))
-    seed, kinds = new_seed(), registry(weir_sim)
-    found = [
+def same_experiments(here: Path, there: Path) -> None:
+    """The swarm's invariants hold, and both machines write the same summaries and digests."""
+    both, seed, kinds = Programs(here, there), new_seed(), registry(here)
+    results = [
         examine(dump(Generator(seed + i, kinds).experiment()), both) for i in range(EXPERIMENTS)
     ]
 
-    assert [(seed + i, r.finding) for i, r in enumerate(found) if r.finding is not None] == []
-    assert sum(r.refused == "" for r in found) > EXPERIMENTS / 4
+    assert [(seed + i, r.finding) for i, r in enumerate(results) if r.finding is not None] == []
+    assert sum(r.refused == "" for r in results) > EXPERIMENTS / 4
+
+
+@pytest.mark.timeout(1800)
+def test_random_experiments(build: Path, tmp_path: Path, weir_sim: Path) -> None:
+    same_experiments(weir_sim, arm64.emulated("tools/sim/weir-sim", tmp_path))
+
+
+@pytest.mark.skipif(not arm64.ALL, reason="needs WEIR_ARM64=1")
+@pytest.mark.timeout(1800)
+def test_random_experiments_without_fma(tmp_path: Path, weir_sim: Path) -> None:
+    command = arm64.command(tmp_path / weir_sim.name, *WESTMERE, str(weir_sim))
+    same_experiments(weir_sim, command)
 
 
 @pytest.mark.timeout(1800)
