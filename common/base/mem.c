@@ -7,7 +7,7 @@
 
 #define LARGE_PAGE ((size_t)2 << 20)
 
-void *mem_map(size_t bytes) {
+void *mem_map(uint64_t bytes) {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 // NULL: not enough memory. To be freed with mem_unmap and the same size.
-void *mem_map(size_t bytes);
+void *mem_map(uint64_t bytes);
 void mem_unmap(void *p, size_t bytes); // NULL is allowed
 // -ENOMEM if the machine has less memory left. `what` names the consumer for the sentence.
 int mem_check(uint64_t bytes, const char *what, struct err *err);

@@ -10,7 +10,8 @@
 #define SLOTS_SMALL 8u
 
 static struct pkt **slots_make(uint32_t n) {
-	return n < SLOTS_MIN ? calloc(n, sizeof(struct pkt *)) : mem_map(n * sizeof(struct pkt *));
+	return n < SLOTS_MIN ? calloc(n, sizeof(struct pkt *))
+			     : mem_map((uint64_t)n * sizeof(struct pkt *));
 }
 
 static void slots_free(struct pkt_ring *r) {

@@ -59,7 +59,7 @@ uint64_t seg_arena_bytes(uint64_t records) {
 
 int seg_arena_init(struct seg_arena *a, uint64_t records, struct err *err) {
 	uint32_t order = arena_order(records);
-	size_t size = sizeof(struct seg_rec) << order;
+	uint64_t size = (uint64_t)sizeof(struct seg_rec) << order;
 
 	memset(a, 0, sizeof(*a));
 	if (records > UINT64_C(1) << SEG_ORDER_MAX)
@@ -72,7 +72,8 @@ int seg_arena_init(struct seg_arena *a, uint64_t records, struct err *err) {
 		mem_unmap(a->base, size);
 		free(a->order);
 		a->base = NULL;
-		return err_set(err, -ENOMEM, "no memory for %zu MB of segment records", size >> 20);
+		return err_set(err, -ENOMEM, "no memory for %llu MB of segment records",
+			(unsigned long long)size >> 20);
 	}
 	for (uint32_t i = 0; i <= SEG_ORDER_MAX; i++)
 		a->free[i] = NONE;

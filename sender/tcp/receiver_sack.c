@@ -19,7 +19,7 @@
 
 int range_pool_init(struct range_pool *p, uint32_t size, struct err *err) {
 	memset(p, 0, sizeof(*p));
-	p->base = mem_map(size * sizeof(*p->base));
+	p->base = mem_map((uint64_t)size * sizeof(*p->base));
 	if (p->base == NULL && size > 0)
 		return err_set(err, -ENOMEM, "no memory for %u out-of-order ranges", size);
 	p->size = size;

@@ -23,7 +23,7 @@
 // Memory. What lies behind the end of the heap was never used: it is zero, and costs nothing until
 // it is written. Nothing is given back before the run ends, and with it the program's memory.
 
-void *mem_map(size_t bytes) {
+void *mem_map(uint64_t bytes) {
 	void *p = bytes > HEAP_BYTES / 2 ? (void *)-1 : sbrk((intptr_t)((bytes + 63) / 64 * 64));
 
 	return p == (void *)-1 ? NULL : p;
