@@ -288,7 +288,7 @@ class Generator:
         group["cc"] = {cc: params}
         for key in ("start", "stop", "stop_stagger", "stagger", "jitter", "base_rtt"):
             group.pop(key, None)
-        if "rwnd" in group:
+        if group.keys() & {"rwnd", "rmem", "wmem"}:
             group["mss"] = "1000B"
         start_ns = 0.0 if self.chance(0.5) else self.random.uniform(0, 0.9) * scale.duration_ns
         if start_ns > 0:
