@@ -99,6 +99,9 @@ def test_deep_sleep_siblings_and_irqbalance(host):
     assert states(doctor.disturbances(host(**files))) == {"C-states": OK, "SMT": OK}
 
 
+GROUPS = "sys/kernel/iommu_groups"
+
+
 class Card(Host):
     """A host with one card; `ethtool` says what it is told to."""
 
@@ -126,21 +129,34 @@ class Card(Host):
         cpu.mkdir(parents=True)
         (cpu / "isolated").write_text(isolated)
         if iommu:
-            (self.root / "sys/kernel/iommu_groups/7").mkdir(parents=True)
+            group = self.root / GROUPS / "7"
+            (group / "devices").mkdir(parents=True)
+            (group / "devices" / card.name).symlink_to(card)
+            (card / "iommu_group").symlink_to(group)
+            self.write("proc/interrupts", " 24: 0 IR-PCI-MSI 1048576-edge ens1")
         return self
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def row(self, name):
+        return {check.name: check for check in cards(self)}[name]
 
 
 def test_a_card_of_the_kernel(tmp_path):
     rows = {check.name: check for check in cards(Card(tmp_path).add("ice", "ens1"))}
     assert {name: row.state for name, row in rows.items()} == {
         "IOMMU": OK,
+        "interrupt remapping": OK,
         "card 0000:3b:00.0": WARN,
         "card 0000:3b:00.0 NUMA": WARN,
         "ens1 pause frames": WARN,
         "ens1 RX ring": WARN,
     }
     assert rows["card 0000:3b:00.0"].found == "ice; NUMA node 1, CPUs 4-7"
-    assert "--bind=vfio-pci 0000:3b:00.0" in rows["card 0000:3b:00.0"].fix
+    assert rows["card 0000:3b:00.0"].fix == "weir setup cards 0000:3b:00.0"
     assert rows["card 0000:3b:00.0 NUMA"].fix == "isolate, and name in lcores, some of CPUs 4-7"
     assert rows["ens1 pause frames"].found == "RX on"
     assert rows["ens1 RX ring"].fix == "ethtool -G ens1 rx 4096"
@@ -157,12 +173,72 @@ def test_a_card_with_routes_is_not_for_dpdk(tmp_path):
         table.write_text(rows.format(other))
         row = {check.name: check for check in cards(made)}["card 0000:3b:00.0"]
         assert row.state == state
-        assert ("bind" in row.fix) == (state == WARN)
+        assert ("setup cards" in row.fix) == (state == WARN)
 
 
 def test_a_card_bound_for_dpdk(tmp_path):
     made = Card(tmp_path).add("vfio-pci", isolated="4,5", iommu=False)
     assert states(cards(made)) == {"IOMMU": WARN, "card 0000:3b:00.0": OK}
+
+
+def test_an_iommu_without_interrupt_remapping(tmp_path):
+    made = Card(tmp_path).add("vfio-pci", isolated="4,5")
+    made.write("proc/interrupts", " 24: 0 PCI-MSI 1048576-edge ens1")
+    row = made.row("interrupt remapping")
+    assert row.state == WARN
+    assert row.fix.endswith("> /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts")
+    made.write("sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", "Y\n")
+    assert made.row("interrupt remapping").state == OK
+
+
+def test_others_of_a_group_keep_a_card_from_dpdk(tmp_path):
+    made = Card(tmp_path).add("vfio-pci", isolated="4,5")
+    other = tmp_path / "sys/bus/pci/devices/0000:3b:00.1"
+    other.mkdir()
+    (tmp_path / GROUPS / "7/devices/0000:3b:00.1").symlink_to(other)
+    assert made.row("card 0000:3b:00.0").state == OK  # no driver has it
+    (tmp_path / "sys/bus/pci/drivers/ice").mkdir()
+    (other / "driver").symlink_to(tmp_path / "sys/bus/pci/drivers/ice")
+    row = made.row("card 0000:3b:00.0")
+    assert (row.state, row.fix) == (WARN, "weir setup cards 0000:3b:00.1")
+    assert row.meaning.endswith("of its IOMMU group: 0000:3b:00.1 (ice)")
+    (other / "class").write_text("0x060400")  # a bridge takes no part
+    assert made.row("card 0000:3b:00.0").state == OK
+
+
+@pytest.mark.parametrize(
+    ("now", "most", "state", "found"),
+    [
+        (("8.0 GT/s PCIe", 8), ("8.0 GT/s PCIe", 8), OK, "8 GT/s x8 (63 Gbit/s)"),
+        (
+            ("8.0 GT/s PCIe", 4),
+            ("16.0 GT/s PCIe", 16),
+            WARN,
+            "8 GT/s x4 (31.5 Gbit/s), where the card has 16 GT/s x16 (252 Gbit/s)",
+        ),
+        (("5.0 GT/s PCIe", 1), ("2.5 GT/s PCIe", 2), OK, "5 GT/s x1 (4 Gbit/s)"),
+        (("Unknown", 0), ("Unknown", 255), None, ""),
+    ],
+)
+def test_the_rate_of_a_slot(tmp_path, now, most, state, found):
+    made = Card(tmp_path).add("vfio-pci", isolated="4,5")
+    for which, (speed, lanes) in (("current", now), ("max", most)):
+        made.write(f"sys/bus/pci/devices/0000:3b:00.0/{which}_link_speed", speed)
+        made.write(f"sys/bus/pci/devices/0000:3b:00.0/{which}_link_width", f"{lanes}\n")
+    rows = {check.name: check for check in cards(made)}
+    row = rows.get("card 0000:3b:00.0 slot")
+    assert (row and row.state, row.found if row else "") == (state, found)
+
+
+def test_hugepages_on_the_other_node(tmp_path):
+    made = Card(tmp_path).add("vfio-pci", isolated="4,5")
+    pages = "hugepages/hugepages-2048kB/free_hugepages"
+    made.write(f"sys/kernel/mm/{pages}", "512")
+    made.write(f"sys/devices/system/node/node0/{pages}", "512")
+    made.write(f"sys/devices/system/node/node1/{pages}", "0")
+    assert "/node1/" in made.row("card 0000:3b:00.0 memory").fix
+    made.write(f"sys/devices/system/node/node1/{pages}", "100")
+    assert not [check for check in cards(made) if check.name.endswith("memory")]
 
 
 def test_no_card(host):

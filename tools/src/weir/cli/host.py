@@ -56,13 +56,29 @@ ADVICE = {
     "locked memory": ("AF_XDP ports cannot pin their buffers", "ulimit -l unlimited"),
     "open files": ("few streams can be open", "ulimit -n 1024"),
     "IOMMU": (
-        "vfio-pci hands a card out only without protection of memory",
-        "boot with: intel_iommu=on iommu=pt (AMD: iommu=pt); virtual machines: "
-        "echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
+        "vfio-pci gives no card to a program without it",
+        "switch VT-d or AMD-Vi on in the firmware (a virtual machine needs an emulated IOMMU), "
+        "and boot with: intel_iommu=on iommu=pt (AMD: iommu=pt)",
+    ),
+    "interrupt remapping": (
+        "vfio-pci gives a card to a program only if told that this is no danger here",
+        "modprobe vfio_iommu_type1; echo 1 > /{unsafe}",
     ),
     "card": (
         "the kernel's, not DPDK's",
-        "{get}modprobe vfio-pci; dpdk-devbind.py --bind=vfio-pci {address}",
+        "weir setup cards {names}",
+    ),
+    "group": (
+        "not usable while the kernel's drivers have others of its IOMMU group: {others}",
+        "weir setup cards {names}",
+    ),
+    "near memory": (
+        "buffers are on the other socket's memory",
+        "echo 1024 > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages",
+    ),
+    "slot": (
+        "packets cannot come or leave faster than the slot",
+        "move it to a slot with {most}; lspci -vv -s {address} shows LnkCap and LnkSta",
     ),
     "NUMA": (
         "each packet crosses to the other socket",
