@@ -32,6 +32,10 @@ const struct param live_root_params[] = {
 		.max = 60e9},
 	{"test_clock_drift", "0", "for tests: and fast by so many parts per million", UNIT_NONE,
 		PARAM_F64(struct live_process, test_drift_ppm), .min = -400, .max = 400},
+	{"test_any_tsc", "no",
+		"for tests in virtual machines: a TSC that is not invariant will do, and times are "
+		"not judged",
+		UNIT_NONE, PARAM_BOOL(struct live_process, test_any_tsc)},
 	PARAM_END,
 };
 const struct param live_also[] = {

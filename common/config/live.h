@@ -54,6 +54,7 @@ struct live_process {
 	uint64_t epoch_utc_ns; // 0: the program's start
 	uint64_t test_offset_ns; // of this program's clock, for tests
 	double test_drift_ppm;
+	bool test_any_tsc; // the TSC need not be invariant
 };
 
 // Rows for the struct live_process of a program's T. `rings`: the default of handover.

@@ -184,13 +184,16 @@ static void judge(struct watch *w, const struct watch_sample *b) {
 		.worst_at_ns = a->count.now_ns,
 	};
 	uint64_t excuse_ns = d.count.stalled_ns + time_since(w->excused_until_ns, a->count.now_ns);
-	bool host = judge_host(w, &d, e);
+	bool host;
 
-	judge_ports(w, &d, e, excuse_ns);
-	judge_lcore(w, &d, e, host || w->excused_until_ns > a->count.now_ns);
 	for (uint32_t i = 0; i < w->ports; i++)
 		judge_loss(w, e, WATCH_MISSED, i, d.port_missed[i]);
 	judge_memory(w, &d, e);
+	if (w->untimed)
+		return;
+	host = judge_host(w, &d, e);
+	judge_ports(w, &d, e, excuse_ns);
+	judge_lcore(w, &d, e, host || w->excused_until_ns > a->count.now_ns);
 	judge_clock(w, &d, e);
 	if (host)
 		w->excused_until_ns = b->count.now_ns + d.count.stalled_ns;

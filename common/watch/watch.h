@@ -68,6 +68,7 @@ struct watch {
 	const char *packets; // in sentences: "packets", "paced packets"
 	uint32_t cpu;
 	bool several; // the program has other lcores beside this
+	bool untimed; // only losses are judged
 	const char *port_name[LIVE_PORTS_MAX];
 	// Who takes its frames: "the kernel behind interface veth1, port right,".
 	const char *port_peer[LIVE_PORTS_MAX];

@@ -206,6 +206,14 @@ def test_ends_by_itself(lab):
     assert second.wait() == 0
 
 
+def test_a_run_whose_times_are_not_judged_says_so(lab):
+    child = lab.start("switch/weir-switch", NULL, "-o", "live.test_any_tsc=yes", duration="200ms")
+    assert child.wait() == 0, child.err
+    said = "times were not judged: live.test_any_tsc takes a TSC that need not be invariant"
+    assert child.summary()["verdict"] == said
+    assert json.loads((child.folder / "manifest-switch.json").read_text())["verdict"] == said
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_leaves_a_whole_run_folder(lab, number):
     switch = lab.switch(PATHS)

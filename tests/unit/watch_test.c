@@ -422,6 +422,25 @@ TEST(losses_come_last) {
 
 // Which of several lcores was late is not known: the port is named, beside what the run's own
 // course was.
+TEST(without_times_only_losses_are_judged) {
+	begin();
+	watch.untimed = true;
+	until(1);
+	now.count.stalled_ns += 60 * NS_PER_MS;
+	now.stall_max_ns = 60 * NS_PER_MS;
+	now.count.port[1].full_ns += STEP_NS;
+	now.count.late_pkts += 1000;
+	now.clock_offset_ns = NS_PER_MS;
+	step();
+	ck_assert_uint_eq(watch.episodes, 0);
+	now.count.no_buffer += 3;
+	step();
+	watch_finish(&watch);
+	ck_assert_uint_eq(watch.episodes, 1);
+	ck_assert_str_eq(
+		sentence(0), "no buffers were left from 1.10 s to 1.20 s: 3 packets were dropped");
+}
+
 TEST(what_a_port_missed_is_no_lcores) {
 	begin();
 	until(1);

@@ -257,10 +257,11 @@ static int open_run(struct live_app *app, struct err *err) {
 		app->lcore[k]->warmup_ns = app->run.warmup_ns;
 		app->watch[k].self = app->program->self;
 		app->watch[k].packets = app->program->packets;
+		app->watch[k].untimed = app->process->test_any_tsc;
 		watch_sampler_init(&app->sampler[k], &app->watch[k], app->lcore[k], app->process,
 			app->program->pkt_ns);
 	}
-	if ((rc = clock_init(&app->lcore[0]->clock, &anchor, err)) < 0
+	if ((rc = clock_init(&app->lcore[0]->clock, &anchor, app->process->test_any_tsc, err)) < 0
 		|| (rc = run_create(&app->run, &app->opt, false, err)) < 0
 		|| (rc = start_clock(app, err)) < 0
 		|| (rc = control_register(app->program->commands, app, err)) < 0
@@ -311,6 +312,10 @@ static int experiment(struct live_app *app, struct err *err) {
 	if (rc == 0)
 		rc = app->program->outcome(app, &verdict, err);
 	watch_facts(app->watch, app->lcores, &verdict);
+	if (app->process->test_any_tsc)
+		facts_lead(&verdict, "untimed",
+			"times were not judged: live.test_any_tsc takes a TSC that need not be "
+			"invariant");
 	rc = run_end(&app->run, live_summary, app, &verdict, rc, err);
 	if (rc == 0 && app->program->linger != NULL)
 		app->program->linger(app);

@@ -50,8 +50,8 @@ uint64_t clock_mono_ns(void); // CLOCK_MONOTONIC
 void clock_plant(uint64_t offset_ns, double drift_ppm);
 struct clock_anchor clock_anchor(void);
 // Measures the TSC's rate from `first` to now (waits until 200 ms have passed). Refuses a TSC that
-// is not invariant.
-int clock_init(struct clock *c, const struct clock_anchor *first, struct err *err);
+// is not invariant, unless any will do.
+int clock_init(struct clock *c, const struct clock_anchor *first, bool any_tsc, struct err *err);
 // Starts the run: now is 0 ns.
 void clock_start(struct clock *c);
 // Moves 0 ns to the time utc_ns in UTC, so that several programs on one host, which share the TSC,
