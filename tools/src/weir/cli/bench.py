@@ -15,10 +15,21 @@ from msgspec import to_builtins
 
 from weir.base import terminal
 from weir.base.errors import UserError
-from weir.bench import captures, controls, corescale, disciplines, history, live, sim, threads
+from weir.bench import (
+    captures,
+    cards,
+    controls,
+    corescale,
+    disciplines,
+    history,
+    live,
+    sim,
+    threads,
+)
 from weir.bench.rounds import Result, Rounds
 from weir.bootstrap import SetupError
 from weir.cli.arguments import Json
+from weir.cli.host import cpu_list
 from weir.cli.usage import commands
 
 app = commands(__doc__)
@@ -144,6 +155,24 @@ def live_(
         print("\n".join(case.name for case in (cases if rows else live.all_cases())))
         raise typer.Exit
     return partial(live.measure, cases, seconds)
+
+
+@benchmark(
+    "cards",
+    "bench cards 0000:3b:00.0 0000:3b:00.1",
+    "bench cards 0000:3b:00.0 0000:3b:00.1 --lcores 2,4 --seconds 60",
+)
+def cards_(
+    first: Annotated[str, typer.Argument(metavar="CARD", help="A port's `dev`, which sends.")],
+    second: Annotated[str, typer.Argument(metavar="CARD", help="The one that its cable goes to.")],
+    lcores: Annotated[str, typer.Option(metavar="CPU,CPU,...", help="CPUs that poll.")] = "1",
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long each is measured.")] = 10.0,
+) -> Measure:
+    """Measures two network cards, or two ports of one, that are joined by a cable."""
+    cpus = sorted(cpu_list(lcores))
+    if not cpus:
+        raise UserError(f"bench cards: --lcores: '{lcores}' is no list of CPUs, as 2,4")
+    return partial(cards.measure, (first, second), cpus, seconds)
 
 
 @benchmark("cc", "bench cc", "bench cc --repeat 5 --json")

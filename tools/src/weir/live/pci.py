@@ -162,7 +162,7 @@ def write(path: Path, text: str) -> None:
 
 
 def load() -> None:
-    """Loads vfio-pci. UserError: this kernel has none."""
+    """Adds vfio-pci to the kernel. UserError: it has none."""
     for module in (VFIO, "vfio_iommu_type1"):
         try:
             done = subprocess.run(["modprobe", module], capture_output=True, text=True)
