@@ -92,6 +92,16 @@ static void say_if_waiting(const struct live_app *app) {
 		app->waits_for != NULL ? app->waits_for : "its lcores", down);
 }
 
+// Ends the run if a card is to be taken away: the kernel waits until it is closed.
+static void end_without_card(struct live_app *app) {
+	struct fact fault;
+
+	for (uint32_t i = 0; i < app->ports; i++) {
+		if (port_removed(&app->port[i], &fault))
+			atomic_store(&app->lcore[0]->stop, true);
+	}
+}
+
 // The control thread does all work that may block: it writes files, asks the kernel about links and
 // prints progress.
 static void *control_main(void *arg) {
@@ -104,6 +114,7 @@ static void *control_main(void *arg) {
 			drain(app);
 		for (uint32_t i = 0; tick % LINK_TICKS == 0 && i < app->ports; i++)
 			port_poll_link(&app->port[i]);
+		end_without_card(app);
 		if (tick % WATCH_TICKS == 0 && began_running(app))
 			sample(app, false);
 		if (tick == WAITS_TICKS)
@@ -299,6 +310,7 @@ static int run_lcores(struct live_app *app, struct err *err) {
 
 static int experiment(struct live_app *app, struct err *err) {
 	static struct facts verdict;
+	struct fact fault;
 	int rc;
 
 	run_catch_signals();
@@ -312,6 +324,10 @@ static int experiment(struct live_app *app, struct err *err) {
 	if (rc == 0)
 		rc = app->program->outcome(app, &verdict, err);
 	watch_facts(app->watch, app->lcores, &verdict);
+	for (uint32_t i = 0; i < app->ports; i++) {
+		if (port_removed(&app->port[i], &fault))
+			facts_lead(&verdict, "port_removed", fault.sentence);
+	}
 	if (app->process->test_any_tsc)
 		facts_lead(&verdict, "untimed",
 			"times were not judged: live.test_any_tsc takes a TSC that need not be "

@@ -5,6 +5,7 @@
 #include "common/live/port/frame.h"
 #include "common/live/port/iface.h"
 #include "common/live/port/memif.h"
+#include "common/live/port/removal.h"
 #include "common/run/run.h"
 
 #include <errno.h>
@@ -286,6 +287,8 @@ static int make(struct port *p, const struct live_port_common *config, struct rt
 			p->dev.name, reason, strerror(-rc));
 	}
 	p->open = p->started = true;
+	if (p->dev.pci)
+		removal_watch(p->dev.name, &p->removal);
 	p->connected_ns = clock_mono_ns();
 	if (rte_eth_macaddr_get(p->id, &mac) == 0)
 		memcpy(p->mac.b, mac.addr_bytes, sizeof(p->mac.b));
@@ -310,6 +313,8 @@ void port_close(struct port *p) {
 	if (!p->open)
 		return;
 	p->open = p->started = false;
+	if (p->dev.pci)
+		removal_unwatch(p->dev.name, &p->removal);
 	rte_eth_dev_stop(p->id);
 	rte_eth_dev_close(p->id);
 }
@@ -410,6 +415,15 @@ bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, struct
 	fact_number(fault, "count", (double)p->downs);
 	fact_number(fault, "from_s", (double)time_since(p->first_down_ns, start_ns) / 1e9);
 	fact_number(fault, "down_s", (double)down_ns / 1e9);
+	return true;
+}
+
+bool port_removed(const struct port *p, struct fact *fault) {
+	if (!atomic_load(&p->removal))
+		return false;
+	fact_set(fault, "port_removed",
+		"port %s lost its card %s, which was taken away: the run ended", p->name,
+		p->dev.name);
 	return true;
 }
 

@@ -44,6 +44,7 @@ struct port {
 	// Bytes without FCS or VLAN tag that its interface sends; 0: as many as a buffer holds. As
 	// `up`: MTUs change.
 	_Atomic uint32_t frame_max;
+	atomic_bool removal; // the kernel asks for the card, which is to be taken away
 	// Used by the lcore only; updated by port_changed.
 	bool was_up; // true at first, so that a port that is down at the start is reported
 	bool ever_up; // downs are counted only after this
@@ -99,6 +100,9 @@ void port_trace(const struct port *p, struct tel *events, uint32_t i, uint64_t n
 // Once the lcore has ended: writes "port right went down twice, first at 1.2 s, for 3.4 s in all";
 // times count from start_ns. False: the link never went down.
 bool port_fault(const struct port *p, uint64_t start_ns, uint64_t now_ns, struct fact *fault);
+
+// If a card is to be taken away, which ends the run: "port right lost its card ...".
+bool port_removed(const struct port *p, struct fact *fault);
 
 // The driver's counters. Of net_af_packet and net_af_xdp, frames that were lost in front of the
 // port are the kernel's counts: those without room in the port's sockets, and, for net_af_packet,
