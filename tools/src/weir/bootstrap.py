@@ -111,6 +111,8 @@ TEST_NEEDS = (
     Need("nodejs", "command node"),
     Need("npm", "command npm"),
     Need("qemu-user", "command qemu-x86_64"),
+    Need("qemu-system-x86", "command qemu-system-x86_64"),
+    Need("busybox-static", "command busybox"),
 )
 # What these are called on systems without apt-get, on which nobody has tested Weir.
 PLAIN_NAMES = {

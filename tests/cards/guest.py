@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs in the virtual machine: does the checks of /out/request.json, each with its own answer.
+
+The answers go to /out/answers.json, and run folders to /out, which is a folder of the test. A line
+on the console that begins with "ask" is a request to the hypervisor (machine.py).
+
+    card 1 ---- eth0 of namespace a        card 3 ---- card 4
+    card 2 ---- eth0 of namespace b
+
+Emulated, each file that Python imports takes a while: what tests/smoke imports is too much here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+HERE = Path(os.environ["WEIR_TESTS"])
+sys.path.insert(0, str(HERE))
+
+from waiting import wait_for  # noqa: E402
+from weir.live import pci  # noqa: E402
+from weir.runner.child import Child  # noqa: E402
+
+OUT = Path("/out")
+BUILD = Path(os.environ["WEIR_BUILD"])
+PEER = HERE / "smoke/peer.py"
+ADDRESS = {"a": "198.18.0.1", "b": "198.19.0.1"}
+BYTES = 400_000
+LCORE = 1  # of two CPUs
+START_S = 900  # emulated, and read through 9p for the first time
+HEAD = """
+seed: 1
+telemetry: {level: 3, interval: 100ms, arrivals: yes}
+paths:
+  forward: [{link: {rate: 4Mbit, queue: {fifo: {limit: 20pkt}}}}, {delay: {delay: 5ms}}]
+  reverse: [{delay: {delay: 5ms}}]
+live:
+  allow_nic: yes
+  test_any_tsc: yes
+"""
+SWITCH = """  switch:
+    lcores: [%s]
+    hugepages: yes
+    ports:
+      - {name: left, dev: "%s", path: reverse%s}
+      - {name: right, dev: "%s", path: forward%s}
+"""
+LOOP = """
+seed: 1
+duration: 30s
+flows: [{count: 2, cc: {fixed: {rate: 1Mbit}}, source: {size: {bytes: 200000}}}]
+live:
+  allow_nic: yes
+  test_any_tsc: yes
+  sender:
+    lcores: [%d]
+    hugepages: yes
+    answer: 60s
+    ports:
+      - {name: a, role: sender, dev: "%s"}
+      - {name: b, role: receiver, dev: "%s"}
+"""
+
+
+def ask(command, **arguments):
+    """Has the hypervisor do something. It answers by doing it, which the guest sees."""
+    print("ask", json.dumps({"execute": command, "arguments": arguments}), flush=True)
+
+
+def say(*words):
+    print("say", Path("/proc/uptime").read_text().split()[0], *words, flush=True)
+
+
+def sh(*argv, check=True):
+    done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"{argv}: {done.stderr}{done.stdout}")
+    return done.stdout
+
+
+def enter(space, *argv):
+    return ["nsenter", f"--net=/run/netns/{space}", *argv]
+
+
+def card(number):
+    """The card in a root port."""
+    found = sorted(Path(f"/sys/bus/pci/devices/0000:00:1{number}.0").glob("0000:??:00.0"))
+    return pci.Card(Path("/sys/bus/pci/devices", found[0].name)) if found else None
+
+
+def hosts():
+    """Two namespaces, each with a card of the kernel."""
+    for host, number in (("a", 1), ("b", 2)):
+        mac = f"02:00:00:00:00:1{number}"
+        found = Path("/sys/class/net").glob("*/address")
+        link = next(path.parent.name for path in found if path.read_text().strip() == mac)
+        sh("ip", "netns", "add", host)
+        sh("ip", "link", "set", link, "netns", host, "name", "eth0")
+        sh("ip", "-n", host, "addr", "add", f"{ADDRESS[host]}/15", "dev", "eth0")
+        sh("ip", "-n", host, "link", "set", "eth0", "up")
+
+
+class Switch(Child):
+    """weir-switch between cards 1 and 2, ready."""
+
+    last = None  # the one of the present check
+
+    def __init__(self, name, lcores=str(LCORE), port="", *options):
+        self.folder = Path("/tmp", name)
+        config = Path(f"/tmp/{name}.yaml")
+        devices = [word for number in (1, 2) for word in (card(number).address, port)]
+        config.write_text(HEAD + SWITCH % (lcores, *devices))
+        program = BUILD / "switch/weir-switch"
+        changes = [word for option in options for word in ("-o", option)]
+        argv = [program, config, "--out", self.folder, "--progress", "--duration", "600s", *changes]
+        super().__init__(argv, first=False)
+        Switch.last = self
+        wait_for(
+            lambda: not self.running or '{"ready": true}' in self.err, lambda: self.err, START_S
+        )
+        if not self.running:
+            raise RuntimeError(f"weir-switch: {self.sentences()}")
+
+    def sentences(self):
+        return [line for line in self.err if line and not line.startswith("{")]
+
+    def asked(self, command):
+        """What it answers through rte_telemetry's socket."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+            client.settimeout(60)
+            client.connect("/var/run/dpdk/weir-switch/dpdk_telemetry.v2")
+            client.recv(1024)  # who is there
+            client.send(command.encode())
+            return json.loads(client.recv(16384))[command.split(",")[0]]
+
+    def up(self):
+        return next(iter(self.asked("/weir/ports").values()))["up"]
+
+    def end(self):
+        """Stops it and keeps its folder in /out."""
+        self.send(signal.SIGINT)
+        status = self.wait(120)
+        if self.folder.exists():
+            shutil.copytree(self.folder, OUT / self.folder.name)
+        ended = 0 if status == 128 + signal.SIGINT else status
+        return {"status": ended, "said": self.sentences()}
+
+
+def ping(count=5, size=56, *more):
+    """The number of answers."""
+    argv = f"ping -n -i 0.2 -c {count} -s {size} -W 20".split()
+    said = sh(*enter("a", *argv, *more, ADDRESS["b"]), check=False)
+    return said.count(" time=")
+
+
+def bulk(size=BYTES):
+    """TCP of the kernels from a to b; what the receiver counted."""
+    sink = Child(enter("b", sys.executable, PEER, "sink", 5001, 1), first=False)
+    wait_for(lambda: "listening" in sink.out, "the sink")
+    argv = [sys.executable, PEER, "source", ADDRESS["b"], 5001, 1, size]
+    source = Child(enter("a", *argv), first=False)
+    try:
+        if source.wait(200) != 0 or sink.wait(60) != 0:
+            raise RuntimeError(f"{source.err} {sink.err}")
+    finally:
+        source.kill()
+        sink.kill()
+    return json.loads(sink.out[-1])
+
+
+def forward():
+    """Pings, a transfer, a link off and on: one run, with all records."""
+    switch = Switch("forward")
+    say("ready")
+    found = {"pings": ping(10), "bytes": bulk()}
+    say("sent")
+    for state in (False, True):
+        ask("set_link", name="card1", up=state)
+        wait_for(lambda state=state: bool(switch.up()) == state, f"link {state}")
+    say("link")
+    return found | {"again": ping(5), **switch.end()}
+
+
+def sender():
+    """weir-sender over a cable between two cards."""
+    config = Path("/tmp/sender.yaml")
+    config.write_text(LOOP % (LCORE, card(3).address, card(4).address))
+    program = BUILD / "sender/weir-sender"
+    done = Child([program, config, "--out", "/out/sender"], first=False)
+    return {"status": done.wait(300), "said": done.err}
+
+
+def jumbo():
+    """Packets of 8000 bytes, which are not to be fragmented."""
+    for host in "ab":
+        sh("ip", "-n", host, "link", "set", "eth0", "mtu", 9000)
+    try:
+        switch = Switch("jumbo", str(LCORE), "", "live.mtu=9000B")
+        return {"pings": ping(5, 8000, "-M", "do"), **switch.end()}
+    finally:
+        for host in "ab":
+            sh("ip", "-n", host, "link", "set", "eth0", "mtu", 1500)
+
+
+def vlan():
+    """Frames with a VLAN tag."""
+    for host in "ab":
+        net = ADDRESS[host].replace("198.1", "10.1")
+        sh("ip", "-n", host, "link", "add", "link", "eth0", "name", "tag", "type", "vlan", "id", 7)
+        sh("ip", "-n", host, "addr", "add", f"{net}/8", "dev", "tag")
+        sh("ip", "-n", host, "link", "set", "tag", "up")
+    switch = Switch("vlan")
+    said = sh(
+        *enter("a", *["ping", "-n", "-i", "0.2", "-c", "5", "-s", "1472", "-W", "20", "10.19.0.1"]),
+        check=False,
+    )
+    for host in "ab":
+        sh("ip", "-n", host, "link", "del", "tag")
+    return {"pings": said.count(" time="), **switch.end()}
+
+
+def queues():
+    """Two lcores, each of which receives from both cards."""
+    switch = Switch("queues", "0, 1", ", rx_queues: 2")
+    return {"pings": ping(10), "bytes": bulk(), **switch.end()}
+
+
+def lcores():
+    """Two lcores, a card each."""
+    switch = Switch("lcores", "0, 1")
+    return {"pings": ping(10), "bytes": bulk(), **switch.end()}
+
+
+def offloads():
+    """The hosts' checksums and segmentation by the card and by the kernel."""
+    switch = Switch("offloads")
+    found = {}
+    for state in ("on", "off"):
+        for host in "ab":
+            words = ("tx", state, "rx", state, "sg", state, "tso", state)
+            sh(*enter(host, "ethtool", "-K", "eth0", *words), check=False)
+        shown = sh(*enter("a", "ethtool", "-k", "eth0"))
+        found[state] = [f"tx-checksumming: {state}" in shown, bulk()["bytes"]]
+    return found | switch.end()
+
+
+def unplug():
+    """A card is taken away while the switch runs, and given back."""
+    switch = Switch("unplug")
+    found = {"pings": ping(3)}
+    ask("device_del", id="card1")
+    wait_for(lambda: not switch.running, "the end of the switch")
+    found |= switch.end()
+    wait_for(lambda: card(1) is None, "the card to go")
+    ask("device_add", **json.loads((OUT / "request.json").read_text())["card1"])
+    wait_for(lambda: card(1) is not None, "the card to come")
+    pci.bind([card(1)])
+    switch = Switch("replug")
+    return found | {"again": ping(3), "after": switch.end()}
+
+
+def drivers():
+    """Cards go to the kernel's own drivers and come back, as `weir setup cards` has them."""
+    cards = [card(number) for number in (1, 2)]
+    before = [one.driver for one in cards]
+    pci.unbind(cards)
+    back = [one.driver for one in cards]
+    links = wait_for(lambda: [one.interfaces for one in cards if one.interfaces], "interfaces")
+    pci.bind(cards)
+    return {
+        "before": before,
+        "back": back,
+        "interfaces": [len(names) for names in links],
+        "after": [one.driver for one in cards],
+    }
+
+
+def doctor():
+    """What doctor says of cards, in each wrong state that can be had here."""
+    from weir.cli.cards import cards
+    from weir.cli.host import Host
+
+    def rows():
+        return {row.name.replace(one.address, "1"): [row.state, row.found] for row in cards(Host())}
+
+    one = card(1)
+    unsafe = Path("/", pci.UNSAFE)
+    found = {"bound": rows()}
+    unsafe.write_text("0")
+    found["safe"] = rows()
+    unsafe.write_text("1")
+    pci.unbind([one])
+    found["unbound"] = rows()
+    pci.bind([one])
+    return found
+
+
+def main():
+    request = json.loads((OUT / "request.json").read_text())
+    answers = {}
+    say("begins")
+    for module in ("e1000e", "e1000", "vmxnet3", "virtio_net", "igb", "8021q"):
+        sh("modprobe", module)
+    pci.bind([card(number) for number in (1, 2, 3, 4)])
+    hosts()
+    for name in request["checks"]:
+        say(name)
+        try:
+            answers[name] = globals()[name]()
+        except Exception as error:
+            trace = traceback.format_exc()
+            answers[name] = {"failed": f"{type(error).__name__}: {error}", "trace": trace}
+            if Switch.last is not None:
+                Switch.last.kill()
+        (OUT / "answers.json").write_text(json.dumps(answers, indent=1))
+    say("ends")
+
+
+if __name__ == "__main__":
+    main()
