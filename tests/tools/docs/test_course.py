@@ -37,6 +37,12 @@ def commands(sheet: str) -> list[str]:
     return list(playground.commands_of(text))
 
 
+def rows(sheet: str) -> list[str]:
+    """What they print of tables and lines."""
+    [(_, _, text)] = [block for block in BLOCK.findall(section(sheet)) if block[0] == "text"]
+    return lines(text)
+
+
 @pytest.mark.parametrize("sheet", SHEETS)
 def test_a_sheet_is_short_and_each_question_has_an_answer(sheet: str) -> None:
     text = (COURSE / f"{sheet}.md").read_text()
@@ -73,11 +79,9 @@ def test_what_a_sheet_says_of_its_path_is_in_the_config(sheet: str) -> None:
 @pytest.mark.parametrize("sheet", SHEETS)
 def test_the_rows_of_the_answers_are_what_the_commands_print(sheet: str, clone: Path) -> None:
     """In their order: a row is not that of an earlier run."""
-    [(_, _, rows)] = [block for block in BLOCK.findall(section(sheet)) if block[0] == "text"]
-    said = iter(
-        [line for one in commands(sheet) for line in lines(weir(f"weir {one} --out run --force"))]
-    )
-    assert [row for row in lines(rows) if row not in said] == []
+    printed = [weir(f"weir {one} --out run --force") for one in commands(sheet)]
+    left = iter([line for text in printed for line in lines(text)])
+    assert [row for row in rows(sheet) if row not in left] == []
 
 
 def number(sheet: str, row: str, column: int) -> float:

@@ -13,9 +13,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import test_course
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 from weir.analysis import folder, summary
+from weir.docs import playground
 
 ROOT = Path(__file__).resolve().parents[3]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
@@ -189,6 +191,21 @@ def test_a_link_has_the_config(opened):
     options = opened(page.evaluate("location.hash")).input_value("#options")
     assert options == "-o duration=3s -o 'flows.1.cc={vegas: {}}'"
     assert "no config" in opened("#config=x!").inner_text("#error")
+
+
+@pytest.mark.parametrize("sheet", test_course.SHEETS)
+def test_the_course_is_answered_here(opened, sheet):
+    """Each link of a sheet's answers opens a run that shows the rows of the teacher's page."""
+    shown = []
+    for command in test_course.commands(sheet):
+        page = opened(playground.asked(command).href("").partition("index.html")[2])
+        page.click("#run")
+        page.wait_for_selector("#results iframe")
+        for row in page.locator("#results tbody tr").all():
+            shown.append(" ".join(" ".join(row.locator("td").all_inner_texts()).split()))
+        shown += page.locator("#results pre").inner_text().splitlines()
+    left = iter(shown)
+    assert [row for row in test_course.rows(sheet) if row not in left] == []
 
 
 def test_keys_and_values_are_completed_by_the_schema_and_the_keyboard(opened):
