@@ -64,6 +64,9 @@ struct aqm_ops {
 		uint32_t n, struct pkt_list *drops);
 	uint32_t (*dequeue_burst)(void *q, struct serialiser *serialiser, uint64_t now_ns,
 		struct pkt **pkts, uint32_t max, struct pkt_list *drops);
+	// Of a discipline whose dequeue takes the oldest packet and does nothing else: appends
+	// packets if all of them fit. False: nothing was done. NULL: it is another one.
+	bool (*enqueue_whole)(void *q, struct pkt *const *pkts, uint32_t n);
 	// A `live` parameter was changed. NULL: nothing follows.
 	void (*update)(void *q);
 	struct backlog (*backlog)(const void *q);

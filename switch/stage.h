@@ -112,6 +112,9 @@ struct stage_figures {
 	// Processes all departures due by now_ns; the packets wait for pop.
 	void (*serve)(void *st, uint64_t now_ns, struct pkt_list *drops);
 	struct stage_stats *(*read)(void *st, uint64_t now_ns); // after it was served to now_ns
+	// Takes packets that come while it is busy with others, which it need not be served for: it
+	// is when the next stage wants them. False: it must be; nothing was done. NULL: always.
+	bool (*defer)(void *st, struct pkt *const *pkts, uint32_t n);
 };
 
 // Internal values for plots, recorded once per interval (TEL_EV_OBSERVED).

@@ -66,6 +66,12 @@ static uint64_t fifo_enqueue_all(
 	return aqm_ring_put_all(&f->q, pkts, n, drops);
 }
 
+static bool fifo_enqueue_whole(void *self, struct pkt *const *pkts, uint32_t n) {
+	struct fifo *f = self;
+
+	return aqm_ring_put_whole(&f->q, pkts, n) > 0;
+}
+
 static inline struct serialiser_queue fifo_queue(void *self) {
 	struct fifo *f = self;
 
@@ -102,6 +108,7 @@ const struct aqm_ops aqm_fifo = {
 	.dequeue = fifo_dequeue,
 	.enqueue_burst = fifo_enqueue_burst,
 	.dequeue_burst = fifo_dequeue_burst,
+	.enqueue_whole = fifo_enqueue_whole,
 	.backlog = fifo_backlog,
 	.limit = fifo_limit,
 };

@@ -105,6 +105,15 @@ static void stage_advance(struct path *p, uint32_t i, uint64_t now_ns) {
 	} while (n == PATH_BURST);
 }
 
+// Whether a link has taken packets without being served. It then keeps those before them until the
+// next stage wants them, which has them in the cache when it passes them on.
+static bool path_defer(struct path *p, struct pkt *const *pkts, uint32_t n) {
+	const struct path_stage *first = &p->stage[0];
+
+	return p->stages > 1 && first->ops->figures != NULL && first->ops->figures->defer != NULL
+		&& first->ops->figures->defer(first->state, pkts, n);
+}
+
 void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 	struct path_stage *first = &p->stage[0];
 	uint64_t last_ns = p->last_arrival_ns, bytes = 0;
@@ -127,6 +136,9 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 		path_trace_arrivals(p, pkts, n);
 	if (unlikely(p->tap != NULL))
 		p->tap->arrived(p->tap, p, pkts, n);
+	p->deferred = path_defer(p, pkts, n);
+	if (p->deferred)
+		return;
 	// What leaves a link before these come goes straight to the next stage; it is idle until
 	// then.
 	if (p->stages > 1 && first->ops->figures != NULL) {

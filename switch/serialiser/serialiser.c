@@ -68,6 +68,44 @@ uint32_t serialiser_pop_out(
 	return n;
 }
 
+// Whether none of the packets that come finds a longer queue than there has been. Packets leave the
+// queue at s->free and then at least one per time of the longest frame.
+static bool below_peak(const struct serialiser *s, struct pkt *const *pkts, uint32_t n) {
+	const struct stage_stats *st = &s->stats;
+	uint64_t longest = s->env->mtu_bytes + s->framing.extra_bytes;
+	uint64_t i = st->queue_pkts < st->peak_pkts ? st->peak_pkts - st->queue_pkts : 0;
+	serial_u128 frame = serial_end(0, longest, s->byte_ns);
+	serial_u128 left = s->free + frame * (st->queue_pkts + i - st->peak_pkts);
+
+	for (; i < n; i++, left += frame) {
+		if (serial_at(pkts[i]->arrival_ns) < left)
+			return false;
+	}
+	return true;
+}
+
+bool serialiser_defer(struct serialiser *s, void *q,
+	bool (*enqueue)(void *q, struct pkt *const *pkts, uint32_t n), struct pkt *const *pkts,
+	uint32_t n) {
+	struct stage_stats *st = &s->stats;
+	uint64_t bytes = 0, waiting = st->queue_bytes + st->queue_pkts * s->framing.extra_bytes;
+	serial_u128 busy = serial_end(s->free, waiting, s->byte_ns);
+
+	if (s->sending == NULL || serial_ns(busy) <= pkts[n - 1]->arrival_ns
+		|| !below_peak(s, pkts, n) || !enqueue(q, pkts, n))
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct pkt *p = pkts[i];
+
+		bytes += p->size_bytes;
+		st->moment_pkts += p->arrival_ns;
+		st->moment_bytes += (stats_u128)p->arrival_ns * p->size_bytes;
+	}
+	st->queue_pkts += n;
+	st->queue_bytes += bytes;
+	return true;
+}
+
 void serialiser_dropped(
 	struct serialiser *s, uint64_t t_ns, uint64_t given_bytes, struct pkt_list *drops) {
 	uint64_t queue_bytes = s->stats.queue_bytes - given_bytes;

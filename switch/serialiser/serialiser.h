@@ -58,6 +58,12 @@ void serialiser_rate(struct serialiser *s, uint64_t now_ns, uint64_t rate_bps);
 struct stage_stats *serialiser_figures(struct serialiser *s, uint64_t now_ns);
 // Takes up to `max` packets that were sent by now_ns; returns their number.
 uint32_t serialiser_pop_out(struct serialiser *s, uint64_t now_ns, struct pkt **pkts, uint32_t max);
+// Puts packets behind others that keep the wire busy until the last of them has come, and that are
+// not sent now: while `enqueue` finds room for all, only the longest queue depends on when they
+// are. False: that may be longer than ever, or it is another case; nothing was done.
+bool serialiser_defer(struct serialiser *s, void *q,
+	bool (*enqueue)(void *q, struct pkt *const *pkts, uint32_t n), struct pkt *const *pkts,
+	uint32_t n);
 // Counts the packets just dropped by the queue. given_bytes: of frames given to the wire but not
 // yet counted.
 void serialiser_dropped(

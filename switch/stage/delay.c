@@ -87,6 +87,8 @@ static inline void delay_reroot(struct delay *d, struct line *line, const struct
 		heads_sink(d->heap, d->heads, d->heap[d->heads]);
 }
 
+#define FETCH_FROM 512 // packets in a line from which on the first have left the cache
+
 // Takes up to `max` packets due by now_ns off the line whose head leaves first: those that leave
 // before any other line's head, up to the end of its ring. Ties are left to the heap. The caller
 // knows that the first one is due.
@@ -107,10 +109,12 @@ static inline uint32_t delay_release(
 	uint32_t most = max, n = 0;
 	struct pkt *const *oldest = pkt_ring_oldest(&q, &most);
 	struct pkt *p = oldest[0];
+	bool fetch = q.count >= FETCH_FROM;
 	uint64_t bytes = 0;
 
 	do {
-		pkt_ring_fetch(&q, n);
+		if (fetch)
+			pkt_ring_fetch(&q, n);
 		p->arrival_ns = p->release_ns;
 		bytes += p->size_bytes;
 		pkts[n] = p;
@@ -234,6 +238,9 @@ __attribute__((noinline)) static bool delay_full(struct delay *d, uint64_t t_ns)
 // Puts packets into a line that has room for them.
 static inline void line_take(
 	struct delay *d, struct line *line, struct pkt *const *pkts, uint32_t n) {
+	if (line->q.count == 0)
+		line->q.head = 0; // the same slots again, which are in the cache
+
 	const struct pkt_ring q = line->q; // a copy that stays in registers
 	uint64_t delay_ns = line->delay_ns, last_ns = line->last_ns, bytes = 0;
 

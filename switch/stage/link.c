@@ -85,7 +85,9 @@ const struct stage_ops stage_link = {
 		.queue = link_part},
 	.capacity =
 		&(const struct stage_capacity){.limit = link_limit, .rate_bps = constant_rate_bps},
-	.figures = &(const struct stage_figures){.serve = link_serve, .read = link_figures},
+	.figures =
+		&(const struct stage_figures){
+			.serve = link_serve, .read = link_figures, .defer = link_defer},
 	.observer = &link_observer,
 	.needs =
 		&(const struct stage_needs){

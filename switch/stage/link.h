@@ -29,6 +29,7 @@ void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list 
 uint32_t link_pop(
 	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops);
 uint64_t link_next_ns(const void *self);
+bool link_defer(void *self, struct pkt *const *pkts, uint32_t n); // at a rate that is constant
 struct backlog link_backlog(const void *self);
 struct stage_stats *link_figures(void *self, uint64_t now_ns);
 bool link_random(const void *self);

@@ -111,6 +111,13 @@ void link_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list 
 		link_push_each(l, pkts, n, drops);
 }
 
+bool link_defer(void *self, struct pkt *const *pkts, uint32_t n) {
+	struct link *l = self;
+
+	return l->aqm->enqueue_whole != NULL && link_in_bursts(l)
+		&& serialiser_defer(&l->serialiser, l->q, l->aqm->enqueue_whole, pkts, n);
+}
+
 __attribute__((noinline)) static uint32_t link_pop_each(
 	struct link *l, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
 	return serialiser_send(&l->serialiser, link_queue(l), now_ns, pkts, max, drops);
