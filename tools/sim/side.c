@@ -41,23 +41,32 @@ __attribute__((noinline)) static void drop_unsent(struct side *x, enum flows_dir
 		host_dropped(x->host, id, 1, 0);
 }
 
+// Writes the packet's members from flow_id to flags in two words, as seg_header does: a load that
+// spans several stores waits for them.
+static inline void write_head(struct pkt *p, uint32_t flow_id, uint16_t size_bytes, uint8_t ecn,
+	uint8_t pool, uint16_t group) {
+	seg_word *w = (seg_word *)(void *)&p->flow_id;
+
+	static_assert(offsetof(struct pkt, pool) == offsetof(struct pkt, flow_id) + 7
+			&& offsetof(struct pkt, flags) == offsetof(struct pkt, id) + 7,
+		"each is a word");
+	w[0] = (uint64_t)pool << 56 | (uint64_t)ecn << 48 | (uint64_t)size_bytes << 32 | flow_id;
+	w[1] = (uint64_t)group << 32; // DROP_NONE, no flags
+}
+
 // Puts a segment into a packet of a pool, its sequence number `ahead` further.
 static inline __attribute__((always_inline)) void send_packet(struct side *x,
 	enum flows_direction d, const bool large, uint16_t group, uint32_t id, uint16_t size,
 	const struct seg *seg, uint32_t ahead, uint8_t ecn, uint64_t t_ns) {
-	struct pkt *pkt = pool_get(x->pool[large], (uint8_t)(d + (large ? POOL_LARGE : 0)));
+	uint8_t number = (uint8_t)(d + (large ? POOL_LARGE : 0));
+	struct pkt *pkt = pool_get(x->pool[large], number);
 
 	if (unlikely(pkt == NULL)) {
 		drop_unsent(x, d, group, id, size, seg);
 		return;
 	}
 	pkt->arrival_ns = t_ns;
-	pkt->flow_id = id;
-	pkt->size_bytes = size;
-	pkt->ecn = ecn;
-	pkt->delay_class = group;
-	pkt->drop_reason = DROP_NONE;
-	pkt->flags = 0;
+	write_head(pkt, id, size, ecn, number, group);
 	if (large)
 		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
 	else
@@ -157,6 +166,23 @@ static inline __attribute__((always_inline)) void to_flow(
 	host_rx_flow(x->host, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
 }
 
+// A packet that a stage has changed, or behind which something follows.
+__attribute__((cold, noinline)) static void take_flagged(
+	struct side *x, bool to_sender, bool recorded, struct pkt *pkt, uint64_t t_ns) {
+	if ((pkt->flags & PKT_CLEARED) != 0)
+		clear_seg(pkt_seg(pkt), pkt->flags);
+	if ((pkt->flags & PKT_CORRUPT) != 0)
+		x->checksum_errors++;
+	else if ((pkt->flags & PKT_TOO_BIG) != 0)
+		take_too_big(x, to_sender, pkt, t_ns);
+	else if (to_sender)
+		to_flow(x, recorded, pkt, t_ns);
+	else
+		host_rx_receiver(x->host, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
+	if (!to_sender && (pkt->flags & PKT_POLL_END) != 0)
+		receivers_gro_poll_end(&x->host->endpoint, pkt->delay_class, pkt->flow_id, t_ns);
+}
+
 static inline __attribute__((always_inline)) void run(
 	struct side *x, bool to_sender, bool recorded, uint64_t last_ns) {
 	struct host *const h = x->host;
@@ -177,19 +203,12 @@ static inline __attribute__((always_inline)) void run(
 			if (i + FETCH_MORE < n)
 				fetch_more(h, to_sender, batch[i + FETCH_MORE]);
 			host_run(h, t_ns);
-			if (unlikely((pkt->flags & PKT_CLEARED) != 0))
-				clear_seg(pkt_seg(pkt), pkt->flags);
-			if (unlikely((pkt->flags & PKT_CORRUPT) != 0))
-				x->checksum_errors++;
-			else if (unlikely((pkt->flags & PKT_TOO_BIG) != 0))
-				take_too_big(x, to_sender, pkt, t_ns);
+			if (unlikely(pkt->flags != 0))
+				take_flagged(x, to_sender, recorded, pkt, t_ns);
 			else if (to_sender)
 				to_flow(x, recorded, pkt, t_ns);
 			else
 				host_rx_receiver(h, pkt->flow_id, pkt_seg(pkt), pkt->ecn, t_ns);
-			if (!to_sender && unlikely((pkt->flags & PKT_POLL_END) != 0))
-				receivers_gro_poll_end(
-					&h->endpoint, pkt->delay_class, pkt->flow_id, t_ns);
 			pool_put(ps, pkt);
 		}
 		ps->inside -= n;
