@@ -24,6 +24,8 @@ void host_interval(struct host *h, uint64_t now_ns) {
 uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t now_ns) {
 	uint32_t end = flows_end(h, first, n);
 
+	if (!tel_on(h->env.tel_interval))
+		return end;
 	for (uint32_t i = first; i < end; i++) {
 		struct flow *f = &h->flow[i];
 		const struct flow_count *c = &f->count, *o = &f->at_interval;
@@ -36,8 +38,7 @@ uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t
 		uint64_t samples = c->rtt_samples - o->rtt_samples;
 		struct tel_interval *r;
 
-		if (quiet || h->env.tel_interval == NULL
-			|| (r = tel_put(h->env.tel_interval)) == NULL)
+		if (quiet || (r = tel_put(h->env.tel_interval)) == NULL)
 			continue;
 		*r = (struct tel_interval){
 			.ts_ns = now_ns,
