@@ -27,7 +27,8 @@ from weir.base.repository import built_commit, git
 from weir.bench import sim
 from weir.bench.rounds import Result, Rounds, machine
 
-COLUMNS = ("date", "commit", "bench", "row", Column("median", unit=units.time), "machine")
+COLUMNS = ("date", "commit", "bench", "row", "median", "machine")
+COUNTS = ("instructions",)  # benchmarks whose medians are numbers, not nanoseconds
 AGAINST_COLUMNS = (
     "row",
     Column("this build", "ns", units.time),
@@ -42,7 +43,7 @@ BUILD_OPTIONS = ("optimization", "debug", "b_lto", "b_ndebug", "b_pgo", "b_sanit
 
 
 class Entry(Struct):
-    """Medians of a benchmark, in nanoseconds by row."""
+    """Medians of a benchmark by row: nanoseconds, or counts."""
 
     bench: str
     commit: str | None
@@ -117,15 +118,19 @@ def read(file: Path | None = None, bench: str | None = None) -> list[Entry]:
     return [entry for entry in entries if bench in (None, entry.bench)]
 
 
+def shown(entry: Entry, value: float) -> str:
+    return units.number(value) if entry.bench in COUNTS else units.time(value)
+
+
 def parts(entries: Sequence[Entry]) -> Iterator[Table | str]:
     """Yields a table with a line per row of each benchmark."""
     yield (
         Table(
             COLUMNS,
             [
-                (entry.date, entry.commit, entry.bench, row, ns, entry.machine)
+                (entry.date, entry.commit, entry.bench, row, shown(entry, value), entry.machine)
                 for entry in entries
-                for row, ns in entry.rows.items()
+                for row, value in entry.rows.items()
             ],
             left=4,
         )

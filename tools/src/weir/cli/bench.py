@@ -22,6 +22,7 @@ from weir.bench import (
     corescale,
     disciplines,
     history,
+    instructions,
     live,
     sim,
     threads,
@@ -181,6 +182,27 @@ def cc_(
 ) -> Measure:
     """Measures an ACK of each congestion control: instructions, time, bytes of state."""
     return partial(controls.measure, acks)
+
+
+@benchmark(
+    "instructions",
+    "bench instructions",
+    "bench instructions --controls newreno --json",
+    repeat=1,
+)
+def instructions_(
+    names: Annotated[
+        str, typer.Option("--controls", metavar="NAME,NAME,...", help="Congestion controls.")
+    ] = ",".join(instructions.CONTROLS),
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Compare later builds with these counts: at a release.")
+    ] = False,
+) -> Measure:
+    """Counts instructions and cache misses of a data packet in weir-sim, by valgrind.
+
+    More than 2 % above the last release's counts is a failure, if compiler and options are its.
+    """
+    return partial(instructions.measure, names.split(","), keep)
 
 
 @benchmark("aqm", "bench aqm", "bench aqm --flows 5000 --repeat 20", repeat=7)
