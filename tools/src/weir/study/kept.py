@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from weir.base import units
 from weir.study.claim import Study
 
 Kept = tuple[str, str, str, str]  # a row of a file: experiment, claim, value, verdict
@@ -77,4 +78,4 @@ def part(study: Study, commit: str) -> tuple[list[Kept], Made | None]:
 def made_up(now: list[Kept], before: list[Kept]) -> list[Kept]:
     """Returns the rows of a run, those that it is missing as another one had them."""
     measured = {one[:2]: one for one in before}
-    return [measured.get(one[:2], one) if one[3] == "missing" else one for one in now]
+    return [measured.get(one[:2], one) if one[2] == units.NONE else one for one in now]
