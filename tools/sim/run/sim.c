@@ -157,11 +157,8 @@ static void end_interval(struct sim *s) {
 static void at_boundary(struct sim *s) {
 	uint64_t now_ns = s->now_ns;
 
-	// Of others it decides which packets were dropped by now, and the order of their records.
-	for (uint32_t i = 0; i < s->paths.count; i++) {
-		if (!s->paths.path[i].deferred)
-			path_serve(&s->paths.path[i], now_ns);
-	}
+	for (uint32_t i = 0; i < s->paths.count; i++)
+		path_serve(&s->paths.path[i], now_ns);
 	join_counts(s);
 	s->pools.inside_max = max_u64(s->pools.inside_max, s->pools.inside);
 	capture_flush(s->capture, now_ns);
