@@ -16,7 +16,7 @@ mkdir -p /new/lib/modules /new/out
 cp -a /lib/modules/* /new/lib/modules
 [ -x /new/sbin/modprobe ] || cp /bin/busybox /new/sbin/modprobe
 for place in proc sys dev; do mount --move /$place /new/$place; done
-for place in tmp run dev/shm; do
+for place in run dev/shm; do
 	mkdir -p /new/$place
 	mount -t tmpfs tmpfs /new/$place
 done
