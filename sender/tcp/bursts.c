@@ -48,7 +48,7 @@ uint32_t burst_segs(const struct group *g, const struct flow *f) {
 	if (g->tso != TSO_LINUX)
 		return g->tso == TSO_NO ? 1 : (uint32_t)g->tso;
 	if (bps <= 0)
-		return BURST_BYTES_MAX / f->payload; // no RTT yet
+		return burst_segs_max(f); // no RTT yet
 	if (g->cc->burst_ns > 0) {
 		bytes = bps / 8e9 * (double)g->cc->burst_ns;
 		return (uint32_t)fmax(fmin(bytes, BURST_BYTES_MAX) / f->payload, 1);
@@ -67,7 +67,7 @@ static bool defers(const struct flow *f, uint32_t size, uint64_t room, uint64_t 
 	uint64_t peer = (f->wnd_bytes - flow_offset(f, f->nxt)) / f->payload;
 	uint64_t peer_whole = (f->wnd_bytes - f->una_bytes) / f->payload;
 	uint64_t limit = min_u64(room, peer), whole = min_u64((uint64_t)f->cwnd_segs, peer_whole);
-	uint64_t buffer = BURST_BYTES_MAX / f->payload, rest = buffer - f->nxt % buffer;
+	uint64_t buffer = burst_segs_max(f), rest = buffer - f->nxt % buffer;
 	uint64_t written_ns = time_max(f->last_send_ns, f->next_send_ns), ack_ns;
 
 	if (f->ca != FLOW_CA_OPEN || f->una == f->nxt || limit >= size

@@ -9,11 +9,6 @@
 #define WINDOWS 2 // tcp_sndbuf_expand, without a control's own
 #define SEGS_MIN 10 // TCP_INIT_CWND
 
-// Whole bursts of the largest size: what one socket buffer holds.
-static uint32_t skb_segs(const struct flow *f) {
-	return BURST_BYTES_MAX / f->payload;
-}
-
 static void grow(const struct group *g, struct flow *f) {
 	uint64_t segs = max_u64((uint64_t)f->cwnd_segs, max_u64(SEGS_MIN, f->reordering + 1));
 	uint64_t memory = 1;
@@ -28,7 +23,8 @@ static uint64_t queued(const struct group *g, const struct flow *f) {
 	uint64_t sent = f->nxt - f->una - (f->sack_ok ? f->sacked : 0);
 	uint64_t unsent = f->written - f->nxt;
 	uint32_t burst = g->bursts ? burst_segs(g, f) : 1;
-	uint64_t skbs = (sent + burst - 1) / burst + (unsent + skb_segs(f) - 1) / skb_segs(f);
+	uint64_t skbs =
+		(sent + burst - 1) / burst + (unsent + burst_segs_max(f) - 1) / burst_segs_max(f);
 
 	return flow_offset(f, f->written) - f->una_bytes + skbs * SKB_BYTES;
 }
@@ -54,7 +50,7 @@ bool send_buffer_write(const struct endpoint *e, struct flow *f, uint64_t now_ns
 		flow_app_limits(f);
 	// The last socket buffer is filled, once it has begun.
 	end = f->written + (f->buffer_bytes - held) / f->payload + 1;
-	end += skb_segs(f) - 1;
-	f->written = min_u64(end - end % skb_segs(f), f->data_segs);
+	end += burst_segs_max(f) - 1;
+	f->written = min_u64(end - end % burst_segs_max(f), f->data_segs);
 	return true;
 }

@@ -88,21 +88,14 @@ bool serialiser_defer(struct serialiser *s, void *q,
 	bool (*enqueue)(void *q, struct pkt *const *pkts, uint32_t n), struct pkt *const *pkts,
 	uint32_t n) {
 	struct stage_stats *st = &s->stats;
-	uint64_t bytes = 0, waiting = st->queue_bytes + st->queue_pkts * s->framing.extra_bytes;
+	uint64_t waiting = st->queue_bytes + st->queue_pkts * s->framing.extra_bytes;
 	serial_u128 busy = serial_end(s->free, waiting, s->byte_ns);
 
 	if (s->sending == NULL || serial_ns(busy) <= pkts[n - 1]->arrival_ns
 		|| !below_peak(s, pkts, n) || !enqueue(q, pkts, n))
 		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct pkt *p = pkts[i];
-
-		bytes += p->size_bytes;
-		st->moment_pkts += p->arrival_ns;
-		st->moment_bytes += (stats_u128)p->arrival_ns * p->size_bytes;
-	}
-	st->queue_pkts += n;
-	st->queue_bytes += bytes;
+	for (uint32_t i = 0; i < n; i++)
+		stats_arrived(st, pkts[i]->arrival_ns, 1, pkts[i]->size_bytes);
 	return true;
 }
 
