@@ -29,7 +29,7 @@ from weir.bootstrap import ROOT
 from weir.many.travel import program_version
 from weir.study import find, guests, study_page
 from weir.study.claim import OURS, Checked, Claim, Experiment, Study
-from weir.study.kept import File, Kept, Made, file_of, made_up, part, read
+from weir.study.kept import File, Kept, Made, file_of, has, made_up, part, read
 from weir.study.study_page import Result
 
 END = "<!-- end of results -->\n"
@@ -131,7 +131,7 @@ def rows(study: Study, kept: Sequence[Kept]) -> list[Row]:
 def results(study: Study) -> list[Row]:
     """Returns the rows of a study's files: each of the full length where that measured it."""
     quick = rows(study, read(study).rows[study.name])
-    if not file_of(study, "full").exists():
+    if not has(study, "full"):
         return quick
     longest = read(study, "full").rows.get(study.name, [])
     full = {(name, says): (here, verdict) for name, says, here, verdict in longest}
@@ -184,7 +184,7 @@ def beside_linux(studies: Sequence[Study]) -> str:
     """Returns how many measurements are near those of Linux guests, and lists the others."""
     parts: list[Part] = []
     for study in map(guests.study_of, filter(guests.has_guests, studies)):
-        if not file_of(study).is_file():
+        if not has(study):
             continue
         file = read(study)
         judged = [one for one in rows(study, file.rows[study.name]) if one.claim.kind != "shown"]

@@ -99,7 +99,7 @@ def texts(study: Study) -> Texts:
     if study.folder is None or not has_guests(study):
         return {}
     own = study_of(study)
-    if not kept.file_of(own).is_file():
+    if not kept.has(own):
         return {}
     found = {row[:2]: row[2] for row in kept.read(own).rows[own.name] if row[3] != "missing"}
     return {

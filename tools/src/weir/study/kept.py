@@ -45,10 +45,15 @@ def file_of(study: Study, scale: str = "quick") -> Path:
     return path if scale == "quick" else path.with_stem(f"{path.stem}-{scale}")
 
 
+def has(study: Study, scale: str = "quick") -> bool:
+    """Is true of a study with results of a scale."""
+    return study.folder is not None and file_of(study, scale).is_file()
+
+
 def ns_per_packet(study: Study) -> float | None:
     """Returns what the runs of a study's results took per packet; None: no file says it."""
     for scale in ("full", "quick"):
-        if study.folder is not None and file_of(study, scale).is_file():
+        if has(study, scale):
             made = read(study, scale).made.get(study.name)
             if made is not None and made.ns_per_packet is not None:
                 return made.ns_per_packet
@@ -60,14 +65,9 @@ def read(study: Study, scale: str = "quick") -> File:
     return msgspec.json.decode(file_of(study, scale).read_bytes(), type=File)
 
 
-def has_full(study: Study) -> bool:
-    """Is true of a study with results of the full length."""
-    return study.folder is not None and file_of(study, "full").is_file()
-
-
 def part(study: Study, commit: str) -> tuple[list[Kept], Made | None]:
     """Returns what is kept of a part of the cells of the full length, if it is of this commit."""
-    if has_full(study):
+    if has(study, "full"):
         file = read(study, "full")
         made = file.made.get(study.name)
         if file.commit == commit and made is not None and made.cells:

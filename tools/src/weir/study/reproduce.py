@@ -187,7 +187,7 @@ def made_of(campaign: Campaign, ran: Mapping[Options, Path], commit: str) -> Mad
     made = before or Made(runs=0, core_s=0.0, bytes=0)
     new = {c.name: ran[c] for c in campaign.cells if c in ran and c.name not in made.cells}
     speeds = [one for one in map(costs.speed, new.values()) if one is not None]
-    longest = [] if quick and kept.has_full(study) else Campaign(study, quick=False).cells
+    longest = [] if quick and kept.has(study, "full") else Campaign(study, quick=False).cells
     others = [cell for cell in longest if cell not in ran and cell.name not in made.cells]
     left = costs_of(campaign, others)
     return Made(
