@@ -4,7 +4,6 @@ numbers follow from the published constants."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from weir.analysis import folder, metrics
 from weir.studies.corescale import measures as corescale
 from weir.studies.edgescale import measures as edgescale
-from weir.study import claim, documents, find, measures
+from weir.study import claim, find, measures
 from weir.study.claim import Checked, Found
 
 (CORESCALE,) = find.chosen("corescale")
@@ -139,18 +138,6 @@ def test_what_is_published_has_a_row_run_or_not() -> None:
     said = {one.claim.published for one in checked}
     numbers = (3.95, 3.64, 3.24, 1.36, 1.34, 1.78, 1.47, 55.0, 51.0, 45.0, 8, 1.7, 0.4, 0.7, 75)
     assert set(numbers) <= said
-
-
-@pytest.mark.parametrize("name", ["corescale", "edgescale"])
-def test_what_differs_names_a_run_that_shows_why(name: str) -> None:
-    """The cause of a row is switched off and on in a run of these studies, which its text names."""
-    (study,) = find.chosen(name)
-    (edge,) = find.chosen("edgescale")
-    runs = {setup.name for one in (CORESCALE, edge) for setup in claim.setups(one)}
-    for row in documents.results(study):
-        if row.verdict == "differs":
-            named = set(re.findall("`([^`]+)`", row.claim.why))
-            assert runs & named, f"{row.experiment.name}: {row.claim.says}: {row.claim.why}"
 
 
 def test_a_study_as_published_holds() -> None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """weir reproduce: every cell runs, a claim says what it may, and what is measured is shown."""
 
+import fnmatch
 import json
 import math
 import os
+import re
 import subprocess
 from dataclasses import replace
 from functools import cache
@@ -309,6 +311,18 @@ def test_documents_are_not_written_from_changed_sources(argv, tmp_path, monkeypa
 def test_no_page_is_from_changed_sources():
     pages = (ROOT / "tools/docs").rglob("*.md")
     assert [page for page in pages if "-dirty" in page.read_text()] == []
+
+
+def test_what_differs_names_a_run_that_shows_why():
+    """The cause of a row is switched off and on in a run that its text names."""
+    studies = find.chosen(find.ALL)
+    runs = [setup.name for study in studies for setup in claim.setups(study)]
+    for study in studies:
+        for row in documents.results(study):
+            if row.verdict == "differs":
+                named = re.findall("`([^`]+)`", row.claim.why)
+                shown = any(fnmatch.filter(runs, name) for name in named)
+                assert shown, f"{study.name}, {row.claim.says}: {row.claim.why}"
 
 
 def test_setups_of_one_name_are_one():

@@ -179,26 +179,30 @@ def run(
 def made_of(campaign: Campaign, ran: Mapping[Options, Path], commit: str) -> Made:
     """Returns what a study's runs took, with those kept of its commit, and what others would.
 
-    These are the cells of the full length that are missing; after --quick all, unless it has
-    results. Times are of one core, in seconds.
+    Times are of one core, in seconds.
     """
-    study, quick = campaign.study, campaign.quick
-    before = None if quick else kept.part(study, commit)[1]
+    before = None if campaign.quick else kept.part(campaign.study, commit)[1]
     made = before or Made(runs=0, core_s=0.0, bytes=0)
     new = {c.name: ran[c] for c in campaign.cells if c in ran and c.name not in made.cells}
     speeds = [one for one in map(costs.speed, new.values()) if one is not None]
-    longest = [] if quick and kept.has(study, "full") else Campaign(study, quick=False).cells
-    others = [cell for cell in longest if cell not in ran and cell.name not in made.cells]
-    left = costs_of(campaign, others)
+    left = [cell for cell in longest(campaign) if cell not in ran and cell.name not in made.cells]
+    costs_s = costs_of(campaign, left)
     return Made(
         runs=made.runs + len(new),
         core_s=made.core_s + sum(one.cpu_s for one in speeds),
         bytes=made.bytes + sum(p.stat().st_size for of in new.values() for p in of.iterdir()),
         ns_per_packet=costs.ns_per_packet(speeds) or made.ns_per_packet,
         missing=len(left),
-        missing_s=(sum(one.least_s for one in left), sum(one.most_s for one in left)),
-        cells=[*made.cells, *new] if left and not quick else [],
+        missing_s=(sum(one.least_s for one in costs_s), sum(one.most_s for one in costs_s)),
+        cells=[*made.cells, *new] if left and not campaign.quick else [],
     )
+
+
+def longest(campaign: Campaign) -> list[Options]:
+    """Returns the cells of the full length; after --quick none if that has results."""
+    if campaign.quick and kept.has(campaign.study, "full"):
+        return []
+    return Campaign(campaign.study, quick=False).cells
 
 
 def finish(screen: Console, failed: dict[str, str], written: Sequence[Path], data: object) -> int:
