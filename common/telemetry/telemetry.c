@@ -157,8 +157,9 @@ uint64_t tel_digest(const struct tel *t) {
 			    : XXH64_digest((const XXH64_state_t *)(const void *)t->digest_state);
 }
 
-// Maps the ring with all pages present, because a page fault in the data path costs as much as a
-// hundred records. A shared ring is made under another name and renamed when complete.
+// Maps the ring. Live all its pages are present, because a page fault in the data path costs as much
+// as a hundred records; a small run in virtual time touches few of them. A shared ring is made under
+// another name and renamed when complete.
 static int map_ring(struct tel *t, const char *shm_path, struct err *err) {
 	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS, rc = 0;
 
@@ -182,7 +183,7 @@ static int map_ring(struct tel *t, const char *shm_path, struct err *err) {
 			shm_path != NULL ? shm_path : t->path, t->map_size, strerror(rc));
 	(void)madvise(map, t->map_size, MADV_HUGEPAGE); // optional: makes large writes cheaper
 	// Pages, also those of a file, are allocated only by a write.
-	for (size_t i = 0; i < t->map_size; i += PAGE_BYTES)
+	for (size_t i = 0; i < t->map_size && !t->lossless; i += PAGE_BYTES)
 		((volatile uint8_t *)map)[i] = 0;
 	t->ring = map;
 	t->records = (uint8_t *)map + TEL_HEADER_SIZE;
