@@ -148,8 +148,9 @@ static const struct row rows[] = {
 		"all for a run with branches)",
 		SIM, .set = set_threads, .refusal = "only weir-sim; lcores are in the config"},
 	{0, "trials", NULL,
-		"in place of CONFIG: each line of standard input is one,\n"
-		"as JSON; its summary is a line of standard output",
+		"each line of standard input is a run whose summary is a\n"
+		"line of standard output: its config as JSON, or, beside\n"
+		"CONFIG, {\"o\": [\"seed=3\", \"flows.0.count=9\"]}",
 		SIM, AT(trials), .refusal = "only weir-sim, in virtual time"},
 	{0, "json", NULL, "the summary, or the list, as JSON on standard output", ALL, AT(json)},
 	{0, "progress", NULL, "progress as JSON lines on standard error", ALL, AT(progress)},
@@ -327,9 +328,6 @@ int run_options(
 	if (opt->eal_argc > 0 && is_sim(program))
 		return err_set(err, -EINVAL, "%s: %s has no EAL to give arguments to",
 			opt->eal_argv[0], program);
-	if (opt->trials && opt->config_path != NULL)
-		return err_set(err, -EINVAL, "%s: --trials reads configs from standard input",
-			opt->config_path);
 	if (opt->config_path == NULL && opt->list == NULL && !opt->trials)
 		return err_set(
 			err, -EINVAL, "a config file is wanted: %s CONFIG, see --help", program);

@@ -157,9 +157,9 @@ uint64_t tel_digest(const struct tel *t) {
 			    : XXH64_digest((const XXH64_state_t *)(const void *)t->digest_state);
 }
 
-// Maps the ring. Live all its pages are present, because a page fault in the data path costs as much
-// as a hundred records; a small run in virtual time touches few of them. A shared ring is made under
-// another name and renamed when complete.
+// Maps the ring. Live all its pages are present, because a page fault in the data path costs as
+// much as a hundred records; a small run in virtual time touches few of them. A shared ring is made
+// under another name and renamed when complete.
 static int map_ring(struct tel *t, const char *shm_path, struct err *err) {
 	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS, rc = 0;
 

@@ -98,6 +98,32 @@ def test_a_trial_is_the_run(simulate: Simulate, weir_sim: Path) -> None:
     assert trial_digest(weir_sim, MIXED) == simulate(MIXED).summary["digest"]
 
 
+def test_a_trial_of_overrides_is_the_run_with_them(weir_sim: Path, tmp_path: Path) -> None:
+    """Each with its own; what is wrong with one line is said in its place, and the next goes on."""
+    (tmp_path / "x.yaml").write_text(MIXED)
+    own = [
+        ["seed=3"],
+        ["seed=4", "duration=900ms", "warmup=0s", "flows.0.cc=bbr"],
+        ["warmup=1d"],
+        ["seed=3"],
+    ]
+    asked = "".join(f"{json.dumps({'o': each})}\n" for each in own)
+    argv = [weir_sim, "x.yaml", "--trials", "-o", "telemetry.level=1"]
+    done = subprocess.run(
+        argv, input=f'{asked}{{"o": [["a"]]}}\n{{}}\n', cwd=tmp_path, capture_output=True, text=True
+    )
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one.get("error", "").partition(":")[0] for one in found] == [
+        *("", "", "-o warmup=1d", "", "trial", "trial"),
+    ]
+    for number in (0, 1, 3):
+        changes = [word for one in ["telemetry.level=1", *own[number]] for word in ("-o", one)]
+        argv = [weir_sim, "x.yaml", *changes, "--out", str(number), "--json"]
+        run = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert json.loads(run.stdout)["digest"] == found[number]["digest"]
+    assert found[0]["digest"] == found[3]["digest"] != found[1]["digest"]
+
+
 RANDOM = 100  # experiments; before trials had a run's steps an eighth differed
 
 

@@ -3,7 +3,6 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -303,12 +302,6 @@ def test_several_controls_are_a_table(tmp_path):
 def test_the_page_has_the_known_attacks():
     """`weir attack ... --register` renews its table."""
     assert documents.part("known") == documents.known()
-
-
-def test_trials_take_no_config_file(weir_sim):
-    done = subprocess.run([weir_sim, "x.yaml", "--trials"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "x.yaml: --trials reads configs from standard input" in done.stderr
 
 
 @pytest.fixture

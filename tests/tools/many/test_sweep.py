@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from small import CONFIG
 from weir.base.errors import UserError
-from weir.many import grid, sweep
+from weir.many import grid, sweep, tabled, trials
 from weir.many.cells import Outcome
 from weir.runner.options import Options
 
@@ -118,6 +118,7 @@ def test_values_that_look_the_same_in_a_name_have_different_names():
         ("config: x\ngrid: {seed: [1]}\n", "s.yaml:2:8: grid: seed has a key of its own"),
         ("config: x\nduration: 1s\ngrid: {duration: [1s]}\n", "grid: duration has a key of its"),
         ("config: x\nbranch_at: 1s\ngrid: {a: [1]}\n", "s.yaml:2:1: branch_at: only parameters of"),
+        ("config: x\nseeds: 1\nkeep: x\n", "s.yaml:3:7: keep: 'x' is not runs or table"),
         ("config: x\nseeds: 10000\ngrid: {a: [1, 2]}\n", "20,000 cells are more than 10,000"),
     ],
 )
@@ -243,6 +244,80 @@ def test_cells_that_share_their_beginning_are_what_each_is_alone(weir, weir_sim,
     ]
 
 
+TABLED = "config: x.yaml\nduration: 250ms\nkeep: table\nseeds: 2\n"
+
+
+def test_without_run_folders_a_sweep_has_the_same_rows(weir, weir_sim, folder):
+    grids = "grid: {flows.0.cc: [newreno, nope, copa], paths.forward.link.rate: [1Mbit, 2Mbit]}\n"
+    for name, text in (("s", TABLED), ("runs", TABLED.replace("keep: table\n", ""))):
+        (folder / f"{name}.yaml").write_text(text + grids)
+        done = weir("sweep", f"{name}.yaml", "--all")
+        assert done.status == 1
+        assert "12 cells: 8 done, 4 failed" in done.out
+        assert "'nope' is not a congestion control" in done.err
+    assert sorted(path.name for path in (folder / "runs/s").iterdir()) == [
+        *(".progress.json", ".weir-lock", "report.html", "sweep.json", "table.parquet"),
+    ]
+    tables = [pl.read_parquet(folder / f"runs/{name}/table.parquet") for name in ("s", "runs")]
+    own = [made.drop("folder", "wall_s", "message") for made in tables]
+    assert own[0].equals(own[1].select(own[0].columns))
+    assert own[0].width == own[1].width
+
+
+def test_rows_are_kept_while_config_and_program_are_the_same(weir, weir_sim, folder):
+    def sweep_(rates):
+        (folder / "s.yaml").write_text(f"{TABLED}grid: {{paths.forward.link.rate: [{rates}]}}\n")
+        done = weir("sweep", "s.yaml")
+        assert done.status == 0
+        return next(line for line in done.out.splitlines() if " cells: " in line)
+
+    assert sweep_("1Mbit, 2Mbit") == "4 cells: 4 done"
+    first = pl.read_parquet(folder / "runs/s/table.parquet")
+    assert sweep_("1Mbit, 2Mbit, 3.0Mbit") == "6 cells: 2 done, 4 reused"
+    second = pl.read_parquet(folder / "runs/s/table.parquet")
+    assert second.head(4).drop("status").equals(first.drop("status"))
+    (folder / "x.yaml").write_text(CONFIG.replace("10ms", "11ms"))
+    assert sweep_("1Mbit, 2Mbit") == "4 cells: 4 done"
+    part = folder / "runs/s/sweep.json"
+    part.write_text(part.read_text().replace("commit ", "commit before "))
+    assert sweep_("1Mbit, 2Mbit") == "4 cells: 4 done"
+
+
+def test_what_was_in_a_file_is_not_known_later(weir, weir_sim, folder):
+    (folder / "a.trace").write_text("1\n2\n")
+    link = "[{mahimahi_link: {file: a.trace, queue: {fifo: {limit: 30p}}}}]"
+    (folder / "s.yaml").write_text(f"{TABLED}grid: {{paths.forward: [{link}]}}\n")
+    for _ in range(2):
+        assert "2 cells: 2 done" in weir("sweep", "s.yaml").out
+
+
+def test_parts_without_run_folders_are_one_table(weir, weir_sim, folder):
+    (folder / "s.yaml").write_text(f"{TABLED}grid: {{flows.0.cc: [newreno, nope, copa]}}\n")
+    for part in ("1/2", "2/2"):
+        weir("sweep", "s.yaml", "--shard", part)
+    weir("sweep", "s.yaml")
+    done = weir("sweep", "--merge", "runs/s-1of2", "runs/s-2of2", "--out", "runs/merged")
+    assert "6 cells: 4 done, 2 failed" in done.out
+    both = [pl.read_parquet(folder / f"runs/{name}/table.parquet") for name in ("s", "merged")]
+    whole, merged = (made.drop("folder", "wall_s", "message") for made in both)
+    assert merged.select(whole.columns).equals(whole)
+
+
+def test_a_cell_that_kills_weir_sim_fails_alone(folder, tmp_path, monkeypatch):
+    """A stand-in for weir-sim that ends when it is asked for seed 2."""
+    program = tmp_path / "weir-sim"
+    program.write_text(
+        "#!/bin/sh\nwhile read line; do\n"
+        '  case "$line" in *seed=2*) kill -9 $$ ;; esac\n  echo "{}"\ndone\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(trials, "find_program", lambda _: program)
+    made = read(folder, "config: x.yaml\nkeep: table\nseeds: 4\n")
+    ended = list(tabled.run([cell for cell, _ in made.cells()], 1))
+    assert [one.status for one in ended] == ["done", "failed", "done", "done"]
+    assert ended[1].message == "weir-sim ended in a trial (status -9)"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a small file system")
 def test_a_full_disk_is_one_sentence_and_leaves_no_part_of_a_table(weir_sim, folder):
@@ -276,6 +351,11 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_part_of_a_table(weir_sim, fol
             ["--cluster", "tcp://a:1", "--workers", "1"],
             "config: x.yaml\nseeds: 1\n",
             "--workers: the workers of a running scheduler are as they are",
+        ),
+        (
+            ["--cluster", "tcp://a:1"],
+            "config: x.yaml\nseeds: 1\nkeep: table\n",
+            "--cluster: cells of `keep: table` run on this machine",
         ),
         (
             ["--cluster", "pigeon"],

@@ -91,7 +91,39 @@ static int one_trial(struct run *run, struct err *err) {
 	return rc;
 }
 
+// The run that a line asks for: a config, or overrides of the command line's config, which live in
+// *list until the run is freed.
+static int read_line(struct run *run, const struct run_options *opt, struct run_options *own,
+	struct config **list, const char *line, size_t length, struct err *err) {
+	*list = NULL;
+	if (opt->config_path == NULL)
+		return run_read(run, opt, "trial", line, length, err);
+	*own = *opt;
+	memset(run, 0, sizeof(*run));
+	*list = config_parse("trial", line, length, err);
+	if (*list == NULL)
+		return -EINVAL;
+
+	struct config_node *all = config_get(config_root(*list), "o");
+	size_t room = (size_t)(RUN_OVERRIDES_MAX - own->override_count);
+
+	if (all == NULL || config_kind(all) != CONFIG_LIST || config_count(all) > room)
+		return err_set(err, -EINVAL,
+			"trial: beside CONFIG a line is {\"o\": [\"KEY=VALUE\", ...]}, of at most "
+			"%zu",
+			room);
+	for (size_t i = 0; i < config_count(all); i++) {
+		const char *text = config_text(config_at(all, i));
+
+		if (text == NULL)
+			return err_set(err, -EINVAL, "trial: o: each is text: KEY=VALUE");
+		own->overrides[own->override_count++] = text;
+	}
+	return run_load(run, own, err);
+}
+
 int trials(const struct run_options *opt, struct err *err) {
+	struct run_options own;
 	char *line = NULL;
 	size_t room = 0;
 	ssize_t length;
@@ -101,12 +133,14 @@ int trials(const struct run_options *opt, struct err *err) {
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	while (rc == 0 && (length = getline(&line, &room, stdin)) > 0) {
 		struct err why = {0};
+		struct config *list;
 		struct run run;
 
-		if (run_read(&run, opt, "trial", line, (size_t)length, &why) < 0
+		if (read_line(&run, opt, &own, &list, line, (size_t)length, &why) < 0
 			|| one_trial(&run, &why) < 0)
 			rc = answer(NULL, &why);
 		run_free(&run);
+		config_free(list);
 		if (rc == 0)
 			rc = run_flush(err);
 	}

@@ -59,12 +59,16 @@ def asked(cell: Options) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a cell; message says in a sentence why it failed, else it is empty."""
+    """The end of a cell; message says in a sentence why it failed, else it is empty.
+
+    A cell whose folder was not kept has its summary here.
+    """
 
     cell: Options
     folder: Path
     status: Fate
     message: str
+    summary: Json | None = None
 
 
 def parted(outcomes: Iterable[Outcome]) -> tuple[dict[str, Path], dict[str, str]]:

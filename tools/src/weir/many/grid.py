@@ -16,7 +16,8 @@ import yaml
 from weir.base.errors import UserError
 from weir.runner.options import Options
 
-KEYS = ("config", "duration", "seeds", "grid", "branch_at")
+KEYS = ("config", "duration", "seeds", "grid", "branch_at", "keep")
+KEPT = ("runs", "table")
 CELLS_MAX = 10_000
 SEED_MAX = 2**64 - 1
 NAME_LENGTH = 150
@@ -46,6 +47,7 @@ class Sweep:
     grid: dict[str, tuple[str, ...]]
     lines: dict[str, str]  # of each parameter of the grid: FILE:LINE:COLUMN
     branch_at: str | None = None  # when the grid's parameters change; None: from the start
+    keep: str = "runs"  # one of KEPT: folders of all runs and their table, or only the table
 
     def cells(self) -> list[tuple[Options, dict[str, str]]]:
         """Returns a cell for each combination of values and seed, with its parameters by name."""
@@ -132,7 +134,10 @@ def read(path: Path) -> Sweep:
         grid,
         lines,
         text(path, top["branch_at"][1], "branch_at") if "branch_at" in top else None,
+        text(path, top["keep"][1], "keep") if "keep" in top else "runs",
     )
+    if made.keep not in KEPT:
+        raise refuse(path, top["keep"][1], f"keep: '{made.keep}' is not {' or '.join(KEPT)}")
     size = math.prod(map(len, grid.values())) * len(made.seeds)
     if size > CELLS_MAX:
         raise refuse(path, root, f"{size:,} cells are more than {CELLS_MAX:,}")

@@ -32,6 +32,7 @@ SAME = {  # in words
     "duration": "durations",
     "config": "configs",
     "version": "versions of weir-sim",
+    "keep": "kept results",
 }
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class Part(msgspec.Struct):
     duration: str | None
     config: str  # a digest of it
     version: str  # of weir-sim
+    keep: str = "runs"
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ def part_of(sweep: Sweep, resolved: str, shard: Shard) -> Part:
         sweep.duration,
         config[:16],
         travel.program_version(programs.find_program("sim")),
+        sweep.keep,
     )
 
 
@@ -132,10 +135,11 @@ def together(places: Sequence[Path]) -> tuple[Sweep, Part, Ended]:
         tuple(whole.seeds),
         {key: tuple(values) for key, values in whole.grid.items()},
         lines={},
+        keep=whole.keep,
     )
     ended: Ended = {}
     for place, part in parts:
-        ended |= _ended(place, read(part.shard).of(sweep.cells()))
+        ended |= _ended(place, read(part.shard).of(sweep.cells()), part.keep)
     return sweep, whole, ended
 
 
@@ -160,7 +164,7 @@ def _complete(shards: Sequence[tuple[Path, Shard]], whole: str) -> None:
         raise UserError(f"parts of the {whole} are missing: {', '.join(missing)}", 1)
 
 
-def _ended(place: Path, planned: Planned) -> Ended:
+def _ended(place: Path, planned: Planned, keep: str) -> Ended:
     """Returns what became of the cells of a part."""
     try:
         made = pl.read_parquet(place / "table.parquet")
@@ -173,7 +177,8 @@ def _ended(place: Path, planned: Planned) -> Ended:
     found: Ended = {}
     rows = made.select("status", "message").rows()
     for (cell, _), (status, message) in zip(planned, rows, strict=True):
-        if status != "failed" and not (place / cell.name / "summary.json").is_file():
+        runs = keep == "runs" and status != "failed"
+        if runs and not (place / cell.name / "summary.json").is_file():
             raise UserError(f"{place}: the run {cell.name} is in its table and not there", 1)
         found[cell.name] = (place / cell.name, status, message)
     return found

@@ -10,6 +10,7 @@ A sweep is a file:
       flows.0.count: [10, 100]
       flows.0.cc: [newreno, {copa: {delta: 0.1}}]
     branch_at: 300s               # optional: the grid's parameters, all of paths, change then
+    keep: table                   # optional: no run folders, only the table
 
 Each combination of values is run with each seed, the last parameter changing first.
 """
@@ -32,11 +33,12 @@ from weir.base import terminal, units
 from weir.base.errors import UserError
 from weir.base.foreign import Json
 from weir.base.page import Table
-from weir.many import branched, cells, shards, travel
+from weir.many import branched, cells, shards, tabled, travel
 from weir.many.cells import Outcome
 from weir.many.grid import FIXED, Sweep
-from weir.many.progress import counted
+from weir.many.progress import Progress, counted
 from weir.many.sweep_table import SweepTable
+from weir.many.tabled import Row
 
 ROWS_SHOWN = 24
 WRITE_S_MIN = 5.0  # between two writings of a table that grows
@@ -71,6 +73,13 @@ def execute(
         raise UserError(f"--shard {shard}: there are only {len(sweep.cells())} cells")
     growing = Growing(out / "table.parquet", [(cell.name, point) for cell, point in planned])
 
+    if sweep.keep == "table":
+        if cluster is not None:
+            raise UserError("--cluster: cells of `keep: table` run on this machine")
+        kept = tabled.before(out, sweep, part, any_version)
+        only_rows(planned, kept, part, out, growing, console, workers)
+        return growing.write()
+
     def begin() -> None:
         shards.write(out / shards.FILE, part)
         if sweep.branch_at is not None and cluster is None:
@@ -89,21 +98,43 @@ def execute(
     return growing.write()
 
 
+def only_rows(
+    planned: shards.Planned,
+    kept: dict[str, Row],
+    part: shards.Part,
+    out: Path,
+    growing: Growing,
+    console: Console,
+    workers: int | None,
+) -> None:
+    """Runs those cells of which no row is kept, without run folders."""
+    with cells.locked(out), Progress(out, [c.name for c, _ in planned], False, console) as shown:
+        shards.write(out / shards.FILE, part)
+        for cell, point in planned:
+            if cell.name in kept:
+                growing.rows[cell.name] = {**kept[cell.name], **point, "status": "reused"}
+                shown.add(cell.name, "reused")
+        for outcome in tabled.run([c for c, _ in planned if c.name not in kept], workers):
+            growing.add(outcome)
+            shown.add(outcome.cell.name, outcome.status, outcome.message)
+
+
 def merge(places: Sequence[Path], out: Path) -> tuple[pl.DataFrame, Sweep]:
     """Puts the shards of a sweep together in out, which is then as if one had run all."""
     sweep, whole, ended = shards.together(places)
     with cells.locked(out):
         growing = Growing(out / "table.parquet", [(c.name, point) for c, point in sweep.cells()])
-        for cell, _ in sweep.cells():
+        rows = {name: row for place in places for name, row in tabled.rows(place).items()}
+        for cell, point in sweep.cells():
             place, status, message = ended[cell.name]
+            if sweep.keep == "table" and status != "failed":
+                growing.rows[cell.name] = {**rows[cell.name], **point}
+                continue
             if place.exists():
                 cells.copy(place, out / cell.name)
             growing.add(Outcome(cell, (out / cell.name).resolve(), status, message))
         shards.write(out / shards.FILE, whole)
         return growing.write(), sweep
-
-
-Row = dict[str, object]  # of a table, by column
 
 
 class Growing:
@@ -144,7 +175,8 @@ def row(point: dict[str, str], outcome: Outcome) -> Row:
     made |= {"seed": outcome.cell.seed, "folder": str(outcome.folder)}
     made |= {"status": outcome.status, "message": outcome.message}
     if outcome.status != "failed":
-        made |= figures(folder.read_json(outcome.folder / "summary.json"))
+        summary = outcome.summary or folder.read_json(outcome.folder / "summary.json")
+        made |= figures(summary)
     return made
 
 

@@ -295,6 +295,8 @@ def failed(table: SweepTable, place: Path) -> list[Words]:
 def linked(table: SweepTable, row: int, text: str, place: Path) -> list[Word]:
     """Returns a cell and what is said of it, with a link to its report or to its folder."""
     run = table.run(row)
+    if not run.exists():  # only its row was kept
+        return [run.name, f": {text}" if text else ""]
     report = run / NAME
     there = report.exists()
     link = Link(run.name, address(report if there else run, place))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs configs of which only the summaries are wanted: the trials of `weir attack`.
+"""Runs configs of which only the summaries are wanted: the trials of `weir attack`, and the cells
+of a sweep of which only the table is kept (tabled.py).
 
 On this machine a few weir-sim processes (`weir-sim --trials`) read configs line by line as JSON and
 answer each with its summary: no process and no folder for each. On a cluster a config travels to a
@@ -12,17 +13,20 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
+
+import msgspec
 
 from weir.analysis import run_summary
 from weir.analysis.run_summary import RunSummary
 from weir.base import configs
 from weir.base.configs import Config
 from weir.base.errors import UserError
+from weir.base.foreign import Json
 from weir.base.programs import find_program
 from weir.many import cluster as clusters
 from weir.many import travel
@@ -42,8 +46,8 @@ def opened(
     folder is where files that configs name are found.
     """
     if cluster is None:
-        with _processes(folder, workers or os.cpu_count() or 1) as run:
-            yield run
+        with answering(folder, workers) as ask:
+            yield lambda several: _summaries(several, ask)
         return
     clusters.check(cluster, workers)
     with clusters.connected(cluster, workers, workers or JOBS) as crew:
@@ -51,49 +55,60 @@ def opened(
 
 
 @contextmanager
-def _processes(folder: Path, count: int) -> Iterator[Trials]:
-    argv = [str(find_program("sim")), "--trials"]
-    started = [
+def answering(
+    folder: Path, workers: int | None = None, *config: str
+) -> Iterator[Callable[[Iterable[str]], Iterator[Json]]]:
+    """Answers lines as `weir-sim [config] --trials` does, several at a time, in their order.
+
+    An answer is a summary or {"error": "the sentence"}, also where weir-sim ended in a line: then
+    another one goes on.
+    """
+    argv = [str(find_program("sim")), *config, "--trials"]
+    count, over = workers or os.cpu_count() or 1, False
+    free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
         # Ctrl-C is for us: the search then ends between two trials.
-        subprocess.Popen(
+        process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, start_new_session=True
         )
-        for _ in range(count)
-    ]
-    free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
-    for process in started:
+        started.append(process)
         free.put(process)
 
-    def run(config: Config) -> RunSummary:
+    def ask(line: str) -> Json:
         process = free.get()
-        try:
-            return _answer(process, json.dumps(configs.plain(config)))
-        finally:
+        if answer := _answer(process, line):
             free.put(process)
+            return msgspec.json.decode(answer, type=Json)
+        if not over:
+            start()
+        return {"error": f"weir-sim ended in a trial (status {process.wait()})"}
 
+    for _ in range(count):
+        start()
     with ThreadPoolExecutor(count) as pool:
         number = signal.SIGKILL
         try:
-            yield lambda several: list(pool.map(run, several))
+            yield lambda lines: pool.map(ask, lines)
             number = signal.SIGTERM
         finally:
+            over = True
+            pool.shutdown(wait=False, cancel_futures=True)
             for process in started:
                 process.send_signal(number)
                 process.communicate()
 
 
-def _answer(process: subprocess.Popen[bytes], line: str) -> RunSummary:
+def _answer(process: subprocess.Popen[bytes], line: str) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         process.stdin.write(f"{line}\n".encode())
         process.stdin.flush()
-        answer = process.stdout.readline()
+        return process.stdout.readline()
     except BrokenPipeError:
-        answer = b""
-    if not answer:
-        raise UserError(f"weir-sim ended in a trial (status {process.wait()}): {line}", 1)
-    return _checked(answer, line)
+        return b""
 
 
 def _travelling(crew: clusters.Crew) -> Trials:
@@ -110,14 +125,20 @@ def _travelling(crew: clusters.Crew) -> Trials:
             result = ended[index]
             if result.message:
                 raise UserError(f"{result.message} in the config {json.dumps(config)}", 1)
-            found.append(_checked(result.summary, json.dumps(config)))
+            found.append(_checked(json.loads(result.summary), config))
         return found
 
     return run
 
 
-def _checked(answer: str | bytes, line: str) -> RunSummary:
-    summary = json.loads(answer)
+def _summaries(
+    several: Sequence[Config], ask: Callable[[Iterable[str]], Iterator[Json]]
+) -> list[RunSummary]:
+    answers = ask(json.dumps(configs.plain(config)) for config in several)
+    return [_checked(answer, config) for answer, config in zip(answers, several, strict=True)]
+
+
+def _checked(summary: Json, config: Config) -> RunSummary:
     if "error" in summary:
-        raise UserError(f"{summary['error']} in the config {line}", 1)
+        raise UserError(f"{summary['error']} in the config {json.dumps(configs.plain(config))}", 1)
     return run_summary.decode(summary, "trial")
