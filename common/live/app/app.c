@@ -308,9 +308,24 @@ static int run_lcores(struct live_app *app, struct err *err) {
 	return close_streams(app, err);
 }
 
+static void port_facts(const struct live_app *app, struct facts *verdict) {
+	struct fact fault;
+
+	for (uint32_t i = 0; i < app->ports; i++) {
+		const struct port *p = &app->port[i];
+
+		if (p->no_rss)
+			facts_say(verdict, "no_rss",
+				"port %s: its driver offers no RSS, so that one of its %u receive "
+				"queues may get all packets",
+				p->name, p->rx_queues);
+		if (port_removed(p, &fault))
+			facts_lead(verdict, "port_removed", fault.sentence);
+	}
+}
+
 static int experiment(struct live_app *app, struct err *err) {
 	static struct facts verdict;
-	struct fact fault;
 	int rc;
 
 	run_catch_signals();
@@ -324,10 +339,7 @@ static int experiment(struct live_app *app, struct err *err) {
 	if (rc == 0)
 		rc = app->program->outcome(app, &verdict, err);
 	watch_facts(app->watch, app->lcores, &verdict);
-	for (uint32_t i = 0; i < app->ports; i++) {
-		if (port_removed(&app->port[i], &fault))
-			facts_lead(&verdict, "port_removed", fault.sentence);
-	}
+	port_facts(app, &verdict);
 	if (app->process->test_any_tsc)
 		facts_lead(&verdict, "untimed",
 			"times were not judged: live.test_any_tsc takes a TSC that need not be "

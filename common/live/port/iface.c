@@ -137,10 +137,11 @@ void iface_pci_state(const struct live_dev *dev, char *text, size_t size) {
 	n = readlink(path, driver, sizeof(driver) - 1);
 	driver[n > 0 ? n : 0] = '\0';
 	if (n <= 0)
-		snprintf(text, size, "no driver holds it; bind it to vfio-pci (dpdk-devbind.py)");
+		snprintf(text, size, "no driver holds it: weir setup cards %s", dev->name);
 	else
 		snprintf(text, size,
 			"driver %s holds it, and DPDK's log has no reason; most cards need "
-			"vfio-pci (dpdk-devbind.py --status)",
-			strrchr(driver, '/') != NULL ? strrchr(driver, '/') + 1 : driver);
+			"vfio-pci: weir setup cards %s",
+			strrchr(driver, '/') != NULL ? strrchr(driver, '/') + 1 : driver,
+			dev->name);
 }

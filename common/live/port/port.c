@@ -175,6 +175,7 @@ static int configure(struct port *p, struct rte_mempool *pool) {
 			& (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
 	if (conf.rx_adv_conf.rss_conf.rss_hf != 0)
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	p->no_rss = p->dev.pci && p->rx_queues > 1 && conf.rxmode.mq_mode == RTE_ETH_MQ_RX_NONE;
 	if ((rc = rte_eth_dev_configure(p->id, p->rx_queues, p->tx_queues, &conf)) < 0)
 		return rc;
 	// Drivers that report no limits do not change the numbers.

@@ -30,6 +30,7 @@ struct port {
 	uint16_t rx_queues, tx_queues; // set before port_open; 0: one
 	struct wire_mac mac;
 	bool open;
+	bool no_rss; // a card with several receive queues, whose driver spreads no frames
 	bool memif, client; // a memif port; one that connects to its peer
 	struct port_sockets sockets; // of a port at a kernel interface
 	uint64_t dropped_before; // iface_dropped, before the port was opened

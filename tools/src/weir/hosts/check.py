@@ -128,8 +128,7 @@ def ports(wanted: Wanted) -> list[str]:
                 found.append(f"port {name}: there is no PCI device {address}")
             elif driver not in DRIVERS:
                 found.append(
-                    f"port {name}: the driver of {address} is {driver}: "
-                    f"dpdk-devbind.py --bind vfio-pci {address}"
+                    f"port {name}: the driver of {address} is {driver}: weir setup cards {address}"
                 )
     return found
 
