@@ -158,6 +158,7 @@ def test_doctor_mends_each_wrong_state(answer, kind):
     assert rows["route"][2].endswith("has routes: leave it to the kernel")
     assert "hugepages: " in said["hugepages"]
     assert "weir setup cards 0000:" in said["card"]
+    assert "; weir doctor checks cards" in said["interrupt remapping"]
     assert said["route"][0] == said["half a group"][0] == 2
     assert "this machine may be reached through it" in said["route"][1]
     assert said["half a group"][1].endswith("too: name all of them\n")

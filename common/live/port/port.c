@@ -139,12 +139,16 @@ static int probe(struct port *p, const struct eal *eal, struct err *err) {
 				: "");
 	}
 	if (rte_eth_dev_get_port_by_name(p->dev.name, &p->id) < 0) {
+		const char *more = "";
+
 		if (!p->dev.pci)
 			snprintf(reason, sizeof(reason), "its driver made none of that name");
-		else if (!eal_log_device(eal, p->dev.name, reason, sizeof(reason)))
+		else if (eal_log_device(eal, p->dev.name, reason, sizeof(reason)))
+			more = "; weir doctor checks cards";
+		else
 			iface_pci_state(&p->dev, reason, sizeof(reason));
-		return config_err(p->dev.node, -ENODEV, err, "dev: DPDK has no port '%s': %s",
-			p->dev.name, reason);
+		return config_err(p->dev.node, -ENODEV, err, "dev: DPDK has no port '%s': %s%s",
+			p->dev.name, reason, more);
 	}
 	return 0;
 }
