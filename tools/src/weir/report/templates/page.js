@@ -58,15 +58,18 @@ const weir = (() => {
 
   // Colours: on a dark page dark ones are mixed with white.
 
+  const INK = "#222222"; // as theme.py
   const isDark = () => dark.matches && !printed;
   function seen(colour) {
+    if (colour === INK) return ink();
     if (!isDark()) return colour;
     const rgb = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
     const light = (0.3 * rgb[0] + 0.59 * rgb[1] + 0.11 * rgb[2]) / 255;
     const mix = light < 0.55 ? (0.62 - light) / (1 - light) : 0;
     return "#" + rgb.map((v) => Math.round(v + (255 - v) * mix).toString(16).padStart(2, "0")).join("");
   }
-  const ink = () => isDark() ? "#e6e6e6" : "#222222";
+  const ink = () => isDark() ? "#e6e6e6" : INK;
+  const paper = () => isDark() ? "#16191d" : "#ffffff";
   const grid = () => isDark() ? "#343a41" : "#e4e4e4";
 
   // Axes
@@ -99,7 +102,8 @@ const weir = (() => {
   // room: of turned names; length: of the panel along the axis, in pixels.
   function axis(chart, side, room, length) {
     const flat = side === "x", own = chart.panel[side];
-    const fits = Math.floor(Math.max(9, Math.min(15, 13 * (length - 20) / wide([own.label])))); // whole: uPlot scales no others
+    const names = flat ? wide(chart.panel.y.ticks.map(([, name]) => name)) : 0; // at the left of the axis
+    const fits = Math.floor(Math.max(9, Math.min(15, 13 * (length - 20 - names) / wide([own.label])))); // whole: uPlot scales no others
     const named = own.ticks.length > 0;
     const made = {
       scale: side, label: own.label || null, font: `13px ${TYPE}`, labelFont: `${fits}px ${TYPE}`, labelSize: 22, gap: 4,
@@ -309,18 +313,25 @@ const weir = (() => {
         if (wide([text]) * 0.8 * v.k < x1 - x0) write(ctx, text, (x0 + x1) / 2, (y0 + y1) / 2, 8, v.k, "center");
       }
     },
-    Label(ctx, mark, v) {
-      ctx.fillStyle = seen(mark.style.colour);
+    Label(ctx, mark, v) { // whole, and with paper around it
       const [right, up] = mark.away.map((part) => part * POINT * v.k);
-      write(ctx, mark.text, v.X(mark.x) + right, v.Y(mark.y) - up, mark.size, v.k, "left");
+      const most = v.left + v.width - wide(mark.text.split("\n")) * mark.size * POINT / 13 * v.k;
+      ctx.fillStyle = seen(mark.style.colour);
+      ctx.strokeStyle = paper();
+      write(ctx, mark.text, Math.min(v.X(mark.x) + right, most), v.Y(mark.y) - up, mark.size, v.k, "left", 3);
     },
   };
 
-  function write(ctx, text, x, y, size, k, align) {
+  function write(ctx, text, x, y, size, k, align, around = 0) {
     ctx.font = `${size * POINT * k}px ${TYPE}`;
     ctx.textAlign = align;
     ctx.textBaseline = "middle";
-    text.split("\n").forEach((line, i) => ctx.fillText(line, x, y + i * size * POINT * k * 1.2));
+    ctx.lineWidth = around * k;
+    text.split("\n").forEach((line, i) => {
+      const below = y + i * size * POINT * k * 1.2;
+      if (around) ctx.strokeText(line, x, below);
+      ctx.fillText(line, x, below);
+    });
   }
 
   function marks(u, chart) {
@@ -547,7 +558,7 @@ const weir = (() => {
     const from = chart.plot.ctx.canvas, whole = Object.assign(document.createElement("canvas"),
       { width: from.width, height: from.height });
     const ctx = whole.getContext("2d");
-    ctx.fillStyle = isDark() ? "#16191d" : "#ffffff";
+    ctx.fillStyle = paper();
     ctx.fillRect(0, 0, whole.width, whole.height);
     ctx.drawImage(from, 0, 0);
     Object.assign(document.createElement("a"), { href: whole.toDataURL(), download: `${chart.figure.name || "figure"}.png` }).click();
