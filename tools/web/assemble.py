@@ -90,9 +90,10 @@ def styles() -> dict[str, object]:
 
 
 def frame() -> str:
-    """Returns the page of figures, without any."""
+    """Returns the page of figures, without any, as wide as its frame."""
     template = document.templates().get_template("page.html.j2")
     text = template.render(page=Page("Figures", []), parts=[], uplot=browser.library)
+    text = text.replace("</style>", "body { max-width: none; margin: 0; padding: 0; }\n</style>")
     return re.sub("<header>.*?</header>", "", text, flags=re.DOTALL)
 
 

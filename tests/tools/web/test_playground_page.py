@@ -109,7 +109,7 @@ def test_a_run_shows_what_the_command_shows_and_its_folder_is_a_run(opened, tmp_
     assert "ledger: balanced" in text
     assert summary.links(native).rows[0][2] in text
     page.frame_locator("iframe").locator(".panel.drawn").first.wait_for()
-    assert page.frame_locator("iframe").locator("figure").count() == 6
+    assert page.frame_locator("iframe").locator("figure").count() == 7
     with page.expect_download() as got:
         page.click("text=Download the run folder")
     got.value.save_as(tmp_path / "run.zip")
@@ -122,11 +122,13 @@ def test_a_run_shows_what_the_command_shows_and_its_folder_is_a_run(opened, tmp_
 
 
 def test_an_error_has_the_commands_sentence_and_its_line_is_chosen(opened):
-    page = opened()
+    page = opened(width=390)  # a telephone's, whose page is longer than the window
     page.fill("#config", SHORT.replace("100Mbit", "fast"))
     page.wait_for_function("document.getElementById('error').textContent")
     said = page.inner_text("#error")
     assert said == "config.yaml:2:32: rate: 'fast' is not a rate such as 10Gbit"
+    place = page.locator("#error").bounding_box()
+    assert place["y"] + place["height"] <= page.viewport_size["height"]
     page.click("#run")
     page.wait_for_function("document.activeElement.id === 'config'")
     chosen = page.evaluate("getSelection().toString()")
@@ -146,10 +148,15 @@ def test_options_replace_values_and_have_the_commands_sentences(opened):
     page.fill("#options", "-o flows.0.cc='{vegas: {alpha: 3}}' -o flows.0.count=2")
     ran(page)
     assert page.locator("#results td").all_inner_texts()[:2] == ["vegas", "2"]
-    page.fill("#options", "vegas")
-    page.click("#run")
-    page.wait_for_function("document.getElementById('error').textContent")
-    assert page.inner_text("#error") == "-o vegas: write it as -o path.to.key=value"
+    for options, sentence in (
+        ("vegas", "-o vegas: write it as -o path.to.key=value"),
+        ("-o --out=x", "-o --out=x: unknown key '--out'"),
+    ):
+        page.fill("#options", options)
+        page.click("#run")
+        page.wait_for_function(
+            "(text) => document.getElementById('error').innerText === text", arg=sentence
+        )
 
 
 def test_a_run_that_is_stopped_leaves_a_whole_run(opened):

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The figures goodput, rtt, queue, shares, cwnd and fairness of a run, as templates/page.js draws them: the values of
-// report/figures.py, which the test compares.
+// The figures goodput, rtt, queue, delay, shares, cwnd and fairness of a run, as templates/page.js draws them: the values
+// of report/figures.py, which the test compares.
 
 import { number, rate, rateStep, time, timeStep } from "./units.js";
 import { groupNames } from "./summary.js";
 import { axis, ends, figure, lineOf, most, reach } from "./marks.js";
+import { delay } from "./delay.js";
 import { fairness, shares } from "./shares.js";
 import { columns } from "./ring.js";
 import { even } from "./theme.js";
@@ -94,7 +95,7 @@ export class Figures {
       made.push(this.goodput());
       if (this.flows.rtt_samples.some((n) => n > 0)) made.push(this.rtt());
     }
-    if (this.links?.out_bytes.some((bytes) => bytes > 0)) made.push(this.queue());
+    if (this.links?.out_bytes.some((bytes) => bytes > 0)) made.push(this.queue(), ...[delay(this)].filter(Boolean));
     if (this.flows?.ts_ns.length) {
       made.push(shares(this), this.cwnd());
       if (this.flowGroups.length > 1) made.push(fairness(this));
@@ -236,15 +237,19 @@ export class Figures {
     return totals.size === 1 ? [...totals][0] : 0;
   }
 
-  // The records of links that carry more than a twentieth of what the busiest does, four at most.
-  busy() {
+  // Numbers of links that carry more than a twentieth of what the busiest does, four at most.
+  busiest() {
     const { link, out_bytes: bytes, rate_bps: rates } = this.links, loads = [...unique(link)].map((one) => {
       const keep = link.map((of) => of === one);
       return [one, where(bytes, keep).reduce((a, b) => a + b, 0) * 8 / Math.max(1, most(where(rates, keep)))];
     });
     const known = loads.filter(([, load]) => load > 0).sort(([, a], [, b]) => b - a);
-    const kept = new Set(known.filter(([, load]) => load > 0.05 * known[0][1]).slice(0, LINKS).map(([one]) => one));
-    const keep = link.map((one) => kept.has(one));
+    return known.filter(([, load]) => load > 0.05 * known[0][1]).slice(0, LINKS).map(([one]) => one);
+  }
+
+  // Their records.
+  busy() {
+    const kept = this.busiest(), keep = this.links.link.map((one) => kept.includes(one));
     return Object.fromEntries(Object.entries(this.links).map(([name, column]) => [name, where(column, keep)]));
   }
 

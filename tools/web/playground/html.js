@@ -14,11 +14,11 @@ export function table({ columns, left, rows }) {
   return `<div class="scroll" tabindex="0"><table><thead><tr>${cells(columns, "th")}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
 
-function swatch({ kind, style, opacity }) {
+function swatch({ kind, style, opacity, hollow }) {
   if (kind === "Band" || kind === "Bars") return `<path fill="currentColor" fill-opacity="${opacity ?? 1}" d="M0 0h28v10H0z"/>`;
   const dash = typeof style.dash === "string" ? "" : style.dash[1].map((part) => 1.8 * part).join(" ");
   const line = kind === "Points" ? "" : `<path stroke-dasharray="${dash}" d="M0 5h28"/>`;
-  return line + (kind === "Points" && SHAPES[style.marker] ? `<path fill="currentColor" d="${SHAPES[style.marker]}"/>` : "");
+  return line + (kind === "Points" && SHAPES[style.marker] ? `<path fill="${hollow ? "none" : "currentColor"}" d="${SHAPES[style.marker]}"/>` : "");
 }
 
 // The first mark of each label; of a line and the band around it the line.

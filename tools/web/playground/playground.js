@@ -39,14 +39,14 @@ class Jobs {
 }
 
 const checks = new Jobs(), runs = new Jobs();
-const given = () => [CONFIG, ...overrides(place("options").value)];
+const given = () => [CONFIG, ...overrides(place("options").value).map((one) => `-o${one}`)];
 const files = () => examples.find(({ name }) => name === place("example").value)?.files ?? {};
 
-// The arguments of options as they are typed in a shell: -o KEY=VALUE, with quotes around spaces.
-// Nothing else is an option here: a word that is none is given to weir-sim, which refuses it.
+// KEY=VALUE of each option as it is typed in a shell: -o KEY=VALUE, with quotes around spaces.
+// Nothing else is an option here: any other word is given to weir-sim as one, which refuses it.
 function overrides(text) {
   const words = [...text.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word.replace(/'([^']*)'|"([^"]*)"/g, "$1$2"));
-  return words.flatMap((word, n) => word === "-o" ? [] : ["-o", word]);
+  return words.filter((word) => word !== "-o");
 }
 
 // What the config lacks, with its place marked.
@@ -176,6 +176,7 @@ function show({ files: made, err }) {
   shown.srcdoc = frame.replace("<main>", `<main>${text.replaceAll("$", "$$$$")}`);
   const before = place("beside").checked ? [...results.children].slice(-1) : [];
   results.replaceChildren(...before, own);
+  own.firstElementChild.scrollIntoView({ block: "nearest" });
 }
 
 function download(made) {
@@ -204,7 +205,7 @@ async function fromFragment(text) {
 }
 
 async function linked() {
-  const kept = overrides(place("options").value).filter((word) => word !== "-o");
+  const kept = overrides(place("options").value);
   location.hash = new URLSearchParams([["config", await toFragment(config.value)], ...kept.map((one) => ["o", one])]);
   await navigator.clipboard?.writeText(location.href).catch(() => {});
   place("state").textContent = "The address of this page has the config now, and so has the clipboard.";
