@@ -3,7 +3,7 @@
 
 A study has experiments, an experiment claims, and a claim the setups that it is measured in. A
 setup is a config with changes, run once or with several seeds; a claim is measured with each seed,
-and judged by the mean.
+and judged by the mean, or by the mean over that of other setups.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib import import_module
@@ -20,7 +20,10 @@ from statistics import fmean, stdev
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+import numpy as np
+
 from weir.analysis import folder as run_folder
+from weir.analysis.spread import differences
 from weir.base.errors import UserError
 from weir.bootstrap import ROOT
 from weir.runner.options import Options
@@ -33,7 +36,7 @@ CONFIGS = ROOT / "configs"
 OURS = Path(__file__).parents[1] / "studies"
 
 Kind = Literal["number", "direction", "derived", "shown", "not comparable"]
-Verdict = Literal["holds", "differs", "missing", "shown", "not comparable"]
+Verdict = Literal["holds", "within spread", "differs", "missing", "shown", "not comparable"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "differs", "missing", "shown", "not comparable")
 KINDS: tuple[Kind, ...] = ("number", "direction", "derived", "shown", "not comparable")
 MEANS: dict[Kind, str] = {
@@ -126,6 +129,7 @@ class Claim:
     replication: float | None = None  # what another measured who repeated the experiment
     guests: Guests | None = None
     kept: bool = False  # in the results, though it is only shown
+    against: tuple[Setup, ...] = ()  # the mean is divided by that of these
 
     def __post_init__(self) -> None:
         bounded = math.isfinite(self.low) and math.isfinite(self.high)
@@ -178,16 +182,29 @@ class Checked:
     experiment: Experiment
     claim: Claim
     values: tuple[float, ...]
+    against: tuple[float, ...] = ()
 
     @property
     def value(self) -> float | None:
-        """The mean over seeds."""
-        return fmean(self.values) if self.values else None
+        """The mean over seeds, or how many times it is that of the claim's other setups."""
+        if not self.values or not self.against:
+            return fmean(self.values) if self.values else None
+        other = fmean(self.against)
+        return fmean(self.values) / other if other else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Welch's 95 % interval of `value`, with the other setups' mean as exact; None: one run."""
+        if not self.against or not fmean(self.against):
+            return None
+        pair = np.array(self.against), np.array(self.values)
+        _, low, high = (float(end[0]) / fmean(self.against) for end in differences([pair]))
+        return None if math.isnan(low) else (1 + low, 1 + high)
 
     @property
     def spread(self) -> float | None:
         """The standard deviation between seeds; None: of one run nobody knows it."""
-        return stdev(self.values) if len(self.values) > 1 else None
+        return stdev(self.values) if len(self.values) > 1 and not self.against else None
 
     @property
     def verdict(self) -> Verdict:
@@ -198,7 +215,10 @@ class Checked:
             return "missing"
         if self.claim.kind == "shown":
             return "shown"
-        return "holds" if self.claim.low <= self.value <= self.claim.high else "differs"
+        if self.claim.low <= self.value <= self.claim.high:
+            return "holds"
+        low, high = self.interval or (1.0, 1.0)
+        return "within spread" if low < 1 < high else "differs"
 
     @property
     def unexplained(self) -> bool:
@@ -235,15 +255,19 @@ class Found:
 
     def check(self, experiment: Experiment, claim: Claim) -> Checked:
         """Measures a claim with each seed; a setup without seeds stands beside each of another."""
-        found = [self.runs(setup) for setup in claim.setups]
+        against = self.values(claim, claim.against) if claim.against else ()
+        values = self.values(claim, claim.setups) if against or not claim.against else ()
+        return Checked(experiment, claim, values, against)
+
+    def values(self, claim: Claim, setups: Sequence[Setup]) -> tuple[float, ...]:
+        """Measures a claim in setups with each seed; nothing if one cannot be measured."""
+        found = [self.runs(setup) for setup in setups]
         known = [runs for runs in found if runs is not None]
         if claim.measure is None or len(known) < len(found):
-            return Checked(experiment, claim, ())
+            return ()
         count = max(map(len, known), default=1)
         values = [claim.measure(*(runs[i % len(runs)] for runs in known)) for i in range(count)]
-        if any(value is None for value in values):
-            return Checked(experiment, claim, ())
-        return Checked(experiment, claim, tuple(float(v) for v in values if v is not None))
+        return () if None in values else tuple(float(v) for v in values if v is not None)
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def differing(studies: Sequence[Study]) -> str:
     return f"\n{markdown.render([made])}" if made else ""
 
 
-LINUX = ("not Linux's", "ours over Linux's", "why")
+LINUX = ("not within 5 % of Linux's", "ours over Linux's", "why")
 
 
 def beside_linux(studies: Sequence[Study]) -> str:
@@ -192,20 +192,20 @@ def beside_linux(studies: Sequence[Study]) -> str:
         missing = verdicts.pop("missing", 0)
         left = f" Not measured: {missing}." if missing else ""
         text = (
-            f"`{study.name}`: {verdicts['holds']} of {verdicts.total()} measurements are within"
-            f" {100 * guests.FAR:.0f} % of Linux's, from {source(file)}.{left}"
+            f"`{study.name}`: of {verdicts.total()} measurements {verdicts['holds']} are within"
+            f" {100 * guests.FAR:.0f} % of Linux's by their means over seeds,"
+            f" {verdicts['within spread']} as near as seeds spread (the 95 % interval has 1), and"
+            f" {verdicts['differs']} not, from {source(file)}.{left}"
         )
-        causes: dict[str, list[Row]] = {}
-        for one in judged:
-            if one.verdict == "differs":
-                causes.setdefault(one.claim.why or "The cause is not known.", []).append(one)
+        reasons = {"within spread": "Seeds spread as much."}
         far = [
             (
-                ", ".join(dict.fromkeys(one.experiment.name for one in of)),
-                ", ".join(one.here.replace(" times", "") for one in of),
-                why,
+                f"{one.experiment.name}: {one.claim.says.removesuffix(guests.OVER)}",
+                one.here.replace(" times", ""),
+                reasons.get(one.verdict) or one.claim.why or "The cause is not known.",
             )
-            for why, of in causes.items()
+            for one in judged
+            if one.verdict in ("within spread", "differs")
         ]
         parts += [Text(text), Table(LINUX, far)]
     return f"\n{markdown.render(parts)}" if parts else ""

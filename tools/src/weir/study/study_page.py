@@ -45,6 +45,7 @@ from weir.study.claim import (
 Result = tuple[Study, list[Checked]]
 MARKS = {
     "holds": "holds",
+    "within spread": "within spread",
     "differs": "DIFFERS",
     "missing": "MISSING",
     "shown": "shown",
@@ -88,8 +89,13 @@ def within(claim: Claim) -> str:
 
 
 def here(one: Checked) -> str:
-    """Returns what was measured; of several seeds the mean, its deviation, and how many."""
+    """Returns what was measured; of several seeds the mean, its deviation, and how many.
+
+    Of a mean over another it is the interval.
+    """
     text = quantity(one.value, one.claim.unit)
+    if one.interval is not None:
+        return f"{text} ({' to '.join(units.number(end) for end in one.interval)})"
     if one.spread is None:
         return text
     return f"{text} (± {units.number(one.spread, 2)}, {len(one.values)} seeds)"
@@ -131,7 +137,7 @@ def with_others(
     if any(row.claim.replication is not None for row in rows):
         more.append(REPLICATION)
     if any(of_linux(row) != units.NONE for row in rows):
-        more.append(Column("Linux (ours there)", of_linux))
+        more.append(Column("Linux; ours there", of_linux))
     return (*columns[:here], *more, *columns[here:])
 
 
