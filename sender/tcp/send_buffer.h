@@ -16,14 +16,15 @@
 //	size = 2 max(cwnd, 10, reordering + 1) memory     never less than it is
 //	memory of a segment by itself = 2^k + 256 bytes, 2^k >= mss + 640
 //
-// So only its largest size ever limits a flow. Then rate samples are limited by the application
-// from each write on that finds everything sent, the window open and each loss repaired, until all
-// that was in flight then is delivered (tcp_rate_check_app_limited). A flow that stops still sends
-// what was written.
+// So mostly its largest size limits a flow. Then rate samples are limited by the application from
+// each write on that finds everything sent, the window open and each loss repaired, until all that
+// was in flight then is delivered (tcp_rate_check_app_limited). A flow that stops still sends what
+// was written.
 //
 // Where we differ, and why: the bursts in flight count as if all had the size of the next one, as
 // they do at a steady rate; of what was sent again by itself Linux cuts bursts in two. BBR's buffer
-// has three windows at least, not two: the difference is below the limit, where no size matters.
+// has three windows at least, not two (bbr_sndbuf_expand): the difference is below the limit, where
+// a size matters only to flows whose SACKed data wait behind holes for many round trips.
 #pragma once
 #include "sender/endpoint/endpoint.h"
 #include "sender/tcp/flow.h"

@@ -1350,3 +1350,21 @@ def test_ours_is_near_the_kernels(write, run, cc):
         pytest.approx(goodput_bps, rel=0.02),
         pytest.approx(rtt_ms, rel=0.03),
     )
+
+
+@pytest.mark.parametrize("wmem", [262144, 1048576])
+def test_a_send_buffer_bounds_both_alike(write, run, wmem):
+    """The path holds 5 MB without a queue: goodput is what the buffer lets be in flight."""
+    found = []
+    for flow in (
+        f"{{cc: newreno, host: linux, wmem: {wmem}B}}",
+        f'{{stack: {{linux: {{cc: reno, sysctl: {{tcp_wmem: "4096 16384 {wmem}"}}}}}}}}',
+    ):
+        delay = "{delay: {delay: 90ms}}, "
+        config = write(flow, duration="8s", rate="200Mbit", before=delay, back=delay)
+        summary = run(config, f"x{len(found)}", "-o", "warmup=4s")
+        assert summary["links"]["forward"]["drops"] == 0
+        found.append(summary["groups"][0]["goodput_bps"] / 8 * 0.2)
+    ours, kernels = found
+    assert ours == pytest.approx(kernels, rel=0.05)
+    assert wmem / 2 < kernels <= wmem  # the rest is memory for socket buffers, and what waits
