@@ -1352,9 +1352,12 @@ def test_ours_is_near_the_kernels(write, run, cc):
     )
 
 
-@pytest.mark.parametrize("wmem", [262144, 1048576])
+@pytest.mark.parametrize("wmem", [524288, 1048576])
 def test_a_send_buffer_bounds_both_alike(write, run, wmem):
-    """The path holds 5 MB without a queue: goodput is what the buffer lets be in flight."""
+    """The path holds 5 MB without a queue: goodput is what the buffer lets be in flight.
+
+    Both write whole socket buffers of 45 segments, of which the smaller buffer holds 6.
+    """
     found = []
     for flow in (
         f"{{cc: newreno, host: linux, wmem: {wmem}B}}",
@@ -1366,5 +1369,5 @@ def test_a_send_buffer_bounds_both_alike(write, run, wmem):
         assert summary["links"]["forward"]["drops"] == 0
         found.append(summary["groups"][0]["goodput_bps"] / 8 * 0.2)
     ours, kernels = found
-    assert ours == pytest.approx(kernels, rel=0.05)
+    assert ours == pytest.approx(kernels, rel=0.1)
     assert wmem / 2 < kernels <= wmem  # the rest is memory for socket buffers, and what waits
