@@ -192,17 +192,16 @@ def beside_linux(studies: Sequence[Study]) -> str:
         missing = verdicts.pop("missing", 0)
         left = f" Not measured: {missing}." if missing else ""
         text = (
-            f"`{study.name}`: of {verdicts.total()} measurements {verdicts['holds']} are within"
-            f" {100 * guests.FAR:.0f} % of Linux's by their means over seeds,"
-            f" {verdicts['within spread']} as near as seeds spread (the 95 % interval has 1), and"
-            f" {verdicts['differs']} not, from {source(file)}.{left}"
+            f"`{study.name}`: {verdicts['holds']} of {verdicts.total()} measurements are within"
+            f" {100 * guests.FAR:.0f} % of Linux's by means over seeds, {verdicts['within spread']}"
+            f" more by their spread (the 95 % interval has 1), from {source(file)}.{left}"
         )
         reasons = {"within spread": "Seeds spread as much."}
         far = [
             (
                 f"{one.experiment.name}: {one.claim.says.removesuffix(guests.OVER)}",
                 one.here.replace(" times", ""),
-                reasons.get(one.verdict) or one.claim.why or "The cause is not known.",
+                reasons.get(one.verdict) or one.claim.why or units.NONE,
             )
             for one in judged
             if one.verdict in ("within spread", "differs")
