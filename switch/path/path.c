@@ -136,7 +136,8 @@ void path_push(struct path *p, struct pkt *const *pkts, uint32_t n) {
 		path_trace_arrivals(p, pkts, n);
 	if (unlikely(p->tap != NULL))
 		p->tap->arrived(p->tap, p, pkts, n);
-	if (path_defer(p, pkts, n))
+	p->deferred = path_defer(p, pkts, n);
+	if (p->deferred)
 		return;
 	// What leaves a link before these come goes straight to the next stage; it is idle until
 	// then.

@@ -64,6 +64,7 @@ struct path {
 	struct tel *tel_arrivals; // NULL: off
 	struct pkt_owner owner;
 	bool reads_headers; // a stage does
+	bool deferred; // its link has not been served for the packets that came last
 	uint64_t idle_ns; // before then path_pop needs nothing from the stages before the last
 	uint64_t last_arrival_ns;
 	struct pkt_list drops; // of this call, not yet counted; empty between calls
