@@ -2,6 +2,7 @@
 // What a connection sees of its host: a clock's wheel, a way out, memory, records, and the
 // application above it. Transports (tcp/, udp/) include this and nothing else of the host.
 #pragma once
+#include "common/base/field.h"
 #include "common/base/ns.h"
 #include "common/base/pkt.h"
 #include "common/base/wheel.h"
@@ -86,6 +87,20 @@ struct endpoint_app {
 	void (*closed)(struct endpoint *e, struct flow *f, uint64_t now_ns);
 };
 
+#define RECEIVER_COUNTERS(V)                                                                       \
+	V(uint64_t, bytes, COUNT_ALWAYS, "B", "payload that arrived in sequence")                  \
+	V(uint64_t, segs, COUNT_ALWAYS, "segment",                                                 \
+		"acceptable segments with payload that arrived")                                   \
+	V(uint64_t, acks, COUNT_ALWAYS, "packet", "ACKs sent")                                     \
+	V(uint64_t, duplicate_segs, COUNT_ALWAYS, "segment",                                       \
+		"of the segments, those with nothing new")                                         \
+	V(uint64_t, out_of_order_segs, COUNT_ALWAYS, "segment",                                    \
+		"of the segments, those above a hole")                                             \
+	V(uint64_t, ce_segs, COUNT_ALWAYS, "segment", "of the segments, those with CE")
+struct receiver_count {
+	RECEIVER_COUNTERS(COUNTERS_MEMBER)
+};
+
 struct endpoint {
 	struct host_env env;
 	const struct groups *groups;
@@ -113,6 +128,7 @@ struct endpoint {
 	// Set by the caller: what had arrived by then was processed; NEVER_NS: all was.
 	uint64_t heard_ns;
 	struct host_count count;
+	struct receiver_count received; // by all receivers
 	uint64_t measure_ns; // start of the summary's figures
 };
 

@@ -221,14 +221,10 @@ void host_summary(const struct host *const *hosts, uint32_t n, struct json *j, u
 }
 
 void host_receivers(const struct host *h, struct receivers_sum *all) {
-	const struct receiver_count none = {0}, *from = &none;
+	const struct receiver_count none = {0}, *from = &none, *to = &h->received;
 	struct receiver_count *sum = &all->count;
 
-	for (uint32_t i = 0; i < h->receivers; i++) {
-		const struct receiver_count *to = &h->receiver[i].count;
-
-		RECEIVER_COUNTERS(COUNTERS_ADD)
-	}
+	RECEIVER_COUNTERS(COUNTERS_ADD)
 	all->refused += h->ranges.refused;
 }
 

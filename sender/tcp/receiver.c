@@ -50,7 +50,7 @@ static void send_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	r->pending = 0;
 	r->delack_ns = NEVER_NS;
 	r->last_ack = receiver_next(r);
-	r->count.acks++;
+	e->received.acks++;
 	endpoint_send(e, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 
@@ -150,11 +150,12 @@ static void receiver_syn(
 
 // RFC 9768 section 3.2.2.5.1: the first mark after packets without, and every second, is
 // acknowledged at once.
-static void count_ecn(struct receiver *r, const struct seg *s, uint8_t ecn, bool *now) {
+static void count_ecn(
+	struct endpoint *e, struct receiver *r, const struct seg *s, uint8_t ecn, bool *now) {
 	bool ce = ecn == ECN_CE;
 
 	accecn_count(&r->marks, ecn, s->len);
-	r->count.ce_segs += ce;
+	e->received.ce_segs += ce;
 	r->ce_pending = (uint8_t)(r->ce_pending + ce);
 	if (ce && (!r->ce_last || r->ce_pending >= ACCECN_CE_PER_ACK))
 		*now = true;
@@ -168,7 +169,7 @@ static void note_ecn(struct endpoint *e, struct receiver *r, const struct seg *s
 	if (!r->ecn_ok)
 		return;
 	if (receiver_accecn(r)) {
-		count_ecn(r, s, ecn, now);
+		count_ecn(e, r, s, ecn, now);
 		return;
 	}
 	if (exact && ce != r->ce_last && r->delack_ns != NEVER_NS)
@@ -176,7 +177,7 @@ static void note_ecn(struct endpoint *e, struct receiver *r, const struct seg *s
 	if (exact ? !ce : (s->flags & SEG_CWR) != 0)
 		r->ecn_echo = false;
 	if (ce) {
-		r->count.ce_segs++;
+		e->received.ce_segs++;
 		r->ecn_echo = true;
 	}
 	if (ce != r->ce_last)
@@ -193,8 +194,11 @@ static inline void delay_ack(struct endpoint *e, struct receiver *r, uint64_t no
 	if (r->delack_ns != NEVER_NS)
 		return;
 	r->delack_ns = now_ns + r->ack_delay_ns;
+	if (r->delays)
+		return;
 	if (!r->delack.armed)
 		endpoint_arm(e, &r->delack, r->delack_ns);
+	r->delays = true;
 }
 
 // Acknowledges a segment of an ideal host: at once if `now` or if ack_every full segments have
@@ -231,7 +235,7 @@ static void receiver_data(struct endpoint *e, struct receiver *r, const struct s
 		receiver_gro_break(e, r, s, start, ecn, now_ns);
 	if ((r->modes & RECEIVER_WINDOW) != 0)
 		receiver_window_read(e, r, now_ns);
-	r->count.segs += s->len > 0; // a bare FIN is no data
+	e->received.segs += s->len > 0; // a bare FIN is no data
 	note_ecn(e, r, s, ecn, &now, now_ns);
 	if ((s->flags & SEG_FIN) != 0) {
 		if (end >= r->rcv_nxt && (r->tail == NULL || end >= r->tail->end)) {
@@ -246,7 +250,7 @@ static void receiver_data(struct endpoint *e, struct receiver *r, const struct s
 	if (s->len > r->payload)
 		r->payload = s->len;
 	if (end <= r->rcv_nxt && s->len > 0) {
-		receiver_report_duplicate(r, start, end);
+		receiver_report_duplicate(e, r, start, end);
 		repeated = true;
 	} else if (start <= r->rcv_nxt) {
 		uint64_t before = r->rcv_nxt;
@@ -261,9 +265,9 @@ static void receiver_data(struct endpoint *e, struct receiver *r, const struct s
 		// The number of a bare FIN is not in the ranges; receiver_report_fin adds it.
 		repeated = s->len > 0 && !receiver_out_of_order(e, r, start, end);
 		if (repeated)
-			receiver_report_duplicate(r, start, end);
+			receiver_report_duplicate(e, r, start, end);
 		else
-			r->count.out_of_order_segs += s->len > 0;
+			e->received.out_of_order_segs += s->len > 0;
 	}
 	if ((r->modes & RECEIVER_WINDOW) != 0)
 		receiver_window_data(e, r, s, now_ns);
@@ -275,6 +279,7 @@ static void receiver_data(struct endpoint *e, struct receiver *r, const struct s
 }
 
 void receiver_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
+	r->delays = false;
 	if ((r->modes & RECEIVER_HOST) != 0) {
 		receiver_host_timer(e, r, now_ns);
 		return;
@@ -349,7 +354,7 @@ static void receiver_stale(
 
 	e->count.rx_bad++;
 	if (s->len > 0 && behind >= s->len && behind <= r->rcv_nxt && behind <= INT32_MAX)
-		receiver_report_duplicate(r, r->rcv_nxt - behind, r->rcv_nxt - behind + s->len);
+		receiver_report_duplicate(e, r, r->rcv_nxt - behind, r->rcv_nxt - behind + s->len);
 	receiver_send_ack(e, r, now_ns);
 }
 
@@ -367,8 +372,8 @@ static inline bool receiver_expected(
 	if (s->len > r->payload)
 		r->payload = s->len;
 	r->rcv_nxt += s->len;
-	r->count.segs++;
-	r->count.bytes += s->len;
+	e->received.segs++;
+	e->received.bytes += s->len;
 	acknowledge(e, r, s->len, false, now_ns);
 	return true;
 }

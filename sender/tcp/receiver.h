@@ -60,24 +60,12 @@ struct receiver_acks {
 	struct receiver_window window;
 };
 
-#define RECEIVER_COUNTERS(V)                                                                       \
-	V(uint64_t, bytes, COUNT_ALWAYS, "B", "payload that arrived in sequence")                  \
-	V(uint64_t, segs, COUNT_ALWAYS, "segment",                                                 \
-		"acceptable segments with payload that arrived")                                   \
-	V(uint64_t, acks, COUNT_ALWAYS, "packet", "ACKs sent")                                     \
-	V(uint64_t, duplicate_segs, COUNT_ALWAYS, "segment",                                       \
-		"of the segments, those with nothing new")                                         \
-	V(uint64_t, out_of_order_segs, COUNT_ALWAYS, "segment",                                    \
-		"of the segments, those above a hole")                                             \
-	V(uint64_t, ce_segs, COUNT_ALWAYS, "segment", "of the segments, those with CE")
-struct receiver_count {
-	RECEIVER_COUNTERS(COUNTERS_MEMBER)
-};
-
 struct receiver {
-	// A segment in order touches only the first two cache lines; the third is for holes.
+	// A segment in order touches only the first cache line, holes the second, too. The timer is
+	// touched when it is armed.
 	_Alignas(64) uint64_t rcv_nxt; // offset of the next byte expected in order
-	struct range *head, *tail; // out of order, the lowest first
+	struct range *head; // the lowest of those out of order
+	uint64_t delack_ns; // the ACK's deadline; NEVER_NS: none waits
 	uint32_t irs; // the peer's initial sequence number
 	uint32_t ack_delay_ns;
 	uint32_t ts_recent, last_ack; // last_ack: Last.ACK.sent of RFC 7323
@@ -89,38 +77,37 @@ struct receiver {
 	uint8_t pending; // full segments since the last ACK
 	uint8_t ack_every;
 	uint8_t sack_count; // number of ranges in `sack`
-	bool sack_ok, ts_ok, ecn_ok, ecn_echo; // ecn_echo: ACKs carry ECE
+	bool sack_ok, ts_ok, ecn_echo; // ecn_echo: ACKs carry ECE
 	bool dsack; // sack[0] is a duplicate report, to be sent once
 	bool fin_seen;
 	uint8_t modes; // enum receiver_mode
 	// Flags that decide about the short path: PSH only where it asks for an ACK.
 	uint8_t flags_mask;
+	bool delays; // a delayed ACK has armed the timer
 
-	// In one line with its deadline: a timer with nothing to do reads no more.
-	struct host_timer delack;
-	uint64_t delack_ns;
-	struct receiver_count count;
-
-	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
+	_Alignas(64) struct range *tail;
 	uint32_t root; // of the tree of the ranges
 	uint32_t range_bytes; // of all ranges; a window is below 2^30
-
+	struct seg_sack sack[SEG_SACK_MAX]; // most recent first
 	uint64_t fin; // offset of the FIN; UINT64_MAX: not seen
 	uint64_t challenge_ns; // no unacceptable segment is answered before this time
-	bool ce_last, window_scaled;
+
+	struct host_timer delack;
+	bool ecn_ok, ce_last, window_scaled;
 	uint8_t wscale;
+	uint32_t datagrams; // of UDP, that have arrived
 	struct receiver_acks *acks; // NULL: no receiver of the host has such modes
 	uint8_t ce_pending; // packets with CE since the last ACK
 	struct accecn_counters marks; // RECEIVER_ACCECN
 };
 
-#define RECEIVER_HOT_BYTES 128
-#define RECEIVER_HOLE_BYTES 64 // the line after the hot ones
+#define RECEIVER_HOT_BYTES 64
+#define RECEIVER_HOLE_BYTES 64 // the line after the hot one
 static_assert(sizeof(void *) < sizeof(uint64_t)
-		|| (offsetof(struct receiver, count.duplicate_segs) == RECEIVER_HOT_BYTES
-			&& offsetof(struct receiver, fin)
+		|| (offsetof(struct receiver, tail) == RECEIVER_HOT_BYTES
+			&& offsetof(struct receiver, delack)
 				== RECEIVER_HOT_BYTES + RECEIVER_HOLE_BYTES),
-	"two lines, and one");
+	"a line, and one");
 
 // Our initial sequence number: arbitrary, but easy to recognise in traces.
 static inline uint32_t receiver_iss(const struct receiver *r) {
@@ -240,7 +227,8 @@ void receiver_in_order(struct endpoint *e, struct receiver *r, uint64_t end);
 bool receiver_out_of_order(struct endpoint *e, struct receiver *r, uint64_t start, uint64_t end);
 // Both report [start, end) as a duplicate in the next ACK; the second counts a segment, too.
 void receiver_report_repeated(struct receiver *r, uint64_t start, uint64_t end);
-void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end);
+void receiver_report_duplicate(
+	struct endpoint *e, struct receiver *r, uint64_t start, uint64_t end);
 // Adds a FIN beyond a hole to the blocks of an ACK that has room for `room` blocks.
 void receiver_report_fin(const struct receiver *r, struct seg *s, uint32_t room);
 void receiver_drop_ranges(struct endpoint *e, struct receiver *r);

@@ -42,13 +42,10 @@ bool receiver_renewed_by(const struct receiver *r, const struct seg *s) {
 }
 
 void receiver_renew(struct endpoint *e, struct receiver *r, uint16_t group) {
-	struct receiver_count total = r->count;
-
 	e->renewed_done += receiver_done(r);
 	endpoint_cancel(e, &r->delack);
 	receiver_drop_ranges(e, r);
 	receiver_init(r, r->id, e->groups, group);
-	r->count = total;
 }
 
 uint64_t receivers_done(const struct endpoint *e) {

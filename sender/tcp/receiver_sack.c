@@ -163,8 +163,9 @@ void receiver_report_repeated(struct receiver *r, uint64_t start, uint64_t end) 
 	r->dsack = true;
 }
 
-void receiver_report_duplicate(struct receiver *r, uint64_t start, uint64_t end) {
-	r->count.duplicate_segs++;
+void receiver_report_duplicate(
+	struct endpoint *e, struct receiver *r, uint64_t start, uint64_t end) {
+	e->received.duplicate_segs++;
 	receiver_report_repeated(r, start, end);
 }
 
@@ -184,7 +185,7 @@ void receiver_in_order(struct endpoint *e, struct receiver *r, uint64_t end) {
 	}
 	if (r->head == NULL)
 		r->tail = NULL;
-	r->count.bytes += r->rcv_nxt - before;
+	e->received.bytes += r->rcv_nxt - before;
 	if (r->sack_count > 0)
 		sack_forget(r);
 }

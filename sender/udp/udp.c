@@ -106,22 +106,21 @@ static void udp_data_rx(
 	struct endpoint *e, struct receiver *r, const struct seg *s, uint8_t ecn, uint64_t now_ns) {
 	int32_t ahead = seq_diff(s->seq + 1, (uint32_t)r->rcv_nxt);
 
-	r->count.segs++;
-	r->count.bytes += s->len;
+	e->received.segs++;
+	r->datagrams++;
+	e->received.bytes += s->len;
 	if (ahead > 0)
 		r->rcv_nxt += (uint32_t)ahead;
 	else
-		r->count.out_of_order_segs++;
+		e->received.out_of_order_segs++;
 	if (!r->delack.armed)
 		endpoint_arm(e, &r->delack, now_ns + UDP_REPORT_NS);
 }
 
 static void udp_report_timer(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
-	struct seg s = {.seq = (uint32_t)r->rcv_nxt,
-		.ack = (uint32_t)r->count.segs,
-		.options = SEG_OPT_UDP};
+	struct seg s = {.seq = (uint32_t)r->rcv_nxt, .ack = r->datagrams, .options = SEG_OPT_UDP};
 
-	r->count.acks++;
+	e->received.acks++;
 	endpoint_send(e, r->id, &s, ECN_NOT_ECT, now_ns);
 }
 

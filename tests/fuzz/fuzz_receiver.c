@@ -98,7 +98,7 @@ static void feed(struct peer *p, const struct seg *s, uint8_t ecn) {
 			&& seq_diff(s->seq, next_seq(r)) <= 1;
 	if (next) {
 		p->acked = p->reset = false;
-		r->count = (struct receiver_count){0}; // check_host.h counts one connection
+		p->host.received = (struct receiver_count){0}; // check_host.h counts one connection
 	}
 	host_rx_receiver(&p->host, 0, s, ecn, p->now_ns);
 	check_host(&p->host, p->now_ns);

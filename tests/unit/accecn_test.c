@@ -300,9 +300,9 @@ TEST(all_marks_are_counted) {
 		link_run(l, 60 * S);
 		ck_assert_int_eq(f->state, FLOW_DONE);
 		// Of packets that a lost ACK has sent again, none is ECN capable.
-		ck_assert_uint_le(l->rx.receiver[0].count.ce_segs, 37);
-		ck_assert_uint_ge(l->rx.receiver[0].count.ce_segs, cases[i].ack_loss > 0 ? 30 : 37);
-		ck_assert_uint_eq(f->count.ce_segs, l->rx.receiver[0].count.ce_segs);
+		ck_assert_uint_le(l->rx.received.ce_segs, 37);
+		ck_assert_uint_ge(l->rx.received.ce_segs, cases[i].ack_loss > 0 ? 30 : 37);
+		ck_assert_uint_eq(f->count.ce_segs, l->rx.received.ce_segs);
 		link_close(l);
 	}
 }
@@ -524,7 +524,7 @@ TEST(sack_blocks_leave_room) {
 		ck_assert_uint_le(wire_tcp_header(&l->acks[i].seg), 60);
 	}
 	ck_assert_uint_eq(most, 2);
-	ck_assert_uint_eq(link_flow(l)->count.ce_segs, l->rx.receiver[0].count.ce_segs);
+	ck_assert_uint_eq(link_flow(l)->count.ce_segs, l->rx.received.ce_segs);
 	link_close(l);
 }
 

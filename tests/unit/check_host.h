@@ -113,8 +113,7 @@ static inline uint32_t held_ranges(const struct receiver *r) {
 	return n;
 }
 
-static inline void check_receiver(const struct host *h, const struct receiver *r) {
-	bool repeated = source_scheduled(h->groups->group[r->group_index].source);
+static inline void check_receiver(const struct receiver *r) {
 	uint64_t end = r->rcv_nxt, held = 0;
 	const struct range *last = NULL;
 
@@ -124,9 +123,7 @@ static inline void check_receiver(const struct host *h, const struct receiver *r
 		held += g->end - g->start;
 		last = g;
 	}
-	NEED(r->tail == last && r->range_bytes == held);
-	// A receiver of a source with a schedule has had connections before.
-	NEED((repeated ? r->count.bytes >= r->rcv_nxt : r->count.bytes == r->rcv_nxt) && !r->dsack);
+	NEED(r->tail == last && r->range_bytes == held && !r->dsack);
 	for (uint8_t i = 0; i < r->sack_count; i++) {
 		bool found = false;
 
@@ -136,12 +133,14 @@ static inline void check_receiver(const struct host *h, const struct receiver *r
 		NEED(found);
 	}
 	NEED(r->state != RECEIVER_OPEN || r->delack_ns == NEVER_NS || r->delack.armed);
+	NEED(!r->delays || r->delack.armed);
 }
 
 // All of a host: each connection, and that the shared pools and the counters add up.
 static inline void check_host(const struct host *h, uint64_t now_ns) {
 	uint32_t free_ranges = 0, used_ranges = 0, states[FLOW_FAILED + 1] = {0};
-	uint64_t used = 0;
+	uint64_t used = 0, received = 0;
+	bool repeated = false;
 
 	for (uint32_t i = 0; i < h->flows; i++) {
 		const struct flow *f = &h->flow[i];
@@ -155,10 +154,16 @@ static inline void check_host(const struct host *h, uint64_t now_ns) {
 	NEED(h->open == states[FLOW_SYN_SENT] + states[FLOW_OPEN]);
 	NEED(h->failed == states[FLOW_FAILED]);
 	for (uint32_t i = 0; i < h->receivers; i++) {
-		check_receiver(h, &h->receiver[i]);
-		used_ranges += held_ranges(&h->receiver[i]);
+		const struct receiver *r = &h->receiver[i];
+
+		check_receiver(r);
+		used_ranges += held_ranges(r);
+		received += r->rcv_nxt;
+		// A receiver of a source with a schedule has had connections before.
+		repeated |= source_scheduled(h->groups->group[r->group_index].source);
 	}
 	for (const struct range *g = h->ranges.free; g != NULL; g = g->next)
 		free_ranges++;
 	NEED(free_ranges + used_ranges == h->ranges.used);
+	NEED(repeated ? h->received.bytes >= received : h->received.bytes == received);
 }

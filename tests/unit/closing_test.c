@@ -28,7 +28,7 @@ TEST(our_fin_is_sent_until_it_is_acknowledged_and_data_goes_on) {
 	feed(l, &s, ECN_NOT_ECT, S + 3 * MS);
 	expect(l, &acks, 1, 3 * LEN + 1);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK);
-	ck_assert_uint_eq(rcv(l)->count.bytes, 3 * LEN);
+	ck_assert_uint_eq(l->rx.received.bytes, 3 * LEN);
 	ck_assert(receiver_done(rcv(l)));
 	link_close(l);
 }
@@ -41,7 +41,7 @@ TEST(an_acknowledgement_of_a_fin_that_was_not_sent_is_refused) {
 	s = data(l, 0, LEN, MS);
 	s.ack++;
 	feed(l, &s, ECN_NOT_ECT, MS);
-	ck_assert_uint_eq(rcv(l)->count.bytes, 0);
+	ck_assert_uint_eq(l->rx.received.bytes, 0);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 1);
 	link_close(l);
 }
@@ -135,7 +135,7 @@ TEST(a_receiver_that_resets_answers_what_still_comes) {
 	ck_assert_uint_eq(l->acks[acks].seg.seq, receiver_iss(rcv(l)) + 1);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_RST);
 	ck_assert_uint_eq(last_ack(l)->seq, s.ack);
-	ck_assert_uint_eq(rcv(l)->count.bytes, LEN);
+	ck_assert_uint_eq(l->rx.received.bytes, LEN);
 	acks = l->acks_count;
 	s.flags = SEG_RST | SEG_ACK; // a reset is not answered by another
 	feed(l, &s, ECN_NOT_ECT, S + 2 * MS);

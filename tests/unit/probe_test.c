@@ -114,7 +114,7 @@ TEST(probes_of_flows) {
 			ck_assert_uint_eq(p->sample[k].rtt_ns, 20 * MS);
 			ck_assert_uint_eq(p->sample[k].now_ns, (40 + 4 * k) * MS);
 		}
-		ck_assert_uint_eq(l->rx.receiver[i].count.bytes, 5);
+		ck_assert_uint_eq(l->rx.receiver[i].rcv_nxt, 5);
 	}
 	for (uint64_t i = 0; i < l->data_count; i++)
 		ck_assert_uint_le(l->data[i].seg.len, 1);

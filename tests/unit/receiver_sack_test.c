@@ -19,7 +19,7 @@ TEST(hole_is_reported_at_once_until_it_is_filled) {
 	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
 	feed_seg(l, 3, 0);
 	expect(l, &acks, 0, 0); // as usual again
-	ck_assert_uint_eq(rcv(l)->count.out_of_order_segs, 2);
+	ck_assert_uint_eq(l->rx.received.out_of_order_segs, 2);
 	link_close(l);
 }
 
@@ -79,7 +79,7 @@ TEST(duplicate_below_is_reported_once) {
 	feed_seg(l, 6, 0);
 	block(l, 0, 5, 7);
 	ck_assert_uint_eq(last_ack(l)->sack_count, 1);
-	ck_assert_uint_eq(rcv(l)->count.duplicate_segs, 1);
+	ck_assert_uint_eq(l->rx.received.duplicate_segs, 1);
 	link_close(l);
 }
 
@@ -97,7 +97,7 @@ TEST(the_repeated_part_of_a_new_segment_is_reported) {
 	expect(l, &acks, 1, 3 * LEN);
 	block(l, 0, 1, 2);
 	block(l, 1, 5, 6);
-	ck_assert_uint_eq(rcv(l)->count.duplicate_segs, 0);
+	ck_assert_uint_eq(l->rx.received.duplicate_segs, 0);
 	feed_seg(l, 6, 0);
 	block(l, 0, 5, 7);
 	link_close(l);
@@ -116,7 +116,7 @@ TEST(duplicate_above_comes_with_the_block_around_it) {
 	block(l, 0, 3, 4);
 	block(l, 1, 2, 6);
 	block(l, 2, 8, 9);
-	ck_assert_uint_eq(rcv(l)->count.duplicate_segs, 1);
+	ck_assert_uint_eq(l->rx.received.duplicate_segs, 1);
 	link_close(l);
 }
 
@@ -163,7 +163,7 @@ TEST(fin_beyond_a_hole_is_reported) {
 	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
 	expect(l, &acks, 4, 3 * LEN + 1);
-	ck_assert_uint_eq(rcv(l)->count.bytes, 3 * LEN);
+	ck_assert_uint_eq(l->rx.received.bytes, 3 * LEN);
 	link_close(l);
 }
 
@@ -222,7 +222,7 @@ TEST(late_original_is_reported_though_paws_refuses_it) {
 	feed(l, &s, ECN_NOT_ECT, 51 * MS);
 	ck_assert_uint_eq(last_ack(l)->ack, 7 + 1 + LEN);
 	block(l, 0, 0, 1);
-	ck_assert_uint_eq(rcv(l)->count.bytes, LEN);
+	ck_assert_uint_eq(l->rx.received.bytes, LEN);
 	link_close(l);
 }
 
@@ -238,7 +238,7 @@ TEST(late_segment_that_paws_refuses_is_no_duplicate_where_it_is_new) {
 	feed(l, &s, ECN_NOT_ECT, 51 * MS);
 	ck_assert_uint_eq(last_ack(l)->ack, 7 + 1 + LEN);
 	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
-	ck_assert_uint_eq(rcv(l)->count.duplicate_segs, 0);
+	ck_assert_uint_eq(l->rx.received.duplicate_segs, 0);
 	link_close(l);
 }
 
@@ -384,7 +384,7 @@ TEST(ranges_and_reports_are_those_of_a_byte_map) {
 				NEED(last_ack(l)->sack[i].end == first + sack[i].end);
 			}
 		}
-		ck_assert_uint_eq(rcv(l)->count.bytes, SPACE);
+		ck_assert_uint_eq(l->rx.received.bytes, SPACE);
 		link_close(l);
 	}
 }

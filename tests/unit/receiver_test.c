@@ -158,7 +158,7 @@ TEST(fin_is_acknowledged_at_once_with_ours) {
 	feed_fin(l, LEN, 0);
 	expect(l, &acks, 1, LEN + 1);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
-	ck_assert_uint_eq(rcv(l)->count.bytes, LEN);
+	ck_assert_uint_eq(l->rx.received.bytes, LEN);
 	feed_fin(l, LEN, MS); // our ACK was lost
 	expect(l, &acks, 1, LEN + 1);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
@@ -175,7 +175,7 @@ TEST(fin_may_come_with_the_last_bytes) {
 	s.flags |= SEG_FIN;
 	feed(l, &s, ECN_NOT_ECT, 0);
 	ck_assert_uint_eq(last_ack(l)->ack, 7 + 1 + 100 + 1);
-	ck_assert_uint_eq(rcv(l)->count.bytes, 100);
+	ck_assert_uint_eq(l->rx.received.bytes, 100);
 	link_close(l);
 }
 
@@ -196,7 +196,7 @@ TEST(data_behind_a_fin_is_refused) {
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
 	ck_assert_uint_eq(last_ack(l)->sack_count, 0);
 	ck_assert_uint_eq(l->rx.count.rx_bad, 2);
-	ck_assert_uint_eq(rcv(l)->count.bytes, LEN);
+	ck_assert_uint_eq(l->rx.received.bytes, LEN);
 	ck_assert_uint_eq(receivers_done(&l->rx.endpoint), 1);
 	feed_data(l, 0, LEN, 3 * S);
 	expect(l, &acks, 1, LEN + 1);
@@ -224,7 +224,7 @@ TEST(fin_below_data_that_came_is_no_end) {
 	feed_fin(l, 4 * LEN, 0);
 	expect(l, &acks, 1, 4 * LEN + 1);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_FIN);
-	ck_assert_uint_eq(rcv(l)->count.bytes, 4 * LEN);
+	ck_assert_uint_eq(l->rx.received.bytes, 4 * LEN);
 	link_close(l);
 }
 
@@ -256,7 +256,7 @@ TEST(ce_is_echoed_until_cwr) {
 	s.flags |= SEG_CWR;
 	feed(l, &s, ECN_CE, 0);
 	ck_assert_uint_eq(last_ack(l)->flags, SEG_ACK | SEG_ECE);
-	ck_assert_uint_eq(rcv(l)->count.ce_segs, 2);
+	ck_assert_uint_eq(l->rx.received.ce_segs, 2);
 	link_close(l);
 }
 
@@ -289,7 +289,7 @@ TEST(ce_of_every_packet_is_reported_to_dctcp) {
 			ck_assert_uint_eq(l->acks[acks - 2].seg.ack, rcv(l)->irs + 1 + 2 * LEN);
 		}
 	}
-	ck_assert_uint_eq(rcv(l)->count.ce_segs, 6);
+	ck_assert_uint_eq(l->rx.received.ce_segs, 6);
 	link_close(l);
 }
 

@@ -461,7 +461,7 @@ TEST(loss_and_echo_in_one_window_are_one_reduction) {
 
 	link_run(l, 150 * MS);
 	ck_assert_uint_eq(f->count.lost_segs, 1);
-	ck_assert_uint_eq(l->rx.receiver[0].count.ce_segs, 1);
+	ck_assert_uint_eq(l->rx.received.ce_segs, 1);
 	ck_assert_uint_eq(f->count.cwnd_reductions, 1);
 	ck_assert(!l->rx.receiver[0].ecn_echo);
 	link_close(l);

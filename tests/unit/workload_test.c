@@ -46,23 +46,21 @@ static void run_noting(struct link *l, struct noted *n, uint64_t until_ns) {
 TEST(every_arrival_is_carried) {
 	struct link *l = LINK(.group = POISSON ", stop: 10s}", .seed = 3);
 	struct noted n = {0};
-	uint64_t bytes = 0, received = 0, acked = 0;
+	uint64_t bytes = 0, acked = 0;
 
 	l->oracle = false;
 	run_noting(l, &n, 15 * S);
 	for (uint32_t i = 0; i < n.count; i++)
 		bytes += n.bytes[i];
-	for (uint32_t i = 0; i < 4; i++) {
-		received += l->rx.receiver[i].count.bytes;
+	for (uint32_t i = 0; i < 4; i++)
 		acked += l->tx.flow[i].count.acked_bytes;
-	}
 	ck_assert_uint_gt(n.count, 150); // 200 are expected
 	ck_assert_uint_lt(n.count, 250);
 	ck_assert_uint_eq(counted(l)->begun, n.count);
 	ck_assert_uint_eq(counted(l)->finished, n.count);
 	ck_assert_uint_eq(counted(l)->failed, 0);
 	ck_assert_uint_eq(workload_waiting(&l->tx.endpoint, 0, 15 * S), 0);
-	ck_assert_uint_eq(received, bytes);
+	ck_assert_uint_eq(l->rx.received.bytes, bytes);
 	ck_assert_uint_eq(acked, bytes);
 	ck_assert_uint_eq(l->tx.open, 0);
 	ck_assert_uint_eq(l->rx.count.rx_bad + l->tx.count.rx_bad, 0);
@@ -75,16 +73,14 @@ TEST(old_packets_do_not_harm_the_next_connection) {
 	struct link *l = LINK(.group = POISSON ", stop: 10s}", .seed = 4, .loss = 0.05,
 		.ack_loss = 0.05, .reorder = 0.1, .late_ns = 60 * MS);
 	struct noted n = {0};
-	uint64_t bytes = 0, received = 0;
+	uint64_t bytes = 0;
 
 	l->oracle = false;
 	run_noting(l, &n, 60 * S);
 	for (uint32_t i = 0; i < n.count; i++)
 		bytes += n.bytes[i];
-	for (uint32_t i = 0; i < 4; i++)
-		received += l->rx.receiver[i].count.bytes;
 	ck_assert_uint_eq(counted(l)->finished, n.count);
-	ck_assert_uint_eq(received, bytes);
+	ck_assert_uint_eq(l->rx.received.bytes, bytes);
 	ck_assert_uint_gt(l->rx.count.rx_bad, 0);
 	ck_assert_uint_gt(l->tx.count.rx_bad, 0);
 	link_close(l);
@@ -246,7 +242,7 @@ TEST(what_is_written_arrives_and_no_more) {
 		ck_assert_uint_gt(n.count, 30);
 		ck_assert_uint_lt(n.count, NOTED);
 		ck_assert_uint_eq(counted(l)->finished, n.count);
-		ck_assert_uint_eq(l->rx.receiver[0].count.bytes, bytes);
+		ck_assert_uint_eq(l->rx.received.bytes, bytes);
 		ck_assert_uint_eq(l->tx.flow[0].count.acked_bytes, bytes);
 		ck_assert_uint_eq(l->tx.done, 1);
 		link_close(l);
@@ -265,7 +261,7 @@ TEST(short_segments_in_flight_are_sacked_and_sent_again) {
 	l->oracle = false;
 	link_run(l, 20 * S);
 	ck_assert_uint_ge(f->count.retransmits, 4);
-	ck_assert_uint_eq(l->rx.receiver[0].count.bytes, f->total_bytes);
+	ck_assert_uint_eq(l->rx.received.bytes, f->total_bytes);
 	ck_assert_uint_eq(f->count.acked_bytes, f->total_bytes);
 	ck_assert_uint_eq(f->total_bytes % 2000, 0);
 	ck_assert_uint_eq(counted(l)->finished, f->total_bytes / 2000);
@@ -284,7 +280,7 @@ TEST(closed_loops_pause) {
 	ck_assert_uint_eq(counted(l)->completion.max, 40 * MS);
 	ck_assert_uint_eq(counted(l)->completion.sum, 7 * 40 * MS);
 	ck_assert_uint_eq(l->syn_count, 7);
-	ck_assert_uint_eq(l->rx.receiver[0].count.bytes, 700);
+	ck_assert_uint_eq(l->rx.received.bytes, 700);
 	link_close(l);
 }
 
@@ -300,8 +296,8 @@ TEST(bulk_flows_come_and_go) {
 	ck_assert_uint_eq(l->syn_count, 3);
 	ck_assert_uint_eq(counted(l)->finished, 3);
 	// Data for 100 ms less the handshake: four round trips and the first window, of 4 segments.
-	ck_assert_uint_ge(l->rx.receiver[0].count.bytes, 3 * 4 * 4 * 1448);
-	ck_assert_uint_le(l->rx.receiver[0].count.bytes, 3 * 5 * 4 * 1448);
+	ck_assert_uint_ge(l->rx.received.bytes, 3 * 4 * 4 * 1448);
+	ck_assert_uint_le(l->rx.received.bytes, 3 * 5 * 4 * 1448);
 	link_close(l);
 }
 

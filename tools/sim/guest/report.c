@@ -99,9 +99,11 @@ static void reopen(struct host *h, struct flow *f) {
 
 // The side that was opened: what it has received and sent.
 static void received(struct guests *gs, const struct sample *m) {
+	struct host *h = guests_side(gs, false)->host;
 	struct flow_count *b = &gs->back[m->flow];
 
-	guests_side(gs, false)->host->receiver[m->flow].count.bytes = m->bytes;
+	h->received.bytes += m->bytes - h->receiver[m->flow].rcv_nxt;
+	h->receiver[m->flow].rcv_nxt = m->bytes;
 	b->acked_bytes = m->back_bytes;
 	b->sent_segs = m->data_segs_out;
 	b->retransmits = m->total_retrans;

@@ -25,9 +25,9 @@ static void to_guest(struct guests *gs, struct host *h, bool sender, struct pkt 
 	}
 	h->count.rx_segs++;
 	if (!sender && pkt_seg(p)->len > 0)
-		h->receiver[p->flow_id].count.segs++;
+		h->received.segs++;
 	if (!sender && p->ecn == ECN_CE)
-		h->receiver[p->flow_id].count.ce_segs++;
+		h->received.ce_segs++;
 	pkt_list_push(&gs->guest[guest].inbox, p);
 }
 

@@ -104,11 +104,7 @@ static void write_receivers(struct sim *s, struct json *j) {
 }
 
 uint64_t sim_data_segs(const struct sim *s) {
-	uint64_t segs = 0;
-
-	for (uint32_t i = 0; i < s->receiver.receivers; i++)
-		segs += s->receiver.receiver[i].count.segs;
-	return segs;
+	return s->receiver.received.segs;
 }
 
 // Writes the cost of the steady state, for `weir bench`.
