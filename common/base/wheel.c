@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hierarchical timing wheel with exact order (Varghese and Lauck 1987, scheme 7).
 //
-// A time in 512 ns slots is read as digits of 10 bits: [epoch | level 2 | level 1 | level 0]. A
+// A time in slots is read as digits of 10 bits: [epoch | level 2 | level 1 | level 0]. A
 // timer is filed at the level of the highest digit in which it differs from the open slot, under
 // its own digit there; a timer of another epoch is on the list `far`. So
 //

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hierarchical timing wheel with exact order.
 //
-// Three levels of 1024 slots: 512 ns, 0.52 ms and 0.54 s wide, 550 s in all; a timer beyond the
-// present 550 s waits on a separate list. Timers expire in exact order, ties in the order of
+// Three levels of 1024 slots: 2.05 us, 2.1 ms and 2.1 s wide, 2200 s in all; a timer beyond the
+// present 2200 s waits on a separate list. Timers expire in exact order, ties in the order of
 // arming, because a slot is sorted when it is opened. Arming is O(1); a timer beyond the present
-// 0.52 ms is moved once or twice on its way down. Cancelling is O(1) too, but for a deadline that
+// 2.1 ms is moved once or twice on its way down. Cancelling is O(1) too, but for a deadline that
 // only moves later it is cheaper to keep the deadline with the owner and to arm again when the
 // timer fires early.
 //
@@ -19,7 +19,7 @@
 #define WHEEL_LEVELS 3
 #define WHEEL_SLOT_BITS 10
 #define WHEEL_SLOTS (1 << WHEEL_SLOT_BITS)
-#define WHEEL_SLOT_SHIFT 9 // 512 ns
+#define WHEEL_SLOT_SHIFT 11 // 2.05 us
 
 // Intrusive; owned by the wheel from wheel_arm until wheel_pop or wheel_cancel returns it.
 struct timer {
