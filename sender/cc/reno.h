@@ -19,11 +19,11 @@
 
 struct reno {
 	double ssthresh_segs;
-	double prior_cwnd_segs, prior_ssthresh_segs; // before the last reduction
 	bool episode; // reduced already; ends with fast recovery
 	bool timeout; // until the slow start after it is over
 	bool slow_start; // as of the last call, for reno_mode()
 	bool whole; // windows are whole segments; a fraction of cwnd is progress to the next
+	double prior_cwnd_segs, prior_ssthresh_segs; // before the last reduction
 };
 
 #define RENO_MODES(V)                                                                              \

@@ -149,8 +149,9 @@ static inline __attribute__((always_inline)) void host_fetch_flow(
 
 	for (size_t line = 0; line < FLOW_HOT_BYTES; line += 64)
 		prefetch_write(f + line);
-	for (size_t line = 0; line < h->cc_bytes; line += 64)
-		prefetch_write(f + offsetof(struct flow, cc_state) + line);
+	for (size_t line = FLOW_HOT_BYTES; line < offsetof(struct flow, cc_state) + h->cc_bytes;
+		line += 64)
+		prefetch_write(f + line);
 }
 
 static inline __attribute__((always_inline)) void host_fetch_segs(

@@ -102,11 +102,17 @@ struct mtu_search {
 	uint64_t behind; // the first segment sent after it
 };
 
-// Members are in the order of use: an ACK that only advances una, and the segments it releases,
-// touch only the first six cache lines and the algorithm's state. With 50 000 flows each line is a
-// cache miss.
+// Members are in the order of use. A segment that the pacer releases touches the first six cache
+// lines; an ACK that only advances una, and the segments it releases, also the seventh and the
+// algorithm's state. With 50 000 flows each line is a cache miss.
 struct flow {
-	// 1. Values that an ACK is compared with.
+	// 1. When and how fast it sends.
+	_Alignas(64) struct host_timer pace; // for the flow's start, then the next paced segment
+	struct cc_out out; // the algorithm's decision
+	uint64_t next_send_ns; // pacing: no segment before this time
+	double next_send_frac; // of a nanosecond, beyond next_send_ns
+
+	// 2. Values that an ACK is compared with.
 	_Alignas(64) uint8_t state; // enum flow_state
 	uint8_t ca, rtx_kind, cc_mode;
 	bool sack_ok, ts_ok, ecn_ok;
@@ -137,7 +143,7 @@ struct flow {
 	bool writes : 1; // several transfers share the connection: their last segments may be short
 	bool buffered : 1; // `written` bounds what is sent (send_buffer.h)
 
-	// 2. Scoreboard.
+	// 3. Scoreboard.
 	_Alignas(64) uint64_t una;
 	uint64_t nxt;
 	uint64_t data_segs; // the FIN's number; UINT64_MAX: endless
@@ -147,41 +153,36 @@ struct flow {
 	// No segment from this number on was ever retransmitted; UINT64_MAX: no short path.
 	uint64_t rtx_end;
 
-	// 3. Delivery rate (draft-cheng-iccrg-delivery-rate-estimation-02), RTT.
-	_Alignas(64) uint64_t delivered;
-	uint64_t delivered_ns, first_tx_ns;
-	uint64_t app_limited; // delivered count until which samples are app-limited; 0: none
-	struct rtt rtt;
-
-	// 4. Window and pacing.
+	// 4. Window, delivery rate (draft-cheng-iccrg-delivery-rate-estimation-02).
 	_Alignas(64) double cwnd_segs; // the algorithm's, or PRR's on the way to it
-	struct cc_out out; // the algorithm's decision
-	uint64_t next_send_ns; // pacing: no segment before this time
 	uint64_t cwnd_limited_nxt; // sending was limited by the window up to this segment number
 	uint64_t last_send_ns;
 	uint64_t stop_ns; // no new data from then on; 0: `keep`
-	uint64_t tlp_end; // a tail loss probe is outstanding until una passes this; 0: none
+	uint64_t delivered;
+	uint64_t delivered_ns, first_tx_ns;
+	uint64_t app_limited; // delivered count until which samples are app-limited; 0: none
 
-	// 5. RACK (RFC 8985), the retransmission timer's deadline.
-	_Alignas(64) uint64_t rack_sent_ns;
-	uint64_t rack_seg; // newest segment delivered, by time sent
-	uint64_t rack_rtt_ns;
-	uint64_t rack_scan; // originals before this are acked, lost or retransmitted
-	uint64_t fack; // highest segment delivered, plus one
+	// 5. RTT, the retransmission timer's deadline.
+	_Alignas(64) struct rtt rtt;
 	uint64_t rtx_deadline_ns, rtx_base_ns; // RTO counts from the last progress
-	uint64_t interval_rtt_max_ns;
+	uint64_t tlp_end; // a tail loss probe is outstanding until una passes this; 0: none
+	uint64_t owed_ns; // time of missed pacing slots still to be made up for
 
 	// 6. The timer, totals.
 	_Alignas(64) struct host_timer rtx; // RTO, TLP, RACK reordering, persist: the earliest
 	struct flow_count count;
 
-	_Alignas(64) uint8_t cc_state[CC_STATE_MAX_BYTES];
+	// 7. RACK (RFC 8985); a small state of the algorithm is in the same line.
+	_Alignas(64) uint64_t rack_sent_ns;
+	uint64_t rack_seg; // newest segment delivered, by time sent
+	uint64_t rack_rtt_ns;
+	uint64_t rack_scan; // originals before this are acked, lost or retransmitted
+	uint64_t fack; // highest segment delivered, plus one
+	uint64_t interval_rtt_max_ns;
 
-	struct host_timer pace; // for the flow's start, then for the next paced segment
-	double next_send_frac; // of a nanosecond, beyond next_send_ns
-	uint64_t owed_ns; // time of missed pacing slots still to be made up for
-	// Of pacing slots since the warm-up: missed, less made up for. A sender that its lcore
-	// limits misses one per segment, so it is in the timer's line.
+	_Alignas(16) uint8_t cc_state[CC_STATE_MAX_BYTES];
+
+	// Of pacing slots since the warm-up: missed, less made up for.
 	int64_t missed_ns;
 
 	// Retransmission. Lost segments that are not yet retransmitted are at rtx_hint or above, or

@@ -16,6 +16,8 @@
 static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint32_t doublings) {
 	uint64_t rto = f->rtt.rto_ns;
 
+	if (likely(doublings == 0))
+		return rto;
 	for (uint32_t i = 0; i < doublings && rto < g->rto_max_ns; i++)
 		rto *= 2;
 	return time_max(time_min(rto, g->rto_max_ns), f->rtt.rto_ns);

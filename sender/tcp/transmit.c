@@ -284,9 +284,12 @@ static bool send_written(struct endpoint *e, struct flow *f, uint64_t now_ns, ui
 }
 
 bool flow_send(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns) {
-	bool sent = send_written(e, f, now_ns, due_ns);
+	bool sent;
 
-	if (unlikely(f->buffered) && send_buffer_write(e, f, now_ns))
+	if (likely(!f->buffered))
+		return send_written(e, f, now_ns, due_ns);
+	sent = send_written(e, f, now_ns, due_ns);
+	if (send_buffer_write(e, f, now_ns))
 		sent |= send_written(e, f, now_ns, due_ns);
 	return sent;
 }
