@@ -49,6 +49,16 @@ flows:
   - {count: 20, cc: cubic, source: {poisson: {load: 30Mbit, sizes: {law: pareto, mean: 50kB}}}}
   - {count: 2, cc: bbr}
 """,
+    "idle": """
+duration: 10000s
+paths:
+  forward: [{link: {rate: 20kbit, queue: {fifo: {limit: 270pkt}}}}, {delay: {delay: 19ms}}]
+  reverse: [{delay: {delay: 9ms}}]
+flows:
+  - {count: 2, cc: lola, start: 40s, source: {size: {bytes: 3kB}}}
+  - {count: 2, cc: newreno, start: 9000s, source: {size: {bytes: 90kB}}}
+telemetry: {level: 1, interval: 10s}
+""",
     "settles": """
 duration: 60s
 stop: {metric: goodput, change: 5%, over: 2s}

@@ -7,8 +7,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #define LAST_NS (NEVER_NS - 1)
+#define KEPT_TRIALS 50 // what is faster is kept for the time of so many trials at least
+#define KEPT_MAX NS_PER_S // longer only for that
 #define IDLE_WAITS 50 // more than a busy lane has
 static_assert(PIPE_BURST == SIDE_BURST, "a host makes as many packets before it gives them");
 
@@ -32,10 +35,22 @@ struct lane {
 
 enum { CALLER, OTHER, LANES };
 
+// Whether one thread does the work of both, which is faster where little happens between two
+// boundaries, or where the other's processor is busy or far away. What is not in use is tried now
+// and then.
+struct choice {
+	bool alone, trial;
+	uint64_t since_ns, work; // of this trial, or since the last one
+	uint64_t keep_ns; // until the next trial
+	double cost[2]; // wall-clock time per work of the last time, by `alone`
+};
+
 struct pipeline {
 	struct lane lane[LANES];
+	struct choice choice;
 	struct pools pools; // of the other thread
 	pthread_t thread;
+	uint64_t stretches; // between boundaries
 	bool begun;
 	_Alignas(64) _Atomic uint64_t boundary_ns;
 	_Atomic bool ends;
@@ -130,31 +145,96 @@ static void run_lane(struct lane *l, uint64_t boundary_ns) {
 
 static void *thread_main(void *arg) {
 	struct pipeline *p = arg;
-	struct lane *l = &p->lane[OTHER];
+	uint64_t rest_ns = 0;
 	uint32_t waits = 0;
 
 	while (!atomic_load_explicit(&p->ends, memory_order_acquire)) {
 		uint64_t boundary_ns = load(&p->boundary_ns);
 
-		if (boundary_ns == l->now_ns) {
+		if (boundary_ns == rest_ns) {
 			pipe_wait(&waits);
 			continue;
 		}
-		run_lane(l, boundary_ns);
+		run_lane(&p->lane[OTHER], boundary_ns);
+		rest_ns = boundary_ns;
 		waits = 0;
 	}
 	return NULL;
 }
 
-uint64_t pipeline_run(struct pipeline *p, uint64_t boundary_ns) {
+// The other lane waits for this one's room: without a thread of its own, it makes some.
+static void fill_itself(struct pipeline *p, bool itself) {
+	for (uint32_t i = 0; i < LANES; i++)
+		p->lane[i].pipe.waits_ctx = itself ? &p->lane[i] : p->lane[i].other;
+}
+
+static void run_alone(struct pipeline *p, uint64_t boundary_ns) {
+	struct lane *caller = &p->lane[CALLER], *other = &p->lane[OTHER];
+
+	do {
+		bool moved = false;
+
+		while (run_once(caller, boundary_ns))
+			moved = true;
+		while (run_once(other, boundary_ns))
+			moved = true;
+		if (!moved) {
+			run_idle(caller, boundary_ns);
+			run_idle(other, boundary_ns);
+		}
+	} while (caller->now_ns < boundary_ns || other->now_ns < boundary_ns);
+	fill_path(caller, LAST_NS);
+	fill_path(other, LAST_NS);
+}
+
+static void run_both(struct pipeline *p, uint64_t boundary_ns) {
 	uint32_t waits = 0;
 
-	for (uint32_t i = 0; i < LANES; i++)
-		p->lane[i].delay_ns = path_min_delay_ns(p->lane[i].path);
 	store(&p->boundary_ns, boundary_ns);
 	run_lane(&p->lane[CALLER], boundary_ns);
 	while (load(&p->lane[OTHER].rest_ns) != boundary_ns)
 		pipe_wait(&waits);
+}
+
+static uint64_t wall_ns(void) {
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+// A stretch is over, up to which so much was done: on how many threads the next one goes.
+static void choose(struct choice *c, uint64_t work) {
+	uint64_t now_ns = wall_ns(), took_ns = now_ns - c->since_ns;
+
+	if (took_ns < (c->trial ? PIPELINE_TRIAL_NS : c->keep_ns))
+		return;
+	c->cost[c->alone] = (double)took_ns / (double)(work - c->work);
+	if (!c->trial) {
+		c->alone = !c->alone;
+	} else if (c->cost[c->alone] < c->cost[!c->alone]) {
+		c->keep_ns = KEPT_TRIALS * took_ns;
+	} else {
+		c->alone = !c->alone;
+		c->keep_ns = time_max(time_min(2 * c->keep_ns, KEPT_MAX), KEPT_TRIALS * took_ns);
+	}
+	c->trial = !c->trial;
+	c->since_ns = now_ns;
+	c->work = work;
+}
+
+uint64_t pipeline_run(struct pipeline *p, uint64_t boundary_ns) {
+	struct lane *caller = &p->lane[CALLER], *other = &p->lane[OTHER];
+
+	caller->delay_ns = path_min_delay_ns(caller->path);
+	other->delay_ns = path_min_delay_ns(other->path);
+	if (p->choice.alone)
+		run_alone(p, boundary_ns);
+	else
+		run_both(p, boundary_ns);
+	p->stretches++;
+	choose(&p->choice, p->stretches + caller->pipe.got + other->pipe.got);
+	fill_itself(p, p->choice.alone);
 	return boundary_ns;
 }
 
@@ -212,6 +292,7 @@ int pipeline_begin(struct pipeline **pipeline, const struct pipeline_env *env, s
 	if (p == NULL)
 		return err_set(err, -ENOMEM, "no memory for a second thread");
 	*pipeline = p;
+	p->choice = (struct choice){.since_ns = wall_ns(), .keep_ns = PIPELINE_TRIAL_NS};
 	lanes_init(p, env);
 	if (pthread_create(&p->thread, NULL, thread_main, p) != 0)
 		return err_set(err, -EAGAIN, "cannot begin a second thread");

@@ -12,7 +12,8 @@
 // packets.
 //
 // The order of what happens at each node is that of one thread, and so is every byte that is
-// recorded. Both rest at boundaries, where the caller's thread does what concerns all nodes.
+// recorded. Both rest at boundaries, where the caller's thread does what concerns all nodes. It
+// also does the other's work where that is faster.
 #pragma once
 #include "tools/sim/side.h"
 #include "tools/sim/topology.h"
@@ -33,6 +34,10 @@ struct pipeline_env {
 // less.)
 #ifndef PIPELINE_DELAY_MIN_NS
 #define PIPELINE_DELAY_MIN_NS (NS_PER_S / 1000)
+#endif
+// For how long, on the wall's clock, one thread and two are compared. (Such a build has less.)
+#ifndef PIPELINE_TRIAL_NS
+#define PIPELINE_TRIAL_NS (2 * NS_PER_MS)
 #endif
 
 // Begins the thread, before anything has been sent. To be ended after an error, too.

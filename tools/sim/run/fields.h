@@ -84,7 +84,7 @@
 
 #define SIMULATION_HEAD(V)                                                                         \
 	RUN_FIELDS(V)                                                                              \
-	V(COUNT, threads, "thread", s->threads, "that it ran on")                                  \
+	V(COUNT, threads, "thread", s->threads, "that it had; where one is faster, it ran on one") \
 	V(PART, measured, "Measured", write_measured(s, j), "", .null = "")                        \
 	V(PART, verdict, "", facts_json(verdict, j), "")                                           \
 	V(PART, stop, "Stop", write_stop(s, j), "", .absent = "")                                  \

@@ -418,7 +418,9 @@ def race_checked() -> Path:
     """
     build, program = ROOT / "build-tsan", "tools/sim/weir-sim"
     options = ["-Ddpdk=disabled", "--buildtype=plain", "-Db_sanitize=thread", "-Db_lundef=false"]
-    options += ["-Dc_args=-g1 -DPIPELINE_DELAY_MIN_NS=1 -DPIPE_SPINS_MAX=60"]
+    options += [
+        "-Dc_args=-g1 -DPIPELINE_DELAY_MIN_NS=1 -DPIPELINE_TRIAL_NS=50000 -DPIPE_SPINS_MAX=60"
+    ]
     with locked(build):
         configure(build, options)
         compile_(build, program)
