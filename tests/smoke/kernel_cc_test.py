@@ -95,7 +95,8 @@ def measure(link, folder, start_ns, seconds, goodput_mbps, retransmits):
     records = open_ring(folder / "links.ring").records
     first_ns = start_ns + WARMUP_S * 1e9
     at = records["ts_ns"]
-    part = records[(at > first_ns) & (at <= first_ns + seconds * 1e9)]
+    rows = np.flatnonzero((at > first_ns) & (at <= first_ns + seconds * 1e9))
+    part, took_ns = records[rows], float(at[rows[-1]] - at[rows[0] - 1])  # a live one may be late
     pkts = part["out_pkts"].astype(float)
     bits = 8 * (part["out_bytes"].astype(float) + WIRE_BYTES * pkts)
     sojourn_ns = np.average(part["sojourn_mean_ns"], weights=pkts)
@@ -104,7 +105,7 @@ def measure(link, folder, start_ns, seconds, goodput_mbps, retransmits):
         link.rtt_ms + sojourn_ns / 1e6,
         retransmits,
         int(part["drops"].sum()),
-        float(np.mean(bits)) / 0.1 / (link.rate_mbit * 1e6),
+        float(np.sum(bits)) / took_ns * 1e9 / (link.rate_mbit * 1e6),
         float(np.mean(part["queue_mean_pkts"])),
     )
 
