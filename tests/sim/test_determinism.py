@@ -99,7 +99,10 @@ def test_a_trial_is_the_run(simulate: Simulate, weir_sim: Path) -> None:
 
 
 def test_a_trial_of_overrides_is_the_run_with_them(weir_sim: Path, tmp_path: Path) -> None:
-    """Each with its own; what is wrong with one line is said in its place, and the next goes on."""
+    """Each with its own; what is wrong with one line is said in its place, and the next goes on.
+
+    A line that was no list once closed the input: what had not been read by then had no answer.
+    """
     (tmp_path / "x.yaml").write_text(MIXED)
     own = [
         ["seed=3"],
@@ -113,6 +116,10 @@ def test_a_trial_of_overrides_is_the_run_with_them(weir_sim: Path, tmp_path: Pat
         argv, input=f'{asked}{{"o": [["a"]]}}\n{{}}\n', cwd=tmp_path, capture_output=True, text=True
     )
     found = [json.loads(line) for line in done.stdout.splitlines()]
+    wrong = subprocess.run(
+        argv, input=9000 * '{"o": 1}\n', cwd=tmp_path, capture_output=True, text=True
+    )
+    assert wrong.stdout.count("trial: beside CONFIG") == 9000
     assert [one.get("error", "").partition(":")[0] for one in found] == [
         *("", "", "-o warmup=1d", "", "trial", "trial"),
     ]

@@ -99,7 +99,7 @@ static int read_line(struct run *run, const struct run_options *opt, struct run_
 	if (opt->config_path == NULL)
 		return run_read(run, opt, "trial", line, length, err);
 	*own = *opt;
-	memset(run, 0, sizeof(*run));
+	*run = (struct run){.lock_fd = -1, .reserve_fd = -1}; // to be freed, whatever is wrong
 	*list = config_parse("trial", line, length, err);
 	if (*list == NULL)
 		return -EINVAL;
