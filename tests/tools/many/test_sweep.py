@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from rich.console import Console
 from small import CONFIG
 from weir.base.errors import UserError
 from weir.many import grid, sweep, tabled, trials
@@ -289,6 +290,20 @@ def test_what_was_in_a_file_is_not_known_later(weir, weir_sim, folder):
     (folder / "s.yaml").write_text(f"{TABLED}grid: {{paths.forward: [{link}]}}\n")
     for _ in range(2):
         assert "2 cells: 2 done" in weir("sweep", "s.yaml").out
+
+
+def test_an_interrupted_table_has_the_rows_that_ended(folder, tmp_path, monkeypatch):
+    made = read(folder, TABLED)
+    summary = {"ledger": {"balanced": True}, "virtual_s": 1.0}
+
+    def run(asked, _):
+        yield Outcome(asked[0], asked[0].out, "done", "", summary)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tabled, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        sweep.execute(made, tmp_path / "out", Console(quiet=True))
+    assert pl.read_parquet(tmp_path / "out/table.parquet")["status"].to_list() == ["done"]
 
 
 def test_parts_without_run_folders_are_one_table(weir, weir_sim, folder):

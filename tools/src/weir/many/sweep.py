@@ -77,7 +77,12 @@ def execute(
         if cluster is not None:
             raise UserError("--cluster: cells of `keep: table` run on this machine")
         kept = tabled.before(out, sweep, part, any_version)
-        only_rows(planned, kept, part, out, growing, console, workers)
+        try:
+            only_rows(planned, kept, part, out, growing, console, workers)
+        except BaseException:  # Ctrl-C: what has ended is kept nowhere else
+            if growing.rows:
+                growing.write()
+            raise
         return growing.write()
 
     def begin() -> None:
@@ -124,10 +129,11 @@ def merge(places: Sequence[Path], out: Path) -> tuple[pl.DataFrame, Sweep]:
     sweep, whole, ended = shards.together(places)
     with cells.locked(out):
         growing = Growing(out / "table.parquet", [(c.name, point) for c, point in sweep.cells()])
-        rows = {name: row for place in places for name, row in tabled.rows(place).items()}
+        only = sweep.keep == "table"
+        rows = {name: row for place in places if only for name, row in tabled.rows(place).items()}
         for cell, point in sweep.cells():
             place, status, message = ended[cell.name]
-            if sweep.keep == "table" and status != "failed":
+            if only and status != "failed":
                 growing.rows[cell.name] = {**rows[cell.name], **point}
                 continue
             if place.exists():
