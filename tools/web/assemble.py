@@ -27,7 +27,7 @@ OUT = BUILD / "playground"
 FILE = re.compile(r"\bfile: *([\w./-]+)")
 # Examples that take a browser more than half a minute: CPU seconds of weir-sim -O2 on one core.
 NATIVE_S = {"eight-controls": 20, "loopback-5000": 16}
-SLOWER = "It takes about {} s natively, and two to four times as long in a browser."
+SLOWER = "It takes about {} s natively, and three to five times as long in a browser."
 REFUSED = {"corescale-100g": "It needs more memory than a browser gives; natively it takes 60 s."}
 GUESTS = re.compile(r"\b(stack|peer): *\{? *linux")
 

@@ -180,6 +180,12 @@ def test_a_second_run_stands_beside_the_first(opened):
     assert "cubic" in first.inner_text()
     assert "bbr" in second.inner_text()
     assert first.bounding_box()["y"] == second.bounding_box()["y"]
+    page.fill("#options", "-o flows.0.count=2")
+    ran(page, shown=2)
+    assert page.locator("#results h2").all_inner_texts() == [
+        "Run 2",
+        "Run 3 -o flows.0.count=2",
+    ]
 
 
 def test_a_link_has_the_config(opened):

@@ -13,7 +13,7 @@ const CONFIG = "config.yaml", WAIT_MS = 400; // after a key, as another may foll
 const place = (id) => document.getElementById(id);
 const config = place("config"), words = place("words");
 const get = async (name) => (await fetch(name)).json();
-let examples = [], schema = null, theme = null, frame = "";
+let examples = [], schema = null, theme = null, frame = "", ended = 0;
 
 // Jobs of weir-sim, one at a time in a worker of their own kind.
 
@@ -149,21 +149,22 @@ async function run() {
   complain("");
   running(true);
   place("state").textContent = "starting";
+  const options = place("options").value.trim();
   const done = await runs.ask([...given(), "--progress", "--force"], progressed);
   running(false);
   place("state").textContent = "";
   if (done.rc && !done.files["summary.json"]) {
     complain(done.err);
     go(done.err);
-  } else show(done);
+  } else show(done, options);
 }
 
-function show({ files: made, err }) {
+function show({ files: made, err }, options) {
   const results = place("results"), own = document.createElement("section");
   const summary = JSON.parse(new TextDecoder().decode(made["summary.json"]));
-  const title = escape(summary.title || "A run"), figures = new Figures(made, theme).all();
+  const title = escape([`Run ${++ended}`, summary.title].filter(Boolean).join(": ")), figures = new Figures(made, theme).all();
   const notes = err.split("\n").filter((line) => line.startsWith("weir-sim: warning: ")).map((line) => line.slice(19));
-  own.innerHTML = `<h2>${title}</h2>${notes.map((note) => `<p class="note">${escape(note)}</p>`).join("")}`
+  own.innerHTML = `<h2>${title}${options && ` <code>${escape(options)}</code>`}</h2>${notes.map((note) => `<p class="note">${escape(note)}</p>`).join("")}`
     + tables(summary).map(table).join("") + `<pre>${escape(lines(summary).join("\n"))}\n\ntelemetry digest ${summary.digest}</pre>`
     + `<p><button type="button">Download the run folder</button> It is a zip; <code>weir open run</code> reads it once it is unpacked.</p>`
     + `<iframe title="Figures of ${title}"></iframe>`;
