@@ -18,7 +18,7 @@ from weir.analysis.ring import open_ring
 ALL = os.environ.get("WEIR_CARDS") == "1"
 FIRST = "e1000e"
 CHECKS = ["forward", "sender", "drivers", "lcores", "frames", "unplug"]
-MORE = {FIRST: ["doctor"], "igb": ["sriov"]}
+MORE = {FIRST: ["bench", "doctor"], "igb": ["sriov"]}
 # What QEMU's cards cannot do, and the tests see that they do not.
 ONE_QUEUE = {
     "vmxnet3": "QEMU's vmxnet3 puts all packets into its first receive queue",
@@ -133,6 +133,19 @@ def test_the_sender_has_a_cable_of_its_own(answer, kind, check):
     (group,) = whole(folder, "sender")["groups"]
     assert group["acked_bytes"] == 400_000
     assert group["retransmits"] == 0
+
+
+def test_its_benchmark_runs(answer, kind):
+    if ALL and kind != FIRST:
+        pytest.skip(f"is tried with {FIRST}")
+    found, _ = answer("bench")
+    assert len(found["cards"]) == 2
+    assert all(one.startswith("0000:") and "[8086:10d3" in one for one in found["cards"])
+    assert len(found["rows"]) == 3
+    for row in found["rows"]:
+        assert row["goodput_bps"] > 0
+        assert row["frames_per_s"] > 0
+        assert UNTIMED in row["verdict"]
 
 
 def test_cards_go_to_the_kernel_and_back(answer, kind):

@@ -130,6 +130,7 @@ class Switch(Child):
         )
         if not self.running:
             raise RuntimeError(f"weir-switch: {self.sentences()}")
+        wait_for(lambda: all(self.up()), "links")  # cards take a while to agree on their rate
 
     def sentences(self):
         return [line for line in self.err if line and not line.startswith("{")]
@@ -144,7 +145,8 @@ class Switch(Child):
             return json.loads(client.recv(16384))[command.split(",")[0]]
 
     def up(self):
-        return next(iter(self.asked("/weir/ports").values()))["up"]
+        """Whether each port's link is up."""
+        return [port["up"] for port in self.asked("/weir/ports").values()]
 
     def end(self):
         """Stops it and keeps its folder in /out."""
@@ -186,7 +188,7 @@ def forward():
     say("sent")
     for state in (False, True):
         ask("set_link", name="card1", up=state)
-        wait_for(lambda state=state: bool(switch.up()) == state, f"link {state}")
+        wait_for(lambda state=state: bool(switch.up()[0]) == state, f"link {state}")
     say("link")
     return found | {"again": ping(5), **switch.end()}
 
@@ -201,13 +203,28 @@ def sender(name="sender", first=None, second=None):
     return {"status": done.wait(300), "said": done.err}
 
 
+def bench():
+    """`weir bench cards`, allowed to run with this clock."""
+    from rich.console import Console
+    from weir.bench import cards
+    from weir.bench.rounds import Rounds
+
+    config, screen = cards.config, Console(file=io.StringIO())
+    cards.config = lambda *of: config(*of).replace("live:", "live:\n  test_any_tsc: yes", 1)
+    pair = [card(number).address for number in (3, 4)]
+    result = cards.measure(pair, [LCORE], 2.0, Rounds(1, screen, alone=True))
+    return json.loads(result.json())
+
+
 def sriov():
     """weir-sender over virtual functions; the kernel has the cards."""
     whole = [card(3), card(4)]
     pci.unbind(whole)
     for one in whole:
-        sh("ip", "link", "set", one.interfaces[0], "up")
+        link = Path("/sys/class/net", one.interfaces[0])
+        sh("ip", "link", "set", link.name, "up")
         (one.folder / "sriov_numvfs").write_text("1")
+        wait_for(lambda link=link: (link / "carrier").read_text() == "1\n", "its link")
     functions = [pci.Card((one.folder / "virtfn0").resolve()) for one in whole]
     pci.bind(functions)
     found = sender("sriov", *functions)
