@@ -221,9 +221,7 @@ int routes_init(
 	return env->groups_only ? all_used(ps, node, err) : 0;
 }
 
-// A topological order of all components without `ahead`, hosts first where there is a choice.
-// False: there is a circle, and o->node has what is before it.
-static bool sort(const struct paths *ps, const struct route_graph *g, struct route_order *o) {
+bool routes_sort(const struct paths *ps, const struct route_graph *g, struct route_order *o) {
 	uint32_t all = NODE_PATHS + ps->count, done = o->ahead;
 
 	o->nodes = 0;
@@ -242,7 +240,7 @@ static bool sort(const struct paths *ps, const struct route_graph *g, struct rou
 void routes_order(const struct paths *ps, const struct route_graph *g, struct route_order *o) {
 	o->ahead = 0;
 	o->ahead_ns = NEVER_NS;
-	while (!sort(ps, g, o)) { // the next shorter delay, until there is an order
+	while (!routes_sort(ps, g, o)) { // the next shorter delay, until there is an order
 		uint64_t next_ns = 0;
 
 		for (uint32_t i = 0; i < ps->count; i++) {
@@ -279,7 +277,7 @@ static void circle(const struct paths *ps, char names[static CONFIG_NAMES_SIZE])
 		if (path_min_delay_ns(&ps->path[i]) > 0)
 			o.ahead |= 1u << route_node(&ps->path[i]);
 	}
-	sort(ps, &g, &o);
+	routes_sort(ps, &g, &o);
 	reached = o.ahead;
 	for (uint32_t i = 0; i < o.nodes; i++)
 		reached |= 1u << o.node[i];

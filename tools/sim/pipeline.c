@@ -17,14 +17,15 @@ static_assert(PIPE_BURST == SIDE_BURST, "a host makes as many packets before it 
 
 // What one thread runs.
 struct lane {
-	struct pipe pipe; // to the path, from the other lane's host
-	struct path *path;
-	struct node *enter; // the path
+	struct pipe pipe; // to the paths, from the other lane's host
+	struct topology *topology;
+	enum flows_direction direction; // of its paths
+	struct node *enter; // the path, or the lists before several
 	struct side *side;
 	struct lane *other;
 	struct pools *pools;
-	struct pool pool[2]; // of the packets in the path
-	uint64_t delay_ns; // of the path, the least until the next boundary
+	struct pool pool[2]; // of the packets in the paths
+	uint64_t delay_ns; // of the paths, the least until the next boundary
 	uint64_t now_ns; // all before is done on the host
 	_Alignas(64) _Atomic uint64_t done_ns; // the same, and what it sent is in its pipe
 	_Alignas(64) _Atomic uint64_t rest_ns; // the boundary up to which all is done
@@ -64,9 +65,9 @@ static inline void store(_Atomic uint64_t *at, uint64_t value) {
 	atomic_store_explicit(at, value, memory_order_release);
 }
 
-// Takes from the pipe to the path what was sent by last_ns; the path may be further ahead than the
+// Takes from the pipe to the paths what was sent by last_ns; a path may be further ahead than the
 // host. False: there was nothing.
-static bool fill_path(struct lane *l, uint64_t last_ns) {
+static bool fill_paths(struct lane *l, uint64_t last_ns) {
 	struct pkt *pkts[NODE_PASS_MAX];
 	uint32_t count, all = 0;
 
@@ -80,16 +81,18 @@ static bool fill_path(struct lane *l, uint64_t last_ns) {
 
 // When a packet comes or the host does something by itself; limit_ns: not before.
 static uint64_t next_event_ns(struct lane *l, uint64_t limit_ns) {
-	uint64_t event_ns = time_min(pipe_next_ns(&l->pipe), path_next_ns(l->path));
+	uint64_t event_ns =
+		time_min(pipe_next_ns(&l->pipe), topology_part_next_ns(l->topology, l->direction));
 	struct node *host = &l->side->node;
 
 	event_ns = time_min(event_ns, limit_ns);
 	return time_min(event_ns, host->ops->next_event_ns(host, event_ns));
 }
 
-// Runs the host through a window that begins with its next event, as far as the other allows.
-// False: nothing happened in it.
-static bool run_window(struct lane *l, uint64_t limit_ns) {
+// Runs the host through a window that begins with its next event, as far as it may: what the other
+// sends before known_ns is known. False: nothing happened in it.
+static bool run_window(struct lane *l, uint64_t known_ns, uint64_t boundary_ns) {
+	uint64_t limit_ns = time_min(known_ns + l->delay_ns, boundary_ns);
 	const struct node_ops *ops = l->side->node.ops;
 	uint64_t event_ns = time_max(next_event_ns(l, limit_ns), l->now_ns);
 	struct err err;
@@ -97,7 +100,8 @@ static bool run_window(struct lane *l, uint64_t limit_ns) {
 	if (limit_ns <= l->now_ns)
 		return false;
 	l->now_ns = time_min(event_ns + ops->window_max_ns, limit_ns);
-	fill_path(l, l->now_ns - 1);
+	fill_paths(l, l->now_ns - 1);
+	topology_pass(l->topology, l->direction, known_ns, l->now_ns);
 	ops->run_until(&l->side->node, l->now_ns - 1, &err);
 	store(&l->done_ns, l->now_ns);
 	return event_ns < limit_ns;
@@ -105,9 +109,11 @@ static bool run_window(struct lane *l, uint64_t limit_ns) {
 
 // Does what can be done now. False: nothing happened.
 static bool run_once(struct lane *l, uint64_t boundary_ns) {
-	uint64_t limit_ns = time_min(load(&l->other->done_ns) + l->delay_ns, boundary_ns);
+	uint64_t known_ns = load(&l->other->done_ns);
 
-	return limit_ns > l->now_ns ? run_window(l, limit_ns) : fill_path(l, LAST_NS);
+	return time_min(known_ns + l->delay_ns, boundary_ns) > l->now_ns
+		? run_window(l, known_ns, boundary_ns)
+		: fill_paths(l, LAST_NS);
 }
 
 // Where neither has anything to do, they would come to the next event by steps of a round trip. But
@@ -123,11 +129,16 @@ static bool run_idle(struct lane *l, uint64_t boundary_ns) {
 	store(&l->seen, l->pipe.got);
 	if (!all_taken)
 		return false;
-	event_ns = time_min(others_ns, event_ns + other->delay_ns);
-	return run_window(l, time_min(event_ns + l->delay_ns, boundary_ns));
+	return run_window(l, time_min(others_ns, event_ns + other->delay_ns), boundary_ns);
 }
 
-// Runs a lane up to the boundary, at which its path has all that the other host has sent.
+// Both hosts are at the boundary: the paths get all that the other one has sent.
+static void rest(struct lane *l, uint64_t boundary_ns) {
+	fill_paths(l, LAST_NS);
+	topology_pass(l->topology, l->direction, boundary_ns, boundary_ns);
+}
+
+// Runs a lane up to the boundary, at which its paths have all that the other host has sent.
 static void run_lane(struct lane *l, uint64_t boundary_ns) {
 	uint32_t waits = 0;
 	bool others_done;
@@ -139,7 +150,7 @@ static void run_lane(struct lane *l, uint64_t boundary_ns) {
 		else
 			pipe_wait(&waits);
 	} while (!others_done || l->now_ns < boundary_ns);
-	fill_path(l, LAST_NS);
+	rest(l, boundary_ns);
 	store(&l->rest_ns, boundary_ns);
 }
 
@@ -183,8 +194,8 @@ static void run_alone(struct pipeline *p, uint64_t boundary_ns) {
 			run_idle(other, boundary_ns);
 		}
 	} while (caller->now_ns < boundary_ns || other->now_ns < boundary_ns);
-	fill_path(caller, LAST_NS);
-	fill_path(other, LAST_NS);
+	rest(caller, boundary_ns);
+	rest(other, boundary_ns);
 }
 
 static void run_both(struct pipeline *p, uint64_t boundary_ns) {
@@ -226,8 +237,11 @@ static void choose(struct choice *c, uint64_t work) {
 uint64_t pipeline_run(struct pipeline *p, uint64_t boundary_ns) {
 	struct lane *caller = &p->lane[CALLER], *other = &p->lane[OTHER];
 
-	caller->delay_ns = path_min_delay_ns(caller->path);
-	other->delay_ns = path_min_delay_ns(other->path);
+	for (uint32_t i = 0; i < LANES; i++) {
+		struct lane *l = &p->lane[i];
+
+		l->delay_ns = topology_delay_ns(l->topology, l->direction);
+	}
 	if (p->choice.alone)
 		run_alone(p, boundary_ns);
 	else
@@ -240,21 +254,22 @@ uint64_t pipeline_run(struct pipeline *p, uint64_t boundary_ns) {
 
 // While the host waits for room in its pipe, the other may wait for room in this one.
 static void waits(void *lane) {
-	fill_path(lane, LAST_NS);
+	fill_paths(lane, LAST_NS);
 }
 
-// A lane with the host `side` and the path of what comes to it, of direction d.
+// A lane with the host `side` and the paths of what comes to it, of direction d.
 static void lane_init(
 	struct lane *l, const struct pipeline_env *env, enum flows_direction d, struct side *side) {
 	pipe_init(&l->pipe);
-	l->path = env->path[d];
+	l->topology = env->topology;
+	l->direction = d;
 	l->enter = env->side[d].to;
 	l->side = side;
 	l->pipe.refused = env->refused;
 	l->pipe.refused_ctx = env->ctx;
 }
 
-// Memory of packets of direction d goes to the lane with their path; what makes them does so in the
+// Memory of packets of direction d goes to the lane with their paths; what makes them does so in the
 // pipe to it.
 static void lane_connect(struct lane *l, const struct pipeline_env *env, enum flows_direction d) {
 	struct pools *all = env->pools[FLOWS_FORWARD];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two hosts and the two paths between them on two threads. Each runs a host and the path before it.
+// Two hosts and the paths between them on two threads. Each runs a host and the paths before it.
 //
 //	caller's thread                    thread of its own
-//	sender  ---------- pipe of data ---------->  forward path
-//	reverse path  <--- pipe of ACKs ---------------  receiver
+//	sender  ---------- pipe of data ---------->  forward paths
+//	reverse paths  <-- pipe of ACKs ---------------  receiver
 //
-// Each publishes how far its host is. What a host has sent before a time leaves the path behind it
-// no earlier than the path's delay after it, so the other host may be as far ahead. Neither waits
-// for the other as long as the delay of both paths is more than what one is late by. A thread whose
-// pipe is full waits for the other, which always empties it: into a path, that has room for all
-// packets.
+// Each publishes how far its host is. What a host has sent before a time leaves the paths behind it
+// no earlier than the least delay of a route after it, so the other host may be as far ahead.
+// Neither waits for the other as long as the delay there and back is more than what one is late by.
+// A thread whose pipe is full waits for the other, which always empties it: into a path, that has
+// room for all packets.
 //
 // The order of what happens at each node is that of one thread, and so is every byte that is
 // recorded. Both rest at boundaries, where the caller's thread does what concerns all nodes. It
@@ -22,8 +22,8 @@ struct pipeline;
 
 struct pipeline_env {
 	struct side *side; // [FLOWS_DIRECTIONS], by the direction in which a host sends
-	struct path *path[FLOWS_DIRECTIONS];
-	// Of the packets of each direction: where those in its path are counted.
+	struct topology *topology; // divided
+	// Of the packets of each direction: where those in its paths are counted.
 	struct pools **pools; // [FLOWS_DIRECTIONS]
 	// A packet is lost for want of memory.
 	void (*refused)(void *ctx, const struct pkt *p);

@@ -24,9 +24,9 @@ static const struct node_ops path_ops = {
 	.give = path_give,
 };
 
-// What has come to a node by way of lists.
+// What has come to a node by way of lists by last_ns.
 __attribute__((noinline)) static uint32_t merge(
-	struct topology *n, uint32_t node, struct pkt **pkts, uint32_t max) {
+	struct topology *n, uint32_t node, uint64_t last_ns, struct pkt **pkts, uint32_t max) {
 	struct pkt_list *lists = n->list[node];
 	uint32_t sources = n->graph.from[node], count = 0;
 
@@ -40,7 +40,7 @@ __attribute__((noinline)) static uint32_t merge(
 				&& (first == NULL || l->head->arrival_ns < first->head->arrival_ns))
 				first = l;
 		}
-		if (first == NULL)
+		if (first == NULL || first->head->arrival_ns > last_ns)
 			break;
 		pkts[count] = pkt_list_pop(first);
 	}
@@ -50,7 +50,7 @@ __attribute__((noinline)) static uint32_t merge(
 static uint32_t lists_take(struct node *n, uint64_t last_ns, struct pkt **pkts, uint32_t max) {
 	struct topology_lists *l = (struct topology_lists *)(void *)n;
 
-	return merge(l->topology, l->host, pkts, max);
+	return merge(l->topology, l->host, last_ns, pkts, max);
 }
 
 static void lists_give(struct node *node, struct pkt *const *pkts, uint32_t count) {
@@ -172,7 +172,8 @@ static void order_nodes(struct topology *n) {
 	}
 }
 
-bool topology_plain(struct topology *n, struct path **forward, struct path **reverse) {
+// Whether there are two hosts and one path from each to the other, and nothing else.
+static bool plain(struct topology *n, struct path **forward, struct path **reverse) {
 	uint32_t there = path_behind(n, NODE_SENDER), back = path_behind(n, NODE_RECEIVER);
 
 	if (there == 0 || back == 0 || path_before(n, NODE_RECEIVER) != there
@@ -188,7 +189,7 @@ bool topology_plain(struct topology *n, struct path **forward, struct path **rev
 static uint64_t apart_ns(struct topology *n) {
 	struct path *forward, *reverse;
 
-	return topology_plain(n, &forward, &reverse)
+	return plain(n, &forward, &reverse)
 		? time_min(path_min_delay_ns(forward), path_min_delay_ns(reverse))
 		: 0;
 }
@@ -224,13 +225,13 @@ uint64_t topology_next_ns(struct topology *n, uint64_t limit_ns) {
 	return t_ns;
 }
 
-// Gives to a path what has come to it.
-__attribute__((noinline)) static void enter(struct topology *n, uint32_t node) {
+// Gives to a path what has come to it by last_ns.
+__attribute__((noinline)) static void enter(struct topology *n, uint32_t node, uint64_t last_ns) {
 	struct pkt *pkts[NODE_PASS_MAX];
 	uint32_t count;
 
 	do {
-		count = merge(n, node, pkts, NODE_PASS_MAX);
+		count = merge(n, node, last_ns, pkts, NODE_PASS_MAX);
 		n->node[node]->ops->give(n->node[node], pkts, count);
 	} while (count == NODE_PASS_MAX);
 }
@@ -247,7 +248,7 @@ __attribute__((noinline)) static void leave(struct topology *n, uint32_t node, u
 			uint32_t to = n->next[d][pkts[i]->delay_class][node - NODE_PATHS];
 
 			pkt_list_push(&n->list[to][node], pkts[i]);
-			n->passed += to >= NODE_PATHS;
+			n->passed[d] += to >= NODE_PATHS;
 		}
 	} while (count == NODE_PASS_MAX);
 }
@@ -266,7 +267,7 @@ int topology_run(struct topology *n, uint64_t last_ns, struct err *err) {
 			rc = node->ops->run_until(node, last_ns, err);
 			break;
 		case STEP_ENTER:
-			enter(n, k);
+			enter(n, k, last_ns);
 			break;
 		default:
 			leave(n, k, last_ns);
@@ -275,4 +276,87 @@ int topology_run(struct topology *n, uint64_t last_ns, struct err *err) {
 			return rc;
 	}
 	return 0;
+}
+
+// The paths that packets of a direction pass, as bits.
+static uint32_t paths_of(const struct paths *ps, enum flows_direction d) {
+	uint32_t bits = 0;
+
+	for (uint32_t g = 0; g < ps->groups; g++) {
+		const struct route *r = &ps->route[g][d];
+
+		for (uint32_t i = 0; i < r->count; i++)
+			bits |= 1u << route_node(r->path[i]);
+	}
+	return bits;
+}
+
+bool topology_divide(struct topology *n) {
+	uint32_t bits[] = {paths_of(n->paths, FLOWS_FORWARD), paths_of(n->paths, FLOWS_REVERSE)};
+
+	for (uint32_t d = 0; d < FLOWS_DIRECTIONS; d++) {
+		struct topology_part *part = &n->part[d];
+		struct route_order o = {.ahead = bits[!d]};
+
+		if ((bits[0] & bits[1]) != 0 || !routes_sort(n->paths, &n->graph, &o))
+			return false;
+		part->paths = 0;
+		for (uint32_t i = 0; i < o.nodes; i++) {
+			if (o.node[i] >= NODE_PATHS)
+				part->path[part->paths++] = o.node[i];
+		}
+	}
+	return true;
+}
+
+static uint64_t least_enter_ns(
+	const struct topology *n, const struct topology_part *part, uint32_t node) {
+	uint64_t least_ns = NEVER_NS;
+
+	for (uint32_t left = n->graph.from[node]; left != 0; left &= left - 1)
+		least_ns = time_min(least_ns, part->leave_ns[__builtin_ctz(left)]);
+	return least_ns;
+}
+
+uint64_t topology_delay_ns(struct topology *n, enum flows_direction d) {
+	struct topology_part *part = &n->part[d];
+
+	for (uint32_t i = 0; i < part->paths; i++) {
+		uint32_t k = part->path[i];
+
+		part->enter_ns[k] = least_enter_ns(n, part, k);
+		part->leave_ns[k] =
+			part->enter_ns[k] + path_min_delay_ns(n->path[k - NODE_PATHS].path);
+	}
+	return least_enter_ns(n, part, d == FLOWS_FORWARD ? NODE_RECEIVER : NODE_SENDER);
+}
+
+uint64_t topology_part_next_ns(struct topology *n, enum flows_direction d) {
+	const struct topology_part *part = &n->part[d];
+	uint64_t next_ns = NEVER_NS;
+
+	for (uint32_t i = 0; i < part->paths; i++) {
+		uint32_t k = part->path[i];
+
+		next_ns = time_min(next_ns, path_next_ns(n->path[k - NODE_PATHS].path));
+		for (uint32_t left = n->graph.from[k]; left != 0; left &= left - 1) {
+			const struct pkt *first = n->list[k][__builtin_ctz(left)].head;
+
+			next_ns = first != NULL ? time_min(next_ns, first->arrival_ns) : next_ns;
+		}
+	}
+	return next_ns;
+}
+
+void topology_pass(struct topology *n, enum flows_direction d, uint64_t known_ns, uint64_t end_ns) {
+	const struct topology_part *part = &n->part[d];
+	uint32_t last = path_before(n, d == FLOWS_FORWARD ? NODE_RECEIVER : NODE_SENDER);
+
+	for (uint32_t i = 0; i < part->paths; i++) {
+		uint32_t k = part->path[i];
+
+		enter(n, k, time_min(known_ns + part->enter_ns[k], end_ns) - 1);
+		if (k != last) // of which the host takes them
+			leave(n, k, time_min(known_ns + part->leave_ns[k], end_ns) - 1);
+	}
 }

@@ -28,6 +28,15 @@ struct topology_step {
 	uint8_t kind, node;
 };
 
+// The paths that packets of one direction pass on their way to a host.
+struct topology_part {
+	uint8_t path[PATHS_MAX]; // nodes, those before others first
+	uint32_t paths;
+	// By node: the least time after a host has sent a packet at which it comes there, and
+	// leaves.
+	uint64_t enter_ns[NODES_MAX], leave_ns[NODES_MAX];
+};
+
 struct topology_path {
 	struct node node;
 	struct path *path;
@@ -50,11 +59,13 @@ struct topology {
 	struct route_order order;
 	struct topology_step step[2 * NODES_MAX]; // of a window
 	uint32_t steps;
+	struct topology_part part[FLOWS_DIRECTIONS]; // topology_divide
 	uint64_t window_ns; // longest
 	uint8_t next[FLOWS_DIRECTIONS][GROUPS_MAX][PATHS_MAX]; // node behind a path
 	uint8_t first[FLOWS_DIRECTIONS][GROUPS_MAX]; // node behind a host
-	struct pkt_list list[NODES_MAX][NODES_MAX]; // to, from; empty between windows
-	uint64_t passed; // packets that went from one path to another
+	// To, from; empty between windows, but in parts.
+	struct pkt_list list[NODES_MAX][NODES_MAX];
+	uint64_t passed[FLOWS_DIRECTIONS]; // packets that went from one path to another
 };
 
 // The nodes of the paths. Then the neighbours of a host are known: what takes its packets, and what
@@ -64,8 +75,18 @@ struct node *topology_to(struct topology *n, uint32_t host);
 struct node *topology_from(struct topology *n, uint32_t host);
 // The hosts as nodes, and the steps of the windows.
 void topology_hosts(struct topology *n, struct node *sender, struct node *receiver);
-// Whether there are two hosts and one path from each to the other, and nothing else.
-bool topology_plain(struct topology *n, struct path **forward, struct path **reverse);
+// Divides the paths into two parts, those that packets of each direction pass on their way to a
+// host, so that two threads may run them (pipeline.h). False: some packets of both directions pass
+// one path, or packets go round in a circle of paths.
+bool topology_divide(struct topology *n);
+// The least time from one host to the other in this direction, with the delays as they are; this
+// and the following are of a part.
+uint64_t topology_delay_ns(struct topology *n, enum flows_direction d);
+// When the first packet leaves one of its paths or comes to one; NEVER_NS: there is none.
+uint64_t topology_part_next_ns(struct topology *n, enum flows_direction d);
+// Takes packets from path to path up to end_ns, which itself is not reached. All are known that the
+// host before it sends before known_ns, and no others.
+void topology_pass(struct topology *n, enum flows_direction d, uint64_t known_ns, uint64_t end_ns);
 // The steps from now on, with the delays as they are.
 void topology_order(struct topology *n);
 

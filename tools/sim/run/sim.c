@@ -245,14 +245,14 @@ static void refused(void *ctx, const struct pkt *pkt) {
 }
 
 // Why this run has one thread; NULL: it may have two.
-static const char *one_thread(struct sim *s, struct pipeline_env *env) {
+static const char *one_thread(struct sim *s) {
 	if (s->topology.node[NODE_SENDER] != &s->side[FLOWS_FORWARD].node
 		|| s->topology.node[NODE_RECEIVER] != &s->side[FLOWS_REVERSE].node)
 		return "guests are its hosts";
-	if (!topology_plain(&s->topology, &env->path[FLOWS_FORWARD], &env->path[FLOWS_REVERSE]))
-		return "only one path forward and one back can be divided";
-	if (path_min_delay_ns(env->path[FLOWS_FORWARD])
-			+ path_min_delay_ns(env->path[FLOWS_REVERSE])
+	if (!topology_divide(&s->topology))
+		return "a path is on the way to both hosts, or paths are in a circle";
+	if (topology_delay_ns(&s->topology, FLOWS_FORWARD)
+			+ topology_delay_ns(&s->topology, FLOWS_REVERSE)
 		< PIPELINE_DELAY_MIN_NS)
 		return "the delay of the paths is too short to gain by more";
 	if (s->tel[TEL_STREAM_PACKETS].ring != NULL || s->tel[TEL_STREAM_ARRIVALS].ring != NULL
@@ -279,10 +279,13 @@ static uint32_t idle_processors(void) {
 }
 
 int sim_threads(struct sim *s, uint32_t asked, struct err *err) {
-	struct pipeline_env env = {
-		.side = s->side, .pools = s->pools_of, .refused = refused, .ctx = s};
+	struct pipeline_env env = {.side = s->side,
+		.topology = &s->topology,
+		.pools = s->pools_of,
+		.refused = refused,
+		.ctx = s};
 	uint32_t threads = asked > 0 ? asked : idle_processors();
-	const char *why = threads > 1 ? one_thread(s, &env) : NULL;
+	const char *why = threads > 1 ? one_thread(s) : NULL;
 
 	s->threads = threads > 1 && why == NULL ? 2 : 1;
 	if (asked > 1 && why != NULL)

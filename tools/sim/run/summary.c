@@ -37,7 +37,8 @@ const char *digest_text(const struct tel *tel, char text[17]) {
 // still in use in the pool.
 static bool ledger_balanced(const struct sim *s) {
 	const struct side *sender = &s->side[FLOWS_FORWARD], *receiver = &s->side[FLOWS_REVERSE];
-	uint64_t inside = 0, in = 0, out = 0, passed = s->topology.passed;
+	uint64_t inside = 0, in = 0, out = 0,
+		 passed = s->topology.passed[FLOWS_FORWARD] + s->topology.passed[FLOWS_REVERSE];
 	bool ok = true;
 
 	for (uint32_t i = 0; i < s->paths.count; i++) {
