@@ -85,6 +85,7 @@ UNNOTICED = {
     "measured.cpu_s": "a clock of the machine",
     "schema": "the form of the file",
     "threads": "of the command line: tests/sim/test_threads.py",
+    "two_threads_s": "a clock of the machine",
     "dropped_elsewhere": "each is of a test in tests/unit/why_test.c",
     "memory.": "no record tells it",
     "segments.unacceptable": "no record tells it; each is of a test in tests/unit",

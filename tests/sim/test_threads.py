@@ -18,10 +18,32 @@ from weir import bootstrap
 from .conftest import ROOT
 from .test_determinism import MIXED
 
-# Level 1: packets that are recorded one by one have one order of all paths.
+# Level 1: at level 3 all packets are recorded in one order of all paths.
 PLAIN = MIXED.replace("level: 3", "level: 1")
+# Parts before and behind a shared link, one without a delay, and hops that some flows skip.
+HOPS = """
+seed: 5
+duration: 4s
+warmup: 1s
+paths:
+  access: [{delay: {delay: 2ms, late: 1%, late_by: 1ms}}]
+  hop1: [{link: {rate: 30Mbit, queue: {fifo: {limit: 1BDP}}}}]
+  hop2: [{loss: {rate: 0.2%}}, {link: {rate: 20Mbit, queue: {codel: {}}}}, {delay: {delay: 3ms}}]
+  back1: [{link: {rate: 2Mbit, queue: {fifo: {limit: 60pkt}}}}]
+  back2: [{delay: {delay: 4ms}}]
+flows:
+  - {count: 3, cc: newreno, path: {forward: [access, hop1, hop2], reverse: [back1, back2]}}
+  - {count: 3, cc: cubic, path: {forward: [hop1, hop2], reverse: back2}, jitter: 100ms}
+  - {count: 2, cc: copa, path: {forward: hop2, reverse: [back1, back2]}}
+  - {count: 2, cc: bbr, path: {forward: [access, hop2], reverse: back2}, base_rtt: 30ms}
+schedule: [{at: 2s, hop2.delay.delay: 9ms, back2.delay.delay: 1ms}]
+telemetry: {level: 1, interval: 50ms}
+"""
 CASES = {
     "mixed": PLAIN,
+    "sampled": MIXED.replace("level: 3", "level: 2, sample: 50%"),
+    "hops": HOPS,
+    "hops_sampled": HOPS.replace("level: 1", "level: 2, sample: 50%"),
     "hosts": PLAIN
     + "hosts: {sending: {count: 2, coalesce: 300us}, receiving: {count: 3, cpu: 20us}}\n",
     "kinds_of_hosts": PLAIN
@@ -87,7 +109,7 @@ def of_the_seed(summary: dict[str, Any]) -> dict[str, Any]:
     measured = {
         k: v for k, v in (summary["measured"] or {}).items() if k not in ("wall_s", "cpu_s")
     }
-    return {k: v for k, v in summary.items() if k not in ("wall_s", "threads")} | {
+    return {k: v for k, v in summary.items() if k not in ("wall_s", "threads", "two_threads_s")} | {
         "measured": measured
     }
 
@@ -101,6 +123,7 @@ def test_same_bytes(weir_sim: Path, tmp_path: Path, case: str) -> None:
     two, said_two = simulated(weir_sim, config, tmp_path / "2", "--threads", "2")
 
     assert (one["threads"], two["threads"]) == (1, 2)
+    assert one["two_threads_s"] == 0 < two["two_threads_s"] <= two["wall_s"]
     assert of_the_seed(one) == of_the_seed(two)
     assert said_one == said_two
     rings = sorted((tmp_path / "1").glob("*.ring"))
@@ -132,16 +155,16 @@ def test_one_thread(weir_sim: Path, tmp_path: Path, argv: list[str], why: str) -
     assert f"weir-sim: warning: --threads 4: the run has one thread; {why}\n" in said
 
 
-def test_several_bottlenecks_have_one_thread(weir_sim: Path, tmp_path: Path) -> None:
+def test_two_way_traffic_has_one_thread(weir_sim: Path, tmp_path: Path) -> None:
     summary, said = simulated(
         weir_sim,
-        ROOT / "configs/parking-lot.yaml",
+        ROOT / "configs/flent/rrul.yaml",
         tmp_path / "r",
-        *("--duration", "2s", "-o", "warmup=0s", "--threads", "2"),
+        *("--duration", "6s", "--threads", "2"),
     )
 
     assert summary["threads"] == 1
-    assert "the run has one thread; only one path forward and one back can be divided" in said
+    assert "the run has one thread; a path is on the way to both hosts" in said
 
 
 def test_more_than_there_are(weir_sim: Path, tmp_path: Path) -> None:
@@ -191,12 +214,12 @@ def test_an_interrupted_run_ends(weir_sim: Path, tmp_path: Path) -> None:
 
 
 RANDOM = 30  # experiments, of which about half have two threads
-LEVEL_1 = ("-o", "telemetry.level=1", "-o", "telemetry.arrivals=no")
+SAMPLED = ["-o", "telemetry.level=2", "-o", "telemetry.sample=50%", "-o", "telemetry.arrivals=no"]
 
 
 def under_race_checks(program: Path, config: Path, out: Path) -> subprocess.CompletedProcess[str]:
     """With two threads; ThreadSanitizer wants addresses that are not random."""
-    argv = ["setarch", "-R", program, config, "--out", out, "--threads", "2", *LEVEL_1]
+    argv = ["setarch", "-R", program, config, "--out", out, "--threads", "2", *SAMPLED]
     return subprocess.run(argv, capture_output=True, text=True, timeout=300)
 
 
@@ -223,7 +246,7 @@ def test_no_races(weir_sim: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         config.write_text(dump(Generator(seed + i, kinds).experiment()))
         out = tmp_path / str(i)
         found, threads = digest(under_race_checks(program, config, out / "2"), out / "2")
-        argv = [weir_sim, config, "--out", out / "1", "--threads", "1", *LEVEL_1]
+        argv = [weir_sim, config, "--out", out / "1", "--threads", "1", *SAMPLED]
         alone = subprocess.run(argv, capture_output=True, text=True, timeout=100)
 
         assert found == digest(alone, out / "1")[0], f"seed {seed + i}"

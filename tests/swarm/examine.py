@@ -27,7 +27,7 @@ CPU_S_MAX = 20  # a run takes 0.2 s under sanitizers: what takes a hundred times
 CPU_S_REDUCED = 3  # enough to tell a hang from what ends, some hundred times over
 WALL_S_MAX = 400
 REDUCTIONS_MAX = 400
-NOT_OF_THE_SEED = ("wall_s", "measured", "threads")
+NOT_OF_THE_SEED = ("wall_s", "measured", "threads", "two_threads_s")
 SANITIZERS = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",

@@ -43,6 +43,7 @@ struct choice {
 	bool alone, trial;
 	uint64_t since_ns, work; // of this trial, or since the last one
 	uint64_t keep_ns; // until the next trial
+	uint64_t now_ns, two_ns; // at the end of the last stretch, and of all that were on two
 	double cost[2]; // wall-clock time per work of the last time, by `alone`
 };
 
@@ -218,6 +219,8 @@ static uint64_t wall_ns(void) {
 static void choose(struct choice *c, uint64_t work) {
 	uint64_t now_ns = wall_ns(), took_ns = now_ns - c->since_ns;
 
+	c->two_ns += c->alone ? 0 : now_ns - c->now_ns;
+	c->now_ns = now_ns;
 	if (took_ns < (c->trial ? PIPELINE_TRIAL_NS : c->keep_ns))
 		return;
 	c->cost[c->alone] = (double)took_ns / (double)(work - c->work);
@@ -308,11 +311,16 @@ int pipeline_begin(struct pipeline **pipeline, const struct pipeline_env *env, s
 		return err_set(err, -ENOMEM, "no memory for a second thread");
 	*pipeline = p;
 	p->choice = (struct choice){.since_ns = wall_ns(), .keep_ns = PIPELINE_TRIAL_NS};
+	p->choice.now_ns = p->choice.since_ns;
 	lanes_init(p, env);
 	if (pthread_create(&p->thread, NULL, thread_main, p) != 0)
 		return err_set(err, -EAGAIN, "cannot begin a second thread");
 	p->begun = true;
 	return 0;
+}
+
+double pipeline_two_s(const struct pipeline *p) {
+	return p != NULL ? (double)p->choice.two_ns / NS_PER_S : 0;
 }
 
 void pipeline_end(struct pipeline *p) {

@@ -45,5 +45,7 @@ int pipeline_begin(struct pipeline **pipeline, const struct pipeline_env *env, s
 // Runs all nodes up to boundary_ns, which itself is not reached. Then both threads are at rest;
 // returns that time.
 uint64_t pipeline_run(struct pipeline *p, uint64_t boundary_ns);
+// For how long there were two threads, on the wall's clock; NULL: 0.
+double pipeline_two_s(const struct pipeline *p);
 // Ends the thread, which is at rest. NULL: there is nothing to do.
 void pipeline_end(struct pipeline *p);

@@ -84,7 +84,9 @@
 
 #define SIMULATION_HEAD(V)                                                                         \
 	RUN_FIELDS(V)                                                                              \
-	V(COUNT, threads, "thread", s->threads, "that it had; where one is faster, it ran on one") \
+	V(COUNT, threads, "thread", s->threads, "that it had")                                     \
+	V(NUMBER, two_threads_s, "s", pipeline_two_s(s->pipeline),                                 \
+		"of wall_s; in the rest one was faster")                                           \
 	V(PART, measured, "Measured", write_measured(s, j), "", .null = "")                        \
 	V(PART, verdict, "", facts_json(verdict, j), "")                                           \
 	V(PART, stop, "Stop", write_stop(s, j), "", .absent = "")                                  \

@@ -358,6 +358,7 @@ void sim_fini(struct sim *s) {
 	pipeline_end(s->pipeline);
 	mem_unmap(s->dropped, 2 * s->groups.flows * sizeof(*s->dropped));
 	segments_fini(&s->segments);
+	records_fini(&s->records);
 	guests_free(s->guests);
 	s->guests = NULL;
 	capture_free(s->capture);

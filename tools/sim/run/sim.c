@@ -167,7 +167,9 @@ static void serve_paths(struct sim *s, bool read) {
 static void at_boundary(struct sim *s) {
 	uint64_t now_ns = s->now_ns;
 
-	serve_paths(s, next_boundary(s, now_ns + 1) <= now_ns);
+	serve_paths(s, next_boundary(s, now_ns + 1) <= now_ns || s->records.stream != NULL);
+	if (s->failed == 0)
+		s->failed = records_move(&s->records, now_ns, &s->err);
 	s->pools.inside_max = max_u64(s->pools.inside_max, s->pools.inside);
 	capture_flush(s->capture, now_ns);
 	if (now_ns == s->next_interval_ns) {
@@ -255,8 +257,8 @@ static const char *one_thread(struct sim *s) {
 			+ topology_delay_ns(&s->topology, FLOWS_REVERSE)
 		< PIPELINE_DELAY_MIN_NS)
 		return "the delay of the paths is too short to gain by more";
-	if (s->tel[TEL_STREAM_PACKETS].ring != NULL || s->tel[TEL_STREAM_ARRIVALS].ring != NULL
-		|| s->capture != NULL)
+	if ((s->tel[TEL_STREAM_PACKETS].ring != NULL && s->run->telemetry_level != 2)
+		|| s->tel[TEL_STREAM_ARRIVALS].ring != NULL || s->capture != NULL)
 		return "all paths record their packets in one order";
 	return NULL;
 }
@@ -278,6 +280,21 @@ static uint32_t idle_processors(void) {
 	return count >= running ? count - running + 1 : 1;
 }
 
+// At level 2 each thread has its own records of packets, which are joined in one order.
+static int keep_records(struct sim *s, struct err *err) {
+	const struct topology_part *back = &s->topology.part[FLOWS_REVERSE];
+	struct tel *stream = &s->tel[TEL_STREAM_PACKETS], *arrivals = &s->tel[TEL_STREAM_ARRIVALS];
+
+	if (stream->ring == NULL || s->run->telemetry_level != 2)
+		return 0;
+	for (uint32_t i = 0; i < s->paths.count; i++)
+		path_streams(&s->paths.path[i], &s->records.kept[FLOWS_FORWARD], arrivals);
+	for (uint32_t i = 0; i < back->paths && s->threads == 2; i++)
+		path_streams(s->topology.path[back->path[i] - NODE_PATHS].path,
+			&s->records.kept[FLOWS_REVERSE], arrivals);
+	return records_init(&s->records, stream, &s->run->tel, err);
+}
+
 int sim_threads(struct sim *s, uint32_t asked, struct err *err) {
 	struct pipeline_env env = {.side = s->side,
 		.topology = &s->topology,
@@ -292,7 +309,8 @@ int sim_threads(struct sim *s, uint32_t asked, struct err *err) {
 		run_warn(s->run, "--threads %u: the run has one thread; %s", asked, why);
 	else if (asked > 2)
 		run_warn(s->run, "--threads %u: the run has two threads, which is the most", asked);
-	return s->threads == 2 ? pipeline_begin(&s->pipeline, &env, err) : 0;
+	int rc = keep_records(s, err);
+	return rc == 0 && s->threads == 2 ? pipeline_begin(&s->pipeline, &env, err) : rc;
 }
 
 int sim_close(struct sim *s, struct err *err) {
@@ -304,6 +322,8 @@ int sim_close(struct sim *s, struct err *err) {
 	for (uint32_t i = 0; i < s->paths.count; i++)
 		path_end(&s->paths.path[i], s->now_ns);
 	join_counts(s);
+	if (s->failed == 0)
+		s->failed = records_move(&s->records, NEVER_NS, &s->err);
 	publish(s);
 	rc = capture_close(s->capture, err);
 	for (uint32_t i = 0; i < TEL_STREAM_COUNT; i++) {

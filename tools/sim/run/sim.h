@@ -8,6 +8,7 @@
 #include "switch/path/capture.h"
 #include "switch/path/path.h"
 #include "switch/path/schedule.h"
+#include "tools/sim/records.h"
 #include "tools/sim/segments.h"
 #include "tools/sim/side.h"
 #include "tools/sim/topology.h"
@@ -63,6 +64,7 @@ struct sim {
 	uint32_t *dropped;
 	bool any_dropped;
 	struct segments segments;
+	struct records records; // at level 2
 	_Alignas(64) struct capture *capture; // NULL: none
 	struct tel tel[TEL_STREAM_COUNT];
 	uint64_t now_ns; // all events before this time are done

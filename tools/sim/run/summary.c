@@ -2,6 +2,7 @@
 #include "switch/path/fields.h"
 #include "switch/stage/card.h"
 #include "tools/sim/guest/guests.h"
+#include "tools/sim/pipeline.h"
 #include "tools/sim/run/fields.h"
 #include "tools/sim/run/sim.h"
 
