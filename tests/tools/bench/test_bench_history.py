@@ -3,6 +3,7 @@
 
 import json
 import os
+from math import nan
 
 import pytest
 from msgspec import to_builtins
@@ -24,6 +25,34 @@ def test_medians_are_kept_and_listed(weir, monkeypatch, tmp_path):
     assert done.status == 0
     assert "copa  12.5 ns" in done.out
     assert "5,000" not in done.out
+
+
+def test_a_history_is_drawn(weir, monkeypatch, tmp_path):
+    """A panel for each benchmark and machine; a row that an entry lacks is not known there."""
+    old = {"commit": "0123456789ab", "date": "2026-01-31T10:00:00Z", "machine": "old"}
+    lines = [
+        {"bench": "cc", "rows": {"copa": 2000.0, "reno": 3000.0}, **old},
+        {"bench": "cc", "rows": {"copa": 1000.0}, **old, "commit": None},
+        {"bench": "cc", "rows": {"copa": 500.0}, **old, "machine": "new"},
+        {"bench": "instructions", "rows": {"copa": 1e3}, **old},
+    ]
+    (tmp_path / "b.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    first, second, counted = history.figure(history.read(tmp_path / "b.jsonl")).panels
+    assert [line.y.tolist() for line in first.marks] == [
+        [2, 1],
+        pytest.approx([3, nan], nan_ok=True),
+    ]
+    assert [line.y.tolist() for line in (*second.marks, *counted.marks)] == [[500], [1000]]
+    assert (first.y.label, second.y.label, counted.y.label) == (
+        *("median (µs)", "median (ns)"),
+        "median",
+    )
+    assert first.x.ticks == [(0, "0123456"), (1, "-")]
+    drawn = weir("bench", "history", "--file", tmp_path / "b.jsonl", "--out", tmp_path / "h.csv")
+    assert drawn.status == 0, drawn.err
+    assert "copa" in (tmp_path / "h.csv").read_text()
+    done = weir("bench", "history", "--term", env={"XDG_STATE_HOME": str(tmp_path)})
+    assert (done.status, done.err.splitlines()[0][:33]) == (1, "weir: no benchmark has been run y")
 
 
 def test_a_history_that_cannot_be_written_or_read(monkeypatch, tmp_path, capfd, weir):

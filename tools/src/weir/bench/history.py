@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from weir import bootstrap
@@ -26,9 +27,13 @@ from weir.base.page import Column, Status, Table
 from weir.base.repository import built_commit, git
 from weir.bench import sim
 from weir.bench.rounds import Result, Rounds, machine
+from weir.report import theme
+from weir.report.figure import Axis, Figure, Line, Panel, floats, named
+from weir.report.theme import Style
 
 COLUMNS = ("date", "commit", "bench", "row", "median", "machine")
 COUNTS = ("instructions",)  # benchmarks whose medians are numbers, not nanoseconds
+TICKS = 6  # commits that a panel names
 AGAINST_COLUMNS = (
     "row",
     Column("this build", "ns", units.time),
@@ -137,6 +142,37 @@ def parts(entries: Sequence[Entry]) -> Iterator[Table | str]:
         if entries
         else f"no benchmark has been run yet ({history_file()})"
     )
+
+
+def figure(entries: Sequence[Entry]) -> Figure:
+    """Returns each benchmark's medians over time, a panel for each machine that it ran on."""
+    if not entries:
+        raise UserError(f"no benchmark has been run yet ({history_file()})", 1)
+    names = dict.fromkeys(row for entry in entries for row in entry.rows)
+    styles = dict(zip(names, theme.styles_of([(name, name) for name in names]), strict=True))
+    of_panel: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        of_panel.setdefault((entry.bench, entry.machine), []).append(entry)
+    panels = [panel(*of, own, styles) for of, own in of_panel.items()]
+    caption = "Medians of benchmarks. A point is a measurement; some commits stand below."
+    return named("history", Figure(panels), caption)
+
+
+def panel(bench: str, where: str, entries: Sequence[Entry], styles: Mapping[str, Style]) -> Panel:
+    """Returns the measurements of a benchmark on a machine in their order, a line for each row."""
+    largest = max(value for entry in entries for value in entry.rows.values())
+    divisor, unit = (1.0, "") if bench in COUNTS else units.step(largest, units.TIME_STEPS)
+    at = np.arange(len(entries), dtype=float)
+    marks = [
+        Line(at, floats([e.rows.get(name, np.nan) for e in entries]) / divisor, style, markers=1)
+        for name, style in styles.items()
+        if any(name in entry.rows for entry in entries)
+    ]
+    every = -(-len(entries) // TICKS)
+    ticks = [(float(i), (e.commit or "-")[:7]) for i, e in enumerate(entries) if i % every == 0]
+    x = Axis(f"commit, from {entries[0].date[:10]} to {entries[-1].date[:10]}", ticks=ticks)
+    y = Axis(f"median ({unit})" if unit else "median", scale="log")
+    return Panel(x, y, marks, f"{bench}, {where}")
 
 
 def against(

@@ -29,9 +29,11 @@ from weir.bench import (
 )
 from weir.bench.rounds import Result, Rounds
 from weir.bootstrap import SetupError
-from weir.cli.arguments import Json
+from weir.cli.arguments import FigureFile, Json
+from weir.cli.figures import put_figure
 from weir.cli.host import cpu_list
 from weir.cli.usage import commands
+from weir.report import paper
 
 app = commands(__doc__)
 
@@ -228,20 +230,30 @@ def pcap_(
     return partial(captures.measure, sim.parse_flows(flows), packets)
 
 
-@app.add("history", "bench history", "bench history corescale --file bench.jsonl")
+@app.add(
+    "history",
+    "bench history",
+    "bench history corescale --file bench.jsonl",
+    "bench history cards --term",
+    "bench history --out history.pdf",
+)
 def history_(
     bench: Annotated[str | None, typer.Argument(metavar="[BENCH]", help="Only this one.")] = None,
     file: Annotated[
         Path | None, typer.Option(help="Read this. [~/.local/state/weir/bench.jsonl]")
     ] = None,
+    out: FigureFile = None,
+    term: Annotated[bool, typer.Option("--term", help="Draws them on the terminal.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Lists the medians that each benchmark found, with date, commit and machine.
+    """Lists or draws the medians that each benchmark found, with date, commit and machine.
 
     A commit is compared with this build by any benchmark with --against COMMIT.
     """
     entries = history.read(file, bench)
     if as_json:
         print(json.dumps(to_builtins(entries), indent=1))
+    elif out or term:
+        put_figure(history.figure(entries), "history", out, paper.Shape("page"), term)
     else:
         terminal.show(terminal.console(), history.parts(entries))
