@@ -52,8 +52,8 @@ struct route_order {
 	uint8_t node[NODES_MAX]; // the other components
 	uint32_t nodes;
 };
-// A topological order of all components without o->ahead, hosts first where there is a choice. False:
-// there is a circle, and o->node has what is before it.
+// A topological order of all components without o->ahead, hosts first where there is a choice.
+// False: there is a circle, and o->node has what is before it.
 bool routes_sort(const struct paths *ps, const struct route_graph *g, struct route_order *o);
 void routes_order(const struct paths *ps, const struct route_graph *g, struct route_order *o);
 // The longest window, with the delays as they are.

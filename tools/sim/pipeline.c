@@ -272,8 +272,8 @@ static void lane_init(
 	l->pipe.refused_ctx = env->ctx;
 }
 
-// Memory of packets of direction d goes to the lane with their paths; what makes them does so in the
-// pipe to it.
+// Memory of packets of direction d goes to the lane with their paths; what makes them does so in
+// the pipe to it.
 static void lane_connect(struct lane *l, const struct pipeline_env *env, enum flows_direction d) {
 	struct pools *all = env->pools[FLOWS_FORWARD];
 
