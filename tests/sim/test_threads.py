@@ -27,7 +27,7 @@ duration: 4s
 warmup: 1s
 paths:
   access: [{delay: {delay: 2ms, late: 1%, late_by: 1ms}}]
-  hop1: [{link: {rate: 30Mbit, queue: {fifo: {limit: 1BDP}}}}]
+  hop1: [{markov_link: {good: 30Mbit, bad: 9Mbit, queue: {fifo: {limit: 1BDP}}}}]
   hop2: [{loss: {rate: 0.2%}}, {link: {rate: 20Mbit, queue: {codel: {}}}}, {delay: {delay: 3ms}}]
   back1: [{link: {rate: 2Mbit, queue: {fifo: {limit: 60pkt}}}}]
   back2: [{delay: {delay: 4ms}}]

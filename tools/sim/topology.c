@@ -354,9 +354,12 @@ void topology_pass(struct topology *n, enum flows_direction d, uint64_t known_ns
 
 	for (uint32_t i = 0; i < part->paths; i++) {
 		uint32_t k = part->path[i];
+		uint64_t enter_ns = time_min(known_ns + part->enter_ns[k], end_ns);
+		uint64_t leave_ns = time_min(known_ns + part->leave_ns[k], end_ns);
 
-		enter(n, k, time_min(known_ns + part->enter_ns[k], end_ns) - 1);
-		if (k != last) // of which the host takes them
-			leave(n, k, time_min(known_ns + part->leave_ns[k], end_ns) - 1);
+		if (enter_ns > 0)
+			enter(n, k, enter_ns - 1);
+		if (leave_ns > 0 && k != last) // of which the host takes them
+			leave(n, k, leave_ns - 1);
 	}
 }
