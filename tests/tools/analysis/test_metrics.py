@@ -118,8 +118,10 @@ def test_ecdf_rises_to_one(pairs):
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=200))
 def test_binned_cdf_is_the_ecdf_up_to_a_bin(values):
     exact, exact_share = metrics.ecdf(values)
-    chunks = [np.array(values[:70], np.uint32), np.array(values[70:], np.uint32)]
-    x, share = metrics.binned_cdf(chunks)
+    binned = metrics.Binned()
+    for chunk in (values[:70], values[70:]):
+        binned.add(np.array(chunk, np.uint64))
+    x, share = binned.cdf()
     width = max(values) / 65535 + 1
     for q in (0.1, 0.5, 0.99, 1.0):
         coarse = metrics.quantile_of_cdf(x, share, q)
@@ -128,7 +130,7 @@ def test_binned_cdf_is_the_ecdf_up_to_a_bin(values):
 
 def test_nothing_has_no_distribution():
     assert metrics.ecdf([])[0].size == 0
-    assert metrics.binned_cdf([])[0].size == 0
+    assert metrics.Binned().cdf()[0].size == 0
     assert metrics.quantile_of_cdf(*metrics.ecdf([]), 0.5) is None
     assert metrics.percentile([], 50) is None
 

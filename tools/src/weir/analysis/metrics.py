@@ -76,20 +76,27 @@ def quantile_of_cdf(x: Floats, share: Floats, q: float) -> float | None:
     return float(x[min(int(np.searchsorted(share, q - 1e-12)), x.size - 1)])
 
 
-def binned_cdf(
-    chunks: Iterable[npt.NDArray[np.uint32]], bins: int = 65536
-) -> tuple[Floats, Floats]:
-    """Returns the same as ecdf of values in chunks, to within the largest value over bins."""
-    parts = [chunk for chunk in chunks if chunk.size > 0]
-    if not parts:
-        return np.empty(0), np.empty(0)
-    width = max(1, -(-int(max(part.max() for part in parts)) // (bins - 1)))
-    counts = np.zeros(bins, dtype=np.int64)
-    for part in parts:
-        counts += np.bincount(part // np.uint32(width), minlength=bins)
-    used = np.flatnonzero(counts)
-    cumulative = np.cumsum(counts[used])
-    return used.astype(np.float64) * width, cumulative / cumulative[-1]
+class Binned:
+    """A distribution of whole numbers that come in parts, to within the largest over bins / 2."""
+
+    def __init__(self, bins: int = 1 << 17) -> None:
+        self.counts = np.zeros(bins, dtype=np.int64)
+        self.shift = 0  # a bin is 2^shift wide
+
+    def add(self, values: npt.NDArray[np.unsignedinteger]) -> None:
+        """Counts values; where one is beyond the last bin, each two become one."""
+        bins = self.counts.size
+        while values.size and int(values.max()) >> self.shift >= bins:
+            self.counts = np.pad(self.counts[0::2] + self.counts[1::2], (0, bins // 2))
+            self.shift += 1
+        places = (values >> values.dtype.type(self.shift)).astype(np.int64)
+        self.counts += np.bincount(places, minlength=bins)
+
+    def cdf(self) -> tuple[Floats, Floats]:
+        """Returns the same as ecdf of all values."""
+        used = np.flatnonzero(self.counts)
+        cumulative = np.cumsum(self.counts[used])
+        return used.astype(np.float64) * (1 << self.shift), cumulative / cumulative[-1:]
 
 
 BINS = 32  # of a power of two, in the distributions of summaries: common/base/hist.h

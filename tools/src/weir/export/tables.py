@@ -33,9 +33,16 @@ def selected(stream: Stream, flows: Sequence[int]) -> Iterator[Batch]:
 
 
 def parquet(stream: Stream, path: Path, flows: Sequence[int]) -> None:
-    """Writes a row group per batch with zstd; fields' units and meanings are in the metadata."""
+    """Writes a row group per batch with zstd; fields' units and meanings are in the metadata.
+
+    Of whole numbers it writes differences: less to write, and smaller, than a dictionary.
+    """
     schema = arrow_schema(stream)
-    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as file:
+    widths = {one.name: one.type.bit_width for one in schema if pa.types.is_integer(one.type)}
+    deltas = {name: "DELTA_BINARY_PACKED" for name, width in widths.items() if width > 8}
+    few = [name for name in widths if name not in deltas]
+    options = {"compression": "zstd", "use_dictionary": few, "column_encoding": deltas}
+    with pyarrow.parquet.ParquetWriter(path, schema, **options) as file:
         for batch in selected(stream, flows):
             file.write_table(batch.to_arrow())
 

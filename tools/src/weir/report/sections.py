@@ -19,8 +19,6 @@ from weir.report.figure import Figure, named
 from weir.report.scene import BANDS, Scene, flow_styles, split_by
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from weir.analysis.folder import Run
 
 EVENTS_SHOWN = ("reduction", "timeout", "cc_mode", "spurious", "undo")  # of events.ring
@@ -492,15 +490,15 @@ def link_name(scene: Scene, link: int) -> str:
 def packet_delays(data: RunData, links: Iterable[int]) -> list[figures.Cdf]:
     """Returns CDFs of time in the queue from packets.ring, if packets were recorded."""
     warmup_ns = data.scene.warmup_s * metrics.NS_PER_S
-    delays: dict[int, list[npt.NDArray[np.uint32]]] = {link: [] for link in links}
+    delays = {link: metrics.Binned() for link in links}
     dequeue = data.run.values("packets", "event").get("dequeue", -1)
     for part in data.run.chunks("packets", ("ts_ns", "sojourn_ns", "event", "link")):
         left = (part["event"] == dequeue) & (part["ts_ns"] > warmup_ns)
         for link, found in delays.items():
-            found.append(part["sojourn_ns"][left & (part["link"] == link)])
+            found.add(part["sojourn_ns"][left & (part["link"] == link)])
     distributions = []
     for link, found in delays.items():
-        delay, share = metrics.binned_cdf(found)
+        delay, share = found.cdf()
         if delay.size > 0:
             distributions.append(cdf_of(link_name(data.scene, link), delay, share))
     return distributions
