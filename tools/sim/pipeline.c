@@ -43,7 +43,7 @@ struct choice {
 	bool alone, trial;
 	uint64_t since_ns, work; // of this trial, or since the last one
 	uint64_t keep_ns; // until the next trial
-	uint64_t now_ns, two_ns; // at the end of the last stretch, and of all that were on two
+	uint64_t two_ns; // of all stretches on two
 	double cost[2]; // wall-clock time per work of the last time, by `alone`
 };
 
@@ -216,11 +216,10 @@ static uint64_t wall_ns(void) {
 }
 
 // A stretch is over, up to which so much was done: on how many threads the next one goes.
-static void choose(struct choice *c, uint64_t work) {
+static void choose(struct choice *c, uint64_t began_ns, uint64_t work) {
 	uint64_t now_ns = wall_ns(), took_ns = now_ns - c->since_ns;
 
-	c->two_ns += c->alone ? 0 : now_ns - c->now_ns;
-	c->now_ns = now_ns;
+	c->two_ns += c->alone ? 0 : now_ns - began_ns;
 	if (took_ns < (c->trial ? PIPELINE_TRIAL_NS : c->keep_ns))
 		return;
 	c->cost[c->alone] = (double)took_ns / (double)(work - c->work);
@@ -239,6 +238,7 @@ static void choose(struct choice *c, uint64_t work) {
 
 uint64_t pipeline_run(struct pipeline *p, uint64_t boundary_ns) {
 	struct lane *caller = &p->lane[CALLER], *other = &p->lane[OTHER];
+	uint64_t began_ns = wall_ns();
 
 	for (uint32_t i = 0; i < LANES; i++) {
 		struct lane *l = &p->lane[i];
@@ -250,7 +250,7 @@ uint64_t pipeline_run(struct pipeline *p, uint64_t boundary_ns) {
 	else
 		run_both(p, boundary_ns);
 	p->stretches++;
-	choose(&p->choice, p->stretches + caller->pipe.got + other->pipe.got);
+	choose(&p->choice, began_ns, p->stretches + caller->pipe.got + other->pipe.got);
 	fill_itself(p, p->choice.alone);
 	return boundary_ns;
 }
@@ -311,7 +311,6 @@ int pipeline_begin(struct pipeline **pipeline, const struct pipeline_env *env, s
 		return err_set(err, -ENOMEM, "no memory for a second thread");
 	*pipeline = p;
 	p->choice = (struct choice){.since_ns = wall_ns(), .keep_ns = PIPELINE_TRIAL_NS};
-	p->choice.now_ns = p->choice.since_ns;
 	lanes_init(p, env);
 	if (pthread_create(&p->thread, NULL, thread_main, p) != 0)
 		return err_set(err, -EAGAIN, "cannot begin a second thread");
