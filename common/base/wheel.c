@@ -51,7 +51,7 @@ static inline struct timer *list_take(struct wheel_slot *l) {
 void wheel_init(struct wheel *w, uint64_t now_ns) {
 	memset(w, 0, sizeof(*w));
 	w->now_slot = now_ns >> WHEEL_SLOT_SHIFT;
-	w->next_slot = UINT64_MAX;
+	w->next_slot = w->due_ns = UINT64_MAX;
 	for (uint32_t level = 0; level < WHEEL_LEVELS; level++) {
 		for (uint32_t i = 0; i < WHEEL_SLOTS; i++)
 			list_init(&w->slot[level][i]);
@@ -115,6 +115,7 @@ void wheel_arm(struct wheel *w, struct timer *t, uint64_t expires_ns) {
 	uint64_t slot = expires_ns >> WHEEL_SLOT_SHIFT;
 
 	t->expires_ns = expires_ns;
+	w->due_ns = min_u64(w->due_ns, expires_ns);
 	w->armed++;
 	if (slot <= w->now_slot) {
 		ready_insert(w, t);
@@ -314,12 +315,16 @@ struct timer *wheel_pop(struct wheel *w, uint64_t now_ns) {
 	struct timer *t = w->ready;
 
 	if (t == NULL) {
-		if (!advance(w, now_ns >> WHEEL_SLOT_SHIFT))
+		if (!advance(w, now_ns >> WHEEL_SLOT_SHIFT)) {
+			w->due_ns = wheel_slot_ns(w);
 			return NULL;
+		}
 		t = w->ready;
 	}
-	if (t->expires_ns > now_ns)
+	if (t->expires_ns > now_ns) {
+		w->due_ns = t->expires_ns;
 		return NULL;
+	}
 	w->ready = t->next;
 	t->next = NULL;
 	w->armed--;

@@ -39,6 +39,7 @@ struct wheel_slot {
 struct wheel {
 	uint64_t now_slot; // level 0 slot that is open, counted from time 0
 	uint64_t next_slot; // the next filed slot, of any level, begins here or later
+	uint64_t due_ns; // no timer is due before
 	struct timer *ready; // sorted, from the open slot and before
 	struct timer *ready_last;
 	struct timer *ahead; // the next timer to be prefetched; NULL: none
@@ -56,8 +57,7 @@ void wheel_arm(struct wheel *w, struct timer *t, uint64_t expires_ns);
 void wheel_cancel(struct wheel *w, struct timer *t);
 // Whether a timer may have expires_ns <= now_ns. False: wheel_pop would return NULL.
 static inline bool wheel_due(const struct wheel *w, uint64_t now_ns) {
-	return w->ready != NULL ? w->ready->expires_ns <= now_ns
-				: w->next_slot <= now_ns >> WHEEL_SLOT_SHIFT;
+	return w->due_ns <= now_ns;
 }
 // The earliest timer with expires_ns <= now_ns, or NULL.
 struct timer *wheel_pop(struct wheel *w, uint64_t now_ns);

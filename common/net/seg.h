@@ -101,6 +101,14 @@ static inline bool seg_is_large(const struct seg *s) {
 		!= 0;
 }
 
+// Whether it is an ACK with timestamps and nothing else: the third word but for window and wscale.
+static inline bool seg_is_bare_ack(const struct seg *s) {
+	const seg_word *w = (const seg_word *)(const void *)s;
+
+	return (w[2] & ~((uint64_t)0xff << 56 | (uint64_t)UINT16_MAX << 16))
+		== ((uint64_t)SEG_OPT_TS << 40 | (uint64_t)SEG_ACK << 32);
+}
+
 // Whether it asks for a new connection. With a FIN it does not, as in Linux.
 static inline bool seg_opens(const struct seg *s) {
 	return (s->flags & (SEG_SYN | SEG_ACK | SEG_RST | SEG_FIN)) == SEG_SYN;

@@ -313,7 +313,7 @@ static void copa_init(void *state, const void *config, uint32_t mss_bytes, uint6
 // Closes the sub-windows that end by now.
 static void rotate_standing(struct copa *c, uint64_t now_ns, double window_ns) {
 	uint64_t width_ns = (uint64_t)max_f64(window_ns * STANDING_WIDTH, 1);
-	float closing_ns = c->sub_now_ns;
+	float closing_ns = c->sub_now_ns, least_ns = NO_RTT;
 
 	if (now_ns - c->sub_end_ns >= (STANDING_CLOSED + 1) * width_ns) {
 		for (int i = 0; i < STANDING_CLOSED; i++)
@@ -329,10 +329,9 @@ static void rotate_standing(struct copa *c, uint64_t now_ns, double window_ns) {
 		}
 	}
 	c->sub_now_ns = NO_RTT;
-	c->sub_closed_ns = NO_RTT;
 	for (int i = 0; i < STANDING_CLOSED; i++)
-		if (c->sub_ns[i] < c->sub_closed_ns)
-			c->sub_closed_ns = c->sub_ns[i];
+		least_ns = c->sub_ns[i] < least_ns ? c->sub_ns[i] : least_ns;
+	c->sub_closed_ns = least_ns;
 }
 
 static float rtt_min_ns(const struct copa *c, const struct config *cfg) {

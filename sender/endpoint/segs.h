@@ -7,6 +7,8 @@
 // processing; the arena bounds the sum over all flows.
 #pragma once
 #include "common/base/err.h"
+#include "common/base/likely.h"
+#include "common/base/u64.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -44,22 +46,32 @@ struct seg_rec {
 };
 static_assert(sizeof(struct seg_rec) == 32, "two records per cache line");
 
-// Writes the first word of a record without reading it, because it is not in the cache yet.
-static inline void seg_rec_start(struct seg_rec *r, uint64_t sent_ns, uint16_t flags) {
-	const uint64_t word = (sent_ns & SENT_NS_MASK) | (uint64_t)flags << 48;
+// What the records of segments have in common that are sent at once.
+struct seg_sent {
+	uint64_t word; // sent_ns and flags
+	uint32_t first_tx_ago, delivered_ago, delivered;
+	float cwnd_segs;
+};
 
-	memcpy(r, &word, sizeof(word));
+// Of those sent so long after the start of their send interval, and after the last delivery.
+static inline struct seg_sent seg_sent(uint64_t sent_ns, uint16_t flags, uint64_t first_tx_ns,
+	uint64_t delivered_ns, uint32_t delivered, float cwnd_segs) {
+	if (unlikely(((first_tx_ns | delivered_ns) >> 32) != 0)) {
+		flags |= SENT_LONG_AGO;
+		first_tx_ns = min_u64(first_tx_ns >> SENT_AGO_SHIFT, UINT32_MAX);
+		delivered_ns = min_u64(delivered_ns >> SENT_AGO_SHIFT, UINT32_MAX);
+	}
+	return (struct seg_sent){(sent_ns & SENT_NS_MASK) | (uint64_t)flags << 48,
+		(uint32_t)first_tx_ns, (uint32_t)delivered_ns, delivered, cwnd_segs};
 }
 
-// A segment was sent so long after the start of its send interval, and after the last delivery.
-static inline void seg_rec_set_ago(struct seg_rec *r, uint64_t first_tx_ns, uint64_t delivered_ns) {
-	if (((first_tx_ns | delivered_ns) >> 32) != 0) {
-		r->flags |= SENT_LONG_AGO;
-		first_tx_ns = first_tx_ns >> SENT_AGO_SHIFT;
-		delivered_ns = delivered_ns >> SENT_AGO_SHIFT;
-	}
-	r->first_tx_ago = first_tx_ns < UINT32_MAX ? (uint32_t)first_tx_ns : UINT32_MAX;
-	r->delivered_ago = delivered_ns < UINT32_MAX ? (uint32_t)delivered_ns : UINT32_MAX;
+// Writes all but the links, and reads nothing: the record is not in the cache yet.
+static inline void seg_rec_put(struct seg_rec *r, struct seg_sent s) {
+	memcpy(r, &s.word, sizeof(s.word));
+	r->first_tx_ago = s.first_tx_ago;
+	r->delivered_ago = s.delivered_ago;
+	r->delivered = s.delivered;
+	r->cwnd_segs = s.cwnd_segs;
 }
 
 // Of one of the two.

@@ -13,6 +13,8 @@
 #include "sender/tcp/loss.h"
 #include "sender/tcp/prr.h"
 
+#include <string.h>
+
 static const struct cc_ops *cc_of(const struct endpoint *e, const struct flow *f) {
 	return flow_group(e, f)->cc;
 }
@@ -130,17 +132,40 @@ static void reno_dupacks(struct flow *f, bool dup, struct delivery *d) {
 		loss_mark_in(f, f->una, d);
 }
 
-// The interval of the delivery rate sample for the newest delivered segment, in ns; 0: no sample.
-static uint64_t rate_interval_ns(const struct flow *f, const struct delivery *d) {
-	uint64_t interval_ns = time_max(d->send_elapsed_ns, d->now_ns - d->prior_ns);
+// The interval of the delivery rate sample for the newest delivered segment, which was sent and
+// acknowledged in so many ns; 0: no sample.
+static uint64_t rate_interval_ns(const struct flow *f, uint64_t send_ns, uint64_t ack_ns) {
+	uint64_t interval_ns = time_max(send_ns, ack_ns);
 
 	// Shorter than a round trip: ACKs were compressed (section 3.3).
 	return interval_ns < f->rtt.min_ns ? 0 : interval_ns;
 }
 
+// `loss`: to be answered as a reduction, as is an echo.
+static inline void call_cc(struct endpoint *e, struct flow *f, const struct group *g,
+	struct cc_ack *a, bool ece, bool loss) {
+	double before = f->out.cwnd_segs;
+	const struct cc_ops *cc = g->cc;
+	uint8_t mode = f->cc_mode;
+	bool traced = tel_on(e->env.tel_cc);
+
+	if (a->interval_ns > 0 && (cc->rate || traced))
+		a->delivery_bps = (double)(a->delivered_segs - a->prior_delivered_segs) * f->payload
+			* 8e9 / (double)a->interval_ns;
+	cc->on_ack(f->cc_state, g->cc_config, a, &f->out);
+	f->ecn_loss |= loss;
+	if (cc->answers_in_on_ack && (ece || loss))
+		reduced(e, f, before, !loss, a->now_ns);
+	if (cc->mode != NULL)
+		f->cc_mode = cc->mode(f->cc_state, g->cc_config);
+	if (f->cc_mode != mode)
+		endpoint_event(e, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, a->now_ns);
+	if (traced)
+		endpoint_cc_record(e, f, a);
+}
+
 static inline void notify_cc(struct endpoint *e, struct flow *f, const struct delivery *d, bool ece,
 	uint32_t prior_inflight, uint64_t rtt_ns) {
-	const struct cc_ops *cc = cc_of(e, f);
 	struct cc_ack a = {
 		.now_ns = d->now_ns,
 		.rtt_ns = rtt_ns > 0 ? rtt_ns : kernel_rtt_ns(e, f, d),
@@ -158,7 +183,9 @@ static inline void notify_cc(struct endpoint *e, struct flow *f, const struct de
 		.prior_inflight_segs = prior_inflight,
 		.delivered_segs = f->delivered,
 		.prior_delivered_segs = d->prior_delivered,
-		.interval_ns = d->acked > 0 ? rate_interval_ns(f, d) : 0,
+		.interval_ns = d->acked > 0
+			? rate_interval_ns(f, d->send_elapsed_ns, d->now_ns - d->prior_ns)
+			: 0,
 		.next_send_ns = f->next_send_ns,
 		.app_limited = d->app_limited,
 		.lost_app_limited = d->lost_app_limited,
@@ -168,24 +195,19 @@ static inline void notify_cc(struct endpoint *e, struct flow *f, const struct de
 		.in_recovery = f->ca == FLOW_CA_RECOVERY,
 		.in_loss = f->ca == FLOW_CA_LOSS,
 	};
-	double before = f->out.cwnd_segs;
-	uint8_t mode = f->cc_mode;
-	bool traced = tel_on(e->env.tel_cc);
 	// The first loss of an ECN episode, which on_loss does not report.
 	bool loss = d->lost > 0 && a.in_recovery && f->ecn_episode && !f->ecn_loss;
 
-	if (a.interval_ns > 0 && (cc->rate || traced))
-		a.delivery_bps = (double)(f->delivered - d->prior_delivered) * f->payload * 8e9
-			/ (double)a.interval_ns;
-	cc->on_ack(f->cc_state, cc_config(e, f), &a, &f->out);
-	f->ecn_loss |= loss;
-	if (cc->answers_in_on_ack && (ece || loss))
-		reduced(e, f, before, !loss, d->now_ns);
-	flow_note_mode(e, f);
-	if (f->cc_mode != mode)
-		endpoint_event(e, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, d->now_ns);
-	if (traced)
-		endpoint_cc_record(e, f, &a);
+	call_cc(e, f, flow_group(e, f), &a, ece, loss);
+}
+
+// Counts the RTT of the oldest and of the newest segment that an ACK acknowledges.
+static inline void add_rtt(
+	struct flow *f, uint64_t oldest_ns, uint64_t newest_ns, uint64_t rto_min_ns) {
+	rtt_sample(&f->rtt, oldest_ns, newest_ns, rto_min_ns);
+	f->count.rtt_sum_ns += newest_ns;
+	f->count.rtt_samples++;
+	f->interval_rtt_max_ns = max_u64(f->interval_rtt_max_ns, newest_ns);
 }
 
 // The RTT of the newest segment, unless it was sent twice (Karn): then 0. srtt learns from the
@@ -206,12 +228,7 @@ static inline uint64_t take_rtt(struct endpoint *e, struct flow *f, const struct
 		}
 		return 0;
 	}
-	rtt_sample(
-		&f->rtt, d->oldest_ns > 0 ? d->now_ns - d->oldest_ns : rtt_ns, rtt_ns, rto_min_ns);
-	f->count.rtt_sum_ns += rtt_ns;
-	f->count.rtt_samples++;
-	if (rtt_ns > f->interval_rtt_max_ns)
-		f->interval_rtt_max_ns = rtt_ns;
+	add_rtt(f, d->oldest_ns > 0 ? d->now_ns - d->oldest_ns : rtt_ns, rtt_ns, rto_min_ns);
 	return rtt_ns;
 }
 
@@ -388,20 +405,21 @@ void flow_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t 
 // no walk, and RACK cannot find a loss. The effect is that of flow_ack. With AccECN every ACK has
 // feedback, also one without flags: ACE may be 000.
 static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
-	return s->flags == SEG_ACK && s->len == 0 && s->sack_count == 0 && s->options == SEG_OPT_TS
-		&& f->state == FLOW_OPEN && f->ts_ok && seq_diff(s->tsval, f->ts_recent) >= 0
-		&& s->seq == f->rcv_nxt && f->seen_count == 0 && f->ca == FLOW_CA_OPEN && f->sack_ok
+	static const struct flow_condition usual = {
+		.state = FLOW_OPEN, .ca = FLOW_CA_OPEN, .ts_ok = true, .sack_ok = true};
+
+	return seg_is_bare_ack(s) && memcmp(&f->condition, &usual, sizeof(usual)) == 0
+		&& seq_diff(s->tsval, f->ts_recent) >= 0 && s->seq == f->rcv_nxt
 		&& (f->sacked | f->lost) == 0 && f->una >= f->rtx_end && f->tlp_end == 0
 		&& f->rtx_kind != RTX_REO && ahead - 1 < (uint32_t)(f->nxt - f->una) * f->payload
-		&& f->una_bytes == f->una * f->payload && !f->accecn;
+		&& f->una_bytes == f->una * f->payload;
 }
 
 bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	uint32_t ahead = s->ack - (f->iss + 1 + (uint32_t)f->una_bytes), left = ahead, segs = 0;
-	uint32_t prior_inflight = flow_inflight(f);
+	const struct group *g = flow_group(e, f);
+	uint64_t oldest_ns, newest_ns, rtt_ns;
 	const struct seg_rec *r;
-	struct delivery d = {.now_ns = now_ns};
-	uint64_t rtt_ns;
 
 	if (!expected(f, s, ahead))
 		return false;
@@ -410,10 +428,12 @@ bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *s, 
 	if (left > 0 || f->una + segs >= f->data_segs)
 		return false;
 	r = flow_seg(f, f->una + segs - 1);
-	d.oldest_ns = flow_sent_ns(flow_seg(f, f->una), now_ns);
-	d.newest_ns = flow_sent_ns(r, now_ns);
-	if (d.newest_ns < f->rack_sent_ns)
+	oldest_ns = flow_sent_ns(flow_seg(f, f->una), now_ns);
+	newest_ns = flow_sent_ns(r, now_ns);
+	if (newest_ns < f->rack_sent_ns)
 		return false; // a retransmission sent later was delivered: RACK has to run
+	rtt_ns = now_ns - newest_ns;
+	add_rtt(f, oldest_ns > 0 ? now_ns - oldest_ns : rtt_ns, rtt_ns, g->rto_min_ns);
 	f->ts_recent = s->tsval;
 	f->echoing = false;
 	f->una += segs;
@@ -422,27 +442,42 @@ bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *s, 
 	f->fack = f->rack_scan = f->una;
 	f->delivered += segs;
 	f->count.acked_bytes += ahead;
-	d.acked = d.passed = segs;
-	d.advanced = true;
-	d.newest_seg = f->una - 1;
-	d.newest_cwnd = r->cwnd_segs;
-	d.prior_delivered = f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
-	d.prior_ns = d.newest_ns - seg_rec_ago_ns(r, r->delivered_ago);
-	d.send_elapsed_ns = seg_rec_ago_ns(r, r->first_tx_ago);
-	d.app_limited = (r->flags & SENT_APP_LIMITED) != 0;
 	f->delivered_ns = now_ns;
-	f->first_tx_ns = d.newest_ns;
+	f->first_tx_ns = newest_ns;
 	if (f->app_limited != 0 && f->delivered >= f->app_limited)
 		f->app_limited = 0;
-	rtt_ns = take_rtt(e, f, &d);
-	f->rack_sent_ns = d.newest_ns;
-	f->rack_seg = d.newest_seg;
+	f->rack_sent_ns = newest_ns;
+	f->rack_seg = f->una - 1;
 	f->rack_retrans = false;
 	f->rack_rtt_ns = rtt_ns;
 	f->timeouts = 0;
 	f->backoff = 0;
 	f->rtx_base_ns = now_ns;
-	notify_cc(e, f, &d, false, prior_inflight, rtt_ns);
+	struct cc_ack ack = {
+		.now_ns = now_ns,
+		.rtt_ns = rtt_ns,
+		.srtt_ns = f->rtt.srtt_ns,
+		.tick_ns = g->tick_ns,
+		.rtt_min_ns = f->rtt.min_ns,
+		.sent_ns = newest_ns,
+		.cwnd_at_send = (double)r->cwnd_segs,
+		.acked_segs = segs,
+		.passed_segs = segs,
+		.inflight_segs = flow_inflight(f),
+		.prior_inflight_segs = flow_inflight(f) + segs,
+		.delivered_segs = f->delivered,
+		.prior_delivered_segs =
+			f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered),
+		.interval_ns = rate_interval_ns(f, seg_rec_ago_ns(r, r->first_tx_ago),
+			rtt_ns + seg_rec_ago_ns(r, r->delivered_ago)),
+		.next_send_ns = f->next_send_ns,
+		.app_limited = (r->flags & SENT_APP_LIMITED) != 0,
+		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
+		.host_paced = g->host_paced,
+		.in_sequence = true,
+		.classic_ecn = f->classic_ecn,
+	};
+	call_cc(e, f, g, &ack, false, false);
 	f->cwnd_segs = f->out.cwnd_segs;
 	flow_send(e, f, now_ns, now_ns);
 	flow_arm_rtx(e, f, now_ns);

@@ -102,6 +102,15 @@ struct mtu_search {
 	uint64_t behind; // the first segment sent after it
 };
 
+// What decides about the short path of ACKs, to be compared at once.
+struct flow_condition {
+	uint8_t state; // enum flow_state
+	uint8_t ca; // enum flow_ca
+	uint8_t seen_count; // of `seen`
+	bool sack_ok, ts_ok;
+	bool accecn; // its ECN feedback is AccECN
+};
+
 // Members are in the order of use. A segment that the pacer releases touches the first six cache
 // lines; an ACK that only advances una, and the segments it releases, also the seventh and the
 // algorithm's state. With 50 000 flows each line is a cache miss.
@@ -113,27 +122,22 @@ struct flow {
 	double next_send_frac; // of a nanosecond, beyond next_send_ns
 
 	// 2. Values that an ACK is compared with.
-	_Alignas(64) uint8_t state; // enum flow_state
-	uint8_t ca, rtx_kind, cc_mode;
-	bool sack_ok, ts_ok, ecn_ok;
+	_Alignas(64) union {
+		struct flow_condition condition;
+		struct flow_condition; // its members are the flow's
+	};
+	uint8_t rtx_kind, cc_mode;
+	bool ecn_ok;
 	bool ecn_cwr; // the next new segment carries CWR
 	bool ecn_episode; // this recovery answers an ECN echo
 	bool cwnd_blocked;
-	uint8_t seen_count;
 	uint8_t snd_wscale;
 	uint8_t timeouts; // in a row, until progress; of a closed window: unanswered probes
 	uint8_t probes; // of a closed window, in a row
+	bool classic_ecn; // ECN was agreed, and the peer only says that there was a mark (RFC 3168)
 	uint16_t backoff; // number of times the RTO is doubled; reset by an RTT sample
 	uint16_t group;
-	bool classic_ecn; // ECN was agreed, and the peer only says that there was a mark (RFC 3168)
 	bool echoing; // the last ACK had ECE
-	uint32_t id;
-	uint32_t payload; // bytes per full segment
-	uint32_t iss, rcv_nxt, ts_recent;
-	uint64_t una_bytes; // offset of the highest ACK; the FIN counts one
-	uint64_t wnd_bytes; // offset of the right edge of the peer's window
-	uint32_t prr_out;
-	bool accecn; // its ECN feedback is AccECN
 	uint8_t ace; // accecn: what its segments carry
 	uint8_t ect; // the codepoint of its data packets
 	bool rack_retrans : 1; // rack_seg was a retransmission
@@ -142,6 +146,12 @@ struct flow {
 	bool searches : 1; // for a larger MTU (mtu_probe.c)
 	bool writes : 1; // several transfers share the connection: their last segments may be short
 	bool buffered : 1; // `written` bounds what is sent (send_buffer.h)
+	uint32_t id;
+	uint32_t payload; // bytes per full segment
+	uint32_t iss, rcv_nxt, ts_recent;
+	uint32_t prr_out;
+	uint64_t una_bytes; // offset of the highest ACK; the FIN counts one
+	uint64_t wnd_bytes; // offset of the right edge of the peer's window
 
 	// 3. Scoreboard.
 	_Alignas(64) uint64_t una;

@@ -21,7 +21,18 @@ static void put_counters(const struct receiver *r, struct seg *s) {
 		s->ecn_bytes[i] = r->marks.bytes[i] & ACCECN_BYTES_MASK;
 }
 
-static void send_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
+// Sends an ACK of all in sequence.
+static inline void put_ack(
+	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+	r->pending = 0;
+	r->delack_ns = NEVER_NS;
+	r->last_ack = s->ack;
+	e->received.acks++;
+	endpoint_send(e, r->id, s, ECN_NOT_ECT, now_ns);
+}
+
+__attribute__((noinline)) static void send_ack(
+	struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	uint8_t flags = SEG_ACK | (r->ecn_echo ? SEG_ECE : 0);
 	struct seg s;
 
@@ -47,11 +58,7 @@ static void send_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 		memmove(&r->sack[0], &r->sack[1], r->sack_count * sizeof(r->sack[0]));
 		r->dsack = false;
 	}
-	r->pending = 0;
-	r->delack_ns = NEVER_NS;
-	r->last_ack = receiver_next(r);
-	e->received.acks++;
-	endpoint_send(e, r->id, &s, ECN_NOT_ECT, now_ns);
+	put_ack(e, r, &s, now_ns);
 }
 
 void receiver_send_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
@@ -358,14 +365,25 @@ static void receiver_stale(
 	receiver_send_ack(e, r, now_ns);
 }
 
+// send_ack for a receiver as the next function has it, without a duplicate or a mark to report.
+static inline void send_plain_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
+	struct seg s;
+
+	seg_header(&s, receiver_iss(r) + 1, receiver_seq(r, r->rcv_nxt), 0, r->window, SEG_ACK,
+		true, flow_tsval(now_ns), r->ts_recent);
+	put_ack(e, r, &s, now_ns);
+}
+
 // The next segment in order of a connection without a hole: the common case. The effect is that of
 // receiver_data.
 static inline bool receiver_expected(
 	struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
-	if ((s->flags & r->flags_mask) != SEG_ACK || r->state != RECEIVER_OPEN || r->head != NULL
-		|| s->seq != receiver_seq(r, r->rcv_nxt) || s->len == 0 || !r->ts_ok
-		|| s->ack != receiver_iss(r) + 1 || s->options != SEG_OPT_TS
-		|| seq_diff(s->tsval, r->ts_recent) < 0 || r->modes != 0 || r->fin_seen)
+	static const struct receiver_condition usual = {.state = RECEIVER_OPEN, .ts_ok = true};
+
+	if ((s->flags & r->flags_mask) != SEG_ACK || s->options != SEG_OPT_TS || s->len == 0
+		|| memcmp(&r->condition, &usual, sizeof(usual)) != 0 || r->head != NULL
+		|| s->seq != receiver_seq(r, r->rcv_nxt) || s->ack != receiver_iss(r) + 1
+		|| seq_diff(s->tsval, r->ts_recent) < 0)
 		return false;
 	if (seq_diff(s->seq, r->last_ack) <= 0)
 		r->ts_recent = s->tsval;
@@ -374,7 +392,13 @@ static inline bool receiver_expected(
 	r->rcv_nxt += s->len;
 	e->received.segs++;
 	e->received.bytes += s->len;
-	acknowledge(e, r, s->len, false, now_ns);
+	r->pending = (uint8_t)(r->pending + (s->len >= r->payload));
+	if (!ack_due(r))
+		delay_ack(e, r, now_ns);
+	else if (unlikely(r->sack_count > 0 || r->ecn_echo))
+		send_ack(e, r, now_ns);
+	else
+		send_plain_ack(e, r, now_ns);
 	return true;
 }
 

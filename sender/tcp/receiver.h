@@ -60,6 +60,13 @@ struct receiver_acks {
 	struct receiver_window window;
 };
 
+// What decides about the short path, to be compared at once.
+struct receiver_condition {
+	uint8_t state; // enum receiver_state
+	bool ts_ok, fin_seen;
+	uint8_t modes; // enum receiver_mode
+};
+
 struct receiver {
 	// A segment in order touches only the first cache line, holes the second, too. The timer is
 	// touched when it is armed.
@@ -73,14 +80,15 @@ struct receiver {
 	uint32_t id;
 	uint16_t group_index;
 	uint16_t window; // as advertised, scaled
-	uint8_t state;
+	union {
+		struct receiver_condition condition;
+		struct receiver_condition; // its members are the receiver's
+	};
 	uint8_t pending; // full segments since the last ACK
 	uint8_t ack_every;
 	uint8_t sack_count; // number of ranges in `sack`
-	bool sack_ok, ts_ok, ecn_echo; // ecn_echo: ACKs carry ECE
+	bool sack_ok, ecn_echo; // ecn_echo: ACKs carry ECE
 	bool dsack; // sack[0] is a duplicate report, to be sent once
-	bool fin_seen;
-	uint8_t modes; // enum receiver_mode
 	// Flags that decide about the short path: PSH only where it asks for an ACK.
 	uint8_t flags_mask;
 	bool delays; // a delayed ACK has armed the timer

@@ -23,9 +23,15 @@ static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint3
 	return time_max(time_min(rto, g->rto_max_ns), f->rtt.rto_ns);
 }
 
-// An RTO counts from the last progress (rtx_base_ns), a probe from now (RFC 6298 section 5, RFC
-// 8985 section 7.2).
-void flow_arm_rtx(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+static inline void arm_until(
+	struct endpoint *e, struct flow *f, uint64_t deadline_ns, uint64_t now_ns) {
+	// A sample by SACK may have shortened the timeout to before now.
+	f->rtx_deadline_ns = time_max(deadline_ns, now_ns);
+	if (!f->rtx.armed || f->rtx_deadline_ns < f->rtx.t.expires_ns)
+		endpoint_arm(e, &f->rtx, f->rtx_deadline_ns);
+}
+
+__attribute__((noinline)) static void arm_any(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	const struct group *g = flow_group(e, f);
 	uint64_t rto = backed_off_ns(g, f, f->backoff);
 
@@ -67,10 +73,25 @@ void flow_arm_rtx(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 			f->rtx_deadline_ns = time_min(pto, f->rtx_deadline_ns);
 		}
 	}
-	// A sample by SACK may have shortened the timeout to before now.
-	f->rtx_deadline_ns = time_max(f->rtx_deadline_ns, now_ns);
-	if (f->rtx_kind != RTX_NONE && (!f->rtx.armed || f->rtx_deadline_ns < f->rtx.t.expires_ns))
-		endpoint_arm(e, &f->rtx, f->rtx_deadline_ns);
+	if (f->rtx_kind != RTX_NONE)
+		arm_until(e, f, f->rtx_deadline_ns, now_ns);
+}
+
+// An RTO counts from the last progress (rtx_base_ns), a probe from now (RFC 6298 section 5, RFC
+// 8985 section 7.2).
+void flow_arm_rtx(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+	const struct group *g = flow_group(e, f);
+
+	// The usual case: the probe's time moves.
+	if (likely(f->rtx_kind == RTX_TLP && f->nxt - f->una > 1 && f->ca == FLOW_CA_OPEN
+		    && f->sacked == 0 && f->tlp_end == 0 && f->backoff == 0 && g->tlp
+		    && g->tick_ns == 0))
+		arm_until(e, f,
+			time_min(time_max(now_ns, f->next_send_ns) + 2 * f->rtt.srtt_ns,
+				f->rtx_base_ns + f->rtt.rto_ns),
+			now_ns);
+	else
+		arm_any(e, f, now_ns);
 }
 
 // RFC 8985 section 7.3.

@@ -21,14 +21,13 @@ uint64_t flow_next_lost(struct flow *f) {
 	return f->rtx_hint;
 }
 
-// Fills the record of a segment that is sent now (delivery rate: section 3.2).
-static inline void record_sent(struct flow *f, struct seg_rec *r, uint16_t flags, uint64_t now_ns) {
+// What the record of a segment that is sent now has (delivery rate: section 3.2).
+static inline struct seg_sent sent_now(struct flow *f, uint16_t flags, uint64_t now_ns) {
 	if (f->una == f->nxt)
 		f->first_tx_ns = f->delivered_ns = now_ns;
-	seg_rec_start(r, now_ns, flags | (f->app_limited != 0 ? SENT_APP_LIMITED : 0));
-	seg_rec_set_ago(r, now_ns - f->first_tx_ns, now_ns - f->delivered_ns);
-	r->delivered = (uint32_t)f->delivered;
-	r->cwnd_segs = (float)f->cwnd_segs;
+	return seg_sent(now_ns, flags | (f->app_limited != 0 ? SENT_APP_LIMITED : 0),
+		now_ns - f->first_tx_ns, now_ns - f->delivered_ns, (uint32_t)f->delivered,
+		(float)f->cwnd_segs);
 }
 
 // Marks the record of a segment that is retransmitted.
@@ -40,7 +39,8 @@ __attribute__((noinline)) static void record_retransmit(
 	}
 	if ((r->flags & SENT_LOST) != 0 && (r->flags & SENT_RETRANS) == 0)
 		loss_unsent_end(f, index);
-	record_sent(f, r, r->flags & (uint16_t) ~(SENT_APP_LIMITED | SENT_LONG_AGO), now_ns);
+	seg_rec_put(
+		r, sent_now(f, r->flags & (uint16_t) ~(SENT_APP_LIMITED | SENT_LONG_AGO), now_ns));
 	if ((r->flags & SENT_LOST) != 0) { // else a probe: the original still counts
 		r->flags |= SENT_RETRANS;
 		f->retrans++;
@@ -64,7 +64,7 @@ static inline __attribute__((always_inline)) void transmit(struct endpoint *e, s
 	if (index < f->nxt) {
 		record_retransmit(f, r, index, now_ns);
 	} else {
-		record_sent(f, r, 0, now_ns);
+		seg_rec_put(r, sent_now(f, 0, now_ns));
 		f->nxt++;
 		if (f->ecn_ok && index < f->data_segs) {
 			ecn = f->ect;
@@ -149,13 +149,25 @@ static inline uint64_t peer_allows(const struct flow *f, uint64_t n) {
 	return i;
 }
 
+// Counts `n` full segments that were never sent before, and gives them to the host.
+static inline __attribute__((always_inline)) void output_new(struct endpoint *e, struct flow *f,
+	const struct seg *first, uint32_t n, uint64_t due_ns, bool paced, uint64_t now_ns) {
+	f->prr_out += n;
+	f->count.sent_segs += n;
+	f->last_send_ns = now_ns;
+	e->count.data_tx_segs += n;
+	e->count.tx_segs += n;
+	e->env.output(e->env.ctx, f->id, first, n, ECN_NOT_ECT, due_ns, paced);
+}
+
 // The short path of ACKs: sends all segments that both windows allow at once, if they are new, full
 // and unpaced. Sent at the same time, they have equal records, and headers that differ in the
 // sequence number only. False: another case; none was sent. send_bursts would send the same; then a
 // simulation of 5000 such flows takes 8 % longer.
-static bool send_window(struct endpoint *e, struct flow *f, bool *sent, uint64_t now_ns) {
+static bool send_window(struct endpoint *e, struct flow *f, bool *any, uint64_t now_ns) {
 	int64_t room = flow_window_room(f);
 	uint64_t most = room > 0 ? (uint64_t)room : 0, n, end;
+	struct seg_sent sent;
 	struct seg s;
 
 	if ((f->sacked | f->lost) != 0 || f->writes || now_ns >= f->stop_ns || f->ring.rec == NULL
@@ -165,7 +177,7 @@ static bool send_window(struct endpoint *e, struct flow *f, bool *sent, uint64_t
 	end = f->nxt + n;
 	if (end >= f->data_segs || send_buffer_lacks(f, end) || end - f->una > f->ring.mask)
 		return false;
-	*sent = n > 0;
+	*any = n > 0;
 	f->cwnd_blocked = n == most;
 	if (n == most)
 		f->cwnd_limited_nxt = end;
@@ -174,15 +186,11 @@ static bool send_window(struct endpoint *e, struct flow *f, bool *sent, uint64_t
 	if (n == 0)
 		return true;
 	flow_header(f, &s, flow_seq(f, f->nxt), (uint16_t)f->payload, SEG_ACK, now_ns);
-	f->prr_out += (uint32_t)n;
-	f->count.sent_segs += n;
-	f->last_send_ns = now_ns;
-	e->count.data_tx_segs += n;
-	e->count.tx_segs += n;
+	sent = sent_now(f, 0, now_ns);
 	for (uint64_t i = f->nxt; i < end; i++)
-		record_sent(f, flow_seg(f, i), 0, now_ns);
+		seg_rec_put(flow_seg(f, i), sent);
 	f->nxt = end;
-	e->env.output(e->env.ctx, f->id, &s, (uint32_t)n, ECN_NOT_ECT, now_ns, false);
+	output_new(e, f, &s, (uint32_t)n, now_ns, false, now_ns);
 	return true;
 }
 
@@ -260,6 +268,52 @@ static inline __attribute__((always_inline)) bool send_bursts(struct endpoint *e
 	return sent;
 }
 
+__attribute__((noinline)) static bool send_each(
+	struct endpoint *e, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
+	return send_bursts(e, f, bps, 1, now_ns, due_ns);
+}
+
+// Whether the next segment is a new and full one of a connection that has lost nothing, and its
+// record has a place.
+static inline bool next_is_plain(const struct flow *f, uint64_t now_ns) {
+	return (f->sacked | f->lost) == 0 && !f->writes && !f->buffered && !f->ecn_ok
+		&& now_ns < f->stop_ns && f->una < f->nxt && f->nxt + 1 < f->data_segs
+		&& f->nxt - f->una <= f->ring.mask;
+}
+
+// The short path of paced flows. send_bursts would do the same, and goes on where the next segment
+// is another case; alone it takes 130 instructions more per segment.
+static bool send_paced(
+	struct endpoint *e, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
+	bool sent = false;
+	struct seg s;
+
+	if (f->pace.armed) // the slot may be earlier than this ACK
+		due_ns = time_min(due_ns, f->pace.t.expires_ns);
+	f->cwnd_blocked = false;
+	for (; likely(next_is_plain(f, now_ns)); sent = true) {
+		uint64_t at_ns = time_max(f->next_send_ns, due_ns);
+
+		if (flow_window_room(f) <= 0) {
+			flow_window_limits(f);
+			f->owed_ns = 0;
+			return sent;
+		}
+		if (pacer_holds(e, f, false, now_ns))
+			return sent;
+		if ((f->nxt + 1) * f->payload > f->wnd_bytes) {
+			flow_source_limits(f);
+			return sent;
+		}
+		flow_header(f, &s, flow_seq(f, f->nxt), (uint16_t)f->payload, SEG_ACK, now_ns);
+		seg_rec_put(flow_seg(f, f->nxt), sent_now(f, 0, now_ns));
+		f->nxt++;
+		output_new(e, f, &s, 1, at_ns, f->next_send_ns > 0, now_ns);
+		due_ns = pacer_slot(flow_group(e, f), f, bps, 1, at_ns, now_ns);
+	}
+	return send_each(e, f, bps, now_ns, due_ns) || sent;
+}
+
 // For groups with `tso` or `pacing: fq`.
 __attribute__((cold, noinline)) static bool send_offloaded(
 	struct endpoint *e, struct flow *f, double bps, uint64_t now_ns, uint64_t due_ns) {
@@ -280,7 +334,8 @@ static bool send_written(struct endpoint *e, struct flow *f, uint64_t now_ns, ui
 	}
 	if (bps <= 0 && send_window(e, f, &sent, now_ns))
 		return sent;
-	return send_bursts(e, f, bps, 1, now_ns, due_ns);
+	return bps > 0 ? send_paced(e, f, bps, now_ns, due_ns)
+		       : send_each(e, f, bps, now_ns, due_ns);
 }
 
 bool flow_send(struct endpoint *e, struct flow *f, uint64_t now_ns, uint64_t due_ns) {

@@ -237,10 +237,10 @@ TEST(times_of_any_length_are_kept) {
 		0, 20 * NS_PER_MS + 1, UINT32_MAX, 12 * NS_PER_S, NS_PER_S * 3600};
 
 	for (size_t i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
-		struct seg_rec r = {.sent_ns = 5};
+		struct seg_rec r = {0};
 		uint64_t unit = ns[i] <= UINT32_MAX ? 1 : 1024;
 
-		seg_rec_set_ago(&r, ns[i], ns[i] / 2);
+		seg_rec_put(&r, seg_sent(5, 0, ns[i], ns[i] / 2, 0, 0));
 		ck_assert_uint_eq(seg_rec_ago_ns(&r, r.first_tx_ago), ns[i] / unit * unit);
 		ck_assert_uint_eq(seg_rec_ago_ns(&r, r.delivered_ago), ns[i] / 2 / unit * unit);
 		ck_assert_uint_eq(r.sent_ns, 5);

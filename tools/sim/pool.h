@@ -55,20 +55,33 @@ bool pool_grow(struct pool *p);
 #define POOL_AHEAD 4 // packets prefetched ahead
 #define RING_AHEAD 16 // the same where another CPU had them
 
-// `number`: of the pool. NULL: it is empty.
-static inline struct pkt *pool_get(struct pool *p, uint8_t number) {
+// Whether there are n packets without more memory.
+static inline bool pool_has(const struct pool *p, uint64_t n) {
+	return p->frees + (p->size - p->next) >= n;
+}
+
+// A packet of a pool that has one, but for its number.
+static inline struct pkt *pool_take(struct pool *p) {
 	struct pkt *pkt;
 
 	if (likely(p->frees > 0)) {
 		pkt = p->free[--p->frees];
 		if (p->frees >= POOL_AHEAD)
 			prefetch_write(p->free[p->frees - POOL_AHEAD]);
-	} else {
-		if (unlikely(p->next == p->size) && !pool_grow(p))
-			return NULL;
-		pkt = (struct pkt *)(void *)(p->base + (p->next++ & p->mask) * p->object);
-		prefetch_write(p->base + ((p->next + RING_AHEAD) & p->mask) * p->object);
+		return pkt;
 	}
+	pkt = (struct pkt *)(void *)(p->base + (p->next++ & p->mask) * p->object);
+	prefetch_write(p->base + ((p->next + RING_AHEAD) & p->mask) * p->object);
+	return pkt;
+}
+
+// `number`: of the pool. NULL: it is empty.
+static inline struct pkt *pool_get(struct pool *p, uint8_t number) {
+	struct pkt *pkt;
+
+	if (unlikely(!pool_has(p, 1)) && !pool_grow(p))
+		return NULL;
+	pkt = pool_take(p);
 	pkt->pool = number;
 	return pkt;
 }

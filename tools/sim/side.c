@@ -54,7 +54,19 @@ static inline void write_head(struct pkt *p, uint32_t flow_id, uint16_t size_byt
 	w[1] = (uint64_t)group << 32; // DROP_NONE, no flags
 }
 
-// Puts a segment into a packet of a pool, its sequence number `ahead` further.
+// Puts the common part of a segment into a packet of pool `number`, its sequence number `ahead`
+// further.
+static inline __attribute__((always_inline)) void put_packet(struct side *x, struct pkt *pkt,
+	uint8_t number, uint16_t group, uint32_t id, uint16_t size, const struct seg *seg,
+	uint32_t ahead, uint8_t ecn, uint64_t t_ns) {
+	pkt->arrival_ns = t_ns;
+	write_head(pkt, id, size, ecn, number, group);
+	seg_copy_header(pkt_seg(pkt), seg);
+	pkt_seg(pkt)->seq += ahead;
+	x->burst[x->in_burst++] = pkt;
+}
+
+// Puts a segment into a packet of a pool.
 static inline __attribute__((always_inline)) void send_packet(struct side *x,
 	enum flows_direction d, const bool large, uint16_t group, uint32_t id, uint16_t size,
 	const struct seg *seg, uint32_t ahead, uint8_t ecn, uint64_t t_ns) {
@@ -65,14 +77,9 @@ static inline __attribute__((always_inline)) void send_packet(struct side *x,
 		drop_unsent(x, d, group, id, size, seg);
 		return;
 	}
-	pkt->arrival_ns = t_ns;
-	write_head(pkt, id, size, ecn, number, group);
+	put_packet(x, pkt, number, group, id, size, seg, ahead, ecn, t_ns);
 	if (large)
 		memcpy(pkt_seg(pkt), seg, sizeof(*seg));
-	else
-		seg_copy_header(pkt_seg(pkt), seg);
-	pkt_seg(pkt)->seq += ahead;
-	x->burst[x->in_burst++] = pkt;
 }
 
 // Answers from routers: the receiving host sends them back, as they went on in their packet's
@@ -95,12 +102,9 @@ __attribute__((cold, noinline)) static void take_too_big(
 	side_flush(x);
 }
 
-static inline __attribute__((always_inline)) void send_packets(struct side *x,
-	enum flows_direction d, uint16_t group, uint32_t id, const struct seg *first, uint32_t n,
+__attribute__((noinline)) static void send_any(struct side *x, enum flows_direction d,
+	uint16_t group, uint32_t id, uint16_t size, const struct seg *first, uint32_t n,
 	uint8_t ecn, uint64_t t_ns) {
-	uint32_t ip = groups_ip_header(x->host->groups, group);
-	uint16_t size = (uint16_t)(wire_tcp_frame(first, ip) + WIRE_FCS);
-
 	if (unlikely(seg_is_large(first))) {
 		send_packet(x, d, true, group, id, size, first, 0, ecn, t_ns);
 		flush(x);
@@ -111,6 +115,24 @@ static inline __attribute__((always_inline)) void send_packets(struct side *x,
 		if (x->in_burst == SIDE_BURST)
 			flush(x);
 	}
+}
+
+// As send_any. A loop without a call keeps all in registers and saves none: with memory for all
+// packets, and room in the burst.
+static inline __attribute__((always_inline)) void send_packets(struct side *x,
+	enum flows_direction d, uint16_t group, uint32_t id, const struct seg *first, uint32_t n,
+	uint8_t ecn, uint64_t t_ns) {
+	uint32_t ip = groups_ip_header(x->host->groups, group), ahead = 0;
+	uint16_t size = (uint16_t)(wire_tcp_frame(first, ip) + WIRE_FCS);
+
+	if (unlikely(seg_is_large(first) || !pool_has(x->pool[0], n)
+		    || x->in_burst + n >= SIDE_BURST)) {
+		send_any(x, d, group, id, size, first, n, ecn, t_ns);
+		return;
+	}
+	for (; n > 0; n--, ahead += first->len)
+		put_packet(x, pool_take(x->pool[0]), (uint8_t)d, group, id, size, first, ahead, ecn,
+			t_ns);
 }
 
 void side_sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
