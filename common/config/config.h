@@ -99,6 +99,7 @@ struct config_file {
 	const char *text; // what is in it; ends with a 0 that is not counted
 	size_t size;
 	uint64_t digest; // XXH64 of it
+	const char **license; // where a plug-in's is noted for the manifest; of NULL: none is known
 };
 // Keys of a map that names a file.
 #define CONFIG_FILE_PARAMS(help) CONFIG_NAMED_FILE_PARAMS("file", help)

@@ -128,6 +128,7 @@ static int read_file(struct config_node *at, const char *key, const char *name,
 	f->digest = XXH64(f->text, f->size, 0);
 	f->copy = copy_name(c, name, f->digest);
 	f->part = "";
+	f->license = config_alloc(c, sizeof(*f->license));
 	*file = f;
 	return 0;
 }

@@ -88,6 +88,16 @@ static void write_run(struct json *j, const struct run *r) {
 		json_text(j, "asked", getenv("WEIR_ASKED"));
 	if (r->branch != NULL)
 		run_branch_json(r, j);
+	json_array(j, "licenses"); // of the folder's files that have one of their own
+	for (const struct config_file *f = config_files(r->config); f != NULL; f = f->next) {
+		if (*f->license != NULL) {
+			json_object(j, NULL);
+			json_text(j, "file", f->copy);
+			json_text(j, "license", *f->license);
+			json_close(j, '}');
+		}
+	}
+	json_close(j, ']');
 	json_text(j, "clock", r->tel.virtual_time ? "virtual" : "real");
 }
 

@@ -59,6 +59,29 @@ struct cc_ack {
 	bool lost_app_limited;
 };
 
+// The connection, as it is before the transport acts: for controls that count themselves what
+// struct cc_ack has not, such as Linux's (weir/linux).
+struct cc_sample {
+	uint64_t now_ns;
+	uint64_t una_segs,
+		nxt_segs; // the first segment not acknowledged in sequence; the next new one
+	uint64_t delivered_segs, prior_delivered_segs; // as in cc_ack
+	uint64_t lost_segs; // declared lost since the start
+	uint64_t rtt_ns; // as in cc_ack; 0: none
+	uint64_t srtt_ns, rtt_min_ns;
+	uint64_t rto_ns; // the retransmission timeout, not backed off
+	double cwnd_segs; // the window in effect: in recovery PRR's, on its way to the control's
+	uint32_t passed_segs; // that una passed
+	uint32_t ce_segs; // as in cc_ack
+	uint32_t sacked_segs; // of una to nxt
+	uint32_t inflight_segs; // pipe
+	uint32_t peer_tsval, peer_tsecr; // timestamps of the ACK; 0: it has none
+	bool ack; // an ACK has arrived; else a timer has expired, or sending begins after a pause
+	bool predicted; // it has no SACK block and no other flag, outside of episodes
+	bool ece; // it echoes a mark
+	bool cwnd_limited, host_paced; // as in cc_ack
+};
+
 struct cc_loss {
 	uint64_t now_ns;
 	uint32_t inflight_segs; // pipe when the loss was detected, lost segments included
@@ -67,12 +90,22 @@ struct cc_loss {
 	// As in cc_ack: the answer is that of a Classic control (RFC 9331 section 4.3).
 	bool classic_ecn;
 	bool repeated; // on_rto: the retransmission timed out too; ssthresh stays (RFC 5681 3.1)
+	bool requested; // neither: the control has asked for it (CC_REQUEST_REDUCTION)
 };
 
 // The algorithm's decisions; on a call it holds the last ones.
 struct cc_out {
 	double cwnd_segs; // never below 1; above 1e9 it is 1e9
 	double pacing_bps; // 0: not paced, limited by the window only; else at least 1
+};
+
+// What a control may ask the transport for, after on_ack.
+enum cc_request {
+	// Rate samples of what is in flight are limited by the application, though it is the
+	// control that holds back.
+	CC_REQUEST_APP_LIMITED = 1,
+	// An episode as after an ECN echo: on_loss, then PRR. Nothing happens in another one.
+	CC_REQUEST_REDUCTION = 2,
 };
 
 // What the receiver must report of the packets marked CE.
@@ -94,7 +127,8 @@ struct cc_preset {
 	const char *const *set; // key, text, key, text ... NULL
 };
 
-// All members must be set, except those that may be NULL.
+// All members must be set, except those that may be NULL. New ones are added at the end, so that a
+// plug-in compiled before them is loaded as if they were NULL.
 struct cc_ops {
 	const char *name;
 	const char *alias; // what else it is called; NULL: nothing
@@ -152,11 +186,27 @@ struct cc_ops {
 	// The slow start threshold in segments, for `pacing: srtt`; NULL: no slow start of this
 	// kind.
 	double (*ssthresh)(const void *state, const void *config);
+
+	// Since version 3, of plug-ins only; each may be NULL.
+	const char *license; // of the compiled file, for those who pass it on, e.g. "GPL"
+	// Once per group, before any init: a plug-in with this has its static variables for the
+	// group alone. Returns NULL, or why these parameters are not usable.
+	const char *(*configure)(const void *config);
+	// Before all that follows from an ACK (on_spurious, on_loss, on_ack), before on_rto,
+	// on_idle and what a timer finds to be lost.
+	void (*on_sample)(void *state, const void *config, const struct cc_sample *sample,
+		struct cc_out *out);
+	// After on_ack: a set of enum cc_request.
+	uint32_t (*requests)(void *state, const void *config);
+	// The flow has ended; its state is not used any more.
+	void (*release)(void *state, const void *config);
 };
 
-// The version of this header. It grows with each change that a plug-in compiled before it would
-// not survive; such a plug-in is refused.
-#define CC_ABI 2
+// The version of this header, and the oldest that plug-ins may have been compiled for. Both grow
+// with a change that a plug-in compiled before it would not survive; such a plug-in is refused.
+#define CC_ABI 3
+#define CC_ABI_OLDEST 2
+#define CC_OPS_BYTES_2 344 // of struct cc_ops in version 2
 
 struct cc_plugin {
 	uint32_t abi;
@@ -176,9 +226,11 @@ extern "C" const struct cc_plugin weir_cc_plugin;
 		sizeof(struct cc_ack), sizeof(struct cc_loss), sizeof(struct cc_out),              \
 		sizeof(struct param), &(my_ops)}
 
-// A change of a size is a change of the version. With pointers of 32 bits there are no plug-ins.
+// A change of a size is a change of the version, and what has become longer has its old part as it
+// was. With pointers of 32 bits there are no plug-ins.
 static_assert(sizeof(void *) < sizeof(uint64_t)
 		|| (sizeof(struct cc_ack) == 128 && sizeof(struct cc_loss) == 24
 			&& sizeof(struct cc_out) == 16 && sizeof(struct param) == 80
-			&& sizeof(struct cc_ops) == 344),
+			&& sizeof(struct cc_ops) == 384
+			&& offsetof(struct cc_ops, license) == CC_OPS_BYTES_2),
 	"raise CC_ABI, and say the new sizes here");

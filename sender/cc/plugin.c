@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -14,7 +15,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #define CALL_S_MAX 2 // of a call, once the run is to end
@@ -24,7 +27,8 @@
 struct plugin {
 	struct plugin *next;
 	struct cc_ops ops; // what the transport calls
-	const struct cc_ops *own;
+	struct cc_ops own; // its own; NULL what its version has not
+	void *object;
 	struct param *params; // its own, with the offsets of our config object
 	char *path;
 };
@@ -222,7 +226,7 @@ static double plugin_given_window(const void *config) {
 	const struct plugin *p = plugin_of(config);
 
 	enter(p->path, "given_window");
-	double segs = p->own->given_window(own_config(config));
+	double segs = p->own.given_window(own_config(config));
 	leave();
 	if (segs >= 1) // INFINITY is legal here
 		return segs;
@@ -237,7 +241,7 @@ static void plugin_init(void *state, const void *config, uint32_t mss_bytes, uin
 
 	give_handler_stack();
 	enter(p->path, "init");
-	p->own->init(state, own_config(config), mss_bytes, rtt_ns, now_ns, out);
+	p->own.init(state, own_config(config), mss_bytes, rtt_ns, now_ns, out);
 	leave();
 	check(p, "init", now_ns, &none, out);
 }
@@ -248,7 +252,7 @@ static void plugin_on_ack(
 	struct cc_out last = *out;
 
 	enter(p->path, "on_ack");
-	p->own->on_ack(state, own_config(config), ack, out);
+	p->own.on_ack(state, own_config(config), ack, out);
 	leave();
 	check(p, "on_ack", ack->now_ns, &last, out);
 }
@@ -259,7 +263,7 @@ static void plugin_on_loss(
 	struct cc_out last = *out;
 
 	enter(p->path, "on_loss");
-	p->own->on_loss(state, own_config(config), loss, out);
+	p->own.on_loss(state, own_config(config), loss, out);
 	leave();
 	check(p, "on_loss", loss->now_ns, &last, out);
 }
@@ -270,7 +274,7 @@ static void plugin_on_rto(
 	struct cc_out last = *out;
 
 	enter(p->path, "on_rto");
-	p->own->on_rto(state, own_config(config), loss, out);
+	p->own.on_rto(state, own_config(config), loss, out);
 	leave();
 	check(p, "on_rto", loss->now_ns, &last, out);
 }
@@ -281,7 +285,7 @@ static void plugin_on_spurious(
 	struct cc_out last = *out;
 
 	enter(p->path, "on_spurious");
-	p->own->on_spurious(state, own_config(config), now_ns, out);
+	p->own.on_spurious(state, own_config(config), now_ns, out);
 	leave();
 	check(p, "on_spurious", now_ns, &last, out);
 }
@@ -292,16 +296,44 @@ static void plugin_on_idle(
 	struct cc_out last = *out;
 
 	enter(p->path, "on_idle");
-	p->own->on_idle(state, own_config(config), now_ns, idle_ns, out);
+	p->own.on_idle(state, own_config(config), now_ns, idle_ns, out);
 	leave();
 	check(p, "on_idle", now_ns, &last, out);
+}
+
+static void plugin_on_sample(
+	void *state, const void *config, const struct cc_sample *sample, struct cc_out *out) {
+	const struct plugin *p = plugin_of(config);
+	struct cc_out last = *out;
+
+	enter(p->path, "on_sample");
+	p->own.on_sample(state, own_config(config), sample, out);
+	leave();
+	check(p, "on_sample", sample->now_ns, &last, out);
+}
+
+static uint32_t plugin_requests(void *state, const void *config) {
+	const struct plugin *p = plugin_of(config);
+
+	enter(p->path, "requests");
+	uint32_t requests = p->own.requests(state, own_config(config));
+	leave();
+	return requests;
+}
+
+static void plugin_release(void *state, const void *config) {
+	const struct plugin *p = plugin_of(config);
+
+	enter(p->path, "release");
+	p->own.release(state, own_config(config));
+	leave();
 }
 
 static void plugin_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
 	const struct plugin *p = plugin_of(config);
 
 	enter(p->path, "observe");
-	p->own->observe(state, own_config(config), out);
+	p->own.observe(state, own_config(config), out);
 	leave();
 }
 
@@ -309,7 +341,7 @@ static uint8_t plugin_mode(const void *state, const void *config) {
 	const struct plugin *p = plugin_of(config);
 
 	enter(p->path, "mode");
-	uint8_t mode = p->own->mode(state, own_config(config));
+	uint8_t mode = p->own.mode(state, own_config(config));
 	leave();
 	return mode;
 }
@@ -318,7 +350,7 @@ static double plugin_ssthresh(const void *state, const void *config) {
 	const struct plugin *p = plugin_of(config);
 
 	enter(p->path, "ssthresh");
-	double segs = p->own->ssthresh(state, own_config(config));
+	double segs = p->own.ssthresh(state, own_config(config));
 	leave();
 	return segs;
 }
@@ -337,6 +369,9 @@ static struct cc_ops guarded(const struct cc_ops *own) {
 	ops.observe = own->observe != NULL ? plugin_observe : NULL;
 	ops.mode = own->mode != NULL ? plugin_mode : NULL;
 	ops.ssthresh = own->ssthresh != NULL ? plugin_ssthresh : NULL;
+	ops.on_sample = own->on_sample != NULL ? plugin_on_sample : NULL;
+	ops.requests = own->requests != NULL ? plugin_requests : NULL;
+	ops.release = own->release != NULL ? plugin_release : NULL;
 	ops.config_size = OWN_CONFIG + own->config_size;
 	return ops;
 }
@@ -348,24 +383,57 @@ static const char *without(const char *path, const char *sentence) {
 	return strncmp(sentence, path, n) == 0 && sentence[n] == ':' ? sentence + n + 2 : sentence;
 }
 
-static int read_object(
-	const char *path, const struct cc_ops **own, size_t *params, struct err *err) {
-	void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	const struct cc_plugin *plugin;
-	int rc;
+// A copy of a file that is open already, which the linker takes for another object: with static
+// variables of its own.
+static void *open_copy(const char *path) {
+	int from = open(path, O_RDONLY | O_CLOEXEC), to = memfd_create("plug-in", MFD_CLOEXEC);
+	void *object = NULL;
+	char name[32];
+	ssize_t n = 1;
 
-	if (object == NULL)
-		return err_set(err, -EINVAL, "%s", without(path, dlerror()));
-	plugin = dlsym(object, "weir_cc_plugin");
-	if (plugin == NULL)
-		return err_set(err, -EINVAL,
-			"it has no symbol weir_cc_plugin: its source ends with CC_PLUGIN(ops)");
-	rc = cc_plugin_check(plugin, params, err);
-	*own = plugin->ops;
-	return rc;
+	while (from >= 0 && to >= 0 && n > 0)
+		n = sendfile(to, from, NULL, 1 << 20);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", to);
+	if (n == 0)
+		object = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	if (from >= 0)
+		close(from);
+	if (to >= 0)
+		close(to);
+	return object;
 }
 
-static struct plugin *plugin_add(const char *path, const struct cc_ops *own, size_t params) {
+static bool is_open(const void *object) {
+	const struct plugin *p = loaded;
+
+	while (p != NULL && p->object != object)
+		p = p->next;
+	return p != NULL;
+}
+
+static int read_object(const char *path, void **object, const struct cc_plugin **plugin,
+	size_t *params, struct err *err) {
+	int rc;
+
+	*object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (*object == NULL)
+		return err_set(err, -EINVAL, "%s", without(path, dlerror()));
+	*plugin = dlsym(*object, "weir_cc_plugin");
+	if (*plugin == NULL)
+		return err_set(err, -EINVAL,
+			"it has no symbol weir_cc_plugin: its source ends with CC_PLUGIN(ops)");
+	rc = cc_plugin_check(*plugin, params, err);
+	if (rc < 0 || !is_open(*object) || (*plugin)->abi == 2 || (*plugin)->ops->configure == NULL)
+		return rc;
+	*object = open_copy(path);
+	if (*object == NULL)
+		return err_set(err, -EIO, "no copy of it for another group: %s", strerror(errno));
+	*plugin = dlsym(*object, "weir_cc_plugin");
+	return cc_plugin_check(*plugin, params, err);
+}
+
+static struct plugin *plugin_add(
+	const char *path, void *object, const struct cc_plugin *plugin, size_t params) {
 	struct plugin *p = calloc(1, sizeof(*p));
 
 	if (p == NULL)
@@ -378,12 +446,13 @@ static struct plugin *plugin_add(const char *path, const struct cc_ops *own, siz
 		free(p);
 		return NULL;
 	}
+	memcpy(&p->own, plugin->ops, plugin->ops_size);
+	p->object = object;
 	for (size_t i = 0; i < params; i++) {
-		p->params[i] = own->params[i];
+		p->params[i] = p->own.params[i];
 		p->params[i].offset += OWN_CONFIG;
 	}
-	p->own = own;
-	p->ops = guarded(own);
+	p->ops = guarded(&p->own);
 	p->ops.params = p->params;
 	p->next = loaded;
 	return loaded = p;
@@ -392,7 +461,8 @@ static struct plugin *plugin_add(const char *path, const struct cc_ops *own, siz
 int cc_plugin_load(const char *path, const struct cc_ops **ops, struct err *err) {
 	// Without a slash the linker would look among the system's libraries.
 	char here[4096];
-	const struct cc_ops *own = NULL;
+	const struct cc_plugin *plugin = NULL;
+	void *object = NULL;
 	size_t params = 0;
 	struct plugin *p;
 	struct err why;
@@ -403,22 +473,33 @@ int cc_plugin_load(const char *path, const struct cc_ops **ops, struct err *err)
 		return rc;
 	run_stdout_aside();
 	enter(here, "loading it");
-	rc = read_object(here, &own, &params, &why);
+	rc = read_object(here, &object, &plugin, &params, &why);
 	leave();
 	run_stdout_back();
 	if (rc < 0)
 		return err_set(err, rc, "plug-in %s: %s", here, why.msg);
-	p = plugin_add(here, own, params);
+	p = plugin_add(here, object, plugin, params);
 	if (p == NULL)
 		return err_set(err, -ENOMEM, "no memory for plug-in %s", here);
 	*ops = &p->ops;
 	return 0;
 }
 
-void cc_plugin_config(const struct cc_ops *ops, void *config) {
+int cc_plugin_config(const struct cc_ops *ops, void *config, struct err *err) {
 	const struct plugin *p = loaded;
+	const char *why = NULL;
 
 	while (&p->ops != ops)
 		p = p->next;
 	*(const struct plugin **)config = p;
+	if (p->own.configure == NULL)
+		return 0;
+	run_stdout_aside();
+	enter(p->path, "configure");
+	why = p->own.configure(own_config(config));
+	leave();
+	run_stdout_back();
+	if (why == NULL)
+		return 0;
+	return err_set(err, -EINVAL, "plug-in %s: its parameters are not usable: %s", p->path, why);
 }

@@ -17,4 +17,5 @@ int cc_plugin_check(const struct cc_plugin *plugin, size_t *params, struct err *
 // From now on each call must return within 2 s (at most 4), also if nothing ends the run.
 void cc_plugin_limit(void);
 // To be called for each config object of a plug-in's control, once its parameters have been read.
-void cc_plugin_config(const struct cc_ops *ops, void *config);
+// -EINVAL and a sentence: the plug-in refuses them.
+int cc_plugin_config(const struct cc_ops *ops, void *config, struct err *err);

@@ -12,12 +12,14 @@
 #define PARAMS_MAX 128
 
 static int version_fits(const struct cc_plugin *p, struct err *err) {
-	if (p->abi != CC_ABI)
+	size_t ops_bytes = p->abi == 2 ? CC_OPS_BYTES_2 : sizeof(struct cc_ops);
+
+	if (p->abi < CC_ABI_OLDEST || p->abi > CC_ABI)
 		return err_set(err, -EINVAL,
 			"it was compiled for version %u of weir/cc.h, and this is version %d: "
 			"compile it again",
 			p->abi, CC_ABI);
-	if (p->ops_size != sizeof(struct cc_ops) || p->ack_size != sizeof(struct cc_ack)
+	if (p->ops_size != ops_bytes || p->ack_size != sizeof(struct cc_ack)
 		|| p->loss_size != sizeof(struct cc_loss) || p->out_size != sizeof(struct cc_out)
 		|| p->param_size != sizeof(struct param))
 		return err_set(err, -EINVAL,

@@ -112,9 +112,11 @@ static int control_plugin(struct group *g, struct config_node *map, struct err *
 		return rc;
 	if ((rc = cc_plugin_load(file->path, &g->cc, &why)) < 0)
 		return config_err(file->named, rc, err, "%s", why.msg);
+	*file->license = g->cc->license;
 	if ((rc = control_config(g, map, outside, err)) < 0)
 		return rc;
-	cc_plugin_config(g->cc, g->cc_config);
+	if ((rc = cc_plugin_config(g->cc, g->cc_config, &why)) < 0)
+		return config_err(map, rc, err, "%s", why.msg);
 	return 0;
 }
 

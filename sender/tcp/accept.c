@@ -50,12 +50,16 @@ void flow_reset(struct endpoint *e, const struct flow *f, uint64_t now_ns) {
 
 void flow_end(
 	struct endpoint *e, struct flow *f, enum flow_state state, uint8_t event, uint64_t now_ns) {
+	const struct group *g = flow_group(e, f);
+
 	f->state = (uint8_t)state;
 	f->gave_up = event == TEL_GAVE_UP;
 	f->rtx_kind = RTX_NONE;
 	f->rtx_deadline_ns = NEVER_NS;
 	endpoint_cancel(e, &f->rtx);
 	endpoint_cancel(e, &f->pace);
+	if (g->cc != NULL && g->cc->release != NULL) // NULL: of a transport beside TCP
+		g->cc->release(f->cc_state, g->cc_config);
 	flow_forget(f);
 	seg_ring_free(&f->ring, &e->arena);
 	e->open--;

@@ -33,13 +33,17 @@ static void reduced(struct endpoint *e, struct flow *f, double before, bool ecn,
 	endpoint_event(e, f, TEL_EV_REDUCTION, before, f->out.cwnd_segs, ecn, now_ns);
 }
 
-static void enter_recovery(struct endpoint *e, struct flow *f, const struct delivery *d, bool ecn) {
+enum cause { CAUSE_LOSS, CAUSE_ECN, CAUSE_REQUEST };
+
+static void enter_recovery(
+	struct endpoint *e, struct flow *f, const struct delivery *d, enum cause cause) {
 	struct cc_loss loss = {
 		.now_ns = d->now_ns,
 		.inflight_segs = flow_inflight(f) + f->unsent_lost,
 		.lost_segs = f->unsent_lost,
-		.ecn = ecn,
+		.ecn = cause == CAUSE_ECN,
 		.classic_ecn = f->classic_ecn,
+		.requested = cause == CAUSE_REQUEST,
 	};
 	double before = f->out.cwnd_segs;
 
@@ -61,7 +65,7 @@ static void enter_recovery(struct endpoint *e, struct flow *f, const struct deli
 		f->reo_wnd_mult = 1;
 	cc_of(e, f)->on_loss(f->cc_state, cc_config(e, f), &loss, &f->out);
 	flow_note_mode(e, f);
-	reduced(e, f, before, ecn, d->now_ns);
+	reduced(e, f, before, loss.ecn, d->now_ns);
 }
 
 void flow_enter_loss(struct endpoint *e, struct flow *f, uint64_t now_ns) {
@@ -82,6 +86,7 @@ void flow_enter_loss(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	f->frto = frto && g->frto && f->sack_ok ? FRTO_RETRANSMITTED : FRTO_OFF;
 	loss_on_timeout(f, now_ns);
 	loss.lost_segs = f->unsent_lost;
+	flow_sample(e, f, now_ns);
 	f->count.timeouts++;
 	f->ca = FLOW_CA_LOSS;
 	f->recover = f->nxt;
@@ -162,6 +167,22 @@ static inline void call_cc(struct endpoint *e, struct flow *f, const struct grou
 		endpoint_event(e, f, TEL_EV_CC_MODE, mode, f->cc_mode, 0, a->now_ns);
 	if (traced)
 		endpoint_cc_record(e, f, a);
+}
+
+// Does what the control has asked for. Whether an episode has begun: its window moves from the next
+// ACK on.
+__attribute__((cold)) static bool take_requests(
+	struct endpoint *e, struct flow *f, const struct delivery *d) {
+	const struct cc_ops *cc = cc_of(e, f);
+	uint32_t requests = cc->requests != NULL ? cc->requests(f->cc_state, cc_config(e, f)) : 0;
+
+	if ((requests & CC_REQUEST_APP_LIMITED) != 0)
+		flow_app_limits(f);
+	if ((requests & CC_REQUEST_REDUCTION) == 0 || f->ca != FLOW_CA_OPEN)
+		return false;
+	enter_recovery(e, f, d, CAUSE_REQUEST);
+	f->ecn_episode = true;
+	return true;
 }
 
 static inline void notify_cc(struct endpoint *e, struct flow *f, const struct delivery *d, bool ece,
@@ -273,7 +294,7 @@ static void update_state(struct endpoint *e, struct flow *f, const struct delive
 	// Segments still marked lost were sent after the last reduction and cause another one. An
 	// echo that arrives before CWR was sent belongs to the last reduction.
 	if (f->lost > 0 || repaired || (ece && !f->ecn_cwr)) {
-		enter_recovery(e, f, d, f->lost == 0 && !repaired);
+		enter_recovery(e, f, d, f->lost == 0 && !repaired ? CAUSE_ECN : CAUSE_LOSS);
 		f->ecn_episode = ece;
 		f->ecn_cwr |= ece;
 	}
@@ -295,8 +316,10 @@ void flow_reorder_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	struct delivery d = {.now_ns = now_ns};
 	uint64_t wait_ns = loss_detect(e, f, now_ns, &d);
 
+	if (d.lost > 0)
+		flow_sample(e, f, now_ns);
 	if (d.lost > 0 && f->ca == FLOW_CA_OPEN)
-		enter_recovery(e, f, &d, false);
+		enter_recovery(e, f, &d, CAUSE_LOSS);
 	if (d.lost > 0) {
 		notify_cc(e, f, &d, false, flow_inflight(f) + d.lost, 0);
 		set_window(e, f, &d);
@@ -353,7 +376,7 @@ void flow_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t 
 	uint64_t before = f->una_bytes, edge = f->wnd_bytes, una = take_ack(f, s);
 	uint64_t wnd = (uint64_t)s->window << f->snd_wscale;
 	uint64_t wait_ns = 0, rtt_ns;
-	bool ece;
+	bool ece, stays = false;
 
 	d.advanced = f->una_bytes > before;
 	d.repeated = !d.advanced && !d.old && f->una_bytes + wnd == edge && s->len == 0
@@ -378,16 +401,20 @@ void flow_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t 
 	if (f->app_limited != 0 && f->delivered >= f->app_limited)
 		f->app_limited = 0;
 	rtt_ns = take_rtt(e, f, &d);
+	ece = flow_take_marks(e, f, s, &d);
+	flow_sample_ack(e, f, s, &d, rtt_ns > 0 ? rtt_ns : kernel_rtt_ns(e, f, &d), ece);
 	spurious_detect(e, f, &d);
 	if (f->sack_ok)
 		wait_ns = loss_detect(e, f, now_ns, &d);
 	if (d.advanced)
 		progress(f, &d, rtt_ns);
-	ece = flow_take_marks(e, f, s, &d);
 	update_state(e, f, &d, ece);
-	if (d.acked > 0 || d.lost > 0)
+	if (d.acked > 0 || d.lost > 0) {
 		notify_cc(e, f, &d, ece, prior_inflight, rtt_ns);
-	set_window(e, f, &d);
+		stays = f->sampled && take_requests(e, f, &d);
+	}
+	if (!stays)
+		set_window(e, f, &d);
 	if (f->transfers > 0)
 		e->app->acked(e, f, rtt_ns, now_ns);
 	if (f->una > f->data_segs) {
@@ -403,7 +430,7 @@ void flow_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t 
 // Header prediction (Jacobson, 1990): no segment is lost, SACKed or retransmitted, and the ACK
 // acknowledges whole segments. Then the newest of them has the highest number, the scoreboard needs
 // no walk, and RACK cannot find a loss. The effect is that of flow_ack. With AccECN every ACK has
-// feedback, also one without flags: ACE may be 000.
+// feedback, also one without flags: ACE may be 000. A sampled flow does not come here.
 static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
 	static const struct flow_condition usual = {
 		.state = FLOW_OPEN, .ca = FLOW_CA_OPEN, .ts_ok = true, .sack_ok = true};

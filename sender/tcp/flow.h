@@ -108,7 +108,8 @@ struct flow_condition {
 	uint8_t ca; // enum flow_ca
 	uint8_t seen_count; // of `seen`
 	bool sack_ok, ts_ok;
-	bool accecn; // its ECN feedback is AccECN
+	bool accecn : 1; // its ECN feedback is AccECN
+	bool sampled : 1; // its control has on_sample or requests
 };
 
 // Members are in the order of use. A segment that the pacer releases touches the first six cache

@@ -121,6 +121,7 @@ static void established(struct endpoint *e, struct flow *f, const struct seg *s,
 		f->rtt.rto_ns = RTO_UNMEASURED_NS;
 	f->rack_rtt_ns = f->rtt.srtt_ns;
 	g->cc->init(f->cc_state, g->cc_config, f->payload, f->rtt.srtt_ns, now_ns, &f->out);
+	f->sampled = g->cc->on_sample != NULL || g->cc->requests != NULL;
 	if (lost_syns(f, s))
 		f->out.cwnd_segs = 1;
 	f->backoff = f->timeouts = 0;

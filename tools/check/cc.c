@@ -110,8 +110,8 @@ static int bed_open(struct bed *b, const struct cc_ops *ops, bool plugin, struct
 	b->config = pages(b->config_room, err);
 	if (b->config == NULL || (rc = param_defaults(ops->params, b->config, err)) < 0)
 		return b->config == NULL ? -ENOMEM : rc;
-	if (plugin)
-		cc_plugin_config(ops, b->config);
+	if (plugin && (rc = cc_plugin_config(ops, b->config, err)) < 0)
+		return rc;
 	if (mprotect(b->config, b->config_room, PROT_READ) < 0)
 		return err_set(err, -errno, "mprotect: %s", strerror(errno));
 	for (int i = 0; i < PLACES; i++) {

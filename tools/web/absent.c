@@ -141,7 +141,8 @@ int cc_plugin_load(const char *path, const struct cc_ops **ops, struct err *err)
 void cc_plugin_limit(void) {
 }
 
-void cc_plugin_config(const struct cc_ops *ops, void *config) {
+int cc_plugin_config(const struct cc_ops *ops, void *config, struct err *err) {
+	return 0;
 }
 
 int cc_python_open(const char *text, struct cc_python *control, struct err *err) {

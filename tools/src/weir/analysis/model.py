@@ -38,6 +38,13 @@ from weir.base.errors import UserError
 from weir.base.foreign import Json
 
 
+class FileLicense(Struct):
+    """The license of a file in the folder, as a plug-in says it."""
+
+    file: str
+    license: str
+
+
 class Manifest(Struct, kw_only=True):
     """manifest.json (common/run/run_manifest.c); None or empty is what was not written."""
 
@@ -56,6 +63,7 @@ class Manifest(Struct, kw_only=True):
     clock: str | None = None  # virtual or real
     host: dict[str, str | int] = {}
     versions: dict[str, str | int] = {}
+    licenses: list[FileLicense] = []
     started_utc: datetime | None = None
     ended_utc: datetime | None = None
     exit: int | None = None

@@ -122,6 +122,13 @@ def readme(name: str, runs: dict[str, Run], rings: bool) -> bytes:
         notes.append("The sources of Weir had changes, which are in no commit.")
     if any(GUEST.search(run.config_text) for run in runs.values()):
         notes.append("Linux guests need their kernels: `weir guests build`.")
+    notes += sorted(
+        {
+            f"`{place}/{one.file}` is compiled from source under the license {one.license}."
+            for place, run in runs.items()
+            for one in run.manifest.licenses
+        }
+    )
     large = {path for run in runs.values() for path in LARGE.findall(run.config_text)}
     notes += [f"`{path}` is too large to be here; the config names it." for path in sorted(large)]
     if not rings:
