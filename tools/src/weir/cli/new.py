@@ -8,22 +8,36 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from weir.base.errors import UserError
 from weir.base.typed import program
 from weir.cli.usage import commands
-from weir.plugin import new
+from weir.plugin import kernel, new
 
 app = commands(__doc__)
 Folder = Annotated[Path | None, Option(help="Where it is written. [a folder of that name here]")]
 
 
-@app.add("cc", "new cc mine", "new cc mine --folder ~/controls/mine")
+@app.add("cc", "new cc mine", "new cc mine --linux net/ipv4/tcp_cubic.c")
 def new_cc(
     name: Annotated[str, Argument(help="Of the congestion control: small letters, digits, _.")],
     folder: Folder = None,
+    linux: Annotated[
+        str | None,
+        Option(help="A control of Linux: a file of yours, or a name, as net/ipv4/tcp_cubic.c."),
+    ] = None,
+    source: Annotated[
+        str | None, Option(help="The Debian package that has it. [the newest linux-source-*]")
+    ] = None,
 ) -> None:
-    """Writes a congestion control in C: NewReno, to be changed; with Makefile, config and test."""
+    """Writes a congestion control in C: NewReno, to be changed; with Makefile, config and test.
+
+    With --linux the C file is the kernel's own, unchanged; the plug-in has its license.
+    """
     where = folder or Path(name)
-    for path in new.create("cc", name, where):
+    if linux is None and source is not None:
+        raise UserError("new: --source is of a control of Linux: name one with --linux")
+    given = [] if linux is None else kernel.files(linux, source)
+    for path in new.create("linux" if given else "cc", name, where, given):
         print(path)
     print(f"\nmake -C {where} && {program()} run {where}/{name}.yaml")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from weir.base.errors import UserError
@@ -14,23 +15,32 @@ TEMPLATE = Path(__file__).with_name("template")
 HEADERS = ROOT / "common"  # has weir/cc.h
 FILES = {
     "cc": {
-        "control.c": "NAME.c",
-        "Makefile": "Makefile",
-        "config.yaml": "NAME.yaml",
-        "test.py": "test_NAME.py",
+        "cc/control.c": "NAME.c",
+        "cc/Makefile": "Makefile",
+        "cc/config.yaml": "NAME.yaml",
+        "cc/test.py": "test_NAME.py",
     },
-    "study": {name: name for name in ("study.yaml", "link.yaml", "measures.py")},
+    "linux": {
+        "linux/Makefile": "Makefile",
+        "cc/config.yaml": "NAME.yaml",
+        "cc/test.py": "test_NAME.py",
+    },
+    "study": {f"study/{name}": name for name in ("study.yaml", "link.yaml", "measures.py")},
 }
 
 
-def create(kind: str, name: str, folder: Path) -> list[Path]:
-    """Writes the folder; returns its files. UserError: no name for it, or a file is there."""
+def create(kind: str, name: str, folder: Path, given: Sequence[Path] = ()) -> list[Path]:
+    """Writes the folder; returns its files. UserError: no name for it, or a file is there.
+
+    Those that are given are copied as they are.
+    """
     if re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) is None:
         raise UserError(f"new: '{name}' is no name: 1 to 31 small letters, digits and _")
-    made = {}
+    made = {folder / path.name: path.read_text(encoding="utf-8") for path in given}
+    sources = " ".join(path.name for path in given if path.suffix == ".c")
     for source, target in FILES[kind].items():
-        text = (TEMPLATE / kind / source).read_text(encoding="utf-8").replace("NAME", name)
-        text = text.replace("HEADERS", shlex.quote(str(HEADERS)))
+        text = (TEMPLATE / source).read_text(encoding="utf-8").replace("NAME", name)
+        text = text.replace("HEADERS", shlex.quote(str(HEADERS))).replace("SOURCE_FILES", sources)
         made[folder / target.replace("NAME", name)] = text.replace(
             "PROGRAM", str(ROOT / "tools/weir")
         )

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A congestion control of Linux as one of Weir's: what the kernel's TCP does around one
+// (tcp_input.c, tcp_output.c, tcp_cong.c), from the measurements of weir/cc.h. Compiled with the
+// control's file, whose licence the plug-in then has.
+//
+//	kernel                                        here
+//	tcp_ack: pkts_acked, in_ack_event             on_sample
+//	tcp_enter_recovery, tcp_enter_cwr, ssthresh   on_loss
+//	tcp_enter_loss                                on_rto
+//	tcp_undo_cwnd_reduction                       on_spurious
+//	end of the episode; cong_control, cong_avoid  on_ack
+//	CA_EVENT_TX_START, tcp_cwnd_restart           on_idle
+//	tcp_cwnd_reduction (PRR), pacing, TSO         the transport
+//
+// Where it differs from the kernel
+//   - The window of a flow that its application limits does not decay (tcp_cwnd_validate).
+//   - Loss does not become Recovery if retransmissions are lost.
+//   - rate_sample.is_ack_delayed is never set, nor are PLB and what is sent by BPF.
+#include <weir/linux/module.h>
+
+#define TICK_NS (NSEC_PER_SEC / HZ)
+#define PEER_CLOCK                                                                                 \
+	0x9e3779b9u // ms: kernels' timestamps begin at random; LP takes both clocks for one
+
+__thread struct kernel_call kernel_call;
+static const struct tcp_congestion_ops *control; // of the first file
+
+int tcp_register_congestion_control(struct tcp_congestion_ops *ops) {
+	if (control == NULL)
+		control = ops;
+	return 0;
+}
+
+static struct sock *enter(void *state, uint64_t now_ns) {
+	struct tcp_sock *tp = state;
+
+	kernel_call.now_ns = now_ns;
+	kernel_call.draws = 0;
+	tp->tcp_clock_cache = now_ns;
+	tp->tcp_mstamp = now_ns / NSEC_PER_USEC;
+	return state;
+}
+
+static const struct tcp_congestion_ops *ops_of(const struct sock *sk) {
+	return inet_csk(sk)->icsk_ca_ops;
+}
+
+static void set_state(struct sock *sk, u8 ca_state) {
+	if (ops_of(sk)->set_state != NULL)
+		ops_of(sk)->set_state(sk, ca_state);
+	inet_csk(sk)->icsk_ca_state = ca_state;
+}
+
+static void event(struct sock *sk, enum tcp_ca_event what) {
+	if (ops_of(sk)->cwnd_event != NULL)
+		ops_of(sk)->cwnd_event(sk, what);
+}
+
+// The window that the transport is to have, or to go to by PRR.
+static void answer(const struct sock *sk, struct cc_out *out) {
+	const struct tcp_sock *tp = tcp_sk(sk);
+	bool own = ops_of(sk)->cong_control != NULL;
+	u32 segs = !own && tcp_in_cwnd_reduction(sk) ? tp->snd_ssthresh : tp->snd_cwnd;
+
+	out->cwnd_segs = max(min(segs, tp->snd_cwnd_clamp), 1u);
+	out->pacing_bps = own ? (double)min(sk->sk_pacing_rate, sk->sk_max_pacing_rate) * 8 : 0;
+}
+
+// The end of an episode: its window is the one that PRR went to.
+static void end_reduction(struct sock *sk) {
+	struct tcp_sock *tp = tcp_sk(sk);
+	u8 before = inet_csk(sk)->icsk_ca_state;
+
+	if (before != TCP_CA_CWR)
+		set_state(sk, TCP_CA_Open);
+	if (before != TCP_CA_Loss && ops_of(sk)->cong_control == NULL) {
+		if (tp->snd_ssthresh < TCP_INFINITE_SSTHRESH && !tp->undone)
+			tp->snd_cwnd = tp->snd_ssthresh;
+		event(sk, CA_EVENT_COMPLETE_CWR);
+	}
+	if (before == TCP_CA_CWR)
+		set_state(sk, TCP_CA_Open);
+}
+
+static void linux_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
+	uint64_t now_ns, struct cc_out *out) {
+	struct sock *sk = enter(state, now_ns);
+	struct tcp_sock *tp = state;
+
+	kernel_call.packets_in_flight = 0;
+	kernel_call.rtt_min_us = (u32)(rtt_ns / NSEC_PER_USEC);
+	sk->sk_max_pacing_rate = ~0ul;
+	sk->sk_gso_max_size = GSO_LEGACY_MAX_SIZE;
+	sk->sk_pacing_shift = 10;
+	sk->sk_state = TCP_ESTABLISHED;
+	tp->inet_conn.icsk_ca_ops = control;
+	tp->delivered = 1; // the SYN
+	tp->delivered_mstamp = tp->tcp_mstamp;
+	tp->ecn_flags = TCP_ECN_OK;
+	tp->lsndtime = tcp_jiffies32;
+	tp->mss_cache = mss_bytes;
+	tp->snd_cwnd = TCP_INIT_CWND;
+	tp->snd_cwnd_clamp = ~0u;
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	tp->srtt_us = (u32)(rtt_ns * 8 / NSEC_PER_USEC);
+	if (control->init != NULL)
+		control->init(sk);
+	answer(sk, out);
+}
+
+static void linux_release(void *state, const void *config) {
+	struct tcp_sock *tp = state;
+
+	if (tp->inet_conn.icsk_ca_ops != NULL && control->release != NULL)
+		control->release(state);
+	tp->inet_conn.icsk_ca_ops = NULL;
+}
+
+static u32 ack_flags(const struct cc_sample *s) {
+	return (s->predicted ? 0 : CA_ACK_SLOWPATH) | (s->passed_segs > 0 ? CA_ACK_WIN_UPDATE : 0)
+		| (s->ece ? CA_ACK_ECE : 0);
+}
+
+static void linux_on_sample(
+	void *state, const void *config, const struct cc_sample *s, struct cc_out *out) {
+	struct sock *sk = enter(state, s->now_ns);
+	const struct tcp_congestion_ops *ops = ops_of(sk);
+	struct tcp_sock *tp = state;
+	struct ack_sample sample = {
+		.pkts_acked = s->passed_segs,
+		.rtt_us = s->rtt_ns > 0 ? (s32)(s->rtt_ns / NSEC_PER_USEC) : -1,
+		.in_flight = (u32)(s->delivered_segs - s->prior_delivered_segs) * tp->mss_cache,
+	};
+
+	kernel_call.packets_in_flight = s->inflight_segs;
+	kernel_call.max_packets_out = (u32)(s->nxt_segs - s->una_segs) + s->passed_segs;
+	kernel_call.cwnd_limited = s->cwnd_limited;
+	kernel_call.rtt_min_us = (u32)(s->rtt_min_ns / NSEC_PER_USEC);
+	tp->snd_una = (u32)s->una_segs * tp->mss_cache;
+	tp->snd_nxt = (u32)s->nxt_segs * tp->mss_cache;
+	tp->srtt_us = (u32)(s->srtt_ns * 8 / NSEC_PER_USEC);
+	tp->inet_conn.rto_ticks = (u16)min(s->rto_ns / TICK_NS, (u64)U16_MAX);
+	tp->sacked_out = s->sacked_segs;
+	tp->lost = (u32)s->lost_segs;
+	if (tcp_in_cwnd_reduction(sk) && ops->cong_control == NULL && !tp->undone)
+		tp->snd_cwnd = (u32)s->cwnd_segs; // PRR's
+	if (!s->ack)
+		return;
+	if (tp->delivered == 1)
+		tp->snd_cwnd = (u32)out->cwnd_segs; // 1 if the SYN was sent twice
+	if (sk->sk_pacing_status == SK_PACING_NONE && s->host_paced)
+		sk->sk_pacing_status = SK_PACING_FQ;
+	if (tp->delivered != (u32)s->delivered_segs + 1)
+		tp->delivered_mstamp = tp->tcp_mstamp;
+	tp->delivered = (u32)s->delivered_segs + 1;
+	tp->delivered_ce += s->ce_segs;
+	tp->rx_opt.rcv_tsval = s->peer_tsval + PEER_CLOCK;
+	tp->rx_opt.rcv_tsecr = s->peer_tsecr;
+	if (ops->pkts_acked != NULL)
+		ops->pkts_acked(sk, &sample);
+	if (ops->in_ack_event != NULL)
+		ops->in_ack_event(sk, ack_flags(s));
+	if (s->ece)
+		tp->prior_ssthresh = 0;
+	answer(sk, out);
+}
+
+// tcp_update_pacing_rate. Only slow start reads it: CUBIC's HyStart.
+static void update_pacing_rate(struct sock *sk, u32 packets_out) {
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 rate = (u64)tp->mss_cache * (USEC_PER_SEC / 100 << 3);
+
+	if (!tcp_in_slow_start(tp) || tp->srtt_us == 0)
+		return;
+	rate *= tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
+	rate *= max(tp->snd_cwnd, packets_out);
+	sk->sk_pacing_rate = rate / tp->srtt_us;
+}
+
+static void control_by_rate(struct sock *sk, const struct cc_ack *ack) {
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct rate_sample rs = {
+		.prior_delivered = (u32)ack->prior_delivered_segs + 1,
+		.delivered = ack->acked_segs > 0
+			? (s32)(ack->delivered_segs - ack->prior_delivered_segs)
+			: -1,
+		.interval_us = ack->interval_ns > 0 ? (long)(ack->interval_ns / NSEC_PER_USEC) : -1,
+		.rtt_us = ack->rtt_ns > 0 ? (long)(ack->rtt_ns / NSEC_PER_USEC) : -1,
+		.losses = (int)ack->lost_segs,
+		.acked_sacked = ack->acked_segs,
+		.prior_in_flight = ack->prior_inflight_segs,
+		.is_app_limited = ack->app_limited,
+	};
+
+#ifdef KERNEL_CONTROL_SEES_ACK
+	ops_of(sk)->cong_control(sk, tp->snd_una, 0, &rs);
+#else
+	ops_of(sk)->cong_control(sk, &rs);
+#endif
+}
+
+static void linux_on_ack(
+	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
+	struct sock *sk = enter(state, ack->now_ns);
+	struct tcp_sock *tp = state;
+	u8 before = inet_csk(sk)->icsk_ca_state, open;
+
+	kernel_call.packets_in_flight = ack->inflight_segs;
+	kernel_call.enters_cwr = false;
+	tp->app_limited = 0;
+	tp->tcp_wstamp_ns = ack->next_send_ns;
+	if (!ack->in_recovery && !ack->in_loss) {
+		if (before > TCP_CA_Disorder)
+			end_reduction(sk);
+		open = tp->sacked_out > 0 ? TCP_CA_Disorder : TCP_CA_Open;
+		if (inet_csk(sk)->icsk_ca_state != open)
+			set_state(sk, open);
+	}
+	if (ack->acked_segs > 0 || ack->in_sequence) {
+		if (ops_of(sk)->cong_control != NULL)
+			control_by_rate(sk, ack);
+		else if (!tcp_in_cwnd_reduction(sk) && ack->in_sequence)
+			ops_of(sk)->cong_avoid(sk, tp->snd_una, ack->acked_segs);
+		if (ops_of(sk)->cong_control == NULL)
+			update_pacing_rate(sk, (tp->snd_nxt - tp->snd_una) / tp->mss_cache);
+	}
+	answer(sk, out);
+}
+
+static uint32_t linux_requests(void *state, const void *config) {
+	const struct tcp_sock *tp = state;
+
+	return (tp->app_limited != 0 ? CC_REQUEST_APP_LIMITED : 0)
+		| (kernel_call.enters_cwr ? CC_REQUEST_REDUCTION : 0);
+}
+
+static void linux_on_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct sock *sk = enter(state, loss->now_ns);
+	struct tcp_sock *tp = state;
+	bool cwr = loss->ecn || loss->requested;
+
+	if (inet_csk(sk)->icsk_ca_state > TCP_CA_Disorder)
+		end_reduction(sk);
+	tp->undone = false;
+	tp->prior_ssthresh = cwr ? 0 : tcp_current_ssthresh(sk);
+	tp->snd_cwnd_cnt = 0;
+	tp->prior_cwnd = tp->snd_cwnd;
+	tp->snd_ssthresh = ops_of(sk)->ssthresh(sk);
+	set_state(sk, cwr ? TCP_CA_CWR : TCP_CA_Recovery);
+	answer(sk, out);
+}
+
+static void linux_on_rto(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	struct sock *sk = enter(state, loss->now_ns);
+	struct tcp_sock *tp = state;
+	u8 before = inet_csk(sk)->icsk_ca_state;
+
+	if (before <= TCP_CA_Disorder || (before == TCP_CA_Loss && !loss->repeated)) {
+		tp->undone = false;
+		tp->prior_ssthresh = tcp_current_ssthresh(sk);
+		tp->prior_cwnd = tp->snd_cwnd;
+		tp->snd_ssthresh = ops_of(sk)->ssthresh(sk);
+		event(sk, CA_EVENT_LOSS);
+	}
+	tp->snd_cwnd = kernel_call.packets_in_flight + 1;
+	tp->snd_cwnd_cnt = 0;
+	set_state(sk, TCP_CA_Loss);
+	answer(sk, out);
+}
+
+static void linux_on_spurious(
+	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct sock *sk = enter(state, now_ns);
+	struct tcp_sock *tp = state;
+
+	if (tp->prior_ssthresh > 0) {
+		tp->snd_cwnd = ops_of(sk)->undo_cwnd(sk);
+		tp->snd_ssthresh = max(tp->snd_ssthresh, tp->prior_ssthresh);
+	}
+	tp->undone = true;
+	set_state(sk, TCP_CA_Open);
+	answer(sk, out);
+}
+
+static void linux_on_idle(
+	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
+	struct sock *sk = enter(state, now_ns);
+	struct tcp_sock *tp = state;
+	s32 over = (s32)min(idle_ns / TICK_NS, (u64)S32_MAX), rto = tp->inet_conn.rto_ticks;
+	u32 restart = min(tp->snd_cwnd, (u32)TCP_INIT_CWND);
+
+	tp->lsndtime = tcp_jiffies32 - (u32)over;
+	if (over > rto && ops_of(sk)->cong_control == NULL) {
+		event(sk, CA_EVENT_CWND_RESTART);
+		tp->snd_ssthresh = tcp_current_ssthresh(sk);
+		while ((over -= max(rto, 1)) > 0 && tp->snd_cwnd > restart)
+			tp->snd_cwnd >>= 1;
+		tp->snd_cwnd = max(tp->snd_cwnd, restart);
+	}
+	kernel_call.packets_in_flight = 0;
+	tp->app_limited = max(tp->delivered, 1u);
+	event(sk, CA_EVENT_TX_START);
+	answer(sk, out);
+}
+
+static void linux_observe(const void *state, const void *config, float observed[CC_OBSERVED]) {
+	const struct tcp_sock *tp = state;
+
+	observed[0] = (float)tp->snd_ssthresh;
+}
+
+static uint8_t linux_mode(const void *state, const void *config) {
+	return inet_csk(state)->icsk_ca_state;
+}
+
+static double linux_ssthresh(const void *state, const void *config) {
+	return tcp_sk(state)->snd_ssthresh;
+}
+
+static double linux_given_window(const void *config) {
+	return TCP_INIT_CWND;
+}
+
+#define MODES(V)                                                                                   \
+	V(TCP_CA_Open, "open")                                                                     \
+	V(TCP_CA_Disorder, "disorder")                                                             \
+	V(TCP_CA_CWR, "cwr")                                                                       \
+	V(TCP_CA_Recovery, "recovery")                                                             \
+	V(TCP_CA_Loss, "loss")
+
+static struct cc_ops linux_ops = {
+	.name = KERNEL_PLUGIN,
+	.state_size = sizeof(struct tcp_sock),
+	.ecn = true,
+	.any_idle = true,
+	.observed = {"ssthresh_segs"},
+	.modes = {MODES(CC_MODE_TEXT)},
+	.given_window = linux_given_window,
+	.configure = module_configure,
+	.init = linux_init,
+	.release = linux_release,
+	.on_sample = linux_on_sample,
+	.on_ack = linux_on_ack,
+	.requests = linux_requests,
+	.on_loss = linux_on_loss,
+	.on_rto = linux_on_rto,
+	.on_spurious = linux_on_spurious,
+	.on_idle = linux_on_idle,
+	.observe = linux_observe,
+	.mode = linux_mode,
+	.ssthresh = linux_ssthresh,
+};
+static_assert(sizeof(struct tcp_sock) <= CC_STATE_MAX_BYTES, "state too large");
+
+__attribute__((constructor)) static void load(void) {
+	module_load(&linux_ops);
+	linux_ops.prr = control->cong_control == NULL;
+	if ((control->flags & TCP_CONG_NEEDS_ECN) != 0) {
+		linux_ops.codepoint = CC_ECN_ECT0;
+		linux_ops.feedback = CC_FEEDBACK_DCTCP;
+	}
+}
+
+CC_PLUGIN(linux_ops);

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The congestion controls of Linux in their own source, for weir new cc NAME --linux.
+
+~/.cache/weir/controls/VERSION/tcp_*.[ch]   of a Debian package linux-source-*
+
+Nothing of them is part of Weir: they are downloaded, or the user's.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import tempfile
+from pathlib import Path
+
+from weir.base import places
+from weir.base.errors import UserError
+from weir.guests import build
+from weir.guests.commands import piped
+from weir.guests.recipe import Recipe
+
+CONTROL = re.compile(r"(?:.*/)?(?:tcp_)?([a-z0-9]+)(?:\.c)?")
+NEEDED = re.compile(r'^#include "(tcp_\w+)\.h"', re.MULTILINE)
+
+
+def files(control: str, package: str | None) -> list[Path]:
+    """Returns a control's C file, then what it needs beside it. UserError: there is none."""
+    main = Path(control)
+    if not main.is_file():
+        main = downloaded(control, package)
+    elif package is not None:
+        raise UserError(f"new: --source: {main} is a file, which needs no package")
+    text = main.read_text(encoding="utf-8")
+    if "tcp_congestion_ops" not in text:
+        raise UserError(f"new: --linux: {main} has no struct tcp_congestion_ops")
+    beside = [
+        main.with_name(f"{name}{end}") for name in NEEDED.findall(text) for end in (".c", ".h")
+    ]
+    return [main, *(path for path in beside if path.is_file() and path != main)]
+
+
+def downloaded(control: str, package: str | None) -> Path:
+    """Returns a control's file of the package, which is downloaded if it is not in the cache."""
+    package, version = build.source(Recipe(source=package))
+    folder = places.cache() / "controls" / version
+    if not folder.is_dir():
+        download(package, version, folder)
+    name = CONTROL.fullmatch(control)
+    main = folder / f"tcp_{name[1] if name else ''}.c"
+    if not main.is_file():
+        found = (path for path in folder.glob("*.c") if "module_init" in path.read_text("utf-8"))
+        have = ", ".join(sorted(path.stem.removeprefix("tcp_") for path in found))
+        raise UserError(f"new: --linux: no file {control}; {package} {version} has {have}")
+    return main
+
+
+def download(package: str, version: str, folder: Path) -> None:
+    """Fills a folder with the TCP files of a package, as a whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+        deb = build.download(package, version, Path(place))
+        tar, made = f"./usr/src/{package}.tar.xz", Path(place) / "controls"
+        made.mkdir()
+        with (
+            piped(
+                ["dpkg-deb", "--fsys-tarfile", str(deb)], ["tar", "-xO", tar], ["xz", "-dc", "-T2"]
+            ) as xz,
+            tarfile.open(fileobj=xz.stdout, mode="r|") as archive,
+        ):
+            for member in archive:
+                if re.fullmatch(r"[^/]+/net/ipv4/tcp_\w+\.[ch]", member.name):
+                    member.name = Path(member.name).name
+                    archive.extract(member, made, filter="data")
+        if not any(made.iterdir()):
+            raise UserError(f"new: {deb.name} holds no file net/ipv4/tcp_*.c", 1)
+        if not folder.is_dir():
+            made.rename(folder)
