@@ -84,6 +84,106 @@ def test_it_is_listed_like_one_within(build_plugin: Compile, weir_sim: Path) -> 
     assert entry["modes"] == ["slow_start", "avoidance", "recovery", "timeout"]
 
 
+HEADER = Path(__file__).parents[2] / "common/weir/cc.h"
+OLDEST = (
+    (r"\t// Since version 3.*?(?=^};)", ""),
+    (r"CC_ABI 3", "CC_ABI 2"),
+    (r" == 384.*?BYTES_2", " == 344"),
+)
+
+
+def test_a_plugin_of_an_older_version_is_loaded(
+    build_plugin: Compile, simulate: Simulate, tmp_path: Path
+) -> None:
+    """Version 2 had shorter ops: what it has not is taken for NULL."""
+    text = HEADER.read_text()
+    for pattern, other in OLDEST:
+        text, found = re.subn(pattern, other, text, flags=re.DOTALL | re.MULTILINE)
+        assert found == 1, pattern
+    (tmp_path / "weir").mkdir()
+    (tmp_path / "weir/cc.h").write_text(text)
+    (tmp_path / "weir/param.h").write_text(HEADER.with_name("param.h").read_text())
+    plugin = build_plugin(flags=f"-O2 -w -I{tmp_path}")
+    within = simulate(HARD.format(seed=1, cc="newreno"))
+    outside = simulate(HARD.format(seed=1, cc=f"{{plugin: {plugin}}}"))
+    assert outside.summary["digest"] == within.summary["digest"]
+
+
+# What each call must find is checked where it is made: abort() ends the run with a sentence.
+SINCE_3 = """
+static int calls[2]; // of configure, of release: the group's own
+static const char *configure(const void *config) {
+	const struct config *cfg = config;
+
+	if (++calls[0] > 1)
+		abort();
+	return cfg->initial_segs == 999 ? "initial is too much" : NULL;
+}
+
+static void on_sample(
+	void *state, const void *config, const struct cc_sample *sample, struct cc_out *out) {
+	struct state *s = state;
+
+	if (sample->nxt_segs < sample->una_segs || sample->cwnd_segs < 1
+		|| (sample->ack && sample->peer_tsecr == 0))
+		abort();
+	s->sampled_ns = sample->now_ns;
+	s->lost_segs = sample->lost_segs;
+}
+
+static uint32_t requests(void *state, const void *config) {
+	struct state *s = state;
+
+	return s->acks++ % 1000 == 999 ? CC_REQUEST_REDUCTION | CC_REQUEST_APP_LIMITED : 0;
+}
+
+static void release(void *state, const void *config) {
+	struct state *s = state;
+
+	if (s->ssthresh_segs == 0)
+		abort();
+}
+
+static const struct cc_ops ops = {
+	.configure = configure,
+	.on_sample = on_sample,
+	.requests = requests,
+	.release = release,"""
+SAMPLED = [
+    ("#include <weir/cc.h>", "#include <weir/cc.h>\n#include <stdlib.h>"),
+    (
+        "	double ssthresh_segs;",
+        "	double ssthresh_segs;\n	uint64_t sampled_ns, lost_segs, acks;",
+    ),
+    ("\nstatic const struct cc_ops ops = {", SINCE_3),
+    ("	(void)loss;", "	if (s->sampled_ns != loss->now_ns && !loss->requested) abort();"),
+    (
+        "	s->episode = s->timeout = true;",
+        "	s->episode = s->timeout = s->sampled_ns == loss->now_ns;",
+    ),
+]
+
+
+def test_what_plugins_are_told_and_may_ask(
+    build_plugin: Compile, simulate: Simulate, weir_sim: Path, tmp_path: Path
+) -> None:
+    """Since version 3: a sample before each loss, requests, its own static variables."""
+    plugin = build_plugin(*SAMPLED)
+    hard = simulate(HARD.format(seed=1, cc=f"{{plugin: {plugin}}}"))
+    assert hard.groups[0]["timeouts"] > 0
+    assert hard.groups[1]["cwnd_reductions"] > 0
+    # Nothing is lost or marked: the reductions are those that were asked for.
+    quiet = HARD.replace("0.5%", "0%").replace("5%", "0%").replace("100%", "0%")
+    quiet = quiet.replace("codel: {{target: 5ms, ecn: yes}}", "fifo: {{limit: 100000pkt}}")
+    quiet = quiet.replace("    - jitter: {{mean: 5ms, spread: 4ms}}\n", "")
+    run = simulate(quiet.format(seed=1, cc=f"{{plugin: {plugin}}}"))
+    assert run.link["drops"] == 0
+    assert run.groups[0]["ecn_echoes"] == 0
+    assert run.groups[0]["cwnd_reductions"] >= 3
+    status, text = said(weir_sim, tmp_path, plugin, ", initial: 999")
+    assert (status, "its parameters are not usable: initial is too much" in text) == (2, True)
+
+
 HERE = Path(__file__)
 PLUS, COMMON = HERE.with_name("plus.cpp"), HERE.parents[2] / "common"
 
