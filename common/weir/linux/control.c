@@ -207,6 +207,7 @@ static void linux_on_ack(
 
 	kernel_call.packets_in_flight = ack->inflight_segs;
 	kernel_call.enters_cwr = false;
+	tp->lost += ack->lost_segs;
 	tp->app_limited = 0;
 	tp->tcp_wstamp_ns = ack->next_send_ns;
 	if (!ack->in_recovery && !ack->in_loss) {
