@@ -9,6 +9,7 @@
 #include <string.h>
 
 const char *const live_hugepage_names[] = {"auto", "yes", "no", NULL};
+const char *const live_offloads_names[] = {"off", "on", NULL};
 const char *const live_role_names[] = {"sender", "receiver", NULL};
 
 #define MTU_PARAM                                                                                  \
@@ -126,7 +127,12 @@ static int port_read(const struct live_section *s, const struct live_process *lp
 	if (config_kind(n) != CONFIG_MAP)
 		return config_err(n, -EINVAL, err, "ports: a port is a map");
 	rc = config_params(n, "port", s->port_params, live_port_also, port, err);
-	return rc < 0 ? rc : live_dev_init(&port->dev, lp, n, err);
+	rc = rc < 0 ? rc : live_dev_init(&port->dev, lp, n, err);
+	if (rc == 0 && port->offloads && !port->dev.kernel)
+		return config_err(config_get(n, "offloads"), -EINVAL, err,
+			"offloads: only ports at a kernel's interface have them: dev: "
+			"\"kernel0,iface=veth0\"");
+	return rc;
 }
 
 int live_ports_read(const struct live_section *s, const struct live_process *lp,
@@ -208,10 +214,12 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 		return config_err(n, -EINVAL, err, "dev: the device's name is too long");
 	memcpy(dev->name, dev->text, len);
 	dev->pci = is_pci(dev->text, dev->name, sizeof(dev->name));
-	if (!dev->pci && strncmp(dev->text, "net_", 4) != 0 && strncmp(dev->text, "eth_", 4) != 0)
+	dev->kernel = live_dev_is(dev, "kernel");
+	if (!dev->pci && !dev->kernel && strncmp(dev->text, "net_", 4) != 0
+		&& strncmp(dev->text, "eth_", 4) != 0)
 		return config_err(n, -EINVAL, err,
 			"dev: '%s' is neither a virtual device (net_af_packet0,iface=veth0; "
-			"net_memif0,...) nor a PCI address (0000:03:00.0)",
+			"kernel0,iface=veth0; net_memif0,...) nor a PCI address (0000:03:00.0)",
 			dev->name);
 	if ((iface = strstr(dev->text, ",iface=")) != NULL) {
 		iface += strlen(",iface=");
@@ -220,6 +228,9 @@ int live_dev_init(struct live_dev *dev, const struct live_process *lp, struct co
 			return config_err(n, -EINVAL, err, "dev: iface: the name is too long");
 		memcpy(dev->iface, iface, len);
 	}
+	if (dev->kernel && dev->iface[0] == '\0')
+		return config_err(n, -EINVAL, err,
+			"dev: '%s' needs an interface: kernel0,iface=veth0", dev->name);
 	dev->zero_copy =
 		live_dev_is(dev, "net_memif") && strstr(dev->text, "zero-copy=yes") != NULL;
 	if (dev->zero_copy && lp->hugepages == LIVE_HUGEPAGES_NO)

@@ -32,7 +32,7 @@
 #define LIVE_MTU 1500 // the default
 
 enum live_hugepages { LIVE_HUGEPAGES_AUTO, LIVE_HUGEPAGES_YES, LIVE_HUGEPAGES_NO };
-extern const char *const live_hugepage_names[];
+extern const char *const live_hugepage_names[], *const live_offloads_names[];
 
 // The program's process.
 struct live_process {
@@ -85,6 +85,7 @@ struct live_dev {
 	char name[64]; // up to the first comma: what DPDK calls the port
 	char iface[LIVE_IFACE_SIZE]; // kernel interface behind it, or ""
 	bool pci;
+	bool kernel; // an interface without DPDK's drivers: kernel0,iface=veth0
 	// A memif whose peer maps the memory of this program, which hugepages alone allow.
 	bool zero_copy;
 	bool allow_nic; // of live_process
@@ -101,6 +102,7 @@ static inline bool live_dev_is(const struct live_dev *dev, const char *driver) {
 struct live_port_common {
 	char name[PARAM_TEXT_SIZE]; // in messages and figures
 	uint64_t lead_ns; // before its time, to a port that keeps it
+	int offloads; // of a kernel's interface: packets leave joined; 0: each alone
 	struct live_dev dev;
 };
 
@@ -109,6 +111,10 @@ struct live_port_common {
 #define LIVE_PORT_PARAMS(T, common)                                                                \
 	{"name", NULL, "the port's name in messages and figures", UNIT_NONE,                       \
 		PARAM_TEXT(T, common.name)},                                                       \
+		{"offloads", "off",                                                                \
+			"of a kernel's interface (kernel0,iface=X): packets leave joined, and "    \
+			"are acknowledged together",                                               \
+			UNIT_NONE, PARAM_ENUM(T, common.offloads, live_offloads_names)},           \
 	{                                                                                          \
 		"lead", "20us",                                                                    \
 			"how long before its time a packet goes to a port that "                   \

@@ -120,7 +120,17 @@
 		.null = "the driver does not count them")                                          \
 	V(COUNT, driver_no_mbuf, "frame", stats.rx_nombuf,                                         \
 		"frames not received for lack of a buffer")                                        \
-	V(COUNT, driver_tx_errors, "frame", stats.oerrors, "frames taken but not sent")
+	V(COUNT, driver_tx_errors, "frame", stats.oerrors, "frames taken but not sent")            \
+	V(PART, kernel, "KernelPort", write_kernel(port, j), "", .absent = "")
+
+#define KERNEL_PORT_FIELDS(V)                                                                      \
+	V(FLAG, offloads, "", kernel_joins(port->kernel), "whether packets left joined")           \
+	V(COUNT, frames_in, "", in.frames, "frames that the kernel handed over")                   \
+	V(NUMBER, packets_per_frame_in, "packet", (double)in.packets / (double)in.frames,          \
+		"packets in one of them, on average", .null = "there was none")                    \
+	V(COUNT, frames_out, "", out.frames, "frames that the kernel took")                        \
+	V(NUMBER, packets_per_frame_out, "packet", (double)out.packets / (double)out.frames,       \
+		"packets in one of them, on average", .null = "there was none")
 
 #define LCORE_FIELDS(V)                                                                            \
 	V(COUNT, cpu, "", app->process->lcore[lcore], "")                                          \

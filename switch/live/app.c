@@ -90,12 +90,24 @@ static int open_ports(struct switch_app *app, struct err *err) {
 		int rc;
 
 		p->lead_ns = from->common.lead_ns;
+		for (uint32_t k = 0; from->common.offloads && k < app->live.lcores; k++)
+			app->lcore[k].gather.joins = true;
 		p->rx_queues = (uint16_t)from->rx_queues;
 		rc = port_open(p, &from->common, pool, &app->live.eal, err);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
+}
+
+// Partial sums are kept where no frame can get to a port of another kind, or into a capture.
+static void keep_sums(struct live_app *live) {
+	bool kernels = live->opt.pcap == NULL;
+
+	for (uint32_t i = 0; i < live->ports; i++)
+		kernels &= live->port[i].kernel != NULL;
+	for (uint32_t i = 0; kernels && i < live->ports; i++)
+		kernel_keep_sums(live->port[i].kernel);
 }
 
 static int open_fabrics(struct switch_app *app, struct err *err) {
@@ -166,6 +178,7 @@ int switch_open(struct live_app *live, struct err *err) {
 	assign_sources(app);
 	if ((rc = open_ports(app, err)) < 0)
 		return rc;
+	keep_sums(live);
 	return open_fabrics(app, err);
 }
 

@@ -6,6 +6,7 @@
 #include "common/base/rng.h"
 #include "common/net/clear.h"
 #include "common/net/corrupt.h"
+#include "common/net/super_frame.h"
 #include "common/net/wire.h"
 #include "switch/serialiser/trace.h"
 
@@ -68,6 +69,11 @@ __attribute__((noinline)) static void change_frame(
 
 	if (p->ecn != ecn)
 		wire_set_ecn(frame, m->data_len, p->ecn);
+	// A receiver believes a partial sum: what is changed gets its whole sum first.
+	if ((m->ol_flags & KERNEL_PARTIAL) != 0 && (p->flags & (PKT_CLEARED | PKT_CORRUPT)) != 0) {
+		super_frame_fill_sum(frame, m->data_len);
+		m->ol_flags &= ~KERNEL_PARTIAL;
+	}
 	if ((p->flags & PKT_CLEARED) != 0)
 		clear_frame(frame, m->data_len, p->flags);
 	if ((p->flags & PKT_CORRUPT) != 0)

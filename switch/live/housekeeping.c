@@ -99,6 +99,7 @@ void switch_measure(struct lcore *l) {
 
 	if (l->interval_ns > 0 && l->now_ns > l->start_ns)
 		switch_interval(s);
+	s->gather.stepped_ns = l->now_ns;
 	for (uint32_t i = 0; i < s->paths; i++)
 		path_measure(s->path[i], l->now_ns);
 	for (uint32_t i = 0; i < l->ports; i++)
@@ -109,6 +110,7 @@ bool switch_answer(struct lcore *l) {
 	struct switch_lcore *s = switch_lcore(l);
 
 	s->mailbox.rc = 0;
+	s->gather.stepped_ns = l->now_ns;
 	switch ((enum switch_request)l->box.request) {
 	case SWITCH_SNAPSHOT:
 		snapshot(s, &s->all->mailbox.snapshot);
@@ -149,6 +151,7 @@ void switch_observe(const struct lcore *l, struct watch_count *c) {
 }
 
 void switch_interval(struct switch_lcore *s) {
+	s->gather.stepped_ns = s->lcore.now_ns;
 	for (uint32_t i = 0; i < s->paths; i++)
 		path_interval(s->path[i], &s->lcore.tel[TEL_STREAM_LINKS],
 			&s->lcore.tel[TEL_STREAM_EVENTS], s->lcore.now_ns);

@@ -23,7 +23,7 @@ void switch_find_offloads(struct switch_port *from) {
 			wire_l4_sum(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
 
 		from->checked += sum != WIRE_L4_NONE;
-		from->offloaded += sum == WIRE_L4_PARTIAL;
+		from->offloaded += sum == WIRE_L4_PARTIAL && (m->ol_flags & KERNEL_PARTIAL) == 0;
 	}
 	from->inspected += from->nb_rx;
 }

@@ -150,6 +150,8 @@ static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 	}
 	for (uint32_t k = 0; from != NULL && from->stamp.rx && k < most; k++)
 		batch[k]->arrival_ns = stamp_arrival(&from->stamp, m[k], now_ns);
+	if (from != NULL && from->kernel != NULL)
+		switch_set_arrivals(s, out, m, most, batch);
 	for (uint32_t k = 0; s->flows_matter && k < most; k++)
 		classify(s, m[k], batch[k]);
 	if (copied)
@@ -382,8 +384,12 @@ __attribute__((noinline)) static void replay_all(struct switch_lcore *s) {
 
 static uint32_t receive(struct lcore *l) {
 	struct switch_lcore *s = switch_lcore(l);
+	uint64_t now_ns = s->gather.joins ? clock_now(&l->clock) : 0;
 	uint32_t nb_rx = 0;
 
+	s->gather.waits = now_ns < s->gather.until_ns;
+	if (unlikely(s->gather.waits))
+		return 0;
 	for (uint32_t i = 0; i < l->ports; i++) {
 		struct switch_port *p = &s->port[i];
 
@@ -395,16 +401,21 @@ static uint32_t receive(struct lcore *l) {
 	}
 	if (s->rx_rings > 0)
 		nb_rx += receive_handed(s);
+	if (s->gather.joins)
+		switch_gather(s, now_ns, nb_rx);
 	return nb_rx;
 }
 
 static void run(struct lcore *l, uint32_t nb_rx) {
 	struct switch_lcore *s = switch_lcore(l);
 
+	if (unlikely(s->gather.waits))
+		return;
 	// Changes that are due come before the packets of this iteration.
 	if (l->now_ns >= s->schedule_ns) {
 		schedule_apply(&s->schedule, l->now_ns, &l->tel[TEL_STREAM_EVENTS]);
 		s->schedule_ns = schedule_next_ns(&s->schedule);
+		s->gather.stepped_ns = l->now_ns;
 	}
 	if (unlikely(s->routes != NULL))
 		switch_routes_pass(s);
@@ -414,6 +425,7 @@ static void run(struct lcore *l, uint32_t nb_rx) {
 		relay_all(s);
 	for (uint32_t i = 0; i < l->ports; i++)
 		switch_serve(s, &s->port[i]);
+	s->gather.served_ns = l->now_ns;
 }
 
 static void loop(struct lcore *l) {

@@ -136,6 +136,22 @@ struct switch_routes {
 	struct stage_env exit[PATHS_MAX]; // traces the departures of each path
 };
 
+// Packets are joined if they leave at the same time. So above about 1 Gbit/s, iterations of an
+// lcore with a port that joins (offloads: on) are a gather time apart. Packets still arrive when
+// they did, and leave later than they are due by at most that time.
+#define SWITCH_GATHER_NS (32 * NS_PER_US)
+#define SWITCH_GATHER_WINDOW_NS (128 * NS_PER_US)
+#define SWITCH_GATHER_PKTS 10
+struct switch_gather {
+	bool joins; // a port of the switch does
+	bool dense; // at least SWITCH_GATHER_PKTS were received in the window before
+	bool waits; // in this iteration
+	uint32_t pkts; // received in this window, which ends at window_ns
+	uint64_t window_ns, until_ns;
+	uint64_t served_ns; // up to when packets were last taken off paths
+	uint64_t stepped_ns; // up to when their first stages were last served out of turn
+};
+
 struct switch_lcore {
 	struct lcore lcore;
 	// Set up before the loop.
@@ -165,6 +181,7 @@ struct switch_lcore {
 	struct pkt_count unread; // left in rings at the end
 	struct rte_mbuf *mbuf_cache[SWITCH_MBUF_CACHE]; // free mbufs of copied frames
 	uint32_t nb_cached;
+	struct switch_gather gather;
 	uint64_t schedule_ns; // next change; NEVER_NS: none, or not yet started
 	bool answers; // a stage has made one: there may be some in paths
 	struct pkt_count copied;
@@ -185,6 +202,14 @@ void switch_relay_own(struct switch_lcore *s, uint32_t in, struct rte_mbuf *m);
 // owner.c. The owner of the lcore's packets. It reads hosts and headers as they were received, and
 // makes copies as far as the packet's port has room.
 struct pkt_owner switch_pkt_owner(struct switch_lcore *s);
+
+// gather.c. Sets the arrivals of `n` packets from a kernel's port: its own, but for those before
+// the time up to which the first stage of their path has decided.
+void switch_set_arrivals(const struct switch_lcore *s, const struct switch_port *out,
+	struct rte_mbuf *const *m, size_t n, struct pkt *const *batch);
+// Whether packets of the next iteration are gathered, and until when, after one that began at
+// now_ns and got nb_rx. A full burst leaves others behind it.
+void switch_gather(struct switch_lcore *s, uint64_t now_ns, uint32_t nb_rx);
 
 // inspect.c. Why a frame is dropped that is longer than a buffer or that wire_check finds not good.
 enum drop_reason switch_invalid(const struct rte_mbuf *m);

@@ -42,7 +42,7 @@ def check_ledger(switch):
     return summary
 
 
-@pytest.mark.parametrize("dev", ["af_packet", "af_xdp"])
+@pytest.mark.parametrize("dev", ["net_af_packet", "net_af_xdp"])
 def test_carries_what_the_link_carries(lab, dev):
     switch = lab.switch(PATHS % FIFO, dev=dev)
     idle_ms = best_of(quiet(3, 1), lambda ms: ms <= 20.3, lambda: median(lab.ping(quiet(40, 10))))
@@ -229,7 +229,7 @@ def handed_to_wire(lab):
     return seen["packets"] + seen["dropped"]
 
 
-@pytest.mark.parametrize("dev", ["af_packet", "af_xdp"])
+@pytest.mark.parametrize("dev", ["net_af_packet", "net_af_xdp"])
 def test_what_is_lost_before_a_port_is_counted(lab, dev):
     """A switch that stands still overruns its socket: those frames were in no counter."""
     switch = lab.switch(PATHS % FIFO, dev=dev)

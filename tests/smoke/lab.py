@@ -205,10 +205,10 @@ class Lab(Laboratory):
         self.children.append(child)
         return child
 
-    def switch(self, paths, *options, dev="af_packet", duration="120s", live="", top=""):
+    def switch(self, paths, *options, dev="net_af_packet", duration="120s", live="", top=""):
         """weir-switch between left and right, ready."""
         # Room for what arrives while another process has the CPU.
-        ring = ",framecnt=4096" if dev == "af_packet" else ""
+        ring = ",framecnt=4096" if dev == "net_af_packet" else ""
         config = f"""
 seed: 1
 telemetry: {{level: 1, interval: 100ms}}
@@ -219,8 +219,8 @@ live:
     lcores: [{LCORE}]
     prefix: {self.prefix}
     ports:
-      - {{name: left, dev: "net_{dev}0,iface=left{ring}", path: reverse}}
-      - {{name: right, dev: "net_{dev}1,iface=right{ring}", path: forward}}
+      - {{name: left, dev: "{dev}0,iface=left{ring}", path: reverse}}
+      - {{name: right, dev: "{dev}1,iface=right{ring}", path: forward}}
 {live}"""
         child = self.start("switch/weir-switch", config, *options, duration=duration)
         if not child.ready():

@@ -50,6 +50,16 @@ void live_faults_json(const struct live_app *app, uint64_t no_mbuf, struct json 
 		(unsigned long long)no_mbuf);
 }
 
+static void write_kernel(const struct port *port, struct json *j) {
+	if (port->kernel == NULL)
+		return;
+	struct kernel_count in = kernel_received(port->kernel), out = kernel_sent(port->kernel);
+
+	json_object(j, "kernel");
+	KERNEL_PORT_FIELDS(FIELD_JSON)
+	json_close(j, '}');
+}
+
 void live_port_json(struct port *port, struct json *j) {
 	struct rte_eth_stats stats;
 	char mac[ADDRESS_MAC_SIZE];

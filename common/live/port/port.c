@@ -265,20 +265,34 @@ static void read_mtu(struct port *p) {
 		atomic_store_explicit(&p->frame_max, mtu + WIRE_ETH, memory_order_relaxed);
 }
 
-static int make(struct port *p, const struct live_port_common *config, struct rte_mempool *pool,
-	const struct eal *eal, struct err *err) {
-	const struct live_dev *dev = &config->dev;
+// An interface instead of an ethdev.
+static int make_kernel(struct port *p, bool joins, struct rte_mempool *pool, struct err *err) {
+	int rc = iface_check(&p->dev, err);
+
+	if (rc < 0)
+		return rc;
+	if (p->rx_queues > 1 || p->tx_queues > 1)
+		return config_err(p->dev.node, -ENOTSUP, err,
+			"dev: '%s' has one queue each way: more take net_af_packet", p->dev.name);
+	if ((rc = kernel_open(&p->kernel, p->dev.iface, joins, pool, err)) < 0) {
+		kernel_close(p->kernel);
+		p->kernel = NULL;
+		return rc;
+	}
+	p->sockets.count = 1;
+	p->sockets.socket[0].fd = kernel_socket(p->kernel);
+	p->mac = kernel_mac(p->kernel);
+	p->lead_ns = 0;
+	return 0;
+}
+
+static int make_ethdev(
+	struct port *p, struct rte_mempool *pool, const struct eal *eal, struct err *err) {
 	struct rte_ether_addr mac;
 	char reason[256];
 	long mark;
 	int rc;
 
-	p->dev = *dev;
-	p->memif = live_dev_is(dev, "net_memif");
-	p->client = p->memif && strstr(dev->text, "role=server") == NULL;
-	snprintf(p->name, sizeof(p->name), "%s", config->name);
-	name_peer(p);
-	p->dropped_before = iface_dropped(&p->dev);
 	if ((rc = probe(p, eal, err)) < 0)
 		return rc;
 	if ((rc = check_limits(p, err)) < 0)
@@ -291,12 +305,30 @@ static int make(struct port *p, const struct live_port_common *config, struct rt
 		return config_err(p->dev.node, rc, err, "dev: '%s' did not start: %s (%s)",
 			p->dev.name, reason, strerror(-rc));
 	}
+	if (rte_eth_macaddr_get(p->id, &mac) == 0)
+		memcpy(p->mac.b, mac.addr_bytes, sizeof(p->mac.b));
+	return 0;
+}
+
+static int make(struct port *p, const struct live_port_common *config, struct rte_mempool *pool,
+	const struct eal *eal, struct err *err) {
+	const struct live_dev *dev = &config->dev;
+	int rc;
+
+	p->dev = *dev;
+	p->memif = live_dev_is(dev, "net_memif");
+	p->client = p->memif && strstr(dev->text, "role=server") == NULL;
+	snprintf(p->name, sizeof(p->name), "%s", config->name);
+	name_peer(p);
+	p->dropped_before = iface_dropped(&p->dev);
+	rc = dev->kernel ? make_kernel(p, config->offloads, pool, err)
+			 : make_ethdev(p, pool, eal, err);
+	if (rc < 0)
+		return rc;
 	p->open = p->started = true;
 	if (p->dev.pci)
 		removal_watch(p->dev.name, &p->removal);
 	p->connected_ns = clock_mono_ns();
-	if (rte_eth_macaddr_get(p->id, &mac) == 0)
-		memcpy(p->mac.b, mac.addr_bytes, sizeof(p->mac.b));
 	read_mtu(p);
 	p->ever_up = link_up(p);
 	atomic_store(&p->up, p->ever_up);
@@ -320,6 +352,9 @@ void port_close(struct port *p) {
 	p->open = p->started = false;
 	if (p->dev.pci)
 		removal_unwatch(p->dev.name, &p->removal);
+	kernel_close(p->kernel);
+	if (p->kernel != NULL)
+		return;
 	rte_eth_dev_stop(p->id);
 	rte_eth_dev_close(p->id);
 }
@@ -373,8 +408,8 @@ bool port_changed(struct port *p, uint64_t now_ns) {
 bool port_counts_missed(const struct port *p) {
 	// Cards, sockets and libpcap count them, a memif, ring or null loses none; of others
 	// nothing is known.
-	static const char *const counting[] = {
-		"net_af_packet", "net_af_xdp", "net_memif", "net_ring", "net_null", "net_pcap"};
+	static const char *const counting[] = {"kernel", "net_af_packet", "net_af_xdp", "net_memif",
+		"net_ring", "net_null", "net_pcap"};
 	bool counts = p->dev.pci;
 
 	for (size_t i = 0; i < sizeof(counting) / sizeof(counting[0]); i++)
@@ -386,12 +421,15 @@ void port_stats(struct port *p, struct rte_eth_stats *stats) {
 	uint64_t missed = 0;
 
 	memset(stats, 0, sizeof(*stats));
-	rte_eth_stats_get(p->id, stats);
+	if (p->kernel != NULL)
+		kernel_stats(p->kernel, stats);
+	else
+		rte_eth_stats_get(p->id, stats);
 	if (p->sockets.count == 0)
 		return;
 	for (uint32_t i = 0; i < p->sockets.count; i++)
 		missed += stats->q_errors[i] = sockets_missed(&p->sockets, i);
-	if (live_dev_is(&p->dev, "net_af_packet"))
+	if (live_dev_is(&p->dev, "net_af_packet") || p->kernel != NULL)
 		missed += time_since(iface_dropped(&p->dev), p->dropped_before);
 	stats->imissed = missed;
 }
@@ -400,6 +438,10 @@ void port_stats(struct port *p, struct rte_eth_stats *stats) {
 uint64_t port_unsent(const struct port *p, uint64_t taken) {
 	struct rte_eth_stats stats = {0};
 
+	if (p->kernel != NULL) {
+		kernel_stats(p->kernel, &stats);
+		return stats.oerrors;
+	}
 	if (rte_eth_stats_get(p->id, &stats) < 0 || stats.opackets >= taken)
 		return 0;
 	return time_min(stats.oerrors, taken - stats.opackets);

@@ -10,6 +10,7 @@
 #include "common/base/pkt.h"
 #include "common/config/live.h"
 #include "common/live/eal/eal.h"
+#include "common/live/port/kernel.h"
 #include "common/live/port/sockets.h"
 #include "common/live/port/stamp.h"
 #include "common/net/wire.h"
@@ -27,6 +28,8 @@ struct port {
 	char name[PARAM_TEXT_SIZE]; // from the config
 	char peer[PARAM_TEXT_SIZE + 128]; // who takes its frames, in sentences
 	uint16_t id; // ethdev's
+	struct kernel *kernel; // instead of an ethdev; NULL: it is one
+	const struct clock *clock; // its lcore's, while that runs
 	uint16_t rx_queues, tx_queues; // set before port_open; 0: one
 	struct wire_mac mac;
 	bool open;
@@ -54,6 +57,7 @@ struct port {
 };
 
 static_assert(sizeof(struct rte_mbuf) == 128, "the private area follows the mbuf");
+static_assert(PORT_BURST_MAX <= KERNEL_BURST_MAX, "a kernel's port takes a burst");
 static_assert(RTE_CACHE_LINE_SIZE % sizeof(struct pkt) == 0, "struct pkt lies within one line");
 
 static inline struct pkt *port_pkt(struct rte_mbuf *m) {
@@ -125,9 +129,13 @@ static inline bool port_sends(const struct port *p, const uint8_t *frame, uint32
 
 // Receives and transmits bursts; each queue belongs to one lcore.
 static inline uint16_t port_rx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n) {
+	if (unlikely(p->kernel != NULL))
+		return kernel_rx(p->kernel, p->clock, m, n);
 	return p->started ? rte_eth_rx_burst(p->id, queue, m, n) : 0;
 }
 
 static inline uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n) {
+	if (unlikely(p->kernel != NULL))
+		return kernel_tx(p->kernel, m, n);
 	return p->started ? rte_eth_tx_burst(p->id, queue, m, n) : 0;
 }

@@ -89,6 +89,8 @@
 		"The first lcore of the sender, with what the process uses.")                      \
 	V(SenderLcores, Lcore, "sender_lcores", RUN, SENDER_LCORES_FIELDS,                         \
 		"An lcore of several of the sender.")                                              \
+	V(KernelPort, Section, "ports.kernel", RUN, KERNEL_PORT_FIELDS,                            \
+		"Super-frames of a port at a kernel's interface.")                                 \
 	V(Handover, Section, "lcores.handover", RUN, HANDOVER_FIELDS,                              \
 		"Frames given to another lcore.")                                                  \
 	V(Pool, Section, "pool", RUN, POOL_FIELDS, "The switch's buffers.")                        \

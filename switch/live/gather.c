@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ports at kernels' interfaces: when packets arrived, and which of them leave together.
+#include "switch/live/lcore.h"
+
+void switch_set_arrivals(const struct switch_lcore *s, const struct switch_port *out,
+	struct rte_mbuf *const *m, size_t n, struct pkt *const *batch) {
+	const struct switch_gather *g = &s->gather;
+	uint64_t behind_ns = out->path != NULL ? out->path->stage[0].after_ns : 0;
+	uint64_t decided_ns = time_max(time_since(g->served_ns, behind_ns), g->stepped_ns) + 1;
+
+	for (size_t i = 0; i < n; i++)
+		batch[i]->arrival_ns = time_max(port_pkt(m[i])->release_ns, decided_ns);
+}
+
+void switch_gather(struct switch_lcore *s, uint64_t now_ns, uint32_t nb_rx) {
+	struct switch_gather *g = &s->gather;
+
+	g->pkts += nb_rx;
+	if (now_ns >= g->window_ns) {
+		g->dense = g->pkts >= SWITCH_GATHER_PKTS;
+		g->pkts = 0;
+		g->window_ns = now_ns + SWITCH_GATHER_WINDOW_NS;
+	}
+	g->until_ns = g->dense && nb_rx < s->burst ? now_ns + SWITCH_GATHER_NS : 0;
+}
