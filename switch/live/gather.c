@@ -15,10 +15,13 @@ void switch_set_arrivals(const struct switch_lcore *s, const struct switch_port 
 void switch_gather(struct switch_lcore *s, uint64_t now_ns, uint32_t nb_rx) {
 	struct switch_gather *g = &s->gather;
 
-	g->pkts += nb_rx;
 	if (now_ns >= g->window_ns) {
-		g->dense = g->pkts >= SWITCH_GATHER_PKTS;
-		g->pkts = 0;
+		uint64_t sent = 0;
+
+		for (uint32_t i = 0; i < s->lcore.ports; i++)
+			sent += s->port[i].egress.tx.pkts;
+		g->dense = sent - g->sent >= SWITCH_GATHER_PKTS;
+		g->sent = sent;
 		g->window_ns = now_ns + SWITCH_GATHER_WINDOW_NS;
 	}
 	g->until_ns = g->dense && nb_rx < s->burst ? now_ns + SWITCH_GATHER_NS : 0;

@@ -139,14 +139,14 @@ struct switch_routes {
 // Packets are joined if they leave at the same time. So above about 1 Gbit/s, iterations of an
 // lcore with a port that joins (offloads: on) are a gather time apart. Packets still arrive when
 // they did, and leave later than they are due by at most that time.
-#define SWITCH_GATHER_NS (32 * NS_PER_US)
+#define SWITCH_GATHER_NS (50 * NS_PER_US)
 #define SWITCH_GATHER_WINDOW_NS (128 * NS_PER_US)
-#define SWITCH_GATHER_PKTS 10
+#define SWITCH_GATHER_PKTS 8
 struct switch_gather {
 	bool joins; // a port of the switch does
-	bool dense; // at least SWITCH_GATHER_PKTS were received in the window before
+	bool dense; // at least SWITCH_GATHER_PKTS were sent in the window before
 	bool waits; // in this iteration
-	uint32_t pkts; // received in this window, which ends at window_ns
+	uint64_t sent; // by the start of this window, which ends at window_ns
 	uint64_t window_ns, until_ns;
 	uint64_t served_ns; // up to when packets were last taken off paths
 	uint64_t stepped_ns; // up to when their first stages were last served out of turn

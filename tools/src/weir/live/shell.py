@@ -44,6 +44,7 @@ NO_END = "24h"  # of the switch; the longest
 PROMPT = "PS1='[weir $WEIR_SHELL] '$PS1; unset PROMPT_COMMAND"
 FRAMES = 4096  # of each ring of a port: what arrives while another process has the CPU
 FRAME_BYTES = 2048
+BURST = 64  # packets: more of them leave joined
 RINGS = 2 * 2  # both ports'
 
 
@@ -61,10 +62,13 @@ class Wanted:
     title: str = ""
 
 
-def frames() -> int:
-    """Returns the frames per ring that may be locked in memory, with half of it left for others."""
+def frames() -> int | None:
+    """Returns the frames per ring that may be locked in memory, with half of it left for others.
+
+    None: root's sockets may have as much room as super-frames need, and so take no rings.
+    """
     if contained.is_machines_root():
-        return FRAMES
+        return None
     _, most = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (most, most))
@@ -74,14 +78,22 @@ def frames() -> int:
     return min(FRAMES, 1 << (fit.bit_length() - 1))
 
 
-def section(cpu: int = 0, swap: bool = False, count: int = FRAMES) -> dict[str, object]:
-    """Returns `live` of the config: what leaves by a port has passed its path."""
+def section(cpu: int = 0, swap: bool = False, frames: int | None = FRAMES) -> dict[str, object]:
+    """Returns `live` of the config: what leaves by a port has passed its path.
+
+    `frames`: of each ring of an AF_PACKET port. None: ports carry super-frames.
+    """
     paths = ("forward", "reverse") if swap else ("reverse", "forward")
+    kind, rest = ("net_af_packet", f",framecnt={frames}") if frames else ("kernel", "")
     ports = [
-        {"name": name, "dev": f"net_af_packet{n},iface={name},framecnt={count}", "path": path}
+        {"name": name, "dev": f"{kind}{n},iface={name}{rest}", "path": path}
         for n, (name, path) in enumerate(zip(("left", "right"), paths, strict=True))
     ]
-    return {"switch": {"lcores": [cpu], "prefix": "shell", "hugepages": "no", "ports": ports}}
+    switch: dict[str, object] = {"lcores": [cpu], "prefix": "shell", "hugepages": "no"}
+    if frames is None:
+        switch["burst"] = BURST
+        ports = [port | {"offloads": "on"} for port in ports]
+    return {"switch": switch | {"ports": ports}}
 
 
 class Program(Child):
@@ -108,7 +120,7 @@ class Shell:
     def __init__(self, wanted: Wanted, pipe: int, alone: bool) -> None:
         self.wanted, self.pipe = wanted, pipe
         side = Side.SERVER if wanted.server else Side.USER if alone else Side.HOST
-        self.network = Network(side)
+        self.network = Network(side, offloads=frames() is None)
         self.folder = (wanted.out or PLACE / "run").absolute()
         self.known: list[subprocess.Popen[str]] = []  # its processes besides the command
 

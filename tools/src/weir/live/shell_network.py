@@ -53,9 +53,9 @@ class Side(enum.Enum):
 class Network(Laboratory):
     """Namespaces without names: a descriptor of this process keeps each."""
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: Side, offloads: bool) -> None:
         super().__init__("")
-        self.side = side
+        self.side, self.offloads = side, offloads
         self.number = 0
         self.children: list[Child] = []
         self.paths: dict[str, str] = {}
