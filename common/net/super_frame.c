@@ -107,16 +107,22 @@ uint32_t super_frame_sum_at(const uint8_t *frame, size_t len, uint32_t *l4) {
 	return sum_at(tcp);
 }
 
-void super_frame_fill_sum(uint8_t *frame, size_t len) {
-	uint32_t l4, at = super_frame_sum_at(frame, len, &l4);
-	struct wire_walk w = wire_walk(frame, len);
+void super_frame_fill_sum_at(uint8_t *frame, size_t len, uint32_t l4, uint32_t at) {
+	size_t end = wire_walk(frame, len).end;
 	uint16_t sum;
 
-	if (at == 0)
+	if (end > len || l4 + at + 2 > end)
 		return;
 	// The partial sum in its place is that of the pseudo header.
-	sum = wire_fold(wire_sum(frame + l4, w.end - l4, 0));
+	sum = wire_fold(wire_sum(frame + l4, end - l4, 0));
 	wire_put16(frame + l4 + at, sum == 0 && at == UDP_SUM ? UINT16_MAX : sum);
+}
+
+void super_frame_fill_sum(uint8_t *frame, size_t len) {
+	uint32_t l4, at = super_frame_sum_at(frame, len, &l4);
+
+	if (at > 0)
+		super_frame_fill_sum_at(frame, len, l4, at);
 }
 
 static bool sum_is_good(const struct joint *j, size_t len) {

@@ -39,6 +39,9 @@ uint32_t super_frame_cut(const struct super_frame *f, uint32_t offset, uint8_t *
 uint32_t super_frame_sum_at(const uint8_t *frame, size_t len, uint32_t *l4);
 // Writes the whole checksum of a frame of TCP or UDP that has a partial one.
 void super_frame_fill_sum(uint8_t *frame, size_t len);
+// The same of any Internet checksum, of what is from `l4` to the packet's end, as of a packet in a
+// tunnel.
+void super_frame_fill_sum_at(uint8_t *frame, size_t len, uint32_t l4, uint32_t at);
 
 // A packet on its way out.
 struct joint {

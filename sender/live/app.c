@@ -113,6 +113,8 @@ static int join_port(struct sender_app *app, uint32_t k, uint32_t i, struct err 
 	s->lcore.port[i] = p->port;
 	s->lcore.rx_queue[i] = p->owns_queue ? p->queue : -1;
 	s->lcore.owns_port[i] = p->is_primary;
+	if (p->is_primary)
+		p->port->clock = &s->lcore.clock;
 	s->lcore.ports++;
 	rc = egress_init(&p->egress, &s->lcore, i, SENDER_EGRESS_SLOTS, &app->config.process, err);
 	if (rc == 0 && from->delay_ns > 0)

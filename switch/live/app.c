@@ -90,8 +90,7 @@ static int open_ports(struct switch_app *app, struct err *err) {
 		int rc;
 
 		p->lead_ns = from->common.lead_ns;
-		for (uint32_t k = 0; from->common.offloads && k < app->live.lcores; k++)
-			app->lcore[k].gather.joins = true;
+		app->lcore[from->lcore].gather.joins |= from->common.offloads != 0;
 		p->rx_queues = (uint16_t)from->rx_queues;
 		rc = port_open(p, &from->common, pool, &app->live.eal, err);
 		if (rc < 0)

@@ -18,6 +18,8 @@ static int assign_port(struct switch_lcore *s, uint32_t i, struct err *err) {
 		if (switch_config_receiver(s->config, i, q) == s->lcore.index)
 			s->lcore.rx_queue[i] = q;
 	}
+	if (s->lcore.rx_queue[i] == 0)
+		s->lcore.port[i]->clock = &s->lcore.clock;
 	s->lcore.owns_port[i] = config->lcore == s->lcore.index;
 	p->last_link = STAGE_NO_LINK;
 	if (!s->lcore.owns_port[i]) {

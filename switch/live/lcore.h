@@ -143,7 +143,7 @@ struct switch_routes {
 #define SWITCH_GATHER_WINDOW_NS (128 * NS_PER_US)
 #define SWITCH_GATHER_PKTS 8
 struct switch_gather {
-	bool joins; // a port of the switch does
+	bool joins; // a port of the lcore does
 	bool dense; // at least SWITCH_GATHER_PKTS were sent in the window before
 	bool waits; // in this iteration
 	uint64_t sent; // by the start of this window, which ends at window_ns

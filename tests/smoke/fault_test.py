@@ -265,7 +265,7 @@ def test_a_memif_without_copies_comes_back(hugepages, lab, root):
     balanced(switch)
 
 
-@pytest.mark.parametrize("dev", ["net_af_packet", "net_af_xdp"])
+@pytest.mark.parametrize("dev", ["net_af_packet", "net_af_xdp", "kernel"])
 def test_veth_goes_down_and_up(lab, dev):
     switch = lab.switch(PATHS, dev=dev)
     sink = peer(lab, "b", "sink", 5001, 100)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from lab import ADDRESS, SIX, Lab, wait_for
+from lab import ADDRESS, CPUS, SIX, Lab, wait_for
 from weir.analysis.ring import open_ring
 
 CORRUPT_EVENT, DROP_EVENT = 6, 3
@@ -94,10 +94,17 @@ class KernelLab(Lab):
 
     def make(self):
         super().make()
-        macs = {host: self.mac(host) for host in "ab"}
+        self.know(ADDRESS)
+
+    def enable_ipv6(self, hosts="ab"):
+        for host in hosts:
+            super().enable_ipv6(host)
+        self.know(SIX)
+
+    def know(self, addresses):
         for host, other in ("a", "b"), ("b", "a"):
-            known = [ADDRESS[other], "lladdr", macs[other], "dev", "eth0", "nud", "permanent"]
-            self.sh(host, "ip", "neigh", "add", *known)
+            known = [addresses[other], "lladdr", self.mac(other), "dev", "eth0", "nud", "permanent"]
+            self.sh(host, "ip", "neigh", "replace", *known)
 
     def mac(self, host):
         return json.loads(self.sh(host, "ip", "-j", "link", "show", "eth0"))[0]["address"]
@@ -124,7 +131,7 @@ class KernelLab(Lab):
 
 
 @pytest.fixture
-def lab(tmp_path, build, weir_switch):
+def lab(tmp_path, build, weir_switch, weir_sender):
     with KernelLab(tmp_path, build) as lab:
         lab.enable_ecn()
         yield lab
@@ -171,8 +178,7 @@ def replay(switch, build):
 def test_a_receiver_counts_each_packet_mark_and_flipped_bit(lab, build, offloads, ipv6):
     """Lost, marked and corrupted packets are parted from those around them; the data is whole."""
     if ipv6:
-        for host in "ab":
-            lab.enable_ipv6(host)
+        lab.enable_ipv6()
     before = lab.counts()
     switch = start(lab, PATHS % "0.5%", offloads=offloads)
     sums = lab.sends(SIX["b"] if ipv6 else ADDRESS["b"])
@@ -215,8 +221,7 @@ def test_sums_are_filled_before_a_port_of_another_kind(lab):
 def test_datagrams_that_a_host_sends_as_one(lab, offloads, ipv6):
     """UDP_SEGMENT: 31 datagrams to a frame, the last one shorter."""
     if ipv6:
-        for host in "ab":
-            lab.enable_ipv6(host)
+        lab.enable_ipv6()
     switch = start(lab, PLAIN, offloads=offloads)
     before = lab.counts()
     address = SIX["b"] if ipv6 else ADDRESS["b"]
@@ -244,8 +249,8 @@ def test_jumbo_packets(lab):
 
 def test_big_tcp(lab):
     """Super-frames of up to 180 kB, whose length IPv6 cannot say."""
+    lab.enable_ipv6()
     for host in "ab":
-        lab.enable_ipv6(host)
         lab.sh(host, "ip", "link", "set", "eth0", "gso_max_size", 180000)
     switch = start(lab, PLAIN)
     sums = lab.sends(SIX["b"])
@@ -288,6 +293,36 @@ def test_the_tag_of_a_vlan(lab):
     summary = finish(lab, switch)
     assert said == f"{len(frame) - 4} 7"
     assert summary["ports"][0]["rx_bytes"] == len(frame) + 4  # and its FCS
+
+
+SENDER = """
+seed: 1
+duration: 60s
+flows: [{count: 2, cc: cubic, source: {size: {bytes: 4000000}}}]
+live:
+  sender:
+    lcores: [%d]
+    prefix: %s
+    answer: 60s
+    ports: [{name: a, role: sender, dev: "kernel0,iface=eth0", offloads: on}]
+"""
+
+
+def test_a_sender_joins_its_segments(lab):
+    switch = start(lab, PLAIN)
+    lab.sh("b", "ip", "neigh", "del", ADDRESS["a"], "dev", "eth0")
+    lab.sh("a", "ip", "addr", "flush", "dev", "eth0")
+    before = lab.counts()
+    child = lab.sink(2)
+    sender = lab.start("sender/weir-sender", SENDER % (CPUS[0], lab.prefix + "s"), space="a")
+    assert child.wait(60) == 0
+    assert sender.stop() == 0
+    finish(lab, switch)
+    assert json.loads(child.out[-1]) == {"bytes": [4_000_000] * 2, "zeros": True}
+    assert lab.counts()["TcpInCsumErrors"] == before["TcpInCsumErrors"]
+    summary = sender.summary()
+    assert summary["ledger"]["balanced"]
+    assert summary["sender_ports"][0]["kernel"]["packets_per_frame_out"] > 1
 
 
 @pytest.mark.parametrize(

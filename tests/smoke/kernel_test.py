@@ -42,7 +42,7 @@ def check_ledger(switch):
     return summary
 
 
-@pytest.mark.parametrize("dev", ["net_af_packet", "net_af_xdp"])
+@pytest.mark.parametrize("dev", ["net_af_packet", "net_af_xdp", "kernel"])
 def test_carries_what_the_link_carries(lab, dev):
     switch = lab.switch(PATHS % FIFO, dev=dev)
     idle_ms = best_of(quiet(3, 1), lambda ms: ms <= 20.3, lambda: median(lab.ping(quiet(40, 10))))
@@ -216,9 +216,9 @@ def test_codel_marks_what_can_be_marked(lab):
 
 
 FLOOD = f"""
-import socket
+import socket, sys
 out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for _ in range(20000):
+for _ in range(int(sys.argv[1])):
     out.sendto(bytes(100), ("{ADDRESS["b"]}", 9))
 """
 
@@ -229,15 +229,17 @@ def handed_to_wire(lab):
     return seen["packets"] + seen["dropped"]
 
 
-@pytest.mark.parametrize("dev", ["net_af_packet", "net_af_xdp"])
-def test_what_is_lost_before_a_port_is_counted(lab, dev):
+@pytest.mark.parametrize(
+    ("dev", "frames"), [("net_af_packet", 20000), ("net_af_xdp", 20000), ("kernel", 80000)]
+)
+def test_what_is_lost_before_a_port_is_counted(lab, dev, frames):
     """A switch that stands still overruns its socket: those frames were in no counter."""
     switch = lab.switch(PATHS % FIFO, dev=dev)
     before = handed_to_wire(lab)
     lab.ping(count=2)  # ARP is done
     switch.send(signal.SIGSTOP)
     try:
-        lab.sh("a", sys.executable, "-c", FLOOD)
+        lab.sh("a", sys.executable, "-c", FLOOD, frames)
     finally:
         switch.send(signal.SIGCONT)
     wait_for(lambda: lab.ping(count=1, wait=1), "an answer: all that had room was received")

@@ -144,10 +144,6 @@ bool lcore_housekeeping(struct lcore *l) {
 }
 
 void lcore_begin(struct lcore *l) {
-	for (uint32_t i = 0; i < l->ports; i++) {
-		if (l->rx_queue[i] >= 0)
-			l->port[i]->clock = &l->clock;
-	}
 	quiesce_begin();
 	lcore_handle_ports(l);
 	// Frames received before, while the next hop was resolved, do not belong to the run.

@@ -21,7 +21,7 @@
 #endif
 #define RX_FRAMES 8 // read at a time: what they bring stays in the cache until it is cut
 #define FRAME_MAX (8u * 65536u) // the kernel's largest, BIG TCP
-#define ROOM_BYTES (32 << 20) // of the socket, for what arrives while another process has the CPU
+#define ROOM_BYTES (16 << 20) // of the socket, for what arrives while another process has the CPU
 #define FLOWS_MAX 8 // to whose packets others are joined, at a time
 
 struct rx_frame {
@@ -211,12 +211,21 @@ static uint8_t *with_tag(uint8_t *bytes, uint32_t *len, const struct tpacket_aux
 	return bytes - WIRE_TAG;
 }
 
+// Whether the frame is what the kernel says of it: not a tunnel's, where it means what is inside.
+static bool is_cut(const struct kernel *k, const struct virtio_net_hdr *vnet, uint32_t l4) {
+	uint8_t type = vnet->gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
+	bool tcp = type == VIRTIO_NET_HDR_GSO_TCPV4 || type == VIRTIO_NET_HDR_GSO_TCPV6;
+
+	return (tcp || type == VIRTIO_NET_HDR_GSO_UDP_L4) && tcp == k->super.tcp
+		&& l4 == vnet->csum_start && k->super.header + vnet->gso_size <= k->room;
+}
+
 // Begins to cut the next frame: its first packet arrived when the kernel got it, or when the line
 // was free.
 static void begin_frame(struct kernel *k) {
 	const struct rx_frame *f = &k->rx[k->next];
 	struct msghdr *message = &k->rx_message[k->next].msg_hdr;
-	uint32_t len = k->rx_message[k->next].msg_len, size = f->vnet.gso_size;
+	uint32_t len = k->rx_message[k->next].msg_len;
 	uint64_t waited_ns = 0;
 	uint8_t *bytes = f->bytes;
 
@@ -227,7 +236,9 @@ static void begin_frame(struct kernel *k) {
 		else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS)
 			waited_ns = time_since(k->read_utc_ns, utc_ns((const void *)CMSG_DATA(c)));
 	}
-	if (!super_frame_read(&k->super, bytes, len, size) || k->super.header + size > k->room)
+	// The kernel counts from its first byte.
+	if (!super_frame_read(&k->super, bytes, len, f->vnet.gso_size)
+		|| !is_cut(k, &f->vnet, k->super.l4 + (uint32_t)(k->super.bytes - f->bytes)))
 		k->super = (struct super_frame){.bytes = bytes, .len = len};
 	k->super.cwr_first = (f->vnet.gso_type & VIRTIO_NET_HDR_GSO_ECN) != 0;
 	k->arrival_ns = time_max(k->arrival_ns, time_since(k->read_ns, waited_ns));
@@ -238,9 +249,10 @@ static void begin_frame(struct kernel *k) {
 static bool cut(struct kernel *k, struct rte_mbuf *m) {
 	const struct super_frame *f = &k->super;
 	uint8_t *packet = rte_pktmbuf_mtod(m, uint8_t *);
-	bool partial =
-		f->size > 0 || (k->rx[k->next].vnet.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) != 0;
-	uint32_t len = f->len;
+	const struct rx_frame *from = &k->rx[k->next];
+	bool partial = (from->vnet.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) != 0;
+	// Where its sum begins, seen from the packet's first byte.
+	uint32_t len = f->len, l4 = from->vnet.csum_start + (uint32_t)(from->bytes - f->bytes), own;
 
 	if (f->size > 0) {
 		len = super_frame_cut(f, k->offset, packet);
@@ -250,10 +262,11 @@ static bool cut(struct kernel *k, struct rte_mbuf *m) {
 	}
 	m->data_len = (uint16_t)(len < k->room ? len : k->room);
 	m->pkt_len = m->data_len;
-	if (partial && k->keeps_sums && len > KERNEL_SMALL_MAX)
+	if (partial && k->keeps_sums && len > KERNEL_SMALL_MAX
+		&& super_frame_sum_at(packet, m->data_len, &own) > 0 && own == l4)
 		m->ol_flags |= KERNEL_PARTIAL;
 	else if (partial)
-		super_frame_fill_sum(packet, m->data_len);
+		super_frame_fill_sum_at(packet, m->data_len, l4, from->vnet.csum_offset);
 	((struct pkt *)rte_mbuf_to_priv(m))->release_ns = k->arrival_ns;
 	k->arrival_ns += (len + WIRE_FCS + WIRE_OVERHEAD) * 8 * NS_PER_S / KERNEL_LINE_BPS;
 	k->in.packets++;

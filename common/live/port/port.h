@@ -29,7 +29,7 @@ struct port {
 	char peer[PARAM_TEXT_SIZE + 128]; // who takes its frames, in sentences
 	uint16_t id; // ethdev's
 	struct kernel *kernel; // instead of an ethdev; NULL: it is one
-	const struct clock *clock; // its lcore's, while that runs
+	const struct clock *clock; // that of the lcore of its first receive queue
 	uint16_t rx_queues, tx_queues; // set before port_open; 0: one
 	struct wire_mac mac;
 	bool open;
