@@ -72,8 +72,9 @@ bool super_frame_read(struct super_frame *f, uint8_t *bytes, uint32_t len, uint3
 		.ipv6 = w.ipv6,
 	};
 	f->header = f->l4 + (f->tcp ? (uint32_t)wire_tcp_size(bytes, len, &w) : WIRE_UDP);
-	return w.ip > 0 && !w.fragment && (f->tcp || w.proto == WIRE_PROTO_UDP) && size > 0
-		&& f->header > f->l4 && f->header < len;
+	return w.ip > 0 && w.l4 >= w.ip + wire_ip_header(w.ipv6) && w.end == len && !w.fragment
+		&& (f->tcp || w.proto == WIRE_PROTO_UDP) && size > 0 && f->header > f->l4
+		&& f->header < len;
 }
 
 uint32_t super_frame_cut(const struct super_frame *f, uint32_t offset, uint8_t *packet) {

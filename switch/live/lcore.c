@@ -224,12 +224,6 @@ static void find_way(struct switch_lcore *s, struct way *way, uint32_t in, const
 	way->known = true;
 }
 
-static void enqueue_copy(struct switch_lcore *s, struct switch_port *out, struct rte_mbuf *copy,
-	struct rte_mbuf *m, struct port *from) {
-	port_pkt(copy)->release_ns = port_pkt(m)->release_ns; // its arrival, at a kernel's port
-	enqueue(s, out, &copy, 1, from);
-}
-
 // Sends a frame to several ports, or to none. All but the last port get copies, made before the
 // original changes; all have the same arrival time.
 __attribute__((noinline)) static void flood(
@@ -243,10 +237,12 @@ __attribute__((noinline)) static void flood(
 		uint16_t bytes = port_frame_bytes(m->pkt_len);
 
 		pkt_count_add(&s->copied, 1, bytes);
-		if (copy == NULL)
+		if (copy == NULL) {
 			pkt_count_add(&s->drop[DROP_NO_MBUF], 1, bytes);
-		else
-			enqueue_copy(s, &s->port[__builtin_ctzll(ports)], copy, m, from);
+			continue;
+		}
+		port_pkt(copy)->release_ns = port_pkt(m)->release_ns; // when it arrived
+		enqueue(s, &s->port[__builtin_ctzll(ports)], &copy, 1, from);
 	}
 	enqueue(s, &s->port[__builtin_ctzll(ports)], &m, 1, from);
 }

@@ -22,6 +22,7 @@
 
 #define PORT_DESCRIPTORS 1024
 #define PORT_BURST_MAX 256
+#define PORT_POOL_CACHE 512
 
 struct port {
 	struct live_dev dev;
