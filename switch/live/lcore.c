@@ -434,6 +434,8 @@ static void loop(struct lcore *l) {
 	struct switch_lcore *s = switch_lcore(l);
 
 	l->now_ns = clock_now(&l->clock);
+	if (s->gather.joins) // no fault of this machine
+		l->watch.late_ns += SWITCH_GATHER_NS;
 	switch_trace_departures(s);
 	if (s->config->start == SWITCH_START_NOW && s->sources == 0)
 		lcore_start(l);

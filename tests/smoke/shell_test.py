@@ -77,11 +77,12 @@ def test_curl_through_a_shell_in_a_shell(page):
     assert sum(line.startswith("down  ") for line in child.err) >= 2, child.err  # a report each
 
 
-def test_iperf3_without_root(tmp_path):
+@pytest.mark.parametrize("as_user", [True, False])
+def test_iperf3_without_root_and_with_super_frames_as_root(tmp_path, as_user):
     out = tmp_path / "run"
     script = "iperf3 -J -c $WEIR_SERVER -t 1; exit 7"
     options = [*LINK, "--server", "iperf3 -s", "--out", out]
-    child = shell(*options, "--", "sh", "-c", script, as_user=True)
+    child = shell(*options, "--", "sh", "-c", script, as_user=as_user)
     assert child.status == 7, child.err
     result = json.loads("\n".join(child.out))["end"]
     assert 0 < result["sum_received"]["bits_per_second"] < 1.1 * RATE_BPS
@@ -90,6 +91,10 @@ def test_iperf3_without_root(tmp_path):
     assert "interrupted" not in {fact["cause"] for fact in summary["verdicts"]}
     assert summary["links"]["forward"]["rate_bps"] == RATE_BPS
     assert summary["ledger"]["paths"]["forward"]["out"]["bytes"] > 1e5
+    for port in summary["ports"]:
+        assert ("kernel" in port) != as_user
+    if not as_user:
+        assert summary["ports"][0]["kernel"]["packets_per_frame_in"] > 1
     assert (out / "report.html").exists()
 
 

@@ -2,7 +2,7 @@
 // Ports and packet pools. The private area of a packet's mbuf is a struct pkt.
 //
 // Ports are promiscuous and use no offloads: virtual devices exchange frames as they are on the
-// wire.
+// wire. Those at kernels' interfaces (kernel.h) are not DPDK's.
 #pragma once
 #include "common/live/base/dpdk.h"
 
