@@ -101,6 +101,14 @@ static inline bool seg_is_large(const struct seg *s) {
 		!= 0;
 }
 
+// Whether it has timestamps and no other option, and is no SYN.
+static inline bool seg_is_usual(const struct seg *s) {
+	const seg_word *w = (const seg_word *)(const void *)s;
+
+	return (w[2] & ((uint64_t)UINT16_MAX << 40 | (uint64_t)SEG_SYN << 32))
+		== (uint64_t)SEG_OPT_TS << 40;
+}
+
 // Whether it is an ACK with timestamps and nothing else: the third word but for window and wscale.
 static inline bool seg_is_bare_ack(const struct seg *s) {
 	const seg_word *w = (const seg_word *)(const void *)s;

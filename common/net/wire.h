@@ -103,12 +103,13 @@ size_t wire_tcp_header(const struct seg *seg);
 // Frame length without FCS (never below 60) of a segment, or of a datagram, behind an IP header of
 // `ip` bytes.
 size_t wire_tcp_frame_any(const struct seg *seg, uint32_t ip);
+// With timestamps alone, as nearly all are, it is longer than the least.
+static inline size_t wire_tcp_frame_usual(const struct seg *seg, uint32_t ip) {
+	return WIRE_ETH + ip + WIRE_TCP + 12 + (size_t)seg->len;
+}
 static inline size_t wire_tcp_frame(const struct seg *seg, uint32_t ip) {
-	size_t len = WIRE_ETH + ip + WIRE_TCP + 12 + (size_t)seg->len;
-
-	// With timestamps alone, as nearly all are, it is longer than the least.
 	if (likely(seg->options == SEG_OPT_TS && seg->sack_count == 0))
-		return len;
+		return wire_tcp_frame_usual(seg, ip);
 	return wire_tcp_frame_any(seg, ip);
 }
 // Writes Ethernet, IP and TCP headers with checksums; `tos` is DSCP * 4 + ECN; the payload is

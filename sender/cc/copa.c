@@ -636,6 +636,7 @@ const struct cc_ops cc_copa = {
 	.config_size = sizeof(struct config),
 	.state_size = sizeof(struct copa),
 	.ecn = true,
+	.samples = true,
 	.observed = {"velocity", "delta", "dq_ns", "rtt_min_ns"},
 	.given_window = copa_given_window,
 	.init = copa_init,

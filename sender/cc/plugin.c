@@ -373,6 +373,7 @@ static struct cc_ops guarded(const struct cc_ops *own) {
 	ops.requests = own->requests != NULL ? plugin_requests : NULL;
 	ops.release = own->release != NULL ? plugin_release : NULL;
 	ops.config_size = OWN_CONFIG + own->config_size;
+	ops.samples = true; // it may be older than the flag
 	return ops;
 }
 

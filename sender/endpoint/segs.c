@@ -17,7 +17,7 @@ struct free_block {
 };
 
 static struct free_block *free_at(const struct seg_arena *a, uint32_t block) {
-	return (struct free_block *)(void *)&a->base[(size_t)block << SEG_ORDER_MIN];
+	return (struct free_block *)(void *)&a->base[((size_t)block << SEG_ORDER_MIN) * SEG_RECS];
 }
 
 static void free_push(struct seg_arena *a, uint32_t block, uint32_t order) {
@@ -54,12 +54,12 @@ static uint32_t arena_order(uint64_t records) {
 uint64_t seg_arena_bytes(uint64_t records) {
 	uint64_t size = UINT64_C(1) << arena_order(records);
 
-	return size * sizeof(struct seg_rec) + (size >> SEG_ORDER_MIN);
+	return size * SEG_BYTES + (size >> SEG_ORDER_MIN);
 }
 
 int seg_arena_init(struct seg_arena *a, uint64_t records, struct err *err) {
 	uint32_t order = arena_order(records);
-	uint64_t size = (uint64_t)sizeof(struct seg_rec) << order;
+	uint64_t size = (uint64_t)SEG_BYTES << order;
 
 	memset(a, 0, sizeof(*a));
 	if (records > UINT64_C(1) << SEG_ORDER_MAX)
@@ -84,7 +84,7 @@ int seg_arena_init(struct seg_arena *a, uint64_t records, struct err *err) {
 void seg_arena_fini(struct seg_arena *a) {
 	if (a->base == NULL)
 		return;
-	mem_unmap(a->base, (sizeof(struct seg_rec) << SEG_ORDER_MIN) * a->blocks);
+	mem_unmap(a->base, ((size_t)SEG_BYTES << SEG_ORDER_MIN) * a->blocks);
 	free(a->order);
 	a->base = NULL;
 }
@@ -108,11 +108,11 @@ struct seg_rec *seg_arena_get(struct seg_arena *a, uint32_t order) {
 	a->used += UINT64_C(1) << order;
 	if (a->used > a->used_max)
 		a->used_max = a->used;
-	return &a->base[(size_t)block << SEG_ORDER_MIN];
+	return &a->base[((size_t)block << SEG_ORDER_MIN) * SEG_RECS];
 }
 
 void seg_arena_put(struct seg_arena *a, struct seg_rec *rec) {
-	uint32_t block = (uint32_t)((size_t)(rec - a->base) >> SEG_ORDER_MIN);
+	uint32_t block = (uint32_t)((size_t)(rec - a->base) / SEG_RECS >> SEG_ORDER_MIN);
 	uint32_t order = a->order[block];
 
 	a->used -= UINT64_C(1) << order;
@@ -132,12 +132,12 @@ void seg_arena_put(struct seg_arena *a, struct seg_rec *rec) {
 // done.
 static bool ring_move(
 	struct seg_ring *r, struct seg_arena *a, uint32_t order, uint64_t una, uint64_t next) {
-	struct seg_ring to = {seg_arena_get(a, order), (1u << order) - 1};
+	struct seg_ring to = {seg_arena_get(a, order), (1u << order) - 1, r->stride};
 
 	if (to.rec == NULL)
 		return false;
 	for (uint64_t i = una; i < next; i++)
-		*seg_at(&to, i) = *seg_at(r, i);
+		seg_copy(&to, i, r, i);
 	seg_ring_free(r, a);
 	*r = to;
 	return true;

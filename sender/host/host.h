@@ -162,7 +162,7 @@ static inline __attribute__((always_inline)) void host_fetch_segs(
 		loss_fetch(f, seg);
 		return;
 	}
-	// Of two acknowledged segments the second is read; two are sent, maybe in two lines.
+	// Of two acknowledged segments the second is read.
 	prefetch_write(flow_seg(f, f->una + 1));
 	prefetch_write(flow_seg(f, f->nxt));
 	prefetch_write(flow_seg(f, f->nxt + 1));

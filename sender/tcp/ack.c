@@ -442,6 +442,16 @@ static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) 
 		&& f->una_bytes == f->una * f->payload;
 }
 
+// The sample of the newest segment acknowledged, una - 1, whose record is r.
+static inline void take_sample(const struct flow *f, const struct seg_rec *r, struct cc_ack *a) {
+	const struct seg_sample *x = flow_sample(f, f->una - 1);
+
+	a->cwnd_at_send = (double)x->cwnd_segs;
+	a->prior_delivered_segs = f->delivered - (uint32_t)((uint32_t)f->delivered - x->delivered);
+	a->interval_ns = rate_interval_ns(f, seg_rec_ago_ns(r, x->first_tx_ago),
+		a->rtt_ns + seg_rec_ago_ns(r, x->delivered_ago));
+}
+
 bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	uint32_t ahead = s->ack - (f->iss + 1 + (uint32_t)f->una_bytes), left = ahead, segs = 0;
 	const struct group *g = flow_group(e, f);
@@ -487,16 +497,11 @@ bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *s, 
 		.tick_ns = g->tick_ns,
 		.rtt_min_ns = f->rtt.min_ns,
 		.sent_ns = newest_ns,
-		.cwnd_at_send = (double)r->cwnd_segs,
 		.acked_segs = segs,
 		.passed_segs = segs,
 		.inflight_segs = flow_inflight(f),
 		.prior_inflight_segs = flow_inflight(f) + segs,
 		.delivered_segs = f->delivered,
-		.prior_delivered_segs =
-			f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered),
-		.interval_ns = rate_interval_ns(f, seg_rec_ago_ns(r, r->first_tx_ago),
-			rtt_ns + seg_rec_ago_ns(r, r->delivered_ago)),
 		.next_send_ns = f->next_send_ns,
 		.app_limited = (r->flags & SENT_APP_LIMITED) != 0,
 		.cwnd_limited = f->una <= f->cwnd_limited_nxt,
@@ -504,6 +509,8 @@ bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *s, 
 		.in_sequence = true,
 		.classic_ecn = f->classic_ecn,
 	};
+	if (seg_ring_samples(&f->ring))
+		take_sample(f, r, &ack);
 	call_cc(e, f, g, &ack, false, false);
 	f->cwnd_segs = f->out.cwnd_segs;
 	flow_send(e, f, now_ns, now_ns);

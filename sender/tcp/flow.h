@@ -340,6 +340,14 @@ static inline struct seg_rec *flow_seg(const struct flow *f, uint64_t index) {
 	return seg_at(&f->ring, index);
 }
 
+static inline struct seg_sample *flow_sample(const struct flow *f, uint64_t index) {
+	return seg_sample_at(&f->ring, index);
+}
+
+static inline struct seg_links *flow_links(const struct flow *f, uint64_t index) {
+	return seg_links_at(&f->ring, index);
+}
+
 // writes.c, for flows with `writes`: of segments of data.
 __attribute__((cold)) uint64_t writes_offset(const struct flow *f, uint64_t index);
 __attribute__((cold)) uint32_t writes_len(const struct flow *f, uint64_t index);

@@ -31,6 +31,8 @@ void handshake_syn(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	}
 	if (f->state == FLOW_WAITING) {
 		f->state = FLOW_SYN_SENT;
+		f->ring.stride =
+			g->samples || tel_on(e->env.tel_cc) ? SEG_BYTES : sizeof(struct seg_rec);
 		f->start_ns = now_ns;
 		e->waiting--;
 		e->open++;

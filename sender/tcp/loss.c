@@ -36,19 +36,17 @@ static uint64_t widen(const struct flow *f, uint32_t low) {
 }
 
 void loss_retrans_push(struct flow *f, uint64_t index) {
-	struct seg_rec *r = flow_seg(f, index);
-
-	r->prev = (uint32_t)f->retrans_tail;
+	flow_links(f, index)->prev = (uint32_t)f->retrans_tail;
 	if (f->retrans_tail == NO_SEG)
 		f->retrans_head = index;
 	else
-		flow_seg(f, f->retrans_tail)->next = (uint32_t)index;
+		flow_links(f, f->retrans_tail)->next = (uint32_t)index;
 	f->retrans_tail = index;
 }
 
 // To be called while `index` and its neighbours in the list are still within [una, nxt).
 void loss_retrans_unlink(struct flow *f, uint64_t index) {
-	struct seg_rec *r = flow_seg(f, index);
+	const struct seg_links *r = flow_links(f, index);
 
 	if (index == f->retrans_head && index == f->retrans_tail) {
 		f->retrans_head = f->retrans_tail = NO_SEG;
@@ -57,8 +55,8 @@ void loss_retrans_unlink(struct flow *f, uint64_t index) {
 	} else if (index == f->retrans_tail) {
 		f->retrans_tail = widen(f, r->prev);
 	} else {
-		flow_seg(f, widen(f, r->prev))->next = r->next;
-		flow_seg(f, widen(f, r->next))->prev = r->prev;
+		flow_links(f, widen(f, r->prev))->next = r->next;
+		flow_links(f, widen(f, r->next))->prev = r->prev;
 	}
 }
 
@@ -99,11 +97,15 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 		d->newest_ns = sent_ns;
 		d->newest_seg = index;
 		d->newest_retrans = (flags & SENT_EVER_RETRANS) != 0;
-		d->newest_cwnd = r->cwnd_segs;
-		d->prior_delivered =
-			f->delivered - (uint32_t)((uint32_t)f->delivered - r->delivered);
-		d->prior_ns = sent_ns - seg_rec_ago_ns(r, r->delivered_ago);
-		d->send_elapsed_ns = seg_rec_ago_ns(r, r->first_tx_ago);
+		if (seg_ring_samples(&f->ring)) {
+			const struct seg_sample *x = flow_sample(f, index);
+
+			d->newest_cwnd = x->cwnd_segs;
+			d->prior_delivered =
+				f->delivered - (uint32_t)((uint32_t)f->delivered - x->delivered);
+			d->prior_ns = sent_ns - seg_rec_ago_ns(r, x->delivered_ago);
+			d->send_elapsed_ns = seg_rec_ago_ns(r, x->first_tx_ago);
+		}
 		d->app_limited = (flags & SENT_APP_LIMITED) != 0;
 	}
 	// An ACK soon after a retransmission may be for the original: step 2's two tests.
@@ -168,16 +170,17 @@ static void sack_segs(struct flow *f, uint64_t from, uint64_t to, struct deliver
 		struct seg_rec *r = flow_seg(f, i);
 
 		if ((r->flags & SENT_SACKED) != 0) {
-			i = widen(f, r->sacked_end);
+			i = widen(f, flow_links(f, i)->sacked_end);
 			continue;
 		}
 		delivered(f, i, r, d);
 		r->flags |= SENT_SACKED;
-		r->sacked_end = (uint32_t)++i;
+		flow_links(f, i)->sacked_end = (uint32_t)(i + 1);
+		i++;
 		f->sacked++;
 	}
 	if (from < to)
-		flow_seg(f, from)->sacked_end = (uint32_t)i;
+		flow_links(f, from)->sacked_end = (uint32_t)i;
 }
 
 // Marks the segments that are entirely within a block, unless the last ACK had the same block.

@@ -59,16 +59,15 @@ static void renumber(struct flow *f) {
 		f->data_segs = f->writes ? seg : segs_of(f, f->total_bytes);
 }
 
-// The record of bytes [from, to) by those of the segments that had them.
-static struct seg_rec merged(const struct flow *old, uint64_t from, uint64_t to) {
-	uint64_t i = segment_at(old, from), last = segment_at(old, to - 1);
-	struct seg_rec r = *flow_seg(old, i);
+// The segment whose record bytes [from, to) get, of those that had them.
+static uint64_t merged(const struct flow *old, uint64_t from, uint64_t to) {
+	uint64_t i = segment_at(old, from), last = segment_at(old, to - 1), found = i;
 
 	for (; i <= last; i++) {
 		if ((flow_seg(old, i)->flags & SENT_SACKED) == 0)
-			r = *flow_seg(old, i);
+			found = i;
 	}
-	return r;
+	return found;
 }
 
 // Writes the records of [una, nxt), and counts them. `lost`: what is not SACKED is.
@@ -79,10 +78,11 @@ static void fill(struct flow *f, const struct flow *old, bool lost) {
 		uint64_t from = flow_offset(f, i), len = flow_len(f, i);
 		struct seg_rec *r = flow_seg(f, i);
 
-		*r = merged(old, max_u64(from, f->una_bytes), from + (len > 0 ? len : 1));
+		seg_copy(&f->ring, i, &old->ring,
+			merged(old, max_u64(from, f->una_bytes), from + (len > 0 ? len : 1)));
 		r->flags &= (uint16_t) ~(SENT_LOST | SENT_RETRANS);
 		if ((r->flags & SENT_SACKED) != 0) {
-			r->sacked_end = (uint32_t)(i + 1);
+			flow_links(f, i)->sacked_end = (uint32_t)(i + 1);
 			f->fack = i + 1;
 			f->sacked++;
 		} else if (lost) { // its RTT is none (Karn)
@@ -131,7 +131,7 @@ static bool resize(struct endpoint *e, struct flow *f, uint32_t payload, bool lo
 	f->nxt = max_u64(segment_at(f, whole), f->una);
 	if (f->buffered)
 		f->written = max_u64(segment_at(f, flow_offset(&old, old.written)), f->nxt);
-	f->ring = (struct seg_ring){0};
+	f->ring = (struct seg_ring){.stride = old.ring.stride};
 	while (f->ring.rec == NULL || f->nxt - f->una > f->ring.mask) {
 		if (seg_ring_grow(&f->ring, &e->arena, f->una, f->una))
 			continue;

@@ -4,9 +4,8 @@
 // window of 10^5 segments a search for the next one through the records took 95 % of a run.
 //
 // A treap (Seidel and Aragon 1996): a search tree by number and a heap by a hash of the number,
-// which keeps it about as deep as a tree of random order. Its links are in the records, in the
-// place of those of the list of retransmissions, in which a segment that waits to be sent again is
-// not.
+// which keeps it about as deep as a tree of random order. Its links are in the place of
+// those of the list of retransmissions, in which a segment that waits to be sent again is not.
 #include "common/base/rng.h"
 #include "sender/tcp/loss.h"
 
@@ -21,8 +20,8 @@ static uint64_t index_of(const struct flow *f, uint32_t link) {
 	return f->una + (((link >> 1) - (uint32_t)f->una) & (UINT32_MAX >> 1));
 }
 
-static struct seg_rec *node(const struct flow *f, uint32_t link) {
-	return flow_seg(f, index_of(f, link));
+static struct seg_links *node(const struct flow *f, uint32_t link) {
+	return flow_links(f, index_of(f, link));
 }
 
 // Whether the node is to be above the other.
@@ -34,7 +33,7 @@ static bool above(uint32_t link, uint32_t other) {
 static void split(
 	const struct flow *f, uint32_t tree, uint64_t index, uint32_t *low, uint32_t *high) {
 	while (tree != NONE) {
-		struct seg_rec *r = node(f, tree);
+		struct seg_links *r = node(f, tree);
 
 		if (index_of(f, tree) < index) {
 			*low = tree;
@@ -67,10 +66,10 @@ static void join(const struct flow *f, uint32_t low, uint32_t high, uint32_t *tr
 
 void relost_add(struct flow *f, uint64_t index) {
 	uint32_t added = link_to(index), *tree = &f->relost;
-	struct seg_rec *r = flow_seg(f, index);
+	struct seg_links *r = flow_links(f, index);
 
 	while (*tree != NONE && above(*tree, added)) {
-		struct seg_rec *at = node(f, *tree);
+		struct seg_links *at = node(f, *tree);
 
 		tree = index < index_of(f, *tree) ? &at->low : &at->high;
 	}
@@ -80,10 +79,10 @@ void relost_add(struct flow *f, uint64_t index) {
 
 void relost_remove(struct flow *f, uint64_t index) {
 	uint32_t *tree = &f->relost;
-	struct seg_rec *r = flow_seg(f, index);
+	struct seg_links *r = flow_links(f, index);
 
 	while (*tree != link_to(index)) {
-		struct seg_rec *at = node(f, *tree);
+		struct seg_links *at = node(f, *tree);
 
 		tree = index < index_of(f, *tree) ? &at->low : &at->high;
 	}

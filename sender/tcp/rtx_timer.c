@@ -23,12 +23,16 @@ static uint64_t backed_off_ns(const struct group *g, const struct flow *f, uint3
 	return time_max(time_min(rto, g->rto_max_ns), f->rtt.rto_ns);
 }
 
+__attribute__((noinline)) static void arm_now(struct endpoint *e, struct flow *f) {
+	endpoint_arm(e, &f->rtx, f->rtx_deadline_ns);
+}
+
 static inline void arm_until(
 	struct endpoint *e, struct flow *f, uint64_t deadline_ns, uint64_t now_ns) {
 	// A sample by SACK may have shortened the timeout to before now.
 	f->rtx_deadline_ns = time_max(deadline_ns, now_ns);
 	if (!f->rtx.armed || f->rtx_deadline_ns < f->rtx.t.expires_ns)
-		endpoint_arm(e, &f->rtx, f->rtx_deadline_ns);
+		arm_now(e, f);
 }
 
 __attribute__((noinline)) static void arm_any(struct endpoint *e, struct flow *f, uint64_t now_ns) {

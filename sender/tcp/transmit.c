@@ -21,26 +21,37 @@ uint64_t flow_next_lost(struct flow *f) {
 	return f->rtx_hint;
 }
 
-// What the record of a segment that is sent now has (delivery rate: section 3.2).
-static inline struct seg_sent sent_now(struct flow *f, uint16_t flags, uint64_t now_ns) {
+// Fills the records of `n` segments that are sent now, `index` the first (delivery rate: section
+// 3.2).
+static inline void record_sent(
+	struct flow *f, uint64_t index, uint64_t n, uint16_t flags, uint64_t now_ns) {
+	if (f->app_limited != 0)
+		flags |= SENT_APP_LIMITED;
 	if (f->una == f->nxt)
 		f->first_tx_ns = f->delivered_ns = now_ns;
-	return seg_sent(now_ns, flags | (f->app_limited != 0 ? SENT_APP_LIMITED : 0),
-		now_ns - f->first_tx_ns, now_ns - f->delivered_ns, (uint32_t)f->delivered,
-		(float)f->cwnd_segs);
+	if (seg_ring_samples(&f->ring)) {
+		struct seg_sample sample = seg_sample(&flags, now_ns - f->first_tx_ns,
+			now_ns - f->delivered_ns, (uint32_t)f->delivered, (float)f->cwnd_segs);
+
+		for (uint64_t i = index; i < index + n; i++)
+			*flow_sample(f, i) = sample;
+	}
+	for (uint64_t i = index; i < index + n; i++)
+		seg_rec_start(flow_seg(f, i), now_ns, flags);
 }
 
 // Marks the record of a segment that is retransmitted.
 __attribute__((noinline)) static void record_retransmit(
-	struct flow *f, struct seg_rec *r, uint64_t index, uint64_t now_ns) {
+	struct flow *f, uint64_t index, uint64_t now_ns) {
+	struct seg_rec *r = flow_seg(f, index);
+
 	if ((r->flags & SENT_RETRANS) != 0) {
 		loss_retrans_unlink(f, index);
 		f->retrans--;
 	}
 	if ((r->flags & SENT_LOST) != 0 && (r->flags & SENT_RETRANS) == 0)
 		loss_unsent_end(f, index);
-	seg_rec_put(
-		r, sent_now(f, r->flags & (uint16_t) ~(SENT_APP_LIMITED | SENT_LONG_AGO), now_ns));
+	record_sent(f, index, 1, r->flags & (uint16_t) ~(SENT_APP_LIMITED | SENT_LONG_AGO), now_ns);
 	if ((r->flags & SENT_LOST) != 0) { // else a probe: the original still counts
 		r->flags |= SENT_RETRANS;
 		f->retrans++;
@@ -56,15 +67,14 @@ __attribute__((noinline)) static void record_retransmit(
 // Always inline: nearly all segments are sent by the loop below, and the call costs 3 % of it.
 static inline __attribute__((always_inline)) void transmit(struct endpoint *e, struct flow *f,
 	uint64_t index, uint64_t due_ns, bool paced, bool push, uint64_t now_ns) {
-	struct seg_rec *r = flow_seg(f, index);
 	uint8_t ecn = ECN_NOT_ECT, flags = push ? SEG_ACK | SEG_PSH : SEG_ACK;
 	uint32_t acked; // bytes of the segment that are acknowledged
 	struct seg s;
 
 	if (index < f->nxt) {
-		record_retransmit(f, r, index, now_ns);
+		record_retransmit(f, index, now_ns);
 	} else {
-		seg_rec_put(r, sent_now(f, 0, now_ns));
+		record_sent(f, index, 1, 0, now_ns);
 		f->nxt++;
 		if (f->ecn_ok && index < f->data_segs) {
 			ecn = f->ect;
@@ -165,10 +175,9 @@ static inline __attribute__((always_inline)) void output_new(struct endpoint *e,
 // and unpaced. Sent at the same time, they have equal records, and headers that differ in the
 // sequence number only. False: another case; none was sent. send_bursts would send the same; then a
 // simulation of 5000 such flows takes 8 % longer.
-static bool send_window(struct endpoint *e, struct flow *f, bool *any, uint64_t now_ns) {
+static bool send_window(struct endpoint *e, struct flow *f, bool *sent, uint64_t now_ns) {
 	int64_t room = flow_window_room(f);
 	uint64_t most = room > 0 ? (uint64_t)room : 0, n, end;
-	struct seg_sent sent;
 	struct seg s;
 
 	if ((f->sacked | f->lost) != 0 || f->writes || now_ns >= f->stop_ns || f->ring.rec == NULL
@@ -178,7 +187,7 @@ static bool send_window(struct endpoint *e, struct flow *f, bool *any, uint64_t 
 	end = f->nxt + n;
 	if (end >= f->data_segs || send_buffer_lacks(f, end) || end - f->una > f->ring.mask)
 		return false;
-	*any = n > 0;
+	*sent = n > 0;
 	f->cwnd_blocked = n == most;
 	if (n == most)
 		f->cwnd_limited_nxt = end;
@@ -187,9 +196,7 @@ static bool send_window(struct endpoint *e, struct flow *f, bool *any, uint64_t 
 	if (n == 0)
 		return true;
 	flow_header(f, &s, flow_seq(f, f->nxt), (uint16_t)f->payload, SEG_ACK, now_ns);
-	sent = sent_now(f, 0, now_ns);
-	for (uint64_t i = f->nxt; i < end; i++)
-		seg_rec_put(flow_seg(f, i), sent);
+	record_sent(f, f->nxt, n, 0, now_ns);
 	f->nxt = end;
 	output_new(e, f, &s, (uint32_t)n, now_ns, false, now_ns);
 	return true;
@@ -292,22 +299,25 @@ static bool send_paced(
 	if (f->pace.armed) // the slot may be earlier than this ACK
 		due_ns = time_min(due_ns, f->pace.t.expires_ns);
 	f->cwnd_blocked = false;
-	for (; likely(next_is_plain(f, now_ns)); sent = true) {
-		uint64_t at_ns = time_max(f->next_send_ns, due_ns);
+	for (;; sent = true) {
+		uint64_t end = (f->nxt + 1) * f->payload, at_ns = time_max(f->next_send_ns, due_ns);
 
 		if (flow_window_room(f) <= 0) {
 			flow_window_limits(f);
 			f->owed_ns = 0;
 			return sent;
 		}
-		if (pacer_holds(e, f, false, now_ns))
+		if (f->lost == 0 && pacer_holds(e, f, false, now_ns))
 			return sent;
-		if ((f->nxt + 1) * f->payload > f->wnd_bytes) {
+		if (unlikely(!next_is_plain(f, now_ns)))
+			break;
+		if (end > f->wnd_bytes) {
 			flow_source_limits(f);
 			return sent;
 		}
-		flow_header(f, &s, flow_seq(f, f->nxt), (uint16_t)f->payload, SEG_ACK, now_ns);
-		seg_rec_put(flow_seg(f, f->nxt), sent_now(f, 0, now_ns));
+		flow_header(f, &s, f->iss + 1 + (uint32_t)end - f->payload, (uint16_t)f->payload,
+			SEG_ACK, now_ns);
+		record_sent(f, f->nxt, 1, 0, now_ns);
 		f->nxt++;
 		output_new(e, f, &s, 1, at_ns, f->next_send_ns > 0, now_ns);
 		due_ns = pacer_slot(flow_group(e, f), f, bps, 1, at_ns, now_ns);

@@ -17,11 +17,11 @@ static inline void check_retrans_list(const struct flow *f, uint64_t now_ns) {
 		const struct seg_rec *r = flow_seg(f, i);
 
 		NEED((r->flags & SENT_RETRANS) != 0);
-		NEED(n == 0 || r->prev == (uint32_t)before);
+		NEED(n == 0 || flow_links(f, i)->prev == (uint32_t)before);
 		NEED(n == 0 || flow_sent_ns(r, now_ns) >= sent_ns);
 		sent_ns = flow_sent_ns(r, now_ns);
 		before = i;
-		i = f->una + (uint32_t)(r->next - (uint32_t)f->una);
+		i = f->una + (uint32_t)(flow_links(f, i)->next - (uint32_t)f->una);
 	}
 	NEED(f->retrans_tail == before);
 	NEED((f->retrans == 0) == (f->retrans_head == UINT64_MAX));
@@ -35,9 +35,9 @@ static inline uint32_t check_relost(
 	if (link == 0)
 		return 0;
 	NEED(i >= low && i < high);
-	const struct seg_rec *r = flow_seg(f, i);
+	const struct seg_links *r = flow_links(f, i);
 
-	NEED((r->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST);
+	NEED((flow_seg(f, i)->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST);
 	return 1 + check_relost(f, r->low, low, i) + check_relost(f, r->high, i + 1, high);
 }
 
@@ -63,9 +63,10 @@ static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 		NEED(i >= sacked_end || (r->flags & SENT_SACKED) != 0);
 		if ((r->flags & SENT_SACKED) != 0) {
 			fack = i + 1;
-			NEED((int32_t)(r->sacked_end - (uint32_t)i) > 0);
-			sacked_end =
-				max_u64(sacked_end, i + (uint32_t)(r->sacked_end - (uint32_t)i));
+			uint32_t ahead = flow_links(f, i)->sacked_end - (uint32_t)i;
+
+			NEED((int32_t)ahead > 0);
+			sacked_end = max_u64(sacked_end, i + ahead);
 		}
 		if (f->sack_ok && i < f->rack_scan)
 			NEED(gone);

@@ -53,6 +53,7 @@ struct link_opts {
 	uint16_t window; // hand: of the SYN/ACK; 0: 65535
 	uint8_t clear; // options that segments to the sender lose: PKT_CLEARED
 	bool live; // timers are served when the loop comes round, not at their own time
+	bool samples; // segments have them, whatever the control
 };
 
 struct link_pkt {
@@ -231,6 +232,7 @@ static inline struct link *link_open(const struct link_opts *o) {
 	ck_assert_msg(hosts_read(&l->hosts, root, flows, &err) == 0, "%s", err.msg);
 	ck_assert_msg(groups_init(&l->groups, flows, &err) == 0, "%s", err.msg);
 	groups_share(&l->groups, &l->hosts);
+	l->groups.group[0].samples |= o->samples;
 	rng_init(&l->rng, o->seed, "link");
 
 	struct host_env env = {

@@ -423,6 +423,7 @@ static const struct cc_ops spy = {
 
 static void spy_on(struct link *l) {
 	l->groups.group[0].cc = &spy;
+	l->groups.group[0].samples = true;
 }
 
 TEST(rate_of_a_paced_flow_is_its_rate) {
@@ -495,7 +496,8 @@ TEST(window_of_the_peer_is_no_application) {
 // A timeout marks all of a flight, its ACK comes after all: the interval began with the last
 // delivery, not with the retransmission. Ten segments in one RTT were reported at no such rate.
 TEST(spurious_timeout_does_not_raise_the_rate) {
-	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, tlp: no, rto_min: 180ms}");
+	struct link *l = HAND(.samples = true,
+		.group = "{cc: {fixed: {cwnd: 10}}, tlp: no, rto_min: 180ms}");
 
 	spy_on(l);
 	hand_ack_at(l, 10, 40 * MS); // ten more leave
@@ -563,8 +565,9 @@ TEST(acks_in_any_repair_say_so) {
 // ACKs that were held back and come together say less than the segments' own spacing: the longer of
 // the two intervals counts (section 3.3).
 TEST(rate_is_no_larger_than_that_of_sending) {
-	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, "
-				       "tlp: no, rto_min: 60s}");
+	struct link *l = HAND(.samples = true,
+		.group = "{cc: {fixed: {cwnd: 1000, rate: 11.584Mbit}}, "
+			 "tlp: no, rto_min: 60s}");
 
 	spy_on(l);
 	hand_ack_at(l, 1, 60 * MS + 1); // the first at last; then one left each millisecond
@@ -578,7 +581,8 @@ TEST(rate_is_no_larger_than_that_of_sending) {
 // Of what was sent again the original may be acknowledged at once: a segment in a millisecond where
 // a round trip takes 20 is no rate.
 TEST(rate_over_less_than_a_round_trip_is_none) {
-	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}, tlp: no, timestamps: no}");
+	struct link *l = HAND(.samples = true,
+		.group = "{cc: {fixed: {cwnd: 10}}, tlp: no, timestamps: no}");
 
 	spy_on(l);
 	hand_sack_at(l, 0, 1, 4, 40 * MS); // 0 is sent again
@@ -650,7 +654,7 @@ TEST(a_control_may_ask_for_any_pause) {
 
 // The first after silence has nothing to be compared with: its rate is that of its own round trip.
 TEST(silence_is_no_part_of_a_rate) {
-	struct link *l = HAND(.group = "{cc: {fixed: {cwnd: 10}}}");
+	struct link *l = HAND(.samples = true, .group = "{cc: {fixed: {cwnd: 10}}}");
 	struct seg s;
 
 	spy_on(l);

@@ -38,10 +38,11 @@ static void check(const struct seg_arena *a, const struct owned *own, uint32_t c
 	uint64_t used = 0, free_records = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t block = (uint32_t)(own[i].rec - a->base) >> SEG_ORDER_MIN;
+		uint32_t block = (uint32_t)(own[i].rec - a->base) / SEG_RECS >> SEG_ORDER_MIN;
 
 		used += UINT64_C(1) << own[i].order;
-		NEED(((uint32_t)(own[i].rec - a->base) & ((1u << own[i].order) - 1)) == 0);
+		NEED(((uint32_t)(own[i].rec - a->base) / SEG_RECS & ((1u << own[i].order) - 1))
+			== 0);
 		for (uint32_t k = 0; k < 1u << (own[i].order - SEG_ORDER_MIN); k++) {
 			NEED(block + k < a->blocks && !taken[block + k]);
 			taken[block + k] = true;
@@ -49,7 +50,8 @@ static void check(const struct seg_arena *a, const struct owned *own, uint32_t c
 	}
 	for (uint32_t order = SEG_ORDER_MIN; order <= SEG_ORDER_MAX; order++) {
 		for (uint32_t b = a->free[order]; b != UINT32_MAX;) {
-			const uint32_t *link = (const void *)&a->base[(size_t)b << SEG_ORDER_MIN];
+			const uint32_t *link =
+				(const void *)&a->base[((size_t)b << SEG_ORDER_MIN) * SEG_RECS];
 
 			for (uint32_t k = 0; k < 1u << (order - SEG_ORDER_MIN); k++) {
 				NEED(b + k < a->blocks && !taken[b + k]);
@@ -135,18 +137,24 @@ TEST(refuses_only_what_does_not_fit) {
 	seg_arena_fini(&a);
 }
 
-TEST(ring_grows_and_keeps_its_records) {
+static void fill_and_grow(struct seg_ring ring) {
 	struct seg_arena a = open_arena(1024);
-	struct seg_ring ring = {0};
 	uint64_t una = UINT32_MAX - 100u, next = una; // low bits wrap on the way
 
 	for (int i = 0; i < 300; i++) {
 		ck_assert(seg_ring_reserve(&ring, &a, una, next));
 		ck_assert_uint_ge(ring.mask, next - una);
-		*seg_at(&ring, next) = (struct seg_rec){.delivered = (uint32_t)next};
+		*seg_at(&ring, next) = (struct seg_rec){.sent_ns = next};
+		*seg_links_at(&ring, next) = (struct seg_links){.next = (uint32_t)next};
+		if (seg_ring_samples(&ring))
+			*seg_sample_at(&ring, next) =
+				(struct seg_sample){.delivered = (uint32_t)next};
 		next++;
 		for (uint64_t k = una; k < next; k++)
-			NEED(seg_at(&ring, k)->delivered == (uint32_t)k);
+			NEED(seg_at(&ring, k)->sent_ns == k
+				&& seg_links_at(&ring, k)->next == (uint32_t)k
+				&& (!seg_ring_samples(&ring)
+					|| seg_sample_at(&ring, k)->delivered == (uint32_t)k));
 		una += i % 3 == 0;
 	}
 	ck_assert_uint_eq(ring.mask, 255);
@@ -157,14 +165,19 @@ TEST(ring_grows_and_keeps_its_records) {
 	seg_arena_fini(&a);
 }
 
+TEST(ring_grows_and_keeps_its_records) {
+	fill_and_grow((struct seg_ring){.stride = sizeof(struct seg_rec)});
+	fill_and_grow((struct seg_ring){.stride = SEG_BYTES});
+}
+
 TEST(ring_gives_back_what_it_does_not_need) {
 	struct seg_arena a = open_arena(RECORDS);
-	struct seg_ring r = {0};
+	struct seg_ring r = {.stride = SEG_BYTES};
 	uint64_t una = 100000;
 
 	for (uint64_t i = una; i < una + 600; i++) {
 		NEED(seg_ring_reserve(&r, &a, una, i));
-		seg_at(&r, i)->delivered = (uint32_t)i;
+		seg_sample_at(&r, i)->delivered = (uint32_t)i;
 	}
 	ck_assert_uint_eq(a.used, 1024);
 	seg_ring_fit(&r, &a, una, una + 600); // nothing to give
@@ -177,7 +190,7 @@ TEST(ring_gives_back_what_it_does_not_need) {
 	ck_assert_uint_eq(r.mask, 255);
 	ck_assert_uint_eq(a.used, 256);
 	for (uint64_t i = una; i < una + 127; i++)
-		NEED(seg_at(&r, i)->delivered == (uint32_t)i);
+		NEED(seg_sample_at(&r, i)->delivered == (uint32_t)i);
 	seg_ring_fit(&r, &a, una + 127, una + 127); // idle: the smallest
 	ck_assert_uint_eq(a.used, 1u << SEG_ORDER_MIN);
 	seg_ring_free(&r, &a);
@@ -188,15 +201,15 @@ TEST(ring_gives_back_what_it_does_not_need) {
 
 TEST(ring_that_cannot_grow_stays_as_it_is) {
 	struct seg_arena a = open_arena(32);
-	struct seg_ring one = {0}, two = {0};
+	struct seg_ring one = {.stride = SEG_BYTES}, two = one;
 
 	for (uint64_t i = 0; i < 16; i++)
 		ck_assert(seg_ring_reserve(&one, &a, 0, i));
 	ck_assert(seg_ring_reserve(&two, &a, 0, 0));
-	seg_at(&one, 15)->delivered = 15;
+	seg_sample_at(&one, 15)->delivered = 15;
 	ck_assert(!seg_ring_reserve(&one, &a, 0, 16));
 	ck_assert_uint_eq(one.mask, 15);
-	ck_assert_uint_eq(seg_at(&one, 15)->delivered, 15);
+	ck_assert_uint_eq(seg_sample_at(&one, 15)->delivered, 15);
 	ck_assert(seg_ring_reserve(&one, &a, 1, 16)); // room by an ACK
 	ck_assert_uint_eq(a.refused, 1);
 	seg_arena_fini(&a);
@@ -211,6 +224,8 @@ TEST(one_largest_ring_per_flow_and_one_more_is_always_enough) {
 	uint64_t una[FLOWS] = {0}, next[FLOWS] = {0};
 	struct rng rng;
 
+	for (uint32_t i = 0; i < FLOWS; i++)
+		ring[i].stride = i % 2 == 0 ? SEG_BYTES : sizeof(struct seg_rec);
 	rng_init(&rng, 1, "rings");
 	for (int step = 0; step < 200000; step++) {
 		uint32_t i = (uint32_t)(rng_u64(&rng) % FLOWS);
@@ -239,10 +254,14 @@ TEST(times_of_any_length_are_kept) {
 	for (size_t i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
 		struct seg_rec r = {0};
 		uint64_t unit = ns[i] <= UINT32_MAX ? 1 : 1024;
+		struct seg_sample sample;
+		uint16_t flags = 0;
 
-		seg_rec_put(&r, seg_sent(5, 0, ns[i], ns[i] / 2, 0, 0));
-		ck_assert_uint_eq(seg_rec_ago_ns(&r, r.first_tx_ago), ns[i] / unit * unit);
-		ck_assert_uint_eq(seg_rec_ago_ns(&r, r.delivered_ago), ns[i] / 2 / unit * unit);
+		sample = seg_sample(&flags, ns[i], ns[i] / 2, 0, 0);
+		seg_rec_start(&r, 5, flags);
+		ck_assert_uint_eq(seg_rec_ago_ns(&r, sample.first_tx_ago), ns[i] / unit * unit);
+		ck_assert_uint_eq(
+			seg_rec_ago_ns(&r, sample.delivered_ago), ns[i] / 2 / unit * unit);
 		ck_assert_uint_eq(r.sent_ns, 5);
 	}
 }

@@ -102,9 +102,16 @@ __attribute__((cold, noinline)) static void take_too_big(
 	side_flush(x);
 }
 
-__attribute__((noinline)) static void send_any(struct side *x, enum flows_direction d,
-	uint16_t group, uint32_t id, uint16_t size, const struct seg *first, uint32_t n,
-	uint8_t ecn, uint64_t t_ns) {
+static inline uint16_t group_of(const struct side *x, enum flows_direction d, uint32_t id) {
+	return d == FLOWS_FORWARD ? x->host->flow[id].group : x->host->receiver[id].group_index;
+}
+
+__attribute__((noinline)) static void send_any(struct side *x, enum flows_direction d, uint32_t id,
+	const struct seg *first, uint32_t n, uint8_t ecn, uint64_t t_ns) {
+	uint16_t group = group_of(x, d, id);
+	uint32_t ip = groups_ip_header(x->host->groups, group);
+	uint16_t size = (uint16_t)(wire_tcp_frame(first, ip) + WIRE_FCS);
+
 	if (unlikely(seg_is_large(first))) {
 		send_packet(x, d, true, group, id, size, first, 0, ecn, t_ns);
 		flush(x);
@@ -117,29 +124,32 @@ __attribute__((noinline)) static void send_any(struct side *x, enum flows_direct
 	}
 }
 
-// As send_any. A loop without a call keeps all in registers and saves none: with memory for all
-// packets, and room in the burst.
+// As send_any for segments with timestamps alone, with memory for all packets and room in the
+// burst. Without a call it has few registers to save.
 static inline __attribute__((always_inline)) void send_packets(struct side *x,
-	enum flows_direction d, uint16_t group, uint32_t id, const struct seg *first, uint32_t n,
-	uint8_t ecn, uint64_t t_ns) {
-	uint32_t ip = groups_ip_header(x->host->groups, group), ahead = 0;
-	uint16_t size = (uint16_t)(wire_tcp_frame(first, ip) + WIRE_FCS);
+	enum flows_direction d, uint32_t id, const struct seg *first, uint32_t n, uint8_t ecn,
+	uint64_t t_ns) {
+	uint16_t size = (uint16_t)(wire_tcp_frame_usual(first, WIRE_IPV4) + WIRE_FCS);
+	uint16_t group = group_of(x, d, id);
+	uint32_t ahead = 0;
 
-	if (unlikely(seg_is_large(first) || !pool_has(x->pool[0], n)
+	if (unlikely(!seg_is_usual(first) || x->host->groups->ipv6 || !pool_has(x->pool[0], n)
 		    || x->in_burst + n >= SIDE_BURST)) {
-		send_any(x, d, group, id, size, first, n, ecn, t_ns);
+		send_any(x, d, id, first, n, ecn, t_ns);
 		return;
 	}
-	for (; n > 0; n--, ahead += first->len)
+	do {
 		put_packet(x, pool_take(x->pool[0]), (uint8_t)d, group, id, size, first, ahead, ecn,
 			t_ns);
+		ahead += first->len;
+	} while (--n > 0);
 }
 
 void side_sender_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
 	uint64_t t_ns, bool paced) {
 	struct side *x = ctx;
 
-	send_packets(x, FLOWS_FORWARD, x->host->flow[id].group, id, seg, n, ecn, t_ns);
+	send_packets(x, FLOWS_FORWARD, id, seg, n, ecn, t_ns);
 }
 
 void side_recorded_output(void *ctx, uint32_t id, const struct seg *seg, uint32_t n, uint8_t ecn,
@@ -154,7 +164,7 @@ void side_receiver_output(void *ctx, uint32_t id, const struct seg *seg, uint32_
 	uint64_t t_ns, bool paced) {
 	struct side *x = ctx;
 
-	send_packets(x, FLOWS_REVERSE, x->host->receiver[id].group_index, id, seg, n, ecn, t_ns);
+	send_packets(x, FLOWS_REVERSE, id, seg, n, ecn, t_ns);
 }
 
 // Packets taken before the first is processed. Meanwhile the connections of the following ones are

@@ -75,9 +75,8 @@ static int memory_check(struct sim *s, const struct host_env *env, struct err *e
 	uint64_t windows = host_window_segs(&s->groups);
 	uint64_t bytes = (uint64_t)s->groups.flows
 			* (sizeof(struct flow) + sizeof(struct receiver)
-				+ (sizeof(struct seg_rec) << SEG_ORDER_MIN))
-		+ 4 * env->pipe_segs * (SIM_PKT_SIZE + sizeof(struct seg_rec))
-		+ 4 * windows * sizeof(struct seg_rec);
+				+ ((size_t)SEG_BYTES << SEG_ORDER_MIN))
+		+ 4 * env->pipe_segs * (SIM_PKT_SIZE + SEG_BYTES) + 4 * windows * SEG_BYTES;
 	struct err why;
 	char what[64];
 
