@@ -130,32 +130,34 @@ static const double cycle_gain[CYCLE_PHASES] = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
 	V(MODE_PROBE_RTT, "probe_rtt")
 enum mode { MODES(CC_MODE_CONSTANT) };
 
+// Each ACK touches the members up to the flags.
 struct bbr {
 	struct minmax bw; // bit/s over rounds
 	uint64_t min_rtt_ns;
 	uint64_t min_rtt_stamp_ns;
 	uint64_t probe_rtt_begin_ns; // samples of segments sent from then on
-	uint64_t limited_until; // are application-limited, until this much is delivered
-	uint64_t probe_rtt_done_ns; // 0: too much is in flight yet
 	uint64_t cycle_ns; // start of the phase
 	uint64_t round_delivered; // a segment sent when this was delivered ends the round
 	struct extra_acked extra;
-	uint64_t lt_ns; // start of the policer's interval
-	double lt_bw_bps; // 0: none yet
-	float full_bw_bps;
-	float prior_segs; // window to restore
 	float pacing_gain;
 	uint32_t round;
 	uint32_t lost; // segments, ever
-	uint32_t lt_lost, lt_delivered; // at lt_ns
 	uint32_t mss_bits;
-	uint32_t seed;
 	uint8_t mode, phase;
 	uint8_t full_rounds;
 	uint8_t lt_rounds;
 	bool round_start : 1, full : 1, seen_rtt : 1, idle_restart : 1, probe_rtt_round : 1;
 	bool enter : 1, recovery : 1, conserve : 1, timeout : 1;
 	bool lt_sampling : 1, lt_use : 1;
+
+	float full_bw_bps;
+	float prior_segs; // window to restore
+	uint64_t limited_until; // are application-limited, until this much is delivered
+	uint64_t probe_rtt_done_ns; // 0: too much is in flight yet
+	uint64_t lt_ns; // start of the policer's interval
+	double lt_bw_bps; // 0: none yet
+	uint32_t lt_lost, lt_delivered; // at lt_ns
+	uint32_t seed;
 };
 static_assert(sizeof(struct bbr) <= CC_STATE_MAX_BYTES, "state too large");
 

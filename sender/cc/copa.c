@@ -213,7 +213,8 @@
 
 enum direction { DIR_DOWN = -1, DIR_NONE = 0, DIR_UP = 1 };
 
-// RTTs are kept as floats: any length, to a part in ten million.
+// RTTs are kept as floats: any length, to a part in ten million. Each ACK touches the members up to
+// the flags.
 struct copa {
 	struct minmax rtt_min;
 
@@ -223,32 +224,32 @@ struct copa {
 	float sub_closed_ns; // smallest of sub_ns
 	float standing_ns;
 	float dq_ns;
-	uint16_t acks, ups; // since the last direction check; of those, how many said up
+	float srtt_ns; // RFC 6298, of the newest segments' RTTs; NO_RTT: no sample yet
+	float rtt_max_now_ns; // RTTmax of this round trip
+	uint32_t lost, acked; // segments in this loss period
 
 	double velocity;
 	double inv_delta;
 	uint64_t check_ns; // segments sent from here on make the next direction check
 	uint64_t epoch_ns; // the same for the round trips losses and RTTmax are counted in
-
-	uint32_t lost[2], acked[2]; // segments in this and the last loss period
-	float rtt_max_ns[RTTMAX_EPOCHS]; // of the last round trips
-	float rtt_max_now_ns;
-	float srtt_ns; // RFC 6298, of the newest segments' RTTs; NO_RTT: no sample yet
-	float proven_segs; // losses do not end slow start below this window
-	float undo_segs; // the window before the last loss or timeout
-
 	uint16_t mss_bytes;
 	uint8_t sub_next; // next of sub_ns to be replaced
 	int8_t dir;
-	uint8_t same; // successive checks with the same dir
-	uint8_t not_empty; // round trips since the queue was nearly empty
-	uint8_t epoch; // next of rtt_max_ns to be replaced
 	uint8_t spread : 2; // checks left in which slow start's train is paced apart
 	bool slow_start : 1;
 	bool undo_slow_start : 1; // as undo_segs
 	bool lossy : 1; // the last loss period had heavy loss
 	bool competitive : 1;
 	bool seen_loss : 1; // in this round trip, for AIMD
+
+	uint8_t same; // successive checks with the same dir
+	uint8_t not_empty; // round trips since the queue was nearly empty
+	uint8_t epoch; // next of rtt_max_ns to be replaced
+	uint16_t acks, ups; // since the last direction check; of those, how many said up
+	uint32_t prior_lost, prior_acked; // in the last loss period
+	float rtt_max_ns[RTTMAX_EPOCHS]; // of the last round trips
+	float proven_segs; // losses do not end slow start below this window
+	float undo_segs; // the window before the last loss or timeout
 };
 static_assert(sizeof(struct copa) <= CC_STATE_MAX_BYTES, "state too large");
 
@@ -409,8 +410,8 @@ static bool beyond_chance(double lost, double total, double p) {
 
 // Once per round trip: the loss rate, RTTmax, the mode. True if the window must be cut.
 static bool end_epoch(struct copa *c, const struct config *cfg, uint64_t now_ns) {
-	uint32_t lost = c->lost[0] + c->lost[1];
-	uint32_t total = lost + c->acked[0] + c->acked[1];
+	uint32_t lost = c->lost + c->prior_lost;
+	uint32_t total = lost + c->acked + c->prior_acked;
 
 	c->epoch_ns = now_ns;
 	c->rtt_max_ns[c->epoch] = c->rtt_max_now_ns;
@@ -422,9 +423,9 @@ static bool end_epoch(struct copa *c, const struct config *cfg, uint64_t now_ns)
 	if (total < LOSS_SAMPLE_SEGS)
 		return false;
 	c->lossy = beyond_chance(lost, total, cfg->heavy_loss);
-	c->lost[1] = c->lossy ? 0 : c->lost[0];
-	c->acked[1] = c->lossy ? 0 : c->acked[0];
-	c->lost[0] = c->acked[0] = 0;
+	c->prior_lost = c->lossy ? 0 : c->lost;
+	c->prior_acked = c->lossy ? 0 : c->acked;
+	c->lost = c->acked = 0;
 	return c->lossy;
 }
 
@@ -490,8 +491,8 @@ static void copa_on_ack(
 	double cwnd_segs = out->cwnd_segs, window_segs, load, limit;
 	bool check = ack->sent_ns >= c->check_ns, up;
 
-	c->lost[0] += ack->lost_segs;
-	c->acked[0] += ack->acked_segs;
+	c->lost += ack->lost_segs;
+	c->acked += ack->acked_segs;
 	if (ack->rtt_ns == 0) { // no RTT sample; but slow start after a timeout grows on such ACKs
 		if (c->slow_start && ack->cwnd_limited)
 			set_out(c, cfg, cwnd_segs + ack->acked_segs, out);
@@ -567,7 +568,7 @@ static void restart(struct copa *c, const struct config *cfg, uint64_t now_ns, d
 	c->slow_start = true;
 	c->spread = 0;
 	c->lossy = false;
-	c->lost[0] = c->lost[1] = c->acked[0] = c->acked[1] = 0;
+	c->lost = c->prior_lost = c->acked = c->prior_acked = 0;
 	restart_velocity(c, DIR_NONE, now_ns);
 	set_out(c, cfg, segs, out);
 }

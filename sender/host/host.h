@@ -147,10 +147,10 @@ static inline __attribute__((always_inline)) void host_fetch_flow(
 	const struct host *h, uint32_t index) {
 	const char *f = (const char *)&h->flow[index];
 
-	for (size_t line = 0; line < FLOW_HOT_BYTES; line += 64)
+	for (size_t line = 0; line <= FLOW_HOT_BYTES; line += 64)
 		prefetch_write(f + line);
-	for (size_t line = FLOW_HOT_BYTES; line < offsetof(struct flow, cc_state) + h->cc_bytes;
-		line += 64)
+	for (size_t line = FLOW_HOT_BYTES + 64;
+		line < offsetof(struct flow, cc_state) + h->cc_bytes; line += 64)
 		prefetch_write(f + line);
 }
 

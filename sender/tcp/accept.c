@@ -153,11 +153,11 @@ void flow_answer_unknown(struct endpoint *e, struct flow *f, const struct seg *s
 	endpoint_send(e, f->id, &reset, ECN_NOT_ECT, now_ns);
 }
 
-void flow_rx(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
+// All but ACKs of the short path. Not inlined, so that these have the registers.
+__attribute__((noinline)) static void flow_rx_other(
+	struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	bool timestamp;
 
-	if (flow_ack_expected(e, f, s, now_ns))
-		return;
 	if (f->state == FLOW_SYN_SENT) {
 		handshake_rx(e, f, s, now_ns);
 		return;
@@ -186,6 +186,11 @@ void flow_rx(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t n
 		f->ts_recent = s->tsval;
 	flow_ack(e, f, s, now_ns);
 	flow_peer_data(e, f, s, now_ns);
+}
+
+void flow_rx(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
+	if (!flow_ack_expected(e, f, s, now_ns))
+		flow_rx_other(e, f, s, now_ns);
 }
 
 static void flow_pace_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {

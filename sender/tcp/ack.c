@@ -476,7 +476,6 @@ bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *s, 
 	f->una += segs;
 	f->una_bytes += ahead;
 	f->wnd_bytes = f->una_bytes + ((uint64_t)s->window << f->snd_wscale);
-	f->fack = f->rack_scan = f->una;
 	f->delivered += segs;
 	f->count.acked_bytes += ahead;
 	f->delivered_ns = now_ns;

@@ -187,11 +187,13 @@ struct flow {
 	_Alignas(64) uint64_t rack_sent_ns;
 	uint64_t rack_seg; // newest segment delivered, by time sent
 	uint64_t rack_rtt_ns;
-	uint64_t rack_scan; // originals before this are acked, lost or retransmitted
-	uint64_t fack; // highest segment delivered, plus one
 	uint64_t interval_rtt_max_ns;
 
 	_Alignas(16) uint8_t cc_state[CC_STATE_MAX_BYTES];
+
+	// The rest of RACK: short of una until an ACK that the short path does not take.
+	uint64_t rack_scan; // originals before this are acked, lost or retransmitted
+	uint64_t fack; // highest segment delivered, plus one
 
 	// Of pacing slots since the warm-up: missed, less made up for.
 	int64_t missed_ns;

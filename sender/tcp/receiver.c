@@ -366,7 +366,8 @@ static void receiver_stale(
 }
 
 // send_ack for a receiver as the next function has it, without a duplicate or a mark to report.
-static inline void send_plain_ack(struct endpoint *e, struct receiver *r, uint64_t now_ns) {
+__attribute__((noinline)) static void send_plain_ack(
+	struct endpoint *e, struct receiver *r, uint64_t now_ns) {
 	struct seg s;
 
 	seg_header(&s, receiver_iss(r) + 1, receiver_seq(r, r->rcv_nxt), 0, r->window, SEG_ACK,

@@ -79,7 +79,7 @@ static inline void check_scoreboard(const struct flow *f, uint64_t now_ns) {
 	NEED(f->sack_ok ? f->sacked == sacked : sacked == 0);
 	NEED(f->lost == lost && f->retrans == retrans && f->unsent_lost == unsent);
 	NEED(check_relost(f, f->relost, f->una, f->rtx_hint) == relost);
-	NEED(f->fack >= fack);
+	NEED(max_u64(f->fack, f->una) >= fack);
 	// In flight: never negative, never more than there is.
 	NEED((uint64_t)f->sacked + f->lost <= f->nxt - f->una + f->retrans);
 	NEED(flow_inflight(f) <= f->nxt - f->una);
