@@ -197,8 +197,7 @@ struct cc_ops {
 	const char *(*configure)(const void *config);
 	// Before all that follows from an ACK (on_spurious, on_loss, on_ack), before on_rto,
 	// on_idle and what a timer finds to be lost.
-	void (*on_sample)(void *state, const void *config, const struct cc_sample *sample,
-		struct cc_out *out);
+	void (*on_sample)(void *state, const void *config, const struct cc_sample *sample);
 	// After on_ack: a set of enum cc_request.
 	uint32_t (*requests)(void *state, const void *config);
 	// The flow has ended; its state is not used any more.

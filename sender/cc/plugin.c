@@ -301,15 +301,12 @@ static void plugin_on_idle(
 	check(p, "on_idle", now_ns, &last, out);
 }
 
-static void plugin_on_sample(
-	void *state, const void *config, const struct cc_sample *sample, struct cc_out *out) {
+static void plugin_on_sample(void *state, const void *config, const struct cc_sample *sample) {
 	const struct plugin *p = plugin_of(config);
-	struct cc_out last = *out;
 
 	enter(p->path, "on_sample");
-	p->own.on_sample(state, own_config(config), sample, out);
+	p->own.on_sample(state, own_config(config), sample);
 	leave();
-	check(p, "on_sample", sample->now_ns, &last, out);
 }
 
 static uint32_t plugin_requests(void *state, const void *config) {

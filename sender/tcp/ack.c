@@ -86,7 +86,7 @@ void flow_enter_loss(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	f->frto = frto && g->frto && f->sack_ok ? FRTO_RETRANSMITTED : FRTO_OFF;
 	loss_on_timeout(f, now_ns);
 	loss.lost_segs = f->unsent_lost;
-	flow_sample(e, f, now_ns);
+	sample_now(e, f, now_ns);
 	f->count.timeouts++;
 	f->ca = FLOW_CA_LOSS;
 	f->recover = f->nxt;
@@ -317,7 +317,7 @@ void flow_reorder_timer(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	uint64_t wait_ns = loss_detect(e, f, now_ns, &d);
 
 	if (d.lost > 0)
-		flow_sample(e, f, now_ns);
+		sample_now(e, f, now_ns);
 	if (d.lost > 0 && f->ca == FLOW_CA_OPEN)
 		enter_recovery(e, f, &d, CAUSE_LOSS);
 	if (d.lost > 0) {
@@ -402,7 +402,7 @@ void flow_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t 
 		f->app_limited = 0;
 	rtt_ns = take_rtt(e, f, &d);
 	ece = flow_take_marks(e, f, s, &d);
-	flow_sample_ack(e, f, s, &d, rtt_ns > 0 ? rtt_ns : kernel_rtt_ns(e, f, &d), ece);
+	sample_ack(e, f, s, &d, rtt_ns > 0 ? rtt_ns : kernel_rtt_ns(e, f, &d), ece);
 	spurious_detect(e, f, &d);
 	if (f->sack_ok)
 		wait_ns = loss_detect(e, f, now_ns, &d);
@@ -430,7 +430,7 @@ void flow_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t 
 // Header prediction (Jacobson, 1990): no segment is lost, SACKed or retransmitted, and the ACK
 // acknowledges whole segments. Then the newest of them has the highest number, the scoreboard needs
 // no walk, and RACK cannot find a loss. The effect is that of flow_ack. With AccECN every ACK has
-// feedback, also one without flags: ACE may be 000. A sampled flow does not come here.
+// feedback, also one without flags: ACE may be 000.
 static bool expected(const struct flow *f, const struct seg *s, uint32_t ahead) {
 	static const struct flow_condition usual = {
 		.state = FLOW_OPEN, .ca = FLOW_CA_OPEN, .ts_ok = true, .sack_ok = true};
@@ -450,6 +450,20 @@ static inline void take_sample(const struct flow *f, const struct seg_rec *r, st
 	a->prior_delivered_segs = f->delivered - (uint32_t)((uint32_t)f->delivered - x->delivered);
 	a->interval_ns = rate_interval_ns(f, seg_rec_ago_ns(r, x->first_tx_ago),
 		a->rtt_ns + seg_rec_ago_ns(r, x->delivered_ago));
+}
+
+// What a control that takes samples gets on the short path.
+__attribute__((cold)) static void sampled_ack(struct endpoint *e, struct flow *f,
+	const struct group *g, const struct seg *s, struct cc_ack *a, uint32_t segs) {
+	const struct delivery d = {.now_ns = a->now_ns,
+		.acked = segs,
+		.passed = segs,
+		.prior_delivered = a->prior_delivered_segs};
+
+	sample_take(e, f, s, &d, a->rtt_ns, false);
+	call_cc(e, f, g, a, false, false);
+	if (!take_requests(e, f, &d))
+		f->cwnd_segs = f->out.cwnd_segs;
 }
 
 bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
@@ -510,8 +524,12 @@ bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *s, 
 	};
 	if (seg_ring_samples(&f->ring))
 		take_sample(f, r, &ack);
-	call_cc(e, f, g, &ack, false, false);
-	f->cwnd_segs = f->out.cwnd_segs;
+	if (unlikely(f->sampled)) {
+		sampled_ack(e, f, g, s, &ack, segs);
+	} else {
+		call_cc(e, f, g, &ack, false, false);
+		f->cwnd_segs = f->out.cwnd_segs;
+	}
 	flow_send(e, f, now_ns, now_ns);
 	flow_arm_rtx(e, f, now_ns);
 	return true;

@@ -108,8 +108,7 @@ struct flow_condition {
 	uint8_t ca; // enum flow_ca
 	uint8_t seen_count; // of `seen`
 	bool sack_ok, ts_ok;
-	bool accecn : 1; // its ECN feedback is AccECN
-	bool sampled : 1; // its control has on_sample or requests
+	bool accecn; // its ECN feedback is AccECN
 };
 
 // Members are in the order of use. A segment that the pacer releases touches the first six cache
@@ -147,6 +146,7 @@ struct flow {
 	bool searches : 1; // for a larger MTU (mtu_probe.c)
 	bool writes : 1; // several transfers share the connection: their last segments may be short
 	bool buffered : 1; // `written` bounds what is sent (send_buffer.h)
+	bool sampled : 1; // its control has on_sample or requests
 	uint32_t id;
 	uint32_t payload; // bytes per full segment
 	uint32_t iss, rcv_nxt, ts_recent;

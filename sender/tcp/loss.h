@@ -92,13 +92,13 @@ static inline bool spurious_new_first(const struct flow *f) {
 // ACK before anything follows from it, and else before a timer's losses or the end of a pause.
 __attribute__((cold)) void sample_take(struct endpoint *e, struct flow *f, const struct seg *ack,
 	const struct delivery *d, uint64_t rtt_ns, bool ece);
-static inline void flow_sample_ack(struct endpoint *e, struct flow *f, const struct seg *ack,
+static inline void sample_ack(struct endpoint *e, struct flow *f, const struct seg *ack,
 	const struct delivery *d, uint64_t rtt_ns, bool ece) {
 	if (unlikely(f->sampled))
 		sample_take(e, f, ack, d, rtt_ns, ece);
 }
-static inline void flow_sample(struct endpoint *e, struct flow *f, uint64_t now_ns) {
+static inline void sample_now(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	const struct delivery none = {.now_ns = now_ns};
 
-	flow_sample_ack(e, f, NULL, &none, 0, false);
+	sample_ack(e, f, NULL, &none, 0, false);
 }

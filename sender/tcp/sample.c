@@ -32,5 +32,5 @@ void sample_take(struct endpoint *e, struct flow *f, const struct seg *ack,
 	};
 
 	if (g->cc->on_sample != NULL)
-		g->cc->on_sample(f->cc_state, g->cc_config, &s, &f->out);
+		g->cc->on_sample(f->cc_state, g->cc_config, &s);
 }

@@ -143,7 +143,7 @@ static void flow_after_idle(struct endpoint *e, struct flow *f, uint64_t now_ns)
 
 	if (g->cc->on_idle == NULL)
 		return;
-	flow_sample(e, f, now_ns);
+	sample_now(e, f, now_ns);
 	g->cc->on_idle(f->cc_state, g->cc_config, now_ns, now_ns - f->last_send_ns, &f->out);
 	flow_note_mode(e, f);
 	f->cwnd_segs = f->out.cwnd_segs;

@@ -120,8 +120,7 @@ static const char *configure(const void *config) {
 	return cfg->initial_segs == 999 ? "initial is too much" : NULL;
 }
 
-static void on_sample(
-	void *state, const void *config, const struct cc_sample *sample, struct cc_out *out) {
+static void on_sample(void *state, const void *config, const struct cc_sample *sample) {
 	struct state *s = state;
 
 	if (sample->nxt_segs < sample->una_segs || sample->cwnd_segs < 1

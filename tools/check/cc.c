@@ -184,12 +184,45 @@ static struct cc_loss any_loss(struct course *c, bool timeout) {
 	return l;
 }
 
+static void sample(const struct bed *b, char *state, struct course *c) {
+	struct rng *r = &c->rng;
+	uint64_t una = any(r, UINT64_MAX >> 1), outstanding = any(r, SEGS_MAX);
+	struct cc_sample s = {
+		.now_ns = c->now_ns,
+		.una_segs = una,
+		.nxt_segs = una + outstanding,
+		.delivered_segs = c->delivered,
+		.prior_delivered_segs = any(r, c->delivered),
+		.lost_segs = any(r, UINT64_MAX),
+		.rtt_ns = any(r, 1000 * NS_PER_S),
+		.srtt_ns = any(r, 1000 * NS_PER_S),
+		.rtt_min_ns = any(r, 1000 * NS_PER_S),
+		.rto_ns = any(r, 1000 * NS_PER_S),
+		.cwnd_segs = 1 + (double)any(r, SEGS_MAX),
+		.passed_segs = (uint32_t)any(r, SEGS_MAX),
+		.ce_segs = (uint32_t)any(r, SEGS_MAX),
+		.sacked_segs = (uint32_t)any(r, outstanding),
+		.inflight_segs = (uint32_t)any(r, SEGS_MAX),
+		.peer_tsval = (uint32_t)any(r, UINT32_MAX),
+		.peer_tsecr = (uint32_t)any(r, UINT32_MAX),
+	};
+
+	s.ack = coin(r);
+	s.predicted = coin(r);
+	s.ece = coin(r);
+	s.cwnd_limited = coin(r);
+	s.host_paced = coin(r);
+	b->ops->on_sample(state, b->config, &s);
+}
+
 static void one_call(const struct bed *b, char *state, struct course *c) {
 	const struct cc_ops *o = b->ops;
 	uint64_t which = rng_u64(&c->rng) % 100;
 	float observed[CC_OBSERVED] = {0};
 
 	c->now_ns += any(&c->rng, which == 0 ? 1000 * NS_PER_S : NS_PER_MS);
+	if (o->on_sample != NULL)
+		sample(b, state, c);
 	if (which < 85) {
 		struct cc_ack ack = any_ack(c);
 
@@ -203,6 +236,8 @@ static void one_call(const struct bed *b, char *state, struct course *c) {
 	} else if (o->on_idle != NULL) {
 		o->on_idle(state, b->config, c->now_ns, any(&c->rng, 1000 * NS_PER_S), &c->out);
 	}
+	if (o->requests != NULL)
+		(void)o->requests(state, b->config);
 	if (o->observe != NULL)
 		o->observe(state, b->config, observed);
 	if (o->mode != NULL)
@@ -253,6 +288,8 @@ static uint64_t course(const struct bed *b, bool moves, uint64_t *calls, struct 
 		}
 		one_call(b, state, &c);
 	}
+	if (b->ops->release != NULL)
+		b->ops->release(state, b->config);
 	uint64_t digest = XXH64_digest(c.answers), counted = allocations;
 
 	XXH64_freeState(c.answers);

@@ -121,8 +121,7 @@ static u32 ack_flags(const struct cc_sample *s) {
 		| (s->ece ? CA_ACK_ECE : 0);
 }
 
-static void linux_on_sample(
-	void *state, const void *config, const struct cc_sample *s, struct cc_out *out) {
+static void linux_on_sample(void *state, const void *config, const struct cc_sample *s) {
 	struct sock *sk = enter(state, s->now_ns);
 	const struct tcp_congestion_ops *ops = ops_of(sk);
 	struct tcp_sock *tp = state;
@@ -147,7 +146,7 @@ static void linux_on_sample(
 	if (!s->ack)
 		return;
 	if (tp->delivered == 1)
-		tp->snd_cwnd = (u32)out->cwnd_segs; // 1 if the SYN was sent twice
+		tp->snd_cwnd = (u32)s->cwnd_segs; // 1 if the SYN was sent twice
 	if (sk->sk_pacing_status == SK_PACING_NONE && s->host_paced)
 		sk->sk_pacing_status = SK_PACING_FQ;
 	if (tp->delivered != (u32)s->delivered_segs + 1)
@@ -162,7 +161,6 @@ static void linux_on_sample(
 		ops->in_ack_event(sk, ack_flags(s));
 	if (s->ece)
 		tp->prior_ssthresh = 0;
-	answer(sk, out);
 }
 
 // tcp_update_pacing_rate. Only slow start reads it: CUBIC's HyStart.
