@@ -176,7 +176,6 @@ static void update_pacing_rate(struct sock *sk, u32 packets_out) {
 }
 
 static void control_by_rate(struct sock *sk, const struct cc_ack *ack) {
-	const struct tcp_sock *tp = tcp_sk(sk);
 	const struct rate_sample rs = {
 		.prior_delivered = (u32)ack->prior_delivered_segs + 1,
 		.delivered = ack->acked_segs > 0
@@ -191,7 +190,7 @@ static void control_by_rate(struct sock *sk, const struct cc_ack *ack) {
 	};
 
 #ifdef KERNEL_CONTROL_SEES_ACK
-	ops_of(sk)->cong_control(sk, tp->snd_una, 0, &rs);
+	ops_of(sk)->cong_control(sk, tcp_sk(sk)->snd_una, 0, &rs);
 #else
 	ops_of(sk)->cong_control(sk, &rs);
 #endif

@@ -37,7 +37,6 @@ typedef s32 __s32;
 #define __exit __attribute__((unused))
 #define __pure __attribute__((pure))
 #define __maybe_unused __attribute__((unused))
-#define __always_inline inline __attribute__((always_inline))
 #define __read_mostly
 #define __bpf_kfunc
 #define likely(x) __builtin_expect(!!(x), 1)
