@@ -13,7 +13,7 @@
 //	pipe (inflight) = nxt - una - sacked - lost + retrans
 //
 // The files: accept.c (the peer's segments); handshake.c; transmit.c; bursts.h (how many segments
-// leave at once); pacer.h (when); rtx_timer.c (timeouts and probes); ack.c (ACKs); loss.c
+// leave at once); pacer.h (when); rtx_timer.c (timeouts and probes); ack.c, sample.c (ACKs); loss.c
 // (scoreboard and RACK-TLP); relost.c (lost retransmissions); spurious.c (undo of spurious
 // reductions); marks.c and accecn.h (ECN feedback); writes.c (short segments); path_mtu.c and
 // mtu_probe.c (smaller and larger ones); send_buffer.h (what the application has written).
