@@ -280,12 +280,13 @@ static uint32_t idle_processors(void) {
 	return count >= running ? count - running + 1 : 1;
 }
 
-// At level 2 each thread has its own records of packets, which are joined in one order.
+// At level 2 each thread has its own records of packets, which are joined in one order. Not beside
+// arrivals: a replay compares each stage's in the order of its decisions.
 static int keep_records(struct sim *s, struct err *err) {
 	const struct topology_part *back = &s->topology.part[FLOWS_REVERSE];
 	struct tel *stream = &s->tel[TEL_STREAM_PACKETS], *arrivals = &s->tel[TEL_STREAM_ARRIVALS];
 
-	if (stream->ring == NULL || s->run->telemetry_level != 2)
+	if (stream->ring == NULL || arrivals->ring != NULL || s->run->telemetry_level != 2)
 		return 0;
 	for (uint32_t i = 0; i < s->paths.count; i++)
 		path_streams(&s->paths.path[i], &s->records.kept[FLOWS_FORWARD], arrivals);
