@@ -20,16 +20,17 @@ from .test_determinism import MIXED
 
 # Level 1: at level 3 all packets are recorded in one order of all paths.
 PLAIN = MIXED.replace("level: 3", "level: 1")
-# Parts before and behind a shared link, one without a delay, and hops that some flows skip.
+# Parts before and behind a shared link, hops that some flows skip, and links without a delay, of
+# which one changes by itself: it was once asked what had left it before the time 0.
 HOPS = """
 seed: 5
 duration: 4s
 warmup: 1s
 paths:
   access: [{delay: {delay: 2ms, late: 1%, late_by: 1ms}}]
-  hop1: [{markov_link: {good: 30Mbit, bad: 9Mbit, queue: {fifo: {limit: 1BDP}}}}]
+  hop1: [{link: {rate: 30Mbit, queue: {fifo: {limit: 1BDP}}}}]
   hop2: [{loss: {rate: 0.2%}}, {link: {rate: 20Mbit, queue: {codel: {}}}}, {delay: {delay: 3ms}}]
-  back1: [{link: {rate: 2Mbit, queue: {fifo: {limit: 60pkt}}}}]
+  back1: [{markov_link: {good: 2Mbit, bad: 1Mbit, queue: {fifo: {limit: 60pkt}}}}]
   back2: [{delay: {delay: 4ms}}]
 flows:
   - {count: 3, cc: newreno, path: {forward: [access, hop1, hop2], reverse: [back1, back2]}}
