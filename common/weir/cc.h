@@ -192,8 +192,9 @@ struct cc_ops {
 
 	// Since version 3, of plug-ins only; each may be NULL.
 	const char *license; // of the compiled file, for those who pass it on, e.g. "GPL"
-	// Once per group, before any init: a plug-in with this has its static variables for the
-	// group alone. Returns NULL, or why these parameters are not usable.
+	// Once per group, before any init. Groups with other parameters have other static
+	// variables, so that what follows from the parameters may be kept there. Returns NULL, or
+	// why they are not usable.
 	const char *(*configure)(const void *config);
 	// Before all that follows from an ACK (on_spurious, on_loss, on_ack), before on_rto,
 	// on_idle and what a timer finds to be lost.

@@ -28,7 +28,8 @@ struct plugin {
 	struct plugin *next;
 	struct cc_ops ops; // what the transport calls
 	struct cc_ops own; // its own; NULL what its version has not
-	void *object;
+	void *object; // that was opened first: several may be copies of it
+	void *settings; // its config, with which configure was called; NULL: not yet
 	struct param *params; // its own, with the offsets of our config object
 	char *path;
 };
@@ -396,37 +397,19 @@ static void *open_copy(const char *path) {
 		object = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (from >= 0)
 		close(from);
-	if (to >= 0)
+	if (object == NULL && to >= 0) // else it keeps its number: the linker knows it by name
 		close(to);
 	return object;
 }
 
-static bool is_open(const void *object) {
-	const struct plugin *p = loaded;
-
-	while (p != NULL && p->object != object)
-		p = p->next;
-	return p != NULL;
-}
-
-static int read_object(const char *path, void **object, const struct cc_plugin **plugin,
-	size_t *params, struct err *err) {
-	int rc;
-
-	*object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (*object == NULL)
-		return err_set(err, -EINVAL, "%s", without(path, dlerror()));
-	*plugin = dlsym(*object, "weir_cc_plugin");
+static int read_object(void *object, const struct cc_plugin **plugin, size_t *params,
+	const char *error, struct err *err) {
+	if (object == NULL)
+		return err_set(err, -EINVAL, "%s", error);
+	*plugin = dlsym(object, "weir_cc_plugin");
 	if (*plugin == NULL)
 		return err_set(err, -EINVAL,
 			"it has no symbol weir_cc_plugin: its source ends with CC_PLUGIN(ops)");
-	rc = cc_plugin_check(*plugin, params, err);
-	if (rc < 0 || !is_open(*object) || (*plugin)->abi == 2 || (*plugin)->ops->configure == NULL)
-		return rc;
-	*object = open_copy(path);
-	if (*object == NULL)
-		return err_set(err, -EIO, "no copy of it for another group: %s", strerror(errno));
-	*plugin = dlsym(*object, "weir_cc_plugin");
 	return cc_plugin_check(*plugin, params, err);
 }
 
@@ -471,7 +454,9 @@ int cc_plugin_load(const char *path, const struct cc_ops **ops, struct err *err)
 		return rc;
 	run_stdout_aside();
 	enter(here, "loading it");
-	rc = read_object(here, &object, &plugin, &params, &why);
+	object = dlopen(here, RTLD_NOW | RTLD_LOCAL);
+	rc = read_object(
+		object, &plugin, &params, object == NULL ? without(here, dlerror()) : "", &why);
 	leave();
 	run_stdout_back();
 	if (rc < 0)
@@ -483,12 +468,50 @@ int cc_plugin_load(const char *path, const struct cc_ops **ops, struct err *err)
 	return 0;
 }
 
+static bool has_settings(const struct plugin *p, const void *settings) {
+	return p->settings != NULL && memcmp(p->settings, settings, p->own.config_size) == 0;
+}
+
+// Finds or makes the instance of a plug-in whose static variables are those of these settings.
+static int find_instance(struct plugin **instance, const void *settings, struct err *err) {
+	struct plugin *of = *instance, *p;
+	const struct cc_plugin *plugin;
+	bool taken = false;
+	size_t params;
+
+	for (p = loaded; p != NULL; p = p->next) {
+		if (p->object == of->object && has_settings(p, settings)) {
+			*instance = p;
+			return 0;
+		}
+		taken |= p->object == of->object && p->settings != NULL;
+	}
+	if (taken) {
+		void *copy = open_copy(of->path);
+		int rc = read_object(copy, &plugin, &params, "no copy of it can be opened", err);
+
+		if (rc < 0)
+			return rc;
+		p = plugin_add(of->path, of->object, plugin, params);
+	} else {
+		p = of;
+	}
+	if (p == NULL || (p->settings = malloc(of->own.config_size + 1)) == NULL)
+		return err_set(err, -ENOMEM, "no memory for plug-in %s", of->path);
+	memcpy(p->settings, settings, of->own.config_size);
+	*instance = p;
+	return 0;
+}
+
 int cc_plugin_config(const struct cc_ops *ops, void *config, struct err *err) {
-	const struct plugin *p = loaded;
+	struct plugin *p = loaded;
 	const char *why = NULL;
+	int rc;
 
 	while (&p->ops != ops)
 		p = p->next;
+	if (p->own.configure != NULL && (rc = find_instance(&p, own_config(config), err)) < 0)
+		return rc;
 	*(const struct plugin **)config = p;
 	if (p->own.configure == NULL)
 		return 0;
