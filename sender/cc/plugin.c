@@ -475,9 +475,9 @@ static bool has_settings(const struct plugin *p, const void *settings) {
 // Finds or makes the instance of a plug-in whose static variables are those of these settings.
 static int find_instance(struct plugin **instance, const void *settings, struct err *err) {
 	struct plugin *of = *instance, *p;
-	const struct cc_plugin *plugin;
+	const struct cc_plugin *plugin = NULL;
 	bool taken = false;
-	size_t params;
+	size_t params = 0;
 
 	for (p = loaded; p != NULL; p = p->next) {
 		if (p->object == of->object && has_settings(p, settings)) {

@@ -62,7 +62,7 @@ struct sim {
 	struct pools *pools_of[FLOWS_DIRECTIONS]; // where the paths' packets are counted
 	// Data packets of each flow that it is not told of yet: those of its own, then its peer's.
 	uint32_t *dropped;
-	bool any_dropped;
+	_Atomic bool any_dropped; // set by either thread
 	struct segments segments;
 	struct records records; // at level 2
 	_Alignas(64) struct capture *capture; // NULL: none
