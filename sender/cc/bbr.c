@@ -161,14 +161,8 @@ struct bbr {
 };
 static_assert(sizeof(struct bbr) <= CC_STATE_MAX_BYTES, "state too large");
 
-// Numbers are converted to and from double as signed ones, which takes one instruction where
-// unsigned ones take five.
-static double whole(double x) {
-	return (double)(int64_t)x;
-}
-
 static double max_bw_bps(const struct bbr *b) {
-	return (double)(int64_t)minmax_get(&b->bw);
+	return f64_of(minmax_get(&b->bw));
 }
 
 static double bw_bps(const struct bbr *b) {
@@ -179,7 +173,7 @@ static double bdp_segs(
 	const struct bbr *b, const struct config *cfg, double rate_bps, double gain) {
 	if (b->min_rtt_ns == NO_RTT)
 		return cfg->initial_segs;
-	return gain * rate_bps * (double)(int64_t)b->min_rtt_ns * 1e-9 / b->mss_bits;
+	return gain * rate_bps * f64_of(b->min_rtt_ns) * 1e-9 / b->mss_bits;
 }
 
 // Segments that Linux sends at once: 1/1024 s of pacing (sk_pacing_shift).
@@ -187,7 +181,7 @@ static double quantum_segs(const struct bbr *b, const struct cc_out *out) {
 	double least = out->pacing_bps < 1.2e6 ? 1 : 2;
 	double bits = min_f64(out->pacing_bps / 1024, 65536 * 8);
 
-	return max_f64(whole(bits / b->mss_bits), least);
+	return max_f64(f64_of(u64_of(bits / b->mss_bits)), least);
 }
 
 // Adds room for segments and ACKs that sender and receiver send in batches.
@@ -207,8 +201,8 @@ static double quantised(const struct bbr *b, const struct cc_out *out, double se
 // then: with them when the gain is there to put more into flight (bbr_packets_in_net_at_edt).
 static double inflight_at_next_slot(const struct bbr *b, const struct cc_ack *ack,
 	const struct cc_out *out, double gain, double inflight) {
-	double wait_ns = (double)(int64_t)time_since(ack->next_send_ns, ack->now_ns);
-	double delivered = whole(bw_bps(b) * wait_ns * 1e-9 / b->mss_bits);
+	double wait_ns = f64_of(time_since(ack->next_send_ns, ack->now_ns));
+	double delivered = f64_of(u64_of(bw_bps(b) * wait_ns * 1e-9 / b->mss_bits));
 
 	inflight += gain > 1 ? quantum_segs(b, out) : 0;
 	return max_f64(inflight - delivered, 0);
@@ -363,8 +357,8 @@ static void update_bw(struct bbr *b, const struct config *cfg, const struct cc_a
 	if (cfg->policer)
 		detect_policer(b, ack, limited);
 	if (ack->delivery_bps > 0 && (!limited || ack->delivery_bps >= max_bw_bps(b)))
-		minmax_running_max(&b->bw, (uint64_t)(int64_t)cfg->bw_rounds, b->round,
-			(uint64_t)(int64_t)ack->delivery_bps);
+		minmax_running_max(
+			&b->bw, u64_of(cfg->bw_rounds), b->round, u64_of(ack->delivery_bps));
 	if (b->full || !b->round_start || limited)
 		return;
 	if (max_bw_bps(b) >= FULL_BW_GROWTH * (double)b->full_bw_bps) {
@@ -407,8 +401,7 @@ static void update_mode(struct bbr *b, const struct config *cfg, const struct cc
 
 static void update_min_rtt(
 	struct bbr *b, const struct config *cfg, const struct cc_ack *ack, struct cc_out *out) {
-	bool expired =
-		(double)(int64_t)(ack->now_ns - b->min_rtt_stamp_ns) > cfg->min_rtt_window_ns;
+	bool expired = f64_of(ack->now_ns - b->min_rtt_stamp_ns) > cfg->min_rtt_window_ns;
 
 	if (ack->rtt_ns > 0 && (ack->rtt_ns < b->min_rtt_ns || expired)) {
 		b->min_rtt_ns = ack->rtt_ns;
@@ -484,8 +477,7 @@ static void set_cwnd(struct bbr *b, const struct config *cfg, const struct cc_ac
 		target = quantised(b, out, target);
 		if (b->full)
 			out->cwnd_segs = min_f64(out->cwnd_segs + ack->acked_segs, target);
-		else if (out->cwnd_segs < target
-			|| (double)(int64_t)ack->delivered_segs < cfg->initial_segs)
+		else if (out->cwnd_segs < target || f64_of(ack->delivered_segs) < cfg->initial_segs)
 			out->cwnd_segs += ack->acked_segs;
 		out->cwnd_segs = max_f64(out->cwnd_segs, MIN_SEGS);
 	}

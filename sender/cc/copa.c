@@ -344,10 +344,10 @@ static float rtt_min_ns(const struct copa *c, const struct config *cfg) {
 // numbers, which takes one instruction where unsigned ones take five.
 static void measure(struct copa *c, const struct config *cfg, const struct cc_ack *ack) {
 	float rtt_ns = (float)(int64_t)ack->rtt_ns;
-	double window_ns = max_f64(cfg->rtt_min_window_ns,
-		cfg->rtt_min_rtts * (double)(int64_t)minmax_get(&c->rtt_min));
+	double window_ns = max_f64(
+		cfg->rtt_min_window_ns, cfg->rtt_min_rtts * f64_of(minmax_get(&c->rtt_min)));
 
-	minmax_running_min(&c->rtt_min, (uint64_t)(int64_t)window_ns, ack->now_ns, ack->rtt_ns);
+	minmax_running_min(&c->rtt_min, u64_of(window_ns), ack->now_ns, ack->rtt_ns);
 	c->srtt_ns =
 		likely(c->srtt_ns < NO_RTT) ? c->srtt_ns - c->srtt_ns / 8 + rtt_ns / 8 : rtt_ns;
 	if (ack->now_ns >= c->sub_end_ns)
@@ -514,7 +514,7 @@ static void copa_on_ack(
 	load = window_segs * (double)c->dq_ns;
 	limit = c->inv_delta
 		* (likely(cfg->rate_rtt == RTT_STANDING) ? (double)c->standing_ns
-							 : (double)(int64_t)ack->rtt_ns);
+							 : f64_of(ack->rtt_ns));
 	up = load <= limit && !c->lossy;
 	if (c->slow_start) {
 		if (up) {

@@ -39,7 +39,7 @@ static inline void extra_acked_round(struct extra_acked *e, uint8_t rounds) {
 // An ACK, at a bandwidth of rate_bps: the excess.
 static inline double extra_acked_excess(struct extra_acked *e, const struct cc_ack *ack,
 	double rate_bps, uint32_t mss_bits, double cwnd_segs) {
-	double expected = rate_bps * (double)(int64_t)(ack->now_ns - e->start_ns) * 1e-9 / mss_bits;
+	double expected = rate_bps * f64_of(ack->now_ns - e->start_ns) * 1e-9 / mss_bits;
 
 	if (e->segs <= expected || e->segs + ack->acked_segs >= EXTRA_SEGS_MAX) {
 		extra_acked_restart(e, ack->now_ns);

@@ -129,6 +129,32 @@ def test_any_round_trip_is_another_scaled(simulate: Simulate, cc: str) -> None:
     assert all(alike(run, runs[2]) for run in runs.values()), runs
 
 
+RECORDED = """
+seed: 1
+duration: 4s
+paths:
+  forward:
+    - loss: {{rate: 0.1%}}
+    - link: {{rate: 20Mbit, queue: {{fifo: {{limit: 50pkt}}}}}}
+    - delay: {{delay: 10ms}}
+  reverse:
+    - delay: {{delay: 10ms}}
+flows:
+  - {{count: 2, cc: {cc}}}
+telemetry: {{level: {level}}}
+"""
+
+
+@pytest.mark.parametrize("cc", CONTROLS)
+def test_a_record_of_each_ack_changes_nothing(simulate: Simulate, cc: str) -> None:
+    """With records segments have samples; a control that reads them always has (`samples`)."""
+    plain, recorded = (simulate(RECORDED.format(cc=cc, level=level)) for level in (1, 3))
+
+    assert len(recorded.records("cc")) > 100
+    for stream in ("interval", "events"):
+        assert plain.records(stream).tolist() == recorded.records(stream).tolist()
+
+
 OUTAGE = """
 seed: 1
 duration: 120s

@@ -110,8 +110,7 @@ TEST(devices_are_virtual_or_pci) {
 	ck_assert(d.kernel);
 	ck_assert_str_eq(d.iface, "veth0");
 	ck_assert_int_eq(read_dev("kernel0", false, &d, &err), -EINVAL);
-	ck_assert_str_eq(err.msg,
-		"t:1:6: dev: 'kernel0' needs an interface: kernel0,iface=veth0");
+	ck_assert_str_eq(err.msg, "t:1:6: dev: 'kernel0' needs an interface: kernel0,iface=veth0");
 	ck_assert_int_eq(read_dev("eth0", false, &d, &err), -EINVAL);
 	ck_assert_int_eq(read_dev("", false, &d, &err), -EINVAL);
 	ck_assert_int_eq(

@@ -19,8 +19,8 @@
 #include <weir/linux/module.h>
 
 #define TICK_NS (NSEC_PER_SEC / HZ)
-#define PEER_CLOCK                                                                                 \
-	0x9e3779b9u // ms: kernels' timestamps begin at random; LP takes both clocks for one
+// ms: kernels' timestamps begin at random; LP takes both clocks for one.
+#define PEER_CLOCK 0x9e3779b9u
 
 __thread struct kernel_call kernel_call;
 static const struct tcp_congestion_ops *control; // of the first file

@@ -25,6 +25,7 @@ from test_many_figures import NUMBER, POINTS, SAMPLES
 from test_sweep_page import made
 from test_sweep_page import write as write_sweep
 from weir.attack import figure as attack
+from weir.bench import history
 from weir.many import sweep_figures
 from weir.report import artists, browser, comparison, data, many_figures, sections
 from weir.report import figure as values
@@ -42,7 +43,7 @@ GROUPS = (("copa", "copa", 2), ("cubic", "cubic", 2))
 STUDIES = sorted(path.parent for path in claim.OURS.glob("*/figures.py"))
 KINDS = (
     *("run", "whole run", "comparison", "sweep", "many runs", "trace"),
-    *("attack", "marks", *(folder.name for folder in STUDIES)),
+    *("attack", "history", "marks", *(folder.name for folder in STUDIES)),
 )
 # A run in which each study finds what it draws: modes, transfers, a video, 20 groups, losses.
 WHOLE = {
@@ -65,6 +66,9 @@ WHOLE = {
     ],
     "telemetry": {"level": 3, "segments": "yes"},
 }
+MEASURED = [
+    history.Entry("cc", None, f"2026-01-0{day}", "here", {"copa": 10.0 + day}) for day in (1, 2)
+]
 USERS = 39  # of mvfst's population, which are the only runs that are found by a pattern
 TYPES = {"f": np.float32, "d": np.float64}
 
@@ -125,6 +129,7 @@ def drawn(tmp_path_factory, weir_sim, makers):
         ],
         "trace": [statistics.figure(trace)],
         "attack": [attack.trace(run, run, run.config), attack.progress([0.1, 0.5], 0.1, "%")],
+        "history": [history.figure(MEASURED)],
         "marks": every_mark(),
     }
     found |= {folder.name: of_study(folder, whole) for folder in STUDIES}
