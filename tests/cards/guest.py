@@ -98,6 +98,11 @@ def card(number, slot=0):
     return pci.Card(Path("/sys/bus/pci/devices", found[0].name)) if found else None
 
 
+def wait_link(name, *space):
+    """Waits until an interface has a link: cards take a while, also after a change of their MTU."""
+    wait_for(lambda: "LOWER_UP" in sh("ip", *space, "link", "show", name), f"{name}'s link")
+
+
 def hosts():
     """Two namespaces, each with a card of the kernel."""
     for host, number in (("a", 1), ("b", 2)):
@@ -221,10 +226,9 @@ def sriov():
     whole = [card(3), card(4)]
     pci.unbind(whole)
     for one in whole:
-        link = Path("/sys/class/net", one.interfaces[0])
-        sh("ip", "link", "set", link.name, "up")
+        sh("ip", "link", "set", one.interfaces[0], "up")
         (one.folder / "sriov_numvfs").write_text("1")
-        wait_for(lambda link=link: (link / "carrier").read_text() == "1\n", "its link")
+        wait_link(one.interfaces[0])
     functions = [pci.Card((one.folder / "virtfn0").resolve()) for one in whole]
     pci.bind(functions)
     found = sender("sriov", *functions)
@@ -254,6 +258,7 @@ def frames():
         found[state] = [f"tx-checksumming: {state}" in shown, bulk(BYTES // 4)["bytes"]]
     for host in "ab":
         sh("ip", "-n", host, "link", "set", "eth0", "mtu", 9000)
+        wait_link("eth0", "-n", host)
     found["jumbo"] = ping(5, 8000, "-M", "do")
     for host in "ab":
         sh("ip", "-n", host, "link", "set", "eth0", "mtu", 1500)
