@@ -152,8 +152,8 @@ struct cc_ops {
 	uint64_t burst_ns; // with `tso: linux`, of its rate; 0: the host's
 	bool ack_each; // of a group that does not say: receivers acknowledge each segment
 	bool any_idle; // on_idle, however short the pause was
-	// on_ack uses cwnd_at_send, prior_delivered_segs or interval_ns, which else mean nothing; of
-	// a plug-in: in any case.
+	// on_ack uses cwnd_at_send, prior_delivered_segs or interval_ns, which else mean nothing.
+	// Of a plug-in: in any case.
 	bool samples;
 	const char *observed[CC_OBSERVED]; // names of observe()'s numbers; NULL: unused
 	const char *modes[CC_MODES]; // names of mode()'s numbers; NULL: without one

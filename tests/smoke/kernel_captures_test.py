@@ -492,10 +492,10 @@ def test_what_the_switch_lost_between_two_captures(made, weir_pcap, tmp_path):
     subprocess.run(argv, check=True, capture_output=True, timeout=60)
     found = json.loads((tmp_path / "both/summary.json").read_text())["links"]["forward"]
     assert found["not_judged"] == 0
-    # Of all else that IPv6 sends by itself the switch may lose some too.
+    # Of all else that IPv6 sends by itself the switch may lose some too, or not yet be there.
     other = [made.found["loss", point].summary["ledger"]["capture"]["not_tcp"] for point in (a, b)]
     least, most = made.dropped  # its queue may have lost some, then or later
-    assert least <= found["drops"] + other[0] - other[1] <= most
+    assert least - max(other[0] - other[1], 0) <= found["drops"] <= most
 
 
 def test_offloads_were_at_work(made):

@@ -274,6 +274,13 @@ static bool cut(struct kernel *k, struct rte_mbuf *m) {
 	return f->size == 0 || f->header + k->offset >= f->len;
 }
 
+// Of the frame being cut.
+static uint32_t packets_left(const struct kernel *k) {
+	const struct super_frame *f = &k->super;
+
+	return f->size > 0 ? (f->len - f->header - k->offset + f->size - 1) / f->size : 1;
+}
+
 uint16_t kernel_rx(struct kernel *k, const struct clock *clock, struct rte_mbuf **m, uint16_t n) {
 	uint64_t now_ns = clock_now(clock);
 	uint16_t got = 0;
@@ -284,7 +291,7 @@ uint16_t kernel_rx(struct kernel *k, const struct clock *clock, struct rte_mbuf 
 		if (k->arrival_ns > now_ns)
 			break;
 		if ((m[got] = rte_pktmbuf_alloc(k->pool)) == NULL) {
-			k->no_mbuf++; // of the frame's packets the others are lost, too
+			k->no_mbuf += packets_left(k);
 		} else if (!cut(k, m[got++])) {
 			continue;
 		}
