@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Any bytes as a kernel's super-frame, behind two for the size of its packets: nothing is read or
 // written outside of it and of its packets, and packets that are joined again have its payload.
+#include "fuzz.h"
+
 #include "common/net/super_frame.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(x)                                                                                 \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			abort();                                                                   \
-	} while (0)
 
 // Reads a packet beside the one before it, each in memory that ends where it does.
 static void check_packet(
@@ -25,21 +16,21 @@ static void check_packet(
 	next.joins |= next.payload > 0; // whatever its sum is
 	if (!joint_same_flow(&first, &next) || !joint_follows(&first, &first, &next, first.payload))
 		return;
-	REQUIRE(first.header <= before_len && next.header == first.header);
-	REQUIRE(joint_header(&first, &next, first.payload + next.payload, header) == first.header);
+	NEED(first.header <= before_len && next.header == first.header);
+	NEED(joint_header(&first, &next, first.payload + next.payload, header) == first.header);
 }
 
 static void cut(const struct super_frame *f) {
 	uint8_t *before = NULL;
 	uint32_t before_len = 0, payload = 0;
 
-	REQUIRE(f->l4 < f->header && f->header < f->len);
+	NEED(f->l4 < f->header && f->header < f->len);
 	for (uint32_t offset = 0; f->header + offset < f->len; offset += f->size) {
 		uint8_t *packet = malloc(f->header + f->size);
 		uint32_t len = super_frame_cut(f, offset, packet);
 
-		REQUIRE(len > f->header && len <= f->header + f->size);
-		REQUIRE(memcmp(packet + f->header, f->bytes + f->header + offset, len - f->header)
+		NEED(len > f->header && len <= f->header + f->size);
+		NEED(memcmp(packet + f->header, f->bytes + f->header + offset, len - f->header)
 			== 0);
 		payload += len - f->header;
 		packet = realloc(packet, len);
@@ -51,7 +42,7 @@ static void cut(const struct super_frame *f) {
 		before_len = len;
 	}
 	free(before);
-	REQUIRE(f->header + payload == f->len);
+	NEED(f->header + payload == f->len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Any bytes as a frame: nothing is read outside it, and what was read can be written and read
 // again.
+#include "fuzz.h"
+
 #include "common/net/wire_ip.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(x)                                                                                 \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			abort();                                                                   \
-	} while (0)
 
 static uint8_t written[WIRE_HEADER_MAX + UINT16_MAX];
 
@@ -32,30 +23,30 @@ static void check_tcp(const uint8_t *frame, const struct wire_info *info) {
 	if (wire_parse_tcp(frame, info, true, &seg) != WIRE_OK
 		&& wire_parse_tcp(frame, info, false, &seg) != WIRE_OK)
 		return;
-	REQUIRE(seg.sack_count <= SEG_SACK_MAX);
+	NEED(seg.sack_count <= SEG_SACK_MAX);
 	size_t header = wire_tcp_header(&seg);
-	REQUIRE(header >= WIRE_TCP && header <= WIRE_TCP + 40 && header % 4 == 0);
+	NEED(header >= WIRE_TCP && header <= WIRE_TCP + 40 && header % 4 == 0);
 	uint32_t ip = wire_ip_header(info->addr.ipv6);
 	if (ip + header + seg.len > UINT16_MAX)
 		return;
-	REQUIRE(wire_write_tcp(written, &info->addr, info->ecn, 1, &seg) == WIRE_ETH + ip + header);
+	NEED(wire_write_tcp(written, &info->addr, info->ecn, 1, &seg) == WIRE_ETH + ip + header);
 	memset(written + WIRE_ETH + ip + header, 0, seg.len);
-	REQUIRE(wire_parse(written, wire_tcp_frame(&seg, ip), &reparsed) == WIRE_OK);
-	REQUIRE(same_addr(&reparsed.addr, &info->addr));
-	REQUIRE(reparsed.ecn == info->ecn);
-	REQUIRE(wire_parse_tcp(written, &reparsed, true, &got) == WIRE_OK);
-	REQUIRE(got.sack_count <= seg.sack_count);
-	REQUIRE(memcmp(got.sack, seg.sack, got.sack_count * sizeof(got.sack[0])) == 0);
-	REQUIRE(got.seq == seg.seq && got.ack == seg.ack && got.len == seg.len);
-	REQUIRE(got.flags == seg.flags && got.window == seg.window);
+	NEED(wire_parse(written, wire_tcp_frame(&seg, ip), &reparsed) == WIRE_OK);
+	NEED(same_addr(&reparsed.addr, &info->addr));
+	NEED(reparsed.ecn == info->ecn);
+	NEED(wire_parse_tcp(written, &reparsed, true, &got) == WIRE_OK);
+	NEED(got.sack_count <= seg.sack_count);
+	NEED(memcmp(got.sack, seg.sack, got.sack_count * sizeof(got.sack[0])) == 0);
+	NEED(got.seq == seg.seq && got.ack == seg.ack && got.len == seg.len);
+	NEED(got.flags == seg.flags && got.window == seg.window);
 	// An AccECN option may lose fields for want of room, and one without a field is not
 	// written.
-	REQUIRE((got.options | SEG_OPT_ACCECN) == (seg.options | SEG_OPT_ACCECN));
+	NEED((got.options | SEG_OPT_ACCECN) == (seg.options | SEG_OPT_ACCECN));
 	if ((got.options & SEG_OPT_ACCECN) != 0)
-		REQUIRE(got.options == seg.options && got.ecn_fields > 0
+		NEED(got.options == seg.options && got.ecn_fields > 0
 			&& got.ecn_fields <= seg.ecn_fields);
-	REQUIRE(got.tsval == seg.tsval && got.tsecr == seg.tsecr);
-	REQUIRE(got.mss == seg.mss && got.wscale == seg.wscale);
+	NEED(got.tsval == seg.tsval && got.tsecr == seg.tsecr);
+	NEED(got.mss == seg.mss && got.wscale == seg.wscale);
 }
 
 // The short way knows nothing that the long one does not.
@@ -66,10 +57,10 @@ static void check_plain(const uint8_t *frame, size_t size) {
 	for (int verify = 0; verify < 2; verify++) {
 		if (!wire_parse_plain(frame, size, verify, &plain_info, &plain))
 			continue;
-		REQUIRE(wire_parse(frame, size, &info) == WIRE_OK);
-		REQUIRE(wire_parse_tcp(frame, &info, verify, &seg) == WIRE_OK);
-		REQUIRE(same_addr(&plain_info.addr, &info.addr));
-		REQUIRE(memcmp(&plain, &seg, offsetof(struct seg, sack)) == 0);
+		NEED(wire_parse(frame, size, &info) == WIRE_OK);
+		NEED(wire_parse_tcp(frame, &info, verify, &seg) == WIRE_OK);
+		NEED(same_addr(&plain_info.addr, &info.addr));
+		NEED(memcmp(&plain, &seg, offsetof(struct seg, sack)) == 0);
 	}
 }
 
@@ -80,10 +71,10 @@ static void check_addr(const uint8_t *frame, size_t size) {
 
 	if (!wire_read_addr(frame, size, &a) || wire_parse(frame, size, &info) != WIRE_OK)
 		return;
-	REQUIRE(!info.fragment && (info.proto == WIRE_PROTO_TCP || info.proto == WIRE_PROTO_UDP));
-	REQUIRE(a.src_ip == info.addr.src_ip && a.dst_ip == info.addr.dst_ip);
-	REQUIRE(a.ipv6 == info.addr.ipv6);
-	REQUIRE(info.ip_len < wire_ip_header(a.ipv6) + 4
+	NEED(!info.fragment && (info.proto == WIRE_PROTO_TCP || info.proto == WIRE_PROTO_UDP));
+	NEED(a.src_ip == info.addr.src_ip && a.dst_ip == info.addr.dst_ip);
+	NEED(a.ipv6 == info.addr.ipv6);
+	NEED(info.ip_len < wire_ip_header(a.ipv6) + 4
 		|| (a.src_port == info.addr.src_port && a.dst_port == info.addr.dst_port));
 }
 
@@ -97,12 +88,12 @@ static void check_flow(const uint8_t *frame, size_t size, const struct wire_info
 	wire_read_flow(frame, size, &f);
 	if (info->addr.ipv6 && info->ip_len == WIRE_IPV6)
 		return; // a jumbogram, of which a host reads the header alone
-	REQUIRE(f.ipv6 == info->addr.ipv6 && f.proto == info->proto);
+	NEED(f.ipv6 == info->addr.ipv6 && f.proto == info->proto);
 	// Of addresses outside 2001:2::/96 the switch has a hash, the hosts have nothing.
-	REQUIRE(f.src == info->addr.src_ip || (f.ipv6 && info->addr.src_ip == 0));
-	REQUIRE(f.dst == info->addr.dst_ip || (f.ipv6 && info->addr.dst_ip == 0));
-	REQUIRE(f.src_port == (ports ? info->addr.src_port : 0));
-	REQUIRE(f.dst_port == (ports ? info->addr.dst_port : 0));
+	NEED(f.src == info->addr.src_ip || (f.ipv6 && info->addr.src_ip == 0));
+	NEED(f.dst == info->addr.dst_ip || (f.ipv6 && info->addr.dst_ip == 0));
+	NEED(f.src_port == (ports ? info->addr.src_port : 0));
+	NEED(f.dst_port == (ports ? info->addr.dst_port : 0));
 }
 
 // Any datagram can be written again, its payload zeros.
@@ -117,10 +108,10 @@ static void check_udp(const uint8_t *frame, const struct wire_info *info) {
 		return;
 	size_t header = wire_write_udp(written, &info->addr, info->ecn, 1, &seg);
 	memset(written + header, 0, WIRE_ETH + ip + WIRE_UDP + seg.len - header);
-	REQUIRE(wire_parse(written, wire_tcp_frame(&seg, ip), &reparsed) == WIRE_OK);
-	REQUIRE(same_addr(&reparsed.addr, &info->addr));
-	REQUIRE(wire_parse_udp(written, &reparsed, true, &got) == WIRE_OK);
-	REQUIRE(got.seq == seg.seq && got.ack == seg.ack && got.len == seg.len);
+	NEED(wire_parse(written, wire_tcp_frame(&seg, ip), &reparsed) == WIRE_OK);
+	NEED(same_addr(&reparsed.addr, &info->addr));
+	NEED(wire_parse_udp(written, &reparsed, true, &got) == WIRE_OK);
+	NEED(got.seq == seg.seq && got.ack == seg.ack && got.len == seg.len);
 }
 
 // Gives a good checksum to an IPv4 header: few inputs have one.
@@ -140,13 +131,13 @@ static void check_echo(uint8_t *frame, size_t size, const struct wire_info *info
 
 	if (!wire_echo_reply(frame, size, info))
 		return;
-	REQUIRE(wire_parse(frame, size, &reparsed) == WIRE_OK);
-	REQUIRE(reparsed.addr.src_ip == info->addr.dst_ip);
-	REQUIRE(reparsed.addr.dst_ip == info->addr.src_ip);
+	NEED(wire_parse(frame, size, &reparsed) == WIRE_OK);
+	NEED(reparsed.addr.src_ip == info->addr.dst_ip);
+	NEED(reparsed.addr.dst_ip == info->addr.src_ip);
 	size_t icmp = info->ip_len - (size_t)wire_ip_header(ipv6);
 	uint32_t pseudo =
 		ipv6 ? wire_frame_sum(frame, true) + WIRE_PROTO_ICMPV6 + (uint32_t)icmp : 0;
-	REQUIRE(wire_fold(wire_sum(frame + info->l4_offset, icmp, pseudo)) == 0);
+	NEED(wire_fold(wire_sum(frame + info->l4_offset, icmp, pseudo)) == 0);
 }
 
 // The answer to a solicitation is an advertisement of its target.
@@ -160,10 +151,10 @@ static void check_neighbour(const uint8_t *frame, size_t size, const struct wire
 		return;
 	memcpy(written, frame, size < WIRE_NEIGHBOUR ? size : WIRE_NEIGHBOUR);
 	wire_advertise(written, &mac);
-	REQUIRE(wire_parse(written, WIRE_NEIGHBOUR, &reparsed) == WIRE_OK);
-	REQUIRE(wire_parse_neighbour(written, WIRE_NEIGHBOUR, &reparsed, &back));
-	REQUIRE(!back.request && back.sender_ip == arp.target_ip);
-	REQUIRE(memcmp(&back.sender_mac, &mac, sizeof(mac)) == 0);
+	NEED(wire_parse(written, WIRE_NEIGHBOUR, &reparsed) == WIRE_OK);
+	NEED(wire_parse_neighbour(written, WIRE_NEIGHBOUR, &reparsed, &back));
+	NEED(!back.request && back.sender_ip == arp.target_ip);
+	NEED(memcmp(&back.sender_mac, &mac, sizeof(mac)) == 0);
 }
 
 // The answer to a packet that is too large goes to its sender, with the MTU, and names its segment;
@@ -178,20 +169,20 @@ static void check_too_big(const uint8_t *frame, size_t size) {
 	if (n == 0)
 		return;
 	wire_read(frame, size, &about);
-	REQUIRE(n == wire_too_big_size(about.addr.ipv6, about.ip_len));
-	REQUIRE(wire_parse(answer, n, &w) == WIRE_OK);
-	REQUIRE(memcmp(&w.addr.dst_mac, &about.addr.src_mac, sizeof(w.addr.dst_mac)) == 0);
-	REQUIRE(w.addr.src_ip == about.addr.dst_ip && w.addr.dst_ip == about.addr.src_ip);
-	REQUIRE(wire_path_mtu(answer, n, &w) == 1400);
-	REQUIRE(wire_write_too_big(written, answer, n, 1400) == 0);
+	NEED(n == wire_too_big_size(about.addr.ipv6, about.ip_len));
+	NEED(wire_parse(answer, n, &w) == WIRE_OK);
+	NEED(memcmp(&w.addr.dst_mac, &about.addr.src_mac, sizeof(w.addr.dst_mac)) == 0);
+	NEED(w.addr.src_ip == about.addr.dst_ip && w.addr.dst_ip == about.addr.src_ip);
+	NEED(wire_path_mtu(answer, n, &w) == 1400);
+	NEED(wire_write_too_big(written, answer, n, 1400) == 0);
 	bool tcp = wire_too_big_quote(answer, n, &w, &q);
-	REQUIRE(tcp == (about.proto == WIRE_PROTO_TCP) || about.addr.ipv6);
+	NEED(tcp == (about.proto == WIRE_PROTO_TCP) || about.addr.ipv6);
 	if (!tcp || about.ip_len < wire_ip_header(about.addr.ipv6) + 8)
 		return;
 	q.addr.src_mac = about.addr.src_mac;
 	q.addr.dst_mac = about.addr.dst_mac;
-	REQUIRE(same_addr(&q.addr, &about.addr));
-	REQUIRE(q.seq == wire_get32(frame + about.l4_offset + 4));
+	NEED(same_addr(&q.addr, &about.addr));
+	NEED(q.seq == wire_get32(frame + about.l4_offset + 4));
 }
 
 static void check_ip(uint8_t *frame, size_t size) {
@@ -200,17 +191,17 @@ static void check_ip(uint8_t *frame, size_t size) {
 
 	if (wire_parse(frame, size, &info) == WIRE_BAD_CHECKSUM) {
 		repair_ipv4(frame);
-		REQUIRE(wire_parse(frame, size, &info) == WIRE_OK);
+		NEED(wire_parse(frame, size, &info) == WIRE_OK);
 	}
 	bool good = wire_parse(frame, size, &info) == WIRE_OK;
 	if (good && info.ip_len == 0)
 		wire_set_ecn(frame, size, wire_ecn(frame, size));
 	if (!good || info.ip_len == 0)
 		return;
-	REQUIRE(wire_ecn(frame, size) == info.ecn);
-	REQUIRE(wire_ecn_any(frame, size) == info.ecn);
-	REQUIRE(info.l4_offset <= WIRE_ETH + (size_t)info.ip_len);
-	REQUIRE(WIRE_ETH + (size_t)info.ip_len <= size);
+	NEED(wire_ecn(frame, size) == info.ecn);
+	NEED(wire_ecn_any(frame, size) == info.ecn);
+	NEED(info.l4_offset <= WIRE_ETH + (size_t)info.ip_len);
+	NEED(WIRE_ETH + (size_t)info.ip_len <= size);
 	check_tcp(frame, &info);
 	check_udp(frame, &info);
 	check_addr(frame, size);
@@ -220,8 +211,8 @@ static void check_ip(uint8_t *frame, size_t size) {
 	wire_path_mtu(frame, size, &info);
 	for (uint8_t ecn = 0; ecn < 4; ecn++) {
 		wire_set_ecn(frame, size, ecn);
-		REQUIRE(wire_parse(frame, size, &reparsed) == WIRE_OK);
-		REQUIRE(reparsed.ecn == ecn);
+		NEED(wire_parse(frame, size, &reparsed) == WIRE_OK);
+		NEED(reparsed.ecn == ecn);
 	}
 	check_echo(frame, size, &info);
 }
@@ -233,11 +224,11 @@ static void check_arp(const uint8_t *frame, size_t size) {
 
 	if (wire_parse_arp(frame, size, &arp) != WIRE_OK)
 		return;
-	REQUIRE(wire_write_arp(written, &arp, &target) == WIRE_MIN_FRAME);
-	REQUIRE(wire_parse_arp(written, WIRE_MIN_FRAME, &reparsed) == WIRE_OK);
-	REQUIRE(reparsed.request == arp.request);
-	REQUIRE(memcmp(&reparsed.sender_mac, &arp.sender_mac, sizeof(arp.sender_mac)) == 0);
-	REQUIRE(reparsed.sender_ip == arp.sender_ip && reparsed.target_ip == arp.target_ip);
+	NEED(wire_write_arp(written, &arp, &target) == WIRE_MIN_FRAME);
+	NEED(wire_parse_arp(written, WIRE_MIN_FRAME, &reparsed) == WIRE_OK);
+	NEED(reparsed.request == arp.request);
+	NEED(memcmp(&reparsed.sender_mac, &arp.sender_mac, sizeof(arp.sender_mac)) == 0);
+	NEED(reparsed.sender_ip == arp.sender_ip && reparsed.target_ip == arp.target_ip);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -245,7 +236,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	uint8_t *frame = calloc(1, size > 0 ? size : 1);
 	struct wire_flow flow;
 
-	REQUIRE(frame != NULL);
+	NEED(frame != NULL);
 	if (size > 0)
 		memcpy(frame, data, size);
 	struct wire_info cut;

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Impairments in the live switch: virtual time decides the same, and the kernel sees them."""
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
-from lab import ADDRESS, Lab, wait_for
+from lab import ADDRESS, Lab, replay, wait_for
 
 # All that draws or counts, one after the other; what one lets pass reaches the next.
 STAGES = """
@@ -73,13 +70,7 @@ def test_every_impairment_decides_the_same(lab, build):
     ledger = switch.summary()["ledger"]
     assert ledger["balanced"]
     assert ledger["duplicated"] > 0
-    done = subprocess.run(
-        [sys.executable, "-m", "weir", "replay", switch.folder],
-        env={**os.environ, "WEIR_BUILD": str(build)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = replay(switch.folder, build)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.match(r"identical: [\d,]+ arrivals and 3 parameter changes replayed", done.stdout)
     for decision in ("enqueue", "dequeue", "drop", "corrupt", "duplicate", "depart"):

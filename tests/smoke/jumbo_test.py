@@ -2,12 +2,11 @@
 """Packets of 9000 bytes through the live programs (live.mtu), and those that do not fit."""
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
-from lab import ADDRESS, CPUS, PEER, Lab
+from lab import ADDRESS, CPUS, PEER, Lab, replay
 from loopback_test import Loop
 from weir.analysis.ring import open_ring
 
@@ -71,9 +70,7 @@ def test_kernels_send_jumbo_frames_through_the_switch(lab, build):
     assert switch.stop() == 0
     assert json.loads(child.out[-1]) == {"bytes": [BYTES] * 2, "zeros": True}
     assert data_frames(switch).max() == FULL
-    replayed = [sys.executable, "-m", "weir", "replay", switch.folder]
-    env = {**os.environ, "WEIR_BUILD": str(build)}
-    done = subprocess.run(replayed, env=env, capture_output=True, text=True)
+    done = replay(switch.folder, build)
     assert done.stdout.startswith("identical: "), done.stdout + done.stderr
 
 

@@ -5,13 +5,11 @@ Data is drawn, not zeros: a packet that is cut or joined at the wrong place woul
 """
 
 import json
-import os
 import struct
-import subprocess
 import sys
 
 import pytest
-from lab import ADDRESS, CPUS, SIX, Lab, wait_for
+from lab import ADDRESS, CPUS, SIX, Lab, replay, wait_for
 from weir.analysis.ring import open_ring
 
 CORRUPT_EVENT, DROP_EVENT = 6, 3
@@ -162,14 +160,8 @@ def received(before, after, ipv6):
     return {name: after[prefix + name] - before[prefix + name] for name in ECN}
 
 
-def replay(switch, build):
-    done = subprocess.run(
-        [sys.executable, "-m", "weir", "replay", switch.folder],
-        env={**os.environ, "WEIR_BUILD": str(build)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def replayed(switch, build):
+    done = replay(switch.folder, build)
     assert done.stdout.startswith("identical: "), done.stdout + done.stderr
 
 
@@ -198,7 +190,7 @@ def test_a_receiver_counts_each_packet_mark_and_flipped_bit(lab, build, offloads
         assert right["kernel"]["packets_per_frame_out"] == 1
     else:
         assert right["kernel"]["packets_per_frame_out"] > 1
-    replay(switch, build)
+    replayed(switch, build)
 
 
 def test_sums_are_filled_before_a_port_of_another_kind(lab):

@@ -20,6 +20,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -276,6 +277,17 @@ live:
         """Of iperf, before its time."""
         self.client.kill()
         self.server.kill()
+
+
+def replay(folder, build):
+    """What `weir replay` says of a run, once it has ended."""
+    return subprocess.run(
+        [sys.executable, "-m", "weir", "replay", folder],
+        env={**os.environ, "WEIR_BUILD": str(build)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 def times_ms(lines):

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Links whose rate varies and policers in the live switch: virtual time decides the same."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from lab import Lab, wait_for
+from lab import Lab, replay, wait_for
 
 TRACES = Path(__file__).resolve().parents[2] / "configs/traces"
 # One bottleneck after the other, each of which drops by itself at times.
@@ -56,13 +53,7 @@ def test_every_link_decides_the_same(lab, build):
     assert summary["links"]["forward.link"]["down_ns"] == 200_000_000
     # The config of the run names the copies, and nothing else is needed.
     assert str(TRACES) not in (switch.folder / "config.yaml").read_text()
-    done = subprocess.run(
-        [sys.executable, "-m", "weir", "replay", switch.folder],
-        env={**os.environ, "WEIR_BUILD": str(build)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = replay(switch.folder, build)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.match(r"identical: [\d,]+ arrivals and 3 parameter changes replayed", done.stdout)
     for decision in ("enqueue", "dequeue", "drop", "mark", "depart"):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lab import ADDRESS, Lab, wait_for
+from lab import ADDRESS, Lab, replay, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 SIM = Path(os.environ.get("WEIR_BUILD", ROOT / "build")) / "tools/sim/weir-sim"
@@ -94,16 +94,6 @@ def record(lab, queue, more=""):
     assert switch.stop() == 0
     assert switch.summary()["ledger"]["balanced"]
     return switch.folder
-
-
-def replay(folder, build):
-    return subprocess.run(
-        [sys.executable, "-m", "weir", "replay", folder],
-        env={**os.environ, "WEIR_BUILD": str(build)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
 
 
 @contextlib.contextmanager
