@@ -71,6 +71,8 @@ def test_every_cell_is_a_config_that_weir_sim_takes(weir_sim, tmp_path, quick):
     seen = set()
     for case, side, seed in matrix.runs():
         config = matrix.cell(case, side, seed).config
+        if side == "source":  # needs the compiled files: below
+            continue
         if config in seen or case.link.rate_mbit not in (10, 20):  # the others differ in numbers
             continue
         seen.add(config)
@@ -160,6 +162,7 @@ def test_a_mix_is_judged_by_the_mean_over_its_seeds():
 
 def test_a_reason_holds_where_it_was_found_and_a_row_without_one_says_so(monkeypatch):
     off = pair(rtt=40.0)
+    assert beside.by_source([off]) == ""
     assert beside.verdict(off) == "RTT: NOT EXPLAINED"
     assert "0 of 1 rows are within all bounds, 0 are" in beside.headline([off])
     for changed in ({"controls": (("bbr",),)}, {"queues": ("codel",)}, {"links": ("other",)},
@@ -171,6 +174,19 @@ def test_a_reason_holds_where_it_was_found_and_a_row_without_one_says_so(monkeyp
     assert beside.verdict(off) == "RTT: explained"
     assert linux_page.explanations([off]) == ["because: 10M-20ms-1BDP fifo Reno (+33.3 %)."]
     assert beside.verdict(pair()) == "within"
+
+
+def test_a_row_says_what_the_kernel_s_own_control_does_in_our_tcp():
+    off = pair(dataclasses.replace(ALONE, controls=("vegas",)), goodput=9e6, rtt=40.0)
+    off.runs["source"] = [run(goodput=9.95e6, rtt=33.0)]
+    (row,) = beside.alone_rows([off])
+    shown = dict(zip(beside.COLUMNS, row, strict=True))
+    assert (row[5], row[6], row[9], row[10]) == ("-10.0 %", "-0.5 %", "+33.3 %", "+10.0 %")
+    assert shown["bounds"] == "goodput, RTT: NOT EXPLAINED"
+    (said,) = linux_page.explanations([off])
+    assert "(-10.0 %; with Linux's own control within)" in said
+    assert "(+33.3 %; with Linux's own control +10.0 %)" in said
+    assert "0 of 1 rows are within all bounds, and 1 of 1 flows alone" in beside.by_source([off])
 
 
 def test_reasons_name_rows_that_there_are():
@@ -192,7 +208,7 @@ def test_a_kernel_and_ours_on_one_page(tmp_path, capsys):
     assert linux_page.run(matrix, screen, workers=1, as_json=True) == 0
     said = json.loads(capsys.readouterr().out)
     table = pl.read_parquet(tmp_path / "linux.parquet")
-    assert sorted(table["side"]) == ["linux", "linux", "weir", "weir"]
+    assert sorted(table["side"]) == ["linux", "linux", "source", "weir", "weir"]
     for row in table.rows(named=True):
         folder = tmp_path / "cells" / f"{row['case']}-{row['side']}"
         records = open_ring(folder / "interval.ring").records
@@ -216,7 +232,7 @@ def test_a_kernel_and_ours_on_one_page(tmp_path, capsys):
     assert linux_page.run(matrix, screen, workers=1) == 0
     after = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("cells/*/manifest.json"))]
     assert after == before
-    assert len(before) == 4
+    assert len(before) == 5
 
 
 def test_without_a_kernel_it_says_what_to_type(tmp_path, monkeypatch):

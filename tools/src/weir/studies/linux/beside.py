@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from weir.base import units
-from weir.studies.linux.cases import NAMES, Comparison, Pair
+from weir.studies.linux.cases import NAMES, SIDES, Comparison, Pair, Side
 
 GOODPUT_OFF = 0.02
 RTT_OFF = 0.03
@@ -25,8 +25,8 @@ COLUMNS = (
     "link",
     "queue",
     "control",
-    *("goodput: Linux", "Weir", "diff."),
-    *("RTT: Linux", "Weir", "diff."),
+    *("goodput: Linux", "Weir", "diff.", "its source"),
+    *("RTT: Linux", "Weir", "diff.", "its source"),
     *("losses at start: Linux", "Weir"),
     *("after: Linux", "Weir"),
     *("marks: Linux", "Weir"),
@@ -37,7 +37,7 @@ MIX_COLUMNS = (
     "mix",
     "its first: Linux",
     "Weir",
-    "diff.",
+    *("diff.", "its source"),
     *("RTT: Linux", "Weir"),
     "bounds",
 )
@@ -169,6 +169,7 @@ class Difference:
     case: Comparison
     quantity: str
     amount: str
+    source: str  # how far with the kernel's own control in our TCP, or "within"; "": not in a file
     reason: str  # empty: nobody knows
 
 
@@ -183,21 +184,21 @@ def near_start(theirs: float, ours: float) -> bool:
     return few or max(theirs, ours) <= START_FACTOR * min(theirs, ours)
 
 
-def outside(pair: Pair) -> list[tuple[str, str]]:
-    """Lists the quantities of a case that are outside their bounds, each with how far."""
+def outside(pair: Pair, side: Side = "weir") -> list[tuple[str, str]]:
+    """Lists the quantities of a side that are outside their bounds, each with how far."""
     if pair.case.mixed:
-        off = pair.mean("weir", "quota") - pair.mean("linux", "quota")
+        off = pair.mean(side, "quota") - pair.mean("linux", "quota")
         return [("quota", f"{off:+.3f}")] if abs(off) > QUOTA_OFF else []
     found = []
     for name, bound in (("goodput_bps", GOODPUT_OFF), ("rtt_ms", RTT_OFF)):
-        if abs(pair.relative(name)) > bound:
-            found.append((name, f"{100 * pair.relative(name):+.1f} %"))
+        if abs(off := pair.relative(name, side)) > bound:
+            found.append((name, percent(off)))
     for name, near in (
         ("losses_start", near_start),
         ("losses", near_losses),
         ("marks", near_losses),
     ):
-        theirs, ours = (pair.mean(side, name) for side in ("linux", "weir"))
+        theirs, ours = pair.mean("linux", name), pair.mean(side, name)
         if not near(theirs, ours):
             found.append((name, f"{ours:.0f} for {theirs:.0f}"))
     return found
@@ -207,9 +208,12 @@ def differences(pairs: Iterable[Pair]) -> list[Difference]:
     """Lists all rows outside a bound, with their reasons."""
     found = []
     for pair in pairs:
+        source = dict(outside(pair, "source")) if "source" in pair.runs else None
         for quantity, amount in outside(pair):
             reasons = [r.sentence for r in REASONS if r.holds(pair.case, quantity)]
-            found.append(Difference(pair.case, quantity, amount, reasons[0] if reasons else ""))
+            of_source = "" if source is None else source.get(quantity, "within")
+            reason = reasons[0] if reasons else ""
+            found.append(Difference(pair.case, quantity, amount, of_source, reason))
     return found
 
 
@@ -242,6 +246,8 @@ def alone_rows(pairs: Iterable[Pair]) -> list[list[str]]:
         for name, scale in (("goodput_bps", 1e6), ("rtt_ms", 1.0)):
             theirs, ours = (pair.mean(side, name) / scale for side in ("linux", "weir"))
             row += [units.number(theirs), units.number(ours), percent(pair.relative(name))]
+            sourced = "source" in pair.runs
+            row.append(percent(pair.relative(name, "source")) if sourced else units.NONE)
         for name in ("losses_start", "losses"):
             row += [f"{pair.mean(side, name):.0f}" for side in ("linux", "weir")]
         marks = [f"{pair.mean(side, 'marks'):.0f}" for side in ("linux", "weir")]
@@ -259,7 +265,10 @@ def mix_rows(pairs: Iterable[Pair]) -> list[list[str]]:
         theirs, ours = (pair.mean(side, "quota") for side in ("linux", "weir"))
         rtts = [units.number(pair.mean(side, "rtt_ms")) for side in ("linux", "weir")]
         row = [pair.case.queue, title(pair.case), f"{theirs:.3f}", f"{ours:.3f}"]
-        rows.append([*row, f"{ours - theirs:+.3f}", *rtts, verdict(pair)])
+        row.append(f"{ours - theirs:+.3f}")
+        sourced = "source" in pair.runs
+        row.append(f"{pair.mean('source', 'quota') - theirs:+.3f}" if sourced else units.NONE)
+        rows.append([*row, *rtts, verdict(pair)])
     return rows
 
 
@@ -267,7 +276,7 @@ def start_rows(pairs: Iterable[Pair]) -> list[list[str]]:
     """Lists what CUBIC loses before the warm-up's end, by its slow start."""
     return [
         [pair.case.link.name, pair.case.queue]
-        + [f"{pair.mean(side, 'losses_start'):.0f}" for side in pair.case.sides()]
+        + [f"{pair.mean(side, 'losses_start'):.0f}" for side in (*SIDES, "weir-hystartpp")]
         for pair in pairs
         if pair.case.controls == ("cubic",)
     ]
@@ -282,4 +291,18 @@ def headline(pairs: Sequence[Pair]) -> str:
     return (
         f"{within} of {len(pairs)} rows are within all bounds, {explained} are outside one for a"
         f" reason that is known, {open_ones} for none"
+    )
+
+
+def by_source(pairs: Sequence[Pair]) -> str:
+    """Counts the rows of the kernel's own control in our TCP; "": there is none."""
+    those = [pair for pair in pairs if "source" in pair.runs]
+    within = sum(not outside(pair, "source") for pair in those)
+    alone = [abs(p.relative("goodput_bps", "source")) for p in those if not p.case.mixed]
+    return (
+        f"With Linux's own control in our TCP {within} of {len(those)} rows are within all bounds,"
+        f" and {sum(off <= 0.01 for off in alone)} of {len(alone)} flows alone within 1 % of its"
+        " goodput. What differs then, too, is the transport's, not the control's."
+        if those
+        else ""
     )

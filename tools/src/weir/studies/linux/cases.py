@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Linux's own TCP beside ours: the cells of `weir reproduce linux`, and what is measured in them.
 
-Each cell is run twice: with an unmodified kernel at both ends (User Mode Linux in virtual time, see
-tools/sim/guest), and with our transport and our control of the same name. Links, queues, starts and
-the random draws of the paths are the same. Both sides are measured by the bottleneck's own
+Each cell is run with an unmodified kernel at both ends (User Mode Linux in virtual time, see
+tools/sim/guest), and with our transport and our control of the same name; then, where the kernel
+has the control in a file of its own, with our transport and that file (weir new cc --linux): what
+then remains of a difference is the transport's. Links, queues, starts and the random draws of the
+paths are the same. Both sides are measured by the bottleneck's own
 telemetry, but for goodput, which is what TCP says was acknowledged:
 
     RTT      the base round trip and the mean time in the queue
@@ -17,6 +19,7 @@ guests cannot divide segments, but their kernels collect as many and divide them
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,9 +31,11 @@ import polars as pl
 from weir.analysis import metrics
 from weir.analysis.folder import Run
 from weir.base import units
+from weir.guests.commands import output
+from weir.plugin import kernel, new
 from weir.runner.options import Options
 
-Side = Literal["linux", "weir"]
+Side = Literal["linux", "weir", "source"]
 SIDES: tuple[Side, ...] = ("linux", "weir")
 SEEDS = 10
 WIRE_BITS = 8 * 1538  # of a full segment
@@ -60,6 +65,14 @@ NAMES = {
     "illinois": "Illinois",
     "copa": "Copa",
 }
+IN_FILES = (
+    "cubic",
+    "bbr",
+    "vegas",
+    "dctcp",
+    "westwood",
+    "illinois",
+)  # Reno is in the kernel's core
 CONTROLS = ("reno", "cubic", "bbr", "vegas", "dctcp", "westwood", "illinois")
 MIXES = (
     ("cubic", "reno"),
@@ -167,7 +180,10 @@ class Comparison:
         return f"{self.name}-{side}-{seed}" if self.seeds > 1 else f"{self.name}-{side}"
 
     def sides(self) -> tuple[str, ...]:
-        return (*SIDES, "weir-hystartpp") if self.controls == ("cubic",) else SIDES
+        """Names what is run: each side with its seeds."""
+        source = ("source",) if set(self.controls) & set(IN_FILES) else ()
+        hystartpp = ("weir-hystartpp",) if self.controls == ("cubic",) else ()
+        return (*SIDES, *source, *hystartpp)
 
     def config(self, side: str) -> str:
         """Writes what is run, as a config."""
@@ -197,6 +213,8 @@ def group(side: str, cc: str, marked: bool) -> str:
         kernel = f"cc: {cc}, memory: {MEMORY}, qdisc: pfifo_fast, sysctl: {{{SYSCTL}{ecn}}}"
         return f"stack: {{linux: {{{kernel}}}}}"
     ours = HYSTART_PP if side == "weir-hystartpp" else OURS[cc]
+    if side == "source" and cc in IN_FILES:
+        ours = f"{{plugin: ../controls/{cc}/{cc}.so}}"
     if cc == "copa":
         return f"cc: {ours}, ack_every: 1"  # as Copa's authors acknowledge
     return f"cc: {ours}, {HOST}{', ecn: ect0' if marked else ''}"
@@ -227,7 +245,7 @@ class Matrix:
 
     def runs(self) -> Iterator[tuple[Comparison, str, int]]:
         longest = sorted(self.cases, key=lambda case: -case.frames())
-        for side in ("linux", "weir", "weir-hystartpp"):
+        for side in ("linux", "weir", "source", "weir-hystartpp"):
             for case in longest:
                 if side in case.sides():
                     yield from ((case, side, seed) for seed in range(1, case.seeds + 1))
@@ -241,6 +259,15 @@ class Matrix:
         for case in self.cases:
             for side in case.sides():
                 self.cell(case, side, 1).config.write_text(case.config(side), encoding="utf-8")
+
+    def compile_controls(self) -> None:
+        """Makes plug-ins of the kernel's files, those that are not there, in out/controls."""
+        for name in IN_FILES:
+            folder = self.out / "controls" / name
+            if not (folder / f"{name}.so").is_file():
+                shutil.rmtree(folder, ignore_errors=True)
+                new.create("linux", name, folder, kernel.files(f"net/ipv4/tcp_{name}.c", None))
+                output(["make", "-s", "-C", str(folder)])
 
 
 # What is measured.
@@ -315,9 +342,9 @@ class Pair:
     def mean(self, side: str, name: str) -> float:
         return fmean(float(getattr(one, name)) for one in self.runs[side])
 
-    def relative(self, name: str) -> float:
-        """Returns ours over the kernel's, less 1; two that are alike, 0 too, give 0."""
-        theirs, ours = (self.mean(side, name) for side in SIDES)
+    def relative(self, name: str, side: Side = "weir") -> float:
+        """Returns a side's over the kernel's, less 1; two that are alike, 0 too, give 0."""
+        theirs, ours = self.mean("linux", name), self.mean(side, name)
         return 0.0 if ours == theirs else ours / theirs - 1 if theirs else float("inf")
 
 

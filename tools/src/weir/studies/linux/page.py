@@ -27,8 +27,9 @@ TITLE = "Linux's own TCP beside ours"
 ALONE = (
     "Goodput in Mbit/s, RTT in ms. The RTT is the base and the mean time in the bottleneck's queue;"
     " losses are data packets that the path dropped, up to the end of the warm-up (the start) and"
-    " after it. Linux runs with pfifo_fast; DCTCP with ECN, which CoDel and a step mark and a FIFO"
-    " does not; the others with ECN where the queue is codel-ecn."
+    " after it. Its source: the difference of the kernel's own control in Weir's TCP. Linux runs"
+    " with pfifo_fast; DCTCP with ECN, which CoDel and a step mark and a FIFO does not; the others"
+    " with ECN where the queue is codel-ecn."
 )
 MIXES = (
     "What the flows of the first control get of the goodput, as the mean over the seeds. Copa is"
@@ -75,6 +76,7 @@ def run(
 ) -> int:
     """Runs what is not there yet, writes page and table, shows them; exit status."""
     kernels.needed("reproduce linux")
+    matrix.compile_controls()
     matrix.write_configs()
     runs = list(matrix.runs())
     outcomes = run_cells(
@@ -107,6 +109,7 @@ def as_data(pairs: Sequence[Pair]) -> dict[str, object]:
     runs = linux.table(pairs).to_dicts() if pairs else []
     return {
         "headline": beside.headline(pairs),
+        "source": beside.by_source(pairs),
         **{name: {"columns": columns, "rows": rows} for name, columns, rows in tables},
         "differences": [
             {**asdict(one), "case": one.case.name} for one in beside.differences(pairs)
@@ -124,13 +127,17 @@ def show(pairs: Sequence[Pair], screen: Console) -> None:
     terminal.print_table(screen, Table(beside.START_COLUMNS, beside.start_rows(pairs), left=2))
     for text in explanations(pairs):
         screen.print(text, soft_wrap=True, markup=False)
-    screen.print(beside.headline(pairs), soft_wrap=True)
+    for line in (beside.headline(pairs), beside.by_source(pairs)):
+        screen.print(line, soft_wrap=True)
 
 
 def explanations(pairs: Sequence[Pair]) -> list[str]:
+    """Lists the reasons, each with its rows: how far ours is off, and the kernel's own control."""
     by_reason: dict[str, list[str]] = {}
     for one in beside.differences(pairs):
-        where = f"{one.case.link.name} {one.case.queue} {beside.title(one.case)} ({one.amount})"
+        source = f"; with Linux's own control {one.source}" if one.source else ""
+        where = f"{one.case.link.name} {one.case.queue} {beside.title(one.case)}"
+        where += f" ({one.amount}{source})"
         by_reason.setdefault(one.reason or beside.NO_REASON, []).append(where)
     return [f"{reason}: {'; '.join(rows)}." for reason, rows in by_reason.items()]
 
@@ -160,6 +167,7 @@ def write(matrix: Matrix, pairs: Sequence[Pair], failed: dict[str, str]) -> tupl
             f" ones and marks {100 * beside.LOSSES_OFF:.0f} % or {few} packets, and in mixes"
             f" {beside.QUOTA_OFF} of the goodput, of the mean over all seeds."
         ),
+        Text(beside.by_source(pairs)),
         *section("Outside a bound, and why", *map(Text, explanations(pairs))),
         Heading("One flow alone"),
         Table(beside.COLUMNS, beside.alone_rows(pairs), left=3),
@@ -176,9 +184,10 @@ def write(matrix: Matrix, pairs: Sequence[Pair], failed: dict[str, str]) -> tupl
         document.figures(linux_figures.draw(pairs)),
         Heading("Method"),
         Text([
-            "Each row is two runs in virtual time: with unmodified Linux kernels at both ends, and"
+            "Each row is three runs in virtual time: with unmodified Linux kernels at both ends,"
             " with Weir's transport and its control of the same name (CUBIC with Linux's HyStart"
-            " and constant alpha). Links, queues, starts and random draws are the same. ",
+            " and constant alpha), and with Weir's transport and the kernel's own file of the"
+            " control (Reno has none). Links, queues, starts and random draws are the same. ",
             Mark("configs/"), " holds the config of each run, ", Mark("cells/"), " its folder. The"
             " same seed gives the same digest. Again: ",
             Mark(f"weir reproduce linux --{'quick' if matrix.quick else 'full'}"), ".",
