@@ -445,6 +445,7 @@ def test_other_parameters_are_tried_beside_the_defaults(tmp_path, monkeypatch):
         (["--cc", "copa", "--set", "delta: 1"], "no flow of this study has the control 'copa'"),
         (["--cc", "illinois", "--set", "nonsense: 1"], "unknown key 'nonsense'"),
         (["--cc", "illinois", "--set", "initial: many"], "'many'"),
+        (["--cc", "illinois", "--set", "plugin: none.so"], f"{Path.cwd()}/none.so"),
     ],
 )
 def test_a_set_that_changes_nothing_or_cannot_be_is_one_sentence(tmp_path, monkeypatch, argv, says):
@@ -464,6 +465,18 @@ def test_a_set_may_name_a_set_of_parameters():
     assert tried.changed(config, "copa", {"dialect": "genericcc"}, default)
     assert config["flows"][0]["cc"]["copa"] == {"delta": "0.04", "dialect": "genericcc"}
     assert config["flows"][1]["cc"]["cubic"] == {"beta": "0.7"}
+
+
+def test_a_plug_in_takes_the_place_of_a_control():
+    """With parameters of its own alone, and named as from where the command was typed."""
+    config = {"flows": [{"cc": {"copa": {"delta": "0.04"}}}, {"cc": {"cubic": {}}}]}
+    parameters = tried.Sets("copa", ("", "plugin: mine.so, beta: 0.5")).parameters(1)
+    assert tried.changed(config, "copa", parameters, {"delta": "0.5"})
+    mine = str(Path.cwd() / "mine.so")
+    assert [flow["cc"] for flow in config["flows"]] == [
+        {"plugin": mine, "beta": "0.5"},
+        {"cubic": {}},
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "velocity_rtts", "delta: [1, 2]", "}{"])

@@ -330,12 +330,17 @@ def evaluate_(
     'study copa --set "velocity_rtts: 6"',
     'study copa --set "delta: 0.4" --set "delta: 0.6" --out runs/deltas',
     'study papers --cc cubic --set "beta: 0.8"',
+    'study corescale --cc bbr --set "plugin: ./bbr.so"',
 )
 def study_(
     study: Annotated[str, Argument(metavar="STUDY", autocompletion=study_names)],
     sets: Annotated[
         list[str],
-        Option("--set", metavar="PARAMETERS", help="Parameters of the control; repeated."),
+        Option(
+            "--set",
+            metavar="PARAMETERS",
+            help="Parameters of the control, or a plug-in in its place; repeated.",
+        ),
     ],
     control: Annotated[
         str, Option("--cc", metavar="CONTROL", help="The control they are of.")

@@ -2,7 +2,8 @@
 """A study with other parameters of a control: what a change of a law does to every claim.
 
 Each set of parameters is put into every flow of the control, in the resolved config of each cell
-that has one; the other cells are run once for all sets.
+that has one; the other cells are run once for all sets. A set with a plug-in puts that in the
+control's place, such as the kernel's own file of it (weir new cc --linux).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from weir.runner.options import Options
 from weir.study import claim, reproduce, study_page
 from weir.study.claim import Checked, Found, Study
 
+PLUGIN = "plugin"
+
 
 @dataclass(frozen=True)
 class Sets:
@@ -43,6 +46,8 @@ class Sets:
             raise UserError(
                 f"--set '{text}': parameters are wanted, such as 'delta: 0.4, mode: auto'"
             )
+        if PLUGIN in found:  # configs are written elsewhere
+            found[PLUGIN] = str(Path(found[PLUGIN]).resolve())
         return {str(name): value for name, value in found.items()}
 
 
@@ -52,17 +57,17 @@ def changed(
     """Sets parameters of each flow of a control in a resolved config; returns whether it has any.
 
     What has its default is left out: a parameter that stands for a set of others (`dialect`) would
-    lose against them.
+    lose against them. A plug-in has none of the control's.
     """
     found = [
-        flows["cc"][control]
+        flows["cc"]
         for flows in config.get("flows", [])
         if isinstance(flows.get("cc"), dict) and control in flows["cc"]
     ]
-    for own in found:
-        written = {key: value for key, value in own.items() if value != default.get(key)}
-        own.clear()
-        own |= written | parameters
+    for cc in found:
+        written = {key: value for key, value in cc[control].items() if value != default.get(key)}
+        cc.clear()
+        cc |= parameters if PLUGIN in parameters else {control: written | parameters}
     return bool(found)
 
 
