@@ -267,6 +267,7 @@ u32 minmax_running_min(struct minmax *m, u32 window, u32 t, u32 v);
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_INIT_CWND 10
 #define GSO_LEGACY_MAX_SIZE 65536
+#define GSO_MAX_SIZE GSO_LEGACY_MAX_SIZE // its name before 5.19
 #define MAX_TCP_HEADER 192
 enum { TCP_ESTABLISHED = 1, TCP_CLOSE = 7, TCP_LISTEN = 10 };
 enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
