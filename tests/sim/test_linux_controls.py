@@ -58,6 +58,52 @@ flows:
 FIFO = "{fifo: {limit: 1BDP}}"
 STEP = "{step: {limit: 4BDP, threshold: 5ms}}"
 
+# A control as struct_ops programs are written (Documentation/bpf/kfuncs.rst): Reno's rules are the
+# kernel's.
+BPF = """\
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char _license[] SEC("license") = "GPL";
+
+extern __u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
+extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
+extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+
+static bool before(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) < 0;
+}
+
+SEC("struct_ops")
+void BPF_PROG(mine_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	if (!before(ack, tcp_sk(sk)->snd_una))
+		tcp_reno_cong_avoid(sk, ack, acked);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(mine_ssthresh, struct sock *sk)
+{
+	return tcp_reno_ssthresh(sk);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(mine_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+SEC(".struct_ops")
+struct tcp_congestion_ops mine = {
+	.cong_avoid = (void *)mine_cong_avoid,
+	.ssthresh = (void *)mine_ssthresh,
+	.undo_cwnd = (void *)mine_undo_cwnd,
+	.name = "mine",
+};
+"""
+
 Compile = Callable[..., Path]
 
 
@@ -126,6 +172,24 @@ def test_a_module_s_parameters_are_a_group_s(
     # Whoever gives the folder away gives a part of Linux away.
     manifest: Any = json.loads((both.folder / "manifest.json").read_text())
     assert {one["license"] for one in manifest["licenses"]} == {"GPL"}
+
+
+def test_a_bpf_program_is_compiled_as_a_control(simulate: Simulate, tmp_path: Path) -> None:
+    """Reno in it does what NewReno does here; a helper that is not there is named."""
+    (tmp_path / "mine.c").write_text(BPF)
+    folder = tmp_path / "mine"
+    new.create("linux", "mine", folder, kernel.files(str(tmp_path / "mine.c"), None))
+    subprocess.run(["make", "-s", "-C", folder], check=True)
+    text = config("mine", folder / "mine.so", False)
+    ours = text.replace(f"{{plugin: {folder}/mine.so}}", "{newreno: {abc_limit: 0}}")
+    runs = [simulate(one) for one in (text, ours)]
+    goodput, expected = (run.groups[0]["goodput_bps"] for run in runs)
+    assert goodput == pytest.approx(expected, rel=OFF["goodput"][0])
+    maps = BPF.replace("return tcp_reno_undo_cwnd(sk)", "return bpf_map_lookup_elem(0, sk) != 0")
+    (folder / "mine.c").write_text(maps)
+    refused = subprocess.run(["make", "-s", "-C", folder], capture_output=True, text=True)
+    assert refused.returncode != 0
+    assert "bpf_map_lookup_elem" in refused.stderr
 
 
 def test_a_module_that_refuses_its_parameters_ends_the_run(

@@ -51,6 +51,7 @@ typedef s32 __s32;
 			*(at) = (value);                                                           \
 		was_;                                                                              \
 	})
+#define BUG_ON(condition) assert(!(condition))
 #define BUILD_BUG_ON(condition) static_assert(!(condition), #condition)
 #define WARN_ONCE(condition, ...) (!!(condition))
 #define WARN_ON_ONCE(condition) (!!(condition))
