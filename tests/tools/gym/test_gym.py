@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv
+from gymnasium.wrappers import DiscretizeAction, FrameStackObservation
 from pettingzoo.test import parallel_api_test
 from weir import UserError
 from weir.bench import agents
@@ -212,6 +213,21 @@ def test_an_action_is_a_factor(action, size):
         assert m.pacing_bps == pytest.approx(2 * rate)
     assert (m.pacing_bps > 0) == (action != "cwnd")
     env.close()
+
+
+def test_gymnasium_s_wrappers_make_discrete_actions_and_a_history(env):
+    """Five actions, of which the middle one keeps the window; the last four observations."""
+    wrapped = FrameStackObservation(DiscretizeAction(env, 5), 4)
+    assert wrapped.action_space == gymnasium.spaces.Discrete(5)
+    first, _ = wrapped.reset(seed=1, options=SHORT)
+    assert first.shape == (4, len(FEATURES))
+    cwnd = env.names.index("cwnd")
+    kept, *_ = wrapped.step(2)
+    assert kept[-1][cwnd] == kept[-2][cwnd]
+    halved, *_ = wrapped.step(0)
+    assert (halved[:-1] == kept[1:]).all()
+    doubled, *_ = wrapped.step(4)
+    assert doubled[-1][cwnd] > doubled[-2][cwnd] > 0
 
 
 def test_an_episode_ends_with_the_run_and_keeps_its_folder(tmp_path):
