@@ -201,21 +201,9 @@ int calendar_await(struct calendar *c) {
 	return 0;
 }
 
-int calendar_resume(struct calendar *c, uint64_t now_ns, uint64_t until_ns, uint32_t calls) {
-	calendar_set(c, now_ns);
-	c->page->until_ns = until_ns;
-	c->page->calls = calls;
+void calendar_resume(struct calendar *c) {
 	__atomic_store_n(&c->page->active, PAGE_KERNEL, __ATOMIC_RELEASE);
 	socket_wake_word(&c->page->active);
-	return calendar_await(c);
-}
-
-bool calendar_kicked(const struct calendar *c) {
-	return c->page->kicked != 0;
-}
-
-bool calendar_ran(const struct calendar *c) {
-	return c->page->ran != 0;
 }
 
 uint64_t calendar_now(const struct calendar *c) {

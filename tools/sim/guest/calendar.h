@@ -8,8 +8,8 @@
 // ACK.
 //
 // Once a guest with such a page has booted, not even WAIT and RUN are messages, nor what passes
-// between its kernel and its card: of weir-sim and the guest one is active, and they alternate
-// (page.h).
+// between its kernel and its card: of weir-sim and the guest one is active, and they alternate,
+// once per window (page.h).
 #pragma once
 #include "common/base/err.h"
 
@@ -51,15 +51,10 @@ int calendar_hurry(struct calendar *c, uint64_t until_ns);
 // False: it has no page, and messages remain.
 bool calendar_leave_messages(struct calendar *c);
 bool calendar_uses_page(const struct calendar *c);
-// Waits until the guest waits. 0 or as socket_wait.
+// Resumes the guest, which goes on by itself (page.c); and waits until it is done. 0 or as
+// socket_wait.
+void calendar_resume(struct calendar *c);
 int calendar_await(struct calendar *c);
-// Resumes the guest and waits until it waits again. It is interrupted for the queues whose bits are
-// set in `calls`, then runs as by calendar_run if it wants to at `now_ns`.
-int calendar_resume(struct calendar *c, uint64_t now_ns, uint64_t until_ns, uint32_t calls);
-// Since it was resumed: whether it has made frames available, all at calendar_now, and whether it
-// has run.
-bool calendar_kicked(const struct calendar *c);
-bool calendar_ran(const struct calendar *c);
 // Where a running guest's clock is.
 uint64_t calendar_now(const struct calendar *c);
 void calendar_close(struct calendar *c);

@@ -55,10 +55,10 @@
 	V(PART, kernels, "list[Kernel]", guests_kernels_summary(gs, j), "", .absent = "")          \
 	V(COUNT, count, "guest", gs->count, "guests of the run")                                   \
 	V(COUNT, tx_frames, "frame", sum.tx, "frames that they sent")                              \
-	V(COUNT, rx_frames, "frame", sum.rx, "frames that they received")                          \
+	V(COUNT, rx_frames, "frame", rx, "frames that they received")                              \
 	V(COUNT, other_frames, "frame", sum.other, "frames that they sent besides, of no flow")    \
-	V(COUNT, interrupts, "", sum.interrupts, "interrupts of their cards")                      \
-	V(COUNT, runs, "", sum.runs, "times that one was let run")                                 \
+	V(COUNT, interrupts, "", interrupts, "interrupts of their cards")                          \
+	V(COUNT, runs, "", runs, "times that one was let run")                                     \
 	V(PART, programs, "list[Program]", programs_summary(gs, j), "", .absent = "")
 
 #define PROGRAM_FIELDS(V)                                                                          \

@@ -16,6 +16,7 @@
 #include "common/base/pkt.h"
 #include "tools/sim/frame.h"
 #include "tools/sim/guest/calendar.h"
+#include "tools/sim/guest/card.h"
 #include "tools/sim/guest/message.h"
 #include "tools/sim/guest/process.h"
 #include "tools/sim/guest/program.h"
@@ -25,7 +26,7 @@
 
 #define GUEST_EPOCH_NS (10 * UINT64_C(1000000000))
 
-// What a guest's card is connected to; called in the thread that runs the guest.
+// What a guest's card is connected to.
 struct guest_wire {
 	// A frame that the guest sends: the packet for it, with all that paths need; NULL: it is
 	// thrown away.
@@ -37,31 +38,19 @@ struct guest_wire {
 };
 
 struct guest_count {
-	uint64_t tx, rx; // frames that entered and left its card
+	uint64_t tx; // frames that left its card; card.h has the others
 	uint64_t other; // frames that no path is for
-	uint64_t interrupts, runs;
-};
-
-struct guest_card {
-	uint64_t rate_bps; // 0: infinite
-	uint64_t free_ns; // when the last frame has left
-	uint64_t coalesce_ns; // least time between two interrupts; 0: each frame has one
-	uint64_t quiet_ns; // no interrupt before
-	struct {
-		uint64_t left_ns;
-		uint16_t head;
-	} sent[VHOST_RING_MAX]; // not given back yet
-	uint32_t first, nb_sent;
 };
 
 struct guest {
 	uint32_t index;
 	pid_t pid; // 0: not started
+	int cpu; // of its processes; -1: any
 	uint64_t epoch_ns; // its clock less the run's; 0 while it boots
 	bool ready; // its program has said so
 	struct calendar calendar;
 	struct vhost net;
-	struct guest_card card;
+	struct card *card; // of the calendar's page
 	struct guest_wire wire;
 	struct pkt_list inbox; // in the order of their arrival
 	struct pkt_list delivered; // from the inbox, to be freed by the owner
@@ -73,7 +62,9 @@ struct guest {
 	struct guest_program program;
 	struct guest_shortage shortage; // as its program has last reported it
 	char trouble[256]; // what its program complains about; "": nothing
-	int rc; // of guest_run in its thread
+	uint64_t end_ns; // of the window
+	bool resumed; // it runs; weir-sim waits for it
+	int rc; // of guest_finish
 	struct err err;
 };
 
@@ -83,8 +74,9 @@ int guest_open(struct guest *g, uint32_t index, const struct guest_folder *f, co
 // Lets it boot until its program is ready, and sets that program's clock. -ETIMEDOUT, -EPIPE, ...
 // and a sentence.
 int guest_boot(struct guest *g, const struct guest_folder *f, struct err *err);
-// Runs it up to `end_ns`, exclusive.
-int guest_run(struct guest *g, const struct guest_folder *f, uint64_t end_ns, struct err *err);
+// Runs it up to `end_ns`, exclusive, beside other guests: all begin, then all are waited for.
+void guest_begin(struct guest *g, uint64_t end_ns);
+int guest_finish(struct guest *g, const struct guest_folder *f, struct err *err);
 // When it has something to do of itself; NEVER_NS: only a packet can wake it.
 uint64_t guest_next_ns(const struct guest *g);
 // Ends it. Its packets are the owner's.

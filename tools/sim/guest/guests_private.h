@@ -8,8 +8,6 @@
 #include "tools/sim/guest/kernel.h"
 #include "tools/sim/side.h"
 
-#include <pthread.h>
-
 #define NO_GUEST UINT16_MAX
 
 // What is known of a guest besides what it does.
@@ -19,14 +17,6 @@ struct guests_place {
 	uint32_t shard; // of the group's hosts
 	uint32_t flows;
 	uint32_t kernel; // its number among the run's
-};
-
-// A thread runs the guests whose number is its own modulo the number of threads.
-struct guests_thread {
-	struct guests *of;
-	pthread_t id;
-	uint32_t number;
-	bool started;
 };
 
 // A side with guests: its host and they.
@@ -51,17 +41,7 @@ struct guests {
 	struct flow_count *back; // the sender's (host.h)
 	uint16_t *of_flow[2]; // by side, receiver first: the flow's guest, or NO_GUEST
 	struct pkt_list held[2]; // packets for our transport in this window
-	uint64_t window_end_ns; // of the order under way
-	// Threads: an order is a number that grows; each thread says when it has carried it out.
-	struct guests_thread thread[GUESTS_MAX];
-	uint32_t threads;
-	pthread_mutex_t lock;
-	pthread_cond_t ordered, carried_out;
-	uint64_t order;
-	uint32_t busy;
 	int begun; // sides whose guests are to run: 1 receivers, 2 senders, 3 both
-	int sides; // of the order
-	bool end;
 };
 
 // guests_kernels.c: each guest's kernel, or a sentence: it is not there, or lacks what is asked
@@ -78,15 +58,6 @@ int guests_memory_check(const struct guests *gs, struct err *err);
 void guests_config_memory(const struct guests *gs, uint32_t index, struct guest_config *config);
 // report.c: what a guest says of a connection, into the flow's counters and telemetry.
 void guests_report(struct guests *gs, const struct sample *m);
-// threads.c: runs the guests of these sides to the end of the window; what went wrong is in their
-// `rc`.
-void guests_run_sides(struct guests *gs, int sides, uint64_t end_ns);
-void guests_start_threads(struct guests *gs);
-void guests_end_threads(struct guests *gs);
-// The CPUs that we may use: how many before any thread was pinned, and the one of a thread; -1:
-// unknown.
-uint32_t guests_cpus(void);
-int guests_cpu(uint32_t number);
 // window.c
 extern const struct node_ops guests_node_ops;
 host_output guests_sender_output, guests_receiver_output; // ctx: the guests

@@ -4,16 +4,17 @@
 // would cost four system calls and two context switches.
 //
 //	write of WAIT to the calendar       nothing
-//	poll of it, for RUN                 weir-sim is active; then interrupts, and RUN if the
-//	                                    kernel wants to run
-//	sendmsg of a kick to the card       nothing but that the kernel will wait before its clock
-//	                                    goes on
+//	poll of it, for RUN                 the clock goes on to what is next: frames arrive, have
+//	                                    left, or the kernel wants to run; weir-sim is active
+//	                                    only when nothing is left before `end_ns`
+//	sendmsg of a kick to the card       the card takes the frames
+//	sendmsg of the rings' places        our own view of them is set up, too
 //	poll, read                          RUN, and the card's acknowledgement
 //	SIGIO, epoll_wait, read             of an interrupt: its handler is called, and reads the
 //	                                    card's call
 #include "tools/sim/guest/page.h"
+#include "common/base/ns.h"
 #include "tools/sim/guest/protocol.h"
-#include "tools/sim/guest/vhost.h"
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -43,14 +44,25 @@ struct stream {
 
 static struct calendar_page *page;
 static struct stream calendar = {.fd = -1}, card = {.fd = -1}, calls = {.fd = -1};
+static struct vhost rings; // as weir-sim has them while the kernel boots
 static bool waits; // the kernel has said so
 static bool interrupted; // its handler of SIGIO is running
 static int added_fd = -1; // the last descriptor that epoll_wait was told of
 static struct epoll_event added, called; // what it is to say of that, and of calls.fd
 static void (*handler)(int, siginfo_t *, void *); // of SIGIO
 
+// The first time, the card is where weir-sim has left it.
 static bool on(void) {
-	return page != NULL && __atomic_load_n(&page->on, __ATOMIC_ACQUIRE) != 0;
+	static bool begun;
+
+	if (page == NULL || __atomic_load_n(&page->on, __ATOMIC_ACQUIRE) == 0)
+		return false;
+	for (uint32_t i = 0; !begun && i < VHOST_QUEUES; i++) {
+		rings.ring[i].taken = page->ring[i].taken;
+		rings.ring[i].given = page->ring[i].given;
+	}
+	begun = true;
+	return true;
 }
 
 static void put(struct stream *s, const void *bytes, uint32_t size) {
@@ -66,7 +78,6 @@ static void suspend(void) {
 	syscall(SYS_futex, &page->active, FUTEX_WAKE, 1, NULL, NULL, 0);
 	while (__atomic_load_n(&page->active, __ATOMIC_ACQUIRE) == PAGE_SIM)
 		syscall(SYS_futex, &page->active, FUTEX_WAIT, PAGE_SIM, NULL, NULL, 0);
-	page->kicked = page->ran = 0;
 }
 
 // Its handler reads all calls that there are, and asks for the present time.
@@ -86,18 +97,33 @@ static void interrupt(uint32_t queues) {
 	interrupted = false;
 }
 
+static uint64_t asked_ns(void) {
+	return (page->client[PAGE_GUEST].flags & PAGE_WANTS_RUN) == 0
+		? NEVER_NS
+		: page->client[PAGE_GUEST].request_ns;
+}
+
 static void wait_for_run(void) {
-	const uint32_t *flags = &page->client[PAGE_GUEST].flags;
 	struct calendar_message run = {.op = RUN};
+	struct card *c = &page->card;
 
 	do {
-		suspend();
-		if (page->calls != 0)
-			interrupt(page->calls);
-	} while ((*flags & PAGE_WANTS_RUN) == 0
-		|| page->client[PAGE_GUEST].request_ns > page->now_ns);
-	page->ran = 1;
-	page->free_until_ns = page->until_ns;
+		uint64_t next_ns;
+
+		while ((next_ns = time_min(asked_ns(), card_interrupt_ns(c))) >= page->end_ns
+			|| rings.bad || card_is_stuck(c)) {
+			page->waits = 1;
+			page->bad = rings.bad;
+			suspend();
+			page->waits = 0;
+		}
+		page->now_ns = time_max(page->now_ns, next_ns);
+		uint32_t queues = card_serve(c, &rings, page->now_ns);
+		if (queues != 0)
+			interrupt(queues);
+	} while (asked_ns() > page->now_ns);
+	c->runs++;
+	page->free_until_ns = time_min(page->end_ns, card_interrupt_ns(c));
 	waits = false;
 	run.time_ns = page->now_ns;
 	put(&calendar, &run, sizeof(run));
@@ -111,11 +137,27 @@ static void kick(uint32_t queue) {
 	} ack = {{VRING_KICK, FLAG_VERSION | FLAG_REPLY, sizeof(ack.value)}, {0, 0}};
 
 	put(&card, &ack, sizeof(ack));
-	if (queue != VHOST_TX)
+	while (queue == VHOST_TX && !card_transmit(&page->card, &rings, page->now_ns))
+		suspend();
+	page->free_until_ns = time_min(page->free_until_ns, card_completion_ns(&page->card));
+}
+
+// What the kernel says of its rings is for us as for weir-sim; descriptors are of its memory.
+static void watch(const struct msghdr *m) {
+	const struct header *h = m->msg_iov[0].iov_base;
+	struct cmsghdr *passed = CMSG_FIRSTHDR(m);
+	union payload p = {0};
+	int fds[VHOST_REGIONS] = {-1, -1};
+
+	if (h->request != SET_MEM_TABLE && h->request != SET_VRING_NUM
+		&& h->request != SET_VRING_ADDR)
 		return;
-	page->kicked = 1;
-	if (page->free_until_ns > page->now_ns + 1)
-		page->free_until_ns = page->now_ns + 1;
+	memcpy(&p, h + 1, h->size < sizeof(p) ? h->size : sizeof(p));
+	if (passed != NULL)
+		memcpy(fds, CMSG_DATA(passed),
+			time_min(passed->cmsg_len - CMSG_LEN(0), sizeof(fds)));
+	if (vhost_set(&rings, h, &p, fds) < 0)
+		rings.bad = true;
 }
 
 int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t size) {
@@ -179,6 +221,8 @@ ssize_t sendmsg(int fd, const struct msghdr *m, int flags) {
 		calls.fd = added_fd;
 		called = added;
 	}
+	if (fd == card.fd && page != NULL)
+		watch(m);
 	if (fd == card.fd && sent->head.request == VRING_KICK && on()) {
 		kick(sent->state.index);
 		return (ssize_t)m->msg_iov[0].iov_len;

@@ -2,6 +2,8 @@
 // The memory that weir-sim shares with a guest's kernel (its clock) and with what is preloaded into
 // that (page.c).
 #pragma once
+#include "tools/sim/guest/card.h"
+
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,10 +30,13 @@ struct calendar_page {
 	// The rest is between weir-sim and page.c.
 	uint32_t on; // weir-sim: the page replaces messages
 	uint32_t active; // enum page_side
-	uint32_t calls; // weir-sim: interrupts, a bit for each enum vhost_queue
-	uint32_t kicked; // kernel: it has made frames available since it was resumed
-	uint32_t ran; // kernel: it has run since then, having asked for a time up to now
-	uint64_t until_ns; // weir-sim: up to which time it may go on by itself when it runs
+	uint32_t waits; // kernel: it waits to be run, rather than for room in `card.out`
+	uint32_t bad; // kernel: it has rings that no driver would make
+	uint64_t end_ns; // weir-sim: up to which time it may go on by itself
+	struct {
+		uint16_t taken, given;
+	} ring[VHOST_QUEUES]; // weir-sim: where the card was when `on` was set
+	struct card card;
 };
 #define PAGE_KERNEL_BYTES (4096 + 2 * 128)
 static_assert(offsetof(struct calendar_page, client) == 4096, "as the kernel has it");

@@ -201,6 +201,16 @@ static int built_in_params(
 	return 0;
 }
 
+void guest_pin(int cpu) {
+	cpu_set_t cpus;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&cpus);
+	CPU_SET((size_t)cpu, &cpus);
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
 // What the kernel's command line may hold is the same in every run: it seeds the kernel's
 // generator.
 static void become(const struct guest_folder *f, const struct guest_start *s,
@@ -214,7 +224,6 @@ static void become(const struct guest_folder *f, const struct guest_start *s,
 		(char *)(uintptr_t) "norandmaps", (char *)(uintptr_t) "random.trust_bootloader=on",
 		(char *)(uintptr_t) "panic=-1", params[0] == '\0' ? NULL : params, NULL};
 	char *const environment[] = {preload, seed, home, temporary, page, NULL};
-	cpu_set_t cpus;
 	int out, in;
 
 	snprintf(memory, sizeof(memory), "mem=%lluM", (unsigned long long)(s->memory_bytes >> 20));
@@ -230,11 +239,7 @@ static void become(const struct guest_folder *f, const struct guest_start *s,
 	guest_path(f, s->index, "log", log);
 	out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 	in = open("/dev/null", O_RDONLY);
-	if (s->cpu >= 0) {
-		CPU_ZERO(&cpus);
-		CPU_SET((size_t)s->cpu, &cpus);
-		sched_setaffinity(0, sizeof(cpus), &cpus);
-	}
+	guest_pin(s->cpu);
 	if (out < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0
 		|| fcntl(s->page_fd, F_SETFD, 0) < 0 || chdir(f->path) < 0
 		|| personality(ADDR_NO_RANDOMIZE) < 0)

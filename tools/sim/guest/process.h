@@ -44,6 +44,8 @@ void guest_path(
 // Starts a guest's kernel; its sockets must be listening. The process, or a negative errno and a
 // sentence.
 pid_t guest_process(const struct guest_folder *f, const struct guest_start *s, struct err *err);
+// The calling thread goes on at this CPU; -1: at any.
+void guest_pin(int cpu);
 // Kills it with all that it has started, and waits for them.
 void guest_kill(pid_t pid);
 // What its kernel printed of its end: the line with "panic", else the last one that is not empty.

@@ -50,3 +50,26 @@ struct ring_message {
 	struct ring_state state;
 };
 static_assert(sizeof(struct ring_message) == 20, "as on the wire");
+struct ring_address {
+	uint32_t index, flags;
+	uint64_t desc, used, avail, log;
+};
+#define REGIONS_MAX 2
+struct regions {
+	uint32_t count, pad;
+	struct {
+		uint64_t guest, size, user, offset;
+	} region[REGIONS_MAX];
+};
+struct configuration {
+	uint32_t offset, size, flags;
+	uint8_t bytes[256];
+};
+
+union payload {
+	uint64_t u64;
+	struct ring_state state;
+	struct ring_address address;
+	struct regions regions;
+	struct configuration config;
+};

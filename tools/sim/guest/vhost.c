@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/sim/guest/vhost.h"
 
-#include "common/base/u64.h"
 #include "tools/sim/guest/protocol.h"
-#include "tools/sim/guest/socket.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,27 +9,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define BIT(n) (UINT64_C(1) << (n))
-#define FEATURES (BIT(32) /* VERSION_1 */ | BIT(5) /* MAC */ | BIT(30) /* protocol features */)
-#define PROTOCOL                                                                                   \
-	(BIT(3) /* REPLY_ACK */ | BIT(5) /* BACKEND_REQ */ | BIT(9) /* CONFIG */                   \
-		| BIT(14) /* INBAND_NOTIFICATIONS */)
-
-struct ring_address {
-	uint32_t index, flags;
-	uint64_t desc, used, avail, log;
-};
-struct regions {
-	uint32_t count, pad;
-	struct {
-		uint64_t guest, size, user, offset;
-	} region[VHOST_REGIONS];
-};
-struct configuration {
-	uint32_t offset, size, flags;
-	uint8_t bytes[256];
-};
 
 // A split virtqueue.
 struct desc {
@@ -58,18 +35,7 @@ struct net_header {
 	uint16_t header_len, gso_size, csum_start, csum_offset, buffers;
 };
 static_assert(sizeof(struct net_header) == 12, "as VERSION_1 has it");
-
-int vhost_open(struct vhost *v, const char *path, const uint8_t mac[6], struct err *err) {
-	*v = (struct vhost){.listener = -1, .fd = -1, .call_fd = -1};
-	memcpy(v->mac, mac, sizeof(v->mac));
-	v->listener = socket_listen(path, err);
-	return v->listener < 0 ? v->listener : 0;
-}
-
-bool vhost_accept(struct vhost *v) {
-	v->fd = socket_accept(v->listener);
-	return v->fd >= 0;
-}
+static_assert(VHOST_REGIONS == REGIONS_MAX, "each has its place");
 
 // Where guest-physical memory is mapped; NULL: nowhere.
 static void *at_guest(struct vhost *v, uint64_t guest, uint64_t size) {
@@ -89,7 +55,7 @@ static void forget(struct vhost_ring *r) {
 	r->avail = NULL;
 }
 
-static void unmap(struct vhost *v) {
+void vhost_unmap(struct vhost *v) {
 	for (uint32_t i = 0; i < VHOST_QUEUES; i++)
 		forget(&v->ring[i]);
 	for (uint32_t i = 0; i < VHOST_REGIONS; i++) {
@@ -108,7 +74,7 @@ static bool file_has(int fd, uint64_t offset, uint64_t size) {
 }
 
 static int map(struct vhost *v, const struct regions *r, const int *fds) {
-	unmap(v);
+	vhost_unmap(v);
 	for (uint32_t i = 0; i < VHOST_REGIONS && i < r->count; i++) {
 		uint64_t page = r->region[i].offset & ~UINT64_C(4095);
 		uint64_t skip = r->region[i].offset - page;
@@ -146,38 +112,7 @@ static int set_addresses(struct vhost *v, const struct ring_address *a) {
 	return -EPROTO;
 }
 
-static int reply(struct vhost *v, const struct header *h, const void *bytes, uint32_t size) {
-	struct {
-		struct header head;
-		uint8_t bytes[sizeof(struct configuration)];
-	} m = {.head = {h->request, FLAG_VERSION | FLAG_REPLY, size}};
-
-	memcpy(m.bytes, bytes, size);
-	return socket_send(v->fd, &m, sizeof(m.head) + size, NULL, 0);
-}
-
-static int reply_u64(struct vhost *v, const struct header *h, uint64_t value) {
-	return reply(v, h, &value, sizeof(value));
-}
-
-// The device's configuration: its MAC address, the rest zeros.
-static int reply_config(struct vhost *v, const struct header *h, struct configuration *c) {
-	uint32_t size = c->size > sizeof(c->bytes) ? sizeof(c->bytes) : c->size;
-
-	memset(c->bytes, 0, sizeof(c->bytes));
-	memcpy(c->bytes, v->mac, sizeof(v->mac));
-	return reply(v, h, c, 12 + size);
-}
-
-union payload {
-	uint64_t u64;
-	struct ring_state state;
-	struct ring_address address;
-	struct regions regions;
-	struct configuration config;
-};
-
-static int set(struct vhost *v, const struct header *h, const union payload *p, int *fds) {
+int vhost_set(struct vhost *v, const struct header *h, const union payload *p, int *fds) {
 	struct vhost_ring *r = &v->ring[p->state.index % VHOST_QUEUES];
 
 	switch ((enum request)h->request) {
@@ -216,51 +151,6 @@ static int set(struct vhost *v, const struct header *h, const union payload *p, 
 		break;
 	}
 	return -EPROTO;
-}
-
-static int serve(struct vhost *v, const struct header *h, union payload *p, int *fds) {
-	int rc;
-
-	switch ((enum request)h->request) {
-	case GET_FEATURES:
-		return reply_u64(v, h, FEATURES);
-	case GET_PROTOCOL_FEATURES:
-		return reply_u64(v, h, PROTOCOL);
-	case GET_CONFIG:
-		return reply_config(v, h, &p->config);
-	case VRING_KICK:
-		v->kicked = true;
-		v->kick_queue = p->state.index;
-		return 0;
-	default:
-		rc = set(v, h, p, fds);
-		return rc < 0 || (h->flags & FLAG_NEED_REPLY) == 0 ? rc : reply_u64(v, h, 0);
-	}
-}
-
-int vhost_serve(struct vhost *v) {
-	union payload p = {0};
-	struct header h;
-	int fds[4], rc = socket_receive(v->fd, &h, sizeof(h), fds, 4);
-
-	if (rc == 0 && h.size > sizeof(p))
-		rc = -EPROTO;
-	if (rc == 0 && h.size > 0)
-		rc = socket_receive(v->fd, &p, h.size, NULL, 0);
-	if (rc == 0)
-		rc = serve(v, &h, &p, fds);
-	for (int i = 0; i < 4; i++) { // any message may have brought some
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
-	return rc;
-}
-
-int vhost_kicked(struct vhost *v) {
-	struct header h = {.request = VRING_KICK};
-
-	v->kicked = false;
-	return reply_u64(v, &h, 0);
 }
 
 // The next chain of descriptors that the guest has made available; UINT32_MAX: none.
@@ -352,30 +242,4 @@ bool vhost_wants_call(const struct vhost *v, enum vhost_queue queue) {
 	const struct avail *a = v->ring[queue].avail;
 
 	return a != NULL && (a->flags & AVAIL_NO_INTERRUPT) == 0;
-}
-
-int vhost_call(struct vhost *v, enum vhost_queue queue) {
-	struct ring_message m = {
-		{BACKEND_VRING_CALL, FLAG_VERSION | FLAG_NEED_REPLY, sizeof(m.state)}, {queue, 0}};
-
-	return socket_send(v->call_fd, &m, sizeof(m), NULL, 0);
-}
-
-int vhost_called(struct vhost *v) {
-	struct __attribute__((packed)) {
-		struct header head;
-		uint64_t status;
-	} m;
-	int rc = socket_receive(v->call_fd, &m, sizeof(m), NULL, 0);
-
-	return rc < 0 ? rc : m.head.request == BACKEND_VRING_CALL && m.status == 0 ? 0 : -EPROTO;
-}
-
-void vhost_close(struct vhost *v) {
-	unmap(v);
-	for (int *fd = (int[]){v->fd, v->call_fd, v->listener}, i = 0; i < 3; i++) {
-		if (fd[i] >= 0)
-			close(fd[i]);
-	}
-	v->fd = v->call_fd = v->listener = -1;
 }

@@ -44,6 +44,11 @@ bool vhost_accept(struct vhost *v);
 // negative errno.
 int vhost_serve(struct vhost *v);
 int vhost_kicked(struct vhost *v);
+// Does what a message of the driver sets: vhost_serve calls it, and page.c, which sees the same.
+struct header;
+union payload;
+int vhost_set(struct vhost *v, const struct header *h, const union payload *p, int *fds);
+void vhost_unmap(struct vhost *v);
 // Takes the next frame that the guest transmits, without the virtio header, as much as there is
 // room for. Its length, and its descriptor for vhost_done; 0: there is none.
 uint32_t vhost_transmitted(struct vhost *v, uint8_t *frame, uint32_t room, uint16_t *head);

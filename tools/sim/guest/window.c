@@ -161,6 +161,21 @@ static int outcome(const struct guests *gs, struct err *err) {
 	return 0;
 }
 
+static void run_guests(struct guests *gs, uint64_t end_ns) {
+	for (int finish = 0; finish < 2; finish++) {
+		for (uint32_t i = 0; i < gs->count; i++) {
+			struct guest *g = &gs->guest[i];
+
+			if (((gs->place[i].sender ? 2 : 1) & gs->begun) == 0 || g->rc < 0)
+				continue;
+			if (finish == 0)
+				guest_begin(g, end_ns);
+			else
+				g->rc = guest_finish(g, &gs->folder, &g->err);
+		}
+	}
+}
+
 // The guests of all sides that have begun run together, with the first of these.
 static int run_until(struct node *node, uint64_t last_ns, struct err *err) {
 	struct guests_node *n = (struct guests_node *)(void *)node;
@@ -168,8 +183,7 @@ static int run_until(struct node *node, uint64_t last_ns, struct err *err) {
 
 	if (!n->begun)
 		begin(node, last_ns);
-	if (gs->begun != 0)
-		guests_run_sides(gs, gs->begun, last_ns + 1);
+	run_guests(gs, last_ns + 1);
 	gs->begun = 0;
 	n->begun = false;
 	finish(gs, n->sender, last_ns);
