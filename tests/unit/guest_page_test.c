@@ -7,6 +7,7 @@
 #include "tools/sim/guest/vhost.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -16,9 +17,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct calendar_page *page;
@@ -198,6 +202,51 @@ TEST(a_kick_is_acknowledged_and_its_frames_are_taken) {
 	ck_assert(!silent(sim));
 	shim.write(calendar, &(struct calendar_message){WAIT, 1, 0}, 16);
 	ck_assert(!silent(other));
+}
+
+// The first byte of register xmm0, in its place of the extended state.
+static uint8_t xmm0(long (*trace)(int, pid_t, void *, void *), pid_t pid, int write) {
+	static uint8_t state[4096];
+	struct iovec v = {state, sizeof(state)};
+
+	ck_assert_int_eq(trace(PTRACE_GETREGSET, pid, (void *)NT_X86_XSTATE, &v), 0);
+	if (write >= 0) {
+		state[160] = (uint8_t)write;
+		state[512] |= 2; // XSTATE_BV: SSE is not in its initial state
+		ck_assert_int_eq(trace(PTRACE_SETREGSET, pid, (void *)NT_X86_XSTATE, &v), 0);
+	}
+	return state[160];
+}
+
+static long host_trace(int request, pid_t pid, void *address, void *data) {
+	return syscall(SYS_ptrace, request, pid, address, data);
+}
+
+TEST(what_a_stopped_child_has_is_not_written_again) {
+	long (*trace)(int, pid_t, void *, void *);
+	pid_t pid = fork();
+	uint8_t state[4096];
+	struct iovec v = {state, sizeof(state)};
+
+	if (pid == 0) {
+		host_trace(PTRACE_TRACEME, 0, NULL, NULL);
+		for (;;)
+			raise(SIGSTOP);
+	}
+	load("ptrace", &trace);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	ck_assert_uint_eq(xmm0(trace, pid, 7), 7); // another value is written
+	ck_assert_uint_eq(xmm0(host_trace, pid, -1), 7);
+	ck_assert_int_eq(trace(PTRACE_GETREGSET, pid, (void *)NT_X86_XSTATE, &v), 0);
+	xmm0(host_trace, pid, 9); // behind its back
+	ck_assert_int_eq(trace(PTRACE_SETREGSET, pid, (void *)NT_X86_XSTATE, &v), 0);
+	ck_assert_uint_eq(xmm0(host_trace, pid, -1), 9);
+	ck_assert_int_eq(trace(PTRACE_SYSCALL, pid, NULL, NULL), 0); // it may have changed
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	ck_assert_int_eq(trace(PTRACE_SETREGSET, pid, (void *)NT_X86_XSTATE, &v), 0);
+	ck_assert_uint_eq(xmm0(host_trace, pid, -1), 7);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 static uint32_t nb_calls, called_queues;

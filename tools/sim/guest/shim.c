@@ -7,7 +7,8 @@
 //	            every run with the same seed
 //	ptrace      writes the whole extended state where the kernel's buffer holds less of it: with
 //	            AMX the host's is larger than what User Mode Linux expects, and PTRACE_SETREGSET
-//	            would fail
+//	            would fail. What a stopped child has already is not written: each system call of
+//	            a guest's program would do it, at a quarter of its cost
 //	fork        children end with their parent: those that it traces while it starts would else
 //	            stand still for ever
 #include <dlfcn.h>
@@ -25,6 +26,8 @@
 #include <sys/uio.h>
 
 #define XSTATE_BYTES_MAX (64 * 1024)
+#define KNOWN_BYTES 4096 // more than User Mode Linux reads
+#define CHILDREN 16
 
 // splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
 static uint64_t draw(void) {
@@ -69,6 +72,25 @@ static long set_xstate(ptrace_fn *host, pid_t pid, void *address, const struct i
 	return host(PTRACE_SETREGSET, pid, address, &whole);
 }
 
+// The extended state of a child that has not run since it was read; pid 0: unknown.
+static struct known {
+	pid_t pid;
+	size_t size;
+	char state[KNOWN_BYTES];
+} known[CHILDREN];
+
+static int is_known(const struct known *k, pid_t pid, const struct iovec *asked) {
+	return k->pid == pid && k->size <= asked->iov_len
+		&& memcmp(k->state, asked->iov_base, k->size) == 0;
+}
+
+static void learn(struct known *k, pid_t pid, const struct iovec *read) {
+	k->pid = read->iov_len <= sizeof(k->state) ? pid : 0;
+	k->size = read->iov_len;
+	if (k->pid != 0)
+		memcpy(k->state, read->iov_base, k->size);
+}
+
 long ptrace(enum __ptrace_request request, ...) {
 	static ptrace_fn *host;
 	va_list ap;
@@ -83,9 +105,19 @@ long ptrace(enum __ptrace_request request, ...) {
 		errno = ENOSYS;
 		return -1;
 	}
-	if (request == PTRACE_SETREGSET && (uintptr_t)address == NT_X86_XSTATE)
+	struct known *k = &known[(unsigned int)pid % CHILDREN];
+	int of_xstate = (uintptr_t)address == NT_X86_XSTATE;
+
+	if (request == PTRACE_SETREGSET && of_xstate && is_known(k, pid, data))
+		return 0;
+	if (request != PTRACE_GETREGS && request != PTRACE_SETREGS)
+		k->pid = 0; // it may change it, or let the child run
+	if (request == PTRACE_SETREGSET && of_xstate)
 		return set_xstate(host, pid, address, data);
-	return host((int)request, pid, address, data);
+	long rc = host((int)request, pid, address, data);
+	if (request == PTRACE_GETREGSET && of_xstate && rc == 0)
+		learn(k, pid, data);
+	return rc;
 }
 
 static void end_with_parent(void) {
