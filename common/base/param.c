@@ -278,13 +278,17 @@ int param_set(const struct param *p, void *obj, const char *value, struct err *e
 		return set_text(p, field, value, err);
 	case PARAM_TYPE_LIMIT:
 		return set_limit(p, field, value, err);
+	case PARAM_TYPE_FILE: // a config reads it (config_read_content)
+		*(struct param_file *)field = (struct param_file){0};
+		return value[0] == '\0'
+			? 0
+			: err_set(err, -EINVAL, "%s: a file needs a config", p->name);
 	case PARAM_TYPE_SCALAR:
 	case PARAM_TYPE_PLUGIN:
 	case PARAM_TYPE_MAP:
 	case PARAM_TYPE_LIST:
 	case PARAM_TYPE_PATHS:
 	case PARAM_TYPE_NAMES:
-	case PARAM_TYPE_FILE:
 		break;
 	}
 	assert(false);

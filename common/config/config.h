@@ -115,6 +115,9 @@ int config_read_file(
 // The same of a value FILE:PART.
 int config_read_part(
 	struct config_node *map, const char *key, const struct config_file **file, struct err *err);
+// Reads the file that a parameter's value names; the content lives as long as the document.
+int config_read_content(
+	struct config_node *named, const char *key, struct param_file *content, struct err *err);
 // Reads a file that another one needs, so that the run's folder has a copy of it. `at` is the place
 // of an error.
 int config_read_also(struct config_node *at, const char *path, struct err *err);

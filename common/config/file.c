@@ -174,6 +174,19 @@ int config_read_part(struct config_node *map, const char *key, const struct conf
 	return read_value(map, key, text != NULL ? strrchr(text, ':') : NULL, file, err);
 }
 
+int config_read_content(
+	struct config_node *named, const char *key, struct param_file *content, struct err *err) {
+	struct config_file *f;
+	int rc = read_file(named, key, named->text, &f, err);
+
+	if (rc < 0)
+		return rc;
+	f->named = named;
+	add_file(named->doc, f);
+	*content = (struct param_file){f->text, f->size};
+	return 0;
+}
+
 int config_read_also(struct config_node *at, const char *path, struct err *err) {
 	struct config_file *f;
 	int rc = read_file(at, "file", path, &f, err);

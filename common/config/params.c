@@ -102,6 +102,9 @@ int config_param(struct config_node *map, const char *what, const struct param *
 			return config_err(e->value, -EINVAL, err,
 				"%s: a single value is wanted, not a %s", p->name,
 				e->value->kind == CONFIG_MAP ? "map" : "list");
+		if (p->type == PARAM_TYPE_FILE && e->value->text[0] != '\0')
+			return config_read_content(
+				e->value, p->name, (void *)((char *)obj + p->offset), err);
 		rc = param_set(p, obj, e->value->text, &inner);
 		if (rc == 0 && param_is_other(p, e->value->text))
 			rewrite(e->value, p, obj);

@@ -75,7 +75,9 @@
 		"a flow opens whose group draws base RTTs; value: its own, in ns")                 \
 	V(TEL_EV_PATH_MTU, 14, "path_mtu",                                                         \
 		"before, value: payload of a full segment, in bytes; detail: 0: a router has "     \
-		"said so (ICMP), 1: a black hole, 2: a larger one has arrived")
+		"said so (ICMP), 1: a black hole, 2: a larger one has arrived")                    \
+	V(TEL_EV_NOTE, 15, "note",                                                                 \
+		"of a control; detail: which of its notes; before, value: its own")
 
 // E(enum, list of its values)
 #define TEL_ENUMS(E)                                                                               \

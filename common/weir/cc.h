@@ -20,6 +20,7 @@
 #define CC_STATE_MAX_BYTES 256
 #define CC_OBSERVED 4
 #define CC_MODES 16
+#define CC_NOTES 16
 // One list of modes, V(constant, name), makes the constants and their names:
 //	enum mode { MODES(CC_MODE_CONSTANT) };
 //	.modes = {MODES(CC_MODE_TEXT)},
@@ -80,7 +81,61 @@ struct cc_sample {
 	bool predicted; // it has no SACK block and no other flag, outside of episodes
 	bool ece; // it echoes a mark
 	bool cwnd_limited, host_paced; // as in cc_ack
+	// Since version 4. The one-way delay of the newest segment acknowledged, by the receiver's
+	// timestamp: with the difference of the two clocks, which nobody knows, and in steps of the
+	// receiver's clock, 1 ms.
+	bool one_way; // it is known
+	int64_t one_way_ns;
 };
+
+// What happened to a segment.
+enum cc_packet_event {
+	CC_PACKET_SENT, // it has left; retransmissions too
+	CC_PACKET_ACKED, // cumulatively or by SACK; before on_ack
+	CC_PACKET_LOST, // declared lost; before on_loss, on_rto and on_ack
+};
+struct cc_packet {
+	uint64_t now_ns;
+	uint64_t number; // of the segment, from 0
+	uint64_t sent_ns; // its last transmission
+	// Of the connection when it was sent last.
+	uint64_t delivered_segs, lost_segs;
+	uint32_t inflight_segs; // itself included
+	uint32_t bytes; // payload
+	enum cc_packet_event event;
+	bool retransmission; // it was sent before
+	bool probe; // as a tail loss probe
+	bool app_limited; // the application had limited sending when it left
+};
+
+// What a flow's control has beside its state, from cc_ops.open until cc_ops.release. It does not
+// move: a state may hold a pointer to it.
+struct cc_flow {
+	size_t bytes; // of this structure, which grows at its end
+	uint32_t id; // of the flow
+	// Of the flows that share memory: how many they are, and which of them it is.
+	uint32_t shared_flows, shared_place;
+	// To be written by the control: segments that leave at once, in one pacing slot; 0: as the
+	// group's `tso` says.
+	uint32_t burst_segs;
+	uint64_t random; // of cc_random: differs by the run's seed, the flow and its connection
+	void *memory; // cc_ops.memory_bytes, zeroed for each connection
+	void *shared; // cc_ops.shared_bytes, zeroed when the run begins
+	// Calls on_timer once, so long after the present call, 1 us at least; CC_TIMER_OFF: never.
+	// It takes the place of what was set before.
+	void (*timer)(struct cc_flow *flow, uint64_t after_ns);
+	// Writes an event `note` into the run's folder (events.ring), with two numbers.
+	// cc_ops.notes[which] is its name.
+	void (*note)(struct cc_flow *flow, uint32_t which, double before, double value);
+};
+#define CC_TIMER_OFF UINT64_MAX
+static inline uint64_t cc_random(struct cc_flow *flow) { // splitmix64
+	uint64_t x = flow->random += 0x9e3779b97f4a7c15;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+	return x ^ (x >> 31);
+}
 
 struct cc_loss {
 	uint64_t now_ns;
@@ -91,6 +146,7 @@ struct cc_loss {
 	bool classic_ecn;
 	bool repeated; // on_rto: the retransmission timed out too; ssthresh stays (RFC 5681 3.1)
 	bool requested; // neither: the control has asked for it (CC_REQUEST_REDUCTION)
+	bool probe; // the only loss, which a tail loss probe has repaired (RFC 8985 section 7.4.2)
 };
 
 // The algorithm's decisions; on a call it holds the last ones.
@@ -203,13 +259,29 @@ struct cc_ops {
 	uint32_t (*requests)(void *state, const void *config);
 	// The flow has ended; its state is not used any more.
 	void (*release)(void *state, const void *config);
+
+	// Since version 4; each may be NULL or 0. All but shared_name, wants and notes need `open`.
+	size_t memory_bytes; // of cc_flow.memory: for a state of more than CC_STATE_MAX_BYTES
+	// cc_flow.shared is one for the flows of the same place in all groups with this control and
+	// the same name: flow 0 of each, flow 1 of each. shared_name must be there, too.
+	size_t shared_bytes;
+	const char *(*shared_name)(const void *config);
+	// Whether this config needs on_sample, requests, open and what follows from that, which
+	// cost time; NULL: it does.
+	bool (*wants)(const void *config);
+	// Before init.
+	void (*open)(void *state, const void *config, struct cc_flow *flow);
+	void (*on_timer)(void *state, const void *config, uint64_t now_ns, struct cc_out *out);
+	void (*on_packet)(void *state, const void *config, const struct cc_packet *packet);
+	const char *notes[CC_NOTES]; // names of cc_flow.note's numbers
 };
 
 // The version of this header, and the oldest that plug-ins may have been compiled for. Both grow
 // with a change that a plug-in compiled before it would not survive; such a plug-in is refused.
-#define CC_ABI 3
+#define CC_ABI 4
 #define CC_ABI_OLDEST 2
 #define CC_OPS_BYTES_2 344 // of struct cc_ops in version 2
+#define CC_OPS_BYTES_3 384
 
 struct cc_plugin {
 	uint32_t abi;
@@ -234,6 +306,7 @@ extern "C" const struct cc_plugin weir_cc_plugin;
 static_assert(sizeof(void *) < sizeof(uint64_t)
 		|| (sizeof(struct cc_ack) == 128 && sizeof(struct cc_loss) == 24
 			&& sizeof(struct cc_out) == 16 && sizeof(struct param) == 80
-			&& sizeof(struct cc_ops) == 384
-			&& offsetof(struct cc_ops, license) == CC_OPS_BYTES_2),
+			&& sizeof(struct cc_ops) == 568
+			&& offsetof(struct cc_ops, license) == CC_OPS_BYTES_2
+			&& offsetof(struct cc_ops, memory_bytes) == CC_OPS_BYTES_3),
 	"raise CC_ABI, and say the new sizes here");

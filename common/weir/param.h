@@ -21,6 +21,9 @@ enum param_type {
 	PARAM_TYPE_ENUM, // stored as int: index into choices
 	PARAM_TYPE_TEXT, // stored in a char[PARAM_TEXT_SIZE]
 	PARAM_TYPE_LIMIT, // struct limit; a number without a unit is refused
+	// The name of a file that is read, stored as struct param_file; "": none. Some tables of
+	// Weir's own, with FILE:PART, have no field.
+	PARAM_TYPE_FILE,
 	// Keys that other code of Weir reads, and no congestion control has. Their tables describe
 	// them, for --list and the JSON Schema; `def` "" is nothing at all.
 	PARAM_TYPE_SCALAR, // one value
@@ -29,7 +32,6 @@ enum param_type {
 	PARAM_TYPE_LIST, // of min to max such maps; without `of`, of whole numbers in [min, max]
 	PARAM_TYPE_PATHS, // a map of names to lists of plug-ins of the kind `of`
 	PARAM_TYPE_NAMES, // a name, or a list of names: of paths, or with `choices` of these
-	PARAM_TYPE_FILE, // the name of a file that is read, or FILE:PART
 };
 
 #define PARAM_TEXT_SIZE 128
@@ -39,6 +41,13 @@ enum limit_kind { LIMIT_BYTES, LIMIT_PACKETS, LIMIT_TIME, LIMIT_BDP };
 struct limit {
 	enum limit_kind kind;
 	double value; // bytes, packets, nanoseconds or bandwidth-delay products
+};
+
+// What is in a file: `bytes` bytes and a 0 behind them; NULL: there is none. The run's folder has a
+// copy of it.
+struct param_file {
+	const char *text;
+	uint64_t bytes;
 };
 
 struct param {
@@ -84,6 +93,8 @@ struct param {
 	PARAM_TYPE_(PARAM_TYPE_ENUM), PARAM_FIELD_(T, field, int), PARAM_CHOICES_(names)
 #define PARAM_TEXT(T, field)                                                                       \
 	PARAM_TYPE_(PARAM_TYPE_TEXT), PARAM_FIELD_(T, field, char[PARAM_TEXT_SIZE])
+#define PARAM_CONTENT(T, field)                                                                    \
+	PARAM_TYPE_(PARAM_TYPE_FILE), PARAM_FIELD_(T, field, struct param_file)
 #define PARAM_LIMIT(T, field) PARAM_TYPE_(PARAM_TYPE_LIMIT), PARAM_FIELD_(T, field, struct limit)
 #define PARAM_SCALAR .type = PARAM_TYPE_SCALAR
 #define PARAM_FILE .type = PARAM_TYPE_FILE

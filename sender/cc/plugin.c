@@ -327,6 +327,51 @@ static void plugin_release(void *state, const void *config) {
 	leave();
 }
 
+static void plugin_open(void *state, const void *config, struct cc_flow *flow) {
+	const struct plugin *p = plugin_of(config);
+
+	give_handler_stack();
+	enter(p->path, "open");
+	p->own.open(state, own_config(config), flow);
+	leave();
+}
+
+static void plugin_on_timer(void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	const struct plugin *p = plugin_of(config);
+	struct cc_out last = *out;
+
+	enter(p->path, "on_timer");
+	p->own.on_timer(state, own_config(config), now_ns, out);
+	leave();
+	check(p, "on_timer", now_ns, &last, out);
+}
+
+static void plugin_on_packet(void *state, const void *config, const struct cc_packet *packet) {
+	const struct plugin *p = plugin_of(config);
+
+	enter(p->path, "on_packet");
+	p->own.on_packet(state, own_config(config), packet);
+	leave();
+}
+
+static const char *plugin_shared_name(const void *config) {
+	const struct plugin *p = plugin_of(config);
+
+	enter(p->path, "shared_name");
+	const char *name = p->own.shared_name(own_config(config));
+	leave();
+	return name;
+}
+
+static bool plugin_wants(const void *config) {
+	const struct plugin *p = plugin_of(config);
+
+	enter(p->path, "wants");
+	bool wants = p->own.wants(own_config(config));
+	leave();
+	return wants;
+}
+
 static void plugin_observe(const void *state, const void *config, float out[CC_OBSERVED]) {
 	const struct plugin *p = plugin_of(config);
 
@@ -370,6 +415,11 @@ static struct cc_ops guarded(const struct cc_ops *own) {
 	ops.on_sample = own->on_sample != NULL ? plugin_on_sample : NULL;
 	ops.requests = own->requests != NULL ? plugin_requests : NULL;
 	ops.release = own->release != NULL ? plugin_release : NULL;
+	ops.open = own->open != NULL ? plugin_open : NULL;
+	ops.on_timer = own->on_timer != NULL ? plugin_on_timer : NULL;
+	ops.on_packet = own->on_packet != NULL ? plugin_on_packet : NULL;
+	ops.shared_name = own->shared_name != NULL ? plugin_shared_name : NULL;
+	ops.wants = own->wants != NULL ? plugin_wants : NULL;
 	ops.config_size = OWN_CONFIG + own->config_size;
 	ops.samples = true; // it may be older than the flag
 	return ops;

@@ -10,16 +10,19 @@
 
 #define NAME_CHARS 31
 #define PARAMS_MAX 128
+#define MEMORY_BYTES_MAX (16 << 20)
 
 static int version_fits(const struct cc_plugin *p, struct err *err) {
-	size_t ops_bytes = p->abi == 2 ? CC_OPS_BYTES_2 : sizeof(struct cc_ops);
+	const size_t bytes[] = {CC_OPS_BYTES_2, CC_OPS_BYTES_3, sizeof(struct cc_ops)};
+
+	static_assert(CC_ABI == 4 && CC_ABI_OLDEST == 2, "one size for each version");
 
 	if (p->abi < CC_ABI_OLDEST || p->abi > CC_ABI)
 		return err_set(err, -EINVAL,
 			"it was compiled for version %u of weir/cc.h, and this is version %d: "
 			"compile it again",
 			p->abi, CC_ABI);
-	if (p->ops_size != ops_bytes || p->ack_size != sizeof(struct cc_ack)
+	if (p->ops_size != bytes[p->abi - CC_ABI_OLDEST] || p->ack_size != sizeof(struct cc_ack)
 		|| p->loss_size != sizeof(struct cc_loss) || p->out_size != sizeof(struct cc_out)
 		|| p->param_size != sizeof(struct param))
 		return err_set(err, -EINVAL,
@@ -67,6 +70,17 @@ static int ops_fit(const struct cc_ops *o, struct err *err) {
 	if ((o->observe == NULL) != (o->observed[0] == NULL))
 		return err_set(err, -EINVAL,
 			"its ops need both or neither: observe, and the names in observed");
+	if (o->open == NULL
+		&& (o->memory_bytes > 0 || o->shared_bytes > 0 || o->on_timer != NULL
+			|| o->on_packet != NULL))
+		return err_set(err, -EINVAL,
+			"its ops have memory, on_timer or on_packet, which need open");
+	if (o->memory_bytes > MEMORY_BYTES_MAX || o->shared_bytes > MEMORY_BYTES_MAX)
+		return err_set(err, -EINVAL, "it wants more than %d MiB of memory for a flow",
+			MEMORY_BYTES_MAX >> 20);
+	if ((o->shared_bytes > 0) != (o->shared_name != NULL))
+		return err_set(
+			err, -EINVAL, "its ops need both or neither: shared_bytes and shared_name");
 	if ((o->preset == NULL) != (o->presets == NULL))
 		return err_set(err, -EINVAL, "its ops need both or neither: preset and presets");
 	return 0;
@@ -86,6 +100,8 @@ static size_t field_size(enum param_type type) {
 		return PARAM_TEXT_SIZE;
 	case PARAM_TYPE_LIMIT:
 		return sizeof(struct limit);
+	case PARAM_TYPE_FILE:
+		return sizeof(struct param_file);
 	default:
 		return 0;
 	}
@@ -97,6 +113,8 @@ static size_t field_alignment(enum param_type type) {
 		return 1;
 	case PARAM_TYPE_LIMIT:
 		return _Alignof(struct limit);
+	case PARAM_TYPE_FILE:
+		return _Alignof(struct param_file);
 	default: // numbers: as large as they are
 		return field_size(type);
 	}
@@ -160,9 +178,12 @@ static int params_fit(const struct cc_ops *o, size_t *count, struct err *err) {
 }
 
 int cc_plugin_check(const struct cc_plugin *p, size_t *params, struct err *err) {
+	struct cc_ops ops = {0}; // NULL what its version has not
 	int rc = version_fits(p, err);
 
-	if (rc == 0)
-		rc = ops_fit(p->ops, err);
-	return rc < 0 ? rc : params_fit(p->ops, params, err);
+	if (rc < 0)
+		return rc;
+	memcpy(&ops, p->ops, p->ops_size);
+	rc = ops_fit(&ops, err);
+	return rc < 0 ? rc : params_fit(&ops, params, err);
 }

@@ -31,7 +31,8 @@ enum host_timer_kind {
 	TIMER_WORKLOAD,
 	TIMER_TRANSPORT, // `pace` of a flow of another transport
 	TIMER_TRANSPORT_RECEIVER, // `delack` of a receiver of it
-	TIMER_CLOSING
+	TIMER_CLOSING,
+	TIMER_CONTROL // of a flow's control (tcp/service.h)
 };
 struct host_timer {
 	struct timer t;
@@ -108,8 +109,8 @@ struct endpoint {
 	struct seg_arena arena;
 	struct flow *flow;
 	uint32_t flows;
-	// Of each flow, connection_bytes for the state of a transport beside TCP, zeroed; NULL:
-	// there is none.
+	// Of each flow, connection_bytes for the state of a transport beside TCP or the service of
+	// its control, zeroed; NULL: there is none.
 	char *connection;
 	uint32_t connection_bytes;
 	struct receiver *receiver;
@@ -130,6 +131,7 @@ struct endpoint {
 	struct host_count count;
 	struct receiver_count received; // by all receivers
 	uint64_t measure_ns; // start of the summary's figures
+	char *shared; // memory that controls share; NULL: none do
 };
 
 // How many of `flows` flows host `shard_id` of `shards` holds.

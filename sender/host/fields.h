@@ -8,6 +8,7 @@
 	V(TEXT, name, "", g->name, "")                                                             \
 	V(TEXT, cc, "", g->control, "")                                                            \
 	V(PART, modes, "list[str]", write_modes(j, g->cc), "")                                     \
+	V(PART, notes, "list[str]", write_notes(j, g->cc), "")                                     \
 	V(TEXT, stack, "", kernels ? stack_name(&g->stack) : NULL, "",                             \
 		.absent = "no kernel is among the hosts")                                          \
 	V(TEXT, peer, "", kernels ? stack_name(&g->peer) : NULL, "",                               \

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "sender/source/source.h"
 #include "sender/tcp/path_mtu.h"
+#include "sender/tcp/service.h"
 #include "sender/transport.h"
 
 #include <errno.h>
@@ -59,8 +60,17 @@ static int flows_init(struct host *h, struct err *err) {
 	h->connection_bytes = host_connection_bytes(gs);
 	if (h->connection_bytes > 0)
 		h->connection = mem_map((size_t)h->flows * h->connection_bytes);
+	size_t shared = service_shared_bytes(gs);
+
+	if (shared > 0 && h->env.shards > 1)
+		rc = err_set(err, -EINVAL,
+			"a control's flows share memory, which needs one lcore: write one in "
+			"live.sender.lcores");
+	if (rc == 0 && shared > 0)
+		h->shared = mem_map(shared);
 	if (h->flow == NULL || start_ns == NULL
-		|| (h->connection_bytes > 0 && h->connection == NULL))
+		|| (h->connection_bytes > 0 && h->connection == NULL)
+		|| (rc == 0 && shared > 0 && h->shared == NULL))
 		rc = err_set(err, -ENOMEM, "no memory for %u flows", h->flows);
 	if (rc == 0)
 		rc = workloads_init(&h->endpoint, err);
@@ -208,8 +218,10 @@ void host_fini(struct host *h) {
 	receivers_acks_fini(&h->endpoint);
 	mem_unmap(h->receiver, h->env.receivers * sizeof(*h->receiver));
 	mem_unmap(h->connection, (size_t)h->flows * h->connection_bytes);
+	if (h->shared != NULL)
+		mem_unmap(h->shared, service_shared_bytes(h->groups));
 	h->flow = NULL;
-	h->connection = NULL;
+	h->connection = h->shared = NULL;
 	h->receiver = NULL;
 	h->flows = h->receivers = 0;
 }
@@ -306,6 +318,9 @@ static void host_fire(struct host *h, struct host_timer *t, uint64_t now_ns) {
 		break;
 	case TIMER_CLOSING:
 		closing_timer(h, now_ns);
+		break;
+	case TIMER_CONTROL:
+		service_timer(e, t, now_ns);
 		break;
 	}
 }

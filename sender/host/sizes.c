@@ -2,6 +2,7 @@
 // How much memory a host takes, by what its groups and the network can lead to.
 #include "sender/host/host.h"
 #include "sender/source/source.h"
+#include "sender/tcp/service.h"
 #include "sender/transport.h"
 
 #include <math.h>
@@ -33,6 +34,7 @@ uint32_t host_connection_bytes(const struct groups *gs) {
 
 		if (t != NULL && t->connection_size > bytes)
 			bytes = t->connection_size;
+		bytes = max_u64(bytes, service_bytes(&gs->group[i]));
 	}
 	return (uint32_t)((bytes + 63) / 64 * 64);
 }
@@ -91,16 +93,22 @@ uint64_t host_peer_window_segs(const struct groups *gs) {
 // Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
 // (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits
 // for its timeout, and the windows that need no network to be large; twice again for rings that are
-// powers of two, and twice for what a shrunk window still holds until its recovery ends. A control
+// powers of two, twice for what a shrunk window still holds until its recovery ends, and twice for a control that is
+// told of each segment (tcp/service.h). A control
 // that learns of a loss late, or ignores losses, sends more than that into a small network: hence
 // `segs_least`, which is only address space until it is used.
 uint64_t host_arena_segs(const struct groups *gs, const struct host_env *env) {
 	uint64_t flows = host_shard_flows(gs->flows, env->shard_id, env->shards);
 	uint64_t windows = host_window_segs(gs) + unbounded_segs(gs, env);
+	bool packets = false;
 
+	for (uint32_t i = 0; i < gs->count; i++)
+		packets |= gs->group[i].packets;
 	windows /= env->shards > 1 ? env->shards : 1;
 	return max_u64(env->segs_least,
-		4 * (2 * env->pipe_segs + hole_segs(gs, env) + windows) + flows * SEGS_PER_FLOW);
+		       4 * (2 * env->pipe_segs + hole_segs(gs, env) + windows)
+			       + flows * SEGS_PER_FLOW)
+		<< packets;
 }
 
 // Every other segment may be missing.
@@ -120,7 +128,7 @@ uint64_t host_bytes(const struct groups *gs, const struct host_env *env) {
 		bytes += seg_arena_bytes(host_arena_segs(gs, env))
 			+ host_shard_flows(gs->flows, env->shard_id, env->shards)
 				* (sizeof(struct flow) + host_connection_bytes(gs))
-			+ gs->flows * sizeof(uint64_t)
+			+ gs->flows * sizeof(uint64_t) + service_shared_bytes(gs)
 			+ workloads_bytes(gs, env->shard_id, env->shards);
 	return bytes;
 }

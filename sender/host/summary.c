@@ -81,15 +81,22 @@ static void write_base_rtt(struct json *j, const struct host *h, uint32_t group)
 }
 
 // The names of its modes 0, 1, ... as records have them; "": without one.
-static void write_modes(struct json *j, const struct cc_ops *cc) {
-	size_t count = cc != NULL ? CC_MODES : 0;
-
-	while (count > 0 && cc->modes[count - 1] == NULL)
+static void write_names(struct json *j, const char *key, const char *const *names, size_t count) {
+	while (count > 0 && names[count - 1] == NULL)
 		count--;
-	json_array(j, "modes");
+	json_array(j, key);
 	for (size_t i = 0; i < count; i++)
-		json_text(j, NULL, cc->modes[i] != NULL ? cc->modes[i] : "");
+		json_text(j, NULL, names[i] != NULL ? names[i] : "");
 	json_close(j, ']');
+}
+
+static void write_modes(struct json *j, const struct cc_ops *cc) {
+	write_names(j, "modes", cc != NULL ? cc->modes : NULL, cc != NULL ? CC_MODES : 0);
+}
+
+// The same of its notes.
+static void write_notes(struct json *j, const struct cc_ops *cc) {
+	write_names(j, "notes", cc != NULL ? cc->notes : NULL, cc != NULL ? CC_NOTES : 0);
 }
 
 static const char *stack_name(const struct stack *s) {

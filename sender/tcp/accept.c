@@ -3,6 +3,7 @@
 #include "sender/tcp/loss.h"
 
 #include "sender/endpoint/endpoint.h"
+#include "sender/tcp/service.h"
 
 #include <string.h>
 
@@ -60,6 +61,8 @@ void flow_end(
 	endpoint_cancel(e, &f->pace);
 	if (g->cc != NULL && g->cc->release != NULL) // NULL: of a transport beside TCP
 		g->cc->release(f->cc_state, g->cc_config);
+	if (f->service != NULL)
+		service_close(e, f);
 	flow_forget(f);
 	seg_ring_free(&f->ring, &e->arena);
 	e->open--;

@@ -33,7 +33,7 @@ static void reduced(struct endpoint *e, struct flow *f, double before, bool ecn,
 	endpoint_event(e, f, TEL_EV_REDUCTION, before, f->out.cwnd_segs, ecn, now_ns);
 }
 
-enum cause { CAUSE_LOSS, CAUSE_ECN, CAUSE_REQUEST };
+enum cause { CAUSE_LOSS, CAUSE_ECN, CAUSE_REQUEST, CAUSE_PROBE };
 
 static void enter_recovery(
 	struct endpoint *e, struct flow *f, const struct delivery *d, enum cause cause) {
@@ -44,6 +44,7 @@ static void enter_recovery(
 		.ecn = cause == CAUSE_ECN,
 		.classic_ecn = f->classic_ecn,
 		.requested = cause == CAUSE_REQUEST,
+		.probe = cause == CAUSE_PROBE,
 	};
 	double before = f->out.cwnd_segs;
 
@@ -294,7 +295,10 @@ static void update_state(struct endpoint *e, struct flow *f, const struct delive
 	// Segments still marked lost were sent after the last reduction and cause another one. An
 	// echo that arrives before CWR was sent belongs to the last reduction.
 	if (f->lost > 0 || repaired || (ece && !f->ecn_cwr)) {
-		enter_recovery(e, f, d, f->lost == 0 && !repaired ? CAUSE_ECN : CAUSE_LOSS);
+		enter_recovery(e, f, d,
+			f->lost > 0	   ? CAUSE_LOSS
+				: repaired ? CAUSE_PROBE
+					   : CAUSE_ECN);
 		f->ecn_episode = ece;
 		f->ecn_cwr |= ece;
 	}
@@ -458,7 +462,8 @@ __attribute__((cold)) static void sampled_ack(struct endpoint *e, struct flow *f
 	const struct delivery d = {.now_ns = a->now_ns,
 		.acked = segs,
 		.passed = segs,
-		.prior_delivered = a->prior_delivered_segs};
+		.prior_delivered = a->prior_delivered_segs,
+		.newest_ns = a->sent_ns};
 
 	sample_take(e, f, s, &d, a->rtt_ns, false);
 	call_cc(e, f, g, a, false, false);

@@ -16,7 +16,7 @@
 // leave at once); pacer.h (when); rtx_timer.c (timeouts and probes); ack.c, sample.c (ACKs); loss.c
 // (scoreboard and RACK-TLP); relost.c (lost retransmissions); spurious.c (undo of spurious
 // reductions); marks.c and accecn.h (ECN feedback); writes.c (short segments); path_mtu.c and
-// mtu_probe.c (smaller and larger ones); send_buffer.h (what the application has written).
+// mtu_probe.c (smaller and larger ones); service.h (what a control has beside its state); send_buffer.h (what the application has written).
 #pragma once
 #include "common/base/field.h"
 #include "common/base/likely.h"
@@ -146,7 +146,8 @@ struct flow {
 	bool searches : 1; // for a larger MTU (mtu_probe.c)
 	bool writes : 1; // several transfers share the connection: their last segments may be short
 	bool buffered : 1; // `written` bounds what is sent (send_buffer.h)
-	bool sampled : 1; // its control has on_sample or requests
+	bool sampled : 1; // its control has on_sample, requests or a service
+	bool packets : 1; // its control has on_packet
 	uint32_t id;
 	uint32_t payload; // bytes per full segment
 	uint32_t iss, rcv_nxt, ts_recent;
@@ -247,6 +248,7 @@ struct flow {
 	struct accecn_sender marks; // accecn
 	uint64_t written; // buffered: the number behind the last segment in the buffer
 	uint64_t buffer_bytes; // its size
+	struct flow_service *service; // service.h; NULL: its control asks for none
 };
 #define FLOW_HOT_BYTES 384
 static_assert(sizeof(void *) < sizeof(uint64_t)

@@ -6,6 +6,7 @@
 #include "sender/tcp/loss.h"
 #include "sender/tcp/path_mtu.h"
 #include "sender/tcp/send_buffer.h"
+#include "sender/tcp/service.h"
 
 #define PAYLOAD_MIN 48 // MSS_MIN less 40 bytes of options
 // Between the sequence numbers of two connections: more than any window, so that old packets are
@@ -122,8 +123,10 @@ static void established(struct endpoint *e, struct flow *f, const struct seg *s,
 	else
 		f->rtt.rto_ns = RTO_UNMEASURED_NS;
 	f->rack_rtt_ns = f->rtt.srtt_ns;
+	f->sampled = g->sampled;
+	if (g->serves)
+		service_open(e, f, now_ns);
 	g->cc->init(f->cc_state, g->cc_config, f->payload, f->rtt.srtt_ns, now_ns, &f->out);
-	f->sampled = g->cc->on_sample != NULL || g->cc->requests != NULL;
 	if (lost_syns(f, s))
 		f->out.cwnd_segs = 1;
 	f->backoff = f->timeouts = 0;

@@ -24,6 +24,7 @@
 
 #include "common/base/likely.h"
 #include "sender/tcp/loss.h"
+#include "sender/tcp/service.h"
 
 #include <string.h>
 
@@ -73,6 +74,7 @@ static void delivered(struct flow *f, uint64_t index, struct seg_rec *r, struct 
 	uint64_t sent_ns = flow_sent_ns(r, d->now_ns);
 	uint16_t flags = r->flags;
 
+	flow_packet(f, index, CC_PACKET_ACKED, d->now_ns);
 	if ((flags & (SENT_LOST | SENT_RETRANS)) != 0) {
 		if ((flags & SENT_RETRANS) != 0) {
 			loss_retrans_unlink(f, index);
@@ -239,9 +241,10 @@ void loss_sack(struct flow *f, const struct seg *s, struct delivery *d) {
 	f->seen_count = n;
 }
 
-void loss_mark(struct flow *f, uint64_t index) {
+void loss_mark(struct flow *f, uint64_t index, uint64_t now_ns) {
 	struct seg_rec *r = flow_seg(f, index);
 
+	flow_packet(f, index, CC_PACKET_LOST, now_ns);
 	if ((r->flags & SENT_RETRANS) != 0) { // the retransmission is lost too
 		loss_retrans_unlink(f, index);
 		f->retrans--;
@@ -258,7 +261,7 @@ void loss_mark(struct flow *f, uint64_t index) {
 
 void loss_mark_in(struct flow *f, uint64_t index, struct delivery *d) {
 	d->lost_app_limited = (flow_seg(f, index)->flags & SENT_APP_LIMITED) != 0;
-	loss_mark(f, index);
+	loss_mark(f, index, d->now_ns);
 	d->lost++;
 }
 
@@ -380,6 +383,6 @@ void loss_on_timeout(struct flow *f, uint64_t now_ns) {
 		if ((r->flags & SENT_SACKED) != 0 || waiting)
 			continue;
 		if (all || i == f->una || flow_sent_ns(r, now_ns) + old_ns <= now_ns)
-			loss_mark(f, i);
+			loss_mark(f, i, now_ns);
 	}
 }

@@ -43,7 +43,7 @@ void loss_sack(struct flow *f, const struct seg *seg, struct delivery *d);
 void loss_fetch(const struct flow *f, const struct seg *seg);
 // RACK: marks lost segments; returns the time in ns until the next check, 0: none is needed.
 uint64_t loss_detect(struct endpoint *e, struct flow *f, uint64_t now_ns, struct delivery *d);
-void loss_mark(struct flow *f, uint64_t index);
+void loss_mark(struct flow *f, uint64_t index, uint64_t now_ns);
 void loss_mark_in(struct flow *f, uint64_t index, struct delivery *d); // by an ACK
 // Payload that the peer has, as far as it said so: what it acknowledged, and whole segments beyond
 // (of a peer without SACK one for each duplicate ACK). What arrives in an interval counts there,

@@ -7,6 +7,7 @@
 #include "sender/tcp/loss.h"
 #include "sender/tcp/pacer.h"
 #include "sender/tcp/send_buffer.h"
+#include "sender/tcp/service.h"
 
 static bool lost_unsent(const struct flow *f, uint64_t index) {
 	return (flow_seg(f, index)->flags & (SENT_LOST | SENT_RETRANS)) == SENT_LOST;
@@ -93,6 +94,7 @@ static inline __attribute__((always_inline)) void transmit(struct endpoint *e, s
 	f->last_send_ns = now_ns;
 	e->count.data_tx_segs++;
 	e->count.tx_segs++;
+	flow_packet(f, index, CC_PACKET_SENT, now_ns);
 	e->env.output(e->env.ctx, f->id, &s, 1, ecn, due_ns, paced);
 }
 
@@ -364,7 +366,11 @@ void flow_send_probe(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 	double bps = pacer_bps(flow_group(e, f), f);
 
 	f->tlp_retrans = !new_allowed(e, f, now_ns);
+	if (f->service != NULL)
+		f->service->probing = true;
 	flow_transmit(e, f, f->tlp_retrans ? f->nxt - 1 : f->nxt, now_ns, false, false, now_ns);
+	if (f->service != NULL)
+		f->service->probing = false;
 	if (bps > 0)
 		pacer_sent(f, bps, 1, time_max(f->next_send_ns, now_ns), now_ns);
 }

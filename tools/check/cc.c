@@ -66,6 +66,7 @@ void *realloc(void *old, size_t size) {
 struct bed {
 	const struct cc_ops *ops;
 	void *config; // read-only
+	struct cc_flow *flow; // its service; NULL: it asks for none
 	char *place[PLACES]; // of the state, each before a page that nobody may touch
 	size_t config_room;
 };
@@ -114,6 +115,12 @@ static int bed_open(struct bed *b, const struct cc_ops *ops, bool plugin, struct
 		return rc;
 	if (mprotect(b->config, b->config_room, PROT_READ) < 0)
 		return err_set(err, -errno, "mprotect: %s", strerror(errno));
+	if (ops->open != NULL) {
+		b->flow = (void *)guarded_state(
+			sizeof(struct cc_flow) + ops->memory_bytes + ops->shared_bytes, err);
+		if (b->flow == NULL)
+			return -ENOMEM;
+	}
 	for (int i = 0; i < PLACES; i++) {
 		b->place[i] = guarded_state(ops->state_size + 8u * (unsigned)i, err);
 		if (b->place[i] == NULL)
@@ -212,7 +219,52 @@ static void sample(const struct bed *b, char *state, struct course *c) {
 	s.ece = coin(r);
 	s.cwnd_limited = coin(r);
 	s.host_paced = coin(r);
+	s.one_way = coin(r);
+	s.one_way_ns = (int64_t)any(r, INT64_MAX) * (coin(r) ? 1 : -1);
 	b->ops->on_sample(state, b->config, &s);
+}
+
+static void packet(const struct bed *b, char *state, struct course *c) {
+	struct rng *r = &c->rng;
+	struct cc_packet p = {
+		.now_ns = c->now_ns,
+		.number = any(r, UINT64_MAX >> 1),
+		.sent_ns = time_since(c->now_ns, any(r, 1000 * NS_PER_S)),
+		.delivered_segs = any(r, c->delivered),
+		.lost_segs = any(r, UINT64_MAX >> 1),
+		.inflight_segs = (uint32_t)any(r, SEGS_MAX),
+		.bytes = (uint32_t)any(r, MSS_BYTES),
+		.event = (enum cc_packet_event)(rng_u64(r) % 3),
+	};
+
+	p.retransmission = coin(r);
+	p.probe = coin(r);
+	p.app_limited = coin(r);
+	b->ops->on_packet(state, b->config, &p);
+}
+
+// What a control says beside its window counts as an answer, too.
+static XXH64_state_t *beside_answers;
+
+static void any_timer(struct cc_flow *flow, uint64_t after_ns) {
+	XXH64_update(beside_answers, &after_ns, sizeof(after_ns));
+}
+
+static void any_note(struct cc_flow *flow, uint32_t which, double before, double value) {
+	XXH64_update(beside_answers, &value, sizeof(value));
+}
+
+static void open_flow(const struct bed *b, char *state, const struct course *c) {
+	beside_answers = c->answers;
+	memset(b->flow, 0, sizeof(*b->flow) + b->ops->memory_bytes + b->ops->shared_bytes);
+	*b->flow = (struct cc_flow){.bytes = sizeof(*b->flow),
+		.shared_flows = 1,
+		.random = 1,
+		.memory = b->flow + 1,
+		.shared = (char *)(b->flow + 1) + b->ops->memory_bytes,
+		.timer = any_timer,
+		.note = any_note};
+	b->ops->open(state, b->config, b->flow);
 }
 
 static void one_call(const struct bed *b, char *state, struct course *c) {
@@ -223,7 +275,11 @@ static void one_call(const struct bed *b, char *state, struct course *c) {
 	c->now_ns += any(&c->rng, which == 0 ? 1000 * NS_PER_S : NS_PER_MS);
 	if (o->on_sample != NULL)
 		sample(b, state, c);
-	if (which < 85) {
+	if (o->on_packet != NULL)
+		packet(b, state, c);
+	if (which < 10 && o->on_timer != NULL) {
+		o->on_timer(state, b->config, c->now_ns, &c->out);
+	} else if (which < 85) {
 		struct cc_ack ack = any_ack(c);
 
 		o->on_ack(state, b->config, &ack, &c->out);
@@ -277,6 +333,8 @@ static uint64_t course(const struct bed *b, bool moves, uint64_t *calls, struct 
 	for (int i = 0; i < PLACES; i++)
 		memset(b->place[i], 0, b->ops->state_size);
 	allocations = 0;
+	if (b->flow != NULL)
+		open_flow(b, state, &c);
 	b->ops->init(state, b->config, MSS_BYTES, 50 * NS_PER_MS, c.now_ns, &c.out);
 	for (*calls = 0; *calls < CALLS && !faulty(&c, fault); (*calls)++) {
 		if (moves && *calls % 97 == 0) {
