@@ -17,9 +17,10 @@
 // first-order loop: the distance to it falls by 1/e in target / transmission time round trips.
 //
 // Where we differ from the RFC, and why
-//   - The RFC measures the one-way delay, by timestamps of the receiver. This transport measures
-//     round-trip times, so a queue on the way back counts too, as does the wait of a delayed ACK.
-//     Of the receiver's clock only its drift is lost, which the RFC has to correct.
+//   - The RFC measures the one-way delay, by timestamps of the receiver; `delay: one_way` does,
+//     in steps of 1 ms, and the drift of the receiver's clock is not corrected (RFC, appendix
+//     A.2). By default it measures round-trip times, so a queue on the way back counts too, as
+//     does the wait of a delayed ACK.
 //   - A minute without a sample takes its place in the history and leaves it empty; the RFC's code
 //     moves the history on by one place at the next sample, however long that took.
 //   - The ACK that shows a loss to be spurious gives the window back (RFC 4015), which its flight
@@ -37,10 +38,15 @@
 #define HISTORY_MAX 10
 #define FILTER_MAX 8
 #define NO_DELAY UINT64_MAX
+#define ONE_WAY_ZERO ((uint64_t)1 << 62) // the clocks' difference may be negative
+
+static const char *const delay_names[] = {"rtt", "one_way", NULL};
+enum delay { DELAY_RTT, DELAY_ONE_WAY };
 
 struct config {
 	double initial_segs, min_segs, target_ns, gain, allowed_segs;
 	uint64_t history, filter;
+	int delay;
 };
 
 #define F64(field, low, high) PARAM_F64(struct config, field), .min = (low), .max = (high)
@@ -82,6 +88,10 @@ static const struct param params[] = {
 		PARAM_U64(struct config, filter),
 		.min = 1,
 		.max = FILTER_MAX},
+	{.name = "delay",
+		.def = "rtt",
+		.help = "what is measured: the round trip, or one way by the receiver's timestamps",
+		PARAM_ENUM(struct config, delay, delay_names)},
 	PARAM_END,
 };
 
@@ -150,7 +160,7 @@ static void ledbat_on_ack(
 	struct ledbat *l = state;
 	double off, cwnd, allowed = ack->prior_inflight_segs + cfg->allowed_segs;
 
-	if (ack->rtt_ns > 0)
+	if (ack->rtt_ns > 0 && cfg->delay == DELAY_RTT)
 		measure(l, cfg, ack->rtt_ns, ack->now_ns);
 	off = 1 - queueing_ns(l, cfg) / cfg->target_ns;
 	if (off > 0 && (!ack->in_sequence || ack->in_recovery))
@@ -160,6 +170,17 @@ static void ledbat_on_ack(
 		cwnd = allowed;
 	l->undone = false;
 	out->cwnd_segs = cwnd > cfg->min_segs ? cwnd : cfg->min_segs;
+}
+
+static bool ledbat_wants(const void *config) {
+	const struct config *cfg = config;
+
+	return cfg->delay == DELAY_ONE_WAY;
+}
+
+static void ledbat_on_sample(void *state, const void *config, const struct cc_sample *sample) {
+	if (sample->one_way)
+		measure(state, config, (uint64_t)sample->one_way_ns + ONE_WAY_ZERO, sample->now_ns);
 }
 
 static void ledbat_on_loss(
@@ -195,10 +216,12 @@ static void ledbat_observe(const void *state, const void *config, float out[CC_O
 	const struct config *cfg = config;
 	const struct ledbat *l = state;
 
+	int64_t zero = cfg->delay == DELAY_ONE_WAY ? ONE_WAY_ZERO : 0;
+
 	if (!l->measured)
 		return;
 	out[0] = (float)queueing_ns(l, cfg);
-	out[1] = (float)smallest(l->base_ns, cfg->history);
+	out[1] = (float)((int64_t)smallest(l->base_ns, cfg->history) - zero);
 }
 
 const struct cc_ops cc_ledbat = {
@@ -218,4 +241,6 @@ const struct cc_ops cc_ledbat = {
 	.on_rto = ledbat_on_rto,
 	.on_spurious = ledbat_on_spurious,
 	.observe = ledbat_observe,
+	.on_sample = ledbat_on_sample,
+	.wants = ledbat_wants,
 };

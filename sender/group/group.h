@@ -59,7 +59,7 @@ struct group {
 	bool samples; // the algorithm needs them: rate, samples
 	// Its control has, with these parameters: on_sample, requests or a service; a service
 	// (tcp/service.h); on_packet.
-	bool sampled, serves, packets;
+	bool sampled, has_service, packets;
 	bool host_paced; // pacing: srtt or fq
 	bool bursts; // several segments may leave at once (tcp/bursts.c): tso, or pacing: fq
 	uint64_t ack_every; // receiver: one ACK per this many full segments

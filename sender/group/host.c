@@ -50,11 +50,11 @@ void group_host_modes(struct group *g) {
 	const struct cc_ops *cc = g->cc;
 	bool wants = cc != NULL && (cc->wants == NULL || cc->wants(g->cc_config));
 
-	g->serves = wants && cc->open != NULL;
-	g->packets = g->serves && cc->on_packet != NULL;
-	g->sampled = g->serves || (wants && (cc->on_sample != NULL || cc->requests != NULL));
+	g->has_service = wants && cc->open != NULL;
+	g->packets = g->has_service && cc->on_packet != NULL;
+	g->sampled = g->has_service || (wants && (cc->on_sample != NULL || cc->requests != NULL));
 	g->tick_ns = g->hz > 0 ? NS_PER_S / g->hz : 0;
-	g->bursts = g->serves || g->tso != TSO_NO || g->pacing == PACING_FQ;
+	g->bursts = g->has_service || g->tso != TSO_NO || g->pacing == PACING_FQ;
 	g->receiver_modes = (uint8_t)((g->gro_ns > 0 ? RECEIVER_GRO : 0)
 		| (g->acks == ACKS_LINUX ? RECEIVER_LINUX_ACKS : 0)
 		| (g->rmem > 0 || g->read_bps > 0 ? RECEIVER_WINDOW : 0));

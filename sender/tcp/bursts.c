@@ -46,7 +46,7 @@ uint32_t burst_segs(const struct group *g, const struct flow *f) {
 	uint64_t halved = f->rtt.min_ns / BURST_RTT_UNIT_NS;
 	uint32_t segs;
 
-	if (g->serves && f->service->flow.burst_segs > 0)
+	if (g->has_service && f->service->flow.burst_segs > 0)
 		return (uint32_t)min_u64(f->service->flow.burst_segs, burst_segs_max(f));
 	if (g->tso != TSO_LINUX)
 		return g->tso == TSO_NO ? 1 : (uint32_t)g->tso;

@@ -124,7 +124,7 @@ static void established(struct endpoint *e, struct flow *f, const struct seg *s,
 		f->rtt.rto_ns = RTO_UNMEASURED_NS;
 	f->rack_rtt_ns = f->rtt.srtt_ns;
 	f->sampled = g->sampled;
-	if (g->serves)
+	if (g->has_service)
 		service_open(e, f, now_ns);
 	g->cc->init(f->cc_state, g->cc_config, f->payload, f->rtt.srtt_ns, now_ns, &f->out);
 	if (lost_syns(f, s))

@@ -25,15 +25,15 @@ static struct flow *flow_of(const struct flow_service *s) {
 }
 
 size_t service_bytes(const struct group *g) {
-	return g->serves ? sizeof(struct flow_service) + g->cc->memory_bytes : 0;
+	return g->has_service ? sizeof(struct flow_service) + g->cc->memory_bytes : 0;
 }
 
 // ---- Memory that flows share ----
 
 // Whether flow i of one group shares memory with flow i of the other.
-static bool share(const struct group *a, const struct group *b) {
+static bool coupled(const struct group *a, const struct group *b) {
 	return a == b
-		|| (a->serves && b->serves && a->cc->shared_bytes > 0
+		|| (a->has_service && b->has_service && a->cc->shared_bytes > 0
 			&& a->cc->shared_bytes == b->cc->shared_bytes
 			&& strcmp(a->cc->name, b->cc->name) == 0
 			&& strcmp(a->cc->shared_name(a->cc_config),
@@ -43,7 +43,7 @@ static bool share(const struct group *a, const struct group *b) {
 
 // Bytes of one flow's, in a place of their own.
 static size_t shared_stride(const struct group *g) {
-	return g->serves ? (g->cc->shared_bytes + 63) / 64 * 64 : 0;
+	return g->has_service ? (g->cc->shared_bytes + 63) / 64 * 64 : 0;
 }
 
 // What the first group of those that share may need, whichever that is.
@@ -68,7 +68,7 @@ static void find_shared(const struct endpoint *e, const struct flow *f, struct c
 	uint32_t place = f->id - own->first, first = f->group;
 
 	for (uint32_t i = gs->count; i-- > 0;) {
-		if (!share(own, &gs->group[i]))
+		if (!coupled(own, &gs->group[i]))
 			continue;
 		first = i;
 		flow->shared_flows += place < gs->group[i].count;

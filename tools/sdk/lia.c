@@ -74,8 +74,8 @@ static void open_flow(void *state, const void *config, struct cc_flow *flow) {
 	(void)config;
 }
 
-// Tells the other subflows of this one's window.
-static void tell(const struct state *s, const struct cc_out *out) {
+// Publishes to the other subflows this one's window.
+static void publish(const struct state *s, const struct cc_out *out) {
 	s->paths[s->place].cwnd_segs = out->cwnd_segs;
 }
 
@@ -88,7 +88,7 @@ static void init(void *state, const void *config, uint32_t mss_bytes, uint64_t r
 	out->cwnd_segs = cfg->initial_segs;
 	out->pacing_bps = 0;
 	s->paths[s->place].rtt_ns = rtt_ns > 0 ? (double)rtt_ns : 1e9;
-	tell(s, out);
+	publish(s, out);
 	(void)mss_bytes, (void)now_ns;
 }
 
@@ -123,7 +123,7 @@ static void on_ack(void *state, const void *config, const struct cc_ack *ack, st
 		else
 			out->cwnd_segs += acked * increase(s, out->cwnd_segs);
 	}
-	tell(s, out);
+	publish(s, out);
 	(void)config;
 }
 
@@ -142,7 +142,7 @@ static void on_loss(
 
 	lower(s, out);
 	out->cwnd_segs = s->ssthresh_segs;
-	tell(s, out);
+	publish(s, out);
 	(void)config, (void)loss;
 }
 
@@ -153,7 +153,7 @@ static void on_rto(
 	if (!s->episode && !loss->repeated)
 		lower(s, out);
 	out->cwnd_segs = 1;
-	tell(s, out);
+	publish(s, out);
 	(void)config;
 }
 
@@ -165,7 +165,7 @@ static void on_spurious(void *state, const void *config, uint64_t now_ns, struct
 	if (s->prior_ssthresh_segs > s->ssthresh_segs)
 		s->ssthresh_segs = s->prior_ssthresh_segs;
 	s->episode = false;
-	tell(s, out);
+	publish(s, out);
 	(void)config, (void)now_ns;
 }
 
@@ -175,7 +175,7 @@ static void on_idle(
 
 	if (out->cwnd_segs > cfg->initial_segs)
 		out->cwnd_segs = cfg->initial_segs;
-	tell(state, out);
+	publish(state, out);
 	(void)now_ns, (void)idle_ns;
 }
 

@@ -110,6 +110,7 @@ TEST_NEEDS = (
     Need("procps", "command sysctl"),
     Need("nodejs", "command node"),
     Need("npm", "command npm"),
+    Need("rustc", "command rustc"),
     Need("qemu-user", "command qemu-x86_64"),
     Need("qemu-system-x86", "command qemu-system-x86_64"),
     Need("busybox-static", "command busybox"),
