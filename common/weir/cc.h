@@ -93,6 +93,9 @@ enum cc_packet_event {
 	CC_PACKET_SENT, // it has left; retransmissions too
 	CC_PACKET_ACKED, // cumulatively or by SACK; before on_ack
 	CC_PACKET_LOST, // declared lost; before on_loss, on_rto and on_ack
+	// It counts as in flight again: the loss was spurious, and it was not sent again. Before
+	// on_spurious.
+	CC_PACKET_RESTORED,
 };
 struct cc_packet {
 	uint64_t now_ns;

@@ -28,6 +28,7 @@
 //     repair is known.
 #include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
+#include "sender/tcp/service.h"
 
 // Retransmissions that are already in flight, a tail loss probe included, count as part of the
 // episode: they may have had the same cause.
@@ -102,6 +103,7 @@ static void unmark(struct flow *f, uint64_t now_ns) {
 			continue;
 		r->flags &= (uint16_t)~SENT_LOST;
 		f->lost--;
+		flow_packet(f, i, CC_PACKET_RESTORED, now_ns);
 		loss_unsent_end(f, i);
 	}
 	f->rack_scan = f->una;

@@ -8,9 +8,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from weir.analysis import folder
 
 from .conftest import Simulate
 
@@ -185,6 +187,126 @@ def test_what_plugins_are_told_and_may_ask(
     assert run.groups[0]["cwnd_reductions"] >= 3
     status, text = said(weir_sim, tmp_path, plugin, ", initial: 999")
     assert (status, "its parameters are not usable: initial is too much" in text) == (2, True)
+
+
+# Counts for itself what it is told of each segment, and ends the run where the two differ.
+SINCE_4 = """
+#include <stdlib.h>
+#define SEGS 65536
+struct seen {
+	uint64_t sent_ns, delivered, lost;
+	uint32_t inflight;
+	bool flies;
+};
+
+static void open_flow(void *state, const void *config, struct cc_flow *flow) {
+	struct state *s = state;
+
+	if (flow->bytes != sizeof(*flow) || ((struct seen *)flow->memory)[SEGS - 1].sent_ns != 0)
+		abort();
+	s->flow = flow;
+	s->due_ns = 0;
+}
+
+static void on_packet(void *state, const void *config, const struct cc_packet *p) {
+	struct state *s = state;
+	struct seen *seen = &((struct seen *)s->flow->memory)[p->number % SEGS];
+	bool flew = seen->flies;
+
+	if (p->event == CC_PACKET_SENT && p->retransmission != (seen->sent_ns != 0))
+		abort();
+	seen->flies = p->event == CC_PACKET_SENT || p->event == CC_PACKET_RESTORED;
+	s->inflight += seen->flies - flew;
+	if (p->event == CC_PACKET_SENT)
+		*seen = (struct seen){p->now_ns, s->delivered, s->lost, s->inflight, true};
+	if (p->sent_ns != seen->sent_ns || p->delivered_segs != seen->delivered
+		|| p->lost_segs != seen->lost || p->inflight_segs != seen->inflight || p->bytes == 0)
+		abort();
+	s->delivered += p->event == CC_PACKET_ACKED;
+	s->lost += p->event == CC_PACKET_LOST;
+	s->probes += p->event == CC_PACKET_SENT && p->probe;
+	if (p->event == CC_PACKET_ACKED)
+		seen->sent_ns = 0;
+}
+
+static void on_timer(void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
+	struct state *s = state;
+
+	if (now_ns != s->due_ns)
+		abort();
+	s->flow->note(s->flow, 1, (double)s->probes, (double)(cc_random(s->flow) >> 40));
+	s->flow->timer(s->flow, 7000000);
+	s->due_ns = now_ns + 7000000;
+}
+
+static const struct cc_ops ops = {
+	.memory_bytes = SEGS * sizeof(struct seen),
+	.open = open_flow,
+	.on_packet = on_packet,
+	.on_timer = on_timer,
+	.notes = {"nothing", "drawn"},"""
+SERVED = [
+    (
+        "	double ssthresh_segs;",
+        "	double ssthresh_segs;\n	struct cc_flow *flow;\n"
+        "	uint64_t delivered, lost, probes, due_ns;\n	uint32_t inflight;",
+    ),
+    ("\nstatic const struct cc_ops ops = {", SINCE_4),
+]
+TIMED = (
+    "	(void)mss_bytes, (void)rtt_ns, (void)now_ns;",
+    "	s->due_ns = now_ns + 3000000;\n	s->flow->timer(s->flow, 3000000);",
+)
+
+
+def test_a_plugin_is_told_of_each_segment(build_plugin: Compile, simulate: Simulate) -> None:
+    """Since version 4: sent, acknowledged, lost, restored; and it answers as without that."""
+    longer = (
+        "  - {{at: 12s, forward.delay.delay: 900ms}}\n  - {{at: 14s, forward.delay.delay: 20ms}}\n"
+    )
+    text = HARD.replace("telemetry:", f"{longer}telemetry:")
+    within = simulate(text.format(seed=1, cc="newreno"))
+    outside = simulate(text.format(seed=1, cc=f"{{plugin: {build_plugin(*SERVED)}}}"))
+    assert outside.summary["digest"] == within.summary["digest"]
+    assert outside.groups[0]["spurious_timeouts"] > 0
+
+
+def test_a_plugin_has_a_timer_and_random_numbers(build_plugin: Compile, simulate: Simulate) -> None:
+    """Each timer is at its nanosecond; draws differ by seed and flow, and repeat with the seed."""
+    plugin = build_plugin(*SERVED, TIMED)
+    drawn = []
+    for seed in (1, 1, 2):
+        run = simulate(HARD.format(seed=seed, cc=f"{{plugin: {plugin}}}"))
+        assert run.groups[0]["notes"] == ["nothing", "drawn"]
+        events = folder.load(run.folder).stream("events")
+        notes = events.records[events.records["event"] == events.number("event", "note")]
+        first = notes[notes["flow_id"] == 0]
+        assert set((first["ts_ns"][1:] - first["ts_ns"][:-1]).tolist()) == {7_000_000}
+        assert (first["ts_ns"][-1] > 19.9e9, set(notes["flow_id"])) == (True, set(range(5)))
+        assert first["before"][-1] > 0  # tail loss probes
+        drawn.append(notes["value"].tolist())
+        assert len(set(drawn[-1])) > 0.99 * len(drawn[-1])
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize("segs", [0, 1, 4])
+def test_a_plugin_sets_the_size_of_bursts(
+    build_plugin: Compile, simulate: Simulate, segs: int
+) -> None:
+    """Four segments leave at once, in one pacing slot; 0 is the group's, one by one."""
+    plugin = build_plugin(
+        *SERVED,
+        ("	s->due_ns = 0;", f"	flow->burst_segs = {segs};"),
+        ("	out->pacing_bps = 0;", "	out->pacing_bps = 4e6;"),
+    )
+    text = HARD.format(seed=1, cc=f"{{plugin: {plugin}, initial: 100}}").split("  - count: 2")[0]
+    text = text.replace("count: 3", "count: 1").replace("0.5%", "0%").replace("6Mbit", "60Mbit")
+    run = simulate(text + "telemetry: {level: 3}\n")
+    packets = folder.load(run.folder).stream("packets")
+    records = packets.records[packets.records["event"] == packets.number("event", "enqueue")]
+    sent = sorted(records["ts_ns"].tolist())[20:120]
+    gaps = [later - sooner for sooner, later in pairwise(sent)]
+    assert sum(gap == 0 for gap in gaps) == pytest.approx(len(gaps) * (1 - 1 / max(segs, 1)), abs=2)
 
 
 HERE = Path(__file__)

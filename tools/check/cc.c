@@ -234,7 +234,7 @@ static void packet(const struct bed *b, char *state, struct course *c) {
 		.lost_segs = any(r, UINT64_MAX >> 1),
 		.inflight_segs = (uint32_t)any(r, SEGS_MAX),
 		.bytes = (uint32_t)any(r, MSS_BYTES),
-		.event = (enum cc_packet_event)(rng_u64(r) % 3),
+		.event = (enum cc_packet_event)(rng_u64(r) % 4),
 	};
 
 	p.retransmission = coin(r);

@@ -82,6 +82,8 @@ pub enum PacketEvent {
     Acked,
     /// It was declared lost.
     Lost,
+    /// It counts as in flight again: the loss was spurious.
+    Restored,
 }
 
 /// A segment (`struct cc_packet`).
