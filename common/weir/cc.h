@@ -220,7 +220,7 @@ struct cc_ops {
 	// The larger of the initial and the minimum window, in segments; memory is sized for it.
 	// INFINITY: no loss bounds the window, only the peer's.
 	double (*given_window)(const void *config);
-	// `rtt_ns`: measured in the handshake; 0: none.
+	// `mss_bytes`: of payload. `rtt_ns`: measured in the handshake; 0: none.
 	void (*init)(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 		uint64_t now_ns, struct cc_out *out);
 	// Called for each ACK that acknowledged segments or marked some lost, also in recovery.

@@ -34,23 +34,77 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def in_rust(into: Path) -> Path:
-    """Builds the crate's example by cargo or, where there is none, by rustc."""
-    crate, made = SDK / "rust", into / "release/examples/libnewreno.so"
-    library, example = crate / "src/lib.rs", crate / "examples/newreno.rs"
-    if shutil.which("cargo"):
-        argv = f"cargo build --quiet --offline --release --manifest-path {crate}/Cargo.toml"
-        argv += f" --target-dir {into} --example newreno"
-        subprocess.run(argv.split(), check=True)
-        return made
-    made.parent.mkdir(parents=True)
+CRATE = SDK / "rust"
+NEWRENO = CRATE / "examples/newreno.rs"
+
+
+def in_rust(into: Path, source: Path) -> Path:
+    """Compiles the crate, and a control that uses it, by rustc alone."""
+    into.mkdir()
     rustc = "rustc --edition=2021 -O -C panic=abort --crate-type="
     for argv in (
-        f"{rustc}rlib --crate-name=weir_cc --out-dir {into} {library}",
-        f"{rustc}cdylib --extern=weir_cc={into}/libweir_cc.rlib -o {made} {example}",
+        f"{rustc}rlib --crate-name=weir_cc --out-dir {into} {CRATE / 'src/lib.rs'}",
+        f"{rustc}cdylib --extern=weir_cc={into}/libweir_cc.rlib -o {into}/control.so {source}",
     ):
         subprocess.run(argv.split(), check=True)
-    return made
+    return into / "control.so"
+
+
+def by_cargo(into: Path) -> Path:
+    """Builds the crate's example as its page says; by rustc where there is no cargo."""
+    if not shutil.which("cargo"):
+        return in_rust(into, NEWRENO)
+    argv = f"cargo build --quiet --offline --release --manifest-path {CRATE}/Cargo.toml"
+    subprocess.run(f"{argv} --target-dir {into} --example newreno".split(), check=True)
+    return into / "release/examples/libnewreno.so"
+
+
+SERVED_IN_RUST = (
+    ("    const SSTHRESH: bool = true;", """    const SSTHRESH: bool = true;
+    const SERVICE: bool = true;
+    const NOTES: &'static [&'static str] = &["sent\\0", "acked\\0"];
+
+    fn on_packet(&mut self, context: &Context<Settings>, packet: &weir_cc::Packet) {
+        if packet.event == weir_cc::PacketEvent::Sent {
+            self.sent += 1;
+        } else if packet.event == weir_cc::PacketEvent::Acked {
+            context.service().note(1, packet.sent_ns as f64, f64::from(packet.bytes));
+        }
+    }
+
+    fn on_timer(&mut self, context: &Context<Settings>, _: u64, _: &mut Out) {
+        let random = context.service().random() >> 40;
+        context.service().note(0, random as f64, self.sent as f64);
+        context.service().timer(100_000_000);
+    }"""),
+    ("        NewReno {", """        context.service().timer(100_000_000);
+        context.service().burst(1);
+        NewReno {"""),
+    ("            slow_start: true,", "            slow_start: true,\n            sent: 0,"),
+    ("    slow_start: bool,", "    slow_start: bool,\n    sent: u64,"),
+)  # fmt: skip
+
+
+def test_what_rust_has_beside_a_state(simulate: Simulate, tmp_path: Path) -> None:
+    """A timer, segments, notes and random numbers reach a control in Rust as they are."""
+    text = NEWRENO.read_text()
+    for old, new in SERVED_IN_RUST:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (tmp_path / "served.rs").write_text(text)
+    plugin = in_rust(tmp_path / "rust", tmp_path / "served.rs")
+    run = simulate(HARD.format(seed=1, cc=f"{{plugin: {plugin}}}"))
+    events = folders.load(run.folder).stream("events")
+    mine = events.records[events.records["event"] == events.number("event", "note")]
+    assert run.groups[0]["notes"] == ["sent", "acked"]
+    timed = mine[(mine["detail"] == 0) & (mine["flow_id"] == 0)]
+    assert set((timed["ts_ns"][1:] - timed["ts_ns"][:-1]).tolist()) == {100_000_000}
+    assert len(set(timed["before"].tolist())) > 0.9 * len(timed)
+    interval = folders.load(run.folder).stream("interval").records
+    sent = interval["sent_segs"][interval["flow_id"] == 0].sum()
+    assert timed["value"][-1] == pytest.approx(sent, rel=0.02)
+    acked = mine[mine["detail"] == 1]
+    assert set(acked["value"][acked["flow_id"] < 3].tolist()) == {1448.0}
 
 
 @pytest.mark.parametrize("language", ["c++", "rust"])
@@ -58,7 +112,7 @@ def test_newreno_in_another_language(
     language: str, compiled: Path, simulate: Simulate, tmp_path: Path
 ) -> None:
     """Each record is what the control within gives: losses, timeouts, marks, pauses."""
-    plugin = in_rust(tmp_path / "rust") if language == "rust" else compiled / "newreno.so"
+    plugin = by_cargo(tmp_path / "rust") if language == "rust" else compiled / "newreno.so"
     for seed in (1, 2):
         within = simulate(HARD.format(seed=seed, cc="newreno"))
         outside = simulate(HARD.format(seed=seed, cc=f"{{plugin: {plugin}}}"))
