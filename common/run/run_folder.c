@@ -212,7 +212,8 @@ static void remove_run(const struct run *r, const char *suffix) {
 #define RUN_RING_(stream, STREAM) #stream, ".ring",
 		TEL_STREAMS(RUN_RING_) "summary", ".json"};
 	// The config, and what tools/weir and its user said of this run.
-	static const char *const about[] = {"config.yaml", "report.html", "labels.json"};
+	static const char *const about[] = {
+		"config.yaml", "report.html", "labels.json", "measured.json"};
 	char path[768];
 
 	// Of two programs that find it, one takes it away.

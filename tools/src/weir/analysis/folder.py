@@ -37,7 +37,7 @@ STREAMS = RUN + CAPTURE
 SUMMARIES = ("summary.json", "summary-switch.json", "summary-sender.json")
 MANIFESTS = ("manifest.json", "manifest-switch.json", "manifest-sender.json")
 # The config of a run, and files about it; common/run/run_folder.c.
-ABOUT = ("config.yaml", "report.html", "labels.json")
+ABOUT = ("config.yaml", "report.html", "labels.json", "measured.json")
 # The folder in a run's of the weir-sender for live.receiver.
 RECEIVER = "receiver"
 BRANCHES = "branches"  # runs of their own, in the folder of the run that they go on from

@@ -31,7 +31,7 @@ LISTED = {
     " explore ls:folders rm:folders tag:folders note:folders export:exports import:exports"
     " pack:exports qlog:results",
     "Many runs": "sweep:many table:sweeps diff:sweeps reproduce:many attack:many study:many",
-    "Captures and recorded links": "pcap trace",
+    "Captures and real paths": "pcap trace measure fit:measure",
     "A control of your own": "new check evaluate:many schema:lists",
     "Live": "shell top:watch ctl:watch",
     "This machine": "doctor setup guests bench completion:complete docs",

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from weir.analysis import folder, labels, latency, losses, metrics, qlog, summary
+from weir.analysis import folder, labels, latency, losses, measured, metrics, qlog, summary
 from weir.analysis.model_parts import PathLedger
 from weir.analysis.run_summary import RunLedger, RunSummary
 from weir.base import programs, units
@@ -62,7 +62,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
         *(Text(note, "note") for note in run.notes),
         *labelled(run),
         *traffic(report),
-        *described([*under_load(run), *transfers(data), *qlogs(run)]),
+        *described([*real_path(run), *under_load(run), *transfers(data), *qlogs(run)]),
         Text(warmup(report, data.scene.warmup_s), "small"),
         *(Text(f"{line}.", "small") for line in [*summary.why_lines(report), *drops]),
         *emulation(run, report),
@@ -178,6 +178,12 @@ def qlogs(run: Run) -> list[tuple[str, Table]]:
     except UserError as error:
         return [(f"{text}: {error}", qlog.table([]))]
     return [(text, qlog.table(found))] if found else []
+
+
+def real_path(run: Run) -> list[tuple[str, Table]]:
+    """Returns what `weir measure` found out about a path; its text has what it could not."""
+    found = measured.read(run.path)
+    return [(". ".join([measured.TEXT, *found.notes]), found.table)] if found else []
 
 
 def under_load(run: Run) -> list[tuple[str, Table]]:

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads what `weir measure` found out about a path: measured.json of a run folder.
+
+Times are in s since the measurement began; a rate is of IP packets unless it is called goodput.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from weir.analysis import metrics
+from weir.analysis.latency import UnderLoad, trimmed_mean
+from weir.base import foreign, units
+from weir.base.page import Column, Table
+
+if TYPE_CHECKING:
+    from weir.analysis.ring import Values
+
+FILE = "measured.json"
+SCHEMA = 1
+STARTED_S = 1.0  # of the load, which is left out: a connection that opens and grows
+LOSS_WANTED = 0.25  # of a trial that fills the path
+FILLING = 0.4  # of a trial, at its begin
+WINDOW_S = 0.5  # in which arrivals are counted
+TEXT = (
+    "The path as measured: round trips of pings before and beside one TCP flow, and how many a"
+    " minute has with it, of pings and of the flow itself"
+)
+PING_BYTES = 84  # of IP, as ping sends by default
+
+
+class Sample(msgspec.Struct):
+    """The kernel's tcp_info of the load at the end of an interval; of a remote sender nothing."""
+
+    end_s: float
+    rtt_ns: float | None
+    cwnd_bytes: int | None
+    retransmits: int | None
+
+
+class Count(msgspec.Struct):
+    """Datagrams, or bits/s of payload of TCP, at the receiver in an interval of a trial or load."""
+
+    begin_s: float
+    end_s: float
+    goodput_bps: float
+    received: int | None = None
+    lost: int | None = None
+
+
+class Trial(msgspec.Struct):
+    """UDP at a constant rate: what was asked for, when it ran, and what the receiver counted."""
+
+    rate_bps: float
+    begin_s: float
+    end_s: float
+    counted: list[Count]
+
+    @property
+    def late(self) -> list[Count]:
+        """The intervals in which a queue that fills is full; all of them if they are few."""
+        length_s = max((one.end_s for one in self.counted), default=0.0)
+        return [one for one in self.counted if one.begin_s >= FILLING * length_s] or self.counted
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much was lost in most intervals that the queue was full all the time."""
+        sums = [(one.lost or 0, one.received or 0) for one in self.late]
+        shares = [lost / (lost + received) for lost, received in sums if lost + received]
+        return bool(shares) and float(np.median(shares)) > LOSS_WANTED
+
+    @property
+    def arrived(self) -> float:
+        """Datagrams per s: of windows the 75th percentile, as any host may stand still at times."""
+        later, found = self.late, []
+        for n, first in enumerate(later):
+            own = [one for one in later[n:] if one.begin_s < first.begin_s + WINDOW_S - 0.02]
+            length_s = own[-1].end_s - first.begin_s
+            if length_s >= WINDOW_S - 0.02:
+                found.append(sum(one.received or 0 for one in own) / length_s)
+        return float(np.percentile(found or [0.0], 75))
+
+
+class Measured(msgspec.Struct, kw_only=True, dict=True):
+    """A measurement; what could not be measured is None, and `notes` say why."""
+
+    schema: int = SCHEMA
+    host: str
+    address: str
+    download: bool
+    control: str | None  # of the sender, by its own account
+    mtu_bytes: int
+    load_s: tuple[float, float]  # when the TCP flow that is the load ran
+    pings: list[tuple[float, float]]  # when one was sent, in s, and its round trip in ns
+    samples: list[Sample]
+    counted: list[Count]  # of the load, at its receiver
+    trials: list[Trial]
+    goodput_bps: float | None
+    retransmits: int | None
+    sent_segs: int | None = None
+    lost_segs: int | None = None  # between the captures of both ends, or as the sender's shows
+    lost_by: str | None = None  # "both captures", or "the sender's capture"
+    queue_mean_ns: float | None = None  # between both captures, above the least delay
+    identified: str | None = None
+    confidence: float | None = None
+    notes: list[str] = []
+
+    def rtts(self, begin_s: float, end_s: float) -> Values:
+        """Returns the round trips of pings that were sent between two times, in ns."""
+        return np.array([rtt for at, rtt in self.pings if begin_s <= at < end_s], np.float64)
+
+    @cached_property
+    def least_rtt_ns(self) -> float | None:
+        """The smallest round trip of all pings; without any, of the load by its sender."""
+        found = [rtt for _, rtt in self.pings] or [s.rtt_ns for s in self.samples if s.rtt_ns]
+        return min(found, default=None)
+
+    @cached_property
+    def under_load(self) -> UnderLoad:
+        """Delay of pings before and during the load, and responsiveness."""
+        begin_s, end_s = self.load_s
+        idle = self.rtts(0.0, begin_s)
+        loaded = self.rtts(begin_s + STARTED_S, end_s)
+        own = np.array([s.rtt_ns for s in self.samples if s.rtt_ns and s.end_s > STARTED_S])
+        return UnderLoad(
+            metrics.percentile(idle, 50),
+            metrics.percentile(loaded, 50),
+            metrics.percentile(loaded, 95),
+            metrics.percentile(loaded, 99),
+            trimmed_mean(loaded),
+            trimmed_mean(own),
+        )
+
+    @property
+    def queueing_ns(self) -> float | None:
+        """The mean queueing delay: between captures, or what pings take more than the least."""
+        loaded = self.rtts(self.load_s[0] + STARTED_S, self.load_s[1])
+        if self.queue_mean_ns is not None or not loaded.size or self.least_rtt_ns is None:
+            return self.queue_mean_ns
+        return float(loaded.mean()) - self.least_rtt_ns
+
+    @property
+    def table(self) -> Table:
+        return Table(COLUMNS, [self])
+
+
+COLUMNS = (
+    Column("goodput", "goodput_bps"),
+    Column("idle RTT", lambda of: of.under_load.idle_ns, "ns"),
+    Column("under load", lambda of: of.under_load.median_ns, "ns"),
+    Column("p95", lambda of: of.under_load.p95_ns, "ns"),
+    Column("round trips per minute", lambda of: of.under_load.rpm, units.count),
+    Column("queueing delay", "queueing_ns"),
+    Column("lost", "lost_segs", "count"),
+    Column("control", "control", ""),
+    Column("identified as", "identified", ""),
+)
+
+
+def read(folder: Path) -> Measured | None:
+    """Returns the measurement in a run folder; None: it has none. UserError: it is damaged."""
+    path = folder / FILE
+    return foreign.read_json(path, Measured) if path.exists() else None

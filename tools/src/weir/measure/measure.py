@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir measure: a path between two hosts, and a run folder of what was measured.
+
+    idle     pings alone
+    load     one TCP flow of iperf3, with pings, tcp_info, and captures where they are permitted
+    search   UDP at rising rates for a second each, until a quarter of it is lost
+    fill     UDP at 1.6 times the rate that arrived: keeps the bottleneck's queue full
+    half     UDP at half of it: keeps the queue empty, so that what is lost is lost at random
+
+Without UDP (`tcp_only`) the last three are left out, and less can be known.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from rich.console import Console
+
+from weir.analysis import captures, folder, imported, measured, run_summary
+from weir.analysis.measured import Count, Measured, Trial
+from weir.base.errors import UserError
+from weir.identify import table
+from weir.measure import far
+from weir.runner import pcap
+
+FILES = ("near.pcap", "far.pcap", "iperf3.json")
+IDLE_S, SEARCH_S, FILL_S, HALF_S = 2.0, 1.0, 4.0, 3.0
+FACTOR = 4.0  # between two trials of the search
+OVER, UNDER = 1.6, 0.5  # of the rate that arrived
+HEADERS = {4: 28, 6: 48}  # bytes of IP and UDP
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Options of a call of `weir measure`."""
+
+    host: str
+    ssh: str | None  # the command; None: a server runs there
+    port: int
+    seconds: float
+    control: str | None
+    download: bool
+    tcp_only: bool
+    most_bps: float
+    mtu_bytes: int
+
+
+def measure(wanted: Wanted, place: Path, console: Console) -> Measured:
+    """Measures, with captures and iperf3's result in `place`. UserError: it cannot be measured."""
+    address = far.resolved(far.address_of(wanted.ssh, wanted.host) if wanted.ssh else wanted.host)
+    flow_port = far.free_port()
+    client = far.Client(wanted.host, address, wanted.port, wanted.download)
+    near_file, far_file = place / "near.pcap", place / "far.pcap"
+    with ExitStack() as stack:
+        other = None
+        if wanted.ssh:
+            other = stack.enter_context(far.Far(wanted.ssh, wanted.host, wanted.port, flow_port))
+        since = time.time()
+        pings = stack.enter_context(far.Pings(address))
+        console.print(f"{IDLE_S:.0f} s without load", soft_wrap=True)
+        time.sleep(IDLE_S)
+        console.print(f"{wanted.seconds:g} s of one TCP flow", soft_wrap=True)
+        more = ("-C", wanted.control) if wanted.control else ()
+        capture = far.Capture(near_file, flow_port) if shutil.which("tcpdump") else None
+        with capture or nullcontext():
+            if capture:
+                capture.wait_ready()
+            begin, _, result = client.run(wanted.seconds, "--cport", str(flow_port), *more)
+            (place / "iperf3.json").write_text(client.text)
+            time.sleep(0.5)  # for the last packets
+        counted = result.counted(wanted.download)
+        notes: list[str] = []
+        trials = [] if wanted.tcp_only else try_udp(client, wanted, counted, since, console, notes)
+        pings.stop()
+        if other and not other.capture(far_file):
+            notes.append("no capture at the other end: tcpdump is not there, or not permitted")
+    if near_file.exists() and not near_file.stat().st_size:
+        near_file.unlink()
+    if not near_file.exists():
+        notes.append("no capture here: tcpdump is not there, or not permitted")
+    answered = pings.answered(since)
+    if not answered:
+        notes.append("no ping was answered: round trips are those of TCP, whose queue is in them")
+    group = imported.summary(place / "iperf3.json")["groups"][0]
+    return Measured(
+        host=wanted.host,
+        address=address,
+        download=wanted.download,
+        control=result.end.sender_tcp_congestion if result.end else None,
+        mtu_bytes=wanted.mtu_bytes,
+        load_s=(begin - since, begin - since + wanted.seconds),
+        pings=answered,
+        samples=result.samples(),
+        counted=counted,
+        trials=trials,
+        goodput_bps=group["goodput_bps"],
+        retransmits=group["retransmits"],
+        notes=notes,
+    )
+
+
+def try_udp(
+    client: far.Client,
+    wanted: Wanted,
+    counted: list[Count],
+    since: float,
+    console: Console,
+    notes: list[str],
+) -> list[Trial]:
+    """Returns the trials of UDP: a search, and if it found the rate one over and one under it."""
+    payload = wanted.mtu_bytes - HEADERS[6 if ":" in client.argv[2] else 4]
+    trials: list[Trial] = []
+
+    def trial(rate_bps: float, seconds: float) -> float | None:
+        """Returns the rate that arrived, or None if the path was not full."""
+        console.print(f"{seconds:g} s of UDP at {rate_bps / 1e6:.3g} Mbit/s", soft_wrap=True)
+        trials.append(client.trial(rate_bps, seconds, payload, since))
+        return trials[-1].arrived * payload * 8 if trials[-1].is_full else None
+
+    try:
+        rate_bps = 2 * float(np.percentile([one.goodput_bps for one in counted] or [1e6], 95))
+        arrived = trial(max(rate_bps, 1e6), SEARCH_S)
+        while arrived is None and rate_bps < wanted.most_bps:
+            rate_bps = min(max(rate_bps, 1e6) * FACTOR, wanted.most_bps)
+            arrived = trial(rate_bps, SEARCH_S)
+        if arrived is None:
+            notes.append(f"UDP at {wanted.most_bps / 1e6:g} Mbit/s did not fill the path: --most")
+        else:
+            # Where a host stood still, a search's trial lost as much and delivered less.
+            over = (trial(OVER * factor * arrived, FILL_S) for factor in (1, 2, 4))
+            trial(UNDER * next(filter(None, over), arrived), HALF_S)
+    except UserError as error:
+        notes.append(f"UDP was not measured: {error}")
+    return trials
+
+
+def write(wanted: Wanted, out: Path, force: bool, console: Console) -> Path:
+    """Measures, and writes a run folder; however it ends, that is complete or not there."""
+    if out.exists() and not force:
+        raise UserError(f"{out}: is there: choose another --out, or --force replaces it")
+    with ending(), tempfile.TemporaryDirectory(prefix="weir-measure-") as temporary:
+        place = Path(temporary)
+        found = measure(wanted, place, console)
+        run = place / "run"
+        compared(found, place, console)
+        sent = place / ("far.pcap" if wanted.download else "near.pcap")
+        if not sent.exists():
+            sent = place / "near.pcap"
+        if sent.exists():
+            settings = {"level": "1", "title": f"{wanted.host}, measured"}
+            if pcap.run_pcap("analyze", [str(sent)], run, settings, False, console) != 0:
+                raise UserError(f"{sent.name}: the capture could not be analysed", 1)
+            identified(found, run, sent, console)
+        else:
+            imported.write(place / "iperf3.json", run)
+        (run / measured.FILE).write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1))
+        for name in FILES:
+            if (place / name).exists():
+                (place / name).replace(run / name)
+        keep(run, out)
+    return out
+
+
+def keep(run: Path, out: Path) -> None:
+    """Moves a run folder to its place; that of an earlier run is cleared before."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with folder.locked(out):
+        if out.exists():
+            folder.clear(out)
+            for name in FILES:
+                (out / name).unlink(missing_ok=True)
+        try:
+            shutil.copytree(run, out, dirs_exist_ok=True)
+        except BaseException:
+            folder.clear(out)
+            raise
+
+
+def compared(found: Measured, place: Path, console: Console) -> None:
+    """Notes losses and the queueing delay between the captures of both ends."""
+    files = [str(place / name) for name in ("near.pcap", "far.pcap")]
+    if found.download:
+        files.reverse()
+    if not all(Path(file).exists() for file in files):
+        return
+    run = place / "compared"
+    if pcap.run_pcap("compare", files, run, {"level": "1"}, False, console) != 0:
+        found.notes.append("the captures of both ends could not be compared")
+        return
+    links = run_summary.comparison(folder.read_json(run / "summary.json"), str(run)).links
+    data = max(links.values(), key=lambda link: link.entered, default=None)
+    if data is not None and data.matched:
+        found.sent_segs, found.lost_segs = data.entered, data.drops
+        found.lost_by, found.queue_mean_ns = "both captures", data.queue_mean_ns
+
+
+def identified(found: Measured, run: Path, sent: Path, console: Console) -> None:
+    """Notes the control that the capture shows, and losses if the captures were not compared."""
+    flows = table.of_captures([str(sent)], console)
+    named = [flow.found for flow in flows if flow.found]
+    if named:
+        found.identified, found.confidence = named[0].control, named[0].confidence
+    rows = captures.flows(folder.load(run))
+    if found.lost_by is None and rows.height and "lost_segs" in rows.columns:
+        found.sent_segs, found.lost_segs = (
+            int(rows["sent_segs"].sum()),
+            int(rows["lost_segs"].sum()),
+        )
+        found.lost_by = "the sender's capture"
+
+
+@contextmanager
+def ending() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what runs, as Ctrl-C does."""
+
+    def end(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
