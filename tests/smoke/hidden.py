@@ -14,6 +14,7 @@ import json
 import math
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -139,13 +140,15 @@ class Hidden(Lab):
             " -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
         )
 
-    def sshd(self):
-        text = SSHD.format(address=self.to, port=SSH_PORT, folder=self.home)
+    def sshd(self, more=""):
+        """The daemon; more: a line of its configuration."""
+        text = more + SSHD.format(address=self.to, port=SSH_PORT, folder=self.home)
         (self.home / "conf").write_text(text)
         # Not through host(): its sessions leave its process group, and end with their clients.
         child = Child(self.enter(self.far, "/usr/sbin/sshd", "-D", "-e", "-f", self.home / "conf"))
         self.children.append(child)
         wait_for((self.home / "pid").exists, lambda: f"sshd: {child.err}")
+        return child
 
     def weir(self, *words, **more):
         """Starts weir at the near end of the path, with more variables."""
@@ -194,6 +197,7 @@ def main():
     parser.add_argument("--seconds", default="6")
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the programs, as Ctrl-C does
     build = Path(os.environ.get("WEIR_BUILD", "build")).resolve()
     print(*COLUMNS, sep=" | ", flush=True)
     within = known = 0

@@ -6,7 +6,7 @@ Times are in s since the measurement began; a rate is of IP packets unless it is
 
 from __future__ import annotations
 
-from functools import cached_property
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 FILE = "measured.json"
 SCHEMA = 1
 STARTED_S = 1.0  # of the load, which is left out: a connection that opens and grows
-LOSS_WANTED = 0.25  # of a trial that fills the path
+LOSS_WANTED = 0.15  # at least, of a trial that fills the path
+HEADERS = 52  # bytes of a data segment: IP, TCP and its timestamps
 FILLING = 0.4  # of a trial, at its begin
+STEADY = 0.1  # a full queue's spread; that of a host that stands still at times is more
+LONG_S = 2.0  # trials of a search are shorter, and their rates less exact
 WINDOW_S = 0.5  # in which arrivals are counted
 TEXT = (
     "The path as measured: round trips of pings before and beside one TCP flow, and how many a"
@@ -62,14 +65,18 @@ class Trial(msgspec.Struct):
     counted: list[Count]
 
     @property
+    def length_s(self) -> float:
+        return max((one.end_s for one in self.counted), default=0.0)
+
+    @property
     def late(self) -> list[Count]:
         """The intervals in which a queue that fills is full; all of them if they are few."""
-        length_s = max((one.end_s for one in self.counted), default=0.0)
-        return [one for one in self.counted if one.begin_s >= FILLING * length_s] or self.counted
+        begin_s = FILLING * self.length_s
+        return [one for one in self.counted if one.begin_s >= begin_s] or self.counted
 
     @property
     def is_full(self) -> bool:
-        """Whether so much was lost in most intervals that the queue was full all the time."""
+        """Is true if so much was lost in most intervals that the queue was full all the time."""
         sums = [(one.lost or 0, one.received or 0) for one in self.late]
         shares = [lost / (lost + received) for lost, received in sums if lost + received]
         return bool(shares) and float(np.median(shares)) > LOSS_WANTED
@@ -77,16 +84,32 @@ class Trial(msgspec.Struct):
     @property
     def arrived(self) -> float:
         """Datagrams per s: of windows the 75th percentile, as any host may stand still at times."""
-        later, found = self.late, []
-        for n, first in enumerate(later):
-            own = [one for one in later[n:] if one.begin_s < first.begin_s + WINDOW_S - 0.02]
-            length_s = own[-1].end_s - first.begin_s
-            if length_s >= WINDOW_S - 0.02:
-                found.append(sum(one.received or 0 for one in own) / length_s)
-        return float(np.percentile(found or [0.0], 75))
+        return percentile(rates(self.late, [one.received or 0 for one in self.late]), 75)
 
 
-class Measured(msgspec.Struct, kw_only=True, dict=True):
+def rates(counted: list[Count], amounts: list[float]) -> list[float]:
+    """Returns amounts per s in windows of WINDOW_S, one from the begin of each interval."""
+    found = []
+    for n, first in enumerate(counted):
+        until_s = first.begin_s + WINDOW_S - 0.02
+        own = [one for one in counted[n:] if one.begin_s < until_s]
+        length_s = own[-1].end_s - first.begin_s
+        if own[-1].end_s >= until_s:
+            found.append(sum(amounts[n : n + len(own)]) / length_s)
+    return found
+
+
+def percentile(values: list[float], part: float) -> float:
+    return float(np.percentile(values or [0.0], part))
+
+
+def spread(waits: Values) -> float:
+    """Returns between which quarters of the pings a full queue's delay lies, to its median."""
+    low, middle, high = (metrics.percentile(waits, p) for p in (25, 50, 75))
+    return (high - low) / middle if low is not None and high and middle else math.inf
+
+
+class Measured(msgspec.Struct, kw_only=True):
     """A measurement; what could not be measured is None, and `notes` say why."""
 
     schema: int = SCHEMA
@@ -114,13 +137,35 @@ class Measured(msgspec.Struct, kw_only=True, dict=True):
         """Returns the round trips of pings that were sent between two times, in ns."""
         return np.array([rtt for at, rtt in self.pings if begin_s <= at < end_s], np.float64)
 
-    @cached_property
+    @property
     def least_rtt_ns(self) -> float | None:
         """The smallest round trip of all pings; without any, of the load by its sender."""
         found = [rtt for _, rtt in self.pings] or [s.rtt_ns for s in self.samples if s.rtt_ns]
         return min(found, default=None)
 
-    @cached_property
+    @property
+    def load_rates_bps(self) -> list[float]:
+        """Goodput of the load in windows after its start, as its receiver counted."""
+        later = [one for one in self.counted if one.begin_s >= STARTED_S]
+        return rates(later, [one.goodput_bps * (one.end_s - one.begin_s) for one in later])
+
+    @property
+    def rate_bps(self) -> float:
+        """The largest rate of IP that arrived, of any trial or of the load; 0: nothing is known.
+
+        A trial far above the rate may overload what forwards, so that less arrives.
+        """
+        segments = self.mtu_bytes / (self.mtu_bytes - HEADERS)
+        long = [trial for trial in self.trials if trial.length_s > LONG_S] or self.trials
+        arrived = (trial.arrived * self.mtu_bytes * 8 for trial in long)
+        return max(percentile(self.load_rates_bps, 50) * segments, *arrived, 0.0)
+
+    def waits(self, trial: Trial) -> Values:
+        """Returns what pings waited in the queue while a trial kept it full, in ns."""
+        begin_s, end_s = (trial.begin_s + part * trial.length_s for part in (1.5 * FILLING, 1.0))
+        return self.rtts(begin_s, end_s) - (self.least_rtt_ns or 0.0)
+
+    @property
     def under_load(self) -> UnderLoad:
         """Delay of pings before and during the load, and responsiveness."""
         begin_s, end_s = self.load_s

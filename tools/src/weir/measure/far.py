@@ -96,10 +96,14 @@ class Far:
 
     def capture(self, file: Path) -> bool:
         """Ends what runs there, and writes its capture; returns whether there is one."""
-        with suppress(subprocess.TimeoutExpired):
-            found, _ = self.process.communicate(b"end\n", timeout=120)
-            file.write_bytes(found)
-        return file.exists() and file.stat().st_size > 0
+        assert self.process.stdin
+        with suppress(BrokenPipeError), self.process.stdin as ask:
+            ask.write(b"end\n")
+        with file.open("wb") as captured:
+            shutil.copyfileobj(self.out, captured)
+        if file.stat().st_size == 0:
+            file.unlink()
+        return file.exists()
 
     def __exit__(self, *_: object) -> None:
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """weir fit: a link, a delay and random loss that would explain a measured path.
 
-rate     of IP: what arrived while UDP kept the queue full (of windows of 0.5 s the 75th
-         percentile); without UDP the 95th percentile of what TCP delivered over its queue
+rate     of IP, in windows of 0.5 s: the 75th percentile of what arrived while UDP kept the queue
+         full; without UDP the 95th percentile of what TCP delivered over its queue
 base RTT the smallest round trip of a ping, less the time that the link takes to send it
 buffer   (round trip of pings while the queue was full - smallest) * rate, in frames of the MTU
 loss     of UDP at half of the rate, which leaves the queue empty
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from weir import api
-from weir.analysis import latency
+from weir.analysis import latency, measured
 from weir.analysis.measured import PING_BYTES, STARTED_S, Measured, Trial
 from weir.analysis.ring import Values
 from weir.base import units
@@ -25,10 +25,10 @@ from weir.base.page import Column, Table
 from weir.measure.measure import IDLE_S
 
 FRAME = 18  # bytes of Ethernet around an IP packet: a queue's limit counts them
-HEADERS = 52  # of a data segment: IP, TCP and its timestamps
 WAITS_MIN = 5  # pings in a full queue
 STANDING = 0.05  # of the base RTT: a queue that is less may be noise
 LEVEL = 0.95  # of the interval of the loss
+NEAR = 0.9  # of the rate
 CALM = 0.7  # of the rate: less leaves the queue empty
 RARE = 1e-4  # a chance that is none
 KNOWN = {"reno": "newreno"}  # Linux's names of controls that have another here
@@ -69,8 +69,12 @@ def fit(found: Measured) -> Fitted:
     if least_ns is None:
         raise UserError("no round trip was measured: neither pings nor tcp_info", 1)
     model = Fitted()
-    full = next((t for t in reversed(found.trials) if t.is_full), None)
-    by_udp(model, found, full, least_ns) if full else by_tcp(model, found, least_ns)
+    filled = [trial for trial in found.trials if trial.is_full]
+    # The first is short, that of a search; where less arrived, a host stood still.
+    filled = [
+        t for t in filled[1:] if t.arrived * found.mtu_bytes * 8 > NEAR * found.rate_bps
+    ] or filled
+    by_udp(model, found, filled) if filled else by_tcp(model, found, least_ns)
     rate_bps = model.rate_bps or model.rate_at_least_bps or 0.0
     pinged = PING_BYTES * 8e9 / rate_bps if rate_bps and found.pings else 0.0
     model.base_rtt_ns = max(least_ns - pinged, 1.0)
@@ -82,14 +86,18 @@ def fit(found: Measured) -> Fitted:
     return model
 
 
-def by_udp(model: Fitted, found: Measured, full: Trial, least_ns: float) -> None:
-    """Fits rate and buffer to a trial that kept the queue full."""
-    asked_s = full.counted[-1].end_s
-    model.rate_bps = full.arrived * found.mtu_bytes * 8
-    waits = found.rtts(full.begin_s + 0.6 * asked_s, full.begin_s + asked_s) - least_ns
+def by_udp(model: Fitted, found: Measured, filled: list[Trial]) -> None:
+    """Fits rate and buffer to trials that kept the queue full."""
+    model.rate_bps = found.rate_bps
+    waits = np.concatenate([found.waits(trial) for trial in filled])
     if waits.size < WAITS_MIN:
         model.unknown.append("Buffer not known: too few pings were answered while it was full.")
         return
+    if (spread := measured.spread(waits)) > measured.STEADY:
+        model.unknown.append(
+            f"Rate and buffer are uncertain: the full queue's delay varied by"
+            f" {units.percent(spread, 0)}, as on hosts with other work."
+        )
     # A ping waits for the packets in the queue and the rest of the one before them. The limit is a
     # quarter of a packet more on average: a queue is of whole packets, and one has just left it.
     packets = densest(waits) * model.rate_bps / 8e9 / found.mtu_bytes + 0.25
@@ -99,12 +107,12 @@ def by_udp(model: Fitted, found: Measured, full: Trial, least_ns: float) -> None
 
 
 def densest(values: Values) -> float:
-    """Returns the mean of the third of the values that lie closest together.
+    """Returns the mean of the eighth of the values that lie closest together.
 
     A queue that stays full has one delay; what a busy host adds or takes is of all sizes.
     """
     ordered = np.sort(values)
-    count = -(-ordered.size // 3)
+    count = max(ordered.size // 8, WAITS_MIN)
     first = int(np.argmin(ordered[count - 1 :] - ordered[: ordered.size - count + 1]))
     return float(ordered[first : first + count].mean())
 
@@ -113,11 +121,10 @@ def by_tcp(model: Fitted, found: Measured, least_ns: float) -> None:
     """Fits rate and buffer to the load: both are known only if its queue was there, and full."""
     begin_s, end_s = found.load_s
     waits = found.rtts(begin_s + STARTED_S, end_s) - least_ns
-    rates = [one.goodput_bps for one in found.counted if one.begin_s >= STARTED_S]
-    if not rates:
+    if not found.load_rates_bps:
         raise UserError("what arrived is not known: iperf3's server said nothing of it", 1)
-    wire = found.mtu_bytes / (found.mtu_bytes - HEADERS)
-    rate_bps = float(np.percentile(rates, 95)) * wire
+    wire = found.mtu_bytes / (found.mtu_bytes - measured.HEADERS)
+    rate_bps = measured.percentile(found.load_rates_bps, 95) * wire
     if not waits.size or np.median(waits) < STANDING * least_ns:
         model.rate_at_least_bps = rate_bps
         model.unknown.append("Rate and buffer not known: TCP alone kept no queue there.")
@@ -229,13 +236,16 @@ def compare(found: Measured, config: Path) -> list[Compared]:
     run = api.run(config, out=config.with_suffix(""), force=True)
     load = run.summary.groups[0]
     under, real = latency.under_load(run) or latency.UnderLoad(*[None] * 6), found.under_load
-    rates = [one.goodput_bps for one in found.counted if one.begin_s >= STARTED_S]
     resent = [one.retransmits or 0 for one in found.samples if one.end_s > STARTED_S]
     pairs = {
         "idle RTT": (real.idle_ns, under.idle_ns, "ns"),
         "RTT under load": (real.median_ns, under.median_ns, "ns"),
         "p95": (real.p95_ns, under.p95_ns, "ns"),
-        "goodput": (float(np.mean(rates)) if rates else None, load.goodput_bps, "bit/s"),
+        "goodput": (
+            float(np.mean(found.load_rates_bps)) if found.load_rates_bps else None,
+            load.goodput_bps,
+            "bit/s",
+        ),
         "retransmits": (sum(resent) if resent else None, load.retransmits, "count"),
     }
     return [Compared(name, unit, a, b) for name, (a, b, unit) in pairs.items()]

@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import numpy as np
 from rich.console import Console
 
 from weir.analysis import captures, folder, imported, measured, run_summary
-from weir.analysis.measured import Count, Measured, Trial
+from weir.analysis.measured import Measured
 from weir.base.errors import UserError
 from weir.identify import table
 from weir.measure import far
@@ -36,6 +35,7 @@ from weir.runner import pcap
 FILES = ("near.pcap", "far.pcap", "iperf3.json")
 IDLE_S, SEARCH_S, FILL_S, HALF_S = 2.0, 1.0, 4.0, 3.0
 FACTOR = 4.0  # between two trials of the search
+FILLS_MAX = 3
 OVER, UNDER = 1.6, 0.5  # of the rate that arrived
 HEADERS = {4: 28, 6: 48}  # bytes of IP and UDP
 
@@ -78,70 +78,68 @@ def measure(wanted: Wanted, place: Path, console: Console) -> Measured:
             begin, _, result = client.run(wanted.seconds, "--cport", str(flow_port), *more)
             (place / "iperf3.json").write_text(client.text)
             time.sleep(0.5)  # for the last packets
-        counted = result.counted(wanted.download)
-        notes: list[str] = []
-        trials = [] if wanted.tcp_only else try_udp(client, wanted, counted, since, console, notes)
+        group = imported.summary(place / "iperf3.json")["groups"][0]
+        found = Measured(
+            host=wanted.host,
+            address=address,
+            download=wanted.download,
+            control=result.end.sender_tcp_congestion if result.end else None,
+            mtu_bytes=wanted.mtu_bytes,
+            load_s=(begin - since, begin - since + wanted.seconds),
+            pings=[],
+            samples=result.samples(),
+            counted=result.counted(wanted.download),
+            trials=[],
+            goodput_bps=group["goodput_bps"],
+            retransmits=group["retransmits"],
+        )
+        if not wanted.tcp_only:
+            try_udp(client, wanted, found, pings, since, console)
         pings.stop()
+        found.pings = pings.answered(since)
         if other and not other.capture(far_file):
-            notes.append("no capture at the other end: tcpdump is not there, or not permitted")
-    if near_file.exists() and not near_file.stat().st_size:
-        near_file.unlink()
+            found.notes.append("no capture at the other end: tcpdump is not there or not permitted")
     if not near_file.exists():
-        notes.append("no capture here: tcpdump is not there, or not permitted")
-    answered = pings.answered(since)
-    if not answered:
-        notes.append("no ping was answered: round trips are those of TCP, whose queue is in them")
-    group = imported.summary(place / "iperf3.json")["groups"][0]
-    return Measured(
-        host=wanted.host,
-        address=address,
-        download=wanted.download,
-        control=result.end.sender_tcp_congestion if result.end else None,
-        mtu_bytes=wanted.mtu_bytes,
-        load_s=(begin - since, begin - since + wanted.seconds),
-        pings=answered,
-        samples=result.samples(),
-        counted=counted,
-        trials=trials,
-        goodput_bps=group["goodput_bps"],
-        retransmits=group["retransmits"],
-        notes=notes,
-    )
+        found.notes.append("no capture here: tcpdump is not there or not permitted")
+    if not found.pings:
+        found.notes.append("no ping was answered: round trips are TCP's, whose queue is in them")
+    return found
 
 
 def try_udp(
     client: far.Client,
     wanted: Wanted,
-    counted: list[Count],
+    found: Measured,
+    pings: far.Pings,
     since: float,
     console: Console,
-    notes: list[str],
-) -> list[Trial]:
-    """Returns the trials of UDP: a search, and if it found the rate one over and one under it."""
-    payload = wanted.mtu_bytes - HEADERS[6 if ":" in client.argv[2] else 4]
-    trials: list[Trial] = []
+) -> None:
+    """Adds the trials of UDP: a search, and if it found the rate some over and one under it."""
+    payload = wanted.mtu_bytes - HEADERS[6 if ":" in found.address else 4]
 
-    def trial(rate_bps: float, seconds: float) -> float | None:
-        """Returns the rate that arrived, or None if the path was not full."""
+    def trial(rate_bps: float, seconds: float) -> bool:
+        """Returns whether the path was full."""
         console.print(f"{seconds:g} s of UDP at {rate_bps / 1e6:.3g} Mbit/s", soft_wrap=True)
-        trials.append(client.trial(rate_bps, seconds, payload, since))
-        return trials[-1].arrived * payload * 8 if trials[-1].is_full else None
+        found.trials.append(client.trial(rate_bps, seconds, payload, since))
+        found.pings = pings.answered(since)
+        return found.trials[-1].is_full
 
     try:
-        rate_bps = 2 * float(np.percentile([one.goodput_bps for one in counted] or [1e6], 95))
-        arrived = trial(max(rate_bps, 1e6), SEARCH_S)
-        while arrived is None and rate_bps < wanted.most_bps:
-            rate_bps = min(max(rate_bps, 1e6) * FACTOR, wanted.most_bps)
-            arrived = trial(rate_bps, SEARCH_S)
-        if arrived is None:
-            notes.append(f"UDP at {wanted.most_bps / 1e6:g} Mbit/s did not fill the path: --most")
-        else:
-            # Where a host stood still, a search's trial lost as much and delivered less.
-            over = (trial(OVER * factor * arrived, FILL_S) for factor in (1, 2, 4))
-            trial(UNDER * next(filter(None, over), arrived), HALF_S)
+        rate_bps = max(2 * found.rate_bps, 1e6)
+        while not trial(rate_bps, SEARCH_S):
+            if rate_bps >= wanted.most_bps:
+                found.notes.append(
+                    f"UDP at {rate_bps / 1e6:g} Mbit/s did not fill the path: --most"
+                )
+                return
+            rate_bps = min(rate_bps * FACTOR, wanted.most_bps)
+        for _ in range(FILLS_MAX):  # where a host stands still, the path is not full all the time
+            full = trial(OVER * found.rate_bps, FILL_S)
+            if full and measured.spread(found.waits(found.trials[-1])) <= measured.STEADY:
+                break
+        trial(UNDER * found.rate_bps, HALF_S)
     except UserError as error:
-        notes.append(f"UDP was not measured: {error}")
-    return trials
+        found.notes.append(f"UDP was not measured: {error}")
 
 
 def write(wanted: Wanted, out: Path, force: bool, console: Console) -> Path:
