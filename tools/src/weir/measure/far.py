@@ -53,6 +53,7 @@ TEXT = re.compile(
     r"(?: +[\d.]+ ms +(-?\d+)/(\d+) \([^)]*\))? *$",
     re.MULTILINE,
 )
+REACHED = re.compile("connect|in time|stream")  # in what iperf3 says where it meets no server
 FACTOR = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 
 
@@ -263,11 +264,8 @@ class Client:
         return begin, time.time(), result
 
     def failed(self, why: str) -> UserError:
-        return UserError(
-            f"{self.host}: iperf3: {why}: does a server run there, and does a firewall let port"
-            f" {self.port} through?",
-            1,
-        )
+        way = f": does a server run there, and does a firewall let port {self.port} through?"
+        return UserError(f"{self.host}: iperf3: {why}{way if REACHED.search(why) else ''}", 1)
 
     def trial(self, rate_bps: float, seconds: float, payload: int, since: float) -> Trial:
         """Sends UDP at a rate of payload, and returns what arrived."""

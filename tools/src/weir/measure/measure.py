@@ -32,6 +32,7 @@ from weir.identify import table
 from weir.measure import far
 from weir.runner import pcap
 
+CAPTURED_S = 1.2  # until tcpdump has written all: it takes packets from the kernel each second
 FILES = ("near.pcap", "far.pcap", "iperf3.json")
 IDLE_S, SEARCH_S, FILL_S, HALF_S = 2.0, 1.0, 4.0, 3.0
 FACTOR = 4.0  # between two trials of the search
@@ -77,7 +78,7 @@ def measure(wanted: Wanted, place: Path, console: Console) -> Measured:
                 capture.wait_ready()
             begin, _, result = client.run(wanted.seconds, "--cport", str(flow_port), *more)
             (place / "iperf3.json").write_text(client.text)
-            time.sleep(0.5)  # for the last packets
+            time.sleep(CAPTURED_S)
         group = imported.summary(place / "iperf3.json")["groups"][0]
         found = Measured(
             host=wanted.host,
@@ -196,7 +197,7 @@ def compared(found: Measured, place: Path, console: Console) -> None:
         found.notes.append("the captures of both ends could not be compared")
         return
     links = run_summary.comparison(folder.read_json(run / "summary.json"), str(run)).links
-    data = max(links.values(), key=lambda link: link.entered, default=None)
+    data = links.get("forward")  # from the first capture, the sender's
     if data is not None and data.matched:
         found.sent_segs, found.lost_segs = data.entered, data.drops
         found.lost_by, found.queue_mean_ns = "both captures", data.queue_mean_ns
