@@ -34,35 +34,48 @@ uint64_t arena_bytes(uint64_t pkts);
 // free packet.
 void arena_next_page(struct arena *a);
 
-// Takes `n` packets; so many must be free.
+// The bits of `n` adjacent packets of a page.
+static inline uint32_t arena_bits(uint32_t slot, uint32_t n) {
+	return (uint32_t)(((UINT64_C(1) << n) - 1) << slot);
+}
+
+// Takes `n` packets; so many must be free. Prefetches as many of the page that comes next, which
+// may have left the cache.
 static inline void arena_take(struct arena *a, struct pkt **pkts, uint32_t n) {
 	while (n > 0) {
 		if (a->left == 0)
 			arena_next_page(a);
-		char *page = a->base + (uint64_t)a->current * ARENA_PAGE_BYTES;
-		uint32_t left = a->left;
+		// The first that are adjacent.
+		uint32_t slot = (uint32_t)__builtin_ctz(a->left);
+		uint32_t adjacent = (uint32_t)__builtin_ctzll(~(uint64_t)(a->left >> slot));
+		uint32_t run = adjacent < n ? adjacent : n;
+		uint32_t next = a->stacked > 0 ? a->stack[a->stacked - 1] : a->used;
+		char *p = a->base + (uint64_t)a->current * ARENA_PAGE_BYTES;
+		const char *ahead = a->base + (uint64_t)next * ARENA_PAGE_BYTES;
 
-		for (; n > 0 && left != 0; n--, left &= left - 1)
-			*pkts++ = (struct pkt *)(void *)(page
-				+ (uint32_t)__builtin_ctz(left) * ARENA_PKT_BYTES);
-		a->left = left;
+		for (uint32_t i = 0, at = slot * ARENA_PKT_BYTES; i < run; at += ARENA_PKT_BYTES) {
+			pkts[i++] = (struct pkt *)(void *)(p + at);
+			prefetch_write(ahead + at);
+			prefetch_write(ahead + at + 64);
+		}
+		a->left &= ~arena_bits(slot, run);
+		pkts += run;
+		n -= run;
 	}
 }
 
-static inline uint32_t arena_slot(const struct arena *a, const struct pkt *p) {
-	return (uint32_t)((uint64_t)((const char *)p - a->base) / ARENA_PKT_BYTES);
-}
-
-// Gives `n` packets back. Successive ones are mostly of one page.
+// Gives `n` packets back. Successive ones are mostly adjacent.
 static inline void arena_put(struct arena *a, struct pkt *const *pkts, uint32_t n) {
 	for (uint32_t i = 0; i < n;) {
-		uint32_t page = arena_slot(a, pkts[i]) / 32, freed = 0;
+		const char *p = (const char *)pkts[i];
+		uint64_t at = (uint64_t)(p - a->base) / ARENA_PKT_BYTES, page = at / 32;
+		uint32_t slot = at % 32, run = 1, most = n - i < 32 - slot ? n - i : 32 - slot;
 
-		do
-			freed |= 1u << arena_slot(a, pkts[i]) % 32;
-		while (++i < n && arena_slot(a, pkts[i]) / 32 == page);
-		a->free[page] |= freed;
+		while (run < most && (const char *)pkts[i + run] == p + run * ARENA_PKT_BYTES)
+			run++;
+		i += run;
+		a->free[page] |= arena_bits(slot, run);
 		if (a->free[page] == ARENA_PAGE_FREE && page != a->current)
-			a->stack[a->stacked++] = page;
+			a->stack[a->stacked++] = (uint32_t)page;
 	}
 }
