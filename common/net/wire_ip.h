@@ -131,12 +131,14 @@ void wire_read_ipv6(const uint8_t *frame, size_t len, struct wire_info *info);
 // Of a frame that is not IPv4, as far as it is IPv6, or IP behind VLAN tags.
 enum wire_status wire_check_any(const uint8_t *frame, size_t len);
 
-// What wire_parse would say of a frame.
+// What wire_parse would say of a frame. IPv6 and both kinds of VLAN tags have numbers from 0x8100
+// on.
 static inline enum wire_status wire_check(const uint8_t *frame, size_t len) {
 	if (len < WIRE_ETH)
 		return WIRE_TRUNCATED;
-	return likely(wire_is_ipv4(frame)) ? wire_check_ipv4(frame, len)
-					   : wire_check_any(frame, len);
+	if (likely(wire_is_ipv4(frame)))
+		return wire_check_ipv4(frame, len);
+	return wire_get16(frame + 12) < WIRE_ETHERTYPE_VLAN ? WIRE_OK : wire_check_any(frame, len);
 }
 
 // The checksum of a TCP segment or a UDP datagram.

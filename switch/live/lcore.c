@@ -64,10 +64,11 @@ static void push(struct switch_lcore *s, struct switch_port *out) {
 		path_push(out->path, out->batch, n);
 }
 
-// Whether a frame for the port is copied out of its mbuf: a small one, unless its path is short.
-static inline bool is_copied(const struct switch_port *out, const struct rte_mbuf *m) {
-	return m->pkt_len <= SWITCH_SMALL_MAX
-		&& (out->inside >= SWITCH_SHORT_PKTS || out->large >= out->large_quota);
+// Frames for the port are copied out of their mbufs up to this length: small ones, unless its path
+// is short.
+static inline uint32_t copied_max(const struct switch_port *out) {
+	return out->inside >= SWITCH_SHORT_PKTS || out->large >= out->large_quota ? SWITCH_SMALL_MAX
+										  : 0;
 }
 
 // The number of `n` packets, all copied or none, for which the path has room. Makes room for them
@@ -180,8 +181,8 @@ static struct pkt_count enqueue(struct switch_lcore *s, struct switch_port *out,
 	struct pkt_count put = {0};
 
 	if (out->path != NULL || unlikely(s->routes != NULL)) {
-		put = is_copied(out, m[0]) ? push_copied(s, out, m, n, from)
-					   : push_mbufs(s, out, m, n, from);
+		put = m[0]->pkt_len <= copied_max(out) ? push_copied(s, out, m, n, from)
+						       : push_mbufs(s, out, m, n, from);
 		if (put.pkts == 0) {
 			pkt_count_add(&put, 1, port_frame_bytes(m[0]->pkt_len));
 			drop(s, m[0], DROP_NO_MBUF);
@@ -250,7 +251,8 @@ __attribute__((noinline)) static void flood(
 // The number of frames from the first on that have the same output port, are valid, and are copied
 // if the first is. The first frame has been checked.
 static inline uint32_t run_length(const struct way *way, struct rte_mbuf *const *m, uint32_t n) {
-	bool copied = is_copied(way->only, m[0]);
+	uint32_t max = copied_max(way->only);
+	bool copied = m[0]->pkt_len <= max;
 	uint32_t i;
 
 	for (i = 1; i < n; i++) {
@@ -258,7 +260,7 @@ static inline uint32_t run_length(const struct way *way, struct rte_mbuf *const 
 
 		if (i + 4 < n)
 			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
-		if (is_copied(way->only, m[i]) != copied
+		if ((m[i]->pkt_len <= max) != copied
 			|| memcmp(way->macs, frame, sizeof(way->macs)) != 0
 			|| !is_valid(m[i], frame))
 			break;
