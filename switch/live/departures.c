@@ -14,7 +14,7 @@
 
 // Packets taken off a path at a time, while the next ones are prefetched. A whole burst would be
 // more cache misses than the processor can have outstanding.
-#define COLLECT_MAX 8
+#define COLLECT_MAX 16
 
 // Records a burst that the port has taken.
 static void trace(struct egress *e, uint32_t slot, uint32_t n, uint64_t sent_ns) {

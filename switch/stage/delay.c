@@ -113,12 +113,12 @@ static inline uint32_t delay_release(
 	uint64_t bytes = 0;
 
 	do {
-		if (fetch)
-			pkt_ring_fetch(&q, n);
 		p->arrival_ns = p->release_ns;
 		bytes += p->size_bytes;
 		pkts[n] = p;
 	} while (++n < most && (p = oldest[n])->release_ns < end_ns);
+	for (uint32_t i = 0; fetch && i < n; i++)
+		pkt_ring_fetch(&q, i);
 	pkt_ring_skip(&line->q, n, bytes);
 	d->pkts -= n;
 	delay_reroot(d, line, n < q.count ? pkt_ring_head(&line->q) : NULL);
