@@ -91,35 +91,53 @@ static bool judge_special(
 	return false;
 }
 
+// Counts the lateness of frames of which some are not paced, early, disturbed or late.
+__attribute__((noinline)) static void judge_each(
+	struct egress *e, const uint64_t *due_ns, uint32_t n, uint64_t sent_ns) {
+	struct watch_lcore *w = &e->lcore->watch;
+	uint64_t disturbed_ns = time_max(watch_disturbed_ns(w, e->index), 1);
+	uint64_t paced = 0, late = 0, sum_ns = 0, max_ns = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t late_ns = time_since(sent_ns, due_ns[i]);
+
+		if ((due_ns[i] > sent_ns || due_ns[i] < disturbed_ns)
+			&& !judge_special(e, due_ns[i], sent_ns, disturbed_ns))
+			continue;
+		hist_count(&e->late, late_ns);
+		paced++;
+		sum_ns += late_ns;
+		max_ns = time_max(max_ns, late_ns);
+		late += late_ns > w->late_ns;
+	}
+	hist_counted(&e->late, paced, sum_ns, max_ns);
+	watch_left(w, paced, late, max_ns);
+}
+
 // Counts the first `n` frames, which the port took at sent_ns.
 static void judge(struct egress *e, uint32_t n, uint64_t sent_ns) {
 	struct watch_lcore *w = &e->lcore->watch;
 	const uint64_t *due_ns = e->due_ns + e->first;
 	const uint16_t *size = e->bytes + e->first;
 	uint64_t disturbed_ns = time_max(watch_disturbed_ns(w, e->index), 1);
-	// Most frames are less late than this: they are paced, due and undisturbed.
+	// Less late than this are frames that are paced, due and undisturbed.
 	uint64_t plain_ns = time_since(sent_ns + 1, disturbed_ns);
-	uint64_t bytes = 0, paced = 0, late = 0, sum_ns = 0, max_ns = 0, late_from_ns = w->late_ns;
+	uint64_t bytes = 0, sum_ns = 0, max_ns = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t late_ns = sent_ns - due_ns[i];
-
 		bytes += size[i];
-		if (unlikely(late_ns >= plain_ns)) {
-			if (!judge_special(e, due_ns[i], sent_ns, disturbed_ns))
-				continue;
-			late_ns = 0;
-		}
-		hist_count(&e->late, late_ns);
-		paced++;
-		sum_ns += late_ns;
-		max_ns = time_max(max_ns, late_ns);
-		late += late_ns > late_from_ns;
+		sum_ns += sent_ns - due_ns[i];
+		max_ns = time_max(max_ns, sent_ns - due_ns[i]);
 	}
-	e->tx.pkts += n;
-	e->tx.bytes += bytes;
-	hist_counted(&e->late, paced, sum_ns, max_ns);
-	watch_left(w, paced, late, max_ns);
+	pkt_count_add(&e->tx, n, bytes);
+	if (likely(max_ns < plain_ns && max_ns <= w->late_ns)) {
+		for (uint32_t i = 0; i < n; i++)
+			hist_count(&e->late, sent_ns - due_ns[i]);
+		hist_counted(&e->late, n, sum_ns, max_ns);
+		watch_left(w, n, 0, max_ns);
+	} else {
+		judge_each(e, due_ns, n, sent_ns);
+	}
 	if (sent_ns - due_ns[0] < plain_ns)
 		trend_add(&e->trend, due_ns[0], sent_ns - due_ns[0]);
 }
