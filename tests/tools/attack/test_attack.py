@@ -178,6 +178,9 @@ BAD = [
     ({"box": {"weather": {}}}, "box: weather is none of rate, buffer"),
     ({"box": {"delay": {"most": "20"}}}, "box: delay: period: [1s] is not a list of two"),
     ({"box": {"rate": {"pieces": "0"}}}, "box: rate: pieces: 0 is not a number from 1 to 64"),
+    ({"box": {"window": {"low": "9B"}}}, "box: window: low: 9B is not at least 2kB and at most"),
+    ({"box": {"pauses": {"sizes": "[1, 2s]"}}}, "box: pauses: sizes: [1, 2s] is not a size"),
+    ({"box": {"longer": {"from": "9s"}}}, "box: longer: from: 9s is not before the end of the run"),
     ({"box": {"bursts": {"rat": "1Mbit"}}}, "box: bursts: rat is none of rate, share"),
     ({"box": {"bursts": "often"}}, "box: bursts: is no map"),
     ({"box": {}}, "box: has none of"),
@@ -190,6 +193,20 @@ BAD = [
     ),
 ]
 BAD[1][0]["box"]["delay"]["period"] = ["1s"]
+
+
+def test_harm_beside_another_control(tmp_path, trials):
+    """It is what a control loses more than the other in the same network, in both orders."""
+    found = {}
+    for control, baseline in (("cubic", "newreno"), ("newreno", "cubic")):
+        path = written(tmp_path, box={"loss": {"most": "5%"}}, beside=baseline)
+        asked = attack.read(path, control=control)
+        found[control] = attack.Attack(asked, trials).measure([[0.5], [1.0]])
+        assert asked.goal.name == f"utilisation beside {baseline}"
+    assert found["cubic"] == [-harm for harm in found["newreno"]]
+    assert any(found["cubic"])
+    with pytest.raises(UserError, match="trial"):
+        attack.Attack(attack.read(path, beside="nothing"), trials).measure([[0.5]])
 
 
 @pytest.mark.parametrize(("content", "sentence"), BAD)

@@ -7,12 +7,14 @@
     box:
       bursts: {share: 20%, period: [100ms, 5s]}
 
-A config alone has the box of `USUAL`.
+A config alone has the box of `USUAL`. With `beside: newreno` harm is what the config's control
+suffers more than this one in the same network: a network that harms any control finds nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +30,7 @@ from weir.base.errors import UserError
 from weir.many.trials import Trials
 from weir.runner import config_files
 
-KEYS = ("config", "goal", "bound", "box", "title")
+KEYS = ("config", "goal", "bound", "box", "beside", "title")
 USUAL: dict[str, dict[str, str]] = {
     "rate": {"pieces": "4", "low": "50%"},
     "buffer": {"low": "0.25", "high": "4"},
@@ -48,6 +50,7 @@ class Asked:
     goal: Goal
     box: Config
     bound: float | None
+    baseline: str | None = None  # the control beside which harm is measured
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,22 @@ class Result:
     network: dict[str, str]  # what is left, in words of the config
 
 
-def read(path: Path, goal: str | None = None, control: str | None = None) -> Asked:
+def control_of(text: str) -> object:
+    """Returns the value of `cc` in a config: a name, or a plug-in by its file."""
+    return {"plugin": str(Path(text).resolve())} if text.endswith(".so") else text
+
+
+def with_control(config: Config, control: object) -> Config:
+    """Returns the config with this control for all flows that have one."""
+    changed = deepcopy(config)
+    for group in victims(changed):
+        changed["flows"][group]["cc"] = control
+    return changed
+
+
+def read(
+    path: Path, goal: str | None = None, control: str | None = None, beside: str | None = None
+) -> Asked:
     """Reads an attack, or a config that is attacked in the usual box."""
     content = configs.mapping(path)
     if "config" not in content:
@@ -78,20 +96,23 @@ def read(path: Path, goal: str | None = None, control: str | None = None) -> Ask
         config, folder = configs.mapping(place), place.parent
     if not isinstance(config, dict):
         raise UserError(f"{path}: config: is neither a file nor a map")
-    beside = folder.resolve()
+    near = folder.resolve()
     config = config_files.renamed(
-        config, lambda path: beside / path if (beside / path).exists() else path
+        config, lambda path: near / path if (near / path).exists() else path
     )
     config.pop("live", None)
-    for index in victims(config) if control else ():
-        config["flows"][index]["cc"] = control
+    if control:
+        config = with_control(config, control_of(control))
     wanted = goal or content.get("goal")
     if not wanted:
         raise UserError(f"{path}: goal: is wanted, or --goal")
     box = content.get("box")
     if not isinstance(box, dict):
         raise UserError(f"{path}: box: is wanted, a map of what the network may do")
-    return Asked(path, config, goal_of(wanted), box, _bound(path, content.get("bound")))
+    aim, baseline = goal_of(wanted), beside or content.get("beside")
+    if baseline:
+        aim = aim.beside(Path(baseline).name)
+    return Asked(path, config, aim, box, _bound(path, content.get("bound")), baseline)
 
 
 def _bound(path: Path, text: str | None) -> float | None:
@@ -113,9 +134,13 @@ class Attack:
         several = [self.box.configured(point) for point in points]
         # Nothing is recorded, which takes half of a short run; the figures are the same.
         several = [config | {"telemetry": {"level": "0"}} for config in several]
-        summaries = self.trials(several)
-        pairs = zip(several, summaries, strict=True)
-        return [round(self.asked.goal.harm(config, one), 6) for config, one in pairs]
+        baseline = self.asked.baseline
+        others = [with_control(one, control_of(baseline)) for one in several] if baseline else []
+        asked = [*several, *others]
+        pairs = zip(asked, self.trials(asked), strict=True)
+        harms = [self.asked.goal.harm(config, summary) for config, summary in pairs]
+        less = harms[len(several) :] or [0.0] * len(several)
+        return [round(own - other, 6) for own, other in zip(harms, less, strict=False)]
 
     def _harm(self, point: Point) -> float:
         return self.measure([point])[0]

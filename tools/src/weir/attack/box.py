@@ -58,7 +58,7 @@ class Box:
             if name not in ELEMENTS:
                 raise UserError(f"box: {name} is none of {', '.join(ELEMENTS)}")
             kind = ELEMENTS[name]
-            keys = dict(kind.keys) | ({"path": BACK} if name == "acks" else {})
+            keys = dict(kind.keys) | ({"path": BACK} if name in ("acks", "ack_loss") else {})
             element, begin = kind(Bounds(name, given, keys), network), len(self.names)
             self.names += element.names
             self.elements.append((element, slice(begin, len(self.names))))

@@ -103,6 +103,7 @@ class Bounds:
             "time": units.config_time_ns,
             "rate": units.config_rate_bps,
             "ratio": units.config_ratio,
+            "size": units.config_bytes,
         }[unit]
         value = read(text)
         if value is None or value < 0:
@@ -110,7 +111,7 @@ class Bounds:
         return value
 
     def number(self, key: str, unit: str) -> float:
-        """Reads a time in ns, a rate in bit/s or a ratio."""
+        """Reads a time in ns, a rate in bit/s, a size in bytes or a ratio."""
         return self._number(key, self.values[key], unit)
 
     def interval(self, key: str, unit: str) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import ClassVar
 
 from weir.attack.element import (
     BACK,
@@ -217,18 +218,20 @@ class Losses(
                 items.append({"at": time_text(when), f"{self.path}.lost.rate": rate})
 
 
-class Loss(Element, keys={"most": "1%"}):
-    """Random loss before the link."""
+class Loss(Element, keys={"most": "1%", "path": PATH}):
+    """Random loss of packets before the link, or of ACKs."""
 
     def _read(self, of: Bounds) -> None:
         self.most = of.number("most", "ratio")
-        self.amount("random loss")
+        self.path = of.choice("path", (PATH, BACK))
+        self.amount("random loss" if self.path == PATH else "loss of ACKs")
 
     def apply(self, config: Config, x: Sequence[float]) -> None:
         """Adds a stage `loss`."""
         rate = rounded(100 * x[0] * self.most, 2)
         if rate > 0:
-            stages(config, PATH).insert(0, {"loss": {"name": "random", "rate": f"{rate:g}%"}})
+            name = "random" if self.path == PATH else "random_acks"
+            stages(config, self.path).insert(0, {"loss": {"name": name, "rate": f"{rate:g}%"}})
 
 
 class Start(Element, keys={"most": "1s"}):
@@ -249,6 +252,147 @@ class Start(Element, keys={"most": "1s"}):
                 config["flows"][group]["start"] = time_text(own + later_ns)
 
 
+class Reorder(Element, keys={"most": "2%", "late_by": "[1ms, 100ms]"}):
+    """Packets that others overtake behind the link."""
+
+    def _read(self, of: Bounds) -> None:
+        self.most = of.number("most", "ratio")
+        self.late_ns = of.interval("late_by", "time")
+        self.amount("packets that are late")
+        self.place("how late they are")
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """Adds a stage `delay` of which only late packets see anything."""
+        late = rounded(100 * x[0] * self.most, 2)
+        if late > 0:
+            late_by = time_text(rounded(log_between(*self.late_ns, x[1])))
+            stage = {"name": "overtaken", "delay": "0s", "late": f"{late:g}%", "late_by": late_by}
+            stages(config, PATH).insert(link_of(config)[0] + 1, {"delay": stage})
+
+
+class Step(Element, keys={"most": "", "from": "0s"}):
+    """A change for the rest of the run, from a time that is free."""
+
+    unit: ClassVar[str]
+    what: ClassVar[str]
+
+    def _read(self, of: Bounds) -> None:
+        self.most = of.number("most", self.unit)
+        self.from_ns = of.number("from", "time")
+        if not self.from_ns < self.network.duration_ns:
+            raise of.fail("from", "before the end of the run")
+        self.amount(self.what)
+        self.place(f"time of the {self.what}")
+
+    def _when_ns(self, x: Sequence[float]) -> float:
+        return rounded(self.from_ns + x[1] * (self.network.duration_ns - self.from_ns))
+
+
+class Longer(Step, keys={"most": "200ms", "from": "0s"}):
+    """A path that becomes longer, as by another route."""
+
+    unit, what = "time", "longer path"
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """Adds a stage `delay` behind the link."""
+        longer_ns = rounded(x[0] * self.most)
+        if longer_ns >= 1e5:
+            stage = {"delay": {"name": "longer", "delay": "0s"}}
+            stages(config, PATH).insert(link_of(config)[0] + 1, stage)
+            at(config, self._when_ns(x), f"{PATH}.longer.delay", time_text(longer_ns))
+
+
+class Mtu(Step, keys={"most": "60%", "from": "0s"}):
+    """A path MTU of 1500 bytes that falls by up to a part of it."""
+
+    unit, what = "ratio", "smaller MTU"
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """Adds a stage `mtu` before the link."""
+        if less := round(1500 * x[0] * self.most):
+            stages(config, PATH).insert(0, {"mtu": {"mtu": "1500B"}})
+            at(config, self._when_ns(x), f"{PATH}.mtu.mtu", f"{max(68, 1500 - less)}B")
+
+
+class Marks(Element, keys={"low": "5%", "high": "100%"}):
+    """ECN instead of drops: a queue that marks above a threshold, in BDP."""
+
+    def _read(self, of: Bounds) -> None:
+        self.low, self.high = of.number("low", "ratio"), of.number("high", "ratio")
+        if not 0 < self.low <= self.high:
+            raise of.fail("low", "above 0 and at most high")
+        self.amount("marks")
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """Makes the link's queue a `step`, and lets the flows use ECN where they can."""
+        if x[0] < 0.01:
+            return
+        _, link = link_of(config)
+        queue = link.get("queue", "fifo")
+        params = {} if isinstance(queue, str) else next(iter(queue.values()))
+        threshold = f"{rounded(log_between(self.high, self.low, x[0]), 2):g}BDP"
+        limit = params.get("limit", "1BDP")
+        link["queue"] = {"step": {"limit": limit, "threshold": threshold}}
+        for group in self.network.victims:
+            config["flows"][group] |= {"ecn": "ect0", "ecn_unheard": "allow"}
+
+
+class Stretch(Element, keys={"most": "32"}):
+    """Receivers that acknowledge many segments at once."""
+
+    def _read(self, of: Bounds) -> None:
+        self.most = of.count("most", 64)
+        self.amount("segments per ACK")
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """Sets ack_every, which else is the config's."""
+        each = round(log_between(2, max(2, self.most), x[0]))
+        for group in self.network.victims if each > 2 else ():
+            config["flows"][group]["ack_every"] = str(each)
+
+
+class Window(Element, keys={"low": "8kB", "high": "1MB"}):
+    """Receivers with a small window."""
+
+    def _read(self, of: Bounds) -> None:
+        self.low, self.high = of.number("low", "size"), of.number("high", "size")
+        if not 2000 <= self.low <= self.high:
+            raise of.fail("low", "at least 2kB and at most high")
+        self.amount("smaller receive window")
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """Sets rwnd."""
+        for group in self.network.victims if x[0] >= 0.01 else ():
+            bytes_ = rounded(log_between(self.high, self.low, x[0]), 2)
+            config["flows"][group]["rwnd"] = f"{bytes_:.0f}B"
+
+
+class Pauses(Element, keys={"most": "5s", "sizes": "[20kB, 20MB]"}):
+    """Applications that pause: each flow sends a piece, waits, and sends the next one."""
+
+    def _read(self, of: Bounds) -> None:
+        self.most_ns = of.number("most", "time")
+        self.sizes = of.interval("sizes", "size")
+        self.amount("pauses")
+        self.place("size of the pieces")
+
+    def apply(self, config: Config, x: Sequence[float]) -> None:
+        """Makes the flows' source `closed`, over one connection."""
+        pause_ns = rounded(x[0] * self.most_ns)
+        if pause_ns < 1e6:
+            return
+        size = f"{rounded(log_between(*self.sizes, x[1]), 2):.0f}B"
+        for group in self.network.victims:
+            config["flows"][group]["source"] = {
+                "closed": {
+                    "sizes": {"mean": size},
+                    "think": time_text(pause_ns),
+                    "times": "fixed",
+                    "connection": "keep",
+                }
+            }
+
+
 ELEMENTS: dict[str, type[Element]] = {
     "rate": Rate,
     "buffer": Buffer,
@@ -257,5 +401,13 @@ ELEMENTS: dict[str, type[Element]] = {
     "bursts": Bursts,
     "losses": Losses,
     "loss": Loss,
+    "ack_loss": Loss,
+    "reorder": Reorder,
+    "longer": Longer,
+    "mtu": Mtu,
+    "marks": Marks,
+    "stretch": Stretch,
+    "window": Window,
+    "pauses": Pauses,
     "start": Start,
 }

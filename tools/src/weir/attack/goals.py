@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,11 @@ class Goal:
     says: str
     unit: str
     harm: Callable[[Config, RunSummary], float]
+
+    def beside(self, control: str) -> Goal:
+        """Returns the same goal where harms are less those of another control in each network."""
+        says = f"{self.says}, beyond that with {control}"
+        return replace(self, name=f"{self.name} beside {control}", says=says)
 
     def text(self, harm: float) -> str:
         """Returns a harm for people."""

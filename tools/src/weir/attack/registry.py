@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,6 @@ import msgspec
 from weir.analysis.run_summary import RunSummary
 from weir.attack import attack
 from weir.attack.attack import Asked, Result
-from weir.attack.box import victims
 from weir.attack.goals import goal_of
 from weir.base import configs, foreign
 from weir.base.configs import Config
@@ -84,6 +82,8 @@ def read() -> list[Known]:
 def register(asked: Asked, result: Result, seed: int, found: Path) -> None:
     """Adds what a search has left, or replaces what the same box had before."""
     name = asked.path.stem
+    if asked.baseline is not None:
+        raise UserError("attack: --register is for searches without --beside")
     if asked.path.resolve() != (FOLDER / "boxes" / f"{name}.yaml").resolve():
         raise UserError(f"attack: --register is for the boxes of {FOLDER}/boxes")
     shutil.copy(found, FOLDER / f"{name}.yaml")
@@ -92,19 +92,11 @@ def register(asked: Asked, result: Result, seed: int, found: Path) -> None:
     (FOLDER / "index.json").write_bytes(msgspec.json.format(everything, indent=1) + b"\n")
 
 
-def with_control(config: Config, control: object) -> Config:
-    """Returns the config with this control for all flows that have one."""
-    changed = deepcopy(config)
-    for group in victims(changed):
-        changed["flows"][group]["cc"] = control
-    return changed
-
-
 def tried(controls: Mapping[str, object]) -> list[Tried]:
     """Tries controls, by what they are called, under each attack and without it."""
     pairs = [(known, name) for known in read() for name in controls]
     several = [
-        with_control(config, controls[name])
+        attack.with_control(config, controls[name])
         for known, name in pairs
         for config in (known.benign, known.config)
     ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+import shutil
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -22,8 +23,10 @@ from weir.attack import page, registry
 from weir.attack.attack import KEEP, Asked, Attack, Result, yaml_text
 from weir.attack.search import Budget, Found, Journal
 from weir.base import units
+from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.many import trials
+from weir.runner import config_files
 
 RUNS = 500  # without a limit
 
@@ -35,6 +38,7 @@ class Options:
     file: Path
     goal: str | None = None
     control: str | None = None
+    beside: str | None = None
     out: Path | None = None
     runs: int | None = None
     seconds: float | None = None
@@ -53,7 +57,8 @@ class Options:
     @property
     def folder(self) -> Path:
         """The folder of the search."""
-        parts = ["attack", self.file.stem, self.control, str(self.seed)]
+        control = Path(self.control).name.removesuffix(".so") if self.control else None
+        parts = ["attack", self.file.stem, control, str(self.seed)]
         return self.out or Path("runs") / "-".join(part for part in parts if part)
 
 
@@ -63,10 +68,14 @@ def identity(asked: Asked, seed: int) -> dict[str, str | int]:
     return {"search": hashlib.sha256(whole.encode()).hexdigest()[:16], "seed": seed}
 
 
-def comment(asked: Asked, result: Result, seed: int) -> list[str]:
+def comment(asked: Asked, result: Result, options: Options) -> list[str]:
     """Returns the lines at the top of attack.yaml."""
     goal = asked.goal
-    command = shlex.join(["weir", "attack", str(asked.path), "--seed", str(seed)])
+    given = {"--goal": options.goal, "--cc": options.control, "--beside": options.beside}
+    words = [word for pair in given.items() if pair[1] for word in pair]
+    command = shlex.join(
+        ["weir", "attack", str(asked.path), *map(str, words), "--seed", str(options.seed)]
+    )
     return [
         f"Found by `{command}`, in {result.trials} trials.",
         f"{goal.text(result.left)} {goal.says}; {goal.text(result.benign)} in the same network"
@@ -87,7 +96,8 @@ def execute(asked: Asked, options: Options, on_trials: Callable[[Found], None]) 
             options.budget, options.seed, journal, on_trials, options.keep
         )
         benign = attack.box.configured(attack.box.nothing())
-    text = yaml_text(config, comment(asked, result, options.seed))
+    config, benign = (with_plugins(one, out) for one in (config, benign))
+    text = yaml_text(config, comment(asked, result, options))
     write_whole(out / "attack.yaml", text)
     write_whole(out / "benign.yaml", yaml_text(benign, ["The same without the attack."]))
     write_whole(out / "attack.json", json.dumps(asdict(result), indent=1) + "\n")
@@ -103,6 +113,21 @@ def execute(asked: Asked, options: Options, on_trials: Callable[[Found], None]) 
         place = out / "report.html"
         page.write(place, asked, result, found.worst, config, (attacked, unharmed), text)
     return result
+
+
+def with_plugins(config: Config, folder: Path) -> Config:
+    """Copies the plug-ins of a config into a folder; returns the config with these copies."""
+
+    def copied(path: Path) -> Path | str:
+        if path.suffix != ".so":
+            return path
+        target = folder / path.name
+        if not (target.exists() and target.samefile(path)):
+            shutil.copy(path, target)
+        return f"./{path.name}"
+
+    made: Config = config_files.renamed(config, copied)
+    return made
 
 
 COLUMNS = ("control", "benign", "worst", "minimised", "distance", "what the network then does")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from weir.attack import attack, documents, run
 from weir.attack.search import Found
@@ -32,7 +33,7 @@ def share_of(keep: str) -> float:
 
 def searched(options: run.Options) -> tuple[attack.Asked, attack.Result]:
     """Searches once, and shows how far it is."""
-    asked = attack.read(options.file, options.goal, options.control)
+    asked = attack.read(options.file, options.goal, options.control, options.beside)
     screen, runs = terminal.console(stderr=True), options.budget.trials
     name = f"{options.control}: " if options.control else ""
     with screen.status("") as shown:
@@ -71,7 +72,7 @@ def compared(options: run.Options, as_json: bool, write_docs: bool) -> int:
         studies_documents.commit()
     found = {}
     for control in (options.control or "").split(","):
-        out = options.out and options.out / control
+        out = options.out and options.out / Path(control).name.removesuffix(".so")
         found[control] = searched(replace(options, control=control, out=out))
     found = dict(sorted(found.items(), key=lambda item: -item[1][1].found))
     rows = [[name, *run.row(*one)] for name, one in found.items()]

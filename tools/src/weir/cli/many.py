@@ -134,7 +134,10 @@ def attack_(
         str | None, Option(help="utilisation, starvation, delay, loss or oscillation. [the file's]")
     ] = None,
     control: Annotated[
-        str | None, Option("--cc", help="Of all flows: a control, or several: a,b,c.")
+        str | None, Option("--cc", help="Of all flows: a control, or several: a,b,mine.so.")
+    ] = None,
+    beside: Annotated[
+        str | None, Option(help="A control: harm is what is beyond its own in the same network.")
     ] = None,
     runs: Annotated[int | None, Option(min=1, help="Trials. [500 without --time]")] = None,
     time: Annotated[str | None, Option(help="How long to search: 2m.")] = None,
@@ -157,6 +160,7 @@ def attack_(
         file=file,
         goal=goal,
         control=control,
+        beside=beside,
         out=out,
         runs=runs,
         seconds=attack.seconds_of(time),
