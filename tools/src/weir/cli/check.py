@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,7 +29,7 @@ def check_cc(
     as_json: Json = False,
 ) -> None:
     """Checks what a congestion control must do anywhere, in eight scenarios, and under attacks."""
-    results = check.conformance(control)
+    results = check.conformance(control, Path("runs") / f"check-{check.name_of(control)}")
     failed = any(result.passed is False for result in results)
     numbers = [] if failed else check.scenarios(control)
     attacked = [] if failed else check.attacks(control)
