@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an ACK costs each congestion control, for `weir bench cc`: weir-cc [NAME] [ACKS].
+// What an ACK costs each congestion control, for `weir bench cc`: weir-cc [NAME|FILE.so] [ACKS].
 //
 // The control runs in a closed loop without a transport: a link of 1 Gbit/s and 20 ms, one ACK per
 // two segments, an RTT of what the window puts into its queue, a loss each time that this exceeds
@@ -11,6 +11,7 @@
 // loop's own cost is that of `fixed`, which ignores everything.
 #include "sender/cc/cc.h"
 #include "common/base/param.h"
+#include "sender/cc/plugin.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,17 +32,20 @@ struct bench_flow {
 	_Alignas(64) char state[CC_STATE_MAX_BYTES];
 	struct cc_out out;
 	double now_ns, cwnd_before, srtt_ns;
-	uint64_t delivered, recover; // recover: no other loss before this much is delivered
+	uint64_t delivered, lost_segs;
+	uint64_t recover; // recover: no other loss before this much is delivered
 };
 
 static struct bench_flow flow[FLOWS];
 static _Alignas(64) char config[CONFIG_BYTES_MAX];
+static bool outside; // the control is a plug-in
 
 static void start(const struct cc_ops *cc) {
 	struct err err = {""};
 
 	memset(flow, 0, sizeof(flow));
-	if (cc->config_size > sizeof(config) || param_defaults(cc->params, config, &err) < 0) {
+	if (cc->config_size > sizeof(config) || param_defaults(cc->params, config, &err) < 0
+		|| (outside && cc_plugin_config(cc, config, &err) < 0)) {
 		fprintf(stderr, "weir-cc: %s: %s\n", cc->name, err.msg);
 		exit(1);
 	}
@@ -51,6 +55,30 @@ static void start(const struct cc_ops *cc) {
 			&flow[i].out);
 		flow[i].cwnd_before = flow[i].out.cwnd_segs;
 	}
+}
+
+// What a control gets that asks for more than the ACK: of a connection with the same numbers.
+static void sample(const struct cc_ops *cc, struct bench_flow *f, const struct cc_ack *ack) {
+	struct cc_sample s = {
+		.now_ns = ack->now_ns,
+		.una_segs = ack->delivered_segs,
+		.nxt_segs = ack->delivered_segs + ack->inflight_segs,
+		.delivered_segs = ack->delivered_segs,
+		.prior_delivered_segs = ack->prior_delivered_segs,
+		.lost_segs = f->lost_segs,
+		.rtt_ns = ack->rtt_ns,
+		.srtt_ns = ack->srtt_ns,
+		.rtt_min_ns = ack->rtt_min_ns,
+		.rto_ns = ack->srtt_ns + 200000000,
+		.cwnd_segs = f->out.cwnd_segs,
+		.passed_segs = ACK_SEGS,
+		.inflight_segs = ack->inflight_segs,
+		.ack = true,
+		.predicted = !ack->in_recovery,
+		.cwnd_limited = true,
+	};
+
+	cc->on_sample(f->state, config, &s);
 }
 
 static void one_ack(const struct cc_ops *cc, struct bench_flow *f) {
@@ -84,17 +112,22 @@ static void one_ack(const struct cc_ops *cc, struct bench_flow *f) {
 		.in_sequence = true,
 		.in_recovery = f->delivered < f->recover,
 	};
+	if (cc->on_sample != NULL)
+		sample(cc, f, &ack);
 	if (overflow && !ack.in_recovery) {
 		struct cc_loss loss = {
 			.now_ns = ack.now_ns, .inflight_segs = ack.inflight_segs, .lost_segs = 1};
 
 		ack.lost_segs = 1;
+		f->lost_segs++;
 		ack.in_recovery = true;
 		f->recover = f->delivered + (uint64_t)segs;
 		cc->on_loss(f->state, config, &loss, &f->out);
 	}
 	f->cwnd_before += (f->out.cwnd_segs - f->cwnd_before) * ACK_SEGS / (segs + ACK_SEGS);
 	cc->on_ack(f->state, config, &ack, &f->out);
+	if (cc->requests != NULL)
+		cc->requests(f->state, config);
 }
 
 static double measure(const struct cc_ops *cc, uint64_t acks) {
@@ -111,18 +144,31 @@ static double measure(const struct cc_ops *cc, uint64_t acks) {
 		/ (double)acks;
 }
 
+static void print(const struct cc_ops *cc, uint64_t acks) {
+	printf("{\"name\": \"%s\", \"state_bytes\": %zu, \"ns\": %.3f}\n", cc->name, cc->state_size,
+		measure(cc, acks));
+}
+
 int main(int argc, char **argv) {
 	const char *only = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
 	uint64_t acks = argc > 2 ? strtoull(argv[2], NULL, 10) : 2000000;
+	const struct cc_ops *one = only != NULL ? cc_find(only) : NULL;
+	struct err err = {""};
 
-	if (argc > 3 || acks == 0 || (only != NULL && cc_find(only) == NULL)) {
-		fprintf(stderr, "usage: weir-cc [NAME|-] [ACKS]\n");
+	if (argc > 3 || acks == 0) {
+		fprintf(stderr, "usage: weir-cc [NAME|FILE.so|-] [ACKS]\n");
 		return 2;
 	}
-	for (const struct cc_ops *const *cc = cc_all; *cc != NULL; cc++) {
-		if (only == NULL || strcmp((*cc)->name, only) == 0)
-			printf("{\"name\": \"%s\", \"state_bytes\": %zu, \"ns\": %.3f}\n",
-				(*cc)->name, (*cc)->state_size, measure(*cc, acks));
+	outside = only != NULL && one == NULL;
+	if (outside && cc_plugin_load(only, &one, &err) < 0) {
+		fprintf(stderr, "weir-cc: %s\n", err.msg);
+		return 2;
 	}
+	if (one != NULL) {
+		print(one, acks);
+		return 0;
+	}
+	for (const struct cc_ops *const *cc = cc_all; *cc != NULL; cc++)
+		print(*cc, acks);
 	return 0;
 }
