@@ -53,3 +53,14 @@ def new_study(
         print(path)
     place = where if where.is_absolute() else f"./{where}"
     print(f"\n{program()} reproduce {place}")
+
+
+@app.add("ci", "new ci mine", "new ci mine --folder ~/repository")
+def new_ci(
+    name: Annotated[str, Argument(help="Of the folder with the congestion control.")],
+    folder: Annotated[Path, Option(help="The repository. [this folder]")] = Path(),
+) -> None:
+    """Writes a workflow for GitHub that tries each change of a control with `weir ci`."""
+    for path in new.create("ci", name, folder):
+        print(path)
+    print(f"\n{program()} ci {folder / name} --base HEAD")

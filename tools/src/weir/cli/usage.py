@@ -32,7 +32,7 @@ LISTED = {
     " pack:exports qlog:results",
     "Many runs": "sweep:many table:sweeps diff:sweeps reproduce:many attack:many study:many",
     "Captures and real paths": "pcap trace measure fit:measure",
-    "A control of your own": "new check evaluate:many schema:lists",
+    "A control of your own": "new check evaluate:many league ci:league schema:lists",
     "Live": "shell top:watch ctl:watch",
     "This machine": "doctor setup guests bench completion:complete docs",
 }

@@ -17,6 +17,7 @@ from weir.base.page import Heading, Page, Part, Source, Table, Text
 from weir.base.tables import Entry, Tables
 from weir.base.typed import program
 from weir.docs import gallery, reference
+from weir.league import page as league
 from weir.study import documents, find
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ PAGES: dict[str, Maker] = {
     **{name: list_page(name) for name in LISTS},
     "streams": stream_page,
     "python": python_page,
+    "league": lambda *_: league.site(),
     "gallery": lambda *_: gallery.page(),
 }
 

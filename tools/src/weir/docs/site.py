@@ -28,6 +28,7 @@ from weir.base.errors import UserError
 from weir.base.tables import Tables
 from weir.bootstrap import ROOT
 from weir.docs import gallery, made, playground
+from weir.league import page as league
 
 Menu = Iterable[Mapping[str, "str | Menu"]]
 
@@ -80,6 +81,7 @@ def gather(into: Path, group: TyperGroup) -> None:
     entries = tables.read()
     for name, make in made.PAGES.items():
         (into / f"made/{name}.md").write_text(make(entries, group), encoding="utf-8")
+    league.site(into / "made/league")
     pictures = gallery.PICTURES.glob("*.png")
     for file in {*own(), *pictures, *(other for page in own() for other in linked(page))}:
         put(file, into, entries)

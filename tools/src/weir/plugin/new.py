@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weir new cc NAME, weir new study NAME: a folder with something that works, to be changed."""
+"""weir new cc NAME, study NAME, ci NAME: files that work, to be changed."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ FILES = {
         "cc/config.yaml": "NAME.yaml",
         "cc/test.py": "test_NAME.py",
     },
+    "ci": {"ci/workflow.yaml": ".github/workflows/NAME.yaml"},
     "study": {f"study/{name}": name for name in ("study.yaml", "link.yaml", "measures.py")},
 }
 
@@ -47,7 +48,7 @@ def create(kind: str, name: str, folder: Path, given: Sequence[Path] = ()) -> li
     for path in made:
         if path.exists():
             raise UserError(f"new: {path} exists")
-    folder.mkdir(parents=True, exist_ok=True)
     for path, text in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return list(made)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weir league and weir ci: means, ranks and their intervals; kept rows; a control of one's own."""
+
+import json
+import math
+import shlex
+import subprocess
+import sys
+
+import msgspec
+import numpy as np
+import pytest
+import yaml
+from weir.base import markdown
+from weir.base.errors import UserError
+from weir.league import ci, entry, measure, page, standing
+from weir.league.entry import Entry
+
+
+def row(name, value, **changes):
+    """A row whose numbers are all `value`, but for those of single scenes."""
+    scores = {
+        scene.name: [[None if one is None else changes.get(scene.name, value) for one in asked]]
+        for scene in entry.questions()
+        for asked in [entry.measures(scene)]
+    }
+    digests = {name: f"{value}" for name in scores}
+    return Entry(name, name, f"{name}, for a test", scores, digest=f"{value}", digests=digests)
+
+
+def by_name(found, name):
+    return dict(zip((one.name for one in standing.COLUMNS), found.of(name)[1], strict=True))
+
+
+def test_every_scene_of_evaluate_is_measured():
+    for column in standing.COLUMNS:
+        assert len(column.scenes()) >= 3, column.name
+    assert any(judged for judged in entry.questions().values())
+    for scene, judged in entry.questions().items():
+        assert len(entry.measures(scene)) == 6 + len(judged)
+
+
+def test_a_ratio_has_no_interval_where_it_is_the_same_in_every_scene():
+    found = standing.standing([row("cubic", 10.0), row("twice", 20.0)])
+    cells = by_name(found, "twice")
+    for name in ("use", "queue", "short", "others"):
+        assert math.isclose(cells[name].value, 200)
+        assert cells[name].text(page.short) == "200"
+    assert (cells["use"].rank, cells["queue"].rank) == (1, 2)
+    assert cells["use"].places == "1 (1–1)"
+    assert {cell.text(page.short) for cell in by_name(found, "cubic").values()} >= {"100", "10"}
+
+
+def test_the_interval_of_a_mean_is_that_of_the_bootstrap():
+    """One scene of 44 has ten times CUBIC's: in 36 % of the draws it is not there at all."""
+    scenes = len(standing.COLUMNS[1].scenes())
+    found = standing.standing([row("cubic", 1.0), row("odd", 1.0, steps=10.0)])
+    cell = by_name(found, "odd")["use"]
+    assert math.isclose(cell.value, 100 * 10 ** (1 / scenes))
+    draws = np.random.default_rng(2).binomial(scenes, 1 / scenes, 100_000)
+    expected = 100 * 10 ** (np.percentile(draws, [2.5, 97.5]) / scenes)
+    assert np.allclose((cell.low, cell.high), expected)
+    assert (cell.rank, cell.rank_low, cell.rank_high) == (1, 1, 1)  # ties share the better rank
+
+
+def test_what_is_not_known_is_a_dash_and_has_no_rank():
+    lacking = row("lacking", 5.0)
+    lacking.scores = {
+        name: [[None] * len(seed) for seed in seeds] for name, seeds in lacking.scores.items()
+    }
+    found = standing.standing([row("cubic", 1.0), lacking, row("other", 2.0)])
+    cells = by_name(found, "lacking")
+    assert {cell.text(page.short) for cell in cells.values()} == {"–"}
+    assert {cell.places for cell in cells.values()} == {"–"}
+    assert by_name(found, "other")["use"].places == "1 (1–1)"
+    assert found.entries[-1].name == "lacking"
+    whole = markdown.table(page.table(found))
+    assert "| lacking | – | – | – | – | – | – | – | – | – |" in whole
+    assert page.control(found, "lacking").title == "lacking in the league"
+
+
+def test_seeds_are_drawn_too():
+    base, wide = row("cubic", 1.0), row("wide", 1.0)
+    for one, factors in ((base, (1, 1, 1)), (wide, (1, 2, 4))):
+        one.scores = {
+            name: [[v and v * f for v in seeds[0]] for f in factors]
+            for name, seeds in one.scores.items()
+        }
+    cell = by_name(standing.standing([base, wide]), "wide")["use"]
+    assert math.isclose(cell.value, 200)
+    assert 150 < cell.low < 200 < cell.high < 270
+
+
+def test_a_change_is_judged_scene_by_scene():
+    before, after = row("mine", 2.0), row("mine", 3.0)
+    base = row("cubic", 1.0)
+    changes = {one.column.name: one for one in standing.changes(before, after, base)}
+    assert math.isclose(changes["use"].change, 1.5)
+    assert (changes["use"].before, changes["use"].after) == (pytest.approx(200), pytest.approx(300))
+    assert changes["use"].surely
+    assert changes["losses"].change == pytest.approx(1.0)
+    text = markdown.render(ci.differences(before, after, [base]))
+    assert "58 of 58 runs have other telemetry" in text
+    assert (
+        "| use of the link, of CUBIC's (%) | 200 | 300 | ×1.50 (×1.50 to ×1.50) | **better** |"
+        in text
+    )
+    same = markdown.render(ci.differences(before, before, [base]))
+    assert same == "All 58 runs have the same telemetry (digest `2.0`).\n"
+    odd = standing.changes(base, row("cubic", 1.0, steps=10.0), base)
+    assert not next(one for one in odd if one.column.name == "use").surely
+
+
+def test_the_law_of_every_control_is_three_sentences():
+    laws = yaml.safe_load(page.LAWS.read_text())
+    assert set(laws) == set(measure.names())
+    for name, law in laws.items():
+        assert law.count(". ") + law.endswith(".") == 3, name
+
+
+def test_a_name_of_weirs_own_is_refused(weir, build_plugin, tmp_path):
+    (tmp_path / "cubic.so").write_bytes(build_plugin().read_bytes())
+    done = weir("league", "cubic.so")
+    assert (done.status, done.err) == (
+        2,
+        "weir: league: cubic.so: Weir has a cubic: name it otherwise\n",
+    )
+
+
+def git(place, *words):
+    own = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "-C", str(place), *own, *words], check=True, capture_output=True)
+
+
+def typed(place, *words):
+    """Runs a command in a process of its own: polars writes tables in it."""
+    argv = [sys.executable, "-m", "weir", *words]
+    return subprocess.run(argv, cwd=place, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_a_control_of_ones_own_is_a_row_and_a_comment(weir, tmp_path):
+    """The new control is NewReno, to the last digit; its second row runs nothing."""
+    assert weir("new", "cc", "mine").status == 0
+    assert weir("new", "study", "mine", "--folder", "mine/study").status == 0
+    written = weir("new", "ci", "mine")
+    assert written.out.splitlines()[0] == ".github/workflows/mine.yaml"
+    workflow = yaml.safe_load((tmp_path / ".github/workflows/mine.yaml").read_text())
+    (job,) = workflow["jobs"].values()
+    step = next(one["run"] for one in job["steps"] if one.get("name") == "Try mine")
+    command = shlex.split(step.splitlines()[-1].replace("$BASE", "HEAD"))
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "Nothing")
+    tried = typed(tmp_path, *command[1:])
+    assert tried.returncode == 0, tried.stderr
+    assert tried.stdout == (tmp_path / "weir-ci/comment.md").read_text()
+    body = json.loads((tmp_path / "weir-ci/comment.json").read_text())
+    assert body == {"body": tried.stdout}
+    assert tried.stdout.startswith("# mine: all checks pass\n")
+    assert "has no such control: nothing to compare it with." in tried.stdout
+    assert "| the link is used |" in tried.stdout
+    again = typed(tmp_path, "league", "mine/mine.so", "--out", "weir-ci/head", "--json")
+    assert again.returncode == 0, again.stderr
+    assert "mine:" not in again.stderr
+    rows = {one["name"]: one for one in json.loads(again.stdout)}
+    for column in standing.COLUMNS:
+        assert rows["mine"][column.name] == rows["newreno"][column.name], column.name
+    assert rows["mine"]["worst"]["harm"] == rows["newreno"]["worst"]["harm"]
+    assert (tmp_path / "weir-ci/head/mine.html").is_file()
+
+
+def test_a_control_that_cannot_be_tried_is_one_sentence(weir, tmp_path):
+    (tmp_path / "mine").mkdir()
+    done = weir("ci", "mine")
+    assert (done.status, done.err) == (
+        2,
+        "weir: ci: mine: it has no Makefile; weir new cc NAME makes one\n",
+    )
+    (tmp_path / "mine/Makefile").write_text("all:\n")
+    done = weir("ci", "mine")
+    assert done.err == "weir: ci: mine: make leaves 0 files *.so there; one is wanted\n"
+    git(tmp_path, "init", "-q")
+    done = weir("ci", "mine", "--base", "nosuch")
+    assert done.err == "weir: ci: --base nosuch: the repository of mine has no such commit\n"
+
+
+def test_rows_are_written_a_line_each_without_what_is_of_one_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(entry, "KEPT", tmp_path / "results.json")
+    one = row("mine", 1.0)
+    one.written, one.worst = "/home/a/mine.so", entry.Worst(0.5, 0.0, {}, "/home/a/attack.yaml")
+    entry.write(entry.File("league", "abc", "2026-01-01", entry.scenes_digest(), [one]))
+    text = entry.KEPT.read_text()
+    assert "/home" not in text
+    assert len(text.splitlines()) == 3
+    (back,) = entry.kept().rows
+    assert back.scores == one.scores
+    with pytest.raises(UserError, match="the row of cubic"):
+        entry.base_of([back])
+    outdated = msgspec.json.decode(text)
+    outdated["scenes"] = "other"
+    entry.KEPT.write_text(json.dumps(outdated))
+    assert entry.kept() is None

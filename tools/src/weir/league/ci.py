@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a change of a control does, as a comment in Markdown for the change's review.
+
+The control is built of its folder as it is, and of the folder as it was in another commit, which is
+unpacked elsewhere. OUT/comment.md has the comment, comment.json the same as GitHub's API takes it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from weir.analysis import folder
+from weir.base import markdown, units
+from weir.base.errors import UserError
+from weir.base.page import Page, Part, Table, Text, section
+from weir.league import entry, measure, page, standing
+from weir.league.entry import Entry
+from weir.league.measure import Asked
+from weir.plugin import check
+from weir.plugin.check import Result
+from weir.plugin.new import HEADERS
+from weir.study import find, reproduce, study_page
+from weir.study.claim import Checked
+
+STUDY = "study"  # the folder of a control's own study, below the control's
+NAMES_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A control as it was built of one state of its folder."""
+
+    row: Entry
+    checks: Sequence[Result]
+    claims: Sequence[Checked]
+
+
+@dataclass(frozen=True)
+class Comment:
+    """The comment, and whether nothing failed."""
+
+    text: str
+    good: bool
+
+
+def said(argv: Sequence[str]) -> bytes:
+    """Returns what a program prints. UserError: it failed, with its last line."""
+    done = subprocess.run(argv, capture_output=True)
+    if done.returncode != 0:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise UserError(f"ci: {' '.join(argv[:3])}: {lines[-1]}", 1)
+    return done.stdout
+
+
+def built(place: Path) -> Path:
+    """Builds the plug-in of a folder. UserError: make fails, or leaves none or several."""
+    if not (place / "Makefile").is_file():
+        raise UserError(f"ci: {place}: it has no Makefile; weir new cc NAME makes one")
+    said(["make", "-C", str(place), f"INCLUDE={HEADERS}"])
+    made = sorted(place.glob("*.so"))
+    if len(made) != 1:
+        raise UserError(f"ci: {place}: make leaves {len(made)} files *.so there; one is wanted")
+    return made[0]
+
+
+def git(place: Path, *words: str) -> bytes:
+    return said(["git", "-C", str(place), *words])
+
+
+def commit_of(place: Path, name: str) -> str:
+    """Returns the first 12 digits of a commit. UserError: the folder's repository has none."""
+    try:
+        return (
+            git(place, "rev-parse", "--short=12", "--verify", f"{name}^{{commit}}").decode().strip()
+        )
+    except UserError:
+        raise UserError(
+            f"ci: --base {name}: the repository of {place} has no such commit", 1
+        ) from None
+
+
+def unpacked(place: Path, commit: str, into: Path) -> Path | None:
+    """Unpacks a commit of the folder's repository; returns the folder there, None without one."""
+    top = Path(git(place, "rev-parse", "--show-toplevel").decode().strip())
+    inside = place.resolve().relative_to(top.resolve())
+    if not git(top, "ls-tree", commit, str(inside)):
+        return None
+    archive = git(top, "archive", "--format=tar", commit)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(into, filter="data")
+    return into / inside
+
+
+def tried(
+    place: Path,
+    base: str | None,
+    quick: bool,
+    out: Path,
+    screen: Console,
+    workers: int | None = None,
+) -> Comment:
+    """Tries a control, and the one of the base commit beside it; writes the comment."""
+
+    def measured(control: Path, part: str) -> Tried:
+        file = str(built(control))
+        claims: list[Checked] = []
+        for study in find.load(control / STUDY) if find.is_study(control / STUDY) else ():
+            campaign = reproduce.Campaign(study, quick, out / part / STUDY)
+            runs = reproduce.simulating(screen, workers=workers)
+            claims += reproduce.run(campaign, runs, {})[0]
+        row = measure.row(Asked(file, quick, out / part, workers), screen)
+        return Tried(row, check.conformance(file) if part == "head" else [], claims)
+
+    base = base and commit_of(place, base)
+    head, before = measured(place, "head"), None
+    with tempfile.TemporaryDirectory(prefix="weir-ci-") as elsewhere:
+        if base is not None and (old := unpacked(place, base, Path(elsewhere))) is not None:
+            before = measured(old, "base")
+    others = measure.all_rows([], quick=quick, out=out / "league", screen=screen, workers=workers)
+    parts = list(comment(head, before, others, base))
+    text = markdown.page(Page(f"{head.row.name}: {verdict(head)}", parts))
+    folder.write_whole(out / "comment.md", text)
+    folder.write_whole(out / "comment.json", json.dumps({"body": text}) + "\n")
+    return Comment(text, good(head))
+
+
+def good(one: Tried) -> bool:
+    checks = all(result.passed is not False for result in one.checks)
+    return checks and not one.row.failed and not any(claim.unexplained for claim in one.claims)
+
+
+def verdict(one: Tried) -> str:
+    failed = [result.name for result in one.checks if result.passed is False]
+    failed += [f"claim '{claim.claim.says}'" for claim in one.claims if claim.unexplained]
+    failed += list(one.row.failed)
+    return f"fails ({', '.join(failed)})" if failed else "all checks pass"
+
+
+def comment(
+    head: Tried, before: Tried | None, others: Sequence[Entry], base: str | None
+) -> Iterator[Part]:
+    """Yields the parts of the comment."""
+    old = None if before is None else before.row
+    name = base or ""
+    if base and before is None:
+        yield Text(f"Commit {base} has no such control: nothing to compare it with.")
+    if old is not None:
+        yield from section(f"Differences from {name}", *differences(old, head.row, others))
+    yield from section("The worst found", *worst(old, head.row, name))
+    words = {True: "ok", False: "**FAILED**", None: units.NONE}
+    rows = [[words[result.passed], result.name, result.found] for result in head.checks]
+    yield from section("Checks", Table(("", "check", "found"), rows, 3))
+    yield from section("Its study", claims(head, before, name))
+    found = standing.standing([one for one in others if one.name != head.row.name] + [head.row])
+    _, cells, place = found.of(head.row.name)
+    row = page.table(standing.Standing([head.row], [cells], [place]))
+    place_text = f"Place {place.places} of {len(found.entries)}, by the mean rank over the columns."
+    yield from section("Its row of the league", row, Text(place_text))
+
+
+def differences(old: Entry, new: Entry, others: Sequence[Entry]) -> Iterator[Part]:
+    """Yields how many runs differ, and by how much the means do."""
+    names = [one for one in new.digests if new.digests[one] != old.digests.get(one)]
+    if not names:
+        yield Text(f"All {len(new.digests)} runs have the same telemetry (digest `{new.digest}`).")
+        return
+    more = "" if len(names) <= NAMES_SHOWN else ", ..."
+    yield Text(
+        f"{len(names)} of {len(new.digests)} runs have other telemetry"
+        f" ({', '.join(names[:NAMES_SHOWN])}{more}); digest `{old.digest}` is now `{new.digest}`."
+    )
+    rows = []
+    for one in standing.changes(old, new, entry.base_of(others)):
+        numbers = [page.short(value) for value in (one.before, one.after)]
+        sign = "×" if one.column.ratio else ""
+        low, high = (f"{sign}{units.number(end, 3)}" for end in (one.low, one.high))
+        change = f"{sign}{units.number(one.change, 3)} ({low} to {high})"
+        better = (one.change < (1 if one.column.ratio else 0)) == one.column.less
+        means = units.NONE if not one.surely else "**better**" if better else "**worse**"
+        unit = f" ({one.column.unit})" if one.column.unit else ""
+        rows.append([f"{one.column.says}{unit}", *numbers, change, means])
+    yield Table(("mean over scenes", "before", "now", "change (95 %)", ""), rows)
+
+
+def worst(old: Entry | None, new: Entry, name: str) -> Iterator[Part]:
+    """Yields the search and the known attacks, now and before."""
+    rows = []
+    for what, text in (
+        ("unused in the worst network (%)", page.unused),
+        ("instructions per ACK", page.cost),
+    ):
+        rows.append([what, *([text(old)] if old is not None else []), text(new)])
+    earlier = {} if old is None else {known: harm for known, _, harm, _ in old.attacks}
+    for known, goal, harm, benign in new.attacks:
+        was = [] if old is None else [earlier.get(known, units.NONE)]
+        rows.append([f"{known}: {goal}", *was, f"{harm} ({benign} without it)"])
+    yield Table(["", *([name] if old is not None else []), "now"], rows)
+    if new.worst is not None:
+        yield Text(f"The worst network: {page.network(new.worst)}.")
+
+
+def claims(head: Tried, before: Tried | None, name: str) -> Table:
+    """Returns the claims of the control's study, now and before."""
+    earlier = {(one.experiment.name, one.claim.says): study_page.here(one)
+               for one in (before.claims if before is not None else ())}  # fmt: skip
+    rows = []
+    for one in head.claims:
+        was = earlier.get((one.experiment.name, one.claim.says), units.NONE)
+        rows.append([one.claim.says, *([was] if before is not None else []), study_page.here(one),
+                     study_page.within(one.claim), study_page.MARKS[one.verdict]])  # fmt: skip
+    heads = ["claim", *([name] if before is not None else []), "now", "holds within", "verdict"]
+    return Table(heads, rows)

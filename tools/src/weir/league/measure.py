@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measures a control for the league: its scenes, the worst network of a search, an ACK's cost.
+
+OUT/NAME/cells has the runs, OUT/NAME/worst the search, OUT/NAME/row.json the row. A row is used
+again as long as its key is the same: the scenes, the version of weir-sim, the plug-in's bytes. Else
+only those runs are repeated whose config or plug-in differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from weir.analysis import folder
+from weir.attack import attack, registry
+from weir.attack import run as searches
+from weir.base import foreign, programs, tables
+from weir.base.errors import UserError
+from weir.bench import controls, sim
+from weir.bootstrap import ROOT, SetupError
+from weir.league import entry
+from weir.league.entry import Attacked, Entry, Worst
+from weir.many.cells import ended, parted, run_cells
+from weir.many.travel import program_version
+from weir.runner.options import Options
+from weir.studies.evaluate.scene import Control, Scene, control_of
+from weir.study import reproduce
+
+BOX = ROOT / "configs/attacks/boxes/worst-case.yaml"
+TRIALS, SEED = 100, 1  # of the search
+LOOP = controls.LOOP  # ignores everything: it is no control to be ranked
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A control as the command line has it, and how it is measured."""
+
+    written: str
+    quick: bool
+    out: Path
+    workers: int | None = None
+
+    @property
+    def control(self) -> Control:
+        return control_of(self.written)
+
+    @property
+    def folder(self) -> Path:
+        return self.out / self.control.name
+
+    @property
+    def value(self) -> object:
+        """The value of `cc:` in a config; None: it has another key, or is a class in Python."""
+        keys = foreign.decode_yaml(f"{{{self.control.keys}}}", self.written)
+        value = keys.get("cc") if isinstance(keys, dict) else None
+        return None if isinstance(value, dict) and "python" in value else value
+
+    def cells(self) -> dict[Scene, list[Options]]:
+        keys = self.control.keys
+        return {one: one.setup(keys, "").cells(self.quick) for one in entry.questions()}
+
+
+def names() -> list[str]:
+    """Returns the controls of Weir that the league has."""
+    return [name for name in tables.read()["cc"] if name != LOOP]
+
+
+def key_of(asked: Asked) -> str:
+    """Returns a digest of all that a row follows from; "": a class may have changed unseen."""
+    if asked.written.partition(":")[0].endswith(".py"):
+        return ""
+    parts = [program_version(programs.find_program("sim")), entry.scenes_digest(), str(asked.quick)]
+    parts += [BOX.read_text(encoding="utf-8") if BOX.is_file() else "", asked.control.keys]
+    content = Path(asked.written).read_bytes() if asked.written.endswith(".so") else b""
+    return hashlib.sha256("\0".join(parts).encode() + content).hexdigest()[:16]
+
+
+def described(asked: Asked) -> tables.Entry:
+    """Returns what a control says of itself; of a guest's it is its name."""
+    if asked.written.startswith("linux:"):
+        return {"summary": f"Linux's own {asked.written.partition(':')[2]}, in a guest"}
+    found = tables.read()["cc"].get(asked.written)
+    return tables.of_outside(asked.written) if found is None else found
+
+
+def row(asked: Asked, screen: Console) -> Entry:
+    """Returns a control's row, measured where it is not there yet. UserError: it is no control."""
+    key, place = key_of(asked), asked.folder / "row.json"
+    before = entry.read(place)
+    if before is not None and key and before.key == key:
+        return before
+    says, cells = described(asked), asked.cells()
+    reproduce.resolved(next(iter(cells.values()))[0])  # refuses a control before any run
+    screen.print(f"{asked.control.name}:", markup=False)
+    outcomes = run_cells(
+        [cell for runs in cells.values() for cell in runs],
+        asked.folder / "cells",
+        workers=asked.workers,
+        console=screen,
+    )
+    ran, failed = parted(outcomes)
+    digests = {name: str(ended(path).get("digest", "")) for name, path in ran.items()}
+    made = Entry(
+        name=asked.control.name,
+        written=asked.written,
+        summary=says["summary"],
+        reference=says.get("reference", ""),
+        scores=entry.scored(ran, {one: [c.name for c in runs] for one, runs in cells.items()}),
+        digest=hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()[:16],
+        digests=digests,
+        worst=worst(asked, key, screen),
+        attacks=attacked(asked),
+        instructions=instructions(asked),
+        failed=failed,
+        key="" if failed else key,
+    )
+    folder.write_whole(place, msgspec.json.format(msgspec.json.encode(made), indent=0).decode())
+    return made
+
+
+def worst(asked: Asked, key: str, screen: Console) -> Worst | None:
+    """Searches the network in which one flow uses least; None: it cannot be searched here."""
+    if asked.value is None or not BOX.is_file():
+        return None
+    box = attack.read(BOX)
+    place = asked.folder / f"worst-{key or 'python'}"
+    for old in asked.folder.glob("worst-*"):
+        if old != place:
+            shutil.rmtree(old)
+    options = searches.Options(
+        file=BOX, out=place, runs=TRIALS, seed=SEED, workers=asked.workers, report=False
+    )
+    aimed = replace(box, config=registry.with_control(box.config, asked.value))
+    with screen.status(f"{asked.control.name}: the worst of {TRIALS} networks"):
+        result = searches.execute(aimed, options, lambda _: None)
+    return Worst(result.left, result.benign, result.network, str(place / "attack.yaml"))
+
+
+def attacked(asked: Asked) -> list[Attacked]:
+    """Tries the known attacks; nothing where Weir is installed without them."""
+    if asked.value is None or not registry.index():
+        return []
+    found = registry.tried({asked.control.name: asked.value})
+    return [[one.attack, one.goal, one.harm, one.benign] for one in found]
+
+
+def instructions(asked: Asked) -> float | None:
+    """Counts the instructions of an ACK, without the loop's; None: it cannot be counted here."""
+    if shutil.which("valgrind") is None or not isinstance(asked.value, str | dict):
+        return None
+    try:
+        program = sim.build_targets(controls.PROGRAM) / controls.PROGRAM
+        name = asked.written if isinstance(asked.value, str) else str(Path(asked.written).resolve())
+        counts = [controls.instructions(program, one) for one in (name, LOOP)]
+    except (UserError, SetupError, OSError):
+        return None
+    return round(counts[0] - counts[1], 1)
+
+
+def all_rows(
+    given: list[str],
+    *,
+    quick: bool,
+    out: Path,
+    screen: Console,
+    again: bool = False,
+    workers: int | None = None,
+) -> list[Entry]:
+    """Returns the rows of Weir's own controls, kept ones unless `again`, then of those given."""
+    file = entry.kept() if quick and not again else None
+    rows = {one.name: one for one in file.rows} if file is not None else {}
+    ours = names()
+    for written in [*ours, *given]:
+        asked = Asked(written, quick, out, workers)
+        if written in given and asked.control.name in ours:
+            raise UserError(
+                f"league: {written}: Weir has a {asked.control.name}: name it otherwise"
+            )
+        if written in given or written not in rows:
+            rows[asked.control.name] = row(asked, screen)
+    return list(rows.values())
