@@ -11,10 +11,12 @@ import msgspec
 import numpy as np
 import pytest
 import yaml
+from weir.analysis import folder
 from weir.base import markdown
 from weir.base.errors import UserError
 from weir.league import ci, entry, measure, page, standing
 from weir.league.entry import Entry
+from weir.many.cells import parted, run_cells
 
 
 def row(name, value, **changes):
@@ -118,6 +120,38 @@ def test_the_law_of_every_control_is_three_sentences():
         assert law.count(". ") + law.endswith(".") == 3, name
 
 
+def test_kept_rows_are_those_of_this_tree(tmp_path):
+    """Of each control some runs are done again and have the same values: else --write-docs."""
+    file = entry.kept()
+    assert file is not None, "scenes have changed: tools/weir league --write-docs"
+    rows = {one.name: one for one in file.rows}
+    assert set(rows) >= set(measure.names())
+    cells = {}
+    for scene in entry.questions():
+        if scene.name in ("100kbit-500ms", "2Mbit-80ms-1BDP", "newreno-0.5BDP"):
+            for name in measure.names():
+                (cell,) = scene.setup(f"cc: {name}", f"-{name}").cells(quick=True)
+                cells[cell] = name, scene
+    assert len(cells) == 3 * len(measure.names())
+    ran, failed = parted(run_cells(list(cells), tmp_path))
+    assert not failed
+    for cell, (name, scene) in cells.items():
+        found = entry.measured(folder.load(ran[cell.name]), scene)
+        assert rows[name].scores[scene.name] == [found], cell.name
+
+
+def test_the_commands_of_a_page_run(weir, tmp_path):
+    file = entry.kept()
+    vegas = next(one for one in file.rows if one.name == "vegas")
+    commands = list(page.attacked(vegas))
+    assert len(commands) >= 8
+    words = commands[0]
+    config = str(page.registry.FOLDER / words[2].rpartition("/")[2])
+    ran = weir("run", config, *words[3:], "--duration", "6s", "--no-report", "--out", "run")
+    assert ran.status == 0, ran.err
+    assert "vegas" in (tmp_path / "run/config.yaml").read_text()
+
+
 def test_a_name_of_weirs_own_is_refused(weir, build_plugin, tmp_path):
     (tmp_path / "cubic.so").write_bytes(build_plugin().read_bytes())
     done = weir("league", "cubic.so")
@@ -159,10 +193,10 @@ def test_a_control_of_ones_own_is_a_row_and_a_comment(weir, tmp_path):
     assert tried.stdout.startswith("# mine: all checks pass\n")
     assert "has no such control: nothing to compare it with." in tried.stdout
     assert "| the link is used |" in tried.stdout
-    again = typed(tmp_path, "league", "mine/mine.so", "--out", "weir-ci/head", "--json")
-    assert again.returncode == 0, again.stderr
-    assert "mine:" not in again.stderr
-    rows = {one["name"]: one for one in json.loads(again.stdout)}
+    second = typed(tmp_path, "league", "mine/mine.so", "--out", "weir-ci/head", "--json")
+    assert second.returncode == 0, second.stderr
+    assert "mine:" not in second.stderr
+    rows = {one["name"]: one for one in json.loads(second.stdout)}
     for column in standing.COLUMNS:
         assert rows["mine"][column.name] == rows["newreno"][column.name], column.name
     assert rows["mine"]["worst"]["harm"] == rows["newreno"]["worst"]["harm"]

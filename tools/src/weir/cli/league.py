@@ -28,8 +28,8 @@ def league_(
         list[str] | None,
         Argument(metavar="[CC]...", help="Besides Weir's own: FILE.so, FILE.py:CLASS, linux:NAME."),
     ] = None,
-    again: Annotated[
-        bool, Option("--again", help="Run Weir's own controls too, whose rows are kept.")
+    rerun: Annotated[
+        bool, Option("--rerun", help="Run Weir's own controls too, whose rows are kept.")
     ] = False,
     quick: Quick = True,
     out: ManyFolder = None,
@@ -52,7 +52,7 @@ def league_(
         quick=quick,
         out=place,
         screen=screen,
-        again=again or write_docs,
+        rerun=rerun or write_docs,
         workers=workers,
     )
     if write_docs:
@@ -60,7 +60,7 @@ def league_(
         day = f"{datetime.now(UTC):%Y-%m-%d}"
         entry.write(entry.File(typed, commit, day, entry.scenes_digest(), rows))
     found = standing(rows)
-    kept = file.commit if file is not None and quick and not (again or write_docs) else ""
+    kept = file.commit if file is not None and quick and not (rerun or write_docs) else ""
     index = page.write(found, place, kept)
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(page.data(found)), indent=1).decode())

@@ -169,11 +169,11 @@ def all_rows(
     quick: bool,
     out: Path,
     screen: Console,
-    again: bool = False,
+    rerun: bool = False,
     workers: int | None = None,
 ) -> list[Entry]:
-    """Returns the rows of Weir's own controls, kept ones unless `again`, then of those given."""
-    file = entry.kept() if quick and not again else None
+    """Returns the rows of Weir's own controls, kept ones unless `rerun`, then of those given."""
+    file = entry.kept() if quick and not rerun else None
     rows = {one.name: one for one in file.rows} if file is not None else {}
     ours = names()
     for written in [*ours, *given]:

@@ -231,14 +231,14 @@ def breaks(one: Entry, base: Entry) -> Iterator[Part]:
             f" unused, without its changes {benign} %. The changes: {network(one.worst)}."
         )
         options = ["--runs", str(measure.TRIALS), "--seed", str(measure.SEED)]
-        again = [
+        search = [
             "attack",
             f"configs/attacks/boxes/{measure.BOX.name}",
             "--cc",
             one.written,
             *options,
         ]
-        found = ["run", one.worst.file] if one.worst.file else again
+        found = ["run", one.worst.file] if one.worst.file else search
         yield Source("The worst network again", command(*found))
     yield Table(["known attack", "harm to", "with it", "without"], one.attacks, 2)
     yield Source("The known attacks as runs", "\n".join(map(shlex.join, attacked(one))))
