@@ -121,6 +121,7 @@ void field_text(struct json *j, const struct field *f, const char *v);
 enum counter_source {
 	COUNT_ALWAYS,
 	COUNT_OURS, // our own stack: a kernel does not say it
+	COUNT_TCP, // a QUIC stack's program keeps it to itself
 	COUNT_VIRTUAL, // virtual time: nobody tells a live sender
 	COUNT_INNER, // it is a part of other figures, and not written itself
 	COUNTER_SOURCES
@@ -136,6 +137,7 @@ enum counter_source {
 		.type = FIELD_COUNT,                                                               \
 		.unit = unit_,                                                                     \
 		.null = (source_) == COUNT_OURS	     ? "of a kernel's flows"                       \
+			: (source_) == COUNT_TCP     ? "of a QUIC stack's flows"                   \
 			: (source_) == COUNT_VIRTUAL ? "live: the sender does not see them"        \
 						     : NULL,                                       \
 		.definition = __VA_ARGS__},

@@ -41,6 +41,7 @@ static const struct {
 	{"cc", "congestion control"},
 	{"source", "source of a flow's data"},
 	{"stack", "TCP of a group's flows"},
+	{"quic", "QUIC stack of a group's flows"},
 	{"base_rtt", "distribution of base RTTs"},
 	{"flows", "section of the config"},
 	{"run", "section of the config"},

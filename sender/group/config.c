@@ -207,6 +207,14 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 		rc = stack_read(&g->peer, node, "peer", err);
 	if (rc < 0)
 		return rc;
+	if ((g->stack.quic != NULL) != (g->peer.quic != NULL))
+		return config_err(config_get(node, "peer"), -EINVAL, err,
+			"peer: a QUIC stack needs one at the other side: leave peer out, or write "
+			"peer: {quic: NAME}");
+	if (g->stack.quic != NULL) {
+		quic_run(&g->stack, true, g->count);
+		quic_run(&g->peer, false, g->count);
+	}
 	if ((g->stack.guest || g->peer.guest) && g->ip_header + WIRE_TCP + g->mss > 1500)
 		return config_err(node, -EINVAL, err,
 			"mss: a Linux guest's card takes frames of 1514 bytes: %uB at most",
@@ -218,9 +226,14 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 		return 0;
 	if (config_get(node, "cc") != NULL)
 		return config_err(config_get(node, "cc"), -EINVAL, err,
-			"cc: with stack: linux it is the kernel's: stack: {linux: {cc: %s}}",
-			g->stack.cc);
-	g->control = g->stack.cc;
+			g->stack.quic != NULL ? "cc: with stack: quic it is the stack's own: "
+						"stack: {quic: {NAME: {cc: %s}}}"
+					      : "cc: with stack: linux it is the kernel's: stack: "
+						"{linux: {cc: %s}}",
+			g->stack.quic != NULL ? g->stack.quic_control : g->stack.cc);
+	g->control = g->stack.quic != NULL ? g->stack.quic_control : g->stack.cc;
+	if (g->name[0] == '\0' && g->stack.quic != NULL)
+		snprintf(g->name, sizeof(g->name), "%s %.40s", g->stack.quic, g->control);
 	if (g->name[0] == '\0') {
 		memcpy(g->name, "linux ", 6);
 		memcpy(g->name + 6, g->stack.cc,

@@ -86,6 +86,12 @@ void stacks_list(struct run_list *l) {
 				   "(tools/weir guests build)",
 			.params = params,
 			.also = {maps}});
+	run_list_entry(l,
+		&(struct run_listed){.kind = "stack",
+			.name = "quic",
+			.summary = "a QUIC stack by name in a Linux guest "
+				   "(tools/weir guests add NAME)"});
+	quic_list(l);
 }
 
 // "tcp_ecn" -> "net/ipv4/tcp_ecn", "net.core.rmem_max" -> "net/core/rmem_max".
@@ -239,7 +245,7 @@ static int check(const struct stack *st, struct config_node *node, struct err *e
 }
 
 static struct config_name nth_stack(size_t i) {
-	static const char *const names[] = {"weir", "linux", NULL};
+	static const char *const names[] = {"weir", "linux", "quic", NULL};
 
 	return (struct config_name){names[i], NULL};
 }
@@ -257,6 +263,8 @@ int stack_read(struct stack *st, struct config_node *group, const char *what, st
 	if ((rc = config_registered(at, what, "a stack", nth_stack, &which, err)) < 0)
 		return rc;
 	name = nth_stack(which).name;
+	if (strcmp(name, "quic") == 0)
+		return quic_read(st, map, err);
 	*st = (struct stack){.guest = strcmp(name, "linux") == 0};
 	if (!st->guest) {
 		rc = config_params(map, name, ours, NULL, st, err);
@@ -277,12 +285,12 @@ int stack_fits(const struct stack *stack, uint64_t count, uint64_t spread_ns, co
 	struct config_node *group, struct err *err) {
 	if (stack->run[0] == '\0')
 		return 0;
-	if (config_get(group, "peer") == NULL)
+	if (config_get(group, "peer") == NULL && stack->quic == NULL)
 		return config_err(group, -EINVAL, err,
 			"run: the program that sends needs one that answers it: "
 			"peer: {linux: {run: \"iperf3 -s\"}}; or peer: linux, which reads what is "
 			"sent to port 5001");
-	if (count > 1 && count % 2 != 0)
+	if (count > 1 && count % 2 != 0 && stack->quic == NULL)
 		return config_err(group, -EINVAL, err,
 			"count: with run it is the number of ports for the program's connections, "
 			"of which Linux uses pairs: 1 or an even number");

@@ -6,6 +6,7 @@
 //	  - {count: 2, stack: {linux: {cc: cubic, qdisc: fq, sysctl: {tcp_ecn: 1}}}}
 //	  - {count: 2, cc: copa, peer: {linux: {}}}
 //	  - {count: 2, stack: {linux: {run: "iperf3 -c {peer}"}}, peer: {linux: {run: "iperf3 -s"}}}
+//	  - {count: 1, stack: {quic: {ngtcp2: {cc: bbr}}}}
 //
 // `stack` is the sending side, `peer` the receiving one; without `peer` it is as `stack`.
 #pragma once
@@ -51,6 +52,12 @@ struct stack {
 	} module[STACK_MODULES];
 	uint32_t modules;
 	char run[STACK_RUN_SIZE]; // a program of the host in place of ours, for the shell; "": none
+	// A QUIC stack by name (quic.c), whose program is in the cache; NULL: none.
+	const char *quic;
+	const char *quic_control;
+	int quic_cc; // its place among the stack's controls
+	uint64_t quic_bytes, quic_transfers;
+	bool quic_qlog;
 };
 
 // Reads the key `what` ("stack", "peer") of a group; without it *st stays as it is.
@@ -61,3 +68,8 @@ int stack_fits(const struct stack *stack, uint64_t count, uint64_t spread_ns, co
 	struct config_node *group, struct err *err);
 // The stacks, for --list.
 void stacks_list(struct run_list *l);
+
+// quic.c: the stacks of `quic`, for --list; one of them, as read from the config; its command.
+void quic_list(struct run_list *l);
+int quic_read(struct stack *st, struct config_node *at, struct err *err);
+void quic_run(struct stack *st, bool sends, uint64_t connections);

@@ -29,11 +29,11 @@
 		.source = "interval.rtt_mean_ns weighed by interval.rtt_samples",                  \
 		.null = "no sample")                                                               \
 	FLOW_COUNTERS(V##_COUNTER)                                                                 \
-	V(NUMBER, rtx_overhead, "", rtx_overhead(sum),                                             \
+	V(NUMBER, rtx_overhead, "", g->stack.quic != NULL ? (double)NAN : rtx_overhead(sum),       \
 		"retransmits / (sent_segs - retransmits): resent over sent for the first time, "   \
 		"which in the end is over acknowledged",                                           \
 		.source = "interval.retransmits, interval.sent_segs",                              \
-		.null = "nothing was sent for the first time")                                     \
+		.null = "nothing was sent for the first time; of a QUIC stack's flows")            \
 	V(PART, base_rtt, "BaseRtt", write_base_rtt(j, h, group), "", .absent = "")                \
 	V(PART, back, "Back", write_back(j, h, group, seconds), "", .absent = "")                  \
 	V(PART, transfers, "Transfers", host_workloads_summary(hosts, n, group, j, now_ns), "",    \

@@ -30,7 +30,8 @@ uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t
 		struct flow *f = &h->flow[i];
 		const struct flow_count *c = &f->count, *o = &f->at_interval;
 		uint64_t delivered = flow_delivered_bytes(f);
-		bool ours = !h->groups->group[f->group].stack.guest;
+		const struct stack *st = &h->groups->group[f->group].stack;
+		bool ours = !st->guest;
 		bool quiet = f->state != FLOW_OPEN && delivered == f->interval_delivered_bytes
 			&& c->acked_bytes == o->acked_bytes && c->sent_segs == o->sent_segs
 			&& c->rtt_samples == o->rtt_samples && c->lost_segs == o->lost_segs
@@ -46,7 +47,8 @@ uint32_t host_interval_some(struct host *h, uint32_t first, uint32_t n, uint64_t
 			.delivered_bytes = delivered - f->interval_delivered_bytes,
 			.flow_id = f->id,
 			.sent_segs = c->sent_segs - o->sent_segs,
-			.retransmits = c->retransmits - o->retransmits,
+			.retransmits = st->quic == NULL ? c->retransmits - o->retransmits
+							: TEL_UNKNOWN(uint64_t),
 			.lost_segs = ours ? c->lost_segs - o->lost_segs : TEL_UNKNOWN(uint64_t),
 			.drops = h->env.virtual_time ? c->drops - o->drops : TEL_UNKNOWN(uint64_t),
 			.rtt_samples = samples,

@@ -55,7 +55,8 @@ void endpoint_cc_record(struct endpoint *e, const struct flow *f, const struct c
 void endpoint_flow_record(
 	struct endpoint *e, const struct flow *f, uint8_t event, uint64_t now_ns) {
 	const struct base_rtts *rtts = &e->groups->base_rtts;
-	bool ours = !e->groups->group[f->group].stack.guest;
+	const struct stack *st = &e->groups->group[f->group].stack;
+	bool ours = !st->guest;
 	struct tel_flows *r;
 
 	if (event == TEL_OPEN && base_rtts_drawn(rtts, f->group))
@@ -70,7 +71,8 @@ void endpoint_flow_record(
 		.src_ip = flow_addr_ip(e->env.src_ip, f->id),
 		.dst_ip = e->env.dst_ip,
 		.sent_segs = f->count.sent_segs - f->at_open.sent_segs,
-		.retransmits = f->count.retransmits - f->at_open.retransmits,
+		.retransmits = st->quic == NULL ? f->count.retransmits - f->at_open.retransmits
+						: TEL_UNKNOWN(uint64_t),
 		.cwnd_reductions = ours ? f->count.cwnd_reductions - f->at_open.cwnd_reductions
 					: TEL_UNKNOWN(uint32_t),
 		.timeouts = ours ? f->count.timeouts - f->at_open.timeouts : TEL_UNKNOWN(uint32_t),

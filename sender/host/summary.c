@@ -100,7 +100,7 @@ static void write_notes(struct json *j, const struct cc_ops *cc) {
 }
 
 static const char *stack_name(const struct stack *s) {
-	return s->guest ? "linux" : "weir";
+	return s->quic != NULL ? s->quic : s->guest ? "linux" : "weir";
 }
 
 static void write_group(struct json *j, const struct host *const *hosts, uint32_t n, uint32_t group,
@@ -112,6 +112,7 @@ static void write_group(struct json *j, const struct host *const *hosts, uint32_
 	bool kernels = g->stack.guest || g->peer.guest;
 	const bool known[COUNTER_SOURCES] = {[COUNT_ALWAYS] = true,
 		[COUNT_OURS] = !g->stack.guest,
+		[COUNT_TCP] = g->stack.quic == NULL,
 		[COUNT_VIRTUAL] = h->env.virtual_time};
 
 	json_object(j, NULL);

@@ -296,29 +296,3 @@ def test_quic_and_its_own_log(write, run, tmp_path):
     (sent,) = (f for f in summary["ip_flows"] if f["direction"] == "forward")
     assert sent["received_bytes"] > 300_000
     assert [row[0] for row in groups_table(typed).rows] == ["quic", "quic, udp", "quic, udp back"]
-
-
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["quic-ngtcp2.yaml", "quic-go.yaml"])
-def test_quic_beside_tcp(run, tmp_path, name):
-    """A full link, shared by the three, and the program's losses are the path's drops.
-
-    What was dropped in the last round trips is not known to be lost at the end of the run.
-    """
-    program = CONFIGS / "quic-go/bulk" if name == "quic-go.yaml" else shutil.which("gtlsclient")
-    if program is None or not Path(program).exists():
-        pytest.skip(f"{name}: its program is not built or installed")
-    summary = run(CONFIGS / name, "run", "-o", "duration=4s")
-    assert summary["links"]["forward"]["utilisation"] > 0.95
-    (sent,) = (f for f in summary["ip_flows"] if f["direction"] == "forward")
-    linux, ours = (group["goodput_bps"] for group in summary["groups"][1:])
-    for bps in (sent["goodput_bps"], linux, ours):
-        assert bps > 0.05 * 50e6
-    client = next(
-        of for of in qlog.of_run(tmp_path / "run", decode(summary, "summary")) if of.by == "client"
-    )
-    known = client.lost_indeed + client.unacked
-    assert 0 <= client.path.drops - known <= 0.05 * client.path.drops

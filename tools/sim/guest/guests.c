@@ -159,13 +159,17 @@ bool guests_random(const struct guests *gs) {
 }
 
 // The program of the host that the guest runs. One that answers is there from the start.
-static void config_program(
-	const struct group *g, const struct stack *st, bool sender, struct guest_config *config) {
+static void config_program(const struct guests *gs, uint32_t index, const struct group *g,
+	const struct stack *st, struct guest_config *config) {
+	bool sender = gs->place[index].sender;
 	char peer[ADDRESS_HOST_SIZE];
 	const char *from = st->run, *at;
 	char *to = config->run, *end = config->run + GUEST_RUN;
 
 	static_assert(GUEST_RUN > STACK_RUN_SIZE / 6 * 14 + 6, "each {peer} is 14 characters then");
+	if (st->quic != NULL)
+		to += snprintf(to, GUEST_RUN, "%sexec '" KERNEL_QUIC "'/",
+			st->quic_qlog ? "" : "unset WEIR_OUT; ", guests_kernel(gs, index)->folder);
 	address_host_text(
 		sender ? FLOW_ADDR_RECEIVER : FLOW_ADDR_SENDER, g->ip == GROUP_IPV6, peer);
 	while ((at = strstr(from, "{peer}")) != NULL) {
@@ -204,7 +208,7 @@ static void config_settings(const struct guests *gs, uint32_t index, struct gues
 	config->close_ns = st->close_ns == 0 ? GUEST_NEVER : st->close_ns;
 	config->close_by_reset = st->closing == STACK_RST;
 	if (st->run[0] != '\0')
-		config_program(g, st, at->sender, config);
+		config_program(gs, index, g, st, config);
 	config->ahead_ns = time_min(AHEAD_NS, config->interval_ns / 2);
 	memcpy(config->mac, at->sender ? sender_mac : receiver_mac, 6);
 	memcpy(config->peer_mac, at->sender ? receiver_mac : sender_mac, 6);
@@ -380,6 +384,7 @@ bool guests_send_any(const struct guests *gs) {
 }
 
 void guests_interval(struct guests *gs, struct tel *tel, uint64_t now_ns) {
+	guests_quic_flows(gs, now_ns);
 	for (uint32_t i = 0; gs != NULL && i < gs->count; i++)
 		ip_flows_interval(
 			&gs->ip_flows[i], tel, now_ns, gs->place[i].group, gs->place[i].sender);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int check_control(const struct kernel *k, const struct stack *st, struct err *err) {
 	if (k->controls[0] == '\0' || kernel_word(k->controls, st->cc))
@@ -34,6 +35,19 @@ static int check_modules(const struct kernel *k, const struct stack *st, struct 
 	return 0;
 }
 
+static int check_quic(const struct kernel *k, const struct stack *st, struct err *err) {
+	char path[600];
+
+	if (st->quic == NULL)
+		return 0;
+	snprintf(path, sizeof(path), KERNEL_QUIC "/%s/weir-quic", k->folder, st->quic);
+	return access(path, X_OK) == 0
+		? 0
+		: err_set(err, -ENOENT,
+			"stack: quic: %s is not built; run: tools/weir guests add %s", st->quic,
+			st->quic);
+}
+
 int guests_find_kernels(struct guests *gs, struct err *err) {
 	for (uint32_t i = 0; i < gs->count; i++) {
 		const struct stack *st = guests_stack(gs, i);
@@ -43,7 +57,8 @@ int guests_find_kernels(struct guests *gs, struct err *err) {
 			return number;
 		gs->place[i].kernel = (uint32_t)number;
 		if ((rc = check_control(&gs->kernels.kernel[number], st, err)) < 0
-			|| (rc = check_modules(&gs->kernels.kernel[number], st, err)) < 0)
+			|| (rc = check_modules(&gs->kernels.kernel[number], st, err)) < 0
+			|| (rc = check_quic(&gs->kernels.kernel[number], st, err)) < 0)
 			return rc;
 	}
 	return 0;

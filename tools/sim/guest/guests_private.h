@@ -58,6 +58,10 @@ int guests_memory_check(const struct guests *gs, struct err *err);
 void guests_config_memory(const struct guests *gs, uint32_t index, struct guest_config *config);
 // report.c: what a guest says of a connection, into the flow's counters and telemetry.
 void guests_report(struct guests *gs, const struct sample *m);
+// Counts of QUIC stacks' connections, at the end of an interval.
+void guests_quic_flows(struct guests *gs, uint64_t now_ns);
+uint32_t guests_flow_of_port(
+	const struct guests *gs, uint32_t guest, uint32_t sender_ip, uint16_t sender_port);
 // window.c
 extern const struct node_ops guests_node_ops;
 host_output guests_sender_output, guests_receiver_output; // ctx: the guests

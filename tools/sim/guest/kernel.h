@@ -9,6 +9,7 @@
 
 #define KERNEL_NAME_SIZE 32
 #define KERNELS_MAX 8 // in a run
+#define KERNEL_QUIC "%s/../quic" // QUIC stacks' programs (stacks.py), from a kernel's folder
 #define KERNEL_CURRENT "current" // Debian's, unless a config names another one
 
 struct kernel {

@@ -60,7 +60,7 @@ static struct pkt *new_packet(
 }
 
 // The flow of the config with the port of the guest's own side; FLOW_ADDR_NONE: none has it.
-static uint32_t flow_of_port(
+uint32_t guests_flow_of_port(
 	const struct guests *gs, uint32_t guest, uint32_t sender_ip, uint16_t sender_port) {
 	uint32_t id =
 		flow_addr_index(FLOW_ADDR_SENDER, gs->env.groups->flows, sender_ip, sender_port);
@@ -79,7 +79,7 @@ static uint32_t read_segment(const struct guests *gs, uint32_t guest, const uint
 	if (info->proto != WIRE_PROTO_TCP || info->fragment
 		|| wire_parse_tcp(frame, info, false, seg) != WIRE_OK)
 		return FLOW_ADDR_NONE;
-	return flow_of_port(
+	return guests_flow_of_port(
 		gs, guest, sender ? a->src_ip : a->dst_ip, sender ? a->src_port : a->dst_port);
 }
 
@@ -106,7 +106,7 @@ static uint16_t other_end(struct guests *gs, uint32_t guest, const struct wire_f
 	size_t size = sizeof(gs->guest[guest].trouble);
 
 	if (others != 1 && key->proto == WIRE_PROTO_UDP)
-		id = flow_of_port(gs, guest, at->sender ? key->src : key->dst,
+		id = guests_flow_of_port(gs, guest, at->sender ? key->src : key->dst,
 			at->sender ? key->src_port : key->dst_port);
 	else if (others != 1)
 		id = FLOW_ADDR_NONE;

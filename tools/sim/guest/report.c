@@ -11,6 +11,7 @@
 //
 // The kernel does not say how often it has reduced its window, nor how many segments it has ever
 // declared lost: these figures of kernel flows are not known, and written as null.
+#include "common/net/flow_addr.h"
 #include "tools/sim/guest/guests_private.h"
 
 #include <errno.h>
@@ -137,5 +138,37 @@ void guests_report(struct guests *gs, const struct sample *m) {
 		endpoint_flow_record(&h->endpoint, f, TEL_OPEN, m->clock_ns);
 	} else if (m->event != SAMPLE_NOW) {
 		ended(h, f, m);
+	}
+}
+
+// The connections of a QUIC stack are the flows with their ports. Only its program knows what it
+// has sent again and what is acknowledged: what has left the paths counts, its headers with it.
+void guests_quic_flows(struct guests *gs, uint64_t now_ns) {
+	for (uint32_t i = 0; gs != NULL && i < gs->count; i++) {
+		const struct ip_flows *flows = &gs->ip_flows[i];
+
+		if (!gs->place[i].sender || guests_stack(gs, i)->quic == NULL)
+			continue;
+		for (uint32_t k = 0; k < flows->count; k++) {
+			const struct ip_flow_count *c = &flows->flow[k].interval;
+			const struct wire_flow *key = &flows->flow[k].key;
+			uint32_t id = guests_flow_of_port(gs, i, key->src, key->src_port);
+
+			if (key->proto != WIRE_PROTO_UDP || id == FLOW_ADDR_NONE)
+				continue;
+			struct flow *f = &guests_side(gs, true)->host->flow[id];
+
+			f->count.drops += c->drops;
+			guests_report(gs,
+				&(struct sample){
+					.event = f->state == FLOW_OPEN ? SAMPLE_NOW : SAMPLE_OPENED,
+					.flow = id,
+					.clock_ns = now_ns,
+					.bytes = f->count.acked_bytes + c->received_bytes + 1,
+					.data_segs_out =
+						(uint32_t)(f->count.sent_segs + c->sent_pkts),
+					.delivered_ce = (uint32_t)(f->count.ce_segs + c->ce_pkts),
+				});
+		}
 	}
 }

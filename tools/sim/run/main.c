@@ -52,7 +52,8 @@ static int list(const struct run_options *opt, struct err *err) {
 	run_list_numbers(&l, summary_sections, summary_sections_count);
 	run_list_units(&l);
 	return run_list_end(&l,
-		"aqm, stage, path, cc, source, stack, base_rtt, flows, run, live, stream, number",
+		"aqm, stage, path, cc, source, stack, quic, base_rtt, flows, run, live, stream, "
+		"number",
 		err);
 }
 

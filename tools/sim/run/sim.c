@@ -148,9 +148,9 @@ static void end_interval(struct sim *s) {
 
 	if (now_ns == s->interval_start_ns)
 		return;
+	guests_interval(s->guests, &s->tel[TEL_STREAM_IP_FLOWS], now_ns);
 	host_interval(&s->sender, now_ns);
 	paths_interval(&s->paths, &s->tel[TEL_STREAM_LINKS], &s->tel[TEL_STREAM_EVENTS], now_ns);
-	guests_interval(s->guests, &s->tel[TEL_STREAM_IP_FLOWS], now_ns);
 	s->interval_start_ns = now_ns;
 }
 

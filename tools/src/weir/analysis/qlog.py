@@ -12,17 +12,20 @@ Read are qlog 0.3 (draft-ietf-quic-qlog-main-schema-03) and the newer drafts, as
 | recovery_metrics_updated | min_rtt, smoothed_rtt (mean); ngtcp2 writes whole milliseconds |
 
 An event is known by what follows the colon in its name; metrics_updated is an older name. Times are
-milliseconds, as both drafts have them by default. Packet numbers are those of 1-RTT packets. The
-path's drops are lost less spurious, and unacked: a packet of ACKs alone is never declared lost.
+milliseconds, as both drafts have them by default; quinn's RTTs are seconds. Packet numbers are
+those of 1-RTT packets. The path's drops are lost less spurious, and unacked: a packet of ACKs alone
+is never declared lost.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from weir.analysis import metrics
 from weir.analysis.model_parts import IpFlow
 from weir.analysis.run_summary import RunSummary
 from weir.base import foreign
@@ -33,6 +36,14 @@ from weir.base.page import Column, Table
 NS_PER_MS = 1e6
 QLOG_BYTES_MAX = 64 << 20
 SUFFIXES = (".sqlog", ".qlog")
+TRANSFER = re.compile(r"^transfer \d+ (\d+)$", re.MULTILINE)
+TRANSFERS = (
+    Column("completion times", "output"),
+    Column("transfers"),
+    Column("mean", "mean_ns"),
+    Column("median", "p50_ns"),
+    Column("p99", "p99_ns"),
+)
 COLUMNS = (
     Column("qlog", "name"),
     *map(Column, ("by", "sent", "lost", "spurious", "unacked")),
@@ -83,6 +94,17 @@ class Logged(Qlog):
         return self.lost - self.spurious
 
 
+@dataclass(frozen=True)
+class Transfers:
+    """Completed transfers of a QUIC stack, each from the start of its own connection."""
+
+    output: str
+    transfers: int
+    mean_ns: float
+    p50_ns: float | None
+    p99_ns: float | None
+
+
 @dataclass
 class _Reading:
     """The state of reading one qlog."""
@@ -92,6 +114,7 @@ class _Reading:
     acked_max: int = -1
     smoothed_ms: float = 0.0
     samples: int = 0
+    rtt_ms: float = 1.0  # what the log's RTTs are in
 
 
 def _lines(path: Path) -> Iterator[Json]:
@@ -125,9 +148,9 @@ def _acknowledge(found: Qlog, reading: _Reading, data: Json) -> None:
 
 def _measure(found: Qlog, reading: _Reading, data: Json) -> None:
     if "min_rtt" in data:
-        found.min_rtt_ns = data["min_rtt"] * NS_PER_MS
+        found.min_rtt_ns = data["min_rtt"] * reading.rtt_ms * NS_PER_MS
     if "smoothed_rtt" in data and found.min_rtt_ns is not None:  # before: an initial guess
-        reading.smoothed_ms += data["smoothed_rtt"]
+        reading.smoothed_ms += data["smoothed_rtt"] * reading.rtt_ms
         reading.samples += 1
 
 
@@ -169,6 +192,7 @@ def _read(path: Path) -> Qlog:
     head = next(records, {})
     if not {"qlog_version", "file_schema"} & set(head):
         raise UserError(f"{path}: its first record names no qlog version: not a qlog sequence")
+    reading.rtt_ms = 1e3 if head.get("title") == "quinn" else 1.0
     found.by = str(head.get("trace", {}).get("vantage_point", {}).get("type", ""))
     for record in records:
         event = str(record.get("name", "")).rpartition(":")[2]
@@ -219,15 +243,30 @@ def found_in(folder: Path, summary: RunSummary) -> list[Logged]:
             raise UserError(f"{folder}: the files of a program are outside of the folder", 1)
         for path in sorted(p for p in place.rglob("*") if p.suffix in SUFFIXES):
             log = replace(read(path), name=str(path.relative_to(folder)))
+            if log.by not in ("client", "server"):  # quinn's is unknown
+                log.by = "client" if program.side == "stack" else "server"
             counted = _path(summary, program.group, program.side == "stack")
             found.append(Logged(**vars(log), group=program.group, side=program.side, path=counted))
+    return found
+
+
+def transfers(folder: Path, summary: RunSummary) -> list[Transfers]:
+    """Returns the transfers of each QUIC stack's program that has made some."""
+    found = []
+    for program in (summary.guests and summary.guests.programs) or ():
+        place = folder / Path(program.output).name
+        text = place.read_text("utf-8", "replace") if place.exists() else ""
+        times = [int(ns) for ns in TRANSFER.findall(text)]
+        if "/weir-quic send " in program.run and times:
+            late = [metrics.percentile(times, p) for p in (50, 99)]
+            found.append(Transfers(program.output, len(times), sum(times) / len(times), *late))
     return found
 
 
 def of_run(folder: Path, summary: RunSummary) -> list[Logged]:
     """Returns what found_in does. UserError: there is no qlog."""
     found = found_in(folder, summary)
-    if not found:
+    if not found and not transfers(folder, summary):
         raise UserError(f"{folder}: no program of it has written a qlog into $WEIR_OUT")
     return found
 

@@ -109,7 +109,7 @@ def groups(summary: RunSummary) -> Table:
             parts.append((group.back.goodput_bps, own_row(f"{name}, back", group.back)))
         kinds: dict[str, list[IpFlow]] = {}
         for flow in summary.ip_flows:
-            if flow.group == index:
+            if flow.group == index and not counted_as_flow(group, flow):
                 back = " back" if flow.direction == "reverse" else ""
                 kinds.setdefault(f"{name}, {flow.protocol}{back}", []).append(flow)
         parts += [ip_row(kind, flows) for kind, flows in kinds.items()]
@@ -119,6 +119,12 @@ def groups(summary: RunSummary) -> Table:
         share = goodput / total_bps if goodput is not None and total_bps else None
         rows.append([*row[:4], share, *row[4:]])
     return Table(GROUPS, rows, left=2)
+
+
+def counted_as_flow(group: Group, flow: IpFlow) -> bool:
+    """Returns whether the group's own figures have it: a connection of a QUIC stack by name."""
+    quic = group.stack not in (None, UNSET, "weir", "linux")
+    return quic and flow.protocol == "udp" and flow.direction == "forward"
 
 
 def own_row(name: str, sent: Group | Back) -> list[object]:

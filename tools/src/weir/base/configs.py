@@ -129,3 +129,13 @@ def as_file(config: Path | str | Config) -> Iterator[Path]:
         path = Path(place) / "config.yaml"
         path.write_text(yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True))
         yield path
+
+
+def stack_of(text: str) -> Config | None:
+    """Returns the `stack` of linux:CC or quic:STACK:CC; None: it names none."""
+    kind, _, name = text.partition(":")
+    stack, _, control = name.partition(":")
+    if kind == "linux":
+        return {"linux": {"cc": name}}
+    own = {"cc": control} if control else {}
+    return {"quic": {stack: {**own, "qlog": "no"}}} if kind == "quic" else None

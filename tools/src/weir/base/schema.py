@@ -62,9 +62,10 @@ def make(listed: Tables, outside: Mapping[str, Entry] = NOTHING) -> Schema:
     }
     plugins = {
         f"{kind}.{name}": makers.table(entry, name)
-        for kind in ("aqm", "stage", "path", "cc", "source", "stack", "base_rtt")
+        for kind in ("aqm", "stage", "path", "cc", "source", "stack", "quic", "base_rtt")
         for name, entry in listed[kind].items()
     }
+    plugins["stack.quic"] = makers.plugin(["quic"])  # one more name: {quic: {ngtcp2: {...}}}
     return {
         "$schema": DRAFT,
         "title": "A Weir experiment",
@@ -225,7 +226,7 @@ class Maker:
         bare: list[str] = []
         for name, (reference, entry) in entries.items():
             whole[name] = {"$ref": reference}
-            if not tables.required(entry):
+            if not tables.required(entry) and reference != "#/definitions/stack.quic":
                 bare.append(name)
                 described = {"description": entry["summary"]}
                 whole[name] = {**described, "anyOf": [{"$ref": reference}, {"type": "null"}]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linux kernels in virtual time (stack: linux)."""
+"""Linux kernels (stack: linux) and QUIC stacks (stack: quic) in virtual time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from weir.cli.arguments import Json
 from weir.cli.usage import commands
-from weir.guests import build, kernels, recipe
+from weir.guests import build, kernels, recipe, stacks
 
 app = commands(__doc__)
 Source = Annotated[
@@ -58,9 +58,18 @@ def build_(
     )
 
 
+@app.add("add", "guests add ngtcp2", "guests add quinn@0.11.12")
+def add(
+    stack: Annotated[str, Argument(metavar="NAME[@VERSION]", help="As weir list quic has it.")],
+) -> None:
+    """Builds a QUIC stack for guests."""
+    name, version, fresh = stacks.add(stack)
+    print(f"{name} {version} {'is built' if fresh else 'was there already'}")
+
+
 @app.add("list", "guests list", "guests list --json")
 def list_(as_json: Json = False) -> None:
-    """Lists the kernels that are built, with their modules and congestion controls."""
+    """Lists kernels with their modules and congestion controls; and QUIC stacks."""
     found = kernels.named()
     if as_json:
         print(json.dumps({name: asdict(kernel) for name, kernel in found.items()}, indent=1))
@@ -70,11 +79,14 @@ def list_(as_json: Json = False) -> None:
         for what in ("patches", "modules", "controls"):
             if of := getattr(kernel, what):
                 print(f"  {what}: {of}")
+    for name, version in stacks.built().items():
+        print(f"{name}: QUIC, {version}")
     if not found:
         print("no kernel is built; run: tools/weir guests build")
 
 
 @app.add("remove", "guests remove mine")
 def remove_(name: Annotated[str, Argument(help="As guests list has it.")]) -> None:
-    """Removes a kernel."""
-    kernels.remove(name)
+    """Removes a kernel, or a QUIC stack."""
+    if not stacks.remove(name):
+        kernels.remove(name)

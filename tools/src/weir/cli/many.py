@@ -134,7 +134,11 @@ def attack_(
         str | None, Option(help="utilisation, starvation, delay, loss or oscillation. [the file's]")
     ] = None,
     control: Annotated[
-        str | None, Option("--cc", help="Of all flows: a control, or several: a,b,mine.so.")
+        str | None,
+        Option(
+            "--cc",
+            help="Of all flows: a control, linux:CC, quic:STACK:CC; or several: a,b,mine.so.",
+        ),
     ] = None,
     beside: Annotated[
         str | None, Option(help="A control: harm is what is beyond its own in the same network.")
@@ -295,11 +299,13 @@ def show(
     "evaluate ./mine.so --out runs/mine",
     "evaluate mine.py:MyControl --plan",
     "evaluate linux:bbr",
+    "evaluate quic:ngtcp2:bbr",
     "evaluate copa --print-config cubic-1BDP",
 )
 def evaluate_(
     control: Annotated[
-        str, Argument(metavar="CC", help="A name, FILE.so, FILE.py:CLASS, or linux:NAME.")
+        str,
+        Argument(metavar="CC", help="A name, FILE.so, FILE.py:CLASS, linux:CC or quic:STACK:CC."),
     ],
     quick: Quick = True,
     out: ManyFolder = None,

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from weir.analysis import folder, qlog, summary
 from weir.base import terminal
 from weir.base.errors import UserError
+from weir.base.page import Table
 from weir.cli.arguments import Json, RunArgument
 from weir.cli.runs import say_delay
 from weir.cli.usage import commands
@@ -41,8 +42,11 @@ def qlog_(
 
     They have written it into $WEIR_OUT; the paths have their own counts.
     """
-    found = qlog.of_run(run, folder.load(run).summary)
+    typed = folder.load(run).summary
+    found, completed = qlog.of_run(run, typed), qlog.transfers(run, typed)
     if as_json:
-        print(json.dumps([asdict(log) for log in found], indent=1))
+        print(json.dumps([*map(asdict, found), *map(asdict, completed)], indent=1))
         return
     terminal.print_table(terminal.console(), qlog.table(found))
+    if completed:
+        terminal.print_table(terminal.console(), Table(qlog.TRANSFERS, completed))

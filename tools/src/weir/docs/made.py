@@ -32,7 +32,7 @@ LISTS = {  # a page, its title, what it has, and the kinds of its parts
         "Keys of a config",
         "All keys but those of the parts that have pages of their own: controls, disciplines, "
         "stages and sources.",
-        ("run", "flows", "path", "stack", "base_rtt", "live"),
+        ("run", "flows", "path", "stack", "quic", "base_rtt", "live"),
     ),
 }
 # Makes a page of what weir-sim lists, and of the command line (click's Group).

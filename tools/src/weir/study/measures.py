@@ -212,4 +212,4 @@ def rtx_per_acked(run: Run, group: int = 0) -> float:
     found = run.summary.groups[group]
     if found.acked_bytes == 0:
         return math.nan
-    return float(found.retransmits) * PAYLOAD_BYTES / float(found.acked_bytes)
+    return units.measured(found.retransmits) * PAYLOAD_BYTES / float(found.acked_bytes)

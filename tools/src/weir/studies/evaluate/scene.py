@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weir.base import tables
+from weir.base import configs, tables
 from weir.base.errors import UserError
 from weir.study.claim import Claim, Setup
 from weir.study.measures import queue_ms, utilisation
@@ -40,10 +40,10 @@ class Control:
 
 
 def control_of(text: str) -> Control:
-    """Reads a name of `weir list cc`, FILE.so, FILE.py:CLASS, or linux:NAME; or a UserError."""
+    """Reads a name of `weir list cc`, FILE.so, FILE.py:CLASS, linux:CC or quic:STACK:CC."""
     file, _, name = text.rpartition(":")
-    if text.startswith("linux:"):
-        return Control(f"linux-{name}", f"stack: {{linux: {{cc: {name}}}}}")
+    if stack := configs.stack_of(text):
+        return Control(text.replace(":", "-"), f"stack: {json.dumps(stack)}")
     if text.endswith(".so"):
         return Control(Path(text).stem, f"cc: {{plugin: {existing(text)}}}")
     if file.endswith(".py") and name:
@@ -52,7 +52,7 @@ def control_of(text: str) -> Control:
     if text not in tables.read()["cc"]:
         raise UserError(
             f"'{text}' is no control: it is one of weir list cc, FILE.so, FILE.py:CLASS,"
-            " or linux:NAME of a guest"
+            " linux:CC or quic:STACK:CC"
         )
     return Control(text, f"cc: {text}")
 

@@ -40,11 +40,13 @@ def signalled_percent(run: Run) -> float:
 def resent_percent(run: Run) -> float:
     """Returns the first group's retransmissions, in percent of the segments that it sent."""
     group = run.summary.groups[0]
-    return float(100 * group.retransmits / group.sent_segs)
+    return float(100 * units.measured(group.retransmits) / group.sent_segs)
 
 
 def resent_of_drops(run: Run) -> float:
-    return float(run.summary.groups[0].retransmits / run.summary.links["forward"].drops)
+    return float(
+        units.measured(run.summary.groups[0].retransmits) / run.summary.links["forward"].drops
+    )
 
 
 def reduced_percent(run: Run) -> float:

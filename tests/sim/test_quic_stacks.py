@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""QUIC stacks by name: their flows, controls, transfers and logs; the same bytes in each run."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from weir.analysis import qlog
+from weir.analysis.run_summary import decode
+from weir.analysis.summary import groups as groups_table
+from weir.attack import attack
+from weir.base import tables
+from weir.base.errors import UserError
+from weir.guests import stacks
+from weir.studies.evaluate.scene import control_of
+
+from .test_guests import alone, kernel, refused, run, write
+
+__all__ = ["alone", "kernel", "run", "write"]  # fixtures
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+def built(name):
+    """Skips what would take minutes to build; ngtcp2 is a script around Debian's programs."""
+    if name == "ngtcp2" and shutil.which("gtlsclient"):
+        stacks.add(name)
+    if name not in stacks.built():
+        pytest.skip(f"weir guests add {name} was not run")
+
+
+def test_a_stack_has_flows_and_a_log(write, run, tmp_path):
+    """ngtcp2 through a short queue, twice: its losses are the drops, its connection is a flow."""
+    built("ngtcp2")
+    config = write(
+        "{count: 1, stack: {quic: {ngtcp2: {cc: reno}}}}",
+        rate="10Mbit",
+        queue="{fifo: {limit: 20pkt}}",
+        duration="1s",
+    )
+    summary = run(config)
+    typed = decode(summary, "summary")
+    assert run(config, "again")["digest"] == summary["digest"]
+    (group,) = summary["groups"]
+    (sent,) = (flow for flow in summary["ip_flows"] if flow["direction"] == "forward")
+    assert (group["name"], group["cc"], group["stack"]) == ("ngtcp2 reno", "reno", "ngtcp2")
+    assert group["goodput_bps"] == sent["goodput_bps"] > 5e6
+    assert (group["sent_segs"], group["drops"]) == (sent["sent_pkts"], sent["drops"])
+    unknown = ("retransmits", "rtx_overhead", "lost_segs", "spurious", "rtt_mean_ns")
+    assert [group[name] for name in unknown] == [None] * 5
+    client, _ = qlog.of_run(tmp_path / "run", typed)
+    assert client.path.drops == group["drops"] > 0
+    assert 0 <= client.path.drops - client.lost_indeed - client.unacked <= 3  # of the last trips
+    assert [row[0] for row in groups_table(typed).rows] == ["ngtcp2 reno", "ngtcp2 reno, udp back"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", stacks.STACKS)
+def test_transfers_have_completion_times(write, run, tmp_path, name):
+    """Two of 30 kB one after another on each of two flows: at least a handshake and the data."""
+    built(name)
+    config = write(
+        f"{{count: 2, stack: {{quic: {{{name}: {{size: 30kB, transfers: 2}}}}}}}}",
+        rate="10Mbit",
+        queue="{fifo: {limit: 100pkt}}",
+        duration="1s",
+    )
+    typed = decode(run(config), "summary")
+    (done,) = qlog.transfers(tmp_path / "run", typed)
+    assert done.transfers == 4
+    assert 2 * 20e6 + 30_000 * 8 / 10e6 * 1e9 < done.p50_ns <= done.p99_ns < 500e6
+    assert {program.status for program in typed.guests.programs} == {0, None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", ["quic-ngtcp2", "quic-go"])
+def test_quic_beside_tcp(run, tmp_path, config):
+    """A full link, shared by the three, and the program's losses are the path's drops.
+
+    What was dropped in the last round trips is not known to be lost at the end of the run.
+    """
+    built(config if config == "quic-go" else "ngtcp2")
+    summary = run(CONFIGS / f"{config}.yaml", "run", "-o", "duration=4s")
+    assert summary["links"]["forward"]["utilisation"] > 0.95
+    for group in summary["groups"]:
+        assert group["goodput_bps"] > 0.05 * 50e6
+    client, *_ = qlog.of_run(tmp_path / "run", decode(summary, "summary"))
+    known = client.lost_indeed + client.unacked
+    assert 0 <= client.path.drops - known <= 0.05 * client.path.drops
+
+
+@pytest.mark.parametrize(("stack", "said"), [
+    ("stack: {quic: tcp}", "'tcp'"),
+    ("stack: {quic: {ngtcp2: {cc: vegas}}}", "cubic, reno, bbr, bbr2"),
+    ("stack: {quic: ngtcp2}, peer: weir", "a QUIC stack needs one at the other side"),
+    ("stack: {quic: ngtcp2}, cc: bbr", "with stack: quic it is the stack's own"),
+    ("stack: {quic: ngtcp2}, jitter: 1s", "the program decides"),
+])  # fmt: skip
+def test_what_is_wrong_is_said(weir_sim, write, tmp_path, stack, said):
+    refused(weir_sim, write(f"{{count: 1, {stack}}}"), tmp_path, said, started=False)
+
+
+def test_one_that_is_not_built_says_how(weir_sim, write, tmp_path, kernel, monkeypatch):
+    (tmp_path / "cache/KEY").mkdir(parents=True)
+    for file in (stacks.cache() / "current").iterdir():
+        (tmp_path / "cache/KEY" / file.name).symlink_to(file.resolve())
+    (tmp_path / "cache/current").symlink_to("KEY")
+    monkeypatch.setenv("WEIR_GUESTS", str(tmp_path / "cache"))
+    said = "quinn is not built; run: tools/weir guests add quinn"
+    refused(weir_sim, write("{count: 1, stack: {quic: quinn}}"), tmp_path, said, started=False)
+
+
+def test_what_is_asked_for_by_name():
+    assert stacks.STACKS.keys() == tables.read()["quic"].keys()
+    with pytest.raises(UserError, match="no QUIC stack 'lsquic'; there is aioquic, ngtcp2"):
+        stacks.add("lsquic@1")
+    control = control_of("quic:ngtcp2:bbr")
+    stack = {"quic": {"ngtcp2": {"cc": "bbr", "qlog": "no"}}}
+    assert control.name == "quic-ngtcp2-bbr"
+    assert json.loads(control.keys.removeprefix("stack: ")) == stack
+    asked = attack.read(CONFIGS / "quickstart.yaml", "utilisation", "quic:ngtcp2:bbr")
+    assert asked.config["flows"][0]["stack"] == stack
+    assert not re.search("cc", " ".join(asked.config["flows"][0]))

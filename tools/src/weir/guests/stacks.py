@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""QUIC stacks for guests (`stack: {quic: NAME}`), built once, by name and version.
+
+~/.cache/weir/guests/quic/NAME-VERSION/weir-quic  the program that sender/group/quic.c describes
+~/.cache/weir/guests/quic/NAME -> NAME-VERSION    what weir-sim runs
+
+A stack comes from its language's registry, or from Debian's packages; its program's source is in
+the folder quic.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir import bootstrap
+from weir.base.errors import UserError
+from weir.guests.commands import ended_in_order
+from weir.guests.kernels import cache
+
+SOURCES = Path(__file__).with_name("quic")
+ENDLESS_BYTES = 1 << 34  # of a file without contents, which takes no disk
+CARGO = """[package]
+name = "weir-quic"
+version = "0.0.0"
+edition = "2021"
+[[bin]]
+name = "weir-quic"
+path = "main.rs"
+[dependencies.quinn]
+version = "={}"
+default-features = false
+features = ["runtime-tokio", "rustls-ring", "qlog"]
+[dependencies]
+rcgen = {{ version = "0.13", default-features = false, features = ["ring"] }}
+rustls = {{ version = "0.23", default-features = false, features = ["ring", "std"] }}
+tokio = {{ version = "1", features = ["rt", "net", "time", "macros"] }}
+"""
+
+
+def command(folder: Path, *argv: str, **environment: str) -> None:
+    """Runs a command of a build in its folder; UserError: it failed, with its last line."""
+    done = subprocess.run(
+        ["nice", *argv],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        why = next((line for line in said if "error" in line.lower()), (said or ["no output"])[-1])
+        raise UserError(f"guests: {argv[0]} failed: {why.strip()}", 1)
+
+
+def script(folder: Path, text: str) -> None:
+    (folder / "weir-quic").write_text(text)
+    (folder / "weir-quic").chmod(0o755)
+
+
+def aioquic(folder: Path, version: str) -> None:
+    shutil.copy2(SOURCES / "aioquic.py", folder / "main.py")
+    pip = (sys.executable, "-m", "pip", "install", "--target", "lib")
+    command(folder, *pip, f"aioquic=={version}")
+    python = shlex.quote(str(Path(sys.executable).resolve()))
+    here = 'PYTHONHASHSEED=0 PYTHONPATH="${0%/*}/lib"'
+    script(folder, f'#!/bin/sh\n{here} exec {python} "${{0%/*}}/main.py" "$@"\n')
+
+
+def ngtcp2(folder: Path, version: str) -> None:
+    script(folder, (SOURCES / "ngtcp2.sh").read_text())
+    with (folder / "endless").open("wb") as file:
+        file.truncate(ENDLESS_BYTES)
+
+
+def quic_go(folder: Path, version: str) -> None:
+    shutil.copy2(SOURCES / "quic-go.go", folder / "main.go")
+    own = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+    command(folder, "go", "mod", "init", "weir-quic", **own)
+    command(folder, "go", "get", f"github.com/quic-go/quic-go@v{version}", **own)
+    command(folder, "go", "build", "-mod=mod", "-o", "weir-quic", ".", **own)
+
+
+def quinn(folder: Path, version: str) -> None:
+    shutil.copy2(SOURCES / "quinn.rs", folder / "main.rs")
+    (folder / "Cargo.toml").write_text(CARGO.format(version))
+    command(folder, "cargo", "build", "--release")
+    shutil.copy2(folder / "target/release/weir-quic", folder / "weir-quic")
+    shutil.rmtree(folder / "target")
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack that can be built: the version that was tried, its compiler, and how."""
+
+    version: str  # "": Debian's package
+    needs: tuple[bootstrap.Need, ...]
+    make: Callable[[Path, str], None]
+
+
+STACKS = {
+    "aioquic": Stack("1.7.2", (), aioquic),
+    "ngtcp2": Stack(
+        "",
+        (
+            bootstrap.Need("ngtcp2-client", "command gtlsclient"),
+            bootstrap.Need("ngtcp2-server", "file usr/sbin/gtlsserver"),
+            bootstrap.Need("openssl", "command openssl"),
+        ),
+        ngtcp2,
+    ),
+    "quic-go": Stack("0.65.0", (bootstrap.Need("golang", "command go"),), quic_go),
+    "quinn": Stack("0.11.12", (bootstrap.Need("cargo-web", "command cargo"),), quinn),
+}
+
+
+def folder_of() -> Path:
+    return cache() / "quic"
+
+
+def built() -> dict[str, str]:
+    """Returns the versions of the stacks that are built, by name."""
+    links = sorted(path for path in folder_of().glob("*") if path.is_symlink())
+    return {path.name: path.readlink().name.removeprefix(f"{path.name}-") for path in links}
+
+
+def install_needs(name: str, stack: Stack) -> None:
+    """Installs the compiler or the programs of a stack that are missing; UserError: cannot."""
+    missing = [need.package for need in stack.needs if not need.met()]
+    if not missing:
+        return
+    bootstrap.say(f"installing Debian packages: {' '.join(missing)}")
+    with tempfile.TemporaryDirectory() as log:
+        why = bootstrap.apt(missing, Path(log))
+    if why is not None:
+        raise UserError(
+            f"guests: {name} needs {', '.join(missing)}, which cannot be installed: {why}; "
+            f"install what is missing with: {bootstrap.by_hand(missing)}",
+            1,
+        )
+
+
+def debians(package: str) -> str:
+    """Returns the version of an installed package; "": this system has no such package."""
+    argv = ["dpkg-query", "-W", "-f", "${Version}", package]
+    try:
+        return subprocess.run(argv, capture_output=True, text=True).stdout
+    except OSError:
+        return ""
+
+
+def add(written: str) -> tuple[str, str, bool]:
+    """Builds NAME or NAME@VERSION; returns name, version, and whether it was built now."""
+    name, _, asked = written.partition("@")
+    if name not in STACKS:
+        raise UserError(f"guests: there is no QUIC stack '{name}'; there is {', '.join(STACKS)}")
+    stack = STACKS[name]
+    install_needs(name, stack)
+    own = stack.version or debians(stack.needs[0].package)
+    version = asked or own
+    if not stack.version and version != own:
+        raise UserError(
+            f"guests: {name} is Debian's package {stack.needs[0].package} {own}: another version "
+            f"is installed by apt-get, and not named here"
+        )
+    with bootstrap.locked(cache()), ended_in_order():
+        folder_of().mkdir(parents=True, exist_ok=True)
+        place = folder_of() / f"{name}-{version}"
+        fresh = not (place / "weir-quic").exists()
+        if fresh:
+            bootstrap.say(f"building {name} {version}")
+            with tempfile.TemporaryDirectory(dir=cache(), prefix="building-") as folder:
+                new = Path(folder) / place.name
+                new.mkdir()
+                stack.make(new, version)
+                shutil.rmtree(place, ignore_errors=True)
+                new.rename(place)
+        link = folder_of() / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(place.name)
+    return name, version, fresh
+
+
+def remove(name: str) -> bool:
+    """Removes a stack; returns whether there was one of this name."""
+    link = folder_of() / name
+    if name not in built():
+        return False
+    shutil.rmtree(folder_of() / link.readlink())
+    link.unlink()
+    return True
