@@ -14,6 +14,7 @@ from weir.attack import attack
 from weir.base import tables
 from weir.base.errors import UserError
 from weir.guests import stacks
+from weir.studies.evaluate import criteria as evaluate
 from weir.studies.evaluate.scene import control_of
 
 from .test_guests import alone, kernel, refused, run, write
@@ -119,6 +120,8 @@ def test_what_is_asked_for_by_name():
     stack = {"quic": {"ngtcp2": {"cc": "bbr", "qlog": "no"}}}
     assert control.name == "quic-ngtcp2-bbr"
     assert json.loads(control.keys.removeprefix("stack: ")) == stack
+    cells = [claim for part in evaluate.study(control, "").experiments for claim in part.claims]
+    assert {claim.says for claim in cells if "all of it" in claim.says} >= {"crowd: all of it"}
     asked = attack.read(CONFIGS / "quickstart.yaml", "utilisation", "quic:ngtcp2:bbr")
     assert asked.config["flows"][0]["stack"] == stack
     assert not re.search("cc", " ".join(asked.config["flows"][0]))

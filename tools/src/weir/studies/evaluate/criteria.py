@@ -18,6 +18,8 @@ from weir.studies.evaluate import flows, paths
 from weir.studies.evaluate.scene import Control, Question, Scene
 from weir.study.claim import Claim, Experiment, Setup, Study
 
+GUEST = "a guest's flows have no source with pauses, and a QUIC stack's all start at once."
+
 
 @dataclass(frozen=True)
 class Criterion:
@@ -31,7 +33,10 @@ class Criterion:
     def experiment(self, control: Control) -> Experiment:
         """Makes the experiment with a control."""
         source = f"RFC 9743, section {self.section}"
-        claims = [row.claim(control, source) for row in self.rows()] if self.rows else []
+        rows = list(self.rows()) if self.rows else []
+        claims = [row.claim(control, source) for row in rows if control.runs(row.scene)]
+        for name in dict.fromkeys(row.scene.name for row in rows if not control.runs(row.scene)):
+            claims.append(Claim(f"{name}: all of it", source, "not comparable", why=GUEST))
         if self.why:
             what = "what else it asks" if claims else "what it asks"
             claims.append(Claim(what, source, "not comparable", why=self.why))

@@ -38,6 +38,12 @@ class Control:
     name: str
     keys: str
 
+    def runs(self, scene: Scene) -> bool:
+        """Returns whether it can: guests have no pauses, and QUIC programs start at once."""
+        own = " ".join(flow for flow in scene.flows if "NEW" in flow)
+        cannot = ("source:", "jitter:", "stagger:") if '"quic"' in self.keys else ("source:",)
+        return "stack:" not in self.keys or not any(word in own for word in cannot)
+
 
 def control_of(text: str) -> Control:
     """Reads a name of `weir list cc`, FILE.so, FILE.py:CLASS, linux:CC or quic:STACK:CC."""
