@@ -118,7 +118,9 @@ def tried(
             runs = reproduce.simulating(screen, workers=workers)
             claims += reproduce.run(campaign, runs, {})[0]
         row = measure.row(Asked(file, quick, out / part, workers), screen)
-        return Tried(row, check.conformance(file) if part == "head" else [], claims)
+        return Tried(
+            row, check.conformance(file, out / part / "check") if part == "head" else [], claims
+        )
 
     base = base and commit_of(place, base)
     head, before = measured(place, "head"), None
