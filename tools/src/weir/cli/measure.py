@@ -100,7 +100,7 @@ def fit_(
         raise UserError(f"{place} is there already: --force replaces it")
     fitted = fit.fit(found)
     folder.write_whole(place, fit.config_text(found, fitted))
-    rows = [] if no_run else fit.compare(found, place)
+    rows = [] if no_run else fit.compare(found, place, force)
     screen = terminal.console(stderr=as_json)
     if as_json:
         print(json.dumps(to_builtins(fitted) | {"compared": to_builtins(rows)}, indent=1))

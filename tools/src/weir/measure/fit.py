@@ -231,9 +231,9 @@ def table(rows: list[Compared]) -> Table:
     return Table(columns, values)
 
 
-def compare(found: Measured, config: Path) -> list[Compared]:
+def compare(found: Measured, config: Path, force: bool) -> list[Compared]:
     """Runs the model in virtual time beside the config, and returns both sides' numbers."""
-    run = api.run(config, out=config.with_suffix(""), force=True)
+    run = api.run(config, out=config.with_suffix(""), force=force)
     load = run.summary.groups[0]
     under, real = latency.under_load(run) or latency.UnderLoad(*[None] * 6), found.under_load
     resent = [one.retransmits or 0 for one in found.samples if one.end_s > STARTED_S]

@@ -100,7 +100,8 @@ def measure(wanted: Wanted, place: Path, console: Console) -> Measured:
         found.pings = pings.answered(since)
         if other and not other.capture(far_file):
             found.notes.append("no capture at the other end: tcpdump is not there or not permitted")
-    if not near_file.exists():
+    if not near_file.exists() or near_file.stat().st_size == 0:
+        near_file.unlink(missing_ok=True)
         found.notes.append("no capture here: tcpdump is not there or not permitted")
     if not found.pings:
         found.notes.append("no ping was answered: round trips are TCP's, whose queue is in them")
@@ -126,7 +127,7 @@ def try_udp(
         return found.trials[-1].is_full
 
     try:
-        rate_bps = max(2 * found.rate_bps, 1e6)
+        rate_bps = min(max(2 * found.rate_bps, 1e6), wanted.most_bps)
         while not trial(rate_bps, SEARCH_S):
             if rate_bps >= wanted.most_bps:
                 found.notes.append(
@@ -135,7 +136,7 @@ def try_udp(
                 return
             rate_bps = min(rate_bps * FACTOR, wanted.most_bps)
         for _ in range(FILLS_MAX):  # where a host stands still, the path is not full all the time
-            full = trial(OVER * found.rate_bps, FILL_S)
+            full = trial(min(OVER * found.rate_bps, wanted.most_bps), FILL_S)
             if full and measured.spread(found.waits(found.trials[-1])) <= measured.STEADY:
                 break
         trial(UNDER * found.rate_bps, HALF_S)
