@@ -39,8 +39,7 @@ static inline uint32_t arena_bits(uint32_t slot, uint32_t n) {
 	return (uint32_t)(((UINT64_C(1) << n) - 1) << slot);
 }
 
-// Takes `n` packets; so many must be free. Prefetches as many of the page that comes next, which
-// may have left the cache.
+// Takes `n` packets; so many must be free.
 static inline void arena_take(struct arena *a, struct pkt **pkts, uint32_t n) {
 	while (n > 0) {
 		if (a->left == 0)
@@ -49,19 +48,31 @@ static inline void arena_take(struct arena *a, struct pkt **pkts, uint32_t n) {
 		uint32_t slot = (uint32_t)__builtin_ctz(a->left);
 		uint32_t adjacent = (uint32_t)__builtin_ctzll(~(uint64_t)(a->left >> slot));
 		uint32_t run = adjacent < n ? adjacent : n;
-		uint32_t next = a->stacked > 0 ? a->stack[a->stacked - 1] : a->used;
-		char *p = a->base + (uint64_t)a->current * ARENA_PAGE_BYTES;
-		const char *ahead = a->base + (uint64_t)next * ARENA_PAGE_BYTES;
+		char *p =
+			a->base + (uint64_t)a->current * ARENA_PAGE_BYTES + slot * ARENA_PKT_BYTES;
 
-		for (uint32_t i = 0, at = slot * ARENA_PKT_BYTES; i < run; at += ARENA_PKT_BYTES) {
-			pkts[i++] = (struct pkt *)(void *)(p + at);
-			prefetch_write(ahead + at);
-			prefetch_write(ahead + at + 64);
-		}
+		for (uint32_t i = 0; i < run; i++)
+			pkts[i] = (struct pkt *)(void *)(p + i * ARENA_PKT_BYTES);
 		a->left &= ~arena_bits(slot, run);
 		pkts += run;
 		n -= run;
 	}
+}
+
+// The page that is taken next, which may have left the cache.
+static inline const char *arena_ahead(const struct arena *a) {
+	uint32_t next = a->stacked > 0 ? a->stack[a->stacked - 1] : a->used;
+
+	return a->base + (uint64_t)next * ARENA_PAGE_BYTES;
+}
+
+// Prefetches its packet in the place of p, for writing. (Inlined early, as pkt_ring_fetch.)
+static inline __attribute__((always_inline)) void arena_fetch(
+	const char *ahead, const struct pkt *p) {
+	const char *next = ahead + (uintptr_t)p % ARENA_PAGE_BYTES;
+
+	prefetch_write(next);
+	prefetch_write(next + 64);
 }
 
 // Gives `n` packets back. Successive ones are mostly adjacent.

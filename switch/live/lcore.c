@@ -127,6 +127,7 @@ static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 
 	if (copied)
 		arena_take(&s->small, batch, (uint32_t)most); // one per unit of quota
+	const char *ahead = copied ? arena_ahead(&s->small) : NULL;
 	for (size_t i = 0; i < most; i++) {
 		const uint8_t *frame = rte_pktmbuf_mtod(m[i], const uint8_t *);
 		uint32_t len = m[i]->pkt_len;
@@ -134,6 +135,7 @@ static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 
 		flags |= m[i]->ol_flags;
 		if (copied) {
+			arena_fetch(ahead, batch[i]);
 			copy_frame(batch[i], frame, len);
 		} else {
 			batch[i] = port_pkt(m[i]);
