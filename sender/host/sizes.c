@@ -93,10 +93,10 @@ uint64_t host_peer_window_segs(const struct groups *gs) {
 // Segments that may be unacknowledged at once, all flows together: what the network can hold, twice
 // (slow start overshoots by its own size), what SACK leaves on the scoreboard while a hole waits
 // for its timeout, and the windows that need no network to be large; twice again for rings that are
-// powers of two, twice for what a shrunk window still holds until its recovery ends, and twice for a control that is
-// told of each segment (tcp/service.h). A control
-// that learns of a loss late, or ignores losses, sends more than that into a small network: hence
-// `segs_least`, which is only address space until it is used.
+// powers of two, twice for what a shrunk window still holds until its recovery ends, and twice for
+// controls that are told of each segment (tcp/service.h). A control that learns of a loss late, or
+// ignores losses, sends more than that into a small network: hence `segs_least`, which is only
+// address space until it is used.
 uint64_t host_arena_segs(const struct groups *gs, const struct host_env *env) {
 	uint64_t flows = host_shard_flows(gs->flows, env->shard_id, env->shards);
 	uint64_t windows = host_window_segs(gs) + unbounded_segs(gs, env);

@@ -16,7 +16,8 @@
 // leave at once); pacer.h (when); rtx_timer.c (timeouts and probes); ack.c, sample.c (ACKs); loss.c
 // (scoreboard and RACK-TLP); relost.c (lost retransmissions); spurious.c (undo of spurious
 // reductions); marks.c and accecn.h (ECN feedback); writes.c (short segments); path_mtu.c and
-// mtu_probe.c (smaller and larger ones); service.h (what a control has beside its state); send_buffer.h (what the application has written).
+// mtu_probe.c (smaller and larger ones); send_buffer.h (what the application has written);
+// service.h (what a control has beside its state).
 #pragma once
 #include "common/base/field.h"
 #include "common/base/likely.h"
@@ -455,6 +456,16 @@ static inline void flow_search(
 	struct endpoint *e, struct flow *f, const struct seg *s, uint64_t now_ns) {
 	if (unlikely(f->searches))
 		mtu_probe_ack(e, f, s, now_ns);
+}
+
+// service.c
+// Tells the flow's control, if it wants to know, what happened to a segment.
+__attribute__((cold)) void service_packet(
+	struct flow *f, uint64_t index, enum cc_packet_event event, uint64_t now_ns);
+static inline void flow_packet(
+	struct flow *f, uint64_t index, enum cc_packet_event event, uint64_t now_ns) {
+	if (unlikely(f->packets))
+		service_packet(f, index, event, now_ns);
 }
 
 // rtx_timer.c

@@ -24,7 +24,6 @@
 
 #include "common/base/likely.h"
 #include "sender/tcp/loss.h"
-#include "sender/tcp/service.h"
 
 #include <string.h>
 

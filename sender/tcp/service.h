@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a control has beside its state (cc_ops.open): a timer, memory, random numbers, notes, and
-// what happens to each segment. A flow whose control does not ask for it has none, and pays nothing.
+// what happens to each segment. A flow whose control asks for none of it has none, and pays
+// nothing.
 #pragma once
 #include "sender/endpoint/endpoint.h"
 #include "sender/tcp/flow.h"
@@ -24,10 +25,3 @@ size_t service_shared_bytes(const struct groups *gs);
 void service_open(struct endpoint *e, struct flow *f, uint64_t now_ns);
 void service_close(struct endpoint *e, struct flow *f);
 void service_timer(struct endpoint *e, struct host_timer *t, uint64_t now_ns);
-__attribute__((cold)) void service_packet(
-	struct flow *f, uint64_t index, enum cc_packet_event event, uint64_t now_ns);
-static inline void flow_packet(
-	struct flow *f, uint64_t index, enum cc_packet_event event, uint64_t now_ns) {
-	if (unlikely(f->packets))
-		service_packet(f, index, event, now_ns);
-}

@@ -28,7 +28,6 @@
 //     repair is known.
 #include "sender/endpoint/endpoint.h"
 #include "sender/tcp/loss.h"
-#include "sender/tcp/service.h"
 
 // Retransmissions that are already in flight, a tail loss probe included, count as part of the
 // episode: they may have had the same cause.

@@ -298,8 +298,8 @@ def test_a_parameter_that_is_a_file(
     table.unlink()
     assert "table: file-rules" in (first.folder / "config.yaml").read_text()
     argv = [weir_sim, first.folder / "config.yaml", "--out", tmp_path / "again", "--json"]
-    again = subprocess.run(argv, check=True, capture_output=True, text=True)
-    assert json.loads(again.stdout)["digest"] == first.summary["digest"]
+    repeated = subprocess.run(argv, check=True, capture_output=True, text=True)
+    assert json.loads(repeated.stdout)["digest"] == first.summary["digest"]
     for content, sentence in (
         (None, "table: .*rules: cannot be read: No such file"),
         ("1 2 3\n", "table: line 1 is no rule of nine numbers"),

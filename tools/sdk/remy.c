@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A RemyCC: a control that a program has found, as a table of rules (Winstein and Balakrishnan, "TCP
-// ex Machina", SIGCOMM 2013).
+// A RemyCC: a control that a program has found, as a table of rules (Winstein and Balakrishnan,
+// "TCP ex Machina", SIGCOMM 2013).
 //
 //	memory, of the packets acknowledged so far (section 4.1):
 //	  send   mean time between their transmissions, ms     an eighth of each new one counts
