@@ -49,9 +49,15 @@ def test_a_fault_is_found(number, name, tmp_path):
 
 
 @pytest.mark.parametrize("number", [15, 16])
-def test_state_of_another_flow_is_found(number, tmp_path):
+def test_state_of_another_flow_is_found(weir, number, tmp_path):
     """A flow acknowledges other bytes when another one, on paths of its own, has losses."""
-    assert check.alone(faults.built(tmp_path, number)).passed is False
+    found = check.alone(faults.built(tmp_path, number), tmp_path)
+    assert found.passed is False
+    acked = [int(word) for word in found.found.split() if word.isdigit()][:2]
+    words = found.found.partition("; to run it: weir ")[2].replace(", and with", "").split()
+    for options, expected in ((words[2:], acked[0]), ([], acked[1])):
+        run = (*words[:2], *options, "--no-report", "--json", "--out", f"run{expected}")
+        assert json.loads(weir(*run).out)["groups"][0]["acked_bytes"] == expected
 
 
 def test_what_is_no_number_is_found(tmp_path):
@@ -75,7 +81,7 @@ def test_no_control_within_fails(control, tmp_path):
     """The bounds are for any control."""
     results = [check.bounded(name, control, tmp_path) for name in check.CONDITIONS]
     assert [row for row in results if row.passed is False] == []
-    assert check.alone(control).passed
+    assert check.alone(control, tmp_path).passed
 
 
 @pytest.mark.slow

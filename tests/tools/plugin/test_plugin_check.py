@@ -113,10 +113,12 @@ def test_what_it_finds_on_paths(weir, plugin, tmp_path, name, changes):
     assert check.CONDITIONS[name].verdict(summary) == (False, seen)
 
 
-def test_what_depends_on_its_place_in_memory(plugin):
+def test_what_depends_on_its_place_in_memory(plugin, tmp_path):
     """It has other bytes each time."""
     include = ("#include <weir/cc.h>", "#include <stdlib.h>\n#include <weir/cc.h>")
-    assert check.repeats(plugin(include, PLACED)).passed is False
+    found = check.repeats(plugin(include, PLACED), tmp_path)
+    assert found.passed is False
+    assert (tmp_path / "same-bytes.yaml").exists()
 
 
 INCLUDE = "#include <weir/cc.h>"

@@ -320,11 +320,16 @@ def bounded(name: str, control: str, folder: Path) -> Result:
         return Result(name, None, "it says that it does not answer marks; `ecn:` is refused")
     kept, found = condition.verdict(done.summary) if done.summary else (False, done.said)
     if kept is False:
-        path = folder / f"{name.replace(' ', '-')}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(condition.config.lstrip().replace("CC", written(control)))
-        found += f"; to run it: weir run {path}"
+        found += to_run(name, condition.config, control, folder)
     return Result(name, kept, found)
+
+
+def to_run(name: str, text: str, control: str, folder: Path) -> str:
+    """Writes the config of a check into the folder; returns how it is run."""
+    path = folder / f"{name.replace(' ', '-')}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.lstrip().replace("CC", written(control)))
+    return f"; to run it: weir run {path}"
 
 
 APART = """
@@ -349,7 +354,7 @@ telemetry: {{level: 0}}
 """
 
 
-def alone(control: str) -> Result:
+def alone(control: str, folder: Path) -> Result:
     """Checks that a flow does the same whatever happens to another one on paths of its own."""
     runs = [run(APART.format(loss=loss), control, "--threads", "1") for loss in ("0%", "5%")]
     wrong = next((done.said for done in runs if done.summary is None), None)
@@ -357,10 +362,14 @@ def alone(control: str) -> Result:
         return Result("own state", False, wrong)
     acked = [done.summary.groups[0].acked_bytes for done in runs if done.summary is not None]
     found = "{} and {} bytes, beside a flow on other paths without losses and with 5 %"
-    return Result("own state", acked[0] == acked[1], found.format(*acked))
+    same, said = acked[0] == acked[1], found.format(*acked)
+    if not same:
+        said += to_run("own state", APART.format(loss="5%"), control, folder)
+        said += ", and with -o paths.other.0.loss.rate=0%"
+    return Result("own state", same, said)
 
 
-def repeats(control: str) -> Result:
+def repeats(control: str, folder: Path) -> Result:
     """Checks that telemetry has the same bytes twice, on one thread and on two."""
     text = config("cc: CC, count: 5, stagger: 1s", loss="0.1%")
     runs = [run(text, control, "--threads", threads) for threads in ("1", "1", "2")]
@@ -368,7 +377,10 @@ def repeats(control: str) -> Result:
     if wrong is not None:
         return Result("same bytes", False, wrong)
     digests = {done.summary.digest for done in runs if done.summary is not None}
-    return Result("same bytes", len(digests) == 1, "twice on one thread, once on two")
+    same, said = len(digests) == 1, "twice on one thread, once on two"
+    if not same:
+        said += to_run("same bytes", text, control, folder) + " --threads 1, and compare digests"
+    return Result("same bytes", same, said)
 
 
 def utilisation(summary: RunSummary) -> str:
@@ -450,7 +462,8 @@ def conformance(control: str, folder: Path) -> list[Result]:
         return first
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         rest = list(pool.map(lambda name: bounded(name, control, folder), CONDITIONS))
-        return first + rest + list(pool.map(lambda check: check(control), (alone, repeats)))
+        others = pool.map(lambda check: check(control, folder), (alone, repeats))
+        return [*first, *rest, *others]
 
 
 def name_of(control: str) -> str:
