@@ -48,6 +48,11 @@ def short(value: float) -> str:
     return units.number(value, DIGITS)
 
 
+def brief(value: float) -> str:
+    """Returns a value with at most two decimals, for a table that is wide."""
+    return short(value) if value >= 0.1 else f"{value:.2f}"
+
+
 def law(one: Entry) -> str:
     """Returns the law in three sentences; of a control from outside what it says of itself."""
     known = yaml.safe_load(LAWS.read_text(encoding="utf-8"))
@@ -65,13 +70,13 @@ def cost(one: Entry) -> str:
 def table(found: Standing, names: Sequence[str] = ()) -> Table:
     """Returns a row for each control; names: how the first column has them."""
     rows = [
-        [name, *(cell.text(short) for cell in cells), unused(one), cost(one)]
+        [name, *(cell.text(brief) for cell in cells), unused(one), cost(one)]
         for name, one, cells in zip(
             names or [one.name for one in found.entries], found.entries, found.cells, strict=True
         )
     ]
     heads = [f"{one.name} ({one.unit})" if one.unit else one.name for one in COLUMNS]
-    return Table(["control", *heads, "worst (%)", "cost"], rows)
+    return Table(["control", *heads, "worst", "cost"], rows)
 
 
 def ranks(found: Standing) -> Table:
@@ -88,7 +93,9 @@ def legend() -> Table:
         [one.name, one.says, "less" if one.less else "more", f"{len(one.scenes())}"]
         for one in COLUMNS
     ]
-    worst = f"capacity that one flow leaves unused in the worst of {measure.TRIALS} networks"
+    worst = (
+        f"% of the capacity that one flow leaves unused in the worst of {measure.TRIALS} networks"
+    )
     cost = "instructions per ACK, without the loop's, by valgrind: weir bench cc"
     rows += [["worst", worst, "less", units.NONE], ["cost", cost, "less", units.NONE]]
     return Table(["column", "what it is", "better", "scenes"], rows, 2)
@@ -117,7 +124,7 @@ def places(found: Standing) -> Figure:
     style = theme.Style("", theme.BLUE, "o")
     ticks = [(float(n), one.name) for n, one in enumerate(found.entries)]
     panel = Panel(
-        Axis("place", 0),
+        Axis("place", 0, whole=True),
         Axis(ticks=ticks, reversed=True),
         [
             Strokes(at, columns["rank_low"], columns["rank_high"], style, lying=True, width=2.0),
@@ -131,7 +138,7 @@ def places(found: Standing) -> Figure:
 def league(found: Standing, commit: str) -> Page:
     """Returns the page over all controls."""
     links = joined(Link(one.name, f"{one.name}.html") for one in found.entries)
-    origin = f"Rows of Weir's own controls are of commit {commit}." if commit else ""
+    origin = f"Rows that are kept are of commit {commit}." if commit else ""
     return Page(
         TITLE,
         [
@@ -319,7 +326,8 @@ def site(into: Path | None = None) -> str:
     names = [f"[{one.name}](league/{one.name}.html)" for one in found.entries]
     whole = Link("places and ranks with their intervals", "league/index.html")
     origin = Text(["Also: ", whole, f". The rows are of commit {file.commit}."])
-    return markdown.page(Page("League", [Text(METHOD), table(found, names), origin, legend()]))
+    made = Page("League", [Text(METHOD), table(found, names), origin, legend()])
+    return markdown.page(made).replace("–", "\u2060–\u2060")  # no line ends within an interval
 
 
 def data(found: Standing) -> list[dict[str, object]]:

@@ -54,7 +54,7 @@ def beside(scene: Scene) -> bool:
 
 
 COLUMNS = (
-    Column("demands", "demands of RFC 9743 that hold, of those that can be judged",
+    Column("demands", "demands of RFC 9743 that hold, of those that are judged, most beside CUBIC",
            wanted=lambda one: bool(entry.questions()[one])),
     Column("use", "use of the link, of CUBIC's", 0, entry.alone, ratio=True, least=0.1),
     Column("queue", "mean time in the queue, of CUBIC's", 1, entry.alone, ratio=True, less=True,
