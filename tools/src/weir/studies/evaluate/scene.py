@@ -41,7 +41,7 @@ class Control:
     def runs(self, scene: Scene) -> bool:
         """Returns whether it can: guests have no pauses, and QUIC programs start at once."""
         own = " ".join(flow for flow in scene.flows if "NEW" in flow)
-        cannot = ("source:", "jitter:", "stagger:") if '"quic"' in self.keys else ("source:",)
+        cannot = ("source:", "jitter:", "stagger:") if "quic:" in self.keys else ("source:",)
         return "stack:" not in self.keys or not any(word in own for word in cannot)
 
 
@@ -49,7 +49,7 @@ def control_of(text: str) -> Control:
     """Reads a name of `weir list cc`, FILE.so, FILE.py:CLASS, linux:CC or quic:STACK:CC."""
     file, _, name = text.rpartition(":")
     if stack := configs.stack_of(text):
-        return Control(text.replace(":", "-"), f"stack: {json.dumps(stack)}")
+        return Control(text.replace(":", "-"), f"stack: {configs.text(stack)}")
     if text.endswith(".so"):
         return Control(Path(text).stem, f"cc: {{plugin: {existing(text)}}}")
     if file.endswith(".py") and name:
