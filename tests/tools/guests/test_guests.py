@@ -135,7 +135,7 @@ from pathlib import Path
 from weir.guests.commands import ended_in_order, make
 tree = Path(sys.argv[1])
 with ended_in_order():
-    make(tree, tree, tree / "log", lambda: None, "all")
+    make(tree, tree, tree / "log", "all")
 """
 
 
@@ -215,6 +215,16 @@ def test_a_package_is_unpacked_in_part(tmp_path):
     assert found == ["Makefile", "drivers/gpu/Kconfig", "net/core/dev.c"]
 
 
+def test_make_says_how_many_files_it_would_compile(tmp_path):
+    lines = "".join(f"{name}.o:\n\t@echo '  {what} {name}.o'\n" for name, what in NAMES.items())
+    (tmp_path / "Makefile").write_text(f"linux: {' '.join(f'{name}.o' for name in NAMES)}\n{lines}")
+    assert build.planned(tmp_path, tmp_path, ["linux"]) == 2
+    assert build.planned(tmp_path, tmp_path, ["no-such-target"]) == 0
+
+
+NAMES = {"a": "CC     ", "b": "CC     ", "c": "HOSTCC ", "d": "AR     "}
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_progress_says_the_step_and_what_was_done(tmp_path, monkeypatch, own):
     """However many commands make runs: nothing is said to be done before it is."""
@@ -224,15 +234,15 @@ def test_progress_says_the_step_and_what_was_done(tmp_path, monkeypatch, own):
     for what in ["unpacking"] if own else ["downloading", "unpacking"]:
         steps(what, "")
     for done in range(1, 8):
-        steps("compiling", f"{done} commands of make")
+        steps("compiling", f"{done} of 9 files")
     if own:
         steps("booting", "")
     assert said == [
         *(["step 1 of 3: downloading the guests' kernel"] if not own else []),
         f"step {1 if own else 2} of 3: unpacking the guests' kernel",
         f"step {2 if own else 3} of 3: compiling the guests' kernel",
-        "compiling: 4 commands of make, 30 s so far",
-        "compiling: 7 commands of make, 60 s so far",
+        "compiling: 4 of 9 files, 30 s so far",
+        "compiling: 7 of 9 files, 60 s so far",
         *(["step 3 of 3: booting the guests' kernel"] if own else []),
     ]
 

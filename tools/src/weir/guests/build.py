@@ -62,6 +62,7 @@ OPTIONS = Path(__file__).with_name("kernel.config")
 ARCHITECTURE = "x86_64"
 DISK_BYTES = 700_000_000  # at the peak: tree and objects
 WHOLE_BYTES = 2_500_000_000  # with the whole tree
+COMPILES = b"  CC "  # what make says of a file
 SAID_S = 30  # between two lines of a step
 # What is unpacked whole, below the tree; of everything else the files that make and Kconfig read.
 WHOLE = (
@@ -246,13 +247,19 @@ def missing_options(config: str, more: str = "") -> list[str]:
     return [f"{name}={value}" for name, value in asked.items() if have.get(name, "n") != value]
 
 
+def planned(tree: Path, objects: Path, targets: list[str]) -> int:
+    """Returns how many files make would compile."""
+    argv = ["make", "-n", "-C", str(tree), "ARCH=um", f"O={objects}", *targets]
+    return subprocess.run(argv, capture_output=True).stdout.count(b"echo '" + COMPILES)
+
+
 def compile_(tree: Path, objects: Path, recipe: Recipe, progress: Progress) -> str:
     """Configures and builds; returns the release."""
     objects.mkdir()
     log = objects / "build.log"
-    make(tree, objects, log, lambda: None, "allnoconfig")
+    make(tree, objects, log, "allnoconfig")
     merge_options(objects, recipe.options())
-    make(tree, objects, log, lambda: None, "olddefconfig")
+    make(tree, objects, log, "olddefconfig")
     config = (objects / ".config").read_text()
     if lost := missing_options(config, recipe.options()):
         raise UserError(
@@ -260,16 +267,19 @@ def compile_(tree: Path, objects: Path, recipe: Recipe, progress: Progress) -> s
             "not what it depends on",
             1,
         )
-    done = 0
+    targets = ["linux", *(["modules"] if "CONFIG_MODULES=y\n" in config else [])]
+    progress("compiling", "")
+    make(tree, objects, log, "prepare")
+    count, done = planned(tree, objects, targets), 0  # 0: it does not say
 
-    def line() -> None:
+    def line(said: bytes) -> None:
         nonlocal done
-        done += 1
-        progress("compiling", f"{done} commands of make")
+        done += COMPILES in said
+        of = f" of {max(count, done)}" if count > 0 else ""  # make -n stops before the last link
+        progress("compiling", f"{done}{of} files")
 
-    modular = ["modules"] if "CONFIG_MODULES=y\n" in config else []
-    make(tree, objects, log, line, "linux", *modular)
-    build_modules(recipe.modules, tree, objects, log, line)
+    make(tree, objects, log, *targets, line=line)
+    build_modules(recipe.modules, tree, objects, log)
     return (objects / "include/config/kernel.release").read_text().strip()
 
 
@@ -341,10 +351,7 @@ def build(progress: Progress, recipe: Recipe = PLAIN) -> tuple[Kernel, bool]:
 
 
 class Steps:
-    """Says which step goes on, and what it has done so far: how long it still takes is not known.
-
-    How many commands make runs depends on the source, its options and its modules.
-    """
+    """Says which step goes on, and what it has done so far."""
 
     def __init__(self, recipe: Recipe = PLAIN, say: Callable[[str], None] = bootstrap.say) -> None:
         self.say = say

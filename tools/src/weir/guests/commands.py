@@ -68,7 +68,13 @@ def ended_in_order() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def make(tree: Path, objects: Path, log: Path, line: Callable[[], None], *targets: str) -> None:
+def make(
+    tree: Path,
+    objects: Path,
+    log: Path,
+    *targets: str,
+    line: Callable[[bytes], None] = lambda said: None,
+) -> None:
     """Runs make, its output in a log. Interrupted, it ends with all that it started."""
     argv = ["nice", "make", "-C", str(tree), "ARCH=um", f"O={objects}", f"-j{jobs()}", *targets]
     with log.open("ab") as out:
@@ -84,7 +90,7 @@ def make(tree: Path, objects: Path, log: Path, line: Callable[[], None], *target
             assert process.stdout is not None
             for said in process.stdout:
                 out.write(said)
-                line()
+                line(said)
             status = process.wait()
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)

@@ -10,7 +10,7 @@ import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,14 +150,12 @@ def apply_patches(patches: Iterable[Path], tree: Path) -> None:
             raise UserError(f"guests: {file} does not apply to this source: {why}", 1)
 
 
-def build_modules(
-    folders: Iterable[Path], tree: Path, objects: Path, log: Path, line: Callable[[], None]
-) -> None:
+def build_modules(folders: Iterable[Path], tree: Path, objects: Path, log: Path) -> None:
     """Builds each module in a copy of its folder, below the objects."""
     for folder in folders:
         copy = objects / "added" / folder.resolve().name
         shutil.copytree(folder, copy)
-        make(tree, objects, log, line, f"M={copy}", "modules")
+        make(tree, objects, log, f"M={copy}", "modules")
         if not any(copy.rglob("*.ko")):
             raise UserError(f"guests: --module: {folder} makes no module (obj-m)", 1)
 
