@@ -7,7 +7,7 @@
 #include "common/base/likely.h"
 #include "common/base/pkt.h"
 
-#define PKT_RING_AHEAD 24 // packets: hides a cache miss, even if a burst is taken at once
+#define PKT_RING_AHEAD 48 // packets: hides a cache miss, even if a burst is taken at once
 
 struct pkt_ring {
 	struct pkt **slot;
