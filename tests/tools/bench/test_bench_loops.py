@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from weir.base import programs
 from weir.base.errors import UserError
-from weir.bench import controls, disciplines
+from weir.bench import controls, disciplines, sim
 
 STATE_BYTES = {"newreno": 32, "heavy": 264, "slow": 8, "fixed": 0}
 NS = ((8.0, 7.0, 140.0, 6.0), (12.0, 9.0, 110.0, 9.0), (9.0, 9.0, 130.0, 5.0))
@@ -75,6 +75,20 @@ def test_every_control_is_measured_and_within_its_state(weir):
         row["name"] for row in rows
     }
     assert all(0 < row["state_bytes"] <= controls.STATE_BYTES_MAX for row in rows)
+
+
+@pytest.mark.slow
+def test_a_plugin_is_measured_as_a_control_within(build_plugin, tmp_path):
+    program = sim.build_targets(controls.PROGRAM) / controls.PROGRAM
+    lines = [
+        json.loads(sim.child([program, name, 20000])[0]) for name in (build_plugin(), "newreno")
+    ]
+    assert [line["name"] for line in lines] == ["mine", "newreno"]
+    assert lines[0]["state_bytes"] == lines[1]["state_bytes"]
+    (tmp_path / "none.so").write_text("no shared object")
+    bad = subprocess.run([program, tmp_path / "none.so"], capture_output=True, text=True)
+    assert bad.returncode == 2
+    assert re.search("weir-cc: plug-in .*none.so: ", bad.stderr), bad.stderr
 
 
 @pytest.mark.slow
