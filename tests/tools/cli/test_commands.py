@@ -22,10 +22,11 @@ from weir.live import ctl, top
 from weir.runner import bar, session
 
 ROOT = Path(__file__).resolve().parents[3]
-# What these print is a path, a sentence, a schema or a script.
+# What these print is a path, a sentence, a schema, a script or a comment.
 PIPES = {"capture_output": True, "text": True, "timeout": 60}
 NO_TABLE = {
     *(
+        "ci",
         "completion",
         "docs",
         "explore",

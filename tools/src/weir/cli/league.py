@@ -85,9 +85,10 @@ def ci_(
     out: ManyFolder = None,
     workers: Workers = None,
 ) -> None:
-    """Builds a control, checks it, runs its study and its row of the league, beside a commit's.
+    """Tries a control as it is and as it was in a commit.
 
-    It prints a comment in Markdown and ends with 1 if a check or a claim fails.
+    It builds it, checks it, runs its study and its row of the league, and prints a comment in
+    Markdown. It ends with 1 if a check or a claim fails.
     """
     programs.identify()
     place = out or Path("runs") / f"ci-{folder.resolve().name}"
