@@ -211,6 +211,9 @@ static int group_stack(struct group *g, struct config_node *node, struct err *er
 		return config_err(config_get(node, "peer"), -EINVAL, err,
 			"peer: a QUIC stack needs one at the other side: leave peer out, or write "
 			"peer: {quic: NAME}");
+	if (g->stack.quic != NULL && g->ip == GROUP_IPV6)
+		return config_err(config_get(node, "ip"), -EINVAL, err,
+			"ip: the programs of QUIC stacks have IPv4 alone");
 	if (g->stack.quic != NULL) {
 		quic_run(&g->stack, true, g->count);
 		quic_run(&g->peer, false, g->count);

@@ -95,6 +95,7 @@ def test_quic_beside_tcp(run, tmp_path, config):
     ("stack: {quic: {ngtcp2: {cc: vegas}}}", "cubic, reno, bbr, bbr2"),
     ("stack: {quic: ngtcp2}, peer: weir", "a QUIC stack needs one at the other side"),
     ("stack: {quic: ngtcp2}, cc: bbr", "with stack: quic it is the stack's own"),
+    ("stack: {quic: ngtcp2}, ip: ipv6", "QUIC stacks have IPv4 alone"),
     ("stack: {quic: ngtcp2}, jitter: 1s", "the program decides"),
 ])  # fmt: skip
 def test_what_is_wrong_is_said(weir_sim, write, tmp_path, stack, said):
