@@ -68,20 +68,16 @@ class Result:
     network: dict[str, str]  # what is left, in words of the config
 
 
-def control_of(text: str) -> Config:
-    """Returns the keys of a group with a control: a name, a plug-in's file, or guests' stack."""
-    if stack := configs.stack_of(text):
-        return {"stack": stack}
-    return {"cc": {"plugin": str(Path(text).resolve())} if text.endswith(".so") else text}
+def control_of(text: str) -> object:
+    """Returns the value of `cc` in a config: a name, or a plug-in by its file."""
+    return {"plugin": str(Path(text).resolve())} if text.endswith(".so") else text
 
 
-def with_control(config: Config, keys: Config) -> Config:
-    """Returns the config with these keys for all flows that have a control."""
+def with_control(config: Config, control: object) -> Config:
+    """Returns the config with this control for all flows that have one."""
     changed = deepcopy(config)
-    for index in victims(changed):
-        group = changed["flows"][index]
-        group.pop("cc", None)
-        group |= deepcopy(keys)
+    for group in victims(changed):
+        changed["flows"][group]["cc"] = control
     return changed
 
 

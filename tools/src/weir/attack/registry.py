@@ -96,7 +96,7 @@ def tried(controls: Mapping[str, object]) -> list[Tried]:
     """Tries controls, by what they are called, under each attack and without it."""
     pairs = [(known, name) for known in read() for name in controls]
     several = [
-        attack.with_control(config, {"cc": controls[name]})
+        attack.with_control(config, controls[name])
         for known, name in pairs
         for config in (known.benign, known.config)
     ]

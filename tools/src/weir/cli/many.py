@@ -135,10 +135,7 @@ def attack_(
     ] = None,
     control: Annotated[
         str | None,
-        Option(
-            "--cc",
-            help="Of all flows: a control, linux:CC, quic:STACK:CC; or several: a,b,mine.so.",
-        ),
+        Option("--cc", help="Of all flows: a control, or several: a,b,mine.so."),
     ] = None,
     beside: Annotated[
         str | None, Option(help="A control: harm is what is beyond its own in the same network.")

@@ -136,7 +136,7 @@ def worst(asked: Asked, key: str, screen: Console) -> Worst | None:
     options = searches.Options(
         file=BOX, out=place, runs=TRIALS, seed=SEED, workers=asked.workers, report=False
     )
-    aimed = replace(box, config=attack.with_control(box.config, {"cc": asked.value}))
+    aimed = replace(box, config=attack.with_control(box.config, asked.value))
     with screen.status(f"{asked.control.name}: the worst of {TRIALS} networks"):
         result = searches.execute(aimed, options, lambda _: None)
     return Worst(result.left, result.benign, result.network, str(place / "attack.yaml"))
