@@ -55,7 +55,7 @@ enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // purpose o
 		.source = "interval.sent_segs")                                                    \
 	V(uint64_t, rtt_sum_ns, COUNT_INNER, "", "")                                               \
 	V(uint64_t, rtt_samples, COUNT_INNER, "", "")                                              \
-	V(uint64_t, retransmits, COUNT_TCP, "segment", "of sent_segs, those sent before",       \
+	V(uint64_t, retransmits, COUNT_TCP, "segment", "of sent_segs, those sent before",          \
 		.source = "interval.retransmits")                                                  \
 	V(uint64_t, lost_segs, COUNT_OURS, "segment",                                              \
 		"times the sender declared one of these lost, those taken back too",               \
@@ -68,7 +68,7 @@ enum flow_rtx { RTX_NONE, RTX_RTO, RTX_TLP, RTX_REO, RTX_PERSIST }; // purpose o
 		.source = "interval.cwnd_reductions")                                              \
 	V(uint32_t, timeouts, COUNT_OURS, "", "retransmission timeouts of open connections",       \
 		.source = "events: timeout")                                                       \
-	V(uint32_t, spurious, COUNT_TCP, "segment",                                             \
+	V(uint32_t, spurious, COUNT_TCP, "segment",                                                \
 		"of retransmits, those that the receiver reports as duplicates (DSACK)",           \
 		.source = "events: spurious")                                                      \
 	V(uint32_t, spurious_timeouts, COUNT_OURS, "", "timeouts whose reduction was undone",      \
