@@ -117,6 +117,7 @@ async def send(address, control, size, transfers):
         client.close()
         await client.wait_closed()
         socket.close()
+        await asyncio.sleep(0)  # the loop closes it, and its port is free
 
 
 async def receive(control):
