@@ -112,12 +112,10 @@ def compile_control(tmp_path: Path) -> Compile:
     """compile_control("cubic"): its plug-in, as weir new cc --linux and make give it."""
 
     def compiled(name: str, package: str = PACKAGE) -> Path:
-        folder = tmp_path / name
-        files = kernel.files(f"net/ipv4/tcp_{name}.c", package)
-        new.create("linux", name, folder, files)
-        assert (folder / files[0].name).read_bytes() == files[0].read_bytes()
-        subprocess.run(["make", "-s", "-C", folder], check=True)
-        return folder / f"{name}.so"
+        plugin = kernel.compiled(name, tmp_path, package)
+        [original, *_] = kernel.files(f"net/ipv4/tcp_{name}.c", package)
+        assert (plugin.parent / original.name).read_bytes() == original.read_bytes()
+        return plugin
 
     return compiled
 

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PIPES = {"capture_output": True, "text": True, "timeout": 60}
 NO_TABLE = {
     *(
+        "add",
         "ci",
         "completion",
         "docs",

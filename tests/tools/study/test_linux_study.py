@@ -14,6 +14,7 @@ from weir.analysis.ring import open_ring
 from weir.base.errors import UserError
 from weir.guests import build as guest_build
 from weir.guests import kernels
+from weir.plugin import kernel
 from weir.studies.linux import beside
 from weir.studies.linux import cases as linux
 from weir.studies.linux import page as linux_page
@@ -204,6 +205,8 @@ def test_a_kernel_and_ours_on_one_page(tmp_path, capsys):
     if kernels.current() is None:
         guest_build.build(lambda *_: None)
     matrix = Matrix(True, tmp_path, [ALONE, dataclasses.replace(MIX, seeds=1)])
+    for name in MIX.controls:
+        kernel.compiled(name, matrix.controls)
     screen = Console(quiet=True)
     assert linux_page.run(matrix, screen, workers=1, as_json=True) == 0
     said = json.loads(capsys.readouterr().out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linux kernels (stack: linux) and QUIC stacks (stack: quic) in virtual time."""
+"""Linux kernels and QUIC stacks in virtual time (stack:)."""
 
 from __future__ import annotations
 

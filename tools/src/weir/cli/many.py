@@ -36,8 +36,10 @@ from weir.cli.arguments import (
 from weir.cli.usage import commands
 from weir.guests import kernels
 from weir.many import grid, shards, sweep, sweep_page
+from weir.plugin import kernel
 from weir.studies.evaluate import criteria as evaluate
 from weir.studies.evaluate import scene as evaluate_scene
+from weir.studies.linux import cases as linux_cases
 from weir.studies.linux import page as linux_page
 from weir.study import documents, find, guests, parts, reproduce
 from weir.study import sets as tried
@@ -239,6 +241,9 @@ def reproduce_(
         elif only_plan:
             linux_page.show_plan(matrix, workers or os.cpu_count() or 1, screen)
         else:
+            kernels.needed("reproduce linux")
+            for name in linux_cases.IN_FILES:
+                kernel.compiled(name, matrix.controls)
             raise typer.Exit(
                 linux_page.run(matrix, screen, cluster=cluster, workers=workers, as_json=as_json)
             )

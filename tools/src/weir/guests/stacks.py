@@ -67,6 +67,7 @@ def script(folder: Path, text: str) -> None:
 
 
 def aioquic(folder: Path, version: str) -> None:
+    """Installs it by pip, beside the program that uses it."""
     shutil.copy2(SOURCES / "aioquic.py", folder / "main.py")
     pip = (sys.executable, "-m", "pip", "install", "--target", "lib")
     command(folder, *pip, f"aioquic=={version}")

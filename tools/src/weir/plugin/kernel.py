@@ -9,6 +9,7 @@ Nothing of them is part of Weir: they are downloaded, or the user's.
 from __future__ import annotations
 
 import re
+import shutil
 import tarfile
 import tempfile
 from pathlib import Path
@@ -16,8 +17,9 @@ from pathlib import Path
 from weir.base import places
 from weir.base.errors import UserError
 from weir.guests import build
-from weir.guests.commands import piped
+from weir.guests.commands import output, piped
 from weir.guests.recipe import Recipe
+from weir.plugin import new
 
 CONTROL = re.compile(r"(?:.*/)?(?:tcp_)?([a-z0-9]+)(?:\.c)?")
 NEEDED = re.compile(r'^#include "(tcp_\w+)\.h"', re.MULTILINE)
@@ -37,6 +39,17 @@ def files(control: str, package: str | None) -> list[Path]:
         main.with_name(f"{name}{end}") for name in NEEDED.findall(text) for end in (".c", ".h")
     ]
     return [main, *(path for path in beside if path.is_file() and path != main)]
+
+
+def compiled(control: str, folder: Path, package: str | None = None) -> Path:
+    """Returns the plug-in of a control, which is made in folder/CONTROL if it is not there."""
+    place = folder / control
+    plugin = place / f"{control}.so"
+    if not plugin.is_file():
+        shutil.rmtree(place, ignore_errors=True)
+        new.create("linux", control, place, files(f"net/ipv4/tcp_{control}.c", package))
+        output(["make", "-s", "-C", str(place)])
+    return plugin
 
 
 def downloaded(control: str, package: str | None) -> Path:

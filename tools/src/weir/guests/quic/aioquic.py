@@ -45,6 +45,8 @@ class Trace(QuicLoggerTrace):
 
 
 class Logger(QuicLogger):
+    """Writes a file for each connection, as it goes on."""
+
     def start_trace(self, is_client, odcid):
         return Trace(is_client, odcid)
 
@@ -53,6 +55,8 @@ class Logger(QuicLogger):
 
 
 class Server(QuicConnectionProtocol):
+    """Answers each request when all of it has arrived."""
+
     def __init__(self, *args, **keywords):
         super().__init__(*args, **keywords)
         self.http = H3Connection(self._quic)
@@ -65,6 +69,8 @@ class Server(QuicConnectionProtocol):
 
 
 class Client(Server):
+    """Sends one request of a size, or without end."""
+
     def begin(self, size):
         self.left, self.answered = size or sys.maxsize, asyncio.Event()
         self.stream = self._quic.get_next_available_stream_id()
@@ -88,6 +94,7 @@ class Client(Server):
 
 
 def configuration(control, is_client):
+    """Makes what both ends have alike."""
     return QuicConfiguration(
         is_client=is_client,
         alpn_protocols=["h3"],
@@ -102,6 +109,7 @@ def configuration(control, is_client):
 
 
 async def send(address, control, size, transfers):
+    """Sends requests, each on a connection of its own, one after the other."""
     loop = asyncio.get_running_loop()
     for _ in range(transfers):
         began = time.time_ns()
@@ -121,6 +129,7 @@ async def send(address, control, size, transfers):
 
 
 async def receive(control):
+    """Serves until it is ended, with a certificate of its own."""
     own = configuration(control, False)
     own.private_key = Ed25519PrivateKey.generate()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "weir")])

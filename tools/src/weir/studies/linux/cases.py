@@ -19,7 +19,6 @@ guests cannot divide segments, but their kernels collect as many and divide them
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,8 +30,6 @@ import polars as pl
 from weir.analysis import metrics
 from weir.analysis.folder import Run
 from weir.base import units
-from weir.guests.commands import output
-from weir.plugin import kernel, new
 from weir.runner.options import Options
 
 Side = Literal["linux", "weir", "source"]
@@ -243,6 +240,11 @@ class Matrix:
     out: Path
     cases: Sequence[Comparison]
 
+    @property
+    def controls(self) -> Path:
+        """Returns the folder of the plug-ins of IN_FILES, NAME/NAME.so."""
+        return self.out / "controls"
+
     def runs(self) -> Iterator[tuple[Comparison, str, int]]:
         longest = sorted(self.cases, key=lambda case: -case.frames())
         for side in ("linux", "weir", "source", "weir-hystartpp"):
@@ -259,15 +261,6 @@ class Matrix:
         for case in self.cases:
             for side in case.sides():
                 self.cell(case, side, 1).config.write_text(case.config(side), encoding="utf-8")
-
-    def compile_controls(self) -> None:
-        """Makes plug-ins of the kernel's files, those that are not there, in out/controls."""
-        for name in IN_FILES:
-            folder = self.out / "controls" / name
-            if not (folder / f"{name}.so").is_file():
-                shutil.rmtree(folder, ignore_errors=True)
-                new.create("linux", name, folder, kernel.files(f"net/ipv4/tcp_{name}.c", None))
-                output(["make", "-s", "-C", str(folder)])
 
 
 # What is measured.

@@ -74,9 +74,11 @@ def run(
     workers: int | None = None,
     as_json: bool = False,
 ) -> int:
-    """Runs what is not there yet, writes page and table, shows them; exit status."""
+    """Runs what is not there yet, writes page and table, shows them; exit status.
+
+    The plug-ins of the kernel's own controls must be there (matrix.controls).
+    """
     kernels.needed("reproduce linux")
-    matrix.compile_controls()
     matrix.write_configs()
     runs = list(matrix.runs())
     outcomes = run_cells(

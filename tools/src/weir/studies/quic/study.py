@@ -74,6 +74,7 @@ NETWORKS = (
 
 
 def experiments() -> list[Experiment]:
+    """Makes an experiment for each network, with every stack."""
     made = []
     for name, title, others, changes, measures in NETWORKS:
         claims: list[Claim] = []
