@@ -26,6 +26,8 @@ from test_sweep_page import made
 from test_sweep_page import write as write_sweep
 from weir.attack import figure as attack
 from weir.bench import history
+from weir.league import entry, standing
+from weir.league import page as league
 from weir.many import sweep_figures
 from weir.report import artists, browser, comparison, data, many_figures, sections
 from weir.report import figure as values
@@ -43,7 +45,7 @@ GROUPS = (("copa", "copa", 2), ("cubic", "cubic", 2))
 STUDIES = sorted(path.parent for path in claim.OURS.glob("*/figures.py"))
 KINDS = (
     *("run", "whole run", "comparison", "sweep", "many runs", "trace"),
-    *("attack", "history", "marks", *(folder.name for folder in STUDIES)),
+    *("attack", "history", "league", "marks", *(folder.name for folder in STUDIES)),
 )
 # A run in which each study finds what it draws: modes, transfers, a video, 20 groups, losses.
 WHOLE = {
@@ -92,6 +94,17 @@ def of_study(folder, run):
     return find.load(folder)[-1].figures(Same(run))
 
 
+def of_league():
+    entries = entry.kept().rows
+    placed = standing.standing(entries)
+    one, cells, _ = placed.of("copa")
+    return [
+        league.places(placed),
+        league.ratios(cells),
+        league.trade_off(one, entry.base_of(entries)),
+    ]
+
+
 @pytest.fixture(scope="module")
 def makers():
     """Functions that made a figure since the module's first test."""
@@ -130,6 +143,7 @@ def drawn(tmp_path_factory, weir_sim, makers):
         "trace": [statistics.figure(trace)],
         "attack": [attack.trace(run, run, run.config), attack.progress([0.1, 0.5], 0.1, "%")],
         "history": [history.figure(MEASURED)],
+        "league": of_league(),
         "marks": every_mark(),
     }
     found |= {folder.name: of_study(folder, whole) for folder in STUDIES}

@@ -103,14 +103,26 @@ class Stack:
     """A stack that can be built: the version that was tried, its compiler, and how."""
 
     version: str  # "": Debian's package
+    source: str  # the program of ours that uses it, a file of SOURCES
     needs: tuple[bootstrap.Need, ...]
     make: Callable[[Path, str], None]
 
+    def is_in(self, place: Path) -> bool:
+        """Returns whether it was built there, of our program as it is now."""
+        suffix = Path(self.source).suffix
+        copy = place / ("weir-quic" if suffix == ".sh" else f"main{suffix}")
+        return (
+            (place / "weir-quic").exists()
+            and copy.is_file()
+            and copy.read_bytes() == (SOURCES / self.source).read_bytes()
+        )
+
 
 STACKS = {
-    "aioquic": Stack("1.7.2", (), aioquic),
+    "aioquic": Stack("1.7.2", "aioquic.py", (), aioquic),
     "ngtcp2": Stack(
         "",
+        "ngtcp2.sh",
         (
             bootstrap.Need("ngtcp2-client", "command gtlsclient"),
             bootstrap.Need("ngtcp2-server", "file usr/sbin/gtlsserver"),
@@ -118,8 +130,8 @@ STACKS = {
         ),
         ngtcp2,
     ),
-    "quic-go": Stack("0.65.0", (bootstrap.Need("golang", "command go"),), quic_go),
-    "quinn": Stack("0.11.12", (bootstrap.Need("cargo-web", "command cargo"),), quinn),
+    "quic-go": Stack("0.65.0", "quic-go.go", (bootstrap.Need("golang", "command go"),), quic_go),
+    "quinn": Stack("0.11.12", "quinn.rs", (bootstrap.Need("cargo-web", "command cargo"),), quinn),
 }
 
 
@@ -175,7 +187,7 @@ def add(written: str) -> tuple[str, str, bool]:
     with bootstrap.locked(cache()), ended_in_order():
         folder_of().mkdir(parents=True, exist_ok=True)
         place = folder_of() / f"{name}-{version}"
-        fresh = not (place / "weir-quic").exists()
+        fresh = not stack.is_in(place)
         if fresh:
             bootstrap.say(f"building {name} {version}")
             with tempfile.TemporaryDirectory(dir=cache(), prefix="building-") as folder:

@@ -177,20 +177,17 @@ def taken(of: Known, control: str, by: Known) -> Counter[str]:
 
 def left_out(of: Known) -> str:
     """Returns a table of what controls are taken for by all known runs, and by those of others."""
-    columns = ("", "known: right", "unknown", "another", "left out: unknown", "another")
-    rows = []
-    for control in dict.fromkeys(of.controls):
+    rows = [["right"], ["another"], ["left out: unknown"]]
+    controls = list(dict.fromkeys(of.controls))
+    for control in controls:
         others = np.array(of.controls) != control
         names, paths = (list(itertools.compress(both, others)) for both in (of.controls, of.paths))
         without = classifier.known_from(names, paths, of.vectors[others])
-        cells = []
-        for by in (of, without):
-            count = taken(of, control, by)
-            right, unknown = count.pop(control, 0), count.pop(classifier.UNKNOWN, 0)
-            cells += [str(right)] if by is of else []
-            cells += [str(unknown), ", ".join(f"{n} {name}" for name, n in count.most_common())]
-        rows.append([control, *cells])
-    return markdown.table(Table(columns, rows)) + "\n"
+        known, unknown = taken(of, control, of), taken(of, control, without)[classifier.UNKNOWN]
+        another = known.total() - known[control] - known[classifier.UNKNOWN]
+        for row, count in zip(rows, (known[control], another, unknown), strict=True):
+            row.append(str(count))
+    return markdown.table(Table(("", *controls), rows)) + "\n"
 
 
 def right(taken: Sequence[tuple[str, str]]) -> str:
