@@ -14,7 +14,9 @@ mount -t overlay -o lowerdir=/host,upperdir=/memory/upper,workdir=/memory/work o
 rm -rf /new/lib/modules
 mkdir -p /new/lib/modules /new/out
 cp -a /lib/modules/* /new/lib/modules
-[ -x /new/sbin/modprobe ] || cp /bin/busybox /new/sbin/modprobe
+# kmod's, if the machine has it, wants indexes that busybox does not write.
+rm -f /new/sbin/modprobe
+cp /bin/busybox /new/sbin/modprobe
 for place in proc sys dev; do mount --move /$place /new/$place; done
 for place in run dev/shm; do
 	mkdir -p /new/$place
