@@ -61,17 +61,22 @@ static inline double reno_slow_start(
 	return acked;
 }
 
+// Congestion avoidance for `acked` segments in whole windows. Not inlined: it has calls, for which
+// the usual case would save registers.
+__attribute__((noinline, unused)) static void reno_avoid_whole(double acked, struct cc_out *out) {
+	double whole = floor(out->cwnd_segs);
+	double grown = round((out->cwnd_segs - whole) * whole) + acked;
+	double more = floor(grown / whole);
+
+	out->cwnd_segs = whole + more + (grown - more * whole) / (whole + more);
+}
+
 // Congestion avoidance for `acked` segments.
 static inline void reno_avoid(const struct reno *r, double acked, struct cc_out *out) {
-	double whole = floor(out->cwnd_segs), grown, more;
-
-	if (!r->whole) {
+	if (r->whole)
+		reno_avoid_whole(acked, out);
+	else
 		out->cwnd_segs += acked / out->cwnd_segs;
-		return;
-	}
-	grown = round((out->cwnd_segs - whole) * whole) + acked;
-	more = floor(grown / whole);
-	out->cwnd_segs = whole + more + (grown - more * whole) / (whole + more);
 }
 
 // What a reduction by `part` leaves of the window.

@@ -88,8 +88,7 @@ void flow_arm_rtx(struct endpoint *e, struct flow *f, uint64_t now_ns) {
 
 	// The usual case: the probe's time moves.
 	if (likely(f->rtx_kind == RTX_TLP && f->nxt - f->una > 1 && f->ca == FLOW_CA_OPEN
-		    && f->sacked == 0 && f->tlp_end == 0 && f->backoff == 0 && g->tlp
-		    && g->tick_ns == 0))
+		    && (f->sacked | f->tlp_end | f->backoff | g->tick_ns) == 0 && g->tlp))
 		arm_until(e, f,
 			time_min(time_max(now_ns, f->next_send_ns) + 2 * f->rtt.srtt_ns,
 				f->rtx_base_ns + f->rtt.rto_ns),
