@@ -27,7 +27,7 @@ from pathlib import Path
 from weir import bootstrap
 from weir.base.errors import UserError
 from weir.guests import boot
-from weir.guests.commands import ended_in_order, make, output, piped
+from weir.guests.commands import ended_in_order, install, make, output, piped
 from weir.guests.kernels import Kernel, cache, choose, find
 from weir.guests.recipe import (
     Recipe,
@@ -156,19 +156,7 @@ def check_machine(recipe: Recipe = PLAIN) -> None:
 
 def install_needs(recipe: Recipe = PLAIN) -> None:
     """Installs the programs that building needs."""
-    needs = (*NEEDS, *WHOLE_NEEDS) if recipe.whole() else NEEDS
-    missing = [need.package for need in needs if not need.met()]
-    if not missing:
-        return
-    bootstrap.say(f"installing Debian packages: {' '.join(missing)}")
-    with tempfile.TemporaryDirectory() as log:
-        why = bootstrap.apt(missing, Path(log))
-    if why is not None:
-        raise UserError(
-            f"guests: cannot install {', '.join(missing)}: {why}; install them with: "
-            f"apt-get install {' '.join(missing)}",
-            1,
-        )
+    install((*NEEDS, *WHOLE_NEEDS) if recipe.whole() else NEEDS)
 
 
 def download(package: str, version: str, folder: Path) -> Path:

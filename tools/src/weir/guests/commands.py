@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands that a build of a kernel runs."""
+"""Commands that a build of a kernel or of a QUIC stack runs."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,6 +31,19 @@ def output(argv: list[str]) -> str:
         said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
         raise UserError(f"guests: {argv[0]} failed: {said}", 1)
     return done.stdout
+
+
+def install(needs: Iterable[bootstrap.Need]) -> None:
+    """Installs the Debian packages that are missing; UserError: cannot."""
+    missing = [need.package for need in needs if not need.met()]
+    if not missing:
+        return
+    bootstrap.say(f"installing Debian packages: {' '.join(missing)}")
+    with tempfile.TemporaryDirectory() as log:
+        try:
+            bootstrap.apt_or_sentence(missing, Path(log))
+        except bootstrap.SetupError as error:
+            raise UserError(f"guests: {error}", 1) from error
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from weir import bootstrap
 from weir.base.errors import UserError
-from weir.guests.commands import ended_in_order
+from weir.guests.commands import ended_in_order, install
 from weir.guests.kernels import cache
 
 SOURCES = Path(__file__).with_name("quic")
@@ -145,22 +145,6 @@ def built() -> dict[str, str]:
     return {path.name: path.readlink().name.removeprefix(f"{path.name}-") for path in links}
 
 
-def install_needs(name: str, stack: Stack) -> None:
-    """Installs the compiler or the programs of a stack that are missing; UserError: cannot."""
-    missing = [need.package for need in stack.needs if not need.met()]
-    if not missing:
-        return
-    bootstrap.say(f"installing Debian packages: {' '.join(missing)}")
-    with tempfile.TemporaryDirectory() as log:
-        why = bootstrap.apt(missing, Path(log))
-    if why is not None:
-        raise UserError(
-            f"guests: {name} needs {', '.join(missing)}, which cannot be installed: {why}; "
-            f"install what is missing with: {bootstrap.by_hand(missing)}",
-            1,
-        )
-
-
 def debians(package: str) -> str:
     """Returns the version of an installed package; "": this system has no such package."""
     argv = ["dpkg-query", "-W", "-f", "${Version}", package]
@@ -176,7 +160,7 @@ def add(written: str) -> tuple[str, str, bool]:
     if name not in STACKS:
         raise UserError(f"guests: there is no QUIC stack '{name}'; there is {', '.join(STACKS)}")
     stack = STACKS[name]
-    install_needs(name, stack)
+    install(stack.needs)
     own = stack.version or debians(stack.needs[0].package)
     version = asked or own
     if not stack.version and version != own:
