@@ -234,3 +234,10 @@ def test_rows_are_written_a_line_each_without_what_is_of_one_machine(tmp_path, m
     outdated["scenes"] = "other"
     entry.KEPT.write_text(json.dumps(outdated))
     assert entry.kept() is None
+
+
+def test_a_program_that_is_not_there_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "Makefile").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="ci: make is not installed"):
+        ci.built(tmp_path)

@@ -54,7 +54,10 @@ class Comment:
 
 def said(argv: Sequence[str]) -> bytes:
     """Returns what a program prints. UserError: it failed, with its last line."""
-    done = subprocess.run(argv, capture_output=True)
+    try:
+        done = subprocess.run(argv, capture_output=True)
+    except FileNotFoundError:
+        raise UserError(f"ci: {argv[0]} is not installed", 1) from None
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
         raise UserError(f"ci: {' '.join(argv[:3])}: {lines[-1]}", 1)

@@ -219,13 +219,14 @@ class Compared(msgspec.Struct):
 
 def table(rows: list[Compared]) -> Table:
     """Returns the table of measurement, model and residual."""
-
-    def shown(value: float | None, unit: str) -> str:
-        return units.shown(value, unit)
-
     columns = ("", "measured", "model", Column("residual", unit="%"))
     values = [
-        [one.name, shown(one.measured, one.unit), shown(one.model, one.unit), one.residual]
+        [
+            one.name,
+            units.shown(one.measured, one.unit),
+            units.shown(one.model, one.unit),
+            one.residual,
+        ]
         for one in rows
     ]
     return Table(columns, values)

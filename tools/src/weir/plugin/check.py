@@ -21,7 +21,7 @@ import msgspec
 
 from weir.analysis import run_summary
 from weir.analysis.run_summary import RunSummary
-from weir.attack import registry
+from weir.attack import attack, registry
 from weir.base import tables, units
 from weir.base.errors import UserError
 from weir.base.programs import find_program
@@ -58,10 +58,9 @@ class Done:
 
 
 def written(control: str) -> str:
-    """Returns the value of `cc` in a config: a name, or a plug-in by its file."""
-    if not control.endswith(".so"):
-        return control
-    return json.dumps({"plugin": str(Path(control).resolve())})
+    """Returns attack.control_of as text for a config."""
+    value = attack.control_of(control)
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def run(text: str, control: str, *options: str) -> Done:
@@ -318,8 +317,5 @@ def scenarios(control: str) -> list[Number]:
 
 def attacks(control: str) -> list[registry.Tried]:
     """Runs the control, and those beside it, under the attacks of configs/attacks."""
-    named = {
-        name_of(one): json.loads(written(one)) if one.endswith(".so") else one
-        for one in dict.fromkeys([control, *BESIDE])
-    }
-    return registry.tried(named)
+    several = dict.fromkeys([control, *BESIDE])
+    return registry.tried({name_of(one): attack.control_of(one) for one in several})
