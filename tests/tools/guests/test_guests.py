@@ -130,21 +130,31 @@ def test_no_kernel_or_half_of_one_is_none(cache):
 
 
 BUILD = """
+import subprocess
 import sys
+import time
 from pathlib import Path
 from weir.guests.commands import ended_in_order, make
+
+class Late(subprocess.Popen):
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        time.sleep(float(sys.argv[2]))
+
+subprocess.Popen = Late
 tree = Path(sys.argv[1])
 with ended_in_order():
     make(tree, tree, tree / "log", "all")
 """
 
 
-def test_a_build_that_is_ended_leaves_no_make(tmp_path):
-    """By SIGTERM: what make has started writes into a pipe, which ends when none of it is left."""
+@pytest.mark.parametrize("late_s", [0, 1])
+def test_a_build_that_is_ended_leaves_no_make(late_s, tmp_path):
+    """By SIGTERM, also while make starts: what it has started holds a pipe open."""
     os.mkfifo(tmp_path / "alive")
     (tmp_path / "Makefile").write_text("all:\n\texec sleep 600 > alive\n")
     with (
-        subprocess.Popen([sys.executable, "-c", BUILD, tmp_path]) as process,
+        subprocess.Popen([sys.executable, "-c", BUILD, tmp_path, str(late_s)]) as process,
         (tmp_path / "alive").open("rb") as alive,  # once it is opened for writing
     ):
         process.terminate()

@@ -3,6 +3,7 @@
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import queue
@@ -32,16 +33,15 @@ WIDTHS = (1280, 390)
 class Served:
     """A server in a thread, whose frames a test gives."""
 
-    def __init__(self, capsys, token=None):
+    def __init__(self, token=None):
         self.given, self.last = queue.Queue(), []
         frames = iter(self.given.get, None)
         words = ("127.0.0.1:0", token, self, frames)
         self.thread = threading.Thread(target=serve.serve, args=words)
-        self.thread.start()
-        said = ""
-        while not (found := re.search(r"(http://127.0.0.1:[0-9]+)/ shows it", said)):
-            said += capsys.readouterr().err
-        self.url = found[1]
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.thread.start()
+            shown = r"(http://127.0.0.1:[0-9]+)/ shows it"
+            self.url = wait_for(lambda: re.search(shown, said.getvalue()), said.getvalue)[1]
 
     def put(self, *samples):
         before, self.last = self.last, samples
@@ -54,11 +54,11 @@ class Served:
 
 
 @pytest.fixture
-def served(capsys):
+def served():
     started = []
 
     def start(token=None):
-        started.append(Served(capsys, token))
+        started.append(Served(token))
         second = (switch_sample(2, 5000), sender_sample(2, 5000, measured=0))
         started[-1].put(switch_sample(1, 1000), sender_sample(1, 1000))
         started[-1].put(*second)

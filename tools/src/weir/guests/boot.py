@@ -7,17 +7,15 @@ the modules and prints which congestion controls there are.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from weir.base.errors import UserError
 from weir.base.programs import find_program
+from weir.guests import commands
 from weir.guests.kernels import Kernel
 
 BOOT_S = 60  # a boot takes a fraction of a second
@@ -50,7 +48,7 @@ def controls(folder: Path, kernel: Kernel) -> str:
 def run(argv: list[str], guest: Path, root: Path) -> str:
     """Runs a kernel; returns what it prints until it ends, or is ended."""
     environment = {"LD_PRELOAD": str(guest / "libguest-shim.so"), "HOME": str(root)}
-    process = subprocess.Popen(
+    with commands.group(
         argv,
         env=environment | {"TMPDIR": str(root)},
         stdin=subprocess.DEVNULL,
@@ -58,18 +56,9 @@ def run(argv: list[str], guest: Path, root: Path) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        start_new_session=True,
-    )
-    try:
-        return process.communicate(timeout=BOOT_S)[0]
-    except subprocess.TimeoutExpired as late:
-        said = late.stdout or b""
-        return said.decode(errors="replace") if isinstance(said, bytes) else said
-    finally:
-        stop(process)
-
-
-def stop(process: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    ) as process:
+        try:
+            said: str | bytes = process.communicate(timeout=BOOT_S)[0]
+        except subprocess.TimeoutExpired as late:
+            said = late.stdout or b""
+    return said.decode(errors="replace") if isinstance(said, bytes) else said

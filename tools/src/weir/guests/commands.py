@@ -8,8 +8,9 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from weir import bootstrap
 from weir.base.errors import UserError
@@ -82,6 +83,32 @@ def ended_in_order() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+@contextmanager
+def group(argv: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """Runs a program in a session of its own; no process of the session outlives the block.
+
+    A signal that comes while the program starts is delivered once it can be killed.
+    """
+    pending: list[int] = []
+    process = None
+    try:
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = [signal.signal(number, lambda n, _: pending.append(n)) for number in numbers]
+        try:
+            process = subprocess.Popen(argv, start_new_session=True, **options)
+        finally:
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)
+        for late in pending:
+            signal.raise_signal(late)
+        yield process
+    finally:
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
 def make(
     tree: Path,
     objects: Path,
@@ -91,25 +118,13 @@ def make(
 ) -> None:
     """Runs make, its output in a log. Interrupted, it ends with all that it started."""
     argv = ["nice", "make", "-C", str(tree), "ARCH=um", f"O={objects}", f"-j{jobs()}", *targets]
-    with log.open("ab") as out:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **REPRODUCIBLE},
-            start_new_session=True,
-        )
-        try:
-            assert process.stdout is not None
-            for said in process.stdout:
-                out.write(said)
-                line(said)
-            status = process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    environment = {**os.environ, **REPRODUCIBLE}
+    with log.open("ab") as out, group(argv, env=environment, **pipes) as process:
+        for said in process.stdout or ():
+            out.write(said)
+            line(said)
+        status = process.wait()
     if status != 0:
         raise UserError(f"guests: make {targets[-1]} failed: {bootstrap.last_error(log)}", 1)
 
