@@ -4,8 +4,11 @@
 
 #include "common/base/file.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -206,6 +209,25 @@ static const char *const live_rings[][4] = {
 	{"-sender", "cc.ring", "flows.ring", "interval.ring"},
 };
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at) {
+	return remove(path);
+}
+
+// Takes away what guests wrote: guest-0.out, guest-0.log and the folder guest-0.
+static void remove_guests(const char *dir) {
+	DIR *d = opendir(dir);
+	char path[768];
+
+	for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+		if (strncmp(e->d_name, "guest-", 6) != 0 || !isdigit((unsigned char)e->d_name[6]))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	}
+	if (d != NULL)
+		closedir(d);
+}
+
 // Takes away the run of the program with this suffix.
 static void remove_run(const struct run *r, const char *suffix) {
 	static const char *const names[] = {
@@ -234,6 +256,8 @@ static void remove_run(const struct run *r, const char *suffix) {
 		snprintf(path, sizeof(path), "%s/%s", r->dir, about[i]);
 		unlink(path);
 	}
+	if (suffix[0] == '\0')
+		remove_guests(r->dir);
 }
 
 bool folder_holds_run(const struct run *r, const char *suffix) {

@@ -500,7 +500,7 @@ TEST(how_a_run_ends) {
 }
 
 TEST(a_folder_with_a_run_is_refused) {
-	char want[256], dir[128];
+	char want[256], dir[128], guest[160];
 
 	begin("paths: {}\n");
 	snprintf(dir, sizeof(dir), "%s/run", folder);
@@ -511,6 +511,11 @@ TEST(a_folder_with_a_run_is_refused) {
 	leave(dir, "packets.ring");
 	leave(dir, "labels.json");
 	leave(dir, "report.html");
+	leave(dir, "guest-0.out");
+	leave(dir, "guest-notes.txt");
+	snprintf(guest, sizeof(guest), "%s/guest-12", dir);
+	ck_assert_int_eq(mkdir(guest, 0755), 0);
+	leave(guest, "x.qlog");
 	run_free(&run);
 
 	ck_assert_int_eq(load("weir-sim", dir, false), 0);
@@ -525,6 +530,8 @@ TEST(a_folder_with_a_run_is_refused) {
 	ck_assert_int_eq(run_create(&run, &opt, true, &err), 0);
 	ck_assert(!exists(dir, "packets.ring"));
 	ck_assert(!exists(dir, "labels.json") && !exists(dir, "report.html"));
+	ck_assert(!exists(dir, "guest-0.out") && !exists(dir, "guest-12"));
+	ck_assert(exists(dir, "guest-notes.txt"));
 	ck_assert(exists(dir, "manifest.json"));
 	run_free(&run);
 	end();

@@ -8,19 +8,13 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at) {
-	return remove(path);
-}
-
-// The folder for the program's files, without those of an earlier run.
+// The folder for the program's files.
 static int make_folder(struct guest_program *p, struct err *err) {
-	nftw(p->files, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	return mkdir(p->files, 0777) == 0
 		? 0
 		: err_set(err, -errno, "%s: %s", p->files, strerror(errno));
