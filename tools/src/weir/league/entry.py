@@ -20,8 +20,8 @@ from msgspec import Struct
 from weir.analysis import folder
 from weir.base import units
 from weir.base.errors import UserError
-from weir.studies.evaluate import criteria, flows
-from weir.studies.evaluate.scene import CONFIG, Question, Scene
+from weir.studies.evaluate import criteria
+from weir.studies.evaluate.scene import CONFIG, WEB, Question, Scene
 from weir.study.measures import jfi, queue_ms, utilisation
 from weir.study.scenario import Measure, lost_percent, of_group, transfers_ms
 
@@ -79,14 +79,14 @@ def questions() -> dict[Scene, list[Question]]:
     """Returns the scenes of `weir evaluate`, and of each what is judged there."""
     found: dict[Scene, list[Question]] = {}
     for criterion in criteria.CRITERIA:
-        for row in criterion.rows() if criterion.rows else ():
+        for row in criterion.rows:
             found.setdefault(row.scene, []).extend([row] if row.tolerance else [])
     return found
 
 
 def alone(scene: Scene) -> bool:
     """Is true of a scene whose flows are all of the control and long."""
-    return all("NEW" in flow and flows.WEB not in flow for flow in scene.flows)
+    return all("NEW" in flow and WEB not in flow for flow in scene.flows)
 
 
 def alike(scene: Scene) -> bool:
@@ -97,7 +97,7 @@ def alike(scene: Scene) -> bool:
 
 def short(scene: Scene) -> bool:
     """Is true of a scene whose first group are short transfers."""
-    return flows.WEB in scene.flows[0] and scene.name != "cubic-long"
+    return WEB in scene.flows[0] and scene.name != "cubic-long"
 
 
 def partner(scene: Scene) -> int | None:

@@ -10,32 +10,39 @@ sections are those of the RFC, read in its working group's repository.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.studies.evaluate import flows, paths
-from weir.studies.evaluate.scene import Control, Question, Scene
+import msgspec
+
+from weir.base import foreign
+from weir.base.foreign import Json
+from weir.studies.evaluate import scene as evaluate_scene
+from weir.studies.evaluate.scene import BOUNDS, WEB, Control, Question, Scene, path, usual
+from weir.study import measures, scenario, written
 from weir.study.claim import Claim, Experiment, Setup, Study
 
+FILE = Path(__file__).with_name("criteria.yaml")
+KNOWN = {**vars(measures), **vars(scenario), **vars(evaluate_scene)}
 GUEST = "a guest's flows have no source with pauses, and a QUIC stack's all start at once."
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A section of RFC 9743: its runs, or why it has none."""
+    """A section of RFC 9743: what is asked of its runs, or why it has none."""
 
     section: str
     title: str
-    rows: Callable[[], Iterator[Question]] | None = None
+    rows: tuple[Question, ...]
     why: str = ""
 
     def experiment(self, control: Control) -> Experiment:
         """Makes the experiment with a control."""
         source = f"RFC 9743, section {self.section}"
-        rows = list(self.rows()) if self.rows else []
-        claims = [row.claim(control, source) for row in rows if control.runs(row.scene)]
-        for name in dict.fromkeys(row.scene.name for row in rows if not control.runs(row.scene)):
+        claims = [row.claim(control, source) for row in self.rows if control.runs(row.scene)]
+        cannot = (row.scene.name for row in self.rows if not control.runs(row.scene))
+        for name in dict.fromkeys(cannot):
             claims.append(Claim(f"{name}: all of it", source, "not comparable", why=GUEST))
         if self.why:
             what = "what else it asks" if claims else "what it asks"
@@ -43,80 +50,74 @@ class Criterion:
         return Experiment(self.section, self.title, tuple(claims))
 
 
-CRITERIA = (
-    Criterion("5.1.1", "protection against congestion collapse", flows.collapse),
-    Criterion("5.1.2", "protection against bufferbloat", flows.bloat),
-    Criterion("5.1.3", "protection against high packet loss", flows.losses),
-    Criterion("5.1.4", "fairness within the algorithm", flows.fairness),
-    Criterion("5.1.5", "short flows", flows.short_flows),
-    Criterion("5.2.1", "existing general-purpose congestion control", flows.standard),
-    Criterion(
-        "5.2.2",
-        "real-time congestion control",
-        flows.real_time,
-        "no flow here is a media source with a control of its own (RFC 8867): a constant rate"
-        " and live video over CUBIC stand for it.",
-    ),
-    Criterion("5.2.3", "short and long flows of other controls", flows.short_and_long),
-    Criterion(
-        "5.3.1",
-        "differences with congestion control principles",
-        why="the draft has to say how it deviates from RFC 2914 and RFC 7141: no run can.",
-    ),
-    Criterion(
-        "5.3.2",
-        "incremental deployment",
-        why="the draft has to say what it needs of routers, receivers and middleboxes: no run can.",
-    ),
-    Criterion("6.1", "paths with tail-drop queues", paths.tail_drop),
-    Criterion(
-        "6.2",
-        "tunnels",
-        why="the paths here have no encapsulation, which matters to controls that need signals of"
-        " routers.",
-    ),
-    Criterion("6.3", "wired paths", paths.wired),
-    Criterion("6.4", "wireless paths", paths.wireless),
-    Criterion(
-        "7.1",
-        "active queue management and ECN",
-        paths.queues,
-        "circuit breakers (section 7.1.1) end flows by rules of their own: no stage has them.",
-    ),
-    Criterion("7.2", "paths with varying delay", paths.varying_delay),
-    Criterion(
-        "7.3",
-        "Internet of Things",
-        paths.constrained,
-        "power and memory of a host are not measured; `weir bench cc` has the time per ACK.",
-    ),
-    Criterion("7.4", "paths with high delay", paths.high_delay),
-    Criterion(
-        "7.5",
-        "misbehaving nodes",
-        why="receivers that acknowledge what has not arrived, and attackers, are not run here.",
-    ),
-    Criterion("7.6", "extreme packet reordering", paths.reordering),
-    Criterion("7.7", "transient events and sudden changes of the path", paths.transients),
-    Criterion("7.8", "multipath transport", why="a connection here has one path."),
-    Criterion("7.9", "data centers", paths.data_centre),
-)
+class QuestionAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """A measurement, as the file has it."""
+
+    says: str
+    measure: str
+    unit: str = ""
+    bound: str = ""
 
 
-def scenes() -> Iterator[Scene]:
-    for criterion in CRITERIA:
-        for row in criterion.rows() if criterion.rows else ():
-            yield row.scene
+class SceneAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """A run and what is asked of it, as the file has it."""
+
+    asks: list[QuestionAsked | str]
+    flows: tuple[str, ...] = ("NEW",)
+    path: dict[str, str] = {}
+    stages: list[str] = []
+    schedule: list[object] = []
+    set: list[str] = []
+
+    def questions(self, name: str) -> Iterator[Question]:
+        """Yields what is asked, in the order of the file."""
+        stages = ", ".join([evaluate_scene.LINK, *self.stages, "{delay: {delay: 20ms}}"])
+        items = [f"{{{item}}}" for entry in self.schedule for item in written.repeated(entry)]
+        changes = (
+            *(path(**self.path) if self.path else ()),
+            *((f"paths.forward=[{stages}]",) if self.stages else ()),
+            *((f"schedule=[{', '.join(items)}]",) if items else ()),
+            *self.set,
+        )
+        scene = Scene(name, tuple(flow.replace("WEB", WEB) for flow in self.flows), changes)
+        for one in self.asks:
+            if isinstance(one, str):
+                yield from usual(scene)
+            else:
+                measure = written.measure_of(one.measure, KNOWN)
+                bound = BOUNDS[one.bound] if one.bound else ()
+                yield Question(scene, one.says, measure, one.unit, *bound)
+
+
+class CriterionAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """A section, whose scenes are not repeated yet."""
+
+    title: str
+    scenes: Json = {}
+    why: str = ""
+
+
+def read() -> Iterator[Criterion]:
+    """Yields the criteria of the file."""
+    sections = foreign.decode_yaml(FILE.read_text(encoding="utf-8"), str(FILE))
+    for section, asked in written.convert(sections, dict[str, CriterionAsked]).items():
+        scenes = written.entries(asked.scenes)
+        each = [written.convert(of, SceneAsked).questions(name) for name, of in scenes]
+        rows = tuple(question for questions in each for question in questions)
+        yield Criterion(section, asked.title, rows, asked.why)
+
+
+CRITERIA = tuple(read())
 
 
 def setup_named(name: str, keys: str) -> Setup | None:
     """Returns the run of a scene with a control; None: no criterion asks for it."""
-    return next((scene.setup(keys, "") for scene in scenes() if scene.name == name), None)
+    rows = (row for criterion in CRITERIA for row in criterion.rows)
+    return next((row.scene.setup(keys, "") for row in rows if row.scene.name == name), None)
 
 
-def study(control: Control, written: str) -> Study:
-    """Makes the report of a control. written: the control as the command line has it."""
-
+def study(control: Control, typed: str) -> Study:
+    """Makes the report of a control. typed: the control as the command line has it."""
     return Study(
         f"evaluate-{control.name}",
         f"{control.name}: an evaluation after RFC 9743",
@@ -125,5 +126,5 @@ def study(control: Control, written: str) -> Study:
         tuple(criterion.experiment(control) for criterion in CRITERIA),
         Path(__file__).parent,
         (control,),
-        command=f"evaluate {written}",
+        command=f"evaluate {typed}",
     )

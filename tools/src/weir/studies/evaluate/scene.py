@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from weir.base import configs, tables
 from weir.base.errors import UserError
 from weir.study.claim import Claim, Setup
 from weir.study.measures import queue_ms, utilisation
-from weir.study.scenario import Measure, lost_percent, of_group, shown
+from weir.study.scenario import Measure, lost_percent, of_group, shown, transfers_ms
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -24,11 +24,34 @@ if TYPE_CHECKING:
 CONFIG = Path(__file__).with_name("path.yaml")
 STANDARD = "cc: cubic"
 SEEDS = 5  # of --full
+LINK = "{link: {rate: 50Mbit, queue: {fifo: {limit: 250kB}}}}"
+WEB = "source: {closed: {think: 500ms, sizes: {law: fixed, mean: 100kB}}}"
+
+
+class Bound(NamedTuple):
+    """Bounds of a value, or of it over that of CUBIC in its place, and where they are from."""
+
+    tolerance: str
+    beside: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+
+
 HARM = "RFC 9743, section 5.2: no more harm than a standards-track control; here CUBIC in its place"
-TENTH = "our own band: the RFC gives no number; a tenth of an equal share is called starvation"
-FAIR = "our own band: the RFC gives no number; Jain's index of 0.9"
-BACKOFF = "RFC 9743, section 5.1.1: full backoff is one packet in a round trip, and then less"
-USED = "our own band: the RFC gives no number; half of what CUBIC uses there"
+OURS = "our own band: the RFC gives no number"
+BOUNDS = {
+    "harm": Bound(HARM, True, high=1),
+    "time": Bound(f"{HARM}; a tenth more is ours", True, high=1.1),
+    "lost": Bound(f"{HARM}; half as much again is ours", True, high=1.5),
+    "goodput": Bound(f"{HARM}; half is ours", True, low=0.5),
+    "used": Bound(f"{OURS}; half of what CUBIC uses there", True, low=0.5),
+    "tenth": Bound(f"{OURS}; a tenth of an equal share is called starvation", low=5),
+    "fair": Bound(f"{OURS}; Jain's index of 0.9", low=0.9),
+    "backoff": Bound(
+        "RFC 9743, section 5.1.1: full backoff is one packet in a round trip, and then less",
+        high=10 / 0.04,
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -86,33 +109,26 @@ class Scene:
 
 @dataclass(frozen=True)
 class Question:
-    """A measurement of a scene; judged, if it has bounds.
-
-    low and high are of the value; with `beside` it is the value over that of CUBIC in its place.
-    """
+    """A measurement of a scene; judged, if it has a bound, whose fields are the last ones here."""
 
     scene: Scene
     says: str
     measure: Measure
     unit: str = ""
+    tolerance: str = ""
     beside: bool = False
     low: float = -math.inf
     high: float = math.inf
-    tolerance: str = ""
 
     def claim(self, control: Control, source: str) -> Claim:
         """Makes the claim of a control."""
-        own = self.scene.setup(control.keys, "")
-        says = f"{self.scene.name}: {self.says}"
+        setups: tuple[Setup, ...] = (self.scene.setup(control.keys, ""),)
+        says, measure, unit = f"{self.scene.name}: {self.says}", self.measure, self.unit
         if not self.tolerance:
-            return shown(says, source, (own,), self.measure, self.unit)
-        setups: tuple[Setup, ...] = (own,)
-        measure = self.measure
+            return shown(says, source, setups, measure, unit)
         if self.beside:
-            setups, measure = (own, self.scene.setup(STANDARD, "-cubic")), over(self.measure)
-            says = f"{says}, over that with CUBIC in its place"
-        unit = "times" if self.beside else self.unit
-        bound = f"The bound: {self.tolerance}."
+            setups, measure = (*setups, self.scene.setup(STANDARD, "-cubic")), over(measure)
+            says, unit = f"{says}, over that with CUBIC in its place", "times"
         return Claim(
             says,
             source,
@@ -123,26 +139,8 @@ class Question:
             low=self.low,
             high=self.high,
             tolerance=self.tolerance,
-            why=bound,
+            why=f"The bound: {self.tolerance}.",
         )
-
-
-def no_more_lost(scene: Scene) -> Question:
-    """Makes the question whether it loses at most 1.5 times as many packets as CUBIC."""
-    tolerance = f"{HARM}; half as much again is ours"
-    return Question(scene, "packets dropped", lost_percent, "", True, high=1.5, tolerance=tolerance)
-
-
-def no_slower(scene: Scene, says: str, measure: Measure) -> Question:
-    """Makes the question whether a time is at most a tenth longer than with CUBIC."""
-    tolerance = f"{HARM}; a tenth more is ours"
-    return Question(scene, says, measure, "", True, high=1.1, tolerance=tolerance)
-
-
-def no_less(scene: Scene, says: str, measure: Measure) -> Question:
-    """Makes the question whether a goodput is at least half of that with CUBIC."""
-    tolerance = f"{HARM}; half is ours"
-    return Question(scene, says, measure, "", True, low=0.5, tolerance=tolerance)
 
 
 def over(measure: Measure) -> Callable[[Run, Run], float]:
@@ -160,30 +158,16 @@ def over(measure: Measure) -> Callable[[Run, Run], float]:
 
 
 def path(
-    rate: str = "50Mbit", ms: float = 40, queue: str = "fifo: {limit: 1BDP}"
+    rate: str = "50Mbit", ms: str = "40", queue: str = "fifo: {limit: 1BDP}"
 ) -> tuple[str, ...]:
     """Sets another link, round trip in ms, and queue."""
-    half = f"{ms / 2}ms"
+    half = f"{float(ms) / 2}ms"
     return (
         f"paths.forward.link.rate={rate}",
         f"paths.forward.link.queue={{{queue}}}",
         f"paths.forward.delay.delay={half}",
         f"paths.reverse.delay.delay={half}",
     )
-
-
-def stages(*more: str, rate: str = "50Mbit") -> tuple[str, ...]:
-    link = f"{{link: {{rate: {rate}, queue: {{fifo: {{limit: 250kB}}}}}}}}"
-    return (f"paths.forward=[{', '.join([link, *more, '{delay: {delay: 20ms}}'])}]",)
-
-
-def schedule(*items: str) -> tuple[str, ...]:
-    """Makes the changes during the run."""
-    return (f"schedule=[{', '.join('{' + item + '}' for item in items)}]",)
-
-
-def depth(bdp: float) -> str:
-    return f"fifo: {{limit: {bdp:g}BDP}}"
 
 
 def sent_between(from_s: float, to_s: float) -> Measure:
@@ -195,6 +179,12 @@ def sent_between(from_s: float, to_s: float) -> Measure:
         return float(records["sent_segs"][(times > from_s) & (times <= to_s)].sum())
 
     return measure
+
+
+def sent_per_trip(from_s: float, to_s: float, rtt_s: float) -> Measure:
+    """Makes the measure of the segments sent in a round trip within a time."""
+    sent = sent_between(from_s, to_s)
+    return lambda run: float(sent(run) or 0) * rtt_s / (to_s - from_s)
 
 
 def back_s(at_s: float, mbps: float) -> Measure:
@@ -213,6 +203,7 @@ def back_s(at_s: float, mbps: float) -> Measure:
 
 goodput = of_group("goodput_bps", 0, 1e-6)
 second_goodput = of_group("goodput_bps", 1, 1e-6)
+completion_ms = transfers_ms("completion_p50_ns", 0)
 
 
 def usual(scene: Scene) -> tuple[Question, ...]:
