@@ -8,17 +8,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from weir.studies.bbr_draft.measures import NEVER, delivered, first, first_loss, followed, rate
+from weir.studies.bbr_draft.measures import delivered, first, first_loss, in_phase, longest, rate
 from weir.studies.bbr_draft.paths import UP_S, Place
 from weir.studies.bbr_draft.trace import CRUISE, DOWN, REFILL, UP, Phase, Trace
 from weir.study.measures import SEGMENT_BITS
 
 
-def long_growth(t: Trace, at: Place) -> float:
+@in_phase(longest(UP, 8.0))
+def long_growth(t: Trace, at: Place, phase: Phase) -> float:
     """Returns the mean factor by which inflight_longterm grows from round to round in an UP."""
-    phase = max(t.of(UP, 8.0), key=lambda one: one.length, default=NEVER)
-    if phase is NEVER:
-        return math.nan
     bounds = [float(t.acks["obs2"][place]) for place in t.round_starts(phase.start, phase.end)]
     steps = [after - before for before, after in pairwise(bounds)]
     rising = next((i for i, (a, b) in enumerate(pairwise(steps)) if b <= a), len(steps) - 1)
@@ -120,24 +118,9 @@ def back_up(t: Trace, at: Place) -> float:
 # Lossy probes: losses from 3 s to 6.5 s and from 12 s on
 
 
-def lossy(t: Trace) -> Phase:
-    return first(t, UP, 12.0)
-
-
-def lossy_up(t: Trace, at: Place) -> float:
-    phase = lossy(t)
-    return math.nan if phase is NEVER else float(t.rounds(phase.start, phase.end))
-
-
-def lossy_up_then_down(t: Trace, at: Place) -> float:
-    return followed(t, lossy(t), DOWN)
-
-
-def long_set(t: Trace, at: Place) -> float:
+@in_phase(first(UP, 12.0))
+def long_set(t: Trace, at: Place, phase: Phase) -> float:
     """Returns inflight_longterm after the UP, over the smaller of bw min_rtt and the window."""
-    phase = lossy(t)
-    if phase is NEVER:
-        return math.nan
     before = phase.end - 1e-6
     return t.at("obs2", phase.end) / min(t.bdp(before), t.at("cwnd_segs", before))
 
@@ -166,7 +149,7 @@ def losses(t: Trace, start: float, end: float) -> float:
     return t.at("lost_segs", end) - t.at("lost_segs", start)
 
 
-def careful(t: Trace) -> Phase:
+def careful(t: Trace) -> Phase | None:
     """Finds the first UP without losses after one with them, both a round trip later."""
     for before, one in pairwise(t.of(UP, 3.0)):
         rtt_s = 1.5e-9 * t.at("rtt_ns", one.end)
@@ -174,19 +157,12 @@ def careful(t: Trace) -> Phase:
             t, one.start, one.end + rtt_s
         ):
             return one
-    return NEVER
+    return None
 
 
-def careful_rounds(t: Trace, at: Place) -> float:
-    phase = careful(t)
-    return math.nan if phase is NEVER else float(t.rounds(phase.start, phase.end))
-
-
-def careful_repeated(t: Trace, at: Place) -> float:
+@in_phase(careful)
+def careful_repeated(t: Trace, at: Place, phase: Phase) -> float:
     """Returns 1 if one round of DOWN and then REFILL followed the careful UP."""
-    phase = careful(t)
-    if phase is NEVER:
-        return math.nan
     place = t.phases.index(phase) + 1
     while place < len(t.phases) and t.phases[place].mode in (DOWN, CRUISE):
         place += 1
@@ -198,26 +174,13 @@ def careful_repeated(t: Trace, at: Place) -> float:
 # REFILL while the application limits
 
 
-def late_refill(t: Trace) -> Phase:
+def late_refill(t: Trace) -> Phase | None:
     """Finds the first REFILL of which the application limited every sample."""
-    for phase in t.of(REFILL, UP_S):
-        if t.within("app_limited", phase.start, phase.end).all():
-            return phase
-    return NEVER
+    refills = t.of(REFILL, UP_S)
+    return next((p for p in refills if t.within("app_limited", p.start, p.end).all()), None)
 
 
-def refill_bw(t: Trace, at: Place) -> float:
+@in_phase(late_refill)
+def refill_bw(t: Trace, at: Place, phase: Phase) -> float:
     """Returns bw after that REFILL over bw before: limited samples must not lower it."""
-    phase = late_refill(t)
-    if phase is NEVER:
-        return math.nan
     return t.at("obs0", phase.end - 1e-6) / t.at("obs0", UP_S)
-
-
-def refill_rounds(t: Trace, at: Place) -> float:
-    phase = late_refill(t)
-    return math.nan if phase is NEVER else float(t.rounds(phase.start, phase.end))
-
-
-def refill_then_up(t: Trace, at: Place) -> float:
-    return followed(t, late_refill(t), UP)
