@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bounds between ours and Linux's, the rows of the table, and why some rows are outside.
 
-A reason comes from an exchange: other starts, or a rule of one side in the other; but for Vegas's,
-which comes from captures. It stands here with the rows that it explains.
-A row outside a bound without a reason is an open question, and the study says so.
+A row outside a bound without a reason (reasons.yaml) is an open question, and the study says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from weir.base import units
+import msgspec
+
+from weir.base import foreign, units
 from weir.studies.linux.cases import NAMES, SIDES, Comparison, Pair, Side
 
 GOODPUT_OFF = 0.02
@@ -42,6 +43,7 @@ MIX_COLUMNS = (
     "bounds",
 )
 START_COLUMNS = ("link", "queue", "Linux HyStart", "Weir HyStart", "Weir HyStart++")
+FILE = Path(__file__).with_name("reasons.yaml")
 NO_REASON = "NOT EXPLAINED"
 WORDS = {
     "goodput_bps": "goodput",
@@ -73,92 +75,8 @@ class Reason:
         )
 
 
-LOSSES = ("losses",)
-START = ("losses_start",)
-RTT = ("rtt_ms",)
-REASONS = (
-    Reason(
-        "A window of 10 to 60 segments overflows its queue by one or two, as the segments of a"
-        " burst lie to each other, and keeps doing so. Linux's own DCTCP loses 44 to 86 at 5"
-        " Mbit/s if the flow begins up to 3.7 s later (--full), ours 66; at 10 Mbit/s Linux's"
-        " Reno and DCTCP, which are the same without marks, lose 30 and 18, ours 36 and 30",
-        (("reno",), ("dctcp",)),
-        LOSSES,
-        ("fifo",),
-        ("5M-20ms-4BDP", "10M-40ms-1BDP"),
-    ),
-    Reason(
-        "CoDel drops each 100 ms while the queue stands, and the second drop falls into the"
-        " window of the first or into the next one, which is then reduced twice. With starts up"
-        " to 3.7 s later (--full) Linux's CUBIC has 3.36 to 3.65 Mbit/s and ours 3.38 to 3.46,"
-        " Linux's Illinois 17.99 to 18.68 and ours 17.87 to 18.74",
-        (("cubic",), ("illinois",)),
-        ("goodput_bps",),
-        ("codel",),
-        ("5M-200ms-0.5BDP", "20M-100ms-0.3BDP"),
-    ),
-    Reason(
-        "Reno's sawtooth of 0.9 s meets CoDel's drops in one of two ways. With starts up to 3.7"
-        " s later (--full) Linux loses 82 to 88, ours 60 to 88",
-        (("reno",),),
-        LOSSES,
-        ("codel",),
-        ("100M-5ms-2BDP",),
-    ),
-    Reason(
-        "When slow start overflows depends on how CoDel's drops meet it. With starts up to 3.7"
-        " s later (--full) Linux loses 104 to 171, ours 142 to 189",
-        (("bbr",),),
-        START,
-        ("codel",),
-        ("10M-40ms-1BDP",),
-    ),
-    Reason(
-        "Westwood+'s RTTmin learns from timestamps what a retransmission took: 40.6 ms are 40"
-        " or 41 as the millisecond falls, 10 ticks or 11, and the window is a tenth larger or"
-        " smaller. Without those samples ours behind CoDel is at Linux's (44.91 for 44.91 ms,"
-        " 112 losses for 113) where Linux had none of 40, and with them nearer where it had some"
-        " (reordering: 106 losses without, 84 with them, Linux 73; --full)",
-        (("westwood",),),
-        (*RTT, *LOSSES),
-        (),
-        ("20M-40ms-2BDP", "20M-40ms-1BDP-loss", "20M-40ms-1BDP-reordering"),
-    ),
-    Reason(
-        "Linux's bursts differ in length, 4 to 41 segments, and the link idles between them;"
-        " ours are alike. Vegas takes the queue of its own bursts for a standing one and stops"
-        " growing earlier",
-        (("vegas",),),
-        ("goodput_bps", *RTT),
-        ("fifo",),
-        ("200M-10ms-0.5BDP",),
-    ),
-    Reason(
-        "While the window shrinks for a mark alone Linux is in CWR, which is below Recovery: a"
-        " small burst still waits for the ACK that makes it larger. Ours takes it for a recovery,"
-        " in which nothing waits. With Linux's rule ours has 3792 marks at 50 Mbit/s (Linux"
-        " 3920), 6292 (5833) at 200, 566 (524) with losses and 3964 (3962) with reordering; at 500"
-        " Mbit/s it would have 8 % less goodput than Linux, and twice its marks, and nobody knows"
-        " why",
-        (("dctcp",),),
-        ("marks",),
-        ("step",),
-        (
-            "50M-20ms-1BDP",
-            "200M-10ms-0.5BDP",
-            "20M-40ms-1BDP-loss",
-            "20M-40ms-1BDP-reordering",
-        ),
-    ),
-    Reason(
-        "Linux's flow that begins at 0 is an exception. With starts 38, 75 and 112 ms later Linux"
-        " has 438.9, 438.0 and 437.3 Mbit/s and 1951, 1974 and 1933 marks, ours 434.9, 433.9 and"
-        " 433.0 Mbit/s and 1992, 1971 and 1927 marks",
-        (("dctcp",),),
-        ("goodput_bps",),
-        ("step",),
-        ("500M-5ms-0.3BDP",),
-    ),
+REASONS = msgspec.convert(
+    foreign.decode_yaml(FILE.read_text(encoding="utf-8"), str(FILE)), tuple[Reason, ...]
 )
 
 

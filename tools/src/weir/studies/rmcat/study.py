@@ -16,11 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
+
 from weir.analysis.folder import Run
+from weir.base import foreign
+from weir.study import written
 from weir.study.claim import Claim, Experiment, Setup, Study
 from weir.study.measures import flow_goodputs, jain, percentile
 
@@ -33,31 +37,38 @@ AUDIO_MBPS = 0.0312  # with the headers of IP and UDP
 PAYLOAD = 1448 / 1500  # of an IP packet
 OWN = "the text gives no number"
 SPEECH_MS = 400  # one way: ITU-T G.114
-Steps = tuple[tuple[float, float], ...]  # from which second on so many Mbit/s
+Number = int | float  # as the file writes it
+Steps = tuple[tuple[Number, Number], ...]  # from which second on so many Mbit/s
 
 
-JITTER = "{jitter: {mean: 15ms, spread: 5ms, max: 30ms, reordering: forbidden}}"
-BACK = "path: {forward: reverse, reverse: forward}"
+class Asked(msgspec.Struct, frozen=True):
+    """A measure with its bound and where that is from; beside: it compares with REFERENCE."""
+
+    says: str
+    measure: str
+    unit: str = ""
+    low: Number = -math.inf
+    high: Number = math.inf
+    whence: str = OWN
+    beside: bool = False
 
 
-@dataclass(frozen=True)
-class MediaCase:
-    """A case of the RFC. media: how many flows of it go forward; back: the same, reverse.
-
-    calls: keys of each group of media, which are also those of its audio. tcp: the other groups.
-    """
+class MediaCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A case of the RFC, whose keys the head of cases.yaml explains."""
 
     name: str
     section: str  # 5.1, or 5.1-100ms: another of its variants
     title: str
     rate: Steps
-    end_s: float  # of the media; the run lasts a second more
+    end_s: int
     media: int = 1
     calls: tuple[str, ...] = ("",)
-    pauses: int | None = None  # the group of media that does
+    pauses: int | None = None
     back: Steps = ()
     tcp: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    asks: tuple[Asked, ...] = ()
+    why: dict[str, str] = {}
 
     def setup(self, cc: str) -> Setup:
         """Makes a run with a control of the media flows."""
@@ -93,114 +104,13 @@ class MediaCase:
         ]
 
 
-VARIABLE = MediaCase(
-    "variable",
-    "5.1",
-    "a link whose rate changes, 50 ms one way",
-    ((0, 1), (40, 2.5), (60, 0.6), (80, 1)),
-    99,
-)
-FEEDBACK = MediaCase(
-    "feedback",
-    "5.3",
-    "a flow in each direction",
-    ((0, 2), (20, 1), (40, 0.5), (60, 2)),
-    99,
-    calls=("", f"{BACK},"),
-    back=((0, 2), (35, 0.8), (70, 2)),
-    changes=(
-        "paths.reverse=[{link: {rate: 2Mbit, framing: ip, queue: {fifo: {limit: 300ms}}}},"
-        f" {{delay: {{delay: 50ms}}}}, {JITTER}]",
-    ),
-)
-# What the logs of 5.3 are compared with: nothing impairs the way back.
-REFERENCE = replace(FEEDBACK, name="reference", back=(), changes=())
-LONG_TCP = MediaCase(
-    "long-tcp",
-    "5.6",
-    "beside a long TCP flow, a queue of 300 ms",
-    ((0, 2),),
-    119,
-    calls=("start: 5s,",),
-    tcp=("name: tcp, cc: newreno, stop: 119s",),
-)
-PAGES = "sizes: {law: file, file: pages.cdf}"
-CASES = (
-    VARIABLE,
-    replace(
-        VARIABLE,
-        name="variable-100ms",
-        section="5.1-100ms",
-        title="a link whose rate changes, 100 ms one way",
-        changes=("paths.forward.delay.delay=100ms",),
-    ),
-    MediaCase(
-        "several",
-        "5.2",
-        "two flows on a link whose rate changes",
-        ((0, 4), (25, 2), (50, 3.5), (75, 1), (100, 2)),
-        124,
-        media=2,
-        calls=("count: 2,",),
-    ),
-    FEEDBACK,
-    MediaCase(
-        "competing",
-        "5.4",
-        "three flows, one after another",
-        ((0, 3.5),),
-        119,
-        media=3,
-        calls=("count: 3, stagger: 20s,",),
-    ),
-    MediaCase(
-        "rtts",
-        "5.5",
-        "five flows with unequal round trips",
-        ((0, 4),),
-        299,
-        media=5,
-        calls=tuple(
-            f"base_rtt: {ms}ms, start: {at}s,"
-            for at, ms in zip(range(0, 50, 10), (20, 50, 100, 200, 299), strict=True)
-        ),
-        changes=("paths.forward.delay.delay=1us", "paths.reverse.delay.delay=1us"),
-    ),
-    LONG_TCP,
-    replace(
-        LONG_TCP,
-        name="long-tcp-1s",
-        section="5.6-1s",
-        title="beside a long TCP flow, a queue of 1000 ms",
-        changes=("paths.forward.link.queue={fifo: {limit: 1s}}",),
-    ),
-    MediaCase(
-        "short-tcp",
-        "5.7",
-        "two flows beside short TCP flows",
-        ((0, 2),),
-        299,
-        media=2,
-        calls=("count: 2, start: 5s,",),
-        tcp=(
-            f"name: tcp, count: 10, cc: newreno, source: {{closed: {{think: 10s, {PAGES}}}}}",
-            # Two of the ten begin with a download.
-            "name: on, count: 2, cc: newreno, stop: 2ms, source: {closed: {think: 1ms,"
-            f" times: fixed, {PAGES}}}}}",
-        ),
-    ),
-    MediaCase(
-        "pause",
-        "5.8",
-        "three flows, of which one pauses",
-        ((0, 3.5),),
-        119,
-        media=3,
-        calls=("", "", ""),
-        pauses=1,
-    ),
+CASES = written.convert(
+    foreign.decode_yaml((HERE / "cases.yaml").read_text(encoding="utf-8"), "cases.yaml"),
+    tuple[MediaCase, ...],
 )
 BY_NAME = {case.name: case for case in CASES}
+# What the logs of 5.3 are compared with: nothing impairs the way back.
+REFERENCE = replace(BY_NAME["feedback"], name="reference", back=(), changes=())
 
 
 def usable(mbps: float, flows: int) -> float:
@@ -241,88 +151,43 @@ def fair(flows: int, from_s: float, to_s: float) -> Callable[[Run], float]:
     return lambda run: jain(flow_goodputs(run, from_s, to_s)[:flows])
 
 
-def mbps(flow: slice, from_s: float, to_s: float) -> Callable[[Run], float]:
-    return lambda run: float(flow_goodputs(run, from_s, to_s)[flow].sum())
+def payload(mbps: float) -> float:
+    return PAYLOAD * mbps
 
 
-# says, measure, unit, low, high, where the bound is from, what the run is compared with
-Asked = tuple[str, Callable[..., float], str, float, float, str, tuple[MediaCase, ...]]
+def part(from_s: float, to_s: float, mbps: float, *flows: int) -> Callable[[Run], float]:
+    """Makes the measure of the goodput of some flows within a time, over a rate."""
+    return lambda run: float(flow_goodputs(run, from_s, to_s)[list(flows)].sum()) / mbps
 
 
-def at_least(says: str, measure: Callable[..., float], low: float, *beside: MediaCase) -> Asked:
-    return (says, measure, "", low, math.inf, "", beside)
+def of_reference(run: Run, free: Run) -> float:
+    """Returns the first flow's goodput, over that where nothing impairs the way back."""
+    rate = part(10, 99, 1, 0)
+    return rate(run) / rate(free)
 
 
-def common(case: MediaCase) -> list[Asked]:
-    """Lists what is asked of every case without other traffic."""
-    ours = slice(0, case.media)
-    found = [
-        at_least(
-            "media follows what the link has: least part of it that it gets, of the second halves"
-            " of all its rates",
-            follows(case, ours, case.rate),
-            0.7,
-        ),
-        (
-            "frames are there in time: 95th percentile",
-            frame_ms(case),
-            "ms",
-            -math.inf,
-            SPEECH_MS,
-            f"ITU-T G.114 has {SPEECH_MS} ms one way",
-            (),
-        ),
-    ]
-    if case.back:
-        found.append(
-            at_least("and in the other direction", follows(case, slice(1, 2), case.back), 0.7)
-        )
-        found.append(
-            at_least(
-                "forward, of what it has where nothing impairs the way back",
-                lambda run, free: mbps(slice(0, 1), 10, 99)(run) / mbps(slice(0, 1), 10, 99)(free),
-                0.7,
-                REFERENCE,
-            )
-        )
-    return found
-
-
-SHARES: dict[str, list[Asked]] = {
-    "several": [at_least("both have as much: Jain's index of all", fair(2, 10, 124), 0.9)],
-    "competing": [
-        at_least("all have as much: Jain's index of the last 40 s", fair(3, 80, 119), 0.9)
-    ],
-    "rtts": [at_least("all have as much: Jain's index of the last 100 s", fair(5, 200, 299), 0.8)],
-    "long-tcp": [
-        at_least(
-            "media does not starve: of an equal share, 0.97 Mbit/s, from 40 s on",
-            lambda run: mbps(slice(0, 1), 40, 119)(run) / (PAYLOAD * 2 / 2),
-            0.25,
-        ),
-        at_least(
-            "nor does TCP", lambda run: mbps(slice(1, 2), 40, 119)(run) / (PAYLOAD * 2 / 2), 0.25
-        ),
-    ],
-    "short-tcp": [
-        at_least("both media flows have as much: Jain's index", fair(2, 20, 299), 0.9),
-        at_least(
-            "media has most of the link: of what it can have",
-            lambda run: mbps(slice(0, 2), 20, 299)(run) / usable(2, 2),
-            0.5,
-        ),
-    ],
-    "pause": [
-        at_least(
-            "the others take what is free: between 50 and 60 s, of what they can have",
-            lambda run: float(flow_goodputs(run, 50, 60)[[0, 2]].sum()) / usable(3.5, 2),
-            0.7,
-        ),
-        at_least("it has its share again: Jain's index of the last 40 s", fair(3, 80, 119), 0.9),
-    ],
-}
-SHARES["long-tcp-1s"] = SHARES["long-tcp"]
-
+FOLLOWS = Asked(
+    "media follows what the link has: least part of it that it gets, of the second halves of all"
+    " its rates",
+    "forward",
+    low=0.7,
+)
+IN_TIME = Asked(
+    "frames are there in time: 95th percentile",
+    "in_time",
+    "ms",
+    high=SPEECH_MS,
+    whence=f"ITU-T G.114 has {SPEECH_MS} ms one way",
+)
+BACK = (
+    Asked("and in the other direction", "reverse", low=0.7),
+    Asked(
+        "forward, of what it has where nothing impairs the way back",
+        "of_reference",
+        low=0.7,
+        beside=True,
+    ),
+)
 WAITS = (
     "when the link's rate falls, frames of the old bitrate wait at the sender, and TCP skips none;"
     " CUBIC's wait in the queue besides"
@@ -331,53 +196,35 @@ PROBE_RTT = (
     "CUBIC fills the queue of 300 ms; BBR's frames wait at the sender in ProbeRTT, in which the"
     " window is half a BDP: of those above 0.5 s three in five are within a second of it"
 )
-# By case and a word of the claim.
-WHY = {
-    ("variable", "in time"): WAITS,
-    ("several", "in time"): WAITS,
-    ("feedback", "in time"): WAITS,
-    ("variable", "follows"): "Copa takes jitter for a queue: without it it has 0.89",
-    ("variable-100ms", "in time"): WAITS,
-    ("variable-100ms", "follows"): "Copa takes jitter for a queue: without it it has 0.81",
-    ("several", "follows"): "Copa takes jitter for a queue: without it it has 0.92",
-    ("feedback", "follows"): "Copa takes the queue of its ACKs and jitter for a queue of its data:"
-    " it has 0.70 where nothing impairs the way back, and 0.87 without jitter besides",
-    ("feedback", "direction"): "Copa as forward, and it takes jitter for a queue: without it it has"
-    " 0.74",
-    ("competing", "in time"): PROBE_RTT,
-    ("competing", "as much"): "with CUBIC the third flow has 0.53 Mbit/s, and the others 1.37",
-    ("rtts", "in time"): "with CUBIC of the flow with 300 ms, whose window is too small for its"
-    " frames (1.1 s); with BBR of those with 20 and 50 ms (2.6 and 2.3 s), which have about half of"
-    " an equal share",
-    ("rtts", "as much"): "CUBIC's goodput falls with the RTT, from 1.5 to 0.2 Mbit/s",
-    ("long-tcp", "starve"): "Copa's default mode gives way to NewReno, which fills the queue;"
-    " with mode: auto media has 0.48 of its share",
-    ("long-tcp-1s", "starve"): "Copa's default mode gives way to NewReno, which fills the queue",
-    ("pause", "in time"): PROBE_RTT,
-    ("pause", "is free"): "Copa takes jitter for a queue: without it it has 0.98",
-}
+CAUSES = {"WAITS": WAITS, "PROBE_RTT": PROBE_RTT}  # of several cases
+
+
+def asked_of(case: MediaCase) -> tuple[Asked, ...]:
+    """Returns what a case asks for, and what every case without other traffic does."""
+    common = () if case.tcp else (FOLLOWS, IN_TIME, *(BACK if case.back else ()))
+    return (*common, *case.asks)
 
 
 def claim(case: MediaCase, cc: str, asked: Asked) -> Claim:
     """Claims what a control is to do in a case."""
-    says, measure, unit, low, high, whence, beside = asked
+    known = {one.__name__: one for one in (fair, part, payload, usable, of_reference)} | {
+        "forward": follows(case, slice(0, case.media), case.rate),
+        "reverse": follows(case, slice(1, 2), case.back),
+        "in_time": frame_ms(case),
+    }
+    beside = (REFERENCE.setup(cc),) if asked.beside else ()
+    why = next((why for word, why in case.why.items() if word in asked.says), "")
     return Claim(
-        f"{case.name}, {CONTROLS[cc]}: {says}",
-        f"section {case.section.partition('-')[0]}; {whence or OWN}",
+        f"{case.name}, {CONTROLS[cc]}: {asked.says}",
+        f"section {case.section.partition('-')[0]}; {asked.whence}",
         "direction",
-        (case.setup(cc), *(other.setup(cc) for other in beside)),
-        measure,
-        unit,
-        low=low,
-        high=high,
-        why=next(
-            (why for (name, word), why in WHY.items() if name == case.name and word in says), ""
-        ),
+        (case.setup(cc), *beside),
+        written.measure_of(asked.measure, known),
+        asked.unit,
+        low=asked.low,
+        high=asked.high,
+        why=CAUSES.get(why, why),
     )
-
-
-def asked_of(case: MediaCase) -> list[Asked]:
-    return ([] if case.tcp else common(case)) + SHARES.get(case.name, [])
 
 
 EXPERIMENTS = tuple(
