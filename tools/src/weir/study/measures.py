@@ -79,9 +79,16 @@ def after_warmup(run: Run, stream: str) -> npt.NDArray[np.void]:
     return np.asarray(records[np.searchsorted(records["ts_ns"], warmup_ns, side) :])
 
 
-def of_kind(run: Run, stream: str, event: str) -> npt.NDArray[np.void]:
-    """Returns a stream's records after the warm-up of one kind of event."""
-    records = after_warmup(run, stream)
+def within(run: Run, stream: str, from_s: float, to_s: float) -> npt.NDArray[np.void]:
+    """Returns a stream's records within a time."""
+    records = run.stream(stream).records
+    times = records["ts_ns"]
+    return np.asarray(records[(times > from_s * 1e9) & (times <= to_s * 1e9)])
+
+
+def of_kind(run: Run, stream: str, event: str, whole: bool = False) -> npt.NDArray[np.void]:
+    """Returns a stream's records of one kind of event, after the warm-up or of the whole run."""
+    records = run.stream(stream).records if whole else after_warmup(run, stream)
     return np.asarray(records[records["event"] == run.stream(stream).number("event", event)])
 
 
@@ -133,14 +140,12 @@ def jfi(run: Run) -> float:
 
 def churn_jfis(run: Run) -> Floats:
     """Returns Jain's index of the flows that are there, of each second of c6.yaml of copa."""
-    records, found = run.stream("interval").records, []
+    found = []
     for second in range(19):
         here = np.arange(max(0, second - 9), min(second, 9) + 1)
-        within = (records["ts_ns"] > second * 1e9) & (records["ts_ns"] <= (second + 1) * 1e9)
-        delivered = np.bincount(
-            records["flow_id"][within], records["delivered_bytes"][within], minlength=10
-        )[here]
-        found.append(jain(delivered))
+        records = within(run, "interval", second, second + 1)
+        delivered = np.bincount(records["flow_id"], records["delivered_bytes"], minlength=10)
+        found.append(jain(delivered[here]))
     return np.asarray(found, dtype=np.float64)
 
 
@@ -198,12 +203,9 @@ def used(run: Run) -> float:
 
 def flow_goodputs(run: Run, from_s: float, to_s: float) -> Floats:
     """Returns Mbit/s of each flow, by its number, from the intervals that end within a time."""
-    records = run.stream("interval").records
+    records = within(run, "interval", from_s, to_s)
     flows = sum(group.flows for group in run.summary.groups)
-    within = (records["ts_ns"] > from_s * 1e9) & (records["ts_ns"] <= to_s * 1e9)
-    delivered = np.bincount(
-        records["flow_id"][within], records["delivered_bytes"][within], minlength=flows
-    )
+    delivered = np.bincount(records["flow_id"], records["delivered_bytes"], minlength=flows)
     return np.asarray(delivered * 8 / (to_s - from_s) / 1e6, dtype=np.float64)
 
 

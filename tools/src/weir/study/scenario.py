@@ -18,6 +18,7 @@ from weir.study.measures import (
     goodputs,
     jain,
     sojourn_ms,
+    within,
 )
 
 Measure = Callable[..., float | None]
@@ -45,6 +46,11 @@ class Case:
 def shown(says: str, source: str, setups: tuple[Setup, ...], measure: Measure, unit: str) -> Claim:
     """Makes the claim of a measurement that the source asks for and does not judge."""
     return Claim(says, source, "shown", setups, measure, unit)
+
+
+def cannot(says: str, source: str, why: str) -> Claim:
+    """Makes the claim of what cannot be run here."""
+    return Claim(says, source, "not comparable", why=why)
 
 
 def lost_percent(run: Run, link: str = "forward") -> float:
@@ -134,9 +140,8 @@ def settled_s(at_s: float, until_s: float, bound_ms: float) -> Measure:
 
 def first_link(run: Run, from_s: float, to_s: float) -> np.ndarray:
     """Returns the records of the first link within a time."""
-    records = run.stream("links").records
-    times = records["ts_ns"] / 1e9
-    return np.asarray(records[(records["link"] == 0) & (times > from_s) & (times <= to_s)])
+    records = within(run, "links", from_s, to_s)
+    return np.asarray(records[records["link"] == 0])
 
 
 def between_ms(from_s: float, to_s: float) -> Measure:
@@ -164,11 +169,9 @@ def goodput_between(from_s: float, to_s: float, group: int | None = None) -> Mea
     """Makes the measure of Mbit/s of a group, or of all flows, within a time."""
 
     def measure(run: Run) -> float:
-        records = run.stream("interval").records
-        times = records["ts_ns"] / 1e9
-        own = (times > from_s) & (times <= to_s)
+        records = within(run, "interval", from_s, to_s)
         if group is not None:
-            own &= records["group"] == group
-        return float(records["delivered_bytes"][own].sum()) * 8 / (to_s - from_s) / 1e6
+            records = records[records["group"] == group]
+        return float(records["delivered_bytes"].sum()) * 8 / (to_s - from_s) / 1e6
 
     return measure

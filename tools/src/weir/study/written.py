@@ -231,6 +231,11 @@ def convert(value: object, kind: type[T]) -> T:
         raise UserError(str(error)) from None
 
 
+def rows(path: Path, kind: type[T]) -> T:
+    """Reads a file of a study that comes with Weir. UserError: it is not of its kind."""
+    return convert(foreign.decode_yaml(path.read_text(encoding="utf-8"), str(path)), kind)
+
+
 def named(asked: list[str] | str, setups: Mapping[str, Setup]) -> tuple[Setup, ...]:
     """Returns the runs of some names or patterns. UserError: there is none of one."""
     names = [asked] if isinstance(asked, str) else asked

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from weir.base import foreign
 from weir.studies.bbr_draft import bounds, measures, paths
 from weir.studies.bbr_draft.paths import PLACES, TINY, Place
 from weir.studies.bbr_draft.trace import Trace
 from weir.study import written
 from weir.study.claim import Claim, Experiment, Kind, Setup, Study
+from weir.study.scenario import cannot
 from weir.study.written import Measure
 
 if TYPE_CHECKING:
@@ -87,10 +87,7 @@ class DraftCase(msgspec.Struct, forbid_unknown_fields=True):
         return made
 
 
-CASES = written.convert(
-    foreign.decode_yaml((HERE / "cases.yaml").read_text(encoding="utf-8"), "cases.yaml"),
-    list[DraftCase],
-)
+CASES = written.rows(HERE / "cases.yaml", list[DraftCase])
 
 STUCK = (
     "a round of its 16 segments lasts 5 to 10 s, and ProbeRTT comes every 5 s: no round of STARTUP"
@@ -134,7 +131,7 @@ def claims(case: DraftCase) -> list[Claim]:
                 )
             )
     missing = [at for at in PLACES if at not in case.places and not case.tiny]
-    found += [Claim(f"{at.name}", source, "not comparable", why=case.not_at) for at in missing]
+    found += [cannot(at.name, source, case.not_at) for at in missing]
     return found
 
 

@@ -32,8 +32,10 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from weir.analysis.folder import Run
-from weir.base import foreign
+from weir.study import written
 from weir.study.claim import Claim, Experiment, Setup, Study, near
+from weir.study.measures import of_kind
+from weir.study.scenario import cannot
 
 HERE = Path(__file__).parent
 CONTROLS = {"cubic": "CUBIC", "bbr3": "BBR"}  # ours, and what the source calls it
@@ -106,11 +108,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True):
 
 def closed_s(run: Run) -> float:
     """Returns when all of the first flow was acknowledged; not a number: not yet."""
-    flows = run.stream("flows")
-    records = flows.records
-    closed = records[
-        (records["flow_id"] == 0) & (records["event"] == flows.number("event", "close"))
-    ]
+    closed = of_kind(run, "flows", "close", whole=True)
+    closed = closed[closed["flow_id"] == 0]
     return float(closed["ts_ns"][0]) / 1e9 if len(closed) else math.nan
 
 
@@ -122,12 +121,8 @@ def frame_s(run: Run, from_s: float) -> float:
     ends with its arrival. The larger video does not count, as in the source, where its late groups
     are cancelled.
     """
-    transfers = run.stream("transfers")
-    records = transfers.records
-    counted = records[
-        (records["event"] == transfers.number("event", "close"))
-        & (records["start_ns"] >= from_s * 1e9)
-    ]
+    closed = of_kind(run, "transfers", "close", whole=True)
+    counted = closed[closed["start_ns"] >= from_s * 1e9]
     times_s = (counted["ts_ns"] - counted["start_ns"]) / 1e9
     return max(float(times_s[counted["group"] == group].mean()) for group in (0, 1))
 
@@ -137,14 +132,7 @@ def size(megabytes: float, flow: int = 0) -> str:
     return f"flows.{flow}.source.size.bytes={round(megabytes * 1e6 * OF_BYTES)}B"
 
 
-def read() -> list[Scenario]:
-    """Reads the rows of the tables."""
-    path = HERE / "scenarios.yaml"
-    rows = foreign.decode_yaml(path.read_text(encoding="utf-8"), str(path))
-    return msgspec.convert(rows, list[Scenario], strict=False)
-
-
-SCENARIOS = read()
+SCENARIOS = written.rows(HERE / "scenarios.yaml", list[Scenario])
 
 
 def time_claim(one: Scenario, cc: str) -> Claim:
@@ -186,19 +174,16 @@ def order_claim(one: Scenario, published: float) -> Claim:
     )
 
 
-def cannot(one: Scenario, why: str) -> tuple[Claim, ...]:
-    return (Claim(one.name, one.section, "not comparable", why=why),)
-
-
 def claims(one: Scenario) -> tuple[Claim, ...]:
     """Claims both controls' times where nothing competes, and their order if there is one."""
     if one.cannot:
-        return cannot(one, one.cannot)
+        return (cannot(one.name, one.section, one.cannot),)
     published = order(one)
     times = () if one.kind == "beside" else tuple(time_claim(one, cc) for cc in CONTROLS)
     if published is not None:
         return (*times, order_claim(one, published))
-    return times or cannot(one, "means and 90th percentiles of the two controls disagree")
+    why = "means and 90th percentiles of the two controls disagree"
+    return times or (cannot(one.name, one.section, why),)
 
 
 def fifo() -> Claim:

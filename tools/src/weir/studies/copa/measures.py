@@ -11,7 +11,16 @@ import numpy as np
 
 from weir.analysis.folder import Run
 from weir.base import units
-from weir.study.measures import SEGMENT_BITS, WIRE_BITS, Floats, after_warmup, goodput, goodputs
+from weir.study.measures import (
+    SEGMENT_BITS,
+    WIRE_BITS,
+    Floats,
+    after_warmup,
+    goodput,
+    goodputs,
+    of_kind,
+)
+from weir.study.scenario import first_link
 
 DELTAS = np.array([0.1, 0.2, 0.5, 1.0, 2.0])
 
@@ -79,8 +88,7 @@ def weighed(run: Run) -> float:
 
 def completions(run: Run) -> tuple[Floats, Floats]:
     """Returns sizes in bytes and times in microseconds of the transfers that finished."""
-    found = after_warmup(run, "transfers")
-    found = found[found["event"] == run.values("transfers", "event")["close"]]
+    found = of_kind(run, "transfers", "close")
     took_us = (found["ts_ns"] - found["start_ns"]) / 1e3
     return found["size_bytes"].astype(np.float64), took_us.astype(np.float64)
 
@@ -118,9 +126,7 @@ def queue_from_ms(from_s: float) -> Callable[[Run], float]:
     """Makes the measure of the mean time that the link's queue takes to drain, from a time on."""
 
     def measure(run: Run) -> float:
-        links = run.stream("links").records
-        late = links[(links["link"] == 0) & (links["ts_ns"] > from_s * 1e9)]
-        pkts = float(late["queue_mean_pkts"].mean())
+        pkts = float(first_link(run, from_s, math.inf)["queue_mean_pkts"].mean())
         return 1e3 * pkts * WIRE_BITS / run.summary.links["forward"].rate_bps
 
     return measure

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from weir.base import foreign
 from weir.base.foreign import Json
 from weir.studies.evaluate import scene as evaluate_scene
 from weir.studies.evaluate.scene import BOUNDS, WEB, Control, Question, Scene, path, usual
 from weir.study import measures, scenario, written
-from weir.study.claim import Claim, Experiment, Setup, Study
+from weir.study.claim import Experiment, Setup, Study
+from weir.study.scenario import cannot
 
 FILE = Path(__file__).with_name("criteria.yaml")
 KNOWN = {**vars(measures), **vars(scenario), **vars(evaluate_scene)}
@@ -41,12 +41,12 @@ class Criterion:
         """Makes the experiment with a control."""
         source = f"RFC 9743, section {self.section}"
         claims = [row.claim(control, source) for row in self.rows if control.runs(row.scene)]
-        cannot = (row.scene.name for row in self.rows if not control.runs(row.scene))
-        for name in dict.fromkeys(cannot):
-            claims.append(Claim(f"{name}: all of it", source, "not comparable", why=GUEST))
+        without = (row.scene.name for row in self.rows if not control.runs(row.scene))
+        for name in dict.fromkeys(without):
+            claims.append(cannot(f"{name}: all of it", source, GUEST))
         if self.why:
             what = "what else it asks" if claims else "what it asks"
-            claims.append(Claim(what, source, "not comparable", why=self.why))
+            claims.append(cannot(what, source, self.why))
         return Experiment(self.section, self.title, tuple(claims))
 
 
@@ -99,8 +99,7 @@ class CriterionAsked(msgspec.Struct, forbid_unknown_fields=True):
 
 def read() -> Iterator[Criterion]:
     """Yields the criteria of the file."""
-    sections = foreign.decode_yaml(FILE.read_text(encoding="utf-8"), str(FILE))
-    for section, asked in written.convert(sections, dict[str, CriterionAsked]).items():
+    for section, asked in written.rows(FILE, dict[str, CriterionAsked]).items():
         scenes = written.entries(asked.scenes)
         each = [written.convert(of, SceneAsked).questions(name) for name, of in scenes]
         rows = tuple(question for questions in each for question in questions)

@@ -15,7 +15,7 @@ import numpy as np
 from weir.base import configs, tables
 from weir.base.errors import UserError
 from weir.study.claim import Claim, Setup
-from weir.study.measures import queue_ms, utilisation
+from weir.study.measures import queue_ms, utilisation, within
 from weir.study.scenario import Measure, lost_percent, of_group, shown, transfers_ms
 
 if TYPE_CHECKING:
@@ -173,12 +173,7 @@ def path(
 def sent_between(from_s: float, to_s: float) -> Measure:
     """Makes the measure of the segments sent within a time."""
 
-    def measure(run: Run) -> float:
-        records = run.stream("interval").records
-        times = records["ts_ns"] / 1e9
-        return float(records["sent_segs"][(times > from_s) & (times <= to_s)].sum())
-
-    return measure
+    return lambda run: float(within(run, "interval", from_s, to_s)["sent_segs"].sum())
 
 
 def sent_per_trip(from_s: float, to_s: float, rtt_s: float) -> Measure:

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from weir.base import foreign, units
+from weir.base import units
 from weir.studies.linux.cases import NAMES, SIDES, Comparison, Pair, Side
+from weir.study import written
 
 GOODPUT_OFF = 0.02
 RTT_OFF = 0.03
@@ -43,7 +42,6 @@ MIX_COLUMNS = (
     "bounds",
 )
 START_COLUMNS = ("link", "queue", "Linux HyStart", "Weir HyStart", "Weir HyStart++")
-FILE = Path(__file__).with_name("reasons.yaml")
 NO_REASON = "NOT EXPLAINED"
 WORDS = {
     "goodput_bps": "goodput",
@@ -75,9 +73,7 @@ class Reason:
         )
 
 
-REASONS = msgspec.convert(
-    foreign.decode_yaml(FILE.read_text(encoding="utf-8"), str(FILE)), tuple[Reason, ...]
-)
+REASONS = written.rows(Path(__file__).with_name("reasons.yaml"), tuple[Reason, ...])
 
 
 @dataclass(frozen=True)

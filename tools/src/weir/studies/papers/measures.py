@@ -20,6 +20,7 @@ from weir.study.measures import (
     of_kind,
     percentile,
     rtt_trough_ms,
+    within,
 )
 
 __all__ = ("balanced_s", "peak_above_ms")  # which study.yaml names
@@ -140,8 +141,7 @@ def competitive(from_s: float, to_s: float) -> Callable[[Run], float]:
     """Makes the measure of the time in Copa's competitive mode, in percent, of the first group."""
 
     def measure(run: Run) -> float:
-        events = run.stream("events")
-        changes = events.records[events.records["event"] == events.number("event", "cc_mode")]
+        changes = of_kind(run, "events", "cc_mode", whole=True)
         flows, spent_s = run.summary.groups[0].flows, 0.0
         for flow in range(flows):
             own = changes[changes["flow_id"] == flow]
@@ -156,8 +156,7 @@ def acked_share(from_s: float, to_s: float) -> Callable[[Run], float]:
     """Makes the measure of the first group's part of what is acknowledged, in percent."""
 
     def measure(run: Run) -> float:
-        rows = run.stream("interval").records
-        rows = rows[(rows["ts_ns"] > from_s * 1e9) & (rows["ts_ns"] <= to_s * 1e9)]
+        rows = within(run, "interval", from_s, to_s)
         own = rows["acked_bytes"][rows["group"] == 0].sum()
         return 100 * float(own / rows["acked_bytes"].sum())
 

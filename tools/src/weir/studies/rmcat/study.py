@@ -23,10 +23,9 @@ import msgspec
 from msgspec.structs import replace
 
 from weir.analysis.folder import Run
-from weir.base import foreign
 from weir.study import written
 from weir.study.claim import Claim, Experiment, Setup, Study
-from weir.study.measures import flow_goodputs, jain, percentile
+from weir.study.measures import flow_goodputs, jain, of_kind, percentile
 
 HERE = Path(__file__).parent
 CONTROLS = {"copa": "Copa", "cubic": "CUBIC", "bbr3": "BBR version 3"}
@@ -104,10 +103,7 @@ class MediaCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ]
 
 
-CASES = written.convert(
-    foreign.decode_yaml((HERE / "cases.yaml").read_text(encoding="utf-8"), "cases.yaml"),
-    tuple[MediaCase, ...],
-)
+CASES = written.rows(HERE / "cases.yaml", tuple[MediaCase, ...])
 BY_NAME = {case.name: case for case in CASES}
 # What the logs of 5.3 are compared with: nothing impairs the way back.
 REFERENCE = replace(BY_NAME["feedback"], name="reference", back=(), changes=())
@@ -135,13 +131,8 @@ def frame_ms(case: MediaCase, percent: float = 95) -> Callable[[Run], float]:
     """Makes the measure of a percentile of the time of the media's frames, after 10 s."""
 
     def measure(run: Run) -> float:
-        transfers = run.stream("transfers")
-        records = transfers.records
-        ours = records[
-            (records["event"] == transfers.number("event", "close"))
-            & (records["group"] < len(case.calls))
-            & (records["start_ns"] >= 10e9)
-        ]
+        closed = of_kind(run, "transfers", "close", whole=True)
+        ours = closed[(closed["group"] < len(case.calls)) & (closed["start_ns"] >= 10e9)]
         return percentile((ours["ts_ns"] - ours["start_ns"]) / 1e6, percent)
 
     return measure

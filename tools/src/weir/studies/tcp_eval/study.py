@@ -22,7 +22,7 @@ from weir.analysis.metrics import Floats
 from weir.base import units
 from weir.study.claim import Claim, Experiment, Setup, Study, near
 from weir.study.measures import after_warmup, queue_ms, utilisation
-from weir.study.scenario import Case, Measure, lost_percent, ratio, shown
+from weir.study.scenario import Case, Measure, cannot, lost_percent, ratio, shown
 
 HERE = Path(__file__).parent
 CONFIG = HERE / "dumbbell.yaml"
@@ -127,6 +127,13 @@ def offered(run: Run) -> float:
     return float(link.out_bytes / need) if need else float("nan")
 
 
+def experiment(case: Case, *claims: Claim) -> Experiment:
+    return Experiment(case.name, case.title, claims)
+
+
+CENTRAL = (("packets dropped", lost_percent, "%"), ("mean time in the queue", queue_ms, "ms"))
+
+
 def basic(link: Bottleneck, load: int, control: str) -> Experiment:
     """Makes a case of section 4: all traffic uses the control."""
     case = Case(
@@ -135,49 +142,32 @@ def basic(link: Bottleneck, load: int, control: str) -> Experiment:
         tuple(sources(link.mbit, load, link.rtts_ms, "CC")),
         (*network(link.mbit, link.buffer, link.back), *times(link.seconds[0])),
     )
-    own = setup(case, control, times(link.seconds[1]))
-    carried = shown(
-        "carried, over the frames of the transfers that began meanwhile",
-        "section 4.2",
-        (own,),
-        offered,
-        "times",
+    own = (setup(case, control, times(link.seconds[1])),)
+    central = (
+        shown(says, f"sections {link.place} and 4.5", own, measure, unit)
+        for says, measure, unit in (("the link is used", utilisation, "%"), *CENTRAL)
     )
-    return Experiment(case.name, case.title, (*central(link.place, (own,)), carried))
-
-
-def central(place: str, setups: tuple[Setup, ...]) -> Iterator[Claim]:
-    """Yields the measurements that section 4.5 asks of the central link."""
-    row = partial(shown, source=f"sections {place} and 4.5", setups=setups)
-    yield row("the link is used", measure=utilisation, unit="%")
-    yield row("packets dropped", measure=lost_percent, unit="%")
-    yield row("mean time in the queue", measure=queue_ms, unit="ms")
-
-
-def buffered(percent: int) -> Case:
-    """Makes a case of section 5.1: the access link at 85 % with another buffer."""
-    queue = f"{percent}ms"  # of the BDP at 100 ms
-    return Case(
-        f"5.1-{percent}",
-        f"buffer of {percent} % of the BDP",
-        tuple(sources(ACCESS.mbit, 85, ACCESS.rtts_ms, "CC")),
-        (*network(ACCESS.mbit, queue), *times(ACCESS.seconds[0])),
-    )
+    says = "carried, over the frames of the transfers that began meanwhile"
+    return experiment(case, *central, shown(says, "section 4.2", own, offered, "times"))
 
 
 def tradeoff(percent: int, control: str) -> Experiment:
-    """Claims throughput, drops and delay, with the control and with standard TCP."""
-    case = buffered(percent)
-    claims = [
+    """Makes a case of section 5.1: the access link at 85 % with another buffer.
+
+    Claims are about throughput, drops and delay, with the control and with standard TCP.
+    """
+    case = Case(
+        f"5.1-{percent}",
+        f"buffer of {percent} % of the BDP",
+        tuple(sources(ACCESS.mbit, 85, ACCESS.rtts_ms, "CC")),
+        (*network(ACCESS.mbit, f"{percent}ms"), *times(ACCESS.seconds[0])),  # the BDP is of 100 ms
+    )
+    claims = (
         shown(f"{says}: {name}", "section 5.1.3", (setup(case, name),), measure, unit)
         for name in dict.fromkeys((control, STANDARD))
-        for says, measure, unit in (
-            ("throughput, of the link", utilisation, "%"),
-            ("packets dropped", lost_percent, "%"),
-            ("mean time in the queue", queue_ms, "ms"),
-        )
-    ]
-    return Experiment(case.name, case.title, tuple(claims))
+        for says, measure, unit in (("throughput, of the link", utilisation, "%"), *CENTRAL)
+    )
+    return experiment(case, *claims)
 
 
 SETTLED_S = 60  # the flow that is there has finished slow start
@@ -209,18 +199,15 @@ def ramp_up(mbit: int, rtts: tuple[int, int], control: str) -> Experiment:
         (*network(mbit, "80ms"), *times(SETTLED_S + (150 if mbit < 100 else 20), SETTLED_S)),
     )
     powers = (2, 3, 4) if mbit < 100 else (3, 4, 5)
-    claims = [
+    claims = (
         shown(
             f"the new flow has 1500 * 10^{power} bytes: {name}",
-            "section 5.2.3",
-            (setup(case, name),),
-            received_s(power),
-            "s",
+            *("section 5.2.3", (setup(case, name),), received_s(power), "s"),
         )
         for name in dict.fromkeys((control, STANDARD))
         for power in powers
-    ]
-    return Experiment(case.name, case.title, tuple(claims))
+    )
+    return experiment(case, *claims)
 
 
 BDP = 100e6 * 0.1 / 8 / 1538  # packets of section 5.3
@@ -311,20 +298,15 @@ def transients(control: str) -> Iterator[Experiment]:
                 tolerance="an interval of telemetry at both ends, and the ACKs' rounding",
             )
         )
-    yield Experiment(DECREASE.name, DECREASE.title, tuple(claims))
+    yield experiment(DECREASE, *claims)
+    says = "packets of UDP dropped in the 100 s after it began"
     for case in (INCREASE, STEPS):
-        yield Experiment(
-            case.name,
-            case.title,
-            tuple(
-                shown(
-                    f"packets of UDP dropped in the 100 s after it began: {name}",
-                    "section 5.3.3",
-                    (setup(case, name),),
-                    dropped,
-                    "packets",
-                )
-                for name in dict.fromkeys((control, STANDARD))
+        setups = {name: (setup(case, name),) for name in dict.fromkeys((control, STANDARD))}
+        yield experiment(
+            case,
+            *(
+                shown(f"{says}: {name}", "section 5.3.3", own, dropped, "packets")
+                for name, own in setups.items()
             ),
         )
 
@@ -378,13 +360,11 @@ def fairness(rtts: tuple[int, int], percent: int, control: str) -> Experiment:
         (*network(10, f"{percent}ms"), *times(60, 10)),
     )
     row = partial(shown, source="section 6.2.3", setups=(setup(case, control),))
-    return Experiment(
-        case.name,
-        case.title,
-        (
-            row(f"throughput of {first} ms over that of {second} ms", measure=ratio(0, 1), unit=""),
-            row("packets dropped", measure=lost_percent, unit="%"),
-        ),
+    says = f"throughput of {first} ms over that of {second} ms"
+    return experiment(
+        case,
+        row(says, measure=ratio(0, 1), unit=""),
+        row("packets dropped", measure=lost_percent, unit="%"),
     )
 
 
@@ -411,15 +391,10 @@ def parking_lot(percent: int, control: str) -> Experiment:
         return float(sum(rates[2:]) / 3 / sum(rates[:2]))
 
     row = partial(shown, source="section 6.3.2", setups=(setup(case, control),))
-    return Experiment(
-        case.name,
-        case.title,
-        (
-            row(
-                "throughput over one link over that of all three", measure=single_over_long, unit=""
-            ),
-            row("packets dropped at the first link", measure=lost_percent, unit="%"),
-        ),
+    return experiment(
+        case,
+        row("throughput over one link over that of all three", measure=single_over_long, unit=""),
+        row("packets dropped at the first link", measure=lost_percent, unit="%"),
     )
 
 
@@ -427,17 +402,15 @@ NOT_RUN = Experiment(
     "Rest",
     "what is not run",
     (
-        Claim(
+        cannot(
             "contention and retransmissions of 802.11g",
             "section 4.4.5",
-            "not comparable",
-            why="no stage is a medium that stations share: here it is a link of the nominal rate.",
+            "no stage is a medium that stations share: here it is a link of the nominal rate.",
         ),
-        Claim(
+        cannot(
             "a new flow without slow start",
             "section 5.2.2",
-            "not comparable",
-            why="no control has that parameter; it is run with slow start (section 5.2.2.1).",
+            "no control has that parameter; it is run with slow start (section 5.2.2.1).",
         ),
     ),
 )
@@ -461,7 +434,6 @@ def experiments(control: str) -> Iterator[Experiment]:
 
 def study(control: str) -> Study:
     """Makes the suite for a control."""
-
     return Study(
         f"tcp-eval-{control}",
         f"{control} in the common TCP evaluation suite",
