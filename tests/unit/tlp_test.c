@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The tail loss probe: when, with what, and what its answer costs. RFC 8985 section 7.
-#include "link.h"
+#include "cc_transport.h"
 
 // The timeout is 180 ms above srtt: 200 ms.
 #define RTO "rto_min: 180ms"
@@ -298,4 +298,41 @@ TEST(probed_segment_has_no_round_trip_after_an_undo) {
 	ck_assert_uint_eq(f->count.rtt_samples, samples);
 	ck_assert_uint_eq(f->rtt.min_ns, 20 * MS);
 	link_close(l);
+}
+
+static struct cc_loss heard;
+
+static void hear_loss(
+	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
+	heard = *loss;
+	cc_find("newreno")->on_loss(state, config, loss, out);
+}
+
+// cc_loss.probe: a loss that nothing but the answer to the probe shows, and no other one.
+TEST(control_is_told_of_a_loss_that_the_probe_repaired) {
+	struct cc_ops ops = *cc_find("newreno");
+
+	ops.on_loss = hear_loss;
+	for (int other = 0; other < 3; other++) { // 1: a loss that SACK shows; 2: an echo
+		struct link *l = FOUR(.window = 4 * 1448);
+		const struct flow *f = link_flow(l);
+		struct seg s;
+
+		l->groups.group[0].cc = &ops;
+		link_flow(l)->ecn_ok = other == 2;
+		link_run(l, 60 * MS);
+		SENT(l, 4, 3, 60 * MS);
+		hand_ack_at(l, 3, 61 * MS);
+		ack_to(l, 4, other == 2, 80 * MS);
+		ck_assert_uint_eq(f->count.cwnd_reductions, other == 2);
+		s = hand_ack(l, 5, 81 * MS);
+		if (other == 1)
+			hand_sack(l, &s, 6, f->nxt);
+		hand_feed(l, &s, 81 * MS);
+		ck_assert_uint_eq(heard.now_ns, other == 2 ? 80 * MS : 81 * MS);
+		ck_assert_int_eq(heard.probe, other == 0);
+		ck_assert_uint_eq(heard.lost_segs, other == 1);
+		ck_assert_int_eq(heard.ecn, other == 2);
+		link_close(l);
+	}
 }
