@@ -97,6 +97,9 @@ enum cc_packet_event {
 	// on_spurious.
 	CC_PACKET_RESTORED,
 };
+// Whether it arrived with CE, as far as an ACK tells. A count of marks (AccECN) tells it where none
+// or all of what the ACK acknowledges has one, such as one segment. Classic feedback never does.
+enum cc_ce { CC_CE_UNKNOWN, CC_CE_NO, CC_CE_YES };
 struct cc_packet {
 	uint64_t now_ns;
 	uint64_t number; // of the segment, from 0
@@ -109,6 +112,8 @@ struct cc_packet {
 	bool retransmission; // it was sent before
 	bool probe; // as a tail loss probe
 	bool app_limited; // the application had limited sending when it left
+	// Since version 5, of CC_PACKET_ACKED.
+	enum cc_ce ce;
 };
 
 // What a flow's control has beside its state, from cc_ops.open until cc_ops.release. It does not
@@ -281,10 +286,11 @@ struct cc_ops {
 
 // The version of this header, and the oldest that plug-ins may have been compiled for. Both grow
 // with a change that a plug-in compiled before it would not survive; such a plug-in is refused.
-#define CC_ABI 4
+#define CC_ABI 5
 #define CC_ABI_OLDEST 2
 #define CC_OPS_BYTES_2 344 // of struct cc_ops in version 2
 #define CC_OPS_BYTES_3 384
+#define CC_OPS_BYTES_4 568
 
 struct cc_plugin {
 	uint32_t abi;
@@ -309,7 +315,7 @@ extern "C" const struct cc_plugin weir_cc_plugin;
 static_assert(sizeof(void *) < sizeof(uint64_t)
 		|| (sizeof(struct cc_ack) == 128 && sizeof(struct cc_loss) == 24
 			&& sizeof(struct cc_out) == 16 && sizeof(struct param) == 80
-			&& sizeof(struct cc_ops) == 568
+			&& sizeof(struct cc_ops) == CC_OPS_BYTES_4
 			&& offsetof(struct cc_ops, license) == CC_OPS_BYTES_2
 			&& offsetof(struct cc_ops, memory_bytes) == CC_OPS_BYTES_3),
 	"raise CC_ABI, and say the new sizes here");

@@ -13,9 +13,10 @@
 #define MEMORY_BYTES_MAX (16 << 20)
 
 static int version_fits(const struct cc_plugin *p, struct err *err) {
-	const size_t bytes[] = {CC_OPS_BYTES_2, CC_OPS_BYTES_3, sizeof(struct cc_ops)};
+	const size_t bytes[] = {
+		CC_OPS_BYTES_2, CC_OPS_BYTES_3, CC_OPS_BYTES_4, sizeof(struct cc_ops)};
 
-	static_assert(CC_ABI == 4 && CC_ABI_OLDEST == 2, "one size for each version");
+	static_assert(CC_ABI == 5 && CC_ABI_OLDEST == 2, "one size for each version");
 
 	if (p->abi < CC_ABI_OLDEST || p->abi > CC_ABI)
 		return err_set(err, -EINVAL,

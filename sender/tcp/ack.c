@@ -12,6 +12,7 @@
 #include "sender/tcp/kernel_rules.h"
 #include "sender/tcp/loss.h"
 #include "sender/tcp/prr.h"
+#include "sender/tcp/service.h"
 
 #include <string.h>
 
@@ -406,6 +407,8 @@ void flow_ack(struct endpoint *e, struct flow *f, const struct seg *s, uint64_t 
 		f->app_limited = 0;
 	rtt_ns = take_rtt(e, f, &d);
 	ece = flow_take_marks(e, f, s, &d);
+	if (unlikely(f->packets))
+		service_acked(f, d.each, now_ns);
 	sample_ack(e, f, s, &d, rtt_ns > 0 ? rtt_ns : kernel_rtt_ns(e, f, &d), ece);
 	spurious_detect(e, f, &d);
 	if (f->sack_ok)

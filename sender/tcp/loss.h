@@ -13,6 +13,7 @@ struct delivery {
 	uint32_t lost; // newly lost
 	uint32_t prr; // delivered, for PRR: `acked`; without SACK by duplicate ACKs
 	uint32_t ce; // segments that arrived with CE, as the ACK says
+	enum cc_ce each; // and each of those that it acknowledges
 	uint64_t prior_fack; // fack before this ACK
 	// Transmission time of the oldest delivered segment if none that una passed was sent again
 	// (Karn); 0: none.

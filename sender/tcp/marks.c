@@ -46,8 +46,12 @@ bool flow_take_marks(struct endpoint *e, struct flow *f, const struct seg *s, st
 	if (f->accecn && d->acked > 0 && !d->old && seq_diff(s->tsval, f->ts_recent) >= 0) {
 		d->ce = accecn_marks(&f->marks, s, d->acked, f->payload);
 		ece = d->ce > 0;
+		d->each = !ece ? CC_CE_NO : d->ce >= d->acked ? CC_CE_YES : CC_CE_UNKNOWN;
+	} else if (!f->accecn && !f->classic_ecn) {
+		d->ce = ece ? d->acked : 0;
+		d->each = ece ? CC_CE_YES : CC_CE_NO;
 	} else if (ece) {
-		d->ce = f->classic_ecn ? !f->echoing : d->acked;
+		d->ce = !f->echoing;
 	}
 	f->echoing = ece;
 	f->count.ce_segs += d->ce;

@@ -11,6 +11,7 @@
 // Of a segment, when it was sent last.
 struct packet_rec {
 	uint64_t delivered_segs, lost_segs;
+	uint64_t next; // acknowledged by the same ACK
 	uint32_t inflight_segs;
 	bool retransmission, probe;
 };
@@ -144,25 +145,10 @@ void service_timer(struct endpoint *e, struct host_timer *t, uint64_t now_ns) {
 	flow_arm_rtx(e, f, now_ns);
 }
 
-void service_packet(struct flow *f, uint64_t index, enum cc_packet_event event, uint64_t now_ns) {
-	struct flow_service *s = f->service;
-	struct endpoint *e = s->endpoint;
-	const struct group *g = flow_group(e, f);
+static void report(struct flow *f, const struct packet_rec *r, uint64_t index,
+	enum cc_packet_event event, enum cc_ce ce, uint64_t now_ns) {
+	const struct group *g = flow_group(f->service->endpoint, f);
 	const struct seg_rec *sent = flow_seg(f, index);
-
-	s->now_ns = now_ns;
-	if (!seg_ring_reserve(&s->packets, &e->arena, f->una, index)) {
-		e->count.seg_refused++; // the run fails (host_had_memory)
-		return;
-	}
-	struct packet_rec *r = (void *)seg_at(&s->packets, index);
-
-	if (event == CC_PACKET_SENT)
-		*r = (struct packet_rec){.delivered_segs = f->delivered,
-			.lost_segs = f->count.lost_segs - f->at_open.lost_segs,
-			.inflight_segs = flow_inflight(f),
-			.retransmission = (sent->flags & SENT_EVER_RETRANS) != 0,
-			.probe = s->probing};
 	const struct cc_packet packet = {
 		.now_ns = now_ns,
 		.number = index,
@@ -175,7 +161,54 @@ void service_packet(struct flow *f, uint64_t index, enum cc_packet_event event, 
 		.retransmission = r->retransmission,
 		.probe = r->probe,
 		.app_limited = (sent->flags & SENT_APP_LIMITED) != 0,
+		.ce = ce,
 	};
 
+	f->service->now_ns = now_ns;
 	g->cc->on_packet(f->cc_state, g->cc_config, &packet);
+}
+
+// The records of what una has passed are still there: nothing has been sent since.
+void service_acked(struct flow *f, enum cc_ce ce, uint64_t now_ns) {
+	struct flow_service *s = f->service;
+	uint64_t index = s->acked_first;
+
+	for (; s->acked > 0; s->acked--) {
+		const struct packet_rec *r = (void *)seg_at(&s->packets, index);
+
+		report(f, r, index, CC_PACKET_ACKED, ce, now_ns);
+		index = r->next;
+	}
+}
+
+static void note_acked(struct flow_service *s, uint64_t index) {
+	struct packet_rec *last = (void *)seg_at(&s->packets, s->acked_last);
+
+	if (s->acked++ == 0)
+		s->acked_first = index;
+	else
+		last->next = index;
+	s->acked_last = index;
+}
+
+void service_packet(struct flow *f, uint64_t index, enum cc_packet_event event, uint64_t now_ns) {
+	struct flow_service *s = f->service;
+	struct endpoint *e = s->endpoint;
+
+	if (!seg_ring_reserve(&s->packets, &e->arena, f->una, index)) {
+		e->count.seg_refused++; // the run fails (host_had_memory)
+		return;
+	}
+	struct packet_rec *r = (void *)seg_at(&s->packets, index);
+
+	if (event == CC_PACKET_SENT)
+		*r = (struct packet_rec){.delivered_segs = f->delivered,
+			.lost_segs = f->count.lost_segs - f->at_open.lost_segs,
+			.inflight_segs = flow_inflight(f),
+			.retransmission = (flow_seg(f, index)->flags & SENT_EVER_RETRANS) != 0,
+			.probe = s->probing};
+	if (event == CC_PACKET_ACKED)
+		note_acked(s, index);
+	else
+		report(f, r, index, event, CC_CE_UNKNOWN, now_ns);
 }

@@ -15,6 +15,9 @@ struct flow_service {
 	uint64_t now_ns; // of the present call
 	struct seg_ring packets; // what on_packet reports of segments in flight
 	bool probing; // what is sent now is a tail loss probe
+	// Segments that the present ACK acknowledges, until it is known which of them have a mark.
+	uint32_t acked;
+	uint64_t acked_first, acked_last;
 	alignas(max_align_t) char memory[]; // cc_ops.memory_bytes
 };
 
@@ -24,4 +27,6 @@ size_t service_shared_bytes(const struct groups *gs);
 // Before the control's init.
 void service_open(struct endpoint *e, struct flow *f, uint64_t now_ns);
 void service_close(struct endpoint *e, struct flow *f);
+// Reports to on_packet what the ACK has acknowledged.
+void service_acked(struct flow *f, enum cc_ce ce, uint64_t now_ns);
 void service_timer(struct endpoint *e, struct host_timer *t, uint64_t now_ns);

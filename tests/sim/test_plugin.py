@@ -89,7 +89,7 @@ def test_it_is_listed_like_one_within(build_plugin: Compile, weir_sim: Path) -> 
 HEADER = Path(__file__).parents[2] / "common/weir/cc.h"
 
 
-@pytest.mark.parametrize(("version", "ops_bytes"), [(2, 344), (3, 384)])
+@pytest.mark.parametrize(("version", "ops_bytes"), [(2, 344), (3, 384), (4, 568)])
 def test_a_plugin_of_an_older_version_is_loaded(
     build_plugin: Compile, simulate: Simulate, tmp_path: Path, version: int, ops_bytes: int
 ) -> None:
@@ -97,8 +97,8 @@ def test_a_plugin_of_an_older_version_is_loaded(
     text = HEADER.read_text()
     for pattern, other in (
         (rf"\t// Since version {version + 1}[;,].*?(?=^}};)", ""),
-        (r"CC_ABI 4", f"CC_ABI {version}"),
-        (r" == 568.*?BYTES_3", f" == {ops_bytes}"),
+        (r"CC_ABI 5", f"CC_ABI {version}"),
+        (r" == CC_OPS_BYTES_4.*?BYTES_3", f" == {ops_bytes}"),
     ):
         text, found = re.subn(pattern, other, text, flags=re.DOTALL | re.MULTILINE)
         assert found == 1, pattern
@@ -287,6 +287,63 @@ def test_a_plugin_has_a_timer_and_random_numbers(build_plugin: Compile, simulate
         drawn.append(notes["value"].tolist())
         assert len(set(drawn[-1])) > 0.99 * len(drawn[-1])
     assert drawn[0] == drawn[1] != drawn[2]
+
+
+# As the sender of a note for each segment acknowledged: its number, and what is known of a mark.
+REPORTS_CE = (
+    "	s->lost += p->event == CC_PACKET_LOST;",
+    "	s->lost += p->event == CC_PACKET_LOST;\n"
+    "	if (p->event == CC_PACKET_ACKED)\n"
+    "		s->flow->note(s->flow, 0, (double)p->number, (double)p->ce);\n"
+    "	else if (p->ce != CC_CE_UNKNOWN)\n"
+    "		abort();",
+)
+MARKED = """
+seed: 1
+duration: 4s
+paths:
+  forward:
+    - link: {{rate: 20Mbit, queue: {{step: {{limit: 1000pkt, threshold: 20pkt}}}}}}
+    - delay: {{delay: 10ms}}
+  reverse: [{{delay: {{delay: 10ms}}}}]
+flows:
+  - {{cc: {{plugin: {plugin}}}, ecn: ect0, ecn_feedback: {feedback}, ack_every: {acks}}}
+telemetry: {{level: 3}}
+"""
+
+
+@pytest.mark.parametrize("feedback", ["classic", "dctcp", "accecn"])
+@pytest.mark.parametrize("acks", [1, 4])
+def test_a_plugin_is_told_which_segments_were_marked(
+    build_plugin: Compile, simulate: Simulate, feedback: str, acks: int
+) -> None:
+    """Since version 5: what is said is what the queue did; of one segment an ACK says all."""
+    plugin = build_plugin(*SERVED, REPORTS_CE)
+    run = simulate(MARKED.format(plugin=plugin, feedback=feedback, acks=acks))
+    assert run.groups[0]["retransmits"] == 0
+    streams = folder.load(run.folder)
+    packets = streams.stream("packets")
+    # Without losses the segments enter in the order of their numbers, behind a SYN and an ACK.
+    entered = packets.records[packets.records["event"] == packets.number("event", "enqueue")]
+    marks = packets.records[packets.records["event"] == packets.number("event", "mark")]
+    places = {int(one): place for place, one in enumerate(sorted(entered["pkt_id"]), -2)}
+    marked = {places[int(one)] for one in marks["pkt_id"]}
+    events = streams.stream("events")
+    notes = events.records[events.records["event"] == events.number("event", "note")]
+    known = {int(one["before"]): int(one["value"]) for one in notes if one["detail"] == 0}
+    assert len(known) > 5000
+    unknown, no, yes = ({one for one in known if known[one] == ce} for ce in range(3))
+    assert yes <= marked
+    assert not no & marked
+    if feedback == "classic":
+        assert not no | yes
+    elif acks == 1:
+        assert not unknown
+        assert len(yes) > 20
+    elif feedback == "dctcp":
+        assert not unknown  # a change of CE is acknowledged at once
+    else:
+        assert 0 < len(unknown) < 0.2 * len(known)
 
 
 @pytest.mark.parametrize("segs", [0, 1, 4])

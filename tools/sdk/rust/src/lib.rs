@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Congestion controls for Weir in safe Rust: the interface of `common/weir/cc.h`, version 4.
+//! Congestion controls for Weir in safe Rust: the interface of `common/weir/cc.h`, version 5.
 //!
 //! A control is a type with the trait [`Control`]; its parameters are a struct made by
 //! [`config!`]; [`plugin!`] exports both. `examples/newreno.rs` is a whole one:
@@ -16,7 +16,7 @@ use std::ffi::c_void;
 use std::os::raw::c_char;
 
 /// Version of the interface.
-pub const ABI: u32 = 4;
+pub const ABI: u32 = 5;
 /// Numbers that [`Control::observe`] gives.
 pub const OBSERVED: usize = 4;
 /// Modes that a control may name.
@@ -86,6 +86,16 @@ pub enum PacketEvent {
     Restored,
 }
 
+/// Whether a segment arrived with CE, as far as its ACK tells.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Ce {
+    Unknown,
+    No,
+    Yes,
+}
+
 /// A segment (`struct cc_packet`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +112,7 @@ pub struct Packet {
     pub retransmission: bool,
     pub probe: bool,
     pub app_limited: bool,
+    pub ce: Ce,
 }
 
 /// The control's decisions (`struct cc_out`); on a call it holds the last ones.
