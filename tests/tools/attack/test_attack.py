@@ -10,10 +10,10 @@ import pytest
 import weir
 from typer.testing import CliRunner
 from weir.analysis.run_summary import decode
-from weir.attack import attack, documents, registry
+from weir.attack import attack, documents, registry, run
 from weir.attack.box import Box
 from weir.attack.elements import ELEMENTS
-from weir.attack.goals import GOALS, goal_of
+from weir.attack.goals import GOALS, goal_of, payload_share
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Journal, search
 from weir.base import configs
@@ -249,6 +249,39 @@ def test_a_bound_that_is_proved_holds(tmp_path):
     assert done.exit_code == 0
     assert json.loads(done.stdout)["held"] is True
     assert 0.5 < json.loads(done.stdout)["found"] < 4.1
+
+
+def test_guests_take_the_place_of_a_control(tmp_path):
+    """For all victims, in both directions; what a box does to our hosts alone is refused."""
+    path = written(tmp_path, box={"loss": {}, "stretch": {}})
+    asked = attack.read(path, control="quic:ngtcp2:bbr")
+    ngtcp2 = {"quic": {"ngtcp2": {"cc": "bbr", "qlog": "no"}}}
+    assert asked.config["flows"] == [{"stack": ngtcp2}, {"stack": ngtcp2, "start": "10ms"}]
+    back = attack.with_control(asked.config, attack.control_of("copa"))
+    assert back["flows"] == [{"cc": "copa"}, {"cc": "copa", "start": "10ms"}]
+    with pytest.raises(UserError, match="box: stretch: is of Weir's own hosts"):
+        Box(asked.config, asked.box)
+    with pytest.raises(UserError, match="box: stretch: is of Weir's own hosts"):
+        attack.Attack(attack.read(path, beside="linux:cubic"), lambda several: [])
+    bytes_ = 1452 / (14 + 20 + 8 + 1452 + 24)  # of a packet; FCS, preamble and gap beside it
+    assert payload_share(asked.config) == pytest.approx(bytes_)
+    options = run.Options(file=path, control="linux:bbr")
+    assert options.folder == Path("runs/attack-x-linux-bbr-1")
+
+
+def test_a_search_with_guests_is_of_their_versions(tmp_path, monkeypatch):
+    """Another kernel begins another search; without guests nothing asks for one."""
+    monkeypatch.setenv("WEIR_GUESTS", str(tmp_path / "guests"))
+    box = {"loss": {}}
+    known = {cc: attack.read(written(tmp_path, box=box), control=cc) for cc in ("linux:bbr", "bbr")}
+    before = {name: run.identity(asked, 1) for name, asked in known.items()}
+    (tmp_path / "guests/KEY").mkdir(parents=True)
+    (tmp_path / "guests/KEY/linux").touch(0o755)
+    described = dict.fromkeys(("package", "version", "release", "options", "compiler", "key"), "x")
+    (tmp_path / "guests/KEY/guest.json").write_text(json.dumps(described))
+    (tmp_path / "guests/current").symlink_to("KEY")
+    assert run.identity(known["linux:bbr"], 1) != before["linux:bbr"]
+    assert run.identity(known["bbr"], 1) == before["bbr"]
 
 
 def test_options_that_are_refused(tmp_path):

@@ -479,6 +479,45 @@ def test_a_plug_in_takes_the_place_of_a_control():
     ]
 
 
+def test_a_guests_stack_takes_the_place_of_a_control():
+    """A QUIC program itself makes a transfer of a size; a kernel sends what the config says."""
+    for stack, expected in (
+        ("linux:bbr", {"stack": {"linux": {"cc": "bbr"}}, "source": {"size": {"bytes": "9B"}}}),
+        (
+            "quic:ngtcp2:bbr",
+            {"stack": {"quic": {"ngtcp2": {"cc": "bbr", "qlog": "no", "size": "9B"}}},
+             "source": "bulk"},
+        ),
+    ):  # fmt: skip
+        config = {"flows": [{"cc": {"copa": {}}, "source": {"size": {"bytes": "9B"}}}, {"cc": "x"}]}
+        parameters = tried.Sets("copa", ("", f"stack: {stack}")).parameters(1)
+        assert tried.changed(config, "copa", parameters, {})
+        assert config["flows"] == [expected, {"cc": "x"}]
+
+
+@needs_sim
+def test_cells_that_guests_cannot_run_are_not_run(tmp_path):
+    """The others are; if guests can run none, weir-sim's sentence is the answer."""
+    made = [
+        reproduce.Options(config=ILLINOIS, out=Path(name), overrides=(f"flows.0.source={source}",))
+        for name, source in (("a", "bulk"), ("b", "{poisson: {load: 1Mbit, sizes: {mean: 9kB}}}"))
+    ]
+    sets = tried.Sets("illinois", ("", "stack: linux:illinois"))
+    (usual, guests_), cannot = tried.cells_of(made, sets, tmp_path)
+    assert [cell.name for cell in (*usual, *guests_)] == ["a", "b", "a-set1", "b-set1"]
+    said = "source: poisson is for Weir's own stack at both ends"
+    assert list(cannot) == ["b-set1"]
+    assert cannot["b-set1"].startswith(said)
+    with pytest.raises(UserError, match=said):
+        tried.cells_of(made[1:], sets, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["stack: bbr", "stack: linux:bbr, beta: 0.5"])
+def test_what_is_no_stack_is_refused(text):
+    with pytest.raises(UserError, match="stack: is linux:CC or quic:STACK:CC, and stands alone"):
+        tried.Sets("copa", ("", text)).parameters(1)
+
+
 @pytest.mark.parametrize("text", ["", "velocity_rtts", "delta: [1, 2]", "}{"])
 def test_what_is_no_list_of_parameters_is_refused(text):
     sets = tried.Sets("copa", ("", text or "x"))

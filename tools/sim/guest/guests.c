@@ -248,10 +248,12 @@ static void *make_config(struct guests *gs, uint32_t index, size_t *bytes) {
 	return config;
 }
 
+// A run without a folder keeps nothing of its programs: their files go with the guests' own.
 static int open_program(struct guests *gs, uint32_t index, const char *run,
 	struct guest_config *config, struct err *err) {
+	const char *dir = gs->env.run->dir[0] != '\0' ? gs->env.run->dir : gs->folder.path;
 	struct guest_program *p = &gs->guest[index].program;
-	int rc = program_open(p, run, config->run_stop_ns, index, gs->env.run->dir, err);
+	int rc = program_open(p, run, config->run_stop_ns, index, dir, err);
 	char *whole = rc < 0 ? NULL : realpath(p->files, NULL);
 
 	if (whole != NULL)

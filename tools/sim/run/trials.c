@@ -2,6 +2,7 @@
 #include "tools/sim/run/trials.h"
 
 #include "sender/cc/outcome.h"
+#include "tools/sim/guest/guests.h"
 #include "tools/sim/run/sim.h"
 
 #include <errno.h>
@@ -12,13 +13,16 @@
 // The run of a config that has been read.
 static int run_trial(struct sim *s, struct err *err) {
 	struct err late;
-	int rc = sim_open(s, NULL, err), closed;
+	int rc = guests_check(s->guests, err), closed;
 
+	if (rc == 0)
+		rc = sim_open(s, NULL, err);
 	if (rc == 0)
 		rc = sim_threads(s, 1, err);
 	if (rc < 0)
 		return rc;
 	run_stdout_aside();
+	s->failed = guests_boot(s->guests, &s->err);
 	while (sim_goes_on(s))
 		sim_run(s, sim_step_ns(s));
 	closed = sim_close(s, &late);
@@ -75,9 +79,7 @@ static int one_trial(struct run *run, struct err *err) {
 
 	if (rc < 0)
 		return rc;
-	if (s.guests != NULL)
-		rc = err_set(err, -EINVAL, "a trial has no guests: they are processes");
-	if (rc == 0 && s.branches.count > 0)
+	if (s.branches.count > 0)
 		rc = err_set(err, -EINVAL, "a trial has no branches: they have run folders");
 	if (rc == 0)
 		rc = config_unused(run->config, err);

@@ -13,14 +13,15 @@ suffers more than this one in the same network: a network that harms any control
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from weir.attack.box import Box, victims
+from weir.attack.box import Box, stack, victims
+from weir.attack.element import GUESTS
 from weir.attack.goals import Goal, goal_of
 from weir.attack.minimise import minimise
 from weir.attack.search import Budget, Found, Journal, Point, search
@@ -69,15 +70,20 @@ class Result:
 
 
 def control_of(text: str) -> object:
-    """Returns the value of `cc` in a config: a name, or a plug-in by its file."""
-    return {"plugin": str(Path(text).resolve())} if text.endswith(".so") else text
+    """Returns what a config has of a control: a name, a plug-in by its file, or a guest's stack."""
+    plugin = {"plugin": str(Path(text).resolve())} if text.endswith(".so") else text
+    return configs.stack_of(text) or plugin
 
 
 def with_control(config: Config, control: object) -> Config:
-    """Returns the config with this control for all flows that have one."""
+    """Returns the config with this control, or guest's stack, for all flows that have one."""
     changed = deepcopy(config)
-    for group in victims(changed):
-        changed["flows"][group]["cc"] = control
+    guest = isinstance(control, Mapping) and not control.keys().isdisjoint(GUESTS)
+    for index in victims(changed):
+        group = changed["flows"][index]
+        for key in ("cc", "stack", "peer") if guest or stack(group) in GUESTS else ():
+            group.pop(key, None)
+        group["stack" if guest else "cc"] = control
     return changed
 
 
@@ -128,6 +134,8 @@ class Attack:
     def __init__(self, asked: Asked, trials: Trials) -> None:
         self.asked, self.trials = asked, trials
         self.box = Box(asked.config, asked.box)
+        if asked.baseline:  # it may be of guests, which have not all that a box may change
+            Box(with_control(asked.config, control_of(asked.baseline)), asked.box)
 
     def measure(self, points: Sequence[Point]) -> list[float]:
         """Returns the harms of points, in their order."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
-from weir.attack.element import BACK, PATH, Bounds, Element, Network, link_of
+from weir.attack.element import BACK, GUESTS, PATH, Bounds, Element, Network, link_of
 from weir.attack.elements import ELEMENTS
 from weir.base import units
 from weir.base.configs import Config
@@ -34,6 +34,12 @@ def victims(config: Config) -> tuple[int, ...]:
     )
 
 
+def stack(group: Config, side: str = "stack") -> str:
+    """Returns whose stack a side of a group has: weir, linux or quic."""
+    written = group.get(side) or (group.get("stack") if side == "peer" else None) or "weir"
+    return str(next(iter(written)) if isinstance(written, Mapping) else written)
+
+
 def network_of(config: Config) -> Network:
     """Returns what elements know of a config; refuses one that they cannot change."""
     paths = config.get("paths")
@@ -43,7 +49,9 @@ def network_of(config: Config) -> Network:
     duration_ns = units.config_time_ns(config.get("duration", "30s"))
     if not rate_bps or not duration_ns:
         raise UserError("attack: the link's rate and the duration of the config are wanted")
-    return Network(duration_ns, rate_bps, victims(config))
+    own = [config["flows"][index] for index in victims(config)]
+    guests = any(stack(group, side) in GUESTS for group in own for side in ("stack", "peer"))
+    return Network(duration_ns, rate_bps, victims(config), guests)
 
 
 class Box:
@@ -58,6 +66,8 @@ class Box:
             if name not in ELEMENTS:
                 raise UserError(f"box: {name} is none of {', '.join(ELEMENTS)}")
             kind = ELEMENTS[name]
+            if kind.ours and network.guests:
+                raise UserError(f"box: {name}: is of Weir's own hosts; with guests leave it out")
             keys = dict(kind.keys) | ({"path": BACK} if name in ("acks", "ack_loss") else {})
             element, begin = kind(Bounds(name, given, keys), network), len(self.names)
             self.names += element.names

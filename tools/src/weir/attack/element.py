@@ -13,6 +13,7 @@ from weir.base.configs import Config
 from weir.base.errors import UserError
 
 PATH, BACK = "forward", "reverse"
+GUESTS = ("linux", "quic")  # stacks that are programs and kernels
 
 
 def log_between(low: float, high: float, x: float) -> float:
@@ -42,18 +43,20 @@ class Network:
     duration_ns: float
     rate_bps: float
     victims: tuple[int, ...]  # groups with a congestion control, which the attack is on
+    guests: bool = False  # some of these are guests'
 
 
 class Element:
     """A thing that a network may do. `names` has a word for each number.
 
-    keys: what the box may have, and the defaults; "": none.
+    keys: what the box may have, and the defaults; "": none. ours: it sets what guests do not have.
     """
 
     keys: ClassVar[Mapping[str, str]]
+    ours: ClassVar[bool]
 
-    def __init_subclass__(cls, keys: Mapping[str, str]) -> None:
-        cls.keys = keys
+    def __init_subclass__(cls, keys: Mapping[str, str], ours: bool = False) -> None:
+        cls.keys, cls.ours = keys, ours
 
     def __init__(self, of: Bounds, network: Network) -> None:
         self.network = network

@@ -314,7 +314,7 @@ class Mtu(Step, keys={"most": "60%", "from": "0s"}):
             at(config, self._when_ns(x), f"{PATH}.mtu.mtu", f"{max(68, 1500 - less)}B")
 
 
-class Marks(Element, keys={"low": "5%", "high": "100%"}):
+class Marks(Element, keys={"low": "5%", "high": "100%"}, ours=True):
     """ECN instead of drops: a queue that marks above a threshold, in BDP."""
 
     def _read(self, of: Bounds) -> None:
@@ -337,7 +337,7 @@ class Marks(Element, keys={"low": "5%", "high": "100%"}):
             config["flows"][group] |= {"ecn": "ect0", "ecn_unheard": "allow"}
 
 
-class Stretch(Element, keys={"most": "32"}):
+class Stretch(Element, keys={"most": "32"}, ours=True):
     """Receivers that acknowledge many segments at once."""
 
     def _read(self, of: Bounds) -> None:
@@ -351,7 +351,7 @@ class Stretch(Element, keys={"most": "32"}):
             config["flows"][group]["ack_every"] = str(each)
 
 
-class Window(Element, keys={"low": "8kB", "high": "1MB"}):
+class Window(Element, keys={"low": "8kB", "high": "1MB"}, ours=True):
     """Receivers with a small window."""
 
     def _read(self, of: Bounds) -> None:
@@ -367,7 +367,7 @@ class Window(Element, keys={"low": "8kB", "high": "1MB"}):
             config["flows"][group]["rwnd"] = f"{bytes_:.0f}B"
 
 
-class Pauses(Element, keys={"most": "5s", "sizes": "[20kB, 20MB]"}):
+class Pauses(Element, keys={"most": "5s", "sizes": "[20kB, 20MB]"}, ours=True):
     """Applications that pause: each flow sends a piece, waits, and sends the next one."""
 
     def _read(self, of: Bounds) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from weir.analysis import metrics, one_way
 from weir.analysis.run_summary import RunSummary
-from weir.attack.box import victims
+from weir.attack.box import stack, victims
 from weir.attack.element import BACK, PATH
 from weir.base import units
 from weir.base.configs import Config
@@ -18,6 +18,7 @@ from weir.base.errors import UserError
 
 # Of a segment with timestamps: payload below the MSS, frame above it.
 OPTIONS_BYTES, HEADERS_BYTES = 12, 66
+QUIC_BYTES = 1452  # of a QUIC packet: each stack's program sets it
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ def base_rtt_ns(config: Config) -> float:
 def payload_share(config: Config) -> float:
     """Returns the part of the link's bits that is payload, if all segments are full."""
     first = config["flows"][victims(config)[0]]
+    if stack(first) == "quic":
+        return QUIC_BYTES / (QUIC_BYTES + HEADERS_BYTES)
     mss = units.config_bytes(first.get("mss", "1460B")) or 1460
     return (mss - OPTIONS_BYTES) / (mss + HEADERS_BYTES + OPTIONS_BYTES)
 

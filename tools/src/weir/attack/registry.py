@@ -17,6 +17,7 @@ import msgspec
 from weir.analysis.run_summary import RunSummary
 from weir.attack import attack
 from weir.attack.attack import Asked, Result
+from weir.attack.box import network_of
 from weir.attack.goals import goal_of
 from weir.base import configs, foreign
 from weir.base.configs import Config
@@ -84,6 +85,8 @@ def register(asked: Asked, result: Result, seed: int, found: Path) -> None:
     name = asked.path.stem
     if asked.baseline is not None:
         raise UserError("attack: --register is for searches without --beside")
+    if network_of(asked.config).guests:
+        raise UserError("attack: --register is for networks that replay anywhere, without guests")
     if asked.path.resolve() != (FOLDER / "boxes" / f"{name}.yaml").resolve():
         raise UserError(f"attack: --register is for the boxes of {FOLDER}/boxes")
     shutil.copy(found, FOLDER / f"{name}.yaml")

@@ -21,14 +21,21 @@ import weir
 from weir.analysis.folder import write_whole
 from weir.attack import page, registry
 from weir.attack.attack import KEEP, Asked, Attack, Result, yaml_text
+from weir.attack.box import network_of
 from weir.attack.search import Budget, Found, Journal
-from weir.base import units
+from weir.base import configs, units
 from weir.base.configs import Config
 from weir.base.errors import UserError
+from weir.guests import kernels, stacks
 from weir.many import trials
 from weir.runner import config_files
 
 RUNS = 500  # without a limit
+
+
+def name_of(control: str) -> str:
+    """Returns what a folder calls a control: mine.so is mine, and linux:bbr is linux-bbr."""
+    return Path(control).name.removesuffix(".so").replace(":", "-")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +64,22 @@ class Options:
     @property
     def folder(self) -> Path:
         """The folder of the search."""
-        control = Path(self.control).name.removesuffix(".so") if self.control else None
+        control = name_of(self.control) if self.control else None
         parts = ["attack", self.file.stem, control, str(self.seed)]
         return self.out or Path("runs") / "-".join(part for part in parts if part)
+
+
+def versions(search: str) -> str:
+    """Returns which kernels and QUIC stacks the guests of a search run."""
+    found = {name: kernel.key for name, kernel in kernels.named().items()} | stacks.built()
+    return json.dumps({n: v for n, v in found.items() if n == kernels.CURRENT or n in search})
 
 
 def identity(asked: Asked, seed: int) -> dict[str, str | int]:
     """Returns the first line of trials.jsonl, which says of which search the others are."""
     whole = json.dumps([asked.config, asked.goal.name, asked.box], sort_keys=True)
+    if network_of(asked.config).guests or configs.stack_of(asked.baseline or ""):
+        whole += versions(whole)
     return {"search": hashlib.sha256(whole.encode()).hexdigest()[:16], "seed": seed}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from weir.attack import attack, documents, run
 from weir.attack.search import Found
@@ -72,7 +71,7 @@ def compared(options: run.Options, as_json: bool, write_docs: bool) -> int:
         studies_documents.commit()
     found = {}
     for control in (options.control or "").split(","):
-        out = options.out and options.out / Path(control).name.removesuffix(".so")
+        out = options.out and options.out / run.name_of(control)
         found[control] = searched(replace(options, control=control, out=out))
     found = dict(sorted(found.items(), key=lambda item: -item[1][1].found))
     rows = [[name, *run.row(*one)] for name, one in found.items()]

@@ -137,7 +137,7 @@ def attack_(
     ] = None,
     control: Annotated[
         str | None,
-        Option("--cc", help="Of all flows: a control, or several: a,b,mine.so."),
+        Option("--cc", help="Of all flows: a,b,mine.so,linux:CC,quic:STACK:CC, one or several."),
     ] = None,
     beside: Annotated[
         str | None, Option(help="A control: harm is what is beyond its own in the same network.")
@@ -343,6 +343,7 @@ def evaluate_(
     'study copa --set "delta: 0.4" --set "delta: 0.6" --out runs/deltas',
     'study papers --cc cubic --set "beta: 0.8"',
     'study corescale --cc bbr --set "plugin: ./bbr.so"',
+    'study c4 --cc cubic --set "stack: linux:cubic" --set "stack: quic:ngtcp2:cubic"',
 )
 def study_(
     study: Annotated[str, Argument(metavar="STUDY", autocompletion=study_names)],
@@ -351,7 +352,7 @@ def study_(
         Option(
             "--set",
             metavar="PARAMETERS",
-            help="Parameters of the control, or a plug-in in its place; repeated.",
+            help="Parameters of the control, or in its place a plug-in or a stack; repeated.",
         ),
     ],
     control: Annotated[

@@ -237,6 +237,8 @@ def spent(made: Made, scale: str) -> str:
         return units.time(seconds * 1e9)
 
     text = f"{made.runs} runs, {core(made.core_s)} of one core, {units.size(made.bytes)}"
+    for name, version in made.guests.items():
+        text += f", {name.removesuffix(' current')} {version}"
     if not made.missing:
         return text
     least, most = map(core, made.missing_s)

@@ -26,6 +26,7 @@ class Made(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     missing: int = 0
     missing_s: tuple[float, float] = (0.0, 0.0)  # of one core, at least and at most
     cells: list[str] = []  # of those runs, if some are missing, for which a later run makes up
+    guests: dict[str, str] = {}  # versions of the kernels and QUIC stacks of those runs, by name
 
 
 class File(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from weir.analysis import folder
 from weir.base.errors import UserError
 from weir.base.foreign import Json
 from weir.base.page import Column
+from weir.guests import stacks
 from weir.many import costs, travel
-from weir.many.cells import is_run_of, parted, run_cells
+from weir.many.cells import ended, is_run_of, parted, run_cells
 from weir.many.progress import counted
 from weir.runner.options import Options
 from weir.study import claim, documents, kept, study_page
@@ -195,7 +196,19 @@ def made_of(campaign: Campaign, ran: Mapping[Options, Path], commit: str) -> Mad
         missing=len(left),
         missing_s=(sum(one.least_s for one in costs_s), sum(one.most_s for one in costs_s)),
         cells=[*made.cells, *new] if left and not campaign.quick else [],
+        guests=made.guests | guests_of(new.values()),
     )
+
+
+def guests_of(runs: Iterable[Path]) -> dict[str, str]:
+    """Returns the versions of the guests of runs: Linux's, and those of QUIC stacks as built now."""
+    found, built = {}, stacks.built()
+    for summary in map(ended, runs):
+        kernels = summary.get("guests", {}).get("kernels", [])
+        found |= {f"Linux {one['name']}": str(one["release"]) for one in kernels}
+        names = {group.get("stack") for group in summary.get("groups", [])}
+        found |= {name: built[name] for name in sorted(names & built.keys())}
+    return dict(sorted(found.items()))
 
 
 def longest(campaign: Campaign) -> list[Options]:

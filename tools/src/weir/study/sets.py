@@ -3,11 +3,14 @@
 
 Each set of parameters is put into every flow of the control, in the resolved config of each cell
 that has one; the other cells are run once for all sets. A set with a plug-in puts that in the
-control's place, such as the kernel's own file of it (weir new cc --linux).
+control's place, such as the kernel's own file of it (weir new cc --linux). So does one with the
+stack of a guest, a Linux kernel's or QUIC's; cells with what guests cannot do are not run then.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +19,7 @@ import yaml
 from rich.console import Console
 
 from weir.analysis import folder
-from weir.base import foreign, tables, terminal
+from weir.base import configs, foreign, tables, terminal
 from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.base.page import Table
@@ -25,7 +28,7 @@ from weir.runner.options import Options
 from weir.study import claim, reproduce, study_page
 from weir.study.claim import Checked, Found, Study
 
-PLUGIN = "plugin"
+PLUGIN, STACK = "plugin", "stack"
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,10 @@ class Sets:
             )
         if PLUGIN in found:  # configs are written elsewhere
             found[PLUGIN] = str(Path(found[PLUGIN]).resolve())
+        if STACK in found and (len(found) > 1 or configs.stack_of(found[STACK]) is None):
+            raise UserError(
+                f"--set '{text}': stack: is linux:CC or quic:STACK:CC, and stands alone"
+            )
         return {str(name): value for name, value in found.items()}
 
 
@@ -57,30 +64,46 @@ def changed(
     """Sets parameters of each flow of a control in a resolved config; returns whether it has any.
 
     What has its default is left out: a parameter that stands for a set of others (`dialect`) would
-    lose against them. A plug-in has none of the control's.
+    lose against them. A plug-in, or a guest's stack, has none of the control's.
     """
     found = [
-        flows["cc"]
+        flows
         for flows in config.get("flows", [])
         if isinstance(flows.get("cc"), dict) and control in flows["cc"]
     ]
-    for cc in found:
-        written = {key: value for key, value in cc[control].items() if value != default.get(key)}
-        cc.clear()
-        cc |= parameters if PLUGIN in parameters else {control: written | parameters}
+    for flows in found:
+        own = flows.pop("cc")[control]
+        if STACK in parameters:
+            flows |= hosted(flows, configs.stack_of(parameters[STACK]) or {})
+            continue
+        written = {key: value for key, value in own.items() if value != default.get(key)}
+        flows["cc"] = parameters if PLUGIN in parameters else {control: written | parameters}
     return bool(found)
 
 
-def cells_of(cells: Sequence[Options], sets: Sets, place: Path) -> list[list[Options]]:
+def hosted(flows: Config, stack: Config) -> Config:
+    """Returns the stack of flows that guests send. A QUIC program itself knows a flow's size."""
+    size = flows["source"].get("size") if isinstance(flows.get("source"), dict) else None
+    if "quic" not in stack or size is None:
+        return {"stack": stack}
+    (name, own), *_ = stack["quic"].items()
+    return {"stack": {"quic": {name: own | {"size": size["bytes"]}}}, "source": "bulk"}
+
+
+def cells_of(
+    cells: Sequence[Options], sets: Sets, place: Path
+) -> tuple[list[list[Options]], dict[str, str]]:
     """Makes the study's cells for each set; one without the control is the same cell in all.
 
-    UserError: no cell has it, or weir-sim refuses a set.
+    Returned are also cells that guests cannot run, by name, and why. UserError: no cell has the
+    control, or weir-sim refuses a set.
     """
     parameters = [sets.parameters(index) for index in range(len(sets.written))]
     known = tables.read()["cc"].get(sets.control, {}).get("params", {})
     default = {key: str(row["default"]) for key, row in known.items()}
     place.mkdir(parents=True, exist_ok=True)
     found: list[list[Options]] = [[] for _ in parameters]
+    cannot: dict[str, str] = {}
     tried = False
     for cell in cells:
         text = reproduce.resolved(cell)
@@ -93,15 +116,28 @@ def cells_of(cells: Sequence[Options], sets: Sets, place: Path) -> list[list[Opt
             name = f"{cell.name}-set{index}"
             path = place / f"{name}.yaml"
             folder.write_whole(path, yaml.safe_dump(config, sort_keys=False))
-            made.append(Options(config=path, out=Path(name)))
-            found[index].append(made[-1])
+            found[index].append(Options(config=path, out=Path(name)))
+            if STACK in chosen and (why := refused(found[index][-1])):
+                cannot[name] = why
+            else:
+                made.append(found[index][-1])
         if made and not tried:
             tried = True
             for one in made:  # a sentence now, and not one for each cell later
                 reproduce.resolved(one)
     if not tried:
-        raise UserError(f"no flow of this study has the control '{sets.control}'")
-    return found
+        none = f"no flow of this study has the control '{sets.control}'"
+        raise UserError(next(iter(cannot.values()), none))
+    return found, cannot
+
+
+def refused(cell: Options) -> str:
+    """Returns why weir-sim refuses a cell, without the place in its config; "": it does not."""
+    try:
+        reproduce.resolved(cell)
+    except UserError as error:
+        return re.sub(r"^.*?\.yaml:\d+:\d+: ", "", str(error))
+    return ""
 
 
 def run(
@@ -118,8 +154,8 @@ def run(
     as_json: a row for each claim and set on standard output, too.
     """
     study_cells = reproduce.Campaign(study, quick).cells
-    by_set = cells_of(study_cells, sets, out / "configs")
-    each = {cell.name: cell for cells in by_set for cell in cells}
+    by_set, cannot = cells_of(study_cells, sets, out / "configs")
+    each = {cell.name: cell for cells in by_set for cell in cells if cell.name not in cannot}
     outcomes = run_cells(
         list(each.values()),
         out / "cells",
@@ -148,6 +184,8 @@ def run(
     terminal.print_table(screen, shown, ("claim",))
     for name, claims in zip(names, columns, strict=True):
         screen.print(f"{name}: {'; '.join(study_page.counts(claims))}", markup=False)
+    for why, count in Counter(cannot.values()).items():
+        screen.print(f"not run: {count} cells: {why}", markup=False, soft_wrap=True)
     data = [
         {"set": name} | row
         for name, claims in zip(names, columns, strict=True)
