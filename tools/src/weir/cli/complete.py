@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument
@@ -20,15 +19,8 @@ from weir.base.errors import UserError
 from weir.cli.usage import COMPLETE, commands
 
 app = commands()
+Shell = Literal["bash", "zsh", "fish"]
 ENTRIES_MAX = 2000  # of a folder; more are not looked through while somebody waits
-
-
-class Shell(StrEnum):
-    """Shells for which the library has scripts."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
 
 
 @app.add("completion", "completion bash", "completion zsh > _weir")
@@ -37,7 +29,7 @@ def completion_(shell: Annotated[Shell, Argument(metavar="bash|zsh|fish")]) -> N
 
     In bash: source <(weir completion bash).
     """
-    print(get_completion_script(prog_name="weir", complete_var=COMPLETE, shell=shell.value))
+    print(get_completion_script(prog_name="weir", complete_var=COMPLETE, shell=shell))
 
 
 def paths(wanted: Callable[[Path], bool]) -> Callable[[str], list[str]]:

@@ -23,7 +23,7 @@ from weir.base.page import Column, Table
 from weir.base.programs import build_dir, find_program
 from weir.cli.arguments import Json
 from weir.cli.cards import cards
-from weir.cli.host import ADVICE, BAD, OK, WARN, Check, Host, cpu_list, output, warn
+from weir.cli.host import BAD, OK, WARN, Check, Host, advice, cpu_list, output, warn
 from weir.cli.usage import commands
 from weir.guests import kernels
 
@@ -33,7 +33,7 @@ AF_XDP = 44
 DPDK_MIN = (22, 11)
 WAKE_US_MAX = 10
 TCP_WANTED = ("reno", "cubic", "bbr")
-LIVE = ("`weir run --live` needs it", ADVICE["DPDK"][1])
+LIVE = ("`weir run --live` needs it", advice()["DPDK"][1])
 PROGRAMS = {  # what is missing without each, and the command that builds it
     "sim": ("nothing runs without it", "tools/weir sim --version"),
     "pcap": ("captures are not analysed without it", "tools/weir sim --version"),

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer import Option
@@ -28,19 +27,8 @@ from weir.runner.bar import Count
 app = commands()
 
 
-class Width(StrEnum):
-    """Widths of a figure of a paper."""
-
-    COLUMN = "column"
-    PAGE = "page"
-
-
-class Venue(StrEnum):
-    """Venues whose template a figure is for."""
-
-    ACM = "acm"
-    IEEE = "ieee"
-    USENIX = "usenix"
+Width = Literal["column", "page"]
+Venue = Literal["acm", "ieee", "usenix"]
 
 
 def figures(ctx: typer.Context) -> list[str]:
@@ -76,10 +64,8 @@ def plot_(
         ),
     ] = None,
     out: FigureFile = None,
-    width: Annotated[Width, Option(help="Of the venue's column or page.")] = Width.COLUMN,
-    venue: Annotated[
-        Venue, Option(help="Whose: 3.33 and 7 inches; ieee: 3.48 and 7.14.")
-    ] = Venue.ACM,
+    width: Annotated[Width, Option(help="Of the venue's column or page.")] = "column",
+    venue: Annotated[Venue, Option(help="Whose: 3.33 and 7 inches; ieee: 3.48 and 7.14.")] = "acm",
     code: Annotated[
         bool, Option("--code", help="Also its data, .csv, and the script, .py, that draws it.")
     ] = False,
@@ -127,7 +113,7 @@ def plot_(
 ) -> None:
     """Writes a figure of a run, of several, or of a sweep."""
     xends, yends = ([paper.limits(each) for each in given or []] for given in (xlim, ylim))
-    shape = paper.Shape(width.value, height, xends, yends, venue.value, code)
+    shape = paper.Shape(width, height, xends, yends, venue, code)
     wanted = Wanted(x, y, by, facet, heat, tuple(where or ()), logx, logy, figure)
     if term and (out or code):
         raise UserError("--term writes no file: it goes without --out and --code")

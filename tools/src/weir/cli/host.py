@@ -7,89 +7,22 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import msgspec
+
+from weir.base import foreign
+
 OK, WARN, BAD = "ok", "warn", "bad"
-# What a check means for Weir that did not go well, and what mends it.
-ADVICE = {
-    "DPDK": ("virtual time works; the live programs need it", "weir setup live"),
-    "isolated cores": (
-        "live, the scheduler may interrupt a core for milliseconds; virtual time does not mind",
-        "boot with: isolcpus={last} nohz_full={last} rcu_nocbs={last}",
-    ),
-    "ticks": (
-        "the kernel's timer tick or callbacks still interrupt them",
-        "boot with: {wanted}",
-    ),
-    "frequency governor": (
-        "cores slow down between bursts",
-        "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
-    ),
-    "C-states": (
-        "cores that poll never sleep, but the one beside them is slow to answer",
-        "cpupower idle-set -D 10, or boot with: intel_idle.max_cstate=1 processor.max_cstate=1",
-    ),
-    "SMT": (
-        "an lcore beside a busy sibling has half a core",
-        "leave the siblings of lcores idle, or: echo off > /sys/devices/system/cpu/smt/control",
-    ),
-    "irqbalance": (
-        "it moves interrupts to lcores",
-        "systemctl stop irqbalance, or IRQBALANCE_BANNED_CPULIST in its settings",
-    ),
-    "hugepages": (
-        "the live programs use ordinary memory, which is slower; network cards need hugepages",
-        "sysctl -w vm.nr_hugepages=1024",
-    ),
-    "namespaces, veth": (
-        "live runs on one machine use them",
-        "sysctl -w user.max_user_namespaces=10000; modprobe veth",
-    ),
-    "unshare": ("live runs on one machine use them", "apt-get install iproute2 util-linux"),
-    "kernel TCP": ("experiments against the kernel's {missing} cannot run", "{modprobe}"),
-    "guest kernel": (
-        "`stack: linux` needs it, a few minutes once",
-        "tools/weir guests build (as any user)",
-    ),
-    "/dev/shm": ("`stack: linux` runs from memory there", "mount -o remount,exec /dev/shm"),
-    "privileges": ("live ports on kernel interfaces need it", "sudo tools/weir run CONFIG --live"),
-    "locked memory": ("AF_XDP ports cannot pin their buffers", "ulimit -l unlimited"),
-    "open files": ("few streams can be open", "ulimit -n 1024"),
-    "IOMMU": (
-        "vfio-pci gives no card to a program without it",
-        "switch VT-d or AMD-Vi on in the firmware (a virtual machine needs an emulated IOMMU), "
-        "and boot with: intel_iommu=on iommu=pt (AMD: iommu=pt)",
-    ),
-    "interrupt remapping": (
-        "vfio-pci gives a card to a program only if told that this is no danger here",
-        "modprobe vfio_iommu_type1; echo 1 > /{unsafe}",
-    ),
-    "card": (
-        "the kernel's, not DPDK's",
-        "weir setup cards {names}",
-    ),
-    "group": (
-        "not usable while the kernel's drivers have others of its IOMMU group: {others}",
-        "weir setup cards {names}",
-    ),
-    "near memory": (
-        "buffers are on the other socket's memory",
-        "echo 1024 > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages",
-    ),
-    "slot": (
-        "packets cannot come or leave faster than the slot",
-        "move it to a slot with {most}; lspci -vv -s {address} shows LnkCap and LnkSta",
-    ),
-    "NUMA": (
-        "each packet crosses to the other socket",
-        "isolate, and name in lcores, some of CPUs {near}",
-    ),
-    "pause frames": (
-        "the other end can stop a sender, which then is not the queue that is measured",
-        "ethtool -A {interface} autoneg off rx off tx off (and on the other end)",
-    ),
-    "RX ring": ("a short stall of the core loses packets", "ethtool -G {interface} rx {wanted}"),
-}
+FILE = Path(__file__).with_name("advice.yaml")
+
+
+@cache
+def advice() -> dict[str, tuple[str, str]]:
+    """Returns what a check means that did not go well, and what mends it."""
+    read = foreign.decode_yaml(FILE.read_text(encoding="utf-8"), str(FILE))
+    return msgspec.convert(read, dict[str, tuple[str, str]])
 
 
 @dataclass(frozen=True)
@@ -105,7 +38,7 @@ class Check:
 
 def warn(name: str, found: str, of: str = "", **values: object) -> Check:
     """Returns a check with the advice of its name, or of `of`, into which the values go."""
-    meaning, fix = (text.format(**values) for text in ADVICE[of or name])
+    meaning, fix = (text.format(**values) for text in advice()[of or name])
     return Check(name, WARN, found, meaning, fix)
 
 

@@ -9,8 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -24,13 +23,6 @@ from weir.runner import session
 
 app = commands()
 PAGER = "less -FRX"  # stays where it was, and leaves what was read on the screen
-
-
-class SchemaOf(StrEnum):
-    """Kinds of what `schema` describes."""
-
-    CONFIG = "config"
-    SUMMARY = "summary"
 
 
 def names() -> Iterable[str]:
@@ -82,9 +74,9 @@ def show(text: str) -> None:
     "schema", "schema > schema.json", "schema --plugin mine.so", "schema --plugin mine.py:MyControl"
 )
 def schema_(
-    what: Annotated[SchemaOf, Argument(help="A config, or a run's summary.json.")] = (
-        SchemaOf.CONFIG
-    ),
+    what: Annotated[
+        Literal["config", "summary"], Argument(help="A config, or a run's summary.json.")
+    ] = "config",
     plugin: Annotated[
         str | None,
         Option(
@@ -96,5 +88,5 @@ def schema_(
 
     It is for editors and other programs.
     """
-    of = model.schema() if what is SchemaOf.SUMMARY else schema.of_config(plugin)
+    of = model.schema() if what == "summary" else schema.of_config(plugin)
     print(schema.text(of), end="")

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import polars as pl
 import typer
@@ -33,15 +32,6 @@ Put = Callable[[Figure, str], None]  # shows a figure, or writes it; with the fi
 app = commands()
 
 
-class Form(StrEnum):
-    """Forms in which a table is written."""
-
-    TEXT = "text"
-    CSV = "csv"
-    MARKDOWN = "markdown"
-    LATEX = "latex"
-
-
 @app.add(
     "table",
     "table runs/buffer",
@@ -54,7 +44,9 @@ def table_(
         Option(metavar="KEY", help="A row for each value; repeated. [all that differ]"),
     ] = None,
     y: Numbers = None,
-    to: Annotated[Form, Option(help="CSV has the numbers as they are.")] = Form.TEXT,
+    to: Annotated[
+        Literal["text", "csv", "markdown", "latex"], Option(help="CSV has the numbers as they are.")
+    ] = "text",
     as_json: Json = False,
 ) -> None:
     """Prints means over the seeds of many runs, with intervals.
@@ -67,16 +59,16 @@ def table_(
     if as_json:
         print(json.dumps(made.to_dicts(), indent=1))
         return
-    if to is Form.CSV:
+    if to == "csv":
         print(made.write_csv(), end="")
         return
     found = many.printed(made, metrics)
-    if to is Form.TEXT:
+    if to == "text":
         screen = terminal.console()
         terminal.print_table(screen, found)
         screen.print(f"means of n runs with their {spread.STATED}", soft_wrap=True)
     else:
-        print(many.latex(found) if to is Form.LATEX else markdown.table(found, aligned=True))
+        print(many.latex(found) if to == "latex" else markdown.table(found, aligned=True))
 
 
 @app.add(

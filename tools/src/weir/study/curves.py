@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.analysis.folder import Run
 from weir.report import theme
 from weir.report.figure import Axis, Figure, Floats, Line, Mark, Panel, alike, floats
 from weir.report.scene import TIME
-
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
 
 HEIGHT_IN = 3.6
 SECONDS = Axis(TIME, is_time=True)

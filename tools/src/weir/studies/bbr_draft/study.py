@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from weir.analysis.folder import Run
 from weir.studies.bbr_draft import bounds, measures, paths
 from weir.studies.bbr_draft.paths import PLACES, TINY, Place
 from weir.studies.bbr_draft.trace import Trace
@@ -23,9 +23,6 @@ from weir.study import written
 from weir.study.claim import Claim, Experiment, Kind, Setup, Study
 from weir.study.scenario import cannot
 from weir.study.written import Measure
-
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
 
 EXACT = "exact; the rest is the records' single precision"
 OURS = "our own band: the text gives no number"

@@ -11,16 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from weir.analysis.folder import Run
 from weir.base import units
 from weir.study.measures import SEGMENT_BITS, Floats
-
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
 
 STARTUP, DRAIN, DOWN, CRUISE, REFILL, UP, PROBE_RTT = (
     "startup", "drain", "down", "cruise", "refill", "up", "probe_rtt"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,10 +33,7 @@ from weir.study.claim import Found
 from weir.study.curves import points
 from weir.study.measures import jfi
 
-if TYPE_CHECKING:
-    from weir.studies.corescale.measures import Measured
-
-Cell = tuple[str, "Measured"]  # what it is called in its figure
+Cell = tuple[str, corescale.Measured]  # what it is called in its figure
 
 
 def draw(found: Found) -> Iterator[Figure]:

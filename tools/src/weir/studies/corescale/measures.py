@@ -7,19 +7,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from weir.analysis import metrics
+from weir.analysis.folder import Run
 from weir.base import units
 from weir.study.measures import PAYLOAD_BYTES
 from weir.study.scenario import share_percent
 
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
-
-Of = Callable[["Run"], float]
+Of = Callable[[Run], float]
 FLOWS = (1000, 3000, 5000)
 EDGE_FLOWS = (10, 20, 30, 50)
 NAMES = {

@@ -7,19 +7,16 @@ Flows whose shares are alike in the long run, and independent after a while, hav
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.analysis.folder import Run
 from weir.base import units
 from weir.report import theme
 from weir.report.figure import LEVEL, Axis, Figure, Floats, Line, Mark, Panel, Rule, floats
 from weir.studies.corescale import measures as corescale
 from weir.study.claim import Found
 from weir.study.measures import after_warmup
-
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
 
 ASKED = 0.99  # of the study, for NewReno and CUBIC
 FITTED_FROM = 4  # the first quarter of a run is not fitted

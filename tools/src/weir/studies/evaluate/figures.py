@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from weir.analysis.folder import Run
 from weir.report import theme
 from weir.report.figure import Axis, Figure, Mark, Panel, Rule, named
 from weir.report.theme import Style
@@ -15,9 +15,6 @@ from weir.study.claim import Found
 from weir.study.curves import points, rates_and_delay
 from weir.study.measures import queue_ms, utilisation
 from weir.study.scenario import share_percent
-
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
 
 HEIGHT_IN = 3.0
 EVEN = Style("equal parts", theme.INK, "")

@@ -8,18 +8,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from weir.analysis.folder import Run
 from weir.base import configs, tables
 from weir.base.errors import UserError
 from weir.study.claim import Claim, Setup
 from weir.study.measures import queue_ms, utilisation, within
 from weir.study.scenario import Measure, lost_percent, of_group, shown, transfers_ms
-
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
 
 CONFIG = Path(__file__).with_name("path.yaml")
 STANDARD = "cc: cubic"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir.base import units
-from weir.studies.linux.cases import NAMES, SIDES, Comparison, Pair, Side
+from weir.studies.linux.cases import ALL, SIDES, Comparison, Pair, Side
 from weir.study import written
 
 GOODPUT_OFF = 0.02
@@ -143,7 +143,7 @@ def verdict(pair: Pair) -> str:
 
 
 def title(case: Comparison) -> str:
-    return " beside ".join(NAMES[cc] for cc in case.controls)
+    return " beside ".join(ALL[cc].name for cc in case.controls)
 
 
 def percent(ratio: float) -> str:

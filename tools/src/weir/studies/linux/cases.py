@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -39,38 +39,29 @@ WIRE_BITS = 8 * 1538  # of a full segment
 FRAMES_PER_SEGMENT = 1.5  # with its part of an ACK
 FLOWS_OF_MIX = 2  # of each control
 
-# Controls by the kernel's names, and ours with what makes them the kernel's. What ours are called
-# in figures is their own name.
-OURS = {
-    "reno": "{newreno: {abc_limit: 0}}",
-    "cubic": "{cubic: {reno_alpha: constant, slow_start: hystart, abc_limit: 0}}",
-    "bbr": "bbr",
-    "vegas": "{vegas: {abc_limit: 0}}",
-    "dctcp": "{dctcp: {abc_limit: 0}}",
-    "westwood": "{westwood: {dialect: linux, abc_limit: 0}}",
-    "illinois": "{illinois: {abc_limit: 0}}",
-    "copa": "copa",
-}
 HYSTART_PP = "{cubic: {reno_alpha: constant}}"  # our default slow start
-NAMES = {
-    "reno": "Reno",
-    "cubic": "CUBIC",
-    "bbr": "BBR",
-    "vegas": "Vegas",
-    "dctcp": "DCTCP",
-    "westwood": "Westwood+",
-    "illinois": "Illinois",
-    "copa": "Copa",
+
+
+class Control(NamedTuple):
+    """A control's name for people, ours with what makes it the kernel's, and if that has a file."""
+
+    name: str
+    ours: str
+    in_file: bool = True
+
+
+ALL = {  # by the kernel's names; Reno is in its core, and Copa it has not
+    "reno": Control("Reno", "{newreno: {abc_limit: 0}}", False),
+    "cubic": Control("CUBIC", "{cubic: {reno_alpha: constant, slow_start: hystart, abc_limit: 0}}"),
+    "bbr": Control("BBR", "bbr"),
+    "vegas": Control("Vegas", "{vegas: {abc_limit: 0}}"),
+    "dctcp": Control("DCTCP", "{dctcp: {abc_limit: 0}}"),
+    "westwood": Control("Westwood+", "{westwood: {dialect: linux, abc_limit: 0}}"),
+    "illinois": Control("Illinois", "{illinois: {abc_limit: 0}}"),
+    "copa": Control("Copa", "copa", False),
 }
-IN_FILES = (
-    "cubic",
-    "bbr",
-    "vegas",
-    "dctcp",
-    "westwood",
-    "illinois",
-)  # Reno is in the kernel's core
-CONTROLS = ("reno", "cubic", "bbr", "vegas", "dctcp", "westwood", "illinois")
+IN_FILES = tuple(cc for cc, one in ALL.items() if one.in_file)
+CONTROLS = ("reno", *IN_FILES)
 MIXES = (
     ("cubic", "reno"),
     ("cubic", "bbr"),
@@ -189,7 +180,7 @@ class Comparison:
         groups = [
             f"  - {{count: {count}{jitter}, {group(side, cc, self.ecn)}}}" for cc in self.controls
         ]
-        title = f"{' beside '.join(NAMES[cc] for cc in self.controls)}, {self.link.name}"
+        title = f"{' beside '.join(ALL[cc].name for cc in self.controls)}, {self.link.name}"
         return (
             f"title: {title}, {self.queue}, {side}\n"
             f"duration: {self.duration_s}s\nwarmup: {self.warmup_s}s\n"
@@ -209,7 +200,7 @@ def group(side: str, cc: str, marked: bool) -> str:
         ecn = ", tcp_ecn: 1" if marked else ""
         kernel = f"cc: {cc}, memory: {MEMORY}, qdisc: pfifo_fast, sysctl: {{{SYSCTL}{ecn}}}"
         return f"stack: {{linux: {{{kernel}}}}}"
-    ours = HYSTART_PP if side == "weir-hystartpp" else OURS[cc]
+    ours = HYSTART_PP if side == "weir-hystartpp" else ALL[cc].ours
     if side == "source" and cc in IN_FILES:
         ours = f"{{plugin: ../controls/{cc}/{cc}.so}}"
     if cc == "copa":

@@ -14,7 +14,7 @@ from weir.report.figure import Axis, Figure, Line, Mark, Panel, Points, Strokes,
 from weir.report.scene import maximum
 from weir.report.theme import Style
 from weir.studies.linux import beside
-from weir.studies.linux.cases import CONTROLS, NAMES, Pair
+from weir.studies.linux.cases import ALL, CONTROLS, Pair
 
 STYLES = {
     "linux": Style("Linux", theme.BLACK, "o"),
@@ -48,7 +48,7 @@ def windows(pairs: Sequence[Pair]) -> Figure:
     panels = []
     for link in links:
         for control in CONTROLS:
-            title = NAMES[control] if link == links[0] else ""
+            title = ALL[control].name if link == links[0] else ""
             y = Axis(link.replace("-", "\n", 1) if control == CONTROLS[0] else "", 0)
             pair = places.get((link, control))
             panels.append(Panel(Axis(), y, []) if pair is None else window(pair, y, title))

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.analysis.folder import Run
 from weir.report import theme
 from weir.report.figure import (
     LEVEL,
@@ -30,9 +30,6 @@ from weir.studies.lola import measures
 from weir.study import curves
 from weir.study.claim import Found
 from weir.study.curves import SECONDS
-
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
 
 BASE = replace(LEVEL, label="base RTT")
 TARGET = replace(MOMENT, label="target: the base RTT and 5 ms")

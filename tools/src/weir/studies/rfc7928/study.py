@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
+from weir.analysis.folder import Run
 from weir.base import units
 from weir.base.foreign import Json
 from weir.study import measures, scenario, written
@@ -36,9 +36,6 @@ from weir.study.scenario import (
     ratio,
     shown,
 )
-
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
 
 HERE = Path(__file__).parent
 CONFIG = HERE / "dumbbell.yaml"

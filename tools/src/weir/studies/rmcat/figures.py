@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weir.analysis.folder import Run
 from weir.report import theme
 from weir.report.figure import LEVEL, Axis, Figure, Line, Mark, Panel, alike, floats, named
 from weir.report.scene import TIME
@@ -16,9 +16,6 @@ from weir.report.theme import Style
 from weir.studies.rmcat.study import CASES, CONTROLS, MediaCase
 from weir.study import curves
 from weir.study.claim import Found
-
-if TYPE_CHECKING:
-    from weir.analysis.folder import Run
 
 HEIGHT_IN = 3.4
 STEP_NS = 10**9  # rates are means of a second
