@@ -16,11 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import ring_consumer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from ring_consumer import Consumer
 from waiting import wait_for
 from weir.analysis import ring as ring_module
-from weir.analysis.consumer import Consumer
 from weir.analysis.header import HEADER_SIZE
 from weir.analysis.ring import GAP, Records, RingError, find_gaps, open_ring, tail
 from weir.report import sections, theme
@@ -189,21 +190,6 @@ def test_live_losses_are_counted(tmp_path: Path) -> None:
     assert (np.diff(r.column("ts_ns")) >= 0).all()
 
 
-CONSUMER = """
-import os, sys, time
-from pathlib import Path
-from weir.analysis.consumer import Consumer
-path, out, nap_s = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
-with Consumer(path) as c, out.open("ab") as f:
-    os.truncate(out, c.tail * c.dtype.itemsize)  # what was stored but not consumed comes again
-    while not c.done:
-        records = c.peek(512)
-        os.write(f.fileno(), records.tobytes())
-        c.advance(len(records))
-        time.sleep(nap_s)
-"""
-
-
 def loses(consumer: Consumer, lost: int) -> bool:
     return consumer.counters.lost > lost
 
@@ -217,13 +203,13 @@ def test_writer_at_level_3_while_a_reader_lags_dies_and_comes_back(
     wait_for(shm.exists, "the ring")
     for nap_s in (0.0, 0.005, 0.02):
         had = out.stat().st_size if out.exists() else 0
-        reader = spawn(sys.executable, "-c", CONSUMER, shm, out, nap_s)
+        reader = spawn(sys.executable, ring_consumer.__file__, shm, out, nap_s)
         wait_for(partial(larger, out, had + 100_000), "what is read")
         os.kill(reader.pid, signal.SIGKILL)
         reader.wait(DEADLINE_S)
         with Consumer(shm) as c:
             wait_for(partial(loses, c, c.counters.lost), "records that are lost")
-    reader = spawn(sys.executable, "-c", CONSUMER, shm, out, 0.0)
+    reader = spawn(sys.executable, ring_consumer.__file__, shm, out, 0.0)
     writer.terminate()
     totals = json.loads(writer.communicate(timeout=DEADLINE_S)[0])
     assert reader.wait(DEADLINE_S) == 0
@@ -294,7 +280,7 @@ def test_full_disk_keeps_what_fits_and_says_so(tmp_path: Path, mode: str) -> Non
     assert (status, produced) == ("1", 500_000)
     r = open_ring(tmp_path / "packets.ring")
     r.check()
-    assert len(r) == (256 * 1024 - HEADER_SIZE) // r.header.record_size
+    assert len(r) == (256 * 1024 - HEADER_SIZE) // r.schema.record_size
     assert r.header.closed
     walk(r.records)
     missing = r.lost - lost

@@ -34,7 +34,6 @@ PUBLISHED = 128 // 8
 EPOCHS = 8
 EPOCH = 384 // 8
 _CLOSED = 392 // 8
-TAIL = 448 // 8
 _TRIES = 1_000_000
 # Exceptions that numpy raises for a dtype that is none.
 _DAMAGED = (ValueError, TypeError, OverflowError, SyntaxError, RecursionError)
@@ -105,12 +104,8 @@ class Schema:
 class Header:
     """The header page, as it was when it was read."""
 
-    version: int
-    record_size: int  # bytes
-    stream: str
     capacity: int  # records; 0: a file
     tsc_hz: int  # 0 in virtual time
-    tsc_start: int
     utc_start_ns: int  # UTC at ts_ns == 0; 0 in virtual time
     seed: int
     config_hash: int
@@ -170,19 +165,16 @@ def _parse_schema(text: bytes, path: Path) -> Schema:
 
 def parse_header(page: mmap.mmap, path: Path) -> tuple[Header, Schema]:
     """Reads a header page and the schema in it. RingError: it is none, or a damaged one."""
-    (magic, endian, version, header_size, record_size, _stream, capacity) = _HEADER.unpack_from(
-        page
-    )[:7]
+    head = _HEADER.unpack_from(page)
+    magic, endian, version, header_size, record_size, _stream, capacity = head[:7]
     if magic != MAGIC:
         raise RingError(f"{path}: not a ring (it does not start with {MAGIC.decode()})")
     if endian != ENDIAN:
         raise RingError(f"{path}: written on a machine of the other byte order")
     if version != VERSION:
         raise RingError(f"{path}: of format version {version}; this reader wants {VERSION}")
-    (tsc_hz, tsc_start, utc_start_ns, seed, config_hash, run_id, virtual_time, *rest) = (
-        _HEADER.unpack_from(page)[7:]
-    )
-    schema_offset, schema_size, writer_pid = rest
+    tsc_hz, _tsc_start, utc_start_ns, seed, config_hash, run_id, virtual_time = head[7:14]
+    schema_offset, schema_size, writer_pid = head[14:]
     if header_size != HEADER_SIZE or schema_offset + schema_size > HEADER_SIZE:
         raise RingError(f"{path}: its schema does not fit its header page")
     schema = _parse_schema(page[schema_offset : schema_offset + schema_size], path)
@@ -194,12 +186,8 @@ def parse_header(page: mmap.mmap, path: Path) -> tuple[Header, Schema]:
     with memoryview(page) as raw, raw.cast("Q") as words:
         counters, closed = read_counters(words, path)
     header = Header(
-        version=version,
-        record_size=record_size,
-        stream=schema.stream,
         capacity=capacity,
         tsc_hz=tsc_hz,
-        tsc_start=tsc_start,
         utc_start_ns=utc_start_ns,
         seed=seed,
         config_hash=config_hash,

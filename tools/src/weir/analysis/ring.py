@@ -3,8 +3,7 @@
 
 A file is a header page of 4096 bytes, which holds its own schema, followed by records of one
 fixed size; `numpy.memmap(path, dtype, offset=4096)` is the whole reader. The header page is read
-by `header.py`; a ring in shared memory by `consumer.py`. Dependencies are numpy and msgspec;
-polars is loaded when asked for.
+by `header.py`. Dependencies are numpy and msgspec; polars is loaded when asked for.
 
 A slot holds a record or a gap record. A gap record has `ts_ns == GAP` and, in the next eight
 bytes, the number of records lost there.
@@ -93,7 +92,7 @@ class Ring:
         self.header = header
         self.schema = schema
         self.dtype = schema.dtype
-        whole = (size - HEADER_SIZE) // header.record_size
+        whole = (size - HEADER_SIZE) // schema.record_size
         self._slots = min(header.counters.written, whole)
 
     def __len__(self) -> int:
@@ -207,7 +206,7 @@ def open_ring(path: str | os.PathLike[str]) -> Ring:
     except UserError as e:
         raise RingError(str(e)) from None
     if header.capacity != 0:
-        raise RingError(f"{path}: a ring in shared memory, not a file; attach a Consumer")
+        raise RingError(f"{path}: a ring in shared memory, not a file")
     return Ring(path, header, schema, size)
 
 

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The consumer of a ring in shared memory."""
+"""The consumer of a ring in shared memory, which tests/tools/ring_writer.c fills."""
 
 from __future__ import annotations
 
 import fcntl
 import mmap
 import os
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
-
 from weir.analysis.header import (
     EPOCH,
     EPOCHS,
     HEADER_SIZE,
     PUBLISHED,
-    TAIL,
     Counters,
     RingError,
     fence,
@@ -24,6 +24,8 @@ from weir.analysis.header import (
     read_counters,
 )
 from weir.analysis.ring import Records
+
+TAIL = 448 // 8  # of the header page, in words of eight bytes
 
 
 class Consumer:
@@ -116,3 +118,18 @@ class Consumer:
         records = self.peek(max_records)
         self.advance(len(records))
         return records
+
+
+def copy(shm: str, out: Path, nap_s: float) -> None:
+    """Stores a ring's slots in a file until its producer has closed, and naps after each few."""
+    with Consumer(shm) as c, out.open("ab") as f:
+        os.truncate(out, c.tail * c.dtype.itemsize)  # what was stored but not consumed comes again
+        while not c.done:
+            records = c.peek(512)
+            os.write(f.fileno(), records.tobytes())
+            c.advance(len(records))
+            time.sleep(nap_s)
+
+
+if __name__ == "__main__":
+    copy(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]))
