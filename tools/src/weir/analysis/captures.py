@@ -177,9 +177,7 @@ def conditions(numbers: RunSummary) -> list[str]:
 def show(loaded: Run, out: Console) -> None:
     """Prints the summary of a capture, and CoreScale's numbers from its packets alone."""
     summary.show(loaded.summary, out)
-    for sentence in view(loaded.summary):
-        out.print(sentence, soft_wrap=True)
-    for sentence in corescale(loaded) + losses.sentences(loaded):
+    for sentence in view(loaded.summary) + corescale(loaded) + losses.sentences(loaded):
         out.print(sentence, soft_wrap=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import shutil
 import struct
@@ -102,6 +103,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
             file.write(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}", 1) from None
+
+
+def write_json(path: Path, value: object) -> None:
+    write_whole(path, json.dumps(value, indent=1) + "\n")
 
 
 def write_table(path: Path, table: pl.DataFrame) -> None:

@@ -9,7 +9,6 @@ a flow. Of iperf3 it is the streams of one direction, by the name of their conge
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +19,7 @@ from msgspec import Meta, Struct
 
 from weir import __version__
 from weir.analysis import folder, metrics
+from weir.analysis.summary import total
 from weir.base import foreign
 from weir.base.errors import UserError
 from weir.base.foreign import Json
@@ -123,8 +123,8 @@ def write(file: Path, out: Path, force: bool = False) -> Path:
         folder.clear(out)
     out.mkdir(parents=True, exist_ok=True)
     manifest = {key: found[key] for key in ("kind", "program", "version", "title")}
-    folder.write_whole(out / folder.MANIFESTS[0], json.dumps(manifest, indent=1) + "\n")
-    folder.write_whole(out / "summary.json", json.dumps(found, indent=1) + "\n")
+    folder.write_json(out / folder.MANIFESTS[0], manifest)
+    folder.write_json(out / folder.SUMMARIES[0], found)
     return out
 
 
@@ -162,12 +162,6 @@ def group(name: str, cc: str | None, flows: int, **known: float | None) -> Json:
 def mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
-
-
-def total(values: Iterable[float | None]) -> float | None:
-    """Returns the sum; null where one is not known."""
-    known = list(values)
-    return None if None in known else sum(value for value in known if value is not None)
 
 
 def flent(given: Document, file: Path) -> tuple[str, float, list[Json]]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -71,7 +70,7 @@ def of_run(run: Path) -> Labels:
 
 
 def write(run: Path, labels: Labels) -> Labels:
-    folder.write_whole(run / FILE, json.dumps(msgspec.to_builtins(labels), indent=1) + "\n")
+    folder.write_json(run / FILE, msgspec.to_builtins(labels))
     return labels
 
 

@@ -44,10 +44,10 @@ class Entry:
         return {**self.__dict__, "path": str(self.path), "tags": list(self.tags)}
 
 
-def find(top: Path, inside: bool = True) -> Iterator[Path]:
-    """Yields run folders in and below a folder, and sweeps; inside: its runs if it is a sweep."""
+def find(top: Path) -> Iterator[Path]:
+    """Yields run folders in and below a folder, and sweeps; of a folder that is one its runs."""
     folder.check(top)
-    yield from map(Path, _below(str(top), inside, 0))
+    yield from map(Path, _below(str(top), True, 0))
 
 
 def find_all(top: Path) -> Iterator[Path]:

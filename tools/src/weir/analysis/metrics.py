@@ -256,7 +256,7 @@ def tally(frames: Iterable[pl.DataFrame], t0_ns: float = 0.0) -> Tally:
     for frame in frames:
         everyone = [pl.concat([*everyone, frame.select(PER_FLOW).unique()]).unique()]
         late = between(frame, t0_ns).with_columns(
-            code=(pl.col("rtt_mean_ns").clip(1).log() * RTT_CODES).round().cast(pl.UInt16),
+            code=(pl.col("rtt_mean_ns").clip(1).log() * RTT_CODES).round().cast(pl.UInt16)
         )
         weighed = pl.col("rtt_mean_ns").cast(pl.Float64) * pl.col("rtt_samples")
         counted = {name: known_sum(pl.col(name).cast(pl.UInt64)) for name in INTERVAL_SUMS}

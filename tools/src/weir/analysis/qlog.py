@@ -175,14 +175,7 @@ def read(path: Path) -> Qlog:
     """Returns a qlog's figures. UserError: it is none, or a member has another type."""
     try:
         return _read(path)
-    except (
-        AttributeError,
-        IndexError,
-        KeyError,
-        OverflowError,
-        RecursionError,
-        TypeError,
-    ) as error:
+    except (AttributeError, LookupError, OverflowError, RecursionError, TypeError) as error:
         raise UserError(f"{path}: an event has another shape than qlog's: {error!r}") from None
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, to_builtins
 from rich.console import Console
 
 from weir.analysis.model_parts import (
@@ -28,6 +28,7 @@ from weir.analysis.model_parts import (
 from weir.analysis.run_summary import RunLedger, RunSummary
 from weir.base import units
 from weir.base.errors import one_line
+from weir.base.foreign import Json
 from weir.base.page import Column, Table
 from weir.base.terminal import print_table
 
@@ -102,22 +103,20 @@ def of_flows(summary: RunSummary, number: Callable[[Group], float | None]) -> fl
 
 def groups(summary: RunSummary) -> Table:
     """Returns the table of groups of flows, with what came back and what was not TCP."""
-    parts: list[tuple[float | None, list[object]]] = []  # goodput, and a row without its share
+    rows: list[Json] = []
     for index, (name, group) in enumerate(zip(group_names(summary), summary.groups, strict=True)):
-        parts.append((group.goodput_bps, own_row(name, group)))
+        rows.append(own_row(name, group))
         if group.back:  # what the side that was opened has sent
-            parts.append((group.back.goodput_bps, own_row(f"{name}, back", group.back)))
+            rows.append(own_row(f"{name}, back", group.back))
         kinds: dict[str, list[IpFlow]] = {}
         for flow in summary.ip_flows:
             if flow.group == index and not counted_as_flow(group, flow):
                 back = " back" if flow.direction == "reverse" else ""
                 kinds.setdefault(f"{name}, {flow.protocol}{back}", []).append(flow)
-        parts += [ip_row(kind, flows) for kind, flows in kinds.items()]
-    total_bps = total(goodput for goodput, _ in parts)
-    rows = []
-    for goodput, row in parts:
-        share = goodput / total_bps if goodput is not None and total_bps else None
-        rows.append([*row[:4], share, *row[4:]])
+        rows += [ip_row(kind, flows) for kind, flows in kinds.items()]
+    if total_bps := total(row.get("goodput_bps") for row in rows):
+        for row in rows:
+            row["share"] = row["goodput_bps"] / total_bps
     return Table(GROUPS, rows, left=2)
 
 
@@ -127,55 +126,28 @@ def counted_as_flow(group: Group, flow: IpFlow) -> bool:
     return quic and flow.protocol == "udp" and flow.direction == "forward"
 
 
-def own_row(name: str, sent: Group | Back) -> list[object]:
+def own_row(name: str, sent: Group | Back) -> Json:
     """Returns a row without its share of the goodput: a group's, or its opened side's."""
-    group = None if isinstance(sent, Back) else sent
-    return [
-        name,
-        sent.cc or None,
-        group.flows if group else None,
-        sent.goodput_bps,
-        group.jfi if group else None,
-        sent.rtt_mean_ns or None,  # 0: nothing measured one
-        units.known(sent.drops),
-        sent.retransmits,
-        sent.rtx_overhead,
-        group.cwnd_reductions if group else None,
-    ]
+    rtt_ns = sent.rtt_mean_ns or None  # 0: nothing measured one
+    return {**to_builtins(sent), "group": name, "cc": sent.cc or None, "rtt_mean_ns": rtt_ns}
 
 
-def ip_row(name: str, flows: Sequence[IpFlow]) -> tuple[float, list[object]]:
-    """Returns goodput and row of a group's flows of a protocol and direction beside TCP."""
+def ip_row(name: str, flows: Sequence[IpFlow]) -> Json:
+    """Returns the row of a group's flows of a protocol and direction beside TCP."""
     goodput, drops = sum(flow.goodput_bps for flow in flows), sum(flow.drops for flow in flows)
-    return goodput, [name, None, len(flows), goodput, None, None, drops, None, None, None]
+    return {"group": name, "flows": len(flows), "goodput_bps": goodput, "drops": drops}
 
 
 def links(summary: RunSummary) -> Table:
     """Returns the table of links."""
-    return Table(
-        LINKS,
-        [
-            [
-                name, link_rate(link), link.utilisation, link.queue_mean_pkts, link.queue_mean_ns,
-                link.sojourn_p99_ns, link.drops, link.marks,
-            ]
-            for name, link in summary.links.items()
-        ],
-    )  # fmt: skip
+    each = summary.links.items()
+    rows = [{**to_builtins(link), "link": name, "rate": link_rate(link)} for name, link in each]
+    return Table(LINKS, rows)
 
 
 def cards(summary: RunSummary) -> Table:
     """Returns the table of the hosts' cards, for what arrives."""
-    return Table(
-        CARDS,
-        [
-            [
-                name, side.hosts, side.interrupts, side.packets_per_interrupt,
-                side.segs_per_handover, side.drops, side.busy, side.busy_max,
-            ]
-            for name, side in summary.cards.items()
-        ],
-    )  # fmt: skip
+    return Table(CARDS, [{"side": n, **to_builtins(one)} for n, one in summary.cards.items()])
 
 
 def busiest(summary: RunSummary) -> tuple[str, Link] | None:

@@ -81,9 +81,9 @@ def read_bytes(path: Path, bytes_max: int = BYTES_MAX) -> bytes:
     return data.removeprefix(BYTE_ORDER_MARK)
 
 
-def read_json(path: Path, shape: type[T], bytes_max: int = BYTES_MAX) -> T:
+def read_json(path: Path, shape: type[T]) -> T:
     """Returns a JSON file as a shape (see decode). UserError: it is none, or does not fit."""
-    return decode(read_bytes(path, bytes_max), shape, str(path))
+    return decode(read_bytes(path), shape, str(path))
 
 
 def decode(data: bytes, shape: type[T], place: str) -> T:

@@ -9,13 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import IO
 
 from rich.cells import cell_len
-from rich.console import (
-    Console,
-    ConsoleDimensions,
-    ConsoleOptions,
-    JustifyMethod,
-    RenderableType,
-)
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, JustifyMethod, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.segment import Segment
 from rich.table import Column, Table

@@ -91,14 +91,8 @@ def draw() -> None:
 def run(command: str, folder: Path) -> None:
     """Runs a command. UserError: it failed, with what it printed."""
     words = shlex.split(command)
-    argv = [
-        sys.executable,
-        "-P",
-        "-m",
-        "weir",
-        *words,
-        *(["--no-report"] if words[0] == "run" else []),
-    ]
+    quick = ["--no-report"] if words[0] == "run" else []
+    argv = [sys.executable, "-P", "-m", "weir", *words, *quick]
     result = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
     if result.returncode != 0:
         raise UserError(f"weir {command}: {result.stderr.strip()}", 1)

@@ -17,8 +17,7 @@ PARAMETERS = (
     Column("parameter", "name", code),
     Column("default", lambda of: "required" if of["default"] is None else code(of["default"])),
     Column(
-        "unit",
-        lambda of: "limit" if of["type"] == "limit" else UNITS.get(of["unit"], of["unit"]),
+        "unit", lambda of: "limit" if of["type"] == "limit" else UNITS.get(of["unit"], of["unit"])
     ),
     Column("range"),
     Column("meaning", lambda of: of["help"] + (" (live)" if of["live"] else "")),

@@ -7,6 +7,7 @@ Every format is written a batch of records at a time: memory does not depend on 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from weir.analysis.folder import Run, whole
@@ -52,8 +53,7 @@ def write(
             raise UserError(f"{run.path}: no telemetry was recorded")
         suffix, table = ".parquet", tables.parquet
         if to == "csv":
-            packed = (".csv.zst", tables.csv_zstd)
-            suffix, table = packed if compress else (".csv", tables.csv)
+            suffix, table = ".csv.zst" if compress else ".csv", partial(tables.csv, packed=compress)
         files = [folder / f"{stream.schema.stream}{suffix}" for stream in chosen]
         for stream, file in zip(chosen, files, strict=True):
             with whole(file) as path:

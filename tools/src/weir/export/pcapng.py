@@ -21,7 +21,7 @@ A frame's comment (opt_comment, `frame.comment` in tshark) has what the record s
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -76,7 +76,7 @@ _END = np.dtype([("end", "<u4"), ("length", "<u4")])
 TCP, TTL = 6, 64
 BLOCK_BYTES = sum(of.itemsize for of in (_HEAD, _OPTION, _IDENTIFIED, _END))
 PADS = pa.array([b"\0" * count for count in range(4)])
-PIECE = 100_000  # packets, of which each needs some 600 bytes meanwhile
+PIECE = 100_000  # packets whose blocks are made at a time: each needs some 600 bytes meanwhile
 CE = 3
 Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.int64]
@@ -101,7 +101,7 @@ def write(run: Run, path: Path, flows: Sequence[int]) -> None:
         file.write(_SECTION.pack(0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28))
         interfaces: dict[int, int] = {}  # by what happened: their numbers
         for batch in selected(packets, flows):
-            for some in pieces(batch):
+            for some in batch.batches(PIECE):
                 codes, where = codes_of(some)
                 words = [
                     words_of(packets, paths, *code.to_bytes(4, "big")) for code in codes.tolist()
@@ -120,12 +120,6 @@ class Known:
     backward: Mask  # by group and path: those of ACKs
     ipv6: Mask  # by group, and False at the end
     dscp: Bytes  # likewise
-
-
-def pieces(batch: Batch) -> Iterator[Batch]:
-    """Yields parts of a batch that are small enough for their blocks to be in memory."""
-    for at in range(0, len(batch), PIECE):
-        yield batch.rows(np.arange(at, min(at + PIECE, len(batch))))
 
 
 def endpoints(run: Run) -> npt.NDArray[np.void]:

@@ -46,10 +46,7 @@ def header(form: str, title: str, description: str, start_utc_ns: int) -> dict[s
     epoch = datetime.fromtimestamp(start_utc_ns // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     common = {
         "time_format": "relative_to_epoch",
-        "reference_time": {
-            "clock_type": "system",
-            "epoch": f"{epoch}.{start_utc_ns % 10**9:09d}Z",
-        },
+        "reference_time": {"clock_type": "system", "epoch": f"{epoch}.{start_utc_ns % 10**9:09d}Z"},
     }
     return {
         "file_schema": "urn:ietf:params:qlog:file:sequential",

@@ -47,16 +47,10 @@ def parquet(stream: Stream, path: Path, flows: Sequence[int]) -> None:
             file.write_table(batch.to_arrow())
 
 
-def csv(stream: Stream, path: Path, flows: Sequence[int]) -> None:
+def csv(stream: Stream, path: Path, flows: Sequence[int], packed: bool = False) -> None:
     """Writes a line of names, then numbers: times in ns, floats with all their digits."""
-    _csv(stream, pa.OSFile(str(path), "wb"), flows)
-
-
-def csv_zstd(stream: Stream, path: Path, flows: Sequence[int]) -> None:
-    _csv(stream, pa.CompressedOutputStream(str(path), "zstd"), flows)
-
-
-def _csv(stream: Stream, out: pa.NativeFile, flows: Sequence[int]) -> None:
+    file = str(path)
+    out = pa.CompressedOutputStream(file, "zstd") if packed else pa.OSFile(file, "wb")
     with out, pyarrow.csv.CSVWriter(out, arrow_schema(stream)) as file:
         for batch in selected(stream, flows):
             file.write_table(batch.to_arrow())

@@ -21,6 +21,7 @@ from weir.base.errors import UserError
 from weir.base.page import Table
 
 NAME = "weir probe"
+PARAMETERS = ("count", "interval", "delta", "size", "rtt_min")  # of the source
 # What the probes have in common with the flows they are sent beside. If base_rtt is a distribution,
 # the flow of the probes has a draw of its own, as one more flow would.
 LIKE_FLOWS = ("path", "base_rtt", "mss", "dscp", "timestamps")
@@ -40,13 +41,7 @@ class Probing:
 
     def source(self) -> dict[str, str]:
         """Returns the source's parameters that are not its defaults."""
-        given = {
-            "count": self.count,
-            "interval": self.interval,
-            "delta": self.delta,
-            "size": self.size,
-            "rtt_min": self.rtt_min,
-        }
+        given = {key: getattr(self, key) for key in PARAMETERS}
         return {key: str(value) for key, value in given.items() if value is not None}
 
 

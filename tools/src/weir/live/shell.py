@@ -10,7 +10,6 @@ namespace with a server. All runs inside weir.live.contained, so that nothing of
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -215,7 +214,7 @@ class Shell:
             return
         ends = [fact for fact in merged["verdicts"] if fact["cause"] != "interrupted"]
         merged |= {"verdicts": ends, "verdict": folder.verdict(ends)}  # a shell ends its switch
-        folder.write_whole(self.folder / folder.SUMMARIES[0], json.dumps(merged, indent=1) + "\n")
+        folder.write_json(self.folder / folder.SUMMARIES[0], merged)
         shell_report.show(folder.load(self.folder).summary, self.wanted.swap)
         if self.wanted.out is not None:
             from weir.report import page

@@ -15,23 +15,6 @@ from matplotlib.ticker import AutoMinorLocator, LogLocator, MaxNLocator, NullFor
 
 from weir.base import units
 from weir.report import figure as values
-from weir.report.figure import (
-    WIDTH_IN,
-    Axis,
-    Band,
-    Bars,
-    Box,
-    Field,
-    Figure,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Polygon,
-    Rule,
-    Span,
-    Strokes,
-)
 from weir.report.theme import GRID, INK, Style
 
 WIDE = 92  # characters of a legend over the whole width
@@ -104,7 +87,7 @@ def settings(paper: bool = False, own: dict[Any, Any] | None = None) -> Iterator
         yield
 
 
-def draw(figure: Figure, width_in: float = WIDTH_IN, wide: float = WIDE) -> Canvas:
+def draw(figure: values.Figure, width_in: float = values.WIDTH_IN, wide: float = WIDE) -> Canvas:
     """Returns a figure drawn; wide: characters of a legend's row over the width of a page."""
     canvas = Canvas(figsize=(width_in, figure.height_in), layout="constrained")
     columns = min(figure.columns, len(figure.panels))
@@ -116,25 +99,25 @@ def draw(figure: Figure, width_in: float = WIDTH_IN, wide: float = WIDE) -> Canv
     for place, panel in enumerate(figure.panels):
         axes = canvas.add_subplot(grid[divmod(place, columns)])
         low = figure.height_in * panel.weight / sum(weights) < LOW_IN
-        found |= draw_panel(axes, panel, int(wide * width_in / WIDTH_IN / columns), low)
+        found |= draw_panel(axes, panel, int(wide * width_in / values.WIDTH_IN / columns), low)
         if columns > SMALL_FROM:
             axes.tick_params(labelsize=5)
             axes.yaxis.label.set_fontsize(5)
         drawn.append(axes)
     _share(figure, drawn, columns)
     fields = [(axes, m) for axes, p in zip(drawn, figure.panels, strict=True)
-              for m in p.marks if isinstance(m, Field)]  # fmt: skip
+              for m in p.marks if isinstance(m, values.Field)]  # fmt: skip
     if fields:
         bar = canvas.colorbar(
             found[id(fields[-1][1])], ax=drawn, label=fields[-1][1].label, aspect=30, pad=0.01
         )
         bar.outline.set_visible(False)
     entries = [(found[id(mark)], mark.style.label) for mark in values.key(figure)]
-    _legend(canvas, entries, int(wide * width_in / WIDTH_IN))
+    _legend(canvas, entries, int(wide * width_in / values.WIDTH_IN))
     return canvas
 
 
-def _share(figure: Figure, drawn: Sequence[Axes], columns: int) -> None:
+def _share(figure: values.Figure, drawn: Sequence[Axes], columns: int) -> None:
     """Leaves out what the panel below or at the left says too."""
     for place, (axes, panel) in enumerate(zip(drawn, figure.panels, strict=True)):
         below = place + columns
@@ -148,7 +131,9 @@ def _share(figure: Figure, drawn: Sequence[Axes], columns: int) -> None:
                 axes.tick_params(labelleft=False)
 
 
-def draw_panel(axes: Axes, panel: Panel, wide: int = WIDE, low: bool = False) -> dict[int, Any]:
+def draw_panel(
+    axes: Axes, panel: values.Panel, wide: int = WIDE, low: bool = False
+) -> dict[int, Any]:
     """Draws marks and scales into axes; returns the artist of each mark by the mark's id.
 
     wide: characters below it. low: it has room for few ticks.
@@ -161,7 +146,7 @@ def draw_panel(axes: Axes, panel: Panel, wide: int = WIDE, low: bool = False) ->
         getattr(axes, f"set_{name}label")(axis.label)
     found = {}
     for place, mark in enumerate(panel.marks):
-        depth = BEHIND if isinstance(mark, Span) else FIRST + place / len(panel.marks)
+        depth = BEHIND if isinstance(mark, values.Span) else FIRST + place / len(panel.marks)
         found[id(mark)] = _mark(axes, mark, depth, ends[1][1])
     _ticks(axes.xaxis, panel.x, ends[0], low=False)
     _ticks(axes.yaxis, panel.y, ends[1], low)
@@ -175,7 +160,7 @@ def draw_panel(axes: Axes, panel: Panel, wide: int = WIDE, low: bool = False) ->
         axes.grid(visible=bool(panel.x.ticks), axis="y")
         axes.grid(visible=not panel.x.ticks, axis="x")
         axes.tick_params(axis="y", length=0)
-    if any(isinstance(mark, Field) for mark in panel.marks):
+    if any(isinstance(mark, values.Field) for mark in panel.marks):
         axes.grid(visible=False, axis="both")
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
@@ -183,7 +168,7 @@ def draw_panel(axes: Axes, panel: Panel, wide: int = WIDE, low: bool = False) ->
     return found
 
 
-def _ticks(axis: Any, given: Axis, ends: tuple[float, float], low: bool) -> None:
+def _ticks(axis: Any, given: values.Axis, ends: tuple[float, float], low: bool) -> None:
     if given.ticks:
         axis.set_ticks([place for place, _ in given.ticks], [name for _, name in given.ticks])
         axis.set_minor_locator(NullLocator())
@@ -196,12 +181,12 @@ def _ticks(axis: Any, given: Axis, ends: tuple[float, float], low: bool) -> None
         axis.set_minor_locator(AutoMinorLocator(1))
 
 
-def _mark(axes: Axes, mark: Mark, depth: float, top: float) -> Any:
+def _mark(axes: Axes, mark: values.Mark, depth: float, top: float) -> Any:
     """Draws a mark and returns its artist; top: where the y axis ends."""
     style = mark.style
     drawn: dict[str, Any] = {"color": style.colour, "zorder": depth}
     drawn["label"] = style.label or None
-    if isinstance(mark, Line):
+    if isinstance(mark, values.Line):
         [line] = axes.plot(
             mark.x,
             mark.y,
@@ -213,12 +198,12 @@ def _mark(axes: Axes, mark: Mark, depth: float, top: float) -> Any:
             **drawn,
         )
         return line
-    if isinstance(mark, Points):
+    if isinstance(mark, values.Points):
         y = np.minimum(mark.y, top) if mark.at_edge else mark.y
         kind = _marker(style, mark.size * (0.9 if mark.hollow else 1.0), mark.hollow)
         [points] = axes.plot(mark.x, y, linestyle="none", clip_on=not mark.at_edge, **kind, **drawn)
         return points
-    if isinstance(mark, Band):
+    if isinstance(mark, values.Band):
         drawn = {"facecolor": style.colour, "zorder": depth, "label": style.label or None}
         if mark.stacked and style.hatch:
             drawn |= {"edgecolor": INK, "hatch": style.hatch}
@@ -228,31 +213,31 @@ def _mark(axes: Axes, mark: Mark, depth: float, top: float) -> Any:
         return axes.fill_between(
             mark.x, mark.low, mark.high, alpha=mark.opacity, linewidth=thick, **drawn
         )
-    if isinstance(mark, Strokes):
+    if isinstance(mark, values.Strokes):
         lines = axes.hlines if mark.lying else axes.vlines
         return lines(
             mark.at, mark.low, mark.high, linewidth=mark.width, alpha=mark.opacity,
             linestyle=style.dash, **drawn,
         )  # fmt: skip
-    if isinstance(mark, Bars):
+    if isinstance(mark, values.Bars):
         kind = {"linewidth": 0, "hatch": style.hatch or None, "edgecolor": INK, **drawn}
         sizes = mark.high - mark.low
         if mark.lying:
             return axes.barh(mark.at, sizes, height=mark.width, left=mark.low, **kind)
         return axes.bar(mark.at, sizes, width=mark.width, bottom=mark.low, **kind)
-    if isinstance(mark, Box):
+    if isinstance(mark, values.Box):
         return _box(axes, mark, depth)
-    if isinstance(mark, Rule):
+    if isinstance(mark, values.Rule):
         rule = axes.axvline if mark.upright else axes.axhline
         return rule(mark.at, linewidth=mark.width, linestyle=style.dash, **drawn)
-    if isinstance(mark, Span):
+    if isinstance(mark, values.Span):
         span = axes.axvspan if mark.upright else axes.axhspan
         return span(mark.low, mark.high, linewidth=0, **drawn)
-    if isinstance(mark, Polygon):
+    if isinstance(mark, values.Polygon):
         axes.fill(mark.x, mark.y, color=style.colour, alpha=0.2, linewidth=0, zorder=depth)
         [line] = axes.plot(mark.x, mark.y, linestyle=style.dash, linewidth=0.9, **drawn)
         return line
-    if isinstance(mark, Field):
+    if isinstance(mark, values.Field):
         return _field(axes, mark)
     return axes.annotate(
         mark.text, (mark.x, mark.y), xytext=mark.away, textcoords="offset points", va="center",
@@ -267,7 +252,7 @@ def _marker(style: Style, size: float, hollow: bool) -> dict[str, Any]:
             "markeredgewidth": thick}  # fmt: skip
 
 
-def _box(axes: Axes, mark: Box, depth: float) -> Any:
+def _box(axes: Axes, mark: values.Box, depth: float) -> Any:
     found, colour = mark.quartiles(), mark.style.colour
     kind: dict[str, Any] = {"color": colour, "linewidth": 1.0}
     shown = {
@@ -282,7 +267,7 @@ def _box(axes: Axes, mark: Box, depth: float) -> Any:
     return made["boxes"][0]
 
 
-def _field(axes: Axes, mark: Field) -> Any:
+def _field(axes: Axes, mark: values.Field) -> Any:
     mesh = axes.pcolormesh(
         mark.values, cmap="viridis", vmin=mark.low, vmax=mark.high, rasterized=True
     )

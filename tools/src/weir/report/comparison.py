@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import polars as pl
@@ -20,17 +21,8 @@ from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.base.foreign import Json
 from weir.base.page import Heading, Link, Page, Part, Table, Text, section
-from weir.report import (
-    balance,
-    data,
-    document,
-    figures,
-    lateness,
-    page,
-    pairing,
-    sections,
-    theme,
-)
+from weir.report import balance, data, document, figures, lateness, page, pairing, sections, theme
+from weir.report.data import busiest_link
 from weir.report.figure import Figure, named
 from weir.report.scene import Scene, banded, split_by
 from weir.report.theme import Style
@@ -153,29 +145,13 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
         Metric("goodput", units.rate, totals(lambda group: group.goodput_bps)),
         Metric("Jain's index", units.ratio, [r.jfi for r in reports]),
     ]
-    groups = pairing.pairs(reports)
-    if len(groups) > 1:
+    pairs = pairing.pairs(reports)
+    for name, show, number in PAIRED if len(pairs) > 1 else PAIRED[1:]:
         found += [
-            Metric(
-                f"goodput, {pair.label}",
-                units.rate,
-                _of(reports, pair, lambda group: group.goodput_bps),
-            )
-            for pair in groups[:KEYS_MAX]
+            Metric(f"{name}, {pair.label}", show, _of(reports, pair, number), name == OBJECTIVE)
+            for pair in pairs[:KEYS_MAX]
         ]
-    found += [
-        Metric(
-            f"mean RTT, {pair.label}",
-            units.time,
-            _of(reports, pair, lambda group: group.rtt_mean_ns),
-        )
-        for pair in groups[:KEYS_MAX]
-    ]
-    found += [
-        Metric(f"{OBJECTIVE}, {pair.label}", units.number, _of(reports, pair, _objective), True)
-        for pair in groups[:KEYS_MAX]
-    ]
-    found += _qlogs(compared, groups[:KEYS_MAX])
+    found += _qlogs(compared, pairs[:KEYS_MAX])
     loads = [latency.under_load(one.data.run) for one in compared]
     pings = [None if one is None else one.median_ns for one in loads]
     found.append(Metric("delay under load, median", units.time, pings))
@@ -200,21 +176,15 @@ def numbers(compared: Sequence[Compared]) -> list[Metric]:
         Metric("queueing delay, mean", units.time, of_links(lambda link: link.queue_mean_ns)),
         Metric("queueing delay, p99", units.time, of_links(lambda link: link.sojourn_p99_ns)),
     ]
-    for label, counts in (
-        ("drops", of_links(lambda link: link.drops)),
-        ("CE marks", of_links(lambda link: link.marks)),
-    ):
+    for label, kind in (("drops", "drops"), ("CE marks", "marks")):
+        counts = of_links(attrgetter(kind))
         name = f"{label} at the busiest link per second"
         found.append(Metric(name, units.number, _over(counts, spans)))
-    errors = [report.emulation for report in reports]
-    for label, each in (
-        ("delay, median", [e.delay_error_p50_ns for e in errors]),
-        ("delay, p99", [e.delay_error_p99_ns for e in errors]),
-        ("delay, largest", [e.delay_error_max_ns for e in errors]),
-    ):
-        times = [units.known(value) for value in each]
-        found.append(Metric(f"emulation's error of {label}", units.time, times))
-    rates = [units.known(e.rate_error_ppm) for e in errors]
+    for label, part in (("median", "p50"), ("p99", "p99"), ("largest", "max")):
+        late = attrgetter(f"emulation.delay_error_{part}_ns")
+        times = [units.known(late(report)) for report in reports]
+        found.append(Metric(f"emulation's error of delay, {label}", units.time, times))
+    rates = [units.known(report.emulation.rate_error_ppm) for report in reports]
     found.append(Metric("emulation's error of rate (ppm)", units.number, rates))
     return [m for m in found if any(value is not None for value in m.values)]
 
@@ -261,6 +231,14 @@ def _objective(group: Group) -> float | None:
     """Returns Copa's objective of a group's mean flow."""
     goodput, flows, rtt_ns = group.goodput_bps, group.flows, group.rtt_mean_ns
     return metrics.objective(goodput / flows, rtt_ns) if goodput and flows and rtt_ns else None
+
+
+# Numbers of each group; the first is of several groups, as it is the run's where there is one.
+PAIRED: tuple[tuple[str, Show, Callable[[Group], float | None]], ...] = (
+    ("goodput", units.rate, lambda group: group.goodput_bps),
+    ("mean RTT", units.time, lambda group: group.rtt_mean_ns),
+    (OBJECTIVE, units.number, _objective),
+)
 
 
 def apart(value: float, base: float) -> float:
@@ -405,23 +383,13 @@ def draw_common(compared: Sequence[Compared]) -> Iterator[Figure]:
         yield from draw_flows([(i, one) for i, one, _ in with_flows], scene)
     links = []
     for index, one in enumerate(compared):
-        found = busiest_link(one)
+        found = busiest_link(one.data)
         if found is not None:
             links.append(found[1].with_columns(link=pl.lit(index, pl.UInt16)))
     if links:
         names = ["ts_ns", "time_s", "link", "queue_mean_pkts", "queue_max_pkts", "length_ns"]
         names += ["sojourn_mean_ns", "sojourn_max_ns", "drops", "marks"]
         yield from draw_links(compared, pl.concat([part.select(names) for part in links]), scene)
-
-
-def busiest_link(one: Compared) -> tuple[int, pl.DataFrame] | None:
-    """Returns the index and the records of a run's busiest link."""
-    busiest = summary.busiest(one.data.numbers)
-    if busiest is None or one.data.links is None:
-        return None
-    index = list(one.data.numbers.links).index(busiest[0])
-    own = one.data.links.filter(pl.col("link") == index).sort("ts_ns")
-    return (index, own) if own.height > 0 else None
 
 
 def draw_flows(compared: Sequence[tuple[int, Compared]], scene: Scene) -> Iterator[Figure]:
@@ -495,7 +463,7 @@ def draw_links(compared: Sequence[Compared], links: pl.DataFrame, scene: Scene) 
     )
     distributions = []
     for one in compared:
-        found = busiest_link(one)
+        found = busiest_link(one.data)
         if found is None or one.data.links is None:
             continue
         known, _ = sections.delays(one.data, one.data.links, [found[0]])

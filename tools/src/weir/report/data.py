@@ -36,6 +36,7 @@ class RunData:
 
     @property
     def captured(self) -> bool:
+        """Is true of a capture's analysis, which cannot know what dropped packets."""
         return self.run.summary.program == summary.ANALYSER
 
 
@@ -86,6 +87,16 @@ def relabelled(read_data: RunData, labels: Sequence[str]) -> RunData:
         )
     groups = [replace(s, label=name) for s, name in zip(scene.groups, labels, strict=True)]
     return replace(read_data, scene=replace(scene, groups=groups))
+
+
+def busiest_link(of: RunData) -> tuple[int, pl.DataFrame] | None:
+    """Returns the index and the records of a run's busiest link."""
+    busiest = summary.busiest(of.numbers)
+    if busiest is None or of.links is None:
+        return None
+    index = list(of.numbers.links).index(busiest[0])
+    own = of.links.filter(pl.col("link") == index).sort("ts_ns")
+    return (index, own) if own.height > 0 else None
 
 
 def warmup_s(run: Run) -> float:

@@ -57,7 +57,7 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
     data = read(run)
     report = data.numbers
     figures = document.figures(sections.draw(data, on_progress))
-    drops = losses.sentences(run) if captured(run) else []
+    drops = losses.sentences(run) if data.captured else []
     parts: list[Part] = [
         *(Text(note, "note") for note in run.notes),
         *labelled(run),
@@ -86,11 +86,6 @@ def labelled(run: Run) -> list[Text]:
 def described(tables: Iterable[tuple[str, Table]]) -> list[Part]:
     """Returns tables, each below a sentence that says what it is."""
     return [part for text, table in tables for part in (Text(f"{text}.", "small"), table)]
-
-
-def captured(run: Run) -> bool:
-    """Returns whether a run is a capture's analysis, which cannot know what dropped packets."""
-    return run.summary.program == summary.ANALYSER
 
 
 def verdicts(run: Run, report: RunSummary) -> list[str] | None:
@@ -232,7 +227,9 @@ def transfers(data: RunData) -> list[tuple[str, Table]]:
             " transfers that finished: those of the unfinished would be longer"
         )
         tables.append((text, Table(COMPLETIONS, with_labels(times, data), left=2)))
-    video = frame.filter(pl.col("group").is_in(video_groups(data.run)))
+    groups = range(len(data.run.config.get("flows") or []))
+    videos = [n for n in groups if latency.source(data.run.config, n) == "video"]
+    video = frame.filter(pl.col("group").is_in(videos))
     streams = metrics.video_streams(video, closed, since_ns)
     if streams.height:
         means = streams.group_by("group", maintain_order=True).agg(
@@ -246,17 +243,6 @@ def transfers(data: RunData) -> list[tuple[str, Table]]:
 def with_labels(rows: pl.DataFrame, data: RunData) -> list[dict[str, Any]]:
     """Returns rows of groups, each with the label of its group."""
     return [{**row, "label": data.scene.group(row["group"]).label} for row in rows.to_dicts()]
-
-
-def video_groups(run: Run) -> list[int]:
-    """Returns the numbers of the groups whose source is `video`."""
-    groups = run.config.get("flows") or []
-    return [
-        number
-        for number, group in enumerate(groups)
-        if isinstance(group, dict)
-        and (group.get("source") == "video" or "video" in (group.get("source") or {}))
-    ]
 
 
 def warmup(report: RunSummary, length_s: float) -> str:

@@ -112,9 +112,7 @@ def set_limits(figure: Figure, shape: Shape) -> Figure:
 def within(axis: Axis, low: float | None, high: float | None) -> Axis:
     """Returns an axis with other ends; None: its own."""
     return replace(
-        axis,
-        low=axis.low if low is None else low,
-        high=axis.high if high is None else high,
+        axis, low=axis.low if low is None else low, high=axis.high if high is None else high
     )
 
 

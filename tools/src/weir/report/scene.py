@@ -10,18 +10,7 @@ import polars as pl
 
 from weir.base import units
 from weir.report import theme
-from weir.report.figure import (
-    MOMENT,
-    Axis,
-    Band,
-    Figure,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Rule,
-    floats,
-)
+from weir.report.figure import MOMENT, Axis, Band, Figure, Line, Mark, Panel, Points, Rule, floats
 from weir.report.theme import INK, Style
 
 FEW = 10  # as many flows are drawn one by one; more as median and band

@@ -14,7 +14,7 @@ from weir.analysis import metrics, segments, summary, windows
 from weir.analysis.header import NO_LINK
 from weir.base import units
 from weir.report import balance, bottleneck, figures, lateness, segment_sections, theme
-from weir.report.data import FlowData, RunData, chosen_records
+from weir.report.data import FlowData, RunData, busiest_link, chosen_records
 from weir.report.figure import Figure, named
 from weir.report.scene import BANDS, Scene, flow_styles, split_by
 
@@ -61,17 +61,9 @@ def draw(data: RunData, on_progress: Progress | None = None) -> Iterator[Figure]
     if links is not None:
         parts.append(partial(draw_links, data, links))
     if flows is not None:
-        parts += [
-            partial(each, data, flows)
-            for each in (
-                draw_shares,
-                draw_base_rtts,
-                draw_balance,
-                draw_sequence,
-                draw_segments,
-                draw_acks,
-            )
-        ]
+        of_flows = [draw_shares, draw_base_rtts, draw_balance, draw_sequence]
+        of_flows += [segment_sections.draw, draw_acks]
+        parts += [partial(each, data, flows) for each in of_flows]
     rest = (draw_completion, draw_observed, draw_events, draw_lateness)
     parts += [partial(each, data) for each in rest]
     yield from in_steps(parts, on_progress)
@@ -106,13 +98,9 @@ def draw_rates(data: RunData, flows: FlowData) -> Iterator[Figure]:
 
 def bottleneck_rates(data: RunData) -> pl.DataFrame | None:
     """Returns the busiest link's rate at the end of each interval: a schedule may change it."""
-    busiest = summary.busiest(data.numbers)
-    if busiest is None or data.links is None:
-        return None
-    names = list(data.numbers.links)
-    own = data.links.filter(pl.col("link") == names.index(busiest[0])).sort("ts_ns")
+    found = busiest_link(data)
     ends = (pl.col("ts_ns") / metrics.NS_PER_S).alias("end_s")
-    return own.select(ends, "rate_bps") if own.height > 0 else None
+    return found[1].select(ends, "rate_bps") if found else None
 
 
 def draw_shares(data: RunData, flows: FlowData) -> Iterator[Figure]:
@@ -137,16 +125,11 @@ def draw_shares(data: RunData, flows: FlowData) -> Iterator[Figure]:
     if groups > CWND_FLOWS:
         few = f" Shown are the median flows of the first {CWND_FLOWS} groups."
     samples = window_samples(data.run, flows.rated, chosen)
+    label, said = "cwnd", "Congestion window over time."
     if data.captured:
-        drawn = figures.cwnd(samples, chosen, data.scene, "in flight")
-        yield named(
-            "cwnd",
-            drawn,
-            f"Data in flight over time. Each value is the largest of an interval.{few}",
-        )
-    else:
-        drawn = figures.cwnd(samples, chosen, data.scene)
-        yield named("cwnd", drawn, f"Congestion window over time.{few}")
+        label = "in flight"
+        said = "Data in flight over time. Each value is the largest of an interval."
+    yield named("cwnd", figures.cwnd(samples, chosen, data.scene, label), f"{said}{few}")
     episodes = recoveries(data, chosen)
     if episodes.height > 0:
         styles = flow_styles(samples.select("flow_id", "group").unique(), data.scene, chosen)
@@ -353,11 +336,6 @@ def draw_sequence(data: RunData, flows: FlowData) -> Iterator[Figure]:
         f" {units.count(resent.height)} segments were sent again."
         + ("" if flows.each.height <= SEQUENCE_FLOWS else " The flows shown are typical ones."),
     )
-
-
-def draw_segments(data: RunData, flows: FlowData) -> Iterator[Figure]:
-    """Yields a flow's segments one by one, and what happened around the first drop."""
-    yield from (named(*each) for each in segment_sections.draw(data, flows))
 
 
 def without_unset(acks: pl.DataFrame) -> pl.DataFrame:

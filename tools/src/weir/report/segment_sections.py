@@ -13,7 +13,7 @@ from weir.analysis.header import NO_LINK
 from weir.base import units
 from weir.report import segment_figures
 from weir.report.data import FlowData, RunData, chosen_records
-from weir.report.figure import Figure
+from weir.report.figure import Figure, named
 from weir.report.segment_figures import Around, between
 
 WHOLE_MAX = 2000  # segments and ACKs that a graph can show; of more a part
@@ -29,8 +29,11 @@ CWND = {"time_s": pl.Float64, "cwnd_segs": pl.Float32}
 ROUND_S = 0.1  # of a flow of which no RTT is known
 
 
-def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
-    """Yields name, figure and caption of each, if there are segments of Weir's own format."""
+def draw(data: RunData, flows: FlowData) -> Iterator[Figure]:
+    """Yields a flow's segments, and what happened around the first drop.
+
+    That is if there are segments of Weir's own format.
+    """
     rings = data.run.rings("segments")
     known = {field.name for ring in rings for field in ring.schema.fields}
     if not set(NAMES) <= known:
@@ -41,7 +44,7 @@ def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
         part, said = readable(own, round_s(data, flow_id, 0.0))
         if part["start"].count() > 0:
             title = data.scene.flow(flow_id)
-            yield (
+            yield named(
                 "stevens",
                 segment_figures.sequence(part, title),
                 f"Time-sequence graph of {title}. Segments, retransmissions, ACKs, SACK blocks and"
@@ -51,7 +54,7 @@ def draw(data: RunData, flows: FlowData) -> Iterator[tuple[str, Figure, str]]:
     if around is not None:
         resent_s = around.resent_s
         waited = None if resent_s is None else (resent_s - around.drop_s) * metrics.NS_PER_S
-        yield (
+        yield named(
             "drop",
             segment_figures.timeline(around),
             f"Around the first drop, at {around.drop_s:.6f} s ({around.reason.replace('_', ' ')})."

@@ -30,25 +30,11 @@ class Style:
     hatch: str = ""  # of an area in grey print
 
 
-VIRIDIS = (
-    "#440154",
-    "#48186a",
-    "#472d7b",
-    "#424086",
-    "#3b528b",
-    "#33638d",
-    "#2c728e",
-    "#26828e",
-    "#21918c",
-    "#1fa088",
-    "#28ae80",
-    "#3fbc73",
-    "#5ec962",
-    "#84d44b",
-    "#addc30",
-    "#d8e219",
+VIRIDIS = (  # of heat maps: even steps of matplotlib's
+    "#440154", "#48186a", "#472d7b", "#424086", "#3b528b", "#33638d", "#2c728e", "#26828e",
+    "#21918c", "#1fa088", "#28ae80", "#3fbc73", "#5ec962", "#84d44b", "#addc30", "#d8e219",
     "#fde725",
-)  # of heat maps: even steps of matplotlib's
+)  # fmt: skip
 # By name, as configs write them.
 STYLES = {
     "copa": Style("Copa", BLUE, "o"),

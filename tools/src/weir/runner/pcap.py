@@ -16,7 +16,7 @@ from weir.analysis import folder
 from weir.analysis.captures import flows
 from weir.base import programs, units
 from weir.runner.bar import Bar
-from weir.runner.session import Progress, Session, catching
+from weir.runner.session import Progress, run_one
 
 if TYPE_CHECKING:
     from weir.analysis.folder import Run
@@ -47,13 +47,7 @@ def run_pcap(
     argv += [word for name, value in settings.items() for word in (f"--{name}", value)]
     argv += ["--force"] if force else []
     with Bar(console, "analysing", "read_bytes", "all_bytes", times) as bar:
-        session = Session(bar)
-        with catching(session):
-            child = session.start("pcap", [*argv, *files])
-            session.wait_any()
-            for sentence in session.killed().values():
-                bar.message(sentence)
-            return session.status(child)
+        return run_one(bar, "pcap", [*argv, *files])
 
 
 def flows_of(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from weir.base import configs
 from weir.base.errors import UserError
 from weir.runner import receiver
 from weir.runner.options import Options, refuse_sweep
-from weir.runner.session import Listener, Session, catching, from_weir
+from weir.runner.session import Listener, Session, catching, from_weir, run_one
 
 TOGETHER_S = 5.0  # live programs that count the same duration end within this
 
@@ -41,13 +40,7 @@ def read_only(options: Options, live: bool) -> int:
 
 def run_sim(options: Options, listener: Listener) -> int:
     """Runs an experiment in virtual time; returns weir-sim's exit status."""
-    session = Session(listener)
-    with catching(session):
-        child = session.start("sim", options.argv("sim"))
-        session.wait_any()
-        for sentence in session.killed().values():
-            session.pass_on(sentence, None)
-        return session.status(child)
+    return run_one(listener, "sim", options.argv("sim"))
 
 
 def live_sections(options: Options) -> dict[str, object]:
@@ -115,6 +108,6 @@ def merge_live(out: Path, killed: Mapping[str, str], session: Session) -> None:
     if not merged:
         return
     try:
-        folder.write_whole(out / folder.SUMMARIES[0], json.dumps(merged, indent=1) + "\n")
+        folder.write_json(out / folder.SUMMARIES[0], merged)
     except UserError as error:  # the programs' own are there
         session.pass_on(f"weir: {error}", None)

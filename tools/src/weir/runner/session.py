@@ -260,6 +260,17 @@ def catching(session: Session) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def run_one(listener: Listener, name: str, argv: Sequence[str]) -> int:
+    """Runs a program to its end and returns its exit status."""
+    session = Session(listener)
+    with catching(session):
+        child = session.start(name, argv)
+        session.wait_any()
+        for sentence in session.killed().values():
+            session.pass_on(sentence, None)
+        return session.status(child)
+
+
 def from_weir(line: str) -> str:
     return re.sub(r"^weir-(sim|pcap): ", "weir: ", line)
 

@@ -276,13 +276,8 @@ def capture(file: Path, reading: Reading) -> Steps:
     return of_intervals(ends, bits)
 
 
-def own(file: Path, reading: Reading) -> Steps:
-    """Reads a file that this command has written."""
-    return steps.read(file)
-
-
 FORMATS: dict[str, Callable[[Path, Reading], Steps]] = {
-    "steps": own,
+    "steps": lambda file, _: steps.read(file),  # what this command has written
     "mahimahi": mahimahi,
     "csv": from_csv,
     "pcap": capture,
