@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trains an agent of weir.gym by PPO, with stable-baselines3: train-sb3.py [STEPS].
 
-The reward per step is printed before and after, on episodes that it was not trained on.
-tools/docs/how-to/python-controls.md says what has to be installed.
+The reward per step is printed before and after, on episodes that it was not trained on. It needs
+these versions, with Debian's torch for the CPU:
+
+    apt-get install python3-torch
+    /usr/bin/python3 -m venv --system-site-packages sb3
+    sb3/bin/pip install 'numpy<2' pandas cloudpickle gymnasium==0.29.1 pettingzoo==1.24.3 ./dist/*.whl
+    sb3/bin/pip install --no-deps stable-baselines3==2.3.2
+    sb3/bin/python configs/notebooks/train-sb3.py
 """
 
 import sys

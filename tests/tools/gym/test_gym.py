@@ -318,7 +318,7 @@ def test_draws_that_are_none(write, tmp_path, draw, sentence):
 
 
 def test_what_is_drawn(write, tmp_path):
-    from weir.gym import episodes
+    from weir.environments import episodes
 
     write(AGENT)
     place = tmp_path / "episodes.yaml"

@@ -26,7 +26,6 @@ static struct agent_page *page; // NULL: no control is in Python
 static struct agent_class classes[AGENT_CLASSES];
 static char *opened[AGENT_CLASSES]; // what each was asked for as
 static uint32_t nb_classes;
-static uint64_t next_step_ns; // of flows that are called together
 static uint32_t slot_of_state[HASHED]; // 1 + its number; 0: free
 static void (*on_failure)(const char *sentence);
 static bool broken;
@@ -113,21 +112,33 @@ static uint64_t length_ns(const struct state *st, uint64_t every) {
 					   : every;
 }
 
+static bool is_of(const struct agent_slot *s, const struct agent_class *c) {
+	const struct state *st = s->state;
+
+	return st->class == c;
+}
+
 static void step_all(const struct state *st, uint64_t every, uint64_t now_ns) {
-	if (now_ns < next_step_ns)
+	struct agent_class *c = &classes[st->class->number];
+
+	if (now_ns < c->next_step_ns)
 		return;
 	for (uint32_t i = 0; i < page->slots; i++) {
 		struct agent_slot *s = &page->slot_of[i];
 
+		if (!is_of(s, c))
+			continue;
 		s->m.cwnd_segs = s->decision.cwnd_segs;
 		s->m.pacing_bps = s->decision.pacing_bps;
 		finish(s, now_ns);
 	}
 	ask(AGENT_ACK, st);
-	for (uint32_t i = 0; i < page->slots; i++)
-		begin_interval(&page->slot_of[i], now_ns);
-	next_step_ns = every > AGENT_EVERY_RTT ? (now_ns / every + 1) * every
-					       : now_ns + length_ns(st, every);
+	for (uint32_t i = 0; i < page->slots; i++) {
+		if (is_of(&page->slot_of[i], c))
+			begin_interval(&page->slot_of[i], now_ns);
+	}
+	c->next_step_ns = every > AGENT_EVERY_RTT ? (now_ns / every + 1) * every
+						  : now_ns + length_ns(st, every);
 }
 
 // An ACK, loss or timeout has been added.

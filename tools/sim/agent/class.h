@@ -37,6 +37,7 @@ struct agent_class {
 	uint32_t calls; // bit 1 << enum agent_call: it wants to be called
 	bool has_ssthresh;
 	bool together; // all flows are called at once, at multiples of `every`
+	uint64_t next_step_ns; // together: when they are called next
 };
 
 // Reads an answer, which is changed and must last. False with a sentence.

@@ -100,7 +100,7 @@ class Control:
     ack_each: ClassVar[bool] = False  # receivers acknowledge each segment
     any_idle: ClassVar[bool] = False  # on_idle, however short the pause was
     has_ssthresh: ClassVar[bool] = False  # it has a slow start, which ends at ssthresh_segs
-    together: ClassVar[bool] = False  # all flows at once; for weir.gym
+    together: ClassVar[bool] = False  # at multiples of `every`, all flows at once, as weir.gym's
 
     def init(self, m: Measurements) -> None:
         """Begins a connection whose parameters are set; m has the handshake's RTT."""

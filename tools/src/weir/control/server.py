@@ -182,13 +182,22 @@ class Server:
         return flow
 
     def call(self, call: int, number: int, slot: int) -> None:
-        """Calls a method of a flow's control, and writes down what it decided."""
-        if call == pages.INIT:
-            flow = self.init(number, slot)
+        """Calls a method of a flow's control; of all flows of a class that is called together."""
+        of = self.classes[number]
+        if call == pages.ACK and of.together:
+            for each, flow in self.flows.items():
+                if type(flow.control) is of:
+                    self.decide(call, each, flow)
         else:
-            flow = self.flows[slot]
-            flow.control.cwnd_segs = flow.m.cwnd_segs  # 1 after a handshake that was repeated
+            self.decide(
+                call, slot, self.init(number, slot) if call == pages.INIT else self.flows[slot]
+            )
+
+    def decide(self, call: int, slot: int, flow: Flow) -> None:
+        """Calls a method of a flow's control, and writes down what it decided."""
         control = flow.control
+        if call != pages.INIT:
+            control.cwnd_segs = flow.m.cwnd_segs  # 1 after a handshake that was repeated
         flow.methods[call - pages.INIT](flow.m)
         cwnd, pacing = control.cwnd_segs, control.pacing_bps
         if not (0 <= cwnd < INFINITE and 0 <= pacing < INFINITE):

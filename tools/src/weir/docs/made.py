@@ -17,6 +17,7 @@ from weir.base.page import Heading, Page, Part, Source, Table, Text
 from weir.base.tables import Entry, Tables
 from weir.base.typed import program
 from weir.docs import gallery, reference
+from weir.league import agents
 from weir.league import page as league
 from weir.study import documents, find
 
@@ -146,6 +147,7 @@ PARTS: dict[str, Callable[[Tables], str]] = {
     "numbers": reference.numbers,
     "measurements": reference.measurements,
     "features": reference.features,
+    "gym": lambda _: markdown.render(agents.site()),
     **{f"results {name}": results(name) for name in (find.ALL, *find.suites())},
 }
 PLACE = re.compile(r"^<!-- made: (.+) -->$", re.MULTILINE)

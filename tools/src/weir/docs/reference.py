@@ -11,6 +11,7 @@ from weir.base.markdown import code, render
 from weir.base.page import Column, Table
 from weir.base.tables import Entry, Field, Key, Tables
 from weir.bootstrap import ROOT
+from weir.environments.features import FEATURES
 
 UNITS = {"ns": "time", "bit/s": "rate", "B": "bytes"}
 PARAMETERS = (
@@ -102,8 +103,6 @@ def measurements(_: Tables) -> str:
 
 def features(_: Tables) -> str:
     """Returns the numbers of an agent's observation."""
-    from weir.gym import FEATURES
-
     columns = (
         Column("number", "name", code),
         Column("at most", "high", "{:g}".format),

@@ -8,7 +8,8 @@
     observation, reward, terminated, truncated, info = env.step([0.5])
 
 `CongestionEnv` has one flow (Gymnasium), `CongestionParallelEnv` several agents in one bottleneck
-(PettingZoo). tools/docs/how-to/python-controls.md has the page about both.
+(PettingZoo). `make` makes the environments of the benchmark.
+tools/docs/how-to/python-controls.md has the page about them.
 """
 
 try:
@@ -18,10 +19,21 @@ except ImportError as missing:
     packages = "gymnasium pettingzoo"
     raise ImportError(f"{missing}: weir.gym needs it (pip install {packages})") from missing
 
+from weir.environments.features import FEATURES, observe, utility
+from weir.gym.benchmark import TESTS, make, register, score
 from weir.gym.env import CongestionEnv
 from weir.gym.parallel import CongestionParallelEnv
-from weir.gym.spaces import FEATURES, observe, utility
 
-__all__ = ["FEATURES", "CongestionEnv", "CongestionParallelEnv", "observe", "utility"]
+__all__ = [
+    "FEATURES",
+    "TESTS",
+    "CongestionEnv",
+    "CongestionParallelEnv",
+    "make",
+    "observe",
+    "score",
+    "utility",
+]
 
 gymnasium.register(id="weir/Congestion-v1", entry_point="weir.gym.env:CongestionEnv")
+register()

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from weir.base.errors import UserError
 from weir.base.foreign import Json
 from weir.control import Measurements
-from weir.gym import episodes
+from weir.environments import episodes
+from weir.environments.episodes import Episodes
+from weir.environments.features import FEATURES, utility
 from weir.gym.simulation import Simulation
-from weir.gym.spaces import FEATURES, Actions, utility
+from weir.gym.spaces import Actions
 from weir.gym.view import View
 
-SEEDS = 2**31
 RENDER_MODES = ["rgb_array"]
 Info = Json  # as Gymnasium has it
 
@@ -27,9 +28,10 @@ Info = Json  # as Gymnasium has it
 class Bottleneck:
     """Base of the environments, which takes their parameters.
 
-    path is a file of episodes (weir.gym.episodes) or a config; action is cwnd, pacing or both;
-    reward is a function of the interval's Measurements; out keeps the run folder of the last
-    episode; render_mode rgb_array makes render() draw the last seconds (weir.gym.view).
+    path is a file of episodes (weir.environments.episodes), its content, or a config; action is
+    cwnd, pacing or both; reward is a function of the interval's Measurements; out keeps the run
+    folder of the last episode; render_mode rgb_array makes render() draw the last seconds
+    (weir.gym.view).
 
     A copy of an environment, by pickle or copy.deepcopy, has its draws but not its episode: it
     begins with reset().
@@ -39,7 +41,7 @@ class Bottleneck:
 
     def __init__(
         self,
-        path: Path | str,
+        path: Path | str | Episodes,
         *,
         action: str = "cwnd",
         factor: float = 2.0,
@@ -50,26 +52,26 @@ class Bottleneck:
     ) -> None:
         if render_mode not in (None, *RENDER_MODES):
             raise ValueError(f"render_mode: {render_mode!r} is none of {', '.join(RENDER_MODES)}")
-        self._episodes = episodes.read(path)
+        self._episodes = path if isinstance(path, Episodes) else episodes.read(path)
         self._actions = Actions(action, factor, cwnd_max_segs)
         self._reward = reward
         self._out = None if out is None else Path(out)
         self.render_mode = render_mode
         self._view = View()
         self._simulation: Simulation | None = None
-        self._prepare(path)
+        self._prepare()
 
     def __getstate__(self) -> Info:
         return self.__dict__ | {"_simulation": None, "_view": View()}
 
-    def _prepare(self, path: Path | str) -> None:
+    def _prepare(self) -> None:
         raise NotImplementedError
 
     def _begin(self, rng: np.random.Generator, options: Info | None, flow: str) -> Info:
         """Begins an episode, and returns its overrides and its seed."""
         self.close()
-        overrides = self._episodes.overrides(rng) | (options or {}).get("overrides", {})
-        number = int(rng.integers(SEEDS))
+        drawn, number = self._episodes.begin(rng)
+        overrides = drawn | (options or {}).get("overrides", {})
         self._simulation = Simulation(self._episodes.config, overrides, number, self._out)
         if not self._simulation.running:
             self.close()

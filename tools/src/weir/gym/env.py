@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import cast
 
 import gymnasium
@@ -13,8 +12,9 @@ from numpy.typing import NDArray
 
 from weir.base.errors import UserError
 from weir.control import Measurements
+from weir.environments.features import observe
 from weir.gym.bottleneck import RENDER_MODES, Bottleneck, Info
-from weir.gym.spaces import observation_space, observe
+from weir.gym.spaces import observation_space
 
 Observation = NDArray[np.float32]
 
@@ -29,11 +29,11 @@ class CongestionEnv(Bottleneck, gymnasium.Env[Observation, NDArray[np.float32]])
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": 30}  # noqa: RUF012
 
-    def _prepare(self, path: Path | str) -> None:
+    def _prepare(self) -> None:
         if self._episodes.agents != 1:
             raise UserError(
-                f"{path}: {self._episodes.agents} flows are agents; CongestionEnv is of one, "
-                "CongestionParallelEnv of several"
+                f"{self._episodes.config}: {self._episodes.agents} flows are agents; CongestionEnv "
+                "is of one, CongestionParallelEnv of several"
             )
         self.observation_space = cast("Space[Observation]", observation_space())
         self.action_space = cast("Space[Observation]", self._actions.space())

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.utils import seeding
@@ -13,10 +11,11 @@ from pettingzoo import ParallelEnv
 
 from weir.base.errors import UserError
 from weir.control import Measurements
+from weir.environments.features import nothing, observe
 from weir.gym.bottleneck import RENDER_MODES, Bottleneck, Info
 from weir.gym.env import Observation
 from weir.gym.simulation import Simulation
-from weir.gym.spaces import nothing, observation_space, observe
+from weir.gym.spaces import observation_space
 
 
 class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
@@ -30,7 +29,7 @@ class CongestionParallelEnv(Bottleneck, ParallelEnv):  # type: ignore[misc]
 
     metadata = {"name": "weir_congestion_v1", "render_modes": RENDER_MODES}  # noqa: RUF012
 
-    def _prepare(self, path: Path | str) -> None:
+    def _prepare(self) -> None:
         self._rng = seeding.np_random(None)[0]
         self.possible_agents = [f"agent_{i}" for i in range(self._episodes.agents)]
         self.agents: list[str] = []

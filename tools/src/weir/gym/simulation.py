@@ -16,7 +16,7 @@ from weir.base.programs import find_program
 from weir.control import Control, Measurements, page, parameter
 from weir.control.page import Page
 from weir.control.server import described
-from weir.gym.episodes import AGENT
+from weir.environments.episodes import AGENT
 
 WAIT_S_MAX = 60.0
 

@@ -167,15 +167,16 @@ def read(path: Path) -> Entry | None:
         return None
 
 
-def kept() -> File | None:
+def kept(place: Path | None = None, scenes: str | None = None) -> File | None:
     """Returns the rows of Weir's own controls; None: they are of other scenes."""
-    if not KEPT.is_file():
+    place = place or KEPT
+    if not place.is_file():
         return None
-    file = msgspec.json.decode(KEPT.read_bytes(), type=File)
-    return file if file.scenes == scenes_digest() else None
+    file = msgspec.json.decode(place.read_bytes(), type=File)
+    return file if file.scenes == (scenes or scenes_digest()) else None
 
 
-def write(file: File) -> None:
+def write(file: File, place: Path | None = None) -> None:
     """Keeps rows, a line for each; without the digests of single runs."""
     rows = []
     for row in file.rows:
@@ -186,7 +187,7 @@ def write(file: File) -> None:
         msgspec.json.encode(msgspec.structs.replace(file, rows=[])).decode().rpartition("[]")
     )
     lines = ",\n".join(msgspec.json.encode(row).decode() for row in rows)
-    folder.write_whole(KEPT, f"{head}[\n{lines}\n]}}\n")
+    folder.write_whole(place or KEPT, f"{head}[\n{lines}\n]}}\n")
 
 
 def base_of(entries: Iterable[Entry]) -> Entry:

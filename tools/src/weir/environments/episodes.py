@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from weir.base.errors import UserError
 BASE = {"ns": "ns", "bit/s": "bit", "B": "B"}  # a unit's suffix, for numbers in it
 KINDS = ("uniform", "loguniform", "integers", "choice")
 AGENT = "agent"
+SEEDS = 2**31
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,14 @@ class Episodes:
     config: Path
     draws: tuple[Draw, ...]
     agents: int
+    fixed: Mapping[str, str] = field(default_factory=dict)  # other values, by their keys
 
     def overrides(self, rng: np.random.Generator) -> dict[str, str]:
-        return {draw.key: draw.text(rng) for draw in self.draws}
+        return {**self.fixed, **{draw.key: draw.text(rng) for draw in self.draws}}
+
+    def begin(self, rng: np.random.Generator) -> tuple[dict[str, str], int]:
+        """Returns the overrides of the next episode, and its seed."""
+        return self.overrides(rng), int(rng.integers(SEEDS))
 
 
 def read(path: Path | str) -> Episodes:
@@ -69,15 +75,19 @@ def read(path: Path | str) -> Episodes:
     place = Path(path)
     content = configs.mapping(place)
     if "config" not in content:
-        return Episodes(place, (), _agents(place, content))
+        return Episodes(place, (), agents(place, content))
     if unknown := set(content) - {"config", "draw"}:
         raise UserError(f"{place}: {sorted(unknown)[0]} is neither config nor draw")
     config = place.parent / str(content["config"])
+    return Episodes(config, draws(place, content), agents(config, configs.mapping(config)))
+
+
+def draws(place: Path, content: Mapping[str, object]) -> tuple[Draw, ...]:
+    """Reads the part `draw` of a file."""
     draw = content.get("draw") or {}
     if not isinstance(draw, Mapping):
         raise UserError(f"{place}: draw: is no map of keys to distributions")
-    draws = tuple(_draw(place, str(key), of) for key, of in draw.items())
-    return Episodes(config, draws, _agents(config, configs.mapping(config)))
+    return tuple(_draw(place, str(key), of) for key, of in draw.items())
 
 
 def _draw(place: Path, key: str, of: object) -> Draw:
@@ -113,7 +123,7 @@ def _number(text: object) -> tuple[float, str | None]:
     return value, suffix
 
 
-def _agents(place: Path, content: Mapping[str, object]) -> int:
+def agents(place: Path, content: Mapping[str, object]) -> int:
     """Returns how many flows are agents. UserError: none is, or they cannot step at once."""
     groups = content.get("flows")
     flows = [g for g in groups if isinstance(g, Mapping)] if isinstance(groups, list) else []
