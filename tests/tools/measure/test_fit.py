@@ -10,7 +10,7 @@ import pytest
 from command import one_line
 from weir.analysis import measured
 from weir.analysis.measured import Count, Measured, Sample, Trial
-from weir.measure import fit
+from weir.measure import far, fit
 
 RATE_BPS, RTT_NS, PACKET_NS = 12e6, 40e6, 1e6  # 1500 bytes of IP take 1 ms
 PING_NS = 84 * 8e9 / RATE_BPS
@@ -69,9 +69,34 @@ def test_a_burst_of_losses_is_no_random_loss():
 def test_a_delay_that_holds_is_found_among_those_of_a_busy_host():
     """Half of the pings met a queue that had run empty, or were late themselves."""
     waits = [50e6 + n * 1e4 for n in range(20)] + [n * 2.5e6 for n in range(10)]
-    assert fit.densest(np.array([*waits, *(60e6 + n**2 * 1e6 for n in range(10))])) == (
+    assert fit.densest(np.array([*waits, *(60e6 + n**2 * 1e6 for n in range(10))]), 1e6) == (
         pytest.approx(50e6, rel=0.01)
     )
+
+
+def test_a_delay_that_holds_is_found_in_pings_of_whole_milliseconds():
+    """Above 100 ms ping rounds: several values have many pings, the full queue's has most."""
+    waits = np.repeat([36e6, 38e6, 39e6, 40e6, 41e6, 43e6, 44e6], [8, 9, 9, 9, 9, 24, 2])
+    assert fit.densest(waits, 7e4) == 43e6
+
+
+def test_a_full_queue_s_delay_is_the_middle_of_what_a_packet_s_time_makes_of_it():
+    """A ping waits for the rest of the packet on the wire, too: all of it, or none."""
+    waits = 10e6 + np.random.default_rng(1).uniform(0, 7e5, 140)
+    assert fit.densest(waits, 7e5) == pytest.approx(10.35e6, abs=0.03e6)
+
+
+def test_udp_is_sent_without_large_buffers_where_a_host_refuses_them(tmp_path, monkeypatch):
+    fake = tmp_path / "iperf3"
+    fake.write_text("""#!/bin/sh
+echo "$@" >>"$0.asked"
+case "$*" in *" -w "*) echo '{"error": "socket buffer size not set"}';; *) echo {};; esac
+""")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    far.Client("far", "198.18.0.2", 5201, False).trial(1e6, 1.0, 1472, 0.0)
+    first, second = (tmp_path / "iperf3.asked").read_text().splitlines()
+    assert first == f"{second} -w {far.BUFFER}"
 
 
 def test_a_buffer_of_few_packets_is_said_to_be_known_badly():

@@ -69,7 +69,7 @@ def fit(found: Measured) -> Fitted:
     if least_ns is None:
         raise UserError("no round trip was measured: neither pings nor tcp_info", 1)
     model = Fitted()
-    filled = [trial for trial in found.trials if trial.is_full]
+    filled = [trial for trial in found.trials if trial.is_full and trial.arrived]
     # The first is short, that of a search; where less arrived, a host stood still.
     filled = [
         t for t in filled[1:] if t.arrived * found.mtu_bytes * 8 > NEAR * found.rate_bps
@@ -100,21 +100,25 @@ def by_udp(model: Fitted, found: Measured, filled: list[Trial]) -> None:
         )
     # A ping waits for the packets in the queue and the rest of the one before them. The limit is a
     # quarter of a packet more on average: a queue is of whole packets, and one has just left it.
-    packets = densest(waits) * model.rate_bps / 8e9 / found.mtu_bytes + 0.25
+    packet_ns = found.mtu_bytes * 8e9 / model.rate_bps
+    packets = densest(waits, packet_ns) / packet_ns + 0.25
     model.buffer_bytes = packets * (found.mtu_bytes + FRAME)
     if packets < 10:
         model.unknown.append(f"A buffer of {packets:.0f} packets is known to half a packet only.")
 
 
-def densest(values: Values) -> float:
-    """Returns the mean of the eighth of the values that lie closest together.
+def densest(values: Values, width: float) -> float:
+    """Returns the mean of the values in that window of a width in which most of them are.
 
-    A queue that stays full has one delay; what a busy host adds or takes is of all sizes.
+    A queue that stays full has one delay, to within a packet's time; what a busy host adds or takes
+    is of all sizes. Where no window holds an eighth of the values, it is wider.
     """
     ordered = np.sort(values)
     count = max(ordered.size // 8, WAITS_MIN)
-    first = int(np.argmin(ordered[count - 1 :] - ordered[: ordered.size - count + 1]))
-    return float(ordered[first : first + count].mean())
+    width = max(width, float((ordered[count - 1 :] - ordered[: ordered.size - count + 1]).min()))
+    after = np.searchsorted(ordered, ordered + width, "right")
+    first = int(np.argmax(after - np.arange(ordered.size)))
+    return float(ordered[first : after[first]].mean())
 
 
 def by_tcp(model: Fitted, found: Measured, least_ns: float) -> None:
