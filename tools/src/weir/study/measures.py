@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from functools import wraps
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,18 @@ PAYLOAD_BYTES = 1448  # of a full segment with timestamps
 SEGMENT_BITS = 8 * PAYLOAD_BYTES
 WIRE_BITS = 8 * 1538  # of such a segment
 Floats = npt.NDArray[np.float64]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def of_run(measure: Callable[Concatenate[Run, P], R]) -> Callable[P, Callable[[Run], R]]:
+    """Makes the maker of measures from one with further arguments: f(run, 1) as f(1)(run)."""
+
+    @wraps(measure)
+    def made(*args: P.args, **kwargs: P.kwargs) -> Callable[[Run], R]:
+        return lambda run: measure(run, *args, **kwargs)
+
+    return made
 
 
 def percentile(values: npt.ArrayLike, percent: float) -> float:
@@ -153,16 +166,13 @@ def churn_jfi(run: Run) -> float:
     return float(np.median(churn_jfis(run)))
 
 
-def rtt_ms(percent: float) -> Callable[[Run], float]:
-    """Makes the measure of a percentile of round trips, of means weighed by their samples."""
-
-    def measure(run: Run) -> float:
-        records = after_warmup(run, "interval")
-        found = metrics.ecdf(records["rtt_mean_ns"] / 1e6, records["rtt_samples"])
-        reached = metrics.quantile_of_cdf(*found, percent / 100)
-        return math.nan if reached is None else reached
-
-    return measure
+@of_run
+def rtt_ms(run: Run, percent: float) -> float:
+    """Returns a percentile of round trips, of means weighed by their samples."""
+    records = after_warmup(run, "interval")
+    found = metrics.ecdf(records["rtt_mean_ns"] / 1e6, records["rtt_samples"])
+    reached = metrics.quantile_of_cdf(*found, percent / 100)
+    return math.nan if reached is None else reached
 
 
 def jain(shares: npt.ArrayLike) -> float:

@@ -17,6 +17,7 @@ from weir.study.measures import (
     flow_goodputs,
     goodputs,
     jain,
+    of_run,
     sojourn_ms,
     within,
 )
@@ -88,54 +89,41 @@ def per_flow(group: int) -> Measure:
     return lambda run: goodputs(run)[group]
 
 
-def transfers_ms(key: str, group: int) -> Measure:
-    def measure(run: Run) -> float | None:
-        found = units.known(getattr(run.summary.groups[group].transfers, key))
-        return None if found is None else found / 1e6
-
-    return measure
+@of_run
+def transfers_ms(run: Run, key: str, group: int) -> float | None:
+    found = units.known(getattr(run.summary.groups[group].transfers, key))
+    return None if found is None else found / 1e6
 
 
-def ratio(first: int, second: int) -> Measure:
-    """Makes the measure of the goodput of one flow of a group over that of one of another."""
-
-    def measure(run: Run) -> float:
-        each = [group.goodput_bps / group.flows for group in run.summary.groups]
-        return float(each[first] / each[second]) if each[second] else math.inf
-
-    return measure
+@of_run
+def ratio(run: Run, first: int, second: int) -> float:
+    """Returns the goodput of one flow of a group over that of one of another."""
+    each = [group.goodput_bps / group.flows for group in run.summary.groups]
+    return float(each[first] / each[second]) if each[second] else math.inf
 
 
-def share_percent(group: int) -> Callable[[Run], float]:
-    def measure(run: Run) -> float:
-        rates = [one.goodput_bps for one in run.summary.groups]
-        return 100 * float(rates[group]) / sum(rates) if sum(rates) else math.nan
-
-    return measure
+@of_run
+def share_percent(run: Run, group: int) -> float:
+    rates = [one.goodput_bps for one in run.summary.groups]
+    return 100 * float(rates[group]) / sum(rates) if sum(rates) else math.nan
 
 
-def late_jfi(last_s: float) -> Measure:
-    """Makes the measure of Jain's index of all flows in the last seconds."""
-
-    def measure(run: Run) -> float:
-        end_s = units.measured(run.summary.virtual_s)
-        return jain(flow_goodputs(run, end_s - last_s, end_s))
-
-    return measure
+@of_run
+def late_jfi(run: Run, last_s: float) -> float:
+    """Returns Jain's index of all flows in the last seconds."""
+    end_s = units.measured(run.summary.virtual_s)
+    return jain(flow_goodputs(run, end_s - last_s, end_s))
 
 
-def settled_s(at_s: float, until_s: float, bound_ms: float) -> Measure:
-    """Makes the measure of how long after a change an interval's mean delay exceeds a bound.
+@of_run
+def settled_s(run: Run, at_s: float, until_s: float, bound_ms: float) -> float:
+    """Returns how long after a change an interval's mean delay exceeds a bound.
 
     The whole time, where it does so to the end.
     """
-
-    def measure(run: Run) -> float:
-        own = first_link(run, at_s, until_s)
-        above = own["ts_ns"][own["sojourn_mean_ns"] > bound_ms * 1e6] / 1e9
-        return float(np.max(above)) - at_s if len(above) else 0.0
-
-    return measure
+    own = first_link(run, at_s, until_s)
+    above = own["ts_ns"][own["sojourn_mean_ns"] > bound_ms * 1e6] / 1e9
+    return float(np.max(above)) - at_s if len(above) else 0.0
 
 
 def first_link(run: Run, from_s: float, to_s: float) -> np.ndarray:
@@ -149,12 +137,10 @@ def between_ms(from_s: float, to_s: float) -> Measure:
     return lambda run: queued_ms(first_link(run, from_s, to_s))
 
 
-def at_rate_ms(mbps: float) -> Measure:
-    def measure(run: Run) -> float:
-        records = after_warmup(run, "links")
-        return queued_ms(records[(records["link"] == 0) & (records["rate_bps"] == mbps * 1e6)])
-
-    return measure
+@of_run
+def at_rate_ms(run: Run, mbps: float) -> float:
+    records = after_warmup(run, "links")
+    return queued_ms(records[(records["link"] == 0) & (records["rate_bps"] == mbps * 1e6)])
 
 
 def queued_ms(records: np.ndarray) -> float:
@@ -165,13 +151,10 @@ def queued_ms(records: np.ndarray) -> float:
     return float(np.average(records["sojourn_mean_ns"], weights=weights)) / 1e6
 
 
-def goodput_between(from_s: float, to_s: float, group: int | None = None) -> Measure:
-    """Makes the measure of Mbit/s of a group, or of all flows, within a time."""
-
-    def measure(run: Run) -> float:
-        records = within(run, "interval", from_s, to_s)
-        if group is not None:
-            records = records[records["group"] == group]
-        return float(records["delivered_bytes"].sum()) * 8 / (to_s - from_s) / 1e6
-
-    return measure
+@of_run
+def goodput_between(run: Run, from_s: float, to_s: float, group: int | None = None) -> float:
+    """Returns Mbit/s of a group, or of all flows, within a time."""
+    records = within(run, "interval", from_s, to_s)
+    if group is not None:
+        records = records[records["group"] == group]
+    return float(records["delivered_bytes"].sum()) * 8 / (to_s - from_s) / 1e6

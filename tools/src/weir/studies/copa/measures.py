@@ -19,6 +19,7 @@ from weir.study.measures import (
     goodput,
     goodputs,
     of_kind,
+    of_run,
 )
 from weir.study.scenario import first_link
 
@@ -93,14 +94,11 @@ def completions(run: Run) -> tuple[Floats, Floats]:
     return found["size_bytes"].astype(np.float64), took_us.astype(np.float64)
 
 
-def mean_us(low_bytes: float, high_bytes: float) -> Callable[[Run], float]:
-    """Makes the measure of the mean completion time of sizes from low, below high."""
-
-    def measure(run: Run) -> float:
-        size_bytes, took_us = completions(run)
-        return float(np.mean(took_us[(size_bytes >= low_bytes) & (size_bytes < high_bytes)]))
-
-    return measure
+@of_run
+def mean_us(run: Run, low_bytes: float, high_bytes: float) -> float:
+    """Returns the mean completion time of sizes from low, below high."""
+    size_bytes, took_us = completions(run)
+    return float(np.mean(took_us[(size_bytes >= low_bytes) & (size_bytes < high_bytes)]))
 
 
 def of_fair(group: int) -> Callable[..., float]:
@@ -122,14 +120,11 @@ def short_over_long(flows: int) -> Callable[[Run], float]:
     return lambda run: float(goodputs(run)[:flows].sum() / goodputs(run)[-flows:].sum())
 
 
-def queue_from_ms(from_s: float) -> Callable[[Run], float]:
-    """Makes the measure of the mean time that the link's queue takes to drain, from a time on."""
-
-    def measure(run: Run) -> float:
-        pkts = float(first_link(run, from_s, math.inf)["queue_mean_pkts"].mean())
-        return 1e3 * pkts * WIRE_BITS / run.summary.links["forward"].rate_bps
-
-    return measure
+@of_run
+def queue_from_ms(run: Run, from_s: float) -> float:
+    """Returns the mean time that the link's queue takes to drain, from a time on."""
+    pkts = float(first_link(run, from_s, math.inf)["queue_mean_pkts"].mean())
+    return 1e3 * pkts * WIRE_BITS / run.summary.links["forward"].rate_bps
 
 
 def over_other_networks(measure: Callable[..., float]) -> Callable[..., float]:
@@ -137,21 +132,18 @@ def over_other_networks(measure: Callable[..., float]) -> Callable[..., float]:
     return lambda *runs: measure(*runs[: len(runs) // 2]) / measure(*runs[len(runs) // 2 :])
 
 
-def of_jitter(spread_ms: float) -> Callable[[Run], float]:
-    """Makes the measure of one flow's rate over that which delays of this deviation leave it.
+@of_run
+def of_jitter(run: Run, spread_ms: float) -> float:
+    """Returns one flow's rate over that which delays of this deviation leave it.
 
     Its rate is 1 / (delta dq), and dq the difference of two minima, over srtt/2 and over the 10 s
     of RTTmin: each in the median the least of as many normal numbers as ACKs arrive in that time.
     """
-
-    def measure(run: Run) -> float:
-        group = run.summary.groups[0]
-        rtt_s = units.measured(group.rtt_mean_ns) / 1e9
-        rate = group.goodput_bps / SEGMENT_BITS
-        least = [NormalDist().inv_cdf(1 - 0.5 ** (1 / (rate * s))) for s in (rtt_s / 2, 10)]
-        return rate * 0.5 * (least[0] - least[1]) * spread_ms / 1e3
-
-    return measure
+    group = run.summary.groups[0]
+    rtt_s = units.measured(group.rtt_mean_ns) / 1e9
+    rate = group.goodput_bps / SEGMENT_BITS
+    least = [NormalDist().inv_cdf(1 - 0.5 ** (1 / (rate * s))) for s in (rtt_s / 2, 10)]
+    return rate * 0.5 * (least[0] - least[1]) * spread_ms / 1e3
 
 
 def estimated(run: Run) -> float:

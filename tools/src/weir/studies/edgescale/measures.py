@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import polars as pl
 
@@ -12,7 +10,7 @@ from weir.analysis import metrics
 from weir.analysis.folder import Run
 from weir.base import units
 from weir.studies.corescale.measures import c_halving, known, lowest, mean_of, measured
-from weir.study.measures import PAYLOAD_BYTES, Floats
+from weir.study.measures import PAYLOAD_BYTES, Floats, of_run
 
 __all__ = ("c_halving", "c_halving_when_full", "lowest", "mean_of", "most_at_once", "phases")
 
@@ -49,11 +47,8 @@ def phases(run: Run, times_s: Floats) -> Floats:
     return shares
 
 
-def most_at_once(mode: str, from_s: float) -> Callable[[Run], float]:
-    """Makes the measure of the largest share of flows in a mode from a time on, in percent."""
-
-    def measure(run: Run) -> float:
-        times_s = np.arange(from_s, units.measured(run.summary.virtual_s), 0.1)
-        return 100 * float(phases(run, times_s)[run.summary.groups[0].modes.index(mode)].max())
-
-    return measure
+@of_run
+def most_at_once(run: Run, mode: str, from_s: float) -> float:
+    """Returns the largest share of flows in a mode from a time on, in percent."""
+    times_s = np.arange(from_s, units.measured(run.summary.virtual_s), 0.1)
+    return 100 * float(phases(run, times_s)[run.summary.groups[0].modes.index(mode)].max())

@@ -16,7 +16,7 @@ from weir.analysis.folder import Run
 from weir.base import configs, tables
 from weir.base.errors import UserError
 from weir.study.claim import Claim, Setup
-from weir.study.measures import queue_ms, utilisation, within
+from weir.study.measures import of_run, queue_ms, utilisation, within
 from weir.study.scenario import Measure, lost_percent, of_group, shown, transfers_ms
 
 CONFIG = Path(__file__).with_name("path.yaml")
@@ -180,18 +180,15 @@ def sent_per_trip(from_s: float, to_s: float, rtt_s: float) -> Measure:
     return lambda run: float(sent(run) or 0) * rtt_s / (to_s - from_s)
 
 
-def back_s(at_s: float, mbps: float) -> Measure:
-    """Makes the measure of how long after a time goodput reaches a rate; infinite: never."""
-
-    def measure(run: Run) -> float:
-        records = run.stream("interval").records
-        ends = np.unique(records["ts_ns"][records["ts_ns"] > at_s * 1e9])
-        sums = np.array([records["delivered_bytes"][records["ts_ns"] == end].sum() for end in ends])
-        rates = sums * 8 / np.diff(ends, prepend=at_s * 1e9) * 1e3
-        reached = ends[rates >= mbps]
-        return float(reached[0]) / 1e9 - at_s if len(reached) else math.inf
-
-    return measure
+@of_run
+def back_s(run: Run, at_s: float, mbps: float) -> float:
+    """Returns how long after a time goodput reaches a rate; infinite: never."""
+    records = run.stream("interval").records
+    ends = np.unique(records["ts_ns"][records["ts_ns"] > at_s * 1e9])
+    sums = np.array([records["delivered_bytes"][records["ts_ns"] == end].sum() for end in ends])
+    rates = sums * 8 / np.diff(ends, prepend=at_s * 1e9) * 1e3
+    reached = ends[rates >= mbps]
+    return float(reached[0]) / 1e9 - at_s if len(reached) else math.inf
 
 
 goodput = of_group("goodput_bps", 0, 1e-6)

@@ -18,6 +18,7 @@ from weir.study.measures import (
     goodputs,
     jain,
     of_kind,
+    of_run,
     percentile,
     rtt_trough_ms,
     within,
@@ -73,30 +74,24 @@ def window_segs(run: Run) -> float:
     return float(group.goodput_bps / group.flows * rtt_s / SEGMENT_BITS)
 
 
-def of_aimd(p: float) -> Callable[[Run], float]:
-    """Makes the measure of the window over that of AIMD with the mean reduction that was seen.
+@of_run
+def of_aimd(run: Run, p: float) -> float:
+    """Returns the window over that of AIMD with the mean reduction that was seen.
 
     With one segment more per round trip and b of the window less at each loss, the mean is
     sqrt((2 - b)/(2 b p)).
     """
-
-    def measure(run: Run) -> float:
-        backoff = 1 - cuts(run)
-        return window_segs(run) / math.sqrt((2 - backoff) / (2 * backoff * p))
-
-    return measure
+    backoff = 1 - cuts(run)
+    return window_segs(run) / math.sqrt((2 - backoff) / (2 * backoff * p))
 
 
-def of_bound(p: float, base_s: float) -> Callable[[Run], float]:
-    """Makes the measure of segments per second over sqrt((1 - p)/(p RTT Tq))."""
-
-    def measure(run: Run) -> float:
-        group = run.summary.groups[0]
-        rtt_s = units.measured(group.rtt_mean_ns) * 1e-9
-        bound = math.sqrt((1 - p) / (p * rtt_s * (rtt_s - base_s)))
-        return float(group.goodput_bps / SEGMENT_BITS / bound)
-
-    return measure
+@of_run
+def of_bound(run: Run, p: float, base_s: float) -> float:
+    """Returns segments per second over sqrt((1 - p)/(p RTT Tq))."""
+    group = run.summary.groups[0]
+    rtt_s = units.measured(group.rtt_mean_ns) * 1e-9
+    bound = math.sqrt((1 - p) / (p * rtt_s * (rtt_s - base_s)))
+    return float(group.goodput_bps / SEGMENT_BITS / bound)
 
 
 def acks_percentile(name: str, percent: float) -> Callable[[Run], float]:
@@ -137,30 +132,24 @@ def dq_of_target(run: Run) -> float:
     return float(np.median(own)) * 1e-9 * 0.5 * run.summary.groups[0].goodput_bps / SEGMENT_BITS
 
 
-def competitive(from_s: float, to_s: float) -> Callable[[Run], float]:
-    """Makes the measure of the time in Copa's competitive mode, in percent, of the first group."""
-
-    def measure(run: Run) -> float:
-        changes = of_kind(run, "events", "cc_mode", whole=True)
-        flows, spent_s = run.summary.groups[0].flows, 0.0
-        for flow in range(flows):
-            own = changes[changes["flow_id"] == flow]
-            edges = np.clip(np.append(own["ts_ns"] * 1e-9, to_s), from_s, to_s)
-            spent_s += float(np.diff(edges)[own["value"] == COMPETITIVE].sum())
-        return 100 * spent_s / (to_s - from_s) / flows
-
-    return measure
+@of_run
+def competitive(run: Run, from_s: float, to_s: float) -> float:
+    """Returns the time in Copa's competitive mode, in percent, of the first group."""
+    changes = of_kind(run, "events", "cc_mode", whole=True)
+    flows, spent_s = run.summary.groups[0].flows, 0.0
+    for flow in range(flows):
+        own = changes[changes["flow_id"] == flow]
+        edges = np.clip(np.append(own["ts_ns"] * 1e-9, to_s), from_s, to_s)
+        spent_s += float(np.diff(edges)[own["value"] == COMPETITIVE].sum())
+    return 100 * spent_s / (to_s - from_s) / flows
 
 
-def acked_share(from_s: float, to_s: float) -> Callable[[Run], float]:
-    """Makes the measure of the first group's part of what is acknowledged, in percent."""
-
-    def measure(run: Run) -> float:
-        rows = within(run, "interval", from_s, to_s)
-        own = rows["acked_bytes"][rows["group"] == 0].sum()
-        return 100 * float(own / rows["acked_bytes"].sum())
-
-    return measure
+@of_run
+def acked_share(run: Run, from_s: float, to_s: float) -> float:
+    """Returns the first group's part of what is acknowledged, in percent."""
+    rows = within(run, "interval", from_s, to_s)
+    own = rows["acked_bytes"][rows["group"] == 0].sum()
+    return 100 * float(own / rows["acked_bytes"].sum())
 
 
 def long_over_mathis(run: Run) -> float:

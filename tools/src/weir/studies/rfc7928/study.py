@@ -23,7 +23,7 @@ from weir.base import units
 from weir.base.foreign import Json
 from weir.study import measures, scenario, written
 from weir.study.claim import Claim, Experiment, Setup, Study
-from weir.study.measures import of_kind, percentile, queue_ms, utilisation
+from weir.study.measures import of_kind, of_run, percentile, queue_ms, utilisation
 from weir.study.scenario import (
     Case,
     Measure,
@@ -119,35 +119,29 @@ class Matrix(msgspec.Struct, forbid_unknown_fields=True):
     left_out: list[dict[str, str]]
 
 
-def page_ms(group: int, percent: float) -> Measure:
-    """Makes the measure of a percentile of the times in which six connections load 50 objects."""
-
-    def measure(run: Run) -> float:
-        records = of_kind(run, "transfers", "close")
-        own = np.sort(records[records["group"] == group], order="start_ns")
-        users = (own["flow_id"] - own["flow_id"].min()) // CONNECTIONS
-        times: list[float] = []
-        for user in np.unique(users):
-            objects = own[users == user]
-            whole = len(objects) // OBJECTS * OBJECTS
-            begun, ended = (
-                objects[key][:whole].reshape(-1, OBJECTS).astype(np.float64)
-                for key in ("start_ns", "ts_ns")
-            )
-            times.extend((ended.max(axis=1) - begun.min(axis=1)) / 1e6)
-        return percentile(times, percent)
-
-    return measure
+@of_run
+def page_ms(run: Run, group: int, percent: float) -> float:
+    """Returns a percentile of the times in which six connections load 50 objects."""
+    records = of_kind(run, "transfers", "close")
+    own = np.sort(records[records["group"] == group], order="start_ns")
+    users = (own["flow_id"] - own["flow_id"].min()) // CONNECTIONS
+    times: list[float] = []
+    for user in np.unique(users):
+        objects = own[users == user]
+        whole = len(objects) // OBJECTS * OBJECTS
+        begun, ended = (
+            objects[key][:whole].reshape(-1, OBJECTS).astype(np.float64)
+            for key in ("start_ns", "ts_ns")
+        )
+        times.extend((ended.max(axis=1) - begun.min(axis=1)) / 1e6)
+    return percentile(times, percent)
 
 
-def lost_of_group(group: int) -> Measure:
-    """Makes the measure of a group's drops, in percent of the segments that it sent."""
-
-    def measure(run: Run) -> float:
-        own = run.summary.groups[group]
-        return 100 * units.measured(own.drops) / own.sent_segs if own.sent_segs else math.nan
-
-    return measure
+@of_run
+def lost_of_group(run: Run, group: int) -> float:
+    """Returns a group's drops, in percent of the segments that it sent."""
+    own = run.summary.groups[group]
+    return 100 * units.measured(own.drops) / own.sent_segs if own.sent_segs else math.nan
 
 
 def also(link: str, word: str) -> tuple[tuple[str, Measure, str], ...]:

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from weir.analysis.folder import Run
 from weir.study import written
 from weir.study.claim import Claim, Experiment, Setup, Study
-from weir.study.measures import flow_goodputs, jain, of_kind, percentile
+from weir.study.measures import flow_goodputs, jain, of_kind, of_run, percentile
 
 HERE = Path(__file__).parent
 CONTROLS = {"copa": "Copa", "cubic": "CUBIC", "bbr3": "BBR version 3"}
@@ -114,28 +114,22 @@ def usable(mbps: float, flows: int) -> float:
     return min((mbps - flows * AUDIO_MBPS) * PAYLOAD, flows * MAX_MBPS)
 
 
-def follows(case: MediaCase, flows: slice, steps: Steps) -> Callable[[Run], float]:
-    """Makes the measure of the least part that media gets of a rate, in its second half."""
-
-    def measure(run: Run) -> float:
-        count = len(range(*flows.indices(case.media + len(case.back[:1]))))
-        return min(
-            float(flow_goodputs(run, start, end)[flows].sum()) / usable(mbps, count)
-            for start, end, mbps in case.spans(steps)
-        )
-
-    return measure
+@of_run
+def follows(run: Run, case: MediaCase, flows: slice, steps: Steps) -> float:
+    """Returns the least part that media gets of a rate, in its second half."""
+    count = len(range(*flows.indices(case.media + len(case.back[:1]))))
+    return min(
+        float(flow_goodputs(run, start, end)[flows].sum()) / usable(mbps, count)
+        for start, end, mbps in case.spans(steps)
+    )
 
 
-def frame_ms(case: MediaCase, percent: float = 95) -> Callable[[Run], float]:
-    """Makes the measure of a percentile of the time of the media's frames, after 10 s."""
-
-    def measure(run: Run) -> float:
-        closed = of_kind(run, "transfers", "close", whole=True)
-        ours = closed[(closed["group"] < len(case.calls)) & (closed["start_ns"] >= 10e9)]
-        return percentile((ours["ts_ns"] - ours["start_ns"]) / 1e6, percent)
-
-    return measure
+@of_run
+def frame_ms(run: Run, case: MediaCase, percent: float = 95) -> float:
+    """Returns a percentile of the time of the media's frames, after 10 s."""
+    closed = of_kind(run, "transfers", "close", whole=True)
+    ours = closed[(closed["group"] < len(case.calls)) & (closed["start_ns"] >= 10e9)]
+    return percentile((ours["ts_ns"] - ours["start_ns"]) / 1e6, percent)
 
 
 def fair(flows: int, from_s: float, to_s: float) -> Callable[[Run], float]:

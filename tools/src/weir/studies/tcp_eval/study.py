@@ -21,7 +21,7 @@ from weir.analysis.folder import Run
 from weir.analysis.metrics import Floats
 from weir.base import units
 from weir.study.claim import Claim, Experiment, Setup, Study, near
-from weir.study.measures import after_warmup, queue_ms, utilisation
+from weir.study.measures import after_warmup, of_run, queue_ms, utilisation
 from weir.study.scenario import Case, Measure, cannot, lost_percent, ratio, shown
 
 HERE = Path(__file__).parent
@@ -151,17 +151,20 @@ def basic(link: Bottleneck, load: int, control: str) -> Experiment:
     return experiment(case, *central, shown(says, "section 4.2", own, offered, "times"))
 
 
-def tradeoff(percent: int, control: str) -> Experiment:
-    """Makes a case of section 5.1: the access link at 85 % with another buffer.
-
-    Claims are about throughput, drops and delay, with the control and with standard TCP.
-    """
-    case = Case(
+def buffered(percent: int) -> Case:
+    """Makes a case of section 5.1: the access link at 85 % with another buffer."""
+    queue = f"{percent}ms"  # of the BDP at 100 ms
+    return Case(
         f"5.1-{percent}",
         f"buffer of {percent} % of the BDP",
         tuple(sources(ACCESS.mbit, 85, ACCESS.rtts_ms, "CC")),
-        (*network(ACCESS.mbit, f"{percent}ms"), *times(ACCESS.seconds[0])),  # the BDP is of 100 ms
+        (*network(ACCESS.mbit, queue), *times(ACCESS.seconds[0])),
     )
+
+
+def tradeoff(percent: int, control: str) -> Experiment:
+    """Claims throughput, drops and delay, with the control and with standard TCP."""
+    case = buffered(percent)
     claims = (
         shown(f"{says}: {name}", "section 5.1.3", (setup(case, name),), measure, unit)
         for name in dict.fromkeys((control, STANDARD))
@@ -173,16 +176,13 @@ def tradeoff(percent: int, control: str) -> Experiment:
 SETTLED_S = 60  # the flow that is there has finished slow start
 
 
-def received_s(power: int) -> Measure:
-    """Makes the measure of when the second flow has 1500 * 10^power bytes, from its start."""
-
-    def measure(run: Run) -> float | None:
-        records = run.stream("interval").records
-        own = records[records["group"] == 1]
-        enough = np.cumsum(own["acked_bytes"].astype(np.float64)) >= 1500 * 10**power
-        return float(own["ts_ns"][np.argmax(enough)] / 1e9 - SETTLED_S) if enough.any() else None
-
-    return measure
+@of_run
+def received_s(run: Run, power: int) -> float | None:
+    """Returns when the second flow has 1500 * 10^power bytes, from its start."""
+    records = run.stream("interval").records
+    own = records[records["group"] == 1]
+    enough = np.cumsum(own["acked_bytes"].astype(np.float64)) >= 1500 * 10**power
+    return float(own["ts_ns"][np.argmax(enough)] / 1e9 - SETTLED_S) if enough.any() else None
 
 
 def ramp_up(mbit: int, rtts: tuple[int, int], control: str) -> Experiment:
@@ -247,15 +247,12 @@ def window(run: Run) -> tuple[Floats, Floats]:
     return own["ts_ns"] / 1e9 - SETTLED_S, own["cwnd_segs"].astype(np.float64)
 
 
-def grown_s(percent: int) -> Measure:
-    """Makes the measure of when the window has so much of the BDP."""
-
-    def measure(run: Run) -> float | None:
-        at, segs = window(run)
-        enough = segs >= percent / 100 * BDP
-        return float(at[np.argmax(enough)]) if enough.any() else None
-
-    return measure
+@of_run
+def grown_s(run: Run, percent: int) -> float | None:
+    """Returns when the window has so much of the BDP."""
+    at, segs = window(run)
+    enough = segs >= percent / 100 * BDP
+    return float(at[np.argmax(enough)]) if enough.any() else None
 
 
 def largest_step(run: Run) -> float:
