@@ -17,7 +17,7 @@ from weir.analysis import folder, summary
 from weir.analysis.model_parts import Fact
 from weir.analysis.run_summary import decode
 from weir.base.errors import UserError
-from weir.hosts import agent, ansible, cabling, clocks, deployment, inventory, merge
+from weir.hosts import agent, ansible, clocks, deployment, inventory, merge, session
 from weir.runner.options import Options
 
 TX = {"weir_ports": {"a": {"dev": "eth1", "cable": "mid/left"}}}
@@ -63,9 +63,9 @@ def test_several_senders_may_be_joined_to_one_port():
     tx = {"heard": [["a", "mid", "left"]], "silent": []}
     rx = {"heard": [["b", "mid", "right"]], "silent": []}
     heard = {"tx": tx, "tx2": tx, "rx": rx, "mid": {"heard": ears, "silent": []}}
-    assert list(cabling.wrong(found, heard)) == []
+    assert list(session.wrong_cables(found, heard)) == []
     heard["mid"]["heard"] = ears[1:]
-    assert list(cabling.wrong(found, heard)) == [
+    assert list(session.wrong_cables(found, heard)) == [
         ("mid", "port left should be connected to tx/a: it hears tx2/a")
     ]
     frames = {"tx": ("a", 100, 40), "tx2": ("a", 50, 21), "mid": ("left", 60, 143)}
@@ -314,16 +314,17 @@ def test_a_cable_that_is_elsewhere_is_named():
         "mid": left,
         "rx": right,
     }
-    assert list(cabling.wrong(hosts(), good)) == []
+    assert list(session.wrong_cables(hosts(), good)) == []
     crossed = good | {"tx": {"heard": [["a", "mid", "right"]], "silent": []}}
-    assert list(cabling.wrong(hosts(), crossed)) == [
+    assert list(session.wrong_cables(hosts(), crossed)) == [
         ("tx", "port a should be connected to mid/left: it hears mid/right")
     ]
     unplugged = good | {"rx": {"heard": [], "silent": []}}
-    assert list(cabling.wrong(hosts(), unplugged)) == [
+    assert list(session.wrong_cables(hosts(), unplugged)) == [
         ("rx", "port b should be connected to mid/right: it hears nothing")
     ]
-    assert list(cabling.wrong(hosts(), unplugged | {"rx": {"heard": [], "silent": ["b"]}})) == []
+    silent = unplugged | {"rx": {"heard": [], "silent": ["b"]}}
+    assert list(session.wrong_cables(hosts(), silent)) == []
 
 
 def test_what_left_and_did_not_arrive_is_between_hosts():

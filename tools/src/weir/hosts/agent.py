@@ -288,12 +288,7 @@ def clean(wanted: Wanted) -> Answer:
     return {}
 
 
-def probe(wanted: Wanted) -> Answer:
-    """Sends frames to all other hosts' ports, and returns which of theirs arrive."""
-    return check.probe(wanted)
-
-
-WHAT = {each.__name__: each for each in (prepare, probe, start, attend, stop, clean)}
+WHAT = {each.__name__: each for each in (prepare, check.probe, start, attend, stop, clean)}
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ import polars as pl
 
 BINS = 1000  # of time; of each one only the frame with the least delay is looked at
 FRAMES_MAX = 2_000_000  # of a capture that are read
-BLOCK_PACKET, BLOCK_INTERFACE, BLOCK_SECTION = 6, 1, 0x0A0D0D0A
+BLOCK_PACKET, BLOCK_INTERFACE = 6, 1
 INBOUND, OUTBOUND = 1, 2
 Points = npt.NDArray[np.float64]
 

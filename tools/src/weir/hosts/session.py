@@ -7,13 +7,14 @@ import math
 import os
 import tarfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from weir.base.errors import UserError
-from weir.hosts import cabling, deployment, inventory, merge
+from weir.hosts import deployment, inventory, merge
 from weir.hosts.ansible import UNASKED, Ansible, Reply
 from weir.hosts.check import Answer, Discipline
+from weir.hosts.inventory import Host
 from weir.runner.options import Options
 from weir.runner.session import Listener, Session, catching, progress_object
 
@@ -78,7 +79,7 @@ class Hosts(Session):
         refuse(replies)
         found = {name: reply.answer or Answer() for name, reply in replies.items()}
         same_version({name: one["version"] for name, one in found.items() if one["version"]})
-        for name, why in cabling.wrong(self.deployment.hosts, found) if cables else ():
+        for name, why in wrong_cables(self.deployment.hosts, found) if cables else ():
             raise Failure(name, why)
         return found
 
@@ -189,6 +190,21 @@ def unpack(packed: Path, into: Path) -> None:
             if member.isfile():
                 member.name = member.name.removeprefix("run/")
                 tar.extract(member, into, filter="data")
+
+
+def wrong_cables(
+    hosts: Mapping[str, Host], answers: Mapping[str, Answer]
+) -> Iterator[tuple[str, str]]:
+    """Yields cables that are not as they should be: the host, and what its port hears."""
+    silent = {(name, port) for name in hosts for port in answers[name]["silent"]}
+    for name, host in hosts.items():
+        heard = [tuple(each) for each in answers[name]["heard"]]
+        for port, their, end in host.joined():
+            if (port, their, end) in heard or {(name, port), (their, end)} & silent:
+                continue
+            others = [f"{h}/{p}" for mine, h, p in heard if mine == port]
+            what = f"it hears {' and '.join(others)}" if others else "it hears nothing"
+            yield name, f"port {port} should be connected to {their}/{end}: {what}"
 
 
 def same_version(versions: Mapping[str, str]) -> None:

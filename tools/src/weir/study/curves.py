@@ -11,6 +11,7 @@ from weir.analysis.folder import Run
 from weir.report import theme
 from weir.report.figure import Axis, Figure, Floats, Line, Mark, Panel, alike, floats
 from weir.report.scene import TIME
+from weir.study.scenario import first_link
 
 HEIGHT_IN = 3.6
 SECONDS = Axis(TIME, is_time=True)
@@ -25,8 +26,7 @@ def points(found: Iterable[tuple[float, float | None]], style: theme.Style) -> L
 
 def queue_ms(run: Run) -> tuple[Floats, Floats]:
     """Returns times in s, and the mean time in the first link's queue before each."""
-    links = run.stream("links").records
-    links = links[links["link"] == 0]
+    links = first_link(run)
     return floats(links["ts_ns"] / 1e9), floats(links["sojourn_mean_ns"] / 1e6)
 
 

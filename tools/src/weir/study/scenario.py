@@ -126,7 +126,7 @@ def settled_s(run: Run, at_s: float, until_s: float, bound_ms: float) -> float:
     return float(np.max(above)) - at_s if len(above) else 0.0
 
 
-def first_link(run: Run, from_s: float, to_s: float) -> np.ndarray:
+def first_link(run: Run, from_s: float = -math.inf, to_s: float = math.inf) -> np.ndarray:
     """Returns the records of the first link within a time."""
     records = within(run, "links", from_s, to_s)
     return np.asarray(records[records["link"] == 0])

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from weir.analysis.folder import Run
 from weir.base import units
-from weir.study.measures import SEGMENT_BITS, Floats
+from weir.study.measures import SEGMENT_BITS, Floats, of_kind
 
 STARTUP, DRAIN, DOWN, CRUISE, REFILL, UP, PROBE_RTT = (
     "startup", "drain", "down", "cruise", "refill", "up", "probe_rtt"
@@ -84,8 +84,7 @@ class Trace:
         return units.measured(self.run.summary.virtual_s)
 
     def events(self, kind: str) -> npt.NDArray[np.void]:
-        events = self.run.stream("events")
-        return np.asarray(events.records[events.records["event"] == events.number("event", kind)])
+        return of_kind(self.run, "events", kind, whole=True)
 
     def of(self, mode: str, since: float = 0.0) -> list[Phase]:
         """Returns the phases of a mode that began since then and have ended."""

@@ -36,6 +36,7 @@ from weir.study.measures import (
     queue_ms,
     used,
 )
+from weir.study.scenario import first_link
 
 C6_PUBLISHED = {"copa": 0.86, "cubic": 0.81, "bbr": 0.61, "pcc": 0.35}  # the paper's medians
 FAIR = theme.Style("fair share of the link", theme.INK, "", LEVEL.dash)
@@ -78,8 +79,7 @@ def oscillation(found: Found) -> Figure | None:
     runs = found.runs("c1-2")
     if runs is None:
         return None
-    links = runs[0].stream("links").records
-    links = links[links["link"] == 0]
+    links = first_link(runs[0])
     end_s = links["ts_ns"][-1] / 1e9
     last = links[links["ts_ns"] > (end_s - SHOWN_S) * 1e9]
     time_s = floats(last["ts_ns"] / 1e9 - (end_s - SHOWN_S))

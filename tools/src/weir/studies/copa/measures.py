@@ -123,7 +123,7 @@ def short_over_long(flows: int) -> Callable[[Run], float]:
 @of_run
 def queue_from_ms(run: Run, from_s: float) -> float:
     """Returns the mean time that the link's queue takes to drain, from a time on."""
-    pkts = float(first_link(run, from_s, math.inf)["queue_mean_pkts"].mean())
+    pkts = float(first_link(run, from_s)["queue_mean_pkts"].mean())
     return 1e3 * pkts * WIRE_BITS / run.summary.links["forward"].rate_bps
 
 

@@ -11,6 +11,7 @@ from weir.report.figure import LEVEL, Axis, Figure, Line, Panel, floats, named, 
 from weir.report.theme import Style
 from weir.studies.edgescale import measures
 from weir.study.claim import Found
+from weir.study.scenario import first_link
 
 
 def draw(found: Found) -> Iterator[Figure]:
@@ -19,8 +20,7 @@ def draw(found: Found) -> Iterator[Figure]:
     if runs is None:
         return
     (run,) = runs
-    links = run.stream("links").records
-    links = links[links["link"] == 0]
+    links = first_link(run)
     times_s = floats(links["ts_ns"] / 1e9)
     styles = [
         Style(name, theme.CYCLE[i % len(theme.CYCLE)], "")

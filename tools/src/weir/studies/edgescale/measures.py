@@ -10,7 +10,8 @@ from weir.analysis import metrics
 from weir.analysis.folder import Run
 from weir.base import units
 from weir.studies.corescale.measures import c_halving, known, lowest, mean_of, measured
-from weir.study.measures import PAYLOAD_BYTES, Floats, of_run
+from weir.study.measures import PAYLOAD_BYTES, Floats, of_kind, of_run
+from weir.study.scenario import first_link
 
 __all__ = ("c_halving", "c_halving_when_full", "lowest", "mean_of", "most_at_once", "phases")
 
@@ -21,9 +22,7 @@ def c_halving_when_full(run: Run) -> float:
     A window is halved about then. The RTTs of all flows grow by what the longest time in the queue
     is above the mean.
     """
-    links = run.stream("links").records
-    warmup_ns = units.measured(run.summary.warmup_s) * metrics.NS_PER_S
-    links = links[(links["link"] == 0) & (links["ts_ns"] > warmup_ns)]
+    links = first_link(run, units.measured(run.summary.warmup_s))
     mean_ns = np.average(links["sojourn_mean_ns"], weights=links["out_pkts"])
     more_ns = float(links["sojourn_max_ns"].max() - mean_ns)
     flows = measured(run).flows.with_columns(pl.col("rtt_mean_ns") + more_ns)
@@ -35,8 +34,7 @@ def phases(run: Run, times_s: Floats) -> Floats:
 
     A flow is in the first mode until it says otherwise.
     """
-    events, group = run.stream("events"), run.summary.groups[0]
-    records = events.records[events.records["event"] == events.number("event", "cc_mode")]
+    records, group = of_kind(run, "events", "cc_mode", whole=True), run.summary.groups[0]
     shares = np.zeros((len(group.modes), times_s.size))
     places = np.arange(times_s.size)
     for flow in range(group.flows):

@@ -10,15 +10,14 @@ import numpy as np
 
 from weir.analysis.folder import Run
 from weir.base import units
-from weir.study.measures import Floats, rtt_peak_ms
+from weir.study.measures import Floats, of_kind, rtt_peak_ms
 
 
 def starts_s(run: Run, flow: int, mode: str, from_s: float = 0.0) -> Floats:
     """Returns when a flow entered a mode."""
-    events, change = run.stream("events").records, run.stream("events").number("event", "cc_mode")
-    entered = events["value"] == run.summary.groups[0].modes.index(mode)
-    chosen = (events["event"] == change) & entered & (events["flow_id"] == flow)
-    times = events["ts_ns"][chosen] / 1e9
+    changes = of_kind(run, "events", "cc_mode", whole=True)
+    entered = changes["value"] == run.summary.groups[0].modes.index(mode)
+    times = changes["ts_ns"][entered & (changes["flow_id"] == flow)] / 1e9
     return np.asarray(times[times > from_s], dtype=np.float64)
 
 
