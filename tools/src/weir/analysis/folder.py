@@ -268,23 +268,18 @@ def verdict(facts: Sequence[Json]) -> str:
 
 def merge_verdicts(present: Mapping[str, Json], missing: Mapping[str, str]) -> list[Json]:
     """Returns the facts of all programs: how they ended, then what fell behind in them."""
-    stopped = {name: is_interrupted(part) for name, part in present.items()}
+    ends_of_sender = [fact["cause"] for fact in present.get("sender", {}).get("verdicts", [])]
+    sent_all = "sender" in present and "interrupted" not in ends_of_sender
     killed = [{"cause": "no_summary", "sentence": said} for said in missing.values()]
     ends: list[Json] = []
     found: list[Json] = []
     for name, part in present.items():
-        finished = name != "sender" and not stopped.get("sender", True)
         for fact in part.get("verdicts", []):
             if fact["cause"] != "interrupted":
                 found.append({"program": name, **fact})
-            elif not missing and not finished and not ends:
+            elif not (missing or ends or (sent_all and name != "sender")):
                 ends.append(fact)  # both were, by the same signal
     return [*killed, *ends, *found]
-
-
-def is_interrupted(summary: Json) -> bool:
-    """Returns whether a signal ended the program."""
-    return any(fact["cause"] == "interrupted" for fact in summary.get("verdicts", []))
 
 
 class HostClock(NamedTuple):

@@ -13,27 +13,8 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET, Struct
 
-from weir.analysis.model_parts import (
-    Absent,
-    Analysis,
-    AnyProgram,
-    Branch,
-    Comparison,
-    Count,
-    Number,
-    Offline,
-    PathLedger,
-    Replay,
-    Section,
-    Seed,
-    Sender,
-    Share,
-    Signed,
-    Simulation,
-    Summary,
-    Switch,
-)
-from weir.analysis.model_types import VERSION
+from weir.analysis import model_parts as parts
+from weir.analysis.model_types import VERSION, Absent, Count, Number, Section, Seed, Share, Signed
 from weir.base.errors import UserError
 from weir.base.foreign import Json
 
@@ -59,7 +40,7 @@ class Manifest(Struct, kw_only=True):
     command_line: list[str] = []
     command: str | None = None  # what the user typed, if tools/weir ran the program
     asked: str | None = None  # the digest by which a batch knows the run again
-    branch: Branch | None = None
+    branch: parts.Branch | None = None
     clock: str | None = None  # virtual or real
     host: dict[str, str | int] = {}
     versions: dict[str, str | int] = {}
@@ -119,10 +100,10 @@ class LiveLedger(Section):
     inside: Count | Absent = UNSET
     replayed: Count | Absent = UNSET
     drops: dict[str, Count] | Absent = UNSET
-    paths: dict[str, PathLedger] | Absent = UNSET
+    paths: dict[str, parts.PathLedger] | Absent = UNSET
 
 
-class Live(AnyProgram, tag="live", kw_only=True):
+class Live(parts.AnyProgram, tag="live", kw_only=True):
     """A live run's programs as one (`weir run --live`)."""
 
     ledger: LiveLedger
@@ -144,13 +125,16 @@ class ImportedGroup(Section):
     cwnd_reductions: Count | None
 
 
-class Import(Summary, tag="import"):
+class Import(parts.Summary, tag="import"):
     """weir import: a result of flent or iperf3."""
 
     groups: list[ImportedGroup]
 
 
-AnySummary = Simulation | Offline | Replay | Switch | Sender | Live | Analysis | Comparison | Import
+AnySummary = (
+    parts.Simulation | parts.Offline | parts.Replay | parts.Switch | parts.Sender | Live
+    | parts.Analysis | parts.Comparison | Import
+)  # fmt: skip
 
 
 def decode(text: bytes | str, place: str = "summary") -> AnySummary:

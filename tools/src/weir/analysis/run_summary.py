@@ -16,24 +16,9 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct, field
 
+from weir.analysis import model_parts as parts
 from weir.analysis.model import AnySummary, BetweenHosts, RunHost
-from weir.analysis.model_parts import (
-    Analysis,
-    AnyKind,
-    AnyLedger,
-    Captured,
-    Comparison,
-    Count,
-    Emulation,
-    Fact,
-    Group,
-    IpFlow,
-    Number,
-    Packets,
-    PathLedger,
-    Program,
-    Records,
-)
+from weir.analysis.model_parts import Fact, Group, IpFlow, Packets, PathLedger, Program, Records
 from weir.base import foreign
 from weir.base.errors import UserError
 from weir.base.foreign import Json
@@ -45,7 +30,7 @@ WHOLE = (Fact, Packets, PathLedger, BetweenHosts, Records, Program, IpFlow)
 ROWS_MAX = 1000
 
 
-class RunLedger(AnyLedger, kw_only=True):
+class RunLedger(parts.AnyLedger, kw_only=True):
     """The account of every packet; of a live run with its programs, which may have written none."""
 
     programs: dict[str, bool | None] = field(default_factory=dict)
@@ -55,14 +40,14 @@ class RunLedger(AnyLedger, kw_only=True):
         return self.balanced is not None or bool(self.programs)
 
 
-class RunSummary(AnyKind, kw_only=True):
+class RunSummary(parts.AnyKind, kw_only=True):
     """Outcome of a run; all of it is empty if the run never ended."""
 
     schema: int | None = None
     kind: str = ""
     ledger: RunLedger = field(default_factory=RunLedger)
-    captured: Captured | None = None  # that was analysed: `capture` in the file of an analysis
-    emulation: Emulation = field(default_factory=Emulation)
+    captured: parts.Captured | None = None  # of an analysis: `capture` in its file
+    emulation: parts.Emulation = field(default_factory=parts.Emulation)
     hosts: dict[str, RunHost] = field(default_factory=dict)
 
     @property
@@ -105,7 +90,7 @@ def _member(kind: type[Struct], one: msgspec.structs.FieldInfo) -> tuple[Any, An
     """Returns the type of a member as any version may have written it, and its default."""
     type_ = loose(one.type, one.name.endswith(("flows", "cdf")))
     if kind is Group:
-        type_ = type_ | Number | None if one.type is Count else type_ | None
+        type_ = type_ | parts.Number | None if one.type is parts.Count else type_ | None
     if one.required and kind in WHOLE:
         return type_, NODEFAULT
     if one.required:
@@ -122,9 +107,9 @@ def decode(document: Json, place: str) -> RunSummary:
     kind = kinds.get(str(given["kind"]))
     if kind is None:
         raise UserError(f"{place}: this version knows no summary of the kind '{given['kind']}'", 1)
-    if kind is Analysis and "capture" in given:
+    if kind is parts.Analysis and "capture" in given:
         given["captured"] = given.pop("capture")
-    if kind is Comparison:
+    if kind is parts.Comparison:
         given.pop("flows", None)  # those of the matched packets: see comparison()
     found: RunSummary = foreign.check(given, loose(RunSummary), place)
     return found
@@ -149,7 +134,7 @@ def part(kind: type[Part], numbers: Mapping[str, object]) -> Part:
     return found
 
 
-def comparison(document: Json, place: str) -> Comparison:
+def comparison(document: Json, place: str) -> parts.Comparison:
     """Returns what `weir pcap compare` found. UserError: as decode()'s."""
-    found: Comparison = foreign.check(document, loose(Comparison), place)
+    found: parts.Comparison = foreign.check(document, loose(parts.Comparison), place)
     return found

@@ -7,24 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from msgspec import UNSET, UnsetType, to_builtins
+from msgspec import UNSET, to_builtins
 from rich.console import Console
 
-from weir.analysis.model_parts import (
-    Back,
-    Emulation,
-    Fact,
-    Group,
-    IpFlow,
-    Lateness,
-    Limits,
-    Link,
-    PacingLateness,
-    PathLedger,
-    Stop,
-    StopInterval,
-    Why,
-)
+from weir.analysis import model_parts as parts
+from weir.analysis.model_parts import Fact, Group, IpFlow, Limits, Link, PathLedger, Why
 from weir.analysis.run_summary import RunLedger, RunSummary
 from weir.base import units
 from weir.base.errors import one_line
@@ -126,7 +113,7 @@ def counted_as_flow(group: Group, flow: IpFlow) -> bool:
     return quic and flow.protocol == "udp" and flow.direction == "forward"
 
 
-def own_row(name: str, sent: Group | Back) -> Json:
+def own_row(name: str, sent: Group | parts.Back) -> Json:
     """Returns a row without its share of the goodput: a group's, or its opened side's."""
     rtt_ns = sent.rtt_mean_ns or None  # 0: nothing measured one
     return {**to_builtins(sent), "group": name, "cc": sent.cc or None, "rtt_mean_ns": rtt_ns}
@@ -173,14 +160,14 @@ def seed(summary: RunSummary) -> str:
 def emulation(summary: RunSummary) -> Table:
     """Returns the table of how late a live run's packets left, and how wrong its rate was."""
     found = summary.emulation
-    parts: list[tuple[str, Emulation | Lateness | PacingLateness | UnsetType, str]] = [
+    kinds: list[tuple[str, object, str]] = [
         ("delay, all packets", found, "delay_error"),
         ("delay, undisturbed", found.undisturbed, "delay_error"),
         ("pacing, all packets", found, "pacing_error"),
         ("pacing, undisturbed", found.pacing_undisturbed, "pacing_error"),
     ]
     rows: list[list[object]] = []
-    for name, part, what in parts:
+    for name, part, what in kinds:
         late = [getattr(part, f"{what}_{q}_ns", UNSET) for q in ("p50", "p99", "p999", "max")]
         if late[0] is not UNSET:
             rows.append([name, *map(units.known, late), ""])
@@ -341,10 +328,10 @@ def why_lines(summary: RunSummary) -> list[str]:
     return [sentence(fact) + behind for fact in summary.why]
 
 
-def stopped(stop: Stop) -> str:
+def stopped(stop: parts.Stop) -> str:
     """Says how the stop rule ended the run."""
     end = "settled at" if stop.settled else "had not settled by"
-    if isinstance(stop.interval, StopInterval):
+    if isinstance(stop.interval, parts.StopInterval):
         found = (
             f"known to {units.percent(stop.interval.half_width)}"
             f" with {units.percent(stop.interval.confidence)} confidence"

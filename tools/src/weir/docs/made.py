@@ -123,15 +123,11 @@ def stream_page(listed: Tables, _: TyperGroup) -> str:
     return markdown.page(Page("Streams and their fields", parts))
 
 
-def python_page(*_: object) -> str:
-    return "# Python\n\n" + "\n".join(f"::: {name}\n" for name in PYTHON)
-
-
 PAGES: dict[str, Maker] = {
     "commands": command_page,
     **{name: list_page(name) for name in LISTS},
     "streams": stream_page,
-    "python": python_page,
+    "python": lambda *_: "# Python\n\n" + "\n".join(f"::: {name}\n" for name in PYTHON),
     "league": lambda *_: league.site(),
     "gallery": lambda *_: gallery.page(),
 }

@@ -78,7 +78,9 @@ class Files:
 def write(run: Run, folder: Path, flows: Sequence[int], form: str) -> list[Path]:
     """Writes a run: a file for each flow. UserError: nothing of flows was recorded."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".qlog-") as beside:
-        files = Files(Path(beside), lambda flow: _line(header(run, flow, form)))
+        files = Files(
+            Path(beside), lambda flow: f"{RECORD_SEPARATOR}{_json(header(run, flow, form))}\n"
+        )
         try:
             for ts_ns, flow, name, data in heapq.merge(
                 *_sources(run, flows), key=lambda event: event[0]
@@ -118,10 +120,6 @@ def _sources(run: Run, flows: Sequence[int]) -> list[Iterator[Event]]:
 
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
-
-
-def _line(value: object) -> str:
-    return f"{RECORD_SEPARATOR}{_json(value)}\n"
 
 
 def header(run: Run, flow: int, form: str) -> dict[str, object]:

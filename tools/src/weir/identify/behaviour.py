@@ -227,11 +227,6 @@ def spread(values: Floats) -> float:
     return float(high - low) if np.isfinite(values).sum() > 2 else np.nan
 
 
-def signed_log(values: Floats) -> Floats:
-    """Returns log(1 + x), also for what is below 0."""
-    return np.sign(values) * np.log1p(np.abs(values))
-
-
 def of_reductions(steps: Steps, found: list[Reduction], bdp: float) -> dict[str, float]:
     """Returns what a flow does when it loses packets or sees marks, and after that."""
     grown = [growth(steps, one) for one in found]
@@ -241,7 +236,8 @@ def of_reductions(steps: Steps, found: list[Reduction], bdp: float) -> dict[str,
     lost = np.array([one.lost for one in found], bool)
     slopes = np.array([one.slopes for one in grown]).reshape(-1, 3)
     shapes = np.array([one.shape for one in grown]).reshape(-1, 3)
-    every, first, last = signed_log(np.array([median(slope) for slope in slopes.T]))
+    slope = np.array([median(each) for each in slopes.T])
+    every, first, last = np.sign(slope) * np.log1p(np.abs(slope))
     shape = [median(share) for share in shapes.T]
     afters = np.array([one.after for one in found]) / bdp
     return {

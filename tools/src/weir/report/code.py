@@ -12,25 +12,9 @@ import numpy as np
 
 from weir.analysis import folder
 from weir.base.errors import UserError
+from weir.report import figure as values
 from weir.report import table
-from weir.report.figure import (
-    Axis,
-    Band,
-    Bars,
-    Box,
-    Field,
-    Figure,
-    Label,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Polygon,
-    Rule,
-    Strokes,
-    ends,
-    series,
-)
+from weir.report.figure import Axis, Band, Bars, Field, Figure, Mark, Panel, Rule
 from weir.report.theme import Style
 
 TEXT = '''\
@@ -115,7 +99,7 @@ def panel_code(panel: Panel, number: int) -> list[str]:
     lines = [f"ax = axes[{number}]"]
     stack: list[tuple[str, Band]] = []
     for place, mark in enumerate(panel.marks, start=1):
-        count = sum(1 for columns in series(mark) if columns.x.size)
+        count = sum(1 for columns in values.series(mark) if columns.x.size)
         read = f"data[{number + 1}, {place}]" if count else "[([], []), ([], [])]"
         if isinstance(mark, Band) and mark.stacked:
             stack.append((read, mark))
@@ -128,7 +112,7 @@ def panel_code(panel: Panel, number: int) -> list[str]:
             f"ax.stackplot({stack[0][0]}[0][0], {heights}, colors={colours}, labels={labels},"
             f" alpha={stack[0][1].opacity}, zorder=1)"
         )
-    for name, axis, limits in zip("xy", (panel.x, panel.y), ends(panel), strict=True):
+    for name, axis, limits in zip("xy", (panel.x, panel.y), values.ends(panel), strict=True):
         lines += axis_code(name, axis, limits)
     return [*lines, *([f"ax.set_title({panel.title!r}, loc='left')"] if panel.title else []), ""]
 
@@ -158,14 +142,14 @@ def arguments(style: Style, **more: object) -> str:
 def mark_code(mark: Mark, read: str) -> list[str]:
     """Returns the lines that draw a mark, whose series are in the list `read` names."""
     style = mark.style
-    if isinstance(mark, Line):
+    if isinstance(mark, values.Line):
         more: dict[str, object] = {"linestyle": style.dash, "linewidth": mark.width}
         if mark.steps:
             more["drawstyle"] = f"steps-{mark.steps}"
         if mark.markers:
             more |= {"marker": style.marker or "o", "markersize": 3.5, "markevery": mark.markers}
         return [f"ax.plot(*{read}[0], {arguments(style, **more)})"]
-    if isinstance(mark, Points):
+    if isinstance(mark, values.Points):
         more = {"marker": style.marker or "o", "markersize": mark.size, "linestyle": "none"}
         more |= {"markerfacecolor": "white"} if mark.hollow else {}
         if not mark.at_edge:
@@ -175,29 +159,29 @@ def mark_code(mark: Mark, read: str) -> list[str]:
     if isinstance(mark, Band):
         said = arguments(style, alpha=mark.opacity, linewidth=0)
         return [f"(x, low), (_, high) = {read}", f"ax.fill_between(x, low, high, {said})"]
-    if isinstance(mark, Strokes):
+    if isinstance(mark, values.Strokes):
         said = arguments(style, linewidth=mark.width, alpha=mark.opacity)
         if mark.lying:
             return [f"(low, at), (high, _) = {read}", f"ax.hlines(at, low, high, {said})"]
         return [f"(at, low), (_, high) = {read}", f"ax.vlines(at, low, high, {said})"]
     if isinstance(mark, Bars):
         return bars_code(mark, read)
-    if isinstance(mark, Box):
+    if isinstance(mark, values.Box):
         return [f"ax.boxplot({read}[0][1], positions=[{mark.at}], widths={mark.width},"
                 " manage_ticks=False)"]  # fmt: skip
-    if isinstance(mark, Polygon):
+    if isinstance(mark, values.Polygon):
         return [
             f"ax.fill(*{read}[0], color={style.colour!r}, alpha=0.2, linewidth=0)",
             f"ax.plot(*{read}[0], {arguments(style, linestyle=style.dash, linewidth=0.9)})",
         ]
     if isinstance(mark, Field):
-        ends = f"vmin={mark.low:.6g}, vmax={mark.high:.6g}"
+        span = f"vmin={mark.low:.6g}, vmax={mark.high:.6g}"
         return [
-            f"field = ax.pcolormesh([row[1] for row in {read}], cmap='viridis', {ends})",
+            f"field = ax.pcolormesh([row[1] for row in {read}], cmap='viridis', {span})",
             "ax.spines[:].set_visible(False)",
             "ax.grid(visible=False)",
         ]
-    if isinstance(mark, Label):
+    if isinstance(mark, values.Label):
         return [f"ax.annotate({mark.text!r}, ({mark.x!r}, {mark.y!r}), xytext={mark.away},"
                 f" textcoords='offset points', va='center', fontsize={mark.size})"]  # fmt: skip
     kind = ("axv" if mark.upright else "axh") + ("line" if isinstance(mark, Rule) else "span")

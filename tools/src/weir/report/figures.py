@@ -13,27 +13,9 @@ import polars as pl
 from weir.analysis import metrics
 from weir.base import units
 from weir.base.names import own_names
+from weir.report import figure as values
 from weir.report import theme
-from weir.report.figure import (
-    LEVEL,
-    NONE,
-    Axis,
-    Band,
-    Bars,
-    Figure,
-    Floats,
-    Label,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Rule,
-    Steps,
-    beside,
-    ends,
-    floats,
-    stacked,
-)
+from weir.report.figure import Axis, Figure, Floats, Line, Mark, Panel, Points, beside, floats
 from weir.report.scene import (
     BANDS,
     FEW,
@@ -51,7 +33,7 @@ from weir.report.theme import Style
 ROWS = 30  # as many flows have a bar each where each is a group
 LINKS_DRAWN = 4
 ABOVE_LEAST = 1e-12  # a share on a logarithmic axis, which has no 0
-MEAN = Rule(1, replace(LEVEL, label="mean of all flows"), upright=True)
+MEAN = values.Rule(1, replace(values.LEVEL, label="mean of all flows"), upright=True)
 EVENTS_ON_LINE = 150  # more would hide the line
 THIN = 0.9  # width of lines that cross each other often
 
@@ -82,12 +64,12 @@ def throughput(
     fastest = 0.0 if rates is None else maximum(rates, "rate_bps")
     top = max(float(np.sum(list(series.values()), axis=0).max()), fastest)
     divisor, unit = units.step(top, units.RATE_STEPS)
-    marks: list[Mark] = [*stacked(time, [series[k] / divisor for k in order], styles)]
+    marks: list[Mark] = [*values.stacked(time, [series[k] / divisor for k in order], styles)]
     if rates is not None and fastest > 0:
         at, rate = floats(rates["end_s"]), floats(rates["rate_bps"])
         slowest, span = float(rate.min()), units.rate(fastest)
         said = span if slowest == fastest else f"{units.rate(slowest)} to {span}"
-        link = replace(LEVEL, label=f"link, {said}")
+        link = replace(values.LEVEL, label=f"link, {said}")
         edges = np.concatenate([[0.0], at]), np.concatenate([rate[:1], rate]) / divisor
         marks.append(Line(*edges, link, steps="pre", width=0.8))
     # Where nothing arrived and there is no link, the axis ends where it likes.
@@ -119,11 +101,13 @@ def rtt(interval: pl.DataFrame, flows: pl.DataFrame, base_ns: float | None, scen
         marks = bands(shown, divisor, scene)
     base = (base_ns or 0.0) / divisor
     if base_ns:
-        marks.append(Rule(base, replace(LEVEL, label=f"propagation, {units.time(base_ns)}")))
+        marks.append(
+            values.Rule(base, replace(values.LEVEL, label=f"propagation, {units.time(base_ns)}"))
+        )
     panel = over_time(scene, Axis(f"RTT ({unit})"), marks)
     panel = steady(scene, panel, shown, column, (divisor, unit), base)
     # From a little below the propagation delay: what is above it is the queue.
-    top = ends(panel)[1][1]
+    top = values.ends(panel)[1][1]
     y = replace(panel.y, low=max(0.0, base - 0.2 * (top - base)))
     return Figure([replace(panel, y=y)], height_in=2.1)
 
@@ -155,7 +139,7 @@ def _queue_panel(
         style = _link_style(index, scene) if several else theme.style("", "mean", 0)
         time, low, high = (floats(part[name]) for name in ("time_s", mean, largest))
         above = style if several else replace(style, label="maximum")
-        marks.append(Band(time, low / divisor, high / divisor, above))
+        marks.append(values.Band(time, low / divisor, high / divisor, above))
         marks.append(Line(time, low / divisor, style))
     for kind in () if several else ("drops", "marks"):
         marks += _events_on(links, kind, largest, divisor)
@@ -205,7 +189,7 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
         style = replace(known, label=d.label if several else "")
         x, share = _thin(d.delay_ns / divisor, d.share)
         above = np.maximum(1 - share, ABOVE_LEAST)
-        steps: Steps = "" if d.binned else "post"
+        steps: values.Steps = "" if d.binned else "post"
         left.append(Line(np.append(x[0], x), np.append(0.0, share), style, steps=steps))
         right.append(Line(np.append(0.0, x), np.append(1.0, above), style, steps=steps))
         for (name, at, q), hollow in zip(d.points, (False, True), strict=False):
@@ -217,7 +201,9 @@ def delay_cdf(distributions: Sequence[Cdf]) -> Figure:
     if several:  # the key of what is marked on each
         names = {name: None for d in distributions for name, *_ in d.points[:2]}
         for name, hollow in zip(names, (False, True), strict=False):
-            left.append(Points(NONE, NONE, Style(name, theme.INK, "o"), hollow=hollow))
+            left.append(
+                Points(values.NONE, values.NONE, Style(name, theme.INK, "o"), hollow=hollow)
+            )
     smallest = min(
         (1 - d.share)[(1 - d.share) > ABOVE_LEAST].min(initial=0.01) for d in distributions
     )
@@ -254,11 +240,11 @@ def shares(flows: pl.DataFrame, scene: Scene) -> Figure:
     right: list[Mark] = []
     low = np.zeros(middle.size)
     for group, part in split_by(relative, "group"):
-        style, values = scene.group(group), np.sort(floats(part["share"]))
-        risen = np.arange(values.size + 1) / values.size
-        left.append(Line(np.append(values[:1], values), risen, style, steps="post"))
-        high = low + np.histogram(values, edges)[0]
-        right.append(Bars(middle, width, low, high, style))
+        style, own = scene.group(group), np.sort(floats(part["share"]))
+        risen = np.arange(own.size + 1) / own.size
+        left.append(Line(np.append(own[:1], own), risen, style, steps="post"))
+        high = low + np.histogram(own, edges)[0]
+        right.append(values.Bars(middle, width, low, high, style))
         low = high
     x = Axis(f"goodput / mean goodput (mean: {units.rate(mean)})", 0, 1.04 * edges[-1])
     return beside(
@@ -279,8 +265,8 @@ def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
     marks: list[Mark] = []
     for row, (bps, share) in enumerate(ordered.select("goodput_bps", "share").iter_rows()):
         style, at = replace(styles[row], label=""), floats(row)
-        marks.append(Bars(at, floats(0.62), floats(0), floats(share), style, lying=True))
-        marks.append(Label(max(share, 1.0), row, f" {units.rate(bps)}"))
+        marks.append(values.Bars(at, floats(0.62), floats(0), floats(share), style, lying=True))
+        marks.append(values.Label(max(share, 1.0), row, f" {units.rate(bps)}"))
     top = 1.2 * max(1.0, maximum(ordered, "share"))
     x = Axis(f"goodput / mean goodput (mean: {units.rate(mean)})", 0, top)
     y = rows_axis([style.label for style in styles])
@@ -373,7 +359,7 @@ def states(episodes: pl.DataFrame, styles: Mapping[int, Style], scene: Scene) ->
             at = floats([rows[flow] for flow in own["flow_id"]])
             style = replace(theme.style(event), label=label)
             begin, end = floats(own["from_s"]), floats(own["to_s"])
-            marks.append(Bars(at, np.full(at.size, 0.62), begin, end, style, lying=True))
+            marks.append(values.Bars(at, np.full(at.size, 0.62), begin, end, style, lying=True))
     y = rows_axis([style.label for style in styles.values()][::-1])
     return Figure([over_time(scene, y, marks)], height_in=0.75 + 0.24 * len(styles))
 
@@ -427,7 +413,7 @@ def events(counts: pl.DataFrame, scene: Scene) -> Figure:
         style = theme.style(kind)
         part = counts.filter(pl.col("kind") == kind).sort("time_s")
         time, width, rate = (floats(part[name]) for name in ("time_s", "width_s", "per_s"))
-        bars = Bars(time, width, np.zeros(time.size), rate, replace(style, label=""))
+        bars = values.Bars(time, width, np.zeros(time.size), rate, replace(style, label=""))
         y = Axis("per second", 0, whole=True)
         found.append(Panel(time_axis(scene), y, [bars], style.label))
     return Figure(found, height_in=0.55 + 0.72 * len(found))

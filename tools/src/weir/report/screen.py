@@ -17,29 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 from weir.base import page, terminal, units
-from weir.report.figure import (
-    NONE,
-    Axis,
-    Band,
-    Bars,
-    Box,
-    Field,
-    Figure,
-    Floats,
-    Label,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Polygon,
-    Rule,
-    Span,
-    Strokes,
-    ends,
-    floats,
-    key,
-    thinned,
-)
+from weir.report import figure as values
+from weir.report.figure import Axis, Figure, Floats, Mark, Panel
 from weir.report.theme import rgb
 
 ROWS = 14  # lines of a panel
@@ -55,14 +34,14 @@ Range = tuple[float, float]
 
 def show(figure: Figure, out: Console) -> None:
     """Prints a figure as wide as the console: its panels, its key and its caption."""
-    figure = thinned(figure)
-    entries = key(figure)
+    figure = values.thinned(figure)
+    entries = values.key(figure)
     plain = not out.is_terminal or out.no_color or out.color_system is None
     letters = {m.style.label: c for m, c in zip(entries, string.ascii_letters, strict=False)}
     out.print(Text(figure.title, "bold"), soft_wrap=True)
     for panel in figure.panels:
         out.print()
-        if any(isinstance(mark, Field) for mark in panel.marks):
+        if any(isinstance(mark, values.Field) for mark in panel.marks):
             _field(panel, out)
         else:
             for line in lines(panel, out.width, letters if plain else {}):
@@ -80,7 +59,7 @@ def show(figure: Figure, out: Console) -> None:
 
 def lines(panel: Panel, width: int, letters: dict[str, str]) -> Iterator[Text]:
     """Yields the lines of a panel; letters: those that stand on marks, by label."""
-    limits = ends(panel)
+    limits = values.ends(panel)
     y_ticks, x_ticks = ticks(panel.y, limits[1]), ticks(panel.x, limits[0])
     left = max((len(name) for _, name in y_ticks), default=0)
     rows = max(ROWS, 2 * len(panel.y.ticks))
@@ -119,7 +98,7 @@ def raster(panel: Panel, limits: tuple[Range, Range], columns: int, rows: int) -
     return grid
 
 
-def _dots(axis: Axis, limits: Range, values: object, count: int, down: bool = False) -> Floats:
+def _dots(axis: Axis, limits: Range, at: object, count: int, down: bool = False) -> Floats:
     """Returns places on an axis as dots from its beginning; down: from the top of the panel."""
 
     def scaled(numbers: Floats) -> Floats:
@@ -130,11 +109,11 @@ def _dots(axis: Axis, limits: Range, values: object, count: int, down: bool = Fa
         return numbers
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = scaled(floats(limits))
-        share = (scaled(floats(values)) - low) / (high - low)
+        low, high = scaled(values.floats(limits))
+        share = (scaled(values.floats(at)) - low) / (high - low)
     if axis.reversed != down:
         share = 1 - share
-    return floats(np.clip(np.rint(share * (count - 1)), -count, 2 * count))
+    return values.floats(np.clip(np.rint(share * (count - 1)), -count, 2 * count))
 
 
 def _join(grid: Grid, x: Floats, y: Floats, number: int) -> None:
@@ -154,38 +133,38 @@ def _join(grid: Grid, x: Floats, y: Floats, number: int) -> None:
 
 def _paths(mark: Mark, limits: tuple[Range, Range]) -> Iterator[tuple[Floats, Floats]]:
     """Yields the lines of a mark, in the numbers of its axes."""
-    if isinstance(mark, Line):
+    if isinstance(mark, values.Line):
         later, earlier = slice(1, None), slice(None, -1)
         of_x, of_y = (later, earlier) if mark.steps == "post" else (earlier, later)
         x, y = mark.x, mark.y
         yield (np.repeat(x, 2)[of_x], np.repeat(y, 2)[of_y]) if mark.steps else (x, y)
-    elif isinstance(mark, Band):
+    elif isinstance(mark, values.Band):
         yield from ((mark.x, edge) for edge in (mark.low, mark.high))
-    elif isinstance(mark, Points):
+    elif isinstance(mark, values.Points):
         y = np.minimum(mark.y, limits[1][1]) if mark.at_edge else mark.y
         yield _apart(mark.x), _apart(y)
-    elif isinstance(mark, Strokes | Bars):
-        half = mark.width / 2 if isinstance(mark, Bars) else np.zeros(1)
+    elif isinstance(mark, values.Strokes | values.Bars):
+        half = mark.width / 2 if isinstance(mark, values.Bars) else np.zeros(1)
         across, along = _boxes(mark.at - half, mark.at + half, mark.low, mark.high)
         yield (along, across) if mark.lying else (across, along)
-    elif isinstance(mark, Box):
+    elif isinstance(mark, values.Box):
         found = mark.quartiles()
-        levels = floats(found[:5])
-        half = floats([0, 1, 1, 0]) * mark.width / 2  # whiskers are strokes
+        levels = values.floats(found[:5])
+        half = values.floats([0, 1, 1, 0]) * mark.width / 2  # whiskers are strokes
         yield _boxes(mark.at - half, mark.at + half, levels[:-1], levels[1:])
         yield _apart(np.full(found.outliers.size, mark.at)), _apart(found.outliers)
-    elif isinstance(mark, Rule | Span):
-        whole = floats(limits[1 if mark.upright else 0])
-        for level in (mark.at,) if isinstance(mark, Rule) else (mark.low, mark.high):
+    elif isinstance(mark, values.Rule | values.Span):
+        whole = values.floats(limits[1 if mark.upright else 0])
+        for level in (mark.at,) if isinstance(mark, values.Rule) else (mark.low, mark.high):
             flat = np.full(2, level)
             yield (flat, whole) if mark.upright else (whole, flat)
-    elif isinstance(mark, Polygon):
+    elif isinstance(mark, values.Polygon):
         yield np.append(mark.x, mark.x[:1]), np.append(mark.y, mark.y[:1])
 
 
-def _apart(values: Floats) -> Floats:
+def _apart(column: Floats) -> Floats:
     """Returns values with a gap after each."""
-    return np.column_stack([values, np.full(values.size, np.nan)]).ravel()
+    return np.column_stack([column, np.full(column.size, np.nan)]).ravel()
 
 
 def _boxes(begin: Floats, end: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -211,7 +190,7 @@ def _texts(
     """Returns the characters that stand in place of dots: labels, and letters of the key."""
     found: dict[tuple[int, int], tuple[str, int]] = {}
     for number, mark in enumerate(panel.marks, start=1):
-        words = [(mark.x, mark.y, mark.text.strip())] if isinstance(mark, Label) else []
+        words = [(mark.x, mark.y, mark.text.strip())] if isinstance(mark, values.Label) else []
         letter = letters.get(mark.style.label)
         if letter is not None:
             words = [(x, y, letter) for x, y in _lettered(mark, limits)]
@@ -227,12 +206,12 @@ def _texts(
 
 def _lettered(mark: Mark, limits: tuple[Range, Range]) -> list[tuple[float, float]]:
     """Returns places on a mark for its letter."""
-    if isinstance(mark, Band):
+    if isinstance(mark, values.Band):
         x, y = mark.x, (mark.low + mark.high) / 2
         if not mark.stacked:
             return []  # its line has the letter
     else:
-        paths = [(NONE, NONE), *_paths(mark, limits)]
+        paths = [(values.NONE, values.NONE), *_paths(mark, limits)]
         x, y = (np.concatenate(part) for part in zip(*paths, strict=True))
     (low, high), (bottom, top) = limits
     inside = (x >= low) & (x <= high) & (y >= bottom) & (y <= top)
@@ -283,12 +262,12 @@ def _colour(mark: Mark) -> str:
 def _field(panel: Panel, out: Console) -> None:
     """Prints the numbers of a heat map, the highest row first."""
     for mark in panel.marks:
-        if isinstance(mark, Field):
+        if isinstance(mark, values.Field):
             across, up = dict(panel.x.ticks), dict(panel.y.ticks)
             columns = [across.get(n + 0.5, "") for n in range(mark.values.shape[1])]
             rows = [
-                [up.get(n + 0.5, ""), *(units.number(float(v)) for v in values)]
-                for n, values in enumerate(mark.values)
+                [up.get(n + 0.5, ""), *(units.number(float(v)) for v in row)]
+                for n, row in enumerate(mark.values)
             ]
             heading = ": ".join(filter(None, (panel.title, mark.label)))
             out.print(f"{heading} by {panel.y.label} and {panel.x.label}", soft_wrap=True)

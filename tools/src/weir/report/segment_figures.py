@@ -14,28 +14,17 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from weir.base import units
+from weir.report import figure as values
 from weir.report import theme
-from weir.report.figure import (
-    DOTTED,
-    Axis,
-    Figure,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Rule,
-    Strokes,
-    alike,
-    floats,
-)
+from weir.report.figure import Axis, Figure, Line, Mark, Panel, Points, Rule, alike, floats
 from weir.report.scene import TIME, maximum
 from weir.report.theme import Style
 
 LETTERS_MAX = 40  # that can be read; of more every nth retransmission has one
 SEGMENT = Style("segment", theme.BLACK, "^")
 RESENT = Style("retransmission", theme.VERMILLION, "$R$")
-MOMENT_OF_DROP = Style("time of the drop", theme.VERMILLION, "", DOTTED)
-MOMENT_RESENT = Style("time of its retransmission", theme.INK, "", DOTTED)
+MOMENT_OF_DROP = Style("time of the drop", theme.VERMILLION, "", values.DOTTED)
+MOMENT_RESENT = Style("time of its retransmission", theme.INK, "", values.DOTTED)
 SACK = Style("SACK", theme.PURPLE, "s")
 STAIRS = {
     "ack": Style("ACK", theme.GREEN, ""),
@@ -102,7 +91,7 @@ def strokes(rows: pl.DataFrame, columns: tuple[str, str], style: Style, size: fl
     time, low, high = (floats(own[name]) for name in ("time_s", *columns))
     nth = -(-own.height // LETTERS_MAX) if style is RESENT else 1
     heads = Points(time[::nth], high[::nth], style, size=size)
-    return [Strokes(time, low, high, style, width=width), heads]
+    return [values.Strokes(time, low, high, style, width=width), heads]
 
 
 def sequence(flow: pl.DataFrame, title: str) -> Figure:
