@@ -22,18 +22,28 @@ SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(PRELOADED)
 
 
+def one_line(text):
+    """The only line of what a command said."""
+    lines = text.strip().splitlines()
+    assert len(lines) == 1, text
+    return lines[0]
+
+
 @dataclass
 class Done:
     status: int
     out: str
     err: str
 
+    def worked(self):
+        """Asserts that the command did what it was asked for."""
+        assert self.status == 0, self.err
+        return self
 
-def one_line(text):
-    """The only line of what a command said."""
-    lines = text.strip().splitlines()
-    assert len(lines) == 1, text
-    return lines[0]
+    def refused(self, status=2):
+        """Asserts that the command failed with this status, and returns its only sentence."""
+        assert self.status == status, self.err
+        return one_line(self.err)
 
 
 def run(argv, env, cwd):

@@ -60,6 +60,10 @@ class Found:
         assert len(self.flows) == 1
         return self.flows[0]
 
+    def shows(self, **known: Any) -> None:
+        """Asserts what is known of the only flow."""
+        assert {name: self.flow[name] for name in known} == known
+
     @property
     def counts(self) -> dict[str, int]:
         """The packets, by what became of them; those that are 0 left out."""
@@ -151,13 +155,21 @@ class Connection:
         self.send(0, 1, 1)
         return self
 
-    def data(self, number: int, after: int = 0, **more: Any) -> None:
-        """The client's segment with that number."""
-        self.send(0, 1 + number * MSS, 1, MSS, "PA", after=after, **more)
+    def data(self, *numbers: int, **more: Any) -> None:
+        """The client's segments with those numbers."""
+        for number in numbers:
+            self.send(0, 1 + number * MSS, 1, MSS, "PA", **more)
 
     def ack(self, number: int, after: int = 0, **more: Any) -> None:
         """The server has all segments before that one."""
         self.send(1, 1, 1 + number * MSS, after=after, **more)
+
+    def talk(self, count: int, after: int = MS, rtt: int = 10 * MS) -> Connection:
+        """So many segments, each acknowledged a round trip later, before the next."""
+        for number in range(count):
+            self.data(number, after=after)
+            self.ack(number + 1, after=rtt, tsecr=self.now_ns // MS)
+        return self
 
     def sacked(self, *numbers: int) -> tuple[int, ...]:
         """SACK edges from numbers of segments."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import sys
@@ -17,7 +16,6 @@ from weir.analysis.header import (
     HEADER_SIZE,
     PUBLISHED,
     Counters,
-    RingError,
     fence,
     map_page,
     parse_header,
@@ -35,51 +33,28 @@ class Consumer:
     the full ring dropped meanwhile is counted. A caller that must not lose what it has read but not
     yet stored uses `peek`, stores, and then calls `advance`; `tail` says how many slots were
     consumed since the ring was made.
-
-    RingError: no ring there, or another consumer is attached (a lock on the file; it goes away
-    with its process).
     """
 
     def __init__(self, shm_path: str | os.PathLike[str]) -> None:
         self.path = Path(shm_path)
-        try:
-            with self.path.open("r+b") as f:
-                with map_page(f, self.path) as page:
-                    self.header, self.schema = parse_header(page, self.path)
-                size = os.fstat(f.fileno()).st_size
-                capacity, self.dtype = self.header.capacity, self.schema.dtype
-                if capacity == 0:
-                    raise RingError(f"{self.path}: a file, not a ring in shared memory")
-                if size < HEADER_SIZE + capacity * self.dtype.itemsize:
-                    raise RingError(f"{self.path}: truncated: no room for {capacity} records")
-                self._lock = os.dup(f.fileno())
-                try:
-                    fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
-                    os.close(self._lock)
-                    raise RingError(f"{self.path}: another consumer is attached") from None
-                self._map = mmap.mmap(f.fileno(), size)
-        except OSError as e:
-            raise RingError(f"{self.path}: {e.strerror}") from e
+        with self.path.open("r+b") as f:
+            with map_page(f, self.path) as page:
+                header, schema = parse_header(page, self.path)
+            self._map = mmap.mmap(f.fileno(), 0)
+        self.dtype = schema.dtype
         self._raw = memoryview(self._map)
         self._words = self._raw[:HEADER_SIZE].cast("Q")
-        self._ring: Records = np.frombuffer(self._map, self.dtype, capacity, HEADER_SIZE)
+        self._ring: Records = np.frombuffer(self._map, self.dtype, header.capacity, HEADER_SIZE)
 
     def __enter__(self) -> Consumer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         """Detaches; the ring stays as it is."""
-        if self._map.closed:
-            return
         self._ring = np.empty(0, self.dtype)
         self._words.release()
         self._raw.release()
         self._map.close()
-        os.close(self._lock)
 
     @property
     def counters(self) -> Counters:

@@ -30,19 +30,9 @@ def test_window_probes_of_one_byte(analyse):
         c.data(i, after=MS)
         c.ack(i + 1, after=10 * MS)
     flow = analyse(c.frames).flow
-    for name in (
-        "retransmits",
-        "lost_segs",
-        "timeouts",
-        "duplicate_acks",
-        "uncaptured_bytes",
-    ):
+    for name in ("retransmits", "lost_segs", "timeouts", "duplicate_acks", "uncaptured_bytes"):
         assert flow[name] == 0, name
-    assert (flow["sent_segs"], flow["sent_bytes"], flow["acked_bytes"]) == (
-        3,
-        3 * MSS,
-        3 * MSS,
-    )
+    assert (flow["sent_segs"], flow["sent_bytes"], flow["acked_bytes"]) == (3, 3 * MSS, 3 * MSS)
     assert (flow["keep_alives"], flow["zero_windows"], flow["rtt_samples"]) == (3, 1, 3)
 
 
@@ -57,11 +47,7 @@ def test_a_window_probe_that_is_taken(analyse):
     c.send(0, 2 + MSS, 1, MSS, after=MS)
     c.send(1, 1, 2 + 2 * MSS, after=10 * MS)
     flow = analyse(c.frames).flow
-    assert (flow["retransmits"], flow["lost_segs"], flow["uncaptured_bytes"]) == (
-        0,
-        0,
-        0,
-    )
+    assert (flow["retransmits"], flow["lost_segs"], flow["uncaptured_bytes"]) == (0, 0, 0)
     assert (flow["sent_bytes"], flow["acked_bytes"]) == (2 * MSS + 1, 2 * MSS + 1)
     assert (flow["sent_segs"], flow["keep_alives"]) == (3, 1)
 
@@ -69,8 +55,7 @@ def test_a_window_probe_that_is_taken(analyse):
 def test_window_probes_of_what_is_outstanding(analyse):
     """The window closed over data in flight: the probe is its first byte."""
     c = Connection().open()
-    c.data(0)
-    c.data(1)
+    c.data(0, 1)
     c.ack(1, after=10 * MS, window=0)
     for wait in (300, 600):
         c.send(0, 1 + MSS, 1, 1, after=wait * MS)
@@ -78,11 +63,7 @@ def test_window_probes_of_what_is_outstanding(analyse):
     c.ack(2, after=500 * MS)
     flow = analyse(c.frames).flow
     assert (flow["retransmits"], flow["lost_segs"], flow["duplicate_acks"]) == (0, 0, 0)
-    assert (flow["sent_bytes"], flow["keep_alives"], flow["timeouts"]) == (
-        2 * MSS,
-        2,
-        0,
-    )
+    assert (flow["sent_bytes"], flow["keep_alives"], flow["timeouts"]) == (2 * MSS, 2, 0)
 
 
 @pytest.mark.parametrize("handshake", [True, False])
@@ -125,32 +106,17 @@ def test_data_that_a_syn_ack_takes(analyse):
     c.send(0, 501, 1, 500, "PA", after=MS)
     c.send(1, 1, 1001, after=10 * MS)
     flow = analyse(c.frames).flow
-    assert (flow["acked_bytes"], flow["retransmits"], flow["uncaptured_bytes"]) == (
-        1000,
-        0,
-        0,
-    )
+    assert (flow["acked_bytes"], flow["retransmits"], flow["uncaptured_bytes"]) == (1000, 0, 0)
     assert (flow["sent_segs"], flow["syn_rtt_ns"]) == (2, 10 * MS)
 
 
 def test_a_syn_behind_its_syn_ack(analyse):
     """Two taps or a mirror port: one connection, its windows scaled; the SYN's RTT is not known."""
-    c = Connection().open()
-    for i in range(5):
-        c.data(i, after=MS)
-        c.ack(i + 1, after=10 * MS)
+    c = Connection().open().talk(5)
     for places in ((0, 1), (0, 2), (0, 3)):
         flow = analyse(swapped(c.frames, *places)).flow
-        assert (flow["src"], flow["client"], flow["end"]) == (
-            "192.0.2.1:40000",
-            1,
-            "still_open",
-        )
-        assert (flow["acked_bytes"], flow["retransmits"], flow["lost_segs"]) == (
-            5 * MSS,
-            0,
-            0,
-        )
+        assert (flow["src"], flow["client"], flow["end"]) == ("192.0.2.1:40000", 1, "still_open")
+        assert (flow["acked_bytes"], flow["retransmits"], flow["lost_segs"]) == (5 * MSS, 0, 0)
         assert (flow["window_max_bytes"], flow["window_limited"]) == (240_000, 0)
         assert flow["syn_rtt_ns"] is None
 
@@ -160,10 +126,7 @@ def test_ports_used_again_behind_a_syn_ack(analyse):
     c = Connection()
     c.send(1, 0, 1, flags="SA")
     c.send(0, 77_777, 0, flags="S", after=MS)
-    assert [flow["end"] for flow in analyse(c.frames).flows] == [
-        "replaced",
-        "half_open",
-    ]
+    assert [flow["end"] for flow in analyse(c.frames).flows] == ["replaced", "half_open"]
 
 
 def test_a_simultaneous_open(analyse):
@@ -177,8 +140,7 @@ def test_a_simultaneous_open(analyse):
     c.data(0, after=10 * MS)
     c.ack(1, after=10 * MS)
     found = analyse(c.frames)
-    assert (found.flow["src"], found.flow["acked_bytes"]) == ("192.0.2.1:40000", MSS)
-    assert found.flow["window_max_bytes"] == 240_000
+    found.shows(src="192.0.2.1:40000", acked_bytes=MSS, window_max_bytes=240_000)
     assert [s["kind"] for s in found.segments] == [0] * 6
 
 
@@ -198,17 +160,13 @@ def test_the_end_that_opened_it_by_its_port(analyse, port, client):
 def test_a_window_whose_scale_is_not_known(analyse):
     """The capture begins behind the handshake, or with its SYN-ACK, or cuts its options off."""
     c = Connection().open()
-    for i in range(20):
-        c.data(i)
+    c.data(*range(20))
     c.ack(20, after=10 * MS, window=15_000)
     whole = analyse(c.frames).flow
     assert (whole["window_max_bytes"], whole["window_limited"]) == (60_000, 0)
     later = analyse(c.frames[3:])
     assert later.flow["window_limited"] is None
-    assert (later.flow["window_min_bytes"], later.flow["window_max_bytes"]) == (
-        None,
-        None,
-    )
+    assert (later.flow["window_min_bytes"], later.flow["window_max_bytes"]) == (None, None)
     assert later.segments[-1]["window_bytes"] is None
     # Only the server's own SYN tells of its scale; that it has one says that the client's has one.
     assert analyse(c.frames[1:]).flow["window_max_bytes"] == 60_000

@@ -100,10 +100,7 @@ LINKS = {
         lambda ip: bytes(ETHER / MPLS(label=7, s=1)) + bytes(4) + bytes(ETHER / ip),
     ),
     "pppoe": (1, lambda ip: bytes(ETHER / PPPoE() / PPP() / ip)),
-    "provider's bridge": (
-        1,
-        lambda ip: bytes(Ether(type=0x88E7)) + bytes(4) + bytes(ETHER / ip),
-    ),
+    "provider's bridge": (1, lambda ip: bytes(Ether(type=0x88E7)) + bytes(4) + bytes(ETHER / ip)),
     "nsh": (1, lambda ip: bytes(Ether(type=0x894F)) + b"\0\x02\x02\x01" + bytes(4) + bytes(ip)),
     "macsec without encryption": (
         1,
@@ -120,11 +117,7 @@ def llc(body: bytes) -> bytes:
 
 def conversation() -> Connection:
     """Ten segments, each acknowledged after 20 ms; the RTT is known."""
-    c = Connection().open(20 * MS)
-    for i in range(10):
-        c.data(i, after=MS)
-        c.ack(i + 1, after=20 * MS)
-    return c
+    return Connection().open(20 * MS).talk(10, rtt=20 * MS)
 
 
 def wrapped(wrap) -> list[tuple[int, bytes]]:
@@ -206,8 +199,7 @@ def test_ipv6_in_tunnels(analyse):
     for outer in (ETHER / OUTER, udp(3544)):
         found = analyse([(ns, bytes(outer / ip)) for ns, ip in inner])
         assert found.counts == {"read": 5, "tcp": 5}
-        assert found.flow["src"] == "[2001:db8::1]:40000"
-        assert found.flow["acked_bytes"] == MSS
+        found.shows(src="[2001:db8::1]:40000", acked_bytes=MSS)
 
 
 def test_a_mark_of_the_outer_header_counts(analyse):
@@ -277,18 +269,16 @@ def test_a_link_type_that_is_not_read_is_named(analyse, weir, tmp_path):
         assert (done.status, done.out) == (1, "")
         assert sentence in done.err
     for argv in ((), ("--json",)):
-        done = weir("pcap", "compare", "1.pcap", "1.pcap", "--out", "both", "--force", *argv)
-        assert done.status == 1
-        assert "7 of 7 packets have link type 220 (USB_LINUX_MMAPPED)" in done.err
+        said = weir(
+            "pcap", "compare", "1.pcap", "1.pcap", "--out", "both", "--force", *argv
+        ).refused(1)
+        assert "7 of 7 packets have link type 220 (USB_LINUX_MMAPPED)" in said
 
 
 @pytest.mark.parametrize("v6", [False, True])
 def test_a_length_that_was_cut_is_that_of_the_ip_header(analyse, v6):
     """The file says that the frame was as short as what was captured of it."""
-    c = Connection(v6=v6).open(20 * MS)
-    for i in range(10):
-        c.data(i, after=MS)
-        c.ack(i + 1, after=20 * MS)
+    c = Connection(v6=v6).open(20 * MS).talk(10, rtt=20 * MS)
     found = analyse([(ns, frame[:90]) for ns, frame in c.frames])
     flow = found.flow
     assert found.counts == {"read": 23, "tcp": 23}

@@ -100,12 +100,10 @@ def test_a_series_has_null_where_nothing_ended():
 
 
 def test_export_writes_it_and_import_reads_it_for_compare(run, weir, tmp_path):
-    done = weir("export", run.path, "--to", "flent")
-    assert done.status == 0, done.err
+    done = weir("export", run.path, "--to", "flent").worked()
     done = weir("import", done.out.strip(), "--out", "back")
     assert (done.status, done.out) == (0, "back\n"), done.err
-    done = weir("compare", run.path, "back", "--json")
-    assert done.status == 0, done.err
+    done = weir("compare", run.path, "back", "--json").worked()
     rows = {row["name"]: row["values"] for row in json.loads(done.out)["numbers"]}
     assert all(value is None or value >= 0 for value in rows["goodput, TCP upload EF"])
     assert rows["Jain's index"][1] is None  # of all flows: flent does not say it
@@ -237,9 +235,7 @@ def test_import_leaves_a_folder_alone_that_is_there(weir, tmp_path):
     packed = tmp_path / "i.json.gz"
     packed.write_bytes(gzip.compress(json.dumps(IPERF3).encode()))
     assert imported.write(packed, tmp_path / "one") == tmp_path / "one"
-    done = weir("import", packed, "--out", "one")
-    assert done.status == 2
-    assert "--force replaces it" in done.err
+    assert "--force replaces it" in weir("import", packed, "--out", "one").refused()
 
 
 def test_import_replaces_a_run_and_what_was_said_of_it(tmp_path):

@@ -154,9 +154,7 @@ def test_a_prefix_that_nobody_has_names_those_there_are(fake, weir):
         ("testpmd", "'testpmd': this is no program of Weir"),
         ("ended", "'ended': the switch is not running"),
     ):
-        done = weir("ctl", "--prefix", prefix)
-        assert done.status == 1
-        assert sentence in one_line(done.err)
+        assert sentence in weir("ctl", "--prefix", prefix).refused(1)
 
 
 def test_several_programs_ask_for_a_prefix(fake, weir):
@@ -197,9 +195,8 @@ def test_stop_of_several_runs_says_what_to_write(fake, weir):
         switch(fake, "sw", info=of_run("weir-switch", "/a/run")),
         sender(fake, "se", info=of_run("weir-sender", "/b/run")),
     ]
-    done = weir("ctl", "stop")
-    assert done.status == 2
-    assert one_line(done.err) == (
+    said = weir("ctl", "stop").refused()
+    assert said == (
         "weir: several runs go on: weir-sender (prefix se, run /b/run), weir-switch (prefix sw, run"
         " /a/run); say which program ends: weir ctl stop --prefix se"
     )
@@ -212,16 +209,13 @@ def test_stop_of_several_runs_says_what_to_write(fake, weir):
 def test_ctl_and_top_are_listed_and_explain_themselves(weir, command):
     assert command in weir("--help").out
     assert "--prefix NAME" in weir(command, "--help").out
-    done = weir(command, "--frobnicate")
-    assert done.status == 2
-    assert f"--frobnicate; see weir {command} --help" in one_line(done.err)
+    assert f"--frobnicate; see weir {command} --help" in weir(command, "--frobnicate").refused()
 
 
 @pytest.mark.parametrize("interval", ["0", "-1", "inf", "nan", "soon"])
 def test_an_interval_that_cannot_be(weir, interval):
-    done = weir("top", "--interval", interval)
-    assert done.status == 2
-    assert f"--interval: '{interval}' is not a number from 0.1" in one_line(done.err)
+    said = weir("top", "--interval", interval).refused()
+    assert f"--interval: '{interval}' is not a number from 0.1" in said
 
 
 @pytest.mark.parametrize(("command", "rich"), [("ctl", set()), ("top", {"rich"})])
@@ -240,9 +234,8 @@ def test_little_is_taken_of_the_cpu_that_programs_poll_on(command, rich):
 
 def test_ctl_is_the_switch_s(fake, weir):
     sender(fake)
-    done = weir("ctl", "forward.link.rate=2Gbit")
-    assert done.status == 1
-    assert "no weir-switch runs, only weir-sender (prefix se)" in one_line(done.err)
+    said = weir("ctl", "forward.link.rate=2Gbit").refused(1)
+    assert "no weir-switch runs, only weir-sender (prefix se)" in said
 
 
 def test_ctl_shows_what_may_be_changed(fake, weir):
@@ -257,8 +250,7 @@ def test_ctl_shows_what_may_be_changed(fake, weir):
 
 def test_ctl_changes_one_after_the_other(fake, weir):
     program = switch(fake)
-    done = weir("ctl", "paths.forward.link.rate=2Gbit", "forward.loss.rate=1%")
-    assert done.status == 0, done.err
+    done = weir("ctl", "paths.forward.link.rate=2Gbit", "forward.loss.rate=1%").worked()
     assert done.out.splitlines() == [
         "forward.link.rate: 1Gbit -> 2Gbit",
         "forward.loss.rate: 0% -> 1%",
@@ -287,8 +279,7 @@ def test_bad_orders_change_nothing(fake, weir, orders, status, sentence):
 
 def test_a_switch_that_ends_or_hangs_is_said_so(fake, weir, monkeypatch):
     switch(fake, set=END)
-    done = weir("ctl", "forward.loss.rate=1%")
-    assert (done.status, one_line(done.err)) == (1, "weir: weir-switch has ended")
+    assert weir("ctl", "forward.loss.rate=1%").refused(1) == "weir: weir-switch has ended"
     monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 0.05)
     fake("mute", info=SILENT)
     with pytest.raises(UserError, match="prefix 'mute' does not answer"):
@@ -423,8 +414,7 @@ def counting():
 
 def test_once_is_one_frame_for_people_and_for_programs(fake, weir):
     switch(fake, **counting())
-    done = weir("top", "--once", "--interval", "0.1")
-    assert done.status == 0, done.err
+    done = weir("top", "--once", "--interval", "0.1").worked()
     assert "net_null0" in done.out
     rows = json.loads(one_line(weir("top", "--once", "--interval", "0.1", "--json").out))
     assert rows["ports"][0]["name"] == "left"
@@ -441,8 +431,7 @@ def test_top_ends_with_the_program(fake, weir):
         return switch_sample(now_s, 0).info | {"program": "weir-switch"}
 
     switch(fake, info=info, ports={}, paths={}, links={})
-    done = weir("top", "--interval", "0.1", "--json", "--prefix", "sw")
-    assert done.status == 0, done.err
+    done = weir("top", "--interval", "0.1", "--json", "--prefix", "sw").worked()
     # One question to connect, one per sample, a frame between two samples.
     assert len(done.out.splitlines()) == 4
 
@@ -520,8 +509,7 @@ def test_all_parameters_are_asked_for(fake, weir):
     values = [f"p{i}.link.rate=1Gbit" for i in range(200)]
     info = {"program": "weir-switch", "now_ns": 1 * S, "cpu": 1, "params": 200}
     switch(fake, info=info, params=lambda text: values[int(text or 0) :][:96])
-    done = weir("ctl")
-    assert done.status == 0, done.err
+    done = weir("ctl").worked()
     assert [line.split()[0] for line in done.out.splitlines() if "Gbit" in line] == [
         f"p{i}.link.rate" for i in range(200)
     ]

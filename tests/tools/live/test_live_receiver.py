@@ -78,9 +78,8 @@ def test_the_shipped_config_is_read_by_both(weir_sender, root, tmp_path):
 def test_it_says_what_is_wrong_by_the_names_of_the_config(weir, weir_sender, root, check):
     wrong = ("-o", "live.receiver.ports.0.delay=11s")
     config = str(root / "configs/sender-25g.yaml")
-    done = weir("run", config, "--live", "--out", "r", *check, *wrong)
-    assert done.status == 2
-    assert f"weir-receiver: {' '.join(wrong)}: delay: 11s is not in [0s, 10s]" in done.err
+    said = weir("run", config, "--live", "--out", "r", *check, *wrong).refused()
+    assert f"weir-receiver: {' '.join(wrong)}: delay: 11s is not in [0s, 10s]" in said
 
 
 def test_alone_it_is_no_live_run(tmp_path):
@@ -93,8 +92,7 @@ def test_it_is_stopped_when_the_sender_has_ended(weir, programs, tmp_path):
     (tmp_path / "x.yaml").write_text("live: {sender: {}, receiver: {lcores: [1]}}\n")
     env = programs(sender=SENDER)
     argv = ("run", "x.yaml", "--live", "--out", "r", "--no-report", "--duration", "5s")
-    done = weir(*argv, "--pcap", "f.pcapng", env=env)
-    assert done.status == 0, done.err
+    weir(*argv, "--pcap", "f.pcapng", env=env).worked()
     merged = json.loads((tmp_path / "r/summary.json").read_text())
     assert merged["ledger"] == {"balanced": True, "programs": {"sender": True, "receiver": True}}
     assert (merged["receivers"], merged["jfi"]) == ({"bytes": 7}, 0.9)

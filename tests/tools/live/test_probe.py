@@ -97,16 +97,13 @@ def test_what_is_no_experiment(tmp_path, text, sentence):
 
 
 def test_no_such_file(weir, tmp_path):
-    done = weir("probe", str(tmp_path / "none.yaml"))
-    assert done.status == 2
-    assert "No such file or directory" in done.err
+    assert "No such file or directory" in weir("probe", str(tmp_path / "none.yaml")).refused()
 
 
 def test_probes_that_nobody_answers(weir, config, tmp_path):
     place = str(tmp_path / "run")
-    done = weir("probe", str(config), "--at", "2990ms", "--out", place)
-    assert done.status == 1
-    assert "no probe was answered before the run ended" in done.err
+    said = weir("probe", str(config), "--at", "2990ms", "--out", place).refused(1)
+    assert "no probe was answered before the run ended" in said
 
 
 @pytest.mark.parametrize(
@@ -118,6 +115,5 @@ def test_probes_that_nobody_answers(weir, config, tmp_path):
 )
 def test_a_bad_option_is_a_sentence_without_what_it_became(weir, config, option, value, sentence):
     """Before it stood all groups of flows, as JSON."""
-    done = weir("probe", str(config), option, value)
-    assert done.status == 2
-    assert done.err == f"weir: {config}, with the probes: {sentence}\n"
+    said = weir("probe", str(config), option, value).refused()
+    assert said == f"weir: {config}, with the probes: {sentence}"

@@ -16,24 +16,8 @@ from weir.analysis import folder
 from weir.base.errors import UserError
 from weir.base.page import Figures, Page, section
 from weir.report import browser, comparison, document, page, theme
-from weir.report.figure import (
-    Axis,
-    Band,
-    Bars,
-    Box,
-    Field,
-    Figure,
-    Label,
-    Line,
-    Panel,
-    Points,
-    Polygon,
-    Rule,
-    Span,
-    Strokes,
-    beside,
-    floats,
-)
+from weir.report import figure as values
+from weir.report.figure import Axis, Band, Bars, Box, Field, Figure, Line, Panel, beside, floats
 from weir.study import find, study_page
 from weir.study.claim import Checked, Found
 
@@ -71,14 +55,17 @@ def every_mark() -> list[Figure]:
     gap = np.where((time_s > 4) & (time_s < 5), np.nan, wave)
     places = floats([0, 1, 2])
     shape = np.linspace(0, 6.2, 40)
-    kept = [Span(0, 2, cubic, upright=True), Band(time_s, wave - 1, wave + 1, copa)]
-    kept += [Line(time_s, gap, copa), Line(time_s, wave / 2, cubic, steps="post"), Rule(4.0)]
+    kept = [values.Span(0, 2, cubic, upright=True), Band(time_s, wave - 1, wave + 1, copa)]
+    kept += [Line(time_s, gap, copa), Line(time_s, wave / 2, cubic, steps="post"), values.Rule(4.0)]
     stack = [Band(time_s, 0 * wave, wave, copa, stacked=True)]
     stack += [Band(time_s, wave, wave + 3, cubic, stacked=True)]
     bars = [Bars(places, floats(0.6), 0 * places, floats([3, 5, 2]), copa)]
-    bars += [Strokes(places, floats([2, 4, 1]), floats([4, 6, 3]), bbr), Label(0, 3, HOSTILE)]
+    bars += [
+        values.Strokes(places, floats([2, 4, 1]), floats([4, 6, 3]), bbr),
+        values.Label(0, 3, HOSTILE),
+    ]
     lying = Bars(places, floats(0.6), places, floats([3, 5, 9]), cubic, lying=True)
-    points = [Points(time_s[1:60], wave[1:60], bbr, hollow=True)]
+    points = [values.Points(time_s[1:60], wave[1:60], bbr, hollow=True)]
     named, log = Axis("", -0.5, 2.5, ticks=NAMES), Axis("RTT (ms)", scale="log")
     steps = Line(np.linspace(-100, 100, 50), shape[:1] + np.arange(50), copa, markers=1)
     return [
@@ -88,7 +75,7 @@ def every_mark() -> list[Figure]:
         beside(Panel(Axis(scale="symlog"), Axis(), [steps])),
         beside(Panel(named, Axis("ms"), [Box(1.0, wave, bbr)]),
                Panel(Axis(), Axis(), [Field(np.arange(6.0).reshape(2, 3), "queue (ms)", 0, 5)])),
-        beside(Panel(Axis(), Axis(), [Polygon(np.cos(shape), np.sin(shape), copa)])),
+        beside(Panel(Axis(), Axis(), [values.Polygon(np.cos(shape), np.sin(shape), copa)])),
     ]  # fmt: skip
 
 
@@ -171,9 +158,9 @@ def test_the_page_has_the_columns_of_the_figures(opened, marks):
             known = [v.ravel() for v in vars(mark).values() if isinstance(v, np.ndarray)]
             known = [mark.quartiles().outliers] if isinstance(mark, Box) else known
             assert len(own) == len(known)
-            for column, values in zip(own, known, strict=True):
+            for column, wanted in zip(own, known, strict=True):
                 numbers = [np.nan if v is None else v for v in column]
-                np.testing.assert_allclose(numbers, values, rtol=1e-6, atol=1e-6)
+                np.testing.assert_allclose(numbers, wanted, rtol=1e-6, atol=1e-6)
 
 
 def test_a_name_is_a_text(opened, marks):

@@ -85,8 +85,7 @@ def test_a_group_that_one_run_lacks_and_a_run_that_was_killed(tmp_path):
 @pytest.mark.parametrize("count", [2, 6])
 def test_the_page_of_several_runs(weir, tmp_path, count):
     paths = runs(tmp_path, *[1e8 + 1e7 * n for n in range(count)])
-    done = weir("compare", *paths, "--out", tmp_path / "pages" / "c.html")
-    assert done.status == 0
+    done = weir("compare", *paths, "--out", tmp_path / "pages" / "c.html").worked()
     assert done.out.splitlines()[-1] == str(tmp_path / "pages" / "c.html")
     text = (tmp_path / "pages" / "c.html").read_text()
     assert text.count("<figure") >= 8
@@ -101,17 +100,14 @@ def test_the_page_of_several_runs(weir, tmp_path, count):
 
 
 def test_one_run_is_not_compared(weir, tmp_path):
-    done = weir("compare", *runs(tmp_path, 1e8))
-    assert done.status == 2
-    assert done.err == "weir: give 2 to 8 run folders, not 1\n"
+    assert weir("compare", *runs(tmp_path, 1e8)).refused() == "weir: give 2 to 8 run folders, not 1"
 
 
 @pytest.mark.slow
 def test_a_figure_for_a_paper_has_its_size_and_its_fonts(weir, tmp_path):
     (run,) = runs(tmp_path, 1e8)
     for name, width_in in (("column", 3.33), ("page", 7.0)):
-        done = weir("plot", run, "--figure", "queue", "--out", "q.pdf", "--width", name)
-        assert done.status == 0, done.err
+        weir("plot", run, "--figure", "queue", "--out", "q.pdf", "--width", name).worked()
         pdf = (tmp_path / "q.pdf").read_bytes()
         box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", pdf)
         assert float(box[1]) == pytest.approx(width_in * 72, abs=0.5)
@@ -146,9 +142,8 @@ def test_every_figure_of_the_report_can_be_named(weir, tmp_path):
     names = [drawn.name for drawn in sections.draw(data.read(folder.load(run)))]
     listed = weir("plot", run).out.splitlines()
     assert [line.split()[0] for line in listed] == names
-    done = weir("plot", run, "--figure", "nothing")
-    assert done.status == 2
-    assert done.err == f"weir: there is no figure 'nothing'; there is {', '.join(names)}\n"
+    said = weir("plot", run, "--figure", "nothing").refused()
+    assert said == f"weir: there is no figure 'nothing'; there is {', '.join(names)}"
     assert weir("plot", run, "--figure", "rtt", "--out", "x.gif").status == 2
 
 
@@ -227,17 +222,17 @@ def test_a_figure_for_a_paper_is_set_as_asked(weir, tmp_path):
     paths = runs(tmp_path, 1e8, 2e8)
     wanted = ("--figure", "goodput", "--out", "g.svg")
     labels = ("--label", "FIFO, 100", "--label", "FIFO, 200")
-    done = weir("plot", *paths, *wanted, *labels, "--xlim", "1,3", "--ylim", "5,", "--height", 2.5)
-    assert done.status == 0, done.err
+    weir(
+        "plot", *paths, *wanted, *labels, "--xlim", "1,3", "--ylim", "5,", "--height", 2.5
+    ).worked()
     svg = (tmp_path / "g.svg").read_text()
     assert "FIFO, 100" in svg
     assert "A: r0" not in svg
     assert float(re.search(r'height="([\d.]+)pt"', svg)[1]) == pytest.approx(2.5 * 72)
     ticks = [float(t) for t in re.findall(r">(\d\.\d+)</text>", svg)]
     assert (min(ticks), max(ticks)) == (1.0, 3.0)
-    done = weir("plot", *paths, *wanted, "--xlim", "3,1")
-    assert done.status == 2
-    assert done.err == "weir: '3,1': an axis goes from the smaller number to the larger\n"
+    said = weir("plot", *paths, *wanted, "--xlim", "3,1").refused()
+    assert said == "weir: '3,1': an axis goes from the smaller number to the larger"
 
 
 def test_what_a_figure_cannot_be_is_said(tmp_path):

@@ -13,13 +13,7 @@ from PIL import Image
 from test_sweep_page import write as write_sweep
 from weir.base.errors import UserError
 from weir.report import code, data, glance, grey, paper, sections
-from weir.report.figure import (
-    Axis,
-    Figure,
-    Line,
-    Panel,
-    stacked,
-)
+from weir.report.figure import Axis, Figure, Line, Panel, stacked
 from weir.report.theme import Style
 
 GROUPS = (("copa", "copa", 2), ("cubic", "cubic", 2), ("newreno", "newreno", 2))
@@ -37,8 +31,7 @@ def drawn(run, name):
 
 
 @pytest.mark.parametrize(
-    ("venue", "width", "inches"),
-    [("ieee", "column", 3.48), ("usenix", "page", 7.0)],
+    ("venue", "width", "inches"), [("ieee", "column", 3.48), ("usenix", "page", 7.0)]
 )
 def test_a_figure_is_as_wide_as_the_venues_column(run, tmp_path, venue, width, inches):
     figure = drawn(run, "rtt")

@@ -15,17 +15,7 @@ from rich.console import Console
 from synthetic import empty, make_run, write_ring
 from weir.analysis import folder, summary
 from weir.analysis.run_summary import decode
-from weir.report import (
-    artists,
-    bottleneck,
-    figures,
-    grey,
-    lateness,
-    page,
-    paper,
-    sections,
-    theme,
-)
+from weir.report import artists, bottleneck, figures, grey, lateness, page, paper, sections, theme
 from weir.report.data import read
 from weir.report.figure import Axis, Line, Panel, floats, key, numbers
 from weir.report.scene import Scene, flow_styles
@@ -170,9 +160,8 @@ def test_a_run_that_was_killed_is_reported_with_a_note(tmp_path):
 def test_a_folder_with_the_reports_name(weir, tmp_path):
     run = make_run(tmp_path / "r")
     (run / "report.html").mkdir()
-    done = weir("report", run)
-    assert done.status == 1
-    assert done.err == f"weir: {run}/report.html: a folder has the report's name\n"
+    said = weir("report", run).refused(1)
+    assert said == f"weir: {run}/report.html: a folder has the report's name"
     assert not list(run.glob(".report*"))
 
 
@@ -187,8 +176,7 @@ def test_rings_that_cannot_be_read_are_named_and_skipped(weir, tmp_path):
     run = make_run(tmp_path / "r")
     (run / "links.ring").write_bytes(b"")
     (run / "interval.ring").write_bytes(b"no ring at all" * 1000)
-    done = weir("report", run)
-    assert done.status == 0
+    done = weir("report", run).worked()
     notes = done.err.splitlines()
     assert len(notes) == 2
     assert all(name in done.err for name in ("links.ring", "interval.ring"))

@@ -7,33 +7,17 @@ import numpy as np
 import pytest
 from rich.console import Console
 from synthetic import make_run
+from weir.report import figure as values
 from weir.report import screen
-from weir.report.figure import (
-    Axis,
-    Band,
-    Bars,
-    Box,
-    Field,
-    Figure,
-    Label,
-    Line,
-    Panel,
-    Points,
-    Polygon,
-    Rule,
-    Span,
-    Strokes,
-    ends,
-    floats,
-)
+from weir.report.figure import Axis, Box, Field, Figure, Line, Panel, Points, ends, floats
 from weir.report.theme import Style
 
 A, B = Style("Copa", "#0072B2", "o"), Style("CUBIC", "#009E73", "^")
 X = floats(range(10))
 MARKS = [
-    Line(X, X, A), Line(X, X, A, steps="post"), Band(X, X, X + 1, A), Points(X, X, A),
-    Strokes(X, X, X + 1, A), Bars(X, floats(0.5), X, X + 1, A, lying=True), Box(4, X, A),
-    Rule(4, A), Span(3, 4, A, upright=True), Polygon(X, X**2, A),
+    Line(X, X, A), Line(X, X, A, steps="post"), values.Band(X, X, X + 1, A), Points(X, X, A),
+    values.Strokes(X, X, X + 1, A), values.Bars(X, floats(0.5), X, X + 1, A, lying=True),
+    Box(4, X, A), values.Rule(4, A), values.Span(3, 4, A, upright=True), values.Polygon(X, X**2, A),
 ]  # fmt: skip
 
 
@@ -67,7 +51,9 @@ def test_a_mark_of_any_kind_has_dots(mark):
 
 def test_names_of_places_and_labels_are_whole():
     names = [(float(at), f"a rather long name {at}") for at in range(3)]
-    panel = Panel(Axis("", -0.5, 2.5, ticks=names), Axis("y"), [Label(2.4, 3, " 1.20 Mbit/s")])
+    panel = Panel(
+        Axis("", -0.5, 2.5, ticks=names), Axis("y"), [values.Label(2.4, 3, " 1.20 Mbit/s")]
+    )
     text = shown(Figure([panel], caption="A title. The rest."), width=60)
     assert all(name in text for _, name in names)
     assert "1.20 Mbit/s" in text
@@ -95,8 +81,7 @@ def test_a_heat_map_is_its_numbers():
 @pytest.mark.slow
 def test_weir_plot_shows_a_figure(weir, tmp_path):
     run = make_run(tmp_path / "run")
-    done = weir("plot", run, "--figure", "rtt", "--term")
-    assert done.status == 0, done.err
+    done = weir("plot", run, "--figure", "rtt", "--term").worked()
     assert "Round-trip time over time" in done.out
     assert "time (s)" in done.out
     assert "\x1b" not in done.out
