@@ -3,12 +3,16 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import weir
 from typer.testing import CliRunner
+from waiting import wait_for
 from weir.analysis.run_summary import decode
 from weir.attack import attack, documents, registry, run
 from weir.attack.box import Box
@@ -20,6 +24,7 @@ from weir.base import configs
 from weir.base.errors import UserError
 from weir.cli.app import app
 from weir.many.trials import opened
+from weir.plugin import new
 
 ROOT = Path(__file__).resolve().parents[3]
 BOXES = ROOT / "configs/attacks/boxes"
@@ -70,7 +75,7 @@ def test_a_trial_is_the_run_of_its_config(trials, tmp_path):
     [trial] = trials([CONFIG])
     for key in ("digest", "groups", "links", "ledger"):
         assert getattr(trial, key) == getattr(summary, key)
-    with pytest.raises(UserError, match=r"trial:1:\d+: cc: 'cubicc' is not"):
+    with pytest.raises(UserError, match=r"^cc: 'cubicc' is not"):
         trials([CONFIG | {"flows": [{"cc": "cubicc"}]}])
     assert trials([CONFIG])[0].digest == summary.digest
 
@@ -205,8 +210,8 @@ def test_harm_beside_another_control(tmp_path, trials):
         assert asked.goal.name == f"utilisation beside {baseline}"
     assert found["cubic"] == [-harm for harm in found["newreno"]]
     assert any(found["cubic"])
-    with pytest.raises(UserError, match="trial"):
-        attack.Attack(attack.read(path, beside="nothing"), trials).measure([[0.5]])
+    with pytest.raises(UserError, match=r"^cc: 'nothing' is not a congestion control"):
+        attack.Attack(attack.read(path, beside="nothing"), trials)
 
 
 @pytest.mark.parametrize(("content", "sentence"), BAD)
@@ -282,6 +287,66 @@ def test_a_search_with_guests_is_of_their_versions(tmp_path, monkeypatch):
     (tmp_path / "guests/current").symlink_to("KEY")
     assert run.identity(known["linux:bbr"], 1) != before["linux:bbr"]
     assert run.identity(known["bbr"], 1) == before["bbr"]
+ONE, TWO = (f"const int number = {number};" for number in (1, 2))
+ENDLESS = "__attribute__((constructor)) static void start(void) { for (volatile int i = 0;; i++); }"
+
+
+def plugin(tmp_path, more):
+    """The example of a plug-in with more source, which changes nothing if it is not called."""
+    made = tmp_path / "mine.so"
+    flags = ["-O2", "-ffp-contract=off", "-fPIC", "-shared", f"-I{ROOT / 'common'}", "-o", made]
+    text = (new.TEMPLATE / "cc/control.c").read_text().replace("NAME", "mine") + more
+    subprocess.run(["cc", *flags, "-x", "c", "-", "-lm"], input=text, text=True, check=True)
+    return made
+
+
+@pytest.mark.usefixtures("weir_sim")
+def test_a_search_goes_on_only_with_what_it_began_with(tmp_path):
+    """Trials of a plug-in that was compiled again were used again, and damage was a traceback."""
+    path, out = written(tmp_path, box={"loss": {}}), tmp_path / "out"
+    for word in ("nothing", tmp_path / "none.so"):
+        refused(path, "--cc", word, "--runs", "2", "--out", out)
+        assert not out.exists()
+    argv = [path, "--cc", plugin(tmp_path, ONE), "--runs", "2", "--no-report", "--out", out]
+    assert command(*argv).exit_code == 0
+    plugin(tmp_path, TWO)
+    assert "a plug-in that has changed" in refused(*argv)
+    argv[4] = "2"
+    plugin(tmp_path, ONE)
+    journal = out / "trials.jsonl"
+    for line in (b"{}\n", b'{"x": "a", "harm": 0}\n', b"\xff\n"):
+        journal.write_bytes(journal.read_bytes().splitlines(keepends=True)[0] + line)
+        with pytest.raises(UserError, match=r"trials\.jsonl:2: "):
+            raise command(*argv).exception
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_search_that_is_ended_leaves_no_process(number, tmp_path, weir_sim):
+    """A plug-in that does not return kept weir-sim from seeing that nobody asks any more."""
+    config = written(tmp_path, box={"loss": {}})
+    argv = [sys.executable, "-m", "weir", "attack", config, "--cc", plugin(tmp_path, ENDLESS)]
+    with subprocess.Popen([*argv, "--workers", "1", "--out", tmp_path / "out"]) as process:
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+        def loads():
+            return any(b"mine.so" in Path(f"/proc/{child}/maps").read_bytes()
+                       for child in listed.read_text().split())  # fmt: skip
+
+        wait_for(loads)
+        children = listed.read_text().split()
+        process.send_signal(number)
+        assert process.wait(60) in (128 + number, -number)
+    wait_for(lambda: not any(Path(f"/proc/{child}/maps").exists() for child in children))
+
+
+def test_a_search_that_finds_nothing_leaves_the_benign_network(tmp_path, trials):
+    asked = attack.read(written(tmp_path, box={"loss": {}}, beside="cubic"), control="cubic")
+    one = attack.Attack(asked, trials)
+    journal = Journal(tmp_path / "trials", {"seed": 1})
+    result, _, config = one.run(Budget(4), 1, journal, lambda _: None)
+    journal.close()
+    assert (result.found, result.left, result.distance) == (0, 0, 0)
+    assert config == one.box.configured(one.box.nothing())
 
 
 def test_options_that_are_refused(tmp_path):

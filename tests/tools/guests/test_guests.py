@@ -134,7 +134,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from weir.guests.commands import ended_in_order, make
+from weir.base.errors import end_in_order
+from weir.guests.commands import make
 
 class Late(subprocess.Popen):
     def __init__(self, *args, **options):
@@ -143,8 +144,8 @@ class Late(subprocess.Popen):
 
 subprocess.Popen = Late
 tree = Path(sys.argv[1])
-with ended_in_order():
-    make(tree, tree, tree / "log", "all")
+end_in_order()
+make(tree, tree, tree / "log", "all")
 """
 
 

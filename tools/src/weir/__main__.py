@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 
+from weir.base.errors import end_in_order
+
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -31,6 +33,7 @@ def main() -> int:
         from weir.cli.app import main as run
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        end_in_order()
         return run()
     finally:
         signal.signal(signal.SIGINT, leave)

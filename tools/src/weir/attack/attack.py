@@ -136,6 +136,7 @@ class Attack:
         self.box = Box(asked.config, asked.box)
         if asked.baseline:  # it may be of guests, which have not all that a box may change
             Box(with_control(asked.config, control_of(asked.baseline)), asked.box)
+        self.benign = self._harm(self.box.nothing())
 
     def measure(self, points: Sequence[Point]) -> list[float]:
         """Returns the harms of points, in their order."""
@@ -162,10 +163,10 @@ class Attack:
         keep: float = KEEP,
     ) -> tuple[Result, Found, Config]:
         """Searches, minimises, and runs what is left once more."""
-        benign = self._harm(self.box.nothing())
+        benign = self.benign
         found = search(len(self.box.names), self.measure, budget, seed, journal, on_trials)
         at_least = benign + keep * (found.harm - benign)
-        point, left = found.point, found.harm
+        point, left = self.box.nothing(), benign
         if found.harm > benign:
             point, left = minimise(self.box, found.point, self._harm, at_least)
         config = self.box.configured(point)

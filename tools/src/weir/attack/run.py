@@ -20,14 +20,15 @@ from pathlib import Path
 import weir
 from weir.analysis.folder import write_whole
 from weir.attack import page, registry
-from weir.attack.attack import KEEP, Asked, Attack, Result, yaml_text
+from weir.attack.attack import KEEP, Asked, Attack, Result, control_of, with_control, yaml_text
 from weir.attack.box import network_of
 from weir.attack.search import Budget, Found, Journal
-from weir.base import configs, units
+from weir.base import configs, programs, units
 from weir.base.configs import Config
 from weir.base.errors import UserError
 from weir.guests import kernels, stacks
-from weir.many import trials
+from weir.many import cells, trials
+from weir.many.travel import program_version
 from weir.runner import config_files
 
 RUNS = 500  # without a limit
@@ -76,9 +77,19 @@ def versions(search: str) -> str:
 
 
 def identity(asked: Asked, seed: int) -> dict[str, str | int]:
-    """Returns the first line of trials.jsonl, which says of which search the others are."""
-    whole = json.dumps([asked.config, asked.goal.name, asked.box], sort_keys=True)
-    if network_of(asked.config).guests or configs.stack_of(asked.baseline or ""):
+    """Returns the first line of trials.jsonl, which says of which search the others are.
+
+    It follows from all that harms do: the config, the bytes of plug-ins, the versions of weir-sim
+    and of guests.
+    """
+    config = asked.config
+    baseline = with_control(config, control_of(asked.baseline)) if asked.baseline else {}
+    files = [*config_files.named(config), *config_files.named(baseline)]
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()]
+    version = program_version(programs.find_program("sim"))
+    parts = [config, baseline, asked.goal.name, asked.box, digests, version]
+    whole = json.dumps(parts, sort_keys=True)
+    if network_of(config).guests or configs.stack_of(asked.baseline or ""):
         whole += versions(whole)
     return {"search": hashlib.sha256(whole.encode()).hexdigest()[:16], "seed": seed}
 
@@ -102,14 +113,14 @@ def comment(asked: Asked, result: Result, options: Options) -> list[str]:
 def execute(asked: Asked, options: Options, on_trials: Callable[[Found], None]) -> Result:
     """Searches, minimises, replays, and writes the folder."""
     out = options.folder
-    out.mkdir(parents=True, exist_ok=True)
-    journal = Journal(out / "trials.jsonl", identity(asked, options.seed))
-    where = trials.opened(asked.path.parent, options.workers, options.cluster)
-    with closing(journal), where as run_trials:
-        attack = Attack(asked, run_trials)
-        result, found, config = attack.run(
-            options.budget, options.seed, journal, on_trials, options.keep
-        )
+    with trials.opened(asked.path.parent, options.workers, options.cluster) as run_trials:
+        attack = Attack(asked, run_trials)  # a config that cannot run leaves no folder
+        with cells.locked(out):
+            of = identity(asked, options.seed)
+            with closing(Journal(out / "trials.jsonl", of)) as journal:
+                result, found, config = attack.run(
+                    options.budget, options.seed, journal, on_trials, options.keep
+                )
         benign = attack.box.configured(attack.box.nothing())
     config, benign = (with_plugins(one, out) for one in (config, benign))
     text = yaml_text(config, comment(asked, result, options))

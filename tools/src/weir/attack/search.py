@@ -13,7 +13,6 @@ the same points, so that what is there already is not measured again: so a searc
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,7 @@ import msgspec
 import numpy as np
 
 from weir.analysis import folder
+from weir.base import foreign
 from weir.base.errors import UserError
 
 Point = list[float]
@@ -69,14 +69,18 @@ class Journal:
 
     def __init__(self, path: Path, of: dict[str, str | int]) -> None:
         self.path = path
-        before = path.read_text() if path.exists() else ""
+        before = foreign.read_bytes(path) if path.exists() else b""
         # The last line may be cut off.
-        lines = [x for x in before.splitlines(keepends=True) if x.endswith("\n")]
-        if lines and json.loads(lines[0]) != of:
-            raise UserError(f"attack: {path} is of another search; give another --out")
+        lines = [x for x in before.splitlines(keepends=True) if x.endswith(b"\n")]
+        if lines and foreign.decode(lines[0], foreign.Json, f"{path}:1") != of:
+            raise UserError(
+                f"attack: {path} is of another search, another version of Weir, or a plug-in that"
+                " has changed; give another --out"
+            )
+        found = (foreign.decode(x, Line, f"{path}:{n}") for n, x in enumerate(lines[1:], 2))
+        self._known = iter(list(found))
         # A new file is written, even where a link was.
-        folder.write_whole(path, "".join(lines or [json.dumps(of) + "\n"]))
-        self._known = iter([msgspec.json.decode(line, type=Line) for line in lines[1:]])
+        folder.write_whole(path, b"".join(lines or [msgspec.json.encode(of) + b"\n"]))
         self._file = path.open("ab")
 
     def measured(self, points: Sequence[Point], measure: Measure) -> list[float]:

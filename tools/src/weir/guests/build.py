@@ -27,7 +27,7 @@ from pathlib import Path
 from weir import bootstrap
 from weir.base.errors import UserError
 from weir.guests import boot
-from weir.guests.commands import ended_in_order, install, make, output, piped
+from weir.guests.commands import install, make, output, piped
 from weir.guests.kernels import Kernel, cache, choose, find
 from weir.guests.recipe import (
     Recipe,
@@ -323,7 +323,7 @@ def build(progress: Progress, recipe: Recipe = PLAIN) -> tuple[Kernel, bool]:
     check_machine(recipe)
     install_needs(recipe)
     kernel = identify(*source(recipe), recipe)
-    with bootstrap.locked(cache()), ended_in_order():
+    with bootstrap.locked(cache()):
         for killed in cache().glob("building-*"):
             shutil.rmtree(killed, ignore_errors=True)
         if (there := find(kernel.key)) is not None:

@@ -67,23 +67,6 @@ def piped(*commands: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def ended_in_order() -> Iterator[None]:
-    """Ends the block on SIGTERM and SIGHUP as on Ctrl-C: what it has started goes, too."""
-
-    def leave(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    numbers = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) == signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, leave)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
-
-
-@contextmanager
 def group(argv: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
     """Runs a program in a session of its own; no process of the session outlives the block.
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from weir import bootstrap
 from weir.base.errors import UserError
-from weir.guests.commands import ended_in_order, install
+from weir.guests.commands import install
 from weir.guests.kernels import cache
 
 SOURCES = Path(__file__).with_name("quic")
@@ -168,7 +168,7 @@ def add(written: str) -> tuple[str, str, bool]:
             f"guests: {name} is Debian's package {stack.needs[0].package} {own}: another version "
             f"is installed by apt-get, and not named here"
         )
-    with bootstrap.locked(cache()), ended_in_order():
+    with bootstrap.locked(cache()):
         folder_of().mkdir(parents=True, exist_ok=True)
         place = folder_of() / f"{name}-{version}"
         fresh = not stack.is_in(place)

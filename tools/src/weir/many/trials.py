@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,6 +35,7 @@ from weir.many.dispatch import Dispatch
 
 Trials = Callable[[Sequence[Config]], list[RunSummary]]  # UserError: weir-sim refuses a config
 
+REFUSED = re.compile(r"trial:\d+:\d+: (.*)", re.DOTALL)  # a config: no run began
 JOBS = 4  # of a cluster with queues, without --workers
 
 
@@ -63,7 +65,7 @@ def answering(
     An answer is a summary or {"error": "the sentence"}, also where weir-sim ended in a line: then
     another one goes on.
     """
-    argv = [str(find_program("sim")), *config, "--trials"]
+    argv = ["setpriv", "--pdeathsig", "KILL", str(find_program("sim")), *config, "--trials"]
     count, over = workers or os.cpu_count() or 1, False
     free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
     started: list[subprocess.Popen[bytes]] = []
@@ -139,6 +141,8 @@ def _summaries(
 
 
 def _checked(summary: Json, config: Config) -> RunSummary:
-    if "error" in summary:
-        raise UserError(f"{summary['error']} in the config {json.dumps(configs.plain(config))}", 1)
-    return run_summary.decode(summary, "trial")
+    if "error" not in summary:
+        return run_summary.decode(summary, "trial")
+    if refused := REFUSED.match(str(summary["error"])):
+        raise UserError(refused[1])
+    raise UserError(f"{summary['error']} in the config {json.dumps(configs.plain(config))}", 1)

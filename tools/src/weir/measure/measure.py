@@ -13,12 +13,9 @@ Without UDP (`tcp_only`) the last three are left out, and less can be known.
 from __future__ import annotations
 
 import shutil
-import signal
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -148,7 +145,7 @@ def write(wanted: Wanted, out: Path, force: bool, console: Console) -> Path:
     """Measures, and writes a run folder; however it ends, that is complete or not there."""
     if out.exists() and not force:
         raise UserError(f"{out}: is there: choose another --out, or --force replaces it")
-    with ending(), tempfile.TemporaryDirectory(prefix="weir-measure-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="weir-measure-") as temporary:
         place = Path(temporary)
         found = measure(wanted, place, console)
         run = place / "run"
@@ -217,18 +214,3 @@ def identified(found: Measured, run: Path, sent: Path, console: Console) -> None
             int(rows["lost_segs"].sum()),
         )
         found.lost_by = "the sender's capture"
-
-
-@contextmanager
-def ending() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what runs, as Ctrl-C does."""
-
-    def end(number: int, _: object) -> None:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
