@@ -52,17 +52,18 @@ class Actions:
 
         ValueError: it is not of space()'s shape, or has a number that is not finite.
         """
-        shape = self.space().shape
+        size = 2 if self.kind == "both" else 1
         try:
             values = np.asarray(action, np.float64)
         except (TypeError, ValueError, OverflowError):
             values = np.array([np.nan])
-        if values.shape != shape or not np.isfinite(values).all():
+        numbers: list[float] = values.tolist() if values.shape == (size,) else []
+        if not (numbers and all(map(math.isfinite, numbers))):
             raise ValueError(
-                f"action{f' of {agent}' if agent else ''}: {action!r} must be {shape[0]} finite "
-                f"number{'s'[: shape[0] - 1]} from -1 to 1, in an array of one dimension"
+                f"action{f' of {agent}' if agent else ''}: {action!r} must be {size} finite "
+                f"number{'s'[: size - 1]} from -1 to 1, in an array of one dimension"
             )
-        return [self.factor**power for power in np.clip(values, -1, 1).tolist()]
+        return [self.factor ** min(max(power, -1.0), 1.0) for power in numbers]
 
     def decide(self, powers: list[float], m: Measurements) -> tuple[float, float]:
         """Returns window (segments) and pacing rate (bit/s; 0: not paced) from now on."""
