@@ -108,6 +108,45 @@ def test_an_interval_has_all_that_was_measured(
     assert last["obs2"] > 0, "losses are counted without on_loss"
 
 
+TOGETHER = """
+class Mine(Control):
+    '''Checks that its flows are called at once, at multiples of 30 ms.'''
+
+    together = True
+    last = 0
+
+    def on_ack(self, m):
+        if self.flow == 0:
+            assert m.now_ns // 30_000_000 > Mine.last // 30_000_000
+            Mine.last = m.now_ns
+        assert m.now_ns == Mine.last
+        self.cwnd_segs = 12 + self.flow
+
+
+class Other(Control):
+    '''Checks that an interval begins where the last one ended.'''
+
+    def init(self, m):
+        self.last = m.now_ns
+
+    def on_ack(self, m):
+        assert m.now_ns - m.interval_ns == self.last
+        self.last = m.now_ns
+        self.cwnd_segs = 12
+"""
+
+
+def test_flows_that_are_called_together_leave_those_of_another_class_alone(
+    simulate: Simulate, tmp_path: Path
+) -> None:
+    text = config(tmp_path, TOGETHER, keys=", every: 30ms")
+    other = f'  - {{cc: {{python: "{tmp_path / "mine.py"}:Other", every: 20ms}}}}\n'
+    text = text.replace("30ms}}\n", "30ms}, count: 2}\n" + other)
+    run = simulate(text)
+    windows = {int(one["flow_id"]): float(one["cwnd_segs"]) for one in run.records("cc")}
+    assert windows == {0: 12.0, 1: 13.0, 2: 12.0}
+
+
 def test_its_summary_and_parameters_are_those_of_a_control(weir_sim: Path, tmp_path: Path) -> None:
     place = tmp_path / "c.yaml"
     place.write_text(config(tmp_path, INTERVALS, keys=", every: 10ms"))
