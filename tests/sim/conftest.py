@@ -57,6 +57,23 @@ class Run:
 Simulate = Callable[..., Run]
 
 
+SDK = ROOT / "tools/sdk"
+SDK_FLAGS = "-O2 -ffp-contract=off -fPIC -shared -fvisibility=hidden -Wall -Wextra -Werror"
+SDK_FLAGS += f" -Wno-missing-field-initializers -I{ROOT / 'common'}"
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiles tools/sdk's C and C++; returns the folder of the objects."""
+    folder = tmp_path_factory.mktemp("sdk")
+    for source in (*SDK.glob("*.c"), *SDK.glob("*.cpp")):
+        program, standard = ("gcc", "gnu11") if source.suffix == ".c" else ("g++", "c++17")
+        made = folder / f"{source.stem}.so"
+        argv = [program, f"-std={standard}", *SDK_FLAGS.split()]
+        subprocess.run([*argv, "-o", str(made), str(source)], check=True)
+    return folder
+
+
 @pytest.fixture
 def simulate(weir_sim: Path, tmp_path: Path) -> Simulate:
     """simulate(config, "key=value", ...): a config's name or its text, with overrides.

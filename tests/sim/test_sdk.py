@@ -16,24 +16,7 @@ from weir.analysis import folder as folders
 from .conftest import Simulate
 from .test_plugin import HARD
 
-ROOT = Path(__file__).resolve().parents[2]
-SDK = ROOT / "tools/sdk"
-FLAGS = "-O2 -ffp-contract=off -fPIC -shared -fvisibility=hidden -Wall -Wextra -Werror"
-FLAGS += f" -Wno-missing-field-initializers -I{ROOT / 'common'}"
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiles tools/sdk's C and C++; returns the folder of the objects."""
-    folder = tmp_path_factory.mktemp("sdk")
-    for source in (*SDK.glob("*.c"), *SDK.glob("*.cpp")):
-        program, standard = ("gcc", "gnu11") if source.suffix == ".c" else ("g++", "c++17")
-        made = folder / f"{source.stem}.so"
-        argv = [program, f"-std={standard}", *FLAGS.split()]
-        subprocess.run([*argv, "-o", str(made), str(source)], check=True)
-    return folder
-
-
+SDK = Path(__file__).resolve().parents[2] / "tools/sdk"
 CRATE = SDK / "rust"
 NEWRENO = CRATE / "examples/newreno.rs"
 

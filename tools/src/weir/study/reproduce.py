@@ -201,7 +201,7 @@ def made_of(campaign: Campaign, ran: Mapping[Options, Path], commit: str) -> Mad
 
 
 def guests_of(runs: Iterable[Path]) -> dict[str, str]:
-    """Returns the versions of the guests of runs: Linux's, and those of QUIC stacks as built now."""
+    """Returns versions of the guests of runs: Linux's, and QUIC stacks' as built now."""
     found, built = {}, stacks.built()
     for summary in map(ended, runs):
         kernels = summary.get("guests", {}).get("kernels", [])
