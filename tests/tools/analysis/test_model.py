@@ -38,7 +38,7 @@ def written(weir_sim, tmp_path_factory):
 
 def test_a_summary_has_types(written):
     found = model.decode(written)
-    assert isinstance(found, model.Simulation)
+    assert isinstance(found, parts.Simulation)
     assert found.groups[0].goodput_bps > 8.5e6
     assert found.links["forward"].queue_max_pkts == 20
     # Of a flow that never began nothing is known, and null is not 0.

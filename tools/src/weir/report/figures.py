@@ -275,7 +275,7 @@ def _shares_of_few(relative: pl.DataFrame, mean: float, scene: Scene) -> Figure:
 
 
 def rows_axis(names: Sequence[str]) -> Axis:
-    """Returns an axis whose places 0, 1, ... have names, from below."""
+    """Returns an axis whose places 0, 1, ... have names, from its beginning."""
     return Axis("", -0.6, len(names) - 0.4, ticks=list(enumerate(names)))
 
 

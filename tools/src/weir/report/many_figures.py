@@ -17,20 +17,10 @@ import polars as pl
 from weir.analysis import metrics, windows
 from weir.base import configs, units
 from weir.base.errors import UserError, nearest
+from weir.report import figure as values
 from weir.report import theme
-from weir.report.figure import (
-    Axis,
-    Box,
-    Figure,
-    Label,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    Polygon,
-    ends,
-    floats,
-)
+from weir.report.figure import Axis, Figure, Label, Mark, Panel, Points, ends, floats
+from weir.report.figures import rows_axis
 from weir.report.scene import maximum
 from weir.report.theme import INK, Style
 
@@ -104,7 +94,7 @@ def kind(style: Style, x: metrics.Floats, y: metrics.Floats) -> list[Mark]:
         return []
     marks: list[Mark] = []
     if np.ptp(one.contour_x) > 0 or np.ptp(one.contour_y) > 0:
-        marks.append(Polygon(one.contour_x, one.contour_y, style))
+        marks.append(values.Polygon(one.contour_x, one.contour_y, style))
     both = np.isfinite(x) & np.isfinite(y)
     mean = Points(floats(one.x), floats(one.y), style, size=MEAN_SIZE)
     return [*marks, mean, Points(x[both], y[both], style, size=1.8)]  # the key has the mean's
@@ -140,7 +130,7 @@ def parts(samples: pl.DataFrame) -> list[tuple[Style, metrics.Floats]]:
         (style, own["value"].cast(pl.Float64).fill_nan(None).drop_nulls().to_numpy())
         for style, own in kinds(samples)
     ]
-    if not any(values.size for _, values in found):
+    if not any(known.size for _, known in found):
         raise UserError("no run has this number", 1)
     return found
 
@@ -149,10 +139,10 @@ def scaled(samples: pl.DataFrame, number: Number) -> tuple[list[tuple[Style, met
     """Returns each name's values in the unit that reads best, and the axis's label."""
     found, unit, divisor = parts(samples), number.unit, 1.0
     if unit in units.STEPS:
-        largest = max(float(np.abs(values).max(initial=0)) for _, values in found)
+        largest = max(float(np.abs(known).max(initial=0)) for _, known in found)
         divisor, unit = units.step(largest, units.STEPS[unit])
     label = f"{number.label} ({unit})" if unit else number.label
-    return [(style, values / divisor) for style, values in found], label
+    return [(style, known / divisor) for style, known in found], label
 
 
 def box(samples: pl.DataFrame, number: Number) -> Panel:
@@ -162,14 +152,13 @@ def box(samples: pl.DataFrame, number: Number) -> Panel:
     """
     found, label = scaled(samples, number)
     marks: list[Mark] = []
-    for place, (style, values) in enumerate(found):
+    for place, (style, known) in enumerate(found):
         plain = Style("", style.colour, "o")
-        if values.size:
-            marks.append(Box(place, values, plain))
-        if 0 < values.size <= DOTS_MAX:
-            marks.append(Points(np.full(values.size, place + 0.36), values, plain, size=1.8))
-    names = [style.label for style, _ in found]
-    x = Axis("", -0.6, len(names) - 0.4, ticks=list(enumerate(names)))
+        if known.size:
+            marks.append(values.Box(place, known, plain))
+        if 0 < known.size <= DOTS_MAX:
+            marks.append(Points(np.full(known.size, place + 0.36), known, plain, size=1.8))
+    x = rows_axis([style.label for style, _ in found])
     bottom = min(0.0, ends(Panel(x, Axis(), marks))[1][0])
     return Panel(x, Axis(label, bottom), marks)
 
@@ -178,11 +167,11 @@ def cdf(samples: pl.DataFrame, number: Number) -> Panel:
     """Returns the share of each name's values that are at most x."""
     found, label = scaled(samples, number)
     marks = []
-    for style, values in found:
-        x, share = metrics.ecdf(values)
+    for style, known in found:
+        x, share = metrics.ecdf(known)
         if x.size:
             edges = np.append(x[0], x), np.append(0.0, share)
-            marks.append(Line(*edges, style, steps="post"))
+            marks.append(values.Line(*edges, style, steps="post"))
     return Panel(Axis(label), Axis("share of runs", 0, 1.04), marks)
 
 
