@@ -14,24 +14,10 @@ import polars as pl
 from weir.analysis import folder, labels, latency, losses, measured, metrics, qlog, summary
 from weir.analysis.model_parts import PathLedger
 from weir.analysis.run_summary import RunLedger, RunSummary
+from weir.base import page as pages
 from weir.base import programs, units
 from weir.base.errors import UserError
-from weir.base.page import (
-    Bullets,
-    Column,
-    Facts,
-    Heading,
-    Link,
-    Mark,
-    Page,
-    Part,
-    Source,
-    Status,
-    Table,
-    Text,
-    joined,
-    section,
-)
+from weir.base.page import Column, Facts, Heading, Link, Part, Status, Table, Text, section
 from weir.report import document, sections
 from weir.report.data import RunData, read
 
@@ -69,11 +55,11 @@ def page(run: Run, place: Path, on_progress: sections.Progress | None = None) ->
         *verdict(run, report),
         *section("Figures", figures),
         *ledger(report),
-        *section("Data", Text(joined(files(run, place), " · ")), name="data"),
+        *section("Data", Text(pages.joined(files(run, place), " · ")), name="data"),
         *section("Provenance", Facts(provenance(run))),
-        Source("Configuration as resolved", run.config_text),
+        pages.Source("Configuration as resolved", run.config_text),
     ]
-    return document.render(Page(title_of(run), parts, status(report), headline(report)))
+    return document.render(pages.Page(title_of(run), parts, status(report), headline(report)))
 
 
 def labelled(run: Run) -> list[Text]:
@@ -100,7 +86,7 @@ def verdict(run: Run, report: RunSummary) -> list[Part]:
     said = verdicts(run, report)
     if said is None:
         return []
-    return [Heading(f"Verdict{'' if said else ': nothing fell behind'}"), Bullets(said)]
+    return [Heading(f"Verdict{'' if said else ': nothing fell behind'}"), pages.Bullets(said)]
 
 
 def files(run: Run, place: Path) -> list[Link]:
@@ -276,7 +262,7 @@ def ledger(report: RunSummary) -> list[Part]:
     for name, path in accounts.paths.items():
         rows += path_rows(name, path, balanced is not False)
     return [
-        Heading(["Ledger: ", sentence if balanced else Mark(sentence, "bad")]),
+        Heading(["Ledger: ", sentence if balanced else pages.Mark(sentence, "bad")]),
         *(Text(f"{summary.sentence(one)}.") for one in report.faults),
         Table(("path", "", "packets", "bytes"), rows, left=2),
     ]
