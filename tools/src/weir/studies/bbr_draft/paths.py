@@ -116,14 +116,8 @@ def drain_cut(at: Place) -> Setup:
     """
     rounds = 1 + max(math.log2(at.bdp / 10), 0) + 2.6
     schedule = f"{{at: {rounds * at.rtt_ms:.0f}ms, forward.link.rate: {at.mbit * 350:.0f}kbit}}"
-    return setup(
-        "drain-cut",
-        at,
-        forward=at.link(buffer=6),
-        schedule=schedule,
-        params=NO_PROBE_RTT,
-        seconds=14,
-    )
+    link = at.link(buffer=6)
+    return setup("drain-cut", at, forward=link, schedule=schedule, params=NO_PROBE_RTT, seconds=14)
 
 
 def unfilled(at: Place) -> Setup:

@@ -29,13 +29,7 @@ from weir.report.theme import Style
 from weir.studies.copa import measures
 from weir.study.claim import Found
 from weir.study.curves import points
-from weir.study.measures import (
-    churn_jfis,
-    goodput,
-    goodputs,
-    queue_ms,
-    used,
-)
+from weir.study.measures import churn_jfis, goodput, goodputs, queue_ms, used
 from weir.study.scenario import first_link
 
 C6_PUBLISHED = {"copa": 0.86, "cubic": 0.81, "bbr": 0.61, "pcc": 0.35}  # the paper's medians

@@ -55,23 +55,15 @@ def rates(case: MediaCase, run: Run) -> list[Mark]:
     media = case.media + len(case.back[:1])
     marks: list[Mark] = []
     for flow in range(media):
-        style = Style(f"media flow {flow + 1}", theme.CYCLE[flow], "")
-        marks.append(rate(records[records["flow_id"] == flow], style, case.end_s))
+        own = Style(f"media flow {flow + 1}", theme.CYCLE[flow], "")
+        marks.append(rate(records[records["flow_id"] == flow], own, case.end_s))
     others = records[records["flow_id"] >= media]
     if len(others):
         marks.append(rate(others, Style("other flows", theme.GREY, ""), case.end_s))
-    for steps in (case.rate, case.back):
-        if steps:
-            at_s, mbps = zip(*steps, (case.end_s, steps[-1][1]), strict=True)
-            marks.append(
-                Line(
-                    floats(at_s),
-                    floats(mbps),
-                    replace(LEVEL, label="the link's rate"),
-                    steps="post",
-                    width=0.8,
-                )
-            )
+    style = replace(LEVEL, label="the link's rate")
+    for steps in filter(None, (case.rate, case.back)):
+        at_s, mbps = zip(*steps, (case.end_s, steps[-1][1]), strict=True)
+        marks.append(Line(floats(at_s), floats(mbps), style, steps="post", width=0.8))
     return marks
 
 

@@ -220,16 +220,9 @@ def transient(name: str, title: str, traffic: tuple[str, ...]) -> Case:
     return Case(name, title, (FLOW, *traffic), changes)
 
 
-DECREASE = transient(
-    "5.3-1",
-    "75 Mbit/s of UDP end",
-    (f"name: UDP, source: {{udp: {{rate: 75Mbit}}}}, stop: {SETTLED_S}s",),
-)
-INCREASE = transient(
-    "5.3-2",
-    "75 Mbit/s of UDP begin",
-    (f"name: UDP, source: {{udp: {{rate: 75Mbit}}}}, start: {SETTLED_S}s",),
-)
+UDP = "name: UDP, source: {udp: {rate: 75Mbit}}"
+DECREASE = transient("5.3-1", "75 Mbit/s of UDP end", (f"{UDP}, stop: {SETTLED_S}s",))
+INCREASE = transient("5.3-2", "75 Mbit/s of UDP begin", (f"{UDP}, start: {SETTLED_S}s",))
 STEPS = transient(
     "5.3-3",
     "30 steps of 2.5 Mbit/s of UDP, one a second",
