@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trains the agent of the benchmark: python -m weir.gym.train [GENERATIONS].
 
-CMA-ES seeks the weights of a linear policy whose mean reward over all environments is highest. Each
-generation is tried in a third of them, in one episode of each, whose seed is no test's.
+CMA-ES seeks the weights of a linear policy whose mean reward over all environments is highest. A
+generation is tried in one episode of each, whose seed is the generation's number, and no test's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from weir.base import programs
 from weir.environments import benchmark, trained
 from weir.gym.benchmark import make, play
 
-SEED, GENERATIONS, PARTS, SPREAD, PROCESSES = 1, 77, 3, 0.5, 4
+SEED, SPREAD, PROCESSES = 1, 0.5, 4
+GENERATIONS = 50  # of 37, 50 and 52 the best on seeds 5000 to 5002, which no test has
 Weights = NDArray[np.float64]
 
 
@@ -38,17 +39,13 @@ def train(generations: int, names: Sequence[str]) -> Iterator[Weights]:
     search = cma.CMAEvolutionStrategy(
         np.zeros(trained.SIZE), SPREAD, {"seed": SEED, "verbose": -9, "maxiter": generations}
     )
-    rng = np.random.default_rng(SEED)
-    order: list[str] = []
     with multiprocessing.get_context("fork").Pool(PROCESSES) as pool:
         while not search.stop():
-            order = order or [str(name) for name in rng.permutation(list(names))]
-            chosen, order = order[: len(names) // PARTS], order[len(names) // PARTS :]
             candidates = search.ask()
-            asked = [(name, one, search.countiter) for one in candidates for name in chosen]
+            asked = [(name, one, search.countiter) for one in candidates for name in names]
             worth = np.reshape(pool.starmap(tried, asked, 1), (len(candidates), -1)).mean(1)
             search.tell(candidates, list(-worth))
-            print(f"{search.countiter}: {worth.max():.3f} in {', '.join(chosen)}", flush=True)
+            print(f"{search.countiter}: {worth.max():.3f}", flush=True)
             yield np.asarray(search.result.xfavorite, np.float64)
 
 

@@ -102,9 +102,8 @@ def all_rows(
     return [*rows, *(row(one, out, screen, workers) for one in given)]
 
 
-def interval(one: Entry, name: str, index: int) -> Interval:
+def interval(values: Sequence[float | None]) -> Interval:
     """Returns a mean over the seeds with its interval; NaN is not known."""
-    values = [seed[index] for seed in one.scores[name]]
     known = np.array([value for value in values if value is not None], np.float64)
     if known.size < len(values):
         return (np.nan,) * 3
@@ -112,10 +111,20 @@ def interval(one: Entry, name: str, index: int) -> Interval:
     return float(mean), float(low), float(high)
 
 
+def column(one: Entry, name: str, index: int) -> Values:
+    """Returns what its runs in an environment have of the values of benchmark.measured."""
+    return [seed[index] for seed in one.scores[name]]
+
+
+def gaps(one: Entry, name: str) -> Values:
+    """Returns how far its scores are below the oracle's, seed by seed."""
+    pairs = [(seed[ORACLE], seed[SCORE]) for seed in one.scores[name]]
+    return [None if None in pair else pair[0] - pair[1] for pair in pairs]  # type: ignore[operator]
+
+
 def below(one: Entry) -> float | None:
-    """Returns how far its scores are below the oracle's, as a mean over where both are known."""
-    gaps = [interval(one, name, ORACLE)[0] - interval(one, name, SCORE)[0] for name in one.scores]
-    known = [gap for gap in gaps if units.known(gap) is not None]
+    """Returns the mean of these gaps over the environments in which they are known."""
+    known = [mean for name in one.scores if math.isfinite(mean := interval(gaps(one, name))[0])]
     return math.fsum(known) / len(known) if known else None
 
 
@@ -127,26 +136,21 @@ def table(rows: Sequence[Entry]) -> Table:
     """Returns the scores: an environment a line, the oracle and a control a column."""
     lines = []
     for name in rows[0].scores:
-        columns = [interval(rows[0], name, ORACLE)]
-        columns += [interval(one, name, SCORE) for one in rows]
-        lines.append([name, *(spread.stated(decimals, *one) for one in columns)])
+        columns = [column(rows[0], name, ORACLE), *(column(one, name, SCORE) for one in rows)]
+        lines.append([name, *(spread.stated(decimals, *interval(one)) for one in columns)])
     lines.append(["below the oracle", units.NONE, *(decimals(below(one)) for one in rows)])
     return Table(["environment", "oracle", *(one.name for one in rows)], lines)
 
 
-def shares(rows: Sequence[Entry]) -> Table:
-    """Returns the mean goodput and queue in each environment."""
-    lines = [
-        [
-            name,
-            *(
-                f"{units.number(interval(one, name, GOODPUT)[0])} %, "
-                f"{units.number(interval(one, name, QUEUE)[0])} ms"
-                for one in rows
-            ),
-        ]
-        for name in rows[0].scores
-    ]
+def details(rows: Sequence[Entry]) -> Table:
+    """Returns the mean gap to the oracle with its interval, goodput and queue."""
+
+    def cell(one: Entry, name: str) -> str:
+        goodput, queue = (interval(column(one, name, at))[0] for at in (GOODPUT, QUEUE))
+        gap = spread.stated(decimals, *interval(gaps(one, name)))
+        return f"{gap}; {units.number(goodput)} %; {units.number(queue)} ms"
+
+    lines = [[name, *(cell(one, name) for one in rows)] for name in rows[0].scores]
     return Table(["environment", *(one.name for one in rows)], lines)
 
 
@@ -160,8 +164,11 @@ def site() -> Iterator[Part]:
         return
     yield Text(f"Mean scores with 95 % intervals over {len(TESTS)} seeds, of commit {file.commit}:")
     yield table(file.rows)
-    yield Text("Mean goodput in percent of the path's, and mean RTT beyond the path's:")
-    yield shares(file.rows)
+    yield Text(
+        "How far that is below the oracle, seed by seed; mean goodput, of the path's; mean"
+        " RTT beyond the path's:"
+    )
+    yield details(file.rows)
 
 
 def data(rows: Sequence[Entry]) -> list[dict[str, Any]]:
