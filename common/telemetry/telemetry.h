@@ -9,7 +9,7 @@
 // The producer (data path) writes records with tel_put and publishes with tel_publish, once per
 // burst. The consumer moves them to the file: in virtual time the same thread, which never loses
 // any (tel_put drains a full ring itself); live a housekeeping thread calls tel_drain; with a ring
-// in shared memory another process (tools/src/weir/analysis/consumer.py).
+// in shared memory another process (tests/tools/analysis/ring_consumer.py).
 //
 // Where several lcores produce one stream, each has a ring of its own and all rings are drained to
 // one file (tel_join): each producer's records are in their order there, and the counters are sums.

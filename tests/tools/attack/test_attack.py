@@ -287,6 +287,8 @@ def test_a_search_with_guests_is_of_their_versions(tmp_path, monkeypatch):
     (tmp_path / "guests/current").symlink_to("KEY")
     assert run.identity(known["linux:bbr"], 1) != before["linux:bbr"]
     assert run.identity(known["bbr"], 1) == before["bbr"]
+
+
 ONE, TWO = (f"const int number = {number};" for number in (1, 2))
 ENDLESS = "__attribute__((constructor)) static void start(void) { for (volatile int i = 0;; i++); }"
 
