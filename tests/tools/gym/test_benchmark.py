@@ -3,6 +3,7 @@
 
 import json
 import math
+import sys
 
 import gymnasium
 import numpy as np
@@ -11,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from weir.analysis import folder
 from weir.base.errors import UserError
 from weir.environments import benchmark, oracle, trained
-from weir.gym import TESTS, CongestionEnv, CongestionParallelEnv, make, score
+from weir.gym import TESTS, CongestionEnv, CongestionParallelEnv, make, score, train
 from weir.gym.benchmark import play
 from weir.league import agents
 from weir.many.cells import parted, run_cells
@@ -21,6 +22,11 @@ ENVIRONMENTS = benchmark.read()
 SHORT = ("ShallowBuffer", "RTTStep", "Fairness", "Policer")  # whose kept rows are measured again
 
 pytestmark = pytest.mark.usefixtures("weir_sim")
+
+
+@pytest.fixture(autouse=True)
+def interpreter(monkeypatch):
+    monkeypatch.setenv("WEIR_PYTHON", sys.executable)
 
 
 def weights():
@@ -122,3 +128,65 @@ def test_the_agent_is_a_control_byte_for_byte(tmp_path):
         assert abs(reward - found) < 0.1, "the mean of the environment's rewards"
         if name == "ECN":
             assert score(name, policy, TESTS[:1]) == [pytest.approx(found, rel=1e-4)]
+
+
+def test_kept_rows_are_those_of_this_tree(tmp_path):
+    """Some runs are done again and have the same values: else league --gym --write-docs."""
+    file = agents.kept()
+    assert file is not None, "environments have changed: tools/weir league --gym --write-docs"
+    rows = {row.name: row for row in file.rows}
+    assert tuple(rows) == agents.BASELINES
+    cells = {
+        agents.cells(agents.control(row.written), name, ENVIRONMENTS[name])[0]: (row, name)
+        for row in file.rows
+        for name in SHORT
+    }
+    ran, failed = parted(run_cells(list(cells), tmp_path))
+    assert not failed
+    for cell, (row, name) in cells.items():
+        found = agents.measured(ran[cell.name], ENVIRONMENTS[name])
+        assert row.scores[name][0] == found, cell.name
+
+
+def test_no_row_is_above_the_oracle():
+    for row in agents.kept().rows:
+        assert set(row.scores) == set(ENVIRONMENTS)
+        for name, seeds in row.scores.items():
+            assert len(seeds) == len(TESTS) >= 10
+            for reward, *_, bound in seeds:
+                assert (bound is None) == (name == "BesideCubic")
+                assert bound is None or reward < bound, (row.name, name)
+
+
+def test_the_command_shows_kept_rows_and_refuses_what_it_has_not(weir):
+    done = weir("league", "--gym", "--json")
+    assert done.status == 0, done.err
+    rows = {one["name"]: one for one in json.loads(done.out)}
+    assert tuple(rows) == agents.BASELINES
+    assert all(0 < row["below"] < 5 for row in rows.values())
+    refused = weir("league", "--gym", "--full")
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    assert "leave --full away" in refused.err
+    taken = weir("league", "--gym", "cubic")
+    assert (taken.status, taken.err) == (
+        2,
+        "weir: league: cubic: the benchmark has a row of that name\n",
+    )
+
+
+def test_a_run_that_failed_is_a_dash():
+    (row, *_) = agents.kept().rows
+    row.scores["CoDel"][3] = agents.measured(None, ENVIRONMENTS["CoDel"])
+    table = agents.table([row])
+    (line,) = [record for record in table.records if record[0] == "CoDel"]
+    assert line[1:] == ["–", "–"]
+
+
+def test_the_training_is_the_one_that_the_weights_name():
+    kept = json.loads(trained.PLACE.read_text())
+    assert kept["command"] == f"python -m weir.gym.train {train.GENERATIONS}"
+    assert weights().shape == (trained.SIZE,)
+    (first,) = train.train(1, ["Policer"])
+    assert np.isfinite(first).all()
+    assert first.any()
+    assert {*range(train.GENERATIONS)}.isdisjoint(TESTS)
