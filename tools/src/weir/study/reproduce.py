@@ -202,7 +202,8 @@ def made_of(campaign: Campaign, ran: Mapping[Options, Path], commit: str) -> Mad
 
 def guests_of(runs: Iterable[Path]) -> dict[str, str]:
     """Returns versions of the guests of runs: Linux's, and QUIC stacks' as built now."""
-    found, built = {}, stacks.built()
+    built = stacks.built()
+    found: dict[str, str] = {}
     for summary in map(ended, runs):
         kernels = summary.get("guests", {}).get("kernels", [])
         found |= {f"Linux {one['name']}": str(one["release"]) for one in kernels}
