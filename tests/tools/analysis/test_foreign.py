@@ -3,6 +3,8 @@
 
 import gzip
 import os
+import subprocess
+import sys
 from typing import Any
 
 import msgspec
@@ -126,3 +128,32 @@ def test_yaml_is_text_lists_and_maps():
         "c": [""],
     }
     assert foreign.decode_yaml("", "x") is None
+
+
+THREADS = """
+import sys, threading
+from typing import Generic, TypeVar
+import msgspec
+from weir.base import foreign
+
+sys.setswitchinterval(1e-6)
+T = TypeVar("T")
+for _ in range(100):
+    class Inner(msgspec.Struct, Generic[T]):
+        x: T
+    class Outer(msgspec.Struct):
+        a: Inner[int]
+        b: Inner[float] | None = None
+    ready = threading.Barrier(4)
+    def fill():
+        ready.wait()
+        foreign.check({"a": {"x": 1}}, Outer, "")
+    threads = [threading.Thread(target=fill) for _ in range(4)]
+    for one in threads: one.start()
+    for one in threads: one.join()
+"""
+
+
+def test_threads_may_fill_a_class_for_the_first_time():
+    """In weir check cc, and so in weir ci, this ended one call in five with a SIGSEGV."""
+    assert subprocess.run([sys.executable, "-c", THREADS]).returncode == 0

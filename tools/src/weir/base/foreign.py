@@ -13,6 +13,7 @@ import gzip
 import os
 import re
 import stat
+import threading
 import zlib
 from collections.abc import Iterator
 from itertools import takewhile
@@ -37,6 +38,9 @@ LINE_BYTES_MAX = 1 << 20
 LINES_MAX = 10_000_000
 GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# msgspec learns a class when it first fills it, and crashes where two threads do so at once.
+LEARNING = threading.Lock()
 
 T = TypeVar("T")
 Json = dict[str, Any]  # an object of JSON whose members are checked where they are read
@@ -99,7 +103,8 @@ def decode(data: bytes, shape: type[T], place: str) -> T:
     if b"NaN" in data or b"Infinity" in data:
         data = re.sub(rb"(?<=[\[:,\s])-?(?:NaN|Infinity)(?=[,\]}\s])", b"null", data)
     try:
-        value = msgspec.json.decode(data, type=shape)
+        with LEARNING:
+            value = msgspec.json.decode(data, type=shape)
     except msgspec.ValidationError as error:
         raise UserError(f"{place}: has another shape than it should: {error}", 1) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -132,7 +137,8 @@ def check(value: object, shape: type[T], place: str) -> T:
     import msgspec
 
     try:
-        return msgspec.convert(value, shape)
+        with LEARNING:
+            return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
         raise UserError(f"{place}: has another shape than it should: {error}", 1) from None
 
