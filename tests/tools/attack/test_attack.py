@@ -24,7 +24,6 @@ from weir.base import configs
 from weir.base.errors import UserError
 from weir.cli.app import app
 from weir.many.trials import opened
-from weir.plugin import new
 
 ROOT = Path(__file__).resolve().parents[3]
 BOXES = ROOT / "configs/attacks/boxes"
@@ -289,44 +288,36 @@ def test_a_search_with_guests_is_of_their_versions(tmp_path, monkeypatch):
     assert run.identity(known["bbr"], 1) == before["bbr"]
 
 
-ONE, TWO = (f"const int number = {number};" for number in (1, 2))
 ENDLESS = "__attribute__((constructor)) static void start(void) { for (volatile int i = 0;; i++); }"
 
 
-def plugin(tmp_path, more):
-    """The example of a plug-in with more source, which changes nothing if it is not called."""
-    made = tmp_path / "mine.so"
-    flags = ["-O2", "-ffp-contract=off", "-fPIC", "-shared", f"-I{ROOT / 'common'}", "-o", made]
-    text = (new.TEMPLATE / "cc/control.c").read_text().replace("NAME", "mine") + more
-    subprocess.run(["cc", *flags, "-x", "c", "-", "-lm"], input=text, text=True, check=True)
-    return made
-
-
 @pytest.mark.usefixtures("weir_sim")
-def test_a_search_goes_on_only_with_what_it_began_with(tmp_path):
+def test_a_search_goes_on_only_with_what_it_began_with(tmp_path, build_plugin):
     """Trials of a plug-in that was compiled again were used again, and damage was a traceback."""
     path, out = written(tmp_path, box={"loss": {}}), tmp_path / "out"
     for word in ("nothing", tmp_path / "none.so"):
         refused(path, "--cc", word, "--runs", "2", "--out", out)
         assert not out.exists()
-    argv = [path, "--cc", plugin(tmp_path, ONE), "--runs", "2", "--no-report", "--out", out]
-    assert command(*argv).exit_code == 0
-    plugin(tmp_path, TWO)
-    assert "a plug-in that has changed" in refused(*argv)
-    argv[4] = "2"
-    plugin(tmp_path, ONE)
+    first, other = build_plugin(), build_plugin(('"50%"', '"60%"'))
+    argv = [path, "--runs", "2", "--no-report", "--out", out, "--cc"]
+    assert command(*argv, first).exit_code == 0
+    assert "a plug-in that has changed" in refused(*argv, other)
+    other.write_bytes(first.read_bytes())
+    assert command(*argv, other).exit_code == 0
     journal = out / "trials.jsonl"
     for line in (b"{}\n", b'{"x": "a", "harm": 0}\n', b"\xff\n"):
         journal.write_bytes(journal.read_bytes().splitlines(keepends=True)[0] + line)
         with pytest.raises(UserError, match=r"trials\.jsonl:2: "):
-            raise command(*argv).exception
+            raise command(*argv, other).exception
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_search_that_is_ended_leaves_no_process(number, tmp_path, weir_sim):
+@pytest.mark.usefixtures("weir_sim")
+def test_a_search_that_is_ended_leaves_no_process(number, tmp_path, build_plugin):
     """A plug-in that does not return kept weir-sim from seeing that nobody asks any more."""
     config = written(tmp_path, box={"loss": {}})
-    argv = [sys.executable, "-m", "weir", "attack", config, "--cc", plugin(tmp_path, ENDLESS)]
+    plugin = build_plugin(("CC_PLUGIN(ops);", f"CC_PLUGIN(ops);\n{ENDLESS}"))
+    argv = [sys.executable, "-m", "weir", "attack", config, "--cc", plugin]
     with subprocess.Popen([*argv, "--workers", "1", "--out", tmp_path / "out"]) as process:
         listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
 

@@ -153,12 +153,32 @@ def test_the_commands_of_a_page_run(weir, tmp_path):
 
 
 def test_a_name_of_weirs_own_is_refused(weir, build_plugin, tmp_path):
-    (tmp_path / "cubic.so").write_bytes(build_plugin().read_bytes())
-    done = weir("league", "cubic.so")
-    assert (done.status, done.err) == (
-        2,
-        "weir: league: cubic.so: Weir has a cubic: name it otherwise\n",
+    """In weir ci it took the row beside which all others stand; a second mine.so the first's."""
+    plugin = build_plugin().rename(tmp_path / "cubic.so")
+    (tmp_path / "other").mkdir()
+    for file in ("mine.so", "other/mine.so", "index.so"):
+        (tmp_path / file).write_bytes(plugin.read_bytes())
+    (tmp_path / "Makefile").write_text(
+        "all:\n\tmkdir made && mv cubic.so made && rm *.so && mv made/* .\n"
     )
+    for words, file, name in (
+        (("league", "cubic.so"), "cubic.so", "cubic"),
+        (("league", "mine.so", "other/mine.so"), "other/mine.so", "mine"),
+        (("league", "index.so"), "index.so", "index"),
+        (("ci", "."), "cubic.so", "cubic"),
+    ):
+        done = weir(*words)
+        sentence = f"weir: league: {file}: there is a {name} already: name it otherwise\n"
+        assert (done.status, done.err) == (2, sentence)
+
+
+def test_a_row_is_used_again_wherever_its_plugin_is_but_not_a_guest_s(build_plugin, tmp_path):
+    """weir ci unpacks the base elsewhere each time; a kernel may be built again under its name."""
+    first, other = build_plugin(), build_plugin(('"50%"', '"60%"'))
+    keys = [measure.key_of(measure.Asked(str(one), True, tmp_path)) for one in (first, other)]
+    other.write_bytes(first.read_bytes())
+    assert measure.key_of(measure.Asked(str(other), True, tmp_path)) == keys[0] != keys[1]
+    assert measure.key_of(measure.Asked("linux:cubic", True, tmp_path)) == ""
 
 
 def git(place, *words):

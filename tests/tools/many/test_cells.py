@@ -187,7 +187,7 @@ def test_two_batches_do_not_share_a_folder_and_ctrl_c_ends_the_cells(config, tmp
     batch = hours(tmp_path)
     try:
         wait_for(lambda: list(out.glob(".hours.*.cell/run/*.ring")))
-        with pytest.raises(UserError, match="another sweep or search is writing there"):
+        with pytest.raises(UserError, match="another command is writing there"):
             run_cells([cell(config, 1)], out)
         os.killpg(batch.pid, signal.SIGINT)
         _, said = batch.communicate(timeout=60)

@@ -5,6 +5,11 @@ import json
 import subprocess
 import tarfile
 
+import pytest
+from weir.base import places
+from weir.base.errors import UserError
+from weir.plugin import kernel
+
 OWN = """
 #include <linux/module.h>
 #include <net/tcp.h>
@@ -39,10 +44,11 @@ MODULE_DESCRIPTION("Reno, and what a loss leaves");
 
 def test_a_file_for_the_kernel_becomes_a_plugin(weir, tmp_path):
     """What is said to type runs, Reno is as ours, and a package names the license."""
-    (tmp_path / "own.c").write_text(OWN)
+    own = f"/* Jos\xe9 */{OWN}".encode("latin-1")  # as in kernels' comments
+    (tmp_path / "own.c").write_bytes(own)
     made = weir("new", "cc", "mine", "--linux", "own.c")
     assert made.status == 0, made.err
-    assert (tmp_path / "mine/own.c").read_text() == OWN
+    assert (tmp_path / "mine/own.c").read_bytes() == own
     subprocess.run(["make", "-s", "-C", tmp_path / "mine"], check=True)
     listed = weir("list", "mine/mine.so", "--json")
     entry = json.loads(listed.out)["cc"]["mine"]
@@ -71,6 +77,19 @@ def test_the_package_of_a_run_names_the_license(weir, tmp_path):
         text = archive.extractfile("ran/README.md").read().decode()
     note = "`runs/ran/file-mine.so` is compiled from source under the license Dual BSD/GPL."
     assert note in text
+
+
+def test_what_a_package_has_are_controls(tmp_path, monkeypatch):
+    """tcp_diag.c is a module, and tcp_cong.c names the struct."""
+    monkeypatch.setattr(places, "cache", lambda: tmp_path)
+    monkeypatch.setattr(kernel.build, "source", lambda _: ("linux-source-9", "9.1"))
+    folder = tmp_path / "controls/9.1"
+    folder.mkdir(parents=True)
+    (folder / "tcp_own.c").write_text(OWN)
+    (folder / "tcp_diag.c").write_text("module_init(tcp_diag_init);\n")
+    (folder / "tcp_cong.c").write_text("static struct tcp_congestion_ops *find(void);\n")
+    with pytest.raises(UserError, match=r"no file nothing\.c; linux-source-9 9\.1 has own$"):
+        kernel.files("nothing.c", None)
 
 
 def test_what_is_no_control_is_refused(weir, tmp_path):

@@ -79,16 +79,18 @@ def versions(search: str) -> str:
 def identity(asked: Asked, seed: int) -> dict[str, str | int]:
     """Returns the first line of trials.jsonl, which says of which search the others are.
 
-    It follows from all that harms do: the config, the bytes of plug-ins, the versions of weir-sim
-    and of guests.
+    It follows from all that harms do: the config, what files it names have in them, the versions of
+    weir-sim and of guests.
     """
+
+    def content(file: Path) -> str:
+        return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else str(file)
+
     config = asked.config
     baseline = with_control(config, control_of(asked.baseline)) if asked.baseline else {}
-    files = [*config_files.named(config), *config_files.named(baseline)]
-    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()]
+    parts = [config_files.renamed(one, content) for one in (config, baseline)]
     version = program_version(programs.find_program("sim"))
-    parts = [config, baseline, asked.goal.name, asked.box, digests, version]
-    whole = json.dumps(parts, sort_keys=True)
+    whole = json.dumps([*parts, asked.goal.name, asked.box, version], sort_keys=True)
     if network_of(config).guests or configs.stack_of(asked.baseline or ""):
         whole += versions(whole)
     return {"search": hashlib.sha256(whole.encode()).hexdigest()[:16], "seed": seed}

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from weir.base.page import Page, Part, Table, Text, section
 from weir.league import entry, measure, page, standing
 from weir.league.entry import Entry
 from weir.league.measure import Asked
+from weir.many import cells
 from weir.plugin import check
 from weir.plugin.check import Result
 from weir.plugin.new import HEADERS
@@ -103,6 +105,16 @@ def unpacked(place: Path, commit: str, into: Path) -> Path | None:
     return into / inside
 
 
+@contextmanager
+def removed(place: Path) -> Iterator[None]:
+    """Removes a folder before and after."""
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        yield
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
 def tried(
     place: Path,
     base: str | None,
@@ -115,6 +127,7 @@ def tried(
 
     def measured(control: Path, part: str) -> Tried:
         file = str(built(control))
+        measure.check_names([file])
         claims: list[Checked] = []
         for study in find.load(control / STUDY) if find.is_study(control / STUDY) else ():
             campaign = reproduce.Campaign(study, quick, out / part / STUDY)
@@ -127,9 +140,12 @@ def tried(
 
     base = base and commit_of(place, base)
     head, before = measured(place, "head"), None
-    with tempfile.TemporaryDirectory(prefix="weir-ci-") as elsewhere:
-        if base is not None and (old := unpacked(place, base, Path(elsewhere))) is not None:
-            before = measured(old, "base")
+    if base is not None:
+        # Always here: what a compiler writes for debuggers has the folder's name in it.
+        source = out / "base" / "source"
+        with cells.locked(source.parent), removed(source):
+            if (old := unpacked(place, base, source)) is not None:
+                before = measured(old, "base")
     others = measure.all_rows([], quick=quick, out=out / "league", screen=screen, workers=workers)
     parts = list(comment(head, before, others, base))
     text = markdown.page(Page(f"{head.row.name}: {verdict(head)}", parts))

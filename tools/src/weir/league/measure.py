@@ -72,12 +72,13 @@ def names() -> list[str]:
 
 
 def key_of(asked: Asked) -> str:
-    """Returns a digest of all that a row follows from; "": a class may have changed unseen."""
-    if asked.written.partition(":")[0].endswith(".py"):
+    """Returns a digest of all that a row follows from; "": a class or kernel may have changed."""
+    if asked.value is None:
         return ""
     parts = [program_version(programs.find_program("sim")), entry.scenes_digest(), str(asked.quick)]
-    parts += [BOX.read_text(encoding="utf-8") if BOX.is_file() else "", asked.control.keys]
-    content = Path(asked.written).read_bytes() if asked.written.endswith(".so") else b""
+    parts += [BOX.read_text(encoding="utf-8") if BOX.is_file() else ""]
+    plugin = asked.written.endswith(".so")  # wherever it is
+    content = Path(asked.written).read_bytes() if plugin else asked.control.keys.encode()
     return hashlib.sha256("\0".join(parts).encode() + content).hexdigest()[:16]
 
 
@@ -94,7 +95,7 @@ def row(asked: Asked, screen: Console) -> Entry:
     key, place = key_of(asked), asked.folder / "row.json"
     before = entry.read(place)
     if before is not None and key and before.key == key:
-        return before
+        return msgspec.structs.replace(before, written=asked.written)
     says, cells = described(asked), asked.cells()
     reproduce.resolved(next(iter(cells.values()))[0])  # refuses a control before any run
     screen.print(f"{asked.control.name}:", markup=False)
@@ -163,6 +164,16 @@ def instructions(asked: Asked) -> float | None:
     return round(counts[0] - counts[1], 1)
 
 
+def check_names(given: list[str]) -> None:
+    """Refuses a control whose row or page would take another one's place."""
+    taken = [*names(), "index"]  # index.html is the league's own
+    for written in given:
+        name = control_of(written).name
+        if name in taken:
+            raise UserError(f"league: {written}: there is a {name} already: name it otherwise")
+        taken.append(name)
+
+
 def all_rows(
     given: list[str],
     *,
@@ -175,13 +186,9 @@ def all_rows(
     """Returns the rows of Weir's own controls, kept ones unless `rerun`, then of those given."""
     file = entry.kept() if quick and not rerun else None
     rows = {one.name: one for one in file.rows} if file is not None else {}
-    ours = names()
-    for written in [*ours, *given]:
+    check_names(given)
+    for written in [*names(), *given]:
         asked = Asked(written, quick, out, workers)
-        if written in given and asked.control.name in ours:
-            raise UserError(
-                f"league: {written}: Weir has a {asked.control.name}: name it otherwise"
-            )
         if written in given or written not in rows:
             rows[asked.control.name] = row(asked, screen)
     return list(rows.values())

@@ -225,7 +225,7 @@ def locked(out: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"{out}: another sweep or search is writing there", 1) from None
+            raise UserError(f"{out}: another command is writing there", 1) from None
         remove_partial(out)
         yield
         remove_partial(out)

@@ -293,8 +293,10 @@ def conformance(control: str, folder: Path) -> list[Result]:
 
 
 def name_of(control: str) -> str:
-    """Returns a plug-in's file without its folder; a control's name."""
-    return Path(control).name.removesuffix(".so")
+    """Returns a plug-in's file without its folder, and its end if no control within is named so."""
+    file = Path(control).name
+    name = file.removesuffix(".so")
+    return file if name in tables.read()["cc"] else name
 
 
 def scenarios(control: str) -> list[Number]:

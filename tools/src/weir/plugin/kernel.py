@@ -22,7 +22,8 @@ from weir.guests.recipe import Recipe
 from weir.plugin import new
 
 CONTROL = re.compile(r"(?:.*/)?(?:tcp_)?([a-z0-9]+)(?:\.c)?")
-NEEDED = re.compile(r'^#include "(tcp_\w+)\.h"', re.MULTILINE)
+NEEDED = re.compile(rb'^#include "(tcp_\w+)\.h"', re.MULTILINE)
+OPS = b"tcp_congestion_ops"
 
 
 def files(control: str, package: str | None) -> list[Path]:
@@ -32,11 +33,13 @@ def files(control: str, package: str | None) -> list[Path]:
         main = downloaded(control, package)
     elif package is not None:
         raise UserError(f"new: --source: {main} is a file, which needs no package")
-    text = main.read_text(encoding="utf-8")
-    if "tcp_congestion_ops" not in text:
+    text = main.read_bytes()  # names in kernels' comments may be in Latin-1
+    if OPS not in text:
         raise UserError(f"new: --linux: {main} has no struct tcp_congestion_ops")
     beside = [
-        main.with_name(f"{name}{end}") for name in NEEDED.findall(text) for end in (".c", ".h")
+        main.with_name(f"{name.decode()}{end}")
+        for name in NEEDED.findall(text)
+        for end in (".c", ".h")
     ]
     return [main, *(path for path in beside if path.is_file() and path != main)]
 
@@ -61,7 +64,8 @@ def downloaded(control: str, package: str | None) -> Path:
     name = CONTROL.fullmatch(control)
     main = folder / f"tcp_{name[1] if name else ''}.c"
     if not main.is_file():
-        found = (path for path in folder.glob("*.c") if "module_init" in path.read_text("utf-8"))
+        texts = {path: path.read_bytes() for path in folder.glob("*.c")}
+        found = (path for path, text in texts.items() if OPS in text and b"module_init" in text)
         have = ", ".join(sorted(path.stem.removeprefix("tcp_") for path in found))
         raise UserError(f"new: --linux: no file {control}; {package} {version} has {have}")
     return main

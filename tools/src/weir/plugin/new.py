@@ -37,18 +37,17 @@ def create(kind: str, name: str, folder: Path, given: Sequence[Path] = ()) -> li
     """
     if re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name) is None:
         raise UserError(f"new: '{name}' is no name: 1 to 31 small letters, digits and _")
-    made = {folder / path.name: path.read_text(encoding="utf-8") for path in given}
+    made = {folder / path.name: path.read_bytes() for path in given}
     sources = " ".join(path.name for path in given if path.suffix == ".c")
     for source, target in FILES[kind].items():
         text = (TEMPLATE / source).read_text(encoding="utf-8").replace("NAME", name)
         text = text.replace("HEADERS", shlex.quote(str(HEADERS))).replace("SOURCE_FILES", sources)
-        made[folder / target.replace("NAME", name)] = text.replace(
-            "PROGRAM", str(ROOT / "tools/weir")
-        )
+        text = text.replace("PROGRAM", str(ROOT / "tools/weir"))
+        made[folder / target.replace("NAME", name)] = text.encode()
     for path in made:
         if path.exists():
             raise UserError(f"new: {path} exists")
-    for path, text in made.items():
+    for path, content in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     return list(made)
