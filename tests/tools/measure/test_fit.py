@@ -164,6 +164,7 @@ def test_the_model_runs_and_is_compared(weir, folder):
 
 
 def test_only_a_measured_run_is_fitted(weir, folder):
+    assert one_line(weir("fit", "nothing").err) == "weir: nothing: no such run folder"
     (folder.path / "summary.json").write_text("{}")
     done = weir("fit", folder.path)
     assert done.status == 2

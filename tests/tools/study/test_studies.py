@@ -443,6 +443,7 @@ def test_other_parameters_are_tried_beside_the_defaults(tmp_path, monkeypatch):
     ("argv", "says"),
     [
         (["--cc", "copa", "--set", "delta: 1"], "no flow of this study has the control 'copa'"),
+        (["--cc", "copaa", "--set", "delta: 1"], "'copaa' is not a control of Weir's; did you"),
         (["--cc", "illinois", "--set", "nonsense: 1"], "unknown key 'nonsense'"),
         (["--cc", "illinois", "--set", "initial: many"], "'many'"),
         (["--cc", "illinois", "--set", "plugin: none.so"], f"{Path.cwd()}/none.so"),

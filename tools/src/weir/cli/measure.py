@@ -92,6 +92,7 @@ def fit_(
 
     The model is a config. Its run in virtual time stands beside the measurement.
     """
+    folder.check(run_folder)
     found = measured.read(run_folder)
     if found is None:
         raise UserError(f"{run_folder}: was not measured: `weir measure HOST` makes such a run")

@@ -21,7 +21,7 @@ from rich.console import Console
 from weir.analysis import folder
 from weir.base import configs, foreign, tables, terminal
 from weir.base.configs import Config
-from weir.base.errors import UserError
+from weir.base.errors import UserError, nearest
 from weir.base.page import Table
 from weir.many.cells import parted, run_cells
 from weir.runner.options import Options
@@ -99,8 +99,13 @@ def cells_of(
     control, or weir-sim refuses a set.
     """
     parameters = [sets.parameters(index) for index in range(len(sets.written))]
-    known = tables.read()["cc"].get(sets.control, {}).get("params", {})
-    default = {key: str(row["default"]) for key, row in known.items()}
+    known = tables.read()["cc"]
+    if sets.control not in known:  # before all cells are resolved to look for it
+        near = nearest(sets.control, known, "see weir list cc")
+        raise UserError(f"--cc: '{sets.control}' is not a control of Weir's; {near}")
+    default = {
+        key: str(row["default"]) for key, row in known[sets.control].get("params", {}).items()
+    }
     place.mkdir(parents=True, exist_ok=True)
     found: list[list[Options]] = [[] for _ in parameters]
     cannot: dict[str, str] = {}
