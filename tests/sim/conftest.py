@@ -78,12 +78,16 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def simulate(weir_sim: Path, tmp_path: Path) -> Simulate:
     """simulate(config, "key=value", ...): a config's name or its text, with overrides.
 
-    by: the command that starts the program.
+    by: the command that starts the program; more: its further words.
     """
     runs = 0
 
     def run(
-        config: str, *overrides: str, program: Path = weir_sim, by: tuple[str, ...] = ()
+        config: str,
+        *overrides: str,
+        program: Path = weir_sim,
+        by: tuple[str, ...] = (),
+        more: tuple[str, ...] = (),
     ) -> Run:
         nonlocal runs
         runs += 1
@@ -92,7 +96,7 @@ def simulate(weir_sim: Path, tmp_path: Path) -> Simulate:
         if "\n" in config:
             path = tmp_path / f"run{runs}.yaml"
             path.write_text(config)
-        argv = [*by, str(program), str(path), "--out", str(folder)]
+        argv = [*by, str(program), str(path), "--out", str(folder), *more]
         for override in overrides:
             argv += ["-o", override]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_S_MAX)
@@ -103,6 +107,53 @@ def simulate(weir_sim: Path, tmp_path: Path) -> Simulate:
         return Run(folder, summary)
 
     return run
+
+
+class Program:
+    """weir-sim in the folder of a test, on a config that is written into its x.yaml."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        self.path, self.folder = path, folder
+
+    def __call__(
+        self, config: str, *words: object, **more: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs it to its end; more: arguments of subprocess.run."""
+        (self.folder / "x.yaml").write_text(config)
+        argv = [str(self.path), "x.yaml", *map(str, words)]
+        more = {"capture_output": True, "text": True, "timeout": RUN_S_MAX, **more}
+        return subprocess.run(argv, cwd=self.folder, **more)
+
+    def summary(self, config: str, *words: object) -> dict[str, Any]:
+        """Runs it into `run`, and returns what it hands on."""
+        done = self(config, "--out", "run", "--force", "--json", *words)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def refuse(self, config: str, said: str, *words: object, **more: Any) -> str:
+        """Checks that it ends with 2, one line with the place, and no run folder; the line."""
+        done = self(config, "--out", "run", *words, **more)
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.count("\n") == 1
+        assert done.stderr.startswith(("weir-sim: x.yaml:", "weir-sim: -"))
+        assert said in done.stderr
+        assert done.stdout == ""
+        assert not (self.folder / "run").exists()
+        return done.stderr
+
+
+@pytest.fixture
+def sim(weir_sim: Path, tmp_path: Path) -> Program:
+    return Program(weir_sim, tmp_path)
+
+
+def tshark(pcap: Path, display_filter: str, *names: str) -> list[list[str]]:
+    """The fields of the frames that pass a display filter, as tshark reads them."""
+    argv = ["tshark", "-r", str(pcap), "-Y", display_filter, "-T", "fields"]
+    argv += [word for of in ("ip", "tcp", "udp") for word in ("-o", f"{of}.check_checksum:TRUE")]
+    argv += [word for name in names for word in ("-e", name)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=RUN_S_MAX)
+    return [line.split("\t") for line in done.stdout.splitlines()]
 
 
 @dataclass

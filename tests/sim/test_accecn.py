@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 from weir.analysis.ring import open_ring
 
-from .conftest import ROOT, Simulate
+from .conftest import Run, Simulate, tshark
 
 CONFIG = "dctcp-step"
 PAYLOAD = 1448
@@ -52,24 +51,23 @@ def test_the_echo_of_dctcp_is_exact_only_without_ack_loss(simulate: Simulate) ->
     assert abs(lossy.groups[0]["ce_segs"] / lossy.link["marks"] - 1) > 0.01
 
 
-def test_tshark_reads_it(weir_sim: Path, tmp_path: Path) -> None:
+def captured(simulate: Simulate, place: Path, *overrides: str) -> tuple[Run, Path]:
+    """A run of WHOLE and its capture, in a folder."""
+    capture = place / "x.pcap"
+    return simulate(CONFIG, *WHOLE, *overrides, more=("--force", "--pcap", str(capture))), capture
+
+
+def test_tshark_reads_it(simulate: Simulate, tmp_path: Path) -> None:
     """The SYN has 111, its answer 010, as the answer to that; then ACE and the option count alike.
 
     All segments have 1448 bytes, so bytes with CE / 1448 is the number of marks, and ACE is that
     plus 5, modulo 8.
     """
-    capture, out = tmp_path / "accecn.pcap", tmp_path / "run"
-    options = [arg for override in (*WHOLE, ACCECN) for arg in ("-o", override)]
-    argv = [str(weir_sim), str(ROOT / f"configs/{CONFIG}.yaml"), *options, "--pcap", str(capture)]
-    subprocess.run([*argv, "--out", str(out)], check=True, capture_output=True, timeout=120)
+    run, capture = captured(simulate, tmp_path, ACCECN)
     names = ("tcp.srcport", "tcp.flags.ace", "tcp.flags.ae", "tcp.flags.cwr", "tcp.flags.ece")
     counters = ("tcp.options.acc_ecn.ee0b", "tcp.options.acc_ecn.eceb", "tcp.options.acc_ecn.ee1b")
-    argv = ["tshark", "-r", str(capture), "-T", "fields", "-E", "separator=;", "-o"]
-    argv += ["tcp.relative_sequence_numbers:false"]
-    argv += [part for name in (*names, *counters, "_ws.malformed") for part in ("-e", name)]
-    shown = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout
-    syn, syn_ack, first, *rest = (line.split(";") for line in shown.splitlines())
-    marks = json.loads((out / "summary.json").read_text())["links"]["forward"]["marks"]
+    syn, syn_ack, first, *rest = tshark(capture, "tcp", *names, *counters, "_ws.malformed")
+    marks = run.link["marks"]
 
     assert syn[2:5] == ["1", "1", "1"]
     assert syn_ack[2:] == ["0", "1", "0", "1", "0", "1", ""]
@@ -85,15 +83,11 @@ def test_tshark_reads_it(weir_sim: Path, tmp_path: Path) -> None:
     assert {row[1] for row in acks} == set("01234567")
 
 
-def test_captures_are_not_misread(weir_sim: Path, weir_pcap: Path, tmp_path: Path) -> None:
+def test_captures_are_not_misread(simulate: Simulate, weir_pcap: Path, tmp_path: Path) -> None:
     """The flags of ACE are no ECN echo and no CWR: `weir pcap` counts none."""
     for feedback, echoes in (("accecn", False), ("classic", True)):
-        capture, folder = tmp_path / f"{feedback}.pcap", tmp_path / f"{feedback}-capture"
-        own = (*WHOLE, f"flows.0.ecn_feedback={feedback}")
-        argv = [str(weir_sim), str(ROOT / f"configs/{CONFIG}.yaml"), "--pcap", str(capture)]
-        argv += [arg for override in own for arg in ("-o", override)]
-        argv += ["--out", str(tmp_path / feedback)]
-        subprocess.run(argv, check=True, capture_output=True, timeout=120)
+        _, capture = captured(simulate, tmp_path, f"flows.0.ecn_feedback={feedback}")
+        folder = tmp_path / f"{feedback}-capture"
         argv = [str(weir_pcap), "analyze", str(capture), "--out", str(folder)]
         subprocess.run(argv, check=True, capture_output=True, timeout=120)
         losses = open_ring(folder / "losses.ring").records
@@ -141,17 +135,11 @@ def test_the_option_is_used_when_it_comes_after_all(simulate: Simulate) -> None:
     assert 0 <= run.groups[0]["ce_segs"] - run.link["marks"] <= 10
 
 
-def test_a_captured_ack_has_nops_and_a_good_checksum(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_captured_ack_has_nops_and_a_good_checksum(simulate: Simulate, tmp_path: Path) -> None:
     """Tshark finds no option from the receiver, only NOPs, and each checksum right."""
-    capture, out = tmp_path / "cleared.pcap", tmp_path / "run"
-    options = [arg for override in (*WHOLE, ACCECN, cleared("all")) for arg in ("-o", override)]
-    argv = [str(weir_sim), str(ROOT / f"configs/{CONFIG}.yaml"), *options, "--pcap", str(capture)]
-    subprocess.run([*argv, "--out", str(out)], check=True, capture_output=True, timeout=120)
+    _, capture = captured(simulate, tmp_path, ACCECN, cleared("all"))
     names = ("tcp.srcport", "tcp.checksum.status", "tcp.options.acc_ecn.eceb", "tcp.hdr_len")
-    argv = ["tshark", "-r", str(capture), "-T", "fields", "-E", "separator=;", "-o"]
-    argv += ["tcp.check_checksum:TRUE", *(part for name in names for part in ("-e", name))]
-    shown = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout
-    syn, *rest = (line.split(";") for line in shown.splitlines())
+    syn, *rest = tshark(capture, "tcp", *names)
     acks = [row for row in rest if row[0] != syn[0]]
 
     assert len(acks) > 1000

@@ -15,6 +15,8 @@ import pytest
 import yaml
 from weir.analysis.ring import open_ring
 
+from .conftest import Program
+
 GOOD = """duration: 2s
 paths:
   forward:
@@ -122,28 +124,11 @@ BAD = {
 }
 
 
-def weir_sim_on(weir_sim: Path, config: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    """Runs weir-sim to its end."""
-    return subprocess.run(
-        [str(weir_sim), str(config), *argv], capture_output=True, text=True, timeout=60
-    )
-
-
 @pytest.mark.parametrize("name", BAD)
-def test_a_wrong_config(weir_sim: Path, tmp_path: Path, name: str) -> None:
-    """Exit 2, one line that starts with the place, and no run folder."""
+def test_a_wrong_config(sim: Program, name: str) -> None:
     old, new, said = BAD[name]
     assert old in GOOD
-    config, out = tmp_path / "x.yaml", tmp_path / "run"
-    config.write_text(GOOD.replace(old, new))
-    done = weir_sim_on(weir_sim, config, "--out", str(out))
-
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith(f"weir-sim: {config}:")
-    assert said in done.stderr
-    assert done.stdout == ""
-    assert not out.exists()
+    sim.refuse(GOOD.replace(old, new), said)
 
 
 @pytest.mark.parametrize(
@@ -153,32 +138,28 @@ def test_a_wrong_config(weir_sim: Path, tmp_path: Path, name: str) -> None:
         ("  - {count: 1, cc: copa, start: 2s}", "flows: the start of this group"),
     ],
 )
-def test_what_a_run_never_comes_to(weir_sim: Path, tmp_path: Path, more: str, what: str) -> None:
+def test_what_a_run_never_comes_to(sim: Program, more: str, what: str) -> None:
     """The run is made, and one line says what it leaves out, with the place."""
-    config = tmp_path / "x.yaml"
-    config.write_text(GOOD + more + "\n")
-    done = weir_sim_on(weir_sim, config, "--out", str(tmp_path / "run"))
+    done = sim(GOOD + more + "\n")
 
     assert done.returncode == 0
-    assert done.stderr.startswith(f"weir-sim: warning: {config}:9:")
+    assert done.stderr.startswith("weir-sim: warning: x.yaml:9:")
     assert done.stderr.endswith(f"{what} is never reached: the run ends after 2 s\n")
 
 
-def test_groups_that_start_together(weir_sim: Path, tmp_path: Path) -> None:
+def test_groups_that_start_together(sim: Program) -> None:
     """Their place in the list decides part of the result: one line says so."""
-    config = tmp_path / "x.yaml"
     for more, said in (
         ("cc: copa", True),
         ("cc: copa, jitter: 20ms", False),
         ("cc: copa, start: 100ms", False),
         ("cc: cubic", False),
     ):
-        config.write_text(GOOD + f"  - {{count: 1, {more}}}\n")
-        done = weir_sim_on(weir_sim, config, "--out", str(tmp_path / "run"), "--force")
+        done = sim(GOOD + f"  - {{count: 1, {more}}}\n")
         assert done.returncode == 0
         assert done.stderr.count("\n") == said
         if said:
-            assert done.stderr.startswith(f"weir-sim: warning: {config}:9:")
+            assert done.stderr.startswith("weir-sim: warning: x.yaml:9:")
             assert "starts at the same instants as group 0, which is like it" in done.stderr
 
 
@@ -197,33 +178,22 @@ def test_groups_that_start_together(weir_sim: Path, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_kernels_of_ones_own(weir_sim: Path, tmp_path: Path, keys: str, said: str) -> None:
+def test_kernels_of_ones_own(sim: Program, keys: str, said: str) -> None:
     """What a group asks of its guests' kernel, and that is not there, is one sentence."""
     about = {"controls": "reno fast", "modules": "tcp_fast"}
-    assert said in of_a_kernel(weir_sim, tmp_path, keys, json.dumps(about, indent=1))
+    of_a_kernel(sim, keys, json.dumps(about, indent=1), said)
 
 
-def of_a_kernel(weir_sim: Path, tmp_path: Path, keys: str, about: str) -> str:
+def of_a_kernel(sim: Program, keys: str, about: str, said: str) -> str:
     """Returns the sentence that refuses guests of these keys; there is a kernel called mine."""
-    config, guests = tmp_path / "x.yaml", tmp_path / "guests"
-    config.write_text(GOOD.replace("cc: copa", f"stack: {{linux: {{{keys}}}}}"))
+    guests = sim.folder / "guests"
     (guests / "key").mkdir(parents=True)
     (guests / "mine").symlink_to("key")
     (guests / "key/linux").touch(mode=0o755)
     (guests / "key/guest.json").write_text(about)
     (guests / "key/tcp_fast.ko").write_bytes(bytes(4090) + b"\0parmtype=alpha:uint\0")
-    done = subprocess.run(
-        [str(weir_sim), str(config), "--out", str(tmp_path / "run")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "WEIR_GUESTS": str(guests)},
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"weir-sim: {config}:")
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "run").exists()
-    return done.stderr
+    config = GOOD.replace("cc: copa", f"stack: {{linux: {{{keys}}}}}")
+    return sim.refuse(config, said, env={**os.environ, "WEIR_GUESTS": str(guests)})
 
 
 @pytest.mark.parametrize(
@@ -234,105 +204,81 @@ def of_a_kernel(weir_sim: Path, tmp_path: Path, keys: str, about: str) -> str:
         ("[]", "1:1: a config starts with 'key: value', not with a list"),
     ],
 )
-def test_a_guest_kernel_that_is_damaged(
-    weir_sim: Path, tmp_path: Path, about: str, said: str
-) -> None:
+def test_a_guest_kernel_that_is_damaged(sim: Program, about: str, said: str) -> None:
     """What describes it is no JSON, or has another shape: one sentence with the place."""
-    refusal = of_a_kernel(weir_sim, tmp_path, "kernel: mine", about)
-    assert f"kernel: 'mine' is damaged: {tmp_path}/guests/mine/guest.json:{said}" in refusal
+    whole = f"kernel: 'mine' is damaged: {sim.folder}/guests/mine/guest.json:{said}"
+    refusal = of_a_kernel(sim, "kernel: mine", about, whole)
     assert refusal.endswith("; run: tools/weir guests build\n")
 
 
-def test_a_guest_kernel_that_is_missing(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_guest_kernel_that_is_missing(sim: Program) -> None:
     """Refused before anything starts, with what to do; --check needs no kernel."""
-    config, out = tmp_path / "x.yaml", tmp_path / "run"
-    config.write_text(GOOD.replace("cc: copa", "stack: linux"))
-    env = {**os.environ, "WEIR_GUESTS": str(tmp_path / "none")}
-    argv = [str(weir_sim), str(config), "--out", str(out)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=env)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"weir-sim: {config}:")
-    assert "stack: linux needs a guest kernel" in done.stderr
-    assert done.stderr.endswith("run: tools/weir guests build\n")
-    assert done.stdout == ""
-    assert not out.exists()
-    checked = subprocess.run([*argv, "--check"], capture_output=True, timeout=60, env=env)
-    assert checked.returncode == 0
+    config = GOOD.replace("cc: copa", "stack: linux")
+    env = {**os.environ, "WEIR_GUESTS": str(sim.folder / "none")}
+    said = sim.refuse(config, "stack: linux needs a guest kernel", env=env)
+    assert said.endswith("run: tools/weir guests build\n")
+    assert sim(config, "--check", env=env).returncode == 0
 
 
-def test_more_flows_than_memory(weir_sim: Path, tmp_path: Path) -> None:
+def test_more_flows_than_memory(sim: Program) -> None:
     """Refused at the start with the sum it would take."""
-    config = tmp_path / "x.yaml"
-    config.write_text(GOOD + "  - {count: 1000000, cc: copa}\n" * 63)
-    done = weir_sim_on(weir_sim, config, "--out", str(tmp_path / "run"))
+    done = sim(GOOD + "  - {count: 1000000, cc: copa}\n" * 63, "--out", "run")
 
     assert done.returncode == 2
     assert "63000002 flows" in done.stderr
     assert "need" in done.stderr
     assert "MB are available" in done.stderr
-    assert not (tmp_path / "run").exists()
+    assert not (sim.folder / "run").exists()
 
 
-def test_a_folder_that_cannot_be_made(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made(sim: Program) -> None:
     """The path and the system's reason."""
-    (tmp_path / "file").write_text("")
-    config = tmp_path / "x.yaml"
-    config.write_text(GOOD)
-    done = weir_sim_on(weir_sim, config, "--out", str(tmp_path / "file" / "run"))
+    (sim.folder / "file").write_text("")
+    done = sim(GOOD, "--out", "file/run")
 
     assert done.returncode != 0
     assert done.stderr.count("\n") == 1
     assert "Not a directory" in done.stderr
 
 
-def test_a_parent_that_cannot_be_made_has_its_own_reason(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_parent_that_cannot_be_made_has_its_own_reason(sim: Program) -> None:
     """In a folder without permission to write, `runs` was said not to exist."""
-    config = tmp_path / "x.yaml"
-    config.write_text(GOOD)
-    done = weir_sim_on(weir_sim, config, "--out", "/sys/weir/run")
+    done = sim(GOOD, "--out", "/sys/weir/run")
 
     assert done.returncode == 1
     assert done.stderr.startswith("weir-sim: /sys/weir/run: cannot be created: ")
     assert "No such file" not in done.stderr
 
 
-def test_a_long_override_leaves_room_for_what_is_wrong(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_long_override_leaves_room_for_what_is_wrong(sim: Program) -> None:
     """The message was all override and no sentence."""
-    config = tmp_path / "x.yaml"
-    config.write_text(GOOD)
     groups = ", ".join(f"{{count: {n}, cc: copa, name: gröup{n}}}" for n in range(1, 40))
-    done = weir_sim_on(weir_sim, config, "-o", f"flows=[{groups}, {{count: 0, cc: copa}}]")
+    done = sim(GOOD, "-o", f"flows=[{groups}, {{count: 0, cc: copa}}]")
 
     assert done.returncode == 2
     assert done.stderr.startswith("weir-sim: -o flows=[{count: 1, cc: copa, name: gröup1}, {")
     assert done.stderr.endswith("...: count: 0 is not in [1, 1000000]\n")
 
 
-def test_a_capture_that_cannot_be_written(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_capture_that_cannot_be_written(sim: Program) -> None:
     """Refused before the run; what fails later is in the manifest: it is not still running."""
-    config, out = tmp_path / "x.yaml", tmp_path / "run"
-    config.write_text(GOOD)
-    done = weir_sim_on(weir_sim, config, "--out", str(out), "--pcap", str(tmp_path))
+    said = "cannot be written: Is a directory\n"
+    assert sim.refuse(GOOD, said, "--pcap", "/tmp") == f"weir-sim: --pcap /tmp: {said}"
 
-    assert done.returncode == 2
-    assert done.stderr == f"weir-sim: --pcap {tmp_path}: cannot be written: Is a directory\n"
-    assert not out.exists()
-
-    done = weir_sim_on(weir_sim, config, "--out", str(out), "--pcap", "/dev/full")
+    done = sim(GOOD, "--out", "run", "--pcap", "/dev/full")
     assert done.returncode == 1
-    manifest = json.loads((out / "manifest.json").read_text())
+    manifest = json.loads((sim.folder / "run" / "manifest.json").read_text())
     assert manifest["verdict"] == "--pcap /dev/full: No space left on device"
     assert manifest["exit"] == 1
     assert manifest["ended_utc"] is not None
 
 
-def test_a_folder_that_holds_a_run(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_folder_that_holds_a_run(sim: Program) -> None:
     """Nothing of it is lost."""
-    config, out = tmp_path / "x.yaml", tmp_path / "run"
-    config.write_text(GOOD)
-    assert weir_sim_on(weir_sim, config, "--out", str(out)).returncode == 0
+    out = sim.folder / "run"
+    assert sim(GOOD, "--out", "run").returncode == 0
     before = {f.name: f.read_bytes() for f in out.iterdir()}
-    done = weir_sim_on(weir_sim, config, "--out", str(out))
+    done = sim(GOOD, "--out", "run")
 
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -361,18 +307,12 @@ def test_ctrl_c(weir_sim: Path, tmp_path: Path, number: int) -> None:
     assert len(ring.records) > 0
 
 
-def test_output_that_cannot_be_written(weir_sim: Path, tmp_path: Path) -> None:
+def test_output_that_cannot_be_written(sim: Program) -> None:
     """A summary that nobody got is a failure, with its sentence."""
-    config = tmp_path / "x.yaml"
-    config.write_text(GOOD)
-    for args in (("--json", "--out", str(tmp_path / "run")), ("--print-config",), ("--list",)):
+    for words in (("--json", "--out", "run"), ("--print-config",), ("--list",)):
         with Path("/dev/full").open("w") as full:
-            done = subprocess.run(
-                [weir_sim, config, "--duration", "10ms", *args],
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+            ends = {"capture_output": False, "stdout": full, "stderr": subprocess.PIPE}
+            done = sim(GOOD, "--duration", "10ms", *words, **ends)
         assert done.returncode == 1
         assert done.stderr == (
             "weir-sim: standard output cannot be written: No space left on device\n"
@@ -431,7 +371,7 @@ def test_a_full_disk(weir_sim: Path, tmp_path: Path) -> None:
         open_ring(path).check()
 
 
-def test_what_people_write_is_understood_and_resolved(weir_sim, tmp_path):
+def test_what_people_write_is_understood_and_resolved(sim: Program) -> None:
     """Other spellings of units, names in another case or by another name; the rest sees one."""
     written = {
         "rate: 10Mbit": "rate: 10Mbps",
@@ -443,10 +383,7 @@ def test_what_people_write_is_understood_and_resolved(weir_sim, tmp_path):
     for old, new in written.items():
         assert old in text, old
         text = text.replace(old, new, 1)
-    config = tmp_path / "x.yaml"
-    config.write_text(text)
-    argv = [weir_sim, config, "--print-config", "-o", "warmup=1 sec"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    done = sim(text, "--print-config", "-o", "warmup=1 sec")
     assert (done.returncode, done.stderr) == (0, "")
     read = yaml.load(done.stdout, Loader=yaml.BaseLoader)
     link = read["paths"]["forward"][0]["link"]
@@ -464,10 +401,5 @@ def test_what_people_write_is_understood_and_resolved(weir_sim, tmp_path):
         ("flows.0.cuont=3", "unknown key 'cuont'; did you mean 'count'?"),
     ],
 )
-def test_an_override_that_is_almost_right(weir_sim, tmp_path, override, sentence):
-    config = tmp_path / "x.yaml"
-    config.write_text(GOOD)
-    argv = [weir_sim, config, "--check", "-o", override]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert done.stderr.rstrip().endswith(sentence)
+def test_an_override_that_is_almost_right(sim: Program, override: str, sentence: str) -> None:
+    assert sim.refuse(GOOD, sentence, "-o", override).rstrip().endswith(sentence)

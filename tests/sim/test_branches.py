@@ -16,7 +16,7 @@ import yaml
 from weir import bootstrap
 from weir.analysis.ring import open_ring
 
-from .conftest import Simulate
+from .conftest import Program, Simulate
 
 CONFIG = """
 duration: 2s
@@ -241,19 +241,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_branches_that_cannot_be(weir_sim: Path, tmp_path: Path, name: str) -> None:
-    """Exit 2, one line that starts with the place, and no run folder."""
+def test_branches_that_cannot_be(sim: Program, name: str) -> None:
     branches, said = REFUSED[name]
-    config = tmp_path / "x.yaml"
-    config.write_text(f"{CONFIG}branches: {branches}\n")
-    done = subprocess.run(
-        [weir_sim, config, "--out", tmp_path / "run"], capture_output=True, text=True
-    )
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith(f"weir-sim: {config}:")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
-    assert not (tmp_path / "run").exists()
+    sim.refuse(f"{CONFIG}branches: {branches}\n", said)
 
 
 @pytest.mark.parametrize(
@@ -263,26 +253,16 @@ def test_branches_that_cannot_be(weir_sim: Path, tmp_path: Path, name: str) -> N
         (["--pcap", "x.pcap"], "--pcap: a run with branches has no capture"),
     ],
 )
-def test_runs_that_cannot_branch(
-    weir_sim: Path, tmp_path: Path, argv: list[str], said: str
-) -> None:
+def test_runs_that_cannot_branch(sim: Program, argv: list[str], said: str) -> None:
     """What another process has of a run is not copied with it."""
-    (tmp_path / "x.yaml").write_text(CONFIG + BRANCHES)
-    done = subprocess.run(
-        [weir_sim, "x.yaml", "--out", "run", *argv], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert not (tmp_path / "run").exists()
+    sim.refuse(CONFIG + BRANCHES, said, *argv)
 
 
-def test_a_stop_before_the_branches(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_stop_before_the_branches(sim: Program) -> None:
     """A run that ends by its rule before their time is no trunk, and says so."""
     stop = "stop: {metric: goodput, change: 100%, over: 100ms}\n"
-    (tmp_path / "x.yaml").write_text(CONFIG + stop + BRANCHES)
-    argv = [weir_sim, tmp_path / "x.yaml", "--out", tmp_path / "run"]
-    done = subprocess.run(argv, capture_output=True, text=True)
+    done = sim(CONFIG + stop + BRANCHES, "--out", "run")
 
     assert done.returncode == 1
     assert "no branch began" in done.stderr
-    assert not (tmp_path / "run/branches").exists()
+    assert not (sim.folder / "run/branches").exists()

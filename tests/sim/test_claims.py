@@ -8,7 +8,6 @@ has, fails.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -20,7 +19,7 @@ import yaml
 from weir.study import claim, find
 from weir.study.written import measure_of
 
-from .conftest import ROOT, Run, Simulate
+from .conftest import ROOT, Run, Simulate, tshark
 
 CONFIGS = ROOT / "configs"
 PAYLOAD_BITS = 1448 * 8
@@ -233,7 +232,7 @@ def test_every_claim_is_checked() -> None:
 
 
 @pytest.mark.slow
-def test_cleared_options_has_options_to_clear(weir_sim: Path, tmp_path: Path) -> None:
+def test_cleared_options_has_options_to_clear(simulate: Simulate, tmp_path: Path) -> None:
     """Its SYN asks for AccECN, the option comes where no middlebox clears it, and nothing changes.
 
     With ACKs of many packets it does: more marks are counted than there were.
@@ -244,13 +243,10 @@ def test_cleared_options_has_options_to_clear(weir_sim: Path, tmp_path: Path) ->
         "cleared": "paths.reverse.clear_options.accecn=all",
     }.items():
         capture = tmp_path / f"{name}.pcap"
-        argv = [str(weir_sim), str(CONFIGS / "cleared-options.yaml"), "-o", override]
-        argv += ["-o", "duration=4s", "-o", "warmup=1s", "--out", str(tmp_path / name)]
-        subprocess.run([*argv, "--pcap", str(capture)], check=True, capture_output=True, timeout=99)
-        argv = ["tshark", "-r", str(capture), "-T", "fields", "-e", "frame.time_relative"]
-        argv += ["-e", "tcp.flags", "-e", "tcp.ack", "-e", "tcp.options.acc_ecn.eceb"]
-        lines = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=99).stdout
-        shown[name] = [line.split("\t") for line in lines.splitlines()]
+        more = ("--pcap", str(capture))
+        simulate("cleared-options", override, "duration=4s", "warmup=1s", more=more)
+        fields = ("frame.time_relative", "tcp.flags", "tcp.ack", "tcp.options.acc_ecn.eceb")
+        shown[name] = tshark(capture, "tcp", *fields)
 
     assert shown["kept"][0][1] == "0x01c2"  # AE, CWR, ECE, SYN
     assert any(row[3] for row in shown["kept"])

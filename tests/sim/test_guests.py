@@ -28,6 +28,8 @@ from weir.analysis.summary import groups as groups_table
 from weir.guests import build as guest_build
 from weir.guests import kernels
 
+from .conftest import tshark
+
 pytestmark = pytest.mark.slow
 
 CONFIG = """
@@ -122,10 +124,7 @@ def records(path):
 
 def frames(capture, *fields):
     """Fields of the TCP frames of a capture, as tshark reads them."""
-    argv = ["tshark", "-r", str(capture), "-Y", "tcp", "-T", "fields"]
-    argv += [arg for field in fields for arg in ("-e", field)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300)
-    return [[int(value) for value in line.split("\t")] for line in done.stdout.splitlines()]
+    return [[int(value) for value in row] for row in tshark(capture, "tcp", *fields)]
 
 
 MIX = (
@@ -159,17 +158,8 @@ def test_frames_are_whole_and_their_retransmissions_are_the_kernels(write, run, 
     )
     capture = tmp_path / "x.pcapng"
     summary = run(config, "run", "--pcap", str(capture))
-    wrong = subprocess.run(
-        [
-            *("tshark", "-r", str(capture), "-o", "tcp.check_checksum:TRUE", "-o"),
-            *("ip.check_checksum:TRUE", "-Y"),
-            "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert wrong.stdout == ""
+    wrong = "_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0"
+    assert tshark(capture, wrong, "frame.number") == []
     resent, highest, acked = [0, 0, 0], [0, 0, 0], [0, 0, 0]
     for source, target, seq, length, ack in frames(
         capture, "tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.len", "tcp.ack"
@@ -363,10 +353,8 @@ def test_each_feedback_against_each_peer(write, run, tmp_path, sender, peer, syn
     config = write(*flows, rate="20Mbit", queue="{dualpi2: {}}", duration="6s")
     summary = run(config, "run", "--pcap", str(tmp_path / "run.pcapng"))
     names = ("tcp.srcport", "tcp.flags", "tcp.len", "ip.dsfield.ecn", "tcp.dstport")
-    argv = ["tshark", "-r", str(tmp_path / "run.pcapng"), "-Y", "tcp", "-T", "fields"]
-    argv += [arg for name in names for arg in ("-e", name)]
-    shown = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300).stdout
-    rows = [[int(value, 0) for value in line.split("\t")] for line in shown.splitlines()]
+    shown = tshark(tmp_path / "run.pcapng", "tcp", *names)
+    rows = [[int(value, 0) for value in row] for row in shown]
     own = rows[0][0]  # the first group's flow opens first
     sent = [row for row in rows if row[0] == own]
     marks, counted = summary["links"]["forward"]["marks"], summary["groups"][0]["ce_segs"]
@@ -399,12 +387,9 @@ def test_a_kernel_that_sends_gets_the_echo_it_asks_for(write, run, tmp_path, fee
     config = write(flow, queue="{codel: {ecn: yes}}", duration="6s")
     capture = tmp_path / "run.pcapng"
     summary = run(config, "run", "-o", "warmup=2s", "--pcap", str(capture))
-    argv = ["tshark", "-r", str(capture), "-Y", "tcp.flags.syn == 1", "-T", "fields"]
-    shown = subprocess.run(
-        [*argv, "-e", "tcp.flags"], capture_output=True, text=True, check=True, timeout=300
-    ).stdout.split()
+    shown = tshark(capture, "tcp.flags.syn == 1", "tcp.flags")
 
-    assert shown[:2] == ["0x00c2", "0x0052"]
+    assert shown[:2] == [["0x00c2"], ["0x0052"]]
     assert summary["links"]["forward"]["marks"] > 0
     assert summary["links"]["forward"]["drops"] == summary["groups"][0]["retransmits"] == 0
 
@@ -821,14 +806,6 @@ def ends(place):
     return dict(flows.filter(flows["event"] != OPEN).select("flow_id", "event").iter_rows())
 
 
-def fields(capture, shown, *names):
-    """Of the frames that a display filter shows: names of fields, as tshark reads them."""
-    argv = ["tshark", "-r", str(capture), "-Y", shown, "-T", "fields"]
-    argv += [arg for name in names for arg in ("-e", name)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120)
-    return [line.split("\t") for line in done.stdout.splitlines()]
-
-
 @pytest.mark.parametrize("stack", ["cc: newreno, retries: 3", "stack: {linux: {}}"])
 def test_a_window_that_closes_and_opens(write, run, tmp_path, stack):
     """The program reads nothing for 4 s: the sender probes (RFC 9293 3.8.6.1), and all arrives."""
@@ -843,7 +820,7 @@ def test_a_window_that_closes_and_opens(write, run, tmp_path, stack):
     assert summary["flows"] == {"waiting": 0, "open": 0, "done": 2, "failed": 0}
     assert summary["groups"][0]["acked_bytes"] == 2 * LARGE
     assert summary["receivers"]["bytes"] == 2 * LARGE
-    closed = fields(capture, "tcp.window_size == 0 && tcp.srcport == 5001", "frame.time_epoch")
+    closed = tshark(capture, "tcp.window_size == 0 && tcp.srcport == 5001", "frame.time_epoch")
     times = [float(at) for (at,) in closed]
     assert len(times) >= 2 * 3  # answers to probes, which back off
     assert 0.1 < min(times) < 1
@@ -901,7 +878,7 @@ def test_our_sender_and_a_kernel_that_ends(write, run, tmp_path, name):
 
 def assert_nothing_after_resets(capture):
     """After a reset our side says nothing; one that answers no segment of ours would be wrong."""
-    rows = fields(
+    rows = tshark(
         capture, "tcp", "frame.time_epoch", "tcp.srcport", "tcp.dstport", "tcp.flags.reset"
     )
     reset = {}
@@ -1033,7 +1010,7 @@ def test_connections_that_we_end(write, run, tmp_path, name, before):
         assert got == acked > 0
     else:
         assert acked <= got <= acked + 3 * 200 * 1448
-    times = fields(capture, "tcp", "frame.time_epoch")
+    times = tshark(capture, "tcp", "frame.time_epoch")
     last = max(float(at) for (at,) in times)
     # Behind the last end a round trip, the full queue of 20 ms, and an ACK that was delayed.
     flows = folder.load(tmp_path / "run").flows.to_polars()
@@ -1298,11 +1275,7 @@ def bursts(capture):
 def frames_with_times(capture):
     """Flow, time in ns and payload of each TCP frame."""
     fields = ("tcp.srcport", "frame.time_epoch", "tcp.len")
-    argv = ["tshark", "-r", str(capture), "-Y", "tcp", "-T", "fields"]
-    argv += [arg for field in fields for arg in ("-e", field)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300)
-    for line in done.stdout.splitlines():
-        port, seconds, length = line.split("\t")
+    for port, seconds, length in tshark(capture, "tcp", *fields):
         whole, part = seconds.split(".")
         yield int(port), int(whole) * 10**9 + int(part.ljust(9, "0")), int(length)
 

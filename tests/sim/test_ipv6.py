@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import weir
 import weir.export
 from weir.export.qlog import payloads
 
-from .conftest import Simulate
+from .conftest import Program, Simulate, tshark
 
 ALIKE = """
 seed: 1
@@ -88,44 +87,33 @@ def test_an_export_has_its_addresses(simulate: Simulate) -> None:
     assert payloads(run.config) == [1428]
 
 
-def captured(weir_sim: Path, folder: Path) -> Path:
+def captured(sim: Program) -> Path:
     """A run of MIXED with a capture."""
-    config, pcap = folder / "mixed.yaml", folder / "mixed.pcapng"
-    config.write_text(MIXED)
-    argv = [str(weir_sim), str(config), "--pcap", str(pcap), "--out", str(folder / "run")]
-    subprocess.run(argv, check=True, capture_output=True, timeout=120)
-    return pcap
-
-
-def shown(pcap: Path, display_filter: str, *names: str) -> list[list[str]]:
-    """The fields of the frames that pass a display filter, as tshark reads them."""
-    argv = ["tshark", "-r", str(pcap), "-o", "tcp.check_checksum:TRUE", "-Y", display_filter]
-    argv += ["-o", "udp.check_checksum:TRUE", "-T", "fields"]
-    for name in names:
-        argv += ["-e", name]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120)
-    return [line.split("\t") for line in done.stdout.splitlines()]
+    sim.summary(MIXED, "--pcap", "mixed.pcapng")
+    return sim.folder / "mixed.pcapng"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
-def test_tshark_reads_both_beside_each_other(weir_sim: Path, tmp_path: Path) -> None:
-    pcap = captured(weir_sim, tmp_path)
+def test_tshark_reads_both_beside_each_other(sim: Program) -> None:
+    pcap = captured(sim)
 
-    assert shown(pcap, "tcp.checksum.status == 0 || udp.checksum.status == 0", "frame.number") == []
+    assert (
+        tshark(pcap, "tcp.checksum.status == 0 || udp.checksum.status == 0", "frame.number") == []
+    )
     for version, source in (("ip", "198.18.0.1"), ("ipv6", "2001:2::c612:1")):
-        data = shown(pcap, f"{version}.src == {source} && tcp", "frame.len", "tcp.len")
+        data = tshark(pcap, f"{version}.src == {source} && tcp", "frame.len", "tcp.len")
         assert {int(length) for length, payload in data if int(payload) > 0} == {FULL}
-    to = shown(pcap, "ipv6", "ipv6.src", "ipv6.dst", "ipv6.hlim")
+    to = tshark(pcap, "ipv6", "ipv6.src", "ipv6.dst", "ipv6.hlim")
     ends = {"2001:2::c612:1", "2001:2::c613:1"}
     assert {frozenset(line[:2]) for line in to} == {frozenset(ends)}
     assert {line[2] for line in to} == {"64"}
     # Each connection has one flow label (RFC 6437), and those of all seven flows differ.
-    labels = shown(pcap, "ipv6.src == 2001:2::c612:1", "_ws.col.Protocol", "ipv6.flow",
+    labels = tshark(pcap, "ipv6.src == 2001:2::c612:1", "_ws.col.Protocol", "ipv6.flow",
                    "tcp.srcport", "udp.srcport")  # fmt: skip
     assert len({tuple(line[1:]) for line in labels}) == len({line[1] for line in labels}) == 4
     # DSCP and CE are in the traffic class.
-    marked = shown(
+    marked = tshark(
         pcap, "ipv6.src == 2001:2::c612:1 && tcp && ipv6.tclass.ecn == 3", "ipv6.tclass.dscp"
     )
     assert len(marked) > 0
@@ -138,7 +126,7 @@ def test_an_exported_capture_has_both(simulate: Simulate) -> None:
     (file,) = weir.export.write(run, "pcapng", run.path)
 
     fields = ("ip.src", "ipv6.src", "frame.len", "ip.dsfield.ecn", "ipv6.tclass.ecn")
-    rows = shown(file, "tcp", *fields, "frame.comment", "_ws.malformed")
+    rows = tshark(file, "tcp", *fields, "frame.comment", "_ws.malformed")
     assert len(rows) == len(run.packets)
     packets = run.packets.records
     for row, packet in zip(rows, packets, strict=True):
@@ -152,15 +140,13 @@ def test_an_exported_capture_has_both(simulate: Simulate) -> None:
     assert any(row[5].startswith("drop loss") for row in rows)
     flows = run.flows.records
     assert {int(flow["flow_id"]) for flow in flows if flow["group"] == 1} == {3, 4, 5}
-    dscp = shown(file, 'ipv6 && frame.comment contains "CE"', "ipv6.tclass.dscp")
+    dscp = tshark(file, 'ipv6 && frame.comment contains "CE"', "ipv6.tclass.dscp")
     assert {line[0] for line in dscp} == {"10"}
 
 
-def test_the_offline_switch_knows_its_flows(
-    weir_sim: Path, tmp_path: Path, simulate: Simulate
-) -> None:
+def test_the_offline_switch_knows_its_flows(sim: Program, simulate: Simulate) -> None:
     """A capture of the queue's arrivals into the same queue: the flows have their numbers."""
-    pcap = captured(weir_sim, tmp_path)
+    pcap = captured(sim)
     run = simulate(OFFLINE % pcap)
 
     packets = run.records("packets")
@@ -169,9 +155,6 @@ def test_the_offline_switch_knows_its_flows(
     assert tcp.tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_word_that_is_no_version_is_refused(weir_sim: Path, tmp_path: Path) -> None:
-    config = tmp_path / "bad.yaml"
-    config.write_text(ALIKE.replace("cc: cubic", "cc: cubic, ip: 6"))
-    done = subprocess.run([str(weir_sim), str(config)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert "ip: '6' is not one of ipv4, ipv6" in done.stderr
+def test_a_word_that_is_no_version_is_refused(sim: Program) -> None:
+    config = ALIKE.replace("cc: cubic", "cc: cubic, ip: 6")
+    sim.refuse(config, "ip: '6' is not one of ipv4, ipv6")

@@ -7,12 +7,13 @@ They are built once and kept, which takes 10 minutes on two CPUs: only with WEIR
 import fcntl
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from weir.guests import build, kernels
 from weir.guests.recipe import Recipe
+
+from .conftest import tshark
 
 KEPT = Path(__file__).with_name("kernels")
 MORE = build.OPTIONS.with_name("more.config")
@@ -83,15 +84,10 @@ def alone():
         yield
 
 
-def run(weir_sim, tmp_path, stacks, *options):
+def run(sim, stacks, *options):
     """The summary of a run with a flow of each stack, half a second after the one before."""
-    config = tmp_path / "config.yaml"
     flows = (f"  - {{start: {n / 2}s, stack: {{linux: {of}}}}}" for n, of in enumerate(stacks))
-    config.write_text(CONFIG + "\n".join(flows))
-    argv = [weir_sim, config, "--out", tmp_path / "run", "--force", "--json", *options]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return sim.summary(CONFIG + "\n".join(flows), *options)
 
 
 def test_what_each_kernel_offers():
@@ -104,10 +100,10 @@ def test_what_each_kernel_offers():
     assert kernels.find("test-patched").patches == "initial-window.patch"
 
 
-def test_three_kernels_in_one_run_ten_times(weir_sim, tmp_path):
+def test_three_kernels_in_one_run_ten_times(sim):
     """The same bytes."""
     stacks = (PATCHED, MODULE, "{cc: cubic}")
-    summaries = [run(weir_sim, tmp_path, stacks) for _ in range(10)]
+    summaries = [run(sim, stacks) for _ in range(10)]
     assert len({summary["digest"] for summary in summaries}) == 1
     found = {
         kernel["name"]: (kernel["release"][:4].rstrip("."), kernel["guests"])
@@ -121,17 +117,13 @@ def test_three_kernels_in_one_run_ten_times(weir_sim, tmp_path):
     assert summaries[0]["guests"]["release"] is None
 
 
-def test_ipv6_beside_ipv4_between_kernels_and_to_ours(weir_sim, tmp_path):
+def test_ipv6_beside_ipv4_between_kernels_and_to_ours(sim):
     """Kernels at both ends, or at one: what a link carries, and 1428 bytes of each frame."""
     linux = "stack: {linux: {kernel: test-module, cc: cubic}}"
-    config = tmp_path / "config.yaml"
     goodputs = {}
     for ip, peer in (("ipv4", ""), ("ipv6", ""), ("ipv6", ", peer: weir")):
-        config.write_text(f"{CONFIG}  - {{ip: {ip}, {linux}{peer}}}\n".replace("3s", "10s"))
-        argv = [weir_sim, config, "--out", tmp_path / "run", "--force", "--json"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        summary = json.loads(done.stdout)
+        config = f"{CONFIG}  - {{ip: {ip}, {linux}{peer}}}\n".replace("3s", "10s")
+        summary = sim.summary(config)
         assert summary["ledger"]["balanced"]
         goodputs[ip, peer] = summary["groups"][0]["goodput_bps"]
     four = goodputs["ipv4", ""]
@@ -140,67 +132,44 @@ def test_ipv6_beside_ipv4_between_kernels_and_to_ours(weir_sim, tmp_path):
 
 
 @pytest.mark.parametrize("ip", ["ipv4", "ipv6"])
-def test_what_a_socket_of_both_versions_carries_is_counted(weir_sim, tmp_path, ip):
+def test_what_a_socket_of_both_versions_carries_is_counted(sim, ip):
     """iperf3's server listens for IPv6, and takes IPv4 at the same socket, where there is IPv6.
 
     Both of its connections end within the run, which the kernel says by itself.
     """
-    config = tmp_path / "config.yaml"
     send = json.dumps("iperf3 -c {peer} -n 400K -J")
     programs = (
         f"stack: {{linux: {{kernel: test-module, run: {send}}}}}",
         "peer: {linux: {kernel: test-module, run: iperf3 -s}}",
     )
-    config.write_text(f"{CONFIG}  - {{count: 2, ip: {ip}, {', '.join(programs)}}}\n")
-    argv = [weir_sim, config, "--out", tmp_path / "run", "--force", "--json"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
-    said = json.loads((tmp_path / "run/guest-0.out").read_text())["end"]
+    summary = sim.summary(f"{CONFIG}  - {{count: 2, ip: {ip}, {', '.join(programs)}}}\n")
+    said = json.loads((sim.folder / "run/guest-0.out").read_text())["end"]
     (group,) = summary["groups"]
     assert 100 < group["acked_bytes"] - said["sum_received"]["bytes"] < 1000
     assert summary["receivers"]["bytes"] == group["acked_bytes"]
     assert (summary["flows"]["open"], summary["flows"]["waiting"]) == (0, 0)
 
 
-def test_a_modules_window_is_what_flies_in_a_round_trip(weir_sim, tmp_path):
+def test_a_modules_window_is_what_flies_in_a_round_trip(sim):
     """1448 bytes of each segment; the handshake and the initial window take three round trips."""
-    (group,) = run(weir_sim, tmp_path, (MODULE,))["groups"]
+    (group,) = run(sim, (MODULE,))["groups"]
     rounds = 3 / (group["rtt_mean_ns"] / 1e9)
     assert group["acked_bytes"] == pytest.approx((rounds - 3) * WINDOW * 1448, rel=0.02)
 
 
-def test_the_patch_is_seen_on_the_wire(weir_sim, tmp_path):
+def test_the_patch_is_seen_on_the_wire(sim):
     """Twenty segments in the first round trip where Debian's kernel sends ten."""
-    capture = tmp_path / "x.pcapng"
-    run(weir_sim, tmp_path, (PATCHED, "{cc: cubic}"), "--pcap", str(capture))
-    fields = ("tcp.srcport", "frame.time_epoch")
-    argv = [
-        "tshark",
-        "-r",
-        str(capture),
-        "-Y",
-        "tcp.dstport == 5001 && tcp.len > 0",
-        "-T",
-        "fields",
-    ]
-    argv += [word for field in fields for word in ("-e", field)]
-    shown = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300).stdout
-    times = {}
-    for port, at in (line.split("\t") for line in shown.splitlines()):
+    run(sim, (PATCHED, "{cc: cubic}"), "--pcap", "x.pcapng")
+    data, times = "tcp.dstport == 5001 && tcp.len > 0", {}
+    for port, at in tshark(sim.folder / "x.pcapng", data, "tcp.srcport", "frame.time_epoch"):
         times.setdefault(int(port), []).append(float(at))
     first = {port: sum(t < all_[0] + 0.03 for t in all_) for port, all_ in times.items()}
     assert [first[port] for port in sorted(first)] == [20, 10]
 
 
-def shares(weir_sim, tmp_path, text):
+def shares(sim, text):
     """The parts of the datagrams' goodput, by size."""
-    config = tmp_path / "config.yaml"
-    config.write_text(text)
-    argv = [weir_sim, config, "--out", tmp_path / "run", "--force", "--json"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+    summary = sim.summary(text)
     found = [group["goodput_bps"] for group in summary["groups"]]
     if "ip_flows" in summary:
         udp = (flow for flow in summary["ip_flows"] if flow["protocol"] == "udp")
@@ -210,7 +179,7 @@ def shares(weir_sim, tmp_path, text):
 
 
 @pytest.mark.parametrize("mode", ["diffserv3", "diffserv4", "diffserv8", "precedence"])
-def test_cakes_tins_share_a_link_as_the_kernels(weir_sim, tmp_path, mode):
+def test_cakes_tins_share_a_link_as_the_kernels(sim, mode):
     """sch_cake in a guest, whose card is faster than its bandwidth, and our CAKE on a link."""
     run = {"kernel": "test-module", "cc": "cubic"}
     stack = json.dumps({"linux": run | {"run": SEND.format(mode=mode)}})
@@ -220,5 +189,5 @@ def test_cakes_tins_share_a_link_as_the_kernels(weir_sim, tmp_path, mode):
     ours = LINK % ("20Mbit", f"{{cake: {{diffserv: {mode}}}}}")
     for mark in MARKS:
         ours += f"  - {{source: {{udp: {{rate: 20Mbit}}}}, dscp: {mark}, jitter: 1ms}}\n"
-    kernel = shares(weir_sim, tmp_path, theirs)
-    assert shares(weir_sim, tmp_path, ours) == pytest.approx(kernel, abs=0.01)
+    kernel = shares(sim, theirs)
+    assert shares(sim, ours) == pytest.approx(kernel, abs=0.01)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from weir.plugin import kernel, new
 
-from .conftest import Simulate
+from .conftest import Program, Simulate
 
 PACKAGE, OLDER = "linux-source-6.12", "linux-source-6.1"
 # Goodput in Mbit/s and the mean time in the queue in ms: without loss, and with 0.1 %.
@@ -191,10 +191,7 @@ def test_a_bpf_program_is_compiled_as_a_control(simulate: Simulate, tmp_path: Pa
 
 
 def test_a_module_that_refuses_its_parameters_ends_the_run(
-    compile_control: Compile, weir_sim: Path, tmp_path: Path
+    compile_control: Compile, sim: Program
 ) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(config("cdg", compile_control("cdg"), False).replace(".so}", ".so, window: 3}"))
-    done = subprocess.run([weir_sim, path, "--check"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "its parameters are not usable: the module's init refuses them" in done.stderr
+    text = config("cdg", compile_control("cdg"), False).replace(".so}", ".so, window: 3}")
+    sim.refuse(text, "its parameters are not usable: the module's init refuses them")

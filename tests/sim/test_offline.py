@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from weir.analysis.ring import open_ring
 
-from .conftest import Replay
+from .conftest import Program, Replay
 
 FIFO = """
 duration: 1s
@@ -391,16 +391,12 @@ def test_a_run_again_from_its_capture(weir_sim: Path, tmp_path: Path) -> None:
     )
 
 
-def test_a_run_that_ends_before_its_capture(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_run_that_ends_before_its_capture(sim: Program, tmp_path: Path) -> None:
     """It says so, and its recording of arrivals is replayed like any other."""
     write_pcap(tmp_path / "in.pcap", [(START_NS + i * 10**6, ipv4(1000, i)) for i in range(100)])
-    (tmp_path / "x.yaml").write_text(FIFO)
-    argv = [weir_sim, "x.yaml", "-o", "duration=50ms", "-o", "telemetry.arrivals=yes", "--out"]
-    done = subprocess.run(
-        [*argv, "a"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
-    )
-    replay = [*argv, "b", "--replay", "a/arrivals.ring"]
-    subprocess.run(replay, cwd=tmp_path, check=True, timeout=60)
+    words = ("-o", "duration=50ms", "-o", "telemetry.arrivals=yes", "--out")
+    done = sim(FIFO, *words, "a")
+    assert sim(FIFO, *words, "b", "--replay", "a/arrivals.ring").returncode == 0
     summary = json.loads((tmp_path / "a/summary.json").read_text())
     first, second = (open_ring(tmp_path / run / "packets.ring").records for run in "ab")
 
@@ -414,11 +410,9 @@ def test_a_run_that_ends_before_its_capture(weir_sim: Path, tmp_path: Path) -> N
     assert second.tobytes() == first.tobytes()
 
 
-def test_a_capture_without_a_packet_says_so(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_capture_without_a_packet_says_so(sim: Program, tmp_path: Path) -> None:
     """The flows of a capture are not known before it is read: a sample may have none of them."""
     write_pcap(tmp_path / "in.pcap", [(START_NS, ipv4(100, 0))])
-    (tmp_path / "x.yaml").write_text(FIFO)
-    argv = [weir_sim, "x.yaml", "--out", "out", "--pcap", "out.pcapng"]
     for more, sentence in {
         ("-o", "telemetry={level: 2, sample: 0%}"): (
             "weir-sim: warning: --pcap out.pcapng: no packet was captured: telemetry level 2 "
@@ -429,18 +423,15 @@ def test_a_capture_without_a_packet_says_so(weir_sim: Path, tmp_path: Path) -> N
         ),
         ("-o", "telemetry.level=1"): "",
     }.items():
-        done = subprocess.run(
-            [*argv, *more, "--force"], cwd=tmp_path, capture_output=True, text=True, timeout=60
-        )
+        done = sim(FIFO, "--out", "out", "--pcap", "out.pcapng", *more, "--force")
         assert (done.returncode, done.stderr) == (0, sentence)
 
 
-def test_a_source_that_cannot_be(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_source_that_cannot_be(sim: Program, tmp_path: Path) -> None:
     """One sentence with the place, before anything runs."""
     write_pcap(tmp_path / "in.pcap", [(START_NS, ipv4(100, 0))])
     write_pcap(tmp_path / "raw.pcap", [(START_NS, ipv4(100, 0))], link_type=101)
     (tmp_path / "text.pcap").write_text("no capture at all, but long enough for its header")
-    (tmp_path / "x.yaml").write_text(FIFO)
     key = "paths.forward.source."
     for override, sentence in {
         f"{key}pcap=none.pcap": (
@@ -457,21 +448,15 @@ def test_a_source_that_cannot_be(weir_sim: Path, tmp_path: Path) -> None:
         "paths.forward=[{source: {}}, {delay: {delay: 1ms}}]": "source: pcap is required",
         "stop.metric=jfi": "stop: what it waits for are figures of flows",
     }.items():
-        argv = [weir_sim, "x.yaml", "--check", "-o", override]
-        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 2, override
-        assert done.stderr.count("\n") == 1
-        assert sentence in done.stderr
+        sim.refuse(FIFO, sentence, "-o", override)
 
 
-def test_a_capture_that_is_cut(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_capture_that_is_cut(sim: Program, tmp_path: Path) -> None:
     """The run is of what came until then, and says so: tcpdump may have been killed."""
     write_pcap(tmp_path / "in.pcap", [(START_NS + i, ipv4(100, i)) for i in range(3)])
     data = (tmp_path / "in.pcap").read_bytes()
     (tmp_path / "in.pcap").write_bytes(data[:-50])
-    (tmp_path / "x.yaml").write_text(FIFO)
-    argv = [weir_sim, "x.yaml", "--out", "out"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = sim(FIFO, "--out", "out")
     summary = json.loads((tmp_path / "out/summary.json").read_text())
 
     sentence = "in.pcap: ends in the middle of a record, which begins at byte 256"
@@ -482,15 +467,13 @@ def test_a_capture_that_is_cut(weir_sim: Path, tmp_path: Path) -> None:
     assert summary["sources"]["forward"]["packets"] == 2
 
 
-def test_a_clock_that_was_set_back(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_clock_that_was_set_back(sim: Program, tmp_path: Path) -> None:
     """What is stamped earlier than frames before arrives at once: the run says so."""
     second = 10**9
     frames = [(START_NS + i * 10**6, ipv4(100, i)) for i in range(10)]
     frames += [(ns - 3 * second, data) for ns, data in frames]
     write_pcap(tmp_path / "in.pcap", frames)
-    (tmp_path / "x.yaml").write_text(FIFO)
-    argv = [weir_sim, "x.yaml", "--out", "out"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = sim(FIFO, "--out", "out")
     summary = json.loads((tmp_path / "out/summary.json").read_text())
 
     sentence = (

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,8 @@ from weir.analysis import captures, folder, segments
 from weir.analysis.ring import open_ring
 from weir.base import programs
 from weir.report import data, sections
+
+from .conftest import Program, tshark
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
@@ -51,61 +53,42 @@ telemetry: {level: 3, capture: paths}
 """
 
 
-def fields(pcap: Path, display_filter: str, *names: str) -> list[list[str]]:
-    """The fields of the frames that pass a display filter."""
-    argv = ["tshark", "-r", str(pcap), "-Y", display_filter, "-T", "fields"]
-    for name in names:
-        argv += ["-e", name]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120)
-    return [line.split("\t") for line in done.stdout.splitlines()]
-
-
 @pytest.mark.slow
-def test_tshark_agrees(weir_sim: Path, tmp_path: Path) -> None:
+def test_tshark_agrees(sim: Program) -> None:
     """No malformed packet, as many retransmissions as we count, all the payload, both ends."""
-    config, pcap = tmp_path / "lossy.yaml", tmp_path / "lossy.pcap"
-    config.write_text(LOSSY)
-    subprocess.run(
-        [weir_sim, config, "--out", tmp_path / "run", "--pcap", pcap], check=True, timeout=60
-    )
-    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    summary, _, pcap = simulated(sim, LOSSY, file="x.pcap")
     repeated = "tcp.analysis.retransmission || tcp.analysis.out_of_order"
 
-    assert fields(pcap, "_ws.malformed || ip.checksum.status == 0", "frame.number") == []
-    found = len(fields(pcap, f"tcp.dstport == 5001 && ({repeated})", "frame.number"))
+    assert tshark(pcap, "_ws.malformed || ip.checksum.status == 0", "frame.number") == []
+    found = len(tshark(pcap, f"tcp.dstport == 5001 && ({repeated})", "frame.number"))
     assert found == sum(g["retransmits"] for g in summary["groups"])
     assert found > 100
-    assert len(fields(pcap, "tcp.flags.syn == 1 && tcp.flags.ack == 0", "frame.number")) == 6
-    streams = {row[0] for row in fields(pcap, "tcp.flags.fin == 1", "tcp.stream")}
+    assert len(tshark(pcap, "tcp.flags.syn == 1 && tcp.flags.ack == 0", "frame.number")) == 6
+    streams = {row[0] for row in tshark(pcap, "tcp.flags.fin == 1", "tcp.stream")}
     assert len(streams) == 6
     # All of it was acknowledged: the receiver's last ACK covers the data, SYN and FIN.
     acks = [
         int(row[0])
-        for row in fields(
+        for row in tshark(
             pcap, "tcp.srcport == 5001 && tcp.dstport == 10000 && tcp.flags.fin == 1", "tcp.ack"
         )
     ]
     assert max(acks) == 2_000_000 + 2
 
 
-def analysed(pcap: Path, out: Path) -> folder.Run:
+def analysed(pcap: Path) -> folder.Run:
     """What weir-pcap makes of a capture."""
-    program = programs.find_program("pcap")
+    program, out = programs.find_program("pcap"), pcap.with_name("seen")
     subprocess.run([program, "analyze", pcap, "--out", out, "--level", "3"], check=True, timeout=60)
     return folder.load(out)
 
 
 @pytest.mark.parametrize("reorder", ["", "    - delay: {delay: 1ms, late: 2%, late_by: 3ms}\n"])
-def test_a_capture_tells_what_the_sender_counted(
-    weir_sim: Path, tmp_path: Path, reorder: str
-) -> None:
+def test_a_capture_tells_what_the_sender_counted(sim: Program, reorder: str) -> None:
     """Flow by flow: bytes, retransmissions, timeouts, window reductions, every RTT sample, srtt."""
-    config, pcap = tmp_path / "lossy.yaml", tmp_path / "lossy.pcap"
-    config.write_text(LOSSY.replace("    - link", reorder + "    - link"))
-    subprocess.run(
-        [weir_sim, config, "--out", tmp_path / "run", "--pcap", pcap], check=True, timeout=60
-    )
-    sent, seen = folder.load(tmp_path / "run"), analysed(pcap, tmp_path / "seen")
+    config = LOSSY.replace("    - link", reorder + "    - link")
+    _, run, pcap = simulated(sim, config, file="x.pcap")
+    sent, seen = folder.load(run), analysed(pcap)
     flows = sent.frame("flows").filter(pl.col("event") != 1)
     both = flows.join(seen.frame("flows"), on=["src_ip", "src_port"], suffix="_seen")
     assert both.height == 6
@@ -140,14 +123,10 @@ def test_a_capture_tells_what_the_sender_counted(
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tcptrace") is None, reason="tcptrace is not installed")
-def test_tshark_and_tcptrace_agree_with_weir_pcap(weir_sim: Path, tmp_path: Path) -> None:
+def test_tshark_and_tcptrace_agree_with_weir_pcap(sim: Program) -> None:
     """Bytes, retransmissions and RTT samples of each flow; where they differ, why is said below."""
-    config, pcap = tmp_path / "lossy.yaml", tmp_path / "lossy.pcap"
-    config.write_text(LOSSY)
-    subprocess.run(
-        [weir_sim, config, "--out", tmp_path / "run", "--pcap", pcap], check=True, timeout=60
-    )
-    flows = captures.flows(analysed(pcap, tmp_path / "seen"))
+    _, _, pcap = simulated(sim, LOSSY, file="x.pcap")
+    flows = captures.flows(analysed(pcap))
     argv = ["tcptrace", "-n", "-l", "-r", "--csv", str(pcap)]
     text = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
@@ -164,33 +143,27 @@ def test_tshark_and_tcptrace_agree_with_weir_pcap(weir_sim: Path, tmp_path: Path
         cumulative = mine["rtt_samples"] - mine["rtt_sack_samples"]
         assert abs(int(row["RTT_samples_a2b"]) - cumulative - 1) <= 2 + mine["retransmits"]
         of = f"tcp.srcport == {mine['src_port']} && {data}"
-        assert len(fields(pcap, of, "frame.number")) == mine["sent_segs"]
-        assert len(fields(pcap, f"{of} && {repeated}", "frame.number")) == mine["retransmits"]
+        assert len(tshark(pcap, of, "frame.number")) == mine["sent_segs"]
+        assert len(tshark(pcap, f"{of} && {repeated}", "frame.number")) == mine["retransmits"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("cc", "fits"), [("newreno", True), ("cubic", True), ("bbr", False)])
-def test_mathis_is_fitted_where_losses_lower_the_window(
-    weir_sim: Path, tmp_path: Path, cc: str, fits: bool
-) -> None:
+def test_mathis_is_fitted_where_losses_lower_the_window(sim: Program, cc: str, fits: bool) -> None:
     """Mathis et al., CCR 1997, is of windows that fall by a factor at each loss: not of BBR's."""
     config = LOSSY.split("flows:")[0].replace("- loss: {rate: 1%}", "- loss: {rate: 0.1%}")
     config += f"flows: [{{count: 3, cc: {cc}}}]\n"
-    _, pcap = simulated(weir_sim, tmp_path, config)
-    said = captures.corescale(analysed(pcap, tmp_path / "analysed"))
+    said = captures.corescale(analysed(simulated(sim, config)[-1]))
 
     assert any(line.startswith("Mathis C from") for line in said) == fits
     assert any(line.startswith("Mathis C leaves 3 of 3 flows out") for line in said) == (not fits)
 
 
 @pytest.mark.slow
-def test_a_time_sequence_graph_has_what_was_sent_and_acknowledged(
-    weir_sim: Path, tmp_path: Path
-) -> None:
+def test_a_time_sequence_graph_has_what_was_sent_and_acknowledged(sim: Program) -> None:
     """Lines end at the flow's bytes, above each other; what was sent again has dots."""
     config = LOSSY.split("flows:")[0] + "flows: [{count: 2, cc: newreno, stagger: 1s}]\n"
-    _, pcap = simulated(weir_sim, tmp_path, config)
-    run = analysed(pcap, tmp_path / "analysed")
+    run = analysed(simulated(sim, config)[-1])
     read = data.read(run)
     duration_ns = read.scene.duration_s * 1e9
     drawn = {each.name: each for each in sections.draw(read)}["sequence"]
@@ -218,7 +191,7 @@ def test_sequence_numbers_go_on_beyond_their_width() -> None:
 
 def packets(pcap: Path, interface: str) -> dict[int, tuple[int, str]]:
     """Number in the path -> time and comment of the frames of an interface."""
-    rows = fields(
+    rows = tshark(
         pcap,
         f'frame.interface_name == "{interface}"',
         "frame.packet_id",
@@ -230,26 +203,24 @@ def packets(pcap: Path, interface: str) -> dict[int, tuple[int, str]]:
     }
 
 
-def simulated(weir_sim: Path, folder: Path, config: str, *options: str) -> tuple[Path, Path]:
-    """The run folder and the capture of a run."""
-    file, run, pcap = folder / "x.yaml", folder / "run", folder / "x.pcapng"
-    file.write_text(config)
-    argv = [weir_sim, file, "--out", run, "--pcap", pcap, "--force", *options]
-    subprocess.run(argv, check=True, timeout=60)
-    return run, pcap
+def simulated(
+    sim: Program, config: str, *options: str, file: str = "x.pcapng"
+) -> tuple[dict[str, Any], Path, Path]:
+    """The summary, the run folder and the capture of a run."""
+    summary = sim.summary(config, "--pcap", file, *options)
+    return summary, sim.folder / "run", sim.folder / file
 
 
 @pytest.mark.slow
-def test_every_point_of_a_path_agrees_with_the_records(weir_sim: Path, tmp_path: Path) -> None:
+def test_every_point_of_a_path_agrees_with_the_records(sim: Program) -> None:
     """Each arrival, departure and drop once, its time in the queue, who marked or dropped it."""
-    run, pcap = simulated(weir_sim, tmp_path, MARKING, "-o", "telemetry.arrivals=yes")
-    summary = json.loads((run / "summary.json").read_text())
+    summary, run, pcap = simulated(sim, MARKING, "-o", "telemetry.arrivals=yes")
     ledger = summary["ledger"]["paths"]["forward"]
     events = open_ring(run / "packets.ring").records
     events = events[events["path"] == 0]
     arrived, left, dropped = (packets(pcap, f"forward {point}") for point in ("in", "out", "drop"))
 
-    assert fields(pcap, "_ws.malformed || ip.checksum.status == 0", "frame.number") == []
+    assert tshark(pcap, "_ws.malformed || ip.checksum.status == 0", "frame.number") == []
     assert len(arrived) == ledger["in"]["pkts"]
     assert len(left) == ledger["out"]["pkts"]
     assert summary["capture"]["packets"] == len(arrived) + len(left) + len(dropped) + sum(
@@ -277,23 +248,23 @@ def test_every_point_of_a_path_agrees_with_the_records(weir_sim: Path, tmp_path:
         assert text.partition(", ")[2] == f"queue {ms} ms{mark}"
 
 
-def test_the_flows_that_are_recorded_are_captured(weir_sim: Path, tmp_path: Path) -> None:
+def test_the_flows_that_are_recorded_are_captured(sim: Program) -> None:
     """At level 2, the same part of them."""
     options = ("-o", "telemetry.level=2", "-o", "telemetry.sample=40%", "-o", "flows.0.count=20")
-    run, pcap = simulated(weir_sim, tmp_path, MARKING, *options)
+    _, run, pcap = simulated(sim, MARKING, *options)
     recorded = np.unique(open_ring(run / "packets.ring").records["flow_id"])
-    found = {int(row[0].split()[1].rstrip(",")) for row in fields(pcap, "frame", "frame.comment")}
+    found = {int(row[0].split()[1].rstrip(",")) for row in tshark(pcap, "frame", "frame.comment")}
 
     assert 0 < len(recorded) < 23
     assert found == set(recorded.tolist())
 
 
-def test_a_capture_is_bounded(weir_sim: Path, tmp_path: Path) -> None:
+def test_a_capture_is_bounded(sim: Program) -> None:
     """Two files hold the newest packets, and the summary counts those that went."""
-    run, pcap = simulated(weir_sim, tmp_path, LOSSY, "-o", "telemetry.rotate=1MB")
-    counted = json.loads((run / "summary.json").read_text())["capture"]
+    summary, _, pcap = simulated(sim, LOSSY, "-o", "telemetry.rotate=1MB")
+    counted = summary["capture"]
     previous = pcap.with_name("x.1.pcapng")
-    kept = [len(fields(file, "frame", "frame.number")) for file in (previous, pcap)]
+    kept = [len(tshark(file, "frame", "frame.number")) for file in (previous, pcap)]
 
     assert pcap.stat().st_size <= 1_000_000
     assert previous.stat().st_size <= 1_000_000
@@ -302,8 +273,8 @@ def test_a_capture_is_bounded(weir_sim: Path, tmp_path: Path) -> None:
     assert counted["lost"] == 0
 
 
-def test_the_same_bytes_each_time(weir_sim: Path, tmp_path: Path) -> None:
+def test_the_same_bytes_each_time(sim: Program) -> None:
     """A capture has no clock and no host in it, but the run's."""
-    first = simulated(weir_sim, tmp_path, MARKING)[1].read_bytes()
+    first = simulated(sim, MARKING)[-1].read_bytes()
 
-    assert simulated(weir_sim, tmp_path, MARKING)[1].read_bytes() == first
+    assert simulated(sim, MARKING)[-1].read_bytes() == first

@@ -16,7 +16,7 @@ import pytest
 from weir.control import Measurements
 from weir.docs import reference
 
-from .conftest import ROOT, Simulate
+from .conftest import ROOT, Program, Simulate
 from .test_determinism import MIXED
 
 NEWRENO = ROOT / "configs/controls/newreno.py"
@@ -147,11 +147,8 @@ def test_flows_that_are_called_together_leave_those_of_another_class_alone(
     assert windows == {0: 12.0, 1: 13.0, 2: 12.0}
 
 
-def test_its_summary_and_parameters_are_those_of_a_control(weir_sim: Path, tmp_path: Path) -> None:
-    place = tmp_path / "c.yaml"
-    place.write_text(config(tmp_path, INTERVALS, keys=", every: 10ms"))
-    argv = [str(weir_sim), str(place), "--print-config"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S_MAX)
+def test_its_summary_and_parameters_are_those_of_a_control(sim: Program) -> None:
+    done = sim(config(sim.folder, INTERVALS, keys=", every: 10ms"), "--print-config")
     assert done.returncode == 0, done.stderr
     for key in ("every: 10ms", "window: 8", "least: 0", "silent: no", "kind: a"):
         assert key in done.stdout
@@ -188,18 +185,13 @@ METHOD = "class Mine(Control):\n    def on_ack(self, m):\n        "
     ],
 )
 def test_what_is_wrong_is_one_sentence(
-    weir_sim: Path, tmp_path: Path, body: str, keys: str, status: int, sentence: str
+    sim: Program, body: str, keys: str, status: int, sentence: str
 ) -> None:
-    place = tmp_path / "c.yaml"
-    place.write_text(config(tmp_path, body, keys=keys))
-    done = subprocess.run(
-        [str(weir_sim), str(place), "--out", str(tmp_path / "run")],
-        capture_output=True, text=True, timeout=WAIT_S_MAX,
-    )  # fmt: skip
+    done = sim(config(sim.folder, body, keys=keys), "--out", "run")
     assert re.search(sentence, done.stderr)
     assert done.returncode == status
     assert done.stderr.count("\n") == 1
-    assert (tmp_path / "run/summary.json").exists() == (status == 1), "what was until then"
+    assert (sim.folder / "run/summary.json").exists() == (status == 1), "what was until then"
 
 
 @pytest.mark.parametrize(
@@ -207,13 +199,10 @@ def test_what_is_wrong_is_one_sentence(
     [("/nonexistent/python", "cannot be run"), ("/bin/false", "ended with status 1")],
 )
 def test_another_python(
-    weir_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, sentence: str
+    sim: Program, monkeypatch: pytest.MonkeyPatch, python: str, sentence: str
 ) -> None:
     monkeypatch.setenv("WEIR_PYTHON", python)
-    place = tmp_path / "c.yaml"
-    place.write_text(config(tmp_path, METHOD + "pass"))
-    argv = [str(weir_sim), str(place), "--check"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S_MAX)
+    done = sim(config(sim.folder, METHOD + "pass"), "--check")
     assert sentence in done.stderr
     assert "WEIR_PYTHON names the Python that has Weir" in done.stderr
     assert done.returncode == 2
@@ -282,11 +271,9 @@ def test_it_is_listed_like_one_within(weir_sim: Path, tmp_path: Path) -> None:
     assert done.stderr == f"weir-sim: list: {tmp_path}/mine.py has no class Mines\n"
 
 
-def test_what_it_prints_is_no_part_of_the_summary(weir_sim: Path, tmp_path: Path) -> None:
-    place = tmp_path / "c.yaml"
-    place.write_text(config(tmp_path, METHOD + "pass\n    def init(self, m): print('begins')"))
-    argv = [str(weir_sim), str(place), "--json", "--out", str(tmp_path / "run")]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_S_MAX)
+def test_what_it_prints_is_no_part_of_the_summary(sim: Program) -> None:
+    text = config(sim.folder, METHOD + "pass\n    def init(self, m): print('begins')")
+    done = sim(text, "--json", "--out", "run")
     assert "begins" in done.stderr
     assert done.stdout.startswith("{")
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from scipy.stats import t
 
-from .conftest import Simulate
+from .conftest import Program, Simulate
 
 LOSSY = """
 duration: 1h
@@ -118,14 +118,9 @@ def test_a_share_and_a_delay_settle(simulate: Simulate) -> None:
     assert settled == [end_s]
 
 
-def test_a_delay_needs_a_link(weir_sim: Path, tmp_path: Path) -> None:
-    path = tmp_path / "no-link.yaml"
-    path.write_text(
+def test_a_delay_needs_a_link(sim: Program) -> None:
+    config = (
         "stop: {metric: delay}\npaths: {forward: [{delay: {delay: 1ms}}], reverse:"
         " [{delay: {delay: 1ms}}]}\nflows: [{cc: cubic, rwnd: 64kB}]\n"
     )
-    done = subprocess.run(
-        [weir_sim, path, "--out", tmp_path / "run"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "no-link.yaml:1:7: stop: delay: the first group passes no link" in done.stderr
+    sim.refuse(config, "x.yaml:1:7: stop: delay: the first group passes no link")

@@ -101,6 +101,7 @@ class CaseAsked(msgspec.Struct, forbid_unknown_fields=True):
     categories: tuple[str, str] | None = None
 
     def case(self) -> Case:
+        """Makes the case with all that is measured in it."""
         known = {**vars(measures), **vars(scenario), "page_ms": page_ms}
         rows = (written.convert(row, Number) for of in self.more for row in written.repeated(of))
         more = (
