@@ -112,8 +112,19 @@ struct cc_packet {
 	bool retransmission; // it was sent before
 	bool probe; // as a tail loss probe
 	bool app_limited; // the application had limited sending when it left
-	// Since version 5, of CC_PACKET_ACKED.
+	// Of CC_PACKET_ACKED; since version 5.
 	enum cc_ce ce;
+};
+
+// A segment of data that has arrived at the receiver.
+#define CC_RECEIVER_BYTES 64
+struct cc_arrival {
+	uint64_t now_ns;
+	uint32_t bytes; // payload
+	uint32_t now_ts; // the receiver's timestamp now; all of them are in ms
+	uint32_t tsval, tsecr; // its own, and the one that it echoes; 0: it has none
+	bool late; // there was a hole below, or it came twice: sent again, or overtaken
+	bool ce;
 };
 
 // What a flow's control has beside its state, from cc_ops.open until cc_ops.release. It does not
@@ -282,6 +293,13 @@ struct cc_ops {
 	void (*on_timer)(void *state, const void *config, uint64_t now_ns, struct cc_out *out);
 	void (*on_packet)(void *state, const void *config, const struct cc_packet *packet);
 	const char *notes[CC_NOTES]; // names of cc_flow.note's numbers
+
+	// Since version 5; may be NULL. At the receiver, for each segment of data before its ACK:
+	// returns the largest window to offer, in bytes, which takes nothing back that was offered.
+	// `receiver` are CC_RECEIVER_BYTES, zero when the connection begins. The receiver may be
+	// served by another thread than the flow.
+	uint64_t (*on_arrival)(
+		void *receiver, const void *config, const struct cc_arrival *arrival);
 };
 
 // The version of this header, and the oldest that plug-ins may have been compiled for. Both grow
@@ -315,7 +333,8 @@ extern "C" const struct cc_plugin weir_cc_plugin;
 static_assert(sizeof(void *) < sizeof(uint64_t)
 		|| (sizeof(struct cc_ack) == 128 && sizeof(struct cc_loss) == 24
 			&& sizeof(struct cc_out) == 16 && sizeof(struct param) == 80
-			&& sizeof(struct cc_ops) == CC_OPS_BYTES_4
+			&& sizeof(struct cc_ops) == 576
 			&& offsetof(struct cc_ops, license) == CC_OPS_BYTES_2
-			&& offsetof(struct cc_ops, memory_bytes) == CC_OPS_BYTES_3),
+			&& offsetof(struct cc_ops, memory_bytes) == CC_OPS_BYTES_3
+			&& offsetof(struct cc_ops, on_arrival) == CC_OPS_BYTES_4),
 	"raise CC_ABI, and say the new sizes here");

@@ -354,6 +354,17 @@ static void plugin_on_packet(void *state, const void *config, const struct cc_pa
 	leave();
 }
 
+static uint64_t plugin_on_arrival(
+	void *receiver, const void *config, const struct cc_arrival *arrival) {
+	const struct plugin *p = plugin_of(config);
+
+	give_handler_stack();
+	enter(p->path, "on_arrival");
+	uint64_t bytes = p->own.on_arrival(receiver, own_config(config), arrival);
+	leave();
+	return bytes;
+}
+
 static const char *plugin_shared_name(const void *config) {
 	const struct plugin *p = plugin_of(config);
 
@@ -418,6 +429,7 @@ static struct cc_ops guarded(const struct cc_ops *own) {
 	ops.open = own->open != NULL ? plugin_open : NULL;
 	ops.on_timer = own->on_timer != NULL ? plugin_on_timer : NULL;
 	ops.on_packet = own->on_packet != NULL ? plugin_on_packet : NULL;
+	ops.on_arrival = own->on_arrival != NULL ? plugin_on_arrival : NULL;
 	ops.shared_name = own->shared_name != NULL ? plugin_shared_name : NULL;
 	ops.wants = own->wants != NULL ? plugin_wants : NULL;
 	ops.config_size = OWN_CONFIG + own->config_size;

@@ -277,7 +277,7 @@ static void receiver_data(struct endpoint *e, struct receiver *r, const struct s
 			e->received.out_of_order_segs += s->len > 0;
 	}
 	if ((r->modes & RECEIVER_WINDOW) != 0)
-		receiver_window_data(e, r, s, now_ns);
+		receiver_window_data(e, r, s, hole || repeated, ecn, now_ns);
 	if ((r->modes & RECEIVER_HOST) != 0)
 		receiver_ack_host(
 			e, r, s, end, ecn, now || (hole && r->head == NULL), repeated, now_ns);

@@ -34,6 +34,8 @@ struct receiver_window {
 	uint64_t rtt_ns; // 0: unknown
 	uint64_t update_ns; // an ACK is to open the window at this time; NEVER_NS: none
 	uint32_t tsecr; // of the last sample
+	uint64_t limit; // by the control (cc_ops.on_arrival)
+	uint64_t control[CC_RECEIVER_BYTES / sizeof(uint64_t)]; // the control's own
 };
 
 // State of receiver_acks.c and receiver_window.c.
@@ -219,9 +221,9 @@ uint64_t receiver_window_max(const struct group *g);
 void receiver_window_init(struct receiver *r, const struct group *g, uint32_t seg_bytes);
 // The application reads until now. To be called before data arrives.
 void receiver_window_read(const struct endpoint *e, struct receiver *r, uint64_t now_ns);
-// A segment was taken: measures the round trip and adapts the buffer.
-void receiver_window_data(
-	const struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns);
+// A segment was taken: measures the round trip and adapts the buffer. `late`: as in cc_arrival.
+void receiver_window_data(const struct endpoint *e, struct receiver *r, const struct seg *s,
+	bool late, uint8_t ecn, uint64_t now_ns);
 // Before an ACK is sent: sets its window.
 void receiver_window_set(const struct endpoint *e, struct receiver *r, uint64_t now_ns);
 // When an ACK is due only to open the window; NEVER_NS: none is.

@@ -47,6 +47,7 @@ void receiver_window_init(struct receiver *r, const struct group *g, uint32_t se
 	struct receiver_window *w = &r->acks->window;
 
 	w->update_ns = NEVER_NS;
+	w->limit = UINT64_MAX;
 	w->space = receiver_window_max(g);
 	if (g->rmem > 0)
 		w->space = min_u64(w->space, DATA_OF(BUFFER_START));
@@ -118,13 +119,32 @@ static void adjust(const struct group *g, struct receiver *r, uint64_t now_ns) {
 	w->measured_ns = now_ns;
 }
 
-void receiver_window_data(
-	const struct endpoint *e, struct receiver *r, const struct seg *s, uint64_t now_ns) {
+static void ask_control(const struct group *g, struct receiver *r, const struct seg *s, bool late,
+	uint8_t ecn, uint64_t now_ns) {
+	bool stamped = r->ts_ok && (s->options & SEG_OPT_TS) != 0;
+	const struct cc_arrival arrival = {
+		.now_ns = now_ns,
+		.bytes = s->len,
+		.now_ts = flow_tsval(now_ns),
+		.tsval = stamped ? s->tsval : 0,
+		.tsecr = stamped ? s->tsecr : 0,
+		.late = late,
+		.ce = ecn == ECN_CE,
+	};
+	struct receiver_window *w = &r->acks->window;
+
+	w->limit = g->cc->on_arrival(w->control, g->cc_config, &arrival);
+}
+
+void receiver_window_data(const struct endpoint *e, struct receiver *r, const struct seg *s,
+	bool late, uint8_t ecn, uint64_t now_ns) {
 	const struct group *g = receiver_group(e, r);
 	struct receiver_window *w = &r->acks->window;
 	uint64_t most;
 
 	receiver_window_read(e, r, now_ns);
+	if (g->cc != NULL && g->cc->on_arrival != NULL && s->len > 0)
+		ask_control(g, r, s, late, ecn, now_ns);
 	if (g->rmem == 0)
 		return;
 	measure_rtt(r, s, now_ns);
@@ -147,7 +167,7 @@ static uint64_t selected(const struct receiver *r) {
 
 	if (free < w->space / 2 && (free < w->space / 16 || free < r->payload))
 		return 0;
-	return min_u64(free, w->advertise);
+	return min_u64(min_u64(free, w->advertise), w->limit);
 }
 
 void receiver_window_set(const struct endpoint *e, struct receiver *r, uint64_t now_ns) {

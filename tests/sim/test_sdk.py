@@ -230,6 +230,47 @@ def test_ledbat_measures_one_way(simulate: Simulate, delay: str, queue_ns: float
     assert run.link["queue_mean_ns"] == pytest.approx(queue_ns, rel=0.02)
 
 
+RECEIVER = """
+seed: 1
+duration: 120s
+warmup: 60s
+paths:
+  forward:
+    - link: {{rate: 20Mbit, queue: {{fifo: {{limit: 400ms}}}}}}
+    - delay: {{delay: 20ms}}
+  reverse: [{{delay: {{delay: 20ms}}}}]
+flows:
+  - {{cc: {{plugin: {plugin}, target: {target}ms}}, rwnd: 4MB}}
+{more}telemetry: {{level: 0}}
+"""
+
+
+@pytest.mark.parametrize(("target", "back"), [(60, 20), (100, 20), (60, 80)])
+def test_a_receiver_keeps_its_target(
+    compiled: Path, simulate: Simulate, target: int, back: int
+) -> None:
+    """RFC 9840: the receiver's window, and not NewReno at the sender, sets the queue.
+
+    Its delay is one way: 60 ms more on the way back change nothing.
+    """
+    more = f"schedule: [{{at: 10s, reverse.delay.delay: {back}ms}}]\n"
+    text = RECEIVER.format(plugin=compiled / "rledbat.so", target=target, more=more)
+    run = simulate(text)
+    assert run.link["utilisation"] > 0.999
+    assert run.link["queue_mean_ns"] == pytest.approx(target * 1e6, rel=0.06)
+    assert run.groups[0]["retransmits"] == 0
+    assert simulate(text).summary["digest"] == run.summary["digest"]
+
+
+def test_a_receiver_yields(compiled: Path, simulate: Simulate) -> None:
+    """Beside a flow that fills the queue it takes next to nothing; afterwards it is back."""
+    other = "  - {{cc: newreno, start: 5s, stop: {stop}s}}\n"
+    text = RECEIVER.replace("{more}", other).replace("duration: 120s", "duration: 90s")
+    for stop, least, most in ((89, 0, 0.05), (62, 0.5, 1)):
+        run = simulate(text.format(plugin=compiled / "rledbat.so", target=60, stop=stop))
+        assert least < run.groups[0]["goodput_bps"] / (20e6 * 1448 / 1538) < most
+
+
 RULES = """
 seed: 1
 duration: 60s

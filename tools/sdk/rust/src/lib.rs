@@ -436,6 +436,7 @@ pub struct Ops<C: Control> {
     on_timer: Option<extern "C" fn(&mut Slot<C>, &C::Config, u64, &mut Out)>,
     on_packet: Option<extern "C" fn(&mut Slot<C>, &C::Config, &Packet)>,
     notes: [*const c_char; NOTES],
+    on_arrival: *const c_void,
 }
 // SAFETY: what the pointers lead to is constant.
 unsafe impl<C: Control> Sync for Ops<C> {}
@@ -582,6 +583,7 @@ impl<C: Control> Ops<C> {
         on_timer: if C::SERVICE { Some(on_timer::<C>) } else { None },
         on_packet: if C::SERVICE { Some(on_packet::<C>) } else { None },
         notes: names(C::NOTES),
+        on_arrival: std::ptr::null(),
     };
 }
 
