@@ -158,7 +158,8 @@ bool guests_random(const struct guests *gs) {
 	return gs != NULL;
 }
 
-// The program of the host that the guest runs. One that answers is there from the start.
+// The program of the host that the guest runs. One that answers is there from the start. A QUIC
+// stack's needs no working directory, which would be part of what decides its run.
 static void config_program(const struct guests *gs, uint32_t index, const struct group *g,
 	const struct stack *st, struct guest_config *config) {
 	bool sender = gs->place[index].sender;
@@ -179,7 +180,7 @@ static void config_program(const struct guests *gs, uint32_t index, const struct
 	snprintf(to, (size_t)(end - to), "%s", from);
 	config->run_ns = sender ? g->start_ns : 0;
 	config->run_stop_ns = sender && g->stop_ns > 0 ? g->stop_ns : GUEST_NEVER;
-	if (getcwd(config->folder, sizeof(config->folder)) == NULL)
+	if (st->quic != NULL || getcwd(config->folder, sizeof(config->folder)) == NULL)
 		snprintf(config->folder, sizeof(config->folder), "/");
 }
 

@@ -34,15 +34,27 @@ edition = "2021"
 [[bin]]
 name = "weir-quic"
 path = "main.rs"
-[dependencies.quinn]
-version = "={}"
-default-features = false
-features = ["runtime-tokio", "rustls-ring", "qlog"]
 [dependencies]
-rcgen = {{ version = "0.13", default-features = false, features = ["ring"] }}
-rustls = {{ version = "0.23", default-features = false, features = ["ring", "std"] }}
-tokio = {{ version = "1", features = ["rt", "net", "time", "macros"] }}
 """
+# Crates of the programs in Rust; the version is the stack's.
+RCGEN = 'rcgen = { version = "0.13", default-features = false, features = ["pem", "ring"] }'
+TOKIO = 'tokio = { version = "1", features = ["rt", "net", "time", "macros"] }'
+CRATES = {
+    "quinn": (
+        'quinn = { version = "=VERSION", default-features = false, '
+        'features = ["runtime-tokio", "rustls-ring", "qlog"] }',
+        'rustls = { version = "0.23", default-features = false, features = ["ring", "std"] }',
+        RCGEN,
+        TOKIO,
+    ),
+    "s2n-quic": (
+        'bytes = "1"',
+        's2n-quic = { version = "=VERSION", default-features = false, '
+        'features = ["provider-address-token-default", "provider-tls-rustls"] }',
+        RCGEN,
+        TOKIO,
+    ),
+}
 
 
 def command(folder: Path, *argv: str, **environment: str) -> None:
@@ -77,6 +89,8 @@ def aioquic(folder: Path, version: str) -> None:
 
 
 def ngtcp2(folder: Path, version: str) -> None:
+    source = str(SOURCES / "random.c")
+    command(folder, "cc", "-O2", "-shared", "-fPIC", "-o", "random.so", source)
     script(folder, (SOURCES / "ngtcp2.sh").read_text())
     with (folder / "endless").open("wb") as file:
         file.truncate(ENDLESS_BYTES)
@@ -90,12 +104,23 @@ def quic_go(folder: Path, version: str) -> None:
     command(folder, "go", "build", "-mod=mod", "-o", "weir-quic", ".", **own)
 
 
-def quinn(folder: Path, version: str) -> None:
-    shutil.copy2(SOURCES / "quinn.rs", folder / "main.rs")
-    (folder / "Cargo.toml").write_text(CARGO.format(version))
-    command(folder, "cargo", "build", "--release")
-    shutil.copy2(folder / "target/release/weir-quic", folder / "weir-quic")
-    shutil.rmtree(folder / "target")
+def rust(name: str, *after: str) -> Callable[[Path, str], None]:
+    """Makes the function that builds a program in Rust; after: what it is then called with."""
+
+    def make(folder: Path, version: str) -> None:
+        shutil.copy2(SOURCES / f"{name}.rs", folder / "main.rs")
+        crates = "\n".join(CRATES[name]).replace("VERSION", version)
+        (folder / "Cargo.toml").write_text(f"{CARGO}{crates}\n")
+        command(folder, "cargo", "build", "--release")
+        shutil.copy2(folder / "target/release/weir-quic", folder / "weir-quic")
+        shutil.rmtree(folder / "target")
+        if after:
+            command(folder, "./weir-quic", *after)
+
+    return make
+
+
+RUST = bootstrap.Need("cargo-web", "command cargo")
 
 
 @dataclass(frozen=True)
@@ -127,11 +152,14 @@ STACKS = {
             bootstrap.Need("ngtcp2-client", "command gtlsclient"),
             bootstrap.Need("ngtcp2-server", "file usr/sbin/gtlsserver"),
             bootstrap.Need("openssl", "command openssl"),
+            bootstrap.Need("gcc", "command cc"),
+            bootstrap.Need("libc6-dev", "file usr/include/stdio.h"),
         ),
         ngtcp2,
     ),
     "quic-go": Stack("0.65.0", "quic-go.go", (bootstrap.Need("golang", "command go"),), quic_go),
-    "quinn": Stack("0.11.12", "quinn.rs", (bootstrap.Need("cargo-web", "command cargo"),), quinn),
+    "quinn": Stack("0.11.12", "quinn.rs", (RUST,), rust("quinn")),
+    "s2n-quic": Stack("1.91.0", "s2n-quic.rs", (RUST,), rust("s2n-quic", "certificate")),
 }
 
 

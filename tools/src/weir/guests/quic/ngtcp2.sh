@@ -7,7 +7,7 @@ cd /tmp || exit
 if [ "$1" = serve ]; then
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out cert \
 		-subj /CN=weir 2> errors || { cat errors; exit 1; }
-	exec /usr/sbin/gtlsserver $options --cc="$2" '*' 4433 key cert
+	LD_PRELOAD=$here/random.so exec /usr/sbin/gtlsserver $options --cc="$2" '*' 4433 key cert
 fi
 address=$2 control=$3 connections=$4 bytes=$5 transfers=$6 data=/tmp/data
 [ "$bytes" -gt 0 ] && truncate -s "$bytes" $data || data=$here/endless
@@ -15,7 +15,7 @@ address=$2 control=$3 connections=$4 bytes=$5 transfers=$6 data=/tmp/data
 put() {
 	while [ "$transfers" -gt 0 ]; do
 		began=$(date +%s%N)
-		gtlsclient $options --cc="$control" --exit-on-all-streams-close -d $data -m PUT \
+		LD_PRELOAD=$here/random.so gtlsclient $options --cc="$control" --exit-on-all-streams-close -d $data -m PUT \
 			"$address" 4433 https://weir/ || exit
 		echo transfer "$bytes" $(($(date +%s%N) - began))
 		transfers=$((transfers - 1))

@@ -10,6 +10,7 @@ Nothing is published of these networks, and so nothing is judged.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from weir.analysis import qlog
@@ -30,12 +31,13 @@ LINK = "{link: {rate: 10Mbit, queue: {fifo: {limit: 1BDP}}}}"
 QUICK = ("duration=5s", "warmup=1s")
 
 
-def client(count: Callable[[qlog.Logged], float]) -> Callable[[Run], float]:
-    """Makes the measure of a number that the sending side's qlogs have."""
+def client(count: Callable[[qlog.Logged], float]) -> Callable[[Run], float | None]:
+    """Makes the measure of a number that the sending side's qlogs have; None: it wrote none."""
 
-    def measure(run: Run) -> float:
-        logs = qlog.of_run(run.path, run.summary)
-        return float(sum(count(log) for log in logs if log.side == "stack"))
+    def measure(run: Run) -> float | None:
+        logs = qlog.found_in(run.path, run.summary)
+        sent = [count(log) for log in logs if log.side == "stack"]
+        return float(sum(sent)) if sent else None
 
     return measure
 
@@ -83,7 +85,7 @@ def experiments() -> list[Experiment]:
             own = (flows, *changes)
             setup = Setup(f"{name}-{stack}-{cc}", HERE / "path.yaml", own, quick=QUICK)
             claims += [
-                shown(f"{stack} {cc}: {says}", SOURCE, (setup,), measure, unit)
+                replace(shown(f"{stack} {cc}: {says}", SOURCE, (setup,), measure, unit), kept=True)
                 for says, measure, unit in measures
             ]
         made.append(Experiment(name, title, tuple(claims)))
