@@ -64,8 +64,8 @@ class Qlog:
     by: str = ""  # client or server
     sent: int = 0
     lost: int = 0
-    spurious: int = 0
-    unacked: int = 0
+    spurious: int | None = None  # None: it logs no ACKs, as quinn's
+    unacked: int | None = None
     min_rtt_ns: float | None = None
     smoothed_rtt_ns: float | None = None
 
@@ -89,9 +89,11 @@ class Logged(Qlog):
     path: PathFigures
 
     @property
-    def lost_indeed(self) -> int:
-        """Packets declared lost, less spurious ones."""
-        return self.lost - self.spurious
+    def lost_indeed(self) -> int | None:
+        """Packets declared lost, less spurious ones; None: which were is not known."""
+        if self.spurious is None and self.lost > 0:
+            return None
+        return self.lost - (self.spurious or 0)
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def _acknowledge(found: Qlog, reading: _Reading, data: Json) -> None:
     for frame in data.get("frames", []):
         for block in frame.get("acked_ranges", []) if frame.get("frame_type") == "ack" else []:
             late = {n for n in reading.open_losses if block[0] <= n <= block[-1]}
-            found.spurious += len(late)
+            found.spurious = (found.spurious or 0) + len(late)
             reading.open_losses -= late
             reading.waiting -= {n for n in reading.waiting if block[0] <= n <= block[-1]}
             reading.acked_max = max(reading.acked_max, block[-1])
@@ -190,7 +192,8 @@ def _read(path: Path) -> Qlog:
     for record in records:
         event = str(record.get("name", "")).rpartition(":")[2]
         _take(found, reading, event, record.get("data", {}))
-    found.unacked = sum(number < reading.acked_max for number in reading.waiting)
+    if found.spurious is not None:
+        found.unacked = sum(number < reading.acked_max for number in reading.waiting)
     if reading.samples:
         found.smoothed_rtt_ns = reading.smoothed_ms / reading.samples * NS_PER_MS
     return found

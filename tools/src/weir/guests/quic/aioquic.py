@@ -32,6 +32,7 @@ class Trace(QuicLoggerTrace):
         side = "client" if is_client else "server"
         path = pathlib.Path(os.environ["WEIR_OUT"], f"{odcid.hex()}-{side}.sqlog")
         self.file = path.open("w", buffering=1)
+        self.last = None  # its frames come after it was logged
         head = {"qlog_version": "0.3", "qlog_format": "JSON-SEQ"}
         self.write(head | {"trace": {"vantage_point": self._vantage_point}})
 
@@ -41,7 +42,9 @@ class Trace(QuicLoggerTrace):
     def log_event(self, *, category, event, data):
         if event == "packet_lost":  # the header, as the draft has it
             data = {"header": {"packet_type": data["type"], "packet_number": data["packet_number"]}}
-        self.write({"time": time.time() * 1e3, "name": f"{category}:{event}", "data": data})
+        if self.last is not None:
+            self.write(self.last)
+        self.last = {"time": time.time() * 1e3, "name": f"{category}:{event}", "data": data}
 
 
 class Logger(QuicLogger):
