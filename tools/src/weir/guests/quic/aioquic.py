@@ -32,7 +32,7 @@ class Trace(QuicLoggerTrace):
         side = "client" if is_client else "server"
         path = pathlib.Path(os.environ["WEIR_OUT"], f"{odcid.hex()}-{side}.sqlog")
         self.file = path.open("w", buffering=1)
-        self.last = None  # its frames come after it was logged
+        self.waits = []  # a packet's frames are added to its event while it is taken apart
         head = {"qlog_version": "0.3", "qlog_format": "JSON-SEQ"}
         self.write(head | {"trace": {"vantage_point": self._vantage_point}})
 
@@ -42,9 +42,11 @@ class Trace(QuicLoggerTrace):
     def log_event(self, *, category, event, data):
         if event == "packet_lost":  # the header, as the draft has it
             data = {"header": {"packet_type": data["type"], "packet_number": data["packet_number"]}}
-        if self.last is not None:
-            self.write(self.last)
-        self.last = {"time": time.time() * 1e3, "name": f"{category}:{event}", "data": data}
+        if event in ("packet_received", "packet_sent"):
+            for record in self.waits:
+                self.write(record)
+            self.waits.clear()
+        self.waits.append({"time": time.time() * 1e3, "name": f"{category}:{event}", "data": data})
 
 
 class Logger(QuicLogger):
