@@ -10,12 +10,14 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from weir.analysis.ring import open_ring
 
-from .conftest import Program
+if TYPE_CHECKING:
+    from .conftest import Program
 
 GOOD = """duration: 2s
 paths:

@@ -40,6 +40,7 @@ class Trace(QuicLoggerTrace):
         self.file.write(f"\x1e{json.dumps(record)}\n")
 
     def log_event(self, *, category, event, data):
+        """Writes an event when the next packet's follows, with the frames added meanwhile."""
         if event == "packet_lost":  # the header, as the draft has it
             data = {"header": {"packet_type": data["type"], "packet_number": data["packet_number"]}}
         if event in ("packet_received", "packet_sent"):
