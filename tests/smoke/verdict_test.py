@@ -64,9 +64,10 @@ def check_stall(summary, begin_s, end_s):
 def test_a_stopped_switch_says_when(lab):
     switch = lab.start("switch/weir-switch", IDLE.replace("PREFIX", lab.prefix), duration="60s")
     assert switch.ready(), switch.err
-    wait_for(lambda: now_s(lab, lab.prefix) > 0.5, "half a second")
+    # A busy machine may disturb all packets of half a second.
+    wait_for(lambda: now_s(lab, lab.prefix) > 2, "two seconds")
     begin_s, end_s = stop_for_a_while(lab, switch, lab.prefix)
-    wait_for(lambda: now_s(lab, lab.prefix) > end_s + 0.3, "a sample after it")
+    wait_for(lambda: now_s(lab, lab.prefix) > end_s + 1, "a sample after it")
     lab.telemetry("/weir/stop")
     assert switch.wait() == 0
     summary = switch.summary()
