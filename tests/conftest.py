@@ -18,7 +18,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 # A test that runs away must not fill the disk: the largest file any of them may write.
-resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 30, 4 << 30))
+FILE_MAX = 4 << 30
+resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_MAX, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 # A shell starts background programs with SIGINT ignored, and theirs inherit it. Tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """QUIC stacks by name: their flows, controls, transfers and logs; the same bytes in each run."""
 
+import resource
 import shutil
 from pathlib import Path
 
@@ -23,7 +24,10 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 def built(name):
     """Skips what needs a compiler; ngtcp2 is a script around Debian's programs, aioquic Python."""
     if name == "aioquic" or (name == "ngtcp2" and shutil.which("gtlsclient")):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))  # an empty file of 16 GiB
         stacks.add(name)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     if name not in stacks.built():
         pytest.skip(f"weir guests add {name} was not run")
 
