@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 from weir.analysis import folder
 
 from .conftest import Simulate
@@ -394,9 +396,14 @@ def test_a_call_that_does_not_return_is_ended(
     config, out = tmp_path / "small.yaml", tmp_path / "run"
     plugin = build_plugin(("	if (!ack->in_recovery)", "	for (;;)"))
     config.write_text(HARD.format(seed=1, cc=f"{{plugin: {plugin}}}"))
-    argv = ["timeout", "--kill-after=60", "1", weir_sim, config, "--out", out]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    assert done.stderr.endswith(
+    argv = [weir_sim, config, "--out", out]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        stat, tick_s = Path(f"/proc/{process.pid}/stat"), 1 / os.sysconf("SC_CLK_TCK")
+        # It is in the call once it has computed for longer than its start takes.
+        wait_for(lambda: int(stat.read_text().rpartition(")")[2].split()[11]) * tick_s > 0.5)
+        process.terminate()
+        said = process.communicate(timeout=60)[1]
+    assert said.endswith(
         f"plug-in {plugin}: on_ack: a call that did not return within 2 s ended the program; a "
         "run's folder has what was recorded until then\n"
     )
