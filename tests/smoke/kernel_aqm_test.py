@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lab import PEER, Lab, outcome
+from lab import PEER, Lab, outcome, quiet
 from weir.analysis.ring import open_ring
 from weir.base import tables
 
@@ -36,10 +36,13 @@ PATHS = f"""
     - link: {{rate: {RATE_MBIT}Mbit, queue: {{%s}}}}
     - delay: {{delay: 10ms}}
   reverse: [{{delay: {{delay: 10ms}}}}]"""
+# Where nothing but the limit bounds the queue, more than half of the packets wait for longer.
+UNAIMED_MS = LIMIT_MS / 4
 FRAME_MS = 1538 * 8 / RATE_MBIT / 1e3
 SECONDS = 2.5
-# A stall of the machine makes slow start overshoot for longer than the second that is left out; a
-# discipline that does not aim at its target misses it each time.
+# A stall of the machine makes slow start overshoot for longer than the second that is left out, and
+# hosts that run seldom send in bursts; a discipline that does not aim at its target misses it each
+# time.
 TRIES = 3
 # Parameters besides the limit and `ecn: yes`, and the delay at which it then aims, in ms.
 OWN: dict[str, tuple[str, float]] = {
@@ -146,8 +149,9 @@ def waits_as_it_aims(seen: Seen, name: str) -> bool:
     if (target := target_ms(name)) is None:
         # A queue of its own is served at half the rate while the other connection has one.
         share = 1 if name == "fifo" else 2
-        return LIMIT_MS / 4 < half <= LIMIT_MS and longest <= share * (LIMIT_MS + FRAME_MS)
-    return half <= 2 * target < LIMIT_MS / 2 and longest > target
+        return UNAIMED_MS < half <= LIMIT_MS and longest <= share * (LIMIT_MS + FRAME_MS)
+    near = quiet(2 * target, max(2 * target, UNAIMED_MS))
+    return half <= near < LIMIT_MS / 2 and longest > target
 
 
 def check_counts(seen: Seen, name: str) -> None:

@@ -247,6 +247,11 @@ live:
         """Waits until a program's lcores run: a sender is ready earlier, to answer its peer."""
         wait_for(lambda: "now_ns" in (self.telemetry("/weir/info", prefix) or ()), "a run")
 
+    def changed(self, param):
+        """Waits for a scheduled change: its time counts from the start of the run, whose own time
+        counts from the start of the program."""
+        wait_for(lambda: param in self.telemetry("/weir/params"), param)
+
     def ping(self, count=40, interval=0.05, source="a", target="b", size=56, wait=30):
         """Round-trip times in ms. If any answer came, ping waits two round trips for the last."""
         argv = f"ping -n -i {interval} -c {count} -s {size} -W {wait} {ADDRESS[target]}"

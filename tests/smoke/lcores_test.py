@@ -86,7 +86,7 @@ def test_what_two_lcores_decided_is_decided_again(lab, build):
         PATHS.format(queue="codel: {limit: 200pkt}"), *RECORD, "-o", TWO, *SHARED, top=SCHEDULE
     )
     client = lab.iperf("cubic", 3, omit=0)
-    wait_for(lambda: lab.telemetry("/weir/info")["now_ns"] > 2e9, "two seconds")
+    lab.changed("forward.delay.delay=3ms")  # the last of the scheduled ones
     changed = lab.telemetry("/weir/set,reverse.loss.rate=2%")
     assert float(changed["after"]) == 0.02
     assert "error" not in lab.telemetry("/weir/set,forward.link.rate=15Mbit")
