@@ -8,8 +8,8 @@
 //	                  is older than that of the packet behind the hole or, where they are equal
 //	                  or absent, less than a round trip has passed since (no ACK can have told
 //	                  the sender of the hole)
-//	a keep-alive      if it is the last byte, or none, and all was acknowledged (RFC 9293
-//	                  section 3.8.4)
+//	a keep-alive      if it is the last byte without PSH, or none, and all was acknowledged
+//	                  (RFC 9293 section 3.8.4)
 //	a window probe    if the receiver's window is closed and it is one byte: the next (BSD,
 //	                  Windows), or the first that is not acknowledged (section 3.8.6.1)
 //	a retransmission  otherwise. It was not needed (spurious) if all of it had been acknowledged
@@ -393,7 +393,9 @@ static void new_data(struct track_at *a, struct track_snd *snd, uint32_t seq, ui
 // Does a packet of at most one byte ask for a sign of life, or a window, rather than carry data?
 static bool probes(struct track_at *a, struct track_snd *snd, uint32_t seq, uint32_t end) {
 	bool closed = (snd->flags & DIR_ZERO) != 0, all_acked = snd->una == snd->nxt;
-	bool keep_alive = all_acked && seq == snd->nxt - 1 && ahead(end, snd->nxt) <= 0;
+	bool pushed = end != seq && (a->p->seg.flags & SEG_PSH) != 0; // the end of a write, again
+	bool keep_alive =
+		all_acked && seq == snd->nxt - 1 && ahead(end, snd->nxt) <= 0 && !pushed;
 	bool next = closed && all_acked && seq == snd->nxt && end != seq;
 	bool first = closed && !all_acked && seq == snd->una - (end == seq);
 

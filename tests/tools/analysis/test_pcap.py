@@ -256,6 +256,17 @@ def test_keep_alives(analyse):
         analyse(c.frames).shows(keep_alives=1, retransmits=0, sent_segs=1)
 
 
+def test_a_byte_that_ends_a_write_is_sent_again(analyse):
+    """It came already, and its ACK is on its way: a tail probe that was late, no keep-alive."""
+    c = Connection().open()
+    c.data(0)
+    c.send(0, 1 + MSS, 1, 1, "PA")
+    c.send(1, 1, 2 + MSS, after=10 * MS)
+    c.send(0, 1 + MSS, 1, 1, "PA", after=5 * MS)
+    c.send(1, 1, 2 + MSS, sack=(1 + MSS, 2 + MSS), after=10 * MS)
+    analyse(c.frames).shows(keep_alives=0, retransmits=1, spurious=1, dsacks=1, sent_segs=3)
+
+
 def test_zero_window(analyse):
     c = Connection().open()
     c.data(0)
