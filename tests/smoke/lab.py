@@ -229,7 +229,21 @@ live:
         return child
 
     def telemetry(self, command, prefix=None):
-        """Asks a live program through rte_telemetry's socket."""
+        """Asks a live program, and again where its lcores had no CPU for all of five seconds."""
+
+        def unanswered(reply):
+            why = reply.get("error", "") if isinstance(reply, dict) else ""
+            return "did not answer" in why or "is not running" in why
+
+        found = []
+        wait_for(
+            lambda: found.append(self.ask(command, prefix)) or not unanswered(found[-1]),
+            lambda: f"{command}: {found[-1]}",
+        )
+        return found[-1]
+
+    def ask(self, command, prefix=None):
+        """Asks a live program once, through rte_telemetry's socket."""
         path = str(RUNTIME / (prefix or self.prefix) / "dpdk_telemetry.v2")
         with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as client:
             client.settimeout(WAIT_S)

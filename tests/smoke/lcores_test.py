@@ -202,17 +202,17 @@ def test_a_late_answer_is_no_part_of_the_next(lab):
     tasks = Path(f"/proc/{first}/task").iterdir()
     (second,) = (int(task.name) for task in tasks if "worker" in (task / "comm").read_text())
     debugger.stop(second)
-    assert "did not answer" in lab.telemetry("/weir/ports")["error"]
+    assert "did not answer" in lab.ask("/weir/ports")["error"]
     debugger.stop(first)
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        answer = pool.submit(lab.telemetry, "/weir/ports")
+        answer = pool.submit(lab.ask, "/weir/ports")
         done, _ = concurrent.futures.wait([answer], 0.5)  # or it waits for the first lcore
         debugger.go_on(second)
         concurrent.futures.wait([answer], 0 if done else 0.5)
         debugger.go_on(first)
         assert "error" in answer.result(60)
     ports = wait_for(
-        lambda: "left" in (found := lab.telemetry("/weir/ports")) and found, "an answer"
+        lambda: "left" in (found := lab.ask("/weir/ports")) and found, "an answer"
     )
     assert switch.stop() == 0
     received = {port["name"]: port["rx_pkts"] for port in switch.summary()["ports"]}
