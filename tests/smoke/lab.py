@@ -266,12 +266,14 @@ live:
         counts from the start of the program."""
         wait_for(lambda: param in self.telemetry("/weir/params"), param)
 
-    def ping(self, count=40, interval=0.05, source="a", target="b", size=56, wait=30):
-        """Round-trip times in ms. If any answer came, ping waits two round trips for the last."""
-        argv = f"ping -n -i {interval} -c {count} -s {size} -W {wait} {ADDRESS[target]}"
+    def ping(self, count=40, interval=0.05, source="a", target="b", size=56, wait=None):
+        """Round-trip times in ms, until so many answers came: for the last of a fixed number ping
+        waits an interval at most. With `wait`: so many are sent, and so long for any answer."""
+        until = f"-w {round(30 + count * interval)}" if wait is None else f"-W {wait}"
+        argv = f"ping -n -i {interval} -c {count} -s {size} {until} {ADDRESS[target]}"
         child = self.host(source, *argv.split())
-        child.wait(WAIT_S + wait)
-        return times_ms(child.out)
+        child.wait(WAIT_S)
+        return times_ms(child.out)[:count]
 
     def iperf_server(self, host="b"):
         """An iperf3 server for one client; the one before must have let go of the port."""
