@@ -22,7 +22,7 @@ def bed(tmp_path, build, weir_switch, weir_sender):
 def test_a_run_over_three_hosts_is_one_run(bed):
     """One ledger, and clocks whose bounds are true of what was planted in the sender's."""
     run = bed.weir(inventory=bed.inventory(tx={"weir_set": PLANTED}))
-    assert run.wait(120) == 0, run.err
+    assert run.wait(240) == 0, run.err
     text = (run.folder / "summary.json").read_text()
     model.decode(text)
     summary = json.loads(text)
@@ -67,7 +67,7 @@ def test_ethernet_switches_join_senders_and_receivers(bed):
         addresses[f"tx{number}"] = {"weir_set": sends}
         addresses[f"rx{number}"] = {"weir_set": {"live.receiver.ports.0.ip": theirs}}
     run = bed.weir(inventory=bed.inventory(**addresses))
-    assert run.wait(120) == 0, run.err
+    assert run.wait(240) == 0, run.err
     summary = json.loads((run.folder / "summary.json").read_text())
     model.decode(json.dumps(summary))
     assert summary["ledger"]["balanced"]

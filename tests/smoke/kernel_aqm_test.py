@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lab import PEER, Lab, outcome, quiet
+from lab import ADDRESS, PEER, Lab, outcome, quiet, wait_for
 from weir.analysis.ring import open_ring
 from weir.base import tables
 
@@ -111,6 +111,15 @@ def counters(lab: Lab) -> dict[str, int]:
     return found
 
 
+def all_read(lab: Lab, before: dict[str, int]) -> bool:
+    """Whether the switch has what the hosts have sent."""
+    ports, now = lab.telemetry("/weir/ports"), counters(lab)
+    return all(
+        ports[port]["rx_pkts"] == now[sent] - before[sent]
+        for port, sent in (("left", "a_tx"), ("right", "b_tx"))
+    )
+
+
 def carry(lab: Lab, name: str) -> Seen:
     """Two connections through one discipline, to their ends."""
     before = counters(lab)
@@ -122,6 +131,7 @@ def carry(lab: Lab, name: str) -> Seen:
     }
     assert [child.wait() for child in (*bulk.values(), sink)] == [0, 0, 0]
     lab.wait_closed()
+    wait_for(lambda: all_read(lab, before), "what the hosts sent")
     assert switch.stop() == 0
     after = counters(lab)
     records = open_ring(switch.folder / "packets.ring").records
@@ -138,6 +148,8 @@ def lab(weir_switch, tmp_path_factory, build):
     with Lab(tmp_path_factory.mktemp("aqm"), build) as lab:
         lab.sh("b", "ip", "addr", "add", f"{ECN}/15", "dev", "eth0")
         lab.sh("a", "ip", "route", "add", ECN, "dev", "eth0", "features", "ecn")
+        lab.know(ADDRESS)
+        lab.know({"a": ADDRESS["a"], "b": ECN})
         for host in "ab":
             lab.sh(host, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
         yield lab

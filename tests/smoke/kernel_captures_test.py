@@ -491,11 +491,14 @@ def test_what_the_switch_lost_between_two_captures(made, weir_pcap, tmp_path):
     argv = [weir_pcap, "compare", *sides, "--out", tmp_path / "both"]
     subprocess.run(argv, check=True, capture_output=True, timeout=60)
     found = json.loads((tmp_path / "both/summary.json").read_text())["links"]["forward"]
-    assert found["not_judged"] == 0
+    # What went in less than the longest delay before a capture's end may yet have come.
+    assert found["not_judged"] <= quiet(0, 3)
     # Of all else that IPv6 sends by itself the switch may lose some too, or not yet be there.
     other = [made.found["loss", point].summary["ledger"]["capture"]["not_tcp"] for point in (a, b)]
     least, most = made.dropped  # its queue may have lost some, then or later
-    assert least - max(other[0] - other[1], 0) <= found["drops"] <= most
+    lost = found["drops"] + found["not_judged"]
+    assert least - max(other[0] - other[1], 0) <= lost
+    assert found["drops"] <= most
 
 
 def test_offloads_were_at_work(made):

@@ -16,10 +16,10 @@ CORRUPT_EVENT, DROP_EVENT = 6, 3
 PATHS = """
   forward:
     - loss: {rate: 0.5%%}
-    - link: {rate: 400Mbit, queue: {codel: {limit: 400pkt, ecn: yes, target: 1ms, interval: 10ms}}}
+    - link: {rate: 100Mbit, queue: {codel: {limit: 400pkt, ecn: yes, target: 200us, interval: 5ms}}}
     - corrupt: {rate: %s}
-    - delay: {delay: 2ms}
-  reverse: [{delay: {delay: 2ms}}]"""
+    - delay: {delay: 500us}
+  reverse: [{delay: {delay: 500us}}]"""
 PLAIN = "{forward: [{delay: {delay: 1ms}}], reverse: [{delay: {delay: 1ms}}]}"
 RECORD = ("-o", "telemetry.level=3", "-o", "telemetry.arrivals=yes")
 BYTES = 20_000_000
@@ -98,14 +98,6 @@ class KernelLab(Lab):
         for host in hosts:
             super().enable_ipv6(host)
         self.know(SIX)
-
-    def know(self, addresses):
-        for host, other in ("a", "b"), ("b", "a"):
-            known = [addresses[other], "lladdr", self.mac(other), "dev", "eth0", "nud", "permanent"]
-            self.sh(host, "ip", "neigh", "replace", *known)
-
-    def mac(self, host):
-        return json.loads(self.sh(host, "ip", "-j", "link", "show", "eth0"))[0]["address"]
 
     def counts(self, host="b"):
         """What a host's kernel has counted."""

@@ -166,6 +166,15 @@ class Lab(Laboratory):
         shown = self.sh(where, "ip", "-j", "-s", "link", "show", link)
         return json.loads(shown)[0]["stats64"]["tx"]["dropped"]
 
+    def mac(self, host):
+        return json.loads(self.sh(host, "ip", "-j", "link", "show", "eth0"))[0]["address"]
+
+    def know(self, addresses):
+        """The hosts' addresses for good: they send no ARP."""
+        for host, other in ("a", "b"), ("b", "a"):
+            known = [addresses[other], "lladdr", self.mac(other), "dev", "eth0", "nud", "permanent"]
+            self.sh(host, "ip", "neigh", "replace", *known)
+
     def wait_closed(self):
         """Until all FINs of the hosts are acknowledged: the next capture would have them too."""
 

@@ -211,9 +211,7 @@ def test_a_late_answer_is_no_part_of_the_next(lab):
         concurrent.futures.wait([answer], 0 if done else 0.5)
         debugger.go_on(first)
         assert "error" in answer.result(60)
-    ports = wait_for(
-        lambda: "left" in (found := lab.ask("/weir/ports")) and found, "an answer"
-    )
+    ports = wait_for(lambda: "left" in (found := lab.ask("/weir/ports")) and found, "an answer")
     assert switch.stop() == 0
     received = {port["name"]: port["rx_pkts"] for port in switch.summary()["ports"]}
     assert all(5 <= ports[name]["rx_pkts"] <= received[name] for name in ("left", "right"))

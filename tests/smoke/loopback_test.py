@@ -57,7 +57,7 @@ class Loop:
         return switch.summary(), sender.summary()
 
 
-def check(switch, sender):
+def check(folder, switch, sender):
     """What holds however busy the machine is."""
     assert outcome(switch) == "ok"
     assert outcome(sender) == "ok"
@@ -66,7 +66,8 @@ def check(switch, sender):
     received = switch["ledger"]["paths"]["forward"]["in"]["pkts"]
     # The switch may end first: what it has not read is still in the ring between them.
     assert 0 <= sender["sender_ports"][0]["tx_frames"] - received <= 8192
-    assert sender["receivers"]["duplicate_segs"] <= sender["groups"][0]["retransmits"]
+    sent_again = open_ring(folder / "interval.ring").column("retransmits").sum()
+    assert sender["receivers"]["duplicate_segs"] <= sent_again
 
 
 def test_marks_and_probes(lab, root, tmp_path):
@@ -96,7 +97,7 @@ def test_marks_and_probes(lab, root, tmp_path):
     assert marks > 0
     # A packet that was lost behind the switch was marked in vain.
     assert marks - marked["retransmits"] <= marked["ce_segs"] <= marks
-    assert probes["probe"]["answered"] == 20
+    assert quiet(20, 10) <= probes["probe"]["answered"] <= 20
     assert probes["probe"]["dq_ns"] > 0
     assert probes["probe"]["rate_bps"] == pytest.approx(
         1448 * 8e9 / (0.5 * probes["probe"]["dq_ns"])
@@ -150,7 +151,7 @@ def test_1_gbit(lab, root):
     both = loop.switch(), loop.sender()
     assert [each.wait() for each in both] == [0, 0]  # by itself
     switch, sender = (each.summary() for each in both)
-    check(switch, sender)
+    check(loop.folder, switch, sender)
     assert 0 < switch["links"]["forward"]["utilisation"] <= 1
     if QUIET:  # 0.998 where both lcores have their CPU to themselves
         assert switch["links"]["forward"]["utilisation"] >= 0.95
@@ -210,8 +211,9 @@ def test_both_programs_are_on_one_time_base(lab, root):
 
 def test_10_gbit(lab, root):
     times = ("--duration", quiet("4s", "3s"), "-o", "warmup=2s")
-    switch, sender = Loop(lab, root, *times).run()
-    check(switch, sender)
+    loop = Loop(lab, root, *times)
+    switch, sender = loop.run()
+    check(loop.folder, switch, sender)
     assert 0 < switch["links"]["forward"]["utilisation"] <= 1
     flows = sender["flows"]
     assert (flows["waiting"] + flows["open"], flows["failed"]) == (1000, 0)
@@ -271,8 +273,9 @@ def test_groups_have_their_own_base_rtt(lab, root):
     groups = "[{name: near, count: 10, cc: copa}, {name: far, count: 10, cc: copa, base_rtt: 60ms}]"
     options = ("-o", f"flows={groups}", "-o", "paths.forward.link.rate=100Mbit")
     times = ("--duration", quiet("5s", "3s"), "-o", "warmup=1s")
-    switch, sender = Loop(lab, root, *options, *times).run()
-    check(switch, sender)
+    loop = Loop(lab, root, *options, *times)
+    switch, sender = loop.run()
+    check(loop.folder, switch, sender)
     near, far = (group["rtt_mean_ns"] for group in sender["groups"])
     assert near >= 20e6
     assert far >= 60e6

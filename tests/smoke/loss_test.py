@@ -6,7 +6,7 @@ from lab import ADDRESS, iperf_result
 PATHS = """
   forward:
     - loss: {rate: 1%}
-    - link: {rate: 1Gbit, queue: {fifo: {limit: 1MB}}}
+    - link: {rate: 1Gbit, queue: {fifo: {limit: 20MB}}}
     - delay: {delay: 1ms}
   reverse: [{delay: {delay: 1ms}}]"""
 CHI_SQUARE = 10.83  # 1 degree of freedom, p = 0.001
