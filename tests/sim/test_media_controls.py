@@ -129,19 +129,26 @@ def test_scream_carries_media(compiled: Path, tmp_path: Path) -> None:
 
 # Means of 100 runs of picoquic, as those of the suite c4 (doc/c4-tests.md at 0863b68), in seconds.
 PUBLISHED = {
+    "alone": 4.502913,
     "alone_1_5M": 21.504710,
     "low_and_up": 7.569237,
     "drop_and_back": 7.554195,
     "blackhole": 5.591981,
     "short_long": 17.536781,
+    "wifi_fade": 5.065021,
     "wifi_suspension": 4.564740,
+    "vs_bbr": 2.817663,
     "vs_c4": 4.361871,
 }
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_c4_takes_as_long_as_published(compiled: Path, tmp_path: Path, name: str) -> None:
-    """Within 6 % of the mean: networks that change, a pause of the link, another C4."""
+    """Within 6 % of the mean: networks that change, a pause of the link, BBR, another C4.
+
+    Beside BBR it owes that to INITIAL, which follows the largest rate between two ACKs: by the
+    rate of whole round trips alone it takes 5.0 s.
+    """
     one = next(scenario for scenario in c4.SCENARIOS if scenario.name == name)
     plugin = f"{{plugin: {compiled / 'c4.so'}}}"
     one = msgspec.structs.replace(one, set=[text.replace("=c4", f"={plugin}") for text in one.set])
@@ -173,8 +180,8 @@ def test_c4_cycles_as_its_states_say(compiled: Path, simulate: Simulate) -> None
 def test_c4_answers_losses_by_its_rate(compiled: Path, simulate: Simulate) -> None:
     """A loss makes an average of 1/16, and the threshold is 0.02 + (1 - s) / 2.
 
-    At 0.5 MB/s sensitivity s is 0.44 and the threshold 0.30: 1 % of losses at random is nothing.
-    At 2.4 MB/s they are 0.93 and 0.054, so that each loss takes a quarter of the rate.
+    At 0.5 MB/s sensitivity s is 0.45 and the threshold 0.30: 1 % of losses at random is nothing.
+    At 2.4 MB/s they are 0.95 and 0.045, so that each loss takes (1 + s) / 8 of the rate.
     """
     network = {"loss": "1%", "delay": 40, "queue": "{fifo: {limit: 80ms}}", "level": 3}
     slow = bulk(simulate, compiled / "c4.so", rate=4, **network)
@@ -182,7 +189,7 @@ def test_c4_answers_losses_by_its_rate(compiled: Path, simulate: Simulate) -> No
     assert factors_of(slow).min() > 0.95
     fast = bulk(simulate, compiled / "c4.so", rate=20, **network)
     factors = factors_of(fast)
-    assert np.median(factors[factors < 0.8]) == pytest.approx(0.75, abs=0.005)
+    assert np.median(factors[factors < 0.8]) == pytest.approx(1 - 1.95 / 8, abs=0.004)
     assert fast.link["utilisation"] < 0.7
 
 
