@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a congestion control does with measurements that no path should give it, for `weir check
-// cc`: weir-check-cc FILE.so|NAME.
+// cc`: weir-check-cc VALUE, of `cc:` in a config, such as copa or {plugin: FILE.so, rmax: 1Gbit}.
 //
 // A control is called CALLS times in any order, with times, counts and rates that are 0, huge or
 // between. Its config cannot be written, and behind its state begins a page that nobody may touch,
@@ -11,11 +11,13 @@
 // Prints one line of JSON. `allocations`: of memory, in all calls; null: this build cannot count.
 #include "common/base/json.h"
 #include "common/base/ns.h"
-#include "common/base/param.h"
 #include "common/base/rng.h"
+#include "common/config/config.h"
 #include "common/run/run.h"
 #include "sender/cc/outcome.h"
 #include "sender/cc/plugin.h"
+#include "sender/group/control.h"
+#include "sender/source/source.h"
 
 #include <errno.h>
 #include <math.h>
@@ -104,15 +106,29 @@ static char *guarded_state(size_t size, struct err *err) {
 	return p + page - (size + 7) / 8 * 8;
 }
 
-static int bed_open(struct bed *b, const struct cc_ops *ops, bool plugin, struct err *err) {
-	int rc;
+// The control and its parameters; what those name stays as long as the program.
+static int control_read(const char *value, struct group *g, struct err *err) {
+	static const struct source_ops any_source;
+	static struct config *config;
+	char *text;
+	int length = asprintf(&text, "cc: %s", value);
+
+	if (length < 0)
+		return err_set(err, -ENOMEM, "no memory");
+	config = config_parse("cc", text, (size_t)length, err);
+	free(text);
+	*g = (struct group){.source = &any_source};
+	return config == NULL ? -EINVAL : group_control(g, config_root(config), err);
+}
+
+static int bed_open(struct bed *b, const struct group *g, struct err *err) {
+	const struct cc_ops *ops = g->cc;
 
 	*b = (struct bed){.ops = ops, .config_room = page_room(ops->config_size)};
 	b->config = pages(b->config_room, err);
-	if (b->config == NULL || (rc = param_defaults(ops->params, b->config, err)) < 0)
-		return b->config == NULL ? -ENOMEM : rc;
-	if (plugin && (rc = cc_plugin_config(ops, b->config, err)) < 0)
-		return rc;
+	if (b->config == NULL)
+		return -ENOMEM;
+	memcpy(b->config, g->cc_config, ops->config_size);
 	if (mprotect(b->config, b->config_room, PROT_READ) < 0)
 		return err_set(err, -errno, "mprotect: %s", strerror(errno));
 	if (ops->open != NULL) {
@@ -376,18 +392,16 @@ static void print(const struct bed *b, uint64_t calls, const char *fault, uint64
 }
 
 int main(int argc, char **argv) {
-	const struct cc_ops *ops = argc == 2 ? cc_find(argv[1]) : NULL;
-	bool plugin = argc == 2 && ops == NULL;
 	uint64_t digest[3], calls = 0, counted = 0;
 	struct err err, fault = {""};
+	static struct group g;
 	struct bed b;
 
 	if (argc != 2) {
-		fprintf(stderr, "usage: " PROGRAM " FILE.so|NAME\n");
+		fprintf(stderr, "usage: " PROGRAM " NAME|{plugin: FILE.so, KEY: VALUE}\n");
 		return 2;
 	}
-	if ((plugin && cc_plugin_load(argv[1], &ops, &err) < 0)
-		|| bed_open(&b, ops, plugin, &err) < 0) {
+	if (control_read(argv[1], &g, &err) < 0 || bed_open(&b, &g, &err) < 0) {
 		fprintf(stderr, PROGRAM ": %s\n", err.msg);
 		return 2;
 	}

@@ -15,7 +15,7 @@
 //	RECOVERY  15/16, 7/8 from congestion on, and an era more. Then growth raises the level, if
 //	          there were no marks: to 2 or 3 for PUSHING, to 4 for INITIAL. Without it the level
 //	          is 1, 0 after marks, unless the application limits. After congestion twice in a
-//	          row the rate is what was reached
+//	          row the rate is what was reached, without any the mean of both
 //	CRUISING  1; two eras, one at level 0
 //	PROBING   17/16, or 33/32 at level 0; an era
 //	PUSHING   1256/1024; until an era does not bring 3/4 of that
@@ -52,7 +52,6 @@
 #define INITIAL_SEGS 10
 #define PACKETS_BEFORE_LOSS 20
 #define LOSS_SCOPE 32
-#define PEAK_NS 1000000
 #define PUSHING_ALPHA (1256 / 1024.0)
 #define GROWN (1 / 4.0) // of what was sent more
 #define GROWN_FAST (3 / 4.0)
@@ -162,7 +161,6 @@ static void enter_initial(struct state *s, double segs) {
 	watch_growth(s);
 }
 
-// RTTs of its era are of what was sent before.
 static void enter_recovery(struct state *s) {
 	if (s->mode == INITIAL)
 		watch_growth(s);
@@ -216,15 +214,17 @@ static void learn_rtts(struct state *s) {
 
 static void exit_recovery(struct state *s) {
 	bool grows = grown(s, GROWN);
+	double reached = s->recent_bps > 0 ? least(s->rate_bps, s->recent_bps) : s->rate_bps;
 
 	if (grows && !s->marked)
 		s->level++;
 	else if (!grows && !s->limited)
 		s->level = s->marked ? LEVEL - 1 : LEVEL;
-	if (grows || !s->congested)
-		s->congestions = 0;
-	else if (++s->congestions > 1 && s->recent_bps > 0)
-		s->rate_bps = least(s->rate_bps, s->recent_bps);
+	s->congestions = s->congested && !grows ? s->congestions + 1 : 0;
+	if (s->congestions > 1)
+		s->rate_bps = reached;
+	else if (!s->congested && !grows && !s->limited)
+		s->rate_bps = (s->rate_bps + reached) / 2;
 	s->recent_bps = s->loss = s->marks = 0;
 	watch_growth(s);
 	if (s->level > LEVEL_MOST) {
@@ -327,7 +327,7 @@ static void measure_peak(struct state *s, const struct cc_ack *ack) {
 	uint64_t interval = ack->now_ns - s->peak_ns, sent = ack->sent_ns - s->peak_sent_ns;
 	double bits = (double)(ack->delivered_segs - s->peak_delivered) * s->mss_bits;
 
-	if (ack->acked_segs == 0 || ack->sent_ns < s->peak_sent_ns || interval <= PEAK_NS)
+	if (ack->acked_segs == 0 || ack->sent_ns < s->peak_sent_ns || interval <= MS)
 		return;
 	if (s->peak_ns > 0)
 		s->peak_bps =

@@ -400,9 +400,11 @@ def test_only_boxes_of_the_folder_are_registered(tmp_path):
 def test_several_controls_are_a_table(tmp_path):
     """The one that suffers most comes first; the page's table has ten."""
     path = written(tmp_path, box={"delay": {"most": "20ms", "pieces": "2"}})
-    argv = [path, "--cc", "cubic,copa", "--runs", "8", "--out", tmp_path / "x", "--no-report"]
+    timid = "{copa: {delta: 10, mode: default}}"
+    several = f"cubic,{timid},copa"
+    argv = [path, "--cc", several, "--runs", "8", "--out", tmp_path / "x", "--no-report"]
     found = json.loads(command(*argv, "--json").stdout)
-    assert list(found) == ["copa", "cubic"]
+    assert list(found) == [timid, "copa", "cubic"]
     assert found["copa"]["found"] > found["cubic"]["found"]
     assert len(documents.part("worst").splitlines()) == 2 + 10
 

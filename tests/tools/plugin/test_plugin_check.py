@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """weir new cc and weir check cc: a folder that works, and checks that can fail."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -160,10 +161,27 @@ def test_what_it_prints_is_no_answer(plugin):
     assert done.summary.groups[0].acked_bytes > 0
 
 
+def test_parameters_are_those_of_a_config(plugin, weir, tmp_path):
+    """In the calls by hand and in the runs, with files as the command names them."""
+    fault = "if (((const struct config *)config)->beta > 0.75) out->cwnd_segs = 0;"
+    file = Path(plugin((GROW, f"{fault} {GROW}")))
+    usual, other = (f"{{plugin: {file.name}, beta: {beta}}}" for beta in (0.5, 0.8))
+    with contextlib.chdir(file.parent):
+        assert all(row.passed is not False for row in check.by_hand(usual))
+        assert "any values" in [row.name for row in check.by_hand(other) if row.passed is False]
+        assert check.bounded("steady link", usual, tmp_path).passed
+        assert not check.bounded("steady link", other, tmp_path).passed
+    assert check.name_of(other) == f"{file.stem}-beta-0.8"
+    assert check.name_of("{copa: {delta: 0.4}}") == "copa-delta-0.4"
+    done = weir("check", "cc", "{copa: {delta: many}}")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "delta" in done.err
+
+
 def test_what_is_no_control(weir):
     """One sentence."""
     done = weir("check", "cc", "none.so")
     assert done.status == 2
-    assert "none.so: cannot open shared object file" in done.err
+    assert "none.so: cannot be read: No such file or directory" in done.err
     with pytest.raises(UserError, match="'cubicc' is neither a plug-in"):
         check.by_hand("cubicc")

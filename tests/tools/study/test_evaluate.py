@@ -26,14 +26,27 @@ def test_what_a_control_may_be(tmp_path):
     python.touch()
     found = {
         text: evaluate_scene.control_of(text)
-        for text in ("copa", str(plugin), f"{python}:Mine", "linux:bbr")
+        for text in (
+            "copa",
+            str(plugin),
+            f"{python}:Mine",
+            "linux:bbr",
+            f"{{plugin: {plugin}, beta: 0.8}}",
+        )
     }
-    assert [one.name for one in found.values()] == ["copa", "mine", "Mine", "linux-bbr"]
+    assert [one.name for one in found.values()] == [
+        "copa",
+        "mine",
+        "Mine",
+        "linux-bbr",
+        "mine-beta-0.8",
+    ]
     assert [one.keys for one in found.values()] == [
         "cc: copa",
         f'cc: {{plugin: "{plugin}"}}',
         f'cc: {{python: "{python}:Mine"}}',
         "stack: {linux: {cc: bbr}}",
+        f'cc: {{"plugin": "{plugin}", "beta": "0.8"}}',
     ]
 
 

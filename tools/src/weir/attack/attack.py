@@ -69,12 +69,6 @@ class Result:
     network: dict[str, str]  # what is left, in words of the config
 
 
-def control_of(text: str) -> object:
-    """Returns what a config has of a control: a name, a plug-in by its file, or a guest's stack."""
-    plugin = {"plugin": str(Path(text).resolve())} if text.endswith(".so") else text
-    return configs.stack_of(text) or plugin
-
-
 def with_control(config: Config, control: object) -> Config:
     """Returns the config with this control, or guest's stack, for all flows that have one."""
     changed = deepcopy(config)
@@ -108,7 +102,7 @@ def read(
     )
     config.pop("live", None)
     if control:
-        config = with_control(config, control_of(control))
+        config = with_control(config, configs.control_of(control))
     wanted = goal or content.get("goal")
     if not wanted:
         raise UserError(f"{path}: goal: is wanted, or --goal")
@@ -135,7 +129,7 @@ class Attack:
         self.asked, self.trials = asked, trials
         self.box = Box(asked.config, asked.box)
         if asked.baseline:  # it may be of guests, which have not all that a box may change
-            Box(with_control(asked.config, control_of(asked.baseline)), asked.box)
+            Box(with_control(asked.config, configs.control_of(asked.baseline)), asked.box)
         self.benign = self._harm(self.box.nothing())
 
     def measure(self, points: Sequence[Point]) -> list[float]:
@@ -144,7 +138,9 @@ class Attack:
         # Nothing is recorded, which takes half of a short run; the figures are the same.
         several = [config | {"telemetry": {"level": "0"}} for config in several]
         baseline = self.asked.baseline
-        others = [with_control(one, control_of(baseline)) for one in several] if baseline else []
+        others = (
+            [with_control(one, configs.control_of(baseline)) for one in several] if baseline else []
+        )
         asked = [*several, *others]
         pairs = zip(asked, self.trials(asked), strict=True)
         harms = [self.asked.goal.harm(config, summary) for config, summary in pairs]

@@ -20,7 +20,7 @@ from pathlib import Path
 import weir
 from weir.analysis.folder import write_whole
 from weir.attack import page, registry
-from weir.attack.attack import KEEP, Asked, Attack, Result, control_of, with_control, yaml_text
+from weir.attack.attack import KEEP, Asked, Attack, Result, with_control, yaml_text
 from weir.attack.box import network_of
 from weir.attack.search import Budget, Found, Journal
 from weir.base import configs, programs, units
@@ -32,11 +32,6 @@ from weir.many.travel import program_version
 from weir.runner import config_files
 
 RUNS = 500  # without a limit
-
-
-def name_of(control: str) -> str:
-    """Returns what a folder calls a control: mine.so is mine, and linux:bbr is linux-bbr."""
-    return Path(control).name.removesuffix(".so").replace(":", "-")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +60,7 @@ class Options:
     @property
     def folder(self) -> Path:
         """The folder of the search."""
-        control = name_of(self.control) if self.control else None
+        control = configs.control_name(self.control) if self.control else None
         parts = ["attack", self.file.stem, control, str(self.seed)]
         return self.out or Path("runs") / "-".join(part for part in parts if part)
 
@@ -87,7 +82,7 @@ def identity(asked: Asked, seed: int) -> dict[str, str | int]:
         return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else str(file)
 
     config = asked.config
-    baseline = with_control(config, control_of(asked.baseline)) if asked.baseline else {}
+    baseline = with_control(config, configs.control_of(asked.baseline)) if asked.baseline else {}
     parts = [config_files.renamed(one, content) for one in (config, baseline)]
     version = program_version(programs.find_program("sim"))
     whole = json.dumps([*parts, asked.goal.name, asked.box, version], sort_keys=True)

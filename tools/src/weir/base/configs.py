@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -129,6 +130,30 @@ def as_file(config: Path | str | Config) -> Iterator[Path]:
         path = Path(place) / "config.yaml"
         path.write_text(yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True))
         yield path
+
+
+def control_of(text: str) -> object:
+    """Returns what a config has of a control that a command names: its `cc`, or a guest's `stack`.
+
+    It is one of weir list cc, FILE.so, linux:CC, quic:STACK:CC, or with parameters what `cc` is in
+    a config: {plugin: FILE.so, rmax: 1Gbit}, {copa: {delta: 0.4}}.
+    """
+    if not text.startswith("{"):
+        plugin = {"plugin": str(Path(text).resolve())} if text.endswith(".so") else text
+        return stack_of(text) or plugin
+    value = foreign.decode_yaml(text, text)
+    assert isinstance(value, dict)  # else it is bad YAML
+    here = {key: Path(own) for key, own in value.items() if isinstance(own, str)}
+    return value | {key: str(own.resolve()) for key, own in here.items() if own.is_file()}
+
+
+def control_name(text: str) -> str:
+    """Returns what files call a control that a command names: mine, linux-bbr, copa-delta-0.4."""
+    if text.startswith("{"):
+        value = control_of(text)
+        own = re.sub(r"(plugin|python): *[^,}]*", control(value), text)
+        return re.sub(r"[^\w.]+", "-", own).strip("-")
+    return Path(text).name.removesuffix(".so").replace(":", "-")
 
 
 def stack_of(text: str) -> Config | None:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 
 from weir.attack import attack, documents, run
 from weir.attack.search import Found
-from weir.base import programs, terminal, units
+from weir.base import configs, programs, terminal, units
 from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.study import documents as studies_documents
@@ -48,7 +49,7 @@ def searched(options: run.Options) -> tuple[attack.Asked, attack.Result]:
 def command(options: run.Options, *, as_json: bool, write_docs: bool) -> int:
     """Searches, and returns the exit status: 1 if the bound of the file does not hold."""
     programs.identify()
-    if "," in (options.control or ""):
+    if len(several(options)) > 1:
         return compared(options, as_json, write_docs)
     if write_docs:
         raise UserError("--write-docs: the page has a table of several controls: --cc copa,bbr")
@@ -65,13 +66,18 @@ def command(options: run.Options, *, as_json: bool, write_docs: bool) -> int:
     return 1 if result.held is False else 0
 
 
+def several(options: run.Options) -> list[str]:
+    """Returns the controls of --cc; a comma within {} is of a control's parameters."""
+    return re.split(r",(?![^{]*\})", options.control or "")
+
+
 def compared(options: run.Options, as_json: bool, write_docs: bool) -> int:
     """Attacks several controls in one box: a row for each, the one that suffers most first."""
     if write_docs:
         studies_documents.commit()
     found = {}
-    for control in (options.control or "").split(","):
-        out = options.out and options.out / run.name_of(control)
+    for control in several(options):
+        out = options.out and options.out / configs.control_name(control)
         found[control] = searched(replace(options, control=control, out=out))
     found = dict(sorted(found.items(), key=lambda item: -item[1][1].found))
     rows = [[name, *run.row(*one)] for name, one in found.items()]

@@ -23,9 +23,17 @@ from weir.plugin.check import Number, Result
 app = commands(__doc__)
 
 
-@app.add("cc", "check cc mine/mine.so", "check cc cubic --json")
+@app.add(
+    "cc",
+    "check cc mine/mine.so",
+    "check cc cubic --json",
+    'check cc "{plugin: mine/mine.so, beta: 0.8}"',
+)
 def check_cc(
-    control: Annotated[str, Argument(help="A plug-in's file, or the name of a control.")],
+    control: Annotated[
+        str,
+        Argument(help="A plug-in's file, the name of a control, or {plugin: FILE.so, KEY: VALUE}."),
+    ],
     as_json: Json = False,
 ) -> None:
     """Checks what a congestion control must do anywhere, in eight scenarios, and under attacks."""

@@ -300,6 +300,7 @@ def show(
     "evaluate copa",
     "evaluate ./mine.so --out runs/mine",
     "evaluate mine.py:MyControl --plan",
+    'evaluate "{copa: {delta: 0.4}}"',
     "evaluate linux:bbr",
     "evaluate quic:ngtcp2:bbr",
     "evaluate copa --print-config cubic-1BDP",
@@ -307,7 +308,11 @@ def show(
 def evaluate_(
     control: Annotated[
         str,
-        Argument(metavar="CC", help="A name, FILE.so, FILE.py:CLASS, linux:CC or quic:STACK:CC."),
+        Argument(
+            metavar="CC",
+            help="A name, FILE.so, FILE.py:CLASS, linux:CC, quic:STACK:CC"
+            " or {plugin: FILE.so, KEY: VALUE}.",
+        ),
     ],
     quick: Quick = True,
     out: ManyFolder = None,

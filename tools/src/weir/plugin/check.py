@@ -21,8 +21,8 @@ import msgspec
 
 from weir.analysis import run_summary
 from weir.analysis.run_summary import RunSummary
-from weir.attack import attack, registry
-from weir.base import tables, units
+from weir.attack import registry
+from weir.base import configs, tables, units
 from weir.base.errors import UserError
 from weir.base.programs import find_program
 from weir.plugin.conditions import CONDITIONS, config
@@ -58,8 +58,8 @@ class Done:
 
 
 def written(control: str) -> str:
-    """Returns attack.control_of as text for a config."""
-    value = attack.control_of(control)
+    """Returns configs.control_of as text for a config."""
+    value = configs.control_of(control)
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -107,12 +107,13 @@ class Calls(msgspec.Struct):
 
 def by_hand(control: str) -> list[Result]:
     """Checks what it answers to values that no path gives."""
-    if not control.endswith(".so") and control not in tables.read()["cc"]:
+    named = control.endswith(".so") or control.startswith("{")
+    if not named and control not in tables.read()["cc"]:
         raise UserError(
-            f"check: '{control}' is neither a plug-in, FILE.so, nor one of weir list cc"
+            f"check: '{control}' is neither a plug-in, FILE.so, nor one of weir list cc; one with"
+            " parameters is {plugin: FILE.so, KEY: VALUE}"
         )
-    path = str(Path(control).resolve()) if control.endswith(".so") else control
-    argv = [str(find_program("check-cc")), path]
+    argv = [str(find_program("check-cc")), written(control)]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_S_MAX)
     except subprocess.TimeoutExpired:
@@ -294,9 +295,8 @@ def conformance(control: str, folder: Path) -> list[Result]:
 
 def name_of(control: str) -> str:
     """Returns a plug-in's file without its folder, and its end if no control within is named so."""
-    file = Path(control).name
-    name = file.removesuffix(".so")
-    return file if name in tables.read()["cc"] else name
+    name = configs.control_name(control)
+    return f"{name}.so" if control != name and name in tables.read()["cc"] else name
 
 
 def scenarios(control: str) -> list[Number]:
@@ -320,4 +320,4 @@ def scenarios(control: str) -> list[Number]:
 def attacks(control: str) -> list[registry.Tried]:
     """Runs the control, and those beside it, under the attacks of configs/attacks."""
     several = dict.fromkeys([control, *BESIDE])
-    return registry.tried({name_of(one): attack.control_of(one) for one in several})
+    return registry.tried({name_of(one): configs.control_of(one) for one in several})

@@ -67,10 +67,12 @@ class Control:
 
 
 def control_of(text: str) -> Control:
-    """Reads a name of `weir list cc`, FILE.so, FILE.py:CLASS, linux:CC or quic:STACK:CC."""
+    """Reads what configs.control_of does, and FILE.py:CLASS."""
     file, _, name = text.rpartition(":")
     if stack := configs.stack_of(text):
         return Control(text.replace(":", "-"), f"stack: {configs.text(stack)}")
+    if text.startswith("{"):
+        return Control(configs.control_name(text), f"cc: {json.dumps(configs.control_of(text))}")
     if text.endswith(".so"):
         return Control(Path(text).stem, f"cc: {{plugin: {existing(text)}}}")
     if file.endswith(".py") and name:
@@ -79,7 +81,7 @@ def control_of(text: str) -> Control:
     if text not in tables.read()["cc"]:
         raise UserError(
             f"'{text}' is no control: it is one of weir list cc, FILE.so, FILE.py:CLASS,"
-            " linux:CC or quic:STACK:CC"
+            " linux:CC or quic:STACK:CC, or {plugin: FILE.so, KEY: VALUE}"
         )
     return Control(text, f"cc: {text}")
 
