@@ -38,7 +38,6 @@
 //   - An ACK is of one packet, where picoquic's is of a quarter of a window.
 //   - That one heeds no marks in INITIAL. The full queue raises the probability of RFC 9332's
 //     DualPI2, for which it pays seconds later: 26 % of 20 Mbit/s were used, and 96 % are.
-//   - A call's streams are connections, each in INITIAL first: frames take twice as long on Wi-Fi.
 //   - No faster pacing below 1 ms of RTT, no remembered window; a timeout is TCP's.
 #include <weir/cc.h>
 

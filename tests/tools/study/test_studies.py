@@ -7,6 +7,7 @@ import math
 import os
 import re
 import subprocess
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -439,9 +440,55 @@ def test_other_parameters_are_tried_beside_the_defaults(tmp_path, monkeypatch):
 
 
 @needs_sim
+def test_a_study_judges_a_control_that_it_does_not_name(tmp_path, monkeypatch):
+    """With its parameters; 2 segments do not fill the link, and 200 do."""
+
+    def experiments_of(name, control):
+        setup = Setup(name, ILLINOIS, (f"flows.0.cc={control}", "duration=10s", "warmup=1s"))
+        return (Experiment("X1", "one", (replace(FULL, setups=(setup,)),)),)
+
+    known(monkeypatch, replace(study(FULL), experiments_of=experiments_of))
+    for cwnd, verdict in ((200, "holds"), (2, "differs")):
+        out = tmp_path / str(cwnd)
+        control = f"{{fixed: {{cwnd: {cwnd}}}}}"
+        argv = ["study", "small", "--cc", control, "--out", str(out), "--json"]
+        done = CliRunner().invoke(app, argv)
+        assert [row["verdict"] for row in json.loads(done.stdout)] == [verdict]
+        assert done.exit_code == (verdict != "holds")
+        assert (out / f"small-fixed-cwnd-{cwnd}.html").exists()
+
+
+@needs_sim
+@pytest.mark.parametrize("name", ["c4", "rmcat"])
+def test_suites_take_a_control_of_the_users(name):
+    """Each of their runs is a config with it; where another flow is C4, so is this plug-in."""
+    (suite,) = find.chosen(name)
+    control = "{copa: {delta: 0.4}}"
+    own = tried.of_control(suite, control)
+    assert len(own.experiments) == len(suite.experiments)
+    cells = reproduce.Campaign(own, True).cells
+    assert {one.name for one in cells}.isdisjoint(
+        one.name for one in reproduce.Campaign(suite, True).cells
+    )
+    for cell in cells[::5]:
+        assert "delta: 0.4" in reproduce.resolved(cell)
+    if name == "c4":
+        named = suite.experiments_of("c4", "{plugin: c4.so}")
+        kinds = Counter(one.kind for each in named for one in each.claims)
+        assert kinds == {"number": 33, "shown": 4, "not comparable": 1}
+        (claimed,) = next(one for one in named if "vs_c4_lg2" in one.claims[0].says).claims
+        (setup,) = claimed.setups
+        assert [text for text in setup.override if "cc=" in text] == [
+            "flows.0.cc={plugin: c4.so}",
+            "flows.1.cc={plugin: c4.so}",
+        ]
+
+
+@needs_sim
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
+        (["--cc", "copa"], "the claims of small are about certain controls"),
         (["--cc", "copa", "--set", "delta: 1"], "no flow of this study has the control 'copa'"),
         (["--cc", "copaa", "--set", "delta: 1"], "'copaa' is not a control of Weir's; did you"),
         (["--cc", "illinois", "--set", "nonsense: 1"], "unknown key 'nonsense'"),

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from typer import Argument, Option
@@ -328,17 +328,20 @@ def evaluate_(
     programs.identify()
     one = evaluate.study(evaluate_scene.control_of(control), control)
     campaign = reproduce.Campaign(one, quick, out)
-    reproduce.refuse(campaign)
     if cell is not None or only_plan:
+        reproduce.refuse(campaign)
         show([campaign], cell, workers, as_json)
         return
+    judge(campaign, workers, as_json)
+
+
+def judge(campaign: reproduce.Campaign, workers: int | None, as_json: bool) -> NoReturn:
+    """Runs a study that is made for a control of the user's."""
+    reproduce.refuse(campaign)
     screen = terminal.console(stderr=as_json)
-    name = campaign.study.name
+    name, runs = campaign.study.name, reproduce.simulating(screen, workers=workers)
     raise typer.Exit(
-        reproduce.run_all(
-            *(name, [campaign], out, screen, reproduce.simulating(screen, workers=workers)),
-            as_json=as_json,
-        )
+        reproduce.run_all(name, [campaign], campaign.out, screen, runs, as_json=as_json)
     )
 
 
@@ -349,6 +352,8 @@ def evaluate_(
     'study papers --cc cubic --set "beta: 0.8"',
     'study corescale --cc bbr --set "plugin: ./bbr.so"',
     'study c4 --cc cubic --set "stack: linux:cubic" --set "stack: quic:ngtcp2:cubic"',
+    "study c4 --cc ./c4.so",
+    'study rmcat --cc "{plugin: ./scream.so, rmax: 1Gbit}"',
 )
 def study_(
     study: Annotated[str, Argument(metavar="STUDY", autocompletion=study_names)],
@@ -359,24 +364,32 @@ def study_(
             metavar="PARAMETERS",
             help="Parameters of the control, or in its place a plug-in or a stack; repeated.",
         ),
-    ],
+    ] = [],  # noqa: B006
     control: Annotated[
-        str, Option("--cc", metavar="CONTROL", help="The control they are of.")
+        str,
+        Option(
+            "--cc",
+            metavar="CONTROL",
+            help="The control they are of; without --set one that c4 or rmcat is to judge.",
+        ),
     ] = "copa",
     quick: Quick = True,
     out: ManyFolder = None,
     workers: Workers = None,
     as_json: Json = False,
 ) -> None:
-    """Tries parameters of a control on every claim of a study.
+    """Tries parameters of a control on every claim of a study, beside what it has by default.
 
-    Beside them stands what it has by default.
+    Without parameters: runs a suite with a control that it does not name, such as a plug-in.
     """
     programs.identify()
     chosen = find.chosen(study)
     if len(chosen) > 1:
         raise UserError(f"'{study}' is several studies: {', '.join(one.name for one in chosen)}")
     (one,) = chosen
+    if not sets:
+        own = reproduce.Campaign(tried.of_control(one, control), quick, out)
+        judge(own, workers, as_json)
     place = out or Path("runs") / f"{one.name}-sets"
     screen = terminal.console(stderr=as_json)
     raise typer.Exit(

@@ -277,7 +277,8 @@ class Study:
     drawn: what `draw(found, ...)` of the folder's figures.py is given besides the runs; None: it
     draws other studies. with_all: `weir reproduce all` runs it. command: the one that runs it
     [reproduce NAME]. replication: who repeated its experiments, and how. results: the file of the
-    folder that keeps them.
+    folder that keeps them. experiments_of: makes those of another control, from its name and from
+    what `cc` is in a config; None: the claims are about certain controls.
     """
 
     name: str
@@ -290,6 +291,7 @@ class Study:
     command: str = ""
     replication: str = ""
     results: str = "results.json"
+    experiments_of: Callable[[str, str], tuple[Experiment, ...]] | None = None
 
     def figures(self, found: Found) -> Iterator[Figure]:
         """Yields figures in the source's axes, of the runs that are there."""

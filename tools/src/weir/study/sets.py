@@ -10,9 +10,10 @@ stack of a guest, a Linux kernel's or QUIC's; cells with what guests cannot do a
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -56,6 +57,27 @@ class Sets:
                 f"--set '{text}': stack: is linux:CC or quic:STACK:CC, and stands alone"
             )
         return {str(name): value for name, value in found.items()}
+
+
+def of_control(study: Study, control: str) -> Study:
+    """Makes the study of a control that it does not name. UserError: its claims are of others."""
+    if study.experiments_of is None:
+        raise UserError(
+            f"study: the claims of {study.name} are about certain controls: give one of them as"
+            " --cc, and --set; c4 and rmcat judge any"
+        )
+    if configs.stack_of(control):
+        raise UserError(f"study: {control}: a stack is given as --set 'stack: {control}'")
+    name = configs.control_name(control)
+    return replace(
+        study,
+        name=f"{study.name}-{name}",
+        title=f"{study.title}: {name}",
+        experiments=study.experiments_of(name, configs.text(configs.control_of(control))),
+        drawn=None,
+        command=shlex.join(["study", study.name, "--cc", control]),
+        results=f"{name}.json",
+    )
 
 
 def changed(

@@ -26,6 +26,7 @@ in picoquic_ns.c and sim_link.c of github.com/private-octopus/picoquic.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -37,7 +38,7 @@ from weir.guests import stacks
 from weir.study import written
 from weir.study.claim import Claim, Experiment, Setup, Study, near
 from weir.study.measures import of_kind
-from weir.study.scenario import cannot
+from weir.study.scenario import cannot, shown
 
 HERE = Path(__file__).parent
 CONTROLS = {"cubic": "CUBIC", "bbr3": "BBR"}  # ours, and what the source calls it
@@ -46,6 +47,10 @@ OF_BYTES = (1440 / 1405) / (1500 / 1448)
 MEDIA_FROM_S = {"media_short_long": 5.0}  # frames from then on count
 PART = 0.10  # of a published time
 TOLERANCE = "our own: 10 % for another transport and another author's control; the text has none"
+BESIDE_C4 = "flows.1.cc=c4"
+NO_C4 = (
+    "the other download's control is C4, an example of tools/sdk: weir study c4 --cc c4.so runs it"
+)
 CLOSE = 0.01  # two means as near as this have no order
 
 
@@ -61,7 +66,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True):
 
     rtt_ms is the path's when the download ends. random: seeds change it. own: further changes of a
     control's runs. why: the cause where a control's time differs, by control, or the order of both.
-    cannot: why it cannot be run.
+    cannot: why it cannot be run. c4: the mean of picoquic's C4, 0: not known.
     """
 
     name: str
@@ -74,8 +79,14 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True):
     rtt_ms: float = 0.0
     random: bool = False
     own: dict[str, list[str]] = {}
+    c4: int = 0
     why: dict[str, str] = {}
     cannot: str = ""
+
+    @property
+    def needs_c4(self) -> bool:
+        """Is true where the other download's control is C4."""
+        return BESIDE_C4 in self.set
 
     def times(self, cc: str) -> Times:
         """Returns a control's published times."""
@@ -184,8 +195,8 @@ def order_claim(one: Scenario, published: float) -> Claim:
 
 def claims(one: Scenario) -> tuple[Claim, ...]:
     """Claims both controls' times where nothing competes, and their order if there is one."""
-    if one.cannot:
-        return (cannot(one.name, one.section, one.cannot),)
+    if why := one.cannot or (NO_C4 if one.needs_c4 else ""):
+        return (cannot(one.name, one.section, why),)
     published = order(one)
     times = () if one.kind == "beside" else tuple(time_claim(one, cc) for cc in CONTROLS)
     if published is not None:
@@ -218,6 +229,38 @@ def experiment(number: int, one: Scenario) -> Experiment:
 EXPERIMENTS = tuple(experiment(number, one) for number, one in enumerate(SCENARIOS, start=1))
 
 
+def other(one: Scenario, name: str, control: str) -> Claim:
+    """Shows the time of a control that the tables do not have; that of C4 they do."""
+    is_c4 = name == "c4"
+    if why := one.cannot or (NO_C4 if one.needs_c4 and not is_c4 else ""):
+        return cannot(one.name, one.section, why)
+    beside = [text.replace(BESIDE_C4, f"flows.1.cc={control}") for text in one.set]
+    setup = msgspec.structs.replace(one, set=beside).setup(control)
+    setups = (replace(setup, name=f"{one.name}-{name}"),)
+    says = f"{one.name}: mean time{' of a frame' if one.kind == 'call' else ''}"
+    if not is_c4 or not one.c4:
+        return shown(says, one.section, setups, one.time_s, "s")
+    return Claim(
+        f"{says}, of picoquic's C4",
+        one.section,
+        "number",
+        setups,
+        one.time_s,
+        "s",
+        **near(one.c4 / 1e6, PART),
+        tolerance=TOLERANCE,
+        why=one.why.get("c4", ""),
+    )
+
+
+def experiments_of(name: str, control: str) -> tuple[Experiment, ...]:
+    """Makes the experiments of a control of another name, by what `cc` is in a config."""
+    return tuple(
+        Experiment(f"C{number}", one.title, (other(one, name, control),))
+        for number, one in enumerate(SCENARIOS, start=1)
+    )
+
+
 STUDY = Study(
     "c4",
     "picoquic's scenarios for C4, with CUBIC and BBR",
@@ -226,4 +269,5 @@ STUDY = Study(
     " 0863b68 (July 2026)",
     EXPERIMENTS,
     HERE,
+    experiments_of=experiments_of,
 )

@@ -4,7 +4,8 @@
 RFC 8867 has eight cases and says what to look at, but gives no number to reach. So each bound here
 is our own, and stands in its claim: a control holds where media gets most of what the link has and
 what the encoder can use, frames arrive in time for a conversation, and no flow starves. Each case
-runs with Copa, CUBIC and version 3 of BBR, of which none is made for media.
+runs with Copa, CUBIC and version 3 of BBR, of which none is made for media; weir study rmcat --cc
+scream.so judges another one, such as the examples of tools/sdk.
 
 Media is our source `media` over TCP, which sends a lost frame again; RTP would not. So a frame's
 time is the one until its last byte is acknowledged. Each video flow has an audio flow beside it, of
@@ -14,6 +15,7 @@ as 300 ms of the link's first rate are.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -190,20 +192,22 @@ def asked_of(case: MediaCase) -> tuple[Asked, ...]:
     return (*common, *case.asks)
 
 
-def claim(case: MediaCase, cc: str, asked: Asked) -> Claim:
-    """Claims what a control is to do in a case."""
+def claim(case: MediaCase, cc: str, asked: Asked, name: str = "") -> Claim:
+    """Claims what a control is to do in a case. name: of one that is not of CONTROLS."""
     known = {one.__name__: one for one in (fair, part, payload, usable, of_reference)} | {
         "forward": follows(case, slice(0, case.media), case.rate),
         "reverse": follows(case, slice(1, 2), case.back),
         "in_time": frame_ms(case),
     }
-    beside = (REFERENCE.setup(cc),) if asked.beside else ()
-    why = next((why for word, why in case.why.items() if word in asked.says), "")
+    setups = [one.setup(cc) for one in (case, REFERENCE)[: 1 + asked.beside]]
+    if name:
+        setups = [dataclasses.replace(s, name=s.name.replace(cc, name)) for s in setups]
+    why = next((why for word, why in case.why.items() if word in asked.says and not name), "")
     return Claim(
-        f"{case.name}, {CONTROLS[cc]}: {asked.says}",
+        f"{case.name}, {name or CONTROLS[cc]}: {asked.says}",
         f"section {case.section.partition('-')[0]}; {asked.whence}",
         "direction",
-        (case.setup(cc), *beside),
+        tuple(setups),
         written.measure_of(asked.measure, known),
         asked.unit,
         low=asked.low,
@@ -222,6 +226,16 @@ EXPERIMENTS = tuple(
 )
 
 
+def experiments_of(name: str, control: str) -> tuple[Experiment, ...]:
+    """Makes the experiments of a control of another name, by what `cc` is in a config."""
+    return tuple(
+        dataclasses.replace(
+            own, claims=tuple(claim(case, control, asked, name) for asked in asked_of(case))
+        )
+        for own, case in zip(EXPERIMENTS, CASES, strict=True)
+    )
+
+
 STUDY = Study(
     "rmcat",
     "test cases for interactive media, with TCP's controls",
@@ -229,4 +243,5 @@ STUDY = Study(
     " Interactive Real-Time Media, RFC 8867, 2021, and RFC 8868, section 4.5",
     EXPERIMENTS,
     HERE,
+    experiments_of=experiments_of,
 )
