@@ -90,6 +90,40 @@ def test_what_rust_has_beside_a_state(simulate: Simulate, tmp_path: Path) -> Non
     assert set(acked["value"][acked["flow_id"] < 3].tolist()) == {1448.0}
 
 
+RECEIVER_IN_RUST = """    const SSTHRESH: bool = true;
+    const ARRIVAL: bool = true;
+
+    fn on_arrival(own: &mut [u64; weir_cc::RECEIVER], _: &Settings, at: &weir_cc::Arrival) -> u64 {
+        own[0] += u64::from(at.bytes);
+        own[1] |= u64::from(at.late);
+        own[7] += u64::from(at.now_ts.wrapping_sub(at.tsval) < 19 || at.ce || at.tsecr == 0);
+        81920 * (1 + u64::from(own[0] > 1_000_000) + own[1] + 100 * own[7])
+    }"""
+ARRIVALS = """
+seed: 1
+duration: 20s
+warmup: 10s
+paths:
+  forward: [{{link: {{rate: 1Gbit, queue: {{fifo: {{limit: 1000pkt}}}}}}}},
+    {{loss_mask: {{mask: {lost}, repeat: no}}}}, {{delay: {{delay: 20ms}}}}]
+  reverse: [{{delay: {{delay: 20ms}}}}]
+flows: [{{cc: {{plugin: {plugin}}}}}]
+"""
+
+
+@pytest.mark.parametrize(("lost", "parts"), [("0x0", 2), ("0x8000000000", 3)])
+def test_the_receivers_half_in_rust(
+    simulate: Simulate, tmp_path: Path, lost: str, parts: int
+) -> None:
+    """It keeps numbers of its own: 80 KiB more after 1 MB, and after a late segment."""
+    text = NEWRENO.read_text()
+    (old,) = re.findall("    const SSTHRESH.*", text)
+    (tmp_path / "half.rs").write_text(text.replace(old, RECEIVER_IN_RUST))
+    plugin = in_rust(tmp_path / "rust", tmp_path / "half.rs")
+    run = simulate(ARRIVALS.format(plugin=plugin, lost=lost))
+    assert run.groups[0]["goodput_bps"] == pytest.approx(parts * 81920 * 8 / 0.04, rel=0.015)
+
+
 @pytest.mark.parametrize("language", ["c++", "rust"])
 def test_newreno_in_another_language(
     language: str, compiled: Path, simulate: Simulate, tmp_path: Path

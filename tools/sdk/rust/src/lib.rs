@@ -23,6 +23,8 @@ pub const OBSERVED: usize = 4;
 pub const MODES: usize = 16;
 /// Notes that a control may name.
 pub const NOTES: usize = 16;
+/// Numbers that [`Control::on_arrival`] keeps.
+pub const RECEIVER: usize = 8;
 
 /// The transport's measurements for an ACK (`struct cc_ack`).
 #[repr(C)]
@@ -113,6 +115,20 @@ pub struct Packet {
     pub probe: bool,
     pub app_limited: bool,
     pub ce: Ce,
+}
+
+/// A segment of data that has arrived at the receiver (`struct cc_arrival`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Arrival {
+    pub now_ns: u64,
+    pub bytes: u32,
+    pub now_ts: u32,
+    pub tsval: u32,
+    pub tsecr: u32,
+    pub late: bool,
+    pub ce: bool,
 }
 
 /// The control's decisions (`struct cc_out`); on a call it holds the last ones.
@@ -237,6 +253,8 @@ pub trait Control: Copy + 'static {
     const NOTES: &'static [&'static str] = &[];
     /// It has a slow start threshold.
     const SSTHRESH: bool = false;
+    /// It uses [`Control::on_arrival`].
+    const ARRIVAL: bool = false;
 
     /// Returns the larger of the initial and the minimum window, in segments.
     fn given_window(config: &Self::Config) -> f64;
@@ -256,6 +274,11 @@ pub trait Control: Copy + 'static {
     fn on_timer(&mut self, _: &Context<Self::Config>, _now_ns: u64, _: &mut Out) {}
     /// Something happened to a segment.
     fn on_packet(&mut self, _: &Context<Self::Config>, _: &Packet) {}
+    /// Returns the largest window that the receiver offers, in bytes; called there, maybe by
+    /// another thread. `receiver` is 0 when the connection begins.
+    fn on_arrival(_receiver: &mut [u64; RECEIVER], _: &Self::Config, _: &Arrival) -> u64 {
+        u64::MAX
+    }
     /// Returns internal values, for plots.
     fn observe(&self, _: &Self::Config) -> [f32; OBSERVED] {
         [0.0; OBSERVED]
@@ -436,7 +459,7 @@ pub struct Ops<C: Control> {
     on_timer: Option<extern "C" fn(&mut Slot<C>, &C::Config, u64, &mut Out)>,
     on_packet: Option<extern "C" fn(&mut Slot<C>, &C::Config, &Packet)>,
     notes: [*const c_char; NOTES],
-    on_arrival: *const c_void,
+    on_arrival: Option<extern "C" fn(&mut [u64; RECEIVER], &C::Config, &Arrival) -> u64>,
 }
 // SAFETY: what the pointers lead to is constant.
 unsafe impl<C: Control> Sync for Ops<C> {}
@@ -505,6 +528,10 @@ extern "C" fn on_timer<C: Control>(slot: &mut Slot<C>, config: &C::Config, now_n
 extern "C" fn on_packet<C: Control>(slot: &mut Slot<C>, config: &C::Config, packet: &Packet) {
     let context = context(slot, config);
     slot.control.on_packet(&context, packet);
+}
+
+extern "C" fn on_arrival<C: Control>(receiver: &mut [u64; RECEIVER], config: &C::Config, arrival: &Arrival) -> u64 {
+    C::on_arrival(receiver, config, arrival)
 }
 
 extern "C" fn observe<C: Control>(slot: &Slot<C>, config: &C::Config, values: &mut [f32; OBSERVED]) {
@@ -583,7 +610,7 @@ impl<C: Control> Ops<C> {
         on_timer: if C::SERVICE { Some(on_timer::<C>) } else { None },
         on_packet: if C::SERVICE { Some(on_packet::<C>) } else { None },
         notes: names(C::NOTES),
-        on_arrival: std::ptr::null(),
+        on_arrival: if C::ARRIVAL { Some(on_arrival::<C>) } else { None },
     };
 }
 
