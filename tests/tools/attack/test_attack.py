@@ -261,7 +261,7 @@ def test_guests_take_the_place_of_a_control(tmp_path):
     asked = attack.read(path, control="quic:ngtcp2:bbr")
     ngtcp2 = {"quic": {"ngtcp2": {"cc": "bbr", "qlog": "no"}}}
     assert asked.config["flows"] == [{"stack": ngtcp2}, {"stack": ngtcp2, "start": "10ms"}]
-    back = attack.with_control(asked.config, attack.control_of("copa"))
+    back = attack.with_control(asked.config, configs.control_of("copa"))
     assert back["flows"] == [{"cc": "copa"}, {"cc": "copa", "start": "10ms"}]
     with pytest.raises(UserError, match="box: stretch: is of Weir's own hosts"):
         Box(asked.config, asked.box)

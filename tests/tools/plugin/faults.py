@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from weir.attack import attack, run
+from weir.base import configs
 from weir.many import trials
 from weir.plugin import check
 
@@ -97,7 +98,7 @@ def searched(plugin: str, sane: str, goal: str, baseline: str, count: int, folde
     asked = attack.read(BOX, goal, plugin, baseline)
     result = run.execute(asked, options, lambda found: None)
     left = attack.configs.mapping(options.out / "attack.yaml")
-    both = [attack.with_control(left, attack.control_of(one)) for one in (sane, baseline)]
+    both = [attack.with_control(left, configs.control_of(one)) for one in (sane, baseline)]
     with trials.opened(folder, 2) as ask:
         pairs = zip(both, ask(both), strict=True)
         usual, least = [asked.goal.harm(config, summary) for config, summary in pairs]

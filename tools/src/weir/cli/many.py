@@ -378,9 +378,10 @@ def study_(
     workers: Workers = None,
     as_json: Json = False,
 ) -> None:
-    """Tries parameters of a control on every claim of a study, beside what it has by default.
+    """Tries parameters of a control on every claim of a study.
 
-    Without parameters: runs a suite with a control that it does not name, such as a plug-in.
+    Beside them stands what it has by default. Without --set, c4 or rmcat judges a control that it
+    does not name, such as a plug-in.
     """
     programs.identify()
     chosen = find.chosen(study)
