@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from weir.analysis import folder as folders
 from weir.many.cells import run_cells
+from weir.plugin import check
 from weir.studies.c4 import study as c4
 from weir.studies.rmcat import study as rmcat
 from weir.study.claim import Found, Setup
@@ -154,6 +155,19 @@ def test_c4_takes_as_long_as_published(compiled: Path, tmp_path: Path, name: str
     one = msgspec.structs.replace(one, set=[text.replace("=c4", f"={plugin}") for text in one.set])
     times = [one.time_s(run) for run in runs_of(replace(one.setup(plugin), name=name), tmp_path)]
     assert sum(times) / len(times) == pytest.approx(PUBLISHED[name], rel=0.06)
+
+
+@pytest.mark.usefixtures("weir_sim")
+def test_what_any_control_must_do(compiled: Path, tmp_path: Path) -> None:
+    """SCReAM fills a link if rmax allows it; C4's rate grows from a window of three segments.
+
+    There a probe of 1/16 more is no segment more: the rate must come down to what is reached, so
+    that the next one is seen.
+    """
+    scream = f"{{plugin: {compiled / 'scream.so'}, rmax: 1Gbit}}"
+    assert check.bounded("steady link", scream, tmp_path).passed
+    assert not check.bounded("steady link", str(compiled / "scream.so"), tmp_path).passed
+    assert check.bounded("after losses", str(compiled / "c4.so"), tmp_path).passed
 
 
 def test_c4_cycles_as_its_states_say(compiled: Path, simulate: Simulate) -> None:
