@@ -106,19 +106,19 @@ static char *guarded_state(size_t size, struct err *err) {
 	return p + page - (size + 7) / 8 * 8;
 }
 
-// The control and its parameters; what those name stays as long as the program.
-static int control_read(const char *value, struct group *g, struct err *err) {
+// The control and its parameters, which may point into the config.
+static int control_read(
+	const char *value, struct config **config, struct group *g, struct err *err) {
 	static const struct source_ops any_source;
-	static struct config *config;
 	char *text;
 	int length = asprintf(&text, "cc: %s", value);
 
 	if (length < 0)
 		return err_set(err, -ENOMEM, "no memory");
-	config = config_parse("cc", text, (size_t)length, err);
+	*config = config_parse("cc", text, (size_t)length, err);
 	free(text);
 	*g = (struct group){.source = &any_source};
-	return config == NULL ? -EINVAL : group_control(g, config_root(config), err);
+	return *config == NULL ? -EINVAL : group_control(g, config_root(*config), err);
 }
 
 static int bed_open(struct bed *b, const struct group *g, struct err *err) {
@@ -394,16 +394,18 @@ static void print(const struct bed *b, uint64_t calls, const char *fault, uint64
 int main(int argc, char **argv) {
 	uint64_t digest[3], calls = 0, counted = 0;
 	struct err err, fault = {""};
-	static struct group g;
+	struct config *config = NULL;
+	struct group g = {0};
 	struct bed b;
+	int rc = 2;
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: " PROGRAM " NAME|{plugin: FILE.so, KEY: VALUE}\n");
 		return 2;
 	}
-	if (control_read(argv[1], &g, &err) < 0 || bed_open(&b, &g, &err) < 0) {
+	if (control_read(argv[1], &config, &g, &err) < 0 || bed_open(&b, &g, &err) < 0) {
 		fprintf(stderr, PROGRAM ": %s\n", err.msg);
-		return 2;
+		goto done;
 	}
 	run_stdout_aside();
 	cc_plugin_limit();
@@ -413,5 +415,9 @@ int main(int argc, char **argv) {
 	}
 	run_stdout_back();
 	print(&b, calls, fault.msg, counted, digest[0] == digest[1], digest[0] == digest[2]);
-	return 0;
+	rc = 0;
+done:
+	free(g.cc_config);
+	config_free(config);
+	return rc;
 }
