@@ -206,10 +206,31 @@ static int step(struct walk *w) {
 	return step_map(w, n);
 }
 
-// Takes the next part of path (up to '.' or '=') into w->part and returns what follows.
+// The length of the next part of a path, up to '.' or the end. Keys of a schedule's item, or of
+// `sysctl`, contain dots: the longest key of the map that the path begins with; else, in a map that
+// has such keys, all that is left.
+static size_t part_length(const struct config_node *at, const char *path, const char *end) {
+	size_t all = (size_t)(end - path), longest = 0;
+	const char *stop = memchr(path, '.', all);
+	bool dots = false;
+
+	for (size_t i = 0; at != NULL && at->kind == CONFIG_MAP && i < at->count; i++) {
+		const char *key = at->entry[i].key;
+		size_t len = strlen(key);
+
+		dots |= strchr(key, '.') != NULL;
+		if (len > longest && len <= all && memcmp(key, path, len) == 0
+			&& (len == all || path[len] == '.'))
+			longest = len;
+	}
+	if (longest > 0)
+		return longest;
+	return stop == NULL || dots ? all : (size_t)(stop - path);
+}
+
+// Takes the next part of path into w->part and returns what follows.
 static const char *next_part(struct walk *w, const char *path, const char *end) {
-	const char *stop = memchr(path, '.', (size_t)(end - path));
-	size_t len = (size_t)((stop == NULL ? end : stop) - path);
+	size_t len = part_length(*w->slot, path, end);
 
 	if (len == 0 || len > CONFIG_KEY_MAX) {
 		err_set(w->err, -EINVAL, "%s: a part of the path is %s", w->source,

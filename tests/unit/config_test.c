@@ -276,6 +276,34 @@ TEST(items_of_a_list_have_one_name) {
 	config_free(c);
 }
 
+// The keys of a schedule's item and of `sysctl` contain dots.
+TEST(a_key_with_dots_is_one_part) {
+	struct config *c = parse("schedule:\n"
+				 "  - {at: 1s, forward.link.rate: 1Mbit}\n"
+				 "branches: {v1: {a.b: 1}, v1.x: {c.d: 1}}\n");
+	struct err err = {""};
+	static const char *const list[] = {
+		"schedule.0.forward.link.rate=2Mbit",
+		"schedule.0.reverse.link.rate=3Mbit",
+		"schedule.0.at=4s",
+		"branches.v1.a.b=5",
+		"branches.v1.x.c.d=6",
+	};
+	struct config_node *item;
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		ck_assert_msg(config_override(c, list[i], &err) == 0, "%s", err.msg);
+	item = find(c, "schedule.0");
+	ck_assert_uint_eq(config_count(item), 3);
+	ck_assert_str_eq(config_text(config_get(item, "forward.link.rate")), "2Mbit");
+	ck_assert_str_eq(config_text(config_get(item, "reverse.link.rate")), "3Mbit");
+	ck_assert_str_eq(config_text(config_get(item, "at")), "4s");
+	item = find(c, "branches");
+	ck_assert_str_eq(config_text(config_get(config_get(item, "v1"), "a.b")), "5");
+	ck_assert_str_eq(config_text(config_get(config_get(item, "v1.x"), "c.d")), "6");
+	config_free(c);
+}
+
 static const struct wrong bad_overrides[] = {
 	{"seed", "-o seed: write it as -o path.to.key=value"},
 	{"=1", "-o =1: a part of the path is empty"},
