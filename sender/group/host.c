@@ -55,13 +55,15 @@ void group_host_modes(struct group *g) {
 	g->sampled = g->has_service || (wants && (cc->on_sample != NULL || cc->requests != NULL));
 	g->tick_ns = g->hz > 0 ? NS_PER_S / g->hz : 0;
 	g->bursts = g->has_service || g->tso != TSO_NO || g->pacing == PACING_FQ;
-	g->receiver_modes = (uint8_t)((g->gro_ns > 0 ? RECEIVER_GRO : 0)
-		| (g->acks == ACKS_LINUX ? RECEIVER_LINUX_ACKS : 0)
-		| (g->rmem > 0 || g->read_bps > 0 || (cc != NULL && cc->on_arrival != NULL)
-				? RECEIVER_WINDOW
-				: 0));
+	g->receiver_modes = 0;
+	if (g->gro_ns > 0)
+		g->receiver_modes |= RECEIVER_GRO;
+	if (g->acks == ACKS_LINUX)
+		g->receiver_modes |= RECEIVER_LINUX_ACKS;
+	if (g->rmem > 0 || g->read_bps > 0 || (cc != NULL && cc->on_arrival != NULL))
+		g->receiver_modes |= RECEIVER_WINDOW;
 	g->paced_by_cc = g->pacing == PACING_CC && !g->bursts;
-	g->samples = g->cc != NULL && (g->cc->rate || g->cc->samples);
+	g->samples = cc != NULL && (cc->rate || cc->samples);
 	g->host_paced = g->pacing == PACING_SRTT || g->pacing == PACING_FQ;
 }
 
