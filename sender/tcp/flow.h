@@ -480,5 +480,7 @@ void flow_ack(struct endpoint *e, struct flow *f, const struct seg *seg, uint64_
 // Does flow_rx's work for an ACK that only advances una. False: it is another kind of segment;
 // nothing was done.
 bool flow_ack_expected(struct endpoint *e, struct flow *f, const struct seg *seg, uint64_t now_ns);
-void flow_enter_loss(struct endpoint *e, struct flow *f, uint64_t now_ns); // after a timeout
 void flow_reorder_timer(struct endpoint *e, struct flow *f, uint64_t now_ns); // RACK
+
+// recovery.c
+void flow_enter_loss(struct endpoint *e, struct flow *f, uint64_t now_ns); // after a timeout

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an ACK delivers, and what it shows to be lost: the scoreboard (loss.c), marks (marks.c), and
-// the undoing of reductions that were not needed (spurious.c).
+// What an ACK delivers, and what it shows to be lost: the scoreboard (loss.c), episodes of recovery
+// (recovery.c), marks (marks.c), and the undoing of reductions that were not needed (spurious.c).
 #pragma once
 #include "sender/tcp/flow.h"
 
@@ -68,6 +68,18 @@ static inline void loss_unsent_end(struct flow *f, uint64_t index) {
 	if (index < f->rtx_hint)
 		relost_remove(f, index);
 }
+
+// recovery.c
+enum cause { CAUSE_LOSS, CAUSE_ECN, CAUSE_REQUEST, CAUSE_PROBE };
+void recovery_enter(struct endpoint *e, struct flow *f, const struct delivery *d, enum cause cause);
+// Ends an episode after an ACK, and begins another if there is a reason.
+void recovery_update(struct endpoint *e, struct flow *f, const struct delivery *d, bool ece);
+// Counts and records a reduction of the control's window, if there was one.
+void recovery_reduced(struct endpoint *e, struct flow *f, double before, bool ecn, uint64_t now_ns);
+// Does what the control has asked for. Whether an episode has begun: its window moves from the next
+// ACK on.
+__attribute__((cold)) bool recovery_take_requests(
+	struct endpoint *e, struct flow *f, const struct delivery *d);
 
 // marks.c
 // Whether the ACK says that segments arrived with CE; d->ce: how many. The counter of AccECN is
