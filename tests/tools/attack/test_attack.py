@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from waiting import wait_for
 from weir.analysis.run_summary import decode
 from weir.attack import attack, documents, registry, run
-from weir.attack.box import Box
+from weir.attack.box import Box, guests_of
 from weir.attack.elements import ELEMENTS
 from weir.attack.goals import GOALS, goal_of, payload_share
 from weir.attack.minimise import minimise
@@ -284,8 +284,13 @@ def test_a_search_with_guests_is_of_their_versions(tmp_path, monkeypatch):
     described = dict.fromkeys(("package", "version", "release", "options", "compiler", "key"), "x")
     (tmp_path / "guests/KEY/guest.json").write_text(json.dumps(described))
     (tmp_path / "guests/current").symlink_to("KEY")
-    assert run.identity(known["linux:bbr"], 1) != before["linux:bbr"]
+    built = run.identity(known["linux:bbr"], 1)
+    assert built != before["linux:bbr"]
     assert run.identity(known["bbr"], 1) == before["bbr"]
+    (tmp_path / "guests/delay").symlink_to("KEY")  # a word of the config, and no kernel of its
+    assert run.identity(known["linux:bbr"], 1) == built
+    quic = {"stack": {"quic": {"quinn": {"kernel": "mine"}}}, "peer": "linux"}
+    assert guests_of(quic) == {"quinn", "mine", "current"}
 
 
 ENDLESS = "__attribute__((constructor)) static void start(void) { for (volatile int i = 0;; i++); }"

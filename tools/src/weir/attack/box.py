@@ -20,6 +20,7 @@ from weir.attack.elements import ELEMENTS
 from weir.base import units
 from weir.base.configs import Config
 from weir.base.errors import UserError
+from weir.guests.kernels import CURRENT
 
 
 def victims(config: Config) -> tuple[int, ...]:
@@ -37,7 +38,25 @@ def victims(config: Config) -> tuple[int, ...]:
 def stack(group: Config, side: str = "stack") -> str:
     """Returns whose stack a side of a group has: weir, linux or quic."""
     written = group.get(side) or (group.get("stack") if side == "peer" else None) or "weir"
-    return str(next(iter(written)) if isinstance(written, Mapping) else written)
+    return str(_plugin(written)[0])
+
+
+def guests_of(group: Config) -> set[str]:
+    """Returns the names of the kernels and the QUIC stack that a group's guests run."""
+    found = set()
+    for side in ("stack", "peer"):
+        kind, of = _plugin(group.get(side))
+        if kind == "quic":
+            name, of = _plugin(of)
+            found.add(str(name))
+        if kind in GUESTS:
+            found.add(str(of.get("kernel", CURRENT) if isinstance(of, Mapping) else CURRENT))
+    return found
+
+
+def _plugin(written: object) -> tuple[object, object]:
+    """Returns the name and the parameters of NAME or {NAME: PARAMETERS}."""
+    return next(iter(written.items())) if isinstance(written, Mapping) else (written, None)
 
 
 def network_of(config: Config) -> Network:

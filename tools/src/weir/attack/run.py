@@ -12,7 +12,7 @@ import hashlib
 import json
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ import weir
 from weir.analysis.folder import write_whole
 from weir.attack import page, registry
 from weir.attack.attack import KEEP, Asked, Attack, Result, with_control, yaml_text
-from weir.attack.box import network_of
+from weir.attack.box import guests_of
 from weir.attack.search import Budget, Found, Journal
 from weir.base import configs, programs, units
 from weir.base.configs import Config
@@ -65,10 +65,14 @@ class Options:
         return self.out or Path("runs") / "-".join(part for part in parts if part)
 
 
-def versions(search: str) -> str:
-    """Returns which kernels and QUIC stacks the guests of a search run."""
+def versions(several: Iterable[Config]) -> str:
+    """Returns which kernels and QUIC stacks the guests of configs run; "": they have none."""
+    groups = (group for config in several for group in config.get("flows", ()))
+    names = {name for group in groups for name in guests_of(group)}
+    if not names:
+        return ""
     found = {name: kernel.key for name, kernel in kernels.named().items()} | stacks.built()
-    return json.dumps({n: v for n, v in found.items() if n == kernels.CURRENT or n in search})
+    return json.dumps({name: found.get(name) for name in sorted(names)})
 
 
 def identity(asked: Asked, seed: int) -> dict[str, str | int]:
@@ -86,8 +90,7 @@ def identity(asked: Asked, seed: int) -> dict[str, str | int]:
     parts = [config_files.renamed(one, content) for one in (config, baseline)]
     version = program_version(programs.find_program("sim"))
     whole = json.dumps([*parts, asked.goal.name, asked.box, version], sort_keys=True)
-    if network_of(config).guests or configs.stack_of(asked.baseline or ""):
-        whole += versions(whole)
+    whole += versions((config, baseline))
     return {"search": hashlib.sha256(whole.encode()).hexdigest()[:16], "seed": seed}
 
 
