@@ -3,11 +3,14 @@
 
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 from weir.analysis import run_summary
 from weir.base.errors import UserError
 from weir.plugin import check
@@ -148,6 +151,19 @@ def test_what_ends_the_program_is_a_finding(plugin, call, sentence):
     found = check.by_hand(plugin(HEADERS, *deep, (GROW, f"{call} {GROW}")))
     assert [row.passed for row in found] == [False]
     assert sentence in found[0].found
+
+
+def test_it_is_ended_while_runs_do_not(plugin, build, tmp_path):
+    """By SIGTERM, in calls of weir-sim that do not return; each may take 120 s."""
+    name = "extern char *program_invocation_short_name"
+    control = plugin((GROW, f"{name}; while (program_invocation_short_name[5] == 's'); {GROW}"))
+    argv = [sys.executable, "-m", "weir", "check", "cc", control]
+    env = {**os.environ, "TMPDIR": str(tmp_path), "WEIR_BUILD": str(build)}
+    with subprocess.Popen(argv, cwd=tmp_path, env=env) as process:
+        wait_for(lambda: any(tmp_path.glob("weir-check-*/run")))
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert not [*tmp_path.glob("weir-check-*")]
 
 
 def test_what_it_prints_is_no_answer(plugin):

@@ -12,10 +12,13 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -29,6 +32,8 @@ from weir.plugin.conditions import CONDITIONS, config
 
 BESIDE = ("newreno", "cubic", "bbr", "copa")
 RUN_S_MAX = 120
+running: set[subprocess.Popen[str]] = set()
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,25 +72,43 @@ def run(text: str, control: str, *options: str) -> Done:
     """Runs an experiment with the control in it."""
     with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
         argv = [str(find_program("sim")), "-", "--out", f"{folder}/run", "--json", *options]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+            running.add(process)
+            try:
+                out, err = process.communicate(text.replace("CC", written(control)), RUN_S_MAX)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return Done(None, f"the run did not end within {RUN_S_MAX} s")
+            finally:
+                running.remove(process)
+    if process.returncode != 0 or not out:
+        return Done(None, why(err, process.returncode))
+    return Done(run_summary.decode(json.loads(out), "weir-sim"))
+
+
+def several(calls: Iterable[Callable[[], T]]) -> list[T]:
+    """Returns the result of each call, on as many CPUs as there are.
+
+    The programs that these run are killed when this command is ended.
+    """
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        futures = [pool.submit(call) for call in calls]
         try:
-            done = subprocess.run(
-                argv,
-                input=text.replace("CC", written(control)),
-                capture_output=True,
-                text=True,
-                timeout=RUN_S_MAX,
-            )
-        except subprocess.TimeoutExpired:
-            return Done(None, f"the run did not end within {RUN_S_MAX} s")
-    if done.returncode != 0 or not done.stdout:
-        return Done(None, why(done))
-    return Done(run_summary.decode(json.loads(done.stdout), "weir-sim"))
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(future.done() for future in futures):
+                for process in list(running):
+                    process.kill()
+                time.sleep(0.05)
+            raise
 
 
-def why(done: subprocess.CompletedProcess[str]) -> str:
+def why(said: str, status: int) -> str:
     """Returns the last sentence of a program that has no answer."""
-    said = done.stderr.strip().splitlines()
-    return said[-1] if said else f"it ended the program with status {done.returncode}"
+    lines = said.strip().splitlines()
+    return lines[-1] if lines else f"it ended the program with status {status}"
 
 
 def summary_of(done: Done, control: str) -> RunSummary:
@@ -121,7 +144,7 @@ def by_hand(control: str) -> list[Result]:
     if done.returncode == 2:
         raise UserError(done.stderr.strip().partition(": ")[2])
     if done.returncode != 0 or not done.stdout:
-        return [Result("any values", False, why(done))]
+        return [Result("any values", False, why(done.stderr, done.returncode))]
     said = msgspec.json.decode(done.stdout, type=Calls)
     calls, counted = f"{said.calls} calls with values from 0 to huge", said.allocations
     return [
@@ -280,17 +303,13 @@ SCENARIOS: tuple[tuple[str, str, dict[str, Reader]], ...] = (
 
 
 def conformance(control: str, folder: Path) -> list[Result]:
-    """Runs all checks, on as many CPUs as there are.
-
-    folder: of the configs of those that fail.
-    """
+    """Runs all checks; folder: of the configs of those that fail."""
     first = by_hand(control)
     if not all(result.passed in (True, None) for result in first):
         return first
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        rest = list(pool.map(lambda name: bounded(name, control, folder), CONDITIONS))
-        others = pool.map(lambda check: check(control, folder), (alone, repeats))
-        return [*first, *rest, *others]
+    checks: list[Callable[[str, Path], Result]] = [alone, repeats]
+    checks[:0] = (partial(bounded, name) for name in CONDITIONS)
+    return [*first, *several(partial(check, control, folder) for check in checks)]
 
 
 def name_of(control: str) -> str:
@@ -303,8 +322,7 @@ def scenarios(control: str) -> list[Number]:
     """Runs the eight scenarios, for the control and those that stand beside it."""
     controls = list(dict.fromkeys([control, *BESIDE]))
     cells = [(text, control) for _, text, _ in SCENARIOS for control in controls]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = list(pool.map(lambda cell: run(*cell, "--threads", "1"), cells))
+    runs = several(partial(run, *cell, "--threads", "1") for cell in cells)
     numbers = []
     for row, (name, _, readers) in enumerate(SCENARIOS):
         own = dict(zip(controls, runs[row * len(controls) :], strict=False))
