@@ -1160,9 +1160,10 @@ def test_connections_of_a_program_one_after_the_other(write, run, peer):
     assert summary["flows"]["open"] == summary["flows"]["failed"] == 0
 
 
-def test_a_program_sees_the_hosts_files_and_writes_none(write, run, tmp_path):
-    """Where it starts is where weir-sim does; /tmp and /var/tmp are its own."""
-    with tempfile.TemporaryDirectory(dir=Path.home()) as place, contextlib.chdir(place):
+@pytest.mark.parametrize("above", [Path.home(), Path("/tmp")])
+def test_a_program_sees_the_hosts_files_and_writes_none(write, run, tmp_path, above):
+    """Where it starts is where weir-sim does, below /tmp too; /tmp and /var/tmp are its own."""
+    with tempfile.TemporaryDirectory(dir=above) as place, contextlib.chdir(place):
         mine = Path(place, "mine")
         mine.write_text("a file of the host\n")
         text = (

@@ -114,12 +114,29 @@ def test_what_is_wrong_is_said(weir_sim, write, tmp_path, stack, said):
     refused(weir_sim, write(f"{{count: 1, {stack}}}"), tmp_path, said, started=False)
 
 
-def test_one_that_is_not_built_says_how(weir_sim, write, tmp_path, kernel, monkeypatch):
+@pytest.fixture
+def cache(tmp_path, kernel, monkeypatch):
+    """A cache without stacks, below /tmp and named from where weir-sim begins."""
     (tmp_path / "cache/KEY").mkdir(parents=True)
     for file in (stacks.cache() / "current").iterdir():
         (tmp_path / "cache/KEY" / file.name).symlink_to(file.resolve())
     (tmp_path / "cache/current").symlink_to("KEY")
-    monkeypatch.setenv("WEIR_GUESTS", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WEIR_GUESTS", "cache")
+    return tmp_path / "cache"
+
+
+def test_guests_see_stacks_wherever_the_cache_is(write, run, cache, tmp_path):
+    program = cache / "quic/quinn/weir-quic"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$0"\nexec sleep 9\n')
+    program.chmod(0o755)
+    run(write("{count: 1, stack: {quic: quinn}}", duration="100ms"))
+    assert (tmp_path / "run/guest-0.out").read_text() == "/tmp/weir-quic/quinn/weir-quic\n"
+
+
+@pytest.mark.usefixtures("cache")
+def test_one_that_is_not_built_says_how(weir_sim, write, tmp_path):
     said = "quinn is not built; run: tools/weir guests add quinn"
     refused(weir_sim, write("{count: 1, stack: {quic: quinn}}"), tmp_path, said, started=False)
 

@@ -169,8 +169,8 @@ static void config_program(const struct guests *gs, uint32_t index, const struct
 
 	static_assert(GUEST_RUN > STACK_RUN_SIZE / 6 * 14 + 6, "each {peer} is 14 characters then");
 	if (st->quic != NULL)
-		to += snprintf(to, GUEST_RUN, "%sexec '" KERNEL_QUIC "'/",
-			st->quic_qlog ? "" : "unset WEIR_OUT; ", guests_kernel(gs, index)->folder);
+		to += snprintf(to, GUEST_RUN, "%sexec " GUEST_STACKS "/",
+			st->quic_qlog ? "" : "unset WEIR_OUT; ");
 	address_host_text(
 		sender ? FLOW_ADDR_RECEIVER : FLOW_ADDR_SENDER, g->ip == GROUP_IPV6, peer);
 	while ((at = strstr(from, "{peer}")) != NULL) {
@@ -180,6 +180,9 @@ static void config_program(const struct guests *gs, uint32_t index, const struct
 	snprintf(to, (size_t)(end - to), "%s", from);
 	config->run_ns = sender ? g->start_ns : 0;
 	config->run_stop_ns = sender && g->stop_ns > 0 ? g->stop_ns : GUEST_NEVER;
+	if (st->quic != NULL)
+		snprintf(config->stacks, sizeof(config->stacks), KERNEL_QUIC,
+			guests_kernel(gs, index)->folder);
 	if (st->quic != NULL || getcwd(config->folder, sizeof(config->folder)) == NULL)
 		snprintf(config->folder, sizeof(config->folder), "/");
 }

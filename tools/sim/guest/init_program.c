@@ -3,8 +3,8 @@
 //
 //	/host             the host's files as the user of weir-sim may read them; nothing there can
 //	                  be written
-//	/host/proc, ...   this kernel's own /proc, /sys and /dev; /tmp, /var/tmp and /run are empty
-//	                  and writable
+//	/host/proc, ...   this kernel's own /proc, /sys and /dev; /tmp, /var/tmp and /run are
+//	                  writable, and empty but for the folder in which the program begins
 //	$WEIR_OUT         a folder of the run's, on the host: what is written there stays
 //
 // The kernel holds files of that folder back: they are written at the program's end, and with each
@@ -42,6 +42,31 @@ static void mount_new(const char *type, const char *path, unsigned long flags, b
 		fail("run: %s: %s", path, strerror(errno));
 }
 
+// Shows a folder of the host's, also below what is mounted over the host's /tmp.
+static void show(const char *folder, const char *as, unsigned long flags) {
+	char path[sizeof(HOST) + GUEST_RUN];
+
+	snprintf(path, sizeof(path), "%s", as);
+	for (char *slash = path; (slash = strchr(slash + 1, '/')) != NULL; *slash = '/') {
+		*slash = '\0';
+		mkdir(path, 0777);
+	}
+	mkdir(path, 0777);
+	if (mount("none", path, "hostfs", MS_NOSUID | MS_NODEV | flags, folder) < 0)
+		fail("run: %s: %s", folder, strerror(errno));
+}
+
+static void show_folders(void) {
+	char folder[sizeof(HOST) + GUEST_RUN];
+
+	show(config->files, FILES, 0);
+	if (config->stacks[0] != '\0')
+		show(config->stacks, HOST GUEST_STACKS, MS_RDONLY);
+	snprintf(folder, sizeof(folder), HOST "%s", config->folder);
+	if (access(folder, F_OK) < 0)
+		show(config->folder, folder, MS_RDONLY);
+}
+
 void program_prepare(void) {
 	sigset_t ends;
 
@@ -57,11 +82,9 @@ void program_prepare(void) {
 	if (symlink("/proc/self/fd", HOST "/dev/fd") < 0 && errno != EEXIST)
 		fail("run: /dev/fd: %s", strerror(errno));
 	mount_new("tmpfs", HOST "/tmp", 0, true);
-	mkdir(FILES, 0777);
-	if (mount("none", FILES, "hostfs", MS_NOSUID | MS_NODEV, config->files) < 0)
-		fail("run: %s: %s", config->files, strerror(errno));
 	mount_new("tmpfs", HOST "/var/tmp", 0, false);
 	mount_new("tmpfs", HOST "/run", 0, false);
+	show_folders();
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &ends, NULL);

@@ -17,9 +17,12 @@ static void find_cache(char *path, size_t size) {
 	const char *named = getenv("WEIR_GUESTS"), *cache = getenv("XDG_CACHE_HOME"),
 		   *home = getenv("HOME");
 
-	if (named != NULL && named[0] != '\0')
-		snprintf(path, size, "%s", named);
-	else if (cache != NULL && cache[0] != '\0')
+	if (named != NULL && named[0] != '\0') {
+		char *whole = realpath(named, NULL); // guests begin in another folder
+
+		snprintf(path, size, "%s", whole == NULL ? named : whole);
+		free(whole);
+	} else if (cache != NULL && cache[0] != '\0')
 		snprintf(path, size, "%s/weir/guests", cache);
 	else
 		snprintf(path, size, "%s/.cache/weir/guests", home == NULL ? "" : home);

@@ -72,6 +72,7 @@ struct guest_shortage {
 #define GUEST_MODULES (GUEST_LOADED + 8) // and built in ones with parameters
 #define GUEST_PARAMS 256
 #define GUEST_RUN 1280
+#define GUEST_STACKS "/tmp/weir-quic"
 #define GUEST_ENDLESS UINT64_MAX
 #define GUEST_NEVER UINT64_MAX
 
@@ -106,6 +107,7 @@ struct guest_config {
 	char run[GUEST_RUN]; // a shell command, which does what this program would do; "": none
 	char folder[GUEST_RUN]; // in which it begins
 	char files[GUEST_RUN]; // the host's folder that it sees as $WEIR_OUT
+	char stacks[GUEST_RUN]; // the host's folder that it sees as GUEST_STACKS; "": none
 	char cc[GUEST_TEXT], qdisc[GUEST_TEXT];
 	struct guest_sysctl sysctl[GUEST_SYSCTLS];
 	struct guest_module module[GUEST_MODULES]; // in the order in which they are loaded
