@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import signal
 import struct
 import subprocess
@@ -1181,6 +1182,17 @@ def test_a_program_sees_the_hosts_files_and_writes_none(write, run, tmp_path, ab
     assert lines[-4:-1] == ["x", summary["guests"]["release"], place]
     # The guest has booted in 10 s of its time, in which nothing happens.
     assert lines[-1].split()[0] == "10.00"
+
+
+def test_a_runs_processor_time_is_that_of_its_guests_too(write, run):
+    """A program that computes in a guest, most of what a whole run with its boots takes."""
+    spent = "i=0; while [ $i -lt 500000 ]; do i=$((i + 1)); done"
+    config = write(f"{{stack: {{linux: {{run: '{spent}'}}}}, peer: weir}}", duration="100ms")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    measured_s = run(config)["measured"]["cpu_s"]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    whole_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert whole_s / 2 < measured_s < whole_s
 
 
 def test_what_is_built_in_has_its_parameters_as_it_begins(weir_sim, write, run, tmp_path):

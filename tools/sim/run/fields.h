@@ -5,7 +5,7 @@
 
 #define MEASURED_FIELDS(V)                                                                         \
 	V(NUMBER, wall_s, "s", cost->measured_wall_s, "time that this part took")                  \
-	V(NUMBER, cpu_s, "s", cost->measured_cpu_s, "processor time that this part took",          \
+	V(NUMBER, cpu_s, "s", cost->measured_cpu_s, "processor time of this part, with guests",    \
 		.null = "a browser has no clock of it")                                            \
 	V(NUMBER, virtual_s, "s", (double)(s->now_ns - s->run->warmup_ns) / 1e9,                   \
 		"virtual_s - warmup_s")                                                            \
