@@ -2,8 +2,7 @@
 // Telemetry rings, from the producer to the file. The protocol is in telemetry.h.
 //
 // The producer and the consumer share only the header page: the producer writes published, epoch
-// and closed, the consumer writes tail. The producer checks tail, so that a faulty consumer can
-// lose records but not corrupt memory.
+// and closed, the consumer writes tail.
 //
 // Live, a busy stream is written to the disk in whole blocks with O_DIRECT: this costs the thread a
 // fifth of a copy into the page cache, and no CPU time for writing back later. A rest smaller than
@@ -65,8 +64,7 @@ static uint8_t *slot_at(const struct tel *t, uint64_t index) {
 // Reads the consumer's progress and closes an open gap if there is room.
 static void refresh(struct tel *t) {
 	uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
-	uint64_t capacity = t->mask + 1, used = t->written - tail;
-	uint64_t room = used < capacity ? capacity - used : 0;
+	uint64_t room = t->mask + 1 - (t->written - tail);
 
 	if (t->gap > 0 && room >= 2) {
 		const uint64_t gap[2] = {TEL_GAP, t->gap};
@@ -121,7 +119,7 @@ static uint64_t portion(const struct tel *t, const struct tel *f, uint64_t count
 }
 
 uint64_t tel_drain(struct tel *t) {
-	if (t->ring == NULL || t->shared)
+	if (t->ring == NULL)
 		return 0;
 	struct tel_counters now = tel_published(t->ring);
 	uint64_t first = t->tail, chunk = CHUNK_BYTES / t->record_size;
@@ -158,31 +156,16 @@ uint64_t tel_digest(const struct tel *t) {
 }
 
 // Maps the ring. Live all its pages are present, because a page fault in the data path costs as
-// much as a hundred records; a small run in virtual time touches few of them. A shared ring is made
-// under another name and renamed when complete.
-static int map_ring(struct tel *t, const char *shm_path, struct err *err) {
-	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS, rc = 0;
+// much as a hundred records; a small run in virtual time touches few of them.
+static int map_ring(struct tel *t, struct err *err) {
+	void *map =
+		mmap(NULL, t->map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (shm_path != NULL) {
-		flags = MAP_SHARED;
-		fd = tel_open_path(t->path, O_RDWR, err);
-		if (fd < 0)
-			return fd;
-		// Reserves the space: a full tmpfs is an error here, not a SIGBUS later.
-		rc = posix_fallocate(fd, 0, (off_t)t->map_size);
-	}
-	void *map = MAP_FAILED;
-	if (rc == 0) {
-		map = mmap(NULL, t->map_size, PROT_READ | PROT_WRITE, flags, fd, 0);
-		rc = map == MAP_FAILED ? errno : 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	if (rc != 0)
-		return err_set(err, -rc, "%s: a ring of %zu bytes: %s",
-			shm_path != NULL ? shm_path : t->path, t->map_size, strerror(rc));
+	if (map == MAP_FAILED)
+		return err_set(err, -errno, "%s: a ring of %zu bytes: %s", t->path, t->map_size,
+			strerror(errno));
 	(void)madvise(map, t->map_size, MADV_HUGEPAGE); // optional: makes large writes cheaper
-	// Pages, also those of a file, are allocated only by a write.
+	// Pages are allocated only by a write.
 	for (size_t i = 0; i < t->map_size && !t->lossless; i += PAGE_BYTES)
 		((volatile uint8_t *)map)[i] = 0;
 	t->ring = map;
@@ -190,21 +173,17 @@ static int map_ring(struct tel *t, const char *shm_path, struct err *err) {
 	return 0;
 }
 
-static int set_path(struct tel *t, enum tel_stream s, const struct tel_run *run, const char *suffix,
-	const char *shm_path) {
-	int n;
+static int set_path(
+	struct tel *t, enum tel_stream s, const struct tel_run *run, const char *suffix) {
+	int n = snprintf(t->path, sizeof(t->path), "%s%s%s%s.ring",
+		run->dir == NULL ? "" : run->dir, run->dir == NULL ? "" : "/", tel_stream_name(s),
+		suffix);
 
-	if (shm_path != NULL)
-		n = snprintf(t->path, sizeof(t->path), "%s.new", shm_path);
-	else
-		n = snprintf(t->path, sizeof(t->path), "%s%s%s%s.ring",
-			run->dir == NULL ? "" : run->dir, run->dir == NULL ? "" : "/",
-			tel_stream_name(s), suffix);
 	return n < (int)sizeof(t->path) ? 0 : -ENAMETOOLONG;
 }
 
 int tel_open(struct tel *t, enum tel_stream s, const struct tel_run *run, const char *suffix,
-	uint64_t capacity, const char *shm_path, struct err *err) {
+	uint64_t capacity, struct err *err) {
 	int rc;
 
 	memset(t, 0, sizeof(*t));
@@ -219,34 +198,25 @@ int tel_open(struct tel *t, enum tel_stream s, const struct tel_run *run, const 
 			"than a header names: use fewer of them in one run, "
 			"or record less (telemetry: {level: 0})",
 			tel_stream_name(s), suffix, run->observers);
-	rc = set_path(t, s, run, suffix, shm_path);
+	rc = set_path(t, s, run, suffix);
 	if (rc != 0)
 		return err_set(err, rc, "%.400s...: %s", t->path, strerror(-rc));
-	t->shared = shm_path != NULL;
-	t->lossless = run->virtual_time && !t->shared;
+	t->lossless = run->virtual_time;
 	t->record_size = tel_record_size(s);
 	t->mask = capacity - 1;
 	t->limit = capacity;
 	t->map_size = TEL_HEADER_SIZE + capacity * t->record_size;
 	XXH64_reset((XXH64_state_t *)(void *)t->digest_state, 0);
-	rc = map_ring(t, shm_path, err);
+	rc = map_ring(t, err);
 	if (rc != 0)
 		goto fail;
 	tel_header_fill(t->ring, s, run);
 	t->ring->capacity = capacity;
-	if (t->shared && rename(t->path, shm_path) != 0) {
-		rc = err_set(err, -errno, "%s: %s", shm_path, strerror(errno));
-		goto fail;
-	}
-	if (t->shared)
-		t->path[strlen(t->path) - strlen(".new")] = '\0';
-	else if (run->dir != NULL)
+	if (run->dir != NULL)
 		rc = tel_file_open(t, s, run, err);
 	if (rc == 0)
 		return 0;
 fail:
-	if (t->shared)
-		unlink(t->path);
 	if (t->fd >= 0)
 		close(t->fd);
 	tel_direct_close(t);
@@ -262,9 +232,9 @@ int tel_join(struct tel *t, struct tel *into, const struct tel_run *run, uint64_
 	struct tel_run ring_only = *run;
 	int rc;
 
-	assert(into->ring != NULL && !into->shared);
+	assert(into->ring != NULL);
 	ring_only.dir = NULL;
-	rc = tel_open(t, (enum tel_stream)into->ring->stream, &ring_only, "", capacity, NULL, err);
+	rc = tel_open(t, (enum tel_stream)into->ring->stream, &ring_only, "", capacity, err);
 	if (rc == 0)
 		t->into = into;
 	return rc;
@@ -274,13 +244,13 @@ int tel_branch(struct tel *t, const struct tel_run *run, int rc, struct err *err
 	enum tel_stream s = (enum tel_stream)t->ring->stream;
 	char path[sizeof(t->path)];
 
-	assert(t->fd >= 0 && t->direct_fd < 0 && !t->shared);
+	assert(t->fd >= 0 && t->direct_fd < 0);
 	close(t->fd);
 	t->fd = -1;
 	if (rc < 0)
 		return rc;
 	memcpy(path, t->path, sizeof(path));
-	if (set_path(t, s, run, "", NULL) != 0)
+	if (set_path(t, s, run, "") != 0)
 		return err_set(
 			err, -ENAMETOOLONG, "%.400s...: %s", t->path, strerror(ENAMETOOLONG));
 	rc = tel_file_open(t, s, run, err);

@@ -2,14 +2,13 @@
 // Telemetry: fixed-size records in single-producer, single-consumer rings.
 //
 // One stream = one file = one producer = one record type (schema.h). A file is a 4 KiB header
-// page followed by records; the ring in shared memory has the same header and the same records,
+// page followed by records; the ring in memory has the same header and the same records,
 // used modulo its capacity. Nothing here blocks: a full ring drops the newest record, counts it,
 // and writes a gap record as soon as there is room.
 //
 // The producer (data path) writes records with tel_put and publishes with tel_publish, once per
 // burst. The consumer moves them to the file: in virtual time the same thread, which never loses
-// any (tel_put drains a full ring itself); live a housekeeping thread calls tel_drain; with a ring
-// in shared memory another process (tests/tools/analysis/ring_consumer.py).
+// any (tel_put drains a full ring itself); live a housekeeping thread calls tel_drain.
 //
 // Where several lcores produce one stream, each has a ring of its own and all rings are drained to
 // one file (tel_join): each producer's records are in their order there, and the counters are sums.
@@ -155,7 +154,6 @@ struct tel {
 	uint64_t epoch;
 	uint32_t record_size;
 	bool lossless; // drain instead of losing
-	bool shared; // the consumer is another process
 	uint8_t pad[64]; // the members below belong to the consumer
 	uint64_t tail; // slots consumed
 	struct tel_counters file; // as the file's header says
@@ -169,18 +167,14 @@ struct tel {
 	int fd; // file, -1 if none
 	int direct_fd; // the same with O_DIRECT; -1 if not possible
 	int io_errno; // first error of the drain, e.g. ENOSPC
-	char path[640]; // of the file or the shared ring
+	char path[640]; // of the file
 };
 
 // Opens stream `s` with a ring of `capacity` records (a power of two, 2 to 2^32) and, when run->dir
 // is set, the file "<dir>/<name><suffix>.ring" ("packets.ring"; suffix "" or "-switch"). The ring
-// is lossless in virtual time. `shm_path` (may be NULL) backs the ring by that file instead of
-// private memory, so that another process is its consumer: no file is written here, tel_drain does
-// nothing, and a full ring loses records even in virtual time. The file stays when the stream
-// closes, for the consumer to finish; an older one of that name is replaced.
-// 0 or -errno with a sentence; `t` is then off.
+// is lossless in virtual time. 0 or -errno with a sentence; `t` is then off.
 int tel_open(struct tel *t, enum tel_stream s, const struct tel_run *run, const char *suffix,
-	uint64_t capacity, const char *shm_path, struct err *err);
+	uint64_t capacity, struct err *err);
 // Opens another ring of the stream of `into`, for another producer, drained to the same file by the
 // same consumer. To be closed before `into`, which has the totals of all rings once it is closed.
 int tel_join(struct tel *t, struct tel *into, const struct tel_run *run, uint64_t capacity,

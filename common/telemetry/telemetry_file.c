@@ -108,9 +108,10 @@ void tel_file_append(
 		t->io_errno = t->io_errno != 0 ? t->io_errno : errno;
 }
 
-int tel_open_path(const char *path, int flags, struct err *err) {
+// Makes a new file, replacing an older one. Returns the descriptor, or -errno with a sentence.
+static int open_new(const char *path, struct err *err) {
 	unlink(path);
-	int fd = open(path, O_CREAT | O_EXCL | O_CLOEXEC | flags, 0644);
+	int fd = open(path, O_CREAT | O_EXCL | O_CLOEXEC | O_WRONLY, 0644);
 
 	return fd >= 0 ? fd : err_set(err, -errno, "%s: %s", path, strerror(errno));
 }
@@ -119,7 +120,7 @@ int tel_file_open(struct tel *t, enum tel_stream s, const struct tel_run *run, s
 	_Alignas(64) uint8_t page[TEL_HEADER_SIZE];
 
 	tel_header_fill((struct tel_header *)(void *)page, s, run);
-	t->fd = tel_open_path(t->path, O_WRONLY, err);
+	t->fd = open_new(t->path, err);
 	if (t->fd < 0)
 		return t->fd;
 	if (!run->virtual_time)

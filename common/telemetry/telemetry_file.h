@@ -4,8 +4,6 @@
 #pragma once
 #include "common/telemetry/telemetry.h"
 
-// Makes a new file, replacing an older one. Returns the descriptor, or -errno with a sentence.
-int tel_open_path(const char *path, int flags, struct err *err);
 // Opens t->path and writes its header page. 0 or -errno with a sentence.
 int tel_file_open(struct tel *t, enum tel_stream s, const struct tel_run *run, struct err *err);
 // Copies the records of the file at `path`, which has as many as t->file says, behind the header.

@@ -2,7 +2,7 @@
 // Writes N records of a stream as the programs do, for the tests of the Python reader. SIGTERM ends
 // it early and in good order; it may be killed at any time.
 //
-//	ring_writer [OPTION]... (--dir DIR | --shm FILE)
+//	ring_writer [OPTION]... --dir DIR
 //
 // Field k of record i holds (i * 31 + k), as far as its type goes; the first field, ts_ns, holds i.
 // tests/tools/analysis/test_ring.py computes the same. Prints the totals as JSON.
@@ -23,7 +23,6 @@ struct options {
 	uint64_t rate; // records per second, 0: as fast as it goes
 	uint64_t burst; // records per publish
 	uint64_t capacity;
-	const char *shm_path;
 	bool layout, bench;
 	struct tel_run run;
 };
@@ -131,8 +130,8 @@ static void bench(struct tel *t, const struct options *o) {
 static int parse(struct options *o, int argc, char **argv) {
 	static const struct option known[] = {{"stream", 1, NULL, 's'}, {"records", 1, NULL, 'n'},
 		{"rate", 1, NULL, 'r'}, {"burst", 1, NULL, 'b'}, {"capacity", 1, NULL, 'c'},
-		{"dir", 1, NULL, 'd'}, {"shm", 1, NULL, 'm'}, {"virtual", 0, NULL, 'v'},
-		{"layout", 0, NULL, 'l'}, {"bench", 0, NULL, 'B'}, {NULL, 0, NULL, 0}};
+		{"dir", 1, NULL, 'd'}, {"virtual", 0, NULL, 'v'}, {"layout", 0, NULL, 'l'},
+		{"bench", 0, NULL, 'B'}, {NULL, 0, NULL, 0}};
 
 	for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
 		switch (c) {
@@ -155,9 +154,6 @@ static int parse(struct options *o, int argc, char **argv) {
 			break;
 		case 'd':
 			o->run.dir = optarg;
-			break;
-		case 'm':
-			o->shm_path = optarg;
 			break;
 		case 'v':
 			o->run.virtual_time = true;
@@ -192,14 +188,14 @@ int main(int argc, char **argv) {
 		fprintf(stderr,
 			"usage: ring_writer [--stream NAME] [--records N] [--rate N] "
 			"[--burst N] [--capacity N] [--virtual] [--bench] [--layout] "
-			"(--dir DIR | --shm FILE)\n");
+			"--dir DIR\n");
 		return 2;
 	}
 	if (o.layout) {
 		print_layout();
 		return 0;
 	}
-	if (tel_open(&t, o.stream, &o.run, "", o.capacity, o.shm_path, &err) != 0) {
+	if (tel_open(&t, o.stream, &o.run, "", o.capacity, &err) != 0) {
 		fprintf(stderr, "ring_writer: %s\n", err.msg);
 		return 1;
 	}
@@ -209,7 +205,7 @@ int main(int argc, char **argv) {
 	}
 	house.t = &t;
 	signal(SIGTERM, on_signal);
-	bool live = !o.run.virtual_time && o.shm_path == NULL;
+	bool live = !o.run.virtual_time;
 	if (live && pthread_create(&thread, NULL, housekeep, &house) != 0)
 		return 1;
 	produce(&t, &o);

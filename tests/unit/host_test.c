@@ -82,7 +82,7 @@ TEST(an_interval_has_room_for_all_that_it_counts) {
 	struct err err;
 
 	link_finish(l, 1000 * S);
-	ck_assert_int_eq(tel_open(&tel, TEL_STREAM_INTERVAL, &run, "", 16, NULL, &err), 0);
+	ck_assert_int_eq(tel_open(&tel, TEL_STREAM_INTERVAL, &run, "", 16, &err), 0);
 	l->tx.env.tel_interval = &tel;
 	host_interval(&l->tx, 1001 * S);
 	record = (const void *)tel.records;

@@ -145,7 +145,7 @@ static int open_streams(struct job *job, struct err *err) {
 		enum tel_stream s = streams[i].stream;
 
 		if (job->settings.level >= streams[i].level && streams[i].compare == job->comparing)
-			rc = tel_open(&job->tel[s], s, &job->run.tel, "", RING_RECORDS, NULL, err);
+			rc = tel_open(&job->tel[s], s, &job->run.tel, "", RING_RECORDS, err);
 	}
 	return rc;
 }

@@ -16,7 +16,7 @@ int records_init(
 	ring_only.dir = NULL;
 	r->stream = stream;
 	for (uint32_t d = 0; d < FLOWS_DIRECTIONS && rc == 0; d++) {
-		rc = tel_open(&r->kept[d], TEL_STREAM_PACKETS, &ring_only, "", KEPT, NULL, err);
+		rc = tel_open(&r->kept[d], TEL_STREAM_PACKETS, &ring_only, "", KEPT, err);
 		r->kept[d].lossless = false; // nothing drains it
 	}
 	return rc;

@@ -164,7 +164,7 @@ static int open_stream(
 	int rc;
 
 	if (k == 0)
-		rc = tel_open(t, s->stream, &app->run.tel, s->suffix, records, NULL, err);
+		rc = tel_open(t, s->stream, &app->run.tel, s->suffix, records, err);
 	else
 		rc = tel_join(t, &app->lcore[0]->tel[s->stream], &app->run.tel, records, err);
 	if (rc == 0)

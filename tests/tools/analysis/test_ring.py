@@ -9,17 +9,14 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-import ring_consumer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ring_consumer import Consumer
 from waiting import wait_for
 from weir.analysis import ring as ring_module
 from weir.analysis.header import HEADER_SIZE
@@ -190,43 +187,6 @@ def test_live_losses_are_counted(tmp_path: Path) -> None:
     assert (np.diff(r.column("ts_ns")) >= 0).all()
 
 
-def loses(consumer: Consumer, lost: int) -> bool:
-    return consumer.counters.lost > lost
-
-
-def test_writer_at_level_3_while_a_reader_lags_dies_and_comes_back(
-    tmp_path: Path, spawn: Callable[..., subprocess.Popen[str]]
-) -> None:
-    shm, out = tmp_path / "shm", tmp_path / "out"
-    argv = (WRITER, "--shm", shm, "--records", 10**9, "--rate", 2_000_000, "--capacity", 8192)
-    writer = spawn(*argv)
-    wait_for(shm.exists, "the ring")
-    for nap_s in (0.0, 0.005, 0.02):
-        had = out.stat().st_size if out.exists() else 0
-        reader = spawn(sys.executable, ring_consumer.__file__, shm, out, nap_s)
-        wait_for(partial(larger, out, had + 100_000), "what is read")
-        os.kill(reader.pid, signal.SIGKILL)
-        reader.wait(DEADLINE_S)
-        with Consumer(shm) as c:
-            wait_for(partial(loses, c, c.counters.lost), "records that are lost")
-    reader = spawn(sys.executable, ring_consumer.__file__, shm, out, 0.0)
-    writer.terminate()
-    totals = json.loads(writer.communicate(timeout=DEADLINE_S)[0])
-    assert reader.wait(DEADLINE_S) == 0
-    produced = totals["produced"]
-
-    with Consumer(shm) as c:
-        counters, dtype, consumed = c.counters, c.dtype, c.tail
-    slots = np.fromfile(out, dtype)
-    assert consumed == len(slots) == counters.written == totals["written"]
-    assert counters.head == produced
-    gaps = find_gaps(slots)
-    assert len(gaps) == counters.gaps >= 3
-    assert len(slots) - len(gaps) + counters.lost == produced
-    reported = int(gaps["lost"].sum())
-    assert walk(slots) == produced - (counters.lost - reported)
-
-
 def test_kill_9_the_writer_and_the_file_reads(
     tmp_path: Path, spawn: Callable[..., subprocess.Popen[str]]
 ) -> None:
@@ -288,33 +248,6 @@ def test_full_disk_keeps_what_fits_and_says_so(tmp_path: Path, mode: str) -> Non
         f"ring_writer: {small}/packets.ring: No space left on device;"
         f" {missing} records were not written\n"
     )
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    pieces=st.lists(st.integers(0, 40), max_size=30),
-    capacity=st.sampled_from([2, 16, 128]),
-    records=st.integers(0, 200),
-)
-def test_consumer_reads_in_any_pieces(
-    tmp_path_factory: pytest.TempPathFactory, pieces: list[int], capacity: int, records: int
-) -> None:
-    shm = tmp_path_factory.mktemp("ring") / "shm"
-    write("--shm", shm, "--records", records, "--capacity", capacity)
-    got = []
-    for piece in pieces:
-        with Consumer(shm) as c:
-            peeked = c.peek(piece)
-            np.testing.assert_array_equal(peeked, c.read(piece))
-            got.append(peeked)
-    with Consumer(shm) as c:
-        got.append(c.read(10**9))
-        assert c.done
-        counters = c.counters
-    slots = np.concatenate(got)
-    assert counters.head == records
-    assert counters.lost == max(0, records - capacity)
-    assert walk(slots) == min(records, capacity)
 
 
 def patched(source: Path, target: Path, *changes: tuple[int, bytes]) -> Path:

@@ -218,7 +218,7 @@ int offline_open(struct offline *o, const char *pcap, struct err *err) {
 			|| (i == TEL_STREAM_ARRIVALS && o->run->telemetry_arrivals);
 		int rc = !wanted ? 0
 				 : tel_open(&o->tel[i], (enum tel_stream)i, &o->run->tel, "",
-					 RING_RECORDS, NULL, err);
+					 RING_RECORDS, err);
 
 		if (rc < 0)
 			return rc;

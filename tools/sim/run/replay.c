@@ -188,7 +188,7 @@ int replay_init(struct replay *r, struct run *run, const char *file, struct err 
 int replay_open(struct replay *r, struct err *err) {
 	if (r->run->telemetry_level < 2)
 		return 0;
-	return tel_open(&r->packets, TEL_STREAM_PACKETS, &r->run->tel, "", RING_RECORDS, NULL, err);
+	return tel_open(&r->packets, TEL_STREAM_PACKETS, &r->run->tel, "", RING_RECORDS, err);
 }
 
 // Takes the packets that have left the path by now_ns.

@@ -338,7 +338,7 @@ int sim_open(struct sim *s, const char *pcap, struct err *err) {
 		if (!stream_wanted(s, (enum tel_stream)i))
 			continue;
 		int rc = tel_open(
-			&s->tel[i], (enum tel_stream)i, &s->run->tel, "", RING_RECORDS, NULL, err);
+			&s->tel[i], (enum tel_stream)i, &s->run->tel, "", RING_RECORDS, err);
 		if (rc < 0)
 			return rc;
 	}
