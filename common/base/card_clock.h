@@ -28,9 +28,7 @@ void card_clock_anchor(struct card_clock *c, uint64_t tick, uint64_t ns);
 // Arrival of a frame with this timestamp that was received by now_ns; now_ns while the card's time
 // is unknown.
 static inline uint64_t card_clock_arrival_ns(struct card_clock *c, uint64_t tick, uint64_t now_ns) {
-	if (!c->known)
-		return now_ns;
-	c->arrival_ns = ticks_moment(&c->line, tick, c->arrival_ns, now_ns);
+	c->arrival_ns = c->known ? ticks_moment(&c->line, tick, c->arrival_ns, now_ns) : now_ns;
 	return c->arrival_ns;
 }
 

@@ -124,12 +124,6 @@ static inline __attribute__((always_inline)) uint32_t packets_to_mbufs(struct sw
 	return i;
 }
 
-uint64_t switch_horizon(const struct switch_lcore *s, const struct switch_port *out) {
-	if (!egress_keeps_times(&out->egress) || s->routes != NULL)
-		return s->lcore.now_ns;
-	return s->lcore.now_ns + time_min(out->egress.port->lead_ns, out->path->tail_ns);
-}
-
 // Takes packets that have left the last path of their route.
 static uint32_t take_due(struct switch_port *out, struct pkt **pkts, uint32_t max) {
 	uint32_t n = 0;
@@ -166,7 +160,7 @@ static uint32_t collect_some(struct switch_lcore *s, struct switch_port *out, ui
 	struct pkt *pkts[COLLECT_MAX];
 	uint32_t n = unlikely(s->routes != NULL)
 		? take_due(out, pkts, max)
-		: path_pop(out->path, switch_horizon(s, out), pkts, max);
+		: path_pop(out->path, s->lcore.now_ns + switch_lead_ns(s, out), pkts, max);
 
 	if (unlikely(s->answers))
 		n = send_back(s, out, pkts, n);

@@ -151,10 +151,8 @@ static inline __attribute__((always_inline)) struct pkt_count mbufs_to_packets(
 		p->flow_id = 0;
 		p->delay_class = 0;
 	}
-	for (uint32_t k = 0; from != NULL && from->stamp.rx && k < most; k++)
-		batch[k]->arrival_ns = stamp_arrival(&from->stamp, m[k], now_ns);
-	if (from != NULL && from->kernel != NULL)
-		switch_set_arrivals(s, out, m, most, batch);
+	if (from != NULL && (from->kernel != NULL || from->stamp.rx))
+		switch_set_arrivals(s, from, out, m, most, batch);
 	for (uint32_t k = 0; s->flows_matter && k < most; k++)
 		classify(s, m[k], batch[k]);
 	if (copied)
@@ -450,7 +448,7 @@ static void loop(struct lcore *l) {
 	// A path's final time is the one up to which packets were last taken off it.
 	for (uint32_t i = 0; s->routes == NULL && i < l->ports; i++) {
 		if (s->port[i].path != NULL)
-			path_end(s->port[i].path, switch_horizon(s, &s->port[i]));
+			path_end(s->port[i].path, l->now_ns + switch_lead_ns(s, &s->port[i]));
 	}
 	for (uint32_t i = 0; s->routes != NULL && i < s->paths; i++)
 		path_end(s->path[i], l->now_ns);

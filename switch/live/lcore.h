@@ -203,10 +203,11 @@ void switch_relay_own(struct switch_lcore *s, uint32_t in, struct rte_mbuf *m);
 // makes copies as far as the packet's port has room.
 struct pkt_owner switch_pkt_owner(struct switch_lcore *s);
 
-// gather.c. Sets the arrivals of `n` packets from a kernel's port: its own, but for those before
-// the time up to which the first stage of their path has decided.
-void switch_set_arrivals(const struct switch_lcore *s, const struct switch_port *out,
-	struct rte_mbuf *const *m, size_t n, struct pkt *const *batch);
+// gather.c. Sets the arrivals of `n` packets from a kernel's port, or one whose card stamps them:
+// its own, but for those before the time up to which the first stage of their path has decided.
+void switch_set_arrivals(const struct switch_lcore *s, struct port *from,
+	const struct switch_port *out, struct rte_mbuf *const *m, size_t n,
+	struct pkt *const *batch);
 // Whether packets of the next iteration are gathered, and until when, after one that began at
 // now_ns and got nb_rx. A full burst leaves others behind it.
 void switch_gather(struct switch_lcore *s, uint64_t now_ns, uint32_t nb_rx);
@@ -219,8 +220,12 @@ void switch_find_offloads(struct switch_port *from);
 
 // departures.c. Transmits due packets burst by burst, until none is due or the port takes no more.
 void switch_serve(struct switch_lcore *s, struct switch_port *out);
-// The time up to which packets leave the path: now, or later for a port with transmit stamps.
-uint64_t switch_horizon(const struct switch_lcore *s, const struct switch_port *out);
+// How much later than now packets leave the path: those for a port with transmit stamps.
+static inline uint64_t switch_lead_ns(const struct switch_lcore *s, const struct switch_port *out) {
+	return s->routes == NULL && egress_keeps_times(&out->egress)
+		? time_min(out->egress.port->lead_ns, out->path->tail_ns)
+		: 0;
+}
 // Starts the recording of departures, if telemetry is on for them.
 void switch_trace_departures(struct switch_lcore *s);
 

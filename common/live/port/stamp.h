@@ -41,8 +41,8 @@ void stamp_follow(struct stamp *st, uint16_t port, const struct clock *c, uint64
 // The arrival time of a frame that the iteration at now_ns received; never earlier than the frame
 // before.
 static inline uint64_t stamp_arrival(struct stamp *st, const struct rte_mbuf *m, uint64_t now_ns) {
-	if (!st->rx || (m->ol_flags & st->rx_flag) == 0)
-		return now_ns;
+	if ((m->ol_flags & st->rx_flag) == 0)
+		return st->clock.arrival_ns = now_ns;
 	const rte_mbuf_timestamp_t *tick =
 		RTE_MBUF_DYNFIELD(m, st->offset, const rte_mbuf_timestamp_t *);
 
