@@ -71,7 +71,7 @@ static _Noreturn void end_program(const char *what) {
 	say(running == marked ? lasting : running);
 	say(": ");
 	say(what);
-	say(" ended the program; a run's folder has what was recorded until then\n");
+	say(" ended the program\n");
 	_exit(EXIT_FAILURE);
 }
 
