@@ -12,7 +12,6 @@ from rich.console import Console
 from weir.analysis import folder, metrics
 from weir.base import terminal, units
 from weir.base.page import Column, Heading, Mark, Page, Status, Table, Text, section
-from weir.guests import kernels
 from weir.many import costs
 from weir.many.cells import parted, run_cells
 from weir.report import document
@@ -78,7 +77,6 @@ def run(
 
     The plug-ins of the kernel's own controls must be there (matrix.controls).
     """
-    kernels.needed("reproduce linux")
     matrix.write_configs()
     runs = list(matrix.runs())
     outcomes = run_cells(
