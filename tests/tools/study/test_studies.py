@@ -179,6 +179,20 @@ def test_results_go_between_the_lines_of_their_name(tmp_path, monkeypatch):
         documents.write("c", [], "quick", "0123")
 
 
+def test_a_new_suite_gets_its_page(tmp_path, monkeypatch):
+    """A folder is a suite once it has results: those that are written with the page."""
+    page, name = tmp_path / "new.md", "new"
+    one = replace(study(FULL), folder=tmp_path)
+    monkeypatch.setattr(documents, "page_of", lambda name: page)
+    monkeypatch.setattr(find, "chosen", lambda name: (one,))
+    has_results = (tmp_path / "results.json").exists
+    monkeypatch.setattr(find, "suites", lambda: [name] if has_results() else [])
+    documents.write(name, [(one, [Checked(one.experiments[0], FULL, (95.0,))])], "quick", "0123")
+    text = page.read_text()
+    assert text.startswith(f"# {one.title}: results\n\n{documents.begin(name)}\nFrom `weir ")
+    assert text.endswith(f"{documents.END}\n<!-- made: results new -->\n")
+
+
 def test_one_study_alone_renews_its_part_of_the_page_of_all(tmp_path, monkeypatch):
     """Its page has the other's rows, from where they were."""
     page = tmp_path / "studies.md"

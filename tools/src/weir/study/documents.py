@@ -75,6 +75,13 @@ def page_of(name: str) -> Path:
     )
 
 
+def new_page(name: str) -> str:
+    return (
+        f"# {find.chosen(name)[0].title}: results\n\n{begin(name)}{END}\n"
+        f"<!-- made: results {name} -->\n"
+    )
+
+
 def begin(name: str) -> str:
     return f"<!-- results: tools/weir reproduce {name} --write-docs -->\n"
 
@@ -299,11 +306,10 @@ def write(
     commit: str,
     made: Mapping[str, Made] | None = None,
 ) -> list[Path]:
-    """Writes the results of each folder, and replaces what stands on its page, if it has one."""
-    owner = page_name(checked, name)
-    before, after = "", ""
-    if owner is not None:
-        before, _, after = written(page_of(owner).read_text(encoding="utf-8"), owner)
+    """Writes the results of each folder, and replaces what stands on its page, if it has one.
+
+    A suite has a page once it has results: the first ones make it.
+    """
     command, day = f"weir reproduce {name} --{scale}", datetime.now(UTC).date().isoformat()
     files: dict[Path, File] = {}
     for study, found in checked:
@@ -315,9 +321,12 @@ def write(
             file.made[study.name] = made[study.name]
     for path, file in files.items():
         folder.write_whole(path, text_of(file))
+    owner = page_name(checked, name)
     if owner is None:
         return [*files]
     page = page_of(owner)
+    text = page.read_text(encoding="utf-8") if page.exists() else new_page(owner)
+    before, _, after = written(text, owner)
     folder.write_whole(page, before + block(find.chosen(owner)) + after)
     return [*files, page]
 
