@@ -15,7 +15,7 @@ import tarfile
 import pytest
 from weir.base.errors import UserError
 from weir.cli import app
-from weir.guests import build, kernels, recipe
+from weir.guests import build, kernels, recipe, stacks
 
 KERNEL = kernels.Kernel("linux-source-6.12", "6.12.1-1", "6.12.1-weir", "00", "gcc 12", "cafe")
 
@@ -161,6 +161,21 @@ def test_a_build_that_is_ended_leaves_no_make(late_s, tmp_path):
         process.terminate()
         assert process.wait(60) == 128 + signal.SIGTERM
         assert alive.read() == b""
+
+
+SAID = "ERROR: no such version (from versions: 0.1, ...)\nERROR: No matching distribution\n  hint"
+
+
+def test_a_build_that_fails_is_one_sentence_and_a_log(cache, tmp_path):
+    """The last error, not the first or all; the log outlives the folder of the build."""
+    (tmp_path / "new").mkdir()
+    log = cache / "failed.log"
+    with pytest.raises(UserError) as refused:
+        stacks.command(tmp_path / "new", "/bin/sh", "-c", f"echo '{SAID}'; exit 1")
+    assert str(refused.value) == (
+        f"guests: sh failed: ERROR: No matching distribution; see {log}"
+    )
+    assert log.read_text() == f"{SAID}\n"
 
 
 def test_what_was_begun_is_removed_when_it_fails(cache, monkeypatch):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -14,6 +15,7 @@ from typing import Any
 
 from weir import bootstrap
 from weir.base.errors import UserError
+from weir.guests.kernels import cache
 
 # With these, and the same compiler, the binary has the same bytes on every machine.
 REPRODUCIBLE = {
@@ -32,6 +34,12 @@ def output(argv: list[str]) -> str:
         said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
         raise UserError(f"guests: {argv[0]} failed: {said}", 1)
     return done.stdout
+
+
+def failed(what: str, log: Path) -> UserError:
+    """Returns the error of a command by its log, which is kept: its folder is about to go."""
+    kept = shutil.copyfile(log, cache() / "failed.log")
+    return UserError(f"guests: {what} failed: {bootstrap.last_error(log)}; see {kept}", 1)
 
 
 def install(needs: Iterable[bootstrap.Need]) -> None:
@@ -109,7 +117,7 @@ def make(
             line(said)
         status = process.wait()
     if status != 0:
-        raise UserError(f"guests: make {targets[-1]} failed: {bootstrap.last_error(log)}", 1)
+        raise failed(f"make {targets[-1]}", log)
 
 
 def jobs() -> int:

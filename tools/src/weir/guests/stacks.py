@@ -22,7 +22,7 @@ from pathlib import Path
 
 from weir import bootstrap
 from weir.base.errors import UserError
-from weir.guests.commands import install
+from weir.guests.commands import failed, install
 from weir.guests.kernels import cache
 
 SOURCES = Path(__file__).with_name("quic")
@@ -58,19 +58,19 @@ CRATES = {
 
 
 def command(folder: Path, *argv: str, **environment: str) -> None:
-    """Runs a command of a build in its folder; UserError: it failed, with its last line."""
-    done = subprocess.run(
-        ["nice", *argv],
-        cwd=folder,
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    """Runs a command of a build in its folder, with a log beside that; UserError: it failed."""
+    log = folder.with_name("build.log")
+    with log.open("ab") as out:
+        done = subprocess.run(
+            ["nice", *argv],
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
     if done.returncode != 0:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        why = next((line for line in said if "error" in line.lower()), (said or ["no output"])[-1])
-        raise UserError(f"guests: {argv[0]} failed: {why.strip()}", 1)
+        raise failed(Path(argv[0]).name, log)
 
 
 def script(folder: Path, text: str) -> None:
