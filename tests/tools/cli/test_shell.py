@@ -105,6 +105,17 @@ def test_frames_that_a_user_may_lock(monkeypatch):
         assert shell.frames() == frames
 
 
+def test_offloads_are_left_out_where_there_are_some():
+    """Ports of users that are not root have none."""
+
+    def ports(**given):
+        return [port.get("offloads") for port in shell.section(**given)["switch"]["ports"]]
+
+    assert ports() == ports(offloads=False) == [None, None]
+    assert ports(frames=None) == ["on", "on"]
+    assert ports(frames=None, offloads=False) == ["off", "off"]
+
+
 def test_the_report_has_a_row_for_each_direction():
     """A path without a link has no queue, which a dash says."""
     nothing = {"pkts": 0, "bytes": 0}

@@ -172,9 +172,7 @@ def test_a_build_that_fails_is_one_sentence_and_a_log(cache, tmp_path):
     log = cache / "failed.log"
     with pytest.raises(UserError) as refused:
         stacks.command(tmp_path / "new", "/bin/sh", "-c", f"echo '{SAID}'; exit 1")
-    assert str(refused.value) == (
-        f"guests: sh failed: ERROR: No matching distribution; see {log}"
-    )
+    assert str(refused.value) == f"guests: sh failed: ERROR: No matching distribution; see {log}"
     assert log.read_text() == f"{SAID}\n"
 
 

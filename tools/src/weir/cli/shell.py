@@ -135,6 +135,9 @@ def shell_(
     swap: Annotated[
         bool, Option("--swap", help="The config's `forward` leads into the shell.")
     ] = False,
+    no_offloads: Annotated[
+        bool, Option("--no-offloads", help="Packets arrive one by one, as from a card without GRO.")
+    ] = False,
     override: Overrides = None,
     seed: Seed = None,
     out: RunFolder = None,
@@ -156,5 +159,5 @@ def shell_(
     place = file.absolute().parent if file else Path.cwd()
     programs.identify()
     title = config.get("title") or (file.stem if file else "")
-    wanted = shell.Wanted(config, place, command, server, out, force, swap, title)
+    wanted = shell.Wanted(config, place, command, server, out, force, swap, not no_offloads, title)
     raise typer.Exit(shell.run(wanted))

@@ -58,6 +58,7 @@ class Wanted:
     out: Path | None = None
     force: bool = False
     swap: bool = False  # what leaves the shell takes `reverse`
+    offloads: bool = True  # packets leave joined where ports carry super-frames
     title: str = ""
 
 
@@ -77,10 +78,13 @@ def frames() -> int | None:
     return min(FRAMES, 1 << (fit.bit_length() - 1))
 
 
-def section(cpu: int = 0, swap: bool = False, frames: int | None = FRAMES) -> dict[str, object]:
+def section(
+    cpu: int = 0, swap: bool = False, frames: int | None = FRAMES, offloads: bool = True
+) -> dict[str, object]:
     """Returns `live` of the config: what leaves by a port has passed its path.
 
-    `frames`: of each ring of an AF_PACKET port. None: ports carry super-frames.
+    `frames`: of each ring of an AF_PACKET port. None: ports carry super-frames, and with `offloads`
+    they join packets to such.
     """
     paths = ("forward", "reverse") if swap else ("reverse", "forward")
     kind, rest = ("net_af_packet", f",framecnt={frames}") if frames else ("kernel", "")
@@ -91,7 +95,7 @@ def section(cpu: int = 0, swap: bool = False, frames: int | None = FRAMES) -> di
     switch: dict[str, object] = {"lcores": [cpu], "prefix": "shell", "hugepages": "no"}
     if frames is None:
         switch["burst"] = BURST
-        ports = [port | {"offloads": "on"} for port in ports]
+        ports = [port | {"offloads": "on" if offloads else "off"} for port in ports]
     return {"switch": switch | {"ports": ports}}
 
 
@@ -150,7 +154,8 @@ class Shell:
 
         cpus = sorted(os.sched_getaffinity(0))
         cpu = cpus[-self.network.number % len(cpus)]  # shells in shells: each on another, if it can
-        config = {**self.wanted.config, "live": section(cpu, self.wanted.swap, frames())}
+        live = section(cpu, self.wanted.swap, frames(), self.wanted.offloads)
+        config = {**self.wanted.config, "live": live}
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=math.inf)
         options = Options(
             config=Path("-"), out=self.folder, duration=NO_END, force=self.wanted.force
