@@ -6,10 +6,8 @@ import shutil
 
 import polars as pl
 import pytest
-import small
-from small import HOW
+from small import CONFIG, HOW
 
-CONFIG = small.CONFIG.replace("500ms", "250ms")
 SWEEP = """\
 config: x.yaml
 seeds: 2
