@@ -213,13 +213,27 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 	return remove(path);
 }
 
-// Takes away what guests wrote: guest-0.out, guest-0.log and the folder guest-0.
-static void remove_guests(const char *dir) {
-	DIR *d = opendir(dir);
-	char path[768];
+// What guests wrote: guest-0.out, guest-0.log and the folder guest-0.
+static bool is_guests(const char *dir, const char *name) {
+	return strncmp(name, "guest-", 6) == 0 && isdigit((unsigned char)name[6]);
+}
+
+static bool is_branch(const char *dir, const char *name) {
+	char path[1024];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s/manifest.json", dir, name);
+	return name[0] != '.' && lstat(path, &st) == 0;
+}
+
+// Takes away the files and folders of `dir` that `is` chooses, unless its last part is a link.
+static void remove_chosen(const char *dir, bool (*is)(const char *dir, const char *name)) {
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	char path[1024];
 
 	for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-		if (strncmp(e->d_name, "guest-", 6) != 0 || !isdigit((unsigned char)e->d_name[6]))
+		if (!is(dir, e->d_name))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
 		nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -256,8 +270,13 @@ static void remove_run(const struct run *r, const char *suffix) {
 		snprintf(path, sizeof(path), "%s/%s", r->dir, about[i]);
 		unlink(path);
 	}
-	if (suffix[0] == '\0')
-		remove_guests(r->dir);
+	if (suffix[0] != '\0')
+		return;
+	snprintf(path, sizeof(path), "%s/.", r->dir); // which may be a link: its user named it
+	remove_chosen(path, is_guests);
+	snprintf(path, sizeof(path), "%s/branches", r->dir);
+	remove_chosen(path, is_branch);
+	rmdir(path); // if that was all
 }
 
 bool folder_holds_run(const struct run *r, const char *suffix) {

@@ -16,7 +16,7 @@ import yaml
 from weir import bootstrap
 from weir.analysis.ring import open_ring
 
-from .conftest import Program, Simulate
+from .conftest import Program, Replay, Simulate
 
 CONFIG = """
 duration: 2s
@@ -47,6 +47,7 @@ branches:
 """
 LONG = CONFIG.replace("duration: 2s", "duration: 20h").replace("level: 3", "level: 0")
 WAIT_S_MAX = 30
+PCAP = "d4c3b2a1020004000000000000000000ffff000001000000"  # of Ethernet, without packets
 
 
 def test_a_branch_is_what_it_is_alone(simulate: Simulate) -> None:
@@ -94,6 +95,48 @@ def test_what_a_branch_says_of_itself(simulate: Simulate) -> None:
     assert config["schedule"][-1] == {"at": "1s", **changes}
     assert "branches" not in config
     assert open_ring(far / "links.ring").records["ts_ns"][0] < 1e9  # the trunk's too
+
+
+def test_force_takes_the_branches_of_the_run_before_away(sim: Program) -> None:
+    """Its folder has those of the new run, no others; what is no run stays, and a link's end."""
+    branches = sim.folder / "run/branches"
+
+    def run(*names: str) -> list[str]:
+        runs = ", ".join(f"{name}: {{}}" for name in names)
+        more = f"branches: {{at: 1s, runs: {{{runs}}}}}" if names else ""
+        assert sim(f"{CONFIG}\n{more}\n", "--out", "run", "--force").returncode == 0
+        return sorted(place.name for place in branches.glob("*"))
+
+    assert run("a", "b") == ["a", "b"]
+    (branches / "notes").mkdir()
+    (branches / "b/replay").mkdir()
+    other = branches.parent.with_name("other")
+    (branches / "a").rename(other)
+    (branches / "a").symlink_to(other)
+    assert run("c") == ["c", "notes"]
+    (branches / "notes").rmdir()
+    assert run() == []
+    assert not branches.exists()
+    assert (other / "manifest.json").exists()
+    elsewhere = sim.folder / "elsewhere"
+    elsewhere.mkdir()
+    other.rename(elsewhere / "a")
+    branches.symlink_to(elsewhere)
+    assert run() == ["a"]
+
+
+def test_a_trunk_s_time_is_without_that_of_its_branches(simulate: Simulate) -> None:
+    trunk = simulate(CONFIG + BRANCHES.replace("at: 1s", "at: 600ms"))
+    for place in (trunk.folder / "branches").iterdir():
+        branch = json.loads((place / "summary.json").read_text())
+        assert trunk.summary["wall_s"] < branch["wall_s"]
+        assert trunk.summary["measured"]["wall_s"] < branch["measured"]["wall_s"]
+
+
+def test_a_trunk_and_its_branches_can_be_replayed(simulate: Simulate, replay: Replay) -> None:
+    trunk = simulate(CONFIG + BRANCHES, "telemetry.arrivals=yes")
+    for place in (trunk.folder, *(trunk.folder / "branches").iterdir()):
+        assert replay(place).status == 0
 
 
 @pytest.mark.slow
@@ -238,6 +281,13 @@ REFUSED = {
         "this leaves no delay in either direction",
     ),
 }
+
+
+def test_a_run_of_captures_has_no_branches(sim: Program) -> None:
+    path = "[{source: {pcap: a.pcap}}, {delay: {delay: 1ms}}]"
+    config = f"paths: {{forward: {path}}}\nbranches: {{at: 1s, runs: {{a: {{}}}}}}\n"
+    (sim.folder / "a.pcap").write_bytes(bytes.fromhex(PCAP))
+    sim.refuse(config, "branches: a run without flows of ours has none")
 
 
 @pytest.mark.parametrize("name", REFUSED)

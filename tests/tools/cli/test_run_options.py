@@ -298,9 +298,19 @@ def test_branches_are_a_time_and_names_with_changes(weir, weir_sim, here):
     for one in (["--branch-at", "200ms"], ["--branch", "a={}"]):
         done = weir("run", "x.yaml", *one)
         assert (done.status, said in done.err) == (2, True)
-    branches = ["--branch", "same={}", "--branch", "slow={forward.link.rate: 1Mbit}"]
+    for bad, said in {
+        ("a",): "--branch a: write NAME=CHANGES such as slow='{forward.link.rate: 5Gbit}'",
+        ("={}",): "--branch : write NAME=CHANGES",
+        ("a={}", "a={forward.link.rate: 1Mbit}"): "'a' is given twice",
+        ("a/b={}",): "'a/b' cannot name a folder",
+    }.items():
+        done = weir(
+            "run", "x.yaml", "--branch-at", "200ms", *(w for b in bad for w in ("--branch", b))
+        )
+        assert (done.status, said in done.err) == (2, True), done.err
+    branches = ["--branch", "same={}", "--branch", "slow-1.5,x={forward.link.rate: 1Mbit}"]
     argv = ["--branch-at", "200ms", *branches, "--out", "r", "--no-report"]
     done = weir("run", "x.yaml", *argv)
     assert done.status == 0
-    assert done.out.splitlines()[-2:] == ["r/branches/same", "r/branches/slow"]
-    assert folder.load(here / "r/branches/slow").manifest.branch.name == "slow"
+    assert done.out.splitlines()[-2:] == ["r/branches/same", "r/branches/slow-1.5,x"]
+    assert folder.load(here / "r/branches/slow-1.5,x").manifest.branch.name == "slow-1.5,x"

@@ -75,6 +75,27 @@ def test_a_packed_run_gives_the_same_elsewhere(unpacked, weir_sim):
     assert sums.returncode == 0
 
 
+def test_branches_are_run_again_with_their_trunk(tmp_path, weir_sim):
+    (tmp_path / "small.yaml").write_text(small.CONFIG)
+    of = {"branches": "{at: 200ms, runs: {a: {}, b: {}}}"}
+    run = weir.run(tmp_path / "small.yaml", overrides=of, out=tmp_path / "trunk")
+    assert pack(run.path, "--out", tmp_path / "packed.tar.gz").exit_code == 0
+    with tarfile.open(tmp_path / "packed.tar.gz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    folder = tmp_path / "packed"
+    done = repeated(folder, weir_sim)
+    assert (done.stdout, done.returncode) == ("1 of 1 runs gave the same again\n", 0)
+    branch = folder / "runs/trunk/branches/b/summary.json"
+    summary = json.loads(branch.read_text())
+    branch.write_text(json.dumps(summary | {"digest": "0"}))
+    (folder / "SHA256SUMS").write_text("")
+    done = repeated(folder, weir_sim)
+    assert done.stdout.startswith("runs/trunk/branches/b: the digest of its telemetry is ")
+    assert done.returncode == 1
+    (run.path / "branches/a/summary.json").unlink()
+    assert "branches/a: the run did not end by itself" in str(pack(run.path).exception)
+
+
 def test_one_byte_of_a_config_is_noticed(unpacked, weir_sim):
     """Also by the runs themselves, if the list of files has the change, too."""
     for name in ("newreno", "silent"):

@@ -76,18 +76,18 @@ struct clocks {
 };
 
 // Called at the last step before the branches' time, at which a run without a trunk has none.
-// False: the run is a trunk and ends here. In a branch the clocks go on as if it had not waited.
+// False: the run is a trunk and ends here. The clocks go on as if nothing had waited for another.
 static bool run_branches(struct sim *s, struct clocks *clocks, uint32_t most) {
 	double wall_s = wall_clock_s(), cpu_s = cpu_clock_s();
 	int rc = branches_run(s, most, &s->err);
 
+	wall_s = wall_clock_s() - wall_s;
+	clocks->start_s += wall_s;
+	clocks->measured_from_s += wall_s;
 	if (rc < 0)
 		s->failed = rc;
 	if (rc <= 0)
 		return false;
-	wall_s = wall_clock_s() - wall_s;
-	clocks->start_s += wall_s;
-	clocks->measured_from_s += wall_s;
 	clocks->measured_from_cpu_s -= cpu_s;
 	return true;
 }
@@ -265,12 +265,17 @@ static int offline_through(struct offline *o, const struct run_options *opt, str
 
 // Paths that have captures as their sources, and no flows.
 static int offline(struct run *run, const struct run_options *opt, struct err *err) {
+	struct config_node *branches = config_get(config_root(run->config), "branches");
 	static struct offline o;
 	int rc = offline_init(&o, run, err);
 
 	if (rc < 0)
 		return rc;
-	rc = config_unused(run->config, err);
+	if (branches != NULL)
+		rc = config_err(
+			branches, -EINVAL, err, "branches: a run without flows of ours has none");
+	if (rc == 0)
+		rc = config_unused(run->config, err);
 	if (rc == 0)
 		run_warn_unreached(run, schedule_unreached(&o.schedule, run->duration_ns),
 			"schedule: this change");

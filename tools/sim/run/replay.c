@@ -156,7 +156,7 @@ static int make_paths(struct replay *r, struct err *err) {
 }
 
 int replay_init(struct replay *r, struct run *run, const char *file, struct err *err) {
-	static const char *const elsewhere[] = {"live", "schedule"};
+	static const char *const elsewhere[] = {"live", "schedule", "branches"};
 	int rc;
 
 	memset(r, 0, sizeof(*r));

@@ -124,7 +124,12 @@ def written(path: Path) -> dict[str, int]:
 def clear(path: Path) -> None:
     """Removes a run's files from its folder, and nothing else."""
     names = (*SUMMARIES, *MANIFESTS, *ABOUT)
-    for part in (path / "hosts", *path.glob("*.ring"), *(path / name for name in names)):
+    for part in (
+        path / "hosts",
+        path / BRANCHES,
+        *path.glob("*.ring"),
+        *(path / name for name in names),
+    ):
         inside = part.is_dir() and not part.is_symlink()
         shutil.rmtree(part) if inside else part.unlink(missing_ok=True)
 

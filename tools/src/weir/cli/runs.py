@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -90,9 +90,8 @@ def run_(
     """Runs an experiment, shows what came out, writes a report."""
     if (branch_at is None) != (branch is None):
         raise UserError("--branch-at and --branch belong together: a time, and what changes then")
-    branches = [] if branch_at is None else [f"branches.at={branch_at}"]
     place = out or default_out(config, override or (), seed, live)
-    override = [*(override or ()), *branches, *(f"branches.runs.{one}" for one in branch or ())]
+    override = [*(override or ()), *branches(branch_at, branch or ())]
     options = Options(
         config=config,
         out=place,
@@ -142,6 +141,19 @@ def run_(
             screen.print(str(place), soft_wrap=True)
         say_notes([loaded])
     raise typer.Exit(status)
+
+
+def branches(at: str | None, given: Sequence[str]) -> Iterator[str]:
+    """Yields the override that --branch-at and --branch stand for. UserError: a bad --branch."""
+    named = [one.partition("=") for one in given]
+    for name, _, changes in named:
+        if not name or not changes.startswith("{"):
+            raise UserError(
+                f"--branch {name}: write NAME=CHANGES such as slow='{{forward.link.rate: 5Gbit}}'"
+            )
+    if at is not None:
+        runs = ", ".join(f"{json.dumps(name)}: {changes}" for name, _, changes in named)
+        yield f"branches={{at: {json.dumps(at)}, runs: {{{runs}}}}}"
 
 
 @app.add(

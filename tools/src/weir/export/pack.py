@@ -17,7 +17,7 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir.analysis import folder, many
+from weir.analysis import folder, listing, many
 from weir.analysis.folder import Run
 from weir.base import units
 from weir.base.errors import UserError
@@ -43,6 +43,8 @@ def write(given: Sequence[Path], out: Path, rings: bool, force: bool) -> None:
         for place in many.paths(top):
             inside = f"runs/{name}/{place.relative_to(top)}".removesuffix("/.")
             runs[inside] = ended(place)
+            for branch in listing.branches(place):
+                ended(branch)
             files |= {f"{inside}/{p.relative_to(place)}": p for p in place.rglob("*")}
         if any(top.glob("*.parquet")):  # of a sweep or a study: its table and page, too
             files |= {f"runs/{name}/{p.name}": p for p in top.iterdir()}

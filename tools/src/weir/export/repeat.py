@@ -37,19 +37,28 @@ def differing_files() -> list[str]:
     return found
 
 
-def repeat(weir: str, name: str) -> str:
-    """Repeats a run; returns what differs or went wrong, or "" if all is equal."""
+def repeat(weir: str, name: str) -> list[str]:
+    """Repeats a run with its branches; returns a sentence for each that differs or went wrong."""
     with tempfile.TemporaryDirectory() as parent:
         out = Path(parent) / "run"
         argv = [weir, "sim", str(HERE / name / "config.yaml"), "--threads", "1", "--out", str(out)]
         done = subprocess.run(argv, capture_output=True, text=True)
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-            return f"{name}: {lines[-1]}"
-        there, here = (
-            json.loads((place / "summary.json").read_text(encoding="utf-8"))
-            for place in (HERE / name, out)
-        )
+            return [f"{name}: {lines[-1]}"]
+        packed = HERE / name
+        places = [packed, *sorted(file.parent for file in packed.glob("branches/*/summary.json"))]
+        return [
+            said for place in places if (said := differs(place, out / place.relative_to(packed)))
+        ]
+
+
+def differs(packed: Path, out: Path) -> str:
+    """Returns what differs in a run that was repeated, or "" if all is equal."""
+    name = packed.relative_to(HERE)
+    there, here = (
+        json.loads((place / "summary.json").read_text(encoding="utf-8")) for place in (packed, out)
+    )
     wrong = [key for key in COMPARED if here.get(key) != there.get(key)]
     if "digest" in wrong:
         return f"{name}: the digest of its telemetry is {here['digest']}, not {there['digest']}"
@@ -75,8 +84,8 @@ def main() -> int:
         print(f"here is {here or done.stderr.strip()}; packed are runs of {', '.join(others)}")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         said = list(pool.map(lambda name: repeat(weir, name), about["runs"]))
-    wrong = [sentence for sentence in said if sentence]
-    equal = f"{len(said) - len(wrong)} of {len(said)} runs gave the same again"
+    wrong = [sentence for each in said for sentence in each]
+    equal = f"{said.count([])} of {len(said)} runs gave the same again"
     print(*wrong, equal, sep="\n")
     return 1 if wrong else 0
 
