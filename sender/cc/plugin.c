@@ -584,5 +584,5 @@ int cc_plugin_config(const struct cc_ops *ops, void *config, struct err *err) {
 	run_stdout_back();
 	if (why == NULL)
 		return 0;
-	return err_set(err, -EINVAL, "plug-in %s: its parameters are not usable: %s", p->path, why);
+	return err_set(err, -EINVAL, "plug-in %s: configure: %s", p->path, why);
 }

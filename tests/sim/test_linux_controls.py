@@ -190,8 +190,24 @@ def test_a_bpf_program_is_compiled_as_a_control(simulate: Simulate, tmp_path: Pa
     assert "bpf_map_lookup_elem" in refused.stderr
 
 
+@pytest.mark.parametrize("operation", ["ssthresh", "undo_cwnd", "cong_avoid"])
+def test_a_control_without_what_the_kernel_needs_is_refused(
+    sim: Program, tmp_path: Path, operation: str
+) -> None:
+    """However its struct is written; the kernel refuses to register it."""
+    text = BPF.replace(f"\t.{operation} = (void *)mine_{operation},\n", "")
+    head = 'SEC(".struct_ops")\nstruct tcp_congestion_ops mine = {'
+    assert head in text
+    text = text.replace(head, 'SEC(".struct_ops.link") struct tcp_congestion_ops Mine_2\n\t= {')
+    (tmp_path / "mine.c").write_text(text)
+    folder = tmp_path / "mine"
+    new.create("linux", "mine", folder, kernel.files(str(tmp_path / "mine.c"), None))
+    subprocess.run(["make", "-s", "-C", folder], check=True)
+    sim.refuse(config("mine", folder / "mine.so", False), "in it has all that it needs: ssthresh")
+
+
 def test_a_module_that_refuses_its_parameters_ends_the_run(
     compile_control: Compile, sim: Program
 ) -> None:
     text = config("cdg", compile_control("cdg"), False).replace(".so}", ".so, window: 3}")
-    sim.refuse(text, "its parameters are not usable: the module's init refuses them")
+    sim.refuse(text, "configure: the module's init refuses them")

@@ -188,7 +188,7 @@ def test_what_plugins_are_told_and_may_ask(
     assert run.groups[0]["ecn_echoes"] == 0
     assert run.groups[0]["cwnd_reductions"] >= 3
     status, text = said(weir_sim, tmp_path, plugin, ", initial: 999")
-    assert (status, "its parameters are not usable: initial is too much" in text) == (2, True)
+    assert (status, "configure: initial is too much" in text) == (2, True)
 
 
 # Counts for itself what it is told of each segment, and ends the run where the two differ.

@@ -26,6 +26,9 @@ __thread struct kernel_call kernel_call;
 static const struct tcp_congestion_ops *control; // of the first file
 
 int tcp_register_congestion_control(struct tcp_congestion_ops *ops) {
+	if (ops->ssthresh == NULL || ops->undo_cwnd == NULL
+		|| (ops->cong_avoid == NULL && ops->cong_control == NULL))
+		return -EINVAL; // so does the kernel
 	if (control == NULL)
 		control = ops;
 	return 0;
@@ -309,6 +312,14 @@ static void linux_observe(const void *state, const void *config, float observed[
 	observed[0] = (float)tp->snd_ssthresh;
 }
 
+static const char *linux_configure(const void *config) {
+	const char *why = module_configure(config);
+
+	return control != NULL ? why
+			       : "no struct tcp_congestion_ops in it has all that it needs: "
+				 "ssthresh, undo_cwnd, and cong_avoid or cong_control";
+}
+
 static uint8_t linux_mode(const void *state, const void *config) {
 	return inet_csk(state)->icsk_ca_state;
 }
@@ -336,7 +347,7 @@ static struct cc_ops linux_ops = {
 	.observed = {"ssthresh_segs"},
 	.modes = {MODES(CC_MODE_TEXT)},
 	.given_window = linux_given_window,
-	.configure = module_configure,
+	.configure = linux_configure,
 	.init = linux_init,
 	.release = linux_release,
 	.on_sample = linux_on_sample,
@@ -354,6 +365,8 @@ static_assert(sizeof(struct tcp_sock) <= CC_STATE_MAX_BYTES, "state too large");
 
 __attribute__((constructor)) static void load(void) {
 	module_load(&linux_ops);
+	if (control == NULL)
+		return;
 	linux_ops.prr = control->cong_control == NULL;
 	if ((control->flags & TCP_CONG_NEEDS_ECN) != 0) {
 		linux_ops.codepoint = CC_ECN_ECT0;
