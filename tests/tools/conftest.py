@@ -64,7 +64,7 @@ def programs(tmp_path):
     build = tmp_path / "fake-build"
 
     def make(**scripts):
-        places = {"sim": "tools/sim", "switch": "switch", "sender": "sender"}
+        places = {"sim": "tools/sim", "pcap": "tools/pcap", "switch": "switch", "sender": "sender"}
         for name, body in scripts.items():
             path = build / places[name] / f"weir-{name}"
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,10 @@
 """The model of a measurement, of numbers that a link of 12 Mbit/s and 40 ms would give."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import msgspec
@@ -10,7 +14,8 @@ import pytest
 from command import one_line
 from weir.analysis import measured
 from weir.analysis.measured import Count, Measured, Sample, Trial
-from weir.measure import far, fit
+from weir.base import terminal
+from weir.measure import far, fit, measure
 
 RATE_BPS, RTT_NS, PACKET_NS = 12e6, 40e6, 1e6  # 1500 bytes of IP take 1 ms
 PING_NS = 84 * 8e9 / RATE_BPS
@@ -161,6 +166,60 @@ def test_the_model_runs_and_is_compared(weir, folder):
     assert rows["idle RTT"]["model"] == pytest.approx(rows["idle RTT"]["measured"], rel=0.02)
     assert all(row["model"] is not None for row in rows.values())
     assert "is there already" in one_line(weir("fit", folder.path).err)
+
+
+# A program whose run folder is there when it says so, and whose starter is sent a signal.
+BEGINS = """
+OUT.mkdir()
+(OUT / "manifest.json").write_text("{}")
+print("begins", file=sys.stderr, flush=True)
+time.sleep(60)
+"""
+INTERRUPTS = "os.kill(os.getppid(), signal.%s)\ntime.sleep(60)"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_fit_that_is_ended_early_leaves_nothing(folder, programs, number):
+    """So the next one needs no --force. What was there before stays, unless it is asked for."""
+    folder.write(measurement(queue_ns=30e6))
+    env = {**os.environ, **programs(sim=BEGINS)}
+    before = {*folder.path.iterdir()}
+    argv = [sys.executable, "-m", "weir", "fit", folder.path]
+    with subprocess.Popen(argv, env=env, text=True, stderr=subprocess.PIPE) as process:
+        while not (folder.path / "fitted/manifest.json").exists():
+            assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
+    assert {*folder.path.iterdir()} == before
+
+
+def test_a_fit_replaces_nothing_unasked(weir, folder):
+    folder.write(measurement(queue_ns=30e6))
+    taken = folder.path / "fitted"
+    taken.mkdir()
+    (taken / "manifest.json").write_text("{}")
+    assert "fitted is there already: --force" in one_line(weir("fit", folder.path).err)
+    assert [path.name for path in taken.iterdir()] == ["manifest.json"]
+    assert not taken.with_suffix(".yaml").exists()
+    said = one_line(weir("fit", folder.path, "--out", folder.path / "home").err)
+    assert said.endswith("home: write a name that ends with .yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "raised"), [("SIGINT", KeyboardInterrupt), ("SIGTERM", SystemExit)]
+)
+def test_an_interrupted_comparison_ends_the_measurement(
+    programs, monkeypatch, tmp_path, name, raised
+):
+    """It is not one that could not be made, which is a note."""
+    for key, value in programs(pcap=INTERRUPTS % name).items():
+        monkeypatch.setenv(key, value)
+    for file in measure.FILES:
+        (tmp_path / file).touch()
+    found = measurement()
+    with pytest.raises(raised):
+        measure.compared(found, tmp_path, terminal.console())
+    assert found.notes == []
 
 
 def test_only_a_measured_run_is_fitted(weir, folder):

@@ -17,7 +17,7 @@ from weir.base.errors import UserError
 from weir.base.programs import identify
 from weir.runner.options import Options, default_out, refuse_sweep
 from weir.runner.run import run_live, run_sim
-from weir.runner.session import INTERRUPTED, Listener, Silent
+from weir.runner.session import Listener, Silent, end_if_interrupted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,7 +81,8 @@ def run(
     config is a file, or what would be in one as a dict; files that a dict names have whole paths.
     overrides replaces values of the config by their keys: {"flows.0.count": 10}. out is the run
     folder [runs/CONFIG-CHANGES-TIME]; force replaces the run in it. duration has its unit: "10s".
-    Ctrl-C ends the run early, its folder complete, and raises KeyboardInterrupt. UserError: the
+    Ctrl-C ends the run early, its folder complete, and raises KeyboardInterrupt (SIGTERM and SIGHUP
+    raise SystemExit). UserError: the
     config is wrong, the programs were not built, or the run failed; its folder then has what there
     was to record.
     """
@@ -97,8 +98,7 @@ def run(
         os.environ["WEIR_COMMAND"] = shlex.join(replace(options, config=lasting).command(live))
         identify()
         status, loaded = execute(options, listener, run_live if live else run_sim)
-    if status in INTERRUPTED:
-        raise KeyboardInterrupt
+    end_if_interrupted(status)
     if status != 0 or loaded is None:
         said = listener.lines[-1] if listener.lines else f"the run ended with status {status}"
         raise UserError(said.removeprefix("weir: "), status or 1)

@@ -97,11 +97,8 @@ def fit_(
     if found is None:
         raise UserError(f"{run_folder}: was not measured: `weir measure HOST` makes such a run")
     place = out or run_folder / "fitted.yaml"
-    if place.exists() and not force:
-        raise UserError(f"{place} is there already: --force replaces it")
     fitted = fit.fit(found)
-    folder.write_whole(place, fit.config_text(found, fitted))
-    rows = [] if no_run else fit.compare(found, place, force)
+    rows = fit.write(place, fit.config_text(found, fitted), found, not no_run, force)
     screen = terminal.console(stderr=as_json)
     if as_json:
         print(json.dumps(to_builtins(fitted) | {"compared": to_builtins(rows)}, indent=1))

@@ -18,6 +18,7 @@ from weir.many.grid import Sweep
 from weir.runner.bar import Bar
 from weir.runner.options import Options
 from weir.runner.run import run_sim
+from weir.runner.session import end_if_interrupted
 
 BRANCHES_MAX = 256  # of a run, as weir-sim has it
 
@@ -47,7 +48,7 @@ def trunk(sweep: Sweep, wanted: Planned, out: Path, console: Console, workers: i
         threads=workers,
     )
     with Bar(console, f"the first {sweep.branch_at} of {len(wanted)} cells") as bar:
-        run_sim(options, bar)
+        end_if_interrupted(run_sim(options, bar))
     for i, (cell, _) in enumerate(wanted):
         branch = place / f"branches/b{i}"
         if cells.finished(branch, None) is not None:

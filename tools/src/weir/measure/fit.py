@@ -10,13 +10,14 @@ loss     of UDP at half of the rate, which leaves the queue empty
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from weir import api
-from weir.analysis import latency, measured
+from weir.analysis import folder, latency, measured
 from weir.analysis.measured import PING_BYTES, STARTED_S, Measured, Trial
 from weir.analysis.ring import Values
 from weir.base import units
@@ -236,9 +237,32 @@ def table(rows: list[Compared]) -> Table:
     return Table(columns, values)
 
 
-def compare(found: Measured, config: Path, force: bool) -> list[Compared]:
-    """Runs the model in virtual time beside the config, and returns both sides' numbers."""
-    run = api.run(config, out=config.with_suffix(""), force=force)
+def write(place: Path, text: str, found: Measured, run: bool, force: bool) -> list[Compared]:
+    """Writes the config; with `run` returns what its run gives, which stands beside it.
+
+    However that ends early, neither is there: the next call begins anew.
+    """
+    out = place.with_suffix("")
+    if out == place:
+        raise UserError(f"--out: {place}: write a name that ends with .yaml")
+    for taken, there in ((place, place.exists()), (out, run and folder.is_run(out))):
+        if there and not force:
+            raise UserError(f"{taken} is there already: --force replaces it")
+    folder.write_whole(place, text)
+    try:
+        return compare(found, place, out, force) if run else []
+    except BaseException:
+        place.unlink()
+        if folder.is_run(out):
+            folder.clear(out)
+            with suppress(OSError):
+                out.rmdir()
+        raise
+
+
+def compare(found: Measured, config: Path, out: Path, force: bool) -> list[Compared]:
+    """Runs the model in virtual time, and returns both sides' numbers."""
+    run = api.run(config, out=out, force=force)
     load = run.summary.groups[0]
     under, real = latency.under_load(run) or latency.UnderLoad(*[None] * 6), found.under_load
     resent = [one.retransmits or 0 for one in found.samples if one.end_s > STARTED_S]

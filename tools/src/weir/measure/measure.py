@@ -28,6 +28,7 @@ from weir.base.errors import UserError
 from weir.identify import table
 from weir.measure import far
 from weir.runner import pcap
+from weir.runner.session import end_if_interrupted
 
 CAPTURED_S = 1.2  # until tcpdump has written all: it takes packets from the kernel each second
 FILES = ("near.pcap", "far.pcap", "iperf3.json")
@@ -155,7 +156,9 @@ def write(wanted: Wanted, out: Path, force: bool, console: Console) -> Path:
             sent = place / "near.pcap"
         if sent.exists():
             settings = {"level": "1", "title": f"{wanted.host}, measured"}
-            if pcap.run_pcap("analyze", [str(sent)], run, settings, False, console) != 0:
+            status = pcap.run_pcap("analyze", [str(sent)], run, settings, False, console)
+            end_if_interrupted(status)
+            if status != 0:
                 raise UserError(f"{sent.name}: the capture could not be analysed", 1)
             identified(found, run, sent, console)
         else:
@@ -191,7 +194,9 @@ def compared(found: Measured, place: Path, console: Console) -> None:
     if not all(Path(file).exists() for file in files):
         return
     run = place / "compared"
-    if pcap.run_pcap("compare", files, run, {"level": "1"}, False, console) != 0:
+    status = pcap.run_pcap("compare", files, run, {"level": "1"}, False, console)
+    end_if_interrupted(status)
+    if status != 0:
         found.notes.append("the captures of both ends could not be compared")
         return
     links = run_summary.comparison(folder.read_json(run / "summary.json"), str(run)).links

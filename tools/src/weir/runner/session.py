@@ -115,6 +115,11 @@ class Program(Child):
                         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                         shutil.rmtree(path.parent)
 
+    @property
+    def ended_as_asked(self) -> bool:
+        """Is true once SIGINT has ended it, also before it catches that."""
+        return self.asked and self.process.wait() in (128 + signal.SIGINT, -signal.SIGINT)
+
     def finish(self) -> None:
         """Sends SIGINT once: a second one would kill it while it writes its run folder."""
         if not self.asked:
@@ -225,7 +230,7 @@ class Session:
         signal was sent to this process, the status is that signal's.
         """
         code = child.process.wait()
-        if child.asked and code == 128 + signal.SIGINT:
+        if child.ended_as_asked:
             code = 0
         if code == 0 and self.signal:
             return 128 + self.signal
@@ -233,12 +238,21 @@ class Session:
 
     def killed(self) -> dict[str, str]:
         """Returns a sentence for each program that a signal ended."""
-        codes = {child.name: child.process.wait() for child in self.children}
+        ended = (child for child in self.children if not child.ended_as_asked)
+        codes = {child.name: child.process.wait() for child in ended}
         return {
             name: f"weir-{name} was killed ({signal.Signals(-code).name})"
             for name, code in codes.items()
             if code < 0
         }
+
+
+def end_if_interrupted(status: int) -> None:
+    """Ends this program, too, as the signal would have that ended a run early; else returns."""
+    if status == 128 + signal.SIGINT:
+        raise KeyboardInterrupt
+    if status in INTERRUPTED:
+        raise SystemExit(status)
 
 
 @contextmanager
