@@ -2,6 +2,7 @@
 """ls, open, rm, tag and note; what a run folder is called."""
 
 import contextlib
+import errno
 import fcntl
 import io
 import json
@@ -169,6 +170,18 @@ def test_rm_leaves_a_run_that_goes_on(weir, runs):
     assert done.status == 2
     assert "another run is writing there" in done.err
     assert (runs / "a/summary.json").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(runs, monkeypatch):
+    """Not the lock file, of which its user never heard."""
+
+    def read_only(path, *_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    monkeypatch.setattr(os, "open", read_only)
+    with pytest.raises(errors.UserError) as refused, folder.locked(runs / "a"):
+        pass
+    assert str(refused.value) == f"{runs / 'a'}: cannot be written: Read-only file system"
 
 
 CONFIG = """

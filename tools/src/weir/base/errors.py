@@ -117,7 +117,7 @@ def open_lock(path: Path) -> TextIO:
         return os.fdopen(os.open(path, flags, 0o666), "w")
     except OSError as error:
         if error.errno != errno.ELOOP:
-            raise
+            raise UserError(f"{path.parent}: cannot be written: {error.strerror}", 1) from None
     raise UserError(f"{path}: is a link: remove it", 1)
 
 
