@@ -30,11 +30,11 @@
 	V(NUMBER, rate_bps, "bit/s", (double)st->rate_bps, "the configured rate",                  \
 		.over = OVER_END, .source = "links.rate_bps")                                      \
 	V(NUMBER, rate_mean_bps, "bit/s", f.rate_mean_bps, "capacity / measured time")             \
-	V(NUMBER, rate_min_bps, "bit/s", (double)peak->rate_min_bps,                               \
+	V(NUMBER, rate_min_bps, "bit/s", st->slots ? (double)NAN : (double)peak->rate_min_bps,     \
 		"smallest rate that applied for some time, 0 of an outage included",               \
-		.source = "events: parameter")                                                     \
-	V(NUMBER, rate_max_bps, "bit/s", (double)peak->rate_max_bps, "largest",                    \
-		.source = "events: parameter")                                                     \
+		.source = "events: parameter", .null = "the link has opportunities, and no rate")  \
+	V(NUMBER, rate_max_bps, "bit/s", st->slots ? (double)NAN : (double)peak->rate_max_bps,     \
+		"largest", .source = "events: parameter", .null = "likewise")                      \
 	V(COUNT, down_ns, "ns", to.down_ns - peak->from.down_ns, "time at rate 0",                 \
 		.source = "events: parameter")                                                     \
 	V(CDF, sojourn_cdf, "ns", sojourn, "[upper end of a bucket, share of packets up to it]",   \

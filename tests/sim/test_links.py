@@ -197,6 +197,8 @@ def test_codel_bounds_the_queue_of_a_cellular_link(simulate: Simulate) -> None:
     offered = opportunities(trace, 1_000_000, 10_000_000_000, 60_000_000_000)[1:].sum()
 
     assert fifo["rate_mean_bps"] == codel["rate_mean_bps"] == offered * 1500 * 8 / 50
+    # A smallest rate above the mean would be one that the link never had.
+    assert fifo["rate_min_bps"] is fifo["rate_max_bps"] is None
     assert fifo["sojourn_p99_ns"] > 300e6
     assert codel["sojourn_p99_ns"] < 150e6
 

@@ -46,6 +46,21 @@ def test_a_summary_has_types(written):
     assert (found.groups[1].rtx_overhead, found.groups[1].goodput_bps) == (None, 0)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (0, 4e7, "0 bit/s to 40.0 Mbit/s"),
+        (3e6, 4e7, "3.00 Mbit/s to 40.0 Mbit/s"),
+        (4e7, 4e7, "40.0 Mbit/s"),
+        (None, None, "15.0 Mbit/s"),
+    ],
+)
+def test_a_rate_is_shown_with_its_outages(written, low, high, shown):
+    link = model.decode(written).links["forward"]
+    link.rate_bps, link.rate_min_bps, link.rate_max_bps = 15e6, low, high
+    assert analysis.link_rate(link) == shown
+
+
 def test_cards_are_shown_with_a_dash_where_nothing_is_known(weir_sim, tmp_path):
     (tmp_path / "c.yaml").write_text(CONFIG + "hosts: {sending: {count: 2, coalesce: 1us}}\n")
     argv = [weir_sim, tmp_path / "c.yaml", "--out", tmp_path / "run"]

@@ -143,9 +143,12 @@ def busiest(summary: RunSummary) -> tuple[str, Link] | None:
 
 
 def link_rate(link: Link) -> str:
-    """Returns a link's rate, or from which to which it was changed while it was measured."""
+    """Returns a link's rate, or from which to which it was changed while it was measured.
+
+    The smallest is 0 of an outage.
+    """
     low, high = link.rate_min_bps, link.rate_max_bps
-    if low and high and low != high:
+    if low is not None and high is not None and low != high:
         return f"{units.rate(low)} to {units.rate(high)}"
     return units.rate(high or link.rate_bps)
 
