@@ -190,6 +190,41 @@ def test_a_bpf_program_is_compiled_as_a_control(simulate: Simulate, tmp_path: Pa
     assert "bpf_map_lookup_elem" in refused.stderr
 
 
+IN_FLIGHT = """\
+static __u32 tcp_packets_in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+}
+
+SEC("struct_ops")
+void BPF_PROG(mine_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tcp_packets_in_flight(tp) + acked >= tp->snd_cwnd)
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+	if (tcp_packets_in_flight(tp) > tp->snd_cwnd)
+		tp->snd_cwnd = 1;
+}
+"""
+
+
+def test_a_bpf_program_counts_what_is_in_flight(simulate: Simulate, tmp_path: Path) -> None:
+    """The kernel's function for it is inline, so that programs have their own.
+
+    The window grows if the flight fills it, and is 1 if there were more: both are heard.
+    """
+    begin, end = BPF.index('SEC("struct_ops")'), BPF.index('SEC("struct_ops")\n__u32')
+    (tmp_path / "mine.c").write_text(BPF[:begin] + IN_FLIGHT + BPF[end:])
+    folder = tmp_path / "mine"
+    new.create("linux", "mine", folder, kernel.files(str(tmp_path / "mine.c"), None))
+    subprocess.run(["make", "-s", "-C", folder], check=True)
+    run = simulate(config("mine", folder / "mine.so", True))
+    ours = simulate(config("mine", folder / "mine.so", True).replace(
+        f"{{plugin: {folder}/mine.so}}", "{newreno: {abc_limit: 0}}"))  # fmt: skip
+    assert run.groups[0]["goodput_bps"] == pytest.approx(ours.groups[0]["goodput_bps"], rel=0.1)
+
+
 @pytest.mark.parametrize("operation", ["ssthresh", "undo_cwnd", "cong_avoid"])
 def test_a_control_without_what_the_kernel_needs_is_refused(
     sim: Program, tmp_path: Path, operation: str

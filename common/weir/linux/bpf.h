@@ -15,6 +15,7 @@
 #undef min_not_zero
 #undef div64_u64
 #undef div64_ul
+#undef tcp_packets_in_flight
 
 #define SEC(name) __attribute__((used))
 #define BPF_PROG(name, ...) name(__VA_ARGS__)

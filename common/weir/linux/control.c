@@ -34,14 +34,33 @@ int tcp_register_congestion_control(struct tcp_congestion_ops *ops) {
 	return 0;
 }
 
+// A flow's state is where its connection is, which has more bytes than a state may have.
+static struct tcp_sock *tcp_of(const void *state) {
+	return *(struct tcp_sock *const *)state;
+}
+
+static void linux_open(void *state, const void *config, struct cc_flow *flow) {
+	*(struct tcp_sock **)state = flow->memory;
+}
+
 static struct sock *enter(void *state, uint64_t now_ns) {
-	struct tcp_sock *tp = state;
+	struct tcp_sock *tp = tcp_of(state);
 
 	kernel_call.now_ns = now_ns;
 	kernel_call.draws = 0;
 	tp->tcp_clock_cache = now_ns;
 	tp->tcp_mstamp = now_ns / NSEC_PER_USEC;
-	return state;
+	return &tp->inet_conn.sk;
+}
+
+// What a BPF program counts packets in flight from.
+static void count_out(struct tcp_sock *tp, u32 packets_out, u32 in_flight) {
+	u32 held = packets_out - min(tp->sacked_out, packets_out);
+
+	kernel_call.packets_in_flight = in_flight;
+	tp->packets_out = packets_out;
+	tp->lost_out = held - min(held, in_flight);
+	tp->retrans_out = in_flight - min(held, in_flight);
 }
 
 static const struct tcp_congestion_ops *ops_of(const struct sock *sk) {
@@ -88,7 +107,7 @@ static void end_reduction(struct sock *sk) {
 static void linux_init(void *state, const void *config, uint32_t mss_bytes, uint64_t rtt_ns,
 	uint64_t now_ns, struct cc_out *out) {
 	struct sock *sk = enter(state, now_ns);
-	struct tcp_sock *tp = state;
+	struct tcp_sock *tp = tcp_of(state);
 
 	kernel_call.packets_in_flight = 0;
 	kernel_call.rtt_min_us = (u32)(rtt_ns / NSEC_PER_USEC);
@@ -112,10 +131,10 @@ static void linux_init(void *state, const void *config, uint32_t mss_bytes, uint
 }
 
 static void linux_release(void *state, const void *config) {
-	struct tcp_sock *tp = state;
+	struct tcp_sock *tp = tcp_of(state);
 
 	if (tp->inet_conn.icsk_ca_ops != NULL && control->release != NULL)
-		control->release(state);
+		control->release(&tp->inet_conn.sk);
 	tp->inet_conn.icsk_ca_ops = NULL;
 }
 
@@ -127,14 +146,13 @@ static u32 ack_flags(const struct cc_sample *s) {
 static void linux_on_sample(void *state, const void *config, const struct cc_sample *s) {
 	struct sock *sk = enter(state, s->now_ns);
 	const struct tcp_congestion_ops *ops = ops_of(sk);
-	struct tcp_sock *tp = state;
+	struct tcp_sock *tp = tcp_of(state);
 	struct ack_sample sample = {
 		.pkts_acked = s->passed_segs,
 		.rtt_us = s->rtt_ns > 0 ? (s32)(s->rtt_ns / NSEC_PER_USEC) : -1,
 		.in_flight = (u32)(s->delivered_segs - s->prior_delivered_segs) * tp->mss_cache,
 	};
 
-	kernel_call.packets_in_flight = s->inflight_segs;
 	kernel_call.max_packets_out = (u32)(s->nxt_segs - s->una_segs) + s->passed_segs;
 	kernel_call.cwnd_limited = s->cwnd_limited;
 	kernel_call.rtt_min_us = (u32)(s->rtt_min_ns / NSEC_PER_USEC);
@@ -143,6 +161,7 @@ static void linux_on_sample(void *state, const void *config, const struct cc_sam
 	tp->srtt_us = (u32)(s->srtt_ns * 8 / NSEC_PER_USEC);
 	tp->inet_conn.rto_ticks = (u16)min(s->rto_ns / TICK_NS, (u64)U16_MAX);
 	tp->sacked_out = s->sacked_segs;
+	count_out(tp, (u32)(s->nxt_segs - s->una_segs), s->inflight_segs);
 	tp->lost = (u32)s->lost_segs;
 	if (tcp_in_cwnd_reduction(sk) && ops->cong_control == NULL && !tp->undone)
 		tp->snd_cwnd = (u32)s->cwnd_segs; // PRR's
@@ -202,10 +221,10 @@ static void control_by_rate(struct sock *sk, const struct cc_ack *ack) {
 static void linux_on_ack(
 	void *state, const void *config, const struct cc_ack *ack, struct cc_out *out) {
 	struct sock *sk = enter(state, ack->now_ns);
-	struct tcp_sock *tp = state;
+	struct tcp_sock *tp = tcp_of(state);
 	u8 before = inet_csk(sk)->icsk_ca_state, open;
 
-	kernel_call.packets_in_flight = ack->inflight_segs;
+	count_out(tp, tp->packets_out, ack->inflight_segs);
 	kernel_call.enters_cwr = false;
 	tp->lost += ack->lost_segs;
 	tp->app_limited = 0;
@@ -229,7 +248,7 @@ static void linux_on_ack(
 }
 
 static uint32_t linux_requests(void *state, const void *config) {
-	const struct tcp_sock *tp = state;
+	const struct tcp_sock *tp = tcp_of(state);
 
 	return (tp->app_limited != 0 ? CC_REQUEST_APP_LIMITED : 0)
 		| (kernel_call.enters_cwr ? CC_REQUEST_REDUCTION : 0);
@@ -238,7 +257,7 @@ static uint32_t linux_requests(void *state, const void *config) {
 static void linux_on_loss(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct sock *sk = enter(state, loss->now_ns);
-	struct tcp_sock *tp = state;
+	struct tcp_sock *tp = tcp_of(state);
 	bool cwr = loss->ecn || loss->requested;
 
 	if (inet_csk(sk)->icsk_ca_state > TCP_CA_Disorder)
@@ -255,7 +274,7 @@ static void linux_on_loss(
 static void linux_on_rto(
 	void *state, const void *config, const struct cc_loss *loss, struct cc_out *out) {
 	struct sock *sk = enter(state, loss->now_ns);
-	struct tcp_sock *tp = state;
+	struct tcp_sock *tp = tcp_of(state);
 	u8 before = inet_csk(sk)->icsk_ca_state;
 
 	if (before <= TCP_CA_Disorder || (before == TCP_CA_Loss && !loss->repeated)) {
@@ -274,7 +293,7 @@ static void linux_on_rto(
 static void linux_on_spurious(
 	void *state, const void *config, uint64_t now_ns, struct cc_out *out) {
 	struct sock *sk = enter(state, now_ns);
-	struct tcp_sock *tp = state;
+	struct tcp_sock *tp = tcp_of(state);
 
 	if (tp->prior_ssthresh > 0) {
 		tp->snd_cwnd = ops_of(sk)->undo_cwnd(sk);
@@ -288,7 +307,7 @@ static void linux_on_spurious(
 static void linux_on_idle(
 	void *state, const void *config, uint64_t now_ns, uint64_t idle_ns, struct cc_out *out) {
 	struct sock *sk = enter(state, now_ns);
-	struct tcp_sock *tp = state;
+	struct tcp_sock *tp = tcp_of(state);
 	s32 over = (s32)min(idle_ns / TICK_NS, (u64)S32_MAX), rto = tp->inet_conn.rto_ticks;
 	u32 restart = min(tp->snd_cwnd, (u32)TCP_INIT_CWND);
 
@@ -307,7 +326,7 @@ static void linux_on_idle(
 }
 
 static void linux_observe(const void *state, const void *config, float observed[CC_OBSERVED]) {
-	const struct tcp_sock *tp = state;
+	const struct tcp_sock *tp = tcp_of(state);
 
 	observed[0] = (float)tp->snd_ssthresh;
 }
@@ -321,11 +340,11 @@ static const char *linux_configure(const void *config) {
 }
 
 static uint8_t linux_mode(const void *state, const void *config) {
-	return inet_csk(state)->icsk_ca_state;
+	return tcp_of(state)->inet_conn.icsk_ca_state;
 }
 
 static double linux_ssthresh(const void *state, const void *config) {
-	return tcp_sk(state)->snd_ssthresh;
+	return tcp_of(state)->snd_ssthresh;
 }
 
 static double linux_given_window(const void *config) {
@@ -341,13 +360,15 @@ static double linux_given_window(const void *config) {
 
 static struct cc_ops linux_ops = {
 	.name = KERNEL_PLUGIN,
-	.state_size = sizeof(struct tcp_sock),
+	.state_size = sizeof(struct tcp_sock *),
+	.memory_bytes = sizeof(struct tcp_sock),
 	.ecn = true,
 	.any_idle = true,
 	.observed = {"ssthresh_segs"},
 	.modes = {MODES(CC_MODE_TEXT)},
 	.given_window = linux_given_window,
 	.configure = linux_configure,
+	.open = linux_open,
 	.init = linux_init,
 	.release = linux_release,
 	.on_sample = linux_on_sample,
@@ -361,8 +382,6 @@ static struct cc_ops linux_ops = {
 	.mode = linux_mode,
 	.ssthresh = linux_ssthresh,
 };
-static_assert(sizeof(struct tcp_sock) <= CC_STATE_MAX_BYTES, "state too large");
-
 __attribute__((constructor)) static void load(void) {
 	module_load(&linux_ops);
 	if (control == NULL)

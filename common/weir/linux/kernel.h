@@ -2,7 +2,7 @@
 // Public: what a congestion control of Linux (net/ipv4/tcp_*.c) includes and calls, as far as
 // control.c gives it. Written from the interface; the algorithm's file is the kernel's, or yours.
 //
-// A flow's state is one struct tcp_sock with the control's own 104 bytes (ICSK_CA_PRIV_SIZE). What
+// A flow has one struct tcp_sock with the control's own 104 bytes (ICSK_CA_PRIV_SIZE). What
 // only lasts for a call is in `kernel_call`, one per thread.
 #pragma once
 #include <assert.h>
@@ -325,7 +325,8 @@ struct tcp_sock {
 	u32 snd_cwnd, snd_cwnd_cnt, snd_cwnd_clamp, snd_ssthresh;
 	u32 prior_cwnd, prior_ssthresh;
 	u32 delivered, delivered_ce, lost, app_limited; // segments
-	u32 sacked_out;
+	u32 sacked_out, packets_out;
+	u32 lost_out, retrans_out; // their difference is exact, each of them not
 	u32 lsndtime; // ticks
 	struct {
 		u32 rcv_tsval, rcv_tsecr;
