@@ -171,7 +171,8 @@ def test_the_model_runs_and_is_compared(weir, folder):
 # A program whose run folder is there when it says so, and whose starter is sent a signal.
 BEGINS = """
 OUT.mkdir()
-(OUT / "manifest.json").write_text("{}")
+(OUT / "new").write_text("{}")
+(OUT / "new").rename(OUT / "manifest.json")  # whole, as soon as it is there
 print("begins", file=sys.stderr, flush=True)
 time.sleep(60)
 """
