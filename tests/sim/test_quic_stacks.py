@@ -14,6 +14,7 @@ from weir.base.errors import UserError
 from weir.guests import stacks
 from weir.studies.evaluate import criteria as evaluate
 from weir.studies.evaluate.scene import control_of
+from weir.studies.quic import study
 
 from .test_guests import alone, kernel, refused, run, write
 
@@ -55,6 +56,18 @@ def test_a_stack_has_flows_and_a_log(write, run, tmp_path):
     assert client.path.drops == group["drops"] > 0
     assert 0 <= client.path.drops - client.lost_indeed - client.unacked <= 3  # of the last trips
     assert [row[0] for row in groups_table(typed).rows] == ["ngtcp2 reno", "ngtcp2 reno, udp back"]
+
+
+def test_the_peers_window_holds_nothing_back(run):
+    """ngtcp2's BBR leaves Startup: with its own window of 256 KiB the queue drops half of it all.
+
+    Flow control makes it app-limited from the first losses on, and then it never ends Startup.
+    """
+    built("ngtcp2")
+    changes = ("flows.0.stack.quic={ngtcp2: {cc: bbr}}", "duration=3s", "warmup=0s")
+    summary = run(study.HERE / "path.yaml", "run", *(f"-o{change}" for change in changes))
+    (group,) = summary["groups"]
+    assert 0 < group["drops"] < 0.25 * group["sent_segs"]
 
 
 def test_a_stack_is_built_again_when_our_program_has_changed(tmp_path, monkeypatch):

@@ -7,7 +7,8 @@ cd /tmp || exit
 if [ "$1" = serve ]; then
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out cert \
 		-subj /CN=weir 2> errors || { cat errors; exit 1; }
-	LD_PRELOAD=$here/random.so exec /usr/sbin/gtlsserver $options --cc="$2" '*' 4433 key cert
+	window="--max-data=64M --max-stream-data-bidi-remote=64M --max-window=64M --max-stream-window=64M"
+	LD_PRELOAD=$here/random.so exec /usr/sbin/gtlsserver $options $window --cc="$2" '*' 4433 key cert
 fi
 address=$2 control=$3 connections=$4 bytes=$5 transfers=$6 data=/tmp/data
 [ "$bytes" -gt 0 ] && truncate -s "$bytes" $data || data=$here/endless
