@@ -22,6 +22,7 @@
 static const char *const aioquic_cc[] = {"cubic", "reno", NULL};
 static const char *const ngtcp2_cc[] = {"cubic", "reno", "bbr", "bbr2", NULL};
 static const char *const quic_go_cc[] = {"reno", NULL};
+static const char *const quiche_cc[] = {"cubic", "reno", "bbr2_gcongestion", NULL};
 static const char *const quinn_cc[] = {"cubic", "reno", "bbr", NULL};
 static const char *const s2n_quic_cc[] = {"cubic", "bbr", NULL};
 
@@ -45,6 +46,7 @@ static const char *const s2n_quic_cc[] = {"cubic", "bbr", NULL};
 PARAMS(aioquic_params, aioquic_cc, "cubic");
 PARAMS(ngtcp2_params, ngtcp2_cc, "cubic");
 PARAMS(quic_go_params, quic_go_cc, "reno");
+PARAMS(quiche_params, quiche_cc, "cubic");
 PARAMS(quinn_params, quinn_cc, "cubic");
 PARAMS(s2n_quic_params, s2n_quic_cc, "cubic");
 
@@ -55,6 +57,7 @@ static const struct {
 	{"aioquic", "Python's, HTTP/3", aioquic_params},
 	{"ngtcp2", "Debian's programs of it, HTTP/3", ngtcp2_params},
 	{"quic-go", "Go's; its CUBIC is set to Reno", quic_go_params},
+	{"quiche", "Cloudflare's; its qlog has no losses", quiche_params},
 	{"quinn", "Rust's", quinn_params},
 	{"s2n-quic", "Amazon's; it writes no qlog", s2n_quic_params},
 };

@@ -55,6 +55,11 @@ def test_figures_of_a_connection(tmp_path, version, separator):
     assert (found.min_rtt_ns, found.smoothed_rtt_ns) == (19.5e6, 22.5e6)
 
 
+def test_losses_that_a_stack_does_not_log_are_unknown(tmp_path):
+    found = qlog.read(written(tmp_path / "x.sqlog", HEADS["newer"] | {"title": "quiche"}))
+    assert (found.sent, found.lost, found.spurious, found.unacked) == (10, None, None, None)
+
+
 def test_a_record_that_was_cut_off_is_left_out(tmp_path):
     path = written(tmp_path / "x.sqlog", HEADS["0.3"], end='\n\x1e{"time": 3, "na')
     assert qlog.read(path).lost == 3

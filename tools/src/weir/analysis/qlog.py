@@ -36,6 +36,7 @@ from weir.base.page import Column, Table
 NS_PER_MS = 1e6
 QLOG_BYTES_MAX = 64 << 20
 SUFFIXES = (".sqlog", ".qlog")
+NO_LOSSES = ("quiche",)  # titles of logs without packet_lost
 TRANSFER = re.compile(r"^transfer \d+ (\d+)$", re.MULTILINE)
 TRANSFERS = (
     Column("completion times", "output"),
@@ -63,7 +64,7 @@ class Qlog:
     name: str
     by: str = ""  # client or server
     sent: int = 0
-    lost: int = 0
+    lost: int | None = 0  # None: its stack logs no losses
     spurious: int | None = None  # None: it logs no ACKs, as quinn's
     unacked: int | None = None
     min_rtt_ns: float | None = None
@@ -91,7 +92,7 @@ class Logged(Qlog):
     @property
     def lost_indeed(self) -> int | None:
         """Packets declared lost, less spurious ones; None: which were is not known."""
-        if self.spurious is None and self.lost > 0:
+        if self.lost is None or (self.spurious is None and self.lost > 0):
             return None
         return self.lost - (self.spurious or 0)
 
@@ -163,7 +164,7 @@ def _take(found: Qlog, reading: _Reading, event: str, data: Json) -> None:
         found.sent += 1
         reading.waiting |= {header["packet_number"]} if one_rtt else set()
     elif event == "packet_lost":
-        found.lost += 1
+        found.lost = (found.lost or 0) + 1
         if one_rtt:
             reading.waiting.discard(header["packet_number"])
             reading.open_losses.add(header["packet_number"])
@@ -192,6 +193,8 @@ def _read(path: Path) -> Qlog:
     for record in records:
         event = str(record.get("name", "")).rpartition(":")[2]
         _take(found, reading, event, record.get("data", {}))
+    if head.get("title") in NO_LOSSES:
+        found.lost = found.spurious = None
     if found.spurious is not None:
         found.unacked = sum(number < reading.acked_max for number in reading.waiting)
     if reading.samples:

@@ -4,8 +4,8 @@
 ~/.cache/weir/guests/quic/NAME-VERSION/weir-quic  the program that sender/group/quic.c describes
 ~/.cache/weir/guests/quic/NAME -> NAME-VERSION    what weir-sim runs
 
-A stack comes from its language's registry, or from Debian's packages; its program's source is in
-the folder quic.
+A stack comes from its language's registry, or from Debian's packages; its program's sources are in
+the folder quic, and copied beside it.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ path = "main.rs"
 RCGEN = 'rcgen = { version = "0.13", default-features = false, features = ["pem", "ring"] }'
 TOKIO = 'tokio = { version = "1", features = ["rt", "net", "time", "macros"] }'
 CRATES = {
+    "quiche": (
+        'libc = "0.2"',
+        'quiche = { version = "=VERSION", features = ["qlog"] }',
+        RCGEN,
+    ),
     "quinn": (
         'quinn = { version = "=VERSION", default-features = false, '
         'features = ["runtime-tokio", "rustls-ring", "qlog"] }',
@@ -73,31 +78,25 @@ def command(folder: Path, *argv: str, **environment: str) -> None:
         raise failed(Path(argv[0]).name, log)
 
 
-def script(folder: Path, text: str) -> None:
-    (folder / "weir-quic").write_text(text)
-    (folder / "weir-quic").chmod(0o755)
-
-
 def aioquic(folder: Path, version: str) -> None:
     """Installs it by pip, beside the program that uses it."""
-    shutil.copy2(SOURCES / "aioquic.py", folder / "main.py")
     pip = (sys.executable, "-m", "pip", "install", "--target", "lib")
     command(folder, *pip, f"aioquic=={version}")
     python = shlex.quote(str(Path(sys.executable).resolve()))
     here = 'PYTHONHASHSEED=0 PYTHONPATH="${0%/*}/lib"'
-    script(folder, f'#!/bin/sh\n{here} exec {python} "${{0%/*}}/main.py" "$@"\n')
+    program = folder / "weir-quic"
+    program.write_text(f'#!/bin/sh\n{here} exec {python} "${{0%/*}}/main.py" "$@"\n')
+    program.chmod(0o755)
 
 
 def ngtcp2(folder: Path, version: str) -> None:
-    source = str(SOURCES / "random.c")
-    command(folder, "cc", "-O2", "-shared", "-fPIC", "-o", "random.so", source)
-    script(folder, (SOURCES / "ngtcp2.sh").read_text())
+    command(folder, "cc", "-O2", "-shared", "-fPIC", "-o", "random.so", "random.c")
+    (folder / "weir-quic").chmod(0o755)
     with (folder / "endless").open("wb") as file:
         file.truncate(ENDLESS_BYTES)
 
 
 def quic_go(folder: Path, version: str) -> None:
-    shutil.copy2(SOURCES / "quic-go.go", folder / "main.go")
     own = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
     command(folder, "go", "mod", "init", "weir-quic", **own)
     command(folder, "go", "get", f"github.com/quic-go/quic-go@v{version}", **own)
@@ -108,7 +107,6 @@ def rust(name: str, *after: str) -> Callable[[Path, str], None]:
     """Makes the function that builds a program in Rust; after: what it is then called with."""
 
     def make(folder: Path, version: str) -> None:
-        shutil.copy2(SOURCES / f"{name}.rs", folder / "main.rs")
         crates = "\n".join(CRATES[name]).replace("VERSION", version)
         (folder / "Cargo.toml").write_text(f"{CARGO}{crates}\n")
         command(folder, "cargo", "build", "--release")
@@ -128,26 +126,30 @@ class Stack:
     """A stack that can be built: the version that was tried, its compiler, and how."""
 
     version: str  # "": Debian's package
-    source: str  # the program of ours that uses it, a file of SOURCES
+    sources: tuple[str, ...]  # files of SOURCES: first the program that uses it, then its parts
     needs: tuple[bootstrap.Need, ...]
     make: Callable[[Path, str], None]
 
+    def files(self) -> dict[str, bytes]:
+        """Returns our sources by their names in the stack's folder."""
+        suffix = Path(self.sources[0]).suffix
+        names = ("weir-quic" if suffix == ".sh" else f"main{suffix}", *self.sources[1:])
+        texts = [(SOURCES / source).read_bytes() for source in self.sources]
+        return dict(zip(names, texts, strict=True))
+
     def is_in(self, place: Path) -> bool:
-        """Returns whether it was built there, of our program as it is now."""
-        suffix = Path(self.source).suffix
-        copy = place / ("weir-quic" if suffix == ".sh" else f"main{suffix}")
-        return (
-            (place / "weir-quic").exists()
-            and copy.is_file()
-            and copy.read_bytes() == (SOURCES / self.source).read_bytes()
+        """Returns whether it was built there, of our sources as they are now."""
+        return (place / "weir-quic").exists() and all(
+            (place / name).is_file() and (place / name).read_bytes() == text
+            for name, text in self.files().items()
         )
 
 
 STACKS = {
-    "aioquic": Stack("1.7.2", "aioquic.py", (), aioquic),
+    "aioquic": Stack("1.7.2", ("aioquic.py",), (), aioquic),
     "ngtcp2": Stack(
         "",
-        "ngtcp2.sh",
+        ("ngtcp2.sh", "random.c"),
         (
             bootstrap.Need("ngtcp2-client", "command gtlsclient"),
             bootstrap.Need("ngtcp2-server", "file usr/sbin/gtlsserver"),
@@ -157,9 +159,23 @@ STACKS = {
         ),
         ngtcp2,
     ),
-    "quic-go": Stack("0.65.0", "quic-go.go", (bootstrap.Need("golang", "command go"),), quic_go),
-    "quinn": Stack("0.11.12", "quinn.rs", (RUST,), rust("quinn")),
-    "s2n-quic": Stack("1.91.0", "s2n-quic.rs", (RUST,), rust("s2n-quic", "certificate")),
+    "quic-go": Stack("0.65.0", ("quic-go.go",), (bootstrap.Need("golang", "command go"),), quic_go),
+    "quiche": Stack(
+        "0.30.0",
+        ("quiche.rs", "shared.rs"),
+        (
+            RUST,
+            bootstrap.Need("cmake", "command cmake"),  # it builds BoringSSL
+            bootstrap.Need("g++", "command c++"),
+            bootstrap.Need("git", "command git"),
+            bootstrap.Need("libclang-dev", "file usr/lib/llvm-*/lib/libclang.so*"),
+        ),
+        rust("quiche"),
+    ),
+    "quinn": Stack("0.11.12", ("quinn.rs", "shared.rs"), (RUST,), rust("quinn")),
+    "s2n-quic": Stack(
+        "1.91.0", ("s2n-quic.rs", "shared.rs"), (RUST,), rust("s2n-quic", "certificate")
+    ),
 }
 
 
@@ -205,6 +221,8 @@ def add(written: str) -> tuple[str, str, bool]:
             with tempfile.TemporaryDirectory(dir=cache(), prefix="building-") as folder:
                 new = Path(folder) / place.name
                 new.mkdir()
+                for file, text in stack.files().items():
+                    (new / file).write_bytes(text)
                 stack.make(new, version)
                 shutil.rmtree(place, ignore_errors=True)
                 new.rename(place)

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! weir-quic of quinn; sender/group/quic.c says what it is. A transfer is a stream, without HTTP/3.
+mod shared;
+
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, ServerConfig, TransportConfig, VarInt};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
-use std::{env, error::Error, net::SocketAddr, sync::Arc, time::Instant};
-
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
-const WINDOW: u32 = 64 << 20;
-const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+use shared::{task, Outcome, Sends, Task, WINDOW};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 #[derive(Debug)]
 struct Trust; // in any certificate
@@ -51,8 +50,7 @@ fn transport(control: &str, log: &str) -> Outcome<Arc<TransportConfig>> {
         .stream_receive_window(VarInt::from_u32(WINDOW))
         .receive_window(VarInt::from_u32(WINDOW))
         .send_window(WINDOW as u64);
-    if let Ok(out) = env::var("WEIR_OUT") {
-        let file = std::fs::File::create(format!("{out}/{log}.sqlog"))?;
+    if let Some(file) = shared::qlog(log)? {
         let mut qlog = quinn::QlogConfig::default();
         qlog.writer(Box::new(file)).title(Some("quinn".into()));
         own.qlog_stream(qlog.into_stream());
@@ -92,7 +90,7 @@ async fn serve(control: &str) -> Outcome<()> {
     Ok(())
 }
 
-async fn send(to: SocketAddr, control: String, flow: u32, bytes: u64, transfers: u32) -> Outcome<()> {
+async fn send(sends: Sends, flow: u32) -> Outcome<()> {
     let mut tls = rustls::ClientConfig::builder()
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Trust))
@@ -100,21 +98,18 @@ async fn send(to: SocketAddr, control: String, flow: u32, bytes: u64, transfers:
     tls.alpn_protocols = vec![b"bulk".to_vec()];
     let tls = Arc::new(QuicClientConfig::try_from(tls)?);
     let endpoint = Endpoint::client("0.0.0.0:0".parse()?)?;
-    for number in 0..transfers {
+    for number in 0..sends.transfers {
         let began = Instant::now();
         let mut own = ClientConfig::new(tls.clone());
-        own.transport_config(transport(&control, &format!("client-{flow}-{number}"))?);
-        let connection = endpoint.connect_with(own, to, "weir")?.await?;
+        own.transport_config(transport(&sends.control, &format!("client-{flow}-{number}"))?);
+        let connection = endpoint.connect_with(own, sends.to, "weir")?.await?;
         let (mut stream, mut answer) = connection.open_bi().await?;
-        let mut left = if bytes == 0 { u64::MAX } else { bytes };
-        while left > 0 {
-            let part = left.min(ZEROS.len() as u64);
-            stream.write_all(&ZEROS[..part as usize]).await?;
-            left -= part;
+        for part in sends.parts() {
+            stream.write_all(part).await?;
         }
         stream.finish()?;
         answer.read_to_end(0).await?;
-        println!("transfer {bytes} {}", began.elapsed().as_nanos());
+        sends.done(began);
         connection.close(0u32.into(), b"");
         endpoint.wait_idle().await;
     }
@@ -124,15 +119,13 @@ async fn send(to: SocketAddr, control: String, flow: u32, bytes: u64, transfers:
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome<()> {
     rustls::crypto::ring::default_provider().install_default().expect("the first one");
-    let words: Vec<String> = env::args().collect();
-    if words[1] == "serve" {
-        return serve(&words[2]).await;
-    }
-    let to = format!("{}:4433", words[2]).parse()?;
-    let (bytes, transfers) = (words[5].parse()?, words[6].parse()?);
+    let sends = match task()? {
+        Task::Serve(control) => return serve(&control).await,
+        Task::Send(sends) => sends,
+    };
     let mut all = tokio::task::JoinSet::new();
-    for flow in 0..words[4].parse()? {
-        all.spawn(send(to, words[3].clone(), flow, bytes, transfers));
+    for flow in 0..sends.connections {
+        all.spawn(send(sends.clone(), flow));
     }
     while let Some(done) = all.join_next().await {
         done??;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! weir-quic of s2n-quic; sender/group/quic.c says what it is. A transfer is a stream, without HTTP/3.
 //! The library writes no qlog. `weir-quic certificate` makes cert and key, beside the program.
+mod shared;
+
 use s2n_quic::provider::congestion_controller::{Bbr, Cubic};
 use s2n_quic::provider::{io::tokio::Provider as Io, limits::Limits};
 use bytes::Bytes;
 use s2n_quic::{client::Connect, Client, Server};
-use std::{env, error::Error, fs, net::SocketAddr, path::PathBuf, time::Duration, time::Instant};
+use shared::{task, Outcome, Sends, Task};
+use std::{env, fs, path::PathBuf, time::Duration, time::Instant};
 
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
-const WINDOW: u64 = 64 << 20;
+const WINDOW: u64 = shared::WINDOW as u64;
 const MTU: u16 = 1480; // of IP: UDP payload of 1452 bytes
-const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 fn certificate() -> Outcome<()> {
     let made = rcgen::generate_simple_self_signed(vec!["weir".into()])?;
@@ -56,29 +57,26 @@ async fn serve(control: &str) -> Outcome<()> {
     Ok(())
 }
 
-async fn send(to: SocketAddr, control: String, bytes: u64, transfers: u32) -> Outcome<()> {
+async fn send(sends: Sends) -> Outcome<()> {
     let cert = beside("cert")?;
     let own = Client::builder()
         .with_tls(cert.as_path())?
         .with_io(io("0.0.0.0:0")?)?
         .with_limits(limits()?)?;
-    let client = match control.as_str() {
+    let client = match sends.control.as_str() {
         "bbr" => own.with_congestion_controller(Bbr::default())?.start()?,
         _ => own.with_congestion_controller(Cubic::default())?.start()?,
     };
-    for _ in 0..transfers {
+    for _ in 0..sends.transfers {
         let began = Instant::now();
-        let mut connection = client.connect(Connect::new(to).with_server_name("weir")).await?;
+        let mut connection = client.connect(Connect::new(sends.to).with_server_name("weir")).await?;
         let mut stream = connection.open_bidirectional_stream().await?;
-        let mut left = if bytes == 0 { u64::MAX } else { bytes };
-        while left > 0 {
-            let part = left.min(ZEROS.len() as u64);
-            stream.send(Bytes::from_static(&ZEROS[..part as usize])).await?;
-            left -= part;
+        for part in sends.parts() {
+            stream.send(Bytes::from_static(part)).await?;
         }
         stream.finish()?;
         while stream.receive().await?.is_some() {}
-        println!("transfer {bytes} {}", began.elapsed().as_nanos());
+        sends.done(began);
         connection.close(0u32.into());
     }
     Ok(())
@@ -86,17 +84,16 @@ async fn send(to: SocketAddr, control: String, bytes: u64, transfers: u32) -> Ou
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome<()> {
-    let words: Vec<String> = env::args().collect();
-    match words[1].as_str() {
-        "certificate" => return certificate(),
-        "serve" => return serve(&words[2]).await,
-        _ => {}
+    if env::args().nth(1).is_some_and(|word| word == "certificate") {
+        return certificate();
     }
-    let to = format!("{}:4433", words[2]).parse()?;
-    let (bytes, transfers) = (words[5].parse()?, words[6].parse()?);
+    let sends = match task()? {
+        Task::Serve(control) => return serve(&control).await,
+        Task::Send(sends) => sends,
+    };
     let mut all = tokio::task::JoinSet::new();
-    for _ in 0..words[4].parse()? {
-        all.spawn(send(to, words[3].clone(), bytes, transfers));
+    for _ in 0..sends.connections {
+        all.spawn(send(sends.clone()));
     }
     while let Some(done) = all.join_next().await {
         done??;

@@ -25,6 +25,7 @@ STACKS = (
     *(("ngtcp2", cc) for cc in ("cubic", "reno", "bbr", "bbr2")),
     *(("aioquic", cc) for cc in ("cubic", "reno")),
     ("quic-go", "reno"),
+    *(("quiche", cc) for cc in ("cubic", "reno", "bbr2_gcongestion")),
     *(("quinn", cc) for cc in ("cubic", "reno", "bbr")),
     *(("s2n-quic", cc) for cc in ("cubic", "bbr")),
 )
