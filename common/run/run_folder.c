@@ -222,8 +222,8 @@ static bool is_branch(const char *dir, const char *name) {
 	char path[1024];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/%s/manifest.json", dir, name);
-	return name[0] != '.' && lstat(path, &st) == 0;
+	int length = snprintf(path, sizeof(path), "%s/%s/manifest.json", dir, name);
+	return name[0] != '.' && length < (int)sizeof(path) && lstat(path, &st) == 0;
 }
 
 // Takes away the files and folders of `dir` that `is` chooses, unless its last part is a link.
