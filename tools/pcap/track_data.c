@@ -394,8 +394,7 @@ static void new_data(struct track_at *a, struct track_snd *snd, uint32_t seq, ui
 static bool probes(struct track_at *a, struct track_snd *snd, uint32_t seq, uint32_t end) {
 	bool closed = (snd->flags & DIR_ZERO) != 0, all_acked = snd->una == snd->nxt;
 	bool pushed = end != seq && (a->p->seg.flags & SEG_PSH) != 0; // the end of a write, again
-	bool keep_alive =
-		all_acked && seq == snd->nxt - 1 && ahead(end, snd->nxt) <= 0 && !pushed;
+	bool keep_alive = all_acked && seq == snd->nxt - 1 && ahead(end, snd->nxt) <= 0 && !pushed;
 	bool next = closed && all_acked && seq == snd->nxt && end != seq;
 	bool first = closed && !all_acked && seq == snd->una - (end == seq);
 
