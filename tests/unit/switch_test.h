@@ -198,6 +198,7 @@ static inline struct pkt *stage_take(struct stage_bench *b, uint64_t now_ns) {
 static inline void tel_memory(struct tel *tel, struct tel_packets *records, uint32_t limit) {
 	static struct tel_header header;
 
+	atomic_store(&header.tail, limit); // so that it is full at its limit
 	*tel = (struct tel){
 		.ring = &header,
 		.records = (uint8_t *)records,
