@@ -240,16 +240,16 @@ live:
     def telemetry(self, command, prefix=None):
         """Asks a live program, and again where its lcores had no CPU for all of five seconds."""
 
-        def unanswered(reply):
-            why = reply.get("error", "") if isinstance(reply, dict) else ""
-            return "did not answer" in why or "is not running" in why
+        reply = {}
 
-        found = []
-        wait_for(
-            lambda: found.append(self.ask(command, prefix)) or not unanswered(found[-1]),
-            lambda: f"{command}: {found[-1]}",
-        )
-        return found[-1]
+        def answered():
+            nonlocal reply
+            reply = self.ask(command, prefix)
+            why = reply.get("error", "") if isinstance(reply, dict) else ""
+            return "did not answer" not in why and "is not running" not in why
+
+        wait_for(answered, lambda: f"{command}: {reply}")
+        return reply
 
     def ask(self, command, prefix=None):
         """Asks a live program once, through rte_telemetry's socket."""

@@ -82,9 +82,8 @@ def run(
     overrides replaces values of the config by their keys: {"flows.0.count": 10}. out is the run
     folder [runs/CONFIG-CHANGES-TIME]; force replaces the run in it. duration has its unit: "10s".
     Ctrl-C ends the run early, its folder complete, and raises KeyboardInterrupt (SIGTERM and SIGHUP
-    raise SystemExit). UserError: the
-    config is wrong, the programs were not built, or the run failed; its folder then has what there
-    was to record.
+    raise SystemExit). UserError: the config is wrong, the programs were not built, or the run
+    failed; its folder then has what there was to record.
     """
     given = tuple(f"{key}={configs.text(value)}" for key, value in (overrides or {}).items())
     listener = Silent()

@@ -38,23 +38,23 @@ def victims(config: Config) -> tuple[int, ...]:
 def stack(group: Config, side: str = "stack") -> str:
     """Returns whose stack a side of a group has: weir, linux or quic."""
     written = group.get(side) or (group.get("stack") if side == "peer" else None) or "weir"
-    return str(_plugin(written)[0])
+    return str(_name_and_parameters(written)[0])
 
 
 def guests_of(group: Config) -> set[str]:
     """Returns the names of the kernels and the QUIC stack that a group's guests run."""
     found = set()
     for side in ("stack", "peer"):
-        kind, of = _plugin(group.get(side))
+        kind, of = _name_and_parameters(group.get(side))
         if kind == "quic":
-            name, of = _plugin(of)
+            name, of = _name_and_parameters(of)
             found.add(str(name))
         if kind in GUESTS:
             found.add(str(of.get("kernel", CURRENT) if isinstance(of, Mapping) else CURRENT))
     return found
 
 
-def _plugin(written: object) -> tuple[object, object]:
+def _name_and_parameters(written: object) -> tuple[object, object]:
     """Returns the name and the parameters of NAME or {NAME: PARAMETERS}."""
     return next(iter(written.items())) if isinstance(written, Mapping) else (written, None)
 
