@@ -180,9 +180,18 @@ static uint32_t open_flow(struct track *t, const struct packet *p, uint64_t now_
 	return place;
 }
 
+// Are both ends done, and has each acknowledged the other's FIN?
+static bool closed(const struct track_snd snd[2]) {
+	return (snd[0].flags & snd[1].flags & DIR_FIN) != 0 && snd[0].una == snd[0].nxt
+		&& snd[1].una == snd[1].nxt;
+}
+
+// Behind a close it answers a late copy, whose receiver has no connection any more.
 static void reset(struct track_at *a) {
 	const struct track_snd *other = &a->f->snd[!a->d];
 
+	if (closed(a->f->snd))
+		return;
 	a->f->flags |= FLOW_CLOSED | FLOW_RESET;
 	// Nothing but a SYN came before: nobody listens there.
 	if ((other->flags & DIR_SYN) != 0 && (other->flags & DIR_FLOW) == 0

@@ -304,6 +304,20 @@ def test_a_reset(analyse):
     assert analyse(c.frames).flow["end"] == "reset"
 
 
+@pytest.mark.parametrize(("all_acked", "end"), [(True, "close"), (False, "reset")])
+def test_a_reset_behind_a_close(analyse, all_acked, end):
+    """A copy that the network had kept back meets no connection any more: nothing was cut off."""
+    c = Connection().open()
+    c.data(0)
+    c.send(0, 1 + MSS, 1, flags="FA")
+    c.send(1, 1, 2 + MSS, flags="FA", after=10 * MS)
+    if all_acked:
+        c.send(0, 2 + MSS, 2, after=MS)
+    c.send(1, 2, 0, flags="R", after=MS)
+    found = analyse(c.frames)
+    assert (found.flow["end"], found.flow["acked_bytes"]) == (end, MSS)
+
+
 def test_ports_used_again(analyse):
     first, second = Connection().open(), Connection(isn=(77, 88))
     first.data(0)
