@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from test_studies import FULL, SHORT, known, needs_sim, study
 from typer.testing import CliRunner
+from weir.base import places
 from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.cli.app import app
@@ -28,7 +29,7 @@ def measured_beside(value: float | None, other: float | None) -> Claim:
     """Returns a claim measured as `value` in ours and as `other` in what stands for Linux."""
     values = iter([other, value, other, value])  # of Linux, ours, and over both
     return replace(
-        FULL, measure=lambda *runs: next(values), guests=Guests((SLOWER,), (SHORT,), "A cause.")
+        FULL, measure=lambda *runs: next(values), guests=(Guests((SLOWER,), (SHORT,), "A cause."),)
     )
 
 
@@ -97,7 +98,7 @@ def test_the_pages_have_linux_s_column_without_guests(
     one = replace(study(near, far, left, OTHER), folder=tmp_path)
     monkeypatch.setattr(find, "chosen", lambda name: (one,))
     own = [Checked(one.experiments[0], each, (95.0,)) for each in (near, far, left, OTHER)]
-    columns = study_page.with_others(study_page.CLAIMS, own, guests.texts(one))
+    columns = study_page.with_others(study_page.CLAIMS, own, one)
     assert "Linux; ours there" not in [column.header for column in columns]
 
     documents.write("small", [(one, own)], "quick", "0123")
@@ -110,7 +111,7 @@ def test_the_pages_have_linux_s_column_without_guests(
     assert ". Not measured: 1." in text
     assert "from `weir reproduce small --guests --quick` at commit 4567, " in text
     assert "| X1: far | 0.800 | A cause. |" in text
-    columns = study_page.with_others(study_page.CLAIMS, own, guests.texts(one))
+    columns = study_page.with_others(study_page.CLAIMS, own, one)
     rows = Table(columns, own).rows
     assert [row[5] for row in rows] == ["101 %; 100 %", "100 %; 80.0 %", "–", "–"]
     assert "| 100 %; 80.0 % |" in documents.table("small")
@@ -121,7 +122,7 @@ def test_guests_are_wanted_only_where_they_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan and a config need no kernel."""
-    known(monkeypatch, study(replace(FULL, guests=Guests((SLOWER,), (SHORT,)))))
+    known(monkeypatch, study(replace(FULL, guests=(Guests((SLOWER,), (SHORT,)),))))
     monkeypatch.setenv("WEIR_GUESTS", str(tmp_path / "none"))
 
     def said(*argv: str) -> str:
@@ -147,7 +148,7 @@ def test_guests_are_wanted_only_where_they_run(
 def test_both_sides_are_run_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the command line, with another rate in place of a kernel."""
     monkeypatch.setattr(kernels, "needed", lambda by: None)
-    why = Guests((SLOWER,), (SHORT,), "A cause.")
+    why = (Guests((SLOWER,), (SHORT,), "A cause."),)
     rate = replace(FULL, measure=lambda run: run.summary.groups[0].goodput_bps / 1e6, guests=why)
     known(monkeypatch, study(rate))
     done = CliRunner().invoke(app, ["reproduce", "small", "--guests", "--out", str(tmp_path)])
@@ -182,8 +183,7 @@ def test_both_sides_have_the_same_networks(name: str) -> None:
     """Linux has three seeds of each, and ours ten; or their seed is part of the network."""
     for experiment in find.chosen(name)[0].experiments:
         for one in experiment.claims:
-            if one.guests is not None:
-                linux, ours = one.guests.setups, one.guests.ours
+            for linux, ours in ((of.setups, of.ours) for of in one.guests if not of.source):
                 assert len(linux) == len(ours) > 0, one.says
                 seeds = {
                     (len(a.cells(True)), len(b.cells(True)))
@@ -200,3 +200,45 @@ def test_a_claim_that_is_not_measured_has_no_guests(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match="E: x: `guests` wants a measure"):
         find.load(tmp_path)
+
+
+SOURCES = """
+title: T
+runs:
+  a-$cc: {for: {cc: [bbr, newreno]}, set: [flows.0.cc=$cc, duration=1s], quick: [warmup=0s]}
+sources: {controls: [bbr, cubic], runs: [a-RUNS], seeds: 2}
+experiments:
+  E:
+    title: one
+    claims:
+      - {for: {cc: [bbr, newreno]}, says: $cc, runs: a-$cc, measure: jfi}
+"""
+
+
+def with_sources(folder: Path, runs: str) -> tuple[Study, ...]:
+    (folder / "a.yaml").write_text("seed: 1\n")
+    (folder / "study.yaml").write_text(SOURCES.replace("RUNS", runs))
+    return find.load(folder)
+
+
+def test_a_control_runs_from_linux_s_own_file(tmp_path: Path) -> None:
+    """Beside ours with as many seeds, in the claims whose runs are named, and in no other."""
+    (made,) = guests.studies_of(with_sources(tmp_path, "bbr"))
+    plugin = f"flows.0.cc={{plugin: {places.plugins()}/bbr/bbr.so}}"
+    over = ("flows.0.cc=bbr", "duration=1s", "warmup=0s")
+    cells = [cell for setup in claim.setups(made) for cell in setup.cells(True)]
+    assert [(cell.name, cell.overrides) for cell in cells] == [
+        *((f"a-bbr-source-s{seed}", (plugin, *over[1:])) for seed in (1, 2)),
+        *((f"a-bbr-ours-s{seed}", over) for seed in (1, 2)),
+    ]
+    assert [one.says for one in made.experiments[0].claims] == [
+        "bbr: Linux's source",
+        "bbr: our control beside it",
+        "bbr: ours over Linux's source",
+    ]
+    assert made.sources == ("bbr", "cubic")
+
+
+def test_sources_want_a_run_of_their_controls(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="sources: the run 'a-newreno' sets no flow's cc to bbr or"):
+        with_sources(tmp_path, "newreno")

@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 from weir import bootstrap
+from weir.base import places
 from weir.base.errors import UserError
 from weir.base.page import Table
 from weir.cli.app import app
@@ -77,10 +78,13 @@ EACH |= {
 @pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize("quick", [True, False], ids=["quick", "full"])
 def test_every_cell_is_a_config_that_is_accepted(name, quick):
+    """Linux's own controls are not compiled yet: ours stand for them."""
+    ours = re.compile(rf"{{plugin: {places.plugins()}/(\w+)/.*}}")
     cells = reproduce.Campaign(EACH[name], quick).cells
     assert len({cell.name for cell in cells}) == len(cells) > 0
     for cell in cells:
-        assert refusal((SIM, str(cell.config), *cell.settings())) == "", cell.name
+        settings = [ours.sub(r"\1", one) for one in cell.settings()]
+        assert refusal((SIM, str(cell.config), *settings)) == "", cell.name
 
 
 def test_the_five_documents_have_31_experiments():

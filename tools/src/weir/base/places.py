@@ -12,6 +12,11 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weir"
 
 
+def plugins() -> Path:
+    """Returns the folder of Linux's controls that studies run, NAME/NAME.so."""
+    return cache() / "controls/plugins"
+
+
 SHARED = Path("/var/cache/weir")  # cache() that root fills for every user
 
 

@@ -270,6 +270,7 @@ def reproduce_(
         )
     if with_guests:
         kernels.needed("--guests")
+        kernel.for_studies({name for one in chosen for name in one.sources})
     status = reproduce.run_all(
         *(study, campaigns, out, screen, reproduce.simulating(screen, cluster, workers)),
         as_json=as_json,

@@ -2,6 +2,7 @@
 """The congestion controls of Linux in their own source, for weir new cc NAME --linux.
 
 ~/.cache/weir/controls/VERSION/tcp_*.[ch]   of a Debian package linux-source-*
+~/.cache/weir/controls/plugins/NAME/NAME.so   those of which studies have `sources`
 
 Nothing of them is part of Weir: they are downloaded, or the user's.
 """
@@ -12,6 +13,7 @@ import re
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from weir.base import places
@@ -53,6 +55,13 @@ def compiled(control: str, folder: Path, package: str | None = None) -> Path:
         new.create("linux", control, place, files(f"net/ipv4/tcp_{control}.c", package))
         output(["make", "-s", "-C", str(place)])
     return plugin
+
+
+def for_studies(controls: Iterable[str]) -> None:
+    """Makes the plug-ins of these controls that studies run, anew: they may be another Weir's."""
+    shutil.rmtree(places.plugins(), ignore_errors=True)
+    for control in sorted(controls):
+        compiled(control, places.plugins())
 
 
 def downloaded(control: str, package: str | None) -> Path:

@@ -101,11 +101,22 @@ def module_of(folder: Path, name: str) -> ModuleType | None:
 
 @dataclass(frozen=True)
 class Guests:
-    """The setups in which a claim is measured with Linux guests, and with our hosts beside them."""
+    """The setups in which a claim is measured with Linux guests, and with our hosts beside them.
+
+    source: Linux is then its control's own source, in our TCP, and no guest runs.
+    """
 
     setups: tuple[Setup, ...]
     ours: tuple[Setup, ...]
     why: str = ""  # the cause of a difference
+    source: bool = False
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """What is said behind a claim that is measured in Linux, in ours, and in ours over it."""
+        if self.source:
+            return ": Linux's source", ": our control beside it", ": ours over Linux's source"
+        return ": Linux", ": ours", ": ours over Linux's"
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,7 @@ class Claim:
     tolerance: str = ""  # where the bounds come from
     why: str = ""  # the cause of a difference, found from traces; or why it is not comparable
     replication: float | None = None  # what another measured who repeated the experiment
-    guests: Guests | None = None
+    guests: tuple[Guests, ...] = ()
     kept: bool = False  # in the results, though it is only shown
     against: tuple[Setup, ...] = ()  # the mean is divided by that of these
 
@@ -277,8 +288,9 @@ class Study:
     drawn: what `draw(found, ...)` of the folder's figures.py is given besides the runs; None: it
     draws other studies. with_all: `weir reproduce all` runs it. command: the one that runs it
     [reproduce NAME]. replication: who repeated its experiments, and how. results: the file of the
-    folder that keeps them. experiments_of: makes those of another control, from its name and from
-    what `cc` is in a config; None: the claims are about certain controls.
+    folder that keeps them. sources: controls that run from Linux's own files too. experiments_of:
+    makes those of another control, from its name and from what `cc` is in a config; None: the
+    claims are about certain controls.
     """
 
     name: str
@@ -291,6 +303,7 @@ class Study:
     command: str = ""
     replication: str = ""
     results: str = "results.json"
+    sources: tuple[str, ...] = ()
     experiments_of: Callable[[str, str], tuple[Experiment, ...]] | None = None
 
     def figures(self, found: Found) -> Iterator[Figure]:

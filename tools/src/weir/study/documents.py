@@ -184,37 +184,48 @@ def differing(studies: Sequence[Study]) -> str:
     return f"\n{markdown.render([made])}" if made else ""
 
 
-LINUX = ("not within 5 % of Linux's", "ours over Linux's", "why")
-
-
 def beside_linux(studies: Sequence[Study]) -> str:
-    """Returns how many measurements are near those of Linux guests, and lists the others."""
+    """Returns how many measurements are near those of Linux, and lists the others."""
     parts: list[Part] = []
     for study in map(guests.study_of, filter(guests.has_guests, studies)):
         if not has(study):
             continue
         file = read(study)
         judged = [one for one in rows(study, file.rows[study.name]) if one.claim.kind != "shown"]
-        verdicts = Counter(one.verdict for one in judged)
-        missing = verdicts.pop("missing", 0)
-        left = f" Not measured: {missing}." if missing else ""
-        text = (
-            f"`{study.name}`: {verdicts['holds']} of {verdicts.total()} measurements are within"
-            f" {100 * guests.FAR:.0f} % of Linux's by means over seeds, {verdicts['within spread']}"
-            f" more by their spread (the 95 % interval has 1), from {source(file)}.{left}"
-        )
-        reasons = {"within spread": "Seeds spread as much."}
-        far = [
-            (
-                f"{one.experiment.name}: {one.claim.says.removesuffix(guests.OVER)}",
-                one.here.replace(" times", ""),
-                reasons.get(one.verdict) or one.claim.why or units.NONE,
-            )
-            for one in judged
-            if one.verdict in ("within spread", "differs")
-        ]
-        parts += [Text(text), Table(LINUX, far)]
+        for end, whose in guests.OVER.items():
+            own = [one for one in judged if one.claim.says.endswith(end)]
+            if own:
+                parts += near_linux(study, file, own, end, whose)
     return f"\n{markdown.render(parts)}" if parts else ""
+
+
+def near_linux(
+    study: Study, file: File, judged: Sequence[Row], end: str, whose: str
+) -> Iterator[Part]:
+    """Yields how many measurements are near, and a table of the others.
+
+    end: what their claims end with. whose: with what they are compared.
+    """
+    verdicts = Counter(one.verdict for one in judged)
+    missing = verdicts.pop("missing", 0)
+    left = f" Not measured: {missing}." if missing else ""
+    yield Text(
+        f"`{study.name}`: {verdicts['holds']} of {verdicts.total()} measurements are within"
+        f" {100 * guests.FAR:.0f} % of {whose} by means over seeds, {verdicts['within spread']}"
+        f" more by their spread (the 95 % interval has 1), from {source(file)}.{left}"
+    )
+    reasons = {"within spread": "Seeds spread as much."}
+    far = [
+        (
+            f"{one.experiment.name}: {one.claim.says.removesuffix(end)}",
+            one.here.replace(" times", ""),
+            reasons.get(one.verdict) or one.claim.why or units.NONE,
+        )
+        for one in judged
+        if one.verdict in ("within spread", "differs")
+    ]
+    if far:
+        yield Table((f"not within 5 % of {whose}", "ours over it", "why"), far)
 
 
 def source(file: File) -> str:
@@ -274,7 +285,7 @@ def table(name: str) -> str:
     parts: list[Part] = []
     for study in find.chosen(name):
         found = results(study)
-        columns = study_page.with_others(CLAIMS, found, guests.texts(study))
+        columns = study_page.with_others(CLAIMS, found, study)
         if any(one.scale == "full" for one in found):
             columns = (*columns, Column("length", lambda one: one.scale))
         parts += [

@@ -6,44 +6,46 @@ Each is three claims of the study that is run: what Linux has, what ours have, a
 over the first, which is judged: it differs if it is further from 1 than 5 % and than seeds spread,
 which is Welch's 95 % interval of the difference. Their results stay in guests.json, so that the
 pages of the study have them without guests.
+
+Where the study names `sources`, a control that Linux has in a file of its own also runs from that
+file, in our TCP: this tells a difference of the control from one of the transport.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from weir.base.errors import UserError
 from weir.study import kept
-from weir.study.claim import Claim, Experiment, Study
+from weir.study.claim import Claim, Experiment, Guests, Study
 
 FAR = 0.05  # ours over Linux's, less 1
-LINUX, OURS, OVER = ": Linux", ": ours", ": ours over Linux's"
+OVER = {  # with what the judged claims are compared, by the end of what they say
+    Guests((), ()).labels[2]: "Linux's",
+    Guests((), (), source=True).labels[2]: "those of Linux's own source in our TCP",
+}
 
 
-def beside(claim: Claim) -> list[Claim]:
-    """Makes the three claims of one that has guests; of another none."""
-    guests, measure = claim.guests, claim.measure
-    if guests is None or measure is None:
-        return []
-    own = Claim(claim.says, claim.source, "shown", (), measure, claim.unit, kept=True)
-    over = Claim(
-        claim.says + OVER,
-        claim.source,
-        "direction",
-        guests.ours,
-        measure,
-        "times",
-        low=1 - FAR,
-        high=1 + FAR,
-        why=guests.why,
-        against=guests.setups,
-    )
-    return [
-        replace(own, says=own.says + LINUX, setups=guests.setups),
-        replace(own, says=own.says + OURS, setups=guests.ours),
-        over,
-    ]
+def beside(claim: Claim) -> Iterator[Claim]:
+    """Yields three claims for each way in which a claim is measured beside Linux."""
+    for guests in claim.guests:
+        linux, ours, over = guests.labels
+        own = Claim(claim.says, claim.source, "shown", (), claim.measure, claim.unit, kept=True)
+        yield replace(own, says=own.says + linux, setups=guests.setups)
+        yield replace(own, says=own.says + ours, setups=guests.ours)
+        yield Claim(
+            claim.says + over,
+            claim.source,
+            "direction",
+            guests.ours,
+            claim.measure,
+            "times",
+            low=1 - FAR,
+            high=1 + FAR,
+            why=guests.why,
+            against=guests.setups,
+        )
 
 
 def has_guests(study: Study) -> bool:
@@ -73,15 +75,17 @@ def study_of(study: Study) -> Study:
         drawn=None,
         command=f"reproduce {study.name} --guests",
         results="guests.json",
+        sources=study.sources,
     )
 
 
 Texts = dict[tuple[str, str], str]
 
 
-def texts(study: Study) -> Texts:
+def texts(study: Study, source: bool = False) -> Texts:
     """Returns what the study's results have of Linux, and of ours there, by experiment and claim.
 
+    source: of the controls' sources in place of guests.
     Claims that have changed since then, or were not measured, have nothing.
     """
     if study.folder is None or not has_guests(study):
@@ -90,8 +94,11 @@ def texts(study: Study) -> Texts:
     if not kept.has(own):
         return {}
     found = {row[:2]: row[2] for row in kept.read(own).rows[own.name] if row[3] != "missing"}
-    return {
-        (name, says.removesuffix(LINUX)): f"{here}; {ours}"
-        for (name, says), here in found.items()
-        if (ours := found.get((name, says.removesuffix(LINUX) + OURS))) and says.endswith(LINUX)
-    }
+    texts: Texts = {}
+    for one in study.experiments:
+        for claim in one.claims:
+            labels = [of.labels for of in claim.guests if of.source == source]
+            sides = [found.get((one.name, claim.says + end)) for of in labels for end in of[:2]]
+            if sides and all(sides):
+                texts[one.name, claim.says] = "; ".join(map(str, sides))
+    return texts

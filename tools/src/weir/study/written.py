@@ -23,7 +23,8 @@ by the value.
 
 `published` is a number that the source prints, `derived` one that follows from what it says, and
 `replication` one of somebody who repeated the experiment, whom the file names in its head. `guests`
-are runs with Linux guests, of which `weir reproduce NAME --guests` measures the same. Bounds
+are runs with Linux guests, of which `weir reproduce NAME --guests` measures the same. So it does in
+`sources`, which names controls and runs: these controls run from Linux's own files there. Bounds
 are `low` and `high`, or `within`, a part of the number. A claim with bounds alone is an order; one
 without bounds is shown, and not judged; one without a measure cannot be compared, and says `why`.
 `source` of an experiment is that of its claims that have none, and the `tolerance` of a number is
@@ -35,7 +36,9 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from string import Template
@@ -43,7 +46,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from weir.base import foreign
+from weir.base import foreign, places
 from weir.base.errors import UserError, nearest
 from weir.base.foreign import Json
 from weir.study import measures, scenario
@@ -82,6 +85,14 @@ class GuestsAsked(msgspec.Struct, forbid_unknown_fields=True):
     runs: list[str] | str
     ours: list[str] | str = []
     why: str = ""
+
+
+class SourcesAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Controls that Linux has in a file, and runs (names or patterns) and seeds to try it with."""
+
+    controls: list[str]
+    runs: list[str]
+    seeds: int
 
 
 class ClaimAsked(msgspec.Struct, forbid_unknown_fields=True):
@@ -132,6 +143,7 @@ class StudyAsked(msgspec.Struct, forbid_unknown_fields=True):
     replication: str = ""
     with_all: bool = False
     runs: Json = {}
+    sources: SourcesAsked | None = None
 
 
 def filled(value: object, values: Mapping[str, str]) -> object:
@@ -247,17 +259,47 @@ def named(asked: list[str] | str, setups: Mapping[str, Setup]) -> tuple[Setup, .
     return tuple(itertools.chain.from_iterable(found))
 
 
-def guests(asked: ClaimAsked, setups: Mapping[str, Setup]) -> Guests | None:
-    """Returns the runs of a claim beside Linux; None: it has none. UserError: it has no measure."""
+Twins = Mapping[str, tuple[Setup, Setup]]
+
+
+def twins(asked: SourcesAsked | None, setups: Mapping[str, Setup]) -> Twins:
+    """Returns the runs of `sources` with Linux's files, and with ours, by the names of the runs."""
+    if asked is None:
+        return {}
+    control = re.compile(rf"(flows\.\d+\.cc=)({'|'.join(asked.controls)})")
+
+    def source(change: str) -> str:
+        found = control.fullmatch(change)
+        plugin = f"{{plugin: {places.plugins()}/{found[2]}/{found[2]}.so}}" if found else ""
+        return f"{found[1]}{plugin}" if found else change
+
+    made = {}
+    for one in named(asked.runs, setups):
+        ours = replace(one, name=f"{one.name}-ours", seeds=(asked.seeds, asked.seeds))
+        override = tuple(map(source, one.override))
+        if override == one.override:
+            wanted = " or ".join(asked.controls)
+            raise UserError(f"sources: the run '{one.name}' sets no flow's cc to {wanted}")
+        made[one.name] = replace(ours, name=f"{one.name}-source", override=override), ours
+    return made
+
+
+def guests(asked: ClaimAsked, setups: Mapping[str, Setup], sources: Twins) -> Iterator[Guests]:
+    """Yields the runs of a claim beside Linux. UserError: it has no measure."""
     of = asked.guests
-    if of is not None and not asked.measure:
-        raise UserError(f"{asked.says}: `guests` wants a measure")
-    if of is None:
-        return None
-    return Guests(named(of.runs, setups), named(of.ours or asked.runs, setups), of.why)
+    if of is not None:
+        if not asked.measure:
+            raise UserError(f"{asked.says}: `guests` wants a measure")
+        yield Guests(named(of.runs, setups), named(of.ours or asked.runs, setups), of.why)
+    pairs = [sources.get(one.name) for one in named(asked.runs, setups)]
+    if asked.measure and pairs and all(pairs):
+        theirs, ours = zip(*filter(None, pairs), strict=True)
+        yield Guests(theirs, ours, source=True)
 
 
-def claim(asked: ClaimAsked, setups: Mapping[str, Setup], known: Mapping[str, object]) -> Claim:
+def claim(
+    asked: ClaimAsked, setups: Mapping[str, Setup], known: Mapping[str, object], sources: Twins
+) -> Claim:
     """Makes a claim with its setups and its measure."""
     number = asked.published if asked.published is not None else asked.derived
     bounds = Near(published=number, low=asked.low, high=asked.high)
@@ -275,7 +317,7 @@ def claim(asked: ClaimAsked, setups: Mapping[str, Setup], known: Mapping[str, ob
             tolerance=asked.tolerance or ("our own band" if number is not None else ""),
             why=asked.why,
             replication=asked.replication,
-            guests=guests(asked, setups),
+            guests=tuple(guests(asked, setups, sources)),
         )
     except ValueError as error:
         raise UserError(str(error)) from None
@@ -290,13 +332,14 @@ def read(folder: Path, name: str) -> Study:
     try:
         asked = convert(foreign.decode_yaml(text, str(path)), StudyAsked)
         setups = {one: setup(folder, one, of) for one, of in entries(asked.runs)}
+        sources = twins(asked.sources, setups)
         experiments = []
         for label, value in entries(asked.experiments):
             place = f"{path}: {label}"
             one = convert(value, ExperimentAsked)
             listed = [convert(row, Json) for of in one.claims for row in repeated(of)]
             rows = [convert({"source": one.source} | row, ClaimAsked) for row in listed]
-            made = (claim(row, setups, known) for row in rows)
+            made = (claim(row, setups, known, sources) for row in rows)
             experiments.append(Experiment(label, one.title, tuple(made)))
     except UserError as error:
         raise (
@@ -310,4 +353,5 @@ def read(folder: Path, name: str) -> Study:
         folder,
         with_all=asked.with_all,
         replication=asked.replication,
+        sources=tuple(asked.sources.controls) if asked.sources else (),
     )
