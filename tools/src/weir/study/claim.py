@@ -113,7 +113,7 @@ class Guests:
 
     @property
     def labels(self) -> tuple[str, str, str]:
-        """What is said behind a claim that is measured in Linux, in ours, and in ours over it."""
+        """Tells apart what Linux has, what ours have, and ours over Linux's, behind the claim."""
         if self.source:
             return ": Linux's source", ": our control beside it", ": ours over Linux's source"
         return ": Linux", ": ours", ": ours over Linux's"

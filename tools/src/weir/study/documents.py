@@ -192,26 +192,26 @@ def beside_linux(studies: Sequence[Study]) -> str:
             continue
         file = read(study)
         judged = [one for one in rows(study, file.rows[study.name]) if one.claim.kind != "shown"]
-        for end, whose in guests.OVER.items():
+        for end, reference in guests.OVER.items():
             own = [one for one in judged if one.claim.says.endswith(end)]
             if own:
-                parts += near_linux(study, file, own, end, whose)
+                parts += near_linux(study, file, own, end, reference)
     return f"\n{markdown.render(parts)}" if parts else ""
 
 
 def near_linux(
-    study: Study, file: File, judged: Sequence[Row], end: str, whose: str
+    study: Study, file: File, judged: Sequence[Row], end: str, reference: str
 ) -> Iterator[Part]:
     """Yields how many measurements are near, and a table of the others.
 
-    end: what their claims end with. whose: with what they are compared.
+    end: what their claims end with. reference: with what they are compared.
     """
     verdicts = Counter(one.verdict for one in judged)
     missing = verdicts.pop("missing", 0)
     left = f" Not measured: {missing}." if missing else ""
     yield Text(
         f"`{study.name}`: {verdicts['holds']} of {verdicts.total()} measurements are within"
-        f" {100 * guests.FAR:.0f} % of {whose} by means over seeds, {verdicts['within spread']}"
+        f" {100 * guests.FAR:.0f} % of {reference} by means over seeds, {verdicts['within spread']}"
         f" more by their spread (the 95 % interval has 1), from {source(file)}.{left}"
     )
     reasons = {"within spread": "Seeds spread as much."}
@@ -225,7 +225,7 @@ def near_linux(
         if one.verdict in ("within spread", "differs")
     ]
     if far:
-        yield Table((f"not within 5 % of {whose}", "ours over it", "why"), far)
+        yield Table((f"not within 5 % of {reference}", "ours over it", "why"), far)
 
 
 def source(file: File) -> str:
