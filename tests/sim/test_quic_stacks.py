@@ -70,14 +70,23 @@ def test_the_peers_window_holds_nothing_back(run):
     assert 0 < group["drops"] < 0.25 * group["sent_segs"]
 
 
-def test_a_stack_is_built_again_when_our_program_has_changed(tmp_path, monkeypatch):
-    monkeypatch.setenv("WEIR_GUESTS", str(tmp_path))
+def test_trees_that_share_a_cache_keep_each_its_own_programs(tmp_path, monkeypatch):
+    """A stack is built again when our program has changed, and the earlier one stays."""
+    monkeypatch.setenv("WEIR_GUESTS", str(tmp_path / "cache"))
     monkeypatch.setattr(stacks, "ENDLESS_BYTES", 1)
+    (tmp_path / "cache").mkdir()
+    mine, program = stacks.SOURCES, tmp_path / "cache/quic/ngtcp2/weir-quic"
+    theirs = shutil.copytree(mine, tmp_path / "theirs")
+    with (theirs / "ngtcp2.sh").open("a") as text:
+        text.write("# theirs\n")
     version = stacks.debians("ngtcp2-client")
-    assert stacks.add("ngtcp2") == ("ngtcp2", version, True)
-    assert stacks.add("ngtcp2") == ("ngtcp2", version, False)
-    (tmp_path / "quic/ngtcp2/weir-quic").write_text("#!/bin/sh\n")
-    assert stacks.add("ngtcp2") == ("ngtcp2", version, True)
+    for sources, fresh in ((mine, True), (theirs, True), (mine, False), (theirs, False)):
+        monkeypatch.setattr(stacks, "SOURCES", sources)
+        assert stacks.add("ngtcp2") == ("ngtcp2", version, fresh)
+        assert program.read_bytes() == (sources / "ngtcp2.sh").read_bytes()
+    assert stacks.built() == {"ngtcp2": version}
+    assert stacks.remove("ngtcp2")
+    assert list((tmp_path / "cache/quic").iterdir()) == []
 
 
 @pytest.mark.slow

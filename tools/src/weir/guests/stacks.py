@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """QUIC stacks for guests (`stack: {quic: NAME}`), built once, by name and version.
 
-~/.cache/weir/guests/quic/NAME-VERSION/weir-quic  the program that sender/group/quic.c describes
-~/.cache/weir/guests/quic/NAME -> NAME-VERSION    what weir-sim runs
+~/.cache/weir/guests/quic/NAME-VERSION-KEY/weir-quic  the program that sender/group/quic.c describes
+~/.cache/weir/guests/quic/NAME -> NAME-VERSION-KEY    what weir-sim runs
 
 A stack comes from its language's registry, or from Debian's packages; its program's sources are in
-the folder quic, and copied beside it.
+the folder quic, and copied beside it. KEY is a hash of them: clones of the tree that share a cache
+keep each its own program.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -36,30 +39,8 @@ name = "weir-quic"
 path = "main.rs"
 [dependencies]
 """
-# Crates of the programs in Rust; the version is the stack's.
 RCGEN = 'rcgen = { version = "0.13", default-features = false, features = ["pem", "ring"] }'
 TOKIO = 'tokio = { version = "1", features = ["rt", "net", "time", "macros"] }'
-CRATES = {
-    "quiche": (
-        'libc = "0.2"',
-        'quiche = { version = "=VERSION", features = ["qlog"] }',
-        RCGEN,
-    ),
-    "quinn": (
-        'quinn = { version = "=VERSION", default-features = false, '
-        'features = ["runtime-tokio", "rustls-ring", "qlog"] }',
-        'rustls = { version = "0.23", default-features = false, features = ["ring", "std"] }',
-        RCGEN,
-        TOKIO,
-    ),
-    "s2n-quic": (
-        'bytes = "1"',
-        's2n-quic = { version = "=VERSION", default-features = false, '
-        'features = ["provider-address-token-default", "provider-tls-rustls"] }',
-        RCGEN,
-        TOKIO,
-    ),
-}
 
 
 def command(folder: Path, *argv: str, **environment: str) -> None:
@@ -103,12 +84,10 @@ def quic_go(folder: Path, version: str) -> None:
     command(folder, "go", "build", "-mod=mod", "-o", "weir-quic", ".", **own)
 
 
-def rust(name: str, *after: str) -> Callable[[Path, str], None]:
+def rust(*after: str) -> Callable[[Path, str], None]:
     """Makes the function that builds a program in Rust; after: what it is then called with."""
 
     def make(folder: Path, version: str) -> None:
-        crates = "\n".join(CRATES[name]).replace("VERSION", version)
-        (folder / "Cargo.toml").write_text(f"{CARGO}{crates}\n")
         command(folder, "cargo", "build", "--release")
         shutil.copy2(folder / "target/release/weir-quic", folder / "weir-quic")
         shutil.rmtree(folder / "target")
@@ -129,20 +108,23 @@ class Stack:
     sources: tuple[str, ...]  # files of SOURCES: first the program that uses it, then its parts
     needs: tuple[bootstrap.Need, ...]
     make: Callable[[Path, str], None]
+    crates: tuple[str, ...] = ()  # of a program in Rust; VERSION is the stack's
 
-    def files(self) -> dict[str, bytes]:
+    def files(self, version: str) -> dict[str, bytes]:
         """Returns our sources by their names in the stack's folder."""
         suffix = Path(self.sources[0]).suffix
         names = ("weir-quic" if suffix == ".sh" else f"main{suffix}", *self.sources[1:])
         texts = [(SOURCES / source).read_bytes() for source in self.sources]
-        return dict(zip(names, texts, strict=True))
+        crates = "\n".join(self.crates).replace("VERSION", version)
+        cargo = {"Cargo.toml": f"{CARGO}{crates}\n".encode()} if crates else {}
+        return dict(zip(names, texts, strict=True)) | cargo
 
-    def is_in(self, place: Path) -> bool:
-        """Returns whether it was built there, of our sources as they are now."""
-        return (place / "weir-quic").exists() and all(
-            (place / name).is_file() and (place / name).read_bytes() == text
-            for name, text in self.files().items()
-        )
+    def key(self, version: str) -> str:
+        """Returns a hash of all that we build it from."""
+        made = hashlib.sha256(version.encode())
+        for name, text in self.files(version).items():
+            made.update(f"\n{name} {len(text)}\n".encode() + text)
+        return made.hexdigest()[:16]
 
 
 STACKS = {
@@ -170,11 +152,38 @@ STACKS = {
             bootstrap.Need("git", "command git"),
             bootstrap.Need("libclang-dev", "file usr/lib/llvm-*/lib/libclang.so*"),
         ),
-        rust("quiche"),
+        rust(),
+        (
+            'libc = "0.2"',
+            'quiche = { version = "=VERSION", features = ["qlog"] }',
+            RCGEN,
+        ),
     ),
-    "quinn": Stack("0.11.12", ("quinn.rs", "shared.rs"), (RUST,), rust("quinn")),
+    "quinn": Stack(
+        "0.11.12",
+        ("quinn.rs", "shared.rs"),
+        (RUST,),
+        rust(),
+        (
+            'quinn = { version = "=VERSION", default-features = false, '
+            'features = ["runtime-tokio", "rustls-ring", "qlog"] }',
+            'rustls = { version = "0.23", default-features = false, features = ["ring", "std"] }',
+            RCGEN,
+            TOKIO,
+        ),
+    ),
     "s2n-quic": Stack(
-        "1.91.0", ("s2n-quic.rs", "shared.rs"), (RUST,), rust("s2n-quic", "certificate")
+        "1.91.0",
+        ("s2n-quic.rs", "shared.rs"),
+        (RUST,),
+        rust("certificate"),
+        (
+            'bytes = "1"',
+            's2n-quic = { version = "=VERSION", default-features = false, '
+            'features = ["provider-address-token-default", "provider-tls-rustls"] }',
+            RCGEN,
+            TOKIO,
+        ),
     ),
 }
 
@@ -186,7 +195,8 @@ def folder_of() -> Path:
 def built() -> dict[str, str]:
     """Returns the versions of the stacks that are built, by name."""
     links = sorted(path for path in folder_of().glob("*") if path.is_symlink())
-    return {path.name: path.readlink().name.removeprefix(f"{path.name}-") for path in links}
+    versions = {path.name: path.readlink().name.removeprefix(f"{path.name}-") for path in links}
+    return {name: re.sub(r"-[0-9a-f]{16}$", "", version) for name, version in versions.items()}
 
 
 def debians(package: str) -> str:
@@ -214,29 +224,30 @@ def add(written: str) -> tuple[str, str, bool]:
         )
     with bootstrap.locked(cache()):
         folder_of().mkdir(parents=True, exist_ok=True)
-        place = folder_of() / f"{name}-{version}"
-        fresh = not stack.is_in(place)
+        place = folder_of() / f"{name}-{version}-{stack.key(version)}"
+        fresh = not (place / "weir-quic").exists()
         if fresh:
             bootstrap.say(f"building {name} {version}")
             with tempfile.TemporaryDirectory(dir=cache(), prefix="building-") as folder:
                 new = Path(folder) / place.name
                 new.mkdir()
-                for file, text in stack.files().items():
+                for file, text in stack.files(version).items():
                     (new / file).write_bytes(text)
                 stack.make(new, version)
                 shutil.rmtree(place, ignore_errors=True)
                 new.rename(place)
-        link = folder_of() / name
+        link = folder_of() / f"{name}.new"
         link.unlink(missing_ok=True)
         link.symlink_to(place.name)
+        link.rename(folder_of() / name)
     return name, version, fresh
 
 
 def remove(name: str) -> bool:
-    """Removes a stack; returns whether there was one of this name."""
-    link = folder_of() / name
+    """Removes all builds of a stack; returns whether there was one of this name."""
     if name not in built():
         return False
-    shutil.rmtree(folder_of() / link.readlink())
-    link.unlink()
+    (folder_of() / name).unlink()
+    for place in folder_of().glob(f"{name}-*"):
+        shutil.rmtree(place)
     return True
