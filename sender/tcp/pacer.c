@@ -33,7 +33,7 @@ void pacer_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns) {
 }
 
 // A burst that left after its slot makes the next gap shorter.
-uint64_t pacer_fq(struct flow *f, double bps, uint32_t segs, uint64_t due_ns, uint64_t now_ns) {
+uint64_t pacer_fq(struct flow *f, double bps, double segs, uint64_t due_ns, uint64_t now_ns) {
 	uint64_t late_ns = f->next_send_ns > 0 ? time_since(due_ns, f->next_send_ns) : 0, from_ns;
 
 	if (f->count.sent_segs < FQ_UNPACED_SEGS)

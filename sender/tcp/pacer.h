@@ -54,10 +54,10 @@ uint64_t pacer_miss(struct flow *f, uint64_t due_ns, uint64_t now_ns, double gap
 // Moves the next pacing slot forward by a part of owed_ns.
 void pacer_make_up(struct flow *f, uint64_t now_ns, uint64_t gap_ns);
 
-// `segs` segments that were due at due_ns are sent at now_ns: sets the next pacing slot. Returns
-// the time from which its gap counts.
+// Data of so many full segments, which was due at due_ns, is sent at now_ns: sets the next pacing
+// slot. Returns the time from which its gap counts.
 static inline uint64_t pacer_sent(
-	struct flow *f, double bps, uint32_t segs, uint64_t due_ns, uint64_t now_ns) {
+	struct flow *f, double bps, double segs, uint64_t due_ns, uint64_t now_ns) {
 	double gap = segs * f->payload * 8e9 / bps, ahead = gap + f->next_send_frac;
 	int64_t whole = (int64_t)ahead; // signed: x86 converts unsigned numbers in five steps
 
@@ -72,8 +72,8 @@ static inline uint64_t pacer_sent(
 
 // The same with the rules of `pacing: fq` (bursts.c).
 __attribute__((cold)) uint64_t pacer_fq(
-	struct flow *f, double bps, uint32_t segs, uint64_t due_ns, uint64_t now_ns);
-static inline uint64_t pacer_slot(const struct group *g, struct flow *f, double bps, uint32_t segs,
+	struct flow *f, double bps, double segs, uint64_t due_ns, uint64_t now_ns);
+static inline uint64_t pacer_slot(const struct group *g, struct flow *f, double bps, double segs,
 	uint64_t due_ns, uint64_t now_ns) {
 	return unlikely(g->pacing == PACING_FQ) ? pacer_fq(f, bps, segs, due_ns, now_ns)
 						: pacer_sent(f, bps, segs, due_ns, now_ns);

@@ -90,6 +90,21 @@ def test_a_frame_on_an_empty_path_takes_a_round_trip(simulate: Simulate) -> None
     assert len(sent) == 148  # those of 5 s, without the last, which is on its way
 
 
+def test_pacing_counts_what_a_short_segment_has(simulate: Simulate) -> None:
+    """Frames of 2000 B are 480 kbit/s, below a pacing rate of 600 kbit/s: none waits for another.
+
+    The second segment leaves when the first's 1448 B are paid for, and its 604 B take 483 us. As
+    two whole segments a frame would need 695 kbit/s, and each would wait longer than the last.
+    """
+    call = (CALL % "480kbit").replace("min: 240", "min: 480")
+    paced = call.replace("cubic", "{fixed: {cwnd: 100, rate: 600kbit}}")
+    run = simulate(STEADY, paced, "paths.forward.link.framing=ip", "duration=10s")
+    sent = segments(run)
+
+    took_ms = (sent["ts_ns"] - sent["start_ns"])[2:] / 1e6
+    assert took_ms == pytest.approx(40 + 1448 * 8 / 600 + 604 * 8e-4, abs=0.001)
+
+
 @pytest.mark.parametrize("cc", ["cubic", "bbr3", "copa"])
 def test_an_encoder_follows_its_control(simulate: Simulate, cc: str) -> None:
     """On 1 Mbit/s near that from 10 s on; from 20 s on 500 kbit/s, and 15 s later below that."""
