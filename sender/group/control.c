@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct param outside[] = {
@@ -170,4 +171,18 @@ int group_control(struct group *g, struct config_node *node, struct err *err) {
 		return rc;
 	g->cc = cc_all[which];
 	return control_config(g, params_node, NULL, err);
+}
+
+int group_control_text(
+	struct group *g, const char *value, struct config **config, struct err *err) {
+	static const struct source_ops any_source;
+	char *text;
+	int length = asprintf(&text, "cc: %s", value);
+
+	if (length < 0)
+		return err_set(err, -ENOMEM, "no memory");
+	*config = config_parse("cc", text, (size_t)length, err);
+	free(text);
+	*g = (struct group){.source = &any_source};
+	return *config == NULL ? -EINVAL : group_control(g, config_root(*config), err);
 }

@@ -9,3 +9,6 @@ struct run_list;
 void controls_list(struct run_list *l);
 // Reads the key `cc` of a group, whose stack and source are known.
 int group_control(struct group *g, struct config_node *node, struct err *err);
+// Reads a value of `cc` alone, such as {plugin: FILE.so, rmax: 1Gbit}. The caller frees the config,
+// into which the parameters may point, and the group's cc_config, after an error too.
+int group_control_text(struct group *g, const char *value, struct config **config, struct err *err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an ACK costs each congestion control, for `weir bench cc`: weir-cc [NAME|FILE.so] [ACKS].
+// What an ACK costs each congestion control, for `weir bench cc`: weir-cc [VALUE] [ACKS],
+// where VALUE is what `cc:` is in a config: a name, or {plugin: FILE.so, KEY: VALUE}.
 //
 // The control runs in a closed loop without a transport: a link of 1 Gbit/s and 20 ms, one ACK per
 // two segments, an RTT of what the window puts into its queue, a loss each time that this exceeds
@@ -7,11 +8,11 @@
 // flows take turns, as many as a busy lcore has, so that a control's state is not always in the
 // nearest cache.
 //
-// Prints a line of JSON per control: bytes of state and ns per ACK. Without NAME all of them; the
+// Prints a line of JSON per control: bytes of state and ns per ACK. Without VALUE all of them; the
 // loop's own cost is that of `fixed`, which ignores everything.
 #include "sender/cc/cc.h"
 #include "common/base/param.h"
-#include "sender/cc/plugin.h"
+#include "sender/group/control.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,17 +39,19 @@ struct bench_flow {
 
 static struct bench_flow flow[FLOWS];
 static _Alignas(64) char config[CONFIG_BYTES_MAX];
-static bool outside; // the control is a plug-in
 
-static void start(const struct cc_ops *cc) {
+// own: the control's parameters; NULL: the defaults.
+static void start(const struct cc_ops *cc, const void *own) {
 	struct err err = {""};
 
 	memset(flow, 0, sizeof(flow));
-	if (cc->config_size > sizeof(config) || param_defaults(cc->params, config, &err) < 0
-		|| (outside && cc_plugin_config(cc, config, &err) < 0)) {
+	if (cc->config_size > sizeof(config)
+		|| (own == NULL && param_defaults(cc->params, config, &err) < 0)) {
 		fprintf(stderr, "weir-cc: %s: %s\n", cc->name, err.msg);
 		exit(1);
 	}
+	if (own != NULL)
+		memcpy(config, own, cc->config_size);
 	for (int i = 0; i < FLOWS; i++) {
 		flow[i].now_ns = 1e9;
 		cc->init(flow[i].state, config, MSS_BYTES, (uint64_t)BASE_NS, 1000000000,
@@ -130,10 +133,10 @@ static void one_ack(const struct cc_ops *cc, struct bench_flow *f) {
 		cc->requests(f->state, config);
 }
 
-static double measure(const struct cc_ops *cc, uint64_t acks) {
+static double measure(const struct cc_ops *cc, const void *own, uint64_t acks) {
 	struct timespec from, to;
 
-	start(cc);
+	start(cc, own);
 	for (uint64_t i = 0; i < acks / 10; i++)
 		one_ack(cc, &flow[i % FLOWS]);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
@@ -144,31 +147,32 @@ static double measure(const struct cc_ops *cc, uint64_t acks) {
 		/ (double)acks;
 }
 
-static void print(const struct cc_ops *cc, uint64_t acks) {
+static void print(const struct cc_ops *cc, const void *own, uint64_t acks) {
 	printf("{\"name\": \"%s\", \"state_bytes\": %zu, \"ns\": %.3f}\n", cc->name, cc->state_size,
-		measure(cc, acks));
+		measure(cc, own, acks));
 }
 
 int main(int argc, char **argv) {
-	const char *only = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
+	const char *only = argc > 1 && strcmp(argv[1], "-") != 0 ? argv[1] : NULL;
 	uint64_t acks = argc > 2 ? strtoull(argv[2], NULL, 10) : 2000000;
-	const struct cc_ops *one = only != NULL ? cc_find(only) : NULL;
+	struct config *whole = NULL;
+	struct group g = {0};
 	struct err err = {""};
+	int rc = 0;
 
 	if (argc > 3 || acks == 0) {
-		fprintf(stderr, "usage: weir-cc [NAME|FILE.so|-] [ACKS]\n");
+		fprintf(stderr, "usage: weir-cc [NAME|{plugin: FILE.so, KEY: VALUE}|-] [ACKS]\n");
 		return 2;
 	}
-	outside = only != NULL && one == NULL;
-	if (outside && cc_plugin_load(only, &one, &err) < 0) {
+	if (only != NULL && group_control_text(&g, only, &whole, &err) < 0) {
 		fprintf(stderr, "weir-cc: %s\n", err.msg);
-		return 2;
+		rc = 2;
+	} else if (only != NULL) {
+		print(g.cc, g.cc_config, acks);
 	}
-	if (one != NULL) {
-		print(one, acks);
-		return 0;
-	}
-	for (const struct cc_ops *const *cc = cc_all; *cc != NULL; cc++)
-		print(*cc, acks);
-	return 0;
+	for (const struct cc_ops *const *cc = cc_all; only == NULL && *cc != NULL; cc++)
+		print(*cc, NULL, acks);
+	free(g.cc_config);
+	config_free(whole);
+	return rc;
 }

@@ -17,7 +17,6 @@
 #include "sender/cc/outcome.h"
 #include "sender/cc/plugin.h"
 #include "sender/group/control.h"
-#include "sender/source/source.h"
 
 #include <errno.h>
 #include <math.h>
@@ -104,21 +103,6 @@ static char *guarded_state(size_t size, struct err *err) {
 	if (p == NULL || mprotect(p + page, page, PROT_NONE) < 0)
 		return NULL;
 	return p + page - (size + 7) / 8 * 8;
-}
-
-// The control and its parameters, which may point into the config.
-static int control_read(
-	const char *value, struct config **config, struct group *g, struct err *err) {
-	static const struct source_ops any_source;
-	char *text;
-	int length = asprintf(&text, "cc: %s", value);
-
-	if (length < 0)
-		return err_set(err, -ENOMEM, "no memory");
-	*config = config_parse("cc", text, (size_t)length, err);
-	free(text);
-	*g = (struct group){.source = &any_source};
-	return *config == NULL ? -EINVAL : group_control(g, config_root(*config), err);
 }
 
 static int bed_open(struct bed *b, const struct group *g, struct err *err) {
@@ -403,7 +387,7 @@ int main(int argc, char **argv) {
 		fprintf(stderr, "usage: " PROGRAM " NAME|{plugin: FILE.so, KEY: VALUE}\n");
 		return 2;
 	}
-	if (control_read(argv[1], &config, &g, &err) < 0 || bed_open(&b, &g, &err) < 0) {
+	if (group_control_text(&g, argv[1], &config, &err) < 0 || bed_open(&b, &g, &err) < 0) {
 		fprintf(stderr, PROGRAM ": %s\n", err.msg);
 		goto done;
 	}

@@ -80,15 +80,15 @@ def test_every_control_is_measured_and_within_its_state(weir):
 @pytest.mark.slow
 def test_a_plugin_is_measured_as_a_control_within(build_plugin, tmp_path):
     program = sim.build_targets(controls.PROGRAM) / controls.PROGRAM
-    lines = [
-        json.loads(sim.child([program, name, 20000])[0]) for name in (build_plugin(), "newreno")
-    ]
+    values = (f"{{plugin: {build_plugin()}}}", "{newreno: {initial: 20}}")
+    lines = [json.loads(sim.child([program, value, 20000])[0]) for value in values]
     assert [line["name"] for line in lines] == ["mine", "newreno"]
     assert lines[0]["state_bytes"] == lines[1]["state_bytes"]
     (tmp_path / "none.so").write_text("no shared object")
-    bad = subprocess.run([program, tmp_path / "none.so"], capture_output=True, text=True)
+    value = f"{{plugin: {tmp_path / 'none.so'}}}"
+    bad = subprocess.run([program, value], capture_output=True, text=True)
     assert bad.returncode == 2
-    assert re.search("weir-cc: plug-in .*none.so: ", bad.stderr), bad.stderr
+    assert re.search("weir-cc: .*plug-in .*none.so: ", bad.stderr), bad.stderr
 
 
 @pytest.mark.slow

@@ -140,16 +140,21 @@ def test_kept_rows_are_those_of_this_tree(tmp_path):
         assert rows[name].scores[scene.name] == [found], cell.name
 
 
-def test_the_commands_of_a_page_run(weir, tmp_path):
+def test_the_commands_of_a_page_run(weir, build_plugin, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     file = entry.kept()
     vegas = next(one for one in file.rows if one.name == "vegas")
-    commands = list(page.attacked(vegas))
-    assert len(commands) >= 8
-    words = commands[0]
-    config = str(page.registry.FOLDER / words[2].rpartition("/")[2])
-    ran = weir("run", config, *words[3:], "--duration", "6s", "--no-report", "--out", "run")
-    assert ran.status == 0, ran.err
-    assert "vegas" in (tmp_path / "run/config.yaml").read_text()
+    plugin = build_plugin().relative_to(tmp_path)
+    for written in ("vegas", str(plugin), f"{{plugin: {plugin}, beta: 0.8}}"):
+        commands = list(page.attacked(msgspec.structs.replace(vegas, written=written)))
+        assert len(commands) >= 8
+        words = commands[0]
+        config = str(page.registry.FOLDER / words[2].rpartition("/")[2])
+        more = ("--duration", "6s", "--no-report", "--force", "--out", "run")
+        ran = weir("run", config, *words[3:], *more)
+        assert ran.status == 0, ran.err
+        name = "vegas" if written == "vegas" else plugin.name
+        assert name in (tmp_path / "run/config.yaml").read_text()
 
 
 def test_a_name_of_weirs_own_is_refused(weir, build_plugin, tmp_path):
@@ -170,6 +175,38 @@ def test_a_name_of_weirs_own_is_refused(weir, build_plugin, tmp_path):
         done = weir(*words)
         sentence = f"weir: league: {file}: there is a {name} already: name it otherwise\n"
         assert (done.status, done.err) == (2, sentence)
+
+
+def test_two_settings_of_a_control_are_two_rows(build_plugin, tmp_path, monkeypatch):
+    """weir league said of both that no file, kind or name was so called."""
+    monkeypatch.chdir(tmp_path)
+    plugin = build_plugin().relative_to(tmp_path)
+    written = [f"{{plugin: {plugin}}}", f"{{plugin: {plugin}, beta: 0.8}}",
+               f"{{plugin: {plugin}, beta: 0.7}}", "{copa: {delta: 0.4}}", "copa"]  # fmt: skip
+    several = [measure.Asked(one, True, tmp_path) for one in written]
+    names = [one.control.name for one in several]
+    assert names == ["mine", "mine-beta-0.8", "mine-beta-0.7", "copa-delta-0.4", "copa"]
+    assert len({measure.key_of(one) for one in several}) == len(several)
+    assert measure.key_of(several[0]) == measure.key_of(measure.Asked(str(plugin), True, tmp_path))
+    says = [measure.described(one)["summary"] for one in several]
+    assert says[0] == says[1] == says[2] != says[3] == says[4]
+    stack = measure.described(measure.Asked("quic:ngtcp2:bbr", True, tmp_path))
+    assert stack["summary"] == "QUIC's own ngtcp2:bbr, in a guest"
+
+
+def test_a_control_with_parameters_is_refused_in_one_sentence(weir, build_plugin, tmp_path):
+    plugin = build_plugin()
+    for written, sentence in (
+        ("{nosuch: {}}", "cc: 'nosuch' is not a congestion control; there is copa, "),
+        ("{plugin: none.so, beta: 1}", "plugin: {here}/none.so: cannot be read: "),
+        ("{python: none.py:Mine, a: 1}", "python: {here}/none.py: cannot be read: "),
+        (f"{{plugin: {plugin}, bet: 1}}", "mine: unknown key 'bet'; did you mean 'beta'?"),
+        ("{}", "cc: a name is wanted"),
+    ):
+        done = weir("league", written)
+        assert done.status == 2, written
+        assert sentence.format(here=tmp_path) in done.err, done.err
+        assert done.err.count("\n") == 1
 
 
 def test_a_row_is_used_again_wherever_its_plugin_is_but_not_a_guest_s(build_plugin, tmp_path):
@@ -245,6 +282,9 @@ def test_rows_are_written_a_line_each_without_what_is_of_one_machine(tmp_path, m
     entry.write(entry.File("league", "abc", "2026-01-01", entry.scenes_digest(), [one]))
     text = entry.KEPT.read_text()
     assert "/home" not in text
+    one.written = "{plugin: /home/a/mine.so, beta: 0.8}"
+    entry.write(entry.File("league", "abc", "2026-01-01", "", [one]), tmp_path / "other.json")
+    assert '"{plugin: mine.so, beta: 0.8}"' in (tmp_path / "other.json").read_text()
     assert len(text.splitlines()) == 3
     (back,) = entry.kept().rows
     assert back.scores == one.scores

@@ -82,12 +82,9 @@ def identity(asked: Asked, seed: int) -> dict[str, str | int]:
     weir-sim and of guests.
     """
 
-    def content(file: Path) -> str:
-        return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else str(file)
-
     config = asked.config
     baseline = with_control(config, configs.control_of(asked.baseline)) if asked.baseline else {}
-    parts = [config_files.renamed(one, content) for one in (config, baseline)]
+    parts = [config_files.renamed(one, config_files.content) for one in (config, baseline)]
     version = program_version(programs.find_program("sim"))
     whole = json.dumps([*parts, asked.goal.name, asked.box, version], sort_keys=True)
     whole += versions((config, baseline))

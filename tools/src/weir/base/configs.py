@@ -136,7 +136,7 @@ def control_of(text: str) -> object:
     """Returns what a config has of a control that a command names: its `cc`, or a guest's `stack`.
 
     It is one of weir list cc, FILE.so, linux:CC, quic:STACK:CC, or with parameters what `cc` is in
-    a config: {plugin: FILE.so, rmax: 1Gbit}, {copa: {delta: 0.4}}.
+    a config: {plugin: FILE.so, rmax: 1Gbit}, {copa: {delta: 0.4}}. Files are those of this folder.
     """
     if not text.startswith("{"):
         plugin = {"plugin": str(Path(text).resolve())} if text.endswith(".so") else text
@@ -144,7 +144,9 @@ def control_of(text: str) -> object:
     value = foreign.decode_yaml(text, text)
     assert isinstance(value, dict)  # else it is bad YAML
     here = {key: Path(own) for key, own in value.items() if isinstance(own, str)}
-    return value | {key: str(own.resolve()) for key, own in here.items() if own.is_file()}
+    return value | {
+        key: str(own.resolve()) for key, own in here.items() if key in OUTSIDE or own.is_file()
+    }
 
 
 def control_name(text: str) -> str:

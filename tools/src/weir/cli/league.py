@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,11 +26,21 @@ from weir.study import documents
 app = commands()
 
 
-@app.add("league", "league", "league ./mine.so", "league --gym ./mine.py:Mine --json")
+@app.add(
+    "league",
+    "league",
+    "league ./mine.so",
+    'league "{plugin: ./mine.so, beta: 0.8}" "{copa: {delta: 0.4}}"',
+    "league --gym ./mine.py:Mine --json",
+)
 def league_(
     controls: Annotated[
         list[str] | None,
-        Argument(metavar="[CC]...", help="Besides Weir's own: FILE.so, FILE.py:CLASS, linux:NAME."),
+        Argument(
+            metavar="[CC]...",
+            help="Besides Weir's own: FILE.so, FILE.py:CLASS, linux:CC"
+            " or {plugin: FILE.so, KEY: VALUE}.",
+        ),
     ] = None,
     rerun: Annotated[
         bool, Option("--rerun", help="Run Weir's own controls too, whose rows are kept.")
@@ -63,8 +74,8 @@ def league_(
         )
     )
     if write_docs:
-        names = [Path(one).name for one in controls or ()]
-        typed = " ".join(["league", *(["--gym"] if gym else []), *names, "--write-docs"])
+        names = map(entry.without_folders, controls or ())
+        typed = shlex.join(["league", *(["--gym"] if gym else []), *names, "--write-docs"])
         day = f"{datetime.now(UTC):%Y-%m-%d}"
         digest, kept_in = (agents.digest(), agents.KEPT) if gym else (entry.scenes_digest(), None)
         entry.write(entry.File(typed, commit, day, digest, rows), kept_in)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -176,11 +177,16 @@ def kept(place: Path | None = None, scenes: str | None = None) -> File | None:
     return file if file.scenes == (scenes or scenes_digest()) else None
 
 
+def without_folders(written: str) -> str:
+    """Returns a control as a command takes it, with the names of its files alone."""
+    return re.sub(r"(^|: *)[^{,:]*/", r"\1", written)
+
+
 def write(file: File, place: Path | None = None) -> None:
     """Keeps rows, a line for each; without the digests of single runs."""
     rows = []
     for row in file.rows:
-        row = msgspec.structs.replace(row, digests={}, key="", written=Path(row.written).name)
+        row = msgspec.structs.replace(row, digests={}, key="", written=without_folders(row.written))
         row.worst = row.worst and msgspec.structs.replace(row.worst, file="")
         rows.append(row)
     head, _, _ = (

@@ -20,7 +20,7 @@ from rich.console import Console
 from weir.analysis import folder
 from weir.attack import attack, registry
 from weir.attack import run as searches
-from weir.base import foreign, programs, tables
+from weir.base import configs, foreign, programs, tables
 from weir.base.errors import UserError
 from weir.bench import controls, sim
 from weir.bootstrap import ROOT, SetupError
@@ -28,6 +28,7 @@ from weir.league import entry
 from weir.league.entry import Attacked, Entry, Worst
 from weir.many.cells import ended, parted, run_cells
 from weir.many.travel import program_version
+from weir.runner import config_files
 from weir.runner.options import Options
 from weir.studies.evaluate.scene import Control, Scene, control_of
 from weir.study import reproduce
@@ -55,11 +56,15 @@ class Asked:
         return self.out / self.control.name
 
     @property
-    def value(self) -> object:
-        """The value of `cc:` in a config; None: it has another key, or is a class in Python."""
+    def cc(self) -> object:
+        """The value of `cc:` in a config; None: it has another key."""
         keys = foreign.decode_yaml(f"{{{self.control.keys}}}", self.written)
-        value = keys.get("cc") if isinstance(keys, dict) else None
-        return None if isinstance(value, dict) and "python" in value else value
+        return keys.get("cc") if isinstance(keys, dict) else None
+
+    @property
+    def value(self) -> object:
+        """The same, but None of a class in Python too."""
+        return None if isinstance(self.cc, dict) and "python" in self.cc else self.cc
 
     def cells(self) -> dict[Scene, list[Options]]:
         keys = self.control.keys
@@ -77,30 +82,33 @@ def key_of(asked: Asked) -> str:
         return ""
     parts = [program_version(programs.find_program("sim")), entry.scenes_digest(), str(asked.quick)]
     parts += [BOX.read_text(encoding="utf-8") if BOX.is_file() else ""]
-    plugin = asked.written.endswith(".so")  # wherever it is
-    content = Path(asked.written).read_bytes() if plugin else asked.control.keys.encode()
-    return hashlib.sha256("\0".join(parts).encode() + content).hexdigest()[:16]
+    value = config_files.renamed(asked.value, config_files.content)
+    parts += [json.dumps(value, sort_keys=True)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def described(asked: Asked) -> tables.Entry:
     """Returns what a control says of itself; of a guest's it is its name."""
-    if asked.written.startswith("linux:"):
-        return {"summary": f"Linux's own {asked.written.partition(':')[2]}, in a guest"}
-    found = tables.read()["cc"].get(asked.written)
-    return tables.of_outside(asked.written) if found is None else found
+    kind, _, name = asked.written.partition(":")
+    if configs.stack_of(asked.written):
+        return {"summary": f"{'Linux' if kind == 'linux' else 'QUIC'}'s own {name}, in a guest"}
+    cc = asked.cc
+    outside = [cc[key] for key in configs.OUTSIDE if key in cc] if isinstance(cc, dict) else []
+    return tables.of_outside(outside[0]) if outside else tables.read()["cc"][configs.control(cc)]
 
 
 def row(asked: Asked, screen: Console) -> Entry:
     """Returns a control's row, measured where it is not there yet. UserError: it is no control."""
+    cells = asked.cells()
+    reproduce.resolved(next(iter(cells.values()))[0])  # refuses a control before any run
     key, place = key_of(asked), asked.folder / "row.json"
     before = entry.read(place)
     if before is not None and key and before.key == key:
         return msgspec.structs.replace(before, written=asked.written)
-    says, cells = described(asked), asked.cells()
-    reproduce.resolved(next(iter(cells.values()))[0])  # refuses a control before any run
+    says = described(asked)
     screen.print(f"{asked.control.name}:", markup=False)
     outcomes = run_cells(
-        [cell for runs in cells.values() for cell in runs],
+        [cell for scene, runs in cells.items() if asked.control.runs(scene) for cell in runs],
         asked.folder / "cells",
         workers=asked.workers,
         console=screen,
@@ -157,8 +165,7 @@ def instructions(asked: Asked) -> float | None:
         return None
     try:
         program = sim.build_targets(controls.PROGRAM) / controls.PROGRAM
-        name = asked.written if isinstance(asked.value, str) else str(Path(asked.written).resolve())
-        counts = [controls.instructions(program, one) for one in (name, LOOP)]
+        counts = [controls.instructions(program, json.dumps(one)) for one in (asked.value, LOOP)]
     except (UserError, SetupError, OSError):
         return None
     return round(counts[0] - counts[1], 1)

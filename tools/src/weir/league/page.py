@@ -22,6 +22,7 @@ from weir.base.typed import program
 from weir.league import entry, measure, standing
 from weir.league.entry import Entry, Worst
 from weir.league.standing import COLUMNS, Cell, Standing
+from weir.plugin import check
 from weir.report import document, theme
 from weir.report.figure import (
     Axis,
@@ -257,7 +258,7 @@ def network(worst: Worst) -> str:
 
 def attacked(one: Entry) -> Iterator[list[str]]:
     """Yields the command of each known attack with this control in place of all others."""
-    value = f"{{plugin: {one.written}}}" if one.written.endswith(".so") else one.written
+    value = check.written(one.written)
     for known in registry.read() if one.attacks else ():
         options = [f"flows.{group}.cc={value}" for group in victims(known.config)]
         file = f"configs/attacks/{known.name}.yaml"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,3 +43,8 @@ def named(config: object) -> list[Path]:
     found: list[Path] = []
     renamed(config, found.append)
     return found
+
+
+def content(file: Path) -> str:
+    """Returns a digest of what is in a file, wherever it is; of none its name."""
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else str(file)
