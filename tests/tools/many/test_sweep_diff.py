@@ -75,6 +75,20 @@ def test_without_anything_random_a_difference_is_a_change(tmp_path):
     assert {row.kind for row in sweep_diff.compare(c, d).rows} == {"one seed"}
 
 
+def test_two_equal_seeds_beside_two_others_are_no_proof(tmp_path):
+    """Their p was 0: of what half of the runs have, one pair of sweeps in eight changed."""
+    several = [
+        write(tmp_path / name, np.random.default_rng(1), noise=0, seeds=seeds, planted=planted)
+        for name, seeds, planted in (
+            ("a", 2, ()), ("b", 2, [(3, 0.01)]), ("c", 9, ()), ("d", 9, [(3, 0.01)])
+        )
+    ]  # fmt: skip
+    for (a, b), kind in zip((several[:2], several[2:]), ("one seed", "changed"), strict=True):
+        rows = sweep_diff.compare(a, b, ["goodput"]).rows
+        assert [row.kind for row in rows if row.point == CELLS[3]] == [kind]
+        assert {row.kind for row in rows if row.point != CELLS[3]} == {"identical"}
+
+
 def test_the_command_prints_what_changed_and_exits_with_1(weir_here, tmp_path):
     rng = np.random.default_rng(1)
     write(tmp_path / "a", rng)
@@ -126,7 +140,8 @@ def test_welch_is_that_of_a_textbook():
     assert spread.welch(a, b) == pytest.approx(0.07048, abs=1e-5)
     assert spread.welch(a, a) == pytest.approx(1)
     assert spread.welch(np.ones(2), np.ones(3)) == 1
-    assert spread.welch(np.ones(2), np.zeros(3)) == 0
+    assert spread.welch(np.ones(2), np.zeros(3)) == 2 / 10  # of 10 ways to part them
+    assert spread.welch(np.ones(5), np.zeros(5)) == 2 / 252
     assert math.isnan(spread.welch(a, b[:1]))
 
 

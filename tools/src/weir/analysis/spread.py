@@ -113,11 +113,15 @@ def stated(show: Callable[[float], str], mean: float, low: float, high: float) -
 
 
 def welch(a: Floats, b: Floats) -> float:
-    """Returns Welch's p value of equal means; NaN: a sample has fewer than two values."""
+    """Returns Welch's p value of equal means; NaN: a sample has fewer than two values.
+
+    Welch's test has no answer for samples without any spread, such as two seeds without losses and
+    two with one loss each: the value is then that of the exact test, by permutations.
+    """
     if a.size < 2 or b.size < 2:
         return math.nan
-    if np.ptp(a) == np.ptp(b) == 0:  # the test has no answer without any spread
-        return float(a[0] == b[0])
+    if np.ptp(a) == np.ptp(b) == 0:
+        return 1.0 if a[0] == b[0] else 2 / math.comb(a.size + b.size, a.size)
     from scipy import stats
 
     return float(stats.ttest_ind(a, b, equal_var=False).pvalue)

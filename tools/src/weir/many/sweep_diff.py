@@ -26,7 +26,7 @@ Runs = dict[tuple[Value, ...], list[Run]]
 ORDER = ("changed", "one seed", "within", "identical", "missing")
 SAID = {
     "changed": "changed",
-    "one seed": "differ, of one seed: nothing to judge it by",
+    "one seed": "differ, of one seed or a few equal ones: nothing to judge it by",
     "within": "within their spread",
     "identical": "identical: the same digests and figures",
     "missing": "without a run in both",
@@ -118,7 +118,8 @@ def kind(a: Sequence[Run], b: Sequence[Run], in_a: Floats, in_b: Floats) -> str:
 
 def judged(row: Compared, p: float) -> Compared:
     """Judges a row by its raised p value: below the level it changed."""
-    kind = "changed" if p < LEVEL else row.kind
+    few = row.kind == "within" and np.ptp(row.a) == np.ptp(row.b) == 0 and row.a[0] != row.b[0]
+    kind = "changed" if p < LEVEL else "one seed" if few else row.kind
     return Compared(row.point, row.metric, row.unit, row.a, row.b, kind, p)
 
 
