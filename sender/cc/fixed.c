@@ -15,22 +15,10 @@ struct config {
 };
 
 static const struct param params[] = {
-	{.name = "cwnd",
-		.def = "10",
-		.help = "window in segments",
-		.unit = UNIT_NONE,
-		PARAM_F64(struct config, cwnd_segs),
-		.min = 1,
-		.max = 1e7,
+	{"cwnd", "10", "window in segments", UNIT_NONE, PARAM_F64(struct config, cwnd_segs), 1, 1e7,
 		.live = true},
-	{.name = "rate",
-		.def = "0",
-		.help = "pacing rate of the payload; 0: not paced, the window alone decides",
-		.unit = UNIT_RATE_BPS,
-		PARAM_F64(struct config, rate_bps),
-		.min = 0,
-		.max = 1e12,
-		.live = true},
+	{"rate", "0", "pacing rate of the payload; 0: not paced, the window alone decides",
+		UNIT_RATE_BPS, PARAM_F64(struct config, rate_bps), 0, 1e12, .live = true},
 	PARAM_END,
 };
 

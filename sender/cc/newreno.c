@@ -43,9 +43,7 @@ struct config {
 static const struct param params[] = {
 	SLOW_START_INITIAL(struct config, slow_start),
 	SLOW_START_ABC_LIMIT(struct config, slow_start, "2", "RFC 3465"),
-	{.name = "halve",
-		.def = "cwnd",
-		.help = "what a loss halves: cwnd (Linux) or flight (RFC 5681)",
+	{"halve", "cwnd", "what a loss halves: cwnd (Linux) or flight (RFC 5681)", UNIT_NONE,
 		PARAM_ENUM(struct config, halve, halve_names)},
 	SLOW_START_IDLE_RESTART(struct config, slow_start),
 	PARAM_END,

@@ -49,23 +49,13 @@ struct config {
 
 static const struct param params[] = {
 	TRIALS_PARAMS,
-	{.name = "alpha", .def = "100", .help = "steepness of the sigmoid", F64(alpha, 1, 1e4)},
-	{.name = "tolerated",
-		.def = "5%",
-		.help = "share of lost segments at the middle of the sigmoid",
-		.unit = UNIT_RATIO,
+	{"alpha", "100", "steepness of the sigmoid", UNIT_NONE, F64(alpha, 1, 1e4)},
+	{"tolerated", "5%", "share of lost segments at the middle of the sigmoid", UNIT_RATIO,
 		F64(tolerated, 0, 1)},
-	{.name = "epsilon",
-		.def = "0.01",
-		.help = "smallest change of the rate that is tried",
+	{"epsilon", "0.01", "smallest change of the rate that is tried", UNIT_NONE,
 		F64(trials.epsilon, 1e-4, 0.1)},
-	{.name = "epsilon_max",
-		.def = "5",
-		.help = "and how many of these at most",
-		.unit = UNIT_NONE,
-		PARAM_U64(struct config, steps_max),
-		.min = 1,
-		.max = 9},
+	{"epsilon_max", "5", "and how many of these at most", UNIT_NONE,
+		PARAM_U64(struct config, steps_max), 1, 9},
 	PARAM_END,
 };
 

@@ -26,10 +26,10 @@ struct trials_config {
 };
 // clang-format off
 #define TRIALS_PARAMS                                                                              \
-	{.name = "initial", .def = "10", .help = "segments per round trip at the start",           \
-		PARAM_F64(struct trials_config, initial_segs), .min = 1, .max = 1000},             \
-	{.name = "min_rate", .def = "100kbit", .help = "smallest rate", .unit = UNIT_RATE_BPS,     \
-		PARAM_F64(struct trials_config, min_bps), .min = 1000, .max = 1e12}
+	{"initial", "10", "segments per round trip at the start", UNIT_NONE,                       \
+		PARAM_F64(struct trials_config, initial_segs), 1, 1000},                           \
+	{"min_rate", "100kbit", "smallest rate", UNIT_RATE_BPS,                                    \
+		PARAM_F64(struct trials_config, min_bps), 1000, 1e12}
 // clang-format on
 
 struct trials;

@@ -46,11 +46,10 @@ struct config {
 static const struct param params[] = {
 	SLOW_START_INITIAL(struct config, slow_start),
 	SLOW_START_ABC_LIMIT(struct config, slow_start, "2", "RFC 3465"),
-	{.name = "dialect",
-		.def = "paper",
-		.help = "paper: a loss makes the window BWE RTTmin at once, and never larger; "
-			"linux: it halves the window, which is BWE RTTmin when the episode is over",
-		PARAM_ENUM(struct config, dialect, dialect_names)},
+	{"dialect", "paper",
+		"paper: a loss makes the window BWE RTTmin at once, and never larger; "
+		"linux: it halves the window, which is BWE RTTmin when the episode is over",
+		UNIT_NONE, PARAM_ENUM(struct config, dialect, dialect_names)},
 	SLOW_START_IDLE_RESTART(struct config, slow_start),
 	PARAM_END,
 };
