@@ -395,12 +395,6 @@ static struct backlog cake_backlog(const void *self) {
 	return c->tins != NULL ? cake_tins_backlog(c->tins) : c->fq.all;
 }
 
-static struct aqm_limit cake_limit(const void *self) {
-	const struct cake *c = self;
-
-	return c->fq.max;
-}
-
 static bool cake_random(const void *self) {
 	const struct cake *c = self;
 	bool random = c->law.drew || flow_queues_random(&c->fq);
@@ -442,7 +436,7 @@ const struct aqm_ops aqm_cake = {
 	.enqueue_burst = cake_enqueue_burst,
 	.dequeue_burst = cake_dequeue_burst,
 	.backlog = cake_backlog,
-	.limit = cake_limit,
+	.limit = flow_queues_limit,
 	.random = cake_random,
 	.headers = cake_reads_headers,
 	.observe = cake_observe,

@@ -8,13 +8,14 @@
 #include "switch/aqm/ring.h"
 
 struct cobalt {
+	struct aqm_ring q;
 	struct limit limit;
 	struct cobalt_law law;
 
 	struct cobalt_state state;
 	bool signals;
-	struct aqm_ring q;
 };
+AQM_RING_FIRST(struct cobalt);
 
 static const struct param params[] = {
 	{"limit", "1BDP", "queue size, without the frame on the wire", UNIT_NONE,
@@ -28,12 +29,6 @@ static int cobalt_init(void *self, const struct aqm_env *env, struct err *err) {
 
 	cobalt_law_init(&c->law, env, "cobalt");
 	return aqm_ring_init(&c->q, &c->limit, env, err);
-}
-
-static void cobalt_fini(void *self) {
-	struct cobalt *c = self;
-
-	aqm_ring_fini(&c->q);
 }
 
 static void cobalt_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
@@ -72,18 +67,6 @@ static inline struct serialiser_queue cobalt_queue(void *self) {
 }
 AQM_BURSTS(cobalt)
 
-static struct backlog cobalt_backlog(const void *self) {
-	const struct cobalt *c = self;
-
-	return aqm_ring_backlog(&c->q);
-}
-
-static struct aqm_limit cobalt_limit(const void *self) {
-	const struct cobalt *c = self;
-
-	return c->q.max;
-}
-
 static bool cobalt_random(const void *self) {
 	const struct cobalt *c = self;
 
@@ -105,13 +88,13 @@ const struct aqm_ops aqm_cobalt = {
 	.state_size = sizeof(struct cobalt),
 	.observed = {COBALT_OBSERVED},
 	.init = cobalt_init,
-	.fini = cobalt_fini,
+	.fini = aqm_ring_fini,
 	.enqueue = cobalt_enqueue,
 	.dequeue = cobalt_dequeue,
 	.enqueue_burst = cobalt_enqueue_burst,
 	.dequeue_burst = cobalt_dequeue_burst,
-	.backlog = cobalt_backlog,
-	.limit = cobalt_limit,
+	.backlog = aqm_ring_backlog,
+	.limit = aqm_ring_limit,
 	.random = cobalt_random,
 	.rng = offsetof(struct cobalt, law.rng),
 	.observe = cobalt_observe,

@@ -5,12 +5,13 @@
 #include "switch/aqm/ring.h"
 
 struct codel {
+	struct aqm_ring q;
 	struct limit limit;
 	struct codel_law law;
 
 	struct codel_state state;
-	struct aqm_ring q;
 };
+AQM_RING_FIRST(struct codel);
 
 static const struct param params[] = {
 	{"limit", "1BDP", "queue size, without the frame on the wire", UNIT_NONE,
@@ -24,12 +25,6 @@ static int codel_init(void *self, const struct aqm_env *env, struct err *err) {
 
 	codel_law_init(&c->law, env->mtu_bytes);
 	return aqm_ring_init(&c->q, &c->limit, env, err);
-}
-
-static void codel_fini(void *self) {
-	struct codel *c = self;
-
-	aqm_ring_fini(&c->q);
 }
 
 static void codel_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
@@ -66,18 +61,6 @@ static void codel_changed(void *self) {
 	codel_law_update(&c->law);
 }
 
-static struct backlog codel_backlog(const void *self) {
-	const struct codel *c = self;
-
-	return aqm_ring_backlog(&c->q);
-}
-
-static struct aqm_limit codel_limit(const void *self) {
-	const struct codel *c = self;
-
-	return c->q.max;
-}
-
 static void codel_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct codel *c = self;
 
@@ -92,13 +75,13 @@ const struct aqm_ops aqm_codel = {
 	.state_size = sizeof(struct codel),
 	.observed = {CODEL_OBSERVED},
 	.init = codel_init,
-	.fini = codel_fini,
+	.fini = aqm_ring_fini,
 	.enqueue = codel_enqueue,
 	.dequeue = codel_dequeue,
 	.enqueue_burst = codel_enqueue_burst,
 	.dequeue_burst = codel_dequeue_burst,
 	.update = codel_changed,
-	.backlog = codel_backlog,
-	.limit = codel_limit,
+	.backlog = aqm_ring_backlog,
+	.limit = aqm_ring_limit,
 	.observe = codel_observe,
 };

@@ -36,12 +36,12 @@
 enum { DOCSIS_INACTIVE, DOCSIS_QUIESCENT, DOCSIS_ACTIVE };
 
 struct docsis_pie {
+	struct aqm_ring q;
 	struct limit limit;
 	uint64_t target_ns, update_ns, max_burst_ns, rate_bps;
 	double alpha, beta;
 
 	uint32_t overhead_bytes;
-	struct aqm_ring q;
 	double prob, accu;
 	uint64_t delay_ns; // at the last update
 	uint64_t burst_ns; // what is left of the protection
@@ -51,6 +51,7 @@ struct docsis_pie {
 	struct rng rng;
 	bool drew;
 };
+AQM_RING_FIRST(struct docsis_pie);
 
 static const struct param params[] = {
 	{"limit", "1BDP", "queue size, without the frame on the wire", UNIT_NONE,
@@ -84,12 +85,6 @@ static int docsis_pie_init(void *self, const struct aqm_env *env, struct err *er
 	d->next_ns = d->update_ns;
 	rng_init(&d->rng, env->seed, "docsis_pie");
 	return aqm_ring_init(&d->q, &d->limit, env, err);
-}
-
-static void docsis_pie_fini(void *self) {
-	struct docsis_pie *d = self;
-
-	aqm_ring_fini(&d->q);
 }
 
 static double docsis_scale(double prob) {
@@ -229,18 +224,6 @@ static inline struct serialiser_queue docsis_pie_queue(void *self) {
 }
 AQM_BURSTS(docsis_pie)
 
-static struct backlog docsis_pie_backlog(const void *self) {
-	const struct docsis_pie *d = self;
-
-	return aqm_ring_backlog(&d->q);
-}
-
-static struct aqm_limit docsis_pie_limit(const void *self) {
-	const struct docsis_pie *d = self;
-
-	return d->q.max;
-}
-
 // As after the last update. The state: 0 inactive, 1 quiescent, 2 active.
 static void docsis_pie_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct docsis_pie *d = self;
@@ -265,13 +248,13 @@ const struct aqm_ops aqm_docsis_pie = {
 	.state_size = sizeof(struct docsis_pie),
 	.observed = {"drop_probability", "delay_ns", "burst_allowance_ns", "state"},
 	.init = docsis_pie_init,
-	.fini = docsis_pie_fini,
+	.fini = aqm_ring_fini,
 	.enqueue = docsis_pie_enqueue,
 	.dequeue = docsis_pie_dequeue,
 	.enqueue_burst = docsis_pie_enqueue_burst,
 	.dequeue_burst = docsis_pie_dequeue_burst,
-	.backlog = docsis_pie_backlog,
-	.limit = docsis_pie_limit,
+	.backlog = aqm_ring_backlog,
+	.limit = aqm_ring_limit,
 	.observe = docsis_pie_observe,
 	.random = docsis_pie_random,
 	.rng = offsetof(struct docsis_pie, rng),

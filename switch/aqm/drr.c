@@ -35,12 +35,6 @@ static int drr_init(void *self, const struct aqm_env *env, struct err *err) {
 	return flow_queues_init(&d->fq, 0, env, err);
 }
 
-static void drr_fini(void *self) {
-	struct drr *d = self;
-
-	flow_queues_fini(&d->fq);
-}
-
 static void drr_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
 	struct drr *d = self;
 
@@ -93,24 +87,6 @@ static inline struct serialiser_queue drr_queue(void *self) {
 }
 AQM_BURSTS(drr)
 
-static struct backlog drr_backlog(const void *self) {
-	const struct drr *d = self;
-
-	return d->fq.all;
-}
-
-static struct aqm_limit drr_limit(const void *self) {
-	const struct drr *d = self;
-
-	return d->fq.max;
-}
-
-static bool drr_random(const void *self) {
-	const struct drr *d = self;
-
-	return flow_queues_random(&d->fq);
-}
-
 static void drr_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct drr *d = self;
 
@@ -128,13 +104,13 @@ const struct aqm_ops aqm_drr = {
 	.observed = {"queues", "collided_pkts"},
 	.flows = true,
 	.init = drr_init,
-	.fini = drr_fini,
+	.fini = flow_queues_fini,
 	.enqueue = drr_enqueue,
 	.dequeue = drr_dequeue,
 	.enqueue_burst = drr_enqueue_burst,
 	.dequeue_burst = drr_dequeue_burst,
-	.backlog = drr_backlog,
-	.limit = drr_limit,
-	.random = drr_random,
+	.backlog = flow_queues_backlog,
+	.limit = flow_queues_limit,
+	.random = flow_queues_random,
 	.observe = drr_observe,
 };

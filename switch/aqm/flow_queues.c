@@ -49,7 +49,9 @@ int flow_queues_init(
 	return 0;
 }
 
-void flow_queues_fini(struct flow_queues *fq) {
+void flow_queues_fini(void *self) {
+	struct flow_queues *fq = self;
+
 	mem_unmap(fq->memory, fq->memory_bytes);
 }
 

@@ -81,7 +81,7 @@ struct flow_queues {
 // state_bytes: of the discipline's state of a queue.
 int flow_queues_init(
 	struct flow_queues *fq, size_t state_bytes, const struct aqm_env *env, struct err *err);
-void flow_queues_fini(struct flow_queues *fq);
+void flow_queues_fini(void *self);
 // Moves the queue up in the heap, to which the first packet of a queue adds it: its bytes exceed
 // its bound.
 void flow_queues_raise(struct flow_queues *fq, struct flow_queue *q);
@@ -122,7 +122,19 @@ static inline void *flow_queue_state(const struct flow_queues *fq, const struct 
 	return fq->state + flow_queue_index(fq, q) * fq->state_bytes;
 }
 
-// For struct serialiser_queue; the discipline's first member is its struct flow_queues.
+// Operations of a discipline whose first member is its struct flow_queues.
+static inline struct backlog flow_queues_backlog(const void *self) {
+	const struct flow_queues *fq = self;
+
+	return fq->all;
+}
+
+static inline struct aqm_limit flow_queues_limit(const void *self) {
+	const struct flow_queues *fq = self;
+
+	return fq->max;
+}
+
 static inline void *flow_queues_joins(const void *self, const struct pkt *p) {
 	const struct flow_queues *fq = self;
 
@@ -287,7 +299,9 @@ static inline struct flow_queue *flow_queues_next(struct flow_queues *fq) {
 }
 
 // Whether the seed decided something.
-static inline bool flow_queues_random(const struct flow_queues *fq) {
+static inline bool flow_queues_random(const void *self) {
+	const struct flow_queues *fq = self;
+
 	return fq->collided > 0 || fq->shed;
 }
 

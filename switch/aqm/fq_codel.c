@@ -49,12 +49,6 @@ static int fq_codel_init(void *self, const struct aqm_env *env, struct err *err)
 	return flow_queues_init(&f->fq, sizeof(struct codel_state), env, err);
 }
 
-static void fq_codel_fini(void *self) {
-	struct fq_codel *f = self;
-
-	flow_queues_fini(&f->fq);
-}
-
 static void fq_codel_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
 	struct fq_codel *f = self;
 
@@ -116,24 +110,6 @@ static void fq_codel_changed(void *self) {
 	codel_law_update(&f->law);
 }
 
-static struct backlog fq_codel_backlog(const void *self) {
-	const struct fq_codel *f = self;
-
-	return f->fq.all;
-}
-
-static struct aqm_limit fq_codel_limit(const void *self) {
-	const struct fq_codel *f = self;
-
-	return f->fq.max;
-}
-
-static bool fq_codel_random(const void *self) {
-	const struct fq_codel *f = self;
-
-	return flow_queues_random(&f->fq);
-}
-
 static void fq_codel_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct fq_codel *f = self;
 
@@ -152,14 +128,14 @@ const struct aqm_ops aqm_fq_codel = {
 	.observed = {"new_queues", "old_queues", "dropping_queues", "collided_pkts"},
 	.flows = true,
 	.init = fq_codel_init,
-	.fini = fq_codel_fini,
+	.fini = flow_queues_fini,
 	.enqueue = fq_codel_enqueue,
 	.dequeue = fq_codel_dequeue,
 	.enqueue_burst = fq_codel_enqueue_burst,
 	.dequeue_burst = fq_codel_dequeue_burst,
 	.update = fq_codel_changed,
-	.backlog = fq_codel_backlog,
-	.limit = fq_codel_limit,
-	.random = fq_codel_random,
+	.backlog = flow_queues_backlog,
+	.limit = flow_queues_limit,
+	.random = flow_queues_random,
 	.observe = fq_codel_observe,
 };

@@ -56,12 +56,6 @@ static int fq_pie_init(void *self, const struct aqm_env *env, struct err *err) {
 	return 0;
 }
 
-static void fq_pie_fini(void *self) {
-	struct fq_pie *f = self;
-
-	flow_queues_fini(&f->fq);
-}
-
 // PIE of the queue; true: the packet joined it.
 static inline bool fq_pie_join(
 	struct fq_pie *f, uint32_t index, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
@@ -183,18 +177,6 @@ static void fq_pie_changed(void *self) {
 	pie_law_update(&f->law);
 }
 
-static struct backlog fq_pie_backlog(const void *self) {
-	const struct fq_pie *f = self;
-
-	return f->fq.all;
-}
-
-static struct aqm_limit fq_pie_limit(const void *self) {
-	const struct fq_pie *f = self;
-
-	return f->fq.max;
-}
-
 static bool fq_pie_random(const void *self) {
 	const struct fq_pie *f = self;
 
@@ -220,14 +202,14 @@ const struct aqm_ops aqm_fq_pie = {
 	.observed = {"new_queues", "old_queues", "drop_probability", "collided_pkts"},
 	.flows = true,
 	.init = fq_pie_init,
-	.fini = fq_pie_fini,
+	.fini = flow_queues_fini,
 	.enqueue = fq_pie_enqueue,
 	.dequeue = fq_pie_dequeue,
 	.enqueue_burst = fq_pie_enqueue_burst,
 	.dequeue_burst = fq_pie_dequeue_burst,
 	.update = fq_pie_changed,
-	.backlog = fq_pie_backlog,
-	.limit = fq_pie_limit,
+	.backlog = flow_queues_backlog,
+	.limit = flow_queues_limit,
 	.random = fq_pie_random,
 	.rng = offsetof(struct fq_pie, draws.rng),
 	.observe = fq_pie_observe,

@@ -7,13 +7,14 @@
 #include "switch/aqm/ring.h"
 
 struct pie {
+	struct aqm_ring q;
 	struct limit limit;
 	struct pie_law law;
 
 	struct pie_state state;
 	struct pie_draws draws;
-	struct aqm_ring q;
 };
+AQM_RING_FIRST(struct pie);
 
 static const struct param params[] = {
 	{"limit", "1BDP", "queue size, without the frame on the wire", UNIT_NONE,
@@ -29,12 +30,6 @@ static int pie_init(void *self, const struct aqm_env *env, struct err *err) {
 	pie_state_init(&q->law, &q->state);
 	pie_draws_init(&q->draws, env->seed);
 	return aqm_ring_init(&q->q, &q->limit, env, err);
-}
-
-static void pie_fini(void *self) {
-	struct pie *q = self;
-
-	aqm_ring_fini(&q->q);
 }
 
 static void pie_enqueue(void *self, struct pkt *p, uint64_t now_ns, struct pkt_list *drops) {
@@ -79,18 +74,6 @@ static void pie_changed(void *self) {
 	pie_law_update(&q->law);
 }
 
-static struct backlog pie_backlog(const void *self) {
-	const struct pie *q = self;
-
-	return aqm_ring_backlog(&q->q);
-}
-
-static struct aqm_limit pie_limit(const void *self) {
-	const struct pie *q = self;
-
-	return q->q.max;
-}
-
 static void pie_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct pie *q = self;
 
@@ -111,14 +94,14 @@ const struct aqm_ops aqm_pie = {
 	.state_size = sizeof(struct pie),
 	.observed = {PIE_OBSERVED},
 	.init = pie_init,
-	.fini = pie_fini,
+	.fini = aqm_ring_fini,
 	.enqueue = pie_enqueue,
 	.dequeue = pie_dequeue,
 	.enqueue_burst = pie_enqueue_burst,
 	.dequeue_burst = pie_dequeue_burst,
 	.update = pie_changed,
-	.backlog = pie_backlog,
-	.limit = pie_limit,
+	.backlog = aqm_ring_backlog,
+	.limit = aqm_ring_limit,
 	.observe = pie_observe,
 	.random = pie_random,
 	.rng = offsetof(struct pie, draws.rng),

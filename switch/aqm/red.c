@@ -46,6 +46,7 @@
 #define RED_MAX_P_FACTOR 0.9
 
 struct red {
+	struct aqm_ring q;
 	struct limit limit, min, max;
 	double weight, max_p;
 	bool gentle, ecn, harddrop, adaptive;
@@ -59,7 +60,6 @@ struct red {
 	double log_keep; // log(1 - weight)
 	double packet_ns; // time on the wire of a mean packet
 
-	struct aqm_ring q;
 	double avg;
 	double count; // packets since the last drop, -1: none
 	uint64_t empty_ns; // when the queue became empty, or the last arrival at an empty queue
@@ -67,6 +67,7 @@ struct red {
 	struct rng rng;
 	bool drew; // a packet was subject to a draw
 };
+AQM_RING_FIRST(struct red);
 
 static const struct param params[] = {
 	{"limit", "1BDP", "queue size, without the frame on the wire", UNIT_NONE,
@@ -157,12 +158,6 @@ static int red_init(void *self, const struct aqm_env *env, struct err *err) {
 	rng_init(&r->rng, env->seed, "red");
 	rc = red_thresholds(r, env, err);
 	return rc < 0 ? rc : aqm_ring_init(&r->q, &r->limit, env, err);
-}
-
-static void red_fini(void *self) {
-	struct red *r = self;
-
-	aqm_ring_fini(&r->q);
 }
 
 // The changes of max_p up to now_ns.
@@ -265,18 +260,6 @@ static inline struct serialiser_queue red_queue(void *self) {
 }
 AQM_BURSTS(red)
 
-static struct backlog red_backlog(const void *self) {
-	const struct red *r = self;
-
-	return aqm_ring_backlog(&r->q);
-}
-
-static struct aqm_limit red_limit(const void *self) {
-	const struct red *r = self;
-
-	return r->q.max;
-}
-
 // The average in mean packets, p_b, max_p as adapted, and the packets since the last drop.
 static void red_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct red *r = self;
@@ -302,13 +285,13 @@ const struct aqm_ops aqm_red = {
 	.state_size = sizeof(struct red),
 	.observed = {"average_pkts", "drop_probability", "max_p", "count_pkts"},
 	.init = red_init,
-	.fini = red_fini,
+	.fini = aqm_ring_fini,
 	.enqueue = red_enqueue,
 	.dequeue = red_dequeue,
 	.enqueue_burst = red_enqueue_burst,
 	.dequeue_burst = red_dequeue_burst,
-	.backlog = red_backlog,
-	.limit = red_limit,
+	.backlog = aqm_ring_backlog,
+	.limit = aqm_ring_limit,
 	.observe = red_observe,
 	.random = red_random,
 	.rng = offsetof(struct red, rng),

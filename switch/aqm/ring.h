@@ -9,17 +9,31 @@ struct aqm_ring {
 	struct aqm_limit max;
 };
 
-static inline int aqm_ring_init(
-	struct aqm_ring *r, const struct limit *limit, const struct aqm_env *env, struct err *err) {
-	return aqm_limit_init(&r->max, limit, env, err);
-}
+// The state of a discipline that keeps its packets in one ring `q` begins with it: these are its
+// operations then.
+#define AQM_RING_FIRST(type) static_assert(offsetof(type, q) == 0, "aqm_ring_fini and the like")
 
-static inline void aqm_ring_fini(struct aqm_ring *r) {
+static inline void aqm_ring_fini(void *self) {
+	struct aqm_ring *r = self;
+
 	pkt_ring_fini(&r->q);
 }
 
-static inline struct backlog aqm_ring_backlog(const struct aqm_ring *r) {
+static inline struct aqm_limit aqm_ring_limit(const void *self) {
+	const struct aqm_ring *r = self;
+
+	return r->max;
+}
+
+static inline struct backlog aqm_ring_backlog(const void *self) {
+	const struct aqm_ring *r = self;
+
 	return (struct backlog){.pkts = r->q.count, .bytes = r->q.bytes};
+}
+
+static inline int aqm_ring_init(
+	struct aqm_ring *r, const struct limit *limit, const struct aqm_env *env, struct err *err) {
+	return aqm_limit_init(&r->max, limit, env, err);
 }
 
 static inline bool aqm_ring_fits(const struct aqm_ring *r, const struct pkt *p) {

@@ -21,15 +21,16 @@
 enum { STEP_KEEP, STEP_DROP };
 
 struct step {
+	struct aqm_ring q;
 	struct limit limit, threshold;
 	int others;
 
 	bool sojourn; // the threshold is a time
 	uint64_t threshold_ns;
 	struct aqm_limit length; // what may wait without a mark
-	struct aqm_ring q;
 	bool above; // the last packet was
 };
+AQM_RING_FIRST(struct step);
 
 static const char *const others_names[] = {"keep", "drop", NULL};
 
@@ -57,12 +58,6 @@ static int step_init(void *self, const struct aqm_env *env, struct err *err) {
 	}
 	s->length = aqm_limit_resolve(&s->threshold, env);
 	return aqm_ring_init(&s->q, &s->limit, env, err);
-}
-
-static void step_fini(void *self) {
-	struct step *s = self;
-
-	aqm_ring_fini(&s->q);
 }
 
 // False: the packet is to be dropped.
@@ -107,18 +102,6 @@ static inline struct serialiser_queue step_queue(void *self) {
 }
 AQM_BURSTS(step)
 
-static struct backlog step_backlog(const void *self) {
-	const struct step *s = self;
-
-	return aqm_ring_backlog(&s->q);
-}
-
-static struct aqm_limit step_limit(const void *self) {
-	const struct step *s = self;
-
-	return s->q.max;
-}
-
 static void step_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct step *s = self;
 
@@ -133,12 +116,12 @@ const struct aqm_ops aqm_step = {
 	.state_size = sizeof(struct step),
 	.observed = {"above"},
 	.init = step_init,
-	.fini = step_fini,
+	.fini = aqm_ring_fini,
 	.enqueue = step_enqueue,
 	.dequeue = step_dequeue,
 	.enqueue_burst = step_enqueue_burst,
 	.dequeue_burst = step_dequeue_burst,
-	.backlog = step_backlog,
-	.limit = step_limit,
+	.backlog = aqm_ring_backlog,
+	.limit = aqm_ring_limit,
 	.observe = step_observe,
 };
