@@ -166,6 +166,11 @@ struct stage_ops {
 	const struct stage_needs *needs;
 };
 
+// As one of the functions of struct stage_needs.
+static inline bool stage_always(const void *st) {
+	return true;
+}
+
 static inline bool stage_copies_packets(const struct stage_ops *ops) {
 	return ops->needs != NULL && ops->needs->copies;
 }

@@ -29,9 +29,9 @@ struct card {
 };
 
 struct cards {
+	struct fifos fifos;
 	const struct hosts_side *side;
 	const struct stage_env *env;
-	struct fifos fifos;
 	struct card *card;
 	uint64_t measure_ns;
 };
@@ -119,23 +119,7 @@ static uint32_t cards_pop(
 	struct cards *c = self;
 
 	cards_depart(c, now_ns);
-	return fifos_pop(&c->fifos, now_ns, pkts, max);
-}
-
-static uint64_t cards_next_ns(const void *self) {
-	const struct cards *c = self;
-
-	return fifos_next_ns(&c->fifos);
-}
-
-static struct backlog cards_backlog(const void *self) {
-	const struct cards *c = self;
-
-	return fifos_backlog(&c->fifos);
-}
-
-static bool cards_flows(const void *self) {
-	return true;
+	return fifos_pop(&c->fifos, now_ns, pkts, max, drops);
 }
 
 static struct aqm_limit cards_limit(const void *self) {
@@ -222,10 +206,10 @@ const struct stage_ops stage_card = {
 	.fini = cards_fini,
 	.push = cards_push,
 	.pop = cards_pop,
-	.next_ns = cards_next_ns,
-	.backlog = cards_backlog,
+	.next_ns = fifos_next_ns,
+	.backlog = fifos_backlog,
 	.capacity =
 		&(const struct stage_capacity){
 			.limit = cards_limit, .rate_bps = cards_rate_bps, .busy = cards_busy},
-	.needs = &(const struct stage_needs){.flows = cards_flows},
+	.needs = &(const struct stage_needs){.flows = stage_always},
 };

@@ -203,10 +203,6 @@ static double cards_out_busy(const void *self, uint64_t now_ns) {
 	return most;
 }
 
-static bool cards_out_flows(const void *self) {
-	return true;
-}
-
 static bool cards_out_random(const void *self) {
 	const struct cards_out *c = self;
 
@@ -231,5 +227,5 @@ const struct stage_ops stage_card_out = {
 	.capacity = &(const struct stage_capacity){.limit = cards_out_limit,
 		.rate_bps = cards_out_rate_bps,
 		.busy = cards_out_busy},
-	.needs = &(const struct stage_needs){.random = cards_out_random, .flows = cards_out_flows},
+	.needs = &(const struct stage_needs){.random = cards_out_random, .flows = stage_always},
 };

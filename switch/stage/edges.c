@@ -31,6 +31,7 @@ struct edge {
 };
 
 struct edges {
+	struct fifos fifos;
 	uint64_t count;
 	uint64_t rate_bps;
 	uint64_t overhead_bytes;
@@ -39,7 +40,6 @@ struct edges {
 	const struct stage_env *env;
 	struct aqm_limit max; // queue limit of each
 	uint64_t byte_ns; // time per byte in 2^-40 ns
-	struct fifos fifos;
 	struct edge *edge;
 };
 
@@ -147,25 +147,6 @@ static void edges_push(void *self, struct pkt *const *pkts, uint32_t n, struct p
 		edges_take(self, pkts[i], drops);
 }
 
-static uint32_t edges_pop(
-	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
-	struct edges *e = self;
-
-	return fifos_pop(&e->fifos, now_ns, pkts, max);
-}
-
-static uint64_t edges_next_ns(const void *self) {
-	const struct edges *e = self;
-
-	return fifos_next_ns(&e->fifos);
-}
-
-static struct backlog edges_backlog(const void *self) {
-	const struct edges *e = self;
-
-	return fifos_backlog(&e->fifos);
-}
-
 // Packets and bytes on all edges together, including those on the wires.
 static const char *edges_observe(const void *self, double out[AQM_OBSERVED]) {
 	const struct edges *e = self;
@@ -173,10 +154,6 @@ static const char *edges_observe(const void *self, double out[AQM_OBSERVED]) {
 	out[0] = (double)e->fifos.pkts;
 	out[1] = (double)e->fifos.bytes;
 	return "edges";
-}
-
-static bool edges_flows(const void *self) {
-	return true;
 }
 
 static uint64_t times(uint64_t n, uint64_t count) {
@@ -220,14 +197,14 @@ const struct stage_ops stage_edges = {
 	.init = edges_init,
 	.fini = edges_fini,
 	.push = edges_push,
-	.pop = edges_pop,
-	.next_ns = edges_next_ns,
-	.backlog = edges_backlog,
+	.pop = fifos_pop,
+	.next_ns = fifos_next_ns,
+	.backlog = fifos_backlog,
 	.config = &(const struct stage_config){.update = edges_update},
 	.capacity =
 		&(const struct stage_capacity){
 			.limit = edges_limit, .rate_bps = edges_rate_bps, .busy = edges_busy},
 	.observer = &(const struct stage_observer){.names = {"queue_pkts", "queue_bytes"},
 		.observe = edges_observe},
-	.needs = &(const struct stage_needs){.flows = edges_flows},
+	.needs = &(const struct stage_needs){.flows = stage_always},
 };

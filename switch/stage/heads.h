@@ -61,6 +61,7 @@ struct fifo {
 	uint64_t pkts, bytes;
 };
 
+// A stage that begins with it has fifos_pop, fifos_next_ns and fifos_backlog as its operations.
 struct fifos {
 	uint64_t pkts, bytes; // in all FIFOs
 	struct pkt_list out; // departed, not yet taken
@@ -140,7 +141,8 @@ static inline void fifos_depart(struct fifos *fs, uint64_t t_ns) {
 }
 
 static inline uint32_t fifos_pop(
-	struct fifos *fs, uint64_t now_ns, struct pkt **pkts, uint32_t max) {
+	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
+	struct fifos *fs = self;
 	uint32_t n = 0;
 
 	while (n < max && fs->out.head != NULL && fs->out.head->arrival_ns <= now_ns)
@@ -152,13 +154,17 @@ static inline uint32_t fifos_pop(
 	return n;
 }
 
-static inline uint64_t fifos_next_ns(const struct fifos *fs) {
+static inline uint64_t fifos_next_ns(const void *self) {
+	const struct fifos *fs = self;
+
 	if (fs->out.head != NULL)
 		return fs->out.head->arrival_ns;
 	return fs->heads == 0 ? NEVER_NS : fs->heap[0].release_ns;
 }
 
-static inline struct backlog fifos_backlog(const struct fifos *fs) {
+static inline struct backlog fifos_backlog(const void *self) {
+	const struct fifos *fs = self;
+
 	return (struct backlog){
 		.pkts = fs->pkts + fs->out.count, .bytes = fs->bytes + fs->out.bytes};
 }

@@ -76,10 +76,6 @@ static void target_push(void *self, struct pkt *const *pkts, uint32_t n, struct 
 	}
 }
 
-static bool target_reads(const void *self) {
-	return true;
-}
-
 const struct stage_ops stage_loss_target = {
 	.name = "loss_target",
 	.summary = "loses the segment with a given byte of a flow, and its first retransmissions",
@@ -90,5 +86,5 @@ const struct stage_ops stage_loss_target = {
 	.pop = instant_pop,
 	.next_ns = instant_next_ns,
 	.backlog = instant_backlog,
-	.needs = &(const struct stage_needs){.flows = target_reads, .headers = target_reads},
+	.needs = &(const struct stage_needs){.flows = stage_always, .headers = stage_always},
 };

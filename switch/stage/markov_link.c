@@ -86,10 +86,6 @@ static int markov_init(void *self, const struct stage_env *env, struct err *err)
 	return stepped_begin(&l->stepped, env, l->good_bps, err);
 }
 
-static bool markov_random(const void *self) {
-	return true;
-}
-
 static uint64_t markov_rate_bps(const void *self) {
 	const struct markov_link *l = self;
 
@@ -115,7 +111,7 @@ const struct stage_ops stage_markov_link = {
 		&(const struct stage_capacity){.limit = link_limit, .rate_bps = markov_rate_bps},
 	.figures = &(const struct stage_figures){.serve = stepped_serve, .read = link_figures},
 	.observer = &link_observer,
-	.needs = &(const struct stage_needs){.random = markov_random,
+	.needs = &(const struct stage_needs){.random = stage_always,
 		.rng = offsetof(struct markov_link, rng),
 		.flows = link_flows,
 		.headers = link_headers},

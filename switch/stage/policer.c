@@ -30,10 +30,9 @@
 // Where we differ from the RFCs, and why: tokens come continuously and not byte by byte, so that a
 // bucket has no clock of its own. Colors are neither read from a packet's DSCP nor written to it;
 // hence no color-aware mode.
-#include "switch/stage.h"
-
 #include "common/base/u64.h"
 #include "switch/serialiser/framing.h"
+#include "switch/stage/instant.h"
 
 #include <errno.h>
 
@@ -53,18 +52,17 @@ struct bucket {
 };
 
 struct policer {
+	struct instant pass;
 	int meter;
 	uint64_t rate_bps, peak_bps;
 	uint64_t burst_bytes, excess_bytes, peak_burst_bytes;
 	int action[COLORS];
 	struct framing framing;
 
-	const struct stage_env *env;
 	uint64_t rate_in_use_bps, peak_in_use_bps; // until update() is called
 	struct bucket committed, other; // C; E or P
 	uint64_t filled_ns; // up to when tokens have come
 	uint64_t pkts[COLORS];
-	struct pkt_list out;
 };
 
 static const struct param params[] = {
@@ -122,7 +120,7 @@ static struct bucket bucket_full(uint64_t bytes) {
 static int policer_init(void *self, const struct stage_env *env, struct err *err) {
 	struct policer *s = self;
 
-	s->env = env;
+	s->pass.env = env;
 	s->rate_in_use_bps = s->rate_bps;
 	s->peak_in_use_bps = s->peak_bps;
 	s->committed = bucket_full(s->burst_bytes);
@@ -179,41 +177,19 @@ static void policer_take(struct policer *s, struct pkt *p, struct pkt_list *drop
 
 	s->pkts[color]++;
 	if (action == ACTION_DROP || (action == ACTION_MARK && p->ecn == ECN_NOT_ECT)) {
-		stage_drop(s->env, drops, p, DROP_POLICED);
+		stage_drop(s->pass.env, drops, p, DROP_POLICED);
 		return;
 	}
 	if (action == ACTION_MARK && p->ecn != ECN_CE) {
 		p->ecn = ECN_CE;
-		stage_trace(s->env, TEL_MARK, p, p->arrival_ns, 0);
+		stage_trace(s->pass.env, TEL_MARK, p, p->arrival_ns, 0);
 	}
-	pkt_list_push(&s->out, p);
+	instant_pass(&s->pass, p);
 }
 
 static void policer_push(void *self, struct pkt *const *pkts, uint32_t n, struct pkt_list *drops) {
 	for (uint32_t i = 0; i < n; i++)
 		policer_take(self, pkts[i], drops);
-}
-
-static uint32_t policer_pop(
-	void *self, uint64_t now_ns, struct pkt **pkts, uint32_t max, struct pkt_list *drops) {
-	struct policer *s = self;
-	uint32_t n = 0;
-
-	while (n < max && s->out.head != NULL && s->out.head->arrival_ns <= now_ns)
-		pkts[n++] = pkt_list_pop(&s->out);
-	return n;
-}
-
-static uint64_t policer_next_ns(const void *self) {
-	const struct policer *s = self;
-
-	return s->out.head == NULL ? NEVER_NS : s->out.head->arrival_ns;
-}
-
-static struct backlog policer_backlog(const void *self) {
-	const struct policer *s = self;
-
-	return (struct backlog){.pkts = s->out.count, .bytes = s->out.bytes};
 }
 
 // Tokens after the last packet, and packets of the colors that are not green.
@@ -243,9 +219,9 @@ const struct stage_ops stage_policer = {
 	.state_size = sizeof(struct policer),
 	.init = policer_init,
 	.push = policer_push,
-	.pop = policer_pop,
-	.next_ns = policer_next_ns,
-	.backlog = policer_backlog,
+	.pop = instant_pop,
+	.next_ns = instant_next_ns,
+	.backlog = instant_backlog,
 	.config =
 		&(const struct stage_config){
 			.also = also, .configure = policer_configure, .update = policer_update},
