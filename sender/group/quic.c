@@ -20,6 +20,7 @@
 #define CARD_BPS 10000000000 // as that of stack: linux by default
 
 static const char *const aioquic_cc[] = {"cubic", "reno", NULL};
+static const char *const msquic_cc[] = {"cubic", "bbr", NULL};
 static const char *const ngtcp2_cc[] = {"cubic", "reno", "bbr", "bbr2", NULL};
 static const char *const quic_go_cc[] = {"reno", NULL};
 static const char *const quiche_cc[] = {"cubic", "reno", "bbr2_gcongestion", NULL};
@@ -44,6 +45,7 @@ static const char *const s2n_quic_cc[] = {"cubic", "bbr", NULL};
 		PARAM_END,                                                                         \
 	}
 PARAMS(aioquic_params, aioquic_cc, "cubic");
+PARAMS(msquic_params, msquic_cc, "cubic");
 PARAMS(ngtcp2_params, ngtcp2_cc, "cubic");
 PARAMS(quic_go_params, quic_go_cc, "reno");
 PARAMS(quiche_params, quiche_cc, "cubic");
@@ -55,6 +57,7 @@ static const struct {
 	const struct param *params;
 } stacks[] = {
 	{"aioquic", "Python's, HTTP/3", aioquic_params},
+	{"msquic", "Microsoft's; it writes no qlog", msquic_params},
 	{"ngtcp2", "Debian's programs of it, HTTP/3", ngtcp2_params},
 	{"quic-go", "Go's; its CUBIC is set to Reno", quic_go_params},
 	{"quiche", "Cloudflare's; its qlog has no losses", quiche_params},

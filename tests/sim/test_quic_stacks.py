@@ -165,7 +165,7 @@ def test_one_that_is_not_built_says_how(weir_sim, write, tmp_path):
 
 def test_what_is_asked_for_by_name():
     assert stacks.STACKS.keys() == tables.read()["quic"].keys()
-    with pytest.raises(UserError, match="no QUIC stack 'lsquic'; there is aioquic, ngtcp2"):
+    with pytest.raises(UserError, match="no QUIC stack 'lsquic'; there is aioquic, msquic"):
         stacks.add("lsquic@1")
     control = control_of("quic:ngtcp2:bbr")
     assert control.name == "quic-ngtcp2-bbr"

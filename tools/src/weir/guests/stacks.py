@@ -88,7 +88,7 @@ def rust(*after: str) -> Callable[[Path, str], None]:
     """Makes the function that builds a program in Rust; after: what it is then called with."""
 
     def make(folder: Path, version: str) -> None:
-        command(folder, "cargo", "build", "--release")
+        command(folder, "cargo", "build", "--release", CARGO_TARGET_DIR="target")
         shutil.copy2(folder / "target/release/weir-quic", folder / "weir-quic")
         shutil.rmtree(folder / "target")
         if after:
@@ -129,6 +129,19 @@ class Stack:
 
 STACKS = {
     "aioquic": Stack("1.7.2", ("aioquic.py",), (), aioquic),
+    "msquic": Stack(
+        "2.5.1-beta",
+        ("msquic.rs", "ipv4.rs", "shared.rs"),
+        (
+            RUST,
+            bootstrap.Need("cmake", "command cmake"),  # it builds quictls
+            bootstrap.Need("g++", "command c++"),
+            bootstrap.Need("libnuma-dev", "file usr/lib/*/libnuma.a"),
+            bootstrap.Need("perl", "command perl"),
+        ),
+        rust(),
+        ('libc = "0.2"', 'msquic = { version = "=VERSION", features = ["static"] }', RCGEN),
+    ),
     "ngtcp2": Stack(
         "",
         ("ngtcp2.sh", "random.c"),

@@ -140,6 +140,7 @@ fn serve(control: &str) -> Outcome<()> {
         for end in ends.values_mut() {
             end.run(&socket)?;
         }
+        ends.retain(|_, end| !end.closed());
     }
 }
 
