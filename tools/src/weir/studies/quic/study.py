@@ -24,6 +24,7 @@ SOURCE = "ours: nobody has published these networks"
 STACKS = (
     *(("ngtcp2", cc) for cc in ("cubic", "reno", "bbr", "bbr2")),
     *(("aioquic", cc) for cc in ("cubic", "reno")),
+    *(("msquic", cc) for cc in ("cubic", "bbr")),
     ("quic-go", "reno"),
     *(("quiche", cc) for cc in ("cubic", "reno", "bbr2_gcongestion")),
     *(("quinn", cc) for cc in ("cubic", "reno", "bbr")),
