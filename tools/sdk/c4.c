@@ -15,7 +15,7 @@
 //	RECOVERY  15/16, 7/8 from congestion on, and an era more. Then growth raises the level, if
 //	          there were no marks: to 2 or 3 for PUSHING, to 4 for INITIAL. Without it the level
 //	          is 1, 0 after marks, unless the application limits. After congestion twice in a
-//	          row the rate is what was reached, without any the mean of both
+//	          row the rate is what was reached
 //	CRUISING  1; two eras, one at level 0
 //	PROBING   17/16, or 33/32 at level 0; an era
 //	PUSHING   1256/1024; until an era does not bring 3/4 of that
@@ -24,8 +24,8 @@
 //	delay     RTT > max_rtt + min(25 ms, (1/16 + 3/16 (1 - s)) max_rtt), with alpha > 1 in this
 //	          era or the one before: jitter alone is none
 //	loss      average of the packets up to a lost one, gain 1/16, > 0.02 + (1 - s) / 2
-//	marks     average of quarters of a window, gain 1/16 (from 1/2 on at once), > t
-//	          t = 3/32 (2 - s)
+//	marks     average of what an ACK of picoquic's has: a quarter of a window or of an RTT, at most
+//	          64 packets or 10 ms; gain 1/16 (from 1/2 on at once), > t = 3/32 (2 - s)
 // In CRUISING, where no delay counts, rate *= 1 - beta: (1 + s) / 8 after a loss, which lowers
 // max_rtt, too; after marks what they are above t, in parts of it, at most 1/4.
 //
@@ -35,7 +35,8 @@
 //   - No quantum: that one's packets leave in trains of 4 ms, by which INITIAL finds a fast link's
 //     rate early. So 20 MB at 200 Mbit/s take 12 % longer than published. With trains of 45
 //     segments it is 1.5 %, but then 40 % beside our BBR, in place of 5 %.
-//   - An ACK is of one packet, where picoquic's is of a quarter of a window.
+//   - Below 16 segments, where a probe is no segment more, a rate that nothing has limited becomes
+//     the mean with what was reached.
 //   - That one heeds no marks in INITIAL. The full queue raises the probability of RFC 9332's
 //     DualPI2, for which it pays seconds later: 26 % of 20 Mbit/s were used, and 96 % are.
 //   - No faster pacing below 1 ms of RTT, no remembered window; a timeout is TCP's.
@@ -44,13 +45,7 @@
 #define MS 1000000.0
 #define BYTES 8.0 // in bits
 #define MAX_RTT_LEAST (1 * MS)
-#define JITTER_MOST (250 * MS)
-#define MARGIN_MOST (15 * MS)
-#define DELAY_MOST (25 * MS)
-#define PACING_INITIAL 1048576.0
 #define INITIAL_SEGS 10
-#define PACKETS_BEFORE_LOSS 20
-#define LOSS_SCOPE 32
 #define PUSHING_ALPHA (1256 / 1024.0)
 #define GROWN (1 / 4.0) // of what was sent more
 #define GROWN_FAST (3 / 4.0)
@@ -73,7 +68,8 @@ struct state {
 	uint64_t delivered, era_end; // segments: the era ends with what is sent from then on
 	uint64_t peak_delivered, peak_ns, peak_sent_ns; // when the last peak was looked for
 	uint32_t packets, flat; // in INITIAL; flat: eras without growth
-	uint32_t since_loss, ce_segs, seen_segs; // seen: since the last average of marks
+	uint64_t frame_ns; // since when, and for how many, picoquic's receiver would owe an ACK
+	uint32_t since_loss, frame_segs, ce_segs, seen_segs; // ce, seen: since the last average
 	uint32_t congestions; // cycles in a row
 	uint8_t mode, level, cruises; // cruises: eras of CRUISING before PROBING
 	bool congested, limited, restarted;
@@ -102,7 +98,7 @@ static double sensitivity(const struct state *s) {
 }
 
 static double delay_threshold(const struct state *s) {
-	return least(DELAY_MOST, (1 / 16.0 + 3 / 16.0 * (1 - sensitivity(s))) * s->max_rtt);
+	return least(25 * MS, (1 / 16.0 + 3 / 16.0 * (1 - sensitivity(s))) * s->max_rtt);
 }
 
 static void answer(struct state *s, double srtt, struct cc_out *out) {
@@ -110,7 +106,7 @@ static void answer(struct state *s, double srtt, struct cc_out *out) {
 
 	if (s->mode == INITIAL) {
 		s->initial_segs = most(s->initial_segs, segs * s->max_rtt);
-		pacing = pacing > 0 ? most(pacing, PACING_INITIAL) : 0;
+		pacing = pacing > 0 ? most(pacing, 1048576) : 0;
 		if (pacing > 0 && s->peak_bps > pacing) {
 			pacing = (pacing + s->peak_bps) / 2;
 			half = s->peak_bps / s->mss_bits * srtt / 1e9 / 2;
@@ -118,7 +114,7 @@ static void answer(struct state *s, double srtt, struct cc_out *out) {
 		}
 		s->window_segs = s->initial_segs;
 	} else {
-		s->window_segs = segs * (s->max_rtt + least(s->max_rtt / 4, MARGIN_MOST));
+		s->window_segs = segs * (s->max_rtt + least(s->max_rtt / 4, 15 * MS));
 		if (s->alpha > 1) // by one segment more than in CRUISING at least
 			s->window_segs += most(0, 1 - (1 - 1 / s->alpha) * segs * s->max_rtt);
 		s->window_segs = most(2, s->window_segs);
@@ -206,7 +202,7 @@ static void learn_rtts(struct state *s) {
 	if (s->era_min == 0 || s->alpha_before > 1)
 		return;
 	s->min_rtt = s->era_min < s->min_rtt ? s->era_min : (7 * s->min_rtt + s->era_min) / 8;
-	longest = least(s->era_max, s->min_rtt + JITTER_MOST);
+	longest = least(s->era_max, s->min_rtt + 250 * MS);
 	s->max_rtt = longest > s->max_rtt ? longest : (7 * s->max_rtt + longest) / 8;
 	s->max_rtt = most(MAX_RTT_LEAST, s->max_rtt);
 }
@@ -222,7 +218,7 @@ static void exit_recovery(struct state *s) {
 	s->congestions = s->congested && !grows ? s->congestions + 1 : 0;
 	if (s->congestions > 1)
 		s->rate_bps = reached;
-	else if (!s->congested && !grows && !s->limited)
+	else if (!s->congested && !grows && !s->limited && s->window_segs < 16)
 		s->rate_bps = (s->rate_bps + reached) / 2;
 	s->recent_bps = s->loss = s->marks = 0;
 	watch_growth(s);
@@ -309,7 +305,7 @@ static void measure_losses(struct state *s, const struct cc_ack *ack) {
 	if (s->mode == RECOVERY) // what it loses had been sent before
 		return;
 	for (uint32_t i = 0; i < ack->lost_segs && i < 256; i++) {
-		for (uint32_t n = 0; n <= s->since_loss && n < LOSS_SCOPE; n++)
+		for (uint32_t n = 0; n <= s->since_loss && n < 32; n++)
 			s->loss *= 15 / 16.0;
 		s->loss += (1 - s->loss) / 16;
 		s->since_loss = 0;
@@ -318,7 +314,7 @@ static void measure_losses(struct state *s, const struct cc_ack *ack) {
 		return;
 	if (s->mode != INITIAL)
 		congestion(s, (1 + sensitivity(s)) / 8, true);
-	else if (s->packets > PACKETS_BEFORE_LOSS)
+	else if (s->packets > 20)
 		exit_initial(s);
 }
 
@@ -350,12 +346,17 @@ static void measure_rate(struct state *s, const struct cc_ack *ack) {
 }
 
 static void measure_marks(struct state *s, const struct cc_ack *ack) {
-	double t = 3 / 32.0 * (2 - sensitivity(s)),
-	       quarter = least(64, ack->prior_inflight_segs / 4.0);
+	double t = 3 / 32.0 * (2 - sensitivity(s)), gap = most(2, least(64, s->window_segs / 4)),
+	       delay = most(MS, least(10 * MS, s->min_rtt / 4));
 
 	s->ce_segs += ack->ce_segs;
 	s->seen_segs += ack->acked_segs;
-	if (s->ce_segs == 0 || s->seen_segs < quarter)
+	s->frame_ns = s->frame_segs == 0 ? ack->now_ns : s->frame_ns;
+	s->frame_segs += ack->acked_segs;
+	if (s->frame_segs < gap && (double)(ack->now_ns - s->frame_ns) < delay)
+		return;
+	s->frame_segs = 0;
+	if (s->ce_segs == 0)
 		return;
 	average_marks(s);
 	if (s->marks > t && s->mode != INITIAL) {
