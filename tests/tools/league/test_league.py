@@ -3,6 +3,7 @@
 
 import json
 import math
+import re
 import shlex
 import subprocess
 import sys
@@ -14,9 +15,13 @@ import yaml
 from weir.analysis import folder
 from weir.base import markdown
 from weir.base.errors import UserError
+from weir.base.page import Page
 from weir.league import ci, entry, measure, page, standing
 from weir.league.entry import Entry
 from weir.many.cells import parted, run_cells
+from weir.plugin.check import Result
+from weir.study.claim import Checked, Claim, Experiment
+from weir.study.measures import utilisation
 
 
 def row(name, value, **changes):
@@ -96,21 +101,63 @@ def test_seeds_are_drawn_too():
 def test_a_change_is_judged_scene_by_scene():
     before, after = row("mine", 2.0), row("mine", 3.0)
     base = row("cubic", 1.0)
-    changes = {one.column.name: one for one in standing.changes(before, after, base)}
+    changes = {one.column.name: one for one in standing.changes(before, after, [base])}
     assert math.isclose(changes["use"].change, 1.5)
     assert (changes["use"].before, changes["use"].after) == (pytest.approx(200), pytest.approx(300))
-    assert changes["use"].surely
+    assert [(one.judged, one.column.name) for one in changes.values()] == [
+        ("", "demands"), ("better", "use"), ("worse", "queue"), ("worse", "losses"),
+        ("better", "fairness"), ("", "short"), ("better", "others")
+    ]  # fmt: skip
+    assert 0.4 < changes["short"].p < 0.6  # of three scenes one time in four, in two tests left
     assert changes["losses"].change == pytest.approx(1.0)
-    text = markdown.render(ci.differences(before, after, [base]))
+    text = markdown.render(ci.differences(before, after, list(changes.values()), base))
     assert "58 of 58 runs have other telemetry" in text
     assert (
         "| use of the link, of CUBIC's (%) | 200 | 300 | ×1.50 (×1.50 to ×1.50) | **better** |"
         in text
     )
-    same = markdown.render(ci.differences(before, before, [base]))
+    same = markdown.render(ci.differences(before, before, [], base))
     assert same == "All 58 runs have the same telemetry (digest `2.0`).\n"
-    odd = standing.changes(base, row("cubic", 1.0, steps=10.0), base)
-    assert not next(one for one in odd if one.column.name == "use").surely
+    odd = standing.changes(base, row("cubic", 1.0, steps=10.0), [base])
+    assert not next(one for one in odd if one.column.name == "use").judged
+
+
+def test_a_comment_fits_on_github_and_says_what_fails():
+    """GitHub takes 65,536 characters; the title did not say that means were worse."""
+    before, after, base = row("mine", 2.0), row("mine", 3.0), row("cubic", 1.0)
+    after.failed = {f"scene-{n}": "no memory" for n in range(50)}
+    after.attacks = [["known", "utilisation", "48.4 %", "0.0 %"]]
+    claims = [
+        Claim(says, "our own", "direction", measure=utilisation, low=1, high=high)
+        for says, high in [*((f"claim {n}", 4) for n in range(999)), ("the one that fails", 2)]
+    ]
+    study = Experiment("Alone", "a flow", tuple(claims))
+    checks = [Result(f"check {n}", True, "fine") for n in range(30)]
+    checks += [Result("ECN", None, "no answer"), Result("idle", False, "3 % of the link")]
+    head = ci.Tried(after, checks, [Checked(study, claim, (3.0,)) for claim in claims])
+    changed = standing.changes(before, after, [base])
+    parts = ci.comment(head, ci.Tried(before, [], []), changed, [base], "abc")
+    text = markdown.page(Page(f"mine: {ci.verdict(head, changed)}", list(parts)))
+    assert len(text) < 20_000
+    assert text.splitlines()[0] == (
+        "# mine: fails (idle, claim 'the one that fails', scene-0, scene-1, scene-2, scene-3, ...)"
+        "; of 7 means 3 better, 2 worse"
+    )
+    for line in (
+        "| scene-0 | no memory |",
+        "| unused capacity under known | – | 48.4 %; 0.0 % without it |",
+        "| – | ECN | no answer |",
+        "| **FAILED** | idle | 3 % of the link |",
+        "| the one that fails | – | 3.00 | 1.00 to 2.00 | DIFFERS |",
+        "960 more: `weir reproduce` of the study shows them.",
+    ):
+        assert line in text, line
+    worse = markdown.render(ci.differences(row("mine", 1.0), row("mine", 9.0), [], base))
+    for says in ("no longer hold", "hold now"):
+        (names,) = re.findall(rf"^Demands that {says}: (.*)\.$", worse, re.MULTILINE)
+        assert 1 <= names.count(": ") <= ci.NAMES_SHOWN
+    assert "instructions per ACK" not in text  # of neither it is known
+    assert "30 of 32 pass: check 0, check 1, " in text
 
 
 def test_the_law_of_every_control_is_three_sentences():

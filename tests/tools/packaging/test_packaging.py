@@ -19,7 +19,10 @@ from weir.base import programs
 
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PROGRAMS = ("sim/weir-sim", "sim/weir-python.so", "pcap/weir-pcap", "check/weir-check-cc")
+PROGRAMS = (
+    *("sim/weir-sim", "sim/weir-python.so", "pcap/weir-pcap", "check/weir-check-cc"),
+    "bench/weir-cc",
+)
 GUEST = ("sim/guest/guest-init", "sim/guest/libguest-shim.so")
 
 

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from weir.base.errors import UserError
 
 if TYPE_CHECKING:
+    import tarfile
+
     import yaml
 
 # At most this much of a file is read, after it was unpacked. A value of JSON takes at most some 100
@@ -203,3 +205,24 @@ def text_lines(
             if "\0" in text:
                 raise UserError(f"{place}: not text: it has a byte of 0", 1)
             yield place, text
+
+
+def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, into: Path) -> None:
+    """Unpacks a member of an archive below a folder, for this user alone to write.
+
+    UserError: it or its link leads out of the folder, or it is a device or a FIFO. Python has a
+    filter for this from 3.11.4 on, and Debian 12 has 3.11.2.
+    """
+    import tarfile
+
+    place, top = into / member.name, into.resolve()
+    link = [(place.parent if member.issym() else into) / member.linkname] * (
+        member.issym() or member.islnk()
+    )
+    inside = all(path.resolve().is_relative_to(top) for path in (place, *link))
+    if not inside or not (member.isfile() or member.isdir() or link):
+        raise UserError(f"{into}: '{member.name}' in an archive leads elsewhere, or is no file", 1)
+    member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
+    member.mode = member.mode & 0o755 | 0o600
+    archive.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
+    archive.extract(member, into)

@@ -208,8 +208,13 @@ def weir(load: Load, length: Length, out: Path, threads: int = 1) -> Sample:
 
 
 def build_targets(*targets: str) -> Path:
-    """Builds programs that are no part of the normal build; returns the build's folder."""
+    """Builds programs that are no part of the normal build; returns the build's folder.
+
+    An installation has those that it has, and builds none.
+    """
     folder = programs.build_dir()
+    if bootstrap.INSTALLED and all((folder / target).exists() for target in targets):
+        return folder
     argv = [bootstrap.tool("ninja"), "-C", str(folder), *targets]
     run_logged(argv, ", ".join(Path(target).name for target in targets))
     return folder

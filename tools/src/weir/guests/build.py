@@ -25,6 +25,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from weir import bootstrap
+from weir.base import foreign
 from weir.base.errors import UserError
 from weir.guests import boot
 from weir.guests.commands import install, make, output, piped
@@ -195,7 +196,7 @@ def unpack(deb: Path, package: str, tree: Path, progress: Progress) -> None:
             if not path or not wanted(path) or member.isdir():
                 continue
             member.name = path
-            archive.extract(member, tree, filter="data")
+            foreign.extract(archive, member, tree)
     if not (tree / "Makefile").exists():
         raise UserError(f"guests: {deb.name} holds no kernel source", 1)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from weir.base import foreign
 from weir.base.errors import UserError
 from weir.hosts import deployment, inventory, merge
 from weir.hosts.ansible import UNASKED, Ansible, Reply
@@ -189,7 +190,7 @@ def unpack(packed: Path, into: Path) -> None:
         for member in tar:
             if member.isfile():
                 member.name = member.name.removeprefix("run/")
-                tar.extract(member, into, filter="data")
+                foreign.extract(tar, member, into)
 
 
 def wrong_cables(

@@ -20,12 +20,13 @@ from pathlib import Path
 from rich.console import Console
 
 from weir.analysis import folder
-from weir.base import markdown, units
+from weir.base import foreign, markdown, units
 from weir.base.errors import UserError
 from weir.base.page import Page, Part, Table, Text, section
 from weir.league import entry, measure, page, standing
 from weir.league.entry import Entry
 from weir.league.measure import Asked
+from weir.league.standing import Change
 from weir.many import cells
 from weir.plugin import check
 from weir.plugin.check import Result
@@ -35,6 +36,7 @@ from weir.study.claim import Checked
 
 STUDY = "study"  # the folder of a control's own study, below the control's
 NAMES_SHOWN = 6
+CLAIMS_SHOWN = 40  # of a study: a comment may have 65,536 characters
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ def unpacked(place: Path, commit: str, into: Path) -> Path | None:
         return None
     archive = git(top, "archive", "--format=tar", commit)
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(into, filter="data")
+        for member in tar:
+            foreign.extract(tar, member, into)
     return into / inside
 
 
@@ -147,8 +150,9 @@ def tried(
             if (old := unpacked(place, base, source)) is not None:
                 before = measured(old, "base")
     others = measure.all_rows([], quick=quick, out=out / "league", screen=screen, workers=workers)
-    parts = list(comment(head, before, others, base))
-    text = markdown.page(Page(f"{head.row.name}: {verdict(head)}", parts))
+    changed = [] if before is None else standing.changes(before.row, head.row, others)
+    parts = list(comment(head, before, changed, others, base))
+    text = markdown.page(Page(f"{head.row.name}: {verdict(head, changed)}", parts))
     folder.write_whole(out / "comment.md", text)
     folder.write_whole(out / "comment.json", json.dumps({"body": text}) + "\n")
     return Comment(text, good(head))
@@ -159,84 +163,126 @@ def good(one: Tried) -> bool:
     return checks and not one.row.failed and not any(claim.unexplained for claim in one.claims)
 
 
-def verdict(one: Tried) -> str:
+def verdict(one: Tried, changed: Sequence[Change]) -> str:
+    """Returns what failed, and how many means are surely better or worse."""
     failed = [result.name for result in one.checks if result.passed is False]
     failed += [f"claim '{claim.claim.says}'" for claim in one.claims if claim.unexplained]
     failed += list(one.row.failed)
-    return f"fails ({', '.join(failed)})" if failed else "all checks pass"
+    counts = [sum(each.judged == word for each in changed) for word in ("better", "worse")]
+    means = f"; of {len(changed)} means {counts[0]} better, {counts[1]} worse" if changed else ""
+    return (f"fails ({few(failed)})" if failed else "all checks pass") + means
+
+
+def few(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMES_SHOWN]) + (", ..." if len(names) > NAMES_SHOWN else "")
 
 
 def comment(
-    head: Tried, before: Tried | None, others: Sequence[Entry], base: str | None
+    head: Tried,
+    before: Tried | None,
+    changed: Sequence[Change],
+    others: Sequence[Entry],
+    base: str | None,
 ) -> Iterator[Part]:
     """Yields the parts of the comment."""
-    old = None if before is None else before.row
+    old, cubic = None if before is None else before.row, entry.base_of(others)
     name = base or ""
     if base and before is None:
         yield Text(f"Commit {base} has no such control: nothing to compare it with.")
     if old is not None:
-        yield from section(f"Differences from {name}", *differences(old, head.row, others))
+        yield from section(f"Differences from {name}", *differences(old, head.row, changed, cubic))
+    failed = [list(pair) for pair in head.row.failed.items()]
+    yield Table(["a run that failed", "why"], failed[:NAMES_SHOWN], 2)
     yield from section("The worst found", *worst(old, head.row, name))
-    words = {True: "ok", False: "**FAILED**", None: units.NONE}
-    rows = [[words[result.passed], result.name, result.found] for result in head.checks]
-    yield from section("Checks", Table(("", "check", "found"), rows, 3))
-    yield from section("Its study", claims(head, before, name))
+    yield from section("Checks", *checks(head.checks))
+    yield from section("Its study", *claims(head, before, name))
     found = standing.standing([one for one in others if one.name != head.row.name] + [head.row])
     _, cells, place = found.of(head.row.name)
-    row = page.table(standing.Standing([head.row], [cells], [place]))
-    place_text = f"Place {place.places} of {len(found.entries)}, by the mean rank over the columns."
-    yield from section("Its row of the league", row, Text(place_text))
+    yield from section(
+        "Its row of the league",
+        page.means(cells),
+        Text(
+            f"Place {place.places} of {len(found.entries)}, by the mean rank over the columns. In"
+            " brackets are 95 % intervals, for other scenes of this kind."
+        ),
+    )
 
 
-def differences(old: Entry, new: Entry, others: Sequence[Entry]) -> Iterator[Part]:
-    """Yields how many runs differ, and by how much the means do."""
+def checks(results: Sequence[Result]) -> Iterator[Part]:
+    """Yields those that fail or say nothing, and the names of all others."""
+    words = {False: "**FAILED**", None: units.NONE}
+    rows = [[words[one.passed], one.name, one.found] for one in results if not one.passed]
+    yield Table(("", "check", "found"), rows, 3)
+    good = [one.name for one in results if one.passed]
+    yield Text(f"{len(good)} of {len(results)} pass: {', '.join(good)}." if good else "")
+
+
+def differences(old: Entry, new: Entry, changed: Sequence[Change], base: Entry) -> Iterator[Part]:
+    """Yields how many runs differ, by how much the means do, and which demands."""
     names = [one for one in new.digests if new.digests[one] != old.digests.get(one)]
     if not names:
         yield Text(f"All {len(new.digests)} runs have the same telemetry (digest `{new.digest}`).")
         return
-    more = "" if len(names) <= NAMES_SHOWN else ", ..."
     yield Text(
-        f"{len(names)} of {len(new.digests)} runs have other telemetry"
-        f" ({', '.join(names[:NAMES_SHOWN])}{more}); digest `{old.digest}` is now `{new.digest}`."
+        f"{len(names)} of {len(new.digests)} runs have other telemetry ({few(names)}); digest"
+        f" `{old.digest}` is now `{new.digest}`."
     )
     rows = []
-    for one in standing.changes(old, new, entry.base_of(others)):
+    for one in changed:
         numbers = [page.short(value) for value in (one.before, one.after)]
         sign = "×" if one.column.ratio else ""
         low, high = (f"{sign}{units.number(end, 3)}" for end in (one.low, one.high))
         change = f"{sign}{units.number(one.change, 3)} ({low} to {high})"
-        better = (one.change < (1 if one.column.ratio else 0)) == one.column.less
-        means = units.NONE if not one.surely else "**better**" if better else "**worse**"
         unit = f" ({one.column.unit})" if one.column.unit else ""
+        means = f"**{one.judged}**" if one.judged else units.NONE
         rows.append([f"{one.column.says}{unit}", *numbers, change, means])
     yield Table(("mean over scenes", "before", "now", "change (95 %)", ""), rows)
+    yield Text(
+        "Scenes are those of `weir evaluate`. Each is compared with itself, and the interval is for"
+        " other scenes of this kind. Chance alone would call one of these means better or worse in"
+        " at most one change of twenty (a test of permutations, Holm's method)."
+    )
+    both = list(zip(entry.judged(old, base), entry.judged(new, base), strict=True))
+    for says, before in (("no longer hold", True), ("hold now", False)):
+        found = [
+            f"{scene.name}: {asked.says}"
+            for (scene, asked, _, was), (*_, now) in both
+            if was is before and now is (not before)
+        ]
+        yield Text(f"Demands that {says}: {few(found)}." if found else "")
 
 
 def worst(old: Entry | None, new: Entry, name: str) -> Iterator[Part]:
     """Yields the search and the known attacks, now and before."""
     rows = []
-    for what, text in (
-        ("unused in the worst network (%)", page.unused),
+    for what, show in (
+        (f"unused in the worst of {measure.TRIALS} networks (%)", page.unused),
         ("instructions per ACK", page.cost),
     ):
-        rows.append([what, *([text(old)] if old is not None else []), text(new)])
+        texts = [show(one) for one in (old, new) if one is not None]
+        rows += [[what, *texts]] if set(texts) != {units.NONE} else []
     earlier = {} if old is None else {known: harm for known, _, harm, _ in old.attacks}
     for known, goal, harm, benign in new.attacks:
         was = [] if old is None else [earlier.get(known, units.NONE)]
-        rows.append([f"{known}: {goal}", *was, f"{harm} ({benign} without it)"])
+        what = "unused capacity" if goal == "utilisation" else goal
+        rows.append([f"{what} under {known}", *was, f"{harm}; {benign} without it"])
     yield Table(["", *([name] if old is not None else []), "now"], rows)
     if new.worst is not None:
-        yield Text(f"The worst network: {page.network(new.worst)}.")
+        yield Text(
+            f"The worst network: {page.network(new.worst)}. A search of more may find a worse one."
+        )
 
 
-def claims(head: Tried, before: Tried | None, name: str) -> Table:
-    """Returns the claims of the control's study, now and before."""
+def claims(head: Tried, before: Tried | None, name: str) -> Iterator[Part]:
+    """Yields the claims of the control's study, now and before: first those that do not hold."""
     earlier = {(one.experiment.name, one.claim.says): study_page.here(one)
                for one in (before.claims if before is not None else ())}  # fmt: skip
     rows = []
-    for one in head.claims:
+    for one in sorted(head.claims, key=lambda one: not one.unexplained)[:CLAIMS_SHOWN]:
         was = earlier.get((one.experiment.name, one.claim.says), units.NONE)
         rows.append([one.claim.says, *([was] if before is not None else []), study_page.here(one),
                      study_page.within(one.claim), study_page.MARKS[one.verdict]])  # fmt: skip
     heads = ["claim", *([name] if before is not None else []), "now", "holds within", "verdict"]
-    return Table(heads, rows)
+    yield Table(heads, rows)
+    more = len(head.claims) - len(rows)
+    yield Text(f"{more} more: `weir reproduce` of the study shows them." if more > 0 else "")

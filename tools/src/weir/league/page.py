@@ -154,6 +154,13 @@ def league(found: Standing, commit: str) -> Page:
     )
 
 
+def means(cells: Sequence[Cell]) -> Table:
+    """Returns a row for each column of the league, in words."""
+    rows = [[c.says, f"{x.text(short)} {c.unit}".strip(), x.places]
+            for c, x in zip(COLUMNS, cells, strict=True)]  # fmt: skip
+    return Table([Shown("column", unit=""), "mean over scenes", "rank"], rows)
+
+
 def ratios(cells: Sequence[Cell]) -> Figure:
     """Shows the ratios to CUBIC with their intervals."""
     own = [(c, cell) for c, cell in zip(COLUMNS, cells, strict=True)
@@ -291,8 +298,6 @@ def control(found: Standing, name: str) -> Page:
     """Returns the page of one control."""
     one, cells, place = found.of(name)
     base = entry.base_of(found.entries)
-    rows = [[c.says, f"{x.text(short)} {c.unit}".strip(), x.places]
-            for c, x in zip(COLUMNS, cells, strict=True)]  # fmt: skip
     failed = [Text([Mark(f"{cell} failed: {why}", "bad")]) for cell, why in one.failed.items()]
     return Page(
         f"{name} in the league",
@@ -300,7 +305,7 @@ def control(found: Standing, name: str) -> Page:
             Text(law(one)),
             Text(f"Source: {one.reference}." if one.reference else "", "small"),
             *failed,
-            Table([Shown("column", unit=""), "mean over scenes", "rank"], rows),
+            means(cells),
             document.figures([ratios(cells), trade_off(one, base)]),
             *section("Where it wins", *wins(one, base, cells)),
             *section("What breaks it", *breaks(one, base)),

@@ -14,10 +14,11 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from weir.analysis import spread
 from weir.analysis.spread import COVERED, Floats
 from weir.base import units
 from weir.league import entry
@@ -221,17 +222,24 @@ class Change:
     change: float
     low: float
     high: float
+    p: float = math.nan  # raised by Holm's method for the number of columns
 
     @property
-    def surely(self) -> bool:
-        """Is true of an interval without `no change`; equal runs have none."""
+    def judged(self) -> str:
+        """Returns "better" or "worse", or "" where chance may have done it."""
+        if not self.p < 1 - COVERED:
+            return ""
         none = 1.0 if self.column.ratio else 0.0
-        return not self.low <= none <= self.high
+        return "better" if (self.change < none) == self.column.less else "worse"
 
 
-def changes(before: Entry, after: Entry, base: Entry) -> list[Change]:
-    """Compares two rows in the same scenes, column by column."""
-    rng, found = np.random.default_rng(SEED), []
+def changes(before: Entry, after: Entry, others: Sequence[Entry]) -> list[Change]:
+    """Compares two rows in the same scenes, column by column.
+
+    A change's p value is that of the paired test of permutations: how often a mean as far from none
+    comes out where the sign of each scene's change is drawn. Of few scenes it is never small.
+    """
+    rng, found, p, base = np.random.default_rng(SEED), [], [], entry.base_of(others)
     for column in COLUMNS:
         both, weights = values([base, before, after], column)
         old, new = (mean(one, weights[:, None]) for one in both[1:])
@@ -241,11 +249,15 @@ def changes(before: Entry, after: Entry, base: Entry) -> list[Change]:
         of_seed = rng.integers(seeds, size=(DRAWS, scenes, seeds))
         drawn = mean(apart[places[..., None], of_seed], weights[places][..., None])
         low, high = ends(drawn[None])
-        numbers = [float(one) for one in (old, new, mean(apart, weights[:, None]), low[0], high[0])]
+        signs = rng.choice([-1.0, 1.0], size=(DRAWS, scenes, 1))
+        change, by_chance = (mean(one, weights[:, None]) for one in (apart, signs * apart))
+        as_far = np.count_nonzero(np.abs(by_chance) >= np.abs(change) * (1 - 1e-9))
+        p.append((1 + as_far) / (1 + DRAWS) if np.isfinite(change) else math.nan)
+        numbers = [float(one) for one in (old, new, change, low[0], high[0])]
         if column.ratio:
             numbers = [
                 scale * math.exp(one)
                 for one, scale in zip(numbers, (100, 100, 1, 1, 1), strict=True)
             ]
         found.append(Change(column, *numbers))
-    return found
+    return [replace(one, p=raised) for one, raised in zip(found, spread.holm(p), strict=True)]

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.base import programs
+from weir.base import foreign, programs
 from weir.base.errors import UserError
 from weir.runner import config_files, session
 from weir.runner.options import Options
@@ -174,7 +174,8 @@ def _archived(message: str, run: Path) -> Result:
 def unpack(archive: bytes, place: Path) -> None:
     """Unpacks a run folder from its archive."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
-        packed.extractall(place, filter="data")
+        for member in packed:
+            foreign.extract(packed, member, place)
 
 
 def run_child(

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from weir.base import places
+from weir.base import foreign, places
 from weir.base.errors import UserError
 from weir.guests import build
 from weir.guests.commands import output, piped
@@ -96,7 +96,7 @@ def download(package: str, version: str, folder: Path) -> None:
             for member in archive:
                 if re.fullmatch(r"[^/]+/net/ipv4/tcp_\w+\.[ch]", member.name):
                     member.name = Path(member.name).name
-                    archive.extract(member, made, filter="data")
+                    foreign.extract(archive, member, made)
         if not any(made.iterdir()):
             raise UserError(f"new: {deb.name} holds no file net/ipv4/tcp_*.c", 1)
         if not folder.is_dir():

@@ -43,6 +43,8 @@ def create(kind: str, name: str, folder: Path, given: Sequence[Path] = ()) -> li
         text = (TEMPLATE / source).read_text(encoding="utf-8").replace("NAME", name)
         text = text.replace("HEADERS", shlex.quote(str(HEADERS))).replace("SOURCE_FILES", sources)
         text = text.replace("PROGRAM", str(ROOT / "tools/weir"))
+        if (folder.parent / f"{name}.c").is_file():  # the study of the plug-in above it
+            text = text.replace("cc: newreno", f"cc: {{plugin: ../{name}.so}}")
         made[folder / target.replace("NAME", name)] = text.encode()
     for path in made:
         if path.exists():
