@@ -281,6 +281,8 @@ def test_a_control_of_ones_own_is_a_row_and_a_comment(weir, tmp_path):
     """The new control is NewReno, to the last digit; its second row runs nothing."""
     assert weir("new", "cc", "mine").status == 0
     assert weir("new", "study", "mine", "--folder", "mine/study").status == 0
+    link = yaml.safe_load((tmp_path / "mine/study/link.yaml").read_text())
+    assert link["flows"][0]["cc"] == {"plugin": "../mine.so"}  # it was newreno
     written = weir("new", "ci", "mine")
     assert written.out.splitlines()[0] == ".github/workflows/mine.yaml"
     workflow = yaml.safe_load((tmp_path / ".github/workflows/mine.yaml").read_text())
